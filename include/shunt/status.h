@@ -1,0 +1,67 @@
+// Errors as values: every fallible call of Shunt returns a Result<T>.
+//
+// A Result owns either the value or an Error with one of few codes and a message for people that names
+// the op, tensor, device and numbers involved. Nothing here throws; a broken invariant of Shunt's own
+// aborts. All types are plain values and may be used from any thread.
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace shunt {
+
+// X(name, what it means to a caller)
+#define SHUNT_ERROR_CODES(X)                                                  \
+  X(invalid, "the input breaks a stated rule; the same call will fail again") \
+  X(unsupported, "well formed, but nothing here can do it")                   \
+  X(out_of_memory, "an allocation or a memory budget failed")                 \
+  X(device_lost, "a device stopped answering; its memory is gone")            \
+  X(timed_out, "a submission did not finish in the time it was given")        \
+  X(io, "a file could not be read or written, or changed while in use")       \
+  X(internal, "a library or driver broke its own contract")
+
+enum class Code : std::uint8_t {
+#define SHUNT_CODE(name, meaning) name,
+  SHUNT_ERROR_CODES(SHUNT_CODE)
+#undef SHUNT_CODE
+};
+
+[[nodiscard]] std::string_view name_of(Code code);
+
+struct Error {
+  Code code = Code::internal;
+  std::string message;
+};
+
+template <class T>
+using Result = std::expected<T, Error>;
+using Status = Result<void>;
+
+[[nodiscard]] inline std::unexpected<Error> fail(Code code, std::string message) {
+  return std::unexpected(Error{code, std::move(message)});
+}
+
+// Adds the place where an error passed through: "what: message".
+[[nodiscard]] std::unexpected<Error> fail_at(std::string_view what, Error error);
+
+}  // namespace shunt
+
+// Returns the error of `expression` to the caller, or goes on.
+#define SHUNT_TRY(expression)                                      \
+  do {                                                             \
+    if (auto shunt_try_result = (expression); !shunt_try_result)   \
+      return std::unexpected(std::move(shunt_try_result).error()); \
+  } while (false)
+
+// Declares `variable` (with its type, e.g. `auto x`) from a Result, or returns the error.
+#define SHUNT_TRY_ASSIGN(variable, expression) \
+  SHUNT_TRY_ASSIGN_AS(SHUNT_JOIN(shunt_result_, __LINE__), variable, expression)
+#define SHUNT_TRY_ASSIGN_AS(result, variable, expression)         \
+  auto result = (expression);                                     \
+  if (!result) return std::unexpected(std::move(result).error()); \
+  variable = std::move(*result)
+#define SHUNT_JOIN(a, b) SHUNT_JOIN_AGAIN(a, b)
+#define SHUNT_JOIN_AGAIN(a, b) a##b

@@ -1,0 +1,92 @@
+// What a tensor is: element type, extents, and what role it plays in a graph. Plain values, no ownership.
+//
+// Shapes are written outermost first; a tensor has at most kMaxRank axes, and the innermost axis lies
+// contiguously in memory unless strides say otherwise. Strides and offsets count elements.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "shunt/status.h"
+
+namespace shunt {
+
+enum class DType : std::uint8_t {
+#define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) name,
+#include "ops/dtypes.def"
+};
+
+enum class DTypeKind : std::uint8_t { floating, integer, quantized };
+
+struct DTypeInfo {
+  std::string_view name;
+  std::int32_t gguf_id;
+  std::uint32_t block_elements;
+  std::uint32_t block_bytes;
+  DTypeKind kind;
+};
+
+// One row per DType, in the order of the enum.
+[[nodiscard]] std::span<const DTypeInfo> dtypes();
+[[nodiscard]] const DTypeInfo& info_of(DType dtype);
+[[nodiscard]] std::string_view name_of(DType dtype);
+// Errors: unsupported, with the list of names.
+[[nodiscard]] Result<DType> dtype_from_name(std::string_view name);
+// Errors: unsupported, with the list of what is supported.
+[[nodiscard]] Result<DType> dtype_from_gguf_id(std::uint32_t id);
+
+inline constexpr std::size_t kMaxRank = 4;
+
+class Shape {
+ public:
+  constexpr Shape() = default;
+  constexpr Shape(std::initializer_list<std::uint32_t> extents) {
+    for (const std::uint32_t extent : extents)
+      if (rank_ < kMaxRank) extents_[rank_++] = extent;
+  }
+
+  [[nodiscard]] constexpr std::uint32_t rank() const { return rank_; }
+  // REQUIRES: axis < rank().
+  [[nodiscard]] constexpr std::uint32_t operator[](std::size_t axis) const { return extents_[axis]; }
+  constexpr void set(std::size_t axis, std::uint32_t extent) { extents_[axis] = extent; }
+  // REQUIRES: rank() < kMaxRank.
+  constexpr void append(std::uint32_t extent) { extents_[rank_++] = extent; }
+  // The innermost extent; 1 for a scalar.
+  [[nodiscard]] constexpr std::uint32_t columns() const { return rank_ == 0 ? 1 : extents_[rank_ - 1]; }
+  // Product of all extents but the innermost. Validated shapes do not overflow.
+  [[nodiscard]] constexpr std::uint64_t rows() const {
+    std::uint64_t product = 1;
+    for (std::size_t axis = 0; axis + 1 < rank_; ++axis) product *= extents_[axis];
+    return product;
+  }
+  [[nodiscard]] constexpr std::uint64_t elements() const { return rows() * columns(); }
+  friend constexpr bool operator==(const Shape&, const Shape&) = default;
+
+ private:
+  std::array<std::uint32_t, kMaxRank> extents_{};
+  std::uint32_t rank_ = 0;
+};
+
+// "[2, 3, 4]"
+[[nodiscard]] std::string to_string(const Shape& shape);
+
+// Elements between neighbours on each axis. An axis of a contiguous tensor steps over all inner ones.
+using Strides = std::array<std::uint64_t, kMaxRank>;
+[[nodiscard]] Strides contiguous_strides(const Shape& shape);
+
+// Bytes of a contiguous tensor. Errors: invalid where a row is not a whole number of blocks or the
+// product does not fit 63 bits.
+[[nodiscard]] Result<std::uint64_t> bytes_of(DType dtype, const Shape& shape);
+
+enum class TensorKind : std::uint8_t {
+  weight,  // constant, owned by a WeightStore, loaded from a WeightSource
+  input,   // written by the caller before each submission
+  state,   // lives from submission to submission, changed by ops
+  value,   // computed within a submission
+};
+
+}  // namespace shunt

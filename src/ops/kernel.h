@@ -1,0 +1,89 @@
+// How the CPU runs one op: the interface that every kernel family's .cpp and _simd.cpp fills in.
+//
+// A family folder `x/` holds
+//   x.h         plain-data arguments (32-bit fields, laid out as the shaders' uniform block, size asserted)
+//               and the function that derives them from an OpCall; used by every backend
+//   x.cpp       `const CpuKernel x_scalar`: the reference. Accumulates in double. Supports every dtype of the op.
+//   x_simd.cpp  `const CpuKernel x_simd`: optional; Highway, one source for several instruction sets
+// A kernel is called once per phase by each thread of the pool, with a barrier between phases; `thread` of
+// `threads` says which share of the work is meant. Nothing is allocated while it runs.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "ops/op.h"
+#include "ops/parameters.h"
+
+namespace shunt {
+
+inline constexpr std::size_t kMaxArgumentBytes = 256;
+
+// What a concrete op needs while it runs.
+struct CpuWork {
+  std::uint32_t phases = 1;
+  std::uint64_t shared_scratch_bytes = 0;  // one block for all threads, aligned to 64
+  std::uint64_t thread_scratch_bytes = 0;  // one block for each thread, aligned to 64
+};
+
+struct CpuCall {
+  const void* arguments = nullptr;           // the family's plain-data arguments
+  std::span<const std::byte* const> inputs;  // null where an optional input was not given
+  std::byte* output = nullptr;
+  const Parameters* parameters = nullptr;
+  std::uint32_t phase = 0;
+  std::uint32_t thread = 0;
+  std::uint32_t threads = 1;
+  std::byte* shared_scratch = nullptr;
+  std::byte* thread_scratch = nullptr;
+
+  template <class T>
+  [[nodiscard]] const T& args() const {
+    return *static_cast<const T*>(arguments);
+  }
+  template <class T>
+  [[nodiscard]] const T* in(std::size_t index) const {
+    return reinterpret_cast<const T*>(inputs[index]);
+  }
+  template <class T>
+  [[nodiscard]] T* out() const {
+    return reinterpret_cast<T*>(output);
+  }
+};
+
+struct CpuKernel {
+  // Empty: yes. Otherwise the reason why this kernel cannot run the op.
+  std::string (*supports)(const OpCall& call);
+  // REQUIRES (here and below): supports(call) is empty.
+  CpuWork (*work)(const OpCall& call, std::uint32_t threads);
+  // Writes the family's arguments into `out`, aligned to 16.
+  void (*write_arguments)(const OpCall& call, std::span<std::byte, kMaxArgumentBytes> out);
+  // 0, or a number that the caller reports as an internal error.
+  int (*run)(const CpuCall& call);
+};
+
+// A half-open range of work items.
+struct Range {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+
+// The share of `total` items of one thread, in whole multiples of `grain` (but for the last).
+inline Range share_of(std::uint64_t total, std::uint32_t thread, std::uint32_t threads, std::uint64_t grain = 1) {
+  const std::uint64_t grains = (total + grain - 1) / grain;
+  const std::uint64_t begin = grains * thread / threads * grain;
+  const std::uint64_t end = grains * (thread + 1) / threads * grain;
+  return {begin < total ? begin : total, end < total ? end : total};
+}
+
+// The kernels of a family; simd is null where the folder has no x_simd.cpp. Expanded from the folders.
+struct CpuFamily {
+  std::string_view name;
+  const CpuKernel* scalar;
+  const CpuKernel* simd;
+};
+[[nodiscard]] const CpuFamily& cpu_family(std::string_view name);
+
+}  // namespace shunt

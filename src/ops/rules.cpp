@@ -1,0 +1,293 @@
+#include "ops/rules.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace shunt {
+namespace {
+
+std::unexpected<Error> invalid(std::string message) { return fail(Code::invalid, std::move(message)); }
+
+std::string text_of(const Operand& operand) {
+  return fmt::format("{}{}", name_of(operand.dtype), to_string(operand.shape));
+}
+
+bool is_floating(const Operand& operand) { return info_of(operand.dtype).kind == DTypeKind::floating; }
+
+Status need_floating(std::string_view name, const Operand& operand) {
+  if (!is_floating(operand))
+    return invalid(fmt::format("{} must be of a floating dtype, is {}", name, text_of(operand)));
+  return {};
+}
+
+Status need_rank(std::string_view name, const Operand& operand, std::uint32_t rank) {
+  if (operand.shape.rank() != rank)
+    return invalid(fmt::format("{} must have {} axes, is {}", name, rank, text_of(operand)));
+  return {};
+}
+
+Status need(std::string_view name, const Operand& operand, DType dtype, const Shape& shape) {
+  if (operand.dtype != dtype || operand.shape != shape)
+    return invalid(fmt::format("{} must be {}{}, is {}", name, name_of(dtype), to_string(shape), text_of(operand)));
+  return {};
+}
+
+// `small` equals the last axes of `large`.
+bool is_suffix(const Shape& small, const Shape& large) {
+  if (small.rank() > large.rank()) return false;
+  for (std::size_t axis = 0; axis < small.rank(); ++axis)
+    if (small[axis] != large[large.rank() - small.rank() + axis]) return false;
+  return true;
+}
+
+ResultShape value(DType dtype, const Shape& shape, Extent extent) {
+  return {.operand = Operand::contiguous(dtype, shape, TensorKind::value, extent)};
+}
+
+bool present(InputOperands inputs, std::size_t index) { return index < inputs.size() && inputs[index] != nullptr; }
+
+Status need_rotary(const Operand& x, const Attributes& attributes) {
+  SHUNT_TRY(need_floating("x", x));
+  SHUNT_TRY(need_rank("x", x, 3));
+  const std::uint32_t dims = attributes.u32(Attr::rotary_dims);
+  const std::uint32_t head_dim = x.shape[2];
+  if (dims > head_dim || dims % 2 != 0 || (dims == 0 && head_dim % 2 != 0))
+    return invalid(fmt::format("rotary_dims {} must be even and at most the head size {}", dims, head_dim));
+  if (!(attributes.f32(Attr::rotary_base) > 0))
+    return invalid(fmt::format("rotary_base {} must be positive", attributes.f32(Attr::rotary_base)));
+  if (attributes.u32(Attr::rotary_halves) > 1) return invalid("rotary_halves must be 0 or 1");
+  return {};
+}
+
+// positions [tokens], sequences [tokens], pages [sequences, pages of each]
+Status need_page_table(InputOperands inputs, std::size_t first, std::uint32_t tokens) {
+  SHUNT_TRY(need("positions", *inputs[first], DType::I32, Shape{tokens}));
+  SHUNT_TRY(need("sequences", *inputs[first + 1], DType::I32, Shape{tokens}));
+  SHUNT_TRY(need_rank("pages", *inputs[first + 2], 2));
+  if (inputs[first + 2]->dtype != DType::I32) return invalid("pages must be I32");
+  return {};
+}
+
+}  // namespace
+
+namespace shape_rule {
+
+Result<ResultShape> same(InputOperands inputs, const Attributes&) {
+  const Operand& x = *inputs[0];
+  SHUNT_TRY(need_floating("x", x));
+  if (x.shape.rank() == 0) return invalid("x must have at least one axis");
+  if (present(inputs, 1)) {
+    SHUNT_TRY(need_floating("second operand", *inputs[1]));
+    if (!is_suffix(inputs[1]->shape, x.shape))
+      return invalid(fmt::format("{} does not equal the last axes of {}", text_of(*inputs[1]), text_of(x)));
+  }
+  return value(x.dtype, x.shape, x.extent);
+}
+
+Result<ResultShape> elementwise(InputOperands inputs, const Attributes&) {
+  const Operand& first = *inputs[0];
+  Extent extent = first.extent;
+  for (const Operand* input : inputs) {
+    SHUNT_TRY(need_floating("operand", *input));
+    if (!is_suffix(input->shape, first.shape))
+      return invalid(fmt::format("{} does not equal the last axes of {}", text_of(*input), text_of(first)));
+  }
+  return value(first.dtype, first.shape, extent);
+}
+
+Result<ResultShape> reshape(InputOperands inputs, const Attributes& attributes) {
+  const Operand& x = *inputs[0];
+  const Shape& dims = attributes.shape(Attr::dims);
+  SHUNT_TRY(bytes_of(x.dtype, dims));
+  if (dims.elements() != x.shape.elements())
+    return invalid(
+        fmt::format("{} has {} elements, {} has {}", text_of(x), x.shape.elements(), to_string(dims), dims.elements()));
+  if (!x.is_contiguous()) return invalid(fmt::format("{} is a strided view; copy it first", text_of(x)));
+  if (x.extent != Extent::fixed && (dims.rank() == 0 || dims[0] != x.shape[0]))
+    return invalid(fmt::format("axis 0 of {} is a bucket and cannot be reshaped to {}", text_of(x), to_string(dims)));
+  ResultShape result = value(x.dtype, dims, x.extent);
+  result.operand.kind = x.kind;
+  return result;
+}
+
+Result<ResultShape> permute(InputOperands inputs, const Attributes& attributes) {
+  const Operand& x = *inputs[0];
+  const Shape& axes = attributes.shape(Attr::axes);
+  if (axes.rank() != x.shape.rank())
+    return invalid(fmt::format("axes {} do not name each axis of {}", to_string(axes), text_of(x)));
+  if (info_of(x.dtype).kind == DTypeKind::quantized) return invalid("blocks of a quantized tensor cannot be permuted");
+  ResultShape result;
+  result.operand = x;
+  std::uint32_t seen = 0;
+  for (std::size_t axis = 0; axis < axes.rank(); ++axis) {
+    if (axes[axis] >= axes.rank() || (seen >> axes[axis] & 1U) != 0)
+      return invalid(fmt::format("axes {} do not name each axis of {}", to_string(axes), text_of(x)));
+    seen |= 1U << axes[axis];
+    result.operand.shape.set(axis, x.shape[axes[axis]]);
+    result.operand.strides[axis] = x.strides[axes[axis]];
+  }
+  if (x.extent != Extent::fixed && axes[0] != 0) return invalid("axis 0 is a bucket and must stay outermost");
+  return result;
+}
+
+Result<ResultShape> slice(InputOperands inputs, const Attributes& attributes) {
+  const Operand& x = *inputs[0];
+  const std::uint32_t axis = attributes.u32(Attr::axis);
+  const std::uint32_t begin = attributes.u32(Attr::begin);
+  const std::uint32_t count = attributes.u32(Attr::count);
+  if (axis >= x.shape.rank()) return invalid(fmt::format("axis {} out of range for {}", axis, text_of(x)));
+  if (begin > x.shape[axis] || count > x.shape[axis] - begin)
+    return invalid(fmt::format("{} indices from {} on axis {} run past {}", count, begin, axis, text_of(x)));
+  if (axis == 0 && x.extent != Extent::fixed) return invalid("axis 0 is a bucket and cannot be cut");
+  if (axis + 1 == x.shape.rank() && info_of(x.dtype).kind == DTypeKind::quantized)
+    return invalid("blocks of a quantized tensor cannot be cut");
+  ResultShape result{.operand = x, .offset = begin * x.strides[axis]};
+  result.operand.shape.set(axis, count);
+  return result;
+}
+
+Result<ResultShape> gather(InputOperands inputs, const Attributes&) {
+  const Operand& x = *inputs[0];
+  const Operand& ids = *inputs[1];
+  SHUNT_TRY(need_rank("x", x, 2));
+  SHUNT_TRY(need_rank("ids", ids, 1));
+  if (ids.dtype != DType::I32) return invalid(fmt::format("ids must be I32, are {}", text_of(ids)));
+  if (info_of(x.dtype).kind == DTypeKind::integer) return invalid(fmt::format("x must not be {}", text_of(x)));
+  return value(DType::F32, Shape{ids.shape[0], x.shape[1]}, ids.extent);
+}
+
+Result<ResultShape> matmul(InputOperands inputs, const Attributes&) {
+  const Operand& x = *inputs[0];
+  const Operand& weight = *inputs[1];
+  SHUNT_TRY(need_floating("x", x));
+  SHUNT_TRY(need_rank("weight", weight, 2));
+  if (info_of(weight.dtype).kind == DTypeKind::integer)
+    return invalid(fmt::format("weight must not be {}", text_of(weight)));
+  if (x.shape.rank() == 0 || x.shape.columns() != weight.shape[1])
+    return invalid(fmt::format("columns of x {} and weight {} differ", text_of(x), text_of(weight)));
+  Shape shape = x.shape;
+  shape.set(shape.rank() - 1, weight.shape[0]);
+  if (present(inputs, 2)) SHUNT_TRY(need("residual", *inputs[2], DType::F32, shape));
+  return value(DType::F32, shape, x.extent);
+}
+
+Result<ResultShape> rotary(InputOperands inputs, const Attributes& attributes) {
+  const Operand& x = *inputs[0];
+  SHUNT_TRY(need_rotary(x, attributes));
+  SHUNT_TRY(need("positions", *inputs[1], DType::I32, Shape{x.shape[0]}));
+  if (present(inputs, 2)) {
+    const std::uint32_t dims = attributes.u32(Attr::rotary_dims);
+    SHUNT_TRY(need("factors", *inputs[2], DType::F32, Shape{(dims == 0 ? x.shape[2] : dims) / 2}));
+  }
+  return value(x.dtype, x.shape, x.extent);
+}
+
+Result<ResultShape> cache_write(InputOperands inputs, const Attributes& attributes) {
+  const Operand& state = *inputs[0];
+  const Operand& x = *inputs[1];
+  SHUNT_TRY(need_rank("state", state, 4));
+  SHUNT_TRY(need_rotary(x, attributes));
+  if (state.kind != TensorKind::state || !is_floating(state) || !state.is_contiguous())
+    return invalid(fmt::format("state must be a floating state tensor, is {}", text_of(state)));
+  if (state.shape[1] == 0 || state.shape[2] != x.shape[1] || state.shape[3] != x.shape[2])
+    return invalid(fmt::format("state {} does not hold heads of x {}", text_of(state), text_of(x)));
+  SHUNT_TRY(need_page_table(inputs, 2, x.shape[0]));
+  return ResultShape{.operand = state};
+}
+
+Result<ResultShape> attention(InputOperands inputs, const Attributes&) {
+  const Operand& query = *inputs[0];
+  const Operand& keys = *inputs[1];
+  const Operand& values = *inputs[2];
+  SHUNT_TRY(need_floating("query", query));
+  SHUNT_TRY(need_rank("query", query, 3));
+  SHUNT_TRY(need_rank("keys", keys, 4));
+  SHUNT_TRY(need_floating("keys", keys));
+  if (values.dtype != keys.dtype || values.shape != keys.shape || keys.kind != TensorKind::state ||
+      values.kind != TensorKind::state)
+    return invalid(fmt::format("keys {} and values {} must be state tensors alike", text_of(keys), text_of(values)));
+  if (keys.shape[1] == 0 || keys.shape[2] == 0 || query.shape[1] % keys.shape[2] != 0 ||
+      query.shape[2] != keys.shape[3])
+    return invalid(fmt::format("heads of query {} do not divide over keys {}", text_of(query), text_of(keys)));
+  SHUNT_TRY(need_page_table(inputs, 3, query.shape[0]));
+  return value(DType::F32, query.shape, query.extent);
+}
+
+Result<ResultShape> argmax(InputOperands inputs, const Attributes&) {
+  const Operand& x = *inputs[0];
+  SHUNT_TRY(need_floating("x", x));
+  if (x.shape.rank() == 0 || x.shape.columns() == 0)
+    return invalid(fmt::format("{} has no elements to compare", text_of(x)));
+  Shape shape;
+  for (std::size_t axis = 0; axis + 1 < x.shape.rank(); ++axis) shape.append(x.shape[axis]);
+  if (shape.rank() == 0) shape.append(1);
+  return value(DType::I32, shape, x.shape.rank() > 1 ? x.extent : Extent::fixed);
+}
+
+Result<ResultShape> convert(InputOperands inputs, const Attributes& attributes) {
+  const Operand& x = *inputs[0];
+  return value(attributes.dtype(Attr::to), x.shape, x.extent);
+}
+
+}  // namespace shape_rule
+
+namespace cost_rule {
+namespace {
+
+double bytes(const Operand& operand) {
+  const DTypeInfo& info = info_of(operand.dtype);
+  return static_cast<double>(operand.shape.elements()) * info.block_bytes / info.block_elements;
+}
+
+Cost read_all_write_one(const OpCall& call) {
+  Cost cost;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i)
+    if (call.has_input(i)) cost.bytes_read += bytes(call.input(i));
+  cost.bytes_written = bytes(*call.output);
+  return cost;
+}
+
+}  // namespace
+
+Cost rowwise(const OpCall& call) {
+  Cost cost = read_all_write_one(call);
+  cost.flops = 4.0 * static_cast<double>(call.input(0).shape.elements());
+  return cost;
+}
+
+Cost gather(const OpCall& call) {
+  const Operand& x = call.input(0);
+  const double written = bytes(*call.output);
+  const double row_share = x.shape[0] == 0 ? 0 : static_cast<double>(call.output->shape[0]) / x.shape[0];
+  return {.flops = static_cast<double>(call.output->shape.elements()),
+          .bytes_read = bytes(x) * std::min(row_share, 1.0),
+          .bytes_written = written};
+}
+
+Cost matmul(const OpCall& call) {
+  Cost cost = read_all_write_one(call);
+  cost.flops = 2.0 * static_cast<double>(call.output->shape.elements()) * call.input(0).shape.columns();
+  return cost;
+}
+
+Cost cache_write(const OpCall& call) {
+  const double written = bytes(call.input(1));
+  return {
+      .flops = static_cast<double>(call.input(1).shape.elements()), .bytes_read = written, .bytes_written = written};
+}
+
+// Every token is counted against the whole capacity of one sequence: an upper bound.
+Cost attention(const OpCall& call) {
+  const Operand& query = call.input(0);
+  const Operand& keys = call.input(1);
+  const double positions = static_cast<double>(call.input(5).shape[1]) * keys.shape[1];
+  const double row = static_cast<double>(keys.shape[2]) * keys.shape[3] * info_of(keys.dtype).block_bytes;
+  return {.flops = 4.0 * static_cast<double>(query.shape.elements()) * positions,
+          .bytes_read = bytes(query) + 2.0 * positions * row,
+          .bytes_written = bytes(*call.output)};
+}
+
+}  // namespace cost_rule
+}  // namespace shunt

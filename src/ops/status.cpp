@@ -1,0 +1,22 @@
+#include "shunt/status.h"
+
+#include <fmt/format.h>
+
+namespace shunt {
+
+std::string_view name_of(Code code) {
+  switch (code) {
+#define SHUNT_CODE(name, meaning) \
+  case Code::name:                \
+    return #name;
+    SHUNT_ERROR_CODES(SHUNT_CODE)
+#undef SHUNT_CODE
+  }
+  return "unknown";
+}
+
+std::unexpected<Error> fail_at(std::string_view what, Error error) {
+  return std::unexpected(Error{error.code, fmt::format("{}: {}", what, error.message)});
+}
+
+}  // namespace shunt
