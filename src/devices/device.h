@@ -62,7 +62,8 @@ struct DeviceInfo {
 };
 
 struct Support {
-  std::string reason;  // empty: yes
+  std::string reason;               // empty: yes
+  std::uint64_t scratch_bytes = 0;  // what a program of these ops needs besides its bindings, at most
   explicit operator bool() const { return reason.empty(); }
 };
 

@@ -6,9 +6,6 @@
 
 namespace shunt {
 
-#define SHUNT_BACKEND(name) BackendReport open_##name(const OpenOptions& options);
-#include "devices/backends.def"
-
 std::string_view name_of(DeviceType type) {
   constexpr std::string_view kNames[] = {"discrete", "integrated", "virtual", "cpu", "other"};
   return kNames[static_cast<std::size_t>(type)];

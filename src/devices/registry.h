@@ -27,6 +27,9 @@ struct BackendReport {
   std::string absent_because;  // where there are no devices: the stage where it stopped, and what helps
 };
 
+#define SHUNT_BACKEND(name) [[nodiscard]] BackendReport open_##name(const OpenOptions& options);
+#include "devices/backends.def"
+
 struct Registry {
   std::vector<BackendReport> backends;
   [[nodiscard]] std::vector<Device*> devices() const;
