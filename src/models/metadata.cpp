@@ -117,7 +117,7 @@ Result<std::uint32_t> Metadata::u32(std::string_view key) const {
 Result<float> Metadata::f32(std::string_view key) const {
   SHUNT_FIND(value, key);
   double number = std::numeric_limits<double>::quiet_NaN();
-  if (const auto* narrow = std::get_if<float>(value)) number = *narrow;
+  if (const auto* narrow = std::get_if<float>(value)) number = static_cast<double>(*narrow);
   if (const auto* wide = std::get_if<double>(value)) number = *wide;
   if (!(std::abs(number) <= static_cast<double>(std::numeric_limits<float>::max())))
     return wrong_type(key, *value, "a finite 32-bit float");
