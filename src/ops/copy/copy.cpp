@@ -1,0 +1,55 @@
+#include "ops/copy/copy.h"
+
+#include <fmt/format.h>
+
+#include "ops/elements.h"
+#include "ops/kernel_arguments.h"
+
+namespace shunt {
+namespace {
+
+CpuWork work(const OpCall&, std::uint32_t) { return {}; }
+
+int run(const CpuCall& call) {
+  const auto& args = call.args<CopyArgs>();
+  const DType from = static_cast<DType>(args.x.dtype);
+  const DType to = static_cast<DType>(args.to);
+  const std::uint64_t bytes = info_of(from).block_bytes;
+  const std::uint64_t columns = args.x.extents[3];
+  const Range share = share_of(valid_row_count(args.x, *call.parameters) * columns, call.thread, call.threads);
+  for (std::uint64_t i = share.begin; i < share.end; ++i) {
+    const std::uint64_t at = row_offset(args.x, i / columns) + i % columns * args.x.strides[3];
+    if (from == to)
+      std::memcpy(call.output + i * bytes, call.inputs[0] + at * bytes, bytes);
+    else
+      store_element(to, call.output, i, load_element(from, call.inputs[0], at));
+  }
+  return 0;
+}
+
+bool is_copied(DType dtype) {
+  return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16 || dtype == DType::I32;
+}
+
+}  // namespace
+
+std::string fits_copy_arguments(const OpCall& call) {
+  for (const DType dtype : {call.input(0).dtype, call.output->dtype})
+    if (!is_copied(dtype)) return fmt::format("takes F32, F16, BF16 and I32, not {}", name_of(dtype));
+  return fits_arguments(call);
+}
+
+CopyArgs copy_arguments(const OpCall& call) {
+  CopyArgs args;
+  args.x = strided(call.input(0));
+  args.to = static_cast<std::uint32_t>(call.output->dtype);
+  std::uint32_t strides[1][4];
+  std::memcpy(strides[0], args.x.strides, sizeof(args.x.strides));
+  merge_axes(args.x, strides, 1);
+  std::memcpy(args.x.strides, strides[0], sizeof(args.x.strides));
+  return args;
+}
+
+const CpuKernel copy_scalar{fits_copy_arguments, work, write_arguments<copy_arguments>, run};
+
+}  // namespace shunt

@@ -1,0 +1,65 @@
+// One element at a time, as a double: what the scalar reference kernels read and write.
+//
+// Pure functions of their arguments; safe from any thread. Indices count elements.
+#pragma once
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+
+#include "ops/quantize/blocks.h"
+#include "shunt/tensor.h"
+
+namespace shunt {
+
+template <class T>
+inline T load_as(const std::byte* data, std::uint64_t index) {
+  T value;
+  std::memcpy(&value, data + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+template <class T>
+inline void store_as(std::byte* data, std::uint64_t index, T value) {
+  std::memcpy(data + index * sizeof(T), &value, sizeof(T));
+}
+
+// REQUIRES: dtype is F32, F16, BF16 or I32.
+inline double load_element(DType dtype, const std::byte* data, std::uint64_t index) {
+  switch (dtype) {
+    case DType::F16:
+      return static_cast<double>(f16_to_f32(load_as<std::uint16_t>(data, index)));
+    case DType::BF16:
+      return static_cast<double>(bf16_to_f32(load_as<std::uint16_t>(data, index)));
+    case DType::I32:
+      return load_as<std::int32_t>(data, index);
+    default:
+      return static_cast<double>(load_as<float>(data, index));
+  }
+}
+
+// Towards zero, at most the largest of its sign; NaN becomes 0.
+inline std::int32_t i32_of(double value) {
+  if (std::isnan(value)) return 0;
+  if (value >= 2147483647.0) return std::numeric_limits<std::int32_t>::max();
+  if (value <= -2147483648.0) return std::numeric_limits<std::int32_t>::min();
+  return static_cast<std::int32_t>(value);
+}
+
+// REQUIRES: dtype is F32, F16, BF16 or I32. 16-bit types round from F32.
+inline void store_element(DType dtype, std::byte* data, std::uint64_t index, double value) {
+  switch (dtype) {
+    case DType::F16:
+      return store_as(data, index, f32_to_f16(static_cast<float>(value)));
+    case DType::BF16:
+      return store_as(data, index, f32_to_bf16(static_cast<float>(value)));
+    case DType::I32:
+      return store_as(data, index, i32_of(value));
+    default:
+      return store_as(data, index, static_cast<float>(value));
+  }
+}
+
+}  // namespace shunt

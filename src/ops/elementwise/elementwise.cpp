@@ -1,0 +1,87 @@
+#include "ops/elementwise/elementwise.h"
+
+#include <algorithm>
+#include <array>
+
+#include "ops/elements.h"
+#include "ops/elementwise/expressions.h"
+#include "ops/elementwise/prelude_scalar.h"
+#include "ops/kernel_arguments.h"
+
+namespace shunt {
+namespace scalar_prelude::expressions {
+namespace {
+
+#define SHUNT_VALUE Real
+#define SHUNT_FUNCTION inline
+#define SHUNT_ELEMENTWISE(...) SHUNT_ELEMENTWISE_FUNCTION(__VA_ARGS__)
+#include "ops/ops.def"
+#undef SHUNT_VALUE
+#undef SHUNT_FUNCTION
+
+}  // namespace
+}  // namespace scalar_prelude::expressions
+
+namespace {
+
+using scalar_prelude::Real;
+using Expression = Real (*)(const Real* operand, const Real* attribute);
+
+// REQUIRES: op is an elementwise row.
+Expression expression_of(Op op) {
+  switch (op) {
+#define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) \
+  case Op::name:                                                           \
+    return scalar_prelude::expressions::name;
+#include "ops/ops.def"
+    default:
+      return nullptr;
+  }
+}
+
+std::string supports(const OpCall& call) { return fits_arguments(call); }
+
+CpuWork work(const OpCall&, std::uint32_t) { return {}; }
+
+int run(const CpuCall& call) {
+  const auto& args = call.args<ElementwiseArgs>();
+  const Expression expression = expression_of(static_cast<Op>(args.op));
+  std::array<Real, kMaxElementwiseOperands> attributes;
+  for (std::size_t i = 0; i < attributes.size(); ++i) attributes[i] = args.attributes[i];
+  std::array<Real, kMaxElementwiseOperands> values;
+  const std::uint64_t columns = args.x.extents[3];
+  const std::uint64_t valid = valid_row_count(args.x, *call.parameters) * columns;
+  const Range share = share_of(valid, call.thread, call.threads);
+  for (std::uint64_t i = share.begin; i < share.end; ++i) {
+    for (std::uint32_t k = 0; k < args.operands; ++k) {
+      const std::uint64_t at = row_offset(args.x, args.strides[k], i / columns) + i % columns * args.strides[k][3];
+      values[k] = Real(load_element(static_cast<DType>(args.dtypes[k]), call.inputs[k], at));
+    }
+    store_element(static_cast<DType>(args.x.dtype), call.output, i, expression(values.data(), attributes.data()).value);
+  }
+  return 0;
+}
+
+}  // namespace
+
+ElementwiseArgs elementwise_arguments(const OpCall& call) {
+  ElementwiseArgs args;
+  const OpInfo& info = info_of(call.op);
+  args.x = strided(call.input(0));
+  args.op = static_cast<std::uint32_t>(call.op);
+  args.operands = static_cast<std::uint32_t>(call.inputs.size());
+  for (std::uint32_t i = 0; i < args.operands; ++i) {
+    const StridedTensor operand = strided_like(call.input(i), call.input(0));
+    std::ranges::copy(operand.strides, args.strides[i]);
+    args.dtypes[i] = operand.dtype;
+  }
+  for (std::size_t i = 0; i < info.attributes.size(); ++i)
+    args.attributes[i] = call.attributes->f32(info.attributes[i]);
+  merge_axes(args.x, args.strides, args.operands);
+  std::ranges::copy(args.strides[0], args.x.strides);
+  return args;
+}
+
+const CpuKernel elementwise_scalar{supports, work, write_arguments<elementwise_arguments>, run};
+
+}  // namespace shunt

@@ -1,0 +1,20 @@
+#include "ops/page_table.h"
+
+#include "ops/op.h"
+
+namespace shunt {
+
+PageTable page_table(const Operand& state, const Operand& positions, const Operand& sequences, const Operand& pages) {
+  PageTable table;
+  table.pages = state.shape[0];
+  table.page_tokens = state.shape[1];
+  table.sequences = pages.shape[0];
+  table.sequence_pages = pages.shape[1];
+  table.position_stride = static_cast<std::uint32_t>(positions.strides[0]);
+  table.sequence_stride = static_cast<std::uint32_t>(sequences.strides[0]);
+  table.table_strides[0] = static_cast<std::uint32_t>(pages.strides[0]);
+  table.table_strides[1] = static_cast<std::uint32_t>(pages.strides[1]);
+  return table;
+}
+
+}  // namespace shunt
