@@ -1,14 +1,16 @@
-// The key-value pairs of a model file, typed. A plain value; reading is safe from many threads.
+// The key-value pairs of a model file, typed, in the order of the file. A plain value; reading is safe
+// from many threads.
 //
-// Numbers keep their file type's class: any integer type is read through u64 or i64, any float through
-// f64. Getters check type and range, so callers never trust a file.
+// A value keeps the exact type it has in the file, so that writing it again changes nothing. Getters
+// accept every type of the wanted class that holds the number, and check range, so callers never trust a
+// file.
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -16,19 +18,47 @@
 
 namespace shunt::models {
 
+// X(name, type id in a GGUF file, C++ type); ids of https://github.com/ggml-org/ggml/blob/master/docs/gguf.md.
+// Id 9 is the array: its values are vectors of these types.
+#define SHUNT_METADATA_TYPES(X) \
+  X(u8, 0, std::uint8_t)        \
+  X(i8, 1, std::int8_t)         \
+  X(u16, 2, std::uint16_t)      \
+  X(i16, 3, std::int16_t)       \
+  X(u32, 4, std::uint32_t)      \
+  X(i32, 5, std::int32_t)       \
+  X(f32, 6, float)              \
+  X(boolean, 7, bool)           \
+  X(string, 8, std::string)     \
+  X(u64, 10, std::uint64_t)     \
+  X(i64, 11, std::int64_t)      \
+  X(f64, 12, double)
+
+#define SHUNT_METADATA_SCALAR(name, id, type) , type
+#define SHUNT_METADATA_ARRAY(name, id, type) , std::vector<type>
 using MetadataValue =
-    std::variant<std::uint64_t, std::int64_t, double, bool, std::string, std::vector<std::uint64_t>,
-                 std::vector<std::int64_t>, std::vector<double>, std::vector<bool>, std::vector<std::string>>;
+    std::variant<std::monostate SHUNT_METADATA_TYPES(SHUNT_METADATA_SCALAR) SHUNT_METADATA_TYPES(SHUNT_METADATA_ARRAY)>;
+#undef SHUNT_METADATA_SCALAR
+#undef SHUNT_METADATA_ARRAY
+
+// "u32", "array of string", ...
+[[nodiscard]] std::string type_name(const MetadataValue& value);
 
 class Metadata {
  public:
+  using Entry = std::pair<std::string, MetadataValue>;
+
   // Errors: invalid where the key is there already.
   [[nodiscard]] Status insert(std::string key, MetadataValue value);
-  void set(std::string key, MetadataValue value) { values_.insert_or_assign(std::move(key), std::move(value)); }
+  // Replaces the value in its place, or appends.
+  void set(std::string key, MetadataValue value);
+  // Nothing happens where the key is missing.
+  void erase(std::string_view key);
 
   // Null where the key is missing.
   [[nodiscard]] const MetadataValue* find(std::string_view key) const;
-  [[nodiscard]] const std::map<std::string, MetadataValue, std::less<>>& all() const { return values_; }
+  // In the order in which the keys came.
+  [[nodiscard]] std::span<const Entry> all() const { return entries_; }
 
   // Errors: invalid where the key is missing, of another type or out of range; the message names the key.
   [[nodiscard]] Result<std::uint32_t> u32(std::string_view key) const;
@@ -47,7 +77,11 @@ class Metadata {
   [[nodiscard]] Result<std::string_view> string_or(std::string_view key, std::string_view fallback) const;
 
  private:
-  std::map<std::string, MetadataValue, std::less<>> values_;
+  // Where `key` stands in `order_`, or would stand.
+  [[nodiscard]] std::vector<std::uint32_t>::const_iterator place_of(std::string_view key) const;
+
+  std::vector<Entry> entries_;
+  std::vector<std::uint32_t> order_;  // indices of entries_, sorted by key
 };
 
 }  // namespace shunt::models

@@ -1,0 +1,77 @@
+// A GGUF model file as a source of weights: one file, the parts of a split model, or bytes in memory.
+//
+// The object owns its mappings; spans from mapped() live as long as it does. Opening reads the headers
+// only. All calls are safe from many threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/gguf_parse.h"
+#include "models/mapped_file.h"
+#include "models/metadata.h"
+#include "shunt/weights.h"
+
+namespace shunt::models {
+
+class GgufFile final : public WeightSource {
+  struct Empty {};
+
+ public:
+  // For open() and from_memory() only.
+  explicit GgufFile(Empty) {}
+  // Opens `path` and, where it is a part of a split model (NAME-00001-of-00003.gguf, any of them), all other
+  // parts. Errors: io, invalid (no GGUF file, damaged, cut short), unsupported (version, tensor type).
+  [[nodiscard]] static Result<std::unique_ptr<GgufFile>> open(const std::string& path);
+  // Reads a model from memory. REQUIRES: the bytes begin at a multiple of 8 and outlive the object.
+  [[nodiscard]] static Result<std::unique_ptr<GgufFile>> from_memory(std::span<const std::byte> bytes);
+
+  // Of the first part.
+  [[nodiscard]] const Metadata& metadata() const { return metadata_; }
+  [[nodiscard]] std::uint32_t version() const { return version_; }
+  [[nodiscard]] std::uint32_t alignment() const { return alignment_; }
+  [[nodiscard]] std::uint64_t data_offset() const { return parts_.front().data_offset; }
+  // Of all parts together.
+  [[nodiscard]] std::uint64_t total_bytes() const;
+  [[nodiscard]] std::size_t part_count() const { return parts_.size(); }
+  // The index of a tensor in weights().
+  [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const;
+
+  [[nodiscard]] std::span<const WeightInfo> weights() const override { return weights_; }
+  [[nodiscard]] Status read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override;
+  [[nodiscard]] std::span<const std::byte> mapped(std::size_t index) override;
+  void release(std::size_t index, std::uint64_t offset, std::uint64_t bytes) override;
+  [[nodiscard]] Status health() const override;
+
+ private:
+  struct Part {
+    std::unique_ptr<MappedFile> file;  // null for bytes in memory
+    std::span<const std::byte> bytes;
+    std::uint64_t data_offset = 0;
+  };
+  struct Location {
+    std::uint32_t part = 0;
+    std::uint64_t offset = 0;
+  };
+
+  // Takes over the tensors of one more part.
+  void append(Part part, GgufHeader& header);
+  Status open_other_parts(const std::string& path, std::unique_ptr<MappedFile> file, GgufHeader header);
+  Status index_names();
+
+  Metadata metadata_;
+  std::uint32_t version_ = 0;
+  std::uint32_t alignment_ = 0;
+  std::vector<Part> parts_;
+  std::vector<WeightInfo> weights_;
+  std::vector<Location> locations_;     // of each weight
+  std::vector<std::uint32_t> by_name_;  // indices of weights_, sorted by name
+};
+
+}  // namespace shunt::models

@@ -1,0 +1,65 @@
+// Writes a GGUF file (version 3, little-endian): the header at once, then the tensors' bytes as they come.
+//
+// Everything goes to a new file beside the target, which takes the target's place in finish(); until then,
+// and after any error, the target is as it was. The writer owns that file and removes it if it is dropped
+// unfinished. For one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/metadata.h"
+#include "shunt/tensor.h"
+
+namespace shunt::models {
+
+struct GgufTensor {
+  std::string name;
+  DType dtype = DType::F32;
+  Shape shape;  // outermost first
+};
+
+class GgufWriter {
+  struct Opened;
+
+ public:
+  // Writes the header. The alignment is the metadata's, else 32.
+  // Errors: io; invalid for a tensor or key that a file cannot hold.
+  [[nodiscard]] static Result<std::unique_ptr<GgufWriter>> create(const std::string& path, const Metadata& metadata,
+                                                                  std::span<const GgufTensor> tensors);
+  // For create() only.
+  explicit GgufWriter(Opened opened);
+  GgufWriter(const GgufWriter&) = delete;
+  GgufWriter& operator=(const GgufWriter&) = delete;
+  ~GgufWriter();
+
+  // Appends to the data of the tensors, one after the other in the order given; one call may end inside a
+  // tensor or span several. Padding is added. Errors: io (a full disk, ...), invalid past the last tensor.
+  [[nodiscard]] Status write(std::span<const std::byte> bytes);
+  // Errors: invalid while bytes of a tensor are missing, io. Nothing can be written afterwards.
+  [[nodiscard]] Status finish();
+
+ private:
+  struct Opened {
+    std::string path;
+    std::string partial_path;
+    int file;
+    std::uint64_t alignment;
+    std::vector<GgufTensor> tensors;
+    std::vector<std::uint64_t> tensor_bytes;
+  };
+
+  [[nodiscard]] Status append(std::span<const std::byte> bytes);
+  [[nodiscard]] Status pad();
+
+  Opened opened_;
+  std::uint64_t position_ = 0;         // bytes in the file
+  std::size_t tensor_ = 0;             // that the next byte belongs to
+  std::uint64_t tensor_position_ = 0;  // bytes of it that are written
+};
+
+}  // namespace shunt::models

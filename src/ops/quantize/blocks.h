@@ -1,0 +1,151 @@
+// How elements lie in memory: one plain-data block per floating or quantized row of dtypes.def, the
+// conversions between F32 and the 16-bit types, and exact scalar decoders.
+//
+// Formats: the block types of GGUF files (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md and the
+// block structs of ggml's ggml-common.h), little endian. Decoders are exact: every product of scale and
+// quant fits the 24 bits of a float, so the one rounding left is that of subtracting a minimum.
+// Pure functions of their arguments; safe from any thread. Rows need no alignment.
+#pragma once
+
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+
+#include "shunt/tensor.h"
+
+namespace shunt {
+
+static_assert(std::endian::native == std::endian::little, "blocks are read in place, as the file stores them");
+
+struct F32Block {
+  float value;
+};
+struct F16Block {
+  std::uint16_t bits;
+};
+struct BF16Block {
+  std::uint16_t bits;
+};
+
+// 32 elements scale * (q - 8); byte j holds elements j (low nibble) and j + 16.
+struct Q4_0Block {
+  std::uint16_t scale;  // F16
+  std::uint8_t quants[16];
+};
+
+// 32 elements scale * q.
+struct Q8_0Block {
+  std::uint16_t scale;  // F16
+  std::int8_t quants[32];
+};
+
+// 256 elements in 8 groups of 32: scale * group_scale * q - min * group_min.
+// Byte 32 p + l holds element l of groups 2 p (low nibble) and 2 p + 1; see k_group for group_scales.
+struct Q4_KBlock {
+  std::uint16_t scale;  // F16
+  std::uint16_t min;    // F16
+  std::uint8_t group_scales[12];
+  std::uint8_t quants[128];
+};
+
+// As Q4_K with a fifth bit: that of element l of group g is bit g of high_bits[l].
+struct Q5_KBlock {
+  std::uint16_t scale;  // F16
+  std::uint16_t min;    // F16
+  std::uint8_t group_scales[12];
+  std::uint8_t high_bits[32];
+  std::uint8_t quants[128];
+};
+
+// 256 elements in 16 groups of 16: scale * group_scales[group] * (q - 32). Each half of 128 elements has 64
+// bytes of low nibbles (byte l: elements l and l + 64) and 32 of high bits (byte l: l, l + 32, l + 64, l + 96).
+struct Q6_KBlock {
+  std::uint8_t low_bits[128];
+  std::uint8_t high_bits[64];
+  std::int8_t group_scales[16];
+  std::uint16_t scale;  // F16
+};
+
+// The block sizes are those of the table; integer rows have no block struct.
+#define SHUNT_BLOCK_SIZE_floating(name, block_bytes) static_assert(sizeof(name##Block) == (block_bytes));
+#define SHUNT_BLOCK_SIZE_quantized(name, block_bytes) static_assert(sizeof(name##Block) == (block_bytes));
+#define SHUNT_BLOCK_SIZE_integer(name, block_bytes)
+#define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) SHUNT_BLOCK_SIZE_##kind(name, block_bytes)
+#include "ops/dtypes.def"
+#undef SHUNT_BLOCK_SIZE_floating
+#undef SHUNT_BLOCK_SIZE_quantized
+#undef SHUNT_BLOCK_SIZE_integer
+
+// IEEE 754 binary16. Exact; a signalling NaN comes back quiet, as from the processors' own instructions.
+[[nodiscard]] constexpr float f16_to_f32(std::uint16_t half) {
+  const std::uint32_t sign = (half & 0x8000U) << 16;
+  const std::uint32_t exponent = (half >> 10) & 0x1FU;
+  const std::uint32_t mantissa = half & 0x3FFU;
+  if (exponent == 0) {
+    const float magnitude = static_cast<float>(mantissa) * 0x1p-24F;
+    return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | sign);
+  }
+  if (exponent == 31)
+    return std::bit_cast<float>(sign | 0x7F800000U | (mantissa << 13) | (mantissa == 0 ? 0U : 0x400000U));
+  return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+}
+
+// Rounds to nearest, ties to even; too large becomes infinite, NaN stays NaN (quiet).
+[[nodiscard]] constexpr std::uint16_t f32_to_f16(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  const std::uint32_t sign = (bits >> 16) & 0x8000U;
+  const std::uint32_t magnitude = bits & 0x7FFFFFFFU;
+  std::uint32_t half = 0;
+  if (magnitude > 0x7F800000U) {
+    half = 0x7E00U | ((magnitude >> 13) & 0x3FFU);
+  } else if (magnitude >= 0x47800000U) {  // 2^16
+    half = 0x7C00U;
+  } else if (magnitude < 0x38800000U) {
+    // Below 2^-14 the steps are those of a float just above 0.5: let that addition round.
+    half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - std::bit_cast<std::uint32_t>(0.5F);
+  } else {
+    half = (magnitude - (112U << 23) + 0xFFFU + ((magnitude >> 13) & 1U)) >> 13;
+  }
+  return static_cast<std::uint16_t>(sign | half);
+}
+
+// bfloat16: the upper half of an F32. Exact.
+[[nodiscard]] constexpr float bf16_to_f32(std::uint16_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+// Rounds to nearest, ties to even; NaN stays NaN (quiet).
+[[nodiscard]] constexpr std::uint16_t f32_to_bf16(float value) {
+  const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
+  if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return static_cast<std::uint16_t>((bits >> 16) | 0x40U);
+  return static_cast<std::uint16_t>((bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16);
+}
+
+// The 6-bit scale and minimum of a group of Q4_K and Q5_K.
+struct KGroup {
+  std::uint8_t scale = 0;
+  std::uint8_t min = 0;
+};
+
+// Groups 0-3 lie in the lower 6 bits of bytes 0-3 (scales) and 4-7 (minima); groups 4-7 have their lower 4 bits
+// in bytes 8-11 (scale low, minimum high) and their upper 2 in the upper bits of bytes 0-3 and 4-7.
+[[nodiscard]] constexpr KGroup k_group(const std::uint8_t (&group_scales)[12], std::size_t group) {
+  const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(group_scales[i]); };
+  if (group < 4)
+    return {static_cast<std::uint8_t>(byte(group) & 63U), static_cast<std::uint8_t>(byte(group + 4) & 63U)};
+  return {static_cast<std::uint8_t>((byte(group + 4) & 15U) | ((byte(group - 4) >> 6) << 4)),
+          static_cast<std::uint8_t>((byte(group + 4) >> 4) | ((byte(group) >> 6) << 4))};
+}
+
+// Exact decoder of `elements` neighbouring elements that begin at a block.
+using RowDecoder = void (*)(const std::byte* row, std::uint64_t elements, float* out);
+
+// Null for integer dtypes.
+[[nodiscard]] RowDecoder decoder_of(DType dtype);
+
+// REQUIRES: dtype is floating or quantized; elements is a whole number of blocks.
+inline void decode_row(DType dtype, const std::byte* row, std::uint64_t elements, float* out) {
+  decoder_of(dtype)(row, elements, out);
+}
+
+}  // namespace shunt
