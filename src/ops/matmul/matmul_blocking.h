@@ -1,0 +1,26 @@
+// How the SIMD matmul cuts its work; the same for every instruction set, since scratch sizes depend on it.
+#pragma once
+
+#include <cstddef>
+
+namespace shunt {
+
+// At most so many token rows take the dot kernel, more the tile kernel.
+inline constexpr std::size_t kDotRows = 8;
+
+// Elements of a weight row that are decoded at a time: four rows of them and the same part of eight token
+// rows fit the first-level cache. A multiple of every block.
+inline constexpr std::size_t kStripElements = 1024;
+
+// Token rows of a panel; a multiple of what any target's tile takes.
+inline constexpr std::size_t kPanelRows = 32;
+// Elements of k per tile: a panel of them (32 KiB) stays in the first-level cache while the tiles pass by.
+inline constexpr std::size_t kTileElements = 256;
+// Weight rows that a thread decodes before it multiplies them with all panels; a multiple of every tile.
+inline constexpr std::size_t kBlockRows = 96;
+// Token rows packed at a time, which bounds the scratch.
+inline constexpr std::size_t kBatchRows = 512;
+// Sums of one weight row for a batch, and a vector more so that rows do not fall on the same cache sets.
+inline constexpr std::size_t kSumPitch = kBatchRows + 16;
+
+}  // namespace shunt

@@ -1,0 +1,163 @@
+// The SIMD matmul: few token rows go to the dot kernel, many to the tile kernel, decided by the valid rows of
+// the submission. Token rows are taken in batches of kBatchRows. A program prepared for few F32 rows has one
+// phase; any other has two per batch, the first of which widens or packs x into the shared scratch.
+#include "ops/simd_targets.h"
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/matmul/matmul_simd.cpp"
+#include "hwy/foreach_target.h"
+// After foreach_target.h:
+#include "hwy/highway.h"
+#include "ops/matmul/matmul_dot-inl.h"
+#include "ops/matmul/matmul_tile-inl.h"
+
+#ifndef SHUNT_OPS_MATMUL_SIMD_ONCE
+#define SHUNT_OPS_MATMUL_SIMD_ONCE
+namespace shunt {
+
+// One batch of token rows of one call.
+struct MatmulBatch {
+  const CpuCall& call;
+  const MatmulArgs& args;
+  std::uint64_t begin;
+  std::size_t rows;
+
+  [[nodiscard]] const std::byte* x(std::size_t row) const {
+    const std::uint64_t offset = matmul_offset(args, args.x_strides, begin + row);
+    return call.inputs[0] + offset * info_of(static_cast<DType>(args.x_dtype)).block_bytes;
+  }
+  [[nodiscard]] const float* residual(std::size_t row) const {
+    return args.has_residual == 0 ? nullptr
+                                  : call.in<float>(2) + matmul_offset(args, args.residual_strides, begin + row);
+  }
+  [[nodiscard]] float* out(std::size_t row) const {
+    return call.out<float>() + matmul_offset(args, args.out_strides, begin + row);
+  }
+  [[nodiscard]] float* shared() const { return reinterpret_cast<float*>(call.shared_scratch); }
+  [[nodiscard]] float* scratch() const { return reinterpret_cast<float*>(call.thread_scratch); }
+  [[nodiscard]] Range share(std::uint64_t total, std::uint64_t grain) const {
+    return share_of(total, call.thread, call.threads, grain);
+  }
+};
+
+}  // namespace shunt
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace shunt {
+namespace HWY_NAMESPACE {
+
+// Few rows: [rows][k] F32, where x is not that already.
+void widen(const MatmulBatch& batch) {
+  const auto dtype = static_cast<DType>(batch.args.x_dtype);
+  if (dtype == DType::F32) return;
+  const Range range = batch.share(batch.rows, 1);
+  for (std::uint64_t t = range.begin; t < range.end; ++t)
+    decode_row_simd(dtype, batch.x(t), batch.args.k, batch.shared() + t * batch.args.k);
+}
+
+void pack(const MatmulBatch& batch) {
+  if (batch.rows <= kDotRows) return widen(batch);
+  const std::uint64_t k = batch.args.k;
+  const std::uint64_t panels = (batch.rows + kPanelRows - 1) / kPanelRows;
+  const std::uint64_t strips = (k + kTileElements - 1) / kTileElements;
+  const Range range = batch.share(panels * strips, 1);
+  for (std::uint64_t item = range.begin; item < range.end; ++item) {
+    const std::uint64_t first = item / strips * kPanelRows;
+    const std::uint64_t begin = item % strips * kTileElements;
+    const std::size_t count = HWY_MIN(batch.rows - first, kPanelRows);
+    const std::byte* rows[kPanelRows] = {};
+    for (std::size_t t = 0; t < count; ++t) rows[t] = batch.x(first + t);
+    pack_panel(static_cast<DType>(batch.args.x_dtype), rows, count, {begin, HWY_MIN(begin + kTileElements, k)},
+               batch.shared() + first * k);
+  }
+}
+
+void multiply_few(const MatmulBatch& batch) {
+  const float* x[kDotRows];
+  const float* residual[kDotRows];
+  float* out[kDotRows];
+  const bool widened = static_cast<DType>(batch.args.x_dtype) != DType::F32;
+  for (std::size_t t = 0; t < batch.rows; ++t) {
+    x[t] = widened ? batch.shared() + t * batch.args.k : reinterpret_cast<const float*>(batch.x(t));
+    residual[t] = batch.residual(t);
+    out[t] = batch.out(t);
+  }
+  const Range range = batch.share(batch.args.m, 4);
+  if (batch.rows == 1) return dot_one_row(batch.args, batch.call.inputs[1], x[0], residual[0], out[0], range);
+  dot_rows(batch.args, batch.call.inputs[1], x, residual, out, batch.rows, range, batch.scratch());
+}
+
+void multiply(const MatmulBatch& batch) {
+  if (batch.rows <= kDotRows) return multiply_few(batch);
+  const float* residual[kBatchRows];
+  float* out[kBatchRows];
+  for (std::size_t t = 0; t < batch.rows; ++t) {
+    residual[t] = batch.residual(t);
+    out[t] = batch.out(t);
+  }
+  tile_rows(batch.args, batch.call.inputs[1], {batch.shared(), batch.rows, residual, out},
+            batch.share(batch.args.m, kTileRows), batch.scratch());
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace shunt
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+#include <algorithm>
+#include <cstring>
+
+namespace shunt {
+
+HWY_EXPORT(pack);
+HWY_EXPORT(multiply);
+
+namespace {
+
+std::string supports(const OpCall& call) { return matmul_refusal(call); }
+
+bool has_pack_phase(std::uint64_t capacity, DType x_dtype) { return capacity > kDotRows || x_dtype != DType::F32; }
+
+CpuWork work(const OpCall& call, std::uint32_t) {
+  const MatmulArgs args = matmul_args(call);
+  const std::uint64_t capacity = matmul_capacity(args);
+  const std::uint64_t batches = std::max<std::uint64_t>(1, (capacity + kBatchRows - 1) / kBatchRows);
+  CpuWork work;
+  work.thread_scratch_bytes = 4 * kStripElements * sizeof(float);
+  if (!has_pack_phase(capacity, static_cast<DType>(args.x_dtype))) return work;
+  const std::uint64_t panels = (std::min<std::uint64_t>(capacity, kBatchRows) + kPanelRows - 1) / kPanelRows;
+  work.phases = static_cast<std::uint32_t>(2 * batches);
+  work.shared_scratch_bytes = panels * kPanelRows * args.k * sizeof(float);
+  if (capacity > kDotRows) work.thread_scratch_bytes = kBlockRows * (kTileElements + kSumPitch) * sizeof(float);
+  return work;
+}
+
+void write_arguments(const OpCall& call, std::span<std::byte, kMaxArgumentBytes> out) {
+  const MatmulArgs args = matmul_args(call);
+  std::memcpy(out.data(), &args, sizeof(args));
+}
+
+int run(const CpuCall& call) {
+  const auto& args = call.args<MatmulArgs>();
+  const bool packs = has_pack_phase(matmul_capacity(args), static_cast<DType>(args.x_dtype));
+  const std::uint64_t begin = std::uint64_t{packs ? call.phase / 2 : 0} * kBatchRows;
+  const std::uint64_t valid = matmul_rows(args, *call.parameters);
+  if (begin >= valid || args.m == 0) return 0;
+  const MatmulBatch batch{call, args, begin,
+                          static_cast<std::size_t>(std::min<std::uint64_t>(valid - begin, kBatchRows))};
+  if (packs && call.phase % 2 == 0) {
+    HWY_DYNAMIC_DISPATCH(pack)(batch);
+  } else {
+    HWY_DYNAMIC_DISPATCH(multiply)(batch);
+  }
+  return 0;
+}
+
+}  // namespace
+
+extern const CpuKernel matmul_simd;
+const CpuKernel matmul_simd{supports, work, write_arguments, run};
+
+}  // namespace shunt
+#endif  // HWY_ONCE

@@ -1,0 +1,187 @@
+// matmul of many token rows: vectors run along the token rows. Included by matmul_simd.cpp, once per
+// instruction set.
+//
+// Phase 1 packs x into panels [k][kPanelRows], widened and transposed; rows past the last are zero. Phase 2:
+// each thread decodes a block of weight rows, kTileElements of k at a time, and multiplies it with every panel
+// in tiles of kTileRows weight rows x up to two vectors of token rows, whose sums stay in registers. The sums
+// [weight row][token row] are transposed into the result at the end.
+#if defined(SHUNT_OPS_MATMUL_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SHUNT_OPS_MATMUL_TILE_INL_H_
+#undef SHUNT_OPS_MATMUL_TILE_INL_H_
+#else
+#define SHUNT_OPS_MATMUL_TILE_INL_H_
+#endif
+
+#include "ops/kernel.h"
+#include "ops/matmul/matmul.h"
+#include "ops/matmul/matmul_blocking.h"
+#include "ops/quantize/blocks_simd-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace shunt {
+namespace HWY_NAMESPACE {
+
+using Tag4 = hn::FixedTag<float, 4>;
+using Vec4 = hn::Vec<Tag4>;
+
+// 12 x 2 sums, 2 vectors of x and a weight take 27 of 32 registers, 6 x 2 sums 15 of 16.
+inline constexpr std::size_t kTileRows = HWY_CAP_GE512 || HWY_TARGET == HWY_NEON ? 12 : 6;
+inline constexpr std::size_t kTileTokens = 2 * kBlockLanes;
+static_assert(kBlockRows % kTileRows == 0 && kPanelRows % kTileTokens == 0);
+
+HWY_INLINE void transpose4(Vec4& a, Vec4& b, Vec4& c, Vec4& d) {
+  const Tag4 d4;
+  const hn::RepartitionToWide<Tag4> wide;
+  const auto ab_low = hn::BitCast(wide, hn::InterleaveLower(d4, a, b));
+  const auto ab_high = hn::BitCast(wide, hn::InterleaveUpper(d4, a, b));
+  const auto cd_low = hn::BitCast(wide, hn::InterleaveLower(d4, c, d));
+  const auto cd_high = hn::BitCast(wide, hn::InterleaveUpper(d4, c, d));
+  a = hn::BitCast(d4, hn::InterleaveLower(wide, ab_low, cd_low));
+  b = hn::BitCast(d4, hn::InterleaveUpper(wide, ab_low, cd_low));
+  c = hn::BitCast(d4, hn::InterleaveLower(wide, ab_high, cd_high));
+  d = hn::BitCast(d4, hn::InterleaveUpper(wide, ab_high, cd_high));
+}
+
+template <DType kDType>
+HWY_INLINE Vec4 load4(const std::byte* row, std::size_t i) {
+  const Tag4 d4;
+  if constexpr (kDType == DType::F16) return load_f16(d4, row + 2 * i);
+  if constexpr (kDType == DType::BF16) return load_bf16(d4, row + 2 * i);
+  return hn::LoadU(d4, reinterpret_cast<const float*>(row + 4 * i));
+}
+
+// Four token rows, `count` of them there, elements begin .. end - 1 -> columns 0 .. 3 of `panel`.
+template <DType kDType>
+HWY_INLINE void pack4(const std::byte* const* rows, std::size_t count, Range elements, float* panel) {
+  const Tag4 d4;
+  std::size_t i = elements.begin;
+  for (; i + 4 <= elements.end; i += 4) {
+    Vec4 v[4];
+    for (std::size_t t = 0; t < 4; ++t) v[t] = t < count ? load4<kDType>(rows[t], i) : hn::Zero(d4);
+    transpose4(v[0], v[1], v[2], v[3]);
+    for (std::size_t e = 0; e < 4; ++e) hn::Store(v[e], d4, panel + (i + e) * kPanelRows);
+  }
+  for (; i < elements.end; ++i)
+    for (std::size_t t = 0; t < 4; ++t) {
+      float value = 0;
+      if (t < count) decode_row(kDType, rows[t] + i * (kDType == DType::F32 ? 4 : 2), 1, &value);
+      panel[i * kPanelRows + t] = value;
+    }
+}
+
+// Packs the elements of one panel. `rows` holds the start of each of its `count` <= kPanelRows token rows.
+HWY_NOINLINE void pack_panel(DType dtype, const std::byte* const* rows, std::size_t count, Range elements,
+                             float* panel) {
+  for (std::size_t t = 0; t < kPanelRows; t += 4) {
+    const std::size_t there = t < count ? HWY_MIN(count - t, std::size_t{4}) : 0;
+    if (dtype == DType::F16) pack4<DType::F16>(rows + t, there, elements, panel + t);
+    if (dtype == DType::BF16) pack4<DType::BF16>(rows + t, there, elements, panel + t);
+    if (dtype == DType::F32) pack4<DType::F32>(rows + t, there, elements, panel + t);
+  }
+}
+
+// sums[r][t] (+)= weights[r][..] * panel[..][t], kTileRows rows and kVectors vectors of t.
+template <std::size_t kVectors>
+HWY_NOINLINE void tile(const float* HWY_RESTRICT weights, const float* HWY_RESTRICT panel, std::size_t elements,
+                       bool first, float* HWY_RESTRICT sums) {
+  const BlockTag d;
+  BlockVec acc[kTileRows][kVectors];
+  HWY_UNROLL(12) for (std::size_t r = 0; r < kTileRows; ++r) {
+    HWY_UNROLL(2) for (std::size_t v = 0; v < kVectors; ++v) acc[r][v] = hn::Zero(d);
+  }
+  for (std::size_t i = 0; i < elements; ++i) {
+    BlockVec x[kVectors];
+    HWY_UNROLL(2)
+    for (std::size_t v = 0; v < kVectors; ++v) x[v] = hn::Load(d, panel + i * kPanelRows + v * kBlockLanes);
+    HWY_UNROLL(12) for (std::size_t r = 0; r < kTileRows; ++r) {
+      const BlockVec w = hn::Set(d, weights[r * kTileElements + i]);
+      HWY_UNROLL(2) for (std::size_t v = 0; v < kVectors; ++v) acc[r][v] = hn::MulAdd(w, x[v], acc[r][v]);
+    }
+  }
+  HWY_UNROLL(12) for (std::size_t r = 0; r < kTileRows; ++r) {
+    HWY_UNROLL(2) for (std::size_t v = 0; v < kVectors; ++v) {
+      // Strips are summed apart: shorter chains of additions, smaller errors.
+      float* const sum = sums + r * kSumPitch + v * kBlockLanes;
+      hn::Store(first ? acc[r][v] : hn::Add(acc[r][v], hn::Load(d, sum)), d, sum);
+    }
+  }
+}
+
+// Where a batch of token rows comes from and goes to.
+struct TileBatch {
+  const float* panels;           // [panels][k][kPanelRows]
+  std::size_t rows;              // <= kBatchRows
+  const float* const* residual;  // per token row; null pointers where there is none
+  float* const* out;             // per token row
+};
+
+// One decoded strip of a block of weight rows times all panels.
+HWY_INLINE void tile_strip(const MatmulArgs& args, const TileBatch& batch, const float* weights,
+                           std::size_t weight_rows, std::size_t begin, std::size_t elements, float* sums) {
+  for (std::size_t t = 0; t < batch.rows; t += kTileTokens) {
+    const float* panel = batch.panels + (t / kPanelRows * args.k + begin) * kPanelRows + t % kPanelRows;
+    const bool narrow = batch.rows - t <= kBlockLanes;
+    for (std::size_t r = 0; r < weight_rows; r += kTileRows) {
+      const float* w = weights + r * kTileElements;
+      float* const s = sums + r * kSumPitch + t;
+      if (narrow) {
+        tile<1>(w, panel, elements, begin == 0, s);
+      } else {
+        tile<2>(w, panel, elements, begin == 0, s);
+      }
+    }
+  }
+}
+
+// sums [weight_rows][kSumPitch] -> out[t][first + r], with the residual.
+HWY_NOINLINE void store_sums(const TileBatch& batch, const float* sums, std::size_t first, std::size_t weight_rows) {
+  const Tag4 d4;
+  const std::size_t whole_rows = weight_rows / 4 * 4;
+  for (std::size_t t = 0; t < batch.rows; t += 4) {
+    const std::size_t tokens = HWY_MIN(batch.rows - t, std::size_t{4});
+    for (std::size_t r = 0; r < whole_rows; r += 4) {
+      Vec4 v[4];
+      for (std::size_t i = 0; i < 4; ++i) v[i] = hn::LoadU(d4, sums + (r + i) * kSumPitch + t);
+      transpose4(v[0], v[1], v[2], v[3]);
+      for (std::size_t i = 0; i < tokens; ++i) {
+        const float* const residual = batch.residual[t + i];
+        if (residual != nullptr) v[i] = hn::Add(v[i], hn::LoadU(d4, residual + first + r));
+        hn::StoreU(v[i], d4, batch.out[t + i] + first + r);
+      }
+    }
+    for (std::size_t r = whole_rows; r < weight_rows; ++r)
+      for (std::size_t i = 0; i < tokens; ++i) {
+        const float* const residual = batch.residual[t + i];
+        batch.out[t + i][first + r] = sums[r * kSumPitch + t + i] + (residual != nullptr ? residual[first + r] : 0);
+      }
+  }
+}
+
+// The weight rows of `range`; scratch holds kBlockRows strips of weights and kBlockRows rows of sums.
+HWY_NOINLINE void tile_rows(const MatmulArgs& args, const std::byte* weight, const TileBatch& batch, Range range,
+                            float* scratch) {
+  const auto dtype = static_cast<DType>(args.weight_dtype);
+  const DTypeInfo& info = info_of(dtype);
+  float* const sums = scratch + kBlockRows * kTileElements;
+  for (std::uint64_t r = range.begin; r < range.end; r += kBlockRows) {
+    const std::size_t count = HWY_MIN(range.end - r, std::uint64_t{kBlockRows});
+    for (std::size_t begin = 0; begin < args.k || begin == 0; begin += kTileElements) {
+      const std::size_t elements = HWY_MIN(args.k - begin, kTileElements);
+      const std::size_t row_offset = begin / info.block_elements * info.block_bytes;
+      for (std::size_t i = 0; i < count; ++i)
+        decode_row_simd(dtype, weight + (r + i) * args.weight_row_bytes + row_offset, elements,
+                        scratch + i * kTileElements);
+      // The last tile may reach past the block: it multiplies zeros there.
+      for (std::size_t i = count; i % kTileRows != 0; ++i)
+        std::memset(scratch + i * kTileElements, 0, kTileElements * sizeof(float));
+      tile_strip(args, batch, scratch, count, begin, elements, sums);
+    }
+    store_sums(batch, sums, r, count);
+  }
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace shunt
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard

@@ -1,0 +1,315 @@
+#include "ops/matmul/matmul.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <memory>
+#include <new>
+#include <random>
+#include <vector>
+
+#include "ops/simd_targets.h"
+// After simd_targets.h:
+#include "hwy/targets.h"
+#include "ops/kernel.h"
+#include "ops/quantize/blocks.h"
+
+namespace shunt {
+namespace {
+
+constexpr float kCanary = -12345.0F;
+
+struct Case {
+  DType weight = DType::F32;
+  DType x = DType::F32;
+  std::uint32_t rows = 1;
+  std::uint32_t k = 32;
+  std::uint32_t m = 1;
+  std::uint32_t threads = 1;
+  bool residual = false;
+  std::uint32_t padding = 0;          // elements between neighbouring rows of x, out and residual
+  std::uint32_t valid = 0xFFFFFFFFU;  // Parameters::tokens; all rows where larger than `rows`
+  std::uint32_t seed = 1;
+
+  [[nodiscard]] std::string text() const {
+    return fmt::format("weight {} x {} rows {} k {} m {} threads {} residual {} padding {} valid {} seed {}",
+                       name_of(weight), name_of(x), rows, k, m, threads, residual, padding, valid, seed);
+  }
+};
+
+using Bytes = std::vector<std::byte>;
+
+// Every element type at its real range; a quantized row is random bytes with finite scales.
+Bytes random_elements(DType dtype, std::uint64_t elements, std::mt19937& random) {
+  const DTypeInfo& info = info_of(dtype);
+  Bytes bytes(elements / info.block_elements * info.block_bytes);
+  std::normal_distribution<float> normal;
+  if (info.kind == DTypeKind::floating) {
+    for (std::uint64_t i = 0; i < elements; ++i) {
+      const float value = normal(random);
+      const std::uint16_t half = dtype == DType::F16 ? f32_to_f16(value) : f32_to_bf16(value);
+      if (dtype == DType::F32) std::memcpy(bytes.data() + 4 * i, &value, 4);
+      if (dtype != DType::F32) std::memcpy(bytes.data() + 2 * i, &half, 2);
+    }
+    return bytes;
+  }
+  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
+  const auto set_scale = [&](std::size_t at) {
+    const std::uint16_t scale = f32_to_f16(normal(random) * 0.01F);
+    std::memcpy(bytes.data() + at, &scale, 2);
+  };
+  for (std::size_t block = 0; block < bytes.size(); block += info.block_bytes) {
+    if (dtype == DType::Q6_K) set_scale(block + offsetof(Q6_KBlock, scale));
+    if (dtype != DType::Q6_K) set_scale(block);
+    if (dtype == DType::Q4_K || dtype == DType::Q5_K) set_scale(block + 2);
+  }
+  return bytes;
+}
+
+std::vector<float> decoded(DType dtype, const Bytes& bytes, std::uint64_t elements) {
+  std::vector<float> values(elements);
+  decode_row(dtype, bytes.data(), elements, values.data());
+  return values;
+}
+
+struct AlignedDelete {
+  void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{64}); }
+};
+using Scratch = std::unique_ptr<std::byte, AlignedDelete>;
+
+// Exactly as large as asked for, so that a sanitizer sees any step outside; filled with NaN.
+Scratch make_scratch(std::uint64_t bytes) {
+  Scratch scratch(static_cast<std::byte*>(::operator new(bytes, std::align_val_t{64})));
+  std::memset(scratch.get(), 0xFF, bytes);
+  return scratch;
+}
+
+// The phases of one call, one thread after the other.
+void run_phases(const CpuKernel& kernel, const OpCall& op, CpuCall call, std::uint32_t threads) {
+  const CpuWork work = kernel.work(op, threads);
+  alignas(16) std::array<std::byte, kMaxArgumentBytes> arguments;
+  kernel.write_arguments(op, arguments);
+  const Scratch shared = make_scratch(work.shared_scratch_bytes);
+  std::vector<Scratch> scratch;
+  for (std::uint32_t t = 0; t < threads; ++t) scratch.push_back(make_scratch(work.thread_scratch_bytes));
+  call.arguments = arguments.data();
+  call.threads = threads;
+  call.shared_scratch = shared.get();
+  for (call.phase = 0; call.phase < work.phases; ++call.phase)
+    for (call.thread = 0; call.thread < threads; ++call.thread) {
+      call.thread_scratch = scratch[call.thread].get();
+      ASSERT_EQ(kernel.run(call), 0);
+    }
+}
+
+// Runs a case and compares every element of the result's storage with plain double sums.
+void check(const CpuKernel& kernel, const Case& c, double tolerance) {
+  std::mt19937 random(c.seed);
+  const std::uint64_t x_pitch = c.k + c.padding;
+  const std::uint64_t out_pitch = c.m + c.padding;
+  const Bytes x_bytes = random_elements(c.x, c.rows * x_pitch, random);
+  const Bytes weight_bytes = random_elements(c.weight, std::uint64_t{c.m} * c.k, random);
+  const Bytes residual_bytes = random_elements(DType::F32, c.rows * out_pitch, random);
+  std::vector<float> out(c.rows * out_pitch, kCanary);
+
+  const auto operand = [](DType dtype, std::uint32_t rows, std::uint32_t columns, std::uint64_t pitch) {
+    Operand o = Operand::contiguous(dtype, Shape{rows, columns}, TensorKind::value, Extent::tokens);
+    o.strides[0] = pitch;
+    return o;
+  };
+  const Operand x = operand(c.x, c.rows, c.k, x_pitch);
+  const Operand weight = Operand::contiguous(c.weight, Shape{c.m, c.k}, TensorKind::weight);
+  const Operand residual = operand(DType::F32, c.rows, c.m, out_pitch);
+  const Operand result = operand(DType::F32, c.rows, c.m, out_pitch);
+  const Operand* operands[] = {&x, &weight, &residual};
+  const Attributes none;
+  const OpCall op{.op = c.residual ? Op::matmul_add : Op::matmul,
+                  .attributes = &none,
+                  .inputs = std::span(operands).first(c.residual ? 3 : 2),
+                  .output = &result};
+  ASSERT_EQ(kernel.supports(op), "");
+  const std::byte* inputs[] = {x_bytes.data(), weight_bytes.data(), residual_bytes.data()};
+  const Parameters parameters{.tokens = c.valid};
+  CpuCall call;
+  call.inputs = std::span(inputs).first(c.residual ? 3 : 2);
+  call.output = reinterpret_cast<std::byte*>(out.data());
+  call.parameters = &parameters;
+  run_phases(kernel, op, call, c.threads);
+
+  const std::vector<float> xs = decoded(c.x, x_bytes, c.rows * x_pitch);
+  const std::vector<float> ws = decoded(c.weight, weight_bytes, std::uint64_t{c.m} * c.k);
+  const std::vector<float> residuals = decoded(DType::F32, residual_bytes, c.rows * out_pitch);
+  double error = 0;
+  double power = 0;  // of what is summed: the sums themselves may cancel
+  for (std::uint64_t t = 0; t < c.rows; ++t) {
+    for (std::uint64_t r = 0; r < out_pitch; ++r) {
+      const float actual = out[t * out_pitch + r];
+      if (r >= c.m || t >= c.valid) {
+        ASSERT_EQ(actual, kCanary) << "row " << t << " column " << r << " must stay untouched";
+        continue;
+      }
+      double expected = c.residual ? static_cast<double>(residuals[t * out_pitch + r]) : 0;
+      double magnitude = std::abs(expected);
+      for (std::uint64_t i = 0; i < c.k; ++i) {
+        const double product = static_cast<double>(ws[r * c.k + i]) * static_cast<double>(xs[t * x_pitch + i]);
+        expected += product;
+        magnitude += std::abs(product);
+        power += product * product;
+      }
+      ASSERT_NEAR(static_cast<double>(actual), expected, 1e-6 * magnitude) << "row " << t << " column " << r;
+      error += (static_cast<double>(actual) - expected) * (static_cast<double>(actual) - expected);
+    }
+  }
+  EXPECT_LE(error, tolerance * power);
+}
+
+constexpr DType kWeights[] = {
+#define SHUNT_IF_floating(name) DType::name,
+#define SHUNT_IF_quantized(name) DType::name,
+#define SHUNT_IF_integer(name)
+#define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) SHUNT_IF_##kind(name)
+#include "ops/dtypes.def"
+};
+
+std::vector<std::uint32_t> columns_of(DType dtype) {
+  switch (info_of(dtype).block_elements) {
+    case 1:
+      return {1, 7, 33, 256, 1031};
+    case 32:
+      return {32, 64, 96, 512, 1056};
+    default:
+      return {256, 512, 1280};
+  }
+}
+
+// Calls body(kernel, name) for the scalar kernel and for the SIMD kernel on every instruction set here.
+template <class Body>
+void for_each_kernel(Body body) {
+  body(*cpu_family("matmul").scalar, std::string("scalar"));
+  for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
+    hwy::SetSupportedTargetsForTest(target);
+    body(*cpu_family("matmul").simd, std::string(hwy::TargetName(target)));
+    hwy::SetSupportedTargetsForTest(0);
+  }
+}
+
+void check_everywhere(const Case& c) {
+  for_each_kernel([&](const CpuKernel& kernel, const std::string& name) {
+    SCOPED_TRACE(name + ": " + c.text());
+    check(kernel, c, 1e-12);
+  });
+}
+
+class MatmulOf : public ::testing::TestWithParam<DType> {};
+
+TEST_P(MatmulOf, AgreesWithDoubleSumsOnAwkwardShapes) {
+  std::uint32_t seed = 1;
+  for (const std::uint32_t k : columns_of(GetParam()))
+    for (const std::uint32_t m : {1U, 5U, 97U})
+      for (const std::uint32_t rows : {0U, 1U, 3U, 17U, 33U}) {
+        check_everywhere({.weight = GetParam(), .rows = rows, .k = k, .m = m, .threads = 1 + seed % 3, .seed = seed});
+        ++seed;
+      }
+}
+
+TEST_P(MatmulOf, EveryFewRowsAndEveryThreadCount) {
+  const std::uint32_t k = columns_of(GetParam()).back();
+  for (std::uint32_t rows = 1; rows <= 18; ++rows)
+    check_everywhere({.weight = GetParam(), .rows = rows, .k = k, .m = 13, .threads = 1 + rows % 3, .seed = rows});
+}
+
+TEST_P(MatmulOf, MoreRowsThanABatch) {
+  check_everywhere({.weight = GetParam(), .rows = 513, .k = 256, .m = 110, .threads = 2, .residual = true, .seed = 3});
+}
+
+TEST_P(MatmulOf, AddsTheResidual) {
+  for (const std::uint32_t rows : {1U, 6U, 40U})
+    check_everywhere(
+        {.weight = GetParam(), .rows = rows, .k = 256, .m = 30, .threads = 2, .residual = true, .seed = 7});
+}
+
+TEST_P(MatmulOf, RowsMayLieApartAndXMayBeHalfPrecision) {
+  for (const DType x : {DType::F32, DType::F16, DType::BF16})
+    for (const std::uint32_t rows : {1U, 5U, 35U})
+      for (const bool residual : {false, true})
+        check_everywhere({.weight = GetParam(),
+                          .x = x,
+                          .rows = rows,
+                          .k = 256,
+                          .m = 19,
+                          .threads = 2,
+                          .residual = residual,
+                          .padding = 3,
+                          .seed = rows});
+}
+
+TEST_P(MatmulOf, RowsPastTheValidOnesStayUntouched) {
+  for (const DType x : {DType::F32, DType::F16})
+    for (const std::uint32_t valid : {0U, 1U, 2U, 7U, 31U, 63U})
+      check_everywhere({.weight = GetParam(), .x = x, .rows = 64, .k = 256, .m = 9, .threads = 2, .valid = valid});
+}
+
+INSTANTIATE_TEST_SUITE_P(Weights, MatmulOf, ::testing::ValuesIn(kWeights),
+                         [](const auto& test) { return std::string(name_of(test.param)); });
+
+TEST(Matmul, LeadingAxesAreRowsWithStridesOfTheirOwn) {
+  // x [2, 3, 2, 4] as a permuted view: axes 0 and 2 of the storage [2, 3, 2, 4] are exchanged.
+  const Shape shape{2, 3, 2, 4};
+  Operand x = Operand::contiguous(DType::F32, shape);
+  std::swap(x.strides[0], x.strides[2]);
+  const Operand weight = Operand::contiguous(DType::F32, Shape{3, 4}, TensorKind::weight);
+  const Operand result = Operand::contiguous(DType::F32, Shape{2, 3, 2, 3});
+  const Operand* operands[] = {&x, &weight};
+  const Attributes none;
+  const OpCall op{.op = Op::matmul, .attributes = &none, .inputs = operands, .output = &result};
+  std::vector<float> xs(48);
+  std::vector<float> ws(12);
+  for (std::size_t i = 0; i < xs.size(); ++i) xs[i] = static_cast<float>(i);
+  for (std::size_t i = 0; i < ws.size(); ++i) ws[i] = static_cast<float>(i) - 5;
+  const std::byte* inputs[] = {reinterpret_cast<const std::byte*>(xs.data()),
+                               reinterpret_cast<const std::byte*>(ws.data())};
+  for_each_kernel([&](const CpuKernel& kernel, const std::string& name) {
+    SCOPED_TRACE(name);
+    std::vector<float> out(36, kCanary);
+    const Parameters parameters;
+    CpuCall call;
+    call.inputs = inputs;
+    call.output = reinterpret_cast<std::byte*>(out.data());
+    call.parameters = &parameters;
+    run_phases(kernel, op, call, 2);
+    for (std::size_t a = 0; a < 2; ++a)
+      for (std::size_t b = 0; b < 3; ++b)
+        for (std::size_t c = 0; c < 2; ++c)
+          for (std::size_t r = 0; r < 3; ++r) {
+            float expected = 0;
+            for (std::size_t i = 0; i < 4; ++i) expected += xs[c * 24 + b * 8 + a * 4 + i] * ws[r * 4 + i];
+            EXPECT_EQ(out[((a * 3 + b) * 2 + c) * 3 + r], expected) << a << b << c << r;
+          }
+  });
+}
+
+TEST(Matmul, NoColumnsGiveTheResidual) {
+  check_everywhere({.rows = 3, .k = 0, .m = 5, .residual = true});
+  check_everywhere({.rows = 20, .k = 0, .m = 5, .residual = true});
+  check_everywhere({.rows = 2, .k = 8, .m = 0});
+}
+
+TEST(Matmul, SaysWhyItCannotRun) {
+  Operand x = Operand::contiguous(DType::F32, Shape{4, 64});
+  const Operand weight = Operand::contiguous(DType::Q8_0, Shape{8, 64}, TensorKind::weight);
+  const Operand result = Operand::contiguous(DType::F32, Shape{4, 8});
+  const Operand* operands[] = {&x, &weight};
+  const Attributes none;
+  const OpCall op{.op = Op::matmul, .attributes = &none, .inputs = operands, .output = &result};
+  EXPECT_EQ(matmul_refusal(op), "");
+  std::swap(x.strides[0], x.strides[1]);
+  EXPECT_EQ(matmul_refusal(op), "matmul: the elements of a row of x must be neighbours");
+  x = Operand::contiguous(DType::I32, Shape{4, 64});
+  EXPECT_EQ(matmul_refusal(op), "matmul: x must be F32, F16 or BF16, is I32");
+}
+
+}  // namespace
+}  // namespace shunt
