@@ -34,6 +34,6 @@ int run(const CpuCall& call) {
 
 ArgmaxArgs argmax_arguments(const OpCall& call) { return {.x = strided(call.input(0))}; }
 
-const CpuKernel argmax_scalar{fits_row_arguments, work, write_arguments<argmax_arguments>, run};
+extern const CpuKernel argmax_scalar{fits_row_arguments, work, write_arguments<argmax_arguments>, run};
 
 }  // namespace shunt

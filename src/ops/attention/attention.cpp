@@ -100,6 +100,6 @@ AttentionArgs attention_arguments(const OpCall& call) {
   return args;
 }
 
-const CpuKernel attention_scalar{fits_attention_arguments, work, write_arguments<attention_arguments>, run};
+extern const CpuKernel attention_scalar{fits_attention_arguments, work, write_arguments<attention_arguments>, run};
 
 }  // namespace shunt

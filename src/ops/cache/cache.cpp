@@ -46,6 +46,6 @@ CacheArgs cache_arguments(const OpCall& call) {
   return args;
 }
 
-const CpuKernel cache_scalar{fits_arguments, work, write_arguments<cache_arguments>, run};
+extern const CpuKernel cache_scalar{fits_arguments, work, write_arguments<cache_arguments>, run};
 
 }  // namespace shunt

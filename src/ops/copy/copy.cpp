@@ -50,6 +50,6 @@ CopyArgs copy_arguments(const OpCall& call) {
   return args;
 }
 
-const CpuKernel copy_scalar{fits_copy_arguments, work, write_arguments<copy_arguments>, run};
+extern const CpuKernel copy_scalar{fits_copy_arguments, work, write_arguments<copy_arguments>, run};
 
 }  // namespace shunt

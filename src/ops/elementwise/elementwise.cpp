@@ -82,6 +82,6 @@ ElementwiseArgs elementwise_arguments(const OpCall& call) {
   return args;
 }
 
-const CpuKernel elementwise_scalar{supports, work, write_arguments<elementwise_arguments>, run};
+extern const CpuKernel elementwise_scalar{supports, work, write_arguments<elementwise_arguments>, run};
 
 }  // namespace shunt

@@ -61,6 +61,6 @@ GatherArgs gather_arguments(const OpCall& call) {
           .extent = static_cast<std::uint32_t>(ids.extent)};
 }
 
-const CpuKernel gather_scalar{fits_gather_arguments, work, write_arguments<gather_arguments>, run};
+extern const CpuKernel gather_scalar{fits_gather_arguments, work, write_arguments<gather_arguments>, run};
 
 }  // namespace shunt

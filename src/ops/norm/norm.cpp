@@ -51,6 +51,6 @@ NormArgs norm_arguments(const OpCall& call) {
   return args;
 }
 
-const CpuKernel norm_scalar{fits_row_arguments, work, write_arguments<norm_arguments>, run};
+extern const CpuKernel norm_scalar{fits_row_arguments, work, write_arguments<norm_arguments>, run};
 
 }  // namespace shunt

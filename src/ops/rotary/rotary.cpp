@@ -44,6 +44,6 @@ RotaryArgs rotary_arguments(const OpCall& call, const Operand& x, const Operand&
   return args;
 }
 
-const CpuKernel rotary_scalar{fits_arguments, work, write_arguments<derive>, run};
+extern const CpuKernel rotary_scalar{fits_arguments, work, write_arguments<derive>, run};
 
 }  // namespace shunt

@@ -56,6 +56,6 @@ SoftmaxArgs softmax_arguments(const OpCall& call) {
   return args;
 }
 
-const CpuKernel softmax_scalar{fits_row_arguments, work, write_arguments<softmax_arguments>, run};
+extern const CpuKernel softmax_scalar{fits_row_arguments, work, write_arguments<softmax_arguments>, run};
 
 }  // namespace shunt

@@ -1,0 +1,91 @@
+// What a graph is made of: the ops, their attributes, and operands. Everything expands from the tables
+// under ops/; all types are plain values.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "ops/parameters.h"
+#include "shunt/tensor.h"
+
+namespace shunt {
+
+enum class Op : std::uint8_t {
+#define SHUNT_OP(name, inputs, required, attributes, shape_rule, cost_rule, tolerance, family) name,
+#define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) name,
+#define SHUNT_LAYOUT_OP(name, inputs, attributes, shape_rule) name,
+#include "ops/ops.def"
+};
+
+enum class Attr : std::uint8_t {
+#define SHUNT_ATTRIBUTE(name, type, default_value, meaning) name,
+#include "ops/attributes.def"
+};
+
+enum class Layout : std::uint8_t {
+#define SHUNT_LAYOUT(name, meaning) name,
+#include "ops/layouts.def"
+};
+[[nodiscard]] std::string_view name_of(Layout layout);
+
+using AttributeValue = std::variant<float, std::uint32_t, DType, Shape>;
+
+struct AttributeInfo {
+  std::string_view name;
+  std::string_view type;  // "f32", "u32", "dtype" or "shape"
+  AttributeValue default_value;
+  std::string_view meaning;
+};
+[[nodiscard]] const AttributeInfo& info_of(Attr attr);
+
+// The attributes of one node. An attribute that was not set has the default of its row.
+class Attributes {
+ public:
+  Attributes() = default;
+  Attributes(std::initializer_list<std::pair<Attr, AttributeValue>> values);
+
+  void set(Attr attr, AttributeValue value);
+  [[nodiscard]] const AttributeValue& get(Attr attr) const;
+  // REQUIRES: the row of `attr` has that type.
+  [[nodiscard]] float f32(Attr attr) const { return std::get<float>(get(attr)); }
+  [[nodiscard]] std::uint32_t u32(Attr attr) const { return std::get<std::uint32_t>(get(attr)); }
+  [[nodiscard]] DType dtype(Attr attr) const { return std::get<DType>(get(attr)); }
+  [[nodiscard]] const Shape& shape(Attr attr) const { return std::get<Shape>(get(attr)); }
+  // What was set, in the order of the table.
+  [[nodiscard]] std::span<const std::pair<Attr, AttributeValue>> set_values() const { return values_; }
+  friend bool operator==(const Attributes&, const Attributes&) = default;
+
+ private:
+  std::vector<std::pair<Attr, AttributeValue>> values_;
+};
+
+// One operand of a concrete op: everything about a tensor but its bytes.
+struct Operand {
+  DType dtype = DType::F32;
+  Layout layout = Layout::rows;
+  TensorKind kind = TensorKind::value;
+  Extent extent = Extent::fixed;  // what counts the valid entries of axis 0
+  Shape shape;
+  Strides strides{};  // elements; the innermost is 1 unless the operand is a permuted view
+
+  [[nodiscard]] static Operand contiguous(DType dtype, const Shape& shape, TensorKind kind = TensorKind::value,
+                                          Extent extent = Extent::fixed);
+  // Bytes between the first and one past the last byte used. REQUIRES: a validated shape.
+  [[nodiscard]] std::uint64_t span_bytes() const;
+  [[nodiscard]] bool is_contiguous() const { return strides == contiguous_strides(shape); }
+  // Rows may lie anywhere, the elements of a row are neighbours.
+  [[nodiscard]] bool has_contiguous_rows() const {
+    return shape.rank() == 0 || shape.columns() <= 1 || strides[shape.rank() - 1] == 1;
+  }
+};
+
+[[nodiscard]] std::string_view name_of(Op op);
+// Errors: invalid, with the list of ops.
+[[nodiscard]] Result<Op> op_from_name(std::string_view name);
+
+}  // namespace shunt

@@ -1,0 +1,55 @@
+// The devices of this machine, chosen and started: what graphs and models run on.
+//
+// A Runtime owns its devices and the record of what they did; it must outlive everything that runs on it.
+// devices() and the recorder may be read from any thread.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "shunt/status.h"
+
+namespace shunt {
+
+class Device;
+struct Registry;
+namespace trace {
+class Recorder;
+}
+
+struct RuntimeOptions {
+  // Threads of the CPU, the caller's included; 0: one per core this process may use.
+  std::uint32_t threads = 0;
+  // The processor of each thread but the caller's (entry 0); empty: not pinned.
+  std::vector<std::uint32_t> pin_to_cpus;
+  // Comma-separated device ids or API names that may be used, best liked first; empty: all but emulated ones.
+  std::string devices;
+  // Record events from the start.
+  bool trace = false;
+};
+
+class Runtime {
+ public:
+  // Errors: invalid for an unknown device name, unsupported for an absent one.
+  [[nodiscard]] static Result<std::unique_ptr<Runtime>> create(const RuntimeOptions& options);
+  ~Runtime();
+  Runtime(const Runtime&) = delete;
+  Runtime& operator=(const Runtime&) = delete;
+
+  // The chosen devices, in order of preference.
+  [[nodiscard]] std::span<Device* const> devices() const { return devices_; }
+  // Every API, with its devices or why it has none.
+  [[nodiscard]] const Registry& registry() const { return *registry_; }
+  [[nodiscard]] trace::Recorder& recorder() const { return *recorder_; }
+
+ private:
+  Runtime();
+  std::unique_ptr<trace::Recorder> recorder_;
+  std::unique_ptr<Registry> registry_;
+  std::vector<Device*> devices_;
+};
+
+}  // namespace shunt

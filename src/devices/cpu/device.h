@@ -1,0 +1,25 @@
+// The CPU as two devices on one compute resource and one memory pool: cpu:simd runs Highway kernels,
+// cpu:scalar the reference kernels, which every op has.
+#pragma once
+
+#include <memory>
+
+#include "devices/cpu/engine.h"
+#include "devices/device.h"
+#include "trace/recorder.h"
+
+namespace shunt::cpu {
+
+enum class KernelSet : std::uint8_t { simd, scalar };
+
+struct CpuDeviceOptions {
+  KernelSet kernels = KernelSet::simd;
+  std::shared_ptr<Engine> engine;
+  trace::Recorder* recorder = nullptr;
+  std::string memory_pool = "host";  // tests give two CPU devices pools of their own, so that copies are needed
+  std::string id;                    // default "cpu:simd" or "cpu:scalar"
+};
+
+[[nodiscard]] std::unique_ptr<Device> make_cpu_device(CpuDeviceOptions options);
+
+}  // namespace shunt::cpu

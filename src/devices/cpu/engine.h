@@ -1,0 +1,32 @@
+// The processor cores as one compute resource: a thread pool and the queue of submissions that wait for it.
+// Shared by the devices cpu:simd and cpu:scalar. All calls are safe from many threads.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <mutex>
+
+#include "devices/cpu/thread_pool.h"
+
+namespace shunt::cpu {
+
+class Engine {
+ public:
+  Engine(std::uint32_t threads, std::span<const std::uint32_t> pin_to_cpus) : pool_(threads, pin_to_cpus) {}
+
+  // `job` runs on the thread that calls advance(), with the pool to itself.
+  void enqueue(std::function<void(ThreadPool&)> job);
+
+  // Runs what is queued. False where there is nothing to do, or another thread is at it already.
+  bool advance();
+
+  [[nodiscard]] std::uint32_t threads() const { return pool_.threads(); }
+
+ private:
+  ThreadPool pool_;
+  std::mutex mutex_;
+  std::deque<std::function<void(ThreadPool&)>> queue_;
+  bool busy_ = false;
+};
+
+}  // namespace shunt::cpu

@@ -1,0 +1,64 @@
+#include "devices/cpu/memory.h"
+
+#include <fmt/format.h>
+#include <sys/mman.h>
+
+#include <cstdio>
+#include <string>
+
+namespace shunt::cpu {
+namespace {
+
+class HostBuffer final : public Buffer {
+ public:
+  HostBuffer(std::byte* memory, std::uint64_t bytes, bool owned) : memory_(memory), bytes_(bytes), owned_(owned) {}
+  ~HostBuffer() override {
+    if (owned_ && bytes_ != 0) munmap(memory_, bytes_);
+  }
+  HostBuffer(const HostBuffer&) = delete;
+  HostBuffer& operator=(const HostBuffer&) = delete;
+
+  [[nodiscard]] std::uint64_t bytes() const override { return bytes_; }
+  [[nodiscard]] std::span<std::byte> host() override { return {memory_, bytes_}; }
+
+ private:
+  std::byte* memory_;
+  std::uint64_t bytes_;
+  bool owned_;
+};
+
+// A line "MemAvailable:   123 kB" of /proc/meminfo.
+std::optional<std::uint64_t> meminfo(const char* format) {
+  std::FILE* file = std::fopen("/proc/meminfo", "re");
+  if (file == nullptr) return std::nullopt;
+  std::optional<std::uint64_t> found;
+  char line[256];
+  unsigned long long kib = 0;
+  while (!found && std::fgets(line, sizeof line, file) != nullptr)
+    if (std::sscanf(line, format, &kib) == 1) found = std::uint64_t{kib} * 1024;
+  static_cast<void>(std::fclose(file));
+  return found;
+}
+
+}  // namespace
+
+std::optional<std::uint64_t> total_memory() { return meminfo("MemTotal: %llu kB"); }
+std::optional<std::uint64_t> available_memory() { return meminfo("MemAvailable: %llu kB"); }
+
+Result<std::unique_ptr<Buffer>> allocate_host(std::uint64_t bytes) {
+  const auto available = available_memory();
+  if (available && bytes > *available)
+    return fail(Code::out_of_memory, fmt::format("{} bytes of host memory wanted, {} available", bytes, *available));
+  if (bytes == 0) return std::make_unique<HostBuffer>(nullptr, 0, true);
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    return fail(Code::out_of_memory, fmt::format("the system refused {} bytes of host memory", bytes));
+  return std::make_unique<HostBuffer>(static_cast<std::byte*>(memory), bytes, true);
+}
+
+std::unique_ptr<Buffer> wrap_host(std::span<const std::byte> memory) {
+  // A Buffer has one kind of pointer; weights are only ever read through it.
+  return std::make_unique<HostBuffer>(const_cast<std::byte*>(memory.data()), memory.size(), false);
+}
+
+}  // namespace shunt::cpu

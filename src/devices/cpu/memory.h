@@ -1,0 +1,20 @@
+// Host memory as device buffers: page-aligned, zeroed, and taken from the system only where it is touched.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "devices/device.h"
+
+namespace shunt::cpu {
+
+// Errors: out_of_memory with what was asked and what is free.
+[[nodiscard]] Result<std::unique_ptr<Buffer>> allocate_host(std::uint64_t bytes);
+// The caller keeps the memory alive; it is never written.
+[[nodiscard]] std::unique_ptr<Buffer> wrap_host(std::span<const std::byte> memory);
+
+// Of the machine, in bytes; nothing where the system does not tell.
+[[nodiscard]] std::optional<std::uint64_t> total_memory();
+[[nodiscard]] std::optional<std::uint64_t> available_memory();
+
+}  // namespace shunt::cpu

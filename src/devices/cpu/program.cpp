@@ -1,0 +1,124 @@
+#include "devices/cpu/program.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "devices/cpu/memory.h"
+
+namespace shunt::cpu {
+namespace {
+
+constexpr std::uint64_t kLine = 64;
+std::uint64_t whole_lines(std::uint64_t bytes) { return (bytes + kLine - 1) / kLine * kLine; }
+
+std::byte* address_of(const Binding& binding) {
+  return binding.buffer == nullptr ? nullptr : binding.buffer->host().data() + binding.offset;
+}
+
+}  // namespace
+
+// How a run ended, written by whichever thread met the first failure of the first failing step.
+struct CpuProgram::Outcome {
+  static constexpr std::uint32_t kNever = 0xFFFFFFFFU;
+  std::atomic<std::uint32_t> failed_step{kNever};
+  std::atomic<int> kernel_error{0};
+  std::atomic<bool> timed_out{false};
+
+  void fail_at(std::uint32_t step) { failed_step.store(step, std::memory_order_release); }
+  [[nodiscard]] bool ends_after(std::uint32_t step) const {
+    return failed_step.load(std::memory_order_acquire) <= step;
+  }
+};
+
+Result<std::unique_ptr<CpuProgram>> CpuProgram::create(const ProgramRequest& request, ChooseKernel choose,
+                                                       std::uint32_t threads, trace::Recorder* recorder,
+                                                       std::string_view device) {
+  auto program = std::make_unique<CpuProgram>();
+  program->name_ = request.name;
+  program->recorder_ = recorder;
+  if (recorder != nullptr) {
+    program->label_ = recorder->intern(request.name);
+    program->device_label_ = recorder->intern(device);
+  }
+  for (const ProgramOp& op : request.ops) {
+    Step step{.kernel = choose(op.call), .output = address_of(op.output), .name = op.name};
+    step.kernel->write_arguments(op.call, step.arguments.bytes);
+    for (const Binding& input : op.inputs) step.inputs.push_back(address_of(input));
+    const CpuWork work = step.kernel->work(op.call, threads);
+    step.phases = work.phases;
+    program->shared_scratch_bytes_ = std::max(program->shared_scratch_bytes_, whole_lines(work.shared_scratch_bytes));
+    program->thread_scratch_bytes_ = std::max(program->thread_scratch_bytes_, whole_lines(work.thread_scratch_bytes));
+    if (recorder != nullptr) step.label = recorder->intern(fmt::format("{} {}", name_of(op.call.op), op.name));
+    program->steps_.push_back(std::move(step));
+  }
+  const std::uint64_t scratch = program->shared_scratch_bytes_ + threads * program->thread_scratch_bytes_;
+  SHUNT_TRY_ASSIGN(program->scratch_, allocate_host(scratch));
+  return program;
+}
+
+Status CpuProgram::run(ThreadPool& pool, const Submission& submission) {
+  Outcome outcome;
+  const std::uint64_t start = trace::now_ns();
+  pool.run([&](std::uint32_t thread) { run_thread(pool, submission, thread, outcome); });
+  Status status = status_of(outcome);
+  if (recorder_ != nullptr)
+    recorder_->record({.start_ns = start,
+                       .duration_ns = trace::now_ns() - start,
+                       .what = label_,
+                       .device = device_label_,
+                       .kind = trace::Kind::program,
+                       .failed = !status,
+                       .code = status ? Code::internal : status.error().code,
+                       .step = submission.step});
+  return status;
+}
+
+void CpuProgram::run_thread(ThreadPool& pool, const Submission& submission, std::uint32_t thread, Outcome& outcome) {
+  std::byte* const scratch = scratch_->host().data();
+  CpuCall call{.parameters = &submission.parameters,
+               .thread = thread,
+               .threads = pool.threads(),
+               .shared_scratch = scratch,
+               .thread_scratch = scratch + shared_scratch_bytes_ + thread * thread_scratch_bytes_};
+  const bool profile = thread == 0 && submission.profile && recorder_ != nullptr;
+  for (std::uint32_t index = 0; index < steps_.size(); ++index) {
+    const Step& step = steps_[index];
+    const std::uint64_t start = profile ? trace::now_ns() : 0;
+    call.arguments = step.arguments.bytes.data();
+    call.inputs = step.inputs;
+    call.output = step.output;
+    for (call.phase = 0; call.phase < step.phases; ++call.phase) {
+      if (const int error = step.kernel->run(call); error != 0) {
+        outcome.kernel_error.store(error, std::memory_order_relaxed);
+        outcome.fail_at(index);
+      }
+      if (thread == 0 && submission.deadline && std::chrono::steady_clock::now() > *submission.deadline) {
+        outcome.timed_out.store(true, std::memory_order_relaxed);
+        outcome.fail_at(index);
+      }
+      pool.barrier();
+    }
+    if (profile)
+      recorder_->record({.start_ns = start,
+                         .duration_ns = trace::now_ns() - start,
+                         .what = step.label,
+                         .device = device_label_,
+                         .kind = trace::Kind::op,
+                         .step = submission.step});
+    // Every thread sees the same answer: what made it true happened before the barrier, and a thread that is
+    // ahead can only fail a later step.
+    if (outcome.ends_after(index)) return;
+  }
+}
+
+Status CpuProgram::status_of(const Outcome& outcome) const {
+  const std::uint32_t failed = outcome.failed_step.load();
+  if (failed == Outcome::kNever) return {};
+  const std::string& op = steps_[failed].name;
+  if (const int error = outcome.kernel_error.load(); error != 0)
+    return fail(Code::internal, fmt::format("program \"{}\": kernel of \"{}\" failed with {}", name_, op, error));
+  return fail(Code::timed_out, fmt::format("program \"{}\" ran past its deadline at \"{}\"", name_, op));
+}
+
+}  // namespace shunt::cpu

@@ -1,0 +1,53 @@
+// Threads that run one job together: a fork and a join of a microsecond or two, barriers in between.
+//
+// The pool owns threads() - 1 threads; the caller of run() is thread 0. One run() at a time. Waiting threads
+// spin for a moment (the next job usually comes soon) and then sleep, so an idle pool costs nothing.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+#include <thread>
+#include <vector>
+
+namespace shunt::cpu {
+
+class ThreadPool {
+ public:
+  // `pin_to_cpus[t]` is the processor of thread t; empty: the system decides. The caller's own thread is
+  // never pinned.
+  ThreadPool(std::uint32_t threads, std::span<const std::uint32_t> pin_to_cpus);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  [[nodiscard]] std::uint32_t threads() const { return static_cast<std::uint32_t>(workers_.size()) + 1; }
+
+  // Calls job(thread) once on every thread and returns when all have returned.
+  template <class Job>
+  void run(const Job& job) {
+    run_erased([](const void* context, std::uint32_t thread) { (*static_cast<const Job*>(context))(thread); }, &job);
+  }
+
+  // Waits until every thread has come here. REQUIRES: called inside a job, by all threads alike.
+  void barrier();
+
+ private:
+  using Function = void (*)(const void* context, std::uint32_t thread);
+  void run_erased(Function function, const void* context);
+  void work(std::uint32_t thread);
+
+  std::vector<std::thread> workers_;
+  Function function_ = nullptr;
+  const void* context_ = nullptr;
+  alignas(64) std::atomic<std::uint32_t> job_{0};      // counts jobs
+  alignas(64) std::atomic<std::uint32_t> running_{0};  // workers that have not finished the job
+  alignas(64) std::atomic<std::uint32_t> arrived_{0};  // at the barrier
+  alignas(64) std::atomic<std::uint32_t> passed_{0};   // barriers so far
+  std::atomic<bool> stop_{false};
+};
+
+// Cores that this process may use, at least 1.
+[[nodiscard]] std::uint32_t usable_cores();
+
+}  // namespace shunt::cpu

@@ -1,0 +1,148 @@
+// The device contract: what a backend implements, and all that the planner and the executor know of one.
+//
+// A device computes and has memory. It is asked in this order:
+//   info       who it is: compute resource, memory pool and limits, by id
+//   supports   can it run these ops on these operands? yes, or the reason in words
+//   allocate   a Buffer of its memory; write, read and copy move bytes and end in an Event
+//   prepare    turns a run of ops with bound buffers into a Program: fuses, records, captures, compiles
+//   submit     starts a Program with one small parameter block; at most one submission of a Program at a time
+//   advance    gives a device without threads of its own the caller's thread to work on
+//   health     whether it still answers, and the epoch of its handles
+// The core checks all input before it calls, so a backend may assume valid operands, offsets inside buffers
+// and buffers of its own. Errors that a caller cannot foresee are out_of_memory, device_lost, timed_out and
+// internal; those of a submission may surface in its Event instead.
+// Threads: info, supports, health: any. The rest: one thread at a time per device; Events complete on any.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "devices/event.h"
+#include "ops/op.h"
+
+namespace shunt {
+
+enum class DeviceType : std::uint8_t { discrete, integrated, virtual_gpu, cpu, other };
+[[nodiscard]] std::string_view name_of(DeviceType type);
+
+// An arena is one address range that tensors share by offset and may alias; objects (textures, say) are
+// allocated one by one.
+enum class MemoryKind : std::uint8_t { arena, objects };
+
+// What a device is believed to reach before it was measured.
+struct PriorRates {
+  double launch_us = 0;  // of one program
+  double op_us = 0;      // of one op within a program
+  double flops_per_s = 0;
+  double bytes_per_s = 0;
+  double uncertainty = 0.5;  // relative
+};
+
+struct DeviceInfo {
+  std::string id;  // stable: API and which one, "cpu:simd"
+  std::string name;
+  std::string vendor;
+  DeviceType type = DeviceType::other;
+  bool emulated = false;
+  std::string compute_resource;  // devices with the same one compete for the same processors
+  std::string memory_pool;       // devices with the same one share memory: no copies between them
+  MemoryKind memory_kind = MemoryKind::arena;
+  std::uint64_t memory_bytes = 0;  // of the pool; 0: unknown
+  std::uint64_t alignment_bytes = 64;
+  std::uint64_t largest_binding_bytes = ~std::uint64_t{0};
+  std::uint32_t compute_units = 0;
+  std::vector<std::string> features;
+  PriorRates prior;
+};
+
+struct Support {
+  std::string reason;               // empty: yes
+  std::uint64_t scratch_bytes = 0;  // what a program of these ops needs besides its bindings, at most
+  explicit operator bool() const { return reason.empty(); }
+};
+
+enum class BufferUse : std::uint8_t { values, weights, state, staging };
+
+// Memory of one device; freed with the object. Submissions that use it must have ended.
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  [[nodiscard]] virtual std::uint64_t bytes() const = 0;
+  // The memory itself where the host can address it, else empty.
+  [[nodiscard]] virtual std::span<std::byte> host() = 0;
+};
+
+// A stretch of a buffer. REQUIRES: offset + bytes <= buffer->bytes(), offset a multiple of the alignment.
+struct Binding {
+  Buffer* buffer = nullptr;  // null: an optional input that is absent
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct ProgramOp {
+  OpCall call;
+  std::vector<Binding> inputs;  // one per call.inputs
+  Binding output;
+  std::string name;  // of the node, for traces and messages
+};
+
+// What a prepared run of ops does. Operands and bindings are copied by prepare().
+struct ProgramRequest {
+  std::string name;
+  std::span<const ProgramOp> ops;
+};
+
+class Program {
+ public:
+  virtual ~Program() = default;
+  // Memory the program holds besides its bindings.
+  [[nodiscard]] virtual std::uint64_t scratch_bytes() const = 0;
+};
+
+struct Submission {
+  Parameters parameters;
+  std::uint32_t step = 0;                                         // number for the trace
+  bool profile = false;                                           // time each op; may split the program
+  std::optional<std::chrono::steady_clock::time_point> deadline;  // timed_out after it
+};
+
+struct Health {
+  Status status;            // device_lost or timed_out once it failed
+  std::uint32_t epoch = 0;  // grows when handles made before became invalid
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+
+  [[nodiscard]] virtual const DeviceInfo& info() const = 0;
+  // Free memory of the pool now, in bytes; nothing where it cannot be known.
+  [[nodiscard]] virtual std::optional<std::uint64_t> memory_available() const = 0;
+  [[nodiscard]] virtual Support supports(std::span<const OpCall> run) const = 0;
+
+  // State buffers begin zeroed and need real memory only where they are touched, if the API allows.
+  [[nodiscard]] virtual Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) = 0;
+  // A buffer over memory that the caller keeps alive and unchanged. Errors: unsupported; copy instead.
+  [[nodiscard]] virtual Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory) = 0;
+  // The spans must live until the event is done.
+  [[nodiscard]] virtual Event write(const Binding& to, std::span<const std::byte> from) = 0;
+  [[nodiscard]] virtual Event read(const Binding& from, std::span<std::byte> to) = 0;
+  // Copies from a buffer of another device. Errors: unsupported; go through the host instead.
+  [[nodiscard]] virtual Event copy_from_peer(Device& peer, const Binding& from, const Binding& to) = 0;
+
+  [[nodiscard]] virtual Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) = 0;
+  [[nodiscard]] virtual Event submit(Program& program, const Submission& submission) = 0;
+
+  // Works on what is pending with the caller's thread. False: nothing here needs it; events, if any are
+  // pending, complete by themselves.
+  virtual bool advance() = 0;
+  [[nodiscard]] virtual Health health() const = 0;
+};
+
+}  // namespace shunt

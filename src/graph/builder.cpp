@@ -1,0 +1,155 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ops/expansion.h"
+#include "ops/op.h"
+#include "shunt/graph.h"
+
+namespace shunt {
+namespace {
+
+// Those attributes of `attributes` that the row of `op` takes.
+Attributes attributes_for(Op op, const Attributes& attributes) {
+  Attributes kept;
+  for (const auto& [attr, value] : attributes.set_values())
+    if (std::ranges::find(info_of(op).attributes, attr) != info_of(op).attributes.end()) kept.set(attr, value);
+  return kept;
+}
+
+}  // namespace
+
+Tensor GraphBuilder::refuse(Error error) {
+  if (!error_) error_ = std::move(error);
+  return {};
+}
+
+Tensor GraphBuilder::add_tensor(TensorInfo info) {
+  const auto id = static_cast<TensorId>(graph_.tensors_.size());
+  if (info.base == kNone) info.base = id;
+  graph_.tensors_.push_back(std::move(info));
+  return {id};
+}
+
+Tensor GraphBuilder::add_leaf(std::string_view name, const Operand& operand) {
+  if (error_) return {};
+  if (graph_.find(name)) return refuse({Code::invalid, fmt::format("two tensors are named \"{}\"", name)});
+  if (auto bytes = bytes_of(operand.dtype, operand.shape); !bytes)
+    return refuse({bytes.error().code, fmt::format("{}: {}", name, bytes.error().message)});
+  return add_tensor({.name = std::string(name), .operand = operand});
+}
+
+Tensor GraphBuilder::weight(std::string_view name, DType dtype, const Shape& shape) {
+  const Operand operand = Operand::contiguous(dtype, shape, TensorKind::weight);
+  if (const auto known = graph_.find(name); known && graph_.tensor(*known).operand.kind == TensorKind::weight) {
+    if (graph_.tensor(*known).operand.dtype == dtype && graph_.tensor(*known).operand.shape == shape) return {*known};
+    return refuse(
+        {Code::invalid,
+         fmt::format("weight \"{}\" is used as {}{} and as {}{}", name, name_of(graph_.tensor(*known).operand.dtype),
+                     to_string(graph_.tensor(*known).operand.shape), name_of(dtype), to_string(shape))});
+  }
+  return add_leaf(name, operand);
+}
+
+Tensor GraphBuilder::input(std::string_view name, DType dtype, const Shape& shape, Extent extent) {
+  return add_leaf(name, Operand::contiguous(dtype, shape, TensorKind::input, extent));
+}
+
+Tensor GraphBuilder::state(std::string_view name, DType dtype, const Shape& shape) {
+  return add_leaf(name, Operand::contiguous(dtype, shape, TensorKind::state));
+}
+
+Tensor GraphBuilder::add_node(Op op, std::span<const Tensor> inputs, const Attributes& attributes) {
+  if (!info_of(op).is_fused()) return add_primitive(op, inputs, attributes);
+  if (inputs.size() != info_of(op).inputs.size())
+    return refuse({Code::invalid,
+                   fmt::format("{}: takes {} inputs, got {}", name_of(op), info_of(op).inputs.size(), inputs.size())});
+  const auto expand = [&](const auto& self, const Expansion& part) -> Tensor {
+    if (part.is_input()) return inputs[part.input];
+    std::vector<Tensor> arguments;
+    for (const Expansion& argument : part.arguments) arguments.push_back(self(self, argument));
+    return add_primitive(part.op, arguments, attributes_for(part.op, attributes));
+  };
+  return expand(expand, expansion_of(op));
+}
+
+Tensor GraphBuilder::add_primitive(Op op, std::span<const Tensor> inputs, const Attributes& attributes) {
+  if (error_) return {};
+  Node node{.op = op,
+            .attributes = attributes,
+            .inputs = {},
+            .output = kNone,
+            .name = fmt::format("{}{}.{}", prefix_, name_of(op), graph_.nodes_.size())};
+  std::vector<const Operand*> operands;
+  for (const Tensor input : inputs) {
+    if (input.id != kNone && input.id >= graph_.tensors_.size())
+      return refuse({Code::invalid, fmt::format("{}: tensor {} is not of this graph", node.name, input.id)});
+    node.inputs.push_back(input.id);
+    operands.push_back(input.id == kNone ? nullptr : &graph_.tensors_[input.id].operand);
+  }
+  auto result = infer(op, operands, attributes);
+  if (!result) return refuse({result.error().code, fmt::format("{} (node \"{}\")", result.error().message, node.name)});
+
+  const bool shares_storage = info_of(op).op_class == OpClass::layout || result->operand.kind == TensorKind::state;
+  TensorInfo info{.name = node.name, .operand = result->operand, .producer = static_cast<NodeId>(graph_.nodes_.size())};
+  if (shares_storage) {
+    info.base = graph_.tensors_[node.inputs[0]].base;
+    info.offset = graph_.tensors_[node.inputs[0]].offset + result->offset;
+  }
+  const Tensor output = add_tensor(std::move(info));
+  node.output = output.id;
+  graph_.nodes_.push_back(std::move(node));
+  return output;
+}
+
+void GraphBuilder::output(Tensor tensor) {
+  if (error_) return;
+  if (tensor.id >= graph_.tensors_.size()) {
+    refuse({Code::invalid, "output: not a tensor of this graph"});
+    return;
+  }
+  const TensorInfo& info = graph_.tensors_[tensor.id];
+  if (info.operand.kind != TensorKind::value || !info.operand.is_contiguous()) {
+    refuse({Code::invalid, fmt::format("output \"{}\" must be a contiguous computed value; copy it", info.name)});
+    return;
+  }
+  graph_.outputs_.push_back(tensor.id);
+}
+
+void GraphBuilder::name(Tensor tensor, std::string_view name) {
+  if (error_) return;
+  if (tensor.id >= graph_.tensors_.size() || graph_.find(name)) {
+    refuse({Code::invalid, fmt::format("two tensors are named \"{}\"", name)});
+    return;
+  }
+  TensorInfo& info = graph_.tensors_[tensor.id];
+  info.name = name;
+  if (info.producer != kNone) graph_.nodes_[info.producer].name = name;
+}
+
+Shape GraphBuilder::shape_of(Tensor tensor) const {
+  return tensor.id < graph_.tensors_.size() ? graph_.tensors_[tensor.id].operand.shape : Shape{};
+}
+
+Result<Graph> GraphBuilder::finish() && {
+  if (error_) return std::unexpected(std::move(*error_));
+  if (graph_.outputs_.empty()) return fail(Code::invalid, "the graph has no outputs");
+  return std::move(graph_);
+}
+
+std::optional<TensorId> Graph::find(std::string_view name) const {
+  for (std::size_t id = 0; id < tensors_.size(); ++id)
+    if (tensors_[id].name == name) return static_cast<TensorId>(id);
+  return std::nullopt;
+}
+
+std::vector<std::uint32_t> Graph::count_uses() const {
+  std::vector<std::uint32_t> uses(tensors_.size(), 0);
+  for (const Node& node : nodes_)
+    for (const TensorId input : node.inputs)
+      if (input != kNone) ++uses[input];
+  for (const TensorId output : outputs_) ++uses[output];
+  return uses;
+}
+
+}  // namespace shunt

@@ -1,0 +1,39 @@
+// Finds where a graph contains the expansion of a fused row, so that a device may claim the fused form.
+#pragma once
+
+#include <vector>
+
+#include "ops/op.h"
+#include "shunt/graph.h"
+
+namespace shunt {
+
+// One thing to place: a node of the graph, or a fused row standing for several.
+struct Unit {
+  Op op{};
+  Attributes attributes;
+  std::vector<TensorId> inputs;  // kNone where absent
+  TensorId output = kNone;
+  std::vector<NodeId> nodes;  // what it stands for, in order; the last one makes `output`
+
+  [[nodiscard]] bool is_fused() const { return nodes.size() > 1; }
+};
+
+[[nodiscard]] Unit unit_of(const Graph& graph, NodeId node);
+
+// Every place where the row's expansion matches: inner results have no other reader, attributes agree,
+// and the fused row's shape rule gives the same result. In order of the root node.
+[[nodiscard]] std::vector<Unit> find_fusions(const Graph& graph, Op fused);
+
+// The concrete call of a unit, with operands that live in the graph. Holds pointers into both.
+struct UnitCall {
+  UnitCall(const Graph& graph, const Unit& unit);
+  std::vector<const Operand*> inputs;
+  const Unit* unit;
+  const Operand* output;
+  [[nodiscard]] OpCall call() const {
+    return {.op = unit->op, .attributes = &unit->attributes, .inputs = inputs, .output = output};
+  }
+};
+
+}  // namespace shunt

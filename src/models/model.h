@@ -1,0 +1,50 @@
+// A model file, understood: its configuration, weights, tokenizer and chat template.
+//
+// Owns the open file; sessions borrow it and must not outlive it. Everything but warm() may be called from
+// many threads.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "models/architecture.h"
+#include "models/chat.h"
+#include "models/gguf.h"
+#include "models/tokenizer.h"
+
+namespace shunt::models {
+
+class Model {
+ public:
+  // Errors: those of GgufFile::open, read_config and Tokenizer::create.
+  [[nodiscard]] static Result<std::unique_ptr<Model>> load(const std::string& path);
+  // REQUIRES: as GgufFile::from_memory.
+  [[nodiscard]] static Result<std::unique_ptr<Model>> from_memory(std::span<const std::byte> bytes);
+
+  [[nodiscard]] const ModelConfig& config() const { return config_; }
+  [[nodiscard]] const Metadata& metadata() const { return file_->metadata(); }
+  [[nodiscard]] const GgufFile& file() const { return *file_; }
+  [[nodiscard]] WeightSource& weights() const { return *file_; }
+  [[nodiscard]] const Tokenizer& tokenizer() const { return tokenizer_; }
+  // Errors: unsupported where the file has no template or none that is known.
+  [[nodiscard]] const Result<ChatTemplate>& chat() const { return chat_; }
+  [[nodiscard]] std::uint64_t weight_bytes() const;
+
+  // Reads the mapped weights into memory, so that the first tokens do not wait for the disk piece by piece.
+  // `progress(done, total)` in bytes is called now and then; false stops early. Errors: io.
+  using Progress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
+  [[nodiscard]] Status warm(const Progress& progress);
+
+ private:
+  [[nodiscard]] static Result<std::unique_ptr<Model>> create(std::unique_ptr<GgufFile> file);
+  Model(std::unique_ptr<GgufFile> file, ModelConfig config, Tokenizer tokenizer, Result<ChatTemplate> chat);
+
+  std::unique_ptr<GgufFile> file_;
+  ModelConfig config_;
+  Tokenizer tokenizer_;
+  Result<ChatTemplate> chat_;
+};
+
+}  // namespace shunt::models

@@ -1,0 +1,130 @@
+#include "models/sampling.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+namespace shunt::models {
+namespace {
+
+Status check(bool good, std::string_view option, float value, std::string_view possible) {
+  if (good) return {};
+  return fail(Code::invalid, fmt::format("sampling: {} is {}; it must be {}", option, value, possible));
+}
+
+// A total order, so that every sort gives the same result everywhere.
+constexpr auto kBetter = [](const auto& a, const auto& b) {
+  return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
+};
+
+// exp(logit - best), where infinite logits are taken as limits: only the infinite ones count then.
+double weight_of(float logit, float best, float temperature) {
+  if (logit == best) return 1.0;
+  if (std::isinf(best)) return 0.0;
+  return std::exp((static_cast<double>(logit) - static_cast<double>(best)) / static_cast<double>(temperature));
+}
+
+}  // namespace
+
+Status validate(const SamplingOptions& options) {
+  SHUNT_TRY(check(options.temperature >= 0 && std::isfinite(options.temperature), "temperature", options.temperature,
+                  "0 (greedy) or more"));
+  SHUNT_TRY(check(options.top_p > 0 && options.top_p <= 1, "top_p", options.top_p, "above 0 and at most 1 (off)"));
+  SHUNT_TRY(check(options.min_p >= 0 && options.min_p <= 1, "min_p", options.min_p, "from 0 (off) to 1"));
+  return check(options.repeat_penalty > 0 && std::isfinite(options.repeat_penalty), "repeat_penalty",
+               options.repeat_penalty, "above 0; 1 is off");
+}
+
+std::uint64_t SplitMix64::next() {
+  state_ += 0x9E3779B97F4A7C15U;
+  std::uint64_t mixed = state_;
+  mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9U;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EBU;
+  return mixed ^ (mixed >> 31);
+}
+
+double SplitMix64::next_unit() { return static_cast<double>(next() >> 11) * 0x1.0p-53; }
+
+Result<Sampler> Sampler::create(const SamplingOptions& options) {
+  SHUNT_TRY(validate(options));
+  return Sampler(options);
+}
+
+std::int32_t Sampler::sample(std::span<const float> logits, std::span<const std::int32_t> history) {
+  collect(logits, history);
+  const bool greedy = options_.greedy || options_.temperature == 0;
+  const double unit = greedy ? 0 : random_.next_unit();
+  if (candidates_.empty()) return 0;
+  const Candidate best = *std::ranges::min_element(candidates_, kBetter);
+  if (greedy || best.logit == -std::numeric_limits<float>::infinity()) return best.token;
+  keep_top_k();
+  keep_probable(best.logit);
+  return draw(unit);
+}
+
+void Sampler::collect(std::span<const float> logits, std::span<const std::int32_t> history) {
+  recent_.clear();
+  if (options_.repeat_penalty != 1) {
+    const auto last = history.last(std::min<std::size_t>(history.size(), options_.repeat_last));
+    recent_.assign(last.begin(), last.end());
+    std::ranges::sort(recent_);
+  }
+  candidates_.clear();
+  candidates_.reserve(logits.size());
+  auto next_recent = std::ranges::lower_bound(recent_, 0);
+  for (std::size_t index = 0; index < logits.size(); ++index) {
+    const auto token = static_cast<std::int32_t>(index);
+    float logit = logits[index];
+    if (next_recent != recent_.end() && *next_recent == token) {
+      logit = logit > 0 ? logit / options_.repeat_penalty : logit * options_.repeat_penalty;
+      while (next_recent != recent_.end() && *next_recent == token) ++next_recent;
+    }
+    if (!std::isnan(logit)) candidates_.push_back({.logit = logit, .token = token, .weight = 0});
+  }
+}
+
+void Sampler::keep_top_k() {
+  if (options_.top_k == 0 || options_.top_k >= candidates_.size()) return;
+  // Sorted rather than only parted, so that sums over the candidates round alike everywhere.
+  const auto end = candidates_.begin() + options_.top_k;
+  std::ranges::partial_sort(candidates_, end, kBetter);
+  candidates_.erase(end, candidates_.end());
+}
+
+// Top-p and min-p each keep a number of the best candidates, so the order of the two makes no difference, and the
+// cheaper one goes first to leave less to sort.
+void Sampler::keep_probable(float best) {
+  double total = 0;
+  for (Candidate& candidate : candidates_) total += candidate.weight = weight_of(candidate.logit, best, 1);
+
+  std::erase_if(candidates_,
+                [&](const Candidate& candidate) { return candidate.weight < static_cast<double>(options_.min_p); });
+  std::ranges::sort(candidates_, kBetter);
+  if (options_.top_p == 1) return;
+  double sum = 0;
+  for (std::size_t count = 0; count < candidates_.size(); ++count) {
+    sum += candidates_[count].weight;
+    if (sum < total * static_cast<double>(options_.top_p)) continue;
+    candidates_.resize(count + 1);
+    return;
+  }
+}
+
+// REQUIRES: the candidates are sorted.
+std::int32_t Sampler::draw(double unit) {
+  double total = 0;
+  for (Candidate& candidate : candidates_) {
+    candidate.weight = weight_of(candidate.logit, candidates_[0].logit, options_.temperature);
+    total += candidate.weight;
+  }
+  double rest = unit * total;
+  for (const Candidate& candidate : candidates_) {
+    rest -= candidate.weight;
+    if (rest < 0) return candidate.token;
+  }
+  return candidates_[0].token;  // rounding left nothing over
+}
+
+}  // namespace shunt::models

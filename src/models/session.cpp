@@ -1,0 +1,233 @@
+#include "models/session.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+
+#include "devices/device.h"
+#include "plan/planner.h"
+#include "trace/recorder.h"
+
+namespace shunt::models {
+namespace {
+
+constexpr std::uint32_t kDefaultContext = 8192;
+constexpr std::uint32_t kLargestBatch = 512;
+
+std::uint32_t pages_of(std::uint64_t tokens) {
+  return static_cast<std::uint32_t>((tokens + kPageTokens - 1) / kPageTokens);
+}
+
+// How much of the memory that is free the cache may take by itself.
+constexpr double kCacheShare = 0.8;
+
+// The tokens per sequence that fit beside the weights; nothing where the memory is not known.
+std::optional<std::uint64_t> context_that_fits(const Model& model, const Runtime& runtime,
+                                               const SessionOptions& options) {
+  const auto available = runtime.devices().front()->memory_available();
+  if (!available) return std::nullopt;
+  const std::uint64_t weights = model.weight_bytes();
+  const double room = *available > weights ? static_cast<double>(*available - weights) * kCacheShare : 0;
+  const double page =
+      static_cast<double>(cache_page_bytes(model.config(), kPageTokens, options.cache_dtype)) * options.sequences;
+  return static_cast<std::uint64_t>(room / page) * kPageTokens;
+}
+
+Status check_options(const SessionOptions& options) {
+  if (options.sequences == 0 || options.sequences > 1024)
+    return fail(Code::invalid, fmt::format("{} sequences; 1 to 1024 are possible", options.sequences));
+  if (options.batch == 0 || options.batch > kLargestBatch)
+    return fail(Code::invalid, fmt::format("a batch of {} tokens; 1 to {} are possible", options.batch, kLargestBatch));
+  if (info_of(options.cache_dtype).kind != DTypeKind::floating)
+    return fail(Code::invalid,
+                fmt::format("a cache of {}; F32, F16 and BF16 are possible", name_of(options.cache_dtype)));
+  return {};
+}
+
+std::span<const std::byte> bytes(const std::vector<std::int32_t>& numbers) { return std::as_bytes(std::span(numbers)); }
+
+}  // namespace
+
+Session::Session(const Model& model, const Runtime& runtime, const SessionOptions& options, std::uint32_t context)
+    : model_(model),
+      runtime_(runtime),
+      options_(options),
+      context_(context),
+      pages_per_sequence_(pages_of(context)),
+      sequences_(options.sequences),
+      weights_(&model.weights()) {
+  for (std::uint32_t page = pages_per_sequence_ * options.sequences; page-- > 0;)
+    free_pages_.push_back(static_cast<std::int32_t>(page));
+}
+
+Result<std::unique_ptr<Session>> Session::create(const Model& model, const Runtime& runtime,
+                                                 const SessionOptions& options) {
+  SHUNT_TRY(check_options(options));
+  const auto fits = context_that_fits(model, runtime, options);
+  std::uint64_t context = options.context;
+  if (context == 0)
+    context = std::min<std::uint64_t>({model.config().context_length, kDefaultContext, fits.value_or(kDefaultContext)});
+  if (context == 0 || (fits && context > *fits))
+    return fail(Code::out_of_memory,
+                fmt::format("a context of {} tokens in {} sequences does not fit: the cache would take "
+                            "{} MiB, room is left for {} tokens; choose a smaller context",
+                            context, options.sequences,
+                            (cache_page_bytes(model.config(), kPageTokens, options.cache_dtype) * pages_of(context) *
+                             options.sequences) >>
+                                20U,
+                            fits.value_or(0)));
+  return std::unique_ptr<Session>(new Session(model, runtime, options, static_cast<std::uint32_t>(context)));
+}
+
+Status Session::check(std::span<const BatchToken> batch) const {
+  if (batch.empty() || batch.size() > options_.batch)
+    return fail(Code::invalid, fmt::format("a step of {} tokens; 1 to {} are possible", batch.size(), options_.batch));
+  std::vector<std::uint64_t> length;
+  for (const Sequence& sequence : sequences_) length.push_back(sequence.tokens.size());
+  for (const BatchToken& entry : batch) {
+    if (entry.sequence >= sequences_.size())
+      return fail(Code::invalid, fmt::format("sequence {}; there are {}", entry.sequence, sequences_.size()));
+    if (entry.token < 0 || static_cast<std::uint32_t>(entry.token) >= model_.config().vocabulary)
+      return fail(Code::invalid,
+                  fmt::format("token {} is outside the vocabulary of {}", entry.token, model_.config().vocabulary));
+    if (++length[entry.sequence] > context_)
+      return fail(Code::invalid,
+                  fmt::format("the context of {} tokens is full; start with a larger one (-c)", context_));
+  }
+  return {};
+}
+
+void Session::reserve_pages(std::span<const BatchToken> batch) {
+  std::vector<std::size_t> length;
+  for (const Sequence& sequence : sequences_) length.push_back(sequence.tokens.size());
+  for (const BatchToken& entry : batch) {
+    Sequence& sequence = sequences_[entry.sequence];
+    if (++length[entry.sequence] <= sequence.pages.size() * kPageTokens) continue;
+    sequence.pages.push_back(free_pages_.back());
+    free_pages_.pop_back();
+  }
+}
+
+Session::StepInputs Session::inputs_of(std::span<const BatchToken> batch) const {
+  StepInputs inputs;
+  std::vector<std::int32_t> next;
+  for (const Sequence& sequence : sequences_) next.push_back(static_cast<std::int32_t>(sequence.tokens.size()));
+  for (const BatchToken& entry : batch) {
+    if (entry.wants_logits) inputs.output_rows.push_back(static_cast<std::int32_t>(inputs.tokens.size()));
+    inputs.tokens.push_back(entry.token);
+    inputs.positions.push_back(next[entry.sequence]++);
+    inputs.sequences.push_back(static_cast<std::int32_t>(entry.sequence));
+  }
+  return inputs;
+}
+
+Status Session::decode(std::span<const BatchToken> batch) {
+  SHUNT_TRY(check(batch));
+  reserve_pages(batch);
+  SHUNT_TRY(run(inputs_of(batch)));
+  for (const BatchToken& entry : batch) sequences_[entry.sequence].tokens.push_back(entry.token);
+  return {};
+}
+
+Status Session::run(const StepInputs& inputs) {
+  const auto tokens = static_cast<std::uint32_t>(inputs.tokens.size());
+  const auto outputs = static_cast<std::uint32_t>(inputs.output_rows.size());
+  SHUNT_TRY_ASSIGN(Executable * executable, executable_for(tokens, outputs));
+  std::vector<std::int32_t> table(std::size_t{options_.sequences} * pages_per_sequence_, -1);
+  for (std::size_t row = 0; row < sequences_.size(); ++row)
+    std::ranges::copy(sequences_[row].pages, table.begin() + static_cast<std::ptrdiff_t>(row * pages_per_sequence_));
+  const auto write = [&](std::string_view name, const std::vector<std::int32_t>& values) {
+    return executable->write_input(*executable->graph().find(name), bytes(values));
+  };
+  SHUNT_TRY(write("tokens", inputs.tokens));
+  SHUNT_TRY(write("positions", inputs.positions));
+  SHUNT_TRY(write("sequences", inputs.sequences));
+  SHUNT_TRY(write("pages", table));
+  SHUNT_TRY(write("output_rows", inputs.output_rows));
+  SHUNT_TRY(executable->run(
+      {.parameters = {.tokens = tokens, .outputs = outputs}, .step = steps_++, .profile = options_.profile}));
+  logits_.resize(std::size_t{outputs} * model_.config().vocabulary);
+  return executable->read_output(0, 0, std::as_writable_bytes(std::span(logits_)));
+}
+
+std::span<const float> Session::logits(std::size_t index) const {
+  return std::span(logits_).subspan(index * model_.config().vocabulary, model_.config().vocabulary);
+}
+
+Status Session::append(std::uint32_t sequence, std::span<const Token> tokens, const AfterStep& after_step) {
+  if (sequence < sequences_.size() && tokens.size() > context_ - sequences_[sequence].tokens.size())
+    return fail(Code::invalid,
+                fmt::format("{} tokens do not fit: the context holds {}, {} are taken; start with a larger "
+                            "one (-c)",
+                            tokens.size(), context_, sequences_[sequence].tokens.size()));
+  for (std::size_t done = 0; done < tokens.size();) {
+    const std::size_t count = std::min<std::size_t>(options_.batch, tokens.size() - done);
+    std::vector<BatchToken> batch;
+    for (std::size_t i = done; i < done + count; ++i)
+      batch.push_back({.sequence = sequence, .token = tokens[i], .wants_logits = i + 1 == tokens.size()});
+    SHUNT_TRY(decode(batch));
+    done += count;
+    if (after_step && !after_step(done)) break;
+  }
+  return {};
+}
+
+void Session::truncate(std::uint32_t index, std::size_t length) {
+  Sequence& sequence = sequences_[index];
+  if (length >= sequence.tokens.size()) return;
+  sequence.tokens.resize(length);
+  while (sequence.pages.size() > pages_of(length)) {
+    free_pages_.push_back(sequence.pages.back());
+    sequence.pages.pop_back();
+  }
+}
+
+Result<Executable*> Session::executable_for(std::uint32_t tokens, std::uint32_t outputs) {
+  const std::uint32_t token_bucket = std::bit_ceil(tokens);
+  const std::uint32_t output_bucket = std::bit_ceil(std::max(outputs, 1U));
+  std::unique_ptr<Executable>& executable = executables_[{token_bucket, output_bucket}];
+  if (executable != nullptr) return executable.get();
+  const StepShape shape{.tokens = token_bucket,
+                        .outputs = output_bucket,
+                        .sequences = options_.sequences,
+                        .pages_per_sequence = pages_per_sequence_,
+                        .pages = pages_per_sequence_ * options_.sequences,
+                        .page_tokens = kPageTokens,
+                        .cache_dtype = options_.cache_dtype};
+  SHUNT_TRY_ASSIGN(Graph graph, build_step(model_.config(), model_.weights(), shape));
+  SHUNT_TRY_ASSIGN(Plan plan, make_plan({.graph = &graph, .devices = runtime_.devices(), .fuse = options_.fuse}));
+  SHUNT_TRY_ASSIGN(executable, Executable::create(std::move(graph), std::move(plan),
+                                                  {.devices = runtime_.devices(),
+                                                   .weights = &weights_,
+                                                   .state = &state_,
+                                                   .arenas = &arenas_,
+                                                   .recorder = &runtime_.recorder()}));
+  return executable.get();
+}
+
+Result<const Plan*> Session::plan_for(std::uint32_t tokens, std::uint32_t outputs) {
+  SHUNT_TRY_ASSIGN(const Executable* executable, executable_for(tokens, outputs));
+  return &executable->plan();
+}
+
+Result<const Graph*> Session::graph_for(std::uint32_t tokens, std::uint32_t outputs) {
+  SHUNT_TRY_ASSIGN(const Executable* executable, executable_for(tokens, outputs));
+  return &executable->graph();
+}
+
+Session::Memory Session::memory() const {
+  Memory memory{.copied_weights = weights_.copied_bytes(), .cache = state_.bytes()};
+  std::uint64_t arena = 0;
+  for (const auto& [buckets, executable] : executables_) {
+    if (executable == nullptr) continue;
+    memory.programs += executable->scratch_bytes();
+    std::uint64_t bytes_of_plan = 0;
+    for (const Plan::PlannedDevice& device : executable->plan().devices) bytes_of_plan += device.arena_bytes;
+    arena = std::max(arena, bytes_of_plan);
+  }
+  memory.programs += arena;
+  return memory;
+}
+
+}  // namespace shunt::models

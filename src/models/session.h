@@ -1,0 +1,111 @@
+// Runs a model over sequences of tokens: the paged cache, batches, logits.
+//
+// A session holds one or more sequences that share a cache of pages; each page belongs to one sequence. The
+// model and the runtime must outlive it. One thread at a time.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "models/model.h"
+#include "plan/plan.h"
+#include "run/executable.h"
+#include "shunt/runtime.h"
+
+namespace shunt::models {
+
+struct SessionOptions {
+  // Tokens that each sequence can hold; 0: the model's own length, at most 8192, at most what fits in memory.
+  std::uint32_t context = 0;
+  std::uint32_t sequences = 1;
+  DType cache_dtype = DType::F16;  // F16, BF16 or F32
+  std::uint32_t batch = 512;       // most tokens of one step
+  bool fuse = true;                // let devices claim fused ops
+  bool profile = false;            // record the time of each op
+};
+
+struct BatchToken {
+  std::uint32_t sequence = 0;
+  Token token = 0;
+  bool wants_logits = false;
+};
+
+class Session {
+ public:
+  // Errors: invalid for options out of range, out_of_memory where not even one page fits.
+  [[nodiscard]] static Result<std::unique_ptr<Session>> create(const Model& model, const Runtime& runtime,
+                                                               const SessionOptions& options);
+
+  // Appends tokens to their sequences in one step. Afterwards logits(i) are those of the i-th token that
+  // wanted them. Errors: invalid for a bad token, sequence, batch size or a full context: then, and after any
+  // other error, the sequences are as before.
+  [[nodiscard]] Status decode(std::span<const BatchToken> batch);
+  // F32 [vocabulary], until the next decode.
+  [[nodiscard]] std::span<const float> logits(std::size_t index) const;
+
+  // Appends tokens to one sequence in as many steps as it takes; the logits of the last are logits(0).
+  // `after_step(tokens done)` returning false stops early. Errors: as decode; before the first step where all
+  // of them do not fit the context.
+  using AfterStep = std::function<bool(std::size_t done)>;
+  [[nodiscard]] Status append(std::uint32_t sequence, std::span<const Token> tokens, const AfterStep& after_step = {});
+
+  // Forgets the tokens from `length` on.
+  void truncate(std::uint32_t sequence, std::size_t length);
+
+  [[nodiscard]] std::span<const Token> tokens(std::uint32_t sequence) const { return sequences_[sequence].tokens; }
+  // Tokens that each sequence can hold.
+  [[nodiscard]] std::uint32_t context() const { return context_; }
+  [[nodiscard]] const SessionOptions& options() const { return options_; }
+  [[nodiscard]] const Model& model() const { return model_; }
+
+  // The plan for a step of that many tokens and rows of logits, made if need be.
+  [[nodiscard]] Result<const Plan*> plan_for(std::uint32_t tokens, std::uint32_t outputs);
+  [[nodiscard]] Result<const Graph*> graph_for(std::uint32_t tokens, std::uint32_t outputs);
+
+  // Memory in bytes: weights copied from the file, cache, and programs with their arenas.
+  struct Memory {
+    std::uint64_t copied_weights = 0;
+    std::uint64_t cache = 0;
+    std::uint64_t programs = 0;
+  };
+  [[nodiscard]] Memory memory() const;
+
+ private:
+  struct Sequence {
+    std::vector<Token> tokens;
+    std::vector<std::int32_t> pages;
+  };
+  struct StepInputs {
+    std::vector<std::int32_t> tokens, positions, sequences, output_rows;
+  };
+
+  Session(const Model& model, const Runtime& runtime, const SessionOptions& options, std::uint32_t context);
+
+  [[nodiscard]] Status check(std::span<const BatchToken> batch) const;
+  void reserve_pages(std::span<const BatchToken> batch);
+  [[nodiscard]] StepInputs inputs_of(std::span<const BatchToken> batch) const;
+  [[nodiscard]] Status run(const StepInputs& inputs);
+  [[nodiscard]] Result<Executable*> executable_for(std::uint32_t tokens, std::uint32_t outputs);
+
+  const Model& model_;
+  const Runtime& runtime_;
+  SessionOptions options_;
+  std::uint32_t context_ = 0;
+  std::uint32_t pages_per_sequence_ = 0;
+  std::vector<Sequence> sequences_;
+  std::vector<std::int32_t> free_pages_;
+  std::vector<float> logits_;
+  std::uint32_t steps_ = 0;
+
+  WeightStore weights_;
+  StateStore state_;
+  ArenaStore arenas_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<Executable>> executables_;
+};
+
+// Tokens of one page of the cache.
+inline constexpr std::uint32_t kPageTokens = 32;
+
+}  // namespace shunt::models

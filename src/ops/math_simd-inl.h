@@ -1,0 +1,130 @@
+// Functions of F32 vectors for the SIMD kernels, compiled once per instruction set. NaN comes back as NaN.
+//
+// Included by x_simd.cpp files after hwy/highway.h, within foreach_target.
+#if defined(SHUNT_OPS_MATH_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SHUNT_OPS_MATH_SIMD_INL_H_
+#undef SHUNT_OPS_MATH_SIMD_INL_H_
+#else
+#define SHUNT_OPS_MATH_SIMD_INL_H_
+#endif
+
+HWY_BEFORE_NAMESPACE();
+namespace shunt {
+namespace HWY_NAMESPACE {
+namespace math {
+
+namespace hn = hwy::HWY_NAMESPACE;
+
+template <class D>
+using Ints = hn::Vec<hn::RebindToSigned<D>>;
+
+// x = n ln 2 + r with |r| <= ln 2 / 2, x clamped to where exp(x) is between 0 and infinity in F32.
+template <class D>
+struct Reduced {
+  hn::Vec<D> r;
+  Ints<D> n;
+};
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE Reduced<D> reduce_by_ln2(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  const V clamped = hn::Min(hn::Max(x, hn::Set(d, -104.0F)), hn::Set(d, 89.0F));
+  const V turns = hn::Round(hn::Mul(clamped, hn::Set(d, 1.44269504F)));
+  // ln 2 in two parts, the first with trailing zeros so that its products are exact.
+  const V r = hn::NegMulAdd(turns, hn::Set(d, 1.42860677e-6F), hn::NegMulAdd(turns, hn::Set(d, 0x1.62e4p-1F), clamped));
+  return {r, hn::ConvertTo(di, turns)};
+}
+
+// exp(r) - 1 for |r| <= ln 2 / 2: the Taylor series, whose first term left out is below 6e-9.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V expm1_near_zero(D d, V r) {
+  V p = hn::Set(d, 1.0F / 5040.0F);
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0F / 720.0F));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0F / 120.0F));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0F / 24.0F));
+  p = hn::MulAdd(p, r, hn::Set(d, 1.0F / 6.0F));
+  p = hn::MulAdd(p, r, hn::Set(d, 0.5F));
+  return hn::MulAdd(hn::Mul(p, r), r, r);
+}
+
+// 2^n for n in [-126, 127].
+template <class D>
+HWY_INLINE hn::Vec<D> power_of_two(D d, Ints<D> n) {
+  const hn::RebindToSigned<D> di;
+  return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(n, hn::Set(di, 127))));
+}
+
+// Within 2 units in the last place; 0 and infinity where F32 ends.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V exp(D d, V x) {
+  const Reduced<D> reduced = reduce_by_ln2(d, x);
+  // In two factors, as 2^n alone leaves the normal numbers where the result does.
+  const Ints<D> half = hn::ShiftRight<1>(reduced.n);
+  const V mantissa = hn::Add(expm1_near_zero(d, reduced.r), hn::Set(d, 1.0F));
+  const V result = hn::Mul(hn::Mul(mantissa, power_of_two(d, half)), power_of_two(d, hn::Sub(reduced.n, half)));
+  return hn::IfThenElse(hn::IsNaN(x), x, result);
+}
+
+// With e = exp(-2 |x|) - 1, which keeps its precision near zero, tanh |x| = -e / (e + 2).
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V tanh(D d, V x) {
+  const V magnitude = hn::Min(hn::Abs(x), hn::Set(d, 20.0F));
+  const Reduced<D> reduced = reduce_by_ln2(d, hn::Mul(magnitude, hn::Set(d, -2.0F)));
+  const V scale = power_of_two(d, reduced.n);
+  const V e = hn::MulAdd(scale, expm1_near_zero(d, reduced.r), hn::Sub(scale, hn::Set(d, 1.0F)));
+  const V result = hn::Div(hn::Neg(e), hn::Add(e, hn::Set(d, 2.0F)));
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::CopySignToAbs(result, x));
+}
+
+// Polynomials interpolated at Chebyshev nodes: erf(x) / x in x^2 below 1 (relative error 1e-9), and above
+// erfc(x) exp(x^2) in 1 / (1 + x / 2) up to 4 (5e-8), where F32 has reached 1.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V erf(D d, V x) {
+  const V magnitude = hn::Min(hn::Abs(x), hn::Set(d, 4.0F));
+  const V square = hn::Mul(magnitude, magnitude);
+  V small = hn::Set(d, 7.875875050e-05F);
+  for (const float c :
+       {-8.016864283e-04F, 5.189087423e-03F, -2.685421201e-02F, 1.128359472e-01F, -3.761262667e-01F, 1.128379166e+00F})
+    small = hn::MulAdd(small, square, hn::Set(d, c));
+  small = hn::Mul(small, magnitude);
+
+  const V t = hn::Div(hn::Set(d, 1.0F), hn::MulAdd(magnitude, hn::Set(d, 0.5F), hn::Set(d, 1.0F)));
+  V large = hn::Set(d, -5.363042809e-02F);
+  for (const float c :
+       {-5.706519992e-02F, 4.034950533e-01F, 1.014954125e-01F, 3.307571337e-01F, 2.736343401e-01F, 6.051183905e-04F})
+    large = hn::MulAdd(large, t, hn::Set(d, c));
+  large = hn::NegMulAdd(large, exp(d, hn::Neg(square)), hn::Set(d, 1.0F));
+
+  const V result = hn::IfThenElse(hn::Lt(magnitude, hn::Set(d, 1.0F)), small, large);
+  return hn::IfThenElse(hn::IsNaN(x), x, hn::CopySignToAbs(result, x));
+}
+
+// Sine and cosine of 2 pi t for |t| <= 1, each within 2e-7: the nearest quarter turn exactly, and polynomials
+// interpolated at Chebyshev nodes for the eighth of a turn that is left on either side.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void sine_and_cosine_of_turns(D d, V t, V& sine, V& cosine) {
+  const hn::RebindToSigned<D> di;
+  const V quarters = hn::Round(hn::Mul(t, hn::Set(d, 4.0F)));
+  const V u = hn::NegMulAdd(quarters, hn::Set(d, 0.25F), t);
+  const V square = hn::Mul(u, u);
+  V s = hn::Set(d, -75.4016127F);
+  for (const float c : {81.5925429F, -41.3416626F, 6.28318529F}) s = hn::MulAdd(s, square, hn::Set(d, c));
+  s = hn::Mul(s, u);
+  V c = hn::Set(d, 59.2201690F);
+  for (const float k : {-85.4428447F, 64.9393161F, -19.7392087F, 1.0F}) c = hn::MulAdd(c, square, hn::Set(d, k));
+
+  const Ints<D> quadrant = hn::ConvertTo(di, quarters);
+  const Ints<D> one = hn::Set(di, 1);
+  const Ints<D> two = hn::Set(di, 2);
+  const auto odd = hn::RebindMask(d, hn::Eq(hn::And(quadrant, one), one));
+  const V sine_sign = hn::BitCast(d, hn::ShiftLeft<30>(hn::And(quadrant, two)));
+  const V cosine_sign = hn::BitCast(d, hn::ShiftLeft<30>(hn::And(hn::Add(quadrant, one), two)));
+  sine = hn::Xor(hn::IfThenElse(odd, c, s), sine_sign);
+  cosine = hn::Xor(hn::IfThenElse(odd, s, c), cosine_sign);
+}
+
+}  // namespace math
+}  // namespace HWY_NAMESPACE
+}  // namespace shunt
+HWY_AFTER_NAMESPACE();
+#endif

@@ -1,0 +1,212 @@
+#include "plan/placement.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "ops/op.h"
+#include "plan/cost.h"
+
+namespace shunt {
+namespace {
+
+class Placer {
+ public:
+  explicit Placer(const PlanRequest& request) : request_(request), graph_(*request.graph) {}
+
+  Result<Placement> place() {
+    choose_units();
+    Placement placement;
+    for (const Unit& unit : units_) {
+      SHUNT_TRY_ASSIGN(Decision decision, decide(unit));
+      commit(unit, decision);
+      placement.decisions.push_back(std::move(decision));
+    }
+    placement.units = std::move(units_);
+    return placement;
+  }
+
+ private:
+  [[nodiscard]] const DeviceInfo& device(std::uint32_t index) const { return request_.devices[index]->info(); }
+
+  // A unit can be fused only where the caller put all of its nodes on one device.
+  [[nodiscard]] std::uint32_t by_hand(const Unit& unit) const {
+    return request_.device_of_node.empty() ? kNone : request_.device_of_node[unit.nodes.back()];
+  }
+  [[nodiscard]] bool split_by_hand(const Unit& unit) const {
+    return std::ranges::any_of(unit.nodes, [&](NodeId node) {
+      return !request_.device_of_node.empty() && request_.device_of_node[node] != by_hand(unit);
+    });
+  }
+
+  // The cheapest predicted time of a unit on any device that can run it; nothing where none can.
+  [[nodiscard]] std::optional<double> best_us(const Unit& unit) const {
+    const UnitCall call(graph_, unit);
+    std::optional<double> best;
+    for (std::uint32_t index = 0; index < request_.devices.size(); ++index) {
+      if (by_hand(unit) != kNone && by_hand(unit) != index) continue;
+      const OpCall calls[] = {call.call()};
+      if (!request_.devices[index]->supports(calls)) continue;
+      const double us = predict_compute(calls[0], device(index)).us;
+      best = std::min(best.value_or(us), us);
+    }
+    return best;
+  }
+
+  [[nodiscard]] bool pays(const Unit& fused) const {
+    const auto together = split_by_hand(fused) ? std::nullopt : best_us(fused);
+    if (!together) return false;
+    double apart = 0;
+    for (const NodeId node : fused.nodes) {
+      const auto us = best_us(unit_of(graph_, node));
+      if (!us) return true;
+      apart += *us;
+    }
+    return *together <= apart;
+  }
+
+  void choose_units() {
+    std::vector<Unit> fusions;
+    if (request_.fuse)
+      for (std::size_t op = 0; op < ops().size(); ++op)
+        if (ops()[op].is_fused())
+          std::ranges::move(find_fusions(graph_, static_cast<Op>(op)), std::back_inserter(fusions));
+    std::ranges::stable_sort(fusions, std::ranges::greater{}, [](const Unit& unit) { return unit.nodes.size(); });
+    std::vector<bool> taken(graph_.nodes().size(), false);
+    std::map<NodeId, Unit> chosen;  // by the node that makes the output
+    for (Unit& unit : fusions) {
+      if (std::ranges::any_of(unit.nodes, [&](NodeId node) { return taken[node]; }) || !pays(unit)) continue;
+      for (const NodeId node : unit.nodes) taken[node] = true;
+      chosen.emplace(unit.nodes.back(), std::move(unit));
+    }
+    for (NodeId node = 0; node < graph_.nodes().size(); ++node)
+      if (!taken[node] && info_of(graph_.nodes()[node].op).op_class != OpClass::layout)
+        chosen.emplace(node, unit_of(graph_, node));
+    for (auto& [node, unit] : chosen) units_.push_back(std::move(unit));
+  }
+
+  // State lives in the memory of the device that first used it.
+  [[nodiscard]] bool state_elsewhere(const Unit& unit, std::uint32_t index) const {
+    return std::ranges::any_of(unit.inputs, [&](TensorId input) {
+      if (input == kNone) return false;
+      const auto home = state_pool_.find(graph_.tensor(input).base);
+      return home != state_pool_.end() && home->second != device(index).memory_pool;
+    });
+  }
+
+  [[nodiscard]] Candidate judge(const Unit& unit, std::uint32_t index) const {
+    Candidate candidate{.device = index};
+    if (by_hand(unit) != kNone && by_hand(unit) != index) {
+      candidate.reason = Reason::not_named;
+      return candidate;
+    }
+    const UnitCall call(graph_, unit);
+    const OpCall calls[] = {call.call()};
+    if (Support support = request_.devices[index]->supports(calls); !support) {
+      candidate.detail = std::move(support.reason);
+      return candidate;
+    }
+    if (state_elsewhere(unit, index)) {
+      candidate.reason = Reason::state_elsewhere;
+      return candidate;
+    }
+    candidate.reason = Reason::higher_cost;
+    predict(unit, calls[0], candidate);
+    return candidate;
+  }
+
+  void predict(const Unit& unit, const OpCall& call, Candidate& candidate) const {
+    const DeviceInfo& here = device(candidate.device);
+    double ready = 0;
+    for (const TensorId input : unit.inputs) {
+      if (input == kNone) continue;
+      const auto home = made_.find(graph_.tensor(input).base);
+      if (home == made_.end()) continue;
+      ready = std::max(ready, home->second.ready_us);
+      const Prediction move =
+          predict_transfer(graph_.tensor(input).operand.span_bytes(), device(home->second.device), here);
+      candidate.transfer_us += move.us;
+      candidate.uncertainty_us += move.uncertainty_us;
+    }
+    const Prediction compute = predict_compute(call, here);
+    candidate.compute_us = compute.us;
+    candidate.uncertainty_us += compute.uncertainty_us;
+    const auto free = resource_free_us_.find(here.compute_resource);
+    candidate.wait_us = std::max(0.0, (free == resource_free_us_.end() ? 0 : free->second) - ready);
+  }
+
+  Result<Decision> decide(const Unit& unit) const {
+    Decision decision;
+    std::uint32_t able = 0;
+    std::uint32_t best = kNone;
+    for (std::uint32_t index = 0; index < request_.devices.size(); ++index) {
+      decision.candidates.push_back(judge(unit, index));
+      if (decision.candidates.back().reason != Reason::higher_cost) continue;
+      ++able;
+      if (best == kNone || decision.candidates[index].total_us() < decision.candidates[best].total_us()) best = index;
+    }
+    if (best == kNone) return nobody_can(unit, decision);
+    decision.device = best;
+    decision.reason = by_hand(unit) != kNone ? Reason::placed_by_hand
+                      : able == 1            ? Reason::only_candidate
+                                             : Reason::lower_cost;
+    decision.candidates[best].reason = decision.reason;
+    return decision;
+  }
+
+  [[nodiscard]] std::unexpected<Error> nobody_can(const Unit& unit, const Decision& decision) const {
+    std::string text = fmt::format("no device can run {} (node \"{}\")", to_string(UnitCall(graph_, unit).call()),
+                                   graph_.nodes()[unit.nodes.back()].name);
+    for (const Candidate& candidate : decision.candidates)
+      text += fmt::format("; {}: {}", device(candidate.device).id,
+                          candidate.detail.empty() ? name_of(candidate.reason) : candidate.detail);
+    return fail(Code::unsupported, std::move(text));
+  }
+
+  void commit(const Unit& unit, const Decision& decision) {
+    const Candidate& chosen = decision.candidates[decision.device];
+    const DeviceInfo& here = device(decision.device);
+    const TensorInfo& output = graph_.tensor(unit.output);
+    for (const TensorId input : unit.inputs)
+      if (input != kNone && graph_.tensor(input).operand.kind == TensorKind::state)
+        state_pool_.emplace(graph_.tensor(input).base, here.memory_pool);
+    double ready = 0;
+    for (const TensorId input : unit.inputs)
+      if (input != kNone)
+        if (const auto home = made_.find(graph_.tensor(input).base); home != made_.end())
+          ready = std::max(ready, home->second.ready_us);
+    const double end = ready + chosen.total_us();
+    resource_free_us_[here.compute_resource] = end;
+    made_[output.base] = {decision.device, end};
+  }
+
+  struct Made {
+    std::uint32_t device;
+    double ready_us;
+  };
+
+  const PlanRequest& request_;
+  const Graph& graph_;
+  std::vector<Unit> units_;
+  std::map<TensorId, Made> made_;
+  std::map<TensorId, std::string> state_pool_;
+  std::map<std::string, double, std::less<>> resource_free_us_;
+};
+
+}  // namespace
+
+Result<Placement> place(const PlanRequest& request) {
+  if (!request.device_of_node.empty()) {
+    if (request.device_of_node.size() != request.graph->nodes().size())
+      return fail(Code::invalid, fmt::format("a placement by hand names {} nodes, the graph has {}",
+                                             request.device_of_node.size(), request.graph->nodes().size()));
+    for (const std::uint32_t index : request.device_of_node)
+      if (index >= request.devices.size())
+        return fail(Code::invalid,
+                    fmt::format("a placement by hand names device {}, there are {}", index, request.devices.size()));
+  }
+  return Placer(request).place();
+}
+
+}  // namespace shunt

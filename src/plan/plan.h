@@ -1,0 +1,116 @@
+// A Plan: which op on which device, in what order, with which transfers and where every tensor lies, and why.
+//
+// A plain value. It can be printed, saved, compared and checked on its own; equal inputs give equal plans.
+// Devices are indices into `devices`, tensors and nodes are ids of the graph it was made for.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "graph/fusion.h"
+#include "shunt/graph.h"
+
+namespace shunt {
+
+// Why a device was, or was not, given an op.
+enum class Reason : std::uint8_t {
+  only_candidate,   // no other device could
+  lower_cost,       // the best of several predictions
+  placed_by_hand,   // the caller said so
+  higher_cost,      // rejected: another was predicted faster
+  lacks_op,         // rejected: what it lacks stands beside
+  state_elsewhere,  // rejected: state the op changes lives in another memory
+  not_named,        // rejected: the caller named another device
+};
+[[nodiscard]] std::string_view name_of(Reason reason);
+
+struct Candidate {
+  std::uint32_t device = 0;
+  Reason reason = Reason::lacks_op;
+  std::string detail;  // what it lacks
+  double wait_us = 0;
+  double transfer_us = 0;
+  double compute_us = 0;
+  double uncertainty_us = 0;
+  [[nodiscard]] double total_us() const { return wait_us + transfer_us + compute_us; }
+};
+
+struct Decision {
+  std::uint32_t device = 0;
+  Reason reason = Reason::only_candidate;
+  std::vector<Candidate> candidates;  // the chosen one included
+};
+
+enum class StorageKind : std::uint8_t { value, input, weight, state };
+
+// A copy of a tensor in the memory of one device.
+struct Residence {
+  TensorId tensor = kNone;  // a base tensor, never a view
+  std::uint32_t device = 0;
+  StorageKind kind = StorageKind::value;
+  std::uint64_t offset = 0;  // in the device's arena; values and inputs only
+  std::uint64_t bytes = 0;
+  // First writer and last reader, as positions in `units`; a graph output is read after the last one.
+  std::uint32_t first = 0;
+  std::uint32_t last = 0;
+};
+
+struct Transfer {
+  TensorId tensor = kNone;
+  std::uint32_t from = 0;  // devices
+  std::uint32_t to = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct Step {
+  enum class Kind : std::uint8_t { compute, transfer } kind = Kind::compute;
+  std::uint32_t device = 0;      // compute: where
+  std::uint32_t first_unit = 0;  // compute: a run of `units`
+  std::uint32_t unit_count = 0;
+  Transfer transfer;
+  std::vector<std::uint32_t> after;  // steps that must have ended
+  double start_us = 0;               // predicted
+  double end_us = 0;
+};
+
+// What the plan takes of one memory pool.
+struct MemoryUse {
+  std::string pool;
+  std::uint64_t weight_bytes = 0;
+  std::uint64_t state_bytes = 0;
+  std::uint64_t value_bytes = 0;  // arenas, inputs included
+  std::uint64_t scratch_bytes = 0;
+  [[nodiscard]] std::uint64_t total() const { return weight_bytes + state_bytes + value_bytes + scratch_bytes; }
+};
+
+struct Plan {
+  struct PlannedDevice {
+    std::string id;
+    std::string pool;
+    std::string resource;
+    std::uint64_t arena_bytes = 0;
+    std::uint64_t scratch_bytes = 0;
+  };
+  std::vector<PlannedDevice> devices;
+  std::vector<Unit> units;
+  std::vector<Decision> decisions;  // one per unit
+  std::vector<Residence> residences;
+  std::vector<Step> steps;
+  std::vector<MemoryUse> memory;
+  double predicted_us = 0;
+
+  // The copy of `tensor` (a base) that `device` can address, or null.
+  [[nodiscard]] const Residence* find(TensorId tensor, std::uint32_t device) const;
+};
+
+// Whether the plan computes the graph: every node once, inputs present and written before, no two living
+// tensors in the same memory, steps in an order that waits for what they need. Errors: internal.
+[[nodiscard]] Status check(const Plan& plan, const Graph& graph);
+
+// For people: devices, memory, steps and, if asked, each decision with its candidates.
+[[nodiscard]] std::string to_text(const Plan& plan, const Graph& graph, bool explain);
+[[nodiscard]] std::string to_json(const Plan& plan, const Graph& graph);
+
+}  // namespace shunt

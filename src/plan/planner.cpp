@@ -1,0 +1,223 @@
+#include "plan/planner.h"
+
+#include <algorithm>
+#include <map>
+
+#include "ops/op.h"
+#include "plan/cost.h"
+#include "plan/placement.h"
+#include "plan/storage.h"
+
+namespace shunt {
+namespace {
+
+// Turns a placement into steps, copies and lifetimes.
+class Scheduler {
+ public:
+  Scheduler(const PlanRequest& request, Placement placement) : request_(request), graph_(*request.graph) {
+    plan_.units = std::move(placement.units);
+    plan_.decisions = std::move(placement.decisions);
+    for (const Device* device : request.devices)
+      plan_.devices.push_back(
+          {.id = device->info().id, .pool = device->info().memory_pool, .resource = device->info().compute_resource});
+    last_step_of_device_.assign(plan_.devices.size(), kNone);
+  }
+
+  Plan schedule() {
+    for (std::uint32_t position = 0; position < plan_.units.size(); ++position) add_unit(position);
+    keep_outputs();
+    std::vector<std::uint64_t> alignment;
+    for (const Device* device : request_.devices) alignment.push_back(device->info().alignment_bytes);
+    const std::vector<std::uint64_t> arenas = assign_offsets(plan_.residences, alignment);
+    for (std::size_t index = 0; index < arenas.size(); ++index) plan_.devices[index].arena_bytes = arenas[index];
+    if (plan_.steps.size() > 1) wait_for_readers();
+    predict_timeline();
+    sum_memory();
+    return std::move(plan_);
+  }
+
+ private:
+  struct Uses {
+    std::uint32_t writer = kNone;  // step
+    std::vector<std::uint32_t> readers;
+  };
+
+  static StorageKind storage_of(TensorKind kind) {
+    switch (kind) {
+      case TensorKind::weight:
+        return StorageKind::weight;
+      case TensorKind::input:
+        return StorageKind::input;
+      case TensorKind::state:
+        return StorageKind::state;
+      case TensorKind::value:
+        break;
+    }
+    return StorageKind::value;
+  }
+
+  [[nodiscard]] std::uint32_t index_of(TensorId base, std::uint32_t device) const {
+    for (std::uint32_t index = 0; index < plan_.residences.size(); ++index)
+      if (plan_.residences[index].tensor == base &&
+          plan_.devices[plan_.residences[index].device].pool == plan_.devices[device].pool)
+        return index;
+    return kNone;
+  }
+
+  std::uint32_t add_residence(TensorId base, std::uint32_t device, std::uint32_t position) {
+    const Operand& operand = graph_.tensor(base).operand;
+    const StorageKind kind = storage_of(operand.kind);
+    plan_.residences.push_back({.tensor = base,
+                                .device = device,
+                                .kind = kind,
+                                .bytes = operand.span_bytes(),
+                                .first = kind == StorageKind::input ? 0 : position,
+                                .last = position});
+    uses_.emplace_back();
+    return static_cast<std::uint32_t>(plan_.residences.size() - 1);
+  }
+
+  static void after(Step& step, std::uint32_t other) {
+    if (other != kNone && std::ranges::find(step.after, other) == step.after.end()) step.after.push_back(other);
+  }
+
+  // The copy of an input that `device` can read; a transfer step makes it where there is none.
+  std::uint32_t bring(TensorId base, std::uint32_t device, std::uint32_t position) {
+    if (const std::uint32_t here = index_of(base, device); here != kNone) return here;
+    const auto elsewhere = std::ranges::find(plan_.residences, base, &Residence::tensor);
+    const std::uint32_t copy_source =
+        elsewhere == plan_.residences.end() ? kNone : static_cast<std::uint32_t>(elsewhere - plan_.residences.begin());
+    const std::uint32_t copy = add_residence(base, device, position);
+    if (plan_.residences[copy].kind != StorageKind::value || copy_source == kNone) return copy;
+    Residence& source = plan_.residences[copy_source];
+    source.last = std::max(source.last, position);
+    Step step{.kind = Step::Kind::transfer,
+              .transfer = {.tensor = base, .from = source.device, .to = device, .bytes = source.bytes}};
+    after(step, uses_[copy_source].writer);
+    const auto number = static_cast<std::uint32_t>(plan_.steps.size());
+    uses_[copy_source].readers.push_back(number);
+    uses_[copy].writer = number;
+    plan_.steps.push_back(std::move(step));
+    return copy;
+  }
+
+  std::uint32_t step_for(std::uint32_t device, std::uint32_t position) {
+    if (!plan_.steps.empty()) {
+      Step& last = plan_.steps.back();
+      if (last.kind == Step::Kind::compute && last.device == device) {
+        ++last.unit_count;
+        return static_cast<std::uint32_t>(plan_.steps.size() - 1);
+      }
+    }
+    Step step{.kind = Step::Kind::compute, .device = device, .first_unit = position, .unit_count = 1};
+    after(step, last_step_of_device_[device]);
+    plan_.steps.push_back(std::move(step));
+    last_step_of_device_[device] = static_cast<std::uint32_t>(plan_.steps.size() - 1);
+    return last_step_of_device_[device];
+  }
+
+  void add_unit(std::uint32_t position) {
+    const Unit& unit = plan_.units[position];
+    const std::uint32_t device = plan_.decisions[position].device;
+    std::vector<std::uint32_t> inputs;
+    for (const TensorId input : unit.inputs)
+      if (input != kNone) inputs.push_back(bring(graph_.tensor(input).base, device, position));
+    const std::uint32_t number = step_for(device, position);
+    Step& step = plan_.steps[number];
+    for (const std::uint32_t input : inputs) {
+      plan_.residences[input].last = std::max(plan_.residences[input].last, position);
+      if (uses_[input].writer != number) after(step, uses_[input].writer);
+      uses_[input].readers.push_back(number);
+    }
+    const TensorId base = graph_.tensor(unit.output).base;
+    std::uint32_t output = index_of(base, device);  // state is there already
+    if (output == kNone) output = add_residence(base, device, position);
+    for (const std::uint32_t reader : uses_[output].readers)
+      if (reader != number) after(step, reader);
+    uses_[output].writer = number;
+  }
+
+  void keep_outputs() {
+    const auto end = static_cast<std::uint32_t>(plan_.units.size());
+    for (const TensorId output : graph_.outputs())
+      for (Residence& residence : plan_.residences)
+        if (residence.tensor == graph_.tensor(output).base) residence.last = end;
+  }
+
+  // Where a tensor takes over the memory of an earlier one, its writer waits for the earlier one's readers.
+  void wait_for_readers() {
+    for (std::size_t later = 0; later < plan_.residences.size(); ++later) {
+      if (uses_[later].writer == kNone) continue;
+      for (std::size_t earlier = 0; earlier < plan_.residences.size(); ++earlier) {
+        const Residence& old = plan_.residences[earlier];
+        if (!share_memory(old, plan_.residences[later]) || old.last >= plan_.residences[later].first) continue;
+        for (const std::uint32_t reader : uses_[earlier].readers)
+          if (reader != uses_[later].writer) after(plan_.steps[uses_[later].writer], reader);
+      }
+    }
+  }
+
+  void predict_timeline() {
+    std::map<std::string, double, std::less<>> free_us;
+    for (Step& step : plan_.steps) {
+      for (const std::uint32_t other : step.after) step.start_us = std::max(step.start_us, plan_.steps[other].end_us);
+      double us = 0;
+      if (step.kind == Step::Kind::transfer) {
+        us = predict_transfer(step.transfer.bytes, request_.devices[step.transfer.from]->info(),
+                              request_.devices[step.transfer.to]->info())
+                 .us;
+      } else {
+        double& free = free_us[plan_.devices[step.device].resource];
+        step.start_us = std::max(step.start_us, free);
+        us = request_.devices[step.device]->info().prior.launch_us;
+        for (std::uint32_t i = 0; i < step.unit_count; ++i) {
+          const Decision& decision = plan_.decisions[step.first_unit + i];
+          us += decision.candidates[decision.device].compute_us;
+        }
+        free = step.start_us + us;
+      }
+      step.end_us = step.start_us + us;
+      plan_.predicted_us = std::max(plan_.predicted_us, step.end_us);
+    }
+  }
+
+  void sum_memory() {
+    for (std::uint32_t position = 0; position < plan_.units.size(); ++position) {
+      const std::uint32_t index = plan_.decisions[position].device;
+      const UnitCall call(graph_, plan_.units[position]);
+      const OpCall calls[] = {call.call()};
+      plan_.devices[index].scratch_bytes =
+          std::max(plan_.devices[index].scratch_bytes, request_.devices[index]->supports(calls).scratch_bytes);
+    }
+    std::map<std::string, MemoryUse> pools;
+    for (const Plan::PlannedDevice& device : plan_.devices) {
+      pools[device.pool].value_bytes += device.arena_bytes;
+      pools[device.pool].scratch_bytes += device.scratch_bytes;
+    }
+    for (const Residence& residence : plan_.residences) {
+      MemoryUse& pool = pools[plan_.devices[residence.device].pool];
+      if (residence.kind == StorageKind::weight) pool.weight_bytes += residence.bytes;
+      if (residence.kind == StorageKind::state) pool.state_bytes += residence.bytes;
+    }
+    for (auto& [name, use] : pools) {
+      use.pool = name;
+      plan_.memory.push_back(use);
+    }
+  }
+
+  const PlanRequest& request_;
+  const Graph& graph_;
+  Plan plan_;
+  std::vector<Uses> uses_;  // one per residence
+  std::vector<std::uint32_t> last_step_of_device_;
+};
+
+}  // namespace
+
+Result<Plan> make_plan(const PlanRequest& request) {
+  if (request.devices.empty()) return fail(Code::invalid, "no devices to plan for");
+  SHUNT_TRY_ASSIGN(Placement placement, place(request));
+  return Scheduler(request, std::move(placement)).schedule();
+}
+
+}  // namespace shunt

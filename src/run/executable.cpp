@@ -1,0 +1,142 @@
+#include "run/executable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ops/op.h"
+#include "run/execution.h"
+
+namespace shunt {
+namespace {
+
+// Where element `elements` of a tensor begins, in bytes. REQUIRES: at the start of a block.
+std::uint64_t byte_offset(DType dtype, std::uint64_t elements) {
+  const DTypeInfo& info = info_of(dtype);
+  return elements / info.block_elements * info.block_bytes;
+}
+
+}  // namespace
+
+Executable::Executable(Graph graph, Plan plan, const ExecutableContext& context)
+    : graph_(std::move(graph)),
+      plan_(std::move(plan)),
+      context_(context),
+      devices_(context.devices.begin(), context.devices.end()) {}
+
+Result<std::unique_ptr<Executable>> Executable::create(Graph graph, Plan plan, const ExecutableContext& context) {
+  std::unique_ptr<Executable> executable(new Executable(std::move(graph), std::move(plan), context));
+  if (context.recorder != nullptr) executable->transfer_label_ = context.recorder->intern("transfer");
+  SHUNT_TRY(check(executable->plan_, executable->graph_));
+  SHUNT_TRY(executable->bind_storage());
+  SHUNT_TRY(executable->prepare_programs());
+  return executable;
+}
+
+Status Executable::bind_storage() {
+  for (std::size_t index = 0; index < devices_.size(); ++index) {
+    SHUNT_TRY_ASSIGN(std::shared_ptr<Buffer> arena,
+                     context_.arenas->acquire(plan_.devices[index].arena_bytes, *devices_[index]));
+    arenas_.push_back(std::move(arena));
+  }
+  for (const Residence& residence : plan_.residences) {
+    const TensorInfo& tensor = graph_.tensor(residence.tensor);
+    Device& device = *devices_[residence.device];
+    switch (residence.kind) {
+      case StorageKind::value:
+      case StorageKind::input:
+        storage_.push_back(
+            {.buffer = arenas_[residence.device].get(), .offset = residence.offset, .bytes = residence.bytes});
+        break;
+      case StorageKind::weight: {
+        SHUNT_TRY_ASSIGN(const Binding weight, context_.weights->acquire(tensor, device));
+        storage_.push_back(weight);
+        break;
+      }
+      case StorageKind::state: {
+        SHUNT_TRY_ASSIGN(const Binding state, context_.state->acquire(tensor, device));
+        storage_.push_back(state);
+        break;
+      }
+    }
+  }
+  return {};
+}
+
+Binding Executable::binding_of(TensorId id, std::uint32_t device) const {
+  if (id == kNone) return {};
+  const TensorInfo& tensor = graph_.tensor(id);
+  const Residence* residence = plan_.find(tensor.base, device);
+  Binding binding = storage_[static_cast<std::size_t>(residence - plan_.residences.data())];
+  binding.offset += byte_offset(tensor.operand.dtype, tensor.offset);
+  binding.bytes = tensor.operand.span_bytes();
+  return binding;
+}
+
+Status Executable::prepare_programs() {
+  for (std::size_t number = 0; number < plan_.steps.size(); ++number) {
+    const Step& step = plan_.steps[number];
+    programs_.emplace_back();
+    if (step.kind != Step::Kind::compute) continue;
+    std::vector<UnitCall> calls;
+    calls.reserve(step.unit_count);
+    std::vector<ProgramOp> program_ops;
+    for (std::uint32_t position = step.first_unit; position < step.first_unit + step.unit_count; ++position) {
+      const Unit& unit = plan_.units[position];
+      calls.emplace_back(graph_, unit);
+      ProgramOp op{.call = calls.back().call(),
+                   .output = binding_of(unit.output, step.device),
+                   .name = graph_.nodes()[unit.nodes.back()].name};
+      for (const TensorId input : unit.inputs) op.inputs.push_back(binding_of(input, step.device));
+      program_ops.push_back(std::move(op));
+    }
+    const ProgramRequest request{
+        .name = fmt::format("step {}: {} .. {}", number, program_ops.front().name, program_ops.back().name),
+        .ops = program_ops};
+    SHUNT_TRY_ASSIGN(programs_.back(), devices_[step.device]->prepare(request));
+  }
+  return {};
+}
+
+Status Executable::write_input(TensorId input, std::span<const std::byte> bytes) {
+  if (input >= graph_.tensors().size() || graph_.tensor(input).operand.kind != TensorKind::input)
+    return fail(Code::invalid, fmt::format("tensor {} is no input of the graph", input));
+  for (std::size_t index = 0; index < plan_.residences.size(); ++index) {
+    const Residence& residence = plan_.residences[index];
+    if (residence.tensor != input) continue;
+    if (bytes.size() > residence.bytes)
+      return fail(Code::invalid, fmt::format("input \"{}\" has {} bytes, {} were given", graph_.tensor(input).name,
+                                             residence.bytes, bytes.size()));
+    SHUNT_TRY(devices_[residence.device]->write(storage_[index], bytes).wait());
+  }
+  return {};
+}
+
+Status Executable::run(const Submission& submission) {
+  Execution execution(*this, submission);
+  SHUNT_TRY(execution.wait());
+  return context_.weights->health();
+}
+
+Status Executable::read_output(std::size_t index, std::uint64_t offset, std::span<std::byte> to) const {
+  if (index >= graph_.outputs().size())
+    return fail(Code::invalid, fmt::format("output {} of {} was asked for", index, graph_.outputs().size()));
+  const TensorId output = graph_.outputs()[index];
+  const auto home = std::ranges::find(plan_.residences, graph_.tensor(output).base, &Residence::tensor);
+  Binding binding = binding_of(output, home->device);
+  if (offset > binding.bytes || to.size() > binding.bytes - offset)
+    return fail(Code::invalid, fmt::format("{} bytes from {} of output \"{}\" were asked for, it has {}", to.size(),
+                                           offset, graph_.tensor(output).name, binding.bytes));
+  binding.offset += offset;
+  binding.bytes = to.size();
+  return devices_[home->device]->read(binding, to).wait();
+}
+
+std::uint64_t Executable::scratch_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& program : programs_)
+    if (program != nullptr) bytes += program->scratch_bytes();
+  return bytes;
+}
+
+}  // namespace shunt

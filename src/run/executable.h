@@ -1,0 +1,65 @@
+// A graph and its plan, bound to memory and prepared on the plan's devices, ready to be run again and again.
+//
+// Weights, state and arenas come from stores that must outlive it. Executables that share an ArenaStore must
+// not run at the same time. One thread at a time.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "devices/device.h"
+#include "plan/plan.h"
+#include "run/memory.h"
+#include "run/weight_store.h"
+#include "trace/recorder.h"
+
+namespace shunt {
+
+struct ExecutableContext {
+  std::span<Device* const> devices;  // those the plan was made for, in its order
+  WeightStore* weights = nullptr;
+  StateStore* state = nullptr;
+  ArenaStore* arenas = nullptr;
+  trace::Recorder* recorder = nullptr;  // may be null
+};
+
+class Executable {
+ public:
+  // Errors: invalid, out_of_memory, io and those of Device::prepare.
+  [[nodiscard]] static Result<std::unique_ptr<Executable>> create(Graph graph, Plan plan,
+                                                                  const ExecutableContext& context);
+
+  // Writes the first bytes of an input on every device that reads it. Errors: invalid for another kind of
+  // tensor or too many bytes.
+  [[nodiscard]] Status write_input(TensorId input, std::span<const std::byte> bytes);
+  // Runs the plan once and waits. After an error no output may be read.
+  [[nodiscard]] Status run(const Submission& submission);
+  // Copies bytes of output `index` from `offset`. Errors: invalid outside of it.
+  [[nodiscard]] Status read_output(std::size_t index, std::uint64_t offset, std::span<std::byte> to) const;
+
+  [[nodiscard]] const Graph& graph() const { return graph_; }
+  [[nodiscard]] const Plan& plan() const { return plan_; }
+  // Memory that the prepared programs hold besides weights, state and arenas.
+  [[nodiscard]] std::uint64_t scratch_bytes() const;
+
+ private:
+  friend class Execution;
+  Executable(Graph graph, Plan plan, const ExecutableContext& context);
+
+  [[nodiscard]] Status bind_storage();
+  [[nodiscard]] Status prepare_programs();
+  // The bytes of a tensor (also a view) that `device` can address.
+  [[nodiscard]] Binding binding_of(TensorId tensor, std::uint32_t device) const;
+
+  Graph graph_;
+  Plan plan_;
+  ExecutableContext context_;
+  std::vector<Device*> devices_;
+  std::vector<std::shared_ptr<Buffer>> arenas_;     // one per device
+  std::vector<Binding> storage_;                    // one per residence
+  std::vector<std::unique_ptr<Program>> programs_;  // one per compute step, null for transfers
+  trace::Label transfer_label_ = 0;
+};
+
+}  // namespace shunt

@@ -1,0 +1,112 @@
+#include "run/execution.h"
+
+#include <algorithm>
+
+namespace shunt {
+
+Execution::Execution(Executable& executable, const Submission& submission)
+    : executable_(executable), submission_(submission) {
+  const std::vector<Step>& steps = executable.plan_.steps;
+  waiting_for_.resize(steps.size());
+  waiters_.resize(steps.size());
+  staging_.resize(steps.size());
+  started_ns_.resize(steps.size());
+  left_ = static_cast<std::uint32_t>(steps.size());
+  for (std::uint32_t step = 0; step < steps.size(); ++step) {
+    waiting_for_[step] = static_cast<std::uint32_t>(steps[step].after.size());
+    for (const std::uint32_t other : steps[step].after) waiters_[other].push_back(step);
+    if (waiting_for_[step] == 0) ready_.push_back(step);
+  }
+}
+
+bool Execution::advance() {
+  for (Completion& completion : take_completions(false)) finish(std::move(completion));
+  if (status_) {
+    std::vector<std::uint32_t> ready;
+    ready.swap(ready_);
+    for (const std::uint32_t step : ready)
+      start(step, executable_.plan_.steps[step].kind == Step::Kind::compute ? Phase::compute : Phase::peer_copy);
+  }
+  return in_flight_ != 0 || (status_ && left_ != 0);
+}
+
+Status Execution::wait() {
+  while (advance()) {
+    bool worked = false;
+    for (Device* device : executable_.devices_) worked = device->advance() || worked;
+    if (!worked)
+      for (Completion& completion : take_completions(true)) finish(std::move(completion));
+  }
+  return status_;
+}
+
+std::vector<Execution::Completion> Execution::take_completions(bool block) {
+  std::unique_lock lock(mutex_);
+  if (block) arrived_.wait(lock, [&] { return !completions_.empty(); });
+  return std::exchange(completions_, {});
+}
+
+void Execution::start(std::uint32_t step, Phase phase) {
+  ++in_flight_;
+  if (started_ns_[step] == 0) started_ns_[step] = trace::now_ns();
+  launch(step, phase).on_done([this, step, phase](const Status& status) {
+    const std::scoped_lock lock(mutex_);
+    completions_.push_back({step, phase, status});
+    arrived_.notify_one();
+  });
+}
+
+Event Execution::launch(std::uint32_t number, Phase phase) {
+  const Step& step = executable_.plan_.steps[number];
+  if (phase == Phase::compute)
+    return executable_.devices_[step.device]->submit(*executable_.programs_[number], submission_);
+  const Transfer& transfer = step.transfer;
+  Device& from = *executable_.devices_[transfer.from];
+  Device& to = *executable_.devices_[transfer.to];
+  const Binding source = executable_.binding_of(transfer.tensor, transfer.from);
+  const Binding target = executable_.binding_of(transfer.tensor, transfer.to);
+  switch (phase) {
+    case Phase::to_host:
+      staging_[number].resize(transfer.bytes);
+      return from.read(source, staging_[number]);
+    case Phase::from_host:
+      return to.write(target, staging_[number]);
+    case Phase::compute:
+    case Phase::peer_copy:
+      break;
+  }
+  return to.copy_from_peer(from, source, target);
+}
+
+void Execution::finish(Completion completion) {
+  --in_flight_;
+  const bool no_direct_way =
+      completion.phase == Phase::peer_copy && !completion.status && completion.status.error().code == Code::unsupported;
+  if (no_direct_way || (completion.phase == Phase::to_host && completion.status)) {
+    if (status_) start(completion.step, no_direct_way ? Phase::to_host : Phase::from_host);
+    return;
+  }
+  if (!completion.status) {
+    if (status_) status_ = std::move(completion.status);
+    return;
+  }
+  if (completion.phase != Phase::compute) record_transfer(completion.step);
+  --left_;
+  for (const std::uint32_t waiter : waiters_[completion.step])
+    if (--waiting_for_[waiter] == 0) ready_.push_back(waiter);
+}
+
+void Execution::record_transfer(std::uint32_t number) const {
+  trace::Recorder* recorder = executable_.context_.recorder;
+  if (recorder == nullptr) return;
+  const Transfer& transfer = executable_.plan_.steps[number].transfer;
+  recorder->record({.start_ns = started_ns_[number],
+                    .duration_ns = trace::now_ns() - started_ns_[number],
+                    .what = executable_.transfer_label_,
+                    .device = recorder->intern(executable_.plan_.devices[transfer.to].id),
+                    .kind = trace::Kind::transfer,
+                    .step = submission_.step,
+                    .bytes = transfer.bytes});
+}
+
+}  // namespace shunt

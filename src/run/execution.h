@@ -1,0 +1,56 @@
+// One run of an executable as a completion-driven state machine.
+//
+// A step starts when all steps before it have ended; completions arrive from any thread and are worked off
+// by whoever calls advance(), so one thread can pump all devices. After the first failure nothing new
+// starts, and the run is done when what was in flight has ended.
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+#include <vector>
+
+#include "run/executable.h"
+
+namespace shunt {
+
+class Execution {
+ public:
+  Execution(Executable& executable, const Submission& submission);
+
+  // Starts what can start and works off what has ended. False once the run is done.
+  bool advance();
+  // Pumps until done: lends this thread to devices that need one, and sleeps where none does.
+  [[nodiscard]] Status wait();
+
+ private:
+  // The ways to move bytes, tried in this order: directly, or down to the host and up again.
+  enum class Phase : std::uint8_t { compute, peer_copy, to_host, from_host };
+  struct Completion {
+    std::uint32_t step;
+    Phase phase;
+    Status status;
+  };
+
+  void start(std::uint32_t step, Phase phase);
+  [[nodiscard]] Event launch(std::uint32_t step, Phase phase);
+  void finish(Completion completion);
+  void record_transfer(std::uint32_t step) const;
+  [[nodiscard]] std::vector<Completion> take_completions(bool block);
+
+  Executable& executable_;
+  Submission submission_;
+  std::vector<std::uint32_t> waiting_for_;           // per step
+  std::vector<std::vector<std::uint32_t>> waiters_;  // per step
+  std::vector<std::vector<std::byte>> staging_;      // per transfer step that goes through the host
+  std::vector<std::uint64_t> started_ns_;
+  std::vector<std::uint32_t> ready_;
+  std::uint32_t in_flight_ = 0;
+  std::uint32_t left_ = 0;
+  Status status_;
+
+  std::mutex mutex_;
+  std::condition_variable arrived_;
+  std::vector<Completion> completions_;
+};
+
+}  // namespace shunt

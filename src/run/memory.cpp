@@ -1,0 +1,39 @@
+#include "run/memory.h"
+
+#include <fmt/format.h>
+
+namespace shunt {
+
+Result<Binding> StateStore::acquire(const TensorInfo& state, Device& device) {
+  const std::uint64_t bytes = state.operand.span_bytes();
+  auto place = entries_.find(state.name);
+  if (place == entries_.end()) {
+    auto buffer = device.allocate(bytes, BufferUse::state);
+    if (!buffer)
+      return fail_at(fmt::format("state \"{}\" on {}", state.name, device.info().id), std::move(buffer).error());
+    place = entries_.emplace(state.name, Entry{device.info().memory_pool, std::move(*buffer)}).first;
+  }
+  const Entry& entry = place->second;
+  if (entry.buffer->bytes() != bytes || entry.pool != device.info().memory_pool)
+    return fail(Code::invalid, fmt::format("state \"{}\" has {} bytes in \"{}\", {} in \"{}\" are wanted", state.name,
+                                           entry.buffer->bytes(), entry.pool, bytes, device.info().memory_pool));
+  return Binding{.buffer = entry.buffer.get(), .offset = 0, .bytes = bytes};
+}
+
+std::uint64_t StateStore::bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& [name, entry] : entries_) sum += entry.buffer->bytes();
+  return sum;
+}
+
+Result<std::shared_ptr<Buffer>> ArenaStore::acquire(std::uint64_t bytes, Device& device) {
+  std::shared_ptr<Buffer>& arena = arenas_[device.info().id];
+  if (arena == nullptr || arena->bytes() < bytes) {
+    auto buffer = device.allocate(bytes, BufferUse::values);
+    if (!buffer) return fail_at(fmt::format("arena on {}", device.info().id), std::move(buffer).error());
+    arena = std::move(*buffer);
+  }
+  return arena;
+}
+
+}  // namespace shunt

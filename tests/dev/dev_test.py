@@ -1,0 +1,228 @@
+"""How ./dev behaves, in a copy of it whose tools only write down that they were called."""
+
+import os
+import pathlib
+import shutil
+import stat
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+
+RECORD = '#!/bin/bash\necho "$(basename "$0") $*" >>"$CALLS"\n'
+# What a configured and built tree leaves behind.
+CMAKE = RECORD + """
+folder=build/$2
+mkdir -p $folder
+echo "CMAKE_HOME_DIRECTORY:INTERNAL=$PWD" >$folder/CMakeCache.txt
+for setting in "${@:3}"; do echo "${setting#-D}" >>$folder/CMakeCache.txt; done
+touch $folder/build.ninja
+"""
+NINJA = RECORD + """
+mkdir -p build/release/cli
+printf '#!/bin/bash\\necho "shunt $*"\\nexit 7\\n' >build/release/cli/shunt
+chmod +x build/release/cli/shunt
+"""
+# Knows as installed what is listed in the file $INSTALLED, or everything when there is no such file.
+DPKG_QUERY = RECORD + """
+for package in "${@:4}"; do
+  if [[ ! -f $INSTALLED ]] || grep -qx "$package" "$INSTALLED"; then echo "installed $package"; else missing=1; fi
+done
+exit ${missing:-0}
+"""
+# As apt-get: what was installed is there afterwards.
+APT_GET = RECORD + """
+[[ ! -f $BROKEN_APT ]] || exit 100
+for word in "$@"; do echo "$word" >>"$INSTALLED"; done
+"""
+
+
+class Dev(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.tree = pathlib.Path(folder.name) / "a tree"
+        self.tools = pathlib.Path(folder.name) / "tools"
+        self.calls = pathlib.Path(folder.name) / "calls"
+        self.installed = pathlib.Path(folder.name) / "installed"
+        self.broken_apt = pathlib.Path(folder.name) / "broken"
+        self.tree.mkdir()
+        self.tools.mkdir()
+        shutil.copy(ROOT / "dev", self.tree)
+        (self.tree / "CMakePresets.json").touch()
+        fakes = {"cmake": CMAKE, "ninja": NINJA, "dpkg-query": DPKG_QUERY, "apt-get": APT_GET, "sudo": RECORD + 'shift\n"$@"\n'}
+        for name, text in fakes.items():
+            self.fake(name, text)
+        for name in ("bash env id readlink dirname basename grep cut cat sed mkdir touch rm ln nproc xargs find "
+                     "chmod printf").split():
+            (self.tools / name).symlink_to(shutil.which(name))
+
+    def fake(self, name, text):
+        (self.tools / name).write_text(text)
+        (self.tools / name).chmod(0o755)
+
+    def be_user(self, uid):
+        (self.tools / "id").unlink()
+        self.fake("id", f"#!/bin/bash\necho {uid}\n")
+
+    def dev(self, *arguments, cwd=None):
+        environment = {"PATH": str(self.tools), "HOME": str(self.tree), "CALLS": str(self.calls),
+                       "INSTALLED": str(self.installed), "BROKEN_APT": str(self.broken_apt)}
+        self.calls.write_text("")
+        done = subprocess.run([str(self.tree / "dev"), *arguments], cwd=cwd or "/", env=environment, text=True,
+                              capture_output=True, stdin=subprocess.DEVNULL, check=False)
+        self.called = self.calls.read_text().splitlines()
+        return done
+
+    def names_called(self):
+        return [line.split()[0] for line in self.called]
+
+    def test_an_unknown_command_shows_the_usage_and_exits_2(self):
+        done = self.dev("fly")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("no command is named fly", done.stderr)
+        self.assertIn("usage: ./dev", done.stderr)
+        self.assertEqual(self.called, [])
+
+    def test_no_command_shows_the_usage_and_exits_2(self):
+        done = self.dev()
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("usage: ./dev", done.stderr)
+
+    def test_help_goes_to_stdout_and_names_every_command(self):
+        done = self.dev("help")
+        self.assertEqual(done.returncode, 0)
+        for command in "run build test bench verify format lint help".split():
+            self.assertRegex(done.stdout, rf"(?m)^  {command} ")
+
+    def test_an_unknown_stage_exits_2_and_names_the_stages(self):
+        done = self.dev("test", "nonsense")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("lint script unit asan fuzz tsan", done.stderr)
+
+    def test_with_nothing_missing_apt_is_not_called(self):
+        done = self.dev("build")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(self.names_called(), ["dpkg-query", "cmake", "ninja"])
+
+    def test_a_second_build_asks_dpkg_once_and_does_not_configure(self):
+        self.dev("build")
+        self.dev("build")
+        self.assertEqual(self.names_called(), ["dpkg-query", "ninja"])
+
+    def test_what_is_missing_is_named_with_its_reason_and_installed(self):
+        self.be_user(0)
+        self.installed.write_text("\n".join(["g++", "cmake", "pkgconf", "ccache", "libhwy-dev", "libfmt-dev",
+                                             "nlohmann-json3-dev"]) + "\n")
+        done = self.dev("build")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stderr, r"libcli11-dev +parses the command line")
+        installs = [line for line in self.called if line.startswith("apt-get") and " install " in line]
+        self.assertEqual(len(installs), 1)
+        self.assertTrue(installs[0].endswith(" ninja-build libcli11-dev"), installs[0])
+        self.dev("build")
+        self.assertNotIn("apt-get", self.names_called())
+
+    def test_without_root_it_goes_through_sudo(self):
+        self.be_user(1000)
+        self.installed.write_text("")
+        self.assertEqual(self.dev("build").returncode, 0)
+        self.assertEqual(self.names_called(), ["dpkg-query", "sudo", "apt-get", "sudo", "apt-get", "cmake", "ninja"])
+
+    def test_without_root_and_sudo_it_says_what_to_install(self):
+        self.be_user(1000)
+        self.installed.write_text("")
+        (self.tools / "sudo").unlink()
+        done = self.dev("build")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("As root: apt-get install g++ cmake", done.stderr)
+        self.assertNotIn("apt-get", self.names_called())
+
+    def test_an_apt_that_fails_is_reported_with_the_packages(self):
+        self.be_user(0)
+        self.installed.write_text("")
+        self.broken_apt.touch()
+        done = self.dev("build")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("apt could not install them", done.stderr)
+        self.assertIn("apt-get install g++ cmake", done.stderr)
+        self.assertNotIn("cmake", self.names_called())
+
+    def test_without_apt_it_names_the_tool_and_the_packages(self):
+        (self.tools / "dpkg-query").unlink()
+        done = self.dev("build")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("g++ is missing", done.stderr)
+        self.assertIn("libhwy-dev", done.stderr)
+
+    def test_a_program_needs_no_test_packages_and_no_gpu_toolkit(self):
+        self.dev("build")
+        asked = self.called[0]
+        for package in ("libgtest-dev", "clang-19", "cuda", "vulkan", "hip"):
+            self.assertNotIn(package, asked)
+
+    def test_the_program_is_at_build_shunt_and_can_be_called_from_anywhere(self):
+        self.dev("build")
+        done = subprocess.run([str(self.tree / "build/shunt"), "devices"], cwd="/", capture_output=True, text=True,
+                              check=False)
+        self.assertEqual(done.stdout, "shunt devices\n")
+
+    def test_run_passes_arguments_and_exit_code_on(self):
+        done = self.dev("run", "inspect", "a b.gguf")
+        self.assertEqual(done.returncode, 7)
+        self.assertEqual(done.stdout, "shunt inspect a b.gguf\n")
+
+    def test_run_without_arguments_runs_the_bundled_model(self):
+        self.dev("build")
+        missing = self.dev("run")
+        self.assertEqual(missing.returncode, 1)
+        self.assertIn("models/tiny-llama-q8_0.gguf is missing", missing.stderr)
+        (self.tree / "models").mkdir()
+        (self.tree / "models/tiny-llama-q8_0.gguf").touch()
+        self.assertRegex(self.dev("run").stdout, r"^shunt run models/tiny-llama-q8_0.gguf \w+")
+
+    def test_bench_and_verify_call_the_program(self):
+        self.assertEqual(self.dev("bench", "--check").stdout, "shunt bench --check\n")
+        self.assertEqual(self.dev("verify").stdout, "shunt verify --full\n")
+
+    def test_a_tree_that_was_moved_is_configured_anew(self):
+        self.dev("build")
+        moved = self.tree.with_name("moved")
+        self.tree.rename(moved)
+        self.tree = moved
+        done = self.dev("build")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("cmake", self.names_called())
+
+    def test_the_first_stage_that_fails_ends_the_run_with_a_summary(self):
+        self.fake("python3", "#!/bin/bash\nexit 3\n")
+        done = self.dev("test", "script", "unit")
+        self.assertEqual(done.returncode, 3)
+        self.assertRegex(done.stdout, r"(?m)^  script +FAILED +\d+ s$")
+        self.assertRegex(done.stdout, r"(?m)^  unit +not run$")
+        self.assertNotIn("cmake", self.names_called())
+
+
+class Packages(unittest.TestCase):
+    def test_every_row_has_a_purpose_a_package_and_a_reason(self):
+        text = (ROOT / "dev").read_text()
+        rows = text.split("<<'TABLE'\n")[1].split("\nTABLE\n")[0].splitlines()
+        self.assertGreater(len(rows), 10)
+        seen = set()
+        for row in rows:
+            purpose, package, reason = row.split(" ", 2)
+            self.assertIn(purpose, ("build", "test"), row)
+            self.assertRegex(package, r"^[a-z0-9][a-z0-9+.-]+$")
+            self.assertTrue(reason.strip(), row)
+            self.assertNotIn(package, seen)
+            seen.add(package)
+
+    def test_scripts_can_be_executed(self):
+        for name in ("dev", ".ci/run"):
+            self.assertTrue((ROOT / name).stat().st_mode & stat.S_IXUSR, name)
+            self.assertTrue(os.access(ROOT / name, os.X_OK), name)
+
+
+if __name__ == "__main__":
+    unittest.main()

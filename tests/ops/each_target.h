@@ -1,0 +1,23 @@
+// Runs a test body once for every instruction set of the SIMD kernels that this machine has.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <hwy/targets.h>
+
+#include <cstdint>
+
+namespace shunt::test {
+
+// REQUIRES: no kernel runs on another thread meanwhile.
+template <class Body>
+void for_each_simd_target(Body body) {
+  for (std::int64_t rest = hwy::SupportedTargets(); rest != 0; rest &= rest - 1) {
+    const std::int64_t target = rest & -rest;
+    hwy::SetSupportedTargetsForTest(target);
+    SCOPED_TRACE(hwy::TargetName(target));
+    body();
+  }
+  hwy::SetSupportedTargetsForTest(0);
+}
+
+}  // namespace shunt::test

@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""Checks which folder includes which: check_includes.py [ROOT].
+
+A folder of src/ includes only include/, ops/, trace/ and the folders above itself in FOLDERS; folders of
+src/devices/ never include each other; no two folders include each other in a circle; and every quoted
+include names a file by its path from src/ or include/. cli/, tests/, bench/, fuzz/ and examples/ may
+include everything.
+"""
+
+import pathlib
+import re
+import sys
+
+# The order in which a graph walks through the house (docs/architecture.md).
+FOLDERS = ["ops", "graph", "devices", "plan", "run", "models", "arrays", "trace"]
+FOR_EVERYONE = {"include", "ops", "trace"}
+SUFFIXES = {".h", ".cpp", ".def"}
+
+INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.MULTILINE)
+
+
+def includes_of(path):
+    """The texts between quotes or angle brackets of every include in a file, with their line numbers."""
+    text = path.read_text(encoding="utf-8")
+    return [(text.count("\n", 0, match.start()) + 1, match.group(1)) for match in INCLUDE.finditer(text)]
+
+
+def resolve(root, included):
+    """The file of this repository that an include names, or None for a system or generated header."""
+    for base in ("src", "include", "tests"):
+        candidate = root / base / included
+        if candidate.is_file():
+            return candidate
+    return None
+
+
+def folder_of(root, path):
+    """'include', or the folder below src/ that holds the file."""
+    parts = path.relative_to(root).parts
+    return parts[1] if parts[0] == "src" else parts[0]
+
+
+def backend_of(root, path):
+    """The device API a file below src/devices/ belongs to, or None."""
+    parts = path.relative_to(root).parts
+    return parts[2] if parts[:2] == ("src", "devices") and len(parts) > 3 else None
+
+
+def forbidden(root, path, target):
+    """Why `path` may not include `target`, or None."""
+    here, there = folder_of(root, path), folder_of(root, target)
+    if there == "tests":
+        return "the library does not include tests/"
+    if here == there:
+        mine, other = backend_of(root, path), backend_of(root, target)
+        if mine and other and mine != other:
+            return f"devices/{mine} and devices/{other} never include each other"
+        return None
+    if here == "include":
+        return None if there == "ops" else "include/ includes only itself and the tables of ops/"
+    if here not in FOLDERS:
+        return f"src/{here}/ is not in the list of folders of tools/check_includes.py"
+    if there in FOR_EVERYONE:
+        return None
+    if there not in FOLDERS:
+        return f"src/{there}/ is not in the list of folders of tools/check_includes.py"
+    if FOLDERS.index(there) > FOLDERS.index(here):
+        return f"{there}/ stands below {here}/"
+    return None
+
+
+def circle_in(edges):
+    """A list of folders that include each other in a circle, or None. `edges`: folder -> {folder: example}."""
+
+    def walk(folder, trail):
+        if folder in trail:
+            return trail[trail.index(folder) :] + [folder]
+        for target in sorted(edges.get(folder, {})):
+            found = walk(target, trail + [folder])
+            if found:
+                return found
+        return None
+
+    for folder in sorted(edges):
+        found = walk(folder, [])
+        if found:
+            return found
+    return None
+
+
+def problems(root):
+    found, edges = [], {}
+    files = [p for base in ("include", "src") for p in sorted((root / base).rglob("*")) if p.suffix in SUFFIXES]
+    for path in files:
+        for line, included in includes_of(path):
+            where = f"{path.relative_to(root)}:{line}"
+            target = resolve(root, included)
+            if target is None:
+                if included.split("/")[0] in FOLDERS + ["shunt"] or (path.parent / included).is_file():
+                    found.append(f'{where}: "{included}" is no path from src/ or include/ to a file that exists')
+                continue
+            reason = forbidden(root, path, target)
+            if reason:
+                found.append(f'{where}: includes "{included}", but {reason}')
+            here, there = folder_of(root, path), folder_of(root, target)
+            # The public headers expand the tables of ops/, which every other folder builds on.
+            if here != there and "include" not in (here, there):
+                edges.setdefault(here, {}).setdefault(there, where)
+    circle = circle_in(edges)
+    if circle:
+        steps = [f"{a}/ includes {b}/ at {edges[a][b]}" for a, b in zip(circle, circle[1:])]
+        found.append("folders include each other in a circle: " + ", ".join(steps))
+    return found
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent).resolve()
+    found = problems(root)
+    for problem in found:
+        print(problem)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
