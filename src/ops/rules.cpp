@@ -34,6 +34,15 @@ Status need(std::string_view name, const Operand& operand, DType dtype, const Sh
   return {};
 }
 
+// Blocks are made of neighbouring elements of one row.
+Status need_whole_rows(std::string_view name, const Operand& operand) {
+  if (operand.shape.rank() == 0 || (operand.shape.rank() == 1 && operand.extent != Extent::fixed))
+    return invalid(fmt::format("{} must have rows, is {}", name, text_of(operand)));
+  if (!operand.has_contiguous_rows())
+    return invalid(fmt::format("{} {} is a view whose rows are not contiguous; copy it first", name, text_of(operand)));
+  return {};
+}
+
 // `small` equals the last axes of `large`.
 bool is_suffix(const Shape& small, const Shape& large) {
   if (small.rank() > large.rank()) return false;
@@ -226,9 +235,34 @@ Result<ResultShape> argmax(InputOperands inputs, const Attributes&) {
   return value(DType::I32, shape, x.shape.rank() > 1 ? x.extent : Extent::fixed);
 }
 
-Result<ResultShape> convert(InputOperands inputs, const Attributes& attributes) {
+Result<ResultShape> copy(InputOperands inputs, const Attributes& attributes) {
   const Operand& x = *inputs[0];
-  return value(attributes.dtype(Attr::to), x.shape, x.extent);
+  const DType to = attributes.dtype(Attr::to);
+  for (const DType dtype : {x.dtype, to})
+    if (dtype != DType::I32 && info_of(dtype).kind != DTypeKind::floating)
+      return invalid(fmt::format("converts between F32, F16, BF16 and I32, not {} to {}", text_of(x), name_of(to)));
+  return value(to, x.shape, x.extent);
+}
+
+Result<ResultShape> quantize(InputOperands inputs, const Attributes& attributes) {
+  const Operand& x = *inputs[0];
+  const DType to = attributes.dtype(Attr::to);
+  SHUNT_TRY(need_floating("x", x));
+  SHUNT_TRY(need_whole_rows("x", x));
+  if (info_of(to).kind != DTypeKind::quantized)
+    return invalid(fmt::format("`to` must be a quantized dtype, is {}", name_of(to)));
+  return value(to, x.shape, x.extent);
+}
+
+Result<ResultShape> dequantize(InputOperands inputs, const Attributes& attributes) {
+  const Operand& x = *inputs[0];
+  const DType to = attributes.dtype(Attr::to);
+  if (info_of(x.dtype).kind != DTypeKind::quantized)
+    return invalid(fmt::format("x must be of a quantized dtype, is {}", text_of(x)));
+  SHUNT_TRY(need_whole_rows("x", x));
+  if (info_of(to).kind != DTypeKind::floating)
+    return invalid(fmt::format("`to` must be a floating dtype, is {}", name_of(to)));
+  return value(to, x.shape, x.extent);
 }
 
 }  // namespace shape_rule

@@ -17,7 +17,9 @@ SHUNT_RULE(rotary)
 SHUNT_RULE(cache_write)
 SHUNT_RULE(attention)
 SHUNT_RULE(argmax)
-SHUNT_RULE(convert)
+SHUNT_RULE(copy)
+SHUNT_RULE(quantize)
+SHUNT_RULE(dequantize)
 #undef SHUNT_RULE
 }  // namespace shunt::shape_rule
 

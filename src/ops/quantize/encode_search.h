@@ -1,0 +1,168 @@
+// The searches behind the encoders: where to put the grid of a group of elements.
+//
+// Four vector lanes on every processor and one order of additions, so that files quantized on different
+// machines are the same. Pure functions; safe from any thread.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+
+#include "ops/quantize/blocks.h"
+
+namespace shunt::encoding {
+
+using Lanes = float __attribute__((vector_size(16)));
+inline constexpr std::size_t kLanes = 4;
+
+inline Lanes load(const float* from) {
+  Lanes lanes;
+  std::memcpy(&lanes, from, sizeof(Lanes));
+  return lanes;
+}
+inline void store(Lanes lanes, float* to) { std::memcpy(to, &lanes, sizeof(Lanes)); }
+inline Lanes all(float value) { return Lanes{value, value, value, value}; }
+
+// The nearest whole number in [low, high], both small; NaN gives one of the two. Adding and taking away
+// 1.5 * 2^23 rounds as the processor does.
+inline Lanes nearest(Lanes value, float low, float high) {
+  const Lanes round = all(12582912.0F);
+  const Lanes raised = value > all(low) ? value : all(low);
+  const Lanes clamped = raised < all(high) ? raised : all(high);
+  return (clamped + round) - round;
+}
+inline float nearest(float value, float low, float high) { return nearest(all(value), low, high)[0]; }
+
+// `values_of(j)` answers the terms of elements j to j + 3; the result is the sum of each over all elements.
+template <std::size_t elements, std::size_t terms, class Values>
+inline std::array<float, terms> sums_over(Values values_of) {
+  static_assert(elements % kLanes == 0);
+  std::array<Lanes, terms> lanes{};
+  for (std::size_t j = 0; j < elements; j += kLanes) {
+    const std::array<Lanes, terms> values = values_of(j);
+    for (std::size_t term = 0; term < terms; ++term) lanes[term] += values[term];
+  }
+  std::array<float, terms> sums;
+  for (std::size_t term = 0; term < terms; ++term)
+    sums[term] = (lanes[term][0] + lanes[term][2]) + (lanes[term][1] + lanes[term][3]);
+  return sums;
+}
+
+inline float inverse(float value) { return value == 0.0F ? 0.0F : 1.0F / value; }
+
+// `value` as F16, for scales. Among the coarse steps of the smallest numbers it rounds away from zero: quants
+// can shrink to fit a scale that is too large, but not grow beyond their range.
+inline std::uint16_t f16_scale(float value) {
+  const std::uint16_t bits = f32_to_f16(value);
+  const bool too_small = std::abs(f16_to_f32(bits)) < std::abs(value) * (1.0F - 0x1p-9F);
+  return static_cast<std::uint16_t>(bits + (too_small ? 1 : 0));
+}
+
+// The element of the largest magnitude, with its sign.
+inline float extreme_of(const float* x, std::size_t elements) {
+  float extreme = 0;
+  for (std::size_t j = 0; j < elements; ++j)
+    if (std::abs(x[j]) > std::abs(extreme)) extreme = x[j];
+  return extreme;
+}
+
+// Finds the scale for x ~ scale * q, q in [-kHalf, kHalf - 1], by trying grids that put the extreme element at
+// different places near the end of the range, and solving for the best scale on each.
+template <std::size_t kElements, int kHalf>
+float fit_scale(const float* x, const float* weights) {
+  constexpr float kLow = -kHalf;
+  constexpr float kHigh = kHalf - 1;
+  constexpr int kSteps = 9;
+  const float extreme = extreme_of(x, kElements);
+  if (extreme == 0.0F) return 0.0F;
+  float best_scale = extreme / kLow;
+  float best_gain = 0;  // squares explained: the error is the sum of weighted squares less this
+  for (int step = -kSteps; step <= kSteps; ++step) {
+    const float factor = (kLow + 0.1F * static_cast<float>(step)) / extreme;
+    const auto [product, square] = sums_over<kElements, 2>([&](std::size_t j) -> std::array<Lanes, 2> {
+      const Lanes q = nearest(load(x + j) * factor, kLow, kHigh);
+      const Lanes weighted = load(weights + j) * q;
+      return {weighted * load(x + j), weighted * q};
+    });
+    if (square > 0 && product * product > best_gain * square) {
+      best_gain = product * product / square;
+      best_scale = product / square;
+    }
+  }
+  return best_scale;
+}
+
+// How much an error of each element of a group counts.
+inline void weigh(const float* x, std::size_t elements, float* weights) {
+  float squares = 0;
+  for (std::size_t j = 0; j < elements; ++j) squares += x[j] * x[j];
+  const float typical = std::sqrt(squares / static_cast<float>(elements));
+  for (std::size_t j = 0; j < elements; ++j) weights[j] = typical + std::abs(x[j]);
+}
+
+// x ~ scale * q - min.
+struct Affine {
+  float scale = 0;
+  float min = 0;
+};
+
+inline constexpr std::size_t kGroup = 32;  // elements of a group of Q4_K and Q5_K
+
+template <int kMax>
+inline void quantize_affine(const float* x, Affine grid, float* q) {
+  const float factor = inverse(grid.scale);
+  for (std::size_t j = 0; j < kGroup; j += kLanes) store(nearest((load(x + j) + grid.min) * factor, 0.0F, kMax), q + j);
+}
+
+inline float affine_error(const float* x, const float* weights, Affine grid, const float* q) {
+  return sums_over<kGroup, 1>([&](std::size_t j) -> std::array<Lanes, 1> {
+    const Lanes difference = load(q + j) * grid.scale - grid.min - load(x + j);
+    return {load(weights + j) * difference * difference};
+  })[0];
+}
+
+// The best grid for quants that are given: weighted least squares with min >= 0.
+inline Affine solve_affine(const float* x, const float* weights, const float* q) {
+  const auto [w, wx, wq, wqq, wqx] = sums_over<kGroup, 5>([&](std::size_t j) -> std::array<Lanes, 5> {
+    const Lanes weight = load(weights + j);
+    const Lanes quant = load(q + j);
+    const Lanes value = load(x + j);
+    return {weight, weight * value, weight * quant, weight * quant * quant, weight * quant * value};
+  });
+  const float determinant = w * wqq - wq * wq;
+  if (!(determinant > 0)) return {};
+  Affine grid{.scale = (w * wqx - wq * wx) / determinant, .min = (wq * wqx - wqq * wx) / determinant};
+  if (grid.min < 0) grid = {.scale = wqx / wqq, .min = 0};
+  if (grid.scale < 0) return {};
+  return grid;
+}
+
+// Tries grids that overshoot or undershoot the range of the group, and improves each.
+template <int kMax>
+Affine fit_affine(const float* x, const float* weights) {
+  const auto [smallest, largest] = std::minmax_element(x, x + kGroup);
+  const float low = std::min(*smallest, 0.0F);
+  const float range = *largest - low;
+  if (!(range > 0)) return {.scale = 0, .min = -low};
+  constexpr int kSteps = 7;
+  Affine best;
+  float best_error = -1;
+  for (int step = -kSteps; step <= kSteps; ++step) {
+    Affine grid{.scale = range / (static_cast<float>(kMax) + 0.2F * static_cast<float>(step)), .min = -low};
+    std::array<float, kGroup> q;
+    for (int round = 0; round < 2; ++round) {
+      quantize_affine<kMax>(x, grid, q.data());
+      grid = solve_affine(x, weights, q.data());
+    }
+    const float error = affine_error(x, weights, grid, q.data());
+    if (grid.scale > 0 && (best_error < 0 || error < best_error)) {
+      best_error = error;
+      best = grid;
+    }
+  }
+  return best_error < 0 ? Affine{.scale = range / kMax, .min = -low} : best;
+}
+
+}  // namespace shunt::encoding
