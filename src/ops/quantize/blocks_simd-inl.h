@@ -308,22 +308,28 @@ struct Loader<DType::Q5_K> {
     for (std::size_t i = 0; i < elements; i += 256, row += sizeof(Q5_KBlock)) {
       const KScales k(row);
       join(row, quants);
-      for (std::size_t group = 0; group < 8; ++group) {
-        const auto scale = hn::Set(d, k.scales[group]);
-        const auto offset = hn::Set(d, k.offsets[group]);
-        for (std::size_t j = 0; j < 32; j += 2 * kBlockLanes) {
-          const std::uint8_t* const q = quants + 32 * group + j;
-          const std::size_t at = i + 32 * group + j;
-          const auto low = hn::ConvertTo(d, load_bytes<std::uint8_t>(d, q));
-          const auto high = hn::ConvertTo(d, load_bytes<std::uint8_t>(d, q + kBlockLanes));
-          sink.template put<0>(at, hn::MulAdd(low, scale, offset));
-          sink.template put<1>(at + kBlockLanes, hn::MulAdd(high, scale, offset));
-        }
+      forget_memory(quants);
+      for (std::size_t g = 0; g < 8; g += 2) {
+        group<0>(d, quants + 32 * g, k.scales[g], k.offsets[g], i + 32 * g, sink);
+        group<2>(d, quants + 32 * (g + 1), k.scales[g + 1], k.offsets[g + 1], i + 32 * (g + 1), sink);
       }
     }
   }
 
  private:
+  template <int kSlot, class Sink>
+  static HWY_INLINE void group(BlockTag d, const std::uint8_t* quants, float scale, float offset, std::size_t i,
+                               Sink& sink) {
+    const auto factor = hn::Set(d, scale);
+    const auto addend = hn::Set(d, offset);
+    for (std::size_t j = 0; j < 32; j += 2 * kBlockLanes) {
+      const auto first = hn::ConvertTo(d, load_bytes<std::uint8_t>(d, quants + j));
+      const auto second = hn::ConvertTo(d, load_bytes<std::uint8_t>(d, quants + j + kBlockLanes));
+      sink.template put<kSlot>(i + j, hn::MulAdd(first, factor, addend));
+      sink.template put<kSlot + 1>(i + j + kBlockLanes, hn::MulAdd(second, factor, addend));
+    }
+  }
+
   static HWY_INLINE void join(const std::byte* block, std::uint8_t* quants) {
     const ByteTag d8;
     const hn::Repartition<std::uint16_t, ByteTag> d16;  // bytes have no shift of their own everywhere
@@ -359,9 +365,12 @@ struct Loader<DType::Q6_K> {
         hn::Store(hn::Mul(hn::ConvertTo(d, load_bytes<std::int8_t>(d, groups + g)), scale), d, scales + g);
       forget_memory(scales);
       for (std::size_t half = 0; half < 2; ++half) join(row + 64 * half, row + 128 + 32 * half, quants + 128 * half);
-      for (std::size_t g = 0; g < 16; g += 2) {
+      forget_memory(quants);
+      for (std::size_t g = 0; g < 16; g += 4) {
         vectors<0>(d, quants + 16 * g, scales[g], i + 16 * g, sink);
-        vectors<2>(d, quants + 16 * (g + 1), scales[g + 1], i + 16 * (g + 1), sink);
+        vectors<1>(d, quants + 16 * (g + 1), scales[g + 1], i + 16 * (g + 1), sink);
+        vectors<2>(d, quants + 16 * (g + 2), scales[g + 2], i + 16 * (g + 2), sink);
+        vectors<3>(d, quants + 16 * (g + 3), scales[g + 3], i + 16 * (g + 3), sink);
       }
     }
   }
