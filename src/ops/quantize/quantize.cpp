@@ -40,6 +40,6 @@ QuantizeArgs quantize_arguments(const OpCall& call) {
   return args;
 }
 
-const CpuKernel quantize_scalar{fits_quantize_arguments, quantize_work, write_arguments<quantize_arguments>, run};
+extern const CpuKernel quantize_scalar{fits_quantize_arguments, quantize_work, write_arguments<quantize_arguments>, run};
 
 }  // namespace shunt
