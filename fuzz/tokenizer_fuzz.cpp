@@ -78,6 +78,7 @@ void check_chat(const Metadata& metadata, const Tokenizer& tokenizer, std::strin
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): the name that libFuzzer calls.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
   static const Metadata fixed_metadata = small_vocabulary();

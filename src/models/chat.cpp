@@ -40,6 +40,7 @@ const std::vector<ChatFormat>& formats() {
 
 std::string known_formats() {
   std::vector<std::string_view> names;
+  names.reserve(formats().size());
   for (const ChatFormat& format : formats()) names.push_back(format.name);
   return fmt::format("{}", fmt::join(names, ", "));
 }
@@ -99,10 +100,12 @@ Result<std::vector<Token>> ChatTemplate::encode_next(std::span<const Token> so_f
 Result<std::vector<Segment>> ChatTemplate::lay_out(std::span<const Message> messages,
                                                    bool add_generation_prompt) const {
   std::vector<Segment> segments;
+  segments.reserve(3 * messages.size() + 1);
   for (const Message& message : messages) {
     const RoleFormat* role = find_role(*format_, message.role);
     if (role == nullptr) {
       std::vector<std::string_view> known;
+      known.reserve(format_->roles.size());
       for (const RoleFormat& row : format_->roles) known.push_back(row.role);
       return fail(Code::invalid, fmt::format("chat role \"{}\" is unknown to template {}; roles are {}", message.role,
                                              format_->name, fmt::join(known, ", ")));

@@ -147,8 +147,8 @@ TEST(Sampler, TheSameSeedGivesTheSameTokens) {
     SamplingOptions options = kOpen;
     options.seed = seed;
     Sampler sampler = make(options);
-    std::vector<std::int32_t> result;
-    for (int draw = 0; draw < 12; ++draw) result.push_back(sampler.sample(kLogits, result));
+    std::vector<std::int32_t> result(12);
+    for (std::int32_t& token : result) token = sampler.sample(kLogits, {});
     return result;
   };
   EXPECT_EQ(tokens(1), tokens(1));

@@ -123,7 +123,7 @@ CpuWork work(const OpCall& call, std::uint32_t) {
 }  // namespace
 
 extern const CpuKernel elementwise_simd{fits_arguments, work, write_arguments<elementwise_arguments>,
-                                 [](const CpuCall& call) { return HWY_DYNAMIC_DISPATCH(run)(call); }};
+                                        [](const CpuCall& call) { return HWY_DYNAMIC_DISPATCH(run)(call); }};
 
 }  // namespace shunt
 #endif

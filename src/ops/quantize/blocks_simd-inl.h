@@ -36,6 +36,21 @@ HWY_INLINE T read_as(const std::byte* from) {
   return value;
 }
 
+// Makes the compiler forget what it knows of a value. Left alone, gcc builds vectors out of scalars, and
+// broadcasts lanes of registers instead of scalars in memory: both with shuffles, which are scarce here.
+template <class T>
+HWY_INLINE void forget_register(T& value) {
+#if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
+  asm volatile("" : "+r"(value));
+#endif
+}
+template <class T>
+HWY_INLINE void forget_memory(T& value) {
+#if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
+  asm volatile("" : "+m"(value));
+#endif
+}
+
 // F16 -> F32. Highway's own fallback for processors without the instruction knows no infinities.
 template <class D>
 HWY_INLINE hn::Vec<D> load_f16(D d, const std::byte* from) {
@@ -129,10 +144,15 @@ struct BlockScales {
   alignas(64) float values[kMany];
 
   HWY_INLINE void read(BlockTag d, const std::byte* blocks, std::size_t block_bytes, std::size_t count) {
-    for (std::size_t b = 0; b < count; ++b) halves[b] = read_as<std::uint16_t>(blocks + b * block_bytes);
+    HWY_UNROLL(8) for (std::size_t b = 0; b < count; ++b) {
+      std::uint32_t half = read_as<std::uint16_t>(blocks + b * block_bytes);
+      forget_register(half);
+      halves[b] = static_cast<std::uint16_t>(half);
+    }
     for (std::size_t b = count; b % kBlockLanes != 0; ++b) halves[b] = 0;
     for (std::size_t b = 0; b < count; b += kBlockLanes)
       hn::Store(load_f16(d, reinterpret_cast<const std::byte*>(halves + b)), d, values + b);
+    forget_memory(values);
   }
 };
 
@@ -176,26 +196,29 @@ struct Loader<DType::Q8_0> : ScaledBlockLoader<Q8_0Block, Loader<DType::Q8_0>> {
 // and scaling it replaces scaling every element.
 struct NibbleTable {
 #if HWY_TARGET == HWY_AVX3
-  hn::Vec<BlockTag> values;
+  BlockVec values;
   // scale * q + offset
-  HWY_INLINE NibbleTable(BlockTag d, hn::Vec<BlockTag> scale, hn::Vec<BlockTag> offset)
+  HWY_INLINE NibbleTable(BlockTag d, BlockVec scale, BlockVec offset)
       : values(hn::MulAdd(hn::Iota(d, 0.0F), scale, offset)) {}
+  // scale * (q - 8)
+  HWY_INLINE NibbleTable(BlockTag d, BlockVec scale) : values(hn::Mul(hn::Iota(d, -8.0F), scale)) {}
   // The permutation reads four bits of an index, whatever the others are.
-  HWY_INLINE hn::Vec<BlockTag> low(BlockTag, hn::Vec<hn::RebindToSigned<BlockTag>> bytes) const {
+  HWY_INLINE BlockVec low(BlockTag, hn::Vec<hn::RebindToSigned<BlockTag>> bytes) const {
     return hn::TableLookupLanes(values, hn::Indices512<float>{bytes.raw});
   }
-  HWY_INLINE hn::Vec<BlockTag> high(BlockTag, hn::Vec<hn::RebindToSigned<BlockTag>> bytes) const {
+  HWY_INLINE BlockVec high(BlockTag, hn::Vec<hn::RebindToSigned<BlockTag>> bytes) const {
     return hn::TableLookupLanes(values, hn::Indices512<float>{hn::ShiftRight<4>(bytes).raw});
   }
 #else
-  hn::Vec<BlockTag> scale;
-  hn::Vec<BlockTag> offset;
-  HWY_INLINE NibbleTable(BlockTag, hn::Vec<BlockTag> s, hn::Vec<BlockTag> o) : scale(s), offset(o) {}
-  HWY_INLINE hn::Vec<BlockTag> low(BlockTag d, hn::Vec<hn::RebindToSigned<BlockTag>> bytes) const {
+  BlockVec scale;
+  BlockVec offset;
+  HWY_INLINE NibbleTable(BlockTag, BlockVec s, BlockVec o) : scale(s), offset(o) {}
+  HWY_INLINE NibbleTable(BlockTag d, BlockVec s) : scale(s), offset(hn::Mul(s, hn::Set(d, -8.0F))) {}
+  HWY_INLINE BlockVec low(BlockTag d, hn::Vec<hn::RebindToSigned<BlockTag>> bytes) const {
     const hn::RebindToSigned<BlockTag> di;
     return hn::MulAdd(hn::ConvertTo(d, hn::And(bytes, hn::Set(di, 15))), scale, offset);
   }
-  HWY_INLINE hn::Vec<BlockTag> high(BlockTag d, hn::Vec<hn::RebindToSigned<BlockTag>> bytes) const {
+  HWY_INLINE BlockVec high(BlockTag d, hn::Vec<hn::RebindToSigned<BlockTag>> bytes) const {
     return hn::MulAdd(hn::ConvertTo(d, hn::ShiftRight<4>(bytes)), scale, offset);
   }
 #endif
@@ -205,8 +228,7 @@ template <>
 struct Loader<DType::Q4_0> : ScaledBlockLoader<Q4_0Block, Loader<DType::Q4_0>> {
   template <int kSlot, class Sink>
   static HWY_INLINE void block(BlockTag d, const std::byte* quants, float scale, std::size_t i, Sink& sink) {
-    const auto factor = hn::Set(d, scale);
-    const NibbleTable table(d, factor, hn::Mul(factor, hn::Set(d, -8.0F)));
+    const NibbleTable table(d, hn::Set(d, scale));
     for (std::size_t j = 0; j < 16; j += kBlockLanes) {
       const auto bytes = load_bytes<std::uint8_t>(d, quants + j);
       sink.template put<kSlot>(i + j, table.low(d, bytes));
@@ -234,13 +256,16 @@ struct KScales {
                                           << 32,
         (min_words & 0x3F3F3F3FU) | std::uint64_t{((mixed_words >> 4) & 0x0F0F0F0FU) | ((min_words >> 2) & 0x30303030U)}
                                         << 32};
+    forget_memory(factors);
     const auto scale = hn::Set(d, factors[0]);
-    const auto min = hn::Set(d, -factors[1]);
+    const auto min = hn::Set(d, factors[1]);
     for (std::size_t g = 0; g < 8; g += hn::MaxLanes(d)) {
       const auto* bytes = reinterpret_cast<const std::uint8_t*>(packed) + g;
       hn::Store(hn::Mul(hn::ConvertTo(d, load_bytes<std::uint8_t>(d, bytes)), scale), d, scales + g);
-      hn::Store(hn::Mul(hn::ConvertTo(d, load_bytes<std::uint8_t>(d, bytes + 8)), min), d, offsets + g);
+      hn::Store(hn::Neg(hn::Mul(hn::ConvertTo(d, load_bytes<std::uint8_t>(d, bytes + 8)), min)), d, offsets + g);
     }
+    forget_memory(scales);
+    forget_memory(offsets);
   }
 };
 
@@ -283,22 +308,28 @@ struct Loader<DType::Q5_K> {
     for (std::size_t i = 0; i < elements; i += 256, row += sizeof(Q5_KBlock)) {
       const KScales k(row);
       join(row, quants);
-      for (std::size_t group = 0; group < 8; ++group) {
-        const auto scale = hn::Set(d, k.scales[group]);
-        const auto offset = hn::Set(d, k.offsets[group]);
-        for (std::size_t j = 0; j < 32; j += 2 * kBlockLanes) {
-          const std::uint8_t* const q = quants + 32 * group + j;
-          const std::size_t at = i + 32 * group + j;
-          const auto low = hn::ConvertTo(d, load_bytes<std::uint8_t>(d, q));
-          const auto high = hn::ConvertTo(d, load_bytes<std::uint8_t>(d, q + kBlockLanes));
-          sink.template put<0>(at, hn::MulAdd(low, scale, offset));
-          sink.template put<1>(at + kBlockLanes, hn::MulAdd(high, scale, offset));
-        }
+      forget_memory(quants);
+      for (std::size_t g = 0; g < 8; g += 2) {
+        group<0>(d, quants + 32 * g, k.scales[g], k.offsets[g], i + 32 * g, sink);
+        group<2>(d, quants + 32 * (g + 1), k.scales[g + 1], k.offsets[g + 1], i + 32 * (g + 1), sink);
       }
     }
   }
 
  private:
+  template <int kSlot, class Sink>
+  static HWY_INLINE void group(BlockTag d, const std::uint8_t* quants, float scale, float offset, std::size_t i,
+                               Sink& sink) {
+    const auto factor = hn::Set(d, scale);
+    const auto addend = hn::Set(d, offset);
+    for (std::size_t j = 0; j < 32; j += 2 * kBlockLanes) {
+      const auto first = hn::ConvertTo(d, load_bytes<std::uint8_t>(d, quants + j));
+      const auto second = hn::ConvertTo(d, load_bytes<std::uint8_t>(d, quants + j + kBlockLanes));
+      sink.template put<kSlot>(i + j, hn::MulAdd(first, factor, addend));
+      sink.template put<kSlot + 1>(i + j + kBlockLanes, hn::MulAdd(second, factor, addend));
+    }
+  }
+
   static HWY_INLINE void join(const std::byte* block, std::uint8_t* quants) {
     const ByteTag d8;
     const hn::Repartition<std::uint16_t, ByteTag> d16;  // bytes have no shift of their own everywhere
@@ -332,10 +363,14 @@ struct Loader<DType::Q6_K> {
       const std::byte* const groups = row + offsetof(Q6_KBlock, group_scales);
       for (std::size_t g = 0; g < 16; g += kBlockLanes)
         hn::Store(hn::Mul(hn::ConvertTo(d, load_bytes<std::int8_t>(d, groups + g)), scale), d, scales + g);
+      forget_memory(scales);
       for (std::size_t half = 0; half < 2; ++half) join(row + 64 * half, row + 128 + 32 * half, quants + 128 * half);
-      for (std::size_t g = 0; g < 16; g += 2) {
+      forget_memory(quants);
+      for (std::size_t g = 0; g < 16; g += 4) {
         vectors<0>(d, quants + 16 * g, scales[g], i + 16 * g, sink);
-        vectors<2>(d, quants + 16 * (g + 1), scales[g + 1], i + 16 * (g + 1), sink);
+        vectors<1>(d, quants + 16 * (g + 1), scales[g + 1], i + 16 * (g + 1), sink);
+        vectors<2>(d, quants + 16 * (g + 2), scales[g + 2], i + 16 * (g + 2), sink);
+        vectors<3>(d, quants + 16 * (g + 3), scales[g + 3], i + 16 * (g + 3), sink);
       }
     }
   }

@@ -8,10 +8,6 @@ namespace {
 
 CpuWork work(const OpCall&, std::uint32_t) { return {}; }
 
-RotaryArgs derive(const OpCall& call) {
-  return rotary_arguments(call, call.input(0), call.input(1), call.has_input(2) ? &call.input(2) : nullptr);
-}
-
 int run(const CpuCall& call) {
   const auto& args = call.args<RotaryArgs>();
   const std::uint64_t head_dim = args.x.extents[3];
@@ -44,6 +40,11 @@ RotaryArgs rotary_arguments(const OpCall& call, const Operand& x, const Operand&
   return args;
 }
 
-extern const CpuKernel rotary_scalar{fits_arguments, work, write_arguments<derive>, run};
+RotaryArgs rotary_arguments(const OpCall& call) {
+  return rotary_arguments(call, call.input(0), call.input(1), call.has_input(2) ? &call.input(2) : nullptr);
+}
+
+extern const CpuKernel rotary_scalar{
+    fits_arguments, work, write_arguments<static_cast<RotaryArgs (*)(const OpCall&)>(rotary_arguments)>, run};
 
 }  // namespace shunt

@@ -24,6 +24,8 @@ static_assert(sizeof(RotaryArgs) == 80);
 // `x` and `positions` are those inputs of the call; `factors` is null where there are none.
 [[nodiscard]] RotaryArgs rotary_arguments(const OpCall& call, const Operand& x, const Operand& positions,
                                           const Operand* factors);
+// Of a call of `rotary`.
+[[nodiscard]] RotaryArgs rotary_arguments(const OpCall& call);
 
 // The two elements of pair i.
 struct RotaryPair {
@@ -33,6 +35,12 @@ struct RotaryPair {
 inline RotaryPair rotary_pair(const RotaryArgs& args, std::uint32_t i) {
   if (args.halves != 0) return {i, i + args.dims / 2};
   return {2 * i, 2 * i + 1};
+}
+
+// What the SIMD kernels keep for each pair of a head, in whole vectors: turns per position, sine and cosine.
+inline std::uint32_t padded_pairs(std::uint32_t dims) { return (dims / 2 + 15) / 16 * 16; }
+inline std::uint64_t rotation_scratch_bytes(std::uint32_t head_dim) {
+  return std::uint64_t{padded_pairs(head_dim)} * (sizeof(double) + 2 * sizeof(float));
 }
 
 }  // namespace shunt

@@ -1,0 +1,111 @@
+#include "models/generate.h"
+
+#include <chrono>
+
+#include "models/stop_matcher.h"
+#include "models/utf8.h"
+
+namespace shunt::models {
+namespace {
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// The way of the text: bytes of tokens, whole characters, what is certain not to begin a stop string.
+class TextOutput {
+ public:
+  TextOutput(StopMatcher matcher, const GenerateCallbacks& callbacks, std::string& text)
+      : matcher_(std::move(matcher)), callbacks_(callbacks), text_(text) {}
+
+  // False once a stop string was found.
+  bool push(std::string_view bytes) {
+    emit(matcher_.push(characters_.push(bytes)));
+    return !matcher_.stopped_by();
+  }
+  void flush() {
+    emit(matcher_.push(characters_.flush()));
+    emit(matcher_.flush());
+  }
+
+ private:
+  void emit(const std::string& text) {
+    if (text.empty()) return;
+    text_ += text;
+    if (callbacks_.on_text) callbacks_.on_text(text);
+  }
+
+  Utf8Stream characters_;
+  StopMatcher matcher_;
+  const GenerateCallbacks& callbacks_;
+  std::string& text_;
+};
+
+}  // namespace
+
+std::string_view name_of(StopReason reason) {
+  switch (reason) {
+    case StopReason::end_token:
+      return "end token";
+    case StopReason::stop_string:
+      return "stop string";
+    case StopReason::length:
+      return "length";
+    case StopReason::context_full:
+      return "context full";
+    case StopReason::interrupted:
+      return "interrupted";
+  }
+  return "unknown";
+}
+
+Result<Generation> generate(Session& session, std::span<const Token> prompt, const GenerateOptions& options,
+                            const GenerateCallbacks& callbacks) {
+  SHUNT_TRY_ASSIGN(Sampler sampler, Sampler::create(options.sampling));
+  SHUNT_TRY_ASSIGN(StopMatcher matcher, StopMatcher::create(options.stops));
+  if (prompt.empty()) return fail(Code::invalid, "the prompt is empty; give some text");
+  Generation result{.prompt_tokens = static_cast<std::uint32_t>(prompt.size())};
+  TextOutput output(std::move(matcher), callbacks, result.text);
+  const auto interrupted = [&] { return callbacks.interrupted != nullptr && callbacks.interrupted->load(); };
+  const Tokenizer& tokenizer = session.model().tokenizer();
+  const std::uint32_t sequence = options.sequence;
+
+  const auto start = std::chrono::steady_clock::now();
+  SHUNT_TRY(session.append(sequence, prompt, [&](std::size_t done) {
+    if (callbacks.on_prompt) callbacks.on_prompt(done, prompt.size());
+    return !interrupted();
+  }));
+  result.prompt_s = seconds_since(start);
+
+  const auto generation = std::chrono::steady_clock::now();
+  std::vector<Token> history(session.tokens(sequence).begin(), session.tokens(sequence).end());
+  while (true) {
+    if (interrupted()) {
+      result.stop = StopReason::interrupted;
+      break;
+    }
+    const Token token = sampler.sample(session.logits(0), history);
+    if (tokenizer.is_end(token) && !options.ignore_end) {
+      result.stop = StopReason::end_token;
+      break;
+    }
+    result.tokens.push_back(token);
+    history.push_back(token);
+    if (!output.push(tokenizer.piece(token, options.ignore_end))) {
+      result.stop = StopReason::stop_string;
+      break;
+    }
+    if (options.max_tokens != 0 && result.tokens.size() >= options.max_tokens) break;
+    if (session.tokens(sequence).size() >= session.context()) {
+      result.stop = StopReason::context_full;
+      break;
+    }
+    SHUNT_TRY(session.append(sequence, std::span(&token, 1)));
+    ++result.steps;
+  }
+  output.flush();
+  result.generate_s = seconds_since(generation);
+  return result;
+}
+
+}  // namespace shunt::models

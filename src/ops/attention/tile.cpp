@@ -1,0 +1,66 @@
+#include "ops/attention/tile.h"
+
+#include <algorithm>
+
+namespace shunt::attention {
+
+Groups groups_of(const AttentionArgs& args, std::uint64_t tokens, std::uint32_t threads) {
+  const std::uint32_t heads = args.query.extents[2] / args.kv_heads;
+  Groups groups;
+  for (std::uint32_t parts = 1; parts <= heads; ++parts) {
+    if (heads % parts != 0) continue;
+    groups.heads = heads / parts;
+    groups.count = args.kv_heads * parts;
+    groups.block_tokens = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(kBlockRows) / groups.heads);
+    const std::uint64_t blocks = (tokens + groups.block_tokens - 1) / groups.block_tokens;
+    if (groups.heads <= kBlockRows && blocks * groups.count >= threads) break;
+  }
+  return groups;
+}
+
+Block block_at(const AttentionArgs& args, const StepIndices& step, const Groups& groups, std::uint64_t first,
+               std::uint64_t tokens) {
+  Block block{.first = first, .sequence = step.sequence(args.table, first)};
+  for (std::uint64_t token = first; token < tokens && block.tokens < groups.block_tokens; ++token) {
+    if (step.sequence(args.table, token) != block.sequence) break;
+    const std::uint64_t visible = step.visible(args.table, token);
+    block.visible = std::max(block.visible, visible);
+    ++block.tokens;
+  }
+  // A small constant stands for what a row costs beside its keys.
+  block.cost = block.tokens * (block.visible + kTileKeys);
+  return block;
+}
+
+GroupRange share_of_block(std::uint64_t cost_before, const Block& block, std::uint32_t groups, std::uint64_t whole_cost,
+                          std::uint32_t thread, std::uint32_t threads) {
+  // The middle of group g is at cost_before + (g + 1/2) cost; doubled to stay whole.
+  const auto first_from = [&](std::uint64_t boundary) {
+    const std::uint64_t start = 2 * cost_before + block.cost;
+    if (2 * boundary <= start) return std::uint32_t{0};
+    const std::uint64_t step = 2 * block.cost;
+    return static_cast<std::uint32_t>(std::min<std::uint64_t>(groups, (2 * boundary - start + step - 1) / step));
+  };
+  GroupRange range;
+  range.begin = first_from(whole_cost * thread / threads);
+  range.end = thread + 1 == threads ? groups : first_from(whole_cost * (thread + 1) / threads);
+  return range;
+}
+
+std::uint64_t scratch_bytes(std::size_t width) {
+  const std::size_t floats = 2 * kBlockRows * width + 2 * kTileKeys * width + kBlockRows * kTileKeys;
+  return floats * sizeof(float) + kBlockRows * sizeof(RowState);
+}
+
+Scratch scratch_at(std::byte* memory, std::size_t width) {
+  Scratch scratch;
+  scratch.query = reinterpret_cast<float*>(memory);
+  scratch.sums = scratch.query + kBlockRows * width;
+  scratch.rows = scratch.sums + kBlockRows * width;
+  scratch.columns = scratch.rows + kTileKeys * width;
+  scratch.scores = scratch.columns + kTileKeys * width;
+  scratch.states = reinterpret_cast<RowState*>(scratch.scores + kBlockRows * kTileKeys);
+  return scratch;
+}
+
+}  // namespace shunt::attention

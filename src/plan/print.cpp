@@ -1,0 +1,121 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "ops/op.h"
+#include "plan/plan.h"
+
+namespace shunt {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string mib(std::uint64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1U << 20U)); }
+
+std::string describe(const Plan& plan, const Graph& graph, const Step& step) {
+  if (step.kind == Step::Kind::transfer)
+    return fmt::format("copy {} ({}) from {} to {}", graph.tensor(step.transfer.tensor).name, mib(step.transfer.bytes),
+                       plan.devices[step.transfer.from].id, plan.devices[step.transfer.to].id);
+  return fmt::format("{} ops on {}", step.unit_count, plan.devices[step.device].id);
+}
+
+std::string describe(const Plan& plan, const Candidate& candidate) {
+  const std::string& id = plan.devices[candidate.device].id;
+  if (!candidate.detail.empty()) return fmt::format("{}: {} ({})", id, name_of(candidate.reason), candidate.detail);
+  if (candidate.total_us() <= 0) return fmt::format("{}: {}", id, name_of(candidate.reason));
+  return fmt::format("{}: {}, {:.1f} us = {:.1f} wait + {:.1f} transfer + {:.1f} compute, +- {:.1f}", id,
+                     name_of(candidate.reason), candidate.total_us(), candidate.wait_us, candidate.transfer_us,
+                     candidate.compute_us, candidate.uncertainty_us);
+}
+
+Json to_json(const Plan& plan, const Candidate& candidate) {
+  return {{"device", plan.devices[candidate.device].id},
+          {"reason", name_of(candidate.reason)},
+          {"detail", candidate.detail},
+          {"wait_us", candidate.wait_us},
+          {"transfer_us", candidate.transfer_us},
+          {"compute_us", candidate.compute_us},
+          {"uncertainty_us", candidate.uncertainty_us}};
+}
+
+Json unit_to_json(const Plan& plan, const Graph& graph, std::size_t index) {
+  const Unit& unit = plan.units[index];
+  const Decision& decision = plan.decisions[index];
+  Json nodes = Json::array();
+  for (const NodeId node : unit.nodes) nodes.push_back(graph.nodes()[node].name);
+  Json candidates = Json::array();
+  for (const Candidate& candidate : decision.candidates) candidates.push_back(to_json(plan, candidate));
+  return {{"op", name_of(unit.op)},
+          {"call", to_string(UnitCall(graph, unit).call())},
+          {"nodes", std::move(nodes)},
+          {"device", plan.devices[decision.device].id},
+          {"reason", name_of(decision.reason)},
+          {"candidates", std::move(candidates)}};
+}
+
+Json step_to_json(const Plan& plan, const Graph& graph, const Step& step) {
+  Json json = {{"kind", step.kind == Step::Kind::compute ? "compute" : "transfer"},
+               {"after", step.after},
+               {"start_us", step.start_us},
+               {"end_us", step.end_us}};
+  if (step.kind == Step::Kind::compute) {
+    json["device"] = plan.devices[step.device].id;
+    json["first_unit"] = step.first_unit;
+    json["units"] = step.unit_count;
+  } else {
+    json["tensor"] = graph.tensor(step.transfer.tensor).name;
+    json["from"] = plan.devices[step.transfer.from].id;
+    json["to"] = plan.devices[step.transfer.to].id;
+    json["bytes"] = step.transfer.bytes;
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string to_text(const Plan& plan, const Graph& graph, bool explain) {
+  std::string text = fmt::format("predicted: {:.1f} us (before any measurement: a guess)\n", plan.predicted_us);
+  for (const MemoryUse& use : plan.memory)
+    text +=
+        fmt::format("memory \"{}\": {} = {} weights + {} state + {} values + {} scratch\n", use.pool, mib(use.total()),
+                    mib(use.weight_bytes), mib(use.state_bytes), mib(use.value_bytes), mib(use.scratch_bytes));
+  for (std::size_t number = 0; number < plan.steps.size(); ++number) {
+    const Step& step = plan.steps[number];
+    text += fmt::format("step {}: {}, {:.1f} .. {:.1f} us\n", number, describe(plan, graph, step), step.start_us,
+                        step.end_us);
+    if (step.kind == Step::Kind::transfer) continue;
+    for (std::uint32_t index = step.first_unit; index < step.first_unit + step.unit_count; ++index) {
+      const Unit& unit = plan.units[index];
+      const Decision& decision = plan.decisions[index];
+      text += fmt::format("  {:<28} {} on {}: {}\n", graph.nodes()[unit.nodes.back()].name,
+                          to_string(UnitCall(graph, unit).call()), plan.devices[decision.device].id,
+                          name_of(decision.reason));
+      if (!explain) continue;
+      for (const Candidate& candidate : decision.candidates) text += fmt::format("    {}\n", describe(plan, candidate));
+    }
+  }
+  return text;
+}
+
+std::string to_json(const Plan& plan, const Graph& graph) {
+  Json json = {{"predicted_us", plan.predicted_us}};
+  for (const Plan::PlannedDevice& device : plan.devices)
+    json["devices"].push_back({{"id", device.id},
+                               {"memory_pool", device.pool},
+                               {"compute_resource", device.resource},
+                               {"arena_bytes", device.arena_bytes},
+                               {"scratch_bytes", device.scratch_bytes}});
+  for (const MemoryUse& use : plan.memory)
+    json["memory"].push_back({{"pool", use.pool},
+                              {"weight_bytes", use.weight_bytes},
+                              {"state_bytes", use.state_bytes},
+                              {"value_bytes", use.value_bytes},
+                              {"scratch_bytes", use.scratch_bytes},
+                              {"total_bytes", use.total()}});
+  for (const Step& step : plan.steps) json["steps"].push_back(step_to_json(plan, graph, step));
+  for (std::size_t index = 0; index < plan.units.size(); ++index)
+    json["units"].push_back(unit_to_json(plan, graph, index));
+  return json.dump();
+}
+
+}  // namespace shunt
