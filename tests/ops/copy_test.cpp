@@ -81,9 +81,10 @@ TEST(Copy, EntriesPastTheValidOnesAreLeftAlone) {
 
 TEST(Copy, QuantizedOperandsAreDeclined) {
   const Tensor x = tensor_of(DType::Q8_0, {2, 64});
-  for (const CpuKernel* kernel : {&scalar(), &simd()})
-    EXPECT_EQ(run_kernel(*kernel, {Op::copy, {&x}, {{Attr::to, DType::F32}}}).declined,
-              "takes F32, F16, BF16 and I32, not Q8_0");
+  const Operand* inputs[] = {&x.operand};
+  auto result = infer(Op::copy, inputs, {{Attr::to, DType::F32}});
+  ASSERT_FALSE(result.has_value());
+  EXPECT_EQ(result.error().message, "copy: converts between F32, F16, BF16 and I32, not Q8_0[2, 64] to F32");
 }
 
 }  // namespace
