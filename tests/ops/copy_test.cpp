@@ -79,10 +79,10 @@ TEST(Copy, EntriesPastTheValidOnesAreLeftAlone) {
   });
 }
 
-TEST(Copy, QuantizedOperandsAreRefused) {
-  const Operand x = Operand::contiguous(DType::Q8_0, {2, 64});
-  const Operand* inputs[] = {&x};
-  const auto result = infer(Op::copy, inputs, {{Attr::to, DType::F32}});
+TEST(Copy, QuantizedOperandsAreDeclined) {
+  const Tensor x = tensor_of(DType::Q8_0, {2, 64});
+  const Operand* inputs[] = {&x.operand};
+  auto result = infer(Op::copy, inputs, {{Attr::to, DType::F32}});
   ASSERT_FALSE(result.has_value());
   EXPECT_EQ(result.error().message, "copy: converts between F32, F16, BF16 and I32, not Q8_0[2, 64] to F32");
 }

@@ -40,6 +40,7 @@ QuantizeArgs quantize_arguments(const OpCall& call) {
   return args;
 }
 
-extern const CpuKernel quantize_scalar{fits_quantize_arguments, quantize_work, write_arguments<quantize_arguments>, run};
+extern const CpuKernel quantize_scalar;
+const CpuKernel quantize_scalar{fits_quantize_arguments, quantize_work, write_arguments<quantize_arguments>, run};
 
 }  // namespace shunt
