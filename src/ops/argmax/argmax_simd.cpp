@@ -56,7 +56,10 @@ float largest_number(const float* x, std::size_t elements) {
     const auto value = hn::LoadU(d, x + i);
     largest = hn::IfThenElse(hn::Gt(value, largest), value, largest);
   }
-  float result = hn::GetLane(hn::MaxOfLanes(d, largest));
+  // Not MaxOfLanes: that of Highway's plain C++ target never answers less than the lowest finite number.
+  HWY_ALIGN float lanes[hn::MaxLanes(d)];
+  hn::Store(largest, d, lanes);
+  float result = *std::max_element(lanes, lanes + hn::Lanes(d));
   for (; i < elements; ++i) result = x[i] > result ? x[i] : result;
   return result;
 }

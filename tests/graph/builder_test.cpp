@@ -1,0 +1,117 @@
+#include <gtest/gtest.h>
+
+#include "graph/fusion.h"
+#include "ops/expansion.h"
+#include "ops/op.h"
+#include "shunt/graph.h"
+
+namespace shunt {
+namespace {
+
+TEST(GraphBuilder, TheFirstErrorSticksAndNamesTheNode) {
+  GraphBuilder builder;
+  const Tensor x = builder.input("x", DType::F32, {2, 3});
+  const Tensor bad = builder.matmul(x, builder.weight("w", DType::F32, {4, 5}));
+  builder.output(builder.add(bad, bad));
+  const auto graph = std::move(builder).finish();
+  ASSERT_FALSE(graph.has_value());
+  EXPECT_EQ(graph.error().code, Code::invalid);
+  EXPECT_EQ(graph.error().message, "matmul: columns of x F32[2, 3] and weight F32[4, 5] differ (node \"matmul.0\")");
+}
+
+TEST(GraphBuilder, AGraphWithoutOutputsAndTwoTensorsOfOneNameAreErrors) {
+  GraphBuilder empty;
+  EXPECT_FALSE(std::move(empty).finish().has_value());
+  GraphBuilder twice;
+  twice.input("x", DType::F32, {1});
+  twice.output(twice.silu(twice.input("x", DType::F32, {1})));
+  const auto graph = std::move(twice).finish();
+  ASSERT_FALSE(graph.has_value());
+  EXPECT_EQ(graph.error().message, "two tensors are named \"x\"");
+}
+
+TEST(GraphBuilder, AWeightNamedTwiceIsOneTensor) {
+  GraphBuilder builder;
+  const Tensor first = builder.weight("w", DType::F32, {3});
+  EXPECT_EQ(builder.weight("w", DType::F32, {3}).id, first.id);
+  EXPECT_EQ(builder.weight("w", DType::F16, {3}).id, kNone);
+}
+
+TEST(GraphBuilder, ViewsShareTheStorageOfTheirBase) {
+  GraphBuilder builder;
+  const Tensor x = builder.input("x", DType::F32, {4, 6});
+  const Tensor cut = builder.slice(builder.slice(x, {{Attr::axis, 0U}, {Attr::begin, 1U}, {Attr::count, 3U}}),
+                                   {{Attr::axis, 1U}, {Attr::begin, 2U}, {Attr::count, 2U}});
+  builder.output(builder.scale(cut));
+  const auto graph = std::move(builder).finish();
+  ASSERT_TRUE(graph.has_value());
+  EXPECT_EQ(graph->tensor(cut.id).base, x.id);
+  EXPECT_EQ(graph->tensor(cut.id).offset, 1U * 6 + 2);
+  EXPECT_EQ(graph->tensor(cut.id).operand.strides[0], 6U);
+}
+
+TEST(GraphBuilder, ReshapeOfAStridedViewIsAnErrorThatSaysWhatToDo) {
+  GraphBuilder builder;
+  const Tensor x = builder.input("x", DType::F32, {4, 6});
+  const Tensor turned = builder.permute(x, {{Attr::axes, Shape{1, 0}}});
+  builder.output(builder.reshape(turned, {{Attr::dims, Shape{24}}}));
+  const auto graph = std::move(builder).finish();
+  ASSERT_FALSE(graph.has_value());
+  EXPECT_NE(graph.error().message.find("copy it first"), std::string::npos);
+}
+
+TEST(Expansions, EveryFusedRowParsesAndInfersLikeItsExpansion) {
+  std::size_t fused = 0;
+  for (const OpInfo& row : ops())
+    if (row.is_fused()) {
+      ++fused;
+      EXPECT_TRUE(parse_expansion(row).has_value()) << row.name;
+    }
+  EXPECT_GE(fused, 4U);
+}
+
+TEST(Expansions, BrokenTextIsAnErrorWithThePlace) {
+  for (const char* text : {"", "x", "add(x", "add(x, y) z", "add(x, q)", "nope(x)", "add(x,, y)"}) {
+    OpInfo row = info_of(Op::swiglu);
+    constexpr std::string_view kInputs[] = {"x", "y"};
+    row.inputs = kInputs;
+    row.expansion = text;
+    EXPECT_FALSE(parse_expansion(row).has_value()) << text;
+  }
+}
+
+// The fused rows are added as their expansions, and found again.
+TEST(Fusion, FindsWhatTheBuilderExpanded) {
+  GraphBuilder builder;
+  const Tensor x = builder.input("x", DType::F32, {2, 8});
+  const Tensor normed = builder.rms_norm_mul(x, builder.weight("n", DType::F32, {8}), {{Attr::epsilon, 0.25F}});
+  const Tensor gated = builder.swiglu(normed, x);
+  builder.output(builder.matmul_add(gated, builder.weight("w", DType::F32, {8, 8}), x));
+  const auto graph = std::move(builder).finish();
+  ASSERT_TRUE(graph.has_value());
+  EXPECT_EQ(graph->nodes().size(), 6U);
+  const auto norms = find_fusions(*graph, Op::rms_norm_mul);
+  ASSERT_EQ(norms.size(), 1U);
+  EXPECT_EQ(norms[0].nodes.size(), 2U);
+  EXPECT_EQ(norms[0].attributes.f32(Attr::epsilon), 0.25F);
+  EXPECT_EQ(norms[0].output, normed.id);
+  EXPECT_EQ(find_fusions(*graph, Op::swiglu).size(), 1U);
+  const auto sums = find_fusions(*graph, Op::matmul_add);
+  ASSERT_EQ(sums.size(), 1U);
+  EXPECT_EQ(sums[0].inputs[2], x.id);
+  EXPECT_TRUE(find_fusions(*graph, Op::rotary_cache_write).empty());
+}
+
+TEST(Fusion, AnInnerResultWithAnotherReaderIsNotFused) {
+  GraphBuilder builder;
+  const Tensor x = builder.input("x", DType::F32, {2, 8});
+  const Tensor inner = builder.silu(x);
+  builder.output(builder.mul(inner, x));
+  builder.output(builder.add(inner, x));
+  const auto graph = std::move(builder).finish();
+  ASSERT_TRUE(graph.has_value());
+  EXPECT_TRUE(find_fusions(*graph, Op::swiglu).empty());
+}
+
+}  // namespace
+}  // namespace shunt

@@ -1,0 +1,225 @@
+#include "run/executable.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <random>
+
+#include "run/graphs.h"
+
+namespace shunt {
+namespace {
+
+using test::branching_graph;
+using test::SeparateDevices;
+
+struct Stores {
+  WeightStore weights;
+  StateStore state;
+  ArenaStore arenas;
+  explicit Stores(WeightSource* source = nullptr) : weights(source) {}
+};
+
+std::unique_ptr<Executable> compile(const Graph& graph, SeparateDevices& machine, Stores& stores,
+                                    std::vector<std::uint32_t> device_of_node) {
+  auto plan = make_plan({.graph = &graph, .devices = machine.devices, .device_of_node = std::move(device_of_node)});
+  EXPECT_TRUE(plan.has_value()) << plan.error().message;
+  auto executable = Executable::create(graph, std::move(*plan),
+                                       {.devices = machine.devices,
+                                        .weights = &stores.weights,
+                                        .state = &stores.state,
+                                        .arenas = &stores.arenas,
+                                        .recorder = &machine.recorder});
+  EXPECT_TRUE(executable.has_value()) << executable.error().message;
+  return std::move(*executable);
+}
+
+std::vector<float> numbers(std::size_t count, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<float> values(count);
+  for (float& value : values) value = static_cast<float>(random() % 2000) / 1000.0F - 1.0F;
+  return values;
+}
+
+std::vector<float> run(Executable& executable, const std::vector<float>& x, std::uint32_t rows) {
+  EXPECT_TRUE(executable.write_input(*executable.graph().find("x"), std::as_bytes(std::span(x))).has_value());
+  const Status status = executable.run({.parameters = {.tokens = rows}});
+  EXPECT_TRUE(status.has_value()) << status.error().message;
+  std::vector<float> both(2 * x.size());
+  for (std::size_t output = 0; output < 2; ++output)
+    EXPECT_TRUE(
+        executable.read_output(output, 0, std::as_writable_bytes(std::span(both).subspan(output * x.size(), x.size())))
+            .has_value());
+  return both;
+}
+
+// The same kernels on the same numbers: any placement gives the same bits.
+TEST(Executable, AnyPlacementGivesTheSameNumbers) {
+  const Graph graph = branching_graph(4, 6);
+  const std::vector<float> x = numbers(64, 1);
+  SeparateDevices one(1);
+  Stores stores;
+  const std::vector<float> expected =
+      run(*compile(graph, one, stores, std::vector<std::uint32_t>(graph.nodes().size(), 0)), x, 4);
+  for (const bool shared_pool : {false, true})
+    for (std::uint32_t seed = 0; seed < 25; ++seed) {
+      SeparateDevices machine(3, shared_pool);
+      Stores own;
+      std::mt19937 random(seed);
+      std::vector<std::uint32_t> placement;
+      for (std::size_t node = 0; node < graph.nodes().size(); ++node)
+        placement.push_back(static_cast<std::uint32_t>(random() % 3));
+      auto executable = compile(graph, machine, own, placement);
+      EXPECT_EQ(run(*executable, x, 4), expected) << "seed " << seed;
+      EXPECT_EQ(run(*executable, x, 4), expected) << "second run, seed " << seed;
+    }
+}
+
+TEST(Executable, RecordsProgramsAndTransfers) {
+  const Graph graph = branching_graph(2, 1);
+  SeparateDevices machine(2);
+  Stores stores;
+  std::vector<std::uint32_t> placement;
+  for (std::size_t node = 0; node < graph.nodes().size(); ++node)
+    placement.push_back(static_cast<std::uint32_t>(node % 2));
+  auto executable = compile(graph, machine, stores, placement);
+  run(*executable, numbers(32, 2), 2);
+  std::size_t programs = 0;
+  std::uint64_t moved = 0;
+  std::size_t transfers = 0;
+  for (const trace::Event& event : machine.recorder.snapshot()) {
+    programs += event.kind == trace::Kind::program ? 1U : 0U;
+    transfers += event.kind == trace::Kind::transfer ? 1U : 0U;
+    moved += event.bytes;
+    EXPECT_FALSE(event.failed);
+  }
+  std::size_t planned_transfers = 0;
+  std::uint64_t planned_bytes = 0;
+  for (const Step& step : executable->plan().steps) {
+    planned_transfers += step.kind == Step::Kind::transfer ? 1U : 0U;
+    planned_bytes += step.transfer.bytes;
+  }
+  EXPECT_EQ(transfers, planned_transfers);
+  EXPECT_EQ(moved, planned_bytes);
+  EXPECT_EQ(programs, executable->plan().steps.size() - planned_transfers);
+}
+
+TEST(Executable, AFailedStepIsTheErrorOfTheRunAndTheNextRunIsRight) {
+  const Graph graph = branching_graph(2, 3);
+  SeparateDevices machine(2);
+  Stores stores;
+  std::vector<std::uint32_t> placement;
+  for (std::size_t node = 0; node < graph.nodes().size(); ++node)
+    placement.push_back(static_cast<std::uint32_t>(node % 2));
+  auto executable = compile(graph, machine, stores, placement);
+  const std::vector<float> x = numbers(32, 3);
+  const std::vector<float> expected = run(*executable, x, 2);
+  const Status late =
+      executable->run({.parameters = {.tokens = 2}, .deadline = std::chrono::steady_clock::time_point::min()});
+  ASSERT_FALSE(late.has_value());
+  EXPECT_EQ(late.error().code, Code::timed_out);
+  EXPECT_EQ(run(*executable, x, 2), expected);
+}
+
+TEST(Executable, ChecksWhatIsWrittenAndRead) {
+  const Graph graph = branching_graph(2, 1);
+  SeparateDevices machine(1);
+  Stores stores;
+  auto executable = compile(graph, machine, stores, {});
+  std::vector<std::byte> bytes(129);
+  EXPECT_EQ(executable->write_input(*graph.find("x"), bytes).error().code, Code::invalid);
+  EXPECT_EQ(executable->write_input(graph.outputs()[0], std::span(bytes).first(4)).error().code, Code::invalid);
+  EXPECT_EQ(executable->write_input(99999, {}).error().code, Code::invalid);
+  EXPECT_EQ(executable->read_output(2, 0, {}).error().code, Code::invalid);
+  EXPECT_EQ(executable->read_output(0, 0, bytes).error().code, Code::invalid);
+  EXPECT_EQ(executable->read_output(0, ~std::uint64_t{0}, std::span(bytes).first(8)).error().code, Code::invalid);
+  EXPECT_TRUE(executable->read_output(0, 128, {}).has_value());
+}
+
+// A source in memory that cannot be mapped, so that weights are copied.
+class CopiedWeights final : public WeightSource {
+ public:
+  explicit CopiedWeights(std::vector<float> values) : values_(std::move(values)) {
+    infos_.push_back({.name = "w",
+                      .dtype = DType::F32,
+                      .shape = {static_cast<std::uint32_t>(values_.size())},
+                      .bytes = values_.size() * sizeof(float)});
+  }
+  [[nodiscard]] std::span<const WeightInfo> weights() const override { return infos_; }
+  [[nodiscard]] Status read(std::size_t, std::uint64_t offset, std::span<std::byte> out) override {
+    std::ranges::copy(std::as_bytes(std::span(values_)).subspan(offset, out.size()), out.begin());
+    ++reads;
+    return {};
+  }
+  [[nodiscard]] std::span<const std::byte> mapped(std::size_t) override { return {}; }
+  void release(std::size_t, std::uint64_t, std::uint64_t bytes) override { released += bytes; }
+  [[nodiscard]] Status health() const override { return health_; }
+
+  std::uint64_t released = 0;
+  int reads = 0;
+  Status health_;
+
+ private:
+  std::vector<float> values_;
+  std::vector<WeightInfo> infos_;
+};
+
+Graph scaled_by_weight(DType dtype, const Shape& shape) {
+  GraphBuilder builder;
+  const Tensor x = builder.input("x", DType::F32, {2, 16});
+  const Tensor y = builder.mul(x, builder.weight("w", dtype, shape));
+  builder.output(y);
+  builder.output(builder.add(y, y));
+  auto graph = std::move(builder).finish();
+  EXPECT_TRUE(graph.has_value());
+  return std::move(*graph);
+}
+
+TEST(WeightStore, KeepsOneCopyPerPoolAndReleasesTheSource) {
+  const Graph graph = scaled_by_weight(DType::F32, {16});
+  CopiedWeights source(numbers(16, 4));
+  SeparateDevices machine(2);
+  Stores stores(&source);
+  auto first = compile(graph, machine, stores, {0, 0});
+  auto again = compile(graph, machine, stores, {0, 1});
+  EXPECT_EQ(source.reads, 1);
+  auto other_pool = compile(graph, machine, stores, {1, 0});
+  EXPECT_EQ(source.reads, 2);
+  EXPECT_EQ(source.released, 128U);
+  EXPECT_EQ(stores.weights.copied_bytes(), 128U);
+  const std::vector<float> x = numbers(32, 5);
+  EXPECT_EQ(run(*first, x, 0), run(*other_pool, x, 0));
+  EXPECT_EQ(run(*first, x, 0), run(*again, x, 0));
+}
+
+TEST(WeightStore, MissingOrOtherTensorsAreErrorsThatNameThem) {
+  CopiedWeights source(numbers(16, 4));
+  SeparateDevices machine(1);
+  for (const auto& [dtype, shape] : {std::pair{DType::F16, Shape{16}}, std::pair{DType::F32, Shape{2, 16}}}) {
+    Stores stores(&source);
+    const Graph graph = scaled_by_weight(dtype, shape);
+    auto plan = make_plan({.graph = &graph, .devices = machine.devices});
+    ASSERT_TRUE(plan.has_value());
+    const auto executable = Executable::create(
+        graph, *plan,
+        {.devices = machine.devices, .weights = &stores.weights, .state = &stores.state, .arenas = &stores.arenas});
+    ASSERT_FALSE(executable.has_value());
+    EXPECT_NE(executable.error().message.find("tensor \"w\" is F32[16]"), std::string::npos);
+  }
+}
+
+TEST(WeightStore, ASourceThatLostBytesFailsTheRun) {
+  const Graph graph = scaled_by_weight(DType::F32, {16});
+  CopiedWeights source(numbers(16, 4));
+  SeparateDevices machine(1);
+  Stores stores(&source);
+  auto executable = compile(graph, machine, stores, {});
+  source.health_ = fail(Code::io, "the file shrank");
+  const Status status = executable->run({});
+  ASSERT_FALSE(status.has_value());
+  EXPECT_EQ(status.error().code, Code::io);
+}
+
+}  // namespace
+}  // namespace shunt

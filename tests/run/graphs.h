@@ -1,0 +1,53 @@
+// Graphs and devices for the tests of planning and running.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <vector>
+
+#include "devices/cpu/device.h"
+#include "plan/planner.h"
+#include "run/executable.h"
+
+namespace shunt::test {
+
+// CPU devices with memory pools of their own: what one computes must be copied to the other.
+struct SeparateDevices {
+  std::shared_ptr<cpu::Engine> engine = std::make_shared<cpu::Engine>(2, std::span<const std::uint32_t>());
+  trace::Recorder recorder;
+  std::vector<std::unique_ptr<Device>> owned;
+  std::vector<Device*> devices;
+
+  explicit SeparateDevices(std::size_t count, bool shared_pool = false) {
+    for (std::size_t i = 0; i < count; ++i) {
+      owned.push_back(cpu::make_cpu_device({.kernels = cpu::KernelSet::scalar,
+                                            .engine = engine,
+                                            .recorder = &recorder,
+                                            .memory_pool = shared_pool ? "host" : "pool" + std::to_string(i),
+                                            .id = "test:" + std::to_string(i)}));
+      devices.push_back(owned.back().get());
+    }
+    recorder.set_enabled(true);
+  }
+};
+
+// A chain with side branches over x [rows, 16]: many values of different lives.
+inline Graph branching_graph(std::uint32_t rows, std::uint32_t depth) {
+  GraphBuilder builder;
+  const Tensor x = builder.input("x", DType::F32, {rows, 16}, Extent::tokens);
+  Tensor main = x;
+  Tensor side = builder.scale(x, {{Attr::factor, 0.5F}});
+  for (std::uint32_t i = 0; i < depth; ++i) {
+    const Tensor next = builder.add(builder.silu(main), side);
+    side = builder.sub(builder.mul(main, side), builder.rms_norm(next));
+    main = next;
+  }
+  builder.output(builder.add(main, side));
+  builder.output(side);
+  auto graph = std::move(builder).finish();
+  EXPECT_TRUE(graph.has_value());
+  return std::move(*graph);
+}
+
+}  // namespace shunt::test
