@@ -1,0 +1,96 @@
+#include "models/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <type_traits>
+
+#include "models/mixture.h"
+
+namespace shunt::models {
+namespace {
+
+// Cut at the start of a UTF-8 character.
+std::string shortened(const std::string& text, std::size_t most) {
+  if (text.size() <= most) return text;
+  std::size_t end = most;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return fmt::format("{}... ({} bytes)", text.substr(0, end), text.size());
+}
+
+struct Abbreviate {
+  std::size_t most;
+
+  std::string operator()(std::monostate) const { return ""; }
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(const std::string& value) const { return shortened(value, 32 * most); }
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  std::string operator()(T value) const {
+    return fmt::format("{}", value);
+  }
+  template <class T>
+  std::string operator()(const std::vector<T>& list) const {
+    std::string text = "[";
+    for (std::size_t i = 0; i < std::min(most, list.size()); ++i) {
+      if (i != 0) text += ", ";
+      if constexpr (std::is_same_v<T, std::string>)
+        text += quoted(list[i]);
+      else
+        text += (*this)(static_cast<T>(list[i]));
+    }
+    return text + (list.size() > most ? ", ...]" : "]");
+  }
+};
+
+MetadataLine line_of(const Metadata::Entry& entry) {
+  MetadataLine line{.key = entry.first, .type = type_name(entry.second), .value = abbreviated(entry.second)};
+  line.is_array = line.type.starts_with("array");
+  if (!line.is_array) return line;
+  std::visit(
+      [&](const auto& list) {
+        if constexpr (requires { list.size(); }) line.elements = list.size();
+      },
+      entry.second);
+  return line;
+}
+
+std::string file_type_of(const Metadata& metadata) {
+  const auto number = metadata.u32("general.file_type");
+  if (!number) return "";
+  const std::string_view name = mixture_name(*number);
+  return name.empty() ? fmt::format("type {}", *number) : std::string(name);
+}
+
+}  // namespace
+
+std::string abbreviated(const MetadataValue& value, std::size_t most) { return std::visit(Abbreviate{most}, value); }
+
+ModelSummary summarize(const GgufFile& model) {
+  ModelSummary summary{.architecture = std::string(model.metadata().string("general.architecture").value_or("")),
+                       .name = std::string(model.metadata().string("general.name").value_or("")),
+                       .file_type = file_type_of(model.metadata()),
+                       .file_bytes = model.total_bytes(),
+                       .version = model.version(),
+                       .alignment = model.alignment(),
+                       .parts = model.part_count(),
+                       .dtypes = {},
+                       .metadata = {},
+                       .tensors = {}};
+  std::vector<DTypeShare> shares(dtypes().size());
+  for (const WeightInfo& info : model.weights()) {
+    summary.tensors.push_back({.name = info.name, .dtype = info.dtype, .shape = info.shape, .bytes = info.bytes});
+    summary.parameters += info.shape.elements();
+    summary.tensor_bytes += info.bytes;
+    DTypeShare& share = shares[static_cast<std::size_t>(info.dtype)];
+    share.dtype = info.dtype;
+    share.tensors += 1;
+    share.parameters += info.shape.elements();
+    share.bytes += info.bytes;
+  }
+  std::ranges::copy_if(shares, std::back_inserter(summary.dtypes), [](const DTypeShare& s) { return s.tensors != 0; });
+  for (const Metadata::Entry& entry : model.metadata().all()) summary.metadata.push_back(line_of(entry));
+  return summary;
+}
+
+}  // namespace shunt::models

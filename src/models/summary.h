@@ -1,0 +1,57 @@
+// What `shunt inspect` shows of a model file, as plain data for text and JSON. Values; any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "models/gguf.h"
+#include "shunt/tensor.h"
+
+namespace shunt::models {
+
+struct TensorLine {
+  std::string name;
+  DType dtype = DType::F32;
+  Shape shape;
+  std::uint64_t bytes = 0;
+};
+
+struct MetadataLine {
+  std::string key;
+  std::string type;   // "u32", "array of string", ...
+  std::string value;  // long texts and arrays abbreviated
+  bool is_array = false;
+  std::uint64_t elements = 1;  // of an array
+};
+
+struct DTypeShare {
+  DType dtype = DType::F32;
+  std::size_t tensors = 0;
+  std::uint64_t parameters = 0;
+  std::uint64_t bytes = 0;
+};
+
+struct ModelSummary {
+  std::string architecture;  // "" where the file does not say
+  std::string name;
+  std::string file_type;  // "Q4_K_M", or "type 99" where the number is not known, or ""
+  std::uint64_t parameters = 0;
+  std::uint64_t tensor_bytes = 0;
+  std::uint64_t file_bytes = 0;
+  std::uint32_t version = 0;
+  std::uint32_t alignment = 0;
+  std::size_t parts = 0;
+  std::vector<DTypeShare> dtypes;  // those in use, in the order of the table
+  std::vector<MetadataLine> metadata;
+  std::vector<TensorLine> tensors;
+};
+
+[[nodiscard]] ModelSummary summarize(const GgufFile& model);
+
+// `value` for people: strings as they are, arrays as "[a, b, c, ...]", at most `most` elements of them and at
+// most 32 `most` bytes of a string.
+[[nodiscard]] std::string abbreviated(const MetadataValue& value, std::size_t most = 8);
+
+}  // namespace shunt::models
