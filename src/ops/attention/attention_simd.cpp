@@ -154,9 +154,8 @@ class Attention {
 
   // Scaled queries, zeros up to `padded` rows and `width_` columns, and fresh sums, from row `at` of the scratch on.
   void load_queries(const Block& block, std::uint32_t group, std::size_t rows, std::size_t padded, std::size_t at) {
-    std::fill_n(scratch_.query + at * width_, padded * width_, 0.0F);
+    std::fill_n(scratch_.query + (at + rows) * width_, (padded - rows) * width_, 0.0F);
     std::fill_n(scratch_.sums + at * width_, padded * width_, 0.0F);
-    std::fill_n(scratch_.scores + at * kTileKeys, padded * kTileKeys, 0.0F);
     std::fill_n(scratch_.states + at, padded, RowState{});
     const StridedTensor& query = args_.query;
     for (std::size_t row = 0; row < rows; ++row) {
@@ -165,6 +164,7 @@ class Attention {
       const float* x =
           floats_of(static_cast<DType>(query.dtype), call_.inputs[0], begin, query.strides[3], head_dim_, out);
       for (std::size_t i = 0; i < head_dim_; ++i) out[i] = x[i] * args_.scale;
+      std::fill(out + head_dim_, out + width_, 0.0F);
     }
   }
 

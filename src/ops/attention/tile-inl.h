@@ -212,7 +212,7 @@ inline void weigh_row(std::size_t seen, std::size_t width, RowState& state, floa
   const auto shifts = hn::Set(d, shift);
   auto total = hn::Zero(d);
   for (std::size_t j = 0; j < kTileKeys; j += lanes) {
-    const auto weight = math::exp(d, hn::Sub(hn::Load(d, scores + j), shifts));
+    const auto weight = math::exp_below_zero(d, hn::Sub(hn::Load(d, scores + j), shifts));
     total = hn::Add(total, weight);
     hn::Store(weight, d, scores + j);
   }
@@ -221,10 +221,9 @@ inline void weigh_row(std::size_t seen, std::size_t width, RowState& state, floa
     state.total += sum;
     return;
   }
-  const float shrink = std::exp(state.largest - shift);
-  state.total = state.total * shrink + sum;
+  const auto shrinks = math::exp_below_zero(d, hn::Sub(hn::Set(d, state.largest), shifts));
+  state.total = state.total * hn::GetLane(shrinks) + sum;
   state.largest = shift;
-  const auto shrinks = hn::Set(d, shrink);
   for (std::size_t i = 0; i < width; i += lanes) hn::Store(hn::Mul(hn::Load(d, sums + i), shrinks), d, sums + i);
 }
 
