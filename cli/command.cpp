@@ -34,7 +34,8 @@ void add_runtime(CLI::App& command, RuntimeOptions& options) {
 void add_session(CLI::App& command, SessionArguments& arguments) {
   command.add_option("-c,--context", arguments.options.context,
                      "Tokens of context (default: the model's, at most 8192, at most what fits)");
-  command.add_option("--cache-type", arguments.cache_type, "Dtype of the cache: F32, F16 or BF16")->capture_default_str();
+  command.add_option("--cache-type", arguments.cache_type, "Dtype of the cache: F32, F16 or BF16")
+      ->capture_default_str();
 }
 
 Result<models::SessionOptions> session_options(const SessionArguments& arguments) {
@@ -49,15 +50,13 @@ Status print(std::string_view text) {
   return {};
 }
 
-Status print(const Json& json) { return print(json.dump() + "\n"); }
+Status print_json(const Json& json) { return print(json.dump() + "\n"); }
 
 void say(std::string_view line) { fmt::print(stderr, "{}\n", line); }
 
 bool stderr_is_terminal() { return isatty(STDERR_FILENO) != 0; }
 
-std::string dim(std::string_view text) {
-  return colours() ? fmt::format("\033[2m{}\033[0m", text) : std::string(text);
-}
+std::string dim(std::string_view text) { return colours() ? fmt::format("\033[2m{}\033[0m", text) : std::string(text); }
 
 void ProgressLine::show(std::string_view text) {
   if (!stderr_is_terminal()) return;

@@ -34,7 +34,7 @@ void add_session(CLI::App& command, SessionArguments& arguments);
 
 // Writes the whole text to stdout. Errors: io, a closed pipe say.
 [[nodiscard]] Status print(std::string_view text);
-[[nodiscard]] Status print(const Json& json);
+[[nodiscard]] Status print_json(const Json& json);
 
 // A line for people on stderr.
 void say(std::string_view line);

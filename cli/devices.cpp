@@ -19,16 +19,17 @@ Json to_json(const DeviceInfo& info, std::optional<std::uint64_t> available) {
           {"features", info.features}};
 }
 
-Status print_json(const Runtime& runtime) {
+Status list_json(const Runtime& runtime) {
   Json json = {{"devices", Json::array()}, {"absent", Json::array()}};
   for (const BackendReport& backend : runtime.registry().backends) {
-    for (const auto& device : backend.devices) json["devices"].push_back(to_json(device->info(), device->memory_available()));
+    for (const auto& device : backend.devices)
+      json["devices"].push_back(to_json(device->info(), device->memory_available()));
     if (backend.devices.empty()) json["absent"].push_back({{"api", backend.api}, {"reason", backend.absent_because}});
   }
-  return print(json);
+  return print_json(json);
 }
 
-Status print_table(const Runtime& runtime) {
+Status list_table(const Runtime& runtime) {
   std::string text = fmt::format("{:<12} {:<44} {:<10} {:>7} {:>22}  {}\n", "device", "name", "type", "threads",
                                  "memory free / all", "features");
   for (const BackendReport& backend : runtime.registry().backends) {
@@ -58,7 +59,7 @@ Action devices(CLI::App& command) {
   add_json(command, options->json);
   return [options]() -> Status {
     SHUNT_TRY_ASSIGN(const std::unique_ptr<Runtime> runtime, Runtime::create(options->runtime));
-    return options->json ? print_json(*runtime) : print_table(*runtime);
+    return options->json ? list_json(*runtime) : list_table(*runtime);
   };
 }
 

@@ -42,9 +42,9 @@ Json best_of(std::span<const float> logits, std::size_t count) {
   std::vector<std::size_t> order(logits.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   count = std::min(count, order.size());
-  std::ranges::partial_sort(order, order.begin() + static_cast<std::ptrdiff_t>(count), [&](std::size_t a, std::size_t b) {
-    return logits[a] != logits[b] ? logits[a] > logits[b] : a < b;
-  });
+  std::ranges::partial_sort(
+      order, order.begin() + static_cast<std::ptrdiff_t>(count),
+      [&](std::size_t a, std::size_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
   Json top = Json::array();
   for (std::size_t i = 0; i < count; ++i) top.push_back({{"id", order[i]}, {"logit", logits[order[i]]}});
   return top;
@@ -77,7 +77,8 @@ class Eval {
     ProgressLine line;
     for (std::size_t begin = 0; begin < tokens.size(); begin += settings.batch) {
       SHUNT_TRY(step(*session, tokens, begin, std::min<std::size_t>(tokens.size(), begin + settings.batch)));
-      line.show(fmt::format("{} of {} tokens", std::min<std::size_t>(begin + settings.batch, tokens.size()), tokens.size()));
+      line.show(
+          fmt::format("{} of {} tokens", std::min<std::size_t>(begin + settings.batch, tokens.size()), tokens.size()));
     }
     line.clear();
     return report(tokens);
@@ -112,11 +113,14 @@ class Eval {
       json["mean_nll"] = mean;
       json["perplexity"] = std::exp(mean);
     }
-    if (options_.json) return print(json);
+    if (options_.json) return print_json(json);
     std::string text;
-    if (options_.perplexity) text += fmt::format("mean nll {:.6f}, perplexity {:.6f} over {} tokens\n", mean, std::exp(mean), tokens.size() - 1);
+    if (options_.perplexity)
+      text +=
+          fmt::format("mean nll {:.6f}, perplexity {:.6f} over {} tokens\n", mean, std::exp(mean), tokens.size() - 1);
     const auto list = [&](const Json& top) {
-      for (const Json& entry : top) text += fmt::format("{:>8} {:>12.5f}\n", entry["id"].get<std::size_t>(), entry["logit"].get<double>());
+      for (const Json& entry : top)
+        text += fmt::format("{:>8} {:>12.5f}\n", entry["id"].get<std::size_t>(), entry["logit"].get<double>());
     };
     if (options_.every)
       for (std::size_t i = 0; i < tops_.size(); ++i) {

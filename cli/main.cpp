@@ -21,11 +21,11 @@ int run_program(int argc, char** argv) {
   app.set_version_flag("--version", "shunt " SHUNT_VERSION);
   app.require_subcommand(1);
   std::vector<std::pair<CLI::App*, Action>> actions;
-#define SHUNT_COMMAND(function, name, summary, example)                   \
-  {                                                                       \
-    CLI::App* command = app.add_subcommand(name, summary);                \
-    command->footer("Example:\n  " example);                              \
-    actions.emplace_back(command, function(*command));                    \
+#define SHUNT_COMMAND(function, name, summary, example)    \
+  {                                                        \
+    CLI::App* command = app.add_subcommand(name, summary); \
+    command->footer("Example:\n  " example);               \
+    actions.emplace_back(command, function(*command));     \
   }
 #include "commands.def"
   try {

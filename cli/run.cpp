@@ -53,7 +53,8 @@ class Run {
  private:
   Result<std::vector<Token>> prompt_tokens() const {
     const Tokenizer& tokenizer = model_->tokenizer();
-    if (!options_.chat) return tokenizer.encode(options_.prompt, {.add_bos = tokenizer.adds_bos(), .parse_special = true});
+    if (!options_.chat)
+      return tokenizer.encode(options_.prompt, {.add_bos = tokenizer.adds_bos(), .parse_special = true});
     if (!model_->chat()) return std::unexpected(model_->chat().error());
     std::vector<Message> messages;
     if (!options_.system.empty()) messages.push_back({"system", options_.system});
@@ -65,19 +66,21 @@ class Run {
     ProgressLine line;
     Status written;
     bool first = true;
-    const GenerateCallbacks callbacks{
-        .on_text =
-            [&](std::string_view text) {
-              line.clear();
-              // The leading space of a reply belongs to the first word's token, not to the text.
-              if (std::exchange(first, false) && options_.chat && text.starts_with(' ')) text.remove_prefix(1);
-              if (live && written) written = print(text);
-            },
-        .on_prompt =
-            [&](std::size_t done, std::size_t total) {
-              if (total > session_->options().batch) line.show(fmt::format("prompt: {} of {} tokens", done, total));
-            },
-        .interrupted = catch_interrupts()};
+    const GenerateCallbacks callbacks{.on_text =
+                                          [&](std::string_view text) {
+                                            line.clear();
+                                            // The leading space of a reply belongs to the first word's token, not to
+                                            // the text.
+                                            if (std::exchange(first, false) && options_.chat && text.starts_with(' '))
+                                              text.remove_prefix(1);
+                                            if (live && written) written = print(text);
+                                          },
+                                      .on_prompt =
+                                          [&](std::size_t done, std::size_t total) {
+                                            if (total > session_->options().batch)
+                                              line.show(fmt::format("prompt: {} of {} tokens", done, total));
+                                          },
+                                      .interrupted = catch_interrupts()};
     SHUNT_TRY_ASSIGN(Generation generation, generate(*session_, tokens, options_.generate, callbacks));
     SHUNT_TRY(written);
     return generation;
@@ -89,7 +92,7 @@ class Run {
     if (live && !options_.chat) SHUNT_TRY(print(options_.prompt));
     SHUNT_TRY_ASSIGN(const Generation generation, stream(tokens, live));
     if (live) SHUNT_TRY(print("\n"));
-    if (options_.json) SHUNT_TRY(print(to_json(tokens, generation)));
+    if (options_.json) SHUNT_TRY(print_json(to_json(tokens, generation)));
     SHUNT_TRY(summarize(generation));
     return check_context(generation);
   }
@@ -119,7 +122,8 @@ class Run {
       SHUNT_TRY_ASSIGN(const std::vector<Token> next,
                        model_->chat()->encode_next(so_far, messages, model_->tokenizer(), true));
       // The last token of a reply was given out but is not in the cache yet.
-      std::vector<Token> pending(so_far.begin() + static_cast<std::ptrdiff_t>(session_->tokens(0).size()), so_far.end());
+      std::vector<Token> pending(so_far.begin() + static_cast<std::ptrdiff_t>(session_->tokens(0).size()),
+                                 so_far.end());
       pending.insert(pending.end(), next.begin(), next.end());
       SHUNT_TRY_ASSIGN(const Generation generation, stream(pending, true));
       SHUNT_TRY(print("\n"));
@@ -134,10 +138,11 @@ class Run {
 
   Status check_context(const Generation& generation) const {
     if (generation.stop != StopReason::context_full) return {};
-    return fail(Code::invalid, fmt::format("the context of {} tokens is full; start with a larger one (-c)", session_->context()));
+    return fail(Code::invalid,
+                fmt::format("the context of {} tokens is full; start with a larger one (-c)", session_->context()));
   }
 
-  Result<std::vector<std::string>> devices() { 
+  Result<std::vector<std::string>> devices() {
     SHUNT_TRY_ASSIGN(const Plan* plan, session_->plan_for(1, 1));
     return used_devices(*plan);
   }
@@ -145,12 +150,12 @@ class Run {
   Status summarize(const Generation& generation) {
     SHUNT_TRY_ASSIGN(const std::vector<std::string> used, devices());
     const std::uint32_t threads = runtime_->devices().front()->info().compute_units;
-    say(dim(fmt::format("[{} with {} threads; context {} of {}; prompt {} tokens, {:.1f} tokens/s; generated {} tokens, "
-                        "{:.1f} tokens/s; ended by: {}; seed {}]",
-                        fmt::join(used, ", "), threads, session_->tokens(0).size(), session_->context(),
-                        generation.prompt_tokens, rate(generation.prompt_tokens, generation.prompt_s),
-                        generation.tokens.size(), rate(generation.steps, generation.generate_s), name_of(generation.stop),
-                        options_.generate.sampling.seed)));
+    say(dim(fmt::format(
+        "[{} with {} threads; context {} of {}; prompt {} tokens, {:.1f} tokens/s; generated {} tokens, "
+        "{:.1f} tokens/s; ended by: {}; seed {}]",
+        fmt::join(used, ", "), threads, session_->tokens(0).size(), session_->context(), generation.prompt_tokens,
+        rate(generation.prompt_tokens, generation.prompt_s), generation.tokens.size(),
+        rate(generation.steps, generation.generate_s), name_of(generation.stop), options_.generate.sampling.seed)));
     return {};
   }
 
@@ -182,9 +187,12 @@ void add_sampling(CLI::App& command, SamplingOptions& sampling) {
   command.add_flag("--greedy", sampling.greedy, "Always the likeliest token");
   command.add_option("--temperature", sampling.temperature, "Divides the logits; 0 is greedy")->capture_default_str();
   command.add_option("--top-k", sampling.top_k, "Only the k likeliest tokens; 0: all")->capture_default_str();
-  command.add_option("--top-p", sampling.top_p, "Only the fewest tokens that reach this probability")->capture_default_str();
-  command.add_option("--min-p", sampling.min_p, "Only tokens at least this times as likely as the best")->capture_default_str();
-  command.add_option("--repeat-penalty", sampling.repeat_penalty, "Makes recent tokens less likely; 1: off")->capture_default_str();
+  command.add_option("--top-p", sampling.top_p, "Only the fewest tokens that reach this probability")
+      ->capture_default_str();
+  command.add_option("--min-p", sampling.min_p, "Only tokens at least this times as likely as the best")
+      ->capture_default_str();
+  command.add_option("--repeat-penalty", sampling.repeat_penalty, "Makes recent tokens less likely; 1: off")
+      ->capture_default_str();
 }
 
 }  // namespace
@@ -196,11 +204,15 @@ Action run(CLI::App& command) {
   CLI::Option* prompt = command.add_option("prompt", options->prompt, "Text to go on from (default: stdin, or a chat)");
   command.add_flag("--chat", options->chat, "Take the prompt as a user's message, through the model's chat template");
   command.add_option("--system", options->system, "System message of a chat");
-  command.add_option("-n,--tokens", options->generate.max_tokens, "Most tokens to generate (default: until the model ends)");
+  command.add_option("-n,--tokens", options->generate.max_tokens,
+                     "Most tokens to generate (default: until the model ends)");
   add_sampling(command, options->generate.sampling);
-  command.add_option("--stop", options->generate.stops, "Text that ends generation; may be given again")->take_all()->expected(1);
+  command.add_option("--stop", options->generate.stops, "Text that ends generation; may be given again")
+      ->take_all()
+      ->expected(1);
   command.add_flag("--ignore-eos", options->generate.ignore_end, "Go on after the model's end token");
-  CLI::Option* seed = command.add_option("--seed", options->generate.sampling.seed, "Seed of the random choice (default: a new one)");
+  CLI::Option* seed =
+      command.add_option("--seed", options->generate.sampling.seed, "Seed of the random choice (default: a new one)");
   add_session(command, options->session);
   add_runtime(command, options->runtime);
   command.add_option("--trace", options->trace, "Write what ran when, for chrome://tracing or ui.perfetto.dev");

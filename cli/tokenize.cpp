@@ -18,7 +18,8 @@ Action tokenize(CLI::App& command) {
   return [options]() -> Status {
     SHUNT_TRY_ASSIGN(const auto file, models::GgufFile::open(options->model));
     SHUNT_TRY_ASSIGN(const models::Tokenizer tokenizer, models::Tokenizer::create(file->metadata()));
-    SHUNT_TRY_ASSIGN(const auto tokens, tokenizer.encode(options->text, {.add_bos = tokenizer.adds_bos(), .parse_special = true}));
+    SHUNT_TRY_ASSIGN(const auto tokens,
+                     tokenizer.encode(options->text, {.add_bos = tokenizer.adds_bos(), .parse_special = true}));
     // A token may be part of a character: what JSON and terminals cannot show becomes U+FFFD.
     const auto piece = [&](models::Token token) {
       models::Utf8Stream characters;
@@ -31,7 +32,7 @@ Action tokenize(CLI::App& command) {
       json["pieces"].push_back(piece(token));
       lines += fmt::format("{:>8}  {}\n", token, Json(piece(token)).dump());
     }
-    return options->json ? print(json) : print(lines);
+    return options->json ? print_json(json) : print(lines);
   };
 }
 

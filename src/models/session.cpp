@@ -61,23 +61,40 @@ Session::Session(const Model& model, const Runtime& runtime, const SessionOption
     free_pages_.push_back(static_cast<std::int32_t>(page));
 }
 
-Result<std::unique_ptr<Session>> Session::create(const Model& model, const Runtime& runtime,
-                                                 const SessionOptions& options) {
+Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime, const SessionOptions& options) {
   SHUNT_TRY(check_options(options));
   const auto fits = context_that_fits(model, runtime, options);
   std::uint64_t context = options.context;
   if (context == 0)
     context = std::min<std::uint64_t>({model.config().context_length, kDefaultContext, fits.value_or(kDefaultContext)});
-  if (context == 0 || (fits && context > *fits))
-    return fail(Code::out_of_memory,
-                fmt::format("a context of {} tokens in {} sequences does not fit: the cache would take "
-                            "{} MiB, room is left for {} tokens; choose a smaller context",
-                            context, options.sequences,
-                            (cache_page_bytes(model.config(), kPageTokens, options.cache_dtype) * pages_of(context) *
-                             options.sequences) >>
-                                20U,
-                            fits.value_or(0)));
-  return std::unique_ptr<Session>(new Session(model, runtime, options, static_cast<std::uint32_t>(context)));
+  if (context != 0 && (!fits || context <= *fits)) return static_cast<std::uint32_t>(context);
+  const std::uint64_t cache_bytes =
+      cache_page_bytes(model.config(), kPageTokens, options.cache_dtype) * pages_of(context);
+  return fail(Code::out_of_memory,
+              fmt::format("a context of {} tokens in {} sequences does not fit: its cache takes {} MiB, and there is "
+                          "room for {} tokens; choose a smaller context (-c)",
+                          context, options.sequences, (cache_bytes * options.sequences) >> 20U, fits.value_or(0)));
+}
+
+Result<PlannedStep> plan_step(const Model& model, const Runtime& runtime, const SessionOptions& options,
+                              std::uint32_t context, std::uint32_t tokens, std::uint32_t outputs) {
+  const std::uint32_t pages = pages_of(context);
+  const StepShape shape{.tokens = std::bit_ceil(tokens),
+                        .outputs = std::bit_ceil(std::max(outputs, 1U)),
+                        .sequences = options.sequences,
+                        .pages_per_sequence = pages,
+                        .pages = pages * options.sequences,
+                        .page_tokens = kPageTokens,
+                        .cache_dtype = options.cache_dtype};
+  SHUNT_TRY_ASSIGN(Graph graph, build_step(model.config(), model.weights(), shape));
+  SHUNT_TRY_ASSIGN(Plan plan, make_plan({.graph = &graph, .devices = runtime.devices(), .fuse = options.fuse}));
+  return PlannedStep{std::move(graph), std::move(plan)};
+}
+
+Result<std::unique_ptr<Session>> Session::create(const Model& model, const Runtime& runtime,
+                                                 const SessionOptions& options) {
+  SHUNT_TRY_ASSIGN(const std::uint32_t context, choose_context(model, runtime, options));
+  return std::unique_ptr<Session>(new Session(model, runtime, options, context));
 }
 
 Status Session::check(std::span<const BatchToken> batch) const {
@@ -184,20 +201,10 @@ void Session::truncate(std::uint32_t index, std::size_t length) {
 }
 
 Result<Executable*> Session::executable_for(std::uint32_t tokens, std::uint32_t outputs) {
-  const std::uint32_t token_bucket = std::bit_ceil(tokens);
-  const std::uint32_t output_bucket = std::bit_ceil(std::max(outputs, 1U));
-  std::unique_ptr<Executable>& executable = executables_[{token_bucket, output_bucket}];
+  std::unique_ptr<Executable>& executable = executables_[{std::bit_ceil(tokens), std::bit_ceil(std::max(outputs, 1U))}];
   if (executable != nullptr) return executable.get();
-  const StepShape shape{.tokens = token_bucket,
-                        .outputs = output_bucket,
-                        .sequences = options_.sequences,
-                        .pages_per_sequence = pages_per_sequence_,
-                        .pages = pages_per_sequence_ * options_.sequences,
-                        .page_tokens = kPageTokens,
-                        .cache_dtype = options_.cache_dtype};
-  SHUNT_TRY_ASSIGN(Graph graph, build_step(model_.config(), model_.weights(), shape));
-  SHUNT_TRY_ASSIGN(Plan plan, make_plan({.graph = &graph, .devices = runtime_.devices(), .fuse = options_.fuse}));
-  SHUNT_TRY_ASSIGN(executable, Executable::create(std::move(graph), std::move(plan),
+  SHUNT_TRY_ASSIGN(PlannedStep step, plan_step(model_, runtime_, options_, context_, tokens, outputs));
+  SHUNT_TRY_ASSIGN(executable, Executable::create(std::move(step.graph), std::move(step.plan),
                                                   {.devices = runtime_.devices(),
                                                    .weights = &weights_,
                                                    .state = &state_,
@@ -209,11 +216,6 @@ Result<Executable*> Session::executable_for(std::uint32_t tokens, std::uint32_t 
 Result<const Plan*> Session::plan_for(std::uint32_t tokens, std::uint32_t outputs) {
   SHUNT_TRY_ASSIGN(const Executable* executable, executable_for(tokens, outputs));
   return &executable->plan();
-}
-
-Result<const Graph*> Session::graph_for(std::uint32_t tokens, std::uint32_t outputs) {
-  SHUNT_TRY_ASSIGN(const Executable* executable, executable_for(tokens, outputs));
-  return &executable->graph();
 }
 
 Session::Memory Session::memory() const {

@@ -26,6 +26,19 @@ struct SessionOptions {
   bool profile = false;            // record the time of each op
 };
 
+// The context that a session with these options has: what was asked for, or the default.
+// Errors: out_of_memory where it does not fit beside the weights.
+[[nodiscard]] Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime,
+                                                   const SessionOptions& options);
+
+// The graph and plan of a step of up to `tokens` tokens and `outputs` rows of logits; loads nothing.
+struct PlannedStep {
+  Graph graph;
+  Plan plan;
+};
+[[nodiscard]] Result<PlannedStep> plan_step(const Model& model, const Runtime& runtime, const SessionOptions& options,
+                                            std::uint32_t context, std::uint32_t tokens, std::uint32_t outputs);
+
 struct BatchToken {
   std::uint32_t sequence = 0;
   Token token = 0;
@@ -62,7 +75,6 @@ class Session {
 
   // The plan for a step of that many tokens and rows of logits, made if need be.
   [[nodiscard]] Result<const Plan*> plan_for(std::uint32_t tokens, std::uint32_t outputs);
-  [[nodiscard]] Result<const Graph*> graph_for(std::uint32_t tokens, std::uint32_t outputs);
 
   // Memory in bytes: weights copied from the file, cache, and programs with their arenas.
   struct Memory {
