@@ -65,6 +65,26 @@ HWY_INLINE V exp(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, result);
 }
 
+// exp(x) for x <= 0, at less cost: within 2 units in the last place down to -86, below that 0.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V exp_below_zero(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  const V lowest = hn::Set(d, -86.0F);
+  // Adding 1.5 * 2^23 rounds to a whole number n, whose lower bits are then those of the sum; 127 more is the
+  // exponent field of 2^n.
+  const V rounder = hn::Set(d, 12582912.0F + 127.0F);
+  const V shifted = hn::MulAdd(hn::Max(x, lowest), hn::Set(d, 1.44269504F), rounder);
+  const V n = hn::Sub(shifted, rounder);
+  // From x itself, so that NaN gets through.
+  const V r = hn::NegMulAdd(n, hn::Set(d, 1.42860677e-6F), hn::NegMulAdd(n, hn::Set(d, 0x1.62e4p-1F), x));
+  // Interpolated at Chebyshev nodes.
+  V p = hn::Set(d, 0.00836915567F);
+  for (const float c : {0.0419175575F, 0.166665052F, 0.499988689F, 1.00000001F, 1.00000008F})
+    p = hn::MulAdd(p, r, hn::Set(d, c));
+  const V power = hn::BitCast(d, hn::ShiftLeft<23>(hn::BitCast(di, shifted)));
+  return hn::IfThenZeroElse(hn::Lt(x, lowest), hn::Mul(p, power));
+}
+
 // With e = exp(-2 |x|) - 1, which keeps its precision near zero, tanh |x| = -e / (e + 2).
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V tanh(D d, V x) {

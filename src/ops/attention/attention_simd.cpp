@@ -68,54 +68,80 @@ class Attention {
   void run_many(const Block& block, std::uint32_t group, std::size_t rows) {
     const std::size_t padded = (rows + kMultiplyRows - 1) / kMultiplyRows * kMultiplyRows;
     load_queries(block, group, rows, padded, 0);
-    for (std::uint64_t first = 0; first < block.visible; first += kTileKeys) {
-      const std::size_t count = find_slots(block, first);
-      load_rows(1, group, count);
-      const std::size_t rounded = (count + 15) / 16 * 16;
-      std::fill(scratch_.rows + count * width_, scratch_.rows + rounded * width_, 0.0F);
+    std::uint64_t next = 0;
+    while (find_tile(block, next)) {
+      load_rows(keys_, group);
+      const std::size_t rounded = (count_ + 15) / 16 * 16;
+      std::fill(scratch_.rows + count_ * width_, scratch_.rows + rounded * width_, 0.0F);
       transpose(scratch_.rows, width_, rounded, width_, scratch_.columns, kTileKeys);
       multiply(scratch_.query, width_, scratch_.columns, kTileKeys, padded, head_dim_, rounded, false, scratch_.scores,
                kTileKeys);
-      weigh(block, first, count, rows, 0);
-      load_rows(2, group, count);
-      multiply(scratch_.scores, kTileKeys, scratch_.rows, width_, padded, count, width_, true, scratch_.sums, width_);
+      weigh(block, rows, 0);
+      load_rows(values_, group);
+      multiply(scratch_.scores, kTileKeys, scratch_.rows, width_, padded, count_, width_, true, scratch_.sums, width_);
     }
     store(block, group, rows, 0);
   }
 
-  // Few rows of several groups, tile by tile: neighbouring heads of a position are read together.
+  // Few rows of several groups, tile by tile.
   void run_few(const Block& block, GroupRange range, std::size_t rows, std::size_t padded) {
-    for (std::uint32_t group = range.begin; group < range.end; ++group)
-      load_queries(block, group, rows, padded, (group - range.begin) * padded);
-    for (std::uint64_t first = 0; first < block.visible; first += kTileKeys) {
-      const std::size_t count = find_slots(block, first);
-      for (std::uint32_t group = range.begin; group < range.end; ++group) {
-        const std::size_t at = (group - range.begin) * padded;
-        load_rows(1, group, count);
-        dot(padded, at, count);
-        weigh(block, first, count, rows, at);
-        load_rows(2, group, count);
-        add(padded, at, count);
-      }
+    FewHeads heads[kBlockRows];
+    const std::size_t count = range.end - range.begin;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint32_t group = range.begin + static_cast<std::uint32_t>(i);
+      const std::size_t at = i * padded;
+      load_queries(block, group, rows, padded, at);
+      heads[i] = {.offset = head_offset(group),
+                  .query = scratch_.query + at * width_,
+                  .scores = scratch_.scores + at * kTileKeys,
+                  .sums = scratch_.sums + at * width_};
     }
-    for (std::uint32_t group = range.begin; group < range.end; ++group)
-      store(block, group, rows, (group - range.begin) * padded);
+    std::uint64_t next = 0;
+    while (find_tile(block, next)) {
+      see_tile<true>(padded, range, heads);
+      for (std::size_t i = 0; i < count; ++i) weigh(block, rows, i * padded);
+      see_tile<false>(padded, range, heads);
+    }
+    for (std::size_t i = 0; i < count; ++i) store(block, range.begin + static_cast<std::uint32_t>(i), rows, i * padded);
   }
 
-  void dot(std::size_t padded, std::size_t at, std::size_t count) {
-    const float* query = scratch_.query + at * width_;
-    float* scores = scratch_.scores + at * kTileKeys;
-    if (padded == 1) return dot_rows<1>(query, scratch_.rows, count, width_, scores);
-    if (padded == 2) return dot_rows<2>(query, scratch_.rows, count, width_, scores);
-    dot_rows<4>(query, scratch_.rows, count, width_, scores);
+  // Reads keys (or values) where they lie if vectors can; else head by head through a tile of F32.
+  template <bool kDot>
+  void see_tile(std::size_t padded, GroupRange range, const FewHeads* heads) {
+    const std::byte* const* rows = kDot ? keys_ : values_;
+    const std::size_t count = range.end - range.begin;
+    const DType dtype = static_cast<DType>(args_.state_dtype);
+    if (head_dim_ % hn::Lanes(Floats()) == 0) {
+      if (dtype == DType::F32) return see_rows<kDot, LoadF32>(padded, heads, count, rows, head_dim_);
+      if (dtype == DType::BF16) return see_rows<kDot, LoadBF16>(padded, heads, count, rows, head_dim_);
+#if SHUNT_HAS_F16_VECTORS
+      return see_rows<kDot, LoadF16>(padded, heads, count, rows, head_dim_);
+#endif
+    }
+    const std::byte* converted[kTileKeys];
+    for (std::size_t j = 0; j < count_; ++j) converted[j] = reinterpret_cast<std::byte*>(scratch_.rows + j * width_);
+    for (std::size_t i = 0; i < count; ++i) {
+      load_rows(rows, range.begin + static_cast<std::uint32_t>(i));
+      FewHeads head = heads[i];
+      head.offset = 0;
+      see_rows<kDot, LoadF32>(padded, &head, 1, converted, width_);
+    }
   }
 
-  void add(std::size_t padded, std::size_t at, std::size_t count) {
-    const float* weights = scratch_.scores + at * kTileKeys;
-    float* sums = scratch_.sums + at * width_;
-    if (padded == 1) return add_rows<1>(weights, scratch_.rows, count, width_, sums);
-    if (padded == 2) return add_rows<2>(weights, scratch_.rows, count, width_, sums);
-    add_rows<4>(weights, scratch_.rows, count, width_, sums);
+  template <bool kDot, class Load>
+  void see_rows(std::size_t padded, const FewHeads* heads, std::size_t head_count, const std::byte* const* rows,
+                std::size_t elements) {
+    if (padded == 1) return see_rows_of<kDot, 1, Load>(heads, head_count, rows, elements);
+    if (padded == 2) return see_rows_of<kDot, 2, Load>(heads, head_count, rows, elements);
+    see_rows_of<kDot, 4, Load>(heads, head_count, rows, elements);
+  }
+
+  template <bool kDot, std::size_t kRows, class Load>
+  void see_rows_of(const FewHeads* heads, std::size_t head_count, const std::byte* const* rows, std::size_t elements) {
+    if constexpr (kDot)
+      dot_tile<kRows, Load>(heads, head_count, rows, count_, elements, width_);
+    else
+      add_tile<kRows, Load>(heads, head_count, rows, count_, elements, width_);
   }
 
   // Which token and query head a row of a block and group is.
@@ -128,9 +154,8 @@ class Attention {
 
   // Scaled queries, zeros up to `padded` rows and `width_` columns, and fresh sums, from row `at` of the scratch on.
   void load_queries(const Block& block, std::uint32_t group, std::size_t rows, std::size_t padded, std::size_t at) {
-    std::fill_n(scratch_.query + at * width_, padded * width_, 0.0F);
+    std::fill_n(scratch_.query + (at + rows) * width_, (padded - rows) * width_, 0.0F);
     std::fill_n(scratch_.sums + at * width_, padded * width_, 0.0F);
-    std::fill_n(scratch_.scores + at * kTileKeys, padded * kTileKeys, 0.0F);
     std::fill_n(scratch_.states + at, padded, RowState{});
     const StridedTensor& query = args_.query;
     for (std::size_t row = 0; row < rows; ++row) {
@@ -139,45 +164,57 @@ class Attention {
       const float* x =
           floats_of(static_cast<DType>(query.dtype), call_.inputs[0], begin, query.strides[3], head_dim_, out);
       for (std::size_t i = 0; i < head_dim_; ++i) out[i] = x[i] * args_.scale;
-    }
-  }
-
-  // The slots of a tile; answers how many keys it has.
-  std::size_t find_slots(const Block& block, std::uint64_t first) {
-    const std::size_t count = std::min<std::uint64_t>(kTileKeys, block.visible - first);
-    has_gaps_ = false;
-    for (std::size_t j = 0; j < count; ++j) {
-      slots_[j] = state_slot(args_.table, step_.pages, block.sequence, static_cast<std::int64_t>(first + j));
-      has_gaps_ = has_gaps_ || slots_[j] == kNoSlot;
-    }
-    return count;
-  }
-
-  // Rows of keys (input 1) or values (input 2) as F32; zeros where a position has no page.
-  void load_rows(std::size_t input, std::uint32_t group, std::size_t count) {
-    const DType dtype = static_cast<DType>(args_.state_dtype);
-    const std::uint64_t head = std::uint64_t{group} * groups_.heads / heads_per_key_;
-    const std::uint64_t row_bytes = head_dim_ * info_of(dtype).block_bytes;
-    const std::byte* const base = call_.inputs[input] + head * row_bytes;
-    for (std::size_t j = 0; j < count; ++j) {
-      float* const out = scratch_.rows + j * width_;
-      if (slots_[j] != kNoSlot)
-        widen_row(dtype, base + slots_[j] * args_.kv_heads * row_bytes, head_dim_, out);
-      else
-        std::fill_n(out, head_dim_, 0.0F);
       std::fill(out + head_dim_, out + width_, 0.0F);
     }
   }
 
-  void weigh(const Block& block, std::uint64_t first, std::size_t count, std::size_t rows, std::size_t at) {
+  // Bytes from the start of a position's row to the key head of a group.
+  [[nodiscard]] std::size_t head_offset(std::uint32_t group) const {
+    const std::size_t head = std::size_t{group} * groups_.heads / heads_per_key_;
+    return head * head_dim_ * info_of(static_cast<DType>(args_.state_dtype)).block_bytes;
+  }
+
+  // The tile of the positions from `next` on that have a page; false if there is none.
+  bool find_tile(const Block& block, std::uint64_t& next) {
+    const std::uint64_t row_bytes =
+        head_dim_ * args_.kv_heads * info_of(static_cast<DType>(args_.state_dtype)).block_bytes;
+    count_ = 0;
+    while (next < block.visible && count_ < kTileKeys) {
+      const std::uint64_t page_tokens = args_.table.page_tokens;
+      const std::uint64_t page_end = std::min(block.visible, (next / page_tokens + 1) * page_tokens);
+      const std::uint64_t slot = state_slot(args_.table, step_.pages, block.sequence, static_cast<std::int64_t>(next));
+      const std::uint64_t end = std::min(page_end, next + kTileKeys - count_);
+      if (slot == kNoSlot) {
+        next = page_end;
+        continue;
+      }
+      for (std::uint64_t offset = slot * row_bytes; next < end; ++next, offset += row_bytes) {
+        positions_[count_] = next;
+        keys_[count_] = call_.inputs[1] + offset;
+        values_[count_++] = call_.inputs[2] + offset;
+      }
+    }
+    return count_ != 0;
+  }
+
+  // The tile's keys or values of one head as F32.
+  void load_rows(const std::byte* const* rows, std::uint32_t group) {
+    const DType dtype = static_cast<DType>(args_.state_dtype);
+    const std::size_t offset = head_offset(group);
+    for (std::size_t j = 0; j < count_; ++j) {
+      float* const out = scratch_.rows + j * width_;
+      widen_row(dtype, rows[j] + offset, head_dim_, out);
+      std::fill(out + head_dim_, out + width_, 0.0F);
+    }
+  }
+
+  void weigh(const Block& block, std::size_t rows, std::size_t at) {
     for (std::size_t row = 0; row < rows; ++row) {
-      float* const scores = scratch_.scores + (at + row) * kTileKeys;
       const std::uint64_t visible = step_.visible(args_.table, token_of(block, row));
-      const std::size_t seen = visible <= first ? 0 : std::min<std::uint64_t>(count, visible - first);
-      if (has_gaps_)
-        for (std::size_t j = 0; j < seen; ++j)
-          if (slots_[j] == kNoSlot) scores[j] = -std::numeric_limits<float>::infinity();
-      weigh_row(seen, width_, scratch_.states[at + row], scores, scratch_.sums + (at + row) * width_);
+      const auto seen =
+          static_cast<std::size_t>(std::lower_bound(positions_, positions_ + count_, visible) - positions_);
+      weigh_row(seen, width_, scratch_.states[at + row], scratch_.scores + (at + row) * kTileKeys,
+                scratch_.sums + (at + row) * width_);
     }
   }
 
@@ -200,8 +237,11 @@ class Attention {
   std::uint32_t heads_per_key_;
   Scratch scratch_;
   Groups groups_;
-  std::uint64_t slots_[kTileKeys];
-  bool has_gaps_ = false;
+  // The tile at hand: the rows of its positions, from their first head on.
+  std::size_t count_ = 0;
+  std::uint64_t positions_[kTileKeys];
+  const std::byte* keys_[kTileKeys];
+  const std::byte* values_[kTileKeys];
 };
 
 int run(const CpuCall& call) {

@@ -88,51 +88,112 @@ inline void transpose(const float* HWY_RESTRICT in, std::size_t in_stride, std::
 #endif
 }
 
-// scores [kRows, kTileKeys] = query [kRows, width] keys [count, width]^T, by one dot product each.
-template <std::size_t kRows>
-void dot_rows(const float* HWY_RESTRICT query, const float* HWY_RESTRICT keys, std::size_t count, std::size_t width,
-              float* HWY_RESTRICT scores) {
-  const Floats d;
-  for (std::size_t j = 0; j < count; ++j) {
-    hn::Vec<Floats> sums[kRows];
-    for (std::size_t r = 0; r < kRows; ++r) sums[r] = hn::Zero(d);
-    for (std::size_t i = 0; i < width; i += hn::Lanes(d)) {
-      const auto key = hn::Load(d, keys + j * width + i);
-      for (std::size_t r = 0; r < kRows; ++r) sums[r] = hn::MulAdd(hn::Load(d, query + r * width + i), key, sums[r]);
-    }
-    for (std::size_t r = 0; r < kRows; ++r) scores[r * kTileKeys + j] = hn::GetLane(hn::SumOfLanes(d, sums[r]));
+// How a vector of state elements becomes F32.
+struct LoadF32 {
+  using Element = float;
+  HWY_INLINE hn::Vec<Floats> operator()(const float* from) const { return hn::LoadU(Floats(), from); }
+};
+struct LoadBF16 {
+  using Element = std::uint16_t;
+  HWY_INLINE hn::Vec<Floats> operator()(const std::uint16_t* from) const {
+    const hn::Rebind<std::uint32_t, Floats> du;
+    const hn::Rebind<std::uint16_t, Floats> dh;
+    return hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(dh, from))));
   }
-}
+};
+#if SHUNT_HAS_F16_VECTORS
+struct LoadF16 {
+  using Element = std::uint16_t;
+  HWY_INLINE hn::Vec<Floats> operator()(const std::uint16_t* from) const {
+    const hn::Rebind<hwy::float16_t, Floats> dh;
+    const hn::Rebind<std::uint16_t, Floats> du;
+    return hn::PromoteTo(Floats(), hn::BitCast(dh, hn::LoadU(du, from)));
+  }
+};
+#endif
 
-template <std::size_t kRows, std::size_t kVectors>
-HWY_INLINE void add_block(const float* HWY_RESTRICT weights, const float* HWY_RESTRICT values, std::size_t count,
-                          std::size_t width, float* HWY_RESTRICT sums) {
+// scores[row][key] = query[row] . key, for few rows and some keys that are read where they lie.
+// query [kRows, width] and scores [kRows, kTileKeys]; REQUIRES: the keys have whole vectors of elements.
+template <std::size_t kRows, std::size_t kKeys, class Load>
+HWY_INLINE void dot_keys(const float* HWY_RESTRICT query, std::size_t width, const std::byte* const* keys,
+                         std::size_t offset, std::size_t elements, float* HWY_RESTRICT scores) {
   const Floats d;
-  const std::size_t lanes = hn::Lanes(d);
-  hn::Vec<Floats> total[kRows][kVectors];
+  const Load load;
+  const typename Load::Element* from[kKeys];
+  for (std::size_t k = 0; k < kKeys; ++k) from[k] = reinterpret_cast<const typename Load::Element*>(keys[k] + offset);
+  hn::Vec<Floats> sums[kRows][kKeys];
   for (std::size_t r = 0; r < kRows; ++r)
-    for (std::size_t v = 0; v < kVectors; ++v) total[r][v] = hn::Load(d, sums + r * width + v * lanes);
-  for (std::size_t j = 0; j < count; ++j) {
-    hn::Vec<Floats> value[kVectors];
-    for (std::size_t v = 0; v < kVectors; ++v) value[v] = hn::Load(d, values + j * width + v * lanes);
+    for (std::size_t k = 0; k < kKeys; ++k) sums[r][k] = hn::Zero(d);
+  for (std::size_t i = 0; i < elements; i += hn::Lanes(d)) {
+    hn::Vec<Floats> key[kKeys];
+    for (std::size_t k = 0; k < kKeys; ++k) key[k] = load(from[k] + i);
     for (std::size_t r = 0; r < kRows; ++r) {
-      const auto weight = hn::Set(d, weights[r * kTileKeys + j]);
-      for (std::size_t v = 0; v < kVectors; ++v) total[r][v] = hn::MulAdd(weight, value[v], total[r][v]);
+      const auto q = hn::Load(d, query + r * width + i);
+      for (std::size_t k = 0; k < kKeys; ++k) sums[r][k] = hn::MulAdd(q, key[k], sums[r][k]);
     }
   }
   for (std::size_t r = 0; r < kRows; ++r)
-    for (std::size_t v = 0; v < kVectors; ++v) hn::Store(total[r][v], d, sums + r * width + v * lanes);
+    for (std::size_t k = 0; k < kKeys; ++k) scores[r * kTileKeys + k] = hn::GetLane(hn::SumOfLanes(d, sums[r][k]));
 }
 
-// sums [kRows, width] += weights [kRows, kTileKeys] values [count, width].
-template <std::size_t kRows>
-void add_rows(const float* weights, const float* values, std::size_t count, std::size_t width, float* sums) {
-  constexpr std::size_t kVectors = kRows <= 2 ? 4 : 2;
-  const std::size_t lanes = hn::Lanes(Floats());
-  std::size_t i = 0;
-  for (; i + kVectors * lanes <= width; i += kVectors * lanes)
-    add_block<kRows, kVectors>(weights, values + i, count, width, sums + i);
-  for (; i < width; i += lanes) add_block<kRows, 1>(weights, values + i, count, width, sums + i);
+// sums[row] += weights[row][key] value[key], for few rows and some values that are read where they lie.
+// weights [kRows, kTileKeys] and sums [kRows, width]; REQUIRES: the values have whole vectors of elements.
+template <std::size_t kRows, std::size_t kKeys, class Load>
+HWY_INLINE void add_values(const float* HWY_RESTRICT weights, const std::byte* const* values, std::size_t offset,
+                           std::size_t elements, std::size_t width, float* HWY_RESTRICT sums) {
+  const Floats d;
+  const Load load;
+  const typename Load::Element* from[kKeys];
+  for (std::size_t k = 0; k < kKeys; ++k) from[k] = reinterpret_cast<const typename Load::Element*>(values[k] + offset);
+  hn::Vec<Floats> weight[kRows][kKeys];
+  for (std::size_t r = 0; r < kRows; ++r)
+    for (std::size_t k = 0; k < kKeys; ++k) weight[r][k] = hn::Set(d, weights[r * kTileKeys + k]);
+  for (std::size_t i = 0; i < elements; i += hn::Lanes(d)) {
+    hn::Vec<Floats> value[kKeys];
+    for (std::size_t k = 0; k < kKeys; ++k) value[k] = load(from[k] + i);
+    for (std::size_t r = 0; r < kRows; ++r) {
+      auto sum = hn::Load(d, sums + r * width + i);
+      for (std::size_t k = 0; k < kKeys; ++k) sum = hn::MulAdd(weight[r][k], value[k], sum);
+      hn::Store(sum, d, sums + r * width + i);
+    }
+  }
+}
+
+// The heads of a key head, as few rows see them: where in a position's row of state they lie, and where their
+// rows stand in the scratch.
+struct FewHeads {
+  std::size_t offset = 0;  // bytes
+  const float* query = nullptr;
+  float* scores = nullptr;
+  float* sums = nullptr;
+};
+
+// One tile for several key heads. Positions are the outer loop, so that neighbouring heads are read in the order
+// in which they lie in memory.
+template <std::size_t kRows, class Load>
+void dot_tile(const FewHeads* heads, std::size_t head_count, const std::byte* const* keys, std::size_t count,
+              std::size_t elements, std::size_t width) {
+  constexpr std::size_t kKeys = kRows == 4 ? 2 : 4;
+  std::size_t j = 0;
+  for (; j + kKeys <= count; j += kKeys)
+    for (std::size_t h = 0; h < head_count; ++h)
+      dot_keys<kRows, kKeys, Load>(heads[h].query, width, keys + j, heads[h].offset, elements, heads[h].scores + j);
+  for (; j < count; ++j)
+    for (std::size_t h = 0; h < head_count; ++h)
+      dot_keys<kRows, 1, Load>(heads[h].query, width, keys + j, heads[h].offset, elements, heads[h].scores + j);
+}
+
+template <std::size_t kRows, class Load>
+void add_tile(const FewHeads* heads, std::size_t head_count, const std::byte* const* values, std::size_t count,
+              std::size_t elements, std::size_t width) {
+  constexpr std::size_t kKeys = kRows == 4 ? 2 : 4;
+  std::size_t j = 0;
+  for (; j + kKeys <= count; j += kKeys)
+    for (std::size_t h = 0; h < head_count; ++h)
+      add_values<kRows, kKeys, Load>(heads[h].scores + j, values + j, heads[h].offset, elements, width, heads[h].sums);
+  for (; j < count; ++j)
+    for (std::size_t h = 0; h < head_count; ++h)
+      add_values<kRows, 1, Load>(heads[h].scores + j, values + j, heads[h].offset, elements, width, heads[h].sums);
 }
 
 // The online softmax of one row (https://arxiv.org/abs/2205.14135): turns scores [kTileKeys], of which those from
@@ -151,7 +212,7 @@ inline void weigh_row(std::size_t seen, std::size_t width, RowState& state, floa
   const auto shifts = hn::Set(d, shift);
   auto total = hn::Zero(d);
   for (std::size_t j = 0; j < kTileKeys; j += lanes) {
-    const auto weight = math::exp(d, hn::Sub(hn::Load(d, scores + j), shifts));
+    const auto weight = math::exp_below_zero(d, hn::Sub(hn::Load(d, scores + j), shifts));
     total = hn::Add(total, weight);
     hn::Store(weight, d, scores + j);
   }
@@ -160,10 +221,9 @@ inline void weigh_row(std::size_t seen, std::size_t width, RowState& state, floa
     state.total += sum;
     return;
   }
-  const float shrink = std::exp(state.largest - shift);
-  state.total = state.total * shrink + sum;
+  const auto shrinks = math::exp_below_zero(d, hn::Sub(hn::Set(d, state.largest), shifts));
+  state.total = state.total * hn::GetLane(shrinks) + sum;
   state.largest = shift;
-  const auto shrinks = hn::Set(d, shrink);
   for (std::size_t i = 0; i < width; i += lanes) hn::Store(hn::Mul(hn::Load(d, sums + i), shrinks), d, sums + i);
 }
 

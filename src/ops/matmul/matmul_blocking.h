@@ -6,7 +6,7 @@
 namespace shunt {
 
 // At most so many token rows take the dot kernel, more the tile kernel.
-inline constexpr std::size_t kDotRows = 8;
+inline constexpr std::size_t kDotRows = 24;
 
 // Elements of a weight row that are decoded at a time: four rows of them and the same part of eight token
 // rows fit the first-level cache. A multiple of every block.

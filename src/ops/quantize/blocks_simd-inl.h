@@ -136,22 +136,22 @@ struct Loader<DType::BF16> {
 };
 #undef SHUNT_LOAD_PLAIN
 
-// The F16 scales of neighbouring blocks, converted many at a time: one at a time would cost as much as the
-// decoding itself.
-struct BlockScales {
-  static constexpr std::size_t kMany = 64;
-  alignas(64) std::uint16_t halves[kMany];
-  alignas(64) float values[kMany];
+// The F16 at the start of a block of at least eight bytes, in every lane.
+HWY_INLINE BlockVec broadcast_f16(BlockTag d, const std::byte* block) {
+  return hn::Set(d, hn::GetLane(load_f16(hn::FixedTag<float, 4>(), block)));
+}
 
-  HWY_INLINE void read(BlockTag d, const std::byte* blocks, std::size_t block_bytes, std::size_t count) {
-    HWY_UNROLL(8) for (std::size_t b = 0; b < count; ++b) {
-      std::uint32_t half = read_as<std::uint16_t>(blocks + b * block_bytes);
-      forget_register(half);
-      halves[b] = static_cast<std::uint16_t>(half);
-    }
-    for (std::size_t b = count; b % kBlockLanes != 0; ++b) halves[b] = 0;
-    for (std::size_t b = 0; b < count; b += kBlockLanes)
-      hn::Store(load_f16(d, reinterpret_cast<const std::byte*>(halves + b)), d, values + b);
+// The F16 at the start of each of four neighbouring blocks. Converted together and broadcast from memory: one
+// at a time they would cost as many shuffles as the quants.
+struct FourScales {
+  alignas(16) float values[4];
+
+  HWY_INLINE FourScales(const std::byte* blocks, std::size_t block_bytes) {
+    const hn::FixedTag<float, 4> d4;
+    std::uint64_t halves = 0;
+    for (std::size_t b = 4; b-- > 0;) halves = halves << 16 | read_as<std::uint16_t>(blocks + b * block_bytes);
+    forget_register(halves);
+    hn::Store(load_f16(d4, reinterpret_cast<const std::byte*>(&halves)), d4, values);
     forget_memory(values);
   }
 };
@@ -161,33 +161,31 @@ template <class Block, class Base>
 struct ScaledBlockLoader {
   template <class Sink>
   static HWY_INLINE void row(BlockTag d, const std::byte* row, std::size_t elements, Sink& sink) {
-    BlockScales scales;
-    const std::size_t blocks = elements / 32;
-    for (std::size_t begin = 0; begin < blocks; begin += BlockScales::kMany) {
-      const std::size_t count = HWY_MIN(blocks - begin, BlockScales::kMany);
-      const std::byte* p = row + begin * sizeof(Block);
-      scales.read(d, p, sizeof(Block), count);
-      p += offsetof(Block, quants);
-      std::size_t b = 0;
-      for (; b + 2 <= count; b += 2, p += 2 * sizeof(Block)) {
-        Base::template block<0>(d, p, scales.values[b], (begin + b) * 32, sink);
-        Base::template block<2>(d, p + sizeof(Block), scales.values[b + 1], (begin + b + 1) * 32, sink);
-      }
-      if (b < count) Base::template block<0>(d, p, scales.values[b], (begin + b) * 32, sink);
+    constexpr std::size_t kBytes = sizeof(Block);
+    constexpr std::size_t kQuants = offsetof(Block, quants);
+    std::size_t i = 0;
+    for (; i + 128 <= elements; i += 128, row += 4 * kBytes) {
+      const FourScales scales(row, kBytes);
+      const std::byte* const quants = row + kQuants;
+      Base::template block<0>(d, quants, hn::Set(d, scales.values[0]), i, sink);
+      Base::template block<2>(d, quants + kBytes, hn::Set(d, scales.values[1]), i + 32, sink);
+      Base::template block<0>(d, quants + 2 * kBytes, hn::Set(d, scales.values[2]), i + 64, sink);
+      Base::template block<2>(d, quants + 3 * kBytes, hn::Set(d, scales.values[3]), i + 96, sink);
     }
+    for (; i < elements; i += 32, row += kBytes)
+      Base::template block<0>(d, row + kQuants, broadcast_f16(d, row), i, sink);
   }
 };
 
 template <>
 struct Loader<DType::Q8_0> : ScaledBlockLoader<Q8_0Block, Loader<DType::Q8_0>> {
   template <int kSlot, class Sink>
-  static HWY_INLINE void block(BlockTag d, const std::byte* quants, float scale, std::size_t i, Sink& sink) {
-    const auto factor = hn::Set(d, scale);
+  static HWY_INLINE void block(BlockTag d, const std::byte* quants, BlockVec scale, std::size_t i, Sink& sink) {
     for (std::size_t j = 0; j < 32; j += 2 * kBlockLanes) {
       const auto low = hn::ConvertTo(d, load_bytes<std::int8_t>(d, quants + j));
       const auto high = hn::ConvertTo(d, load_bytes<std::int8_t>(d, quants + j + kBlockLanes));
-      sink.template put<kSlot>(i + j, hn::Mul(low, factor));
-      sink.template put<kSlot + 1>(i + j + kBlockLanes, hn::Mul(high, factor));
+      sink.template put<kSlot>(i + j, hn::Mul(low, scale));
+      sink.template put<kSlot + 1>(i + j + kBlockLanes, hn::Mul(high, scale));
     }
   }
 };
@@ -227,8 +225,8 @@ struct NibbleTable {
 template <>
 struct Loader<DType::Q4_0> : ScaledBlockLoader<Q4_0Block, Loader<DType::Q4_0>> {
   template <int kSlot, class Sink>
-  static HWY_INLINE void block(BlockTag d, const std::byte* quants, float scale, std::size_t i, Sink& sink) {
-    const NibbleTable table(d, hn::Set(d, scale));
+  static HWY_INLINE void block(BlockTag d, const std::byte* quants, BlockVec scale, std::size_t i, Sink& sink) {
+    const NibbleTable table(d, scale);
     for (std::size_t j = 0; j < 16; j += kBlockLanes) {
       const auto bytes = load_bytes<std::uint8_t>(d, quants + j);
       sink.template put<kSlot>(i + j, table.low(d, bytes));

@@ -63,7 +63,7 @@ float score_row(const float* x, float scale, const float* mask, std::size_t elem
   return result;
 }
 
-// x = exp(x - shift) in place; answers the sum, of which short stretches are in F32.
+// x = exp(x - shift) in place, for shift >= x; answers the sum, of which short stretches are in F32.
 double exp_row(float shift, std::size_t elements, float* x) {
   constexpr std::size_t kStretch = 1024;
   const Floats d;
@@ -74,7 +74,7 @@ double exp_row(float shift, std::size_t elements, float* x) {
     auto sum = hn::Zero(d);
     std::size_t i = begin;
     for (; i + hn::Lanes(d) <= end; i += hn::Lanes(d)) {
-      const auto value = math::exp(d, hn::Sub(hn::LoadU(d, x + i), shifts));
+      const auto value = math::exp_below_zero(d, hn::Sub(hn::LoadU(d, x + i), shifts));
       sum = hn::Add(sum, value);
       hn::StoreU(value, d, x + i);
     }
