@@ -6,7 +6,7 @@
 //   sink.put<slot>(i, v)   elements i .. i + Lanes(d) - 1; slot (0 .. 3) is constant at each call site and
 //                          neighbouring calls differ in it, for sinks with several accumulators
 //   sink.one(i, value)     a single element: the rest of a plain row that does not fill a vector
-// Values equal those of decode_row bit by bit. Reads nothing outside the row; rows need no alignment.
+// Values equal those of decode_row. Reads nothing outside the row; rows need no alignment.
 #if defined(SHUNT_OPS_BLOCKS_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_BLOCKS_SIMD_INL_H_
 #undef SHUNT_OPS_BLOCKS_SIMD_INL_H_
