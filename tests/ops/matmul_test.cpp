@@ -217,7 +217,7 @@ TEST_P(MatmulOf, AgreesWithDoubleSumsOnAwkwardShapes) {
 
 TEST_P(MatmulOf, EveryFewRowsAndEveryThreadCount) {
   const std::uint32_t k = columns_of(GetParam()).back();
-  for (std::uint32_t rows = 1; rows <= 18; ++rows)
+  for (std::uint32_t rows = 1; rows <= 26; ++rows)
     check_everywhere({.weight = GetParam(), .rows = rows, .k = k, .m = 13, .threads = 1 + rows % 3, .seed = rows});
 }
 
