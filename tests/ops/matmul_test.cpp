@@ -217,7 +217,7 @@ TEST_P(MatmulOf, AgreesWithDoubleSumsOnAwkwardShapes) {
 
 TEST_P(MatmulOf, EveryFewRowsAndEveryThreadCount) {
   const std::uint32_t k = columns_of(GetParam()).back();
-  for (std::uint32_t rows = 1; rows <= 18; ++rows)
+  for (std::uint32_t rows = 1; rows <= 26; ++rows)
     check_everywhere({.weight = GetParam(), .rows = rows, .k = k, .m = 13, .threads = 1 + rows % 3, .seed = rows});
 }
 
@@ -254,6 +254,64 @@ TEST_P(MatmulOf, RowsPastTheValidOnesStayUntouched) {
 
 INSTANTIATE_TEST_SUITE_P(Weights, MatmulOf, ::testing::ValuesIn(kWeights),
                          [](const auto& test) { return std::string(name_of(test.param)); });
+
+// What a [rows, k] times a [m, k] gives, both packed.
+std::vector<float> product(const CpuKernel& kernel, DType weight_dtype, const Bytes& weight_bytes, std::uint32_t m,
+                           const std::vector<float>& xs, std::uint32_t k) {
+  const auto rows = static_cast<std::uint32_t>(xs.size() / k);
+  const Operand x = Operand::contiguous(DType::F32, Shape{rows, k});
+  const Operand weight = Operand::contiguous(weight_dtype, Shape{m, k}, TensorKind::weight);
+  const Operand result = Operand::contiguous(DType::F32, Shape{rows, m});
+  const Operand* operands[] = {&x, &weight};
+  const Attributes none;
+  const OpCall op{.op = Op::matmul, .attributes = &none, .inputs = operands, .output = &result};
+  const std::byte* inputs[] = {reinterpret_cast<const std::byte*>(xs.data()), weight_bytes.data()};
+  const Parameters parameters;
+  std::vector<float> out(std::size_t{rows} * m, kCanary);
+  CpuCall call;
+  call.inputs = inputs;
+  call.output = reinterpret_cast<std::byte*>(out.data());
+  call.parameters = &parameters;
+  run_phases(kernel, op, call, 1);
+  return out;
+}
+
+TEST_P(MatmulOf, OneHotRowsReadTheDecodedWeightsExactly) {
+  constexpr std::uint32_t k = 512;
+  constexpr std::uint32_t m = 7;
+  std::mt19937 random(11);
+  const Bytes bytes = random_elements(GetParam(), m * k, random);
+  const std::vector<float> weights = decoded(GetParam(), bytes, m * k);
+  for_each_kernel([&](const CpuKernel& kernel, const std::string& name) {
+    for (const std::uint32_t rows : {1U, 8U, k}) {
+      // Every element in turn, `rows` of them at a time.
+      for (std::uint32_t begin = 0; begin < k; begin += rows) {
+        std::vector<float> xs(std::size_t{rows} * k);
+        for (std::uint32_t t = 0; t < rows; ++t) xs[std::size_t{t} * k + begin + t] = 1;
+        const std::vector<float> out = product(kernel, GetParam(), bytes, m, xs, k);
+        for (std::uint32_t t = 0; t < rows; ++t)
+          for (std::uint32_t r = 0; r < m; ++r)
+            ASSERT_EQ(out[t * m + r], weights[r * k + begin + t]) << name << " rows " << rows << " k " << begin + t;
+      }
+    }
+  });
+}
+
+TEST(Matmul, EveryF16WeightIsWidenedExactly) {
+  constexpr std::uint32_t k = 16;
+  Bytes bytes(std::size_t{65536} * k * 2);
+  for (std::uint32_t r = 0; r < 65536; ++r) {
+    const auto half = static_cast<std::uint16_t>(r);
+    std::memcpy(bytes.data() + 2 * (std::size_t{r} * k + r % k), &half, 2);
+  }
+  for_each_kernel([&](const CpuKernel& kernel, const std::string& name) {
+    const std::vector<float> out = product(kernel, DType::F16, bytes, 65536, std::vector<float>(k, 1.0F), k);
+    for (std::uint32_t r = 0; r < 65536; ++r) {
+      const float expected = f16_to_f32(static_cast<std::uint16_t>(r));
+      ASSERT_TRUE(std::isnan(expected) ? std::isnan(out[r]) : out[r] == expected) << name << " " << r;
+    }
+  });
+}
 
 TEST(Matmul, LeadingAxesAreRowsWithStridesOfTheirOwn) {
   // x [2, 3, 2, 4] as a permuted view: axes 0 and 2 of the storage [2, 3, 2, 4] are exchanged.
