@@ -8,6 +8,8 @@
 #define SHUNT_OPS_MATH_SIMD_INL_H_
 #endif
 
+#include <limits>
+
 HWY_BEFORE_NAMESPACE();
 namespace shunt {
 namespace HWY_NAMESPACE {
@@ -141,6 +143,16 @@ HWY_INLINE void sine_and_cosine_of_turns(D d, V t, V& sine, V& cosine) {
   const V cosine_sign = hn::BitCast(d, hn::ShiftLeft<30>(hn::And(hn::Add(quadrant, one), two)));
   sine = hn::Xor(hn::IfThenElse(odd, c, s), sine_sign);
   cosine = hn::Xor(hn::IfThenElse(odd, s, c), cosine_sign);
+}
+
+// The largest lane that is a number, also where that is -infinity, which MaxOfLanes of some targets does not see.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE float largest_lane(D d, V v) {
+  HWY_ALIGN float lanes[hn::MaxLanes(D())];
+  hn::Store(v, d, lanes);
+  float largest = -std::numeric_limits<float>::infinity();
+  for (std::size_t i = 0; i < hn::Lanes(d); ++i) largest = lanes[i] > largest ? lanes[i] : largest;
+  return largest;
 }
 
 }  // namespace math

@@ -47,13 +47,12 @@ TEST(Argmax, FindsTheFirstOfTheLargest) {
 }
 
 TEST(Argmax, TiesGoToTheFirstAndNanNeverWins) {
-  const double infinity = INFINITY;
   const std::vector<std::vector<double>> rows = {{1, 2, 2, 0},
-                                                 {NAN, 1, NAN, 1},
-                                                 {NAN, -infinity, -infinity, NAN},
-                                                 {NAN, NAN, NAN, NAN},
-                                                 {-infinity, -infinity, -infinity, -infinity},
-                                                 {0, infinity, NAN, infinity}};
+                                                 {kNan, 1, kNan, 1},
+                                                 {kNan, -kInfinity, -kInfinity, kNan},
+                                                 {kNan, kNan, kNan, kNan},
+                                                 {-kInfinity, -kInfinity, -kInfinity, -kInfinity},
+                                                 {0, kInfinity, kNan, kInfinity}};
   for_each_simd_target([&] {
     for (const std::vector<double>& row : rows)
       for (const std::uint32_t repeats : {1U, 7U, 2000U}) {

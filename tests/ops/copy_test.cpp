@@ -50,15 +50,15 @@ TEST(Copy, EqualDTypesKeepTheirBits) {
 }
 
 TEST(Copy, NumbersOutOfRange) {
-  const Tensor x = tensor_of(DType::F32, {6}, {1e30, -1e30, NAN, INFINITY, -2.9, 2.9});
+  const Tensor x = tensor_of(DType::F32, {6}, {1e30, -1e30, kNan, kInfinity, -2.9, 2.9});
   for_each_simd_target([&] {
     for (const CpuKernel* kernel : {&scalar(), &simd()}) {
       const Tensor integers = run_kernel(*kernel, {Op::copy, {&x}, {{Attr::to, DType::I32}}}).output;
       EXPECT_EQ(values_of(integers), (std::vector<double>{2147483647, -2147483648.0, 0, 2147483647, -2, 2}));
       const std::vector<double> halves =
           values_of(run_kernel(*kernel, {Op::copy, {&x}, {{Attr::to, DType::F16}}}).output);
-      EXPECT_EQ(halves[0], INFINITY);
-      EXPECT_EQ(halves[1], -INFINITY);
+      EXPECT_EQ(halves[0], kInfinity);
+      EXPECT_EQ(halves[1], -kInfinity);
       EXPECT_TRUE(std::isnan(halves[2]));
     }
   });

@@ -1,6 +1,8 @@
 // Runs a test body once for every instruction set of the SIMD kernels that this machine has.
 #pragma once
 
+#include "ops/simd_targets.h"
+
 #include <gtest/gtest.h>
 #include <hwy/targets.h>
 

@@ -161,13 +161,12 @@ TEST(Elementwise, RowsPastTheValidOnesAreLeftAlone) {
 }
 
 TEST(Elementwise, ExtremeInputsStayWhatTheyAre) {
-  const double infinity = INFINITY;
-  const Tensor x = tensor_of(DType::F32, {6}, {infinity, -infinity, NAN, 1e38, -200, 0});
+  const Tensor x = tensor_of(DType::F32, {6}, {kInfinity, -kInfinity, kNan, 1e38, -200, 0});
   for_each_simd_target([&] {
     for (const CpuKernel* kernel : {&scalar(), &simd()}) {
       const KernelResult result = run_kernel(*kernel, {Op::silu, {&x}, {}, {}});
       const std::vector<double> values = values_of(result.output);
-      EXPECT_EQ(values[0], infinity);
+      EXPECT_EQ(values[0], kInfinity);
       EXPECT_TRUE(std::isnan(values[1]));  // -infinity / infinity
       EXPECT_TRUE(std::isnan(values[2]));
       EXPECT_NEAR(values[3], 1e38, 1e31);

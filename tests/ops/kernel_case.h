@@ -9,6 +9,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
@@ -17,6 +18,9 @@
 #include "ops/kernel.h"
 
 namespace shunt::test {
+
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
 inline constexpr std::byte kCanary{0xA5};
 inline constexpr std::size_t kGuardBytes = 256;

@@ -88,7 +88,7 @@ TEST(Norm, RowsPastTheValidOnesAreLeftAlone) {
 }
 
 TEST(Norm, RowOfZerosStaysZeroAndNanSpreadsOverItsRow) {
-  const Tensor x = tensor_of(DType::F32, {2, 3}, {0, 0, 0, 1, NAN, 2});
+  const Tensor x = tensor_of(DType::F32, {2, 3}, {0, 0, 0, 1, kNan, 2});
   for_each_simd_target([&] {
     for (const CpuKernel* kernel : {&scalar(), &simd()}) {
       const std::vector<double> values = values_of(run_kernel(*kernel, {Op::rms_norm, {&x}}).output);

@@ -28,7 +28,8 @@ std::vector<double> formula(const Tensor& x, const Tensor* mask, double scale) {
 // Zero or, here and there but never in the first column, -infinity.
 Tensor causal_like(const Shape& shape, std::uint64_t seed) {
   std::vector<double> values = values_of(random_tensor(DType::F32, shape, seed));
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = i % shape.columns() != 0 && values[i] > 1 ? -INFINITY : 0;
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] = i % shape.columns() != 0 && values[i] > 1 ? -kInfinity : 0;
   return tensor_of(DType::F32, shape, values);
 }
 
@@ -108,7 +109,7 @@ void for_each_row(Value value, Check check) {
 }
 
 TEST(Softmax, FullyMaskedRowIsZero) {
-  for_each_row([](std::uint32_t, std::uint32_t) { return -INFINITY; },
+  for_each_row([](std::uint32_t, std::uint32_t) { return -kInfinity; },
                [](double value, std::uint32_t i, std::uint32_t) { EXPECT_EQ(value, 0) << i; });
 }
 
@@ -119,9 +120,9 @@ TEST(Softmax, LargeScoresDoNotOverflow) {
 }
 
 TEST(Softmax, NanSpreadsOverItsRow) {
-  for_each_row([](std::uint32_t i, std::uint32_t) { return i == 1 ? NAN : 1; },
+  for_each_row([](std::uint32_t i, std::uint32_t) { return i == 1 ? kNan : 1; },
                [](double value, std::uint32_t i, std::uint32_t) { EXPECT_TRUE(std::isnan(value)) << i; });
-  for_each_row([](std::uint32_t i, std::uint32_t) { return i == 1 ? NAN : -INFINITY; },
+  for_each_row([](std::uint32_t i, std::uint32_t) { return i == 1 ? kNan : -kInfinity; },
                [](double value, std::uint32_t i, std::uint32_t) { EXPECT_TRUE(std::isnan(value)) << i; });
 }
 

@@ -41,6 +41,7 @@ bool cuts_columns(std::uint64_t rows, std::uint64_t columns, std::uint32_t threa
 #include <hwy/highway.h>
 
 #include "ops/float_rows-inl.h"
+#include "ops/math_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace shunt {
@@ -56,10 +57,7 @@ float largest_number(const float* x, std::size_t elements) {
     const auto value = hn::LoadU(d, x + i);
     largest = hn::IfThenElse(hn::Gt(value, largest), value, largest);
   }
-  // Not MaxOfLanes: that of Highway's plain C++ target never answers less than the lowest finite number.
-  HWY_ALIGN float lanes[hn::MaxLanes(d)];
-  hn::Store(largest, d, lanes);
-  float result = *std::max_element(lanes, lanes + hn::Lanes(d));
+  float result = math::largest_lane(d, largest);
   for (; i < elements; ++i) result = x[i] > result ? x[i] : result;
   return result;
 }

@@ -55,7 +55,7 @@ float score_row(const float* x, float scale, const float* mask, std::size_t elem
     largest = hn::IfThenElse(hn::Gt(score, largest), score, largest);
     hn::StoreU(score, d, out + i);
   }
-  float result = hn::GetLane(hn::MaxOfLanes(d, largest));
+  float result = math::largest_lane(d, largest);
   for (; i < elements; ++i) {
     out[i] = mask == nullptr ? x[i] * scale : x[i] * scale + mask[i];
     if (out[i] > result) result = out[i];
