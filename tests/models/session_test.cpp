@@ -1,0 +1,141 @@
+// Sessions: several sequences in one cache, fullness, mistakes, and quantized files against the scalar device.
+#include "models/session.h"
+
+#include <cmath>
+
+#include "models/generate.h"
+#include "models/quantizer.h"
+#include "models/reference.h"
+
+namespace shunt::models {
+namespace {
+
+Token best(std::span<const float> logits) {
+  return static_cast<Token>(std::ranges::max_element(logits) - logits.begin());
+}
+
+std::vector<Token> prompt_ids(std::size_t index) {
+  return reference()["prompts"][index]["ids"].get<std::vector<Token>>();
+}
+
+std::vector<Token> alone(const std::vector<Token>& prompt, std::size_t count) {
+  Loaded loaded(kTrainedModel, "cpu", {.context = 128});
+  std::vector<Token> tokens;
+  EXPECT_TRUE(loaded.session->append(0, prompt).has_value());
+  while (tokens.size() < count) {
+    tokens.push_back(best(loaded.session->logits(0)));
+    EXPECT_TRUE(loaded.session->append(0, std::span(&tokens.back(), 1)).has_value());
+  }
+  return tokens;
+}
+
+TEST(Session, TwoInterleavedSequencesGiveTheTokensOfEachAlone) {
+  constexpr std::size_t kCount = 24;
+  Loaded loaded(kTrainedModel, "cpu", {.context = 128, .sequences = 2});
+  Session& session = *loaded.session;
+  std::vector<Token> next(2);
+  std::vector<std::vector<Token>> tokens(2);
+  for (std::uint32_t sequence = 0; sequence < 2; ++sequence) {
+    ASSERT_TRUE(session.append(sequence, prompt_ids(sequence)).has_value());
+    next[sequence] = best(session.logits(0));
+  }
+  while (tokens[0].size() < kCount) {
+    const BatchToken batch[] = {{.sequence = 0, .token = next[0], .wants_logits = true},
+                                {.sequence = 1, .token = next[1], .wants_logits = true}};
+    for (std::uint32_t sequence = 0; sequence < 2; ++sequence) tokens[sequence].push_back(next[sequence]);
+    ASSERT_TRUE(session.decode(batch).has_value());
+    for (std::uint32_t sequence = 0; sequence < 2; ++sequence) next[sequence] = best(session.logits(sequence));
+  }
+  for (std::uint32_t sequence = 0; sequence < 2; ++sequence)
+    EXPECT_EQ(tokens[sequence], alone(prompt_ids(sequence), kCount));
+}
+
+TEST(Session, TruncatedSequencesGoOnAsIfNothingHadFollowed) {
+  Loaded loaded(kTrainedModel, "cpu", {.context = 128});
+  Session& session = *loaded.session;
+  const std::vector<Token> prompt = prompt_ids(0);
+  ASSERT_TRUE(session.append(0, prompt).has_value());
+  const Token expected = best(session.logits(0));
+  ASSERT_TRUE(session.append(0, prompt_ids(1)).has_value());
+  session.truncate(0, prompt.size() - 1);
+  ASSERT_TRUE(session.append(0, std::span(&prompt.back(), 1)).has_value());
+  EXPECT_EQ(best(session.logits(0)), expected);
+}
+
+TEST(Session, AFullContextIsAnErrorAndLeavesTheSequenceAsItWas) {
+  Loaded loaded(kTrainedModel, "cpu", {.context = 12});
+  Session& session = *loaded.session;
+  const std::vector<Token> prompt = prompt_ids(0);
+  ASSERT_TRUE(session.append(0, prompt).has_value());
+  const Status full = session.append(0, prompt);
+  ASSERT_FALSE(full.has_value());
+  EXPECT_EQ(full.error().code, Code::invalid);
+  EXPECT_EQ(session.tokens(0).size(), prompt.size());
+  EXPECT_TRUE(session.append(0, std::span(prompt).first(2)).has_value());
+}
+
+TEST(Session, BadBatchesAndOptionsAreErrors) {
+  Loaded loaded(kTrainedModel, "cpu", {.context = 64, .batch = 4});
+  Session& session = *loaded.session;
+  const BatchToken other_sequence[] = {{.sequence = 1, .token = 1}};
+  const BatchToken negative[] = {{.token = -1}};
+  const BatchToken too_large[] = {{.token = 1991}};
+  for (const std::span<const BatchToken> batch :
+       {std::span<const BatchToken>(), std::span<const BatchToken>(other_sequence),
+        std::span<const BatchToken>(negative), std::span<const BatchToken>(too_large)})
+    EXPECT_EQ(session.decode(batch).error().code, Code::invalid);
+  const std::vector<BatchToken> long_batch(5, BatchToken{.token = 1});
+  EXPECT_EQ(session.decode(long_batch).error().code, Code::invalid);
+  for (const SessionOptions& options :
+       {SessionOptions{.sequences = 0}, SessionOptions{.cache_dtype = DType::Q8_0}, SessionOptions{.batch = 513}})
+    EXPECT_EQ(Session::create(*loaded.model, *loaded.runtime, options).error().code, Code::invalid);
+  EXPECT_EQ(Session::create(*loaded.model, *loaded.runtime, {.context = 0xFFFFFF00U}).error().code,
+            Code::out_of_memory);
+}
+
+class QuantizedModel : public testing::TestWithParam<const char*> {};
+
+TEST_P(QuantizedModel, AgreesWithTheScalarDevice) {
+  const std::string path = testing::TempDir() + "shunt-session-" + GetParam() + ".gguf";
+  const Status written = quantize_file(kTrainedModel, path, GetParam());
+  ASSERT_TRUE(written.has_value()) << written.error().message;
+  Loaded fast(path, "cpu:simd", {.context = 256});
+  Loaded exact(path, "cpu:scalar", {.context = 256, .cache_dtype = DType::F32});
+  for (const std::size_t index : {std::size_t{0}, std::size_t{8}}) {
+    auto tokens = prompt_ids(index);
+    const auto a = last_logits(*fast.session, tokens, tokens.size());
+    const auto b = last_logits(*exact.session, tokens, tokens.size());
+    ASSERT_EQ(a.size(), b.size());
+    double error = 0;
+    double power = 0;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+      error += std::pow(double{a[i]} - b[i], 2);
+      power += std::pow(double{b[i]}, 2);
+    }
+    EXPECT_LE(error / power, 1e-4);
+  }
+  std::remove(path.c_str());
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, QuantizedModel, testing::Values("Q8_0", "Q4_0", "Q4_K_M", "Q4_K_S", "Q6_K", "BF16"));
+
+// No op of a model may fall to the scalar device.
+TEST(ModelPlans, UseTheSimdDeviceForEveryOp) {
+  const auto runtime = Loaded::take(Runtime::create({.threads = 2}));
+  for (const char* path : {kTrainedModel, SHUNT_TEST_DATA "/../../models/tiny-llama-q8_0.gguf"}) {
+    const auto model = Loaded::take(Model::load(path));
+    for (const std::uint32_t tokens : {1U, 8U, 512U})
+      for (const DType cache : {DType::F16, DType::F32}) {
+        const PlannedStep step = Loaded::take(plan_step(*model, *runtime, {.cache_dtype = cache}, 1024, tokens, 1));
+        for (std::size_t i = 0; i < step.plan.units.size(); ++i)
+          EXPECT_EQ(step.plan.devices[step.plan.decisions[i].device].id, "cpu:simd")
+              << to_string(UnitCall(step.graph, step.plan.units[i]).call());
+        EXPECT_TRUE(
+            std::ranges::any_of(step.plan.units, [](const Unit& unit) { return unit.op == Op::rotary_cache_write; }));
+        EXPECT_TRUE(std::ranges::any_of(step.plan.units, [](const Unit& unit) { return unit.op == Op::matmul_add; }));
+      }
+  }
+}
+
+}  // namespace
+}  // namespace shunt::models
