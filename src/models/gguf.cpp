@@ -56,7 +56,9 @@ Result<std::unique_ptr<GgufFile>> GgufFile::open(const std::string& path) {
   auto count = split_count(header.metadata);
   if (!count) return fail_at(path, std::move(count).error());
   if (*count > 1) {
-    SHUNT_TRY(model->open_other_parts(path, std::move(file), std::move(header)));
+    auto given = header.metadata.u32(kSplitNumber);
+    if (!given) return fail_at(path, std::move(given).error());
+    SHUNT_TRY(model->open_parts(path, *given, *count));
   } else {
     const std::span<const std::byte> bytes = file->bytes();
     model->append({.file = std::move(file), .bytes = bytes, .data_offset = header.data_offset}, header);
@@ -76,41 +78,30 @@ Result<std::unique_ptr<GgufFile>> GgufFile::from_memory(std::span<const std::byt
   return model;
 }
 
-Status GgufFile::open_other_parts(const std::string& path, std::unique_ptr<MappedFile> file, GgufHeader header) {
-  auto given = header.metadata.u32(kSplitNumber);
-  if (!given) return fail_at(path, std::move(given).error());
-  auto count = header.metadata.u32(kSplitCount);
-  if (!count) return fail_at(path, std::move(count).error());
-  const std::string suffix = part_suffix(*given, *count);
-  if (*given >= *count || !path.ends_with(suffix))
+Status GgufFile::open_parts(const std::string& path, std::uint32_t given, std::uint32_t count) {
+  const std::string suffix = part_suffix(given, count);
+  if (given >= count || !path.ends_with(suffix))
     return invalid(
         fmt::format("{}: this is part {} of {} of a split model; its name must end in {}, and all parts must "
                     "stand beside it",
-                    path, *given + 1, *count, suffix));
+                    path, given + 1, count, suffix));
   const std::string stem = path.substr(0, path.size() - suffix.size());
   std::optional<std::uint32_t> expected_tensors;
-  for (std::uint32_t part = 0; part < *count; ++part) {
-    std::unique_ptr<MappedFile> next;
-    GgufHeader next_header;
-    if (part == *given) {
-      next = std::move(file);
-      next_header = std::move(header);
-    } else {
-      SHUNT_TRY_ASSIGN(next, MappedFile::open(stem + part_suffix(part, *count)));
-      SHUNT_TRY_ASSIGN(next_header, parse_mapped(*next));
-    }
-    if (auto checked = check_part(next_header.metadata, part, *count); !checked)
-      return fail_at(next->path(), std::move(checked).error());
-    if (part == 0 && next_header.metadata.find(kSplitTensors) != nullptr) {
-      auto tensors = next_header.metadata.u32(kSplitTensors);
-      if (!tensors) return fail_at(next->path(), std::move(tensors).error());
+  for (std::uint32_t part = 0; part < count; ++part) {
+    SHUNT_TRY_ASSIGN(auto file, MappedFile::open(stem + part_suffix(part, count)));
+    SHUNT_TRY_ASSIGN(auto header, parse_mapped(*file));
+    if (auto checked = check_part(header.metadata, part, count); !checked)
+      return fail_at(file->path(), std::move(checked).error());
+    if (part == 0 && header.metadata.find(kSplitTensors) != nullptr) {
+      auto tensors = header.metadata.u32(kSplitTensors);
+      if (!tensors) return fail_at(file->path(), std::move(tensors).error());
       expected_tensors = *tensors;
     }
-    const std::span<const std::byte> bytes = next->bytes();
-    append({.file = std::move(next), .bytes = bytes, .data_offset = next_header.data_offset}, next_header);
+    const std::span<const std::byte> bytes = file->bytes();
+    append({.file = std::move(file), .bytes = bytes, .data_offset = header.data_offset}, header);
   }
   if (expected_tensors && *expected_tensors != weights_.size())
-    return invalid(fmt::format("{}: the {} parts hold {} tensors, {} says {}", path, *count, weights_.size(),
+    return invalid(fmt::format("{}: the {} parts hold {} tensors, {} says {}", path, count, weights_.size(),
                                kSplitTensors, *expected_tensors));
   return {};
 }

@@ -62,7 +62,8 @@ class GgufFile final : public WeightSource {
 
   // Takes over the tensors of one more part.
   void append(Part part, GgufHeader& header);
-  Status open_other_parts(const std::string& path, std::unique_ptr<MappedFile> file, GgufHeader header);
+  // Opens all parts of the model that has part number `given` at `path`.
+  Status open_parts(const std::string& path, std::uint32_t given, std::uint32_t count);
   Status index_names();
 
   Metadata metadata_;
