@@ -62,25 +62,25 @@ class Run {
     return model_->chat()->encode(messages, tokenizer, true);
   }
 
-  Result<Generation> stream(std::span<const Token> tokens, bool live) {
+  // `echo` is given out once the prompt has gone in without an error.
+  Result<Generation> stream(std::span<const Token> tokens, bool live, std::string_view echo = "") {
     ProgressLine line;
     Status written;
     bool first = true;
-    const GenerateCallbacks callbacks{.on_text =
-                                          [&](std::string_view text) {
-                                            line.clear();
-                                            // The leading space of a reply belongs to the first word's token, not to
-                                            // the text.
-                                            if (std::exchange(first, false) && options_.chat && text.starts_with(' '))
-                                              text.remove_prefix(1);
-                                            if (live && written) written = print(text);
-                                          },
-                                      .on_prompt =
-                                          [&](std::size_t done, std::size_t total) {
-                                            if (total > session_->options().batch)
-                                              line.show(fmt::format("prompt: {} of {} tokens", done, total));
-                                          },
-                                      .interrupted = catch_interrupts()};
+    GenerateCallbacks callbacks{.interrupted = catch_interrupts()};
+    callbacks.on_prompt = [&](std::size_t done, std::size_t total) {
+      if (total > session_->options().batch) line.show(fmt::format("prompt: {} of {} tokens", done, total));
+      if (done == total && !echo.empty()) {
+        line.clear();
+        written = print(echo);
+      }
+    };
+    callbacks.on_text = [&](std::string_view text) {
+      line.clear();
+      // The leading space of a reply belongs to the first word's token, not to the text.
+      if (std::exchange(first, false) && options_.chat && text.starts_with(' ')) text.remove_prefix(1);
+      if (live && written) written = print(text);
+    };
     SHUNT_TRY_ASSIGN(Generation generation, generate(*session_, tokens, options_.generate, callbacks));
     SHUNT_TRY(written);
     return generation;
@@ -89,8 +89,8 @@ class Run {
   Status answer_once() {
     SHUNT_TRY_ASSIGN(const std::vector<Token> tokens, prompt_tokens());
     const bool live = !options_.json;
-    if (live && !options_.chat) SHUNT_TRY(print(options_.prompt));
-    SHUNT_TRY_ASSIGN(const Generation generation, stream(tokens, live));
+    const std::string_view echo = live && !options_.chat ? std::string_view(options_.prompt) : "";
+    SHUNT_TRY_ASSIGN(const Generation generation, stream(tokens, live, echo));
     if (live) SHUNT_TRY(print("\n"));
     if (options_.json) SHUNT_TRY(print_json(to_json(tokens, generation)));
     SHUNT_TRY(summarize(generation));

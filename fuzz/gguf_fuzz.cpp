@@ -38,6 +38,7 @@ void walk(GgufFile& file, std::span<const std::byte> bytes) {
 
 }  // namespace
 
+// NOLINTNEXTLINE(readability-identifier-naming): the name that libFuzzer calls.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   // Numbers, so that the copy begins at a multiple of 8.
   std::vector<std::uint64_t> words(size / sizeof(std::uint64_t) + 1);

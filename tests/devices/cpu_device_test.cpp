@@ -11,8 +11,8 @@ namespace {
 
 class CpuDevices : public testing::Test {
  protected:
-  Registry registry = open_devices({.threads = 2});
-  Device& scalar() { return *(*select_devices(registry, "cpu:scalar"))[0]; }
+  Registry registry_ = open_devices({.threads = 2});
+  Device& scalar() { return *(*select_devices(registry_, "cpu:scalar"))[0]; }
 };
 
 std::span<const std::byte> bytes(const std::vector<float>& values) { return std::as_bytes(std::span(values)); }
@@ -37,7 +37,7 @@ struct AddCase {
 };
 
 TEST_F(CpuDevices, AreTwoOnOneResourceAndOnePool) {
-  const auto devices = registry.devices();
+  const auto devices = registry_.devices();
   ASSERT_EQ(devices.size(), 2U);
   EXPECT_EQ(devices[0]->info().id, "cpu:simd");
   EXPECT_EQ(devices[1]->info().id, "cpu:scalar");
@@ -47,18 +47,18 @@ TEST_F(CpuDevices, AreTwoOnOneResourceAndOnePool) {
 }
 
 TEST_F(CpuDevices, AreSelectedByIdAndByApiInTheOrderGiven) {
-  const auto chosen = select_devices(registry, "cpu:scalar,cpu");
+  const auto chosen = select_devices(registry_, "cpu:scalar,cpu");
   ASSERT_TRUE(chosen.has_value());
   ASSERT_EQ(chosen->size(), 2U);
   EXPECT_EQ((*chosen)[0]->info().id, "cpu:scalar");
-  const auto unknown = select_devices(registry, "cpu,gpu:7");
+  const auto unknown = select_devices(registry_, "cpu,gpu:7");
   ASSERT_FALSE(unknown.has_value());
   EXPECT_EQ(unknown.error().code, Code::invalid);
   EXPECT_EQ(unknown.error().message, "unknown device \"gpu:7\"; there are: cpu:simd cpu:scalar");
 }
 
 TEST_F(CpuDevices, ComputeWhatWasWritten) {
-  for (Device* device : registry.devices()) {
+  for (Device* device : registry_.devices()) {
     AddCase add(*device, 5);
     auto program = device->prepare({.name = "add", .ops = add.ops});
     ASSERT_TRUE(program.has_value()) << program.error().message;
@@ -114,7 +114,7 @@ TEST_F(CpuDevices, SayWhyTheyCannotRunAnOp) {
   const Operand operand = Operand::contiguous(DType::F32, {4});
   const Operand* inputs[] = {&operand};
   const OpCall calls[] = {{.op = Op::reshape, .attributes = &attributes, .inputs = inputs, .output = &operand}};
-  for (Device* device : registry.devices())
+  for (Device* device : registry_.devices())
     EXPECT_EQ(device->supports(calls).reason, "reshape: " + device->info().id + " has no kernel of the family");
 }
 

@@ -14,14 +14,14 @@ struct Setup {
 
 class TrainedModel : public testing::TestWithParam<Setup> {
  protected:
-  Loaded loaded{kTrainedModel, GetParam().devices, {.context = 1024, .cache_dtype = GetParam().cache}};
+  Loaded loaded_{kTrainedModel, GetParam().devices, {.context = 1024, .cache_dtype = GetParam().cache}};
 };
 
 TEST_P(TrainedModel, GivesTheReferencesLogits) {
   ASSERT_EQ(reference()["prompts"].size(), 9U);
   for (const auto& prompt : reference()["prompts"]) {
-    const auto logits = last_logits(*loaded.session, prompt["ids"].get<std::vector<Token>>(), 1);
-    ASSERT_EQ(logits.size(), loaded.model->config().vocabulary);
+    const auto logits = last_logits(*loaded_.session, prompt["ids"].get<std::vector<Token>>(), 1);
+    ASSERT_EQ(logits.size(), loaded_.model->config().vocabulary);
     for (std::size_t i = 0; i < prompt["top_ids"].size(); ++i)
       EXPECT_NEAR(logits[prompt["top_ids"][i].get<std::size_t>()], prompt["top_logits"][i].get<double>(),
                   GetParam().logit_tolerance)
@@ -38,9 +38,9 @@ TEST_P(TrainedModel, AgreesWithTheReferencesGreedyTokens) {
     auto tokens = prompt["ids"].get<std::vector<Token>>();
     const auto greedy = prompt["greedy_ids"].get<std::vector<Token>>();
     tokens.insert(tokens.end(), greedy.begin(), greedy.end() - 1);
-    const auto rows = last_logits(*loaded.session, tokens, greedy.size());
+    const auto rows = last_logits(*loaded_.session, tokens, greedy.size());
     const auto exact_rows = last_logits(*exact.session, tokens, greedy.size());
-    const std::size_t vocabulary = loaded.model->config().vocabulary;
+    const std::size_t vocabulary = loaded_.model->config().vocabulary;
     ASSERT_EQ(rows.size(), greedy.size() * vocabulary);
     for (std::size_t i = 0; i < greedy.size(); ++i) {
       const std::span<const float> row(rows.data() + i * vocabulary, vocabulary);
@@ -58,8 +58,8 @@ TEST_P(TrainedModel, AgreesWithTheReferencesGreedyTokens) {
 
 TEST_P(TrainedModel, HasTheReferencesPerplexity) {
   const auto ids = reference()["perplexity"]["ids"].get<std::vector<Token>>();
-  const auto rows = last_logits(*loaded.session, ids, ids.size());
-  const std::size_t vocabulary = loaded.model->config().vocabulary;
+  const auto rows = last_logits(*loaded_.session, ids, ids.size());
+  const std::size_t vocabulary = loaded_.model->config().vocabulary;
   ASSERT_EQ(rows.size(), ids.size() * vocabulary);
   double sum = 0;
   for (std::size_t i = 0; i + 1 < ids.size(); ++i) {

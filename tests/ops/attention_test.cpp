@@ -54,7 +54,7 @@ Step step_of(const Setting& setting, std::uint64_t seed) {
   std::vector<double> order(pages);
   std::iota(order.begin(), order.end(), 0.0);
   std::shuffle(order.begin(), order.end(), std::mt19937_64(seed));
-  order.resize(kSequences * setting.sequence_pages);
+  order.resize(std::size_t{kSequences} * setting.sequence_pages);
   std::vector<double> positions;
   std::vector<double> sequences;
   for (const auto& [sequence, position] : setting.tokens) {

@@ -49,7 +49,7 @@ std::vector<double> rotated(const Tensor& x, const Tensor& positions, std::uint3
 
 std::vector<double> expected_state(const Step& step, const std::vector<double>& rows) {
   std::vector<double> state = values_of(step.state);
-  const std::size_t row = step.x.operand.shape[1] * step.x.operand.shape[2];
+  const std::size_t row = std::size_t{step.x.operand.shape[1]} * step.x.operand.shape[2];
   for (std::size_t token = 0; token < 10; ++token) {
     if (kSlots[token] < 0) continue;
     for (std::size_t i = 0; i < row; ++i) {

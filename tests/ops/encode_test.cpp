@@ -86,7 +86,7 @@ TEST(Encode, PlainTypesRoundToNearest) {
 
 TEST(Encode, SearchBeatsRoundToNearest) {
   for (unsigned seed = 1; seed <= 3; ++seed) {
-    const auto x = random_row(16 * 256, seed);
+    const auto x = random_row(std::size_t{16} * 256, seed);
     EXPECT_LT(square_error(x, through(DType::Q4_0, x)), 0.95 * nearest_error(x, 32, -8, 7)) << "seed " << seed;
     EXPECT_LT(square_error(x, through(DType::Q4_K, x)), 0.95 * nearest_error(x, 32, 0, 15)) << "seed " << seed;
     EXPECT_LT(square_error(x, through(DType::Q5_K, x)), 0.95 * nearest_error(x, 32, 0, 31)) << "seed " << seed;

@@ -280,8 +280,8 @@ TEST_P(MatmulOf, OneHotRowsReadTheDecodedWeightsExactly) {
   constexpr std::uint32_t k = 512;
   constexpr std::uint32_t m = 7;
   std::mt19937 random(11);
-  const Bytes bytes = random_elements(GetParam(), m * k, random);
-  const std::vector<float> weights = decoded(GetParam(), bytes, m * k);
+  const Bytes bytes = random_elements(GetParam(), std::uint64_t{m} * k, random);
+  const std::vector<float> weights = decoded(GetParam(), bytes, std::uint64_t{m} * k);
   for_each_kernel([&](const CpuKernel& kernel, const std::string& name) {
     for (const std::uint32_t rows : {1U, 8U, k}) {
       // Every element in turn, `rows` of them at a time.

@@ -89,7 +89,8 @@ TEST(Quantize, OnlyValidRowsOfABucketAreWritten) {
     for (const CpuKernel* kernel : {family().scalar, family().simd}) {
       const KernelResult result = run_kernel(*kernel, use, 3);
       const auto expected = encoded(DType::Q8_0, values_of(x));
-      EXPECT_TRUE(std::equal(result.output.bytes.begin(), result.output.bytes.begin() + tokens * 68, expected.begin()));
+      EXPECT_TRUE(std::equal(result.output.bytes.begin(), result.output.bytes.begin() + std::ptrdiff_t{tokens} * 68,
+                             expected.begin()));
       EXPECT_TRUE(rows_are_untouched(result.output, tokens)) << use.text();
     }
   }

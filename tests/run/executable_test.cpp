@@ -154,11 +154,11 @@ class CopiedWeights final : public WeightSource {
   }
   [[nodiscard]] std::span<const std::byte> mapped(std::size_t) override { return {}; }
   void release(std::size_t, std::uint64_t, std::uint64_t bytes) override { released += bytes; }
-  [[nodiscard]] Status health() const override { return health_; }
+  [[nodiscard]] Status health() const override { return reported; }
 
   std::uint64_t released = 0;
   int reads = 0;
-  Status health_;
+  Status reported;
 
  private:
   std::vector<float> values_;
@@ -215,7 +215,7 @@ TEST(WeightStore, ASourceThatLostBytesFailsTheRun) {
   SeparateDevices machine(1);
   Stores stores(&source);
   auto executable = compile(graph, machine, stores, {});
-  source.health_ = fail(Code::io, "the file shrank");
+  source.reported = fail(Code::io, "the file shrank");
   const Status status = executable->run({});
   ASSERT_FALSE(status.has_value());
   EXPECT_EQ(status.error().code, Code::io);

@@ -53,7 +53,7 @@ class Attention {
 
  private:
   void run_block(const Block& block, GroupRange range) {
-    const std::size_t rows = block.tokens * groups_.heads;
+    const std::size_t rows = std::size_t{block.tokens} * groups_.heads;
     if (rows > kFewRows) {
       for (std::uint32_t group = range.begin; group < range.end; ++group) run_many(block, group, rows);
       return;
