@@ -27,7 +27,8 @@ using enum Attr;
 
 constexpr OpInfo kernel_row(std::string_view name, std::span<const std::string_view> inputs, std::uint32_t required,
                             std::span<const Attr> attributes, ShapeRule shape_rule, CostRule cost_rule,
-                            double tolerance, std::string_view family, std::string_view expansion = "") {
+                            SampleRule sample_rule, double tolerance, std::string_view family,
+                            std::string_view expansion = "") {
   return {.name = name,
           .op_class = OpClass::kernel,
           .inputs = inputs,
@@ -35,6 +36,7 @@ constexpr OpInfo kernel_row(std::string_view name, std::span<const std::string_v
           .attributes = attributes,
           .shape_rule = shape_rule,
           .cost_rule = cost_rule,
+          .sample_rule = sample_rule,
           .tolerance = tolerance,
           .family = family,
           .expression = "",
@@ -51,6 +53,7 @@ constexpr OpInfo elementwise_row(std::string_view name, std::span<const std::str
           .attributes = attributes,
           .shape_rule = shape_rule::elementwise,
           .cost_rule = cost_rule::rowwise,
+          .sample_rule = sample_rule::elementwise,
           .tolerance = tolerance,
           .family = "elementwise",
           .expression = expression,
@@ -66,6 +69,7 @@ constexpr OpInfo layout_row(std::string_view name, std::span<const std::string_v
           .attributes = attributes,
           .shape_rule = shape_rule,
           .cost_rule = nullptr,
+          .sample_rule = nullptr,
           .tolerance = 0,
           .family = "",
           .expression = "",
@@ -75,10 +79,10 @@ constexpr OpInfo layout_row(std::string_view name, std::span<const std::string_v
 constexpr OpInfo kOps[] = {
 #define SHUNT_OP(name, in, required, attr, shape, cost, tolerance, family)                                    \
   kernel_row(#name, row_##name::inputs, required, row_##name::attributes, shape_rule::shape, cost_rule::cost, \
-             tolerance, #family),
+             sample_rule::shape, tolerance, #family),
 #define SHUNT_FUSED(name, in, required, attr, shape, cost, tolerance, family, expansion)                      \
   kernel_row(#name, row_##name::inputs, required, row_##name::attributes, shape_rule::shape, cost_rule::cost, \
-             tolerance, #family, expansion),
+             sample_rule::shape, tolerance, #family, expansion),
 #define SHUNT_ELEMENTWISE(name, in, attr, tolerance, expression) \
   elementwise_row(#name, row_##name::inputs, row_##name::attributes, tolerance, #expression),
 #define SHUNT_FUSED_ELEMENTWISE(name, in, attr, tolerance, expression, expansion) \

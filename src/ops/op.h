@@ -37,6 +37,9 @@ struct Cost {
   double bytes_written = 0;
 };
 using CostRule = Cost (*)(const OpCall& call);
+// Makes operands that the row takes (ops/sample.h).
+class Sampler;
+using SampleRule = void (*)(Sampler& sampler);
 
 enum class OpClass : std::uint8_t { layout, elementwise, kernel };
 
@@ -47,7 +50,8 @@ struct OpInfo {
   std::uint32_t required_inputs;
   std::span<const Attr> attributes;
   ShapeRule shape_rule;
-  CostRule cost_rule;  // null for layout ops
+  CostRule cost_rule;      // null for layout ops
+  SampleRule sample_rule;  // null for layout ops
   double tolerance;
   std::string_view family;      // "" for layout ops
   std::string_view expression;  // elementwise rows

@@ -1,29 +1,43 @@
-// Shape and cost rules that rows of ops.def name. Each shape rule checks its operands and answers what
-// comes out; products are checked for overflow by infer() before any rule's answer is used.
+// Shape, cost and sample rules that rows of ops.def name. Each shape rule checks its operands and answers
+// what comes out; products are checked for overflow by infer() before any rule's answer is used. The sample
+// rule of the same name makes operands that the shape rule takes, for conformance (ops/sample.h).
 #pragma once
 
 #include "ops/op.h"
 
-namespace shunt::shape_rule {
+namespace shunt {
+
+// Rules of ops that run somewhere.
+#define SHUNT_RUNNING_RULES(X) \
+  X(same)                      \
+  X(elementwise)               \
+  X(gather)                    \
+  X(matmul)                    \
+  X(rotary)                    \
+  X(cache_write)               \
+  X(attention)                 \
+  X(argmax)                    \
+  X(copy)                      \
+  X(quantize)                  \
+  X(dequantize)
+
+namespace shape_rule {
 #define SHUNT_RULE(name) Result<ResultShape> name(InputOperands inputs, const Attributes& attributes);
-SHUNT_RULE(same)
-SHUNT_RULE(elementwise)
+SHUNT_RUNNING_RULES(SHUNT_RULE)
 SHUNT_RULE(reshape)
 SHUNT_RULE(permute)
 SHUNT_RULE(slice)
-SHUNT_RULE(gather)
-SHUNT_RULE(matmul)
-SHUNT_RULE(rotary)
-SHUNT_RULE(cache_write)
-SHUNT_RULE(attention)
-SHUNT_RULE(argmax)
-SHUNT_RULE(copy)
-SHUNT_RULE(quantize)
-SHUNT_RULE(dequantize)
 #undef SHUNT_RULE
-}  // namespace shunt::shape_rule
+}  // namespace shape_rule
 
-namespace shunt::cost_rule {
+namespace sample_rule {
+#define SHUNT_RULE(name) void name(Sampler& sampler);
+SHUNT_RUNNING_RULES(SHUNT_RULE)
+#undef SHUNT_RULE
+}  // namespace sample_rule
+#undef SHUNT_RUNNING_RULES
+
+namespace cost_rule {
 #define SHUNT_RULE(name) Cost name(const OpCall& call);
 SHUNT_RULE(rowwise)
 SHUNT_RULE(gather)
@@ -31,4 +45,6 @@ SHUNT_RULE(matmul)
 SHUNT_RULE(cache_write)
 SHUNT_RULE(attention)
 #undef SHUNT_RULE
-}  // namespace shunt::cost_rule
+}  // namespace cost_rule
+
+}  // namespace shunt

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 
+#include "ops/elements.h"
 #include "ops/kernel.h"
 #include "ops/quantize/blocks.h"
 
@@ -21,14 +22,18 @@ void leading_strides(const Operand& operand, std::uint32_t (&strides)[3]) {
     strides[axis] = axis + 1 < operand.shape.rank() ? static_cast<std::uint32_t>(operand.strides[axis]) : 0;
 }
 
-std::string rows_refusal(const OpCall& call, std::string_view name, const Operand& operand) {
-  const std::string_view op = name_of(call.op);
-  if (!operand.has_contiguous_rows())
-    return fmt::format("{}: the elements of a row of {} must be neighbours", op, name);
-  for (std::size_t axis = 0; axis + 1 < operand.shape.rank(); ++axis)
+std::string strides_refusal(const OpCall& call, std::string_view name, const Operand& operand) {
+  for (std::size_t axis = 0; axis < operand.shape.rank(); ++axis)
     if (operand.strides[axis] > kMax32)
-      return fmt::format("{}: stride {} of axis {} of {} does not fit 32 bits", op, operand.strides[axis], axis, name);
+      return fmt::format("{}: stride {} of axis {} of {} does not fit 32 bits", name_of(call.op), operand.strides[axis],
+                         axis, name);
   return {};
+}
+
+std::string rows_refusal(const OpCall& call, std::string_view name, const Operand& operand) {
+  if (!operand.has_contiguous_rows())
+    return fmt::format("{}: the elements of a row of {} must be neighbours", name_of(call.op), name);
+  return strides_refusal(call, name, operand);
 }
 
 std::string weight_refusal(const OpCall& call, const Operand& weight) {
@@ -80,8 +85,10 @@ int run(const CpuCall& call) {
   for (std::uint64_t r = range.begin; r < range.end; ++r) {
     decode_row(static_cast<DType>(args.weight_dtype), call.inputs[1] + r * args.weight_row_bytes, args.k, decoded);
     for (std::uint64_t row = 0; row < rows; ++row) {
-      const std::uint64_t x_bytes = matmul_offset(args, args.x_strides, row) * info_of(x_dtype).block_bytes;
-      decode_row(x_dtype, call.inputs[0] + x_bytes, args.k, widened);
+      const std::uint64_t x_row = matmul_offset(args, args.x_strides, row);
+      for (std::uint64_t column = 0; column < args.k; ++column)
+        widened[column] =
+            static_cast<float>(load_element(x_dtype, call.inputs[0], x_row + column * args.x_column_stride));
       double sum = dot(decoded, widened, args.k);
       if (args.has_residual != 0)
         sum += static_cast<double>(call.in<float>(2)[matmul_offset(args, args.residual_strides, row) + r]);
@@ -96,7 +103,7 @@ int run(const CpuCall& call) {
 std::string matmul_refusal(const OpCall& call) {
   const Operand& x = call.input(0);
   if (!is_floating(x)) return fmt::format("{}: x must be F32, F16 or BF16, is {}", name_of(call.op), name_of(x.dtype));
-  if (std::string reason = rows_refusal(call, "x", x); !reason.empty()) return reason;
+  if (std::string reason = strides_refusal(call, "x", x); !reason.empty()) return reason;
   if (std::string reason = weight_refusal(call, call.input(1)); !reason.empty()) return reason;
   if (std::string reason = rows_refusal(call, "the result", *call.output); !reason.empty()) return reason;
   return call.has_input(2) ? rows_refusal(call, "residual", call.input(2)) : std::string();
@@ -113,6 +120,7 @@ MatmulArgs matmul_args(const OpCall& call) {
   leading_strides(*call.output, args.out_strides);
   if (call.has_input(2)) leading_strides(call.input(2), args.residual_strides);
   args.has_residual = call.has_input(2) ? 1 : 0;
+  args.x_column_stride = static_cast<std::uint32_t>(x.strides[x.shape.rank() - 1]);
   args.x_dtype = static_cast<std::uint32_t>(x.dtype);
   args.weight_dtype = static_cast<std::uint32_t>(weight.dtype);
   args.k = weight.shape[1];

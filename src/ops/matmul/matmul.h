@@ -1,7 +1,8 @@
 // matmul and matmul_add: out[t, r] = sum over c of x[t, c] * weight[r, c], plus residual[t, r] where given.
 //
-// x [..., k] F32, F16 or BF16: all axes but the last are rows ("tokens"); a row's elements are neighbours, rows
-// lie anywhere. weight [m, k] of any floating or quantized dtype, layout rows. residual and out [..., m] F32.
+// x [..., k] F32, F16 or BF16: all axes but the last are rows ("tokens"). weight [m, k]
+// of any floating or quantized dtype, layout rows. residual and out [..., m] F32. x may lie in any way; in the
+// others the elements of a row are neighbours.
 // Plain data, shared by every backend; the functions are pure and safe from any thread.
 #pragma once
 
@@ -26,7 +27,7 @@ struct MatmulArgs {
   std::uint32_t k;
   std::uint32_t weight_dtype;  // DType
   std::uint32_t weight_row_bytes;
-  std::uint32_t reserved;
+  std::uint32_t x_column_stride;
 };
 static_assert(sizeof(MatmulArgs) == 80);
 

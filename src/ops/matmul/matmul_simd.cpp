@@ -105,6 +105,8 @@ void multiply(const MatmulBatch& batch) {
 HWY_AFTER_NAMESPACE();
 
 #if HWY_ONCE
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -115,7 +117,11 @@ HWY_EXPORT(multiply);
 
 namespace {
 
-std::string supports(const OpCall& call) { return matmul_refusal(call); }
+std::string supports(const OpCall& call) {
+  if (!call.input(0).has_contiguous_rows())
+    return fmt::format("{}: the elements of a row of x must be neighbours", name_of(call.op));
+  return matmul_refusal(call);
+}
 
 bool has_pack_phase(std::uint64_t capacity, DType x_dtype) { return capacity > kDotRows || x_dtype != DType::F32; }
 

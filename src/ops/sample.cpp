@@ -1,0 +1,200 @@
+#include "ops/sample.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "ops/elements.h"
+#include "ops/quantize/encode.h"
+
+namespace shunt {
+namespace {
+
+std::vector<DType> dtypes_of(std::initializer_list<DTypeKind> kinds) {
+  std::vector<DType> found;
+  for (std::size_t index = 0; index < dtypes().size(); ++index)
+    if (std::ranges::find(kinds, dtypes()[index].kind) != kinds.end()) found.push_back(static_cast<DType>(index));
+  return found;
+}
+
+// So that cases with the same seed do not share their numbers.
+std::uint64_t mixed(Op op, std::span<const std::uint32_t> choices, std::uint64_t seed) {
+  std::uint64_t hash = seed * 0x9E3779B97F4A7C15U + static_cast<std::uint64_t>(op) + 1;
+  for (const std::uint32_t choice : choices) hash = (hash ^ choice) * 0x100000001B3U + (hash >> 29);
+  return hash;
+}
+
+// What no kernel may read: bytes that are NaN in floating dtypes and scales, and -1 as an index.
+constexpr std::byte kGarbage{0xFF};
+
+// The storage that a view of `shape` is cut from.
+Shape storage_shape(View view, Shape shape) {
+  const std::uint32_t rank = shape.rank();
+  if (view == View::offset) shape.set(0, shape[0] + 1);
+  if (view == View::padded) shape.set(rank - 1, shape[rank - 1] + 5);
+  if (view == View::turned && rank > 1) {
+    const std::uint32_t columns = shape[rank - 1];
+    shape.set(rank - 1, shape[rank - 2]);
+    shape.set(rank - 2, columns);
+  }
+  return shape;
+}
+
+// Elements from the start of the tensor to the element that is `index`th in the order of a contiguous one.
+std::uint64_t element_at(const Operand& operand, std::uint64_t index) {
+  std::uint64_t at = 0;
+  for (std::size_t axis = operand.shape.rank(); axis-- > 0;) {
+    at += index % operand.shape[axis] * operand.strides[axis];
+    index /= operand.shape[axis];
+  }
+  return at;
+}
+
+}  // namespace
+
+Sampler::Sampler(Op op, std::span<const std::uint32_t> choices, std::uint64_t seed)
+    : wanted_(choices.begin(), choices.end()), random_(mixed(op, choices, seed)) {
+  sample_.op = op;
+  sample_.parameters = {.tokens = 3, .outputs = 2};
+}
+
+bool Sampler::takes(Attr attr) const { return std::ranges::find(row().attributes, attr) != row().attributes.end(); }
+
+std::size_t Sampler::take(std::size_t options) {
+  const std::size_t number = sample_.choices.size();
+  const std::size_t choice = number < wanted_.size() ? wanted_[number] % options : 0;
+  sample_.choices.push_back(static_cast<std::uint32_t>(choice));
+  sample_.options.push_back(static_cast<std::uint32_t>(options));
+  return choice;
+}
+
+DType Sampler::pick_floating() {
+  static const std::vector<DType> kFloating = dtypes_of({DTypeKind::floating});
+  return pick(std::span<const DType>(kFloating));
+}
+
+DType Sampler::pick_quantized() {
+  static const std::vector<DType> kQuantized = dtypes_of({DTypeKind::quantized});
+  return pick(std::span<const DType>(kQuantized));
+}
+
+DType Sampler::pick_weight() {
+  static const std::vector<DType> kWeights = dtypes_of({DTypeKind::floating, DTypeKind::quantized});
+  return pick(std::span<const DType>(kWeights));
+}
+
+Entries Sampler::pick_entries() {
+  const Entries entries =
+      pick({Entries{.count = 7, .valid = 7}, Entries{.count = 1, .valid = 1}, Entries{.count = 33, .valid = 33},
+            Entries{.count = 0, .valid = 0}, Entries{.count = 8, .extent = Extent::tokens, .valid = 5},
+            Entries{.count = 16, .extent = Extent::tokens, .valid = 16},
+            Entries{.count = 4, .extent = Extent::outputs, .valid = 0}});
+  if (entries.extent == Extent::tokens) sample_.parameters.tokens = entries.valid;
+  if (entries.extent == Extent::outputs) sample_.parameters.outputs = entries.valid;
+  return entries;
+}
+
+Shape Sampler::pick_shape(const Entries& entries, std::uint32_t columns) {
+  return pick({Shape{entries.count, columns}, Shape{entries.count, 3, columns}, Shape{entries.count, 2, 3, columns}});
+}
+
+std::uint32_t Sampler::pick_columns(DType dtype) {
+  const std::uint32_t block = info_of(dtype).block_elements;
+  const bool plain = block == 1;
+  return pick({plain ? 64U : 2 * block, plain ? 1U : block, plain ? 3U : 3 * block, plain ? 257U : 5 * block});
+}
+
+SampleTensor Sampler::empty_tensor(const Request& request) const {
+  SampleTensor tensor;
+  const Shape storage = storage_shape(request.view, request.shape);
+  tensor.operand = Operand::contiguous(request.dtype, storage, request.kind);
+  tensor.storage.assign(bytes_of(request.dtype, storage).value_or(0), kGarbage);
+  const std::uint32_t rank = storage.rank();
+  const std::size_t cut_axis = request.view == View::padded ? rank - 1 : 0;
+  if (request.view == View::offset) tensor.offset = tensor.operand.strides[cut_axis];
+  if (request.view == View::padded) tensor.offset = 2;
+  if (request.view == View::turned && rank > 1)
+    std::swap(tensor.operand.strides[rank - 1], tensor.operand.strides[rank - 2]);
+  tensor.operand.shape = request.shape;
+  tensor.operand.extent = request.extent;
+  return tensor;
+}
+
+double Sampler::number(Values values, std::uint64_t index, std::uint32_t columns) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  static constexpr std::array kSpecial{0.0,        -0.0,  1e38, -1e38, kInfinity,
+                                       -kInfinity, 3e-42, 90.0, -90.0, std::numeric_limits<double>::quiet_NaN()};
+  std::uniform_real_distribution<double> magnitude(0.25, 2);
+  const bool odd = (random_() & 1U) != 0;
+  switch (values) {
+    case Values::special:
+      if (random_() % 3 == 0) return kSpecial[random_() % kSpecial.size()];
+      break;
+    case Values::ties:
+      return static_cast<double>(random_() % 4);
+    case Values::mask:
+      return odd && index % columns != 0 ? -kInfinity : 0;
+    case Values::ordinary:
+      break;
+  }
+  return odd ? magnitude(random_) : -magnitude(random_);
+}
+
+void Sampler::fill(SampleTensor& tensor, Values values) {
+  const Operand& operand = tensor.operand;
+  if (operand.shape.elements() == 0) return;
+  const std::uint32_t entries = operand.shape[0];
+  const std::uint64_t valid =
+      operand.shape.elements() / entries * valid_rows(entries, operand.extent, sample_.parameters);
+  const double factor = operand.dtype == DType::I32 ? 1000 : 1;
+  for (std::uint64_t index = 0; index < valid; ++index)
+    store_element(operand.dtype, tensor.storage.data(), tensor.offset + element_at(operand, index),
+                  factor * number(values, index, operand.shape.columns()));
+}
+
+void Sampler::fill_blocks(SampleTensor& tensor) {
+  const Operand& operand = tensor.operand;
+  if (operand.shape.elements() == 0) return;
+  const DTypeInfo& info = info_of(operand.dtype);
+  const std::uint32_t columns = operand.shape.columns();
+  const std::uint32_t entries = operand.shape[0];
+  const std::uint64_t valid = operand.shape.rows() / entries * valid_rows(entries, operand.extent, sample_.parameters);
+  std::vector<float> values(columns);
+  for (std::uint64_t row = 0; row < valid; ++row) {
+    for (float& value : values) value = static_cast<float>(number(Values::ordinary, 0, columns));
+    const std::uint64_t at = tensor.offset + element_at(operand, row * columns);
+    encode_row(operand.dtype, values.data(), columns,
+               tensor.storage.data() + at / info.block_elements * info.block_bytes);
+  }
+}
+
+void Sampler::add(const Request& request) {
+  SampleTensor tensor = empty_tensor(request);
+  if (info_of(request.dtype).kind == DTypeKind::quantized)
+    fill_blocks(tensor);
+  else
+    fill(tensor, request.values);
+  sample_.inputs.emplace_back(std::move(tensor));
+}
+
+void Sampler::add_indices(const Shape& shape, Extent extent, std::span<const std::int32_t> values) {
+  SampleTensor tensor = empty_tensor({.dtype = DType::I32, .shape = shape, .extent = extent});
+  const std::size_t valid = extent == Extent::fixed ? values.size() : valid_rows(shape[0], extent, sample_.parameters);
+  for (std::size_t index = 0; index < valid; ++index) store_as(tensor.storage.data(), index, values[index]);
+  sample_.inputs.emplace_back(std::move(tensor));
+}
+
+std::vector<std::int32_t> Sampler::indices(std::uint32_t count, std::uint32_t limit) {
+  std::vector<std::int32_t> numbers(count);
+  for (std::int32_t& number : numbers) number = static_cast<std::int32_t>(random_() % limit);
+  return numbers;
+}
+
+Sample make_sample(Op op, std::span<const std::uint32_t> choices, std::uint64_t seed) {
+  Sampler sampler(op, choices, seed);
+  info_of(op).sample_rule(sampler);
+  return std::move(sampler).finish();
+}
+
+}  // namespace shunt

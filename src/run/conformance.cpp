@@ -1,0 +1,324 @@
+#include "run/conformance.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <tuple>
+
+#include "ops/reference.h"
+#include "ops/sample.h"
+#include "run/comparison.h"
+
+namespace shunt {
+namespace {
+
+constexpr std::byte kCanary{0xA5};
+
+std::uint64_t bytes_before(const Operand& operand, std::uint64_t elements) {
+  const DTypeInfo& info = info_of(operand.dtype);
+  return elements / info.block_elements * info.block_bytes;
+}
+
+// The valid part of an operand as a plain tensor of its own.
+HostTensor plain_copy(const SampleTensor& tensor, const Parameters& parameters) {
+  const Operand& from = tensor.operand;
+  Shape shape = from.shape;
+  if (shape.rank() > 0) shape.set(0, valid_rows(shape[0], from.extent, parameters));
+  HostTensor copy{.operand = Operand::contiguous(from.dtype, shape, from.kind)};
+  copy.bytes.resize(bytes_of(from.dtype, shape).value_or(0));
+  const DTypeInfo& info = info_of(from.dtype);
+  const std::uint64_t blocks = copy.bytes.size() / info.block_bytes;
+  for (std::uint64_t block = 0; block < blocks; ++block) {
+    std::uint64_t rest = block * info.block_elements;
+    std::uint64_t at = tensor.offset;
+    for (std::size_t axis = shape.rank(); axis-- > 0;) {
+      at += rest % shape[axis] * from.strides[axis];
+      rest /= shape[axis];
+    }
+    std::memcpy(copy.bytes.data() + block * info.block_bytes, tensor.storage.data() + bytes_before(from, at),
+                info.block_bytes);
+  }
+  return copy;
+}
+
+// A sample, the call that it makes, and what should come out.
+struct Case {
+  Sample sample;
+  std::vector<const Operand*> operands;
+  Operand output;
+  OpCall call;
+  HostTensor expected;
+
+  [[nodiscard]] std::string dtypes() const {
+    std::string text;
+    for (const Operand* operand : operands)
+      if (operand != nullptr && operand->dtype != DType::I32) text += fmt::format("{} ", name_of(operand->dtype));
+    return fmt::format("{}-> {}", text, name_of(output.dtype));
+  }
+  [[nodiscard]] bool has(std::string_view dtype) const {
+    return dtype.empty() || dtype == name_of(output.dtype) || std::ranges::any_of(operands, [&](const Operand* input) {
+             return input != nullptr && name_of(input->dtype) == dtype;
+           });
+  }
+};
+
+Result<Case> make_case(Op op, std::span<const std::uint32_t> choices, std::uint64_t seed) {
+  Case made{.sample = make_sample(op, choices, seed)};
+  std::vector<HostTensor> copies;
+  copies.reserve(made.sample.inputs.size());
+  std::vector<const HostTensor*> inputs;
+  for (const auto& input : made.sample.inputs) {
+    made.operands.push_back(input ? &input->operand : nullptr);
+    inputs.push_back(input ? &copies.emplace_back(plain_copy(*input, made.sample.parameters)) : nullptr);
+  }
+  SHUNT_TRY_ASSIGN(const ResultShape shape, infer(op, made.operands, made.sample.attributes));
+  made.output = shape.operand;
+  SHUNT_TRY_ASSIGN(made.expected, run_reference(op, made.sample.attributes, inputs));
+  return made;
+}
+
+// Memory of a device with guard bytes on either side.
+class Guarded {
+ public:
+  static Result<Guarded> create(Device& device, std::vector<std::byte> content, BufferUse use) {
+    Guarded guarded;
+    guarded.margin_ = std::max<std::uint64_t>(256, device.info().alignment_bytes);
+    guarded.content_ = std::move(content);
+    const std::uint64_t bytes = guarded.content_.size() + 2 * guarded.margin_;
+    SHUNT_TRY_ASSIGN(guarded.buffer_, device.allocate(bytes, use));
+    std::vector<std::byte> all(bytes, kCanary);
+    std::ranges::copy(guarded.content_, all.begin() + static_cast<std::ptrdiff_t>(guarded.margin_));
+    SHUNT_TRY(device.write({guarded.buffer_.get(), 0, bytes}, all).wait());
+    return guarded;
+  }
+
+  [[nodiscard]] Binding at(std::uint64_t offset, std::uint64_t bytes) const {
+    return {buffer_.get(), margin_ + offset, bytes};
+  }
+  [[nodiscard]] const std::vector<std::byte>& content() const { return content_; }
+
+  // What is there now. Errors: internal where a guard byte has changed.
+  Result<std::vector<std::byte>> read(Device& device, std::string_view what) const {
+    std::vector<std::byte> all(content_.size() + 2 * margin_);
+    SHUNT_TRY(device.read({buffer_.get(), 0, all.size()}, all).wait());
+    for (std::size_t index = 0; index < all.size(); ++index)
+      if ((index < margin_ || index >= margin_ + content_.size()) && all[index] != kCanary)
+        return fail(Code::internal,
+                    fmt::format("wrote {} bytes {} {}", index < margin_ ? margin_ - index : index - margin_,
+                                index < margin_ ? "before" : "after the start of", what));
+    all.erase(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(margin_));
+    all.resize(content_.size());
+    return all;
+  }
+
+ private:
+  std::unique_ptr<Buffer> buffer_;
+  std::uint64_t margin_ = 0;
+  std::vector<std::byte> content_;
+};
+
+// One case on one device.
+class Trial {
+ public:
+  Trial(Device& device, Case& tried) : device_(device), case_(tried) {
+    case_.call = {.op = case_.sample.op,
+                  .attributes = &case_.sample.attributes,
+                  .inputs = case_.operands,
+                  .output = &case_.output};
+  }
+
+  // The error beside the reference. Errors: anything that is wrong, in words.
+  Result<double> run() {
+    SHUNT_TRY(allocate());
+    SHUNT_TRY(submit());
+    SHUNT_TRY(check_inputs());
+    SHUNT_TRY_ASSIGN(const std::vector<std::byte> bytes, result().read(device_, "the result"));
+    return check(bytes);
+  }
+
+ private:
+  [[nodiscard]] bool changes_state() const { return case_.output.kind == TensorKind::state; }
+  [[nodiscard]] const Guarded& result() const { return changes_state() ? *inputs_.front() : *output_; }
+
+  Status allocate() {
+    for (const auto& input : case_.sample.inputs) {
+      inputs_.emplace_back();
+      if (!input) continue;
+      const BufferUse use = input->operand.kind == TensorKind::weight  ? BufferUse::weights
+                            : input->operand.kind == TensorKind::state ? BufferUse::state
+                                                                       : BufferUse::values;
+      SHUNT_TRY_ASSIGN(inputs_.back(), Guarded::create(device_, input->storage, use));
+    }
+    if (changes_state()) return {};
+    SHUNT_TRY_ASSIGN(const std::uint64_t bytes, bytes_of(case_.output.dtype, case_.output.shape));
+    SHUNT_TRY_ASSIGN(output_, Guarded::create(device_, std::vector<std::byte>(bytes, kCanary), BufferUse::values));
+    return {};
+  }
+
+  Status submit() {
+    ProgramOp op{.call = case_.call, .name = std::string(name_of(case_.call.op))};
+    for (std::size_t index = 0; index < inputs_.size(); ++index) {
+      op.inputs.emplace_back();
+      if (!inputs_[index]) continue;
+      const SampleTensor& tensor = *case_.sample.inputs[index];
+      op.inputs.back() = inputs_[index]->at(bytes_before(tensor.operand, tensor.offset), tensor.operand.span_bytes());
+    }
+    op.output = result().at(0, result().content().size());
+    const ProgramRequest request{.name = op.name, .ops = std::span(&op, 1)};
+    SHUNT_TRY_ASSIGN(const auto program, device_.prepare(request));
+    return device_.submit(*program, {.parameters = case_.sample.parameters}).wait();
+  }
+
+  Status check_inputs() {
+    for (std::size_t index = changes_state() ? 1 : 0; index < inputs_.size(); ++index) {
+      if (!inputs_[index]) continue;
+      const std::string_view name = info_of(case_.call.op).inputs[index];
+      SHUNT_TRY_ASSIGN(const std::vector<std::byte> now, inputs_[index]->read(device_, name));
+      if (now != inputs_[index]->content()) return fail(Code::internal, fmt::format("changed its input {}", name));
+    }
+    return {};
+  }
+
+  Result<double> check(std::span<const std::byte> bytes) {
+    const std::size_t valid = case_.expected.bytes.size();
+    if (std::ranges::any_of(bytes.subspan(valid), [](std::byte byte) { return byte != kCanary; }))
+      return fail(Code::internal, "wrote into rows of the result that are not valid");
+    const Comparison comparison =
+        compare(case_.output.dtype, case_.output.shape.columns(), case_.expected.bytes, bytes.first(valid));
+    if (!comparison.mismatch.empty()) return fail(Code::internal, comparison.mismatch);
+    const double tolerance = tolerance_of(case_.call.op, case_.operands, case_.output);
+    if (!(comparison.error <= tolerance))
+      return fail(Code::internal,
+                  fmt::format("normalized mean square error {:.3g} is above {:.3g}", comparison.error, tolerance));
+    return comparison.error;
+  }
+
+  Device& device_;
+  Case& case_;
+  std::vector<std::optional<Guarded>> inputs_;
+  std::optional<Guarded> output_;
+};
+
+class Conformance {
+ public:
+  Conformance(std::span<Device* const> devices, const ConformanceOptions& options)
+      : devices_(devices), options_(options), known_failed_(options.known.size()), known_tried_(options.known.size()) {}
+
+  Result<ConformanceReport> run() {
+    for (std::size_t index = 0; index < ops().size(); ++index) {
+      const Op op = static_cast<Op>(index);
+      const bool chosen = options_.ops.empty() || std::ranges::find(options_.ops, op) != options_.ops.end();
+      if (!chosen || info_of(op).op_class == OpClass::layout) continue;
+      if (auto done = run_op(op); !done) return fail_at(name_of(op), std::move(done).error());
+    }
+    for (auto& [key, tally] : tallies_) report_.tallies.push_back(std::move(tally));
+    for (std::size_t row = 0; row < options_.known.size(); ++row) {
+      if (known_failed_[row]) report_.known.push_back(options_.known[row]);
+      if (known_tried_[row] && !known_failed_[row]) report_.unexpected_passes.push_back(options_.known[row]);
+    }
+    return std::move(report_);
+  }
+
+ private:
+  Status run_op(Op op) {
+    const std::vector<std::uint32_t> options = make_sample(op, {}, options_.seed).options;
+    if (options_.only) return run_case(op, *options_.only);
+    if (options_.full) {
+      std::uint64_t count = 1;
+      for (const std::uint32_t choices : options) count *= choices;
+      Combination choices(options.size(), 0);
+      std::uint64_t number = 0;
+      do {
+        if (!goes_on(op, number++, count)) return {};
+        SHUNT_TRY(run_case(op, choices));
+      } while (next_combination(choices, options));
+      return {};
+    }
+    const std::vector<Combination> combinations = pairwise(options);
+    for (std::size_t number = 0; number < combinations.size(); ++number) {
+      if (!goes_on(op, number, combinations.size())) return {};
+      SHUNT_TRY(run_case(op, combinations[number]));
+    }
+    return {};
+  }
+
+  [[nodiscard]] bool goes_on(Op op, std::uint64_t number, std::uint64_t count) const {
+    return !options_.progress || options_.progress(op, number, count);
+  }
+
+  Status run_case(Op op, const Combination& choices) {
+    SHUNT_TRY_ASSIGN(Case made, make_case(op, choices, options_.seed));
+    for (std::size_t number = 0; number < devices_.size(); ++number) try_on(number, made);
+    return {};
+  }
+
+  void try_on(std::size_t number, Case& made) {
+    Device& device = *devices_[number];
+    const Op op = made.sample.op;
+    Trial trial(device, made);
+    ConformanceTally& tally = tallies_[{op, number, made.dtypes()}];
+    tally.device = device.info().id;
+    tally.op = op;
+    tally.dtypes = made.dtypes();
+    if (const Support support = device.supports(std::span(&made.call, 1)); !support) {
+      if (tally.declined++ == 0) tally.reason = support.reason;
+      if (device.info().id == "cpu:scalar") add_failure(device, made, "the reference declines: " + support.reason);
+      return;
+    }
+    const Result<double> error = trial.run();
+    const bool known = note_known(device, made, !error);
+    if (error) {
+      ++tally.passed;
+      tally.largest_error = std::max(tally.largest_error, *error);
+    } else {
+      ++tally.failed;
+      if (!known) add_failure(device, made, error.error().message);
+    }
+  }
+
+  void add_failure(const Device& device, const Case& made, std::string words) {
+    report_.failures.push_back({.device = device.info().id,
+                                .op = made.sample.op,
+                                .choices = made.sample.choices,
+                                .call = to_string(made.call),
+                                .words = std::move(words)});
+  }
+
+  // Whether rows of the table of known failures speak of this case.
+  bool note_known(const Device& device, const Case& made, bool failed) {
+    bool known = false;
+    for (std::size_t row = 0; row < options_.known.size(); ++row) {
+      const KnownFailure& failure = options_.known[row];
+      if (failure.device != device.info().id || failure.op != made.sample.op || !made.has(failure.dtype)) continue;
+      known = true;
+      known_tried_[row] = true;
+      if (failed) known_failed_[row] = true;
+    }
+    return known;
+  }
+
+  std::span<Device* const> devices_;
+  const ConformanceOptions& options_;
+  std::map<std::tuple<Op, std::size_t, std::string>, ConformanceTally> tallies_;
+  std::vector<bool> known_failed_;
+  std::vector<bool> known_tried_;
+  ConformanceReport report_;
+};
+
+}  // namespace
+
+std::span<const KnownFailure> known_failures() {
+  static const std::vector<KnownFailure> kRows{
+#define SHUNT_KNOWN_FAILURE(device, op, dtype, reason) {device, Op::op, dtype, reason},
+#include "run/known_failures.def"
+  };
+  return kRows;
+}
+
+Result<ConformanceReport> check_conformance(std::span<Device* const> devices, const ConformanceOptions& options) {
+  return Conformance(devices, options).run();
+}
+
+}  // namespace shunt
