@@ -1,5 +1,7 @@
 #include "run/conformance.h"
 
+#include "ops/each_target.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,18 +36,20 @@ std::string text_of(const ConformanceFailure& failure, std::uint64_t seed) {
 class EveryRow : public testing::TestWithParam<Op> {};
 
 TEST_P(EveryRow, GivesTheReferencesResultOnEveryDevice) {
-  CpuDevices cpu;
-  Device* const devices[] = {cpu.simd.get(), cpu.scalar.get()};
-  const ConformanceOptions options{.ops = {GetParam()}};
-  const auto report = check_conformance(devices, options);
-  ASSERT_TRUE(report.has_value()) << report.error().message;
-  for (const ConformanceFailure& failure : report->failures) ADD_FAILURE() << text_of(failure, options.seed);
-  for (const KnownFailure& row : report->unexpected_passes)
-    ADD_FAILURE() << row.device << " passes, though its failure is known: " << row.reason;
-  std::set<std::string> that_ran;
-  for (const ConformanceTally& tally : report->tallies)
-    if (tally.passed > 0) that_ran.insert(tally.device);
-  EXPECT_EQ(that_ran, (std::set<std::string>{"cpu:scalar", "cpu:simd"}));
+  test::for_each_simd_target([] {
+    CpuDevices cpu;
+    Device* const devices[] = {cpu.simd.get(), cpu.scalar.get()};
+    const ConformanceOptions options{.ops = {GetParam()}};
+    const auto report = check_conformance(devices, options);
+    ASSERT_TRUE(report.has_value()) << report.error().message;
+    for (const ConformanceFailure& failure : report->failures) ADD_FAILURE() << text_of(failure, options.seed);
+    for (const KnownFailure& row : report->unexpected_passes)
+      ADD_FAILURE() << row.device << " passes, though its failure is known: " << row.reason;
+    std::set<std::string> that_ran;
+    for (const ConformanceTally& tally : report->tallies)
+      if (tally.passed > 0) that_ran.insert(tally.device);
+    EXPECT_EQ(that_ran, (std::set<std::string>{"cpu:scalar", "cpu:simd"}));
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Conformance, EveryRow, testing::ValuesIn(running_ops()),
