@@ -31,11 +31,13 @@ void* operator new(std::size_t size) {
   }
   return memory;
 }
+void* operator new(std::size_t size, const std::nothrow_t&) noexcept { return operator new(size); }
 void operator delete(void* memory) noexcept {
   if (memory != nullptr) live_bytes.fetch_sub(malloc_usable_size(memory));
   std::free(memory);
 }
 void operator delete(void* memory, std::size_t) noexcept { operator delete(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { operator delete(memory); }
 
 namespace shunt::models {
 namespace {
