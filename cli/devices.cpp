@@ -1,6 +1,12 @@
 // shunt devices: what can compute here.
-#include "command.h"
 #include "devices/registry.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "command.h"
+#include "options.h"
+#include "output.h"
 
 namespace shunt::cli {
 namespace {
@@ -15,51 +21,62 @@ Json to_json(const DeviceInfo& info, std::optional<std::uint64_t> available) {
           {"memory_pool", info.memory_pool},
           {"memory_bytes", info.memory_bytes},
           {"memory_available_bytes", available ? Json(*available) : Json()},
-          {"compute_units", info.compute_units},
+          {"threads", info.compute_units},
           {"features", info.features}};
 }
 
-Status list_json(const Runtime& runtime) {
+Json to_json(const Registry& registry) {
   Json json = {{"devices", Json::array()}, {"absent", Json::array()}};
-  for (const BackendReport& backend : runtime.registry().backends) {
+  for (const BackendReport& backend : registry.backends) {
     for (const auto& device : backend.devices)
       json["devices"].push_back(to_json(device->info(), device->memory_available()));
     if (backend.devices.empty()) json["absent"].push_back({{"api", backend.api}, {"reason", backend.absent_because}});
   }
-  return print_json(json);
+  return json;
 }
 
-Status list_table(const Runtime& runtime) {
-  std::string text = fmt::format("{:<12} {:<44} {:<10} {:>7} {:>22}  {}\n", "device", "name", "type", "threads",
-                                 "memory free / all", "features");
-  for (const BackendReport& backend : runtime.registry().backends) {
-    for (const auto& device : backend.devices) {
-      const DeviceInfo& info = device->info();
-      const auto available = device->memory_available();
-      text += fmt::format("{:<12} {:<44} {:<10} {:>7} {:>22}  {}{}\n", info.id, info.name, name_of(info.type),
-                          info.compute_units,
-                          fmt::format("{} / {}", available ? in_units(*available) : "?", in_units(info.memory_bytes)),
-                          fmt::join(info.features, " "), info.emulated ? " (emulated)" : "");
-    }
-    if (backend.devices.empty()) text += fmt::format("{:<12} absent: {}\n", backend.api, backend.absent_because);
+std::string describe_memory(const Device& device) {
+  const auto available = device.memory_available();
+  const std::uint64_t total = device.info().memory_bytes;
+  return fmt::format("{} of {} free", available ? in_units(*available) : "?", total != 0 ? in_units(total) : "?");
+}
+
+std::string to_text(const Registry& registry) {
+  std::vector<std::vector<std::string>> rows = {{"id", "type", "threads", "memory", "name", "features"}};
+  for (const Device* device : registry.devices()) {
+    const DeviceInfo& info = device->info();
+    rows.push_back({info.id, fmt::format("{}{}", name_of(info.type), info.emulated ? ", emulated" : ""),
+                    std::to_string(info.compute_units), describe_memory(*device), info.name,
+                    info.features.empty() ? "-" : fmt::format("{}", fmt::join(info.features, " "))});
   }
-  return print(text);
+  std::vector<std::size_t> widths(rows.front().size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t column = 0; column + 1 < row.size(); ++column)
+      widths[column] = std::max(widths[column], row[column].size());
+  std::string text;
+  for (const auto& row : rows) {
+    for (std::size_t column = 0; column < row.size(); ++column)
+      text += fmt::format("{}{:<{}}", column == 0 ? "" : "  ", row[column], widths[column]);
+    text += '\n';
+  }
+  for (const BackendReport& backend : registry.backends)
+    if (backend.devices.empty()) text += fmt::format("{}: absent, {}\n", backend.api, backend.absent_because);
+  return text;
 }
 
 }  // namespace
 
-Action devices(CLI::App& command);
-Action devices(CLI::App& command) {
+Action devices(CLI::App& app) {
   struct Options {
-    RuntimeOptions runtime;
+    std::uint32_t threads = 0;
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  add_runtime(command, options->runtime);
-  add_json(command, options->json);
+  add_threads(app, options->threads);
+  add_json(app, options->json);
   return [options]() -> Status {
-    SHUNT_TRY_ASSIGN(const std::unique_ptr<Runtime> runtime, Runtime::create(options->runtime));
-    return options->json ? list_json(*runtime) : list_table(*runtime);
+    const Registry registry = open_devices({.threads = options->threads});
+    return options->json ? print_json(to_json(registry)) : print(to_text(registry));
   };
 }
 

@@ -1,160 +1,202 @@
-// shunt eval: logits and perplexity of a text.
+// shunt eval: the best next tokens of a text, and its perplexity.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <numeric>
 #include <sstream>
 
 #include "command.h"
+#include "interrupt.h"
+#include "loading.h"
+#include "options.h"
+#include "output.h"
 
 namespace shunt::cli {
 namespace {
 
-using namespace models;
+using models::BatchToken;
+using models::Session;
+using models::Token;
 
 struct Options {
   std::string model;
-  std::string text;
-  std::string tokens;
-  std::size_t top = 10;
+  std::optional<std::string> text;
+  std::optional<std::string> tokens;
+  std::uint32_t top = 10;
   bool every = false;
   bool perplexity = false;
-  SessionArguments session;
+  models::SessionOptions session;
   RuntimeOptions runtime;
+  std::string trace;
   bool json = false;
 };
 
-Result<std::vector<Token>> tokens_of(const Options& options, const Tokenizer& tokenizer) {
-  if (options.tokens.empty())
-    return tokenizer.encode(options.text, {.add_bos = tokenizer.adds_bos(), .parse_special = true});
+struct Scored {
+  Token id = 0;
+  float logit = 0;
+};
+using Top = std::vector<Scored>;
+
+// Rows of logits of one step where all are wanted: with a vocabulary of 128k tokens 32 MiB.
+constexpr std::uint32_t kRowsPerStep = 64;
+
+std::vector<Token> parse_ids(const std::string& list) {
   std::vector<Token> tokens;
-  std::istringstream words(options.tokens);
+  std::istringstream words(list);
   for (std::string word; words >> word;) {
     Token token = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), token);
     if (error != std::errc() || end != word.data() + word.size())
-      return fail(Code::invalid, fmt::format("--tokens: \"{}\" is no token id", word));
+      refuse(fmt::format("--tokens: \"{}\" is no token id; give numbers with spaces between them", word));
     tokens.push_back(token);
   }
   return tokens;
 }
 
-Json best_of(std::span<const float> logits, std::size_t count) {
-  std::vector<std::size_t> order(logits.size());
-  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-  count = std::min(count, order.size());
-  std::ranges::partial_sort(
-      order, order.begin() + static_cast<std::ptrdiff_t>(count),
-      [&](std::size_t a, std::size_t b) { return logits[a] != logits[b] ? logits[a] > logits[b] : a < b; });
-  Json top = Json::array();
-  for (std::size_t i = 0; i < count; ++i) top.push_back({{"id", order[i]}, {"logit", logits[order[i]]}});
+Top best_of(std::span<const float> logits, std::size_t count) {
+  std::vector<Token> order(logits.size());
+  std::iota(order.begin(), order.end(), 0);
+  const auto logit = [&](Token id) { return logits[static_cast<std::size_t>(id)]; };
+  // Not-a-number comes last, so that this is an order.
+  const auto better = [&](Token a, Token b) {
+    if (std::isnan(logit(a)) != std::isnan(logit(b))) return std::isnan(logit(b));
+    return logit(a) > logit(b) || (!(logit(b) > logit(a)) && a < b);
+  };
+  const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(count, order.size()));
+  std::ranges::partial_sort(order, end, better);
+  Top top;
+  std::transform(order.begin(), end, std::back_inserter(top), [&](Token id) { return Scored{id, logit(id)}; });
   return top;
 }
 
 // -log of the probability that softmax(logits) gives to `token`.
 double negative_log_likelihood(std::span<const float> logits, Token token) {
-  const auto best = static_cast<double>(*std::ranges::max_element(logits));
+  const double best = std::ranges::max(logits);
   double sum = 0;
-  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - best);
-  return best + std::log(sum) - static_cast<double>(logits[static_cast<std::size_t>(token)]);
+  for (const float logit : logits) sum += std::exp(double{logit} - best);
+  return best + std::log(sum) - double{logits[static_cast<std::size_t>(token)]};
 }
 
-class Eval {
+Json to_json(const Top& top) {
+  Json json = Json::array();
+  for (const Scored& entry : top) json.push_back({{"id", entry.id}, {"logit", entry.logit}});
+  return json;
+}
+
+// What one evaluation finds out.
+class Evaluation {
  public:
-  explicit Eval(const Options& options) : options_(options) {}
+  Evaluation(const Options& options, std::vector<Token> tokens) : options_(options), tokens_(std::move(tokens)) {}
 
-  Status execute() {
-    SHUNT_TRY_ASSIGN(const auto runtime, Runtime::create(options_.runtime));
-    SHUNT_TRY_ASSIGN(const auto model, load_model(options_.model));
-    SHUNT_TRY_ASSIGN(const std::vector<Token> tokens, tokens_of(options_, model->tokenizer()));
-    if (tokens.empty()) return fail(Code::invalid, "there are no tokens; give --text or --tokens");
-    SHUNT_TRY_ASSIGN(SessionOptions settings, session_options(options_.session));
-    // Rows of logits of one step, in memory at once.
-    if (options_.every || options_.perplexity) settings.batch = kRowsPerStep;
-    SHUNT_TRY_ASSIGN(const auto session, Session::create(*model, *runtime, settings));
-    if (tokens.size() > session->context())
-      return fail(Code::invalid, fmt::format("{} tokens do not fit the context of {}; choose a larger one (-c)",
-                                             tokens.size(), session->context()));
+  Status run(Session& session) {
+    const std::atomic<bool>& ending = catch_interrupts();
     ProgressLine line;
-    for (std::size_t begin = 0; begin < tokens.size(); begin += settings.batch) {
-      SHUNT_TRY(step(*session, tokens, begin, std::min<std::size_t>(tokens.size(), begin + settings.batch)));
-      line.show(
-          fmt::format("{} of {} tokens", std::min<std::size_t>(begin + settings.batch, tokens.size()), tokens.size()));
-    }
-    line.clear();
-    return report(tokens);
-  }
-
- private:
-  static constexpr std::uint32_t kRowsPerStep = 64;
-
-  Status step(Session& session, std::span<const Token> tokens, std::size_t begin, std::size_t end) {
-    std::vector<BatchToken> batch;
-    std::vector<std::size_t> wanted;
-    for (std::size_t i = begin; i < end; ++i) {
-      const bool wants = options_.every || options_.perplexity || i + 1 == tokens.size();
-      if (wants) wanted.push_back(i);
-      batch.push_back({.sequence = 0, .token = tokens[i], .wants_logits = wants});
-    }
-    SHUNT_TRY(session.decode(batch));
-    for (std::size_t row = 0; row < wanted.size(); ++row) {
-      const auto logits = session.logits(row);
-      const std::size_t position = wanted[row];
-      if (position + 1 < tokens.size()) nll_sum_ += negative_log_likelihood(logits, tokens[position + 1]);
-      if (options_.every) tops_.push_back(best_of(logits, options_.top));
-      if (position + 1 == tokens.size()) last_ = best_of(logits, options_.top);
+    for (std::size_t begin = 0; begin < tokens_.size(); begin += session.options().batch) {
+      if (ending.load()) return fail(Code::invalid, fmt::format("interrupted after {} tokens", begin));
+      if (tokens_.size() > session.options().batch) line.show(fmt::format("{} of {} tokens", begin, tokens_.size()));
+      SHUNT_TRY(step(session, begin, std::min<std::size_t>(tokens_.size(), begin + session.options().batch)));
     }
     return {};
   }
 
-  Status report(const std::vector<Token>& tokens) {
-    Json json = {{"tokens", tokens}, {"top", options_.every ? tops_ : last_}};
-    const double mean = tokens.size() > 1 ? nll_sum_ / static_cast<double>(tokens.size() - 1) : 0;
-    if (options_.perplexity) {
-      json["mean_nll"] = mean;
-      json["perplexity"] = std::exp(mean);
-    }
-    if (options_.json) return print_json(json);
-    std::string text;
-    if (options_.perplexity)
-      text +=
-          fmt::format("mean nll {:.6f}, perplexity {:.6f} over {} tokens\n", mean, std::exp(mean), tokens.size() - 1);
-    const auto list = [&](const Json& top) {
-      for (const Json& entry : top)
-        text += fmt::format("{:>8} {:>12.5f}\n", entry["id"].get<std::size_t>(), entry["logit"].get<double>());
-    };
+  [[nodiscard]] Json json() const {
+    Json json = {{"tokens", tokens_}, {"top", Json::array()}, {"mean_nll", nullptr}, {"perplexity", nullptr}};
     if (options_.every)
-      for (std::size_t i = 0; i < tops_.size(); ++i) {
-        text += fmt::format("after token {} ({})\n", i, tokens[i]);
-        list(tops_[i]);
-      }
-    else if (!options_.perplexity)
-      list(last_);
-    return print(text);
+      for (const Top& top : tops_) json["top"].push_back(to_json(top));
+    else
+      json["top"] = to_json(tops_.back());
+    if (options_.perplexity) {
+      json["mean_nll"] = mean_nll();
+      json["perplexity"] = std::exp(mean_nll());
+    }
+    return json;
+  }
+
+  [[nodiscard]] std::string text(const models::Tokenizer& tokenizer) const {
+    std::string text;
+    for (std::size_t index = 0; index < tops_.size(); ++index) {
+      const std::size_t position = options_.every ? index : tokens_.size() - 1;
+      const Token after = tokens_[position];
+      text += fmt::format("after token {} of {}, {} {}:\n", position + 1, tokens_.size(), after,
+                          in_quotes(tokenizer.piece(after, true)));
+      for (const Scored& entry : tops_[index])
+        text +=
+            fmt::format("{:>8}  {:>10.5f}  {}\n", entry.id, entry.logit, in_quotes(tokenizer.piece(entry.id, true)));
+    }
+    if (options_.perplexity)
+      text += fmt::format("perplexity {:.5f}, mean negative log likelihood {:.6f}, over {} tokens\n",
+                          std::exp(mean_nll()), mean_nll(), tokens_.size() - 1);
+    return text;
+  }
+
+ private:
+  [[nodiscard]] double mean_nll() const { return nll_sum_ / static_cast<double>(tokens_.size() - 1); }
+
+  Status step(Session& session, std::size_t begin, std::size_t end) {
+    std::vector<BatchToken> batch;
+    std::vector<std::size_t> wanted;
+    for (std::size_t i = begin; i < end; ++i) {
+      const bool wants = options_.every || options_.perplexity || i + 1 == tokens_.size();
+      if (wants) wanted.push_back(i);
+      batch.push_back({.sequence = 0, .token = tokens_[i], .wants_logits = wants});
+    }
+    SHUNT_TRY(session.decode(batch));
+    for (std::size_t row = 0; row < wanted.size(); ++row) {
+      const std::size_t position = wanted[row];
+      const bool last = position + 1 == tokens_.size();
+      if (!last) nll_sum_ += negative_log_likelihood(session.logits(row), tokens_[position + 1]);
+      if (last || options_.every) tops_.push_back(best_of(session.logits(row), options_.top));
+    }
+    return {};
   }
 
   const Options& options_;
+  std::vector<Token> tokens_;
+  std::vector<Top> tops_;  // of each position, or of the last one only
   double nll_sum_ = 0;
-  Json tops_ = Json::array();
-  Json last_ = Json::array();
 };
+
+Status execute(Options& options) {
+  std::vector<Token> tokens;
+  if (options.tokens) tokens = parse_ids(*options.tokens);
+  options.runtime.trace = !options.trace.empty();
+  SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
+  SHUNT_TRY_ASSIGN(const auto model, load_model(options.model));
+  if (options.text) {
+    SHUNT_TRY_ASSIGN(tokens, encode_raw(model->tokenizer(), *options.text));
+  }
+  if (tokens.empty()) refuse("there is nothing to evaluate: the text has no tokens");
+  if (options.perplexity && tokens.size() < 2) refuse("--perplexity needs at least two tokens");
+  if (options.every || options.perplexity) options.session.batch = kRowsPerStep;
+  SHUNT_TRY_ASSIGN(const auto session, Session::create(*model, *runtime, options.session));
+  if (tokens.size() > session->context())
+    return fail(Code::invalid, fmt::format("{} tokens do not fit the context of {}; choose a larger one with -c",
+                                           tokens.size(), session->context()));
+  Evaluation evaluation(options, std::move(tokens));
+  SHUNT_TRY(evaluation.run(*session));
+  SHUNT_TRY(write_trace(*runtime, options.trace));
+  return options.json ? print_json(evaluation.json()) : print(evaluation.text(model->tokenizer()));
+}
 
 }  // namespace
 
-Action eval(CLI::App& command);
-Action eval(CLI::App& command) {
+Action eval(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  add_model(command, options->model);
-  CLI::Option_group* source = command.add_option_group("source", "What to evaluate");
-  source->add_option("--text", options->text, "Text; special tokens in it are parsed, BOS is added");
-  source->add_option("--tokens", options->tokens, "Token ids, \"1 2 3\"; nothing is added");
+  add_model(app, options->model);
+  CLI::Option_group* source = app.add_option_group("What to evaluate, one of");
+  source->add_option("--text", options->text, "Text; special tokens in it are parsed, and BOS is added");
+  source->add_option("--tokens", options->tokens, "Token ids, \"1 2 3\"; nothing is added")->type_name("IDS");
   source->require_option(1);
-  command.add_option("--top", options->top, "How many of the best logits to show")->capture_default_str();
-  command.add_flag("--every", options->every, "Show them after every token, not only after the last");
-  command.add_flag("--perplexity", options->perplexity, "Mean negative log likelihood and perplexity");
-  add_session(command, options->session);
-  add_runtime(command, options->runtime);
-  add_json(command, options->json);
-  return [options] { return Eval(*options).execute(); };
+  app.add_option("--top", options->top, "How many of the best next tokens to show (default: 10)")->type_name("K");
+  app.add_flag("--every", options->every, "Show them after every token, not only after the last");
+  app.add_flag("--perplexity", options->perplexity, "Mean negative log likelihood and perplexity");
+  add_session(app, options->session);
+  add_runtime(app, options->runtime);
+  add_trace(app, options->trace);
+  add_json(app, options->json);
+  return [options] { return execute(*options); };
 }
 
 }  // namespace shunt::cli

@@ -1,17 +1,25 @@
 // shunt inspect: what a model file holds.
+#include <fmt/format.h>
+
+#include <algorithm>
+
 #include "command.h"
 #include "models/summary.h"
+#include "options.h"
+#include "output.h"
 
 namespace shunt::cli {
 namespace {
 
-Json shape_of(const Shape& shape) {
-  Json json = Json::array();
-  for (std::size_t axis = 0; axis < shape.rank(); ++axis) json.push_back(shape[axis]);
-  return json;
+using models::ModelSummary;
+
+Json to_json(const Shape& shape) {
+  Json extents = Json::array();
+  for (std::size_t axis = 0; axis < shape.rank(); ++axis) extents.push_back(shape[axis]);
+  return extents;
 }
 
-Json to_json(const models::ModelSummary& summary) {
+Json to_json(const ModelSummary& summary) {
   Json json = {{"architecture", summary.architecture},
                {"name", summary.name},
                {"file_type", summary.file_type},
@@ -21,51 +29,80 @@ Json to_json(const models::ModelSummary& summary) {
                {"version", summary.version},
                {"alignment", summary.alignment},
                {"parts", summary.parts},
+               {"dtypes", Json::array()},
                {"metadata", Json::array()},
                {"tensors", Json::array()}};
+  for (const models::DTypeShare& share : summary.dtypes)
+    json["dtypes"].push_back({{"dtype", name_of(share.dtype)},
+                              {"tensors", share.tensors},
+                              {"parameters", share.parameters},
+                              {"bytes", share.bytes}});
   for (const models::MetadataLine& line : summary.metadata)
     json["metadata"].push_back(
-        {{"key", line.key}, {"type", line.type}, {"value", line.value}, {"elements", line.elements}});
-  for (const models::TensorLine& line : summary.tensors)
-    json["tensors"].push_back(
-        {{"name", line.name}, {"dtype", name_of(line.dtype)}, {"shape", shape_of(line.shape)}, {"bytes", line.bytes}});
+        {{"key", line.key}, {"type", line.type}, {"elements", line.elements}, {"value", line.value}});
+  for (const models::TensorLine& tensor : summary.tensors)
+    json["tensors"].push_back({{"name", tensor.name},
+                               {"dtype", name_of(tensor.dtype)},
+                               {"shape", to_json(tensor.shape)},
+                               {"bytes", tensor.bytes}});
   return json;
 }
 
-std::string to_text(const models::ModelSummary& summary) {
-  std::string text = fmt::format("{} ({}, {}), {:.1f} M parameters, {} in {} part(s), GGUF v{}\n", summary.name,
-                                 summary.architecture, summary.file_type, static_cast<double>(summary.parameters) / 1e6,
-                                 in_units(summary.file_bytes), summary.parts, summary.version);
-  text += "\nmetadata\n";
-  for (const models::MetadataLine& line : summary.metadata)
-    text += fmt::format("  {:<40} {:<16} {}{}\n", line.key, line.type, line.value,
-                        line.is_array ? fmt::format(" ({} elements)", line.elements) : "");
-  text += "\ntypes\n";
+// On one line.
+std::string shown(const std::string& value) {
+  std::string text;
+  for (const char byte : value) text += byte == '\n' ? "\\n" : std::string(1, byte);
+  return text;
+}
+
+std::string in_count(std::uint64_t count) {
+  const auto number = static_cast<double>(count);
+  if (number >= 1e9) return fmt::format("{:.2f} G", number / 1e9);
+  return number >= 1e6 ? fmt::format("{:.2f} M", number / 1e6) : std::to_string(count);
+}
+
+std::string to_text(const ModelSummary& summary, bool tensors) {
+  std::string text = fmt::format(
+      "{}{}, {} parameters, {}{}\n", summary.architecture.empty() ? "no architecture" : summary.architecture,
+      summary.name.empty() ? "" : fmt::format(" \"{}\"", summary.name), in_count(summary.parameters),
+      in_units(summary.file_bytes), summary.file_type.empty() ? "" : ", " + summary.file_type);
+  text += fmt::format("GGUF version {}, {} part{}, {} tensors aligned to {} bytes\n\n", summary.version, summary.parts,
+                      summary.parts == 1 ? "" : "s", summary.tensors.size(), summary.alignment);
   for (const models::DTypeShare& share : summary.dtypes)
-    text += fmt::format("  {:<8} {:>6} tensors {:>14} parameters {:>12}\n", name_of(share.dtype), share.tensors,
-                        share.parameters, in_units(share.bytes));
-  text += "\ntensors\n";
-  for (const models::TensorLine& line : summary.tensors)
-    text += fmt::format("  {:<40} {:<6} {:<20} {:>12}\n", line.name, name_of(line.dtype), to_string(line.shape),
-                        in_units(line.bytes));
+    text += fmt::format("{:<8} {:>4} tensors, {} parameters, {}\n", name_of(share.dtype), share.tensors,
+                        in_count(share.parameters), in_units(share.bytes));
+  std::size_t width = 0;
+  for (const models::MetadataLine& line : summary.metadata) width = std::max(width, line.key.size());
+  text += '\n';
+  for (const models::MetadataLine& line : summary.metadata)
+    text += fmt::format("{:<{}}  {}{}\n", line.key, width, shown(line.value),
+                        line.is_array ? fmt::format("  ({} elements)", line.elements) : "");
+  if (!tensors) return text;
+  width = 0;
+  for (const models::TensorLine& tensor : summary.tensors) width = std::max(width, tensor.name.size());
+  text += '\n';
+  for (const models::TensorLine& tensor : summary.tensors)
+    text += fmt::format("{:<{}}  {:<6} {:<18} {}\n", tensor.name, width, name_of(tensor.dtype), to_string(tensor.shape),
+                        in_units(tensor.bytes));
   return text;
 }
 
 }  // namespace
 
-Action inspect(CLI::App& command);
-Action inspect(CLI::App& command) {
+Action inspect(CLI::App& app) {
   struct Options {
     std::string model;
+    bool tensors = false;
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  add_model(command, options->model);
-  add_json(command, options->json);
+  add_model(app, options->model);
+  app.add_flag("--tensors", options->tensors, "List each tensor too (JSON always does)");
+  add_json(app, options->json);
   return [options]() -> Status {
     SHUNT_TRY_ASSIGN(const auto file, models::GgufFile::open(options->model));
-    const models::ModelSummary summary = models::summarize(*file);
-    return options->json ? print_json(to_json(summary)) : print(to_text(summary));
+    const ModelSummary summary = models::summarize(*file);
+    return options->json ? print_json(to_json(summary)) : print(to_text(summary, options->tensors));
   };
 }
 

@@ -5,8 +5,13 @@
 
 namespace shunt::cli {
 
-// From now on Ctrl-C sets the flag that is returned; it lives as long as the process.
-const std::atomic<bool>* catch_interrupts();
+// From now on Ctrl-C sets the flag that is returned, which lives as long as the process.
+const std::atomic<bool>& catch_interrupts();
+// Sets the flag from within: the work has become pointless.
+void end_soon();
+// Whether Ctrl-C came since the last catch_interrupts() or forget_interrupt().
 [[nodiscard]] bool was_interrupted();
+// The interrupted work has ended, and other work goes on.
+void forget_interrupt();
 
 }  // namespace shunt::cli

@@ -1,46 +1,115 @@
-// shunt: the program. Exit codes: 0 done, 1 an error while running, 2 wrong usage, 130 ended by Ctrl-C.
+// shunt: the program. Exit codes: 0 done, 1 an error while running, 2 wrong usage, 130 ended by Ctrl-C. A reader
+// that closes stdout early ends the program quietly with 0.
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <csignal>
+#include <optional>
+#include <span>
+#include <vector>
 
 #include "command.h"
 #include "interrupt.h"
+#include "output.h"
 
 namespace shunt::cli {
-
-#define SHUNT_COMMAND(function, name, summary, example) Action function(CLI::App& command);
-#include "commands.def"
-
 namespace {
 
-constexpr int kOk = 0;
+constexpr int kDone = 0;
 constexpr int kRunTimeError = 1;
-constexpr int kUsage = 2;
+constexpr int kWrongUsage = 2;
 constexpr int kInterrupted = 130;
 
-int run_program(int argc, char** argv) {
-  CLI::App app("Runs language models and tensor graphs on whatever processors this machine has.", "shunt");
-  app.set_version_flag("--version", "shunt " SHUNT_VERSION);
-  app.require_subcommand(1);
-  std::vector<std::pair<CLI::App*, Action>> actions;
-#define SHUNT_COMMAND(function, name, summary, example)    \
-  {                                                        \
-    CLI::App* command = app.add_subcommand(name, summary); \
-    command->footer("Example:\n  " example);               \
-    actions.emplace_back(command, function(*command));     \
-  }
+struct Command {
+  Action (*attach)(CLI::App& app);
+  std::string_view name;
+  std::string_view summary;
+  std::string_view example;
+};
+
+constexpr Command kCommands[] = {
+#define SHUNT_COMMAND(function, name, summary, example) {function, name, summary, example},
 #include "commands.def"
+};
+
+std::string usage(std::string_view group) {
+  std::string text = fmt::format("usage: shunt {}COMMAND ...\n\n", group);
+  for (const Command& command : kCommands)
+    if (command.name.starts_with(group)) text += fmt::format("  {:<12} {}\n", command.name, command.summary);
+  text += "\nshunt COMMAND --help says more, with an example; shunt --version shows the version.\n";
+  if (group.empty())
+    text +=
+        "Data goes to stdout, words for people to stderr. Exit codes: 0 done, 1 error, 2 wrong usage, 130 Ctrl-C.\n";
+  return text;
+}
+
+// The command that the words begin with.
+const Command* find_command(std::span<char*> words) {
+  for (const Command& command : kCommands) {
+    const std::size_t space = command.name.find(' ');
+    if (command.name.substr(0, space) != words[0]) continue;
+    if (space == std::string_view::npos) return &command;
+    if (words.size() > 1 && command.name.substr(space + 1) == words[1]) return &command;
+  }
+  return nullptr;
+}
+
+// "bench " where some command's name is "bench" and another word.
+std::string group_of(std::string_view word) {
+  const std::string group = fmt::format("{} ", word);
+  return std::ranges::any_of(kCommands, [&](const Command& command) { return command.name.starts_with(group); })
+             ? group
+             : std::string();
+}
+
+int report(const Status& status) {
+  if (reader_left()) return kDone;
+  if (!status) complain(status.error().message);
+  if (was_interrupted()) return kInterrupted;
+  return status ? kDone : kRunTimeError;
+}
+
+// `words` are those after the name.
+int run_command(const Command& command, std::span<char*> words) {
+  const std::string name = fmt::format("shunt {}", command.name);
+  CLI::App app(std::string(command.summary), name);
+  app.get_formatter()->column_width(34);
+  app.footer(fmt::format("Example:\n  {}", command.example));
+  const Action action = command.attach(app);
+  std::vector<std::string> reversed(words.rbegin(), words.rend());
   try {
-    app.parse(argc, argv);
+    app.parse(std::move(reversed));
+    return report(action());
+  } catch (const CLI::Success& asked_for_help) {
+    return report(print(app.help()));
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? kOk : kUsage;
+    complain(fmt::format("{}\n{} --help shows how it is used.", error.what(), name));
+    return kWrongUsage;
   }
-  for (const auto& [command, action] : actions) {
-    if (!command->parsed()) continue;
-    if (const Status status = action(); !status) {
-      say(fmt::format("shunt: {}", status.error().message));
-      return kRunTimeError;
-    }
+}
+
+// What is not a command: help, the version, or a mistake.
+int run_other(std::span<char*> words) {
+  const std::string_view word = words.empty() ? std::string_view() : words[0];
+  if (word == "--version") return report(print("shunt " SHUNT_VERSION "\n"));
+  if (word == "--help" || word == "-h" || word == "help") return report(print(usage("")));
+  const std::string group = word.empty() ? "" : group_of(word);
+  const std::string_view second = words.size() > 1 ? std::string_view(words[1]) : std::string_view();
+  if (!group.empty() && (second == "--help" || second == "-h")) return report(print(usage(group)));
+  if (word.empty() || (!group.empty() && second.empty())) {
+    complain("a command is missing");
+  } else {
+    complain(fmt::format("no command is named \"{}{}\"", group, group.empty() ? word : second));
   }
-  return was_interrupted() ? kInterrupted : kOk;
+  say("\n" + usage(group));
+  return kWrongUsage;
+}
+
+int run_program(std::span<char*> words) {
+  if (words.empty()) return run_other(words);
+  const Command* command = find_command(words);
+  if (command == nullptr) return run_other(words);
+  return run_command(*command, words.subspan(command->name.contains(' ') ? 2 : 1));
 }
 
 }  // namespace
@@ -50,9 +119,10 @@ int main(int argc, char** argv) {
   // A closed pipe is an error of the write, not the end of the process.
   static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
   try {
-    return shunt::cli::run_program(argc, argv);
+    const std::span<char*> words(argv, static_cast<std::size_t>(argc));
+    return shunt::cli::run_program(words.empty() ? words : words.subspan(1));
   } catch (const std::exception& error) {
-    shunt::cli::say(std::string("shunt: ") + error.what());
-    return 1;
+    shunt::cli::complain(error.what());
+    return shunt::cli::kRunTimeError;
   }
 }

@@ -1,37 +1,59 @@
-// shunt make-model: random weights of a known shape.
-#include <filesystem>
+// shunt make-model: a model of random weights.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "command.h"
+#include "models/gguf.h"
+#include "models/mixture.h"
 #include "models/random_model.h"
+#include "options.h"
+#include "output.h"
 
 namespace shunt::cli {
+namespace {
 
-Action make_model(CLI::App& command);
-Action make_model(CLI::App& command) {
-  struct Options {
-    std::string shape;
-    std::string type;
-    std::string out;
-    std::uint64_t seed = 1;
-    bool json = false;
-  };
+struct Options {
+  std::string shape;
+  std::string type;
+  std::string out;
+  std::uint64_t seed = 1;
+  bool json = false;
+};
+
+std::string shape_names() {
+  std::vector<std::string_view> names;
+  for (const models::ModelShape& shape : models::model_shapes()) names.push_back(shape.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+Status execute(const Options& options) {
+  if (std::ranges::find(models::model_shapes(), options.shape, &models::ModelShape::name) ==
+      models::model_shapes().end())
+    refuse(fmt::format("no shape is named \"{}\"; there are {}", options.shape, shape_names()));
+  static_cast<void>(or_refuse(models::mixture_from_name(options.type)));
+  SHUNT_TRY(models::make_model(options.shape, options.type, options.out, options.seed));
+  SHUNT_TRY_ASSIGN(const auto file, models::GgufFile::open(options.out));
+  note(fmt::format("{}: {} of random weights", options.out, in_units(file->total_bytes())));
+  if (!options.json) return {};
+  return print_json({{"out", options.out},
+                     {"shape", options.shape},
+                     {"type", options.type},
+                     {"seed", options.seed},
+                     {"bytes", file->total_bytes()}});
+}
+
+}  // namespace
+
+Action make_model(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  std::string shapes;
-  for (const models::ModelShape& shape : models::model_shapes())
-    shapes += (shapes.empty() ? "" : " ") + std::string(shape.name);
-  command.add_option("shape", options->shape, shapes)->required();
-  command.add_option("type", options->type, "As for quantize")->required();
-  command.add_option("out", options->out, "GGUF model file to write")->required();
-  command.add_option("--seed", options->seed, "The same seed gives the same file")->capture_default_str();
-  add_json(command, options->json);
-  return [options]() -> Status {
-    SHUNT_TRY(models::make_model(options->shape, options->type, options->out, options->seed));
-    std::error_code error;
-    const auto bytes = std::filesystem::file_size(options->out, error);
-    if (options->json) return print_json(Json{{"out", options->out}, {"bytes", bytes}});
-    say(fmt::format("{}: {}", options->out, in_units(bytes)));
-    return {};
-  };
+  app.add_option("SHAPE", options->shape, "Shape of the model: " + shape_names())->required();
+  app.add_option("TYPE", options->type, with_types("Type of the weights"))->required();
+  app.add_option("OUT", options->out, "GGUF file to write")->required();
+  app.add_option("--seed", options->seed, "Seed of the weights (default: 1)")->type_name("N");
+  add_json(app, options->json);
+  return [options] { return execute(*options); };
 }
 
 }  // namespace shunt::cli

@@ -1,65 +1,112 @@
-// shunt plan: where each op of a step would run, and why.
+// shunt plan: where each op would run, why, and what memory a run would take. Loads no weights.
 #include "plan/plan.h"
 
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+
 #include "command.h"
+#include "loading.h"
+#include "options.h"
+#include "output.h"
 
 namespace shunt::cli {
 namespace {
 
-using namespace models;
+using models::PlannedStep;
 
-// What a run takes besides what plans list: the program and its libraries, tokenizer, file header, plans.
-constexpr std::uint64_t kProcessBytes = 24U << 20U;
+struct Options {
+  std::string model;
+  bool explain = false;
+  std::uint32_t prompt = 512;
+  models::SessionOptions session;
+  RuntimeOptions runtime;
+  bool json = false;
+};
 
-std::uint64_t peak_bytes(const Plan& prompt, const Plan& generation) {
-  std::uint64_t bytes = kProcessBytes;
-  for (std::size_t pool = 0; pool < prompt.memory.size(); ++pool) {
-    const MemoryUse& use = prompt.memory[pool];
-    bytes += use.total() + generation.memory[pool].scratch_bytes;
+// What `run` holds at most when its context is full, in bytes.
+struct PeakMemory {
+  std::uint64_t weights = 0;
+  std::uint64_t cache = 0;
+  std::uint64_t arena = 0;
+  std::uint64_t scratch = 0;
+  std::uint64_t logits = 0;
+  std::uint64_t process = 0;
+  [[nodiscard]] std::uint64_t total() const { return weights + cache + arena + scratch + logits + process; }
+};
+
+// The most that this process has held, in bytes.
+std::uint64_t own_peak() {
+  rusage usage{};
+  static_cast<void>(getrusage(RUSAGE_SELF, &usage));
+  return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
+}
+
+// The steps share arenas, weights and cache; each keeps its own scratch memory. This process has opened the same
+// file and made the same plans as a run would, so that its own peak stands for the rest.
+PeakMemory predict_memory(const PlannedStep& prompt, const PlannedStep& generation, std::uint32_t vocabulary) {
+  PeakMemory peak{.logits = std::uint64_t{vocabulary} * sizeof(float), .process = own_peak()};
+  for (const PlannedStep* step : {&prompt, &generation}) {
+    PeakMemory one;
+    for (const MemoryUse& use : step->plan.memory) {
+      one.weights += use.weight_bytes;
+      one.cache += use.state_bytes;
+      one.arena += use.value_bytes;
+      peak.scratch += use.scratch_bytes;
+    }
+    peak.weights = std::max(peak.weights, one.weights);
+    peak.cache = std::max(peak.cache, one.cache);
+    peak.arena = std::max(peak.arena, one.arena);
   }
-  return bytes;
+  return peak;
+}
+
+Json to_json(const PeakMemory& peak) {
+  return {{"weights_bytes", peak.weights}, {"cache_bytes", peak.cache},   {"arena_bytes", peak.arena},
+          {"scratch_bytes", peak.scratch}, {"logits_bytes", peak.logits}, {"process_bytes", peak.process}};
+}
+
+Status execute(Options& options) {
+  SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
+  SHUNT_TRY_ASSIGN(const auto model, models::Model::load(options.model));
+  SHUNT_TRY_ASSIGN(const std::uint32_t context, models::choose_context(*model, *runtime, options.session));
+  const std::uint32_t tokens = std::min({options.prompt, options.session.batch, context});
+  SHUNT_TRY_ASSIGN(const PlannedStep prompt, plan_step(*model, *runtime, options.session, context, tokens, 1));
+  SHUNT_TRY_ASSIGN(const PlannedStep generation, plan_step(*model, *runtime, options.session, context, 1, 1));
+  const PeakMemory peak = predict_memory(prompt, generation, model->config().vocabulary);
+  const std::string_view origin = context_origin(options.session, model->config(), context);
+  if (options.json)
+    return print_json({{"context", context},
+                       {"predicted_peak_bytes", peak.total()},
+                       {"memory", to_json(peak)},
+                       {"prompt_tokens", tokens},
+                       {"prompt", Json::parse(to_json(prompt.plan, prompt.graph), nullptr, false)},
+                       {"generation", Json::parse(to_json(generation.plan, generation.graph), nullptr, false)}});
+  std::string text = fmt::format("context: {} tokens ({})\n", context, origin);
+  text += fmt::format(
+      "memory of a run, at most, with the context full: {}\n"
+      "  = {} weights + {} cache + {} values + {} scratch + {} logits + {} the process itself\n",
+      in_units(peak.total()), in_units(peak.weights), in_units(peak.cache), in_units(peak.arena),
+      in_units(peak.scratch), in_units(peak.logits), in_units(peak.process));
+  text += fmt::format("\nA step of {} prompt tokens\n{}", tokens, to_text(prompt.plan, prompt.graph, options.explain));
+  text += fmt::format("\nA step of generation\n{}", to_text(generation.plan, generation.graph, options.explain));
+  return print(text);
 }
 
 }  // namespace
 
-Action plan(CLI::App& command);
-Action plan(CLI::App& command) {
-  struct Options {
-    std::string model;
-    std::uint32_t tokens = 512;
-    bool explain = false;
-    SessionArguments session;
-    RuntimeOptions runtime;
-    bool json = false;
-  };
+Action plan(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  add_model(command, options->model);
-  command.add_option("--tokens", options->tokens, "Tokens of the prompt's step")
-      ->check(CLI::Range(1U, 512U))
-      ->capture_default_str();
-  command.add_flag("--explain", options->explain,
-                   "List every candidate with its predicted time or why it was rejected");
-  add_session(command, options->session);
-  add_runtime(command, options->runtime);
-  add_json(command, options->json);
-  return [options]() -> Status {
-    SHUNT_TRY_ASSIGN(const auto runtime, Runtime::create(options->runtime));
-    SHUNT_TRY_ASSIGN(const auto model, Model::load(options->model));
-    SHUNT_TRY_ASSIGN(const SessionOptions settings, session_options(options->session));
-    SHUNT_TRY_ASSIGN(const std::uint32_t context, choose_context(*model, *runtime, settings));
-    SHUNT_TRY_ASSIGN(const PlannedStep prompt, plan_step(*model, *runtime, settings, context, options->tokens, 1));
-    SHUNT_TRY_ASSIGN(const PlannedStep generation, plan_step(*model, *runtime, settings, context, 1, 1));
-    const std::uint64_t peak = peak_bytes(prompt.plan, generation.plan);
-    if (options->json)
-      return print_json(Json{{"context", context},
-                             {"predicted_peak_bytes", peak},
-                             {"prompt", Json::parse(to_json(prompt.plan, prompt.graph), nullptr, false)},
-                             {"generation", Json::parse(to_json(generation.plan, generation.graph), nullptr, false)}});
-    return print(fmt::format("context {}; predicted peak memory of a run {}\n\nprompt of {} tokens\n{}\none token\n{}",
-                             context, in_units(peak), options->tokens,
-                             to_text(prompt.plan, prompt.graph, options->explain),
-                             to_text(generation.plan, generation.graph, options->explain)));
-  };
+  add_model(app, options->model);
+  app.add_flag("--explain", options->explain, "Every candidate of each op, and why it was or was not taken");
+  app.add_option("--tokens", options->prompt, "Tokens of the prompt (default: 512)")
+      ->type_name("N")
+      ->check(CLI::Range(1U, 1U << 24U));
+  add_session(app, options->session);
+  add_runtime(app, options->runtime);
+  add_json(app, options->json);
+  return [options] { return execute(*options); };
 }
 
 }  // namespace shunt::cli

@@ -1,55 +1,67 @@
-// shunt quantize: a model file with weights of another type.
+// shunt quantize: a model with smaller weights.
 #include "models/quantizer.h"
 
-#include <filesystem>
-#include <thread>
+#include <fmt/format.h>
+
+#include <chrono>
 
 #include "command.h"
+#include "devices/cpu/thread_pool.h"
+#include "models/gguf.h"
+#include "models/mixture.h"
+#include "options.h"
+#include "output.h"
 
 namespace shunt::cli {
+namespace {
 
-Action quantize(CLI::App& command);
-Action quantize(CLI::App& command) {
-  struct Options {
-    std::string in;
-    std::string out;
-    std::string type;
-    std::uint32_t threads = std::max(std::thread::hardware_concurrency(), 1U);
-    bool json = false;
+struct Options {
+  std::string in;
+  std::string out;
+  std::string type;
+  std::uint32_t threads = 0;
+  bool json = false;
+};
+
+Status execute(const Options& options) {
+  static_cast<void>(or_refuse(models::mixture_from_name(options.type)));
+  const auto start = std::chrono::steady_clock::now();
+  ProgressLine line;
+  const auto on_tensor = [&](const models::QuantizeProgress& at) {
+    if (!at.note.empty()) {
+      line.clear();
+      note(fmt::format("{} {} becomes {}: {}", at.name, to_string(at.shape), name_of(at.to), at.note));
+    }
+    line.show(
+        fmt::format("{} of {} tensors: {} {} to {}", at.index, at.count, at.name, name_of(at.from), name_of(at.to)));
   };
+  const std::uint32_t threads = options.threads != 0 ? options.threads : cpu::usable_cores();
+  SHUNT_TRY(models::quantize_file(options.in, options.out, options.type, {.threads = threads, .on_tensor = on_tensor}));
+  line.clear();
+  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  SHUNT_TRY_ASSIGN(const auto before, models::GgufFile::open(options.in));
+  SHUNT_TRY_ASSIGN(const auto after, models::GgufFile::open(options.out));
+  note(fmt::format("{}: {} of type {}, from {} in {:.1f} s", options.out, in_units(after->total_bytes()), options.type,
+                   in_units(before->total_bytes()), seconds));
+  if (!options.json) return {};
+  return print_json({{"in", options.in},
+                     {"out", options.out},
+                     {"type", options.type},
+                     {"bytes_in", before->total_bytes()},
+                     {"bytes_out", after->total_bytes()},
+                     {"seconds", seconds}});
+}
+
+}  // namespace
+
+Action quantize(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  command.add_option("in", options->in, "GGUF model file to read")->required();
-  command.add_option("out", options->out, "GGUF model file to write")->required();
-  command.add_option("type", options->type, "F32 F16 BF16 Q8_0 Q4_0 Q5_K Q6_K Q4_K_S Q4_K_M")->required();
-  command.add_option("--threads", options->threads, "Threads")->check(CLI::Range(1U, 1024U))->capture_default_str();
-  add_json(command, options->json);
-  return [options]() -> Status {
-    ProgressLine line;
-    Json notes = Json::array();
-    SHUNT_TRY(
-        models::quantize_file(options->in, options->out, options->type,
-                              {.threads = options->threads, .on_tensor = [&](const models::QuantizeProgress& progress) {
-                                 line.show(fmt::format("[{}/{}] {} {} -> {}", progress.index + 1, progress.count,
-                                                       progress.name, name_of(progress.from), name_of(progress.to)));
-                                 if (progress.note.empty()) return;
-                                 line.clear();
-                                 say(fmt::format("{}: {}", progress.name, progress.note));
-                                 notes.push_back({{"tensor", progress.name}, {"note", progress.note}});
-                               }}));
-    line.clear();
-    std::error_code error;
-    const auto in_bytes = std::filesystem::file_size(options->in, error);
-    const auto out_bytes = std::filesystem::file_size(options->out, error);
-    if (options->json)
-      return print_json(Json{{"in", options->in},
-                             {"in_bytes", in_bytes},
-                             {"out", options->out},
-                             {"out_bytes", out_bytes},
-                             {"type", options->type},
-                             {"notes", notes}});
-    say(fmt::format("{}: {} -> {}: {}", options->in, in_units(in_bytes), options->out, in_units(out_bytes)));
-    return {};
-  };
+  app.add_option("IN", options->in, "GGUF file, best with weights of F32, F16 or BF16")->required();
+  app.add_option("OUT", options->out, "GGUF file to write")->required();
+  app.add_option("TYPE", options->type, with_types("Type of the weights"))->required();
+  add_threads(app, options->threads);
+  add_json(app, options->json);
+  return [options] { return execute(*options); };
 }
 
 }  // namespace shunt::cli

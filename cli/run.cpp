@@ -1,166 +1,203 @@
 // shunt run: text out of a model, once or in turns.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <chrono>
-#include <iostream>
-#include <iterator>
-#include <random>
+#include <set>
+#include <utility>
 
 #include "command.h"
+#include "devices/device.h"
+#include "input.h"
 #include "interrupt.h"
+#include "loading.h"
 #include "models/generate.h"
-#include "trace/chrome.h"
+#include "options.h"
+#include "output.h"
 
 namespace shunt::cli {
 namespace {
 
-using namespace models;
+using models::Generation;
+using models::Message;
+using models::Session;
+using models::StopReason;
+using models::Token;
 
 struct Options {
   std::string model;
-  std::string prompt;
-  bool has_prompt = false;
+  std::optional<std::string> prompt;
   bool chat = false;
-  std::string system;
-  GenerateOptions generate;
-  SessionArguments session;
+  bool raw = false;
+  std::optional<std::string> system;
+  models::GenerateOptions generate;
+  SamplingArguments sampling;
+  models::SessionOptions session;
   RuntimeOptions runtime;
   std::string trace;
-  bool has_seed = false;
   bool json = false;
+
+  [[nodiscard]] bool converses() const { return !prompt && !raw && is_terminal(STDIN_FILENO); }
 };
 
 double rate(std::size_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
 
 class Run {
  public:
-  explicit Run(Options& options) : options_(options) {}
+  explicit Run(const Options& options) : options_(options) {}
 
   Status execute() {
     const auto start = std::chrono::steady_clock::now();
-    options_.runtime.trace = !options_.trace.empty();
-    SHUNT_TRY_ASSIGN(runtime_, Runtime::create(options_.runtime));
+    SHUNT_TRY_ASSIGN(runtime_, open_runtime(options_.runtime));
     SHUNT_TRY_ASSIGN(model_, load_model(options_.model));
-    SHUNT_TRY_ASSIGN(const SessionOptions session_settings, session_options(options_.session));
-    SHUNT_TRY_ASSIGN(session_, Session::create(*model_, *runtime_, session_settings));
+    if (options_.chat && !model_->chat()) return std::unexpected(model_->chat().error());
+    SHUNT_TRY_ASSIGN(session_, Session::create(*model_, *runtime_, options_.session));
     load_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (!options_.has_seed) options_.generate.sampling.seed = std::random_device{}();
-    Status status = options_.has_prompt ? answer_once() : isatty(STDIN_FILENO) != 0 ? converse() : answer_stdin();
-    if (status && !options_.trace.empty()) status = trace::write_chrome_trace(runtime_->recorder(), options_.trace);
+    if (session_->context() > model_->config().context_length)
+      note(fmt::format("The model was made for {} tokens; beyond them its text may fall apart.",
+                       model_->config().context_length));
+    const Status status = options_.prompt ? answer() : converse();
+    SHUNT_TRY(write_trace(*runtime_, options_.trace));
     return status;
   }
 
  private:
-  Result<std::vector<Token>> prompt_tokens() const {
-    const Tokenizer& tokenizer = model_->tokenizer();
-    if (!options_.chat)
-      return tokenizer.encode(options_.prompt, {.add_bos = tokenizer.adds_bos(), .parse_special = true});
-    if (!model_->chat()) return std::unexpected(model_->chat().error());
-    std::vector<Message> messages;
-    if (!options_.system.empty()) messages.push_back({"system", options_.system});
-    messages.push_back({"user", options_.prompt});
-    return model_->chat()->encode(messages, tokenizer, true);
+  Result<std::vector<Token>> encode_prompt() const {
+    if (!options_.chat) return encode_raw(model_->tokenizer(), *options_.prompt);
+    return model_->chat()->encode(first_messages(*options_.prompt), model_->tokenizer(), true);
   }
 
-  // `echo` is given out once the prompt has gone in without an error.
-  Result<Generation> stream(std::span<const Token> tokens, bool live, std::string_view echo = "") {
+  [[nodiscard]] std::vector<Message> first_messages(const std::string& content) const {
+    std::vector<Message> messages;
+    if (options_.system) messages.push_back({"system", *options_.system});
+    messages.push_back({"user", content});
+    return messages;
+  }
+
+  // Feeds `tokens` to the model and generates. What is to be seen goes to stdout as it comes: `echo` once the prompt is
+  // through, then the text. Without an echo the text is a reply.
+  Result<Generation> generate(std::span<const Token> tokens, std::optional<std::string_view> echo) {
     ProgressLine line;
     Status written;
-    bool first = true;
-    GenerateCallbacks callbacks{.interrupted = catch_interrupts()};
-    callbacks.on_prompt = [&](std::size_t done, std::size_t total) {
-      if (total > session_->options().batch) line.show(fmt::format("prompt: {} of {} tokens", done, total));
-      if (done == total && !echo.empty()) {
-        line.clear();
-        written = print(echo);
-      }
-    };
-    callbacks.on_text = [&](std::string_view text) {
+    bool begins = true;
+    const auto show = [&](std::string_view text) {
       line.clear();
-      // The leading space of a reply belongs to the first word's token, not to the text.
-      if (std::exchange(first, false) && options_.chat && text.starts_with(' ')) text.remove_prefix(1);
-      if (live && written) written = print(text);
+      if (!options_.json && written) written = print(text);
+      if (!written) end_soon();
     };
-    SHUNT_TRY_ASSIGN(Generation generation, generate(*session_, tokens, options_.generate, callbacks));
+    const auto on_prompt = [&](std::size_t done, std::size_t total) {
+      if (total > session_->options().batch) line.show(fmt::format("prompt: {} of {} tokens", done, total));
+      if (done == total && echo) show(*echo);
+    };
+    const auto on_text = [&](std::string_view text) {
+      // A reply's first word brings the space that would part it from a word before it.
+      if (std::exchange(begins, false) && !echo && text.starts_with(' ')) text.remove_prefix(1);
+      show(text);
+    };
+    on_prompt(0, tokens.size());
+    auto generation =
+        models::generate(*session_, tokens, options_.generate,
+                         {.on_text = on_text, .on_prompt = on_prompt, .interrupted = &catch_interrupts()});
     SHUNT_TRY(written);
+    if (generation) add_up(*generation);
     return generation;
   }
 
-  Status answer_once() {
-    SHUNT_TRY_ASSIGN(const std::vector<Token> tokens, prompt_tokens());
-    const bool live = !options_.json;
-    const std::string_view echo = live && !options_.chat ? std::string_view(options_.prompt) : "";
-    SHUNT_TRY_ASSIGN(const Generation generation, stream(tokens, live, echo));
-    if (live) SHUNT_TRY(print("\n"));
-    if (options_.json) SHUNT_TRY(print_json(to_json(tokens, generation)));
-    SHUNT_TRY(summarize(generation));
-    return check_context(generation);
+  void add_up(const Generation& generation) {
+    sum_.prompt_tokens += generation.prompt_tokens;
+    sum_.prompt_s += generation.prompt_s;
+    sum_.generate_s += generation.generate_s;
+    sum_.steps += generation.steps;
+    sum_.tokens.insert(sum_.tokens.end(), generation.tokens.begin(), generation.tokens.end());
+    sum_.stop = generation.stop;
+    step_sizes_.insert(std::min(generation.prompt_tokens, session_->options().batch));
+    if (generation.steps > 0) step_sizes_.insert(1);
   }
 
-  Status answer_stdin() {
-    options_.prompt.assign(std::istreambuf_iterator<char>(std::cin), {});
-    while (!options_.prompt.empty() && options_.prompt.back() == '\n') options_.prompt.pop_back();
-    return answer_once();
+  Status answer() {
+    SHUNT_TRY_ASSIGN(const std::vector<Token> tokens, encode_prompt());
+    if (tokens.size() > session_->context())
+      return fail(Code::invalid, fmt::format("the prompt has {} tokens, the context holds {}; choose a larger one with "
+                                             "-c, or shorten the prompt",
+                                             tokens.size(), session_->context()));
+    std::optional<std::string_view> echo;
+    if (!options_.chat) echo = *options_.prompt;
+    SHUNT_TRY_ASSIGN(const Generation generation, generate(tokens, echo));
+    if (options_.json) {
+      SHUNT_TRY(print_json(to_json(tokens, generation)));
+    } else {
+      SHUNT_TRY(print("\n"));
+    }
+    SHUNT_TRY(summarize());
+    return check_context();
   }
 
   Status converse() {
-    if (options_.json) return fail(Code::invalid, "--json needs a prompt");
-    if (!model_->chat()) return std::unexpected(model_->chat().error());
-    options_.chat = true;
-    say(dim(fmt::format("chat with {}; end with Ctrl-D", options_.model)));
+    if (!model_->chat())
+      return fail(Code::unsupported, fmt::format("no chat is possible: {}", model_->chat().error().message));
+    catch_interrupts();
+    note(fmt::format("Chat with {}. Ctrl-D ends it, Ctrl-C a reply.", options_.model));
     std::vector<Token> so_far;
-    bool first = true;
-    while (true) {
-      fmt::print(stderr, "> ");
-      static_cast<void>(std::fflush(stderr));
-      std::string line;
-      if (!std::getline(std::cin, line) || was_interrupted()) break;
-      if (line.empty()) continue;
-      std::vector<Message> messages;
-      if (std::exchange(first, false) && !options_.system.empty()) messages.push_back({"system", options_.system});
-      messages.push_back({"user", line});
-      SHUNT_TRY_ASSIGN(const std::vector<Token> next,
-                       model_->chat()->encode_next(so_far, messages, model_->tokenizer(), true));
-      // The last token of a reply was given out but is not in the cache yet.
-      std::vector<Token> pending(so_far.begin() + static_cast<std::ptrdiff_t>(session_->tokens(0).size()),
-                                 so_far.end());
-      pending.insert(pending.end(), next.begin(), next.end());
-      SHUNT_TRY_ASSIGN(const Generation generation, stream(pending, true));
-      SHUNT_TRY(print("\n"));
-      so_far.insert(so_far.end(), next.begin(), next.end());
-      so_far.insert(so_far.end(), generation.tokens.begin(), generation.tokens.end());
-      SHUNT_TRY(summarize(generation));
-      SHUNT_TRY(check_context(generation));
+    LineReader lines;
+    Status status;
+    while (status && !was_interrupted()) {
+      ask("> ");
+      const auto line = lines.next();
+      if (!line) break;
+      if (!line->empty()) status = reply(*line, so_far);
     }
     say("");
-    return {};
+    if (!so_far.empty()) SHUNT_TRY(summarize());
+    return status;
   }
 
-  Status check_context(const Generation& generation) const {
-    if (generation.stop != StopReason::context_full) return {};
-    return fail(Code::invalid,
-                fmt::format("the context of {} tokens is full; start with a larger one (-c)", session_->context()));
+  // One turn of a chat. `so_far` is the whole conversation; its end may not be in the session yet.
+  Status reply(const std::string& content, std::vector<Token>& so_far) {
+    const std::vector<Message> messages =
+        so_far.empty() ? first_messages(content) : std::vector<Message>{{"user", content}};
+    SHUNT_TRY_ASSIGN(const std::vector<Token> next,
+                     model_->chat()->encode_next(so_far, messages, model_->tokenizer(), true));
+    so_far.insert(so_far.end(), next.begin(), next.end());
+    SHUNT_TRY_ASSIGN(const Generation generation, generate(std::span(so_far).subspan(session_->tokens(0).size()), {}));
+    so_far.insert(so_far.end(), generation.tokens.begin(), generation.tokens.end());
+    SHUNT_TRY(print("\n"));
+    if (generation.stop == StopReason::interrupted) forget_interrupt();
+    return check_context();
+  }
+
+  [[nodiscard]] Status check_context() const {
+    if (sum_.stop != StopReason::context_full) return {};
+    return fail(Code::invalid, fmt::format("the context of {} tokens is full; choose a larger one with -c, or end "
+                                           "earlier with -n",
+                                           session_->context()));
   }
 
   Result<std::vector<std::string>> devices() {
-    SHUNT_TRY_ASSIGN(const Plan* plan, session_->plan_for(1, 1));
-    return used_devices(*plan);
+    std::vector<const Plan*> plans;
+    for (const std::uint32_t tokens : step_sizes_) {
+      SHUNT_TRY_ASSIGN(plans.emplace_back(), session_->plan_for(tokens, 1));
+    }
+    return working_devices(plans);
   }
 
-  Status summarize(const Generation& generation) {
+  Status summarize() {
     SHUNT_TRY_ASSIGN(const std::vector<std::string> used, devices());
-    const std::uint32_t threads = runtime_->devices().front()->info().compute_units;
-    say(dim(fmt::format(
-        "[{} with {} threads; context {} of {}; prompt {} tokens, {:.1f} tokens/s; generated {} tokens, "
-        "{:.1f} tokens/s; ended by: {}; seed {}]",
-        fmt::join(used, ", "), threads, session_->tokens(0).size(), session_->context(), generation.prompt_tokens,
-        rate(generation.prompt_tokens, generation.prompt_s), generation.tokens.size(),
-        rate(generation.steps, generation.generate_s), name_of(generation.stop), options_.generate.sampling.seed)));
+    const std::uint32_t context = session_->context();
+    note(fmt::format("devices    {}, {} threads", fmt::join(used, ", "),
+                     runtime_->devices().front()->info().compute_units));
+    note(fmt::format("context    {} tokens ({}), {} taken", context,
+                     context_origin(options_.session, model_->config(), context), session_->tokens(0).size()));
+    note(fmt::format("prompt     {} tokens, {:.1f} tokens/s", sum_.prompt_tokens,
+                     rate(sum_.prompt_tokens, sum_.prompt_s)));
+    note(fmt::format("generated  {} tokens, {:.1f} tokens/s; ended by: {}", sum_.tokens.size(),
+                     rate(sum_.steps, sum_.generate_s), name_of(sum_.stop)));
+    const models::SamplingOptions& sampling = options_.generate.sampling;
+    if (!sampling.greedy && sampling.temperature > 0) note(fmt::format("seed       {}", sampling.seed));
     return {};
   }
 
   Json to_json(const std::vector<Token>& prompt, const Generation& generation) {
-    const auto used = devices();
     return {{"prompt_tokens", prompt},
             {"tokens", generation.tokens},
             {"text", generation.text},
@@ -173,55 +210,59 @@ class Run {
               {"generate_s", generation.generate_s},
               {"prompt_tokens_per_s", rate(generation.prompt_tokens, generation.prompt_s)},
               {"generate_tokens_per_s", rate(generation.steps, generation.generate_s)}}},
-            {"devices", used ? *used : std::vector<std::string>()}};
+            {"devices", devices().value_or(std::vector<std::string>())}};
   }
 
-  Options& options_;
+  const Options& options_;
   std::unique_ptr<Runtime> runtime_;
-  std::unique_ptr<Model> model_;
+  std::unique_ptr<models::Model> model_;
   std::unique_ptr<Session> session_;
   double load_s_ = 0;
+  Generation sum_;                      // over all turns; the last one's stop
+  std::set<std::uint32_t> step_sizes_;  // that were run
 };
 
-void add_sampling(CLI::App& command, SamplingOptions& sampling) {
-  command.add_flag("--greedy", sampling.greedy, "Always the likeliest token");
-  command.add_option("--temperature", sampling.temperature, "Divides the logits; 0 is greedy")->capture_default_str();
-  command.add_option("--top-k", sampling.top_k, "Only the k likeliest tokens; 0: all")->capture_default_str();
-  command.add_option("--top-p", sampling.top_p, "Only the fewest tokens that reach this probability")
-      ->capture_default_str();
-  command.add_option("--min-p", sampling.min_p, "Only tokens at least this times as likely as the best")
-      ->capture_default_str();
-  command.add_option("--repeat-penalty", sampling.repeat_penalty, "Makes recent tokens less likely; 1: off")
-      ->capture_default_str();
+Status execute(Options& options) {
+  options.generate.sampling = sampling_options(options.sampling);
+  options.runtime.trace = !options.trace.empty();
+  if (options.converses()) {
+    if (options.json) refuse("--json needs a prompt");
+  } else {
+    if (options.system && !options.chat) refuse("--system needs --chat");
+    if (!options.prompt) {
+      if (is_terminal(STDIN_FILENO)) note("The prompt, up to Ctrl-D:");
+      SHUNT_TRY_ASSIGN(options.prompt, read_stdin());
+      if (options.prompt->empty()) return fail(Code::invalid, "the prompt from stdin is empty");
+    }
+  }
+  return Run(options).execute();
 }
 
 }  // namespace
 
-Action run(CLI::App& command);
-Action run(CLI::App& command) {
+Action run(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  add_model(command, options->model);
-  CLI::Option* prompt = command.add_option("prompt", options->prompt, "Text to go on from (default: stdin, or a chat)");
-  command.add_flag("--chat", options->chat, "Take the prompt as a user's message, through the model's chat template");
-  command.add_option("--system", options->system, "System message of a chat");
-  command.add_option("-n,--tokens", options->generate.max_tokens,
-                     "Most tokens to generate (default: until the model ends)");
-  add_sampling(command, options->generate.sampling);
-  command.add_option("--stop", options->generate.stops, "Text that ends generation; may be given again")
+  add_model(app, options->model);
+  app.add_option("PROMPT", options->prompt, "Text to go on from (default: a chat on a terminal, else stdin)");
+  CLI::Option* chat =
+      app.add_flag("--chat", options->chat, "The prompt is a user's message in the model's chat format");
+  app.add_option("--system", options->system, "System message of the chat");
+  app.add_flag("--raw", options->raw, "Take the prompt as it is, from the terminal too: no chat")->excludes(chat);
+  app.add_option("-n,--tokens", options->generate.max_tokens,
+                 "Most tokens to generate (default: until the model ends the text)")
+      ->type_name("N")
+      ->check(CLI::Range(1U, 1U << 30U));
+  app.add_option("--stop", options->generate.stops, "End before this text; may be given several times")
+      ->expected(1)
       ->take_all()
-      ->expected(1);
-  command.add_flag("--ignore-eos", options->generate.ignore_end, "Go on after the model's end token");
-  CLI::Option* seed =
-      command.add_option("--seed", options->generate.sampling.seed, "Seed of the random choice (default: a new one)");
-  add_session(command, options->session);
-  add_runtime(command, options->runtime);
-  command.add_option("--trace", options->trace, "Write what ran when, for chrome://tracing or ui.perfetto.dev");
-  add_json(command, options->json);
-  return [options, prompt, seed] {
-    options->has_prompt = prompt->count() > 0;
-    options->has_seed = seed->count() > 0;
-    return Run(*options).execute();
-  };
+      ->check([](const std::string& text) { return std::string(text.empty() ? "a stop text must not be empty" : ""); });
+  app.add_flag("--ignore-eos", options->generate.ignore_end, "Go on where the model would end the text");
+  add_session(app, options->session);
+  add_runtime(app, options->runtime);
+  add_sampling(app, options->sampling);
+  add_trace(app, options->trace);
+  add_json(app, options->json);
+  return [options] { return execute(*options); };
 }
 
 }  // namespace shunt::cli

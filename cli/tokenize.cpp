@@ -1,39 +1,58 @@
 // shunt tokenize: text into tokens.
+#include <fmt/format.h>
+
 #include "command.h"
+#include "input.h"
+#include "loading.h"
 #include "models/utf8.h"
+#include "options.h"
+#include "output.h"
 
 namespace shunt::cli {
+namespace {
 
-Action tokenize(CLI::App& command);
-Action tokenize(CLI::App& command) {
-  struct Options {
-    std::string model;
-    std::string text;
-    bool json = false;
-  };
+struct Options {
+  std::string model;
+  std::optional<std::string> text;
+  bool json = false;
+};
+
+// A token may be part of a character; then it shows as U+FFFD.
+std::string text_of(const models::Tokenizer& tokenizer, models::Token token) {
+  models::Utf8Stream characters;
+  const std::string begin = characters.push(tokenizer.piece(token, true));
+  return begin + characters.flush();
+}
+
+Status execute(const Options& options) {
+  SHUNT_TRY_ASSIGN(const auto file, models::GgufFile::open(options.model));
+  auto tokenizer = models::Tokenizer::create(file->metadata());
+  if (!tokenizer) return fail_at(options.model, std::move(tokenizer).error());
+  std::string text;
+  if (options.text) {
+    text = *options.text;
+  } else {
+    SHUNT_TRY_ASSIGN(text, read_stdin());
+  }
+  SHUNT_TRY_ASSIGN(const std::vector<models::Token> tokens, encode_raw(*tokenizer, text));
+  Json json = {{"tokens", tokens}, {"pieces", Json::array()}};
+  std::string lines;
+  for (const models::Token token : tokens) {
+    const std::string piece = text_of(*tokenizer, token);
+    json["pieces"].push_back(piece);
+    lines += fmt::format("{:>8}  {}\n", token, in_quotes(piece));
+  }
+  return options.json ? print_json(json) : print(lines);
+}
+
+}  // namespace
+
+Action tokenize(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  add_model(command, options->model);
-  command.add_option("text", options->text, "The text")->required();
-  add_json(command, options->json);
-  return [options]() -> Status {
-    SHUNT_TRY_ASSIGN(const auto file, models::GgufFile::open(options->model));
-    SHUNT_TRY_ASSIGN(const models::Tokenizer tokenizer, models::Tokenizer::create(file->metadata()));
-    SHUNT_TRY_ASSIGN(const auto tokens,
-                     tokenizer.encode(options->text, {.add_bos = tokenizer.adds_bos(), .parse_special = true}));
-    // A token may be part of a character: what JSON and terminals cannot show becomes U+FFFD.
-    const auto piece = [&](models::Token token) {
-      models::Utf8Stream characters;
-      std::string text = characters.push(tokenizer.piece(token, true));
-      return text + characters.flush();
-    };
-    Json json = {{"tokens", tokens}, {"pieces", Json::array()}};
-    std::string lines;
-    for (const models::Token token : tokens) {
-      json["pieces"].push_back(piece(token));
-      lines += fmt::format("{:>8}  {}\n", token, Json(piece(token)).dump());
-    }
-    return options->json ? print_json(json) : print(lines);
-  };
+  add_model(app, options->model);
+  app.add_option("TEXT", options->text, "The text; special tokens in it are parsed (default: stdin)");
+  add_json(app, options->json);
+  return [options] { return execute(*options); };
 }
 
 }  // namespace shunt::cli

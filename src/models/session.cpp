@@ -12,7 +12,6 @@
 namespace shunt::models {
 namespace {
 
-constexpr std::uint32_t kDefaultContext = 8192;
 constexpr std::uint32_t kLargestBatch = 512;
 
 std::uint32_t pages_of(std::uint64_t tokens) {

@@ -16,8 +16,11 @@
 
 namespace shunt::models {
 
+// The largest context that nobody asked for.
+inline constexpr std::uint32_t kDefaultContext = 8192;
+
 struct SessionOptions {
-  // Tokens that each sequence can hold; 0: the model's own length, at most 8192, at most what fits in memory.
+  // Tokens that each sequence can hold; 0: the model's own length, at most kDefaultContext, at most what fits.
   std::uint32_t context = 0;
   std::uint32_t sequences = 1;
   DType cache_dtype = DType::F16;  // F16, BF16 or F32

@@ -6,6 +6,8 @@ Run by ctest as: python3 cli_test.py PROGRAM
 import json
 import os
 import pathlib
+import pty
+import select
 import signal
 import subprocess
 import sys
@@ -16,12 +18,52 @@ PROGRAM = sys.argv.pop(1)
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 MODEL = str(DATA / "tiny-llama-f16.gguf")
 REFERENCE = json.loads((DATA / "tiny-llama-reference.json").read_text())
-COMMANDS = ["run", "devices", "inspect", "tokenize", "eval", "quantize", "plan", "make-model", "bench"]
+COMMANDS = ["run", "devices", "inspect", "tokenize", "eval", "quantize", "plan", "make-model", "bench model"]
+STORY = REFERENCE["prompts"][0]["text"]
+SECONDS = 500
 
 
 def shunt(*arguments, stdin="", env=None):
-    return subprocess.run([PROGRAM, *arguments], input=stdin, capture_output=True, text=True, timeout=500,
-                          env={**os.environ, **(env or {})})
+    return subprocess.run([PROGRAM, *arguments], input=stdin, capture_output=True, text=True, timeout=SECONDS,
+                          env={**os.environ, **(env or {})}, check=False)
+
+
+class Terminal:
+    """The program on a terminal, which shows stdout and stderr alike."""
+
+    def __init__(self, *arguments, env=None):
+        own, its = pty.openpty()
+        self.file = own
+        self.process = subprocess.Popen([PROGRAM, *arguments], stdin=its, stdout=its, stderr=its,
+                                        env={**os.environ, "TERM": "xterm", **(env or {})}, start_new_session=True)
+        os.close(its)
+        self.shown = ""
+
+    def wait_for(self, text):
+        """Reads until `text` shows (or, with None, until the program ends); forgets what was shown up to it."""
+        while text is None or text not in self.shown:
+            ready, _, _ = select.select([self.file], [], [], SECONDS)
+            try:
+                piece = os.read(self.file, 4096) if ready else b""
+            except OSError:  # the other end is closed
+                piece = b""
+            if not piece:
+                break
+            self.shown += piece.decode(errors="replace")
+        if text is None:
+            return self.shown
+        before, found, self.shown = self.shown.partition(text)
+        if not found:
+            raise AssertionError(f"{text!r} never showed; this did: {before!r}")
+        return before
+
+    def type(self, text):
+        os.write(self.file, text.encode())
+
+    def end(self):
+        shown = self.wait_for(None)
+        os.close(self.file)
+        return self.process.wait(SECONDS), shown
 
 
 class CommandLine(unittest.TestCase):
@@ -34,68 +76,114 @@ class CommandLine(unittest.TestCase):
         result = shunt(*arguments, **keywords)
         self.assertEqual(result.returncode, code, result.stderr)
         self.assertEqual(result.stdout, "")
+        self.assertTrue(result.stderr.startswith("shunt: "), result.stderr)
         self.assertIn(words, result.stderr)
 
 
 class Usage(CommandLine):
     def test_every_command_has_help_with_an_example_and_json(self):
-        for command in COMMANDS:
-            text = shunt(command, "--help")
-            self.assertEqual(text.returncode, 0)
-            self.assertIn("Example:\n  shunt " + command, text.stdout)
-            if command != "bench":
-                self.assertIn("--json", text.stdout, command)
-        self.assertIn("--json", shunt("bench", "model", "--help").stdout)
         overview = shunt("--help").stdout
         for command in COMMANDS:
-            self.assertIn(command, overview)
+            text = shunt(*command.split(), "--help")
+            self.assertEqual(text.returncode, 0)
+            self.assertIn("Example:\n  shunt " + command, text.stdout)
+            self.assertIn("--json", text.stdout, command)
+            self.assertIn(f"\n  {command} ", overview)
 
-    def test_wrong_usage_exits_with_2(self):
-        self.refused(2, "", "nonsense")
-        self.refused(2, "", )
+    def test_version(self):
+        self.assertRegex(shunt("--version").stdout, r"^shunt \d+\.\d+\.\d+\n$")
+
+    def test_a_group_of_commands_lists_them(self):
+        self.assertIn("bench model", shunt("bench", "--help").stdout)
+        self.refused(2, "bench model", "bench")
+        self.refused(2, "bench fly", "bench", "fly")
+
+    def test_wrong_usage_exits_with_2_and_names_the_mistake(self):
+        self.refused(2, "a command is missing")
+        self.refused(2, "no command is named \"nonsense\"", "nonsense")
+        self.refused(2, "MODEL", "run")
+        self.refused(2, "--fast", "run", MODEL, "x", "--fast")
         self.refused(2, "--top-k", "run", MODEL, "x", "--top-k", "many")
         self.refused(2, "--threads", "run", MODEL, "x", "--threads", "0")
-        self.refused(2, "", "eval", MODEL)
+        self.refused(2, "temperature", "run", MODEL, "x", "--temperature", "-1")
+        self.refused(2, "top_p", "run", MODEL, "x", "--top-p", "2")
+        self.refused(2, "-n", "run", MODEL, "x", "-n", "0")
+        self.refused(2, "Q3", "run", MODEL, "x", "--cache-type", "Q3")
+        self.refused(2, "stop text", "run", MODEL, "x", "--stop", "")
+        self.refused(2, "--raw", "run", MODEL, "x", "--chat", "--raw")
+        self.refused(2, "--chat", "run", MODEL, "x", "--system", "Be brief.")
+        self.refused(2, "unknown device \"gpu\"", "run", MODEL, "x", "--devices", "gpu")
+        self.refused(2, "--text", "eval", MODEL)
+        self.refused(2, "--text", "eval", MODEL, "--text", "x", "--tokens", "1")
+        self.refused(2, "no token id", "eval", MODEL, "--tokens", "1 x")
+        self.refused(2, "two tokens", "eval", MODEL, "--tokens", "1", "--perplexity")
+        self.refused(2, "Q9", "quantize", MODEL, "/nonexistent/never.gguf", "Q9")
+        self.refused(2, "168m", "make-model", "huge", "F16", "/nonexistent/never.gguf")
+        self.refused(2, "Q4_K_M", "make-model", "nano", "Q9", "/nonexistent/never.gguf")
 
     def test_errors_while_running_exit_with_1_and_say_what_is_wrong(self):
-        self.refused(1, "nothing.gguf", "run", "nothing.gguf", "x")
+        for command in (["run", "nothing.gguf", "x"], ["inspect", "nothing.gguf"], ["tokenize", "nothing.gguf", "x"],
+                        ["eval", "nothing.gguf", "--text", "x"], ["plan", "nothing.gguf"],
+                        ["bench", "model", "nothing.gguf"], ["quantize", "nothing.gguf", "/tmp/never.gguf", "Q8_0"]):
+            self.refused(1, "nothing.gguf", *command)
         self.refused(1, "GGUF", "inspect", __file__)
-        self.refused(1, "unknown device \"gpu\"", "run", MODEL, "x", "--devices", "gpu")
-        self.refused(1, "temperature", "run", MODEL, "x", "--temperature", "-1")
-        self.refused(1, "Q3", "run", MODEL, "x", "--cache-type", "Q3")
-        self.refused(1, "no token id", "eval", MODEL, "--tokens", "1 x")
         self.refused(1, "outside the vocabulary", "eval", MODEL, "--tokens", "1 5000")
-        self.refused(1, "Q9", "quantize", MODEL, "/tmp/never.gguf", "Q9")
-        self.refused(1, "168m", "make-model", "huge", "F16", "/tmp/never.gguf")
+        self.refused(1, "/nonexistent/never.gguf", "quantize", MODEL, "/nonexistent/never.gguf", "Q8_0")
+        self.refused(1, "/nonexistent/never.gguf", "make-model", "nano", "F16", "/nonexistent/never.gguf")
+        self.refused(1, "stdin is empty", "run", MODEL)
 
-    def test_a_closed_stdout_is_an_error_not_a_signal(self):
-        process = subprocess.Popen([PROGRAM, "run", MODEL, "Once upon a time", "-n", "500", "--ignore-eos"],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    def test_a_reader_that_leaves_ends_the_program_quietly(self):
+        process = subprocess.Popen([PROGRAM, "run", MODEL, STORY, "-n", "500", "--ignore-eos"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
         process.stdout.close()
-        process.stderr.read()
-        self.assertEqual(process.wait(), 1)
+        self.assertNotIn("shunt:", process.stderr.read())
+        self.assertEqual(process.wait(SECONDS), 0)
         process.stderr.close()
+
+    def test_a_closed_stdout_is_an_error(self):
+        result = subprocess.run(f'"{PROGRAM}" devices >&-', shell=True, capture_output=True, text=True, check=False)
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("cannot write to stdout", result.stderr)
 
 
 class Tokens(CommandLine):
     def test_tokenize_gives_the_references_ids(self):
         self.assertEqual(len(REFERENCE["prompts"]), 9)
         for prompt in REFERENCE["prompts"]:
-            self.assertEqual(self.data("tokenize", MODEL, prompt["text"])["tokens"], prompt["ids"])
+            result = self.data("tokenize", MODEL, prompt["text"])
+            self.assertEqual(result["tokens"], prompt["ids"])
+            self.assertEqual(len(result["pieces"]), len(prompt["ids"]))
+
+    def test_tokenize_reads_stdin_and_lists_a_token_per_line(self):
+        lines = shunt("tokenize", MODEL, stdin=STORY + "\n").stdout.splitlines()
+        self.assertEqual([int(line.split()[0]) for line in lines], REFERENCE["prompts"][0]["ids"])
+
+    def test_a_text_may_be_the_name_of_a_command(self):
+        self.assertIn("tokens", self.data("tokenize", MODEL, "devices"))
+
+    def test_there_is_never_a_second_bos(self):
+        once = self.data("tokenize", MODEL, "Hello")["tokens"]
+        self.assertEqual(self.data("tokenize", MODEL, "<s>Hello")["tokens"], once)
 
     def test_eval_gives_the_references_logits(self):
-        for prompt in REFERENCE["prompts"][:3]:
+        for prompt in REFERENCE["prompts"]:
             for devices, cache, tolerance in (("cpu:scalar", "F32", 1e-4), ("cpu", "F16", 1e-2)):
                 result = self.data("eval", MODEL, "--text", prompt["text"], "--top", "20", "--devices", devices,
                                    "--cache-type", cache)
                 self.assertEqual(result["tokens"], prompt["ids"])
+                self.assertEqual(len(result["top"]), 20)
                 logits = {entry["id"]: entry["logit"] for entry in result["top"]}
                 for token, logit in zip(prompt["top_ids"][:10], prompt["top_logits"]):
                     self.assertAlmostEqual(logits[token], logit, delta=tolerance)
 
     def test_eval_every_has_a_list_per_position(self):
-        result = self.data("eval", MODEL, "--tokens", "1 676 677", "--every", "--top", "2")
-        self.assertEqual([len(top) for top in result["top"]], [2, 2, 2])
+        tokens = REFERENCE["prompts"][0]["ids"]
+        ids = " ".join(map(str, tokens))
+        every = self.data("eval", MODEL, "--tokens", ids, "--every", "--top", "2")
+        self.assertEqual([len(top) for top in every["top"]], [2] * len(tokens))
+        last = self.data("eval", MODEL, "--tokens", ids, "--top", "2")
+        self.assertEqual(every["top"][-1][0]["id"], last["top"][0]["id"])
+        self.assertEqual((last["mean_nll"], last["perplexity"]), (None, None))
 
     def test_eval_has_the_references_perplexity(self):
         expected = REFERENCE["perplexity"]
@@ -103,6 +191,10 @@ class Tokens(CommandLine):
         result = self.data("eval", MODEL, "--tokens", ids, "--perplexity")
         self.assertAlmostEqual(result["mean_nll"], expected["mean_nll"], delta=1e-3)
         self.assertAlmostEqual(result["perplexity"], expected["ppl"], delta=3e-3)
+        self.assertIn("perplexity", shunt("eval", MODEL, "--tokens", ids, "--perplexity").stdout)
+
+    def test_eval_refuses_what_does_not_fit(self):
+        self.refused(1, "do not fit the context of 4", "eval", MODEL, "--tokens", "1 2 3 4 5", "-c", "4")
 
 
 class Run(CommandLine):
@@ -111,8 +203,9 @@ class Run(CommandLine):
         result = self.data("run", MODEL, prompt["text"], "--greedy", "-n", "9")
         self.assertEqual(result["prompt_tokens"], prompt["ids"])
         self.assertEqual(result["tokens"], prompt["greedy_ids"][:9])
-        for key in ("text", "timings", "devices", "stop", "seed", "context"):
-            self.assertIn(key, result)
+        self.assertLessEqual({"text", "timings", "devices", "stop", "seed", "context"}, set(result))
+        self.assertEqual(set(result["timings"]), {"load_s", "prompt_s", "generate_s", "prompt_tokens_per_s",
+                                                  "generate_tokens_per_s"})
         self.assertEqual(result["devices"], ["cpu:simd"])
 
     def test_chat_adds_from_every_file_type(self):
@@ -123,18 +216,34 @@ class Run(CommandLine):
                 result = shunt("run", path, "--chat", "What is 17 plus 25?", "--greedy")
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertIn("42", result.stdout, kind)
+                self.assertFalse(result.stdout.startswith(" "))
+
+    def test_a_message_cannot_write_special_tokens(self):
+        plain = self.data("run", MODEL, "--chat", "Hello", "-n", "1")["prompt_tokens"]
+        end = self.data("tokenize", MODEL, "<|im_end|>")["tokens"][-1]
+        tricky = self.data("run", MODEL, "--chat", "Hello<|im_end|>", "-n", "1")["prompt_tokens"]
+        self.assertEqual(tricky.count(end), plain.count(end))
+
+    def test_a_system_message_comes_first(self):
+        result = self.data("run", MODEL, "Hello", "--chat", "--system", "Be brief.", "-n", "1")
+        alone = self.data("run", MODEL, "Hello", "--chat", "-n", "1")
+        self.assertGreater(len(result["prompt_tokens"]), len(alone["prompt_tokens"]))
 
     def test_text_goes_to_stdout_and_the_summary_to_stderr(self):
-        result = shunt("run", MODEL, "Once upon a time", "-n", "4", "--greedy")
+        result = shunt("run", MODEL, STORY, "-n", "4", "--greedy")
         self.assertEqual(result.returncode, 0)
-        self.assertTrue(result.stdout.startswith("Once upon a time"))
+        self.assertTrue(result.stdout.startswith(STORY))
         self.assertNotIn("tokens/s", result.stdout)
-        self.assertIn("tokens/s", result.stderr)
-        self.assertIn("cpu:simd", result.stderr)
+        for words in ("cpu:simd", "tokens/s", "context", "ended by: length"):
+            self.assertIn(words, result.stderr)
         self.assertNotIn("\033", result.stderr)
 
+    def test_the_seed_is_shown_so_that_a_run_can_be_repeated(self):
+        self.assertRegex(shunt("run", MODEL, STORY, "-n", "2").stderr, r"(?m)^seed +\d+$")
+        self.assertIn("context    64 tokens (-c)", shunt("run", MODEL, STORY, "-n", "2", "-c", "64").stderr)
+
     def test_the_prompt_may_come_from_stdin(self):
-        result = self.data("run", MODEL, "--greedy", "-n", "2", stdin=REFERENCE["prompts"][0]["text"] + "\n")
+        result = self.data("run", MODEL, "--greedy", "-n", "2", stdin=STORY + "\n")
         self.assertEqual(result["prompt_tokens"], REFERENCE["prompts"][0]["ids"])
 
     def test_a_seed_repeats_the_text_and_another_changes_it(self):
@@ -144,9 +253,9 @@ class Run(CommandLine):
         self.assertNotEqual(texts[0], texts[2])
 
     def test_stop_strings_end_the_text_before_them(self):
-        result = self.data("run", MODEL, REFERENCE["prompts"][0]["text"], "-n", "50", "--greedy", "--stop", " ribbon")
+        result = self.data("run", MODEL, STORY, "-n", "50", "--greedy", "--stop", "never said", "--stop", " ribbon")
         self.assertEqual(result["stop"], "stop string")
-        self.assertTrue(result["text"].endswith("a silver"))
+        self.assertTrue(result["text"].endswith("a silver"), result["text"])
 
     def test_end_tokens_end_the_text_unless_ignored(self):
         chat = ("run", MODEL, "--chat", "What is 17 plus 25?", "--greedy", "-n", "30")
@@ -157,16 +266,21 @@ class Run(CommandLine):
     def test_a_full_context_is_a_clear_error(self):
         result = shunt("run", MODEL, "Once upon a time", "-c", "16", "--ignore-eos", "--greedy")
         self.assertEqual(result.returncode, 1)
-        self.assertIn("context of 16 tokens is full", result.stderr)
-        self.refused(1, "do not fit", "run", MODEL, "word " * 40, "-c", "16")
+        self.assertIn("the context of 16 tokens is full", result.stderr)
+        self.refused(1, "the context holds 16", "run", MODEL, "word " * 40, "-c", "16")
+
+    def test_a_context_beyond_the_models_is_noted(self):
+        result = shunt("run", MODEL, "Once", "-c", "4096", "-n", "1")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn("made for 2048 tokens", result.stderr)
 
     def test_interrupt_ends_with_the_summary(self):
         process = subprocess.Popen([PROGRAM, "run", MODEL, "Once", "--ignore-eos", "-c", "2048"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         process.stdout.read(8)
         process.send_signal(signal.SIGINT)
-        _, words = process.communicate(timeout=100)
-        self.assertIn("interrupted", words)
+        _, words = process.communicate(timeout=SECONDS)
+        self.assertIn("ended by: interrupted", words)
         self.assertEqual(process.returncode, 130)
 
     def test_a_trace_is_json_with_an_event_per_step(self):
@@ -175,26 +289,110 @@ class Run(CommandLine):
             self.data("run", MODEL, "Once", "-n", "3", "--greedy", "--trace", path)
             events = json.loads(pathlib.Path(path).read_text())["traceEvents"]
             self.assertEqual(sum(event["ph"] == "X" for event in events), 3)
+        result = shunt("run", MODEL, "Once", "-n", "3", "--trace", "/nonexistent/trace.json")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("/nonexistent/trace.json", result.stderr)
+
+
+class OnATerminal(CommandLine):
+    def test_a_chat_remembers_and_ends_with_the_summary(self):
+        chat = Terminal("run", MODEL, "--greedy")
+        chat.wait_for("> ")
+        chat.type("What is 17 plus 25?\n")
+        self.assertIn("42", chat.wait_for("> "))
+        chat.type("What is 3 plus 4?\n")
+        self.assertIn("7", chat.wait_for("> "))
+        chat.type("\x04")
+        code, shown = chat.end()
+        self.assertEqual(code, 0, shown)
+        self.assertIn("tokens/s", shown)
+
+    def test_ctrl_c_at_the_prompt_ends_a_chat(self):
+        chat = Terminal("run", MODEL)
+        chat.wait_for("> ")
+        chat.process.send_signal(signal.SIGINT)
+        self.assertEqual(chat.end()[0], 130)
+
+    def test_ctrl_c_ends_a_reply_and_the_chat_goes_on(self):
+        chat = Terminal("run", MODEL, "--ignore-eos", "--greedy")
+        chat.wait_for("> ")
+        chat.type("Tell me a story.\n")
+        chat.wait_for("\n")  # the echo of what was typed
+        while len(chat.shown) < 8:
+            chat.shown += os.read(chat.file, 1).decode(errors="replace")
+        chat.process.send_signal(signal.SIGINT)
+        chat.wait_for("> ")
+        chat.type("\x04")
+        self.assertEqual(chat.end()[0], 0)
+
+    def test_colours_appear_unless_no_color_is_set(self):
+        _, coloured = Terminal("run", MODEL, "Once", "-n", "1").end()
+        self.assertIn("\033[2m", coloured)
+        _, plain = Terminal("run", MODEL, "Once", "-n", "1", env={"NO_COLOR": "1"}).end()
+        self.assertNotIn("\033[2m", plain)
+        self.assertIn("tokens/s", plain)
+
+    def test_a_model_without_a_template_says_what_to_do(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "nano.gguf")
+            self.assertEqual(shunt("make-model", "nano", "F16", path).returncode, 0)
+            code, shown = Terminal("run", path).end()
+            self.assertEqual(code, 1)
+            self.assertIn("--raw", shown)
+            self.refused(1, "no chat template", "run", path, "Hello", "--chat")
 
 
 class Files(CommandLine):
-    def test_devices_inspect_and_plan_have_their_keys(self):
-        self.assertEqual([device["id"] for device in self.data("devices")["devices"]], ["cpu:simd", "cpu:scalar"])
-        self.assertEqual(self.data("inspect", MODEL)["architecture"], "llama")
-        plan = self.data("plan", MODEL)
+    def test_devices_says_what_is_there_and_what_is_not(self):
+        result = self.data("devices")
+        self.assertEqual([device["id"] for device in result["devices"]], ["cpu:simd", "cpu:scalar"])
+        for key in ("name", "type", "memory_bytes", "threads", "features", "emulated"):
+            self.assertIn(key, result["devices"][0])
+        self.assertIn("absent", result)
+        self.assertIn("cpu:simd", shunt("devices").stdout)
+
+    def test_inspect_shows_metadata_and_tensors(self):
+        result = self.data("inspect", MODEL)
+        self.assertEqual((result["architecture"], result["version"], len(result["tensors"]) > 50), ("llama", 3, True))
+        self.assertEqual(sum(tensor["bytes"] for tensor in result["tensors"]), result["tensor_bytes"])
+        text = shunt("inspect", MODEL).stdout
+        self.assertIn("llama.block_count", text)
+        self.assertNotIn("blk.0.attn_q.weight", text)
+        self.assertIn("blk.0.attn_q.weight", shunt("inspect", MODEL, "--tensors").stdout)
+
+    def test_plan_explains_each_op_and_puts_none_on_the_scalar_device(self):
+        plan = self.data("plan", MODEL, "-c", "1024")
+        self.assertEqual(plan["context"], 1024)
         for phase in ("prompt", "generation"):
             self.assertEqual({unit["device"] for unit in plan[phase]["units"]}, {"cpu:simd"})
             for unit in plan[phase]["units"]:
                 self.assertEqual(len(unit["candidates"]), 2)
+        self.assertEqual(plan["predicted_peak_bytes"], sum(plan["memory"].values()))
+        self.assertEqual(plan["memory"]["cache_bytes"], 6 * 2 * 1024 * 128 * 2)
         self.assertIn("cpu:scalar: higher predicted cost", shunt("plan", MODEL, "--explain").stdout)
+
+    def test_quantize_writes_a_smaller_file_and_says_so(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "small.gguf")
+            result = self.data("quantize", MODEL, path, "Q4_0", "--threads", "2")
+            self.assertEqual(result["bytes_out"], os.path.getsize(path))
+            self.assertEqual(result["bytes_in"], os.path.getsize(MODEL))
+            self.assertLess(result["bytes_out"], result["bytes_in"] / 2)
+            self.assertEqual(self.data("inspect", path)["file_type"], "Q4_0")
+            self.assertEqual(os.listdir(folder), ["small.gguf"])
 
     def test_bench_of_a_random_model(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "nano.gguf")
-            self.assertEqual(shunt("make-model", "nano", "Q8_0", path).returncode, 0)
-            result = self.data("bench", "model", path, "--prompt", "8", "--generate", "4", "--repetitions", "1")
-            self.assertGreater(result["prompt_tokens_per_s"]["median"], 0)
-            self.assertGreater(result["generate_tokens_per_s"]["median"], 0)
+            made = self.data("make-model", "nano", "Q8_0", path, "--seed", "3")
+            self.assertEqual(made["bytes"], os.path.getsize(path))
+            result = self.data("bench", "model", path, "--prompt", "8", "--generate", "4", "--repetitions", "2",
+                               "--threads", "2")
+            for what in ("prompt_tokens_per_s", "generate_tokens_per_s", "read_bytes_per_s"):
+                self.assertEqual(set(result[what]), {"median", "min", "max"})
+                self.assertGreater(result[what]["min"], 0)
+            self.assertEqual(result["threads"], 2)
+            self.assertGreater(result["share_of_bandwidth"], 0)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,174 @@
+// shunt bench model: how fast a model reads a prompt and generates.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+
+#include "command.h"
+#include "devices/device.h"
+#include "interrupt.h"
+#include "loading.h"
+#include "models/sampling.h"
+#include "options.h"
+#include "output.h"
+#include "read_bandwidth.h"
+
+namespace shunt::cli {
+namespace {
+
+using models::Session;
+using models::Token;
+
+struct Options {
+  std::string model;
+  std::uint32_t prompt = 512;
+  std::uint32_t generate = 64;
+  std::uint32_t repetitions = 5;
+  models::SessionOptions session;
+  RuntimeOptions runtime;
+  std::string trace;
+  bool json = false;
+};
+
+// Of repeated measurements.
+class Samples {
+ public:
+  void add(double value) { values_.insert(std::ranges::upper_bound(values_, value), value); }
+  [[nodiscard]] double median() const {
+    const std::size_t middle = values_.size() / 2;
+    return values_.size() % 2 == 1 ? values_[middle] : (values_[middle - 1] + values_[middle]) / 2;
+  }
+  [[nodiscard]] double least() const { return values_.front(); }
+  [[nodiscard]] double most() const { return values_.back(); }
+  [[nodiscard]] Json json() const { return {{"median", median()}, {"min", least()}, {"max", most()}}; }
+
+ private:
+  std::vector<double> values_;  // sorted
+};
+
+struct Measured {
+  Samples prompt, generate;  // tokens/s
+  Samples bandwidth;         // bytes/s
+};
+
+// The weights that a generated token reads: all but an embedding of which it reads one row.
+std::uint64_t bytes_per_token(const models::Model& model) {
+  std::uint64_t bytes = 0;
+  for (const WeightInfo& weight : model.weights().weights())
+    if (model.config().tied_output || weight.name != "token_embd.weight") bytes += weight.bytes;
+  return bytes;
+}
+
+std::vector<Token> random_tokens(std::uint32_t count, std::uint32_t vocabulary) {
+  models::SplitMix64 random(1);
+  std::vector<Token> tokens;
+  for (std::uint32_t i = 0; i < count; ++i) tokens.push_back(static_cast<Token>(random.next() % vocabulary));
+  return tokens;
+}
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// Tokens per second of `tokens` from an empty context on, in as large or as small steps as asked.
+Result<double> time_tokens(Session& session, std::span<const Token> tokens, bool one_by_one) {
+  session.truncate(0, 0);
+  const auto start = std::chrono::steady_clock::now();
+  for (std::size_t done = 0; done < tokens.size();) {
+    const std::size_t count = one_by_one ? 1 : tokens.size();
+    SHUNT_TRY(session.append(0, tokens.subspan(done, count)));
+    done += count;
+  }
+  return static_cast<double>(tokens.size()) / seconds_since(start);
+}
+
+// One repetition after the other, each with all measurements, so that a slow moment of the machine meets them alike.
+Result<Measured> measure(Session& session, const Options& options, std::uint32_t threads) {
+  const std::uint32_t vocabulary = session.model().config().vocabulary;
+  const std::vector<Token> prompt = random_tokens(options.prompt, vocabulary);
+  const std::vector<Token> generated = random_tokens(options.generate, vocabulary);
+  ReadBandwidth bandwidth(threads);
+  const std::atomic<bool>& ending = catch_interrupts();
+  Measured measured;
+  ProgressLine line;
+  // Repetition 0 warms up: it prepares programs and wakes threads.
+  for (std::uint32_t repetition = 0; repetition <= options.repetitions; ++repetition) {
+    if (ending.load()) return fail(Code::invalid, "interrupted");
+    line.show(repetition == 0 ? "warming up" : fmt::format("repetition {} of {}", repetition, options.repetitions));
+    const double bytes_per_s = bandwidth.measure();
+    SHUNT_TRY_ASSIGN(const double prompt_rate, time_tokens(session, prompt, false));
+    SHUNT_TRY_ASSIGN(const double generate_rate, time_tokens(session, generated, true));
+    if (repetition == 0) continue;
+    measured.bandwidth.add(bytes_per_s);
+    measured.prompt.add(prompt_rate);
+    measured.generate.add(generate_rate);
+  }
+  return measured;
+}
+
+std::string line_of(std::string_view what, const Samples& samples, std::string_view unit, double scale) {
+  return fmt::format("{:<14} {:>9.2f} {}  ({:.2f} .. {:.2f})\n", what, samples.median() / scale, unit,
+                     samples.least() / scale, samples.most() / scale);
+}
+
+Status execute(Options& options) {
+  options.runtime.trace = !options.trace.empty();
+  if (options.session.context == 0) options.session.context = std::max(options.prompt, options.generate);
+  if (options.session.context < std::max(options.prompt, options.generate))
+    refuse(fmt::format("-c {} is less than --prompt {} or --generate {}", options.session.context, options.prompt,
+                       options.generate));
+  SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
+  SHUNT_TRY_ASSIGN(const auto model, load_model(options.model));
+  SHUNT_TRY_ASSIGN(const auto session, Session::create(*model, *runtime, options.session));
+  const std::uint32_t threads = runtime->devices().front()->info().compute_units;
+  SHUNT_TRY_ASSIGN(const Measured measured, measure(*session, options, threads));
+  SHUNT_TRY(write_trace(*runtime, options.trace));
+  SHUNT_TRY_ASSIGN(const Plan* prompt, session->plan_for(std::min(options.prompt, options.session.batch), 1));
+  SHUNT_TRY_ASSIGN(const Plan* generation, session->plan_for(1, 1));
+  const Plan* plans[] = {prompt, generation};
+  const std::uint64_t bytes = bytes_per_token(*model);
+  const double share = static_cast<double>(bytes) * measured.generate.median() / measured.bandwidth.median();
+  if (options.json)
+    return print_json({{"model", options.model},
+                       {"devices", working_devices(plans)},
+                       {"threads", threads},
+                       {"prompt_tokens", options.prompt},
+                       {"generate_tokens", options.generate},
+                       {"repetitions", options.repetitions},
+                       {"prompt_tokens_per_s", measured.prompt.json()},
+                       {"generate_tokens_per_s", measured.generate.json()},
+                       {"read_bytes_per_s", measured.bandwidth.json()},
+                       {"bytes_per_token", bytes},
+                       {"share_of_bandwidth", share}});
+  std::string text = fmt::format("{}, {} with {} threads, median of {} (least .. most)\n", options.model,
+                                 fmt::join(working_devices(plans), ", "), threads, options.repetitions);
+  text += line_of(fmt::format("prompt {}", options.prompt), measured.prompt, "tokens/s", 1);
+  text += line_of(fmt::format("generate {}", options.generate), measured.generate, "tokens/s", 1);
+  text += line_of("memory read", measured.bandwidth, "GB/s    ", 1e9);
+  text += fmt::format("generation reads {} of weights per token: {:.0f} % of the memory's bandwidth\n", in_units(bytes),
+                      100 * share);
+  return print(text);
+}
+
+}  // namespace
+
+Action bench_model(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  add_model(app, options->model);
+  const auto count = [&](const char* name, std::uint32_t& value, const char* meaning) {
+    app.add_option(name, value, fmt::format("{} (default: {})", meaning, value))
+        ->type_name("N")
+        ->check(CLI::Range(1U, 1U << 20U));
+  };
+  count("--prompt", options->prompt, "Tokens of the prompt");
+  count("--generate", options->generate, "Tokens generated, from an empty context on");
+  count("--repetitions", options->repetitions, "Times that each is measured, in turn");
+  add_session(app, options->session);
+  add_runtime(app, options->runtime);
+  add_trace(app, options->trace);
+  add_json(app, options->json);
+  return [options] { return execute(*options); };
+}
+
+}  // namespace shunt::cli

@@ -1,0 +1,45 @@
+#include "loading.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "interrupt.h"
+#include "output.h"
+
+namespace shunt::cli {
+namespace {
+
+// A smaller file is read faster than anybody can read a progress line.
+constexpr std::uint64_t kLargeBytes = 128U << 20U;
+
+}  // namespace
+
+Result<std::unique_ptr<models::Model>> load_model(const std::string& path) {
+  SHUNT_TRY_ASSIGN(std::unique_ptr<models::Model> model, models::Model::load(path));
+  if (model->weight_bytes() < kLargeBytes) return model;
+  const std::atomic<bool>& ending = catch_interrupts();
+  ProgressLine line;
+  SHUNT_TRY(model->warm([&](std::uint64_t done, std::uint64_t total) {
+    line.show(fmt::format("reading {}: {} of {}", path, in_units(done), in_units(total)));
+    return !ending.load();
+  }));
+  if (ending.load()) return fail(Code::invalid, "interrupted while reading the model");
+  return model;
+}
+
+Result<std::vector<models::Token>> encode_raw(const models::Tokenizer& tokenizer, std::string_view text) {
+  return tokenizer.encode(text, {.add_bos = tokenizer.adds_bos(), .parse_special = true});
+}
+
+std::vector<std::string> working_devices(std::span<const Plan* const> plans) {
+  std::vector<std::string> ids;
+  for (const Plan* plan : plans)
+    for (std::size_t device = 0; device < plan->devices.size(); ++device)
+      if (std::ranges::find(plan->decisions, device, &Decision::device) != plan->decisions.end() &&
+          std::ranges::find(ids, plan->devices[device].id) == ids.end())
+        ids.push_back(plan->devices[device].id);
+  return ids;
+}
+
+}  // namespace shunt::cli

@@ -1,0 +1,23 @@
+// Models and texts as commands take them in. One thread.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/model.h"
+#include "plan/plan.h"
+
+namespace shunt::cli {
+
+// Loads a model and reads a large file into memory, with a progress line. Errors: those of Model::load, or that it
+// was interrupted.
+[[nodiscard]] Result<std::unique_ptr<models::Model>> load_model(const std::string& path);
+
+// Text as it is: special tokens in it are parsed, and BOS begins it where the model wants that, once.
+[[nodiscard]] Result<std::vector<models::Token>> encode_raw(const models::Tokenizer& tokenizer, std::string_view text);
+
+// The ids of the devices that got work in any of the plans, in their order.
+[[nodiscard]] std::vector<std::string> working_devices(std::span<const Plan* const> plans);
+
+}  // namespace shunt::cli

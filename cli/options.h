@@ -1,0 +1,47 @@
+// Options that several commands take: each is described once, here. One thread.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "models/sampling.h"
+#include "models/session.h"
+#include "shunt/runtime.h"
+
+namespace shunt::cli {
+
+void add_model(CLI::App& app, std::string& path);
+void add_json(CLI::App& app, bool& json);
+void add_threads(CLI::App& app, std::uint32_t& threads);
+// "what: F16, Q8_0, ...": the types that quantize and make-model write.
+[[nodiscard]] std::string with_types(std::string_view what);
+
+// --threads, --devices
+void add_runtime(CLI::App& app, RuntimeOptions& options);
+// Wrong names of devices are wrong usage.
+[[nodiscard]] Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options);
+
+// -c, --cache-type
+void add_session(CLI::App& app, models::SessionOptions& options);
+// Where a session's context comes from: "-c", "the model's", "the default" or "what fits in memory".
+[[nodiscard]] std::string_view context_origin(const models::SessionOptions& asked, const models::ModelConfig& config,
+                                              std::uint32_t context);
+
+// --trace
+void add_trace(CLI::App& app, std::string& path);
+// Writes the trace if one was asked for.
+[[nodiscard]] Status write_trace(const Runtime& runtime, const std::string& path);
+
+// --greedy, --temperature, --top-k, --top-p, --min-p, --repeat-penalty, --seed
+struct SamplingArguments {
+  models::SamplingOptions options;
+  std::optional<std::uint64_t> seed;
+};
+void add_sampling(CLI::App& app, SamplingArguments& arguments);
+// With a random seed where none was given. Values out of range are wrong usage.
+[[nodiscard]] models::SamplingOptions sampling_options(const SamplingArguments& arguments);
+
+}  // namespace shunt::cli

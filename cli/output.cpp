@@ -1,0 +1,77 @@
+#include "output.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+namespace shunt::cli {
+namespace {
+
+bool pipe_broke = false;
+
+constexpr std::string_view kDim = "\033[2m";
+constexpr std::string_view kRed = "\033[1;31m";
+constexpr std::string_view kEnd = "\033[0m";
+
+std::string coloured(std::string_view colour, std::string_view text) {
+  const auto set = [](const char* name) {
+    const char* value = std::getenv(name);
+    return value != nullptr && *value != '\0';
+  };
+  const char* terminal = std::getenv("TERM");
+  const bool dumb = terminal != nullptr && std::string_view(terminal) == "dumb";
+  if (!is_terminal(STDERR_FILENO) || set("NO_COLOR") || dumb) return std::string(text);
+  return fmt::format("{}{}{}", colour, text, kEnd);
+}
+
+// Stderr may be closed: then there is nobody to tell.
+void write_error(std::string_view text) {
+  static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
+  static_cast<void>(std::fflush(stderr));
+}
+
+}  // namespace
+
+Status print(std::string_view text) {
+  if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return {};
+  if (errno == EPIPE) pipe_broke = true;
+  return fail(Code::io, fmt::format("cannot write to stdout: {}", std::strerror(errno)));
+}
+
+Status print_json(const Json& json) { return print(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n"); }
+
+bool reader_left() { return pipe_broke; }
+
+void say(std::string_view line) { write_error(fmt::format("{}\n", line)); }
+void note(std::string_view line) { say(coloured(kDim, line)); }
+void ask(std::string_view words) { write_error(coloured(kDim, words)); }
+void complain(std::string_view message) { say(fmt::format("{} {}", coloured(kRed, "shunt:"), message)); }
+
+bool is_terminal(int file) { return isatty(file) != 0; }
+
+void ProgressLine::show(std::string_view text) {
+  if (!is_terminal(STDERR_FILENO)) return;
+  write_error(fmt::format("\r\033[K{}", coloured(kDim, text)));
+  shown_ = true;
+}
+
+void ProgressLine::clear() {
+  if (std::exchange(shown_, false)) write_error("\r\033[K");
+}
+
+std::string in_units(std::uint64_t bytes) {
+  const double mib = static_cast<double>(bytes) / (1U << 20U);
+  if (mib < 1) return fmt::format("{:.1f} KiB", mib * 1024);
+  return mib < 1024 ? fmt::format("{:.1f} MiB", mib) : fmt::format("{:.2f} GiB", mib / 1024);
+}
+
+std::string in_quotes(std::string_view bytes) {
+  return Json(bytes).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace shunt::cli

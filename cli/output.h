@@ -1,0 +1,53 @@
+// Where words go: data to stdout, words for people to stderr. One thread.
+//
+// Colours appear on terminals only, and not where NO_COLOR is set (https://no-color.org).
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "shunt/status.h"
+
+namespace shunt::cli {
+
+using Json = nlohmann::ordered_json;
+
+// Writes all of it to stdout at once. Errors: io; see also reader_left().
+[[nodiscard]] Status print(std::string_view text);
+[[nodiscard]] Status print_json(const Json& json);
+// A write failed because whoever read stdout has closed it: no error of ours.
+[[nodiscard]] bool reader_left();
+
+// A line for people, on stderr.
+void say(std::string_view line);
+// The same, set back.
+void note(std::string_view line);
+// Words that input is to follow, on stderr.
+void ask(std::string_view words);
+// "shunt: message"
+void complain(std::string_view message);
+
+[[nodiscard]] bool is_terminal(int file);
+
+// One line on a terminal's stderr that is written over again and goes away at the end; nothing elsewhere.
+class ProgressLine {
+ public:
+  ProgressLine() = default;
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  ~ProgressLine() { clear(); }
+  void show(std::string_view text);
+  void clear();
+
+ private:
+  bool shown_ = false;
+};
+
+// "1.5 MiB"
+[[nodiscard]] std::string in_units(std::uint64_t bytes);
+// In quotes, with escapes, on one line: what is no character shows as U+FFFD.
+[[nodiscard]] std::string in_quotes(std::string_view bytes);
+
+}  // namespace shunt::cli
