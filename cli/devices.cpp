@@ -42,23 +42,14 @@ std::string describe_memory(const Device& device) {
 }
 
 std::string to_text(const Registry& registry) {
-  std::vector<std::vector<std::string>> rows = {{"id", "type", "threads", "memory", "name", "features"}};
+  Rows rows = {{"id", "type", "threads", "memory", "name", "features"}};
   for (const Device* device : registry.devices()) {
     const DeviceInfo& info = device->info();
     rows.push_back({info.id, fmt::format("{}{}", name_of(info.type), info.emulated ? ", emulated" : ""),
                     std::to_string(info.compute_units), describe_memory(*device), info.name,
                     info.features.empty() ? "-" : fmt::format("{}", fmt::join(info.features, " "))});
   }
-  std::vector<std::size_t> widths(rows.front().size(), 0);
-  for (const auto& row : rows)
-    for (std::size_t column = 0; column + 1 < row.size(); ++column)
-      widths[column] = std::max(widths[column], row[column].size());
-  std::string text;
-  for (const auto& row : rows) {
-    for (std::size_t column = 0; column < row.size(); ++column)
-      text += fmt::format("{}{:<{}}", column == 0 ? "" : "  ", row[column], widths[column]);
-    text += '\n';
-  }
+  std::string text = in_columns(rows);
   for (const BackendReport& backend : registry.backends)
     if (backend.devices.empty()) text += fmt::format("{}: absent, {}\n", backend.api, backend.absent_because);
   return text;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -62,6 +63,20 @@ void ProgressLine::show(std::string_view text) {
 
 void ProgressLine::clear() {
   if (std::exchange(shown_, false)) write_error("\r\033[K");
+}
+
+std::string in_columns(const Rows& rows) {
+  std::vector<std::size_t> widths(rows.front().size(), 0);
+  for (const auto& row : rows)
+    for (std::size_t column = 0; column + 1 < row.size(); ++column)
+      widths[column] = std::max(widths[column], row[column].size());
+  std::string text;
+  for (const auto& row : rows) {
+    for (std::size_t column = 0; column < row.size(); ++column)
+      text += fmt::format("{}{:<{}}", column == 0 ? "" : "  ", row[column], widths[column]);
+    text += '\n';
+  }
+  return text;
 }
 
 std::string in_units(std::uint64_t bytes) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "shunt/status.h"
 
@@ -45,6 +46,9 @@ class ProgressLine {
   bool shown_ = false;
 };
 
+// The first row is the heading. Columns are as wide as their widest cell, two spaces apart.
+using Rows = std::vector<std::vector<std::string>>;
+[[nodiscard]] std::string in_columns(const Rows& rows);
 // "1.5 MiB"
 [[nodiscard]] std::string in_units(std::uint64_t bytes);
 // In quotes, with escapes, on one line: what is no character shows as U+FFFD.

@@ -18,7 +18,7 @@ PROGRAM = sys.argv.pop(1)
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 MODEL = str(DATA / "tiny-llama-f16.gguf")
 REFERENCE = json.loads((DATA / "tiny-llama-reference.json").read_text())
-COMMANDS = ["run", "devices", "inspect", "tokenize", "eval", "quantize", "plan", "make-model", "bench model"]
+COMMANDS = ["run", "devices", "inspect", "tokenize", "eval", "quantize", "plan", "make-model", "bench model", "verify"]
 STORY = REFERENCE["prompts"][0]["text"]
 SECONDS = 500
 
@@ -80,6 +80,21 @@ class CommandLine(unittest.TestCase):
         self.assertIn(words, result.stderr)
 
 
+class Verify(CommandLine):
+    def test_every_device_computes_right(self):
+        report = json.loads(shunt("verify", "--json").stdout)
+        self.assertTrue(report["ok"])
+        self.assertEqual({tally["device"] for tally in report["tallies"]}, {"cpu:simd", "cpu:scalar"})
+        self.assertGreater(sum(tally["passed"] for tally in report["tallies"]), 1000)
+
+    def test_one_op_one_case_one_device(self):
+        chosen = shunt("verify", "softmax", "--case", "1.2.3", "--seed", "9", "--devices", "cpu:simd", "--threads", "3")
+        self.assertEqual(chosen.returncode, 0, chosen.stderr)
+        self.assertEqual(len(chosen.stdout.splitlines()), 2)
+        self.assertRegex(chosen.stdout, r"^op +cpu:simd\nsoftmax +1 right, error ")
+        self.assertIn("seed 9", chosen.stderr)
+
+
 class Usage(CommandLine):
     def test_every_command_has_help_with_an_example_and_json(self):
         overview = shunt("--help").stdout
@@ -120,6 +135,10 @@ class Usage(CommandLine):
         self.refused(2, "Q9", "quantize", MODEL, "/nonexistent/never.gguf", "Q9")
         self.refused(2, "168m", "make-model", "huge", "F16", "/nonexistent/never.gguf")
         self.refused(2, "Q4_K_M", "make-model", "nano", "Q9", "/nonexistent/never.gguf")
+        self.refused(2, "rms_norm", "verify", "normalise")
+        self.refused(2, "rms_norm", "verify", "reshape")
+        self.refused(2, "3.0.1", "verify", "matmul", "--case", "3.x")
+        self.refused(2, "--case", "verify", "--case", "3.0.1")
 
     def test_errors_while_running_exit_with_1_and_say_what_is_wrong(self):
         for command in (["run", "nothing.gguf", "x"], ["inspect", "nothing.gguf"], ["tokenize", "nothing.gguf", "x"],

@@ -93,7 +93,7 @@ class Dev(unittest.TestCase):
     def test_help_goes_to_stdout_and_names_every_command(self):
         done = self.dev("help")
         self.assertEqual(done.returncode, 0)
-        for command in "run build test bench format lint help".split():
+        for command in "run build test bench verify format lint help".split():
             self.assertRegex(done.stdout, rf"(?m)^  {command} ")
 
     def test_an_unknown_stage_exits_2_and_names_the_stages(self):
@@ -182,8 +182,9 @@ class Dev(unittest.TestCase):
         (self.tree / "models/tiny-llama-q8_0.gguf").touch()
         self.assertRegex(self.dev("run").stdout, r"^shunt run models/tiny-llama-q8_0.gguf \w+")
 
-    def test_bench_calls_the_program(self):
+    def test_bench_and_verify_call_the_program(self):
         self.assertEqual(self.dev("bench", "model").stdout, "shunt bench model\n")
+        self.assertEqual(self.dev("verify", "matmul").stdout, "shunt verify matmul\n")
 
     def test_a_tree_that_was_moved_is_configured_anew(self):
         self.dev("build")

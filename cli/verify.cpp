@@ -1,0 +1,201 @@
+// shunt verify: whether the devices of this machine compute right.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <charconv>
+#include <map>
+
+#include "command.h"
+#include "interrupt.h"
+#include "options.h"
+#include "output.h"
+#include "run/conformance.h"
+
+namespace shunt::cli {
+namespace {
+
+struct Options {
+  std::vector<std::string> ops;
+  bool full = false;
+  std::uint64_t seed = 1;
+  std::string only;
+  RuntimeOptions runtime;
+  bool json = false;
+};
+
+std::vector<std::string_view> names_of_running_ops() {
+  std::vector<std::string_view> names;
+  for (const OpInfo& row : ops())
+    if (row.op_class != OpClass::layout) names.push_back(row.name);
+  return names;
+}
+
+std::vector<Op> chosen_ops(const std::vector<std::string>& names) {
+  std::vector<Op> chosen;
+  for (const std::string& name : names) {
+    const Result<Op> op = op_from_name(name);
+    if (!op || info_of(*op).op_class == OpClass::layout)
+      refuse(fmt::format("OP: no op that computes is named {}; there are {}", in_quotes(name),
+                         fmt::join(names_of_running_ops(), ", ")));
+    chosen.push_back(*op);
+  }
+  return chosen;
+}
+
+std::string name_of_case(const Combination& choices) { return fmt::format("{}", fmt::join(choices, ".")); }
+
+Combination parse_case(std::string_view text) {
+  Combination choices;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (true) {
+    const auto [next, error] = std::from_chars(at, end, choices.emplace_back());
+    if (error != std::errc() || (next != end && *next != '.'))
+      refuse(fmt::format("--case: {} is not what a failed case prints, such as 3.0.1", in_quotes(text)));
+    if (next == end) return choices;
+    at = next + 1;
+  }
+}
+
+ConformanceOptions to_conformance(const Options& options) {
+  ConformanceOptions chosen{.ops = chosen_ops(options.ops), .full = options.full, .seed = options.seed};
+  if (options.only.empty()) return chosen;
+  if (chosen.ops.size() != 1) refuse("--case: name the one op that it is a case of");
+  chosen.only = parse_case(options.only);
+  return chosen;
+}
+
+// How to run a failed case once more.
+std::string again(const ConformanceFailure& failure, std::uint64_t seed) {
+  return fmt::format("shunt verify {} --case {} --seed {} --devices {}", name_of(failure.op),
+                     name_of_case(failure.choices), seed, failure.device);
+}
+
+struct Counts {
+  std::uint64_t passed = 0;
+  std::uint64_t declined = 0;
+  std::uint64_t failed = 0;
+  double largest_error = 0;
+
+  void add(const ConformanceTally& tally) {
+    passed += tally.passed;
+    declined += tally.declined;
+    failed += tally.failed;
+    largest_error = std::max(largest_error, tally.largest_error);
+  }
+  [[nodiscard]] std::string text() const {
+    std::vector<std::string> parts;
+    if (failed > 0) parts.push_back(fmt::format("{} FAILED", failed));
+    if (passed > 0) parts.push_back(fmt::format("{} right", passed));
+    if (declined > 0) parts.push_back(fmt::format("{} declined", declined));
+    if (passed > 0) parts.push_back(fmt::format("error {:.1g}", largest_error));
+    return fmt::format("{}", fmt::join(parts, ", "));
+  }
+};
+
+Json to_json(const ConformanceReport& report, const Options& options) {
+  Json json = {{"ok", report.ok()},
+               {"seed", options.seed},
+               {"full", options.full},
+               {"tallies", Json::array()},
+               {"failures", Json::array()},
+               {"known_failures", Json::array()},
+               {"unexpected_passes", Json::array()}};
+  for (const ConformanceTally& tally : report.tallies)
+    json["tallies"].push_back({{"op", name_of(tally.op)},
+                               {"device", tally.device},
+                               {"dtypes", tally.dtypes},
+                               {"passed", tally.passed},
+                               {"declined", tally.declined},
+                               {"failed", tally.failed},
+                               {"largest_error", tally.largest_error},
+                               {"reason", tally.reason}});
+  for (const ConformanceFailure& failure : report.failures)
+    json["failures"].push_back({{"op", name_of(failure.op)},
+                                {"device", failure.device},
+                                {"case", name_of_case(failure.choices)},
+                                {"call", failure.call},
+                                {"what", failure.words},
+                                {"again", again(failure, options.seed)}});
+  const auto add_known = [&](const char* key, const std::vector<KnownFailure>& rows) {
+    for (const KnownFailure& row : rows)
+      json[key].push_back(
+          {{"op", name_of(row.op)}, {"device", row.device}, {"dtype", row.dtype}, {"reason", row.reason}});
+  };
+  add_known("known_failures", report.known);
+  add_known("unexpected_passes", report.unexpected_passes);
+  return json;
+}
+
+std::string table_of(const ConformanceReport& report, std::span<Device* const> devices) {
+  std::map<std::pair<Op, std::string>, Counts> counts;
+  for (const ConformanceTally& tally : report.tallies) counts[{tally.op, tally.device}].add(tally);
+  Rows rows = {{"op"}};
+  for (const Device* device : devices) rows.front().push_back(device->info().id);
+  for (const auto& [key, unused] : counts) {
+    if (rows.back().front() == name_of(key.first)) continue;
+    rows.push_back({std::string(name_of(key.first))});
+    for (const Device* device : devices) rows.back().push_back(counts[{key.first, device->info().id}].text());
+  }
+  return in_columns(rows);
+}
+
+std::string to_text(const ConformanceReport& report, const Options& options, std::span<Device* const> devices) {
+  std::string text = table_of(report, devices);
+  std::map<std::pair<std::string, std::string>, std::uint64_t> declined;
+  for (const ConformanceTally& tally : report.tallies)
+    if (tally.declined > 0) declined[{tally.device, tally.reason}] += tally.declined;
+  for (const auto& [key, count] : declined)
+    text += fmt::format("\n{} declined {}, such as: {}\n", key.first, count, key.second);
+  for (const KnownFailure& row : report.known)
+    text += fmt::format("\nknown to fail: {} on {}: {}\n", name_of(row.op), row.device, row.reason);
+  for (const KnownFailure& row : report.unexpected_passes)
+    text += fmt::format("\n{} on {} {} was known to fail and is right now; remove its row from known_failures.def\n",
+                        name_of(row.op), row.device, row.dtype);
+  for (const ConformanceFailure& failure : report.failures)
+    text += fmt::format("\n{} FAILED {}\n  {}\n  once more: {}\n", failure.device, failure.call, failure.words,
+                        again(failure, options.seed));
+  return text;
+}
+
+Status verdict(const ConformanceReport& report, const Options& options) {
+  Counts all;
+  for (const ConformanceTally& tally : report.tallies) all.add(tally);
+  if (!report.ok())
+    return fail(Code::internal,
+                fmt::format("{} of {} cases failed and {} known failures passed (seed {})", report.failures.size(),
+                            all.passed + all.failed, report.unexpected_passes.size(), options.seed));
+  note(fmt::format("{} cases right, {} declined, seed {}", all.passed, all.declined, options.seed));
+  return {};
+}
+
+Status execute(const Options& options) {
+  ConformanceOptions conformance = to_conformance(options);
+  SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
+  const std::atomic<bool>& interrupted = catch_interrupts();
+  ProgressLine progress;
+  conformance.progress = [&](Op op, std::uint64_t number, std::uint64_t count) {
+    if (number % 64 == 0) progress.show(fmt::format("{}: case {} of {}", name_of(op), number + 1, count));
+    return !interrupted;
+  };
+  SHUNT_TRY_ASSIGN(const ConformanceReport report, check_conformance(runtime->devices(), conformance));
+  progress.clear();
+  SHUNT_TRY(options.json ? print_json(to_json(report, options)) : print(to_text(report, options, runtime->devices())));
+  return verdict(report, options);
+}
+
+}  // namespace
+
+Action verify(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("OP", options->ops, "Ops to check [all]");
+  app.add_flag("--full", options->full, "Every combination of dtypes, shapes and views, not only every pair of them");
+  app.add_option("--seed", options->seed, "Seed of the numbers")->type_name("N")->capture_default_str();
+  app.add_option("--case", options->only, "Only this case of the op, as a failure prints it")->type_name("CASE");
+  add_runtime(app, options->runtime);
+  add_json(app, options->json);
+  return [options] { return execute(*options); };
+}
+
+}  // namespace shunt::cli
