@@ -157,9 +157,7 @@ Action bench_model(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_model(app, options->model);
   const auto count = [&](const char* name, std::uint32_t& value, const char* meaning) {
-    app.add_option(name, value, fmt::format("{} (default: {})", meaning, value))
-        ->type_name("N")
-        ->check(CLI::Range(1U, 1U << 20U));
+    add_number(app, name, value, fmt::format("{} [{}]", meaning, value), 1U, 1U << 20U);
   };
   count("--prompt", options->prompt, "Tokens of the prompt");
   count("--generate", options->generate, "Tokens generated, from an empty context on");

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
@@ -58,6 +59,12 @@ void ProgressLine::show(std::string_view text) {
   if (!is_terminal(STDERR_FILENO)) return;
   write_error(fmt::format("\r\033[K{}", coloured(kDim, text)));
   shown_ = true;
+}
+
+void ProgressLine::show_share(std::string_view text, std::uint64_t done_bytes, std::uint64_t total_bytes) {
+  const std::uint64_t hundredth = done_bytes / std::max<std::uint64_t>(total_bytes / 100, 1);
+  if (std::exchange(hundredth_, hundredth) == hundredth) return;
+  show(fmt::format("{}: {} of {}", text, in_units(done_bytes), in_units(total_bytes)));
 }
 
 void ProgressLine::clear() {

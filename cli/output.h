@@ -39,10 +39,13 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
   ~ProgressLine() { clear(); }
   void show(std::string_view text);
+  // "text: 1.5 MiB of 3.0 MiB", where that has changed by a hundredth.
+  void show_share(std::string_view text, std::uint64_t done_bytes, std::uint64_t total_bytes);
   void clear();
 
  private:
   bool shown_ = false;
+  std::uint64_t hundredth_ = ~std::uint64_t{0};
 };
 
 // "1.5 MiB"

@@ -243,15 +243,13 @@ Status execute(Options& options) {
 Action run(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_model(app, options->model);
-  app.add_option("PROMPT", options->prompt, "Text to go on from (default: a chat on a terminal, else stdin)");
+  app.add_option("PROMPT", options->prompt, "Text to go on from [a chat on a terminal, else stdin]");
   CLI::Option* chat =
-      app.add_flag("--chat", options->chat, "The prompt is a user's message in the model's chat format");
+      app.add_flag("--chat", options->chat, "Take the prompt as a user's message, in the model's chat format");
   app.add_option("--system", options->system, "System message of the chat");
-  app.add_flag("--raw", options->raw, "Take the prompt as it is, from the terminal too: no chat")->excludes(chat);
-  app.add_option("-n,--tokens", options->generate.max_tokens,
-                 "Most tokens to generate (default: until the model ends the text)")
-      ->type_name("N")
-      ->check(CLI::Range(1U, 1U << 30U));
+  app.add_flag("--raw", options->raw, "Take the prompt as it is, from a terminal too: no chat")->excludes(chat);
+  add_number(app, "-n,--tokens", options->generate.max_tokens,
+             "Most tokens to generate [until the model ends the text]", 1U, 1U << 30U);
   app.add_option("--stop", options->generate.stops, "End before this text; may be given several times")
       ->expected(1)
       ->take_all()
