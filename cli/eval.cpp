@@ -168,7 +168,7 @@ Status execute(Options& options) {
   if (options.text) {
     SHUNT_TRY_ASSIGN(tokens, encode_raw(model->tokenizer(), *options.text));
   }
-  if (tokens.empty()) refuse("there is nothing to evaluate: the text has no tokens");
+  if (tokens.empty()) refuse("there is nothing to evaluate: no tokens are given");
   if (options.perplexity && tokens.size() < 2) refuse("--perplexity needs at least two tokens");
   if (options.every || options.perplexity) options.session.batch = kRowsPerStep;
   SHUNT_TRY_ASSIGN(const auto session, Session::create(*model, *runtime, options.session));

@@ -145,10 +145,10 @@ class Run {
       ask("> ");
       const auto line = lines.next();
       if (!line) break;
-      if (!line->empty()) status = reply(*line, so_far);
+      if (line->find_first_not_of(" \t\r") != std::string::npos) status = reply(*line, so_far);
     }
     say("");
-    if (!so_far.empty()) SHUNT_TRY(summarize());
+    if (!step_sizes_.empty()) SHUNT_TRY(summarize());
     return status;
   }
 
@@ -168,9 +168,9 @@ class Run {
 
   [[nodiscard]] Status check_context() const {
     if (sum_.stop != StopReason::context_full) return {};
-    return fail(Code::invalid, fmt::format("the context of {} tokens is full; choose a larger one with -c, or end "
-                                           "earlier with -n",
-                                           session_->context()));
+    return fail(Code::invalid,
+                fmt::format("the context of {} tokens is full; choose a larger one with -c, or {}", session_->context(),
+                            options_.prompt ? "generate fewer with -n" : "begin a new chat"));
   }
 
   Result<std::vector<std::string>> devices() {

@@ -142,6 +142,7 @@ class Usage(CommandLine):
         self.refused(2, "--text", "eval", MODEL)
         self.refused(2, "--text", "eval", MODEL, "--text", "x", "--tokens", "1")
         self.refused(2, "no token id", "eval", MODEL, "--tokens", "1 x")
+        self.refused(2, "no tokens are given", "eval", MODEL, "--tokens", "")
         self.refused(2, "two tokens", "eval", MODEL, "--tokens", "1", "--perplexity")
         self.refused(2, "Q9", "quantize", MODEL, "/nonexistent/never.gguf", "Q9")
         self.refused(2, "168m", "make-model", "huge", "F16", "/nonexistent/never.gguf")
@@ -292,7 +293,8 @@ class Run(CommandLine):
     def test_a_full_context_is_a_clear_error(self):
         result = shunt("run", MODEL, "Once upon a time", "-c", "16", "--ignore-eos", "--greedy")
         self.assertEqual(result.returncode, 1)
-        self.assertIn("the context of 16 tokens is full", result.stderr)
+        self.assertIn("the context of 16 tokens is full; choose a larger one with -c, or generate fewer with -n",
+                      result.stderr)
         self.refused(1, "the context holds 16", "run", MODEL, "word " * 40, "-c", "16")
 
     def test_a_context_beyond_the_models_is_noted(self):
@@ -324,6 +326,8 @@ class OnATerminal(CommandLine):
     def test_a_chat_remembers_and_ends_with_the_summary(self):
         chat = Terminal("run", MODEL, "--greedy")
         chat.wait_for("> ")
+        chat.type("  \n")
+        self.assertNotIn("\n", chat.wait_for("> ").replace("  \r\n", ""))
         chat.type("What is 17 plus 25?\n")
         self.assertIn("42", chat.wait_for("> "))
         chat.type("What is 3 plus 4?\n")
@@ -332,6 +336,34 @@ class OnATerminal(CommandLine):
         code, shown = chat.end()
         self.assertEqual(code, 0, shown)
         self.assertIn("tokens/s", shown)
+
+    def test_a_message_that_does_not_fit_ends_a_chat_with_an_error(self):
+        chat = Terminal("run", MODEL, "-c", "32")
+        chat.wait_for("> ")
+        chat.type("word " * 40 + "\n")
+        code, shown = chat.end()
+        self.assertEqual(code, 1, shown)
+        self.assertIn("the context holds 32", shown)
+        self.assertNotIn("tokens/s", shown)
+
+    def test_a_full_context_ends_a_chat_with_the_summary_and_an_error(self):
+        chat = Terminal("run", MODEL, "-c", "32", "--ignore-eos")
+        chat.wait_for("> ")
+        chat.type("Tell me a story.\n")
+        code, shown = chat.end()
+        self.assertEqual(code, 1, shown)
+        self.assertIn("tokens/s", shown)
+        self.assertIn("the context of 32 tokens is full; choose a larger one with -c, or begin a new chat", shown)
+
+    def test_a_large_model_shows_how_it_is_read_and_ctrl_c_ends_that(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "large.gguf")
+            self.assertEqual(shunt("make-model", "168m", "F16", path).returncode, 0)
+            reader = Terminal("run", path, "Once", "--ignore-eos")
+            reader.wait_for("reading " + path)
+            reader.process.send_signal(signal.SIGINT)
+            self.assertEqual(reader.end()[0], 130)
+            self.assertNotIn("reading", shunt("run", path, "Once", "-n", "1").stderr)
 
     def test_ctrl_c_at_the_prompt_ends_a_chat(self):
         chat = Terminal("run", MODEL)
@@ -407,6 +439,39 @@ class Files(CommandLine):
             self.assertLess(result["bytes_out"], result["bytes_in"] / 2)
             self.assertEqual(self.data("inspect", path)["file_type"], "Q4_0")
             self.assertEqual(os.listdir(folder), ["small.gguf"])
+
+    def test_quantize_replaces_neither_its_source_nor_a_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.gguf")
+            os.symlink(MODEL, path)
+            before = pathlib.Path(MODEL).read_bytes()
+            self.refused(2, "the same file", "quantize", MODEL, path, "Q8_0")
+            self.refused(2, "the same file", "quantize", MODEL, MODEL, "Q8_0")
+            self.refused(1, "is no regular file", "quantize", MODEL, folder, "Q8_0")
+            self.assertEqual(pathlib.Path(MODEL).read_bytes(), before)
+
+    def test_an_interrupted_file_leaves_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.gguf")
+            for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+                writer = Terminal("make-model", "1b", "F32", path)
+                writer.wait_for("writing ")
+                writer.process.send_signal(number)
+                ended, shown = writer.end()
+                self.assertEqual(ended, code, shown)
+                self.assertIn("interrupted after", shown)
+                self.assertEqual(os.listdir(folder), [])
+
+    def test_a_full_disk_is_a_clear_error_and_leaves_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            command = ["sh", "-c", "ulimit -f 100; trap '' XFSZ; exec \"$@\"", "sh", PROGRAM]
+            for arguments in (["make-model", "168m", "Q8_0"], ["quantize", MODEL]):
+                path = os.path.join(folder, "model.gguf")
+                order = [path, "Q8_0"] if arguments[0] == "quantize" else [path]
+                result = subprocess.run([*command, *arguments, *order], capture_output=True, text=True, check=False)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn(f"{path}: cannot write beyond byte", result.stderr)
+                self.assertEqual(os.listdir(folder), [])
 
     def test_bench_of_a_random_model(self):
         with tempfile.TemporaryDirectory() as folder:
