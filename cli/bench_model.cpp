@@ -141,8 +141,9 @@ Status execute(Options& options) {
                        {"read_bytes_per_s", measured.bandwidth.json()},
                        {"bytes_per_token", bytes},
                        {"share_of_bandwidth", share}});
-  std::string text = fmt::format("{}, {} with {} threads, median of {} (least .. most)\n", options.model,
-                                 fmt::join(working_devices(plans), ", "), threads, options.repetitions);
+  std::string text =
+      fmt::format("{}, {} with {}, median of {} (least .. most)\n", options.model,
+                  fmt::join(working_devices(plans), ", "), in_words(threads, "thread"), options.repetitions);
   text += line_of(fmt::format("prompt {}", options.prompt), measured.prompt, "tokens/s", 1);
   text += line_of(fmt::format("generate {}", options.generate), measured.generate, "tokens/s", 1);
   text += line_of("memory read", measured.bandwidth, "GB/s    ", 1e9);

@@ -77,6 +77,10 @@ std::string in_units(std::uint64_t bytes) {
   return mib < 1024 ? fmt::format("{:.1f} MiB", mib) : fmt::format("{:.2f} GiB", mib / 1024);
 }
 
+std::string in_words(std::uint64_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
 std::string in_quotes(std::string_view bytes) {
   return Json(bytes).dump(-1, ' ', false, Json::error_handler_t::replace);
 }

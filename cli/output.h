@@ -50,6 +50,8 @@ class ProgressLine {
 
 // "1.5 MiB"
 [[nodiscard]] std::string in_units(std::uint64_t bytes);
+// "1 token", "2 tokens"
+[[nodiscard]] std::string in_words(std::uint64_t count, std::string_view thing);
 // In quotes, with escapes, on one line: what is no character shows as U+FFFD.
 [[nodiscard]] std::string in_quotes(std::string_view bytes);
 

@@ -184,13 +184,13 @@ class Run {
   Status summarize() {
     SHUNT_TRY_ASSIGN(const std::vector<std::string> used, devices());
     const std::uint32_t context = session_->context();
-    note(fmt::format("devices    {}, {} threads", fmt::join(used, ", "),
-                     runtime_->devices().front()->info().compute_units));
-    note(fmt::format("context    {} tokens ({}), {} taken", context,
+    note(fmt::format("devices    {}, {}", fmt::join(used, ", "),
+                     in_words(runtime_->devices().front()->info().compute_units, "thread")));
+    note(fmt::format("context    {} ({}), {} taken", in_words(context, "token"),
                      context_origin(options_.session, model_->config(), context), session_->tokens(0).size()));
-    note(fmt::format("prompt     {} tokens, {:.1f} tokens/s", sum_.prompt_tokens,
+    note(fmt::format("prompt     {}, {:.1f} tokens/s", in_words(sum_.prompt_tokens, "token"),
                      rate(sum_.prompt_tokens, sum_.prompt_s)));
-    note(fmt::format("generated  {} tokens, {:.1f} tokens/s; ended by: {}", sum_.tokens.size(),
+    note(fmt::format("generated  {}, {:.1f} tokens/s; ended by: {}", in_words(sum_.tokens.size(), "token"),
                      rate(sum_.steps, sum_.generate_s), name_of(sum_.stop)));
     const models::SamplingOptions& sampling = options_.generate.sampling;
     if (!sampling.greedy && sampling.temperature > 0) note(fmt::format("seed       {}", sampling.seed));

@@ -6,88 +6,22 @@ Run by ctest as: python3 cli_test.py PROGRAM
 import json
 import os
 import pathlib
-import pty
-import select
+import re
 import signal
 import subprocess
-import sys
 import tempfile
 import unittest
 
-PROGRAM = sys.argv.pop(1)
-DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
-MODEL = str(DATA / "tiny-llama-f16.gguf")
-REFERENCE = json.loads((DATA / "tiny-llama-reference.json").read_text())
-COMMANDS = ["run", "devices", "inspect", "tokenize", "eval", "quantize", "plan", "make-model", "bench model"]
-STORY = REFERENCE["prompts"][0]["text"]
-SECONDS = 60
-# Two threads wait for each other at every op, which takes long on a machine that is busy otherwise.
-ALONE = ("--threads", "1")
+from program import ALONE, CommandLine, MODEL, PROGRAM, REFERENCE, SECONDS, STORY, shunt
 
-
-def shunt(*arguments, stdin="", env=None):
-    return subprocess.run([PROGRAM, *arguments], input=stdin, capture_output=True, text=True, timeout=SECONDS,
-                          env={**os.environ, **(env or {})}, check=False)
-
-
-class Terminal:
-    """The program on a terminal, which shows stdout and stderr alike."""
-
-    def __init__(self, *arguments, env=None):
-        own, its = pty.openpty()
-        self.file = own
-        self.process = subprocess.Popen([PROGRAM, *arguments], stdin=its, stdout=its, stderr=its,
-                                        env={**os.environ, "TERM": "xterm", **(env or {})}, start_new_session=True)
-        os.close(its)
-        self.shown = ""
-
-    def wait_for(self, text):
-        """Reads until `text` shows (or, with None, until the program ends); forgets what was shown up to it."""
-        while text is None or text not in self.shown:
-            ready, _, _ = select.select([self.file], [], [], SECONDS)
-            if not ready:
-                self.process.kill()
-                raise AssertionError(f"waited {SECONDS} s for {text!r}; this showed: {self.shown!r}")
-            try:
-                piece = os.read(self.file, 4096)
-            except OSError:  # the other end is closed
-                piece = b""
-            if not piece:
-                break
-            self.shown += piece.decode(errors="replace")
-        if text is None:
-            return self.shown
-        before, found, self.shown = self.shown.partition(text)
-        if not found:
-            raise AssertionError(f"{text!r} never showed; this did: {before!r}")
-        return before
-
-    def type(self, text):
-        os.write(self.file, text.encode())
-
-    def end(self):
-        shown = self.wait_for(None)
-        os.close(self.file)
-        return self.process.wait(SECONDS), shown
-
-
-class CommandLine(unittest.TestCase):
-    def data(self, *arguments, **keywords):
-        result = shunt(*arguments, "--json", **keywords)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        return json.loads(result.stdout)
-
-    def refused(self, code, words, *arguments, **keywords):
-        result = shunt(*arguments, **keywords)
-        self.assertEqual(result.returncode, code, result.stderr)
-        self.assertEqual(result.stdout, "")
-        self.assertTrue(result.stderr.startswith("shunt: "), result.stderr)
-        self.assertIn(words, result.stderr)
+TABLE = pathlib.Path(__file__).resolve().parents[2] / "cli" / "commands.def"
+COMMANDS = re.findall(r'^SHUNT_COMMAND\(\w+, "([^"]+)"', TABLE.read_text(), re.MULTILINE)
 
 
 class Usage(CommandLine):
     def test_every_command_has_help_with_an_example_and_json(self):
         overview = shunt("--help").stdout
+        self.assertIn("run", COMMANDS)
         for command in COMMANDS:
             text = shunt(*command.split(), "--help")
             self.assertEqual(text.returncode, 0)
@@ -263,6 +197,7 @@ class Run(CommandLine):
         self.assertEqual(result.returncode, 0)
         self.assertTrue(result.stdout.startswith(STORY))
         self.assertNotIn("tokens/s", result.stdout)
+        self.assertIn("cpu:simd, 1 thread\n", shunt("run", MODEL, STORY, "-n", "1", *ALONE).stderr)
         for words in ("cpu:simd", "tokens/s", "context", "ended by: length"):
             self.assertIn(words, result.stderr)
         self.assertNotIn("\033", result.stderr)
@@ -324,85 +259,6 @@ class Run(CommandLine):
         self.assertIn("/nonexistent/trace.json", result.stderr)
 
 
-class OnATerminal(CommandLine):
-    def test_a_chat_remembers_and_ends_with_the_summary(self):
-        chat = Terminal("run", MODEL, "--greedy")
-        chat.wait_for("> ")
-        chat.type("  \n")
-        self.assertNotIn("\n", chat.wait_for("> ").replace("  \r\n", ""))
-        chat.type("What is 17 plus 25?\n")
-        self.assertIn("42", chat.wait_for("> "))
-        chat.type("What is 3 plus 4?\n")
-        self.assertIn("7", chat.wait_for("> "))
-        chat.type("\x04")
-        code, shown = chat.end()
-        self.assertEqual(code, 0, shown)
-        self.assertIn("tokens/s", shown)
-
-    def test_a_message_that_does_not_fit_ends_a_chat_with_an_error(self):
-        chat = Terminal("run", MODEL, "-c", "32")
-        chat.wait_for("> ")
-        chat.type("word " * 40 + "\n")
-        code, shown = chat.end()
-        self.assertEqual(code, 1, shown)
-        self.assertIn("the context holds 32", shown)
-        self.assertNotIn("tokens/s", shown)
-
-    def test_a_full_context_ends_a_chat_with_the_summary_and_an_error(self):
-        chat = Terminal("run", MODEL, "-c", "32", "--ignore-eos")
-        chat.wait_for("> ")
-        chat.type("Tell me a story.\n")
-        code, shown = chat.end()
-        self.assertEqual(code, 1, shown)
-        self.assertIn("tokens/s", shown)
-        self.assertIn("the context of 32 tokens is full; choose a larger one with -c, or begin a new chat", shown)
-
-    def test_a_large_model_shows_how_it_is_read_and_ctrl_c_ends_that(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "large.gguf")
-            self.assertEqual(shunt("make-model", "168m", "F16", path).returncode, 0)
-            reader = Terminal("run", path, "Once", "--ignore-eos")
-            reader.wait_for("reading " + path)
-            reader.process.send_signal(signal.SIGINT)
-            self.assertEqual(reader.end()[0], 130)
-            self.assertNotIn("reading", shunt("run", path, "Once", "-n", "1").stderr)
-
-    def test_ctrl_c_at_the_prompt_ends_a_chat(self):
-        chat = Terminal("run", MODEL)
-        chat.wait_for("> ")
-        chat.process.send_signal(signal.SIGINT)
-        self.assertEqual(chat.end()[0], 130)
-
-    def test_ctrl_c_ends_a_reply_and_the_chat_goes_on(self):
-        chat = Terminal("run", MODEL, "--ignore-eos", "--greedy")
-        chat.wait_for("> ")
-        chat.type("Tell me a story.\n")
-        chat.wait_for("\n")  # the echo of what was typed
-        while len(chat.shown) < 8:
-            chat.shown += os.read(chat.file, 1).decode(errors="replace")
-        chat.process.send_signal(signal.SIGINT)
-        chat.wait_for("> ")
-        chat.type("\x04")
-        self.assertEqual(chat.end()[0], 0)
-
-    def test_colours_appear_unless_no_color_is_set(self):
-        _, coloured = Terminal("run", MODEL, "Once", "-n", "1").end()
-        self.assertIn("\033[2m", coloured)
-        _, plain = Terminal("run", MODEL, "Once", "-n", "1", env={"NO_COLOR": "1"}).end()
-        self.assertNotIn("\033[2m", plain)
-        self.assertIn("tokens/s", plain)
-
-    def test_a_model_without_a_template_says_what_to_do(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "no-template.gguf")
-            content = pathlib.Path(MODEL).read_bytes()
-            pathlib.Path(path).write_bytes(content.replace(b"tokenizer.chat_template", b"tokenizer.chat_nothing!", 1))
-            code, shown = Terminal("run", path).end()
-            self.assertEqual(code, 1)
-            self.assertIn("--raw", shown)
-            self.refused(1, "no chat template", "run", path, "Hello", "--chat")
-
-
 class Files(CommandLine):
     def test_devices_says_what_is_there_and_what_is_not(self):
         result = self.data("devices")
@@ -451,18 +307,6 @@ class Files(CommandLine):
             self.refused(2, "the same file", "quantize", MODEL, MODEL, "Q8_0")
             self.refused(1, "is no regular file", "quantize", MODEL, folder, "Q8_0")
             self.assertEqual(pathlib.Path(MODEL).read_bytes(), before)
-
-    def test_an_interrupted_file_leaves_nothing(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "model.gguf")
-            for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
-                writer = Terminal("make-model", "1b", "F32", path)
-                writer.wait_for("writing ")
-                writer.process.send_signal(number)
-                ended, shown = writer.end()
-                self.assertEqual(ended, code, shown)
-                self.assertIn("interrupted after", shown)
-                self.assertEqual(os.listdir(folder), [])
 
     def test_a_full_disk_is_a_clear_error_and_leaves_nothing(self):
         with tempfile.TemporaryDirectory() as folder:
