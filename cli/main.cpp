@@ -1,5 +1,5 @@
-// shunt: the program. Exit codes: 0 done, 1 an error while running, 2 wrong usage, 130 ended by Ctrl-C. A reader
-// that closes stdout early ends the program quietly with 0.
+// shunt: the program. Exit codes: 0 done, 1 an error while running, 2 wrong usage, 130 ended by Ctrl-C (143 by
+// SIGTERM). A reader that closes stdout early ends the program quietly with 0.
 #include <fmt/format.h>
 
 #include <algorithm>
