@@ -43,6 +43,11 @@ struct Options {
 
 double rate(std::size_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
 
+// Of one token alone there is no speed: the prompt's last step has given it.
+std::string speed(std::size_t count, double seconds) {
+  return count > 0 ? fmt::format(", {:.1f} tokens/s", rate(count, seconds)) : std::string();
+}
+
 class Run {
  public:
   explicit Run(const Options& options) : options_(options) {}
@@ -188,10 +193,10 @@ class Run {
                      in_words(runtime_->devices().front()->info().compute_units, "thread")));
     note(fmt::format("context    {} ({}), {} taken", in_words(context, "token"),
                      context_origin(options_.session, model_->config(), context), session_->tokens(0).size()));
-    note(fmt::format("prompt     {}, {:.1f} tokens/s", in_words(sum_.prompt_tokens, "token"),
-                     rate(sum_.prompt_tokens, sum_.prompt_s)));
-    note(fmt::format("generated  {}, {:.1f} tokens/s; ended by: {}", in_words(sum_.tokens.size(), "token"),
-                     rate(sum_.steps, sum_.generate_s), name_of(sum_.stop)));
+    note(fmt::format("prompt     {}{}", in_words(sum_.prompt_tokens, "token"),
+                     speed(sum_.prompt_tokens, sum_.prompt_s)));
+    note(fmt::format("generated  {}{}; ended by: {}", in_words(sum_.tokens.size(), "token"),
+                     speed(sum_.steps, sum_.generate_s), name_of(sum_.stop)));
     const models::SamplingOptions& sampling = options_.generate.sampling;
     if (!sampling.greedy && sampling.temperature > 0) note(fmt::format("seed       {}", sampling.seed));
     return {};

@@ -203,6 +203,7 @@ class Run(CommandLine):
         self.assertNotIn("\033", result.stderr)
 
     def test_the_seed_is_shown_so_that_a_run_can_be_repeated(self):
+        self.assertIn("generated  1 token; ended by: length", shunt("run", MODEL, STORY, "-n", "1").stderr)
         self.assertRegex(shunt("run", MODEL, STORY, "-n", "2").stderr, r"(?m)^seed +\d+$")
         self.assertIn("context    64 tokens (-c)", shunt("run", MODEL, STORY, "-n", "2", "-c", "64").stderr)
 
