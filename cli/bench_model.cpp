@@ -141,8 +141,9 @@ Status execute(Options& options) {
                        {"read_bytes_per_s", measured.bandwidth.json()},
                        {"bytes_per_token", bytes},
                        {"share_of_bandwidth", share}});
-  std::string text = fmt::format("{}, {} with {} threads, median of {} (least .. most)\n", options.model,
-                                 fmt::join(working_devices(plans), ", "), threads, options.repetitions);
+  std::string text =
+      fmt::format("{}, {} with {}, median of {} (least .. most)\n", options.model,
+                  fmt::join(working_devices(plans), ", "), in_words(threads, "thread"), options.repetitions);
   text += line_of(fmt::format("prompt {}", options.prompt), measured.prompt, "tokens/s", 1);
   text += line_of(fmt::format("generate {}", options.generate), measured.generate, "tokens/s", 1);
   text += line_of("memory read", measured.bandwidth, "GB/s    ", 1e9);
@@ -157,9 +158,7 @@ Action bench_model(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_model(app, options->model);
   const auto count = [&](const char* name, std::uint32_t& value, const char* meaning) {
-    app.add_option(name, value, fmt::format("{} (default: {})", meaning, value))
-        ->type_name("N")
-        ->check(CLI::Range(1U, 1U << 20U));
+    add_number(app, name, value, fmt::format("{} [{}]", meaning, value), 1U, 1U << 20U);
   };
   count("--prompt", options->prompt, "Tokens of the prompt");
   count("--generate", options->generate, "Tokens generated, from an empty context on");

@@ -159,6 +159,7 @@ class Evaluation {
 };
 
 Status execute(Options& options) {
+  if (options.text.has_value() == options.tokens.has_value()) refuse("give either --text or --tokens");
   std::vector<Token> tokens;
   if (options.tokens) tokens = parse_ids(*options.tokens);
   options.runtime.trace = !options.trace.empty();
@@ -167,7 +168,7 @@ Status execute(Options& options) {
   if (options.text) {
     SHUNT_TRY_ASSIGN(tokens, encode_raw(model->tokenizer(), *options.text));
   }
-  if (tokens.empty()) refuse("there is nothing to evaluate: the text has no tokens");
+  if (tokens.empty()) refuse("there is nothing to evaluate: no tokens are given");
   if (options.perplexity && tokens.size() < 2) refuse("--perplexity needs at least two tokens");
   if (options.every || options.perplexity) options.session.batch = kRowsPerStep;
   SHUNT_TRY_ASSIGN(const auto session, Session::create(*model, *runtime, options.session));
@@ -185,13 +186,13 @@ Status execute(Options& options) {
 Action eval(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_model(app, options->model);
-  CLI::Option_group* source = app.add_option_group("What to evaluate, one of");
-  source->add_option("--text", options->text, "Text; special tokens in it are parsed, and BOS is added");
-  source->add_option("--tokens", options->tokens, "Token ids, \"1 2 3\"; nothing is added")->type_name("IDS");
-  source->require_option(1);
-  app.add_option("--top", options->top, "How many of the best next tokens to show (default: 10)")->type_name("K");
+  app.add_option("--text", options->text, "Evaluate this text; special tokens in it are parsed, BOS is added");
+  app.add_option("--tokens", options->tokens, "Evaluate these tokens, such as \"1 2 3\"; nothing is added")
+      ->type_name("IDS");
+  add_number(app, "--top", options->top, fmt::format("How many of the best next tokens to show [{}]", options->top), 1U,
+             1U << 30U);
   app.add_flag("--every", options->every, "Show them after every token, not only after the last");
-  app.add_flag("--perplexity", options->perplexity, "Mean negative log likelihood and perplexity");
+  app.add_flag("--perplexity", options->perplexity, "Show the mean negative log likelihood and the perplexity");
   add_session(app, options->session);
   add_runtime(app, options->runtime);
   add_trace(app, options->trace);

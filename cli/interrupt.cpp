@@ -7,12 +7,12 @@ namespace {
 
 // A signal handler reaches nothing but globals.
 std::atomic<bool> ending{false};
-std::atomic<bool> interrupted{false};
-static_assert(std::atomic<bool>::is_always_lock_free);
+std::atomic<int> signal_seen{0};
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
-void on_interrupt(int) {
+void on_interrupt(int signal) {
   ending.store(true);
-  interrupted.store(true);
+  signal_seen.store(signal);
 }
 
 void install() {
@@ -20,7 +20,7 @@ void install() {
   action.sa_handler = on_interrupt;
   // The handler is gone after its first call. Writes go on after it; waiting for input ends (poll).
   action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
-  static_cast<void>(sigaction(SIGINT, &action, nullptr));
+  for (const int signal : {SIGINT, SIGTERM}) static_cast<void>(sigaction(signal, &action, nullptr));
 }
 
 }  // namespace
@@ -31,11 +31,13 @@ const std::atomic<bool>& catch_interrupts() {
 }
 
 void end_soon() { ending.store(true); }
-bool was_interrupted() { return interrupted.load(); }
+bool was_interrupted() { return signal_seen.load() != 0; }
+
+int interrupt_exit_code() { return 128 + signal_seen.load(); }
 
 void forget_interrupt() {
   ending.store(false);
-  interrupted.store(false);
+  signal_seen.store(0);
   install();
 }
 

@@ -1,4 +1,4 @@
-// Ctrl-C: the first asks the work to end after its current step, the second ends the process.
+// Ctrl-C and SIGTERM: the first asks the work to end after its current step, the second ends the process.
 #pragma once
 
 #include <atomic>
@@ -11,6 +11,8 @@ const std::atomic<bool>& catch_interrupts();
 void end_soon();
 // Whether Ctrl-C came since the last catch_interrupts() or forget_interrupt().
 [[nodiscard]] bool was_interrupted();
+// What shells expect of a process that a signal has ended: 130 after Ctrl-C.
+[[nodiscard]] int interrupt_exit_code();
 // The interrupted work has ended, and other work goes on.
 void forget_interrupt();
 

@@ -21,7 +21,7 @@ Result<std::unique_ptr<models::Model>> load_model(const std::string& path) {
   const std::atomic<bool>& ending = catch_interrupts();
   ProgressLine line;
   SHUNT_TRY(model->warm([&](std::uint64_t done, std::uint64_t total) {
-    line.show(fmt::format("reading {}: {} of {}", path, in_units(done), in_units(total)));
+    line.show_share(fmt::format("reading {}", path), done, total);
     return !ending.load();
   }));
   if (ending.load()) return fail(Code::invalid, "interrupted while reading the model");

@@ -1,5 +1,5 @@
-// shunt: the program. Exit codes: 0 done, 1 an error while running, 2 wrong usage, 130 ended by Ctrl-C. A reader
-// that closes stdout early ends the program quietly with 0.
+// shunt: the program. Exit codes: 0 done, 1 an error while running, 2 wrong usage, 130 ended by Ctrl-C (143 by
+// SIGTERM). A reader that closes stdout early ends the program quietly with 0.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "command.h"
 #include "interrupt.h"
 #include "output.h"
+#include "usage.h"
 
 namespace shunt::cli {
 namespace {
@@ -18,7 +19,6 @@ namespace {
 constexpr int kDone = 0;
 constexpr int kRunTimeError = 1;
 constexpr int kWrongUsage = 2;
-constexpr int kInterrupted = 130;
 
 struct Command {
   Action (*attach)(CLI::App& app);
@@ -33,7 +33,7 @@ constexpr Command kCommands[] = {
 };
 
 std::string usage(std::string_view group) {
-  std::string text = fmt::format("usage: shunt {}COMMAND ...\n\n", group);
+  std::string text = fmt::format("Usage: shunt {}COMMAND ...\n\n", group);
   for (const Command& command : kCommands)
     if (command.name.starts_with(group)) text += fmt::format("  {:<12} {}\n", command.name, command.summary);
   text += "\nshunt COMMAND --help says more, with an example; shunt --version shows the version.\n";
@@ -65,7 +65,7 @@ std::string group_of(std::string_view word) {
 int report(const Status& status) {
   if (reader_left()) return kDone;
   if (!status) complain(status.error().message);
-  if (was_interrupted()) return kInterrupted;
+  if (was_interrupted()) return interrupt_exit_code();
   return status ? kDone : kRunTimeError;
 }
 
@@ -73,7 +73,6 @@ int report(const Status& status) {
 int run_command(const Command& command, std::span<char*> words) {
   const std::string name = fmt::format("shunt {}", command.name);
   CLI::App app(std::string(command.summary), name);
-  app.get_formatter()->column_width(34);
   app.footer(fmt::format("Example:\n  {}", command.example));
   const Action action = command.attach(app);
   std::vector<std::string> reversed(words.rbegin(), words.rend());
@@ -81,9 +80,9 @@ int run_command(const Command& command, std::span<char*> words) {
     app.parse(std::move(reversed));
     return report(action());
   } catch (const CLI::Success& asked_for_help) {
-    return report(print(app.help()));
+    return report(print(help_page(app)));
   } catch (const CLI::ParseError& error) {
-    complain(fmt::format("{}\n{} --help shows how it is used.", error.what(), name));
+    complain(fmt::format("{}\n{} --help shows how it is used.", describe_mistake(app, error), name));
     return kWrongUsage;
   }
 }

@@ -3,8 +3,10 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 
 #include "command.h"
+#include "interrupt.h"
 #include "models/gguf.h"
 #include "models/mixture.h"
 #include "models/random_model.h"
@@ -33,7 +35,14 @@ Status execute(const Options& options) {
       models::model_shapes().end())
     refuse(fmt::format("no shape is named \"{}\"; there are {}", options.shape, shape_names()));
   static_cast<void>(or_refuse(models::mixture_from_name(options.type)));
-  SHUNT_TRY(models::make_model(options.shape, options.type, options.out, options.seed));
+  const std::atomic<bool>& ending = catch_interrupts();
+  ProgressLine line;
+  SHUNT_TRY(models::make_model(options.shape, options.type, options.out, options.seed,
+                               [&](std::uint64_t done, std::uint64_t total) {
+                                 line.show_share(fmt::format("writing {}", options.out), done, total);
+                                 return !ending.load();
+                               }));
+  line.clear();
   SHUNT_TRY_ASSIGN(const auto file, models::GgufFile::open(options.out));
   note(fmt::format("{}: {} of random weights", options.out, in_units(file->total_bytes())));
   if (!options.json) return {};
@@ -49,9 +58,10 @@ Status execute(const Options& options) {
 Action make_model(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("SHAPE", options->shape, "Shape of the model: " + shape_names())->required();
-  app.add_option("TYPE", options->type, with_types("Type of the weights"))->required();
-  app.add_option("OUT", options->out, "GGUF file to write")->required();
-  app.add_option("--seed", options->seed, "Seed of the weights (default: 1)")->type_name("N");
+  app.add_option("TYPE", options->type, with_types("Weights as"))->required();
+  app.add_option("OUT", options->out, "GGUF file to write; one of that name is replaced")->required();
+  add_number(app, "--seed", options->seed, "Seed of the weights [1]", std::uint64_t{0},
+             std::numeric_limits<std::uint64_t>::max());
   add_json(app, options->json);
   return [options] { return execute(*options); };
 }

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <map>
+#include <algorithm>
+#include <cctype>
+#include <limits>
 #include <random>
+#include <vector>
 
 #include "command.h"
 #include "models/mixture.h"
@@ -13,12 +16,29 @@
 namespace shunt::cli {
 namespace {
 
-// The dtypes that a cache can have, by name.
-std::map<std::string, DType> cache_dtypes() {
-  std::map<std::string, DType> names;
-  for (std::size_t index = 0; index < dtypes().size(); ++index)
-    if (dtypes()[index].kind == DTypeKind::floating) names.emplace(dtypes()[index].name, static_cast<DType>(index));
+// A float of whatever range; CLI11 would accept "1e" and more.
+std::string check_float(const std::string& text) {
+  float number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size()) return {};
+  return fmt::format("\"{}\" is not a number", text);
+}
+
+// The dtypes that a cache can have.
+std::vector<std::string_view> cache_dtypes() {
+  std::vector<std::string_view> names;
+  for (const auto& dtype : dtypes())
+    if (dtype.kind == DTypeKind::floating) names.push_back(dtype.name);
   return names;
+}
+
+DType parse_cache_dtype(std::string text) {
+  std::ranges::transform(text, text.begin(),
+                         [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
+  const std::vector<std::string_view> names = cache_dtypes();
+  const auto dtype = dtype_from_name(text);
+  if (dtype && std::ranges::find(names, text) != names.end()) return *dtype;
+  throw CLI::ValidationError("--cache-type", fmt::format("\"{}\" is none of {}", text, fmt::join(names, ", ")));
 }
 
 }  // namespace
@@ -27,24 +47,21 @@ void add_model(CLI::App& app, std::string& path) {
   app.add_option("MODEL", path, "GGUF file; of a split model any part")->required();
 }
 
-void add_json(CLI::App& app, bool& json) { app.add_flag("--json", json, "Print the result as JSON, on stdout"); }
+void add_json(CLI::App& app, bool& json) { app.add_flag("--json", json, "Print the result as JSON"); }
 
 void add_threads(CLI::App& app, std::uint32_t& threads) {
-  app.add_option("--threads", threads, "Threads of the CPU (default: one per core)")
-      ->type_name("N")
-      ->check(CLI::Range(1U, 1024U));
+  add_number(app, "--threads", threads, "Threads of the CPU [one per core]", 1U, 1024U);
 }
 
 std::string with_types(std::string_view what) {
   std::vector<std::string_view> names;
   for (const models::Mixture& mixture : models::mixtures()) names.push_back(mixture.name);
-  return fmt::format("{}: {}", what, fmt::join(names, ", "));
+  return fmt::format("{} {}", what, fmt::join(names, ", "));
 }
 
 void add_runtime(CLI::App& app, RuntimeOptions& options) {
   add_threads(app, options.threads);
-  app.add_option("--devices", options.devices,
-                 "Devices that may be used, best liked first, such as cpu:simd,cpu:scalar (default: all)")
+  app.add_option("--devices", options.devices, "Devices to use, best liked first, such as cpu:simd,cpu:scalar [all]")
       ->type_name("LIST");
 }
 
@@ -55,14 +72,14 @@ Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options) {
 }
 
 void add_session(CLI::App& app, models::SessionOptions& options) {
-  app.add_option("-c,--context", options.context,
-                 fmt::format("Tokens of context (default: the model's, at most {}, at most what fits in memory)",
-                             models::kDefaultContext))
-      ->type_name("N")
-      ->check(CLI::Range(1U, 1U << 24U));
-  app.add_option("--cache-type", options.cache_dtype, "Dtype of the cache (default: F16)")
-      ->type_name("TYPE")
-      ->transform(CLI::CheckedTransformer(cache_dtypes(), CLI::ignore_case));
+  add_number(
+      app, "-c,--context", options.context,
+      fmt::format("Tokens of context [the model's, at most {} and what fits in memory]", models::kDefaultContext), 1U,
+      1U << 24U);
+  app.add_option_function<std::string>(
+         "--cache-type", [&options](const std::string& text) { options.cache_dtype = parse_cache_dtype(text); },
+         fmt::format("Dtype of the cache: {} [{}]", fmt::join(cache_dtypes(), ", "), name_of(options.cache_dtype)))
+      ->type_name("TYPE");
 }
 
 std::string_view context_origin(const models::SessionOptions& asked, const models::ModelConfig& config,
@@ -73,8 +90,7 @@ std::string_view context_origin(const models::SessionOptions& asked, const model
 }
 
 void add_trace(CLI::App& app, std::string& path) {
-  app.add_option("--trace", path, "Write what ran when to FILE, for chrome://tracing or ui.perfetto.dev")
-      ->type_name("FILE");
+  app.add_option("--trace", path, "Write what ran when, for chrome://tracing or ui.perfetto.dev")->type_name("FILE");
 }
 
 Status write_trace(const Runtime& runtime, const std::string& path) {
@@ -84,24 +100,38 @@ Status write_trace(const Runtime& runtime, const std::string& path) {
 
 void add_sampling(CLI::App& app, SamplingArguments& arguments) {
   models::SamplingOptions& options = arguments.options;
-  const auto number = [&](const char* name, auto& value, const char* meaning) {
-    app.add_option(name, value, fmt::format("{} (default: {})", meaning, value))->type_name("X")->group("Sampling");
+  const auto number = [&](const char* name, float& value, const char* meaning) {
+    app.add_option(name, value, fmt::format("{} [{}]", meaning, value))
+        ->type_name("X")
+        ->check(check_float)
+        ->group("Sampling");
   };
   app.add_flag("--greedy", options.greedy, "Always take the likeliest token")->group("Sampling");
-  number("--temperature", options.temperature, "Flattens the odds; 0: greedy");
-  number("--top-k", options.top_k, "Only the X likeliest tokens; 0: all");
-  number("--top-p", options.top_p, "Only the fewest likeliest tokens that together have this probability; 1: all");
+  number("--temperature", options.temperature, "Flatten the odds; 0: greedy");
+  add_number(app, "--top-k", options.top_k, fmt::format("Only the N likeliest tokens; 0: all [{}]", options.top_k), 0U,
+             1U << 31U)
+      ->group("Sampling");
+  number("--top-p", options.top_p, "Only the likeliest tokens that together have this probability; 1: all");
   number("--min-p", options.min_p, "Only tokens at least this times as likely as the likeliest; 0: all");
-  number("--repeat-penalty", options.repeat_penalty, "Makes recent tokens less likely; 1: off");
-  app.add_option("--seed", arguments.seed, "Seed of the random choices (default: a new one each time, which is shown)")
+  number("--repeat-penalty", options.repeat_penalty, "Make recent tokens less likely; 1: off");
+  app.add_option_function<std::uint64_t>(
+         "--seed", [&arguments](std::uint64_t seed) { arguments.seed = seed; },
+         "Seed of the random choices [a new one each time, which is shown]")
       ->type_name("N")
+      ->check(in_range(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()))
       ->group("Sampling");
 }
 
 models::SamplingOptions sampling_options(const SamplingArguments& arguments) {
   models::SamplingOptions options = arguments.options;
   options.seed = arguments.seed ? *arguments.seed : std::random_device{}();
-  if (const Status status = models::validate(options); !status) refuse(status.error().message);
+  if (const Status status = models::validate(options); !status) {
+    // "sampling: top_p is ..." becomes "--top-p is ..."
+    std::string message = status.error().message;
+    message.replace(0, message.find(' ') + 1, "--");
+    std::ranges::replace(message.begin(), message.begin() + static_cast<std::ptrdiff_t>(message.find(' ')), '_', '-');
+    refuse(message);
+  }
   return options;
 }
 

@@ -1,7 +1,10 @@
 // Options that several commands take: each is described once, here. One thread.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -13,10 +16,26 @@
 
 namespace shunt::cli {
 
+// A check that a text is a whole number from `least` to `most`. CLI11's own wraps negative ones around.
+template <class T>
+[[nodiscard]] auto in_range(T least, T most) {
+  return [=](const std::string& text) -> std::string {
+    T number{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc() && end == text.data() + text.size() && number >= least && number <= most) return {};
+    return fmt::format("\"{}\" is not a number from {} to {}", text, least, most);
+  };
+}
+// An option that takes such a number.
+template <class T>
+CLI::Option* add_number(CLI::App& app, const char* name, T& value, const std::string& meaning, T least, T most) {
+  return app.add_option(name, value, meaning)->type_name("N")->check(in_range(least, most));
+}
+
 void add_model(CLI::App& app, std::string& path);
 void add_json(CLI::App& app, bool& json);
 void add_threads(CLI::App& app, std::uint32_t& threads);
-// "what: F16, Q8_0, ...": the types that quantize and make-model write.
+// "what F16, Q8_0, ...": the types that quantize and make-model write.
 [[nodiscard]] std::string with_types(std::string_view what);
 
 // --threads, --devices

@@ -61,6 +61,12 @@ void ProgressLine::show(std::string_view text) {
   shown_ = true;
 }
 
+void ProgressLine::show_share(std::string_view text, std::uint64_t done_bytes, std::uint64_t total_bytes) {
+  const std::uint64_t hundredth = done_bytes / std::max<std::uint64_t>(total_bytes / 100, 1);
+  if (std::exchange(hundredth_, hundredth) == hundredth) return;
+  show(fmt::format("{}: {} of {}", text, in_units(done_bytes), in_units(total_bytes)));
+}
+
 void ProgressLine::clear() {
   if (std::exchange(shown_, false)) write_error("\r\033[K");
 }
@@ -83,6 +89,10 @@ std::string in_units(std::uint64_t bytes) {
   const double mib = static_cast<double>(bytes) / (1U << 20U);
   if (mib < 1) return fmt::format("{:.1f} KiB", mib * 1024);
   return mib < 1024 ? fmt::format("{:.1f} MiB", mib) : fmt::format("{:.2f} GiB", mib / 1024);
+}
+
+std::string in_words(std::uint64_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
 }
 
 std::string in_quotes(std::string_view bytes) {

@@ -40,10 +40,13 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
   ~ProgressLine() { clear(); }
   void show(std::string_view text);
+  // "text: 1.5 MiB of 3.0 MiB", where that has changed by a hundredth.
+  void show_share(std::string_view text, std::uint64_t done_bytes, std::uint64_t total_bytes);
   void clear();
 
  private:
   bool shown_ = false;
+  std::uint64_t hundredth_ = ~std::uint64_t{0};
 };
 
 // The first row is the heading. Columns are as wide as their widest cell, two spaces apart.
@@ -51,6 +54,8 @@ using Rows = std::vector<std::vector<std::string>>;
 [[nodiscard]] std::string in_columns(const Rows& rows);
 // "1.5 MiB"
 [[nodiscard]] std::string in_units(std::uint64_t bytes);
+// "1 token", "2 tokens"
+[[nodiscard]] std::string in_words(std::uint64_t count, std::string_view thing);
 // In quotes, with escapes, on one line: what is no character shows as U+FFFD.
 [[nodiscard]] std::string in_quotes(std::string_view bytes);
 

@@ -99,10 +99,9 @@ Status execute(Options& options) {
 Action plan(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_model(app, options->model);
-  app.add_flag("--explain", options->explain, "Every candidate of each op, and why it was or was not taken");
-  app.add_option("--tokens", options->prompt, "Tokens of the prompt (default: 512)")
-      ->type_name("N")
-      ->check(CLI::Range(1U, 1U << 24U));
+  app.add_flag("--explain", options->explain, "Show every candidate of each op, and why it was taken or not");
+  add_number(app, "--tokens", options->prompt, fmt::format("Tokens of the prompt [{}]", options->prompt), 1U,
+             1U << 24U);
   add_session(app, options->session);
   add_runtime(app, options->runtime);
   add_json(app, options->json);

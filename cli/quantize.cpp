@@ -4,9 +4,11 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <filesystem>
 
 #include "command.h"
 #include "devices/cpu/thread_pool.h"
+#include "interrupt.h"
 #include "models/gguf.h"
 #include "models/mixture.h"
 #include "options.h"
@@ -25,6 +27,9 @@ struct Options {
 
 Status execute(const Options& options) {
   static_cast<void>(or_refuse(models::mixture_from_name(options.type)));
+  std::error_code no_such_file;
+  if (std::filesystem::equivalent(options.in, options.out, no_such_file))
+    refuse("IN and OUT are the same file; give OUT another name, so that the original is not lost");
   const auto start = std::chrono::steady_clock::now();
   ProgressLine line;
   const auto on_tensor = [&](const models::QuantizeProgress& at) {
@@ -36,7 +41,10 @@ Status execute(const Options& options) {
         fmt::format("{} of {} tensors: {} {} to {}", at.index, at.count, at.name, name_of(at.from), name_of(at.to)));
   };
   const std::uint32_t threads = options.threads != 0 ? options.threads : cpu::usable_cores();
-  SHUNT_TRY(models::quantize_file(options.in, options.out, options.type, {.threads = threads, .on_tensor = on_tensor}));
+  const std::atomic<bool>& ending = catch_interrupts();
+  const auto on_write = [&](std::uint64_t, std::uint64_t) { return !ending.load(); };
+  SHUNT_TRY(models::quantize_file(options.in, options.out, options.type,
+                                  {.threads = threads, .on_tensor = on_tensor, .on_write = on_write}));
   line.clear();
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   SHUNT_TRY_ASSIGN(const auto before, models::GgufFile::open(options.in));
@@ -57,8 +65,8 @@ Status execute(const Options& options) {
 Action quantize(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("IN", options->in, "GGUF file, best with weights of F32, F16 or BF16")->required();
-  app.add_option("OUT", options->out, "GGUF file to write")->required();
-  app.add_option("TYPE", options->type, with_types("Type of the weights"))->required();
+  app.add_option("OUT", options->out, "GGUF file to write; one of that name is replaced")->required();
+  app.add_option("TYPE", options->type, with_types("Weights as"))->required();
   add_threads(app, options->threads);
   add_json(app, options->json);
   return [options] { return execute(*options); };

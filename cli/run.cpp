@@ -43,6 +43,11 @@ struct Options {
 
 double rate(std::size_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
 
+// Of one token alone there is no speed: the prompt's last step has given it.
+std::string speed(std::size_t count, double seconds) {
+  return count > 0 ? fmt::format(", {:.1f} tokens/s", rate(count, seconds)) : std::string();
+}
+
 class Run {
  public:
   explicit Run(const Options& options) : options_(options) {}
@@ -145,10 +150,10 @@ class Run {
       ask("> ");
       const auto line = lines.next();
       if (!line) break;
-      if (!line->empty()) status = reply(*line, so_far);
+      if (line->find_first_not_of(" \t\r") != std::string::npos) status = reply(*line, so_far);
     }
     say("");
-    if (!so_far.empty()) SHUNT_TRY(summarize());
+    if (!step_sizes_.empty()) SHUNT_TRY(summarize());
     return status;
   }
 
@@ -168,9 +173,9 @@ class Run {
 
   [[nodiscard]] Status check_context() const {
     if (sum_.stop != StopReason::context_full) return {};
-    return fail(Code::invalid, fmt::format("the context of {} tokens is full; choose a larger one with -c, or end "
-                                           "earlier with -n",
-                                           session_->context()));
+    return fail(Code::invalid,
+                fmt::format("the context of {} tokens is full; choose a larger one with -c, or {}", session_->context(),
+                            options_.prompt ? "generate fewer with -n" : "begin a new chat"));
   }
 
   Result<std::vector<std::string>> devices() {
@@ -184,14 +189,14 @@ class Run {
   Status summarize() {
     SHUNT_TRY_ASSIGN(const std::vector<std::string> used, devices());
     const std::uint32_t context = session_->context();
-    note(fmt::format("devices    {}, {} threads", fmt::join(used, ", "),
-                     runtime_->devices().front()->info().compute_units));
-    note(fmt::format("context    {} tokens ({}), {} taken", context,
+    note(fmt::format("devices    {}, {}", fmt::join(used, ", "),
+                     in_words(runtime_->devices().front()->info().compute_units, "thread")));
+    note(fmt::format("context    {} ({}), {} taken", in_words(context, "token"),
                      context_origin(options_.session, model_->config(), context), session_->tokens(0).size()));
-    note(fmt::format("prompt     {} tokens, {:.1f} tokens/s", sum_.prompt_tokens,
-                     rate(sum_.prompt_tokens, sum_.prompt_s)));
-    note(fmt::format("generated  {} tokens, {:.1f} tokens/s; ended by: {}", sum_.tokens.size(),
-                     rate(sum_.steps, sum_.generate_s), name_of(sum_.stop)));
+    note(fmt::format("prompt     {}{}", in_words(sum_.prompt_tokens, "token"),
+                     speed(sum_.prompt_tokens, sum_.prompt_s)));
+    note(fmt::format("generated  {}{}; ended by: {}", in_words(sum_.tokens.size(), "token"),
+                     speed(sum_.steps, sum_.generate_s), name_of(sum_.stop)));
     const models::SamplingOptions& sampling = options_.generate.sampling;
     if (!sampling.greedy && sampling.temperature > 0) note(fmt::format("seed       {}", sampling.seed));
     return {};
@@ -243,15 +248,13 @@ Status execute(Options& options) {
 Action run(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_model(app, options->model);
-  app.add_option("PROMPT", options->prompt, "Text to go on from (default: a chat on a terminal, else stdin)");
+  app.add_option("PROMPT", options->prompt, "Text to go on from [a chat on a terminal, else stdin]");
   CLI::Option* chat =
-      app.add_flag("--chat", options->chat, "The prompt is a user's message in the model's chat format");
+      app.add_flag("--chat", options->chat, "Take the prompt as a user's message, in the model's chat format");
   app.add_option("--system", options->system, "System message of the chat");
-  app.add_flag("--raw", options->raw, "Take the prompt as it is, from the terminal too: no chat")->excludes(chat);
-  app.add_option("-n,--tokens", options->generate.max_tokens,
-                 "Most tokens to generate (default: until the model ends the text)")
-      ->type_name("N")
-      ->check(CLI::Range(1U, 1U << 30U));
+  app.add_flag("--raw", options->raw, "Take the prompt as it is, from a terminal too: no chat")->excludes(chat);
+  add_number(app, "-n,--tokens", options->generate.max_tokens,
+             "Most tokens to generate [until the model ends the text]", 1U, 1U << 30U);
   app.add_option("--stop", options->generate.stops, "End before this text; may be given several times")
       ->expected(1)
       ->take_all()

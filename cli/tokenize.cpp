@@ -50,7 +50,7 @@ Status execute(const Options& options) {
 Action tokenize(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_model(app, options->model);
-  app.add_option("TEXT", options->text, "The text; special tokens in it are parsed (default: stdin)");
+  app.add_option("TEXT", options->text, "The text; special tokens in it are parsed [stdin]");
   add_json(app, options->json);
   return [options] { return execute(*options); };
 }

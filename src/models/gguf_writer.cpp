@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <numeric>
 #include <set>
 #include <system_error>
 #include <type_traits>
@@ -17,6 +19,8 @@
 
 namespace shunt::models {
 namespace {
+
+constexpr std::uint64_t kLargestPiece = 16U << 20U;
 
 std::unexpected<Error> io_error(std::string_view path, std::string_view what, int number) {
   return fail(Code::io, fmt::format("{}: cannot {}: {}", path, what, std::generic_category().message(number)));
@@ -107,10 +111,18 @@ Status check_names(std::span<const GgufTensor> tensors) {
   return {};
 }
 
+// The finished file takes the target's place, which must not happen to a device such as /dev/null.
+Status check_target(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return {};
+  return fail(Code::invalid, fmt::format("{}: is no regular file, so it cannot be replaced; name a new file", path));
+}
+
 }  // namespace
 
 Result<std::unique_ptr<GgufWriter>> GgufWriter::create(const std::string& path, const Metadata& metadata,
-                                                       std::span<const GgufTensor> tensors) {
+                                                       std::span<const GgufTensor> tensors, WriteProgress progress) {
+  SHUNT_TRY(check_target(path));
   auto alignment = gguf_alignment(metadata);
   if (!alignment) return fail_at(path, std::move(alignment).error());
   if (auto checked = check_names(tensors); !checked) return fail_at(path, std::move(checked).error());
@@ -136,7 +148,8 @@ Result<std::unique_ptr<GgufWriter>> GgufWriter::create(const std::string& path, 
                                                     .file = file,
                                                     .alignment = *alignment,
                                                     .tensors = {tensors.begin(), tensors.end()},
-                                                    .tensor_bytes = std::move(tensor_bytes)});
+                                                    .tensor_bytes = std::move(tensor_bytes),
+                                                    .progress = std::move(progress)});
   SHUNT_TRY(writer->append(header->bytes()));
   SHUNT_TRY(writer->pad());
   return writer;
@@ -177,10 +190,13 @@ Status GgufWriter::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     if (tensor_ == opened_.tensors.size())
       return fail(Code::invalid, fmt::format("{}: {} bytes beyond the last tensor", opened_.path, bytes.size()));
-    const std::uint64_t piece = std::min<std::uint64_t>(bytes.size(), opened_.tensor_bytes[tensor_] - tensor_position_);
+    const std::uint64_t piece =
+        std::min<std::uint64_t>({bytes.size(), opened_.tensor_bytes[tensor_] - tensor_position_, kLargestPiece});
     SHUNT_TRY(append(bytes.first(piece)));
     bytes = bytes.subspan(piece);
     tensor_position_ += piece;
+    written_bytes_ += piece;
+    SHUNT_TRY(tell_progress());
     while (tensor_ < opened_.tensors.size() && tensor_position_ == opened_.tensor_bytes[tensor_]) {
       SHUNT_TRY(pad());
       ++tensor_;
@@ -188,6 +204,14 @@ Status GgufWriter::write(std::span<const std::byte> bytes) {
     }
   }
   return {};
+}
+
+Status GgufWriter::tell_progress() const {
+  if (!opened_.progress) return {};
+  const std::uint64_t total = std::reduce(opened_.tensor_bytes.begin(), opened_.tensor_bytes.end());
+  if (opened_.progress(written_bytes_, total)) return {};
+  return fail(Code::invalid, fmt::format("{}: interrupted after {} of {} bytes; nothing is kept of them", opened_.path,
+                                         written_bytes_, total));
 }
 
 Status GgufWriter::finish() {

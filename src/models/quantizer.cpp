@@ -122,7 +122,8 @@ Status quantize_model(GgufFile& model, const std::string& out, const Mixture& mi
     tensors.push_back({.name = info.name, .dtype = choice.dtype, .shape = info.shape});
     notes.push_back(std::move(choice.note));
   }
-  SHUNT_TRY_ASSIGN(auto writer, GgufWriter::create(out, new_metadata(model.metadata(), mixture), tensors));
+  SHUNT_TRY_ASSIGN(auto writer,
+                   GgufWriter::create(out, new_metadata(model.metadata(), mixture), tensors, options.on_write));
   std::vector<std::byte> buffer;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const WeightInfo& info = model.weights()[i];

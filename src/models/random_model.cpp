@@ -123,7 +123,8 @@ Status write_tensor(GgufWriter& writer, const GgufTensor& tensor, std::uint64_t 
 
 std::span<const ModelShape> model_shapes() { return kShapes; }
 
-Status make_model(std::string_view shape_name, std::string_view type, const std::string& path, std::uint64_t seed) {
+Status make_model(std::string_view shape_name, std::string_view type, const std::string& path, std::uint64_t seed,
+                  const WriteProgress& progress) {
   SHUNT_TRY_ASSIGN(const ModelShape shape, shape_from_name(shape_name));
   SHUNT_TRY_ASSIGN(const Mixture mixture, mixture_from_name(type));
   std::vector<GgufTensor> tensors = tensors_of(shape);
@@ -131,7 +132,7 @@ Status make_model(std::string_view shape_name, std::string_view type, const std:
     const WeightInfo info{.name = tensor.name, .dtype = tensor.dtype, .shape = tensor.shape};
     tensor.dtype = choose_dtype(mixture, info, shape.layers, shape.tied).dtype;
   }
-  SHUNT_TRY_ASSIGN(auto writer, GgufWriter::create(path, metadata_of(shape, mixture), tensors));
+  SHUNT_TRY_ASSIGN(auto writer, GgufWriter::create(path, metadata_of(shape, mixture), tensors, progress));
   std::vector<std::byte> buffer(1U << 20);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     // Far apart in the generator's sequence.

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "models/gguf_writer.h"
 #include "shunt/status.h"
 
 namespace shunt::models {
@@ -31,8 +32,8 @@ struct ModelShape {
 [[nodiscard]] std::span<const ModelShape> model_shapes();
 
 // Writes `path` with the shape and file type (see mixture.h) of those names. Errors: invalid for an unknown
-// name, with the list; io.
+// name, with the list, and where `progress` ended it; io.
 [[nodiscard]] Status make_model(std::string_view shape, std::string_view type, const std::string& path,
-                                std::uint64_t seed = 1);
+                                std::uint64_t seed = 1, const WriteProgress& progress = {});
 
 }  // namespace shunt::models

@@ -6,78 +6,16 @@ Run by ctest as: python3 cli_test.py PROGRAM
 import json
 import os
 import pathlib
-import pty
-import select
+import re
 import signal
 import subprocess
-import sys
 import tempfile
 import unittest
 
-PROGRAM = sys.argv.pop(1)
-DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
-MODEL = str(DATA / "tiny-llama-f16.gguf")
-REFERENCE = json.loads((DATA / "tiny-llama-reference.json").read_text())
-COMMANDS = ["run", "devices", "inspect", "tokenize", "eval", "quantize", "plan", "make-model", "bench model", "verify"]
-STORY = REFERENCE["prompts"][0]["text"]
-SECONDS = 500
+from program import ALONE, CommandLine, MODEL, PROGRAM, REFERENCE, SECONDS, STORY, shunt
 
-
-def shunt(*arguments, stdin="", env=None):
-    return subprocess.run([PROGRAM, *arguments], input=stdin, capture_output=True, text=True, timeout=SECONDS,
-                          env={**os.environ, **(env or {})}, check=False)
-
-
-class Terminal:
-    """The program on a terminal, which shows stdout and stderr alike."""
-
-    def __init__(self, *arguments, env=None):
-        own, its = pty.openpty()
-        self.file = own
-        self.process = subprocess.Popen([PROGRAM, *arguments], stdin=its, stdout=its, stderr=its,
-                                        env={**os.environ, "TERM": "xterm", **(env or {})}, start_new_session=True)
-        os.close(its)
-        self.shown = ""
-
-    def wait_for(self, text):
-        """Reads until `text` shows (or, with None, until the program ends); forgets what was shown up to it."""
-        while text is None or text not in self.shown:
-            ready, _, _ = select.select([self.file], [], [], SECONDS)
-            try:
-                piece = os.read(self.file, 4096) if ready else b""
-            except OSError:  # the other end is closed
-                piece = b""
-            if not piece:
-                break
-            self.shown += piece.decode(errors="replace")
-        if text is None:
-            return self.shown
-        before, found, self.shown = self.shown.partition(text)
-        if not found:
-            raise AssertionError(f"{text!r} never showed; this did: {before!r}")
-        return before
-
-    def type(self, text):
-        os.write(self.file, text.encode())
-
-    def end(self):
-        shown = self.wait_for(None)
-        os.close(self.file)
-        return self.process.wait(SECONDS), shown
-
-
-class CommandLine(unittest.TestCase):
-    def data(self, *arguments, **keywords):
-        result = shunt(*arguments, "--json", **keywords)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        return json.loads(result.stdout)
-
-    def refused(self, code, words, *arguments, **keywords):
-        result = shunt(*arguments, **keywords)
-        self.assertEqual(result.returncode, code, result.stderr)
-        self.assertEqual(result.stdout, "")
-        self.assertTrue(result.stderr.startswith("shunt: "), result.stderr)
-        self.assertIn(words, result.stderr)
+TABLE = pathlib.Path(__file__).resolve().parents[2] / "cli" / "commands.def"
+COMMANDS = re.findall(r'^SHUNT_COMMAND\(\w+, "([^"]+)"', TABLE.read_text(), re.MULTILINE)
 
 
 class Verify(CommandLine):
@@ -98,12 +36,26 @@ class Verify(CommandLine):
 class Usage(CommandLine):
     def test_every_command_has_help_with_an_example_and_json(self):
         overview = shunt("--help").stdout
+        self.assertIn("run", COMMANDS)
         for command in COMMANDS:
             text = shunt(*command.split(), "--help")
             self.assertEqual(text.returncode, 0)
             self.assertIn("Example:\n  shunt " + command, text.stdout)
             self.assertIn("--json", text.stdout, command)
             self.assertIn(f"\n  {command} ", overview)
+
+    def test_help_pages_are_plain(self):
+        for command in COMMANDS:
+            page = shunt(*command.split(), "--help").stdout
+            for noise in ("UINT", "REQUIRED", "Excludes", "->", " in [", "Option Group", "default:", "\n\n\n"):
+                self.assertNotIn(noise, page, command)
+            for line in page.splitlines():
+                self.assertLessEqual(len(line), 100, line)
+                self.assertEqual(line, line.rstrip())
+        page = shunt("run", "--help").stdout
+        self.assertIn("Usage: shunt run MODEL [PROMPT] [OPTIONS]\n", page)
+        self.assertIn("\n  -n, --tokens N ", page)
+        self.assertIn("Dtype of the cache: F32, F16, BF16 [F16]\n", page)
 
     def test_version(self):
         self.assertRegex(shunt("--version").stdout, r"^shunt \d+\.\d+\.\d+\n$")
@@ -117,13 +69,23 @@ class Usage(CommandLine):
         self.refused(2, "a command is missing")
         self.refused(2, "no command is named \"nonsense\"", "nonsense")
         self.refused(2, "MODEL", "run")
-        self.refused(2, "--fast", "run", MODEL, "x", "--fast")
-        self.refused(2, "--top-k", "run", MODEL, "x", "--top-k", "many")
-        self.refused(2, "--threads", "run", MODEL, "x", "--threads", "0")
-        self.refused(2, "temperature", "run", MODEL, "x", "--temperature", "-1")
-        self.refused(2, "top_p", "run", MODEL, "x", "--top-p", "2")
-        self.refused(2, "-n", "run", MODEL, "x", "-n", "0")
-        self.refused(2, "Q3", "run", MODEL, "x", "--cache-type", "Q3")
+        self.refused(2, "no option is named --fast", "run", MODEL, "x", "--fast", "3")
+        self.refused(2, "\"time\" is one argument too many", "run", MODEL, "Once", "time", "there")
+        self.refused(2, "--top-k: \"many\" is not a number from 0 to", "run", MODEL, "x", "--top-k", "many")
+        self.refused(2, "--top-k: \"-1\" is not a number from 0 to", "run", MODEL, "x", "--top-k", "-1")
+        self.refused(2, "--threads: \"0\" is not a number from 1 to 1024", "run", MODEL, "x", "--threads", "0")
+        self.refused(2, "--temperature: \"hot\" is not a number", "run", MODEL, "x", "--temperature", "hot")
+        self.refused(2, "--temperature is -1; it must be 0", "run", MODEL, "x", "--temperature", "-1")
+        self.refused(2, "--top-p is 2; it must be above 0", "run", MODEL, "x", "--top-p", "2")
+        self.refused(2, "-n, --tokens: \"0\" is not a number from 1 to", "run", MODEL, "x", "-n", "0")
+        self.refused(2, "-c, --context: \"4k\" is not a number from 1 to", "run", MODEL, "x", "-c", "4k")
+        self.refused(2, "-n, --tokens needs a value: N", "run", MODEL, "x", "-n")
+        self.refused(2, "-n, --tokens is given 2 times", "run", MODEL, "x", "-n", "3", "-n", "4")
+        self.refused(2, "\"-n\" is one argument too many", "run", MODEL, "--", "-x", "-n", "3")
+        self.refused(2, "--seed: \"-1\" is not a number", "run", MODEL, "x", "--seed", "-1")
+        self.refused(2, "--seed: \"x\" is not a number", "make-model", "nano", "F16", "/nonexistent/x", "--seed", "x")
+        self.refused(2, "\"Q3\" is none of F32, F16, BF16", "run", MODEL, "x", "--cache-type", "Q3")
+        self.refused(2, "--top: \"0\" is not a number from 1", "eval", MODEL, "--text", "x", "--top", "0")
         self.refused(2, "stop text", "run", MODEL, "x", "--stop", "")
         self.refused(2, "--raw", "run", MODEL, "x", "--chat", "--raw")
         self.refused(2, "--chat", "run", MODEL, "x", "--system", "Be brief.")
@@ -131,6 +93,7 @@ class Usage(CommandLine):
         self.refused(2, "--text", "eval", MODEL)
         self.refused(2, "--text", "eval", MODEL, "--text", "x", "--tokens", "1")
         self.refused(2, "no token id", "eval", MODEL, "--tokens", "1 x")
+        self.refused(2, "no tokens are given", "eval", MODEL, "--tokens", "")
         self.refused(2, "two tokens", "eval", MODEL, "--tokens", "1", "--perplexity")
         self.refused(2, "Q9", "quantize", MODEL, "/nonexistent/never.gguf", "Q9")
         self.refused(2, "168m", "make-model", "huge", "F16", "/nonexistent/never.gguf")
@@ -232,7 +195,7 @@ class Run(CommandLine):
             for kind in ("F16", "Q8_0", "Q4_K_M"):
                 path = os.path.join(folder, kind + ".gguf")
                 self.assertEqual(shunt("quantize", MODEL, path, kind).returncode, 0)
-                result = shunt("run", path, "--chat", "What is 17 plus 25?", "--greedy")
+                result = shunt("run", path, "--chat", "What is 17 plus 25?", "--greedy", *ALONE)
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.assertIn("42", result.stdout, kind)
                 self.assertFalse(result.stdout.startswith(" "))
@@ -253,11 +216,13 @@ class Run(CommandLine):
         self.assertEqual(result.returncode, 0)
         self.assertTrue(result.stdout.startswith(STORY))
         self.assertNotIn("tokens/s", result.stdout)
+        self.assertIn("cpu:simd, 1 thread\n", shunt("run", MODEL, STORY, "-n", "1", *ALONE).stderr)
         for words in ("cpu:simd", "tokens/s", "context", "ended by: length"):
             self.assertIn(words, result.stderr)
         self.assertNotIn("\033", result.stderr)
 
     def test_the_seed_is_shown_so_that_a_run_can_be_repeated(self):
+        self.assertIn("generated  1 token; ended by: length", shunt("run", MODEL, STORY, "-n", "1").stderr)
         self.assertRegex(shunt("run", MODEL, STORY, "-n", "2").stderr, r"(?m)^seed +\d+$")
         self.assertIn("context    64 tokens (-c)", shunt("run", MODEL, STORY, "-n", "2", "-c", "64").stderr)
 
@@ -267,17 +232,17 @@ class Run(CommandLine):
 
     def test_a_seed_repeats_the_text_and_another_changes_it(self):
         texts = [self.data("run", MODEL, "Once upon a time", "-n", "40", "--temperature", "1.5", "--ignore-eos",
-                           "--seed", seed)["text"] for seed in ("7", "7", "8")]
+                           "--seed", seed, *ALONE)["text"] for seed in ("7", "7", "8")]
         self.assertEqual(texts[0], texts[1])
         self.assertNotEqual(texts[0], texts[2])
 
     def test_stop_strings_end_the_text_before_them(self):
-        result = self.data("run", MODEL, STORY, "-n", "50", "--greedy", "--stop", "never said", "--stop", " ribbon")
+        result = self.data("run", MODEL, STORY, "-n", "50", "--greedy", *ALONE, "--stop", "never said", "--stop", " ribbon")
         self.assertEqual(result["stop"], "stop string")
         self.assertTrue(result["text"].endswith("a silver"), result["text"])
 
     def test_end_tokens_end_the_text_unless_ignored(self):
-        chat = ("run", MODEL, "--chat", "What is 17 plus 25?", "--greedy", "-n", "30")
+        chat = ("run", MODEL, "--chat", "What is 17 plus 25?", "--greedy", "-n", "30", *ALONE)
         self.assertEqual(self.data(*chat)["stop"], "end token")
         ignored = self.data(*chat, "--ignore-eos")
         self.assertEqual((ignored["stop"], len(ignored["tokens"])), ("length", 30))
@@ -285,7 +250,8 @@ class Run(CommandLine):
     def test_a_full_context_is_a_clear_error(self):
         result = shunt("run", MODEL, "Once upon a time", "-c", "16", "--ignore-eos", "--greedy")
         self.assertEqual(result.returncode, 1)
-        self.assertIn("the context of 16 tokens is full", result.stderr)
+        self.assertIn("the context of 16 tokens is full; choose a larger one with -c, or generate fewer with -n",
+                      result.stderr)
         self.refused(1, "the context holds 16", "run", MODEL, "word " * 40, "-c", "16")
 
     def test_a_context_beyond_the_models_is_noted(self):
@@ -311,54 +277,6 @@ class Run(CommandLine):
         result = shunt("run", MODEL, "Once", "-n", "3", "--trace", "/nonexistent/trace.json")
         self.assertEqual(result.returncode, 1)
         self.assertIn("/nonexistent/trace.json", result.stderr)
-
-
-class OnATerminal(CommandLine):
-    def test_a_chat_remembers_and_ends_with_the_summary(self):
-        chat = Terminal("run", MODEL, "--greedy")
-        chat.wait_for("> ")
-        chat.type("What is 17 plus 25?\n")
-        self.assertIn("42", chat.wait_for("> "))
-        chat.type("What is 3 plus 4?\n")
-        self.assertIn("7", chat.wait_for("> "))
-        chat.type("\x04")
-        code, shown = chat.end()
-        self.assertEqual(code, 0, shown)
-        self.assertIn("tokens/s", shown)
-
-    def test_ctrl_c_at_the_prompt_ends_a_chat(self):
-        chat = Terminal("run", MODEL)
-        chat.wait_for("> ")
-        chat.process.send_signal(signal.SIGINT)
-        self.assertEqual(chat.end()[0], 130)
-
-    def test_ctrl_c_ends_a_reply_and_the_chat_goes_on(self):
-        chat = Terminal("run", MODEL, "--ignore-eos", "--greedy")
-        chat.wait_for("> ")
-        chat.type("Tell me a story.\n")
-        chat.wait_for("\n")  # the echo of what was typed
-        while len(chat.shown) < 8:
-            chat.shown += os.read(chat.file, 1).decode(errors="replace")
-        chat.process.send_signal(signal.SIGINT)
-        chat.wait_for("> ")
-        chat.type("\x04")
-        self.assertEqual(chat.end()[0], 0)
-
-    def test_colours_appear_unless_no_color_is_set(self):
-        _, coloured = Terminal("run", MODEL, "Once", "-n", "1").end()
-        self.assertIn("\033[2m", coloured)
-        _, plain = Terminal("run", MODEL, "Once", "-n", "1", env={"NO_COLOR": "1"}).end()
-        self.assertNotIn("\033[2m", plain)
-        self.assertIn("tokens/s", plain)
-
-    def test_a_model_without_a_template_says_what_to_do(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "nano.gguf")
-            self.assertEqual(shunt("make-model", "nano", "F16", path).returncode, 0)
-            code, shown = Terminal("run", path).end()
-            self.assertEqual(code, 1)
-            self.assertIn("--raw", shown)
-            self.refused(1, "no chat template", "run", path, "Hello", "--chat")
 
 
 class Files(CommandLine):
@@ -399,6 +317,27 @@ class Files(CommandLine):
             self.assertLess(result["bytes_out"], result["bytes_in"] / 2)
             self.assertEqual(self.data("inspect", path)["file_type"], "Q4_0")
             self.assertEqual(os.listdir(folder), ["small.gguf"])
+
+    def test_quantize_replaces_neither_its_source_nor_a_folder(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.gguf")
+            os.symlink(MODEL, path)
+            before = pathlib.Path(MODEL).read_bytes()
+            self.refused(2, "the same file", "quantize", MODEL, path, "Q8_0")
+            self.refused(2, "the same file", "quantize", MODEL, MODEL, "Q8_0")
+            self.refused(1, "is no regular file", "quantize", MODEL, folder, "Q8_0")
+            self.assertEqual(pathlib.Path(MODEL).read_bytes(), before)
+
+    def test_a_full_disk_is_a_clear_error_and_leaves_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            command = ["sh", "-c", "ulimit -f 100; trap '' XFSZ; exec \"$@\"", "sh", PROGRAM]
+            for arguments in (["make-model", "168m", "Q8_0"], ["quantize", MODEL]):
+                path = os.path.join(folder, "model.gguf")
+                order = [path, "Q8_0"] if arguments[0] == "quantize" else [path]
+                result = subprocess.run([*command, *arguments, *order], capture_output=True, text=True, check=False)
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn(f"{path}: cannot write beyond byte", result.stderr)
+                self.assertEqual(os.listdir(folder), [])
 
     def test_bench_of_a_random_model(self):
         with tempfile.TemporaryDirectory() as folder:

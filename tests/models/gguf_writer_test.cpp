@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <csignal>
+#include <filesystem>
 
 #include "models/gguf.h"
 #include "models/gguf_bytes.h"
@@ -120,6 +122,42 @@ TEST(GgufWriter, AnUnfinishedFileLeavesTheTargetAsItWas) {
   }
   EXPECT_EQ(folder.file_count(), 1U);
   EXPECT_EQ(read_bytes(path), bytes_from(5, 0));
+}
+
+TEST(GgufWriter, TellsItsProgressWhichMayEndIt) {
+  TestFolder folder;
+  const GgufTensor tensors[] = {{.name = "a", .dtype = DType::F32, .shape = {3}},
+                                {.name = "b", .dtype = DType::F32, .shape = {2}}};
+  std::vector<std::uint64_t> told;
+  const auto until_the_end = [&](std::uint64_t done, std::uint64_t total) {
+    EXPECT_EQ(total, 20U);
+    told.push_back(done);
+    return done < total;
+  };
+  {
+    auto writer = GgufWriter::create(folder.file("m"), {}, tensors, until_the_end);
+    ASSERT_TRUE(writer.has_value()) << writer.error().message;
+    EXPECT_TRUE((*writer)->write(bytes_from(16, 0)).has_value());
+    const Status ended = (*writer)->write(bytes_from(4, 0));
+    ASSERT_FALSE(ended.has_value());
+    EXPECT_NE(ended.error().message.find("interrupted after 20 of 20 bytes"), std::string::npos);
+  }
+  EXPECT_EQ(told, (std::vector<std::uint64_t>{12, 16, 20}));
+  EXPECT_EQ(folder.file_count(), 0U);
+}
+
+TEST(GgufWriter, AFolderOrDeviceIsNotReplaced) {
+  TestFolder folder;
+  const GgufTensor tensors[] = {{.name = "a", .dtype = DType::F32, .shape = {3}}};
+  const std::string pipe = folder.file("pipe");
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  for (const std::string& path : {pipe, std::filesystem::path(pipe).parent_path().string()}) {
+    auto writer = GgufWriter::create(path, {}, tensors);
+    ASSERT_FALSE(writer.has_value()) << path;
+    EXPECT_EQ(writer.error().code, Code::invalid);
+    EXPECT_NE(writer.error().message.find(path + ": is no regular file"), std::string::npos);
+  }
+  EXPECT_EQ(folder.file_count(), 1U);
 }
 
 TEST(GgufWriter, AFullDiskIsAnIoErrorAndLeavesNothing) {

@@ -1,0 +1,107 @@
+"""The program on a terminal: chats, colours, progress, and what Ctrl-C does.
+
+Run by ctest as: python3 terminal_test.py PROGRAM
+"""
+
+import os
+import pathlib
+import signal
+import tempfile
+import unittest
+
+from program import CommandLine, MODEL, Terminal, shunt
+
+
+class OnATerminal(CommandLine):
+    def test_a_chat_remembers_and_ends_with_the_summary(self):
+        chat = Terminal("run", MODEL, "--greedy")
+        chat.wait_for("> ")
+        chat.type("  \n")
+        self.assertNotIn("\n", chat.wait_for("> ").replace("  \r\n", ""))
+        chat.type("What is 17 plus 25?\n")
+        self.assertIn("42", chat.wait_for("> "))
+        chat.type("What is 3 plus 4?\n")
+        self.assertIn("7", chat.wait_for("> "))
+        chat.type("\x04")
+        code, shown = chat.end()
+        self.assertEqual(code, 0, shown)
+        self.assertIn("tokens/s", shown)
+
+    def test_a_message_that_does_not_fit_ends_a_chat_with_an_error(self):
+        chat = Terminal("run", MODEL, "-c", "32")
+        chat.wait_for("> ")
+        chat.type("word " * 40 + "\n")
+        code, shown = chat.end()
+        self.assertEqual(code, 1, shown)
+        self.assertIn("the context holds 32", shown)
+        self.assertNotIn("tokens/s", shown)
+
+    def test_a_full_context_ends_a_chat_with_the_summary_and_an_error(self):
+        chat = Terminal("run", MODEL, "-c", "32", "--ignore-eos")
+        chat.wait_for("> ")
+        chat.type("Tell me a story.\n")
+        code, shown = chat.end()
+        self.assertEqual(code, 1, shown)
+        self.assertIn("tokens/s", shown)
+        self.assertIn("the context of 32 tokens is full; choose a larger one with -c, or begin a new chat", shown)
+
+    def test_a_large_model_shows_how_it_is_read_and_ctrl_c_ends_that(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "large.gguf")
+            self.assertEqual(shunt("make-model", "168m", "F16", path).returncode, 0)
+            reader = Terminal("run", path, "Once", "--ignore-eos")
+            reader.wait_for("reading " + path)
+            reader.process.send_signal(signal.SIGINT)
+            self.assertEqual(reader.end()[0], 130)
+            self.assertNotIn("reading", shunt("run", path, "Once", "-n", "1").stderr)
+
+    def test_ctrl_c_at_the_prompt_ends_a_chat(self):
+        chat = Terminal("run", MODEL)
+        chat.wait_for("> ")
+        chat.process.send_signal(signal.SIGINT)
+        self.assertEqual(chat.end()[0], 130)
+
+    def test_ctrl_c_ends_a_reply_and_the_chat_goes_on(self):
+        chat = Terminal("run", MODEL, "--ignore-eos", "--greedy")
+        chat.wait_for("> ")
+        chat.type("Tell me a story.\n")
+        chat.wait_for("\n")  # the echo of what was typed
+        while len(chat.shown) < 8:
+            chat.shown += os.read(chat.file, 1).decode(errors="replace")
+        chat.process.send_signal(signal.SIGINT)
+        chat.wait_for("> ")
+        chat.type("\x04")
+        self.assertEqual(chat.end()[0], 0)
+
+    def test_colours_appear_unless_no_color_is_set(self):
+        _, coloured = Terminal("run", MODEL, "Once", "-n", "1").end()
+        self.assertIn("\033[2m", coloured)
+        _, plain = Terminal("run", MODEL, "Once", "-n", "1", env={"NO_COLOR": "1"}).end()
+        self.assertNotIn("\033[2m", plain)
+        self.assertIn("tokens/s", plain)
+
+    def test_a_model_without_a_template_says_what_to_do(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "no-template.gguf")
+            content = pathlib.Path(MODEL).read_bytes()
+            pathlib.Path(path).write_bytes(content.replace(b"tokenizer.chat_template", b"tokenizer.chat_nothing!", 1))
+            code, shown = Terminal("run", path).end()
+            self.assertEqual(code, 1)
+            self.assertIn("--raw", shown)
+            self.refused(1, "no chat template", "run", path, "Hello", "--chat")
+
+    def test_an_interrupted_file_leaves_nothing(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "model.gguf")
+            for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+                writer = Terminal("make-model", "1b", "F32", path)
+                writer.wait_for("writing ")
+                writer.process.send_signal(number)
+                ended, shown = writer.end()
+                self.assertEqual(ended, code, shown)
+                self.assertIn("interrupted after", shown)
+                self.assertEqual(os.listdir(folder), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
