@@ -73,10 +73,10 @@ Top best_of(std::span<const float> logits, std::size_t count) {
 
 // -log of the probability that softmax(logits) gives to `token`.
 double negative_log_likelihood(std::span<const float> logits, Token token) {
-  const double best = std::ranges::max(logits);
+  const auto best = static_cast<double>(std::ranges::max(logits));
   double sum = 0;
-  for (const float logit : logits) sum += std::exp(double{logit} - best);
-  return best + std::log(sum) - double{logits[static_cast<std::size_t>(token)]};
+  for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - best);
+  return best + std::log(sum) - static_cast<double>(logits[static_cast<std::size_t>(token)]);
 }
 
 Json to_json(const Top& top) {

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -41,8 +42,12 @@ Result<std::string> read_stdin() {
 
 std::optional<std::string> LineReader::next() {
   while (!pending_.contains('\n')) {
-    pollfd input{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0};
-    if (poll(&input, 1, -1) < 0 || was_interrupted()) return std::nullopt;
+    if (was_interrupted()) return std::nullopt;
+    std::array<pollfd, 2> files{pollfd{.fd = STDIN_FILENO, .events = POLLIN, .revents = 0},
+                                pollfd{.fd = interrupt_file(), .events = POLLIN, .revents = 0}};
+    const int ready = poll(files.data(), files.size(), -1);
+    if (was_interrupted() || (ready < 0 && errno != EINTR)) return std::nullopt;
+    if (ready < 0) continue;
     const auto count = read_piece(pending_);
     if (count && *count > 0) continue;
     if (pending_.empty()) return std::nullopt;

@@ -13,6 +13,8 @@ void end_soon();
 [[nodiscard]] bool was_interrupted();
 // What shells expect of a process that a signal has ended: 130 after Ctrl-C.
 [[nodiscard]] int interrupt_exit_code();
+// A file that poll() finds readable once was_interrupted(); -1, which poll() ignores, before catch_interrupts().
+[[nodiscard]] int interrupt_file();
 // The interrupted work has ended, and other work goes on.
 void forget_interrupt();
 
