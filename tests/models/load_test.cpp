@@ -151,6 +151,42 @@ TEST_F(Load, AFileThatShrinksUnderARunningSessionIsAnIoError) {
   EXPECT_EQ(warmed.error().code, Code::io);
 }
 
+TEST_F(Load, ProgressOfWarmingRisesToAllAndCanBeStopped) {
+  // Reports come every 64 MiB, so a model of more than that is needed.
+  const std::string path = file("large.gguf");
+  std::vector<std::byte> bytes;
+  {
+    const auto nano = Loaded::take(GgufFile::open(file("nano.gguf")));
+    std::vector<GgufTensor> tensors;
+    for (std::size_t i = 0; i < nano->weights().size(); ++i) {
+      const WeightInfo& info = nano->weights()[i];
+      tensors.push_back({.name = info.name, .dtype = info.dtype, .shape = info.shape});
+      bytes.insert(bytes.end(), nano->mapped(i).begin(), nano->mapped(i).end());
+    }
+    tensors.push_back({.name = "unused", .dtype = DType::F32, .shape = {200, 256, 1024}});
+    auto writer = Loaded::take(GgufWriter::create(path, metadata(), tensors));
+    ASSERT_TRUE(writer->write(bytes).has_value());
+    const std::vector<std::byte> row(std::size_t{256} * 1024 * 4);
+    for (int i = 0; i < 200; ++i) ASSERT_TRUE(writer->write(row).has_value());
+    ASSERT_TRUE(writer->finish().has_value());
+  }
+  const auto model = Loaded::take(Model::load(path));
+  std::vector<std::uint64_t> seen;
+  ASSERT_TRUE(model
+                  ->warm([&](std::uint64_t done, std::uint64_t total) {
+                    EXPECT_EQ(total, model->weight_bytes());
+                    seen.push_back(done);
+                    return true;
+                  })
+                  .has_value());
+  EXPECT_GE(seen.size(), 4U);
+  EXPECT_TRUE(std::ranges::is_sorted(seen));
+  EXPECT_EQ(seen.back(), model->weight_bytes());
+  int calls = 0;
+  ASSERT_TRUE(model->warm([&](std::uint64_t, std::uint64_t) { return ++calls == 99; }).has_value());
+  EXPECT_EQ(calls, 1);
+}
+
 // The nano model in three parts.
 class SplitModel : public Load {
  protected:
