@@ -217,7 +217,6 @@ std::vector<double> weighted_mean(GgufFile& file) {
 }
 
 using Formula = std::vector<double> (*)(GgufFile&);
-constexpr Formula null = nullptr;
 
 struct Vector {
   const char* file;
@@ -323,7 +322,8 @@ TEST_P(Formulas, InDoubleAreReached) {
 
 std::vector<Vector> with_formulas() {
   std::vector<Vector> some;
-  std::ranges::copy_if(kVectors, std::back_inserter(some), [](const Vector& vector) { return vector.formula != null; });
+  std::ranges::copy_if(kVectors, std::back_inserter(some),
+                       [](const Vector& vector) { return vector.formula != nullptr; });
   return some;
 }
 
