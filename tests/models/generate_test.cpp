@@ -35,14 +35,16 @@ Collected collect(Session& session, std::span<const Token> prompt, const Generat
 TEST(Generate, TextComesOutAtWholeCharacters) {
   TestFolder folder;
   ASSERT_TRUE(make_model("nano", "F16", folder.file("m")).has_value());
-  Loaded loaded(folder.file("m"), "cpu", {.context = 128});
-  const Tokenizer& tokenizer = loaded.model->tokenizer();
+  const auto runtime = Loaded::take(Runtime::create({.threads = 1}));
+  const auto model = Loaded::take(Model::load(folder.file("m")));
+  const auto session = Loaded::take(Session::create(*model, *runtime, {.context = 128}));
+  const Tokenizer& tokenizer = model->tokenizer();
   std::size_t cut = 0;
   std::size_t multibyte = 0;
   for (std::uint64_t seed = 0; seed < 15; ++seed) {
     const std::vector<Token> prompt = {1, static_cast<Token>(5 + seed)};
     const Collected collected =
-        collect(*loaded.session, prompt,
+        collect(*session, prompt,
                 {.max_tokens = 100,
                  .sampling = {.temperature = 5, .top_k = 0, .top_p = 1, .min_p = 0, .seed = seed},
                  .ignore_end = true});
@@ -86,6 +88,21 @@ TEST(Generate, StopStringsEndTheTextWhereverTheyStand) {
     EXPECT_EQ(collected.generation.text, text.substr(0, text.find(stopping.stops[1]))) << stopping.stops[1];
     EXPECT_EQ(collected.joined(), collected.generation.text);
   }
+}
+
+// What might have become a stop string is text after all when generation ends first.
+TEST(Generate, TheBeginningOfAStopStringIsGivenOutAtTheEnd) {
+  Loaded loaded(kTrainedModel, "cpu", {.context = 128});
+  const auto prompt = reference()["prompts"][0]["ids"].get<std::vector<Token>>();
+  GenerateOptions options{.max_tokens = 20, .sampling = {.greedy = true}, .ignore_end = true};
+  const std::string text = collect(*loaded.session, prompt, options).generation.text;
+  ASSERT_GT(text.size(), 20U);
+  options.stops = {text.substr(text.size() - 5) + " and what never comes"};
+  const Collected collected = collect(*loaded.session, prompt, options);
+  EXPECT_EQ(collected.generation.stop, StopReason::length);
+  EXPECT_EQ(collected.generation.text, text);
+  EXPECT_EQ(collected.joined(), text);
+  EXPECT_EQ(collected.pieces.back(), text.substr(text.size() - 5));
 }
 
 TEST(Generate, EndTokensEndTheTextUnlessIgnored) {
@@ -162,17 +179,19 @@ TEST(Generate, NeedsAPromptAndSaneOptions) {
 TEST(Generate, InterleavedSequencesGiveTheTokensOfEachAlone) {
   constexpr std::size_t kSequences = 3;
   constexpr std::size_t kCount = 45;  // over several pages of the cache
+  const auto runtime = Loaded::take(Runtime::create({.threads = 1, .devices = "cpu:scalar"}));
+  const auto model = Loaded::take(Model::load(kTrainedModel));
   std::vector<std::vector<Token>> alone;
   std::vector<std::vector<Token>> prompts;
   for (std::size_t i = 0; i < kSequences; ++i) {
     prompts.push_back(reference()["prompts"][i == 0 ? 8 : i]["ids"].get<std::vector<Token>>());
-    Loaded single(kTrainedModel, "cpu:scalar", {.context = 256});
-    alone.push_back(
-        collect(*single.session, prompts[i], {.max_tokens = kCount, .sampling = {.seed = i}, .ignore_end = true})
-            .generation.tokens);
+    const auto single = Loaded::take(Session::create(*model, *runtime, {.context = 256}));
+    alone.push_back(collect(*single, prompts[i],
+                            {.max_tokens = kCount, .sampling = {.repeat_penalty = 1.5F, .seed = i}, .ignore_end = true})
+                        .generation.tokens);
   }
-  Loaded loaded(kTrainedModel, "cpu:scalar", {.context = 256, .sequences = kSequences});
-  Session& session = *loaded.session;
+  const auto owned = Loaded::take(Session::create(*model, *runtime, {.context = 256, .sequences = kSequences}));
+  Session& session = *owned;
   std::vector<Sampler> samplers;
   std::vector<std::vector<Token>> history = prompts;
   // All prompts in one batch, their tokens taking turns.
@@ -185,7 +204,8 @@ TEST(Generate, InterleavedSequencesGiveTheTokensOfEachAlone) {
       batch.push_back({.sequence = i, .token = prompts[i][position], .wants_logits = last});
       if (last) order.push_back(i);
     }
-  for (std::size_t i = 0; i < kSequences; ++i) samplers.push_back(Loaded::take(Sampler::create({.seed = i})));
+  for (std::size_t i = 0; i < kSequences; ++i)
+    samplers.push_back(Loaded::take(Sampler::create({.repeat_penalty = 1.5F, .seed = i})));
   std::vector<std::vector<Token>> tokens(kSequences);
   for (std::size_t step = 0; step < kCount; ++step) {
     const Status done = session.decode(batch);

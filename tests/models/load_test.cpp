@@ -22,8 +22,9 @@ class Load : public testing::Test {
 
   [[nodiscard]] std::string file(std::string_view name) const { return folder_.file(name); }
 
-  // The nano model with other metadata, or some of its tensors only.
-  void write(const std::string& path, const Metadata& metadata, std::size_t first = 0, std::size_t count = 1000) {
+  // The nano model with other metadata, or some of its tensors only, or one more.
+  void write(const std::string& path, const Metadata& metadata, std::size_t first = 0, std::size_t count = 1000,
+             const std::string& more = "") {
     const auto nano = Loaded::take(GgufFile::open(file("nano.gguf")));
     std::vector<GgufTensor> tensors;
     std::vector<std::byte> bytes;
@@ -32,6 +33,10 @@ class Load : public testing::Test {
       tensors.push_back({.name = info.name, .dtype = info.dtype, .shape = info.shape});
       const auto data = nano->mapped(i);
       bytes.insert(bytes.end(), data.begin(), data.end());
+    }
+    if (!more.empty()) {
+      tensors.push_back({.name = more, .dtype = DType::F32, .shape = {8}});
+      bytes.resize(bytes.size() + 8 * sizeof(float));
     }
     auto writer = Loaded::take(GgufWriter::create(path, metadata, tensors));
     ASSERT_TRUE(writer->write(bytes).has_value());
@@ -127,6 +132,13 @@ TEST_F(Load, WhatWouldChangeTheResultUnseenIsRefused) {
   Metadata experts = metadata();
   experts.set("llama.expert_count", std::uint32_t{8});
   EXPECT_EQ(error_of(experts).code, Code::unsupported);
+  for (const char* name : {"rope_freqs.weight", "blk.1.attn_q.bias"}) {
+    write(file("more.gguf"), metadata(), 0, 1000, name);
+    const auto model = Model::load(file("more.gguf"));
+    ASSERT_FALSE(model.has_value()) << name;
+    EXPECT_EQ(model.error().code, Code::unsupported);
+    expect_says(model.error().message, name);
+  }
 }
 
 TEST_F(Load, AFileThatShrinksUnderARunningSessionIsAnIoError) {

@@ -14,24 +14,33 @@ constexpr std::uint32_t kContext = 2 * kPageTokens;
 
 class Pages : public testing::Test {
  protected:
-  Pages() { EXPECT_TRUE(make_model("nano", "F16", folder_.file("m")).has_value()); }
+  Pages() {
+    EXPECT_TRUE(make_model("nano", "F16", folder_.file("m")).has_value());
+    // One thread: these models are too small to share.
+    runtime_ = Loaded::take(Runtime::create({.threads = 1, .devices = "cpu:scalar"}));
+    model_ = Loaded::take(Model::load(folder_.file("m")));
+  }
+  std::unique_ptr<Session> session_of(std::uint32_t context, std::uint32_t sequences) {
+    return Loaded::take(Session::create(*model_, *runtime_, {.context = context, .sequences = sequences}));
+  }
 
   void expect_logits_of_fresh_session(const Session& session, std::span<const float> logits,
                                       const std::vector<Token>& tokens) {
-    Loaded fresh(folder_.file("m"), "cpu:scalar", {.context = kContext});
-    const std::vector<float> expected = last_logits(*fresh.session, tokens, 1);
+    const std::vector<float> expected = last_logits(*session_of(kContext, 1), tokens, 1);
     ASSERT_EQ(logits.size(), session.model().config().vocabulary);
     ASSERT_EQ(expected.size(), logits.size());
     for (std::size_t i = 0; i < logits.size(); ++i) ASSERT_NEAR(logits[i], expected[i], 1e-5) << "token " << i;
   }
 
   TestFolder folder_;
+  std::unique_ptr<Runtime> runtime_;
+  std::unique_ptr<Model> model_;
 };
 
 TEST_F(Pages, AnyOrderOfGrowingAndShrinkingGivesTheLogitsOfTheTokens) {
   for (std::uint32_t seed = 0; seed < 3; ++seed) {
-    Loaded loaded(folder_.file("m"), "cpu:scalar", {.context = kContext, .sequences = kSequences});
-    Session& session = *loaded.session;
+    const auto owned = session_of(kContext, kSequences);
+    Session& session = *owned;
     std::mt19937 random(seed);
     std::vector<std::vector<Token>> tokens(kSequences);
     for (int step = 0; step < 40; ++step) {
@@ -62,8 +71,8 @@ TEST_F(Pages, AnyOrderOfGrowingAndShrinkingGivesTheLogitsOfTheTokens) {
 
 TEST_F(Pages, EverySequenceCanBeFilledAtTheSameTime) {
   for (const std::uint32_t context : {1U, kPageTokens - 1, kPageTokens, kPageTokens + 1, 3 * kPageTokens}) {
-    Loaded loaded(folder_.file("m"), "cpu", {.context = context, .sequences = kSequences});
-    Session& session = *loaded.session;
+    const auto owned = session_of(context, kSequences);
+    Session& session = *owned;
     for (std::uint32_t token = 0; token < context; ++token) {
       std::vector<BatchToken> batch;
       for (std::uint32_t i = 0; i < kSequences; ++i)
