@@ -22,6 +22,11 @@ struct Settings {
   std::uint32_t rotary_dims = 0;  // 0: as the shape has it
 };
 
+std::ostream& operator<<(std::ostream& out, const Settings& settings) {
+  return out << settings.shape << " epsilon " << settings.epsilon << " base " << settings.rotary_base << " dims "
+             << settings.rotary_dims;
+}
+
 // The random model of that shape with these settings, and with norms that are not all ones.
 void write_model(const TestFolder& folder, const Settings& settings) {
   ASSERT_TRUE(make_model(settings.shape, "F16", folder.file("plain")).has_value());

@@ -227,6 +227,8 @@ struct Vector {
   double tolerance;
 };
 
+std::ostream& operator<<(std::ostream& out, const Vector& vector) { return out << vector.file; }
+
 constexpr Vector kVectors[] = {
 #define SHUNT_VECTOR(file, ggml_op, build, formula, rounding, tolerance) \
   {#file, ggml_op, build, formula, Rounding::rounding, tolerance},
