@@ -1,0 +1,164 @@
+// How long a session's sequences may become: the default, what fits in memory, and what happens at the end.
+#include <array>
+
+#include "models/generate.h"
+#include "models/gguf_bytes.h"
+#include "models/gguf_writer.h"
+#include "models/random_model.h"
+#include "models/reference.h"
+
+#include "devices/device.h"
+
+namespace shunt::models {
+namespace {
+
+struct Sizes {
+  std::uint32_t layers = 1;
+  std::uint32_t heads = 1;
+  std::uint32_t head_dim = 32;
+  std::uint32_t context = 128;
+};
+
+constexpr std::uint32_t kEmbedding = 32;
+constexpr std::uint32_t kFeedForward = 32;
+constexpr std::uint32_t kVocabulary = 288;
+
+// A model of zeros: small in the file, as large in the cache as is asked for.
+void write_zeros(const TestFolder& folder, const Sizes& sizes) {
+  ASSERT_TRUE(make_model("nano", "F16", folder.file("nano")).has_value());
+  Metadata metadata = Loaded::take(GgufFile::open(folder.file("nano")))->metadata();
+  metadata.set("llama.block_count", sizes.layers);
+  metadata.set("llama.context_length", sizes.context);
+  metadata.set("llama.feed_forward_length", kFeedForward);
+  metadata.set("llama.attention.head_count", sizes.heads);
+  metadata.set("llama.attention.head_count_kv", sizes.heads);
+  for (const char* key : {"attention.key_length", "attention.value_length", "rope.dimension_count"})
+    metadata.set(std::string("llama.") + key, sizes.head_dim);
+
+  std::vector<GgufTensor> tensors;
+  std::uint64_t bytes = 0;
+  const auto add = [&](const std::string& name, DType dtype, const Shape& shape) {
+    tensors.push_back({.name = name + ".weight", .dtype = dtype, .shape = shape});
+    bytes += bytes_of(dtype, shape).value_or(0);
+  };
+  add("token_embd", DType::Q4_0, {kVocabulary, kEmbedding});
+  add("output_norm", DType::F32, {kEmbedding});
+  for (std::uint32_t layer = 0; layer < sizes.layers; ++layer) {
+    const std::string prefix = "blk." + std::to_string(layer) + ".";
+    add(prefix + "attn_norm", DType::F32, {kEmbedding});
+    for (const char* name : {"attn_q", "attn_k", "attn_v"})
+      add(prefix + name, DType::Q4_0, {sizes.heads * sizes.head_dim, kEmbedding});
+    add(prefix + "attn_output", DType::Q4_0, {kEmbedding, sizes.heads * sizes.head_dim});
+    add(prefix + "ffn_norm", DType::F32, {kEmbedding});
+    for (const char* name : {"ffn_gate", "ffn_up"}) add(prefix + name, DType::Q4_0, {kFeedForward, kEmbedding});
+    add(prefix + "ffn_down", DType::Q4_0, {kEmbedding, kFeedForward});
+  }
+  auto writer = Loaded::take(GgufWriter::create(folder.file("m"), metadata, tensors));
+  ASSERT_TRUE(writer->write(std::vector<std::byte>(bytes)).has_value());
+  ASSERT_TRUE(writer->finish().has_value());
+}
+
+std::uint32_t default_context(const Sizes& sizes) {
+  TestFolder folder;
+  write_zeros(folder, sizes);
+  const auto runtime = Loaded::take(Runtime::create({.threads = 1}));
+  const auto model = Loaded::take(Model::load(folder.file("m")));
+  return Loaded::take(choose_context(*model, *runtime, {}));
+}
+
+TEST(Context, IsTheModelsOwnByDefault) {
+  EXPECT_EQ(default_context({.context = 128}), 128U);
+  EXPECT_EQ(default_context({.context = 8191}), 8191U);
+}
+
+TEST(Context, IsAtMost8192ByDefault) {
+  EXPECT_EQ(default_context({.context = 8193}), 8192U);
+  EXPECT_EQ(default_context({.context = 1U << 20U}), 8192U);
+}
+
+TEST(Context, ByDefaultIsWhatFitsInMemory) {
+  // 512 KiB per token and sequence, and as many sequences as leave room for about a thousand tokens here.
+  TestFolder folder;
+  write_zeros(folder, {.layers = 64, .heads = 16, .head_dim = 64, .context = 1U << 20U});
+  const auto runtime = Loaded::take(Runtime::create({.threads = 1}));
+  const auto model = Loaded::take(Model::load(folder.file("m")));
+  const std::uint64_t token_bytes = cache_page_bytes(model->config(), 1, DType::F32);
+  ASSERT_EQ(token_bytes, 512U << 10U);
+  const std::uint64_t available = runtime->devices()[0]->memory_available().value_or(0);
+  ASSERT_GT(available, std::uint64_t{1} << 30U);
+  const auto sequences = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(available / token_bytes / 1000, 1, 1024));
+  const SessionOptions options{.sequences = sequences, .cache_dtype = DType::F32};
+
+  const std::uint32_t context = Loaded::take(choose_context(*model, *runtime, options));
+  const std::uint64_t cache = token_bytes * sequences * context;
+  EXPECT_LT(context, 8192U);
+  EXPECT_LT(cache, available);
+  EXPECT_GT(cache, available / 2);
+
+  SessionOptions asked = options;
+  asked.context = context / 2;
+  EXPECT_EQ(Loaded::take(choose_context(*model, *runtime, asked)), context / 2);
+  asked.context = 8192;
+  const auto refused = Session::create(*model, *runtime, asked);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Code::out_of_memory);
+  EXPECT_NE(refused.error().message.find("a context of 8192 tokens in " + std::to_string(sequences) + " sequences"),
+            std::string::npos)
+      << refused.error().message;
+  EXPECT_NE(refused.error().message.find("room for "), std::string::npos) << refused.error().message;
+}
+
+TEST(Context, AskedForMayBeLongerThanTheModels) {
+  Loaded loaded(kTrainedModel, "cpu", {.context = 5000});
+  EXPECT_EQ(loaded.session->context(), 5000U);
+}
+
+class FullContext : public testing::Test {
+ protected:
+  static void expect_names_the_limit(const Status& status) {
+    ASSERT_FALSE(status.has_value());
+    EXPECT_EQ(status.error().code, Code::invalid);
+    for (const char* part : {"context", "40", "-c"})
+      EXPECT_NE(status.error().message.find(part), std::string::npos) << status.error().message;
+  }
+
+  Loaded loaded_{kTrainedModel, "cpu", {.context = 40, .sequences = 2}};
+  Session& session_ = *loaded_.session;
+};
+
+TEST_F(FullContext, NamesTheLimitAndFillsToTheLastToken) {
+  const std::vector<Token> all(40, 300);
+  ASSERT_TRUE(session_.append(0, std::span(all).first(39)).has_value());
+  expect_names_the_limit(session_.append(0, std::span(all).first(2)));
+  EXPECT_EQ(session_.tokens(0).size(), 39U);
+  ASSERT_TRUE(session_.append(0, std::span(all).first(1)).has_value());
+  expect_names_the_limit(session_.append(0, std::span(all).first(1)));
+  const BatchToken over[] = {{.sequence = 1, .token = 5}, {.sequence = 0, .token = 5, .wants_logits = true}};
+  expect_names_the_limit(session_.decode(over));
+  EXPECT_EQ(session_.tokens(1).size(), 0U);
+  // The other sequence has a context of its own.
+  EXPECT_TRUE(session_.append(1, all).has_value());
+  EXPECT_EQ(session_.tokens(1).size(), 40U);
+}
+
+TEST_F(FullContext, EndsGenerationWithTheTextSoFar) {
+  const std::vector<Token> prompt(35, 300);
+  const auto generation =
+      generate(session_, prompt, {.sampling = {.greedy = true}, .ignore_end = true}, GenerateCallbacks{});
+  ASSERT_TRUE(generation.has_value()) << generation.error().message;
+  EXPECT_EQ(generation->stop, StopReason::context_full);
+  EXPECT_EQ(name_of(generation->stop), "context full");
+  EXPECT_EQ(session_.tokens(0).size(), 40U);
+  // One more than the sequence holds: the last was chosen from the last logits.
+  EXPECT_EQ(generation->tokens.size(), 6U);
+}
+
+TEST_F(FullContext, RefusesAPromptThatDoesNotFitBeforeTheFirstStep) {
+  const std::vector<Token> prompt(41, 300);
+  const auto generation = generate(session_, prompt, {.sampling = {.greedy = true}}, GenerateCallbacks{});
+  expect_names_the_limit(generation ? Status{} : Status(std::unexpected(generation.error())));
+  EXPECT_TRUE(session_.tokens(0).empty());
+}
+
+}  // namespace
+}  // namespace shunt::models

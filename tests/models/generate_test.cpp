@@ -1,0 +1,227 @@
+// Generation as a caller sees it: text at whole characters, stop strings, end tokens, interruption.
+#include "models/generate.h"
+
+#include <random>
+
+#include "models/gguf_bytes.h"
+#include "models/random_model.h"
+#include "models/reference.h"
+#include "models/utf8.h"
+
+namespace shunt::models {
+namespace {
+
+struct Collected {
+  std::vector<std::string> pieces;
+  Generation generation;
+  [[nodiscard]] std::string joined() const {
+    std::string text;
+    for (const std::string& piece : pieces) text += piece;
+    return text;
+  }
+};
+
+Collected collect(Session& session, std::span<const Token> prompt, const GenerateOptions& options) {
+  session.truncate(options.sequence, 0);
+  Collected collected;
+  auto generation = generate(session, prompt, options,
+                             {.on_text = [&](std::string_view text) { collected.pieces.emplace_back(text); }});
+  EXPECT_TRUE(generation.has_value()) << (generation ? "" : generation.error().message);
+  if (generation) collected.generation = std::move(*generation);
+  return collected;
+}
+
+// A model of random weights speaks in bytes as often as in pieces, so characters are cut in every way.
+TEST(Generate, TextComesOutAtWholeCharacters) {
+  TestFolder folder;
+  ASSERT_TRUE(make_model("nano", "F16", folder.file("m")).has_value());
+  const auto runtime = Loaded::take(Runtime::create({.threads = 1}));
+  const auto model = Loaded::take(Model::load(folder.file("m")));
+  const auto session = Loaded::take(Session::create(*model, *runtime, {.context = 128}));
+  const Tokenizer& tokenizer = model->tokenizer();
+  std::size_t cut = 0;
+  std::size_t multibyte = 0;
+  for (std::uint64_t seed = 0; seed < 15; ++seed) {
+    const std::vector<Token> prompt = {1, static_cast<Token>(5 + seed)};
+    const Collected collected =
+        collect(*session, prompt,
+                {.max_tokens = 100,
+                 .sampling = {.temperature = 5, .top_k = 0, .top_p = 1, .min_p = 0, .seed = seed},
+                 .ignore_end = true});
+    std::string bytes;
+    for (const Token token : collected.generation.tokens) {
+      const std::string_view piece = tokenizer.piece(token, true);
+      if (!is_utf8(piece)) ++cut;
+      bytes += piece;
+    }
+    for (const std::string& piece : collected.pieces) {
+      EXPECT_FALSE(piece.empty()) << "seed " << seed;
+      EXPECT_TRUE(is_utf8(piece)) << "seed " << seed;
+      if (static_cast<unsigned char>(piece[0]) >= 0xC0 && piece != "\xEF\xBF\xBD") ++multibyte;
+    }
+    // What was streamed is the text of all bytes at once.
+    Utf8Stream whole;
+    std::string expected = whole.push(bytes);
+    expected += whole.flush();
+    EXPECT_EQ(collected.joined(), expected) << "seed " << seed;
+    EXPECT_EQ(collected.generation.text, expected) << "seed " << seed;
+  }
+  EXPECT_GT(cut, 250U);
+  EXPECT_GT(multibyte, 5U);
+}
+
+// Every split of a text by its own stop string: the text ends before the earliest place where it stands.
+TEST(Generate, StopStringsEndTheTextWhereverTheyStand) {
+  Loaded loaded(kTrainedModel, "cpu", {.context = 128});
+  const auto prompt = reference()["prompts"][0]["ids"].get<std::vector<Token>>();
+  const GenerateOptions plain{.max_tokens = 40, .sampling = {.greedy = true}, .ignore_end = true};
+  const std::string text = collect(*loaded.session, prompt, plain).generation.text;
+  ASSERT_GT(text.size(), 60U);
+  std::mt19937 random(3);
+  for (int repeat = 0; repeat < 12; ++repeat) {
+    const std::size_t at = random() % (text.size() - 8);
+    GenerateOptions stopping = plain;
+    stopping.stops = {"never in it", text.substr(at, 1 + random() % 7)};
+    if (!is_utf8(stopping.stops[1])) continue;
+    const Collected collected = collect(*loaded.session, prompt, stopping);
+    EXPECT_EQ(collected.generation.stop, StopReason::stop_string) << stopping.stops[1];
+    EXPECT_EQ(collected.generation.text, text.substr(0, text.find(stopping.stops[1]))) << stopping.stops[1];
+    EXPECT_EQ(collected.joined(), collected.generation.text);
+  }
+}
+
+// What might have become a stop string is text after all when generation ends first.
+TEST(Generate, TheBeginningOfAStopStringIsGivenOutAtTheEnd) {
+  Loaded loaded(kTrainedModel, "cpu", {.context = 128});
+  const auto prompt = reference()["prompts"][0]["ids"].get<std::vector<Token>>();
+  GenerateOptions options{.max_tokens = 20, .sampling = {.greedy = true}, .ignore_end = true};
+  const std::string text = collect(*loaded.session, prompt, options).generation.text;
+  ASSERT_GT(text.size(), 20U);
+  options.stops = {text.substr(text.size() - 5) + " and what never comes"};
+  const Collected collected = collect(*loaded.session, prompt, options);
+  EXPECT_EQ(collected.generation.stop, StopReason::length);
+  EXPECT_EQ(collected.generation.text, text);
+  EXPECT_EQ(collected.joined(), text);
+  EXPECT_EQ(collected.pieces.back(), text.substr(text.size() - 5));
+}
+
+TEST(Generate, EndTokensEndTheTextUnlessIgnored) {
+  Loaded loaded(kTrainedModel, "cpu", {.context = 128});
+  const Tokenizer& tokenizer = loaded.model->tokenizer();
+  const auto prompt = loaded.model->chat()->encode(std::vector<Message>{{"user", "What is 17 plus 25?"}}, tokenizer,
+                                                   /*add_generation_prompt=*/true);
+  ASSERT_TRUE(prompt.has_value());
+  const GenerateOptions options{.max_tokens = 30, .sampling = {.greedy = true}};
+  const Generation ended = collect(*loaded.session, *prompt, options).generation;
+  EXPECT_EQ(ended.stop, StopReason::end_token);
+  EXPECT_NE(ended.text.find("42"), std::string::npos) << ended.text;
+  for (const Token token : ended.tokens) EXPECT_FALSE(tokenizer.is_end(token));
+  GenerateOptions ignoring = options;
+  ignoring.ignore_end = true;
+  const Generation on = collect(*loaded.session, *prompt, ignoring).generation;
+  EXPECT_EQ(on.stop, StopReason::length);
+  ASSERT_EQ(on.tokens.size(), 30U);
+  EXPECT_TRUE(std::ranges::equal(ended.tokens, std::span(on.tokens).first(ended.tokens.size())));
+  EXPECT_TRUE(tokenizer.is_end(on.tokens[ended.tokens.size()]));
+}
+
+TEST(Generate, TheReferencesGreedyTokensComeOutOneByOne) {
+  Loaded loaded(kTrainedModel, "cpu", {.context = 256});
+  const auto& prompt = reference()["prompts"][0];
+  const auto greedy = prompt["greedy_ids"].get<std::vector<Token>>();
+  const Collected collected = collect(
+      *loaded.session, prompt["ids"].get<std::vector<Token>>(),
+      {.max_tokens = static_cast<std::uint32_t>(greedy.size()), .sampling = {.greedy = true}, .ignore_end = true});
+  EXPECT_EQ(collected.generation.tokens, greedy);
+  EXPECT_EQ(collected.generation.steps + 1, greedy.size());
+}
+
+TEST(Generate, AnInterruptEndsItAfterTheStep) {
+  Loaded loaded(kTrainedModel, "cpu", {.context = 128, .batch = 2});
+  const std::vector<Token> prompt(9, 300);
+  std::atomic<bool> interrupted{false};
+  std::vector<std::size_t> done;
+  const auto in_prompt = generate(*loaded.session, prompt, {.sampling = {.greedy = true}},
+                                  {.on_prompt =
+                                       [&](std::size_t tokens, std::size_t total) {
+                                         EXPECT_EQ(total, 9U);
+                                         done.push_back(tokens);
+                                         interrupted = tokens >= 4;
+                                       },
+                                   .interrupted = &interrupted});
+  ASSERT_TRUE(in_prompt.has_value());
+  EXPECT_EQ(in_prompt->stop, StopReason::interrupted);
+  EXPECT_EQ(done, (std::vector<std::size_t>{2, 4}));
+  EXPECT_EQ(loaded.session->tokens(0).size(), 4U);
+
+  interrupted = false;
+  std::size_t pieces = 0;
+  loaded.session->truncate(0, 0);
+  const auto in_text =
+      generate(*loaded.session, prompt, {.sampling = {.greedy = true}, .ignore_end = true},
+               {.on_text = [&](std::string_view) { interrupted = ++pieces == 3; }, .interrupted = &interrupted});
+  ASSERT_TRUE(in_text.has_value());
+  EXPECT_EQ(in_text->stop, StopReason::interrupted);
+  EXPECT_GE(in_text->tokens.size(), 3U);
+  EXPECT_LT(in_text->tokens.size(), 20U);
+}
+
+TEST(Generate, NeedsAPromptAndSaneOptions) {
+  Loaded loaded(kTrainedModel, "cpu", {.context = 64});
+  const std::vector<Token> prompt = {1, 300};
+  EXPECT_EQ(generate(*loaded.session, {}, {}, {}).error().code, Code::invalid);
+  EXPECT_EQ(generate(*loaded.session, prompt, {.sampling = {.temperature = -1}}, {}).error().code, Code::invalid);
+  EXPECT_EQ(generate(*loaded.session, prompt, {.stops = {""}}, {}).error().code, Code::invalid);
+  EXPECT_TRUE(loaded.session->tokens(0).empty());
+}
+
+// Two conversations in one session, step by step in turns and with prompts in the same batch.
+TEST(Generate, InterleavedSequencesGiveTheTokensOfEachAlone) {
+  constexpr std::size_t kSequences = 3;
+  constexpr std::size_t kCount = 45;  // over several pages of the cache
+  const auto runtime = Loaded::take(Runtime::create({.threads = 1, .devices = "cpu:scalar"}));
+  const auto model = Loaded::take(Model::load(kTrainedModel));
+  std::vector<std::vector<Token>> alone;
+  std::vector<std::vector<Token>> prompts;
+  for (std::size_t i = 0; i < kSequences; ++i) {
+    prompts.push_back(reference()["prompts"][i == 0 ? 8 : i]["ids"].get<std::vector<Token>>());
+    const auto single = Loaded::take(Session::create(*model, *runtime, {.context = 256}));
+    alone.push_back(collect(*single, prompts[i],
+                            {.max_tokens = kCount, .sampling = {.repeat_penalty = 1.5F, .seed = i}, .ignore_end = true})
+                        .generation.tokens);
+  }
+  const auto owned = Loaded::take(Session::create(*model, *runtime, {.context = 256, .sequences = kSequences}));
+  Session& session = *owned;
+  std::vector<Sampler> samplers;
+  std::vector<std::vector<Token>> history = prompts;
+  // All prompts in one batch, their tokens taking turns.
+  std::vector<BatchToken> batch;
+  std::vector<std::uint32_t> order;  // of the sequences in logits()
+  for (std::size_t position = 0; position < 200; ++position)
+    for (std::uint32_t i = 0; i < kSequences; ++i) {
+      if (position >= prompts[i].size()) continue;
+      const bool last = position + 1 == prompts[i].size();
+      batch.push_back({.sequence = i, .token = prompts[i][position], .wants_logits = last});
+      if (last) order.push_back(i);
+    }
+  for (std::size_t i = 0; i < kSequences; ++i)
+    samplers.push_back(Loaded::take(Sampler::create({.repeat_penalty = 1.5F, .seed = i})));
+  std::vector<std::vector<Token>> tokens(kSequences);
+  for (std::size_t step = 0; step < kCount; ++step) {
+    const Status done = session.decode(batch);
+    ASSERT_TRUE(done.has_value()) << done.error().message;
+    batch.clear();
+    for (std::size_t row = 0; row < order.size(); ++row) {
+      const std::uint32_t i = order[row];
+      tokens[i].push_back(samplers[i].sample(session.logits(row), history[i]));
+      history[i].push_back(tokens[i].back());
+      batch.push_back({.sequence = i, .token = tokens[i].back(), .wants_logits = true});
+    }
+    std::ranges::reverse(batch);
+    std::ranges::reverse(order);
+  }
+  for (std::size_t i = 0; i < kSequences; ++i) EXPECT_EQ(tokens[i], alone[i]) << "sequence " << i;
+}
+
+}  // namespace
+}  // namespace shunt::models

@@ -1,0 +1,104 @@
+// What a model's plans and traces look like: no op on cpu:scalar, and one event for each op that ran.
+#include <nlohmann/json.hpp>
+
+#include "models/gguf_bytes.h"
+#include "models/mixture.h"
+#include "models/quantizer.h"
+#include "models/random_model.h"
+#include "models/reference.h"
+#include "trace/chrome.h"
+
+namespace shunt::models {
+namespace {
+
+void expect_simd_only(const Model& model, const Runtime& runtime) {
+  for (const std::uint32_t tokens : {1U, 2U, 64U, 512U})
+    for (const DType cache : {DType::F16, DType::F32, DType::BF16})
+      for (const bool fuse : {true, false}) {
+        const SessionOptions options{.sequences = 2, .cache_dtype = cache, .fuse = fuse};
+        const PlannedStep step = Loaded::take(plan_step(model, runtime, options, 512, tokens, 2));
+        EXPECT_TRUE(check(step.plan, step.graph).has_value());
+        ASSERT_FALSE(step.plan.units.empty());
+        for (std::size_t i = 0; i < step.plan.units.size(); ++i)
+          EXPECT_EQ(step.plan.devices[step.plan.decisions[i].device].id, "cpu:simd")
+              << to_string(UnitCall(step.graph, step.plan.units[i]).call());
+      }
+}
+
+TEST(ModelPlan, NoOpOfTheTrainedModelIsScalarInAnyFileType) {
+  TestFolder folder;
+  const auto runtime = Loaded::take(Runtime::create({.threads = 2}));
+  ASSERT_EQ(runtime->devices().size(), 2U);
+  for (const char* type : {"F16", "Q8_0", "Q4_0", "Q4_K_M"}) {
+    SCOPED_TRACE(type);
+    const Status written = quantize_file(kTrainedModel, folder.file(type), type, {.threads = 2});
+    ASSERT_TRUE(written.has_value()) << written.error().message;
+    expect_simd_only(*Loaded::take(Model::load(folder.file(type))), *runtime);
+  }
+}
+
+TEST(ModelPlan, NoOpOfARandomModelIsScalarInAnyFileTypeThereIs) {
+  TestFolder folder;
+  const auto runtime = Loaded::take(Runtime::create({.threads = 2}));
+  for (const Mixture& mixture : mixtures()) {
+    SCOPED_TRACE(mixture.name);
+    const std::string path = folder.file(mixture.name);
+    ASSERT_TRUE(make_model("micro", mixture.name, path).has_value());
+    expect_simd_only(*Loaded::take(Model::load(path)), *runtime);
+  }
+}
+
+TEST(ModelTrace, HasAnEventForEachOpInsideItsProgram) {
+  const auto runtime = Loaded::take(Runtime::create({.threads = 2, .trace = true}));
+  const auto model = Loaded::take(Model::load(kTrainedModel));
+  const auto session = Loaded::take(Session::create(*model, *runtime, {.context = 64, .profile = true}));
+  const std::vector<Token> prompt = {1, 300, 301, 302};
+  ASSERT_TRUE(session->append(0, prompt).has_value());
+  ASSERT_TRUE(session->append(0, std::span(prompt).first(1)).has_value());
+
+  const auto json = nlohmann::json::parse(trace::to_chrome_json(runtime->recorder()), nullptr, false);
+  ASSERT_TRUE(json.is_object());
+  for (std::uint32_t step = 0; step < 2; ++step) {
+    const Plan& plan = *Loaded::take(session->plan_for(step == 0 ? 4 : 1, 1));
+    std::vector<nlohmann::json> ops;
+    std::vector<nlohmann::json> programs;
+    for (const auto& event : json["traceEvents"]) {
+      if (event["ph"] != "X" || event["args"]["step"] != step) continue;
+      EXPECT_EQ(event["args"]["outcome"], "ok");
+      (event["cat"] == "op" ? ops : programs).push_back(event);
+    }
+    ASSERT_EQ(ops.size(), plan.units.size());
+    ASSERT_EQ(programs.size(), 1U);
+    const double begin = programs[0]["ts"];
+    const double end = begin + programs[0]["dur"].get<double>();
+    double now = begin;
+    for (std::size_t i = 0; i < ops.size(); ++i) {
+      const auto name = ops[i]["name"].get<std::string>();
+      EXPECT_TRUE(name.starts_with(std::string(name_of(plan.units[i].op)) + " ")) << name;
+      EXPECT_GE(ops[i]["ts"].get<double>(), now - 0.002) << name;  // of microseconds with three digits
+      now = ops[i]["ts"].get<double>() + ops[i]["dur"].get<double>();
+      EXPECT_LE(now, end + 0.002) << name;
+    }
+  }
+  std::size_t tracks = 0;
+  for (const auto& event : json["traceEvents"])
+    if (event["ph"] == "M") {
+      ++tracks;
+      EXPECT_EQ(event["args"]["name"], "cpu:simd");
+    }
+  EXPECT_EQ(tracks, 1U);
+}
+
+TEST(ModelTrace, HasOneEventPerStepUnlessOpsAreAskedFor) {
+  const auto runtime = Loaded::take(Runtime::create({.threads = 1, .trace = true}));
+  const auto model = Loaded::take(Model::load(kTrainedModel));
+  const auto session = Loaded::take(Session::create(*model, *runtime, {.context = 64}));
+  const std::vector<Token> prompt = {1, 300};
+  for (int step = 0; step < 3; ++step) ASSERT_TRUE(session->append(0, prompt).has_value());
+  const auto events = runtime->recorder().snapshot();
+  ASSERT_EQ(events.size(), 3U);
+  for (const trace::Event& event : events) EXPECT_EQ(event.kind, trace::Kind::program);
+}
+
+}  // namespace
+}  // namespace shunt::models
