@@ -63,10 +63,16 @@ Session::Session(const Model& model, const Runtime& runtime, const SessionOption
 Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime, const SessionOptions& options) {
   SHUNT_TRY(check_options(options));
   const auto fits = context_that_fits(model, runtime, options);
+  if (fits && *fits == 0)
+    return fail(Code::out_of_memory,
+                fmt::format("no room for a cache: the {} MiB of weights and a page of {} tokens in {} sequences need "
+                            "more than the {} MiB of memory that are free; use a smaller model or file type",
+                            model.weight_bytes() >> 20U, kPageTokens, options.sequences,
+                            runtime.devices().front()->memory_available().value_or(0) >> 20U));
   std::uint64_t context = options.context;
   if (context == 0)
     context = std::min<std::uint64_t>({model.config().context_length, kDefaultContext, fits.value_or(kDefaultContext)});
-  if (context != 0 && (!fits || context <= *fits)) return static_cast<std::uint32_t>(context);
+  if (!fits || context <= *fits) return static_cast<std::uint32_t>(context);
   const std::uint64_t cache_bytes =
       cache_page_bytes(model.config(), kPageTokens, options.cache_dtype) * pages_of(context);
   return fail(Code::out_of_memory,

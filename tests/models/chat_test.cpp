@@ -81,6 +81,21 @@ TEST_F(Chat, AReplyIsClosedAsFarAsItIsOpen) {
   }
 }
 
+TEST_F(Chat, BeginsWithBosOnceAndOnlyWhereTheFileWantsIt) {
+  const std::vector<Message> messages = {{"user", "<s>hello"}};
+  const Tokens with = encode(messages, true);
+  EXPECT_EQ(with.front(), 1);
+  EXPECT_EQ(std::ranges::count(with, 1), 1);
+  Metadata metadata = small_vocabulary();
+  metadata.set("tokenizer.ggml.add_bos_token", false);
+  const auto tokenizer = Tokenizer::create(metadata);
+  ASSERT_TRUE(tokenizer.has_value());
+  const auto chat = ChatTemplate::create(metadata, *tokenizer);
+  ASSERT_TRUE(chat.has_value());
+  const Tokens without = *chat->encode(messages, *tokenizer, true);
+  EXPECT_EQ(without, Tokens(with.begin() + 1, with.end()));
+}
+
 TEST_F(Chat, WithNothingSoFarGoingOnIsBeginning) {
   const std::vector<Message> messages = {{"user", "hello"}};
   EXPECT_EQ(*chat_.encode_next({}, messages, tokenizer_, true), encode(messages, true));

@@ -1,13 +1,15 @@
 // How long a session's sequences may become: the default, what fits in memory, and what happens at the end.
-#include <array>
+#include <unistd.h>
 
+#include <algorithm>
+#include <cstring>
+
+#include "devices/device.h"
 #include "models/generate.h"
 #include "models/gguf_bytes.h"
 #include "models/gguf_writer.h"
 #include "models/random_model.h"
 #include "models/reference.h"
-
-#include "devices/device.h"
 
 namespace shunt::models {
 namespace {
@@ -22,6 +24,8 @@ struct Sizes {
 constexpr std::uint32_t kEmbedding = 32;
 constexpr std::uint32_t kFeedForward = 32;
 constexpr std::uint32_t kVocabulary = 288;
+
+constexpr std::uint64_t kUnusedBytes = 4U << 20U;  // of a tensor that no step reads, the last of the file
 
 // A model of zeros: small in the file, as large in the cache as is asked for.
 void write_zeros(const TestFolder& folder, const Sizes& sizes) {
@@ -53,9 +57,23 @@ void write_zeros(const TestFolder& folder, const Sizes& sizes) {
     for (const char* name : {"ffn_gate", "ffn_up"}) add(prefix + name, DType::Q4_0, {kFeedForward, kEmbedding});
     add(prefix + "ffn_down", DType::Q4_0, {kEmbedding, kFeedForward});
   }
+  add("unused", DType::F32, {1, 1024, 1024});
   auto writer = Loaded::take(GgufWriter::create(folder.file("m"), metadata, tensors));
   ASSERT_TRUE(writer->write(std::vector<std::byte>(bytes)).has_value());
   ASSERT_TRUE(writer->finish().has_value());
+}
+
+// Makes the unused tensor `times` as large, by a hole in the file.
+void grow_unused(const std::string& path, std::uint64_t times) {
+  std::vector<std::byte> bytes = read_bytes(path);
+  constexpr std::string_view kName = "unused.weight";
+  const auto* text = reinterpret_cast<const std::byte*>(kName.data());
+  const auto place = std::search(bytes.begin(), bytes.end(), text, text + kName.size());
+  ASSERT_NE(place, bytes.end());
+  // Behind the name stand the number of dimensions and the dimensions, innermost first.
+  std::memcpy(&*place + kName.size() + 4 + 16, &times, sizeof times);
+  write_bytes(path, bytes);
+  ASSERT_EQ(::truncate(path.c_str(), static_cast<off_t>(bytes.size() + (times - 1) * kUnusedBytes)), 0);
 }
 
 std::uint32_t default_context(const Sizes& sizes) {
@@ -106,6 +124,43 @@ TEST(Context, ByDefaultIsWhatFitsInMemory) {
             std::string::npos)
       << refused.error().message;
   EXPECT_NE(refused.error().message.find("room for "), std::string::npos) << refused.error().message;
+}
+
+TEST(Context, LeavesRoomForTheWeights) {
+  TestFolder folder;
+  write_zeros(folder, {.layers = 64, .heads = 16, .head_dim = 64, .context = 1U << 20U});
+  const auto runtime = Loaded::take(Runtime::create({.threads = 1}));
+  const std::uint64_t available = runtime->devices()[0]->memory_available().value_or(0);
+  const auto sequences =
+      static_cast<std::uint32_t>(std::clamp<std::uint64_t>(available / (512U << 10U) / 2000, 1, 1024));
+  const SessionOptions options{.sequences = sequences, .cache_dtype = DType::F32};
+  const auto context_beside = [&] {
+    const auto model = Loaded::take(Model::load(folder.file("m")));
+    return Loaded::take(choose_context(*model, *runtime, options));
+  };
+  const double all = context_beside();
+  grow_unused(folder.file("m"), available / 2 / kUnusedBytes);
+  const double half = context_beside();
+  EXPECT_GT(half, 0.35 * all);
+  EXPECT_LT(half, 0.65 * all);
+}
+
+TEST(Context, WithoutRoomForAnyIsAnErrorThatNamesTheWeights) {
+  TestFolder folder;
+  write_zeros(folder, {});
+  const auto runtime = Loaded::take(Runtime::create({.threads = 1}));
+  const std::uint64_t total = runtime->devices()[0]->info().memory_bytes;
+  ASSERT_GT(total, 0U);
+  grow_unused(folder.file("m"), 2 * total / kUnusedBytes);
+  const auto model = Loaded::take(Model::load(folder.file("m")));
+  const std::string weights = std::to_string(model->weight_bytes() >> 20U) + " MiB of weights";
+  for (const std::uint32_t context : {0U, 64U}) {
+    const auto refused = choose_context(*model, *runtime, {.context = context});
+    ASSERT_FALSE(refused.has_value());
+    EXPECT_EQ(refused.error().code, Code::out_of_memory);
+    EXPECT_NE(refused.error().message.find(weights), std::string::npos) << refused.error().message;
+    EXPECT_EQ(refused.error().message.find("-c"), std::string::npos) << refused.error().message;
+  }
 }
 
 TEST(Context, AskedForMayBeLongerThanTheModels) {

@@ -125,6 +125,23 @@ TEST_F(Load, KeysThatAreMissingAreNamed) {
   }
 }
 
+TEST_F(Load, AVocabularyThatIsNotTheEmbeddingsIsRefused) {
+  Metadata shorter = metadata();
+  auto tokens = **shorter.strings("tokenizer.ggml.tokens");
+  auto scores = *shorter.f32s("tokenizer.ggml.scores");
+  auto types = *shorter.i32s("tokenizer.ggml.token_type");
+  ASSERT_EQ(tokens.size(), 288U);
+  tokens.pop_back();
+  scores.pop_back();
+  types.pop_back();
+  shorter.set("tokenizer.ggml.tokens", tokens);
+  shorter.set("tokenizer.ggml.scores", scores);
+  shorter.set("tokenizer.ggml.token_type", types);
+  const Error error = error_of(shorter);
+  EXPECT_EQ(error.code, Code::invalid);
+  expect_says(error.message, "the tokenizer has 287 tokens, \"token_embd.weight\" has 288 rows");
+}
+
 TEST_F(Load, WhatWouldChangeTheResultUnseenIsRefused) {
   Metadata scaled = metadata();
   scaled.set("llama.rope.scaling.type", std::string("yarn"));

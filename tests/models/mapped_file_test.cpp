@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <fstream>
 
 #include "models/gguf_bytes.h"
 
@@ -89,6 +90,43 @@ TEST(MappedFile, ReleasedPagesComeBackFromTheFile) {
   (*file)->release(60000, ~std::uint64_t{0});
   (*file)->release(~std::uint64_t{0}, 1);
   EXPECT_EQ(count((*file)->bytes(), std::byte{7}), kBytes);
+}
+
+// How many pages of a file's mapping this process has in memory, as /proc/self/smaps says.
+std::size_t present_pages(std::string_view path) {
+  std::ifstream maps("/proc/self/smaps");
+  bool inside = false;
+  for (std::string line; std::getline(maps, line);) {
+    inside = inside || line.ends_with(path);
+    if (inside && line.starts_with("Rss:"))
+      return std::stoul(line.substr(4)) * 1024 / static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  }
+  ADD_FAILURE() << path << " is not in /proc/self/smaps";
+  return 0;
+}
+
+TEST(MappedFile, ReleaseGivesBackEveryPageThatLiesInside) {
+  TestFolder folder;
+  const std::string path = file_of_sevens(folder);
+  auto file = MappedFile::open(path);
+  ASSERT_TRUE(file.has_value());
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const std::span<const std::byte> bytes = (*file)->bytes();
+  const std::size_t pages = (kBytes + page - 1) / page;
+  const auto touch = [&] { ASSERT_EQ(count(bytes, std::byte{7}), kBytes); };
+  touch();
+  ASSERT_EQ(present_pages(path), pages);
+  (*file)->release(1, 3 * page - 1);  // pages 1 and 2; page 0 has a byte outside
+  EXPECT_EQ(present_pages(path), pages - 2);
+  touch();
+  (*file)->release(page, page);
+  EXPECT_EQ(present_pages(path), pages - 1);
+  touch();
+  (*file)->release(page, 2 * page - 1);  // page 2 has a byte outside
+  EXPECT_EQ(present_pages(path), pages - 1);
+  touch();
+  (*file)->release(page, kBytes);  // to the end, which is inside of a page
+  EXPECT_EQ(present_pages(path), 1U);
 }
 
 void exit_with_42(int) { ::_exit(42); }
