@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <vector>
@@ -91,6 +94,17 @@ std::string_view context_origin(const models::SessionOptions& asked, const model
 
 void add_trace(CLI::App& app, std::string& path) {
   app.add_option("--trace", path, "Write what ran when, for chrome://tracing or ui.perfetto.dev")->type_name("FILE");
+}
+
+Status prepare_trace(const std::string& path, RuntimeOptions& runtime, models::SessionOptions& session) {
+  if (path.empty()) return {};
+  runtime.trace = true;
+  session.profile = true;
+  // Later, when all is done, it would be a pity.
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "ab"), std::fclose);
+  if (file == nullptr)
+    return fail(Code::io, fmt::format("--trace: cannot write \"{}\": {}", path, std::strerror(errno)));
+  return {};
 }
 
 Status write_trace(const Runtime& runtime, const std::string& path) {

@@ -268,15 +268,17 @@ class Run(CommandLine):
         self.assertIn("ended by: interrupted", words)
         self.assertEqual(process.returncode, 130)
 
-    def test_a_trace_is_json_with_an_event_per_step(self):
+    def test_a_trace_is_json_with_every_step_and_every_op(self):
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "trace.json")
             self.data("run", MODEL, "Once", "-n", "3", "--greedy", "--trace", path)
             events = json.loads(pathlib.Path(path).read_text())["traceEvents"]
-            self.assertEqual(sum(event["ph"] == "X" for event in events), 3)
-        result = shunt("run", MODEL, "Once", "-n", "3", "--trace", "/nonexistent/trace.json")
-        self.assertEqual(result.returncode, 1)
-        self.assertIn("/nonexistent/trace.json", result.stderr)
+            kinds = [event["cat"] for event in events if event["ph"] == "X"]
+            self.assertEqual(kinds.count("program"), 3, set(kinds))
+            names = [event["name"] for event in events if event["ph"] == "X" and event["cat"] == "op"]
+            self.assertEqual(len(names) % 3, 0)
+            self.assertGreater(len(names), 3 * 20)
+        self.refused(1, "/nonexistent/trace.json", "run", MODEL, "Once", "-n", "3", "--trace", "/nonexistent/trace.json")
 
 
 class Files(CommandLine):
