@@ -126,7 +126,7 @@ double Sampler::number(Values values, std::uint64_t index, std::uint32_t columns
   static constexpr std::array kSpecial{0.0,        -0.0,  1e38, -1e38, kInfinity,
                                        -kInfinity, 3e-42, 90.0, -90.0, std::numeric_limits<double>::quiet_NaN()};
   std::uniform_real_distribution<double> magnitude(0.25, 2);
-  const bool odd = (random_() & 1U) != 0;
+  const bool negative = random_() % 4 == 0;
   switch (values) {
     case Values::special:
       if (random_() % 3 == 0) return kSpecial[random_() % kSpecial.size()];
@@ -134,11 +134,11 @@ double Sampler::number(Values values, std::uint64_t index, std::uint32_t columns
     case Values::ties:
       return static_cast<double>(random_() % 4);
     case Values::mask:
-      return odd && index % columns != 0 ? -kInfinity : 0;
+      return negative && index % columns != 0 ? -kInfinity : 0;
     case Values::ordinary:
       break;
   }
-  return odd ? magnitude(random_) : -magnitude(random_);
+  return negative ? -magnitude(random_) : magnitude(random_);
 }
 
 void Sampler::fill(SampleTensor& tensor, Values values) {

@@ -14,6 +14,7 @@ namespace shunt {
 namespace {
 
 constexpr double kHuge = 1e6;
+constexpr double kTiny = 1e-30;
 
 std::vector<double> values_of(DType dtype, std::uint32_t columns, std::span<const std::byte> bytes) {
   const DTypeInfo& info = info_of(dtype);
@@ -67,7 +68,8 @@ Comparison compare(DType dtype, std::uint32_t columns, std::span<const std::byte
       return comparison;
     }
     if (!std::isfinite(wanted[index])) continue;
-    const double square = (found[index] - wanted[index]) * (found[index] - wanted[index]);
+    const double distance = std::abs(found[index] - wanted[index]);
+    const double square = distance < kTiny ? 0 : distance * distance;
     if (std::abs(wanted[index]) > kHuge) {
       comparison.error = std::max(comparison.error, square / (wanted[index] * wanted[index]));
     } else {

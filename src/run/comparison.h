@@ -12,6 +12,7 @@ namespace shunt {
 struct Comparison {
   // Mean square of the difference over the mean square of what was expected. Elements beyond 1e6 count on their
   // own, by the square of their relative error, so that they do not hide the others; the larger of both stands.
+  // Differences below 1e-30 count as none: tiny numbers may become zero on the way.
   double error = 0;
   // The first element where one is not a number or infinite and the other is not, or not the same; else empty.
   std::string mismatch;
