@@ -120,9 +120,9 @@ Status execute(Options& options) {
                        {"prompt_tokens", options.prompt},
                        {"generate_tokens", options.generate},
                        {"repetitions", options.repetitions},
-                       {"prompt_tokens_per_s", to_json(measured.prompt)},
-                       {"generate_tokens_per_s", to_json(measured.generate)},
-                       {"read_bytes_per_s", to_json(measured.bandwidth)},
+                       {"prompt_tokens_per_s", json_of(measured.prompt)},
+                       {"generate_tokens_per_s", json_of(measured.generate)},
+                       {"read_bytes_per_s", json_of(measured.bandwidth)},
                        {"bytes_per_token", bytes},
                        {"share_of_bandwidth", share}});
   std::string text = fmt::format("{}, {} with {} threads, median of {} (least .. most)\n", options.model,

@@ -6,7 +6,7 @@
 
 namespace shunt::cli {
 
-[[nodiscard]] inline Json to_json(const Samples& samples) {
+[[nodiscard]] inline Json json_of(const Samples& samples) {
   return {{"median", samples.median()}, {"min", samples.least()}, {"max", samples.most()}};
 }
 
