@@ -123,11 +123,13 @@ constexpr Rule kRules[] = {
     {shape_rule::dequantize, dequantize, kUsualWeight},
 };
 
-std::vector<DType> dtypes_of(const OpInfo& row, const Rule& rule) {
+// Small shapes do not fill the blocks of every dtype.
+std::vector<DType> dtypes_of(const OpInfo& row, const Rule& rule, const OpSizes& sizes) {
   if (rule.rule != shape_rule::matmul || row.is_fused()) return {rule.dtype};
   std::vector<DType> all;
   for (std::size_t i = 0; i < dtypes().size(); ++i)
-    if (dtypes()[i].kind != DTypeKind::integer) all.push_back(static_cast<DType>(i));
+    if (dtypes()[i].kind != DTypeKind::integer && sizes.embedding % dtypes()[i].block_elements == 0)
+      all.push_back(static_cast<DType>(i));
   return all;
 }
 
@@ -150,7 +152,7 @@ Result<std::vector<OpCase>> op_cases(Op op, const OpSizes& sizes) {
   const auto rule = std::ranges::find(kRules, row.shape_rule, &Rule::rule);
   if (rule == std::end(kRules))
     return fail(Code::unsupported, fmt::format("{}: no sizes are known for operands of its shape rule", row.name));
-  for (const DType dtype : dtypes_of(row, *rule))
+  for (const DType dtype : dtypes_of(row, *rule, sizes))
     for (const std::uint32_t rows : {1U, sizes.prompt}) {
       SHUNT_TRY_ASSIGN(OpCase use, make_case(op, *rule, {row, sizes, rows, dtype}));
       cases.push_back(std::move(use));
