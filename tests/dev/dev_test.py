@@ -184,6 +184,7 @@ class Dev(unittest.TestCase):
 
     def test_bench_calls_the_program(self):
         self.assertEqual(self.dev("bench", "model").stdout, "shunt bench model\n")
+        self.assertEqual(self.dev("bench", "--check", "--json").stdout, "shunt bench check --json\n")
 
     def test_a_tree_that_was_moved_is_configured_anew(self):
         self.dev("build")

@@ -71,8 +71,9 @@ HWY_EXPORT(round_flops);
 namespace {
 
 constexpr std::uint64_t kLeastBytes = std::uint64_t{256} << 20U;
-// Some milliseconds: much longer than a fork, short enough to be measured often.
-constexpr std::uint64_t kMultiplyRounds = 500'000;
+// About ten milliseconds, as long as a large matmul takes: where other programs want the cores too, both then wait
+// alike.
+constexpr std::uint64_t kMultiplyRounds = 4'000'000;
 constexpr std::size_t kRegions = 501;
 
 template <class Work>
