@@ -8,7 +8,7 @@
 #include <functional>
 #include <optional>
 
-#include "bench_shape.h"
+#include "bench_options.h"
 #include "command.h"
 #include "devices/device.h"
 #include "interrupt.h"
@@ -217,12 +217,9 @@ Status execute(const Options& options) {
 
 Action bench_check(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("OP", options->ops, "Only the gates of these ops (default: all gates)");
+  app.add_option("OP", options->ops, "Ops whose gates to check [all gates]");
   add_shape(app, options->shape);
-  app.add_option("--repetitions", options->repetitions,
-                 fmt::format("Times that each gate is measured (default: {})", options->repetitions))
-      ->type_name("N")
-      ->check(CLI::Range(1U, 1000U));
+  add_repetitions(app, options->repetitions);
   add_threads(app, options->threads);
   add_json(app, options->json);
   return [options] { return execute(*options); };

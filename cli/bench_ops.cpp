@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "bench_shape.h"
+#include "bench_options.h"
 #include "command.h"
 #include "interrupt.h"
 #include "options.h"
@@ -126,7 +126,7 @@ Json to_json(const Report& report) {
 }
 
 std::string head_of(const Report& report) {
-  std::string text = fmt::format("sizes of {}, {} threads, medians\n", report.shape, report.threads);
+  std::string text = fmt::format("sizes of {}; threads: {}; medians\n", report.shape, report.threads);
   const LimitTimes& limits = report.limits;
   if (limits.read_bytes_per_s.empty()) return text;
   text += fmt::format("memory read   {:9.1f} GB/s\n", limits.read_bytes_per_s.median() / 1e9);
@@ -154,9 +154,9 @@ std::string to_text(const Report& report) {
                       "rows", "device", "moves", "MFLOP", "us", "GB/s", "of read", "GFLOP/s", "of peak", "from");
   for (const Row& row : report.rows) text += line_of(row);
   text +=
-      "\nfrom memory: each use of the op reads other weights (or another cache), together more than the processor's "
-      "caches hold.\nreused: all uses share their operands, which stay in the caches as far as they fit, so more than "
-      "100 % of the memory's rate is possible.\n";
+      "\nmoves, MFLOP: of one use, by the op's cost rule. of read, of peak: of what the machine reads and multiplies.\n"
+      "from memory: each use reads other weights (or another cache), together more than the processor's caches hold.\n"
+      "reused: all uses share their operands; what stays in the caches can come faster than memory is read.\n";
   return text;
 }
 
@@ -173,16 +173,12 @@ Status execute(const Options& options) {
 
 Action bench_ops(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("OP", options->ops, "Ops to measure (default: all)");
+  app.add_option("OP", options->ops, "Ops to measure [all]");
   add_shape(app, options->shape);
-  app.add_option(
-         "--repetitions", options->repetitions,
-         fmt::format("Times that an op is measured, in turn with the machine (default: {})", options->repetitions))
-      ->type_name("N")
-      ->check(CLI::Range(1U, 1000U));
+  add_repetitions(app, options->repetitions);
   add_threads(app, options->runtime.threads);
   app.add_option("--devices", options->runtime.devices,
-                 "Devices to measure, such as cpu:simd,cpu:scalar (default: the best liked)")
+                 "Devices to measure, such as cpu:simd,cpu:scalar [the best liked]")
       ->type_name("LIST");
   add_json(app, options->json);
   return [options] { return execute(*options); };

@@ -1,4 +1,4 @@
-// The sizes of the ops that the bench commands run. One thread.
+// Options that the bench commands of single ops share. One thread.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -16,5 +16,8 @@ struct BenchShape {
 // --shape, --prompt
 void add_shape(CLI::App& app, BenchShape& shape);
 [[nodiscard]] OpSizes sizes_of(const BenchShape& shape);
+
+// --repetitions
+void add_repetitions(CLI::App& app, std::uint32_t& repetitions);
 
 }  // namespace shunt::cli
