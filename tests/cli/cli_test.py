@@ -18,8 +18,7 @@ PROGRAM = sys.argv.pop(1)
 DATA = pathlib.Path(__file__).resolve().parent.parent / "data"
 MODEL = str(DATA / "tiny-llama-f16.gguf")
 REFERENCE = json.loads((DATA / "tiny-llama-reference.json").read_text())
-COMMANDS = ["run", "devices", "inspect", "tokenize", "eval", "quantize", "plan", "make-model", "bench model", "bench ops",
-            "bench check"]
+COMMANDS = ["run", "devices", "inspect", "tokenize", "eval", "quantize", "plan", "make-model", "bench model"]
 STORY = REFERENCE["prompts"][0]["text"]
 SECONDS = 500
 
