@@ -6,13 +6,13 @@
 #include <chrono>
 
 #include "command.h"
-#include "devices/device.h"
+#include "devices/cpu/limits.h"
 #include "interrupt.h"
 #include "loading.h"
 #include "models/sampling.h"
 #include "options.h"
 #include "output.h"
-#include "read_bandwidth.h"
+#include "samples.h"
 
 namespace shunt::cli {
 namespace {
@@ -29,22 +29,6 @@ struct Options {
   RuntimeOptions runtime;
   std::string trace;
   bool json = false;
-};
-
-// Of repeated measurements.
-class Samples {
- public:
-  void add(double value) { values_.insert(std::ranges::upper_bound(values_, value), value); }
-  [[nodiscard]] double median() const {
-    const std::size_t middle = values_.size() / 2;
-    return values_.size() % 2 == 1 ? values_[middle] : (values_[middle - 1] + values_[middle]) / 2;
-  }
-  [[nodiscard]] double least() const { return values_.front(); }
-  [[nodiscard]] double most() const { return values_.back(); }
-  [[nodiscard]] Json json() const { return {{"median", median()}, {"min", least()}, {"max", most()}}; }
-
- private:
-  std::vector<double> values_;  // sorted
 };
 
 struct Measured {
@@ -88,7 +72,7 @@ Result<Measured> measure(Session& session, const Options& options, std::uint32_t
   const std::uint32_t vocabulary = session.model().config().vocabulary;
   const std::vector<Token> prompt = random_tokens(options.prompt, vocabulary);
   const std::vector<Token> generated = random_tokens(options.generate, vocabulary);
-  ReadBandwidth bandwidth(threads);
+  SHUNT_TRY_ASSIGN(const auto limits, cpu::Limits::create(threads));
   const std::atomic<bool>& ending = catch_interrupts();
   Measured measured;
   ProgressLine line;
@@ -96,7 +80,7 @@ Result<Measured> measure(Session& session, const Options& options, std::uint32_t
   for (std::uint32_t repetition = 0; repetition <= options.repetitions; ++repetition) {
     if (ending.load()) return fail(Code::invalid, "interrupted");
     line.show(repetition == 0 ? "warming up" : fmt::format("repetition {} of {}", repetition, options.repetitions));
-    const double bytes_per_s = bandwidth.measure();
+    const double bytes_per_s = limits->read_bytes_per_s();
     SHUNT_TRY_ASSIGN(const double prompt_rate, time_tokens(session, prompt, false));
     SHUNT_TRY_ASSIGN(const double generate_rate, time_tokens(session, generated, true));
     if (repetition == 0) continue;
@@ -136,9 +120,9 @@ Status execute(Options& options) {
                        {"prompt_tokens", options.prompt},
                        {"generate_tokens", options.generate},
                        {"repetitions", options.repetitions},
-                       {"prompt_tokens_per_s", measured.prompt.json()},
-                       {"generate_tokens_per_s", measured.generate.json()},
-                       {"read_bytes_per_s", measured.bandwidth.json()},
+                       {"prompt_tokens_per_s", json_of(measured.prompt)},
+                       {"generate_tokens_per_s", json_of(measured.generate)},
+                       {"read_bytes_per_s", json_of(measured.bandwidth)},
                        {"bytes_per_token", bytes},
                        {"share_of_bandwidth", share}});
   std::string text =

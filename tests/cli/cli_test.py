@@ -90,6 +90,12 @@ class Usage(CommandLine):
         self.refused(2, "--raw", "run", MODEL, "x", "--chat", "--raw")
         self.refused(2, "--chat", "run", MODEL, "x", "--system", "Be brief.")
         self.refused(2, "unknown device \"gpu\"", "run", MODEL, "x", "--devices", "gpu")
+        self.refused(2, "rms_norm", "bench", "ops", "nonsense")
+        self.refused(2, "reshape", "bench", "ops", "reshape")
+        self.refused(2, "168m", "bench", "ops", "add", "--shape", "huge")
+        self.refused(2, "unknown device \"gpu\"", "bench", "ops", "add", "--devices", "gpu")
+        self.refused(2, "rms_norm", "bench", "check", "nonsense")
+        self.refused(2, "no gate", "bench", "check", "swiglu")
         self.refused(2, "--text", "eval", MODEL)
         self.refused(2, "--text", "eval", MODEL, "--text", "x", "--tokens", "1")
         self.refused(2, "no token id", "eval", MODEL, "--tokens", "1 x")
@@ -353,6 +359,40 @@ class Files(CommandLine):
                 self.assertGreater(result[what]["min"], 0)
             self.assertEqual(result["threads"], 2)
             self.assertGreater(result["share_of_bandwidth"], 0)
+
+    def test_bench_of_ops_has_rates_and_shares(self):
+        quick = ("bench", "ops", "matmul", "argmax", "--shape", "micro", "--prompt", "3", "--repetitions", "2",
+                 "--threads", "2")
+        result = self.data(*quick, "--devices", "cpu")
+        self.assertEqual((result["shape"], result["threads"]), ("micro", 2))
+        for what in ("read_bytes_per_s", "peak_flops_per_s", "peak_flops_per_s_one_thread", "fork_join_us"):
+            self.assertGreater(result[what]["min"], 0)
+        self.assertEqual({(row["op"], row["rows"], row["device"]) for row in result["ops"]},
+                         {(op, rows, device) for op in ("matmul", "argmax") for rows in (1, 3)
+                          for device in ("cpu:simd", "cpu:scalar")})
+        self.assertLessEqual({"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K", "Q5_K", "Q6_K"},
+                             {row["dtype"] for row in result["ops"]})
+        for row in result["ops"]:
+            self.assertEqual(row["repetitions"], 2)
+            for what in ("seconds", "bytes_per_s", "flops_per_s", "share_of_bandwidth", "share_of_peak"):
+                self.assertEqual(set(row[what]), {"median", "min", "max"})
+                self.assertGreater(row[what]["min"], 0)
+            self.assertIn(row["reads"], ("memory", "reused"))
+        text = shunt(*quick)
+        self.assertEqual(text.stderr, "")
+        self.assertEqual(text.stdout.count("cpu:simd"), len(result["ops"]) // 2)
+        self.assertNotIn("cpu:scalar", text.stdout)
+
+    def test_a_check_of_speeds_says_what_was_held_to_which_limit(self):
+        check = shunt("bench", "check", "argmax", "--shape", "micro", "--prompt", "3", "--repetitions", "1", "--json")
+        result = json.loads(check.stdout)
+        self.assertEqual(len(result["gates"]), 1)
+        gate = result["gates"][0]
+        self.assertEqual((gate["measure"], gate["op"], gate["dtype"], gate["rows"]),
+                         ("simd_speedup", "argmax", "F32", 3))
+        self.assertEqual(gate["passed"], gate["value"]["median"] >= gate["at_least"])
+        self.assertEqual(result["passed"], gate["passed"])
+        self.assertEqual(check.returncode, 0 if gate["passed"] else 1)
 
 
 if __name__ == "__main__":

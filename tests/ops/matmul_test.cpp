@@ -252,6 +252,15 @@ TEST_P(MatmulOf, RowsPastTheValidOnesStayUntouched) {
       check_everywhere({.weight = GetParam(), .x = x, .rows = 64, .k = 256, .m = 9, .threads = 2, .valid = valid});
 }
 
+// The sums of x over groups take more scratch than the strips of several rows do.
+TEST_P(MatmulOf, VeryLongRows) {
+  const Case c{.weight = GetParam(), .rows = 1, .k = 160 * 1024, .m = 2, .threads = 2, .seed = 5};
+  for_each_kernel([&](const CpuKernel& kernel, const std::string& name) {
+    SCOPED_TRACE(name + ": " + c.text());
+    check(kernel, c, info_of(Op::matmul).tolerance);
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Weights, MatmulOf, ::testing::ValuesIn(kWeights),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 

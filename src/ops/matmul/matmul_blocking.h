@@ -15,6 +15,9 @@ inline constexpr std::size_t kDotRows = 24;
 // with the same part of eight token rows. A multiple of every block.
 inline constexpr std::size_t kStripElements = 1024;
 
+// Elements of a weight row that share scale and offset, where a dtype has them.
+inline constexpr std::size_t kGroupElements = 32;
+
 // Token rows of a panel; a multiple of what any target's tile takes.
 inline constexpr std::size_t kPanelRows = 32;
 // Elements of k per tile: a panel of them (32 KiB) stays in the first-level cache while the tiles pass by.

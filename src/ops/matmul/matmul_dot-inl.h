@@ -1,7 +1,8 @@
 // matmul of few token rows: vectors run along k, and each sum over k is folded at the end. Included by
 // matmul_simd.cpp, once per instruction set.
 //
-// One row reads the weight's blocks straight into its accumulators; it is bound by memory. From two rows on, a
+// One row reads the weight's blocks straight into its accumulators (see also matmul_groups-inl.h); memory bounds it
+// or, with few bits to a weight, decoding. From two rows on, a
 // strip of four weight rows is decoded once into the thread's scratch and multiplied with all token rows.
 #if defined(SHUNT_OPS_MATMUL_DOT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_MATMUL_DOT_INL_H_
@@ -13,6 +14,7 @@
 #include "ops/kernel.h"
 #include "ops/matmul/matmul.h"
 #include "ops/matmul/matmul_blocking.h"
+#include "ops/matmul/matmul_groups-inl.h"
 #include "ops/quantize/blocks_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -78,16 +80,26 @@ struct DotSink {
 };
 
 template <DType kDType>
+HWY_INLINE BlockVec dot_row(const std::byte* row, std::size_t elements, const float* x, const float* sums) {
+  if constexpr (kHasGroups<kDType>) {
+    return dot_groups<kDType>(row, elements, x, sums);
+  } else {
+    DotSink sink(x);
+    load_row<kDType>(BlockTag(), row, elements, sink);
+    return sink.total();
+  }
+}
+
+// scratch holds a sum for each group of x.
+template <DType kDType>
 HWY_NOINLINE void dot_one_row(const MatmulArgs& args, const std::byte* weight, const float* x, const float* residual,
-                              float* out, Range range) {
+                              float* out, Range range, float* scratch) {
+  if constexpr (kHasGroups<kDType>) sum_groups(x, args.k, scratch);
   for (std::uint64_t r = range.begin; r < range.end; r += 4) {
     const std::uint64_t count = HWY_MIN(range.end - r, std::uint64_t{4});
     alignas(64) float totals[4][kBlockLanes] = {};
-    for (std::uint64_t i = 0; i < count; ++i) {
-      DotSink sink(x);
-      load_row<kDType>(BlockTag(), weight + (r + i) * args.weight_row_bytes, args.k, sink);
-      hn::Store(sink.total(), BlockTag(), totals[i]);
-    }
+    for (std::uint64_t i = 0; i < count; ++i)
+      hn::Store(dot_row<kDType>(weight + (r + i) * args.weight_row_bytes, args.k, x, scratch), BlockTag(), totals[i]);
     const BlockTag d;
     const Vec4 sums =
         sum4(d, hn::Load(d, totals[0]), hn::Load(d, totals[1]), hn::Load(d, totals[2]), hn::Load(d, totals[3]));
@@ -96,11 +108,11 @@ HWY_NOINLINE void dot_one_row(const MatmulArgs& args, const std::byte* weight, c
 }
 
 HWY_INLINE void dot_one_row(const MatmulArgs& args, const std::byte* weight, const float* x, const float* residual,
-                            float* out, Range range) {
+                            float* out, Range range, float* scratch) {
   switch (static_cast<DType>(args.weight_dtype)) {
 #define SHUNT_DOT_floating(name) \
   case DType::name:              \
-    return dot_one_row<DType::name>(args, weight, x, residual, out, range);
+    return dot_one_row<DType::name>(args, weight, x, residual, out, range, scratch);
 #define SHUNT_DOT_quantized(name) SHUNT_DOT_floating(name)
 #define SHUNT_DOT_integer(name) \
   case DType::name:             \

@@ -84,7 +84,8 @@ void multiply_few(const MatmulBatch& batch) {
     out[t] = batch.out(t);
   }
   const Range range = batch.share(batch.args.m, 4);
-  if (batch.rows == 1) return dot_one_row(batch.args, batch.call.inputs[1], x[0], residual[0], out[0], range);
+  if (batch.rows == 1)
+    return dot_one_row(batch.args, batch.call.inputs[1], x[0], residual[0], out[0], range, batch.scratch());
   dot_rows(batch.args, batch.call.inputs[1], x, residual, out, batch.rows, range, batch.scratch());
 }
 
@@ -130,12 +131,15 @@ CpuWork work(const OpCall& call, std::uint32_t) {
   const std::uint64_t capacity = matmul_capacity(args);
   const std::uint64_t batches = std::max<std::uint64_t>(1, (capacity + kBatchRows - 1) / kBatchRows);
   CpuWork work;
-  work.thread_scratch_bytes = 4 * kStripElements * sizeof(float);
+  // Four strips, or the sums of the groups of x.
+  const std::uint64_t few_bytes = std::max<std::uint64_t>(4 * kStripElements, args.k / kGroupElements) * sizeof(float);
+  work.thread_scratch_bytes = few_bytes;
   if (!has_pack_phase(capacity, static_cast<DType>(args.x_dtype))) return work;
   const std::uint64_t panels = (std::min<std::uint64_t>(capacity, kBatchRows) + kPanelRows - 1) / kPanelRows;
   work.phases = static_cast<std::uint32_t>(2 * batches);
   work.shared_scratch_bytes = panels * kPanelRows * args.k * sizeof(float);
-  if (capacity > kDotRows) work.thread_scratch_bytes = kBlockRows * (kTileElements + kSumPitch) * sizeof(float);
+  const std::uint64_t block_bytes = kBlockRows * (kTileElements + kSumPitch) * sizeof(float);
+  if (capacity > kDotRows) work.thread_scratch_bytes = std::max(few_bytes, block_bytes);
   return work;
 }
 

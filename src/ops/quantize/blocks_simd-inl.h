@@ -326,20 +326,7 @@ struct Loader<DType::Q5_K> {
     }
   }
 
- private:
-  template <int kSlot, class Sink>
-  static HWY_INLINE void group(BlockTag d, const std::uint8_t* quants, float scale, float offset, std::size_t i,
-                               Sink& sink) {
-    const auto factor = hn::Set(d, scale);
-    const auto addend = hn::Set(d, offset);
-    for (std::size_t j = 0; j < 32; j += 2 * kBlockLanes) {
-      const auto first = hn::ConvertTo(d, load_bytes<std::uint8_t>(d, quants + j));
-      const auto second = hn::ConvertTo(d, load_bytes<std::uint8_t>(d, quants + j + kBlockLanes));
-      sink.template put<kSlot>(i + j, hn::MulAdd(first, factor, addend));
-      sink.template put<kSlot + 1>(i + j + kBlockLanes, hn::MulAdd(second, factor, addend));
-    }
-  }
-
+  // The 256 quants of a block, a byte each.
   static HWY_INLINE void join(const std::byte* block, std::uint8_t* quants) {
     const ByteTag d8;
     const hn::Repartition<std::uint16_t, ByteTag> d16;  // bytes have no shift of their own everywhere
@@ -358,6 +345,20 @@ struct Loader<DType::Q5_K> {
         hn::Store(hn::Or(upper, odd), d8, quants + 64 * pair + 32 + l);
         high = hn::ShiftRight<2>(high);
       }
+    }
+  }
+
+ private:
+  template <int kSlot, class Sink>
+  static HWY_INLINE void group(BlockTag d, const std::uint8_t* quants, float scale, float offset, std::size_t i,
+                               Sink& sink) {
+    const auto factor = hn::Set(d, scale);
+    const auto addend = hn::Set(d, offset);
+    for (std::size_t j = 0; j < 32; j += 2 * kBlockLanes) {
+      const auto first = hn::ConvertTo(d, load_bytes<std::uint8_t>(d, quants + j));
+      const auto second = hn::ConvertTo(d, load_bytes<std::uint8_t>(d, quants + j + kBlockLanes));
+      sink.template put<kSlot>(i + j, hn::MulAdd(first, factor, addend));
+      sink.template put<kSlot + 1>(i + j + kBlockLanes, hn::MulAdd(second, factor, addend));
     }
   }
 };

@@ -1,0 +1,228 @@
+// shunt bench check: whether this build is as fast as it has to be, on this machine.
+//
+// All limits but one are ratios of two things that are measured in turn, so that a slow machine, or a slow moment of
+// it, meets both alike.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <optional>
+
+#include "bench_options.h"
+#include "command.h"
+#include "devices/device.h"
+#include "interrupt.h"
+#include "options.h"
+#include "output.h"
+#include "run/op_bench.h"
+#include "samples.h"
+
+namespace shunt::cli {
+namespace {
+
+enum class Measure : std::uint8_t { simd_speedup, share_of_read, share_of_peak, speed_over_f16, fork_join_us };
+enum class Rows : std::uint8_t { one, prompt };
+
+struct Gate {
+  Measure measure;
+  std::string_view measure_name;
+  std::optional<Op> op;
+  DType dtype;
+  Rows rows;
+  double limit;
+
+  [[nodiscard]] bool is_upper_bound() const { return measure == Measure::fork_join_us; }
+  [[nodiscard]] bool passes(double value) const { return is_upper_bound() ? value <= limit : value >= limit; }
+};
+
+constexpr Gate kGates[] = {
+#define SHUNT_GATE(measure, op, dtype, rows, limit) \
+  {Measure::measure, #measure, Op::op, DType::dtype, Rows::rows, limit},
+#define SHUNT_LIMIT_GATE(measure, limit) {Measure::measure, #measure, std::nullopt, DType::F32, Rows::one, limit},
+#include "gates.def"
+};
+
+struct Options {
+  std::vector<std::string> ops;
+  BenchShape shape;
+  std::uint32_t repetitions = 15;
+  std::uint32_t threads = 0;
+  bool json = false;
+};
+
+struct Verdict {
+  const Gate* gate;
+  Samples values;
+  [[nodiscard]] bool passed() const { return gate->passes(values.median()); }
+};
+
+// One repetition of a gate: the value that is compared with its limit.
+using Round = std::function<Result<double>()>;
+
+class Checker {
+ public:
+  Checker(const Options& options, const Runtime& runtime, cpu::Limits& limits)
+      : sizes_(sizes_of(options.shape)), runtime_(runtime), limits_(limits) {}
+
+  Result<Round> round_of(const Gate& gate) {
+    if (gate.measure == Measure::fork_join_us) return fork_join();
+    SHUNT_TRY_ASSIGN(const auto mine, bench(gate, gate.dtype, "cpu:simd"));
+    switch (gate.measure) {
+      case Measure::simd_speedup: {
+        SHUNT_TRY_ASSIGN(const auto other, bench(gate, gate.dtype, "cpu:scalar"));
+        return in_turn(other, mine);
+      }
+      case Measure::speed_over_f16: {
+        SHUNT_TRY_ASSIGN(const auto other, bench(gate, DType::F16, "cpu:simd"));
+        return in_turn(other, mine);
+      }
+      case Measure::share_of_read:
+        return [this, mine]() -> Result<double> {
+          const double limit = limits_.read_bytes_per_s();
+          SHUNT_TRY_ASSIGN(const double seconds, mine->measure());
+          return mine->bytes() / seconds / limit;
+        };
+      case Measure::share_of_peak:
+      case Measure::fork_join_us:
+        break;
+    }
+    return [this, mine]() -> Result<double> {
+      const double limit = limits_.flops_per_s(limits_.threads());
+      SHUNT_TRY_ASSIGN(const double seconds, mine->measure());
+      return mine->cost().flops / seconds / limit;
+    };
+  }
+
+ private:
+  using Bench = std::shared_ptr<OpBench>;
+
+  Result<Bench> bench(const Gate& gate, DType dtype, std::string_view device) const {
+    SHUNT_TRY_ASSIGN(const std::vector<OpCase> cases, op_cases(*gate.op, sizes_));
+    const std::uint32_t rows = gate.rows == Rows::one ? 1 : sizes_.prompt;
+    const auto use = std::ranges::find_if(
+        cases, [&](const OpCase& candidate) { return candidate.dtype == dtype && candidate.rows == rows; });
+    if (use == cases.end())
+      return fail(Code::unsupported,
+                  fmt::format("{} with {} is not measured for this shape", name_of(*gate.op), name_of(dtype)));
+    const auto place =
+        std::ranges::find_if(runtime_.devices(), [&](const Device* known) { return known->info().id == device; });
+    if (place == runtime_.devices().end()) return fail(Code::unsupported, fmt::format("there is no {}", device));
+    SHUNT_TRY_ASSIGN(Bench made, OpBench::create(*use, **place, cpu::beyond_cache_bytes()));
+    return made;
+  }
+
+  static Round in_turn(Bench slow, Bench fast) {
+    return [slow = std::move(slow), fast = std::move(fast)]() -> Result<double> {
+      SHUNT_TRY_ASSIGN(const double slow_s, slow->measure());
+      SHUNT_TRY_ASSIGN(const double fast_s, fast->measure());
+      return slow_s / fast_s;
+    };
+  }
+
+  static Result<Round> fork_join() {
+    SHUNT_TRY_ASSIGN(const std::shared_ptr<cpu::Limits> pair, cpu::Limits::create(2));
+    return [pair]() -> Result<double> { return pair->fork_join_us(); };
+  }
+
+  OpSizes sizes_;
+  const Runtime& runtime_;
+  cpu::Limits& limits_;
+};
+
+std::string name_of(const Gate& gate) {
+  if (!gate.op) return std::string(gate.measure_name);
+  return fmt::format("{} {} {} {}", gate.measure_name, name_of(*gate.op), name_of(gate.dtype),
+                     gate.rows == Rows::one ? "one row" : "prompt");
+}
+
+std::vector<const Gate*> chosen_gates(const std::vector<std::string>& names) {
+  std::vector<const Gate*> chosen;
+  std::vector<Op> ops;
+  for (const std::string& name : names) {
+    ops.push_back(or_refuse(op_from_name(name)));
+    if (std::ranges::find(kGates, std::optional(ops.back()), &Gate::op) == std::end(kGates))
+      refuse(fmt::format("no gate measures {}", name));
+  }
+  for (const Gate& gate : kGates)
+    if (names.empty() || (gate.op && std::ranges::find(ops, *gate.op) != ops.end())) chosen.push_back(&gate);
+  return chosen;
+}
+
+Status repeat(const Round& round, std::uint32_t times, Samples& values) {
+  const std::atomic<bool>& ending = catch_interrupts();
+  for (std::uint32_t done = 0; done < times; ++done) {
+    if (ending.load()) return fail(Code::invalid, "interrupted");
+    SHUNT_TRY_ASSIGN(const double value, round());
+    values.add(value);
+  }
+  return {};
+}
+
+Result<std::vector<Verdict>> check_all(const Options& options, std::span<const Gate* const> gates) {
+  SHUNT_TRY_ASSIGN(const auto runtime, Runtime::create({.threads = options.threads}));
+  SHUNT_TRY_ASSIGN(const auto limits, cpu::Limits::create(options.threads));
+  Checker checker(options, *runtime, *limits);
+  ProgressLine line;
+  std::vector<Verdict> verdicts;
+  for (const Gate* gate : gates) {
+    line.show(fmt::format("gate {} of {}: {}", verdicts.size() + 1, gates.size(), name_of(*gate)));
+    SHUNT_TRY_ASSIGN(const Round round, checker.round_of(*gate));
+    verdicts.push_back({.gate = gate});
+    SHUNT_TRY(repeat(round, options.repetitions, verdicts.back().values));
+    // A busy moment is likelier than a slow build: only what seems to fail three times as often does.
+    if (!verdicts.back().passed()) SHUNT_TRY(repeat(round, 2 * options.repetitions, verdicts.back().values));
+  }
+  return verdicts;
+}
+
+Json to_json(std::span<const Verdict> verdicts, const Options& options) {
+  Json json = {{"shape", options.shape.name}, {"repetitions", options.repetitions}, {"gates", Json::array()}};
+  for (const Verdict& verdict : verdicts) {
+    const Gate& gate = *verdict.gate;
+    Json entry = {{"measure", gate.measure_name}};
+    if (gate.op)
+      entry.update(Json{{"op", name_of(*gate.op)},
+                        {"dtype", name_of(gate.dtype)},
+                        {"rows", gate.rows == Rows::one ? 1 : options.shape.prompt}});
+    entry[gate.is_upper_bound() ? "at_most" : "at_least"] = gate.limit;
+    entry["value"] = json_of(verdict.values);
+    entry["passed"] = verdict.passed();
+    json["gates"].push_back(std::move(entry));
+  }
+  json["passed"] = std::ranges::all_of(verdicts, &Verdict::passed);
+  return json;
+}
+
+std::string to_text(std::span<const Verdict> verdicts) {
+  std::string text = fmt::format("{:<42} {:>8}  {:>16}  limit\n", "gate", "median", "least .. most");
+  for (const Verdict& verdict : verdicts) {
+    const Gate& gate = *verdict.gate;
+    text += fmt::format("{:<42} {:>8.2f}  {:>16}  {:<8} {:>4.2f}  {}\n", name_of(gate), verdict.values.median(),
+                        fmt::format("{:.2f} .. {:.2f}", verdict.values.least(), verdict.values.most()),
+                        gate.is_upper_bound() ? "at most" : "at least", gate.limit, verdict.passed() ? "ok" : "FAILED");
+  }
+  return text;
+}
+
+Status execute(const Options& options) {
+  const std::vector<const Gate*> gates = chosen_gates(options.ops);
+  SHUNT_TRY_ASSIGN(const std::vector<Verdict> verdicts, check_all(options, gates));
+  SHUNT_TRY(options.json ? print_json(to_json(verdicts, options)) : print(to_text(verdicts)));
+  const auto failed = std::ranges::count_if(verdicts, [](const Verdict& verdict) { return !verdict.passed(); });
+  if (failed == 0) return {};
+  return fail(Code::internal, fmt::format("{} of {} speed gates failed", failed, verdicts.size()));
+}
+
+}  // namespace
+
+Action bench_check(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("OP", options->ops, "Ops whose gates to check [all gates]");
+  add_shape(app, options->shape);
+  add_repetitions(app, options->repetitions);
+  add_threads(app, options->threads);
+  add_json(app, options->json);
+  return [options] { return execute(*options); };
+}
+
+}  // namespace shunt::cli

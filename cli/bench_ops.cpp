@@ -1,0 +1,187 @@
+// shunt bench ops: how fast single ops are, beside what the machine reaches at best.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "bench_options.h"
+#include "command.h"
+#include "interrupt.h"
+#include "options.h"
+#include "output.h"
+#include "run/op_bench.h"
+#include "samples.h"
+
+namespace shunt::cli {
+namespace {
+
+// After so long an op that was measured at least once is not measured again.
+constexpr double kPatienceSeconds = 2;
+
+struct Options {
+  std::vector<std::string> ops;
+  BenchShape shape;
+  std::uint32_t repetitions = 7;
+  RuntimeOptions runtime;
+  bool json = false;
+};
+
+struct Row {
+  std::string device;
+  OpCase use;
+  Cost cost;
+  bool reads_memory = false;
+  OpTimes times;
+  std::string refusal;  // why the device cannot run it; nothing was measured then
+};
+
+struct Report {
+  std::string shape;
+  std::uint32_t threads = 0;
+  LimitTimes limits;
+  std::vector<Row> rows;
+};
+
+std::vector<Op> chosen_ops(const std::vector<std::string>& names) {
+  std::vector<Op> chosen;
+  for (const std::string& name : names) {
+    const Op op = or_refuse(op_from_name(name));
+    if (info_of(op).op_class == OpClass::layout)
+      refuse(fmt::format("{} makes a view and runs nowhere: there is nothing to measure", name));
+    if (std::ranges::find(chosen, op) == chosen.end()) chosen.push_back(op);
+  }
+  if (!names.empty()) return chosen;
+  for (std::size_t op = 0; op < ops().size(); ++op)
+    if (ops()[op].op_class != OpClass::layout) chosen.push_back(static_cast<Op>(op));
+  return chosen;
+}
+
+Result<Row> measure(OpCase use, Device& device, cpu::Limits& limits, std::uint32_t repetitions, LimitTimes& times) {
+  const std::atomic<bool>& ending = catch_interrupts();
+  Row row{.device = device.info().id, .use = use};
+  auto bench = OpBench::create(std::move(use), device, cpu::beyond_cache_bytes());
+  if (!bench && bench.error().code == Code::unsupported) {
+    row.refusal = bench.error().message;
+    return row;
+  }
+  if (!bench) return std::unexpected(std::move(bench).error());
+  row.cost = (*bench)->cost();
+  row.reads_memory = (*bench)->reads_memory();
+  double spent = 0;
+  for (std::uint32_t done = 0; done < repetitions && (done == 0 || spent < kPatienceSeconds); ++done) {
+    if (ending.load()) return fail(Code::invalid, "interrupted");
+    const auto start = std::chrono::steady_clock::now();
+    SHUNT_TRY(measure_beside(limits, **bench, row.times, times));
+    spent += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  }
+  return row;
+}
+
+Result<Report> measure_all(const Options& options, std::span<const Op> chosen, const Runtime& runtime,
+                           std::span<Device* const> devices) {
+  Report report{.shape = options.shape.name, .threads = runtime.devices().front()->info().compute_units};
+  SHUNT_TRY_ASSIGN(const auto limits, cpu::Limits::create(report.threads));
+  ProgressLine line;
+  for (const Op op : chosen) {
+    SHUNT_TRY_ASSIGN(const std::vector<OpCase> cases, op_cases(op, sizes_of(options.shape)));
+    for (const OpCase& use : cases)
+      for (Device* device : devices) {
+        line.show(fmt::format("{}: {} {} with {} rows", device->info().id, name_of(op), name_of(use.dtype), use.rows));
+        SHUNT_TRY_ASSIGN(Row row, measure(use, *device, *limits, options.repetitions, report.limits));
+        report.rows.push_back(std::move(row));
+      }
+  }
+  return report;
+}
+
+Json to_json(const Row& row) {
+  Json json = {
+      {"op", name_of(row.use.op)}, {"device", row.device}, {"dtype", name_of(row.use.dtype)}, {"rows", row.use.rows}};
+  if (!row.refusal.empty()) {
+    json["unsupported"] = row.refusal;
+    return json;
+  }
+  json.update({{"bytes", row.cost.bytes_read + row.cost.bytes_written},
+               {"flops", row.cost.flops},
+               {"reads", row.reads_memory ? "memory" : "reused"},
+               {"repetitions", row.times.seconds.count()},
+               {"seconds", json_of(row.times.seconds)},
+               {"bytes_per_s", json_of(row.times.bytes_per_s)},
+               {"flops_per_s", json_of(row.times.flops_per_s)},
+               {"share_of_bandwidth", json_of(row.times.share_of_bandwidth)},
+               {"share_of_peak", json_of(row.times.share_of_peak)}});
+  return json;
+}
+
+Json to_json(const Report& report) {
+  Json json = {{"shape", report.shape}, {"threads", report.threads}};
+  if (const LimitTimes& limits = report.limits; !limits.read_bytes_per_s.empty())
+    json.update({{"read_bytes_per_s", json_of(limits.read_bytes_per_s)},
+                 {"peak_flops_per_s", json_of(limits.flops_per_s)},
+                 {"peak_flops_per_s_one_thread", json_of(limits.flops_per_s_one_thread)},
+                 {"fork_join_us", json_of(limits.fork_join_us)}});
+  json["ops"] = Json::array();
+  for (const Row& row : report.rows) json["ops"].push_back(to_json(row));
+  return json;
+}
+
+std::string head_of(const Report& report) {
+  std::string text = fmt::format("sizes of {}; threads: {}; medians\n", report.shape, report.threads);
+  const LimitTimes& limits = report.limits;
+  if (limits.read_bytes_per_s.empty()) return text;
+  text += fmt::format("memory read   {:9.1f} GB/s\n", limits.read_bytes_per_s.median() / 1e9);
+  text += fmt::format("multiply-add  {:9.1f} GFLOP/s, {:.1f} with one thread\n", limits.flops_per_s.median() / 1e9,
+                      limits.flops_per_s_one_thread.median() / 1e9);
+  text += fmt::format("fork and join {:9.2f} us\n\n", limits.fork_join_us.median());
+  return text;
+}
+
+std::string line_of(const Row& row) {
+  const std::string start =
+      fmt::format("{:<18} {:<5} {:>5}  {:<11}", name_of(row.use.op), name_of(row.use.dtype), row.use.rows, row.device);
+  if (!row.refusal.empty()) return fmt::format("{} cannot: {}\n", start, row.refusal);
+  const OpTimes& times = row.times;
+  return fmt::format("{} {:>10} {:>9.2f} {:>12.2f} {:>8.1f} {:>5.0f} % {:>9.1f} {:>5.0f} %  {}\n", start,
+                     in_units(static_cast<std::uint64_t>(row.cost.bytes_read + row.cost.bytes_written)),
+                     row.cost.flops / 1e6, times.seconds.median() * 1e6, times.bytes_per_s.median() / 1e9,
+                     100 * times.share_of_bandwidth.median(), times.flops_per_s.median() / 1e9,
+                     100 * times.share_of_peak.median(), row.reads_memory ? "memory" : "reused");
+}
+
+std::string to_text(const Report& report) {
+  std::string text = head_of(report);
+  text += fmt::format("{:<18} {:<5} {:>5}  {:<11} {:>10} {:>9} {:>12} {:>8} {:>7} {:>9} {:>7}  {}\n", "op", "dtype",
+                      "rows", "device", "moves", "MFLOP", "us", "GB/s", "of read", "GFLOP/s", "of peak", "from");
+  for (const Row& row : report.rows) text += line_of(row);
+  text +=
+      "\nmoves, MFLOP: of one use, by the op's cost rule. of read, of peak: of what the machine reads and multiplies.\n"
+      "from memory: each use reads other weights (or another cache), together more than the processor's caches hold.\n"
+      "reused: all uses share their operands; what stays in the caches can come faster than memory is read.\n";
+  return text;
+}
+
+Status execute(const Options& options) {
+  const std::vector<Op> chosen = chosen_ops(options.ops);
+  SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
+  std::span<Device* const> devices = runtime->devices();
+  if (options.runtime.devices.empty()) devices = devices.first(1);
+  SHUNT_TRY_ASSIGN(const Report report, measure_all(options, chosen, *runtime, devices));
+  return options.json ? print_json(to_json(report)) : print(to_text(report));
+}
+
+}  // namespace
+
+Action bench_ops(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("OP", options->ops, "Ops to measure [all]");
+  add_shape(app, options->shape);
+  add_repetitions(app, options->repetitions);
+  add_threads(app, options->runtime.threads);
+  app.add_option("--devices", options->runtime.devices,
+                 "Devices to measure, such as cpu:simd,cpu:scalar [the best liked]")
+      ->type_name("LIST");
+  add_json(app, options->json);
+  return [options] { return execute(*options); };
+}
+
+}  // namespace shunt::cli

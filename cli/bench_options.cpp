@@ -1,0 +1,54 @@
+#include "bench_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/random_model.h"
+
+namespace shunt::cli {
+namespace {
+
+void add_count(CLI::App& app, const char* name, std::uint32_t& value, std::string_view meaning, std::uint32_t least,
+               std::uint32_t most) {
+  app.add_option(name, value, fmt::format("{} [{}]", meaning, value))
+      ->type_name("N")
+      ->check(CLI::Range(least, most).description(""));
+}
+
+std::string check_shape(const std::string& name) {
+  std::string known;
+  for (const models::ModelShape& shape : models::model_shapes()) {
+    if (shape.name == name) return {};
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", shape.name);
+  }
+  return fmt::format("no shape is named \"{}\"; there are {}", name, known);
+}
+
+}  // namespace
+
+void add_shape(CLI::App& app, BenchShape& shape) {
+  app.add_option("--shape", shape.name, fmt::format("Model shape whose sizes to use, see make-model [{}]", shape.name))
+      ->type_name("SHAPE")
+      ->check(check_shape);
+  add_count(app, "--prompt", shape.prompt, "Rows of a prompt, and tokens of context", 2, 1U << 14U);
+}
+
+OpSizes sizes_of(const BenchShape& shape) {
+  const auto known = models::model_shapes();
+  const auto place = std::ranges::find(known, shape.name, &models::ModelShape::name);
+  return {.embedding = place->embedding,
+          .feed_forward = place->feed_forward,
+          .heads = place->heads,
+          .kv_heads = place->kv_heads,
+          .head_dim = place->head_dim,
+          .vocabulary = place->vocabulary,
+          .prompt = shape.prompt,
+          .context = shape.prompt};
+}
+
+void add_repetitions(CLI::App& app, std::uint32_t& repetitions) {
+  add_count(app, "--repetitions", repetitions, "Times that each is measured, in turn", 1, 1000);
+}
+
+}  // namespace shunt::cli

@@ -1,0 +1,148 @@
+#include "run/op_bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+namespace shunt {
+namespace {
+
+// Uses in one program, at most.
+constexpr std::uint32_t kMostUses = 1024;
+// How long a program should take at least, so that starting it does not count.
+constexpr double kProgramSeconds = 2e-3;
+
+std::uint64_t aligned(std::uint64_t bytes, std::uint64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+// Random bits in which no 16-bit number, and so no number and no scale of any dtype, is tiny or infinite.
+void fill_random(std::span<std::byte> out) {
+  std::uint64_t state = 1;
+  for (std::size_t at = 0; at < out.size(); at += sizeof state) {
+    // A linear congruential generator, of which the high bits count (Knuth, The Art of Computer Programming 2, 3.3.4).
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    const std::uint64_t word = ((state ^ state >> 32U) & 0x3BFF3BFF3BFF3BFFU) | 0x2000200020002000U;
+    std::memcpy(out.data() + at, &word, std::min(sizeof word, out.size() - at));
+  }
+}
+
+}  // namespace
+
+OpCall OpBench::call() const {
+  return {.op = use_.op, .attributes = &use_.attributes, .inputs = operands_, .output = &use_.output};
+}
+
+Result<std::unique_ptr<OpBench>> OpBench::create(OpCase use, Device& device, std::uint64_t memory_bytes) {
+  std::unique_ptr<OpBench> bench(new OpBench(std::move(use), device));
+  for (const CaseInput& input : bench->use_.inputs) bench->operands_.push_back(&input.operand);
+  const OpCall calls[] = {bench->call()};
+  if (Support support = device.supports(calls); !support) return fail(Code::unsupported, std::move(support.reason));
+  bench->cost_ = info_of(bench->use_.op).cost_rule(calls[0]);
+  bench->choose_copies(memory_bytes);
+  SHUNT_TRY(bench->bind());
+  SHUNT_TRY(bench->prepare(bench->copies_));
+  SHUNT_TRY_ASSIGN(const double first, bench->measure());
+  if (bench->reads_memory_ || first >= kProgramSeconds) return bench;
+  // The first run also took pages from the system.
+  SHUNT_TRY_ASSIGN(const double seconds, bench->measure());
+  const double wanted = std::min(kProgramSeconds / std::max(seconds, 1e-9), double{kMostUses});
+  SHUNT_TRY(bench->prepare(std::max(static_cast<std::uint32_t>(wanted), 1U)));
+  SHUNT_TRY(bench->measure());
+  return bench;
+}
+
+bool OpBench::rotates(const CaseInput& input) const {
+  return input.operand.kind == TensorKind::weight || input.operand.kind == TensorKind::state;
+}
+
+// Only what an op reads in full needs copies: of others it would read another part next time anyway, or as little.
+void OpBench::choose_copies(std::uint64_t memory_bytes) {
+  std::uint64_t bytes = 0;
+  for (const CaseInput& input : use_.inputs)
+    if (rotates(input)) bytes += input.operand.span_bytes();
+  if (use_.rows != 1 || bytes == 0 || cost_.bytes_read < static_cast<double>(bytes)) return;
+  const std::uint64_t copies = (memory_bytes + bytes - 1) / bytes;
+  if (copies > kMostUses) return;
+  reads_memory_ = true;
+  copies_ = static_cast<std::uint32_t>(copies);
+}
+
+Status OpBench::bind() {
+  const std::uint64_t alignment = device_.info().alignment_bytes;
+  std::uint64_t offset = 0;
+  const auto place = [&](const Operand& operand, std::uint32_t copies) {
+    const Binding binding{.offset = offset, .bytes = operand.span_bytes()};
+    offset += aligned(binding.bytes, alignment) * copies;
+    return binding;
+  };
+  for (const CaseInput& input : use_.inputs) inputs_.push_back(place(input.operand, rotates(input) ? copies_ : 1));
+  // A new state is the old one, changed.
+  output_ = use_.output.kind == TensorKind::state ? inputs_[0] : place(use_.output, 1);
+  SHUNT_TRY_ASSIGN(buffer_, device_.allocate(offset, BufferUse::weights));
+  for (Binding& binding : inputs_) binding.buffer = buffer_.get();
+  output_.buffer = buffer_.get();
+  for (std::size_t input = 0; input < inputs_.size(); ++input) SHUNT_TRY(fill(input));
+  return {};
+}
+
+Status OpBench::fill(std::size_t index) {
+  const CaseInput& input = use_.inputs[index];
+  Binding binding = inputs_[index];
+  std::vector<std::byte> bytes(binding.bytes);
+  if (input.operand.dtype == DType::I32) {
+    for (std::uint32_t i = 0; i < input.operand.shape.elements(); ++i) {
+      const auto number = static_cast<std::int32_t>((input.first + std::uint64_t{i} * input.step) % input.modulus);
+      std::memcpy(bytes.data() + i * sizeof number, &number, sizeof number);
+    }
+  } else {
+    fill_random(bytes);
+  }
+  for (std::uint32_t copy = 0; copy < (rotates(input) ? copies_ : 1); ++copy) {
+    SHUNT_TRY(device_.write(binding, bytes).wait());
+    binding.offset += aligned(binding.bytes, device_.info().alignment_bytes);
+  }
+  return {};
+}
+
+Status OpBench::prepare(std::uint32_t uses) {
+  const std::uint64_t alignment = device_.info().alignment_bytes;
+  std::vector<ProgramOp> ops;
+  for (std::uint32_t i = 0; i < uses; ++i) {
+    ProgramOp op{.call = call(), .inputs = inputs_, .output = output_, .name = fmt::format("use {}", i)};
+    const std::uint32_t copy = i % copies_;
+    for (std::size_t input = 0; input < op.inputs.size(); ++input)
+      if (rotates(use_.inputs[input])) op.inputs[input].offset += copy * aligned(op.inputs[input].bytes, alignment);
+    if (use_.output.kind == TensorKind::state) op.output = op.inputs[0];
+    ops.push_back(std::move(op));
+  }
+  uses_ = uses;
+  SHUNT_TRY_ASSIGN(program_, device_.prepare({.name = fmt::format("bench {}", name_of(use_.op)), .ops = ops}));
+  return {};
+}
+
+Result<double> OpBench::measure() {
+  const auto start = std::chrono::steady_clock::now();
+  SHUNT_TRY(device_.submit(*program_, {.parameters = {.tokens = use_.rows, .outputs = use_.rows}}).wait());
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / uses_;
+}
+
+Status measure_beside(cpu::Limits& limits, OpBench& bench, OpTimes& times, LimitTimes& limit_times) {
+  const double read_bytes_per_s = limits.read_bytes_per_s();
+  const double flops_per_s = limits.flops_per_s(limits.threads());
+  limit_times.read_bytes_per_s.add(read_bytes_per_s);
+  limit_times.flops_per_s.add(flops_per_s);
+  limit_times.flops_per_s_one_thread.add(limits.flops_per_s(1));
+  limit_times.fork_join_us.add(limits.fork_join_us());
+  SHUNT_TRY_ASSIGN(const double seconds, bench.measure());
+  times.seconds.add(seconds);
+  times.bytes_per_s.add(bench.bytes() / seconds);
+  times.flops_per_s.add(bench.cost().flops / seconds);
+  times.share_of_bandwidth.add(bench.bytes() / seconds / read_bytes_per_s);
+  times.share_of_peak.add(bench.cost().flops / seconds / flops_per_s);
+  return {};
+}
+
+}  // namespace shunt
