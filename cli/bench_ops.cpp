@@ -42,20 +42,6 @@ struct Report {
   std::vector<Row> rows;
 };
 
-std::vector<Op> chosen_ops(const std::vector<std::string>& names) {
-  std::vector<Op> chosen;
-  for (const std::string& name : names) {
-    const Op op = or_refuse(op_from_name(name));
-    if (info_of(op).op_class == OpClass::layout)
-      refuse(fmt::format("{} makes a view and runs nowhere: there is nothing to measure", name));
-    if (std::ranges::find(chosen, op) == chosen.end()) chosen.push_back(op);
-  }
-  if (!names.empty()) return chosen;
-  for (std::size_t op = 0; op < ops().size(); ++op)
-    if (ops()[op].op_class != OpClass::layout) chosen.push_back(static_cast<Op>(op));
-  return chosen;
-}
-
 Result<Row> measure(OpCase use, Device& device, cpu::Limits& limits, std::uint32_t repetitions, LimitTimes& times) {
   const std::atomic<bool>& ending = catch_interrupts();
   Row row{.device = device.info().id, .use = use};
@@ -173,7 +159,7 @@ Status execute(const Options& options) {
 
 Action bench_ops(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("OP", options->ops, "Ops to measure [all]");
+  add_ops(app, options->ops, "Ops to measure");
   add_shape(app, options->shape);
   add_repetitions(app, options->repetitions);
   add_threads(app, options->runtime.threads);

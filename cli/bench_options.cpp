@@ -5,16 +5,10 @@
 #include <algorithm>
 
 #include "models/random_model.h"
+#include "options.h"
 
 namespace shunt::cli {
 namespace {
-
-void add_count(CLI::App& app, const char* name, std::uint32_t& value, std::string_view meaning, std::uint32_t least,
-               std::uint32_t most) {
-  app.add_option(name, value, fmt::format("{} [{}]", meaning, value))
-      ->type_name("N")
-      ->check(CLI::Range(least, most).description(""));
-}
 
 std::string check_shape(const std::string& name) {
   std::string known;
@@ -31,7 +25,8 @@ void add_shape(CLI::App& app, BenchShape& shape) {
   app.add_option("--shape", shape.name, fmt::format("Model shape whose sizes to use, see make-model [{}]", shape.name))
       ->type_name("SHAPE")
       ->check(check_shape);
-  add_count(app, "--prompt", shape.prompt, "Rows of a prompt, and tokens of context", 2, 1U << 14U);
+  add_number(app, "--prompt", shape.prompt, fmt::format("Rows of a prompt, and tokens of context [{}]", shape.prompt),
+             2U, 1U << 14U);
 }
 
 OpSizes sizes_of(const BenchShape& shape) {
@@ -48,7 +43,8 @@ OpSizes sizes_of(const BenchShape& shape) {
 }
 
 void add_repetitions(CLI::App& app, std::uint32_t& repetitions) {
-  add_count(app, "--repetitions", repetitions, "Times that each is measured, in turn", 1, 1000);
+  add_number(app, "--repetitions", repetitions, fmt::format("Times that each is measured, in turn [{}]", repetitions),
+             1U, 1000U);
 }
 
 }  // namespace shunt::cli

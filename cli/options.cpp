@@ -10,10 +10,13 @@
 #include <cstring>
 #include <limits>
 #include <random>
+#include <ranges>
 #include <vector>
 
 #include "command.h"
 #include "models/mixture.h"
+#include "ops/op.h"
+#include "output.h"
 #include "trace/chrome.h"
 
 namespace shunt::cli {
@@ -60,6 +63,26 @@ std::string with_types(std::string_view what) {
   std::vector<std::string_view> names;
   for (const models::Mixture& mixture : models::mixtures()) names.push_back(mixture.name);
   return fmt::format("{} {}", what, fmt::join(names, ", "));
+}
+
+void add_ops(CLI::App& app, std::vector<std::string>& names, std::string_view what_for) {
+  app.add_option("OP", names, fmt::format("{} [all]", what_for));
+}
+
+std::vector<Op> chosen_ops(const std::vector<std::string>& names) {
+  std::vector<Op> computing;
+  for (std::size_t op = 0; op < ops().size(); ++op)
+    if (ops()[op].op_class != OpClass::layout) computing.push_back(static_cast<Op>(op));
+  if (names.empty()) return computing;
+  std::vector<Op> chosen;
+  for (const std::string& name : names) {
+    const auto known = std::ranges::find(computing, name, [](Op op) { return name_of(op); });
+    if (known == computing.end())
+      refuse(fmt::format("OP: no op that computes is named {}; there are {}", in_quotes(name),
+                         fmt::join(computing | std::views::transform([](Op op) { return name_of(op); }), ", ")));
+    if (std::ranges::find(chosen, *known) == chosen.end()) chosen.push_back(*known);
+  }
+  return chosen;
 }
 
 void add_runtime(CLI::App& app, RuntimeOptions& options) {

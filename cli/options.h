@@ -38,6 +38,11 @@ void add_threads(CLI::App& app, std::uint32_t& threads);
 // "what F16, Q8_0, ...": the types that quantize and make-model write.
 [[nodiscard]] std::string with_types(std::string_view what);
 
+// Names of ops that compute, not of those that only make views.
+void add_ops(CLI::App& app, std::vector<std::string>& names, std::string_view what_for);
+// Those named, or all. Wrong names are wrong usage.
+[[nodiscard]] std::vector<Op> chosen_ops(const std::vector<std::string>& names);
+
 // --threads, --devices
 void add_runtime(CLI::App& app, RuntimeOptions& options);
 // Wrong names of devices are wrong usage.

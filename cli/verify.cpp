@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <map>
 
 #include "command.h"
@@ -24,25 +25,6 @@ struct Options {
   bool json = false;
 };
 
-std::vector<std::string_view> names_of_running_ops() {
-  std::vector<std::string_view> names;
-  for (const OpInfo& row : ops())
-    if (row.op_class != OpClass::layout) names.push_back(row.name);
-  return names;
-}
-
-std::vector<Op> chosen_ops(const std::vector<std::string>& names) {
-  std::vector<Op> chosen;
-  for (const std::string& name : names) {
-    const Result<Op> op = op_from_name(name);
-    if (!op || info_of(*op).op_class == OpClass::layout)
-      refuse(fmt::format("OP: no op that computes is named {}; there are {}", in_quotes(name),
-                         fmt::join(names_of_running_ops(), ", ")));
-    chosen.push_back(*op);
-  }
-  return chosen;
-}
-
 std::string name_of_case(const Combination& choices) { return fmt::format("{}", fmt::join(choices, ".")); }
 
 Combination parse_case(std::string_view text) {
@@ -61,7 +43,7 @@ Combination parse_case(std::string_view text) {
 ConformanceOptions to_conformance(const Options& options) {
   ConformanceOptions chosen{.ops = chosen_ops(options.ops), .full = options.full, .seed = options.seed};
   if (options.only.empty()) return chosen;
-  if (chosen.ops.size() != 1) refuse("--case: name the one op that it is a case of");
+  if (options.ops.size() != 1) refuse("--case: name the one op that it is a case of");
   chosen.only = parse_case(options.only);
   return chosen;
 }
@@ -189,9 +171,10 @@ Status execute(const Options& options) {
 
 Action verify(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("OP", options->ops, "Ops to check [all]");
+  add_ops(app, options->ops, "Ops to check");
   app.add_flag("--full", options->full, "Every combination of dtypes, shapes and views, not only every pair of them");
-  app.add_option("--seed", options->seed, "Seed of the numbers")->type_name("N")->capture_default_str();
+  add_number(app, "--seed", options->seed, "Seed of the numbers [1]", std::uint64_t{0},
+             std::numeric_limits<std::uint64_t>::max());
   app.add_option("--case", options->only, "Only this case of the op, as a failure prints it")->type_name("CASE");
   add_runtime(app, options->runtime);
   add_json(app, options->json);
