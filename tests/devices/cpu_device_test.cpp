@@ -109,6 +109,18 @@ TEST_F(CpuDevices, EventsCallBackOnceAndCanBeAwaitedFromAnotherThread) {
   }
 }
 
+TEST_F(CpuDevices, ServeTwoThreadsWithOneDeviceEach) {
+  std::vector<std::thread> users;
+  for (Device* device : registry_.devices())
+    users.emplace_back([device] {
+      AddCase add(*device, 4);
+      const auto program = device->prepare({.name = "add", .ops = add.ops});
+      ASSERT_TRUE(program.has_value());
+      for (int repeat = 0; repeat < 5000; ++repeat) ASSERT_TRUE(device->submit(**program, {}).wait().has_value());
+    });
+  for (std::thread& user : users) user.join();
+}
+
 TEST_F(CpuDevices, SayWhyTheyCannotRunAnOp) {
   const Attributes attributes;
   const Operand operand = Operand::contiguous(DType::F32, {4});

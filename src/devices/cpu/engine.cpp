@@ -10,16 +10,17 @@ void Engine::enqueue(std::function<void(ThreadPool&)> job) {
 }
 
 bool Engine::advance() {
-  std::function<void(ThreadPool&)> job;
-  {
-    const std::scoped_lock lock(mutex_);
-    if (busy_ || queue_.empty()) return false;
-    busy_ = true;
-    job = std::move(queue_.front());
+  std::unique_lock lock(mutex_);
+  if (busy_ || queue_.empty()) return false;
+  busy_ = true;
+  // Whoever saw busy_ may sleep until its job is done, so nothing may be left behind.
+  while (!queue_.empty()) {
+    const std::function<void(ThreadPool&)> job = std::move(queue_.front());
     queue_.pop_front();
+    lock.unlock();
+    job(pool_);
+    lock.lock();
   }
-  job(pool_);
-  const std::scoped_lock lock(mutex_);
   busy_ = false;
   return true;
 }

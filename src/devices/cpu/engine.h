@@ -17,7 +17,8 @@ class Engine {
   // `job` runs on the thread that calls advance(), with the pool to itself.
   void enqueue(std::function<void(ThreadPool&)> job);
 
-  // Runs what is queued. False where there is nothing to do, or another thread is at it already.
+  // Runs all that is queued, also by other threads. False where there is nothing to do, or another thread is at it
+  // already: it will then run everything that was queued before this call.
   bool advance();
 
   [[nodiscard]] std::uint32_t threads() const { return pool_.threads(); }
