@@ -5,9 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cerrno>
-#include <cstdio>
-#include <cstring>
+#include <filesystem>
 #include <limits>
 #include <random>
 #include <ranges>
@@ -119,15 +117,17 @@ void add_trace(CLI::App& app, std::string& path) {
   app.add_option("--trace", path, "Write what ran when, for chrome://tracing or ui.perfetto.dev")->type_name("FILE");
 }
 
-Status prepare_trace(const std::string& path, RuntimeOptions& runtime, models::SessionOptions& session) {
+Status prepare_trace(const std::string& path, const std::string& model, RuntimeOptions& runtime,
+                     models::SessionOptions& session) {
   if (path.empty()) return {};
+  std::error_code no_such_file;
+  if (std::filesystem::equivalent(path, model, no_such_file))
+    refuse("--trace and MODEL are the same file; give the trace another name, so that the model is not lost");
   runtime.trace = true;
   session.profile = true;
   // Later, when all is done, it would be a pity.
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "ab"), std::fclose);
-  if (file == nullptr)
-    return fail(Code::io, fmt::format("--trace: cannot write \"{}\": {}", path, std::strerror(errno)));
-  return {};
+  auto writable = trace::check_trace_path(path);
+  return writable ? writable : fail_at("--trace", std::move(writable).error());
 }
 
 Status write_trace(const Runtime& runtime, const std::string& path) {

@@ -57,8 +57,9 @@ void add_session(CLI::App& app, models::SessionOptions& options);
 // --trace
 void add_trace(CLI::App& app, std::string& path);
 // Before the runtime is opened: has it record the steps and the session each op, if a trace was asked for.
-// Errors: io where the file cannot be written.
-[[nodiscard]] Status prepare_trace(const std::string& path, RuntimeOptions& runtime, models::SessionOptions& session);
+// The model as the trace's file is wrong usage. Errors: those of trace::check_trace_path.
+[[nodiscard]] Status prepare_trace(const std::string& path, const std::string& model, RuntimeOptions& runtime,
+                                   models::SessionOptions& session);
 // Writes the trace if one was asked for.
 [[nodiscard]] Status write_trace(const Runtime& runtime, const std::string& path);
 

@@ -229,7 +229,7 @@ class Run {
 
 Status execute(Options& options) {
   options.generate.sampling = sampling_options(options.sampling);
-  SHUNT_TRY(prepare_trace(options.trace, options.runtime, options.session));
+  SHUNT_TRY(prepare_trace(options.trace, options.model, options.runtime, options.session));
   if (options.converses()) {
     if (options.json) refuse("--json needs a prompt");
   } else {

@@ -1,19 +1,20 @@
 #include "trace/chrome.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
+#include <filesystem>
 #include <map>
-#include <memory>
+#include <system_error>
 #include <utility>
 
 namespace shunt::trace {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string json_string(std::string_view text) {
   std::string out = "\"";
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
@@ -27,6 +28,25 @@ std::string quoted(std::string_view text) {
 
 constexpr double kNsPerUs = 1e3;
 
+// Writes `text` to a file beside `path`, which then takes its place, or else goes away.
+Status write_beside(const std::string& path, std::string_view text, bool replace) {
+  std::error_code error;
+  if (std::filesystem::exists(path, error) && !std::filesystem::is_regular_file(path, error))
+    return fail(Code::invalid,
+                fmt::format("\"{}\" is no regular file, so it cannot be replaced; name a new file", path));
+  // A link stays one.
+  const std::string target = std::filesystem::weakly_canonical(path, error).string();
+  const std::string partial = fmt::format("{}.partial-{}", target, ::getpid());
+  std::FILE* file = error ? nullptr : std::fopen(partial.c_str(), "wbxe");
+  bool done = file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size();
+  if (file != nullptr) done = std::fclose(file) == 0 && done;
+  if (done && replace) done = std::rename(partial.c_str(), target.c_str()) == 0;
+  const int reason = error ? error.value() : errno;
+  if (file != nullptr && !(done && replace)) static_cast<void>(std::remove(partial.c_str()));
+  if (done) return {};
+  return fail(Code::io, fmt::format("cannot write \"{}\": {}", path, std::generic_category().message(reason)));
+}
+
 }  // namespace
 
 std::string to_chrome_json(const Recorder& recorder) {
@@ -39,29 +59,25 @@ std::string to_chrome_json(const Recorder& recorder) {
   for (const Event& event : events) {
     if (!std::exchange(named[event.device], true)) {
       json += fmt::format("{}{{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":1,\"tid\":{},\"args\":{{\"name\":{}}}}}",
-                          separator, event.device, quoted(recorder.text_of(event.device)));
+                          separator, event.device, json_string(recorder.text_of(event.device)));
       separator = ",\n";
     }
     json += fmt::format(
         "{}{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",\"pid\":1,\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{{"
         "\"step\":{},"
         "\"reason\":{},\"predicted_us\":{},\"bytes\":{},\"outcome\":\"{}\"}}}}",
-        separator, quoted(recorder.text_of(event.what)), name_of(event.kind), event.device,
+        separator, json_string(recorder.text_of(event.what)), name_of(event.kind), event.device,
         static_cast<double>(event.start_ns - origin) / kNsPerUs, static_cast<double>(event.duration_ns) / kNsPerUs,
-        event.step, quoted(recorder.text_of(event.reason)), event.predicted_us, event.bytes,
+        event.step, json_string(recorder.text_of(event.reason)), event.predicted_us, event.bytes,
         event.failed ? shunt::name_of(event.code) : "ok");
   }
   return json + "\n]}\n";
 }
 
 Status write_chrome_trace(const Recorder& recorder, const std::string& path) {
-  const std::string json = to_chrome_json(recorder);
-  std::FILE* file = std::fopen(path.c_str(), "wbe");
-  if (file == nullptr) return fail(Code::io, fmt::format("cannot write \"{}\": {}", path, std::strerror(errno)));
-  const bool written = std::fwrite(json.data(), 1, json.size(), file) == json.size();
-  if (std::fclose(file) != 0 || !written)
-    return fail(Code::io, fmt::format("writing \"{}\" failed: {}", path, std::strerror(errno)));
-  return {};
+  return write_beside(path, to_chrome_json(recorder), true);
 }
+
+Status check_trace_path(const std::string& path) { return write_beside(path, {}, false); }
 
 }  // namespace shunt::trace

@@ -11,7 +11,9 @@
 namespace shunt::trace {
 
 [[nodiscard]] std::string to_chrome_json(const Recorder& recorder);
-// Errors: io.
+// The file appears when it is whole, or not at all. Errors: invalid for what is no regular file, io.
 [[nodiscard]] Status write_chrome_trace(const Recorder& recorder, const std::string& path);
+// Whether write_chrome_trace() would be let to write there; leaves nothing behind. Errors: the same.
+[[nodiscard]] Status check_trace_path(const std::string& path);
 
 }  // namespace shunt::trace

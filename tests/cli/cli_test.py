@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -285,6 +286,32 @@ class Run(CommandLine):
             self.assertEqual(len(names) % 3, 0)
             self.assertGreater(len(names), 3 * 20)
         self.refused(1, "/nonexistent/trace.json", "run", MODEL, "Once", "-n", "3", "--trace", "/nonexistent/trace.json")
+
+    def test_a_trace_replaces_no_model_and_stays_away_after_a_failure(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model, link, kept = (os.path.join(folder, name) for name in ("y.gguf", "link.gguf", "kept.json"))
+            shutil.copy(MODEL, model)
+            os.symlink(model, link)
+            pathlib.Path(kept).write_text("kept")
+            for trace in (model, link):
+                for command in (("run", model, "Once"), ("eval", model, "--text", "Once"), ("bench", "model", model)):
+                    self.refused(2, "--trace and MODEL are the same file", *command, "--trace", trace)
+            for trace in (kept, os.path.join(folder, "new.json")):
+                self.refused(1, "no-such.gguf", "run", "no-such.gguf", "Once", "--trace", trace)
+            self.refused(1, "no regular file", "run", model, "Once", "--trace", folder)
+            self.assertEqual(sorted(os.listdir(folder)), ["kept.json", "link.gguf", "y.gguf"])
+            self.assertEqual(pathlib.Path(kept).read_text(), "kept")
+            self.assertEqual(pathlib.Path(model).read_bytes(), pathlib.Path(MODEL).read_bytes())
+
+    def test_a_trace_replaces_a_file_that_a_link_names(self):
+        with tempfile.TemporaryDirectory() as folder:
+            target, link = (os.path.join(folder, name) for name in ("target.json", "link.json"))
+            pathlib.Path(target).write_text("old")
+            os.symlink(target, link)
+            self.data("run", MODEL, "Once", "-n", "3", "--greedy", "--trace", link)
+            self.assertTrue(os.path.islink(link))
+            self.assertIn("traceEvents", json.loads(pathlib.Path(target).read_text()))
+            self.assertEqual(sorted(os.listdir(folder)), ["link.json", "target.json"])
 
 
 class Files(CommandLine):

@@ -118,10 +118,13 @@ TEST(ChromeTrace, IsJsonWithATrackPerDevice) {
   EXPECT_EQ(json["traceEvents"][2]["ts"], 6.0);
 }
 
-TEST(ChromeTrace, AnUnwritablePathIsAnIoError) {
-  const Status status = write_chrome_trace(Recorder(1), "/nonexistent/trace.json");
-  ASSERT_FALSE(status.has_value());
-  EXPECT_EQ(status.error().code, Code::io);
+TEST(ChromeTrace, AnUnwritablePathIsAnError) {
+  for (const auto& [path, code] : {std::pair{"/nonexistent/trace.json", Code::io}, {"/dev/null", Code::invalid}})
+    for (const Status& status : {write_chrome_trace(Recorder(1), path), check_trace_path(path)}) {
+      ASSERT_FALSE(status.has_value()) << path;
+      EXPECT_EQ(status.error().code, code);
+      EXPECT_NE(status.error().message.find(path), std::string::npos) << status.error().message;
+    }
 }
 
 }  // namespace
