@@ -132,7 +132,11 @@ Status prepare_trace(const std::string& path, const std::string& model, RuntimeO
 
 Status write_trace(const Runtime& runtime, const std::string& path) {
   if (path.empty()) return {};
-  return trace::write_chrome_trace(runtime.recorder(), path);
+  const trace::Recorder& recorder = runtime.recorder();
+  if (recorder.overwritten() != 0)
+    note(fmt::format("The first {} of {} events are not in the trace: newer ones took their place.",
+                     recorder.overwritten(), recorder.recorded()));
+  return trace::write_chrome_trace(recorder, path);
 }
 
 void add_sampling(CLI::App& app, SamplingArguments& arguments) {

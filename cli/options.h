@@ -60,7 +60,7 @@ void add_trace(CLI::App& app, std::string& path);
 // The model as the trace's file is wrong usage. Errors: those of trace::check_trace_path.
 [[nodiscard]] Status prepare_trace(const std::string& path, const std::string& model, RuntimeOptions& runtime,
                                    models::SessionOptions& session);
-// Writes the trace if one was asked for.
+// Writes the trace if one was asked for, and notes what it could not keep.
 [[nodiscard]] Status write_trace(const Runtime& runtime, const std::string& path);
 
 // --greedy, --temperature, --top-k, --top-p, --min-p, --repeat-penalty, --seed

@@ -4,12 +4,20 @@
 #include "trace/recorder.h"
 
 namespace shunt {
+namespace {
 
-Runtime::Runtime() : recorder_(std::make_unique<trace::Recorder>()) {}
+// Of an event for each op of a model, some hundred a step, this keeps some hundred steps: 14 MiB.
+constexpr std::size_t kTraceEvents = 1U << 18U;
+
+}  // namespace
+
+Runtime::Runtime() = default;
 Runtime::~Runtime() = default;
 
 Result<std::unique_ptr<Runtime>> Runtime::create(const RuntimeOptions& options) {
   std::unique_ptr<Runtime> runtime(new Runtime);
+  runtime->recorder_ =
+      std::make_unique<trace::Recorder>(options.trace ? kTraceEvents : trace::Recorder::kDefaultCapacity);
   runtime->recorder_->set_enabled(options.trace);
   runtime->registry_ = std::make_unique<Registry>(open_devices(
       {.threads = options.threads, .pin_to_cpus = options.pin_to_cpus, .recorder = runtime->recorder_.get()}));

@@ -71,7 +71,8 @@ std::string to_chrome_json(const Recorder& recorder) {
         event.step, json_string(recorder.text_of(event.reason)), event.predicted_us, event.bytes,
         event.failed ? shunt::name_of(event.code) : "ok");
   }
-  return json + "\n]}\n";
+  return json + fmt::format("\n],\"otherData\":{{\"events_recorded\":{},\"events_overwritten\":{}}}}}\n",
+                            recorder.recorded(), recorder.overwritten());
 }
 
 Status write_chrome_trace(const Recorder& recorder, const std::string& path) {

@@ -1,4 +1,5 @@
-// A recorder's events as a trace that chrome://tracing and ui.perfetto.dev open: a track per device.
+// A recorder's events as a trace that chrome://tracing and ui.perfetto.dev open: a track per device, and in
+// otherData how many events there were and how many of the first are missing.
 // Format: Trace Event Format, "complete" events
 // (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
 #pragma once

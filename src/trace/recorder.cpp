@@ -96,6 +96,8 @@ std::uint64_t Recorder::recorded() const {
   return next_.load(std::memory_order_relaxed) - first_.load(std::memory_order_relaxed);
 }
 
+std::uint64_t Recorder::overwritten() const { return recorded() - std::min<std::uint64_t>(recorded(), mask_ + 1); }
+
 void Recorder::clear() { first_.store(next_.load(std::memory_order_relaxed), std::memory_order_relaxed); }
 
 Label Recorder::intern(std::string_view text) {

@@ -55,6 +55,8 @@ class Recorder {
   [[nodiscard]] std::vector<Event> snapshot() const;
   // Events recorded since the start or the last clear, including those overwritten.
   [[nodiscard]] std::uint64_t recorded() const;
+  // How many of these, the oldest, gave their place in the ring to others.
+  [[nodiscard]] std::uint64_t overwritten() const;
   void clear();
   // Off: record() returns at once.
   void set_enabled(bool enabled) { enabled_.store(enabled, std::memory_order_relaxed); }

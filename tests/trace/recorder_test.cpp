@@ -52,6 +52,10 @@ TEST(Recorder, KeepsTheNewestEventsWhenItIsFull) {
   EXPECT_EQ(events.front().start_ns, 6U);
   EXPECT_EQ(events.back().start_ns, 9U);
   EXPECT_EQ(recorder.recorded(), 10U);
+  EXPECT_EQ(recorder.overwritten(), 6U);
+  recorder.clear();
+  for (std::uint64_t i = 0; i < 4; ++i) recorder.record(numbered(i));
+  EXPECT_EQ(recorder.overwritten(), 0U);
 }
 
 TEST(Recorder, RecordsNothingWhileOffOrWithoutRoom) {
@@ -116,6 +120,17 @@ TEST(ChromeTrace, IsJsonWithATrackPerDevice) {
   EXPECT_EQ(json["traceEvents"][1]["name"], "matmul");
   EXPECT_EQ(json["traceEvents"][1]["dur"], 2.0);
   EXPECT_EQ(json["traceEvents"][2]["ts"], 6.0);
+  EXPECT_EQ(json["otherData"]["events_overwritten"], 0);
+}
+
+TEST(ChromeTrace, SaysHowMuchOfTheBeginningIsMissing) {
+  Recorder recorder(4);
+  recorder.set_enabled(true);
+  for (std::uint64_t i = 0; i < 10; ++i) recorder.record(numbered(i));
+  const auto json = nlohmann::json::parse(to_chrome_json(recorder), nullptr, false);
+  ASSERT_TRUE(json.is_object());
+  EXPECT_EQ(json["otherData"]["events_recorded"], 10);
+  EXPECT_EQ(json["otherData"]["events_overwritten"], 6);
 }
 
 TEST(ChromeTrace, AnUnwritablePathIsAnError) {
