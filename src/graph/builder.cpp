@@ -1,23 +1,10 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "ops/expansion.h"
 #include "ops/op.h"
 #include "shunt/graph.h"
 
 namespace shunt {
-namespace {
-
-// Those attributes of `attributes` that the row of `op` takes.
-Attributes attributes_for(Op op, const Attributes& attributes) {
-  Attributes kept;
-  for (const auto& [attr, value] : attributes.set_values())
-    if (std::ranges::find(info_of(op).attributes, attr) != info_of(op).attributes.end()) kept.set(attr, value);
-  return kept;
-}
-
-}  // namespace
 
 Tensor GraphBuilder::refuse(Error error) {
   if (!error_) error_ = std::move(error);
