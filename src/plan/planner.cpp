@@ -181,14 +181,18 @@ class Scheduler {
     }
   }
 
+  // Each step becomes a program with scratch memory of its own.
+  [[nodiscard]] std::uint64_t scratch_of(const Step& step) const {
+    std::vector<UnitCall> units;
+    for (std::uint32_t i = 0; i < step.unit_count; ++i) units.emplace_back(graph_, plan_.units[step.first_unit + i]);
+    std::vector<OpCall> calls;
+    for (const UnitCall& unit : units) calls.push_back(unit.call());
+    return request_.devices[step.device]->supports(calls).scratch_bytes;
+  }
+
   void sum_memory() {
-    for (std::uint32_t position = 0; position < plan_.units.size(); ++position) {
-      const std::uint32_t index = plan_.decisions[position].device;
-      const UnitCall call(graph_, plan_.units[position]);
-      const OpCall calls[] = {call.call()};
-      plan_.devices[index].scratch_bytes =
-          std::max(plan_.devices[index].scratch_bytes, request_.devices[index]->supports(calls).scratch_bytes);
-    }
+    for (const Step& step : plan_.steps)
+      if (step.kind == Step::Kind::compute) plan_.devices[step.device].scratch_bytes += scratch_of(step);
     std::map<std::string, MemoryUse> pools;
     for (const Plan::PlannedDevice& device : plan_.devices) {
       pools[device.pool].value_bytes += device.arena_bytes;
