@@ -110,6 +110,8 @@ std::string_view name_of(Reason reason) {
       return "higher predicted cost";
     case Reason::lacks_op:
       return "lacks the op";
+    case Reason::too_large:
+      return "an operand is too large";
     case Reason::state_elsewhere:
       return "its state lives in another memory";
     case Reason::not_named:

@@ -21,6 +21,7 @@ enum class Reason : std::uint8_t {
   placed_by_hand,   // the caller said so
   higher_cost,      // rejected: another was predicted faster
   lacks_op,         // rejected: what it lacks stands beside
+  too_large,        // rejected: an operand is larger than it can bind
   state_elsewhere,  // rejected: state the op changes lives in another memory
   not_named,        // rejected: the caller named another device
 };
@@ -29,7 +30,7 @@ enum class Reason : std::uint8_t {
 struct Candidate {
   std::uint32_t device = 0;
   Reason reason = Reason::lacks_op;
-  std::string detail;  // what it lacks
+  std::string detail;  // what it lacks, or which operand is too large
   double wait_us = 0;
   double transfer_us = 0;
   double compute_us = 0;

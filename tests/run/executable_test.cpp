@@ -240,6 +240,32 @@ TEST(WeightStore, MissingOrOtherTensorsAreErrorsThatNameThem) {
   }
 }
 
+TEST(WeightStore, RefusesALayoutThatItCannotMake) {
+  CopiedWeights source(numbers(16, 4));
+  SeparateDevices machine(1);
+  Stores stores(&source);
+  TensorInfo weight{.name = "w", .operand = Operand::contiguous(DType::F32, {16}, TensorKind::weight)};
+  weight.operand.layout = static_cast<Layout>(1);
+  const auto binding = stores.weights.acquire(weight, *machine.devices[0]);
+  ASSERT_FALSE(binding.has_value());
+  EXPECT_EQ(binding.error().code, Code::unsupported);
+  EXPECT_NE(binding.error().message.find("\"w\""), std::string::npos) << binding.error().message;
+}
+
+TEST(ArenaStore, CountsTheArenasThatSomebodyHolds) {
+  SeparateDevices machine(2);
+  ArenaStore arenas;
+  const auto small = *arenas.acquire(100, *machine.devices[0]);
+  EXPECT_EQ(*arenas.acquire(80, *machine.devices[0]), small);
+  EXPECT_EQ(arenas.bytes(), 100U);
+  auto large = *arenas.acquire(1000, *machine.devices[0]);
+  EXPECT_EQ(arenas.bytes(), 1100U);
+  const auto other = *arenas.acquire(10, *machine.devices[1]);
+  EXPECT_EQ(arenas.bytes(), 1110U);
+  large = *arenas.acquire(2000, *machine.devices[0]);
+  EXPECT_EQ(arenas.bytes(), 2110U);
+}
+
 TEST(WeightStore, ASourceThatLostBytesFailsTheRun) {
   const Graph graph = scaled_by_weight(DType::F32, {16});
   CopiedWeights source(numbers(16, 4));
