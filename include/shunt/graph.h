@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -50,7 +51,9 @@ class Graph {
   [[nodiscard]] std::span<const TensorId> outputs() const { return outputs_; }
   [[nodiscard]] const TensorInfo& tensor(TensorId id) const { return tensors_[id]; }
   [[nodiscard]] std::optional<TensorId> find(std::string_view name) const;
-  // For each tensor how many nodes read it, counted through views; graph outputs count as one more.
+  // The version of a state that a tensor shows: itself, or for a view what it is a view of.
+  [[nodiscard]] TensorId version_of(TensorId id) const;
+  // For each tensor how many nodes read it, views of it included; graph outputs count as one more.
   [[nodiscard]] std::vector<std::uint32_t> count_uses() const;
 
  private:
@@ -66,7 +69,8 @@ class GraphBuilder {
   Tensor weight(std::string_view name, DType dtype, const Shape& shape);
   // Written by the caller before each submission. `extent` says what counts its valid entries on axis 0.
   Tensor input(std::string_view name, DType dtype, const Shape& shape, Extent extent = Extent::fixed);
-  // Lives from submission to submission. Ops that change it return the new state; use that from then on.
+  // Lives from submission to submission. An op that changes it returns the new state, and from then on nothing else
+  // can be read or changed: using an older version is an error.
   Tensor state(std::string_view name, DType dtype, const Shape& shape);
 
   // Adds a use of any op; inputs in the order of the row, Tensor{} for an absent optional one. A fused row is
@@ -112,8 +116,11 @@ class GraphBuilder {
   Tensor add_primitive(Op op, std::span<const Tensor> inputs, const Attributes& attributes);
   Tensor add_leaf(std::string_view name, const Operand& operand);
   Tensor refuse(Error error);
+  // Whether an op has changed the state that the tensor shows.
+  [[nodiscard]] bool is_outdated(TensorId id) const;
 
   Graph graph_;
+  std::map<TensorId, TensorId> newest_;  // of each changed state, by its base
   std::optional<Error> error_;
   std::string prefix_;
 };

@@ -1,23 +1,10 @@
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "ops/expansion.h"
 #include "ops/op.h"
 #include "shunt/graph.h"
 
 namespace shunt {
-namespace {
-
-// Those attributes of `attributes` that the row of `op` takes.
-Attributes attributes_for(Op op, const Attributes& attributes) {
-  Attributes kept;
-  for (const auto& [attr, value] : attributes.set_values())
-    if (std::ranges::find(info_of(op).attributes, attr) != info_of(op).attributes.end()) kept.set(attr, value);
-  return kept;
-}
-
-}  // namespace
 
 Tensor GraphBuilder::refuse(Error error) {
   if (!error_) error_ = std::move(error);
@@ -73,6 +60,11 @@ Tensor GraphBuilder::add_node(Op op, std::span<const Tensor> inputs, const Attri
   return expand(expand, expansion_of(op));
 }
 
+bool GraphBuilder::is_outdated(TensorId id) const {
+  const auto newest = newest_.find(graph_.tensors_[id].base);
+  return newest != newest_.end() && graph_.version_of(id) != newest->second;
+}
+
 Tensor GraphBuilder::add_primitive(Op op, std::span<const Tensor> inputs, const Attributes& attributes) {
   if (error_) return {};
   Node node{.op = op,
@@ -84,6 +76,11 @@ Tensor GraphBuilder::add_primitive(Op op, std::span<const Tensor> inputs, const 
   for (const Tensor input : inputs) {
     if (input.id != kNone && input.id >= graph_.tensors_.size())
       return refuse({Code::invalid, fmt::format("{}: tensor {} is not of this graph", node.name, input.id)});
+    if (input.id != kNone && is_outdated(input.id))
+      return refuse({Code::invalid, fmt::format("{}: \"{}\" is no longer the newest version of state \"{}\"; use what "
+                                                "the op that changed it returned",
+                                                node.name, graph_.tensors_[input.id].name,
+                                                graph_.tensors_[graph_.tensors_[input.id].base].name)});
     node.inputs.push_back(input.id);
     operands.push_back(input.id == kNone ? nullptr : &graph_.tensors_[input.id].operand);
   }
@@ -96,6 +93,8 @@ Tensor GraphBuilder::add_primitive(Op op, std::span<const Tensor> inputs, const 
     info.base = graph_.tensors_[node.inputs[0]].base;
     info.offset = graph_.tensors_[node.inputs[0]].offset + result->offset;
   }
+  if (info_of(op).op_class != OpClass::layout && result->operand.kind == TensorKind::state)
+    newest_[info.base] = static_cast<TensorId>(graph_.tensors_.size());
   const Tensor output = add_tensor(std::move(info));
   node.output = output.id;
   graph_.nodes_.push_back(std::move(node));
@@ -141,6 +140,12 @@ std::optional<TensorId> Graph::find(std::string_view name) const {
   for (std::size_t id = 0; id < tensors_.size(); ++id)
     if (tensors_[id].name == name) return static_cast<TensorId>(id);
   return std::nullopt;
+}
+
+TensorId Graph::version_of(TensorId id) const {
+  while (tensors_[id].producer != kNone && info_of(nodes_[tensors_[id].producer].op).op_class == OpClass::layout)
+    id = nodes_[tensors_[id].producer].inputs[0];
+  return id;
 }
 
 std::vector<std::uint32_t> Graph::count_uses() const {

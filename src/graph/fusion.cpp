@@ -26,7 +26,7 @@ class Matcher {
                  .nodes = {}};
     if (!match(expansion_, unit_.output, true)) return std::nullopt;
     std::ranges::sort(unit_.nodes);
-    return same_result() ? std::optional(unit_) : std::nullopt;
+    return same_result() && reads_state_unchanged() ? std::optional(unit_) : std::nullopt;
   }
 
  private:
@@ -73,6 +73,19 @@ class Matcher {
     const Operand& output = graph_.tensor(unit_.output).operand;
     return result && result->operand.shape == output.shape && result->operand.dtype == output.dtype &&
            result->operand.kind == output.kind && result->operand.extent == output.extent;
+  }
+
+  // The unit runs where its last node stands: what its first ones read of a state must still be there.
+  [[nodiscard]] bool reads_state_unchanged() const {
+    return std::ranges::none_of(unit_.inputs, [&](TensorId input) {
+      if (input == kNone || graph_.tensor(input).operand.kind != TensorKind::state) return false;
+      const TensorId base = graph_.tensor(input).base;
+      for (NodeId node = unit_.nodes.front(); node < unit_.nodes.back(); ++node) {
+        const TensorId output = graph_.nodes()[node].output;
+        if (graph_.tensor(output).base == base && graph_.version_of(output) == output) return true;
+      }
+      return false;
+    });
   }
 
   const Graph& graph_;

@@ -224,16 +224,9 @@ Result<const Plan*> Session::plan_for(std::uint32_t tokens, std::uint32_t output
 }
 
 Session::Memory Session::memory() const {
-  Memory memory{.copied_weights = weights_.copied_bytes(), .cache = state_.bytes()};
-  std::uint64_t arena = 0;
-  for (const auto& [buckets, executable] : executables_) {
-    if (executable == nullptr) continue;
-    memory.programs += executable->scratch_bytes();
-    std::uint64_t bytes_of_plan = 0;
-    for (const Plan::PlannedDevice& device : executable->plan().devices) bytes_of_plan += device.arena_bytes;
-    arena = std::max(arena, bytes_of_plan);
-  }
-  memory.programs += arena;
+  Memory memory{.copied_weights = weights_.copied_bytes(), .cache = state_.bytes(), .programs = arenas_.bytes()};
+  for (const auto& [buckets, executable] : executables_)
+    if (executable != nullptr) memory.programs += executable->scratch_bytes();
   return memory;
 }
 

@@ -80,4 +80,11 @@ const Expansion& expansion_of(Op op) {
   return kExpansions[static_cast<std::size_t>(op)];
 }
 
+Attributes attributes_for(Op op, const Attributes& attributes) {
+  Attributes own;
+  for (const auto& [attr, value] : attributes.set_values())
+    if (std::ranges::find(info_of(op).attributes, attr) != info_of(op).attributes.end()) own.set(attr, value);
+  return own;
+}
+
 }  // namespace shunt

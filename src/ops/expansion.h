@@ -23,6 +23,9 @@ struct Expansion {
 // REQUIRES: info_of(op).is_fused().
 [[nodiscard]] const Expansion& expansion_of(Op op);
 
+// Those of a fused row's attributes that the inner row `op` takes.
+[[nodiscard]] Attributes attributes_for(Op op, const Attributes& attributes);
+
 // Reads the text of a row. Errors: invalid, with the place.
 [[nodiscard]] Result<Expansion> parse_expansion(const OpInfo& row);
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 
 #include "ops/expansion.h"
@@ -66,14 +65,6 @@ Result<HostTensor> run_primitive(Op op, const Attributes& attributes, std::span<
   }
   SHUNT_TRY(run_kernel(kernel, call, bytes, result.bytes.data()));
   return result;
-}
-
-// Those of `attributes` that the row of `op` takes.
-Attributes attributes_for(Op op, const Attributes& attributes) {
-  Attributes own;
-  for (const auto& [attr, value] : attributes.set_values())
-    if (std::ranges::find(info_of(op).attributes, attr) != info_of(op).attributes.end()) own.set(attr, value);
-  return own;
 }
 
 Result<HostTensor> run_expansion(const Expansion& expansion, const Attributes& attributes,

@@ -47,7 +47,7 @@ class Placer {
     for (std::uint32_t index = 0; index < request_.devices.size(); ++index) {
       if (by_hand(unit) != kNone && by_hand(unit) != index) continue;
       const OpCall calls[] = {call.call()};
-      if (!request_.devices[index]->supports(calls)) continue;
+      if (!request_.devices[index]->supports(calls) || too_large_for(unit, index) != kNone) continue;
       const double us = predict_compute(calls[0], device(index)).us;
       best = std::min(best.value_or(us), us);
     }
@@ -86,6 +86,16 @@ class Placer {
     for (auto& [node, unit] : chosen) units_.push_back(std::move(unit));
   }
 
+  // The first tensor of a unit that the device cannot bind whole, or kNone.
+  [[nodiscard]] TensorId too_large_for(const Unit& unit, std::uint32_t index) const {
+    const auto too_large = [&](TensorId id) {
+      return id != kNone && graph_.tensor(id).operand.span_bytes() > device(index).largest_binding_bytes;
+    };
+    const auto input = std::ranges::find_if(unit.inputs, too_large);
+    if (input != unit.inputs.end()) return *input;
+    return too_large(unit.output) ? unit.output : kNone;
+  }
+
   // State lives in the memory of the device that first used it.
   [[nodiscard]] bool state_elsewhere(const Unit& unit, std::uint32_t index) const {
     return std::ranges::any_of(unit.inputs, [&](TensorId input) {
@@ -105,6 +115,12 @@ class Placer {
     const OpCall calls[] = {call.call()};
     if (Support support = request_.devices[index]->supports(calls); !support) {
       candidate.detail = std::move(support.reason);
+      return candidate;
+    }
+    if (const TensorId id = too_large_for(unit, index); id != kNone) {
+      candidate.reason = Reason::too_large;
+      candidate.detail = fmt::format("\"{}\" has {} bytes, it binds {} at most", graph_.tensor(id).name,
+                                     graph_.tensor(id).operand.span_bytes(), device(index).largest_binding_bytes);
       return candidate;
     }
     if (state_elsewhere(unit, index)) {

@@ -110,10 +110,26 @@ std::string_view name_of(Reason reason) {
       return "higher predicted cost";
     case Reason::lacks_op:
       return "lacks the op";
+    case Reason::too_large:
+      return "an operand is too large";
     case Reason::state_elsewhere:
       return "its state lives in another memory";
     case Reason::not_named:
       return "another device was named";
+  }
+  return "unknown";
+}
+
+std::string_view name_of(StorageKind kind) {
+  switch (kind) {
+    case StorageKind::value:
+      return "value";
+    case StorageKind::input:
+      return "input";
+    case StorageKind::weight:
+      return "weight";
+    case StorageKind::state:
+      return "state";
   }
   return "unknown";
 }

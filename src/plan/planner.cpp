@@ -18,8 +18,10 @@ class Scheduler {
     plan_.units = std::move(placement.units);
     plan_.decisions = std::move(placement.decisions);
     for (const Device* device : request.devices)
-      plan_.devices.push_back(
-          {.id = device->info().id, .pool = device->info().memory_pool, .resource = device->info().compute_resource});
+      plan_.devices.push_back({.id = device->info().id,
+                               .pool = device->info().memory_pool,
+                               .resource = device->info().compute_resource,
+                               .alignment_bytes = device->info().alignment_bytes});
     last_step_of_device_.assign(plan_.devices.size(), kNone);
   }
 
@@ -27,10 +29,10 @@ class Scheduler {
     for (std::uint32_t position = 0; position < plan_.units.size(); ++position) add_unit(position);
     keep_outputs();
     std::vector<std::uint64_t> alignment;
-    for (const Device* device : request_.devices) alignment.push_back(device->info().alignment_bytes);
+    for (const Plan::PlannedDevice& device : plan_.devices) alignment.push_back(device.alignment_bytes);
     const std::vector<std::uint64_t> arenas = assign_offsets(plan_.residences, alignment);
     for (std::size_t index = 0; index < arenas.size(); ++index) plan_.devices[index].arena_bytes = arenas[index];
-    if (plan_.steps.size() > 1) wait_for_readers();
+    if (plan_.steps.size() > 1) wait_for_users();
     predict_timeline();
     sum_memory();
     return std::move(plan_);
@@ -181,14 +183,18 @@ class Scheduler {
     }
   }
 
+  // Each step becomes a program with scratch memory of its own.
+  [[nodiscard]] std::uint64_t scratch_of(const Step& step) const {
+    std::vector<UnitCall> units;
+    for (std::uint32_t i = 0; i < step.unit_count; ++i) units.emplace_back(graph_, plan_.units[step.first_unit + i]);
+    std::vector<OpCall> calls;
+    for (const UnitCall& unit : units) calls.push_back(unit.call());
+    return request_.devices[step.device]->supports(calls).scratch_bytes;
+  }
+
   void sum_memory() {
-    for (std::uint32_t position = 0; position < plan_.units.size(); ++position) {
-      const std::uint32_t index = plan_.decisions[position].device;
-      const UnitCall call(graph_, plan_.units[position]);
-      const OpCall calls[] = {call.call()};
-      plan_.devices[index].scratch_bytes =
-          std::max(plan_.devices[index].scratch_bytes, request_.devices[index]->supports(calls).scratch_bytes);
-    }
+    for (const Step& step : plan_.steps)
+      if (step.kind == Step::Kind::compute) plan_.devices[step.device].scratch_bytes += scratch_of(step);
     std::map<std::string, MemoryUse> pools;
     for (const Plan::PlannedDevice& device : plan_.devices) {
       pools[device.pool].value_bytes += device.arena_bytes;

@@ -32,8 +32,16 @@ Result<std::shared_ptr<Buffer>> ArenaStore::acquire(std::uint64_t bytes, Device&
     auto buffer = device.allocate(bytes, BufferUse::values);
     if (!buffer) return fail_at(fmt::format("arena on {}", device.info().id), std::move(buffer).error());
     arena = std::move(*buffer);
+    all_.push_back(arena);
   }
   return arena;
+}
+
+std::uint64_t ArenaStore::bytes() const {
+  std::uint64_t sum = 0;
+  for (const auto& weak : all_)
+    if (const auto arena = weak.lock()) sum += arena->bytes();
+  return sum;
 }
 
 }  // namespace shunt

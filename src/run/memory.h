@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "devices/device.h"
 #include "shunt/graph.h"
@@ -31,9 +32,12 @@ class StateStore {
 class ArenaStore {
  public:
   [[nodiscard]] Result<std::shared_ptr<Buffer>> acquire(std::uint64_t bytes, Device& device);
+  // Of all arenas that are alive, the replaced ones that somebody holds included.
+  [[nodiscard]] std::uint64_t bytes() const;
 
  private:
   std::map<std::string, std::shared_ptr<Buffer>, std::less<>> arenas_;
+  std::vector<std::weak_ptr<Buffer>> all_;
 };
 
 }  // namespace shunt

@@ -26,6 +26,10 @@ Result<Binding> WeightStore::acquire(const TensorInfo& weight, Device& device) {
     return fail(Code::invalid,
                 fmt::format("tensor \"{}\" is {}{}, the graph wants {}{}", weight.name, name_of(info.dtype),
                             to_string(info.shape), name_of(weight.operand.dtype), to_string(weight.operand.shape)));
+  if (weight.operand.layout != Layout::rows)
+    return fail(Code::unsupported,
+                fmt::format("weight \"{}\" is wanted in layout {}; weights can be loaded as rows only", weight.name,
+                            static_cast<unsigned>(weight.operand.layout)));
   Key key{weight.name, device.info().memory_pool, weight.operand.layout};
   auto copy = copies_.find(key);
   if (copy == copies_.end()) {

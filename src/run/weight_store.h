@@ -20,7 +20,8 @@ class WeightStore {
   // `source` may be null for graphs without weights.
   explicit WeightStore(WeightSource* source);
 
-  // Errors: invalid where the source has no such tensor or another dtype or shape; io; out_of_memory.
+  // Errors: invalid where the source has no such tensor or another dtype or shape; unsupported for another layout
+  // than the source's rows; io; out_of_memory.
   [[nodiscard]] Result<Binding> acquire(const TensorInfo& weight, Device& device);
 
   // Weights that had to be copied, in bytes; the rest is read where the source has it.

@@ -60,6 +60,71 @@ TEST(GraphBuilder, ReshapeOfAStridedViewIsAnErrorThatSaysWhatToDo) {
   EXPECT_NE(graph.error().message.find("copy it first"), std::string::npos);
 }
 
+// A state "cache" with the inputs that it takes to write it.
+class State : public testing::Test {
+ protected:
+  Tensor write(Tensor state) { return builder_.cache_write(state, x_, row_, row_, pages_); }
+  Tensor read(Tensor state) {
+    return builder_.copy(builder_.slice(state, {{Attr::axis, 0U}, {Attr::begin, 0U}, {Attr::count, 1U}}));
+  }
+  void expect_outdated(std::string_view node, std::string_view used) {
+    const auto graph = std::move(builder_).finish();
+    ASSERT_FALSE(graph.has_value());
+    EXPECT_EQ(graph.error().code, Code::invalid);
+    EXPECT_EQ(graph.error().message, std::string(node) + ": \"" + std::string(used) +
+                                         "\" is no longer the newest version of state \"cache\"; use what the op that "
+                                         "changed it returned");
+  }
+
+  GraphBuilder builder_;
+  Tensor x_ = builder_.input("x", DType::F32, {1, 1, 4});
+  Tensor row_ = builder_.input("row", DType::I32, {1});
+  Tensor pages_ = builder_.input("pages", DType::I32, {1, 1});
+  Tensor cache_ = builder_.state("cache", DType::F32, {2, 1, 1, 4});
+};
+
+TEST_F(State, IsReadBeforeAndAfterEachChange) {
+  builder_.output(read(cache_));
+  const Tensor second = write(write(cache_));
+  builder_.output(read(second));
+  const auto graph = std::move(builder_).finish();
+  ASSERT_TRUE(graph.has_value()) << graph.error().message;
+  EXPECT_EQ(graph->version_of(graph->nodes().back().inputs[0]), second.id);
+}
+
+TEST_F(State, TwoChangesOfOneVersionAreRefused) {
+  write(cache_);
+  builder_.output(read(write(cache_)));
+  expect_outdated("cache_write.1", "cache");
+}
+
+TEST_F(State, AnOldVersionCannotBeRead) {
+  const Tensor first = write(cache_);
+  write(first);
+  builder_.output(read(first));
+  expect_outdated("slice.2", "cache_write.0");
+}
+
+TEST_F(State, NorThroughAViewThatWasMadeBefore) {
+  const Tensor view = builder_.slice(cache_, {{Attr::axis, 0U}, {Attr::begin, 0U}, {Attr::count, 1U}});
+  write(cache_);
+  builder_.output(builder_.copy(view));
+  expect_outdated("copy.2", "slice.0");
+}
+
+TEST_F(State, IsNotReadLaterByAFusedRow) {
+  const Tensor normed = builder_.rms_norm(cache_);
+  write(cache_);
+  builder_.output(builder_.mul(normed, builder_.weight("w", DType::F32, {4})));
+  builder_.output(builder_.rms_norm_mul(write(builder_.state("other", DType::F32, {2, 1, 1, 4})),
+                                        builder_.weight("w", DType::F32, {4})));
+  const auto graph = std::move(builder_).finish();
+  ASSERT_TRUE(graph.has_value()) << graph.error().message;
+  const auto fused = find_fusions(*graph, Op::rms_norm_mul);
+  ASSERT_EQ(fused.size(), 1U);
+  EXPECT_EQ(fused[0].output, graph->outputs()[1]);
+}
+
 TEST(Expansions, EveryFusedRowParsesAndInfersLikeItsExpansion) {
   std::size_t fused = 0;
   for (const OpInfo& row : ops())

@@ -62,6 +62,23 @@ TEST(Session, TruncatedSequencesGoOnAsIfNothingHadFollowed) {
   EXPECT_EQ(best(session.logits(0)), expected);
 }
 
+TEST(Session, MemoryCountsEveryArenaThatIsKept) {
+  Loaded loaded(kTrainedModel, "cpu", {.context = 128});
+  Session& session = *loaded.session;
+  const auto arena_of = [&](std::uint32_t tokens) {
+    std::uint64_t bytes = 0;
+    for (const Plan::PlannedDevice& device : Loaded::take(session.plan_for(tokens, 1))->devices)
+      bytes += device.arena_bytes;
+    return bytes;
+  };
+  const std::uint64_t small = arena_of(1);
+  const std::uint64_t with_small = session.memory().programs;
+  const std::uint64_t large = arena_of(64);
+  ASSERT_GT(large, small);
+  // The program for one token keeps the arena that it was bound to.
+  EXPECT_GE(session.memory().programs, with_small + large);
+}
+
 TEST(Session, AFullContextIsAnErrorAndLeavesTheSequenceAsItWas) {
   Loaded loaded(kTrainedModel, "cpu", {.context = 12});
   Session& session = *loaded.session;

@@ -13,12 +13,16 @@
 namespace shunt {
 namespace {
 
-// A device that can do all that another can, but for one op.
+// A device that can do all that another can, but for one op, and with operands of so many bytes only.
 class Lacking final : public Device {
  public:
-  Lacking(std::unique_ptr<Device> inner, Op op) : inner_(std::move(inner)), op_(op) {}
+  Lacking(std::unique_ptr<Device> inner, std::optional<Op> op, std::uint64_t largest_binding_bytes = kNoLimit)
+      : inner_(std::move(inner)), info_(inner_->info()), op_(op) {
+    info_.largest_binding_bytes = largest_binding_bytes;
+  }
+  static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
 
-  [[nodiscard]] const DeviceInfo& info() const override { return inner_->info(); }
+  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
   [[nodiscard]] std::optional<std::uint64_t> memory_available() const override { return inner_->memory_available(); }
   [[nodiscard]] Support supports(std::span<const OpCall> run) const override {
     for (const OpCall& call : run)
@@ -48,11 +52,12 @@ class Lacking final : public Device {
   bool advance() override { return inner_->advance(); }
   [[nodiscard]] Health health() const override { return inner_->health(); }
 
-  [[nodiscard]] std::string reason() const { return std::string(name_of(op_)) + ": this test took the kernel away"; }
+  [[nodiscard]] std::string reason() const { return std::string(name_of(*op_)) + ": this test took the kernel away"; }
 
  private:
   std::unique_ptr<Device> inner_;
-  Op op_;
+  DeviceInfo info_;
+  std::optional<Op> op_;
 };
 
 std::unique_ptr<Device> cpu_device(cpu::KernelSet kernels, const std::shared_ptr<cpu::Engine>& engine) {
@@ -152,6 +157,29 @@ TEST_F(Fallback, WithoutTheScalarDeviceTheErrorHasTheReason) {
   EXPECT_EQ(plan.error().code, Code::unsupported);
   EXPECT_NE(plan.error().message.find("cpu:simd: " + reason_), std::string::npos) << plan.error().message;
   EXPECT_NE(plan.error().message.find("softmax(F32[4, 64], -)"), std::string::npos) << plan.error().message;
+}
+
+TEST_F(Fallback, AnOperandThatIsTooLargeToBindIsScalarAndTheReasonIsRecorded) {
+  // The operands of mixed_graph() have 1024 bytes, but for the 16 of its last output.
+  Lacking small(cpu_device(cpu::KernelSet::simd, engine_), std::nullopt, 1023);
+  const Plan made = plan({&small, scalar_.get()});
+  EXPECT_TRUE(check(made, graph_).has_value());
+  for (std::size_t i = 0; i < made.units.size(); ++i) {
+    const Decision& decision = made.decisions[i];
+    EXPECT_EQ(made.devices[decision.device].id, "cpu:scalar");
+    EXPECT_EQ(decision.candidates[0].reason, Reason::too_large);
+    EXPECT_NE(decision.candidates[0].detail.find("has 1024 bytes, it binds 1023 at most"), std::string::npos)
+        << decision.candidates[0].detail;
+  }
+  Lacking large(cpu_device(cpu::KernelSet::simd, engine_), std::nullopt, 1024);
+  const Plan all_simd = plan({&large, scalar_.get()});
+  for (const Decision& decision : all_simd.decisions) EXPECT_EQ(all_simd.devices[decision.device].id, "cpu:simd");
+
+  const std::vector<Device*> alone = {&small};
+  const auto refused = make_plan({.graph = &graph_, .devices = alone});
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error().code, Code::unsupported);
+  EXPECT_NE(refused.error().message.find("it binds 1023 at most"), std::string::npos) << refused.error().message;
 }
 
 // A fused row that is lacked is no loss: its parts run instead.

@@ -76,6 +76,65 @@ TEST(Executable, AnyPlacementGivesTheSameNumbers) {
     }
 }
 
+// A source in memory that cannot be mapped, so that weights are copied.
+class CopiedWeights final : public WeightSource {
+ public:
+  explicit CopiedWeights(std::vector<float> values)
+      : CopiedWeights(values, {static_cast<std::uint32_t>(values.size())}) {}
+  CopiedWeights(std::vector<float> values, const Shape& shape) : values_(std::move(values)) {
+    infos_.push_back({.name = "w", .dtype = DType::F32, .shape = shape, .bytes = values_.size() * sizeof(float)});
+  }
+  [[nodiscard]] std::span<const WeightInfo> weights() const override { return infos_; }
+  [[nodiscard]] Status read(std::size_t, std::uint64_t offset, std::span<std::byte> out) override {
+    std::ranges::copy(std::as_bytes(std::span(values_)).subspan(offset, out.size()), out.begin());
+    ++reads;
+    return {};
+  }
+  [[nodiscard]] std::span<const std::byte> mapped(std::size_t) override { return {}; }
+  void release(std::size_t, std::uint64_t, std::uint64_t bytes) override { released += bytes; }
+  [[nodiscard]] Status health() const override { return reported; }
+
+  std::uint64_t released = 0;
+  int reads = 0;
+  Status reported;
+
+ private:
+  std::vector<float> values_;
+  std::vector<WeightInfo> infos_;
+};
+
+// Ops whose kernels need scratch memory: some a large block for each thread, some one that all share.
+Graph graph_with_scratch() {
+  GraphBuilder builder;
+  Tensor x = builder.input("x", DType::F32, {1, 512});
+  for (int i = 0; i < 3; ++i) {
+    x = builder.rms_norm(builder.softmax(x, Tensor{}));
+    x = builder.dequantize(builder.quantize(x, {{Attr::to, DType::Q8_0}}));
+    x = builder.matmul(builder.copy(x, {{Attr::to, DType::F16}}), builder.weight("w", DType::F32, {512, 512}));
+  }
+  builder.output(x);
+  auto graph = std::move(builder).finish();
+  EXPECT_TRUE(graph.has_value()) << graph.error().message;
+  return std::move(*graph);
+}
+
+TEST(Executable, TakesNoMoreScratchThanWasPlanned) {
+  const Graph graph = graph_with_scratch();
+  CopiedWeights source(std::vector<float>(512U * 512U), {512, 512});
+  for (const cpu::KernelSet kernels : {cpu::KernelSet::scalar, cpu::KernelSet::simd})
+    for (const std::uint32_t count : {1U, 2U}) {
+      SeparateDevices machine(count, true, kernels);
+      Stores stores(&source);
+      std::vector<std::uint32_t> placement;
+      for (std::uint32_t node = 0; node < graph.nodes().size(); ++node) placement.push_back(node % count);
+      const auto executable = compile(graph, machine, stores, placement);
+      std::uint64_t planned = 0;
+      for (const Plan::PlannedDevice& device : executable->plan().devices) planned += device.scratch_bytes;
+      EXPECT_GT(executable->scratch_bytes(), 0U);
+      EXPECT_GE(planned, executable->scratch_bytes()) << count << " devices";
+    }
+}
+
 TEST(Executable, RecordsProgramsAndTransfers) {
   const Graph graph = branching_graph(2, 1);
   SeparateDevices machine(2);
@@ -142,34 +201,6 @@ TEST(Executable, ChecksWhatIsWrittenAndRead) {
   EXPECT_TRUE(executable->read_output(0, 128, {}).has_value());
 }
 
-// A source in memory that cannot be mapped, so that weights are copied.
-class CopiedWeights final : public WeightSource {
- public:
-  explicit CopiedWeights(std::vector<float> values) : values_(std::move(values)) {
-    infos_.push_back({.name = "w",
-                      .dtype = DType::F32,
-                      .shape = {static_cast<std::uint32_t>(values_.size())},
-                      .bytes = values_.size() * sizeof(float)});
-  }
-  [[nodiscard]] std::span<const WeightInfo> weights() const override { return infos_; }
-  [[nodiscard]] Status read(std::size_t, std::uint64_t offset, std::span<std::byte> out) override {
-    std::ranges::copy(std::as_bytes(std::span(values_)).subspan(offset, out.size()), out.begin());
-    ++reads;
-    return {};
-  }
-  [[nodiscard]] std::span<const std::byte> mapped(std::size_t) override { return {}; }
-  void release(std::size_t, std::uint64_t, std::uint64_t bytes) override { released += bytes; }
-  [[nodiscard]] Status health() const override { return reported; }
-
-  std::uint64_t released = 0;
-  int reads = 0;
-  Status reported;
-
- private:
-  std::vector<float> values_;
-  std::vector<WeightInfo> infos_;
-};
-
 Graph scaled_by_weight(DType dtype, const Shape& shape) {
   GraphBuilder builder;
   const Tensor x = builder.input("x", DType::F32, {2, 16});
@@ -212,6 +243,32 @@ TEST(WeightStore, MissingOrOtherTensorsAreErrorsThatNameThem) {
     ASSERT_FALSE(executable.has_value());
     EXPECT_NE(executable.error().message.find("tensor \"w\" is F32[16]"), std::string::npos);
   }
+}
+
+TEST(WeightStore, RefusesALayoutThatItCannotMake) {
+  CopiedWeights source(numbers(16, 4));
+  SeparateDevices machine(1);
+  Stores stores(&source);
+  TensorInfo weight{.name = "w", .operand = Operand::contiguous(DType::F32, {16}, TensorKind::weight)};
+  weight.operand.layout = static_cast<Layout>(1);
+  const auto binding = stores.weights.acquire(weight, *machine.devices[0]);
+  ASSERT_FALSE(binding.has_value());
+  EXPECT_EQ(binding.error().code, Code::unsupported);
+  EXPECT_NE(binding.error().message.find("\"w\""), std::string::npos) << binding.error().message;
+}
+
+TEST(ArenaStore, CountsTheArenasThatSomebodyHolds) {
+  SeparateDevices machine(2);
+  ArenaStore arenas;
+  const auto small = *arenas.acquire(100, *machine.devices[0]);
+  EXPECT_EQ(*arenas.acquire(80, *machine.devices[0]), small);
+  EXPECT_EQ(arenas.bytes(), 100U);
+  auto large = *arenas.acquire(1000, *machine.devices[0]);
+  EXPECT_EQ(arenas.bytes(), 1100U);
+  const auto other = *arenas.acquire(10, *machine.devices[1]);
+  EXPECT_EQ(arenas.bytes(), 1110U);
+  large = *arenas.acquire(2000, *machine.devices[0]);
+  EXPECT_EQ(arenas.bytes(), 2110U);
 }
 
 TEST(WeightStore, ASourceThatLostBytesFailsTheRun) {

@@ -19,9 +19,10 @@ struct SeparateDevices {
   std::vector<std::unique_ptr<Device>> owned;
   std::vector<Device*> devices;
 
-  explicit SeparateDevices(std::size_t count, bool shared_pool = false) {
+  explicit SeparateDevices(std::size_t count, bool shared_pool = false,
+                           cpu::KernelSet kernels = cpu::KernelSet::scalar) {
     for (std::size_t i = 0; i < count; ++i) {
-      owned.push_back(cpu::make_cpu_device({.kernels = cpu::KernelSet::scalar,
+      owned.push_back(cpu::make_cpu_device({.kernels = kernels,
                                             .engine = engine,
                                             .recorder = &recorder,
                                             .memory_pool = shared_pool ? "host" : "pool" + std::to_string(i),

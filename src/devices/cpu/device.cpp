@@ -64,18 +64,15 @@ class CpuDevice final : public Device {
   [[nodiscard]] std::optional<std::uint64_t> memory_available() const override { return available_memory(); }
 
   [[nodiscard]] Support supports(std::span<const OpCall> run) const override {
-    std::uint64_t shared = 0;
-    std::uint64_t each_thread = 0;
+    ScratchSize scratch;
     for (const OpCall& call : run) {
       const CpuKernel* kernel = choose(call);
       if (kernel == nullptr)
         return {.reason = fmt::format("{}: {} has no kernel of the family", name_of(call.op), info_.id)};
       if (std::string reason = kernel->supports(call); !reason.empty()) return {.reason = std::move(reason)};
-      const CpuWork work = kernel->work(call, engine_->threads());
-      shared = std::max(shared, work.shared_scratch_bytes);
-      each_thread = std::max(each_thread, work.thread_scratch_bytes);
+      scratch.add(kernel->work(call, engine_->threads()));
     }
-    return {.scratch_bytes = shared + engine_->threads() * each_thread};
+    return {.scratch_bytes = scratch.total(engine_->threads())};
   }
 
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {

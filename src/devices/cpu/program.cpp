@@ -18,6 +18,11 @@ std::byte* address_of(const Binding& binding) {
 
 }  // namespace
 
+void ScratchSize::add(const CpuWork& work) {
+  shared_bytes_ = std::max(shared_bytes_, whole_lines(work.shared_scratch_bytes));
+  thread_bytes_ = std::max(thread_bytes_, whole_lines(work.thread_scratch_bytes));
+}
+
 // How a run ended, written by whichever thread met the first failure of the first failing step.
 struct CpuProgram::Outcome {
   static constexpr std::uint32_t kNever = 0xFFFFFFFFU;
@@ -48,8 +53,7 @@ Result<std::unique_ptr<CpuProgram>> CpuProgram::create(const ProgramRequest& req
     for (const Binding& input : op.inputs) step.inputs.push_back(address_of(input));
     const CpuWork work = step.kernel->work(op.call, threads);
     step.phases = work.phases;
-    program->shared_scratch_bytes_ = std::max(program->shared_scratch_bytes_, whole_lines(work.shared_scratch_bytes));
-    program->thread_scratch_bytes_ = std::max(program->thread_scratch_bytes_, whole_lines(work.thread_scratch_bytes));
+    program->scratch_size_.add(work);
     if (recorder != nullptr)
       step.event = {.what = recorder->intern(fmt::format("{} {}", name_of(op.call.op), op.name)),
                     .device = program->event_.device,
@@ -58,8 +62,7 @@ Result<std::unique_ptr<CpuProgram>> CpuProgram::create(const ProgramRequest& req
                     .predicted_us = static_cast<float>(op.predicted_us)};
     program->steps_.push_back(std::move(step));
   }
-  const std::uint64_t scratch = program->shared_scratch_bytes_ + threads * program->thread_scratch_bytes_;
-  SHUNT_TRY_ASSIGN(program->scratch_, allocate_host(scratch));
+  SHUNT_TRY_ASSIGN(program->scratch_, allocate_host(program->scratch_size_.total(threads)));
   return program;
 }
 
@@ -86,7 +89,7 @@ void CpuProgram::run_thread(ThreadPool& pool, const Submission& submission, std:
                .thread = thread,
                .threads = pool.threads(),
                .shared_scratch = scratch,
-               .thread_scratch = scratch + shared_scratch_bytes_ + thread * thread_scratch_bytes_};
+               .thread_scratch = scratch + scratch_size_.shared_bytes() + thread * scratch_size_.thread_bytes()};
   const bool profile = thread == 0 && submission.profile && recorder_ != nullptr;
   for (std::uint32_t index = 0; index < steps_.size(); ++index) {
     const Step& step = steps_[index];

@@ -12,6 +12,19 @@
 
 namespace shunt::cpu {
 
+// The scratch memory of a run of ops: a block that all threads share, then a block for each.
+class ScratchSize {
+ public:
+  void add(const CpuWork& work);
+  [[nodiscard]] std::uint64_t shared_bytes() const { return shared_bytes_; }
+  [[nodiscard]] std::uint64_t thread_bytes() const { return thread_bytes_; }
+  [[nodiscard]] std::uint64_t total(std::uint32_t threads) const { return shared_bytes_ + threads * thread_bytes_; }
+
+ private:
+  std::uint64_t shared_bytes_ = 0;
+  std::uint64_t thread_bytes_ = 0;
+};
+
 class CpuProgram final : public Program {
  public:
   // `device` is the label under which events are recorded; `recorder` may be null.
@@ -46,9 +59,8 @@ class CpuProgram final : public Program {
 
   std::string name_;
   std::vector<Step> steps_;
-  std::unique_ptr<Buffer> scratch_;  // shared block, then one block per thread
-  std::uint64_t shared_scratch_bytes_ = 0;
-  std::uint64_t thread_scratch_bytes_ = 0;
+  std::unique_ptr<Buffer> scratch_;
+  ScratchSize scratch_size_;
   trace::Recorder* recorder_ = nullptr;
   trace::Event event_;  // what is known of it beforehand
 };
