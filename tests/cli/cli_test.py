@@ -26,11 +26,17 @@ class Verify(CommandLine):
         self.assertGreater(sum(tally["passed"] for tally in report["tallies"]), 1000)
 
     def test_one_op_one_case_one_device(self):
-        chosen = shunt("verify", "softmax", "--case", "1.2.3", "--seed", "9", "--devices", "cpu:simd", "--threads", "3")
+        chosen = shunt("verify", "softmax", "--case", "1.2.3.0.1.0.2.0.1", "--seed", "9", "--devices", "cpu:simd",
+                       "--threads", "3")
         self.assertEqual(chosen.returncode, 0, chosen.stderr)
         self.assertEqual(len(chosen.stdout.splitlines()), 2)
         self.assertRegex(chosen.stdout, r"^op +cpu:simd\nsoftmax +1 right, error ")
         self.assertIn("seed 9", chosen.stderr)
+
+    def test_numbers_that_are_no_case_are_refused_with_what_a_case_is(self):
+        for case in ("99.99.99", "1.2", "0.0.0.0.0.0.0.0.0.0.0.0"):
+            self.refused(2, f"--case: {case} is no case of softmax, which takes 9 numbers: 0-2, 0-3, ", "verify",
+                         "softmax", "--case", case)
 
 
 class Usage(CommandLine):
