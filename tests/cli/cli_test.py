@@ -308,8 +308,20 @@ class Files(CommandLine):
         self.assertEqual(sum(tensor["bytes"] for tensor in result["tensors"]), result["tensor_bytes"])
         text = shunt("inspect", MODEL).stdout
         self.assertIn("llama.block_count", text)
+        self.assertIn(", ...]", text)
         self.assertNotIn("blk.0.attn_q.weight", text)
         self.assertIn("blk.0.attn_q.weight", shunt("inspect", MODEL, "--tensors").stdout)
+
+    def test_inspect_json_has_the_values_of_metadata_typed_and_whole(self):
+        values = {entry["key"]: entry["value"] for entry in self.data("inspect", MODEL)["metadata"]}
+        self.assertEqual(values["general.name"], "tiny-llama")
+        self.assertEqual(values["llama.block_count"], 6)
+        self.assertAlmostEqual(values["llama.attention.layer_norm_rms_epsilon"], 1e-5)
+        self.assertIs(values["tokenizer.ggml.add_bos_token"], True)
+        self.assertEqual(values["tokenizer.ggml.tokens"][:3], ["<unk>", "<s>", "</s>"])
+        for key, kind in (("tokens", str), ("scores", float), ("token_type", int)):
+            self.assertEqual([type(value) for value in values["tokenizer.ggml." + key]], [kind] * 1991)
+        self.assertNotIn("...", values["tokenizer.chat_template"])
 
     def test_plan_explains_each_op_and_puts_none_on_the_scalar_device(self):
         plan = self.data("plan", MODEL, "-c", "1024")
