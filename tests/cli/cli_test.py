@@ -63,6 +63,13 @@ class Usage(CommandLine):
         self.assertIn("\n  -n, --tokens N ", page)
         self.assertIn("Dtype of the cache: F32, F16, BF16 [F16]\n", page)
 
+    def test_help_before_a_command_shows_its_page(self):
+        for command in COMMANDS:
+            self.assertEqual(shunt("help", *command.split()).stdout, shunt(*command.split(), "--help").stdout)
+        self.assertEqual(shunt("help", "bench").stdout, shunt("bench", "--help").stdout)
+        self.assertEqual(shunt("help").stdout, shunt("--help").stdout)
+        self.refused(2, "no command is named \"nonsense\"", "help", "nonsense")
+
     def test_version(self):
         self.assertRegex(shunt("--version").stdout, r"^shunt \d+\.\d+\.\d+\n$")
 
