@@ -351,6 +351,15 @@ class Files(CommandLine):
             self.assertLess(result["bytes_out"], result["bytes_in"] / 2)
             self.assertEqual(self.data("inspect", path)["file_type"], "Q4_0")
             self.assertEqual(os.listdir(folder), ["small.gguf"])
+            self.assertGreater(result["converted_tensors"], 40)
+
+    def test_quantize_says_when_there_was_nothing_to_convert(self):
+        with tempfile.TemporaryDirectory() as folder:
+            again = shunt("quantize", MODEL, os.path.join(folder, "same.gguf"), "F16")
+            self.assertEqual(again.returncode, 0)
+            self.assertIn("No tensor was converted", again.stderr)
+            smaller = shunt("quantize", MODEL, os.path.join(folder, "small.gguf"), "Q8_0")
+            self.assertNotIn("No tensor was converted", smaller.stderr)
 
     def test_quantize_replaces_neither_its_source_nor_a_folder(self):
         with tempfile.TemporaryDirectory() as folder:
