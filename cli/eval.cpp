@@ -48,7 +48,7 @@ std::vector<Token> parse_ids(const std::string& list) {
   for (std::string word; words >> word;) {
     Token token = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), token);
-    if (error != std::errc() || end != word.data() + word.size())
+    if (error != std::errc() || end != word.data() + word.size() || token < 0)
       refuse(fmt::format("--tokens: \"{}\" is no token id; give numbers with spaces between them", word));
     tokens.push_back(token);
   }

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <type_traits>
+#include <variant>
 
 #include "command.h"
 #include "models/summary.h"
@@ -17,6 +19,17 @@ Json to_json(const Shape& shape) {
   Json extents = Json::array();
   for (std::size_t axis = 0; axis < shape.rank(); ++axis) extents.push_back(shape[axis]);
   return extents;
+}
+
+Json to_json(const models::MetadataValue& value) {
+  return std::visit(
+      []<class T>(const T& held) -> Json {
+        if constexpr (std::is_same_v<T, std::monostate>)
+          return nullptr;
+        else
+          return held;
+      },
+      value);
 }
 
 Json to_json(const ModelSummary& summary) {
@@ -39,7 +52,7 @@ Json to_json(const ModelSummary& summary) {
                               {"bytes", share.bytes}});
   for (const models::MetadataLine& line : summary.metadata)
     json["metadata"].push_back(
-        {{"key", line.key}, {"type", line.type}, {"elements", line.elements}, {"value", line.value}});
+        {{"key", line.key}, {"type", line.type}, {"elements", line.elements}, {"value", to_json(line.value)}});
   for (const models::TensorLine& tensor : summary.tensors)
     json["tensors"].push_back({{"name", tensor.name},
                                {"dtype", name_of(tensor.dtype)},
@@ -75,7 +88,7 @@ std::string to_text(const ModelSummary& summary, bool tensors) {
   for (const models::MetadataLine& line : summary.metadata) width = std::max(width, line.key.size());
   text += '\n';
   for (const models::MetadataLine& line : summary.metadata)
-    text += fmt::format("{:<{}}  {}{}\n", line.key, width, shown(line.value),
+    text += fmt::format("{:<{}}  {}{}\n", line.key, width, shown(models::abbreviated(line.value)),
                         line.is_array ? fmt::format("  ({} elements)", line.elements) : "");
   if (!tensors) return text;
   width = 0;

@@ -6,6 +6,7 @@
 #include <csignal>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "command.h"
@@ -44,7 +45,7 @@ std::string usage(std::string_view group) {
 }
 
 // The command that the words begin with.
-const Command* find_command(std::span<char*> words) {
+const Command* find_command(std::span<const std::string> words) {
   for (const Command& command : kCommands) {
     const std::size_t space = command.name.find(' ');
     if (command.name.substr(0, space) != words[0]) continue;
@@ -70,7 +71,7 @@ int report(const Status& status) {
 }
 
 // `words` are those after the name.
-int run_command(const Command& command, std::span<char*> words) {
+int run_command(const Command& command, std::span<const std::string> words) {
   const std::string name = fmt::format("shunt {}", command.name);
   CLI::App app(std::string(command.summary), name);
   app.footer(fmt::format("Example:\n  {}", command.example));
@@ -88,12 +89,12 @@ int run_command(const Command& command, std::span<char*> words) {
 }
 
 // What is not a command: help, the version, or a mistake.
-int run_other(std::span<char*> words) {
-  const std::string_view word = words.empty() ? std::string_view() : words[0];
+int run_other(std::span<const std::string> words) {
+  const std::string word = words.empty() ? "" : words[0];
   if (word == "--version") return report(print("shunt " SHUNT_VERSION "\n"));
-  if (word == "--help" || word == "-h" || word == "help") return report(print(usage("")));
+  if (word == "--help" || word == "-h") return report(print(usage("")));
   const std::string group = word.empty() ? "" : group_of(word);
-  const std::string_view second = words.size() > 1 ? std::string_view(words[1]) : std::string_view();
+  const std::string second = words.size() > 1 ? words[1] : "";
   if (!group.empty() && (second == "--help" || second == "-h")) return report(print(usage(group)));
   if (word.empty() || (!group.empty() && second.empty())) {
     complain("a command is missing");
@@ -104,11 +105,15 @@ int run_other(std::span<char*> words) {
   return kWrongUsage;
 }
 
-int run_program(std::span<char*> words) {
-  if (words.empty()) return run_other(words);
-  const Command* command = find_command(words);
+int run_program(std::vector<std::string> words) {
+  // "help bench model" means "bench model --help".
+  if (!words.empty() && words[0] == "help") {
+    words.erase(words.begin());
+    words.emplace_back("--help");
+  }
+  const Command* command = words.empty() ? nullptr : find_command(words);
   if (command == nullptr) return run_other(words);
-  return run_command(*command, words.subspan(command->name.contains(' ') ? 2 : 1));
+  return run_command(*command, std::span(words).subspan(command->name.contains(' ') ? 2 : 1));
 }
 
 }  // namespace
@@ -118,8 +123,7 @@ int main(int argc, char** argv) {
   // A closed pipe is an error of the write, not the end of the process.
   static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
   try {
-    const std::span<char*> words(argv, static_cast<std::size_t>(argc));
-    return shunt::cli::run_program(words.empty() ? words : words.subspan(1));
+    return shunt::cli::run_program({argv + std::min(argc, 1), argv + argc});
   } catch (const std::exception& error) {
     shunt::cli::complain(error.what());
     return shunt::cli::kRunTimeError;

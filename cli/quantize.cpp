@@ -32,7 +32,9 @@ Status execute(const Options& options) {
     refuse("IN and OUT are the same file; give OUT another name, so that the original is not lost");
   const auto start = std::chrono::steady_clock::now();
   ProgressLine line;
+  std::size_t converted = 0;
   const auto on_tensor = [&](const models::QuantizeProgress& at) {
+    converted += at.from != at.to ? 1 : 0;
     if (!at.note.empty()) {
       line.clear();
       note(fmt::format("{} {} becomes {}: {}", at.name, to_string(at.shape), name_of(at.to), at.note));
@@ -51,10 +53,13 @@ Status execute(const Options& options) {
   SHUNT_TRY_ASSIGN(const auto after, models::GgufFile::open(options.out));
   note(fmt::format("{}: {} of type {}, from {} in {:.1f} s", options.out, in_units(after->total_bytes()), options.type,
                    in_units(before->total_bytes()), seconds));
+  if (converted == 0)
+    note(fmt::format("No tensor was converted: none is a matrix that {} keeps in another dtype.", options.type));
   if (!options.json) return {};
   return print_json({{"in", options.in},
                      {"out", options.out},
                      {"type", options.type},
+                     {"converted_tensors", converted},
                      {"bytes_in", before->total_bytes()},
                      {"bytes_out", after->total_bytes()},
                      {"seconds", seconds}});

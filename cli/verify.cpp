@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
 #include <limits>
 #include <map>
 
 #include "command.h"
 #include "interrupt.h"
+#include "ops/sample.h"
 #include "options.h"
 #include "output.h"
 #include "run/conformance.h"
@@ -40,11 +42,22 @@ Combination parse_case(std::string_view text) {
   }
 }
 
+// A case picks one of so many options at each place, as the op's sample rule has them.
+void check_case(Op op, const Combination& choices) {
+  const std::vector<std::uint32_t> options = make_sample(op, {}, 0).options;
+  if (std::ranges::equal(choices, options, std::less())) return;
+  std::vector<std::string> ranges;
+  for (const std::uint32_t count : options) ranges.push_back(fmt::format("0-{}", count - 1));
+  refuse(fmt::format("--case: {} is no case of {}, which takes {} numbers: {}", name_of_case(choices), name_of(op),
+                     options.size(), fmt::join(ranges, ", ")));
+}
+
 ConformanceOptions to_conformance(const Options& options) {
   ConformanceOptions chosen{.ops = chosen_ops(options.ops), .full = options.full, .seed = options.seed};
   if (options.only.empty()) return chosen;
   if (options.ops.size() != 1) refuse("--case: name the one op that it is a case of");
   chosen.only = parse_case(options.only);
+  check_case(chosen.ops.front(), *chosen.only);
   return chosen;
 }
 

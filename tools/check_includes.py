@@ -3,7 +3,7 @@
 
 A folder of src/ includes only include/, ops/, trace/ and the folders above itself in FOLDERS; folders of
 src/devices/ never include each other; no two folders include each other in a circle; and every quoted
-include names a file by its path from src/ or include/. cli/, tests/, bench/, fuzz/ and examples/ may
+include names a file by its path from src/ or include/. cli/, tests/, fuzz/ and examples/ may
 include everything.
 """
 

@@ -20,8 +20,8 @@ struct TensorLine {
 
 struct MetadataLine {
   std::string key;
-  std::string type;   // "u32", "array of string", ...
-  std::string value;  // long texts and arrays abbreviated
+  std::string type;  // "u32", "array of string", ...
+  MetadataValue value;
   bool is_array = false;
   std::uint64_t elements = 1;  // of an array
 };

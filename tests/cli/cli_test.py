@@ -27,11 +27,17 @@ class Verify(CommandLine):
         self.assertGreater(sum(tally["passed"] for tally in report["tallies"]), 1000)
 
     def test_one_op_one_case_one_device(self):
-        chosen = shunt("verify", "softmax", "--case", "1.2.3", "--seed", "9", "--devices", "cpu:simd", "--threads", "3")
+        chosen = shunt("verify", "softmax", "--case", "1.2.3.0.1.0.2.0.1", "--seed", "9", "--devices", "cpu:simd",
+                       "--threads", "3")
         self.assertEqual(chosen.returncode, 0, chosen.stderr)
         self.assertEqual(len(chosen.stdout.splitlines()), 2)
         self.assertRegex(chosen.stdout, r"^op +cpu:simd\nsoftmax +1 right, error ")
         self.assertIn("seed 9", chosen.stderr)
+
+    def test_numbers_that_are_no_case_are_refused_with_what_a_case_is(self):
+        for case in ("99.99.99", "1.2", "0.0.0.0.0.0.0.0.0.0.0.0"):
+            self.refused(2, f"--case: {case} is no case of softmax, which takes 9 numbers: 0-2, 0-3, ", "verify",
+                         "softmax", "--case", case)
 
 
 class Usage(CommandLine):
@@ -57,6 +63,13 @@ class Usage(CommandLine):
         self.assertIn("Usage: shunt run MODEL [PROMPT] [OPTIONS]\n", page)
         self.assertIn("\n  -n, --tokens N ", page)
         self.assertIn("Dtype of the cache: F32, F16, BF16 [F16]\n", page)
+
+    def test_help_before_a_command_shows_its_page(self):
+        for command in COMMANDS:
+            self.assertEqual(shunt("help", *command.split()).stdout, shunt(*command.split(), "--help").stdout)
+        self.assertEqual(shunt("help", "bench").stdout, shunt("bench", "--help").stdout)
+        self.assertEqual(shunt("help").stdout, shunt("--help").stdout)
+        self.refused(2, "no command is named \"nonsense\"", "help", "nonsense")
 
     def test_version(self):
         self.assertRegex(shunt("--version").stdout, r"^shunt \d+\.\d+\.\d+\n$")
@@ -99,7 +112,8 @@ class Usage(CommandLine):
         self.refused(2, "no gate", "bench", "check", "swiglu")
         self.refused(2, "--text", "eval", MODEL)
         self.refused(2, "--text", "eval", MODEL, "--text", "x", "--tokens", "1")
-        self.refused(2, "no token id", "eval", MODEL, "--tokens", "1 x")
+        self.refused(2, "\"x\" is no token id", "eval", MODEL, "--tokens", "1 x")
+        self.refused(2, "\"-2\" is no token id", "eval", MODEL, "--tokens", "1 -2")
         self.refused(2, "no tokens are given", "eval", MODEL, "--tokens", "")
         self.refused(2, "two tokens", "eval", MODEL, "--tokens", "1", "--perplexity")
         self.refused(2, "Q9", "quantize", MODEL, "/nonexistent/never.gguf", "Q9")
@@ -329,8 +343,20 @@ class Files(CommandLine):
         self.assertEqual(sum(tensor["bytes"] for tensor in result["tensors"]), result["tensor_bytes"])
         text = shunt("inspect", MODEL).stdout
         self.assertIn("llama.block_count", text)
+        self.assertIn(", ...]", text)
         self.assertNotIn("blk.0.attn_q.weight", text)
         self.assertIn("blk.0.attn_q.weight", shunt("inspect", MODEL, "--tensors").stdout)
+
+    def test_inspect_json_has_the_values_of_metadata_typed_and_whole(self):
+        values = {entry["key"]: entry["value"] for entry in self.data("inspect", MODEL)["metadata"]}
+        self.assertEqual(values["general.name"], "tiny-llama")
+        self.assertEqual(values["llama.block_count"], 6)
+        self.assertAlmostEqual(values["llama.attention.layer_norm_rms_epsilon"], 1e-5)
+        self.assertIs(values["tokenizer.ggml.add_bos_token"], True)
+        self.assertEqual(values["tokenizer.ggml.tokens"][:3], ["<unk>", "<s>", "</s>"])
+        for key, kind in (("tokens", str), ("scores", float), ("token_type", int)):
+            self.assertEqual([type(value) for value in values["tokenizer.ggml." + key]], [kind] * 1991)
+        self.assertNotIn("...", values["tokenizer.chat_template"])
 
     def test_plan_explains_each_op_and_puts_none_on_the_scalar_device(self):
         plan = self.data("plan", MODEL, "-c", "1024")
@@ -352,6 +378,15 @@ class Files(CommandLine):
             self.assertLess(result["bytes_out"], result["bytes_in"] / 2)
             self.assertEqual(self.data("inspect", path)["file_type"], "Q4_0")
             self.assertEqual(os.listdir(folder), ["small.gguf"])
+            self.assertGreater(result["converted_tensors"], 40)
+
+    def test_quantize_says_when_there_was_nothing_to_convert(self):
+        with tempfile.TemporaryDirectory() as folder:
+            again = shunt("quantize", MODEL, os.path.join(folder, "same.gguf"), "F16")
+            self.assertEqual(again.returncode, 0)
+            self.assertIn("No tensor was converted", again.stderr)
+            smaller = shunt("quantize", MODEL, os.path.join(folder, "small.gguf"), "Q8_0")
+            self.assertNotIn("No tensor was converted", smaller.stderr)
 
     def test_quantize_replaces_neither_its_source_nor_a_folder(self):
         with tempfile.TemporaryDirectory() as folder:
