@@ -17,6 +17,7 @@ struct Unit {
   std::vector<NodeId> nodes;  // what it stands for, in order; the last one makes `output`
 
   [[nodiscard]] bool is_fused() const { return nodes.size() > 1; }
+  friend bool operator==(const Unit&, const Unit&) = default;
 };
 
 [[nodiscard]] Unit unit_of(const Graph& graph, NodeId node);

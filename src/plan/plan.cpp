@@ -120,6 +120,20 @@ std::string_view name_of(Reason reason) {
   return "unknown";
 }
 
+std::string_view name_of(StorageKind kind) {
+  switch (kind) {
+    case StorageKind::value:
+      return "value";
+    case StorageKind::input:
+      return "input";
+    case StorageKind::weight:
+      return "weight";
+    case StorageKind::state:
+      return "state";
+  }
+  return "unknown";
+}
+
 const Residence* Plan::find(TensorId tensor, std::uint32_t device) const {
   for (const Residence& residence : residences)
     if (residence.tensor == tensor && devices[residence.device].pool == devices[device].pool) return &residence;

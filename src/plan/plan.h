@@ -1,6 +1,6 @@
 // A Plan: which op on which device, in what order, with which transfers and where every tensor lies, and why.
 //
-// A plain value. It can be printed, saved, compared and checked on its own; equal inputs give equal plans.
+// A plain value. It can be printed, compared and checked on its own; equal inputs give equal plans.
 // Devices are indices into `devices`, tensors and nodes are ids of the graph it was made for.
 #pragma once
 
@@ -36,15 +36,18 @@ struct Candidate {
   double compute_us = 0;
   double uncertainty_us = 0;
   [[nodiscard]] double total_us() const { return wait_us + transfer_us + compute_us; }
+  friend bool operator==(const Candidate&, const Candidate&) = default;
 };
 
 struct Decision {
   std::uint32_t device = 0;
   Reason reason = Reason::only_candidate;
-  std::vector<Candidate> candidates;  // the chosen one included
+  std::vector<Candidate> candidates;  // one per device, the chosen one included
+  friend bool operator==(const Decision&, const Decision&) = default;
 };
 
 enum class StorageKind : std::uint8_t { value, input, weight, state };
+[[nodiscard]] std::string_view name_of(StorageKind kind);
 
 // A copy of a tensor in the memory of one device.
 struct Residence {
@@ -56,6 +59,7 @@ struct Residence {
   // First writer and last reader, as positions in `units`; a graph output is read after the last one.
   std::uint32_t first = 0;
   std::uint32_t last = 0;
+  friend bool operator==(const Residence&, const Residence&) = default;
 };
 
 struct Transfer {
@@ -63,6 +67,7 @@ struct Transfer {
   std::uint32_t from = 0;  // devices
   std::uint32_t to = 0;
   std::uint64_t bytes = 0;
+  friend bool operator==(const Transfer&, const Transfer&) = default;
 };
 
 struct Step {
@@ -74,6 +79,7 @@ struct Step {
   std::vector<std::uint32_t> after;  // steps that must have ended
   double start_us = 0;               // predicted
   double end_us = 0;
+  friend bool operator==(const Step&, const Step&) = default;
 };
 
 // What the plan takes of one memory pool.
@@ -84,6 +90,7 @@ struct MemoryUse {
   std::uint64_t value_bytes = 0;  // arenas, inputs included
   std::uint64_t scratch_bytes = 0;
   [[nodiscard]] std::uint64_t total() const { return weight_bytes + state_bytes + value_bytes + scratch_bytes; }
+  friend bool operator==(const MemoryUse&, const MemoryUse&) = default;
 };
 
 struct Plan {
@@ -91,8 +98,10 @@ struct Plan {
     std::string id;
     std::string pool;
     std::string resource;
+    std::uint64_t alignment_bytes = 1;  // of what lies in its arena
     std::uint64_t arena_bytes = 0;
     std::uint64_t scratch_bytes = 0;
+    friend bool operator==(const PlannedDevice&, const PlannedDevice&) = default;
   };
   std::vector<PlannedDevice> devices;
   std::vector<Unit> units;
@@ -101,6 +110,7 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<MemoryUse> memory;
   double predicted_us = 0;
+  friend bool operator==(const Plan&, const Plan&) = default;
 
   // The copy of `tensor` (a base) that `device` can address, or null.
   [[nodiscard]] const Residence* find(TensorId tensor, std::uint32_t device) const;

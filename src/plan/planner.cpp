@@ -18,8 +18,10 @@ class Scheduler {
     plan_.units = std::move(placement.units);
     plan_.decisions = std::move(placement.decisions);
     for (const Device* device : request.devices)
-      plan_.devices.push_back(
-          {.id = device->info().id, .pool = device->info().memory_pool, .resource = device->info().compute_resource});
+      plan_.devices.push_back({.id = device->info().id,
+                               .pool = device->info().memory_pool,
+                               .resource = device->info().compute_resource,
+                               .alignment_bytes = device->info().alignment_bytes});
     last_step_of_device_.assign(plan_.devices.size(), kNone);
   }
 
@@ -27,7 +29,7 @@ class Scheduler {
     for (std::uint32_t position = 0; position < plan_.units.size(); ++position) add_unit(position);
     keep_outputs();
     std::vector<std::uint64_t> alignment;
-    for (const Device* device : request_.devices) alignment.push_back(device->info().alignment_bytes);
+    for (const Plan::PlannedDevice& device : plan_.devices) alignment.push_back(device.alignment_bytes);
     const std::vector<std::uint64_t> arenas = assign_offsets(plan_.residences, alignment);
     for (std::size_t index = 0; index < arenas.size(); ++index) plan_.devices[index].arena_bytes = arenas[index];
     if (plan_.steps.size() > 1) wait_for_readers();

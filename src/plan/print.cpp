@@ -53,6 +53,16 @@ Json unit_to_json(const Plan& plan, const Graph& graph, std::size_t index) {
           {"candidates", std::move(candidates)}};
 }
 
+Json to_json(const Plan& plan, const Graph& graph, const Residence& residence) {
+  return {{"tensor", graph.tensor(residence.tensor).name},
+          {"device", plan.devices[residence.device].id},
+          {"kind", name_of(residence.kind)},
+          {"offset", residence.offset},
+          {"bytes", residence.bytes},
+          {"first_unit", residence.first},
+          {"last_unit", residence.last}};
+}
+
 Json step_to_json(const Plan& plan, const Graph& graph, const Step& step) {
   Json json = {{"kind", step.kind == Step::Kind::compute ? "compute" : "transfer"},
                {"after", step.after},
@@ -103,6 +113,7 @@ std::string to_json(const Plan& plan, const Graph& graph) {
     json["devices"].push_back({{"id", device.id},
                                {"memory_pool", device.pool},
                                {"compute_resource", device.resource},
+                               {"alignment_bytes", device.alignment_bytes},
                                {"arena_bytes", device.arena_bytes},
                                {"scratch_bytes", device.scratch_bytes}});
   for (const MemoryUse& use : plan.memory)
@@ -112,10 +123,11 @@ std::string to_json(const Plan& plan, const Graph& graph) {
                               {"value_bytes", use.value_bytes},
                               {"scratch_bytes", use.scratch_bytes},
                               {"total_bytes", use.total()}});
+  for (const Residence& residence : plan.residences) json["residences"].push_back(to_json(plan, graph, residence));
   for (const Step& step : plan.steps) json["steps"].push_back(step_to_json(plan, graph, step));
   for (std::size_t index = 0; index < plan.units.size(); ++index)
     json["units"].push_back(unit_to_json(plan, graph, index));
-  return json.dump();
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);  // names may be any bytes
 }
 
 }  // namespace shunt

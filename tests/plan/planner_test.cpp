@@ -39,7 +39,23 @@ TEST(Planner, EqualInputsGiveEqualPlans) {
   const Graph graph = branching_graph(4, 5);
   SeparateDevices machine(2);
   const PlanRequest request{.graph = &graph, .devices = machine.devices};
-  EXPECT_EQ(to_json(*make_plan(request), graph), to_json(*make_plan(request), graph));
+  const Plan plan = *make_plan(request);
+  EXPECT_EQ(plan, *make_plan(request));
+  Plan other = plan;
+  ++other.residences.back().offset;
+  EXPECT_NE(plan, other);
+  EXPECT_NE(to_json(plan, graph), to_json(other, graph));
+}
+
+TEST(Planner, NamesThatAreNoUtf8BecomeReplacementsInJson) {
+  GraphBuilder builder;
+  builder.output(builder.silu(builder.input("x\xff", DType::F32, {4})));
+  const Graph graph = *std::move(builder).finish();
+  SeparateDevices machine(1);
+  const auto json =
+      nlohmann::json::parse(to_json(*make_plan({.graph = &graph, .devices = machine.devices}), graph), nullptr, false);
+  ASSERT_TRUE(json.is_object());
+  EXPECT_EQ(json["residences"][0]["tensor"], "x\xEF\xBF\xBD");
 }
 
 TEST(Planner, SharesMemoryBetweenValuesThatDoNotLiveTogether) {
