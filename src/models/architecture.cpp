@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <set>
+#include <vector>
 
 #include "models/blocks.h"
 
@@ -49,22 +51,43 @@ Status need(const WeightSource& weights, const std::string& name, const Shape& s
   return {};
 }
 
-Status check_weights(const ModelConfig& config, const WeightSource& weights) {
+struct LayerWeight {
+  std::string_view part;  // of the name "blk.N.PART.weight"
+  Shape shape;
+};
+
+std::vector<LayerWeight> layer_weights(const ModelConfig& config) {
   const std::uint32_t embedding = config.embedding;
-  SHUNT_TRY(need(weights, "token_embd.weight", {config.vocabulary, embedding}));
-  SHUNT_TRY(need(weights, "output_norm.weight", {embedding}));
-  if (!config.tied_output) SHUNT_TRY(need(weights, "output.weight", {config.vocabulary, embedding}));
-  for (std::uint32_t layer = 0; layer < config.layers; ++layer) {
-    const auto name = [&](std::string_view part) { return fmt::format("blk.{}.{}.weight", layer, part); };
-    SHUNT_TRY(need(weights, name("attn_norm"), {embedding}));
-    SHUNT_TRY(need(weights, name("attn_q"), {config.heads * config.head_dim, embedding}));
-    SHUNT_TRY(need(weights, name("attn_k"), {config.kv_heads * config.head_dim, embedding}));
-    SHUNT_TRY(need(weights, name("attn_v"), {config.kv_heads * config.head_dim, embedding}));
-    SHUNT_TRY(need(weights, name("attn_output"), {embedding, config.heads * config.head_dim}));
-    SHUNT_TRY(need(weights, name("ffn_norm"), {embedding}));
-    SHUNT_TRY(need(weights, name("ffn_gate"), {config.feed_forward, embedding}));
-    SHUNT_TRY(need(weights, name("ffn_up"), {config.feed_forward, embedding}));
-    SHUNT_TRY(need(weights, name("ffn_down"), {embedding, config.feed_forward}));
+  return {{"attn_norm", {embedding}},
+          {"attn_q", {config.heads * config.head_dim, embedding}},
+          {"attn_k", {config.kv_heads * config.head_dim, embedding}},
+          {"attn_v", {config.kv_heads * config.head_dim, embedding}},
+          {"attn_output", {embedding, config.heads * config.head_dim}},
+          {"ffn_norm", {embedding}},
+          {"ffn_gate", {config.feed_forward, embedding}},
+          {"ffn_up", {config.feed_forward, embedding}},
+          {"ffn_down", {embedding, config.feed_forward}}};
+}
+
+// A block with more tensors than these computes something else.
+Status check_weights(const ModelConfig& config, const WeightSource& weights) {
+  SHUNT_TRY(need(weights, "token_embd.weight", {config.vocabulary, config.embedding}));
+  SHUNT_TRY(need(weights, "output_norm.weight", {config.embedding}));
+  if (!config.tied_output) SHUNT_TRY(need(weights, "output.weight", {config.vocabulary, config.embedding}));
+  const std::vector<LayerWeight> layer = layer_weights(config);
+  std::set<std::string, std::less<>> used;
+  for (std::uint32_t index = 0; index < config.layers; ++index)
+    for (const auto& [part, shape] : layer) {
+      const std::string name = fmt::format("blk.{}.{}.weight", index, part);
+      SHUNT_TRY(need(weights, name, shape));
+      used.insert(name);
+    }
+  for (const WeightInfo& info : weights.weights()) {
+    if (!info.name.starts_with("blk.") || used.contains(info.name)) continue;
+    std::string known;
+    for (const auto& [part, shape] : layer) known += fmt::format(" {}", part);
+    return fail(Code::unsupported, fmt::format("tensor \"{}\"; supported in the {} blocks of this {} model:{}",
+                                               info.name, config.layers, config.architecture, known));
   }
   return {};
 }
@@ -113,6 +136,13 @@ Status refuse_unknown_features(const Metadata& metadata, const WeightSource& wei
   if (scaling != "none")
     return fail(Code::unsupported,
                 fmt::format("rotary scaling \"{}\"; only models without scaling are supported", scaling));
+  for (const char* key : {"rope.scaling.factor", "rope.scale_linear"}) {  // 0: not scaled, as is 1
+    SHUNT_TRY_ASSIGN(const float factor, metadata.f32_or(prefix + key, 0));
+    if (factor != 0 && factor != 1)
+      return fail(Code::unsupported,
+                  fmt::format("rotary scaling by {} (metadata key \"{}{}\"); only models without scaling are supported",
+                              factor, prefix, key));
+  }
   SHUNT_TRY_ASSIGN(const std::uint32_t experts, metadata.u32_or(prefix + "expert_count", 0));
   if (experts != 0)
     return fail(Code::unsupported, fmt::format("a mixture of {} experts; only dense models are supported", experts));

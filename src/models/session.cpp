@@ -33,6 +33,10 @@ std::optional<std::uint64_t> context_that_fits(const Model& model, const Runtime
   return static_cast<std::uint64_t>(room / page) * kPageTokens;
 }
 
+std::string count_of_sequences(std::uint32_t count) {
+  return count == 1 ? "1 sequence" : fmt::format("{} sequences", count);
+}
+
 Status check_options(const SessionOptions& options) {
   if (options.sequences == 0 || options.sequences > 1024)
     return fail(Code::invalid, fmt::format("{} sequences; 1 to 1024 are possible", options.sequences));
@@ -65,9 +69,9 @@ Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime,
   const auto fits = context_that_fits(model, runtime, options);
   if (fits && *fits == 0)
     return fail(Code::out_of_memory,
-                fmt::format("no room for a cache: the {} MiB of weights and a page of {} tokens in {} sequences need "
+                fmt::format("no room for a cache: the {} MiB of weights and a page of {} tokens in {} need "
                             "more than the {} MiB of memory that are free; use a smaller model or file type",
-                            model.weight_bytes() >> 20U, kPageTokens, options.sequences,
+                            model.weight_bytes() >> 20U, kPageTokens, count_of_sequences(options.sequences),
                             runtime.devices().front()->memory_available().value_or(0) >> 20U));
   std::uint64_t context = options.context;
   if (context == 0)
@@ -76,9 +80,10 @@ Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime,
   const std::uint64_t cache_bytes =
       cache_page_bytes(model.config(), kPageTokens, options.cache_dtype) * pages_of(context);
   return fail(Code::out_of_memory,
-              fmt::format("a context of {} tokens in {} sequences does not fit: its cache takes {} MiB, and there is "
+              fmt::format("a context of {} tokens in {} does not fit: its cache takes {} MiB, and there is "
                           "room for {} tokens; choose a smaller context (-c)",
-                          context, options.sequences, (cache_bytes * options.sequences) >> 20U, fits.value_or(0)));
+                          context, count_of_sequences(options.sequences), (cache_bytes * options.sequences) >> 20U,
+                          fits.value_or(0)));
 }
 
 Result<PlannedStep> plan_step(const Model& model, const Runtime& runtime, const SessionOptions& options,

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "plan/storage.h"
 
@@ -23,6 +24,40 @@ std::vector<std::vector<bool>> steps_before(const Plan& plan) {
   return before;
 }
 
+// Everything that the other checks, and whoever prints or runs the plan, use as an index.
+Status check_indices(const Plan& plan, const Graph& graph) {
+  const auto tensor = [&](TensorId id) { return id < graph.tensors().size(); };
+  const auto device = [&](std::uint32_t index) { return index < plan.devices.size(); };
+  if (plan.decisions.size() != plan.units.size())
+    return broken(fmt::format("{} decisions for {} units", plan.decisions.size(), plan.units.size()));
+  for (std::size_t index = 0; index < plan.units.size(); ++index) {
+    const Unit& unit = plan.units[index];
+    const Decision& decision = plan.decisions[index];
+    if (unit.nodes.empty() || !tensor(unit.output) || !device(decision.device) ||
+        !std::ranges::all_of(unit.nodes, [&](NodeId node) { return node < graph.nodes().size(); }) ||
+        !std::ranges::all_of(unit.inputs, [&](TensorId input) { return input == kNone || tensor(input); }) ||
+        !std::ranges::all_of(decision.candidates, device, &Candidate::device))
+      return broken(fmt::format("unit {} names a node, tensor or device that is not there", index));
+  }
+  for (std::size_t index = 0; index < plan.residences.size(); ++index) {
+    const Residence& residence = plan.residences[index];
+    if (!tensor(residence.tensor) || graph.tensor(residence.tensor).base != residence.tensor ||
+        !device(residence.device))
+      return broken(fmt::format("copy {} names a tensor or device that is not there", index));
+  }
+  for (std::uint32_t number = 0; number < plan.steps.size(); ++number) {
+    const Step& step = plan.steps[number];
+    for (const std::uint32_t other : step.after)
+      if (other >= number) return broken(fmt::format("step {} waits for the later step {}", number, other));
+    const bool fits = step.kind == Step::Kind::transfer
+                          ? tensor(step.transfer.tensor) && device(step.transfer.from) && device(step.transfer.to)
+                          : device(step.device) && step.unit_count != 0 && step.first_unit < plan.units.size() &&
+                                step.unit_count <= plan.units.size() - step.first_unit;
+    if (!fits) return broken(fmt::format("step {} names a unit, tensor or device that is not there", number));
+  }
+  return {};
+}
+
 Status check_units(const Plan& plan, const Graph& graph) {
   std::vector<std::uint32_t> covered(graph.nodes().size(), 0);
   for (const Unit& unit : plan.units)
@@ -31,6 +66,12 @@ Status check_units(const Plan& plan, const Graph& graph) {
     const bool runs = info_of(graph.nodes()[node].op).op_class != OpClass::layout;
     if (covered[node] != (runs ? 1U : 0U))
       return broken(fmt::format("node \"{}\" is computed {} times", graph.nodes()[node].name, covered[node]));
+  }
+  for (std::size_t index = 0; index < plan.units.size(); ++index) {
+    const Unit& unit = plan.units[index];
+    const Unit root = unit_of(graph, unit.nodes.back());
+    if (unit.is_fused() ? unit.output != root.output : unit != root)
+      return broken(fmt::format("unit {} is not what node \"{}\" says", index, graph.nodes()[unit.nodes.back()].name));
   }
   std::uint32_t next = 0;
   for (const Step& step : plan.steps) {
@@ -45,54 +86,142 @@ Status check_units(const Plan& plan, const Graph& graph) {
   return {};
 }
 
-// Every value a unit reads was written before, by a step that is certain to have ended.
-Status check_dataflow(const Plan& plan, const Graph& graph) {
-  const auto before = steps_before(plan);
-  std::vector<std::uint32_t> writer(plan.residences.size(), kNone);
-  const auto index_of = [&](TensorId base, std::uint32_t device) {
-    const Residence* residence = plan.find(base, device);
-    return residence == nullptr ? kNone : static_cast<std::uint32_t>(residence - plan.residences.data());
-  };
-  const auto readable = [&](std::uint32_t residence, std::uint32_t step) {
-    if (residence == kNone) return false;
-    if (plan.residences[residence].kind != StorageKind::value) return true;
-    const std::uint32_t by = writer[residence];
-    return by != kNone && (by == step || before[step][by]);
-  };
-  for (std::uint32_t number = 0; number < plan.steps.size(); ++number) {
-    const Step& step = plan.steps[number];
-    for (const std::uint32_t other : step.after)
-      if (other >= number) return broken(fmt::format("step {} waits for the later step {}", number, other));
-    if (step.kind == Step::Kind::transfer) {
-      if (!readable(index_of(step.transfer.tensor, step.transfer.from), number))
-        return broken(
-            fmt::format("step {} copies \"{}\" before it is there", number, graph.tensor(step.transfer.tensor).name));
-      writer[index_of(step.transfer.tensor, step.transfer.to)] = number;
-      continue;
+// Where a step or one of its units uses a copy of a tensor.
+struct Access {
+  std::uint32_t step = kNone;
+  std::uint32_t position = 0;  // of the unit; 0 for transfers
+  friend bool operator==(const Access&, const Access&) = default;
+};
+
+struct Use {
+  Access writer;  // step kNone: nobody
+  std::vector<Access> all;
+};
+
+// Follows the plan's steps and notes who uses which copy.
+class Dataflow {
+ public:
+  Dataflow(const Plan& plan, const Graph& graph)
+      : plan_(plan), graph_(graph), before_(steps_before(plan)), uses_(plan.residences.size()) {}
+
+  Status follow() {
+    for (std::uint32_t number = 0; number < plan_.steps.size(); ++number) {
+      const Step& step = plan_.steps[number];
+      if (step.kind == Step::Kind::transfer) {
+        SHUNT_TRY(follow(step.transfer, {.step = number}));
+        continue;
+      }
+      for (std::uint32_t position = step.first_unit; position < step.first_unit + step.unit_count; ++position)
+        SHUNT_TRY(follow(plan_.units[position], step.device, {.step = number, .position = position}));
     }
-    for (std::uint32_t position = step.first_unit; position < step.first_unit + step.unit_count; ++position) {
-      for (const TensorId input : plan.units[position].inputs)
-        if (input != kNone && !readable(index_of(graph.tensor(input).base, step.device), number))
-          return broken(fmt::format("unit {} reads \"{}\" before it is there", position, graph.tensor(input).name));
-      const std::uint32_t output = index_of(graph.tensor(plan.units[position].output).base, step.device);
-      if (output == kNone) return broken(fmt::format("unit {} writes to no memory", position));
-      writer[output] = number;
-    }
+    for (const TensorId output : graph_.outputs())
+      if (std::ranges::find(plan_.residences, graph_.tensor(output).base, &Residence::tensor) == plan_.residences.end())
+        return broken(fmt::format("output \"{}\" lies nowhere", graph_.tensor(output).name));
+    return {};
   }
+
+  // Whether all uses of `earlier` have ended before `later` is written for the first time.
+  [[nodiscard]] bool ends_before(std::size_t earlier, std::size_t later) const {
+    if (uses_[later].writer.step == kNone) return false;  // an input: written before the first step
+    const bool is_output = std::ranges::any_of(graph_.outputs(), [&](TensorId output) {
+      return graph_.tensor(output).base == plan_.residences[earlier].tensor;
+    });
+    return !is_output && std::ranges::all_of(uses_[earlier].all, [&](const Access& access) {
+      return has_ended(access, uses_[later].writer);
+    });
+  }
+
+ private:
+  [[nodiscard]] bool has_ended(const Access& one, const Access& other) const {
+    return one.step == other.step ? one.position < other.position : before_[other.step][one.step];
+  }
+
+  Status follow(const Transfer& transfer, const Access& access) {
+    const TensorInfo& tensor = graph_.tensor(transfer.tensor);
+    if (transfer.bytes != tensor.operand.span_bytes())
+      return broken(fmt::format("step {} copies {} bytes of \"{}\", which has {}", access.step, transfer.bytes,
+                                tensor.name, tensor.operand.span_bytes()));
+    SHUNT_TRY(read(transfer.tensor, transfer.from, access));
+    return write(transfer.tensor, transfer.to, access);
+  }
+
+  Status follow(const Unit& unit, std::uint32_t device, const Access& access) {
+    for (const TensorId input : unit.inputs)
+      if (input != kNone) SHUNT_TRY(read(input, device, access));
+    return write(unit.output, device, access);
+  }
+
+  [[nodiscard]] std::unexpected<Error> refuse(const Access& access, std::string_view does, TensorId tensor,
+                                              std::string_view why) const {
+    return broken(fmt::format("step {}, unit {} {} \"{}\" {}", access.step, access.position, does,
+                              graph_.tensor(tensor).name, why));
+  }
+
+  Status read(TensorId tensor, std::uint32_t device, const Access& access) {
+    const TensorId base = graph_.tensor(tensor).base;
+    const Residence* residence = plan_.find(base, device);
+    if (residence == nullptr) return refuse(access, "reads", tensor, "where it does not lie");
+    Use& use = uses_[static_cast<std::size_t>(residence - plan_.residences.data())];
+    const bool written = use.writer.step != kNone;
+    if (written ? !has_ended(use.writer, access) : residence->kind == StorageKind::value)
+      return refuse(access, "reads", tensor, "before it is there");
+    const auto version = versions_.find(base);
+    if (residence->kind == StorageKind::state &&
+        graph_.version_of(tensor) != (version == versions_.end() ? base : version->second))
+      return refuse(access, "reads", tensor, "when the state has another version");
+    use.all.push_back(access);
+    return {};
+  }
+
+  Status write(TensorId tensor, std::uint32_t device, const Access& access) {
+    const TensorId base = graph_.tensor(tensor).base;
+    const Residence* residence = plan_.find(base, device);
+    if (residence == nullptr) return refuse(access, "writes", tensor, "where it does not lie");
+    Use& use = uses_[static_cast<std::size_t>(residence - plan_.residences.data())];
+    if (residence->kind == StorageKind::state) {
+      for (const Access& earlier : use.all)
+        if (earlier != access && !has_ended(earlier, access))
+          return refuse(access, "changes", tensor, "while it is used");
+      versions_[base] = tensor;
+    } else if (residence->kind != StorageKind::value || use.writer.step != kNone) {
+      return refuse(access, "writes", tensor, "which has its content");
+    }
+    use.writer = access;
+    use.all.push_back(access);
+    return {};
+  }
+
+  const Plan& plan_;
+  const Graph& graph_;
+  std::vector<std::vector<bool>> before_;
+  std::vector<Use> uses_;                  // one per residence
+  std::map<TensorId, TensorId> versions_;  // of each changed state, by its base
+};
+
+Status check_residence(const Residence& residence, const Plan::PlannedDevice& device, const TensorInfo& tensor) {
+  if (residence.kind != storage_of(tensor.operand.kind) || residence.bytes != tensor.operand.span_bytes())
+    return broken(fmt::format("\"{}\" has {} bytes as {}, the graph wants {} as {}", tensor.name, residence.bytes,
+                              name_of(residence.kind), tensor.operand.span_bytes(),
+                              name_of(storage_of(tensor.operand.kind))));
+  if (!in_arena(residence)) return {};
+  if (residence.bytes > device.arena_bytes || residence.offset > device.arena_bytes - residence.bytes)
+    return broken(fmt::format("\"{}\" runs past the arena of {} bytes", tensor.name, device.arena_bytes));
+  if (device.alignment_bytes == 0 || residence.offset % device.alignment_bytes != 0)
+    return broken(fmt::format("\"{}\" begins at byte {}, which is no multiple of {}", tensor.name, residence.offset,
+                              device.alignment_bytes));
   return {};
 }
 
-Status check_storage(const Plan& plan, const Graph& graph) {
+Status check_storage(const Plan& plan, const Graph& graph, const Dataflow& dataflow) {
+  for (const Residence& residence : plan.residences)
+    SHUNT_TRY(check_residence(residence, plan.devices[residence.device], graph.tensor(residence.tensor)));
   for (std::size_t i = 0; i < plan.residences.size(); ++i)
     for (std::size_t j = 0; j < i; ++j)
-      if (share_memory(plan.residences[i], plan.residences[j]) && live_together(plan.residences[i], plan.residences[j]))
-        return broken(fmt::format("\"{}\" and \"{}\" lie in the same memory",
+      if (share_memory(plan.residences[i], plan.residences[j]) && !dataflow.ends_before(i, j) &&
+          !dataflow.ends_before(j, i))
+        return broken(fmt::format("\"{}\" and \"{}\" lie in the same memory at the same time",
                                   graph.tensor(plan.residences[i].tensor).name,
                                   graph.tensor(plan.residences[j].tensor).name));
-  for (const Residence& residence : plan.residences)
-    if (residence.kind == StorageKind::value &&
-        residence.offset + residence.bytes > plan.devices[residence.device].arena_bytes)
-      return broken(fmt::format("\"{}\" runs past the arena", graph.tensor(residence.tensor).name));
   return {};
 }
 
@@ -141,9 +270,11 @@ const Residence* Plan::find(TensorId tensor, std::uint32_t device) const {
 }
 
 Status check(const Plan& plan, const Graph& graph) {
+  SHUNT_TRY(check_indices(plan, graph));
   SHUNT_TRY(check_units(plan, graph));
-  SHUNT_TRY(check_dataflow(plan, graph));
-  return check_storage(plan, graph);
+  Dataflow dataflow(plan, graph);
+  SHUNT_TRY(dataflow.follow());
+  return check_storage(plan, graph, dataflow);
 }
 
 }  // namespace shunt

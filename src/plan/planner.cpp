@@ -44,20 +44,6 @@ class Scheduler {
     std::vector<std::uint32_t> readers;
   };
 
-  static StorageKind storage_of(TensorKind kind) {
-    switch (kind) {
-      case TensorKind::weight:
-        return StorageKind::weight;
-      case TensorKind::input:
-        return StorageKind::input;
-      case TensorKind::state:
-        return StorageKind::state;
-      case TensorKind::value:
-        break;
-    }
-    return StorageKind::value;
-  }
-
   [[nodiscard]] std::uint32_t index_of(TensorId base, std::uint32_t device) const {
     for (std::uint32_t index = 0; index < plan_.residences.size(); ++index)
       if (plan_.residences[index].tensor == base &&
@@ -146,15 +132,17 @@ class Scheduler {
         if (residence.tensor == graph_.tensor(output).base) residence.last = end;
   }
 
-  // Where a tensor takes over the memory of an earlier one, its writer waits for the earlier one's readers.
-  void wait_for_readers() {
+  // Where a tensor takes over the memory of an earlier one, its writer waits for all that used the earlier one.
+  void wait_for_users() {
     for (std::size_t later = 0; later < plan_.residences.size(); ++later) {
       if (uses_[later].writer == kNone) continue;
       for (std::size_t earlier = 0; earlier < plan_.residences.size(); ++earlier) {
         const Residence& old = plan_.residences[earlier];
         if (!share_memory(old, plan_.residences[later]) || old.last >= plan_.residences[later].first) continue;
-        for (const std::uint32_t reader : uses_[earlier].readers)
-          if (reader != uses_[later].writer) after(plan_.steps[uses_[later].writer], reader);
+        std::vector<std::uint32_t> users = uses_[earlier].readers;
+        users.push_back(uses_[earlier].writer);
+        for (const std::uint32_t user : users)
+          if (user != uses_[later].writer) after(plan_.steps[uses_[later].writer], user);
       }
     }
   }

@@ -4,13 +4,24 @@
 #include <numeric>
 
 namespace shunt {
-namespace {
+
+StorageKind storage_of(TensorKind kind) {
+  switch (kind) {
+    case TensorKind::weight:
+      return StorageKind::weight;
+    case TensorKind::input:
+      return StorageKind::input;
+    case TensorKind::state:
+      return StorageKind::state;
+    case TensorKind::value:
+      break;
+  }
+  return StorageKind::value;
+}
 
 bool in_arena(const Residence& residence) {
   return residence.kind == StorageKind::value || residence.kind == StorageKind::input;
 }
-
-}  // namespace
 
 bool share_memory(const Residence& a, const Residence& b) {
   return in_arena(a) && in_arena(b) && a.device == b.device && a.offset < b.offset + b.bytes &&

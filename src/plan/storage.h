@@ -10,6 +10,9 @@ namespace shunt {
 [[nodiscard]] std::vector<std::uint64_t> assign_offsets(std::vector<Residence>& residences,
                                                         std::span<const std::uint64_t> alignment_of_device);
 
+[[nodiscard]] StorageKind storage_of(TensorKind kind);
+// Whether it has an offset in its device's arena.
+[[nodiscard]] bool in_arena(const Residence& residence);
 // Whether two copies lie in the same arena, in overlapping bytes.
 [[nodiscard]] bool share_memory(const Residence& a, const Residence& b);
 // Whether some unit needs both.

@@ -149,7 +149,20 @@ TEST_F(Load, WhatWouldChangeTheResultUnseenIsRefused) {
   Metadata experts = metadata();
   experts.set("llama.expert_count", std::uint32_t{8});
   EXPECT_EQ(error_of(experts).code, Code::unsupported);
-  for (const char* name : {"rope_freqs.weight", "blk.1.attn_q.bias"}) {
+  for (const char* key : {"llama.rope.scaling.factor", "llama.rope.scale_linear"}) {
+    Metadata stretched = metadata();
+    stretched.set(key, 4.0F);
+    const Error error = error_of(stretched);
+    EXPECT_EQ(error.code, Code::unsupported);
+    expect_says(error.message, key);
+    for (const float unscaled : {0.0F, 1.0F}) {
+      stretched.set(key, unscaled);
+      write(file("unscaled.gguf"), stretched);
+      EXPECT_EQ(logits(file("unscaled.gguf")), logits(file("nano.gguf")));
+    }
+  }
+  for (const char* name :
+       {"rope_freqs.weight", "blk.1.attn_q.bias", "blk.0.attn_q_norm.weight", "blk.2.attn_norm.weight"}) {
     write(file("more.gguf"), metadata(), 0, 1000, name);
     const auto model = Model::load(file("more.gguf"));
     ASSERT_FALSE(model.has_value()) << name;

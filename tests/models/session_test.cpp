@@ -106,8 +106,10 @@ TEST(Session, BadBatchesAndOptionsAreErrors) {
   for (const SessionOptions& options :
        {SessionOptions{.sequences = 0}, SessionOptions{.cache_dtype = DType::Q8_0}, SessionOptions{.batch = 513}})
     EXPECT_EQ(Session::create(*loaded.model, *loaded.runtime, options).error().code, Code::invalid);
-  EXPECT_EQ(Session::create(*loaded.model, *loaded.runtime, {.context = 0xFFFFFF00U}).error().code,
-            Code::out_of_memory);
+  const auto too_long = Session::create(*loaded.model, *loaded.runtime, {.context = 0xFFFFFF00U});
+  EXPECT_EQ(too_long.error().code, Code::out_of_memory);
+  EXPECT_NE(too_long.error().message.find("tokens in 1 sequence does not fit"), std::string::npos)
+      << too_long.error().message;
 }
 
 class QuantizedModel : public testing::TestWithParam<const char*> {};

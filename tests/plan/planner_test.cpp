@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -115,6 +116,32 @@ TEST(Planner, PlacementsByHandOutOfRangeAreErrors) {
             Code::invalid);
 }
 
+struct Damage {
+  const char* says;  // part of the message
+  std::function<void(Plan&)> damage;
+};
+
+void expect_broken(const Plan& good, const Graph& graph, const std::vector<Damage>& damages) {
+  const Status valid = check(good, graph);
+  ASSERT_TRUE(valid.has_value()) << valid.error().message;
+  for (std::size_t i = 0; i < damages.size(); ++i) {
+    Plan plan = good;
+    damages[i].damage(plan);
+    const Status found = check(plan, graph);
+    ASSERT_FALSE(found.has_value()) << "damage " << i << " should say \"" << damages[i].says << '"';
+    EXPECT_EQ(found.error().code, Code::internal);
+    EXPECT_NE(found.error().message.find(damages[i].says), std::string::npos)
+        << "damage " << i << ": \"" << found.error().message << "\" does not say \"" << damages[i].says << '"';
+  }
+}
+
+Step& first_of(Plan& plan, Step::Kind kind) { return *std::ranges::find(plan.steps, kind, &Step::kind); }
+Residence& first_of(Plan& plan, StorageKind kind) {
+  return *std::ranges::find(plan.residences, kind, &Residence::kind);
+}
+
+constexpr std::uint32_t kFar = 1U << 20;
+
 // Each of these breaks one rule that check() must know.
 TEST(PlanCheck, FindsBrokenPlans) {
   const Graph graph = branching_graph(4, 3);
@@ -122,29 +149,103 @@ TEST(PlanCheck, FindsBrokenPlans) {
   PlanRequest request{.graph = &graph, .devices = machine.devices};
   for (std::size_t node = 0; node < graph.nodes().size(); ++node)
     request.device_of_node.push_back(static_cast<std::uint32_t>(node % 2));
-  const Plan good = *make_plan(request);
-  ASSERT_TRUE(check(good, graph).has_value());
+  constexpr auto kCompute = Step::Kind::compute;
+  constexpr auto kTransfer = Step::Kind::transfer;
+  expect_broken(
+      *make_plan(request), graph,
+      {{"unit 1 names", [](Plan& plan) { plan.units[1].nodes.clear(); }},
+       {"unit 1 names", [](Plan& plan) { plan.units[1].nodes[0] = kFar; }},
+       {"unit 1 names", [](Plan& plan) { plan.units[1].output = kFar; }},
+       {"unit 1 names", [](Plan& plan) { plan.units[1].inputs[0] = kFar; }},
+       {"unit 1 names", [](Plan& plan) { plan.decisions[1].device = 2; }},
+       {"unit 1 names", [](Plan& plan) { plan.decisions[1].candidates[0].device = 2; }},
+       {"decisions for", [](Plan& plan) { plan.decisions.pop_back(); }},
+       {"copy 0 names", [](Plan& plan) { plan.residences[0].tensor = kFar; }},
+       {"copy 0 names", [](Plan& plan) { plan.residences[0].device = 2; }},
+       {"step 0 names", [](Plan& plan) { plan.steps[0].device = 2; }},
+       {"step 0 names", [](Plan& plan) { plan.steps[0].unit_count = 0; }},
+       {"step 0 names", [](Plan& plan) { plan.steps[0].unit_count = ~0U; }},
+       {"step 0 names", [](Plan& plan) { plan.steps[0].first_unit = kFar; }},
+       {"names a unit", [](Plan& plan) { first_of(plan, kTransfer).transfer.tensor = kFar; }},
+       {"names a unit", [](Plan& plan) { first_of(plan, kTransfer).transfer.from = 2; }},
+       {"names a unit", [](Plan& plan) { first_of(plan, kTransfer).transfer.to = 2; }},
+       {"waits for the later step", [](Plan& plan) { plan.steps[0].after.push_back(0); }},
+       {"is computed 2 times", [](Plan& plan) { plan.units[1].nodes = plan.units[0].nodes; }},
+       {"is not what node", [](Plan& plan) { plan.units[1].inputs = plan.units.back().inputs; }},
+       {"runs on another device", [](Plan& plan) { first_of(plan, kCompute).device ^= 1U; }},
+       {"is in no step", [](Plan& plan) { plan.steps.pop_back(); }},
+       {"before it is there",
+        [](Plan& plan) {
+          for (Step& step : plan.steps) step.after.clear();
+        }},
+       {"where it does not lie",
+        [](Plan& plan) { std::erase_if(plan.residences, [](const Residence& copy) { return copy.device == 1; }); }},
+       {"which has its content", [](Plan& plan) { first_of(plan, kTransfer).transfer.to ^= 1U; }},
+       {"copies 0 bytes", [](Plan& plan) { first_of(plan, kTransfer).transfer.bytes = 0; }},
+       {"bytes as value", [](Plan& plan) { --first_of(plan, StorageKind::value).bytes; }},
+       {"bytes as weight", [](Plan& plan) { first_of(plan, StorageKind::input).kind = StorageKind::weight; }},
+       {"runs past the arena", [](Plan& plan) { first_of(plan, StorageKind::value).offset = 1U << 20; }},
+       {"runs past the arena", [](Plan& plan) { first_of(plan, StorageKind::input).offset = 1U << 20; }},
+       {"runs past the arena", [](Plan& plan) { first_of(plan, StorageKind::input).offset = ~std::uint64_t{0}; }},
+       {"is no multiple of 64",
+        [](Plan& plan) {
+          for (Plan::PlannedDevice& device : plan.devices) device.arena_bytes += 4;
+          first_of(plan, StorageKind::value).offset += 4;
+        }},
+       {"lie in the same memory", [](Plan& plan) {
+          for (Residence& residence : plan.residences) residence.offset = 0;
+        }}});
+}
 
-  Plan uncovered = good;
-  uncovered.units[1].nodes.clear();
-  EXPECT_FALSE(check(uncovered, graph).has_value());
+// "c" may take the memory of "a" only when the copy of "a" to the other device has ended.
+TEST(PlanCheck, MemoryIsTakenOverOnlyWhenItsReadersHaveEnded) {
+  GraphBuilder builder;
+  const Tensor x = builder.input("x", DType::F32, {64});
+  const Tensor a = builder.silu(x);
+  const Tensor b = builder.silu(a);
+  const Tensor c = builder.scale(x);
+  builder.output(builder.add(b, c));
+  const Graph graph = *std::move(builder).finish();
+  SeparateDevices machine(2);
+  const Plan plan =
+      *make_plan({.graph = &graph, .devices = machine.devices, .device_of_node = {0, 1, 0, 1}, .fuse = false});
+  ASSERT_EQ(plan.find(a.id, 0)->offset, plan.find(c.id, 0)->offset);
+  expect_broken(plan, graph, {{"lie in the same memory", [&](Plan& damaged) {
+                                 for (std::uint32_t step = 0; step < damaged.steps.size(); ++step)
+                                   if (damaged.steps[step].kind == Step::Kind::transfer &&
+                                       damaged.steps[step].transfer.tensor == a.id)
+                                     for (Step& other : damaged.steps)
+                                       if (other.kind == Step::Kind::compute && other.device == 0)
+                                         std::erase(other.after, step);
+                               }}});
+}
 
-  Plan impatient = good;
-  for (Step& step : impatient.steps) step.after.clear();
-  EXPECT_FALSE(check(impatient, graph).has_value());
-
-  Plan crowded = good;
-  for (Residence& residence : crowded.residences) residence.offset = 0;
-  EXPECT_FALSE(check(crowded, graph).has_value());
-
-  Plan cramped = good;
-  for (Plan::PlannedDevice& device : cramped.devices) device.arena_bytes = 8;
-  EXPECT_FALSE(check(cramped, graph).has_value());
-
-  Plan missing = good;
-  std::erase_if(missing.steps, [](const Step& step) { return step.kind == Step::Kind::transfer; });
-  for (Step& step : missing.steps) step.after.clear();
-  EXPECT_FALSE(check(missing, graph).has_value());
+TEST(PlanCheck, StateIsReadInTheVersionThatTheGraphSays) {
+  GraphBuilder builder;
+  const Tensor x = builder.input("x", DType::F32, {1, 1, 4});
+  const Tensor row = builder.input("row", DType::I32, {1});
+  const Tensor pages = builder.input("pages", DType::I32, {1, 1});
+  const Tensor cache = builder.state("cache", DType::F32, {2, 1, 1, 4});
+  builder.output(builder.copy(cache));
+  const Tensor written = builder.cache_write(cache, x, row, row, pages);
+  builder.output(builder.copy(written));
+  const Graph graph = *std::move(builder).finish();
+  SeparateDevices machine(2, true);
+  const auto swap = [](std::size_t one, std::size_t other) {
+    return [=](Plan& plan) {
+      std::swap(plan.units[one], plan.units[other]);
+      std::swap(plan.decisions[one], plan.decisions[other]);
+    };
+  };
+  const auto impatient = [](Plan& plan) {
+    for (Step& step : plan.steps) step.after.clear();
+  };
+  expect_broken(*make_plan({.graph = &graph, .devices = machine.devices, .device_of_node = {0, 0, 0}}), graph,
+                {{"another version", swap(0, 1)}, {"another version", swap(1, 2)}});
+  expect_broken(*make_plan({.graph = &graph, .devices = machine.devices, .device_of_node = {0, 1, 1}}), graph,
+                {{"while it is used", impatient}});
+  expect_broken(*make_plan({.graph = &graph, .devices = machine.devices, .device_of_node = {0, 0, 1}}), graph,
+                {{"before it is there", impatient}});
 }
 
 }  // namespace
