@@ -15,10 +15,8 @@ namespace {
 // A machine's proc/ and sys/ in a folder of its own.
 class Cgroup : public testing::Test {
  protected:
-  Cgroup() : root_(testing::TempDir() + "/shunt-cgroup-" + std::to_string(::getpid())) {
-    std::filesystem::remove_all(root_);
-  }
-  ~Cgroup() override { std::filesystem::remove_all(root_); }
+  void SetUp() override { std::filesystem::remove_all(root_); }
+  void TearDown() override { std::filesystem::remove_all(root_); }
 
   void put(const std::string& path, const std::string& text) {
     std::filesystem::create_directories((root_ / path).parent_path());
@@ -27,7 +25,7 @@ class Cgroup : public testing::Test {
   [[nodiscard]] auto memory() const { return cgroup_available_memory(root_); }
   [[nodiscard]] auto cores() const { return cgroup_cores(root_); }
 
-  std::filesystem::path root_;
+  std::filesystem::path root_ = testing::TempDir() + "/shunt-cgroup-" + std::to_string(::getpid());
 };
 
 TEST_F(Cgroup, LimitNothingWhereThereAreNone) {
