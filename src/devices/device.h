@@ -89,13 +89,16 @@ struct ProgramOp {
   OpCall call;
   std::vector<Binding> inputs;  // one per call.inputs
   Binding output;
-  std::string name;  // of the node, for traces and messages
+  std::string name;         // of the node, for traces and messages
+  std::string_view reason;  // why it runs here, for traces; empty: unknown
+  double predicted_us = 0;  // 0: unknown
 };
 
 // What a prepared run of ops does. Operands and bindings are copied by prepare().
 struct ProgramRequest {
   std::string name;
   std::span<const ProgramOp> ops;
+  double predicted_us = 0;  // 0: unknown
 };
 
 class Program {

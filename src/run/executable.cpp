@@ -83,16 +83,20 @@ Status Executable::prepare_programs() {
     std::vector<ProgramOp> program_ops;
     for (std::uint32_t position = step.first_unit; position < step.first_unit + step.unit_count; ++position) {
       const Unit& unit = plan_.units[position];
+      const Decision& decision = plan_.decisions[position];
       calls.emplace_back(graph_, unit);
       ProgramOp op{.call = calls.back().call(),
                    .output = binding_of(unit.output, step.device),
-                   .name = graph_.nodes()[unit.nodes.back()].name};
+                   .name = graph_.nodes()[unit.nodes.back()].name,
+                   .reason = name_of(decision.reason),
+                   .predicted_us = decision.candidates[decision.device].compute_us};
       for (const TensorId input : unit.inputs) op.inputs.push_back(binding_of(input, step.device));
       program_ops.push_back(std::move(op));
     }
     const ProgramRequest request{
         .name = fmt::format("step {}: {} .. {}", number, program_ops.front().name, program_ops.back().name),
-        .ops = program_ops};
+        .ops = program_ops,
+        .predicted_us = step.end_us - step.start_us};
     SHUNT_TRY_ASSIGN(programs_.back(), devices_[step.device]->prepare(request));
   }
   return {};

@@ -99,13 +99,15 @@ void Execution::finish(Completion completion) {
 void Execution::record_transfer(std::uint32_t number) const {
   trace::Recorder* recorder = executable_.context_.recorder;
   if (recorder == nullptr) return;
-  const Transfer& transfer = executable_.plan_.steps[number].transfer;
+  const Step& step = executable_.plan_.steps[number];
+  const Transfer& transfer = step.transfer;
   recorder->record({.start_ns = started_ns_[number],
                     .duration_ns = trace::now_ns() - started_ns_[number],
                     .what = executable_.transfer_label_,
                     .device = recorder->intern(executable_.plan_.devices[transfer.to].id),
                     .kind = trace::Kind::transfer,
                     .step = submission_.step,
+                    .predicted_us = static_cast<float>(step.end_us - step.start_us),
                     .bytes = transfer.bytes});
 }
 

@@ -47,6 +47,16 @@ Status write_beside(const std::string& path, std::string_view text, bool replace
   return fail(Code::io, fmt::format("cannot write \"{}\": {}", path, std::generic_category().message(reason)));
 }
 
+// What else is known of an event.
+std::string arguments_of(const Event& event, const Recorder& recorder) {
+  std::string json =
+      fmt::format("{{\"step\":{},\"outcome\":\"{}\"", event.step, event.failed ? shunt::name_of(event.code) : "ok");
+  if (event.reason != 0) json += fmt::format(",\"reason\":{}", json_string(recorder.text_of(event.reason)));
+  if (event.predicted_us != 0) json += fmt::format(",\"predicted_us\":{}", event.predicted_us);
+  if (event.bytes != 0) json += fmt::format(",\"bytes\":{}", event.bytes);
+  return json + "}";
+}
+
 }  // namespace
 
 std::string to_chrome_json(const Recorder& recorder) {
@@ -63,13 +73,10 @@ std::string to_chrome_json(const Recorder& recorder) {
       separator = ",\n";
     }
     json += fmt::format(
-        "{}{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",\"pid\":1,\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{{"
-        "\"step\":{},"
-        "\"reason\":{},\"predicted_us\":{},\"bytes\":{},\"outcome\":\"{}\"}}}}",
+        "{}{{\"ph\":\"X\",\"name\":{},\"cat\":\"{}\",\"pid\":1,\"tid\":{},\"ts\":{:.3f},\"dur\":{:.3f},\"args\":{}}}",
         separator, json_string(recorder.text_of(event.what)), name_of(event.kind), event.device,
         static_cast<double>(event.start_ns - origin) / kNsPerUs, static_cast<double>(event.duration_ns) / kNsPerUs,
-        event.step, json_string(recorder.text_of(event.reason)), event.predicted_us, event.bytes,
-        event.failed ? shunt::name_of(event.code) : "ok");
+        arguments_of(event, recorder));
   }
   return json + fmt::format("\n],\"otherData\":{{\"events_recorded\":{},\"events_overwritten\":{}}}}}\n",
                             recorder.recorded(), recorder.overwritten());

@@ -31,7 +31,7 @@ struct Event {
   std::uint64_t duration_ns = 0;
   Label what = 0;    // op, program or transfer
   Label device = 0;  // where it ran
-  Label reason = 0;  // why there
+  Label reason = 0;  // why there; 0: unknown
   Kind kind = Kind::host;
   bool failed = false;
   Code code = Code::internal;  // where failed

@@ -69,12 +69,19 @@ TEST(ModelTrace, HasAnEventForEachOpInsideItsProgram) {
     }
     ASSERT_EQ(ops.size(), plan.units.size());
     ASSERT_EQ(programs.size(), 1U);
+    EXPECT_FLOAT_EQ(programs[0]["args"].value("predicted_us", 0.0F), static_cast<float>(plan.predicted_us));
+    EXPECT_FALSE(programs[0]["args"].contains("reason"));
     const double begin = programs[0]["ts"];
     const double end = begin + programs[0]["dur"].get<double>();
     double now = begin;
     for (std::size_t i = 0; i < ops.size(); ++i) {
       const auto name = ops[i]["name"].get<std::string>();
       EXPECT_TRUE(name.starts_with(std::string(name_of(plan.units[i].op)) + " ")) << name;
+      const Decision& decision = plan.decisions[i];
+      EXPECT_EQ(ops[i]["args"].value("reason", ""), name_of(decision.reason)) << name;
+      const auto predicted_us = static_cast<float>(decision.candidates[decision.device].compute_us);
+      EXPECT_GT(predicted_us, 0) << name;
+      EXPECT_FLOAT_EQ(ops[i]["args"].value("predicted_us", 0.0F), predicted_us) << name;
       EXPECT_GE(ops[i]["ts"].get<double>(), now - 0.002) << name;  // of microseconds with three digits
       now = ops[i]["ts"].get<double>() + ops[i]["dur"].get<double>();
       EXPECT_LE(now, end + 0.002) << name;

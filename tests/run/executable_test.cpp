@@ -87,21 +87,26 @@ TEST(Executable, RecordsProgramsAndTransfers) {
   run(*executable, numbers(32, 2), 2);
   std::size_t programs = 0;
   std::uint64_t moved = 0;
+  double predicted_us = 0;
   std::size_t transfers = 0;
   for (const trace::Event& event : machine.recorder.snapshot()) {
     programs += event.kind == trace::Kind::program ? 1U : 0U;
     transfers += event.kind == trace::Kind::transfer ? 1U : 0U;
     moved += event.bytes;
+    predicted_us += static_cast<double>(event.predicted_us);
     EXPECT_FALSE(event.failed);
   }
   std::size_t planned_transfers = 0;
   std::uint64_t planned_bytes = 0;
+  double planned_us = 0;
   for (const Step& step : executable->plan().steps) {
     planned_transfers += step.kind == Step::Kind::transfer ? 1U : 0U;
     planned_bytes += step.transfer.bytes;
+    planned_us += step.end_us - step.start_us;
   }
   EXPECT_EQ(transfers, planned_transfers);
   EXPECT_EQ(moved, planned_bytes);
+  EXPECT_NEAR(predicted_us, planned_us, 1e-5 * planned_us);
   EXPECT_EQ(programs, executable->plan().steps.size() - planned_transfers);
 }
 

@@ -37,10 +37,11 @@ Result<std::unique_ptr<CpuProgram>> CpuProgram::create(const ProgramRequest& req
   auto program = std::make_unique<CpuProgram>();
   program->name_ = request.name;
   program->recorder_ = recorder;
-  if (recorder != nullptr) {
-    program->label_ = recorder->intern(request.name);
-    program->device_label_ = recorder->intern(device);
-  }
+  if (recorder != nullptr)
+    program->event_ = {.what = recorder->intern(request.name),
+                       .device = recorder->intern(device),
+                       .kind = trace::Kind::program,
+                       .predicted_us = static_cast<float>(request.predicted_us)};
   for (const ProgramOp& op : request.ops) {
     Step step{.kernel = choose(op.call), .output = address_of(op.output), .name = op.name};
     step.kernel->write_arguments(op.call, step.arguments.bytes);
@@ -49,7 +50,12 @@ Result<std::unique_ptr<CpuProgram>> CpuProgram::create(const ProgramRequest& req
     step.phases = work.phases;
     program->shared_scratch_bytes_ = std::max(program->shared_scratch_bytes_, whole_lines(work.shared_scratch_bytes));
     program->thread_scratch_bytes_ = std::max(program->thread_scratch_bytes_, whole_lines(work.thread_scratch_bytes));
-    if (recorder != nullptr) step.label = recorder->intern(fmt::format("{} {}", name_of(op.call.op), op.name));
+    if (recorder != nullptr)
+      step.event = {.what = recorder->intern(fmt::format("{} {}", name_of(op.call.op), op.name)),
+                    .device = program->event_.device,
+                    .reason = recorder->intern(op.reason),
+                    .kind = trace::Kind::op,
+                    .predicted_us = static_cast<float>(op.predicted_us)};
     program->steps_.push_back(std::move(step));
   }
   const std::uint64_t scratch = program->shared_scratch_bytes_ + threads * program->thread_scratch_bytes_;
@@ -62,15 +68,15 @@ Status CpuProgram::run(ThreadPool& pool, const Submission& submission) {
   const std::uint64_t start = trace::now_ns();
   pool.run([&](std::uint32_t thread) { run_thread(pool, submission, thread, outcome); });
   Status status = status_of(outcome);
-  if (recorder_ != nullptr)
-    recorder_->record({.start_ns = start,
-                       .duration_ns = trace::now_ns() - start,
-                       .what = label_,
-                       .device = device_label_,
-                       .kind = trace::Kind::program,
-                       .failed = !status,
-                       .code = status ? Code::internal : status.error().code,
-                       .step = submission.step});
+  if (recorder_ != nullptr) {
+    trace::Event event = event_;
+    event.start_ns = start;
+    event.duration_ns = trace::now_ns() - start;
+    event.step = submission.step;
+    event.failed = !status;
+    if (!status) event.code = status.error().code;
+    recorder_->record(event);
+  }
   return status;
 }
 
@@ -99,13 +105,13 @@ void CpuProgram::run_thread(ThreadPool& pool, const Submission& submission, std:
       }
       pool.barrier();
     }
-    if (profile)
-      recorder_->record({.start_ns = start,
-                         .duration_ns = trace::now_ns() - start,
-                         .what = step.label,
-                         .device = device_label_,
-                         .kind = trace::Kind::op,
-                         .step = submission.step});
+    if (profile) {
+      trace::Event event = step.event;
+      event.start_ns = start;
+      event.duration_ns = trace::now_ns() - start;
+      event.step = submission.step;
+      recorder_->record(event);
+    }
     // Every thread sees the same answer: what made it true happened before the barrier, and a thread that is
     // ahead can only fail a later step.
     if (outcome.ends_after(index)) return;

@@ -37,7 +37,7 @@ class CpuProgram final : public Program {
     std::byte* output = nullptr;
     std::uint32_t phases = 1;
     std::string name;
-    trace::Label label = 0;
+    trace::Event event;  // what is known of it beforehand
   };
   struct Outcome;
 
@@ -50,8 +50,7 @@ class CpuProgram final : public Program {
   std::uint64_t shared_scratch_bytes_ = 0;
   std::uint64_t thread_scratch_bytes_ = 0;
   trace::Recorder* recorder_ = nullptr;
-  trace::Label label_ = 0;
-  trace::Label device_label_ = 0;
+  trace::Event event_;  // what is known of it beforehand
 };
 
 }  // namespace shunt::cpu
