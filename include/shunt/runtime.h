@@ -33,7 +33,7 @@ struct RuntimeOptions {
 
 class Runtime {
  public:
-  // Errors: invalid for an unknown device name, unsupported for an absent one.
+  // Errors: invalid for an unknown device or a forbidden processor, unsupported for an absent device.
   [[nodiscard]] static Result<std::unique_ptr<Runtime>> create(const RuntimeOptions& options);
   ~Runtime();
   Runtime(const Runtime&) = delete;

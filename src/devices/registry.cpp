@@ -11,9 +11,13 @@ std::string_view name_of(DeviceType type) {
   return kNames[static_cast<std::size_t>(type)];
 }
 
-Registry open_devices(const OpenOptions& options) {
+Result<Registry> open_devices(const OpenOptions& options) {
   Registry registry;
-#define SHUNT_BACKEND(name) registry.backends.push_back(open_##name(options));
+#define SHUNT_BACKEND(name)                                       \
+  {                                                               \
+    SHUNT_TRY_ASSIGN(BackendReport report, open_##name(options)); \
+    registry.backends.push_back(std::move(report));               \
+  }
 #include "devices/backends.def"
   return registry;
 }

@@ -27,7 +27,7 @@ struct BackendReport {
   std::string absent_because;  // where there are no devices: the stage where it stopped, and what helps
 };
 
-#define SHUNT_BACKEND(name) [[nodiscard]] BackendReport open_##name(const OpenOptions& options);
+#define SHUNT_BACKEND(name) [[nodiscard]] Result<BackendReport> open_##name(const OpenOptions& options);
 #include "devices/backends.def"
 
 struct Registry {
@@ -35,7 +35,8 @@ struct Registry {
   [[nodiscard]] std::vector<Device*> devices() const;
 };
 
-[[nodiscard]] Registry open_devices(const OpenOptions& options);
+// Errors: those of an API whose options cannot be fulfilled here; invalid for pin_to_cpus.
+[[nodiscard]] Result<Registry> open_devices(const OpenOptions& options);
 
 // The devices that a comma-separated list of ids names, in its order; a bare API name means all of its
 // devices. An empty list: all that are not emulated. Errors: invalid for an unknown name, with the known ones.

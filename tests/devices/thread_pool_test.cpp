@@ -1,6 +1,10 @@
 #include "devices/cpu/thread_pool.h"
 
 #include <gtest/gtest.h>
+#if defined(__linux__)
+#include <pthread.h>
+#include <sched.h>
+#endif
 
 #include <vector>
 
@@ -37,9 +41,42 @@ TEST(ThreadPool, NobodyPassesABarrierBeforeAllHaveCome) {
   }
 }
 
-TEST(ThreadPool, PinnedThreadsWorkAlsoWhereAProcessorIsMissing) {
-  const std::uint32_t cpus[] = {0, 0, 1000};
+#if defined(__linux__)
+cpu_set_t processors_of_this_thread() {
+  cpu_set_t set;
+  EXPECT_EQ(pthread_getaffinity_np(pthread_self(), sizeof set, &set), 0);
+  return set;
+}
+
+TEST(ThreadPool, ThreadsStayWhereTheyArePinned) {
+  const cpu_set_t allowed = processors_of_this_thread();
+  for (std::uint32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (!CPU_ISSET(cpu, &allowed)) continue;
+    const std::uint32_t cpus[] = {cpu, cpu, cpu};
+    ThreadPool pool(3, cpus);
+    ASSERT_TRUE(pool.pinned().has_value()) << pool.pinned().error().message;
+    std::vector<cpu_set_t> sets(3);
+    std::vector<int> running(3, -1);
+    pool.run([&](std::uint32_t thread) {
+      sets[thread] = processors_of_this_thread();
+      running[thread] = sched_getcpu();
+    });
+    EXPECT_TRUE(CPU_EQUAL(&sets[0], &allowed)) << "the caller's thread was pinned";
+    for (const std::size_t worker : {1U, 2U}) {
+      EXPECT_EQ(CPU_COUNT(&sets[worker]), 1);
+      EXPECT_EQ(running[worker], static_cast<int>(cpu));
+    }
+  }
+}
+#endif
+
+TEST(ThreadPool, AProcessorThatIsMissingIsNamedAndThePoolWorks) {
+  const std::uint32_t cpus[] = {0, 4000, 0};
   ThreadPool pool(3, cpus);
+  ASSERT_FALSE(pool.pinned().has_value());
+  EXPECT_EQ(pool.pinned().error().code, Code::invalid);
+  EXPECT_NE(pool.pinned().error().message.find("processor 4000; this process may use "), std::string::npos)
+      << pool.pinned().error().message;
   std::vector<int> calls(3, 0);
   pool.run([&](std::uint32_t thread) { ++calls[thread]; });
   EXPECT_EQ(calls, std::vector<int>(3, 1));

@@ -138,9 +138,10 @@ std::unique_ptr<Device> make_cpu_device(CpuDeviceOptions options) {
 
 namespace shunt {
 
-BackendReport open_cpu(const OpenOptions& options) {
+Result<BackendReport> open_cpu(const OpenOptions& options) {
   const std::uint32_t threads = options.threads != 0 ? options.threads : cpu::usable_cores();
   const auto engine = std::make_shared<cpu::Engine>(threads, options.pin_to_cpus);
+  SHUNT_TRY(engine->pinned());
   BackendReport report{.api = "cpu"};
   for (const cpu::KernelSet kernels : {cpu::KernelSet::simd, cpu::KernelSet::scalar})
     report.devices.push_back(

@@ -22,6 +22,7 @@ class Engine {
   bool advance();
 
   [[nodiscard]] std::uint32_t threads() const { return pool_.threads(); }
+  [[nodiscard]] const Status& pinned() const { return pool_.pinned(); }
 
  private:
   ThreadPool pool_;

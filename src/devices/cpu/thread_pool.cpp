@@ -1,6 +1,10 @@
 #include "devices/cpu/thread_pool.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
+#include <system_error>
 
 #if defined(__linux__)
 #include <pthread.h>
@@ -33,27 +37,43 @@ void wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old)
   value.wait(old, std::memory_order_acquire);
 }
 
-void pin(std::thread& thread, std::uint32_t cpu) {
+// The processors that this process may use; nothing where the system does not tell.
+std::vector<std::uint32_t> allowed_processors() {
+  std::vector<std::uint32_t> allowed;
+#if defined(__linux__)
+  cpu_set_t set;
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return allowed;
+  for (std::uint32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) allowed.push_back(cpu);
+#endif
+  return allowed;
+}
+
+Status pin(std::thread& thread, std::uint32_t cpu) {
+  // The system would also take one that this process was asked to keep away from.
+  const std::vector<std::uint32_t> allowed = allowed_processors();
+  if (!allowed.empty() && std::ranges::find(allowed, cpu) == allowed.end())
+    return fail(Code::invalid, fmt::format("a thread was to be pinned to processor {}; this process may use {}", cpu,
+                                           fmt::join(allowed, ", ")));
 #if defined(__linux__)
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(cpu, &set);
-  // A processor that this process may not use leaves the thread where it is.
-  pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);
+  const int error = pthread_setaffinity_np(thread.native_handle(), sizeof set, &set);
+  if (error == 0) return {};
+  return fail(Code::internal, fmt::format("a thread cannot be pinned to processor {}: {}", cpu,
+                                          std::generic_category().message(error)));
 #else
   static_cast<void>(thread);
-  static_cast<void>(cpu);
+  return fail(Code::unsupported, "threads cannot be pinned to processors on this system");
 #endif
 }
 
 }  // namespace
 
 std::uint32_t usable_cores() {
-#if defined(__linux__)
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<std::uint32_t>(std::max(CPU_COUNT(&set), 1));
-#endif
-  return std::max(std::thread::hardware_concurrency(), 1U);
+  const auto allowed = static_cast<std::uint32_t>(allowed_processors().size());
+  return allowed != 0 ? allowed : std::max(std::thread::hardware_concurrency(), 1U);
 }
 
 ThreadPool::ThreadPool(std::uint32_t threads, std::span<const std::uint32_t> pin_to_cpus) {
@@ -61,7 +81,7 @@ ThreadPool::ThreadPool(std::uint32_t threads, std::span<const std::uint32_t> pin
   workers_.reserve(workers);
   for (std::uint32_t thread = 1; thread <= workers; ++thread) {
     workers_.emplace_back([this, thread] { work(thread); });
-    if (thread < pin_to_cpus.size()) pin(workers_.back(), pin_to_cpus[thread]);
+    if (thread < pin_to_cpus.size() && pinned_) pinned_ = pin(workers_.back(), pin_to_cpus[thread]);
   }
 }
 

@@ -10,18 +10,23 @@
 #include <thread>
 #include <vector>
 
+#include "shunt/status.h"
+
 namespace shunt::cpu {
 
 class ThreadPool {
  public:
   // `pin_to_cpus[t]` is the processor of thread t; empty: the system decides. The caller's own thread is
-  // never pinned.
+  // never pinned. Whether that went well stands in pinned(); the pool works either way.
   ThreadPool(std::uint32_t threads, std::span<const std::uint32_t> pin_to_cpus);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   [[nodiscard]] std::uint32_t threads() const { return static_cast<std::uint32_t>(workers_.size()) + 1; }
+
+  // Errors: invalid where a thread was to be on a processor that this process may not use; internal.
+  [[nodiscard]] const Status& pinned() const { return pinned_; }
 
   // Calls job(thread) once on every thread and returns when all have returned.
   template <class Job>
@@ -38,6 +43,7 @@ class ThreadPool {
   void work(std::uint32_t thread);
 
   std::vector<std::thread> workers_;
+  Status pinned_;
   Function function_ = nullptr;
   const void* context_ = nullptr;
   alignas(64) std::atomic<std::uint32_t> job_{0};      // counts jobs
