@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
+
+#include "devices/cpu/cgroup.h"
 
 namespace shunt::cpu {
 namespace {
@@ -43,7 +46,11 @@ std::optional<std::uint64_t> meminfo(const char* format) {
 }  // namespace
 
 std::optional<std::uint64_t> total_memory() { return meminfo("MemTotal: %llu kB"); }
-std::optional<std::uint64_t> available_memory() { return meminfo("MemAvailable: %llu kB"); }
+std::optional<std::uint64_t> available_memory() {
+  const auto machine = meminfo("MemAvailable: %llu kB");
+  const auto group = cgroup_available_memory();
+  return machine && group ? std::min(*machine, *group) : machine ? machine : group;
+}
 
 Result<std::unique_ptr<Buffer>> allocate_host(std::uint64_t bytes) {
   const auto available = available_memory();

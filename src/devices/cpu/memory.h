@@ -13,7 +13,7 @@ namespace shunt::cpu {
 // The caller keeps the memory alive; it is never written.
 [[nodiscard]] std::unique_ptr<Buffer> wrap_host(std::span<const std::byte> memory);
 
-// Of the machine, in bytes; nothing where the system does not tell.
+// In bytes; nothing where the system does not tell. All of the machine's, and what this process can still take of it.
 [[nodiscard]] std::optional<std::uint64_t> total_memory();
 [[nodiscard]] std::optional<std::uint64_t> available_memory();
 

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <system_error>
 
+#include "devices/cpu/cgroup.h"
+
 #if defined(__linux__)
 #include <pthread.h>
 #include <sched.h>
@@ -73,7 +75,8 @@ Status pin(std::thread& thread, std::uint32_t cpu) {
 
 std::uint32_t usable_cores() {
   const auto allowed = static_cast<std::uint32_t>(allowed_processors().size());
-  return allowed != 0 ? allowed : std::max(std::thread::hardware_concurrency(), 1U);
+  const std::uint32_t cores = allowed != 0 ? allowed : std::max(std::thread::hardware_concurrency(), 1U);
+  return std::min(cores, cgroup_cores().value_or(cores));
 }
 
 ThreadPool::ThreadPool(std::uint32_t threads, std::span<const std::uint32_t> pin_to_cpus) {
