@@ -67,7 +67,7 @@ struct Support {
   explicit operator bool() const { return reason.empty(); }
 };
 
-enum class BufferUse : std::uint8_t { values, weights, state, staging };
+enum class BufferUse : std::uint8_t { values, weights, state };
 
 // Memory of one device; freed with the object. Submissions that use it must have ended.
 class Buffer {
