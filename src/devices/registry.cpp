@@ -7,7 +7,11 @@
 namespace shunt {
 
 std::string_view name_of(DeviceType type) {
-  constexpr std::string_view kNames[] = {"discrete", "integrated", "virtual", "cpu", "other"};
+  constexpr std::string_view kNames[] = {
+#define SHUNT_DEVICE_TYPE(type, name) name,
+      SHUNT_DEVICE_TYPES(SHUNT_DEVICE_TYPE)
+#undef SHUNT_DEVICE_TYPE
+  };
   return kNames[static_cast<std::size_t>(type)];
 }
 
