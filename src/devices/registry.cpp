@@ -5,6 +5,14 @@
 #include <algorithm>
 
 namespace shunt {
+namespace {
+
+std::string_view without_spaces_around(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  return text.substr(0, text.find_last_not_of(' ') + 1);
+}
+
+}  // namespace
 
 std::string_view name_of(DeviceType type) {
   constexpr std::string_view kNames[] = {
@@ -40,8 +48,9 @@ Result<std::vector<Device*>> select_devices(const Registry& registry, std::strin
     return chosen;
   }
   while (!list.empty()) {
-    const std::string_view name = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(name.size() + 1, list.size()));
+    const std::string_view item = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(item.size() + 1, list.size()));
+    const std::string_view name = without_spaces_around(item);
     bool known = false;
     for (const BackendReport& backend : registry.backends)
       for (const auto& device : backend.devices)
