@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <chrono>
 
 #include "command.h"
 #include "devices/cpu/limits.h"
@@ -12,6 +11,7 @@
 #include "models/sampling.h"
 #include "options.h"
 #include "output.h"
+#include "run/stopwatch.h"
 #include "samples.h"
 
 namespace shunt::cli {
@@ -51,20 +51,16 @@ std::vector<Token> random_tokens(std::uint32_t count, std::uint32_t vocabulary) 
   return tokens;
 }
 
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 // Tokens per second of `tokens` from an empty context on, in as large or as small steps as asked.
 Result<double> time_tokens(Session& session, std::span<const Token> tokens, bool one_by_one) {
   session.truncate(0, 0);
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   for (std::size_t done = 0; done < tokens.size();) {
     const std::size_t count = one_by_one ? 1 : tokens.size();
     SHUNT_TRY(session.append(0, tokens.subspan(done, count)));
     done += count;
   }
-  return static_cast<double>(tokens.size()) / seconds_since(start);
+  return static_cast<double>(tokens.size()) / watch.seconds();
 }
 
 // One repetition after the other, each with all measurements, so that a slow moment of the machine meets them alike.

@@ -10,6 +10,7 @@
 #include "options.h"
 #include "output.h"
 #include "run/op_bench.h"
+#include "run/stopwatch.h"
 #include "samples.h"
 
 namespace shunt::cli {
@@ -56,9 +57,9 @@ Result<Row> measure(OpCase use, Device& device, cpu::Limits& limits, std::uint32
   double spent = 0;
   for (std::uint32_t done = 0; done < repetitions && (done == 0 || spent < kPatienceSeconds); ++done) {
     if (ending.load()) return fail(Code::invalid, "interrupted");
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     SHUNT_TRY(measure_beside(limits, **bench, row.times, times));
-    spent += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    spent += watch.seconds();
   }
   return row;
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/random_model.h"
+#include "models/session.h"
 #include "options.h"
 
 namespace shunt::cli {
@@ -38,6 +39,7 @@ OpSizes sizes_of(const BenchShape& shape) {
           .kv_heads = place->kv_heads,
           .head_dim = place->head_dim,
           .vocabulary = place->vocabulary,
+          .page_tokens = models::kPageTokens,
           .prompt = shape.prompt,
           .context = shape.prompt};
 }

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <chrono>
 #include <filesystem>
 
 #include "command.h"
@@ -13,6 +12,7 @@
 #include "models/mixture.h"
 #include "options.h"
 #include "output.h"
+#include "run/stopwatch.h"
 
 namespace shunt::cli {
 namespace {
@@ -30,7 +30,7 @@ Status execute(const Options& options) {
   std::error_code no_such_file;
   if (std::filesystem::equivalent(options.in, options.out, no_such_file))
     refuse("IN and OUT are the same file; give OUT another name, so that the original is not lost");
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   ProgressLine line;
   std::size_t converted = 0;
   const auto on_tensor = [&](const models::QuantizeProgress& at) {
@@ -48,7 +48,7 @@ Status execute(const Options& options) {
   SHUNT_TRY(models::quantize_file(options.in, options.out, options.type,
                                   {.threads = threads, .on_tensor = on_tensor, .on_write = on_write}));
   line.clear();
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = watch.seconds();
   SHUNT_TRY_ASSIGN(const auto before, models::GgufFile::open(options.in));
   SHUNT_TRY_ASSIGN(const auto after, models::GgufFile::open(options.out));
   note(fmt::format("{}: {} of type {}, from {} in {:.1f} s", options.out, in_units(after->total_bytes()), options.type,

@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <set>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include "models/generate.h"
 #include "options.h"
 #include "output.h"
+#include "run/stopwatch.h"
 
 namespace shunt::cli {
 namespace {
@@ -53,12 +53,12 @@ class Run {
   explicit Run(const Options& options) : options_(options) {}
 
   Status execute() {
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     SHUNT_TRY_ASSIGN(runtime_, open_runtime(options_.runtime));
     SHUNT_TRY_ASSIGN(model_, load_model(options_.model));
     if (options_.chat && !model_->chat()) return std::unexpected(model_->chat().error());
     SHUNT_TRY_ASSIGN(session_, Session::create(*model_, *runtime_, options_.session));
-    load_s_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    load_s_ = watch.seconds();
     if (session_->context() > model_->config().context_length)
       note(fmt::format("The model was made for {} tokens; beyond them its text may fall apart.",
                        model_->config().context_length));

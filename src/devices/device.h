@@ -28,7 +28,19 @@
 
 namespace shunt {
 
-enum class DeviceType : std::uint8_t { discrete, integrated, virtual_gpu, cpu, other };
+// X(enumerator, name).
+#define SHUNT_DEVICE_TYPES(X) \
+  X(discrete, "discrete")     \
+  X(integrated, "integrated") \
+  X(virtual_gpu, "virtual")   \
+  X(cpu, "cpu")               \
+  X(other, "other")
+
+enum class DeviceType : std::uint8_t {
+#define SHUNT_DEVICE_TYPE(type, name) type,
+  SHUNT_DEVICE_TYPES(SHUNT_DEVICE_TYPE)
+#undef SHUNT_DEVICE_TYPE
+};
 [[nodiscard]] std::string_view name_of(DeviceType type);
 
 // An arena is one address range that tensors share by offset and may alias; objects (textures, say) are
@@ -67,7 +79,7 @@ struct Support {
   explicit operator bool() const { return reason.empty(); }
 };
 
-enum class BufferUse : std::uint8_t { values, weights, state, staging };
+enum class BufferUse : std::uint8_t { values, weights, state };
 
 // Memory of one device; freed with the object. Submissions that use it must have ended.
 class Buffer {

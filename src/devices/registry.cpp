@@ -5,9 +5,21 @@
 #include <algorithm>
 
 namespace shunt {
+namespace {
+
+std::string_view without_spaces_around(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  return text.substr(0, text.find_last_not_of(' ') + 1);
+}
+
+}  // namespace
 
 std::string_view name_of(DeviceType type) {
-  constexpr std::string_view kNames[] = {"discrete", "integrated", "virtual", "cpu", "other"};
+  constexpr std::string_view kNames[] = {
+#define SHUNT_DEVICE_TYPE(type, name) name,
+      SHUNT_DEVICE_TYPES(SHUNT_DEVICE_TYPE)
+#undef SHUNT_DEVICE_TYPE
+  };
   return kNames[static_cast<std::size_t>(type)];
 }
 
@@ -40,8 +52,9 @@ Result<std::vector<Device*>> select_devices(const Registry& registry, std::strin
     return chosen;
   }
   while (!list.empty()) {
-    const std::string_view name = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(name.size() + 1, list.size()));
+    const std::string_view item = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(item.size() + 1, list.size()));
+    const std::string_view name = without_spaces_around(item);
     bool known = false;
     for (const BackendReport& backend : registry.backends)
       for (const auto& device : backend.devices)

@@ -39,7 +39,8 @@ struct Registry {
 [[nodiscard]] Result<Registry> open_devices(const OpenOptions& options);
 
 // The devices that a comma-separated list of ids names, in its order; a bare API name means all of its
-// devices. An empty list: all that are not emulated. Errors: invalid for an unknown name, with the known ones.
+// devices; spaces around names do not count. An empty list: all that are not emulated. Errors: invalid for an
+// unknown name, with the known ones.
 [[nodiscard]] Result<std::vector<Device*>> select_devices(const Registry& registry, std::string_view list);
 
 }  // namespace shunt

@@ -1,16 +1,11 @@
 #include "models/generate.h"
 
-#include <chrono>
-
 #include "models/stop_matcher.h"
 #include "models/utf8.h"
+#include "run/stopwatch.h"
 
 namespace shunt::models {
 namespace {
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 // The way of the text: bytes of tokens, whole characters, what is certain not to begin a stop string.
 class TextOutput {
@@ -70,14 +65,14 @@ Result<Generation> generate(Session& session, std::span<const Token> prompt, con
   const Tokenizer& tokenizer = session.model().tokenizer();
   const std::uint32_t sequence = options.sequence;
 
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch prompt_watch;
   SHUNT_TRY(session.append(sequence, prompt, [&](std::size_t done) {
     if (callbacks.on_prompt) callbacks.on_prompt(done, prompt.size());
     return !interrupted();
   }));
-  result.prompt_s = seconds_since(start);
+  result.prompt_s = prompt_watch.seconds();
 
-  const auto generation = std::chrono::steady_clock::now();
+  const Stopwatch generation_watch;
   std::vector<Token> history(session.tokens(sequence).begin(), session.tokens(sequence).end());
   while (true) {
     if (interrupted()) {
@@ -104,7 +99,7 @@ Result<Generation> generate(Session& session, std::span<const Token> prompt, con
     ++result.steps;
   }
   output.flush();
-  result.generate_s = seconds_since(generation);
+  result.generate_s = generation_watch.seconds();
   return result;
 }
 

@@ -48,8 +48,6 @@ class Sampler {
   // chosen, else 0. Each call that is not greedy draws exactly one random number. REQUIRES: !logits.empty().
   [[nodiscard]] std::int32_t sample(std::span<const float> logits, std::span<const std::int32_t> history);
 
-  // Begins the random numbers again from this seed.
-  void reseed(std::uint64_t seed) { random_ = SplitMix64(seed); }
   [[nodiscard]] const SamplingOptions& options() const { return options_; }
 
  private:

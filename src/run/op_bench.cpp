@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
+
+#include "run/stopwatch.h"
 
 namespace shunt {
 namespace {
@@ -124,9 +125,9 @@ Status OpBench::prepare(std::uint32_t uses) {
 }
 
 Result<double> OpBench::measure() {
-  const auto start = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   SHUNT_TRY(device_.submit(*program_, {.parameters = {.tokens = use_.rows, .outputs = use_.rows}}).wait());
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / uses_;
+  return watch.seconds() / uses_;
 }
 
 Status measure_beside(cpu::Limits& limits, OpBench& bench, OpTimes& times, LimitTimes& limit_times) {

@@ -1,8 +1,5 @@
 #include "run/op_cases.h"
 
-#include <fmt/format.h>
-
-#include <algorithm>
 #include <utility>
 
 #include "ops/rules.h"
@@ -10,7 +7,6 @@
 namespace shunt {
 namespace {
 
-constexpr std::uint32_t kPageTokens = 32;
 constexpr DType kUsualWeight = DType::Q8_0;
 constexpr DType kUsualState = DType::F16;
 
@@ -33,10 +29,10 @@ CaseInput numbers(const Shape& shape, std::uint32_t first, std::uint32_t step, s
   return {Operand::contiguous(DType::I32, shape, TensorKind::input), first, step, modulus};
 }
 
-std::uint32_t pages(const OpSizes& sizes) { return (sizes.context + kPageTokens - 1) / kPageTokens; }
+std::uint32_t pages(const OpSizes& sizes) { return (sizes.context + sizes.page_tokens - 1) / sizes.page_tokens; }
 Operand state(const Request& request) {
   const OpSizes& sizes = request.sizes;
-  return Operand::contiguous(request.dtype, {pages(sizes), kPageTokens, sizes.kv_heads, sizes.head_dim},
+  return Operand::contiguous(request.dtype, {pages(sizes), sizes.page_tokens, sizes.kv_heads, sizes.head_dim},
                              TensorKind::state);
 }
 // Sequences and pages: one sequence, its pages in order.
@@ -46,6 +42,8 @@ void add_page_table(const Request& request, OpCase& use) {
 }
 // Of tokens that follow each other.
 CaseInput positions(const Request& request) { return numbers({request.rows}, 0, 1, request.sizes.context); }
+
+namespace add_inputs {
 
 void elementwise(const Request& request, OpCase& use) {
   request.repeat(use, values({request.rows, request.sizes.feed_forward}));
@@ -104,28 +102,38 @@ void dequantize(const Request& request, OpCase& use) {
   use.inputs.push_back({Operand::contiguous(request.dtype, {request.rows, request.sizes.embedding})});
 }
 
+}  // namespace add_inputs
+
 struct Rule {
-  ShapeRule rule;
-  void (*add_inputs)(const Request& request, OpCase& use);
-  DType dtype;
+  void (*add_inputs)(const Request& request, OpCase& use) = nullptr;
+  DType dtype = DType::F32;
 };
+// By the names of the shape rules, so that a row of ops.def without sizes to measure does not compile.
+namespace case_rule {
+constexpr Rule elementwise() { return {add_inputs::elementwise, DType::F32}; }
+constexpr Rule same() { return {add_inputs::same, DType::F32}; }
+constexpr Rule gather() { return {add_inputs::gather, kUsualWeight}; }
+constexpr Rule matmul() { return {add_inputs::matmul, kUsualWeight}; }
+constexpr Rule rotary() { return {add_inputs::rotary, DType::F32}; }
+constexpr Rule cache_write() { return {add_inputs::cache_write, kUsualState}; }
+constexpr Rule attention() { return {add_inputs::attention, kUsualState}; }
+constexpr Rule argmax() { return {add_inputs::argmax, DType::F32}; }
+constexpr Rule copy() { return {add_inputs::convert, DType::F16}; }
+constexpr Rule quantize() { return {add_inputs::convert, kUsualWeight}; }
+constexpr Rule dequantize() { return {add_inputs::dequantize, kUsualWeight}; }
+}  // namespace case_rule
+
+// One per op.
 constexpr Rule kRules[] = {
-    {shape_rule::elementwise, elementwise, DType::F32},
-    {shape_rule::same, same, DType::F32},
-    {shape_rule::gather, gather, kUsualWeight},
-    {shape_rule::matmul, matmul, kUsualWeight},
-    {shape_rule::rotary, rotary, DType::F32},
-    {shape_rule::cache_write, cache_write, kUsualState},
-    {shape_rule::attention, attention, kUsualState},
-    {shape_rule::argmax, argmax, DType::F32},
-    {shape_rule::copy, convert, DType::F16},
-    {shape_rule::quantize, convert, kUsualWeight},
-    {shape_rule::dequantize, dequantize, kUsualWeight},
+#define SHUNT_OP(name, inputs, required, attributes, shape_rule, cost_rule, tolerance, family) case_rule::shape_rule(),
+#define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) case_rule::elementwise(),
+#define SHUNT_LAYOUT_OP(name, inputs, attributes, shape_rule) {},
+#include "ops/ops.def"
 };
 
 // Small shapes do not fill the blocks of every dtype.
 std::vector<DType> dtypes_of(const OpInfo& row, const Rule& rule, const OpSizes& sizes) {
-  if (rule.rule != shape_rule::matmul || row.is_fused()) return {rule.dtype};
+  if (row.shape_rule != shape_rule::matmul || row.is_fused()) return {rule.dtype};
   std::vector<DType> all;
   for (std::size_t i = 0; i < dtypes().size(); ++i)
     if (dtypes()[i].kind != DTypeKind::integer && sizes.embedding % dtypes()[i].block_elements == 0)
@@ -149,12 +157,10 @@ Result<std::vector<OpCase>> op_cases(Op op, const OpSizes& sizes) {
   std::vector<OpCase> cases;
   const OpInfo& row = info_of(op);
   if (row.op_class == OpClass::layout) return cases;
-  const auto rule = std::ranges::find(kRules, row.shape_rule, &Rule::rule);
-  if (rule == std::end(kRules))
-    return fail(Code::unsupported, fmt::format("{}: no sizes are known for operands of its shape rule", row.name));
-  for (const DType dtype : dtypes_of(row, *rule, sizes))
+  const Rule& rule = kRules[static_cast<std::size_t>(op)];
+  for (const DType dtype : dtypes_of(row, rule, sizes))
     for (const std::uint32_t rows : {1U, sizes.prompt}) {
-      SHUNT_TRY_ASSIGN(OpCase use, make_case(op, *rule, {row, sizes, rows, dtype}));
+      SHUNT_TRY_ASSIGN(OpCase use, make_case(op, rule, {row, sizes, rows, dtype}));
       cases.push_back(std::move(use));
     }
   return cases;

@@ -19,6 +19,7 @@ struct OpSizes {
   std::uint32_t kv_heads = 0;
   std::uint32_t head_dim = 0;
   std::uint32_t vocabulary = 0;
+  std::uint32_t page_tokens = 0;  // of the cache
   std::uint32_t prompt = 512;
   std::uint32_t context = 512;
 };

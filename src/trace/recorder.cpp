@@ -50,7 +50,11 @@ std::uint64_t now_ns() {
 }
 
 std::string_view name_of(Kind kind) {
-  constexpr std::string_view kNames[] = {"program", "op", "transfer", "host"};
+  constexpr std::string_view kNames[] = {
+#define SHUNT_TRACE_KIND(name) #name,
+      SHUNT_TRACE_KINDS(SHUNT_TRACE_KIND)
+#undef SHUNT_TRACE_KIND
+  };
   return kNames[static_cast<std::size_t>(kind)];
 }
 

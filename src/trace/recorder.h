@@ -21,7 +21,13 @@ namespace shunt::trace {
 // Monotonic nanoseconds.
 [[nodiscard]] std::uint64_t now_ns();
 
-enum class Kind : std::uint8_t { program, op, transfer, host };
+#define SHUNT_TRACE_KINDS(X) X(program) X(op) X(transfer)
+
+enum class Kind : std::uint8_t {
+#define SHUNT_TRACE_KIND(name) name,
+  SHUNT_TRACE_KINDS(SHUNT_TRACE_KIND)
+#undef SHUNT_TRACE_KIND
+};
 [[nodiscard]] std::string_view name_of(Kind kind);
 
 using Label = std::uint32_t;
@@ -32,7 +38,7 @@ struct Event {
   Label what = 0;    // op, program or transfer
   Label device = 0;  // where it ran
   Label reason = 0;  // why there; 0: unknown
-  Kind kind = Kind::host;
+  Kind kind = Kind::program;
   bool failed = false;
   Code code = Code::internal;  // where failed
   std::uint32_t step = 0;      // submission number

@@ -47,7 +47,7 @@ TEST_F(CpuDevices, AreTwoOnOneResourceAndOnePool) {
 }
 
 TEST_F(CpuDevices, AreSelectedByIdAndByApiInTheOrderGiven) {
-  const auto chosen = select_devices(registry_, "cpu:scalar,cpu");
+  const auto chosen = select_devices(registry_, " cpu:scalar, cpu");
   ASSERT_TRUE(chosen.has_value());
   ASSERT_EQ(chosen->size(), 2U);
   EXPECT_EQ((*chosen)[0]->info().id, "cpu:scalar");

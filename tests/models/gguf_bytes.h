@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -61,8 +62,10 @@ class TestFolder {
  public:
   TestFolder() {
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    path_ = std::filesystem::temp_directory_path() /
-            ("shunt-" + std::string(test->test_suite_name()) + "-" + test->name() + "-" + std::to_string(::getpid()));
+    std::string name =
+        "shunt-" + std::string(test->test_suite_name()) + "-" + test->name() + "-" + std::to_string(::getpid());
+    std::ranges::replace(name, '/', '-');  // of a test with parameters
+    path_ = std::filesystem::temp_directory_path() / name;
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);
     std::filesystem::create_directories(path_);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "models/generate.h"
+#include "models/gguf_bytes.h"
 #include "models/quantizer.h"
 #include "models/reference.h"
 
@@ -115,7 +116,8 @@ TEST(Session, BadBatchesAndOptionsAreErrors) {
 class QuantizedModel : public testing::TestWithParam<const char*> {};
 
 TEST_P(QuantizedModel, AgreesWithTheScalarDevice) {
-  const std::string path = testing::TempDir() + "shunt-session-" + GetParam() + ".gguf";
+  TestFolder folder;
+  const std::string path = folder.file(GetParam());
   const Status written = quantize_file(kTrainedModel, path, GetParam());
   ASSERT_TRUE(written.has_value()) << written.error().message;
   Loaded fast(path, "cpu:simd", {.context = 256});
@@ -133,28 +135,9 @@ TEST_P(QuantizedModel, AgreesWithTheScalarDevice) {
     }
     EXPECT_LE(error / power, 1e-4);
   }
-  std::remove(path.c_str());
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, QuantizedModel, testing::Values("Q8_0", "Q4_0", "Q4_K_M", "Q4_K_S", "Q6_K", "BF16"));
-
-// No op of a model may fall to the scalar device.
-TEST(ModelPlans, UseTheSimdDeviceForEveryOp) {
-  const auto runtime = Loaded::take(Runtime::create({.threads = 2}));
-  for (const char* path : {kTrainedModel, SHUNT_TEST_DATA "/../../models/tiny-llama-q8_0.gguf"}) {
-    const auto model = Loaded::take(Model::load(path));
-    for (const std::uint32_t tokens : {1U, 8U, 512U})
-      for (const DType cache : {DType::F16, DType::F32}) {
-        const PlannedStep step = Loaded::take(plan_step(*model, *runtime, {.cache_dtype = cache}, 1024, tokens, 1));
-        for (std::size_t i = 0; i < step.plan.units.size(); ++i)
-          EXPECT_EQ(step.plan.devices[step.plan.decisions[i].device].id, "cpu:simd")
-              << to_string(UnitCall(step.graph, step.plan.units[i]).call());
-        EXPECT_TRUE(
-            std::ranges::any_of(step.plan.units, [](const Unit& unit) { return unit.op == Op::rotary_cache_write; }));
-        EXPECT_TRUE(std::ranges::any_of(step.plan.units, [](const Unit& unit) { return unit.op == Op::matmul_add; }));
-      }
-  }
-}
 
 }  // namespace
 }  // namespace shunt::models

@@ -26,7 +26,7 @@ TEST(OpTable, RowsCarryTheirLists) {
   EXPECT_EQ(attention.inputs[2], "values");
   EXPECT_EQ(attention.attributes.size(), 1U);
   EXPECT_EQ(info_of(Op::swiglu).expansion, "mul(silu(gate), up)");
-  EXPECT_EQ(info_of(Op::scale).expression, "x* factor");
+  EXPECT_EQ(info_of(Op::scale).expression, "x * factor");
 }
 
 TEST(Shapes, SizesThatOverflowAreErrors) {

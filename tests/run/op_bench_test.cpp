@@ -16,6 +16,7 @@ constexpr OpSizes kSmall{.embedding = 256,
                          .kv_heads = 2,
                          .head_dim = 64,
                          .vocabulary = 300,
+                         .page_tokens = 32,
                          .prompt = 5,
                          .context = 40};
 
