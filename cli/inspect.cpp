@@ -52,7 +52,7 @@ Json to_json(const ModelSummary& summary) {
                               {"bytes", share.bytes}});
   for (const models::MetadataLine& line : summary.metadata)
     json["metadata"].push_back(
-        {{"key", line.key}, {"type", line.type}, {"elements", line.elements}, {"value", to_json(line.value)}});
+        {{"key", line.key}, {"type", line.type}, {"elements", line.elements}, {"value", to_json(*line.value)}});
   for (const models::TensorLine& tensor : summary.tensors)
     json["tensors"].push_back({{"name", tensor.name},
                                {"dtype", name_of(tensor.dtype)},
@@ -88,7 +88,7 @@ std::string to_text(const ModelSummary& summary, bool tensors) {
   for (const models::MetadataLine& line : summary.metadata) width = std::max(width, line.key.size());
   text += '\n';
   for (const models::MetadataLine& line : summary.metadata)
-    text += fmt::format("{:<{}}  {}{}\n", line.key, width, shown(models::abbreviated(line.value)),
+    text += fmt::format("{:<{}}  {}{}\n", line.key, width, shown(models::abbreviated(*line.value)),
                         line.is_array ? fmt::format("  ({} elements)", line.elements) : "");
   if (!tensors) return text;
   width = 0;

@@ -44,7 +44,7 @@ struct Abbreviate {
 };
 
 MetadataLine line_of(const Metadata::Entry& entry) {
-  MetadataLine line{.key = entry.first, .type = type_name(entry.second), .value = entry.second};
+  MetadataLine line{.key = entry.first, .type = type_name(entry.second), .value = &entry.second};
   line.is_array = line.type.starts_with("array");
   if (!line.is_array) return line;
   std::visit(

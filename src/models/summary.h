@@ -20,8 +20,8 @@ struct TensorLine {
 
 struct MetadataLine {
   std::string key;
-  std::string type;  // "u32", "array of string", ...
-  MetadataValue value;
+  std::string type;                      // "u32", "array of string", ...
+  const MetadataValue* value = nullptr;  // in the model, which must live as long
   bool is_array = false;
   std::uint64_t elements = 1;  // of an array
 };

@@ -25,11 +25,11 @@ TEST(Summary, TellsWhatTheTrainedModelIs) {
   ASSERT_EQ(summary.metadata.size(), 29U);
   EXPECT_EQ(summary.metadata[4].key, "llama.block_count");
   EXPECT_EQ(summary.metadata[4].type, "u32");
-  EXPECT_EQ(summary.metadata[4].value, MetadataValue(std::uint32_t{6}));
+  EXPECT_EQ(*summary.metadata[4].value, MetadataValue(std::uint32_t{6}));
   EXPECT_FALSE(summary.metadata[4].is_array);
   EXPECT_TRUE(summary.metadata[18].is_array);
   EXPECT_EQ(summary.metadata[18].elements, 1991U);
-  EXPECT_EQ(abbreviated(summary.metadata[18].value).substr(0, 31), "[\"<unk>\", \"<s>\", \"</s>\", \"<|im_");
+  EXPECT_EQ(abbreviated(*summary.metadata[18].value).substr(0, 31), "[\"<unk>\", \"<s>\", \"</s>\", \"<|im_");
 }
 
 TEST(Summary, LongValuesAreAbbreviated) {
