@@ -120,7 +120,7 @@ Graph graph_with_scratch() {
 
 TEST(Executable, TakesNoMoreScratchThanWasPlanned) {
   const Graph graph = graph_with_scratch();
-  CopiedWeights source(std::vector<float>(512U * 512U), {512, 512});
+  CopiedWeights source(std::vector<float>(std::size_t{512} * 512), {512, 512});
   for (const cpu::KernelSet kernels : {cpu::KernelSet::scalar, cpu::KernelSet::simd})
     for (const std::uint32_t count : {1U, 2U}) {
       SeparateDevices machine(count, true, kernels);
