@@ -435,7 +435,7 @@ class Files(CommandLine):
         self.assertLessEqual({"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K", "Q5_K", "Q6_K"},
                              {row["dtype"] for row in result["ops"]})
         for row in result["ops"]:
-            self.assertEqual(row["repetitions"], 2)
+            self.assertIn(row["repetitions"], (1, 2))  # an op that takes long is measured once
             for what in ("seconds", "bytes_per_s", "flops_per_s", "share_of_bandwidth", "share_of_peak"):
                 self.assertEqual(set(row[what]), {"median", "min", "max"})
                 self.assertGreater(row[what]["min"], 0)
