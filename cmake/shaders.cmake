@@ -1,0 +1,32 @@
+# Every src/ops/FAMILY/FAMILY.comp is preprocessed (kernels expand the op tables), compiled to SPIR-V, checked and
+# embedded. Without glslc there are none, and shaders.def is empty.
+find_program(SHUNT_GLSLC glslc)
+find_program(SHUNT_SPIRV_VAL spirv-val)
+file(GLOB shunt_kernel_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*/*.comp)
+file(GLOB_RECURSE shunt_kernel_headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.glsl
+                                                         ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.def)
+list(APPEND shunt_kernel_headers ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/expand.h)
+set(shunt_shader_rows "")
+set(shunt_shader_sources "")
+if(SHUNT_GLSLC AND SHUNT_SPIRV_VAL)
+  foreach(source IN LISTS shunt_kernel_sources)
+    get_filename_component(name ${source} NAME_WE)
+    set(base ${shunt_generated_dir}/shaders/${name})
+    add_custom_command(
+      OUTPUT ${base}.cpp
+      COMMAND ${CMAKE_COMMAND} -E make_directory ${shunt_generated_dir}/shaders
+      COMMAND ${CMAKE_CXX_COMPILER} -E -P -x c++ -std=c++20 -I${CMAKE_CURRENT_SOURCE_DIR}/src ${source} -o ${base}.glsl
+      COMMAND ${SHUNT_GLSLC} -std=450core -fshader-stage=compute --target-env=vulkan1.1 -O ${base}.glsl -o ${base}.spv
+      COMMAND ${SHUNT_SPIRV_VAL} --target-env vulkan1.1 ${base}.spv
+      COMMAND ${CMAKE_COMMAND} -DNAME=${name} -DSPIRV=${base}.spv -DOUT=${base}.cpp
+              -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_spirv.cmake
+      DEPENDS ${source} ${shunt_kernel_headers} ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_spirv.cmake
+      COMMENT "Compiling kernel ${name}"
+      VERBATIM)
+    list(APPEND shunt_shader_sources ${base}.cpp)
+    string(APPEND shunt_shader_rows "SHUNT_SHADER(${name})\n")
+  endforeach()
+else()
+  message(WARNING "glslc or spirv-val is missing: this build has no shaders, so no Vulkan")
+endif()
+file(CONFIGURE OUTPUT ${shunt_generated_dir}/shaders.def CONTENT "${shunt_shader_rows}" @ONLY)

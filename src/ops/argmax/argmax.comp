@@ -1,0 +1,46 @@
+// A workgroup finds the largest element of one row.
+#include "ops/strided.glsl"
+
+struct Arguments {
+  StridedTensor x;
+};
+
+#include "ops/kernel.glsl"
+
+SHUNT_INPUT(3, x)
+
+const uint kNone = 0xFFFFFFFFu;
+shared float largest[kGroup];
+shared uint places[kGroup];
+
+bool beats(float value, uint place, float other, uint its) {
+  if (place == kNone) return false;
+  return its == kNone || value > other || (value == other && place < its);
+}
+
+void main() {
+  uint row = group_index();
+  if (row >= valid_row_count(args.x)) return;
+  uint lane = gl_LocalInvocationID.x;
+  uint begin = row_offset(args.x.extents, args.x.strides, row);
+  float best = 0.0;
+  uint place = kNone;
+  for (uint column = lane; column < args.x.extents.w; column += kGroup) {
+    float value = x_element(args.x.dtype, byte_offset(1u), begin + column * args.x.strides.w);
+    if (!isnan(value) && beats(value, column, best, place)) {
+      best = value;
+      place = column;
+    }
+  }
+  largest[lane] = best;
+  places[lane] = place;
+  barrier();
+  for (uint width = kGroup / 2u; width > 0u; width /= 2u) {
+    if (lane < width && beats(largest[lane + width], places[lane + width], largest[lane], places[lane])) {
+      largest[lane] = largest[lane + width];
+      places[lane] = places[lane + width];
+    }
+    barrier();
+  }
+  if (lane == 0u) output_words[(byte_offset(0u) >> 2u) + row] = places[0] == kNone ? 0u : places[0];
+}

@@ -1,0 +1,27 @@
+// One invocation widens one element. An id outside x leaves its row as it is.
+#include "ops/strided.glsl"
+
+struct Arguments {
+  uint rows;
+  uint columns;
+  uvec2 strides;
+  uint dtype;
+  uint ids;
+  uint id_stride;
+  uint extent;
+};
+
+#include "ops/kernel.glsl"
+
+SHUNT_WEIGHT(3, x)
+SHUNT_INPUT(4, ids)
+
+void main() {
+  uint index = invocation_index();
+  if (index >= valid_rows(args.ids, args.extent) * args.columns) return;
+  uint column = index % args.columns;
+  int id = ids_int(byte_offset(2u), index / args.columns * args.id_stride);
+  if (id < 0 || uint(id) >= args.rows) return;
+  uint row = byte_offset(1u) + uint(id) * row_bytes(args.dtype, args.strides.x);
+  store(F32, index, index + 1u, vec2(x_of_row(args.dtype, row, column * args.strides.y), 0.0));
+}

@@ -1,0 +1,136 @@
+// What every compute kernel sees of its call. A FAMILY.comp defines `struct Arguments` as FAMILY.h has it, field by
+// field (an array of numbers is a vector here), then includes this file, then names its buffers.
+//
+//   binding 0  uniform block: where in its binding each operand begins, in bytes (output, then inputs), and the
+//              family's arguments; constant for a program
+//   binding 1  uniform block: Parameters (parameters.h), written before each submission
+//   binding 2  the output, 3 and on: the inputs, and last what SHUNT_CONSTANTS is made of (shader.h)
+// Workgroups have 64 invocations in a row. There are as many as the prepared capacity needs; tails are masked.
+// Kernels go through the C preprocessor first, so that they can expand the tables.
+
+#define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) const uint name = uint(__COUNTER__);
+#include "ops/dtypes.def"
+
+const uint kGroup = 64u;
+layout(local_size_x = 64, local_size_y = 1, local_size_z = 1) in;
+
+layout(std140, binding = 0) uniform Call {
+  uvec4 byte_offsets[2];
+  Arguments args;
+};
+layout(std140, binding = 1) uniform Step {
+  uint step_tokens;
+  uint step_outputs;
+  uint step_reserved_0;
+  uint step_reserved_1;
+};
+
+uint group_index() { return gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x; }
+uint invocation_index() { return group_index() * kGroup + gl_LocalInvocationID.x; }
+uint byte_offset(uint operand) { return byte_offsets[operand >> 2u][operand & 3u]; }
+
+// parameters.h
+uint valid_rows(uint capacity, uint extent) {
+  if (extent == 0u) return capacity;
+  return min(capacity, extent == 1u ? step_tokens : step_outputs);
+}
+
+// strided.h
+uint valid_row_count(StridedTensor x) {
+  if (x.entries == 0u) return 0u;
+  return x.extents.x * x.extents.y * x.extents.z / x.entries * valid_rows(x.entries, x.extent);
+}
+uint row_offset(uvec4 extents, uvec4 strides, uint row) {
+  uint third = row % extents.z;
+  uint outer = row / extents.z;
+  return third * strides.z + outer % extents.y * strides.y + outer / extents.y * strides.x;
+}
+
+bool is_half(uint dtype) { return dtype == F16 || dtype == BF16; }
+// Elements of a contiguous tensor that share a word.
+uint per_word(uint dtype) { return is_half(dtype) ? 2u : 1u; }
+
+float widen(uint dtype, uint bits) {
+  if (dtype == F16) return unpackHalf2x16(bits).x;
+  if (dtype == BF16) return uintBitsToFloat(bits << 16u);
+  return dtype == I32 ? float(int(bits)) : uintBitsToFloat(bits);
+}
+
+// To the nearest, ties to even: what packHalf2x16 does is up to the implementation.
+uint to_f16(float value) {
+  uint bits = floatBitsToUint(value);
+  uint sign = (bits >> 16u) & 0x8000u;
+  uint size = bits & 0x7FFFFFFFu;
+  if (size > 0x7F800000u) return sign | 0x7E00u;
+  if (size >= 0x47800000u) return sign | 0x7C00u;
+  if (size < 0x33000000u) return sign;
+  uint exponent = size >> 23u;
+  uint shift = exponent < 113u ? 126u - exponent : 13u;
+  uint mantissa = exponent < 113u ? (size & 0x7FFFFFu) | 0x800000u : size - (112u << 23u);
+  uint kept = mantissa >> shift;
+  uint rest = mantissa & ((1u << shift) - 1u);
+  uint halfway = 1u << (shift - 1u);
+  if (rest > halfway || (rest == halfway && (kept & 1u) != 0u)) kept += 1u;
+  return sign | kept;
+}
+uint to_bf16(float value) {
+  uint bits = floatBitsToUint(value);
+  if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return (bits >> 16u) | 0x40u;
+  return (bits + 0x7FFFu + ((bits >> 16u) & 1u)) >> 16u;
+}
+// The bits of an element, in the lower part of the word.
+uint narrow(uint dtype, float value) {
+  if (dtype == F16) return to_f16(value);
+  if (dtype == BF16) return to_bf16(value);
+  return floatBitsToUint(value);
+}
+
+// Bytes of a row of so many elements.
+uint row_bytes(uint dtype, uint elements) {
+  if (dtype == Q8_0) return elements / 32u * 34u;
+  if (dtype == Q4_0) return elements / 32u * 18u;
+  return elements * (is_half(dtype) ? 2u : 4u);
+}
+
+// An input, and how its elements are read. `offset` is where the tensor begins, in bytes.
+#define SHUNT_INPUT(number, name)                                                                  \
+  layout(std430, binding = number) readonly buffer name##_buffer { uint name##_words[]; };         \
+  uint name##_half(uint byte) { return name##_words[byte >> 2u] >> ((byte & 2u) * 8u) & 0xFFFFu; } \
+  int name##_int(uint offset, uint index) { return int(name##_words[(offset >> 2u) + index]); }    \
+  float name##_element(uint dtype, uint offset, uint index) {                                      \
+    if (is_half(dtype)) return widen(dtype, name##_half(offset + 2u * index));                     \
+    return widen(dtype, name##_words[(offset >> 2u) + index]);                                     \
+  }
+
+// The same for one of any floating or quantized dtype: element `k` of the row that begins at a byte.
+#define SHUNT_WEIGHT(number, name)                                                                 \
+  SHUNT_INPUT(number, name)                                                                        \
+  uint name##_byte(uint byte) { return name##_words[byte >> 2u] >> ((byte & 3u) * 8u) & 0xFFu; }   \
+  float name##_of_row(uint dtype, uint row, uint k) {                                              \
+    if (dtype == Q8_0) {                                                                           \
+      uint block = row + k / 32u * 34u;                                                            \
+      int quant = int(name##_byte(block + 2u + k % 32u) << 24u) >> 24;                             \
+      return widen(F16, name##_half(block)) * float(quant);                                        \
+    }                                                                                              \
+    if (dtype == Q4_0) {                                                                           \
+      uint block = row + k / 32u * 18u;                                                            \
+      uint both = name##_byte(block + 2u + k % 16u);                                               \
+      uint quant = k % 32u < 16u ? both & 15u : both >> 4u;                                        \
+      return widen(F16, name##_half(block)) * (float(quant) - 8.0);                                \
+    }                                                                                              \
+    return name##_element(dtype, row, k);                                                          \
+  }
+
+layout(std430, binding = 2) buffer output_buffer { uint output_words[]; };
+// Of a contiguous tensor: puts elements `first` and, with two to a word, first + 1 where that is below `end`.
+// REQUIRES: `first` is a multiple of per_word(dtype).
+void store(uint dtype, uint first, uint end, vec2 values) {
+  uint word = (byte_offset(0u) >> 2u) + first / per_word(dtype);
+  if (!is_half(dtype)) {
+    output_words[word] = floatBitsToUint(values.x);
+  } else if (first + 1u < end) {
+    output_words[word] = narrow(dtype, values.x) | narrow(dtype, values.y) << 16u;
+  } else {
+    output_words[word] = (output_words[word] & 0xFFFF0000u) | narrow(dtype, values.x);
+  }
+}

@@ -1,0 +1,59 @@
+// A workgroup multiplies one weight row with up to four rows of x.
+#include "ops/strided.glsl"
+
+struct Arguments {
+  uvec4 extents;  // the last: what counts the valid entries of the first
+  uvec4 x_strides;  // the last: dtype of x
+  uvec4 out_strides;  // the last: rows of the weight
+  uvec4 residual_strides;  // the last: whether there is a residual
+  uint k;
+  uint weight_dtype;
+  uint weight_row_bytes;
+  uint x_column_stride;
+};
+
+#include "ops/kernel.glsl"
+
+SHUNT_INPUT(3, x)
+SHUNT_WEIGHT(4, weight)
+SHUNT_INPUT(5, residual)
+
+const uint kRows = 4u;
+shared vec4 sums[kGroup];
+
+uint offset_of(uvec4 strides, uint row) {
+  uint rest = row / args.extents.z;
+  return rest / args.extents.y * strides.x + rest % args.extents.y * strides.y + row % args.extents.z * strides.z;
+}
+
+void main() {
+  uint m = args.out_strides.w;
+  uint r = group_index() % m;
+  uint first = group_index() / m * kRows;
+  uint end = valid_rows(args.extents.x, args.extents.w) * args.extents.y * args.extents.z;
+  if (first >= end) return;
+  uint lane = gl_LocalInvocationID.x;
+  uint rows = min(kRows, end - first);
+  uint begins[kRows];
+  for (uint i = 0u; i < kRows; ++i) begins[i] = offset_of(args.x_strides, first + min(i, rows - 1u));
+  vec4 sum = vec4(0.0);
+  uint weight_row = byte_offset(2u) + r * args.weight_row_bytes;
+  for (uint column = lane; column < args.k; column += kGroup) {
+    float w = weight_of_row(args.weight_dtype, weight_row, column);
+    for (uint i = 0u; i < rows; ++i)
+      sum[i] += w * x_element(args.x_strides.w, byte_offset(1u), begins[i] + column * args.x_column_stride);
+  }
+  sums[lane] = sum;
+  barrier();
+  for (uint width = kGroup / 2u; width > 0u; width /= 2u) {
+    if (lane < width) sums[lane] += sums[lane + width];
+    barrier();
+  }
+  if (lane >= rows) return;
+  float total = sums[0][lane];
+  uint row = first + lane;
+  if (args.residual_strides.w != 0u)
+    total += residual_element(F32, byte_offset(3u), offset_of(args.residual_strides, row) + r);
+  uint at = offset_of(args.out_strides, row) + r;
+  store(F32, at, at + 1u, vec2(total, 0.0));
+}

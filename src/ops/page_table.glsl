@@ -1,0 +1,27 @@
+// PageTable of page_table.h, and its look-ups.
+struct PageTable {
+  uint pages;
+  uint page_tokens;
+  uint sequences;
+  uint sequence_pages;
+  uint position_stride;
+  uint sequence_stride;
+  uvec2 table_strides;
+};
+
+const uint kNoSlot = 0xFFFFFFFFu;
+
+uint sequence_capacity(PageTable table, int sequence) {
+  if (sequence < 0 || uint(sequence) >= table.sequences) return 0u;
+  return table.sequence_pages * table.page_tokens;
+}
+
+// Where in the page table the page of a position stands. REQUIRES: position is below the sequence's capacity.
+uint page_entry(PageTable table, int sequence, uint position) {
+  return uint(sequence) * table.table_strides.x + position / table.page_tokens * table.table_strides.y;
+}
+
+uint slot_in_page(PageTable table, int page, uint position) {
+  if (page < 0 || uint(page) >= table.pages) return kNoSlot;
+  return uint(page) * table.page_tokens + position % table.page_tokens;
+}

@@ -1,0 +1,49 @@
+// RotaryArgs of rotary.h, and the turning of pairs.
+//
+// How far a pair turns per position comes as a fraction of a full turn in 64-bit fixed point, so that large positions
+// lose nothing, and sine and cosine are computed here: what the built-in ones promise is too little.
+struct RotaryArgs {
+  StridedTensor x;
+  uint dims;
+  uint halves;
+  float base;
+  uint has_factors;
+  uint position_stride;
+  uint factor_stride;
+  uint reserved_0;
+  uint reserved_1;
+};
+
+// Cosine and sine of position * turn full turns.
+vec2 rotation(uint position, uvec2 turn) {
+  uint carry;
+  uint low;
+  umulExtended(turn.y, position, carry, low);
+  uint turns = turn.x * position + carry;
+  uint quadrant = (turns + 0x20000000u) >> 30u;
+  float x = float(int(turns - (quadrant << 30u))) * 1.4629180792671596e-9;  // 2 pi / 2^32
+  float square = x * x;
+  float sine = x * (1.0 + square * (-1.0 / 6.0 + square * (1.0 / 120.0 + square * (-1.0 / 5040.0 + square / 362880.0))));
+  float cosine = 1.0 + square * (-0.5 + square * (1.0 / 24.0 + square * (-1.0 / 720.0 + square / 40320.0)));
+  if (quadrant == 1u) return vec2(-sine, cosine);
+  if (quadrant == 2u) return vec2(-cosine, -sine);
+  if (quadrant == 3u) return vec2(sine, -cosine);
+  return vec2(cosine, sine);
+}
+
+// The pair that element i of a head belongs to, its two elements, and whether it is the second.
+struct RotaryPair {
+  uint number;
+  uint first;
+  uint second;
+  bool is_second;
+};
+RotaryPair pair_of(RotaryArgs rotary, uint i) {
+  if (rotary.halves == 0u) return RotaryPair(i / 2u, i & ~1u, i | 1u, (i & 1u) != 0u);
+  uint half_dims = rotary.dims / 2u;
+  uint number = i % half_dims;
+  return RotaryPair(number, number, number + half_dims, i >= half_dims);
+}
+float turned(RotaryPair pair, float first, float second, vec2 by) {
+  return pair.is_second ? first * by.y + second * by.x : first * by.x - second * by.y;
+}

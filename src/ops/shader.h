@@ -1,0 +1,63 @@
+// How a kernel in the shading language runs one op: what the backends of Vulkan, OpenGL, WebGPU and Metal share.
+//
+// A family folder `x/` may hold
+//   x.comp        one GLSL source for all of these APIs; ops/kernel.glsl says what it sees of a call
+//   x_shader.cpp  `const ShaderKernel x_shader`: what the source can run and how many workgroups that takes
+// The build compiles x.comp to SPIR-V and embeds it. A build without glslc has no shaders at all.
+// Plain values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ops/op.h"
+
+namespace shunt {
+
+struct ShaderKernel {
+  // Empty: yes. Otherwise the reason why this kernel cannot run the op.
+  std::string (*supports)(const OpCall& call);
+  // REQUIRES (here and below): supports(call) is empty.
+  // Workgroups for all that the program is prepared for; kernels mask what a submission does not fill.
+  std::uint64_t (*groups)(const OpCall& call);
+  // Numbers that the kernel reads as one more input; null: none.
+  std::vector<std::uint32_t> (*constants)(const OpCall& call);
+};
+
+// One family's kernel and its compiled source.
+struct Shader {
+  std::string_view family;
+  const ShaderKernel* kernel;
+  std::span<const std::uint32_t> spirv;
+};
+// All that this build has, in the order of their names.
+[[nodiscard]] std::span<const Shader> shaders();
+
+inline constexpr std::uint32_t kShaderGroupSize = 64;
+inline constexpr std::uint32_t kMaxShaderOperands = 8;  // the output and the inputs
+// Bindings of a kernel: two uniform blocks, then storage buffers.
+inline constexpr std::uint32_t kCallBinding = 0;
+inline constexpr std::uint32_t kParametersBinding = 1;
+inline constexpr std::uint32_t kOutputBinding = 2;
+inline constexpr std::uint32_t kFirstInputBinding = 3;  // the constants follow the last input
+inline constexpr std::uint32_t kShaderBindings = kFirstInputBinding + kMaxShaderOperands;
+
+// The kernel that runs the call, or why there is none.
+struct ShaderChoice {
+  const Shader* shader = nullptr;
+  std::string refusal;
+};
+// `largest_binding_bytes` is the device's.
+[[nodiscard]] ShaderChoice choose_shader(const OpCall& call, std::uint64_t largest_binding_bytes);
+
+// The content of the uniform block at kCallBinding. `byte_offsets`: of the output, then of each input, from the start
+// of what is bound; multiples of the size of an element. REQUIRES: choose_shader() found a shader.
+[[nodiscard]] std::vector<std::byte> call_block(const OpCall& call, std::span<const std::uint32_t> byte_offsets);
+
+// Whether the kernel reads this input through a binding of its own. State that an op changes in place is its output.
+[[nodiscard]] bool binds_input(const OpCall& call, std::size_t input);
+
+}  // namespace shunt

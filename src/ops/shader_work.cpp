@@ -1,0 +1,40 @@
+#include "ops/shader_work.h"
+
+#include <fmt/format.h>
+
+namespace shunt {
+namespace {
+
+std::uint32_t elements_per_word(DType dtype) { return info_of(dtype).block_bytes == 2 ? 2 : 1; }
+
+bool is_plain(DType dtype) {
+  const DTypeInfo& info = info_of(dtype);
+  return info.block_elements == 1 && info.block_bytes >= 2;
+}
+
+}  // namespace
+
+std::string plain_refusal(const OpCall& call, std::size_t input) {
+  const DType dtype = call.input(input).dtype;
+  if (is_plain(dtype)) return {};
+  return fmt::format("{}: the shader does not read {}", name_of(call.op), name_of(dtype));
+}
+
+std::string weight_refusal(const OpCall& call, std::size_t input) {
+  const DType dtype = call.input(input).dtype;
+  if (is_plain(dtype) || dtype == DType::Q8_0 || dtype == DType::Q4_0) return {};
+  return fmt::format("{}: the shader does not read {}", name_of(call.op), name_of(dtype));
+}
+
+std::string whole_words_refusal(const OpCall& call, const Operand& written) {
+  if (written.shape.columns() % elements_per_word(written.dtype) == 0) return {};
+  return fmt::format("{}: the shader cannot write rows of {} elements of {}", name_of(call.op), written.shape.columns(),
+                     name_of(written.dtype));
+}
+
+std::uint64_t groups_for_words(const Operand& written) {
+  const std::uint32_t each = elements_per_word(written.dtype) * kShaderGroupSize;
+  return (written.shape.elements() + each - 1) / each;
+}
+
+}  // namespace shunt
