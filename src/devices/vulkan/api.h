@@ -1,0 +1,98 @@
+// The Vulkan library, opened at run time: its functions, and its errors as ours.
+//
+// Vulkan 1.1, https://registry.khronos.org/vulkan/specs/1.3/html/. Plain tables of pointers; any thread.
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#define VK_NO_PROTOTYPES
+#include <vulkan/vulkan_core.h>
+
+#include "shunt/status.h"
+
+namespace shunt::vulkan {
+
+// Functions of an instance, and of a device.
+#define SHUNT_VULKAN_INSTANCE_FUNCTIONS(X)  \
+  X(DestroyInstance)                        \
+  X(EnumeratePhysicalDevices)               \
+  X(GetPhysicalDeviceProperties2)           \
+  X(GetPhysicalDeviceMemoryProperties)      \
+  X(GetPhysicalDeviceQueueFamilyProperties) \
+  X(CreateDevice)                           \
+  X(GetDeviceProcAddr)
+#define SHUNT_VULKAN_DEVICE_FUNCTIONS(X) \
+  X(DestroyDevice)                       \
+  X(GetDeviceQueue)                      \
+  X(DeviceWaitIdle)                      \
+  X(QueueSubmit)                         \
+  X(CreateBuffer)                        \
+  X(DestroyBuffer)                       \
+  X(GetBufferMemoryRequirements)         \
+  X(AllocateMemory)                      \
+  X(FreeMemory)                          \
+  X(BindBufferMemory)                    \
+  X(MapMemory)                           \
+  X(CreateShaderModule)                  \
+  X(DestroyShaderModule)                 \
+  X(CreateDescriptorSetLayout)           \
+  X(DestroyDescriptorSetLayout)          \
+  X(CreatePipelineLayout)                \
+  X(DestroyPipelineLayout)               \
+  X(CreateComputePipelines)              \
+  X(DestroyPipeline)                     \
+  X(CreateDescriptorPool)                \
+  X(DestroyDescriptorPool)               \
+  X(AllocateDescriptorSets)              \
+  X(UpdateDescriptorSets)                \
+  X(CreateCommandPool)                   \
+  X(DestroyCommandPool)                  \
+  X(AllocateCommandBuffers)              \
+  X(BeginCommandBuffer)                  \
+  X(EndCommandBuffer)                    \
+  X(CmdBindPipeline)                     \
+  X(CmdBindDescriptorSets)               \
+  X(CmdDispatch)                         \
+  X(CmdPipelineBarrier)                  \
+  X(CmdCopyBuffer)                       \
+  X(CmdFillBuffer)                       \
+  X(CreateFence)                         \
+  X(DestroyFence)                        \
+  X(ResetFences)                         \
+  X(WaitForFences)
+
+struct InstanceFunctions {
+#define SHUNT_VULKAN_MEMBER(name) PFN_vk##name name = nullptr;
+  SHUNT_VULKAN_INSTANCE_FUNCTIONS(SHUNT_VULKAN_MEMBER)
+};
+struct DeviceFunctions {
+  SHUNT_VULKAN_DEVICE_FUNCTIONS(SHUNT_VULKAN_MEMBER)
+#undef SHUNT_VULKAN_MEMBER
+};
+
+// The library and one instance of it; both end with the object.
+class Instance {
+ public:
+  // Errors: unsupported, with the stage where it stopped and what helps.
+  [[nodiscard]] static Result<std::shared_ptr<Instance>> open();
+  ~Instance();
+  Instance(const Instance&) = delete;
+  Instance& operator=(const Instance&) = delete;
+
+  [[nodiscard]] const InstanceFunctions& functions() const { return functions_; }
+  [[nodiscard]] VkInstance handle() const { return instance_; }
+  // REQUIRES: `device` was made with this instance.
+  [[nodiscard]] DeviceFunctions device_functions(VkDevice device) const;
+
+ private:
+  Instance() = default;
+  void* library_ = nullptr;
+  VkInstance instance_ = VK_NULL_HANDLE;
+  InstanceFunctions functions_;
+};
+
+// "what: VK_ERROR_DEVICE_LOST" with the code that fits. REQUIRES: result is an error.
+[[nodiscard]] std::unexpected<Error> error_of(VkResult result, std::string_view what);
+
+}  // namespace shunt::vulkan
