@@ -172,8 +172,12 @@ Status Session::run(const StepInputs& inputs) {
   SHUNT_TRY(write("sequences", inputs.sequences));
   SHUNT_TRY(write("pages", table));
   SHUNT_TRY(write("output_rows", inputs.output_rows));
-  SHUNT_TRY(executable->run(
-      {.parameters = {.tokens = tokens, .outputs = outputs}, .step = steps_++, .profile = options_.profile}));
+  const Parameters parameters{
+      .tokens = tokens,
+      .outputs = outputs,
+      .positions = static_cast<std::uint32_t>(std::ranges::max(inputs.positions)) + 1,
+  };
+  SHUNT_TRY(executable->run({.parameters = parameters, .step = steps_++, .profile = options_.profile}));
   logits_.resize(std::size_t{outputs} * model_.config().vocabulary);
   return executable->read_output(0, 0, std::as_writable_bytes(std::span(logits_)));
 }

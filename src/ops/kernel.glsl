@@ -21,8 +21,8 @@ layout(std140, binding = 0) uniform Call {
 layout(std140, binding = 1) uniform Step {
   uint step_tokens;
   uint step_outputs;
-  uint step_reserved_0;
-  uint step_reserved_1;
+  uint step_positions;
+  uint step_reserved;
 };
 
 uint group_index() { return gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x; }

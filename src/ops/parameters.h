@@ -15,7 +15,10 @@ enum class Extent : std::uint32_t { fixed = 0, tokens = 1, outputs = 2 };
 struct Parameters {
   std::uint32_t tokens = 0;   // valid tokens of this step
   std::uint32_t outputs = 0;  // valid rows of the result
-  std::uint32_t reserved[2] = {0, 0};
+  // No token of this step sees a position at or above it; 0: not known. Kernels whose loops must have bounds that all
+  // invocations know (WGSL) take it for one.
+  std::uint32_t positions = 0;
+  std::uint32_t reserved = 0;
 };
 static_assert(sizeof(Parameters) == 16);
 

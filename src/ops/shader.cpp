@@ -6,8 +6,6 @@
 #include <array>
 #include <cstring>
 
-#include "ops/kernel.h"
-
 namespace shunt {
 
 #define SHUNT_SHADER(family)                   \
@@ -65,7 +63,7 @@ std::vector<std::byte> call_block(const OpCall& call, std::span<const std::uint3
   std::ranges::copy(byte_offsets, offsets.begin());
   alignas(16) std::array<std::byte, kMaxArgumentBytes> arguments{};
   cpu_family(info_of(call.op).family).scalar->write_arguments(call, arguments);
-  std::vector<std::byte> block(sizeof(offsets) + arguments.size());
+  std::vector<std::byte> block(kCallBlockBytes);
   std::memcpy(block.data(), offsets.data(), sizeof(offsets));
   std::memcpy(block.data() + sizeof(offsets), arguments.data(), arguments.size());
   return block;

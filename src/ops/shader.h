@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ops/op.h"
+#include "ops/kernel.h"
 
 namespace shunt {
 
@@ -37,13 +37,15 @@ struct Shader {
 [[nodiscard]] std::span<const Shader> shaders();
 
 inline constexpr std::uint32_t kShaderGroupSize = 64;
-inline constexpr std::uint32_t kMaxShaderOperands = 8;  // the output and the inputs
+inline constexpr std::uint32_t kMaxShaderOperands = 8;  // the output, the inputs and the constants
 // Bindings of a kernel: two uniform blocks, then storage buffers.
 inline constexpr std::uint32_t kCallBinding = 0;
 inline constexpr std::uint32_t kParametersBinding = 1;
 inline constexpr std::uint32_t kOutputBinding = 2;
 inline constexpr std::uint32_t kFirstInputBinding = 3;  // the constants follow the last input
-inline constexpr std::uint32_t kShaderBindings = kFirstInputBinding + kMaxShaderOperands;
+inline constexpr std::uint32_t kShaderBindings = kOutputBinding + kMaxShaderOperands;
+// Of the uniform block at kCallBinding: the operands' byte offsets, then the family's arguments.
+inline constexpr std::size_t kCallBlockBytes = kMaxShaderOperands * sizeof(std::uint32_t) + kMaxArgumentBytes;
 
 // The kernel that runs the call, or why there is none.
 struct ShaderChoice {

@@ -49,6 +49,7 @@ namespace shunt::vulkan {
   X(CreateCommandPool)                   \
   X(DestroyCommandPool)                  \
   X(AllocateCommandBuffers)              \
+  X(FreeCommandBuffers)                  \
   X(BeginCommandBuffer)                  \
   X(EndCommandBuffer)                    \
   X(CmdBindPipeline)                     \

@@ -119,6 +119,10 @@ Result<VkCommandBuffer> Context::make_commands() const {
   return commands;
 }
 
+void Context::free_commands(VkCommandBuffer commands) const {
+  if (commands != VK_NULL_HANDLE) functions_.FreeCommandBuffers(device_, pool_, 1, &commands);
+}
+
 Status Context::submit(VkCommandBuffer commands, VkFence fence) const {
   SHUNT_TRY(check(functions_.ResetFences(device_, 1, &fence), "vkResetFences"));
   VkSubmitInfo info{};

@@ -39,6 +39,7 @@ class Context {
 
   [[nodiscard]] Result<VkFence> make_fence() const;
   [[nodiscard]] Result<VkCommandBuffer> make_commands() const;
+  void free_commands(VkCommandBuffer commands) const;
   [[nodiscard]] Status submit(VkCommandBuffer commands, VkFence fence) const;
   // Records, submits and waits.
   [[nodiscard]] Status run_now(const std::function<void(VkCommandBuffer)>& record);

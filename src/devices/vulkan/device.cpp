@@ -92,15 +92,7 @@ class VulkanDevice final : public Device {
   [[nodiscard]] std::optional<std::uint64_t> memory_available() const override { return std::nullopt; }
 
   [[nodiscard]] Support supports(std::span<const OpCall> run) const override {
-    Support support;
-    for (const OpCall& call : run) {
-      ShaderChoice choice = choose_shader(call, info_.largest_binding_bytes);
-      if (choice.shader == nullptr) return {.reason = std::move(choice.refusal)};
-      support.scratch_bytes += 2 * info_.alignment_bytes + sizeof(std::uint32_t) * kMaxShaderOperands + 256;
-      if (choice.shader->kernel->constants != nullptr)
-        support.scratch_bytes += choice.shader->kernel->constants(call).size() * sizeof(std::uint32_t);
-    }
-    return support;
+    return dispatch_support(run, limits_of(*context_));
   }
 
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {

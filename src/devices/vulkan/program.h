@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "devices/dispatch.h"
 #include "devices/vulkan/context.h"
-#include "ops/shader.h"
 
 namespace shunt::vulkan {
 
@@ -35,6 +35,8 @@ class Pipelines {
   std::unique_ptr<VulkanBuffer> nothing_;
 };
 
+[[nodiscard]] DispatchLimits limits_of(const Context& context);
+
 class VulkanProgram final : public Program {
  public:
   // The buffers and `pipelines` must outlive it. Errors: unsupported where an op has no kernel, out_of_memory.
@@ -51,19 +53,16 @@ class VulkanProgram final : public Program {
   [[nodiscard]] Status submit(const Parameters& parameters);
 
  private:
-  struct Dispatch;
   VulkanProgram(std::shared_ptr<Context> context, Pipelines& pipelines)
       : context_(std::move(context)), pipelines_(pipelines) {}
-  [[nodiscard]] Result<Dispatch> plan(const ProgramOp& op);
-  void place(std::vector<Dispatch>& dispatches);
-  [[nodiscard]] Status write_sets(std::span<Dispatch> dispatches);
+  [[nodiscard]] Status make_sets(std::size_t count);
+  [[nodiscard]] Result<VkDescriptorSet> make_set(const Dispatch& dispatch);
   [[nodiscard]] Status record(std::span<const Dispatch> dispatches);
 
   std::shared_ptr<Context> context_;
   Pipelines& pipelines_;
   std::string name_;
-  std::uint64_t block_bytes_ = 0;
-  std::unique_ptr<VulkanBuffer> blocks_;  // parameters, then each op's uniform block and constants
+  std::unique_ptr<VulkanBuffer> blocks_;
   VkDescriptorPool sets_ = VK_NULL_HANDLE;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   VkFence done_ = VK_NULL_HANDLE;

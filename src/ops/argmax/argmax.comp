@@ -20,12 +20,12 @@ bool beats(float value, uint place, float other, uint its) {
 
 void main() {
   uint row = group_index();
-  if (row >= valid_row_count(args.x)) return;
+  bool live = row < valid_row_count(args.x);
   uint lane = gl_LocalInvocationID.x;
   uint begin = row_offset(args.x.extents, args.x.strides, row);
   float best = 0.0;
   uint place = kNone;
-  for (uint column = lane; column < args.x.extents.w; column += kGroup) {
+  for (uint column = lane; live && column < args.x.extents.w; column += kGroup) {
     float value = x_element(args.x.dtype, byte_offset(1u), begin + column * args.x.strides.w);
     if (!isnan(value) && beats(value, column, best, place)) {
       best = value;
@@ -42,5 +42,5 @@ void main() {
     }
     barrier();
   }
-  if (lane == 0u) output_words[(byte_offset(0u) >> 2u) + row] = places[0] == kNone ? 0u : places[0];
+  if (live && lane == 0u) output_words[(byte_offset(0u) >> 2u) + row] = places[0] == kNone ? 0u : places[0];
 }

@@ -27,24 +27,27 @@ shared uint slots[kGroup];
 shared float scores[kGroup];
 shared float tops[kGroup];
 
+// All invocations of a group pass every barrier, in loops whose bounds come from uniform blocks alone: what WGSL asks.
 void main() {
   uint row = group_index();
-  if (row >= valid_row_count(args.query)) return;
+  bool live = row < valid_row_count(args.query);
   uint lane = gl_LocalInvocationID.x;
   uint heads = args.query.extents.z;
   uint head_dim = args.query.extents.w;
-  uint token = row / heads;
+  uint token = live ? row / heads : 0u;
   uint kv_head = row % heads / (heads / args.kv_heads);
   uint query_begin = row_offset(args.query.extents, args.query.strides, row);
-  int position = positions_int(byte_offset(4u), token * args.table.position_stride);
-  int sequence = sequences_int(byte_offset(5u), token * args.table.sequence_stride);
+  int position = live ? positions_int(byte_offset(4u), token * args.table.position_stride) : -1;
+  int sequence = live ? sequences_int(byte_offset(5u), token * args.table.sequence_stride) : -1;
   uint visible = position < 0 ? 0u : min(uint(position) + 1u, sequence_capacity(args.table, sequence));
 
   float sums[kElements];
   for (uint i = 0u; i < kElements; ++i) sums[i] = 0.0;
   float largest = kLeast;
   float total = 0.0;
-  for (uint tile = 0u; tile < visible; tile += kGroup) {
+  uint capacity = args.table.sequence_pages * args.table.page_tokens;
+  uint end = step_positions == 0u ? capacity : min(capacity, step_positions);
+  for (uint tile = 0u; tile < end; tile += kGroup) {
     uint slot = kNoSlot;
     float score = kLeast;
     if (tile + lane < visible) {
@@ -73,7 +76,7 @@ void main() {
     largest = top;
     total *= shrink;
     for (uint i = 0u; i < kElements; ++i) sums[i] *= shrink;
-    for (uint at = 0u; at < min(kGroup, visible - tile); ++at) {
+    for (uint at = 0u; tile + at < visible && at < kGroup; ++at) {
       if (slots[at] == kNoSlot) continue;
       uint begin = (slots[at] * args.kv_heads + kv_head) * head_dim;
       total += scores[at];
@@ -87,6 +90,6 @@ void main() {
   for (uint i = 0u; i < kElements; ++i) {
     uint d = lane + i * kGroup;
     uint at = row * head_dim + d;
-    if (d < head_dim) store(F32, at, at + 1u, vec2(total == 0.0 ? 0.0 : sums[i] / total, 0.0));
+    if (live && d < head_dim) store(F32, at, at + 1u, vec2(total == 0.0 ? 0.0 : sums[i] / total, 0.0));
   }
 }

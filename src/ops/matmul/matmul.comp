@@ -31,14 +31,13 @@ void main() {
   uint r = group_index() % m;
   uint first = group_index() / m * kRows;
   uint end = valid_rows(args.extents.x, args.extents.w) * args.extents.y * args.extents.z;
-  if (first >= end) return;
   uint lane = gl_LocalInvocationID.x;
-  uint rows = min(kRows, end - first);
+  uint rows = first < end ? min(kRows, end - first) : 0u;
   uint begins[kRows];
-  for (uint i = 0u; i < kRows; ++i) begins[i] = offset_of(args.x_strides, first + min(i, rows - 1u));
+  for (uint i = 0u; i < kRows; ++i) begins[i] = offset_of(args.x_strides, first + (i < rows ? i : 0u));
   vec4 sum = vec4(0.0);
   uint weight_row = byte_offset(2u) + r * args.weight_row_bytes;
-  for (uint column = lane; column < args.k; column += kGroup) {
+  for (uint column = lane; rows > 0u && column < args.k; column += kGroup) {
     float w = weight_of_row(args.weight_dtype, weight_row, column);
     for (uint i = 0u; i < rows; ++i)
       sum[i] += w * x_element(args.x_strides.w, byte_offset(1u), begins[i] + column * args.x_column_stride);

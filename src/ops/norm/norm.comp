@@ -30,11 +30,11 @@ float result(uint row, uint column, float factor) {
 
 void main() {
   uint row = group_index();
-  if (row >= valid_row_count(args.x)) return;
+  bool live = row < valid_row_count(args.x);
   uint lane = gl_LocalInvocationID.x;
   uint columns = args.x.extents.w;
   float sum = 0.0;
-  for (uint column = lane; column < columns; column += kGroup) {
+  for (uint column = lane; live && column < columns; column += kGroup) {
     float value = x_at(row, column);
     sum += value * value;
   }
@@ -46,7 +46,7 @@ void main() {
   }
   float factor = 1.0 / sqrt(sums[0] / float(columns) + args.epsilon);
   uint step = per_word(args.x.dtype);
-  for (uint column = lane * step; column < columns; column += kGroup * step) {
+  for (uint column = lane * step; live && column < columns; column += kGroup * step) {
     float second = column + 1u < columns && step == 2u ? result(row, column + 1u, factor) : 0.0;
     store(args.x.dtype, row * columns + column, (row + 1u) * columns, vec2(result(row, column, factor), second));
   }
