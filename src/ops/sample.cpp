@@ -124,7 +124,7 @@ SampleTensor Sampler::empty_tensor(const Request& request) const {
 double Sampler::number(Values values, std::uint64_t index, std::uint32_t columns) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   static constexpr std::array kSpecial{0.0,        -0.0,  1e38, -1e38, kInfinity,
-                                       -kInfinity, 3e-42, 90.0, -90.0, std::numeric_limits<double>::quiet_NaN()};
+                                       -kInfinity, 2e-38, 90.0, -90.0, std::numeric_limits<double>::quiet_NaN()};
   std::uniform_real_distribution<double> magnitude(0.25, 2);
   const bool negative = random_() % 4 == 0;
   switch (values) {

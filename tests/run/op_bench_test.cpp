@@ -49,7 +49,7 @@ TEST(OpCases, MatmulHasEveryWeightDtypeThatFits) {
 }
 
 TEST(OpBench, RunsEveryCaseOnEveryDeviceThatSupportsIt) {
-  const Registry registry = *open_devices({.threads = 2});
+  const Registry registry = *open_devices({.devices = "cpu", .threads = 2});
   for (Device* device : registry.devices())
     for (std::size_t op = 0; op < ops().size(); ++op)
       for (const OpCase& use : cases_of(static_cast<Op>(op))) {
@@ -68,7 +68,7 @@ TEST(OpBench, RunsEveryCaseOnEveryDeviceThatSupportsIt) {
 
 // With one row, weights and caches that an op reads in full are read from memory; a prompt reads them once for many.
 TEST(OpBench, SaysWhatIsReadFromMemory) {
-  const Registry registry = *open_devices({.threads = 1});
+  const Registry registry = *open_devices({.devices = "cpu", .threads = 1});
   const auto reads_memory = [&](Op op, std::uint32_t rows) {
     for (const OpCase& use : cases_of(op))
       if (use.rows == rows) return (*OpBench::create(use, *registry.devices()[0], 1U << 20))->reads_memory();
@@ -83,7 +83,7 @@ TEST(OpBench, SaysWhatIsReadFromMemory) {
 }
 
 TEST(OpBench, IsMeasuredBesideTheLimits) {
-  const Registry registry = *open_devices({.threads = 2});
+  const Registry registry = *open_devices({.devices = "cpu", .threads = 2});
   auto limits = cpu::Limits::create(2);
   ASSERT_TRUE(limits.has_value());
   auto bench = OpBench::create(cases_of(Op::matmul)[0], *registry.devices()[0], 1U << 20);

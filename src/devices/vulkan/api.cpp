@@ -1,16 +1,10 @@
 #include "devices/vulkan/api.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 namespace shunt::vulkan {
 namespace {
 
-// dlsym and vkGet...ProcAddr answer untyped pointers.
-template <class Function>
-Function as(void* pointer) {
-  return reinterpret_cast<Function>(pointer);
-}
 template <class Function>
 Function as(PFN_vkVoidFunction pointer) {
   return reinterpret_cast<Function>(pointer);
@@ -65,10 +59,9 @@ std::unexpected<Error> error_of(VkResult result, std::string_view what) {
 
 Result<std::shared_ptr<Instance>> Instance::open() {
   const std::shared_ptr<Instance> opened(new Instance);
-  opened->library_ = dlopen("libvulkan.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (opened->library_ == nullptr)
-    return fail(Code::unsupported, "libvulkan.so.1 is not there; on Debian and Ubuntu install libvulkan1");
-  const auto get = as<PFN_vkGetInstanceProcAddr>(dlsym(opened->library_, "vkGetInstanceProcAddr"));
+  SHUNT_TRY_ASSIGN(opened->library_,
+                   Library::open("libvulkan.so.1", "SHUNT_VULKAN_LIBRARY", "on Debian and Ubuntu install libvulkan1"));
+  const auto get = opened->library_.find<PFN_vkGetInstanceProcAddr>("vkGetInstanceProcAddr");
   const auto create = get == nullptr ? nullptr : as<PFN_vkCreateInstance>(get(VK_NULL_HANDLE, "vkCreateInstance"));
   if (create == nullptr) return fail(Code::unsupported, "libvulkan.so.1 lacks vkCreateInstance; install another");
   VkApplicationInfo application{};
@@ -90,7 +83,6 @@ Result<std::shared_ptr<Instance>> Instance::open() {
 
 Instance::~Instance() {
   if (instance_ != VK_NULL_HANDLE) functions_.DestroyInstance(instance_, nullptr);
-  if (library_ != nullptr) static_cast<void>(dlclose(library_));
 }
 
 DeviceFunctions Instance::device_functions(VkDevice device) const {

@@ -9,7 +9,7 @@
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan_core.h>
 
-#include "shunt/status.h"
+#include "devices/library.h"
 
 namespace shunt::vulkan {
 
@@ -88,7 +88,7 @@ class Instance {
 
  private:
   Instance() = default;
-  void* library_ = nullptr;
+  Library library_;
   VkInstance instance_ = VK_NULL_HANDLE;
   InstanceFunctions functions_;
 };

@@ -75,6 +75,7 @@ Status Context::start() {
 Context::~Context() {
   if (device_ == VK_NULL_HANDLE) return;
   static_cast<void>(functions_.DeviceWaitIdle(device_));
+  for (const auto& free : to_free_) free();
   functions_.DestroyFence(device_, now_done_, nullptr);
   functions_.DestroyCommandPool(device_, pool_, nullptr);
   functions_.DestroyDevice(device_, nullptr);
@@ -119,8 +120,11 @@ Result<VkCommandBuffer> Context::make_commands() const {
   return commands;
 }
 
-void Context::free_commands(VkCommandBuffer commands) const {
-  if (commands != VK_NULL_HANDLE) functions_.FreeCommandBuffers(device_, pool_, 1, &commands);
+void Context::release(std::function<void()> free) {
+  if (abandoned_)
+    to_free_.push_back(std::move(free));
+  else
+    free();
 }
 
 Status Context::submit(VkCommandBuffer commands, VkFence fence) const {
@@ -193,8 +197,10 @@ Status VulkanBuffer::clear() {
 }
 
 VulkanBuffer::~VulkanBuffer() {
-  context_->call().DestroyBuffer(context_->handle(), buffer_, nullptr);
-  context_->call().FreeMemory(context_->handle(), memory_, nullptr);
+  context_->release([&call = context_->call(), device = context_->handle(), buffer = buffer_, memory = memory_] {
+    call.DestroyBuffer(device, buffer, nullptr);
+    call.FreeMemory(device, memory, nullptr);
+  });
 }
 
 }  // namespace shunt::vulkan

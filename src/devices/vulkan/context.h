@@ -5,7 +5,8 @@
 
 #include <functional>
 #include <memory>
-#include <string>
+#include <optional>
+#include <vector>
 
 #include "devices/device.h"
 #include "devices/vulkan/api.h"
@@ -39,8 +40,11 @@ class Context {
 
   [[nodiscard]] Result<VkFence> make_fence() const;
   [[nodiscard]] Result<VkCommandBuffer> make_commands() const;
-  void free_commands(VkCommandBuffer commands) const;
   [[nodiscard]] Status submit(VkCommandBuffer commands, VkFence fence) const;
+  // Frees handles: now, or after abandon() once the device is idle at the end.
+  void release(std::function<void()> free);
+  // From now on nothing is freed that a submission nobody waits for might still use.
+  void abandon() { abandoned_ = true; }
   // Records, submits and waits.
   [[nodiscard]] Status run_now(const std::function<void(VkCommandBuffer)>& record);
 
@@ -60,6 +64,8 @@ class Context {
   VkPhysicalDeviceProperties properties_{};
   VkPhysicalDeviceIDProperties ids_{};
   VkPhysicalDeviceMemoryProperties memory_{};
+  bool abandoned_ = false;
+  std::vector<std::function<void()>> to_free_;
 };
 
 // A buffer of the device; mapped where the host can address it.

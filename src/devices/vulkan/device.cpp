@@ -5,6 +5,7 @@
 #include <cstring>
 #include <deque>
 
+#include "devices/health.h"
 #include "devices/registry.h"
 #include "devices/vulkan/context.h"
 #include "devices/vulkan/program.h"
@@ -96,22 +97,23 @@ class VulkanDevice final : public Device {
   }
 
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {
-    SHUNT_TRY_ASSIGN(std::unique_ptr<VulkanBuffer> buffer,
-                     VulkanBuffer::create(context_, bytes, VulkanBuffer::Place::device));
-    return buffer;
+    SHUNT_TRY(health_.get().status);
+    auto buffer = VulkanBuffer::create(context_, bytes, VulkanBuffer::Place::device);
+    if (!buffer) return std::unexpected(health_.note(std::unexpected(buffer.error())).error());
+    return std::move(*buffer);
   }
   [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte>) override {
     return fail(Code::unsupported, fmt::format("{} has no way to use the host's memory", info_.id));
   }
 
   [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
-    return Event(move(
+    return Event(transfer(
         to, from.size(),
         [&](std::byte* place, std::uint64_t at, std::uint64_t bytes) { std::memcpy(place, from.data() + at, bytes); },
         Direction::to_device));
   }
   [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override {
-    return Event(move(
+    return Event(transfer(
         from, to.size(),
         [&](std::byte* place, std::uint64_t at, std::uint64_t bytes) { std::memcpy(to.data() + at, place, bytes); },
         Direction::from_device));
@@ -124,14 +126,16 @@ class VulkanDevice final : public Device {
   }
 
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
-    SHUNT_TRY_ASSIGN(std::unique_ptr<VulkanProgram> program, VulkanProgram::create(context_, *pipelines_, request));
-    return program;
+    SHUNT_TRY(health_.get().status);
+    auto program = VulkanProgram::create(context_, *pipelines_, request);
+    if (!program) return std::unexpected(health_.note(std::unexpected(program.error())).error());
+    return std::move(*program);
   }
 
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
-    if (!health_.status) return Event(health_.status);
+    if (Status status = health_.get().status; !status) return Event(std::move(status));
     auto& mine = static_cast<VulkanProgram&>(program);
-    if (Status started = mine.submit(submission.parameters); !started) return Event(lose(std::move(started)));
+    if (Status started = mine.submit(submission.parameters); !started) return Event(health_.note(std::move(started)));
     Event event(this);
     pending_.push_back({&mine, event, submission.deadline});
     return event;
@@ -143,17 +147,19 @@ class VulkanDevice final : public Device {
     const VkFence fence = first.program->done();
     const VkResult result = context_->call().WaitForFences(context_->handle(), 1, &fence, VK_TRUE, patience(first));
     if (result == VK_TIMEOUT && !(first.deadline && std::chrono::steady_clock::now() > *first.deadline)) return true;
+    if (result == VK_TIMEOUT) context_->abandon();
     pending_.pop_front();
     Event event = first.event;
     if (result == VK_SUCCESS) {
       event.complete({});
     } else {
-      event.complete(lose(error_of(result, fmt::format("program \"{}\" on {}", first.program->name(), info_.id))));
+      event.complete(
+          health_.note(error_of(result, fmt::format("program \"{}\" on {}", first.program->name(), info_.id))));
     }
     return true;
   }
 
-  [[nodiscard]] Health health() const override { return health_; }
+  [[nodiscard]] Health health() const override { return health_.get(); }
 
  private:
   struct Pending {
@@ -173,10 +179,10 @@ class VulkanDevice final : public Device {
     return std::min(kPatienceNs, static_cast<std::uint64_t>(std::max<std::int64_t>(0, left.count())));
   }
 
-  // What was lost stays lost: later submissions get the same answer.
-  Status lose(Status why) {
-    if (health_.status && why.error().code != Code::out_of_memory) health_ = {why, health_.epoch + 1};
-    return why;
+  template <class Copy>
+  Status transfer(const Binding& binding, std::uint64_t bytes, const Copy& copy, Direction direction) {
+    SHUNT_TRY(health_.get().status);
+    return health_.note(move(binding, bytes, copy, direction));
   }
 
   // Through the mapping, or through staging memory piece by piece.
@@ -211,7 +217,7 @@ class VulkanDevice final : public Device {
   DeviceInfo info_;
   std::unique_ptr<VulkanBuffer> staging_;
   std::deque<Pending> pending_;
-  Health health_;
+  HealthRecord health_;
 };
 
 }  // namespace

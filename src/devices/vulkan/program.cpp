@@ -60,10 +60,12 @@ Status Pipelines::make_layouts() {
 }
 
 Pipelines::~Pipelines() {
-  const DeviceFunctions& call = context_->call();
-  for (VkPipeline pipeline : pipelines_) call.DestroyPipeline(context_->handle(), pipeline, nullptr);
-  call.DestroyPipelineLayout(context_->handle(), layout_, nullptr);
-  call.DestroyDescriptorSetLayout(context_->handle(), set_layout_, nullptr);
+  context_->release([&call = context_->call(), device = context_->handle(), pipelines = std::move(pipelines_),
+                     layout = layout_, set_layout = set_layout_] {
+    for (VkPipeline pipeline : pipelines) call.DestroyPipeline(device, pipeline, nullptr);
+    call.DestroyPipelineLayout(device, layout, nullptr);
+    call.DestroyDescriptorSetLayout(device, set_layout, nullptr);
+  });
 }
 
 Result<VkPipeline> Pipelines::of(const Shader& shader) {
@@ -110,10 +112,12 @@ Result<std::unique_ptr<VulkanProgram>> VulkanProgram::create(std::shared_ptr<Con
 }
 
 VulkanProgram::~VulkanProgram() {
-  const DeviceFunctions& call = context_->call();
-  call.DestroyFence(context_->handle(), done_, nullptr);
-  call.DestroyDescriptorPool(context_->handle(), sets_, nullptr);
-  context_->free_commands(commands_);
+  context_->release([&call = context_->call(), device = context_->handle(), pool = context_->command_pool(),
+                     fence = done_, sets = sets_, commands = commands_] {
+    call.DestroyFence(device, fence, nullptr);
+    call.DestroyDescriptorPool(device, sets, nullptr);
+    if (commands != VK_NULL_HANDLE) call.FreeCommandBuffers(device, pool, 1, &commands);
+  });
 }
 
 Status VulkanProgram::make_sets(std::size_t count) {

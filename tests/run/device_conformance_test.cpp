@@ -1,0 +1,43 @@
+// Every row of ops.def on every device that is not a CPU's.
+#include <algorithm>
+#include <string>
+
+#include "devices/each_api.h"
+#include "run/conformance.h"
+
+namespace shunt {
+namespace {
+
+// What the trained model runs: a device that declines one of these altogether cannot run it.
+constexpr Op kOpsOfTheModel[] = {Op::add,    Op::mul,    Op::scale,       Op::swiglu,    Op::gather, Op::rms_norm,
+                                 Op::matmul, Op::rotary, Op::cache_write, Op::attention, Op::argmax};
+
+class DeviceConformance : public test::EachApi {};
+
+TEST_P(DeviceConformance, GivesTheReferencesResult) {
+  const ConformanceOptions options;
+  const auto report = check_conformance(devices_, options);
+  ASSERT_TRUE(report.has_value()) << report.error().message;
+  for (const ConformanceFailure& failure : report->failures) {
+    std::string choices;
+    for (const std::uint32_t choice : failure.choices) choices += (choices.empty() ? "" : ".") + std::to_string(choice);
+    ADD_FAILURE() << failure.device << " " << failure.call << " seed " << options.seed << " case " << choices << ": "
+                  << failure.words;
+  }
+  for (const KnownFailure& row : report->unexpected_passes)
+    ADD_FAILURE() << row.device << " passes, though its failure is known: " << row.reason;
+  for (const Device* device : devices_)
+    for (const Op op : kOpsOfTheModel)
+      EXPECT_TRUE(std::ranges::any_of(report->tallies,
+                                      [&](const ConformanceTally& tally) {
+                                        return tally.device == device->info().id && tally.op == op && tally.passed > 0;
+                                      }))
+          << device->info().id << " ran no case of " << name_of(op);
+  for (const ConformanceTally& tally : report->tallies)
+    EXPECT_TRUE(tally.declined == 0 || !tally.reason.empty()) << tally.device << " declines without a reason";
+}
+
+SHUNT_FOR_EACH_API(DeviceConformance);
+
+}  // namespace
+}  // namespace shunt
