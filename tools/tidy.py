@@ -72,6 +72,8 @@ def main():
     cache = cache_folder()
     cache.mkdir(parents=True, exist_ok=True)
     entries = json.loads((pathlib.Path(folder) / "compile_commands.json").read_text(encoding="utf-8"))
+    generated = str(pathlib.Path(folder).resolve()) + "/"
+    entries = [entry for entry in entries if not os.path.abspath(entry["file"]).startswith(generated)]
     keys = {entry["file"]: key_of(entry, version) for entry in entries}
     waiting = []
     for entry in entries:
