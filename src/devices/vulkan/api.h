@@ -63,6 +63,7 @@ namespace shunt::vulkan {
   X(ResetFences)                         \
   X(WaitForFences)
 
+// NOLINTBEGIN(readability-identifier-naming): the names are the API's
 struct InstanceFunctions {
 #define SHUNT_VULKAN_MEMBER(name) PFN_vk##name name = nullptr;
   SHUNT_VULKAN_INSTANCE_FUNCTIONS(SHUNT_VULKAN_MEMBER)
@@ -71,6 +72,7 @@ struct DeviceFunctions {
   SHUNT_VULKAN_DEVICE_FUNCTIONS(SHUNT_VULKAN_MEMBER)
 #undef SHUNT_VULKAN_MEMBER
 };
+// NOLINTEND(readability-identifier-naming)
 
 // The library and one instance of it; both end with the object.
 class Instance {
