@@ -20,6 +20,7 @@ std::string log_of(GLuint object, Ask ask, AskLog ask_log) {
   GLsizei written = 0;
   ask_log(object, static_cast<GLsizei>(log.size()), &written, log.data());
   log.resize(static_cast<std::size_t>(std::clamp<GLsizei>(written, 0, static_cast<GLsizei>(log.size()))));
+  log.resize(log.find_last_not_of(" \n") + 1);
   return log;
 }
 
