@@ -177,21 +177,21 @@ TEST_P(GlDevices, WorkAtTheSameTimeOnThreadsOfTheirOwn) {
 }
 
 TEST_P(GlDevices, LeaveAThreadTheContextThatItHad) {
-  const auto library = Library::open("libEGL.so.1").value();
+  const auto egl = Egl::open("libEGL.so.1").value();
   std::shared_ptr<Context> own;
-  for (const Display& display : library->displays())
-    if (auto made = Context::create(library, display, Api::gles, {}); made && own == nullptr) own = *made;
+  for (const Display& display : egl->displays())
+    if (auto made = Context::create(egl, display, Api::gles, {}); made && own == nullptr) own = *made;
   ASSERT_NE(own, nullptr);
   const auto device = open();
-  EXPECT_EQ(library->egl().GetCurrentContext(), nullptr);
+  EXPECT_EQ(egl->call().GetCurrentContext(), nullptr);
   {
     const Current current(*own);
     ASSERT_TRUE(current.status());
-    const EglContext before = library->egl().GetCurrentContext();
+    const EglContext before = egl->call().GetCurrentContext();
     expect_a_right_sum(*device);
-    EXPECT_EQ(library->egl().GetCurrentContext(), before);
+    EXPECT_EQ(egl->call().GetCurrentContext(), before);
   }
-  EXPECT_EQ(library->egl().GetCurrentContext(), nullptr);
+  EXPECT_EQ(egl->call().GetCurrentContext(), nullptr);
 }
 
 TEST_P(GlDevices, RefuseMoreMemoryThanThereIsAndGoOn) {

@@ -62,12 +62,12 @@ bool lists(const char* list, std::string_view extension) {
   return false;
 }
 
-Result<std::shared_ptr<const Library>> Library::open(const char* file) {
-  const std::shared_ptr<Library> opened(new Library);
+Result<std::shared_ptr<const Egl>> Egl::open(const char* file) {
+  std::shared_ptr<Egl> opened(new Egl);
   void* const library = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (library == nullptr)
     return fail(Code::unsupported, fmt::format("{} is not there; on Debian and Ubuntu install libegl1", file));
-  EglFunctions& egl = opened->egl_;
+  EglFunctions& egl = opened->functions_;
 #define SHUNT_EGL_LOAD(result, name, parameters)                                  \
   egl.name = reinterpret_cast<result(*) parameters>(dlsym(library, "egl" #name)); \
   if (egl.name == nullptr) return fail(Code::unsupported, fmt::format("{} lacks egl" #name "; install another", file));
@@ -82,7 +82,7 @@ Result<std::shared_ptr<const Library>> Library::open(const char* file) {
   return opened;
 }
 
-Result<Functions> Library::functions() const {
+Result<Functions> Egl::functions() const {
   Functions functions;
 #define SHUNT_GL_LOAD(result, name, parameters)                \
   functions.name = function<result(*) parameters>("gl" #name); \
@@ -95,18 +95,18 @@ Result<Functions> Library::functions() const {
   return functions;
 }
 
-std::vector<Display> Library::displays() const {
-  const char* const extensions = egl_.QueryString(nullptr, kEglExtensions);
+std::vector<Display> Egl::displays() const {
+  const char* const extensions = functions_.QueryString(nullptr, kEglExtensions);
   std::vector<Display> found;
   const auto add = [&](EglEnum platform, void* native, std::string name, bool is_last_resort) {
-    if (EglDisplay display = egl_.GetPlatformDisplayEXT(platform, native, nullptr); display != nullptr)
+    if (EglDisplay display = functions_.GetPlatformDisplayEXT(platform, native, nullptr); display != nullptr)
       found.push_back({display, std::move(name), is_last_resort});
   };
   const bool enumerates = lists(extensions, "EGL_EXT_device_enumeration") || lists(extensions, "EGL_EXT_device_base");
   std::array<EglDevice, kMostDevices> devices{};
   EglInt count = 0;
-  if (enumerates && egl_.QueryDevicesEXT != nullptr && lists(extensions, "EGL_EXT_platform_device") &&
-      egl_.QueryDevicesEXT(kMostDevices, devices.data(), &count) != 0)
+  if (enumerates && functions_.QueryDevicesEXT != nullptr && lists(extensions, "EGL_EXT_platform_device") &&
+      functions_.QueryDevicesEXT(kMostDevices, devices.data(), &count) != 0)
     for (EglInt i = 0; i < count; ++i)
       add(kEglPlatformDevice, devices[static_cast<std::size_t>(i)], fmt::format("EGL device {}", i), false);
   if (lists(extensions, "EGL_MESA_platform_surfaceless"))

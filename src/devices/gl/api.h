@@ -98,6 +98,7 @@ using GLsync = struct SyncObject*;
   X(GLenum, GetGraphicsResetStatus, ())                                   \
   X(void, GetUnsignedBytei_vEXT, (GLenum, GLuint, GLubyte*))
 
+// NOLINTBEGIN(readability-identifier-naming): these are the APIs' names.
 #define SHUNT_GL_MEMBER(result, name, parameters) result(*name) parameters = nullptr;
 struct EglFunctions {
   SHUNT_EGL_FUNCTIONS(SHUNT_GL_MEMBER)
@@ -108,6 +109,7 @@ struct Functions {
   SHUNT_GL_OPTIONAL_FUNCTIONS(SHUNT_GL_MEMBER)
 };
 #undef SHUNT_GL_MEMBER
+// NOLINTEND(readability-identifier-naming)
 
 inline constexpr EglInt kEglNone = 0x3038;
 inline constexpr EglInt kEglExtensions = 0x3055;
@@ -177,26 +179,26 @@ struct Display {
 
 // libEGL. It stays loaded for good: drivers do not take it well to be unloaded, and other users of the process may
 // share its displays, for which reason these are never terminated either.
-class Library {
+class Egl {
  public:
   // Errors: unsupported, with the stage where it stopped and what helps.
-  [[nodiscard]] static Result<std::shared_ptr<const Library>> open(const char* file);
+  [[nodiscard]] static Result<std::shared_ptr<const Egl>> open(const char* file);
 
-  [[nodiscard]] const EglFunctions& egl() const { return egl_; }
+  [[nodiscard]] const EglFunctions& call() const { return functions_; }
   // Whether a context has an optional one of them is told by its version and extensions: loaders answer for any name.
   // Errors: unsupported, with the function that is missing.
   [[nodiscard]] Result<Functions> functions() const;
   // REQUIRES: the name is that of a function of this type.
   template <class Function>
   [[nodiscard]] Function function(const char* name) const {
-    return reinterpret_cast<Function>(egl_.GetProcAddress(name));
+    return reinterpret_cast<Function>(functions_.GetProcAddress(name));
   }
   // Those without a window: each processor that EGL knows, then the one of its own choice.
   [[nodiscard]] std::vector<Display> displays() const;
 
  private:
-  Library() = default;
-  EglFunctions egl_;
+  Egl() = default;
+  EglFunctions functions_;
 };
 
 // "what: EGL_BAD_ALLOC (0x3003)" with the code that fits. REQUIRES: the last call failed.

@@ -32,9 +32,9 @@ std::string_view name_of(Api api) { return api == Api::gl ? "gl" : "gles"; }
 
 std::string_view source_of(const Shader& shader, Api api) { return api == Api::gl ? shader.glsl430 : shader.essl310; }
 
-Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const Library> library, const Display& display,
-                                                 Api api, const Adjust& adjust) {
-  const std::shared_ptr<Context> context(new Context(std::move(library), display.handle, api));
+Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const Egl> egl, const Display& display, Api api,
+                                                 const Adjust& adjust) {
+  std::shared_ptr<Context> context(new Context(std::move(egl), display.handle, api));
   if (Status started = context->start(); !started)
     return fail(Code::unsupported, fmt::format("{}: {}", display.name, started.error().message));
   if (adjust) adjust(context->functions_);
@@ -42,7 +42,7 @@ Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const Library> 
 }
 
 Status Context::start() {
-  const EglFunctions& egl = library_->egl();
+  const EglFunctions& egl = egl_->call();
   if (egl.Initialize(display_, nullptr, nullptr) == 0) return egl_error(egl, "eglInitialize");
   const char* const extensions = egl.QueryString(display_, kEglExtensions);
   if (!lists(extensions, "EGL_KHR_no_config_context") && !lists(extensions, "EGL_MESA_configless_context"))
@@ -50,14 +50,14 @@ Status Context::start() {
   if (!lists(extensions, "EGL_KHR_surfaceless_context"))
     return fail(Code::unsupported, "it has no contexts without a surface (EGL_KHR_surfaceless_context)");
   SHUNT_TRY(create_handle());
-  SHUNT_TRY_ASSIGN(functions_, library_->functions());
+  SHUNT_TRY_ASSIGN(functions_, egl_->functions());
   const Current current(*this);
   SHUNT_TRY(current.status());
   return describe();
 }
 
 Status Context::create_handle() {
-  const EglFunctions& egl = library_->egl();
+  const EglFunctions& egl = egl_->call();
   const ApiRow& row = row_of(api_);
   const EglEnum api_before = egl.QueryAPI();
   if (egl.BindAPI(row.egl) == 0) return egl_error(egl, fmt::format("this EGL has no {}: eglBindAPI", row.name));
@@ -142,11 +142,11 @@ void Context::drop_what_is_not_there() {
     reset = "glGetGraphicsResetStatusEXT";
   else if (has("GL_ARB_robustness"))
     reset = "glGetGraphicsResetStatusARB";
-  functions_.GetGraphicsResetStatus = reset == nullptr ? nullptr : library_->function<GLenum (*)()>(reset);
+  functions_.GetGraphicsResetStatus = reset == nullptr ? nullptr : egl_->function<GLenum (*)()>(reset);
 }
 
 Context::~Context() {
-  if (handle_ != nullptr) static_cast<void>(library_->egl().DestroyContext(display_, handle_));
+  if (handle_ != nullptr) static_cast<void>(egl_->call().DestroyContext(display_, handle_));
 }
 
 Status Context::check(std::string_view what) const {
@@ -169,7 +169,7 @@ std::optional<std::uint64_t> Context::memory_available() const {
   return static_cast<std::uint64_t>(std::max(0, integer(kAvailableMemoryKib))) << 10U;
 }
 
-Current::Current(const Context& context) : egl_(context.library_->egl()), context_(context) {
+Current::Current(const Context& context) : egl_(context.egl_->call()), context_(context) {
   context_before_ = egl_.GetCurrentContext();
   if (context_before_ == context.handle_) return;
   display_before_ = egl_.GetCurrentDisplay();

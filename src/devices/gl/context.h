@@ -37,8 +37,8 @@ using Adjust = std::function<void(Functions&)>;
 class Context {
  public:
   // Errors: unsupported for a display without such contexts, or too small a one.
-  [[nodiscard]] static Result<std::shared_ptr<Context>> create(std::shared_ptr<const Library> library,
-                                                               const Display& display, Api api, const Adjust& adjust);
+  [[nodiscard]] static Result<std::shared_ptr<Context>> create(std::shared_ptr<const Egl> egl, const Display& display,
+                                                               Api api, const Adjust& adjust);
   ~Context();
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
@@ -57,8 +57,8 @@ class Context {
 
  private:
   friend class Current;
-  Context(std::shared_ptr<const Library> library, EglDisplay display, Api api)
-      : library_(std::move(library)), display_(display), api_(api) {}
+  Context(std::shared_ptr<const Egl> egl, EglDisplay display, Api api)
+      : egl_(std::move(egl)), display_(display), api_(api) {}
   [[nodiscard]] Status start();
   [[nodiscard]] Status create_handle();
   [[nodiscard]] Status describe();
@@ -66,7 +66,7 @@ class Context {
   [[nodiscard]] bool has(std::string_view extension) const;
   [[nodiscard]] GLint integer(GLenum name) const;
 
-  std::shared_ptr<const Library> library_;
+  std::shared_ptr<const Egl> egl_;
   EglDisplay display_ = nullptr;
   Api api_ = Api::gl;
   EglContext handle_ = nullptr;

@@ -192,15 +192,15 @@ BackendReport open_api(Api api, const OpenSettings& settings) {
                                               : "this build has no kernels for it: spirv-cross was missing";
     return report;
   }
-  auto library = Library::open(settings.library);
-  if (!library) {
-    report.absent_because = library.error().message;
+  auto egl = Egl::open(settings.library);
+  if (!egl) {
+    report.absent_because = egl.error().message;
     return report;
   }
   report.absent_because = "no driver offers EGL without a window; install libegl-mesa0 or the vendor's driver";
-  for (const Display& display : (*library)->displays()) {
+  for (const Display& display : (*egl)->displays()) {
     if (display.is_last_resort && !report.devices.empty()) continue;
-    auto context = Context::create(*library, display, api, settings.adjust);
+    auto context = Context::create(*egl, display, api, settings.adjust);
     auto device = context ? GlDevice::create(std::move(*context), report.devices.size())
                           : std::unexpected(std::move(context).error());
     if (device)
