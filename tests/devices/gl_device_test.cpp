@@ -66,17 +66,17 @@ void expect_a_right_sum(Device& device) {
 Code code_of(const Status& status) { return status ? Code{} : status.error().code; }
 
 TEST(GlLibrary, ThatIsAbsentIsNamedWithWhatHelps) {
-  for (const Api api : {Api::gl, Api::gles}) {
-    const BackendReport report = open_api(api, {.library = "libNotThere.so.1"});
-    EXPECT_TRUE(report.devices.empty());
-    EXPECT_EQ(report.absent_because, "libNotThere.so.1 is not there; on Debian and Ubuntu install libegl1");
-  }
+  const auto egl = Egl::open("libNotThere.so.1");
+  ASSERT_FALSE(egl.has_value());
+  EXPECT_EQ(egl.error().code, Code::unsupported);
+  EXPECT_EQ(egl.error().message, "libNotThere.so.1 is not there; on Debian and Ubuntu install libegl1");
 }
 
 TEST(GlLibrary, ThatIsNoneOfEglIsRefused) {
-  const BackendReport report = open_api(Api::gl, {.library = "libm.so.6"});
-  EXPECT_TRUE(report.devices.empty());
-  EXPECT_EQ(report.absent_because, "libm.so.6 lacks eglGetProcAddress; install another");
+  const auto egl = Egl::open("libm.so.6");
+  ASSERT_FALSE(egl.has_value());
+  EXPECT_EQ(egl.error().code, Code::unsupported);
+  EXPECT_EQ(egl.error().message, "libm.so.6 lacks eglGetProcAddress; install another");
 }
 
 TEST(GlLibrary, FindsWholeWordsInListsOfExtensions) {
@@ -100,6 +100,13 @@ class GlDevices : public testing::TestWithParam<Api> {
   }
   static std::unique_ptr<Device> open(const Adjust& adjust = {}) { return open(GetParam(), adjust); }
 };
+
+TEST_P(GlDevices, AreAbsentWithoutTheirLibrary) {
+  const BackendReport report = open_api(GetParam(), {.library = "libNotThere.so.1"});
+  EXPECT_EQ(report.api, name(GetParam()));
+  EXPECT_TRUE(report.devices.empty());
+  EXPECT_TRUE(report.absent_because.starts_with("libNotThere.so.1 ")) << report.absent_because;
+}
 
 TEST_P(GlDevices, SayWhatTheyAre) {
   const auto device = open();
@@ -294,12 +301,25 @@ TEST_P(FailingGlDevices, ALostDeviceEndsAllThatIsPendingAndRefusesItsHandles) {
   expect_a_right_sum(*open());
 }
 
+TEST_P(FailingGlDevices, ADeviceLostByATransferEndsWhatIsPending) {
+  const auto device = open_failing();
+  AddCase add(*device);
+  Event event = device->submit(*add.program, {});
+  faults.error = kContextLost;
+  EXPECT_EQ(code_of(add.write(*device, 0, {1, 2, 3})), Code::device_lost);
+  EXPECT_EQ(code_of(event.wait()), Code::device_lost);
+  EXPECT_FALSE(device->advance());
+}
+
 TEST_P(FailingGlDevices, AnErrorThatComesLateReachesTheEvent) {
   const auto device = open_failing();
   AddCase add(*device);
   Event event = device->submit(*add.program, {});
   faults.error = kOutOfMemory;
-  EXPECT_EQ(code_of(event.wait()), Code::out_of_memory);
+  const Status done = event.wait();
+  EXPECT_EQ(code_of(done), Code::out_of_memory);
+  EXPECT_EQ(done.error().message,
+            "program \"add\" on " + name(GetParam()) + ":0: glClientWaitSync: GL_OUT_OF_MEMORY (0x0505)");
   EXPECT_TRUE(device->health().status);
   EXPECT_TRUE(device->submit(*add.program, {}).wait());
   event = device->submit(*add.program, {});

@@ -77,8 +77,9 @@ Result<std::shared_ptr<const Egl>> Egl::open(const char* file) {
   SHUNT_EGL_EXTENSIONS(SHUNT_EGL_LOAD)
 #undef SHUNT_EGL_LOAD
   if (egl.GetPlatformDisplayEXT == nullptr || !lists(egl.QueryString(nullptr, kEglExtensions), "EGL_EXT_platform_base"))
-    return fail(Code::unsupported,
-                fmt::format("{} cannot do without a window (EGL_EXT_platform_base); install a newer driver", file));
+    return fail(Code::unsupported, fmt::format("{} has no driver that does without a window (EGL_EXT_platform_base); "
+                                               "install libegl-mesa0 or the vendor's",
+                                               file));
   return opened;
 }
 

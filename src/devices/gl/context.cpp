@@ -43,7 +43,8 @@ Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const Egl> egl,
 
 Status Context::start() {
   const EglFunctions& egl = egl_->call();
-  if (egl.Initialize(display_, nullptr, nullptr) == 0) return egl_error(egl, "eglInitialize");
+  if (egl.Initialize(display_, nullptr, nullptr) == 0)
+    return egl_error(egl, "a driver is needed (libgl1-mesa-dri or the vendor's); eglInitialize");
   const char* const extensions = egl.QueryString(display_, kEglExtensions);
   if (!lists(extensions, "EGL_KHR_no_config_context") && !lists(extensions, "EGL_MESA_configless_context"))
     return fail(Code::unsupported, "it has no contexts without a configuration (EGL_KHR_no_config_context)");

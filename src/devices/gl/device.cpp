@@ -62,7 +62,7 @@ class GlDevice final : public Device {
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {
     SHUNT_TRY(health().status);
     auto buffer = GlBuffer::create(context_, bytes);
-    if (!buffer) return std::unexpected(noted(std::move(buffer).error()));
+    if (!buffer) return std::unexpected(noted(std::unexpected(buffer.error())).error());
     return std::move(*buffer);
   }
   [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte>) override {
@@ -85,15 +85,17 @@ class GlDevice final : public Device {
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
     SHUNT_TRY(health().status);
     auto program = GlProgram::create(context_, *kernels_, request);
-    if (!program) return std::unexpected(noted(std::move(program).error()));
+    if (!program) return std::unexpected(noted(std::unexpected(program.error())).error());
     return std::move(*program);
   }
 
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
+    if (Status lost = health().status; !lost) return Event(std::move(lost));
     auto& mine = static_cast<GlProgram&>(program);
+    // Nothing was started, so the device is as it was.
     if (has_passed(submission.deadline)) return Event(late(mine, "its deadline had passed before it was submitted"));
-    if (Status started = now("", [&] { return mine.submit(submission.parameters, submission.deadline); }); !started)
-      return Event(std::move(started));
+    Status started = now(name_of(mine), [&] { return mine.submit(submission.parameters, submission.deadline); });
+    if (!started) return Event(std::move(started));
     Event event(this);
     pending_.push_back({&mine, event, submission.deadline});
     return event;
@@ -101,24 +103,20 @@ class GlDevice final : public Device {
 
   bool advance() override {
     if (pending_.empty()) return false;
-    const Pending first = pending_.front();
-    Result<bool> ended = wait(first);
-    if (ended && !*ended && !has_passed(first.deadline)) return true;
-    Status outcome;
-    if (!ended)
-      outcome = std::unexpected(noted(std::move(ended).error()));
-    else if (!*ended)
-      outcome = std::unexpected(noted(late(*first.program, "it still ran at its deadline").error()));
-    else if (first.program->was_cut_short())
-      outcome = late(*first.program, "its deadline came between its ops");
-    // What was lost is lost for all.
-    std::deque<Pending> done;
-    done.swap(pending_);
-    if (health().status) {
-      pending_.assign(done.begin() + 1, done.end());
-      done.resize(1, first);
+    Status alive = health().status;
+    Pending first = pending_.front();
+    if (alive) {
+      Result<bool> ended = wait(first);
+      if (ended && !*ended && !has_passed(first.deadline)) return true;
+      pending_.pop_front();
+      const Status outcome = outcome_of(*first.program, std::move(ended));
+      alive = health().status;
+      first.event.complete(outcome);
     }
-    for (Pending& each : done) each.event.complete(outcome);
+    // What was lost is lost for all.
+    std::deque<Pending> rest;
+    if (!alive) rest.swap(pending_);
+    for (Pending& each : rest) each.event.complete(alive);
     return true;
   }
 
@@ -137,8 +135,20 @@ class GlDevice final : public Device {
   GlDevice(std::shared_ptr<Context> context, std::unique_ptr<Kernels> kernels, DeviceInfo info)
       : context_(std::move(context)), kernels_(std::move(kernels)), info_(std::move(info)) {}
 
-  [[nodiscard]] Status late(const GlProgram& program, std::string_view why) const {
-    return fail(Code::timed_out, fmt::format("program \"{}\" on {}: {}", program.name(), info_.id, why));
+  static std::string name_of(const GlProgram& program) { return fmt::format("program \"{}\"", program.name()); }
+  [[nodiscard]] std::unexpected<Error> at(std::string_view what, Error error) const {
+    return fail_at(fmt::format("{} on {}", what, info_.id), std::move(error));
+  }
+  [[nodiscard]] Status late(const GlProgram& program, std::string why) const {
+    return at(name_of(program), {Code::timed_out, std::move(why)});
+  }
+
+  // `ended`: whether it has, by its deadline.
+  Status outcome_of(const GlProgram& program, Result<bool> ended) {
+    if (!ended) return noted(at(name_of(program), std::move(ended).error()));
+    if (!*ended) return noted(late(program, "it still ran at its deadline"));
+    if (program.was_cut_short()) return late(program, "its deadline came between its ops");
+    return {};
   }
 
   Result<bool> wait(const Pending& pending) const {
@@ -161,18 +171,17 @@ class GlDevice final : public Device {
     Status done = current.status();
     if (done) done = work();
     if (done) return done;
-    Error error = std::move(done).error();
-    if (!what.empty()) error.message = fmt::format("{} on {}: {}", what, info_.id, error.message);
-    return std::unexpected(noted(std::move(error)));
+    return noted(at(what, std::move(done).error()));
   }
 
   // What was lost stays lost: later calls get the same answer. A failed allocation or compilation leaves the device as
   // it was.
-  Error noted(Error error) {
+  Status noted(Status status) {
+    const bool is_loss =
+        !status && (status.error().code == Code::device_lost || status.error().code == Code::timed_out);
     const std::lock_guard lock(health_mutex_);
-    const bool is_loss = error.code == Code::device_lost || error.code == Code::timed_out;
-    if (is_loss && health_.status) health_ = {std::unexpected(error), health_.epoch + 1};
-    return error;
+    if (is_loss && health_.status) health_ = {status, health_.epoch + 1};
+    return status;
   }
 
   std::shared_ptr<Context> context_;

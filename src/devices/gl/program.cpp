@@ -143,7 +143,7 @@ Status GlProgram::submit(const Parameters& parameters, const Deadline& deadline)
   call.DeleteSync(done_);
   done_ = call.FenceSync(kSyncGpuCommandsComplete, 0);
   call.Flush();
-  return context_->check(fmt::format("program \"{}\"", name_));
+  return context_->check("glDispatchCompute");
 }
 
 Result<bool> GlProgram::wait(std::uint64_t nanoseconds) const {
