@@ -1,0 +1,79 @@
+// A run of ops as a list of dispatches, given to the driver anew for each submission: what changes from step to step is
+// a block of parameters in a buffer. One thread at a time.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "devices/dispatch.h"
+#include "devices/gl/memory.h"
+
+namespace shunt::gl {
+
+using Deadline = std::optional<std::chrono::steady_clock::time_point>;
+[[nodiscard]] inline bool has_passed(const Deadline& deadline) {
+  return deadline && std::chrono::steady_clock::now() > *deadline;
+}
+
+// The compiled kernels of a device, each made when it is first used. Owned by the device.
+class Kernels {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<Kernels>> create(std::shared_ptr<Context> context);
+  ~Kernels();
+  Kernels(const Kernels&) = delete;
+  Kernels& operator=(const Kernels&) = delete;
+
+  // REQUIRES: a Current of the context. Errors: internal, with what the compiler said.
+  [[nodiscard]] Result<GLuint> of(const Shader& shader);
+  // Bound where a kernel has an input that a call has not.
+  [[nodiscard]] GLuint nothing() const { return nothing_->name(); }
+
+ private:
+  explicit Kernels(std::shared_ptr<Context> context);
+  [[nodiscard]] Result<GLuint> compile(const Shader& shader) const;
+
+  std::shared_ptr<Context> context_;
+  std::vector<GLuint> programs_;  // one per entry of shaders()
+  std::unique_ptr<GlBuffer> nothing_;
+};
+
+class GlProgram final : public Program {
+ public:
+  // The buffers and `kernels` must outlive it. Errors: unsupported where an op has no kernel, out_of_memory, internal.
+  [[nodiscard]] static Result<std::unique_ptr<GlProgram>> create(std::shared_ptr<Context> context, Kernels& kernels,
+                                                                 const ProgramRequest& request);
+  ~GlProgram() override;
+  GlProgram(const GlProgram&) = delete;
+  GlProgram& operator=(const GlProgram&) = delete;
+
+  [[nodiscard]] std::uint64_t scratch_bytes() const override { return blocks_->bytes(); }
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+  // REQUIRES for the rest: a Current of the context.
+  // Starts it. Drivers that compute on the CPU may do all of the work here, so this stops at the deadline, too.
+  [[nodiscard]] Status submit(const Parameters& parameters, const Deadline& deadline);
+  // True: what was submitted has ended; false: it still runs after so many nanoseconds.
+  [[nodiscard]] Result<bool> wait(std::uint64_t nanoseconds) const;
+  // Whether the deadline came before the last dispatch was submitted.
+  [[nodiscard]] bool was_cut_short() const { return was_cut_short_; }
+
+ private:
+  struct Step {
+    Dispatch dispatch;
+    GLuint kernel = 0;
+  };
+  GlProgram(std::shared_ptr<Context> context, Kernels& kernels) : context_(std::move(context)), kernels_(kernels) {}
+  void dispatch(const Step& step) const;
+
+  std::shared_ptr<Context> context_;
+  Kernels& kernels_;
+  std::string name_;
+  std::unique_ptr<GlBuffer> blocks_;
+  std::vector<Step> steps_;
+  GLsync done_ = nullptr;
+  bool was_cut_short_ = false;
+};
+
+}  // namespace shunt::gl
