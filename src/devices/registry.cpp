@@ -12,6 +12,31 @@ std::string_view without_spaces_around(std::string_view text) {
   return text.substr(0, text.find_last_not_of(' ') + 1);
 }
 
+// Takes the next name from a comma-separated list.
+std::string_view take_name(std::string_view& list) {
+  const std::string_view item = list.substr(0, list.find(','));
+  list.remove_prefix(std::min(item.size() + 1, list.size()));
+  return without_spaces_around(item);
+}
+
+std::string_view api_of(std::string_view device) { return device.substr(0, device.find(':')); }
+
+constexpr std::string_view kApis[] = {
+#define SHUNT_BACKEND(name) #name,
+#include "devices/backends.def"
+};
+
+// A list with a name that no API has starts all of them, so that the message can say what there is.
+bool is_wanted(std::string_view api, std::string_view list) {
+  if (list.empty()) return true;
+  bool wanted = false;
+  while (!list.empty()) {
+    const std::string_view named = api_of(take_name(list));
+    if (named == api || std::ranges::find(kApis, named) == std::end(kApis)) wanted = true;
+  }
+  return wanted;
+}
+
 }  // namespace
 
 std::string_view name_of(DeviceType type) {
@@ -25,10 +50,12 @@ std::string_view name_of(DeviceType type) {
 
 Result<Registry> open_devices(const OpenOptions& options) {
   Registry registry;
-#define SHUNT_BACKEND(name)                                       \
-  {                                                               \
-    SHUNT_TRY_ASSIGN(BackendReport report, open_##name(options)); \
-    registry.backends.push_back(std::move(report));               \
+#define SHUNT_BACKEND(name)                                                                \
+  if (is_wanted(#name, options.devices)) {                                                 \
+    SHUNT_TRY_ASSIGN(BackendReport report, open_##name(options));                          \
+    registry.backends.push_back(std::move(report));                                        \
+  } else {                                                                                 \
+    registry.backends.push_back({.api = #name, .absent_because = "it was not asked for"}); \
   }
 #include "devices/backends.def"
   return registry;
@@ -52,9 +79,7 @@ Result<std::vector<Device*>> select_devices(const Registry& registry, std::strin
     return chosen;
   }
   while (!list.empty()) {
-    const std::string_view item = list.substr(0, list.find(','));
-    list.remove_prefix(std::min(item.size() + 1, list.size()));
-    const std::string_view name = without_spaces_around(item);
+    const std::string_view name = take_name(list);
     bool known = false;
     for (const BackendReport& backend : registry.backends)
       for (const auto& device : backend.devices)
@@ -66,7 +91,7 @@ Result<std::vector<Device*>> select_devices(const Registry& registry, std::strin
     std::string ids;
     for (const Device* device : registry.devices()) ids += " " + device->info().id;
     for (const BackendReport& backend : registry.backends)
-      if (backend.api == name && backend.devices.empty())
+      if (backend.api == api_of(name) && backend.devices.empty())
         return fail(Code::unsupported, fmt::format("device \"{}\" is absent: {}", name, backend.absent_because));
     return fail(Code::invalid, fmt::format("unknown device \"{}\"; there are:{}", name, ids));
   }

@@ -15,6 +15,8 @@
 namespace shunt {
 
 struct OpenOptions {
+  // Only the APIs of these devices are started, as select_devices() reads the list; empty: all.
+  std::string_view devices;
   std::uint32_t threads = 0;               // of the CPU; 0: one per core this process may use
   std::vector<std::uint32_t> pin_to_cpus;  // one per thread; empty: not pinned
   trace::Recorder* recorder = nullptr;     // must outlive the devices; may be null
@@ -24,7 +26,7 @@ struct OpenOptions {
 struct BackendReport {
   std::string api;
   std::vector<std::unique_ptr<Device>> devices;
-  std::string absent_because;  // where there are no devices: the stage where it stopped, and what helps
+  std::string absent_because = {};  // where there are no devices: the stage where it stopped, and what helps
 };
 
 #define SHUNT_BACKEND(name) [[nodiscard]] Result<BackendReport> open_##name(const OpenOptions& options);

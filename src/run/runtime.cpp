@@ -19,7 +19,8 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const RuntimeOptions& options) 
   runtime->recorder_ =
       std::make_unique<trace::Recorder>(options.trace ? kTraceEvents : trace::Recorder::kDefaultCapacity);
   runtime->recorder_->set_enabled(options.trace);
-  SHUNT_TRY_ASSIGN(Registry registry, open_devices({.threads = options.threads,
+  SHUNT_TRY_ASSIGN(Registry registry, open_devices({.devices = options.devices,
+                                                    .threads = options.threads,
                                                     .pin_to_cpus = options.pin_to_cpus,
                                                     .recorder = runtime->recorder_.get()}));
   runtime->registry_ = std::make_unique<Registry>(std::move(registry));

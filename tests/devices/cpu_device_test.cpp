@@ -11,7 +11,7 @@ namespace {
 
 class CpuDevices : public testing::Test {
  protected:
-  Registry registry_ = *open_devices({.threads = 2});
+  Registry registry_ = *open_devices({.devices = "cpu", .threads = 2});
   Device& scalar() { return *(*select_devices(registry_, "cpu:scalar"))[0]; }
 };
 

@@ -1,0 +1,58 @@
+// Tests that run on every device of every row of backends.def but the CPU, whose own tests ask more of it.
+//
+// A machine without a device of an API skips that API's tests and says why. Where SHUNT_EXPECT_APIS names the API
+// (words parted by spaces, as ./dev test sets it once it has installed what they need), its absence is a failure.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "devices/registry.h"
+
+namespace shunt::test {
+
+inline std::vector<std::string> apis_beside_the_cpu() {
+  std::vector<std::string> names;
+#define SHUNT_BACKEND(name) names.emplace_back(#name);
+#include "devices/backends.def"
+  std::erase(names, "cpu");
+  return names;
+}
+
+inline bool is_expected(const std::string& api) {
+  const char* expected = std::getenv("SHUNT_EXPECT_APIS");
+  std::istringstream words(expected == nullptr ? "" : expected);
+  for (std::string word; words >> word;)
+    if (word == api) return true;
+  return false;
+}
+
+class EachApi : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    auto registry = open_devices({.devices = GetParam(), .threads = 2});
+    ASSERT_TRUE(registry.has_value()) << registry.error().message;
+    registry_ = std::move(*registry);
+    devices_ = registry_.devices();
+    if (!devices_.empty()) return;
+    std::string why;
+    for (const BackendReport& backend : registry_.backends)
+      if (backend.api == GetParam()) why = backend.absent_because;
+    if (is_expected(GetParam())) FAIL() << GetParam() << " is absent: " << why;
+    GTEST_SKIP() << GetParam() << " is absent: " << why;
+  }
+
+  Registry registry_;
+  std::vector<Device*> devices_;
+};
+
+// Names the tests of an API after it.
+#define SHUNT_FOR_EACH_API(suite)                                                                 \
+  INSTANTIATE_TEST_SUITE_P(Devices, suite, testing::ValuesIn(shunt::test::apis_beside_the_cpu()), \
+                           [](const auto& test) { return test.param; })
+
+}  // namespace shunt::test
