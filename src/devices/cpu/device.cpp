@@ -105,8 +105,8 @@ class CpuDevice final : public Device {
 
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
     Event event(this);
-    engine_->enqueue([event, &program, submission](ThreadPool& pool) mutable {
-      event.complete(static_cast<CpuProgram&>(program).run(pool, submission));
+    engine_->enqueue([event, &program, submission, deadline = deadline_of(submission)](ThreadPool& pool) mutable {
+      event.complete(static_cast<CpuProgram&>(program).run(pool, submission, deadline));
     });
     return event;
   }

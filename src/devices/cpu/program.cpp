@@ -66,10 +66,10 @@ Result<std::unique_ptr<CpuProgram>> CpuProgram::create(const ProgramRequest& req
   return program;
 }
 
-Status CpuProgram::run(ThreadPool& pool, const Submission& submission) {
+Status CpuProgram::run(ThreadPool& pool, const Submission& submission, const Deadline& deadline) {
   Outcome outcome;
   const std::uint64_t start = trace::now_ns();
-  pool.run([&](std::uint32_t thread) { run_thread(pool, submission, thread, outcome); });
+  pool.run([&](std::uint32_t thread) { run_thread(pool, submission, deadline, thread, outcome); });
   Status status = status_of(outcome);
   if (recorder_ != nullptr) {
     trace::Event event = event_;
@@ -83,7 +83,8 @@ Status CpuProgram::run(ThreadPool& pool, const Submission& submission) {
   return status;
 }
 
-void CpuProgram::run_thread(ThreadPool& pool, const Submission& submission, std::uint32_t thread, Outcome& outcome) {
+void CpuProgram::run_thread(ThreadPool& pool, const Submission& submission, const Deadline& deadline,
+                            std::uint32_t thread, Outcome& outcome) {
   std::byte* const scratch = scratch_->host().data();
   CpuCall call{.parameters = &submission.parameters,
                .thread = thread,
@@ -102,7 +103,7 @@ void CpuProgram::run_thread(ThreadPool& pool, const Submission& submission, std:
         outcome.kernel_error.store(error, std::memory_order_relaxed);
         outcome.fail_at(index);
       }
-      if (thread == 0 && submission.deadline && std::chrono::steady_clock::now() > *submission.deadline) {
+      if (thread == 0 && deadline && std::chrono::steady_clock::now() > *deadline) {
         outcome.timed_out.store(true, std::memory_order_relaxed);
         outcome.fail_at(index);
       }

@@ -37,7 +37,8 @@ class CpuProgram final : public Program {
   [[nodiscard]] std::uint64_t scratch_bytes() const override { return scratch_ ? scratch_->bytes() : 0; }
 
   // Runs all ops on all threads of the pool. Errors: internal where a kernel failed, timed_out.
-  [[nodiscard]] Status run(ThreadPool& pool, const Submission& submission);
+  using Deadline = std::optional<std::chrono::steady_clock::time_point>;
+  [[nodiscard]] Status run(ThreadPool& pool, const Submission& submission, const Deadline& deadline);
 
  private:
   struct alignas(16) Arguments {
@@ -54,7 +55,8 @@ class CpuProgram final : public Program {
   };
   struct Outcome;
 
-  void run_thread(ThreadPool& pool, const Submission& submission, std::uint32_t thread, Outcome& outcome);
+  void run_thread(ThreadPool& pool, const Submission& submission, const Deadline& deadline, std::uint32_t thread,
+                  Outcome& outcome);
   [[nodiscard]] Status status_of(const Outcome& outcome) const;
 
   std::string name_;
