@@ -2,7 +2,8 @@
 #include <fmt/format.h>
 
 #include "devices/cpu/device.h"
-#include "devices/registry.h"
+#include "devices/each_api.h"
+#include "devices/sim/device.h"
 #include "models/short_run.h"
 #include "trace/chrome.h"
 
@@ -101,6 +102,53 @@ TEST(Mixed, CopiesAreInThePlanInItsWordsAndInTheTrace) {
   EXPECT_EQ(copied, found);
   EXPECT_NE(words.find("placed by hand"), std::string::npos);
 }
+
+// The weights of sim:0 and sim:1, which cannot address the file, and no others.
+TEST(Mixed, TheCpuAndTwoSimulatedDevicesGiveTheTextOfOneDevice) {
+  for (const char* path : {kTrainedModel, kQuantizedModel}) {
+    SCOPED_TRACE(path);
+    Loaded loaded(path, "cpu:simd,sim:0,sim:1", kInTurn);
+    expect_the_scalar_devices_run(*loaded.session, path);
+    const Plan& plan = *Loaded::take(loaded.session->plan_for(1, 1));
+    std::uint64_t on_simulated_devices = 0;
+    for (const Residence& residence : plan.residences)
+      if (residence.kind == StorageKind::weight && residence.device != 0) on_simulated_devices += residence.bytes;
+    EXPECT_GT(on_simulated_devices, 0U);
+    EXPECT_EQ(loaded.session->memory().copied_weights, on_simulated_devices);
+  }
+}
+
+TEST(Mixed, ALostDeviceIsTheErrorOfTheStepAndTheSequencesStay) {
+  const auto engine = std::make_shared<cpu::Engine>(2, std::span<const std::uint32_t>());
+  BackendReport cpu{.api = "cpu"};
+  cpu.devices.push_back(cpu::make_cpu_device({.engine = engine}));
+  BackendReport simulated{.api = "sim"};
+  simulated.devices.push_back(
+      sim::make_sim_device({.faults = {.lost_at_op = 50}}, std::make_shared<sim::VirtualClock>()));
+  Registry registry;
+  registry.backends.push_back(std::move(cpu));
+  registry.backends.push_back(std::move(simulated));
+  Loaded loaded(kTrainedModel, Runtime::over(std::move(registry), std::make_unique<trace::Recorder>(0)), kInTurn);
+  const std::vector<Token> prompt = {1, 300, 301};
+  ASSERT_TRUE(loaded.session->append(0, prompt).has_value());
+  const Status lost = loaded.session->append(0, prompt);
+  ASSERT_FALSE(lost.has_value());
+  EXPECT_EQ(lost.error().code, Code::device_lost);
+  EXPECT_EQ(loaded.session->tokens(0).size(), prompt.size());
+  EXPECT_EQ(loaded.session->append(1, prompt).error().code, Code::device_lost);
+}
+
+// On the CPU and the first device of each API.
+class MixedWithEachApi : public test::EachApi {};
+
+TEST_P(MixedWithEachApi, LayersInTurnGiveTheTextOfOneDevice) {
+  Loaded loaded(kQuantizedModel, "cpu:simd," + devices_.front()->info().id, kInTurn);
+  expect_the_scalar_devices_run(*loaded.session, kQuantizedModel);
+  for (const std::uint32_t tokens : {16U, 1U})
+    EXPECT_GT(copies_in(*Loaded::take(loaded.session->plan_for(tokens, 1))), 0U);
+}
+
+SHUNT_FOR_EACH_API(MixedWithEachApi);
 
 TEST(Mixed, OneDeviceInTurnIsThatDeviceAlone) {
   Loaded loaded(kTrainedModel, "cpu:simd", {.context = 64, .strategy = Strategy::layers});
