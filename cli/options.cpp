@@ -45,6 +45,12 @@ DType parse_cache_dtype(std::string text) {
   throw CLI::ValidationError("--cache-type", fmt::format("\"{}\" is none of {}", text, fmt::join(names, ", ")));
 }
 
+models::Strategy parse_strategy(const std::string& text) {
+  const auto strategy = models::strategy_from_name(text);
+  if (!strategy) throw CLI::ValidationError("--strategy", strategy.error().message);
+  return *strategy;
+}
+
 }  // namespace
 
 void add_model(CLI::App& app, std::string& path) {
@@ -104,6 +110,10 @@ void add_session(CLI::App& app, models::SessionOptions& options) {
          "--cache-type", [&options](const std::string& text) { options.cache_dtype = parse_cache_dtype(text); },
          fmt::format("Dtype of the cache: {} [{}]", fmt::join(cache_dtypes(), ", "), name_of(options.cache_dtype)))
       ->type_name("TYPE");
+  app.add_option_function<std::string>(
+         "--strategy", [&options](const std::string& text) { options.strategy = parse_strategy(text); },
+         fmt::format("How to use several devices. {} [{}]", models::describe_strategies(), name_of(options.strategy)))
+      ->type_name("NAME");
 }
 
 std::string_view context_origin(const models::SessionOptions& asked, const models::ModelConfig& config,

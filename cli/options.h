@@ -48,7 +48,7 @@ void add_runtime(CLI::App& app, RuntimeOptions& options);
 // Wrong names of devices are wrong usage.
 [[nodiscard]] Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options);
 
-// -c, --cache-type
+// -c, --cache-type, --strategy
 void add_session(CLI::App& app, models::SessionOptions& options);
 // Where a session's context comes from: "-c", "the model's", "the default" or "what fits in memory".
 [[nodiscard]] std::string_view context_origin(const models::SessionOptions& asked, const models::ModelConfig& config,

@@ -35,6 +35,8 @@ class Runtime {
  public:
   // Errors: invalid for an unknown device or a forbidden processor, unsupported for an absent device.
   [[nodiscard]] static Result<std::unique_ptr<Runtime>> create(const RuntimeOptions& options);
+  // Over devices that the caller has opened, all of them chosen. `recorder` is what they record to.
+  [[nodiscard]] static std::unique_ptr<Runtime> over(Registry registry, std::unique_ptr<trace::Recorder> recorder);
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;

@@ -123,10 +123,19 @@ class Program {
 
 struct Submission {
   Parameters parameters;
-  std::uint32_t step = 0;                                         // number for the trace
-  bool profile = false;                                           // time each op; may split the program
-  std::optional<std::chrono::steady_clock::time_point> deadline;  // timed_out after it
+  std::uint32_t step = 0;  // number for the trace
+  bool profile = false;    // time each op; may split the program
+  // From submit() on, by the device's own clock; timed_out where it takes longer.
+  std::optional<std::chrono::nanoseconds> timeout;
 };
+
+// For devices on the machine's clock: when a submission that is made now has timed out.
+[[nodiscard]] inline std::optional<std::chrono::steady_clock::time_point> deadline_of(const Submission& submission) {
+  using Time = std::chrono::steady_clock::time_point;
+  if (!submission.timeout) return std::nullopt;
+  const Time now = std::chrono::steady_clock::now();
+  return *submission.timeout > Time::max() - now ? Time::max() : now + *submission.timeout;
+}
 
 struct Health {
   Status status;            // device_lost or timed_out once it failed

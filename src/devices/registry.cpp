@@ -61,6 +61,12 @@ Result<Registry> open_devices(const OpenOptions& options) {
   return registry;
 }
 
+std::vector<std::string_view> names_in(std::string_view list) {
+  std::vector<std::string_view> names;
+  while (!list.empty()) names.push_back(take_name(list));
+  return names;
+}
+
 std::vector<Device*> Registry::devices() const {
   std::vector<Device*> all;
   for (const BackendReport& backend : backends)

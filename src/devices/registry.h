@@ -45,4 +45,7 @@ struct Registry {
 // unknown name, with the known ones.
 [[nodiscard]] Result<std::vector<Device*>> select_devices(const Registry& registry, std::string_view list);
 
+// The names in a comma-separated list, without the spaces around them.
+[[nodiscard]] std::vector<std::string_view> names_in(std::string_view list);
+
 }  // namespace shunt

@@ -97,7 +97,11 @@ Result<PlannedStep> plan_step(const Model& model, const Runtime& runtime, const 
                         .page_tokens = kPageTokens,
                         .cache_dtype = options.cache_dtype};
   SHUNT_TRY_ASSIGN(Graph graph, build_step(model.config(), model.weights(), shape));
-  SHUNT_TRY_ASSIGN(Plan plan, make_plan({.graph = &graph, .devices = runtime.devices(), .fuse = options.fuse}));
+  SHUNT_TRY_ASSIGN(Plan plan,
+                   make_plan({.graph = &graph,
+                              .devices = runtime.devices(),
+                              .device_of_node = place_nodes(options.strategy, graph, runtime.devices().size()),
+                              .fuse = options.fuse}));
   return PlannedStep{std::move(graph), std::move(plan)};
 }
 

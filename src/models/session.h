@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "models/model.h"
+#include "models/strategy.h"
 #include "plan/plan.h"
 #include "run/executable.h"
 #include "shunt/runtime.h"
@@ -26,7 +27,8 @@ struct SessionOptions {
   DType cache_dtype = DType::F16;  // F16, BF16 or F32
   std::uint32_t batch = 512;       // most tokens of one step
   bool fuse = true;                // let devices claim fused ops
-  bool profile = false;            // record the time of each op
+  Strategy strategy = Strategy::automatic;
+  bool profile = false;  // record the time of each op
 };
 
 // The context that a session with these options has: what was asked for, or the default.

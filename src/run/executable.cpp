@@ -26,10 +26,10 @@ Executable::Executable(Graph graph, Plan plan, const ExecutableContext& context)
 
 Result<std::unique_ptr<Executable>> Executable::create(Graph graph, Plan plan, const ExecutableContext& context) {
   std::unique_ptr<Executable> executable(new Executable(std::move(graph), std::move(plan), context));
-  if (context.recorder != nullptr) executable->transfer_label_ = context.recorder->intern("transfer");
   SHUNT_TRY(check(executable->plan_, executable->graph_));
   SHUNT_TRY(executable->bind_storage());
   SHUNT_TRY(executable->prepare_programs());
+  executable->name_transfers();
   return executable;
 }
 
@@ -100,6 +100,16 @@ Status Executable::prepare_programs() {
     SHUNT_TRY_ASSIGN(programs_.back(), devices_[step.device]->prepare(request));
   }
   return {};
+}
+
+void Executable::name_transfers() {
+  if (context_.recorder == nullptr) return;
+  for (const Step& step : plan_.steps)
+    transfer_labels_.push_back(
+        step.kind == Step::Kind::compute
+            ? 0
+            : context_.recorder->intern(fmt::format("copy {} from {}", graph_.tensor(step.transfer.tensor).name,
+                                                    plan_.devices[step.transfer.from].id)));
 }
 
 Status Executable::write_input(TensorId input, std::span<const std::byte> bytes) {

@@ -49,6 +49,7 @@ class Executable {
 
   [[nodiscard]] Status bind_storage();
   [[nodiscard]] Status prepare_programs();
+  void name_transfers();
   // The bytes of a tensor (also a view) that `device` can address.
   [[nodiscard]] Binding binding_of(TensorId tensor, std::uint32_t device) const;
 
@@ -59,7 +60,7 @@ class Executable {
   std::vector<std::shared_ptr<Buffer>> arenas_;     // one per device
   std::vector<Binding> storage_;                    // one per residence
   std::vector<std::unique_ptr<Program>> programs_;  // one per compute step, null for transfers
-  trace::Label transfer_label_ = 0;
+  std::vector<trace::Label> transfer_labels_;       // one per step, 0 for compute
 };
 
 }  // namespace shunt

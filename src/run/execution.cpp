@@ -33,7 +33,12 @@ bool Execution::advance() {
 Status Execution::wait() {
   while (advance()) {
     bool worked = false;
-    for (Device* device : executable_.devices_) worked = device->advance() || worked;
+    for (Device* device : executable_.devices_) {
+      if (!device->advance()) continue;
+      worked = true;
+      // What has ended may start something that comes before what the next device would do.
+      if (!advance()) return status_;
+    }
     if (!worked)
       for (Completion& completion : take_completions(true)) finish(std::move(completion));
   }
@@ -103,7 +108,7 @@ void Execution::record_transfer(std::uint32_t number) const {
   const Transfer& transfer = step.transfer;
   recorder->record({.start_ns = started_ns_[number],
                     .duration_ns = trace::now_ns() - started_ns_[number],
-                    .what = executable_.transfer_label_,
+                    .what = executable_.transfer_labels_[number],
                     .device = recorder->intern(executable_.plan_.devices[transfer.to].id),
                     .kind = trace::Kind::transfer,
                     .step = submission_.step,

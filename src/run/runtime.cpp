@@ -28,4 +28,12 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const RuntimeOptions& options) 
   return runtime;
 }
 
+std::unique_ptr<Runtime> Runtime::over(Registry registry, std::unique_ptr<trace::Recorder> recorder) {
+  std::unique_ptr<Runtime> runtime(new Runtime);
+  runtime->recorder_ = std::move(recorder);
+  runtime->registry_ = std::make_unique<Registry>(std::move(registry));
+  runtime->devices_ = runtime->registry_->devices();
+  return runtime;
+}
+
 }  // namespace shunt

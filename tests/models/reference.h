@@ -29,8 +29,9 @@ struct Loaded {
   std::unique_ptr<Model> model;
   std::unique_ptr<Session> session;
 
-  Loaded(const std::string& path, const std::string& devices, const SessionOptions& options) {
-    runtime = take(Runtime::create({.threads = 2, .devices = devices}));
+  Loaded(const std::string& path, const std::string& devices, const SessionOptions& options)
+      : Loaded(path, take(Runtime::create({.threads = 2, .devices = devices})), options) {}
+  Loaded(const std::string& path, std::unique_ptr<Runtime> on, const SessionOptions& options) : runtime(std::move(on)) {
     model = take(Model::load(path));
     session = take(Session::create(*model, *runtime, options));
   }

@@ -64,15 +64,7 @@ class CpuDevice final : public Device {
   [[nodiscard]] std::optional<std::uint64_t> memory_available() const override { return available_memory(); }
 
   [[nodiscard]] Support supports(std::span<const OpCall> run) const override {
-    ScratchSize scratch;
-    for (const OpCall& call : run) {
-      const CpuKernel* kernel = choose(call);
-      if (kernel == nullptr)
-        return {.reason = fmt::format("{}: {} has no kernel of the family", name_of(call.op), info_.id)};
-      if (std::string reason = kernel->supports(call); !reason.empty()) return {.reason = std::move(reason)};
-      scratch.add(kernel->work(call, engine_->threads()));
-    }
-    return {.scratch_bytes = scratch.total(engine_->threads())};
+    return KernelRun::supports(run, choose(), engine_->threads(), info_.id);
   }
 
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {
@@ -98,15 +90,13 @@ class CpuDevice final : public Device {
   }
 
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
-    return CpuProgram::create(request,
-                              kernels_ == KernelSet::simd ? kernel_for<KernelSet::simd> : kernel_for<KernelSet::scalar>,
-                              engine_->threads(), recorder_, info_.id);
+    return CpuProgram::create(request, choose(), engine_->threads(), recorder_, info_.id);
   }
 
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
     Event event(this);
-    engine_->enqueue([event, &program, submission](ThreadPool& pool) mutable {
-      event.complete(static_cast<CpuProgram&>(program).run(pool, submission));
+    engine_->enqueue([event, &program, submission, deadline = deadline_of(submission)](ThreadPool& pool) mutable {
+      event.complete(static_cast<CpuProgram&>(program).run(pool, submission, deadline));
     });
     return event;
   }
@@ -115,8 +105,8 @@ class CpuDevice final : public Device {
   [[nodiscard]] Health health() const override { return {}; }
 
  private:
-  [[nodiscard]] const CpuKernel* choose(const OpCall& call) const {
-    return kernels_ == KernelSet::simd ? kernel_for<KernelSet::simd>(call) : kernel_for<KernelSet::scalar>(call);
+  [[nodiscard]] KernelRun::Choose choose() const {
+    return kernels_ == KernelSet::simd ? kernel_for<KernelSet::simd> : kernel_for<KernelSet::scalar>;
   }
 
   KernelSet kernels_;

@@ -137,7 +137,7 @@ class VulkanDevice final : public Device {
     auto& mine = static_cast<VulkanProgram&>(program);
     if (Status started = mine.submit(submission.parameters); !started) return Event(health_.note(std::move(started)));
     Event event(this);
-    pending_.push_back({&mine, event, submission.deadline});
+    pending_.push_back({&mine, event, deadline_of(submission)});
     return event;
   }
 

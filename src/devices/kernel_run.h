@@ -1,0 +1,68 @@
+// A run of ops through the CPU's kernels: for each op the kernel, its plain-data arguments and its pointers. What the
+// devices of cpu/ and sim/ have in common; which threads run it, and when, is theirs.
+//
+// Holds pointers into the buffers that the ops were bound to. Constant once made; any thread may run a share.
+#pragma once
+
+#include <array>
+#include <string_view>
+#include <vector>
+
+#include "devices/device.h"
+#include "ops/kernel.h"
+
+namespace shunt {
+
+// The scratch memory of a run of ops: a block that all threads share, then a block for each.
+class ScratchSize {
+ public:
+  void add(const CpuWork& work);
+  [[nodiscard]] std::uint64_t shared_bytes() const { return shared_bytes_; }
+  [[nodiscard]] std::uint64_t thread_bytes() const { return thread_bytes_; }
+  [[nodiscard]] std::uint64_t total(std::uint32_t threads) const { return shared_bytes_ + threads * thread_bytes_; }
+
+ private:
+  std::uint64_t shared_bytes_ = 0;
+  std::uint64_t thread_bytes_ = 0;
+};
+
+class KernelRun {
+ public:
+  // The kernel for a call, or null.
+  using Choose = const CpuKernel* (*)(const OpCall& call);
+  // Where a binding begins; null for one without a buffer.
+  using Address = std::byte* (*)(const Binding& binding);
+
+  // Device::supports() of a device that runs these kernels on so many threads.
+  [[nodiscard]] static Support supports(std::span<const OpCall> run, Choose choose, std::uint32_t threads,
+                                        std::string_view device);
+
+  // REQUIRES: supports() said yes to the ops.
+  KernelRun(std::span<const ProgramOp> ops, Choose choose, Address address, std::uint32_t threads);
+
+  [[nodiscard]] std::size_t size() const { return steps_.size(); }
+  // How often all threads meet in an op.
+  [[nodiscard]] std::uint32_t phases(std::size_t op) const { return steps_[op].phases; }
+  [[nodiscard]] const ScratchSize& scratch() const { return scratch_; }
+
+  // Runs one thread's share of a phase of an op and returns what the kernel does. The caller fills in phase, thread,
+  // threads, parameters and scratch.
+  [[nodiscard]] int run(std::size_t op, CpuCall& call) const;
+
+ private:
+  struct alignas(16) Arguments {
+    std::array<std::byte, kMaxArgumentBytes> bytes{};
+  };
+  struct Step {
+    const CpuKernel* kernel = nullptr;
+    Arguments arguments;
+    std::vector<const std::byte*> inputs;
+    std::byte* output = nullptr;
+    std::uint32_t phases = 1;
+  };
+
+  std::vector<Step> steps_;
+  ScratchSize scratch_;
+};
+
+}  // namespace shunt

@@ -1,0 +1,114 @@
+// The skeleton of a backend: a device with memory that computes nothing. docs/adding-a-device.md begins with a copy
+// of this folder. It is compiled, so that it fits the contract, but it has no row in backends.def.
+//
+// A real backend answers the same calls. Where it grows, its parts have the same names as elsewhere:
+//   device.cpp   this file: Device, and open_null()
+//   api.h/.cpp   the functions of the API, opened at run time: no header and no library of it is needed to build
+//   memory.h     Buffer            program.h    Program: what prepare() records, captures or compiles
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "devices/registry.h"
+
+namespace shunt::null {
+namespace {
+
+// Memory that only the device can address would leave host() empty.
+class NullBuffer final : public Buffer {
+ public:
+  explicit NullBuffer(std::uint64_t bytes) : memory_(bytes) {}
+  [[nodiscard]] std::uint64_t bytes() const override { return memory_.size(); }
+  [[nodiscard]] std::span<std::byte> host() override { return memory_; }
+
+ private:
+  std::vector<std::byte> memory_;
+};
+
+class NullDevice final : public Device {
+ public:
+  NullDevice() {
+    // All of it is asked of the API, none is known by its name.
+    info_.id = "null:0";
+    info_.name = "nothing";
+    info_.vendor = "nobody";
+    info_.emulated = true;  // never taken unless it is named, never counted as a GPU
+    info_.compute_resource = info_.id;
+    info_.memory_pool = info_.id;
+    info_.memory_bytes = kMemoryBytes;
+    info_.prior = {.launch_us = 1, .op_us = 1, .flops_per_s = 1e9, .bytes_per_s = 1e9};
+  }
+
+  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+  [[nodiscard]] std::optional<std::uint64_t> memory_available() const override { return std::nullopt; }
+
+  // Yes is an empty reason, together with what a program of these ops takes besides its bindings.
+  [[nodiscard]] Support supports(std::span<const OpCall> run) const override {
+    if (run.empty()) return {};
+    return {.reason = fmt::format("{}: {} has no kernels", name_of(run.front().op), info_.id)};
+  }
+
+  // Zeroed, as state has to be.
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {
+    if (bytes > kMemoryBytes)
+      return fail(Code::out_of_memory, fmt::format("{} bytes of {} wanted, it has {}", bytes, info_.id, kMemoryBytes));
+    return std::make_unique<NullBuffer>(bytes);
+  }
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte>) override {
+    return fail(Code::unsupported, fmt::format("{} has no way to use the host's memory", info_.id));
+  }
+
+  // These are done when they return. Whoever has a queue gives back Event(this) and completes it later: from a thread
+  // or a callback of its own, or from advance().
+  [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
+    std::ranges::copy(from, at(to));
+    return Event(Status{});
+  }
+  [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override {
+    std::copy_n(at(from), to.size(), to.begin());
+    return Event(Status{});
+  }
+  // Without a direct way the executor goes through the host.
+  [[nodiscard]] Event copy_from_peer(Device& peer, const Binding&, const Binding&) override {
+    return Event(fail(Code::unsupported, fmt::format("{} has no link to {}", info_.id, peer.info().id)));
+  }
+
+  // Called for ops that supports() said yes to.
+  [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
+    return fail(Code::unsupported, fmt::format("program \"{}\": {} has no kernels", request.name, info_.id));
+  }
+  [[nodiscard]] Event submit(Program&, const Submission&) override {
+    return Event(fail(Code::internal, fmt::format("{} prepared no program", info_.id)));
+  }
+
+  bool advance() override { return false; }
+  [[nodiscard]] Health health() const override { return {}; }
+
+ private:
+  static constexpr std::uint64_t kMemoryBytes = std::uint64_t{1} << 30U;
+
+  static std::span<std::byte>::iterator at(const Binding& binding) {
+    return binding.buffer->host().begin() + static_cast<std::ptrdiff_t>(binding.offset);
+  }
+
+  DeviceInfo info_;
+};
+
+}  // namespace
+}  // namespace shunt::null
+
+namespace shunt {
+
+// The row SHUNT_BACKEND(null) would declare it.
+Result<BackendReport> open_null(const OpenOptions& options);
+
+// Errors are for options that cannot be fulfilled. An API that is not there, or has no device, is no error: the report
+// says at which stage it stopped, and what would help.
+Result<BackendReport> open_null(const OpenOptions&) {
+  BackendReport report{.api = "null"};
+  report.devices.push_back(std::make_unique<null::NullDevice>());
+  return report;
+}
+
+}  // namespace shunt

@@ -1,0 +1,30 @@
+// What a device records of a prepared program: an event for each submission and, where it was asked for, one for each
+// op. Labels are interned beforehand. Constant once made; any thread may record.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "devices/device.h"
+#include "trace/recorder.h"
+
+namespace shunt {
+
+class ProgramTrace {
+ public:
+  // `recorder` may be null; it must outlive this.
+  ProgramTrace(const ProgramRequest& request, std::string_view device, trace::Recorder* recorder);
+
+  [[nodiscard]] bool wants_ops(const Submission& submission) const {
+    return recorder_ != nullptr && submission.profile;
+  }
+  void record_program(std::uint64_t start_ns, std::uint64_t end_ns, std::uint32_t step, const Status& status) const;
+  void record_op(std::size_t op, std::uint64_t start_ns, std::uint64_t end_ns, std::uint32_t step) const;
+
+ private:
+  trace::Recorder* recorder_;
+  trace::Event program_;  // what is known of them beforehand
+  std::vector<trace::Event> ops_;
+};
+
+}  // namespace shunt

@@ -1,0 +1,289 @@
+#include "devices/sim/device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+
+#include "devices/registry.h"
+#include "devices/sim/program.h"
+
+namespace shunt::sim {
+namespace {
+
+// The first op of a run, counted from it, that has the number `fault`.
+std::optional<std::size_t> op_with(const std::optional<std::uint64_t>& fault, std::uint64_t first, std::size_t count) {
+  if (!fault || *fault < first || *fault - first >= count) return std::nullopt;
+  return static_cast<std::size_t>(*fault - first);
+}
+
+class SimDevice final : public Device {
+ public:
+  SimDevice(Spec spec, std::shared_ptr<VirtualClock> clock, trace::Recorder* recorder)
+      : spec_(std::move(spec)),
+        clock_(std::move(clock)),
+        recorder_(recorder),
+        budget_(std::make_shared<Budget>(spec_)) {
+    info_.id = spec_.id;
+    info_.name = spec_.name;
+    info_.vendor = "simulated";
+    info_.emulated = true;
+    info_.compute_resource = spec_.compute_resource.empty() ? spec_.id : spec_.compute_resource;
+    info_.memory_pool = spec_.memory_pool.empty() ? spec_.id : spec_.memory_pool;
+    info_.memory_bytes = spec_.memory_bytes;
+    info_.features = spec_.features;
+    info_.prior = {.launch_us = spec_.launch_us,
+                   .op_us = spec_.op_us,
+                   .flops_per_s = spec_.rate.flops_per_s,
+                   .bytes_per_s = spec_.rate.bytes_per_s,
+                   .uncertainty = 0.1};
+  }
+
+  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+  [[nodiscard]] std::optional<std::uint64_t> memory_available() const override { return budget_->available(); }
+
+  [[nodiscard]] Support supports(std::span<const OpCall> run) const override {
+    for (const OpCall& call : run)
+      if (std::ranges::find(spec_.lacks, call.op) != spec_.lacks.end())
+        return {.reason = fmt::format("{}: {} is told to lack it", name_of(call.op), info_.id)};
+    Support support = KernelRun::supports(run, scalar_kernel, 1, info_.id);
+    support.scratch_bytes = spec_.computes ? support.scratch_bytes + kScratchMargin : 0;
+    return support;
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {
+    SHUNT_TRY(health().status);
+    SHUNT_TRY_ASSIGN(std::unique_ptr<SimBuffer> buffer, SimBuffer::create(budget_, bytes, spec_.computes));
+    return buffer;
+  }
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte>) override {
+    return fail(Code::unsupported, fmt::format("{} cannot address the host's memory", info_.id));
+  }
+
+  [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
+    return transfer(to_device_free_, from.size(), [to, from] {
+      if (address_of(to) != nullptr && !from.empty()) std::memcpy(address_of(to), from.data(), from.size());
+      return Status{};
+    });
+  }
+  [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override {
+    return transfer(from_device_free_, to.size(), [from, to, real = spec_.computes] {
+      if (to.empty()) return Status{};
+      if (real)
+        std::memcpy(to.data(), address_of(from), to.size());
+      else
+        std::ranges::fill(to, std::byte{0});
+      return Status{};
+    });
+  }
+  [[nodiscard]] Event copy_from_peer(Device& peer, const Binding& from, const Binding& to) override {
+    if (const std::span<const std::byte> host = from.buffer->host(); !host.empty())
+      return write(to, host.subspan(from.offset, from.bytes));
+    const auto* sim_peer = dynamic_cast<SimDevice*>(&peer);
+    if (!spec_.links_to_peers || sim_peer == nullptr || sim_peer->clock_ != clock_)
+      return Event(fail(Code::unsupported, fmt::format("{} has no link to {}", info_.id, peer.info().id)));
+    return transfer(to_device_free_, from.bytes, [sim_peer, from, to]() -> Status {
+      SHUNT_TRY(sim_peer->health().status);
+      if (sim_peer->spec_.computes && address_of(to) != nullptr)
+        std::memcpy(address_of(to), address_of(from), from.bytes);
+      return Status{};
+    });
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
+    SHUNT_TRY(health().status);
+    return std::make_unique<SimProgram>(request, spec_, recorder_);
+  }
+
+  [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
+    auto& mine = static_cast<SimProgram&>(program);
+    const std::scoped_lock lock(mutex_);
+    if (!health_.status) return Event(health_.status);
+    const std::uint64_t first = std::exchange(next_op_, next_op_ + mine.size());
+    const Faults& faults = spec_.faults;
+    const auto lost = op_with(faults.lost_at_op, first, mine.size());
+    const auto hangs = op_with(faults.hangs_at_op, first, mine.size());
+    const auto error = op_with(faults.error_at_op, first, mine.size());
+    const auto nonfinite = op_with(faults.nonfinite_at_op, first, mine.size());
+
+    const Time start = std::max(clock_->now(), compute_free_);
+    const Time end = start + mine.begin_of(mine.size());
+    compute_free_ = end;
+    const Pending pending = add_pending();
+    if (lost && (!hangs || *lost < *hangs)) {
+      at(start + mine.begin_of(*lost), [this, &mine, lost, start, submission, number = pending.number] {
+        if (is_pending(number)) end_early(mine, *lost, start, submission, lost_at(mine, *lost));
+      });
+    } else if (!hangs) {
+      at(end, [this, &mine, error, nonfinite, start, submission, number = pending.number] {
+        if (is_pending(number)) end_in_time(number, mine, error, nonfinite, start, submission);
+      });
+    }
+    const std::size_t reached = hangs.value_or(mine.size());
+    watch(pending.number, mine, reached, start, submission, hangs.has_value() ? Time::max() : end);
+    return pending.event;
+  }
+
+  bool advance() override { return clock_->advance(); }
+  [[nodiscard]] Health health() const override {
+    const std::scoped_lock lock(mutex_);
+    return health_;
+  }
+
+ private:
+  struct Pending {
+    std::uint64_t number;
+    Event event;
+  };
+
+  // Lets something happen unless the device is gone by then.
+  void at(Time when, std::function<void()> event) {
+    clock_->at(when, [alive = std::weak_ptr(alive_), event = std::move(event)] {
+      if (!alive.expired()) event();
+    });
+  }
+
+  // REQUIRES (here and in the next two): mutex_ is held.
+  Pending add_pending() {
+    pending_.push_back({next_pending_++, Event(this)});
+    return pending_.back();
+  }
+  Event transfer_from(Time& link_free, std::uint64_t bytes, std::function<Status()> move) {
+    const Time start = std::max(clock_->now(), link_free);
+    link_free = start + from_us(spec_.link_latency_us + static_cast<double>(bytes) / spec_.link_bytes_per_s * 1e6);
+    const Pending pending = add_pending();
+    at(link_free, [this, move = std::move(move), number = pending.number] {
+      if (is_pending(number)) complete(number, move());
+    });
+    return pending.event;
+  }
+  // What ends a program that has not ended by itself: its own time-out, or the watchdog.
+  void watch(std::uint64_t number, SimProgram& program, std::size_t reached, Time start, const Submission& submission,
+             Time end) {
+    const Time watchdog = start + from_us(spec_.watchdog_us);
+    const Time now = clock_->now();
+    const Time deadline = submission.timeout && *submission.timeout < Time::max() - now
+                              ? now + std::max(*submission.timeout, Time{})
+                              : Time::max();
+    if (std::min(deadline, watchdog) >= end) return;
+    const bool in_time = deadline <= watchdog;
+    at(std::min(deadline, watchdog), [this, number, &program, reached, start, submission, in_time] {
+      if (!is_pending(number)) return;
+      end_early(program, reached, start, submission,
+                in_time
+                    ? fail(Code::timed_out, fmt::format("program \"{}\" on {} did not end in the {} us it was given",
+                                                        program.name(), info_.id, submission.timeout->count() / 1000))
+                    : fail(Code::device_lost, fmt::format("the watchdog of {} ended program \"{}\" after {} us",
+                                                          info_.id, program.name(), spec_.watchdog_us)));
+    });
+  }
+
+  Event transfer(Time& link_free, std::uint64_t bytes, std::function<Status()> move) {
+    const std::scoped_lock lock(mutex_);
+    if (!health_.status) return Event(health_.status);
+    return transfer_from(link_free, bytes, std::move(move));
+  }
+
+  [[nodiscard]] bool is_pending(std::uint64_t number) const {
+    const std::scoped_lock lock(mutex_);
+    return std::ranges::find(pending_, number, &Pending::number) != pending_.end();
+  }
+
+  void complete(std::uint64_t number, Status status) {
+    std::unique_lock lock(mutex_);
+    const auto place = std::ranges::find(pending_, number, &Pending::number);
+    if (place == pending_.end()) return;
+    Event event = std::move(place->event);
+    pending_.erase(place);
+    lock.unlock();
+    event.complete(std::move(status));
+  }
+
+  void end_in_time(std::uint64_t number, SimProgram& program, std::optional<std::size_t> error,
+                   std::optional<std::size_t> nonfinite, Time start, const Submission& submission) {
+    const std::size_t count = error.value_or(program.size());
+    Status status = program.compute(count, submission.parameters, nonfinite);
+    if (status && error)
+      status = fail(Code::internal, fmt::format("program \"{}\": the simulation lets \"{}\" fail on {}", program.name(),
+                                                program.op_name(*error), info_.id));
+    program.record(start, clock_->now(), count, submission, status);
+    complete(number, std::move(status));
+  }
+
+  // The device is gone, and with it all that was to come. What it did of the first `most` ops has been done.
+  void end_early(SimProgram& program, std::size_t most, Time start, const Submission& submission, Status why) {
+    const Time now = clock_->now();
+    std::size_t done = 0;
+    while (done < most && start + program.begin_of(done + 1) <= now) ++done;
+    if (const Status computed = program.compute(done, submission.parameters, std::nullopt); !computed) why = computed;
+    program.record(start, now, done, submission, why);
+    std::vector<Pending> ended;
+    {
+      const std::scoped_lock lock(mutex_);
+      health_ = {why, health_.epoch + 1};
+      ended.swap(pending_);
+    }
+    for (Pending& pending : ended) pending.event.complete(why);
+  }
+
+  [[nodiscard]] std::unexpected<Error> lost_at(const SimProgram& program, std::size_t op) const {
+    return fail(Code::device_lost,
+                fmt::format("{} was lost in program \"{}\" at \"{}\"", info_.id, program.name(), program.op_name(op)));
+  }
+
+  const Spec spec_;
+  const std::shared_ptr<VirtualClock> clock_;
+  trace::Recorder* const recorder_;
+  const std::shared_ptr<Budget> budget_;
+  const std::shared_ptr<int> alive_ = std::make_shared<int>();
+  DeviceInfo info_;
+
+  mutable std::mutex mutex_;
+  Health health_;
+  std::vector<Pending> pending_;  // in the order of the calls
+  std::uint64_t next_pending_ = 0;
+  std::uint64_t next_op_ = 0;
+  Time compute_free_{};
+  Time to_device_free_{};
+  Time from_device_free_{};
+};
+
+// One more than the greatest N of the names "sim:N"; "sim" alone is "sim:0".
+std::size_t wanted_devices(std::string_view list) {
+  constexpr std::size_t kMost = 64;
+  constexpr std::string_view kPrefix = "sim:";
+  std::size_t count = 0;
+  for (const std::string_view name : names_in(list)) {
+    std::size_t number = 0;
+    if (name == "sim") count = std::max<std::size_t>(count, 1);
+    if (!name.starts_with(kPrefix)) continue;
+    const auto [end, error] = std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), number);
+    if (error == std::errc() && end == name.data() + name.size() && number < kMost) count = std::max(count, number + 1);
+  }
+  return count;
+}
+
+}  // namespace
+
+std::unique_ptr<Device> make_sim_device(Spec spec, std::shared_ptr<VirtualClock> clock, trace::Recorder* recorder) {
+  return std::make_unique<SimDevice>(std::move(spec), std::move(clock), recorder);
+}
+
+}  // namespace shunt::sim
+
+namespace shunt {
+
+Result<BackendReport> open_sim(const OpenOptions& options) {
+  BackendReport report{.api = "sim"};
+  const std::size_t count = sim::wanted_devices(options.devices);
+  if (count == 0) report.absent_because = "a device is simulated where it is named, as sim:0 or sim:1";
+  // A trace begins where those of real devices do.
+  const auto clock =
+      std::make_shared<sim::VirtualClock>(std::chrono::nanoseconds(static_cast<std::int64_t>(trace::now_ns())));
+  for (std::size_t number = 0; number < count; ++number)
+    report.devices.push_back(sim::make_sim_device({.id = fmt::format("sim:{}", number)}, clock, options.recorder));
+  return report;
+}
+
+}  // namespace shunt

@@ -1,0 +1,22 @@
+// Simulated devices: they take as long as their Spec says, by a clock that stands still until somebody waits for them,
+// and give right results, or zeros where they do not compute.
+//
+// Each launch, transfer and fault is one event on the clock that all devices of a simulated machine share. Beside real
+// devices, whose work takes no time on that clock, results are right and times mean nothing.
+#pragma once
+
+#include <memory>
+
+#include "devices/device.h"
+#include "devices/sim/clock.h"
+#include "devices/sim/spec.h"
+#include "trace/recorder.h"
+
+namespace shunt::sim {
+
+// `recorder`, which may be null, gets the clock's times. The device keeps the clock; its events end with it, on the
+// thread that ends it, so nobody may be advancing the clock then.
+[[nodiscard]] std::unique_ptr<Device> make_sim_device(Spec spec, std::shared_ptr<VirtualClock> clock,
+                                                      trace::Recorder* recorder = nullptr);
+
+}  // namespace shunt::sim

@@ -1,0 +1,65 @@
+// The memory of a simulated device: a budget, and buffers that the host cannot address.
+#pragma once
+
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <string>
+
+#include "devices/device.h"
+#include "devices/sim/spec.h"
+
+namespace shunt::sim {
+
+// What a device's buffers have in common. They share it, so that they may outlive the device. Any thread.
+class Budget {
+ public:
+  explicit Budget(const Spec& spec)
+      : device_(spec.id), bytes_(spec.memory_bytes), fails_(spec.faults.allocation_fails) {}
+
+  // Errors: out_of_memory with what was asked and what is free.
+  [[nodiscard]] Status take(std::uint64_t bytes);
+  void give_back(std::uint64_t bytes) { used_ -= bytes; }
+  [[nodiscard]] std::uint64_t available() const { return bytes_ - used_; }
+  [[nodiscard]] std::uint64_t total() const { return bytes_; }
+
+ private:
+  std::string device_;
+  std::uint64_t bytes_;
+  std::optional<std::uint64_t> fails_;
+  std::atomic<std::uint64_t> used_{0};
+  std::atomic<std::uint64_t> allocations_{0};
+};
+
+class SimBuffer final : public Buffer {
+ public:
+  // Zeroed; without memory of its own where the device does not compute. Errors: out_of_memory.
+  [[nodiscard]] static Result<std::unique_ptr<SimBuffer>> create(std::shared_ptr<Budget> budget, std::uint64_t bytes,
+                                                                 bool real);
+  ~SimBuffer() override { budget_->give_back(bytes_); }
+  SimBuffer(const SimBuffer&) = delete;
+  SimBuffer& operator=(const SimBuffer&) = delete;
+
+  [[nodiscard]] std::uint64_t bytes() const override { return bytes_; }
+  [[nodiscard]] std::span<std::byte> host() override { return {}; }
+
+  // For the device itself.
+  [[nodiscard]] std::span<std::byte> memory() { return {begin_, begin_ == nullptr ? 0 : bytes_}; }
+
+ private:
+  struct Free {
+    void operator()(void* memory) const { std::free(memory); }
+  };
+
+  SimBuffer(std::shared_ptr<Budget> budget, std::uint64_t bytes) : budget_(std::move(budget)), bytes_(bytes) {}
+
+  std::shared_ptr<Budget> budget_;
+  std::uint64_t bytes_;
+  std::unique_ptr<void, Free> owned_;
+  std::byte* begin_ = nullptr;
+};
+
+// Where a binding of a simulated device begins; null for none.
+[[nodiscard]] std::byte* address_of(const Binding& binding);
+
+}  // namespace shunt::sim

@@ -1,0 +1,54 @@
+// A prepared run of ops on a simulated device: how long each takes, and the kernels where the device computes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "devices/kernel_run.h"
+#include "devices/program_trace.h"
+#include "devices/sim/clock.h"
+#include "devices/sim/memory.h"
+#include "devices/sim/spec.h"
+
+namespace shunt::sim {
+
+using Time = VirtualClock::Time;
+[[nodiscard]] Time from_us(double us);
+
+// The reference kernel, which every op has.
+[[nodiscard]] const CpuKernel* scalar_kernel(const OpCall& call);
+
+// What the alignment of its scratch memory takes.
+inline constexpr std::size_t kScratchMargin = 64;
+
+class SimProgram final : public Program {
+ public:
+  SimProgram(const ProgramRequest& request, const Spec& spec, trace::Recorder* recorder);
+
+  [[nodiscard]] std::uint64_t scratch_bytes() const override { return scratch_.size(); }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] std::size_t size() const { return ops_.size(); }
+  [[nodiscard]] const std::string& op_name(std::size_t op) const { return ops_[op].name; }
+  // From the start of a submission to the start of an op; of size(): to its end.
+  [[nodiscard]] Time begin_of(std::size_t op) const { return begins_[op]; }
+
+  // Computes the first `count` ops and puts NaN in place of the result of op `nonfinite`. Errors: internal.
+  [[nodiscard]] Status compute(std::size_t count, const Parameters& parameters, std::optional<std::size_t> nonfinite);
+  // Records a submission that began at `start` and has ended after so many ops.
+  void record(Time start, Time end, std::size_t count, const Submission& submission, const Status& status) const;
+
+ private:
+  struct Op {
+    std::string name;
+    Binding output;
+  };
+
+  std::string name_;
+  std::vector<Op> ops_;
+  std::vector<Time> begins_;
+  ProgramTrace trace_;
+  std::optional<KernelRun> kernels_;
+  std::vector<std::byte> scratch_;
+};
+
+}  // namespace shunt::sim

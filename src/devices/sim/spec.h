@@ -1,0 +1,52 @@
+// What a simulated device is told to be: how fast, how large, and when to fail. Plain values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ops/op.h"
+
+namespace shunt::sim {
+
+struct Rate {
+  double flops_per_s = 1e12;
+  double bytes_per_s = 100e9;
+};
+
+// Ops, and allocations, are counted from the device's beginning; the first has number 0.
+struct Faults {
+  std::optional<std::uint64_t> allocation_fails;  // this one and all later ones: out_of_memory
+  std::optional<std::uint64_t> lost_at_op;        // device_lost, in the middle of a program
+  std::optional<std::uint64_t> hangs_at_op;       // its program never ends: timed_out, or the watchdog's device_lost
+  std::optional<std::uint64_t> error_at_op;       // internal, known only when the program has ended; the device lives
+  std::optional<std::uint64_t> nonfinite_at_op;   // its result is NaN, and nobody says so
+};
+
+struct Spec {
+  std::string id = "sim:0";
+  std::string name = "simulated accelerator";
+  bool computes = true;  // false: takes its time, but has no memory and reads as zeros
+
+  double launch_us = 10;  // of a program
+  double op_us = 1;       // of each op within it
+  Rate rate;
+  std::map<std::string, Rate, std::less<>> rate_of_family;  // where a kernel family has its own: "matmul"
+
+  double link_latency_us = 10;  // to and from the host and the other devices of the simulated machine
+  double link_bytes_per_s = 6e9;
+  bool links_to_peers = true;
+
+  std::uint64_t memory_bytes = std::uint64_t{1} << 30U;
+  std::string memory_pool;       // empty: its own
+  std::string compute_resource;  // empty: its own
+  std::vector<std::string> features;
+  std::vector<Op> lacks;  // ops that it declines
+
+  double watchdog_us = 10e6;  // a program that takes longer is a lost device, as with a GPU's driver
+  Faults faults;
+};
+
+}  // namespace shunt::sim

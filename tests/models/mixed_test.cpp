@@ -1,0 +1,169 @@
+// One model on several devices: layer by layer in turn, with copies between them.
+#include <fmt/format.h>
+
+#include "devices/cpu/device.h"
+#include "devices/each_api.h"
+#include "devices/sim/device.h"
+#include "models/short_run.h"
+#include "trace/chrome.h"
+
+namespace shunt::models {
+namespace {
+
+constexpr SessionOptions kInTurn{.context = 64, .sequences = 2, .strategy = Strategy::layers};
+
+// cpu:simd and cpu:scalar as if each had memory of its own.
+std::unique_ptr<Runtime> separate_cpus() {
+  auto recorder = std::make_unique<trace::Recorder>();
+  recorder->set_enabled(true);
+  const auto engine = std::make_shared<cpu::Engine>(2, std::span<const std::uint32_t>());
+  BackendReport report{.api = "cpu"};
+  for (const auto& [kernels, pool] : {std::pair(cpu::KernelSet::simd, "a"), std::pair(cpu::KernelSet::scalar, "b")})
+    report.devices.push_back(
+        cpu::make_cpu_device({.kernels = kernels, .engine = engine, .recorder = recorder.get(), .memory_pool = pool}));
+  Registry registry;
+  registry.backends.push_back(std::move(report));
+  return Runtime::over(std::move(registry), std::move(recorder));
+}
+
+std::size_t copies_in(const Plan& plan) {
+  return static_cast<std::size_t>(std::ranges::count(plan.steps, Step::Kind::transfer, &Step::kind));
+}
+
+TEST(Mixed, LayersInTurnGiveTheTextOfOneDevice) {
+  for (const char* path : {kTrainedModel, kQuantizedModel}) {
+    SCOPED_TRACE(path);
+    Loaded loaded(path, separate_cpus(), kInTurn);
+    expect_the_scalar_devices_run(*loaded.session, path);
+  }
+}
+
+TEST(Mixed, EachLayerWithItsStateAndWeightsIsOnItsDevice) {
+  Loaded loaded(kTrainedModel, separate_cpus(), kInTurn);
+  const std::uint32_t layers = loaded.model->config().layers;
+  ASSERT_GT(layers, 2U);
+  for (const std::uint32_t tokens : {16U, 1U}) {
+    const PlannedStep step = Loaded::take(plan_step(*loaded.model, *loaded.runtime, kInTurn, 64, tokens, 1));
+    ASSERT_TRUE(check(step.plan, step.graph).has_value());
+    for (const Residence& residence : step.plan.residences) {
+      const std::string& name = step.graph.tensor(residence.tensor).name;
+      for (std::uint32_t layer = 0; layer < layers; ++layer) {
+        const bool weight = residence.kind == StorageKind::weight;
+        if (!name.starts_with(fmt::format("{}.{}.", weight ? "blk" : "cache", layer))) continue;
+        EXPECT_TRUE(weight || residence.kind == StorageKind::state) << name;
+        EXPECT_EQ(residence.device, layer % 2) << name;
+      }
+    }
+    for (const Decision& decision : step.plan.decisions) EXPECT_EQ(decision.reason, Reason::placed_by_hand);
+    // The sum after each layer, and nothing else.
+    EXPECT_EQ(copies_in(step.plan), layers - 1);
+  }
+}
+
+TEST(Mixed, WeightsAreCopiedOnlyToTheDevicesThatUseThem) {
+  Loaded loaded(kTrainedModel, separate_cpus(), kInTurn);
+  const PlannedStep step = Loaded::take(plan_step(*loaded.model, *loaded.runtime, kInTurn, 64, 1, 1));
+  std::uint64_t planned = 0;
+  for (const MemoryUse& use : step.plan.memory) {
+    EXPECT_LT(use.weight_bytes, loaded.model->weight_bytes());
+    planned += use.weight_bytes;
+  }
+  // The embedding is the output matrix too, and there once for each.
+  EXPECT_TRUE(loaded.model->config().tied_output);
+  std::uint64_t embedding = 0;
+  for (const WeightInfo& info : loaded.model->weights().weights())
+    if (info.name == "token_embd.weight") embedding = info.bytes;
+  const bool ends_elsewhere = loaded.model->config().layers % 2 == 0;
+  EXPECT_EQ(planned, loaded.model->weight_bytes() + (ends_elsewhere ? embedding : 0));
+}
+
+TEST(Mixed, CopiesAreInThePlanInItsWordsAndInTheTrace) {
+  Loaded loaded(kTrainedModel, separate_cpus(), kInTurn);
+  const std::vector<Token> prompt = {1, 300, 301};
+  ASSERT_TRUE(loaded.session->append(0, prompt).has_value());
+  const Plan& plan = *Loaded::take(loaded.session->plan_for(3, 1));
+  const PlannedStep same = Loaded::take(plan_step(*loaded.model, *loaded.runtime, kInTurn, 64, 3, 1));
+  const std::string words = to_text(same.plan, same.graph, true);
+  const std::string trace = trace::to_chrome_json(loaded.runtime->recorder());
+  std::size_t found = 0;
+  for (const Step& step : plan.steps) {
+    if (step.kind != Step::Kind::transfer) continue;
+    ++found;
+    const std::string& tensor = same.graph.tensor(step.transfer.tensor).name;
+    const std::string& from = plan.devices[step.transfer.from].id;
+    EXPECT_NE(words.find(fmt::format("copy {} (", tensor)), std::string::npos) << words;
+    EXPECT_NE(words.find(fmt::format("from {} to {}", from, plan.devices[step.transfer.to].id)), std::string::npos);
+    EXPECT_NE(trace.find(fmt::format("copy {} from {}", tensor, from)), std::string::npos) << trace;
+  }
+  EXPECT_GT(found, 0U);
+  std::uint64_t copied = 0;
+  for (const trace::Event& event : loaded.runtime->recorder().snapshot())
+    if (event.kind == trace::Kind::transfer) ++copied;
+  EXPECT_EQ(copied, found);
+  EXPECT_NE(words.find("placed by hand"), std::string::npos);
+}
+
+// The weights of sim:0 and sim:1, which cannot address the file, and no others.
+TEST(Mixed, TheCpuAndTwoSimulatedDevicesGiveTheTextOfOneDevice) {
+  for (const char* path : {kTrainedModel, kQuantizedModel}) {
+    SCOPED_TRACE(path);
+    Loaded loaded(path, "cpu:simd,sim:0,sim:1", kInTurn);
+    expect_the_scalar_devices_run(*loaded.session, path);
+    const Plan& plan = *Loaded::take(loaded.session->plan_for(1, 1));
+    std::uint64_t on_simulated_devices = 0;
+    for (const Residence& residence : plan.residences)
+      if (residence.kind == StorageKind::weight && residence.device != 0) on_simulated_devices += residence.bytes;
+    EXPECT_GT(on_simulated_devices, 0U);
+    EXPECT_EQ(loaded.session->memory().copied_weights, on_simulated_devices);
+  }
+}
+
+TEST(Mixed, ALostDeviceIsTheErrorOfTheStepAndTheSequencesStay) {
+  const auto engine = std::make_shared<cpu::Engine>(2, std::span<const std::uint32_t>());
+  BackendReport cpu{.api = "cpu"};
+  cpu.devices.push_back(cpu::make_cpu_device({.engine = engine}));
+  BackendReport simulated{.api = "sim"};
+  simulated.devices.push_back(
+      sim::make_sim_device({.faults = {.lost_at_op = 50}}, std::make_shared<sim::VirtualClock>()));
+  Registry registry;
+  registry.backends.push_back(std::move(cpu));
+  registry.backends.push_back(std::move(simulated));
+  Loaded loaded(kTrainedModel, Runtime::over(std::move(registry), std::make_unique<trace::Recorder>(0)), kInTurn);
+  const std::vector<Token> prompt = {1, 300, 301};
+  ASSERT_TRUE(loaded.session->append(0, prompt).has_value());
+  const Status lost = loaded.session->append(0, prompt);
+  ASSERT_FALSE(lost.has_value());
+  EXPECT_EQ(lost.error().code, Code::device_lost);
+  EXPECT_EQ(loaded.session->tokens(0).size(), prompt.size());
+  EXPECT_EQ(loaded.session->append(1, prompt).error().code, Code::device_lost);
+}
+
+// On the CPU and the first device of each API.
+class MixedWithEachApi : public test::EachApi {};
+
+TEST_P(MixedWithEachApi, LayersInTurnGiveTheTextOfOneDevice) {
+  Loaded loaded(kQuantizedModel, "cpu:simd," + devices_.front()->info().id, kInTurn);
+  expect_the_scalar_devices_run(*loaded.session, kQuantizedModel);
+  for (const std::uint32_t tokens : {16U, 1U})
+    EXPECT_GT(copies_in(*Loaded::take(loaded.session->plan_for(tokens, 1))), 0U);
+}
+
+SHUNT_FOR_EACH_API(MixedWithEachApi);
+
+TEST(Mixed, OneDeviceInTurnIsThatDeviceAlone) {
+  Loaded loaded(kTrainedModel, "cpu:simd", {.context = 64, .strategy = Strategy::layers});
+  const Plan& plan = *Loaded::take(loaded.session->plan_for(4, 1));
+  EXPECT_EQ(plan.steps.size(), 1U);
+}
+
+TEST(Strategies, AreKnownByName) {
+  for (const Strategy strategy : {Strategy::automatic, Strategy::layers})
+    EXPECT_EQ(strategy_from_name(name_of(strategy)).value(), strategy);
+  const auto unknown = strategy_from_name("random");
+  ASSERT_FALSE(unknown.has_value());
+  EXPECT_EQ(unknown.error().code, Code::invalid);
+  EXPECT_EQ(unknown.error().message, "unknown strategy \"random\"; there are: auto layers");
+}
+
+}  // namespace
+}  // namespace shunt::models

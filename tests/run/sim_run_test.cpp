@@ -1,0 +1,233 @@
+// Plans on simulated devices: how long they take, and what becomes of a run when a device fails.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "devices/sim/device.h"
+#include "run/executable.h"
+#include "run/graphs.h"
+
+namespace shunt {
+namespace {
+
+using sim::Faults;
+using sim::Spec;
+using sim::VirtualClock;
+using test::branching_graph;
+
+struct SimMachine {
+  std::shared_ptr<VirtualClock> clock = std::make_shared<VirtualClock>();
+  std::vector<std::unique_ptr<Device>> owned;
+  std::vector<Device*> devices;
+  WeightStore weights{nullptr};
+  StateStore state;
+  ArenaStore arenas;
+  trace::Recorder recorder;
+
+  // Device 1 has the faults.
+  explicit SimMachine(std::size_t count, const Faults& faults = {}) {
+    recorder.set_enabled(true);
+    for (std::size_t number = 0; number < count; ++number) {
+      Spec spec{.id = "sim:" + std::to_string(number), .memory_bytes = 1 << 20};
+      if (number == 1) spec.faults = faults;
+      owned.push_back(sim::make_sim_device(spec, clock, &recorder));
+      devices.push_back(owned.back().get());
+    }
+  }
+
+  Result<std::unique_ptr<Executable>> compile(const Graph& graph, const std::vector<std::uint32_t>& placement) {
+    auto plan = make_plan({.graph = &graph, .devices = devices, .device_of_node = placement});
+    EXPECT_TRUE(plan.has_value());
+    return Executable::create(
+        graph, *plan,
+        {.devices = devices, .weights = &weights, .state = &state, .arenas = &arenas, .recorder = &recorder});
+  }
+};
+
+constexpr std::uint32_t kRows = 3;
+
+Status write(Executable& executable) {
+  std::vector<float> x(kRows * 16);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 7) - 3.5F;
+  return executable.write_input(*executable.graph().find("x"), std::as_bytes(std::span(x)));
+}
+
+Status run(Executable& executable, std::optional<std::chrono::nanoseconds> timeout = {}) {
+  SHUNT_TRY(write(executable));
+  return executable.run({.parameters = {.tokens = kRows}, .timeout = timeout});
+}
+
+std::vector<float> outputs_of(const Executable& executable) {
+  std::vector<float> values(2 * kRows * 16);
+  const auto bytes = std::as_writable_bytes(std::span(values));
+  EXPECT_TRUE(executable.read_output(0, 0, bytes.first(bytes.size() / 2)).has_value());
+  EXPECT_TRUE(executable.read_output(1, 0, bytes.last(bytes.size() / 2)).has_value());
+  return values;
+}
+
+std::vector<std::uint32_t> in_turn(const Graph& graph, std::uint32_t devices) {
+  std::vector<std::uint32_t> placement;
+  for (std::uint32_t node = 0; node < graph.nodes().size(); ++node) placement.push_back(node % devices);
+  return placement;
+}
+
+// On one device, so that every number is computed in the order of the graph.
+std::vector<float> expected(const Graph& graph) {
+  SimMachine machine(1);
+  const auto executable = std::move(*machine.compile(graph, in_turn(graph, 1)));
+  EXPECT_TRUE(run(*executable).has_value());
+  return outputs_of(*executable);
+}
+
+// The time of a run on the clock, in microseconds.
+double time_of_run(SimMachine& machine, Executable& executable) {
+  EXPECT_TRUE(write(executable).has_value());
+  const auto start = machine.clock->now();
+  EXPECT_TRUE(executable.run({.parameters = {.tokens = kRows}}).has_value());
+  return std::chrono::duration<double, std::micro>(machine.clock->now() - start).count();
+}
+
+TEST(SimulatedRun, OfAChainTakesTheTimeThatWasPredicted) {
+  GraphBuilder builder;
+  Tensor x = builder.input("x", DType::F32, {kRows, 16}, Extent::tokens);
+  for (int link = 0; link < 12; ++link) x = builder.silu(x);
+  builder.output(x);
+  const Graph graph = *std::move(builder).finish();
+  for (const std::uint32_t devices : {1U, 2U, 3U}) {
+    SimMachine machine(devices);
+    const auto executable = std::move(*machine.compile(graph, in_turn(graph, devices)));
+    EXPECT_EQ(executable->plan().steps.size(), devices == 1 ? 1U : 23U);
+    EXPECT_NEAR(time_of_run(machine, *executable), executable->plan().predicted_us, 0.1);
+  }
+}
+
+// Links of the plan carry everything at once, those of the machine one thing after the other.
+TEST(SimulatedRun, OfAnyPlacementIsRightAndNeverFasterThanPredicted) {
+  const Graph graph = branching_graph(kRows, 5);
+  const std::vector<float> right = expected(graph);
+  std::size_t as_predicted = 0;
+  for (std::uint32_t seed = 0; seed < 30; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    std::vector<std::uint32_t> placement;
+    for (std::size_t node = 0; node < graph.nodes().size(); ++node)
+      placement.push_back(static_cast<std::uint32_t>(random() % 3));
+    double first_time = 0;
+    for (int repeat = 0; repeat < 2; ++repeat) {
+      SimMachine machine(3);
+      const auto executable = std::move(*machine.compile(graph, placement));
+      const double time = time_of_run(machine, *executable);
+      const double predicted = executable->plan().predicted_us;
+      EXPECT_GE(time, predicted - 0.1);
+      EXPECT_LE(time, 2 * predicted);
+      as_predicted += time < predicted + 0.1 ? 1U : 0U;
+      EXPECT_EQ(outputs_of(*executable), right);
+      if (repeat == 0) first_time = time;
+      EXPECT_EQ(time, first_time) << "the same again";
+    }
+  }
+  EXPECT_GT(as_predicted, 0U);
+}
+
+// Every op of device 1 in turn is where it fails.
+class FailingRun : public testing::Test {
+ protected:
+  const Graph graph_ = branching_graph(kRows, 3);
+  const std::vector<std::uint32_t> placement_ = in_turn(graph_, 3);
+  const std::vector<float> right_ = expected(graph_);
+
+  [[nodiscard]] std::uint64_t ops() const { return std::uint64_t(std::ranges::count(placement_, 1U)); }
+
+  // Runs until the fault and returns what came of it.
+  static Error failure_of(Executable& executable, std::optional<std::chrono::nanoseconds> timeout = {}) {
+    const Status status = run(executable, timeout);
+    EXPECT_FALSE(status.has_value());
+    return status ? Error{} : status.error();
+  }
+
+  static void expect_nothing_kept(SimMachine& machine, std::unique_ptr<Executable> executable) {
+    executable.reset();
+    machine.arenas = ArenaStore();
+    for (const Device* device : machine.devices) EXPECT_EQ(device->memory_available(), device->info().memory_bytes);
+  }
+};
+
+TEST_F(FailingRun, EndsWithTheLossOfADeviceWhereverItHappens) {
+  ASSERT_GT(ops(), 3U);
+  for (std::uint64_t op = 0; op < ops(); ++op) {
+    SCOPED_TRACE(op);
+    SimMachine machine(3, {.lost_at_op = op});
+    auto executable = std::move(*machine.compile(graph_, placement_));
+    EXPECT_EQ(failure_of(*executable).code, Code::device_lost);
+    EXPECT_EQ(machine.devices[1]->health().status.error().code, Code::device_lost);
+    EXPECT_TRUE(machine.devices[0]->health().status.has_value());
+    EXPECT_EQ(failure_of(*executable).code, Code::device_lost) << "and so does the next";
+    EXPECT_FALSE(machine.clock->advance()) << "nothing is left to happen";
+    expect_nothing_kept(machine, std::move(executable));
+  }
+}
+
+TEST_F(FailingRun, EndsWithTheTimeOutOfAProgramThatHangs) {
+  for (std::uint64_t op = 0; op < ops(); ++op) {
+    SCOPED_TRACE(op);
+    SimMachine machine(3, {.hangs_at_op = op});
+    auto executable = std::move(*machine.compile(graph_, placement_));
+    const Error error = failure_of(*executable, std::chrono::milliseconds(1));
+    EXPECT_EQ(error.code, Code::timed_out);
+    EXPECT_NE(error.message.find("on sim:1"), std::string::npos) << error.message;
+    EXPECT_EQ(machine.devices[1]->health().epoch, 1U);
+    expect_nothing_kept(machine, std::move(executable));
+  }
+}
+
+TEST_F(FailingRun, EndsByTheWatchdogWhereNobodySetATime) {
+  SimMachine machine(3, {.hangs_at_op = 1});
+  const auto executable = std::move(*machine.compile(graph_, placement_));
+  EXPECT_EQ(failure_of(*executable).code, Code::device_lost);
+}
+
+TEST_F(FailingRun, EndsWithALateErrorAndTheNextRunIsRight) {
+  for (std::uint64_t op = 0; op < ops(); ++op) {
+    SCOPED_TRACE(op);
+    SimMachine machine(3, {.error_at_op = op});
+    auto executable = std::move(*machine.compile(graph_, placement_));
+    EXPECT_EQ(failure_of(*executable).code, Code::internal);
+    std::size_t failed = 0;
+    for (const trace::Event& event : machine.recorder.snapshot()) failed += event.failed ? 1U : 0U;
+    EXPECT_EQ(failed, 1U);
+    EXPECT_TRUE(run(*executable).has_value());
+    EXPECT_EQ(outputs_of(*executable), right_);
+    expect_nothing_kept(machine, std::move(executable));
+  }
+}
+
+TEST_F(FailingRun, IsNotMadeWhereMemoryFails) {
+  bool made = false;
+  for (std::uint64_t allocations = 0; !made; ++allocations) {
+    ASSERT_LT(allocations, 100U);
+    SimMachine machine(3, {.allocation_fails = allocations});
+    auto executable = machine.compile(graph_, placement_);
+    made = executable.has_value();
+    EXPECT_EQ(made, allocations > 0) << "an arena is all that it needs";
+    if (!made) {
+      EXPECT_EQ(executable.error().code, Code::out_of_memory);
+      EXPECT_NE(executable.error().message.find("arena on sim:1"), std::string::npos) << executable.error().message;
+    }
+    expect_nothing_kept(machine, made ? std::move(*executable) : nullptr);
+  }
+}
+
+TEST_F(FailingRun, SpreadsWhatIsNoNumber) {
+  SimMachine machine(3, {.nonfinite_at_op = 0});
+  const auto executable = std::move(*machine.compile(graph_, placement_));
+  EXPECT_TRUE(run(*executable).has_value());
+  const std::vector<float> values = outputs_of(*executable);
+  EXPECT_TRUE(std::ranges::all_of(values, [](float value) { return std::isnan(value); }));
+  EXPECT_TRUE(run(*executable).has_value());
+  EXPECT_EQ(outputs_of(*executable), right_);
+}
+
+}  // namespace
+}  // namespace shunt
