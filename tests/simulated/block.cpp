@@ -5,6 +5,8 @@
 #include <array>
 #include <vector>
 
+#include "simulated/turn.h"
+
 namespace shunt {
 
 // What ops/kernel.cuh leaves to the host.
@@ -17,16 +19,6 @@ namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{64} << 10U;
 
-// Where a flow of control stopped.
-struct Place {
-  void* registers[5] = {};
-};
-
-// The compiler's own pair needs no system call and is unknown to sanitizers, which cannot follow it.
-[[gnu::noinline]] void go(Place& from, Place& to) {
-  if (__builtin_setjmp(from.registers) == 0) __builtin_longjmp(to.registers, 1);
-}
-
 struct Lane {
   Place place;
   std::vector<char> stack;
@@ -36,18 +28,7 @@ struct Lane {
 class Block {
  public:
   Block() {
-    for (std::uint32_t number = 0; number < kCudaGroupSize; ++number) {
-      current_ = number;
-      Lane& lane = lanes_[number];
-      lane.stack.resize(kStackBytes);
-      ucontext_t home{};
-      ucontext_t begin{};
-      if (getcontext(&begin) != 0) __builtin_trap();
-      begin.uc_stack.ss_sp = lane.stack.data();
-      begin.uc_stack.ss_size = lane.stack.size();
-      makecontext(&begin, &Block::enter, 0);
-      start(home, begin);
-    }
+    for (current_ = 0; current_ < kCudaGroupSize; ++current_) start(lanes_[current_]);
   }
 
   void run(KernelFunction kernel, const CudaCall* call, std::uint64_t group) {
@@ -57,16 +38,16 @@ class Block {
     for (Lane& lane : lanes_) lane.running = true;
     for (bool left = true; left;) {
       left = false;
-      for (std::uint32_t turn = 0; turn < kCudaGroupSize; ++turn) {
-        current_ = group % 2 == 0 ? turn : kCudaGroupSize - 1 - turn;
+      for (std::uint32_t place = 0; place < kCudaGroupSize; ++place) {
+        current_ = group % 2 == 0 ? place : kCudaGroupSize - 1 - place;
         if (!lanes_[current_].running) continue;
-        go(scheduler_, lanes_[current_].place);
+        turn(scheduler_, lanes_[current_].place);
         left = left || lanes_[current_].running;
       }
     }
   }
 
-  void leave() { go(lanes_[current_].place, scheduler_); }
+  void leave() { turn(lanes_[current_].place, scheduler_); }
   [[nodiscard]] std::uint32_t lane() const { return current_; }
   [[nodiscard]] std::uint64_t group() const { return group_; }
 
@@ -77,9 +58,17 @@ class Block {
 
  private:
   // Lets a lane come to its first stop.
-  [[gnu::noinline]] void start(ucontext_t& home, ucontext_t& begin) {
+  [[gnu::noinline]] void start(Lane& lane) {
+    lane.stack.resize(kStackBytes);
+    if (getcontext(&begin_) != 0) __builtin_trap();
+    begin_.uc_stack.ss_sp = lane.stack.data();
+    begin_.uc_stack.ss_size = lane.stack.size();
+    makecontext(&begin_, &Block::enter, 0);
     being_made_ = this;
-    if (__builtin_setjmp(scheduler_.registers) == 0) static_cast<void>(swapcontext(&home, &begin));
+    leap();
+  }
+  [[gnu::noinline]] void leap() {
+    if (__builtin_setjmp(scheduler_.registers) == 0) static_cast<void>(swapcontext(&home_, &begin_));
   }
 
   static void enter() {
@@ -94,6 +83,8 @@ class Block {
   inline static Block* being_made_ = nullptr;
   std::array<Lane, kCudaGroupSize> lanes_;
   Place scheduler_;
+  ucontext_t home_{};
+  ucontext_t begin_{};
   KernelFunction kernel_ = nullptr;
   const CudaCall* call_ = nullptr;
   std::uint64_t group_ = 0;
