@@ -1,4 +1,4 @@
-// What every compute kernel sees of its call. A FAMILY.comp defines `struct Arguments` as FAMILY.h has it, field by
+// What every compute kernel sees of its call. A FAMILY.comp defines `struct Arguments` as FAMILY_args.h has it, field by
 // field (an array of numbers is a vector here), then includes this file, then names its buffers.
 //
 //   binding 0  uniform block: where in its binding each operand begins, in bytes (output, then inputs), and the
@@ -35,7 +35,7 @@ uint valid_rows(uint capacity, uint extent) {
   return min(capacity, extent == 1u ? step_tokens : step_outputs);
 }
 
-// strided.h
+// strided_args.h
 uint valid_row_count(StridedTensor x) {
   if (x.entries == 0u) return 0u;
   return x.extents.x * x.extents.y * x.extents.z / x.entries * valid_rows(x.entries, x.extent);

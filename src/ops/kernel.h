@@ -1,8 +1,8 @@
 // How the CPU runs one op: the interface that every kernel family's .cpp and _simd.cpp fills in.
 //
 // A family folder `x/` holds
-//   x.h         plain-data arguments (32-bit fields, laid out as the shaders' uniform block, size asserted)
-//               and the function that derives them from an OpCall; used by every backend
+//   x_args.h    plain-data arguments (32-bit fields, laid out as the shaders' uniform block, size asserted); .cu too
+//   x.h         the function that derives them from an OpCall; used by every backend
 //   x.cpp       `const CpuKernel x_scalar`: the reference. Accumulates in double. Supports every dtype of the op.
 //   x_simd.cpp  `const CpuKernel x_simd`: optional; Highway, one source for several instruction sets
 // A kernel is called once per phase by each thread of the pool, with a barrier between phases; `thread` of

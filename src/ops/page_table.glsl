@@ -1,4 +1,4 @@
-// PageTable of page_table.h, and its look-ups.
+// PageTable of page_table_args.h, and its look-ups.
 struct PageTable {
   uint pages;
   uint page_tokens;

@@ -22,7 +22,7 @@ struct Parameters {
 };
 static_assert(sizeof(Parameters) == 16);
 
-inline std::uint32_t valid_rows(std::uint32_t capacity, Extent extent, const Parameters& parameters) {
+constexpr std::uint32_t valid_rows(std::uint32_t capacity, Extent extent, const Parameters& parameters) {
   if (extent == Extent::fixed) return capacity;
   const std::uint32_t valid = extent == Extent::tokens ? parameters.tokens : parameters.outputs;
   return valid < capacity ? valid : capacity;

@@ -1,4 +1,4 @@
-// StridedTensor of strided.h.
+// StridedTensor of strided_args.h.
 struct StridedTensor {
   uvec4 extents;
   uvec4 strides;

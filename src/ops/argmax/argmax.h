@@ -1,15 +1,10 @@
-// Arguments of argmax: per row of x the first index of the largest element, as I32. NaN never wins; a row of
-// nothing but NaN answers 0. Plain data, laid out as the shaders' uniform block.
+// From a call of the family argmax to its arguments (argmax_args.h). Pure functions, for the host.
 #pragma once
 
+#include "ops/argmax/argmax_args.h"
 #include "ops/strided.h"
 
 namespace shunt {
-
-struct ArgmaxArgs {
-  StridedTensor x;
-};
-static_assert(sizeof(ArgmaxArgs) == 48);
 
 [[nodiscard]] ArgmaxArgs argmax_arguments(const OpCall& call);
 

@@ -1,25 +1,10 @@
-// Arguments of every elementwise row: what each kernel needs to know about its operands and attributes.
-// Plain data, laid out as the shaders' uniform block (arrays are uvec4 and vec4 there).
+// From a call of the family elementwise to its arguments (elementwise_args.h). Pure functions, for the host.
 #pragma once
 
-#include <cstdint>
-
+#include "ops/elementwise/elementwise_args.h"
 #include "ops/strided.h"
 
 namespace shunt {
-
-inline constexpr std::uint32_t kMaxElementwiseOperands = 8;
-
-struct ElementwiseArgs {
-  StridedTensor x;       // operand 0; the contiguous result has its extents and dtype
-  std::uint32_t op = 0;  // the number of an Op
-  std::uint32_t operands = 0;
-  std::uint32_t reserved[2] = {0, 0};
-  std::uint32_t strides[kMaxElementwiseOperands][4]{};  // elements; 0 where an operand is broadcast
-  std::uint32_t dtypes[kMaxElementwiseOperands]{};
-  float attributes[kMaxElementwiseOperands]{};  // in the order of the row
-};
-static_assert(sizeof(ElementwiseArgs) == 256);
 
 // Axes are merged where all operands allow it, so rows are long.
 [[nodiscard]] ElementwiseArgs elementwise_arguments(const OpCall& call);

@@ -1,22 +1,10 @@
-// Arguments of rms_norm and rms_norm_mul: x / sqrt(mean(x^2) + epsilon), per row, times a weight that is
-// broadcast along missing leading axes. Plain data, laid out as the shaders' uniform block.
+// From a call of the family norm to its arguments (norm_args.h). Pure functions, for the host.
 #pragma once
 
-#include <cstdint>
-
+#include "ops/norm/norm_args.h"
 #include "ops/strided.h"
 
 namespace shunt {
-
-struct NormArgs {
-  StridedTensor x;  // the contiguous result has its extents and dtype
-  std::uint32_t weight_strides[4] = {0, 0, 0, 0};
-  std::uint32_t has_weight = 0;
-  std::uint32_t weight_dtype = 0;
-  float epsilon = 0;
-  std::uint32_t reserved = 0;
-};
-static_assert(sizeof(NormArgs) == 80);
 
 [[nodiscard]] NormArgs norm_arguments(const OpCall& call);
 

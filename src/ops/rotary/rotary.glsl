@@ -1,4 +1,4 @@
-// RotaryArgs of rotary.h, and the turning of pairs.
+// RotaryArgs of rotary_args.h, and the turning of pairs.
 //
 // How far a pair turns per position comes as a fraction of a full turn in 64-bit fixed point, so that large positions
 // lose nothing, and sine and cosine are computed here: what the built-in ones promise is too little.

@@ -1,41 +1,18 @@
-// Arguments of rotary position embedding, also within rotary_cache_write. Pair i of a head is turned by
-// position * base^(-2 i / dims) / factors[i] (RoFormer, https://arxiv.org/abs/2104.09864); elements from
-// `dims` on pass through. Plain data, laid out as the shaders' uniform block.
+// From a call of the family rotary to its arguments (rotary_args.h). Pure functions, for the host.
 #pragma once
 
 #include <cstdint>
 
+#include "ops/rotary/rotary_args.h"
 #include "ops/strided.h"
 
 namespace shunt {
-
-struct RotaryArgs {
-  StridedTensor x;         // [1, tokens, heads, head_dim]; the contiguous result has its extents and dtype
-  std::uint32_t dims = 0;  // elements that are rotated, even
-  std::uint32_t halves = 0;
-  float base = 0;
-  std::uint32_t has_factors = 0;
-  std::uint32_t position_stride = 0;
-  std::uint32_t factor_stride = 0;
-  std::uint32_t reserved[2] = {0, 0};
-};
-static_assert(sizeof(RotaryArgs) == 80);
 
 // `x` and `positions` are those inputs of the call; `factors` is null where there are none.
 [[nodiscard]] RotaryArgs rotary_arguments(const OpCall& call, const Operand& x, const Operand& positions,
                                           const Operand* factors);
 // Of a call of `rotary`.
 [[nodiscard]] RotaryArgs rotary_arguments(const OpCall& call);
-
-// The two elements of pair i.
-struct RotaryPair {
-  std::uint32_t first = 0;
-  std::uint32_t second = 0;
-};
-inline RotaryPair rotary_pair(const RotaryArgs& args, std::uint32_t i) {
-  if (args.halves != 0) return {i, i + args.dims / 2};
-  return {2 * i, 2 * i + 1};
-}
 
 // What the SIMD kernels keep for each pair of a head, in whole vectors: turns per position, sine and cosine.
 inline std::uint32_t padded_pairs(std::uint32_t dims) { return (dims / 2 + 15) / 16 * 16; }

@@ -1,0 +1,63 @@
+# Every src/ops/FAMILY/FAMILY.cu is compiled to PTX by clang, which needs no CUDA toolkit for it, and to a code object
+# for AMD GPUs by hipcc, and both are embedded. Without clang there is no PTX, without hipcc there are no code objects;
+# `shunt devices` says so.
+find_program(SHUNT_CUDA_CLANG NAMES clang++-19 clang++-20 clang++-18)
+find_program(SHUNT_HIPCC hipcc)
+set(SHUNT_CUDA_ARCHITECTURE sm_75 CACHE STRING "Oldest NVIDIA GPU that the PTX is for")
+set(SHUNT_HIP_ARCHITECTURES gfx90a gfx1030 CACHE STRING "AMD GPUs that code objects are for")
+file(GLOB shunt_cuda_kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*/*.cu)
+file(GLOB_RECURSE shunt_cuda_headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.cuh
+                                                       ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*_args.h
+                                                       ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.def)
+foreach(name cuda_call.h parameters.h expand.h elementwise/expressions.h)
+  list(APPEND shunt_cuda_headers ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/${name})
+endforeach()
+set(shunt_cuda_flags -std=c++20 -O3 -Wall -Wextra -Werror -I${CMAKE_CURRENT_SOURCE_DIR}/src)
+set(shunt_cuda_rows "")
+set(shunt_cuda_sources "")
+
+# Embeds one compiled form of a kernel, or nothing where COMMAND is empty.
+function(shunt_embed_kernel name form text)
+  set(base ${shunt_generated_dir}/cuda/${name}_${form})
+  set(file "")
+  if(ARGN)
+    set(file ${base}.bin)
+    set(compile COMMAND ${ARGN} ${shunt_cuda_flags} ${shunt_cuda_source} -o ${file})
+  endif()
+  add_custom_command(
+    OUTPUT ${base}.cpp
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${shunt_generated_dir}/cuda
+    ${compile}
+    COMMAND ${CMAKE_COMMAND} -DNAME=${name}_${form} -DFILE=${file} -DOUT=${base}.cpp -DTEXT=${text}
+            -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_bytes.cmake
+    DEPENDS ${shunt_cuda_source} ${shunt_cuda_headers} ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_bytes.cmake
+    COMMENT "Compiling kernel ${name} (${form})"
+    VERBATIM)
+  set(shunt_cuda_sources ${shunt_cuda_sources} ${base}.cpp PARENT_SCOPE)
+endfunction()
+
+set(shunt_ptx_compile "")
+if(SHUNT_CUDA_CLANG)
+  set(shunt_ptx_compile ${SHUNT_CUDA_CLANG} -x cuda -nocudainc -nocudalib --cuda-device-only
+      --cuda-gpu-arch=${SHUNT_CUDA_ARCHITECTURE} -Wno-unknown-cuda-version -S)
+endif()
+set(shunt_hip_compile "")
+if(SHUNT_HIPCC)
+  # It asks for the GPUs of this machine although it is told which to compile for.
+  set(shunt_hip_compile ${CMAKE_COMMAND} -E env HIP_PLATFORM=amd HCC_AMDGPU_TARGET=gfx90a ${SHUNT_HIPCC} --genco -x hip)
+  foreach(architecture IN LISTS SHUNT_HIP_ARCHITECTURES)
+    list(APPEND shunt_hip_compile --offload-arch=${architecture})
+  endforeach()
+endif()
+if(shunt_ptx_compile OR shunt_hip_compile)
+  foreach(shunt_cuda_source IN LISTS shunt_cuda_kernels)
+    get_filename_component(name ${shunt_cuda_source} NAME_WE)
+    shunt_embed_kernel(${name} ptx ON ${shunt_ptx_compile})
+    shunt_embed_kernel(${name} code_object OFF ${shunt_hip_compile})
+    string(APPEND shunt_cuda_rows "SHUNT_CUDA_MODULE(${name})\n")
+  endforeach()
+endif()
+if(NOT shunt_ptx_compile)
+  message(WARNING "clang++-19 is missing: this build has no kernels for CUDA")
+endif()
+file(CONFIGURE OUTPUT ${shunt_generated_dir}/cuda_modules.def CONTENT "${shunt_cuda_rows}" @ONLY)

@@ -1,0 +1,86 @@
+#include "devices/cuda/context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace shunt::cuda {
+namespace {
+
+constexpr std::uint64_t kLeastBytes = 16;  // an allocation of nothing is an error
+
+}  // namespace
+
+Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const Driver> driver, int ordinal) {
+  const std::shared_ptr<Context> context(new Context);
+  context->driver_ = std::move(driver);
+  const DriverFunctions& call = context->call();
+  SHUNT_TRY(check(call.device(&context->device_, ordinal), fmt::format("device {}", ordinal)));
+  SHUNT_TRY(check(call.context_retain(&context->context_, context->device_), "its context"));
+  context->enter();
+  SHUNT_TRY(check(call.stream_create(&context->stream_, kStreamNonBlocking), "its stream"));
+  return context;
+}
+
+Context::~Context() {
+  if (context_ == nullptr) return;
+  enter();
+  if (stream_ != nullptr) {
+    // What still runs keeps its memory until the process ends.
+    if (!is_idle()) return;
+    for (const auto& destroy : kept_) destroy(call());
+    static_cast<void>(call().stream_destroy(stream_));
+  }
+  static_cast<void>(call().context_release(device_));
+}
+
+int Context::attribute(int number) const {
+  int value = 0;
+  return call().device_attribute(&value, number, device_) == kSuccess ? value : 0;
+}
+
+void Context::end(std::function<void(const DriverFunctions&)> destroy) {
+  enter();
+  if (is_idle())
+    destroy(call());
+  else
+    kept_.push_back(std::move(destroy));
+}
+
+Result<std::unique_ptr<CudaBuffer>> CudaBuffer::create(std::shared_ptr<Context> context, std::uint64_t bytes) {
+  std::unique_ptr<CudaBuffer> buffer(new CudaBuffer(std::move(context), bytes));
+  const Context& owner = *buffer->context_;
+  owner.enter();
+  const std::uint64_t real_bytes = std::max(kLeastBytes, bytes);
+  SHUNT_TRY(check(owner.call().memory_allocate(&buffer->address_, real_bytes), fmt::format("{} bytes", bytes)));
+  SHUNT_TRY(check(owner.call().fill(buffer->address_, 0, real_bytes, owner.stream()), "clearing memory"));
+  return buffer;
+}
+
+CudaBuffer::~CudaBuffer() {
+  if (address_ == 0) return;
+  context_->end([address = address_](const DriverFunctions& call) { static_cast<void>(call.memory_free(address)); });
+}
+
+Result<std::unique_ptr<Pinned>> Pinned::create(std::shared_ptr<Context> context, std::uint64_t bytes) {
+  std::unique_ptr<Pinned> pinned(new Pinned(std::move(context)));
+  const Context& owner = *pinned->context_;
+  owner.enter();
+  void* memory = nullptr;
+  SHUNT_TRY(check(owner.call().host_allocate(&memory, bytes, 0), fmt::format("{} bytes of pinned memory", bytes)));
+  pinned->memory_ = {static_cast<std::byte*>(memory), bytes};
+  SHUNT_TRY(check(owner.call().event_create(&pinned->event_, kEventWithoutTime), "an event"));
+  return pinned;
+}
+
+Pinned::~Pinned() {
+  if (memory_.empty()) return;
+  context_->end([memory = memory_.data(), event = event_](const DriverFunctions& call) {
+    if (event != nullptr) static_cast<void>(call.event_destroy(event));
+    static_cast<void>(call.host_free(memory));
+  });
+}
+
+Status Pinned::mark() { return check(context_->call().event_record(event_, context_->stream()), "recording an event"); }
+
+}  // namespace shunt::cuda

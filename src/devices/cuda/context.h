@@ -1,0 +1,94 @@
+// One device behind a driver: its context, its stream, and its memory.
+//
+// Buffers, kernels and programs share it, so that handles live as long as what was made with them. All work goes
+// through one stream, in order. One thread at a time, which enter() binds to the context.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "devices/cuda/driver.h"
+#include "devices/device.h"
+
+namespace shunt::cuda {
+
+class Context {
+ public:
+  [[nodiscard]] static Result<std::shared_ptr<Context>> create(std::shared_ptr<const Driver> driver, int ordinal);
+  ~Context();
+  Context(const Context&) = delete;
+  Context& operator=(const Context&) = delete;
+
+  [[nodiscard]] const Driver& driver() const { return *driver_; }
+  [[nodiscard]] const DriverFunctions& call() const { return driver_->call(); }
+  [[nodiscard]] int device() const { return device_; }
+  [[nodiscard]] Handle stream() const { return stream_; }
+  // 0 where the device does not answer.
+  [[nodiscard]] int attribute(int number) const;
+  // Binds the calling thread.
+  void enter() const { static_cast<void>(call().context_enter(context_)); }
+
+  // The stream may go on with what it was given, for ever: from now on nothing is freed before it has ended.
+  void distrust() { trusted_ = false; }
+  // Runs `destroy` when the device cannot be using its object any more: now, or at the end, or never.
+  void end(std::function<void(const DriverFunctions&)> destroy);
+
+ private:
+  Context() = default;
+  [[nodiscard]] bool is_idle() const { return trusted_ || call().stream_query(stream_) != kNotReady; }
+
+  std::shared_ptr<const Driver> driver_;
+  int device_ = 0;
+  Handle context_ = nullptr;
+  Handle stream_ = nullptr;
+  bool trusted_ = true;
+  std::vector<std::function<void(const DriverFunctions&)>> kept_;
+};
+
+// Memory of the device, zeroed.
+class CudaBuffer final : public Buffer {
+ public:
+  // Errors: out_of_memory.
+  [[nodiscard]] static Result<std::unique_ptr<CudaBuffer>> create(std::shared_ptr<Context> context,
+                                                                  std::uint64_t bytes);
+  ~CudaBuffer() override;
+  CudaBuffer(const CudaBuffer&) = delete;
+  CudaBuffer& operator=(const CudaBuffer&) = delete;
+
+  [[nodiscard]] std::uint64_t bytes() const override { return bytes_; }
+  [[nodiscard]] std::span<std::byte> host() override { return {}; }
+  [[nodiscard]] Address address() const { return address_; }
+
+ private:
+  CudaBuffer(std::shared_ptr<Context> context, std::uint64_t bytes) : context_(std::move(context)), bytes_(bytes) {}
+
+  std::shared_ptr<Context> context_;
+  std::uint64_t bytes_;
+  Address address_ = 0;
+};
+
+// Memory of the host that the device copies from and to by itself, and an event that says when it has.
+class Pinned {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<Pinned>> create(std::shared_ptr<Context> context, std::uint64_t bytes);
+  ~Pinned();
+  Pinned(const Pinned&) = delete;
+  Pinned& operator=(const Pinned&) = delete;
+
+  [[nodiscard]] std::span<std::byte> memory() const { return memory_; }
+  // After what the stream was given so far.
+  [[nodiscard]] Status mark();
+  // kSuccess, kNotReady or an error of the device. REQUIRES: mark() was called.
+  [[nodiscard]] int query() const { return context_->call().event_query(event_); }
+
+ private:
+  explicit Pinned(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+
+  std::shared_ptr<Context> context_;
+  std::span<std::byte> memory_;
+  Handle event_ = nullptr;
+};
+
+}  // namespace shunt::cuda

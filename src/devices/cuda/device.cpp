@@ -1,0 +1,248 @@
+#include "devices/cuda/device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <deque>
+#include <thread>
+
+#include "devices/cuda/program.h"
+#include "devices/cuda/transfer.h"
+
+namespace shunt::cuda {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+// How long advance() waits before it gives the thread back, and how long of that without sleeping.
+constexpr std::chrono::milliseconds kPatience{50};
+constexpr std::chrono::microseconds kEagerness{500};
+constexpr std::chrono::microseconds kNap{50};
+
+std::string version_text(const Driver& driver) {
+  int version = 0;
+  static_cast<void>(driver.call().driver_version(&version));
+  if (&driver.api() == &cuda_api())
+    return fmt::format("{} {}.{}", driver.api().title, version / 1000, version % 1000 / 10);
+  return fmt::format("{} {}", driver.api().title, version);
+}
+
+DeviceInfo describe(const Context& context, int ordinal) {
+  const Driver& driver = context.driver();
+  const AttributeNumbers& numbers = driver.api().attributes;
+  char name[256] = {};
+  static_cast<void>(context.call().device_name(name, sizeof(name) - 1, context.device()));
+  std::size_t bytes = 0;
+  static_cast<void>(context.call().device_memory(&bytes, context.device()));
+  std::uint8_t uuid[16] = {};
+  const bool has_uuid = context.call().device_uuid(uuid, context.device()) == kSuccess;
+  std::string resource = has_uuid ? "gpu:" : fmt::format("gpu:{}:{}", driver.api().name, ordinal);
+  if (has_uuid)
+    for (const std::uint8_t byte : uuid) resource += fmt::format("{:02x}", byte);
+  DeviceInfo info;
+  info.id = fmt::format("{}:{}", driver.api().name, ordinal);
+  info.name = name;
+  info.vendor = driver.takes_ptx() ? cuda_api().vendor : driver.api().vendor;
+  info.type = context.attribute(numbers.integrated) != 0 ? DeviceType::integrated : DeviceType::discrete;
+  info.compute_resource = resource;
+  info.memory_pool = info.id;
+  info.memory_bytes = bytes;
+  info.alignment_bytes = 256;
+  info.compute_units = static_cast<std::uint32_t>(std::max(0, context.attribute(numbers.compute_units)));
+  info.features = {version_text(driver), fmt::format("compute {}.{}", context.attribute(numbers.capability_major),
+                                                     context.attribute(numbers.capability_minor))};
+  info.prior = {.launch_us = 15, .op_us = 3, .flops_per_s = 2e12, .bytes_per_s = 300e9, .uncertainty = 0.9};
+  if (!driver.simulated()) return info;
+  info.emulated = true;
+  info.type = DeviceType::cpu;
+  info.vendor = "simulated";
+  info.compute_resource = "cpu";
+  info.features.emplace_back("simulated");
+  info.prior = {.launch_us = 100, .op_us = 50, .flops_per_s = 20e6, .bytes_per_s = 100e6, .uncertainty = 0.9};
+  return info;
+}
+
+class CudaDevice final : public Device {
+ public:
+  CudaDevice(std::shared_ptr<Context> context, DeviceInfo info)
+      : context_(std::move(context)), info_(std::move(info)), kernels_(context_), transfer_(context_) {}
+  ~CudaDevice() override = default;
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
+
+  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+  [[nodiscard]] std::optional<std::uint64_t> memory_available() const override {
+    std::size_t available = 0;
+    std::size_t total = 0;
+    context_->enter();
+    if (context_->call().memory_info(&available, &total) != kSuccess) return std::nullopt;
+    return available;
+  }
+
+  [[nodiscard]] Support supports(std::span<const OpCall> run) const override {
+    Support support{.scratch_bytes = sizeof(Parameters)};
+    for (const OpCall& call : run) {
+      CudaChoice choice = choose_cuda(call);
+      if (choice.module == nullptr) return {.reason = std::move(choice.refusal)};
+      support.scratch_bytes += cuda_block(call, *choice.module).bytes.size();
+    }
+    return support;
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {
+    SHUNT_TRY(health_.status);
+    return place(CudaBuffer::create(context_, bytes));
+  }
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte>) override {
+    return fail(Code::unsupported, fmt::format("{} has no way to use the host's memory", info_.id));
+  }
+
+  [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
+    if (!health_.status || from.empty()) return Event(health_.status);
+    context_->enter();
+    Status written = transfer_.write(address_of(to), from, settle());
+    return Event(written ? std::move(written) : lose("writing", std::move(written).error()));
+  }
+  [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override {
+    if (!health_.status || to.empty()) return Event(health_.status);
+    context_->enter();
+    Result<Arrival> arrival = transfer_.read(address_of(from), to, settle());
+    if (!arrival) return Event(lose("reading", std::move(arrival).error()));
+    Event event(this);
+    pending_.push_back({.event = event, .arrival = std::move(*arrival)});
+    return event;
+  }
+  [[nodiscard]] Event copy_from_peer(Device&, const Binding& from, const Binding& to) override {
+    const std::span<const std::byte> source = from.buffer->host();
+    if (source.empty() && from.bytes != 0)
+      return Event(fail(Code::unsupported, "the peer's memory cannot be addressed by the host"));
+    return write(to, source.subspan(from.offset, from.bytes));
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
+    SHUNT_TRY(health_.status);
+    return place(CudaProgram::create(context_, kernels_, request));
+  }
+
+  [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
+    if (!health_.status) return Event(health_.status);
+    context_->enter();
+    auto& mine = static_cast<CudaProgram&>(program);
+    if (Status started = mine.submit(submission.parameters); !started)
+      return Event(lose(fmt::format("program \"{}\"", mine.name()), std::move(started).error()));
+    Event event(this);
+    pending_.push_back({.event = event, .program = &mine, .deadline = submission.deadline});
+    return event;
+  }
+
+  bool advance() override {
+    if (pending_.empty()) return false;
+    context_->enter();
+    const Clock::time_point begin = Clock::now();
+    while (!complete_first()) {
+      const Clock::duration waited = Clock::now() - begin;
+      if (waited > kPatience) return true;
+      if (waited > kEagerness)
+        std::this_thread::sleep_for(kNap);
+      else
+        std::this_thread::yield();
+    }
+    return true;
+  }
+
+  [[nodiscard]] Health health() const override { return health_; }
+
+ private:
+  // A submission or a read, in the order of the stream.
+  struct Pending {
+    Event event;
+    CudaProgram* program = nullptr;
+    std::optional<Clock::time_point> deadline{};
+    Arrival arrival{};
+
+    [[nodiscard]] int query() const { return program != nullptr ? program->query() : arrival.pinned->query(); }
+    [[nodiscard]] std::string what() const {
+      return program != nullptr ? fmt::format("program \"{}\"", program->name()) : "reading";
+    }
+  };
+
+  [[nodiscard]] static Address address_of(const Binding& binding) {
+    return static_cast<CudaBuffer*>(binding.buffer)->address() + binding.offset;
+  }
+
+  // Completes the oldest of what is pending if it is over or late. False: not yet.
+  bool complete_first() {
+    Pending& first = pending_.front();
+    const int answer = first.query();
+    if (answer == kNotReady) {
+      if (!first.deadline || Clock::now() <= *first.deadline) return false;
+      context_->distrust();
+      static_cast<void>(lose(first.what(), {Code::timed_out, "not done by its deadline"}));
+      return true;
+    }
+    if (answer != kSuccess) {
+      static_cast<void>(lose(first.what(), error_of(answer, "the device reports").error()));
+      return true;
+    }
+    Pending over = std::move(first);
+    pending_.pop_front();
+    if (over.arrival.pinned != nullptr) transfer_.finish(std::move(over.arrival), true);
+    over.event.complete({});
+    return true;
+  }
+
+  // Waits for pinned memory within a call; what is pending before it may turn out to be late meanwhile.
+  [[nodiscard]] Settle settle() {
+    return [this](const Pinned& pinned) -> Status {
+      while (true) {
+        const int answer = pinned.query();
+        if (answer != kNotReady) return check(answer, "the device reports");
+        if (!pending_.empty()) static_cast<void>(complete_first());
+        if (!health_.status) return health_.status;
+        std::this_thread::yield();
+      }
+    };
+  }
+
+  // What is lost stays lost: everything pending and everything later gets the same answer. Running out of memory
+  // and what a driver declines leave a device as it was.
+  Status lose(std::string_view what, Error why) {
+    Status status = std::unexpected(Error{why.code, fmt::format("{} on {}: {}", what, info_.id, why.message)});
+    if (!health_.status || why.code == Code::out_of_memory || why.code == Code::unsupported) return status;
+    health_ = {status, health_.epoch + 1};
+    std::deque<Pending> ended;
+    ended.swap(pending_);
+    for (Pending& each : ended) {
+      each.arrival = {};
+      each.event.complete(status);
+    }
+    return status;
+  }
+
+  // The same for what allocate() and prepare() answer.
+  template <class T>
+  Result<std::unique_ptr<T>> place_as(Result<std::unique_ptr<T>> made) {
+    if (made) return made;
+    return std::unexpected(lose("preparing", std::move(made).error()).error());
+  }
+  Result<std::unique_ptr<Buffer>> place(Result<std::unique_ptr<CudaBuffer>> made) { return place_as(std::move(made)); }
+  Result<std::unique_ptr<Program>> place(Result<std::unique_ptr<CudaProgram>> made) {
+    return place_as(std::move(made));
+  }
+
+  std::shared_ptr<Context> context_;
+  DeviceInfo info_;
+  Kernels kernels_;
+  Transfer transfer_;
+  std::deque<Pending> pending_;
+  Health health_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Device>> make_cuda_device(std::shared_ptr<const Driver> driver, int ordinal) {
+  SHUNT_TRY_ASSIGN(std::shared_ptr<Context> context, Context::create(std::move(driver), ordinal));
+  DeviceInfo info = describe(*context, ordinal);
+  return std::make_unique<CudaDevice>(std::move(context), std::move(info));
+}
+
+}  // namespace shunt::cuda

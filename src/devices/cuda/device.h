@@ -1,0 +1,14 @@
+// A GPU behind the driver of CUDA or HIP as a Device.
+#pragma once
+
+#include <memory>
+
+#include "devices/cuda/driver.h"
+#include "devices/device.h"
+
+namespace shunt::cuda {
+
+// The device with that number. Errors: those of the driver.
+[[nodiscard]] Result<std::unique_ptr<Device>> make_cuda_device(std::shared_ptr<const Driver> driver, int ordinal);
+
+}  // namespace shunt::cuda

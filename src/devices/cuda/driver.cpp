@@ -1,0 +1,151 @@
+#include "devices/cuda/driver.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <cstdlib>
+
+namespace shunt::cuda {
+namespace {
+
+// X(number, meaning, code)
+#define SHUNT_DRIVER_ERRORS(X)                                                      \
+  X(1, "invalid value", internal)                                                   \
+  X(2, "out of memory", out_of_memory)                                              \
+  X(3, "not initialized", internal)                                                 \
+  X(4, "the driver is shutting down", device_lost)                                  \
+  X(34, "only a stub of the driver is installed", unsupported)                      \
+  X(46, "the devices are busy or unavailable", device_lost)                         \
+  X(100, "no device", unsupported)                                                  \
+  X(101, "invalid device", internal)                                                \
+  X(200, "invalid kernel image", internal)                                          \
+  X(201, "invalid context", internal)                                               \
+  X(209, "no kernel image for this GPU", unsupported)                               \
+  X(214, "uncorrectable memory error", device_lost)                                 \
+  X(218, "invalid PTX", internal)                                                   \
+  X(220, "NVLink error", device_lost)                                               \
+  X(222, "the driver is too old for this PTX", unsupported)                         \
+  X(304, "error of the operating system", internal)                                 \
+  X(400, "invalid handle", internal)                                                \
+  X(500, "not found", internal)                                                     \
+  X(600, "not ready", internal)                                                     \
+  X(700, "illegal address", device_lost)                                            \
+  X(701, "too few registers or threads for the kernel", internal)                   \
+  X(702, "the driver ended a kernel that ran too long", timed_out)                  \
+  X(709, "the context is destroyed", device_lost)                                   \
+  X(710, "an assertion failed on the device", device_lost)                          \
+  X(714, "stack error", device_lost)                                                \
+  X(715, "illegal instruction", device_lost)                                        \
+  X(716, "misaligned address", device_lost)                                         \
+  X(717, "invalid address space", device_lost)                                      \
+  X(718, "invalid program counter", device_lost)                                    \
+  X(719, "the kernel failed", device_lost)                                          \
+  X(801, "not supported", unsupported)                                              \
+  X(802, "the system is not ready: start the fabric manager", unsupported)          \
+  X(803, "the driver and its kernel module are of different versions", unsupported) \
+  X(900, "not allowed while recording", internal)                                   \
+  X(901, "the recording was spoilt", internal)                                      \
+  X(999, "unknown error", device_lost)
+
+struct Meaning {
+  std::string_view words = "an error";
+  Code code = Code::internal;
+};
+
+Meaning meaning_of(int number) {
+  switch (number) {
+#define SHUNT_CASE(value, words, code) \
+  case value:                          \
+    return {words, Code::code};
+    SHUNT_DRIVER_ERRORS(SHUNT_CASE)
+#undef SHUNT_CASE
+    default:
+      return {};
+  }
+}
+
+template <class Function>
+void find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(dlsym(library, name));
+}
+
+#define SHUNT_CUDA_NAME(member, cuda, hip, ...) #cuda,
+#define SHUNT_HIP_NAME(member, cuda, hip, ...) #hip,
+constexpr const char* kCudaFunctions[] = {SHUNT_DRIVER_FUNCTIONS(SHUNT_CUDA_NAME)};
+constexpr const char* kHipFunctions[] = {SHUNT_DRIVER_FUNCTIONS(SHUNT_HIP_NAME)};
+#undef SHUNT_CUDA_NAME
+#undef SHUNT_HIP_NAME
+constexpr const char* kCudaLibraries[] = {"libcuda.so.1"};
+constexpr const char* kHipLibraries[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
+
+}  // namespace
+
+const DriverApi& cuda_api() {
+  static constexpr DriverApi kApi = {.name = "cuda",
+                                     .title = "CUDA",
+                                     .vendor = "NVIDIA",
+                                     .functions = kCudaFunctions,
+                                     .libraries = kCudaLibraries,
+                                     .library_variable = "SHUNT_CUDA_LIBRARY",
+                                     .install = "install NVIDIA's driver",
+                                     .attributes = {16, 75, 76, 18}};
+  return kApi;
+}
+
+const DriverApi& hip_api() {
+  static constexpr DriverApi kApi = {.name = "hip",
+                                     .title = "HIP",
+                                     .vendor = "AMD",
+                                     .functions = kHipFunctions,
+                                     .libraries = kHipLibraries,
+                                     .library_variable = "SHUNT_HIP_LIBRARY",
+                                     .install = "on Debian and Ubuntu install libamdhip64-5, or AMD's ROCm",
+                                     .attributes = {63, 23, 61, 16}};
+  return kApi;
+}
+
+std::unexpected<Error> error_of(int number, std::string_view what) {
+  const Meaning meaning = meaning_of(number);
+  return fail(meaning.code, fmt::format("{}: {} ({})", what, meaning.words, number));
+}
+
+Result<std::shared_ptr<const Driver>> Driver::open(const DriverApi& api) {
+  const std::shared_ptr<Driver> driver(new Driver);
+  driver->api_ = &api;
+  SHUNT_TRY(driver->load());
+  if (const int result = driver->functions_.init(0); result != kSuccess)
+    return fail(Code::unsupported, fmt::format("{}; {}", error_of(result, api.functions[0]).error().message,
+                                               "a GPU and a driver that fits it are needed"));
+  return driver;
+}
+
+Status Driver::load() {
+  const char* const named = std::getenv(api_->library_variable);
+  void* library = nullptr;
+  std::string tried;
+  const auto attempt = [&](const char* name) {
+    if (library != nullptr) return;
+    tried += (tried.empty() ? "" : ", ") + std::string(name);
+    library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  };
+  if (named != nullptr && *named != '\0')
+    attempt(named);
+  else
+    for (const char* name : api_->libraries) attempt(name);
+  if (library == nullptr) return fail(Code::unsupported, fmt::format("{} is not there; {}", tried, api_->install));
+  std::size_t next = 0;
+  std::string missing;
+#define SHUNT_DRIVER_FIND(member, cuda, hip, ...)                    \
+  find(library, api_->functions[next], functions_.member);           \
+  if (functions_.member == nullptr) missing = api_->functions[next]; \
+  ++next;
+  SHUNT_DRIVER_FUNCTIONS(SHUNT_DRIVER_FIND)
+#undef SHUNT_DRIVER_FIND
+  simulated_ = dlsym(library, "shunt_driver_is_simulated") != nullptr;
+  takes_ptx_ = api_ == &cuda_api() || dlsym(library, "shunt_driver_takes_ptx") != nullptr;
+  static_cast<void>(dlclose(library));
+  if (missing.empty()) return {};
+  return fail(Code::unsupported, fmt::format("{} lacks {}; install a newer driver", tried, missing));
+}
+
+}  // namespace shunt::cuda

@@ -1,0 +1,72 @@
+// A run of ops as one captured graph of kernels: what changes from step to step is a block of parameters in memory.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "devices/cuda/context.h"
+#include "ops/cuda.h"
+
+namespace shunt::cuda {
+
+// The kernels of a device, each loaded when it is first used. Owned by the device.
+class Kernels {
+ public:
+  explicit Kernels(std::shared_ptr<Context> context);
+  ~Kernels();
+  Kernels(const Kernels&) = delete;
+  Kernels& operator=(const Kernels&) = delete;
+
+  // The function of a module. Errors: unsupported where the module has no form that the driver takes.
+  [[nodiscard]] Result<Handle> of(const CudaModule& module);
+
+ private:
+  struct Loaded {
+    Handle module = nullptr;
+    Handle function = nullptr;
+  };
+  std::shared_ptr<Context> context_;
+  std::vector<Loaded> loaded_;  // one per entry of cuda_modules()
+};
+
+// The form of a kernel that a driver takes; empty where this build has none.
+[[nodiscard]] std::span<const std::byte> image_for(const Driver& driver, const CudaModule& module);
+
+class CudaProgram final : public Program {
+ public:
+  // The buffers and `kernels` must outlive it. Errors: unsupported where an op has no kernel, out_of_memory.
+  [[nodiscard]] static Result<std::unique_ptr<CudaProgram>> create(std::shared_ptr<Context> context, Kernels& kernels,
+                                                                   const ProgramRequest& request);
+  ~CudaProgram() override;
+  CudaProgram(const CudaProgram&) = delete;
+  CudaProgram& operator=(const CudaProgram&) = delete;
+
+  [[nodiscard]] std::uint64_t scratch_bytes() const override { return blocks_->bytes(); }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  // Copies the parameters and starts the graph. REQUIRES: no submission of it is in flight.
+  [[nodiscard]] Status submit(const Parameters& parameters);
+  // As Pinned::query(), of the last submission.
+  [[nodiscard]] int query() const { return upload_->query(); }
+
+ private:
+  struct Launch {
+    Handle function = nullptr;
+    unsigned blocks = 0;
+    Address call = 0;  // first an offset into blocks_
+  };
+  explicit CudaProgram(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+  [[nodiscard]] Status plan(const ProgramOp& op, Kernels& kernels);
+  [[nodiscard]] Status upload();
+  [[nodiscard]] Status capture();
+
+  std::shared_ptr<Context> context_;
+  std::string name_;
+  std::vector<Launch> launches_;
+  std::vector<std::byte> content_;      // of blocks_, until it is there
+  std::unique_ptr<CudaBuffer> blocks_;  // parameters, then the call of each kernel
+  std::unique_ptr<Pinned> upload_;      // the parameters on their way
+  Handle executable_ = nullptr;
+};
+
+}  // namespace shunt::cuda

@@ -1,0 +1,171 @@
+// What every CUDA-style kernel sees: the words of the language, its call, elements of every dtype, and sums of a block.
+//
+// A FAMILY.cu includes this file and the family's FAMILY_args.h, and defines SHUNT_KERNEL(FAMILY). It is compiled by
+// clang for CUDA without a toolkit, by nvcc, by hipcc, and by tests for the host, so it uses no header or function of
+// these. Blocks have 64 threads; there are as many as the prepared capacity needs, and tails are masked.
+// What differs stands here:
+//   SHUNT_GLOBAL, SHUNT_FUNCTION, SHUNT_SHARED  before a kernel, a function of the device, a variable of a block
+//   lane(), group()                             which thread of its block, which block
+//   sync()                                      waits for the whole block
+#pragma once
+
+#include <cstdint>
+
+#include "ops/cuda_call.h"
+#include "ops/parameters.h"
+
+#if defined(SHUNT_KERNELS_ON_HOST)
+#define SHUNT_GLOBAL
+#define SHUNT_FUNCTION inline
+#define SHUNT_SHARED static
+#else
+#define SHUNT_GLOBAL __attribute__((global))
+#define SHUNT_FUNCTION __attribute__((device)) inline
+#define SHUNT_SHARED __attribute__((shared))
+#endif
+
+#define SHUNT_KERNEL(family) extern "C" SHUNT_GLOBAL void shunt_##family(const shunt::CudaCall* call)
+
+#include "ops/kernel_math.cuh"
+
+namespace shunt {
+
+#if defined(SHUNT_KERNELS_ON_HOST)
+std::uint32_t lane();
+std::uint64_t group();
+void sync();
+#elif defined(__HIP__)
+SHUNT_FUNCTION std::uint32_t lane() { return __builtin_amdgcn_workitem_id_x(); }
+SHUNT_FUNCTION std::uint64_t group() { return __builtin_amdgcn_workgroup_id_x(); }
+SHUNT_FUNCTION void sync() {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+  __builtin_amdgcn_s_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+#elif defined(__clang__)
+SHUNT_FUNCTION std::uint32_t lane() { return static_cast<std::uint32_t>(__nvvm_read_ptx_sreg_tid_x()); }
+SHUNT_FUNCTION std::uint64_t group() { return static_cast<std::uint32_t>(__nvvm_read_ptx_sreg_ctaid_x()); }
+SHUNT_FUNCTION void sync() { __syncthreads(); }
+#else
+SHUNT_FUNCTION std::uint32_t lane() { return threadIdx.x; }
+SHUNT_FUNCTION std::uint64_t group() { return blockIdx.x; }
+SHUNT_FUNCTION void sync() { __syncthreads(); }
+#endif
+
+inline constexpr std::uint32_t kGroup = kCudaGroupSize;
+SHUNT_FUNCTION std::uint64_t thread_index() { return group() * kGroup + lane(); }
+
+template <class T>
+SHUNT_FUNCTION const T& arguments_of(const CudaCall* call) {
+  return *reinterpret_cast<const T*>(call + 1);
+}
+SHUNT_FUNCTION const Parameters& parameters_of(const CudaCall* call) {
+  return *reinterpret_cast<const Parameters*>(call->parameters);
+}
+template <class T>
+SHUNT_FUNCTION const T* input_of(const CudaCall* call, std::uint32_t index) {
+  return reinterpret_cast<const T*>(call->inputs[index]);
+}
+template <class T>
+SHUNT_FUNCTION T* output_of(const CudaCall* call) {
+  return reinterpret_cast<T*>(call->output);
+}
+
+// Elements of each dtype. Rows are numbered as in the enum DType.
+namespace dtype {
+enum : std::uint32_t {
+#define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) name,
+#include "ops/dtypes.def"
+};
+}  // namespace dtype
+
+SHUNT_FUNCTION std::uint64_t row_bytes(std::uint32_t of, std::uint64_t elements) {
+  switch (of) {
+#define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) \
+  case dtype::name:                                                   \
+    return elements / (block_elements) * (block_bytes);
+#include "ops/dtypes.def"
+    default:
+      return 0;
+  }
+}
+
+// The exponent is put right by a product, so that subnormal halves need no case of their own.
+SHUNT_FUNCTION float widen_f16(std::uint32_t half) {
+  const float size = kernel_math::float_of((half & 0x7FFFU) << 13U) * 0x1p112F;
+  const std::uint32_t bits = kernel_math::bits_of(size) | (size >= 65536.0F ? 0x7F800000U : 0U);
+  return kernel_math::float_of(bits | (half & 0x8000U) << 16U);
+}
+SHUNT_FUNCTION float widen_bf16(std::uint32_t bits) { return kernel_math::float_of(bits << 16U); }
+
+// To the nearest, ties to even.
+SHUNT_FUNCTION std::uint16_t narrow_f16(float value) {
+  const std::uint32_t bits = kernel_math::bits_of(value);
+  const std::uint32_t sign = bits >> 16U & 0x8000U;
+  const std::uint32_t size = bits & 0x7FFFFFFFU;
+  std::uint32_t half = 0;
+  if (size > 0x7F800000U) {
+    half = 0x7E00U;
+  } else if (size >= 0x47800000U) {
+    half = 0x7C00U;
+  } else if (size < 0x38800000U) {  // steps of 2^-24 are those of the floats above a half
+    half = kernel_math::bits_of(kernel_math::float_of(size) + 0.5F) - 0x3F000000U;
+  } else {
+    half = (size - (112U << 23U) + 0xFFFU + (size >> 13U & 1U)) >> 13U;
+  }
+  return static_cast<std::uint16_t>(sign | half);
+}
+SHUNT_FUNCTION std::uint16_t narrow_bf16(float value) {
+  const std::uint32_t bits = kernel_math::bits_of(value);
+  if ((bits & 0x7FFFFFFFU) > 0x7F800000U) return static_cast<std::uint16_t>(bits >> 16U | 0x40U);
+  return static_cast<std::uint16_t>((bits + 0x7FFFU + (bits >> 16U & 1U)) >> 16U);
+}
+
+// Of a plain dtype.
+SHUNT_FUNCTION float load(std::uint32_t of, const void* data, std::uint64_t index) {
+  switch (of) {
+    case dtype::F16:
+      return widen_f16(static_cast<const std::uint16_t*>(data)[index]);
+    case dtype::BF16:
+      return widen_bf16(static_cast<const std::uint16_t*>(data)[index]);
+    case dtype::I32:
+      return static_cast<float>(static_cast<const std::int32_t*>(data)[index]);
+    default:
+      return static_cast<const float*>(data)[index];
+  }
+}
+// Of a floating dtype.
+SHUNT_FUNCTION void store(std::uint32_t of, void* data, std::uint64_t index, float value) {
+  switch (of) {
+    case dtype::F16:
+      static_cast<std::uint16_t*>(data)[index] = narrow_f16(value);
+      break;
+    case dtype::BF16:
+      static_cast<std::uint16_t*>(data)[index] = narrow_bf16(value);
+      break;
+    default:
+      static_cast<float*>(data)[index] = value;
+  }
+}
+
+// The sum over the block, the same in each of its threads. All of them must call it.
+SHUNT_FUNCTION float sum_of_group(float value) {
+  SHUNT_SHARED float parts[kGroup];
+  parts[lane()] = value;
+  sync();
+  float sum = 0.0F;
+  for (std::uint32_t i = 0; i < kGroup; ++i) sum += parts[i];
+  sync();
+  return sum;
+}
+SHUNT_FUNCTION float largest_of_group(float value) {
+  SHUNT_SHARED float parts[kGroup];
+  parts[lane()] = value;
+  sync();
+  float largest = parts[0];
+  for (std::uint32_t i = 1; i < kGroup; ++i) largest = kernel_math::max(largest, parts[i]);
+  sync();
+  return largest;
+}
+
+}  // namespace shunt

@@ -1,0 +1,88 @@
+// The functions that expressions and kernels need of one float, without a library: the same for CUDA, HIP and the host.
+//
+// SHUNT_FUNCTION stands before each function: what makes it one of the device. Within 4 units in the last place.
+#pragma once
+
+#include <cstdint>
+
+namespace shunt::kernel_math {
+
+SHUNT_FUNCTION float float_of(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
+SHUNT_FUNCTION std::uint32_t bits_of(float value) { return __builtin_bit_cast(std::uint32_t, value); }
+
+SHUNT_FUNCTION float abs(float x) { return float_of(bits_of(x) & 0x7FFFFFFFU); }
+SHUNT_FUNCTION float min(float a, float b) { return b < a ? b : a; }
+SHUNT_FUNCTION float max(float a, float b) { return a < b ? b : a; }
+SHUNT_FUNCTION float select(float condition, float chosen, float other) { return condition > 0.0F ? chosen : other; }
+
+SHUNT_FUNCTION float sqrt(float x) {
+#if defined(__CUDACC__) && !defined(__clang__)
+  return __fsqrt_rn(x);
+#else
+  return __builtin_sqrtf(x);
+#endif
+}
+
+// 2^exponent. REQUIRES: -126 <= exponent <= 127.
+SHUNT_FUNCTION float power_of_two(std::int32_t exponent) {
+  return float_of(static_cast<std::uint32_t>(exponent + 127) << 23U);
+}
+
+// 2^n e^r with n whole and |r| at most half the logarithm of two, which is subtracted in two parts.
+SHUNT_FUNCTION float exp(float x) {
+  if (x != x) return x;
+  if (x > 88.8F) return float_of(0x7F800000U);
+  if (x < -104.0F) return 0.0F;
+  const float scaled = x * 1.44269504F;
+  const std::int32_t n = static_cast<std::int32_t>(scaled + (scaled < 0.0F ? -0.5F : 0.5F));
+  const float whole = static_cast<float>(n);
+  const float r = (x - whole * 0.693145751953125F) - whole * 1.42860682e-6F;
+  float sum = 1.0F / 5040.0F;
+  sum = sum * r + 1.0F / 720.0F;
+  sum = sum * r + 1.0F / 120.0F;
+  sum = sum * r + 1.0F / 24.0F;
+  sum = sum * r + 1.0F / 6.0F;
+  sum = sum * r + 0.5F;
+  sum = (sum * r) * r + r + 1.0F;
+  const std::int32_t half = n / 2;  // 2^n itself may lie outside of the normal numbers
+  return sum * power_of_two(half) * power_of_two(n - half);
+}
+
+// A continued fraction near zero, where the other form would cancel.
+SHUNT_FUNCTION float tanh(float x) {
+  const float size = abs(x);
+  float value = 1.0F;
+  if (size < 1.0F) {
+    const float square = x * x;
+    float rest = 13.0F;
+    for (float term = 11.0F; term > 0.0F; term -= 2.0F) rest = term + square / rest;
+    return x / rest;
+  }
+  if (size < 20.0F) value = 1.0F - 2.0F / (exp(2.0F * size) + 1.0F);
+  if (size != size) value = size;
+  return x < 0.0F ? -value : value;
+}
+
+// A series of positive terms, and a continued fraction where that would take long
+// (https://dlmf.nist.gov/7.6.E2, https://dlmf.nist.gov/7.9.E1).
+SHUNT_FUNCTION float erf(float x) {
+  const float size = abs(x);
+  float value = 1.0F;
+  if (size < 2.0F) {
+    float term = size;
+    float sum = size;
+    for (float n = 3.0F; n < 60.0F; n += 2.0F) {
+      term *= 2.0F * size * size / n;
+      sum += term;
+    }
+    value = 1.12837917F * exp(-size * size) * sum;
+  } else if (size < 6.0F) {
+    float tail = 0.0F;
+    for (float n = 30.0F; n > 0.0F; n -= 1.0F) tail = n * 0.5F / (size + tail);
+    value = 1.0F - exp(-size * size) * 0.564189584F / (size + tail);
+  }
+  if (size != size) value = size;
+  return x < 0.0F ? -value : value;
+}
+
+}  // namespace shunt::kernel_math

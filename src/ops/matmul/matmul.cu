@@ -1,0 +1,37 @@
+// A block multiplies one weight row with up to four rows of x.
+#include "ops/matmul/matmul_args.h"
+
+#include "ops/weight.cuh"
+
+SHUNT_KERNEL(matmul) {
+  using namespace shunt;
+  const auto& args = arguments_of<MatmulArgs>(call);
+  const std::uint64_t r = group() % args.m;
+  const std::uint64_t first = group() / args.m * kMatmulGroupRows;
+  const std::uint64_t end = matmul_rows(args, parameters_of(call));
+  if (first >= end) return;
+  const std::uint64_t left = end - first;
+  const std::uint32_t rows = left < kMatmulGroupRows ? static_cast<std::uint32_t>(left) : kMatmulGroupRows;
+  std::uint64_t begins[kMatmulGroupRows];
+  float sums[kMatmulGroupRows];
+  for (std::uint32_t i = 0; i < kMatmulGroupRows; ++i) {
+    begins[i] = matmul_offset(args, args.x_strides, first + (i < rows ? i : 0));
+    sums[i] = 0.0F;
+  }
+  const std::uint8_t* weight = input_of<std::uint8_t>(call, 1) + r * args.weight_row_bytes;
+  for (std::uint32_t column = lane(); column < args.k; column += kGroup) {
+    const float w = weight_at(args.weight_dtype, weight, column);
+    for (std::uint32_t i = 0; i < kMatmulGroupRows; ++i)
+      if (i < rows)
+        sums[i] +=
+            w * load(args.x_dtype, input_of<void>(call, 0), begins[i] + std::uint64_t{column} * args.x_column_stride);
+  }
+  for (std::uint32_t i = 0; i < kMatmulGroupRows; ++i) {
+    if (i >= rows) return;
+    float sum = sum_of_group(sums[i]);
+    if (lane() != 0) continue;
+    if (args.has_residual != 0)
+      sum += input_of<float>(call, 2)[matmul_offset(args, args.residual_strides, first + i) + r];
+    output_of<float>(call)[matmul_offset(args, args.out_strides, first + i) + r] = sum;
+  }
+}

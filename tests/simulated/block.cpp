@@ -1,0 +1,106 @@
+#include "simulated/block.h"
+
+#include <ucontext.h>
+
+#include <array>
+#include <vector>
+
+#include "simulated/turn.h"
+
+namespace shunt {
+
+// What ops/kernel.cuh leaves to the host.
+std::uint32_t lane();
+std::uint64_t group();
+void sync();
+
+namespace simulated {
+namespace {
+
+constexpr std::size_t kStackBytes = std::size_t{64} << 10U;
+
+struct Lane {
+  Place place;
+  std::vector<char> stack;
+  bool running = false;
+};
+
+class Block {
+ public:
+  Block() {
+    for (current_ = 0; current_ < kCudaGroupSize; ++current_) start(lanes_[current_]);
+  }
+
+  void run(KernelFunction kernel, const CudaCall* call, std::uint64_t group) {
+    kernel_ = kernel;
+    call_ = call;
+    group_ = group;
+    for (Lane& lane : lanes_) lane.running = true;
+    for (bool left = true; left;) {
+      left = false;
+      for (std::uint32_t place = 0; place < kCudaGroupSize; ++place) {
+        current_ = group % 2 == 0 ? place : kCudaGroupSize - 1 - place;
+        if (!lanes_[current_].running) continue;
+        turn(scheduler_, lanes_[current_].place);
+        left = left || lanes_[current_].running;
+      }
+    }
+  }
+
+  void leave() { turn(lanes_[current_].place, scheduler_); }
+  [[nodiscard]] std::uint32_t lane() const { return current_; }
+  [[nodiscard]] std::uint64_t group() const { return group_; }
+
+  static Block& instance() {
+    static Block block;
+    return block;
+  }
+
+ private:
+  // Lets a lane come to its first stop.
+  [[gnu::noinline]] void start(Lane& lane) {
+    lane.stack.resize(kStackBytes);
+    if (getcontext(&begin_) != 0) __builtin_trap();
+    begin_.uc_stack.ss_sp = lane.stack.data();
+    begin_.uc_stack.ss_size = lane.stack.size();
+    makecontext(&begin_, &Block::enter, 0);
+    being_made_ = this;
+    leap();
+  }
+  [[gnu::noinline]] void leap() {
+    if (__builtin_setjmp(scheduler_.registers) == 0) static_cast<void>(swapcontext(&home_, &begin_));
+  }
+
+  static void enter() {
+    Block& block = *being_made_;
+    while (true) {
+      block.leave();
+      block.kernel_(block.call_);
+      block.lanes_[block.current_].running = false;
+    }
+  }
+
+  inline static Block* being_made_ = nullptr;
+  std::array<Lane, kCudaGroupSize> lanes_;
+  Place scheduler_;
+  ucontext_t home_{};
+  ucontext_t begin_{};
+  KernelFunction kernel_ = nullptr;
+  const CudaCall* call_ = nullptr;
+  std::uint64_t group_ = 0;
+  std::uint32_t current_ = 0;
+};
+
+}  // namespace
+
+void run_blocks(KernelFunction kernel, const CudaCall* call, std::uint64_t blocks) {
+  for (std::uint64_t group = 0; group < blocks; ++group) Block::instance().run(kernel, call, group);
+}
+
+}  // namespace simulated
+
+std::uint32_t lane() { return simulated::Block::instance().lane(); }
+std::uint64_t group() { return simulated::Block::instance().group(); }
+void sync() { simulated::Block::instance().leave(); }
+
+}  // namespace shunt

@@ -1,0 +1,60 @@
+// The CUDA kernels, compiled for the host, and the flow of calls around them against the scalar reference; simulated.
+#include <algorithm>
+#include <string_view>
+
+#include "run/conformance.h"
+#include "simulated/simulated.h"
+
+namespace shunt::simulated {
+namespace {
+
+struct Use {
+  std::string api;
+  Op op{};
+};
+
+std::vector<Use> uses() {
+  std::vector<Use> found;
+  for (const char* api : {"cuda", "hip"})
+    for (std::size_t index = 0; index < ops().size(); ++index)
+      if (ops()[index].op_class != OpClass::layout) found.push_back({api, static_cast<Op>(index)});
+  return found;
+}
+
+// Families without a kernel.
+bool is_left_out(Op op) {
+  const std::string_view family = info_of(op).family;
+  return family == "softmax" || family == "quantize";
+}
+
+class SimulatedCuda : public testing::TestWithParam<Use> {};
+
+TEST_P(SimulatedCuda, GivesTheReferencesResult) {
+  const Simulation simulation;
+  const std::uint64_t before = Simulation::control().live_objects();
+  {
+    const BackendReport report = Simulation::open(GetParam().api);
+    ASSERT_EQ(report.devices.size(), 1U) << report.absent_because;
+    EXPECT_TRUE(report.devices[0]->info().emulated);
+    Device* const devices[] = {report.devices[0].get()};
+    const auto result = check_conformance(devices, {.ops = {GetParam().op}});
+    ASSERT_TRUE(result.has_value()) << result.error().message;
+    for (const ConformanceFailure& failure : result->failures) ADD_FAILURE() << failure.call << ": " << failure.words;
+    for (const ConformanceTally& tally : result->tallies) {
+      if (is_left_out(tally.op)) {
+        EXPECT_EQ(tally.passed, 0U);
+        EXPECT_NE(tally.reason.find("there is no CUDA kernel"), std::string::npos) << tally.reason;
+      } else {
+        EXPECT_EQ(tally.declined, 0U) << tally.dtypes << ": " << tally.reason;
+        EXPECT_GT(tally.passed, 0U) << tally.dtypes;
+      }
+    }
+  }
+  EXPECT_EQ(Simulation::control().live_objects(), before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Conformance, SimulatedCuda, testing::ValuesIn(uses()),
+                         [](const auto& test) { return test.param.api + "_" + std::string(name_of(test.param.op)); });
+
+}  // namespace
+}  // namespace shunt::simulated

@@ -1,0 +1,232 @@
+// What goes wrong on the simulated CUDA device arrives as the right code at the right event, and nothing is leaked.
+#include <chrono>
+#include <numeric>
+
+#include "simulated/simulated.h"
+
+namespace shunt::simulated {
+namespace {
+
+constexpr std::uint32_t kElements = 100;
+constexpr std::uint64_t kBytes = kElements * sizeof(float);
+
+// y = x + x on one device, as a program over two buffers.
+class SimulatedFaults : public testing::Test {
+ protected:
+  void SetUp() override { open(); }
+
+  void open() {
+    before_ = Simulation::control().live_objects();
+    report_ = Simulation::open("cuda");
+    ASSERT_EQ(report_.devices.size(), 1U) << report_.absent_because;
+    x_ = allocate();
+    y_ = allocate();
+    std::vector<float> ones(kElements, 1.0F);
+    ASSERT_TRUE(device().write({x_.get(), 0, kBytes}, std::as_bytes(std::span(ones))).wait().has_value());
+    auto program = prepare();
+    ASSERT_TRUE(program.has_value()) << program.error().message;
+    program_ = std::move(*program);
+  }
+
+  void TearDown() override {
+    close();
+    EXPECT_EQ(Simulation::control().live_objects(), before_);
+  }
+  void close() {
+    program_.reset();
+    x_.reset();
+    y_.reset();
+    report_ = {};
+  }
+
+  [[nodiscard]] Device& device() const { return *report_.devices[0]; }
+  [[nodiscard]] std::unique_ptr<Buffer> allocate() const {
+    auto buffer = device().allocate(kBytes, BufferUse::values);
+    EXPECT_TRUE(buffer.has_value());
+    return buffer ? std::move(*buffer) : nullptr;
+  }
+  [[nodiscard]] Result<std::unique_ptr<Program>> prepare() {
+    const Binding x{x_.get(), 0, kBytes};
+    const ProgramOp op{.call = {.op = Op::add, .attributes = &attributes_, .inputs = operands_, .output = &operand_},
+                       .inputs = {x, x},
+                       .output = {y_.get(), 0, kBytes},
+                       .name = "sum"};
+    return device().prepare({.name = "sums", .ops = std::span(&op, 1)});
+  }
+  [[nodiscard]] Event submit(std::optional<std::chrono::steady_clock::time_point> deadline = {}) {
+    return device().submit(*program_, {.parameters = {.tokens = kElements}, .deadline = deadline});
+  }
+  [[nodiscard]] std::vector<float> result() {
+    std::vector<float> values(kElements);
+    EXPECT_TRUE(device().read({y_.get(), 0, kBytes}, std::as_writable_bytes(std::span(values))).wait().has_value());
+    return values;
+  }
+
+  Simulation simulation_;
+  std::uint64_t before_ = 0;
+  BackendReport report_;
+  Attributes attributes_;
+  Operand operand_ = Operand::contiguous(DType::F32, {kElements, 1}, TensorKind::value, Extent::tokens);
+  std::vector<const Operand*> operands_ = {&operand_, &operand_};
+  std::unique_ptr<Buffer> x_;
+  std::unique_ptr<Buffer> y_;
+  std::unique_ptr<Program> program_;
+};
+
+TEST_F(SimulatedFaults, OneGraphServesEveryStep) {
+  const std::uint64_t graphs = Simulation::control().graphs();
+  const std::uint64_t launches = Simulation::control().launches();
+  for (const std::uint32_t tokens : {7U, 30U}) {
+    const Event event = device().submit(*program_, {.parameters = {.tokens = tokens}});
+    Event waited = event;
+    ASSERT_TRUE(waited.wait().has_value());
+    const std::vector<float> values = result();
+    EXPECT_EQ(std::accumulate(values.begin(), values.end(), 0.0F), 2.0F * static_cast<float>(tokens));
+  }
+  EXPECT_EQ(Simulation::control().graphs(), graphs);
+  EXPECT_EQ(Simulation::control().launches(), launches + 2);
+}
+
+TEST_F(SimulatedFaults, AnEventIsPendingUntilTheDeviceIsAsked) {
+  Event event = submit();
+  EXPECT_FALSE(event.poll());
+  EXPECT_TRUE(event.wait().has_value());
+  EXPECT_FALSE(device().advance()) << "nothing is left to do";
+}
+
+TEST_F(SimulatedFaults, ManyBytesTakeSeveralTurnsThroughPinnedMemory) {
+  constexpr std::size_t kMany = 5'000'001;  // floats; five pieces and a rest
+  auto buffer = device().allocate(kMany * sizeof(float), BufferUse::weights);
+  ASSERT_TRUE(buffer.has_value());
+  std::vector<float> sent(kMany);
+  std::iota(sent.begin(), sent.end(), 0.0F);
+  const Binding all{buffer->get(), 0, kMany * sizeof(float)};
+  ASSERT_TRUE(device().write(all, std::as_bytes(std::span(sent))).wait().has_value());
+  std::vector<float> came(kMany);
+  Event read = device().read(all, std::as_writable_bytes(std::span(came)));
+  std::ranges::fill(sent, -1.0F);  // the caller's again since write() returned
+  ASSERT_TRUE(read.wait().has_value());
+  std::iota(sent.begin(), sent.end(), 0.0F);
+  EXPECT_EQ(came, sent);
+}
+
+TEST_F(SimulatedFaults, OutOfMemoryLeavesTheDeviceAsItWas) {
+  Simulation::control().set_fault(Fault::out_of_memory);
+  const auto buffer = device().allocate(1 << 20, BufferUse::values);
+  ASSERT_FALSE(buffer.has_value());
+  EXPECT_EQ(buffer.error().code, Code::out_of_memory);
+  EXPECT_NE(buffer.error().message.find("1048576 bytes"), std::string::npos) << buffer.error().message;
+  EXPECT_EQ(prepare().error().code, Code::out_of_memory);
+  Simulation::control().set_fault(Fault::none);
+  EXPECT_TRUE(device().health().status.has_value());
+  EXPECT_TRUE(submit().wait().has_value());
+  EXPECT_LE(device().memory_available().value_or(device().info().memory_bytes) + 2 * kBytes, device().info().memory_bytes);
+}
+
+TEST_F(SimulatedFaults, ALateErrorEndsTheEventOfItsProgramAndAllAfterIt) {
+  Simulation::control().set_fault(Fault::illegal_address);
+  Event event = submit();
+  EXPECT_FALSE(event.poll()) << "the driver does not know yet";
+  std::vector<float> values(kElements);
+  Event read = device().read({y_.get(), 0, kBytes}, std::as_writable_bytes(std::span(values)));
+  const Status lost = event.wait();
+  ASSERT_FALSE(lost.has_value());
+  EXPECT_EQ(lost.error().code, Code::device_lost);
+  EXPECT_NE(lost.error().message.find("program \"sums\" on cuda:0"), std::string::npos) << lost.error().message;
+  EXPECT_EQ(read.wait().error().code, Code::device_lost);
+  EXPECT_EQ(device().health().status.error().code, Code::device_lost);
+  EXPECT_EQ(device().health().epoch, 1U);
+  EXPECT_EQ(submit().wait().error().code, Code::device_lost);
+  EXPECT_EQ(device().allocate(16, BufferUse::values).error().code, Code::device_lost);
+  close();
+  EXPECT_EQ(Simulation::control().live_objects(), before_);
+  open();
+  EXPECT_TRUE(submit().wait().has_value()) << "a new context works again";
+}
+
+TEST_F(SimulatedFaults, WhatNeverEndsIsTimedOutAndItsMemoryIsKept) {
+  Simulation::control().set_fault(Fault::never_done);
+  const std::uint64_t held = Simulation::control().live_objects();
+  Event event = submit(std::chrono::steady_clock::now());
+  const Status late = event.wait();
+  ASSERT_FALSE(late.has_value());
+  EXPECT_EQ(late.error().code, Code::timed_out);
+  EXPECT_EQ(device().health().status.error().code, Code::timed_out);
+  EXPECT_EQ(submit().wait().error().code, Code::timed_out);
+  std::vector<std::byte> bytes(kBytes);
+  EXPECT_EQ(device().read({y_.get(), 0, kBytes}, bytes).wait().error().code, Code::timed_out);
+  EXPECT_EQ(device().write({x_.get(), 0, kBytes}, bytes).wait().error().code, Code::timed_out);
+  program_.reset();
+  y_.reset();
+  EXPECT_EQ(Simulation::control().live_objects(), held) << "the kernel may still write there";
+  Simulation::control().set_fault(Fault::none);
+}
+
+TEST_F(SimulatedFaults, AWriteBehindWhatNeverEndsIsTimedOutToo) {
+  Simulation::control().set_fault(Fault::never_done);
+  Event event = submit(std::chrono::steady_clock::now());
+  const std::uint64_t many = std::uint64_t{32} << 20U;
+  auto buffer = device().allocate(many, BufferUse::weights);
+  ASSERT_TRUE(buffer.has_value());
+  const std::vector<std::byte> bytes(many);
+  EXPECT_EQ(device().write({buffer->get(), 0, many}, bytes).wait().error().code, Code::timed_out);
+  EXPECT_EQ(event.wait().error().code, Code::timed_out);
+  Simulation::control().set_fault(Fault::none);
+}
+
+TEST_F(SimulatedFaults, AKernelThatDoesNotLoadIsNamed) {
+  program_.reset();
+  Simulation::control().set_fault(Fault::bad_image);
+  Operand wide = Operand::contiguous(DType::F32, {4, 4});
+  Operand ids = Operand::contiguous(DType::I32, {4});
+  const std::vector<const Operand*> rows = {&wide, &ids};
+  auto ids_buffer = allocate();
+  const ProgramOp op{.call = {.op = Op::gather, .attributes = &attributes_, .inputs = rows, .output = &wide},
+                     .inputs = {{x_.get(), 0, 64}, {ids_buffer.get(), 0, 16}},
+                     .output = {y_.get(), 0, 64},
+                     .name = "rows"};
+  const auto program = device().prepare({.name = "rows", .ops = std::span(&op, 1)});
+  ASSERT_FALSE(program.has_value());
+  EXPECT_EQ(program.error().code, Code::internal);
+  EXPECT_NE(program.error().message.find("kernel gather"), std::string::npos) << program.error().message;
+}
+
+TEST(SimulatedAbsence, SaysAtWhichStageItStopped) {
+  {
+    const Simulation simulation("/nowhere/libnothing.so");
+    for (const char* api : {"cuda", "hip"}) {
+      const BackendReport report = Simulation::open(api);
+      EXPECT_TRUE(report.devices.empty());
+      EXPECT_NE(report.absent_because.find("/nowhere/libnothing.so is not there"), std::string::npos)
+          << report.absent_because;
+    }
+  }
+  {
+    const Simulation simulation("libm.so.6");
+    EXPECT_NE(Simulation::open("cuda").absent_because.find("libm.so.6 lacks cu"), std::string::npos);
+    EXPECT_NE(Simulation::open("hip").absent_because.find("libm.so.6 lacks hip"), std::string::npos);
+  }
+  const Simulation simulation;
+  Simulation::control().set_fault(Fault::no_device);
+  EXPECT_NE(Simulation::open("cuda").absent_because.find("cuInit: no device"), std::string::npos);
+  EXPECT_NE(Simulation::open("hip").absent_because.find("hipInit: no device"), std::string::npos);
+}
+
+TEST(SimulatedAbsence, SimulatedDevicesAreNeverTakenForGpus) {
+  const Simulation simulation;
+  const auto registry = open_devices({.threads = 1});
+  ASSERT_TRUE(registry.has_value());
+  const auto chosen = select_devices(*registry, "");
+  ASSERT_TRUE(chosen.has_value());
+  for (const Device* device : *chosen) EXPECT_NE(device->info().vendor, "simulated");
+  const auto named = select_devices(*registry, "cuda:0,hip:0");
+  ASSERT_TRUE(named.has_value());
+  for (const Device* device : *named) {
+    EXPECT_EQ(device->info().type, DeviceType::cpu);
+    EXPECT_EQ(device->info().compute_resource, "cpu");
+    EXPECT_EQ(device->info().features.back(), "simulated");
+  }
+}
+
+}  // namespace
+}  // namespace shunt::simulated

@@ -1,0 +1,462 @@
+// A driver of CUDA and HIP that is simulated: memory is the host's, kernels run on the CPU, one after the other.
+//
+// It keeps what matters of the real ones: streams go on only later than they are asked (here: when somebody asks for
+// the second time whether they have), graphs are recorded and started, what a kernel does wrong is seen late and then
+// at every call, handles must be destroyed, and copies must stay within allocations.
+#include "devices/cuda/driver.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string_view>
+#include <vector>
+
+#include "simulated/block.h"
+#include "simulated/control.h"
+
+namespace shunt::simulated {
+namespace {
+
+using cuda::Address;
+using cuda::Handle;
+
+constexpr int kOk = 0;
+constexpr int kInvalidValue = 1;
+constexpr int kOutOfMemory = 2;
+constexpr int kNoDevice = 100;
+constexpr int kInvalidImage = 200;
+constexpr int kInvalidHandle = 400;
+constexpr int kNotFound = 500;
+constexpr int kNotReady = 600;
+constexpr int kIllegalAddress = 700;
+constexpr std::uint64_t kMemoryBytes = std::uint64_t{2} << 30U;
+
+struct Work {
+  enum class Kind : std::uint8_t { copy, fill, kernel } kind;
+  Address to = 0;
+  Address from = 0;
+  std::uint64_t bytes = 0;
+  unsigned char value = 0;
+  KernelFunction kernel = nullptr;
+};
+struct Graph {
+  std::vector<Work> work;
+};
+struct Stream {
+  std::deque<Work> waiting;
+  std::uint64_t given = 0;
+  std::uint64_t done = 0;
+  bool asked = false;  // since something was given
+  Graph* recording = nullptr;
+};
+struct Recorded {
+  Stream* stream = nullptr;
+  std::uint64_t position = 0;
+};
+struct Module {
+  std::string_view image;
+};
+
+template <class T>
+T* pointer(Address address) {
+  return reinterpret_cast<T*>(address);  // a number that the driver API passes on
+}
+Address address(const void* memory) { return reinterpret_cast<Address>(memory); }
+
+class Driver {
+ public:
+  std::mutex mutex;
+  Fault fault = Fault::none;
+  int broken = kOk;
+  std::uint64_t contexts = 0;
+  std::uint64_t launches = 0;
+  std::uint64_t graphs_made = 0;
+  std::map<Address, std::vector<std::byte>> memory;
+  std::map<Handle, std::unique_ptr<Stream>> streams;
+  std::map<Handle, std::unique_ptr<Recorded>> events;
+  std::map<Handle, std::unique_ptr<Graph>> graphs;
+  std::map<Handle, std::unique_ptr<Graph>> executables;
+  std::map<Handle, std::unique_ptr<Module>> modules;
+  std::map<Address, std::vector<std::byte>> pinned;
+
+  [[nodiscard]] std::uint64_t used() const {
+    std::uint64_t bytes = 0;
+    for (const auto& [begin, content] : memory) bytes += content.size();
+    return bytes;
+  }
+  [[nodiscard]] bool holds(Address begin, std::uint64_t bytes) const {
+    auto after = memory.upper_bound(begin);
+    if (after == memory.begin()) return false;
+    const auto& [first, content] = *std::prev(after);
+    return begin - first + bytes <= content.size();
+  }
+
+  int give(Stream& stream, const Work& work) {
+    if (stream.recording != nullptr) {
+      stream.recording->work.push_back(work);
+      return kOk;
+    }
+    stream.waiting.push_back(work);
+    ++stream.given;
+    stream.asked = false;
+    return kOk;
+  }
+
+  // Whether the stream has passed a position; goes on with it if it was asked before.
+  int query(Stream& stream, std::uint64_t position) {
+    if (broken != kOk) return broken;
+    if (stream.done >= position) return kOk;
+    if (fault == Fault::never_done) return kNotReady;
+    if (!stream.asked) {
+      stream.asked = true;
+      return kNotReady;
+    }
+    while (!stream.waiting.empty() && broken == kOk) {
+      const Work work = stream.waiting.front();
+      stream.waiting.pop_front();
+      run(work);
+      ++stream.done;
+    }
+    return broken;
+  }
+
+ private:
+  void run(const Work& work) {
+    switch (work.kind) {
+      case Work::Kind::fill:
+        std::memset(pointer<void>(work.to), work.value, work.bytes);
+        return;
+      case Work::Kind::copy:
+        std::memcpy(pointer<void>(work.to), pointer<const void>(work.from), work.bytes);
+        return;
+      case Work::Kind::kernel:
+        if (fault == Fault::illegal_address || !holds(work.from, sizeof(CudaCall))) {
+          fault = Fault::none;
+          broken = kIllegalAddress;
+          return;
+        }
+        run_blocks(work.kernel, pointer<const CudaCall>(work.from), work.bytes);
+    }
+  }
+};
+
+Driver& driver() {
+  static Driver instance;
+  return instance;
+}
+
+// Each call of the driver holds the lock and finds out first whether the context still works.
+class Call {
+ public:
+  Call() : lock_(driver().mutex) {}
+  [[nodiscard]] int state() const { return driver().broken; }
+
+ private:
+  std::scoped_lock<std::mutex> lock_;
+};
+
+template <class T>
+T* find(std::map<Handle, std::unique_ptr<T>>& objects, Handle handle) {
+  const auto found = objects.find(handle);
+  return found == objects.end() ? nullptr : found->second.get();
+}
+template <class T>
+Handle keep(std::map<Handle, std::unique_ptr<T>>& objects, std::unique_ptr<T> object) {
+  T* const handle = object.get();
+  objects.emplace(handle, std::move(object));
+  return handle;
+}
+template <class T>
+int destroy(std::map<Handle, std::unique_ptr<T>>& objects, Handle handle) {
+  return objects.erase(handle) == 1 ? kOk : kInvalidHandle;
+}
+
+KernelFunction kernel_named(const char* name) {
+  Dl_info self{};
+  if (dladdr(reinterpret_cast<void*>(&kernel_named), &self) == 0) return nullptr;
+  void* const library = dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+  if (library == nullptr) return nullptr;
+  void* const symbol = dlsym(library, name);
+  static_cast<void>(dlclose(library));
+  return reinterpret_cast<KernelFunction>(symbol);
+}
+
+std::uint64_t live_objects() {
+  const Call call;
+  const Driver& all = driver();
+  return all.contexts + all.memory.size() + all.streams.size() + all.events.size() + all.graphs.size() +
+         all.executables.size() + all.modules.size() + all.pinned.size();
+}
+
+}  // namespace
+
+extern "C" {
+
+void shunt_driver_is_simulated() {}
+void shunt_driver_takes_ptx() {}
+
+const Control* shunt_simulated_control() {
+  static constexpr Control kControl = {[](Fault fault) {
+                                         const Call call;
+                                         driver().fault = fault;
+                                       },
+                                       live_objects,
+                                       [] {
+                                         const Call call;
+                                         return driver().launches;
+                                       },
+                                       [] {
+                                         const Call call;
+                                         return driver().graphs_made;
+                                       }};
+  return &kControl;
+}
+
+int simulated_init(unsigned) {
+  const Call call;
+  return driver().fault == Fault::no_device ? kNoDevice : kOk;
+}
+int simulated_driver_version(int* version) {
+  *version = 12000;
+  return kOk;
+}
+int simulated_device_count(int* count) {
+  *count = 1;
+  return kOk;
+}
+int simulated_device(int* device, int ordinal) {
+  *device = ordinal;
+  return ordinal == 0 ? kOk : kInvalidValue;
+}
+int simulated_device_name(char* name, int bytes, int) {
+  std::strncpy(name, "simulated on the CPU", static_cast<std::size_t>(bytes));
+  return kOk;
+}
+int simulated_device_uuid(std::uint8_t* uuid, int) {
+  for (std::uint8_t i = 0; i < 16; ++i) uuid[i] = i;
+  return kOk;
+}
+int simulated_device_memory(std::size_t* bytes, int) {
+  *bytes = kMemoryBytes;
+  return kOk;
+}
+int simulated_device_attribute(int* value, int, int) {
+  *value = 1;
+  return kOk;
+}
+int simulated_context_retain(Handle* context, int) {
+  const Call call;
+  ++driver().contexts;
+  *context = &driver();
+  return kOk;
+}
+int simulated_context_release(int) {
+  const Call call;
+  Driver& all = driver();
+  if (all.contexts == 0) return kInvalidHandle;
+  if (--all.contexts == 0) {  // a new one works again
+    all.broken = kOk;
+    all.memory.clear();
+    all.modules.clear();
+    all.executables.clear();
+  }
+  return kOk;
+}
+int simulated_context_enter(Handle context) { return context == &driver() ? kOk : kInvalidHandle; }
+
+int simulated_memory_info(std::size_t* available, std::size_t* total) {
+  const Call call;
+  *total = kMemoryBytes;
+  *available = kMemoryBytes - driver().used();
+  return call.state();
+}
+int simulated_memory_allocate(Address* memory, std::size_t bytes) {
+  const Call call;
+  Driver& all = driver();
+  if (call.state() != kOk) return call.state();
+  if (bytes == 0) return kInvalidValue;
+  if (all.fault == Fault::out_of_memory || all.used() + bytes > kMemoryBytes) return kOutOfMemory;
+  std::vector<std::byte> content(bytes, std::byte{0xCD});
+  *memory = address(content.data());
+  all.memory.emplace(*memory, std::move(content));
+  return kOk;
+}
+int simulated_memory_free(Address memory) {
+  const Call call;
+  if (call.state() != kOk) return call.state();
+  return driver().memory.erase(memory) == 1 ? kOk : kInvalidValue;
+}
+int simulated_host_allocate(void** memory, std::size_t bytes, unsigned) {
+  const Call call;
+  if (call.state() != kOk) return call.state();
+  std::vector<std::byte> content(bytes, std::byte{0xCD});
+  *memory = content.data();
+  driver().pinned.emplace(address(*memory), std::move(content));
+  return kOk;
+}
+int simulated_host_free(void* memory) {
+  const Call call;
+  return driver().pinned.erase(address(memory)) == 1 ? kOk : kInvalidValue;
+}
+
+int simulated_fill(Address to, unsigned char value, std::size_t bytes, Handle stream) {
+  const Call call;
+  Stream* const found = find(driver().streams, stream);
+  if (call.state() != kOk) return call.state();
+  if (found == nullptr || !driver().holds(to, bytes)) return kInvalidValue;
+  return driver().give(*found, {.kind = Work::Kind::fill, .to = to, .bytes = bytes, .value = value});
+}
+int simulated_copy_to_device(Address to, const void* from, std::size_t bytes, Handle stream) {
+  const Call call;
+  Stream* const found = find(driver().streams, stream);
+  if (call.state() != kOk) return call.state();
+  if (found == nullptr || !driver().holds(to, bytes)) return kInvalidValue;
+  return driver().give(*found, {.kind = Work::Kind::copy, .to = to, .from = address(from), .bytes = bytes});
+}
+int simulated_copy_to_host(void* to, Address from, std::size_t bytes, Handle stream) {
+  const Call call;
+  Stream* const found = find(driver().streams, stream);
+  if (call.state() != kOk) return call.state();
+  if (found == nullptr || !driver().holds(from, bytes)) return kInvalidValue;
+  return driver().give(*found, {.kind = Work::Kind::copy, .to = address(to), .from = from, .bytes = bytes});
+}
+
+int simulated_stream_create(Handle* stream, unsigned) {
+  const Call call;
+  *stream = keep(driver().streams, std::make_unique<Stream>());
+  return call.state();
+}
+int simulated_stream_destroy(Handle stream) {
+  const Call call;
+  return destroy(driver().streams, stream);
+}
+int simulated_stream_query(Handle stream) {
+  const Call call;
+  Stream* const found = find(driver().streams, stream);
+  return found == nullptr ? kInvalidHandle : driver().query(*found, found->given);
+}
+
+int simulated_capture_begin(Handle stream, int) {
+  const Call call;
+  Stream* const found = find(driver().streams, stream);
+  if (call.state() != kOk) return call.state();
+  if (found == nullptr || found->recording != nullptr) return kInvalidValue;
+  auto graph = std::make_unique<Graph>();
+  found->recording = graph.get();
+  keep(driver().graphs, std::move(graph));
+  return kOk;
+}
+int simulated_capture_end(Handle stream, Handle* graph) {
+  const Call call;
+  Stream* const found = find(driver().streams, stream);
+  if (found == nullptr || found->recording == nullptr) return kInvalidValue;
+  *graph = std::exchange(found->recording, nullptr);
+  return call.state();
+}
+int simulated_graph_instantiate(Handle* executable, Handle graph, unsigned long long) {
+  const Call call;
+  const Graph* const found = find(driver().graphs, graph);
+  if (call.state() != kOk) return call.state();
+  if (found == nullptr) return kInvalidHandle;
+  *executable = keep(driver().executables, std::make_unique<Graph>(*found));
+  ++driver().graphs_made;
+  return kOk;
+}
+int simulated_graph_launch(Handle executable, Handle stream) {
+  const Call call;
+  const Graph* const found = find(driver().executables, executable);
+  Stream* const on = find(driver().streams, stream);
+  if (call.state() != kOk) return call.state();
+  if (found == nullptr || on == nullptr || on->recording != nullptr) return kInvalidHandle;
+  for (const Work& work : found->work) static_cast<void>(driver().give(*on, work));
+  ++driver().launches;
+  return kOk;
+}
+int simulated_graph_destroy(Handle graph) {
+  const Call call;
+  return destroy(driver().graphs, graph);
+}
+int simulated_executable_destroy(Handle executable) {
+  const Call call;
+  return destroy(driver().executables, executable);
+}
+
+int simulated_module_load(Handle* module, const void* image) {
+  const Call call;
+  if (call.state() != kOk) return call.state();
+  const std::string_view text(static_cast<const char*>(image));
+  if (driver().fault == Fault::bad_image || text.find(".target sm_") == std::string_view::npos) return kInvalidImage;
+  *module = keep(driver().modules, std::make_unique<Module>(Module{text}));
+  return kOk;
+}
+int simulated_module_unload(Handle module) {
+  const Call call;
+  if (call.state() != kOk) return call.state();
+  return destroy(driver().modules, module);
+}
+int simulated_module_function(Handle* function, Handle module, const char* name) {
+  const Call call;
+  const Module* const found = find(driver().modules, module);
+  if (call.state() != kOk) return call.state();
+  if (found == nullptr) return kInvalidHandle;
+  const std::string entry = std::string(".entry ") + name + "(";
+  if (found->image.find(entry) == std::string_view::npos) return kNotFound;
+  *function = reinterpret_cast<Handle>(kernel_named(name));
+  return *function == nullptr ? kNotFound : kOk;
+}
+int simulated_launch(Handle function, unsigned blocks, unsigned blocks_y, unsigned blocks_z, unsigned threads,
+                     unsigned threads_y, unsigned threads_z, unsigned, Handle stream, void** arguments, void** extra) {
+  const Call call;
+  Stream* const found = find(driver().streams, stream);
+  if (call.state() != kOk) return call.state();
+  if (found == nullptr || extra != nullptr || threads != kCudaGroupSize || threads_y * threads_z != 1)
+    return kInvalidValue;
+  if (blocks == 0 || blocks > 0x7FFFFFFFU || blocks_y * blocks_z != 1) return kInvalidValue;
+  Address block = 0;
+  std::memcpy(&block, arguments[0], sizeof(block));
+  return driver().give(*found, {.kind = Work::Kind::kernel,
+                                .from = block,
+                                .bytes = blocks,
+                                .kernel = reinterpret_cast<KernelFunction>(function)});
+}
+
+int simulated_event_create(Handle* event, unsigned) {
+  const Call call;
+  *event = keep(driver().events, std::make_unique<Recorded>());
+  return call.state();
+}
+int simulated_event_destroy(Handle event) {
+  const Call call;
+  return destroy(driver().events, event);
+}
+int simulated_event_record(Handle event, Handle stream) {
+  const Call call;
+  Recorded* const found = find(driver().events, event);
+  Stream* const on = find(driver().streams, stream);
+  if (call.state() != kOk) return call.state();
+  if (found == nullptr || on == nullptr) return kInvalidHandle;
+  *found = {on, on->given};
+  return kOk;
+}
+int simulated_event_query(Handle event) {
+  const Call call;
+  const Recorded* const found = find(driver().events, event);
+  if (found == nullptr) return kInvalidHandle;
+  return found->stream == nullptr ? call.state() : driver().query(*found->stream, found->position);
+}
+
+// One function under both names.
+#define SHUNT_EXPORT(member, cuda_name, hip_name, ...)                     \
+  int cuda_name(__VA_ARGS__) __attribute__((alias("simulated_" #member))); \
+  int hip_name(__VA_ARGS__) __attribute__((alias("simulated_" #member)));
+SHUNT_DRIVER_FUNCTIONS(SHUNT_EXPORT)
+
+}  // extern "C"
+
+}  // namespace shunt::simulated

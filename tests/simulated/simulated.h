@@ -1,0 +1,53 @@
+// Devices on the simulated driver, for tests; what they show is how calls flow, not how a GPU behaves.
+#pragma once
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "devices/registry.h"
+#include "simulated/control.h"
+
+namespace shunt::simulated {
+
+// Opens CUDA and HIP on the simulated driver for as long as it lives.
+class Simulation {
+ public:
+  explicit Simulation(const char* library = SHUNT_SIMULATED_DRIVER) {
+    for (const char* name : kVariables) EXPECT_EQ(setenv(name, library, 1), 0);
+  }
+  ~Simulation() {
+    control().set_fault(Fault::none);
+    for (const char* name : kVariables) EXPECT_EQ(unsetenv(name), 0);
+  }
+  Simulation(const Simulation&) = delete;
+  Simulation& operator=(const Simulation&) = delete;
+
+  [[nodiscard]] static BackendReport open(const std::string& api) {
+    auto report = api == "cuda" ? open_cuda({}) : open_hip({});
+    if (!report) {
+      ADD_FAILURE() << report.error().message;
+      return {};
+    }
+    return std::move(*report);
+  }
+
+  [[nodiscard]] static const Control& control() {
+    static const Control* const kControl = [] {
+      void* const library = dlopen(SHUNT_SIMULATED_DRIVER, RTLD_NOW | RTLD_LOCAL);
+      if (library == nullptr) {
+        ADD_FAILURE() << dlerror();
+        std::abort();
+      }
+      return reinterpret_cast<const Control* (*)()>(dlsym(library, kControlName))();
+    }();
+    return *kControl;
+  }
+
+ private:
+  static constexpr const char* kVariables[] = {"SHUNT_CUDA_LIBRARY", "SHUNT_HIP_LIBRARY"};
+};
+
+}  // namespace shunt::simulated
