@@ -1,7 +1,22 @@
 # Every src/ops/FAMILY/FAMILY.comp is preprocessed (kernels expand the op tables), compiled to SPIR-V, checked and
-# embedded. Without glslc there are none, and shaders.def is empty.
+# embedded. Without glslc there are none, and shaders.def is empty. The SPIR-V is also translated to each of
+# shunt_shader_texts by `shunt_to_TEXT x.spv --output x.TEXT`; a text whose translator is missing is empty.
 find_program(SHUNT_GLSLC glslc)
 find_program(SHUNT_SPIRV_VAL spirv-val)
+find_program(SHUNT_SPIRV_CROSS spirv-cross)
+set(shunt_shader_texts glsl430 essl310 wgsl)
+if(SHUNT_SPIRV_CROSS)
+  set(shunt_to_glsl430 ${SHUNT_SPIRV_CROSS} --version 430 --no-es)
+  set(shunt_to_essl310 ${SHUNT_SPIRV_CROSS} --version 310 --es)
+else()
+  message(WARNING "spirv-cross is missing: this build has no shaders for OpenGL")
+endif()
+find_program(SHUNT_NODE node)
+if(SHUNT_NODE AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/tools/npm/node_modules/naga-wasm)
+  set(shunt_to_wgsl ${SHUNT_NODE} ${CMAKE_CURRENT_SOURCE_DIR}/tools/wgsl.mjs)
+else()
+  message(STATUS "No Node or no tools/npm/node_modules (npm ci): this build has no WGSL")
+endif()
 file(GLOB shunt_kernel_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*/*.comp)
 file(GLOB_RECURSE shunt_kernel_headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.glsl
                                                          ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.def)
@@ -12,15 +27,25 @@ if(SHUNT_GLSLC AND SHUNT_SPIRV_VAL)
   foreach(source IN LISTS shunt_kernel_sources)
     get_filename_component(name ${source} NAME_WE)
     set(base ${shunt_generated_dir}/shaders/${name})
+    set(translations "")
+    foreach(text IN LISTS shunt_shader_texts)
+      if(DEFINED shunt_to_${text})
+        list(APPEND translations COMMAND ${shunt_to_${text}} ${base}.spv --output ${base}.${text})
+      else()
+        list(APPEND translations COMMAND ${CMAKE_COMMAND} -E rm -f ${base}.${text})
+      endif()
+    endforeach()
     add_custom_command(
       OUTPUT ${base}.cpp
       COMMAND ${CMAKE_COMMAND} -E make_directory ${shunt_generated_dir}/shaders
       COMMAND ${CMAKE_CXX_COMPILER} -E -P -x c++ -std=c++20 -I${CMAKE_CURRENT_SOURCE_DIR}/src ${source} -o ${base}.glsl
       COMMAND ${SHUNT_GLSLC} -std=450core -fshader-stage=compute --target-env=vulkan1.1 -O ${base}.glsl -o ${base}.spv
       COMMAND ${SHUNT_SPIRV_VAL} --target-env vulkan1.1 ${base}.spv
-      COMMAND ${CMAKE_COMMAND} -DNAME=${name} -DSPIRV=${base}.spv -DOUT=${base}.cpp
-              -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_spirv.cmake
-      DEPENDS ${source} ${shunt_kernel_headers} ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_spirv.cmake
+      ${translations}
+      COMMAND ${CMAKE_COMMAND} -DNAME=${name} -DBASE=${base} "-DTEXTS=${shunt_shader_texts}"
+              -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_shader.cmake
+      DEPENDS ${source} ${shunt_kernel_headers} ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_shader.cmake
+              ${CMAKE_CURRENT_SOURCE_DIR}/tools/wgsl.mjs
       COMMENT "Compiling kernel ${name}"
       VERBATIM)
     list(APPEND shunt_shader_sources ${base}.cpp)

@@ -3,7 +3,8 @@
 // A family folder `x/` may hold
 //   x.comp        one GLSL source for all of these APIs; ops/kernel.glsl says what it sees of a call
 //   x_shader.cpp  `const ShaderKernel x_shader`: what the source can run and how many workgroups that takes
-// The build compiles x.comp to SPIR-V and embeds it. A build without glslc has no shaders at all.
+// The build compiles x.comp to SPIR-V, translates that and embeds all of it. A build without glslc has no shaders at
+// all; one without a translator has empty texts of its languages.
 // Plain values; any thread.
 #pragma once
 
@@ -32,6 +33,9 @@ struct Shader {
   std::string_view family;
   const ShaderKernel* kernel;
   std::span<const std::uint32_t> spirv;
+  std::string_view glsl430;
+  std::string_view essl310;
+  std::string_view wgsl;
 };
 // All that this build has, in the order of their names.
 [[nodiscard]] std::span<const Shader> shaders();
