@@ -4,12 +4,18 @@
 find_program(SHUNT_GLSLC glslc)
 find_program(SHUNT_SPIRV_VAL spirv-val)
 find_program(SHUNT_SPIRV_CROSS spirv-cross)
-set(shunt_shader_texts glsl430 essl310)
+set(shunt_shader_texts glsl430 essl310 wgsl)
 if(SHUNT_SPIRV_CROSS)
   set(shunt_to_glsl430 ${SHUNT_SPIRV_CROSS} --version 430 --no-es)
   set(shunt_to_essl310 ${SHUNT_SPIRV_CROSS} --version 310 --es)
 else()
   message(WARNING "spirv-cross is missing: this build has no shaders for OpenGL")
+endif()
+find_program(SHUNT_NODE node)
+if(SHUNT_NODE AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/tools/npm/node_modules/naga-wasm)
+  set(shunt_to_wgsl ${SHUNT_NODE} ${CMAKE_CURRENT_SOURCE_DIR}/tools/wgsl.mjs)
+else()
+  message(STATUS "No Node or no tools/npm/node_modules (npm ci): this build has no WGSL")
 endif()
 file(GLOB shunt_kernel_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*/*.comp)
 file(GLOB_RECURSE shunt_kernel_headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.glsl
@@ -39,6 +45,7 @@ if(SHUNT_GLSLC AND SHUNT_SPIRV_VAL)
       COMMAND ${CMAKE_COMMAND} -DNAME=${name} -DBASE=${base} "-DTEXTS=${shunt_shader_texts}"
               -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_shader.cmake
       DEPENDS ${source} ${shunt_kernel_headers} ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_shader.cmake
+              ${CMAKE_CURRENT_SOURCE_DIR}/tools/wgsl.mjs
       COMMENT "Compiling kernel ${name}"
       VERBATIM)
     list(APPEND shunt_shader_sources ${base}.cpp)

@@ -35,6 +35,7 @@ struct Shader {
   std::span<const std::uint32_t> spirv;
   std::string_view glsl430;
   std::string_view essl310;
+  std::string_view wgsl;
 };
 // All that this build has, in the order of their names.
 [[nodiscard]] std::span<const Shader> shaders();

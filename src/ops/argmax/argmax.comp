@@ -13,6 +13,9 @@ const uint kNone = 0xFFFFFFFFu;
 shared float largest[kGroup];
 shared uint places[kGroup];
 
+// WGSL, to which this is translated, has no isnan.
+bool is_number(float value) { return (floatBitsToUint(value) & 0x7FFFFFFFu) <= 0x7F800000u; }
+
 bool beats(float value, uint place, float other, uint its) {
   if (place == kNone) return false;
   return its == kNone || value > other || (value == other && place < its);
@@ -27,7 +30,7 @@ void main() {
   uint place = kNone;
   for (uint column = lane; live && column < args.x.extents.w; column += kGroup) {
     float value = x_element(args.x.dtype, byte_offset(1u), begin + column * args.x.strides.w);
-    if (!isnan(value) && beats(value, column, best, place)) {
+    if (is_number(value) && beats(value, column, best, place)) {
       best = value;
       place = column;
     }

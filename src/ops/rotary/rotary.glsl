@@ -14,12 +14,17 @@ struct RotaryArgs {
   uint reserved_1;
 };
 
+// The upper word of a product, from halves: umulExtended does not translate to WGSL.
+uint upper_product(uint a, uint b) {
+  uint low = (a & 0xFFFFu) * (b & 0xFFFFu);
+  uint middle = (a >> 16u) * (b & 0xFFFFu) + (low >> 16u);
+  uint other = (a & 0xFFFFu) * (b >> 16u) + (middle & 0xFFFFu);
+  return (a >> 16u) * (b >> 16u) + (middle >> 16u) + (other >> 16u);
+}
+
 // Cosine and sine of position * turn full turns.
 vec2 rotation(uint position, uvec2 turn) {
-  uint carry;
-  uint low;
-  umulExtended(turn.y, position, carry, low);
-  uint turns = turn.x * position + carry;
+  uint turns = turn.x * position + upper_product(turn.y, position);
   uint quadrant = (turns + 0x20000000u) >> 30u;
   float x = float(int(turns - (quadrant << 30u))) * 1.4629180792671596e-9;  // 2 pi / 2^32
   float square = x * x;
