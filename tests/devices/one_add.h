@@ -16,9 +16,9 @@ class OneAdd {
   explicit OneAdd(Device& device) : device_(device), status_(prepare()) {}
 
   [[nodiscard]] const Status& status() const { return status_; }
-  [[nodiscard]] Status run(std::optional<std::chrono::steady_clock::time_point> deadline = {}) {
+  [[nodiscard]] Status run(std::optional<std::chrono::nanoseconds> timeout = {}) {
     if (!status_) return status_;
-    return device_.submit(*program_, {.deadline = deadline}).wait();
+    return device_.submit(*program_, {.timeout = timeout}).wait();
   }
   [[nodiscard]] std::vector<float> result() {
     std::vector<float> sums(4);

@@ -130,7 +130,7 @@ class CudaDevice final : public Device {
     if (Status started = mine.submit(submission.parameters); !started)
       return Event(lose(fmt::format("program \"{}\"", mine.name()), std::move(started).error()));
     Event event(this);
-    pending_.push_back({.event = event, .program = &mine, .deadline = submission.deadline});
+    pending_.push_back({.event = event, .program = &mine, .deadline = deadline_of(submission)});
     return event;
   }
 

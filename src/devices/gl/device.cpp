@@ -93,11 +93,12 @@ class GlDevice final : public Device {
     if (Status lost = health().status; !lost) return Event(std::move(lost));
     auto& mine = static_cast<GlProgram&>(program);
     // Nothing was started, so the device is as it was.
-    if (has_passed(submission.deadline)) return Event(late(mine, "its deadline had passed before it was submitted"));
-    Status started = now(name_of(mine), [&] { return mine.submit(submission.parameters, submission.deadline); });
+    const Deadline deadline = deadline_of(submission);
+    if (has_passed(deadline)) return Event(late(mine, "its deadline had passed before it was submitted"));
+    Status started = now(name_of(mine), [&] { return mine.submit(submission.parameters, deadline); });
     if (!started) return Event(std::move(started));
     Event event(this);
-    pending_.push_back({&mine, event, submission.deadline});
+    pending_.push_back({&mine, event, deadline});
     return event;
   }
 
