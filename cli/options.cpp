@@ -112,7 +112,7 @@ void add_session(CLI::App& app, models::SessionOptions& options) {
       ->type_name("TYPE");
   app.add_option_function<std::string>(
          "--strategy", [&options](const std::string& text) { options.strategy = parse_strategy(text); },
-         fmt::format("How to use several devices. {} [{}]", models::describe_strategies(), name_of(options.strategy)))
+         fmt::format("How devices are used. {} [{}]", models::describe_strategies(), name_of(options.strategy)))
       ->type_name("NAME");
 }
 

@@ -11,9 +11,9 @@
 namespace shunt::models {
 
 // X(enumerator, name, meaning).
-#define SHUNT_STRATEGIES(X)                                       \
-  X(automatic, "auto", "each op where it should take least time") \
-  X(layers, "layers", "one layer after the other, on each device in turn")
+#define SHUNT_STRATEGIES(X)                 \
+  X(automatic, "auto", "by predicted time") \
+  X(layers, "layers", "layers in turn")
 
 enum class Strategy : std::uint8_t {
 #define SHUNT_STRATEGY(strategy, name, meaning) strategy,
@@ -23,7 +23,7 @@ enum class Strategy : std::uint8_t {
 [[nodiscard]] std::string_view name_of(Strategy strategy);
 // Errors: invalid, with the list of names.
 [[nodiscard]] Result<Strategy> strategy_from_name(std::string_view name);
-// "auto: each op where ...; layers: ..."
+// "auto: by predicted time; layers: ..."
 [[nodiscard]] std::string describe_strategies();
 
 // For PlanRequest::device_of_node: the device of each node, or nothing where the planner is to choose. The nodes of

@@ -104,6 +104,8 @@ class Usage(CommandLine):
         self.refused(2, "--raw", "run", MODEL, "x", "--chat", "--raw")
         self.refused(2, "--chat", "run", MODEL, "x", "--system", "Be brief.")
         self.refused(2, "unknown device \"gpu\"", "run", MODEL, "x", "--devices", "gpu")
+        self.refused(2, "unknown strategy \"fast\"; there are: auto layers", "run", MODEL, "x", "--strategy", "fast")
+        self.refused(1, "device \"sim:x\" is absent", "run", MODEL, "x", "--devices", "cpu,sim:x")
         self.refused(2, "rms_norm", "bench", "ops", "nonsense")
         self.refused(2, "reshape", "bench", "ops", "reshape")
         self.refused(2, "168m", "bench", "ops", "add", "--shape", "huge")
@@ -210,6 +212,21 @@ class Run(CommandLine):
         self.assertEqual(set(result["timings"]), {"load_s", "prompt_s", "generate_s", "prompt_tokens_per_s",
                                                   "generate_tokens_per_s"})
         self.assertEqual(result["devices"], ["cpu:simd"])
+
+    def test_layers_in_turn_on_several_devices_give_the_same_tokens(self):
+        spread = ("--devices", "cpu:simd,sim:0,sim:1", "--strategy", "layers")
+        prompt = REFERENCE["prompts"][0]
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "trace.json")
+            result = self.data("run", MODEL, prompt["text"], "--greedy", "-n", "8", *spread, "--trace", path)
+            with open(path, encoding="utf-8") as file:
+                events = json.load(file)["traceEvents"]
+        self.assertEqual(result["tokens"], prompt["greedy_ids"][:8])
+        self.assertEqual(result["devices"], ["cpu:simd", "sim:0", "sim:1"])
+        self.assertTrue(any(event["name"].startswith("copy blk.0.") for event in events))
+        plan = shunt("plan", MODEL, "--explain", *spread).stdout
+        self.assertRegex(plan, r"copy blk\.0\..* from cpu:simd to sim:0")
+        self.assertIn("sim:0: placed by hand", plan)
 
     def test_chat_adds_from_every_file_type(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -334,7 +351,8 @@ class Files(CommandLine):
         self.assertEqual([device["id"] for device in result["devices"]], ["cpu:simd", "cpu:scalar"])
         for key in ("name", "type", "memory_bytes", "threads", "features", "emulated"):
             self.assertIn(key, result["devices"][0])
-        self.assertIn("absent", result)
+        absent = {row["api"]: row["reason"] for row in result["absent"]}
+        self.assertIn("sim:0", absent["sim"])
         self.assertIn("cpu:simd", shunt("devices").stdout)
 
     def test_inspect_shows_metadata_and_tensors(self):

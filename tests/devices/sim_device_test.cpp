@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <thread>
 
 #include "devices/registry.h"
 
@@ -192,6 +193,18 @@ TEST(SimDevice, WithoutComputingTakesTheSameTimeAndNoMemory) {
   std::vector<float> values;
   EXPECT_TRUE(machine.read(values).wait().has_value());
   EXPECT_EQ(values, std::vector<float>(4, 0));
+
+  spec = kSlow;
+  spec.id = "sim:1";
+  const auto peer = make_sim_device(spec, machine.clock);
+  const auto copy = std::move(*peer->allocate(kBytes, BufferUse::values));
+  const Binding there{copy.get(), 0, kBytes};
+  const Binding here{machine.buffer.get(), kBytes, kBytes};
+  ASSERT_TRUE(peer->write(there, std::as_bytes(std::span(kOnes))).wait().has_value());
+  EXPECT_TRUE(machine.device->copy_from_peer(*peer, there, here).wait().has_value());
+  EXPECT_TRUE(peer->copy_from_peer(*machine.device, here, there).wait().has_value());
+  ASSERT_TRUE(peer->read(there, std::as_writable_bytes(std::span(values))).wait().has_value());
+  EXPECT_EQ(values, std::vector<float>(4, 0));
 }
 
 TEST(SimDevice, KeepsToItsBudget) {
@@ -277,6 +290,32 @@ TEST(SimDevice, RecordsTheTimesOfItsClock) {
   EXPECT_EQ(events[3].start_ns, 0U);
   EXPECT_EQ(events[3].duration_ns, 19'000U);
   EXPECT_EQ(events[3].step, 7U);
+}
+
+TEST(SimDevice, ServesAThreadPerDeviceOnOneClock) {
+  const auto clock = std::make_shared<VirtualClock>();
+  std::vector<std::unique_ptr<Device>> devices;
+  for (const char* id : {"sim:0", "sim:1", "sim:2"}) {
+    Spec spec = kSlow;
+    spec.id = id;
+    devices.push_back(make_sim_device(spec, clock));
+  }
+  std::vector<std::thread> users;
+  for (const auto& device : devices)
+    users.emplace_back([&clock, &device] {
+      const auto buffer = std::move(*device->allocate(kBytes, BufferUse::values));
+      for (int repeat = 0; repeat < 300; ++repeat) {
+        const std::vector<float> values(4, static_cast<float>(repeat));
+        std::vector<float> back(4);
+        ASSERT_TRUE(device->write({buffer.get(), 0, kBytes}, std::as_bytes(std::span(values))).wait().has_value());
+        ASSERT_TRUE(
+            device->read({buffer.get(), 0, kBytes}, std::as_writable_bytes(std::span(back))).wait().has_value());
+        ASSERT_EQ(back, values);
+      }
+      EXPECT_GE(clock->now(), 600 * kTransferTime);
+    });
+  for (std::thread& user : users) user.join();
+  EXPECT_FALSE(clock->advance());
 }
 
 TEST(SimDevice, MayGoWithWorkUndone) {

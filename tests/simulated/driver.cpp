@@ -452,10 +452,10 @@ int simulated_event_query(Handle event) {
 }
 
 // One function under both names.
-#define SHUNT_EXPORT(member, cuda_name, hip_name, ...)                     \
-  int cuda_name(__VA_ARGS__) __attribute__((alias("simulated_" #member))); \
-  int hip_name(__VA_ARGS__) __attribute__((alias("simulated_" #member)));
-SHUNT_DRIVER_FUNCTIONS(SHUNT_EXPORT)
+#define SHUNT_DRIVER_CALL(member, cuda, hip, parameters, arguments) \
+  int cuda parameters __attribute__((alias("simulated_" #member))); \
+  int hip parameters __attribute__((alias("simulated_" #member)));
+#include "devices/cuda/calls.def"
 
 }  // extern "C"
 

@@ -69,12 +69,14 @@ void find(void* library, const char* name, Function& function) {
   function = reinterpret_cast<Function>(dlsym(library, name));
 }
 
-#define SHUNT_CUDA_NAME(member, cuda, hip, ...) #cuda,
-#define SHUNT_HIP_NAME(member, cuda, hip, ...) #hip,
-constexpr const char* kCudaFunctions[] = {SHUNT_DRIVER_FUNCTIONS(SHUNT_CUDA_NAME)};
-constexpr const char* kHipFunctions[] = {SHUNT_DRIVER_FUNCTIONS(SHUNT_HIP_NAME)};
-#undef SHUNT_CUDA_NAME
-#undef SHUNT_HIP_NAME
+constexpr const char* kCudaFunctions[] = {
+#define SHUNT_DRIVER_CALL(member, cuda, hip, parameters, arguments) #cuda,
+#include "devices/cuda/calls.def"
+};
+constexpr const char* kHipFunctions[] = {
+#define SHUNT_DRIVER_CALL(member, cuda, hip, parameters, arguments) #hip,
+#include "devices/cuda/calls.def"
+};
 constexpr const char* kCudaLibraries[] = {"libcuda.so.1"};
 constexpr const char* kHipLibraries[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
 
@@ -135,12 +137,11 @@ Status Driver::load() {
   if (library == nullptr) return fail(Code::unsupported, fmt::format("{} is not there; {}", tried, api_->install));
   std::size_t next = 0;
   std::string missing;
-#define SHUNT_DRIVER_FIND(member, cuda, hip, ...)                    \
+#define SHUNT_DRIVER_CALL(member, cuda, hip, parameters, arguments)  \
   find(library, api_->functions[next], functions_.member);           \
   if (functions_.member == nullptr) missing = api_->functions[next]; \
   ++next;
-  SHUNT_DRIVER_FUNCTIONS(SHUNT_DRIVER_FIND)
-#undef SHUNT_DRIVER_FIND
+#include "devices/cuda/calls.def"
   simulated_ = dlsym(library, "shunt_driver_is_simulated") != nullptr;
   takes_ptx_ = api_ == &cuda_api() || dlsym(library, "shunt_driver_takes_ptx") != nullptr;
   static_cast<void>(dlclose(library));

@@ -1,9 +1,6 @@
 // The driver API of CUDA, and HIP's of the same shape: the calls in use, found in a library that is opened at run time.
 //
-// The declarations are our own, so that no toolkit is needed: handles are untyped pointers, addresses on the device are
-// 64-bit numbers, and a call answers a number, 0 for success. Numbers of errors are the same in both APIs.
-// CUDA: https://docs.nvidia.com/cuda/cuda-driver-api/, HIP: https://rocm.docs.amd.com/projects/HIP/.
-// Plain tables of pointers; any thread.
+// The declarations are our own (calls.def), so that no toolkit is needed. Plain tables of pointers; any thread.
 #pragma once
 
 #include <cstddef>
@@ -20,50 +17,9 @@ namespace shunt::cuda {
 using Handle = void*;
 using Address = std::uint64_t;
 
-// X(member, name in CUDA, name in HIP, parameters)
-#define SHUNT_DRIVER_FUNCTIONS(X)                                                                                      \
-  X(init, cuInit, hipInit, unsigned)                                                                                   \
-  X(driver_version, cuDriverGetVersion, hipDriverGetVersion, int*)                                                     \
-  X(device_count, cuDeviceGetCount, hipGetDeviceCount, int*)                                                           \
-  X(device, cuDeviceGet, hipDeviceGet, int*, int)                                                                      \
-  X(device_name, cuDeviceGetName, hipDeviceGetName, char*, int, int)                                                   \
-  X(device_uuid, cuDeviceGetUuid, hipDeviceGetUuid, std::uint8_t*, int)                                                \
-  X(device_memory, cuDeviceTotalMem_v2, hipDeviceTotalMem, std::size_t*, int)                                          \
-  X(device_attribute, cuDeviceGetAttribute, hipDeviceGetAttribute, int*, int, int)                                     \
-  X(context_retain, cuDevicePrimaryCtxRetain, hipDevicePrimaryCtxRetain, Handle*, int)                                 \
-  X(context_release, cuDevicePrimaryCtxRelease_v2, hipDevicePrimaryCtxRelease, int)                                    \
-  X(context_enter, cuCtxSetCurrent, hipCtxSetCurrent, Handle)                                                          \
-  X(memory_info, cuMemGetInfo_v2, hipMemGetInfo, std::size_t*, std::size_t*)                                           \
-  X(memory_allocate, cuMemAlloc_v2, hipMalloc, Address*, std::size_t)                                                  \
-  X(memory_free, cuMemFree_v2, hipFree, Address)                                                                       \
-  X(host_allocate, cuMemHostAlloc, hipHostMalloc, void**, std::size_t, unsigned)                                       \
-  X(host_free, cuMemFreeHost, hipHostFree, void*)                                                                      \
-  X(fill, cuMemsetD8Async, hipMemsetD8Async, Address, unsigned char, std::size_t, Handle)                              \
-  X(copy_to_device, cuMemcpyHtoDAsync_v2, hipMemcpyHtoDAsync, Address, const void*, std::size_t, Handle)               \
-  X(copy_to_host, cuMemcpyDtoHAsync_v2, hipMemcpyDtoHAsync, void*, Address, std::size_t, Handle)                       \
-  X(stream_create, cuStreamCreate, hipStreamCreateWithFlags, Handle*, unsigned)                                        \
-  X(stream_destroy, cuStreamDestroy_v2, hipStreamDestroy, Handle)                                                      \
-  X(stream_query, cuStreamQuery, hipStreamQuery, Handle)                                                               \
-  X(capture_begin, cuStreamBeginCapture_v2, hipStreamBeginCapture, Handle, int)                                        \
-  X(capture_end, cuStreamEndCapture, hipStreamEndCapture, Handle, Handle*)                                             \
-  X(graph_instantiate, cuGraphInstantiateWithFlags, hipGraphInstantiateWithFlags, Handle*, Handle, unsigned long long) \
-  X(graph_launch, cuGraphLaunch, hipGraphLaunch, Handle, Handle)                                                       \
-  X(graph_destroy, cuGraphDestroy, hipGraphDestroy, Handle)                                                            \
-  X(executable_destroy, cuGraphExecDestroy, hipGraphExecDestroy, Handle)                                               \
-  X(module_load, cuModuleLoadData, hipModuleLoadData, Handle*, const void*)                                            \
-  X(module_unload, cuModuleUnload, hipModuleUnload, Handle)                                                            \
-  X(module_function, cuModuleGetFunction, hipModuleGetFunction, Handle*, Handle, const char*)                          \
-  X(launch, cuLaunchKernel, hipModuleLaunchKernel, Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
-    unsigned, Handle, void**, void**)                                                                                  \
-  X(event_create, cuEventCreate, hipEventCreateWithFlags, Handle*, unsigned)                                           \
-  X(event_destroy, cuEventDestroy_v2, hipEventDestroy, Handle)                                                         \
-  X(event_record, cuEventRecord, hipEventRecord, Handle, Handle)                                                       \
-  X(event_query, cuEventQuery, hipEventQuery, Handle)
-
 struct DriverFunctions {
-#define SHUNT_DRIVER_MEMBER(member, cuda, hip, ...) int (*member)(__VA_ARGS__) = nullptr;
-  SHUNT_DRIVER_FUNCTIONS(SHUNT_DRIVER_MEMBER)
-#undef SHUNT_DRIVER_MEMBER
+#define SHUNT_DRIVER_CALL(member, cuda, hip, parameters, arguments) int(*member) parameters = nullptr;
+#include "devices/cuda/calls.def"
 };
 
 inline constexpr int kSuccess = 0;

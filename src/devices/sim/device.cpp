@@ -18,6 +18,15 @@ std::optional<std::size_t> op_with(const std::optional<std::uint64_t>& fault, st
   return static_cast<std::size_t>(*fault - first);
 }
 
+// A device that does not compute has nowhere to write to, and reads as zeros.
+void move_bytes(std::byte* to, const std::byte* from, std::uint64_t bytes) {
+  if (to == nullptr || bytes == 0) return;
+  if (from == nullptr)
+    std::memset(to, 0, bytes);
+  else
+    std::memcpy(to, from, bytes);
+}
+
 class SimDevice final : public Device {
  public:
   SimDevice(Spec spec, std::shared_ptr<VirtualClock> clock, trace::Recorder* recorder)
@@ -63,17 +72,13 @@ class SimDevice final : public Device {
 
   [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
     return transfer(to_device_free_, from.size(), [to, from] {
-      if (address_of(to) != nullptr && !from.empty()) std::memcpy(address_of(to), from.data(), from.size());
+      move_bytes(address_of(to), from.data(), from.size());
       return Status{};
     });
   }
   [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override {
-    return transfer(from_device_free_, to.size(), [from, to, real = spec_.computes] {
-      if (to.empty()) return Status{};
-      if (real)
-        std::memcpy(to.data(), address_of(from), to.size());
-      else
-        std::ranges::fill(to, std::byte{0});
+    return transfer(from_device_free_, to.size(), [from, to] {
+      move_bytes(to.data(), address_of(from), to.size());
       return Status{};
     });
   }
@@ -85,8 +90,7 @@ class SimDevice final : public Device {
       return Event(fail(Code::unsupported, fmt::format("{} has no link to {}", info_.id, peer.info().id)));
     return transfer(to_device_free_, from.bytes, [sim_peer, from, to]() -> Status {
       SHUNT_TRY(sim_peer->health().status);
-      if (sim_peer->spec_.computes && address_of(to) != nullptr)
-        std::memcpy(address_of(to), address_of(from), from.bytes);
+      move_bytes(address_of(to), address_of(from), from.bytes);
       return Status{};
     });
   }

@@ -37,7 +37,8 @@ Result<std::unique_ptr<SimBuffer>> SimBuffer::create(std::shared_ptr<Budget> bud
 
 std::byte* address_of(const Binding& binding) {
   if (binding.buffer == nullptr) return nullptr;
-  return static_cast<SimBuffer&>(*binding.buffer).memory().data() + binding.offset;
+  const std::span<std::byte> memory = static_cast<SimBuffer&>(*binding.buffer).memory();
+  return memory.empty() ? nullptr : memory.data() + binding.offset;
 }
 
 }  // namespace shunt::sim

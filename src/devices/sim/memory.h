@@ -59,7 +59,7 @@ class SimBuffer final : public Buffer {
   std::byte* begin_ = nullptr;
 };
 
-// Where a binding of a simulated device begins; null for none.
+// Where a binding of a simulated device begins; null where there is no buffer, or no memory behind it.
 [[nodiscard]] std::byte* address_of(const Binding& binding);
 
 }  // namespace shunt::sim

@@ -1,0 +1,59 @@
+// HIP's calls on an NVIDIA GPU: a library that exports those in use under HIP's names and passes each on to CUDA's
+// driver, which it opens at run time. For showing that the hip backend runs; hip_on_nvidia.sh builds and uses it.
+#include <dlfcn.h>
+
+#include <cstddef>
+#include <cstdint>
+
+using Handle = void*;
+using Address = std::uint64_t;
+
+namespace {
+
+constexpr int kNoDevice = 100;
+
+template <class Function>
+Function find(const char* name) {
+  static void* const kLibrary = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  return kLibrary == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(kLibrary, name));
+}
+
+// Attributes are numbered otherwise; these are compute units, the two parts of the capability, and integrated.
+int cuda_attribute(int hip_attribute) {
+  switch (hip_attribute) {
+    case 63:
+      return 16;
+    case 23:
+      return 75;
+    case 61:
+      return 76;
+    case 16:
+      return 18;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+// The hip backend gives PTX to a library that exports this.
+void shunt_driver_takes_ptx() {}
+
+// A row's name in HIP is a macro's argument, so that of the one call which differs can be replaced before it is one.
+#define hipDeviceGetAttribute shunt_device_attribute
+#define SHUNT_DRIVER_CALL(member, cuda, hip, parameters, arguments) SHUNT_PASS_ON(cuda, hip, parameters, arguments)
+#define SHUNT_PASS_ON(cuda, hip, parameters, arguments)            \
+  int hip parameters {                                             \
+    static const auto kFunction = find<int(*) parameters>(#cuda);  \
+    return kFunction == nullptr ? kNoDevice : kFunction arguments; \
+  }
+#include "devices/cuda/calls.def"
+#undef hipDeviceGetAttribute
+
+int hipDeviceGetAttribute(int* value, int attribute, int device) {
+  return shunt_device_attribute(value, cuda_attribute(attribute), device);
+}
+
+}  // extern "C"
