@@ -177,8 +177,8 @@ struct Display {
   bool is_last_resort = false;
 };
 
-// libEGL. It stays loaded for good: drivers do not take it well to be unloaded, and other users of the process may
-// share its displays, for which reason these are never terminated either.
+// libEGL. Its displays are never terminated, since other users of the process may share them, and it stays loaded,
+// since unloading would leak what they hold.
 class Egl {
  public:
   // Errors: unsupported, with the stage where it stopped and what helps.
