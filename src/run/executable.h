@@ -33,7 +33,8 @@ class Executable {
   // Writes the first bytes of an input on every device that reads it. Errors: invalid for another kind of
   // tensor or too many bytes.
   [[nodiscard]] Status write_input(TensorId input, std::span<const std::byte> bytes);
-  // Runs the plan once and waits. After an error no output may be read.
+  // Runs the plan once and waits; the submission's time-out holds for each of its programs. After an error no output
+  // may be read.
   [[nodiscard]] Status run(const Submission& submission);
   // Copies bytes of output `index` from `offset`. Errors: invalid outside of it.
   [[nodiscard]] Status read_output(std::size_t index, std::uint64_t offset, std::span<std::byte> to) const;

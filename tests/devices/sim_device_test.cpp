@@ -385,6 +385,16 @@ TEST(SimFaults, AProgramThatNeverEndsAndMayTakeForEverIsEndedByTheWatchdog) {
   }
 }
 
+TEST(SimFaults, WhatComesAfterAProgramThatNeverEndsNeverBegins) {
+  Machine machine(Faults{.hangs_at_op = 2});
+  Event hangs = machine.submit();
+  Event after = machine.submit();
+  EXPECT_EQ(after.wait().error().code, Code::device_lost);
+  EXPECT_EQ(machine.clock->now(), microseconds(500));
+  ASSERT_TRUE(hangs.poll());
+  machine.expect_lost(Code::device_lost);
+}
+
 TEST(SimFaults, AProgramThatTakesLongerThanItMayTimesOut) {
   Machine machine(kSlow);
   EXPECT_TRUE(machine.submit({.timeout = kProgramTime}).wait().has_value());

@@ -49,7 +49,7 @@ struct SimMachine {
 constexpr std::uint32_t kRows = 3;
 
 Status write(Executable& executable) {
-  std::vector<float> x(kRows * 16);
+  std::vector<float> x(std::size_t{kRows} * 16);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 7) - 3.5F;
   return executable.write_input(*executable.graph().find("x"), std::as_bytes(std::span(x)));
 }
@@ -60,7 +60,7 @@ Status run(Executable& executable, std::optional<std::chrono::nanoseconds> timeo
 }
 
 std::vector<float> outputs_of(const Executable& executable) {
-  std::vector<float> values(2 * kRows * 16);
+  std::vector<float> values(std::size_t{2} * kRows * 16);
   const auto bytes = std::as_writable_bytes(std::span(values));
   EXPECT_TRUE(executable.read_output(0, 0, bytes.first(bytes.size() / 2)).has_value());
   EXPECT_TRUE(executable.read_output(1, 0, bytes.last(bytes.size() / 2)).has_value());

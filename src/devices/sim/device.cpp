@@ -107,7 +107,9 @@ class SimDevice final : public Device {
     const std::uint64_t first = std::exchange(next_op_, next_op_ + mine.size());
     const Faults& faults = spec_.faults;
     const auto lost = op_with(faults.lost_at_op, first, mine.size());
-    const auto hangs = op_with(faults.hangs_at_op, first, mine.size());
+    // What comes after a program that never ends never begins.
+    const auto hangs = hung_ ? std::optional<std::size_t>(0) : op_with(faults.hangs_at_op, first, mine.size());
+    hung_ = hangs.has_value();
     const auto error = op_with(faults.error_at_op, first, mine.size());
     const auto nonfinite = op_with(faults.nonfinite_at_op, first, mine.size());
 
@@ -248,6 +250,7 @@ class SimDevice final : public Device {
   std::vector<Pending> pending_;  // in the order of the calls
   std::uint64_t next_pending_ = 0;
   std::uint64_t next_op_ = 0;
+  bool hung_ = false;
   Time compute_free_{};
   Time to_device_free_{};
   Time from_device_free_{};
