@@ -112,7 +112,7 @@ std::unexpected<Error> error_of(int number, std::string_view what) {
 }
 
 Result<std::shared_ptr<const Driver>> Driver::open(const DriverApi& api) {
-  const std::shared_ptr<Driver> driver(new Driver);
+  std::shared_ptr<Driver> driver(new Driver);
   driver->api_ = &api;
   SHUNT_TRY(driver->load());
   if (const int result = driver->functions_.init(0); result != kSuccess)

@@ -26,7 +26,7 @@ inline constexpr int kSuccess = 0;
 inline constexpr int kNotReady = 600;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventWithoutTime = 2;
-inline constexpr int kCaptureOfThread = 1;
+inline constexpr int kCaptureRelaxed = 2;  // a driver may load kernels meanwhile
 
 // Numbers of the device attributes in use, which differ.
 struct AttributeNumbers {
