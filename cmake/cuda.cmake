@@ -1,6 +1,6 @@
 # Every src/ops/FAMILY/FAMILY.cu is compiled to PTX by clang, which needs no CUDA toolkit for it, and to a code object
 # for AMD GPUs by hipcc, and both are embedded. Without clang there is no PTX, without hipcc there are no code objects;
-# `shunt devices` says so.
+# `shunt devices` says so. PTX 6.3 is the oldest that knows sm_75, so that old drivers take it too.
 find_program(SHUNT_CUDA_CLANG NAMES clang++-19 clang++-20 clang++-18)
 find_program(SHUNT_HIPCC hipcc)
 set(SHUNT_CUDA_ARCHITECTURE sm_75 CACHE STRING "Oldest NVIDIA GPU that the PTX is for")
@@ -39,7 +39,7 @@ endfunction()
 set(shunt_ptx_compile "")
 if(SHUNT_CUDA_CLANG)
   set(shunt_ptx_compile ${SHUNT_CUDA_CLANG} -x cuda -nocudainc -nocudalib --cuda-device-only
-      --cuda-gpu-arch=${SHUNT_CUDA_ARCHITECTURE} -Wno-unknown-cuda-version -S)
+      --cuda-gpu-arch=${SHUNT_CUDA_ARCHITECTURE} -Wno-unknown-cuda-version --cuda-feature=+ptx63 -S)
 endif()
 set(shunt_hip_compile "")
 if(SHUNT_HIPCC)

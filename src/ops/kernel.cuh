@@ -148,24 +148,31 @@ SHUNT_FUNCTION void store(std::uint32_t of, void* data, std::uint64_t index, flo
   }
 }
 
-// The sum over the block, the same in each of its threads. All of them must call it.
+// What `merge` makes of the values of all threads of the block, the same in each of them. All of them must call it.
+// The second round is read before the next call's first is over, so that nobody needs to wait at the end.
+template <class Merge>
+SHUNT_FUNCTION float merged(float value, Merge merge) {
+  constexpr std::uint32_t kPart = 8;
+  static_assert(kPart * kPart == kGroup);
+  SHUNT_SHARED float values[kGroup];
+  SHUNT_SHARED float parts[kPart];
+  values[lane()] = value;
+  sync();
+  if (lane() < kPart) {
+    float part = values[lane() * kPart];
+    for (std::uint32_t i = 1; i < kPart; ++i) part = merge(part, values[lane() * kPart + i]);
+    parts[lane()] = part;
+  }
+  sync();
+  float all = parts[0];
+  for (std::uint32_t i = 1; i < kPart; ++i) all = merge(all, parts[i]);
+  return all;
+}
 SHUNT_FUNCTION float sum_of_group(float value) {
-  SHUNT_SHARED float parts[kGroup];
-  parts[lane()] = value;
-  sync();
-  float sum = 0.0F;
-  for (std::uint32_t i = 0; i < kGroup; ++i) sum += parts[i];
-  sync();
-  return sum;
+  return merged(value, [](float a, float b) { return a + b; });
 }
 SHUNT_FUNCTION float largest_of_group(float value) {
-  SHUNT_SHARED float parts[kGroup];
-  parts[lane()] = value;
-  sync();
-  float largest = parts[0];
-  for (std::uint32_t i = 1; i < kGroup; ++i) largest = kernel_math::max(largest, parts[i]);
-  sync();
-  return largest;
+  return merged(value, [](float a, float b) { return kernel_math::max(a, b); });
 }
 
 }  // namespace shunt

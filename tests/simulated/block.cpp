@@ -64,7 +64,7 @@ class Block {
     begin_.uc_stack.ss_sp = lane.stack.data();
     begin_.uc_stack.ss_size = lane.stack.size();
     makecontext(&begin_, &Block::enter, 0);
-    being_made_ = this;
+    being_made = this;
     leap();
   }
   [[gnu::noinline]] void leap() {
@@ -72,7 +72,7 @@ class Block {
   }
 
   static void enter() {
-    Block& block = *being_made_;
+    Block& block = *being_made;
     while (true) {
       block.leave();
       block.kernel_(block.call_);
@@ -80,7 +80,7 @@ class Block {
     }
   }
 
-  inline static Block* being_made_ = nullptr;
+  inline static Block* being_made = nullptr;
   std::array<Lane, kCudaGroupSize> lanes_;
   Place scheduler_;
   ucontext_t home_{};

@@ -452,10 +452,12 @@ int simulated_event_query(Handle event) {
 }
 
 // One function under both names.
+// NOLINTBEGIN(readability-identifier-naming): the names are the APIs'
 #define SHUNT_DRIVER_CALL(member, cuda, hip, parameters, arguments) \
   int cuda parameters __attribute__((alias("simulated_" #member))); \
   int hip parameters __attribute__((alias("simulated_" #member)));
 #include "devices/cuda/calls.def"
+// NOLINTEND(readability-identifier-naming)
 
 }  // extern "C"
 

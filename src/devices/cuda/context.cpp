@@ -12,7 +12,7 @@ constexpr std::uint64_t kLeastBytes = 16;  // an allocation of nothing is an err
 }  // namespace
 
 Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const Driver> driver, int ordinal) {
-  const std::shared_ptr<Context> context(new Context);
+  std::shared_ptr<Context> context(new Context);
   context->driver_ = std::move(driver);
   const DriverFunctions& call = context->call();
   SHUNT_TRY(check(call.device(&context->device_, ordinal), fmt::format("device {}", ordinal)));

@@ -176,17 +176,17 @@ class CudaDevice final : public Device {
     if (answer == kNotReady) {
       if (!first.deadline || Clock::now() <= *first.deadline) return false;
       context_->distrust();
-      static_cast<void>(lose(first.what(), {Code::timed_out, "not done by its deadline"}));
-      return true;
-    }
-    if (answer != kSuccess) {
-      static_cast<void>(lose(first.what(), error_of(answer, "the device reports").error()));
-      return true;
     }
     Pending over = std::move(first);
     pending_.pop_front();
-    if (over.arrival.pinned != nullptr) transfer_.finish(std::move(over.arrival), true);
-    over.event.complete({});
+    Status ended;
+    if (answer == kNotReady)
+      ended = lose(over.what(), {Code::timed_out, "not done by its deadline"});
+    else if (answer != kSuccess)
+      ended = lose(over.what(), error_of(answer, "the device reports").error());
+    else if (over.arrival.pinned != nullptr)
+      transfer_.finish(std::move(over.arrival));
+    over.event.complete(std::move(ended));
     return true;
   }
 
@@ -203,8 +203,8 @@ class CudaDevice final : public Device {
     };
   }
 
-  // What is lost stays lost: everything pending and everything later gets the same answer. Running out of memory
-  // and what a driver declines leave a device as it was.
+  // What a call that failed answers. What is lost stays lost: all that is pending and all that comes later gets the
+  // same answer. Running out of memory and what a driver declines leave a device as it was.
   Status lose(std::string_view what, Error why) {
     Status status = std::unexpected(Error{why.code, fmt::format("{} on {}: {}", what, info_.id, why.message)});
     if (!health_.status || why.code == Code::out_of_memory || why.code == Code::unsupported) return status;

@@ -106,13 +106,18 @@ const DriverApi& hip_api() {
   return kApi;
 }
 
+const char* named_library(const DriverApi& api) {
+  const char* const named = std::getenv(api.library_variable);
+  return named == nullptr || *named == '\0' ? nullptr : named;
+}
+
 std::unexpected<Error> error_of(int number, std::string_view what) {
   const Meaning meaning = meaning_of(number);
   return fail(meaning.code, fmt::format("{}: {} ({})", what, meaning.words, number));
 }
 
 Result<std::shared_ptr<const Driver>> Driver::open(const DriverApi& api) {
-  const std::shared_ptr<Driver> driver(new Driver);
+  std::shared_ptr<Driver> driver(new Driver);
   driver->api_ = &api;
   SHUNT_TRY(driver->load());
   if (const int result = driver->functions_.init(0); result != kSuccess)
@@ -122,7 +127,6 @@ Result<std::shared_ptr<const Driver>> Driver::open(const DriverApi& api) {
 }
 
 Status Driver::load() {
-  const char* const named = std::getenv(api_->library_variable);
   void* library = nullptr;
   std::string tried;
   const auto attempt = [&](const char* name) {
@@ -130,7 +134,7 @@ Status Driver::load() {
     tried += (tried.empty() ? "" : ", ") + std::string(name);
     library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   };
-  if (named != nullptr && *named != '\0')
+  if (const char* const named = named_library(*api_); named != nullptr)
     attempt(named);
   else
     for (const char* name : api_->libraries) attempt(name);

@@ -26,7 +26,7 @@ inline constexpr int kSuccess = 0;
 inline constexpr int kNotReady = 600;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventWithoutTime = 2;
-inline constexpr int kCaptureOfThread = 1;
+inline constexpr int kCaptureRelaxed = 2;  // a driver may load kernels meanwhile
 
 // Numbers of the device attributes in use, which differ.
 struct AttributeNumbers {
@@ -49,6 +49,8 @@ struct DriverApi {
 };
 [[nodiscard]] const DriverApi& cuda_api();
 [[nodiscard]] const DriverApi& hip_api();
+// The library that the environment names in place of the API's own; null: none.
+[[nodiscard]] const char* named_library(const DriverApi& api);
 
 // "what: out of memory (2)" with the code that fits. REQUIRES: `number` is an error.
 [[nodiscard]] std::unexpected<Error> error_of(int number, std::string_view what);

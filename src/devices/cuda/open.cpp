@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 
 #include "devices/cuda/device.h"
 #include "devices/cuda/program.h"
@@ -11,23 +12,26 @@ namespace shunt {
 namespace cuda {
 namespace {
 
-std::string missing_kernels(const DriverApi& api) {
-  if (&api == &cuda_api()) return "built without CUDA: this build has no kernels for it, as clang++-19 was missing";
-  return "built without HIP: this build has no kernels for it, as hipcc was missing";
+// Whether this build has the kernels in a form.
+bool is_built(std::span<const std::byte> CudaModule::* form) {
+  return std::ranges::any_of(cuda_modules(), [&](const CudaModule& module) { return !(module.*form).empty(); });
+}
+
+std::string not_built(const DriverApi& api) {
+  return fmt::format("built without {}: {} was missing, which compiles its kernels", api.title,
+                     &api == &cuda_api() ? "clang++-19" : "hipcc");
 }
 
 BackendReport open(const DriverApi& api) {
-  BackendReport report{.api = std::string(api.name)};
+  BackendReport report{.api = std::string(api.name), .absent_because = not_built(api)};
+  const bool takes_ptx = &api == &cuda_api() || named_library(api) != nullptr;  // one that stands in for HIP's may
+  if (!is_built(takes_ptx ? &CudaModule::ptx : &CudaModule::code_object)) return report;
   const auto driver = Driver::open(api);
-  const auto has_image = [&](const CudaModule& module) { return !image_for(**driver, module).empty(); };
-  if (driver && std::ranges::none_of(cuda_modules(), has_image)) {
-    report.absent_because = missing_kernels(api);
-    return report;
-  }
   if (!driver) {
     report.absent_because = driver.error().message;
     return report;
   }
+  if (!is_built((*driver)->takes_ptx() ? &CudaModule::ptx : &CudaModule::code_object)) return report;
   int count = 0;
   if (const int result = (*driver)->call().device_count(&count); result != kSuccess) {
     report.absent_because = error_of(result, "counting devices").error().message;

@@ -99,7 +99,7 @@ Status CudaProgram::upload() {
 Status CudaProgram::capture() {
   if (launches_.empty()) return {};
   const DriverFunctions& call = context_->call();
-  SHUNT_TRY(check(call.capture_begin(context_->stream(), kCaptureOfThread), "starting to record kernels"));
+  SHUNT_TRY(check(call.capture_begin(context_->stream(), kCaptureRelaxed), "starting to record kernels"));
   Status launched;
   for (Launch& launch : launches_) {
     void* arguments[] = {&launch.call};

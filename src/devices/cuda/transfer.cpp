@@ -51,12 +51,11 @@ Result<Arrival> Transfer::read(Address from, std::span<std::byte> to, const Sett
     SHUNT_TRY(settle(*arrival.pinned));
     from += arrival.to.size();
     to = to.subspan(arrival.to.size());
-    finish(std::move(arrival), true);
+    finish(std::move(arrival));
   }
 }
 
-void Transfer::finish(Arrival arrival, bool arrived) {
-  if (!arrived) return;
+void Transfer::finish(Arrival arrival) {
   std::memcpy(arrival.to.data(), arrival.pinned->memory().data(), arrival.to.size());
   for_reads_.push_back(std::move(arrival.pinned));
 }

@@ -30,8 +30,8 @@ class Transfer {
   [[nodiscard]] Status write(Address to, std::span<const std::byte> from, const Settle& settle);
   // What has to arrive for the last bytes to be there; all before them are when it returns.
   [[nodiscard]] Result<Arrival> read(Address from, std::span<std::byte> to, const Settle& settle);
-  // Hands the bytes over where the device got that far, and keeps the pinned memory for later reads.
-  void finish(Arrival arrival, bool arrived);
+  // Hands the bytes over and keeps the pinned memory for later reads. REQUIRES: they have arrived.
+  void finish(Arrival arrival);
 
  private:
   // The half that is being filled is marked, and the other one taken once the stream has passed it.
