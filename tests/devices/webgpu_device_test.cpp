@@ -264,7 +264,7 @@ TEST_F(WebGpu, RefusesWorkWhoseDeadlineHasPassed) {
 
 // A product that takes SwiftShader seconds.
 TEST_F(WebGpu, EndsWorkThatRunsPastItsDeadline) {
-  constexpr std::uint32_t kSize = 512;
+  constexpr std::uint32_t kSize = 256;
   const Operand operand = Operand::contiguous(DType::F32, {kSize, kSize});
   const Operand* inputs[] = {&operand, &operand, nullptr};
   const Attributes attributes;
