@@ -1,0 +1,61 @@
+// Memory of a WebGPU device: buffers, and writes of any number of bytes to them.
+//
+// Buffers share the context. One thread at a time.
+#pragma once
+
+#include <memory>
+#include <span>
+
+#include "devices/device.h"
+#include "devices/webgpu/context.h"
+#include "devices/webgpu/pipeline.h"
+
+namespace shunt::webgpu {
+
+// WebGPU's own, of the offset of a binding.
+inline constexpr std::uint64_t kAlignment = 256;
+
+inline std::uint64_t whole_words(std::uint64_t bytes) { return (bytes + 3) / 4 * 4; }
+inline std::uint64_t aligned(std::uint64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+class WebGpuBuffer final : public Buffer {
+ public:
+  // Zeroed, and in whole words. Errors: out_of_memory, device_lost.
+  [[nodiscard]] static Result<std::unique_ptr<WebGpuBuffer>> create(std::shared_ptr<Context> context,
+                                                                    std::uint64_t bytes, BufferUsage usage);
+  ~WebGpuBuffer() override;
+  WebGpuBuffer(const WebGpuBuffer&) = delete;
+  WebGpuBuffer& operator=(const WebGpuBuffer&) = delete;
+
+  [[nodiscard]] std::uint64_t bytes() const override { return bytes_; }
+  [[nodiscard]] std::span<std::byte> host() override { return {}; }
+  [[nodiscard]] BufferHandle handle() const { return handle_; }
+  [[nodiscard]] std::uint64_t allocated_bytes() const;
+
+ private:
+  WebGpuBuffer(std::shared_ptr<Context> context, std::uint64_t bytes) : context_(std::move(context)), bytes_(bytes) {}
+
+  std::shared_ptr<Context> context_;
+  BufferHandle handle_ = nullptr;
+  std::uint64_t bytes_ = 0;
+};
+
+// The host's bytes to a buffer. WebGPU writes whole words: a small kernel puts what is left of the last one, so that
+// the bytes after it stay as they are.
+class Writer {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<Writer>> create(std::shared_ptr<Context> context);
+  // `from` is copied before it returns; the device has it before what is submitted later.
+  // REQUIRES: offset is a multiple of 4.
+  void write(const WebGpuBuffer& to, std::uint64_t offset, std::span<const std::byte> from);
+
+ private:
+  explicit Writer(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+  void write_tail(const WebGpuBuffer& to, std::uint64_t offset, std::span<const std::byte> from);
+
+  std::shared_ptr<Context> context_;
+  Pipeline pipeline_;
+  std::unique_ptr<WebGpuBuffer> patch_;  // the kernel's arguments
+};
+
+}  // namespace shunt::webgpu

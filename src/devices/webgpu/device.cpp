@@ -1,0 +1,271 @@
+#include "devices/webgpu/device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "devices/registry.h"
+#include "devices/webgpu/commands.h"
+
+namespace shunt::webgpu {
+namespace {
+
+// How long advance() waits before it gives the thread back.
+constexpr std::chrono::nanoseconds kPatience = std::chrono::milliseconds(50);
+// A read back of more has a buffer of its own.
+constexpr std::uint64_t kKeptReadbackBytes = std::uint64_t{16} << 20U;
+
+DeviceType type_of(AdapterType type) {
+  switch (type) {
+    case AdapterType::discrete:
+      return DeviceType::discrete;
+    case AdapterType::integrated:
+      return DeviceType::integrated;
+    case AdapterType::cpu:
+      return DeviceType::cpu;
+    default:
+      return DeviceType::other;
+  }
+}
+
+DeviceInfo describe(const Context& context, std::string id) {
+  const AdapterDescription& adapter = context.adapter();
+  const bool emulated = adapter.type == AdapterType::cpu;
+  DeviceInfo info;
+  info.name = adapter.name;
+  info.vendor = adapter.vendor;
+  info.type = type_of(adapter.type);
+  info.emulated = emulated;
+  // WebGPU tells no UUID, so that the same chip behind another API is not recognized.
+  info.compute_resource = emulated ? "cpu" : fmt::format("gpu:{:04x}:{:04x}", adapter.vendor_id, adapter.device_id);
+  info.memory_pool = id;
+  info.memory_bytes = adapter.memory_bytes;
+  info.alignment_bytes = kAlignment;
+  info.largest_binding_bytes = context.largest_binding_bytes();
+  info.features = {"WGSL"};
+  if (!adapter.driver.empty()) info.features.push_back(adapter.driver);
+  info.prior = {.launch_us = emulated ? 500.0 : 50.0,
+                .op_us = emulated ? 50.0 : 5.0,
+                .flops_per_s = emulated ? 0.2e9 : 1e12,
+                .bytes_per_s = emulated ? 0.5e9 : 200e9,
+                .uncertainty = 0.9};
+  info.id = std::move(id);
+  return info;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<WebGpuDevice>> WebGpuDevice::create(std::shared_ptr<Context> context, std::string id) {
+  SHUNT_TRY_ASSIGN(std::unique_ptr<Writer> writer, Writer::create(context));
+  return std::unique_ptr<WebGpuDevice>(new WebGpuDevice(std::move(context), std::move(writer), std::move(id)));
+}
+
+WebGpuDevice::WebGpuDevice(std::shared_ptr<Context> context, std::unique_ptr<Writer> writer, std::string id)
+    : context_(std::move(context)),
+      writer_(std::move(writer)),
+      pipelines_(context_),
+      info_(describe(*context_, std::move(id))) {}
+
+Support WebGpuDevice::supports(std::span<const OpCall> run) const { return program_support(run, limits_of(*context_)); }
+
+Result<std::unique_ptr<Buffer>> WebGpuDevice::allocate(std::uint64_t bytes, BufferUse) {
+  SHUNT_TRY(usable());
+  auto buffer = WebGpuBuffer::create(context_, bytes, kStorage | kCopySource | kCopyTarget);
+  if (!buffer) return std::unexpected(noted(fail(buffer.error().code, buffer.error().message)).error());
+  return std::move(*buffer);
+}
+
+Result<std::unique_ptr<Buffer>> WebGpuDevice::import_host(std::span<const std::byte>) {
+  return fail(Code::unsupported, fmt::format("{} has no way to use the host's memory", info_.id));
+}
+
+Event WebGpuDevice::write(const Binding& to, std::span<const std::byte> from) {
+  if (Status ready = usable(); !ready) return Event(std::move(ready));
+  if (!from.empty()) writer_->write(static_cast<const WebGpuBuffer&>(*to.buffer), to.offset, from);
+  return Event(context_->take_stray_error());
+}
+
+Event WebGpuDevice::read(const Binding& from, std::span<std::byte> to) {
+  if (Status ready = usable(); !ready || to.empty()) return Event(std::move(ready));
+  const std::uint64_t skipped = from.offset % 4;
+  const std::uint64_t bytes = whole_words(skipped + to.size());
+  auto mapped = readback(bytes);
+  if (!mapped) return Event(noted(fail(mapped.error().code, mapped.error().message)));
+  context_->open_scopes();
+  Commands commands(*context_);
+  commands.copy(static_cast<const WebGpuBuffer&>(*from.buffer).handle(), from.offset - skipped, (*mapped)->handle(), 0,
+                bytes);
+  commands.submit();
+  auto outcome = context_->close_scopes();
+  context_->await_map(outcome, (*mapped)->handle(), bytes);
+  Event event(this);
+  pending_.push_back({.outcome = std::move(outcome),
+                      .event = event,
+                      .what = fmt::format("reading {} bytes", to.size()),
+                      .mapped = std::move(*mapped),
+                      .skipped = skipped,
+                      .to = to});
+  return event;
+}
+
+Event WebGpuDevice::copy_from_peer(Device&, const Binding& from, const Binding& to) {
+  const std::span<const std::byte> source = from.buffer->host();
+  if (source.empty() && from.bytes != 0)
+    return Event(fail(Code::unsupported, "the peer's memory cannot be addressed by the host"));
+  return write(to, source.subspan(from.offset, from.bytes));
+}
+
+Result<std::unique_ptr<Program>> WebGpuDevice::prepare(const ProgramRequest& request) {
+  SHUNT_TRY(usable());
+  auto program = WebGpuProgram::create(context_, pipelines_, request);
+  if (!program) return std::unexpected(noted(fail(program.error().code, program.error().message)).error());
+  return std::move(*program);
+}
+
+Event WebGpuDevice::submit(Program& program, const Submission& submission) {
+  if (Status ready = usable(); !ready) return Event(std::move(ready));
+  auto& mine = static_cast<WebGpuProgram&>(program);
+  std::string what = fmt::format("program \"{}\"", mine.name());
+  const auto deadline = deadline_of(submission);
+  if (deadline && Clock::now() > *deadline)
+    return Event(
+        fail(Code::timed_out, fmt::format("{} on {}: its deadline had passed before it began", what, info_.id)));
+  Event event(this);
+  pending_.push_back(
+      {.outcome = mine.submit(submission.parameters), .event = event, .what = std::move(what), .deadline = deadline});
+  return event;
+}
+
+bool WebGpuDevice::advance() {
+  if (pending_.empty()) return false;
+  context_->wait(*pending_.front().outcome, patience());
+  // Callbacks of events may ask the device for more, so nothing ends before all that ended is taken out.
+  std::vector<std::pair<Event, Status>> ended;
+  for (auto pending = pending_.begin(); pending != pending_.end();) {
+    if (!has_ended(*pending)) {
+      ++pending;
+      continue;
+    }
+    ended.emplace_back(pending->event, end_of(*pending));
+    pending = pending_.erase(pending);
+  }
+  for (auto& [event, status] : ended) event.complete(std::move(status));
+  return true;
+}
+
+Health WebGpuDevice::health() const {
+  const std::scoped_lock lock(health_mutex_);
+  return health_;
+}
+
+Status WebGpuDevice::usable() {
+  if (!context_->lost()) return noted(context_->lost());
+  return health().status;
+}
+
+Status WebGpuDevice::noted(Status status) {
+  const std::scoped_lock lock(health_mutex_);
+  const bool gone = !status && (status.error().code == Code::device_lost || status.error().code == Code::timed_out);
+  if (gone && health_.status) health_ = {status, health_.epoch + 1};
+  return status;
+}
+
+Result<std::unique_ptr<WebGpuBuffer>> WebGpuDevice::readback(std::uint64_t bytes) {
+  if (readback_ != nullptr && readback_->bytes() >= bytes) return std::move(readback_);
+  return WebGpuBuffer::create(context_, bytes, kMapRead | kCopyTarget);
+}
+
+std::chrono::nanoseconds WebGpuDevice::patience() const {
+  std::chrono::nanoseconds least = kPatience;
+  for (const Pending& pending : pending_)
+    if (pending.deadline)
+      least = std::min(least, std::chrono::duration_cast<std::chrono::nanoseconds>(*pending.deadline - Clock::now()));
+  return std::max(least, std::chrono::nanoseconds(0));
+}
+
+bool WebGpuDevice::has_ended(const Pending& pending) const {
+  if (pending.outcome->done() || !context_->lost()) return true;
+  return pending.deadline && Clock::now() > *pending.deadline;
+}
+
+// REQUIRES: has_ended(pending).
+Status WebGpuDevice::end_of(Pending& pending) {
+  Status status;
+  if (!pending.outcome->done() && context_->lost()) {
+    status = fail(Code::timed_out, "it ran past its deadline");
+  } else {
+    status = context_->conclude(*pending.outcome);
+    if (status && pending.mapped != nullptr) status = copy_out(pending);
+  }
+  if (status) return status;
+  return noted(fail(status.error().code, fmt::format("{} on {}: {}", pending.what, info_.id, status.error().message)));
+}
+
+Status WebGpuDevice::copy_out(Pending& pending) {
+  const Functions& call = context_->call();
+  const std::size_t bytes = whole_words(pending.skipped + pending.to.size());
+  const void* range = call.BufferGetConstMappedRange(pending.mapped->handle(), 0, bytes);
+  if (range == nullptr) return fail(Code::internal, "what was read cannot be mapped");
+  std::memcpy(pending.to.data(), static_cast<const std::byte*>(range) + pending.skipped, pending.to.size());
+  call.BufferUnmap(pending.mapped->handle());
+  if (pending.mapped->bytes() <= kKeptReadbackBytes) readback_ = std::move(pending.mapped);
+  return {};
+}
+
+}  // namespace shunt::webgpu
+
+namespace shunt {
+namespace {
+
+// WebGPU lists no adapters; it gives the one that fits a wish best.
+constexpr webgpu::AdapterChoice kChoices[] = {
+    {.power = webgpu::PowerPreference::high_performance},
+    {.power = webgpu::PowerPreference::low_power},
+    {.fallback = true},
+};
+
+bool is_same(const webgpu::AdapterDescription& a, const webgpu::AdapterDescription& b) {
+  return a.name == b.name && a.vendor_id == b.vendor_id && a.device_id == b.device_id;
+}
+
+}  // namespace
+
+Result<BackendReport> open_webgpu(const OpenOptions&) {
+  BackendReport report{.api = "webgpu"};
+  if (shaders().empty() || shaders().front().wgsl.empty()) {
+    report.absent_because =
+        "built without Node: no WGSL; install glslc, nodejs and npm, run npm ci --prefix tools/npm and build again";
+    return report;
+  }
+  const auto functions = webgpu::open_library();
+  if (!functions) {
+    report.absent_because = functions.error().message;
+    return report;
+  }
+  std::vector<std::shared_ptr<webgpu::Context>> found;
+  for (const webgpu::AdapterChoice& choice : kChoices) {
+    auto context = webgpu::Context::create(*functions, choice);
+    if (!context) {
+      if (report.absent_because.empty()) report.absent_because = context.error().message;
+      continue;
+    }
+    const auto same = [&](const auto& other) { return is_same(other->adapter(), (*context)->adapter()); };
+    if (std::ranges::none_of(found, same)) found.push_back(std::move(*context));
+  }
+  if (found.empty())
+    report.absent_because = fmt::format(
+        "Dawn finds no adapter ({}); it needs a Vulkan driver of a GPU, or SwiftShader's: install chromium and set "
+        "VK_ICD_FILENAMES=/usr/lib/chromium/vk_swiftshader_icd.json",
+        report.absent_because);
+  for (auto& context : found) {
+    auto device = webgpu::WebGpuDevice::create(std::move(context), fmt::format("webgpu:{}", report.devices.size()));
+    if (device)
+      report.devices.push_back(std::move(*device));
+    else
+      report.absent_because = device.error().message;
+  }
+  return report;
+}
+
+}  // namespace shunt

@@ -1,0 +1,44 @@
+// Compute pipelines of WGSL kernels, with layouts that hold what a kernel binds and nothing else.
+//
+// Pipelines are owned by the device and shared by its programs. One thread at a time.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "devices/webgpu/context.h"
+#include "ops/shader.h"
+
+namespace shunt::webgpu {
+
+// One `@group(0) @binding(number) var<...>` of a kernel.
+struct KernelBinding {
+  std::uint32_t number = 0;
+  BufferBindingType type = BufferBindingType::unused;
+};
+
+// What a kernel binds. REQUIRES: `wgsl` declares uniform and read_write storage buffers, as naga writes them.
+[[nodiscard]] std::vector<KernelBinding> bindings_of(std::string_view wgsl);
+
+struct Pipeline {
+  std::vector<KernelBinding> bindings;
+  Owned<BindGroupLayoutHandle> layout;
+  Owned<ComputePipelineHandle> handle;
+};
+// Errors: internal, with what the validation says.
+[[nodiscard]] Result<Pipeline> make_pipeline(Context& context, std::string_view name, std::string_view wgsl);
+
+// The kernels of ops, each compiled when it is first used.
+class Pipelines {
+ public:
+  explicit Pipelines(std::shared_ptr<Context> context) : context_(std::move(context)), pipelines_(shaders().size()) {}
+  // `shader` is an entry of shaders(). The answer lives as long as this.
+  [[nodiscard]] Result<const Pipeline*> of(const Shader& shader);
+
+ private:
+  std::shared_ptr<Context> context_;
+  std::vector<std::optional<Pipeline>> pipelines_;  // one per entry of shaders()
+};
+
+}  // namespace shunt::webgpu
