@@ -36,6 +36,11 @@ APT_GET = RECORD + """
 [[ ! -f $BROKEN_APT ]] || exit 100
 for word in "$@"; do echo "$word" >>"$INSTALLED"; done
 """
+# As npm ci: its own list is the newest file.
+NPM = RECORD + """
+mkdir -p tools/npm/node_modules
+touch tools/npm/node_modules/.package-lock.json
+"""
 
 
 class Dev(unittest.TestCase):
@@ -51,7 +56,9 @@ class Dev(unittest.TestCase):
         self.tools.mkdir()
         shutil.copy(ROOT / "dev", self.tree)
         (self.tree / "CMakePresets.json").touch()
-        fakes = {"cmake": CMAKE, "ninja": NINJA, "dpkg-query": DPKG_QUERY, "apt-get": APT_GET, "sudo": RECORD + 'shift\n"$@"\n'}
+        (self.tree / "tools/npm").mkdir(parents=True)
+        (self.tree / "tools/npm/package-lock.json").touch()
+        fakes = {"npm": NPM, "cmake": CMAKE, "ninja": NINJA, "dpkg-query": DPKG_QUERY, "apt-get": APT_GET, "sudo": RECORD + 'shift\n"$@"\n'}
         for name, text in fakes.items():
             self.fake(name, text)
         for name in ("bash env id readlink dirname basename grep cut cat sed mkdir touch rm ln nproc xargs find "
@@ -197,6 +204,15 @@ class Dev(unittest.TestCase):
         done = self.dev("build")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("cmake", self.names_called())
+
+    def test_what_npm_brings_is_fetched_once_and_for_tests_only(self):
+        self.fake("python3", "#!/bin/bash\n")
+        self.dev("build")
+        self.assertNotIn("npm", self.names_called())
+        self.assertEqual(self.dev("test", "script").returncode, 0)
+        self.assertIn("npm ci --prefix tools/npm", "\n".join(self.called))
+        self.dev("test", "script")
+        self.assertNotIn("npm", self.names_called())
 
     def test_the_first_stage_that_fails_ends_the_run_with_a_summary(self):
         self.fake("python3", "#!/bin/bash\nexit 3\n")
