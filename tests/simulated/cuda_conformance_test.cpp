@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "ops/cuda.h"
 #include "run/conformance.h"
 #include "simulated/simulated.h"
 
@@ -55,6 +56,19 @@ TEST_P(SimulatedCuda, GivesTheReferencesResult) {
 
 INSTANTIATE_TEST_SUITE_P(Conformance, SimulatedCuda, testing::ValuesIn(uses()),
                          [](const auto& test) { return test.param.api + "_" + std::string(name_of(test.param.op)); });
+
+TEST(CudaModules, AreWholeAndForOldDriversToo) {
+  ASSERT_FALSE(cuda_modules().empty());
+  for (const CudaModule& module : cuda_modules()) {
+    ASSERT_FALSE(module.ptx.empty()) << module.family;
+    EXPECT_EQ(module.ptx.back(), std::byte{0}) << module.family;
+    const std::string_view text(reinterpret_cast<const char*>(module.ptx.data()));
+    EXPECT_NE(text.find(".version 6.3\n"), std::string_view::npos) << module.family;
+    EXPECT_NE(text.find(".target sm_75\n"), std::string_view::npos) << module.family;
+    EXPECT_EQ(text.find(".extern"), std::string_view::npos) << module.family << " calls what nobody defines";
+    EXPECT_EQ(text.find(".local"), std::string_view::npos) << module.family << " keeps an array in slow memory";
+  }
+}
 
 }  // namespace
 }  // namespace shunt::simulated

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <mutex>
 #include <thread>
 
 #include "devices/cuda/program.h"
@@ -149,7 +150,10 @@ class CudaDevice final : public Device {
     return true;
   }
 
-  [[nodiscard]] Health health() const override { return health_; }
+  [[nodiscard]] Health health() const override {
+    const std::scoped_lock lock(health_mutex_);
+    return health_;
+  }
 
  private:
   // A submission or a read, in the order of the stream.
@@ -208,7 +212,10 @@ class CudaDevice final : public Device {
   Status lose(std::string_view what, Error why) {
     Status status = std::unexpected(Error{why.code, fmt::format("{} on {}: {}", what, info_.id, why.message)});
     if (!health_.status || why.code == Code::out_of_memory || why.code == Code::unsupported) return status;
-    health_ = {status, health_.epoch + 1};
+    {
+      const std::scoped_lock lock(health_mutex_);
+      health_ = {status, health_.epoch + 1};
+    }
     std::deque<Pending> ended;
     ended.swap(pending_);
     for (Pending& each : ended) {
@@ -234,6 +241,7 @@ class CudaDevice final : public Device {
   Kernels kernels_;
   Transfer transfer_;
   std::deque<Pending> pending_;
+  mutable std::mutex health_mutex_;  // for writing, and for reading on other threads
   Health health_;
 };
 

@@ -48,8 +48,10 @@ SHUNT_KERNEL(elementwise) {
   if (row >= valid_row_count(args.x, parameters_of(call))) return;
   const std::uint64_t column = index % args.x.extents[3];
   float operand[kMaxElementwiseOperands];
-  for (std::uint32_t k = 0; k < args.operands; ++k)
-    operand[k] = load(args.dtypes[k], input_of<void>(call, k),
-                      row_offset(args.x, args.strides[k], row) + column * args.strides[k][3]);
+  // A loop of known length leaves the operands in registers.
+  for (std::uint32_t k = 0; k < kMaxElementwiseOperands; ++k)
+    operand[k] = k < args.operands ? load(args.dtypes[k], input_of<void>(call, k),
+                                          row_offset(args.x, args.strides[k], row) + column * args.strides[k][3])
+                                   : 0.0F;
   store(args.x.dtype, output_of<void>(call), index, value_of(args.op, operand, args.attributes));
 }

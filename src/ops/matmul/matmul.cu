@@ -27,7 +27,7 @@ SHUNT_KERNEL(matmul) {
             w * load(args.x_dtype, input_of<void>(call, 0), begins[i] + std::uint64_t{column} * args.x_column_stride);
   }
   for (std::uint32_t i = 0; i < kMatmulGroupRows; ++i) {
-    if (i >= rows) return;
+    if (i >= rows) continue;  // for all threads of the block
     float sum = sum_of_group(sums[i]);
     if (lane() != 0) continue;
     if (args.has_residual != 0)
