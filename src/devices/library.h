@@ -20,6 +20,9 @@ class Library {
   Library(Library&& other) noexcept;
   Library& operator=(Library&& other) noexcept;
 
+  // Leaves it open until the process ends: closing would leak what some libraries still hold.
+  void keep_open() { handle_ = nullptr; }
+
   // Null where the library has no such symbol.
   template <class Function>
   [[nodiscard]] Function find(const char* symbol) const {

@@ -1,12 +1,11 @@
 // What is special about OpenGL and OpenGL ES; what every device owes is in the tests that run on each API.
 #include "devices/gl/device.h"
 
-#include <gtest/gtest.h>
-
 #include <chrono>
 #include <cstdlib>
-#include <sstream>
 #include <thread>
+
+#include "devices/each_api.h"
 
 namespace shunt::gl {
 namespace {
@@ -15,14 +14,6 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 std::string name(Api api) { return std::string(name_of(api)); }
-
-bool is_expected(const std::string& api) {
-  const char* expected = std::getenv("SHUNT_EXPECT_APIS");
-  std::istringstream words(expected == nullptr ? "" : expected);
-  for (std::string word; words >> word;)
-    if (word == api) return true;
-  return false;
-}
 
 // z = x + y over `count` floats in one buffer.
 struct AddCase {
@@ -65,18 +56,21 @@ void expect_a_right_sum(Device& device) {
 
 Code code_of(const Status& status) { return status ? Code{} : status.error().code; }
 
-TEST(GlLibrary, ThatIsAbsentIsNamedWithWhatHelps) {
-  const auto egl = Egl::open("libNotThere.so.1");
-  ASSERT_FALSE(egl.has_value());
+std::string refusal_of_library(const char* file) {
+  EXPECT_EQ(setenv("SHUNT_EGL_LIBRARY", file, 1), 0);
+  const auto egl = Egl::open();
+  unsetenv("SHUNT_EGL_LIBRARY");
+  EXPECT_FALSE(egl.has_value());
   EXPECT_EQ(egl.error().code, Code::unsupported);
-  EXPECT_EQ(egl.error().message, "libNotThere.so.1 is not there; on Debian and Ubuntu install libegl1");
+  return egl.error().message;
+}
+
+TEST(GlLibrary, ThatIsAbsentIsNamed) {
+  EXPECT_EQ(refusal_of_library("/nowhere/libEGL.so.1"), "/nowhere/libEGL.so.1 of SHUNT_EGL_LIBRARY cannot be opened");
 }
 
 TEST(GlLibrary, ThatIsNoneOfEglIsRefused) {
-  const auto egl = Egl::open("libm.so.6");
-  ASSERT_FALSE(egl.has_value());
-  EXPECT_EQ(egl.error().code, Code::unsupported);
-  EXPECT_EQ(egl.error().message, "libm.so.6 lacks eglGetProcAddress; install another");
+  EXPECT_EQ(refusal_of_library("libm.so.6"), "libEGL.so.1 lacks eglGetProcAddress; install another");
 }
 
 TEST(GlLibrary, FindsWholeWordsInListsOfExtensions) {
@@ -88,24 +82,26 @@ TEST(GlLibrary, FindsWholeWordsInListsOfExtensions) {
 class GlDevices : public testing::TestWithParam<Api> {
  protected:
   void SetUp() override {
-    const BackendReport report = open_api(GetParam(), {});
+    const BackendReport report = open_api(GetParam());
     if (!report.devices.empty()) return;
-    if (is_expected(name(GetParam()))) FAIL() << report.absent_because;
+    if (test::is_expected(name(GetParam()))) FAIL() << report.absent_because;
     GTEST_SKIP() << name(GetParam()) << " is absent: " << report.absent_because;
   }
 
   static std::unique_ptr<Device> open(Api api, const Adjust& adjust = {}) {
-    BackendReport report = open_api(api, {.adjust = adjust});
+    BackendReport report = open_api(api, adjust);
     return std::move(report.devices.at(0));
   }
   static std::unique_ptr<Device> open(const Adjust& adjust = {}) { return open(GetParam(), adjust); }
 };
 
 TEST_P(GlDevices, AreAbsentWithoutTheirLibrary) {
-  const BackendReport report = open_api(GetParam(), {.library = "libNotThere.so.1"});
+  ASSERT_EQ(setenv("SHUNT_EGL_LIBRARY", "/nowhere/libEGL.so.1", 1), 0);
+  const BackendReport report = open_api(GetParam());
+  unsetenv("SHUNT_EGL_LIBRARY");
   EXPECT_EQ(report.api, name(GetParam()));
   EXPECT_TRUE(report.devices.empty());
-  EXPECT_TRUE(report.absent_because.starts_with("libNotThere.so.1 ")) << report.absent_because;
+  EXPECT_TRUE(report.absent_because.starts_with("/nowhere/libEGL.so.1 ")) << report.absent_because;
 }
 
 TEST_P(GlDevices, SayWhatTheyAre) {
@@ -184,7 +180,7 @@ TEST_P(GlDevices, WorkAtTheSameTimeOnThreadsOfTheirOwn) {
 }
 
 TEST_P(GlDevices, LeaveAThreadTheContextThatItHad) {
-  const auto egl = Egl::open("libEGL.so.1").value();
+  const auto egl = Egl::open().value();
   std::shared_ptr<Context> own;
   for (const Display& display : egl->displays())
     if (auto made = Context::create(egl, display, Api::gles, {}); made && own == nullptr) own = *made;

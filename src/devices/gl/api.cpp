@@ -1,6 +1,5 @@
 #include "devices/gl/api.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -62,24 +61,24 @@ bool lists(const char* list, std::string_view extension) {
   return false;
 }
 
-Result<std::shared_ptr<const Egl>> Egl::open(const char* file) {
+Result<std::shared_ptr<const Egl>> Egl::open() {
+  SHUNT_TRY_ASSIGN(Library library,
+                   Library::open("libEGL.so.1", "SHUNT_EGL_LIBRARY", "on Debian and Ubuntu install libegl1"));
   std::shared_ptr<Egl> opened(new Egl);
-  void* const library = dlopen(file, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  if (library == nullptr)
-    return fail(Code::unsupported, fmt::format("{} is not there; on Debian and Ubuntu install libegl1", file));
   EglFunctions& egl = opened->functions_;
-#define SHUNT_EGL_LOAD(result, name, parameters)                                  \
-  egl.name = reinterpret_cast<result(*) parameters>(dlsym(library, "egl" #name)); \
-  if (egl.name == nullptr) return fail(Code::unsupported, fmt::format("{} lacks egl" #name "; install another", file));
+#define SHUNT_EGL_LOAD(result, name, parameters)              \
+  egl.name = library.find<result(*) parameters>("egl" #name); \
+  if (egl.name == nullptr) return fail(Code::unsupported, "libEGL.so.1 lacks egl" #name "; install another");
   SHUNT_EGL_FUNCTIONS(SHUNT_EGL_LOAD)
 #undef SHUNT_EGL_LOAD
+  library.keep_open();
 #define SHUNT_EGL_LOAD(result, name, parameters) egl.name = opened->function<result(*) parameters>("egl" #name);
   SHUNT_EGL_EXTENSIONS(SHUNT_EGL_LOAD)
 #undef SHUNT_EGL_LOAD
   if (egl.GetPlatformDisplayEXT == nullptr || !lists(egl.QueryString(nullptr, kEglExtensions), "EGL_EXT_platform_base"))
-    return fail(Code::unsupported, fmt::format("{} has no driver that does without a window (EGL_EXT_platform_base); "
-                                               "install libegl-mesa0 or the vendor's",
-                                               file));
+    return fail(Code::unsupported,
+                "libEGL.so.1 has no driver that does without a window (EGL_EXT_platform_base); "
+                "install libegl-mesa0 or the vendor's");
   return opened;
 }
 

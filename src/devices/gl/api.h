@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "shunt/status.h"
+#include "devices/library.h"
 
 namespace shunt::gl {
 
@@ -182,7 +182,7 @@ struct Display {
 class Egl {
  public:
   // Errors: unsupported, with the stage where it stopped and what helps.
-  [[nodiscard]] static Result<std::shared_ptr<const Egl>> open(const char* file);
+  [[nodiscard]] static Result<std::shared_ptr<const Egl>> open();
 
   [[nodiscard]] const EglFunctions& call() const { return functions_; }
   // Whether a context has an optional one of them is told by its version and extensions: loaders answer for any name.

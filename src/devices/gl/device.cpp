@@ -4,9 +4,9 @@
 
 #include <algorithm>
 #include <deque>
-#include <mutex>
 
 #include "devices/gl/program.h"
+#include "devices/health.h"
 
 namespace shunt::gl {
 namespace {
@@ -60,9 +60,9 @@ class GlDevice final : public Device {
   }
 
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {
-    SHUNT_TRY(health().status);
+    SHUNT_TRY(health_.get().status);
     auto buffer = GlBuffer::create(context_, bytes);
-    if (!buffer) return std::unexpected(noted(std::unexpected(buffer.error())).error());
+    if (!buffer) return std::unexpected(health_.note(std::unexpected(buffer.error())).error());
     return std::move(*buffer);
   }
   [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte>) override {
@@ -83,14 +83,14 @@ class GlDevice final : public Device {
   }
 
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
-    SHUNT_TRY(health().status);
+    SHUNT_TRY(health_.get().status);
     auto program = GlProgram::create(context_, *kernels_, request);
-    if (!program) return std::unexpected(noted(std::unexpected(program.error())).error());
+    if (!program) return std::unexpected(health_.note(std::unexpected(program.error())).error());
     return std::move(*program);
   }
 
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
-    if (Status lost = health().status; !lost) return Event(std::move(lost));
+    if (Status lost = health_.get().status; !lost) return Event(std::move(lost));
     auto& mine = static_cast<GlProgram&>(program);
     // Nothing was started, so the device is as it was.
     const Deadline deadline = deadline_of(submission);
@@ -104,14 +104,14 @@ class GlDevice final : public Device {
 
   bool advance() override {
     if (pending_.empty()) return false;
-    Status alive = health().status;
+    Status alive = health_.get().status;
     Pending first = pending_.front();
     if (alive) {
       Result<bool> ended = wait(first);
       if (ended && !*ended && !has_passed(first.deadline)) return true;
       pending_.pop_front();
       const Status outcome = outcome_of(*first.program, std::move(ended));
-      alive = health().status;
+      alive = health_.get().status;
       first.event.complete(outcome);
     }
     // What was lost is lost for all.
@@ -121,10 +121,7 @@ class GlDevice final : public Device {
     return true;
   }
 
-  [[nodiscard]] Health health() const override {
-    const std::lock_guard lock(health_mutex_);
-    return health_;
-  }
+  [[nodiscard]] Health health() const override { return health_.get(); }
 
  private:
   struct Pending {
@@ -146,8 +143,8 @@ class GlDevice final : public Device {
 
   // `ended`: whether it has, by its deadline.
   Status outcome_of(const GlProgram& program, Result<bool> ended) {
-    if (!ended) return noted(at(name_of(program), std::move(ended).error()));
-    if (!*ended) return noted(late(program, "it still ran at its deadline"));
+    if (!ended) return health_.note(at(name_of(program), std::move(ended).error()));
+    if (!*ended) return health_.note(late(program, "it still ran at its deadline"));
     if (program.was_cut_short()) return late(program, "its deadline came between its ops");
     return {};
   }
@@ -167,42 +164,31 @@ class GlDevice final : public Device {
   // Does something at once, with the context, unless the device was lost.
   template <class Work>
   Status now(std::string_view what, const Work& work) {
-    SHUNT_TRY(health().status);
+    SHUNT_TRY(health_.get().status);
     const Current current(*context_);
     Status done = current.status();
     if (done) done = work();
     if (done) return done;
-    return noted(at(what, std::move(done).error()));
-  }
-
-  // What was lost stays lost: later calls get the same answer. A failed allocation or compilation leaves the device as
-  // it was.
-  Status noted(Status status) {
-    const bool is_loss =
-        !status && (status.error().code == Code::device_lost || status.error().code == Code::timed_out);
-    const std::lock_guard lock(health_mutex_);
-    if (is_loss && health_.status) health_ = {status, health_.epoch + 1};
-    return status;
+    return health_.note(at(what, std::move(done).error()));
   }
 
   std::shared_ptr<Context> context_;
   std::unique_ptr<Kernels> kernels_;
   DeviceInfo info_;
   std::deque<Pending> pending_;
-  mutable std::mutex health_mutex_;
-  Health health_;
+  HealthRecord health_;
 };
 
 }  // namespace
 
-BackendReport open_api(Api api, const OpenSettings& settings) {
+BackendReport open_api(Api api, const Adjust& adjust) {
   BackendReport report{.api = std::string(name_of(api))};
   if (shaders().empty() || source_of(shaders().front(), api).empty()) {
     report.absent_because = shaders().empty() ? "this build has no kernels for it: glslc was missing"
                                               : "this build has no kernels for it: spirv-cross was missing";
     return report;
   }
-  auto egl = Egl::open(settings.library);
+  auto egl = Egl::open();
   if (!egl) {
     report.absent_because = egl.error().message;
     return report;
@@ -210,7 +196,7 @@ BackendReport open_api(Api api, const OpenSettings& settings) {
   report.absent_because = "no driver offers EGL without a window; install libegl-mesa0 or the vendor's driver";
   for (const Display& display : (*egl)->displays()) {
     if (display.is_last_resort && !report.devices.empty()) continue;
-    auto context = Context::create(*egl, display, api, settings.adjust);
+    auto context = Context::create(*egl, display, api, adjust);
     auto device = context ? GlDevice::create(std::move(*context), report.devices.size())
                           : std::unexpected(std::move(context).error());
     if (device)
@@ -225,7 +211,7 @@ BackendReport open_api(Api api, const OpenSettings& settings) {
 
 namespace shunt {
 
-Result<BackendReport> open_gl(const OpenOptions&) { return gl::open_api(gl::Api::gl, {}); }
-Result<BackendReport> open_gles(const OpenOptions&) { return gl::open_api(gl::Api::gles, {}); }
+Result<BackendReport> open_gl(const OpenOptions&) { return gl::open_api(gl::Api::gl); }
+Result<BackendReport> open_gles(const OpenOptions&) { return gl::open_api(gl::Api::gles); }
 
 }  // namespace shunt

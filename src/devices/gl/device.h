@@ -7,12 +7,7 @@
 
 namespace shunt::gl {
 
-struct OpenSettings {
-  const char* library = "libEGL.so.1";
-  Adjust adjust;
-};
-
-// The devices of one API, or the stage where it stopped.
-[[nodiscard]] BackendReport open_api(Api api, const OpenSettings& settings);
+// The devices of one API, or the stage where it stopped. `adjust`: see context.h; none but for tests.
+[[nodiscard]] BackendReport open_api(Api api, const Adjust& adjust = {});
 
 }  // namespace shunt::gl
