@@ -91,6 +91,7 @@ class WebGpu : public testing::Test {
   std::unique_ptr<Program> prepare(const ProgramOp& op) {
     auto program = device().prepare({.name = "test", .ops = {&op, 1}});
     EXPECT_TRUE(program.has_value()) << program.error().message;
+    EXPECT_LE((*program)->scratch_bytes(), device().supports({&op.call, 1}).scratch_bytes);
     return std::move(*program);
   }
   void expect_failure(const Status& status, Code code, std::string_view said) {
@@ -202,6 +203,25 @@ TEST_F(WebGpu, RefusesMoreMemoryThanABufferCanHave) {
   EXPECT_NE(buffer.error().message.find("1152921504606846976 bytes on"), std::string::npos) << buffer.error().message;
   EXPECT_TRUE(device().health().status.has_value());
   EXPECT_NE(allocate(16), nullptr);
+}
+
+// Dawn itself plays a device whose memory is used up.
+TEST_F(WebGpu, TellsThatTheDeviceRanOutOfMemoryFromOtherErrors) {
+  struct PretendedShortage {
+    ChainedStruct chain{nullptr, 0x00050040};
+    Bool at_wire_client = 0;
+    Bool at_native_map = 0;
+    Bool at_device = 1;
+  };
+  const PretendedShortage shortage;
+  const BufferDescriptor descriptor{.next = &shortage.chain, .usage = kStorage, .bytes = 256};
+  Context& context = device().context();
+  context.open_scopes();
+  const Owned<BufferHandle> buffer(context.call().DeviceCreateBuffer(context.handle(), &descriptor),
+                                   {context.call().BufferRelease});
+  const auto outcome = context.close_scopes();
+  expect_failure(context.settle(*outcome), Code::out_of_memory, "");
+  EXPECT_TRUE(context.take_stray_error().has_value());
 }
 
 TEST_F(WebGpu, BringsALateValidationErrorToTheSubmissionThatCausedIt) {

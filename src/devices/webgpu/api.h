@@ -16,14 +16,19 @@
 
 namespace shunt::webgpu {
 
-#define SHUNT_WEBGPU_HANDLES(X)                                                                                     \
-  X(Instance)                                                                                                       \
-  X(Adapter)                                                                                                        \
-  X(Device) X(Queue) X(Buffer) X(ShaderModule) X(BindGroupLayout) X(PipelineLayout) X(ComputePipeline) X(BindGroup) \
-      X(CommandEncoder) X(CommandBuffer) X(ComputePassEncoder)
-#define SHUNT_WEBGPU_HANDLE(name) using name##Handle = struct name##Object*;
-SHUNT_WEBGPU_HANDLES(SHUNT_WEBGPU_HANDLE)
-#undef SHUNT_WEBGPU_HANDLE
+using InstanceHandle = struct InstanceObject*;
+using AdapterHandle = struct AdapterObject*;
+using DeviceHandle = struct DeviceObject*;
+using QueueHandle = struct QueueObject*;
+using BufferHandle = struct BufferObject*;
+using ShaderModuleHandle = struct ShaderModuleObject*;
+using BindGroupLayoutHandle = struct BindGroupLayoutObject*;
+using PipelineLayoutHandle = struct PipelineLayoutObject*;
+using ComputePipelineHandle = struct ComputePipelineObject*;
+using BindGroupHandle = struct BindGroupObject*;
+using CommandEncoderHandle = struct CommandEncoderObject*;
+using CommandBufferHandle = struct CommandBufferObject*;
+using ComputePassEncoderHandle = struct ComputePassEncoderObject*;
 
 // Texts without a length end in a zero.
 inline constexpr std::size_t kZeroTerminated = ~std::size_t{0};
@@ -316,11 +321,13 @@ struct BindGroupDescriptor {
   X(void, ComputePassEncoderEnd, (ComputePassEncoderHandle))                                                       \
   X(void, ComputePassEncoderRelease, (ComputePassEncoderHandle))
 
+// NOLINTBEGIN(readability-identifier-naming): the names are the API's
 struct Functions {
 #define SHUNT_WEBGPU_MEMBER(answer, name, arguments) answer(*name) arguments = nullptr;
   SHUNT_WEBGPU_FUNCTIONS(SHUNT_WEBGPU_MEMBER)
 #undef SHUNT_WEBGPU_MEMBER
 };
+// NOLINTEND(readability-identifier-naming)
 
 // A handle that is released with its owner: Owned<BufferHandle>(handle, {functions.BufferRelease}).
 template <class Handle>

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace shunt::webgpu {
 namespace {
@@ -56,7 +57,7 @@ Limits wanted_limits(const Limits& adapter) {
 }  // namespace
 
 Result<std::shared_ptr<Context>> Context::create(const Functions& functions, const AdapterChoice& choice) {
-  const std::shared_ptr<Context> context(new Context(functions));
+  std::shared_ptr<Context> context(new Context(functions));
   InstanceDescriptor descriptor{.timed_wait_any_enable = 1, .timed_wait_any_max_count = 1};
   context->instance_ = functions.CreateInstance(&descriptor);
   if (context->instance_ == nullptr) return fail(Code::unsupported, "Dawn makes no instance");
