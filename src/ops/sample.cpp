@@ -123,7 +123,8 @@ SampleTensor Sampler::empty_tensor(const Request& request) const {
 
 double Sampler::number(Values values, std::uint64_t index, std::uint32_t columns) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  static constexpr std::array kSpecial{0.0,        -0.0,  1e38, -1e38, kInfinity,
+  // Shading languages divide well only by what is between 2^-126 and 2^126 in size.
+  static constexpr std::array kSpecial{0.0,        -0.0,  8e37, -8e37, kInfinity,
                                        -kInfinity, 2e-38, 90.0, -90.0, std::numeric_limits<double>::quiet_NaN()};
   std::uniform_real_distribution<double> magnitude(0.25, 2);
   const bool negative = random_() % 4 == 0;
