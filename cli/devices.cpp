@@ -66,7 +66,7 @@ Action devices(CLI::App& app) {
   add_threads(app, options->threads);
   add_json(app, options->json);
   return [options]() -> Status {
-    SHUNT_TRY_ASSIGN(const Registry registry, open_devices({.threads = options->threads}));
+    SHUNT_TRY_ASSIGN(const Registry registry, open_devices({.every_api = true, .threads = options->threads}));
     return options->json ? print_json(to_json(registry)) : print(to_text(registry));
   };
 }

@@ -27,9 +27,9 @@ constexpr std::string_view kApis[] = {
 };
 
 // A list with a name that no API has starts all of them, so that the message can say what there is.
-bool is_wanted(std::string_view api, std::string_view list) {
-  if (list.empty()) return true;
-  bool wanted = false;
+bool is_wanted(std::string_view api, bool only_if_named, const OpenOptions& options) {
+  std::string_view list = options.devices;
+  bool wanted = options.every_api || (list.empty() && !only_if_named);
   while (!list.empty()) {
     const std::string_view named = api_of(take_name(list));
     if (named == api || std::ranges::find(kApis, named) == std::end(kApis)) wanted = true;
@@ -50,13 +50,15 @@ std::string_view name_of(DeviceType type) {
 
 Result<Registry> open_devices(const OpenOptions& options) {
   Registry registry;
-#define SHUNT_BACKEND(name)                                                                \
-  if (is_wanted(#name, options.devices)) {                                                 \
-    SHUNT_TRY_ASSIGN(BackendReport report, open_##name(options));                          \
-    registry.backends.push_back(std::move(report));                                        \
-  } else {                                                                                 \
-    registry.backends.push_back({.api = #name, .absent_because = "it was not asked for"}); \
+#define SHUNT_OPEN(name, only_if_named)                                                                           \
+  if (is_wanted(#name, only_if_named, options)) {                                                                 \
+    SHUNT_TRY_ASSIGN(BackendReport report, open_##name(options));                                                 \
+    registry.backends.push_back(std::move(report));                                                               \
+  } else {                                                                                                        \
+    registry.backends.push_back({.api = #name, .absent_because = "it was not asked for; --devices may name it"}); \
   }
+#define SHUNT_BACKEND(name) SHUNT_OPEN(name, false)
+#define SHUNT_NAMED_BACKEND(name) SHUNT_OPEN(name, true)
 #include "devices/backends.def"
   return registry;
 }

@@ -15,8 +15,10 @@
 namespace shunt {
 
 struct OpenOptions {
-  // Only the APIs of these devices are started, as select_devices() reads the list; empty: all.
+  // Only the APIs of these devices are started, as select_devices() reads the list; empty: all but those that
+  // backends.def starts only where they are named.
   std::string_view devices;
+  bool every_api = false;                  // also those
   std::uint32_t threads = 0;               // of the CPU; 0: one per core this process may use
   std::vector<std::uint32_t> pin_to_cpus;  // one per thread; empty: not pinned
   trace::Recorder* recorder = nullptr;     // must outlive the devices; may be null

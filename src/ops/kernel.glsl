@@ -106,12 +106,14 @@ uint row_bytes(uint dtype, uint elements) {
 #define SHUNT_WEIGHT(number, name)                                                                 \
   SHUNT_INPUT(number, name)                                                                        \
   uint name##_byte(uint byte) { return name##_words[byte >> 2u] >> ((byte & 3u) * 8u) & 0xFFu; }   \
+  float name##_f16(uint row, uint k) { return unpackHalf2x16(name##_half(row + 2u * k)).x; }       \
+  float name##_q8_0(uint row, uint k) {                                                            \
+    uint block = row + k / 32u * 34u;                                                              \
+    int quant = int(name##_byte(block + 2u + k % 32u) << 24u) >> 24;                               \
+    return unpackHalf2x16(name##_half(block)).x * float(quant);                                    \
+  }                                                                                                \
   float name##_of_row(uint dtype, uint row, uint k) {                                              \
-    if (dtype == Q8_0) {                                                                           \
-      uint block = row + k / 32u * 34u;                                                            \
-      int quant = int(name##_byte(block + 2u + k % 32u) << 24u) >> 24;                             \
-      return widen(F16, name##_half(block)) * float(quant);                                        \
-    }                                                                                              \
+    if (dtype == Q8_0) return name##_q8_0(row, k);                                                 \
     if (dtype == Q4_0) {                                                                           \
       uint block = row + k / 32u * 18u;                                                            \
       uint both = name##_byte(block + 2u + k % 16u);                                               \

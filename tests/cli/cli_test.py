@@ -348,11 +348,14 @@ class Run(CommandLine):
 class Files(CommandLine):
     def test_devices_says_what_is_there_and_what_is_not(self):
         result = self.data("devices")
-        self.assertEqual([device["id"] for device in result["devices"]], ["cpu:simd", "cpu:scalar"])
+        self.assertEqual([device["id"] for device in result["devices"]][:2], ["cpu:simd", "cpu:scalar"])
         for key in ("name", "type", "memory_bytes", "threads", "features", "emulated"):
             self.assertIn(key, result["devices"][0])
         absent = {row["api"]: row["reason"] for row in result["absent"]}
         self.assertIn("sim:0", absent["sim"])
+        apis = {device["id"].split(":")[0] for device in result["devices"]} | set(absent)
+        self.assertGreaterEqual(apis, {"cpu", "cuda", "hip", "vulkan", "gl", "gles", "webgpu", "sim"})
+        self.assertTrue(all(absent.values()))
         self.assertIn("cpu:simd", shunt("devices").stdout)
 
     def test_inspect_shows_metadata_and_tensors(self):

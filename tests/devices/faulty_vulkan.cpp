@@ -14,6 +14,7 @@ namespace {
 using shunt::test::VulkanFault;
 
 std::atomic<VulkanFault> fault{VulkanFault::none};
+VkInstance real_instance = VK_NULL_HANDLE;
 PFN_vkGetDeviceProcAddr real_device_function = nullptr;
 PFN_vkQueueSubmit real_submit = nullptr;
 PFN_vkWaitForFences real_wait = nullptr;
@@ -43,16 +44,17 @@ VkResult allocate(VkDevice device, const VkMemoryAllocateInfo* info, const VkAll
   return real_allocate(device, info, callbacks, memory);
 }
 
+// The functions of the instance pass on to those of the device that they are called with: there may be several.
 template <class Function>
-PFN_vkVoidFunction replace(VkDevice device, const char* name, Function& real, Function mine) {
-  real = reinterpret_cast<Function>(real_device_function(device, name));
+PFN_vkVoidFunction replace(const char* name, Function& real, Function mine) {
+  real = reinterpret_cast<Function>(real_instance_function()(real_instance, name));
   return reinterpret_cast<PFN_vkVoidFunction>(mine);
 }
 
 PFN_vkVoidFunction device_function(VkDevice device, const char* name) {
-  if (std::strcmp(name, "vkQueueSubmit") == 0) return replace(device, name, real_submit, submit);
-  if (std::strcmp(name, "vkWaitForFences") == 0) return replace(device, name, real_wait, wait);
-  if (std::strcmp(name, "vkAllocateMemory") == 0) return replace(device, name, real_allocate, allocate);
+  if (std::strcmp(name, "vkQueueSubmit") == 0) return replace(name, real_submit, submit);
+  if (std::strcmp(name, "vkWaitForFences") == 0) return replace(name, real_wait, wait);
+  if (std::strcmp(name, "vkAllocateMemory") == 0) return replace(name, real_allocate, allocate);
   return real_device_function(device, name);
 }
 
@@ -66,6 +68,7 @@ PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance instance, const char* name) 
   const PFN_vkGetInstanceProcAddr real = real_instance_function();
   if (real == nullptr) return nullptr;
   if (std::strcmp(name, "vkGetDeviceProcAddr") != 0) return real(instance, name);
+  real_instance = instance;
   real_device_function = reinterpret_cast<PFN_vkGetDeviceProcAddr>(real(instance, name));
   return reinterpret_cast<PFN_vkVoidFunction>(device_function);
 }

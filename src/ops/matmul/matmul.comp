@@ -26,6 +26,14 @@ uint offset_of(uvec4 strides, uint row) {
   return rest / args.extents.y * strides.x + rest % args.extents.y * strides.y + row % args.extents.z * strides.z;
 }
 
+float x_f32(uint index) { return uintBitsToFloat(x_words[(byte_offset(1u) >> 2u) + index]); }
+
+#define SUM(w, x)                                                    \
+  for (uint column = lane; column < end_column; column += kGroup) { \
+    float factor = w;                                                \
+    for (uint i = 0u; i < rows; ++i) sum[i] += factor * x;           \
+  }
+
 void main() {
   uint m = args.out_strides.w;
   uint r = group_index() % m;
@@ -37,10 +45,15 @@ void main() {
   for (uint i = 0u; i < kRows; ++i) begins[i] = offset_of(args.x_strides, first + (i < rows ? i : 0u));
   vec4 sum = vec4(0.0);
   uint weight_row = byte_offset(2u) + r * args.weight_row_bytes;
-  for (uint column = lane; rows > 0u && column < args.k; column += kGroup) {
-    float w = weight_of_row(args.weight_dtype, weight_row, column);
-    for (uint i = 0u; i < rows; ++i)
-      sum[i] += w * x_element(args.x_strides.w, byte_offset(1u), begins[i] + column * args.x_column_stride);
+  uint end_column = rows > 0u ? args.k : 0u;
+  // The dtypes are chosen before the loops: drivers that compute on the CPU run both sides of a branch.
+  if (args.x_strides.w == F32 && args.weight_dtype == F16) {
+    SUM(weight_f16(weight_row, column), x_f32(begins[i] + column * args.x_column_stride))
+  } else if (args.x_strides.w == F32 && args.weight_dtype == Q8_0) {
+    SUM(weight_q8_0(weight_row, column), x_f32(begins[i] + column * args.x_column_stride))
+  } else {
+    SUM(weight_of_row(args.weight_dtype, weight_row, column),
+        x_element(args.x_strides.w, byte_offset(1u), begins[i] + column * args.x_column_stride))
   }
   sums[lane] = sum;
   barrier();
