@@ -35,11 +35,16 @@ constexpr std::uint64_t kFailed = 5;
 constexpr std::int64_t kAccessRevoked = 4;
 constexpr std::int64_t kDeviceRemoved = 11;
 
-const MslKernel* const kKernels[] = {
+// The one with this source, or null.
+const MslKernel* kernel_of(std::string_view source) {
+  static const std::vector<const MslKernel*> kKernels = {
 #define SHUNT_SHADER(family) &family##_msl_kernel,
 #include "shaders.def"
 #undef SHUNT_SHADER
-};
+  };
+  const auto found = std::ranges::find(kKernels, source, [](const MslKernel* kernel) { return kernel->source; });
+  return found == kKernels.end() ? nullptr : *found;
+}
 
 std::atomic<std::uint64_t>& allocated() {
   static std::atomic<std::uint64_t> bytes{0};
@@ -179,10 +184,8 @@ struct Methods {
   static Id new_library(Id, Selector, Id source, Id options, Id* error) {
     const std::scoped_lock lock(driver().mutex);
     driver().precise = !as<Options>(options).fast;
-    const auto found =
-        std::ranges::find(kKernels, as<String>(source).text, [](const MslKernel* kernel) { return kernel->source; });
-    if (found != std::end(kKernels) && driver().fault != MetalFault::no_library)
-      return (new Compiled("MTLLibrary", *found))->id();
+    const MslKernel* const found = kernel_of(as<String>(source).text);
+    if (found != nullptr && driver().fault != MetalFault::no_library) return (new Compiled("MTLLibrary", found))->id();
     *error = autorelease(new Failure(3, "the simulation has no such kernel"));
     return nullptr;
   }

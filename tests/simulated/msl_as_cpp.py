@@ -2,7 +2,7 @@
 
 C++ takes the text through simulated/msl/metal_stdlib as it is, but for casts that name an address space, and numbers,
 which are float in MSL. Added are a function that gives the entry point what its attributes ask for, and the text
-itself, by which the kernel is found.
+itself, by which the kernel is found. Without KERNEL.msl, as in a build without spirv-cross, there is no function.
 """
 
 import pathlib
@@ -27,6 +27,12 @@ extern const MslKernel {name}_msl_kernel;
 const MslKernel {name}_msl_kernel{{R"msl({text})msl", &run}};
 }}
 """
+MISSING = """#include "simulated/msl_kernel.h"
+namespace shunt::simulated {{
+extern const MslKernel {name}_msl_kernel;
+const MslKernel {name}_msl_kernel;
+}}
+"""
 
 
 def argument_of(attribute):
@@ -36,6 +42,9 @@ def argument_of(attribute):
 
 def main():
     name, source, out = sys.argv[1:]
+    if not pathlib.Path(source).exists():
+        pathlib.Path(out).write_text(MISSING.format(name=name), encoding="utf-8")
+        return
     text = pathlib.Path(source).read_text(encoding="utf-8")
     entry = re.search(r"^kernel void main0\((.*)\)$", text, re.MULTILINE)
     arguments = ", ".join(map(argument_of, re.findall(r"\[\[(.*?)\]\]", entry[1])))

@@ -71,6 +71,7 @@ std::uint64_t live_objects() {
 
 extern "C" {
 
+// NOLINTBEGIN(readability-identifier-naming): the names are those of the real one
 Selector sel_registerName(const char* name) {
   const std::scoped_lock lock(state().mutex);
   return reinterpret_cast<Selector>(state().selectors.emplace(name).first->c_str());
@@ -103,6 +104,8 @@ void objc_autoreleasePoolPop(void* pool) {
     release(last);
   }
 }
+
+// NOLINTEND(readability-identifier-naming)
 
 // The method that a message is for.
 [[gnu::used]] Method shunt_simulated_method(Id receiver, Selector selector) {
