@@ -14,7 +14,8 @@ namespace shunt {
   extern const std::size_t family##_spirv_words;  \
   extern const std::string_view family##_glsl430; \
   extern const std::string_view family##_essl310; \
-  extern const std::string_view family##_wgsl;
+  extern const std::string_view family##_wgsl;    \
+  extern const std::string_view family##_msl;
 #include "shaders.def"
 #undef SHUNT_SHADER
 
@@ -38,9 +39,9 @@ std::string operand_refusal(const OpCall& call, std::string_view name, const Ope
 
 std::span<const Shader> shaders() {
   static const std::vector<Shader> kShaders = {
-#define SHUNT_SHADER(family)                                                   \
-  {#family,          &family##_shader, {family##_spirv, family##_spirv_words}, \
-   family##_glsl430, family##_essl310, family##_wgsl},
+#define SHUNT_SHADER(family)                                                                                    \
+  {#family,       &family##_shader, {family##_spirv, family##_spirv_words}, family##_glsl430, family##_essl310, \
+   family##_wgsl, family##_msl},
 #include "shaders.def"
 #undef SHUNT_SHADER
   };

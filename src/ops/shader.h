@@ -36,10 +36,12 @@ struct Shader {
   std::string_view glsl430;
   std::string_view essl310;
   std::string_view wgsl;
+  std::string_view msl;  // its entry point is kMslEntry
 };
 // All that this build has, in the order of their names.
 [[nodiscard]] std::span<const Shader> shaders();
 
+inline constexpr const char* kMslEntry = "main0";  // MSL has no function main
 inline constexpr std::uint32_t kShaderGroupSize = 64;
 inline constexpr std::uint32_t kMaxShaderOperands = 8;  // the output, the inputs and the constants
 // Bindings of a kernel: two uniform blocks, then storage buffers.

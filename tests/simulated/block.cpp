@@ -8,12 +8,6 @@
 #include "simulated/turn.h"
 
 namespace shunt {
-
-// What ops/kernel.cuh leaves to the host.
-std::uint32_t lane();
-std::uint64_t group();
-void sync();
-
 namespace simulated {
 namespace {
 
@@ -28,18 +22,17 @@ struct Lane {
 class Block {
  public:
   Block() {
-    for (current_ = 0; current_ < kCudaGroupSize; ++current_) start(lanes_[current_]);
+    for (current_ = 0; current_ < kBlockThreads; ++current_) start(lanes_[current_]);
   }
 
-  void run(KernelFunction kernel, const CudaCall* call, std::uint64_t group) {
-    kernel_ = kernel;
-    call_ = call;
+  void run(const std::function<void()>& kernel, std::uint64_t group) {
+    kernel_ = &kernel;
     group_ = group;
     for (Lane& lane : lanes_) lane.running = true;
     for (bool left = true; left;) {
       left = false;
-      for (std::uint32_t place = 0; place < kCudaGroupSize; ++place) {
-        current_ = group % 2 == 0 ? place : kCudaGroupSize - 1 - place;
+      for (std::uint32_t place = 0; place < kBlockThreads; ++place) {
+        current_ = group % 2 == 0 ? place : kBlockThreads - 1 - place;
         if (!lanes_[current_].running) continue;
         turn(scheduler_, lanes_[current_].place);
         left = left || lanes_[current_].running;
@@ -75,26 +68,25 @@ class Block {
     Block& block = *being_made;
     while (true) {
       block.leave();
-      block.kernel_(block.call_);
+      (*block.kernel_)();
       block.lanes_[block.current_].running = false;
     }
   }
 
   inline static Block* being_made = nullptr;
-  std::array<Lane, kCudaGroupSize> lanes_;
+  std::array<Lane, kBlockThreads> lanes_;
   Place scheduler_;
   ucontext_t home_{};
   ucontext_t begin_{};
-  KernelFunction kernel_ = nullptr;
-  const CudaCall* call_ = nullptr;
+  const std::function<void()>* kernel_ = nullptr;
   std::uint64_t group_ = 0;
   std::uint32_t current_ = 0;
 };
 
 }  // namespace
 
-void run_blocks(KernelFunction kernel, const CudaCall* call, std::uint64_t blocks) {
-  for (std::uint64_t group = 0; group < blocks; ++group) Block::instance().run(kernel, call, group);
+void run_blocks(const std::function<void()>& kernel, std::uint64_t blocks) {
+  for (std::uint64_t group = 0; group < blocks; ++group) Block::instance().run(kernel, group);
 }
 
 }  // namespace simulated

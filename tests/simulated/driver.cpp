@@ -17,11 +17,15 @@
 #include <string_view>
 #include <vector>
 
+#include "ops/cuda_call.h"
 #include "simulated/block.h"
 #include "simulated/control.h"
 
 namespace shunt::simulated {
 namespace {
+
+using KernelFunction = void (*)(const CudaCall* call);
+static_assert(kBlockThreads == kCudaGroupSize);
 
 using cuda::Address;
 using cuda::Handle;
@@ -141,7 +145,7 @@ class Driver {
           broken = kIllegalAddress;
           return;
         }
-        run_blocks(work.kernel, pointer<const CudaCall>(work.from), work.bytes);
+        run_blocks([&work] { work.kernel(pointer<const CudaCall>(work.from)); }, work.bytes);
     }
   }
 };

@@ -1,0 +1,228 @@
+// Metal: the GPUs of Apple's machines. No thread of its own; advance() asks whether the GPU is done.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <deque>
+#include <thread>
+
+#include "devices/health.h"
+#include "devices/metal/program.h"
+#include "devices/registry.h"
+
+namespace shunt::metal {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+// How long advance() waits before it gives the thread back, and how long of that without sleeping.
+constexpr std::chrono::milliseconds kPatience{50};
+constexpr std::chrono::microseconds kEagerness{500};
+constexpr std::chrono::microseconds kNap{50};
+
+// MTLCommandBufferStatus.
+constexpr std::uint64_t kCompleted = 4;
+constexpr std::uint64_t kFailed = 5;
+
+// MTLCommandBufferError; what is not here concerns the program alone.
+Code code_of(std::int64_t number) {
+  switch (number) {
+    case 2:  // Timeout
+      return Code::timed_out;
+    case 4:   // AccessRevoked
+    case 11:  // DeviceRemoved
+      return Code::device_lost;
+    case 8:  // OutOfMemory
+      return Code::out_of_memory;
+    default:
+      return Code::internal;
+  }
+}
+
+DeviceInfo describe(const Context& context, std::size_t number) {
+  const Messages& call = context.call();
+  const Id device = context.device();
+  const bool unified = call.has_unified_memory(device);
+  DeviceInfo info;
+  info.id = fmt::format("metal:{}", number);
+  info.name = context.name();
+  info.vendor = context.name().substr(0, context.name().find(' '));
+  info.type = unified ? DeviceType::integrated : DeviceType::discrete;
+  info.compute_resource = fmt::format("gpu:{:016x}", call.registry_id(device));
+  info.memory_pool = info.id;
+  info.memory_bytes = call.working_set_bytes(device);
+  info.alignment_bytes = context.limits().uniform_alignment_bytes;
+  info.largest_binding_bytes = context.limits().largest_binding_bytes;
+  info.features = {"MSL 2.3"};
+  info.prior = {.launch_us = 100, .op_us = 5, .flops_per_s = 1e12, .bytes_per_s = 100e9, .uncertainty = 0.9};
+  if (!context.runtime().simulated()) return info;
+  info.name += " (simulated)";
+  info.vendor = "simulated";
+  info.type = DeviceType::cpu;
+  info.emulated = true;
+  info.compute_resource = "cpu";
+  info.features.emplace_back("simulated");
+  info.prior = {.launch_us = 100, .op_us = 50, .flops_per_s = 20e6, .bytes_per_s = 100e6, .uncertainty = 0.9};
+  return info;
+}
+
+class MetalDevice final : public Device {
+ public:
+  static Result<std::unique_ptr<Device>> create(std::shared_ptr<const Runtime> runtime, Owned device,
+                                                std::size_t number) {
+    SHUNT_TRY_ASSIGN(std::shared_ptr<Context> context, Context::create(std::move(runtime), std::move(device)));
+    SHUNT_TRY_ASSIGN(std::unique_ptr<Pipelines> pipelines, Pipelines::create(context));
+    DeviceInfo info = describe(*context, number);
+    return std::unique_ptr<Device>(new MetalDevice(std::move(context), std::move(pipelines), std::move(info)));
+  }
+
+  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+  [[nodiscard]] std::optional<std::uint64_t> memory_available() const override {
+    const std::uint64_t used = context_->call().allocated_bytes(context_->device());
+    return info_.memory_bytes - std::min(info_.memory_bytes, used);
+  }
+  [[nodiscard]] Support supports(std::span<const OpCall> run) const override {
+    return dispatch_support(run, context_->limits());
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {
+    SHUNT_TRY(health_.get().status);
+    return MetalBuffer::create(context_, bytes);
+  }
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte>) override {
+    return fail(Code::unsupported, fmt::format("{} takes whole pages of memory only", info_.id));
+  }
+
+  // All memory is mapped, and its buffers are not in use: whoever reads or writes has waited for what computes on them.
+  [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
+    if (Status status = health_.get().status; !status || from.empty()) return Event(std::move(status));
+    std::memcpy(to.buffer->host().data() + to.offset, from.data(), from.size());
+    return Event(Status{});
+  }
+  [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override {
+    if (Status status = health_.get().status; !status || to.empty()) return Event(std::move(status));
+    std::memcpy(to.data(), from.buffer->host().data() + from.offset, to.size());
+    return Event(Status{});
+  }
+  [[nodiscard]] Event copy_from_peer(Device&, const Binding& from, const Binding& to) override {
+    const std::span<const std::byte> source = from.buffer->host();
+    if (source.empty() && from.bytes != 0)
+      return Event(fail(Code::unsupported, "the peer's memory cannot be addressed by the host"));
+    return write(to, source.subspan(from.offset, from.bytes));
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
+    SHUNT_TRY(health_.get().status);
+    return MetalProgram::create(context_, *pipelines_, request);
+  }
+
+  [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
+    if (Status status = health_.get().status; !status) return Event(std::move(status));
+    auto& mine = static_cast<MetalProgram&>(program);
+    Result<Owned> commands = mine.submit(submission.parameters);
+    if (!commands) return Event(named(mine, std::move(commands).error()));
+    Event event(this);
+    pending_.push_back({&mine, std::move(*commands), event, deadline_of(submission)});
+    return event;
+  }
+
+  // Metal's own wait has no limit, and a callback would take a block, which is no C++: so the status is asked for, at
+  // first again and again, then with naps in between.
+  bool advance() override {
+    if (pending_.empty()) return false;
+    const Clock::time_point begin = Clock::now();
+    while (!complete_first()) {
+      const Clock::duration waited = Clock::now() - begin;
+      if (waited > kPatience) return true;
+      if (waited > kEagerness)
+        std::this_thread::sleep_for(kNap);
+      else
+        std::this_thread::yield();
+    }
+    return true;
+  }
+
+  [[nodiscard]] Health health() const override { return health_.get(); }
+
+ private:
+  struct Pending {
+    MetalProgram* program;
+    Owned commands;
+    Event event;
+    std::optional<Clock::time_point> deadline;
+  };
+
+  MetalDevice(std::shared_ptr<Context> context, std::unique_ptr<Pipelines> pipelines, DeviceInfo info)
+      : context_(std::move(context)), pipelines_(std::move(pipelines)), info_(std::move(info)) {}
+
+  [[nodiscard]] Status named(const MetalProgram& program, const Error& error) const {
+    return fail(error.code, fmt::format("program \"{}\" on {}: {}", program.name(), info_.id, error.message));
+  }
+
+  // How a submission ended; nothing where it goes on.
+  [[nodiscard]] std::optional<Status> end_of(const Pending& pending) const {
+    const Messages& call = context_->call();
+    const std::uint64_t status = call.status(pending.commands.get());
+    if (status == kCompleted) return Status{};
+    if (status == kFailed) {
+      const Pool pool(context_->runtime());
+      const Id error = call.error(pending.commands.get());
+      return named(*pending.program, {code_of(call.code(error)), context_->runtime().describe(error)});
+    }
+    if (pending.deadline && Clock::now() > *pending.deadline)
+      return named(*pending.program, {Code::timed_out, "not done by its deadline"});
+    return std::nullopt;
+  }
+
+  // Completes the oldest submission if it is over or late; the queue runs them in their order. False: not yet.
+  bool complete_first() {
+    std::optional<Status> ended = end_of(pending_.front());
+    if (!ended) return false;
+    const Status status = health_.note(std::move(*ended));
+    std::deque<Pending> over;
+    over.push_back(std::move(pending_.front()));
+    pending_.pop_front();
+    // A device that is gone ends all that it was given.
+    if (!health_.get().status)
+      for (; !pending_.empty(); pending_.pop_front()) over.push_back(std::move(pending_.front()));
+    for (Pending& each : over) {
+      each.commands = {};
+      each.event.complete(status);
+    }
+    return true;
+  }
+
+  std::shared_ptr<Context> context_;
+  std::unique_ptr<Pipelines> pipelines_;
+  DeviceInfo info_;
+  std::deque<Pending> pending_;
+  HealthRecord health_;
+};
+
+}  // namespace
+}  // namespace shunt::metal
+
+namespace shunt {
+
+Result<BackendReport> open_metal(const OpenOptions&) {
+  BackendReport report{.api = "metal"};
+  const auto runtime = metal::Runtime::open();
+  if (!runtime) {
+    report.absent_because = runtime.error().message;
+    return report;
+  }
+  if (shaders().empty() || shaders().front().msl.empty()) {
+    report.absent_because = "this build has no kernels for it: glslc or spirv-cross was missing";
+    return report;
+  }
+  report.absent_because = "Metal finds no GPU";
+  for (metal::Owned& found : (*runtime)->devices()) {
+    auto device = metal::MetalDevice::create(*runtime, std::move(found), report.devices.size());
+    if (device)
+      report.devices.push_back(std::move(*device));
+    else
+      report.absent_because = device.error().message;
+  }
+  return report;
+}
+
+}  // namespace shunt

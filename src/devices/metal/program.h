@@ -1,0 +1,67 @@
+// A run of ops as a list of dispatches that every submission encodes anew, as Metal has it.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "devices/metal/context.h"
+
+namespace shunt::metal {
+
+// The compiled kernels of a device, each made when it is first used. Owned by the device.
+class Pipelines {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<Pipelines>> create(std::shared_ptr<const Context> context);
+  // Lives as long as this. Errors: internal where Metal refuses the kernel.
+  [[nodiscard]] Result<Id> of(const Shader& shader);
+  // Bound where a kernel has an input that a call has not.
+  [[nodiscard]] Id nothing() const { return nothing_->handle(); }
+
+ private:
+  explicit Pipelines(std::shared_ptr<const Context> context);
+  [[nodiscard]] Result<Owned> compile(const Shader& shader) const;
+
+  std::shared_ptr<const Context> context_;
+  std::vector<Owned> pipelines_;  // one per entry of shaders()
+  std::unique_ptr<MetalBuffer> nothing_;
+};
+
+class MetalProgram final : public Program {
+ public:
+  // The buffers and `pipelines` must outlive it. Errors: unsupported where an op has no kernel, out_of_memory,
+  // internal.
+  [[nodiscard]] static Result<std::unique_ptr<MetalProgram>> create(std::shared_ptr<const Context> context,
+                                                                    Pipelines& pipelines,
+                                                                    const ProgramRequest& request);
+
+  [[nodiscard]] std::uint64_t scratch_bytes() const override { return blocks_->bytes(); }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  // The command buffer that was committed.
+  [[nodiscard]] Result<Owned> submit(const Parameters& parameters);
+
+ private:
+  struct Bound {
+    Id buffer = nullptr;
+    std::uint64_t offset = 0;
+    bool operator==(const Bound&) const = default;
+  };
+  using Bindings = std::array<Bound, kShaderBindings>;
+  struct Step {
+    Id pipeline = nullptr;
+    Size groups;
+    Bindings bound;
+  };
+
+  explicit MetalProgram(std::shared_ptr<const Context> context) : context_(std::move(context)) {}
+  [[nodiscard]] Bindings bindings_of(const Dispatch& dispatch, Id nothing) const;
+  void encode(Id encoder) const;
+
+  std::shared_ptr<const Context> context_;
+  std::string name_;
+  std::unique_ptr<MetalBuffer> blocks_;
+  std::vector<Step> steps_;
+};
+
+}  // namespace shunt::metal

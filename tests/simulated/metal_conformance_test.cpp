@@ -1,0 +1,58 @@
+// The kernels in MSL, compiled for the host, and the flow of calls around them against the scalar reference; simulated.
+#include <algorithm>
+
+#include "ops/shader.h"
+#include "run/conformance.h"
+#include "simulated/simulated_metal.h"
+
+namespace shunt::simulated {
+namespace {
+
+std::vector<Op> ops_that_compute() {
+  std::vector<Op> found;
+  for (std::size_t index = 0; index < ops().size(); ++index)
+    if (ops()[index].op_class != OpClass::layout) found.push_back(static_cast<Op>(index));
+  return found;
+}
+
+class SimulatedMetal : public testing::TestWithParam<Op> {};
+
+TEST_P(SimulatedMetal, GivesTheReferencesResult) {
+  const MetalSimulation simulation;
+  const std::uint64_t before = MetalSimulation::control().live_objects();
+  {
+    const BackendReport report = MetalSimulation::open();
+    ASSERT_EQ(report.devices.size(), 1U) << report.absent_because;
+    Device* const devices[] = {report.devices[0].get()};
+    const auto result = check_conformance(devices, {.ops = {GetParam()}});
+    ASSERT_TRUE(result.has_value()) << result.error().message;
+    for (const ConformanceFailure& failure : result->failures) ADD_FAILURE() << failure.call << ": " << failure.words;
+    std::uint64_t passed = 0;
+    for (const ConformanceTally& tally : result->tallies) {
+      passed += tally.passed;
+      EXPECT_TRUE(tally.declined == 0 || !tally.reason.empty()) << tally.dtypes;
+    }
+    const bool has_kernel = std::ranges::count(shaders(), info_of(GetParam()).family, &Shader::family) == 1;
+    EXPECT_EQ(passed > 0, has_kernel);
+  }
+  EXPECT_EQ(MetalSimulation::control().live_objects(), before);
+}
+
+INSTANTIATE_TEST_SUITE_P(Conformance, SimulatedMetal, testing::ValuesIn(ops_that_compute()),
+                         [](const auto& test) { return std::string(name_of(test.param)); });
+
+TEST(MslKernels, BuffersHaveTheNumbersOfTheBindings) {
+  for (const Shader& shader : shaders()) {
+    EXPECT_NE(shader.msl.find(std::string("kernel void ") + kMslEntry + "("), std::string_view::npos) << shader.family;
+    for (const std::uint32_t binding : {kCallBinding, kParametersBinding, kOutputBinding})
+      EXPECT_NE(shader.msl.find("[[buffer(" + std::to_string(binding) + ")]]"), std::string_view::npos)
+          << shader.family << " " << binding;
+    EXPECT_EQ(shader.msl.find("[[buffer(" + std::to_string(kShaderBindings) + ")]]"), std::string_view::npos)
+        << shader.family;
+    EXPECT_EQ(shader.msl.find("spvBufferSizeConstants"), std::string_view::npos)
+        << shader.family << " asks for the lengths of arrays, which nobody binds";
+  }
+}
+
+}  // namespace
+}  // namespace shunt::simulated

@@ -1,0 +1,2 @@
+// What translated kernels include beside metal_stdlib; they use nothing of it.
+#pragma once
