@@ -12,7 +12,7 @@
 // and buffers of its own. Errors that a caller cannot foresee are out_of_memory, device_lost, timed_out and
 // internal; those of a submission may surface in its Event instead.
 // Numbers are IEEE 754, to nearest; subnormal ones may be read and written as zero.
-// Threads: info, supports, health: any. The rest: one thread at a time per device; Events complete on any.
+// Threads: info, supports, health: any. The rest, destructors and Event::wait() too: one at a time per device.
 #pragma once
 
 #include <chrono>

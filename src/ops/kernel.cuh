@@ -159,8 +159,9 @@ SHUNT_FUNCTION float merged(float value, Merge merge) {
   values[lane()] = value;
   sync();
   if (lane() < kPart) {
-    float part = values[lane() * kPart];
-    for (std::uint32_t i = 1; i < kPart; ++i) part = merge(part, values[lane() * kPart + i]);
+    const std::uint64_t first = std::uint64_t{lane()} * kPart;
+    float part = values[first];
+    for (std::uint32_t i = 1; i < kPart; ++i) part = merge(part, values[first + i]);
     parts[lane()] = part;
   }
   sync();

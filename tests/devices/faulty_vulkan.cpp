@@ -64,6 +64,7 @@ extern "C" {
 
 void set_vulkan_fault(VulkanFault chosen) { fault = chosen; }
 
+// NOLINTNEXTLINE(readability-identifier-naming): the name is the API's
 PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance instance, const char* name) {
   const PFN_vkGetInstanceProcAddr real = real_instance_function();
   if (real == nullptr) return nullptr;

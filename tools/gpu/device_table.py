@@ -51,8 +51,8 @@ class Table:
                         "--perplexity", "-c", "128", "--devices", device)
 
     def greedy(self, file: str, device: str, prompt: dict) -> list:
-        answer = self.run("run", str(self.files[file]), prompt["text"], "-n", str(self.tokens), "--greedy", "-c", "128",
-                          "--devices", device)
+        answer = self.run("run", str(self.files[file]), prompt["text"], "-n", str(self.tokens), "--greedy", "--ignore-eos",
+                          "-c", "128", "--devices", device)
         if answer["prompt_tokens"] != prompt["ids"]:
             raise RuntimeError(f"the prompt {prompt['text']!r} gave other token ids than the reference's")
         return answer["tokens"]
@@ -128,7 +128,7 @@ def main() -> int:
     for absent in found["absent"]:
         print(f"\n{absent['api']}: absent, {absent['reason']}")
     print(f"\nEach row: {len(table.prompts)} prompts, {table.tokens} tokens each, by these commands:\n\n"
-          f"    shunt run FILE PROMPT -n {table.tokens} --greedy -c 128 --devices DEVICE\n"
+          f"    shunt run FILE PROMPT -n {table.tokens} --greedy --ignore-eos -c 128 --devices DEVICE\n"
           f"    shunt eval FILE --tokens IDS --every --top 2 --perplexity -c 128 --devices DEVICE\n"
           f"    shunt verify {OPS.replace(',', ' ')} --devices DEVICE")
     if options.json:

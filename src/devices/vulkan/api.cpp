@@ -58,7 +58,7 @@ std::unexpected<Error> error_of(VkResult result, std::string_view what) {
 }
 
 Result<std::shared_ptr<Instance>> Instance::open() {
-  const std::shared_ptr<Instance> opened(new Instance);
+  std::shared_ptr<Instance> opened(new Instance);
   SHUNT_TRY_ASSIGN(opened->library_,
                    Library::open("libvulkan.so.1", "SHUNT_VULKAN_LIBRARY", "on Debian and Ubuntu install libvulkan1"));
   const auto get = opened->library_.find<PFN_vkGetInstanceProcAddr>("vkGetInstanceProcAddr");

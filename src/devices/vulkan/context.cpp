@@ -19,7 +19,7 @@ Status check(VkResult result, std::string_view what) {
 }  // namespace
 
 Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<Instance> instance, VkPhysicalDevice physical) {
-  const std::shared_ptr<Context> context(new Context);
+  std::shared_ptr<Context> context(new Context);
   context->instance_ = std::move(instance);
   context->physical_ = physical;
   SHUNT_TRY(context->start());

@@ -16,7 +16,7 @@ struct Rotation {
 SHUNT_FUNCTION Rotation rotation(double turns) {
   double fraction = turns - static_cast<double>(static_cast<std::int64_t>(turns));
   if (fraction < 0.0) fraction += 1.0;
-  const auto quadrant = static_cast<std::uint32_t>(fraction * 4.0 + 0.5);
+  const auto quadrant = static_cast<std::uint32_t>(fraction * 8.0 + 1.0) / 2U;  // the nearest
   const auto x = static_cast<float>((fraction - 0.25 * static_cast<double>(quadrant)) * 6.283185307179586);
   const float square = x * x;
   const float sine =
@@ -47,8 +47,8 @@ SHUNT_FUNCTION float rotated(const RotaryArgs& args, const void* x, std::uint64_
   const std::uint32_t half = args.dims / 2U;
   const std::uint32_t number = args.halves != 0 ? i % half : i / 2U;
   const RotaryPair pair = rotary_pair(args, number);
-  double turn =
-      (static_cast<double>(turns[2U * number]) + static_cast<double>(turns[2U * number + 1U]) * 0x1p-32) * 0x1p-32;
+  const std::uint64_t at = std::uint64_t{number} * 2;
+  double turn = (static_cast<double>(turns[at]) + static_cast<double>(turns[at + 1]) * 0x1p-32) * 0x1p-32;
   if (factors != nullptr) turn /= static_cast<double>(factors[std::uint64_t{number} * args.factor_stride]);
   const Rotation by = rotation(turn * static_cast<double>(position));
   const float first = element(pair.first);
