@@ -1,6 +1,8 @@
 // shunt: the program. Exit codes: 0 done, 1 an error while running, 2 wrong usage, 130 ended by Ctrl-C (143 by
 // SIGTERM). A reader that closes stdout early ends the program quietly with 0.
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
@@ -116,10 +118,18 @@ int run_program(std::vector<std::string> words) {
   return run_command(*command, std::span(words).subspan(command->name.contains(' ') ? 2 : 1));
 }
 
+// Else the first file that a driver opens takes the number of a closed one, and our output goes there. What stands in
+// for it refuses to be read or written.
+void occupy_closed_standard_files() {
+  for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(file, F_GETFD) == -1) static_cast<void>(open("/dev/null", file == STDIN_FILENO ? O_WRONLY : O_RDONLY));
+}
+
 }  // namespace
 }  // namespace shunt::cli
 
 int main(int argc, char** argv) {
+  shunt::cli::occupy_closed_standard_files();
   // A closed pipe is an error of the write, not the end of the process.
   static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
   try {

@@ -26,13 +26,14 @@ constexpr std::string_view kApis[] = {
 #include "devices/backends.def"
 };
 
-// A list with a name that no API has starts all of them, so that the message can say what there is.
+// A list with a name that no API has counts as an empty one, so that the message can say what there is.
 bool is_wanted(std::string_view api, bool only_if_named, const OpenOptions& options) {
   std::string_view list = options.devices;
   bool wanted = options.every_api || (list.empty() && !only_if_named);
   while (!list.empty()) {
     const std::string_view named = api_of(take_name(list));
-    if (named == api || std::ranges::find(kApis, named) == std::end(kApis)) wanted = true;
+    const bool is_unknown = std::ranges::find(kApis, named) == std::end(kApis);
+    if (named == api || (is_unknown && !only_if_named)) wanted = true;
   }
   return wanted;
 }
