@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <string>
-#include <utility>
 
 namespace shunt {
 namespace {
@@ -29,15 +28,6 @@ Result<Library> Library::open(const char* name, const char* override_variable, s
   const std::string carried = beside_the_program(name);
   if (void* handle = carried.empty() ? nullptr : dlopen(carried.c_str(), RTLD_NOW | RTLD_LOCAL)) return Library(handle);
   return fail(Code::unsupported, fmt::format("{} is not there; {}", name, advice));
-}
-
-Library::~Library() {
-  if (handle_ != nullptr) static_cast<void>(dlclose(handle_));
-}
-Library::Library(Library&& other) noexcept : handle_(std::exchange(other.handle_, nullptr)) {}
-Library& Library::operator=(Library&& other) noexcept {
-  std::swap(handle_, other.handle_);
-  return *this;
 }
 
 void* Library::address_of(const char* symbol) const { return dlsym(handle_, symbol); }

@@ -1,6 +1,6 @@
 // A shared library opened at run time: what every accelerator's API comes from.
 //
-// Plain handles; any thread. The library stays open as long as the object.
+// A plain handle; any thread. What was opened stays open: drivers have threads and exit handlers of their own.
 #pragma once
 
 #include <string_view>
@@ -16,12 +16,6 @@ class Library {
   // Errors: unsupported, with what was tried; `advice` says what helps.
   [[nodiscard]] static Result<Library> open(const char* name, const char* override_variable, std::string_view advice);
   Library() = default;
-  ~Library();
-  Library(Library&& other) noexcept;
-  Library& operator=(Library&& other) noexcept;
-
-  // Leaves it open until the process ends: closing would leak what some libraries still hold.
-  void keep_open() { handle_ = nullptr; }
 
   // Null where the library has no such symbol.
   template <class Function>

@@ -99,7 +99,9 @@ def main() -> int:
     table = Table(options.shunt, options.prompts, options.tokens)
     found = table.run("devices")
     wanted = options.devices.split(",") if options.devices else [device["id"] for device in found["devices"]]
-    devices = [device for device in found["devices"] if device["id"] in wanted]
+    names = {device["id"]: device["name"] for device in found["devices"]}
+    # A simulated device is there where it is named.
+    devices = [{"id": name, "name": names.get(name, "simulated" if name.startswith("sim:") else "absent")} for name in wanted]
     rows = []
     for device in devices:
         try:
@@ -123,8 +125,6 @@ def main() -> int:
         print(f"| {row['device']} | {row['name']} | {row['file']} | {row['greedy']} | {row['teacher_forced']} | "
               f"{difference} | {checked['passed']}, {checked['failed']}, {checked['declined']} | "
               f"{'ok' if row['ok'] else row.get('error', 'WRONG')} |")
-    for absent in sorted(set(wanted) - {device["id"] for device in devices}):
-        print(f"\n{absent} is absent.")
     for absent in found["absent"]:
         print(f"\n{absent['api']}: absent, {absent['reason']}")
     print(f"\nEach row: {len(table.prompts)} prompts, {table.tokens} tokens each, by these commands:\n\n"

@@ -71,7 +71,6 @@ Result<std::shared_ptr<const Egl>> Egl::open() {
   if (egl.name == nullptr) return fail(Code::unsupported, "libEGL.so.1 lacks egl" #name "; install another");
   SHUNT_EGL_FUNCTIONS(SHUNT_EGL_LOAD)
 #undef SHUNT_EGL_LOAD
-  library.keep_open();
 #define SHUNT_EGL_LOAD(result, name, parameters) egl.name = opened->function<result(*) parameters>("egl" #name);
   SHUNT_EGL_EXTENSIONS(SHUNT_EGL_LOAD)
 #undef SHUNT_EGL_LOAD
