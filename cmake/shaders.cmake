@@ -1,6 +1,7 @@
 # Every src/ops/FAMILY/FAMILY.comp is preprocessed (kernels expand the op tables), compiled to SPIR-V, checked and
 # embedded. Without glslc there are none, and shaders.def is empty. The SPIR-V is also translated to each of
-# shunt_shader_texts by `shunt_to_TEXT x.spv --output x.TEXT`; a text whose translator is missing is empty.
+# shunt_shader_texts by `shunt_to_TEXT x.spv --output x.TEXT`; a text whose translator is missing is empty. FAMILY.frag or
+# FAMILY.vert beside it goes the same way to WebGL2's language alone, with its names, by which everything is bound there.
 find_program(SHUNT_GLSLC glslc)
 find_program(SHUNT_SPIRV_VAL spirv-val)
 find_program(SHUNT_SPIRV_CROSS spirv-cross)
@@ -19,7 +20,11 @@ if(SHUNT_NODE AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/tools/npm/node_modules/naga
 else()
   message(STATUS "No Node or no tools/npm/node_modules (npm ci): this build has no WGSL")
 endif()
+set(shunt_webgl_frag fragment SHUNT_FRAGMENT essl300)
+set(shunt_webgl_vert vertex SHUNT_POINTS essl300_points)
 file(GLOB shunt_kernel_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*/*.comp)
+file(GLOB shunt_webgl_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*/*.frag
+                                                ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*/*.vert)
 file(GLOB_RECURSE shunt_kernel_headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.glsl
                                                          ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.def)
 list(APPEND shunt_kernel_headers ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/expand.h)
@@ -28,7 +33,9 @@ set(shunt_shader_sources "")
 if(SHUNT_GLSLC AND SHUNT_SPIRV_VAL)
   foreach(source IN LISTS shunt_kernel_sources)
     get_filename_component(name ${source} NAME_WE)
+    get_filename_component(folder ${source} DIRECTORY)
     set(base ${shunt_generated_dir}/shaders/${name})
+    set(preprocess ${CMAKE_CXX_COMPILER} -E -P -x c++ -std=c++20 -I${CMAKE_CURRENT_SOURCE_DIR}/src)
     set(translations "")
     foreach(text IN LISTS shunt_shader_texts)
       if(DEFINED shunt_to_${text})
@@ -37,16 +44,34 @@ if(SHUNT_GLSLC AND SHUNT_SPIRV_VAL)
         list(APPEND translations COMMAND ${CMAKE_COMMAND} -E rm -f ${base}.${text})
       endif()
     endforeach()
+    set(webgl_sources "")
+    foreach(extension frag vert)
+      list(GET shunt_webgl_${extension} 0 stage)
+      list(GET shunt_webgl_${extension} 1 macro)
+      list(GET shunt_webgl_${extension} 2 text)
+      set(webgl_source ${folder}/${name}.${extension})
+      if(SHUNT_SPIRV_CROSS AND webgl_source IN_LIST shunt_webgl_sources)
+        set(webgl_base ${base}_${stage})
+        list(APPEND webgl_sources ${webgl_source})
+        list(APPEND translations
+             COMMAND ${preprocess} -D${macro} ${webgl_source} -o ${webgl_base}.glsl
+             COMMAND ${SHUNT_GLSLC} -std=450core -fshader-stage=${stage} --target-env=vulkan1.1 ${webgl_base}.glsl -o ${webgl_base}.spv
+             COMMAND ${SHUNT_SPIRV_VAL} --target-env vulkan1.1 ${webgl_base}.spv
+             COMMAND ${SHUNT_SPIRV_CROSS} --version 300 --es ${webgl_base}.spv --output ${base}.${text})
+      else()
+        list(APPEND translations COMMAND ${CMAKE_COMMAND} -E rm -f ${base}.${text})
+      endif()
+    endforeach()
     add_custom_command(
       OUTPUT ${base}.cpp
       COMMAND ${CMAKE_COMMAND} -E make_directory ${shunt_generated_dir}/shaders
-      COMMAND ${CMAKE_CXX_COMPILER} -E -P -x c++ -std=c++20 -I${CMAKE_CURRENT_SOURCE_DIR}/src ${source} -o ${base}.glsl
+      COMMAND ${preprocess} ${source} -o ${base}.glsl
       COMMAND ${SHUNT_GLSLC} -std=450core -fshader-stage=compute --target-env=vulkan1.1 -O ${base}.glsl -o ${base}.spv
       COMMAND ${SHUNT_SPIRV_VAL} --target-env vulkan1.1 ${base}.spv
       ${translations}
-      COMMAND ${CMAKE_COMMAND} -DNAME=${name} -DBASE=${base} "-DTEXTS=${shunt_shader_texts}"
+      COMMAND ${CMAKE_COMMAND} -DNAME=${name} -DBASE=${base} "-DTEXTS=${shunt_shader_texts};essl300;essl300_points"
               -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_shader.cmake
-      DEPENDS ${source} ${shunt_kernel_headers} ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_shader.cmake
+      DEPENDS ${source} ${webgl_sources} ${shunt_kernel_headers} ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_shader.cmake
               ${CMAKE_CURRENT_SOURCE_DIR}/tools/wgsl.mjs
       COMMENT "Compiling kernel ${name}"
       VERBATIM)

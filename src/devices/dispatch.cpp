@@ -31,8 +31,8 @@ Result<Dispatch> plan_dispatch(const ProgramOp& op, const DispatchLimits& limits
   const auto bind = [&](std::size_t operand, const Binding& binding) {
     if (binding.bytes == 0) return;
     const std::uint64_t begin = binding.offset - binding.offset % limits.storage_alignment_bytes;
-    offsets[operand] = static_cast<std::uint32_t>(binding.offset - begin);
-    dispatch.operands[operand] = {binding.buffer, begin, aligned(offsets[operand] + binding.bytes, 4)};
+    offsets[operand] = static_cast<std::uint32_t>(limits.binds_whole_buffers ? binding.offset : binding.offset - begin);
+    dispatch.operands[operand] = {binding.buffer, begin, aligned(binding.offset - begin + binding.bytes, 4)};
   };
   bind(0, op.output);
   for (std::size_t input = 0; input < op.inputs.size(); ++input)

@@ -15,11 +15,12 @@
 
 namespace shunt {
 
-// Powers of two, but for the first.
+// Alignments are powers of two.
 struct DispatchLimits {
   std::uint64_t largest_binding_bytes = ~std::uint64_t{0};
   std::uint64_t storage_alignment_bytes = 4;   // of the offset of a storage binding
   std::uint64_t uniform_alignment_bytes = 16;  // of the offset of a uniform binding
+  bool binds_whole_buffers = false;            // kernels see all of a buffer, not only what is bound
 };
 
 struct Dispatch {

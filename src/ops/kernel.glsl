@@ -1,4 +1,4 @@
-// What every compute kernel sees of its call. A FAMILY.comp defines `struct Arguments` as FAMILY_args.h has it, field by
+// What every kernel sees of its call. A FAMILY.comp defines `struct Arguments` as FAMILY_args.h has it, field by
 // field (an array of numbers is a vector here), then includes this file, then names its buffers.
 //
 //   binding 0  uniform block: where in its binding each operand begins, in bytes (output, then inputs), and the
@@ -6,13 +6,14 @@
 //   binding 1  uniform block: Parameters (parameters.h), written before each submission
 //   binding 2  the output, 3 and on: the inputs, and last what SHUNT_CONSTANTS is made of (shader.h)
 // Workgroups have 64 invocations in a row. There are as many as the prepared capacity needs; tails are masked.
+// Where SHUNT_FRAGMENT or SHUNT_POINTS is defined there are no workgroups, and textures in place of buffers
+// (texture.glsl).
 // Kernels go through the C preprocessor first, so that they can expand the tables.
 
 #define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) const uint name = uint(__COUNTER__);
 #include "ops/dtypes.def"
 
 const uint kGroup = 64u;
-layout(local_size_x = 64, local_size_y = 1, local_size_z = 1) in;
 
 layout(std140, binding = 0) uniform Call {
   uvec4 byte_offsets[2];
@@ -25,9 +26,25 @@ layout(std140, binding = 1) uniform Step {
   uint step_reserved;
 };
 
+uint byte_offset(uint operand) { return byte_offsets[operand >> 2u][operand & 3u]; }
+
+// Gives invocation_index(); SHUNT_WORDS, which declares the words of an input as name_word(index); and of the output
+// put_word() and word_before(), what a word holds.
+#if defined(SHUNT_FRAGMENT) || defined(SHUNT_POINTS)
+#include "ops/texture.glsl"
+#else
+layout(local_size_x = 64, local_size_y = 1, local_size_z = 1) in;
 uint group_index() { return gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x; }
 uint invocation_index() { return group_index() * kGroup + gl_LocalInvocationID.x; }
-uint byte_offset(uint operand) { return byte_offsets[operand >> 2u][operand & 3u]; }
+
+#define SHUNT_WORDS(number, name)                                                          \
+  layout(std430, binding = number) readonly buffer name##_buffer { uint name##_words[]; }; \
+  uint name##_word(uint index) { return name##_words[index]; }
+
+layout(std430, binding = 2) buffer output_buffer { uint output_words[]; };
+void put_word(uint word, uint bits) { output_words[word] = bits; }
+uint word_before(uint word) { return output_words[word]; }
+#endif
 
 // parameters.h
 uint valid_rows(uint capacity, uint extent) {
@@ -94,18 +111,18 @@ uint row_bytes(uint dtype, uint elements) {
 
 // An input, and how its elements are read. `offset` is where the tensor begins, in bytes.
 #define SHUNT_INPUT(number, name)                                                                  \
-  layout(std430, binding = number) readonly buffer name##_buffer { uint name##_words[]; };         \
-  uint name##_half(uint byte) { return name##_words[byte >> 2u] >> ((byte & 2u) * 8u) & 0xFFFFu; } \
-  int name##_int(uint offset, uint index) { return int(name##_words[(offset >> 2u) + index]); }    \
+  SHUNT_WORDS(number, name)                                                                        \
+  uint name##_half(uint byte) { return name##_word(byte >> 2u) >> ((byte & 2u) * 8u) & 0xFFFFu; }  \
+  int name##_int(uint offset, uint index) { return int(name##_word((offset >> 2u) + index)); }     \
   float name##_element(uint dtype, uint offset, uint index) {                                      \
     if (is_half(dtype)) return widen(dtype, name##_half(offset + 2u * index));                     \
-    return widen(dtype, name##_words[(offset >> 2u) + index]);                                     \
+    return widen(dtype, name##_word((offset >> 2u) + index));                                      \
   }
 
 // The same for one of any floating or quantized dtype: element `k` of the row that begins at a byte.
 #define SHUNT_WEIGHT(number, name)                                                                 \
   SHUNT_INPUT(number, name)                                                                        \
-  uint name##_byte(uint byte) { return name##_words[byte >> 2u] >> ((byte & 3u) * 8u) & 0xFFu; }   \
+  uint name##_byte(uint byte) { return name##_word(byte >> 2u) >> ((byte & 3u) * 8u) & 0xFFu; }    \
   float name##_f16(uint row, uint k) { return unpackHalf2x16(name##_half(row + 2u * k)).x; }       \
   float name##_q8_0(uint row, uint k) {                                                            \
     uint block = row + k / 32u * 34u;                                                              \
@@ -123,16 +140,15 @@ uint row_bytes(uint dtype, uint elements) {
     return name##_element(dtype, row, k);                                                          \
   }
 
-layout(std430, binding = 2) buffer output_buffer { uint output_words[]; };
 // Of a contiguous tensor: puts elements `first` and, with two to a word, first + 1 where that is below `end`.
 // REQUIRES: `first` is a multiple of per_word(dtype).
 void store(uint dtype, uint first, uint end, vec2 values) {
   uint word = (byte_offset(0u) >> 2u) + first / per_word(dtype);
   if (!is_half(dtype)) {
-    output_words[word] = floatBitsToUint(values.x);
+    put_word(word, floatBitsToUint(values.x));
   } else if (first + 1u < end) {
-    output_words[word] = narrow(dtype, values.x) | narrow(dtype, values.y) << 16u;
+    put_word(word, narrow(dtype, values.x) | narrow(dtype, values.y) << 16u);
   } else {
-    output_words[word] = (output_words[word] & 0xFFFF0000u) | narrow(dtype, values.x);
+    put_word(word, (word_before(word) & 0xFFFF0000u) | narrow(dtype, values.x));
   }
 }

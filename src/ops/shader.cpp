@@ -15,7 +15,9 @@ namespace shunt {
   extern const std::string_view family##_glsl430; \
   extern const std::string_view family##_essl310; \
   extern const std::string_view family##_wgsl;    \
-  extern const std::string_view family##_msl;
+  extern const std::string_view family##_msl;     \
+  extern const std::string_view family##_essl300; \
+  extern const std::string_view family##_essl300_points;
 #include "shaders.def"
 #undef SHUNT_SHADER
 
@@ -38,13 +40,20 @@ std::string operand_refusal(const OpCall& call, std::string_view name, const Ope
 }  // namespace
 
 std::span<const Shader> shaders() {
+#define SHUNT_SHADER(name)                            \
+  Shader{.family = #name,                             \
+         .kernel = &name##_shader,                    \
+         .spirv = {name##_spirv, name##_spirv_words}, \
+         .glsl430 = name##_glsl430,                   \
+         .essl310 = name##_essl310,                   \
+         .wgsl = name##_wgsl,                         \
+         .msl = name##_msl,                           \
+         .essl300 = name##_essl300,                   \
+         .essl300_points = name##_essl300_points},
   static const std::vector<Shader> kShaders = {
-#define SHUNT_SHADER(family)                                                                                    \
-  {#family,       &family##_shader, {family##_spirv, family##_spirv_words}, family##_glsl430, family##_essl310, \
-   family##_wgsl, family##_msl},
 #include "shaders.def"
-#undef SHUNT_SHADER
   };
+#undef SHUNT_SHADER
   return kShaders;
 }
 

@@ -1,9 +1,11 @@
-// How a kernel in the shading language runs one op: what the backends of Vulkan, OpenGL, WebGPU and Metal share.
+// How a kernel in the shading language runs one op: what the backends of Vulkan, OpenGL, WebGPU, Metal and WebGL2
+// share.
 //
 // A family folder `x/` may hold
 //   x.comp        one GLSL source for all of these APIs; ops/kernel.glsl says what it sees of a call
 //   x_shader.cpp  `const ShaderKernel x_shader`: what the source can run and how many workgroups that takes
-// The build compiles x.comp to SPIR-V, translates that and embeds all of it. A build without glslc has no shaders at
+//   x.frag or x.vert  the same for WebGL2, which has no compute shaders: ops/texture.glsl says how
+// The build compiles them to SPIR-V, translates that and embeds all of it. A build without glslc has no shaders at
 // all; one without a translator has empty texts of its languages.
 // Plain values; any thread.
 #pragma once
@@ -36,7 +38,9 @@ struct Shader {
   std::string_view glsl430;
   std::string_view essl310;
   std::string_view wgsl;
-  std::string_view msl;  // its entry point is kMslEntry
+  std::string_view msl;             // its entry point is kMslEntry
+  std::string_view essl300;         // a fragment shader; each fragment writes a word of the result
+  std::string_view essl300_points;  // or a vertex shader; each point writes a word where it likes
 };
 // All that this build has, in the order of their names.
 [[nodiscard]] std::span<const Shader> shaders();

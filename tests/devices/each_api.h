@@ -34,6 +34,8 @@ inline bool is_expected(const std::string& api) {
 class EachApi : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
+    // Outside of a browser WebGL2 is what the tests bring along.
+    ASSERT_EQ(setenv("SHUNT_WEBGL_LIBRARY", SHUNT_WEBGL_ON_EGL, 1), 0);
     auto registry = open_devices({.devices = GetParam(), .threads = 2});
     ASSERT_TRUE(registry.has_value()) << registry.error().message;
     registry_ = std::move(*registry);

@@ -28,7 +28,7 @@ float element(uint row, uint i, uint position) {
   RotaryPair pair = pair_of(args.rotary, i);
   float first = x_element(x.dtype, offset, begin + pair.first * x.strides.w);
   float second = x_element(x.dtype, offset, begin + pair.second * x.strides.w);
-  uvec2 turn = uvec2(turns_words[2u * pair.number], turns_words[2u * pair.number + 1u]);
+  uvec2 turn = uvec2(turns_word(2u * pair.number), turns_word(2u * pair.number + 1u));
   return turned(pair, first, second, rotation(position, turn));
 }
 

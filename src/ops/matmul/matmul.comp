@@ -26,7 +26,7 @@ uint offset_of(uvec4 strides, uint row) {
   return rest / args.extents.y * strides.x + rest % args.extents.y * strides.y + row % args.extents.z * strides.z;
 }
 
-float x_f32(uint index) { return uintBitsToFloat(x_words[(byte_offset(1u) >> 2u) + index]); }
+float x_f32(uint index) { return uintBitsToFloat(x_word((byte_offset(1u) >> 2u) + index)); }
 
 #define SUM(w, x)                                                    \
   for (uint column = lane; column < end_column; column += kGroup) { \

@@ -18,7 +18,7 @@ float element(uint index) {
   float first = x_element(args.x.dtype, byte_offset(1u), begin + pair.first * args.x.strides.w);
   float second = x_element(args.x.dtype, byte_offset(1u), begin + pair.second * args.x.strides.w);
   int position = positions_int(byte_offset(2u), row / args.x.extents.z * args.position_stride);
-  uvec2 turn = uvec2(turns_words[2u * pair.number], turns_words[2u * pair.number + 1u]);
+  uvec2 turn = uvec2(turns_word(2u * pair.number), turns_word(2u * pair.number + 1u));
   return turned(pair, first, second, rotation(uint(position), turn));
 }
 

@@ -1,0 +1,125 @@
+#include "devices/webgl/kernels.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace shunt::webgl {
+namespace {
+
+// One triangle over all that the viewport shows; a kernel's fragments do the rest.
+constexpr std::string_view kCover = R"(#version 300 es
+void main() {
+  vec2 corner = vec2(float((gl_VertexID & 1) * 4 - 1), float((gl_VertexID & 2) * 2 - 1));
+  gl_Position = vec4(corner, 0.0, 1.0);
+}
+)";
+// A point's one fragment; `point_word` is what ops/texture.glsl calls it.
+constexpr std::string_view kPut = R"(#version 300 es
+precision highp int;
+flat in uint point_word;
+layout(location = 0) out uint word;
+void main() { word = point_word; }
+)";
+
+using Ask = void (*)(GLuint, GLenum, GLint*);
+using AskLog = void (*)(GLuint, GLsizei, GLsizei*, GLchar*);
+
+std::string log_of(GLuint object, Ask ask, AskLog ask_log) {
+  GLint length = 0;
+  ask(object, kInfoLogLength, &length);
+  std::string log(static_cast<std::size_t>(std::max(1, length)), '\0');
+  GLsizei written = 0;
+  ask_log(object, static_cast<GLsizei>(log.size()), &written, log.data());
+  log.resize(static_cast<std::size_t>(std::clamp<GLsizei>(written, 0, static_cast<GLsizei>(log.size()))));
+  log.resize(log.find_last_not_of(" \n") + 1);
+  return log;
+}
+
+bool succeeded(GLuint object, GLenum what, Ask ask) {
+  GLint status = 0;
+  ask(object, what, &status);
+  return status != 0;
+}
+
+bool scatters(const Shader& shader) { return !shader.essl300_points.empty(); }
+
+}  // namespace
+
+std::string source_refusal(const Shader& shader) {
+  if (!shader.essl300.empty() || scatters(shader)) return {};
+  return fmt::format("kernel {} has no form for WebGL2", shader.family);
+}
+
+Kernels::Kernels(std::shared_ptr<Context> context) : context_(std::move(context)), programs_(shaders().size()) {}
+
+Result<std::unique_ptr<Kernels>> Kernels::create(std::shared_ptr<Context> context) {
+  std::unique_ptr<Kernels> kernels(new Kernels(context));
+  SHUNT_TRY_ASSIGN(kernels->nothing_, Texture::create(std::move(context), sizeof(std::uint32_t)));
+  return kernels;
+}
+
+Kernels::~Kernels() {
+  for (const GLuint program : programs_)
+    if (program != 0) context_->call().DeleteProgram(program);
+}
+
+Result<Kernel> Kernels::of(const Shader& shader) {
+  GLuint& program = programs_[static_cast<std::size_t>(&shader - shaders().data())];
+  if (program == 0) {
+    SHUNT_TRY_ASSIGN(program, link(shader));
+  }
+  return Kernel{program, scatters(shader)};
+}
+
+Result<GLuint> Kernels::link(const Shader& shader) const {
+  const Functions& call = context_->call();
+  const GLuint program = call.CreateProgram();
+  Status done = compile(program, kVertexShader, scatters(shader) ? shader.essl300_points : kCover);
+  if (done) done = compile(program, kFragmentShader, scatters(shader) ? kPut : shader.essl300);
+  if (done) {
+    call.LinkProgram(program);
+    if (!succeeded(program, kLinkStatus, call.GetProgramiv))
+      done = fail(Code::internal, "it does not link: " + log_of(program, call.GetProgramiv, call.GetProgramInfoLog));
+  }
+  if (done) bind(program);
+  // What a lost context answers means nothing.
+  if (Status alive = context_->check("linkProgram"); !alive) done = std::move(alive);
+  if (done) return program;
+  call.DeleteProgram(program);
+  return fail_at(fmt::format("kernel {} on {}", shader.family, context_->renderer()), std::move(done).error());
+}
+
+Status Kernels::compile(GLuint program, GLenum type, std::string_view source) const {
+  const Functions& call = context_->call();
+  const GLchar* const text = source.data();
+  const auto length = static_cast<GLint>(source.size());
+  const GLuint object = call.CreateShader(type);
+  call.ShaderSource(object, 1, &text, &length);
+  call.CompileShader(object);
+  Status done;
+  if (succeeded(object, kCompileStatus, call.GetShaderiv))
+    call.AttachShader(program, object);
+  else
+    done = fail(Code::internal, "it does not compile: " + log_of(object, call.GetShaderiv, call.GetShaderInfoLog));
+  call.DeleteShader(object);
+  return done;
+}
+
+void Kernels::bind(GLuint program) const {
+  const Functions& call = context_->call();
+  call.UseProgram(program);
+  for (std::uint32_t operand = 0; operand < kMaxShaderOperands; ++operand) {
+    const std::string name = fmt::format("texture_{}", kOutputBinding + operand);
+    const GLint location = call.GetUniformLocation(program, name.c_str());
+    if (location >= 0) call.Uniform1i(location, static_cast<GLint>(operand));
+  }
+  const auto bind_block = [&](const char* name, GLuint binding) {
+    const GLuint block = call.GetUniformBlockIndex(program, name);
+    if (block != kInvalidIndex) call.UniformBlockBinding(program, block, binding);
+  };
+  bind_block("Call", kCallBinding);
+  bind_block("Step", kParametersBinding);
+}
+
+}  // namespace shunt::webgl

@@ -1,0 +1,44 @@
+// The kernels of a device as linked programs, each made when it is first used. Owned by the device; one thread.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "devices/webgl/texture.h"
+
+namespace shunt::webgl {
+
+// Uniform blocks are bound at kCallBinding and kParametersBinding, the texture of operand i to unit i.
+struct Kernel {
+  GLuint program = 0;
+  // Its invocations choose what they write: each is a point. Otherwise each is a fragment that writes its own word.
+  bool scatters = false;
+};
+
+class Kernels {
+ public:
+  [[nodiscard]] static Result<std::unique_ptr<Kernels>> create(std::shared_ptr<Context> context);
+  ~Kernels();
+  Kernels(const Kernels&) = delete;
+  Kernels& operator=(const Kernels&) = delete;
+
+  // Errors: internal, with what the compiler said.
+  [[nodiscard]] Result<Kernel> of(const Shader& shader);
+  // Bound where a kernel has an input that a call has not.
+  [[nodiscard]] const Texture& nothing() const { return *nothing_; }
+
+ private:
+  explicit Kernels(std::shared_ptr<Context> context);
+  [[nodiscard]] Result<GLuint> link(const Shader& shader) const;
+  [[nodiscard]] Status compile(GLuint program, GLenum type, std::string_view source) const;
+  void bind(GLuint program) const;
+
+  std::shared_ptr<Context> context_;
+  std::vector<GLuint> programs_;  // one per entry of shaders()
+  std::unique_ptr<Texture> nothing_;
+};
+
+// Empty, or why the shader has no translation for this API.
+[[nodiscard]] std::string source_refusal(const Shader& shader);
+
+}  // namespace shunt::webgl

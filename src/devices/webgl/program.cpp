@@ -1,0 +1,163 @@
+#include "devices/webgl/program.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace shunt::webgl {
+namespace {
+
+constexpr std::uint64_t kWordBytes = sizeof(std::uint32_t);
+constexpr std::uint64_t kRowBytes = kRowWords * kWordBytes;
+
+// Where it is drawn to in place of `area` of a target: the same columns, the first rows.
+Rectangle in_scratch(const Rectangle& area) { return {area.x, 0, area.width, area.height}; }
+
+std::uint64_t scratch_bytes_of(const Rectangle& area) {
+  if (area.height > 1) return static_cast<std::uint64_t>(area.height) * kRowBytes;
+  return static_cast<std::uint64_t>(area.x + area.width) * kWordBytes;
+}
+
+}  // namespace
+
+std::uint64_t WebglProgram::scratch_bytes_of(const OpCall& call, const Shader& shader) {
+  std::uint64_t bytes = (call.output->span_bytes() + kRowBytes - 1) / kRowBytes * kRowBytes + kRowBytes;
+  if (shader.kernel->constants != nullptr) bytes += shader.kernel->constants(call).size() * kWordBytes;
+  return bytes;
+}
+
+Result<std::unique_ptr<WebglProgram>> WebglProgram::create(std::shared_ptr<Context> context, Kernels& kernels,
+                                                           const ProgramRequest& request) {
+  SHUNT_TRY_ASSIGN(DispatchPlan plan, plan_dispatches(request.ops, context->limits()));
+  std::unique_ptr<WebglProgram> program(new WebglProgram(std::move(context), kernels));
+  program->name_ = request.name;
+  for (const Dispatch& dispatch : plan.dispatches) SHUNT_TRY(program->add(dispatch));
+  SHUNT_TRY(program->allocate_scratch());
+  SHUNT_TRY(program->upload(plan));
+  return program;
+}
+
+Status WebglProgram::add(Dispatch dispatch) {
+  SHUNT_TRY_ASSIGN(const Kernel kernel, kernels_.of(*dispatch.shader));
+  const Binding& output = dispatch.operands[0];
+  Step step{.kernel = kernel, .target = static_cast<const Texture*>(output.buffer)};
+  if (kernel.scatters)
+    step.area = step.target->whole();
+  else
+    step.area = rectangle_of(output.offset / kWordBytes, output.bytes / kWordBytes);
+  step.reads_target = std::ranges::any_of(std::span(dispatch.operands).subspan(1),
+                                          [&](const Binding& input) { return input.buffer == output.buffer; });
+  if (!dispatch.constants.empty()) {
+    SHUNT_TRY_ASSIGN(step.constants, constants_of(dispatch));
+  }
+  step.dispatch = std::move(dispatch);
+  steps_.push_back(std::move(step));
+  return {};
+}
+
+Result<const Texture*> WebglProgram::constants_of(const Dispatch& dispatch) {
+  const auto known = std::ranges::find(constants_, dispatch.constants);
+  if (known != constants_.end()) return constants_textures_[static_cast<std::size_t>(known - constants_.begin())].get();
+  const auto bytes = std::as_bytes(std::span(dispatch.constants));
+  SHUNT_TRY_ASSIGN(std::unique_ptr<Texture> texture, Texture::create(context_, bytes.size()));
+  SHUNT_TRY(texture->write(0, bytes));
+  scratch_bytes_ += bytes.size();
+  constants_.push_back(dispatch.constants);
+  constants_textures_.push_back(std::move(texture));
+  return constants_textures_.back().get();
+}
+
+Status WebglProgram::allocate_scratch() {
+  std::uint64_t bytes = 0;
+  for (const Step& step : steps_)
+    if (!step.kernel.scatters || step.reads_target) bytes = std::max(bytes, webgl::scratch_bytes_of(step.area));
+  if (bytes == 0) return {};
+  SHUNT_TRY_ASSIGN(scratch_, Texture::create(context_, bytes));
+  scratch_bytes_ += bytes;
+  return {};
+}
+
+Status WebglProgram::upload(const DispatchPlan& plan) {
+  std::vector<std::byte> blocks(plan.block_bytes);
+  plan.write_blocks(blocks);
+  for (const Step& step : steps_) {
+    // Points need to know the rows of what they are drawn to. State is no input, so there is room at operand 1.
+    const auto rows = static_cast<std::uint32_t>(step.area.height);
+    if (step.kernel.scatters) std::memcpy(blocks.data() + step.dispatch.block_at + kWordBytes, &rows, sizeof(rows));
+  }
+  const Functions& call = context_->call();
+  call.GenBuffers(1, &blocks_);
+  call.BindBuffer(kUniformBuffer, blocks_);
+  call.BufferData(kUniformBuffer, static_cast<GLsizeiptr>(blocks.size()), blocks.data(), kDynamicDraw);
+  scratch_bytes_ += blocks.size();
+  return context_->check("bufferData");
+}
+
+WebglProgram::~WebglProgram() {
+  if (done_ != nullptr) context_->call().DeleteSync(done_);
+  if (blocks_ != 0) context_->call().DeleteBuffers(1, &blocks_);
+}
+
+void WebglProgram::bind(const Step& step) const {
+  const Functions& call = context_->call();
+  const Dispatch& dispatch = step.dispatch;
+  call.UseProgram(step.kernel.program);
+  call.BindBufferRange(kUniformBuffer, kCallBinding, blocks_, static_cast<GLintptr>(dispatch.block_at),
+                       static_cast<GLsizeiptr>(dispatch.block.size()));
+  call.BindBufferRange(kUniformBuffer, kParametersBinding, blocks_, 0, sizeof(Parameters));
+  for (std::uint32_t operand = 0; operand < kMaxShaderOperands; ++operand) {
+    const auto* texture = static_cast<const Texture*>(dispatch.operands[operand].buffer);
+    // Points do not read what they write, and what is drawn to must not be bound.
+    if (operand == 0 && step.kernel.scatters) texture = nullptr;
+    if (step.constants != nullptr && kOutputBinding + operand == dispatch.constants_binding) texture = step.constants;
+    call.ActiveTexture(kTexture0 + operand);
+    call.BindTexture(kTexture2D, texture == nullptr ? kernels_.nothing().name() : texture->name());
+  }
+}
+
+void WebglProgram::draw(const Step& step) const {
+  const Functions& call = context_->call();
+  const Rectangle scratch = in_scratch(step.area);
+  const bool in_place = step.kernel.scatters && !step.reads_target;
+  if (step.kernel.scatters && !in_place) scratch_->copy(*step.target, step.area, scratch);
+  bind(step);
+  call.BindFramebuffer(kFramebuffer, in_place ? step.target->framebuffer() : scratch_->framebuffer());
+  if (step.kernel.scatters) {
+    call.Viewport(0, 0, static_cast<GLsizei>(kRowWords), step.area.height);
+    const std::uint32_t invocations = step.dispatch.grid[0] * step.dispatch.grid[1] * kShaderGroupSize;
+    call.DrawArrays(kPoints, 0, static_cast<GLsizei>(invocations));
+  } else {
+    call.Viewport(scratch.x, scratch.y, scratch.width, scratch.height);
+    call.DrawArrays(kTriangles, 0, 3);
+  }
+  if (!in_place) step.target->copy(*scratch_, scratch, step.area);
+}
+
+Status WebglProgram::submit(const Parameters& parameters, const Deadline& deadline) {
+  const Functions& call = context_->call();
+  call.BindBuffer(kUniformBuffer, blocks_);
+  call.BufferSubData(kUniformBuffer, 0, sizeof(parameters), &parameters);
+  was_cut_short_ = false;
+  for (const Step& step : steps_) {
+    was_cut_short_ = has_passed(deadline);
+    if (was_cut_short_) break;
+    draw(step);
+  }
+  if (done_ != nullptr) call.DeleteSync(done_);
+  done_ = call.FenceSync(kSyncGpuCommandsComplete, 0);
+  call.Flush();
+  return context_->check("drawArrays");
+}
+
+Result<bool> WebglProgram::has_ended() const {
+  const Functions& call = context_->call();
+  GLint status = kUnsignaled;
+  if (call.IsContextLost() == 0) {
+    GLsizei length = 0;
+    call.GetSynciv(done_, kSyncStatus, 1, &length, &status);
+    if (status == kUnsignaled) return false;
+  }
+  SHUNT_TRY(context_->check("getSyncParameter"));
+  return true;
+}
+
+}  // namespace shunt::webgl

@@ -1,0 +1,65 @@
+// A run of ops as draws, given to the context anew for each submission: what changes from step to step is a block of
+// parameters in a uniform buffer. One thread at a time.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "devices/waiting.h"
+#include "devices/webgl/kernels.h"
+
+namespace shunt::webgl {
+
+class WebglProgram final : public Program {
+ public:
+  // The buffers and `kernels` must outlive it. Errors: unsupported where an op has no kernel, out_of_memory, internal.
+  [[nodiscard]] static Result<std::unique_ptr<WebglProgram>> create(std::shared_ptr<Context> context, Kernels& kernels,
+                                                                    const ProgramRequest& request);
+  // What a program holds for one op besides its blocks, at most.
+  [[nodiscard]] static std::uint64_t scratch_bytes_of(const OpCall& call, const Shader& shader);
+  ~WebglProgram() override;
+  WebglProgram(const WebglProgram&) = delete;
+  WebglProgram& operator=(const WebglProgram&) = delete;
+
+  [[nodiscard]] std::uint64_t scratch_bytes() const override { return scratch_bytes_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+
+  // Starts it. Drivers that compute on the CPU may do all of the work here, so this stops at the deadline, too.
+  [[nodiscard]] Status submit(const Parameters& parameters, const Deadline& deadline);
+  // Whether what was submitted has ended.
+  [[nodiscard]] Result<bool> has_ended() const;
+  // Whether the deadline came before the last draw was submitted.
+  [[nodiscard]] bool was_cut_short() const { return was_cut_short_; }
+
+ private:
+  struct Step {
+    Dispatch dispatch;
+    Kernel kernel;
+    const Texture* target = nullptr;
+    Rectangle area;                      // of the target, that may change
+    const Texture* constants = nullptr;  // null: none
+    bool reads_target = false;
+  };
+  WebglProgram(std::shared_ptr<Context> context, Kernels& kernels) : context_(std::move(context)), kernels_(kernels) {}
+  [[nodiscard]] Status add(Dispatch dispatch);
+  [[nodiscard]] Result<const Texture*> constants_of(const Dispatch& dispatch);
+  [[nodiscard]] Status allocate_scratch();
+  [[nodiscard]] Status upload(const DispatchPlan& plan);
+  void draw(const Step& step) const;
+  void bind(const Step& step) const;
+
+  std::shared_ptr<Context> context_;
+  Kernels& kernels_;
+  std::string name_;
+  std::vector<Step> steps_;
+  std::vector<std::vector<std::uint32_t>> constants_;  // each different one
+  std::vector<std::unique_ptr<Texture>> constants_textures_;
+  std::unique_ptr<Texture> scratch_;  // drawn to in place of targets; null: never
+  GLuint blocks_ = 0;
+  std::uint64_t scratch_bytes_ = 0;
+  GLsync done_ = nullptr;
+  bool was_cut_short_ = false;
+};
+
+}  // namespace shunt::webgl
