@@ -26,8 +26,11 @@ file(GLOB shunt_kernel_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src
 file(GLOB shunt_webgl_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*/*.frag
                                                 ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*/*.vert)
 file(GLOB_RECURSE shunt_kernel_headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.glsl
+                                                         ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*_args.h
                                                          ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.def)
-list(APPEND shunt_kernel_headers ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/expand.h)
+foreach(name args.h parameters.h expand.h)
+  list(APPEND shunt_kernel_headers ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/${name})
+endforeach()
 set(shunt_shader_rows "")
 set(shunt_shader_sources "")
 if(SHUNT_GLSLC AND SHUNT_SPIRV_VAL)
@@ -35,7 +38,7 @@ if(SHUNT_GLSLC AND SHUNT_SPIRV_VAL)
     get_filename_component(name ${source} NAME_WE)
     get_filename_component(folder ${source} DIRECTORY)
     set(base ${shunt_generated_dir}/shaders/${name})
-    set(preprocess ${CMAKE_CXX_COMPILER} -E -P -x c++ -std=c++20 -I${CMAKE_CURRENT_SOURCE_DIR}/src)
+    set(preprocess ${CMAKE_CXX_COMPILER} -E -P -x c++ -std=c++20 -DSHUNT_GLSL -I${CMAKE_CURRENT_SOURCE_DIR}/src)
     set(translations "")
     foreach(text IN LISTS shunt_shader_texts)
       if(DEFINED shunt_to_${text})

@@ -1,5 +1,5 @@
-// What every kernel sees of its call. A FAMILY.comp defines `struct Arguments` as FAMILY_args.h has it, field by
-// field (an array of numbers is a vector here), then includes this file, then names its buffers.
+// What every kernel sees of its call. A FAMILY.comp includes FAMILY_args.h, defines
+// `Arguments` to be the struct of that, then includes this file, then names its buffers.
 //
 //   binding 0  uniform block: where in its binding each operand begins, in bytes (output, then inputs), and the
 //              family's arguments; constant for a program
@@ -8,7 +8,8 @@
 // Workgroups have 64 invocations in a row. There are as many as the prepared capacity needs; tails are masked.
 // Where SHUNT_FRAGMENT or SHUNT_POINTS is defined there are no workgroups, and textures in place of buffers
 // (texture.glsl).
-// Kernels go through the C preprocessor first, so that they can expand the tables.
+// Kernels go through the C preprocessor first, so that they can expand the tables; args.h says how they share headers.
+#include "ops/strided_args.h"
 
 #define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) const uint name = uint(__COUNTER__);
 #include "ops/dtypes.def"
@@ -20,10 +21,7 @@ layout(std140, binding = 0) uniform Call {
   Arguments args;
 };
 layout(std140, binding = 1) uniform Step {
-  uint step_tokens;
-  uint step_outputs;
-  uint step_positions;
-  uint step_reserved;
+  Parameters parameters;
 };
 
 uint byte_offset(uint operand) { return byte_offsets[operand >> 2u][operand & 3u]; }
@@ -49,7 +47,7 @@ uint word_before(uint word) { return output_words[word]; }
 // parameters.h
 uint valid_rows(uint capacity, uint extent) {
   if (extent == 0u) return capacity;
-  return min(capacity, extent == 1u ? step_tokens : step_outputs);
+  return min(capacity, extent == 1u ? parameters.tokens : parameters.outputs);
 }
 
 // strided_args.h

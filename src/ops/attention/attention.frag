@@ -1,17 +1,9 @@
 // A fragment computes one element of the result: the scores of all positions that its token sees, weighted as they come
 // (online softmax).
-#include "ops/strided.glsl"
+#include "ops/attention/attention_args.h"
 #include "ops/page_table.glsl"
 
-struct Arguments {
-  StridedTensor query;
-  PageTable table;
-  uint kv_heads;
-  uint state_dtype;
-  float scale;
-  uint reserved;
-};
-
+#define Arguments AttentionArgs
 #include "ops/kernel.glsl"
 
 SHUNT_INPUT(3, query)

@@ -1,31 +1,16 @@
 // A fragment multiplies one weight row with one row of x.
-#include "ops/strided.glsl"
+#include "ops/matmul/matmul_args.h"
 
-struct Arguments {
-  uvec4 extents;  // the last: what counts the valid entries of the first
-  uvec4 x_strides;  // the last: dtype of x
-  uvec4 out_strides;  // the last: rows of the weight
-  uvec4 residual_strides;  // the last: whether there is a residual
-  uint k;
-  uint weight_dtype;
-  uint weight_row_bytes;
-  uint x_column_stride;
-};
-
+#define Arguments MatmulArgs
 #include "ops/kernel.glsl"
 
 SHUNT_INPUT(3, x)
 SHUNT_WEIGHT(4, weight)
 SHUNT_INPUT(5, residual)
 
-uint offset_of(uvec4 strides, uint row) {
-  uint rest = row / args.extents.z;
-  return rest / args.extents.y * strides.x + rest % args.extents.y * strides.y + row % args.extents.z * strides.z;
-}
-
 // Column `column` of the row of x that begins so many elements from its start.
 float x_at(uint begin, uint column) {
-  return x_element(args.x_strides.w, byte_offset(1u), begin + column * args.x_column_stride);
+  return x_element(args.x_dtype, byte_offset(1u), begin + column * args.x_strides.w);
 }
 
 // The sum over four columns, of which a word of the weight has a byte each.
@@ -70,12 +55,11 @@ float sum_any(uint weight_row, uint begin) {
 
 void main() {
   uint index = invocation_index();
-  uint m = args.out_strides.w;
-  uint row = index / m;
-  uint r = index % m;
-  if (row >= valid_rows(args.extents.x, args.extents.w) * args.extents.y * args.extents.z) return;
+  uint row = index / args.m;
+  uint r = index % args.m;
+  if (row >= valid_rows(args.extents.x, args.extent) * args.extents.y * args.extents.z) return;
   uint weight_row = byte_offset(2u) + r * args.weight_row_bytes;
-  uint begin = offset_of(args.x_strides, row);
+  uint begin = row_offset(args.extents, args.x_strides, row);
   float total;
   if (args.weight_dtype == Q8_0)
     total = sum_q8_0(weight_row, begin);
@@ -83,7 +67,7 @@ void main() {
     total = sum_f16(weight_row, begin);
   else
     total = sum_any(weight_row, begin);
-  if (args.residual_strides.w != 0u)
-    total += residual_element(F32, byte_offset(3u), offset_of(args.residual_strides, row) + r);
+  if (args.has_residual != 0u)
+    total += residual_element(F32, byte_offset(3u), row_offset(args.extents, args.residual_strides, row) + r);
   store(F32, index, index + 1u, vec2(total, 0.0));
 }
