@@ -1,7 +1,7 @@
 # Every src/ops/FAMILY/FAMILY.comp is preprocessed (kernels expand the op tables), compiled to SPIR-V, checked and
 # embedded. Without glslc there are none, and shaders.def is empty. The SPIR-V is also translated to each of
-# shunt_shader_texts by `shunt_to_TEXT x.spv --output x.TEXT`; a text whose translator is missing is empty. FAMILY.frag or
-# FAMILY.vert beside it goes the same way to WebGL2's language alone, with its names, by which everything is bound there.
+# shunt_shader_texts by `shunt_to_TEXT x.spv --output x.TEXT`; a text whose translator is missing is empty. What
+# stands beside it as shunt_webgl_texts have it goes to WebGL2's language alone, with its names: all is bound by them.
 find_program(SHUNT_GLSLC glslc)
 find_program(SHUNT_SPIRV_VAL spirv-val)
 find_program(SHUNT_SPIRV_CROSS spirv-cross)
@@ -20,8 +20,10 @@ if(SHUNT_NODE AND EXISTS ${CMAKE_CURRENT_SOURCE_DIR}/tools/npm/node_modules/naga
 else()
   message(STATUS "No Node or no tools/npm/node_modules (npm ci): this build has no WGSL")
 endif()
-set(shunt_webgl_frag fragment SHUNT_FRAGMENT essl300)
-set(shunt_webgl_vert vertex SHUNT_POINTS essl300_points)
+set(shunt_webgl_texts essl300 essl300_first essl300_points)
+set(shunt_webgl_essl300 .frag fragment SHUNT_FRAGMENT)
+set(shunt_webgl_essl300_first _first.frag fragment SHUNT_FIRST_PASS)
+set(shunt_webgl_essl300_points .vert vertex SHUNT_POINTS)
 file(GLOB shunt_kernel_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*/*.comp)
 file(GLOB shunt_webgl_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*/*.frag
                                                 ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*/*.vert)
@@ -48,13 +50,13 @@ if(SHUNT_GLSLC AND SHUNT_SPIRV_VAL)
       endif()
     endforeach()
     set(webgl_sources "")
-    foreach(extension frag vert)
-      list(GET shunt_webgl_${extension} 0 stage)
-      list(GET shunt_webgl_${extension} 1 macro)
-      list(GET shunt_webgl_${extension} 2 text)
-      set(webgl_source ${folder}/${name}.${extension})
+    foreach(text IN LISTS shunt_webgl_texts)
+      list(GET shunt_webgl_${text} 0 ending)
+      list(GET shunt_webgl_${text} 1 stage)
+      list(GET shunt_webgl_${text} 2 macro)
+      set(webgl_source ${folder}/${name}${ending})
       if(SHUNT_SPIRV_CROSS AND webgl_source IN_LIST shunt_webgl_sources)
-        set(webgl_base ${base}_${stage})
+        set(webgl_base ${base}_${text})
         list(APPEND webgl_sources ${webgl_source})
         list(APPEND translations
              COMMAND ${preprocess} -D${macro} ${webgl_source} -o ${webgl_base}.glsl
@@ -72,7 +74,7 @@ if(SHUNT_GLSLC AND SHUNT_SPIRV_VAL)
       COMMAND ${SHUNT_GLSLC} -std=450core -fshader-stage=compute --target-env=vulkan1.1 -O ${base}.glsl -o ${base}.spv
       COMMAND ${SHUNT_SPIRV_VAL} --target-env vulkan1.1 ${base}.spv
       ${translations}
-      COMMAND ${CMAKE_COMMAND} -DNAME=${name} -DBASE=${base} "-DTEXTS=${shunt_shader_texts};essl300;essl300_points"
+      COMMAND ${CMAKE_COMMAND} -DNAME=${name} -DBASE=${base} "-DTEXTS=${shunt_shader_texts};${shunt_webgl_texts}"
               -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_shader.cmake
       DEPENDS ${source} ${webgl_sources} ${shunt_kernel_headers} ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_shader.cmake
               ${CMAKE_CURRENT_SOURCE_DIR}/tools/wgsl.mjs

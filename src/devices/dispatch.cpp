@@ -39,6 +39,8 @@ Result<Dispatch> plan_dispatch(const ProgramOp& op, const DispatchLimits& limits
     if (binds_input(op.call, input)) bind(input + 1, op.inputs[input]);
   dispatch.block = call_block(op.call, offsets);
   if (choice.shader->kernel->constants != nullptr) dispatch.constants = choice.shader->kernel->constants(op.call);
+  if (choice.shader->kernel->first_pass_words != nullptr)
+    dispatch.first_pass_words = choice.shader->kernel->first_pass_words(op.call);
   // Constants follow the last input that the row has, given or not.
   dispatch.constants_binding = kFirstInputBinding + static_cast<std::uint32_t>(info_of(op.call.op).inputs.size());
   return dispatch;

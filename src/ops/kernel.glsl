@@ -6,8 +6,8 @@
 //   binding 1  uniform block: Parameters (parameters.h), written before each submission
 //   binding 2  the output, 3 and on: the inputs, and last what SHUNT_CONSTANTS is made of (shader.h)
 // Workgroups have 64 invocations in a row. There are as many as the prepared capacity needs; tails are masked.
-// Where SHUNT_FRAGMENT or SHUNT_POINTS is defined there are no workgroups, and textures in place of buffers
-// (texture.glsl).
+// Where SHUNT_FRAGMENT, SHUNT_FIRST_PASS or SHUNT_POINTS is defined there are no workgroups, and textures in place of
+// buffers (texture.glsl).
 // Kernels go through the C preprocessor first, so that they can expand the tables; args.h says how they share headers.
 #include "ops/strided_args.h"
 
@@ -28,7 +28,7 @@ uint byte_offset(uint operand) { return byte_offsets[operand >> 2u][operand & 3u
 
 // Gives invocation_index(); SHUNT_WORDS, which declares the words of an input as name_word(index); and of the output
 // put_word() and word_before(), what a word holds.
-#if defined(SHUNT_FRAGMENT) || defined(SHUNT_POINTS)
+#if defined(SHUNT_FRAGMENT) || defined(SHUNT_FIRST_PASS) || defined(SHUNT_POINTS)
 #include "ops/texture.glsl"
 #else
 layout(local_size_x = 64, local_size_y = 1, local_size_z = 1) in;

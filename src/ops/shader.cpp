@@ -17,6 +17,7 @@ namespace shunt {
   extern const std::string_view family##_wgsl;    \
   extern const std::string_view family##_msl;     \
   extern const std::string_view family##_essl300; \
+  extern const std::string_view family##_essl300_first; \
   extern const std::string_view family##_essl300_points;
 #include "shaders.def"
 #undef SHUNT_SHADER
@@ -49,6 +50,7 @@ std::span<const Shader> shaders() {
          .wgsl = name##_wgsl,                         \
          .msl = name##_msl,                           \
          .essl300 = name##_essl300,                   \
+         .essl300_first = name##_essl300_first, \
          .essl300_points = name##_essl300_points},
   static const std::vector<Shader> kShaders = {
 #include "shaders.def"

@@ -4,7 +4,7 @@
 // A family folder `x/` may hold
 //   x.comp        one GLSL source for all of these APIs; ops/kernel.glsl says what it sees of a call
 //   x_shader.cpp  `const ShaderKernel x_shader`: what the source can run and how many workgroups that takes
-//   x.frag or x.vert  the same for WebGL2, which has no compute shaders: ops/texture.glsl says how
+//   x.frag or x.vert, x_first.frag  the same for WebGL2, which has no compute shaders: ops/texture.glsl says how
 // The build compiles them to SPIR-V, translates that and embeds all of it. A build without glslc has no shaders at
 // all; one without a translator has empty texts of its languages.
 // Plain values; any thread.
@@ -28,6 +28,9 @@ struct ShaderKernel {
   std::uint64_t (*groups)(const OpCall& call);
   // Numbers that the kernel reads as one more input; null: none.
   std::vector<std::uint32_t> (*constants)(const OpCall& call);
+  // Where there are no workgroups: words that a first pass computes, which the kernel reads at kFirstPassBinding; null:
+  // it has none.
+  std::uint64_t (*first_pass_words)(const OpCall& call) = nullptr;
 };
 
 // One family's kernel and its compiled source.
@@ -40,6 +43,7 @@ struct Shader {
   std::string_view wgsl;
   std::string_view msl;             // its entry point is kMslEntry
   std::string_view essl300;         // a fragment shader; each fragment writes a word of the result
+  std::string_view essl300_first;   // the same for the words of a first pass; empty: none
   std::string_view essl300_points;  // or a vertex shader; each point writes a word where it likes
 };
 // All that this build has, in the order of their names.
@@ -54,6 +58,7 @@ inline constexpr std::uint32_t kParametersBinding = 1;
 inline constexpr std::uint32_t kOutputBinding = 2;
 inline constexpr std::uint32_t kFirstInputBinding = 3;  // the constants follow the last input
 inline constexpr std::uint32_t kShaderBindings = kOutputBinding + kMaxShaderOperands;
+inline constexpr std::uint32_t kFirstPassBinding = kShaderBindings - 1;
 // Of the uniform block at kCallBinding: the operands' byte offsets, then the family's arguments.
 inline constexpr std::size_t kCallBlockBytes = kMaxShaderOperands * sizeof(std::uint32_t) + kMaxArgumentBytes;
 

@@ -3,6 +3,8 @@
 //
 //   SHUNT_FRAGMENT  invocation i is the fragment of word i of the result. What is drawn to has the result's columns, but
 //                   begins with its first row. It keeps its word where the kernel does not write.
+//   SHUNT_FIRST_PASS  the same for the words of a first pass (shader.h), which have a texture of their own: for the kernel
+//                   that of binding 9, and the offset of that operand is 1; 0 where it must do without.
 //   SHUNT_POINTS    invocation i is a point that lands on the word that the kernel writes, or nowhere.
 // The texture of binding n is called texture_n; a kernel's main is called from here.
 const uint kRowWords = 4096u;
@@ -14,7 +16,18 @@ ivec2 texel_of(uint word) { return ivec2(word % kRowWords, word / kRowWords); }
 
 void kernel_main();
 
-#ifdef SHUNT_FRAGMENT
+#if defined(SHUNT_FIRST_PASS)
+layout(location = 0) out uint own_word;
+
+uint invocation_index() { return uint(gl_FragCoord.y) * kRowWords + uint(gl_FragCoord.x); }
+void put_word(uint word, uint bits) { own_word = bits; }
+uint word_before(uint word) { return 0u; }
+
+void main() {
+  own_word = 0u;
+  kernel_main();
+}
+#elif defined(SHUNT_FRAGMENT)
 layout(location = 0) out uint own_word;
 SHUNT_WORDS(2, output)
 

@@ -76,21 +76,36 @@ void describe_gpu(GLsizei capacity, GLchar* text) {
   static_cast<void>(std::snprintf(text, static_cast<std::size_t>(capacity), "%s", name));
 }
 
-// Makes a context current.
+// A context without a window, and how it is taken and given back.
+struct Context {
+  void* display = nullptr;
+  void* handle = nullptr;
+  unsigned (*make_current)(void*, void*, void*, void*) = nullptr;
+
+  [[nodiscard]] bool take() const { return make_current(display, nullptr, nullptr, handle) != 0; }
+  void leave() const { static_cast<void>(make_current(display, nullptr, nullptr, nullptr)); }
+};
+Context& context() {
+  static Context only;
+  return only;
+}
+
 bool start(GetProcAddress find) {
   const auto get_display = reinterpret_cast<void* (*)(unsigned, void*, const int*)>(find("eglGetPlatformDisplayEXT"));
   const auto initialize = reinterpret_cast<unsigned (*)(void*, int*, int*)>(find("eglInitialize"));
   const auto bind_api = reinterpret_cast<unsigned (*)(unsigned)>(find("eglBindAPI"));
   const auto create = reinterpret_cast<void* (*)(void*, void*, void*, const int*)>(find("eglCreateContext"));
-  const auto make_current = reinterpret_cast<unsigned (*)(void*, void*, void*, void*)>(find("eglMakeCurrent"));
+  Context& made = context();
+  made.make_current = reinterpret_cast<unsigned (*)(void*, void*, void*, void*)>(find("eglMakeCurrent"));
   if (get_display == nullptr || initialize == nullptr || bind_api == nullptr || create == nullptr ||
-      make_current == nullptr)
+      made.make_current == nullptr)
     return false;
-  void* const display = get_display(kEglPlatformSurfaceless, nullptr, nullptr);
-  if (display == nullptr || initialize(display, nullptr, nullptr) == 0 || bind_api(kEglOpenGlEs) == 0) return false;
+  made.display = get_display(kEglPlatformSurfaceless, nullptr, nullptr);
+  if (made.display == nullptr || initialize(made.display, nullptr, nullptr) == 0 || bind_api(kEglOpenGlEs) == 0)
+    return false;
   constexpr int kAttributes[] = {kEglContextMajorVersion, 3, kEglNone};
-  void* const context = create(display, nullptr, nullptr, kAttributes);
-  return context != nullptr && make_current(display, nullptr, nullptr, context) != 0;
+  made.handle = create(made.display, nullptr, nullptr, kAttributes);
+  return made.handle != nullptr && made.take();
 }
 
 const Functions* open() {
@@ -122,5 +137,9 @@ const Functions* open() {
 
 extern "C" const shunt::webgl::Functions* shunt_webgl_functions() {
   static const shunt::webgl::Functions* const kFunctions = shunt::webgl::open();
-  return kFunctions;
+  return kFunctions != nullptr && shunt::webgl::context().take() ? kFunctions : nullptr;
+}
+
+extern "C" void shunt_webgl_leave() {
+  if (shunt::webgl::context().handle != nullptr) shunt::webgl::context().leave();
 }

@@ -1,5 +1,9 @@
-// Of machines without a browser; bindings/web/webgl_api.cpp stands in its place in one.
+// Outside of browsers; in one bindings/web/instead/ has another in its place.
 #include "devices/webgl/api.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
 
 #include "devices/library.h"
 
@@ -12,7 +16,8 @@ Result<Functions> open_api() {
   if (file == nullptr || *file == '\0') return fail(Code::unsupported, "WebGL2 is a browser's API");
   SHUNT_TRY_ASSIGN(const Library library, Library::open(file, kVariable, "it must be a library's file"));
   const auto functions = library.find<const Functions* (*)()>("shunt_webgl_functions");
-  if (functions == nullptr) return fail(Code::unsupported, "the library lacks shunt_webgl_functions");
+  if (functions == nullptr)
+    return fail(Code::unsupported, fmt::format("{} of {} lacks shunt_webgl_functions", file, kVariable));
   const Functions* const found = functions();
   if (found == nullptr) return fail(Code::unsupported, "there is no context of OpenGL ES 3.0 without a window");
   return *found;

@@ -55,7 +55,7 @@ class WebglDevice final : public Device {
       if (support.reason.empty() && call.output->kind != TensorKind::state && !call.output->is_contiguous())
         support.reason = fmt::format("{}: the result has gaps, and draws have none", shunt::name_of(call.op));
       if (!support) return support;
-      support.scratch_bytes += WebglProgram::scratch_bytes_of(call, shader);
+      support.scratch_bytes += WebglProgram::scratch_bytes_of(call, shader, context_->limits().largest_binding_bytes);
     }
     return support;
   }

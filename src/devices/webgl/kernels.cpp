@@ -51,7 +51,7 @@ std::string source_refusal(const Shader& shader) {
   return fmt::format("kernel {} has no form for WebGL2", shader.family);
 }
 
-Kernels::Kernels(std::shared_ptr<Context> context) : context_(std::move(context)), programs_(shaders().size()) {}
+Kernels::Kernels(std::shared_ptr<Context> context) : context_(std::move(context)), kernels_(shaders().size()) {}
 
 Result<std::unique_ptr<Kernels>> Kernels::create(std::shared_ptr<Context> context) {
   std::unique_ptr<Kernels> kernels(new Kernels(context));
@@ -60,23 +60,39 @@ Result<std::unique_ptr<Kernels>> Kernels::create(std::shared_ptr<Context> contex
 }
 
 Kernels::~Kernels() {
-  for (const GLuint program : programs_)
-    if (program != 0) context_->call().DeleteProgram(program);
+  for (const Kernel& kernel : kernels_)
+    for (const GLuint program : {kernel.program, kernel.first_pass})
+      if (program != 0) context_->call().DeleteProgram(program);
 }
 
 Result<Kernel> Kernels::of(const Shader& shader) {
-  GLuint& program = programs_[static_cast<std::size_t>(&shader - shaders().data())];
-  if (program == 0) {
-    SHUNT_TRY_ASSIGN(program, link(shader));
+  Kernel& kernel = kernels_[static_cast<std::size_t>(&shader - shaders().data())];
+  if (kernel.program == 0) {
+    SHUNT_TRY_ASSIGN(kernel, make(shader));
   }
-  return Kernel{program, scatters(shader)};
+  return kernel;
 }
 
-Result<GLuint> Kernels::link(const Shader& shader) const {
+Result<Kernel> Kernels::make(const Shader& shader) const {
+  Kernel kernel{.scatters = scatters(shader)};
+  if (!shader.essl300_first.empty()) {
+    SHUNT_TRY_ASSIGN(kernel.first_pass, link(shader.family, kCover, shader.essl300_first));
+  }
+  auto program = kernel.scatters ? link(shader.family, shader.essl300_points, kPut)
+                                 : link(shader.family, kCover, shader.essl300);
+  if (program) {
+    kernel.program = *program;
+    return kernel;
+  }
+  if (kernel.first_pass != 0) context_->call().DeleteProgram(kernel.first_pass);
+  return std::unexpected(std::move(program).error());
+}
+
+Result<GLuint> Kernels::link(std::string_view family, std::string_view vertices, std::string_view fragments) const {
   const Functions& call = context_->call();
   const GLuint program = call.CreateProgram();
-  Status done = compile(program, kVertexShader, scatters(shader) ? shader.essl300_points : kCover);
-  if (done) done = compile(program, kFragmentShader, scatters(shader) ? kPut : shader.essl300);
+  Status done = compile(program, kVertexShader, vertices);
+  if (done) done = compile(program, kFragmentShader, fragments);
   if (done) {
     call.LinkProgram(program);
     if (!succeeded(program, kLinkStatus, call.GetProgramiv))
@@ -87,7 +103,7 @@ Result<GLuint> Kernels::link(const Shader& shader) const {
   if (Status alive = context_->check("linkProgram"); !alive) done = std::move(alive);
   if (done) return program;
   call.DeleteProgram(program);
-  return fail_at(fmt::format("kernel {} on {}", shader.family, context_->renderer()), std::move(done).error());
+  return fail_at(fmt::format("kernel {} on {}", family, context_->renderer()), std::move(done).error());
 }
 
 Status Kernels::compile(GLuint program, GLenum type, std::string_view source) const {

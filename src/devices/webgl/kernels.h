@@ -11,6 +11,7 @@ namespace shunt::webgl {
 // Uniform blocks are bound at kCallBinding and kParametersBinding, the texture of operand i to unit i.
 struct Kernel {
   GLuint program = 0;
+  GLuint first_pass = 0;  // zero: none
   // Its invocations choose what they write: each is a point. Otherwise each is a fragment that writes its own word.
   bool scatters = false;
 };
@@ -29,12 +30,13 @@ class Kernels {
 
  private:
   explicit Kernels(std::shared_ptr<Context> context);
-  [[nodiscard]] Result<GLuint> link(const Shader& shader) const;
+  [[nodiscard]] Result<Kernel> make(const Shader& shader) const;
+  [[nodiscard]] Result<GLuint> link(std::string_view family, std::string_view vertices, std::string_view fragments) const;
   [[nodiscard]] Status compile(GLuint program, GLenum type, std::string_view source) const;
   void bind(GLuint program) const;
 
   std::shared_ptr<Context> context_;
-  std::vector<GLuint> programs_;  // one per entry of shaders()
+  std::vector<Kernel> kernels_;  // one per entry of shaders()
   std::unique_ptr<Texture> nothing_;
 };
 

@@ -17,11 +17,19 @@ std::uint64_t scratch_bytes_of(const Rectangle& area) {
   return static_cast<std::uint64_t>(area.x + area.width) * kWordBytes;
 }
 
+// What the first pass of one op takes: nothing where a texture has too few bytes, and then the kernel does without.
+std::uint64_t first_pass_bytes(std::uint64_t words, std::uint64_t most) {
+  if (words == 0 || words > most / kWordBytes) return 0;
+  return scratch_bytes_of(rectangle_of(0, words));
+}
+
 }  // namespace
 
-std::uint64_t WebglProgram::scratch_bytes_of(const OpCall& call, const Shader& shader) {
+std::uint64_t WebglProgram::scratch_bytes_of(const OpCall& call, const Shader& shader, std::uint64_t most) {
+  const ShaderKernel& kernel = *shader.kernel;
   std::uint64_t bytes = (call.output->span_bytes() + kRowBytes - 1) / kRowBytes * kRowBytes + kRowBytes;
-  if (shader.kernel->constants != nullptr) bytes += shader.kernel->constants(call).size() * kWordBytes;
+  if (kernel.constants != nullptr) bytes += kernel.constants(call).size() * kWordBytes;
+  if (kernel.first_pass_words != nullptr) bytes += first_pass_bytes(kernel.first_pass_words(call), most);
   return bytes;
 }
 
@@ -49,6 +57,8 @@ Status WebglProgram::add(Dispatch dispatch) {
   if (!dispatch.constants.empty()) {
     SHUNT_TRY_ASSIGN(step.constants, constants_of(dispatch));
   }
+  if (kernel.first_pass != 0 && first_pass_bytes(dispatch.first_pass_words, context_->limits().largest_binding_bytes) > 0)
+    step.first_pass = rectangle_of(0, dispatch.first_pass_words);
   step.dispatch = std::move(dispatch);
   steps_.push_back(std::move(step));
   return {};
@@ -68,21 +78,31 @@ Result<const Texture*> WebglProgram::constants_of(const Dispatch& dispatch) {
 
 Status WebglProgram::allocate_scratch() {
   std::uint64_t bytes = 0;
-  for (const Step& step : steps_)
+  std::uint64_t first_bytes = 0;
+  for (const Step& step : steps_) {
     if (!step.kernel.scatters || step.reads_target) bytes = std::max(bytes, webgl::scratch_bytes_of(step.area));
-  if (bytes == 0) return {};
-  SHUNT_TRY_ASSIGN(scratch_, Texture::create(context_, bytes));
-  scratch_bytes_ += bytes;
-  return {};
+    if (step.first_pass.height > 0) first_bytes = std::max(first_bytes, webgl::scratch_bytes_of(step.first_pass));
+  }
+  const auto allocate = [this](std::unique_ptr<Texture>& texture, std::uint64_t size) -> Status {
+    if (size == 0) return {};
+    SHUNT_TRY_ASSIGN(texture, Texture::create(context_, size));
+    scratch_bytes_ += size;
+    return {};
+  };
+  SHUNT_TRY(allocate(scratch_, bytes));
+  return allocate(first_pass_, first_bytes);
 }
 
 Status WebglProgram::upload(const DispatchPlan& plan) {
   std::vector<std::byte> blocks(plan.block_bytes);
   plan.write_blocks(blocks);
   for (const Step& step : steps_) {
-    // Points need to know the rows of what they are drawn to. State is no input, so there is room at operand 1.
-    const auto rows = static_cast<std::uint32_t>(step.area.height);
-    if (step.kernel.scatters) std::memcpy(blocks.data() + step.dispatch.block_at + kWordBytes, &rows, sizeof(rows));
+    const auto put_offset = [&](std::uint64_t operand, std::uint32_t value) {
+      std::memcpy(blocks.data() + step.dispatch.block_at + operand * kWordBytes, &value, sizeof(value));
+    };
+    // Offsets that nothing else needs carry what kernels must know (ops/texture.glsl).
+    if (step.kernel.scatters) put_offset(1, static_cast<std::uint32_t>(step.area.height));
+    if (step.first_pass.height > 0) put_offset(kFirstPassBinding - kOutputBinding, 1);
   }
   const Functions& call = context_->call();
   call.GenBuffers(1, &blocks_);
@@ -97,10 +117,10 @@ WebglProgram::~WebglProgram() {
   if (blocks_ != 0) context_->call().DeleteBuffers(1, &blocks_);
 }
 
-void WebglProgram::bind(const Step& step) const {
+void WebglProgram::bind(const Step& step, GLuint program, const Texture* first_pass) const {
   const Functions& call = context_->call();
   const Dispatch& dispatch = step.dispatch;
-  call.UseProgram(step.kernel.program);
+  call.UseProgram(program);
   call.BindBufferRange(kUniformBuffer, kCallBinding, blocks_, static_cast<GLintptr>(dispatch.block_at),
                        static_cast<GLsizeiptr>(dispatch.block.size()));
   call.BindBufferRange(kUniformBuffer, kParametersBinding, blocks_, 0, sizeof(Parameters));
@@ -109,17 +129,29 @@ void WebglProgram::bind(const Step& step) const {
     // Points do not read what they write, and what is drawn to must not be bound.
     if (operand == 0 && step.kernel.scatters) texture = nullptr;
     if (step.constants != nullptr && kOutputBinding + operand == dispatch.constants_binding) texture = step.constants;
+    if (first_pass != nullptr && kOutputBinding + operand == kFirstPassBinding) texture = first_pass;
     call.ActiveTexture(kTexture0 + operand);
     call.BindTexture(kTexture2D, texture == nullptr ? kernels_.nothing().name() : texture->name());
   }
+}
+
+void WebglProgram::draw_first_pass(const Step& step) const {
+  const Functions& call = context_->call();
+  const Rectangle& area = step.first_pass;
+  bind(step, step.kernel.first_pass, nullptr);
+  call.BindFramebuffer(kFramebuffer, first_pass_->framebuffer());
+  call.Viewport(area.x, area.y, area.width, area.height);
+  call.DrawArrays(kTriangles, 0, 3);
 }
 
 void WebglProgram::draw(const Step& step) const {
   const Functions& call = context_->call();
   const Rectangle scratch = in_scratch(step.area);
   const bool in_place = step.kernel.scatters && !step.reads_target;
+  const bool has_first_pass = step.first_pass.height > 0;
+  if (has_first_pass) draw_first_pass(step);
   if (step.kernel.scatters && !in_place) scratch_->copy(*step.target, step.area, scratch);
-  bind(step);
+  bind(step, step.kernel.program, has_first_pass ? first_pass_.get() : nullptr);
   call.BindFramebuffer(kFramebuffer, in_place ? step.target->framebuffer() : scratch_->framebuffer());
   if (step.kernel.scatters) {
     call.Viewport(0, 0, static_cast<GLsizei>(kRowWords), step.area.height);

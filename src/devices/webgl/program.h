@@ -16,8 +16,8 @@ class WebglProgram final : public Program {
   // The buffers and `kernels` must outlive it. Errors: unsupported where an op has no kernel, out_of_memory, internal.
   [[nodiscard]] static Result<std::unique_ptr<WebglProgram>> create(std::shared_ptr<Context> context, Kernels& kernels,
                                                                     const ProgramRequest& request);
-  // What a program holds for one op besides its blocks, at most.
-  [[nodiscard]] static std::uint64_t scratch_bytes_of(const OpCall& call, const Shader& shader);
+  // What a program holds for one op besides its blocks, at most. `most`: bytes of a texture.
+  [[nodiscard]] static std::uint64_t scratch_bytes_of(const OpCall& call, const Shader& shader, std::uint64_t most);
   ~WebglProgram() override;
   WebglProgram(const WebglProgram&) = delete;
   WebglProgram& operator=(const WebglProgram&) = delete;
@@ -39,6 +39,7 @@ class WebglProgram final : public Program {
     const Texture* target = nullptr;
     Rectangle area;                      // of the target, that may change
     const Texture* constants = nullptr;  // null: none
+    Rectangle first_pass;                // of the texture of that name; empty: none
     bool reads_target = false;
   };
   WebglProgram(std::shared_ptr<Context> context, Kernels& kernels) : context_(std::move(context)), kernels_(kernels) {}
@@ -47,7 +48,9 @@ class WebglProgram final : public Program {
   [[nodiscard]] Status allocate_scratch();
   [[nodiscard]] Status upload(const DispatchPlan& plan);
   void draw(const Step& step) const;
-  void bind(const Step& step) const;
+  void draw_first_pass(const Step& step) const;
+  // `first_pass`: what is bound as its words; may be null.
+  void bind(const Step& step, GLuint program, const Texture* first_pass) const;
 
   std::shared_ptr<Context> context_;
   Kernels& kernels_;
@@ -55,7 +58,8 @@ class WebglProgram final : public Program {
   std::vector<Step> steps_;
   std::vector<std::vector<std::uint32_t>> constants_;  // each different one
   std::vector<std::unique_ptr<Texture>> constants_textures_;
-  std::unique_ptr<Texture> scratch_;  // drawn to in place of targets; null: never
+  std::unique_ptr<Texture> scratch_;     // drawn to in place of targets; null: never
+  std::unique_ptr<Texture> first_pass_;  // what first passes compute; null: there is none
   GLuint blocks_ = 0;
   std::uint64_t scratch_bytes_ = 0;
   GLsync done_ = nullptr;

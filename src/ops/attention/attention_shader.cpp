@@ -15,9 +15,15 @@ std::string supports(const OpCall& call) {
 
 std::uint64_t groups(const OpCall& call) { return call.input(0).shape.rows(); }
 
+// A score for each position that a row could see.
+std::uint64_t first_pass_words(const OpCall& call) {
+  const AttentionArgs args = attention_args(call);
+  return row_count(args.query) * args.table.sequence_pages * args.table.page_tokens;
+}
+
 }  // namespace
 
 extern const ShaderKernel attention_shader;
-const ShaderKernel attention_shader{supports, groups, nullptr};
+const ShaderKernel attention_shader{supports, groups, nullptr, first_pass_words};
 
 }  // namespace shunt

@@ -1,15 +1,8 @@
-// A fragment normalizes one word of a row, whose sum of squares it computes by itself.
-#include "ops/norm/norm_args.h"
+// A fragment normalizes one word of a row.
+#include "ops/norm/factor.glsl"
 
-#define Arguments NormArgs
-#include "ops/kernel.glsl"
-
-SHUNT_INPUT(3, x)
 SHUNT_INPUT(4, weight)
-
-float x_at(uint row, uint column) {
-  return x_element(args.x.dtype, byte_offset(1u), row_offset(args.x.extents, args.x.strides, row) + column * args.x.strides.w);
-}
+SHUNT_INPUT(9, factors)
 
 float result(uint row, uint column, float factor) {
   float value = x_at(row, column) * factor;
@@ -24,12 +17,7 @@ void main() {
   uint first = invocation_index() * step;
   uint row = first / columns;
   if (row >= valid_row_count(args.x)) return;
-  float sum = 0.0;
-  for (uint column = 0u; column < columns; ++column) {
-    float value = x_at(row, column);
-    sum += value * value;
-  }
-  float factor = 1.0 / sqrt(sum / float(columns) + args.epsilon);
+  float factor = uintBitsToFloat(factors_word(row));
   uint column = first % columns;
   float second = step == 2u ? result(row, column + 1u, factor) : 0.0;
   store(args.x.dtype, first, first + step, vec2(result(row, column, factor), second));

@@ -11,6 +11,6 @@ std::uint64_t groups(const OpCall& call) { return call.output->shape.rows(); }
 }  // namespace
 
 extern const ShaderKernel norm_shader;
-const ShaderKernel norm_shader{supports, groups, nullptr};
+const ShaderKernel norm_shader{supports, groups, nullptr, groups};  // a factor for each row
 
 }  // namespace shunt

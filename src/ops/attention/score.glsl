@@ -1,0 +1,49 @@
+// What the fragments of attention share: which position of a token counts, and the score that it has.
+#include "ops/attention/attention_args.h"
+#include "ops/page_table.glsl"
+
+#define Arguments AttentionArgs
+#include "ops/kernel.glsl"
+
+SHUNT_INPUT(3, query)
+SHUNT_INPUT(4, keys)
+SHUNT_INPUT(6, positions)
+SHUNT_INPUT(7, sequences)
+SHUNT_INPUT(8, pages)
+
+// Positions that a row of the first pass has room for.
+uint capacity() { return args.table.sequence_pages * args.table.page_tokens; }
+
+// A token and one of its heads.
+struct Row {
+  uint number;
+  uint kv_head;
+  int sequence;
+  uint visible;  // positions
+};
+Row row_of(uint number) {
+  uint heads = args.query.extents.z;
+  uint token = number / heads;
+  int position = positions_int(byte_offset(4u), token * args.table.position_stride);
+  int sequence = sequences_int(byte_offset(5u), token * args.table.sequence_stride);
+  uint visible = position < 0 ? 0u : min(uint(position) + 1u, sequence_capacity(args.table, sequence));
+  return Row(number, number % heads / (heads / args.kv_heads), sequence, visible);
+}
+
+// kNoSlot where the position has no page. REQUIRES: position < row.visible.
+uint slot_of(Row row, uint position) {
+  int page = pages_int(byte_offset(6u), page_entry(args.table, row.sequence, position));
+  return slot_in_page(args.table, page, position);
+}
+// Where keys and values of a slot begin, in elements.
+uint element_of(Row row, uint slot) { return (slot * args.kv_heads + row.kv_head) * args.query.extents.w; }
+
+float score_of(Row row, uint slot) {
+  uint query_begin = row_offset(args.query.extents, args.query.strides, row.number);
+  uint key_begin = element_of(row, slot);
+  float score = 0.0;
+  for (uint i = 0u; i < args.query.extents.w; ++i)
+    score += query_element(args.query.dtype, byte_offset(1u), query_begin + i * args.query.strides.w) *
+             keys_element(args.state_dtype, byte_offset(2u), key_begin + i);
+  return score * args.scale;
+}
