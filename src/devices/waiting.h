@@ -1,0 +1,56 @@
+// How a device without a thread of its own waits in advance(): for a slice of time, and no longer than a submission may
+// take. By the machine's clock. Plain functions; any thread.
+#pragma once
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <thread>
+
+#include "devices/device.h"
+
+namespace shunt {
+
+// How long advance() waits before it gives the thread back.
+inline constexpr std::chrono::nanoseconds kPatience = std::chrono::milliseconds(50);
+
+// When a submission has timed out; nothing: never.
+using Deadline = std::optional<std::chrono::steady_clock::time_point>;
+
+// Of a submission that is made now.
+[[nodiscard]] inline Deadline deadline_of(const Submission& submission) {
+  using Time = std::chrono::steady_clock::time_point;
+  if (!submission.timeout) return std::nullopt;
+  const Time now = std::chrono::steady_clock::now();
+  return *submission.timeout > Time::max() - now ? Time::max() : now + *submission.timeout;
+}
+
+[[nodiscard]] inline bool has_passed(const Deadline& deadline) {
+  return deadline && std::chrono::steady_clock::now() >= *deadline;
+}
+
+// kPatience, or what is left until the deadline.
+[[nodiscard]] inline std::chrono::nanoseconds patience_until(const Deadline& deadline) {
+  if (!deadline) return kPatience;
+  const std::chrono::nanoseconds left = *deadline - std::chrono::steady_clock::now();
+  return std::clamp(left, std::chrono::nanoseconds(0), kPatience);
+}
+
+// For APIs that can be asked but not waited for: asks `is_over` again and again, at first at once, then with naps in
+// between, until it says yes or patience ends.
+template <class IsOver>
+void poll_patiently(const IsOver& is_over) {
+  constexpr std::chrono::microseconds kEagerness{500};
+  constexpr std::chrono::microseconds kNap{50};
+  const auto begin = std::chrono::steady_clock::now();
+  while (!is_over()) {
+    const auto waited = std::chrono::steady_clock::now() - begin;
+    if (waited > kPatience) return;
+    if (waited > kEagerness)
+      std::this_thread::sleep_for(kNap);
+    else
+      std::this_thread::yield();
+  }
+}
+
+}  // namespace shunt
