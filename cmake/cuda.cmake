@@ -9,7 +9,7 @@ file(GLOB shunt_cuda_kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/o
 file(GLOB_RECURSE shunt_cuda_headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.cuh
                                                        ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*_args.h
                                                        ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.def)
-foreach(name cuda_call.h parameters.h expand.h elementwise/expressions.h)
+foreach(name args.h cuda_call.h parameters.h expand.h elementwise/expressions.h)
   list(APPEND shunt_cuda_headers ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/${name})
 endforeach()
 set(shunt_cuda_flags -std=c++20 -O3 -Wall -Wextra -Werror -I${CMAKE_CURRENT_SOURCE_DIR}/src)

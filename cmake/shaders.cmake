@@ -23,8 +23,11 @@ else()
 endif()
 file(GLOB shunt_kernel_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*/*.comp)
 file(GLOB_RECURSE shunt_kernel_headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.glsl
+                                                         ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*_args.h
                                                          ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.def)
-list(APPEND shunt_kernel_headers ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/expand.h)
+foreach(name args.h parameters.h expand.h)
+  list(APPEND shunt_kernel_headers ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/${name})
+endforeach()
 set(shunt_shader_rows "")
 set(shunt_shader_sources "")
 if(SHUNT_GLSLC AND SHUNT_SPIRV_VAL)
@@ -42,7 +45,7 @@ if(SHUNT_GLSLC AND SHUNT_SPIRV_VAL)
     add_custom_command(
       OUTPUT ${base}.cpp
       COMMAND ${CMAKE_COMMAND} -E make_directory ${shunt_generated_dir}/shaders
-      COMMAND ${CMAKE_CXX_COMPILER} -E -P -x c++ -std=c++20 -I${CMAKE_CURRENT_SOURCE_DIR}/src ${source} -o ${base}.glsl
+      COMMAND ${CMAKE_CXX_COMPILER} -E -P -x c++ -std=c++20 -DSHUNT_GLSL -I${CMAKE_CURRENT_SOURCE_DIR}/src ${source} -o ${base}.glsl
       COMMAND ${SHUNT_GLSLC} -std=450core -fshader-stage=compute --target-env=vulkan1.1 -O ${base}.glsl -o ${base}.spv
       COMMAND ${SHUNT_SPIRV_VAL} --target-env vulkan1.1 ${base}.spv
       ${translations}

@@ -1,12 +1,13 @@
-// What every compute kernel sees of its call. A FAMILY.comp defines `struct Arguments` as FAMILY_args.h has it, field by
-// field (an array of numbers is a vector here), then includes this file, then names its buffers.
+// What every compute kernel sees of its call. A FAMILY.comp includes FAMILY_args.h, defines
+// `Arguments` to be the struct of that, then includes this file, then names its buffers.
 //
 //   binding 0  uniform block: where in its binding each operand begins, in bytes (output, then inputs), and the
 //              family's arguments; constant for a program
 //   binding 1  uniform block: Parameters (parameters.h), written before each submission
 //   binding 2  the output, 3 and on: the inputs, and last what SHUNT_CONSTANTS is made of (shader.h)
 // Workgroups have 64 invocations in a row. There are as many as the prepared capacity needs; tails are masked.
-// Kernels go through the C preprocessor first, so that they can expand the tables.
+// Kernels go through the C preprocessor first, so that they can expand the tables; args.h says how they share headers.
+#include "ops/strided_args.h"
 
 #define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) const uint name = uint(__COUNTER__);
 #include "ops/dtypes.def"
@@ -19,10 +20,7 @@ layout(std140, binding = 0) uniform Call {
   Arguments args;
 };
 layout(std140, binding = 1) uniform Step {
-  uint step_tokens;
-  uint step_outputs;
-  uint step_positions;
-  uint step_reserved;
+  Parameters parameters;
 };
 
 uint group_index() { return gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x; }
@@ -32,7 +30,7 @@ uint byte_offset(uint operand) { return byte_offsets[operand >> 2u][operand & 3u
 // parameters.h
 uint valid_rows(uint capacity, uint extent) {
   if (extent == 0u) return capacity;
-  return min(capacity, extent == 1u ? step_tokens : step_outputs);
+  return min(capacity, extent == 1u ? parameters.tokens : parameters.outputs);
 }
 
 // strided_args.h

@@ -1,7 +1,7 @@
 // How the CPU runs one op: the interface that every kernel family's .cpp and _simd.cpp fills in.
 //
 // A family folder `x/` holds
-//   x_args.h    plain-data arguments (32-bit fields, laid out as the shaders' uniform block, size asserted); .cu too
+//   x_args.h    plain-data arguments, the same header for C++, CUDA and GLSL (args.h says how)
 //   x.h         the function that derives them from an OpCall; used by every backend
 //   x.cpp       `const CpuKernel x_scalar`: the reference. Accumulates in double. Supports every dtype of the op.
 //   x_simd.cpp  `const CpuKernel x_simd`: optional; Highway, one source for several instruction sets

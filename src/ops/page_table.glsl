@@ -1,13 +1,5 @@
-// PageTable of page_table_args.h, and its look-ups.
-struct PageTable {
-  uint pages;
-  uint page_tokens;
-  uint sequences;
-  uint sequence_pages;
-  uint position_stride;
-  uint sequence_stride;
-  uvec2 table_strides;
-};
+// The look-ups in the page table of page_table_args.h.
+#include "ops/page_table_args.h"
 
 const uint kNoSlot = 0xFFFFFFFFu;
 

@@ -1,23 +1,24 @@
 // Where the tokens of a step lie in paged state [pages, page_tokens, heads, head_dim]: plain data for the
-// arguments of every family that reads or writes state, and the one lookup they share; for C++ and CUDA.
+// arguments of every family that reads or writes state, and the lookup of C++ and CUDA (page_table.glsl has GLSL's).
 //
 // Index tensors hold what a caller wrote: every index is checked here before it is used.
 #pragma once
 
-#include <cstdint>
+#include "ops/args.h"
 
-namespace shunt {
-
-struct PageTable {
-  std::uint32_t pages = 0;  // of the state
-  std::uint32_t page_tokens = 1;
-  std::uint32_t sequences = 0;       // rows of the table
-  std::uint32_t sequence_pages = 0;  // pages of each sequence
-  std::uint32_t position_stride = 0;
-  std::uint32_t sequence_stride = 0;
-  std::uint32_t table_strides[2] = {0, 0};
+SHUNT_ARGS(PageTable) {
+  SHUNT_U32(pages);  // of the state
+  SHUNT_U32(page_tokens);
+  SHUNT_U32(sequences);       // rows of the table
+  SHUNT_U32(sequence_pages);  // pages of each sequence
+  SHUNT_U32(position_stride);
+  SHUNT_U32(sequence_stride);
+  SHUNT_U32S(2, table_strides);
 };
-static_assert(sizeof(PageTable) == 32);
+SHUNT_ARGS_BYTES(PageTable, 32)
+
+#ifndef SHUNT_GLSL
+namespace shunt {
 
 inline constexpr std::uint64_t kNoSlot = ~std::uint64_t{0};
 
@@ -39,3 +40,4 @@ constexpr std::uint64_t state_slot(const PageTable& table, const std::int32_t* p
 }
 
 }  // namespace shunt
+#endif

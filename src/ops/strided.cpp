@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "ops/op.h"
@@ -17,6 +18,7 @@ StridedTensor strided(const Operand& operand) { return strided_like(operand, ope
 
 StridedTensor strided_like(const Operand& operand, const Operand& whole) {
   StridedTensor result;
+  std::ranges::fill(result.extents, 1);
   const std::size_t trailing = is_column(whole) ? 1 : 0;
   const std::size_t rank = whole.shape.rank();
   result.dtype = static_cast<std::uint32_t>(operand.dtype);

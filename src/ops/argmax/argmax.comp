@@ -1,10 +1,7 @@
 // A workgroup finds the largest element of one row.
-#include "ops/strided.glsl"
+#include "ops/argmax/argmax_args.h"
 
-struct Arguments {
-  StridedTensor x;
-};
-
+#define Arguments ArgmaxArgs
 #include "ops/kernel.glsl"
 
 SHUNT_INPUT(3, x)

@@ -1,17 +1,9 @@
 // A workgroup attends with one head of one token: online softmax over tiles of 64 positions, of which each invocation
 // scores one; then each invocation sums up to four elements of the result.
-#include "ops/strided.glsl"
+#include "ops/attention/attention_args.h"
 #include "ops/page_table.glsl"
 
-struct Arguments {
-  StridedTensor query;
-  PageTable table;
-  uint kv_heads;
-  uint state_dtype;
-  float scale;
-  uint reserved;
-};
-
+#define Arguments AttentionArgs
 #include "ops/kernel.glsl"
 
 SHUNT_INPUT(3, query)
@@ -21,7 +13,7 @@ SHUNT_INPUT(6, positions)
 SHUNT_INPUT(7, sequences)
 SHUNT_INPUT(8, pages)
 
-const uint kElements = 4u;  // of the result, per invocation
+const uint kElements = kLargestGroupHead / kGroup;  // of the result, per invocation
 const float kLeast = -3.0e38;  // Tint refuses the largest float as naga writes it
 shared uint slots[kGroup];
 shared float scores[kGroup];
@@ -46,7 +38,7 @@ void main() {
   float largest = kLeast;
   float total = 0.0;
   uint capacity = args.table.sequence_pages * args.table.page_tokens;
-  uint end = step_positions == 0u ? capacity : min(capacity, step_positions);
+  uint end = parameters.positions == 0u ? capacity : min(capacity, parameters.positions);
   for (uint tile = 0u; tile < end; tile += kGroup) {
     uint slot = kNoSlot;
     float score = kLeast;

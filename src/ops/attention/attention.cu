@@ -6,7 +6,7 @@
 
 SHUNT_KERNEL(attention) {
   using namespace shunt;
-  constexpr std::uint32_t kElements = kLargestCudaHead / kGroup;  // of the result, per thread
+  constexpr std::uint32_t kElements = kLargestGroupHead / kGroup;  // of the result, per thread
   constexpr float kLeast = -3.4028234e38F;
   const auto& args = arguments_of<AttentionArgs>(call);
   const std::uint64_t row = group();

@@ -1,27 +1,26 @@
 // Arguments of attention over paged keys and values with grouped heads: token t sees positions 0 .. positions[t]
 // of its sequence, as far as the table holds them; positions without a valid page are left out, and a token
-// that sees nothing becomes zeros. Plain data, shared by C++, CUDA and (field by field) the shaders' uniform block.
+// that sees nothing becomes zeros.
 #pragma once
-
-#include <cstdint>
 
 #include "ops/page_table_args.h"
 #include "ops/strided_args.h"
 
-namespace shunt {
-
-struct AttentionArgs {
+SHUNT_ARGS(AttentionArgs) {
   StridedTensor query;  // [1, tokens, heads, head_dim]; the contiguous F32 result has its extents
   PageTable table;
-  std::uint32_t kv_heads = 1;
-  std::uint32_t state_dtype = 0;
-  float scale = 1;
-  std::uint32_t reserved = 0;
+  SHUNT_U32(kv_heads);
+  SHUNT_U32(state_dtype);
+  SHUNT_F32(scale);
+  SHUNT_U32(reserved);
 };
-static_assert(sizeof(AttentionArgs) == 96);
+SHUNT_ARGS_BYTES(AttentionArgs, 96)
 
-// Elements of the largest head that the CUDA kernel takes.
-inline constexpr std::uint32_t kLargestCudaHead = 256;
+// Elements of the largest head that the kernels in CUDA and GLSL take.
+SHUNT_ARGS_CONSTANT(kLargestGroupHead, 256)
+
+#ifndef SHUNT_GLSL
+namespace shunt {
 
 // How many leading positions a token sees; 0 for padding.
 constexpr std::uint64_t visible_positions(const PageTable& table, std::int32_t sequence, std::int32_t position) {
@@ -32,3 +31,4 @@ constexpr std::uint64_t visible_positions(const PageTable& table, std::int32_t s
 }
 
 }  // namespace shunt
+#endif

@@ -9,8 +9,8 @@ namespace {
 
 std::string supports(const OpCall& call) {
   const std::uint32_t head_dim = call.input(0).shape.columns();
-  if (head_dim > kLargestCudaHead)
-    return fmt::format("attention: heads of {} elements, and the CUDA kernel takes {}", head_dim, kLargestCudaHead);
+  if (head_dim > kLargestGroupHead)
+    return fmt::format("attention: heads of {} elements, and the CUDA kernel takes {}", head_dim, kLargestGroupHead);
   return floating_refusal(call, 0);
 }
 

@@ -1,16 +1,15 @@
 #include <fmt/format.h>
 
+#include "ops/attention/attention_args.h"
 #include "ops/shader.h"
 
 namespace shunt {
 namespace {
 
-constexpr std::uint32_t kLargestHead = 256;
-
 std::string supports(const OpCall& call) {
   const std::uint32_t head_dim = call.input(0).shape.columns();
-  if (head_dim > kLargestHead)
-    return fmt::format("attention: heads of {} elements, and the shader takes {}", head_dim, kLargestHead);
+  if (head_dim > kLargestGroupHead)
+    return fmt::format("attention: heads of {} elements, and the shader takes {}", head_dim, kLargestGroupHead);
   return {};
 }
 

@@ -1,17 +1,9 @@
 // One invocation writes one word of the state: an element, or two of 16 bits. The output is the state.
-#include "ops/strided.glsl"
+#include "ops/cache/cache_args.h"
 #include "ops/page_table.glsl"
 #include "ops/rotary/rotary.glsl"
 
-struct Arguments {
-  RotaryArgs rotary;
-  PageTable table;
-  uint rotates;
-  uint state_dtype;
-  uint reserved_0;
-  uint reserved_1;
-};
-
+#define Arguments CacheArgs
 #include "ops/kernel.glsl"
 
 SHUNT_INPUT(4, x)

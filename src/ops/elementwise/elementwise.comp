@@ -1,18 +1,8 @@
 // Every elementwise row, from its expression. One invocation computes one word of the result.
 #include "ops/expand.h"
-#include "ops/strided.glsl"
+#include "ops/elementwise/elementwise_args.h"
 
-struct Arguments {
-  StridedTensor x;
-  uint op;
-  uint operands;
-  uint reserved_0;
-  uint reserved_1;
-  uvec4 strides[8];
-  uvec4 dtypes[2];
-  vec4 attributes[2];
-};
-
+#define Arguments ElementwiseArgs
 #include "ops/kernel.glsl"
 
 SHUNT_INPUT(3, input_0)

@@ -54,7 +54,8 @@ int run(const CpuCall& call) {
   const Range share = share_of(valid, call.thread, call.threads);
   for (std::uint64_t i = share.begin; i < share.end; ++i) {
     for (std::uint32_t k = 0; k < args.operands; ++k) {
-      const std::uint64_t at = row_offset(args.x, args.strides[k], i / columns) + i % columns * args.strides[k][3];
+      const std::uint64_t at =
+          row_offset(args.x.extents, args.strides[k], i / columns) + i % columns * args.strides[k][3];
       values[k] = Real(load_element(static_cast<DType>(args.dtypes[k]), call.inputs[k], at));
     }
     store_element(static_cast<DType>(args.x.dtype), call.output, i, expression(values.data(), attributes.data()).value);

@@ -50,8 +50,9 @@ SHUNT_KERNEL(elementwise) {
   float operand[kMaxElementwiseOperands];
   // A loop of known length leaves the operands in registers.
   for (std::uint32_t k = 0; k < kMaxElementwiseOperands; ++k)
-    operand[k] = k < args.operands ? load(args.dtypes[k], input_of<void>(call, k),
-                                          row_offset(args.x, args.strides[k], row) + column * args.strides[k][3])
-                                   : 0.0F;
+    operand[k] = k < args.operands
+                     ? load(args.dtypes[k], input_of<void>(call, k),
+                            row_offset(args.x.extents, args.strides[k], row) + column * args.strides[k][3])
+                     : 0.0F;
   store(args.x.dtype, output_of<void>(call), index, value_of(args.op, operand, args.attributes));
 }

@@ -93,7 +93,7 @@ int run(const CpuCall& call) {
     const std::size_t elements = std::min({columns - column, share.end - i, std::uint64_t{kElementwisePiece}});
     for (std::uint32_t k = 0; k < args.operands; ++k)
       operands[k] = floats_of(static_cast<DType>(args.dtypes[k]), call.inputs[k],
-                              row_offset(args.x, args.strides[k], row) + column * args.strides[k][3],
+                              row_offset(args.x.extents, args.strides[k], row) + column * args.strides[k][3],
                               args.strides[k][3], elements, buffers + k * kElementwisePiece);
     float* const result = dtype == DType::F32 ? call.out<float>() + i : buffers + args.operands * kElementwisePiece;
     apply_row(static_cast<Op>(args.op), operands, args.attributes, elements, result);

@@ -1,16 +1,7 @@
 // One invocation widens one element. An id outside x leaves its row as it is.
-#include "ops/strided.glsl"
+#include "ops/gather/gather_args.h"
 
-struct Arguments {
-  uint rows;
-  uint columns;
-  uvec2 strides;
-  uint dtype;
-  uint ids;
-  uint id_stride;
-  uint extent;
-};
-
+#define Arguments GatherArgs
 #include "ops/kernel.glsl"
 
 SHUNT_WEIGHT(3, x)

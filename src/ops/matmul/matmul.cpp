@@ -16,10 +16,11 @@ constexpr std::uint64_t kMax32 = std::numeric_limits<std::uint32_t>::max();
 
 bool is_floating(const Operand& operand) { return info_of(operand.dtype).kind == DTypeKind::floating; }
 
-// Leading strides of a [..., columns] operand; axes that it lacks are never stepped over.
-void leading_strides(const Operand& operand, std::uint32_t (&strides)[3]) {
-  for (std::size_t axis = 0; axis < 3; ++axis)
-    strides[axis] = axis + 1 < operand.shape.rank() ? static_cast<std::uint32_t>(operand.strides[axis]) : 0;
+// Strides of a [..., columns] operand, the last that of its columns; axes that it lacks are never stepped over.
+void write_strides(const Operand& operand, std::uint32_t (&strides)[4]) {
+  const std::size_t leading = operand.shape.rank() - 1;
+  for (std::size_t axis = 0; axis < leading; ++axis) strides[axis] = static_cast<std::uint32_t>(operand.strides[axis]);
+  strides[3] = static_cast<std::uint32_t>(operand.strides[leading]);
 }
 
 std::string strides_refusal(const OpCall& call, std::string_view name, const Operand& operand) {
@@ -85,14 +86,13 @@ int run(const CpuCall& call) {
   for (std::uint64_t r = range.begin; r < range.end; ++r) {
     decode_row(static_cast<DType>(args.weight_dtype), call.inputs[1] + r * args.weight_row_bytes, args.k, decoded);
     for (std::uint64_t row = 0; row < rows; ++row) {
-      const std::uint64_t x_row = matmul_offset(args, args.x_strides, row);
+      const std::uint64_t x_row = row_offset(args.extents, args.x_strides, row);
       for (std::uint64_t column = 0; column < args.k; ++column)
-        widened[column] =
-            static_cast<float>(load_element(x_dtype, call.inputs[0], x_row + column * args.x_column_stride));
+        widened[column] = static_cast<float>(load_element(x_dtype, call.inputs[0], x_row + column * args.x_strides[3]));
       double sum = dot(decoded, widened, args.k);
       if (args.has_residual != 0)
-        sum += static_cast<double>(call.in<float>(2)[matmul_offset(args, args.residual_strides, row) + r]);
-      call.out<float>()[matmul_offset(args, args.out_strides, row) + r] = static_cast<float>(sum);
+        sum += static_cast<double>(call.in<float>(2)[row_offset(args.extents, args.residual_strides, row) + r]);
+      call.out<float>()[row_offset(args.extents, args.out_strides, row) + r] = static_cast<float>(sum);
     }
   }
   return 0;
@@ -114,13 +114,12 @@ MatmulArgs matmul_args(const OpCall& call) {
   const Operand& weight = call.input(1);
   const DTypeInfo& info = info_of(weight.dtype);
   MatmulArgs args{};
-  for (std::size_t axis = 0; axis < 3; ++axis) args.extents[axis] = axis + 1 < x.shape.rank() ? x.shape[axis] : 1;
-  args.extent = x.shape.rank() > 1 ? x.extent : Extent::fixed;
-  leading_strides(x, args.x_strides);
-  leading_strides(*call.output, args.out_strides);
-  if (call.has_input(2)) leading_strides(call.input(2), args.residual_strides);
+  for (std::size_t axis = 0; axis < 4; ++axis) args.extents[axis] = axis + 1 < x.shape.rank() ? x.shape[axis] : 1;
+  args.extent = static_cast<std::uint32_t>(x.shape.rank() > 1 ? x.extent : Extent::fixed);
+  write_strides(x, args.x_strides);
+  write_strides(*call.output, args.out_strides);
+  if (call.has_input(2)) write_strides(call.input(2), args.residual_strides);
   args.has_residual = call.has_input(2) ? 1 : 0;
-  args.x_column_stride = static_cast<std::uint32_t>(x.strides[x.shape.rank() - 1]);
   args.x_dtype = static_cast<std::uint32_t>(x.dtype);
   args.weight_dtype = static_cast<std::uint32_t>(weight.dtype);
   args.k = weight.shape[1];

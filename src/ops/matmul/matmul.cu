@@ -15,7 +15,7 @@ SHUNT_KERNEL(matmul) {
   std::uint64_t begins[kMatmulGroupRows];
   float sums[kMatmulGroupRows];
   for (std::uint32_t i = 0; i < kMatmulGroupRows; ++i) {
-    begins[i] = matmul_offset(args, args.x_strides, first + (i < rows ? i : 0));
+    begins[i] = row_offset(args.extents, args.x_strides, first + (i < rows ? i : 0));
     sums[i] = 0.0F;
   }
   const std::uint8_t* weight = input_of<std::uint8_t>(call, 1) + r * args.weight_row_bytes;
@@ -24,14 +24,14 @@ SHUNT_KERNEL(matmul) {
     for (std::uint32_t i = 0; i < kMatmulGroupRows; ++i)
       if (i < rows)
         sums[i] +=
-            w * load(args.x_dtype, input_of<void>(call, 0), begins[i] + std::uint64_t{column} * args.x_column_stride);
+            w * load(args.x_dtype, input_of<void>(call, 0), begins[i] + std::uint64_t{column} * args.x_strides[3]);
   }
   for (std::uint32_t i = 0; i < kMatmulGroupRows; ++i) {
     if (i >= rows) continue;  // for all threads of the block
     float sum = sum_of_group(sums[i]);
     if (lane() != 0) continue;
     if (args.has_residual != 0)
-      sum += input_of<float>(call, 2)[matmul_offset(args, args.residual_strides, first + i) + r];
-    output_of<float>(call)[matmul_offset(args, args.out_strides, first + i) + r] = sum;
+      sum += input_of<float>(call, 2)[row_offset(args.extents, args.residual_strides, first + i) + r];
+    output_of<float>(call)[row_offset(args.extents, args.out_strides, first + i) + r] = sum;
   }
 }

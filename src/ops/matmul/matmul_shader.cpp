@@ -5,13 +5,11 @@
 namespace shunt {
 namespace {
 
-constexpr std::uint64_t kRows = 4;  // of x, per workgroup
-
 std::string supports(const OpCall& call) { return weight_refusal(call, 1); }
 
 std::uint64_t groups(const OpCall& call) {
   const MatmulArgs args = matmul_args(call);
-  return (matmul_capacity(args) + kRows - 1) / kRows * args.m;
+  return (matmul_capacity(args) + kMatmulGroupRows - 1) / kMatmulGroupRows * args.m;
 }
 
 }  // namespace

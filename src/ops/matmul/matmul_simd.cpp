@@ -23,15 +23,15 @@ struct MatmulBatch {
   std::size_t rows;
 
   [[nodiscard]] const std::byte* x(std::size_t row) const {
-    const std::uint64_t offset = matmul_offset(args, args.x_strides, begin + row);
+    const std::uint64_t offset = row_offset(args.extents, args.x_strides, begin + row);
     return call.inputs[0] + offset * info_of(static_cast<DType>(args.x_dtype)).block_bytes;
   }
   [[nodiscard]] const float* residual(std::size_t row) const {
     return args.has_residual == 0 ? nullptr
-                                  : call.in<float>(2) + matmul_offset(args, args.residual_strides, begin + row);
+                                  : call.in<float>(2) + row_offset(args.extents, args.residual_strides, begin + row);
   }
   [[nodiscard]] float* out(std::size_t row) const {
-    return call.out<float>() + matmul_offset(args, args.out_strides, begin + row);
+    return call.out<float>() + row_offset(args.extents, args.out_strides, begin + row);
   }
   [[nodiscard]] float* shared() const { return reinterpret_cast<float*>(call.shared_scratch); }
   [[nodiscard]] float* scratch() const { return reinterpret_cast<float*>(call.thread_scratch); }

@@ -1,15 +1,7 @@
 // A workgroup normalizes one row.
-#include "ops/strided.glsl"
+#include "ops/norm/norm_args.h"
 
-struct Arguments {
-  StridedTensor x;
-  uvec4 weight_strides;
-  uint has_weight;
-  uint weight_dtype;
-  float epsilon;
-  uint reserved;
-};
-
+#define Arguments NormArgs
 #include "ops/kernel.glsl"
 
 SHUNT_INPUT(3, x)

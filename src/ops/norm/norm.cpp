@@ -15,7 +15,7 @@ void normalize_row(const NormArgs& args, const CpuCall& call, std::uint64_t row)
   const DType dtype = static_cast<DType>(args.x.dtype);
   const std::uint64_t columns = args.x.extents[3];
   const std::uint64_t begin = row_offset(args.x, row);
-  const std::uint64_t weight_begin = row_offset(args.x, args.weight_strides, row);
+  const std::uint64_t weight_begin = row_offset(args.x.extents, args.weight_strides, row);
   const auto x = [&](std::uint64_t i) { return load_element(dtype, call.inputs[0], begin + i * args.x.strides[3]); };
   double sum = 0;
   for (std::uint64_t i = 0; i < columns; ++i) sum += x(i) * x(i);

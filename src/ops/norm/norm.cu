@@ -16,7 +16,7 @@ SHUNT_KERNEL(norm) {
     sum += value * value;
   }
   const float factor = 1.0F / kernel_math::sqrt(sum_of_group(sum) / static_cast<float>(columns) + args.epsilon);
-  const std::uint64_t weight_begin = row_offset(args.x, args.weight_strides, row);
+  const std::uint64_t weight_begin = row_offset(args.x.extents, args.weight_strides, row);
   for (std::uint32_t column = lane(); column < columns; column += kGroup) {
     float value =
         load(args.x.dtype, input_of<void>(call, 0), begin + std::uint64_t{column} * args.x.strides[3]) * factor;

@@ -1,22 +1,15 @@
 // Arguments of rms_norm and rms_norm_mul: x / sqrt(mean(x^2) + epsilon), per row, times a weight that is
-// broadcast along missing leading axes. Plain data, shared by C++, CUDA and (field by field) the shaders' uniform
-// block.
+// broadcast along missing leading axes.
 #pragma once
-
-#include <cstdint>
 
 #include "ops/strided_args.h"
 
-namespace shunt {
-
-struct NormArgs {
+SHUNT_ARGS(NormArgs) {
   StridedTensor x;  // the contiguous result has its extents and dtype
-  std::uint32_t weight_strides[4] = {0, 0, 0, 0};
-  std::uint32_t has_weight = 0;
-  std::uint32_t weight_dtype = 0;
-  float epsilon = 0;
-  std::uint32_t reserved = 0;
+  SHUNT_U32S(4, weight_strides);
+  SHUNT_U32(has_weight);
+  SHUNT_U32(weight_dtype);
+  SHUNT_F32(epsilon);
+  SHUNT_U32(reserved);
 };
-static_assert(sizeof(NormArgs) == 80);
-
-}  // namespace shunt
+SHUNT_ARGS_BYTES(NormArgs, 80)

@@ -67,7 +67,7 @@ void normalize_row(const NormArgs& args, const CpuCall& call, std::uint64_t row,
   const float* weight = nullptr;
   if (args.has_weight != 0)
     weight = floats_of(static_cast<DType>(args.weight_dtype), call.inputs[1],
-                       row_offset(args.x, args.weight_strides, row) + part.begin * args.weight_strides[3],
+                       row_offset(args.x.extents, args.weight_strides, row) + part.begin * args.weight_strides[3],
                        args.weight_strides[3], elements, weight_buffer);
   const std::uint64_t target = row * columns + part.begin;
   if (dtype == DType::F32) return scale_row(x + part.begin, factor, weight, elements, call.out<float>() + target);

@@ -1,5 +1,4 @@
 // One invocation computes one word of the result.
-#include "ops/strided.glsl"
 #include "ops/rotary/rotary.glsl"
 
 #define Arguments RotaryArgs

@@ -1,18 +1,8 @@
-// RotaryArgs of rotary_args.h, and the turning of pairs.
+// The turning of pairs.
 //
 // How far a pair turns per position comes as a fraction of a full turn in 64-bit fixed point, so that large positions
 // lose nothing, and sine and cosine are computed here: what the built-in ones promise is too little.
-struct RotaryArgs {
-  StridedTensor x;
-  uint dims;
-  uint halves;
-  float base;
-  uint has_factors;
-  uint position_stride;
-  uint factor_stride;
-  uint reserved_0;
-  uint reserved_1;
-};
+#include "ops/rotary/rotary_args.h"
 
 // The upper word of a product, from halves: umulExtended does not translate to WGSL.
 uint upper_product(uint a, uint b) {

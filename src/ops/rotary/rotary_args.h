@@ -1,25 +1,24 @@
 // Arguments of rotary position embedding, also within rotary_cache_write. Pair i of a head is turned by
 // position * base^(-2 i / dims) / factors[i] (RoFormer, https://arxiv.org/abs/2104.09864); elements from
-// `dims` on pass through. Plain data, shared by C++, CUDA and (field by field) the shaders' uniform block.
+// `dims` on pass through.
 #pragma once
-
-#include <cstdint>
 
 #include "ops/strided_args.h"
 
-namespace shunt {
-
-struct RotaryArgs {
-  StridedTensor x;         // [1, tokens, heads, head_dim]; the contiguous result has its extents and dtype
-  std::uint32_t dims = 0;  // elements that are rotated, even
-  std::uint32_t halves = 0;
-  float base = 0;
-  std::uint32_t has_factors = 0;
-  std::uint32_t position_stride = 0;
-  std::uint32_t factor_stride = 0;
-  std::uint32_t reserved[2] = {0, 0};
+SHUNT_ARGS(RotaryArgs) {
+  StridedTensor x;  // [1, tokens, heads, head_dim]; the contiguous result has its extents and dtype
+  SHUNT_U32(dims);  // elements that are rotated, even
+  SHUNT_U32(halves);
+  SHUNT_F32(base);
+  SHUNT_U32(has_factors);
+  SHUNT_U32(position_stride);
+  SHUNT_U32(factor_stride);
+  SHUNT_U32S(2, reserved);
 };
-static_assert(sizeof(RotaryArgs) == 80);
+SHUNT_ARGS_BYTES(RotaryArgs, 80)
+
+#ifndef SHUNT_GLSL
+namespace shunt {
 
 // The two elements of pair i.
 struct RotaryPair {
@@ -32,3 +31,4 @@ constexpr RotaryPair rotary_pair(const RotaryArgs& args, std::uint32_t i) {
 }
 
 }  // namespace shunt
+#endif

@@ -17,7 +17,7 @@ void softmax_row(const SoftmaxArgs& args, const CpuCall& call, std::uint64_t row
   const DType dtype = static_cast<DType>(args.x.dtype);
   const std::uint64_t columns = args.x.extents[3];
   const std::uint64_t begin = row_offset(args.x, row);
-  const std::uint64_t mask_begin = row_offset(args.x, args.mask_strides, row);
+  const std::uint64_t mask_begin = row_offset(args.x.extents, args.mask_strides, row);
   const auto score = [&](std::uint64_t i) {
     const double x = load_element(dtype, call.inputs[0], begin + i * args.x.strides[3]);
     const double mask = args.has_mask == 0 ? 0

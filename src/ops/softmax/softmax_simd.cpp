@@ -109,7 +109,7 @@ SoftmaxPart exp_part(const SoftmaxArgs& args, const CpuCall& call, std::uint64_t
   const float* mask = nullptr;
   if (args.has_mask != 0)
     mask = floats_of(static_cast<DType>(args.mask_dtype), call.inputs[1],
-                     row_offset(args.x, args.mask_strides, row) + part.begin * args.mask_strides[3],
+                     row_offset(args.x.extents, args.mask_strides, row) + part.begin * args.mask_strides[3],
                      args.mask_strides[3], elements, buffer + args.x.extents[3]);
   SoftmaxPart result;
   result.largest = score_row(x, args.scale, mask, elements, out);
