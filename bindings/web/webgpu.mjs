@@ -12,7 +12,7 @@ const kAnyBytes = Number(numbers.kAnyBytes);
 const kTimedOut = 2;
 const kFailed = 3;
 const kLostReasons = { unknown: 1, destroyed: 2 };
-const kAvailability = { noWebGpu: 0, noAdapter: 1, available: 2 };  // of webgpu_api.cpp
+const kAvailability = { noWebGpu: 0, noAdapter: 1, available: 2 };  // of instead/devices/webgpu/api.cpp
 const kErrorFilters = {
   [numbers['ErrorFilter::validation']]: 'validation',
   [numbers['ErrorFilter::out_of_memory']]: 'out-of-memory',

@@ -1,4 +1,5 @@
 // A page in headless Chromium (CHROMIUM, else /usr/bin/chromium), which computes on SwiftShader: no GPU is needed.
+import { once } from 'node:events';
 import fs from 'node:fs';
 import http from 'node:http';
 import { createRequire } from 'node:module';
@@ -20,33 +21,32 @@ const kTypes = {
   '.wasm': 'application/wasm',
 };
 
-// WebGPU is for secure contexts only, and a page of this host is one.
-async function serve(folder) {
+// WebGPU is for secure contexts only, and a page of this host is one. `fileOf(name)`: what is served as /name.
+async function serve(fileOf) {
   const server = http.createServer((request, answer) => {
-    const name = path.normalize(new URL(request.url, 'http://host').pathname);
-    const file = folder && path.join(folder, name === '/' ? 'index.html' : name);
-    if (!file) return answer.end('<!doctype html>');
-    if (!fs.statSync(file, { throwIfNoEntry: false })?.isFile()) return answer.writeHead(404).end();
-    answer.writeHead(200, {
-      'content-type': kTypes[path.extname(file)] ?? 'application/octet-stream',
-      'content-length': fs.statSync(file).size,
-    });
+    const name = path.basename(new URL(request.url, 'http://host').pathname) || 'index.html';
+    const file = fileOf(name);
+    const bytes = fs.statSync(file, { throwIfNoEntry: false })?.size;
+    if (bytes === undefined) return answer.writeHead(404).end();
+    const type = kTypes[path.extname(file)] ?? 'application/octet-stream';
+    answer.writeHead(200, { 'content-type': type, 'content-length': bytes });
     return fs.createReadStream(file).pipe(answer);
-  }).listen(0, '127.0.0.1');
-  await new Promise((listening) => { server.on('listening', listening); });
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
   return server;
 }
 
-// Calls work(page, address) with an empty page of a new browser; `address` serves `folder`, or an empty page without
-// one. What the page itself says goes to stderr.
-export async function inBrowser(work, { folder, flags = [] } = {}) {
+// Calls work(page, address) with an empty page of a new browser. `address` serves the files of `folder`, and `files`
+// (name -> path) beside them. What the page says goes to stderr.
+export async function inBrowser(work, folder, files = {}) {
   const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'shunt-chromium-'));
-  const server = await serve(folder);
+  const server = await serve((name) => files[name] ?? path.join(folder, name));
   const browser = await puppeteer.launch({
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
     ignoreDefaultArgs: true,
     protocolTimeout: 0,
-    args: [...kFlags, ...flags, `--user-data-dir=${profile}`, 'about:blank'],
+    args: [...kFlags, `--user-data-dir=${profile}`, 'about:blank'],
   });
   try {
     const page = await browser.newPage();

@@ -1,6 +1,7 @@
 // node tests/web/wgsl_test.mjs FOLDER: a browser's WebGPU takes every kernel of FOLDER/*.wgsl.
 import fs from 'node:fs';
 import path from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 import { inBrowser } from './browser.mjs';
 
@@ -34,9 +35,9 @@ const kernels = fs.readdirSync(folder).filter((file) => file.endsWith('.wgsl')).
   code: fs.readFileSync(path.join(folder, file), 'utf8'),
 }));
 const { error, adapter, rows = [] } = await inBrowser(async (page, address) => {
-  await page.goto(address);
+  await page.goto(`${address}empty.html`);
   return page.evaluate(createPipelines, kernels);
-});
+}, fileURLToPath(new URL('.', import.meta.url)));
 if (error) console.error(error);
 for (const { name, against } of rows) {
   console.log(`${against.length === 0 ? 'ok' : 'REFUSED'} ${name}`);
