@@ -55,6 +55,8 @@ export function array(type, count) {
     bytes: type.bytes * count,
     alignment: type.alignment,
     read: (memory, at) => indices.map((index) => type.read(memory, at + index * type.bytes)),
-    write: (memory, at, values) => indices.forEach((index) => type.write(memory, at + index * type.bytes, values[index])),
+    write(memory, at, values) {
+      values.forEach((value, index) => type.write(memory, at + index * type.bytes, value));
+    },
   };
 }

@@ -1,9 +1,9 @@
 // The browser's WebGPU behind the C functions of src/devices/webgpu/api.h: imports of the module "webgpu".
 //
-// A handle is a number that stands for an object until it is released. What is awaited becomes a future of its instance;
-// the callback of a future that has settled runs in InstanceWaitAny or InstanceProcessEvents and nowhere else.
-// InstanceWaitAny and Availability suspend WebAssembly, nothing else does.
-import { pointer, u32 } from './layouts.mjs';
+// A handle is a number that stands for an object until it is released. What is awaited becomes a future of its
+// instance; the callback of a future that has settled runs in InstanceWaitAny or InstanceProcessEvents and nowhere
+// else. InstanceWaitAny and Availability suspend WebAssembly, nothing else does.
+import { array, pointer, u32 } from './layouts.mjs';
 import { numbers, structs } from './webgpu_structs.mjs';
 
 const { kSuccess, kTypeOfWgsl, kAnyLimit } = numbers;
@@ -125,7 +125,7 @@ export function webgpuImports(wasm) {
 
   const memory = () => new DataView(wasm.memory.buffer);
   const read = (name, at) => structs[name].read(memory(), at);
-  const list = (type, count, at) => [...Array(count).keys()].map((index) => type.read(memory(), at + index * type.bytes));
+  const list = (type, count, at) => array(type, count).read(memory(), at);
   const kept = (handle) => {
     const found = objects.get(handle);
     if (found === undefined) throw new TypeError(`there is no WebGPU object ${handle}`);
@@ -139,16 +139,20 @@ export function webgpuImports(wasm) {
   // A handle of what an object has made.
   const keepOf = (maker, object) => keep(object, kept(maker).owner);
 
+  const copy = (bytes) => {
+    const at = wasm.malloc(bytes.length);
+    if (at === 0 && bytes.length > 0) throw new RangeError(`WebAssembly has no ${bytes.length} bytes left`);
+    new Uint8Array(wasm.memory.buffer, at, bytes.length).set(bytes);
+    return at;
+  };
   const copyText = (text) => {
     const bytes = new TextEncoder().encode(text);
-    const data = wasm.malloc(bytes.length + 1);
-    new Uint8Array(wasm.memory.buffer, data, bytes.length).set(bytes);
-    return { data, length: bytes.length };
+    return { data: copy(bytes), length: bytes.length };
   };
   // Calls WebAssembly with the numbers, the message, and the two pointers that the callback asked for.
   const callBack = ({ callback, first, second }, numbers, message) => {
     const text = copyText(message);
-    const view = wasm.malloc(structs.StringView.bytes);
+    const view = copy(new Uint8Array(structs.StringView.bytes));
     structs.StringView.write(memory(), view, text);
     wasm.table.get(callback)(...numbers, view, first, second);
     wasm.free(view);
@@ -156,7 +160,7 @@ export function webgpuImports(wasm) {
   };
   // A callback of a device: its first argument is the address of the handle.
   const callBackOf = (device, info, number, message) => {
-    const cell = wasm.malloc(pointer.bytes);
+    const cell = copy(new Uint8Array(pointer.bytes));
     pointer.write(memory(), cell, device);
     callBack(info, [cell, number], message);
     wasm.free(cell);
@@ -245,7 +249,8 @@ export function webgpuImports(wasm) {
       const descriptor = read('DeviceDescriptor', at);
       const requiredLimits = limitsOf(read('Limits', descriptor.required_limits));
       const start = () => get(adapter).requestDevice({ label: descriptor.label, requiredLimits });
-      return future(adapter, info, start, (device) => [kSuccess, keepDevice(device, instance, descriptor)], [kFailed, 0]);
+      const answered = (device) => [kSuccess, keepDevice(device, instance, descriptor)];
+      return future(adapter, info, start, answered, [kFailed, 0]);
     },
 
     DeviceGetQueue: (device) => keepOf(device, get(device).queue),
@@ -288,9 +293,10 @@ export function webgpuImports(wasm) {
     },
     DeviceCreateCommandEncoder: (device) => keepOf(device, get(device).createCommandEncoder()),
     DevicePushErrorScope: (device, filter) => get(device).pushErrorScope(kErrorFilters[filter]),
-    DevicePopErrorScope: (device, info) =>
-      future(device, info, () => get(device).popErrorScope(), (error) => [kSuccess, typeOfError(error)],
-        [kFailed, numbers['ErrorType::unknown']]),
+    DevicePopErrorScope(device, info) {
+      const answered = (error) => [kSuccess, typeOfError(error)];
+      return future(device, info, () => get(device).popErrorScope(), answered, [kFailed, numbers['ErrorType::unknown']]);
+    },
     DeviceDestroy: (device) => get(device).destroy(),
 
     QueueWriteBuffer: (queue, buffer, offset, from, bytes) =>
@@ -305,10 +311,8 @@ export function webgpuImports(wasm) {
       const buffer = get(handle);
       const range = new Uint8Array(buffer.getMappedRange(offset, bytes));
       freeCopy(buffer);
-      const copy = wasm.malloc(range.length);
-      new Uint8Array(wasm.memory.buffer, copy, range.length).set(range);
-      mapped.set(buffer, copy);
-      return copy;
+      mapped.set(buffer, copy(range));
+      return mapped.get(buffer);
     },
     BufferUnmap(buffer) {
       freeCopy(get(buffer));

@@ -141,5 +141,11 @@ export const structs = {
     sampler: pointer,
     texture_view: pointer,
   }),
-  BindGroupDescriptor: struct({ next: pointer, label: StringView, layout: pointer, entry_count: size, entries: pointer }),
+  BindGroupDescriptor: struct({
+    next: pointer,
+    label: StringView,
+    layout: pointer,
+    entry_count: size,
+    entries: pointer,
+  }),
 };

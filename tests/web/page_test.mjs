@@ -73,9 +73,9 @@ async function saysWhatItSaysNatively(page, device, { text, ids, tokens }) {
   assert.deepEqual(answer.devices, [device]);
   assert.equal(await textOf(page, '#made'), answer.text);
   assert.equal(await textOf(page, '#made-tokens'), `${kTokens} tokens`);
-  for (const speed of ['#prompt-speed', '#made-speed']) assert.match(await textOf(page, speed), /^[0-9]+\.[0-9] tokens\/s$/);
-  const speeds = `${await textOf(page, '#prompt-speed')}, then ${await textOf(page, '#made-speed')}`;
-  console.log(`  ${device}: ${JSON.stringify(answer.text)}, ${speeds}`);
+  const speeds = [await textOf(page, '#prompt-speed'), await textOf(page, '#made-speed')];
+  for (const speed of speeds) assert.match(speed, /^[0-9]+\.[0-9] tokens\/s$/);
+  console.log(`  ${device}: ${JSON.stringify(answer.text)}, ${speeds.join(', then ')}`);
 }
 
 async function modelsSayWhatTheySayNatively(page, address) {
@@ -158,8 +158,8 @@ async function takeScreenshot(page, address, file) {
 }
 
 const kTests = [
-  modelsSayWhatTheySayNatively, generationStops, theKeyboardIsEnough, aFileThatIsNoModelIsRefused, aBrowserWithoutJspiIsTold,
-  aLostDeviceIsReported,
+  modelsSayWhatTheySayNatively, generationStops, theKeyboardIsEnough, aFileThatIsNoModelIsRefused,
+  aBrowserWithoutJspiIsTold, aLostDeviceIsReported,
 ];
 
 const { values: { screenshot }, positionals: [folder] } =

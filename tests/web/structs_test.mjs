@@ -16,14 +16,14 @@ function* offsetsOf(type, prefix = '', begin = 0) {
   }
 }
 
-const assertions = Object.entries(numbers).map(([name, value]) => `static_assert(${name} == decltype(${name})(${value}u));`);
+const assertions = Object.entries(numbers).map(([name, value]) => assertion(name, `decltype(${name})(${value}u)`));
 for (const [name, type] of Object.entries(structs)) {
   assertions.push(assertion(`sizeof(${name})`, type.bytes), assertion(`alignof(${name})`, type.alignment));
   for (const [field, offset] of offsetsOf(type)) assertions.push(assertion(`offsetof(${name}, ${field})`, offset));
 }
 const source = ['#include "devices/webgpu/api.h"', 'namespace shunt::webgpu {', ...assertions, '}', ''].join('\n');
-const flags = ['--target=wasm32-wasi', '-std=c++23', '-fno-exceptions', '-Iinclude', '-Isrc', '-fsyntax-only', '-xc++', '-'];
-const { status, stderr, error } = spawnSync(process.argv[2] ?? 'clang++-19', flags, { cwd: root, input: source });
+const flags = ['--target=wasm32-wasi', '-std=c++23', '-fno-exceptions', '-Iinclude', '-Isrc', '-fsyntax-only'];
+const { status, stderr, error } = spawnSync(process.argv[2] ?? 'clang++-19', [...flags, '-xc++', '-'], { cwd: root, input: source });
 if (error) console.error(String(error));
 console.error(String(stderr ?? ''));
 console.log(`${status === 0 ? 'ok' : 'FAILED'}: ${assertions.length} assertions`);

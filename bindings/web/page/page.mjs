@@ -44,21 +44,19 @@ async function open(name, bytes) {
   show('ready', 'Ready.');
 }
 
-function deviceRow({ id, name, features }) {
-  const row = document.createElement('label');
-  const choice = Object.assign(document.createElement('input'), { type: 'radio', name: 'device', value: id, required: true });
-  const label = Object.assign(document.createElement('span'), { textContent: id });
-  const text = [name, ...features].join(' · ');
-  row.append(choice, label, Object.assign(document.createElement('small'), { textContent: text }));
-  row.className = 'device';
-  return row;
+function make(tag, properties, ...children) {
+  const element = Object.assign(document.createElement(tag), properties);
+  element.append(...children);
+  return element;
 }
 
-function absentRow([reason, apis]) {
-  const row = document.createElement('p');
-  row.textContent = `${apis.join(', ')}: ${reason}`;
-  return row;
+function deviceRow({ id, name, features }) {
+  const choice = make('input', { type: 'radio', name: 'device', value: id, required: true });
+  const text = [name, ...features].join(' · ');
+  return make('label', { className: 'device' }, choice, make('span', {}, id), make('small', {}, text));
 }
+
+const absentRow = ([reason, apis]) => make('p', {}, `${apis.join(', ')}: ${reason}`);
 
 function fillIn({ devices, absent }) {
   byId('devices').append(...devices.map(deviceRow));
