@@ -295,7 +295,8 @@ export function webgpuImports(wasm) {
     DevicePushErrorScope: (device, filter) => get(device).pushErrorScope(kErrorFilters[filter]),
     DevicePopErrorScope(device, info) {
       const answered = (error) => [kSuccess, typeOfError(error)];
-      return future(device, info, () => get(device).popErrorScope(), answered, [kFailed, numbers['ErrorType::unknown']]);
+      const refused = [kFailed, numbers['ErrorType::unknown']];
+      return future(device, info, () => get(device).popErrorScope(), answered, refused);
     },
     DeviceDestroy: (device) => get(device).destroy(),
 

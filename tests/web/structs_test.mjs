@@ -23,7 +23,8 @@ for (const [name, type] of Object.entries(structs)) {
 }
 const source = ['#include "devices/webgpu/api.h"', 'namespace shunt::webgpu {', ...assertions, '}', ''].join('\n');
 const flags = ['--target=wasm32-wasi', '-std=c++23', '-fno-exceptions', '-Iinclude', '-Isrc', '-fsyntax-only'];
-const { status, stderr, error } = spawnSync(process.argv[2] ?? 'clang++-19', [...flags, '-xc++', '-'], { cwd: root, input: source });
+const compiler = process.argv[2] ?? 'clang++-19';
+const { status, stderr, error } = spawnSync(compiler, [...flags, '-xc++', '-'], { cwd: root, input: source });
 if (error) console.error(String(error));
 console.error(String(stderr ?? ''));
 console.log(`${status === 0 ? 'ok' : 'FAILED'}: ${assertions.length} assertions`);
