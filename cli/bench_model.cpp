@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "answers.h"
 #include "command.h"
 #include "devices/cpu/limits.h"
 #include "interrupt.h"

@@ -1,39 +1,14 @@
 // shunt devices: what can compute here.
-#include "devices/registry.h"
-
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "answers.h"
 #include "command.h"
 #include "options.h"
 #include "output.h"
 
 namespace shunt::cli {
 namespace {
-
-Json to_json(const DeviceInfo& info, std::optional<std::uint64_t> available) {
-  return {{"id", info.id},
-          {"name", info.name},
-          {"vendor", info.vendor},
-          {"type", name_of(info.type)},
-          {"emulated", info.emulated},
-          {"compute_resource", info.compute_resource},
-          {"memory_pool", info.memory_pool},
-          {"memory_bytes", info.memory_bytes},
-          {"memory_available_bytes", available ? Json(*available) : Json()},
-          {"threads", info.compute_units},
-          {"features", info.features}};
-}
-
-Json to_json(const Registry& registry) {
-  Json json = {{"devices", Json::array()}, {"absent", Json::array()}};
-  for (const BackendReport& backend : registry.backends) {
-    for (const auto& device : backend.devices)
-      json["devices"].push_back(to_json(device->info(), device->memory_available()));
-    if (backend.devices.empty()) json["absent"].push_back({{"api", backend.api}, {"reason", backend.absent_because}});
-  }
-  return json;
-}
 
 std::string describe_memory(const Device& device) {
   const auto available = device.memory_available();

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "interrupt.h"
 #include "output.h"
 
@@ -30,16 +28,6 @@ Result<std::unique_ptr<models::Model>> load_model(const std::string& path) {
 
 Result<std::vector<models::Token>> encode_raw(const models::Tokenizer& tokenizer, std::string_view text) {
   return tokenizer.encode(text, {.add_bos = tokenizer.adds_bos(), .parse_special = true});
-}
-
-std::vector<std::string> working_devices(std::span<const Plan* const> plans) {
-  std::vector<std::string> ids;
-  for (const Plan* plan : plans)
-    for (std::size_t device = 0; device < plan->devices.size(); ++device)
-      if (std::ranges::find(plan->decisions, device, &Decision::device) != plan->decisions.end() &&
-          std::ranges::find(ids, plan->devices[device].id) == ids.end())
-        ids.push_back(plan->devices[device].id);
-  return ids;
 }
 
 }  // namespace shunt::cli

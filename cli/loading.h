@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "models/model.h"
-#include "plan/plan.h"
 
 namespace shunt::cli {
 
@@ -16,8 +15,5 @@ namespace shunt::cli {
 
 // Text as it is: special tokens in it are parsed, and BOS begins it where the model wants that, once.
 [[nodiscard]] Result<std::vector<models::Token>> encode_raw(const models::Tokenizer& tokenizer, std::string_view text);
-
-// The ids of the devices that got work in any of the plans, in their order.
-[[nodiscard]] std::vector<std::string> working_devices(std::span<const Plan* const> plans);
 
 }  // namespace shunt::cli

@@ -6,12 +6,12 @@
 #include <set>
 #include <utility>
 
+#include "answers.h"
 #include "command.h"
 #include "devices/device.h"
 #include "input.h"
 #include "interrupt.h"
 #include "loading.h"
-#include "models/generate.h"
 #include "options.h"
 #include "output.h"
 #include "run/stopwatch.h"
@@ -40,8 +40,6 @@ struct Options {
 
   [[nodiscard]] bool converses() const { return !prompt && !raw && is_terminal(STDIN_FILENO); }
 };
-
-double rate(std::size_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
 
 // Of one token alone there is no speed: the prompt's last step has given it.
 std::string speed(std::size_t count, double seconds) {
@@ -130,7 +128,11 @@ class Run {
     if (!options_.chat) echo = *options_.prompt;
     SHUNT_TRY_ASSIGN(const Generation generation, generate(tokens, echo));
     if (options_.json) {
-      SHUNT_TRY(print_json(to_json(tokens, generation)));
+      SHUNT_TRY(print_json(to_json(generation, {.prompt = tokens,
+                                                .seed = options_.generate.sampling.seed,
+                                                .context = session_->context(),
+                                                .load_s = load_s_,
+                                                .devices = devices().value_or(std::vector<std::string>())})));
     } else {
       SHUNT_TRY(print("\n"));
     }
@@ -200,22 +202,6 @@ class Run {
     const models::SamplingOptions& sampling = options_.generate.sampling;
     if (!sampling.greedy && sampling.temperature > 0) note(fmt::format("seed       {}", sampling.seed));
     return {};
-  }
-
-  Json to_json(const std::vector<Token>& prompt, const Generation& generation) {
-    return {{"prompt_tokens", prompt},
-            {"tokens", generation.tokens},
-            {"text", generation.text},
-            {"stop", name_of(generation.stop)},
-            {"seed", options_.generate.sampling.seed},
-            {"context", session_->context()},
-            {"timings",
-             {{"load_s", load_s_},
-              {"prompt_s", generation.prompt_s},
-              {"generate_s", generation.generate_s},
-              {"prompt_tokens_per_s", rate(generation.prompt_tokens, generation.prompt_s)},
-              {"generate_tokens_per_s", rate(generation.steps, generation.generate_s)}}},
-            {"devices", devices().value_or(std::vector<std::string>())}};
   }
 
   const Options& options_;

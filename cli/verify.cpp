@@ -8,12 +8,12 @@
 #include <limits>
 #include <map>
 
+#include "answers.h"
 #include "command.h"
 #include "interrupt.h"
 #include "ops/sample.h"
 #include "options.h"
 #include "output.h"
-#include "run/conformance.h"
 
 namespace shunt::cli {
 namespace {
@@ -26,8 +26,6 @@ struct Options {
   RuntimeOptions runtime;
   bool json = false;
 };
-
-std::string name_of_case(const Combination& choices) { return fmt::format("{}", fmt::join(choices, ".")); }
 
 Combination parse_case(std::string_view text) {
   Combination choices;
@@ -61,12 +59,6 @@ ConformanceOptions to_conformance(const Options& options) {
   return chosen;
 }
 
-// How to run a failed case once more.
-std::string again(const ConformanceFailure& failure, std::uint64_t seed) {
-  return fmt::format("shunt verify {} --case {} --seed {} --devices {}", name_of(failure.op),
-                     name_of_case(failure.choices), seed, failure.device);
-}
-
 struct Counts {
   std::uint64_t passed = 0;
   std::uint64_t declined = 0;
@@ -88,40 +80,6 @@ struct Counts {
     return fmt::format("{}", fmt::join(parts, ", "));
   }
 };
-
-Json to_json(const ConformanceReport& report, const Options& options) {
-  Json json = {{"ok", report.ok()},
-               {"seed", options.seed},
-               {"full", options.full},
-               {"tallies", Json::array()},
-               {"failures", Json::array()},
-               {"known_failures", Json::array()},
-               {"unexpected_passes", Json::array()}};
-  for (const ConformanceTally& tally : report.tallies)
-    json["tallies"].push_back({{"op", name_of(tally.op)},
-                               {"device", tally.device},
-                               {"dtypes", tally.dtypes},
-                               {"passed", tally.passed},
-                               {"declined", tally.declined},
-                               {"failed", tally.failed},
-                               {"largest_error", tally.largest_error},
-                               {"reason", tally.reason}});
-  for (const ConformanceFailure& failure : report.failures)
-    json["failures"].push_back({{"op", name_of(failure.op)},
-                                {"device", failure.device},
-                                {"case", name_of_case(failure.choices)},
-                                {"call", failure.call},
-                                {"what", failure.words},
-                                {"again", again(failure, options.seed)}});
-  const auto add_known = [&](const char* key, const std::vector<KnownFailure>& rows) {
-    for (const KnownFailure& row : rows)
-      json[key].push_back(
-          {{"op", name_of(row.op)}, {"device", row.device}, {"dtype", row.dtype}, {"reason", row.reason}});
-  };
-  add_known("known_failures", report.known);
-  add_known("unexpected_passes", report.unexpected_passes);
-  return json;
-}
 
 std::string table_of(const ConformanceReport& report, std::span<Device* const> devices) {
   std::map<std::pair<Op, std::string>, Counts> counts;
@@ -176,7 +134,8 @@ Status execute(const Options& options) {
   };
   SHUNT_TRY_ASSIGN(const ConformanceReport report, check_conformance(runtime->devices(), conformance));
   progress.clear();
-  SHUNT_TRY(options.json ? print_json(to_json(report, options)) : print(to_text(report, options, runtime->devices())));
+  SHUNT_TRY(options.json ? print_json(to_json(report, conformance))
+                         : print(to_text(report, options, runtime->devices())));
   return verdict(report, options);
 }
 

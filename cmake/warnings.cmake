@@ -6,5 +6,7 @@ function(shunt_warnings target)
     # gcc 12 and 13 report overlaps inside std::string's own operator+ (gcc bug 105651).
     $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
     # std::stable_sort of libstdc++ 12 uses a deprecated function, which clang reports where we call it.
-    $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
+    $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
+    # Where size_t has 32 bits, what is in memory fits it; what is not was compared with it in 64.
+    $<$<BOOL:${SHUNT_WEB}>:-Wno-shorten-64-to-32>)
 endfunction()

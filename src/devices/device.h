@@ -120,17 +120,9 @@ struct Submission {
   Parameters parameters;
   std::uint32_t step = 0;  // number for the trace
   bool profile = false;    // time each op; may split the program
-  // From submit() on, by the device's own clock; timed_out where it takes longer.
+  // From submit() on, by the device's own clock (waiting.h has the machine's); timed_out where it takes longer.
   std::optional<std::chrono::nanoseconds> timeout;
 };
-
-// For devices on the machine's clock: when a submission that is made now has timed out.
-[[nodiscard]] inline std::optional<std::chrono::steady_clock::time_point> deadline_of(const Submission& submission) {
-  using Time = std::chrono::steady_clock::time_point;
-  if (!submission.timeout) return std::nullopt;
-  const Time now = std::chrono::steady_clock::now();
-  return *submission.timeout > Time::max() - now ? Time::max() : now + *submission.timeout;
-}
 
 struct Health {
   Status status;            // device_lost or timed_out once it failed
@@ -148,13 +140,13 @@ class Device {
 
   // State buffers begin zeroed and need real memory only where they are touched, if the API allows.
   [[nodiscard]] virtual Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) = 0;
-  // A buffer over memory that the caller keeps alive and unchanged. Errors: unsupported; copy instead.
-  [[nodiscard]] virtual Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory) = 0;
+  // A buffer over memory that the caller keeps alive and unchanged. Errors: unsupported, as here; copy instead.
+  [[nodiscard]] virtual Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory);
   // The spans must live until the event is done.
   [[nodiscard]] virtual Event write(const Binding& to, std::span<const std::byte> from) = 0;
   [[nodiscard]] virtual Event read(const Binding& from, std::span<std::byte> to) = 0;
-  // Copies from a buffer of another device. Errors: unsupported; go through the host instead.
-  [[nodiscard]] virtual Event copy_from_peer(Device& peer, const Binding& from, const Binding& to) = 0;
+  // Copies from a buffer of another device; here what the host can address. Errors: unsupported; go through the host.
+  [[nodiscard]] virtual Event copy_from_peer(Device& peer, const Binding& from, const Binding& to);
 
   [[nodiscard]] virtual Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) = 0;
   [[nodiscard]] virtual Event submit(Program& program, const Submission& submission) = 0;

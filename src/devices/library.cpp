@@ -2,32 +2,42 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdlib>
 #include <filesystem>
-#include <string>
+#include <vector>
 
 namespace shunt {
 namespace {
 
-std::string beside_the_program(const char* name) {
+std::vector<std::string> places_of(std::span<const char* const> names) {
+  std::vector<std::string> places(names.begin(), names.end());
   std::error_code unknown;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", unknown);
-  return unknown ? std::string() : (program.parent_path().parent_path() / "lib" / name).string();
+  if (unknown) return places;
+  for (const std::filesystem::path& folder : {program.parent_path(), program.parent_path().parent_path() / "lib"})
+    for (const char* name : names) places.push_back((folder / name).string());
+  return places;
 }
 
 }  // namespace
 
-Result<Library> Library::open(const char* name, const char* override_variable, std::string_view advice) {
+const char* Library::named_by(const char* override_variable) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment is set before threads are
-  if (const char* file = std::getenv(override_variable); file != nullptr) {
-    if (void* handle = dlopen(file, RTLD_NOW | RTLD_LOCAL)) return Library(handle);
-    return fail(Code::unsupported, fmt::format("{} of {} cannot be opened", file, override_variable));
+  const char* const file = std::getenv(override_variable);
+  return file == nullptr || *file == '\0' ? nullptr : file;
+}
+
+Result<Library> Library::open(std::span<const char* const> names, const char* override_variable,
+                              std::string_view advice) {
+  if (const char* const file = named_by(override_variable); file != nullptr) {
+    if (void* handle = dlopen(file, RTLD_NOW | RTLD_LOCAL)) return Library(handle, file);
+    return fail(Code::unsupported, fmt::format("{} of {} cannot be opened; {}", file, override_variable, advice));
   }
-  if (void* handle = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return Library(handle);
-  const std::string carried = beside_the_program(name);
-  if (void* handle = carried.empty() ? nullptr : dlopen(carried.c_str(), RTLD_NOW | RTLD_LOCAL)) return Library(handle);
-  return fail(Code::unsupported, fmt::format("{} is not there; {}", name, advice));
+  for (std::string& place : places_of(names))
+    if (void* handle = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL)) return Library(handle, std::move(place));
+  return fail(Code::unsupported, fmt::format("{} is not there; {}", fmt::join(names, ", "), advice));
 }
 
 void* Library::address_of(const char* symbol) const { return dlsym(handle_, symbol); }

@@ -3,6 +3,8 @@
 // A plain handle; any thread. What was opened stays open: drivers have threads and exit handlers of their own.
 #pragma once
 
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "shunt/status.h"
@@ -11,12 +13,20 @@ namespace shunt {
 
 class Library {
  public:
-  // Tries, in this order: the file that the environment variable `override_variable` names, if it is set; `name` as the
-  // system finds it; `name` in the folder lib beside the program's, where a bundle carries what a machine may lack.
-  // Errors: unsupported, with what was tried; `advice` says what helps.
-  [[nodiscard]] static Result<Library> open(const char* name, const char* override_variable, std::string_view advice);
+  // Tries, in this order: the file that the environment variable `override_variable` names, and then nothing else; each
+  // of `names` as the system finds it; each of them in the program's folder and in the folder lib beside it, where a
+  // bundle carries what a machine may lack. Errors: unsupported, with what was tried; `advice` says what helps.
+  [[nodiscard]] static Result<Library> open(std::span<const char* const> names, const char* override_variable,
+                                            std::string_view advice);
+  [[nodiscard]] static Result<Library> open(const char* name, const char* override_variable, std::string_view advice) {
+    return open({&name, 1}, override_variable, advice);
+  }
+  // The file that the variable names in place of an API's own library; null: none.
+  [[nodiscard]] static const char* named_by(const char* override_variable);
   Library() = default;
 
+  // What was opened, for messages.
+  [[nodiscard]] const std::string& name() const { return name_; }
   // Null where the library has no such symbol.
   template <class Function>
   [[nodiscard]] Function find(const char* symbol) const {
@@ -24,9 +34,11 @@ class Library {
   }
 
  private:
-  explicit Library(void* handle) : handle_(handle) {}
+  Library(void* handle, std::string name) : handle_(handle), name_(std::move(name)) {}
   [[nodiscard]] void* address_of(const char* symbol) const;
+
   void* handle_ = nullptr;
+  std::string name_;
 };
 
 }  // namespace shunt

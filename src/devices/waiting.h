@@ -17,6 +17,14 @@ inline constexpr std::chrono::nanoseconds kPatience = std::chrono::milliseconds(
 // When a submission has timed out; nothing: never.
 using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 
+// Of a submission that is made now.
+[[nodiscard]] inline Deadline deadline_of(const Submission& submission) {
+  using Time = std::chrono::steady_clock::time_point;
+  if (!submission.timeout) return std::nullopt;
+  const Time now = std::chrono::steady_clock::now();
+  return *submission.timeout > Time::max() - now ? Time::max() : now + *submission.timeout;
+}
+
 [[nodiscard]] inline bool has_passed(const Deadline& deadline) {
   return deadline && std::chrono::steady_clock::now() >= *deadline;
 }

@@ -93,7 +93,7 @@ void Metadata::erase(std::string_view key) {
   if (place == order_.end() || entries_[*place].first != key) return;
   const std::uint32_t index = *place;
   order_.erase(place);
-  entries_.erase(entries_.begin() + index);
+  entries_.erase(entries_.begin() + static_cast<std::ptrdiff_t>(index));
   for (std::uint32_t& other : order_)
     if (other > index) --other;
 }

@@ -88,7 +88,7 @@ void Sampler::collect(std::span<const float> logits, std::span<const std::int32_
 void Sampler::keep_top_k() {
   if (options_.top_k == 0 || options_.top_k >= candidates_.size()) return;
   // Sorted rather than only parted, so that sums over the candidates round alike everywhere.
-  const auto end = candidates_.begin() + options_.top_k;
+  const auto end = candidates_.begin() + static_cast<std::ptrdiff_t>(options_.top_k);
   std::ranges::partial_sort(candidates_, end, kBetter);
   candidates_.erase(end, candidates_.end());
 }

@@ -143,7 +143,7 @@ Status Vocabulary::find_unknown(const Metadata& metadata) {
 std::string_view Vocabulary::bytes(Token token) const {
   const auto index = static_cast<std::size_t>(token);
   const std::uint64_t begin = index == 0 ? 0 : ends_[index - 1];
-  return {bytes_.data() + begin, ends_[index] - begin};
+  return {bytes_.data() + begin, static_cast<std::size_t>(ends_[index] - begin)};
 }
 
 std::optional<Token> Vocabulary::find_normal(std::string_view bytes) const {

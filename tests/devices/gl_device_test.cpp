@@ -66,7 +66,8 @@ std::string refusal_of_library(const char* file) {
 }
 
 TEST(GlLibrary, ThatIsAbsentIsNamed) {
-  EXPECT_EQ(refusal_of_library("/nowhere/libEGL.so.1"), "/nowhere/libEGL.so.1 of SHUNT_EGL_LIBRARY cannot be opened");
+  EXPECT_EQ(refusal_of_library("/nowhere/libEGL.so.1"),
+            "/nowhere/libEGL.so.1 of SHUNT_EGL_LIBRARY cannot be opened; on Debian and Ubuntu install libegl1");
 }
 
 TEST(GlLibrary, ThatIsNoneOfEglIsRefused) {

@@ -1,24 +1,12 @@
 // node tests/web/wgsl_test.mjs FOLDER: a browser's WebGPU takes every kernel of FOLDER/*.wgsl.
-//
-// Chromium (CHROMIUM, else /usr/bin/chromium) computes on SwiftShader, so that this needs no GPU.
 import fs from 'node:fs';
-import http from 'node:http';
-import { createRequire } from 'node:module';
-import os from 'node:os';
 import path from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { fileURLToPath } from 'node:url';
 
-const packages = createRequire(new URL('../../tools/npm/package.json', import.meta.url));
-const { default: puppeteer } = await import(pathToFileURL(packages.resolve('puppeteer-core')));
-
-const kFlags = [
-  '--headless', '--no-sandbox', '--disable-gpu-sandbox', '--disable-quic', '--no-first-run',
-  '--disable-background-networking', '--disable-component-update', '--disable-sync', '--enable-unsafe-webgpu',
-  '--enable-unsafe-swiftshader', '--remote-debugging-port=0',
-];
+import { inBrowser } from './browser.mjs';
 
 // Runs in the page. Answers one row per kernel: its name and what was said against it.
-async function create_pipelines(kernels) {
+async function createPipelines(kernels) {
   const adapter = await navigator.gpu?.requestAdapter();
   if (!adapter) return { error: 'this Chromium has no WebGPU adapter' };
   const { maxStorageBuffersPerShaderStage } = adapter.limits;
@@ -37,27 +25,6 @@ async function create_pipelines(kernels) {
   return { adapter: `${adapter.info.vendor} ${adapter.info.architecture}`, rows };
 }
 
-async function in_browser(work) {
-  const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'shunt-chromium-'));
-  // WebGPU is for secure contexts only, and a page of this host is one.
-  const server = http.createServer((_, answer) => answer.end('<!doctype html>')).listen(0, '127.0.0.1');
-  await new Promise((listening) => server.on('listening', listening));
-  const browser = await puppeteer.launch({
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    ignoreDefaultArgs: true,
-    args: [...kFlags, `--user-data-dir=${profile}`, 'about:blank'],
-  });
-  try {
-    const page = await browser.newPage();
-    await page.goto(`http://127.0.0.1:${server.address().port}/`);
-    return await work(page);
-  } finally {
-    await browser.close();
-    server.close();
-    fs.rmSync(profile, { recursive: true, force: true });
-  }
-}
-
 const folder = process.argv[2];
 if (folder === undefined) {
   console.error('usage: node tests/web/wgsl_test.mjs FOLDER');
@@ -67,7 +34,10 @@ const kernels = fs.readdirSync(folder).filter((file) => file.endsWith('.wgsl')).
   name: path.basename(file, '.wgsl'),
   code: fs.readFileSync(path.join(folder, file), 'utf8'),
 }));
-const { error, adapter, rows = [] } = await in_browser((page) => page.evaluate(create_pipelines, kernels));
+const { error, adapter, rows = [] } = await inBrowser(async (page, address) => {
+  await page.goto(`${address}empty.html`);
+  return page.evaluate(createPipelines, kernels);
+}, fileURLToPath(new URL('.', import.meta.url)));
 if (error) console.error(error);
 for (const { name, against } of rows) {
   console.log(`${against.length === 0 ? 'ok' : 'REFUSED'} ${name}`);

@@ -82,12 +82,6 @@ class CpuDevice final : public Device {
     if (!to.empty()) std::memcpy(to.data(), from.buffer->host().data() + from.offset, to.size());
     return Event(Status{});
   }
-  [[nodiscard]] Event copy_from_peer(Device&, const Binding& from, const Binding& to) override {
-    const std::span<const std::byte> source = from.buffer->host();
-    if (source.empty() && from.bytes != 0)
-      return Event(fail(Code::unsupported, "the peer's memory cannot be addressed by the host"));
-    return write(to, source.subspan(from.offset, from.bytes));
-  }
 
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
     return CpuProgram::create(request, choose(), engine_->threads(), recorder_, info_.id);

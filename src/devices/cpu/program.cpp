@@ -65,7 +65,7 @@ void CpuProgram::run_thread(ThreadPool& pool, const Submission& submission, cons
         outcome.kernel_error.store(error, std::memory_order_relaxed);
         outcome.fail_at(index);
       }
-      if (thread == 0 && deadline && std::chrono::steady_clock::now() > *deadline) {
+      if (thread == 0 && has_passed(deadline)) {
         outcome.timed_out.store(true, std::memory_order_relaxed);
         outcome.fail_at(index);
       }

@@ -7,6 +7,7 @@
 #include "devices/cpu/thread_pool.h"
 #include "devices/kernel_run.h"
 #include "devices/program_trace.h"
+#include "devices/waiting.h"
 
 namespace shunt::cpu {
 
@@ -21,7 +22,6 @@ class CpuProgram final : public Program {
   [[nodiscard]] std::uint64_t scratch_bytes() const override { return scratch_ ? scratch_->bytes() : 0; }
 
   // Runs all ops on all threads of the pool. Errors: internal where a kernel failed, timed_out.
-  using Deadline = std::optional<std::chrono::steady_clock::time_point>;
   [[nodiscard]] Status run(ThreadPool& pool, const Submission& submission, const Deadline& deadline);
 
  private:

@@ -4,20 +4,15 @@
 
 #include <algorithm>
 #include <deque>
-#include <mutex>
 #include <thread>
 
 #include "devices/cuda/program.h"
 #include "devices/cuda/transfer.h"
+#include "devices/health.h"
+#include "devices/waiting.h"
 
 namespace shunt::cuda {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-// How long advance() waits before it gives the thread back, and how long of that without sleeping.
-constexpr std::chrono::milliseconds kPatience{50};
-constexpr std::chrono::microseconds kEagerness{500};
-constexpr std::chrono::microseconds kNap{50};
 
 std::string version_text(const Driver& driver) {
   int version = 0;
@@ -90,21 +85,18 @@ class CudaDevice final : public Device {
   }
 
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {
-    SHUNT_TRY(health_.status);
+    SHUNT_TRY(health_.get().status);
     return place(CudaBuffer::create(context_, bytes));
-  }
-  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte>) override {
-    return fail(Code::unsupported, fmt::format("{} has no way to use the host's memory", info_.id));
   }
 
   [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
-    if (!health_.status || from.empty()) return Event(health_.status);
+    if (Status status = health_.get().status; !status || from.empty()) return Event(std::move(status));
     context_->enter();
     Status written = transfer_.write(address_of(to), from, settle());
     return Event(written ? std::move(written) : lose("writing", std::move(written).error()));
   }
   [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override {
-    if (!health_.status || to.empty()) return Event(health_.status);
+    if (Status status = health_.get().status; !status || to.empty()) return Event(std::move(status));
     context_->enter();
     Result<Arrival> arrival = transfer_.read(address_of(from), to, settle());
     if (!arrival) return Event(lose("reading", std::move(arrival).error()));
@@ -112,20 +104,14 @@ class CudaDevice final : public Device {
     pending_.push_back({.event = event, .arrival = std::move(*arrival)});
     return event;
   }
-  [[nodiscard]] Event copy_from_peer(Device&, const Binding& from, const Binding& to) override {
-    const std::span<const std::byte> source = from.buffer->host();
-    if (source.empty() && from.bytes != 0)
-      return Event(fail(Code::unsupported, "the peer's memory cannot be addressed by the host"));
-    return write(to, source.subspan(from.offset, from.bytes));
-  }
 
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
-    SHUNT_TRY(health_.status);
+    SHUNT_TRY(health_.get().status);
     return place(CudaProgram::create(context_, kernels_, request));
   }
 
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
-    if (!health_.status) return Event(health_.status);
+    if (Status status = health_.get().status; !status) return Event(std::move(status));
     context_->enter();
     auto& mine = static_cast<CudaProgram&>(program);
     if (Status started = mine.submit(submission.parameters); !started)
@@ -138,29 +124,18 @@ class CudaDevice final : public Device {
   bool advance() override {
     if (pending_.empty()) return false;
     context_->enter();
-    const Clock::time_point begin = Clock::now();
-    while (!complete_first()) {
-      const Clock::duration waited = Clock::now() - begin;
-      if (waited > kPatience) return true;
-      if (waited > kEagerness)
-        std::this_thread::sleep_for(kNap);
-      else
-        std::this_thread::yield();
-    }
+    poll_patiently([this] { return complete_first(); });
     return true;
   }
 
-  [[nodiscard]] Health health() const override {
-    const std::scoped_lock lock(health_mutex_);
-    return health_;
-  }
+  [[nodiscard]] Health health() const override { return health_.get(); }
 
  private:
   // A submission or a read, in the order of the stream.
   struct Pending {
     Event event;
     CudaProgram* program = nullptr;
-    std::optional<Clock::time_point> deadline{};
+    Deadline deadline{};
     Arrival arrival{};
 
     [[nodiscard]] int query() const { return program != nullptr ? program->query() : arrival.pinned->query(); }
@@ -178,7 +153,7 @@ class CudaDevice final : public Device {
     Pending& first = pending_.front();
     const int answer = first.query();
     if (answer == kNotReady) {
-      if (!first.deadline || Clock::now() <= *first.deadline) return false;
+      if (!has_passed(first.deadline)) return false;
       context_->distrust();
     }
     Pending over = std::move(first);
@@ -201,7 +176,7 @@ class CudaDevice final : public Device {
         const int answer = pinned.query();
         if (answer != kNotReady) return check(answer, "the device reports");
         if (!pending_.empty()) static_cast<void>(complete_first());
-        if (!health_.status) return health_.status;
+        SHUNT_TRY(health_.get().status);
         std::this_thread::yield();
       }
     };
@@ -211,11 +186,8 @@ class CudaDevice final : public Device {
   // same answer. Running out of memory and what a driver declines leave a device as it was.
   Status lose(std::string_view what, Error why) {
     Status status = std::unexpected(Error{why.code, fmt::format("{} on {}: {}", what, info_.id, why.message)});
-    if (!health_.status || why.code == Code::out_of_memory || why.code == Code::unsupported) return status;
-    {
-      const std::scoped_lock lock(health_mutex_);
-      health_ = {status, health_.epoch + 1};
-    }
+    if (!health_.get().status || why.code == Code::out_of_memory || why.code == Code::unsupported) return status;
+    static_cast<void>(health_.lose(status));
     std::deque<Pending> ended;
     ended.swap(pending_);
     for (Pending& each : ended) {
@@ -241,8 +213,7 @@ class CudaDevice final : public Device {
   Kernels kernels_;
   Transfer transfer_;
   std::deque<Pending> pending_;
-  mutable std::mutex health_mutex_;  // for writing, and for reading on other threads
-  Health health_;
+  HealthRecord health_;
 };
 
 }  // namespace

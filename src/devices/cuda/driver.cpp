@@ -1,6 +1,5 @@
 #include "devices/cuda/driver.h"
 
-#include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -64,11 +63,6 @@ Meaning meaning_of(int number) {
   }
 }
 
-template <class Function>
-void find(void* library, const char* name, Function& function) {
-  function = reinterpret_cast<Function>(dlsym(library, name));
-}
-
 constexpr const char* kCudaFunctions[] = {
 #define SHUNT_DRIVER_CALL(member, cuda, hip, parameters, arguments) #cuda,
 #include "devices/cuda/calls.def"
@@ -106,11 +100,6 @@ const DriverApi& hip_api() {
   return kApi;
 }
 
-const char* named_library(const DriverApi& api) {
-  const char* const named = std::getenv(api.library_variable);
-  return named == nullptr || *named == '\0' ? nullptr : named;
-}
-
 std::unexpected<Error> error_of(int number, std::string_view what) {
   const Meaning meaning = meaning_of(number);
   return fail(meaning.code, fmt::format("{}: {} ({})", what, meaning.words, number));
@@ -127,30 +116,18 @@ Result<std::shared_ptr<const Driver>> Driver::open(const DriverApi& api) {
 }
 
 Status Driver::load() {
-  void* library = nullptr;
-  std::string tried;
-  const auto attempt = [&](const char* name) {
-    if (library != nullptr) return;
-    tried += (tried.empty() ? "" : ", ") + std::string(name);
-    library = dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-  };
-  if (const char* const named = named_library(*api_); named != nullptr)
-    attempt(named);
-  else
-    for (const char* name : api_->libraries) attempt(name);
-  if (library == nullptr) return fail(Code::unsupported, fmt::format("{} is not there; {}", tried, api_->install));
+  SHUNT_TRY_ASSIGN(const Library library, Library::open(api_->libraries, api_->library_variable, api_->install));
   std::size_t next = 0;
   std::string missing;
-#define SHUNT_DRIVER_CALL(member, cuda, hip, parameters, arguments)  \
-  find(library, api_->functions[next], functions_.member);           \
-  if (functions_.member == nullptr) missing = api_->functions[next]; \
+#define SHUNT_DRIVER_CALL(member, cuda, hip, parameters, arguments)           \
+  functions_.member = library.find<int(*) parameters>(api_->functions[next]); \
+  if (functions_.member == nullptr) missing = api_->functions[next];          \
   ++next;
 #include "devices/cuda/calls.def"
-  simulated_ = dlsym(library, "shunt_driver_is_simulated") != nullptr;
-  takes_ptx_ = api_ == &cuda_api() || dlsym(library, "shunt_driver_takes_ptx") != nullptr;
-  static_cast<void>(dlclose(library));
+  simulated_ = library.find<void (*)()>("shunt_driver_is_simulated") != nullptr;
+  takes_ptx_ = api_ == &cuda_api() || library.find<void (*)()>("shunt_driver_takes_ptx") != nullptr;
   if (missing.empty()) return {};
-  return fail(Code::unsupported, fmt::format("{} lacks {}; install a newer driver", tried, missing));
+  return fail(Code::unsupported, fmt::format("{} lacks {}; install a newer driver", library.name(), missing));
 }
 
 }  // namespace shunt::cuda

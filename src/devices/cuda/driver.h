@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "shunt/status.h"
+#include "devices/library.h"
 
 namespace shunt::cuda {
 
@@ -49,8 +49,6 @@ struct DriverApi {
 };
 [[nodiscard]] const DriverApi& cuda_api();
 [[nodiscard]] const DriverApi& hip_api();
-// The library that the environment names in place of the API's own; null: none.
-[[nodiscard]] const char* named_library(const DriverApi& api);
 
 // "what: out of memory (2)" with the code that fits. REQUIRES: `number` is an error.
 [[nodiscard]] std::unexpected<Error> error_of(int number, std::string_view what);

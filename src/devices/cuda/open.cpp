@@ -24,7 +24,8 @@ std::string not_built(const DriverApi& api) {
 
 BackendReport open(const DriverApi& api) {
   BackendReport report{.api = std::string(api.name), .absent_because = not_built(api)};
-  const bool takes_ptx = &api == &cuda_api() || named_library(api) != nullptr;  // one that stands in for HIP's may
+  const bool takes_ptx =
+      &api == &cuda_api() || Library::named_by(api.library_variable) != nullptr;  // one that stands in for HIP's may
   if (!is_built(takes_ptx ? &CudaModule::ptx : &CudaModule::code_object)) return report;
   const auto driver = Driver::open(api);
   if (!driver) {

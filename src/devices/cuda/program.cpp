@@ -80,7 +80,7 @@ Status CudaProgram::plan(const ProgramOp& op, Kernels& kernels) {
 
 Status CudaProgram::upload() {
   SHUNT_TRY_ASSIGN(blocks_, CudaBuffer::create(context_, content_.size()));
-  SHUNT_TRY_ASSIGN(upload_, Pinned::create(context_, sizeof(Parameters)));
+  SHUNT_TRY_ASSIGN(upload_, Pinned::create(context_, content_.size()));
   for (Launch& launch : launches_) {
     CudaCall call;
     std::byte* const at = content_.data() + launch.call;
@@ -91,9 +91,9 @@ Status CudaProgram::upload() {
     std::memcpy(at, &call, sizeof(call));
   }
   const DriverFunctions& call = context_->call();
-  SHUNT_TRY(check(call.copy_to_device(blocks_->address(), content_.data(), content_.size(), context_->stream()),
-                  "copying the arguments of kernels"));
-  return {};
+  std::ranges::copy(content_, upload_->memory().begin());
+  return check(call.copy_to_device(blocks_->address(), upload_->memory().data(), content_.size(), context_->stream()),
+               "copying the arguments of kernels");
 }
 
 Status CudaProgram::capture() {

@@ -65,7 +65,7 @@ class CudaProgram final : public Program {
   std::vector<Launch> launches_;
   std::vector<std::byte> content_;      // of blocks_, until it is there
   std::unique_ptr<CudaBuffer> blocks_;  // parameters, then the call of each kernel
-  std::unique_ptr<Pinned> upload_;      // the parameters on their way
+  std::unique_ptr<Pinned> upload_;      // what is on its way there: all of it, then the parameters
   Handle executable_ = nullptr;
 };
 

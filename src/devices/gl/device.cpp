@@ -11,8 +11,6 @@
 namespace shunt::gl {
 namespace {
 
-// How long advance() waits before it gives the thread back.
-constexpr std::uint64_t kPatienceNs = 50'000'000;
 constexpr std::uint64_t kAlignmentBytes = 256;
 
 bool is_emulated(std::string_view renderer) {
@@ -65,21 +63,12 @@ class GlDevice final : public Device {
     if (!buffer) return std::unexpected(health_.note(std::unexpected(buffer.error())).error());
     return std::move(*buffer);
   }
-  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte>) override {
-    return fail(Code::unsupported, fmt::format("{} has no way to use the host's memory", info_.id));
-  }
 
   [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
     return Event(now("a write", [&] { return static_cast<GlBuffer*>(to.buffer)->write(to.offset, from); }));
   }
   [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override {
     return Event(now("a read", [&] { return static_cast<GlBuffer*>(from.buffer)->read(from.offset, to); }));
-  }
-  [[nodiscard]] Event copy_from_peer(Device&, const Binding& from, const Binding& to) override {
-    const std::span<const std::byte> source = from.buffer->host();
-    if (source.empty() && from.bytes != 0)
-      return Event(fail(Code::unsupported, "the peer's memory cannot be addressed by the host"));
-    return write(to, source.subspan(from.offset, from.bytes));
   }
 
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
@@ -150,15 +139,9 @@ class GlDevice final : public Device {
   }
 
   Result<bool> wait(const Pending& pending) const {
-    std::uint64_t patience = kPatienceNs;
-    if (pending.deadline) {
-      const auto left =
-          std::chrono::duration_cast<std::chrono::nanoseconds>(*pending.deadline - std::chrono::steady_clock::now());
-      patience = std::min(kPatienceNs, static_cast<std::uint64_t>(std::max<std::int64_t>(0, left.count())));
-    }
     const Current current(*context_);
     SHUNT_TRY(current.status());
-    return pending.program->wait(patience);
+    return pending.program->wait(static_cast<std::uint64_t>(patience_until(pending.deadline).count()));
   }
 
   // Does something at once, with the context, unless the device was lost.

@@ -9,13 +9,9 @@
 
 #include "devices/dispatch.h"
 #include "devices/gl/memory.h"
+#include "devices/waiting.h"
 
 namespace shunt::gl {
-
-using Deadline = std::optional<std::chrono::steady_clock::time_point>;
-[[nodiscard]] inline bool has_passed(const Deadline& deadline) {
-  return deadline && std::chrono::steady_clock::now() >= *deadline;
-}
 
 // The compiled kernels of a device, each made when it is first used. Owned by the device.
 class Kernels {

@@ -4,20 +4,14 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
-#include <thread>
 
 #include "devices/health.h"
 #include "devices/metal/program.h"
 #include "devices/registry.h"
+#include "devices/waiting.h"
 
 namespace shunt::metal {
 namespace {
-
-using Clock = std::chrono::steady_clock;
-// How long advance() waits before it gives the thread back, and how long of that without sleeping.
-constexpr std::chrono::milliseconds kPatience{50};
-constexpr std::chrono::microseconds kEagerness{500};
-constexpr std::chrono::microseconds kNap{50};
 
 // MTLCommandBufferStatus.
 constexpr std::uint64_t kCompleted = 4;
@@ -103,12 +97,6 @@ class MetalDevice final : public Device {
     std::memcpy(to.data(), from.buffer->host().data() + from.offset, to.size());
     return Event(Status{});
   }
-  [[nodiscard]] Event copy_from_peer(Device&, const Binding& from, const Binding& to) override {
-    const std::span<const std::byte> source = from.buffer->host();
-    if (source.empty() && from.bytes != 0)
-      return Event(fail(Code::unsupported, "the peer's memory cannot be addressed by the host"));
-    return write(to, source.subspan(from.offset, from.bytes));
-  }
 
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
     SHUNT_TRY(health_.get().status);
@@ -125,19 +113,10 @@ class MetalDevice final : public Device {
     return event;
   }
 
-  // Metal's own wait has no limit, and a callback would take a block, which is no C++: so the status is asked for, at
-  // first again and again, then with naps in between.
+  // Metal's own wait has no limit, and a callback would take a block, which is no C++: so the status is asked for.
   bool advance() override {
     if (pending_.empty()) return false;
-    const Clock::time_point begin = Clock::now();
-    while (!complete_first()) {
-      const Clock::duration waited = Clock::now() - begin;
-      if (waited > kPatience) return true;
-      if (waited > kEagerness)
-        std::this_thread::sleep_for(kNap);
-      else
-        std::this_thread::yield();
-    }
+    poll_patiently([this] { return complete_first(); });
     return true;
   }
 
@@ -148,7 +127,7 @@ class MetalDevice final : public Device {
     MetalProgram* program;
     Owned commands;
     Event event;
-    std::optional<Clock::time_point> deadline;
+    Deadline deadline;
   };
 
   MetalDevice(std::shared_ptr<Context> context, std::unique_ptr<Pipelines> pipelines, DeviceInfo info)
@@ -168,8 +147,7 @@ class MetalDevice final : public Device {
       const Id error = call.error(pending.commands.get());
       return named(*pending.program, {code_of(call.code(error)), context_->runtime().describe(error)});
     }
-    if (pending.deadline && Clock::now() > *pending.deadline)
-      return named(*pending.program, {Code::timed_out, "not done by its deadline"});
+    if (has_passed(pending.deadline)) return named(*pending.program, {Code::timed_out, "not done by its deadline"});
     return std::nullopt;
   }
 

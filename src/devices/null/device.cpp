@@ -55,9 +55,6 @@ class NullDevice final : public Device {
       return fail(Code::out_of_memory, fmt::format("{} bytes of {} wanted, it has {}", bytes, info_.id, kMemoryBytes));
     return std::make_unique<NullBuffer>(bytes);
   }
-  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte>) override {
-    return fail(Code::unsupported, fmt::format("{} has no way to use the host's memory", info_.id));
-  }
 
   // These are done when they return. Whoever has a queue gives back Event(this) and completes it later: from a thread
   // or a callback of its own, or from advance().
@@ -68,10 +65,6 @@ class NullDevice final : public Device {
   [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override {
     std::copy_n(at(from), to.size(), to.begin());
     return Event(Status{});
-  }
-  // Without a direct way the executor goes through the host.
-  [[nodiscard]] Event copy_from_peer(Device& peer, const Binding&, const Binding&) override {
-    return Event(fail(Code::unsupported, fmt::format("{} has no link to {}", info_.id, peer.info().id)));
   }
 
   // Called for ops that supports() said yes to.

@@ -9,13 +9,12 @@
 #include "devices/registry.h"
 #include "devices/vulkan/context.h"
 #include "devices/vulkan/program.h"
+#include "devices/waiting.h"
 
 namespace shunt::vulkan {
 namespace {
 
 constexpr std::uint64_t kStagingBytes = std::uint64_t{16} << 20U;
-// How long advance() waits before it gives the thread back.
-constexpr std::uint64_t kPatienceNs = 50'000'000;
 
 std::string_view vendor_of(std::uint32_t id) {
   switch (id) {
@@ -102,9 +101,6 @@ class VulkanDevice final : public Device {
     if (!buffer) return std::unexpected(health_.note(std::unexpected(buffer.error())).error());
     return std::move(*buffer);
   }
-  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte>) override {
-    return fail(Code::unsupported, fmt::format("{} has no way to use the host's memory", info_.id));
-  }
 
   [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
     return Event(transfer(
@@ -117,12 +113,6 @@ class VulkanDevice final : public Device {
         from, to.size(),
         [&](std::byte* place, std::uint64_t at, std::uint64_t bytes) { std::memcpy(to.data() + at, place, bytes); },
         Direction::from_device));
-  }
-  [[nodiscard]] Event copy_from_peer(Device&, const Binding& from, const Binding& to) override {
-    const std::span<const std::byte> source = from.buffer->host();
-    if (source.empty() && from.bytes != 0)
-      return Event(fail(Code::unsupported, "the peer's memory cannot be addressed by the host"));
-    return write(to, source.subspan(from.offset, from.bytes));
   }
 
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
@@ -143,19 +133,21 @@ class VulkanDevice final : public Device {
 
   bool advance() override {
     if (pending_.empty()) return false;
-    const Pending first = pending_.front();
+    Pending first = pending_.front();
     const VkFence fence = first.program->done();
-    const VkResult result = context_->call().WaitForFences(context_->handle(), 1, &fence, VK_TRUE, patience(first));
-    if (result == VK_TIMEOUT && !(first.deadline && std::chrono::steady_clock::now() > *first.deadline)) return true;
+    const auto patience = static_cast<std::uint64_t>(patience_until(first.deadline).count());
+    const VkResult result = context_->call().WaitForFences(context_->handle(), 1, &fence, VK_TRUE, patience);
+    if (result == VK_TIMEOUT && !has_passed(first.deadline)) return true;
     if (result == VK_TIMEOUT) context_->abandon();
     pending_.pop_front();
-    Event event = first.event;
-    if (result == VK_SUCCESS) {
-      event.complete({});
-    } else {
-      event.complete(
-          health_.note(error_of(result, fmt::format("program \"{}\" on {}", first.program->name(), info_.id))));
-    }
+    Status ended;
+    if (result != VK_SUCCESS)
+      ended = health_.note(error_of(result, fmt::format("program \"{}\" on {}", first.program->name(), info_.id)));
+    // What was lost is lost for all.
+    std::deque<Pending> rest;
+    if (!health_.get().status) rest.swap(pending_);
+    first.event.complete(std::move(ended));
+    for (Pending& each : rest) each.event.complete(health_.get().status);
     return true;
   }
 
@@ -165,19 +157,12 @@ class VulkanDevice final : public Device {
   struct Pending {
     VulkanProgram* program;
     Event event;
-    std::optional<std::chrono::steady_clock::time_point> deadline;
+    Deadline deadline;
   };
   enum class Direction : std::uint8_t { to_device, from_device };
 
   VulkanDevice(std::shared_ptr<Context> context, std::unique_ptr<Pipelines> pipelines, DeviceInfo info)
       : context_(std::move(context)), pipelines_(std::move(pipelines)), info_(std::move(info)) {}
-
-  static std::uint64_t patience(const Pending& pending) {
-    if (!pending.deadline) return kPatienceNs;
-    const auto left =
-        std::chrono::duration_cast<std::chrono::nanoseconds>(*pending.deadline - std::chrono::steady_clock::now());
-    return std::min(kPatienceNs, static_cast<std::uint64_t>(std::max<std::int64_t>(0, left.count())));
-  }
 
   template <class Copy>
   Status transfer(const Binding& binding, std::uint64_t bytes, const Copy& copy, Direction direction) {

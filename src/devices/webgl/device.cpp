@@ -67,16 +67,6 @@ class WebglDevice final : public Device {
     return std::move(*texture);
   }
 
-  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte>) override {
-    return fail(Code::unsupported, fmt::format("{} has no way to use the host's memory", info_.id));
-  }
-  [[nodiscard]] Event copy_from_peer(Device&, const Binding& from, const Binding& to) override {
-    const std::span<const std::byte> source = from.buffer->host();
-    if (source.empty() && from.bytes != 0)
-      return Event(fail(Code::unsupported, "the peer's memory cannot be addressed by the host"));
-    return write(to, source.subspan(from.offset, from.bytes));
-  }
-
   [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
     return Event(now("a write", [&] { return static_cast<Texture*>(to.buffer)->write(to.offset, from); }));
   }

@@ -72,12 +72,8 @@ Support WebGpuDevice::supports(std::span<const OpCall> run) const { return progr
 Result<std::unique_ptr<Buffer>> WebGpuDevice::allocate(std::uint64_t bytes, BufferUse) {
   SHUNT_TRY(usable());
   auto buffer = WebGpuBuffer::create(context_, bytes, kStorage | kCopySource | kCopyTarget);
-  if (!buffer) return std::unexpected(noted(fail(buffer.error().code, buffer.error().message)).error());
+  if (!buffer) return std::unexpected(health_.note(std::unexpected(buffer.error())).error());
   return std::move(*buffer);
-}
-
-Result<std::unique_ptr<Buffer>> WebGpuDevice::import_host(std::span<const std::byte>) {
-  return fail(Code::unsupported, fmt::format("{} has no way to use the host's memory", info_.id));
 }
 
 Event WebGpuDevice::write(const Binding& to, std::span<const std::byte> from) {
@@ -88,10 +84,10 @@ Event WebGpuDevice::write(const Binding& to, std::span<const std::byte> from) {
 
 Event WebGpuDevice::read(const Binding& from, std::span<std::byte> to) {
   if (Status ready = usable(); !ready || to.empty()) return Event(std::move(ready));
-  const std::uint64_t skipped = from.offset % 4;
+  const auto skipped = static_cast<std::size_t>(from.offset % 4);
   const std::uint64_t bytes = whole_words(skipped + to.size());
   auto mapped = readback(bytes);
-  if (!mapped) return Event(noted(fail(mapped.error().code, mapped.error().message)));
+  if (!mapped) return Event(health_.note(std::unexpected(mapped.error())));
   context_->open_scopes();
   Commands commands(*context_);
   commands.copy(static_cast<const WebGpuBuffer&>(*from.buffer).handle(), from.offset - skipped, (*mapped)->handle(), 0,
@@ -109,17 +105,10 @@ Event WebGpuDevice::read(const Binding& from, std::span<std::byte> to) {
   return event;
 }
 
-Event WebGpuDevice::copy_from_peer(Device&, const Binding& from, const Binding& to) {
-  const std::span<const std::byte> source = from.buffer->host();
-  if (source.empty() && from.bytes != 0)
-    return Event(fail(Code::unsupported, "the peer's memory cannot be addressed by the host"));
-  return write(to, source.subspan(from.offset, from.bytes));
-}
-
 Result<std::unique_ptr<Program>> WebGpuDevice::prepare(const ProgramRequest& request) {
   SHUNT_TRY(usable());
   auto program = WebGpuProgram::create(context_, pipelines_, request);
-  if (!program) return std::unexpected(noted(fail(program.error().code, program.error().message)).error());
+  if (!program) return std::unexpected(health_.note(std::unexpected(program.error())).error());
   return std::move(*program);
 }
 
@@ -127,8 +116,8 @@ Event WebGpuDevice::submit(Program& program, const Submission& submission) {
   if (Status ready = usable(); !ready) return Event(std::move(ready));
   auto& mine = static_cast<WebGpuProgram&>(program);
   std::string what = fmt::format("program \"{}\"", mine.name());
-  const auto deadline = deadline_of(submission);
-  if (deadline && Clock::now() > *deadline)
+  const Deadline deadline = deadline_of(submission);
+  if (has_passed(deadline))
     return Event(
         fail(Code::timed_out, fmt::format("{} on {}: its deadline had passed before it began", what, info_.id)));
   Event event(this);
@@ -154,21 +143,9 @@ bool WebGpuDevice::advance() {
   return true;
 }
 
-Health WebGpuDevice::health() const {
-  const std::scoped_lock lock(health_mutex_);
-  return health_;
-}
-
 Status WebGpuDevice::usable() {
-  if (!context_->lost()) return noted(context_->lost());
-  return health().status;
-}
-
-Status WebGpuDevice::noted(Status status) {
-  const std::scoped_lock lock(health_mutex_);
-  const bool gone = !status && (status.error().code == Code::device_lost || status.error().code == Code::timed_out);
-  if (gone && health_.status) health_ = {status, health_.epoch + 1};
-  return status;
+  if (!context_->lost()) return health_.note(context_->lost());
+  return health_.get().status;
 }
 
 Result<std::unique_ptr<WebGpuBuffer>> WebGpuDevice::readback(std::uint64_t bytes) {
@@ -178,15 +155,13 @@ Result<std::unique_ptr<WebGpuBuffer>> WebGpuDevice::readback(std::uint64_t bytes
 
 std::chrono::nanoseconds WebGpuDevice::patience() const {
   std::chrono::nanoseconds least = kPatience;
-  for (const Pending& pending : pending_)
-    if (pending.deadline)
-      least = std::min(least, std::chrono::duration_cast<std::chrono::nanoseconds>(*pending.deadline - Clock::now()));
-  return std::max(least, std::chrono::nanoseconds(0));
+  for (const Pending& pending : pending_) least = std::min(least, patience_until(pending.deadline));
+  return least;
 }
 
 bool WebGpuDevice::has_ended(const Pending& pending) const {
   if (pending.outcome->done() || !context_->lost()) return true;
-  return pending.deadline && Clock::now() > *pending.deadline;
+  return has_passed(pending.deadline);
 }
 
 // REQUIRES: has_ended(pending).
@@ -199,7 +174,8 @@ Status WebGpuDevice::end_of(Pending& pending) {
     if (status && pending.mapped != nullptr) status = copy_out(pending);
   }
   if (status) return status;
-  return noted(fail(status.error().code, fmt::format("{} on {}: {}", pending.what, info_.id, status.error().message)));
+  return health_.note(
+      fail(status.error().code, fmt::format("{} on {}: {}", pending.what, info_.id, status.error().message)));
 }
 
 Status WebGpuDevice::copy_out(Pending& pending) {

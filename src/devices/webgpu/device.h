@@ -6,10 +6,10 @@
 
 #include <deque>
 #include <memory>
-#include <mutex>
 #include <string>
 
-#include "devices/device.h"
+#include "devices/health.h"
+#include "devices/waiting.h"
 #include "devices/webgpu/program.h"
 
 namespace shunt::webgpu {
@@ -22,25 +22,22 @@ class WebGpuDevice final : public Device {
   [[nodiscard]] std::optional<std::uint64_t> memory_available() const override { return std::nullopt; }
   [[nodiscard]] Support supports(std::span<const OpCall> run) const override;
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) override;
-  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory) override;
   [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override;
   [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override;
-  [[nodiscard]] Event copy_from_peer(Device& peer, const Binding& from, const Binding& to) override;
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override;
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override;
   bool advance() override;
-  [[nodiscard]] Health health() const override;
+  [[nodiscard]] Health health() const override { return health_.get(); }
 
   // For fault injection.
   [[nodiscard]] Context& context() { return *context_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
   struct Pending {
     std::shared_ptr<Outcome> outcome;
     Event event;
     std::string what;
-    std::optional<Clock::time_point> deadline;
+    Deadline deadline;
     std::unique_ptr<WebGpuBuffer> mapped;  // of a read
     std::size_t skipped = 0;               // bytes in front of what is read
     std::span<std::byte> to;
@@ -48,8 +45,6 @@ class WebGpuDevice final : public Device {
 
   WebGpuDevice(std::shared_ptr<Context> context, std::unique_ptr<Writer> writer, std::string id);
   [[nodiscard]] Status usable();
-  // Remembers that the device is gone, if the error says so.
-  [[nodiscard]] Status noted(Status status);
   [[nodiscard]] Result<std::unique_ptr<WebGpuBuffer>> readback(std::uint64_t bytes);
   [[nodiscard]] std::chrono::nanoseconds patience() const;
   [[nodiscard]] bool has_ended(const Pending& pending) const;
@@ -62,8 +57,7 @@ class WebGpuDevice final : public Device {
   DeviceInfo info_;
   std::unique_ptr<WebGpuBuffer> readback_;  // kept for the next read
   std::deque<Pending> pending_;
-  mutable std::mutex health_mutex_;
-  Health health_;
+  HealthRecord health_;
 };
 
 }  // namespace shunt::webgpu

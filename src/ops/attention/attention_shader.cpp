@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "ops/attention/attention_args.h"
+#include "ops/attention/attention.h"
 #include "ops/shader.h"
 
 namespace shunt {
@@ -17,7 +17,7 @@ std::uint64_t groups(const OpCall& call) { return call.input(0).shape.rows(); }
 
 // A score for each position that a row could see.
 std::uint64_t first_pass_words(const OpCall& call) {
-  const AttentionArgs args = attention_args(call);
+  const AttentionArgs args = attention_arguments(call);
   return row_count(args.query) * args.table.sequence_pages * args.table.page_tokens;
 }
 

@@ -37,6 +37,7 @@ class Rotation {
   }
 
   void set_position(std::int32_t position) {
+#if HWY_HAVE_FLOAT64
     const hn::ScalableTag<double> dd;
     const hn::Rebind<float, hn::ScalableTag<double>> dh;
     const auto positions = hn::Set(dd, static_cast<double>(position));
@@ -44,6 +45,12 @@ class Rotation {
       const auto turns = hn::Mul(positions, hn::Load(dd, turns_ + i));
       hn::Store(hn::DemoteTo(dh, hn::Sub(turns, hn::Round(turns))), dh, sines_ + i);
     }
+#else
+    for (std::size_t i = 0; i < padded_; ++i) {
+      const double turns = static_cast<double>(position) * turns_[i];
+      sines_[i] = static_cast<float>(turns - std::nearbyint(turns));
+    }
+#endif
     const Floats d;
     for (std::size_t i = 0; i < padded_; i += hn::Lanes(d)) {
       hn::Vec<Floats> sine;

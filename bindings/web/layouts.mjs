@@ -1,0 +1,62 @@
+// How C lays out the structs of an interface in wasm32's memory, and values that are read from there and written to it.
+//
+// A type has `bytes`, `alignment`, `read(memory, at)` and `write(memory, at, value)`; `memory` is a DataView, made anew
+// wherever WebAssembly may have run in between, as its memory moves when it grows.
+
+function scalar(bytes, read, write) {
+  return { bytes, alignment: bytes, read, write };
+}
+export const u32 = scalar(
+  4,
+  (memory, at) => memory.getUint32(at, true),
+  (memory, at, value) => memory.setUint32(at, value, true),
+);
+// As a Number: sizes, offsets and times; all that is beyond 2^53 is as good as endless.
+export const u64 = scalar(
+  8,
+  (memory, at) => Number(memory.getBigUint64(at, true)),
+  (memory, at, value) => memory.setBigUint64(at, BigInt(value), true),
+);
+export const pointer = u32;
+export const size = u32;
+
+const roundUp = (value, unit) => Math.ceil(value / unit) * unit;
+
+// `fields`: name -> type, in C's order. Its values are objects with these names; a name that is not in what is written
+// stays as it is in memory.
+export function struct(fields) {
+  const offsets = {};
+  let end = 0;
+  let alignment = 1;
+  for (const [name, type] of Object.entries(fields)) {
+    offsets[name] = roundUp(end, type.alignment);
+    end = offsets[name] + type.bytes;
+    alignment = Math.max(alignment, type.alignment);
+  }
+  return {
+    fields,
+    offsets,
+    bytes: roundUp(end, alignment),
+    alignment,
+    read(memory, at) {
+      const value = {};
+      for (const [name, type] of Object.entries(fields)) value[name] = type.read(memory, at + offsets[name]);
+      return value;
+    },
+    write(memory, at, value) {
+      for (const [name, each] of Object.entries(value)) fields[name].write(memory, at + offsets[name], each);
+    },
+  };
+}
+
+export function array(type, count) {
+  const indices = [...Array(count).keys()];
+  return {
+    bytes: type.bytes * count,
+    alignment: type.alignment,
+    read: (memory, at) => indices.map((index) => type.read(memory, at + index * type.bytes)),
+    write(memory, at, values) {
+      values.forEach((value, index) => type.write(memory, at + index * type.bytes, value));
+    },
+  };
+}

@@ -1,0 +1,126 @@
+#include "answers.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+namespace shunt::cli {
+namespace {
+
+Json to_json(const DeviceInfo& info, std::optional<std::uint64_t> available) {
+  return {{"id", info.id},
+          {"name", info.name},
+          {"vendor", info.vendor},
+          {"type", name_of(info.type)},
+          {"emulated", info.emulated},
+          {"compute_resource", info.compute_resource},
+          {"memory_pool", info.memory_pool},
+          {"memory_bytes", info.memory_bytes},
+          {"memory_available_bytes", available ? Json(*available) : Json()},
+          {"threads", info.compute_units},
+          {"features", info.features}};
+}
+
+Json to_json(std::span<const models::Scored> top) {
+  Json json = Json::array();
+  for (const models::Scored& entry : top) json.push_back({{"id", entry.id}, {"logit", entry.logit}});
+  return json;
+}
+
+Json to_json(std::span<const KnownFailure> rows) {
+  Json json = Json::array();
+  for (const KnownFailure& row : rows)
+    json.push_back({{"op", name_of(row.op)}, {"device", row.device}, {"dtype", row.dtype}, {"reason", row.reason}});
+  return json;
+}
+
+}  // namespace
+
+Json to_json(const Registry& registry) {
+  Json json = {{"devices", Json::array()}, {"absent", Json::array()}};
+  for (const BackendReport& backend : registry.backends) {
+    for (const auto& device : backend.devices)
+      json["devices"].push_back(to_json(device->info(), device->memory_available()));
+    if (backend.devices.empty()) json["absent"].push_back({{"api", backend.api}, {"reason", backend.absent_because}});
+  }
+  return json;
+}
+
+Json to_json(const models::Generation& generation, const GenerationContext& context) {
+  return {{"prompt_tokens", context.prompt},
+          {"tokens", generation.tokens},
+          {"text", generation.text},
+          {"stop", name_of(generation.stop)},
+          {"seed", context.seed},
+          {"context", context.context},
+          {"timings",
+           {{"load_s", context.load_s},
+            {"prompt_s", generation.prompt_s},
+            {"generate_s", generation.generate_s},
+            {"prompt_tokens_per_s", rate(generation.prompt_tokens, generation.prompt_s)},
+            {"generate_tokens_per_s", rate(generation.steps, generation.generate_s)}}},
+          {"devices", context.devices}};
+}
+
+double rate(std::size_t count, double seconds) { return seconds > 0 ? static_cast<double>(count) / seconds : 0; }
+
+std::vector<std::string> working_devices(std::span<const Plan* const> plans) {
+  std::vector<std::string> ids;
+  for (const Plan* plan : plans)
+    for (std::size_t device = 0; device < plan->devices.size(); ++device)
+      if (std::ranges::find(plan->decisions, device, &Decision::device) != plan->decisions.end() &&
+          std::ranges::find(ids, plan->devices[device].id) == ids.end())
+        ids.push_back(plan->devices[device].id);
+  return ids;
+}
+
+Json to_json(const models::Evaluation& evaluation, bool every) {
+  Json json = {{"tokens", evaluation.tokens}, {"top", Json::array()}, {"mean_nll", nullptr}, {"perplexity", nullptr}};
+  if (every)
+    for (const std::vector<models::Scored>& top : evaluation.tops) json["top"].push_back(to_json(top));
+  else
+    json["top"] = to_json(evaluation.tops.back());
+  if (evaluation.mean_nll) {
+    json["mean_nll"] = *evaluation.mean_nll;
+    json["perplexity"] = std::exp(*evaluation.mean_nll);
+  }
+  return json;
+}
+
+Json to_json(const ConformanceReport& report, const ConformanceOptions& options) {
+  Json json = {{"ok", report.ok()},
+               {"seed", options.seed},
+               {"full", options.full},
+               {"tallies", Json::array()},
+               {"failures", Json::array()},
+               {"known_failures", to_json(report.known)},
+               {"unexpected_passes", to_json(report.unexpected_passes)}};
+  for (const ConformanceTally& tally : report.tallies)
+    json["tallies"].push_back({{"op", name_of(tally.op)},
+                               {"device", tally.device},
+                               {"dtypes", tally.dtypes},
+                               {"passed", tally.passed},
+                               {"declined", tally.declined},
+                               {"failed", tally.failed},
+                               {"largest_error", tally.largest_error},
+                               {"reason", tally.reason}});
+  for (const ConformanceFailure& failure : report.failures)
+    json["failures"].push_back({{"op", name_of(failure.op)},
+                                {"device", failure.device},
+                                {"case", name_of_case(failure.choices)},
+                                {"call", failure.call},
+                                {"what", failure.words},
+                                {"again", again(failure, options.seed)}});
+  return json;
+}
+
+std::string name_of_case(const Combination& choices) { return fmt::format("{}", fmt::join(choices, ".")); }
+
+std::string again(const ConformanceFailure& failure, std::uint64_t seed) {
+  return fmt::format("shunt verify {} --case {} --seed {} --devices {}", name_of(failure.op),
+                     name_of_case(failure.choices), seed, failure.device);
+}
+
+}  // namespace shunt::cli

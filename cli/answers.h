@@ -1,0 +1,44 @@
+// What commands answer with --json, and the page in a browser too. Plain functions.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "devices/registry.h"
+#include "models/evaluate.h"
+#include "models/generate.h"
+#include "output.h"
+#include "run/conformance.h"
+
+namespace shunt::cli {
+
+// shunt devices
+[[nodiscard]] Json to_json(const Registry& registry);
+
+// shunt run. The rest of what one generation was.
+struct GenerationContext {
+  std::span<const models::Token> prompt;
+  std::uint64_t seed = 0;
+  std::uint32_t context = 0;
+  double load_s = 0;
+  std::vector<std::string> devices;  // that computed
+};
+[[nodiscard]] Json to_json(const models::Generation& generation, const GenerationContext& context);
+// Per second; 0 where no time has passed.
+[[nodiscard]] double rate(std::size_t count, double seconds);
+// The ids of the devices that got work in any of the plans, in their order.
+[[nodiscard]] std::vector<std::string> working_devices(std::span<const Plan* const> plans);
+
+// shunt eval
+[[nodiscard]] Json to_json(const models::Evaluation& evaluation, bool every);
+
+// shunt verify
+[[nodiscard]] Json to_json(const ConformanceReport& report, const ConformanceOptions& options);
+// "3.0.1"
+[[nodiscard]] std::string name_of_case(const Combination& choices);
+// How to run a failed case once more.
+[[nodiscard]] std::string again(const ConformanceFailure& failure, std::uint64_t seed);
+
+}  // namespace shunt::cli

@@ -1,0 +1,18 @@
+#include "devices/device.h"
+
+#include <fmt/format.h>
+
+namespace shunt {
+
+Result<std::unique_ptr<Buffer>> Device::import_host(std::span<const std::byte>) {
+  return fail(Code::unsupported, fmt::format("{} has no way to use the host's memory", info().id));
+}
+
+Event Device::copy_from_peer(Device&, const Binding& from, const Binding& to) {
+  const std::span<const std::byte> source = from.buffer->host();
+  if (source.empty() && from.bytes != 0)
+    return Event(fail(Code::unsupported, "the peer's memory cannot be addressed by the host"));
+  return write(to, source.subspan(from.offset, from.bytes));
+}
+
+}  // namespace shunt

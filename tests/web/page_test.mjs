@@ -1,0 +1,180 @@
+// node tests/web/page_test.mjs FOLDER [--screenshot FILE]: the page of FOLDER (build/web/page) as somebody uses it.
+//
+// On every device that a browser has to have, the model says what it says natively, from both files. Generation can be
+// stopped, errors are shown, and a device that is lost leaves the others usable.
+import assert from 'node:assert/strict';
+import { parseArgs } from 'node:util';
+
+import { inBrowser } from './browser.mjs';
+import { kDevices, kModels, kTokens } from './expectations.mjs';
+
+// How a test takes a device of an API away while it computes.
+const kLosses = {
+  webgpu: () => window.madeForTest.devices.forEach((device) => device.destroy()),
+  webgl2: () => window.madeForTest.contexts.forEach((gl) => gl.getExtension('WEBGL_lose_context').loseContext()),
+};
+
+// Runs in the page before all else: keeps what the page makes of the browser's APIs.
+function keepWhatIsMade() {
+  window.madeForTest = { devices: [], contexts: [] };
+  const { requestDevice } = GPUAdapter.prototype;
+  GPUAdapter.prototype.requestDevice = async function request(...options) {
+    const device = await requestDevice.apply(this, options);
+    window.madeForTest.devices.push(device);
+    return device;
+  };
+  for (const Canvas of [HTMLCanvasElement, OffscreenCanvas]) {
+    const { getContext } = Canvas.prototype;
+    Canvas.prototype.getContext = function get(...options) {
+      const context = getContext.apply(this, options);
+      window.madeForTest.contexts.push(context);
+      return context;
+    };
+  }
+}
+
+const isReady = () => document.body.dataset.state === 'ready';
+const textOf = (page, selector) => page.$eval(selector, (element) => element.textContent);
+
+async function fill(page, selector, text) {
+  await page.focus(selector);
+  await page.$eval(selector, (field) => field.select());
+  await page.keyboard.sendCharacter(text);
+}
+
+async function open(page, address) {
+  await page.goto(address);
+  await page.waitForFunction(isReady);
+  // The page has the ids too, which tell more than the text.
+  await page.evaluate(async () => {
+    const { Shunt } = await import('./shunt.mjs');
+    const { generate } = Shunt.prototype;
+    Shunt.prototype.generate = async function record(...request) {
+      window.answer = await generate.apply(this, request);
+      return window.answer;
+    };
+  });
+}
+
+async function ask(page, device, prompt, tokens) {
+  await page.click(`input[value="${device}"]`);
+  await fill(page, '#prompt', prompt);
+  await fill(page, '#tokens', String(tokens));
+  await page.click('#go');
+}
+
+async function saysWhatItSaysNatively(page, device, { text, ids, tokens }) {
+  await ask(page, device, text, kTokens);
+  await page.waitForFunction(isReady);
+  assert.equal(await textOf(page, '#error'), '');
+  const answer = await page.evaluate(() => window.answer);
+  assert.deepEqual(answer.prompt_tokens, ids);
+  assert.deepEqual(answer.tokens, tokens);
+  assert.deepEqual(answer.devices, [device]);
+  assert.equal(await textOf(page, '#made'), answer.text);
+  assert.equal(await textOf(page, '#made-tokens'), `${kTokens} tokens`);
+  const speeds = [await textOf(page, '#prompt-speed'), await textOf(page, '#made-speed')];
+  for (const speed of speeds) assert.match(speed, /^[0-9]+\.[0-9] tokens\/s$/);
+  console.log(`  ${device}: ${JSON.stringify(answer.text)}, ${speeds.join(', then ')}`);
+}
+
+async function modelsSayWhatTheySayNatively(page, address) {
+  await open(page, address);
+  const found = await page.$$eval('[name=device]', (choices) => choices.map(({ value }) => value));
+  assert.deepEqual(kDevices.filter((device) => !found.includes(device)), [], `found: ${found.join(', ')}`);
+  for (const { file, prompts } of kModels) {
+    await page.$eval('details:has(#file)', (details) => { details.open = true; });
+    const chooser = await page.$('#file');
+    await chooser.uploadFile(file);
+    await page.waitForFunction(isReady);
+    console.log(`  ${await textOf(page, '#model')}`);
+    for (const device of kDevices) for (const prompt of prompts) await saysWhatItSaysNatively(page, device, prompt);
+  }
+}
+
+async function generationStops(page, address) {
+  await open(page, address);
+  await ask(page, 'cpu:scalar', 'Once upon a time', 1000);
+  await page.waitForFunction(() => document.querySelector('#made').textContent !== '');
+  assert.equal(await textOf(page, '#go'), 'Stop');
+  await page.click('#go');
+  await page.waitForFunction(isReady);
+  assert.match(await textOf(page, '#status'), /interrupted/);
+}
+
+async function theKeyboardIsEnough(page, address) {
+  const query = new URLSearchParams({ device: 'cpu:scalar', prompt: 'Once upon', tokens: '3' });
+  await open(page, `${address}?${query}`);
+  await page.focus('#prompt');
+  await page.keyboard.down('Control');
+  await page.keyboard.press('Enter');
+  await page.keyboard.up('Control');
+  await page.waitForFunction(() => document.body.dataset.state === 'ready' && window.answer);
+  const answer = await page.evaluate(() => window.answer);
+  assert.equal(answer.tokens.length, 3);
+  assert.deepEqual(answer.devices, ['cpu:scalar']);
+  assert.equal(await page.evaluate(() => document.activeElement.id), 'prompt');
+}
+
+async function aFileThatIsNoModelIsRefused(page, address) {
+  await open(page, address);
+  await (await page.$('#file')).uploadFile(process.argv[1]);
+  await page.waitForFunction(() => !document.querySelector('#error').hidden);
+  console.log(`  ${await textOf(page, '#error')}`);
+}
+
+async function aBrowserWithoutJspiIsTold(page, address) {
+  const { identifier } = await page.evaluateOnNewDocument(() => { delete WebAssembly.Suspending; });
+  await page.goto(address);
+  await page.waitForFunction(() => document.body.dataset.state === 'failed');
+  await page.removeScriptToEvaluateOnNewDocument(identifier);
+  assert.match(await textOf(page, '#error'), /JSPI.*Chrome/);
+}
+
+async function aLostDeviceIsReported(page, address) {
+  for (const device of kDevices.filter((each) => each.split(':')[0] in kLosses)) {
+    await open(page, address);
+    await ask(page, device, 'Once upon a time', 1000);
+    await page.waitForFunction(() => document.querySelector('#made').textContent !== '');
+    await page.evaluate(kLosses[device.split(':')[0]]);
+    await page.waitForFunction(isReady);
+    const error = await textOf(page, '#error');
+    console.log(`  ${error}`);
+    assert.match(error, /Choose another device/);
+    assert.ok(error.includes(device), 'the message names the device');
+    await ask(page, 'cpu:simd', 'Once upon a time', 1);
+    await page.waitForFunction(isReady);
+    assert.equal(await textOf(page, '#error'), '');
+    assert.equal(await textOf(page, '#made-tokens'), '1 tokens');
+  }
+}
+
+async function takeScreenshot(page, address, file) {
+  await page.setViewport({ width: 1100, height: 800 });
+  await open(page, `${address}?device=webgpu:0&tokens=48`);
+  await page.click('#go');
+  await page.waitForFunction(isReady);
+  await page.screenshot({ path: file });
+}
+
+const kTests = [
+  modelsSayWhatTheySayNatively, generationStops, theKeyboardIsEnough, aFileThatIsNoModelIsRefused,
+  aBrowserWithoutJspiIsTold, aLostDeviceIsReported,
+];
+
+const { values: { screenshot }, positionals: [folder] } =
+  parseArgs({ allowPositionals: true, options: { screenshot: { type: 'string' } } });
+if (folder === undefined) {
+  console.error('usage: node tests/web/page_test.mjs FOLDER [--screenshot FILE]');
+  process.exit(2);
+}
+await inBrowser(async (page, address) => {
+  page.setDefaultTimeout(0);  // ctest has one
+  await page.evaluateOnNewDocument(keepWhatIsMade);
+  for (const test of kTests) {
+    console.log(test.name);
+    await test(page, address);
+  }
+  if (screenshot) await takeScreenshot(page, address, screenshot);
+}, folder);
+console.log('ok');
