@@ -7,6 +7,7 @@
 // Requests and answers are those of bindings/web/page.h; answers are what the program prints with --json. One request is
 // worked on at a time, the others wait. Errors are ShuntErrors. Needs WebAssembly with SIMD and JSPI.
 import { wasiImports } from './wasi.mjs';
+import { webglImports } from './webgl.mjs';
 import { webgpuImports } from './webgpu.mjs';
 
 // `code` is one of include/shunt/status.h: invalid, unsupported, out_of_memory, device_lost, timed_out, io, internal.
@@ -90,6 +91,7 @@ export class Shunt {
     const { instance } = await WebAssembly.instantiate(code, {
       host,
       wasi_snapshot_preview1: wasiImports(wasm),
+      webgl: webglImports(wasm),
       webgpu: webgpuImports(wasm),
     });
     this.#exports = instance.exports;

@@ -44,20 +44,20 @@ function makeContext() {
   });
 }
 
-// `wasm.memory()` answers the WebAssembly.Memory of the instance.
+// `wasm.memory`: the WebAssembly.Memory of the instance.
 export function webglImports(wasm) {
   let gl = null;
   const objects = new Objects();
 
   // Pointers arrive as signed numbers.
-  const bytes = (at, count) => new Uint8Array(wasm.memory().buffer, at >>> 0, count);
+  const bytes = (at, count) => new Uint8Array(wasm.memory.buffer, at >>> 0, count);
   // What the host writes may begin anywhere, a view of words may not.
   const words = (at, count) =>
     at % 4 === 0
-      ? new Uint32Array(wasm.memory().buffer, at >>> 0, count)
+      ? new Uint32Array(wasm.memory.buffer, at >>> 0, count)
       : new Uint32Array(bytes(at, 4 * count).slice().buffer);
-  const putWord = (at, value) => new DataView(wasm.memory().buffer).setInt32(at >>> 0, Number(value), true);
-  const word = (at) => new DataView(wasm.memory().buffer).getInt32(at >>> 0, true);
+  const putWord = (at, value) => new DataView(wasm.memory.buffer).setInt32(at >>> 0, Number(value), true);
+  const word = (at) => new DataView(wasm.memory.buffer).getInt32(at >>> 0, true);
 
   const text = (at, count) => new TextDecoder().decode(bytes(at, count));
   const name = (at) => text(at, bytes(at).indexOf(0));

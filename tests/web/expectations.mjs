@@ -2,7 +2,7 @@
 import fs from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-export const kDevices = ['cpu:simd', 'cpu:scalar', 'webgpu:0'];
+export const kDevices = ['cpu:simd', 'cpu:scalar', 'webgpu:0', 'webgl2:0'];
 export const kTokens = 8;
 
 const fileOf = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
