@@ -5,8 +5,11 @@
 
 const kInfoLogLength = 0x8b84;
 const kUnsignaled = 0x9118;
+const kContextLost = 0x9242;
 
 class Objects {
+  // Whether one was asked for that is gone: it was of a context that was lost, and another one is in its place.
+  missed = false;
   #objects = new Map();
   #last = 0;
 
@@ -17,13 +20,15 @@ class Objects {
   }
 
   get(number) {
-    return this.#objects.get(number) ?? null;
+    const object = this.#objects.get(number);
+    if (number !== 0 && object === undefined) this.missed = true;
+    return object ?? null;
   }
 
   take(number) {
-    const object = this.get(number);
+    const object = this.#objects.get(number);
     this.#objects.delete(number);
-    return object;
+    return object ?? null;
   }
 
   clear() {
@@ -86,7 +91,11 @@ export function webglImports(wasm) {
       return gl === null ? 0 : 1;
     },
 
-    GetError: () => gl.getError(),
+    GetError() {
+      if (!objects.missed) return gl.getError();
+      objects.missed = false;
+      return kContextLost;
+    },
     GetIntegerv: (what, value) => putWord(value, gl.getParameter(what) ?? 0),
 
     CreateShader: (type) => objects.add(gl.createShader(type)),
