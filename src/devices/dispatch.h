@@ -30,7 +30,7 @@ struct Dispatch {
   std::vector<std::byte> block;          // content of the binding kCallBinding
   std::vector<std::uint32_t> constants;  // empty: none
   std::uint64_t first_pass_words = 0;
-  std::uint64_t block_at = 0;            // in the buffer of blocks
+  std::uint64_t block_at = 0;  // in the buffer of blocks
   std::uint64_t constants_at = 0;
   std::uint32_t constants_binding = 0;
   // What is bound at kOutputBinding and on, in whole words; no buffer: nothing of the call, but perhaps the constants.

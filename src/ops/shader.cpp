@@ -8,15 +8,15 @@
 
 namespace shunt {
 
-#define SHUNT_SHADER(family)                      \
-  extern const ShaderKernel family##_shader;      \
-  extern const std::uint32_t family##_spirv[];    \
-  extern const std::size_t family##_spirv_words;  \
-  extern const std::string_view family##_glsl430; \
-  extern const std::string_view family##_essl310; \
-  extern const std::string_view family##_wgsl;    \
-  extern const std::string_view family##_msl;     \
-  extern const std::string_view family##_essl300; \
+#define SHUNT_SHADER(family)                            \
+  extern const ShaderKernel family##_shader;            \
+  extern const std::uint32_t family##_spirv[];          \
+  extern const std::size_t family##_spirv_words;        \
+  extern const std::string_view family##_glsl430;       \
+  extern const std::string_view family##_essl310;       \
+  extern const std::string_view family##_wgsl;          \
+  extern const std::string_view family##_msl;           \
+  extern const std::string_view family##_essl300;       \
   extern const std::string_view family##_essl300_first; \
   extern const std::string_view family##_essl300_points;
 #include "shaders.def"
@@ -50,7 +50,7 @@ std::span<const Shader> shaders() {
          .wgsl = name##_wgsl,                         \
          .msl = name##_msl,                           \
          .essl300 = name##_essl300,                   \
-         .essl300_first = name##_essl300_first, \
+         .essl300_first = name##_essl300_first,       \
          .essl300_points = name##_essl300_points},
   static const std::vector<Shader> kShaders = {
 #include "shaders.def"

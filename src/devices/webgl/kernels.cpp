@@ -78,8 +78,8 @@ Result<Kernel> Kernels::make(const Shader& shader) const {
   if (!shader.essl300_first.empty()) {
     SHUNT_TRY_ASSIGN(kernel.first_pass, link(shader.family, kCover, shader.essl300_first));
   }
-  auto program = kernel.scatters ? link(shader.family, shader.essl300_points, kPut)
-                                 : link(shader.family, kCover, shader.essl300);
+  auto program =
+      kernel.scatters ? link(shader.family, shader.essl300_points, kPut) : link(shader.family, kCover, shader.essl300);
   if (program) {
     kernel.program = *program;
     return kernel;

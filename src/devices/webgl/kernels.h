@@ -31,7 +31,8 @@ class Kernels {
  private:
   explicit Kernels(std::shared_ptr<Context> context);
   [[nodiscard]] Result<Kernel> make(const Shader& shader) const;
-  [[nodiscard]] Result<GLuint> link(std::string_view family, std::string_view vertices, std::string_view fragments) const;
+  [[nodiscard]] Result<GLuint> link(std::string_view family, std::string_view vertices,
+                                    std::string_view fragments) const;
   [[nodiscard]] Status compile(GLuint program, GLenum type, std::string_view source) const;
   void bind(GLuint program) const;
 

@@ -57,7 +57,8 @@ Status WebglProgram::add(Dispatch dispatch) {
   if (!dispatch.constants.empty()) {
     SHUNT_TRY_ASSIGN(step.constants, constants_of(dispatch));
   }
-  if (kernel.first_pass != 0 && first_pass_bytes(dispatch.first_pass_words, context_->limits().largest_binding_bytes) > 0)
+  if (kernel.first_pass != 0 &&
+      first_pass_bytes(dispatch.first_pass_words, context_->limits().largest_binding_bytes) > 0)
     step.first_pass = rectangle_of(0, dispatch.first_pass_words);
   step.dispatch = std::move(dispatch);
   steps_.push_back(std::move(step));
