@@ -19,9 +19,7 @@ layout(std140, binding = 0) uniform Call {
   uvec4 byte_offsets[2];
   Arguments args;
 };
-layout(std140, binding = 1) uniform Step {
-  Parameters parameters;
-};
+layout(std140, binding = 1) uniform Step { Parameters parameters; };
 
 uint group_index() { return gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x; }
 uint invocation_index() { return group_index() * kGroup + gl_LocalInvocationID.x; }
@@ -101,24 +99,24 @@ uint row_bytes(uint dtype, uint elements) {
   }
 
 // The same for one of any floating or quantized dtype: element `k` of the row that begins at a byte.
-#define SHUNT_WEIGHT(number, name)                                                                 \
-  SHUNT_INPUT(number, name)                                                                        \
-  uint name##_byte(uint byte) { return name##_words[byte >> 2u] >> ((byte & 3u) * 8u) & 0xFFu; }   \
-  float name##_f16(uint row, uint k) { return unpackHalf2x16(name##_half(row + 2u * k)).x; }       \
-  float name##_q8_0(uint row, uint k) {                                                            \
-    uint block = row + k / 32u * 34u;                                                              \
-    int quant = int(name##_byte(block + 2u + k % 32u) << 24u) >> 24;                               \
-    return unpackHalf2x16(name##_half(block)).x * float(quant);                                    \
-  }                                                                                                \
-  float name##_of_row(uint dtype, uint row, uint k) {                                              \
-    if (dtype == Q8_0) return name##_q8_0(row, k);                                                 \
-    if (dtype == Q4_0) {                                                                           \
-      uint block = row + k / 32u * 18u;                                                            \
-      uint both = name##_byte(block + 2u + k % 16u);                                               \
-      uint quant = k % 32u < 16u ? both & 15u : both >> 4u;                                        \
-      return widen(F16, name##_half(block)) * (float(quant) - 8.0);                                \
-    }                                                                                              \
-    return name##_element(dtype, row, k);                                                          \
+#define SHUNT_WEIGHT(number, name)                                                               \
+  SHUNT_INPUT(number, name)                                                                      \
+  uint name##_byte(uint byte) { return name##_words[byte >> 2u] >> ((byte & 3u) * 8u) & 0xFFu; } \
+  float name##_f16(uint row, uint k) { return unpackHalf2x16(name##_half(row + 2u * k)).x; }     \
+  float name##_q8_0(uint row, uint k) {                                                          \
+    uint block = row + k / 32u * 34u;                                                            \
+    int quant = int(name##_byte(block + 2u + k % 32u) << 24u) >> 24;                             \
+    return unpackHalf2x16(name##_half(block)).x * float(quant);                                  \
+  }                                                                                              \
+  float name##_of_row(uint dtype, uint row, uint k) {                                            \
+    if (dtype == Q8_0) return name##_q8_0(row, k);                                               \
+    if (dtype == Q4_0) {                                                                         \
+      uint block = row + k / 32u * 18u;                                                          \
+      uint both = name##_byte(block + 2u + k % 16u);                                             \
+      uint quant = k % 32u < 16u ? both & 15u : both >> 4u;                                      \
+      return widen(F16, name##_half(block)) * (float(quant) - 8.0);                              \
+    }                                                                                            \
+    return name##_element(dtype, row, k);                                                        \
   }
 
 layout(std430, binding = 2) buffer output_buffer { uint output_words[]; };
