@@ -1,4 +1,5 @@
-// node tests/web/page_test.mjs FOLDER [--screenshot FILE]: the page of FOLDER (build/web/page) as somebody uses it.
+// node tests/web/page_test.mjs FOLDER [--screenshot FILE]: the page of FOLDER (build/web/page) as somebody uses it. With
+// --screenshot no tests, but a picture of the page (docs/images/browser.png).
 //
 // On every device that a browser has to have, the model says what it says natively, from both files. Generation can be
 // stopped, errors are shown, and a device that is lost leaves the others usable.
@@ -151,9 +152,10 @@ async function aLostDeviceIsReported(page, address) {
 
 async function takeScreenshot(page, address, file) {
   await page.setViewport({ width: 1100, height: 800 });
-  await open(page, `${address}?device=webgpu:0&tokens=48`);
+  await open(page, `${address}?device=cpu:simd&tokens=48`);
   await page.click('#go');
   await page.waitForFunction(isReady);
+  await page.evaluate(() => document.activeElement.blur());
   await page.screenshot({ path: file });
 }
 
@@ -171,10 +173,10 @@ if (folder === undefined) {
 await inBrowser(async (page, address) => {
   page.setDefaultTimeout(0);  // ctest has one
   await page.evaluateOnNewDocument(keepWhatIsMade);
+  if (screenshot) return takeScreenshot(page, address, screenshot);
   for (const test of kTests) {
     console.log(test.name);
     await test(page, address);
   }
-  if (screenshot) await takeScreenshot(page, address, screenshot);
 }, folder);
 console.log('ok');
