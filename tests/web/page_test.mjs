@@ -12,7 +12,7 @@ import { kDevices, kModels, kTokens } from './expectations.mjs';
 // How a test takes a device of an API away while it computes.
 const kLosses = {
   webgpu: () => window.madeForTest.devices.forEach((device) => device.destroy()),
-  webgl2: () => window.madeForTest.contexts.forEach((gl) => gl.getExtension('WEBGL_lose_context').loseContext()),
+  webgl2: () => window.madeForTest.contexts.forEach((gl) => gl.getExtension('WEBGL_lose_context')?.loseContext()),
 };
 
 // Runs in the page before all else: keeps what the page makes of the browser's APIs.
@@ -28,7 +28,7 @@ function keepWhatIsMade() {
     const { getContext } = Canvas.prototype;
     Canvas.prototype.getContext = function get(...options) {
       const context = getContext.apply(this, options);
-      window.madeForTest.contexts.push(context);
+      if (context) window.madeForTest.contexts.push(context);
       return context;
     };
   }
@@ -124,12 +124,30 @@ async function aFileThatIsNoModelIsRefused(page, address) {
   console.log(`  ${await textOf(page, '#error')}`);
 }
 
-async function aBrowserWithoutJspiIsTold(page, address) {
-  const { identifier } = await page.evaluateOnNewDocument(() => { delete WebAssembly.Suspending; });
-  await page.goto(address);
-  await page.waitForFunction(() => document.body.dataset.state === 'failed');
+// What `look` sees on a page of a browser that `change` has changed.
+async function changed(page, change, look) {
+  const { identifier } = await page.evaluateOnNewDocument(change);
+  await look();
   await page.removeScriptToEvaluateOnNewDocument(identifier);
-  assert.match(await textOf(page, '#error'), /JSPI.*Chrome/);
+}
+
+async function aBrowserWithoutJspiIsTold(page, address) {
+  await changed(page, () => { delete WebAssembly.Suspending; }, async () => {
+    await page.goto(address);
+    await page.waitForFunction(() => document.body.dataset.state === 'failed');
+    assert.match(await textOf(page, '#error'), /JSPI.*Chrome/);
+  });
+}
+
+async function aBrowserWithoutWebGpuSaysWhy(page, address) {
+  const look = (reason) => async () => {
+    await open(page, address);
+    assert.equal(await page.$('[value="webgpu:0"]'), null);
+    assert.ok(await page.$('[value="cpu:simd"]'));
+    assert.match(await textOf(page, '#absent'), reason);
+  };
+  await changed(page, () => { delete Navigator.prototype.gpu; }, look(/webgpu: this browser has no WebGPU/));
+  await changed(page, () => { GPU.prototype.requestAdapter = async () => null; }, look(/webgpu: .* offers no GPU/));
 }
 
 async function aLostDeviceIsReported(page, address) {
@@ -161,7 +179,7 @@ async function takeScreenshot(page, address, file) {
 
 const kTests = [
   modelsSayWhatTheySayNatively, generationStops, theKeyboardIsEnough, aFileThatIsNoModelIsRefused,
-  aBrowserWithoutJspiIsTold, aLostDeviceIsReported,
+  aBrowserWithoutJspiIsTold, aBrowserWithoutWebGpuSaysWhy, aLostDeviceIsReported,
 ];
 
 const { values: { screenshot }, positionals: [folder] } =
