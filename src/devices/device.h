@@ -147,7 +147,7 @@ class Device {
   [[nodiscard]] virtual Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) = 0;
   // A buffer over memory that the caller keeps alive and unchanged. Errors: unsupported, as here; copy instead.
   [[nodiscard]] virtual Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory);
-  // The spans must live until the event is done.
+  // The spans must live until the event is done. Bytes of a write that then do not arrive fail a later event.
   [[nodiscard]] virtual Event write(const Binding& to, std::span<const std::byte> from) = 0;
   [[nodiscard]] virtual Event read(const Binding& from, std::span<std::byte> to) = 0;
   // Copies from a buffer of another device; here what the host can address. Errors: unsupported; go through the host.
