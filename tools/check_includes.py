@@ -14,7 +14,7 @@ import sys
 # The order in which a graph walks through the house (docs/architecture.md).
 FOLDERS = ["ops", "graph", "devices", "plan", "run", "models", "arrays", "trace"]
 FOR_EVERYONE = {"include", "ops", "trace"}
-SUFFIXES = {".h", ".cpp", ".def"}
+SUFFIXES = {".h", ".cpp", ".def", ".cu", ".cuh", ".comp", ".glsl", ".frag"}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.MULTILINE)
 

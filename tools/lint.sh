@@ -2,13 +2,13 @@
 # Everything about the sources that can be judged without running them. ./dev lint calls this.
 set -euo pipefail
 
-scripts=(dev .ci/run tools/*.sh)
+scripts=(dev .ci/run tools/*.sh tools/gpu/*.sh)
 mapfile -t sources < <(bash tools/sources.sh)
 
 clang-format-19 --dry-run -Werror "${sources[@]}"
 shellcheck "${scripts[@]}"
 python3 tools/check_includes.py
-if grep -nE '\b(TO''DO|FIX''ME|XX''X)\b' "${sources[@]}" "${scripts[@]}" tools/*.py CMakeLists.txt ./*/CMakeLists.txt; then
+if grep -nE '\b(TO''DO|FIX''ME|XX''X)\b' "${sources[@]}" "${scripts[@]}" tools/*.py tools/gpu/*.py CMakeLists.txt ./*/CMakeLists.txt; then
   echo "lint: the lines above say that they are unfinished" >&2
   exit 1
 fi

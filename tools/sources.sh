@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
-# Lists the C++ sources that are formatted and linted. Tables (.def) are laid out by hand.
+# Lists the sources in C++, CUDA and GLSL that are formatted and linted; GLSL is near enough to C++ for clang-format.
+# Tables (.def) are laid out by hand.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folders=()
-for folder in include src cli tests fuzz examples; do
+for folder in include src cli tests fuzz examples tools; do
   if [[ -d $folder ]]; then folders+=("$folder"); fi
 done
-find "${folders[@]}" -name '*.h' -o -name '*.cpp' | LC_ALL=C sort
+find "${folders[@]}" -regextype posix-extended -not -path '*/node_modules/*' \
+  -regex '.*\.(h|cpp|cu|cuh|comp|glsl|frag)' | LC_ALL=C sort

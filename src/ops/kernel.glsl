@@ -20,9 +20,7 @@ layout(std140, binding = 0) uniform Call {
   uvec4 byte_offsets[2];
   Arguments args;
 };
-layout(std140, binding = 1) uniform Step {
-  Parameters parameters;
-};
+layout(std140, binding = 1) uniform Step { Parameters parameters; };
 
 uint byte_offset(uint operand) { return byte_offsets[operand >> 2u][operand & 3u]; }
 
@@ -108,34 +106,34 @@ uint row_bytes(uint dtype, uint elements) {
 }
 
 // An input, and how its elements are read. `offset` is where the tensor begins, in bytes.
-#define SHUNT_INPUT(number, name)                                                                  \
-  SHUNT_WORDS(number, name)                                                                        \
-  uint name##_half(uint byte) { return name##_word(byte >> 2u) >> ((byte & 2u) * 8u) & 0xFFFFu; }  \
-  int name##_int(uint offset, uint index) { return int(name##_word((offset >> 2u) + index)); }     \
-  float name##_element(uint dtype, uint offset, uint index) {                                      \
-    if (is_half(dtype)) return widen(dtype, name##_half(offset + 2u * index));                     \
-    return widen(dtype, name##_word((offset >> 2u) + index));                                      \
+#define SHUNT_INPUT(number, name)                                                                 \
+  SHUNT_WORDS(number, name)                                                                       \
+  uint name##_half(uint byte) { return name##_word(byte >> 2u) >> ((byte & 2u) * 8u) & 0xFFFFu; } \
+  int name##_int(uint offset, uint index) { return int(name##_word((offset >> 2u) + index)); }    \
+  float name##_element(uint dtype, uint offset, uint index) {                                     \
+    if (is_half(dtype)) return widen(dtype, name##_half(offset + 2u * index));                    \
+    return widen(dtype, name##_word((offset >> 2u) + index));                                     \
   }
 
 // The same for one of any floating or quantized dtype: element `k` of the row that begins at a byte.
-#define SHUNT_WEIGHT(number, name)                                                                 \
-  SHUNT_INPUT(number, name)                                                                        \
-  uint name##_byte(uint byte) { return name##_word(byte >> 2u) >> ((byte & 3u) * 8u) & 0xFFu; }    \
-  float name##_f16(uint row, uint k) { return unpackHalf2x16(name##_half(row + 2u * k)).x; }       \
-  float name##_q8_0(uint row, uint k) {                                                            \
-    uint block = row + k / 32u * 34u;                                                              \
-    int quant = int(name##_byte(block + 2u + k % 32u) << 24u) >> 24;                               \
-    return unpackHalf2x16(name##_half(block)).x * float(quant);                                    \
-  }                                                                                                \
-  float name##_of_row(uint dtype, uint row, uint k) {                                              \
-    if (dtype == Q8_0) return name##_q8_0(row, k);                                                 \
-    if (dtype == Q4_0) {                                                                           \
-      uint block = row + k / 32u * 18u;                                                            \
-      uint both = name##_byte(block + 2u + k % 16u);                                               \
-      uint quant = k % 32u < 16u ? both & 15u : both >> 4u;                                        \
-      return widen(F16, name##_half(block)) * (float(quant) - 8.0);                                \
-    }                                                                                              \
-    return name##_element(dtype, row, k);                                                          \
+#define SHUNT_WEIGHT(number, name)                                                              \
+  SHUNT_INPUT(number, name)                                                                     \
+  uint name##_byte(uint byte) { return name##_word(byte >> 2u) >> ((byte & 3u) * 8u) & 0xFFu; } \
+  float name##_f16(uint row, uint k) { return unpackHalf2x16(name##_half(row + 2u * k)).x; }    \
+  float name##_q8_0(uint row, uint k) {                                                         \
+    uint block = row + k / 32u * 34u;                                                           \
+    int quant = int(name##_byte(block + 2u + k % 32u) << 24u) >> 24;                            \
+    return unpackHalf2x16(name##_half(block)).x * float(quant);                                 \
+  }                                                                                             \
+  float name##_of_row(uint dtype, uint row, uint k) {                                           \
+    if (dtype == Q8_0) return name##_q8_0(row, k);                                              \
+    if (dtype == Q4_0) {                                                                        \
+      uint block = row + k / 32u * 18u;                                                         \
+      uint both = name##_byte(block + 2u + k % 16u);                                            \
+      uint quant = k % 32u < 16u ? both & 15u : both >> 4u;                                     \
+      return widen(F16, name##_half(block)) * (float(quant) - 8.0);                             \
+    }                                                                                           \
+    return name##_element(dtype, row, k);                                                       \
   }
 
 // Of a contiguous tensor: puts elements `first` and, with two to a word, first + 1 where that is below `end`.

@@ -1,9 +1,11 @@
 // What kernel.glsl gives a kernel in WebGL2, which has neither compute shaders nor buffers for them. Memory is textures
 // of 32-bit words, kRowWords to a row, and an invocation writes one word:
 //
-//   SHUNT_FRAGMENT  invocation i is the fragment of word i of the result. What is drawn to has the result's columns, but
+//   SHUNT_FRAGMENT  invocation i is the fragment of word i of the result. What is drawn to has the result's columns,
+//   but
 //                   begins with its first row. It keeps its word where the kernel does not write.
-//   SHUNT_FIRST_PASS  the same for the words of a first pass (shader.h), which have a texture of their own: for the kernel
+//   SHUNT_FIRST_PASS  the same for the words of a first pass (shader.h), which have a texture of their own: for the
+//   kernel
 //                   that of binding 9, and the offset of that operand is 1; 0 where it must do without.
 //   SHUNT_POINTS    invocation i is a point that lands on the word that the kernel writes, or nowhere.
 // The texture of binding n is called texture_n; a kernel's main is called from here.

@@ -45,6 +45,13 @@ class CheckIncludes(unittest.TestCase):
         self.write("src/ops/norm/norm.cpp", '#  include "graph/graph.h"\n')
         self.assertIn("graph/ stands below ops/", self.check())
 
+    def test_kernels_in_other_languages_keep_the_rule_too(self):
+        for suffix in ("cu", "cuh", "comp", "glsl", "frag"):
+            self.write(f"src/ops/norm/norm.{suffix}", '#include "ops/norm/gone_args.h"\n#include "graph/graph.h"\n')
+            found = self.check()
+            self.assertIn(f'norm.{suffix}:1: "ops/norm/gone_args.h" is no path from src/ or include/', found)
+            self.assertIn(f'norm.{suffix}:2: includes "graph/graph.h", but graph/ stands below ops/', found)
+
     def test_backends_do_not_include_each_other(self):
         self.write("src/devices/sim/sim.cpp", '#include "devices/cpu/pool.h"\n')
         self.assertIn("devices/sim and devices/cpu never include each other", self.check())

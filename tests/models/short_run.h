@@ -15,55 +15,54 @@ inline Token best_of(std::span<const float> logits) {
   return static_cast<Token>(std::ranges::max_element(logits) - logits.begin());
 }
 
-struct ShortRun {
-  std::vector<std::vector<Token>> tokens;  // generated greedily after each prompt
-  std::vector<float> logits;               // along the tokens that were forced, for all prompts
-};
-
-// Both prompts in two sequences of one session. First greedily, each step a batch of both; then along `forced`, or
-// where there are none along what came out.
-inline ShortRun short_run(Session& session, const std::vector<std::vector<Token>>& forced) {
-  ShortRun run{.tokens = std::vector<std::vector<Token>>(2)};
-  std::vector<std::vector<Token>> prompts;
+// What follows greedily on each of two prompts, in two sequences of one session; each step is a batch of both.
+inline std::vector<std::vector<Token>> short_run(Session& session) {
+  std::vector<std::vector<Token>> tokens(2);
   for (std::uint32_t sequence = 0; sequence < 2; ++sequence) {
-    prompts.push_back(reference()["prompts"][sequence]["ids"].get<std::vector<Token>>());
-    const Status read = session.append(sequence, prompts.back());
+    const Status read = session.append(sequence, reference()["prompts"][sequence]["ids"].get<std::vector<Token>>());
     EXPECT_TRUE(read.has_value()) << read.error().message;
-    if (!read) return run;
-    run.tokens[sequence].push_back(best_of(session.logits(0)));
+    if (!read) return tokens;
+    tokens[sequence].push_back(best_of(session.logits(0)));
   }
-  while (run.tokens[0].size() < kShortRunTokens) {
-    const BatchToken batch[] = {{.sequence = 0, .token = run.tokens[0].back(), .wants_logits = true},
-                                {.sequence = 1, .token = run.tokens[1].back(), .wants_logits = true}};
+  while (tokens[0].size() < kShortRunTokens) {
+    const BatchToken batch[] = {{.sequence = 0, .token = tokens[0].back(), .wants_logits = true},
+                                {.sequence = 1, .token = tokens[1].back(), .wants_logits = true}};
     const Status done = session.decode(batch);
     EXPECT_TRUE(done.has_value()) << done.error().message;
-    if (!done) return run;
+    if (!done) return tokens;
     for (std::uint32_t sequence = 0; sequence < 2; ++sequence)
-      run.tokens[sequence].push_back(best_of(session.logits(sequence)));
+      tokens[sequence].push_back(best_of(session.logits(sequence)));
   }
   for (std::uint32_t sequence = 0; sequence < 2; ++sequence) session.truncate(sequence, 0);
-  for (std::size_t index = 0; index < prompts.size(); ++index) {
-    std::vector<Token> tokens = prompts[index];
-    const std::vector<Token>& next = forced.empty() ? run.tokens[index] : forced[index];
-    tokens.insert(tokens.end(), next.begin(), next.end() - 1);
-    const std::vector<float> rows = last_logits(session, tokens, kShortRunTokens);
-    run.logits.insert(run.logits.end(), rows.begin(), rows.end());
+  return tokens;
+}
+
+// The logits that choose each of the tokens where these follow on the prompts.
+inline std::vector<float> logits_along(Session& session, const std::vector<std::vector<Token>>& tokens) {
+  std::vector<float> logits;
+  for (std::size_t index = 0; index < tokens.size(); ++index) {
+    auto text = reference()["prompts"][index]["ids"].get<std::vector<Token>>();
+    text.insert(text.end(), tokens[index].begin(), tokens[index].end() - 1);
+    const std::vector<float> rows = last_logits(session, text, tokens[index].size());
+    logits.insert(logits.end(), rows.begin(), rows.end());
   }
-  return run;
+  return logits;
 }
 
 // The same text as cpu:scalar gives, and along it the same logits but for rounding.
 inline void expect_the_scalar_devices_run(Session& session, const std::string& path) {
-  Loaded exact(path, "cpu:scalar", session.options());
-  const ShortRun expected = short_run(*exact.session, {});
-  const ShortRun run = short_run(session, expected.tokens);
-  EXPECT_EQ(run.tokens, expected.tokens);
-  ASSERT_EQ(run.logits.size(), expected.logits.size());
+  const Loaded exact(path, "cpu:scalar", session.options());
+  const std::vector<std::vector<Token>> tokens = short_run(*exact.session);
+  for (const std::vector<Token>& each : tokens) ASSERT_EQ(each.size(), kShortRunTokens);
+  EXPECT_EQ(short_run(session), tokens);
+  const std::vector<float> expected = logits_along(*exact.session, tokens);
+  const std::vector<float> logits = logits_along(session, tokens);
+  ASSERT_EQ(logits.size(), expected.size());
   double error = 0;
   double power = 0;
-  for (std::size_t i = 0; i < run.logits.size(); ++i) {
-    error += std::pow(double{run.logits[i]} - expected.logits[i], 2);
-    power += std::pow(double{expected.logits[i]}, 2);
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    error += std::pow(double{logits[i]} - expected[i], 2);
+    power += std::pow(double{expected[i]}, 2);
   }
   EXPECT_LE(error / power, 1e-6);
 }

@@ -2,86 +2,31 @@
 #include <chrono>
 #include <numeric>
 
+#include "simulated/doubling.h"
 #include "simulated/simulated.h"
 
 namespace shunt::simulated {
 namespace {
 
-constexpr std::uint32_t kElements = 100;
-constexpr std::uint64_t kBytes = kElements * sizeof(float);
-
-// y = x + x on one device, as a program over two buffers.
-class SimulatedFaults : public testing::Test {
+class SimulatedFaults : public Doubling {
  protected:
-  void SetUp() override { open(); }
-
-  void open() {
-    before_ = Simulation::control().live_objects();
-    report_ = Simulation::open("cuda");
-    ASSERT_EQ(report_.devices.size(), 1U) << report_.absent_because;
-    x_ = allocate();
-    y_ = allocate();
-    std::vector<float> ones(kElements, 1.0F);
-    ASSERT_TRUE(device().write({x_.get(), 0, kBytes}, std::as_bytes(std::span(ones))).wait().has_value());
-    auto program = prepare();
-    ASSERT_TRUE(program.has_value()) << program.error().message;
-    program_ = std::move(*program);
-  }
-
+  void SetUp() override { open(Simulation::open("cuda")); }
   void TearDown() override {
     close();
     EXPECT_EQ(Simulation::control().live_objects(), before_);
   }
-  void close() {
-    program_.reset();
-    x_.reset();
-    y_.reset();
-    report_ = {};
-  }
-
-  [[nodiscard]] Device& device() const { return *report_.devices[0]; }
-  [[nodiscard]] std::unique_ptr<Buffer> allocate() const {
-    auto buffer = device().allocate(kBytes, BufferUse::values);
-    EXPECT_TRUE(buffer.has_value());
-    return buffer ? std::move(*buffer) : nullptr;
-  }
-  [[nodiscard]] Result<std::unique_ptr<Program>> prepare() {
-    const Binding x{x_.get(), 0, kBytes};
-    const ProgramOp op{.call = {.op = Op::add, .attributes = &attributes_, .inputs = operands_, .output = &operand_},
-                       .inputs = {x, x},
-                       .output = {y_.get(), 0, kBytes},
-                       .name = "sum"};
-    return device().prepare({.name = "sums", .ops = std::span(&op, 1)});
-  }
-  [[nodiscard]] Event submit(std::optional<std::chrono::nanoseconds> timeout = {}) {
-    return device().submit(*program_, {.parameters = {.tokens = kElements}, .timeout = timeout});
-  }
-  [[nodiscard]] std::vector<float> result() {
-    std::vector<float> values(kElements);
-    EXPECT_TRUE(device().read({y_.get(), 0, kBytes}, std::as_writable_bytes(std::span(values))).wait().has_value());
-    return values;
-  }
 
   Simulation simulation_;
-  std::uint64_t before_ = 0;
-  BackendReport report_;
-  Attributes attributes_;
-  Operand operand_ = Operand::contiguous(DType::F32, {kElements, 1}, TensorKind::value, Extent::tokens);
-  std::vector<const Operand*> operands_ = {&operand_, &operand_};
-  std::unique_ptr<Buffer> x_;
-  std::unique_ptr<Buffer> y_;
-  std::unique_ptr<Program> program_;
+  std::uint64_t before_ = Simulation::control().live_objects();
 };
 
 TEST_F(SimulatedFaults, OneGraphServesEveryStep) {
   const std::uint64_t graphs = Simulation::control().graphs();
   const std::uint64_t launches = Simulation::control().launches();
   for (const std::uint32_t tokens : {7U, 30U}) {
-    const Event event = device().submit(*program_, {.parameters = {.tokens = tokens}});
-    Event waited = event;
-    ASSERT_TRUE(waited.wait().has_value());
-    const std::vector<float> values = result();
-    EXPECT_EQ(std::accumulate(values.begin(), values.end(), 0.0F), 2.0F * static_cast<float>(tokens));
+    Event event = device().submit(*program_, {.parameters = {.tokens = tokens}});
+    ASSERT_TRUE(event.wait().has_value());
+    EXPECT_EQ(sum_of_result(), 2.0F * static_cast<float>(tokens));
   }
   EXPECT_EQ(Simulation::control().graphs(), graphs);
   EXPECT_EQ(Simulation::control().launches(), launches + 2);
@@ -141,7 +86,7 @@ TEST_F(SimulatedFaults, ALateErrorEndsTheEventOfItsProgramAndAllAfterIt) {
   EXPECT_EQ(device().allocate(16, BufferUse::values).error().code, Code::device_lost);
   close();
   EXPECT_EQ(Simulation::control().live_objects(), before_);
-  open();
+  open(Simulation::open("cuda"));
   EXPECT_TRUE(submit().wait().has_value()) << "a new context works again";
 }
 

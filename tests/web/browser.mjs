@@ -40,6 +40,7 @@ async function serve(fileOf) {
 // Calls work(page, address) with an empty page of a new browser. `address` serves the files of `folder`, and `files`
 // (name -> path) beside them. What the page says goes to stderr.
 export async function inBrowser(work, folder, files = {}) {
+  if (!fs.existsSync(folder)) throw new Error(`${folder} is missing; ./dev web builds the page`);
   const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'shunt-chromium-'));
   const server = await serve((name) => files[name] ?? path.join(folder, name));
   const browser = await puppeteer.launch({

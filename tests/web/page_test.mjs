@@ -1,4 +1,5 @@
-// node tests/web/page_test.mjs FOLDER [--screenshot FILE]: the page of FOLDER (build/web/page) as somebody uses it.
+// node tests/web/page_test.mjs FOLDER [--screenshot FILE]: the page of FOLDER (build/web/page) as somebody uses it. With
+// --screenshot no tests, but a picture of the page (docs/images/browser.png).
 //
 // On every device that a browser has to have, the model says what it says natively, from both files. Generation can be
 // stopped, errors are shown, and a device that is lost leaves the others usable.
@@ -11,7 +12,7 @@ import { kDevices, kModels, kTokens } from './expectations.mjs';
 // How a test takes a device of an API away while it computes.
 const kLosses = {
   webgpu: () => window.madeForTest.devices.forEach((device) => device.destroy()),
-  webgl2: () => window.madeForTest.contexts.forEach((gl) => gl.getExtension('WEBGL_lose_context').loseContext()),
+  webgl2: () => window.madeForTest.contexts.forEach((gl) => gl.getExtension('WEBGL_lose_context')?.loseContext()),
 };
 
 // Runs in the page before all else: keeps what the page makes of the browser's APIs.
@@ -27,7 +28,7 @@ function keepWhatIsMade() {
     const { getContext } = Canvas.prototype;
     Canvas.prototype.getContext = function get(...options) {
       const context = getContext.apply(this, options);
-      window.madeForTest.contexts.push(context);
+      if (context) window.madeForTest.contexts.push(context);
       return context;
     };
   }
@@ -123,12 +124,30 @@ async function aFileThatIsNoModelIsRefused(page, address) {
   console.log(`  ${await textOf(page, '#error')}`);
 }
 
-async function aBrowserWithoutJspiIsTold(page, address) {
-  const { identifier } = await page.evaluateOnNewDocument(() => { delete WebAssembly.Suspending; });
-  await page.goto(address);
-  await page.waitForFunction(() => document.body.dataset.state === 'failed');
+// What `look` sees on a page of a browser that `change` has changed.
+async function changed(page, change, look) {
+  const { identifier } = await page.evaluateOnNewDocument(change);
+  await look();
   await page.removeScriptToEvaluateOnNewDocument(identifier);
-  assert.match(await textOf(page, '#error'), /JSPI.*Chrome/);
+}
+
+async function aBrowserWithoutJspiIsTold(page, address) {
+  await changed(page, () => { delete WebAssembly.Suspending; }, async () => {
+    await page.goto(address);
+    await page.waitForFunction(() => document.body.dataset.state === 'failed');
+    assert.match(await textOf(page, '#error'), /JSPI.*Chrome/);
+  });
+}
+
+async function aBrowserWithoutWebGpuSaysWhy(page, address) {
+  const look = (reason) => async () => {
+    await open(page, address);
+    assert.equal(await page.$('[value="webgpu:0"]'), null);
+    assert.ok(await page.$('[value="cpu:simd"]'));
+    assert.match(await textOf(page, '#absent'), reason);
+  };
+  await changed(page, () => { delete Navigator.prototype.gpu; }, look(/webgpu: this browser has no WebGPU/));
+  await changed(page, () => { GPU.prototype.requestAdapter = async () => null; }, look(/webgpu: .* offers no GPU/));
 }
 
 async function aLostDeviceIsReported(page, address) {
@@ -151,15 +170,16 @@ async function aLostDeviceIsReported(page, address) {
 
 async function takeScreenshot(page, address, file) {
   await page.setViewport({ width: 1100, height: 800 });
-  await open(page, `${address}?device=webgpu:0&tokens=48`);
+  await open(page, `${address}?device=cpu:simd&tokens=48`);
   await page.click('#go');
   await page.waitForFunction(isReady);
+  await page.evaluate(() => document.activeElement.blur());
   await page.screenshot({ path: file });
 }
 
 const kTests = [
   modelsSayWhatTheySayNatively, generationStops, theKeyboardIsEnough, aFileThatIsNoModelIsRefused,
-  aBrowserWithoutJspiIsTold, aLostDeviceIsReported,
+  aBrowserWithoutJspiIsTold, aBrowserWithoutWebGpuSaysWhy, aLostDeviceIsReported,
 ];
 
 const { values: { screenshot }, positionals: [folder] } =
@@ -171,10 +191,10 @@ if (folder === undefined) {
 await inBrowser(async (page, address) => {
   page.setDefaultTimeout(0);  // ctest has one
   await page.evaluateOnNewDocument(keepWhatIsMade);
+  if (screenshot) return takeScreenshot(page, address, screenshot);
   for (const test of kTests) {
     console.log(test.name);
     await test(page, address);
   }
-  if (screenshot) await takeScreenshot(page, address, screenshot);
 }, folder);
 console.log('ok');

@@ -9,7 +9,7 @@ was made by the commands that stand below the table:
                   (other files) chooses
   teacher-forced  the tokens that have the same best successor, where the two best logits of cpu:scalar are farther
                   apart than 0.01, and the mean negative log likelihood less that of cpu:scalar
-  verify          cases of the seven ops that match the reference, and those that the device declines with a reason
+  verify          cases of the ops of the model's plan that match the reference, that fail, and that the device declines
 """
 import argparse
 import json
@@ -17,7 +17,6 @@ import pathlib
 import subprocess
 import sys
 
-OPS = "add,mul,scale,swiglu,gather,rms_norm,rms_norm_mul,matmul,matmul_add,rotary,cache_write,rotary_cache_write,attention,argmax"
 MARGIN = 1e-2
 
 
@@ -39,6 +38,8 @@ class Table:
         # The shortest first: slow devices are many.
         self.prompts = sorted(reference["prompts"], key=lambda prompt: len(prompt["ids"]))[:prompts]
         self.exact: dict[str, list] = {}
+        plan = self.run("plan", str(self.files["F16"]), "--devices", "cpu:scalar")
+        self.ops = sorted({unit["op"] for stage in ("prompt", "generation") for unit in plan[stage]["units"]})
 
     def run(self, *arguments: str) -> dict:
         done = subprocess.run([self.shunt, *arguments, "--json"], capture_output=True, text=True, check=False)
@@ -82,7 +83,7 @@ class Table:
                 "nll_difference": difference, "ok": same == len(self.prompts) and agreeing == compared}
 
     def verify(self, device: dict) -> dict:
-        report = self.run("verify", *OPS.split(","), "--devices", device["id"])
+        report = self.run("verify", *self.ops, "--devices", device["id"])
         tallies = report["tallies"]
         return {"passed": sum(tally["passed"] for tally in tallies), "failed": sum(tally["failed"] for tally in tallies),
                 "declined": sum(tally["declined"] for tally in tallies)}
@@ -130,7 +131,7 @@ def main() -> int:
     print(f"\nEach row: {len(table.prompts)} prompts, {table.tokens} tokens each, by these commands:\n\n"
           f"    shunt run FILE PROMPT -n {table.tokens} --greedy --ignore-eos -c 128 --devices DEVICE\n"
           f"    shunt eval FILE --tokens IDS --every --top 2 --perplexity -c 128 --devices DEVICE\n"
-          f"    shunt verify {OPS.replace(',', ' ')} --devices DEVICE")
+          f"    shunt verify {' '.join(table.ops)} --devices DEVICE")
     if options.json:
         pathlib.Path(options.json).write_text(json.dumps(rows, indent=1), encoding="utf-8")
     return 0 if rows and all(row["ok"] for row in rows) else 1

@@ -14,7 +14,8 @@ SHUNT_INPUT(7, sequences)
 SHUNT_INPUT(8, pages)
 
 const uint kElements = kLargestGroupHead / kGroup;  // of the result, per invocation
-const float kLeast = -3.0e38;  // Tint refuses the largest float as naga writes it
+// Tint refuses the largest float as naga writes it.
+const float kLeast = -3.0e38;
 shared uint slots[kGroup];
 shared float scores[kGroup];
 shared float tops[kGroup];

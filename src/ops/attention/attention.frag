@@ -17,8 +17,7 @@ void main() {
   for (uint position = 0u; position < row.visible; ++position) {
     uint slot = slot_of(row, position);
     if (slot == kNoSlot) continue;
-    float score =
-        has_scores ? uintBitsToFloat(scores_word(row.number * capacity() + position)) : score_of(row, slot);
+    float score = has_scores ? uintBitsToFloat(scores_word(row.number * capacity() + position)) : score_of(row, slot);
     float top = max(largest, score);
     float shrink = exp(largest - top);
     float share = exp(score - top);

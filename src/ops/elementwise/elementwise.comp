@@ -1,6 +1,6 @@
 // Every elementwise row, from its expression. One invocation computes one word of the result.
-#include "ops/expand.h"
 #include "ops/elementwise/elementwise_args.h"
+#include "ops/expand.h"
 
 #define Arguments ElementwiseArgs
 #include "ops/kernel.glsl"
@@ -31,7 +31,9 @@ float select(float condition, float chosen, float other) { return condition > 0.
 
 #define SHUNT_ENTRIES(...) __VA_ARGS__
 #define SHUNT_TAKE_OPERAND(name) float name = operand[at++];
-#define SHUNT_TAKE_ATTRIBUTE(name) float name = args.attributes[at >> 2u][at & 3u]; ++at;
+#define SHUNT_TAKE_ATTRIBUTE(name)                 \
+  float name = args.attributes[at >> 2u][at & 3u]; \
+  ++at;
 #define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) \
   float row_##name(float operand[4]) {                                     \
     uint at = 0u;                                                          \

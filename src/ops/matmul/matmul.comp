@@ -12,10 +12,10 @@ shared vec4 sums[kGroup];
 
 float x_f32(uint index) { return uintBitsToFloat(x_word((byte_offset(1u) >> 2u) + index)); }
 
-#define SUM(w, x)                                                    \
+#define SUM(w, x)                                                   \
   for (uint column = lane; column < end_column; column += kGroup) { \
-    float factor = w;                                                \
-    for (uint i = 0u; i < rows; ++i) sum[i] += factor * x;           \
+    float factor = w;                                               \
+    for (uint i = 0u; i < rows; ++i) sum[i] += factor * x;          \
   }
 
 void main() {
@@ -25,7 +25,8 @@ void main() {
   uint lane = gl_LocalInvocationID.x;
   uint rows = first < end ? min(kMatmulGroupRows, end - first) : 0u;
   uint begins[kMatmulGroupRows];
-  for (uint i = 0u; i < kMatmulGroupRows; ++i) begins[i] = row_offset(args.extents, args.x_strides, first + (i < rows ? i : 0u));
+  for (uint i = 0u; i < kMatmulGroupRows; ++i)
+    begins[i] = row_offset(args.extents, args.x_strides, first + (i < rows ? i : 0u));
   vec4 sum = vec4(0.0);
   uint weight_row = byte_offset(2u) + r * args.weight_row_bytes;
   uint end_column = rows > 0u ? args.k : 0u;

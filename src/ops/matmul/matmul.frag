@@ -16,8 +16,8 @@ float x_at(uint begin, uint column) {
 // The sum over four columns, of which a word of the weight has a byte each.
 float four(uint bytes, uint begin, uint column) {
   ivec4 quants = ivec4(int(bytes << 24u), int(bytes << 16u), int(bytes << 8u), int(bytes)) >> 24;
-  return dot(vec4(quants), vec4(x_at(begin, column), x_at(begin, column + 1u), x_at(begin, column + 2u),
-                                x_at(begin, column + 3u)));
+  return dot(vec4(quants),
+             vec4(x_at(begin, column), x_at(begin, column + 1u), x_at(begin, column + 2u), x_at(begin, column + 3u)));
 }
 
 float sum_q8_0(uint weight_row, uint begin) {

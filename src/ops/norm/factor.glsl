@@ -7,7 +7,8 @@
 SHUNT_INPUT(3, x)
 
 float x_at(uint row, uint column) {
-  return x_element(args.x.dtype, byte_offset(1u), row_offset(args.x.extents, args.x.strides, row) + column * args.x.strides.w);
+  return x_element(args.x.dtype, byte_offset(1u),
+                   row_offset(args.x.extents, args.x.strides, row) + column * args.x.strides.w);
 }
 
 float factor_of(uint row) {

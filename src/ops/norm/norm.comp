@@ -10,7 +10,8 @@ SHUNT_INPUT(4, weight)
 shared float sums[kGroup];
 
 float x_at(uint row, uint column) {
-  return x_element(args.x.dtype, byte_offset(1u), row_offset(args.x.extents, args.x.strides, row) + column * args.x.strides.w);
+  return x_element(args.x.dtype, byte_offset(1u),
+                   row_offset(args.x.extents, args.x.strides, row) + column * args.x.strides.w);
 }
 
 float result(uint row, uint column, float factor) {

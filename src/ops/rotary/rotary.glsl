@@ -18,7 +18,8 @@ vec2 rotation(uint position, uvec2 turn) {
   uint quadrant = (turns + 0x20000000u) >> 30u;
   float x = float(int(turns - (quadrant << 30u))) * 1.4629180792671596e-9;  // 2 pi / 2^32
   float square = x * x;
-  float sine = x * (1.0 + square * (-1.0 / 6.0 + square * (1.0 / 120.0 + square * (-1.0 / 5040.0 + square / 362880.0))));
+  float sine =
+      x * (1.0 + square * (-1.0 / 6.0 + square * (1.0 / 120.0 + square * (-1.0 / 5040.0 + square / 362880.0))));
   float cosine = 1.0 + square * (-0.5 + square * (1.0 / 24.0 + square * (-1.0 / 720.0 + square / 40320.0)));
   if (quadrant == 1u) return vec2(-sine, cosine);
   if (quadrant == 2u) return vec2(-cosine, -sine);

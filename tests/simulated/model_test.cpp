@@ -1,0 +1,47 @@
+// The trained model on the simulated devices: the tokens of Hugging Face transformers, and what the scalar CPU
+// computes.
+#include "models/short_run.h"
+#include "simulated/simulated.h"
+#include "simulated/simulated_metal.h"
+
+namespace shunt::models {
+namespace {
+
+class SimulatedModel : public testing::TestWithParam<const char*> {
+ protected:
+  void TearDown() override { EXPECT_EQ(live_objects(), before_); }
+
+  static constexpr SessionOptions kOptions{.context = 64, .sequences = 2};
+
+ private:
+  static std::uint64_t live_objects() {
+    return simulated::Simulation::control().live_objects() + simulated::MetalSimulation::control().live_objects();
+  }
+
+  simulated::Simulation cuda_and_hip_;
+  simulated::MetalSimulation metal_;
+  std::uint64_t before_ = live_objects();
+};
+
+TEST_P(SimulatedModel, GivesTheReferenceTokens) {
+  const Loaded loaded(kTrainedModel, GetParam(), kOptions);
+  const std::vector<std::vector<Token>> tokens = short_run(*loaded.session);
+  for (std::size_t prompt = 0; prompt < tokens.size(); ++prompt) {
+    auto expected = reference()["prompts"][prompt]["greedy_ids"].get<std::vector<Token>>();
+    expected.resize(kShortRunTokens);
+    EXPECT_EQ(tokens[prompt], expected);
+  }
+}
+
+TEST_P(SimulatedModel, ComputesWhatTheScalarCpuComputesFromBlocks) {
+  const Loaded loaded(kQuantizedModel, GetParam(), kOptions);
+  expect_the_scalar_devices_run(*loaded.session, kQuantizedModel);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, SimulatedModel, testing::Values("cuda:0", "hip:0", "metal:0"), [](const auto& test) {
+  const std::string id = test.param;
+  return id.substr(0, id.find(':'));
+});
+
+}  // namespace
+}  // namespace shunt::models
