@@ -44,10 +44,6 @@ enum class DeviceType : std::uint8_t {
 };
 [[nodiscard]] std::string_view name_of(DeviceType type);
 
-// An arena is one address range that tensors share by offset and may alias; objects (textures, say) are
-// allocated one by one.
-enum class MemoryKind : std::uint8_t { arena, objects };
-
 // What a device is believed to reach before it was measured.
 struct PriorRates {
   double launch_us = 0;  // of one program
@@ -63,9 +59,8 @@ struct DeviceInfo {
   std::string vendor;
   DeviceType type = DeviceType::other;
   bool emulated = false;
-  std::string compute_resource;  // devices with the same one compete for the same processors
-  std::string memory_pool;       // devices with the same one share memory: no copies between them
-  MemoryKind memory_kind = MemoryKind::arena;
+  std::string compute_resource;    // devices with the same one compete for the same processors
+  std::string memory_pool;         // devices with the same one share memory: no copies between them
   std::uint64_t memory_bytes = 0;  // of the pool; 0: unknown
   std::uint64_t alignment_bytes = 64;
   std::uint64_t largest_binding_bytes = ~std::uint64_t{0};
