@@ -3,7 +3,7 @@
 
 A folder of src/ includes only include/, ops/, trace/ and the folders above itself in FOLDERS; folders of
 src/devices/ never include each other; no two folders include each other in a circle; and every quoted
-include names a file by its path from src/ or include/. cli/, tests/, fuzz/ and examples/ may
+include names a file by its path from src/ or include/. cli/, bindings/, tests/, fuzz/ and examples/ may
 include everything.
 """
 
@@ -14,7 +14,7 @@ import sys
 # The order in which a graph walks through the house (docs/architecture.md).
 FOLDERS = ["ops", "graph", "devices", "plan", "run", "models", "arrays", "trace"]
 FOR_EVERYONE = {"include", "ops", "trace"}
-SUFFIXES = {".h", ".cpp", ".def", ".cu", ".cuh", ".comp", ".glsl", ".frag"}
+SUFFIXES = {".h", ".cpp", ".def", ".cu", ".cuh", ".comp", ".glsl", ".frag", ".vert"}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.MULTILINE)
 

@@ -4,8 +4,8 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 folders=()
-for folder in include src cli tests fuzz examples tools; do
+for folder in include src cli bindings tests fuzz examples tools; do
   if [[ -d $folder ]]; then folders+=("$folder"); fi
 done
 find "${folders[@]}" -regextype posix-extended -not -path '*/node_modules/*' \
-  -regex '.*\.(h|cpp|cu|cuh|comp|glsl|frag)' | LC_ALL=C sort
+  -regex '.*\.(h|cpp|cu|cuh|comp|glsl|frag|vert)' | LC_ALL=C sort

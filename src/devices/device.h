@@ -44,10 +44,6 @@ enum class DeviceType : std::uint8_t {
 };
 [[nodiscard]] std::string_view name_of(DeviceType type);
 
-// An arena is one address range that tensors share by offset and may alias; objects (textures, say) are
-// allocated one by one.
-enum class MemoryKind : std::uint8_t { arena, objects };
-
 // What a device is believed to reach before it was measured.
 struct PriorRates {
   double launch_us = 0;  // of one program
@@ -63,9 +59,8 @@ struct DeviceInfo {
   std::string vendor;
   DeviceType type = DeviceType::other;
   bool emulated = false;
-  std::string compute_resource;  // devices with the same one compete for the same processors
-  std::string memory_pool;       // devices with the same one share memory: no copies between them
-  MemoryKind memory_kind = MemoryKind::arena;
+  std::string compute_resource;    // devices with the same one compete for the same processors
+  std::string memory_pool;         // devices with the same one share memory: no copies between them
   std::uint64_t memory_bytes = 0;  // of the pool; 0: unknown
   std::uint64_t alignment_bytes = 64;
   std::uint64_t largest_binding_bytes = ~std::uint64_t{0};
@@ -147,7 +142,7 @@ class Device {
   [[nodiscard]] virtual Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) = 0;
   // A buffer over memory that the caller keeps alive and unchanged. Errors: unsupported, as here; copy instead.
   [[nodiscard]] virtual Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory);
-  // The spans must live until the event is done.
+  // The spans must live until the event is done. Bytes of a write that then do not arrive fail a later event.
   [[nodiscard]] virtual Event write(const Binding& to, std::span<const std::byte> from) = 0;
   [[nodiscard]] virtual Event read(const Binding& from, std::span<std::byte> to) = 0;
   // Copies from a buffer of another device; here what the host can address. Errors: unsupported; go through the host.

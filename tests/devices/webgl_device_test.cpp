@@ -275,7 +275,7 @@ TEST_F(WebglDevices, WriteStateThatSharesATextureWithItsInputs) {
     ASSERT_TRUE(device->read(where, std::as_writable_bytes(std::span(content))).wait());
     std::vector<float> expected(content.size());
     // Position 1 is on page 3, position 4 on page 0.
-    std::copy_n(rows.begin(), kColumns, expected.begin() + (3 * 2 + 1) * kColumns);
+    std::copy_n(rows.begin(), kColumns, expected.begin() + (3 * 2 + 1) * std::ptrdiff_t{kColumns});
     std::copy_n(rows.begin() + kColumns, kColumns, expected.begin());
     EXPECT_EQ(content, expected);
   }
