@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // The part of the program shunt that tools/gpu/device_table.py asks for, in headless Chromium:
 //
-//   tools/gpu/device_table.py tests/web/shunt.mjs --devices cpu:simd,cpu:scalar,webgpu:0 --prompts 9 --tokens 64
+//   tools/gpu/device_table.py tests/web/shunt.mjs --devices cpu:simd,cpu:scalar,webgpu:0,webgl2:0
 //
 // Each call starts a browser with the page of build/web/page (SHUNT_PAGE, if set).
 import path from 'node:path';
