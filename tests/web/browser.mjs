@@ -15,6 +15,7 @@ const kFlags = [
   '--disable-background-networking', '--disable-component-update', '--disable-sync', '--enable-unsafe-webgpu',
   '--enable-unsafe-swiftshader', '--remote-debugging-port=0',
 ];
+const kNoise = /GL Driver Message .*GPU stall due to ReadPixels/;
 const kTypes = {
   '.html': 'text/html; charset=utf-8',
   '.mjs': 'text/javascript; charset=utf-8',
@@ -51,7 +52,9 @@ export async function inBrowser(work, folder, files = {}) {
   });
   try {
     const page = await browser.newPage();
-    page.on('console', (message) => console.error(`page: ${message.text()}`));
+    page.on('console', (message) => {
+      if (!kNoise.test(message.text())) console.error(`page: ${message.text()}`);
+    });
     page.on('pageerror', (error) => console.error(`page: ${error.stack ?? error}`));
     return await work(page, `http://127.0.0.1:${server.address().port}/`);
   } finally {

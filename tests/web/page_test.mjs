@@ -169,7 +169,7 @@ async function aLostDeviceIsReported(page, address) {
 }
 
 async function takeScreenshot(page, address, file) {
-  await page.setViewport({ width: 1100, height: 800 });
+  await page.setViewport({ width: 1100, height: 860 });
   await open(page, `${address}?device=cpu:simd&tokens=48`);
   await page.click('#go');
   await page.waitForFunction(isReady);
