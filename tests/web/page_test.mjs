@@ -1,5 +1,5 @@
-// node tests/web/page_test.mjs FOLDER [--screenshot FILE]: the page of FOLDER (build/web/page) as somebody uses it. With
-// --screenshot no tests, but a picture of the page (docs/images/browser.png).
+// node tests/web/page_test.mjs FOLDER [--screenshot FILE]: the page of FOLDER (build/web/page) as somebody uses it.
+// With --screenshot no tests, but a picture of the page (docs/images/browser.png).
 //
 // On every device that a browser has to have, the model says what it says natively, from both files. Generation can be
 // stopped, errors are shown, and a device that is lost leaves the others usable.
