@@ -4,8 +4,8 @@
 //   await shunt.openModel(await (await fetch('model.gguf')).arrayBuffer());
 //   await shunt.generate({ device: 'webgpu:0', prompt: 'Once' }, { onText: (piece) => console.log(piece) });
 //
-// Requests and answers are those of bindings/web/page.h; answers are what the program prints with --json. One request is
-// worked on at a time, the others wait. Errors are ShuntErrors. Needs WebAssembly with SIMD and JSPI.
+// Requests and answers are those of bindings/web/page.h; answers are what the program prints with --json. One request
+// is worked on at a time, the others wait. Errors are ShuntErrors. Needs WebAssembly with SIMD and JSPI.
 import { wasiImports } from './wasi.mjs';
 import { webglImports } from './webgl.mjs';
 import { webgpuImports } from './webgpu.mjs';
@@ -23,7 +23,7 @@ export class ShuntError extends Error {
 export function missingHere() {
   if (typeof WebAssembly === 'undefined') return 'This browser has no WebAssembly.';
   if (!('Suspending' in WebAssembly))
-    return 'This browser cannot suspend WebAssembly (JSPI), which Chrome and Edge can from 137 on, and Firefox from 139 on behind a flag.';
+    return 'This browser cannot suspend WebAssembly (JSPI), which Chrome and Edge can from 137 on.';
   return '';
 }
 
@@ -41,7 +41,8 @@ function rest(milliseconds) {
 }
 
 async function bytesOf(response, onProgress) {
-  if (!response.ok) throw new ShuntError({ code: 'io', message: `${response.url}: ${response.status} ${response.statusText}` });
+  const { ok, url, status, statusText } = response;
+  if (!ok) throw new ShuntError({ code: 'io', message: `${url}: ${status} ${statusText}` });
   const total = Number(response.headers.get('content-length') ?? 0);
   const pieces = [];
   let done = 0;

@@ -31,7 +31,8 @@ export function wasiImports(wasm) {
       let text = '';
       let total = 0;
       for (let piece = pieces; piece < pieces + 8 * count; piece += 8) {
-        const bytes = new Uint8Array(wasm.memory.buffer, view().getUint32(piece, true), view().getUint32(piece + 4, true));
+        const [address, size] = [view().getUint32(piece, true), view().getUint32(piece + 4, true)];
+        const bytes = new Uint8Array(wasm.memory.buffer, address, size);
         text += new TextDecoder().decode(bytes);
         total += bytes.length;
       }
