@@ -8,7 +8,8 @@ namespace shunt::cpu {
 std::vector<std::string> simd_targets() {
   std::vector<std::string> names;
   // The macro asks the processor only where there is a choice.
-  for (std::int64_t left = HWY_SUPPORTED_TARGETS & HWY_TARGETS; left != 0; left &= left - 1)
+  const std::int64_t supported = HWY_SUPPORTED_TARGETS;
+  for (std::int64_t left = supported & HWY_TARGETS; left != 0; left &= left - 1)
     names.emplace_back(hwy::TargetName(left & -left));
   return names;
 }

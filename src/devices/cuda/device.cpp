@@ -187,7 +187,7 @@ class CudaDevice final : public Device {
   Status lose(std::string_view what, Error why) {
     Status status = std::unexpected(Error{why.code, fmt::format("{} on {}: {}", what, info_.id, why.message)});
     if (!health_.get().status || why.code == Code::out_of_memory || why.code == Code::unsupported) return status;
-    static_cast<void>(health_.lose(status));
+    status = health_.lose(std::move(status));
     std::deque<Pending> ended;
     ended.swap(pending_);
     for (Pending& each : ended) {
