@@ -200,7 +200,8 @@ TEST_F(WebGpu, RefusesMoreMemoryThanABufferCanHave) {
   const auto buffer = device().allocate(std::uint64_t{1} << 60U, BufferUse::values);
   ASSERT_FALSE(buffer.has_value());
   EXPECT_EQ(buffer.error().code, Code::out_of_memory);
-  EXPECT_NE(buffer.error().message.find("1152921504606846976 bytes on"), std::string::npos) << buffer.error().message;
+  EXPECT_NE(buffer.error().message.find("1152921504606846976 bytes on webgpu:0: "), std::string::npos)
+      << buffer.error().message;
   EXPECT_TRUE(device().health().status.has_value());
   EXPECT_NE(allocate(16), nullptr);
 }

@@ -1,11 +1,7 @@
 // node tests/web/wgsl_test.mjs FOLDER: a browser's WebGPU takes every kernel of FOLDER/*.wgsl.
-import fs from 'node:fs';
-import path from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { checkKernels } from './kernels.mjs';
 
-import { inBrowser } from './browser.mjs';
-
-// Runs in the page. Answers one row per kernel: its name and what was said against it.
+// Runs in the page.
 async function createPipelines(kernels) {
   const adapter = await navigator.gpu?.requestAdapter();
   if (!adapter) return { error: 'this Chromium has no WebGPU adapter' };
@@ -25,24 +21,4 @@ async function createPipelines(kernels) {
   return { adapter: `${adapter.info.vendor} ${adapter.info.architecture}`, rows };
 }
 
-const folder = process.argv[2];
-if (folder === undefined) {
-  console.error('usage: node tests/web/wgsl_test.mjs FOLDER');
-  process.exit(2);
-}
-const kernels = fs.readdirSync(folder).filter((file) => file.endsWith('.wgsl')).sort().map((file) => ({
-  name: path.basename(file, '.wgsl'),
-  code: fs.readFileSync(path.join(folder, file), 'utf8'),
-}));
-const { error, adapter, rows = [] } = await inBrowser(async (page, address) => {
-  await page.goto(`${address}empty.html`);
-  return page.evaluate(createPipelines, kernels);
-}, fileURLToPath(new URL('.', import.meta.url)));
-if (error) console.error(error);
-for (const { name, against } of rows) {
-  console.log(`${against.length === 0 ? 'ok' : 'REFUSED'} ${name}`);
-  for (const each of against) console.log(`  ${each}`);
-}
-const refused = rows.filter(({ against }) => against.length > 0).length;
-console.log(`${rows.length - refused} of ${kernels.length} kernels on ${adapter}`);
-process.exitCode = kernels.length > 0 && rows.length === kernels.length && refused === 0 ? 0 : 1;
+await checkKernels(/\.wgsl$/, (name, code) => ({ name, code }), createPipelines);

@@ -123,6 +123,8 @@ def main() -> int:
             except RuntimeError as error:
                 row |= {"greedy": "-", "teacher_forced": "-", "nll_difference": None, "ok": False, "error": str(error)}
             row["ok"] = row["ok"] and checked.get("failed", 0) == 0
+            if "error" in checked:
+                row.setdefault("error", f"verify: {checked['error']}")
             rows.append(row)
     print("| device | name | file | greedy | teacher-forced | difference of NLL | verify: right, failed, declined | |")
     print("|---|---|---|---|---|---|---|---|")

@@ -52,7 +52,7 @@ Result<std::unique_ptr<CudaBuffer>> CudaBuffer::create(std::shared_ptr<Context> 
   const Context& owner = *buffer->context_;
   owner.enter();
   const std::uint64_t real_bytes = std::max(kLeastBytes, bytes);
-  SHUNT_TRY(check(owner.call().memory_allocate(&buffer->address_, real_bytes), fmt::format("{} bytes", bytes)));
+  SHUNT_TRY(check(owner.call().memory_allocate(&buffer->address_, real_bytes), "memory"));
   SHUNT_TRY(check(owner.call().fill(buffer->address_, 0, real_bytes, owner.stream()), "clearing memory"));
   return buffer;
 }

@@ -86,7 +86,9 @@ class CudaDevice final : public Device {
 
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {
     SHUNT_TRY(health_.get().status);
-    return place(CudaBuffer::create(context_, bytes));
+    auto buffer = CudaBuffer::create(context_, bytes);
+    if (!buffer) return std::unexpected(lose(fmt::format("{} bytes", bytes), std::move(buffer).error()).error());
+    return std::move(*buffer);
   }
 
   [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
@@ -107,7 +109,10 @@ class CudaDevice final : public Device {
 
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
     SHUNT_TRY(health_.get().status);
-    return place(CudaProgram::create(context_, kernels_, request));
+    auto program = CudaProgram::create(context_, kernels_, request);
+    if (!program)
+      return std::unexpected(lose(fmt::format("program \"{}\"", request.name), std::move(program).error()).error());
+    return std::move(*program);
   }
 
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
@@ -185,8 +190,9 @@ class CudaDevice final : public Device {
   // What a call that failed answers. What is lost stays lost: all that is pending and all that comes later gets the
   // same answer. Running out of memory and what a driver declines leave a device as it was.
   Status lose(std::string_view what, Error why) {
-    Status status = std::unexpected(Error{why.code, fmt::format("{} on {}: {}", what, info_.id, why.message)});
-    if (!health_.get().status || why.code == Code::out_of_memory || why.code == Code::unsupported) return status;
+    const Code code = why.code;
+    Status status = health_.at(what, std::move(why));
+    if (!health_.get().status || code == Code::out_of_memory || code == Code::unsupported) return status;
     status = health_.lose(std::move(status));
     std::deque<Pending> ended;
     ended.swap(pending_);
@@ -197,23 +203,12 @@ class CudaDevice final : public Device {
     return status;
   }
 
-  // The same for what allocate() and prepare() answer.
-  template <class T>
-  Result<std::unique_ptr<T>> place_as(Result<std::unique_ptr<T>> made) {
-    if (made) return made;
-    return std::unexpected(lose("preparing", std::move(made).error()).error());
-  }
-  Result<std::unique_ptr<Buffer>> place(Result<std::unique_ptr<CudaBuffer>> made) { return place_as(std::move(made)); }
-  Result<std::unique_ptr<Program>> place(Result<std::unique_ptr<CudaProgram>> made) {
-    return place_as(std::move(made));
-  }
-
   std::shared_ptr<Context> context_;
   DeviceInfo info_;
   Kernels kernels_;
   Transfer transfer_;
   std::deque<Pending> pending_;
-  HealthRecord health_;
+  HealthRecord health_{info_.id};
 };
 
 }  // namespace

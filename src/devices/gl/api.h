@@ -145,7 +145,6 @@ inline constexpr GLenum kUniformBuffer = 0x8A11;
 inline constexpr GLenum kUniformBufferAlignment = 0x8A34;
 inline constexpr GLenum kCompileStatus = 0x8B81;
 inline constexpr GLenum kLinkStatus = 0x8B82;
-inline constexpr GLenum kInfoLogLength = 0x8B84;
 inline constexpr GLenum kCopyWriteBuffer = 0x8F37;
 inline constexpr GLenum kDedicatedMemoryKib = 0x9047;  // GL_NVX_gpu_memory_info
 inline constexpr GLenum kTotalMemoryKib = 0x9048;

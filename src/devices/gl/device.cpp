@@ -3,24 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 
 #include "devices/gl/program.h"
-#include "devices/health.h"
+#include "devices/gl_names.h"
+#include "devices/submissions.h"
 
 namespace shunt::gl {
 namespace {
 
 constexpr std::uint64_t kAlignmentBytes = 256;
 
-bool is_emulated(std::string_view renderer) {
-  constexpr std::string_view kOnTheCpu[] = {"llvmpipe", "softpipe", "swrast", "Software Rasterizer", "SwiftShader"};
-  return std::ranges::any_of(kOnTheCpu, [&](std::string_view name) { return renderer.contains(name); });
-}
-
 DeviceInfo describe(const Context& context, std::size_t number) {
   const Description& from = context.description();
-  const bool emulated = is_emulated(from.renderer);
+  const bool emulated = is_software_renderer(from.renderer);
   DeviceInfo info;
   info.id = fmt::format("{}:{}", name_of(context.api()), number);
   info.name = from.renderer;
@@ -58,10 +53,7 @@ class GlDevice final : public Device {
   }
 
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {
-    SHUNT_TRY(health_.get().status);
-    auto buffer = GlBuffer::create(context_, bytes);
-    if (!buffer) return std::unexpected(health_.note(std::unexpected(buffer.error())).error());
-    return std::move(*buffer);
+    return health_.attempt_buffer(bytes, [&] { return GlBuffer::create(context_, bytes); });
   }
 
   [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
@@ -72,94 +64,49 @@ class GlDevice final : public Device {
   }
 
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
-    SHUNT_TRY(health_.get().status);
-    auto program = GlProgram::create(context_, *kernels_, request);
-    if (!program) return std::unexpected(health_.note(std::unexpected(program.error())).error());
-    return std::move(*program);
+    return health_.attempt_program(request, [&] { return GlProgram::create(context_, *kernels_, request); });
   }
 
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
-    if (Status lost = health_.get().status; !lost) return Event(std::move(lost));
     auto& mine = static_cast<GlProgram&>(program);
-    // Nothing was started, so the device is as it was.
-    const Deadline deadline = deadline_of(submission);
-    if (has_passed(deadline)) return Event(late(mine, "its deadline had passed before it was submitted"));
-    Status started = now(name_of(mine), [&] { return mine.submit(submission.parameters, deadline); });
-    if (!started) return Event(std::move(started));
-    Event event(this);
-    pending_.push_back({&mine, event, deadline});
-    return event;
+    return submissions_.submit(mine, submission, [&](const Deadline& deadline) -> Status {
+      const Current current(*context_);
+      SHUNT_TRY(current.status());
+      return mine.submit(submission.parameters, deadline);
+    });
   }
 
   bool advance() override {
-    if (pending_.empty()) return false;
-    Status alive = health_.get().status;
-    Pending first = pending_.front();
-    if (alive) {
-      Result<bool> ended = wait(first);
-      if (ended && !*ended && !has_passed(first.deadline)) return true;
-      pending_.pop_front();
-      const Status outcome = outcome_of(*first.program, std::move(ended));
-      alive = health_.get().status;
-      first.event.complete(outcome);
-    }
-    // What was lost is lost for all.
-    std::deque<Pending> rest;
-    if (!alive) rest.swap(pending_);
-    for (Pending& each : rest) each.event.complete(alive);
+    if (submissions_.empty()) return false;
+    submissions_.complete_first([this](const GlProgram& program, const Deadline& deadline) -> Result<bool> {
+      const Current current(*context_);
+      SHUNT_TRY(current.status());
+      return program.wait(static_cast<std::uint64_t>(patience_until(deadline).count()));
+    });
     return true;
   }
 
   [[nodiscard]] Health health() const override { return health_.get(); }
 
  private:
-  struct Pending {
-    GlProgram* program;
-    Event event;
-    Deadline deadline;
-  };
-
   GlDevice(std::shared_ptr<Context> context, std::unique_ptr<Kernels> kernels, DeviceInfo info)
       : context_(std::move(context)), kernels_(std::move(kernels)), info_(std::move(info)) {}
 
-  static std::string name_of(const GlProgram& program) { return fmt::format("program \"{}\"", program.name()); }
-  [[nodiscard]] std::unexpected<Error> at(std::string_view what, Error error) const {
-    return fail_at(fmt::format("{} on {}", what, info_.id), std::move(error));
-  }
-  [[nodiscard]] Status late(const GlProgram& program, std::string why) const {
-    return at(name_of(program), {Code::timed_out, std::move(why)});
-  }
-
-  // `ended`: whether it has, by its deadline.
-  Status outcome_of(const GlProgram& program, Result<bool> ended) {
-    if (!ended) return health_.note(at(name_of(program), std::move(ended).error()));
-    if (!*ended) return health_.note(late(program, "it still ran at its deadline"));
-    if (program.was_cut_short()) return late(program, "its deadline came between its ops");
-    return {};
-  }
-
-  Result<bool> wait(const Pending& pending) const {
-    const Current current(*context_);
-    SHUNT_TRY(current.status());
-    return pending.program->wait(static_cast<std::uint64_t>(patience_until(pending.deadline).count()));
-  }
-
-  // Does something at once, with the context, unless the device was lost.
+  // Does something at once, with the context.
   template <class Work>
   Status now(std::string_view what, const Work& work) {
-    SHUNT_TRY(health_.get().status);
-    const Current current(*context_);
-    Status done = current.status();
-    if (done) done = work();
-    if (done) return done;
-    return health_.note(at(what, std::move(done).error()));
+    return health_.attempt(what, [&]() -> Status {
+      const Current current(*context_);
+      SHUNT_TRY(current.status());
+      return work();
+    });
   }
 
   std::shared_ptr<Context> context_;
   std::unique_ptr<Kernels> kernels_;
   DeviceInfo info_;
-  std::deque<Pending> pending_;
-  HealthRecord health_;
+  HealthRecord health_{info_.id};
+  Submissions<GlProgram> submissions_{*this, health_};
 };
 
 }  // namespace

@@ -17,9 +17,7 @@ constexpr std::uint64_t kZeroBytes = std::uint64_t{1} << 20U;
 
 Result<std::unique_ptr<GlBuffer>> GlBuffer::create(std::shared_ptr<Context> context, std::uint64_t bytes) {
   std::unique_ptr<GlBuffer> buffer(new GlBuffer(std::move(context), bytes));
-  if (Status done = buffer->allocate(); !done)
-    return fail(done.error().code, fmt::format("{} bytes on {}: {}", bytes, buffer->context_->description().renderer,
-                                               done.error().message));
+  SHUNT_TRY(buffer->allocate());
   return buffer;
 }
 

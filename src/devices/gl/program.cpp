@@ -5,30 +5,12 @@
 #include <algorithm>
 #include <array>
 
+#include "devices/gl_names.h"
+
 namespace shunt::gl {
 namespace {
 
 constexpr std::uint64_t kNothingBytes = 16;
-
-using Ask = void (*)(GLuint, GLenum, GLint*);
-using AskLog = void (*)(GLuint, GLsizei, GLsizei*, GLchar*);
-
-std::string log_of(GLuint object, Ask ask, AskLog ask_log) {
-  GLint length = 0;
-  ask(object, kInfoLogLength, &length);
-  std::string log(static_cast<std::size_t>(std::max(1, length)), '\0');
-  GLsizei written = 0;
-  ask_log(object, static_cast<GLsizei>(log.size()), &written, log.data());
-  log.resize(static_cast<std::size_t>(std::clamp<GLsizei>(written, 0, static_cast<GLsizei>(log.size()))));
-  log.resize(log.find_last_not_of(" \n") + 1);
-  return log;
-}
-
-bool succeeded(GLuint object, GLenum what, Ask ask) {
-  GLint status = 0;
-  ask(object, what, &status);
-  return status != 0;
-}
 
 }  // namespace
 
@@ -64,13 +46,13 @@ Result<GLuint> Kernels::compile(const Shader& shader) const {
   call.ShaderSource(object, 1, &text, &length);
   call.CompileShader(object);
   std::string why;
-  if (!succeeded(object, kCompileStatus, call.GetShaderiv)) {
-    why = "it does not compile: " + log_of(object, call.GetShaderiv, call.GetShaderInfoLog);
+  if (!gl_succeeded(object, kCompileStatus, call.GetShaderiv)) {
+    why = "it does not compile: " + gl_log_of(object, call.GetShaderiv, call.GetShaderInfoLog);
   } else {
     call.AttachShader(program, object);
     call.LinkProgram(program);
-    if (!succeeded(program, kLinkStatus, call.GetProgramiv))
-      why = "it does not link: " + log_of(program, call.GetProgramiv, call.GetProgramInfoLog);
+    if (!gl_succeeded(program, kLinkStatus, call.GetProgramiv))
+      why = "it does not link: " + gl_log_of(program, call.GetProgramiv, call.GetProgramInfoLog);
   }
   call.DeleteShader(object);
   Status done = context_->check("glLinkProgram");

@@ -32,8 +32,7 @@ Result<std::unique_ptr<MetalBuffer>> MetalBuffer::create(std::shared_ptr<const C
   const std::uint64_t words = std::max<std::uint64_t>(4, (bytes + 3) / 4 * 4);  // Metal has no empty buffers
   Owned buffer = context->runtime().own(call.new_buffer(context->device(), words, kSharedStorage));
   void* const memory = call.contents(buffer.get());
-  if (memory == nullptr)
-    return fail(Code::out_of_memory, fmt::format("{} bytes on {}: Metal gives no buffer", bytes, context->name()));
+  if (memory == nullptr) return fail(Code::out_of_memory, "Metal gives no buffer");
   std::memset(memory, 0, words);  // Metal promises no content
   const std::span host(static_cast<std::byte*>(memory), bytes);
   return std::unique_ptr<MetalBuffer>(new MetalBuffer(std::move(context), std::move(buffer), host));

@@ -79,8 +79,7 @@ class MetalDevice final : public Device {
   }
 
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {
-    SHUNT_TRY(health_.get().status);
-    return MetalBuffer::create(context_, bytes);
+    return health_.attempt_buffer(bytes, [&] { return MetalBuffer::create(context_, bytes); });
   }
   [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte>) override {
     return fail(Code::unsupported, fmt::format("{} takes whole pages of memory only", info_.id));
@@ -99,8 +98,7 @@ class MetalDevice final : public Device {
   }
 
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
-    SHUNT_TRY(health_.get().status);
-    return MetalProgram::create(context_, *pipelines_, request);
+    return health_.attempt_program(request, [&] { return MetalProgram::create(context_, *pipelines_, request); });
   }
 
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
@@ -134,7 +132,7 @@ class MetalDevice final : public Device {
       : context_(std::move(context)), pipelines_(std::move(pipelines)), info_(std::move(info)) {}
 
   [[nodiscard]] Status named(const MetalProgram& program, const Error& error) const {
-    return fail(error.code, fmt::format("program \"{}\" on {}: {}", program.name(), info_.id, error.message));
+    return health_.at(fmt::format("program \"{}\"", program.name()), error);
   }
 
   // How a submission ended; nothing where it goes on.
@@ -173,7 +171,7 @@ class MetalDevice final : public Device {
   std::unique_ptr<Pipelines> pipelines_;
   DeviceInfo info_;
   std::deque<Pending> pending_;
-  HealthRecord health_;
+  HealthRecord health_{info_.id};
 };
 
 }  // namespace

@@ -151,9 +151,7 @@ Result<std::unique_ptr<VulkanBuffer>> VulkanBuffer::create(std::shared_ptr<Conte
                                                            Place place) {
   std::unique_ptr<VulkanBuffer> buffer(new VulkanBuffer(std::move(context)));
   buffer->bytes_ = bytes;
-  if (auto done = buffer->allocate(place); !done)
-    return fail(done.error().code, fmt::format("{} bytes on {}: {}", bytes, buffer->context_->properties().deviceName,
-                                               done.error().message));
+  SHUNT_TRY(buffer->allocate(place));
   SHUNT_TRY(buffer->clear());
   return buffer;
 }

@@ -96,10 +96,8 @@ class VulkanDevice final : public Device {
   }
 
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {
-    SHUNT_TRY(health_.get().status);
-    auto buffer = VulkanBuffer::create(context_, bytes, VulkanBuffer::Place::device);
-    if (!buffer) return std::unexpected(health_.note(std::unexpected(buffer.error())).error());
-    return std::move(*buffer);
+    return health_.attempt_buffer(bytes,
+                                  [&] { return VulkanBuffer::create(context_, bytes, VulkanBuffer::Place::device); });
   }
 
   [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
@@ -116,16 +114,13 @@ class VulkanDevice final : public Device {
   }
 
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
-    SHUNT_TRY(health_.get().status);
-    auto program = VulkanProgram::create(context_, *pipelines_, request);
-    if (!program) return std::unexpected(health_.note(std::unexpected(program.error())).error());
-    return std::move(*program);
+    return health_.attempt_program(request, [&] { return VulkanProgram::create(context_, *pipelines_, request); });
   }
 
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
-    if (Status status = health_.get().status; !status) return Event(std::move(status));
     auto& mine = static_cast<VulkanProgram&>(program);
-    if (Status started = mine.submit(submission.parameters); !started) return Event(health_.note(std::move(started)));
+    Status started = health_.attempt(name_of(mine), [&] { return mine.submit(submission.parameters); });
+    if (!started) return Event(std::move(started));
     Event event(this);
     pending_.push_back({&mine, event, deadline_of(submission)});
     return event;
@@ -142,7 +137,7 @@ class VulkanDevice final : public Device {
     pending_.pop_front();
     Status ended;
     if (result != VK_SUCCESS)
-      ended = health_.note(error_of(result, fmt::format("program \"{}\" on {}", first.program->name(), info_.id)));
+      ended = health_.note(error_of(result, fmt::format("{} on {}", name_of(*first.program), info_.id)));
     // What was lost is lost for all.
     std::deque<Pending> rest;
     if (!health_.get().status) rest.swap(pending_);
@@ -164,10 +159,12 @@ class VulkanDevice final : public Device {
   VulkanDevice(std::shared_ptr<Context> context, std::unique_ptr<Pipelines> pipelines, DeviceInfo info)
       : context_(std::move(context)), pipelines_(std::move(pipelines)), info_(std::move(info)) {}
 
+  static std::string name_of(const VulkanProgram& program) { return fmt::format("program \"{}\"", program.name()); }
+
   template <class Copy>
   Status transfer(const Binding& binding, std::uint64_t bytes, const Copy& copy, Direction direction) {
-    SHUNT_TRY(health_.get().status);
-    return health_.note(move(binding, bytes, copy, direction));
+    return health_.attempt(direction == Direction::to_device ? "a write" : "a read",
+                           [&] { return move(binding, bytes, copy, direction); });
   }
 
   // Through the mapping, or through staging memory piece by piece.
@@ -202,7 +199,7 @@ class VulkanDevice final : public Device {
   DeviceInfo info_;
   std::unique_ptr<VulkanBuffer> staging_;
   std::deque<Pending> pending_;
-  HealthRecord health_;
+  HealthRecord health_{info_.id};
 };
 
 }  // namespace

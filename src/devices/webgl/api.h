@@ -114,7 +114,6 @@ inline constexpr GLenum kFragmentShader = 0x8B30;
 inline constexpr GLenum kVertexShader = 0x8B31;
 inline constexpr GLenum kCompileStatus = 0x8B81;
 inline constexpr GLenum kLinkStatus = 0x8B82;
-inline constexpr GLenum kInfoLogLength = 0x8B84;
 inline constexpr GLenum kFramebufferComplete = 0x8CD5;
 inline constexpr GLenum kColorAttachment0 = 0x8CE0;
 inline constexpr GLenum kFramebuffer = 0x8D40;

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <deque>
 
-#include "devices/health.h"
+#include "devices/gl_names.h"
+#include "devices/submissions.h"
 #include "devices/webgl/program.h"
 
 namespace shunt::webgl {
@@ -13,13 +13,8 @@ namespace {
 
 constexpr std::uint64_t kAlignmentBytes = 256;
 
-bool is_emulated(std::string_view renderer) {
-  constexpr std::string_view kOnTheCpu[] = {"llvmpipe", "softpipe", "swrast", "Software Rasterizer", "SwiftShader"};
-  return std::ranges::any_of(kOnTheCpu, [&](std::string_view name) { return renderer.contains(name); });
-}
-
 DeviceInfo describe(const Context& context) {
-  const bool emulated = is_emulated(context.renderer());
+  const bool emulated = is_software_renderer(context.renderer());
   DeviceInfo info;
   info.id = "webgl2:0";
   info.name = context.renderer();
@@ -53,7 +48,7 @@ class WebglDevice final : public Device {
       const Shader& shader = *choose_shader(call, context_->limits().largest_binding_bytes).shader;
       support.reason = source_refusal(shader);
       if (support.reason.empty() && call.output->kind != TensorKind::state && !call.output->is_contiguous())
-        support.reason = fmt::format("{}: the result has gaps, and draws have none", shunt::name_of(call.op));
+        support.reason = fmt::format("{}: the result has gaps, and draws have none", name_of(call.op));
       if (!support) return support;
       support.scratch_bytes += WebglProgram::scratch_bytes_of(call, shader, context_->limits().largest_binding_bytes);
     }
@@ -61,104 +56,44 @@ class WebglDevice final : public Device {
   }
 
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {
-    SHUNT_TRY(health_.get().status);
-    auto texture = Texture::create(context_, bytes);
-    if (!texture) return std::unexpected(health_.note(std::unexpected(texture.error())).error());
-    return std::move(*texture);
+    return health_.attempt_buffer(bytes, [&] { return Texture::create(context_, bytes); });
   }
 
   [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
-    return Event(now("a write", [&] { return static_cast<Texture*>(to.buffer)->write(to.offset, from); }));
+    return Event(health_.attempt("a write", [&] { return static_cast<Texture*>(to.buffer)->write(to.offset, from); }));
   }
   [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override {
-    return Event(now("a read", [&] { return static_cast<Texture*>(from.buffer)->read(from.offset, to); }));
+    return Event(health_.attempt("a read", [&] { return static_cast<Texture*>(from.buffer)->read(from.offset, to); }));
   }
 
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
-    SHUNT_TRY(health_.get().status);
-    auto program = WebglProgram::create(context_, *kernels_, request);
-    if (!program) return std::unexpected(health_.note(std::unexpected(program.error())).error());
-    return std::move(*program);
+    return health_.attempt_program(request, [&] { return WebglProgram::create(context_, *kernels_, request); });
   }
 
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
-    if (Status lost = health_.get().status; !lost) return Event(std::move(lost));
     auto& mine = static_cast<WebglProgram&>(program);
-    // Nothing was started, so the device is as it was.
-    const Deadline deadline = deadline_of(submission);
-    if (has_passed(deadline)) return Event(late(mine, "its deadline had passed before it was submitted"));
-    Status started = now(name_of(mine), [&] { return mine.submit(submission.parameters, deadline); });
-    if (!started) return Event(std::move(started));
-    Event event(this);
-    pending_.push_back({&mine, event, deadline});
-    return event;
+    return submissions_.submit(mine, submission, [&](const Deadline& deadline) -> Status {
+      return mine.submit(submission.parameters, deadline);
+    });
   }
 
   bool advance() override {
-    if (pending_.empty()) return false;
-    poll_patiently([this] { return complete_first(); });
+    if (submissions_.empty()) return false;
+    poll_patiently([this] {
+      return submissions_.complete_first(
+          [](const WebglProgram& program, const Deadline&) { return program.has_ended(); });
+    });
     return true;
   }
 
   [[nodiscard]] Health health() const override { return health_.get(); }
 
  private:
-  struct Pending {
-    WebglProgram* program;
-    Event event;
-    Deadline deadline;
-  };
-
-  static std::string name_of(const WebglProgram& program) { return fmt::format("program \"{}\"", program.name()); }
-  [[nodiscard]] std::unexpected<Error> at(std::string_view what, Error error) const {
-    return fail_at(fmt::format("{} on {}", what, info_.id), std::move(error));
-  }
-  [[nodiscard]] Status late(const WebglProgram& program, std::string why) const {
-    return at(name_of(program), {Code::timed_out, std::move(why)});
-  }
-
-  // Ends the oldest submission if it is over; true if it is, or none is left.
-  bool complete_first() {
-    if (pending_.empty()) return true;
-    Status alive = health_.get().status;
-    Pending first = pending_.front();
-    if (alive) {
-      Result<bool> ended = first.program->has_ended();
-      if (ended && !*ended && !has_passed(first.deadline)) return false;
-      pending_.pop_front();
-      const Status outcome = outcome_of(*first.program, std::move(ended));
-      alive = health_.get().status;
-      first.event.complete(outcome);
-    }
-    // What was lost is lost for all.
-    std::deque<Pending> rest;
-    if (!alive) rest.swap(pending_);
-    for (Pending& each : rest) each.event.complete(alive);
-    return true;
-  }
-
-  // `ended`: whether it has, by its deadline.
-  Status outcome_of(const WebglProgram& program, Result<bool> ended) {
-    if (!ended) return health_.note(at(name_of(program), std::move(ended).error()));
-    if (!*ended) return health_.note(late(program, "it still ran at its deadline"));
-    if (program.was_cut_short()) return late(program, "its deadline came between its ops");
-    return {};
-  }
-
-  // Does something at once, unless the device was lost.
-  template <class Work>
-  Status now(std::string_view what, const Work& work) {
-    SHUNT_TRY(health_.get().status);
-    Status done = work();
-    if (done) return done;
-    return health_.note(at(what, std::move(done).error()));
-  }
-
   std::shared_ptr<Context> context_;
   std::unique_ptr<Kernels> kernels_;
   DeviceInfo info_;
-  std::deque<Pending> pending_;
-  HealthRecord health_;
+  HealthRecord health_{info_.id};
+  Submissions<WebglProgram> submissions_{*this, health_};
 };
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include "devices/gl_names.h"
 
 namespace shunt::webgl {
 namespace {
@@ -21,26 +21,6 @@ flat in uint point_word;
 layout(location = 0) out uint word;
 void main() { word = point_word; }
 )";
-
-using Ask = void (*)(GLuint, GLenum, GLint*);
-using AskLog = void (*)(GLuint, GLsizei, GLsizei*, GLchar*);
-
-std::string log_of(GLuint object, Ask ask, AskLog ask_log) {
-  GLint length = 0;
-  ask(object, kInfoLogLength, &length);
-  std::string log(static_cast<std::size_t>(std::max(1, length)), '\0');
-  GLsizei written = 0;
-  ask_log(object, static_cast<GLsizei>(log.size()), &written, log.data());
-  log.resize(static_cast<std::size_t>(std::clamp<GLsizei>(written, 0, static_cast<GLsizei>(log.size()))));
-  log.resize(log.find_last_not_of(" \n") + 1);
-  return log;
-}
-
-bool succeeded(GLuint object, GLenum what, Ask ask) {
-  GLint status = 0;
-  ask(object, what, &status);
-  return status != 0;
-}
 
 bool scatters(const Shader& shader) { return !shader.essl300_points.empty(); }
 
@@ -95,8 +75,8 @@ Result<GLuint> Kernels::link(std::string_view family, std::string_view vertices,
   if (done) done = compile(program, kFragmentShader, fragments);
   if (done) {
     call.LinkProgram(program);
-    if (!succeeded(program, kLinkStatus, call.GetProgramiv))
-      done = fail(Code::internal, "it does not link: " + log_of(program, call.GetProgramiv, call.GetProgramInfoLog));
+    if (!gl_succeeded(program, kLinkStatus, call.GetProgramiv))
+      done = fail(Code::internal, "it does not link: " + gl_log_of(program, call.GetProgramiv, call.GetProgramInfoLog));
   }
   if (done) bind(program);
   // What a lost context answers means nothing.
@@ -114,10 +94,10 @@ Status Kernels::compile(GLuint program, GLenum type, std::string_view source) co
   call.ShaderSource(object, 1, &text, &length);
   call.CompileShader(object);
   Status done;
-  if (succeeded(object, kCompileStatus, call.GetShaderiv))
+  if (gl_succeeded(object, kCompileStatus, call.GetShaderiv))
     call.AttachShader(program, object);
   else
-    done = fail(Code::internal, "it does not compile: " + log_of(object, call.GetShaderiv, call.GetShaderInfoLog));
+    done = fail(Code::internal, "it does not compile: " + gl_log_of(object, call.GetShaderiv, call.GetShaderInfoLog));
   call.DeleteShader(object);
   return done;
 }

@@ -32,9 +32,7 @@ void for_each_piece(std::uint64_t first, std::uint64_t words, std::uint64_t most
 
 Result<std::unique_ptr<Texture>> Texture::create(std::shared_ptr<Context> context, std::uint64_t bytes) {
   std::unique_ptr<Texture> texture(new Texture(std::move(context), bytes));
-  if (Status done = texture->allocate(); !done)
-    return fail(done.error().code,
-                fmt::format("{} bytes on {}: {}", bytes, texture->context_->renderer(), done.error().message));
+  SHUNT_TRY(texture->allocate());
   return texture;
 }
 

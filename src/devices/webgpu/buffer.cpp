@@ -24,17 +24,14 @@ struct Patch { word: u32, kept: u32, bits: u32, unused: u32 }
 
 Result<std::unique_ptr<WebGpuBuffer>> WebGpuBuffer::create(std::shared_ptr<Context> context, std::uint64_t bytes,
                                                            BufferUsage usage) {
-  const std::string_view device = context->adapter().name;
   if (bytes > context->largest_buffer_bytes())
-    return fail(Code::out_of_memory, fmt::format("{} bytes on {}: a buffer can have {} at most", bytes, device,
-                                                 context->largest_buffer_bytes()));
+    return fail(Code::out_of_memory, fmt::format("a buffer can have {} at most", context->largest_buffer_bytes()));
   std::unique_ptr<WebGpuBuffer> buffer(new WebGpuBuffer(context, bytes));
   const BufferDescriptor descriptor{.usage = usage, .bytes = buffer->allocated_bytes()};
   context->open_scopes();
   buffer->handle_ = context->call().DeviceCreateBuffer(context->handle(), &descriptor);
   const auto outcome = context->close_scopes();
-  if (Status made = context->settle(*outcome); !made)
-    return fail(made.error().code, fmt::format("{} bytes on {}: {}", bytes, device, made.error().message));
+  SHUNT_TRY(context->settle(*outcome));
   return buffer;
 }
 

@@ -71,9 +71,8 @@ Support WebGpuDevice::supports(std::span<const OpCall> run) const { return progr
 
 Result<std::unique_ptr<Buffer>> WebGpuDevice::allocate(std::uint64_t bytes, BufferUse) {
   SHUNT_TRY(usable());
-  auto buffer = WebGpuBuffer::create(context_, bytes, kStorage | kCopySource | kCopyTarget);
-  if (!buffer) return std::unexpected(health_.note(std::unexpected(buffer.error())).error());
-  return std::move(*buffer);
+  return health_.attempt_buffer(
+      bytes, [&] { return WebGpuBuffer::create(context_, bytes, kStorage | kCopySource | kCopyTarget); });
 }
 
 Event WebGpuDevice::write(const Binding& to, std::span<const std::byte> from) {
@@ -107,9 +106,7 @@ Event WebGpuDevice::read(const Binding& from, std::span<std::byte> to) {
 
 Result<std::unique_ptr<Program>> WebGpuDevice::prepare(const ProgramRequest& request) {
   SHUNT_TRY(usable());
-  auto program = WebGpuProgram::create(context_, pipelines_, request);
-  if (!program) return std::unexpected(health_.note(std::unexpected(program.error())).error());
-  return std::move(*program);
+  return health_.attempt_program(request, [&] { return WebGpuProgram::create(context_, pipelines_, request); });
 }
 
 Event WebGpuDevice::submit(Program& program, const Submission& submission) {
@@ -118,8 +115,7 @@ Event WebGpuDevice::submit(Program& program, const Submission& submission) {
   std::string what = fmt::format("program \"{}\"", mine.name());
   const Deadline deadline = deadline_of(submission);
   if (has_passed(deadline))
-    return Event(
-        fail(Code::timed_out, fmt::format("{} on {}: its deadline had passed before it began", what, info_.id)));
+    return Event(health_.at(what, {Code::timed_out, "its deadline had passed before it began"}));
   Event event(this);
   pending_.push_back(
       {.outcome = mine.submit(submission.parameters), .event = event, .what = std::move(what), .deadline = deadline});
@@ -144,7 +140,7 @@ bool WebGpuDevice::advance() {
 }
 
 Status WebGpuDevice::usable() {
-  if (!context_->lost()) return health_.note(context_->lost());
+  if (Status lost = context_->lost(); !lost) return health_.note(fail_at(info_.id, std::move(lost).error()));
   return health_.get().status;
 }
 
@@ -174,8 +170,7 @@ Status WebGpuDevice::end_of(Pending& pending) {
     if (status && pending.mapped != nullptr) status = copy_out(pending);
   }
   if (status) return status;
-  return health_.note(
-      fail(status.error().code, fmt::format("{} on {}: {}", pending.what, info_.id, status.error().message)));
+  return health_.note(health_.at(pending.what, std::move(status).error()));
 }
 
 Status WebGpuDevice::copy_out(Pending& pending) {

@@ -57,7 +57,7 @@ class WebGpuDevice final : public Device {
   DeviceInfo info_;
   std::unique_ptr<WebGpuBuffer> readback_;  // kept for the next read
   std::deque<Pending> pending_;
-  HealthRecord health_;
+  HealthRecord health_{info_.id};
 };
 
 }  // namespace shunt::webgpu

@@ -1,0 +1,41 @@
+// What OpenGL and WebGL2 answer in the same words: names of renderers, and logs of shaders and programs. Plain
+// functions.
+#pragma once
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+
+namespace shunt {
+
+// Whether a renderer of this name computes on the CPU.
+[[nodiscard]] inline bool is_software_renderer(std::string_view renderer) {
+  constexpr std::string_view kOnTheCpu[] = {"llvmpipe", "softpipe", "swrast", "Software Rasterizer", "SwiftShader"};
+  return std::ranges::any_of(kOnTheCpu, [&](std::string_view name) { return renderer.contains(name); });
+}
+
+// glGetShaderiv or glGetProgramiv, and glGetShaderInfoLog or glGetProgramInfoLog.
+using GlAsk = void (*)(unsigned object, unsigned what, int* value);
+using GlAskLog = void (*)(unsigned object, int capacity, int* length, char* text);
+
+// Whether `what`, a compile or link status, is good.
+[[nodiscard]] inline bool gl_succeeded(unsigned object, unsigned what, GlAsk ask) {
+  int status = 0;
+  ask(object, what, &status);
+  return status != 0;
+}
+
+// What the compiler or linker said.
+[[nodiscard]] inline std::string gl_log_of(unsigned object, GlAsk ask, GlAskLog ask_log) {
+  constexpr unsigned kInfoLogLength = 0x8B84;
+  int length = 0;
+  ask(object, kInfoLogLength, &length);
+  std::string log(static_cast<std::size_t>(std::max(1, length)), '\0');
+  int written = 0;
+  ask_log(object, static_cast<int>(log.size()), &written, log.data());
+  log.resize(static_cast<std::size_t>(std::clamp(written, 0, static_cast<int>(log.size()))));
+  log.resize(log.find_last_not_of(" \n") + 1);
+  return log;
+}
+
+}  // namespace shunt
