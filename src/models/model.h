@@ -12,21 +12,24 @@
 #include "models/architecture.h"
 #include "models/chat.h"
 #include "models/gguf.h"
+#include "models/model_weights.h"
 #include "models/tokenizer.h"
 
 namespace shunt::models {
 
 class Model {
  public:
-  // Errors: those of GgufFile::open, read_config and Tokenizer::create.
-  [[nodiscard]] static Result<std::unique_ptr<Model>> load(const std::string& path);
+  // Errors: those of GgufFile::open, read_config and Tokenizer::create. `adjust` may change what the file says of
+  // itself, for experiments.
+  using Adjust = std::function<void(ModelConfig& config)>;
+  [[nodiscard]] static Result<std::unique_ptr<Model>> load(const std::string& path, const Adjust& adjust = {});
   // REQUIRES: as GgufFile::from_memory.
   [[nodiscard]] static Result<std::unique_ptr<Model>> from_memory(std::span<const std::byte> bytes);
 
   [[nodiscard]] const ModelConfig& config() const { return config_; }
   [[nodiscard]] const Metadata& metadata() const { return file_->metadata(); }
   [[nodiscard]] const GgufFile& file() const { return *file_; }
-  [[nodiscard]] WeightSource& weights() const { return *file_; }
+  [[nodiscard]] WeightSource& weights() const { return *weights_; }
   [[nodiscard]] const Tokenizer& tokenizer() const { return tokenizer_; }
   // Errors: unsupported where the file has no template or none that is known.
   [[nodiscard]] const Result<ChatTemplate>& chat() const { return chat_; }
@@ -38,11 +41,12 @@ class Model {
   [[nodiscard]] Status warm(const Progress& progress);
 
  private:
-  [[nodiscard]] static Result<std::unique_ptr<Model>> create(std::unique_ptr<GgufFile> file);
+  [[nodiscard]] static Result<std::unique_ptr<Model>> create(std::unique_ptr<GgufFile> file, const Adjust& adjust);
   Model(std::unique_ptr<GgufFile> file, ModelConfig config, Tokenizer tokenizer, Result<ChatTemplate> chat);
 
   std::unique_ptr<GgufFile> file_;
   ModelConfig config_;
+  std::unique_ptr<ModelWeights> weights_;
   Tokenizer tokenizer_;
   Result<ChatTemplate> chat_;
 };
