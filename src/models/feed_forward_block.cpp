@@ -12,7 +12,7 @@ Tensor StepBuilder::activated(Tensor gate, Tensor up) {
     case Activation::gelu:
       return graph_.geglu(gate, up);
     case Activation::swiglu_oai:
-      return graph_.swiglu_oai(gate, up, {{Attr::limit, 7.0F}, {Attr::alpha, 1.702F}});
+      return graph_.swiglu_oai(gate, up);
   }
   return {};
 }
@@ -35,9 +35,8 @@ Tensor StepBuilder::feed_forward(Tensor x, Tensor residual) {
 Tensor StepBuilder::apply_experts(Tensor x, std::string_view name, Tensor ids, std::uint32_t out,
                                   std::uint32_t columns) {
   const std::uint32_t count = config_.experts.count;
-  const Tensor y = graph_.matmul_experts(x, weight(fmt::format("{}.weight", name), {count, out, columns}), ids, {});
-  if (!config_.experts.biases) return y;
-  return graph_.add(y, graph_.gather(weight(fmt::format("{}.bias", name), {count, out}), ids));
+  const Tensor bias = config_.experts.biases ? weight(fmt::format("{}.bias", name), {count, out}) : Tensor{};
+  return graph_.matmul_experts(x, weight(fmt::format("{}.weight", name), {count, out, columns}), ids, {}, bias);
 }
 
 Tensor StepBuilder::mixture_of_experts(Tensor x) {
