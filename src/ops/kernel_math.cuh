@@ -1,7 +1,7 @@
 // The functions that expressions and kernels need of one float, without a library: the same for CUDA, HIP and the host.
 //
 // SHUNT_FUNCTION stands before each function: what makes it one of the device. Within 4 units in the last place, erf
-// within 8; tests/ops/kernel_math_test.cpp holds them to that.
+// within 8, sin and cos within 2e-7; tests/ops/kernel_math_test.cpp holds them to that.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,9 @@ SHUNT_FUNCTION float float_of(std::uint32_t bits) { return __builtin_bit_cast(fl
 SHUNT_FUNCTION std::uint32_t bits_of(float value) { return __builtin_bit_cast(std::uint32_t, value); }
 
 SHUNT_FUNCTION float abs(float x) { return float_of(bits_of(x) & 0x7FFFFFFFU); }
-SHUNT_FUNCTION float min(float a, float b) { return b < a ? b : a; }
-SHUNT_FUNCTION float max(float a, float b) { return a < b ? b : a; }
+// NaN if either is.
+SHUNT_FUNCTION float min(float a, float b) { return b < a || b != b ? b : a; }
+SHUNT_FUNCTION float max(float a, float b) { return a < b || b != b ? b : a; }
 SHUNT_FUNCTION float select(float condition, float chosen, float other) { return condition > 0.0F ? chosen : other; }
 
 SHUNT_FUNCTION float sqrt(float x) {
@@ -48,6 +49,55 @@ SHUNT_FUNCTION float exp(float x) {
   const std::int32_t half = n / 2;  // 2^n itself may lie outside of the normal numbers
   return sum * power_of_two(half) * power_of_two(n - half);
 }
+
+// With x = 2^n m and m between the roots of a half and of two, log m = 2 artanh s for s = (m - 1) / (m + 1).
+SHUNT_FUNCTION float log(float x) {
+  if (!(x >= 0.0F)) return float_of(0x7FC00000U);
+  if (x == 0.0F) return float_of(0xFF800000U);
+  if (bits_of(x) == 0x7F800000U) return x;
+  const bool subnormal = bits_of(x) < 0x00800000U;
+  const std::uint32_t bits = bits_of(subnormal ? x * 8388608.0F : x);
+  // Counted from the root of a half, whose bits are these.
+  const std::int32_t n = static_cast<std::int32_t>(bits - 0x3F3504F3U) >> 23;
+  const float m = float_of(bits - (static_cast<std::uint32_t>(n) << 23U));
+  const float count = static_cast<float>(subnormal ? n - 23 : n);
+  const float s = (m - 1.0F) / (m + 1.0F);
+  const float square = s * s;
+  float sum = 2.0F / 9.0F;
+  sum = sum * square + 2.0F / 7.0F;
+  sum = sum * square + 2.0F / 5.0F;
+  sum = sum * square + 2.0F / 3.0F;
+  return count * 0.693145751953125F + (count * 1.42860682e-6F + ((sum * square) * s + (s + s)));
+}
+
+// Sine and cosine for |x| <= 8192: what is left of the nearest quarter turn, which is subtracted in three parts of which
+// the first two have exact products, goes into Taylor series. `quarters` more turns a sine into a cosine.
+SHUNT_FUNCTION float sine(float x, std::int32_t quarters) {
+  if (!(abs(x) < 1e9F)) return x - x;
+  const float scaled = x * 0.636619772F;
+  const std::int32_t n = static_cast<std::int32_t>(scaled + (scaled < 0.0F ? -0.5F : 0.5F));
+  const float whole = static_cast<float>(n);
+  const float r = ((x - whole * 1.5703125F) - whole * 4.83751297e-4F) - whole * 7.54978942e-8F;
+  const float square = r * r;
+  const std::int32_t quadrant = n + quarters;
+  float sum = 1.0F / 362880.0F;
+  if ((quadrant & 1) == 0) {
+    sum = sum * square - 1.0F / 5040.0F;
+    sum = sum * square + 1.0F / 120.0F;
+    sum = sum * square - 1.0F / 6.0F;
+    sum = (sum * square) * r + r;
+  } else {
+    sum = -1.0F / 3628800.0F;
+    sum = sum * square + 1.0F / 40320.0F;
+    sum = sum * square - 1.0F / 720.0F;
+    sum = sum * square + 1.0F / 24.0F;
+    sum = sum * square - 0.5F;
+    sum = sum * square + 1.0F;
+  }
+  return (quadrant & 2) == 0 ? sum : -sum;
+}
+SHUNT_FUNCTION float sin(float x) { return sine(x, 0); }
+SHUNT_FUNCTION float cos(float x) { return sine(x, 1); }
 
 // A continued fraction near zero, where the other form would cancel.
 SHUNT_FUNCTION float tanh(float x) {

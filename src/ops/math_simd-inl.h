@@ -8,6 +8,7 @@
 #define SHUNT_OPS_MATH_SIMD_INL_H_
 #endif
 
+#include <cmath>
 #include <limits>
 
 HWY_BEFORE_NAMESPACE();
@@ -87,6 +88,32 @@ HWY_INLINE V exp_below_zero(D d, V x) {
   return hn::IfThenZeroElse(hn::Lt(x, lowest), hn::Mul(p, power));
 }
 
+// Within 2 units in the last place. With x = 2^n m and m between the roots of a half and of two, log m = 2 artanh s for
+// s = (m - 1) / (m + 1), of which the first term left out is below 2e-9 of the first.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V log(D d, V x) {
+  const hn::RebindToSigned<D> di;
+  const V least_normal = hn::Set(d, 0x1p-126F);
+  const auto subnormal = hn::Lt(x, least_normal);
+  const V scaled = hn::IfThenElse(subnormal, hn::Mul(x, hn::Set(d, 0x1p23F)), x);
+  // Counted from the root of a half, whose bits are these.
+  const Ints<D> bits = hn::BitCast(di, scaled);
+  const Ints<D> n = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(di, 0x3F3504F3)));
+  const V m = hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(n)));
+  const V count = hn::Sub(hn::ConvertTo(d, n), hn::IfThenElseZero(subnormal, hn::Set(d, 23.0F)));
+  const V one = hn::Set(d, 1.0F);
+  const V s = hn::Div(hn::Sub(m, one), hn::Add(m, one));
+  const V square = hn::Mul(s, s);
+  V p = hn::Set(d, 2.0F / 9.0F);
+  for (const float c : {2.0F / 7.0F, 2.0F / 5.0F, 2.0F / 3.0F}) p = hn::MulAdd(p, square, hn::Set(d, c));
+  const V small = hn::MulAdd(hn::Mul(p, square), s, hn::Add(s, s));
+  V result = hn::MulAdd(count, hn::Set(d, 0x1.62e4p-1F), hn::MulAdd(count, hn::Set(d, 1.42860677e-6F), small));
+  const V infinity = hn::Set(d, std::numeric_limits<float>::infinity());
+  result = hn::IfThenElse(hn::Eq(x, infinity), infinity, result);
+  result = hn::IfThenElse(hn::Eq(x, hn::Zero(d)), hn::Neg(infinity), result);
+  return hn::IfThenElse(hn::Ge(x, hn::Zero(d)), result, hn::Set(d, std::numeric_limits<float>::quiet_NaN()));
+}
+
 // With e = exp(-2 |x|) - 1, which keeps its precision near zero, tanh |x| = -e / (e + 2).
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V tanh(D d, V x) {
@@ -143,6 +170,62 @@ HWY_INLINE void sine_and_cosine_of_turns(D d, V t, V& sine, V& cosine) {
   const V cosine_sign = hn::BitCast(d, hn::ShiftLeft<30>(hn::And(hn::Add(quadrant, one), two)));
   sine = hn::Xor(hn::IfThenElse(odd, c, s), sine_sign);
   cosine = hn::Xor(hn::IfThenElse(odd, s, c), cosine_sign);
+}
+
+// Sine and cosine of x for |x| <= 8192, each within 2e-7: what is left of the nearest quarter turn, which is subtracted
+// in three parts of which the first two have exact products, goes into Taylor series.
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE void sine_and_cosine_near_zero(D d, V x, V& sine, V& cosine) {
+  const hn::RebindToSigned<D> di;
+  const V quarters = hn::Round(hn::Mul(x, hn::Set(d, 0.636619772F)));
+  V r = hn::NegMulAdd(quarters, hn::Set(d, 0x1.92p0F), x);
+  r = hn::NegMulAdd(quarters, hn::Set(d, 0x1.fb4p-12F), r);
+  r = hn::NegMulAdd(quarters, hn::Set(d, 0x1.4442d2p-24F), r);
+  const V square = hn::Mul(r, r);
+  V s = hn::Set(d, 1.0F / 362880.0F);
+  for (const float c : {-1.0F / 5040.0F, 1.0F / 120.0F, -1.0F / 6.0F}) s = hn::MulAdd(s, square, hn::Set(d, c));
+  s = hn::MulAdd(hn::Mul(s, square), r, r);
+  V c = hn::Set(d, -1.0F / 3628800.0F);
+  for (const float k : {1.0F / 40320.0F, -1.0F / 720.0F, 1.0F / 24.0F, -0.5F, 1.0F})
+    c = hn::MulAdd(c, square, hn::Set(d, k));
+
+  const Ints<D> quadrant = hn::ConvertTo(di, quarters);
+  const Ints<D> one = hn::Set(di, 1);
+  const Ints<D> two = hn::Set(di, 2);
+  const auto odd = hn::RebindMask(d, hn::Eq(hn::And(quadrant, one), one));
+  const V sine_sign = hn::BitCast(d, hn::ShiftLeft<30>(hn::And(quadrant, two)));
+  const V cosine_sign = hn::BitCast(d, hn::ShiftLeft<30>(hn::And(hn::Add(quadrant, one), two)));
+  sine = hn::Xor(hn::IfThenElse(odd, c, s), sine_sign);
+  cosine = hn::Xor(hn::IfThenElse(odd, s, c), cosine_sign);
+}
+
+// Each lane by itself: for arguments that take many words of pi to reduce.
+template <class D, class V = hn::Vec<D>>
+HWY_NOINLINE V by_lanes(D d, V x, float (*function)(float)) {
+  HWY_ALIGN float lanes[hn::MaxLanes(D())];
+  hn::Store(x, d, lanes);
+  for (std::size_t i = 0; i < hn::Lanes(d); ++i) lanes[i] = function(lanes[i]);
+  return hn::Load(d, lanes);
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V sine(D d, V x) {
+  if (!hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, 8192.0F))))
+    return by_lanes(d, x, [](float value) { return std::sin(value); });
+  V s;
+  V c;
+  sine_and_cosine_near_zero(d, x, s, c);
+  return s;
+}
+
+template <class D, class V = hn::Vec<D>>
+HWY_INLINE V cosine(D d, V x) {
+  if (!hn::AllTrue(d, hn::Le(hn::Abs(x), hn::Set(d, 8192.0F))))
+    return by_lanes(d, x, [](float value) { return std::cos(value); });
+  V s;
+  V c;
+  sine_and_cosine_near_zero(d, x, s, c);
+  return c;
 }
 
 // The largest lane that is a number, also where that is -infinity, which MaxOfLanes of some targets does not see.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 
 namespace shunt {
 namespace {
@@ -53,6 +54,20 @@ bool is_suffix(const Shape& small, const Shape& large) {
 
 ResultShape value(DType dtype, const Shape& shape, Extent extent) {
   return {.operand = Operand::contiguous(dtype, shape, TensorKind::value, extent)};
+}
+
+// What an op that makes one element of each row gives: a row alone becomes an axis of one.
+ResultShape one_of_each_row(DType dtype, const Operand& x) {
+  Shape shape;
+  for (std::size_t axis = 0; axis + 1 < x.shape.rank(); ++axis) shape.append(x.shape[axis]);
+  if (shape.rank() == 0) shape.append(1);
+  return value(dtype, shape, x.shape.rank() > 1 ? x.extent : Extent::fixed);
+}
+
+Status need_elements(const Operand& x) {
+  if (x.shape.rank() == 0 || x.shape.columns() == 0)
+    return invalid(fmt::format("{} has no elements to compare", text_of(x)));
+  return {};
 }
 
 bool present(InputOperands inputs, std::size_t index) { return index < inputs.size() && inputs[index] != nullptr; }
@@ -206,7 +221,7 @@ Result<ResultShape> cache_write(InputOperands inputs, const Attributes& attribut
   return ResultShape{.operand = state};
 }
 
-Result<ResultShape> attention(InputOperands inputs, const Attributes&) {
+Result<ResultShape> attention(InputOperands inputs, const Attributes& attributes) {
   const Operand& query = *inputs[0];
   const Operand& keys = *inputs[1];
   const Operand& values = *inputs[2];
@@ -221,18 +236,116 @@ Result<ResultShape> attention(InputOperands inputs, const Attributes&) {
       query.shape[2] != keys.shape[3])
     return invalid(fmt::format("heads of query {} do not divide over keys {}", text_of(query), text_of(keys)));
   SHUNT_TRY(need_page_table(inputs, 3, query.shape[0]));
+  if (present(inputs, 6)) SHUNT_TRY(need("sinks", *inputs[6], DType::F32, Shape{query.shape[1]}));
+  if (!(attributes.f32(Attr::soft_cap) >= 0))
+    return invalid(fmt::format("soft_cap {} must not be negative", attributes.f32(Attr::soft_cap)));
   return value(DType::F32, query.shape, query.extent);
+}
+
+Result<ResultShape> matmul_experts(InputOperands inputs, const Attributes&) {
+  const Operand& x = *inputs[0];
+  const Operand& weight = *inputs[1];
+  const Operand& ids = *inputs[2];
+  SHUNT_TRY(need_rank("ids", ids, 2));
+  SHUNT_TRY(need_rank("x", x, 3));
+  SHUNT_TRY(need_rank("weight", weight, 3));
+  if (ids.dtype != DType::I32) return invalid(fmt::format("ids must be I32, are {}", text_of(ids)));
+  if (x.dtype != DType::F32) return invalid(fmt::format("x must be F32, is {}", text_of(x)));
+  if (info_of(weight.dtype).kind == DTypeKind::integer)
+    return invalid(fmt::format("weight must not be {}", text_of(weight)));
+  const std::uint32_t used = ids.shape[1];
+  if (x.shape[0] != ids.shape[0] || (x.shape[1] != 1 && x.shape[1] != used))
+    return invalid(fmt::format("x {} must have the tokens of ids {}, and a row for all or for each of its experts",
+                               text_of(x), text_of(ids)));
+  if (x.shape[2] != weight.shape[2])
+    return invalid(fmt::format("columns of x {} and weight {} differ", text_of(x), text_of(weight)));
+  if (present(inputs, 3)) {
+    SHUNT_TRY(need_rank("slots", *inputs[3], 1));
+    if (inputs[3]->dtype != DType::I32) return invalid(fmt::format("slots must be I32, are {}", text_of(*inputs[3])));
+  }
+  if (present(inputs, 4)) SHUNT_TRY(need("bias", *inputs[4], DType::F32, Shape{weight.shape[0], weight.shape[1]}));
+  return value(DType::F32, Shape{ids.shape[0], used, weight.shape[1]}, x.extent);
 }
 
 Result<ResultShape> argmax(InputOperands inputs, const Attributes&) {
   const Operand& x = *inputs[0];
   SHUNT_TRY(need_floating("x", x));
-  if (x.shape.rank() == 0 || x.shape.columns() == 0)
-    return invalid(fmt::format("{} has no elements to compare", text_of(x)));
-  Shape shape;
-  for (std::size_t axis = 0; axis + 1 < x.shape.rank(); ++axis) shape.append(x.shape[axis]);
-  if (shape.rank() == 0) shape.append(1);
+  SHUNT_TRY(need_elements(x));
+  return one_of_each_row(DType::I32, x);
+}
+
+Result<ResultShape> top_k(InputOperands inputs, const Attributes& attributes) {
+  const Operand& x = *inputs[0];
+  const std::uint32_t k = attributes.u32(Attr::k);
+  SHUNT_TRY(need_floating("x", x));
+  SHUNT_TRY(need_elements(x));
+  if (k == 0 || k > x.shape.columns())
+    return invalid(fmt::format("k {} must be from 1 to the columns of {}", k, text_of(x)));
+  Shape shape = x.shape;
+  shape.set(shape.rank() - 1, k);
   return value(DType::I32, shape, x.shape.rank() > 1 ? x.extent : Extent::fixed);
+}
+
+Result<ResultShape> take(InputOperands inputs, const Attributes&) {
+  const Operand& x = *inputs[0];
+  const Operand& ids = *inputs[1];
+  SHUNT_TRY(need_floating("x", x));
+  if (ids.dtype != DType::I32) return invalid(fmt::format("ids must be I32, are {}", text_of(ids)));
+  bool alike = x.shape.rank() == ids.shape.rank() && x.shape.rank() != 0;
+  for (std::size_t axis = 0; alike && axis + 1 < x.shape.rank(); ++axis) alike = x.shape[axis] == ids.shape[axis];
+  if (!alike) return invalid(fmt::format("ids {} must have the rows of x {}", text_of(ids), text_of(x)));
+  return value(x.dtype, ids.shape, x.shape.rank() > 1 ? x.extent : Extent::fixed);
+}
+
+Result<ResultShape> reduce(InputOperands inputs, const Attributes&) {
+  const Operand& x = *inputs[0];
+  SHUNT_TRY(need_floating("x", x));
+  SHUNT_TRY(need_elements(x));
+  return one_of_each_row(x.dtype, x);
+}
+
+Result<ResultShape> dot(InputOperands inputs, const Attributes& attributes) {
+  SHUNT_TRY(need_floating("b", *inputs[1]));
+  if (!is_suffix(inputs[1]->shape, inputs[0]->shape))
+    return invalid(fmt::format("b {} does not equal the last axes of a {}", text_of(*inputs[1]), text_of(*inputs[0])));
+  return reduce(inputs, attributes);
+}
+
+Result<ResultShape> weighted_sum(InputOperands inputs, const Attributes&) {
+  const Operand& x = *inputs[0];
+  const Operand& weights = *inputs[1];
+  SHUNT_TRY(need_floating("x", x));
+  SHUNT_TRY(need_floating("weights", weights));
+  const std::uint32_t rank = x.shape.rank();
+  bool alike = rank >= 2 && weights.shape.rank() + 1 == rank;
+  for (std::size_t axis = 0; alike && axis + 1 < rank; ++axis) alike = x.shape[axis] == weights.shape[axis];
+  if (!alike) return invalid(fmt::format("weights {} must be one for each row of x {}", text_of(weights), text_of(x)));
+  if (rank == 2 && x.extent != Extent::fixed)
+    return invalid(fmt::format("axis 0 of x {} is a bucket and cannot be summed over", text_of(x)));
+  Shape shape;
+  for (std::size_t axis = 0; axis + 2 < rank; ++axis) shape.append(x.shape[axis]);
+  shape.append(x.shape.columns());
+  return value(x.dtype, shape, x.extent);
+}
+
+Result<ResultShape> concat(InputOperands inputs, const Attributes& attributes) {
+  const Operand& a = *inputs[0];
+  const Operand& b = *inputs[1];
+  const std::uint32_t axis = attributes.u32(Attr::axis);
+  if (a.dtype != b.dtype || (a.dtype != DType::I32 && !is_floating(a)))
+    return invalid(fmt::format("a {} and b {} must be of one dtype, floating or I32", text_of(a), text_of(b)));
+  if (axis >= a.shape.rank()) return invalid(fmt::format("axis {} out of range for a {}", axis, text_of(a)));
+  Shape shape = a.shape;
+  if (b.shape.rank() == shape.rank()) shape.set(axis, b.shape[axis]);
+  if (shape != b.shape)
+    return invalid(fmt::format("a {} and b {} differ in more than axis {}", text_of(a), text_of(b), axis));
+  if (a.extent != b.extent) return invalid("axis 0 of a and b must be counted by the same");
+  if (axis == 0 && a.extent != Extent::fixed) return invalid("axis 0 is a bucket, behind which nothing can stand");
+  const std::uint64_t together = std::uint64_t{a.shape[axis]} + b.shape[axis];
+  if (together > std::numeric_limits<std::uint32_t>::max())
+    return invalid(fmt::format("axis {} of the result would have {} entries", axis, together));
+  shape.set(axis, static_cast<std::uint32_t>(together));
+  return value(a.dtype, shape, a.extent);
 }
 
 Result<ResultShape> copy(InputOperands inputs, const Attributes& attributes) {
@@ -267,61 +380,4 @@ Result<ResultShape> dequantize(InputOperands inputs, const Attributes& attribute
 
 }  // namespace shape_rule
 
-namespace cost_rule {
-namespace {
-
-double bytes(const Operand& operand) {
-  const DTypeInfo& info = info_of(operand.dtype);
-  return static_cast<double>(operand.shape.elements()) * info.block_bytes / info.block_elements;
-}
-
-Cost read_all_write_one(const OpCall& call) {
-  Cost cost;
-  for (std::size_t i = 0; i < call.inputs.size(); ++i)
-    if (call.has_input(i)) cost.bytes_read += bytes(call.input(i));
-  cost.bytes_written = bytes(*call.output);
-  return cost;
-}
-
-}  // namespace
-
-Cost rowwise(const OpCall& call) {
-  Cost cost = read_all_write_one(call);
-  cost.flops = 4.0 * static_cast<double>(call.input(0).shape.elements());
-  return cost;
-}
-
-Cost gather(const OpCall& call) {
-  const Operand& x = call.input(0);
-  const double written = bytes(*call.output);
-  const double row_share = x.shape[0] == 0 ? 0 : static_cast<double>(call.output->shape[0]) / x.shape[0];
-  return {.flops = static_cast<double>(call.output->shape.elements()),
-          .bytes_read = bytes(x) * std::min(row_share, 1.0),
-          .bytes_written = written};
-}
-
-Cost matmul(const OpCall& call) {
-  Cost cost = read_all_write_one(call);
-  cost.flops = 2.0 * static_cast<double>(call.output->shape.elements()) * call.input(0).shape.columns();
-  return cost;
-}
-
-Cost cache_write(const OpCall& call) {
-  const double written = bytes(call.input(1));
-  return {
-      .flops = static_cast<double>(call.input(1).shape.elements()), .bytes_read = written, .bytes_written = written};
-}
-
-// Every token is counted against the whole capacity of one sequence: an upper bound.
-Cost attention(const OpCall& call) {
-  const Operand& query = call.input(0);
-  const Operand& keys = call.input(1);
-  const double positions = static_cast<double>(call.input(5).shape[1]) * keys.shape[1];
-  const double row = static_cast<double>(keys.shape[2]) * keys.shape[3] * info_of(keys.dtype).block_bytes;
-  return {.flops = 4.0 * static_cast<double>(query.shape.elements()) * positions,
-          .bytes_read = bytes(query) + 2.0 * positions * row,
-          .bytes_written = bytes(*call.output)};
-}
-
-}  // namespace cost_rule
 }  // namespace shunt

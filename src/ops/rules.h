@@ -16,10 +16,20 @@ namespace shunt {
   X(rotary)                    \
   X(cache_write)               \
   X(attention)                 \
+  X(matmul_experts)            \
   X(argmax)                    \
+  X(top_k)                     \
+  X(take)                      \
+  X(reduce)                    \
+  X(dot)                       \
+  X(weighted_sum)              \
+  X(concat)                    \
   X(copy)                      \
   X(quantize)                  \
-  X(dequantize)
+  X(dequantize)                \
+  X(conv2d)                    \
+  X(pool2d)                    \
+  X(resize)
 
 namespace shape_rule {
 #define SHUNT_RULE(name) Result<ResultShape> name(InputOperands inputs, const Attributes& attributes);
@@ -44,6 +54,12 @@ SHUNT_RULE(gather)
 SHUNT_RULE(matmul)
 SHUNT_RULE(cache_write)
 SHUNT_RULE(attention)
+SHUNT_RULE(matmul_experts)
+SHUNT_RULE(top_k)
+SHUNT_RULE(take)
+SHUNT_RULE(conv2d)
+SHUNT_RULE(pool2d)
+SHUNT_RULE(resize)
 #undef SHUNT_RULE
 }  // namespace cost_rule
 

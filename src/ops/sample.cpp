@@ -126,11 +126,16 @@ double Sampler::number(Values values, std::uint64_t index, std::uint32_t columns
   // Shading languages divide well only by what is between 2^-126 and 2^126 in size.
   static constexpr std::array kSpecial{0.0,        -0.0,  8e37, -8e37, kInfinity,
                                        -kInfinity, 2e-38, 90.0, -90.0, std::numeric_limits<double>::quiet_NaN()};
+  constexpr double kHuge = 8e37;
   std::uniform_real_distribution<double> magnitude(0.25, 2);
   const bool negative = random_() % 4 == 0;
   switch (values) {
     case Values::special:
-      if (random_() % 3 == 0) return kSpecial[random_() % kSpecial.size()];
+    case Values::extreme:
+      if (random_() % 3 == 0) {
+        const double chosen = kSpecial[random_() % kSpecial.size()];
+        if (values == Values::special || std::abs(chosen) != kHuge) return chosen;
+      }
       break;
     case Values::ties:
       return static_cast<double>(random_() % 4);

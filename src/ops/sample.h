@@ -30,6 +30,7 @@ enum class View : std::uint8_t {
 enum class Values : std::uint8_t {
   ordinary,  // from a quarter to two, one in four negative: sums do not come to next to nothing
   special,   // some of them zero, huge, tiny, infinite or not a number; none subnormal, which devices may read as zero
+  extreme,   // the same but for the huge
   ties,      // few different ones
   mask,      // zero or minus infinity, zero first in every row
 };

@@ -100,7 +100,9 @@ void same(Sampler& sampler) {
 
 void elementwise(Sampler& sampler) {
   Sampler::Request first = pick_rows(sampler);
-  first.values = sampler.pick({Values::ordinary, Values::special});
+  // F32 devices make nothing of use of the sine of a huge number.
+  const bool turns = sampler.row().expression.contains("sin(") || sampler.row().expression.contains("cos(");
+  first.values = sampler.pick({Values::ordinary, turns ? Values::extreme : Values::special});
   // Also a vector, of columns or of entries.
   const bool is_vector = sampler.pick({false, false, true});
   if (is_vector) first.shape = Shape{first.shape[0]};
@@ -110,6 +112,11 @@ void elementwise(Sampler& sampler) {
   for (std::size_t input = 1; input < sampler.row().inputs.size(); ++input)
     add_broadcast(sampler, first, false, others);
   if (sampler.takes(Attr::factor)) sampler.set(Attr::factor, sampler.pick({0.5F, -3.0F}));
+  if (sampler.takes(Attr::cap)) sampler.set(Attr::cap, sampler.pick({30.0F, 0.75F}));
+  if (sampler.takes(Attr::low)) sampler.set(Attr::low, sampler.pick({-0.5F, -3.40282347e38F}));
+  if (sampler.takes(Attr::high)) sampler.set(Attr::high, sampler.pick({1.25F, 3.40282347e38F}));
+  if (sampler.takes(Attr::limit)) sampler.set(Attr::limit, sampler.pick({7.0F, 0.5F}));
+  if (sampler.takes(Attr::alpha)) sampler.set(Attr::alpha, sampler.pick({1.702F, 1.0F}));
 }
 
 void gather(Sampler& sampler) {
@@ -192,12 +199,113 @@ void attention(Sampler& sampler) {
                  .shape = {paging.pages, paging.page_tokens, heads.of_state, head_dim},
                  .kind = TensorKind::state});
   add_paging(sampler, paging);
+  // Scores are of the size of the square root of a head times four.
+  sampler.set(Attr::soft_cap, sampler.pick({0.0F, 2.0F}));
+  sampler.set(Attr::window, sampler.pick({0U, 3U, 1U}));
+  const bool has_sinks = sampler.pick({false, true});
+  if (has_sinks)
+    sampler.add({.shape = {heads.of_query}});
+  else
+    sampler.add_absent();
+}
+
+void matmul_experts(Sampler& sampler) {
+  const DType weight = sampler.pick_weight();
+  const std::uint32_t columns = sampler.pick_columns(weight);
+  const Entries entries = sampler.pick_entries();
+  const std::uint32_t used = sampler.pick({2U, 1U, 3U});
+  const std::uint32_t experts = sampler.pick({4U, 1U, 9U});
+  const std::uint32_t rows = sampler.pick({5U, 1U, 16U, 131U});
+  const bool row_for_each = sampler.pick({false, true});
+  const bool has_slots = sampler.pick({false, true});
+  const bool has_bias = sampler.pick({false, true});
+  const View view = sampler.pick_view();
+  const std::uint32_t held = has_slots ? experts / 2 + 1 : experts;
+  sampler.add({.shape = {entries.count, row_for_each ? used : 1, columns}, .extent = entries.extent, .view = view});
+  sampler.add({.dtype = weight, .shape = {held, rows, columns}, .kind = TensorKind::weight});
+  sampler.add_indices({entries.count, used}, entries.extent, sampler.indices(entries.count * used, experts));
+  if (has_slots) {
+    // Every other expert is held, the last of them in the first place.
+    std::vector<std::int32_t> slots(experts, -1);
+    for (std::uint32_t expert = 0; expert < experts; expert += 2)
+      slots[expert] = static_cast<std::int32_t>((experts - 1) / 2 - expert / 2);
+    sampler.add_indices({experts}, Extent::fixed, slots);
+  } else {
+    sampler.add_absent();
+  }
+  if (has_bias)
+    sampler.add({.shape = {held, rows}, .kind = TensorKind::weight});
+  else
+    sampler.add_absent();
 }
 
 void argmax(Sampler& sampler) {
   Sampler::Request x = pick_rows(sampler);
   x.values = sampler.pick({Values::ordinary, Values::ties});
   sampler.add(x);
+}
+
+void top_k(Sampler& sampler) {
+  Sampler::Request x = pick_rows(sampler);
+  x.values = sampler.pick({Values::ordinary, Values::ties, Values::special});
+  const bool all = sampler.pick({false, true});
+  sampler.set(Attr::k, all ? x.shape.columns() : std::min(x.shape.columns(), 4U));
+  sampler.add(x);
+}
+
+void take(Sampler& sampler) {
+  const Sampler::Request x = pick_rows(sampler);
+  const std::uint32_t count = sampler.pick({4U, 1U, 70U});
+  sampler.add(x);
+  Shape shape = x.shape;
+  shape.set(shape.rank() - 1, count);
+  // One of them is an index that x has not.
+  sampler.add_indices(shape, x.extent,
+                      sampler.indices(static_cast<std::uint32_t>(shape.elements()), x.shape.columns() + 1));
+}
+
+void reduce(Sampler& sampler) { sampler.add(pick_rows(sampler)); }
+
+void dot(Sampler& sampler) {
+  const Sampler::Request a = pick_rows(sampler);
+  sampler.add(a);
+  add_broadcast(sampler, a, false, Values::ordinary);
+}
+
+void weighted_sum(Sampler& sampler) {
+  const DType dtype = sampler.pick_floating();
+  const std::uint32_t columns = sampler.pick_columns(dtype);
+  const Entries entries = sampler.pick_entries();
+  const std::uint32_t count = sampler.pick({4U, 1U, 9U});
+  const View view = sampler.pick_view();
+  const DType weights = sampler.pick_floating();
+  const View weights_view = sampler.pick_view();
+  const bool has_middle_axis = sampler.pick({false, false, true});
+  Shape rows{entries.count, count};
+  if (has_middle_axis) rows = Shape{entries.count, 2, count};
+  Shape x = rows;
+  x.append(columns);
+  sampler.add({.dtype = dtype, .shape = x, .extent = entries.extent, .view = view});
+  sampler.add({.dtype = weights, .shape = rows, .extent = entries.extent, .view = weights_view});
+}
+
+void concat(Sampler& sampler) {
+  const DType floating = sampler.pick_floating();
+  const std::uint32_t columns = sampler.pick_columns(floating);
+  const Entries entries = sampler.pick_entries();
+  const Shape shape = sampler.pick_shape(entries, columns);
+  const View view = sampler.pick_view();
+  const View second_view = sampler.pick_view();
+  const DType dtype = sampler.pick({floating, floating, DType::I32});
+  // Axis 0 of a bucket cannot grow.
+  const bool outermost = sampler.pick({false, true}) && entries.extent == Extent::fixed;
+  const bool innermost = sampler.pick({false, true});
+  const std::uint32_t axis = outermost ? 0 : innermost ? shape.rank() - 1 : 1;
+  Shape second = shape;
+  second.set(axis, shape[axis] + 2);
+  sampler.set(Attr::axis, axis);
+  sampler.add({.dtype = dtype, .shape = shape, .extent = entries.extent, .view = view});
+  sampler.add({.dtype = dtype, .shape = second, .extent = entries.extent, .view = second_view});
 }
 
 void copy(Sampler& sampler) {
@@ -228,6 +336,58 @@ void dequantize(Sampler& sampler) {
   const View view = sampler.pick({View::contiguous, View::offset});
   sampler.set(Attr::to, sampler.pick_floating());
   sampler.add({.dtype = dtype, .shape = shape, .extent = entries.extent, .view = view});
+}
+
+namespace {
+
+Sampler::Request pick_images(Sampler& sampler, std::uint32_t channels) {
+  const DType dtype = sampler.pick_floating();
+  const Entries entries =
+      sampler.pick({Entries{.count = 2, .valid = 2}, Entries{.count = 1, .valid = 1}, Entries{.count = 0, .valid = 0},
+                    Entries{.count = 4, .extent = Extent::tokens, .valid = 3}});
+  const Shape pixels = sampler.pick({Shape{9, 12}, Shape{5, 5}, Shape{7, 37}});
+  return {.dtype = dtype,
+          .shape = {entries.count, channels, pixels[0], pixels[1]},
+          .extent = entries.extent,
+          .view = sampler.pick_view()};
+}
+
+void set_window(Sampler& sampler) {
+  sampler.set(Attr::stride, sampler.pick({Shape{1, 1}, Shape{2, 3}}));
+  sampler.set(Attr::padding, sampler.pick({Shape{0, 0}, Shape{1, 1}, Shape{0, 1, 1, 0}}));
+}
+
+}  // namespace
+
+void conv2d(Sampler& sampler) {
+  const std::uint32_t groups = sampler.pick({1U, 2U, 6U});
+  const Sampler::Request x = pick_images(sampler, 6);
+  const DType dtype = sampler.pick_floating();
+  const Shape kernel = sampler.pick({Shape{3, 3}, Shape{1, 1}, Shape{2, 3}});
+  const std::uint32_t filters = sampler.pick({6U, 12U});
+  const bool has_bias = sampler.pick({false, true});
+  set_window(sampler);
+  sampler.set(Attr::dilation, sampler.pick({Shape{1, 1}, Shape{2, 1}}));
+  sampler.set(Attr::groups, groups);
+  sampler.add(x);
+  sampler.add({.dtype = dtype, .shape = {filters, 6 / groups, kernel[0], kernel[1]}, .kind = TensorKind::weight});
+  if (has_bias)
+    sampler.add({.shape = {filters}, .kind = TensorKind::weight});
+  else
+    sampler.add_absent();
+}
+
+void pool2d(Sampler& sampler) {
+  const Sampler::Request x = pick_images(sampler, 3);
+  sampler.set(Attr::kernel, sampler.pick({Shape{2, 2}, Shape{3, 4}}));
+  set_window(sampler);
+  sampler.add(x);
+}
+
+void resize(Sampler& sampler) {
+  const Sampler::Request x = pick_images(sampler, 3);
+  sampler.set(Attr::size, sampler.pick({Shape{18, 24}, Shape{1, 1}, Shape{4, 50}, Shape{13, 5}}));
+  sampler.add(x);
 }
 
 }  // namespace shunt::sample_rule

@@ -1,5 +1,6 @@
 #include "run/op_cases.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "ops/rules.h"
@@ -9,6 +10,12 @@ namespace {
 
 constexpr DType kUsualWeight = DType::Q8_0;
 constexpr DType kUsualState = DType::F16;
+// Experts of a layer, and how many a token uses.
+constexpr std::uint32_t kExperts = 8;
+constexpr std::uint32_t kUsedExperts = 2;
+// Sides of an image and its channels.
+constexpr std::uint32_t kPixels = 14;
+constexpr std::uint32_t kChannels = 32;
 
 // What a shape rule's operands are made from.
 struct Request {
@@ -88,6 +95,50 @@ void attention(const Request& request, OpCase& use) {
   add_page_table(request, use);
 }
 
+void matmul_experts(const Request& request, OpCase& use) {
+  const OpSizes& sizes = request.sizes;
+  use.inputs.push_back({values({request.rows, 1, sizes.embedding})});
+  use.inputs.push_back({weight(request.dtype, {kExperts, sizes.feed_forward, sizes.embedding})});
+  use.inputs.push_back(numbers({request.rows, kUsedExperts}, 1, 3, kExperts));
+}
+
+void top_k(const Request& request, OpCase& use) {
+  use.inputs.push_back({values({request.rows, request.sizes.embedding})});
+  use.attributes.set(Attr::k, std::min(kExperts, request.sizes.embedding));
+}
+
+void take(const Request& request, OpCase& use) {
+  use.inputs.push_back({values({request.rows, request.sizes.embedding})});
+  use.inputs.push_back(numbers({request.rows, kExperts}, 1, 7919, request.sizes.embedding));
+}
+
+// reduce and dot
+void rows(const Request& request, OpCase& use) { request.repeat(use, values({request.rows, request.sizes.embedding})); }
+
+void weighted_sum(const Request& request, OpCase& use) {
+  use.inputs.push_back({values({request.rows, kUsedExperts, request.sizes.embedding})});
+  use.inputs.push_back({values({request.rows, kUsedExperts})});
+}
+
+Operand image(const Request& request) { return values({request.rows, kChannels, kPixels, kPixels}); }
+
+void conv2d(const Request& request, OpCase& use) {
+  use.inputs.push_back({image(request)});
+  use.inputs.push_back({weight(DType::F32, {kChannels, kChannels, 3, 3})});
+  use.attributes.set(Attr::padding, Shape{1, 1});
+}
+
+void pool2d(const Request& request, OpCase& use) {
+  use.inputs.push_back({image(request)});
+  use.attributes.set(Attr::kernel, Shape{2, 2});
+  use.attributes.set(Attr::stride, Shape{2, 2});
+}
+
+void resize(const Request& request, OpCase& use) {
+  use.inputs.push_back({image(request)});
+  use.attributes.set(Attr::size, Shape{2 * kPixels, 2 * kPixels});
+}
+
 void argmax(const Request& request, OpCase& use) {
   use.inputs.push_back({values({request.rows, request.sizes.vocabulary})});
 }
@@ -117,6 +168,16 @@ constexpr Rule matmul() { return {add_inputs::matmul, kUsualWeight}; }
 constexpr Rule rotary() { return {add_inputs::rotary, DType::F32}; }
 constexpr Rule cache_write() { return {add_inputs::cache_write, kUsualState}; }
 constexpr Rule attention() { return {add_inputs::attention, kUsualState}; }
+constexpr Rule matmul_experts() { return {add_inputs::matmul_experts, kUsualWeight}; }
+constexpr Rule top_k() { return {add_inputs::top_k, DType::F32}; }
+constexpr Rule take() { return {add_inputs::take, DType::F32}; }
+constexpr Rule reduce() { return {add_inputs::rows, DType::F32}; }
+constexpr Rule dot() { return {add_inputs::rows, DType::F32}; }
+constexpr Rule weighted_sum() { return {add_inputs::weighted_sum, DType::F32}; }
+constexpr Rule concat() { return {add_inputs::rows, DType::F32}; }
+constexpr Rule conv2d() { return {add_inputs::conv2d, DType::F32}; }
+constexpr Rule pool2d() { return {add_inputs::pool2d, DType::F32}; }
+constexpr Rule resize() { return {add_inputs::resize, DType::F32}; }
 constexpr Rule argmax() { return {add_inputs::argmax, DType::F32}; }
 constexpr Rule copy() { return {add_inputs::convert, DType::F16}; }
 constexpr Rule quantize() { return {add_inputs::convert, kUsualWeight}; }

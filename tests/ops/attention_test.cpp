@@ -22,6 +22,9 @@ struct Setting {
   std::vector<std::pair<int, int>> tokens{};
   DType state = DType::F16;
   DType query = DType::F32;
+  float soft_cap = 0;
+  std::uint32_t window = 0;
+  bool sinks = false;
 };
 
 // `count` tokens of one sequence that follow each other.
@@ -38,9 +41,17 @@ struct Step {
   Tensor positions;
   Tensor sequences;
   Tensor pages;
+  Tensor sinks{};  // of rank 0: absent
+  float soft_cap = 0;
+  std::uint32_t window = 0;
 
+  [[nodiscard]] bool has_sinks() const { return sinks.operand.shape.rank() != 0; }
   [[nodiscard]] KernelCase use(float scale = 0.3F) const {
-    return {Op::attention, {&query, &keys, &values, &positions, &sequences, &pages}, {{Attr::scale, scale}}};
+    KernelCase use{Op::attention,
+                   {&query, &keys, &values, &positions, &sequences, &pages},
+                   {{Attr::scale, scale}, {Attr::soft_cap, soft_cap}, {Attr::window, window}}};
+    if (has_sinks()) use.inputs.push_back(&sinks);
+    return use;
   }
 };
 
@@ -69,6 +80,9 @@ Step step_of(const Setting& setting, std::uint64_t seed) {
             .pages = tensor_of(DType::I32, {kSequences, setting.sequence_pages}, order)};
   step.keys.operand.kind = TensorKind::state;
   step.values.operand.kind = TensorKind::state;
+  step.soft_cap = setting.soft_cap;
+  step.window = setting.window;
+  if (setting.sinks) step.sinks = random_tensor(DType::F32, {setting.heads}, seed + 4, -1, 6);
   return step;
 }
 
@@ -90,15 +104,21 @@ std::vector<double> formula(const Step& step, double scale) {
     if (sequence < 0 || sequence >= step.pages.operand.shape[0]) continue;
     std::vector<std::pair<double, std::size_t>> seen;  // weight, first element of the row
     double sum = 0;
-    for (double at = 0; at <= positions[row / heads] && at < sequence_pages * state[1]; ++at) {
+    const double position = positions[row / heads];
+    if (step.has_sinks()) sum = std::exp(values_of(step.sinks)[row % heads]);
+    for (double at = 0; at <= position && at < sequence_pages * state[1]; ++at) {
       const double page = pages[static_cast<std::size_t>(sequence * sequence_pages + std::floor(at / state[1]))];
       if (page < 0 || page >= state[0]) continue;
+      if (step.window != 0 && at <= position - step.window) continue;
       const std::size_t kv_head = row % heads / (heads / state[2]);
       const std::size_t slot = static_cast<std::size_t>(page * state[1] + std::fmod(at, state[1]));
       const std::size_t begin = (slot * state[2] + kv_head) * dim;
       double score = 0;
       for (std::size_t i = 0; i < dim; ++i) score += query[row * dim + i] * keys[begin + i];
-      seen.emplace_back(std::exp(scale * score), begin);
+      score *= scale;
+      const double cap = static_cast<double>(step.soft_cap);
+      if (cap > 0) score = cap * std::tanh(score / cap);
+      seen.emplace_back(std::exp(score), begin);
       sum += seen.back().first;
     }
     for (const auto& [weight, begin] : seen)
@@ -134,6 +154,64 @@ std::vector<Setting> settings() {
       {.heads = 4, .kv_heads = 2, .head_dim = 48, .tokens = joined(prompt(0, 3, 20), prompt(2, 30, 25))},
       {.heads = 2, .kv_heads = 2, .head_dim = 32, .tokens = {}},
   };
+}
+
+// The same with what some architectures add, one by one and all at once.
+std::vector<Setting> settings_with_more() {
+  std::vector<Setting> all;
+  for (const Setting& plain : settings()) {
+    for (const std::uint32_t window : {1U, 7U, 64U, 70U}) {
+      all.push_back(plain);
+      all.back().window = window;
+    }
+    all.push_back(plain);
+    all.back().soft_cap = 1.5F;
+    all.push_back(plain);
+    all.back().sinks = true;
+    all.push_back(plain);
+    all.back().window = 20;
+    all.back().soft_cap = 3;
+    all.back().sinks = true;
+  }
+  return all;
+}
+
+TEST(Attention, SinksSoftCapAndWindowAreAsTheFormulaSays) {
+  for_each_simd_target([] {
+    for (const Setting& setting : settings_with_more()) {
+      const Step step = step_of(setting, 13);
+      const std::vector<double> expected = formula(step, static_cast<double>(0.3F));
+      for (const CpuKernel* kernel : {&scalar(), &simd()})
+        for (const std::uint32_t threads : {1U, 3U}) {
+          SCOPED_TRACE(step.use().text() + " window " + std::to_string(setting.window) + " soft cap " +
+                       std::to_string(setting.soft_cap) + (setting.sinks ? " sinks" : ""));
+          const KernelResult result = run_kernel(*kernel, step.use(), threads);
+          ASSERT_EQ(result.declined, "");
+          EXPECT_LE(nmse(values_of(result.output), expected), kernel == &scalar() ? 1e-13 : 1e-10);
+        }
+    }
+  });
+}
+
+TEST(Attention, EachAdditionChangesTheResult) {
+  const Setting plain{.heads = 4, .kv_heads = 2, .head_dim = 40, .tokens = prompt(0, 30, 12)};
+  Setting window = plain;
+  window.window = 30;
+  Setting capped = plain;
+  capped.soft_cap = 1;
+  Setting sinks = plain;
+  sinks.sinks = true;
+  const std::vector<double> without = values_of(run_kernel(scalar(), step_of(plain, 3).use()).output);
+  for (const Setting& setting : {window, capped, sinks})
+    EXPECT_GT(nmse(values_of(run_kernel(scalar(), step_of(setting, 3).use()).output), without), 1e-4);
+}
+
+TEST(Attention, ASinkAloneGivesZeros) {
+  Step step = step_of({.heads = 2, .kv_heads = 2, .head_dim = 24, .tokens = {{0, -1}, {-1, 3}}, .sinks = true}, 5);
+  for_each_simd_target([&] {
+    for (const CpuKernel* kernel : {&scalar(), &simd()})
+      for (const double value : values_of(run_kernel(*kernel, step.use(), 2).output)) EXPECT_EQ(value, 0);
+  });
 }
 
 TEST(Attention, ScalarIsTheFormula) {

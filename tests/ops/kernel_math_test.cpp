@@ -63,12 +63,42 @@ TEST(KernelMath, ErfIsAccurate) {
   EXPECT_TRUE(std::isnan(kernel_math::erf(std::nanf(""))));
 }
 
+TEST(KernelMath, LogIsAccurate) {
+  const Exact exact = [](double x) { return std::log(x); };
+  EXPECT_LE(largest_distance(kernel_math::log, exact, 1e-6F, 3), 4);
+  EXPECT_LE(largest_distance(kernel_math::log, exact, 3, 1e30F), 4);
+  EXPECT_LE(largest_distance(kernel_math::log, exact, 1e-45F, 1e-38F), 4) << "subnormal arguments";
+  EXPECT_EQ(kernel_math::log(1), 0);
+  EXPECT_EQ(kernel_math::log(0), -kInfinity);
+  EXPECT_EQ(kernel_math::log(-0.0F), -kInfinity);
+  EXPECT_EQ(kernel_math::log(kInfinity), kInfinity);
+  EXPECT_TRUE(std::isnan(kernel_math::log(-1)));
+  EXPECT_TRUE(std::isnan(kernel_math::log(std::nanf(""))));
+}
+
+TEST(KernelMath, SineAndCosineAreWithinTheirBound) {
+  for (std::int32_t step = -400'000; step <= 400'000; ++step) {
+    const float x = static_cast<float>(step) * 0.02F;
+    ASSERT_NEAR(double{kernel_math::sin(x)}, std::sin(double{x}), 2e-7) << x;
+    ASSERT_NEAR(double{kernel_math::cos(x)}, std::cos(double{x}), 2e-7) << x;
+  }
+  EXPECT_LE(largest_distance(kernel_math::sin, [](double x) { return std::sin(x); }, -1.5F, 1.5F), 4);
+  EXPECT_EQ(kernel_math::cos(0), 1);
+  EXPECT_TRUE(std::isnan(kernel_math::sin(kInfinity)));
+  EXPECT_TRUE(std::isnan(kernel_math::cos(-kInfinity)));
+  EXPECT_TRUE(std::isnan(kernel_math::sin(std::nanf(""))));
+}
+
 TEST(KernelMath, TheRestIsExact) {
   EXPECT_EQ(kernel_math::sqrt(2), std::sqrt(2.0F));
   EXPECT_EQ(kernel_math::abs(-3), 3);
   EXPECT_FALSE(std::signbit(kernel_math::abs(-0.0F)));
   EXPECT_EQ(kernel_math::min(1, 2), 1);
   EXPECT_EQ(kernel_math::max(1, 2), 2);
+  for (const auto function : {kernel_math::min, kernel_math::max}) {
+    EXPECT_TRUE(std::isnan(function(std::nanf(""), 1)));
+    EXPECT_TRUE(std::isnan(function(1, std::nanf(""))));
+  }
   EXPECT_EQ(kernel_math::select(0, 1, 2), 2);
   EXPECT_EQ(kernel_math::select(0.5F, 1, 2), 1);
 }

@@ -37,6 +37,9 @@ void apply(int which, const float* x, std::size_t elements, float* out) {
     if (which == 6) result = prelude::select(a, b, 7.0F);
     if (which == 7) result = 1.0F - a / (b * b + 3.0F) + -a;
     if (which == 8) result = Vector(math::exp_below_zero(d, (-prelude::abs(a)).lanes));
+    if (which == 9) result = prelude::log(prelude::abs(a));
+    if (which == 10) result = prelude::sin(a * 40.0F);
+    if (which == 11) result = prelude::cos(a * 40.0F);
     hn::StoreU(result.lanes, d, out + i);
   }
 }
@@ -66,9 +69,18 @@ using scalar_prelude::Real;
 
 double expected(int which, double x) {
   const double b = -0.5 * x;
-  const double values[] = {std::exp(x),           std::tanh(x),   std::erf(x),     std::sqrt(std::abs(x)),
-                           std::min(x, b),        std::max(x, b), x > 0 ? b : 7.0, 1.0 - x / (b * b + 3.0) + -x,
-                           std::exp(-std::abs(x))};
+  const double values[] = {std::exp(x),
+                           std::tanh(x),
+                           std::erf(x),
+                           std::sqrt(std::abs(x)),
+                           std::min(x, b),
+                           std::max(x, b),
+                           x > 0 ? b : 7.0,
+                           1.0 - x / (b * b + 3.0) + -x,
+                           std::exp(-std::abs(x)),
+                           std::log(std::abs(x)),
+                           std::sin(static_cast<double>(static_cast<float>(x) * 40.0F)),
+                           std::cos(static_cast<double>(static_cast<float>(x) * 40.0F))};
   return values[which];
 }
 
@@ -83,11 +95,14 @@ double scalar(int which, double x) {
                          max(a, b),
                          select(a, b, 7.0F),
                          1.0F - a / (b * b + 3.0F) + -a,
-                         exp(-abs(a))};
+                         exp(-abs(a)),
+                         log(abs(a)),
+                         sin(Real(static_cast<double>(static_cast<float>(x) * 40.0F))),
+                         cos(Real(static_cast<double>(static_cast<float>(x) * 40.0F)))};
   return values[which].value;
 }
 
-constexpr int kFunctions = 9;
+constexpr int kFunctions = 12;
 
 std::vector<float> arguments() {
   std::vector<float> x;
@@ -113,8 +128,10 @@ TEST(Prelude, SimdFunctionsAreWithinAFewUnitsInTheLastPlace) {
       run_simd(which, x, out);
       for (std::size_t i = 0; i < x.size(); ++i) {
         const double value = expected(which, static_cast<double>(x[i]));
-        // The last function cancels near its zeros.
-        const double scale = which == 7 ? 1 + std::abs(static_cast<double>(x[i])) : std::abs(value);
+        // These cancel near their zeros.
+        double scale = std::abs(value);
+        if (which == 7) scale = 1 + std::abs(static_cast<double>(x[i]));
+        if (which == 10 || which == 11) scale = 0.5;
         ASSERT_NEAR(static_cast<double>(out[i]), value, scale * 4e-7) << which << " of " << x[i];
       }
     }

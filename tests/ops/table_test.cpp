@@ -22,9 +22,9 @@ TEST(OpTable, UnknownOpIsAnErrorThatListsTheKnownOnes) {
 
 TEST(OpTable, RowsCarryTheirLists) {
   const OpInfo& attention = info_of(Op::attention);
-  ASSERT_EQ(attention.inputs.size(), 6U);
+  ASSERT_EQ(attention.inputs.size(), 7U);
   EXPECT_EQ(attention.inputs[2], "values");
-  EXPECT_EQ(attention.attributes.size(), 1U);
+  EXPECT_EQ(attention.attributes.size(), 3U);
   EXPECT_EQ(info_of(Op::swiglu).expansion, "mul(silu(gate), up)");
   EXPECT_EQ(info_of(Op::scale).expression, "x * factor");
 }

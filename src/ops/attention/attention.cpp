@@ -24,6 +24,11 @@ class Row {
         query_(row_offset(args.query, row)),
         sums_(reinterpret_cast<double*>(call.thread_scratch)) {
     for (std::uint64_t i = 0; i < head_dim_; ++i) sums_[i] = 0;
+    if (args.has_sinks == 0) return;
+    const double sink = static_cast<double>(call.in<float>(6)[row % args.query.extents[2] * args.sink_stride]);
+    if (!(sink > largest_)) return;
+    largest_ = sink;
+    total_ = 1;
   }
 
   // `begin` is the first element of the key and value row.
@@ -34,6 +39,8 @@ class Row {
           load_element(static_cast<DType>(args_.query.dtype), call_.inputs[0], query_ + i * args_.query.strides[3]) *
           state(1, begin + i);
     score *= static_cast<double>(args_.scale);
+    const double cap = static_cast<double>(args_.soft_cap);
+    if (cap > 0) score = cap * std::tanh(score / cap);
     const double largest = std::max(largest_, score);
     const double shrink = std::exp(largest_ - largest);
     const double weight = std::exp(score - largest);
@@ -73,7 +80,7 @@ int run(const CpuCall& call) {
     const std::int32_t sequence = call.in<std::int32_t>(4)[token * args.table.sequence_stride];
     const std::uint64_t visible = visible_positions(args.table, sequence, position);
     Row sum(args, call, row);
-    for (std::uint64_t at = 0; at < visible; ++at) {
+    for (std::uint64_t at = first_position(args, position); at < visible; ++at) {
       const std::uint64_t slot =
           state_slot(args.table, call.in<std::int32_t>(5), sequence, static_cast<std::int64_t>(at));
       if (slot != kNoSlot) sum.see((slot * args.kv_heads + kv_head) * head_dim);
@@ -97,6 +104,12 @@ AttentionArgs attention_arguments(const OpCall& call) {
   args.kv_heads = call.input(1).shape[2];
   args.state_dtype = static_cast<std::uint32_t>(call.input(1).dtype);
   args.scale = call.attributes->f32(Attr::scale);
+  args.soft_cap = call.attributes->f32(Attr::soft_cap);
+  args.window = call.attributes->u32(Attr::window);
+  if (call.has_input(6)) {
+    args.has_sinks = 1;
+    args.sink_stride = static_cast<std::uint32_t>(call.input(6).strides[0]);
+  }
   return args;
 }
 

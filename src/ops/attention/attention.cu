@@ -26,7 +26,14 @@ SHUNT_KERNEL(attention) {
   for (std::uint32_t i = 0; i < kElements; ++i) sums[i] = 0.0F;
   float largest = kLeast;
   float total = 0.0F;
-  for (std::uint64_t tile = 0; tile < visible; tile += kGroup) {
+  if (args.has_sinks != 0) {
+    const float sink = input_of<float>(call, 6)[row % heads * args.sink_stride];
+    if (sink > kLeast) {
+      largest = sink;
+      total = 1.0F;
+    }
+  }
+  for (std::uint64_t tile = first_position(args, position); tile < visible; tile += kGroup) {
     const std::uint64_t at = tile + lane();
     const std::uint64_t slot =
         at < visible ? state_slot(args.table, input_of<std::int32_t>(call, 5), sequence, static_cast<std::int64_t>(at))
@@ -39,6 +46,7 @@ SHUNT_KERNEL(attention) {
         score += load(args.query.dtype, input_of<void>(call, 0), query + std::uint64_t{i} * args.query.strides[3]) *
                  load(args.state_dtype, input_of<void>(call, 1), begin + i);
       score *= args.scale;
+      if (args.soft_cap > 0.0F) score = args.soft_cap * kernel_math::tanh(score / args.soft_cap);
     }
     const float top = kernel_math::max(largest, largest_of_group(score));
     slots[lane()] = slot;

@@ -1,6 +1,7 @@
 // Arguments of attention over paged keys and values with grouped heads: token t sees positions 0 .. positions[t]
 // of its sequence, as far as the table holds them; positions without a valid page are left out, and a token
-// that sees nothing becomes zeros.
+// that sees nothing becomes zeros. A window leaves out all but the last positions, a soft cap of c makes scores
+// c tanh(score / c), and a sink is one more score of each head, without a value.
 #pragma once
 
 #include "ops/page_table_args.h"
@@ -12,9 +13,13 @@ SHUNT_ARGS(AttentionArgs) {
   SHUNT_U32(kv_heads);
   SHUNT_U32(state_dtype);
   SHUNT_F32(scale);
+  SHUNT_F32(soft_cap);  // 0: none
+  SHUNT_U32(window);    // 0: none
+  SHUNT_U32(has_sinks);
+  SHUNT_U32(sink_stride);
   SHUNT_U32(reserved);
 };
-SHUNT_ARGS_BYTES(AttentionArgs, 96)
+SHUNT_ARGS_BYTES(AttentionArgs, 112)
 
 // Elements of the largest head that the kernels in CUDA and GLSL take.
 SHUNT_ARGS_CONSTANT(kLargestGroupHead, 256)
@@ -28,6 +33,13 @@ constexpr std::uint64_t visible_positions(const PageTable& table, std::int32_t s
   const std::uint64_t capacity = sequence_capacity(table, sequence);
   const std::uint64_t wanted = static_cast<std::uint64_t>(position) + 1;
   return wanted < capacity ? wanted : capacity;
+}
+
+// The first position that a token sees, if it sees any.
+constexpr std::uint64_t first_position(const AttentionArgs& args, std::int32_t position) {
+  if (args.window == 0 || position < 0) return 0;
+  const std::uint64_t wanted = static_cast<std::uint64_t>(position) + 1;
+  return wanted > args.window ? wanted - args.window : 0;
 }
 
 }  // namespace shunt

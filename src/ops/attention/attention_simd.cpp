@@ -68,7 +68,7 @@ class Attention {
   void run_many(const Block& block, std::uint32_t group, std::size_t rows) {
     const std::size_t padded = (rows + kMultiplyRows - 1) / kMultiplyRows * kMultiplyRows;
     load_queries(block, group, rows, padded, 0);
-    std::uint64_t next = 0;
+    std::uint64_t next = block.begin;
     while (find_tile(block, next)) {
       load_rows(keys_, group);
       const std::size_t rounded = (count_ + 15) / 16 * 16;
@@ -96,7 +96,7 @@ class Attention {
                   .scores = scratch_.scores + at * kTileKeys,
                   .sums = scratch_.sums + at * width_};
     }
-    std::uint64_t next = 0;
+    std::uint64_t next = block.begin;
     while (find_tile(block, next)) {
       see_tile<true>(padded, range, heads);
       for (std::size_t i = 0; i < count; ++i) weigh(block, rows, i * padded);
@@ -157,6 +157,7 @@ class Attention {
     std::fill_n(scratch_.query + (at + rows) * width_, (padded - rows) * width_, 0.0F);
     std::fill_n(scratch_.sums + at * width_, padded * width_, 0.0F);
     std::fill_n(scratch_.states + at, padded, RowState{});
+    for (std::size_t row = 0; row < rows; ++row) scratch_.states[at + row] = first_state(head_of(group, row));
     const StridedTensor& query = args_.query;
     for (std::size_t row = 0; row < rows; ++row) {
       const std::uint64_t begin = row_offset(query, token_of(block, row) * query.extents[2] + head_of(group, row));
@@ -166,6 +167,15 @@ class Attention {
       for (std::size_t i = 0; i < head_dim_; ++i) out[i] = x[i] * args_.scale;
       std::fill(out + head_dim_, out + width_, 0.0F);
     }
+  }
+
+  // With a sink, the sum begins with that.
+  [[nodiscard]] RowState first_state(std::uint64_t head) const {
+    RowState state;
+    if (args_.has_sinks == 0) return state;
+    const float sink = call_.in<float>(6)[head * args_.sink_stride];
+    if (sink > state.largest) state = {.largest = sink, .total = 1};
+    return state;
   }
 
   // Bytes from the start of a position's row to the key head of a group.
@@ -208,13 +218,21 @@ class Attention {
     }
   }
 
+  // How many positions of the tile come before this one.
+  [[nodiscard]] std::size_t tile_index(std::uint64_t position) const {
+    return static_cast<std::size_t>(std::lower_bound(positions_, positions_ + count_, position) - positions_);
+  }
+
   void weigh(const Block& block, std::size_t rows, std::size_t at) {
     for (std::size_t row = 0; row < rows; ++row) {
       const std::uint64_t visible = step_.visible(args_.table, token_of(block, row));
-      const auto seen =
-          static_cast<std::size_t>(std::lower_bound(positions_, positions_ + count_, visible) - positions_);
-      weigh_row(seen, width_, scratch_.states[at + row], scratch_.scores + (at + row) * kTileKeys,
-                scratch_.sums + (at + row) * width_);
+      const std::size_t seen = tile_index(visible);
+      float* const scores = scratch_.scores + (at + row) * kTileKeys;
+      if (args_.soft_cap > 0) cap_scores(args_.soft_cap, scores);
+      if (args_.window != 0)
+        std::fill_n(scores, tile_index(step_.first(args_, token_of(block, row))),
+                    -std::numeric_limits<float>::infinity());
+      weigh_row(seen, width_, scratch_.states[at + row], scores, scratch_.sums + (at + row) * width_);
     }
   }
 

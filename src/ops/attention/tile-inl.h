@@ -196,6 +196,15 @@ void add_tile(const FewHeads* heads, std::size_t head_count, const std::byte* co
       add_values<kRows, 1, Load>(heads[h].scores + j, values + j, heads[h].offset, elements, width, heads[h].sums);
 }
 
+// cap tanh(score / cap) of all scores [kTileKeys].
+inline void cap_scores(float cap, float* HWY_RESTRICT scores) {
+  const Floats d;
+  const auto caps = hn::Set(d, cap);
+  const auto inverse = hn::Set(d, 1.0F / cap);
+  for (std::size_t j = 0; j < kTileKeys; j += hn::Lanes(d))
+    hn::Store(hn::Mul(math::tanh(d, hn::Mul(hn::Load(d, scores + j), inverse)), caps), d, scores + j);
+}
+
 // The online softmax of one row (https://arxiv.org/abs/2205.14135): turns scores [kTileKeys], of which those from
 // `seen` on do not count, into weights, and brings what was summed before to the new scale.
 inline void weigh_row(std::size_t seen, std::size_t width, RowState& state, float* HWY_RESTRICT scores,

@@ -24,11 +24,14 @@ Block block_at(const AttentionArgs& args, const StepIndices& step, const Groups&
   for (std::uint64_t token = first; token < tokens && block.tokens < groups.block_tokens; ++token) {
     if (step.sequence(args.table, token) != block.sequence) break;
     const std::uint64_t visible = step.visible(args.table, token);
+    const std::uint64_t begin = std::min(step.first(args, token), visible);
+    // A token that sees nothing says nothing of where to begin.
+    if (visible != 0) block.begin = block.visible == 0 ? begin : std::min(block.begin, begin);
     block.visible = std::max(block.visible, visible);
     ++block.tokens;
   }
   // A small constant stands for what a row costs beside its keys.
-  block.cost = block.tokens * (block.visible + kTileKeys);
+  block.cost = block.tokens * (block.visible - block.begin + kTileKeys);
   return block;
 }
 

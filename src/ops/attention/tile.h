@@ -38,7 +38,8 @@ struct Block {
   std::uint64_t first = 0;  // token
   std::uint32_t tokens = 0;
   std::int32_t sequence = 0;
-  std::uint64_t visible = 0;  // the most positions that one of the tokens sees
+  std::uint64_t begin = 0;    // the first position that one of the tokens sees
+  std::uint64_t visible = 0;  // one past the last of them
   std::uint64_t cost = 0;     // of one group, in rows and positions
 };
 
@@ -56,6 +57,9 @@ struct StepIndices {
   }
   [[nodiscard]] std::uint64_t visible(const PageTable& table, std::uint64_t token) const {
     return visible_positions(table, sequence(table, token), position(table, token));
+  }
+  [[nodiscard]] std::uint64_t first(const AttentionArgs& args, std::uint64_t token) const {
+    return first_position(args, position(args.table, token));
   }
 };
 

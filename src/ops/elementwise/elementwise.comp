@@ -10,24 +10,84 @@ SHUNT_INPUT(4, input_1)
 SHUNT_INPUT(5, input_2)
 SHUNT_INPUT(6, input_3)
 
-// The prelude of the expressions; the rest is GLSL's own.
-float erf(float x) {
-  // Abramowitz and Stegun 7.1.26 is too coarse: a series near zero, a continued fraction beyond.
+// The prelude of the expressions: as kernel_math.cuh has them. What GLSL has of its own is not precise enough, or may
+// do with NaN what it likes.
+bool is_number(float x) { return (floatBitsToUint(x) & 0x7FFFFFFFu) <= 0x7F800000u; }
+float lesser(float a, float b) { return b < a || !is_number(b) ? b : a; }
+float larger(float a, float b) { return a < b || !is_number(b) ? b : a; }
+float select(float condition, float chosen, float other) { return condition > 0.0 ? chosen : other; }
+
+float sine(float x, int quarters) {
+  if (!(abs(x) < 1e9)) return x - x;
+  float scaled = x * 0.636619772;
+  int n = int(scaled + (scaled < 0.0 ? -0.5 : 0.5));
+  float whole = float(n);
+  float r = ((x - whole * 1.5703125) - whole * 4.83751297e-4) - whole * 7.54978942e-8;
+  float square = r * r;
+  int quadrant = n + quarters;
+  float even = ((square / 362880.0 - 1.0 / 5040.0) * square + 1.0 / 120.0) * square - 1.0 / 6.0;
+  even = even * square * r + r;
+  float odd = ((square / -3628800.0 + 1.0 / 40320.0) * square - 1.0 / 720.0) * square + 1.0 / 24.0;
+  odd = (odd * square - 0.5) * square + 1.0;
+  float value = (quadrant & 1) == 0 ? even : odd;
+  return (quadrant & 2) == 0 ? value : -value;
+}
+
+// Not a number and minus infinity are made of the bits of x, as constants of these are errors in WGSL.
+float log_of(float x) {
+  uint bits = floatBitsToUint(x);
+  if (!(x >= 0.0)) return uintBitsToFloat(bits | 0x7FC00000u);
+  if (x == 0.0) return uintBitsToFloat(bits | 0xFF800000u);
+  if (bits == 0x7F800000u) return x;
+  int n = int(bits - 0x3F3504F3u) >> 23;
+  float m = uintBitsToFloat(bits - (uint(n) << 23u));
+  float count = float(n);
+  float s = (m - 1.0) / (m + 1.0);
+  float square = s * s;
+  float sum = ((square * (2.0 / 9.0) + 2.0 / 7.0) * square + 2.0 / 5.0) * square + 2.0 / 3.0;
+  return count * 0.693145751953125 + (count * 1.42860682e-6 + (sum * square * s + (s + s)));
+}
+
+float tanh_of(float x) {
   float size = abs(x);
+  float value = 1.0;
+  if (size < 1.0) {
+    float square = x * x;
+    float rest = 13.0;
+    for (float term = 11.0; term > 0.0; term -= 2.0) rest = term + square / rest;
+    return x / rest;
+  }
+  if (size < 20.0) value = 1.0 - 2.0 / (exp(2.0 * size) + 1.0);
+  if (!is_number(x)) return x;
+  return x < 0.0 ? -value : value;
+}
+
+float erf(float x) {
+  float size = abs(x);
+  float value = 1.0;
   if (size < 2.0) {
     float term = size;
     float sum = size;
-    for (int n = 1; n < 40; ++n) {
-      term *= -size * size / float(n);
-      sum += term / float(2 * n + 1);
+    for (float n = 3.0; n < 60.0; n += 2.0) {
+      term *= 2.0 * size * size / n;
+      sum += term;
     }
-    return sign(x) * 1.1283791670955126 * sum;
+    value = 1.12837917 * exp(-size * size) * sum;
+  } else if (size < 6.0) {
+    float tail = 0.0;
+    for (float n = 30.0; n > 0.0; n -= 1.0) tail = n * 0.5 / (size + tail);
+    value = 1.0 - exp(-size * size) * 0.564189584 / (size + tail);
   }
-  float tail = 0.0;
-  for (int n = 30; n >= 1; --n) tail = float(n) * 0.5 / (size + tail);
-  return sign(x) * (1.0 - exp(-size * size) * 0.5641895835477563 / (size + tail));
+  if (!is_number(x)) return x;
+  return x < 0.0 ? -value : value;
 }
-float select(float condition, float chosen, float other) { return condition > 0.0 ? chosen : other; }
+
+#define min(a, b) lesser(a, b)
+#define max(a, b) larger(a, b)
+#define sin(x) sine(x, 0)
+#define cos(x) sine(x, 1)
+#define log(x) log_of(x)
+#define tanh(x) tanh_of(x)
 
 #define SHUNT_ENTRIES(...) __VA_ARGS__
 #define SHUNT_TAKE_OPERAND(name) float name = operand[at++];
@@ -43,6 +103,12 @@ float select(float condition, float chosen, float other) { return condition > 0.
     return expression;                                                     \
   }
 #include "ops/ops.def"
+#undef min
+#undef max
+#undef sin
+#undef cos
+#undef log
+#undef tanh
 
 // Rows are numbered as in the enum Op.
 const uint kFirstRow = uint(__COUNTER__) + 1u;

@@ -32,7 +32,7 @@ Expression expression_of(Op op) {
   switch (op) {
 #define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) \
   case Op::name:                                                           \
-    return scalar_prelude::expressions::name;
+    return scalar_prelude::expressions::row_##name;
 #include "ops/ops.def"
     default:
       return nullptr;

@@ -30,7 +30,7 @@ SHUNT_FUNCTION float value_of(std::uint32_t op, const float* operand, const floa
   switch (op) {
 #define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) \
   case row::name:                                                          \
-    return kernel_math::expressions::name(operand, attribute);
+    return kernel_math::expressions::row_##name(operand, attribute);
 #include "ops/ops.def"
     default:
       return 0.0F;

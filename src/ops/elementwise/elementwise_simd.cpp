@@ -65,7 +65,7 @@ HWY_INLINE void apply(const float* const* operands, const float* attributes, std
 #define SHUNT_ELEMENTWISE(name, inputs, attribute_list, tolerance, expression)                                \
   HWY_NOINLINE void apply_##name(const float* const* operands, const float* attributes, std::size_t elements, \
                                  float* out) {                                                                \
-    apply<SHUNT_COUNT inputs, prelude::expressions::name>(operands, attributes, elements, out);               \
+    apply<SHUNT_COUNT inputs, prelude::expressions::row_##name>(operands, attributes, elements, out);         \
   }
 #include "ops/ops.def"
 

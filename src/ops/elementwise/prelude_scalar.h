@@ -22,12 +22,16 @@ struct Real {
 };
 
 inline Real exp(Real x) { return Real(std::exp(x.value)); }
+inline Real log(Real x) { return Real(std::log(x.value)); }
+inline Real sin(Real x) { return Real(std::sin(x.value)); }
+inline Real cos(Real x) { return Real(std::cos(x.value)); }
 inline Real tanh(Real x) { return Real(std::tanh(x.value)); }
 inline Real erf(Real x) { return Real(std::erf(x.value)); }
 inline Real sqrt(Real x) { return Real(std::sqrt(x.value)); }
 inline Real abs(Real x) { return Real(std::abs(x.value)); }
-inline Real min(Real a, Real b) { return b.value < a.value ? b : a; }
-inline Real max(Real a, Real b) { return a.value < b.value ? b : a; }
+// NaN if either is.
+inline Real min(Real a, Real b) { return b.value < a.value || std::isnan(b.value) ? b : a; }
+inline Real max(Real a, Real b) { return a.value < b.value || std::isnan(b.value) ? b : a; }
 // `chosen` where `condition` is above zero, else `other`.
 inline Real select(Real condition, Real chosen, Real other) { return condition.value > 0 ? chosen : other; }
 

@@ -34,12 +34,22 @@ struct Vector {
 };
 
 HWY_INLINE Vector exp(Vector x) { return Vector(math::exp(Floats(), x.lanes)); }
+HWY_INLINE Vector log(Vector x) { return Vector(math::log(Floats(), x.lanes)); }
+HWY_INLINE Vector sin(Vector x) { return Vector(math::sine(Floats(), x.lanes)); }
+HWY_INLINE Vector cos(Vector x) { return Vector(math::cosine(Floats(), x.lanes)); }
 HWY_INLINE Vector tanh(Vector x) { return Vector(math::tanh(Floats(), x.lanes)); }
 HWY_INLINE Vector erf(Vector x) { return Vector(math::erf(Floats(), x.lanes)); }
 HWY_INLINE Vector sqrt(Vector x) { return Vector(hn::Sqrt(x.lanes)); }
 HWY_INLINE Vector abs(Vector x) { return Vector(hn::Abs(x.lanes)); }
-HWY_INLINE Vector min(Vector a, Vector b) { return Vector(hn::IfThenElse(hn::Lt(b.lanes, a.lanes), b.lanes, a.lanes)); }
-HWY_INLINE Vector max(Vector a, Vector b) { return Vector(hn::IfThenElse(hn::Lt(a.lanes, b.lanes), b.lanes, a.lanes)); }
+// NaN if either is.
+HWY_INLINE Vector min(Vector a, Vector b) {
+  const auto is_b = hn::Or(hn::Lt(b.lanes, a.lanes), hn::IsNaN(b.lanes));
+  return Vector(hn::IfThenElse(is_b, b.lanes, a.lanes));
+}
+HWY_INLINE Vector max(Vector a, Vector b) {
+  const auto is_b = hn::Or(hn::Lt(a.lanes, b.lanes), hn::IsNaN(b.lanes));
+  return Vector(hn::IfThenElse(is_b, b.lanes, a.lanes));
+}
 // `chosen` where `condition` is above zero, else `other`.
 HWY_INLINE Vector select(Vector condition, Vector chosen, Vector other) {
   return Vector(hn::IfThenElse(hn::Gt(condition.lanes, hn::Zero(Floats())), chosen.lanes, other.lanes));

@@ -175,9 +175,9 @@ HWY_INLINE void dot_strip_all(const float* weights, const float* const* x, std::
 }
 
 // `rows` <= kDotRows token rows; scratch holds four strips.
-HWY_NOINLINE void dot_rows(const MatmulArgs& args, const std::byte* weight, const float* const* x,
-                           const float* const* residual, float* const* out, std::size_t rows, Range range,
-                           float* scratch) {
+static HWY_NOINLINE void dot_rows(const MatmulArgs& args, const std::byte* weight, const float* const* x,
+                                  const float* const* residual, float* const* out, std::size_t rows, Range range,
+                                  float* scratch) {
   const auto dtype = static_cast<DType>(args.weight_dtype);
   const DTypeInfo& info = info_of(dtype);
   const BlockTag d;

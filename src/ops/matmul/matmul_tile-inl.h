@@ -70,8 +70,8 @@ HWY_INLINE void pack4(const std::byte* const* rows, std::size_t count, Range ele
 }
 
 // Packs the elements of one panel. `rows` holds the start of each of its `count` <= kPanelRows token rows.
-HWY_NOINLINE void pack_panel(DType dtype, const std::byte* const* rows, std::size_t count, Range elements,
-                             float* panel) {
+static HWY_NOINLINE void pack_panel(DType dtype, const std::byte* const* rows, std::size_t count, Range elements,
+                                    float* panel) {
   for (std::size_t t = 0; t < kPanelRows; t += 4) {
     const std::size_t there = t < count ? HWY_MIN(count - t, std::size_t{4}) : 0;
     if (dtype == DType::F16) pack4<DType::F16>(rows + t, there, elements, panel + t);
@@ -134,7 +134,8 @@ HWY_INLINE void tile_strip(const MatmulArgs& args, const TileBatch& batch, const
 }
 
 // sums [weight_rows][kSumPitch] -> out[t][first + r], with the residual.
-HWY_NOINLINE void store_sums(const TileBatch& batch, const float* sums, std::size_t first, std::size_t weight_rows) {
+static HWY_NOINLINE void store_sums(const TileBatch& batch, const float* sums, std::size_t first,
+                                    std::size_t weight_rows) {
   const Tag4 d4;
   const std::size_t whole_rows = weight_rows / 4 * 4;
   for (std::size_t t = 0; t < batch.rows; t += 4) {
@@ -158,8 +159,8 @@ HWY_NOINLINE void store_sums(const TileBatch& batch, const float* sums, std::siz
 }
 
 // The weight rows of `range`; scratch holds kBlockRows strips of weights and kBlockRows rows of sums.
-HWY_NOINLINE void tile_rows(const MatmulArgs& args, const std::byte* weight, const TileBatch& batch, Range range,
-                            float* scratch) {
+static HWY_NOINLINE void tile_rows(const MatmulArgs& args, const std::byte* weight, const TileBatch& batch, Range range,
+                                   float* scratch) {
   const auto dtype = static_cast<DType>(args.weight_dtype);
   const DTypeInfo& info = info_of(dtype);
   float* const sums = scratch + kBlockRows * kTileElements;

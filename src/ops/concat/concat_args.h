@@ -1,0 +1,33 @@
+// Arguments of concat: a contiguous result of a's elements and, behind them on one axis, those of b.
+#pragma once
+
+#include "ops/strided_args.h"
+
+SHUNT_ARGS(ConcatArgs) {
+  StridedTensor a;
+  StridedTensor b;
+  SHUNT_U32(axis);  // among the four of the extents
+  SHUNT_U32(reserved);
+  SHUNT_U32S(2, reserved_too);
+};
+SHUNT_ARGS_BYTES(ConcatArgs, 112)
+
+#ifndef SHUNT_GLSL
+namespace shunt {
+
+// Which element of the result begins row `row` of a, or of b.
+constexpr std::uint64_t concat_target(const ConcatArgs& args, bool of_b, std::uint64_t row) {
+  const StridedTensor& from = of_b ? args.b : args.a;
+  std::uint64_t index[4] = {row / from.extents[2] / from.extents[1], row / from.extents[2] % from.extents[1],
+                            row % from.extents[2], 0};
+  if (of_b) index[args.axis] += args.a.extents[args.axis];
+  std::uint64_t element = 0;
+  for (std::uint32_t axis = 0; axis < 4; ++axis) {
+    const std::uint64_t extent = args.a.extents[axis] + (axis == args.axis ? std::uint64_t{args.b.extents[axis]} : 0);
+    element = element * extent + index[axis];
+  }
+  return element;
+}
+
+}  // namespace shunt
+#endif

@@ -1,0 +1,44 @@
+// Rows are moved whole where their elements are neighbours; vectors have nothing to add.
+#include <cstring>
+
+#include "ops/concat/concat.h"
+#include "ops/kernel_arguments.h"
+
+namespace shunt {
+namespace {
+
+CpuWork work(const OpCall&, std::uint32_t) { return {}; }
+
+template <class Word>
+void copy_rows(const ConcatArgs& args, const CpuCall& call, bool of_b) {
+  const StridedTensor& from = of_b ? args.b : args.a;
+  const std::uint64_t columns = from.extents[3];
+  const Range rows = share_of(valid_row_count(from, *call.parameters), call.thread, call.threads);
+  for (std::uint64_t row = rows.begin; row < rows.end; ++row) {
+    const Word* const x = call.in<Word>(of_b ? 1 : 0) + row_offset(from, row);
+    Word* const out = call.out<Word>() + concat_target(args, of_b, row);
+    if (from.strides[3] == 1) {
+      std::memcpy(out, x, columns * sizeof(Word));
+    } else {
+      for (std::uint64_t column = 0; column < columns; ++column) out[column] = x[column * from.strides[3]];
+    }
+  }
+}
+
+int run(const CpuCall& call) {
+  const auto& args = call.args<ConcatArgs>();
+  const bool whole_words = info_of(static_cast<DType>(args.a.dtype)).block_bytes == sizeof(std::uint32_t);
+  for (const bool of_b : {false, true}) {
+    if (whole_words)
+      copy_rows<std::uint32_t>(args, call, of_b);
+    else
+      copy_rows<std::uint16_t>(args, call, of_b);
+  }
+  return 0;
+}
+
+}  // namespace
+
+extern const CpuKernel concat_simd{fits_arguments, work, write_arguments<concat_arguments>, run};
+
+}  // namespace shunt

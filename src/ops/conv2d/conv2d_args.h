@@ -1,0 +1,25 @@
+// Arguments of conv2d: out[n, f, y, x] = bias[f] + the sum over channels of f's group and the elements of the kernel
+// of weight times what of x lies there; around x there are zeros.
+#pragma once
+
+#include "ops/strided_args.h"
+
+SHUNT_ARGS(Conv2dArgs) {
+  StridedTensor x;  // [images, channels, height, width]; the contiguous result has its dtype
+  SHUNT_U32S(4, weight_strides);
+  SHUNT_U32(filters);
+  SHUNT_U32(channels);  // of each group
+  SHUNT_U32(groups);
+  SHUNT_U32(has_bias);
+  SHUNT_U32S(2, out);  // height and width, and so on
+  SHUNT_U32S(2, kernel);
+  SHUNT_U32S(2, stride);
+  SHUNT_U32S(2, dilation);
+  SHUNT_U32S(2, padding);  // above and left
+  SHUNT_U32(weight_dtype);
+  SHUNT_U32(bias_dtype);
+  SHUNT_U32(bias_stride);
+  SHUNT_U32(reserved);
+  SHUNT_U32S(2, reserved_too);
+};
+SHUNT_ARGS_BYTES(Conv2dArgs, 144)

@@ -1,0 +1,16 @@
+// From a call of the family experts to its arguments (experts_args.h). Pure functions, for the host.
+#pragma once
+
+#include <string>
+
+#include "ops/experts/experts_args.h"
+#include "ops/op.h"
+
+namespace shunt {
+
+// Empty, or why no kernel of this family can run the call.
+[[nodiscard]] std::string experts_refusal(const OpCall& call);
+// REQUIRES: experts_refusal(call) is empty.
+[[nodiscard]] ExpertsArgs experts_arguments(const OpCall& call);
+
+}  // namespace shunt

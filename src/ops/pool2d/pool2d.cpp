@@ -1,0 +1,72 @@
+#include "ops/pool2d/pool2d.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "ops/elements.h"
+#include "ops/kernel_arguments.h"
+#include "ops/window.h"
+
+namespace shunt {
+namespace {
+
+CpuWork work(const OpCall&, std::uint32_t) { return {}; }
+
+// `begin` is where the plane of x begins.
+double pooled(const Pool2dArgs& args, const CpuCall& call, std::uint64_t begin, Range rows, Range columns) {
+  double sum = 0;
+  double largest = -std::numeric_limits<double>::infinity();
+  for (std::uint64_t row = rows.begin; row < rows.end; ++row)
+    for (std::uint64_t column = columns.begin; column < columns.end; ++column) {
+      const double value = load_element(static_cast<DType>(args.x.dtype), call.inputs[0],
+                                        begin + row * args.x.strides[2] + column * args.x.strides[3]);
+      sum += value;
+      if (value > largest || std::isnan(value)) largest = value;
+      if (std::isnan(largest)) return largest;
+    }
+  if (args.is_max != 0) return largest;
+  return sum / static_cast<double>((rows.end - rows.begin) * (columns.end - columns.begin));
+}
+
+int run(const CpuCall& call) {
+  const auto& args = call.args<Pool2dArgs>();
+  const std::uint64_t channels = args.x.extents[1];
+  const std::uint64_t images = valid_rows(args.x.entries, static_cast<Extent>(args.x.extent), *call.parameters);
+  const Range rows = share_of(images * channels * args.out[0], call.thread, call.threads);
+  for (std::uint64_t row = rows.begin; row < rows.end; ++row) {
+    const std::uint64_t plane = row / args.out[0];
+    const std::uint64_t begin = plane / channels * args.x.strides[0] + plane % channels * args.x.strides[1];
+    for (std::uint64_t x = 0; x < args.out[1]; ++x)
+      store_element(static_cast<DType>(args.x.dtype), call.output, row * args.out[1] + x,
+                    pooled(args, call, begin, pool_range(args, 0, row % args.out[0]), pool_range(args, 1, x)));
+  }
+  return 0;
+}
+
+}  // namespace
+
+Pool2dArgs pool2d_arguments(const OpCall& call) {
+  Pool2dArgs args;
+  args.x = strided(call.input(0));
+  args.is_max = call.op == Op::max_pool2d ? 1 : 0;
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    const WindowAxis window = window_axis(axis, call.attributes->shape(Attr::kernel), *call.attributes, Shape{1, 1});
+    args.out[axis] = call.output->shape[2 + axis];
+    args.kernel[axis] = window.kernel;
+    args.stride[axis] = window.stride;
+    args.padding[axis] = window.before;
+  }
+  return args;
+}
+
+Range pool_range(const Pool2dArgs& args, std::size_t axis, std::uint64_t place) {
+  const std::uint64_t begin = place * args.stride[axis];
+  const std::uint64_t end = begin + args.kernel[axis];
+  const std::uint64_t before = args.padding[axis];
+  return {begin < before ? 0 : begin - before, std::min<std::uint64_t>(end - before, args.x.extents[2 + axis])};
+}
+
+extern const CpuKernel pool2d_scalar{fits_arguments, work, write_arguments<pool2d_arguments>, run};
+
+}  // namespace shunt

@@ -1,0 +1,16 @@
+// Arguments of max_pool2d and avg_pool2d: over the elements of x under each place of the kernel.
+#pragma once
+
+#include "ops/strided_args.h"
+
+SHUNT_ARGS(Pool2dArgs) {
+  StridedTensor x;     // [images, channels, height, width]; the contiguous result has its dtype
+  SHUNT_U32S(2, out);  // height and width, and so on
+  SHUNT_U32S(2, kernel);
+  SHUNT_U32S(2, stride);
+  SHUNT_U32S(2, padding);  // above and left
+  SHUNT_U32(is_max);
+  SHUNT_U32(reserved);
+  SHUNT_U32S(2, reserved_too);
+};
+SHUNT_ARGS_BYTES(Pool2dArgs, 96)

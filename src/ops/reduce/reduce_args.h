@@ -1,0 +1,18 @@
+// Arguments of reduce_sum, reduce_mean, reduce_max and dot: one element of each row of x, in x's dtype.
+#pragma once
+
+#include "ops/strided_args.h"
+
+SHUNT_ARGS(ReduceArgs) {
+  StridedTensor x;
+  SHUNT_U32S(4, b_strides);  // dot: of b, which is seen with the extents of x
+  SHUNT_U32(kind);           // one of those below
+  SHUNT_U32(b_dtype);
+  SHUNT_U32S(2, reserved);
+};
+SHUNT_ARGS_BYTES(ReduceArgs, 80)
+
+SHUNT_ARGS_CONSTANT(kReduceSum, 0)
+SHUNT_ARGS_CONSTANT(kReduceMean, 1)
+SHUNT_ARGS_CONSTANT(kReduceMax, 2)
+SHUNT_ARGS_CONSTANT(kReduceDot, 3)

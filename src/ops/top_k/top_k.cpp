@@ -1,0 +1,66 @@
+#include "ops/top_k/top_k.h"
+
+#include <cmath>
+
+#include "ops/elements.h"
+#include "ops/kernel_arguments.h"
+
+namespace shunt {
+namespace {
+
+CpuWork work(const OpCall&, std::uint32_t) { return {}; }
+
+struct Place {
+  double value = 0;
+  std::uint32_t index = 0;
+};
+
+// Whether `a` stands before `b` in the result.
+bool precedes(const Place& a, const Place& b) {
+  if (std::isnan(a.value) != std::isnan(b.value)) return std::isnan(b.value);
+  if (a.value > b.value || a.value < b.value) return a.value > b.value;
+  return a.index < b.index;
+}
+
+// Each place of the result is the first of the elements that come after the place before it.
+void find_row(const TopKArgs& args, const CpuCall& call, std::uint64_t row) {
+  const std::uint64_t begin = row_offset(args.x, row);
+  const auto at = [&](std::uint32_t i) {
+    return Place{
+        load_element(static_cast<DType>(args.x.dtype), call.inputs[0], begin + std::uint64_t{i} * args.x.strides[3]),
+        i};
+  };
+  Place before;
+  for (std::uint32_t j = 0; j < args.k; ++j) {
+    Place found;
+    bool any = false;
+    for (std::uint32_t i = 0; i < args.x.extents[3]; ++i) {
+      const Place here = at(i);
+      if ((j != 0 && !precedes(before, here)) || (any && !precedes(here, found))) continue;
+      found = here;
+      any = true;
+    }
+    call.out<std::int32_t>()[row * args.k + j] = static_cast<std::int32_t>(found.index);
+    before = found;
+  }
+}
+
+int run(const CpuCall& call) {
+  const auto& args = call.args<TopKArgs>();
+  const Range share = share_of(valid_row_count(args.x, *call.parameters), call.thread, call.threads);
+  for (std::uint64_t row = share.begin; row < share.end; ++row) find_row(args, call, row);
+  return 0;
+}
+
+}  // namespace
+
+TopKArgs top_k_arguments(const OpCall& call) {
+  TopKArgs args;
+  args.x = strided(call.input(0));
+  args.k = call.attributes->u32(Attr::k);
+  return args;
+}
+
+extern const CpuKernel top_k_scalar{fits_row_arguments, work, write_arguments<top_k_arguments>, run};
+
+}  // namespace shunt

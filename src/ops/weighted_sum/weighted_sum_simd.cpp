@@ -1,0 +1,97 @@
+#include <algorithm>
+
+#include "ops/elements.h"
+#include "ops/kernel_arguments.h"
+#include "ops/simd_targets.h"
+#include "ops/weighted_sum/weighted_sum.h"
+
+#ifndef SHUNT_OPS_WEIGHTED_SUM_ONCE
+#define SHUNT_OPS_WEIGHTED_SUM_ONCE
+namespace shunt {
+// Columns that are summed at a time.
+inline constexpr std::size_t kWeightedSumPiece = 512;
+}  // namespace shunt
+#endif
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "ops/weighted_sum/weighted_sum_simd.cpp"
+#include <hwy/foreach_target.h>
+#include <hwy/highway.h>
+
+#include "ops/float_rows-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace shunt {
+namespace HWY_NAMESPACE {
+namespace {
+
+// sum (+)= weight * x
+void add_row(const float* x, float weight, bool first, std::size_t elements, float* sum) {
+  const Floats d;
+  const auto weights = hn::Set(d, weight);
+  std::size_t i = 0;
+  for (; i < whole_vectors(elements); i += hn::Lanes(d)) {
+    const auto value = hn::LoadU(d, x + i);
+    hn::StoreU(first ? hn::Mul(value, weights) : hn::MulAdd(value, weights, hn::LoadU(d, sum + i)), d, sum + i);
+  }
+  for (; i < elements; ++i) sum[i] = first ? x[i] * weight : x[i] * weight + sum[i];
+}
+
+// Columns of one row, no more than a piece of them.
+void sum_piece(const WeightedSumArgs& args, const CpuCall& call, std::uint64_t row, Range columns) {
+  const DType dtype = static_cast<DType>(args.x_dtype);
+  const std::uint64_t weights = row_offset(args.weights, row);
+  const std::uint64_t begin =
+      row_offset(args.weights.extents, args.x_strides, row) + columns.begin * args.column_stride;
+  const std::size_t elements = columns.end - columns.begin;
+  float* const buffer = reinterpret_cast<float*>(call.thread_scratch);
+  float* const sum = buffer + kWeightedSumPiece;
+  if (args.weights.extents[3] == 0) std::fill_n(sum, elements, 0.0F);
+  for (std::uint64_t j = 0; j < args.weights.extents[3]; ++j) {
+    const double weight =
+        load_element(static_cast<DType>(args.weights.dtype), call.inputs[1], weights + j * args.weights.strides[3]);
+    const float* x =
+        floats_of(dtype, call.inputs[0], begin + j * args.x_strides[3], args.column_stride, elements, buffer);
+    add_row(x, static_cast<float>(weight), j == 0, elements, sum);
+  }
+  narrow_row(dtype, sum, elements, call.output + (row * args.columns + columns.begin) * info_of(dtype).block_bytes);
+}
+
+// Threads share elements, as one row is work for several.
+int run(const CpuCall& call) {
+  const auto& args = call.args<WeightedSumArgs>();
+  const std::uint64_t columns = args.columns;
+  const std::uint64_t rows = valid_row_count(args.weights, *call.parameters);
+  const Range share = share_of(rows * columns, call.thread, call.threads, 64);
+  for (std::uint64_t i = share.begin; i < share.end;) {
+    const std::uint64_t row = i / columns;
+    const std::uint64_t begin = i - row * columns;
+    const std::uint64_t end = std::min({columns, begin + std::uint64_t{kWeightedSumPiece}, begin + (share.end - i)});
+    sum_piece(args, call, row, {begin, end});
+    i += end - begin;
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace HWY_NAMESPACE
+}  // namespace shunt
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace shunt {
+namespace {
+
+HWY_EXPORT(run);
+
+CpuWork work(const OpCall&, std::uint32_t) {
+  return {.phases = 1, .shared_scratch_bytes = 0, .thread_scratch_bytes = 2 * kWeightedSumPiece * sizeof(float)};
+}
+
+}  // namespace
+
+extern const CpuKernel weighted_sum_simd{fits_arguments, work, write_arguments<weighted_sum_arguments>,
+                                         [](const CpuCall& call) { return HWY_DYNAMIC_DISPATCH(run)(call); }};
+
+}  // namespace shunt
+#endif

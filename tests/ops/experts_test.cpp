@@ -1,0 +1,218 @@
+#include "ops/experts/experts.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/each_target.h"
+#include "ops/kernel_case.h"
+#include "ops/quantize/encode.h"
+
+namespace shunt::test {
+namespace {
+
+const CpuKernel& scalar() { return *cpu_family("experts").scalar; }
+const CpuKernel& simd() { return *cpu_family("experts").simd; }
+
+struct Setting {
+  DType weight = DType::F32;
+  std::uint32_t tokens = 1;
+  std::uint32_t used = 2;
+  std::uint32_t experts = 4;
+  std::uint32_t rows = 5;
+  std::uint32_t columns = 64;
+  bool row_for_each = false;
+  bool slots = false;
+  bool bias = false;
+};
+
+struct Inputs {
+  Tensor x;
+  Tensor weight;
+  Tensor ids;
+  Tensor slots;
+  Tensor bias;
+  bool has_slots = false;
+  bool has_bias = false;
+
+  [[nodiscard]] KernelCase use() const {
+    return {Op::matmul_experts,
+            {&x, &weight, &ids, has_slots ? &slots : nullptr, has_bias ? &bias : nullptr},
+            {},
+            {.tokens = 3, .outputs = 2}};
+  }
+};
+
+Tensor random_weight(DType dtype, const Shape& shape, std::uint64_t seed) {
+  if (info_of(dtype).kind == DTypeKind::floating) return random_tensor(dtype, shape, seed);
+  const Tensor numbers = random_tensor(DType::F32, shape, seed);
+  Tensor weight = tensor_of(dtype, shape);
+  const std::size_t row_bytes = weight.bytes.size() / shape.rows();
+  for (std::uint64_t row = 0; row < shape.rows(); ++row)
+    encode_row(dtype, reinterpret_cast<const float*>(numbers.bytes.data()) + row * shape.columns(), shape.columns(),
+               weight.bytes.data() + row * row_bytes);
+  return weight;
+}
+
+// Experts are used unevenly: the first by most tokens. With slots every third expert is not held.
+Inputs inputs_of(const Setting& setting, std::uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<double> ids;
+  for (std::uint32_t i = 0; i < setting.tokens * setting.used; ++i)
+    ids.push_back(i % 3 == 0 ? 0 : static_cast<double>(random() % setting.experts));
+  std::vector<double> slots;
+  double held = 0;
+  for (std::uint32_t expert = 0; expert < setting.experts; ++expert) slots.push_back(expert % 3 == 1 ? -1 : held++);
+  std::ranges::reverse(slots);
+  const auto matrices = setting.slots ? static_cast<std::uint32_t>(held) : setting.experts;
+  return {.x = random_tensor(DType::F32, {setting.tokens, setting.row_for_each ? setting.used : 1, setting.columns},
+                             seed + 1),
+          .weight = random_weight(setting.weight, {matrices, setting.rows, setting.columns}, seed + 2),
+          .ids = tensor_of(DType::I32, {setting.tokens, setting.used}, ids),
+          .slots = tensor_of(DType::I32, {setting.experts}, slots),
+          .bias = random_tensor(DType::F32, {matrices, setting.rows}, seed + 3),
+          .has_slots = setting.slots,
+          .has_bias = setting.bias};
+}
+
+std::vector<double> formula(const Inputs& inputs) {
+  const Shape& shape = inputs.weight.operand.shape;
+  const std::uint32_t used = inputs.ids.operand.shape[1];
+  const std::vector<double> x = values_of(inputs.x);
+  const std::vector<double> ids = values_of(inputs.ids);
+  const std::vector<double> slots = values_of(inputs.slots);
+  const std::vector<double> bias = values_of(inputs.bias);
+  std::vector<float> weight(shape.elements());
+  decode_row(inputs.weight.operand.dtype, inputs.weight.bytes.data(), shape.elements(), weight.data());
+  std::vector<double> result;
+  for (std::size_t use = 0; use < ids.size(); ++use) {
+    const auto slot = ids[use] < 0 ? -1 : inputs.has_slots ? slots[static_cast<std::size_t>(ids[use])] : ids[use];
+    const std::size_t row_of_x = inputs.x.operand.shape[1] == 1 ? use / used : use;
+    for (std::size_t row = 0; row < shape[1]; ++row) {
+      double sum = 0;
+      const std::size_t matrix_row = static_cast<std::size_t>(std::max(slot, 0.0)) * shape[1] + row;
+      for (std::size_t column = 0; column < shape[2]; ++column)
+        sum += static_cast<double>(weight[matrix_row * shape[2] + column]) * x[row_of_x * shape[2] + column];
+      if (inputs.has_bias) sum += bias[matrix_row];
+      result.push_back(slot < 0 ? 0 : sum);
+    }
+  }
+  return result;
+}
+
+std::vector<Setting> settings() {
+  return {{},
+          {.tokens = 1, .used = 4, .experts = 16, .rows = 33, .slots = true, .bias = true},
+          {.tokens = 7, .used = 3, .experts = 5, .rows = 17, .columns = 257, .row_for_each = true},
+          {.tokens = 40, .used = 2, .experts = 6, .rows = 37, .columns = 96, .slots = true, .bias = true},
+          {.tokens = 300, .used = 2, .experts = 3, .rows = 20, .columns = 64, .row_for_each = true, .bias = true},
+          {.tokens = 620, .used = 1, .experts = 1, .rows = 14, .columns = 32},
+          {.tokens = 33, .used = 1, .experts = 40, .rows = 1, .columns = 3, .slots = true},
+          {.tokens = 0, .used = 2}};
+}
+
+TEST(Experts, ScalarIsTheFormula) {
+  for (Setting setting : settings())
+    for (const DType weight : {DType::F32, DType::F16, DType::Q8_0}) {
+      if (setting.columns % info_of(weight).block_elements != 0) continue;
+      setting.weight = weight;
+      const Inputs inputs = inputs_of(setting, 5);
+      const KernelResult result = run_kernel(scalar(), inputs.use(), 3);
+      ASSERT_EQ(result.declined, "");
+      EXPECT_LE(nmse(values_of(result.output), formula(inputs)), 1e-13) << inputs.use().text();
+    }
+}
+
+TEST(Experts, SimdIsTheFormulaOnEveryTarget) {
+  for_each_simd_target([] {
+    for (Setting setting : settings())
+      for (const DType weight : {DType::F32, DType::BF16, DType::Q4_0}) {
+        if (setting.columns % info_of(weight).block_elements != 0) continue;
+        setting.weight = weight;
+        const Inputs inputs = inputs_of(setting, 6);
+        const std::vector<double> expected = formula(inputs);
+        for (const std::uint32_t threads : {1U, 3U}) {
+          SCOPED_TRACE(inputs.use().text() + " threads " + std::to_string(threads));
+          const KernelResult result = run_kernel(simd(), inputs.use(), threads);
+          ASSERT_EQ(result.declined, "");
+          EXPECT_LE(nmse(values_of(result.output), expected), info_of(Op::matmul_experts).tolerance);
+        }
+      }
+  });
+}
+
+TEST(Experts, UnknownExpertsGiveZeros) {
+  Inputs inputs = inputs_of({.tokens = 40, .rows = 16, .bias = true}, 7);
+  std::vector<double> ids = values_of(inputs.ids);
+  for (std::size_t i = 0; i < ids.size(); i += 5) ids[i] = -1;
+  inputs.ids = tensor_of(DType::I32, {40, 2}, ids);
+  const std::vector<double> expected = formula(inputs);
+  for (std::size_t i = 5; i < ids.size(); i += 10) ids[i] = 4;  // there are 0 .. 3
+  inputs.ids = tensor_of(DType::I32, {40, 2}, ids);
+  for_each_simd_target([&] {
+    for (const CpuKernel* kernel : {&scalar(), &simd()})
+      EXPECT_LE(nmse(values_of(run_kernel(*kernel, inputs.use(), 2).output), expected), 1e-10);
+  });
+}
+
+TEST(Experts, TokensPastTheValidOnesAreLeftAlone) {
+  Inputs inputs = inputs_of({.tokens = 32, .used = 3, .rows = 9, .slots = true}, 8);
+  inputs.x = bucket(inputs.x);
+  const std::vector<double> expected = formula(inputs);
+  for_each_simd_target([&] {
+    for (const CpuKernel* kernel : {&scalar(), &simd()})
+      for (const std::uint32_t tokens : {0U, 1U, 5U, 32U})
+        for (const std::uint32_t threads : {1U, 3U}) {
+          KernelCase use = inputs.use();
+          use.parameters.tokens = tokens;
+          SCOPED_TRACE(use.text());
+          const KernelResult result = run_kernel(*kernel, use, threads);
+          EXPECT_TRUE(rows_are_untouched(result.output, tokens));
+          std::vector<double> first = expected;
+          first.resize(std::size_t{tokens} * 3 * 9);
+          EXPECT_LE(nmse(leading_values(result.output, tokens), first), 1e-10);
+        }
+  });
+}
+
+TEST(Experts, StridedOperandsAreReadAlike) {
+  const Inputs plain = inputs_of({.tokens = 30, .used = 2, .rows = 8, .row_for_each = true, .bias = true}, 9);
+  Inputs strided = plain;
+  const std::vector<double> x = values_of(plain.x);
+  strided.x = tensor_of(DType::F32, {2, 30, 64});
+  for (std::size_t i = 0; i < x.size(); ++i)
+    store_element(DType::F32, strided.x.bytes.data(), (i / 64 % 2 * 30 + i / 128) * 64 + i % 64, x[i]);
+  strided.x = permuted(strided.x, {1, 0, 2});
+  const std::vector<double> ids = values_of(plain.ids);
+  strided.ids = tensor_of(DType::I32, {2, 30});
+  for (std::size_t i = 0; i < ids.size(); ++i)
+    store_element(DType::I32, strided.ids.bytes.data(), i % 2 * 30 + i / 2, ids[i]);
+  strided.ids = permuted(strided.ids, {1, 0});
+  for_each_simd_target([&] {
+    for (const CpuKernel* kernel : {&scalar(), &simd()})
+      EXPECT_EQ(run_kernel(*kernel, strided.use(), 2).output.bytes, run_kernel(*kernel, plain.use(), 2).output.bytes);
+  });
+}
+
+TEST(Experts, ColumnsThatAreNotNeighboursAreForTheReference) {
+  Inputs inputs = inputs_of({.tokens = 4, .used = 1}, 10);
+  inputs.x = permuted(random_tensor(DType::F32, {4, 64, 1}, 1), {0, 2, 1});
+  EXPECT_EQ(run_kernel(simd(), inputs.use()).declined, "");
+  inputs.x = permuted(random_tensor(DType::F32, {64, 1, 4}, 1), {2, 1, 0});
+  EXPECT_EQ(run_kernel(simd(), inputs.use()).declined, "matmul_experts: the elements of a row of x must be neighbours");
+  EXPECT_LE(nmse(values_of(run_kernel(scalar(), inputs.use()).output), formula(inputs)), 1e-13);
+}
+
+TEST(Experts, OperandsThatDoNotFitAreErrors) {
+  const Operand x = Operand::contiguous(DType::F32, Shape{4, 3, 64});
+  const Operand weight = Operand::contiguous(DType::F32, Shape{4, 5, 64});
+  const Operand ids = Operand::contiguous(DType::I32, Shape{4, 2});
+  const Operand* inputs[] = {&x, &weight, &ids};
+  const auto result = infer(Op::matmul_experts, inputs, {});
+  ASSERT_FALSE(result.has_value());
+  EXPECT_EQ(result.error().message,
+            "matmul_experts: x F32[4, 3, 64] must have the tokens of ids I32[4, 2], and a row for all or for each of "
+            "its experts");
+}
+
+}  // namespace
+}  // namespace shunt::test
