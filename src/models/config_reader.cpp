@@ -79,6 +79,9 @@ bool ConfigReader::has_tensor(std::string_view name) const {
   return std::ranges::find(weights_.weights(), name, &WeightInfo::name) != weights_.weights().end();
 }
 
+Result<std::uint32_t> ConfigReader::u32_or(std::string_view key, std::uint32_t fallback) const {
+  return metadata_.u32_or(full(key), fallback);
+}
 Result<float> ConfigReader::f32(std::string_view key) const { return metadata_.f32(full(key)); }
 Result<float> ConfigReader::f32_or(std::string_view key, float fallback) const {
   return metadata_.f32_or(full(key), fallback);
@@ -113,7 +116,7 @@ void read_optional_biases(const ConfigReader& reader, ModelConfig& config) {
 
 Status read_experts(const ConfigReader& reader, ModelConfig& config) {
   ExpertConfig& experts = config.experts;
-  SHUNT_TRY_ASSIGN(const float count, reader.f32_or("expert_count", 0));  // dense models may say 0
+  SHUNT_TRY_ASSIGN(const std::uint32_t count, reader.u32_or("expert_count", 0));  // dense models may say 0
   if (count == 0) return {};
   SHUNT_TRY_ASSIGN(experts.count, reader.count("expert_count", kMostExperts));
   SHUNT_TRY_ASSIGN(experts.used, reader.count("expert_used_count", experts.count));

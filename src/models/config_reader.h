@@ -18,6 +18,7 @@ class ConfigReader {
 
   // `architecture.key` of the file. Errors: invalid for another type, a missing key without fallback, or a number out
   // of range.
+  [[nodiscard]] Result<std::uint32_t> u32_or(std::string_view key, std::uint32_t fallback) const;
   [[nodiscard]] Result<float> f32(std::string_view key) const;
   [[nodiscard]] Result<float> f32_or(std::string_view key, float fallback) const;
   [[nodiscard]] Result<std::string_view> string_or(std::string_view key, std::string_view fallback) const;

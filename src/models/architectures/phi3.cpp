@@ -10,7 +10,7 @@ Status configure_phi3(const ConfigReader& reader, ModelConfig& config) {
   config.rotary_halves = true;
   config.fused_qkv = true;
   config.fused_gate_up = true;
-  SHUNT_TRY_ASSIGN(const float window, reader.f32_or("attention.sliding_window", 0));  // 0: none
+  SHUNT_TRY_ASSIGN(const std::uint32_t window, reader.u32_or("attention.sliding_window", 0));  // 0: none
   if (window != 0) SHUNT_TRY(read_window(reader, 0, config));
   return read_rotary_scaling(reader, true, config);
 }
