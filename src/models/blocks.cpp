@@ -54,7 +54,7 @@ Tensor StepBuilder::self_attention(Tensor x, Tensor residual) {
                                 sequences_, pages_, rotation);
   const Tensor values = graph_.cache_write(
       old_values, heads(graph_.matmul(x, layer_weight("attn_v")), config_.kv_heads), positions_, sequences_, pages_);
-  const Tensor mixed = graph_.attention(query, keys, values, positions_, sequences_, pages_,
+  const Tensor mixed = graph_.attention(query, keys, values, positions_, sequences_, pages_, {},
                                         {{Attr::scale, 1.0F / std::sqrt(static_cast<float>(head_dim))}});
   const Tensor flat = graph_.reshape(mixed, {{Attr::dims, Shape{shape_.tokens, config_.heads * head_dim}}});
   return graph_.matmul_add(flat, layer_weight("attn_output"), residual);
