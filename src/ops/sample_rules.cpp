@@ -199,11 +199,17 @@ void attention(Sampler& sampler) {
                  .shape = {paging.pages, paging.page_tokens, heads.of_state, head_dim},
                  .kind = TensorKind::state});
   add_paging(sampler, paging);
-  // Scores are of the size of the square root of a head times four.
-  sampler.set(Attr::soft_cap, sampler.pick({0.0F, 2.0F}));
-  sampler.set(Attr::window, sampler.pick({0U, 3U, 1U}));
-  const bool has_sinks = sampler.pick({false, true});
-  if (has_sinks)
+  // What some kernels have nothing of; often left out, so that these are tried with all the rest.
+  struct More {
+    float soft_cap = 0;
+    std::uint32_t window = 0;
+    bool sinks = false;
+  };
+  const More more = sampler.pick({More{}, More{}, More{}, More{.soft_cap = 2}, More{.window = 3}, More{.sinks = true},
+                                  More{.soft_cap = 5, .window = 1, .sinks = true}});
+  sampler.set(Attr::soft_cap, more.soft_cap);
+  sampler.set(Attr::window, more.window);
+  if (more.sinks)
     sampler.add({.shape = {heads.of_query}});
   else
     sampler.add_absent();

@@ -160,7 +160,7 @@ std::vector<Setting> settings() {
 std::vector<Setting> settings_with_more() {
   std::vector<Setting> all;
   for (const Setting& plain : settings()) {
-    for (const std::uint32_t window : {1U, 7U, 64U, 70U}) {
+    for (const std::uint32_t window : {1U, 70U}) {
       all.push_back(plain);
       all.back().window = window;
     }
@@ -177,20 +177,20 @@ std::vector<Setting> settings_with_more() {
 }
 
 TEST(Attention, SinksSoftCapAndWindowAreAsTheFormulaSays) {
-  for_each_simd_target([] {
-    for (const Setting& setting : settings_with_more()) {
-      const Step step = step_of(setting, 13);
-      const std::vector<double> expected = formula(step, static_cast<double>(0.3F));
-      for (const CpuKernel* kernel : {&scalar(), &simd()})
-        for (const std::uint32_t threads : {1U, 3U}) {
-          SCOPED_TRACE(step.use().text() + " window " + std::to_string(setting.window) + " soft cap " +
-                       std::to_string(setting.soft_cap) + (setting.sinks ? " sinks" : ""));
-          const KernelResult result = run_kernel(*kernel, step.use(), threads);
-          ASSERT_EQ(result.declined, "");
-          EXPECT_LE(nmse(values_of(result.output), expected), kernel == &scalar() ? 1e-13 : 1e-10);
-        }
-    }
-  });
+  for (const Setting& setting : settings_with_more()) {
+    const Step step = step_of(setting, 13);
+    SCOPED_TRACE(step.use().text() + " window " + std::to_string(setting.window) + " soft cap " +
+                 std::to_string(setting.soft_cap) + (setting.sinks ? " sinks" : ""));
+    const std::vector<double> expected = formula(step, static_cast<double>(0.3F));
+    EXPECT_LE(nmse(values_of(run_kernel(scalar(), step.use(), 2).output), expected), 1e-13);
+    for_each_simd_target([&] {
+      for (const std::uint32_t threads : {1U, 3U}) {
+        const KernelResult result = run_kernel(simd(), step.use(), threads);
+        ASSERT_EQ(result.declined, "");
+        EXPECT_LE(nmse(values_of(result.output), expected), info_of(Op::attention).tolerance);
+      }
+    });
+  }
 }
 
 TEST(Attention, EachAdditionChangesTheResult) {

@@ -168,7 +168,7 @@ Tensor attention(CaseBuilder& build) {
   const Tensor last = build.input("last", DType::I32, {query[1]}, last_visible(build.file(), query[1], keys[1]));
   const Tensor rows = build.input("rows", DType::I32, {query[1]}, std::vector<std::int32_t>(query[1]));
   const Tensor turned = graph.permute(build.activation("q"), {{Attr::axes, Shape{1, 0, 2}}});
-  return graph.attention(turned, cached("k"), cached("v"), last, rows, pages, {{Attr::scale, 0.125F}});
+  return graph.attention(turned, cached("k"), cached("v"), last, rows, pages, {}, {{Attr::scale, 0.125F}});
 }
 
 // src1 [rows, k] times src0 [m, k], summed in double over the decoded blocks.

@@ -18,7 +18,9 @@ float larger(float a, float b) { return a < b || !is_number(b) ? b : a; }
 float select(float condition, float chosen, float other) { return condition > 0.0 ? chosen : other; }
 
 float sine(float x, int quarters) {
-  if (!(abs(x) < 1e9)) return x - x;
+  // Compilers take x - x for zero.
+  uint bits = floatBitsToUint(x);
+  if (!(abs(x) < 1e9)) return (bits & 0x7F800000u) == 0x7F800000u ? uintBitsToFloat(bits | 0x7FC00000u) : 0.0;
   float scaled = x * 0.636619772;
   int n = int(scaled + (scaled < 0.0 ? -0.5 : 0.5));
   float whole = float(n);
