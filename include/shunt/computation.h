@@ -1,0 +1,52 @@
+// A graph of your own, planned and prepared on the devices of a runtime, ready to be run again and again.
+//
+// A Computation owns its state and its memory; the runtime and the source of its weights must outlive it. One thread at
+// a time.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "shunt/graph.h"
+#include "shunt/runtime.h"
+#include "shunt/weights.h"
+
+namespace shunt {
+
+class Computation {
+ public:
+  // `weights` may be null for graphs without any. Errors: unsupported where no device can run an op, with each device's
+  // reason; out_of_memory, io and those of the devices.
+  [[nodiscard]] static Result<std::unique_ptr<Computation>> create(Graph graph, const Runtime& runtime,
+                                                                   WeightSource* weights);
+  ~Computation();
+  Computation(const Computation&) = delete;
+  Computation& operator=(const Computation&) = delete;
+
+  // The first bytes of the input of that name; the rest stays as it was. Errors: invalid for another name or more
+  // bytes than it has.
+  [[nodiscard]] Status write(std::string_view input, std::span<const std::byte> bytes);
+  // Computes the outputs from the inputs, and new state from the state. `parameters` say how many rows are valid in a
+  // graph with inputs of extent tokens or outputs. Errors: those of the devices; then no output may be read.
+  [[nodiscard]] Status run(const Parameters& parameters = {});
+  // Bytes of output `index` from `offset`, as they lie in the contiguous tensor. Errors: invalid outside of it.
+  [[nodiscard]] Status read(std::size_t index, std::uint64_t offset, std::span<std::byte> to) const;
+
+  [[nodiscard]] std::size_t output_count() const;
+  // What output `index` is. REQUIRES: index < output_count().
+  [[nodiscard]] const TensorInfo& output(std::size_t index) const;
+  // Where each op runs and why: every candidate with its predicted times or what it lacks.
+  [[nodiscard]] std::string explain() const;
+  [[nodiscard]] std::string explain_json() const;
+
+ private:
+  struct Parts;
+  explicit Computation(std::unique_ptr<Parts> parts);
+
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace shunt
