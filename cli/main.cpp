@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "command.h"
+#include "commands.h"
 #include "interrupt.h"
 #include "output.h"
 #include "usage.h"
@@ -22,18 +23,6 @@ namespace {
 constexpr int kDone = 0;
 constexpr int kRunTimeError = 1;
 constexpr int kWrongUsage = 2;
-
-struct Command {
-  Action (*attach)(CLI::App& app);
-  std::string_view name;
-  std::string_view summary;
-  std::string_view example;
-};
-
-constexpr Command kCommands[] = {
-#define SHUNT_COMMAND(function, name, summary, example) {function, name, summary, example},
-#include "commands.def"
-};
 
 std::string usage(std::string_view group) {
   std::string text = fmt::format("Usage: shunt {}COMMAND ...\n\n", group);
@@ -76,8 +65,7 @@ int report(const Status& status) {
 int run_command(const Command& command, std::span<const std::string> words) {
   const std::string name = fmt::format("shunt {}", command.name);
   CLI::App app(std::string(command.summary), name);
-  app.footer(fmt::format("Example:\n  {}", command.example));
-  const Action action = command.attach(app);
+  const Action action = command.attach_to(app);
   std::vector<std::string> reversed(words.rbegin(), words.rend());
   try {
     app.parse(std::move(reversed));

@@ -11,21 +11,6 @@ namespace {
 
 constexpr std::size_t kNameWidth = 18;
 
-// "-n, --tokens"
-std::string names_of(const CLI::Option& option) {
-  std::string names;
-  for (const std::string& name : option.get_snames()) names += fmt::format("{}-{}", names.empty() ? "" : ", ", name);
-  for (const std::string& name : option.get_lnames()) names += fmt::format("{}--{}", names.empty() ? "" : ", ", name);
-  return names;
-}
-
-// Checks add a colon and their own words to a type's name.
-std::string value_of(const CLI::Option& option) {
-  if (option.get_type_size() == 0) return {};
-  const std::string type = option.get_type_name();
-  return " " + type.substr(0, type.find(':'));
-}
-
 std::string line_of(const std::string& name, const std::string& meaning) {
   return fmt::format("  {:<{}}  {}\n", name, kNameWidth, meaning);
 }
@@ -69,6 +54,20 @@ std::string describe_mismatch(const CLI::App& app, const std::string& message) {
 }
 
 }  // namespace
+
+std::string names_of(const CLI::Option& option) {
+  std::string names;
+  for (const std::string& name : option.get_snames()) names += fmt::format("{}-{}", names.empty() ? "" : ", ", name);
+  for (const std::string& name : option.get_lnames()) names += fmt::format("{}--{}", names.empty() ? "" : ", ", name);
+  return names;
+}
+
+// Checks add a colon and their own words to a type's name.
+std::string value_of(const CLI::Option& option) {
+  if (option.get_type_size() == 0) return {};
+  const std::string type = option.get_type_name();
+  return " " + type.substr(0, type.find(':'));
+}
 
 std::string help_page(const CLI::App& app) {
   std::string usage = fmt::format("{}\n\nUsage: {}", app.get_description(), app.get_name());

@@ -10,6 +10,11 @@ namespace shunt::cli {
 // checks add to it; its default is part of its description.
 [[nodiscard]] std::string help_page(const CLI::App& app);
 
+// "-n, --tokens"
+[[nodiscard]] std::string names_of(const CLI::Option& option);
+// " N", the name of an option's value; empty where it takes none.
+[[nodiscard]] std::string value_of(const CLI::Option& option);
+
 // The mistake that the parser found, with options named as they may have been typed.
 [[nodiscard]] std::string describe_mistake(const CLI::App& app, const CLI::ParseError& error);
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shunt/tensor.h"
@@ -40,6 +41,23 @@ class WeightSource {
 
   // Errors: io once mapped bytes were found missing.
   [[nodiscard]] virtual Status health() const = 0;
+};
+
+// Constants that lie in the caller's memory, which must stay as it is for the life of the source.
+class MemoryWeights final : public WeightSource {
+ public:
+  // Errors: invalid where the name is taken, or `bytes` are not those of a contiguous tensor of that dtype and shape.
+  [[nodiscard]] Status add(std::string_view name, DType dtype, const Shape& shape, std::span<const std::byte> bytes);
+
+  [[nodiscard]] std::span<const WeightInfo> weights() const override { return infos_; }
+  [[nodiscard]] Status read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override;
+  [[nodiscard]] std::span<const std::byte> mapped(std::size_t index) override { return bytes_[index]; }
+  void release(std::size_t, std::uint64_t, std::uint64_t) override {}
+  [[nodiscard]] Status health() const override { return {}; }
+
+ private:
+  std::vector<WeightInfo> infos_;
+  std::vector<std::span<const std::byte>> bytes_;
 };
 
 }  // namespace shunt

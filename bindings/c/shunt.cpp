@@ -1,0 +1,346 @@
+// The functions of shunt/shunt.h over the C++ interface.
+#include "shunt/shunt.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <vector>
+
+#include "devices/device.h"
+#include "dlpack.h"
+#include "shunt/computation.h"
+
+struct shunt_runtime {
+  std::unique_ptr<shunt::Runtime> runtime;
+};
+
+struct shunt_graph {
+  shunt::GraphBuilder builder;
+  shunt::MemoryWeights constants;
+  std::vector<shunt::dlpack::Owned> taken;  // memory of constants
+  std::optional<shunt::Error> error;        // the first that the builder has not seen
+};
+
+struct shunt_computation {
+  std::unique_ptr<shunt_graph> graph;  // with the memory of its constants
+  std::unique_ptr<shunt::Computation> computation;
+  std::string text;
+  std::string json;
+};
+
+namespace {
+
+using shunt::Code;
+using shunt::Error;
+using shunt::Result;
+using shunt::Status;
+
+static_assert(SHUNT_INVALID == static_cast<int>(Code::invalid) + 1);
+static_assert(SHUNT_INTERNAL == static_cast<int>(Code::internal) + 1);
+
+shunt_code code_of(Code code) { return static_cast<shunt_code>(static_cast<int>(code) + 1); }
+
+shunt_code report(const Status& status, shunt_error* error) {
+  const shunt_code code = status ? SHUNT_OK : code_of(status.error().code);
+  if (error == nullptr) return code;
+  error->code = code;
+  const std::string_view message = status ? std::string_view() : std::string_view(status.error().message);
+  const std::size_t length = std::min(message.size(), sizeof error->message - 1);
+  std::memcpy(error->message, message.data(), length);
+  error->message[length] = '\0';
+  return code;
+}
+
+template <class T>
+std::nullptr_t refuse(const Result<T>& result, shunt_error* error) {
+  static_cast<void>(report(std::unexpected(result.error()), error));
+  return nullptr;
+}
+
+Status need(const void* object, std::string_view what) {
+  if (object == nullptr) return shunt::fail(Code::invalid, fmt::format("{} is NULL", what));
+  return {};
+}
+
+Result<shunt::DType> dtype_of(shunt_dtype dtype) {
+  if (static_cast<unsigned>(dtype) >= SHUNT_DTYPE_COUNT)
+    return shunt::fail(Code::invalid, fmt::format("{} is no dtype; there are {}", static_cast<unsigned>(dtype),
+                                                  static_cast<unsigned>(SHUNT_DTYPE_COUNT)));
+  return static_cast<shunt::DType>(dtype);
+}
+
+Result<shunt::Shape> shape_of(const shunt_shape& from) {
+  if (from.rank > shunt::kMaxRank)
+    return shunt::fail(Code::invalid, fmt::format("a shape of {} axes; at most {}", from.rank, shunt::kMaxRank));
+  shunt::Shape shape;
+  for (std::uint32_t axis = 0; axis < from.rank; ++axis) shape.append(from.extents[axis]);
+  return shape;
+}
+
+shunt_shape shape_to(const shunt::Shape& from) {
+  shunt_shape shape{};
+  shape.rank = from.rank();
+  for (std::uint32_t axis = 0; axis < from.rank(); ++axis) shape.extents[axis] = from[axis];
+  return shape;
+}
+
+Result<shunt::AttributeValue> value_of(const shunt_attribute& from) {
+  const auto attr = static_cast<shunt::Attr>(from.attr);
+  const std::string_view type = shunt::info_of(attr).type;
+  if (type == "f32") return from.value.f32;
+  if (type == "u32") return from.value.u32;
+  if (type == "dtype") {
+    SHUNT_TRY_ASSIGN(const shunt::DType dtype, dtype_of(from.value.dtype));
+    return dtype;
+  }
+  SHUNT_TRY_ASSIGN(const shunt::Shape shape, shape_of(from.value.shape));
+  return shape;
+}
+
+Result<shunt::Attributes> attributes_of(const shunt_attributes& from) {
+  shunt::Attributes attributes;
+  for (std::size_t i = 0; i < from.count; ++i) {
+    const unsigned attr = from.values[i].attr;
+    if (attr >= SHUNT_ATTR_COUNT)
+      return shunt::fail(Code::invalid, fmt::format("{} is no attribute; there are {}", attr,
+                                                    static_cast<unsigned>(SHUNT_ATTR_COUNT)));
+    SHUNT_TRY_ASSIGN(const shunt::AttributeValue value, value_of(from.values[i]));
+    attributes.set(static_cast<shunt::Attr>(attr), value);
+  }
+  return attributes;
+}
+
+// What `work` adds to the graph, or no tensor after an error, which the graph keeps.
+template <class Work>
+shunt_tensor add_to(shunt_graph* graph, const Work& work) {
+  if (graph == nullptr) return shunt_none();
+  if (graph->error) return shunt_none();
+  const Result<shunt::Tensor> tensor = work();
+  if (tensor) return {tensor->id};
+  graph->error = tensor.error();
+  return shunt_none();
+}
+
+Result<shunt::Tensor> leaf(const char* name, shunt_dtype dtype, shunt_shape shape, const auto& add) {
+  SHUNT_TRY(need(name, "the name of a tensor"));
+  SHUNT_TRY_ASSIGN(const shunt::DType its_dtype, dtype_of(dtype));
+  SHUNT_TRY_ASSIGN(const shunt::Shape its_shape, shape_of(shape));
+  return add(std::string_view(name), its_dtype, its_shape);
+}
+
+Result<shunt::Tensor> constant(shunt_graph& graph, std::string_view name, shunt::DType dtype, const shunt::Shape& shape,
+                               std::span<const std::byte> bytes) {
+  SHUNT_TRY(graph.constants.add(name, dtype, shape, bytes));
+  return graph.builder.weight(name, dtype, shape);
+}
+
+Status create(const shunt_runtime* runtime, shunt_computation& made) {
+  SHUNT_TRY(need(runtime, "the runtime"));
+  if (made.graph->error) return std::unexpected(*made.graph->error);
+  SHUNT_TRY_ASSIGN(shunt::Graph graph, std::move(made.graph->builder).finish());
+  SHUNT_TRY_ASSIGN(made.computation,
+                   shunt::Computation::create(std::move(graph), *runtime->runtime, &made.graph->constants));
+  return {};
+}
+
+Result<const shunt::TensorInfo*> output_of(const shunt_computation* computation, std::size_t output) {
+  SHUNT_TRY(need(computation, "the computation"));
+  const std::size_t count = computation->computation->output_count();
+  if (output >= count) return shunt::fail(Code::invalid, fmt::format("output {} of {} was asked for", output, count));
+  return &computation->computation->output(output);
+}
+
+}  // namespace
+
+const char* shunt_version(void) { return SHUNT_VERSION; }
+
+const char* shunt_code_name(shunt_code code) {
+  constexpr const char* kNames[] = {"ok",
+#define SHUNT_CODE(name, meaning) #name,
+                                    SHUNT_ERROR_CODES(SHUNT_CODE)
+#undef SHUNT_CODE
+  };
+  return static_cast<unsigned>(code) < std::size(kNames) ? kNames[code] : "unknown";
+}
+
+shunt_runtime* shunt_runtime_open(const shunt_runtime_options* options, shunt_error* error) {
+  shunt::RuntimeOptions chosen;
+  if (options != nullptr) chosen.threads = options->threads;
+  if (options != nullptr && options->devices != nullptr) chosen.devices = options->devices;
+  auto runtime = shunt::Runtime::create(chosen);
+  if (!runtime) return refuse(runtime, error);
+  static_cast<void>(report({}, error));
+  return std::make_unique<shunt_runtime>(std::move(*runtime)).release();
+}
+
+void shunt_runtime_close(shunt_runtime* runtime) { const std::unique_ptr<shunt_runtime> ended(runtime); }
+
+size_t shunt_device_count(const shunt_runtime* runtime) {
+  return runtime == nullptr ? 0 : runtime->runtime->devices().size();
+}
+const char* shunt_device_id(const shunt_runtime* runtime, size_t index) {
+  return index < shunt_device_count(runtime) ? runtime->runtime->devices()[index]->info().id.c_str() : nullptr;
+}
+const char* shunt_device_name(const shunt_runtime* runtime, size_t index) {
+  return index < shunt_device_count(runtime) ? runtime->runtime->devices()[index]->info().name.c_str() : nullptr;
+}
+
+shunt_graph* shunt_graph_new(void) { return std::make_unique<shunt_graph>().release(); }
+void shunt_graph_free(shunt_graph* graph) { const std::unique_ptr<shunt_graph> ended(graph); }
+
+shunt_tensor shunt_input(shunt_graph* graph, const char* name, shunt_dtype dtype, shunt_shape shape,
+                         shunt_extent extent) {
+  return add_to(graph, [&] {
+    return leaf(name, dtype, shape,
+                [&](std::string_view its_name, shunt::DType its_dtype, const shunt::Shape& its_shape) {
+                  return graph->builder.input(its_name, its_dtype, its_shape, static_cast<shunt::Extent>(extent));
+                });
+  });
+}
+
+shunt_tensor shunt_state(shunt_graph* graph, const char* name, shunt_dtype dtype, shunt_shape shape) {
+  return add_to(graph, [&] {
+    return leaf(name, dtype, shape,
+                [&](std::string_view its_name, shunt::DType its_dtype, const shunt::Shape& its_shape) {
+                  return graph->builder.state(its_name, its_dtype, its_shape);
+                });
+  });
+}
+
+shunt_tensor shunt_constant(shunt_graph* graph, const char* name, shunt_dtype dtype, shunt_shape shape,
+                            const void* data, uint64_t bytes) {
+  return add_to(graph, [&]() -> Result<shunt::Tensor> {
+    if (bytes != 0) SHUNT_TRY(need(data, "the data of a constant"));
+    return leaf(name, dtype, shape,
+                [&](std::string_view its_name, shunt::DType its_dtype, const shunt::Shape& its_shape) {
+                  return constant(*graph, its_name, its_dtype, its_shape, {static_cast<const std::byte*>(data), bytes});
+                });
+  });
+}
+
+shunt_tensor shunt_constant_dlpack(shunt_graph* graph, const char* name, void* tensor) {
+  shunt::dlpack::Owned owned(static_cast<shunt::dlpack::ManagedTensor*>(tensor));
+  return add_to(graph, [&]() -> Result<shunt::Tensor> {
+    SHUNT_TRY(need(name, "the name of a tensor"));
+    SHUNT_TRY(need(tensor, "the DLPack tensor"));
+    SHUNT_TRY_ASSIGN(const shunt::dlpack::Content content, shunt::dlpack::content_of(owned->tensor));
+    graph->taken.push_back(std::move(owned));
+    return constant(*graph, name, content.dtype, content.shape, content.bytes);
+  });
+}
+
+shunt_tensor shunt_add_node(shunt_graph* graph, shunt_op op, const shunt_tensor* inputs, size_t count,
+                            shunt_attributes attributes) {
+  return add_to(graph, [&]() -> Result<shunt::Tensor> {
+    if (static_cast<unsigned>(op) >= SHUNT_OP_COUNT)
+      return shunt::fail(Code::invalid, fmt::format("{} is no op; there are {}", static_cast<unsigned>(op),
+                                                    static_cast<unsigned>(SHUNT_OP_COUNT)));
+    SHUNT_TRY_ASSIGN(const shunt::Attributes its_attributes, attributes_of(attributes));
+    std::vector<shunt::Tensor> operands;
+    for (std::size_t i = 0; i < count; ++i) operands.push_back({inputs[i].id});
+    return graph->builder.add_node(static_cast<shunt::Op>(op), operands, its_attributes);
+  });
+}
+
+void shunt_output(shunt_graph* graph, shunt_tensor tensor) {
+  if (graph != nullptr && !graph->error) graph->builder.output({tensor.id});
+}
+
+shunt_shape shunt_shape_of(const shunt_graph* graph, shunt_tensor tensor) {
+  return graph == nullptr ? shunt_shape{} : shape_to(graph->builder.shape_of({tensor.id}));
+}
+
+shunt_computation* shunt_computation_new(const shunt_runtime* runtime, shunt_graph* graph, shunt_error* error) {
+  auto made = std::make_unique<shunt_computation>();
+  made->graph.reset(graph);
+  Status status = need(graph, "the graph");
+  if (status) status = create(runtime, *made);
+  return report(status, error) == SHUNT_OK ? made.release() : nullptr;
+}
+
+void shunt_computation_free(shunt_computation* computation) {
+  const std::unique_ptr<shunt_computation> ended(computation);
+}
+
+shunt_code shunt_write(shunt_computation* computation, const char* input, const void* data, uint64_t bytes,
+                       shunt_error* error) {
+  Status status = need(computation, "the computation");
+  if (status) status = need(input, "the name of an input");
+  if (status && bytes != 0) status = need(data, "the data of an input");
+  if (status) status = computation->computation->write(input, {static_cast<const std::byte*>(data), bytes});
+  return report(status, error);
+}
+
+shunt_code shunt_write_dlpack(shunt_computation* computation, const char* input, void* tensor, shunt_error* error) {
+  const shunt::dlpack::Owned owned(static_cast<shunt::dlpack::ManagedTensor*>(tensor));
+  if (const Status there = need(tensor, "the DLPack tensor"); !there) return report(there, error);
+  const auto content = shunt::dlpack::content_of(owned->tensor);
+  if (!content) return report(std::unexpected(content.error()), error);
+  return shunt_write(computation, input, content->bytes.data(), content->bytes.size(), error);
+}
+
+shunt_code shunt_run(shunt_computation* computation, shunt_error* error) {
+  return shunt_run_with(computation, shunt_parameters{}, error);
+}
+
+shunt_code shunt_run_with(shunt_computation* computation, shunt_parameters parameters, shunt_error* error) {
+  Status status = need(computation, "the computation");
+  if (status)
+    status = computation->computation->run(
+        {.tokens = parameters.tokens, .outputs = parameters.outputs, .positions = parameters.positions});
+  return report(status, error);
+}
+
+shunt_code shunt_read(const shunt_computation* computation, size_t output, void* data, uint64_t bytes,
+                      shunt_error* error) {
+  Status status = need(computation, "the computation");
+  if (status && bytes != 0) status = need(data, "where an output goes");
+  if (status) status = computation->computation->read(output, 0, {static_cast<std::byte*>(data), bytes});
+  return report(status, error);
+}
+
+void* shunt_read_dlpack(const shunt_computation* computation, size_t output, shunt_error* error) {
+  const auto info = output_of(computation, output);
+  if (!info) return refuse(info, error);
+  const shunt::Operand& operand = (*info)->operand;
+  const std::uint64_t bytes = operand.span_bytes();
+  auto tensor = shunt::dlpack::make_empty(operand.dtype, operand.shape, bytes);
+  Status status;
+  if (tensor == nullptr)
+    status = shunt::fail(Code::unsupported, fmt::format("output \"{}\" is of {}, which DLPack does not have",
+                                                        (*info)->name, shunt::name_of(operand.dtype)));
+  else
+    status = computation->computation->read(output, 0, {static_cast<std::byte*>(tensor->tensor.data), bytes});
+  return report(status, error) == SHUNT_OK ? tensor.release() : nullptr;
+}
+
+size_t shunt_output_count(const shunt_computation* computation) {
+  return computation == nullptr ? 0 : computation->computation->output_count();
+}
+
+shunt_code shunt_output_info(const shunt_computation* computation, size_t output, shunt_tensor_info* info,
+                             shunt_error* error) {
+  const auto found = output_of(computation, output);
+  if (!found) return report(std::unexpected(found.error()), error);
+  if (const Status there = need(info, "where the description goes"); !there) return report(there, error);
+  const shunt::Operand& operand = (*found)->operand;
+  *info = {.name = (*found)->name.c_str(),
+           .dtype = static_cast<shunt_dtype>(operand.dtype),
+           .shape = shape_to(operand.shape),
+           .bytes = operand.span_bytes()};
+  return report({}, error);
+}
+
+const char* shunt_explain(shunt_computation* computation) {
+  if (computation == nullptr) return nullptr;
+  if (computation->text.empty()) computation->text = computation->computation->explain();
+  return computation->text.c_str();
+}
+
+const char* shunt_explain_json(shunt_computation* computation) {
+  if (computation == nullptr) return nullptr;
+  if (computation->json.empty()) computation->json = computation->computation->explain_json();
+  return computation->json.c_str();
+}

@@ -1,0 +1,58 @@
+// shunt manual: the manual page, made from the commands' own descriptions.
+#include <fmt/format.h>
+
+#include "commands.h"
+#include "output.h"
+#include "usage.h"
+
+namespace shunt::cli {
+namespace {
+
+// Text as roff takes it: no escapes, no hyphens where dashes are meant, no line that begins with a request.
+std::string as_roff(std::string_view text) {
+  std::string result;
+  for (const char letter : text) {
+    if (letter == '\\')
+      result += "\\e";
+    else if (letter == '-')
+      result += "\\-";
+    else if ((letter == '.' || letter == '\'') && (result.empty() || result.back() == '\n'))
+      result += fmt::format("\\&{}", letter);
+    else
+      result += letter;
+  }
+  return result;
+}
+
+std::string paragraph_of(const CLI::Option& option) {
+  const std::string name = option.get_positional() ? option.get_name(true) : names_of(option) + value_of(option);
+  return fmt::format(".TP\n.B {}\n{}\n", as_roff(name), as_roff(option.get_description()));
+}
+
+std::string section_of(const Command& command) {
+  CLI::App app(std::string(command.summary), fmt::format("shunt {}", command.name));
+  static_cast<void>(command.attach_to(app));
+  std::string text = fmt::format(".SS shunt {}\n{}.\n", as_roff(command.name), as_roff(command.summary));
+  for (const CLI::Option* option : app.get_options(nullptr))
+    if (option != app.get_help_ptr()) text += paragraph_of(*option);
+  return text + fmt::format(".PP\n.EX\n{}\n.EE\n", as_roff(command.example));
+}
+
+std::string page() {
+  std::string text =
+      ".TH SHUNT 1 \"\" \"shunt " SHUNT_VERSION
+      "\"\n.SH NAME\nshunt \\- run tensor graphs and language models on whatever processors a machine has\n"
+      ".SH SYNOPSIS\n.B shunt\nCOMMAND ...\n.SH COMMANDS\n";
+  for (const Command& command : kCommands) text += section_of(command);
+  return text +
+         ".SH EXIT STATUS\n0 done, 1 an error while running, 2 wrong usage, 130 ended by Ctrl\\-C.\n"
+         "Data goes to standard output, words for people to standard error.\n";
+}
+
+}  // namespace
+
+Action manual(CLI::App&) {
+  return [] { return print(page()); };
+}
+
+}  // namespace shunt::cli

@@ -1,0 +1,231 @@
+/* Shunt for C, and for all languages that call C: graphs of tensors, computed on whatever devices a machine has.
+ *
+ * Open a runtime, build a graph from inputs, constants and ops, create a computation from it, then write inputs, run,
+ * and read outputs as often as you like. Enums and the functions of ops expand from the tables in ops/; docs/c-api.md
+ * and examples/c show how it is used.
+ *
+ * A function that can fail takes a shunt_error, which may be NULL, and answers a code or NULL; SHUNT_OK is 0. Building
+ * a graph never fails at once: the first error stays with the graph, and creating the computation reports it. An object
+ * is used by one thread at a time. Text that a function answers lives as long as the object it was asked from.
+ */
+#ifndef SHUNT_SHUNT_H
+#define SHUNT_SHUNT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "ops/expand.h"
+
+#if defined(__GNUC__)
+#define SHUNT_API __attribute__((visibility("default")))
+#else
+#define SHUNT_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef enum shunt_code {
+  SHUNT_OK = 0,
+  SHUNT_INVALID,
+  SHUNT_UNSUPPORTED,
+  SHUNT_OUT_OF_MEMORY,
+  SHUNT_DEVICE_LOST,
+  SHUNT_TIMED_OUT,
+  SHUNT_IO,
+  SHUNT_INTERNAL
+} shunt_code;
+
+/* Why a call failed: what happened, to what, with which numbers. Longer messages are cut. */
+typedef struct shunt_error {
+  shunt_code code;
+  char message[1024];
+} shunt_error;
+
+/* SHUNT_DTYPE_F32, SHUNT_DTYPE_F16, ... */
+typedef enum shunt_dtype {
+#define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) SHUNT_DTYPE_##name,
+#include "ops/dtypes.def"
+  SHUNT_DTYPE_COUNT
+} shunt_dtype;
+
+/* SHUNT_OP_matmul, ... */
+typedef enum shunt_op {
+#define SHUNT_OP(name, inputs, required, attributes, shape_rule, cost_rule, tolerance, family) SHUNT_OP_##name,
+#define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) SHUNT_OP_##name,
+#define SHUNT_LAYOUT_OP(name, inputs, attributes, shape_rule) SHUNT_OP_##name,
+#include "ops/ops.def"
+  SHUNT_OP_COUNT
+} shunt_op;
+
+/* SHUNT_ATTR_epsilon, ... */
+typedef enum shunt_attr {
+#define SHUNT_ATTRIBUTE(name, type, default_value, meaning) SHUNT_ATTR_##name,
+#include "ops/attributes.def"
+  SHUNT_ATTR_COUNT
+} shunt_attr;
+
+/* Extents, outermost first; rank is 0 to 4. */
+typedef struct shunt_shape {
+  uint32_t rank;
+  uint32_t extents[4];
+} shunt_shape;
+
+/* A tensor of the graph that is being built. */
+typedef struct shunt_tensor {
+  uint32_t id;
+} shunt_tensor;
+#define SHUNT_NO_TENSOR_ID 0xFFFFFFFFu
+
+/* One attribute of an op; what is not given has its default. Made by shunt_attr_NAME(value). */
+typedef struct shunt_attribute {
+  shunt_attr attr;
+  union {
+    float f32;
+    uint32_t u32;
+    shunt_dtype dtype;
+    shunt_shape shape;
+  } value;
+} shunt_attribute;
+
+typedef struct shunt_attributes {
+  const shunt_attribute* values;
+  size_t count;
+} shunt_attributes;
+
+/* Which rows of tensors are valid, in graphs whose inputs count them; 0 everywhere for other graphs. */
+typedef enum shunt_extent { SHUNT_FIXED = 0, SHUNT_TOKENS = 1, SHUNT_OUTPUTS = 2 } shunt_extent;
+typedef struct shunt_parameters {
+  uint32_t tokens;
+  uint32_t outputs;
+  uint32_t positions; /* no token sees a position at or above it; 0: not known */
+} shunt_parameters;
+
+typedef struct shunt_runtime_options {
+  uint32_t threads;    /* of the CPU; 0: one per core */
+  const char* devices; /* ids or API names with commas, best liked first; NULL: all that are not emulated */
+} shunt_runtime_options;
+
+typedef struct shunt_tensor_info {
+  const char* name;
+  shunt_dtype dtype;
+  shunt_shape shape;
+  uint64_t bytes;
+} shunt_tensor_info;
+
+typedef struct shunt_runtime shunt_runtime;
+typedef struct shunt_graph shunt_graph;
+typedef struct shunt_computation shunt_computation;
+
+/* "0.1.0" */
+SHUNT_API const char* shunt_version(void);
+/* "invalid", "out_of_memory", ... */
+SHUNT_API const char* shunt_code_name(shunt_code code);
+
+/* Finds and starts the devices; `options` may be NULL. It must outlive its computations. */
+SHUNT_API shunt_runtime* shunt_runtime_open(const shunt_runtime_options* options, shunt_error* error);
+SHUNT_API void shunt_runtime_close(shunt_runtime* runtime);
+/* The chosen devices, best liked first; NULL for an index past the last. */
+SHUNT_API size_t shunt_device_count(const shunt_runtime* runtime);
+SHUNT_API const char* shunt_device_id(const shunt_runtime* runtime, size_t index);
+SHUNT_API const char* shunt_device_name(const shunt_runtime* runtime, size_t index);
+
+SHUNT_API shunt_graph* shunt_graph_new(void);
+/* Not for a graph that a computation has taken over. */
+SHUNT_API void shunt_graph_free(shunt_graph* graph);
+/* Written before each run. */
+SHUNT_API shunt_tensor shunt_input(shunt_graph* graph, const char* name, shunt_dtype dtype, shunt_shape shape,
+                                   shunt_extent extent);
+/* A contiguous tensor in the caller's memory, which stays as it is until the graph or its computation is freed. */
+SHUNT_API shunt_tensor shunt_constant(shunt_graph* graph, const char* name, shunt_dtype dtype, shunt_shape shape,
+                                      const void* data, uint64_t bytes);
+/* Lives from run to run, zeros at first. An op that changes it answers the new state. */
+SHUNT_API shunt_tensor shunt_state(shunt_graph* graph, const char* name, shunt_dtype dtype, shunt_shape shape);
+/* Any op by its enum; inputs in the order of the table, SHUNT_NO_TENSOR_ID for an optional one that is absent. */
+SHUNT_API shunt_tensor shunt_add_node(shunt_graph* graph, shunt_op op, const shunt_tensor* inputs, size_t count,
+                                      shunt_attributes attributes);
+/* What a run gives back, in the order of these calls. */
+SHUNT_API void shunt_output(shunt_graph* graph, shunt_tensor tensor);
+/* Of a tensor so far; rank 0 after an error. */
+SHUNT_API shunt_shape shunt_shape_of(const shunt_graph* graph, shunt_tensor tensor);
+
+/* Takes the graph over, also where it fails. */
+SHUNT_API shunt_computation* shunt_computation_new(const shunt_runtime* runtime, shunt_graph* graph,
+                                                   shunt_error* error);
+SHUNT_API void shunt_computation_free(shunt_computation* computation);
+SHUNT_API shunt_code shunt_write(shunt_computation* computation, const char* input, const void* data, uint64_t bytes,
+                                 shunt_error* error);
+SHUNT_API shunt_code shunt_run(shunt_computation* computation, shunt_error* error);
+SHUNT_API shunt_code shunt_run_with(shunt_computation* computation, shunt_parameters parameters, shunt_error* error);
+SHUNT_API shunt_code shunt_read(const shunt_computation* computation, size_t output, void* data, uint64_t bytes,
+                                shunt_error* error);
+SHUNT_API size_t shunt_output_count(const shunt_computation* computation);
+SHUNT_API shunt_code shunt_output_info(const shunt_computation* computation, size_t output, shunt_tensor_info* info,
+                                       shunt_error* error);
+/* The decision record: where each op runs and why, for people and as JSON. */
+SHUNT_API const char* shunt_explain(shunt_computation* computation);
+SHUNT_API const char* shunt_explain_json(shunt_computation* computation);
+
+/* DLPack, https://dmlc.github.io/dlpack: `tensor` is a DLManagedTensor* whose memory the CPU can address, and which is
+ * contiguous. What is given is taken over, also where that fails: its deleter is called when it is needed no more. */
+SHUNT_API shunt_tensor shunt_constant_dlpack(shunt_graph* graph, const char* name, void* tensor);
+SHUNT_API shunt_code shunt_write_dlpack(shunt_computation* computation, const char* input, void* tensor,
+                                        shunt_error* error);
+/* A copy of an output, as a DLManagedTensor* that the caller ends by its deleter; NULL where it fails. */
+SHUNT_API void* shunt_read_dlpack(const shunt_computation* computation, size_t output, shunt_error* error);
+
+#ifdef __cplusplus
+}
+#endif
+
+/* shunt_attr_epsilon(1e-6f), ... */
+typedef float shunt_type_f32;
+typedef uint32_t shunt_type_u32;
+typedef shunt_dtype shunt_type_dtype;
+typedef shunt_shape shunt_type_shape;
+#define SHUNT_ATTRIBUTE(name, type, default_value, meaning)                      \
+  static inline shunt_attribute shunt_attr_##name(shunt_type_##type new_value) { \
+    shunt_attribute attribute;                                                   \
+    attribute.attr = SHUNT_ATTR_##name;                                          \
+    attribute.value.type = new_value;                                            \
+    return attribute;                                                            \
+  }
+#include "ops/attributes.def"
+
+/* shunt_matmul(graph, x, weight, SHUNT_DEFAULTS), ...: a function for each row of ops/ops.def. */
+#define SHUNT_C_PARAMETER(name) shunt_tensor name
+#define SHUNT_C_ID(name) name
+#define SHUNT_C_PARAMETERS(...) SHUNT_EACH_COMMA(SHUNT_C_PARAMETER, __VA_ARGS__)
+#define SHUNT_C_IDS(...) SHUNT_EACH_COMMA(SHUNT_C_ID, __VA_ARGS__)
+#define SHUNT_C_FUNCTION(name, inputs)                                                                                 \
+  static inline shunt_tensor shunt_##name(shunt_graph* in_graph, SHUNT_C_PARAMETERS inputs,                            \
+                                          shunt_attributes with_attributes) {                                          \
+    const shunt_tensor operands[] = {SHUNT_C_IDS inputs};                                                              \
+    return shunt_add_node(in_graph, SHUNT_OP_##name, operands, sizeof operands / sizeof operands[0], with_attributes); \
+  }
+#define SHUNT_OP(name, inputs, required, attributes, shape_rule, cost_rule, tolerance, family) \
+  SHUNT_C_FUNCTION(name, inputs)
+#define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) SHUNT_C_FUNCTION(name, inputs)
+#define SHUNT_LAYOUT_OP(name, inputs, attributes, shape_rule) SHUNT_C_FUNCTION(name, inputs)
+#include "ops/ops.def"
+#undef SHUNT_C_FUNCTION
+
+/* An absent optional input. */
+static inline shunt_tensor shunt_none(void) {
+  shunt_tensor none;
+  none.id = SHUNT_NO_TENSOR_ID;
+  return none;
+}
+
+#ifndef __cplusplus
+/* SHUNT_WITH(shunt_attr_epsilon(1e-6f), ...): valid to the end of the block in which it stands. */
+#define SHUNT_WITH(...)                                       \
+  ((shunt_attributes){(const shunt_attribute[]){__VA_ARGS__}, \
+                      sizeof((const shunt_attribute[]){__VA_ARGS__}) / sizeof(shunt_attribute)})
+#define SHUNT_DEFAULTS ((shunt_attributes){NULL, 0})
+/* SHUNT_SHAPE(2, 3) */
+#define SHUNT_SHAPE(...) ((shunt_shape){sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t), {__VA_ARGS__}})
+#endif
+
+#endif /* SHUNT_SHUNT_H */

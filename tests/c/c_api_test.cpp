@@ -1,0 +1,237 @@
+// The interface for C as a program uses it, and what it says of mistakes.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "../bindings/c/dlpack.h"
+#include "shunt/op.h"
+#include "shunt/shunt.h"
+
+namespace {
+
+using Runtime = std::unique_ptr<shunt_runtime, decltype(&shunt_runtime_close)>;
+using Computation = std::unique_ptr<shunt_computation, decltype(&shunt_computation_free)>;
+
+constexpr shunt_attributes kDefaults{nullptr, 0};
+
+Runtime open(const char* devices = "cpu:scalar") {
+  shunt_error error;
+  const shunt_runtime_options options{.threads = 1, .devices = devices};
+  Runtime runtime(shunt_runtime_open(&options, &error), &shunt_runtime_close);
+  EXPECT_NE(runtime, nullptr) << error.message;
+  return runtime;
+}
+
+Computation create(const Runtime& runtime, shunt_graph* graph, shunt_error& error) {
+  return {shunt_computation_new(runtime.get(), graph, &error), &shunt_computation_free};
+}
+
+// Why no computation comes of the graph that `build` builds.
+template <class Build>
+shunt_error error_of(const Build& build) {
+  const Runtime runtime = open();
+  shunt_graph* graph = shunt_graph_new();
+  build(graph);
+  shunt_error error;
+  EXPECT_EQ(create(runtime, graph, error), nullptr);
+  return error;
+}
+
+TEST(CApi, RunsAGraphAgainAndAgain) {
+  const Runtime runtime = open();
+  shunt_graph* graph = shunt_graph_new();
+  const std::array<float, 6> weight{1, 2, 3, 4, 5, 6};  // [2, 3]
+  const shunt_tensor x = shunt_input(graph, "x", SHUNT_DTYPE_F32, {2, {2, 3}}, SHUNT_FIXED);
+  const shunt_tensor w = shunt_constant(graph, "w", SHUNT_DTYPE_F32, {2, {2, 3}}, weight.data(), sizeof weight);
+  const shunt_attribute twice = shunt_attr_factor(2);
+  const shunt_tensor y = shunt_scale(graph, shunt_matmul(graph, x, w, kDefaults), {&twice, 1});
+  EXPECT_EQ(shunt_shape_of(graph, y).rank, 2U);
+  EXPECT_EQ(shunt_shape_of(graph, y).extents[1], 2U);
+  shunt_output(graph, y);
+  shunt_error error;
+  const Computation computation = create(runtime, graph, error);
+  ASSERT_NE(computation, nullptr) << error.message;
+  EXPECT_EQ(shunt_output_count(computation.get()), 1U);
+  shunt_tensor_info info;
+  ASSERT_EQ(shunt_output_info(computation.get(), 0, &info, &error), SHUNT_OK);
+  EXPECT_EQ(info.dtype, SHUNT_DTYPE_F32);
+  EXPECT_EQ(info.bytes, 16U);
+  for (const float first : {1.0F, -3.0F}) {
+    const std::array<float, 6> values{first, 0, 0, 0, 1, 1};
+    ASSERT_EQ(shunt_write(computation.get(), "x", values.data(), sizeof values, &error), SHUNT_OK) << error.message;
+    ASSERT_EQ(shunt_run(computation.get(), &error), SHUNT_OK) << error.message;
+    std::array<float, 4> result{};
+    ASSERT_EQ(shunt_read(computation.get(), 0, result.data(), sizeof result, &error), SHUNT_OK) << error.message;
+    EXPECT_EQ(result, (std::array<float, 4>{2 * first, 8 * first, 10, 22}));
+  }
+  EXPECT_NE(std::string(shunt_explain(computation.get())).find("cpu:scalar"), std::string::npos);
+  const auto json = nlohmann::json::parse(shunt_explain_json(computation.get()), nullptr, false);
+  EXPECT_TRUE(json.is_object());
+}
+
+TEST(CApi, StateLivesFromRunToRun) {
+  const Runtime runtime = open();
+  shunt_graph* graph = shunt_graph_new();
+  const shunt_tensor state = shunt_state(graph, "s", SHUNT_DTYPE_F32, {4, {1, 4, 1, 2}});
+  const shunt_tensor x = shunt_input(graph, "x", SHUNT_DTYPE_F32, {3, {1, 1, 2}}, SHUNT_FIXED);
+  const auto index = [&](const char* name, shunt_shape shape) {
+    return shunt_input(graph, name, SHUNT_DTYPE_I32, shape, SHUNT_FIXED);
+  };
+  const shunt_tensor positions = index("positions", {1, {1}});
+  const shunt_tensor sequences = index("sequences", {1, {1}});
+  const shunt_tensor pages = index("pages", {2, {1, 1}});
+  const shunt_tensor written = shunt_cache_write(graph, state, x, positions, sequences, pages, kDefaults);
+  shunt_output(graph, shunt_copy(graph, written, kDefaults));
+  shunt_error error;
+  const Computation computation = create(runtime, graph, error);
+  ASSERT_NE(computation, nullptr) << error.message;
+  std::array<float, 8> content{};
+  for (std::int32_t position = 0; position < 2; ++position) {
+    const std::int32_t zero = 0;
+    const std::array<float, 2> values{static_cast<float>(position) + 1, 9};
+    const auto write = [&](const char* name, const auto& value) {
+      ASSERT_EQ(shunt_write(computation.get(), name, &value, sizeof value, &error), SHUNT_OK) << error.message;
+    };
+    write("x", values);
+    write("positions", position);
+    write("sequences", zero);
+    write("pages", zero);
+    ASSERT_EQ(shunt_run(computation.get(), &error), SHUNT_OK) << error.message;
+    ASSERT_EQ(shunt_read(computation.get(), 0, content.data(), sizeof content, &error), SHUNT_OK) << error.message;
+  }
+  EXPECT_EQ(content, (std::array<float, 8>{1, 9, 2, 9, 0, 0, 0, 0}));
+}
+
+TEST(CApi, EnumsAreThoseOfTheTables) {
+  EXPECT_EQ(static_cast<std::size_t>(SHUNT_DTYPE_COUNT), shunt::dtypes().size());
+  EXPECT_EQ(static_cast<int>(SHUNT_OP_matmul), static_cast<int>(shunt::Op::matmul));
+  EXPECT_EQ(static_cast<int>(SHUNT_ATTR_count), static_cast<int>(shunt::Attr::count));
+  EXPECT_STREQ(shunt_code_name(SHUNT_OUT_OF_MEMORY), "out_of_memory");
+  EXPECT_STREQ(shunt_code_name(static_cast<shunt_code>(99)), "unknown");
+}
+
+TEST(CApi, TheFirstMistakeOfAGraphIsReported) {
+  const shunt_error unknown = error_of([](shunt_graph* graph) {
+    const shunt_tensor x = shunt_input(graph, "x", SHUNT_DTYPE_F32, {2, {2, 3}}, SHUNT_FIXED);
+    const shunt_tensor bad = shunt_matmul(graph, x, shunt_tensor{77}, kDefaults);
+    EXPECT_EQ(bad.id, SHUNT_NO_TENSOR_ID);
+    shunt_output(graph, shunt_input(graph, nullptr, SHUNT_DTYPE_F32, {0, {}}, SHUNT_FIXED));
+  });
+  EXPECT_EQ(unknown.code, SHUNT_INVALID);
+  EXPECT_NE(std::string(unknown.message).find("tensor 77 is not of this graph"), std::string::npos) << unknown.message;
+
+  const shunt_error no_op =
+      error_of([](shunt_graph* graph) { shunt_add_node(graph, static_cast<shunt_op>(999), nullptr, 0, kDefaults); });
+  EXPECT_NE(std::string(no_op.message).find("999 is no op"), std::string::npos) << no_op.message;
+  const shunt_error no_dtype =
+      error_of([](shunt_graph* graph) { shunt_state(graph, "s", static_cast<shunt_dtype>(999), {0, {}}); });
+  EXPECT_NE(std::string(no_dtype.message).find("999 is no dtype"), std::string::npos) << no_dtype.message;
+  const shunt_error too_few = error_of([](shunt_graph* graph) {
+    const float value = 1;
+    shunt_constant(graph, "w", SHUNT_DTYPE_F32, {2, {2, 3}}, &value, sizeof value);
+  });
+  EXPECT_NE(std::string(too_few.message).find("takes 24 bytes, 4 were given"), std::string::npos) << too_few.message;
+  const shunt_error no_outputs = error_of([](shunt_graph*) {});
+  EXPECT_EQ(no_outputs.code, SHUNT_INVALID);
+  EXPECT_NE(std::string(no_outputs.message).find("no outputs"), std::string::npos) << no_outputs.message;
+}
+
+TEST(CApi, NullsAreRefused) {
+  shunt_error error;
+  EXPECT_EQ(shunt_run(nullptr, &error), SHUNT_INVALID);
+  EXPECT_STREQ(error.message, "the computation is NULL");
+  EXPECT_EQ(shunt_run(nullptr, nullptr), SHUNT_INVALID);
+  EXPECT_EQ(shunt_write(nullptr, "x", nullptr, 0, &error), SHUNT_INVALID);
+  EXPECT_EQ(shunt_read(nullptr, 0, nullptr, 0, &error), SHUNT_INVALID);
+  EXPECT_EQ(shunt_computation_new(nullptr, nullptr, &error), nullptr);
+  EXPECT_STREQ(error.message, "the graph is NULL");
+  EXPECT_EQ(shunt_device_id(nullptr, 0), nullptr);
+  EXPECT_EQ(shunt_output_count(nullptr), 0U);
+  shunt_graph_free(nullptr);
+  shunt_computation_free(nullptr);
+  shunt_runtime_close(nullptr);
+}
+
+TEST(CApi, AnUnknownDeviceIsNamed) {
+  shunt_error error;
+  const shunt_runtime_options options{.threads = 1, .devices = "abacus"};
+  EXPECT_EQ(shunt_runtime_open(&options, &error), nullptr);
+  EXPECT_EQ(error.code, SHUNT_INVALID);
+  EXPECT_NE(std::string(error.message).find("abacus"), std::string::npos) << error.message;
+  const Runtime runtime = open("cpu:scalar");
+  ASSERT_EQ(shunt_device_count(runtime.get()), 1U);
+  EXPECT_STREQ(shunt_device_id(runtime.get(), 0), "cpu:scalar");
+  EXPECT_EQ(shunt_device_id(runtime.get(), 1), nullptr);
+}
+
+// A tensor whose deleter counts.
+struct Given {
+  shunt::dlpack::ManagedTensor managed{};
+  std::array<std::int64_t, 2> shape{2, 2};
+  std::array<std::int64_t, 2> strides{2, 1};
+  std::array<float, 4> values{1, 2, 3, 4};
+  int deleted = 0;
+
+  Given() {
+    managed.tensor = {.data = values.data(),
+                      .device_type = 1,
+                      .device_id = 0,
+                      .rank = 2,
+                      .dtype = {.code = 2, .bits = 32, .lanes = 1},
+                      .shape = shape.data(),
+                      .strides = strides.data(),
+                      .byte_offset = 0};
+    managed.context = this;
+    managed.deleter = [](shunt::dlpack::ManagedTensor* self) { ++static_cast<Given*>(self->context)->deleted; };
+  }
+};
+
+TEST(CApi, TensorsComeAndGoByDlpack) {
+  const Runtime runtime = open();
+  Given weight;
+  Given input;
+  {
+    shunt_graph* graph = shunt_graph_new();
+    const shunt_tensor x = shunt_input(graph, "x", SHUNT_DTYPE_F32, {2, {2, 2}}, SHUNT_FIXED);
+    const shunt_tensor w = shunt_constant_dlpack(graph, "w", &weight.managed);
+    shunt_output(graph, shunt_add(graph, x, w, kDefaults));
+    shunt_error error;
+    const Computation computation = create(runtime, graph, error);
+    ASSERT_NE(computation, nullptr) << error.message;
+    ASSERT_EQ(shunt_write_dlpack(computation.get(), "x", &input.managed, &error), SHUNT_OK) << error.message;
+    EXPECT_EQ(input.deleted, 1);
+    EXPECT_EQ(weight.deleted, 0);
+    ASSERT_EQ(shunt_run(computation.get(), &error), SHUNT_OK) << error.message;
+    const shunt::dlpack::Owned sum(
+        static_cast<shunt::dlpack::ManagedTensor*>(shunt_read_dlpack(computation.get(), 0, &error)));
+    ASSERT_NE(sum, nullptr) << error.message;
+    EXPECT_EQ(sum->tensor.rank, 2);
+    EXPECT_EQ(sum->tensor.shape[1], 2);
+    EXPECT_EQ(static_cast<const float*>(sum->tensor.data)[3], 8.0F);
+    EXPECT_EQ(shunt_read_dlpack(computation.get(), 1, &error), nullptr);
+    EXPECT_EQ(error.code, SHUNT_INVALID);
+  }
+  EXPECT_EQ(weight.deleted, 1);
+}
+
+TEST(CApi, DlpackTensorsThatCannotBeReadAreRefused) {
+  const auto refusal_of = [](const auto& change) {
+    Given given;
+    change(given);
+    const shunt_error error = error_of([&](shunt_graph* graph) { shunt_constant_dlpack(graph, "w", &given.managed); });
+    EXPECT_EQ(given.deleted, 1);
+    EXPECT_EQ(error.code, SHUNT_UNSUPPORTED);
+    return std::string(error.message);
+  };
+  EXPECT_NE(refusal_of([](Given& given) { given.managed.tensor.device_type = 2; }).find("device type 2"),
+            std::string::npos);
+  EXPECT_NE(refusal_of([](Given& given) { given.strides = {1, 2}; }).find("contiguous"), std::string::npos);
+  EXPECT_NE(refusal_of([](Given& given) { given.managed.tensor.dtype.bits = 64; }).find("64 bits"), std::string::npos);
+  EXPECT_NE(refusal_of([](Given& given) { given.managed.tensor.rank = 5; }).find("5 axes"), std::string::npos);
+  EXPECT_NE(refusal_of([](Given& given) { given.shape = {-1, 2}; }).find("axis of -1"), std::string::npos);
+}
+
+}  // namespace

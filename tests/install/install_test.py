@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""install_test.py BUILD: what cmake --install puts into an empty folder serves a C program and somebody else's project."""
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+HERE = pathlib.Path(__file__).resolve().parent
+EXAMPLES = HERE.parents[1] / "examples"
+SHARED = ("man/man1/shunt.1", "bash-completion/completions/shunt", "zsh/site-functions/_shunt",
+          "fish/vendor_completions.d/shunt.fish")
+
+
+def run(*command, **environment) -> str:
+    done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False,
+                          env={"PATH": "/usr/bin:/bin", **environment} if environment else None)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}: exit {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def expect(condition: bool, message: str) -> None:
+    if not condition:
+        sys.exit(f"install_test.py: {message}")
+
+
+def a_c_program_is_built_by_pkg_config(prefix: pathlib.Path, folder: pathlib.Path) -> None:
+    found = {"PKG_CONFIG_PATH": next(prefix.rglob("pkgconfig")), "LD_LIBRARY_PATH": str(next(prefix.rglob("libshunt.so")).parent)}
+    flags = run("pkg-config", "--cflags", "--libs", "shunt", **{key: str(value) for key, value in found.items()}).split()
+    program = folder / "feed_forward"
+    run("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-Wno-variadic-macros", "-o", program,
+        EXAMPLES / "c/feed_forward.c", *flags, "-lm")
+    said = run(program, "cpu", LD_LIBRARY_PATH=found["LD_LIBRARY_PATH"])
+    expect("cpu:simd" in said and "largest difference" in said, f"the C program says: {said}")
+
+
+def an_outside_project_finds_it(prefix: pathlib.Path, folder: pathlib.Path) -> None:
+    run("cmake", "-S", HERE / "consumer", "-B", folder, f"-DCMAKE_PREFIX_PATH={prefix}", f"-DEXAMPLES={EXAMPLES}",
+        "-DCMAKE_BUILD_TYPE=Release")
+    run("cmake", "--build", folder)
+    for program in ("consumer_c", "consumer_cpp"):
+        said = run(folder / program, "cpu")
+        expect("largest difference" in said, f"{program} says: {said}")
+
+
+def the_library_exports_its_interface_alone(prefix: pathlib.Path) -> None:
+    lines = run("nm", "-D", "--defined-only", next(prefix.rglob("libshunt.so"))).splitlines()
+    names = [line.split()[-1] for line in lines]
+    header = (next(prefix.rglob("shunt.h"))).read_text(encoding="utf-8")
+    declared = header.count("SHUNT_API ") - header.count("define SHUNT_API ")
+    expect(all(name.startswith("shunt_") for name in names), f"other names: {[n for n in names if not n.startswith('shunt_')][:5]}")
+    expect(len(names) == declared, f"{len(names)} names, {declared} declared")
+
+
+def the_shell_completes(prefix: pathlib.Path) -> None:
+    script = prefix / "share/bash-completion/completions/shunt"
+    for words, wanted in (("shunt ver", "verify"), ("shunt bench mo", "model"), ("shunt run --gree", "--greedy"),
+                          ("shunt bench ops --thr", "--threads")):
+        count = len(words.split()) - 1
+        said = run("bash", "-c", f"source {script}; COMP_WORDS=({words}); COMP_CWORD={count}; _shunt; echo ${{COMPREPLY[*]}}")
+        expect(said.split() == [wanted], f"{words!r} is completed to {said.strip()!r}")
+
+
+def main() -> None:
+    build = pathlib.Path(sys.argv[1])
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        prefix = folder / "prefix"
+        run("cmake", "--install", build, "--prefix", prefix)
+        for file in SHARED:
+            expect((prefix / "share" / file).stat().st_size > 1000, f"{file} is missing or empty")
+        the_library_exports_its_interface_alone(prefix)
+        the_shell_completes(prefix)
+        a_c_program_is_built_by_pkg_config(prefix, folder)
+        an_outside_project_finds_it(prefix, folder / "consumer")
+    print("ok")
+
+
+if __name__ == "__main__":
+    main()
