@@ -149,6 +149,12 @@ Result<std::uint32_t> Call::axis_in(std::int64_t axis, std::uint32_t rank) const
   return static_cast<std::uint32_t>(counted);
 }
 
+Status Call::can_make(const Shape& shape) const {
+  if (shape.elements() <= kMostMadeElements) return {};
+  return unsupported(
+      fmt::format("a constant {} would be made; at most {} elements are", to_string(shape), kMostMadeElements));
+}
+
 std::unexpected<Error> Call::unsupported(std::string why) const {
   return fail_at(describe(node_), {Code::unsupported, std::move(why)});
 }

@@ -14,6 +14,9 @@ namespace shunt::onnx {
 
 class Builder;
 
+// Of a constant that the importer makes, so that a small file never takes much memory.
+inline constexpr std::uint64_t kMostMadeElements = std::uint64_t{1} << 24U;
+
 // A node while it is translated: its operands by now, and its attributes.
 class Call {
  public:
@@ -37,6 +40,9 @@ class Call {
   [[nodiscard]] const Attribute* attribute(std::string_view name) const;
   // The axis counted from the front. Errors: invalid outside of the rank.
   [[nodiscard]] Result<std::uint32_t> axis_in(std::int64_t axis, std::uint32_t rank) const;
+
+  // Whether a constant of that shape may be made. Errors: unsupported for more elements than kMostMadeElements.
+  [[nodiscard]] Status can_make(const Shape& shape) const;
 
   [[nodiscard]] std::unexpected<Error> unsupported(std::string why) const;
   [[nodiscard]] std::unexpected<Error> invalid(std::string why) const;

@@ -71,6 +71,7 @@ Result<std::int64_t> apply(const Call& call, Op op, std::int64_t a, std::int64_t
 
 // Both are known: computed now.
 Result<Value> folded(const Call& call, Op op, const Value& a, const Value& b, const Shape& shape) {
+  SHUNT_TRY(call.can_make(shape));
   const Constant left = repeated(*a.constant, a.shape, shape);
   const Constant right = repeated(*b.constant, b.shape, shape);
   if (left.is_integer != right.is_integer) return call.invalid("integers and floats together");
@@ -100,6 +101,7 @@ Result<Tensor> fitted(const Call& call, const Value& value, const Shape& shape) 
                                         to_string(value.shape), to_string(shape)));
   Shape to;
   for (std::uint32_t axis = shape.rank() - small.rank(); axis < shape.rank(); ++axis) to.append(shape[axis]);
+  SHUNT_TRY(call.can_make(to));
   return builder.weight(value.name, repeated(*value.constant, small, to), to);
 }
 

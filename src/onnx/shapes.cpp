@@ -89,6 +89,7 @@ Outputs constant_of_shape(const Call& call) {
   SHUNT_TRY_ASSIGN(const std::vector<std::int64_t> dims, call.known_integers(0));
   const auto shape = shape_from(dims);
   if (!shape) return call.invalid(shape.error().message);
+  SHUNT_TRY(call.can_make(*shape));
   Constant element{.floats = {0.0F}, .integers = {}};
   Type type = Type::f32;
   if (const Attribute* value = call.attribute("value"); value != nullptr && value->tensor) {
@@ -344,6 +345,7 @@ Outputs gather(const Call& call) {
   for (std::uint32_t i = 0; i < ids->shape.rank(); ++i) shape.append(ids->shape[i]);
   for (std::uint32_t i = axis + 1; i < x->shape.rank(); ++i) shape.append(x->shape[i]);
   if (x->is_known() && ids->is_known()) {
+    SHUNT_TRY(call.can_make(shape));
     std::vector<std::uint32_t> indices;
     for (const std::int64_t each : ids->constant->integers) {
       SHUNT_TRY_ASSIGN(const std::uint32_t index, call.axis_in(each, x->shape[axis]));
