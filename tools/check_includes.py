@@ -12,7 +12,7 @@ import re
 import sys
 
 # The order in which a graph walks through the house (docs/architecture.md).
-FOLDERS = ["ops", "graph", "devices", "plan", "run", "models", "arrays", "trace"]
+FOLDERS = ["ops", "graph", "devices", "plan", "run", "models", "onnx", "arrays", "trace"]
 FOR_EVERYONE = {"include", "ops", "trace"}
 SUFFIXES = {".h", ".cpp", ".def", ".cu", ".cuh", ".comp", ".glsl", ".frag", ".vert"}
 

@@ -1,0 +1,95 @@
+// Builds a graph from the nodes of an ONNX model. One use; translators of nodes (onnx/ops.def) are its callers.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "onnx/import.h"
+#include "onnx/value.h"
+
+namespace shunt::onnx {
+
+class Builder;
+
+// Of a constant that the importer makes, so that a small file never takes much memory.
+inline constexpr std::uint64_t kMostMadeElements = std::uint64_t{1} << 24U;
+
+// A node while it is translated: its operands by now, and its attributes.
+class Call {
+ public:
+  Call(Builder& builder, const Node& node, std::vector<const Value*> inputs)
+      : builder_(builder), node_(node), inputs_(std::move(inputs)) {}
+
+  [[nodiscard]] Builder& builder() const { return builder_; }
+  [[nodiscard]] const Node& node() const { return node_; }
+  [[nodiscard]] std::size_t input_count() const { return inputs_.size(); }
+  [[nodiscard]] bool has(std::size_t index) const { return index < inputs_.size() && inputs_[index] != nullptr; }
+  // Errors: invalid where it is absent.
+  [[nodiscard]] Result<const Value*> input(std::size_t index) const;
+  // Errors: unsupported where it is not known while importing.
+  [[nodiscard]] Result<std::vector<std::int64_t>> known_integers(std::size_t index) const;
+  [[nodiscard]] Result<std::vector<float>> known_floats(std::size_t index) const;
+
+  [[nodiscard]] std::int64_t integer(std::string_view name, std::int64_t fallback) const;
+  [[nodiscard]] float real(std::string_view name, float fallback) const;
+  [[nodiscard]] std::string_view text(std::string_view name, std::string_view fallback) const;
+  [[nodiscard]] std::vector<std::int64_t> integers(std::string_view name) const;
+  [[nodiscard]] const Attribute* attribute(std::string_view name) const;
+  // The axis counted from the front. Errors: invalid outside of the rank.
+  [[nodiscard]] Result<std::uint32_t> axis_in(std::int64_t axis, std::uint32_t rank) const;
+
+  // Whether a constant of that shape may be made. Errors: unsupported for more elements than kMostMadeElements.
+  [[nodiscard]] Status can_make(const Shape& shape) const;
+
+  [[nodiscard]] std::unexpected<Error> unsupported(std::string why) const;
+  [[nodiscard]] std::unexpected<Error> invalid(std::string why) const;
+
+ private:
+  Builder& builder_;
+  const Node& node_;
+  std::vector<const Value*> inputs_;
+};
+
+// Outputs of a node, in its order; those that are not needed may be missing.
+using Outputs = Result<std::vector<Value>>;
+
+class Builder {
+ public:
+  [[nodiscard]] GraphBuilder& graph() { return graph_; }
+  // The value as a tensor of the graph: a constant becomes a weight, of F32 or I32. Errors: unsupported for integers
+  // that do not fit.
+  [[nodiscard]] Result<Tensor> tensor(const Value& value);
+  // A weight of elements that the importer made.
+  [[nodiscard]] Result<Tensor> weight(std::string name, const Constant& constant, const Shape& shape);
+  // What the graph computes.
+  [[nodiscard]] static Value computed(Tensor tensor, Type type, const Shape& shape);
+  [[nodiscard]] static Value known(Constant constant, Type type, const Shape& shape);
+
+  // Views and copies; all answer contiguous tensors.
+  [[nodiscard]] Tensor reshaped(Tensor x, const Shape& shape);
+  [[nodiscard]] Tensor permuted(Tensor x, std::span<const std::uint32_t> axes);
+  [[nodiscard]] Tensor sliced(Tensor x, std::uint32_t axis, std::uint32_t begin, std::uint32_t count);
+  // x [..] with axis `axis` moved to the end; and back.
+  [[nodiscard]] Tensor with_axis_last(Tensor x, std::uint32_t rank, std::uint32_t axis);
+  [[nodiscard]] Tensor with_last_axis_at(Tensor x, std::uint32_t rank, std::uint32_t axis);
+
+  [[nodiscard]] Status add_inputs(const Model& model, const std::map<std::string, Shape>& shapes);
+  [[nodiscard]] Status add_initializers(const Model& model, const std::string& folder);
+  [[nodiscard]] Status add_node(const Node& node);
+  [[nodiscard]] Result<Imported> finish(const Model& model) &&;
+
+ private:
+  struct Weights;
+
+  GraphBuilder graph_;
+  std::map<std::string, Value, std::less<>> values_;
+  std::vector<Port> inputs_;
+  std::vector<std::unique_ptr<std::vector<std::byte>>> memory_;
+  MemoryWeights weights_;
+  std::uint32_t made_ = 0;  // weights so far
+};
+
+}  // namespace shunt::onnx

@@ -1,0 +1,214 @@
+#include "onnx/value.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "ops/quantize/blocks.h"
+
+namespace shunt::onnx {
+namespace {
+
+constexpr std::uint64_t kMostElements = std::uint64_t{1} << 29U;
+
+std::size_t bytes_of_one(Type type) {
+  switch (type) {
+    case Type::u8:
+    case Type::i8:
+    case Type::boolean:
+      return 1;
+    case Type::f16:
+    case Type::bf16:
+      return 2;
+    case Type::f32:
+    case Type::i32:
+    case Type::u32:
+      return 4;
+    case Type::f64:
+    case Type::i64:
+      return 8;
+    case Type::undefined:
+      break;
+  }
+  return 0;
+}
+
+template <class T>
+T element(std::span<const std::byte> bytes, std::size_t index) {
+  T value;
+  std::memcpy(&value, bytes.data() + index * sizeof(T), sizeof(T));
+  return value;
+}
+
+// One element in the file's encoding, as a number of the wanted kind.
+float real_of(Type type, std::span<const std::byte> raw, std::size_t index) {
+  switch (type) {
+    case Type::f16:
+      return f16_to_f32(element<std::uint16_t>(raw, index));
+    case Type::bf16:
+      return bf16_to_f32(element<std::uint16_t>(raw, index));
+    case Type::f64:
+      return static_cast<float>(element<double>(raw, index));
+    default:
+      return element<float>(raw, index);
+  }
+}
+
+std::int64_t integer_of(Type type, std::span<const std::byte> raw, std::size_t index) {
+  switch (type) {
+    case Type::u8:
+    case Type::boolean:
+      return element<std::uint8_t>(raw, index);
+    case Type::i8:
+      return element<std::int8_t>(raw, index);
+    case Type::i32:
+      return element<std::int32_t>(raw, index);
+    case Type::u32:
+      return element<std::uint32_t>(raw, index);
+    default:
+      return element<std::int64_t>(raw, index);
+  }
+}
+
+// Calls visit(index of an element of the result, index of its source) for a result of shape `to`, where axis i steps
+// `strides[i]` elements of the source.
+template <class Visit>
+void each_element(const Shape& to, const Strides& strides, const Visit& visit) {
+  std::array<std::uint32_t, kMaxRank> at{};
+  const std::uint64_t count = to.elements();
+  std::uint64_t source = 0;
+  for (std::uint64_t index = 0; index < count; ++index) {
+    visit(index, source);
+    for (std::size_t axis = to.rank(); axis-- > 0;) {
+      source += strides[axis];
+      if (++at[axis] < to[axis]) break;
+      source -= strides[axis] * to[axis];
+      at[axis] = 0;
+    }
+  }
+}
+
+Constant picked(const Constant& constant, const Shape& to, const Strides& strides) {
+  Constant result{.is_integer = constant.is_integer, .floats = {}, .integers = {}};
+  if (constant.is_integer) {
+    result.integers.resize(to.elements());
+    each_element(to, strides,
+                 [&](std::uint64_t i, std::uint64_t from) { result.integers[i] = constant.integers[from]; });
+  } else {
+    result.floats.resize(to.elements());
+    each_element(to, strides, [&](std::uint64_t i, std::uint64_t from) { result.floats[i] = constant.floats[from]; });
+  }
+  return result;
+}
+
+}  // namespace
+
+Result<Shape> shape_from(std::span<const std::int64_t> dims) {
+  if (dims.size() > kMaxRank)
+    return fail(Code::unsupported, fmt::format("a tensor of {} axes; at most {}", dims.size(), kMaxRank));
+  Shape shape;
+  std::uint64_t elements = 1;
+  for (const std::int64_t extent : dims) {
+    if (extent < 0 || extent > std::numeric_limits<std::int32_t>::max())
+      return fail(Code::invalid, fmt::format("an axis of {}", extent));
+    shape.append(static_cast<std::uint32_t>(extent));
+    elements *= std::max<std::uint64_t>(1, static_cast<std::uint64_t>(extent));
+    if (elements > kMostElements)
+      return fail(Code::unsupported,
+                  fmt::format("a tensor {} of more than {} elements", to_string(shape), kMostElements));
+  }
+  return shape;
+}
+
+Result<Constant> constant_from(const TensorData& data, const Shape& shape, std::span<const std::byte> external) {
+  Constant constant;
+  switch (data.type) {
+    case Type::f32:
+    case Type::f16:
+    case Type::bf16:
+    case Type::f64:
+      break;
+    case Type::i32:
+    case Type::i64:
+    case Type::i8:
+    case Type::u8:
+    case Type::u32:
+    case Type::boolean:
+      constant.is_integer = true;
+      break;
+    default:
+      return fail(Code::unsupported, fmt::format("tensor \"{}\" of {}", data.name, name_of(data.type)));
+  }
+  const std::uint64_t count = shape.elements();
+  const std::span<const std::byte> raw = data.is_external ? external : data.raw;
+  const bool has_raw = data.is_external || !data.raw.empty();
+  const auto missing = [&](std::uint64_t there) {
+    return fail(Code::invalid, fmt::format("tensor \"{}\" {} has {} elements", data.name, to_string(shape), there));
+  };
+  if (has_raw) {
+    if (raw.size() != count * bytes_of_one(data.type)) return missing(raw.size() / bytes_of_one(data.type));
+    for (std::size_t i = 0; i < count; ++i) {
+      if (constant.is_integer)
+        constant.integers.push_back(integer_of(data.type, raw, i));
+      else
+        constant.floats.push_back(real_of(data.type, raw, i));
+    }
+    return constant;
+  }
+  if (constant.is_integer) {
+    if (data.integers.size() != count) return missing(data.integers.size());
+    constant.integers = data.integers;
+  } else if (data.type == Type::f32) {
+    if (data.floats.size() != count) return missing(data.floats.size());
+    constant.floats = data.floats;
+  } else if (data.type == Type::f64) {
+    return fail(Code::unsupported, fmt::format("tensor \"{}\" of double without raw data", data.name));
+  } else {
+    // Halves stand as numbers.
+    if (data.integers.size() != count) return missing(data.integers.size());
+    for (const std::int64_t bits : data.integers)
+      constant.floats.push_back(data.type == Type::f16 ? f16_to_f32(static_cast<std::uint16_t>(bits))
+                                                       : bf16_to_f32(static_cast<std::uint16_t>(bits)));
+  }
+  return constant;
+}
+
+Result<Shape> broadcast(const Shape& a, const Shape& b) {
+  const std::uint32_t rank = std::max(a.rank(), b.rank());
+  Shape result;
+  for (std::uint32_t axis = 0; axis < rank; ++axis) {
+    const auto extent = [&](const Shape& shape) {
+      const std::uint32_t missing = rank - shape.rank();
+      return axis < missing ? 1U : shape[axis - missing];
+    };
+    const std::uint32_t of_a = extent(a);
+    const std::uint32_t of_b = extent(b);
+    if (of_a != of_b && of_a != 1 && of_b != 1)
+      return fail(Code::invalid, fmt::format("{} and {} do not fit together", to_string(a), to_string(b)));
+    result.append(of_a == 1 ? of_b : of_a);
+  }
+  return result;
+}
+
+Constant repeated(const Constant& constant, const Shape& from, const Shape& to) {
+  const Strides contiguous = contiguous_strides(from);
+  Strides strides{};
+  for (std::uint32_t axis = 0; axis < from.rank(); ++axis)
+    if (from[axis] != 1) strides[to.rank() - from.rank() + axis] = contiguous[axis];
+  return picked(constant, to, strides);
+}
+
+Constant transposed(const Constant& constant, const Shape& shape, std::span<const std::uint32_t> axes) {
+  const Strides contiguous = contiguous_strides(shape);
+  Strides strides{};
+  Shape to;
+  for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+    strides[axis] = contiguous[axes[axis]];
+    to.append(shape[axes[axis]]);
+  }
+  return picked(constant, to, strides);
+}
+
+}  // namespace shunt::onnx

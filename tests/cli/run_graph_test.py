@@ -1,0 +1,82 @@
+#!/usr/bin/env python3
+"""run_graph_test.py SHUNT: ONNX models against what onnxruntime computed from them (tools/references/onnx_models.py)."""
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+DATA = pathlib.Path(__file__).resolve().parents[1] / "data/onnx"
+SHUNT = ""
+
+
+def shunt(*arguments: object) -> subprocess.CompletedProcess:
+    return subprocess.run([SHUNT, "run-graph", *map(str, arguments)], capture_output=True, text=True, check=False)
+
+
+def inputs_of(name: str) -> list:
+    options = []
+    for file in sorted(DATA.glob(f"{name}.*.npy")):
+        options += ["--input", f"{file.name.split('.')[1]}={file}"]
+    return options
+
+
+class RunGraph(unittest.TestCase):
+    def test_models_give_what_onnxruntime_gives(self) -> None:
+        names = sorted(path.stem for path in DATA.glob("*.onnx"))
+        self.assertEqual(len(names), 6)
+        for name in names:
+            expected = json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))["outputs"]
+            for devices in ("cpu:scalar", "cpu:simd,cpu:scalar"):
+                with self.subTest(name, devices=devices):
+                    done = shunt(DATA / f"{name}.onnx", *inputs_of(name), "--devices", devices, "--json")
+                    self.assertEqual(done.returncode, 0, done.stderr)
+                    self.compare(json.loads(done.stdout)["outputs"], expected)
+
+    def compare(self, given: list, expected: list) -> None:
+        self.assertEqual([each["shape"] for each in given], [each["shape"] for each in expected])
+        for ours, theirs in zip(given, expected):
+            largest = max(abs(each) for each in theirs["elements"])
+            for mine, wanted in zip(ours["elements"], theirs["elements"], strict=True):
+                self.assertAlmostEqual(mine, wanted, delta=2e-5 * max(1.0, largest), msg=ours["name"])
+
+    def test_results_are_written_as_arrays(self) -> None:
+        expected = json.loads((DATA / "external.json").read_text(encoding="utf-8"))["outputs"][0]
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "y.npy"
+            done = shunt(DATA / "external.onnx", "--input", DATA / "external.x.npy", "--output", file)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(expected["name"], done.stdout)
+            data = file.read_bytes()
+        length = struct.unpack("<H", data[8:10])[0]
+        self.assertEqual((10 + length) % 64, 0)
+        self.assertIn(b"'shape': (2, 40, )", data[10:10 + length])
+        elements = struct.unpack("<80f", data[10 + length:])
+        self.assertAlmostEqual(elements[79], expected["elements"][79], delta=1e-4)
+
+    def test_mistakes_are_named(self) -> None:
+        model = DATA / "perceptron.onnx"
+        self.refused(2, "input \"x\" is not given", model)
+        self.refused(1, "the model has axis 1 of 12", model, "--input", DATA / "external.x.npy")
+        self.refused(1, "not an array of NumPy", model, "--input", model)
+        self.refused(1, "not an ONNX model", DATA / "external.x.npy", "--input", DATA / "external.x.npy")
+        self.refused(2, "say which: NAME=FILE", DATA / "elementwise.onnx", "--input", DATA / "elementwise.x.npy")
+        with tempfile.TemporaryDirectory() as folder:
+            lonely = pathlib.Path(folder) / "external.onnx"
+            lonely.write_bytes((DATA / "external.onnx").read_bytes())
+            self.refused(1, "external.bin", lonely, "--input", DATA / "external.x.npy")
+            unknown = pathlib.Path(folder) / "unknown.onnx"
+            unknown.write_bytes(model.read_bytes().replace(b"Relu", b"Rely"))
+            self.refused(1, "(Rely); supported: Add Sub", unknown, "--input", DATA / "perceptron.x.npy")
+
+    def refused(self, code: int, message: str, *arguments: object) -> None:
+        done = shunt(*arguments)
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertIn(message, done.stderr)
+
+
+if __name__ == "__main__":
+    SHUNT = sys.argv.pop(1)
+    unittest.main()
