@@ -9,6 +9,7 @@
 #include "models/mapped_file.h"
 #include "npy.h"
 #include "onnx/import.h"
+#include "ops/quantize/blocks.h"
 #include "options.h"
 #include "output.h"
 #include "shunt/computation.h"

@@ -74,7 +74,7 @@ Result<Graph> build(const MemoryWeights& weights, std::uint32_t tokens) {
   const Tensor value = heads(graph.matmul(a, weight("value")), kKvHeads);
   const Tensor keys = graph.cache_write(graph.state("keys", DType::F32, cache), key, positions, sequences, pages);
   const Tensor values = graph.cache_write(graph.state("values", DType::F32, cache), value, positions, sequences, pages);
-  const Tensor mixed = graph.attention(query, keys, values, positions, sequences, pages,
+  const Tensor mixed = graph.attention(query, keys, values, positions, sequences, pages, {},
                                        {{Attr::scale, 1.0F / std::sqrt(static_cast<float>(kHeadDim))}});
   const Tensor flat = graph.reshape(mixed, {{Attr::dims, Shape{tokens, kHeads * kHeadDim}}});
   const Tensor y = graph.matmul_add(flat, weight("attn_output"), x);

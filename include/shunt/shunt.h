@@ -22,6 +22,10 @@
 #define SHUNT_API
 #endif
 
+#if defined(__GNUC__) && !defined(__cplusplus)
+#pragma GCC system_header /* the tables take __VA_OPT__, which C before C23 has as an extension */
+#endif
+
 #ifdef __cplusplus
 extern "C" {
 #endif

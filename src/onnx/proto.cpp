@@ -41,15 +41,15 @@ Status ProtoField::append_to(std::vector<std::int64_t>& numbers) const {
   }
   if (kind != Kind::bytes) return of_another_kind(*this, "numbers");
   // Packed numbers are varints one after the other, with nothing between.
-  std::uint64_t number = 0;
+  std::uint64_t item = 0;
   unsigned shift = 0;
   for (const std::byte byte : bytes) {
     if (shift > 63) return of_another_kind(*this, "numbers of at most 64 bits");
-    number |= (std::to_integer<std::uint64_t>(byte) & 0x7FU) << shift;
+    item |= (std::to_integer<std::uint64_t>(byte) & 0x7FU) << shift;
     shift += 7;
     if ((byte & std::byte{0x80}) != std::byte{}) continue;
-    numbers.push_back(static_cast<std::int64_t>(number));
-    number = 0;
+    numbers.push_back(static_cast<std::int64_t>(item));
+    item = 0;
     shift = 0;
   }
   if (shift != 0) return of_another_kind(*this, "whole numbers");
