@@ -11,6 +11,10 @@
 #ifndef SHUNT_SHUNT_H
 #define SHUNT_SHUNT_H
 
+#if defined(__GNUC__) && !defined(__cplusplus)
+#pragma GCC system_header /* the tables take __VA_OPT__, which C before C23 has as an extension */
+#endif
+
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,10 +24,6 @@
 #define SHUNT_API __attribute__((visibility("default")))
 #else
 #define SHUNT_API
-#endif
-
-#if defined(__GNUC__) && !defined(__cplusplus)
-#pragma GCC system_header /* the tables take __VA_OPT__, which C before C23 has as an extension */
 #endif
 
 #ifdef __cplusplus
