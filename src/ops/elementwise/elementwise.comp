@@ -13,8 +13,17 @@ SHUNT_INPUT(6, input_3)
 // The prelude of the expressions: as kernel_math.cuh has them. What GLSL has of its own is not precise enough, or may
 // do with NaN what it likes.
 bool is_number(float x) { return (floatBitsToUint(x) & 0x7FFFFFFFu) <= 0x7F800000u; }
-float lesser(float a, float b) { return b < a || !is_number(b) ? b : a; }
-float larger(float a, float b) { return a < b || !is_number(b) ? b : a; }
+// Compilers make the last line their own min or max, which may drop a NaN; it has numbers only.
+float lesser(float a, float b) {
+  if (!is_number(a)) return a;
+  if (!is_number(b)) return b;
+  return b < a ? b : a;
+}
+float larger(float a, float b) {
+  if (!is_number(a)) return a;
+  if (!is_number(b)) return b;
+  return a < b ? b : a;
+}
 float select(float condition, float chosen, float other) { return condition > 0.0 ? chosen : other; }
 
 float sine(float x, int quarters) {
