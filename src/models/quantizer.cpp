@@ -110,14 +110,26 @@ Metadata new_metadata(const Metadata& old, const Mixture& mixture) {
   return metadata;
 }
 
+Result<MixtureModel> mixture_model(const GgufFile& model) {
+  const Metadata& metadata = model.metadata();
+  const std::string architecture(metadata.string_or("general.architecture", "").value_or(""));
+  SHUNT_TRY_ASSIGN(const std::uint32_t layers, metadata.u32_or(architecture + ".block_count", 0));
+  SHUNT_TRY_ASSIGN(const std::uint32_t experts, metadata.u32_or(architecture + ".expert_count", 0));
+  // Some models have a number of heads for each layer; such count as sharing nothing.
+  const std::uint32_t heads = metadata.u32_or(architecture + ".attention.head_count", 1).value_or(1);
+  const std::uint32_t kv_heads = metadata.u32_or(architecture + ".attention.head_count_kv", heads).value_or(heads);
+  return MixtureModel{.layers = layers,
+                      .tied = !model.find("output.weight").has_value(),
+                      .query_groups = kv_heads == 0 ? 1 : heads / kv_heads,
+                      .experts = experts};
+}
+
 Status quantize_model(GgufFile& model, const std::string& out, const Mixture& mixture, const QuantizeOptions& options) {
-  const std::string architecture(model.metadata().string_or("general.architecture", "").value_or(""));
-  SHUNT_TRY_ASSIGN(const std::uint32_t layers, model.metadata().u32_or(architecture + ".block_count", 0));
-  const bool tied = !model.find("output.weight").has_value();
+  SHUNT_TRY_ASSIGN(const MixtureModel kind, mixture_model(model));
   std::vector<GgufTensor> tensors;
   std::vector<std::string> notes;
   for (const WeightInfo& info : model.weights()) {
-    Choice choice = choose_dtype(mixture, info, layers, tied);
+    Choice choice = choose_dtype(mixture, info, kind);
     SHUNT_TRY(check_source(info, choice.dtype));
     tensors.push_back({.name = info.name, .dtype = choice.dtype, .shape = info.shape});
     notes.push_back(std::move(choice.note));

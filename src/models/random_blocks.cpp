@@ -1,5 +1,6 @@
 #include "models/random_blocks.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <vector>
@@ -32,6 +33,30 @@ void settle(BF16Block& block, float scale) {
 }
 void settle(Q4_0Block& block, float scale) { block.scale = f32_to_f16(scale); }
 void settle(Q8_0Block& block, float scale) { block.scale = f32_to_f16(scale); }
+void settle(IQ4_NLBlock& block, float scale) { block.scale = f32_to_f16(scale); }
+void settle(IQ4_XSBlock& block, float scale) { block.scale = f32_to_f16(scale); }
+void settle(Q3_KBlock& block, float scale) { block.scale = f32_to_f16(scale); }
+void settle(Q5_0Block& block, float scale) { block.scale = f32_to_f16(scale); }
+// The minimum is that of the quants' mean, so that the mean is zero.
+void settle(Q4_1Block& block, float scale) {
+  block.scale = f32_to_f16(scale);
+  block.min = f32_to_f16(scale * -7.5F);
+}
+void settle(Q5_1Block& block, float scale) {
+  block.scale = f32_to_f16(scale);
+  block.min = f32_to_f16(scale * -15.5F);
+}
+void settle(Q2_KBlock& block, float scale) {
+  block.scale = f32_to_f16(scale);
+  block.min = f32_to_f16(scale * 1.5F);
+}
+// Exponents are of the two powers of two around the scale, in such shares that the mean square is that of the scale.
+void settle(MXFP4Block& block, float scale) {
+  int power = 0;
+  const float ratio = 2 * std::frexp(scale, &power);
+  const bool larger = static_cast<float>(block.exponent) < 256 * (ratio * ratio - 1) / 3;
+  block.exponent = static_cast<std::uint8_t>(std::clamp(power + 127 - (larger ? 0 : 1), 0, 254));
+}
 // Group scales and minima are random, and 7.5 (or 15.5) is the mean of the quants: the mean is zero.
 void settle(Q4_KBlock& block, float scale) {
   block.scale = f32_to_f16(scale);

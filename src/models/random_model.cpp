@@ -128,9 +128,13 @@ Status make_model(std::string_view shape_name, std::string_view type, const std:
   SHUNT_TRY_ASSIGN(const ModelShape shape, shape_from_name(shape_name));
   SHUNT_TRY_ASSIGN(const Mixture mixture, mixture_from_name(type));
   std::vector<GgufTensor> tensors = tensors_of(shape);
+  const MixtureModel model{.layers = shape.layers,
+                           .tied = shape.tied,
+                           .query_groups = shape.heads / shape.kv_heads,
+                           .experts = shape.experts};
   for (GgufTensor& tensor : tensors) {
     const WeightInfo info{.name = tensor.name, .dtype = tensor.dtype, .shape = tensor.shape};
-    tensor.dtype = choose_dtype(mixture, info, shape.layers, shape.tied).dtype;
+    tensor.dtype = choose_dtype(mixture, info, model).dtype;
   }
   SHUNT_TRY_ASSIGN(auto writer, GgufWriter::create(path, metadata_of(shape, mixture), tensors, progress));
   std::vector<std::byte> buffer(1U << 20);

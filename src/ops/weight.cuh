@@ -12,11 +12,60 @@ SHUNT_FUNCTION float q8_0_at(const std::uint8_t* row, std::uint32_t k) {
   return half_at(block) * static_cast<float>(static_cast<std::int8_t>(block[2U + k % 32U]));
 }
 
+// The nibble of element k of blocks whose byte j holds elements j and j + 16.
+SHUNT_FUNCTION std::uint32_t nibble_at(const std::uint8_t* quants, std::uint32_t k) {
+  const std::uint32_t both = quants[k % 16U];
+  return k % 32U < 16U ? both & 15U : both >> 4U;
+}
+
 SHUNT_FUNCTION float q4_0_at(const std::uint8_t* row, std::uint32_t k) {
   const std::uint8_t* block = row + std::uint64_t{k / 32U} * 18U;
-  const std::uint32_t both = block[2U + k % 16U];
-  const std::uint32_t quant = k % 32U < 16U ? both & 15U : both >> 4U;
-  return half_at(block) * (static_cast<float>(quant) - 8.0F);
+  return half_at(block) * (static_cast<float>(nibble_at(block + 2, k)) - 8.0F);
+}
+
+SHUNT_FUNCTION float q4_1_at(const std::uint8_t* row, std::uint32_t k) {
+  const std::uint8_t* block = row + std::uint64_t{k / 32U} * 20U;
+  return half_at(block) * static_cast<float>(nibble_at(block + 4, k)) + half_at(block + 2);
+}
+
+// The fifth bits lie before the nibbles.
+SHUNT_FUNCTION float five_bits_at(const std::uint8_t* high_bits, std::uint32_t k) {
+  const std::uint32_t high = static_cast<std::uint32_t>(high_bits[k % 32U / 8U]) >> k % 8U & 1U;
+  return static_cast<float>(nibble_at(high_bits + 4, k) | high << 4U);
+}
+
+SHUNT_FUNCTION float q5_0_at(const std::uint8_t* row, std::uint32_t k) {
+  const std::uint8_t* block = row + std::uint64_t{k / 32U} * 22U;
+  return half_at(block) * (five_bits_at(block + 2, k) - 16.0F);
+}
+
+SHUNT_FUNCTION float q5_1_at(const std::uint8_t* row, std::uint32_t k) {
+  const std::uint8_t* block = row + std::uint64_t{k / 32U} * 24U;
+  return half_at(block) * five_bits_at(block + 4, k) + half_at(block + 2);
+}
+
+// The low two bits of element i of a block of Q2_K or Q3_K.
+SHUNT_FUNCTION std::uint32_t two_bits_at(const std::uint8_t* quants, std::uint32_t i) {
+  return static_cast<std::uint32_t>(quants[i / 128U * 32U + i % 32U]) >> i % 128U / 32U * 2U & 3U;
+}
+
+SHUNT_FUNCTION float q2_k_at(const std::uint8_t* row, std::uint32_t k) {
+  const std::uint8_t* block = row + std::uint64_t{k / 256U} * 84U;
+  const std::uint32_t i = k % 256U;
+  const std::uint32_t both = block[i / 16U];
+  return half_at(block + 80) * static_cast<float>(both & 15U) * static_cast<float>(two_bits_at(block + 16, i)) -
+         half_at(block + 82) * static_cast<float>(both >> 4U);
+}
+
+SHUNT_FUNCTION float q3_k_at(const std::uint8_t* row, std::uint32_t k) {
+  const std::uint8_t* block = row + std::uint64_t{k / 256U} * 110U;
+  const std::uint32_t i = k % 256U;
+  const std::uint32_t g = i / 16U;
+  const std::uint32_t scale = (static_cast<std::uint32_t>(block[96U + g % 8U]) >> g / 8U * 4U & 15U) |
+                              (static_cast<std::uint32_t>(block[104U + g % 4U]) >> g / 4U * 2U & 3U) << 4U;
+  const std::uint32_t high = static_cast<std::uint32_t>(block[i % 32U]) >> i / 32U & 1U;
+  const std::uint32_t quant = two_bits_at(block + 32, i) | high << 2U;
+  return half_at(block + 108) * (static_cast<float>(scale) - 32.0F) * (static_cast<float>(quant) - 4.0F);
 }
 
 // Of blocks that begin with two halves and the 6-bit scales and minima of eight groups; `quant` of group `g`.
@@ -64,18 +113,65 @@ SHUNT_FUNCTION float q6_k_at(const std::uint8_t* row, std::uint32_t k) {
   return half_at(block + 208) * static_cast<float>(scale) * (static_cast<float>(low | high << 4U) - 32.0F);
 }
 
+// kCodebook of blocks.h; four levels to a word, so that no device needs memory of its own for them.
+SHUNT_FUNCTION float codebook_level(std::uint32_t quant) {
+  const std::uint32_t words[4] = {0xBFAD9881U, 0xF6EADDCFU, 0x26190D01U, 0x71594535U};
+  return static_cast<float>(static_cast<std::int8_t>(words[quant / 4U] >> quant % 4U * 8U & 255U));
+}
+
+SHUNT_FUNCTION float iq4_nl_at(const std::uint8_t* row, std::uint32_t k) {
+  const std::uint8_t* block = row + std::uint64_t{k / 32U} * 18U;
+  return half_at(block) * codebook_level(nibble_at(block + 2, k));
+}
+
+SHUNT_FUNCTION float iq4_xs_at(const std::uint8_t* row, std::uint32_t k) {
+  const std::uint8_t* block = row + std::uint64_t{k / 256U} * 136U;
+  const std::uint32_t g = k % 256U / 32U;
+  const std::uint32_t high = block[2] | static_cast<std::uint32_t>(block[3]) << 8U;
+  const std::uint32_t scale =
+      (static_cast<std::uint32_t>(block[4U + g / 2U]) >> g % 2U * 4U & 15U) | (high >> 2U * g & 3U) << 4U;
+  return half_at(block) * (static_cast<float>(scale) - 32.0F) * codebook_level(nibble_at(block + 8U + 16U * g, k));
+}
+
+// Twice a 4-bit float times half of the block's power of two: mx_scale and kMxValues of blocks.h.
+SHUNT_FUNCTION float mxfp4_at(const std::uint8_t* row, std::uint32_t k) {
+  const std::uint8_t* block = row + std::uint64_t{k / 32U} * 17U;
+  const std::uint32_t exponent = block[0];
+  const std::uint32_t quant = nibble_at(block + 1, k);
+  const std::uint32_t size = quant & 7U;
+  const float twice = static_cast<float>(size < 4U ? size : (2U | (size & 1U)) << (size / 2U - 1U));
+  const float scale = kernel_math::float_of(exponent < 2U ? 0x200000U << exponent : (exponent - 1U) << 23U);
+  return ((quant & 8U) != 0U ? -twice : twice) * scale;
+}
+
 SHUNT_FUNCTION float weight_at(std::uint32_t of, const std::uint8_t* row, std::uint32_t k) {
   switch (of) {
     case dtype::Q8_0:
       return q8_0_at(row, k);
     case dtype::Q4_0:
       return q4_0_at(row, k);
+    case dtype::Q4_1:
+      return q4_1_at(row, k);
+    case dtype::Q5_0:
+      return q5_0_at(row, k);
+    case dtype::Q5_1:
+      return q5_1_at(row, k);
+    case dtype::Q2_K:
+      return q2_k_at(row, k);
+    case dtype::Q3_K:
+      return q3_k_at(row, k);
     case dtype::Q4_K:
       return q4_k_at(row, k);
     case dtype::Q5_K:
       return q5_k_at(row, k);
     case dtype::Q6_K:
       return q6_k_at(row, k);
+    case dtype::IQ4_NL:
+      return iq4_nl_at(row, k);
+    case dtype::IQ4_XS:
+      return iq4_xs_at(row, k);
+    case dtype::MXFP4:
+      return mxfp4_at(row, k);
     default:
       return load(of, row, k);
   }

@@ -103,13 +103,13 @@ TEST_F(Load, AnUnknownTensorTypeNamesEveryKnownOne) {
   auto place = std::search(bytes.begin(), bytes.end(), text, text + kName.size());
   ASSERT_NE(place, bytes.end());
   // Behind the name: the number of dimensions, two dimensions, the type.
-  place[static_cast<std::ptrdiff_t>(kName.size() + 4 + 16)] = std::byte{39};
+  place[static_cast<std::ptrdiff_t>(kName.size() + 4 + 16)] = std::byte{9};
   write_bytes(file("type.gguf"), bytes);
   const auto model = Model::load(file("type.gguf"));
   ASSERT_FALSE(model.has_value());
   EXPECT_EQ(model.error().code, Code::unsupported);
   expect_says(model.error().message, kName);
-  expect_says(model.error().message, "type id 39; supported:");
+  expect_says(model.error().message, "type id 9; supported:");
   for (const DTypeInfo& info : dtypes())
     if (info.gguf_id >= 0) expect_says(model.error().message, info.name);
 }

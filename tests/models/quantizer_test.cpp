@@ -53,11 +53,20 @@ double worst_error(DType dtype) {
     case DType::Q6_K:
       return 1e-3;
     case DType::Q5_K:
+    case DType::Q5_0:
+    case DType::Q5_1:
       return 3e-3;
+    case DType::Q3_K:
+      return 4e-2;
+    case DType::Q2_K:
+      return 1e-1;
     default:
       return 1.5e-2;
   }
 }
+
+// The trained model.
+constexpr MixtureModel kTrained{.layers = 6, .tied = true, .query_groups = 2};
 
 TEST(Quantizer, EveryTypeKeepsTensorsMetadataAndMostOfTheValues) {
   TestFolder folder;
@@ -76,7 +85,7 @@ TEST(Quantizer, EveryTypeKeepsTensorsMetadataAndMostOfTheValues) {
       const WeightInfo& info = (*result)->weights()[i];
       EXPECT_EQ(info.name, (*source)->weights()[i].name);
       EXPECT_EQ(info.shape, (*source)->weights()[i].shape);
-      EXPECT_EQ(info.dtype, choose_dtype(mixture, (*source)->weights()[i], 6, true).dtype) << info.name;
+      EXPECT_EQ(info.dtype, choose_dtype(mixture, (*source)->weights()[i], kTrained).dtype) << info.name;
       EXPECT_LE(nmse(values_of(**result, i), values_of(**source, i)), worst_error(info.dtype))
           << mixture.name << " " << info.name;
     }
@@ -178,9 +187,9 @@ double mean_nll(const std::string& path) {
 TEST(Quantizer, TheTrainedModelKeepsItsSkill) {
   TestFolder folder;
   const double exact = reference()["perplexity"]["mean_nll"].get<double>();
-  const std::pair<std::string_view, double> kLosses[] = {{"BF16", 0.002},  {"Q8_0", 0.002},  {"Q6_K", 0.005},
-                                                         {"Q5_K_M", 0.01}, {"Q4_K_M", 0.03}, {"Q4_K_S", 0.03},
-                                                         {"Q4_0", 0.05}};
+  const std::pair<std::string_view, double> kLosses[] = {
+      {"BF16", 0.002}, {"Q8_0", 0.002},  {"Q6_K", 0.005}, {"Q5_K_M", 0.01}, {"Q4_K_M", 0.03}, {"Q4_K_S", 0.03},
+      {"Q4_0", 0.05},  {"IQ4_XS", 0.03}, {"MXFP4", 0.05}, {"Q3_K_S", 0.06}, {"Q2_K", 0.09}};
   for (const auto& [type, most] : kLosses) {
     expect_quantizes(kTrainedModel, folder.file(type), type, {.threads = 2});
     const double loss = mean_nll(folder.file(type)) - exact;

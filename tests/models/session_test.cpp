@@ -137,7 +137,9 @@ TEST_P(QuantizedModel, AgreesWithTheScalarDevice) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Types, QuantizedModel, testing::Values("Q8_0", "Q4_0", "Q4_K_M", "Q4_K_S", "Q6_K", "BF16"));
+INSTANTIATE_TEST_SUITE_P(Types, QuantizedModel,
+                         testing::Values("Q8_0", "Q4_0", "Q5_1", "Q2_K", "Q4_K_M", "Q4_K_S", "Q6_K", "IQ4_XS", "MXFP4",
+                                         "BF16"));
 
 }  // namespace
 }  // namespace shunt::models

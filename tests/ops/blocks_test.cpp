@@ -105,6 +105,37 @@ TEST(Blocks, Q4_0HoldsElementsJAndJPlus16InOneByte) {
   }
 }
 
+TEST(Blocks, Q4_1AddsAMinimum) {
+  Q4_1Block block{.scale = kHalf, .min = 0xC000, .quants = {}};  // -2
+  for (std::size_t j = 0; j < 16; ++j) block.quants[j] = static_cast<std::uint8_t>(j | ((15 - j) << 4));
+  const std::vector<float> out = decoded(DType::Q4_1, block);
+  for (std::size_t j = 0; j < 16; ++j) {
+    EXPECT_EQ(out[j], 0.5F * static_cast<float>(j) - 2);
+    EXPECT_EQ(out[j + 16], 0.5F * (15 - static_cast<float>(j)) - 2);
+  }
+}
+
+// Element j is j, in five bits: the nibbles of j and j + 16 are alike, the high bits those of the upper half.
+TEST(Blocks, Q5_0AndQ5_1TakeTheFifthBitOfElementJFromBitJ) {
+  Q5_0Block block{.scale = kHalf, .high_bits = {0, 0, 255, 255}, .quants = {}};
+  for (std::size_t j = 0; j < 16; ++j) block.quants[j] = static_cast<std::uint8_t>(j | (j << 4));
+  Q5_1Block with_min{.scale = kHalf, .min = kOne, .high_bits = {0, 0, 255, 255}, .quants = {}};
+  std::memcpy(with_min.quants, block.quants, sizeof(block.quants));
+  const std::vector<float> out = decoded(DType::Q5_0, block);
+  const std::vector<float> out_with_min = decoded(DType::Q5_1, with_min);
+  for (std::size_t j = 0; j < 32; ++j) {
+    EXPECT_EQ(out[j], 0.5F * (static_cast<float>(j) - 16));
+    EXPECT_EQ(out_with_min[j], 0.5F * static_cast<float>(j) + 1);
+  }
+  // Each single bit belongs to one element.
+  for (std::size_t bit = 0; bit < 32; ++bit) {
+    Q5_0Block single{.scale = kOne, .high_bits = {}, .quants = {}};
+    single.high_bits[bit / 8] = static_cast<std::uint8_t>(1U << (bit % 8));
+    const std::vector<float> values = decoded(DType::Q5_0, single);
+    for (std::size_t j = 0; j < 32; ++j) EXPECT_EQ(values[j], j == bit ? 0.0F : -16.0F) << bit << " " << j;
+  }
+}
+
 TEST(Blocks, Q8_0IsScaleTimesSignedByte) {
   Q8_0Block block{.scale = 0xBC00, .quants = {}};  // -1
   block.quants[0] = -128;
@@ -180,6 +211,87 @@ TEST(Blocks, Q6_KJoinsNibblesAndPairsOfHighBits) {
   for (std::size_t i = 0; i < 256; ++i) {
     const int group_scale = 17 * static_cast<int>(i / 16) - 128;
     EXPECT_EQ(out[i], 0.5F * static_cast<float>(group_scale * (static_cast<int>(quant(i)) - 32))) << i;
+  }
+}
+
+// Written from the layout as elements l, l + 32, l + 64, l + 96 of a half, not from the decoder's formula.
+template <class Quant>
+void pack_pairs(std::uint8_t (&quants)[64], Quant quant) {
+  for (std::size_t half = 0; half < 2; ++half)
+    for (std::size_t l = 0; l < 32; ++l) {
+      const std::size_t base = 128 * half + l;
+      quants[32 * half + l] = static_cast<std::uint8_t>((quant(base) & 3) | ((quant(base + 32) & 3) << 2) |
+                                                        ((quant(base + 64) & 3) << 4) | ((quant(base + 96) & 3) << 6));
+    }
+}
+
+TEST(Blocks, Q2_KHasFourBitsOfScaleAndMinimumForEachGroup) {
+  Q2_KBlock block{.group_scales = {}, .quants = {}, .scale = kHalf, .min = kOne};
+  for (std::size_t g = 0; g < 16; ++g) block.group_scales[g] = static_cast<std::uint8_t>(g | ((15 - g) << 4));
+  const auto quant = [](std::size_t i) { return (3 * i + i / 64) % 4; };
+  pack_pairs(block.quants, quant);
+  const std::vector<float> out = decoded(DType::Q2_K, block);
+  for (std::size_t i = 0; i < 256; ++i)
+    EXPECT_EQ(out[i], 0.5F * static_cast<float>(i / 16 * quant(i)) - static_cast<float>(15 - i / 16)) << i;
+}
+
+TEST(Blocks, Q3_KHasSixBitScalesAndAThirdBitForEachGroupOf32) {
+  Q3_KBlock block{.high_bits = {}, .quants = {}, .group_scales = {}, .scale = kHalf};
+  const auto merge = [](std::uint8_t& byte, std::size_t bits) { byte = static_cast<std::uint8_t>(byte | bits); };
+  const auto scale = [](std::size_t g) { return 4 * g + g / 4; };
+  // Four scales at a time: the lower and the upper nibbles of bytes 0-3 and 4-7, then pairs of bits of bytes 8-11.
+  for (std::size_t g = 0; g < 16; ++g) {
+    merge(block.group_scales[g < 8 ? g : g - 8], g < 8 ? scale(g) % 16 : scale(g) % 16 << 4);
+    merge(block.group_scales[8 + g % 4], scale(g) / 16 << (2 * (g / 4)));
+  }
+  const auto quant = [](std::size_t i) { return (5 * i + i / 32) % 8; };
+  pack_pairs(block.quants, quant);
+  for (std::size_t i = 0; i < 256; ++i) merge(block.high_bits[i % 32], quant(i) / 4 << (i / 32));
+  const std::vector<float> out = decoded(DType::Q3_K, block);
+  for (std::size_t i = 0; i < 256; ++i) {
+    const int group_scale = static_cast<int>(scale(i / 16)) - 32;
+    EXPECT_EQ(out[i], 0.5F * static_cast<float>(group_scale * (static_cast<int>(quant(i)) - 4))) << i;
+  }
+}
+
+TEST(Blocks, IQ4_NLLooksItsLevelsUp) {
+  IQ4_NLBlock block{.scale = kHalf, .quants = {}};
+  for (std::size_t j = 0; j < 16; ++j) block.quants[j] = static_cast<std::uint8_t>(j | ((15 - j) << 4));
+  const std::vector<float> out = decoded(DType::IQ4_NL, block);
+  for (std::size_t j = 0; j < 16; ++j) {
+    EXPECT_EQ(out[j], 0.5F * static_cast<float>(kCodebook[j]));
+    EXPECT_EQ(out[j + 16], 0.5F * static_cast<float>(kCodebook[15 - j]));
+  }
+}
+
+TEST(Blocks, IQ4_XSHasSixBitScales) {
+  IQ4_XSBlock block{.scale = kHalf, .scales_high = 0, .scales_low = {}, .quants = {}};
+  const auto scale = [](std::size_t g) { return 9 * g; };
+  for (std::size_t g = 0; g < 8; ++g) {
+    block.scales_low[g / 2] = static_cast<std::uint8_t>(block.scales_low[g / 2] | scale(g) % 16 << (g % 2 * 4));
+    block.scales_high = static_cast<std::uint16_t>(block.scales_high | scale(g) / 16 << (2 * g));
+  }
+  for (std::size_t i = 0; i < 128; ++i) block.quants[i] = static_cast<std::uint8_t>(i % 16 | (i + i / 16) % 16 << 4);
+  const std::vector<float> out = decoded(DType::IQ4_XS, block);
+  for (std::size_t g = 0; g < 8; ++g)
+    for (std::size_t j = 0; j < 16; ++j) {
+      const float factor = 0.5F * static_cast<float>(static_cast<int>(scale(g)) - 32);
+      EXPECT_EQ(out[32 * g + j], factor * static_cast<float>(kCodebook[j]));
+      EXPECT_EQ(out[32 * g + 16 + j], factor * static_cast<float>(kCodebook[(j + g) % 16]));
+    }
+}
+
+TEST(Blocks, MXFP4IsAFloatOfFourBitsTimesAPowerOfTwo) {
+  constexpr float kValues[8] = {0, 0.5F, 1, 1.5F, 2, 3, 4, 6};
+  for (const int exponent : {0, 1, 2, 127, 254, 255}) {
+    MXFP4Block block{.exponent = static_cast<std::uint8_t>(exponent), .quants = {}};
+    for (std::size_t j = 0; j < 16; ++j) block.quants[j] = static_cast<std::uint8_t>(j | ((15 - j) << 4));
+    const std::vector<float> out = decoded(DType::MXFP4, block);
+    for (std::size_t j = 0; j < 16; ++j) {
+      const float value = std::ldexp(kValues[j % 8], exponent - 127) * (j < 8 ? 1.0F : -1.0F);
+      EXPECT_EQ(out[j], value) << exponent << " " << j;
+      EXPECT_EQ(out[31 - j], value) << exponent << " " << j;
+    }
   }
 }
 

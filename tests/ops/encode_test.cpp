@@ -84,6 +84,23 @@ TEST(Encode, PlainTypesRoundToNearest) {
   }
 }
 
+// Four-bit floats with the power of two that keeps the largest element in range.
+double nearest_power_error(const std::vector<float>& x) {
+  constexpr double kValues[] = {-6, -4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4, 6};
+  double error = 0;
+  for (std::size_t begin = 0; begin < x.size(); begin += 32) {
+    double most = 0;
+    for (std::size_t j = begin; j < begin + 32; ++j) most = std::max(most, std::abs(static_cast<double>(x[j])));
+    const double scale = std::exp2(std::floor(std::log2(most)) - 2);
+    for (std::size_t j = begin; j < begin + 32; ++j) {
+      double least = HUGE_VAL;
+      for (const double value : kValues) least = std::min(least, std::abs(value * scale - static_cast<double>(x[j])));
+      error += least * least;
+    }
+  }
+  return error;
+}
+
 TEST(Encode, SearchBeatsRoundToNearest) {
   for (unsigned seed = 1; seed <= 3; ++seed) {
     const auto x = random_row(std::size_t{16} * 256, seed);
@@ -91,6 +108,15 @@ TEST(Encode, SearchBeatsRoundToNearest) {
     EXPECT_LT(square_error(x, through(DType::Q4_K, x)), 0.95 * nearest_error(x, 32, 0, 15)) << "seed " << seed;
     EXPECT_LT(square_error(x, through(DType::Q5_K, x)), 0.95 * nearest_error(x, 32, 0, 31)) << "seed " << seed;
     EXPECT_LT(square_error(x, through(DType::Q6_K, x)), 0.95 * nearest_error(x, 16, -32, 31)) << "seed " << seed;
+    EXPECT_LT(square_error(x, through(DType::Q4_1, x)), 0.95 * nearest_error(x, 32, 0, 15)) << "seed " << seed;
+    EXPECT_LT(square_error(x, through(DType::Q5_0, x)), 0.95 * nearest_error(x, 32, -16, 15)) << "seed " << seed;
+    EXPECT_LT(square_error(x, through(DType::Q5_1, x)), 0.95 * nearest_error(x, 32, 0, 31)) << "seed " << seed;
+    EXPECT_LT(square_error(x, through(DType::Q2_K, x)), 0.95 * nearest_error(x, 16, 0, 3)) << "seed " << seed;
+    EXPECT_LT(square_error(x, through(DType::Q3_K, x)), 0.95 * nearest_error(x, 16, -4, 3)) << "seed " << seed;
+    // Uneven levels suit such values better than even ones.
+    EXPECT_LT(square_error(x, through(DType::IQ4_NL, x)), 0.9 * nearest_error(x, 32, -8, 7)) << "seed " << seed;
+    EXPECT_LT(square_error(x, through(DType::IQ4_XS, x)), 0.9 * nearest_error(x, 32, -8, 7)) << "seed " << seed;
+    EXPECT_LT(square_error(x, through(DType::MXFP4, x)), 0.999 * nearest_power_error(x)) << "seed " << seed;
     EXPECT_LT(square_error(x, through(DType::Q8_0, x)), 1.01 * nearest_error(x, 32, -127, 127)) << "seed " << seed;
   }
 }
@@ -102,9 +128,11 @@ TEST(Encode, ErrorIsNotAboveThatOfGgmlsBlocks) {
     const char* file;
     std::size_t begin;  // of src0 in the stream
   };
-  constexpr Case kCases[] = {{"f32", 0},       {"f16", 40960},   {"q8_0", 245760}, {"q4_0", 81920},
-                             {"q4_K", 368640}, {"q5_K", 409600}, {"q6_K", 450560}};
-  std::vector<float> stream(500000);
+  constexpr Case kCases[] = {{"f32", 0},         {"f16", 40960},     {"q4_0", 81920},  {"q4_1", 122880},
+                             {"q5_0", 163840},   {"q5_1", 204800},   {"q8_0", 245760}, {"q2_K", 286720},
+                             {"q3_K", 327680},   {"q4_K", 368640},   {"q5_K", 409600}, {"q6_K", 450560},
+                             {"iq4_nl", 491520}, {"iq4_xs", 532480}, {"mxfp4", 573440}};
+  std::vector<float> stream(620000);
   std::mt19937 random(42);
   for (float& value : stream) value = static_cast<float>(random()) * 0x1p-32F * 2.0F - 1.0F;
   for (const auto& [file, begin] : kCases) {
@@ -119,16 +147,43 @@ TEST(Encode, ErrorIsNotAboveThatOfGgmlsBlocks) {
     const std::vector<float> source(start, start + static_cast<std::ptrdiff_t>(theirs.size()));
     const double power = square_error(source, std::vector<float>(source.size()));
     const double their_error = square_error(source, theirs);
-    ASSERT_LT(their_error, 0.01 * power) << file << ": the stream is not the source";
+    ASSERT_LT(their_error, 0.1 * power) << file << ": the stream is not the source";
     EXPECT_LE(square_error(source, through(info.dtype, source)), their_error) << file;
   }
 }
 
+// The distance of neighbouring levels, for types of fewer or uneven levels; 16 even ones are in all others.
+std::vector<float> levels_of(DType dtype) {
+  std::vector<float> levels;
+  const auto even = [&](int low, int high) {
+    for (int q = low; q <= high; ++q) levels.push_back(0.25F * static_cast<float>(q));
+  };
+  switch (dtype) {
+    case DType::Q2_K:
+      even(-1, 2);
+      break;
+    case DType::Q3_K:
+      even(-4, 3);
+      break;
+    case DType::IQ4_NL:
+    case DType::IQ4_XS:
+      for (const std::int8_t level : kCodebook) levels.push_back(0.25F * static_cast<float>(level));
+      break;
+    case DType::MXFP4:
+      for (const std::int8_t level : kMxValues) levels.push_back(0.25F * static_cast<float>(level));
+      break;
+    default:
+      even(-8, 7);
+  }
+  return levels;
+}
+
 TEST(Encode, ValuesOnTheGridStay) {
-  std::vector<float> x(256);
-  for (std::size_t i = 0; i < x.size(); ++i) x[i] = 0.25F * (static_cast<float>(i * 7 % 16) - 8.0F);
   for (const DType dtype : encodable()) {
-    // A K block rounds the scale of its groups a second time.
+    const std::vector<float> levels = levels_of(dtype);
+    std::vector<float> x(256);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = levels[i * 7 % levels.size()];
+    // A block of 256 rounds the scale of its groups a second time.
     const bool exact = info_of(dtype).block_elements <= 32 && dtype != DType::Q8_0;
     const double error = square_error(x, through(dtype, x)) / square_error(x, std::vector<float>(256));
     EXPECT_LE(error, exact ? 0.0 : 2e-5) << name_of(dtype);
@@ -138,15 +193,21 @@ TEST(Encode, ValuesOnTheGridStay) {
 TEST(Encode, DegenerateRowsKeepTheirMeaning) {
   for (const DType dtype : encodable()) {
     EXPECT_EQ(through(dtype, std::vector<float>(256, 0.0F)), std::vector<float>(256, 0.0F)) << name_of(dtype);
+    // 1000 and 1e-3 are between numbers of a 4-bit float. The scale of IQ4_XS is 1 / 4064 of the largest element: here
+    // one of the smallest F16, of few bits.
+    const bool coarse = dtype == DType::MXFP4 || dtype == DType::IQ4_XS;
+    const float relative = coarse ? 0.025F : 0.01F;
     for (const float constant : {1.0F, -1.0F, 1000.0F, -1e-3F}) {
       for (const float value : through(dtype, std::vector<float>(256, constant)))
-        EXPECT_NEAR(value, constant, std::abs(constant) * 0.01F) << name_of(dtype);
+        EXPECT_NEAR(value, constant, std::abs(constant) * relative) << name_of(dtype);
     }
     std::vector<float> lonely(256, 0.0F);
     lonely[100] = 3.0F;
     const auto y = through(dtype, lonely);
     EXPECT_NEAR(y[100], 3.0F, 0.03F) << name_of(dtype);
-    EXPECT_EQ(y[99], 0.0F) << name_of(dtype);
+    // The codebook has no zero.
+    const bool has_zero = dtype != DType::IQ4_NL && dtype != DType::IQ4_XS;
+    EXPECT_LE(std::abs(y[99]), has_zero ? 0.0F : 0.03F) << name_of(dtype);
   }
 }
 

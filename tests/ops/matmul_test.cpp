@@ -42,6 +42,30 @@ struct Case {
 
 using Bytes = std::vector<std::byte>;
 
+// Where the F16 scales and minima of a block lie.
+std::vector<std::size_t> halves_of(DType dtype) {
+  switch (dtype) {
+    case DType::Q4_1:
+      return {offsetof(Q4_1Block, scale), offsetof(Q4_1Block, min)};
+    case DType::Q5_1:
+      return {offsetof(Q5_1Block, scale), offsetof(Q5_1Block, min)};
+    case DType::Q2_K:
+      return {offsetof(Q2_KBlock, scale), offsetof(Q2_KBlock, min)};
+    case DType::Q3_K:
+      return {offsetof(Q3_KBlock, scale)};
+    case DType::Q4_K:
+      return {offsetof(Q4_KBlock, scale), offsetof(Q4_KBlock, min)};
+    case DType::Q5_K:
+      return {offsetof(Q5_KBlock, scale), offsetof(Q5_KBlock, min)};
+    case DType::Q6_K:
+      return {offsetof(Q6_KBlock, scale)};
+    case DType::MXFP4:
+      return {};
+    default:
+      return {0};
+  }
+}
+
 // Every element type at its real range; a quantized row is random bytes with finite scales.
 Bytes random_elements(DType dtype, std::uint64_t elements, std::mt19937& random) {
   const DTypeInfo& info = info_of(dtype);
@@ -57,14 +81,13 @@ Bytes random_elements(DType dtype, std::uint64_t elements, std::mt19937& random)
     return bytes;
   }
   for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-  const auto set_scale = [&](std::size_t at) {
-    const std::uint16_t scale = f32_to_f16(normal(random) * 0.01F);
-    std::memcpy(bytes.data() + at, &scale, 2);
-  };
+  const std::vector<std::size_t> halves = halves_of(dtype);
   for (std::size_t block = 0; block < bytes.size(); block += info.block_bytes) {
-    if (dtype == DType::Q6_K) set_scale(block + offsetof(Q6_KBlock, scale));
-    if (dtype != DType::Q6_K) set_scale(block);
-    if (dtype == DType::Q4_K || dtype == DType::Q5_K) set_scale(block + 2);
+    for (const std::size_t at : halves) {
+      const std::uint16_t scale = f32_to_f16(normal(random) * 0.01F);
+      std::memcpy(bytes.data() + block + at, &scale, 2);
+    }
+    if (dtype == DType::MXFP4) bytes[block] = static_cast<std::byte>(118 + random() % 4);
   }
   return bytes;
 }

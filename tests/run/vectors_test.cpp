@@ -235,17 +235,6 @@ constexpr Vector kVectors[] = {
 #include "run/vectors.def"
 };
 
-struct Missing {
-  const char* file;
-  const char* lacks;
-  const char* reason;
-};
-
-constexpr Missing kMissing[] = {
-#define SHUNT_VECTOR_MISSING(file, lacks, reason) {#file, lacks, reason},
-#include "run/vectors.def"
-};
-
 // Runs the case on the one device and gives its result.
 std::vector<float> run_on(Device& device, GgufFile& file, const Vector& vector, Rounding rounding) {
   CaseBuilder build(file, rounding);
@@ -334,10 +323,9 @@ std::string file_of(const testing::TestParamInfo<Vector>& test) { return test.pa
 INSTANTIATE_TEST_SUITE_P(Files, OutsideVector, testing::ValuesIn(kVectors), file_of);
 INSTANTIATE_TEST_SUITE_P(Files, Formulas, testing::ValuesIn(with_formulas()), file_of);
 
-TEST(OutsideVectors, EveryFileIsTestedOrListedAsMissing) {
+TEST(OutsideVectors, EveryFileIsTested) {
   std::multiset<std::string> listed;
   for (const Vector& vector : kVectors) listed.insert(vector.file);
-  for (const Missing& missing : kMissing) listed.insert(missing.file);
   std::multiset<std::string> found;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(kFolder, error)) {
@@ -345,18 +333,8 @@ TEST(OutsideVectors, EveryFileIsTestedOrListedAsMissing) {
     found.insert(entry.path().stem().string());
   }
   ASSERT_FALSE(error) << kFolder << ": " << error.message();
-  // Equal also in number: no file stands in both lists, or twice in one.
+  // Equal also in number: no file is listed twice.
   EXPECT_EQ(listed, found);
-}
-
-TEST(OutsideVectors, MissingOnesCannotBeWrittenAsGraphs) {
-  for (const Missing& missing : kMissing) {
-    EXPECT_FALSE(op_from_name(missing.lacks).has_value() || dtype_from_name(missing.lacks).has_value())
-        << missing.file << ": " << missing.lacks << " exists now; test the file";
-    const auto file = GgufFile::open(path_of(missing.file));
-    ASSERT_FALSE(file.has_value()) << missing.file << " can be read now, although " << missing.reason;
-    EXPECT_EQ(file.error().code, Code::unsupported) << file.error().message;
-  }
 }
 
 }  // namespace

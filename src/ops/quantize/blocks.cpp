@@ -17,9 +17,61 @@ void decode(const Q4_0Block& block, float* out) {
   }
 }
 
+void decode(const Q4_1Block& block, float* out) {
+  const float scale = f16_to_f32(block.scale);
+  const float min = f16_to_f32(block.min);
+  for (std::size_t j = 0; j < 16; ++j) {
+    out[j] = scale * static_cast<float>(block.quants[j] & 15) + min;
+    out[j + 16] = scale * static_cast<float>(block.quants[j] >> 4) + min;
+  }
+}
+
+// The quant of element j of a block of Q5_0 or Q5_1.
+template <class Block>
+int five_bits(const Block& block, std::size_t j) {
+  const int low = (block.quants[j % 16] >> (j / 16 * 4)) & 15;
+  return low | ((block.high_bits[j / 8] >> (j % 8)) & 1) << 4;
+}
+
+void decode(const Q5_0Block& block, float* out) {
+  const float scale = f16_to_f32(block.scale);
+  for (std::size_t j = 0; j < 32; ++j) out[j] = scale * static_cast<float>(five_bits(block, j) - 16);
+}
+
+void decode(const Q5_1Block& block, float* out) {
+  const float scale = f16_to_f32(block.scale);
+  const float min = f16_to_f32(block.min);
+  for (std::size_t j = 0; j < 32; ++j) out[j] = scale * static_cast<float>(five_bits(block, j)) + min;
+}
+
 void decode(const Q8_0Block& block, float* out) {
   const float scale = f16_to_f32(block.scale);
   for (std::size_t j = 0; j < 32; ++j) out[j] = scale * static_cast<float>(block.quants[j]);
+}
+
+// Two bits of element i of a block of Q2_K or Q3_K.
+template <class Block>
+int two_bits(const Block& block, std::size_t i) {
+  return (block.quants[32 * (i / 128) + i % 32] >> (i % 128 / 32 * 2)) & 3;
+}
+
+void decode(const Q2_KBlock& block, float* out) {
+  const float scale = f16_to_f32(block.scale);
+  const float min = f16_to_f32(block.min);
+  for (std::size_t i = 0; i < 256; ++i) {
+    const int both = block.group_scales[i / 16];
+    const float group_min = min * static_cast<float>(both >> 4);
+    out[i] = scale * static_cast<float>(both & 15) * static_cast<float>(two_bits(block, i)) - group_min;
+  }
+}
+
+void decode(const Q3_KBlock& block, float* out) {
+  const float scale = f16_to_f32(block.scale);
+  for (std::size_t i = 0; i < 256; ++i) {
+    const float group_scale = scale * static_cast<float>(q3_group_scale(block.group_scales, i / 16) - 32);
+    const int high = (block.high_bits[i % 32] >> (i / 32)) & 1;
+    out[i] = group_scale * static_cast<float>((two_bits(block, i) | high << 2) - 4);
+  }
 }
 
 // `quant(group, l)` is the unsigned quant of element l of a group.
@@ -59,6 +111,29 @@ void decode(const Q6_KBlock& block, float* out) {
       out[128 * half + i] = group_scale * static_cast<float>((low | (high << 4)) - 32);
     }
   }
+}
+
+// 32 elements from a table of levels.
+void decode_levels(const std::int8_t (&levels)[16], float scale, const std::uint8_t* quants, float* out) {
+  for (std::size_t j = 0; j < 16; ++j) {
+    out[j] = scale * static_cast<float>(levels[quants[j] & 15]);
+    out[j + 16] = scale * static_cast<float>(levels[quants[j] >> 4]);
+  }
+}
+
+void decode(const IQ4_NLBlock& block, float* out) {
+  decode_levels(kCodebook, f16_to_f32(block.scale), block.quants, out);
+}
+
+void decode(const IQ4_XSBlock& block, float* out) {
+  const float scale = f16_to_f32(block.scale);
+  for (std::size_t group = 0; group < 8; ++group)
+    decode_levels(kCodebook, scale * static_cast<float>(iq4_group_scale(block, group) - 32), block.quants + 16 * group,
+                  out + 32 * group);
+}
+
+void decode(const MXFP4Block& block, float* out) {
+  decode_levels(kMxValues, mx_scale(block.exponent), block.quants, out);
 }
 
 template <class Block, std::uint32_t kElements>

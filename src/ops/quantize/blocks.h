@@ -2,8 +2,9 @@
 // conversions between F32 and the 16-bit types, and exact scalar decoders.
 //
 // Formats: the block types of GGUF files (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md and the
-// block structs of ggml's ggml-common.h), little endian. Decoders are exact: every product of scale and
-// quant fits the 24 bits of a float, so the one rounding left is that of subtracting a minimum.
+// block structs of ggml's ggml-common.h), little endian; MXFP4 by the OCP Microscaling Formats specification
+// 1.0. Decoders are exact: every product of scale and quant fits the 24 bits of a float, so the one rounding
+// left is that of adding or subtracting a minimum.
 // Pure functions of their arguments; safe from any thread. Rows need no alignment.
 #pragma once
 
@@ -33,10 +34,51 @@ struct Q4_0Block {
   std::uint8_t quants[16];
 };
 
+// 32 elements scale * q + min; nibbles as in Q4_0.
+struct Q4_1Block {
+  std::uint16_t scale;  // F16
+  std::uint16_t min;    // F16
+  std::uint8_t quants[16];
+};
+
+// 32 elements scale * (q - 16); nibbles as in Q4_0, and the fifth bit of element j is bit j of high_bits, read as one
+// little-endian number.
+struct Q5_0Block {
+  std::uint16_t scale;  // F16
+  std::uint8_t high_bits[4];
+  std::uint8_t quants[16];
+};
+
+// 32 elements scale * q + min; quants as in Q5_0.
+struct Q5_1Block {
+  std::uint16_t scale;  // F16
+  std::uint16_t min;    // F16
+  std::uint8_t high_bits[4];
+  std::uint8_t quants[16];
+};
+
 // 32 elements scale * q.
 struct Q8_0Block {
   std::uint16_t scale;  // F16
   std::int8_t quants[32];
+};
+
+// 256 elements in 16 groups of 16: scale * s * q - min * m, where group_scales[group] holds s (low nibble) and m.
+// Byte 32 h + l of the quants holds elements l, l + 32, l + 64, l + 96 of half h, from the lowest bits up.
+struct Q2_KBlock {
+  std::uint8_t group_scales[16];
+  std::uint8_t quants[64];
+  std::uint16_t scale;  // F16
+  std::uint16_t min;    // F16
+};
+
+// 256 elements in 16 groups of 16: scale * (s - 32) * (q - 4). The low bits of q lie as in Q2_K; the third of elements
+// l, l + 32, ... of the whole block are the bits of high_bits[l]. See q3_group_scale for s.
+struct Q3_KBlock {
+  std::uint8_t high_bits[32];
+  std::uint8_t quants[64];
+  std::uint8_t group_scales[12];
+  std::uint16_t scale;  // F16
 };
 
 // 256 elements in 8 groups of 32: scale * group_scale * q - min * group_min.
@@ -64,6 +106,27 @@ struct Q6_KBlock {
   std::uint8_t high_bits[64];
   std::int8_t group_scales[16];
   std::uint16_t scale;  // F16
+};
+
+// 32 elements scale * kCodebook[q]; nibbles as in Q4_0.
+struct IQ4_NLBlock {
+  std::uint16_t scale;  // F16
+  std::uint8_t quants[16];
+};
+
+// 256 elements in 8 groups of 32, each like an IQ4_NL block of scale * (s - 32). The low four bits of s of group g are
+// nibble g of scales_low, its high two are bits 2 g and 2 g + 1 of scales_high.
+struct IQ4_XSBlock {
+  std::uint16_t scale;  // F16
+  std::uint16_t scales_high;
+  std::uint8_t scales_low[4];
+  std::uint8_t quants[128];
+};
+
+// 32 elements mx_scale(exponent) * kMxValues[q]; nibbles as in Q4_0.
+struct MXFP4Block {
+  std::uint8_t exponent;
+  std::uint8_t quants[16];
 };
 
 // The block sizes are those of the table; integer rows have no block struct.
@@ -135,6 +198,33 @@ struct KGroup {
     return {static_cast<std::uint8_t>(byte(group) & 63U), static_cast<std::uint8_t>(byte(group + 4) & 63U)};
   return {static_cast<std::uint8_t>((byte(group + 4) & 15U) | ((byte(group - 4) >> 6) << 4)),
           static_cast<std::uint8_t>((byte(group + 4) >> 4) | ((byte(group) >> 6) << 4))};
+}
+
+// The 6-bit scale of a group of Q3_K: its low four bits are a nibble of byte group % 8 (low: groups 0-7), its high two
+// a pair of bits of byte 8 + group % 4.
+[[nodiscard]] constexpr std::uint8_t q3_group_scale(const std::uint8_t (&group_scales)[12], std::size_t group) {
+  const std::uint32_t low = (std::uint32_t{group_scales[group % 8]} >> (group / 8 * 4)) & 15U;
+  const std::uint32_t high = (std::uint32_t{group_scales[8 + group % 4]} >> (group / 4 * 2)) & 3U;
+  return static_cast<std::uint8_t>(low | high << 4);
+}
+
+// The 6-bit scale of a group of IQ4_XS.
+[[nodiscard]] constexpr std::uint8_t iq4_group_scale(const IQ4_XSBlock& block, std::size_t group) {
+  const std::uint32_t low = (std::uint32_t{block.scales_low[group / 2]} >> (group % 2 * 4)) & 15U;
+  const std::uint32_t high = (std::uint32_t{block.scales_high} >> (2 * group)) & 3U;
+  return static_cast<std::uint8_t>(low | high << 4);
+}
+
+// The levels of IQ4_NL and IQ4_XS.
+inline constexpr std::int8_t kCodebook[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
+// Twice the numbers of a 4-bit float: sign, two bits of exponent, one of fraction.
+inline constexpr std::int8_t kMxValues[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
+
+// Half of the power of two that an MXFP4 block's exponent stands for, 2^(exponent - 128). The specification has NaN at
+// 255; files are read as ggml reads them, which goes on counting.
+[[nodiscard]] constexpr float mx_scale(std::uint8_t exponent) {
+  const std::uint32_t bits = exponent < 2 ? 0x200000U << exponent : (std::uint32_t{exponent} - 1U) << 23;
+  return std::bit_cast<float>(bits);
 }
 
 // Exact decoder of `elements` neighbouring elements that begin at a block.

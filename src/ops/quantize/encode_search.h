@@ -108,24 +108,28 @@ struct Affine {
   float min = 0;
 };
 
-inline constexpr std::size_t kGroup = 32;  // elements of a group of Q4_K and Q5_K
-
-template <int kMax>
+template <int kMax, std::size_t kElements>
 inline void quantize_affine(const float* x, Affine grid, float* q) {
   const float factor = inverse(grid.scale);
-  for (std::size_t j = 0; j < kGroup; j += kLanes) store(nearest((load(x + j) + grid.min) * factor, 0.0F, kMax), q + j);
+  for (std::size_t j = 0; j < kElements; j += kLanes)
+    store(nearest((load(x + j) + grid.min) * factor, 0.0F, kMax), q + j);
 }
 
+template <std::size_t kElements>
 inline float affine_error(const float* x, const float* weights, Affine grid, const float* q) {
-  return sums_over<kGroup, 1>([&](std::size_t j) -> std::array<Lanes, 1> {
+  return sums_over<kElements, 1>([&](std::size_t j) -> std::array<Lanes, 1> {
     const Lanes difference = load(q + j) * grid.scale - grid.min - load(x + j);
     return {load(weights + j) * difference * difference};
   })[0];
 }
 
-// The best grid for quants that are given: weighted least squares with min >= 0.
+// What a format can store as a minimum.
+enum class MinSign : std::uint8_t { not_negative, any };
+
+// The best grid for quants that are given: weighted least squares.
+template <std::size_t kElements, MinSign kMinSign>
 inline Affine solve_affine(const float* x, const float* weights, const float* q) {
-  const auto [w, wx, wq, wqq, wqx] = sums_over<kGroup, 5>([&](std::size_t j) -> std::array<Lanes, 5> {
+  const auto [w, wx, wq, wqq, wqx] = sums_over<kElements, 5>([&](std::size_t j) -> std::array<Lanes, 5> {
     const Lanes weight = load(weights + j);
     const Lanes quant = load(q + j);
     const Lanes value = load(x + j);
@@ -134,16 +138,16 @@ inline Affine solve_affine(const float* x, const float* weights, const float* q)
   const float determinant = w * wqq - wq * wq;
   if (!(determinant > 0)) return {};
   Affine grid{.scale = (w * wqx - wq * wx) / determinant, .min = (wq * wqx - wqq * wx) / determinant};
-  if (grid.min < 0) grid = {.scale = wqx / wqq, .min = 0};
+  if (kMinSign == MinSign::not_negative && grid.min < 0) grid = {.scale = wqx / wqq, .min = 0};
   if (grid.scale < 0) return {};
   return grid;
 }
 
 // Tries grids that overshoot or undershoot the range of the group, and improves each.
-template <int kMax>
+template <int kMax, std::size_t kElements, MinSign kMinSign>
 Affine fit_affine(const float* x, const float* weights) {
-  const auto [smallest, largest] = std::minmax_element(x, x + kGroup);
-  const float low = std::min(*smallest, 0.0F);
+  const auto [smallest, largest] = std::minmax_element(x, x + kElements);
+  const float low = kMinSign == MinSign::any ? *smallest : std::min(*smallest, 0.0F);
   const float range = *largest - low;
   if (!(range > 0)) return {.scale = 0, .min = -low};
   constexpr int kSteps = 7;
@@ -151,12 +155,12 @@ Affine fit_affine(const float* x, const float* weights) {
   float best_error = -1;
   for (int step = -kSteps; step <= kSteps; ++step) {
     Affine grid{.scale = range / (static_cast<float>(kMax) + 0.2F * static_cast<float>(step)), .min = -low};
-    std::array<float, kGroup> q;
+    std::array<float, kElements> q;
     for (int round = 0; round < 2; ++round) {
-      quantize_affine<kMax>(x, grid, q.data());
-      grid = solve_affine(x, weights, q.data());
+      quantize_affine<kMax, kElements>(x, grid, q.data());
+      grid = solve_affine<kElements, kMinSign>(x, weights, q.data());
     }
-    const float error = affine_error(x, weights, grid, q.data());
+    const float error = affine_error<kElements>(x, weights, grid, q.data());
     if (grid.scale > 0 && (best_error < 0 || error < best_error)) {
       best_error = error;
       best = grid;
