@@ -3,19 +3,37 @@
 
     tools/references/train_tokenizers.py tests/data/tokenizers
 
-Needs the Python packages tokenizers (Hugging Face) and sentencepiece. Byte-level families cut text by the pattern that
-was published with them; the SentencePiece models are trained by sentencepiece, rebuilt with Hugging Face's tokenizers,
-and both must agree. tests/models/reference_tokenizers_test.cpp reads the results.
+Needs Hugging Face's tokenizers as Node package (npm install tokenizers; NODE_PATH names its node_modules) and
+SentencePiece as Python package (Debian's python3-sentencepiece). Byte-level families cut text by the pattern that was
+published with them; the SentencePiece models are trained by SentencePiece and rebuilt with Hugging Face's library, and
+where the two differ, that is printed. tests/models/reference_tokenizers_test.cpp reads the results.
 """
+import base64
 import io
 import json
 import os
+import subprocess
 import sys
 import tempfile
+from collections import Counter
 
 import sentencepiece
-import tokenizers
-from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+
+# Reads a tokenizer and texts, writes words, ids and what the ids decode to.
+NODE = """
+const { Tokenizer } = require("tokenizers");
+const { tokenizer, texts } = JSON.parse(require("fs").readFileSync(0, "utf8"));
+const made = Tokenizer.fromString(JSON.stringify(tokenizer));
+const cut = made.getPreTokenizer();
+(async () => {
+  const words = cut ? texts.map((text) => cut.preTokenizeString(text).map(([word]) => word)) : [];
+  const ids = [];
+  const decoded = [];
+  for (const text of texts) ids.push((await made.encode(text, null, { addSpecialTokens: false })).getIds());
+  if (tokenizer.decoder) for (const each of ids) decoded.push(await made.decode(each, false));
+  process.stdout.write(JSON.stringify({ words, ids, decoded }));
+})();
+"""
 
 TEXTS = """
 All human beings are born free and equal in dignity and rights. They're endowed with reason and conscience.
@@ -83,58 +101,97 @@ TEKKEN = f"{BEFORE}{UPPER}*{LOWER}+|{BEFORE}{UPPER}+{LOWER}*|" + r"\p{N}|" + SLA
 GPT4O = f"{BEFORE}{UPPER}*{LOWER}+{SHORT}?|{BEFORE}{UPPER}+{LOWER}*{SHORT}?|" + r"\p{N}{1,3}|" + SLASHES
 
 
+def hugging_face(tokenizer, texts):
+    made = subprocess.run(["node", "-e", NODE], input=json.dumps({"tokenizer": tokenizer, "texts": texts}).encode(),
+                          stdout=subprocess.PIPE, check=True)
+    return json.loads(made.stdout)
+
+
+def tokenizer_of(model, normalizers=(), pre_tokenizers=(), decoder=None, added=()):
+    return {
+        "version": "1.0", "truncation": None, "padding": None, "post_processor": None, "decoder": decoder, "model": model,
+        "added_tokens": [
+            {"id": token, "content": text, "single_word": False, "lstrip": False, "rstrip": False, "normalized": False,
+             "special": special} for token, text, special in added
+        ],
+        "normalizer": {"type": "Sequence", "normalizers": list(normalizers)} if normalizers else None,
+        "pre_tokenizer": {"type": "Sequence", "pretokenizers": list(pre_tokenizers)} if pre_tokenizers else None,
+    }
+
+
+def bpe(vocabulary, merges, **options):
+    model = {
+        "type": "BPE", "dropout": None, "unk_token": None, "continuing_subword_prefix": None, "end_of_word_suffix": None,
+        "fuse_unk": False, "byte_fallback": False, "ignore_merges": False, "vocab": vocabulary, "merges": merges,
+    }
+    return model | options
+
+
+def byte_level_step(use_regex):
+    return {"type": "ByteLevel", "add_prefix_space": False, "trim_offsets": True, "use_regex": use_regex}
+
+
 def split(*patterns):
-    return [pre_tokenizers.Split(Regex(pattern), "isolated") for pattern in patterns] + [
-        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
-    ]
+    steps = [{"type": "Split", "pattern": {"Regex": pattern}, "behavior": "Isolated", "invert": False} for pattern in patterns]
+    return steps + [byte_level_step(False)]
 
 
 BYTE_LEVEL = {  # name: (steps, whether a word that is a token needs no merges)
     "default": (split(r"[\p{P}\$\+<=>\^~\|]+", GPT2, r"\p{N}+", "[0-9][0-9][0-9]"), False),
-    "gpt-2": ([pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True)], False),
+    "gpt-2": ([byte_level_step(True)], False),
     "llama-bpe": (split(LLAMA3), True),
     "qwen2": (split(QWEN2), False),
     "tekken": (split(TEKKEN), True),
-    "smollm": (
-        [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)],
-        False,
-    ),
+    "smollm": ([{"type": "Digits", "individual_digits": True}, byte_level_step(True)], False),
     "deepseek-r1-qwen": (split(QWEN2), False),
     "gpt-4o": (split(GPT4O), False),
 }
-VOCABULARY = 1000
+LETTERS = [chr(code) for code in [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x144)]]  # one for each byte
+MERGES = 700
 NORMAL, UNKNOWN, CONTROL, USER_DEFINED, BYTE = 1, 2, 3, 4, 6
+
+
+def train(words):
+    """The merges that make the most of pairs disappear, one after the other."""
+    words = Counter(words)
+    pieces = {word: list(word) for word in words}
+    merges = []
+    while len(merges) < MERGES:
+        pairs = Counter()
+        for word, count in words.items():
+            for pair in zip(pieces[word], pieces[word][1:]):
+                pairs[pair] += count
+        if not pairs:
+            break
+        best = min(pairs, key=lambda pair: (-pairs[pair], pair))
+        merges.append(best)
+        for word, parts in pieces.items():
+            at = 0
+            while at + 1 < len(parts):
+                if (parts[at], parts[at + 1]) == best:
+                    parts[at : at + 2] = ["".join(best)]
+                at += 1
+    return merges
 
 
 def byte_level(name):
     steps, whole_words = BYTE_LEVEL[name]
-    trained = Tokenizer(models.BPE())
-    trained.pre_tokenizer = pre_tokenizers.Sequence(steps)
-    trained.train_from_iterator(
-        TEXTS + STRINGS,
-        trainers.BpeTrainer(
-            vocab_size=VOCABULARY,
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-            special_tokens=["<|start|>", "<|end|>"],
-            show_progress=False,
-        ),
-    )
-    trained.add_tokens([AddedToken("<tool>", normalized=False)])
-    description = json.loads(trained.to_str())
+    special = ["<|start|>", "<|end|>"]
+    words = hugging_face(tokenizer_of(bpe({letter: at for at, letter in enumerate(LETTERS)}, []), (), steps), TEXTS + STRINGS)
+    merges = train([word for text in words["words"] for word in text])
+    tokens = list(dict.fromkeys(special + LETTERS + ["".join(merge) for merge in merges])) + ["<tool>"]
     if whole_words:  # some tokens can then be had as words only
-        description["model"]["ignore_merges"] = True
-        description["model"]["merges"] = [m for at, m in enumerate(description["model"]["merges"]) if at % 7 != 3]
-    trained = Tokenizer.from_str(json.dumps(description))
-    trained.decoder = decoders.ByteLevel()
-    count = trained.get_vocab_size()
-    tokens = [trained.id_to_token(token) for token in range(count)]
-    types = [CONTROL] * 2 + [NORMAL] * (count - 3) + [USER_DEFINED]
-    merges = [m if isinstance(m, str) else " ".join(m) for m in description["model"]["merges"]]
+        merges = [merge for at, merge in enumerate(merges) if at % 7 != 3]
+    added = [(0, special[0], True), (1, special[1], True), (len(tokens) - 1, "<tool>", False)]
+    vocabulary = {token: at for at, token in enumerate(tokens[:-1])}
     texts = STRINGS + SPECIAL_STRINGS
-    ids = [trained.encode(text, add_special_tokens=False).ids for text in texts]
-    for text, each in zip(texts, ids):
-        assert trained.decode(each, skip_special_tokens=False) == text, (name, text)
-    return {"model": "gpt2", "pre": name, "tokens": tokens, "types": types, "merges": merges, "ids": ids}
+    model = bpe(vocabulary, merges, ignore_merges=whole_words)
+    made = hugging_face(tokenizer_of(model, (), steps, byte_level_step(False), added), texts)
+    for text, decoded in zip(texts, made["decoded"]):
+        assert decoded == text, (name, text, decoded)
+    types = [CONTROL] * 2 + [NORMAL] * (len(tokens) - 3) + [USER_DEFINED]
+    return {"model": "gpt2", "pre": name, "tokens": tokens, "types": types, "merges": [" ".join(merge) for merge in merges],
+            "ids": made["ids"]}
 
 
 # What the map of the model "unigram" does: code points to code points, in hexadecimal.
@@ -146,7 +203,7 @@ def sentencepiece_model(kind, **options):
     lines = [text.replace("\t", " ") for text in TEXTS for _ in range(2)]
     sentencepiece.SentencePieceTrainer.train(
         sentence_iterator=iter(lines), model_writer=model, model_type=kind, hard_vocab_limit=False,
-        character_coverage=0.97, minloglevel=2, max_sentence_length=100000, num_threads=1, **options,
+        character_coverage=0.98, minloglevel=2, max_sentence_length=100000, num_threads=1, **options,
     )
     return sentencepiece.SentencePieceProcessor(model_proto=model.getvalue()), model.getvalue()
 
@@ -187,15 +244,18 @@ def pieces_of(model):
 
 
 def agree(name, model, rebuilt):
-    ids = [model.encode(text) for text in STRINGS]
-    wrong = [(text, a, b) for text, a in zip(STRINGS, ids) if a != (b := rebuilt.encode(text, add_special_tokens=False).ids)]
-    for text, a, b in wrong:
-        print(name, "differs:", ascii(text), a, b)
+    ids = hugging_face(rebuilt, STRINGS)["ids"]
+    for text, theirs in zip(STRINGS, ids):
+        if (original := model.encode(text)) != theirs:
+            print(name, "differs:", ascii(text), "SentencePiece", original, "Hugging Face", theirs)
     return ids
 
 
+REPLACE_SPACE = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
+
+
 def scored_merges():
-    model, _ = sentencepiece_model("bpe", vocab_size=900, byte_fallback=True, normalization_rule_name="identity",
+    model, _ = sentencepiece_model("bpe", vocab_size=1200, byte_fallback=True, normalization_rule_name="identity",
                                    remove_extra_whitespaces=False, split_digits=True, allow_whitespace_only_pieces=True)
     tokens, types, scores = pieces_of(model)
     vocabulary = {piece: token for token, piece in enumerate(tokens)}
@@ -206,32 +266,30 @@ def scored_merges():
             pairs = [pair for pair in pairs if pair[0] in vocabulary and pair[1] in vocabulary]
             merges += [(-scores[token], pair) for pair in sorted(pairs, key=lambda p: (vocabulary[p[0]], vocabulary[p[1]]))]
     merges = [pair for _, pair in sorted(merges, key=lambda merge: merge[0])]
-    rebuilt = Tokenizer(models.BPE(vocab=vocabulary, merges=merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True))
-    rebuilt.normalizer = normalizers.Sequence([normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")])
+    model_json = bpe(vocabulary, merges, unk_token="<unk>", fuse_unk=True, byte_fallback=True)
+    rebuilt = tokenizer_of(model_json, [{"type": "Prepend", "prepend": "\u2581"}, REPLACE_SPACE])
     return {"model": "llama", "tokens": tokens, "types": types, "scores": scores, "ids": agree("llama", model, rebuilt)}
 
 
 def unigram(name, **options):
-    model, proto = sentencepiece_model("unigram", vocab_size=700, **options)
+    model, proto = sentencepiece_model("unigram", vocab_size=1000, **options)
     tokens, types, scores = pieces_of(model)
     charsmap = charsmap_of(proto)
     tight = options["remove_extra_whitespaces"]
-    steps = [normalizers.Precompiled(charsmap)] if charsmap else []
+    steps = [{"type": "Precompiled", "precompiled_charsmap": base64.b64encode(charsmap).decode()}] if charsmap else []
     if tight:
-        steps += [normalizers.Replace(Regex("^ +| +$"), ""), normalizers.Replace(Regex(" {2,}"), " ")]
-    steps += [normalizers.Prepend("\u2581"), normalizers.Replace(" ", "\u2581")]
-    fallback = bool(options.get("byte_fallback"))
-    rebuilt = Tokenizer(models.Unigram(list(zip(tokens, scores)), 0, fallback))
-    rebuilt.normalizer = normalizers.Sequence(steps)
+        steps += [{"type": "Replace", "pattern": {"Regex": "^ +| +$"}, "content": ""},
+                  {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "}]
+    steps += [{"type": "Prepend", "prepend": "\u2581"}, REPLACE_SPACE]
+    rebuilt = tokenizer_of({"type": "Unigram", "unk_id": 0, "vocab": list(zip(tokens, scores)),
+                            "byte_fallback": bool(options.get("byte_fallback"))}, steps)
     return {
         "model": "t5", "tokens": tokens, "types": types, "scores": scores, "charsmap": charsmap.hex(),
         "remove_extra_whitespaces": tight, "ids": agree(name, model, rebuilt),
-        "normalized": [model.normalize(text) for text in STRINGS],
     }
 
 
 def main(folder):
-    print("tokenizers", tokenizers.__version__, "sentencepiece", sentencepiece.__version__)
     rules = tempfile.NamedTemporaryFile("w", suffix=".tsv", delete=False)
     rules.write("".join(rule + "\n" for rule in RULES))
     rules.close()
