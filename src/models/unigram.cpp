@@ -44,7 +44,7 @@ Result<Unigram> Unigram::create(const Metadata& metadata, const Vocabulary& voca
     least = unigram.by_bytes_.empty() ? vocabulary.score(token) : std::min(least, vocabulary.score(token));
     unigram.by_bytes_.push_back(token);
   }
-  unigram.unknown_score_ = least - kUnknownPenalty;
+  unigram.unknown_score_ = static_cast<double>(least) - kUnknownPenalty;
   std::ranges::stable_sort(unigram.by_bytes_, {}, [&](Token token) { return vocabulary.bytes(token); });
   return unigram;
 }
