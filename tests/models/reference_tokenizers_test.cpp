@@ -91,8 +91,8 @@ TEST_P(ReferenceTokenizers, TextComesBack) {
 INSTANTIATE_TEST_SUITE_P(Kinds, ReferenceTokenizers,
                          testing::Values("default", "gpt-2", "llama-bpe", "qwen2", "tekken", "smollm",
                                          "deepseek-r1-qwen", "gpt-4o", "llama", "unigram", "unigram-bytes"),
-                         [](const auto& info) {
-                           std::string name = info.param;
+                         [](const auto& instance) {
+                           std::string name = instance.param;
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });
