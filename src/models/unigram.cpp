@@ -82,7 +82,7 @@ void Unigram::extend(std::string_view text, std::size_t at, const Vocabulary& vo
     if (candidates.empty()) break;
     const Token token = candidates.front();
     if (vocabulary.bytes(token).size() > length) continue;
-    reach(at + length, vocabulary.score(token), token);
+    reach(at + length, static_cast<double>(vocabulary.score(token)), token);
     covered = covered || length == character;
     const auto longer =
         std::ranges::find_if(candidates, [&](Token each) { return vocabulary.bytes(each).size() > length; });
