@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -19,6 +20,7 @@
 namespace shunt::cli {
 namespace {
 
+using models::ChatTemplate;
 using models::Generation;
 using models::Message;
 using models::Session;
@@ -30,6 +32,7 @@ struct Options {
   std::optional<std::string> prompt;
   bool chat = false;
   bool raw = false;
+  std::string chat_template;  // a name; empty: the model's own
   std::optional<std::string> system;
   models::GenerateOptions generate;
   SamplingArguments sampling;
@@ -54,7 +57,9 @@ class Run {
     const Stopwatch watch;
     SHUNT_TRY_ASSIGN(runtime_, open_runtime(options_.runtime));
     SHUNT_TRY_ASSIGN(model_, load_model(options_.model));
-    if (options_.chat && !model_->chat()) return std::unexpected(model_->chat().error());
+    if (!options_.chat_template.empty())
+      chosen_.emplace(ChatTemplate::named(options_.chat_template, model_->tokenizer()));
+    if (options_.chat && !chat()) return std::unexpected(chat().error());
     SHUNT_TRY_ASSIGN(session_, Session::create(*model_, *runtime_, options_.session));
     load_s_ = watch.seconds();
     if (session_->context() > model_->config().context_length)
@@ -66,9 +71,11 @@ class Run {
   }
 
  private:
+  [[nodiscard]] const Result<ChatTemplate>& chat() const { return chosen_ ? *chosen_ : model_->chat(); }
+
   Result<std::vector<Token>> encode_prompt() const {
     if (!options_.chat) return encode_raw(model_->tokenizer(), *options_.prompt);
-    return model_->chat()->encode(first_messages(*options_.prompt), model_->tokenizer(), true);
+    return chat()->encode(first_messages(*options_.prompt), model_->tokenizer(), true);
   }
 
   [[nodiscard]] std::vector<Message> first_messages(const std::string& content) const {
@@ -141,8 +148,7 @@ class Run {
   }
 
   Status converse() {
-    if (!model_->chat())
-      return fail(Code::unsupported, fmt::format("no chat is possible: {}", model_->chat().error().message));
+    if (!chat()) return fail(Code::unsupported, fmt::format("no chat is possible: {}", chat().error().message));
     catch_interrupts();
     note(fmt::format("Chat with {}. Ctrl-D ends it, Ctrl-C a reply.", options_.model));
     std::vector<Token> so_far;
@@ -163,8 +169,7 @@ class Run {
   Status reply(const std::string& content, std::vector<Token>& so_far) {
     const std::vector<Message> messages =
         so_far.empty() ? first_messages(content) : std::vector<Message>{{"user", content}};
-    SHUNT_TRY_ASSIGN(const std::vector<Token> next,
-                     model_->chat()->encode_next(so_far, messages, model_->tokenizer(), true));
+    SHUNT_TRY_ASSIGN(const std::vector<Token> next, chat()->encode_next(so_far, messages, model_->tokenizer(), true));
     so_far.insert(so_far.end(), next.begin(), next.end());
     SHUNT_TRY_ASSIGN(const Generation generation, generate(std::span(so_far).subspan(session_->tokens(0).size()), {}));
     so_far.insert(so_far.end(), generation.tokens.begin(), generation.tokens.end());
@@ -207,11 +212,18 @@ class Run {
   const Options& options_;
   std::unique_ptr<Runtime> runtime_;
   std::unique_ptr<models::Model> model_;
+  std::optional<Result<ChatTemplate>> chosen_;  // with --template
   std::unique_ptr<Session> session_;
   double load_s_ = 0;
   Generation sum_;                      // over all turns; the last one's stop
   std::set<std::uint32_t> step_sizes_;  // that were run
 };
+
+std::string check_template(const std::string& name) {
+  const std::vector<std::string_view> names = ChatTemplate::names();
+  if (std::ranges::find(names, name) != names.end()) return {};
+  return fmt::format("\"{}\" is none of {}", name, fmt::join(names, ", "));
+}
 
 Status execute(Options& options) {
   options.generate.sampling = sampling_options(options.sampling);
@@ -220,6 +232,7 @@ Status execute(Options& options) {
     if (options.json) refuse("--json needs a prompt");
   } else {
     if (options.system && !options.chat) refuse("--system needs --chat");
+    if (!options.chat_template.empty() && !options.chat) refuse("--template needs --chat");
     if (!options.prompt) {
       if (is_terminal(STDIN_FILENO)) note("The prompt, up to Ctrl-D:");
       SHUNT_TRY_ASSIGN(options.prompt, read_stdin());
@@ -238,7 +251,14 @@ Action run(CLI::App& app) {
   CLI::Option* chat =
       app.add_flag("--chat", options->chat, "Take the prompt as a user's message, in the model's chat format");
   app.add_option("--system", options->system, "System message of the chat");
-  app.add_flag("--raw", options->raw, "Take the prompt as it is, from a terminal too: no chat")->excludes(chat);
+  CLI::Option* named = app.add_option("--template", options->chat_template,
+                                      fmt::format("Chat format, whatever the model's own: {} [the model's]",
+                                                  fmt::join(ChatTemplate::names(), ", ")))
+                           ->type_name("NAME")
+                           ->check(check_template);
+  app.add_flag("--raw", options->raw, "Take the prompt as it is, from a terminal too: no chat")
+      ->excludes(chat)
+      ->excludes(named);
   add_number(app, "-n,--tokens", options->generate.max_tokens,
              "Most tokens to generate [until the model ends the text]", 1U, 1U << 30U);
   app.add_option("--stop", options->generate.stops, "End before this text; may be given several times")

@@ -1,5 +1,5 @@
-// Any bytes as text, and any bytes as a vocabulary: encoding gives tokens that decode to exactly the text, and the
-// contents of a chat message never become special tokens.
+// Any bytes as text, and any bytes as a vocabulary: encoding gives tokens that decode to exactly the text, or an error
+// where it is not UTF-8, and the contents of a chat message never become special tokens.
 //
 // An input that begins with "V" carries a vocabulary: pieces ended by line breaks, up to an empty one; "!x" is
 // user-defined, "?x" a control token, "@x" unused. The rest, or any other input, is the text.
@@ -16,6 +16,7 @@
 #include "../tests/models/small_vocabulary.h"
 #include "models/chat.h"
 #include "models/tokenizer.h"
+#include "models/utf8.h"
 
 namespace {
 
@@ -60,6 +61,14 @@ void check_text(const Tokenizer& tokenizer, std::string_view text) {
   }
 }
 
+// The text with U+FFFD for what is not UTF-8, which must be refused.
+std::string as_utf8(const Tokenizer& tokenizer, std::string_view text) {
+  require(tokenizer.encode(text).has_value() == is_utf8(text));
+  Utf8Stream characters;
+  const std::string begin = characters.push(text);
+  return begin + characters.flush();
+}
+
 void check_chat(const Metadata& metadata, const Tokenizer& tokenizer, std::string_view text) {
   const auto chat = ChatTemplate::create(metadata, tokenizer);
   require(chat.has_value());
@@ -84,15 +93,17 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   static const Metadata fixed_metadata = small_vocabulary();
   static const Tokenizer fixed = *Tokenizer::create(fixed_metadata);
   if (!text.starts_with('V')) {
-    check_text(fixed, text);
-    check_chat(fixed_metadata, fixed, text);
+    const std::string valid = as_utf8(fixed, text);
+    check_text(fixed, valid);
+    check_chat(fixed_metadata, fixed, valid);
     return 0;
   }
   text.remove_prefix(1);
   const Metadata metadata = vocabulary_from(text);
   const auto tokenizer = Tokenizer::create(metadata);
   require(tokenizer.has_value());
-  check_text(*tokenizer, text);
-  check_chat(metadata, *tokenizer, text);
+  const std::string valid = as_utf8(*tokenizer, text);
+  check_text(*tokenizer, valid);
+  check_chat(metadata, *tokenizer, valid);
   return 0;
 }

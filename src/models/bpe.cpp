@@ -21,8 +21,7 @@ void BpeMerger::append_word(std::string_view word, std::vector<Token>& tokens) {
   if (word.empty()) return;
   split_characters(word);
   merge_all(word);
-  for (std::uint32_t at = 0; at != kEnd; at = symbols_[at].next)
-    append_symbol(word.substr(symbols_[at].begin, symbols_[at].length), tokens);
+  for (std::uint32_t at = 0; at != kEnd; at = symbols_[at].next) append_symbol(symbols_[at], word, tokens);
 }
 
 void BpeMerger::split_characters(std::string_view word) {
@@ -30,12 +29,14 @@ void BpeMerger::split_characters(std::string_view word) {
   for (std::size_t begin = 0; begin < word.size();) {
     const Utf8Unit unit = first_utf8_unit(word.substr(begin));
     // A byte that belongs to no character stands alone, so that each comes back as it was.
-    const std::size_t length = unit.kind == Utf8Unit::Kind::character ? unit.length : 1;
+    const bool whole = merge_table_ == nullptr && unit.kind == Utf8Unit::Kind::character;
+    const std::size_t length = whole ? unit.length : 1;
     const auto index = static_cast<std::uint32_t>(symbols_.size());
     symbols_.push_back({.begin = static_cast<std::uint32_t>(begin),
                         .length = static_cast<std::uint32_t>(length),
                         .previous = index == 0 ? kEnd : index - 1,
-                        .next = begin + length < word.size() ? index + 1 : kEnd});
+                        .next = begin + length < word.size() ? index + 1 : kEnd,
+                        .token = vocabulary_.find_normal(word.substr(begin, length)).value_or(kNone)});
     begin += length;
   }
 }
@@ -49,9 +50,19 @@ constexpr auto kWorse = [](const auto& a, const auto& b) {
 void BpeMerger::consider(std::string_view word, std::uint32_t left, std::uint32_t right) {
   if (left == kEnd || right == kEnd) return;
   const std::uint32_t length = symbols_[left].length + symbols_[right].length;
-  const auto token = vocabulary_.find_normal(word.substr(symbols_[left].begin, length));
-  if (!token) return;
-  merges_.push_back({.score = vocabulary_.score(*token), .left = left, .right = right, .length = length});
+  Merge merge{.score = 0, .left = left, .right = right, .length = length, .token = kNone};
+  if (merge_table_ != nullptr) {
+    const auto found = merge_table_->find(symbols_[left].token, symbols_[right].token);
+    if (!found) return;
+    merge.score = -static_cast<float>(found->rank);
+    merge.token = found->token;
+  } else {
+    const auto token = vocabulary_.find_normal(word.substr(symbols_[left].begin, length));
+    if (!token) return;
+    merge.score = vocabulary_.score(*token);
+    merge.token = *token;
+  }
+  merges_.push_back(merge);
   std::ranges::push_heap(merges_, kWorse);
 }
 
@@ -66,6 +77,7 @@ void BpeMerger::merge_all(std::string_view word) {
     Symbol& right = symbols_[merge.right];
     if (left.length == 0 || right.length == 0 || left.length + right.length != merge.length) continue;
     left.length = merge.length;
+    left.token = merge.token;
     left.next = right.next;
     right.length = 0;
     if (left.next != kEnd) symbols_[left.next].previous = merge.left;
@@ -74,18 +86,10 @@ void BpeMerger::merge_all(std::string_view word) {
   }
 }
 
-void BpeMerger::append_symbol(std::string_view bytes, std::vector<Token>& tokens) const {
-  if (const auto token = vocabulary_.find_normal(bytes)) return tokens.push_back(*token);
-  const std::size_t before = tokens.size();
-  for (const char byte : bytes) {
-    const auto token = vocabulary_.byte_token(static_cast<std::uint8_t>(byte));
-    if (!token) {  // one unknown token for the whole character
-      tokens.resize(before);
-      tokens.push_back(*vocabulary_.unknown());
-      return;
-    }
-    tokens.push_back(*token);
-  }
+void BpeMerger::append_symbol(const Symbol& symbol, std::string_view word, std::vector<Token>& tokens) const {
+  if (symbol.token != kNone) return tokens.push_back(symbol.token);
+  if (vocabulary_.append_bytes(word.substr(symbol.begin, symbol.length), tokens)) return;
+  if (const auto unknown = vocabulary_.unknown()) tokens.push_back(*unknown);  // one for the whole character
 }
 
 }  // namespace shunt::models

@@ -1,20 +1,26 @@
-// From text to tokens and back, as the model was trained: SentencePiece byte-pair encoding with byte fallback.
+// From text to tokens and back, as the model was trained: SentencePiece byte-pair encoding with byte fallback
+// ("llama"), byte-level byte-pair encoding ("gpt2") or SentencePiece's unigram model ("t5").
 //
-// Text comes back exactly, byte for byte, also where it is not UTF-8. White space is kept as it is, whatever
-// tokenizer.ggml.remove_extra_whitespaces says. Owns its vocabulary; immutable after creation, so all
-// calls are safe from many threads.
+// Text is UTF-8 and comes back exactly; it is never brought into another Unicode form. Only a unigram model changes
+// text, as its file says (see Unigram); the others keep white space whatever tokenizer.ggml.remove_extra_whitespaces
+// says. Owns its vocabulary; immutable after creation, so all calls are safe from many threads.
 //
 // Where the file asks for a space before the text, it stands before everything that encode() is given,
 // special tokens too, and only there: "<|im_start|>a" is " ", "<|im_start|>", "a". (A BOS marker that begins the
-// text is no text: it becomes the BOS, and the space follows it.)
+// text is no text: it becomes the BOS, and the space follows it. A unigram model has it before the first text.)
 #pragma once
 
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 #include <vector>
 
+#include "models/merge_table.h"
+#include "models/pre_tokenizer.h"
+#include "models/unigram.h"
 #include "models/vocabulary.h"
 
 namespace shunt::models {
@@ -22,6 +28,8 @@ namespace shunt::models {
 struct EncodeOptions {
   // Begin with the BOS token, unless the text itself begins with its marker: there is never a second one.
   bool add_bos = false;
+  // End with the EOS token: for whole texts, not for those that a model is to go on with.
+  bool add_eos = false;
   // Control tokens such as "</s>" written in the text become those tokens. (User-defined tokens always do.)
   bool parse_special = false;
 };
@@ -49,11 +57,13 @@ struct SegmentOptions {
 
 class Tokenizer {
  public:
-  // Reads the tokenizer.ggml.* keys. Errors: unsupported for any tokenizer.ggml.model but "llama"; invalid where the
-  // metadata is at odds with itself (see Vocabulary::create).
+  // Reads the tokenizer.ggml.* keys. Errors: unsupported for an unknown tokenizer.ggml.model or tokenizer.ggml.pre,
+  // with the list of known ones; invalid where the metadata is at odds with itself (see Vocabulary::create,
+  // MergeTable::create and Unigram::create).
   [[nodiscard]] static Result<Tokenizer> create(const Metadata& metadata);
 
-  // Errors: invalid where the text is longer than 1 GiB, or add_bos is asked of a vocabulary without BOS.
+  // Errors: invalid where the text is longer than 1 GiB or not UTF-8, or add_bos or add_eos is asked of a vocabulary
+  // without such a token.
   [[nodiscard]] Result<std::vector<Token>> encode(std::string_view text, EncodeOptions options = {}) const;
   // One text made of several parts, of which some must not name special tokens. Merges cross the seams, so
   // the result is that of the joined text wherever no forbidden token is named.
@@ -76,17 +86,31 @@ class Tokenizer {
   [[nodiscard]] std::span<const Token> ends() const { return ends_; }
   // A prompt for this model begins with BOS.
   [[nodiscard]] bool adds_bos() const { return adds_bos_; }
+  // Whether the file asks for EOS at the end of a whole text.
+  [[nodiscard]] bool adds_eos() const { return adds_eos_; }
   // The special token of exactly this text.
   [[nodiscard]] std::optional<Token> special(std::string_view text) const { return vocabulary_.find_special(text); }
 
  private:
-  explicit Tokenizer(Vocabulary vocabulary) : vocabulary_(std::move(vocabulary)) {}
-  [[nodiscard]] Status read_special_ids(const Metadata& metadata);
+  struct ScoredMerges {};
+  struct ByteLevel {
+    PreTokenizer pre_tokenizer;
+    MergeTable merges;
+  };
+  using Method = std::variant<ScoredMerges, ByteLevel, Unigram>;
+  struct Kind;
+  static std::span<const Kind> kinds();
+  class Encoder;
+
+  Tokenizer(Vocabulary vocabulary, Method method) : vocabulary_(std::move(vocabulary)), method_(std::move(method)) {}
+  [[nodiscard]] Status read_special_ids(const Metadata& metadata, const Kind& kind);
 
   Vocabulary vocabulary_;
+  Method method_;
   std::optional<Token> bos_, eos_, eot_;
   std::vector<Token> ends_;  // sorted
   bool adds_bos_ = true;
+  bool adds_eos_ = false;
   bool adds_prefix_ = true;
 };
 

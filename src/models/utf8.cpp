@@ -44,13 +44,24 @@ Utf8Unit first_utf8_unit(std::string_view bytes) {
   return {character, lead.length};
 }
 
-bool is_utf8(std::string_view bytes) {
-  while (!bytes.empty()) {
-    const Utf8Unit unit = first_utf8_unit(bytes);
-    if (unit.kind != Utf8Unit::Kind::character) return false;
-    bytes.remove_prefix(unit.length);
+char32_t code_point(std::string_view character) {
+  const auto lead = static_cast<std::uint8_t>(character[0]);
+  if (character.size() == 1) return lead;
+  char32_t code = lead & (0xFFU >> (character.size() + 1));
+  for (const char byte : character.substr(1)) code = code << 6U | (static_cast<std::uint8_t>(byte) & 0x3FU);
+  return code;
+}
+
+bool is_utf8(std::string_view bytes) { return first_invalid_byte(bytes) == bytes.size(); }
+
+std::size_t first_invalid_byte(std::string_view bytes) {
+  std::size_t at = 0;
+  while (at < bytes.size()) {
+    const Utf8Unit unit = first_utf8_unit(bytes.substr(at));
+    if (unit.kind != Utf8Unit::Kind::character) break;
+    at += unit.length;
   }
-  return true;
+  return at;
 }
 
 std::string Utf8Stream::push(std::string_view bytes) {

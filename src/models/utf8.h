@@ -23,7 +23,13 @@ struct Utf8Unit {
 // What `bytes` begins with. REQUIRES: !bytes.empty().
 [[nodiscard]] Utf8Unit first_utf8_unit(std::string_view bytes);
 
+// The code point of one character. REQUIRES: first_utf8_unit calls all of it a character.
+[[nodiscard]] char32_t code_point(std::string_view character);
+
 [[nodiscard]] bool is_utf8(std::string_view bytes);
+
+// Where the first byte stands that is no part of a character; the size where there is none.
+[[nodiscard]] std::size_t first_invalid_byte(std::string_view bytes);
 
 // Turns pieces of text, cut anywhere, into text cut only between characters. What can never become a character is
 // replaced by U+FFFD, one for each invalid unit, so that all output is valid UTF-8.

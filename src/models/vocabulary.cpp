@@ -9,6 +9,8 @@
 #include <tuple>
 #include <utility>
 
+#include "models/utf8.h"
+
 namespace shunt::models {
 namespace {
 
@@ -43,6 +45,21 @@ std::string with_spaces(std::string_view text) {
   return result;
 }
 
+// What GPT-2 writes for each byte: itself where Latin-1 has a visible character, else a letter from U+0100 on.
+constexpr std::array<char32_t, 256> kByteLetters = [] {
+  std::array<char32_t, 256> letters{};
+  char32_t next = 0x100;
+  for (std::size_t byte = 0; byte < letters.size(); ++byte) {
+    const bool visible = (byte > 0x20 && byte < 0x7F) || (byte > 0xA0 && byte != 0xAD);
+    letters[byte] = visible ? static_cast<char32_t>(byte) : next++;
+  }
+  return letters;
+}();
+constexpr char32_t kLetterCount = 0x100 + 68;
+
+// Bytes that some valid UTF-8 contains.
+bool occurs_in_utf8(std::size_t byte) { return byte < 0xC0 || (byte > 0xC1 && byte < 0xF5); }
+
 bool has_space_inside(std::string_view bytes) {
   for (std::size_t at = 1; at < bytes.size(); ++at)
     if (bytes[at] == ' ' && bytes[at - 1] != ' ') return true;
@@ -61,10 +78,19 @@ Result<std::optional<Token>> token_of(const Metadata& metadata, std::string_view
   return std::optional<Token>(static_cast<Token>(id));
 }
 
-Result<Vocabulary> Vocabulary::create(const Metadata& metadata) {
+Result<Vocabulary> Vocabulary::create(const Metadata& metadata, Spelling spelling) {
   SHUNT_TRY_ASSIGN(const std::vector<std::string>* texts, metadata.strings("tokenizer.ggml.tokens"));
-  SHUNT_TRY_ASSIGN(const std::vector<float> scores, metadata.f32s("tokenizer.ggml.scores"));
-  SHUNT_TRY_ASSIGN(const std::vector<std::int32_t> types, metadata.i32s("tokenizer.ggml.token_type"));
+  const auto needed = [&](std::string_view key) {
+    return spelling == Spelling::space_marks || metadata.find(key) != nullptr;
+  };
+  std::vector<float> scores(texts->size(), 0.0F);
+  if (needed("tokenizer.ggml.scores")) {
+    SHUNT_TRY_ASSIGN(scores, metadata.f32s("tokenizer.ggml.scores"));
+  }
+  std::vector<std::int32_t> types(texts->size(), static_cast<std::int32_t>(TokenType::normal));
+  if (needed("tokenizer.ggml.token_type")) {
+    SHUNT_TRY_ASSIGN(types, metadata.i32s("tokenizer.ggml.token_type"));
+  }
   if (texts->empty() || texts->size() > static_cast<std::size_t>(std::numeric_limits<Token>::max()))
     return fail(Code::invalid, fmt::format("tokenizer.ggml.tokens has {} tokens; 1 to {} are possible", texts->size(),
                                            std::numeric_limits<Token>::max()));
@@ -73,7 +99,7 @@ Result<Vocabulary> Vocabulary::create(const Metadata& metadata) {
                                            "equally many",
                                            texts->size(), scores.size(), types.size()));
 
-  Vocabulary vocabulary;
+  Vocabulary vocabulary(spelling);
   std::size_t bytes = 0;
   for (const std::string& text : *texts) bytes += std::max(text.size(), kUnknownBytes.size());
   vocabulary.bytes_.reserve(bytes);  // views into it are taken while it grows
@@ -88,12 +114,37 @@ Result<Vocabulary> Vocabulary::create(const Metadata& metadata) {
   return vocabulary;
 }
 
+std::string Vocabulary::bytes_spelled(std::string_view letters) {
+  static constexpr std::array<std::int16_t, kLetterCount> kBytes = [] {
+    std::array<std::int16_t, kLetterCount> bytes{};
+    bytes.fill(-1);
+    for (std::size_t byte = 0; byte < kByteLetters.size(); ++byte)
+      bytes[kByteLetters[byte]] = static_cast<std::int16_t>(byte);
+    return bytes;
+  }();
+  std::string bytes;
+  for (std::string_view rest = letters; !rest.empty();) {
+    const Utf8Unit unit = first_utf8_unit(rest);
+    const bool valid = unit.kind == Utf8Unit::Kind::character;
+    const char32_t letter = valid ? code_point(rest.substr(0, unit.length)) : kLetterCount;
+    if (letter >= kBytes.size() || kBytes[letter] < 0) return std::string(letters);
+    bytes += static_cast<char>(kBytes[letter]);
+    rest.remove_prefix(unit.length);
+  }
+  return bytes;
+}
+
+std::string Vocabulary::spelled_out(std::string_view text, TokenType type) const {
+  if (type == TokenType::unknown) return std::string(kUnknownBytes);
+  if (spelling_ == Spelling::space_marks) return with_spaces(text);
+  return type == TokenType::normal ? bytes_spelled(text) : std::string(text);
+}
+
 Status Vocabulary::add(std::string_view text, TokenType type, float score) {
   const auto id = static_cast<Token>(types_.size());
   if (std::isnan(score)) return fail(Code::invalid, fmt::format("the score of token {} is not a number", id));
 
-  std::string bytes = with_spaces(text);
-  if (type == TokenType::unknown) bytes = kUnknownBytes;
+  std::string bytes = spelled_out(text, type);
   if (type == TokenType::byte) {
     const auto byte = byte_named(text);
     if (!byte)
@@ -113,6 +164,8 @@ Status Vocabulary::add(std::string_view text, TokenType type, float score) {
   if (stored.empty()) return {};
   if (type == TokenType::normal) {
     normal_.try_emplace(stored, id);
+    if (spelling_ == Spelling::byte_letters && stored.size() == 1 && byte_tokens_[byte_at(stored, 0)] == kNone)
+      byte_tokens_[byte_at(stored, 0)] = id;
     if (has_space_inside(stored)) words_stay_apart_ = false;
   }
   if (type == TokenType::control || type == TokenType::user_defined) specials_.push_back(id);
@@ -132,9 +185,11 @@ Status Vocabulary::find_unknown(const Metadata& metadata) {
   SHUNT_TRY_ASSIGN(unknown_, token_of(metadata, "tokenizer.ggml.unknown_token_id", size()));
   if (const auto place = std::ranges::find(types_, TokenType::unknown); !unknown_ && place != types_.end())
     unknown_ = static_cast<Token>(place - types_.begin());
-  const auto missing = std::ranges::count(byte_tokens_, kNone);
+  std::size_t missing = 0;
+  for (std::size_t byte = 0; byte < byte_tokens_.size(); ++byte)
+    if (occurs_in_utf8(byte) && byte_tokens_[byte] == kNone) ++missing;
   if (missing > 0 && !unknown_)
-    return fail(Code::invalid, fmt::format("the vocabulary lacks {} of 256 byte tokens and has no unknown token "
+    return fail(Code::invalid, fmt::format("the vocabulary lacks {} of 243 byte tokens and has no unknown token "
                                            "(tokenizer.ggml.unknown_token_id): not every text could be encoded",
                                            missing));
   return {};
@@ -153,6 +208,19 @@ std::optional<Token> Vocabulary::find_normal(std::string_view bytes) const {
 
 std::optional<Token> Vocabulary::byte_token(std::uint8_t byte) const {
   return byte_tokens_[byte] == kNone ? std::nullopt : std::optional(byte_tokens_[byte]);
+}
+
+bool Vocabulary::append_bytes(std::string_view bytes, std::vector<Token>& tokens) const {
+  const std::size_t before = tokens.size();
+  for (const char byte : bytes) {
+    const auto token = byte_token(static_cast<std::uint8_t>(byte));
+    if (!token) {
+      tokens.resize(before);
+      return false;
+    }
+    tokens.push_back(*token);
+  }
+  return true;
 }
 
 std::optional<Token> Vocabulary::find_special(std::string_view text) const {

@@ -1,7 +1,8 @@
 // The tokens of a model file, checked: what bytes each stands for, its type and its score.
 //
 // Format: the tokenizer.ggml.* keys of the GGUF specification. Pieces are kept as the bytes that they
-// stand for: U+2581, which SentencePiece writes for a space, is a space here, and <0x41> is the byte A.
+// stand for: U+2581, which SentencePiece writes for a space, is a space here, <0x41> is the byte A, and the letters
+// that byte-level vocabularies write for bytes are those bytes.
 // Looking up text can therefore never confuse a space with a U+2581 of the text itself.
 // Owns everything; immutable after creation, so all calls are safe from many threads.
 #pragma once
@@ -10,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -23,12 +25,20 @@ using Token = std::int32_t;
 // The values of tokenizer.ggml.token_type.
 enum class TokenType : std::uint8_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
 
+// How the pieces of a vocabulary are spelled.
+enum class Spelling : std::uint8_t {
+  space_marks,   // as SentencePiece does it: U+2581 is a space
+  byte_letters,  // as GPT-2 does it: one letter for each byte; control and user-defined tokens as they are
+};
+
 class Vocabulary {
  public:
+  // Byte letters need no scores (all 0 then) and no types (all normal then).
   // Tolerated: empty tokens (never found in text) and duplicates (text gives the lowest id).
   // Errors: invalid where arrays differ in length, a type is unknown, a score is not a number, a byte token is not
-  // <0xHH>, a special id is outside the vocabulary, or text could not always be encoded (bytes missing, no unknown).
-  [[nodiscard]] static Result<Vocabulary> create(const Metadata& metadata);
+  // <0xHH>, a special id is outside the vocabulary, or text could not always be encoded (bytes that valid UTF-8 can
+  // have are missing, no unknown).
+  [[nodiscard]] static Result<Vocabulary> create(const Metadata& metadata, Spelling spelling);
 
   Vocabulary(Vocabulary&&) = default;
   Vocabulary& operator=(Vocabulary&&) = default;
@@ -50,7 +60,13 @@ class Vocabulary {
   // The normal token of exactly these bytes.
   [[nodiscard]] std::optional<Token> find_normal(std::string_view bytes) const;
   [[nodiscard]] std::optional<Token> byte_token(std::uint8_t byte) const;
+  // Appends the tokens of these bytes and returns true, or nothing where one of them has none. Then there is an
+  // unknown token, if the bytes are part of valid UTF-8.
+  [[nodiscard]] bool append_bytes(std::string_view bytes, std::vector<Token>& tokens) const;
   [[nodiscard]] std::optional<Token> unknown() const { return unknown_; }
+
+  // What byte letters spell; where a character is no such letter, `letters` itself.
+  [[nodiscard]] static std::string bytes_spelled(std::string_view letters);
 
   // The control or user-defined token of exactly this text.
   [[nodiscard]] std::optional<Token> find_special(std::string_view text) const;
@@ -63,11 +79,13 @@ class Vocabulary {
   [[nodiscard]] bool words_stay_apart() const { return words_stay_apart_; }
 
  private:
-  Vocabulary() = default;
+  explicit Vocabulary(Spelling spelling) : spelling_(spelling) {}
+  [[nodiscard]] std::string spelled_out(std::string_view text, TokenType type) const;
   [[nodiscard]] Status add(std::string_view text, TokenType type, float score);
   void index_specials();
   [[nodiscard]] Status find_unknown(const Metadata& metadata);
 
+  Spelling spelling_;
   std::vector<char> bytes_;          // of all tokens; a vector, since views into it must survive a move
   std::vector<std::uint64_t> ends_;  // of each token in bytes_
   std::vector<TokenType> types_;

@@ -103,6 +103,11 @@ class Usage(CommandLine):
         self.refused(2, "stop text", "run", MODEL, "x", "--stop", "")
         self.refused(2, "--raw", "run", MODEL, "x", "--chat", "--raw")
         self.refused(2, "--chat", "run", MODEL, "x", "--system", "Be brief.")
+        self.refused(2, "--chat", "run", MODEL, "x", "--template", "chatml")
+        self.refused(2, "--raw", "run", MODEL, "x", "--template", "chatml", "--raw")
+        self.refused(2, "\"alpaca\" is none of gpt-oss, llama3, ", "run", MODEL, "x", "--chat", "--template", "alpaca")
+        self.refused(1, "<|start_header_id|>", "run", MODEL, "x", "--chat", "--template", "llama3")
+        self.refused(1, "the text is not UTF-8: byte 0xFF at offset 1", "tokenize", MODEL, b"x\xff")
         self.refused(2, "unknown device \"gpu\"", "run", MODEL, "x", "--devices", "gpu")
         self.refused(2, "unknown strategy \"fast\"; there are: auto layers", "run", MODEL, "x", "--strategy", "fast")
         self.refused(1, "device \"sim:x\" is absent", "run", MODEL, "x", "--devices", "cpu,sim:x")
@@ -243,6 +248,13 @@ class Run(CommandLine):
         end = self.data("tokenize", MODEL, "<|im_end|>")["tokens"][-1]
         tricky = self.data("run", MODEL, "--chat", "Hello<|im_end|>", "-n", "1")["prompt_tokens"]
         self.assertEqual(tricky.count(end), plain.count(end))
+
+    def test_a_template_can_be_chosen(self):
+        def prompt(*template):
+            return self.data("run", MODEL, "--chat", "Hello", "-n", "1", *template)["prompt_tokens"]
+
+        self.assertEqual(prompt("--template", "chatml"), prompt())
+        self.assertNotEqual(prompt("--template", "mistral"), prompt())
 
     def test_a_system_message_comes_first(self):
         result = self.data("run", MODEL, "Hello", "--chat", "--system", "Be brief.", "-n", "1")

@@ -111,7 +111,7 @@ TEST_F(Chat, UnknownRolesAreErrors) {
 
 TEST_F(Chat, TemplatesThatCannotBeFollowedAreUnsupported) {
   Metadata unknown = small_vocabulary();
-  unknown.set("tokenizer.chat_template", std::string("[INST] {{ message }} [/INST]"));
+  unknown.set("tokenizer.chat_template", std::string("### {{ message }}"));
   Metadata missing;
   const Metadata small = small_vocabulary();
   for (const auto& [key, value] : small.all())

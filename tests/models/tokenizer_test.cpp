@@ -52,8 +52,8 @@ TEST(Tokenizer, WithoutSpacePrefixTheTextStandsAlone) {
 
 TEST(Tokenizer, WhatIsNoTokenBecomesBytes) {
   const Tokenizer tokenizer = make(small_vocabulary());
-  EXPECT_EQ(tokenizer.encode("\xC3\xA9z\xFF").value_or(Tokens{}),
-            (Tokens{kFirstPiece + 14, kFirstPiece + 26, 5 + 'z', 5 + 0xFF}));
+  EXPECT_EQ(tokenizer.encode("\xC3\xA9z\xC3\xA8").value_or(Tokens{}),
+            (Tokens{kFirstPiece + 14, kFirstPiece + 26, 5 + 'z', 5 + 0xC3, 5 + 0xA8}));
   // A U+2581 of the text is not a space.
   EXPECT_EQ(tokenizer.encode("\xE2\x96\x81").value_or(Tokens{}),
             (Tokens{kFirstPiece + 14, 5 + 0xE2, 5 + 0x96, 5 + 0x81}));
@@ -185,21 +185,43 @@ TEST(Tokenizer, AgreesWithNaiveMergingOnRandomVocabularies) {
   }
 }
 
-TEST(Tokenizer, RandomBytesComeBackExactly) {
+TEST(Tokenizer, RandomTextsComeBackExactly) {
   const Tokenizer tokenizer = make(small_vocabulary());
-  const std::vector<std::string> parts = {
-      "hello", " ",        "  ",           "\xE2\x96\x81",       "\xE2", "\x96\x81", "</s>", "<|im_end|>",
-      "<|im_", "\xC3\xA9", "\xF0\x9F\x98", std::string(1, '\0'), "\n",   "<0x41>"};
+  const std::vector<std::string> parts = {"hello",      " ",     "  ",       "\xE2\x96\x81",     "</s>",
+                                          "<|im_end|>", "<|im_", "\xC3\xA9", "\xF0\x9F\x98\x80", std::string(1, '\0'),
+                                          "\n",         "<0x41>"};
   for (std::uint32_t seed = 0; seed < 2000; ++seed) {
     std::mt19937 random(seed);
     std::string text;
     for (std::size_t count = random() % 12; count > 0; --count)
-      text += random() % 4 == 0 ? std::string(1, static_cast<char>(random() % 256)) : parts[random() % parts.size()];
+      text += random() % 4 == 0 ? std::string(1, static_cast<char>(random() % 128)) : parts[random() % parts.size()];
     const Tokens plain = *tokenizer.encode(text, {.add_bos = seed % 3 == 0});
     EXPECT_EQ(tokenizer.decode(plain).value_or("?"), text) << "seed " << seed;
     const Tokens parsed = *tokenizer.encode(text, {.add_bos = seed % 3 == 0, .parse_special = true});
     EXPECT_EQ(tokenizer.decode(parsed, {.control = true}).value_or("?"), text) << "seed " << seed;
   }
+}
+
+TEST(Tokenizer, WhatIsNotUtf8IsRefusedWithThePlace) {
+  const Tokenizer tokenizer = make(small_vocabulary());
+  for (const std::string_view text :
+       {"hello\xFFz", "hello\xC3", "hello\xC3\x28", "hello\xED\xA0\x80", "hello\xC0\x80", "hello\xF4\x90\x80\x80"}) {
+    const auto tokens = tokenizer.encode(text);
+    ASSERT_FALSE(tokens.has_value());
+    EXPECT_EQ(tokens.error().code, Code::invalid);
+    EXPECT_NE(tokens.error().message.find("at offset 5"), std::string::npos) << tokens.error().message;
+  }
+  EXPECT_EQ(tokenizer.encode("\xFF").error().message,
+            "the text is not UTF-8: byte 0xFF at offset 0 begins no character; convert the text to UTF-8");
+}
+
+TEST(Tokenizer, EosEndsAWholeTextWhereItIsAskedFor) {
+  Metadata metadata = small_vocabulary();
+  EXPECT_FALSE(make(metadata).adds_eos());
+  metadata.set("tokenizer.ggml.add_eos_token", true);
+  const Tokenizer tokenizer = make(metadata);
+  EXPECT_TRUE(tokenizer.adds_eos());
+  EXPECT_EQ(*tokenizer.encode("world", {.add_bos = true, .add_eos = true}), (Tokens{1, kFirstPiece + 9, 2}));
 }
 
 TEST(Tokenizer, LongRunsOfOneLetterAreNoTrap) {
@@ -232,8 +254,8 @@ struct Broken {
 };
 
 const Broken kBroken[] = {
-    {"other kind", Code::unsupported, "\"gpt2\" is not supported; supported: \"llama\"",
-     [](Metadata& m) { m.set("tokenizer.ggml.model", std::string("gpt2")); }},
+    {"other kind", Code::unsupported, "\"bert\" is not supported; supported: \"llama\" (Sent",
+     [](Metadata& m) { m.set("tokenizer.ggml.model", std::string("bert")); }},
     {"no tokens", Code::invalid, "tokenizer.ggml.tokens has 0 tokens",
      [](Metadata& m) { m.set("tokenizer.ggml.tokens", std::vector<std::string>{}); }},
     {"lengths differ", Code::invalid, "288 tokens, 1 scores and 288 token_types",
@@ -246,7 +268,7 @@ const Broken kBroken[] = {
      [](Metadata& m) { m.set("tokenizer.ggml.token_type", std::vector<std::uint64_t>(288, 7)); }},
     {"byte misnamed", Code::invalid, "token 0 is of type byte",
      [](Metadata& m) { m.set("tokenizer.ggml.token_type", std::vector<std::uint64_t>(288, 6)); }},
-    {"bytes missing", Code::invalid, "lacks 256 of 256 byte tokens",
+    {"bytes missing", Code::invalid, "lacks 243 of 243 byte tokens",
      [](Metadata& m) { m.set("tokenizer.ggml.token_type", std::vector<std::uint64_t>(288, 1)); }},
     {"bos outside", Code::invalid, "tokenizer.ggml.bos_token_id is 288, outside the vocabulary of 288 tokens",
      [](Metadata& m) { m.set("tokenizer.ggml.bos_token_id", std::uint64_t{288}); }},
