@@ -1,0 +1,38 @@
+// Model files of several architectures with damage: an error that says something, or a model.
+#include <gtest/gtest.h>
+
+#include "models/model.h"
+#include "mutations.h"
+
+namespace shunt::models {
+namespace {
+
+constexpr int kMutations = 5000;
+
+class MutatedModel : public testing::TestWithParam<const char*> {};
+
+TEST_P(MutatedModel, IsRefusedOrLoads) {
+  const auto original = bytes_of_file(SHUNT_TEST_DATA "/architectures/" + std::string(GetParam()) + ".gguf");
+  ASSERT_FALSE(original.empty());
+  const auto whole = GgufFile::from_memory(original);
+  ASSERT_TRUE(whole.has_value()) << whole.error().message;
+  Mutations mutations(original, (*whole)->data_offset(), 11);
+  int loaded = 0;
+  for (int i = 0; i < kMutations; ++i) {
+    const std::vector<std::byte> bytes = mutations.next();
+    const auto model = Model::from_memory(bytes);
+    if (model)
+      ++loaded;
+    else
+      ASSERT_FALSE(model.error().message.empty()) << "mutation " << i;
+  }
+  // Most damage is to names and numbers that matter; some hits what nothing depends on.
+  EXPECT_GT(loaded, 0);
+  EXPECT_LT(loaded, kMutations);
+}
+
+INSTANTIATE_TEST_SUITE_P(Files, MutatedModel, testing::Values("gemma2", "qwen2moe", "gpt-oss"),
+                         [](const auto& info) { return "File" + std::to_string(info.index); });
+
+}  // namespace
+}  // namespace shunt::models
