@@ -32,7 +32,7 @@ TEST_P(MutatedModel, IsRefusedOrLoads) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, MutatedModel, testing::Values("gemma2", "qwen2moe", "gpt-oss"),
-                         [](const auto& info) { return "File" + std::to_string(info.index); });
+                         [](const auto& file) { return "File" + std::to_string(file.index); });
 
 }  // namespace
 }  // namespace shunt::models

@@ -35,7 +35,7 @@ TEST_P(MutatedOnnx, IsRefusedOrImported) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, MutatedOnnx, testing::Values("transformer", "convolutions"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const auto& file) { return std::string(file.param); });
 
 // Graphs of more than one kind come of the models whose results cli/run_graph_test.py compares.
 TEST(Onnx, ShapesAreThoseOfTheInputs) {
