@@ -111,8 +111,11 @@ Result<Attribute> attribute_of(const ProtoField& parent) {
         return assign(attribute.integer, field.integer());
       case 4:
         return assign(attribute.text, field.text());
-      case 5:
-        return assign(attribute.tensor, tensor_of(field));
+      case 5: {
+        SHUNT_TRY_ASSIGN(TensorData tensor, tensor_of(field));
+        attribute.tensor = std::make_shared<const TensorData>(std::move(tensor));
+        return {};
+      }
       case 7:
         return field.append_to(attribute.reals);
       case 8:

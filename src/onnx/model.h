@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -48,7 +49,7 @@ struct Attribute {
   std::optional<float> real;
   std::optional<std::int64_t> integer;
   std::optional<std::string_view> text;
-  std::optional<TensorData> tensor;
+  std::shared_ptr<const TensorData> tensor;  // may be null
   std::vector<float> reals;
   std::vector<std::int64_t> integers;
 };
