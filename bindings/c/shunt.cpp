@@ -20,7 +20,8 @@ struct shunt_graph {
   shunt::GraphBuilder builder;
   shunt::MemoryWeights constants;
   std::vector<shunt::dlpack::Owned> taken;  // memory of constants
-  std::optional<shunt::Error> error;        // the first that the builder has not seen
+  std::optional<shunt::Error> error;        // the first, unless the builder has it
+  bool refused = false;                     // the builder has it
 };
 
 struct shunt_computation {
@@ -115,10 +116,12 @@ Result<shunt::Attributes> attributes_of(const shunt_attributes& from) {
 // What `work` adds to the graph, or no tensor after an error, which the graph keeps.
 template <class Work>
 shunt_tensor add_to(shunt_graph* graph, const Work& work) {
-  if (graph == nullptr) return shunt_none();
-  if (graph->error) return shunt_none();
+  if (graph == nullptr || graph->error || graph->refused) return shunt_none();
   const Result<shunt::Tensor> tensor = work();
-  if (tensor) return {tensor->id};
+  if (tensor) {
+    graph->refused = tensor->id == SHUNT_NO_TENSOR_ID;
+    return {tensor->id};
+  }
   graph->error = tensor.error();
   return shunt_none();
 }
