@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "options.h"
 #include "output.h"
 #include "usage.h"
 
@@ -126,18 +127,26 @@ struct Shell {
 };
 constexpr Shell kShells[] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}};
 
-Status execute(const std::string& name) {
-  for (const Shell& shell : kShells)
-    if (shell.name == name) return print(shell.script());
-  refuse(fmt::format("no completions for \"{}\"; there are: bash, zsh, fish", name));
+struct Options {
+  std::string shell;
+  bool json = false;
+};
+
+Status execute(const Options& options) {
+  for (const Shell& shell : kShells) {
+    if (shell.name != options.shell) continue;
+    return options.json ? print_json({{"shell", shell.name}, {"script", shell.script()}}) : print(shell.script());
+  }
+  refuse(fmt::format("no completions for \"{}\"; there are: bash, zsh, fish", options.shell));
 }
 
 }  // namespace
 
 Action completions(CLI::App& app) {
-  auto name = std::make_shared<std::string>();
-  app.add_option("SHELL", *name, "bash, zsh or fish")->required();
-  return [name] { return execute(*name); };
+  auto options = std::make_shared<Options>();
+  app.add_option("SHELL", options->shell, "bash, zsh or fish")->required();
+  add_json(app, options->json);
+  return [options] { return execute(*options); };
 }
 
 }  // namespace shunt::cli

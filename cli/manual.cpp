@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "commands.h"
+#include "options.h"
 #include "output.h"
 #include "usage.h"
 
@@ -49,10 +50,32 @@ std::string page() {
          "Data goes to standard output, words for people to standard error.\n";
 }
 
+Json in_json(const Command& command) {
+  CLI::App app(std::string(command.summary), fmt::format("shunt {}", command.name));
+  static_cast<void>(command.attach_to(app));
+  Json options = Json::array();
+  for (const CLI::Option* option : app.get_options(nullptr)) {
+    if (option == app.get_help_ptr()) continue;
+    options.push_back({{"names", option->get_positional() ? option->get_name(true) : names_of(*option)},
+                       {"value", option->get_positional() ? "" : value_of(*option)},
+                       {"meaning", option->get_description()}});
+  }
+  return {{"name", command.name}, {"summary", command.summary}, {"options", options}, {"example", command.example}};
+}
+
+Status execute(bool json) {
+  if (!json) return print(page());
+  Json commands = Json::array();
+  for (const Command& command : kCommands) commands.push_back(in_json(command));
+  return print_json({{"commands", commands}});
+}
+
 }  // namespace
 
-Action manual(CLI::App&) {
-  return [] { return print(page()); };
+Action manual(CLI::App& app) {
+  auto json = std::make_shared<bool>(false);
+  add_json(app, *json);
+  return [json] { return execute(*json); };
 }
 
 }  // namespace shunt::cli

@@ -252,8 +252,7 @@ Action run(CLI::App& app) {
       app.add_flag("--chat", options->chat, "Take the prompt as a user's message, in the model's chat format");
   app.add_option("--system", options->system, "System message of the chat");
   CLI::Option* named = app.add_option("--template", options->chat_template,
-                                      fmt::format("Chat format, whatever the model's own: {} [the model's]",
-                                                  fmt::join(ChatTemplate::names(), ", ")))
+                                      "Chat format by its name; a wrong one lists them all [the model's]")
                            ->type_name("NAME")
                            ->check(check_template);
   app.add_flag("--raw", options->raw, "Take the prompt as it is, from a terminal too: no chat")

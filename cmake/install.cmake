@@ -39,5 +39,6 @@ configure_package_config_file(cmake/shunt-config.cmake.in ${CMAKE_CURRENT_BINARY
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/shunt-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/shunt-config.cmake ${CMAKE_CURRENT_BINARY_DIR}/shunt-config-version.cmake
         DESTINATION ${shunt_cmake_dir})
+file(RELATIVE_PATH shunt_prefix_from_pc /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/shunt.pc.in ${CMAKE_CURRENT_BINARY_DIR}/shunt.pc @ONLY)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/shunt.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -24,6 +24,7 @@ float larger(float a, float b) {
   if (!is_number(b)) return b;
   return a < b ? b : a;
 }
+float exp_of(float x) { return is_number(x) ? exp(x) : x; }
 float select(float condition, float chosen, float other) { return condition > 0.0 ? chosen : other; }
 
 float sine(float x, int quarters) {
@@ -97,6 +98,7 @@ float erf(float x) {
 #define max(a, b) larger(a, b)
 #define sin(x) sine(x, 0)
 #define cos(x) sine(x, 1)
+#define exp(x) exp_of(x)
 #define log(x) log_of(x)
 #define tanh(x) tanh_of(x)
 
@@ -118,6 +120,7 @@ float erf(float x) {
 #undef max
 #undef sin
 #undef cos
+#undef exp
 #undef log
 #undef tanh
 
