@@ -11,8 +11,19 @@ namespace {
 
 constexpr std::size_t kNameWidth = 18;
 
-std::string line_of(const std::string& name, const std::string& meaning) {
-  return fmt::format("  {:<{}}  {}\n", name, kNameWidth, meaning);
+// The name, and the meaning beside it in lines that a terminal of 100 columns shows whole.
+std::string line_of(const std::string& name, std::string_view meaning) {
+  constexpr std::size_t kMostColumns = 100;
+  std::string lines = fmt::format("  {:<{}}  ", name, kNameWidth);
+  std::size_t room = kMostColumns - std::min(kMostColumns, lines.size());
+  while (meaning.size() > room) {
+    const std::size_t space = meaning.rfind(' ', room);
+    if (space == std::string_view::npos) break;
+    lines += fmt::format("{}\n{:{}}", meaning.substr(0, space), "", kNameWidth + 4);
+    meaning.remove_prefix(space + 1);
+    room = kMostColumns - kNameWidth - 4;
+  }
+  return fmt::format("{}{}\n", lines, meaning);
 }
 
 // The option whose name, as the parser gives it, begins `text`.
