@@ -70,8 +70,8 @@ SHUNT_FUNCTION float log(float x) {
   return count * 0.693145751953125F + (count * 1.42860682e-6F + ((sum * square) * s + (s + s)));
 }
 
-// Sine and cosine for |x| <= 8192: what is left of the nearest quarter turn, which is subtracted in three parts of which
-// the first two have exact products, goes into Taylor series. `quarters` more turns a sine into a cosine.
+// Sine and cosine for |x| <= 8192: what is left of the nearest quarter turn, which is subtracted in three parts of
+// which the first two have exact products, goes into Taylor series. `quarters` more turns a sine into a cosine.
 SHUNT_FUNCTION float sine(float x, std::int32_t quarters) {
   if (!(abs(x) < 1e9F)) return x - x;
   const float scaled = x * 0.636619772F;
