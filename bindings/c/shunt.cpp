@@ -12,6 +12,7 @@
 #include "dlpack.h"
 #include "shunt/computation.h"
 
+// NOLINTBEGIN(readability-identifier-naming): names of shunt.h
 struct shunt_runtime {
   std::unique_ptr<shunt::Runtime> runtime;
 };
@@ -30,6 +31,7 @@ struct shunt_computation {
   std::string text;
   std::string json;
 };
+// NOLINTEND(readability-identifier-naming)
 
 namespace {
 

@@ -26,6 +26,7 @@
 #define SHUNT_API
 #endif
 
+/* NOLINTBEGIN(readability-identifier-naming, modernize-use-using): names and types as C has them */
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -231,5 +232,7 @@ static inline shunt_tensor shunt_none(void) {
 /* SHUNT_SHAPE(2, 3) */
 #define SHUNT_SHAPE(...) ((shunt_shape){sizeof((const uint32_t[]){__VA_ARGS__}) / sizeof(uint32_t), {__VA_ARGS__}})
 #endif
+
+/* NOLINTEND(readability-identifier-naming, modernize-use-using) */
 
 #endif /* SHUNT_SHUNT_H */
