@@ -28,8 +28,8 @@ std::vector<float> yarn_factors(const Yarn& yarn, const ModelConfig& config, boo
     return pairs * std::log(static_cast<double>(yarn.original) / (turns * 2 * std::numbers::pi)) /
            std::log(static_cast<double>(config.rotary_base));
   };
-  double low = pair_that_turns(yarn.fast);
-  double high = pair_that_turns(yarn.slow);
+  double low = pair_that_turns(static_cast<double>(yarn.fast));
+  double high = pair_that_turns(static_cast<double>(yarn.slow));
   if (whole_pairs) {
     low = std::floor(low);
     high = std::ceil(high);

@@ -60,7 +60,9 @@ struct Feature {
   std::function<void(ModelConfig&)> switch_off;
 };
 
-void PrintTo(const Feature& feature, std::ostream* out) { *out << feature.file << " without " << feature.name; }
+std::ostream& operator<<(std::ostream& out, const Feature& feature) {
+  return out << feature.file << " without " << feature.name;
+}
 
 class Features : public testing::TestWithParam<Feature> {};
 
