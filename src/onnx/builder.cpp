@@ -225,7 +225,7 @@ Tensor Builder::with_last_axis_at(Tensor x, std::uint32_t rank, std::uint32_t ax
   if (axis + 1 == rank) return x;
   std::vector<std::uint32_t> axes;
   for (std::uint32_t i = 0; i + 1 < rank; ++i) axes.push_back(i);
-  axes.insert(axes.begin() + axis, rank - 1);
+  axes.insert(axes.begin() + static_cast<std::ptrdiff_t>(axis), rank - 1);
   return permuted(x, axes);
 }
 
