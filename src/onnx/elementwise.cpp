@@ -178,6 +178,7 @@ Outputs square_root(const Call& call) { return unary(call, Op::sqrt); }
 Outputs reciprocal(const Call& call) { return unary(call, Op::reciprocal); }
 Outputs sine(const Call& call) { return unary(call, Op::sin); }
 Outputs cosine(const Call& call) { return unary(call, Op::cos); }
+Outputs error_function(const Call& call) { return unary(call, Op::erf); }
 Outputs hyperbolic_tangent(const Call& call) { return unary(call, Op::tanh); }
 Outputs sigmoid(const Call& call) { return unary(call, Op::sigmoid); }
 Outputs softplus(const Call& call) { return unary(call, Op::softplus); }

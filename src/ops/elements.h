@@ -26,7 +26,7 @@ inline void store_as(std::byte* data, std::uint64_t index, T value) {
   std::memcpy(data + index * sizeof(T), &value, sizeof(T));
 }
 
-// REQUIRES: dtype is F32, F16, BF16 or I32.
+// REQUIRES: dtype is not one of blocks.
 inline double load_element(DType dtype, const std::byte* data, std::uint64_t index) {
   switch (dtype) {
     case DType::F16:
@@ -35,20 +35,26 @@ inline double load_element(DType dtype, const std::byte* data, std::uint64_t ind
       return static_cast<double>(bf16_to_f32(load_as<std::uint16_t>(data, index)));
     case DType::I32:
       return load_as<std::int32_t>(data, index);
+    case DType::I8:
+      return load_as<std::int8_t>(data, index);
+    case DType::U32:
+      return load_as<std::uint32_t>(data, index);
     default:
       return static_cast<double>(load_as<float>(data, index));
   }
 }
 
-// Towards zero, at most the largest of its sign; NaN becomes 0.
-inline std::int32_t i32_of(double value) {
+// Towards zero, at most the largest and at least the smallest that Integer has; NaN becomes 0.
+template <class Integer>
+inline Integer whole_of(double value) {
+  using Limits = std::numeric_limits<Integer>;
   if (std::isnan(value)) return 0;
-  if (value >= 2147483647.0) return std::numeric_limits<std::int32_t>::max();
-  if (value <= -2147483648.0) return std::numeric_limits<std::int32_t>::min();
-  return static_cast<std::int32_t>(value);
+  if (value >= static_cast<double>(Limits::max())) return Limits::max();
+  if (value <= static_cast<double>(Limits::min())) return Limits::min();
+  return static_cast<Integer>(value);
 }
 
-// REQUIRES: dtype is F32, F16, BF16 or I32. 16-bit types round from F32.
+// REQUIRES: dtype is not one of blocks. 16-bit types round from F32.
 inline void store_element(DType dtype, std::byte* data, std::uint64_t index, double value) {
   switch (dtype) {
     case DType::F16:
@@ -56,7 +62,11 @@ inline void store_element(DType dtype, std::byte* data, std::uint64_t index, dou
     case DType::BF16:
       return store_as(data, index, f32_to_bf16(static_cast<float>(value)));
     case DType::I32:
-      return store_as(data, index, i32_of(value));
+      return store_as(data, index, whole_of<std::int32_t>(value));
+    case DType::I8:
+      return store_as(data, index, whole_of<std::int8_t>(value));
+    case DType::U32:
+      return store_as(data, index, whole_of<std::uint32_t>(value));
     default:
       return store_as(data, index, static_cast<float>(value));
   }

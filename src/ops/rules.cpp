@@ -332,8 +332,8 @@ Result<ResultShape> concat(InputOperands inputs, const Attributes& attributes) {
   const Operand& a = *inputs[0];
   const Operand& b = *inputs[1];
   const std::uint32_t axis = attributes.u32(Attr::axis);
-  if (a.dtype != b.dtype || (a.dtype != DType::I32 && !is_floating(a)))
-    return invalid(fmt::format("a {} and b {} must be of one dtype, floating or I32", text_of(a), text_of(b)));
+  if (a.dtype != b.dtype || info_of(a.dtype).kind == DTypeKind::quantized)
+    return invalid(fmt::format("a {} and b {} must be of one dtype that is not quantized", text_of(a), text_of(b)));
   if (axis >= a.shape.rank()) return invalid(fmt::format("axis {} out of range for a {}", axis, text_of(a)));
   Shape shape = a.shape;
   if (b.shape.rank() == shape.rank()) shape.set(axis, b.shape[axis]);
@@ -352,8 +352,10 @@ Result<ResultShape> copy(InputOperands inputs, const Attributes& attributes) {
   const Operand& x = *inputs[0];
   const DType to = attributes.dtype(Attr::to);
   for (const DType dtype : {x.dtype, to})
-    if (dtype != DType::I32 && info_of(dtype).kind != DTypeKind::floating)
-      return invalid(fmt::format("converts between F32, F16, BF16 and I32, not {} to {}", text_of(x), name_of(to)));
+    if (info_of(dtype).kind == DTypeKind::quantized)
+      return invalid(
+          fmt::format("converts between dtypes that are not quantized, not {} to {}; quantize and dequantize do",
+                      text_of(x), name_of(to)));
   return value(to, x.shape, x.extent);
 }
 

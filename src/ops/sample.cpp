@@ -153,7 +153,7 @@ void Sampler::fill(SampleTensor& tensor, Values values) {
   const std::uint32_t entries = operand.shape[0];
   const std::uint64_t valid =
       operand.shape.elements() / entries * valid_rows(entries, operand.extent, sample_.parameters);
-  const double factor = operand.dtype == DType::I32 ? 1000 : 1;
+  const double factor = info_of(operand.dtype).kind == DTypeKind::integer ? 1000 : 1;
   for (std::uint64_t index = 0; index < valid; ++index)
     store_element(operand.dtype, tensor.storage.data(), tensor.offset + element_at(operand, index),
                   factor * number(values, index, operand.shape.columns()));

@@ -302,7 +302,7 @@ void concat(Sampler& sampler) {
   const Shape shape = sampler.pick_shape(entries, columns);
   const View view = sampler.pick_view();
   const View second_view = sampler.pick_view();
-  const DType dtype = sampler.pick({floating, floating, DType::I32});
+  const DType dtype = sampler.pick({floating, floating, DType::I32, DType::I8, DType::U32});
   // Axis 0 of a bucket cannot grow.
   const bool outermost = sampler.pick({false, true}) && entries.extent == Extent::fixed;
   const bool innermost = sampler.pick({false, true});
@@ -316,9 +316,9 @@ void concat(Sampler& sampler) {
 
 void copy(Sampler& sampler) {
   Sampler::Request x = pick_rows(sampler);
-  x.dtype = sampler.pick({x.dtype, x.dtype, DType::I32});
+  x.dtype = sampler.pick({x.dtype, x.dtype, DType::I32, DType::I8, DType::U32});
   x.values = sampler.pick({Values::ordinary, Values::special});
-  sampler.set(Attr::to, sampler.pick({DType::F32, DType::F16, DType::BF16, DType::I32}));
+  sampler.set(Attr::to, sampler.pick({DType::F32, DType::F16, DType::BF16, DType::I32, DType::I8, DType::U32}));
   sampler.add(x);
 }
 

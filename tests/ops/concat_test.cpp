@@ -38,7 +38,7 @@ void expect_formula(const Tensor& a, const Tensor& b, std::uint32_t axis) {
 }
 
 TEST(Concat, OneStandsBehindTheOther) {
-  for (const DType dtype : {DType::F32, DType::F16, DType::BF16, DType::I32}) {
+  for (const DType dtype : {DType::F32, DType::F16, DType::BF16, DType::I32, DType::I8, DType::U32}) {
     const auto tensor = [&](const Shape& shape, std::uint64_t seed) {
       return random_tensor(dtype, shape, seed, -1000, 1000);
     };

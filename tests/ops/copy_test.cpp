@@ -9,7 +9,7 @@ namespace {
 const CpuKernel& scalar() { return *cpu_family("copy").scalar; }
 const CpuKernel& simd() { return *cpu_family("copy").simd; }
 
-constexpr DType kDTypes[] = {DType::F32, DType::F16, DType::BF16, DType::I32};
+constexpr DType kDTypes[] = {DType::F32, DType::F16, DType::BF16, DType::I32, DType::I8, DType::U32};
 
 // Element by element, each stored as the dtype `to` would hold it.
 Tensor formula(const Tensor& x, DType to) {
@@ -53,10 +53,13 @@ TEST(Copy, NumbersOutOfRange) {
   const Tensor x = tensor_of(DType::F32, {6}, {1e30, -1e30, kNan, kInfinity, -2.9, 2.9});
   for_each_simd_target([&] {
     for (const CpuKernel* kernel : {&scalar(), &simd()}) {
-      const Tensor integers = run_kernel(*kernel, {Op::copy, {&x}, {{Attr::to, DType::I32}}}).output;
-      EXPECT_EQ(values_of(integers), (std::vector<double>{2147483647, -2147483648.0, 0, 2147483647, -2, 2}));
-      const std::vector<double> halves =
-          values_of(run_kernel(*kernel, {Op::copy, {&x}, {{Attr::to, DType::F16}}}).output);
+      const auto as = [&](DType to) {
+        return values_of(run_kernel(*kernel, {Op::copy, {&x}, {{Attr::to, to}}}).output);
+      };
+      EXPECT_EQ(as(DType::I32), (std::vector<double>{2147483647, -2147483648.0, 0, 2147483647, -2, 2}));
+      EXPECT_EQ(as(DType::U32), (std::vector<double>{4294967295, 0, 0, 4294967295, 0, 2}));
+      EXPECT_EQ(as(DType::I8), (std::vector<double>{127, -128, 0, 127, -2, 2}));
+      const std::vector<double> halves = as(DType::F16);
       EXPECT_EQ(halves[0], kInfinity);
       EXPECT_EQ(halves[1], -kInfinity);
       EXPECT_TRUE(std::isnan(halves[2]));
@@ -84,7 +87,8 @@ TEST(Copy, QuantizedOperandsAreDeclined) {
   const Operand* inputs[] = {&x.operand};
   auto result = infer(Op::copy, inputs, {{Attr::to, DType::F32}});
   ASSERT_FALSE(result.has_value());
-  EXPECT_EQ(result.error().message, "copy: converts between F32, F16, BF16 and I32, not Q8_0[2, 64] to F32");
+  EXPECT_EQ(result.error().message,
+            "copy: converts between dtypes that are not quantized, not Q8_0[2, 64] to F32; quantize and dequantize do");
 }
 
 }  // namespace

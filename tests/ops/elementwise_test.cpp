@@ -62,6 +62,8 @@ double formula(Op op, double a, double b) {
       return a > 0 ? a : 0;
     case Op::gelu:
       return gelu(a);
+    case Op::erf:
+      return std::erf(a);
     case Op::gelu_erf:
       return a * std::erfc(-a / std::sqrt(2.0)) / 2;
     case Op::soft_cap:
@@ -287,6 +289,8 @@ TEST(Elementwise, FunctionsAtTheEndsOfTheirRange) {
                       {Op::sigmoid, -200, 0},
                       {Op::gelu, 1e30, 1e30},
                       {Op::gelu, -1e30, 0},
+                      {Op::erf, 1e30, 1},
+                      {Op::erf, -1e30, -1},
                       {Op::gelu_erf, 1e30, 1e30},
                       {Op::gelu_erf, -1e30, 0},
                       {Op::reciprocal, 0, kInfinity},

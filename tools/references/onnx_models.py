@@ -112,7 +112,7 @@ def elementwise() -> Maker:
     m = Maker(20)
     x = m.input("x", values(3, 4, 5))
     y = m.input("y", values(4, 5))
-    for op in ("Neg", "Abs", "Exp", "Sin", "Cos", "Tanh", "Sigmoid", "Softplus", "Relu"):
+    for op in ("Neg", "Abs", "Exp", "Sin", "Cos", "Tanh", "Erf", "Sigmoid", "Softplus", "Relu"):
         m.output(m.node(op, x))
     positive = m.node("Add", m.node("Abs", x), m.constant(numpy.float32(0.25)))
     for op in ("Log", "Sqrt", "Reciprocal"):

@@ -27,12 +27,14 @@ void copy_rows(const ConcatArgs& args, const CpuCall& call, bool of_b) {
 
 int run(const CpuCall& call) {
   const auto& args = call.args<ConcatArgs>();
-  const bool whole_words = info_of(static_cast<DType>(args.a.dtype)).block_bytes == sizeof(std::uint32_t);
+  const std::uint64_t bytes = info_of(static_cast<DType>(args.a.dtype)).block_bytes;
   for (const bool of_b : {false, true}) {
-    if (whole_words)
+    if (bytes == sizeof(std::uint32_t))
       copy_rows<std::uint32_t>(args, call, of_b);
-    else
+    else if (bytes == sizeof(std::uint16_t))
       copy_rows<std::uint16_t>(args, call, of_b);
+    else
+      copy_rows<std::uint8_t>(args, call, of_b);
   }
   return 0;
 }

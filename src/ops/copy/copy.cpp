@@ -1,7 +1,5 @@
 #include "ops/copy/copy.h"
 
-#include <fmt/format.h>
-
 #include "ops/elements.h"
 #include "ops/kernel_arguments.h"
 
@@ -27,17 +25,7 @@ int run(const CpuCall& call) {
   return 0;
 }
 
-bool is_copied(DType dtype) {
-  return dtype == DType::F32 || dtype == DType::F16 || dtype == DType::BF16 || dtype == DType::I32;
-}
-
 }  // namespace
-
-std::string fits_copy_arguments(const OpCall& call) {
-  for (const DType dtype : {call.input(0).dtype, call.output->dtype})
-    if (!is_copied(dtype)) return fmt::format("takes F32, F16, BF16 and I32, not {}", name_of(dtype));
-  return fits_arguments(call);
-}
 
 CopyArgs copy_arguments(const OpCall& call) {
   CopyArgs args;
@@ -50,6 +38,6 @@ CopyArgs copy_arguments(const OpCall& call) {
   return args;
 }
 
-extern const CpuKernel copy_scalar{fits_copy_arguments, work, write_arguments<copy_arguments>, run};
+extern const CpuKernel copy_scalar{fits_arguments, work, write_arguments<copy_arguments>, run};
 
 }  // namespace shunt

@@ -1,8 +1,6 @@
 // From a call of the family copy to its arguments (copy_args.h). Pure functions, for the host.
 #pragma once
 
-#include <string>
-
 #include "ops/copy/copy_args.h"
 #include "ops/strided.h"
 
@@ -10,7 +8,5 @@ namespace shunt {
 
 // Axes are merged where x allows it, so rows are long.
 [[nodiscard]] CopyArgs copy_arguments(const OpCall& call);
-// Empty, or why the arguments cannot describe the call.
-[[nodiscard]] std::string fits_copy_arguments(const OpCall& call);
 
 }  // namespace shunt

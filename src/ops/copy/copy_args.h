@@ -1,5 +1,5 @@
-// Arguments of copy: x of any strides -> contiguous, converted. Bits are kept where the dtype is; I32 from a
-// floating dtype is cut towards zero, at most the largest of its sign, NaN becomes 0.
+// Arguments of copy: x of any strides -> contiguous, converted. Bits are kept where the dtype is. An integer is cut
+// towards zero, and what its dtype cannot hold becomes the nearest that it can; NaN becomes 0.
 #pragma once
 
 #include "ops/strided_args.h"

@@ -13,8 +13,7 @@ namespace {
 // Conversions go through F32 in pieces of so many elements.
 constexpr std::size_t kPiece = 1024;
 
-// REQUIRES: of the dtypes of the op.
-bool is_floating(DType dtype) { return dtype != DType::I32; }
+bool is_floating(DType dtype) { return info_of(dtype).kind == DTypeKind::floating; }
 std::uint64_t element_bytes(DType dtype) { return info_of(dtype).block_bytes; }
 
 template <class T>
@@ -45,6 +44,8 @@ void copy_piece(const CpuCall& call, DType from, DType to, std::uint64_t begin, 
   if (from == to) {
     if (stride == 1)
       std::memcpy(out, in, elements * element_bytes(from));
+    else if (element_bytes(from) == sizeof(std::uint8_t))
+      copy_elements<std::uint8_t>(in, stride, elements, out);
     else if (element_bytes(from) == sizeof(std::uint16_t))
       copy_elements<std::uint16_t>(in, stride, elements, out);
     else
@@ -90,7 +91,7 @@ CpuWork work(const OpCall&, std::uint32_t) {
 
 }  // namespace
 
-extern const CpuKernel copy_simd{fits_copy_arguments, work, write_arguments<copy_arguments>,
+extern const CpuKernel copy_simd{fits_arguments, work, write_arguments<copy_arguments>,
                                  [](const CpuCall& call) { return HWY_DYNAMIC_DISPATCH(run)(call); }};
 
 }  // namespace shunt
