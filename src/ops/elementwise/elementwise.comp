@@ -34,8 +34,9 @@ float sine(float x, int quarters) {
   float scaled = x * 0.636619772;
   int n = int(scaled + (scaled < 0.0 ? -0.5 : 0.5));
   float whole = float(n);
-  // Taken together the three parts of pi / 2 would be one again.
-  precise float r = ((x - whole * 1.5703125) - whole * 4.83751297e-4) - whole * 7.54978942e-8;
+  // The last bit is 0; to clear it keeps compilers from making one number of the three parts of pi / 2.
+  float most = uintBitsToFloat(floatBitsToUint(whole * 1.5703125) & ~1u);
+  float r = ((x - most) - whole * 4.83751297e-4) - whole * 7.54978942e-8;
   float square = r * r;
   int quadrant = n + quarters;
   float even = ((square / 362880.0 - 1.0 / 5040.0) * square + 1.0 / 120.0) * square - 1.0 / 6.0;
