@@ -130,7 +130,8 @@ SHUNT_FUNCTION float iq4_xs_at(const std::uint8_t* row, std::uint32_t k) {
   const std::uint32_t high = block[2] | static_cast<std::uint32_t>(block[3]) << 8U;
   const std::uint32_t scale =
       (static_cast<std::uint32_t>(block[4U + g / 2U]) >> g % 2U * 4U & 15U) | (high >> 2U * g & 3U) << 4U;
-  return half_at(block) * (static_cast<float>(scale) - 32.0F) * codebook_level(nibble_at(block + 8U + 16U * g, k));
+  const std::uint8_t* quants = block + 8U + std::uint64_t{g} * 16U;
+  return half_at(block) * (static_cast<float>(scale) - 32.0F) * codebook_level(nibble_at(quants, k));
 }
 
 // Twice a 4-bit float times half of the block's power of two: mx_scale and kMxValues of blocks.h.

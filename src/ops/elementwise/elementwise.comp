@@ -34,7 +34,8 @@ float sine(float x, int quarters) {
   float scaled = x * 0.636619772;
   int n = int(scaled + (scaled < 0.0 ? -0.5 : 0.5));
   float whole = float(n);
-  float r = ((x - whole * 1.5703125) - whole * 4.83751297e-4) - whole * 7.54978942e-8;
+  // Taken together the three parts of pi / 2 would be one again.
+  precise float r = ((x - whole * 1.5703125) - whole * 4.83751297e-4) - whole * 7.54978942e-8;
   float square = r * r;
   int quadrant = n + quarters;
   float even = ((square / 362880.0 - 1.0 / 5040.0) * square + 1.0 / 120.0) * square - 1.0 / 6.0;
@@ -48,7 +49,8 @@ float sine(float x, int quarters) {
 // Not a number and minus infinity are made of the bits of x, as constants of these are errors in WGSL.
 float log_of(float x) {
   uint bits = floatBitsToUint(x);
-  if (!(x >= 0.0)) return uintBitsToFloat(bits | 0x7FC00000u);
+  // Negative or not a number: a comparison of floats may take the latter for positive.
+  if (bits > 0x7F800000u && bits != 0x80000000u) return uintBitsToFloat(bits | 0x7FC00000u);
   if (x == 0.0) return uintBitsToFloat(bits | 0xFF800000u);
   if (bits == 0x7F800000u) return x;
   int n = int(bits - 0x3F3504F3u) >> 23;
