@@ -1,12 +1,16 @@
-// Any bytes as text, and any bytes as a vocabulary: encoding gives tokens that decode to exactly the text, or an error
-// where it is not UTF-8, and the contents of a chat message never become special tokens.
+// Any bytes as text, and any bytes as a vocabulary, for tokenizers of every kind: encoding gives tokens of the
+// vocabulary that decode to exactly the text where the kind promises that, or an error where it is not UTF-8, and the
+// contents of a chat message never become special tokens.
 //
-// An input that begins with "V" carries a vocabulary: pieces ended by line breaks, up to an empty one; "!x" is
-// user-defined, "?x" a control token, "@x" unused. The rest, or any other input, is the text.
+// An input may begin with a byte below 0x20: its low four bits choose a row of kKinds, its fifth bit has the text
+// repeated, so that time which grows with the square of a length shows. Without one the kind is the first. Then "V"
+// begins a vocabulary: for kinds with a map of characters a byte and eight times as many bytes of map; pieces ended by
+// line breaks, up to an empty one; "!x" is user-defined, "?x" a control token, "@x" unused. The rest is the text.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -26,38 +30,116 @@ void require(bool holds) {
   if (!holds) std::abort();
 }
 
-Metadata vocabulary_from(std::string_view& input) {
-  std::vector<std::string> pieces;
-  std::vector<std::int64_t> types;
-  while (!input.empty()) {
-    std::string_view line = input.substr(0, input.find('\n'));
-    input.remove_prefix(std::min(input.size(), line.size() + 1));
-    if (line.empty()) break;
-    const std::size_t type = std::string_view("?!@").find(line[0]);
-    types.push_back(type == std::string_view::npos ? 1 : static_cast<std::int64_t>(3 + type));
-    if (type != std::string_view::npos) line.remove_prefix(1);
-    pieces.emplace_back(line);
+struct Kind {
+  std::string_view model;
+  std::string_view pre_names = {};  // of a byte-level vocabulary
+  bool bytes = true;                // the vocabulary has a token for each byte
+  bool normalizes = false;          // single spaces, and a map of characters where the input has one
+
+  [[nodiscard]] bool byte_level() const { return model == "gpt2"; }
+  [[nodiscard]] bool unigram() const { return model == "t5"; }
+};
+
+constexpr Kind kKinds[] = {
+    {.model = "llama"},
+#define SHUNT_PRE_TOKENIZER(names, whole_words, adds_bos, ...) {.model = "gpt2", .pre_names = names},
+#include "models/pre_tokenizers.def"
+    {.model = "t5"},
+    {.model = "t5", .bytes = false},
+    {.model = "t5", .normalizes = true},
+};
+static_assert(std::size(kKinds) <= 16);
+
+struct Pieces {
+  std::vector<std::string> texts;
+  std::vector<std::int64_t> types;  // empty: all normal
+  std::vector<std::uint8_t> charsmap = {};
+};
+
+Metadata metadata_of(const Kind& kind, const Pieces& pieces) {
+  const std::string pre(kind.pre_names.substr(0, kind.pre_names.find(' ')));
+  Metadata metadata = kind.byte_level() ? byte_level_vocabulary_of(pieces.texts, pre, pieces.types)
+                                        : vocabulary_of(pieces.texts, pieces.types);
+  metadata.set("tokenizer.ggml.model", std::string(kind.model));
+  if (!kind.bytes) {
+    std::vector<std::int32_t> types = *metadata.i32s("tokenizer.ggml.token_type");
+    std::ranges::replace(types, 6, 5);
+    metadata.set("tokenizer.ggml.token_type", std::move(types));
   }
-  Metadata metadata = vocabulary_of(pieces);
-  std::vector<std::int64_t> all;
-  for (const std::int32_t type : *metadata.i32s("tokenizer.ggml.token_type")) all.push_back(type);
-  std::copy(types.begin(), types.end(), all.begin() + kFirstPiece);
-  metadata.set("tokenizer.ggml.token_type", std::move(all));
-  metadata.set("tokenizer.ggml.add_space_prefix", pieces.size() % 2 == 0);
+  if (kind.normalizes) {
+    metadata.set("tokenizer.ggml.remove_extra_whitespaces", true);
+    metadata.set("tokenizer.ggml.precompiled_charsmap", pieces.charsmap);
+  }
   return metadata;
 }
 
-void check_text(const Tokenizer& tokenizer, std::string_view text) {
+std::string_view take(std::string_view& input, std::size_t bytes) {
+  const std::string_view taken = input.substr(0, bytes);
+  input.remove_prefix(taken.size());
+  return taken;
+}
+
+Pieces pieces_from(std::string_view& input, const Kind& kind) {
+  Pieces pieces;
+  if (kind.normalizes && !input.empty()) {
+    const auto size = static_cast<std::uint8_t>(take(input, 1)[0]);
+    const std::string_view map = take(input, std::size_t{8} * size);
+    pieces.charsmap.assign(map.begin(), map.end());
+  }
+  while (!input.empty()) {
+    std::string_view line = take(input, input.find('\n'));
+    take(input, 1);
+    if (line.empty()) break;
+    const std::size_t type = std::string_view("?!@").find(line[0]);
+    if (type != std::string_view::npos) line.remove_prefix(1);
+    pieces.types.push_back(type == std::string_view::npos ? 1 : static_cast<std::int64_t>(3 + type));
+    pieces.texts.emplace_back(line);
+  }
+  return pieces;
+}
+
+bool is_special(const Tokenizer& tokenizer, Token token) {
+  return tokenizer.special(tokenizer.piece(token, true)) == token;
+}
+
+// Where unigram models put the space before a text: behind special tokens that begin it.
+std::string with_prefix(const Tokenizer& tokenizer, std::span<const Token> tokens, std::string text) {
+  std::size_t at = 0;
+  for (std::size_t i = !tokens.empty() && tokens[0] == tokenizer.bos() ? 1 : 0; i < tokens.size(); ++i) {
+    if (!is_special(tokenizer, tokens[i])) break;
+    at += tokenizer.piece(tokens[i], true).size();
+  }
+  return at < text.size() ? text.insert(at, 1, ' ') : text;
+}
+
+void check_round_trip(const Kind& kind, bool prefix, const Tokenizer& tokenizer, std::span<const Token> tokens,
+                      std::string_view text) {
+  const auto in_range = [&](Token token) {
+    return token >= 0 && static_cast<std::size_t>(token) < tokenizer.token_count();
+  };
+  require(std::ranges::all_of(tokens, in_range));
+  const auto back = tokenizer.decode(tokens, {.control = true, .drop_prefix = !kind.unigram()});
+  require(back.has_value());
+  if (kind.normalizes) return;
+  constexpr Token kUnknown = 0;
+  const auto unknown = [](Token a, Token b) { return a == kUnknown && b == kUnknown; };
+  require(std::ranges::adjacent_find(tokens, unknown) == tokens.end());
+  if (std::ranges::find(tokens, kUnknown) != tokens.end()) return require(!kind.bytes);
+  require(*back == (kind.unigram() && prefix ? with_prefix(tokenizer, tokens, std::string(text)) : text));
+}
+
+void check_text(const Kind& kind, bool prefix, const Tokenizer& tokenizer, std::string_view text) {
   for (const bool add_bos : {false, true}) {
     const auto plain = tokenizer.encode(text, {.add_bos = add_bos, .parse_special = false});
-    require(plain.has_value() && *tokenizer.decode(*plain) == text);
+    require(plain.has_value());
+    check_round_trip(kind, prefix, tokenizer, *plain, text);
     const auto parsed = tokenizer.encode(text, {.add_bos = add_bos, .parse_special = true});
     require(parsed.has_value());
     // A BOS marker that begins the text becomes the BOS and has no text any more.
     const auto bare = tokenizer.encode(text, {.add_bos = false, .parse_special = true});
     const bool marked = !bare->empty() && bare->front() == *tokenizer.bos();
-    const std::string_view rest = marked ? text.substr(tokenizer.piece(*tokenizer.bos(), true).size()) : text;
-    require(*tokenizer.decode(*parsed, {.control = true}) == rest);
+    check_round_trip(kind, prefix, tokenizer, *parsed,
+                     marked ? text.substr(tokenizer.piece(*tokenizer.bos(), true).size()) : text);
   }
 }
 
@@ -78,11 +160,40 @@ void check_chat(const Metadata& metadata, const Tokenizer& tokenizer, std::strin
   require(tokens.has_value());
   const auto specials = [&](std::span<const Token> list) {
     std::vector<Token> found;
-    for (const Token token : list)
-      if (tokenizer.special(tokenizer.piece(token, true)) == token) found.push_back(token);
+    std::ranges::copy_if(list, std::back_inserter(found), [&](Token token) { return is_special(tokenizer, token); });
     return found;
   };
   require(specials(*tokens) == specials(*chat->encode(none, tokenizer, true)));
+}
+
+struct Made {
+  Metadata metadata;
+  Tokenizer tokenizer;
+};
+
+const Made& fixed(std::size_t kind) {
+  static const std::vector<Made> kMade = [] {
+    std::vector<Made> made;
+    for (const Kind& each : kKinds) {
+      Metadata metadata = metadata_of(each, {.texts = small_pieces(), .types = {}});
+      Tokenizer tokenizer = *Tokenizer::create(metadata);
+      made.push_back({std::move(metadata), std::move(tokenizer)});
+    }
+    return made;
+  }();
+  return kMade[kind];
+}
+
+void check(const Kind& kind, bool prefix, const Metadata& metadata, const Tokenizer& tokenizer, std::string_view text,
+           bool repeated) {
+  std::string valid = as_utf8(tokenizer, text);
+  if (repeated && !valid.empty()) {
+    constexpr std::size_t kLong = 1 << 16;
+    const std::string once = valid;
+    while (valid.size() < kLong) valid += once;
+  }
+  check_text(kind, prefix, tokenizer, valid);
+  check_chat(metadata, tokenizer, valid);
 }
 
 }  // namespace
@@ -90,20 +201,23 @@ void check_chat(const Metadata& metadata, const Tokenizer& tokenizer, std::strin
 // NOLINTNEXTLINE(readability-identifier-naming): the name that libFuzzer calls.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::string_view text(reinterpret_cast<const char*>(data), size);
-  static const Metadata fixed_metadata = small_vocabulary();
-  static const Tokenizer fixed = *Tokenizer::create(fixed_metadata);
+  std::size_t choice = 0;
+  if (!text.empty() && static_cast<std::uint8_t>(text[0]) < 0x20) choice = static_cast<std::uint8_t>(take(text, 1)[0]);
+  const std::size_t row = choice % 16 % std::size(kKinds);
+  const Kind& kind = kKinds[row];
+  const bool repeated = choice >= 16;
   if (!text.starts_with('V')) {
-    const std::string valid = as_utf8(fixed, text);
-    check_text(fixed, valid);
-    check_chat(fixed_metadata, fixed, valid);
+    const Made& made = fixed(row);
+    check(kind, true, made.metadata, made.tokenizer, text, repeated);
     return 0;
   }
-  text.remove_prefix(1);
-  const Metadata metadata = vocabulary_from(text);
+  take(text, 1);
+  const Pieces pieces = pieces_from(text, kind);
+  const bool prefix = pieces.texts.size() % 2 == 0;
+  Metadata metadata = metadata_of(kind, pieces);
+  metadata.set("tokenizer.ggml.add_space_prefix", prefix);
   const auto tokenizer = Tokenizer::create(metadata);
-  require(tokenizer.has_value());
-  const std::string valid = as_utf8(*tokenizer, text);
-  check_text(*tokenizer, valid);
-  check_chat(metadata, *tokenizer, valid);
+  require(tokenizer.has_value() || !pieces.charsmap.empty());
+  if (tokenizer) check(kind, prefix, metadata, *tokenizer, text, repeated);
   return 0;
 }

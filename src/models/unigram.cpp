@@ -41,6 +41,7 @@ Result<Unigram> Unigram::create(const Metadata& metadata, const Vocabulary& voca
   float least = 0;
   for (Token token = 0; vocabulary.contains(token); ++token) {
     if (vocabulary.type(token) != TokenType::normal || vocabulary.bytes(token).empty()) continue;
+    if (vocabulary.score(token) == -std::numeric_limits<float>::infinity()) continue;  // never the likeliest
     least = unigram.by_bytes_.empty() ? vocabulary.score(token) : std::min(least, vocabulary.score(token));
     unigram.by_bytes_.push_back(token);
   }

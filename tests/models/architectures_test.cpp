@@ -1,17 +1,41 @@
 // Tiny random models of each architecture against Hugging Face transformers: tools/references/architectures.py made the
-// files, which have the tokens and the logits that it computed.
+// files, which have the tokens and the logits that it computed. tools/support.py tables what the tests record.
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <set>
+#include <sstream>
 
 #include "models/reference.h"
 
 namespace shunt::models {
 namespace {
 
-constexpr const char* kFiles[] = {"llama",      "llama3",  "mistral",  "smollm", "mixtral", "qwen2",
-                                  "qwen2moe",   "qwen3",   "qwen3moe", "gemma2", "gemma3",  "phi3",
-                                  "phi3-short", "granite", "smollm3",  "gpt-oss"};
+struct File {
+  const char* name;    // in tests/data/architectures
+  const char* models;  // in use that are made of the same parts
+};
+
+constexpr File kFiles[] = {
+    {"llama", "Llama 1 to 3"},
+    {"llama3", "Llama 3.1 and up (`rope_freqs.weight`)"},
+    {"mistral", "Mistral 7B"},
+    {"smollm", "SmolLM 1 and 2"},
+    {"mixtral", "Mixtral"},
+    {"qwen2", "Qwen 2, 2.5, models distilled from DeepSeek-R1 into them"},
+    {"qwen2moe", "Qwen 1.5 and 2 with experts"},
+    {"qwen3", "Qwen 3"},
+    {"qwen3moe", "Qwen 3 with experts"},
+    {"gemma2", "Gemma 2"},
+    {"gemma3", "Gemma 3, text"},
+    {"phi3", "Phi 3, 3.5, 4 mini, beyond their original context"},
+    {"phi3-short", "the same within it, with a window"},
+    {"granite", "Granite 3"},
+    {"smollm3", "SmolLM 3"},
+    {"gpt-oss", "gpt-oss"},
+};
+
+std::ostream& operator<<(std::ostream& out, const File& file) { return out << file.name; }
 
 std::string path_of(const std::string& name) { return SHUNT_TEST_DATA "/architectures/" + name + ".gguf"; }
 
@@ -34,25 +58,40 @@ double difference(const Model& model, const std::string& devices, DType cache) {
   return most / largest;
 }
 
-class Architectures : public testing::TestWithParam<const char*> {};
+class Architectures : public testing::TestWithParam<File> {};
 
 TEST_P(Architectures, GiveTheLogitsOfTransformers) {
-  const auto model = Loaded::take(Model::load(path_of(GetParam())));
+  const auto model = Loaded::take(Model::load(path_of(GetParam().name)));
   const double scalar = difference(*model, "cpu:scalar", DType::F32);
   const double simd = difference(*model, "cpu:simd,cpu:scalar", DType::F32);
   EXPECT_LE(scalar, 1e-4);
   EXPECT_LE(simd, 1e-3);
-  RecordProperty("scalar", std::to_string(scalar));
-  std::printf("%s: cpu:scalar %.1e, cpu:simd %.1e\n", GetParam(), scalar, simd);
+  const auto text = [](double value) { return (std::ostringstream() << value).str(); };
+  RecordProperty("architecture", std::string(model->config().architecture));
+  RecordProperty("models", GetParam().models);
+  RecordProperty("model_file", GetParam().name);
+  RecordProperty("scalar", text(scalar));
+  RecordProperty("simd", text(simd));
+  std::printf("%s: cpu:scalar %.1e, cpu:simd %.1e\n", GetParam().name, scalar, simd);
 }
 
-std::string test_name(const testing::TestParamInfo<const char*>& info) {
-  std::string name = info.param;
+std::string test_name(const testing::TestParamInfo<File>& info) {
+  std::string name = info.param.name;
   std::erase(name, '-');
   return name;
 }
 
 INSTANTIATE_TEST_SUITE_P(Files, Architectures, testing::ValuesIn(kFiles), test_name);
+
+TEST(Architectures, EveryRowOfTheTableHasAFile) {
+  std::set<std::string_view> tested;
+  for (const File& file : kFiles) tested.insert(Loaded::take(Model::load(path_of(file.name)))->config().architecture);
+  const std::set<std::string_view> rows = {
+#define SHUNT_ARCHITECTURE(function, name) name,
+#include "models/architectures.def"
+  };
+  EXPECT_EQ(tested, rows);
+}
 
 struct Feature {
   const char* file;

@@ -1,5 +1,5 @@
 // Tokenizers of every kind against the ids that Hugging Face's and Google's libraries gave (tests/data/tokenizers, made
-// by tools/references/train_tokenizers.py).
+// by tools/references/train_tokenizers.py). tools/support.py tables what the tests record.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -70,6 +70,11 @@ TEST_P(ReferenceTokenizers, HardStringsGiveTheReferenceIds) {
   for (std::size_t at = 0; at < strings.size(); ++at)
     EXPECT_EQ(tokenizer->encode(strings[at], kParsed).value_or(Tokens{-1}), json["ids"][at].get<Tokens>())
         << '"' << strings[at] << '"';
+  RecordProperty("tokenizer", GetParam());
+  RecordProperty("model", json["model"].get<std::string>());
+  RecordProperty("strings", std::to_string(strings.size()));
+  RecordProperty("reference",
+                 json.contains("scores") ? "Hugging Face tokenizers, SentencePiece" : "Hugging Face tokenizers");
 }
 
 TEST_P(ReferenceTokenizers, TextComesBack) {

@@ -241,6 +241,21 @@ TEST(Tokenizer, WithoutBytesACharacterIsUnknownOnce) {
   EXPECT_EQ(*make(metadata).encode("a\xE2\x82\xAC"), (Tokens{2, 1, 0}));
 }
 
+TEST(Tokenizer, AUnigramTokenThatIsImpossibleIsNotUsed) {
+  Metadata metadata = vocabulary_of({"a", "b"});
+  metadata.set("tokenizer.ggml.model", std::string("t5"));
+  std::vector<float> scores(kFirstPiece + 2, -1.0F);
+  scores[kFirstPiece] = -std::numeric_limits<float>::infinity();
+  metadata.set("tokenizer.ggml.scores", scores);
+  EXPECT_EQ(*make(metadata).encode("bab"), (Tokens{5 + ' ', kFirstPiece + 1, 5 + 'a', kFirstPiece + 1}));
+}
+
+TEST(Tokenizer, ByteLevelMergesStayWithinWords) {
+  const Tokenizer tokenizer = make(byte_level_vocabulary_of({"ab", " a", " ab", "b a", "\xC3\xA9"}, "gpt-2"));
+  EXPECT_EQ(pieces(tokenizer, "ab ab\xC3\xA9"), (Pieces{"ab", " ab", "\xC3\xA9"}));
+  EXPECT_EQ(pieces(tokenizer, "b a"), (Pieces{"b", " a"}));
+}
+
 TEST(Tokenizer, EmptyAndRepeatedTokensAreTolerated) {
   const Tokenizer tokenizer = make(vocabulary_of({"", "a", "a", "aa", "aa", ""}));
   EXPECT_EQ(*tokenizer.encode("aaa"), (Tokens{5 + ' ', kFirstPiece + 3, kFirstPiece + 1}));

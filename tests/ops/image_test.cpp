@@ -74,7 +74,13 @@ std::vector<Convolution> convolutions() {
           {.x = {1, 2, 12, 40}, .weight = {9, 2, 3, 5}, .padding = {0, 3, 2, 1}, .dilation = {2, 3}, .bias = true},
           {.x = {1, 1, 1, 1}, .weight = {2, 1, 3, 3}, .padding = {1, 1}, .bias = true},
           {.x = {1, 1, 2, 3}, .weight = {1, 1, 1, 7}, .padding = {0, 9}},
-          {.x = {0, 2, 5, 5}, .weight = {3, 2, 3, 3}}};
+          {.x = {0, 2, 5, 5}, .weight = {3, 2, 3, 3}},
+          // More than one block of products, of filters, of pixels, of rows; a kernel that reaches far.
+          {.x = {1, 30, 5, 7}, .weight = {98, 30, 3, 3}, .padding = {1, 1}, .bias = true},
+          {.x = {1, 2, 26, 25}, .weight = {6, 2, 3, 3}, .padding = {1, 1}},
+          {.x = {2, 3, 5, 9}, .weight = {7, 3, 1, 1}, .bias = true},
+          {.x = {1, 2, 100, 9}, .weight = {4, 1, 3, 3}, .stride = {1, 2}, .padding = {1, 1}, .groups = 2},
+          {.x = {1, 2, 3, 80}, .weight = {2, 1, 2, 3}, .stride = {1, 4}, .dilation = {1, 30}, .groups = 2}};
 }
 
 TEST(Conv2d, IsTheFormulaOnEveryTarget) {

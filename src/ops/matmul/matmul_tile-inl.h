@@ -3,8 +3,7 @@
 //
 // Phase 1 packs x into panels [k][kPanelRows], widened and transposed; rows past the last are zero. Phase 2:
 // each thread decodes a block of weight rows, kTileElements of k at a time, and multiplies it with every panel
-// in tiles of kTileRows weight rows x up to two vectors of token rows, whose sums stay in registers. The sums
-// [weight row][token row] are transposed into the result at the end.
+// (register_tile-inl.h). The sums [weight row][token row] are transposed into the result at the end.
 #if defined(SHUNT_OPS_MATMUL_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_MATMUL_TILE_INL_H_
 #undef SHUNT_OPS_MATMUL_TILE_INL_H_
@@ -14,7 +13,7 @@
 
 #include "ops/kernel.h"
 #include "ops/matmul/matmul.h"
-#include "ops/matmul/matmul_blocking.h"
+#include "ops/matmul/register_tile-inl.h"
 #include "ops/quantize/blocks_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -23,11 +22,6 @@ namespace HWY_NAMESPACE {
 
 using Tag4 = hn::FixedTag<float, 4>;
 using Vec4 = hn::Vec<Tag4>;
-
-// 12 x 2 sums, 2 vectors of x and a weight take 27 of 32 registers, 6 x 2 sums 15 of 16.
-inline constexpr std::size_t kTileRows = HWY_CAP_GE512 || HWY_TARGET == HWY_NEON ? 12 : 6;
-inline constexpr std::size_t kTileTokens = 2 * kBlockLanes;
-static_assert(kBlockRows % kTileRows == 0 && kPanelRows % kTileTokens == 0);
 
 HWY_INLINE void transpose4(Vec4& a, Vec4& b, Vec4& c, Vec4& d) {
   const Tag4 d4;
@@ -80,33 +74,6 @@ static HWY_NOINLINE void pack_panel(DType dtype, const std::byte* const* rows, s
   }
 }
 
-// sums[r][t] (+)= weights[r][..] * panel[..][t], kTileRows rows and kVectors vectors of t.
-template <std::size_t kVectors>
-HWY_NOINLINE void tile(const float* HWY_RESTRICT weights, const float* HWY_RESTRICT panel, std::size_t elements,
-                       bool first, float* HWY_RESTRICT sums) {
-  const BlockTag d;
-  BlockVec acc[kTileRows][kVectors];
-  HWY_UNROLL(12) for (std::size_t r = 0; r < kTileRows; ++r) {
-    HWY_UNROLL(2) for (std::size_t v = 0; v < kVectors; ++v) acc[r][v] = hn::Zero(d);
-  }
-  for (std::size_t i = 0; i < elements; ++i) {
-    BlockVec x[kVectors];
-    HWY_UNROLL(2)
-    for (std::size_t v = 0; v < kVectors; ++v) x[v] = hn::Load(d, panel + i * kPanelRows + v * kBlockLanes);
-    HWY_UNROLL(12) for (std::size_t r = 0; r < kTileRows; ++r) {
-      const BlockVec w = hn::Set(d, weights[r * kTileElements + i]);
-      HWY_UNROLL(2) for (std::size_t v = 0; v < kVectors; ++v) acc[r][v] = hn::MulAdd(w, x[v], acc[r][v]);
-    }
-  }
-  HWY_UNROLL(12) for (std::size_t r = 0; r < kTileRows; ++r) {
-    HWY_UNROLL(2) for (std::size_t v = 0; v < kVectors; ++v) {
-      // Strips are summed apart: shorter chains of additions, smaller errors.
-      float* const sum = sums + r * kSumPitch + v * kBlockLanes;
-      hn::Store(first ? acc[r][v] : hn::Add(acc[r][v], hn::Load(d, sum)), d, sum);
-    }
-  }
-}
-
 // Where a batch of token rows comes from and goes to.
 struct TileBatch {
   const float* panels;           // [panels][k][kPanelRows]
@@ -114,24 +81,6 @@ struct TileBatch {
   const float* const* residual;  // per token row; null pointers where there is none
   float* const* out;             // per token row
 };
-
-// One decoded strip of a block of weight rows times all panels.
-HWY_INLINE void tile_strip(const MatmulArgs& args, const TileBatch& batch, const float* weights,
-                           std::size_t weight_rows, std::size_t begin, std::size_t elements, float* sums) {
-  for (std::size_t t = 0; t < batch.rows; t += kTileTokens) {
-    const float* panel = batch.panels + (t / kPanelRows * args.k + begin) * kPanelRows + t % kPanelRows;
-    const bool narrow = batch.rows - t <= kBlockLanes;
-    for (std::size_t r = 0; r < weight_rows; r += kTileRows) {
-      const float* w = weights + r * kTileElements;
-      float* const s = sums + r * kSumPitch + t;
-      if (narrow) {
-        tile<1>(w, panel, elements, begin == 0, s);
-      } else {
-        tile<2>(w, panel, elements, begin == 0, s);
-      }
-    }
-  }
-}
 
 // sums [weight_rows][kSumPitch] -> out[t][first + r], with the residual.
 static HWY_NOINLINE void store_sums(const TileBatch& batch, const float* sums, std::size_t first,
@@ -175,7 +124,7 @@ static HWY_NOINLINE void tile_rows(const MatmulArgs& args, const std::byte* weig
       // The last tile may reach past the block: it multiplies zeros there.
       for (std::size_t i = count; i % kTileRows != 0; ++i)
         std::memset(scratch + i * kTileElements, 0, kTileElements * sizeof(float));
-      tile_strip(args, batch, scratch, count, begin, elements, sums);
+      tile_strip(batch.panels, args.k, batch.rows, scratch, count, begin, elements, sums);
     }
     store_sums(batch, sums, r, count);
   }

@@ -1,0 +1,63 @@
+// How the SIMD convolution cuts its work; the same for every instruction set, since scratch sizes depend on it.
+#pragma once
+
+#include <algorithm>
+
+#include "ops/conv2d/conv2d_args.h"
+#include "ops/matmul/matmul_blocking.h"
+
+namespace shunt {
+
+// Fewer filters of a group than this do not fill a tile of registers: rows of pixels are computed one filter at a time.
+inline constexpr std::uint64_t kTiledFilters = 6;
+// The rows of x for such a filter, in floats: they stay in the first-level cache.
+inline constexpr std::uint64_t kRowFloats = 6144;
+// Floats behind the end of a row that its last vector may touch: lanes of the widest one.
+inline constexpr std::uint64_t kRowSlack = 16;
+// Gathered columns of x, in floats: 512 KiB of the second-level cache, if 32 columns are not more than that.
+inline constexpr std::uint64_t kColumnFloats = 131072;
+
+// Products that make one element of the result.
+inline std::uint64_t conv_products(const Conv2dArgs& args) {
+  return std::uint64_t{args.channels} * args.kernel[0] * args.kernel[1];
+}
+
+// Pixels of the result whose columns of x are gathered at a time; whole panels, at most kBatchRows.
+inline std::uint64_t conv_batch(const Conv2dArgs& args) {
+  const std::uint64_t pixels = std::uint64_t{args.out[0]} * args.out[1];
+  const std::uint64_t most = std::min<std::uint64_t>(kBatchRows, (pixels + kPanelRows - 1) / kPanelRows * kPanelRows);
+  const std::uint64_t fit = kColumnFloats / std::max<std::uint64_t>(1, conv_products(args)) / kPanelRows * kPanelRows;
+  return std::clamp<std::uint64_t>(fit, kPanelRows, std::max<std::uint64_t>(kPanelRows, most));
+}
+
+// A row of x as its taps read it: every stride-th element of it together, in so many phases, with the padding.
+struct ConvRows {
+  std::uint64_t phases = 0;
+  std::uint64_t phase_floats = 0;
+  std::uint64_t reach = 0;  // rows of x for one row of the result
+  std::uint64_t rows = 0;   // of the result at a time
+
+  [[nodiscard]] std::uint64_t row_floats() const { return phases * phase_floats; }
+  [[nodiscard]] std::uint64_t sum_floats(const Conv2dArgs& args) const { return rows * (args.out[1] + kRowSlack); }
+};
+
+inline ConvRows conv_rows(const Conv2dArgs& args) {
+  ConvRows cut;
+  const std::uint64_t last_tap = std::uint64_t{args.kernel[1] - 1} * args.dilation[1];
+  cut.phases = std::min<std::uint64_t>(args.stride[1], last_tap + 1);
+  cut.phase_floats = args.out[1] + last_tap / args.stride[1] + kRowSlack;
+  cut.reach = std::uint64_t{args.kernel[0] - 1} * args.dilation[0] + 1;
+  const std::uint64_t fit = kRowFloats / cut.row_floats();
+  cut.rows = fit < cut.reach ? 1 : (fit - cut.reach) / args.stride[0] + 1;
+  cut.rows = std::min<std::uint64_t>(cut.rows, std::max<std::uint64_t>(1, args.out[0]));
+  return cut;
+}
+
+// Whether filters are computed one at a time. Kernels that reach far would make their rows of x long for nothing.
+inline bool conv_by_rows(const Conv2dArgs& args) {
+  constexpr std::uint64_t kFar = 64;
+  const auto reach = [&](int axis) { return std::uint64_t{args.kernel[axis]} * args.dilation[axis]; };
+  return args.filters / args.groups < kTiledFilters && reach(0) <= kFar && reach(1) <= kFar;
+}
+
+}  // namespace shunt

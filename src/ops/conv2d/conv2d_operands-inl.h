@@ -1,0 +1,109 @@
+// What both ways to convolve read and write: weights, biases, runs of x, and rows of the result. Included by
+// conv2d_simd.cpp, once per instruction set.
+#if defined(SHUNT_OPS_CONV2D_OPERANDS_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SHUNT_OPS_CONV2D_OPERANDS_INL_H_
+#undef SHUNT_OPS_CONV2D_OPERANDS_INL_H_
+#else
+#define SHUNT_OPS_CONV2D_OPERANDS_INL_H_
+#endif
+
+#include "ops/conv2d/conv2d_blocking.h"
+#include "ops/float_rows-inl.h"
+#include "ops/kernel.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace shunt {
+namespace HWY_NAMESPACE {
+
+// `count` neighbouring floats; what is copied twice is the same.
+HWY_INLINE void copy_floats(const float* HWY_RESTRICT in, std::size_t count, float* HWY_RESTRICT out) {
+  const Floats d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes <= count; i += lanes) hn::StoreU(hn::LoadU(d, in + i), d, out + i);
+  if (i == count) return;
+  if (count >= lanes) return hn::StoreU(hn::LoadU(d, in + count - lanes), d, out + count - lanes);
+  for (; i < count; ++i) out[i] = in[i];
+}
+
+// Every second of the floats of `in`, as far as whole vectors reach; returns how many of `count`. Reads none behind the
+// last.
+HWY_INLINE std::size_t copy_every_second(const float* HWY_RESTRICT in, std::size_t count, float* HWY_RESTRICT out) {
+  const Floats d;
+  const std::size_t lanes = hn::Lanes(d);
+  std::size_t i = 0;
+  for (; i + lanes < count; i += lanes) {
+    hn::Vec<Floats> even;
+    hn::Vec<Floats> odd;
+    hn::LoadInterleaved2(d, in + 2 * i, even, odd);
+    hn::StoreU(even, d, out + i);
+  }
+  return i;
+}
+
+HWY_INLINE void zero_floats(std::size_t count, float* out) {
+  for (std::size_t i = 0; i < count; ++i) out[i] = 0;
+}
+
+struct ConvOperands {
+  const CpuCall& call;
+  const Conv2dArgs& args;
+  DType x_dtype = static_cast<DType>(args.x.dtype);
+  bool plain_x = x_dtype == DType::F32 && args.x.strides[3] == 1;
+  // The elements of a filter are neighbours.
+  bool dense_weight = (args.kernel[1] == 1 || args.weight_strides[3] == 1) &&
+                      (args.kernel[0] == 1 || args.weight_strides[2] == args.kernel[1]) &&
+                      (args.channels == 1 || args.weight_strides[1] == args.kernel[0] * args.kernel[1]);
+
+  // Elements begin .. begin + count - 1 of a filter, in the order channel, row, column.
+  void read_weights(std::uint64_t filter, std::uint64_t begin, std::size_t count, float* out) const {
+    const auto dtype = static_cast<DType>(args.weight_dtype);
+    const std::uint64_t first = filter * args.weight_strides[0];
+    if (dense_weight)
+      return widen_row(dtype, call.inputs[1] + (first + begin) * info_of(dtype).block_bytes, count, out);
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::uint64_t tap = begin + i;
+      const std::uint64_t row = tap / args.kernel[1];
+      const std::uint64_t at = first + tap % args.kernel[1] * args.weight_strides[3] +
+                               row % args.kernel[0] * args.weight_strides[2] +
+                               row / args.kernel[0] * args.weight_strides[1];
+      out[i] = static_cast<float>(load_element(dtype, call.inputs[1], at));
+    }
+  }
+
+  [[nodiscard]] float bias(std::uint64_t filter) const {
+    if (args.has_bias == 0) return 0;
+    return static_cast<float>(
+        load_element(static_cast<DType>(args.bias_dtype), call.inputs[2], filter * args.bias_stride));
+  }
+
+  // Every step-th of the elements of x from `at` on.
+  HWY_INLINE void read_x(std::uint64_t at, std::uint64_t step, std::size_t count, float* out) const {
+    if (plain_x) {
+      const float* const x = reinterpret_cast<const float*>(call.inputs[0]) + at;
+      if (step == 1) return copy_floats(x, count, out);
+      std::size_t i = step == 2 ? copy_every_second(x, count, out) : 0;
+      for (; i < count; ++i) out[i] = x[i * step];
+      return;
+    }
+    const std::uint64_t stride = step * args.x.strides[3];
+    if (stride == 1 && count != 0)
+      return widen_row(x_dtype, call.inputs[0] + at * info_of(x_dtype).block_bytes, count, out);
+    for (std::size_t i = 0; i < count; ++i)
+      out[i] = static_cast<float>(load_element(x_dtype, call.inputs[0], at + i * stride));
+  }
+
+  // Pixels of the plane of an image and a filter.
+  void write(std::uint64_t image, std::uint64_t filter, std::uint64_t pixel, const float* sums,
+             std::size_t count) const {
+    const std::uint64_t plane = image * args.filters + filter;
+    const std::uint64_t at = plane * args.out[0] * args.out[1] + pixel;
+    narrow_row(x_dtype, sums, count, call.output + at * info_of(x_dtype).block_bytes);
+  }
+};
+
+}  // namespace HWY_NAMESPACE
+}  // namespace shunt
+HWY_AFTER_NAMESPACE();
+
+#endif  // per-target include guard
