@@ -11,6 +11,7 @@
 #include "arrays/choice.h"
 #include "arrays/prepared.h"
 #include "arrays/setback.h"
+#include "devices/cpu/device.h"
 #include "devices/registry.h"
 
 namespace shunt {
@@ -25,7 +26,8 @@ using arrays::SizeClass;
 using arrays::Work;
 using Nanoseconds = std::chrono::nanoseconds;
 
-// No device with a memory of its own gets less than this: the CPU needs a microsecond for it.
+// A GPU never gets less than this, and of the CPU only the caller's thread does: it needs few microseconds, and to wake
+// others can take tens.
 constexpr std::uint64_t kTinyBytes = 16U << 10U;
 
 Nanoseconds machine_now() { return std::chrono::steady_clock::now().time_since_epoch(); }
@@ -33,6 +35,19 @@ Nanoseconds machine_now() { return std::chrono::steady_clock::now().time_since_e
 double us_of(Nanoseconds time) { return std::chrono::duration<double, std::micro>(time).count(); }
 
 bool is_cpu(const Device& device) { return device.info().type == DeviceType::cpu; }
+
+bool is_tiny(const Work& work) { return work.bytes() < kTinyBytes; }
+
+// A device of the CPU whose engine has no threads but the caller's; null for any other device.
+std::unique_ptr<Device> alone(const Device& device, const std::shared_ptr<cpu::Engine>& engine,
+                              trace::Recorder* recorder) {
+  const std::string& id = device.info().id;
+  if (id != "cpu:simd" && id != "cpu:scalar") return nullptr;
+  return cpu::make_cpu_device({.kernels = id == "cpu:simd" ? cpu::KernelSet::simd : cpu::KernelSet::scalar,
+                               .engine = engine,
+                               .recorder = recorder,
+                               .id = id});
+}
 
 SizeClass size_of(const Work& work) {
   return {static_cast<std::uint32_t>(work.function), static_cast<std::uint32_t>(std::bit_width(work.units()))};
@@ -82,12 +97,14 @@ struct Arrays::Parts {
   };
   struct Method {
     Device* device;
+    std::unique_ptr<Device> alone;  // the same on the caller's thread, for tiny calls; null where there is none
     std::unique_ptr<arrays::DeviceMemory> memory = std::make_unique<arrays::DeviceMemory>();
     Setback setback;
     std::map<SizeClass, Slot> slots;
   };
   struct Entry {
     std::size_t method;
+    Device* device;
     Bucket bucket;
     std::uint64_t used;  // the call that used it last
     std::unique_ptr<Prepared> program;
@@ -113,7 +130,7 @@ struct Arrays::Parts {
   Choice first_choice(const Attempt& attempt, std::optional<Nanoseconds> given);
   Status try_device(std::size_t index, const Attempt& attempt, double& us);
   Status compute(std::size_t index, const Attempt& attempt, Nanoseconds& begin);
-  Result<Prepared*> prepare(std::size_t index, const Bucket& bucket);
+  Result<Prepared*> prepare(std::size_t index, const Work& work);
   void set_back(std::size_t index, const Attempt& attempt, const Error& why);
   [[nodiscard]] std::optional<Nanoseconds> given_to(std::size_t index, const Attempt& attempt) const;
 
@@ -138,7 +155,10 @@ Result<std::unique_ptr<Arrays>> Arrays::create(const Runtime& runtime, ArraysOpt
   if (runtime.devices().empty()) return fail(Code::invalid, "the runtime has no devices");
   if (!options.now) options.now = machine_now;
   auto parts = std::make_unique<Parts>(runtime, std::move(options));
-  for (Device* device : runtime.devices()) parts->methods.push_back({.device = device, .setback = {}, .slots = {}});
+  const auto engine = std::make_shared<cpu::Engine>(1, std::span<const std::uint32_t>());
+  for (Device* device : runtime.devices())
+    parts->methods.push_back(
+        {.device = device, .alone = alone(*device, engine, &runtime.recorder()), .setback = {}, .slots = {}});
   const auto host = std::ranges::find_if(runtime.devices(), [](Device* device) { return is_cpu(*device); });
   if (host != runtime.devices().end())
     parts->host = (*host)->info();
@@ -206,7 +226,7 @@ Result<std::vector<Contender>> Arrays::Parts::candidates(const Work& work, std::
 Choice Arrays::Parts::first_choice(const Attempt& attempt, std::optional<Nanoseconds> given) {
   std::vector<Contender> among;
   // Tiny calls stay with the CPU where there is one.
-  if (attempt.work.bytes() < kTinyBytes)
+  if (is_tiny(attempt.work))
     std::ranges::copy_if(attempt.left, std::back_inserter(among),
                          [&](const Contender& each) { return is_cpu(*methods[each.device].device); });
   return choices.choose(attempt.size, among.empty() ? attempt.left : among,
@@ -220,16 +240,17 @@ std::optional<Nanoseconds> Arrays::Parts::given_to(std::size_t index, const Atte
   return attempt.left.empty() || is_cpu(*methods[index].device) ? left : left / 2;
 }
 
-Result<Prepared*> Arrays::Parts::prepare(std::size_t index, const Bucket& bucket) {
+Result<Prepared*> Arrays::Parts::prepare(std::size_t index, const Work& work) {
+  const Method& method = methods[index];
+  Device* const device = is_tiny(work) && method.alone != nullptr ? method.alone.get() : method.device;
   for (Entry& entry : programs)
-    if (entry.method == index && entry.bucket == bucket) {
+    if (entry.device == device && entry.bucket == work.bucket()) {
       entry.used = calls;
       return entry.program.get();
     }
   if (programs.size() == options.most_prepared) programs.erase(std::ranges::min_element(programs, {}, &Entry::used));
-  SHUNT_TRY_ASSIGN(auto program,
-                   Prepared::create(bucket, *methods[index].device, *methods[index].memory, &runtime.recorder()));
-  programs.push_back({index, bucket, calls, std::move(program)});
+  SHUNT_TRY_ASSIGN(auto program, Prepared::create(work.bucket(), *device, *method.memory, &runtime.recorder()));
+  programs.push_back({index, device, work.bucket(), calls, std::move(program)});
   return programs.back().program.get();
 }
 
@@ -248,7 +269,7 @@ Status Arrays::Parts::compute(std::size_t index, const Attempt& attempt, Nanosec
     done = run_in_place(device, work, results);
   }
   if (!done && done.error().code == Code::unsupported) {
-    SHUNT_TRY_ASSIGN(Prepared* const program, prepare(index, work.bucket()));
+    SHUNT_TRY_ASSIGN(Prepared* const program, prepare(index, work));
     begin = options.now();
     const auto given = given_to(index, attempt);
     if (given && *given <= Nanoseconds(0)) return late(work, *attempt.timeout);

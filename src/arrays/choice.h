@@ -57,7 +57,7 @@ class Choices {
  public:
   // A measurement older than so many calls of its size is made again, if the share allows.
   static constexpr std::uint64_t kOldCalls = 256;
-  // What is believed to take so many times what the fastest takes is never tried.
+  // What was predicted, and measured if it was, to take so many times what the fastest takes is not tried.
   static constexpr double kHopeless = 4;
   // The margin to a device that was not measured.
   static constexpr double kUnmeasuredMargin = 2;

@@ -94,6 +94,17 @@ TEST(ArrayChoice, OneOutlierChangesNothing) {
   }
 }
 
+TEST(ArrayChoice, ABadBeginningIsForgotten) {
+  Race race({10, 30}, {5000, 30}, 0.05);
+  race.call();
+  EXPECT_EQ(race.call().device, 1U);
+  race.us[0] = 10;
+  std::size_t calls = 0;
+  while (calls < 5000 && (race.call().reason == ArrayReason::explored || race.call().device != 0)) ++calls;
+  EXPECT_LT(calls, 5000U);
+  EXPECT_GT(calls, 100U) << "not before the share allows another 5000 us";
+}
+
 TEST(ArrayChoice, ExploresNoMoreThanItsShareAndNothingHopeless) {
   Race race({10, 30}, {10, 30}, 0.1);
   double explored = 0;
