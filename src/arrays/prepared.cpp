@@ -22,6 +22,19 @@ bool overlap(std::span<const float> x, std::span<const float> y) {
   return before(x.data(), y.data() + y.size()) && before(y.data(), x.data() + x.size());
 }
 
+// b [columns, outputs] of a matmul -> [outputs, columns], in tiles that stay in the cache.
+void transpose(const Work& work, std::vector<float>& out) {
+  constexpr std::size_t kTile = 32;
+  const std::size_t rows = work.columns;
+  const std::size_t columns = work.outputs;
+  out.resize(work.b.size());
+  for (std::size_t row = 0; row < rows; row += kTile)
+    for (std::size_t column = 0; column < columns; column += kTile)
+      for (std::size_t i = row; i < std::min(row + kTile, rows); ++i)
+        for (std::size_t j = column; j < std::min(column + kTile, columns); ++j)
+          out[j * rows + i] = work.b[i * columns + j];
+}
+
 // Elementwise kernels read an element before they write it.
 bool may_share(Function function, std::span<const float> input, std::span<const float> out) {
   if (!overlap(input, out)) return true;
@@ -106,13 +119,14 @@ Status Prepared::run(const Work& work, std::optional<std::chrono::nanoseconds> t
   if (work.rows != 0) {
     const std::size_t whole = reduces ? std::size_t{work.rows} * work.columns : work.a.size();
     SHUNT_TRY(write("a", work.a.first(whole)));
-    if (has_b) SHUNT_TRY(write("b", reduces ? work.b.first(whole) : work.b));
+    if (work.function == Function::matmul) transpose(work, staging_);
+    if (has_b) SHUNT_TRY(write("b", work.function == Function::matmul ? staging_ : work.b.first(whole)));
   }
   if (reduces) {
     const auto write_rest = [&](std::string_view input, std::span<const float> values) {
-      row_.assign(work.columns, 0);
-      std::ranges::copy(work.rest_of(values), row_.begin());
-      return write(input, row_);
+      staging_.assign(work.columns, 0);
+      std::ranges::copy(work.rest_of(values), staging_.begin());
+      return write(input, staging_);
     };
     SHUNT_TRY(write_rest("a rest", work.a));
     if (has_b) SHUNT_TRY(write_rest("b rest", work.b));

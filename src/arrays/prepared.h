@@ -37,7 +37,7 @@ class Prepared {
   [[nodiscard]] Status write(std::string_view input, std::span<const float> values);
 
   std::unique_ptr<Executable> executable_;
-  std::vector<float> row_;  // the rest of a sum's input, filled up with zeros
+  std::vector<float> staging_;  // the rest of a sum's input, filled up with zeros; the transpose of a matmul's b
 };
 
 // What a call should take, copies from and to the host's memory included. Errors: unsupported, with what is lacking.

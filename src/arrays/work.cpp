@@ -136,8 +136,7 @@ Tensor apply(GraphBuilder& graph, Function function, Tensor a, Tensor b) {
     case Function::multiply:
       return graph.mul(a, b);
     case Function::matmul:
-      // The op takes the transpose, with rows that lie in one piece.
-      return graph.matmul(a, graph.copy(graph.permute(b, {{Attr::axes, Shape{1, 0}}})));
+      return graph.matmul(a, b);
     case Function::dot:
       return graph.dot(a, b);
     case Function::sum:
@@ -158,7 +157,7 @@ Result<Graph> graph_for(const Bucket& bucket) {
     const bool product = bucket.function == Function::matmul;
     const Tensor a = graph.input("a", DType::F32, shape, Extent::tokens);
     const Tensor b = !has_b    ? Tensor{}
-                     : product ? graph.input("b", DType::F32, {bucket.columns, bucket.outputs})
+                     : product ? graph.input("b", DType::F32, {bucket.outputs, bucket.columns})
                                : graph.input("b", DType::F32, shape, Extent::tokens);
     graph.output(apply(graph, bucket.function, a, b));
   }

@@ -81,8 +81,8 @@ struct Work {
 // Whether nothing needs a device; then the result is written.
 [[nodiscard]] bool fill_if_empty(const Work& work);
 
-// Inputs "a" and "b" with extent tokens, for sums also "a rest" and "b rest" of a row each; the outputs follow each
-// other as in Work::results().
+// Inputs "a" and "b" with extent tokens, but "b" of a matmul transposed; for sums also "a rest" and "b rest" of a row
+// each. The outputs follow each other as in Work::results().
 [[nodiscard]] Result<Graph> graph_for(const Bucket& bucket);
 
 // Writes what the device gave back to where the caller wants it.
