@@ -37,6 +37,7 @@ double Choices::margin_between(const Calls& calls, const Contender& a, const Con
 
 const Contender* Choices::to_explore(const Calls& calls, std::span<const Contender> candidates, const Contender& best,
                                      double limit_us) const {
+  if (!calls.timings.contains(best.device)) return nullptr;
   for (const Contender& each : candidates) {
     const auto timing = calls.timings.find(each.device);
     const bool is_known = timing != calls.timings.end() && timing->second.count() >= Timing::kEnough &&

@@ -94,6 +94,14 @@ TEST(ArrayChoice, OneOutlierChangesNothing) {
   }
 }
 
+TEST(ArrayChoice, TheFirstCallOfASizeGoesToTheBestPrediction) {
+  Race race({10, 11}, {10, 11}, 1);
+  for (int i = 0; i < 100; ++i) race.call();
+  const Choice choice = race.choices.choose({.function = 0, .log2 = 11}, race.contenders, kNoLimit);
+  EXPECT_EQ(choice.device, 0U);
+  EXPECT_EQ(choice.reason, ArrayReason::predicted) << "there is nothing to compare with yet";
+}
+
 TEST(ArrayChoice, ABadBeginningIsForgotten) {
   Race race({10, 30}, {5000, 30}, 0.05);
   race.call();
