@@ -12,7 +12,9 @@
 // NOLINTBEGIN(readability-identifier-naming): a name of shunt.h
 struct shunt_arrays {
   std::unique_ptr<shunt::Arrays> arrays;
-  std::string failures;  // of the last call
+  std::string device;  // this and the next two: of the last call
+  std::string reason;
+  std::string failures;
   std::string text;
 };
 // NOLINTEND(readability-identifier-naming)
@@ -60,10 +62,11 @@ shunt_code run_on(shunt_arrays* arrays, std::initializer_list<Memory> memories, 
   Result<ArrayRun> done = work(*arrays->arrays, call_of(call));
   if (!done) return report(std::unexpected(std::move(done).error()), error);
   arrays->failures = std::move(done->failures);
-  // Names end with a zero: they are those of a device's own string and of literals.
+  arrays->device = done->device;
+  arrays->reason = name_of(done->reason);
   if (run != nullptr)
-    *run = {.device = done->device.empty() ? "" : done->device.data(),
-            .reason = name_of(done->reason).data(),
+    *run = {.device = arrays->device.c_str(),
+            .reason = arrays->reason.c_str(),
             .failures = arrays->failures.c_str(),
             .us = done->us};
   return report({}, error);

@@ -182,11 +182,11 @@ typedef struct shunt_array_call {
   uint64_t timeout_us; /* of the whole call; 0: none */
 } shunt_array_call;
 
-/* How a call was computed; NULL where nobody asks. */
+/* How a call was computed; NULL where nobody asks. Text lives until the next call. */
 typedef struct shunt_array_run {
   const char* device;   /* its id; "" where there was nothing to compute */
   const char* reason;   /* why it was chosen: "measured", "fallback", ... */
-  const char* failures; /* of the devices tried before, until the next call; "": none */
+  const char* failures; /* of the devices tried before; "": none */
   double us;
 } shunt_array_run;
 

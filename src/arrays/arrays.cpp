@@ -6,6 +6,7 @@
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <vector>
 
 #include "arrays/choice.h"
@@ -117,7 +118,10 @@ struct Arrays::Parts {
     Nanoseconds start;
     std::vector<Contender> left;  // to be tried, in the order of the chain
 
-    [[nodiscard]] Deadline deadline() const { return timeout ? Deadline(start + *timeout) : std::nullopt; }
+    [[nodiscard]] Deadline deadline() const {
+      if (!timeout) return std::nullopt;
+      return *timeout > Nanoseconds::max() - start ? Nanoseconds::max() : start + *timeout;
+    }
   };
 
   Parts(const Runtime& its_runtime, ArraysOptions its_options)
@@ -294,13 +298,12 @@ Status Arrays::Parts::try_device(std::size_t index, const Attempt& attempt, doub
 
 void Arrays::Parts::set_back(std::size_t index, const Attempt& attempt, const Error& why) {
   Method& method = methods[index];
+  if (is_cpu(*method.device) && why.code == Code::timed_out) return;
+  const bool is_of_size =
+      why.code == Code::out_of_memory || why.code == Code::unsupported || why.code == Code::timed_out;
   const bool lives = method.device->health().status.has_value();
-  if (lives && why.code == Code::timed_out) return;
-  if (lives && (why.code == Code::out_of_memory || why.code == Code::unsupported)) {
-    method.slots[attempt.size].setback.add(why, calls);
-    return;
-  }
-  method.setback.add(why, calls);
+  (lives && is_of_size ? method.slots[attempt.size].setback : method.setback).add(why, calls);
+  // What is prepared may be lost, or in the way of other calls.
   std::erase_if(programs, [&](const Entry& entry) { return entry.method == index; });
   method.memory = std::make_unique<arrays::DeviceMemory>();
 }
@@ -325,6 +328,7 @@ Result<ArrayRun> Arrays::Parts::run(const Result<Work>& wanted, const ArrayCall&
     if (done) {
       choices.record(attempt.size, choice.device, result.us);
       methods[choice.device].setback.end();
+      methods[choice.device].slots[attempt.size].setback.end();
       result.device = device.info().id;
       result.reason = choice.reason;
       return result;

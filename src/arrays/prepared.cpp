@@ -41,7 +41,7 @@ bool may_share(Function function, std::span<const float> input, std::span<const 
   return (function == Function::add || function == Function::multiply) && input.data() == out.data();
 }
 
-// Programs over the caller's memory, which the device sees as buffers of its own.
+// Programs over the caller's memory, which the CPU imports as it is: results as well, which nobody changes but they.
 class InPlace {
  public:
   explicit InPlace(Device& device) : device_(device) {}
