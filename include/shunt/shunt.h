@@ -172,6 +172,46 @@ SHUNT_API shunt_code shunt_output_info(const shunt_computation* computation, siz
 SHUNT_API const char* shunt_explain(shunt_computation* computation);
 SHUNT_API const char* shunt_explain_json(shunt_computation* computation);
 
+/* Functions of F32 arrays in the caller's memory, rows one after the other, each call on the device that measures
+ * fastest for its size. A result may lie where inputs lie; after an error it is as it was. */
+typedef struct shunt_arrays shunt_arrays;
+
+/* NULL in its place: by any device, in its own time. */
+typedef struct shunt_array_call {
+  const char* devices; /* ids or API names with commas; one alone never falls back; NULL: all of the runtime */
+  uint64_t timeout_us; /* of the whole call; 0: none */
+} shunt_array_call;
+
+/* How a call was computed; NULL where nobody asks. Text lives until the next call. */
+typedef struct shunt_array_run {
+  const char* device;   /* its id; "" where there was nothing to compute */
+  const char* reason;   /* why it was chosen: "measured", "fallback", ... */
+  const char* failures; /* of the devices tried before; "": none */
+  double us;
+} shunt_array_run;
+
+/* The runtime must outlive it. */
+SHUNT_API shunt_arrays* shunt_arrays_new(const shunt_runtime* runtime, shunt_error* error);
+SHUNT_API void shunt_arrays_free(shunt_arrays* arrays);
+SHUNT_API shunt_code shunt_arrays_add(shunt_arrays* arrays, const float* a, const float* b, float* out, size_t count,
+                                      const shunt_array_call* call, shunt_array_run* run, shunt_error* error);
+SHUNT_API shunt_code shunt_arrays_multiply(shunt_arrays* arrays, const float* a, const float* b, float* out,
+                                           size_t count, const shunt_array_call* call, shunt_array_run* run,
+                                           shunt_error* error);
+/* a [rows, inner], b [inner, columns] -> out [rows, columns] */
+SHUNT_API shunt_code shunt_arrays_matmul(shunt_arrays* arrays, const float* a, const float* b, float* out, size_t rows,
+                                         size_t inner, size_t columns, const shunt_array_call* call,
+                                         shunt_array_run* run, shunt_error* error);
+SHUNT_API shunt_code shunt_arrays_dot(shunt_arrays* arrays, const float* a, const float* b, float* out, size_t count,
+                                      const shunt_array_call* call, shunt_array_run* run, shunt_error* error);
+SHUNT_API shunt_code shunt_arrays_sum(shunt_arrays* arrays, const float* x, float* out, size_t count,
+                                      const shunt_array_call* call, shunt_array_run* run, shunt_error* error);
+/* Of each row of x [rows, columns]. */
+SHUNT_API shunt_code shunt_arrays_softmax(shunt_arrays* arrays, const float* x, float* out, size_t rows, size_t columns,
+                                          const shunt_array_call* call, shunt_array_run* run, shunt_error* error);
+/* What is known so far: per function and size the time of each device, and which devices are set aside, and why. */
+SHUNT_API const char* shunt_arrays_explain(shunt_arrays* arrays);
+
 /* DLPack, https://dmlc.github.io/dlpack: `tensor` is a DLManagedTensor* whose memory the CPU can address, and which is
  * contiguous. What is given is taken over, also where that fails: its deleter is called when it is needed no more. */
 SHUNT_API shunt_tensor shunt_constant_dlpack(shunt_graph* graph, const char* name, void* tensor);

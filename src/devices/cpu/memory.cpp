@@ -64,7 +64,7 @@ Result<std::unique_ptr<Buffer>> allocate_host(std::uint64_t bytes) {
 }
 
 std::unique_ptr<Buffer> wrap_host(std::span<const std::byte> memory) {
-  // A Buffer has one kind of pointer; weights are only ever read through it.
+  // A Buffer has one kind of pointer; whether it is written is a matter of the programs that it is bound to.
   return std::make_unique<HostBuffer>(const_cast<std::byte*>(memory.data()), memory.size(), false);
 }
 

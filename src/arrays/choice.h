@@ -1,0 +1,98 @@
+// Which device takes the next call: what calls of a size took on each, and who is to be tried.
+//
+// A time is the median of the last few, so that one outlier changes nothing; before there is one, the prediction stands
+// for it. Devices are indices. A plain value without a clock of its own; one thread at a time.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <span>
+
+#include "shunt/arrays.h"
+
+namespace shunt::arrays {
+
+// Calls that are measured together: those of one function whose units have the same power of two.
+struct SizeClass {
+  std::uint32_t function = 0;
+  std::uint32_t log2 = 0;
+  friend auto operator<=>(const SizeClass&, const SizeClass&) = default;
+};
+
+struct Contender {
+  std::size_t device = 0;
+  double predicted_us = 0;
+};
+
+struct Choice {
+  std::size_t device = 0;
+  ArrayReason reason{};
+};
+
+class Timing {
+ public:
+  // So many measurements make a time that is believed.
+  static constexpr std::size_t kEnough = 3;
+
+  Timing();
+  void add(double us, std::uint64_t call);
+  [[nodiscard]] std::size_t count() const { return count_; }
+  [[nodiscard]] bool is_known() const { return count_ != 0; }
+  // REQUIRES: is_known().
+  [[nodiscard]] double median_us() const;
+  // The number of the call that was measured last.
+  [[nodiscard]] std::uint64_t last_call() const { return last_call_; }
+
+ private:
+  std::array<double, 5> last_us_;  // infinity where there is none yet
+  std::size_t count_ = 0;
+  std::size_t next_ = 0;
+  std::uint64_t last_call_ = 0;
+};
+
+class Choices {
+ public:
+  // A measurement older than so many calls of its size is made again, if the share allows.
+  static constexpr std::uint64_t kOldCalls = 256;
+  // What was predicted, and measured if it was, to take so many times what the fastest takes is not tried.
+  static constexpr double kHopeless = 4;
+  // The margin to a device that was not measured.
+  static constexpr double kUnmeasuredMargin = 2;
+
+  Choices(double margin, double exploring_share) : margin_(margin), share_(exploring_share) {}
+
+  // Among `candidates`, the best liked first, of which those believed to take more than `limit_us` are passed over
+  // unless that leaves none. REQUIRES: !candidates.empty().
+  [[nodiscard]] Choice choose(SizeClass size, std::span<const Contender> candidates, double limit_us);
+  // What the call that was chosen last took, wherever it was computed in the end.
+  void record(SizeClass size, std::size_t device, double us);
+
+  [[nodiscard]] const Timing* find(SizeClass size, std::size_t device) const;
+
+ private:
+  struct Calls {
+    std::uint64_t count = 0;
+    std::optional<std::size_t> device;  // that takes them
+    std::map<std::size_t, Timing> timings;
+  };
+
+  static double expected_us(const Calls& calls, const Contender& candidate);
+  // The candidate that takes the calls of a size from now on.
+  static const Contender& fastest(const Calls& calls, std::span<const Contender> candidates);
+  [[nodiscard]] double margin_between(const Calls& calls, const Contender& a, const Contender& b) const;
+  // One worth a try in place of `best`, or null.
+  [[nodiscard]] const Contender* to_explore(const Calls& calls, std::span<const Contender> candidates,
+                                            const Contender& best, double limit_us) const;
+
+  double margin_;
+  double share_;
+  std::map<SizeClass, Calls> calls_;
+  bool exploring_ = false;  // the call chosen last
+  double explored_us_ = 0;
+  double total_us_ = 0;
+};
+
+}  // namespace shunt::arrays

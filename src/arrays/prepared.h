@@ -1,0 +1,51 @@
+// How one device computes one call: by a program prepared for a bucket, between copies of inputs and results, or, where
+// the device is the CPU and the arrays are large, in the caller's own memory.
+//
+// A Prepared uses memory of a DeviceMemory that must outlive it. One thread at a time.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "arrays/work.h"
+#include "run/executable.h"
+
+namespace shunt::arrays {
+
+// What the programs of one device share.
+struct DeviceMemory {
+  WeightStore weights{nullptr};
+  StateStore state;
+  ArenaStore arenas;
+};
+
+class Prepared {
+ public:
+  // Errors: unsupported, out_of_memory and those of the device.
+  [[nodiscard]] static Result<std::unique_ptr<Prepared>> create(const Bucket& bucket, Device& device,
+                                                                DeviceMemory& memory, trace::Recorder* recorder);
+
+  // Computes what read() then gives. REQUIRES: a work of the bucket.
+  [[nodiscard]] Status run(const Work& work, std::optional<std::chrono::nanoseconds> timeout);
+  // REQUIRES: run() went well, and work.results() elements.
+  [[nodiscard]] Status read(const Work& work, std::span<float> results) const;
+
+ private:
+  explicit Prepared(std::unique_ptr<Executable> executable) : executable_(std::move(executable)) {}
+  [[nodiscard]] Status write(std::string_view input, std::span<const float> values);
+
+  std::unique_ptr<Executable> executable_;
+  std::vector<float> staging_;  // the rest of a sum's input, filled up with zeros; the transpose of a matmul's b
+};
+
+// What a call should take, copies from and to the host's memory included. Errors: unsupported, with what is lacking.
+[[nodiscard]] Result<double> predict_us(const Work& work, Device& device, const DeviceInfo& host);
+
+// Whether `results` may be computed where they go while the inputs are read where they lie.
+[[nodiscard]] bool can_run_in_place(const Device& device, const Work& work);
+// REQUIRES: can_run_in_place(), work.results() elements. Errors: unsupported where the device cannot import memory.
+[[nodiscard]] Status run_in_place(Device& device, const Work& work, std::span<float> results);
+
+}  // namespace shunt::arrays

@@ -1,0 +1,36 @@
+// That something failed, and how long it is left alone: twice as many calls after each failure. A plain value; one
+// thread at a time.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "shunt/status.h"
+
+namespace shunt::arrays {
+
+class Setback {
+ public:
+  // Calls that pass it by after the first failure.
+  static constexpr std::uint64_t kCalls = 64;
+
+  // It failed in call number `call`.
+  void add(Error why, std::uint64_t call) {
+    why_ = std::move(why);
+    until_ = call + (kCalls << failures_);
+    failures_ = std::min(failures_ + 1, 20U);
+  }
+  // It went well.
+  void end() { *this = Setback(); }
+
+  [[nodiscard]] bool holds(std::uint64_t call) const { return call <= until_; }
+  [[nodiscard]] const Error& why() const { return why_; }
+
+ private:
+  Error why_;
+  std::uint64_t until_ = 0;
+  unsigned failures_ = 0;
+};
+
+}  // namespace shunt::arrays

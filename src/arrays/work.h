@@ -1,0 +1,91 @@
+// One call of an array function: the caller's memory and its extents, and the graph that computes such calls.
+//
+// Plain values that point into the caller's memory. Graphs are made for a bucket of rows, so that calls of many sizes
+// share one. Pure functions; any thread.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "shunt/graph.h"
+
+namespace shunt::arrays {
+
+// X(name, op, inputs)
+#define SHUNT_ARRAY_FUNCTIONS(X) \
+  X(add, add, 2)                 \
+  X(multiply, mul, 2)            \
+  X(matmul, matmul, 2)           \
+  X(dot, dot, 2)                 \
+  X(sum, reduce_sum, 1)          \
+  X(softmax, softmax, 1)
+
+enum class Function : std::uint8_t {
+#define SHUNT_ARRAY_FUNCTION(name, op, inputs) name,
+  SHUNT_ARRAY_FUNCTIONS(SHUNT_ARRAY_FUNCTION)
+#undef SHUNT_ARRAY_FUNCTION
+};
+[[nodiscard]] std::string_view name_of(Function function);
+[[nodiscard]] Op op_of(Function function);
+[[nodiscard]] std::size_t inputs_of(Function function);
+// Whether it answers one number: devices then sum rows, and the caller's thread what comes of them.
+[[nodiscard]] bool is_reduction(Function function);
+
+// What a graph is made for.
+struct Bucket {
+  Function function{};
+  std::uint32_t rows = 0;     // room for so many; sums of less than a row have none
+  std::uint32_t columns = 0;  // of a row of the first input
+  std::uint32_t outputs = 0;  // columns of the product; matmul only
+  friend bool operator==(const Bucket&, const Bucket&) = default;
+};
+
+// Elements of the rows that sums are cut into.
+inline constexpr std::uint32_t kSumColumns = 1024;
+
+struct Work {
+  Function function{};
+  std::span<const float> a;
+  std::span<const float> b;  // empty where the function has one input
+  std::span<float> out;
+  std::uint32_t rows = 0;     // that are computed together; of sums the whole ones
+  std::uint32_t columns = 0;  // as in Bucket
+  std::uint32_t outputs = 0;
+
+  [[nodiscard]] Bucket bucket() const { return {function, rows == 0 ? 0 : std::bit_ceil(rows), columns, outputs}; }
+  // What its time depends on, of calls of one function: elements, or products of a matmul.
+  [[nodiscard]] std::uint64_t units() const;
+  [[nodiscard]] std::uint64_t bytes() const { return (a.size() + b.size() + out.size()) * sizeof(float); }
+  // Elements that the device gives back: of sums one per row, and that of what is left.
+  [[nodiscard]] std::size_t results() const { return is_reduction(function) ? std::size_t{rows} + 1 : out.size(); }
+  // The last elements of a sum's input, which fill no row.
+  [[nodiscard]] std::span<const float> rest_of(std::span<const float> input) const {
+    return input.subspan(std::size_t{rows} * columns);
+  }
+  // "add of 100 elements"
+  [[nodiscard]] std::string text() const;
+};
+
+// Each refuses sizes that do not go together: invalid, with the numbers.
+[[nodiscard]] Result<Work> elementwise(Function function, std::span<const float> a, std::span<const float> b,
+                                       std::span<float> out);
+[[nodiscard]] Result<Work> product(std::span<const float> a, std::span<const float> b, std::uint64_t rows,
+                                   std::uint64_t inner, std::uint64_t columns, std::span<float> out);
+[[nodiscard]] Result<Work> reduction(Function function, std::span<const float> a, std::span<const float> b, float& out);
+[[nodiscard]] Result<Work> softmax(std::span<const float> x, std::uint64_t columns, std::span<float> out);
+
+// Whether nothing needs a device; then the result is written.
+[[nodiscard]] bool fill_if_empty(const Work& work);
+
+// Inputs "a" and "b" with extent tokens, but "b" of a matmul transposed; for sums also "a rest" and "b rest" of a row
+// each. The outputs follow each other as in Work::results().
+[[nodiscard]] Result<Graph> graph_for(const Bucket& bucket);
+
+// Writes what the device gave back to where the caller wants it.
+void commit(const Work& work, std::span<const float> results);
+
+}  // namespace shunt::arrays
