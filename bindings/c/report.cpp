@@ -1,0 +1,42 @@
+#include "report.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace shunt::c {
+
+static_assert(SHUNT_INVALID == static_cast<int>(Code::invalid) + 1);
+static_assert(SHUNT_INTERNAL == static_cast<int>(Code::internal) + 1);
+
+namespace {
+
+shunt_code code_of(Code code) { return static_cast<shunt_code>(static_cast<int>(code) + 1); }
+
+}  // namespace
+
+shunt_code report(const Status& status, shunt_error* error) {
+  const shunt_code code = status ? SHUNT_OK : code_of(status.error().code);
+  if (error == nullptr) return code;
+  error->code = code;
+  const std::string_view message = status ? std::string_view() : std::string_view(status.error().message);
+  const std::size_t length = std::min(message.size(), sizeof error->message - 1);
+  std::memcpy(error->message, message.data(), length);
+  error->message[length] = '\0';
+  return code;
+}
+
+Status need(const void* object, std::string_view what) {
+  if (object == nullptr) return fail(Code::invalid, fmt::format("{} is NULL", what));
+  return {};
+}
+
+Result<DType> dtype_of(shunt_dtype dtype) {
+  if (static_cast<unsigned>(dtype) >= SHUNT_DTYPE_COUNT)
+    return fail(Code::invalid, fmt::format("{} is no dtype; there are {}", static_cast<unsigned>(dtype),
+                                           static_cast<unsigned>(SHUNT_DTYPE_COUNT)));
+  return static_cast<DType>(dtype);
+}
+
+}  // namespace shunt::c

@@ -1,0 +1,33 @@
+// What the files of this folder share: how an error leaves, and the objects that several of them open. Plain functions;
+// any thread.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string_view>
+
+#include "shunt/runtime.h"
+#include "shunt/shunt.h"
+#include "shunt/tensor.h"
+
+struct shunt_runtime {  // NOLINT(readability-identifier-naming): a name of shunt.h
+  std::unique_ptr<shunt::Runtime> runtime;
+};
+
+namespace shunt::c {
+
+// Writes the outcome to `error`, which may be null.
+shunt_code report(const Status& status, shunt_error* error);
+
+template <class T>
+std::nullptr_t refuse(const Result<T>& result, shunt_error* error) {
+  static_cast<void>(report(std::unexpected(result.error()), error));
+  return nullptr;
+}
+
+// Errors: invalid for a null object, called `what`.
+[[nodiscard]] Status need(const void* object, std::string_view what);
+// Errors: invalid for what is no row of the table.
+[[nodiscard]] Result<DType> dtype_of(shunt_dtype dtype);
+
+}  // namespace shunt::c
