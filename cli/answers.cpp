@@ -48,7 +48,7 @@ Json to_json(const Registry& registry) {
   return json;
 }
 
-Json to_json(const models::Generation& generation, const GenerationContext& context) {
+Json to_json(const Generation& generation, const GenerationContext& context) {
   return {{"prompt_tokens", context.prompt},
           {"tokens", generation.tokens},
           {"text", generation.text},

@@ -19,13 +19,13 @@ namespace shunt::cli {
 
 // shunt run. The rest of what one generation was.
 struct GenerationContext {
-  std::span<const models::Token> prompt;
+  std::span<const Token> prompt;
   std::uint64_t seed = 0;
   std::uint32_t context = 0;
   double load_s = 0;
   std::vector<std::string> devices;  // that computed
 };
-[[nodiscard]] Json to_json(const models::Generation& generation, const GenerationContext& context);
+[[nodiscard]] Json to_json(const Generation& generation, const GenerationContext& context);
 // Per second; 0 where no time has passed.
 [[nodiscard]] double rate(std::size_t count, double seconds);
 // The ids of the devices that got work in any of the plans, in their order.

@@ -19,14 +19,13 @@ namespace shunt::cli {
 namespace {
 
 using models::Session;
-using models::Token;
 
 struct Options {
   std::string model;
   std::uint32_t prompt = 512;
   std::uint32_t generate = 64;
   std::uint32_t repetitions = 5;
-  models::SessionOptions session;
+  SessionOptions session;
   RuntimeOptions runtime;
   std::string trace;
   bool json = false;

@@ -17,7 +17,6 @@ namespace {
 
 using models::Evaluation;
 using models::Session;
-using models::Token;
 
 struct Options {
   std::string model;
@@ -26,7 +25,7 @@ struct Options {
   std::uint32_t top = 10;
   bool every = false;
   bool perplexity = false;
-  models::SessionOptions session;
+  SessionOptions session;
   RuntimeOptions runtime;
   std::string trace;
   bool json = false;

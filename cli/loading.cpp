@@ -26,7 +26,7 @@ Result<std::unique_ptr<models::Model>> load_model(const std::string& path) {
   return model;
 }
 
-Result<std::vector<models::Token>> encode_raw(const models::Tokenizer& tokenizer, std::string_view text) {
+Result<std::vector<Token>> encode_raw(const models::Tokenizer& tokenizer, std::string_view text) {
   return tokenizer.encode(text, {.add_bos = tokenizer.adds_bos(), .parse_special = true});
 }
 

@@ -14,6 +14,6 @@ namespace shunt::cli {
 [[nodiscard]] Result<std::unique_ptr<models::Model>> load_model(const std::string& path);
 
 // Text as it is: special tokens in it are parsed, and BOS begins it where the model wants that, once.
-[[nodiscard]] Result<std::vector<models::Token>> encode_raw(const models::Tokenizer& tokenizer, std::string_view text);
+[[nodiscard]] Result<std::vector<Token>> encode_raw(const models::Tokenizer& tokenizer, std::string_view text);
 
 }  // namespace shunt::cli

@@ -45,8 +45,8 @@ DType parse_cache_dtype(std::string text) {
   throw CLI::ValidationError("--cache-type", fmt::format("\"{}\" is none of {}", text, fmt::join(names, ", ")));
 }
 
-models::Strategy parse_strategy(const std::string& text) {
-  const auto strategy = models::strategy_from_name(text);
+Strategy parse_strategy(const std::string& text) {
+  const auto strategy = strategy_from_name(text);
   if (!strategy) throw CLI::ValidationError("--strategy", strategy.error().message);
   return *strategy;
 }
@@ -101,11 +101,10 @@ Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options) {
   return runtime;
 }
 
-void add_session(CLI::App& app, models::SessionOptions& options) {
-  add_number(
-      app, "-c,--context", options.context,
-      fmt::format("Tokens of context [the model's, at most {} and what fits in memory]", models::kDefaultContext), 1U,
-      1U << 24U);
+void add_session(CLI::App& app, SessionOptions& options) {
+  add_number(app, "-c,--context", options.context,
+             fmt::format("Tokens of context [the model's, at most {} and what fits in memory]", kDefaultContext), 1U,
+             1U << 24U);
   app.add_option_function<std::string>(
          "--cache-type", [&options](const std::string& text) { options.cache_dtype = parse_cache_dtype(text); },
          fmt::format("Dtype of the cache: {} [{}]", fmt::join(cache_dtypes(), ", "), name_of(options.cache_dtype)))
@@ -116,11 +115,10 @@ void add_session(CLI::App& app, models::SessionOptions& options) {
       ->type_name("NAME");
 }
 
-std::string_view context_origin(const models::SessionOptions& asked, const models::ModelConfig& config,
-                                std::uint32_t context) {
+std::string_view context_origin(const SessionOptions& asked, const models::ModelConfig& config, std::uint32_t context) {
   if (asked.context != 0) return "-c";
   if (context == config.context_length) return "the model's";
-  return context == models::kDefaultContext ? "the default" : "what fits in memory";
+  return context == kDefaultContext ? "the default" : "what fits in memory";
 }
 
 void add_trace(CLI::App& app, std::string& path) {
@@ -128,7 +126,7 @@ void add_trace(CLI::App& app, std::string& path) {
 }
 
 Status prepare_trace(const std::string& path, const std::string& model, RuntimeOptions& runtime,
-                     models::SessionOptions& session) {
+                     SessionOptions& session) {
   if (path.empty()) return {};
   std::error_code no_such_file;
   if (std::filesystem::equivalent(path, model, no_such_file))
@@ -150,7 +148,7 @@ Status write_trace(const Runtime& runtime, const std::string& path) {
 }
 
 void add_sampling(CLI::App& app, SamplingArguments& arguments) {
-  models::SamplingOptions& options = arguments.options;
+  SamplingOptions& options = arguments.options;
   const auto number = [&](const char* name, float& value, const char* meaning) {
     app.add_option(name, value, fmt::format("{} [{}]", meaning, value))
         ->type_name("X")
@@ -173,8 +171,8 @@ void add_sampling(CLI::App& app, SamplingArguments& arguments) {
       ->group("Sampling");
 }
 
-models::SamplingOptions sampling_options(const SamplingArguments& arguments) {
-  models::SamplingOptions options = arguments.options;
+SamplingOptions sampling_options(const SamplingArguments& arguments) {
+  SamplingOptions options = arguments.options;
   options.seed = arguments.seed ? *arguments.seed : std::random_device{}();
   if (const Status status = models::validate(options); !status) {
     // "sampling: top_p is ..." becomes "--top-p is ..."

@@ -49,9 +49,9 @@ void add_runtime(CLI::App& app, RuntimeOptions& options);
 [[nodiscard]] Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options);
 
 // -c, --cache-type, --strategy
-void add_session(CLI::App& app, models::SessionOptions& options);
+void add_session(CLI::App& app, SessionOptions& options);
 // Where a session's context comes from: "-c", "the model's", "the default" or "what fits in memory".
-[[nodiscard]] std::string_view context_origin(const models::SessionOptions& asked, const models::ModelConfig& config,
+[[nodiscard]] std::string_view context_origin(const SessionOptions& asked, const models::ModelConfig& config,
                                               std::uint32_t context);
 
 // --trace
@@ -59,17 +59,17 @@ void add_trace(CLI::App& app, std::string& path);
 // Before the runtime is opened: has it record the steps and the session each op, if a trace was asked for.
 // The model as the trace's file is wrong usage. Errors: those of trace::check_trace_path.
 [[nodiscard]] Status prepare_trace(const std::string& path, const std::string& model, RuntimeOptions& runtime,
-                                   models::SessionOptions& session);
+                                   SessionOptions& session);
 // Writes the trace if one was asked for, and notes what it could not keep.
 [[nodiscard]] Status write_trace(const Runtime& runtime, const std::string& path);
 
 // --greedy, --temperature, --top-k, --top-p, --min-p, --repeat-penalty, --seed
 struct SamplingArguments {
-  models::SamplingOptions options;
+  SamplingOptions options;
   std::optional<std::uint64_t> seed;
 };
 void add_sampling(CLI::App& app, SamplingArguments& arguments);
 // With a random seed where none was given. Values out of range are wrong usage.
-[[nodiscard]] models::SamplingOptions sampling_options(const SamplingArguments& arguments);
+[[nodiscard]] SamplingOptions sampling_options(const SamplingArguments& arguments);
 
 }  // namespace shunt::cli

@@ -20,7 +20,7 @@ struct Options {
   std::string model;
   bool explain = false;
   std::uint32_t prompt = 512;
-  models::SessionOptions session;
+  SessionOptions session;
   RuntimeOptions runtime;
   bool json = false;
 };

@@ -21,11 +21,7 @@ namespace shunt::cli {
 namespace {
 
 using models::ChatTemplate;
-using models::Generation;
-using models::Message;
 using models::Session;
-using models::StopReason;
-using models::Token;
 
 struct Options {
   std::string model;
@@ -34,9 +30,9 @@ struct Options {
   bool raw = false;
   std::string chat_template;  // a name; empty: the model's own
   std::optional<std::string> system;
-  models::GenerateOptions generate;
+  GenerateOptions generate;
   SamplingArguments sampling;
-  models::SessionOptions session;
+  SessionOptions session;
   RuntimeOptions runtime;
   std::string trace;
   bool json = false;
@@ -104,6 +100,7 @@ class Run {
       // A reply's first word brings the space that would part it from a word before it.
       if (std::exchange(begins, false) && !echo && text.starts_with(' ')) text.remove_prefix(1);
       show(text);
+      return written.has_value();
     };
     on_prompt(0, tokens.size());
     auto generation =
@@ -204,7 +201,7 @@ class Run {
                      speed(sum_.prompt_tokens, sum_.prompt_s)));
     note(fmt::format("generated  {}{}; ended by: {}", in_words(sum_.tokens.size(), "token"),
                      speed(sum_.steps, sum_.generate_s), name_of(sum_.stop)));
-    const models::SamplingOptions& sampling = options_.generate.sampling;
+    const SamplingOptions& sampling = options_.generate.sampling;
     if (!sampling.greedy && sampling.temperature > 0) note(fmt::format("seed       {}", sampling.seed));
     return {};
   }

@@ -18,7 +18,7 @@ struct Options {
 };
 
 // A token may be part of a character; then it shows as U+FFFD.
-std::string text_of(const models::Tokenizer& tokenizer, models::Token token) {
+std::string text_of(const models::Tokenizer& tokenizer, Token token) {
   models::Utf8Stream characters;
   const std::string begin = characters.push(tokenizer.piece(token, true));
   return begin + characters.flush();
@@ -34,10 +34,10 @@ Status execute(const Options& options) {
   } else {
     SHUNT_TRY_ASSIGN(text, read_stdin());
   }
-  SHUNT_TRY_ASSIGN(const std::vector<models::Token> tokens, encode_raw(*tokenizer, text));
+  SHUNT_TRY_ASSIGN(const std::vector<Token> tokens, encode_raw(*tokenizer, text));
   Json json = {{"tokens", tokens}, {"pieces", Json::array()}};
   std::string lines;
-  for (const models::Token token : tokens) {
+  for (const Token token : tokens) {
     const std::string piece = text_of(*tokenizer, token);
     json["pieces"].push_back(piece);
     lines += fmt::format("{:>8}  {}\n", token, in_quotes(piece));

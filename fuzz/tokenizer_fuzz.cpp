@@ -24,6 +24,7 @@
 
 namespace {
 
+using namespace shunt;
 using namespace shunt::models;
 
 void require(bool holds) {

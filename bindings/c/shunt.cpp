@@ -3,20 +3,15 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <cstring>
 #include <optional>
 #include <vector>
 
 #include "devices/device.h"
 #include "dlpack.h"
+#include "report.h"
 #include "shunt/computation.h"
 
 // NOLINTBEGIN(readability-identifier-naming): names of shunt.h
-struct shunt_runtime {
-  std::unique_ptr<shunt::Runtime> runtime;
-};
-
 struct shunt_graph {
   shunt::GraphBuilder builder;
   shunt::MemoryWeights constants;
@@ -36,43 +31,12 @@ struct shunt_computation {
 namespace {
 
 using shunt::Code;
-using shunt::Error;
 using shunt::Result;
 using shunt::Status;
-
-static_assert(SHUNT_INVALID == static_cast<int>(Code::invalid) + 1);
-static_assert(SHUNT_INTERNAL == static_cast<int>(Code::internal) + 1);
-
-shunt_code code_of(Code code) { return static_cast<shunt_code>(static_cast<int>(code) + 1); }
-
-shunt_code report(const Status& status, shunt_error* error) {
-  const shunt_code code = status ? SHUNT_OK : code_of(status.error().code);
-  if (error == nullptr) return code;
-  error->code = code;
-  const std::string_view message = status ? std::string_view() : std::string_view(status.error().message);
-  const std::size_t length = std::min(message.size(), sizeof error->message - 1);
-  std::memcpy(error->message, message.data(), length);
-  error->message[length] = '\0';
-  return code;
-}
-
-template <class T>
-std::nullptr_t refuse(const Result<T>& result, shunt_error* error) {
-  static_cast<void>(report(std::unexpected(result.error()), error));
-  return nullptr;
-}
-
-Status need(const void* object, std::string_view what) {
-  if (object == nullptr) return shunt::fail(Code::invalid, fmt::format("{} is NULL", what));
-  return {};
-}
-
-Result<shunt::DType> dtype_of(shunt_dtype dtype) {
-  if (static_cast<unsigned>(dtype) >= SHUNT_DTYPE_COUNT)
-    return shunt::fail(Code::invalid, fmt::format("{} is no dtype; there are {}", static_cast<unsigned>(dtype),
-                                                  static_cast<unsigned>(SHUNT_DTYPE_COUNT)));
-  return static_cast<shunt::DType>(dtype);
-}
+using shunt::c::dtype_of;
+using shunt::c::need;
+using shunt::c::refuse;
+using shunt::c::report;
 
 Result<shunt::Shape> shape_of(const shunt_shape& from) {
   if (from.rank > shunt::kMaxRank)

@@ -13,8 +13,6 @@ namespace shunt::web {
 namespace {
 
 using models::Session;
-using models::SessionOptions;
-using models::Token;
 
 template <class T>
 bool has_type(const Json& value) {
@@ -136,7 +134,7 @@ void Page::forget_devices() {
 
 Result<Json> Page::run(const Json& request) {
   const Stopwatch watch;
-  models::GenerateOptions options{.max_tokens = 64, .sampling = {.greedy = true}};
+  GenerateOptions options{.max_tokens = 64, .sampling = {.greedy = true}};
   std::string prompt;
   bool chat = false;
   SHUNT_TRY(take(request, "prompt", prompt));
@@ -151,7 +149,7 @@ Result<Json> Page::run(const Json& request) {
   std::vector<Token> tokens;
   if (chat) {
     if (!model_->chat()) return std::unexpected(model_->chat().error());
-    const models::Message messages[] = {{"user", prompt}};
+    const Message messages[] = {{"user", prompt}};
     SHUNT_TRY_ASSIGN(tokens, model_->chat()->encode(messages, tokenizer, true));
   } else {
     SHUNT_TRY_ASSIGN(tokens, tokenizer.encode(prompt, {.add_bos = tokenizer.adds_bos(), .parse_special = true}));
@@ -160,8 +158,9 @@ Result<Json> Page::run(const Json& request) {
   const auto on_text = [&](std::string_view text) {
     on_text_(text);
     std::this_thread::yield();  // the page paints it
+    return true;
   };
-  SHUNT_TRY_ASSIGN(const models::Generation generation,
+  SHUNT_TRY_ASSIGN(const Generation generation,
                    models::generate(*session, tokens, options, {.on_text = on_text, .interrupted = &interrupted_}));
   SHUNT_TRY_ASSIGN(const Plan* plan, session->plan_for(1, 1));
   const Plan* const plans[] = {plan};

@@ -50,7 +50,7 @@ class Page {
   // Opened once and kept.
   [[nodiscard]] Result<Runtime*> runtime_of(const Json& request);
   // Of the open model, its sequence empty. The last one is kept while the same is asked for.
-  [[nodiscard]] Result<models::Session*> session_of(const Json& request, models::SessionOptions options);
+  [[nodiscard]] Result<models::Session*> session_of(const Json& request, SessionOptions options);
   // Devices may have failed: the next request starts anew.
   void forget_devices();
 

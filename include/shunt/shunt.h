@@ -1,8 +1,10 @@
-/* Shunt for C, and for all languages that call C: graphs of tensors, computed on whatever devices a machine has.
+/* Shunt for C, and for all languages that call C: graphs of tensors and language models, computed on whatever devices a
+ * machine has.
  *
- * Open a runtime, build a graph from inputs, constants and ops, create a computation from it, then write inputs, run,
- * and read outputs as often as you like. Enums and the functions of ops expand from the tables in ops/; docs/c-api.md
- * and examples/c show how it is used.
+ * Open a runtime. For a graph of your own, build it from inputs, constants and ops, create a computation from it, then
+ * write inputs, run, and read outputs as often as you like. For a language model, open its file and a session on it,
+ * and generate text. Enums and the functions of ops expand from the tables in ops/; docs/library.md and examples/c show
+ * how it is used.
  *
  * A function that can fail takes a shunt_error, which may be NULL, and answers a code or NULL; SHUNT_OK is 0. Building
  * a graph never fails at once: the first error stays with the graph, and creating the computation reports it. An object
@@ -219,6 +221,149 @@ SHUNT_API shunt_code shunt_write_dlpack(shunt_computation* computation, const ch
                                         shunt_error* error);
 /* A copy of an output, as a DLManagedTensor* that the caller ends by its deleter; NULL where it fails. */
 SHUNT_API void* shunt_read_dlpack(const shunt_computation* computation, size_t output, shunt_error* error);
+
+/* A language model from a GGUF file. It must outlive its sessions; all calls on it are safe from many threads. */
+typedef struct shunt_model shunt_model;
+/* Sequences of tokens with what the model remembers of them. */
+typedef struct shunt_session shunt_session;
+
+typedef struct shunt_model_info {
+  const char* name; /* what the file calls the model; "" where it does not */
+  const char* architecture;
+  const char* chat_format; /* NULL where it has none that is known here */
+  const char* why_no_chat; /* then why; else NULL */
+  uint32_t context_length; /* tokens that it was trained on at once */
+  uint32_t vocabulary;     /* tokens are 0 to vocabulary - 1 */
+  uint64_t weight_bytes;
+  int32_t bos;  /* the token that begins a text; -1: none */
+  int adds_bos; /* a prompt for this model begins with it */
+} shunt_model_info;
+
+/* Of a split model any part. */
+SHUNT_API shunt_model* shunt_model_open(const char* path, shunt_error* error);
+SHUNT_API void shunt_model_close(shunt_model* model);
+SHUNT_API shunt_code shunt_model_describe(const shunt_model* model, shunt_model_info* info, shunt_error* error);
+/* 1 where the model has said all after this token, else 0. */
+SHUNT_API int shunt_is_end_token(const shunt_model* model, int32_t token);
+
+/* The three functions below write as many tokens or bytes as `capacity` allows, and to `count` how many there are: with
+ * 0 and NULL they only count.
+ *
+ * UTF-8 as tokens. `flags` are of SHUNT_ADD_BOS (unless the text begins with it), SHUNT_ADD_EOS and
+ * SHUNT_PARSE_SPECIAL: control tokens written in the text become those tokens. */
+enum { SHUNT_ADD_BOS = 1, SHUNT_ADD_EOS = 2, SHUNT_PARSE_SPECIAL = 4 };
+SHUNT_API shunt_code shunt_tokenize(const shunt_model* model, const char* text, uint32_t flags, int32_t* tokens,
+                                    size_t capacity, size_t* count, shunt_error* error);
+/* The text of tokens, with a 0 after it where there is room, which is not counted. `flags` are of SHUNT_SHOW_CONTROL:
+ * control tokens appear as their names, and SHUNT_KEEP_PREFIX: the space stays that shunt_tokenize() puts first. */
+enum { SHUNT_SHOW_CONTROL = 1, SHUNT_KEEP_PREFIX = 2 };
+SHUNT_API shunt_code shunt_detokenize(const shunt_model* model, const int32_t* tokens, size_t token_count,
+                                      uint32_t flags, char* text, size_t capacity, size_t* count, shunt_error* error);
+/* A conversation as tokens, up to where the model is to answer; `options` may be NULL. */
+typedef struct shunt_message {
+  const char* role; /* "system", "user" or "assistant" */
+  const char* content;
+} shunt_message;
+typedef struct shunt_chat_options {
+  const char* format;    /* by its name; a wrong one is refused with a list of them; NULL: the model's own */
+  const int32_t* so_far; /* a conversation up to and with a reply, which the messages follow; NULL: they begin one */
+  size_t so_far_count;
+  int no_reply_opening; /* 1: end with the last message */
+} shunt_chat_options;
+SHUNT_API shunt_code shunt_chat(const shunt_model* model, const shunt_message* messages, size_t message_count,
+                                const shunt_chat_options* options, int32_t* tokens, size_t capacity, size_t* count,
+                                shunt_error* error);
+
+/* Begin with shunt_session_defaults(). */
+typedef struct shunt_session_options {
+  uint32_t context; /* tokens that each sequence can hold; 0: the model's own, at most 8192, at most what fits */
+  uint32_t sequences;
+  uint32_t batch;          /* most tokens of one step */
+  shunt_dtype cache_dtype; /* F16, BF16 or F32 */
+  const char* strategy;    /* "auto": by predicted time; "layers": layers in turn on the devices */
+} shunt_session_options;
+SHUNT_API shunt_session_options shunt_session_defaults(void);
+
+/* `options` may be NULL. The model and the runtime must outlive it. */
+SHUNT_API shunt_session* shunt_session_open(const shunt_model* model, const shunt_runtime* runtime,
+                                            const shunt_session_options* options, shunt_error* error);
+SHUNT_API void shunt_session_close(shunt_session* session);
+SHUNT_API uint32_t shunt_session_context(const shunt_session* session);
+/* What a sequence holds, until the session's next call; NULL and 0 for one that is not there. */
+SHUNT_API const int32_t* shunt_session_tokens(const shunt_session* session, uint32_t sequence, size_t* count);
+
+/* Appends tokens to their sequences in one step. After an error the sequences are as before. */
+typedef struct shunt_batch_token {
+  uint32_t sequence;
+  int32_t token;
+  int wants_logits;
+} shunt_batch_token;
+SHUNT_API shunt_code shunt_session_decode(shunt_session* session, const shunt_batch_token* batch, size_t count,
+                                          shunt_error* error);
+/* Appends tokens to one sequence, in as many steps as it takes; the last one wants logits. */
+SHUNT_API shunt_code shunt_session_append(shunt_session* session, uint32_t sequence, const int32_t* tokens,
+                                          size_t count, shunt_error* error);
+/* Of the token that was the `index`-th to want them, [vocabulary], until the session's next call; NULL past the last.
+ */
+SHUNT_API const float* shunt_session_logits(const shunt_session* session, size_t index);
+/* Forgets the tokens from `length` on. */
+SHUNT_API shunt_code shunt_session_truncate(shunt_session* session, uint32_t sequence, size_t length,
+                                            shunt_error* error);
+
+/* Begin with shunt_generate_defaults(). The filters work one after the other: repetition penalty, top-k, top-p, min-p,
+ * temperature. */
+typedef struct shunt_generate_options {
+  uint32_t max_tokens;      /* 0: until the model ends the text, or the context is full */
+  const char* const* stops; /* texts that end it and are not given out */
+  size_t stop_count;
+  int ignore_end; /* 1: go on after end tokens */
+  uint32_t sequence;
+  int greedy;           /* 1: the best token after the penalty; what follows is ignored but for that */
+  float temperature;    /* divides the logits; 0: greedy */
+  uint32_t top_k;       /* only the k best tokens; 0: all */
+  float top_p;          /* only the fewest best tokens that together have this probability; 1: all */
+  float min_p;          /* only tokens at least this times as likely as the best; 0: all */
+  float repeat_penalty; /* divides positive and multiplies negative logits of recent tokens; 1: off */
+  uint32_t repeat_last; /* how many tokens count as recent; 0: none */
+  uint64_t seed;        /* means the same on every machine */
+} shunt_generate_options;
+SHUNT_API shunt_generate_options shunt_generate_defaults(void);
+
+/* Gets new text, `bytes` of it and a 0 after them, cut at whole characters. Anything but 0 ends the generation. */
+typedef int (*shunt_on_text)(void* user, const char* text, size_t bytes);
+
+typedef enum shunt_stop {
+  SHUNT_STOP_END_TOKEN = 0,
+  SHUNT_STOP_STRING,
+  SHUNT_STOP_LENGTH,
+  SHUNT_STOP_CONTEXT_FULL,
+  SHUNT_STOP_INTERRUPTED /* by shunt_on_text */
+} shunt_stop;
+/* "end token", "context full", ... */
+SHUNT_API const char* shunt_stop_name(shunt_stop stop);
+
+/* Its text and tokens last until the session generates again or is closed. */
+typedef struct shunt_generation {
+  const char* text;
+  size_t text_bytes;
+  const int32_t* tokens; /* generated, without the end token */
+  size_t token_count;
+  shunt_stop stop;
+  uint32_t prompt_tokens;
+  uint32_t steps;    /* tokens computed one by one */
+  double prompt_s;   /* until the first logits */
+  double generate_s; /* from there on */
+} shunt_generation;
+
+/* Appends the prompt to its sequence, and what is generated: another prompt may follow on it. A text that begins its
+ * sequence gets the BOS of models that take one, and control tokens written in it become those tokens. A context that
+ * becomes full after the prompt is no error. `options`, `on_text` and `generation` may be NULL. */
+SHUNT_API shunt_code shunt_generate(shunt_session* session, const char* prompt, const shunt_generate_options* options,
+                                    shunt_on_text on_text, void* user, shunt_generation* generation,
+                                    shunt_error* error);
+SHUNT_API shunt_code shunt_generate_from(shunt_session* session, const int32_t* prompt, size_t count,
+                                         const shunt_generate_options* options, shunt_on_text on_text, void* user,
+                                         shunt_generation* generation, shunt_error* error);
 
 #ifdef __cplusplus
 }

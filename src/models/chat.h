@@ -13,13 +13,9 @@
 #include <vector>
 
 #include "models/tokenizer.h"
+#include "shunt/model.h"
 
 namespace shunt::models {
-
-struct Message {
-  std::string role;  // "system", "user" or "assistant"
-  std::string content;
-};
 
 struct ChatFormat;
 

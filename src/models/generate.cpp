@@ -1,42 +1,14 @@
 #include "models/generate.h"
 
+#include <optional>
+#include <string>
+#include <utility>
+
 #include "models/stop_matcher.h"
 #include "models/utf8.h"
 #include "run/stopwatch.h"
 
-namespace shunt::models {
-namespace {
-
-// The way of the text: bytes of tokens, whole characters, what is certain not to begin a stop string.
-class TextOutput {
- public:
-  TextOutput(StopMatcher matcher, const GenerateCallbacks& callbacks, std::string& text)
-      : matcher_(std::move(matcher)), callbacks_(callbacks), text_(text) {}
-
-  // False once a stop string was found.
-  bool push(std::string_view bytes) {
-    emit(matcher_.push(characters_.push(bytes)));
-    return !matcher_.stopped_by();
-  }
-  void flush() {
-    emit(matcher_.push(characters_.flush()));
-    emit(matcher_.flush());
-  }
-
- private:
-  void emit(const std::string& text) {
-    if (text.empty()) return;
-    text_ += text;
-    if (callbacks_.on_text) callbacks_.on_text(text);
-  }
-
-  Utf8Stream characters_;
-  StopMatcher matcher_;
-  const GenerateCallbacks& callbacks_;
-  std::string& text_;
-};
-
-}  // namespace
+namespace shunt {
 
 std::string_view name_of(StopReason reason) {
   switch (reason) {
@@ -53,6 +25,43 @@ std::string_view name_of(StopReason reason) {
   }
   return "unknown";
 }
+
+namespace models {
+namespace {
+
+// The way of the text: bytes of tokens, whole characters, what is certain not to begin a stop string.
+class TextOutput {
+ public:
+  TextOutput(StopMatcher matcher, const GenerateCallbacks& callbacks, std::string& text)
+      : matcher_(std::move(matcher)), callbacks_(callbacks), text_(text) {}
+
+  // Why the text is to end with these bytes, if it is.
+  std::optional<StopReason> push(std::string_view bytes) {
+    emit(matcher_.push(characters_.push(bytes)));
+    if (refused_) return StopReason::interrupted;
+    if (matcher_.stopped_by()) return StopReason::stop_string;
+    return std::nullopt;
+  }
+  void flush() {
+    emit(matcher_.push(characters_.flush()));
+    emit(matcher_.flush());
+  }
+
+ private:
+  void emit(const std::string& text) {
+    if (text.empty() || refused_) return;
+    text_ += text;
+    if (callbacks_.on_text) refused_ = !callbacks_.on_text(text);
+  }
+
+  Utf8Stream characters_;
+  StopMatcher matcher_;
+  const GenerateCallbacks& callbacks_;
+  std::string& text_;
+  bool refused_ = false;  // the caller wants no more
+};
+
+}  // namespace
 
 Result<Generation> generate(Session& session, std::span<const Token> prompt, const GenerateOptions& options,
                             const GenerateCallbacks& callbacks) {
@@ -86,8 +95,8 @@ Result<Generation> generate(Session& session, std::span<const Token> prompt, con
     }
     result.tokens.push_back(token);
     history.push_back(token);
-    if (!output.push(tokenizer.piece(token, options.ignore_end))) {
-      result.stop = StopReason::stop_string;
+    if (const auto ended = output.push(tokenizer.piece(token, options.ignore_end))) {
+      result.stop = *ended;
       break;
     }
     if (options.max_tokens != 0 && result.tokens.size() >= options.max_tokens) break;
@@ -103,4 +112,5 @@ Result<Generation> generate(Session& session, std::span<const Token> prompt, con
   return result;
 }
 
-}  // namespace shunt::models
+}  // namespace models
+}  // namespace shunt

@@ -9,20 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "shunt/status.h"
+#include "shunt/model.h"
 
 namespace shunt::models {
-
-struct SamplingOptions {
-  float temperature = 0.8F;        // >= 0; divides the logits; 0 is greedy
-  std::uint32_t top_k = 40;        // only the k best tokens; 0: all
-  float top_p = 0.95F;             // (0, 1]; only the fewest best tokens that together have this probability; 1: all
-  float min_p = 0.05F;             // [0, 1]; only tokens at least this times as likely as the best; 0: all
-  float repeat_penalty = 1.0F;     // > 0; divides positive and multiplies negative logits of recent tokens; 1: off
-  std::uint32_t repeat_last = 64;  // how many tokens count as recent; 0: none
-  std::uint64_t seed = 0;
-  bool greedy = false;  // the best token after the penalty; everything else above is ignored
-};
 
 // Errors: invalid, naming the option, its value and what is possible.
 [[nodiscard]] Status validate(const SamplingOptions& options);

@@ -81,7 +81,7 @@ Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime,
       cache_page_bytes(model.config(), kPageTokens, options.cache_dtype) * pages_of(context);
   return fail(Code::out_of_memory,
               fmt::format("a context of {} tokens in {} does not fit: its cache takes {} MiB, and there is "
-                          "room for {} tokens; choose a smaller context (-c)",
+                          "room for {} tokens; choose a smaller context",
                           context, count_of_sequences(options.sequences), (cache_bytes * options.sequences) >> 20U,
                           fits.value_or(0)));
 }
@@ -123,8 +123,7 @@ Status Session::check(std::span<const BatchToken> batch) const {
       return fail(Code::invalid,
                   fmt::format("token {} is outside the vocabulary of {}", entry.token, model_.config().vocabulary));
     if (++length[entry.sequence] > context_)
-      return fail(Code::invalid,
-                  fmt::format("the context of {} tokens is full; start with a larger one (-c)", context_));
+      return fail(Code::invalid, fmt::format("the context of {} tokens is full; start with a larger one", context_));
   }
   return {};
 }
@@ -187,14 +186,15 @@ Status Session::run(const StepInputs& inputs) {
 }
 
 std::span<const float> Session::logits(std::size_t index) const {
-  return std::span(logits_).subspan(index * model_.config().vocabulary, model_.config().vocabulary);
+  const std::size_t columns = model_.config().vocabulary;
+  if (index >= logits_.size() / columns) return {};
+  return std::span(logits_).subspan(index * columns, columns);
 }
 
 Status Session::append(std::uint32_t sequence, std::span<const Token> tokens, const AfterStep& after_step) {
   if (sequence < sequences_.size() && tokens.size() > context_ - sequences_[sequence].tokens.size())
     return fail(Code::invalid,
-                fmt::format("{} tokens do not fit: the context holds {}, {} are taken; start with a larger "
-                            "one (-c)",
+                fmt::format("{} tokens do not fit: the context holds {}, {} are taken; start with a larger one",
                             tokens.size(), context_, sequences_[sequence].tokens.size()));
   for (std::size_t done = 0; done < tokens.size();) {
     const std::size_t count = std::min<std::size_t>(options_.batch, tokens.size() - done);

@@ -13,23 +13,9 @@
 #include "models/strategy.h"
 #include "plan/plan.h"
 #include "run/executable.h"
-#include "shunt/runtime.h"
+#include "shunt/model.h"
 
 namespace shunt::models {
-
-// The largest context that nobody asked for.
-inline constexpr std::uint32_t kDefaultContext = 8192;
-
-struct SessionOptions {
-  // Tokens that each sequence can hold; 0: the model's own length, at most kDefaultContext, at most what fits.
-  std::uint32_t context = 0;
-  std::uint32_t sequences = 1;
-  DType cache_dtype = DType::F16;  // F16, BF16 or F32
-  std::uint32_t batch = 512;       // most tokens of one step
-  bool fuse = true;                // let devices claim fused ops
-  Strategy strategy = Strategy::automatic;
-  bool profile = false;  // record the time of each op
-};
 
 // The context that a session with these options has: what was asked for, or the default.
 // Errors: out_of_memory where it does not fit beside the weights.
@@ -44,12 +30,6 @@ struct PlannedStep {
 [[nodiscard]] Result<PlannedStep> plan_step(const Model& model, const Runtime& runtime, const SessionOptions& options,
                                             std::uint32_t context, std::uint32_t tokens, std::uint32_t outputs);
 
-struct BatchToken {
-  std::uint32_t sequence = 0;
-  Token token = 0;
-  bool wants_logits = false;
-};
-
 class Session {
  public:
   // Errors: invalid for options out of range, out_of_memory where not even one page fits.
@@ -60,7 +40,7 @@ class Session {
   // wanted them. Errors: invalid for a bad token, sequence, batch size or a full context: then, and after any
   // other error, the sequences are as before.
   [[nodiscard]] Status decode(std::span<const BatchToken> batch);
-  // F32 [vocabulary], until the next decode.
+  // F32 [vocabulary], until the next decode; empty where nothing was wanted.
   [[nodiscard]] std::span<const float> logits(std::size_t index) const;
 
   // Appends tokens to one sequence in as many steps as it takes; the logits of the last are logits(0).

@@ -5,7 +5,7 @@
 #include <charconv>
 #include <optional>
 
-namespace shunt::models {
+namespace shunt {
 namespace {
 
 struct Row {
@@ -19,16 +19,6 @@ constexpr Row kStrategies[] = {
 #undef SHUNT_STRATEGY
 };
 
-// The N of "blk.N.*".
-std::optional<std::uint32_t> layer_of(std::string_view node) {
-  constexpr std::string_view kPrefix = "blk.";
-  if (!node.starts_with(kPrefix)) return std::nullopt;
-  std::uint32_t layer = 0;
-  const auto [end, error] = std::from_chars(node.data() + kPrefix.size(), node.data() + node.size(), layer);
-  if (error != std::errc() || end == node.data() + node.size() || *end != '.') return std::nullopt;
-  return layer;
-}
-
 }  // namespace
 
 std::string_view name_of(Strategy strategy) { return kStrategies[static_cast<std::size_t>(strategy)].name; }
@@ -41,6 +31,21 @@ Result<Strategy> strategy_from_name(std::string_view name) {
   }
   return fail(Code::invalid, fmt::format("unknown strategy \"{}\"; there are:{}", name, known));
 }
+
+namespace models {
+namespace {
+
+// The N of "blk.N.*".
+std::optional<std::uint32_t> layer_of(std::string_view node) {
+  constexpr std::string_view kPrefix = "blk.";
+  if (!node.starts_with(kPrefix)) return std::nullopt;
+  std::uint32_t layer = 0;
+  const auto [end, error] = std::from_chars(node.data() + kPrefix.size(), node.data() + node.size(), layer);
+  if (error != std::errc() || end == node.data() + node.size() || *end != '.') return std::nullopt;
+  return layer;
+}
+
+}  // namespace
 
 std::string describe_strategies() {
   std::string text;
@@ -60,4 +65,5 @@ std::vector<std::uint32_t> place_nodes(Strategy strategy, const Graph& graph, st
   return device_of_node;
 }
 
-}  // namespace shunt::models
+}  // namespace models
+}  // namespace shunt

@@ -1,28 +1,16 @@
-// How a session spreads its work over the devices: the strategies that a user can name, and the placement of a
-// step's graph that each stands for. Plain functions; any thread.
+// How a session spreads its work over the devices: the placement of a step's graph that each strategy stands for.
+// Plain functions; any thread.
 #pragma once
 
 #include <cstdint>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "shunt/graph.h"
+#include "shunt/model.h"
 
 namespace shunt::models {
 
-// X(enumerator, name, meaning).
-#define SHUNT_STRATEGIES(X)                 \
-  X(automatic, "auto", "by predicted time") \
-  X(layers, "layers", "layers in turn")
-
-enum class Strategy : std::uint8_t {
-#define SHUNT_STRATEGY(strategy, name, meaning) strategy,
-  SHUNT_STRATEGIES(SHUNT_STRATEGY)
-#undef SHUNT_STRATEGY
-};
-[[nodiscard]] std::string_view name_of(Strategy strategy);
-// Errors: invalid, with the list of names.
-[[nodiscard]] Result<Strategy> strategy_from_name(std::string_view name);
 // "auto: by predicted time; layers: ..."
 [[nodiscard]] std::string describe_strategies();
 

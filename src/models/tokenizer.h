@@ -22,24 +22,9 @@
 #include "models/pre_tokenizer.h"
 #include "models/unigram.h"
 #include "models/vocabulary.h"
+#include "shunt/model.h"
 
 namespace shunt::models {
-
-struct EncodeOptions {
-  // Begin with the BOS token, unless the text itself begins with its marker: there is never a second one.
-  bool add_bos = false;
-  // End with the EOS token: for whole texts, not for those that a model is to go on with.
-  bool add_eos = false;
-  // Control tokens such as "</s>" written in the text become those tokens. (User-defined tokens always do.)
-  bool parse_special = false;
-};
-
-struct DecodeOptions {
-  // Control tokens appear as their names, except a BOS at the beginning; otherwise they have no text.
-  bool control = false;
-  // The tokens begin a text: drop the space that encode() puts first.
-  bool drop_prefix = true;
-};
 
 // Which special tokens a part of a text may name.
 enum class Markup : std::uint8_t { none, user_defined, all };

@@ -17,10 +17,9 @@
 #include <vector>
 
 #include "models/metadata.h"
+#include "shunt/model.h"
 
 namespace shunt::models {
-
-using Token = std::int32_t;
 
 // The values of tokenizer.ggml.token_type.
 enum class TokenType : std::uint8_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };

@@ -7,6 +7,8 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 EXAMPLES = HERE.parents[1] / "examples"
+MODEL = HERE.parents[1] / "models/tiny-llama-q8_0.gguf"
+PROMPT = "Once upon a time"
 SHARED = ("man/man1/shunt.1", "bash-completion/completions/shunt", "zsh/site-functions/_shunt",
           "fish/vendor_completions.d/shunt.fish")
 
@@ -24,14 +26,23 @@ def expect(condition: bool, message: str) -> None:
         sys.exit(f"install_test.py: {message}")
 
 
-def a_c_program_is_built_by_pkg_config(prefix: pathlib.Path, folder: pathlib.Path) -> None:
+def c_programs_are_built_by_pkg_config(prefix: pathlib.Path, folder: pathlib.Path) -> None:
     found = {"PKG_CONFIG_PATH": next(prefix.rglob("pkgconfig")), "LD_LIBRARY_PATH": str(next(prefix.rglob("libshunt.so")).parent)}
     flags = run("pkg-config", "--cflags", "--libs", "shunt", **{key: str(value) for key, value in found.items()}).split()
-    program = folder / "feed_forward"
-    run("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-Wno-variadic-macros", "-o", program,
-        EXAMPLES / "c/feed_forward.c", *flags, "-lm")
-    said = run(program, "cpu", LD_LIBRARY_PATH=found["LD_LIBRARY_PATH"])
-    expect("cpu:simd" in said and "largest difference" in said, f"the C program says: {said}")
+    story = run(prefix / "bin/shunt", "run", MODEL, PROMPT, "--greedy", "-n", "24", "--devices", "cpu")
+    for name, arguments, wanted in (("feed_forward", ("cpu",), ("cpu:simd", "largest difference")),
+                                    ("generate", (MODEL, PROMPT, "40", "cpu"), (story[:len(PROMPT) + 40], "interrupted"))):
+        program = folder / name
+        run("cc", "-std=c11", "-Wall", "-Wextra", "-Werror", "-Wno-variadic-macros", "-o", program,
+            EXAMPLES / f"c/{name}.c", *flags, "-lm")
+        said = run(program, *arguments, LD_LIBRARY_PATH=found["LD_LIBRARY_PATH"])
+        expect(all(text in said for text in wanted), f"{name}.c says: {said}")
+
+
+def python_calls_the_library(prefix: pathlib.Path) -> None:
+    said = run(sys.executable, EXAMPLES / "python/generate.py", MODEL, PROMPT, "40", "cpu",
+               LD_LIBRARY_PATH=str(next(prefix.rglob("libshunt.so")).parent))
+    expect(said.startswith(PROMPT) and len(said) >= len(PROMPT) + 40, f"generate.py says: {said}")
 
 
 def an_outside_project_finds_it(prefix: pathlib.Path, folder: pathlib.Path) -> None:
@@ -42,6 +53,10 @@ def an_outside_project_finds_it(prefix: pathlib.Path, folder: pathlib.Path) -> N
                                 ("arrays", "cpu")):
         said = run(folder / program, *arguments)
         expect("largest difference" in said, f"{program} says: {said}")
+    question = "What is 17 plus 25?"
+    answer = run(prefix / "bin/shunt", "run", MODEL, question, "--chat", "--greedy", "--devices", "cpu").strip()
+    said = run(folder / "generate", MODEL, question, "cpu")
+    expect(answer in said and "ended by: end token" in said, f"generate says: {said}")
 
 
 def the_library_exports_its_interface_alone(prefix: pathlib.Path) -> None:
@@ -72,7 +87,8 @@ def main() -> None:
             expect((prefix / "share" / file).stat().st_size > 1000, f"{file} is missing or empty")
         the_library_exports_its_interface_alone(prefix)
         the_shell_completes(prefix)
-        a_c_program_is_built_by_pkg_config(prefix, folder)
+        c_programs_are_built_by_pkg_config(prefix, folder)
+        python_calls_the_library(prefix)
         an_outside_project_finds_it(prefix, folder / "consumer")
     print("ok")
 

@@ -24,8 +24,11 @@ struct Collected {
 Collected collect(Session& session, std::span<const Token> prompt, const GenerateOptions& options) {
   session.truncate(options.sequence, 0);
   Collected collected;
-  auto generation = generate(session, prompt, options,
-                             {.on_text = [&](std::string_view text) { collected.pieces.emplace_back(text); }});
+  const auto collect_piece = [&](std::string_view text) {
+    collected.pieces.emplace_back(text);
+    return true;
+  };
+  auto generation = generate(session, prompt, options, {.on_text = collect_piece});
   EXPECT_TRUE(generation.has_value()) << (generation ? "" : generation.error().message);
   if (generation) collected.generation = std::move(*generation);
   return collected;
@@ -157,13 +160,41 @@ TEST(Generate, AnInterruptEndsItAfterTheStep) {
   interrupted = false;
   std::size_t pieces = 0;
   loaded.session->truncate(0, 0);
-  const auto in_text =
-      generate(*loaded.session, prompt, {.sampling = {.greedy = true}, .ignore_end = true},
-               {.on_text = [&](std::string_view) { interrupted = ++pieces == 3; }, .interrupted = &interrupted});
+  const auto interrupt_third = [&](std::string_view) {
+    interrupted = ++pieces == 3;
+    return true;
+  };
+  const auto in_text = generate(*loaded.session, prompt, {.sampling = {.greedy = true}, .ignore_end = true},
+                                {.on_text = interrupt_third, .interrupted = &interrupted});
   ASSERT_TRUE(in_text.has_value());
   EXPECT_EQ(in_text->stop, StopReason::interrupted);
   EXPECT_GE(in_text->tokens.size(), 3U);
   EXPECT_LT(in_text->tokens.size(), 20U);
+}
+
+// What a stop string might still have taken back is not given out either.
+TEST(Generate, TheTextEndsWhereItsReaderWantsNoMore) {
+  Loaded loaded(kTrainedModel, "cpu", {.context = 128});
+  const auto prompt = reference()["prompts"][0]["ids"].get<std::vector<Token>>();
+  const GenerateOptions options{.max_tokens = 40, .sampling = {.greedy = true}, .stops = {"e\x01"}, .ignore_end = true};
+  const Collected whole = collect(*loaded.session, prompt, options);
+  ASSERT_GT(whole.pieces.size(), 5U);
+  loaded.session->truncate(0, 0);
+  std::vector<std::string> pieces;
+  const auto refuse_fifth = [&](std::string_view text) {
+    pieces.emplace_back(text);
+    return pieces.size() < 5;
+  };
+  const auto ended = generate(*loaded.session, prompt, options, {.on_text = refuse_fifth});
+  ASSERT_TRUE(ended.has_value()) << ended.error().message;
+  EXPECT_EQ(ended->stop, StopReason::interrupted);
+  ASSERT_EQ(pieces.size(), 5U);
+  std::string text;
+  for (std::size_t i = 0; i < pieces.size(); ++i) {
+    EXPECT_EQ(pieces[i], whole.pieces[i]) << i;
+    text += pieces[i];
+  }
+  EXPECT_EQ(ended->text, text);
 }
 
 TEST(Generate, NeedsAPromptAndSaneOptions) {
