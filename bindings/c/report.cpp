@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 namespace shunt::c {
 
@@ -22,7 +21,7 @@ shunt_code report(const Status& status, shunt_error* error) {
   error->code = code;
   const std::string_view message = status ? std::string_view() : std::string_view(status.error().message);
   const std::size_t length = std::min(message.size(), sizeof error->message - 1);
-  std::memcpy(error->message, message.data(), length);
+  std::ranges::copy(message.substr(0, length), error->message);
   error->message[length] = '\0';
   return code;
 }
