@@ -45,7 +45,7 @@ static_assert(SHUNT_STOP_INTERRUPTED == static_cast<int>(StopReason::interrupted
 // An array of the caller's. Errors: invalid where it is null and not empty.
 template <class T>
 Result<std::span<const T>> array_of(const T* first, std::size_t count, std::string_view what) {
-  if (count != 0) SHUNT_TRY(need(first, what));
+  if (count != 0) SHUNT_TRY(need(static_cast<const void*>(first), what));
   return std::span(first, count);
 }
 
@@ -106,8 +106,9 @@ Status chat(const shunt_model* model, const shunt_message* messages, std::size_t
 Result<shunt::SessionOptions> options_of(const shunt_session_options& from) {
   shunt::SessionOptions options{.context = from.context, .sequences = from.sequences, .batch = from.batch};
   SHUNT_TRY_ASSIGN(options.cache_dtype, shunt::c::dtype_of(from.cache_dtype));
-  SHUNT_TRY(need(from.strategy, "the strategy"));
-  SHUNT_TRY_ASSIGN(options.strategy, shunt::strategy_from_name(from.strategy));
+  if (from.strategy != nullptr) {
+    SHUNT_TRY_ASSIGN(options.strategy, shunt::strategy_from_name(from.strategy));
+  }
   return options;
 }
 
@@ -240,7 +241,7 @@ shunt_session_options shunt_session_defaults(void) {
           .sequences = defaults.sequences,
           .batch = defaults.batch,
           .cache_dtype = static_cast<shunt_dtype>(defaults.cache_dtype),
-          .strategy = shunt::name_of(defaults.strategy).data()};
+          .strategy = nullptr};
 }
 
 shunt_session* shunt_session_open(const shunt_model* model, const shunt_runtime* runtime,
@@ -311,7 +312,9 @@ shunt_generate_options shunt_generate_defaults(void) {
           .seed = sampling.seed};
 }
 
-const char* shunt_stop_name(shunt_stop stop) { return shunt::name_of(static_cast<StopReason>(stop)).data(); }
+const char* shunt_stop_name(shunt_stop stop) {
+  return shunt::name_of(static_cast<StopReason>(stop)).data();  // a literal, so that a 0 follows
+}
 
 shunt_code shunt_generate(shunt_session* session, const char* prompt, const shunt_generate_options* options,
                           shunt_on_text on_text, void* user, shunt_generation* generation, shunt_error* error) {

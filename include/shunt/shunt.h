@@ -280,7 +280,7 @@ typedef struct shunt_session_options {
   uint32_t sequences;
   uint32_t batch;          /* most tokens of one step */
   shunt_dtype cache_dtype; /* F16, BF16 or F32 */
-  const char* strategy;    /* "auto": by predicted time; "layers": layers in turn on the devices */
+  const char* strategy;    /* NULL or "auto": by predicted time; "layers": layers in turn on the devices */
 } shunt_session_options;
 SHUNT_API shunt_session_options shunt_session_defaults(void);
 

@@ -250,7 +250,9 @@ TEST_F(CModel, MistakesAreNamed) {
   options.strategy = "luck";
   EXPECT_EQ(shunt_session_open(model_.get(), runtime_.get(), &options, &error_), nullptr);
   expect_error(error_.code, SHUNT_INVALID, "\"luck\"");
-  options = shunt_session_defaults();
+  options.strategy = "layers";
+  EXPECT_NE(Session(shunt_session_open(model_.get(), runtime_.get(), &options, &error_), &shunt_session_close),
+            nullptr);
   options.cache_dtype = SHUNT_DTYPE_Q8_0;
   EXPECT_EQ(shunt_session_open(model_.get(), runtime_.get(), &options, &error_), nullptr);
   expect_error(error_.code, SHUNT_INVALID, "a cache of Q8_0");
@@ -308,7 +310,7 @@ TEST_F(CModel, DefaultsAreThoseOfTheInterfaceForCxx) {
   const shunt_session_options session = shunt_session_defaults();
   EXPECT_EQ(session.sequences, 1U);
   EXPECT_EQ(session.cache_dtype, SHUNT_DTYPE_F16);
-  EXPECT_STREQ(session.strategy, "auto");
+  EXPECT_EQ(session.strategy, nullptr);
   const shunt_generate_options options = shunt_generate_defaults();
   const shunt::SamplingOptions sampling;
   EXPECT_EQ(options.temperature, sampling.temperature);
