@@ -81,7 +81,7 @@ Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime,
       cache_page_bytes(model.config(), kPageTokens, options.cache_dtype) * pages_of(context);
   return fail(Code::out_of_memory,
               fmt::format("a context of {} tokens in {} does not fit: its cache takes {} MiB, and there is "
-                          "room for {} tokens; choose a smaller context",
+                          "room for {} tokens; choose a smaller context (option context, -c)",
                           context, count_of_sequences(options.sequences), (cache_bytes * options.sequences) >> 20U,
                           fits.value_or(0)));
 }
@@ -123,7 +123,9 @@ Status Session::check(std::span<const BatchToken> batch) const {
       return fail(Code::invalid,
                   fmt::format("token {} is outside the vocabulary of {}", entry.token, model_.config().vocabulary));
     if (++length[entry.sequence] > context_)
-      return fail(Code::invalid, fmt::format("the context of {} tokens is full; start with a larger one", context_));
+      return fail(
+          Code::invalid,
+          fmt::format("the context of {} tokens is full; start with a larger one (option context, -c)", context_));
   }
   return {};
 }
@@ -193,9 +195,11 @@ std::span<const float> Session::logits(std::size_t index) const {
 
 Status Session::append(std::uint32_t sequence, std::span<const Token> tokens, const AfterStep& after_step) {
   if (sequence < sequences_.size() && tokens.size() > context_ - sequences_[sequence].tokens.size())
-    return fail(Code::invalid,
-                fmt::format("{} tokens do not fit: the context holds {}, {} are taken; start with a larger one",
-                            tokens.size(), context_, sequences_[sequence].tokens.size()));
+    return fail(
+        Code::invalid,
+        fmt::format(
+            "{} tokens do not fit: the context holds {}, {} are taken; start with a larger one (option context, -c)",
+            tokens.size(), context_, sequences_[sequence].tokens.size()));
   for (std::size_t done = 0; done < tokens.size();) {
     const std::size_t count = std::min<std::size_t>(options_.batch, tokens.size() - done);
     std::vector<BatchToken> batch;
