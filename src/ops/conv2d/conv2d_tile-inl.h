@@ -63,7 +63,7 @@ class TiledConvolution {
   // A run of pixels of one row of the result within a panel.
   struct Run {
     std::uint64_t y, x;
-    std::size_t count;
+    std::uint64_t count;
     float* out;  // of the first product
   };
 
