@@ -1,5 +1,5 @@
 // Rows are moved whole where their elements are neighbours; vectors have nothing to add.
-#include <cstring>
+#include <algorithm>
 
 #include "ops/concat/concat.h"
 #include "ops/kernel_arguments.h"
@@ -18,7 +18,7 @@ void copy_rows(const ConcatArgs& args, const CpuCall& call, bool of_b) {
     const Word* const x = call.in<Word>(of_b ? 1 : 0) + row_offset(from, row);
     Word* const out = call.out<Word>() + concat_target(args, of_b, row);
     if (from.strides[3] == 1) {
-      std::memcpy(out, x, columns * sizeof(Word));
+      std::copy_n(x, columns, out);
     } else {
       for (std::uint64_t column = 0; column < columns; ++column) out[column] = x[column * from.strides[3]];
     }
