@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cstring>
+#include <algorithm>
 
 namespace shunt::models {
 
@@ -25,7 +25,7 @@ Status ModelWeights::read(std::size_t index, std::uint64_t offset, std::span<std
   if (offset > made().size() || out.size() > made().size() - offset)
     return fail(Code::invalid, fmt::format("{} bytes at {} of tensor \"{}\", which has {}", out.size(), offset,
                                            kMadeRotaryFactors, made().size()));
-  std::memcpy(out.data(), made().data() + offset, out.size());
+  std::ranges::copy(made().subspan(offset, out.size()), out.begin());
   return {};
 }
 

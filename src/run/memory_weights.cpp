@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 
 #include "shunt/weights.h"
 
@@ -24,7 +23,7 @@ Status MemoryWeights::read(std::size_t index, std::uint64_t offset, std::span<st
   if (offset > bytes.size() || out.size() > bytes.size() - offset)
     return fail(Code::invalid, fmt::format("{} bytes at {} of constant \"{}\", which has {}", out.size(), offset,
                                            infos_[index].name, bytes.size()));
-  std::memcpy(out.data(), bytes.data() + offset, out.size());
+  std::ranges::copy(bytes.subspan(offset, out.size()), out.begin());
   return {};
 }
 
