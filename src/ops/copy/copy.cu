@@ -6,12 +6,34 @@
 namespace shunt {
 namespace {
 
-// Towards zero, at most the largest of its sign; NaN becomes 0.
-SHUNT_FUNCTION std::int32_t whole(float value) {
+SHUNT_FUNCTION bool is_integer(std::uint32_t of) { return of == dtype::I32 || of == dtype::I8 || of == dtype::U32; }
+
+// Towards zero, and beyond what any of the dtypes holds; NaN becomes 0.
+SHUNT_FUNCTION std::int64_t whole(float value) {
   if (value != value) return 0;
-  if (value >= 2147483648.0F) return 2147483647;
-  if (value <= -2147483648.0F) return -2147483647 - 1;
-  return static_cast<std::int32_t>(value);
+  if (value >= 4294967296.0F) return 4294967296;
+  if (value <= -4294967296.0F) return -4294967296;
+  return static_cast<std::int64_t>(value);
+}
+
+SHUNT_FUNCTION std::int64_t load_integer(std::uint32_t of, const void* data, std::uint64_t at) {
+  if (of == dtype::I8) return static_cast<const std::int8_t*>(data)[at];
+  if (of == dtype::U32) return static_cast<const std::uint32_t*>(data)[at];
+  return static_cast<const std::int32_t*>(data)[at];
+}
+
+SHUNT_FUNCTION std::int64_t between(std::int64_t least, std::int64_t value, std::int64_t most) {
+  return value < least ? least : value > most ? most : value;
+}
+
+// The nearest that the dtype holds.
+SHUNT_FUNCTION void store_integer(std::uint32_t of, void* data, std::uint64_t at, std::int64_t value) {
+  if (of == dtype::I8)
+    static_cast<std::int8_t*>(data)[at] = static_cast<std::int8_t>(between(-128, value, 127));
+  else if (of == dtype::U32)
+    static_cast<std::uint32_t*>(data)[at] = static_cast<std::uint32_t>(between(0, value, 4294967295));
+  else
+    static_cast<std::int32_t*>(data)[at] = static_cast<std::int32_t>(between(-2147483648LL, value, 2147483647));
 }
 
 }  // namespace
@@ -25,15 +47,26 @@ SHUNT_KERNEL(copy) {
   if (row >= valid_row_count(args.x, parameters_of(call))) return;
   const std::uint64_t at = row_offset(args.x, row) + index % args.x.extents[3] * args.x.strides[3];
   if (args.x.dtype == args.to) {
-    if (row_bytes(args.to, 1) == 2)
+    if (row_bytes(args.to, 1) == 1)
+      output_of<std::uint8_t>(call)[index] = input_of<std::uint8_t>(call, 0)[at];
+    else if (row_bytes(args.to, 1) == 2)
       output_of<std::uint16_t>(call)[index] = input_of<std::uint16_t>(call, 0)[at];
     else
       output_of<std::uint32_t>(call)[index] = input_of<std::uint32_t>(call, 0)[at];
     return;
   }
-  const float value = load(args.x.dtype, input_of<void>(call, 0), at);
-  if (args.to == dtype::I32)
-    output_of<std::int32_t>(call)[index] = whole(value);
+  const void* const x = input_of<void>(call, 0);
+  if (is_integer(args.x.dtype)) {
+    const std::int64_t value = load_integer(args.x.dtype, x, at);
+    if (is_integer(args.to))
+      store_integer(args.to, output_of<void>(call), index, value);
+    else
+      store(args.to, output_of<void>(call), index, static_cast<float>(value));
+    return;
+  }
+  const float value = load(args.x.dtype, x, at);
+  if (is_integer(args.to))
+    store_integer(args.to, output_of<void>(call), index, whole(value));
   else
     store(args.to, output_of<void>(call), index, value);
 }
