@@ -6,22 +6,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "devices/device_json.h"
+
 namespace shunt::cli {
 namespace {
-
-Json to_json(const DeviceInfo& info, std::optional<std::uint64_t> available) {
-  return {{"id", info.id},
-          {"name", info.name},
-          {"vendor", info.vendor},
-          {"type", name_of(info.type)},
-          {"emulated", info.emulated},
-          {"compute_resource", info.compute_resource},
-          {"memory_pool", info.memory_pool},
-          {"memory_bytes", info.memory_bytes},
-          {"memory_available_bytes", available ? Json(*available) : Json()},
-          {"threads", info.compute_units},
-          {"features", info.features}};
-}
 
 Json to_json(std::span<const models::Scored> top) {
   Json json = Json::array();
@@ -38,12 +26,34 @@ Json to_json(std::span<const KnownFailure> rows) {
 
 }  // namespace
 
-Json to_json(const Registry& registry) {
-  Json json = {{"devices", Json::array()}, {"absent", Json::array()}};
-  for (const BackendReport& backend : registry.backends) {
-    for (const auto& device : backend.devices)
-      json["devices"].push_back(to_json(device->info(), device->memory_available()));
-    if (backend.devices.empty()) json["absent"].push_back({{"api", backend.api}, {"reason", backend.absent_because}});
+std::vector<DeviceInfo> devices_of(std::span<const ApiReport> found) {
+  std::vector<DeviceInfo> devices;
+  for (const ApiReport& report : found) devices.insert(devices.end(), report.devices.begin(), report.devices.end());
+  return devices;
+}
+
+std::optional<std::uint64_t> available_to(const DeviceInfo& device, const FreeMemory& free) {
+  const auto found = free.find(device.memory_resource);
+  if (found == free.end()) return std::nullopt;
+  return device.memory_bytes == 0 ? found->second : std::min(found->second, device.memory_bytes);
+}
+
+Json to_json(std::span<const ApiReport> found) {
+  const FreeMemory free = free_memory(devices_of(found));
+  Json json = {{"devices", Json::array()}, {"absent", Json::array()}, {"apis", Json::array()}};
+  for (const ApiReport& report : found) {
+    json["apis"].push_back({{"api", report.api},
+                            {"stage", name_of(report.stage)},
+                            {"hint", report.hint},
+                            {"start_ms", report.start_ms},
+                            {"known", report.is_known}});
+    for (const DeviceInfo& device : report.devices) {
+      Json& described = json["devices"].emplace_back(shunt::to_json(device));
+      const auto available = available_to(device, free);
+      described["memory_available_bytes"] = available ? Json(*available) : Json();
+    }
+    if (report.devices.empty())
+      json["absent"].push_back({{"api", report.api}, {"stage", name_of(report.stage)}, {"reason", report.reason}});
   }
   return json;
 }

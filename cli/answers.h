@@ -2,20 +2,26 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "devices/registry.h"
 #include "models/evaluate.h"
 #include "models/generate.h"
 #include "output.h"
 #include "run/conformance.h"
+#include "shunt/devices.h"
 
 namespace shunt::cli {
 
 // shunt devices
-[[nodiscard]] Json to_json(const Registry& registry);
+using FreeMemory = std::map<std::string, std::uint64_t>;
+[[nodiscard]] std::vector<DeviceInfo> devices_of(std::span<const ApiReport> found);
+// Of its memory, which may be less than all of what it takes from. Nothing where it is not known.
+[[nodiscard]] std::optional<std::uint64_t> available_to(const DeviceInfo& device, const FreeMemory& free);
+[[nodiscard]] Json to_json(std::span<const ApiReport> found);
 
 // shunt run. The rest of what one generation was.
 struct GenerationContext {

@@ -1,48 +1,102 @@
-// shunt devices: what can compute here.
+// shunt devices: what can compute here, and why the rest cannot.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+
+#include <algorithm>
 
 #include "answers.h"
 #include "command.h"
 #include "options.h"
 #include "output.h"
+#include "shunt/devices.h"
 
 namespace shunt::cli {
 namespace {
 
-std::string describe_memory(const Device& device) {
-  const auto available = device.memory_available();
-  const std::uint64_t total = device.info().memory_bytes;
-  return fmt::format("{} of {} free", available ? in_units(*available) : "?", total != 0 ? in_units(total) : "?");
+std::string or_unknown(std::uint64_t number, std::string_view unit = "") {
+  return number == 0 ? "?" : fmt::format("{}{}", number, unit);
 }
 
-std::string to_text(const Registry& registry) {
-  Rows rows = {{"id", "type", "threads", "memory", "name", "features"}};
-  for (const Device* device : registry.devices()) {
-    const DeviceInfo& info = device->info();
-    rows.push_back({info.id, fmt::format("{}{}", name_of(info.type), info.emulated ? ", emulated" : ""),
-                    std::to_string(info.compute_units), describe_memory(*device), info.name,
-                    info.features.empty() ? "-" : fmt::format("{}", fmt::join(info.features, " "))});
-  }
+std::string describe_memory(const DeviceInfo& device, const FreeMemory& free) {
+  const auto available = available_to(device, free);
+  return fmt::format("{} of {} free", available ? in_units(*available) : "?",
+                     device.memory_bytes != 0 ? in_units(device.memory_bytes) : "?");
+}
+
+std::string driver_of(const DeviceInfo& device) {
+  if (!device.driver.empty()) return device.driver;
+  return device.api_version.empty() ? "-" : device.api_version;
+}
+
+// What else runs on the same processor: the first device that is listed of it.
+std::string first_of(const DeviceInfo& device, std::span<const ApiReport> found) {
+  for (const ApiReport& report : found)
+    for (const DeviceInfo& other : report.devices)
+      if (other.compute_resource == device.compute_resource) return other.id == device.id ? "-" : other.id;
+  return "-";
+}
+
+std::string to_text(std::span<const ApiReport> found) {
+  const FreeMemory free = free_memory(devices_of(found));
+  Rows rows = {{"id", "type", "runs on", "memory", "name", "driver"}};
+  for (const ApiReport& report : found)
+    for (const DeviceInfo& device : report.devices)
+      rows.push_back({device.id, fmt::format("{}{}", name_of(device.type), device.emulated ? ", emulated" : ""),
+                      first_of(device, found), describe_memory(device, free), device.name, driver_of(device)});
   std::string text = in_columns(rows);
-  for (const BackendReport& backend : registry.backends)
-    if (backend.devices.empty()) text += fmt::format("{}: absent, {}\n", backend.api, backend.absent_because);
+  for (const ApiReport& report : found)
+    if (report.devices.empty())
+      text += fmt::format("{}: absent ({}), {}\n", report.api, name_of(report.stage), report.reason);
   return text;
+}
+
+std::string features_to_text(std::span<const ApiReport> found) {
+  Rows rows = {{"id", "API", "units", "clock", "workgroup", "shared", "subgroup", "binding", "features"}};
+  for (const ApiReport& report : found)
+    for (const DeviceInfo& device : report.devices) {
+      std::vector<std::string> words;
+      for (const DeviceFeature feature : device.features.list()) words.emplace_back(name_of(feature));
+      words.insert(words.end(), device.details.begin(), device.details.end());
+      rows.push_back(
+          {device.id, device.api_version.empty() ? "-" : device.api_version, or_unknown(device.compute_units),
+           or_unknown(device.clock_mhz, " MHz"), or_unknown(device.largest_workgroup),
+           device.shared_memory_bytes == 0 ? "?" : in_units(device.shared_memory_bytes),
+           or_unknown(device.subgroup_size),
+           device.largest_binding_bytes == ~std::uint64_t{0} ? "any" : in_units(device.largest_binding_bytes),
+           words.empty() ? "-" : fmt::format("{}", fmt::join(words, " "))});
+    }
+  return in_columns(rows);
+}
+
+// What took time, and what could be better.
+void say_more(std::span<const ApiReport> found) {
+  std::vector<std::string> times;
+  for (const ApiReport& report : found) {
+    if (!report.is_known && report.start_ms >= 1)
+      times.push_back(fmt::format("{} {:.0f} ms", report.api, report.start_ms));
+    if (!report.hint.empty()) note(fmt::format("{}: {}", report.api, report.hint));
+  }
+  if (!times.empty()) note(fmt::format("Started for the first time, at once: {}.", fmt::join(times, ", ")));
 }
 
 }  // namespace
 
 Action devices(CLI::App& app) {
   struct Options {
-    std::uint32_t threads = 0;
+    FindOptions find;
+    bool features = false;
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  add_threads(app, options->threads);
+  add_threads(app, options->find.threads);
+  app.add_flag("--features", options->features, "Show limits and features in place of memory and drivers");
+  app.add_flag("--again", options->find.again, "Start every driver again, even if nothing has changed since it was");
   add_json(app, options->json);
   return [options]() -> Status {
-    SHUNT_TRY_ASSIGN(const Registry registry, open_devices({.every_api = true, .threads = options->threads}));
-    return options->json ? print_json(to_json(registry)) : print(to_text(registry));
+    const std::vector<ApiReport> found = find_devices(options->find);
+    if (options->json) return print_json(to_json(found));
+    say_more(found);
+    return print(options->features ? features_to_text(found) : to_text(found));
   };
 }
 

@@ -1,7 +1,8 @@
-# Every src/ops/FAMILY/FAMILY.comp is preprocessed (kernels expand the op tables), compiled to SPIR-V, checked and
+# Every src/ops/FAMILY/NAME.comp is preprocessed (kernels expand the op tables), compiled to SPIR-V, checked and
 # embedded. Without glslc there are none, and shaders.def is empty. The SPIR-V is also translated to each of
 # shunt_shader_texts by `shunt_to_TEXT x.spv --output x.TEXT`; a text whose translator is missing is empty. What
 # stands beside it as shunt_webgl_texts have it goes to WebGL2's language alone, with its names: all is bound by them.
+# NAME.vulkan.comp is not translated.
 find_program(SHUNT_GLSLC glslc)
 find_program(SHUNT_SPIRV_VAL spirv-val)
 find_program(SHUNT_SPIRV_CROSS spirv-cross)
@@ -41,11 +42,13 @@ if(SHUNT_GLSLC AND SHUNT_SPIRV_VAL)
   foreach(source IN LISTS shunt_kernel_sources)
     get_filename_component(name ${source} NAME_WE)
     get_filename_component(folder ${source} DIRECTORY)
+    get_filename_component(family ${folder} NAME)
+    string(REGEX MATCH "\\.vulkan\\.comp$" is_for_vulkan_alone ${source})
     set(base ${shunt_generated_dir}/shaders/${name})
     set(preprocess ${CMAKE_CXX_COMPILER} -E -P -x c++ -std=c++20 -DSHUNT_GLSL -I${CMAKE_CURRENT_SOURCE_DIR}/src)
     set(translations "")
     foreach(text IN LISTS shunt_shader_texts)
-      if(DEFINED shunt_to_${text})
+      if(DEFINED shunt_to_${text} AND NOT is_for_vulkan_alone)
         list(APPEND translations COMMAND ${shunt_to_${text}} ${base}.spv --output ${base}.${text})
       else()
         list(APPEND translations COMMAND ${CMAKE_COMMAND} -E rm -f ${base}.${text})
@@ -83,7 +86,7 @@ if(SHUNT_GLSLC AND SHUNT_SPIRV_VAL)
       COMMENT "Compiling kernel ${name}"
       VERBATIM)
     list(APPEND shunt_shader_sources ${base}.cpp)
-    string(APPEND shunt_shader_rows "SHUNT_SHADER(${name})\n")
+    string(APPEND shunt_shader_rows "SHUNT_SHADER(${name}, ${family})\n")
   endforeach()
 else()
   message(WARNING "glslc or spirv-val is missing: this build has no shaders, so no Vulkan")

@@ -6,7 +6,9 @@
 namespace shunt {
 namespace {
 
-BackendReport absent(const char* api) { return {.api = api, .absent_because = "browsers do not offer it"}; }
+BackendReport absent(const char* api) {
+  return {.api = api, .devices = {}, .stage = StartStage::not_built, .absent_because = "browsers do not offer it"};
+}
 
 }  // namespace
 

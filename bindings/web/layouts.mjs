@@ -17,6 +17,11 @@ export const u64 = scalar(
   (memory, at) => Number(memory.getBigUint64(at, true)),
   (memory, at, value) => memory.setBigUint64(at, BigInt(value), true),
 );
+export const f64 = scalar(
+  8,
+  (memory, at) => memory.getFloat64(at, true),
+  (memory, at, value) => memory.setFloat64(at, value, true),
+);
 export const pointer = u32;
 export const size = u32;
 

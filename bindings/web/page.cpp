@@ -74,10 +74,7 @@ Result<Json> Page::answer(const Json& request) {
 Result<Json> Page::dispatch(const Json& request) {
   std::string what;
   SHUNT_TRY(take(request, "do", what));
-  if (what == "devices") {
-    SHUNT_TRY_ASSIGN(const Registry registry, open_devices({.every_api = true}));
-    return cli::to_json(registry);
-  }
+  if (what == "devices") return cli::to_json(find_devices());
   if (what == "open_model") return open_model(request);
   if (what == "run") return run(request);
   if (what == "eval") return eval(request);

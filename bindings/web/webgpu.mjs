@@ -279,8 +279,10 @@ export function webgpuImports(wasm) {
       return keepOf(device, get(device).createPipelineLayout({ label, bindGroupLayouts }));
     },
     DeviceCreateComputePipeline(device, at) {
-      const { label, layout, module, entry_point: entryPoint } = read('ComputePipelineDescriptor', at);
-      const compute = { module: get(module), entryPoint };
+      const descriptor = read('ComputePipelineDescriptor', at);
+      const { label, layout, module, entry_point: entryPoint, constant_count: count } = descriptor;
+      const entries = list(structs.ConstantEntry, count, descriptor.constants).map(({ key, value }) => [key, value]);
+      const compute = { module: get(module), entryPoint, constants: Object.fromEntries(entries) };
       return keepOf(device, get(device).createComputePipeline({ label, layout: get(layout), compute }));
     },
     DeviceCreateBindGroup(device, at) {

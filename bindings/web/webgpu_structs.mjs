@@ -1,6 +1,6 @@
 // The structs and numbers of src/devices/webgpu/api.h under the names that they and their fields have there, as wasm32
 // has them. tests/web/structs_test.mjs has the compiler compare them.
-import { array, pointer, size, struct, u32, u64 } from './layouts.mjs';
+import { array, f64, pointer, size, struct, u32, u64 } from './layouts.mjs';
 
 export const numbers = {
   kZeroTerminated: 0xffffffff,
@@ -122,6 +122,7 @@ export const structs = {
     layouts: pointer,
     immediate_bytes: u32,
   }),
+  ConstantEntry: struct({ next: pointer, key: StringView, value: f64 }),
   ComputePipelineDescriptor: struct({
     next: pointer,
     label: StringView,

@@ -6,10 +6,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "shunt/devices.h"
 #include "shunt/status.h"
 
 namespace shunt {
@@ -25,8 +27,11 @@ struct RuntimeOptions {
   std::uint32_t threads = 0;
   // The processor of each thread but the caller's (entry 0); empty: not pinned.
   std::vector<std::uint32_t> pin_to_cpus;
-  // Comma-separated device ids or API names that may be used, best liked first; empty: all but emulated ones.
+  // Comma-separated device ids or API names that may be used, best liked first. Empty: what the environment variable
+  // SHUNT_DEVICES lists, else the processor and each GPU, of several APIs that offer the same one through the first.
   std::string devices;
+  // In place of a list: what devices must have, in which order they are liked, and how many to take.
+  std::optional<DeviceSelector> selector = std::nullopt;
   // Record events from the start.
   bool trace = false;
 };
@@ -43,6 +48,8 @@ class Runtime {
 
   // The chosen devices, in order of preference.
   [[nodiscard]] std::span<Device* const> devices() const { return devices_; }
+  // What a selector passed over, and why.
+  [[nodiscard]] std::span<const DeviceRejection> rejections() const { return rejections_; }
   // Every API, with its devices or why it has none.
   [[nodiscard]] const Registry& registry() const { return *registry_; }
   [[nodiscard]] trace::Recorder& recorder() const { return *recorder_; }
@@ -52,6 +59,7 @@ class Runtime {
   std::unique_ptr<trace::Recorder> recorder_;
   std::unique_ptr<Registry> registry_;
   std::vector<Device*> devices_;
+  std::vector<DeviceRejection> rejections_;
 };
 
 }  // namespace shunt

@@ -35,7 +35,7 @@ Nanoseconds machine_now() { return std::chrono::steady_clock::now().time_since_e
 
 double us_of(Nanoseconds time) { return std::chrono::duration<double, std::micro>(time).count(); }
 
-bool is_cpu(const Device& device) { return device.info().type == DeviceType::cpu; }
+bool is_cpu(const Device& device) { return device.info().is_host_cpu(); }
 
 bool is_tiny(const Work& work) { return work.bytes() < kTinyBytes; }
 

@@ -153,8 +153,7 @@ Result<double> predict_us(const Work& work, Device& device, const DeviceInfo& ho
 }
 
 bool can_run_in_place(const Device& device, const Work& work) {
-  if (device.info().type != DeviceType::cpu || work.function == Function::matmul || work.bytes() < kInPlaceBytes)
-    return false;
+  if (!device.info().is_host_cpu() || work.function == Function::matmul || work.bytes() < kInPlaceBytes) return false;
   return is_reduction(work.function) ||
          (may_share(work.function, work.a, work.out) && may_share(work.function, work.b, work.out));
 }

@@ -26,48 +26,9 @@
 
 #include "devices/event.h"
 #include "ops/op.h"
+#include "shunt/devices.h"
 
 namespace shunt {
-
-// X(enumerator, name).
-#define SHUNT_DEVICE_TYPES(X) \
-  X(discrete, "discrete")     \
-  X(integrated, "integrated") \
-  X(virtual_gpu, "virtual")   \
-  X(cpu, "cpu")               \
-  X(other, "other")
-
-enum class DeviceType : std::uint8_t {
-#define SHUNT_DEVICE_TYPE(type, name) type,
-  SHUNT_DEVICE_TYPES(SHUNT_DEVICE_TYPE)
-#undef SHUNT_DEVICE_TYPE
-};
-[[nodiscard]] std::string_view name_of(DeviceType type);
-
-// What a device is believed to reach before it was measured.
-struct PriorRates {
-  double launch_us = 0;  // of one program
-  double op_us = 0;      // of one op within a program
-  double flops_per_s = 0;
-  double bytes_per_s = 0;
-  double uncertainty = 0.5;  // relative
-};
-
-struct DeviceInfo {
-  std::string id;  // stable: API and which one, "cpu:simd"
-  std::string name;
-  std::string vendor;
-  DeviceType type = DeviceType::other;
-  bool emulated = false;
-  std::string compute_resource;    // devices with the same one compete for the same processors
-  std::string memory_pool;         // devices with the same one share memory: no copies between them
-  std::uint64_t memory_bytes = 0;  // of the pool; 0: unknown
-  std::uint64_t alignment_bytes = 64;
-  std::uint64_t largest_binding_bytes = ~std::uint64_t{0};
-  std::uint32_t compute_units = 0;
-  std::vector<std::string> features;
-  PriorRates prior;
-};
 
 struct Support {
   std::string reason;               // empty: yes
@@ -140,7 +101,8 @@ class Device {
 
   // State buffers begin zeroed and need real memory only where they are touched, if the API allows.
   [[nodiscard]] virtual Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) = 0;
-  // A buffer over memory that the caller keeps alive and unchanged. Errors: unsupported, as here; copy instead.
+  // A buffer over memory that the caller keeps alive, and that nothing but programs changes. Errors: unsupported, as
+  // here; copy instead.
   [[nodiscard]] virtual Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory);
   // The spans must live until the event is done. Bytes of a write that then do not arrive fail a later event.
   [[nodiscard]] virtual Event write(const Binding& to, std::span<const std::byte> from) = 0;

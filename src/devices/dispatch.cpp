@@ -23,10 +23,11 @@ std::uint64_t block_alignment(const DispatchLimits& limits) {
 }
 
 Result<Dispatch> plan_dispatch(const ProgramOp& op, const DispatchLimits& limits) {
-  const ShaderChoice choice = choose_shader(op.call, limits.largest_binding_bytes);
+  const ShaderChoice choice = choose_shader(op.call, limits.shader);
   if (choice.shader == nullptr) return fail(Code::unsupported, choice.refusal);
-  Dispatch dispatch{.shader = choice.shader, .name = op.name};
-  dispatch.grid = grid_of(choice.shader->kernel->groups(op.call));
+  const ShaderKernel& kernel = *choice.shader->kernel;
+  Dispatch dispatch{.kernel = specialize(*choice.shader, op.call), .name = op.name};
+  dispatch.grid = grid_of(kernel.groups(op.call));
   std::array<std::uint32_t, kMaxShaderOperands> offsets{};
   const auto bind = [&](std::size_t operand, const Binding& binding) {
     if (binding.bytes == 0) return;
@@ -38,12 +39,18 @@ Result<Dispatch> plan_dispatch(const ProgramOp& op, const DispatchLimits& limits
   for (std::size_t input = 0; input < op.inputs.size(); ++input)
     if (binds_input(op.call, input)) bind(input + 1, op.inputs[input]);
   dispatch.block = call_block(op.call, offsets);
-  if (choice.shader->kernel->constants != nullptr) dispatch.constants = choice.shader->kernel->constants(op.call);
-  if (choice.shader->kernel->first_pass_words != nullptr)
-    dispatch.first_pass_words = choice.shader->kernel->first_pass_words(op.call);
+  if (kernel.constants != nullptr) dispatch.constants = kernel.constants(op.call);
+  if (kernel.first_pass_words != nullptr) dispatch.first_pass_words = kernel.first_pass_words(op.call);
   // Constants follow the last input that the row has, given or not.
   dispatch.constants_binding = kFirstInputBinding + static_cast<std::uint32_t>(info_of(op.call.op).inputs.size());
   return dispatch;
+}
+
+// What an op touches. State that it changes in place is its output, which it may read too.
+template <class Visit>
+void visit_accesses(const ProgramOp& op, const Visit& visit) {
+  visit(Access::write(op.output));
+  for (const Binding& input : op.inputs) visit(Access::read(input));
 }
 
 }  // namespace
@@ -59,9 +66,17 @@ void DispatchPlan::write_blocks(std::span<std::byte> blocks) const {
 Result<DispatchPlan> plan_dispatches(std::span<const ProgramOp> ops, const DispatchLimits& limits) {
   const std::uint64_t alignment = block_alignment(limits);
   DispatchPlan plan{.block_bytes = aligned(sizeof(Parameters), alignment)};
+  Hazards since_barrier;
   for (const ProgramOp& op : ops) {
     SHUNT_TRY_ASSIGN(Dispatch dispatch, plan_dispatch(op, limits));
     if (dispatch.grid[0] == 0) continue;
+    dispatch.op = static_cast<std::uint32_t>(&op - ops.data());
+    visit_accesses(op, [&](const Access& access) { dispatch.needs_barrier |= since_barrier.has(access); });
+    if (dispatch.needs_barrier) since_barrier.clear();
+    visit_accesses(op, [&](const Access& access) {
+      since_barrier.note(access);
+      plan.hazards.note(access);
+    });
     dispatch.block_at = plan.block_bytes;
     dispatch.constants_at = aligned(dispatch.block_at + dispatch.block.size(), alignment);
     plan.block_bytes = aligned(dispatch.constants_at + dispatch.constants.size() * sizeof(std::uint32_t), alignment);
@@ -74,7 +89,7 @@ Support dispatch_support(std::span<const OpCall> run, const DispatchLimits& limi
   const std::uint64_t alignment = block_alignment(limits);
   Support support{.scratch_bytes = aligned(sizeof(Parameters), alignment)};
   for (const OpCall& call : run) {
-    ShaderChoice choice = choose_shader(call, limits.largest_binding_bytes);
+    ShaderChoice choice = choose_shader(call, limits.shader);
     if (choice.shader == nullptr) return {.reason = std::move(choice.refusal)};
     support.scratch_bytes += aligned(kCallBlockBytes, alignment);
     if (choice.shader->kernel->constants != nullptr)

@@ -11,21 +11,25 @@
 #include <vector>
 
 #include "devices/device.h"
+#include "devices/hazards.h"
 #include "ops/shader.h"
 
 namespace shunt {
 
 // Alignments are powers of two.
 struct DispatchLimits {
-  std::uint64_t largest_binding_bytes = ~std::uint64_t{0};
+  ShaderLimits shader;
   std::uint64_t storage_alignment_bytes = 4;   // of the offset of a storage binding
   std::uint64_t uniform_alignment_bytes = 16;  // of the offset of a uniform binding
   bool binds_whole_buffers = false;            // kernels see all of a buffer, not only what is bound
 };
 
 struct Dispatch {
-  const Shader* shader = nullptr;
-  std::string name;                      // of the node
+  SpecializedShader kernel;
+  std::string name;      // of the node
+  std::uint32_t op = 0;  // of the program's, by number
+  // It reads or overwrites what dispatches since the last barrier wrote or read: one goes before it.
+  bool needs_barrier = false;
   std::array<std::uint32_t, 2> grid{};   // workgroups along x and y
   std::vector<std::byte> block;          // content of the binding kCallBinding
   std::vector<std::uint32_t> constants;  // empty: none
@@ -33,13 +37,15 @@ struct Dispatch {
   std::uint64_t block_at = 0;  // in the buffer of blocks
   std::uint64_t constants_at = 0;
   std::uint32_t constants_binding = 0;
-  // What is bound at kOutputBinding and on, in whole words; no buffer: nothing of the call, but perhaps the constants.
+  // What is bound at kOutputBinding and on, in whole words; no buffer: nothing of the call, but perhaps the
+  // constants.
   std::array<Binding, kMaxShaderOperands> operands;
 };
 
 struct DispatchPlan {
   std::vector<Dispatch> dispatches;  // those that have work to do, in the order of the ops
   std::uint64_t block_bytes = 0;
+  Hazards hazards;  // of all dispatches together
   // Puts all but the Parameters in place. REQUIRES: blocks.size() >= block_bytes.
   void write_blocks(std::span<std::byte> blocks) const;
 };

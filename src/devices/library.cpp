@@ -33,11 +33,11 @@ Result<Library> Library::open(std::span<const char* const> names, const char* ov
                               std::string_view advice) {
   if (const char* const file = named_by(override_variable); file != nullptr) {
     if (void* handle = dlopen(file, RTLD_NOW | RTLD_LOCAL)) return Library(handle, file);
-    return fail(Code::unsupported, fmt::format("{} of {} cannot be opened; {}", file, override_variable, advice));
+    return fail(Code::io, fmt::format("{} of {} cannot be opened; {}", file, override_variable, advice));
   }
   for (std::string& place : places_of(names))
     if (void* handle = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL)) return Library(handle, std::move(place));
-  return fail(Code::unsupported, fmt::format("{} is not there; {}", fmt::join(names, ", "), advice));
+  return fail(Code::io, fmt::format("{} is not there; {}", fmt::join(names, ", "), advice));
 }
 
 void* Library::address_of(const char* symbol) const { return dlsym(handle_, symbol); }

@@ -15,7 +15,7 @@ class Library {
  public:
   // Tries, in this order: the file that the environment variable `override_variable` names, and then nothing else; each
   // of `names` as the system finds it; each of them in the program's folder and in the folder lib beside it, where a
-  // bundle carries what a machine may lack. Errors: unsupported, with what was tried; `advice` says what helps.
+  // bundle carries what a machine may lack. Errors: io, with what was tried; `advice` says what helps.
   [[nodiscard]] static Result<Library> open(std::span<const char* const> names, const char* override_variable,
                                             std::string_view advice);
   [[nodiscard]] static Result<Library> open(const char* name, const char* override_variable, std::string_view advice) {

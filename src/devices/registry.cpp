@@ -1,8 +1,13 @@
 #include "devices/registry.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+
+#include "devices/find.h"
 
 namespace shunt {
 namespace {
@@ -12,61 +17,87 @@ std::string_view without_spaces_around(std::string_view text) {
   return text.substr(0, text.find_last_not_of(' ') + 1);
 }
 
-// Takes the next name from a comma-separated list.
-std::string_view take_name(std::string_view& list) {
-  const std::string_view item = list.substr(0, list.find(','));
-  list.remove_prefix(std::min(item.size() + 1, list.size()));
-  return without_spaces_around(item);
+const ApiRow* row_of(std::string_view api) {
+  const auto row = std::ranges::find(api_rows(), api, &ApiRow::name);
+  return row == api_rows().end() ? nullptr : &*row;
 }
 
-std::string_view api_of(std::string_view device) { return device.substr(0, device.find(':')); }
+// Errors: invalid for a name that begins with that of no API, with what there is.
+Status check_names(std::string_view list) {
+  for (const std::string_view name : names_in(list)) {
+    if (row_of(api_of(name)) != nullptr) continue;
+    std::vector<std::string> ids;
+    for (const ApiReport& report : find_devices())
+      for (const DeviceInfo& device : report.devices) ids.push_back(device.id);
+    return unknown_device(name, ids);
+  }
+  return {};
+}
 
-constexpr std::string_view kApis[] = {
-#define SHUNT_BACKEND(name) #name,
-#include "devices/backends.def"
+// The APIs that a list names; all where it is empty.
+std::vector<const ApiRow*> apis_in(std::string_view list) {
+  const std::vector<std::string_view> names = names_in(list);
+  std::vector<const ApiRow*> apis;
+  for (const ApiRow& api : api_rows())
+    if (names.empty() || std::ranges::find(names, api.name, api_of) != names.end()) apis.push_back(&api);
+  return apis;
+}
+
+// Which of the devices an empty list means: those of the processor and, of each GPU, those of the first API that has
+// it. Emulated ones are for those who name them.
+class Unnamed {
+ public:
+  // To be asked in the table's order.
+  [[nodiscard]] bool takes(std::string_view api, const DeviceInfo& device) {
+    if (device.emulated) return false;
+    const auto owner = owners_.try_emplace(device.compute_resource, api).first;
+    return owner->second == api;
+  }
+
+ private:
+  std::map<std::string, std::string, std::less<>> owners_;
 };
 
-// A list with a name that no API has counts as an empty one, so that the message can say what there is.
-bool is_wanted(std::string_view api, bool only_if_named, const OpenOptions& options) {
-  std::string_view list = options.devices;
-  bool wanted = options.every_api || (list.empty() && !only_if_named);
-  while (!list.empty()) {
-    const std::string_view named = api_of(take_name(list));
-    const bool is_unknown = std::ranges::find(kApis, named) == std::end(kApis);
-    if (named == api || (is_unknown && !only_if_named)) wanted = true;
-  }
-  return wanted;
+// The APIs whose devices an empty list means.
+std::set<std::string, std::less<>> unnamed_apis(std::span<const ApiReport> reports) {
+  std::set<std::string, std::less<>> apis;
+  Unnamed unnamed;
+  for (const ApiReport& report : reports)
+    for (const DeviceInfo& device : report.devices)
+      if (unnamed.takes(report.api, device)) apis.insert(report.api);
+  return apis;
+}
+
+// Opens the API, and drops of its devices what the report has not: the environment hides it.
+Result<BackendReport> open(const ApiRow& api, const ApiReport& report, const OpenOptions& options) {
+  SHUNT_TRY_ASSIGN(BackendReport opened, api.open(options));
+  if (opened.devices.empty()) return opened;
+  std::erase_if(opened.devices, [&](const auto& device) {
+    return std::ranges::find(report.devices, device->info().id, &DeviceInfo::id) == report.devices.end();
+  });
+  if (opened.devices.empty()) opened.stop(StartStage::no_device, report.reason);
+  return opened;
 }
 
 }  // namespace
 
-std::string_view name_of(DeviceType type) {
-  constexpr std::string_view kNames[] = {
-#define SHUNT_DEVICE_TYPE(type, name) name,
-      SHUNT_DEVICE_TYPES(SHUNT_DEVICE_TYPE)
-#undef SHUNT_DEVICE_TYPE
+std::span<const ApiRow> api_rows() {
+  static constexpr ApiRow kRows[] = {
+#define SHUNT_BACKEND(name, library) {#name, library, open_##name},
+#include "devices/backends.def"
   };
-  return kNames[static_cast<std::size_t>(type)];
+  return kRows;
 }
 
-Result<Registry> open_devices(const OpenOptions& options) {
-  Registry registry;
-#define SHUNT_OPEN(name, only_if_named)                                                                           \
-  if (is_wanted(#name, only_if_named, options)) {                                                                 \
-    SHUNT_TRY_ASSIGN(BackendReport report, open_##name(options));                                                 \
-    registry.backends.push_back(std::move(report));                                                               \
-  } else {                                                                                                        \
-    registry.backends.push_back({.api = #name, .absent_because = "it was not asked for; --devices may name it"}); \
-  }
-#define SHUNT_BACKEND(name) SHUNT_OPEN(name, false)
-#define SHUNT_NAMED_BACKEND(name) SHUNT_OPEN(name, true)
-#include "devices/backends.def"
-  return registry;
-}
+std::string_view api_of(std::string_view device) { return device.substr(0, device.find(':')); }
 
 std::vector<std::string_view> names_in(std::string_view list) {
   std::vector<std::string_view> names;
-  while (!list.empty()) names.push_back(take_name(list));
+  while (!list.empty()) {
+    const std::string_view item = list.substr(0, list.find(','));
+    list.remove_prefix(std::min(item.size() + 1, list.size()));
+    names.push_back(without_spaces_around(item));
+  }
   return names;
 }
 
@@ -77,18 +108,60 @@ std::vector<Device*> Registry::devices() const {
   return all;
 }
 
+std::unexpected<Error> unknown_device(std::string_view name, std::span<const std::string> ids) {
+  return fail(Code::invalid, fmt::format("unknown device \"{}\"; there are: {}", name, fmt::join(ids, " ")));
+}
+
+Result<Registry> open_devices(const OpenOptions& options) {
+  SHUNT_TRY(check_names(options.devices));
+  const std::vector<const ApiRow*> wanted = apis_in(options.devices);
+  // What is started here without harm needs no report.
+  std::vector<const ApiRow*> apart;
+  for (const ApiRow* api : wanted)
+    if (!api->library.empty()) apart.push_back(api);
+  const std::vector<ApiReport> reports = reports_of(apart, {});
+  const std::set<std::string, std::less<>> unnamed = unnamed_apis(reports);
+  std::vector<DeviceInfo> known;
+  for (const ApiReport& report : reports) known.insert(known.end(), report.devices.begin(), report.devices.end());
+
+  Registry registry;
+  for (const ApiRow& api : api_rows()) {
+    BackendReport& backend = registry.backends.emplace_back(BackendReport{.api = std::string(api.name), .devices = {}});
+    const auto report = std::ranges::find(reports, api.name, &ApiReport::api);
+    OpenOptions its_options = options;
+    its_options.known = known;
+    if (std::ranges::find(wanted, &api) == wanted.end()) {
+      backend.stop(StartStage::not_asked, "it was not asked for; --devices may name it");
+    } else if (report == reports.end()) {
+      SHUNT_TRY_ASSIGN(backend, api.open(its_options));
+    } else if (report->devices.empty()) {
+      backend.stop(report->stage, report->reason);
+    } else if (options.devices.empty() && !unnamed.contains(api.name)) {
+      backend.stop(StartStage::not_asked,
+                   "it offers only what is used already or what is emulated; --devices may name it");
+    } else {
+      std::vector<DeviceInfo> of_others = known;
+      std::erase_if(of_others, [&](const DeviceInfo& device) { return api_of(device.id) == api.name; });
+      its_options.known = of_others;
+      SHUNT_TRY_ASSIGN(backend, open(api, *report, its_options));
+    }
+  }
+  return registry;
+}
+
 Result<std::vector<Device*>> select_devices(const Registry& registry, std::string_view list) {
   std::vector<Device*> chosen;
   const auto choose = [&](Device* device) {
     if (std::ranges::find(chosen, device) == chosen.end()) chosen.push_back(device);
   };
   if (list.empty()) {
-    for (Device* device : registry.devices())
-      if (!device->info().emulated) choose(device);
+    Unnamed unnamed;
+    for (const BackendReport& backend : registry.backends)
+      for (const auto& device : backend.devices)
+        if (unnamed.takes(backend.api, device->info())) choose(device.get());
     return chosen;
   }
-  while (!list.empty()) {
-    const std::string_view name = take_name(list);
+  for (const std::string_view name : names_in(list)) {
     bool known = false;
     for (const BackendReport& backend : registry.backends)
       for (const auto& device : backend.devices)
@@ -97,12 +170,12 @@ Result<std::vector<Device*>> select_devices(const Registry& registry, std::strin
           known = true;
         }
     if (known) continue;
-    std::string ids;
-    for (const Device* device : registry.devices()) ids += " " + device->info().id;
+    std::vector<std::string> ids;
+    for (const Device* device : registry.devices()) ids.push_back(device->info().id);
     for (const BackendReport& backend : registry.backends)
       if (backend.api == api_of(name) && backend.devices.empty())
         return fail(Code::unsupported, fmt::format("device \"{}\" is absent: {}", name, backend.absent_because));
-    return fail(Code::invalid, fmt::format("unknown device \"{}\"; there are:{}", name, ids));
+    return unknown_device(name, ids);
   }
   return chosen;
 }

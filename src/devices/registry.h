@@ -1,10 +1,11 @@
-// Finds the devices of every API in backends.def.
+// Opens the devices of the APIs in backends.def.
 //
-// open_devices() starts what is there and says of the rest at which stage it stopped. The registry is a
-// plain value owned by a Runtime; devices end with it.
+// open_devices() starts the APIs that a list of devices needs, and says of the rest at which stage it stopped. The
+// registry is a plain value owned by a Runtime; devices end with it.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,39 +16,75 @@
 namespace shunt {
 
 struct OpenOptions {
-  // Only the APIs of these devices are started, as select_devices() reads the list; empty: all but those that
-  // backends.def starts only where they are named.
+  // Only the APIs of these devices are started, as select_devices() reads the list. Empty: those of the processor and
+  // of each GPU, of several that offer the same one the first.
   std::string_view devices;
-  bool every_api = false;                  // also those
   std::uint32_t threads = 0;               // of the CPU; 0: one per core this process may use
   std::vector<std::uint32_t> pin_to_cpus;  // one per thread; empty: not pinned
   trace::Recorder* recorder = nullptr;     // must outlive the devices; may be null
+  std::span<const DeviceInfo> known;       // devices of other APIs: the same hardware perhaps (identity.h)
 };
 
 // What one API answered.
 struct BackendReport {
   std::string api;
   std::vector<std::unique_ptr<Device>> devices;
-  std::string absent_because = {};  // where there are no devices: the stage where it stopped, and what helps
+  // Where there are no devices: how far it came, why no further, and what helps.
+  StartStage stage = StartStage::started;
+  std::string absent_because = {};
+
+  // No devices, and this is why.
+  void stop(StartStage where, std::string why) {
+    stage = where;
+    absent_because = std::move(why);
+  }
+  // The same of an error on the way to the API: io means that its library is not there.
+  void stop(Error why) {
+    stop(why.code == Code::io ? StartStage::no_library : StartStage::no_start, std::move(why.message));
+  }
 };
 
-#define SHUNT_BACKEND(name) [[nodiscard]] Result<BackendReport> open_##name(const OpenOptions& options);
+#define SHUNT_BACKEND(name, library) [[nodiscard]] Result<BackendReport> open_##name(const OpenOptions& options);
 #include "devices/backends.def"
+
+// A row of backends.def.
+struct ApiRow {
+  std::string_view name;
+  std::string_view library;
+  Result<BackendReport> (*open)(const OpenOptions& options);
+};
+[[nodiscard]] std::span<const ApiRow> api_rows();
 
 struct Registry {
   std::vector<BackendReport> backends;
   [[nodiscard]] std::vector<Device*> devices() const;
 };
 
-// Errors: those of an API whose options cannot be fulfilled here; invalid for pin_to_cpus.
+// Errors: those of an API whose options cannot be fulfilled here; invalid for pin_to_cpus, and for a name that begins
+// with that of no API.
 [[nodiscard]] Result<Registry> open_devices(const OpenOptions& options);
 
+// What a selector takes, started in its order.
+struct Selected {
+  Registry registry;
+  std::vector<Device*> devices;  // best liked first
+  std::vector<DeviceRejection> rejections;
+};
+// Starts no more than is taken; what fails to start is passed over, and what comes next is tried. Errors: those of
+// select(), and those of open_devices().
+[[nodiscard]] Result<Selected> open_selected(const DeviceSelector& selector, const OpenOptions& options);
+
 // The devices that a comma-separated list of ids names, in its order; a bare API name means all of its
-// devices; spaces around names do not count. An empty list: all that are not emulated. Errors: invalid for an
-// unknown name, with the known ones.
+// devices; spaces around names do not count. An empty list: all that are not emulated, of one processor that several
+// APIs offer those of the first. Errors: invalid for an unknown name, with the known ones; unsupported for an absent
+// one, with the reason.
 [[nodiscard]] Result<std::vector<Device*>> select_devices(const Registry& registry, std::string_view list);
 
+// "unknown device ...; there are: ..."
+[[nodiscard]] std::unexpected<Error> unknown_device(std::string_view name, std::span<const std::string> ids);
 // The names in a comma-separated list, without the spaces around them.
 [[nodiscard]] std::vector<std::string_view> names_in(std::string_view list);
+// "vulkan" of "vulkan:0".
+[[nodiscard]] std::string_view api_of(std::string_view device);
 
 }  // namespace shunt

@@ -5,7 +5,8 @@
 //              family's arguments; constant for a program
 //   binding 1  uniform block: Parameters (parameters.h), written before each submission
 //   binding 2  the output, 3 and on: the inputs, and last what SHUNT_CONSTANTS is made of (shader.h)
-// Workgroups have 64 invocations in a row. There are as many as the prepared capacity needs; tails are masked.
+// Workgroups have 64 invocations in a row, or as many as the specialization constant says whose number a kernel for
+// Vulkan alone defines as SHUNT_GROUP_SIZE_ID. There are as many as the prepared capacity needs; tails are masked.
 // Where SHUNT_FRAGMENT, SHUNT_FIRST_PASS or SHUNT_POINTS is defined there are no workgroups, and textures in place of
 // buffers (texture.glsl).
 // Kernels go through the C preprocessor first, so that they can expand the tables; args.h says how they share headers.
@@ -29,7 +30,11 @@ uint byte_offset(uint operand) { return byte_offsets[operand >> 2u][operand & 3u
 #if defined(SHUNT_FRAGMENT) || defined(SHUNT_FIRST_PASS) || defined(SHUNT_POINTS)
 #include "ops/texture.glsl"
 #else
+#ifdef SHUNT_GROUP_SIZE_ID
+layout(local_size_x_id = SHUNT_GROUP_SIZE_ID) in;
+#else
 layout(local_size_x = 64, local_size_y = 1, local_size_z = 1) in;
+#endif
 uint group_index() { return gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x; }
 uint invocation_index() { return group_index() * kGroup + gl_LocalInvocationID.x; }
 
@@ -98,11 +103,12 @@ uint narrow(uint dtype, float value) {
   return floatBitsToUint(value);
 }
 
-// Bytes of a row of so many elements.
+// Bytes of so many elements, whole blocks of them.
 uint row_bytes(uint dtype, uint elements) {
-  if (dtype == Q8_0) return elements / 32u * 34u;
-  if (dtype == Q4_0) return elements / 32u * 18u;
-  return elements * (is_half(dtype) ? 2u : 4u);
+#define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) \
+  if (dtype == name) return elements / block_elements##u * block_bytes##u;
+#include "ops/dtypes.def"
+  return 0u;
 }
 
 // An input, and how its elements are read. `offset` is where the tensor begins, in bytes.
@@ -115,26 +121,7 @@ uint row_bytes(uint dtype, uint elements) {
     return widen(dtype, name##_word((offset >> 2u) + index));                                     \
   }
 
-// The same for one of any floating or quantized dtype: element `k` of the row that begins at a byte.
-#define SHUNT_WEIGHT(number, name)                                                              \
-  SHUNT_INPUT(number, name)                                                                     \
-  uint name##_byte(uint byte) { return name##_word(byte >> 2u) >> ((byte & 3u) * 8u) & 0xFFu; } \
-  float name##_f16(uint row, uint k) { return unpackHalf2x16(name##_half(row + 2u * k)).x; }    \
-  float name##_q8_0(uint row, uint k) {                                                         \
-    uint block = row + k / 32u * 34u;                                                           \
-    int quant = int(name##_byte(block + 2u + k % 32u) << 24u) >> 24;                            \
-    return unpackHalf2x16(name##_half(block)).x * float(quant);                                 \
-  }                                                                                             \
-  float name##_of_row(uint dtype, uint row, uint k) {                                           \
-    if (dtype == Q8_0) return name##_q8_0(row, k);                                              \
-    if (dtype == Q4_0) {                                                                        \
-      uint block = row + k / 32u * 18u;                                                         \
-      uint both = name##_byte(block + 2u + k % 16u);                                            \
-      uint quant = k % 32u < 16u ? both & 15u : both >> 4u;                                     \
-      return widen(F16, name##_half(block)) * (float(quant) - 8.0);                             \
-    }                                                                                           \
-    return name##_element(dtype, row, k);                                                       \
-  }
+#include "ops/quantize/blocks.glsl"
 
 // Of a contiguous tensor: puts elements `first` and, with two to a word, first + 1 where that is below `end`.
 // REQUIRES: `first` is a multiple of per_word(dtype).

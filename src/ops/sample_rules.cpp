@@ -187,7 +187,7 @@ void attention(Sampler& sampler) {
   const DType dtype = sampler.pick_floating();
   const Paging paging = pick_paging(sampler);
   const Heads heads = sampler.pick({Heads{4, 2}, Heads{1, 1}, Heads{6, 1}, Heads{3, 3}});
-  const std::uint32_t head_dim = sampler.pick({64U, 16U, 40U, 7U});
+  const std::uint32_t head_dim = sampler.pick({64U, 16U, 40U, 7U, 260U});
   const View view = sampler.pick_view();
   sampler.set(Attr::scale, sampler.pick({0.125F, 1.0F}));
   sampler.add({.dtype = dtype,

@@ -5,20 +5,21 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <ranges>
 
 namespace shunt {
 
-#define SHUNT_SHADER(family)                            \
-  extern const ShaderKernel family##_shader;            \
-  extern const std::uint32_t family##_spirv[];          \
-  extern const std::size_t family##_spirv_words;        \
-  extern const std::string_view family##_glsl430;       \
-  extern const std::string_view family##_essl310;       \
-  extern const std::string_view family##_wgsl;          \
-  extern const std::string_view family##_msl;           \
-  extern const std::string_view family##_essl300;       \
-  extern const std::string_view family##_essl300_first; \
-  extern const std::string_view family##_essl300_points;
+#define SHUNT_SHADER(name, folder)                    \
+  extern const ShaderKernel name##_shader;            \
+  extern const std::uint32_t name##_spirv[];          \
+  extern const std::size_t name##_spirv_words;        \
+  extern const std::string_view name##_glsl430;       \
+  extern const std::string_view name##_essl310;       \
+  extern const std::string_view name##_wgsl;          \
+  extern const std::string_view name##_msl;           \
+  extern const std::string_view name##_essl300;       \
+  extern const std::string_view name##_essl300_first; \
+  extern const std::string_view name##_essl300_points;
 #include "shaders.def"
 #undef SHUNT_SHADER
 
@@ -38,20 +39,33 @@ std::string operand_refusal(const OpCall& call, std::string_view name, const Ope
   return {};
 }
 
+// Empty, or why no shader can run the call.
+std::string call_refusal(const OpCall& call, std::uint64_t largest_binding_bytes) {
+  const OpInfo& row = info_of(call.op);
+  if (call.inputs.size() + 1 > kMaxShaderOperands)
+    return fmt::format("{}: {} operands, and shaders take {}", row.name, call.inputs.size() + 1, kMaxShaderOperands);
+  std::string refusal = operand_refusal(call, "the result", *call.output, largest_binding_bytes);
+  for (std::size_t i = 0; i < call.inputs.size() && refusal.empty(); ++i)
+    if (call.has_input(i)) refusal = operand_refusal(call, row.inputs[i], call.input(i), largest_binding_bytes);
+  if (refusal.empty()) refusal = cpu_family(row.family).scalar->supports(call);  // what its arguments can describe
+  return refusal;
+}
+
 }  // namespace
 
 std::span<const Shader> shaders() {
-#define SHUNT_SHADER(name)                            \
-  Shader{.family = #name,                             \
-         .kernel = &name##_shader,                    \
-         .spirv = {name##_spirv, name##_spirv_words}, \
-         .glsl430 = name##_glsl430,                   \
-         .essl310 = name##_essl310,                   \
-         .wgsl = name##_wgsl,                         \
-         .msl = name##_msl,                           \
-         .essl300 = name##_essl300,                   \
-         .essl300_first = name##_essl300_first,       \
-         .essl300_points = name##_essl300_points},
+#define SHUNT_SHADER(text, folder)                    \
+  Shader{.name = #text,                               \
+         .family = #folder,                           \
+         .kernel = &text##_shader,                    \
+         .spirv = {text##_spirv, text##_spirv_words}, \
+         .glsl430 = text##_glsl430,                   \
+         .essl310 = text##_essl310,                   \
+         .wgsl = text##_wgsl,                         \
+         .msl = text##_msl,                           \
+         .essl300 = text##_essl300,                   \
+         .essl300_first = text##_essl300_first,       \
+         .essl300_points = text##_essl300_points},
   static const std::vector<Shader> kShaders = {
 #include "shaders.def"
   };
@@ -59,20 +73,69 @@ std::span<const Shader> shaders() {
   return kShaders;
 }
 
-ShaderChoice choose_shader(const OpCall& call, std::uint64_t largest_binding_bytes) {
+bool Shader::is_in(ShaderLanguage language) const {
+  switch (language) {
+    case ShaderLanguage::spirv:
+      return !spirv.empty();
+    case ShaderLanguage::glsl430:
+      return !glsl430.empty();
+    case ShaderLanguage::essl310:
+      return !essl310.empty();
+    case ShaderLanguage::wgsl:
+      return !wgsl.empty();
+    case ShaderLanguage::msl:
+      return !msl.empty();
+    case ShaderLanguage::essl300:
+      return !essl300.empty() || !essl300_points.empty();
+  }
+  return false;
+}
+
+bool has_shaders(ShaderLanguage language) {
+  return std::ranges::any_of(shaders(), [&](const Shader& shader) { return shader.is_in(language); });
+}
+
+std::string specialized(std::string_view text, const Specialization& values) {
+  // The first line says the version. What follows gives each constant its macro, which else gets the default.
+  const std::size_t second_line = std::min(text.find('\n'), text.size() - 1) + 1;
+  std::string source(text.substr(0, second_line));
+  for (std::size_t id = 0; id < values.size(); ++id)
+    if (const std::string macro = fmt::format("SPIRV_CROSS_CONSTANT_ID_{}", id);
+        text.find(macro) != std::string_view::npos)
+      source += fmt::format("#define {} {}u\n", macro, values[id]);
+  return source.append(text.substr(second_line));
+}
+
+ShaderChoice choose_shader(const OpCall& call, const ShaderLimits& limits, std::span<const Shader> among) {
   const OpInfo& row = info_of(call.op);
-  const auto shader = std::ranges::find(shaders(), row.family, &Shader::family);
-  if (shader == shaders().end()) return {nullptr, fmt::format("{}: there is no shader for it", row.name)};
-  if (call.inputs.size() + 1 > kMaxShaderOperands)
-    return {nullptr,
-            fmt::format("{}: {} operands, and shaders take {}", row.name, call.inputs.size() + 1, kMaxShaderOperands)};
-  std::string refusal = operand_refusal(call, "the result", *call.output, largest_binding_bytes);
-  for (std::size_t i = 0; i < call.inputs.size() && refusal.empty(); ++i)
-    if (call.has_input(i)) refusal = operand_refusal(call, row.inputs[i], call.input(i), largest_binding_bytes);
-  if (refusal.empty()) refusal = cpu_family(row.family).scalar->supports(call);  // what its arguments can describe
-  if (refusal.empty()) refusal = shader->kernel->supports(call);
+  const auto is_there = [&](const Shader& shader) {
+    const auto runs_on = shader.kernel->runs_on;
+    return shader.family == row.family && shader.is_in(limits.language) && (runs_on == nullptr || runs_on(limits));
+  };
+  if (std::ranges::none_of(among, is_there)) return {nullptr, fmt::format("{}: there is no shader for it", row.name)};
+  std::string refusal = call_refusal(call, limits.largest_binding_bytes);
   if (!refusal.empty()) return {nullptr, std::move(refusal)};
-  return {&*shader, {}};
+  ShaderChoice choice;
+  int refused_rank = 0;
+  for (const Shader& shader : among | std::views::filter(is_there)) {
+    const int rank = shader.kernel->rank;
+    if (choice.shader != nullptr && rank <= choice.shader->kernel->rank) continue;
+    refusal = shader.kernel->supports(call);
+    if (refusal.empty()) {
+      choice.shader = &shader;
+    } else if (choice.refusal.empty() || rank < refused_rank) {  // the plainest kernel's reason says most
+      choice.refusal = std::move(refusal);
+      refused_rank = rank;
+    }
+  }
+  if (choice.shader != nullptr) choice.refusal.clear();
+  return choice;
+}
+
+SpecializedShader specialize(const Shader& shader, const OpCall& call) {
+  SpecializedShader specialized{.shader = &shader};
+  if (shader.kernel->specialization != nullptr) specialized.values = shader.kernel->specialization(call);
+  return specialized;
 }
 
 std::vector<std::byte> call_block(const OpCall& call, std::span<const std::uint32_t> byte_offsets) {

@@ -5,7 +5,10 @@
 namespace shunt {
 namespace {
 
-std::uint32_t elements_per_word(DType dtype) { return info_of(dtype).block_bytes == 2 ? 2 : 1; }
+std::uint32_t elements_per_word(DType dtype) {
+  const std::uint32_t bytes = info_of(dtype).block_bytes;
+  return bytes < 4 ? 4 / bytes : 1;
+}
 
 bool is_plain(DType dtype) {
   const DTypeInfo& info = info_of(dtype);
@@ -20,12 +23,6 @@ std::string plain_refusal(const OpCall& call, std::size_t input) {
   return fmt::format("{}: the shader does not read {}", name_of(call.op), name_of(dtype));
 }
 
-std::string weight_refusal(const OpCall& call, std::size_t input) {
-  const DType dtype = call.input(input).dtype;
-  if (is_plain(dtype) || dtype == DType::Q8_0 || dtype == DType::Q4_0) return {};
-  return fmt::format("{}: the shader does not read {}", name_of(call.op), name_of(dtype));
-}
-
 std::string whole_words_refusal(const OpCall& call, const Operand& written) {
   if (written.shape.columns() % elements_per_word(written.dtype) == 0) return {};
   return fmt::format("{}: the shader cannot write rows of {} elements of {}", name_of(call.op), written.shape.columns(),
@@ -35,6 +32,11 @@ std::string whole_words_refusal(const OpCall& call, const Operand& written) {
 std::uint64_t groups_for_words(const Operand& written) {
   const std::uint32_t each = elements_per_word(written.dtype) * kShaderGroupSize;
   return (written.shape.elements() + each - 1) / each;
+}
+
+std::uint64_t groups_for_rows(const Operand& written) {
+  const std::uint64_t rows = written.shape.rows();
+  return written.shape.columns() % elements_per_word(written.dtype) == 0 ? rows : (rows + 1) / 2;
 }
 
 }  // namespace shunt

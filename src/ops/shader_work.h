@@ -10,12 +10,12 @@ namespace shunt {
 
 // Empty, or why an input's elements cannot be read: those of 32 and 16 bits can.
 [[nodiscard]] std::string plain_refusal(const OpCall& call, std::size_t input);
-// The same for a weight, whose rows may be blocks of ops/kernel.glsl's SHUNT_WEIGHT.
-[[nodiscard]] std::string weight_refusal(const OpCall& call, std::size_t input);
 // Empty, or why rows of this operand, which the kernel writes, share 32-bit words.
 [[nodiscard]] std::string whole_words_refusal(const OpCall& call, const Operand& written);
 
-// Workgroups whose invocations write a word each.
+// Workgroups whose invocations write a word each: ops/words.glsl, ops/bits.glsl.
 [[nodiscard]] std::uint64_t groups_for_words(const Operand& written);
+// Workgroups that write whole rows: ops/row_groups.glsl.
+[[nodiscard]] std::uint64_t groups_for_rows(const Operand& written);
 
 }  // namespace shunt

@@ -36,7 +36,8 @@ struct ArraysMachine {
       for (const cpu::KernelSet kernels : {cpu::KernelSet::simd, cpu::KernelSet::scalar})
         cpu.devices.push_back(
             cpu::make_cpu_device({.kernels = kernels, .engine = engine, .recorder = nullptr, .id = {}}));
-    registry.backends.push_back({.api = "cuda", .devices = {}, .absent_because = "no library in this test"});
+    registry.backends.emplace_back(BackendReport{.api = "cuda", .devices = {}})
+        .stop(StartStage::no_library, "no library in this test");
     runtime = Runtime::over(std::move(registry), std::make_unique<trace::Recorder>());
   }
 

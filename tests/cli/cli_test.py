@@ -361,7 +361,7 @@ class Files(CommandLine):
     def test_devices_says_what_is_there_and_what_is_not(self):
         result = self.data("devices")
         self.assertEqual([device["id"] for device in result["devices"]][:2], ["cpu:simd", "cpu:scalar"])
-        for key in ("name", "type", "memory_bytes", "threads", "features", "emulated"):
+        for key in ("name", "type", "memory_bytes", "compute_units", "features", "emulated", "driver"):
             self.assertIn(key, result["devices"][0])
         absent = {row["api"]: row["reason"] for row in result["absent"]}
         self.assertIn("sim:0", absent["sim"])

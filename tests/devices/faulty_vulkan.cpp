@@ -1,24 +1,32 @@
-// A Vulkan library that passes everything on to the real one, but for the fault that a test has set.
+// A Vulkan library that passes everything on to the real one, but for the fault that a test has set and for what its
+// devices pretend to be.
+#include "devices/faulty_vulkan.h"
+
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdlib>
 #include <cstring>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
 
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan_core.h>
-
-#include "devices/faulty_vulkan.h"
 
 namespace {
 
 using shunt::test::VulkanFault;
 
 std::atomic<VulkanFault> fault{VulkanFault::none};
+std::atomic<int> calls_left{0};  // that go well
+std::atomic<int> blocks{0};
 VkInstance real_instance = VK_NULL_HANDLE;
-PFN_vkGetDeviceProcAddr real_device_function = nullptr;
-PFN_vkQueueSubmit real_submit = nullptr;
-PFN_vkWaitForFences real_wait = nullptr;
-PFN_vkAllocateMemory real_allocate = nullptr;
+
+// The functions of the instance pass on to those of the device that they are called with: there may be several.
+#define REAL(name) real<PFN_vk##name>("vk" #name)
 
 PFN_vkGetInstanceProcAddr real_instance_function() {
   static const auto kFunction = [] {
@@ -29,48 +37,200 @@ PFN_vkGetInstanceProcAddr real_instance_function() {
   return kFunction;
 }
 
-VkResult submit(VkQueue queue, std::uint32_t count, const VkSubmitInfo* infos, VkFence fence) {
-  if (fault == VulkanFault::submit_loses_device) return VK_ERROR_DEVICE_LOST;
-  return real_submit(queue, count, infos, fence);
-}
-VkResult wait(VkDevice device, std::uint32_t count, const VkFence* fences, VkBool32 all, std::uint64_t timeout) {
-  if (fault == VulkanFault::never_completes) return VK_TIMEOUT;
-  const VkResult result = real_wait(device, count, fences, all, timeout);
-  return result == VK_SUCCESS && fault == VulkanFault::wait_loses_device ? VK_ERROR_DEVICE_LOST : result;
-}
-VkResult allocate(VkDevice device, const VkMemoryAllocateInfo* info, const VkAllocationCallbacks* callbacks,
-                  VkDeviceMemory* memory) {
-  if (fault == VulkanFault::allocation_fails) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
-  return real_allocate(device, info, callbacks, memory);
+template <class Function>
+Function real(const char* name) {
+  return reinterpret_cast<Function>(real_instance_function()(real_instance, name));
 }
 
-// The functions of the instance pass on to those of the device that they are called with: there may be several.
+bool pretends(const std::string& wanted) {
+  const char* words = std::getenv("SHUNT_VULKAN_PRETENDS");
+  std::istringstream in(words == nullptr ? "" : words);
+  for (std::string word; in >> word;)
+    if (word == wanted) return true;
+  return false;
+}
+
+bool strikes(VulkanFault one) { return fault == one && calls_left-- <= 0; }
+
+VkResult submit(VkQueue queue, std::uint32_t count, const VkSubmitInfo* infos, VkFence fence) {
+  if (strikes(VulkanFault::submit_loses_device)) return VK_ERROR_DEVICE_LOST;
+  return REAL(QueueSubmit)(queue, count, infos, fence);
+}
+
+VkResult after_wait(VkResult result) {
+  return result == VK_SUCCESS && strikes(VulkanFault::wait_loses_device) ? VK_ERROR_DEVICE_LOST : result;
+}
+
+VkResult wait(VkDevice device, std::uint32_t count, const VkFence* fences, VkBool32 all, std::uint64_t timeout) {
+  if (fault == VulkanFault::never_completes) return VK_TIMEOUT;
+  return after_wait(REAL(WaitForFences)(device, count, fences, all, timeout));
+}
+
+VkResult wait_semaphores(VkDevice device, const VkSemaphoreWaitInfo* info, std::uint64_t timeout) {
+  if (fault == VulkanFault::never_completes) return VK_TIMEOUT;
+  return after_wait(REAL(WaitSemaphores)(device, info, timeout));
+}
+
+VkResult count_semaphore(VkDevice device, VkSemaphore semaphore, std::uint64_t* value) {
+  const std::uint64_t before = *value;
+  const VkResult result = after_wait(REAL(GetSemaphoreCounterValue)(device, semaphore, value));
+  if (fault == VulkanFault::never_completes) *value = before;
+  return result;
+}
+
+VkResult allocate(VkDevice device, const VkMemoryAllocateInfo* info, const VkAllocationCallbacks* callbacks,
+                  VkDeviceMemory* memory) {
+  if (strikes(VulkanFault::allocation_fails)) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  const VkResult result = REAL(AllocateMemory)(device, info, callbacks, memory);
+  if (result == VK_SUCCESS) ++blocks;
+  return result;
+}
+
+void free_memory(VkDevice device, VkDeviceMemory memory, const VkAllocationCallbacks* callbacks) {
+  if (memory != VK_NULL_HANDLE) --blocks;
+  REAL(FreeMemory)(device, memory, callbacks);
+}
+
+void properties(VkPhysicalDevice device, VkPhysicalDeviceProperties2* answer) {
+  REAL(GetPhysicalDeviceProperties2)(device, answer);
+  if (pretends("discrete")) answer->properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
+  if (pretends("limits")) answer->properties.limits.maxPerStageDescriptorStorageBuffers = 4;
+}
+
+void features(VkPhysicalDevice device, VkPhysicalDeviceFeatures2* answer) {
+  REAL(GetPhysicalDeviceFeatures2)(device, answer);
+  if (!pretends("fences")) return;
+  for (auto* each = static_cast<VkBaseOutStructure*>(answer->pNext); each != nullptr; each = each->pNext)
+    if (each->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES)
+      reinterpret_cast<VkPhysicalDeviceTimelineSemaphoreFeatures*>(each)->timelineSemaphore = VK_FALSE;
+}
+
+VkResult extensions(VkPhysicalDevice device, const char* layer, std::uint32_t* count, VkExtensionProperties* answer) {
+  const VkResult result = REAL(EnumerateDeviceExtensionProperties)(device, layer, count, answer);
+  if (result != VK_SUCCESS || !pretends("budget")) return result;
+  if (answer != nullptr) {
+    answer[*count - 1] = {};
+    std::strcpy(answer[*count - 1].extensionName, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  }
+  return result;
+}
+
+void memory(VkPhysicalDevice device, VkPhysicalDeviceMemoryProperties2* answer) {
+  REAL(GetPhysicalDeviceMemoryProperties2)(device, answer);
+  if (!pretends("budget")) return;
+  for (auto* each = static_cast<VkBaseOutStructure*>(answer->pNext); each != nullptr; each = each->pNext)
+    if (each->sType == VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_BUDGET_PROPERTIES_EXT) {
+      auto& budget = *reinterpret_cast<VkPhysicalDeviceMemoryBudgetPropertiesEXT*>(each);
+      std::ranges::fill(budget.heapBudget, std::uint64_t{1} << 30U);
+      std::ranges::fill(budget.heapUsage, std::uint64_t{1} << 29U);
+    }
+}
+
+// The family that only copies is the last one, and really the first one's queue.
+std::uint32_t real_families(VkPhysicalDevice device) {
+  std::uint32_t count = 0;
+  REAL(GetPhysicalDeviceQueueFamilyProperties)(device, &count, nullptr);
+  return count;
+}
+
+void families(VkPhysicalDevice device, std::uint32_t* count, VkQueueFamilyProperties* answer) {
+  std::uint32_t found = real_families(device);
+  if (answer != nullptr) {
+    REAL(GetPhysicalDeviceQueueFamilyProperties)(device, &found, answer);
+    answer[0].queueCount = 1;
+    if (pretends("queues")) answer[found] = {.queueFlags = VK_QUEUE_TRANSFER_BIT, .queueCount = 1};
+  }
+  *count = found + (pretends("queues") ? 1 : 0);
+}
+
+VkResult create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo* info,
+                       const VkAllocationCallbacks* callbacks, VkDevice* device) {
+  const std::uint32_t count = real_families(physical);
+  std::vector<VkDeviceQueueCreateInfo> queues(info->pQueueCreateInfos,
+                                              info->pQueueCreateInfos + info->queueCreateInfoCount);
+  std::erase_if(queues, [count](const auto& each) { return each.queueFamilyIndex >= count; });
+  std::vector<const char*> names(info->ppEnabledExtensionNames,
+                                 info->ppEnabledExtensionNames + info->enabledExtensionCount);
+  std::erase_if(names, [](const char* name) { return std::strcmp(name, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME) == 0; });
+  VkDeviceCreateInfo changed = *info;
+  changed.enabledExtensionCount = static_cast<std::uint32_t>(names.size());
+  changed.ppEnabledExtensionNames = names.data();
+  changed.queueCreateInfoCount = static_cast<std::uint32_t>(queues.size());
+  changed.pQueueCreateInfos = queues.data();
+  return REAL(CreateDevice)(physical, &changed, callbacks, device);
+}
+
+void queue_of(VkDevice device, std::uint32_t, std::uint32_t index, VkQueue* queue) {
+  REAL(GetDeviceQueue)(device, 0, index, queue);
+}
+
+VkResult create_pool(VkDevice device, const VkCommandPoolCreateInfo* info, const VkAllocationCallbacks* callbacks,
+                     VkCommandPool* pool) {
+  VkCommandPoolCreateInfo changed = *info;
+  changed.queueFamilyIndex = 0;
+  return REAL(CreateCommandPool)(device, &changed, callbacks, pool);
+}
+
+VkResult create_buffer(VkDevice device, const VkBufferCreateInfo* info, const VkAllocationCallbacks* callbacks,
+                       VkBuffer* buffer) {
+  VkBufferCreateInfo changed = *info;
+  changed.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
+  changed.queueFamilyIndexCount = 0;
+  return REAL(CreateBuffer)(device, &changed, callbacks, buffer);
+}
+
 template <class Function>
-PFN_vkVoidFunction replace(const char* name, Function& real, Function mine) {
-  real = reinterpret_cast<Function>(real_instance_function()(real_instance, name));
-  return reinterpret_cast<PFN_vkVoidFunction>(mine);
+PFN_vkVoidFunction as_any(Function function) {
+  return reinterpret_cast<PFN_vkVoidFunction>(function);
 }
 
 PFN_vkVoidFunction device_function(VkDevice device, const char* name) {
-  if (std::strcmp(name, "vkQueueSubmit") == 0) return replace(name, real_submit, submit);
-  if (std::strcmp(name, "vkWaitForFences") == 0) return replace(name, real_wait, wait);
-  if (std::strcmp(name, "vkAllocateMemory") == 0) return replace(name, real_allocate, allocate);
-  return real_device_function(device, name);
+  const std::pair<const char*, PFN_vkVoidFunction> mine[] = {
+      {"vkQueueSubmit", as_any(submit)},
+      {"vkWaitForFences", as_any(wait)},
+      {"vkWaitSemaphores", as_any(wait_semaphores)},
+      {"vkGetSemaphoreCounterValue", as_any(count_semaphore)},
+      {"vkAllocateMemory", as_any(allocate)},
+      {"vkFreeMemory", as_any(free_memory)},
+      {"vkGetDeviceQueue", as_any(queue_of)},
+      {"vkCreateCommandPool", as_any(create_pool)},
+      {"vkCreateBuffer", as_any(create_buffer)},
+  };
+  const PFN_vkVoidFunction found = REAL(GetDeviceProcAddr)(device, name);
+  if (found == nullptr) return nullptr;
+  for (const auto& [mine_name, function] : mine)
+    if (std::strcmp(mine_name, name) == 0) return function;
+  return found;
 }
 
 }  // namespace
 
 extern "C" {
 
-void set_vulkan_fault(VulkanFault chosen) { fault = chosen; }
+void set_vulkan_fault(VulkanFault chosen, int after) {
+  calls_left = after;
+  fault = chosen;
+}
+int vulkan_blocks() { return blocks; }
 
 // NOLINTNEXTLINE(readability-identifier-naming): the name is the API's
 PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance instance, const char* name) {
-  const PFN_vkGetInstanceProcAddr real = real_instance_function();
-  if (real == nullptr) return nullptr;
-  if (std::strcmp(name, "vkGetDeviceProcAddr") != 0) return real(instance, name);
-  real_instance = instance;
-  real_device_function = reinterpret_cast<PFN_vkGetDeviceProcAddr>(real(instance, name));
-  return reinterpret_cast<PFN_vkVoidFunction>(device_function);
+  const PFN_vkGetInstanceProcAddr real_function = real_instance_function();
+  if (real_function == nullptr) return nullptr;
+  const std::pair<const char*, PFN_vkVoidFunction> mine[] = {
+      {"vkGetDeviceProcAddr", as_any(device_function)},
+      {"vkGetPhysicalDeviceProperties2", as_any(properties)},
+      {"vkGetPhysicalDeviceFeatures2", as_any(features)},
+      {"vkGetPhysicalDeviceQueueFamilyProperties", as_any(families)},
+      {"vkCreateDevice", as_any(create_device)},
+      {"vkEnumerateDeviceExtensionProperties", as_any(extensions)},
+      {"vkGetPhysicalDeviceMemoryProperties2", as_any(memory)},
+  };
+  for (const auto& [mine_name, function] : mine)
+    if (std::strcmp(mine_name, name) == 0) {
+      real_instance = instance;
+      return function;
+    }
+  return real_function(instance, name);
 }
 }

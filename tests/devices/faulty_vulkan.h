@@ -1,4 +1,8 @@
-// What can go wrong with faulty_vulkan.cpp, a library of its own that SHUNT_VULKAN_LIBRARY names.
+// What can go wrong with faulty_vulkan.cpp, a library of its own that SHUNT_VULKAN_LIBRARY names, and what its devices
+// can pretend to be.
+//
+// SHUNT_VULKAN_PRETENDS has words parted by spaces: "discrete" (memory of its own, so that bytes are staged), "queues"
+// (a family of queues that only copies), "fences" (no timeline semaphores), "limits" (too few storage buffers).
 #pragma once
 
 #include <cstdint>
@@ -15,4 +19,7 @@ enum class VulkanFault : std::uint8_t {
 
 }  // namespace shunt::test
 
-extern "C" void set_vulkan_fault(shunt::test::VulkanFault chosen);
+// `after`: so many calls that it concerns go well before.
+extern "C" void set_vulkan_fault(shunt::test::VulkanFault chosen, int after);
+// Calls of vkAllocateMemory and vkFreeMemory so far: how many blocks are in use.
+extern "C" int vulkan_blocks();

@@ -13,13 +13,18 @@ namespace shunt::test {
 
 class OneAdd {
  public:
-  explicit OneAdd(Device& device) : device_(device), status_(prepare()) {}
+  // `first`: the summand 1, 2, 3, 4 if nothing else is bound.
+  explicit OneAdd(Device& device, const Binding& first = {}) : device_(device), first_(first), status_(prepare()) {}
 
   [[nodiscard]] const Status& status() const { return status_; }
   [[nodiscard]] Status run(std::optional<std::chrono::nanoseconds> timeout = {}) {
-    if (!status_) return status_;
-    return device_.submit(*program_, {.timeout = timeout}).wait();
+    return start({.timeout = timeout}).wait();
   }
+  [[nodiscard]] Event start(const Submission& submission = {}) {
+    if (!status_) return Event(status_);
+    return device_.submit(*program_, submission);
+  }
+  [[nodiscard]] Binding sum() { return of(2); }
   [[nodiscard]] std::vector<float> result() {
     std::vector<float> sums(4);
     status_ = device_.read(of(2), std::as_writable_bytes(std::span(sums))).wait();
@@ -38,13 +43,16 @@ class OneAdd {
     const std::array<float, 4> b = {10, 20, 30, 40};
     SHUNT_TRY(device_.write(of(0), std::as_bytes(std::span(a))).wait());
     SHUNT_TRY(device_.write(of(1), std::as_bytes(std::span(b))).wait());
-    const ProgramOp op{
-        .call = {Op::add, &attributes_, inputs_, &operand_}, .inputs = {of(0), of(1)}, .output = of(2), .name = "sum"};
+    const ProgramOp op{.call = {Op::add, &attributes_, inputs_, &operand_},
+                       .inputs = {first_.buffer == nullptr ? of(0) : first_, of(1)},
+                       .output = of(2),
+                       .name = "sum"};
     SHUNT_TRY_ASSIGN(program_, device_.prepare({.name = "one add", .ops = {&op, 1}}));
     return {};
   }
 
   Device& device_;
+  Binding first_;
   Attributes attributes_;
   Operand operand_ = Operand::contiguous(DType::F32, Shape{4});
   std::array<const Operand*, 2> inputs_{&operand_, &operand_};

@@ -1,13 +1,14 @@
 """Vulkan is used as it may be: the validation layer, its checks of synchronization included, finds nothing.
 
-Usage: vulkan_validation_test.py SHUNT MODEL
+Usage: vulkan_validation_test.py SHUNT MODEL DEVICES_TEST FAULTY_LIBRARY
 """
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
-SHUNT, MODEL = sys.argv[1:3]
+SHUNT, MODEL, DEVICES_TEST, FAULTY_LIBRARY = sys.argv[1:5]
 LAYER = "VK_LAYER_KHRONOS_validation"
 
 
@@ -15,36 +16,48 @@ def is_expected() -> bool:
     return "vulkan" in os.environ.get("SHUNT_EXPECT_APIS", "").split()
 
 
-def run_validated(*arguments: str) -> subprocess.CompletedProcess:
+def run_validated(*command: str, **variables: str) -> subprocess.CompletedProcess:
     settings = {"VK_INSTANCE_LAYERS": LAYER,
                 "VK_LAYER_ENABLES": "VK_VALIDATION_FEATURE_ENABLE_SYNCHRONIZATION_VALIDATION_EXT",
                 "VK_LOADER_DEBUG": "layer"}
-    return subprocess.run([SHUNT, *arguments], env={**os.environ, **settings}, capture_output=True, text=True,
+    return subprocess.run(command, env={**os.environ, **settings, **variables}, capture_output=True, text=True,
                           check=False, timeout=600)
 
 
 class Validation(unittest.TestCase):
-    def setUp(self) -> None:
-        listed = run_validated("devices")
-        self.assertEqual(listed.returncode, 0, listed.stderr)
-        if "vulkan:0" in listed.stdout and f'Insert instance layer "{LAYER}"' in listed.stderr:
+    @classmethod
+    def setUpClass(cls) -> None:
+        tried = run_validated(SHUNT, "verify", "neg", "--devices", "vulkan:0")
+        words = tried.stdout + tried.stderr
+        if tried.returncode == 0 and f'Insert instance layer "{LAYER}"' in tried.stderr:
             return
+        why = f"no Vulkan device, or no {LAYER}: install vulkan-validationlayers"
         if is_expected():
-            self.fail(f"there is no Vulkan device or no {LAYER}: install vulkan-validationlayers\n{listed.stdout}")
-        self.skipTest(f"no Vulkan device or no {LAYER}")
+            raise AssertionError(f"{why}\n{words}")
+        raise unittest.SkipTest(why)
 
-    def expect_silence(self, *arguments: str) -> None:
-        done = run_validated(*arguments)
+    def expect_silence(self, *command: str, **variables: str) -> None:
+        done = run_validated(*command, **variables)
         words = done.stdout + done.stderr
         self.assertEqual(done.returncode, 0, words)
         found = [line for line in words.splitlines() if "Validation" in line or "VUID" in line]
         self.assertEqual(found, [], "\n".join(found[:5]))
 
     def test_every_op(self) -> None:
-        self.expect_silence("verify", "--devices", "vulkan")
+        self.expect_silence(SHUNT, "verify", "--devices", "vulkan")
 
     def test_a_model(self) -> None:
-        self.expect_silence("run", MODEL, "Once", "-n", "2", "--greedy", "--devices", "vulkan:0")
+        self.expect_silence(SHUNT, "run", MODEL, "Once", "-n", "2", "--greedy", "--devices", "vulkan:0")
+
+    def test_a_model_whose_bytes_are_staged_and_its_trace(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            self.expect_silence(SHUNT, "run", MODEL, "Once", "-n", "2", "--greedy", "--devices", "vulkan:0", "--trace",
+                                os.path.join(folder, "trace.json"), SHUNT_VULKAN_LIBRARY=FAULTY_LIBRARY,
+                                SHUNT_VULKAN_PRETENDS="discrete")
+
+    def test_transfers(self) -> None:
+        self.expect_silence(DEVICES_TEST, "--gtest_filter=*VulkanFaults.*Bytes*:*VulkanFaults.*Pending*:"
+                                          "*VulkanFaults.SmallBuffers*")
 
 
 if __name__ == "__main__":

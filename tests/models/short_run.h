@@ -1,4 +1,4 @@
-// A short run of a model that is the same on every device: two prompts of the reference, eight tokens after each.
+// A short run of a model that is the same on every device: two prompts of the reference, four tokens after each.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace shunt::models {
 
-inline constexpr std::size_t kShortRunTokens = 8;
+inline constexpr std::size_t kShortRunTokens = 4;
 inline constexpr const char* kQuantizedModel = SHUNT_TEST_DATA "/../../models/tiny-llama-q8_0.gguf";
 
 inline Token best_of(std::span<const float> logits) {

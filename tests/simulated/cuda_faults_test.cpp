@@ -160,7 +160,7 @@ TEST(SimulatedAbsence, SaysAtWhichStageItStopped) {
 
 TEST(SimulatedAbsence, SimulatedDevicesAreNeverTakenForGpus) {
   const Simulation simulation;
-  const auto registry = open_devices({.threads = 1});
+  const auto registry = open_devices({.devices = "cpu,cuda,hip", .threads = 1, .pin_to_cpus = {}, .known = {}});
   ASSERT_TRUE(registry.has_value());
   const auto chosen = select_devices(*registry, "");
   ASSERT_TRUE(chosen.has_value());
@@ -170,7 +170,7 @@ TEST(SimulatedAbsence, SimulatedDevicesAreNeverTakenForGpus) {
   for (const Device* device : *named) {
     EXPECT_EQ(device->info().type, DeviceType::cpu);
     EXPECT_EQ(device->info().compute_resource, "cpu");
-    EXPECT_EQ(device->info().features.back(), "simulated");
+    EXPECT_EQ(device->info().details.back(), "simulated");
   }
 }
 

@@ -5,6 +5,7 @@
 // would do on Apple's machines beside this flow of calls it does not show.
 #include <algorithm>
 #include <atomic>
+#include <cstring>
 #include <deque>
 #include <mutex>
 #include <string>
@@ -16,7 +17,7 @@
 
 namespace shunt::simulated {
 
-#define SHUNT_SHADER(family) extern const MslKernel family##_msl_kernel;
+#define SHUNT_SHADER(name, family) extern const MslKernel name##_msl_kernel;
 #include "shaders.def"
 #undef SHUNT_SHADER
 
@@ -25,6 +26,7 @@ namespace {
 using metal::Size;
 
 constexpr std::uint64_t kMemoryBytes = std::uint64_t{2} << 30U;
+constexpr std::uint64_t kUnsigned = 33;  // MTLDataTypeUInt
 // MTLCommandBufferStatus.
 constexpr std::uint64_t kNotEnqueued = 0;
 constexpr std::uint64_t kCommitted = 2;
@@ -38,7 +40,7 @@ constexpr std::int64_t kDeviceRemoved = 11;
 // The one with this source, or null.
 const MslKernel* kernel_of(std::string_view source) {
   static const std::vector<const MslKernel*> kKernels = {
-#define SHUNT_SHADER(family) &family##_msl_kernel,
+#define SHUNT_SHADER(name, family) &name##_msl_kernel,
 #include "shaders.def"
 #undef SHUNT_SHADER
   };
@@ -76,10 +78,16 @@ struct Memory : Instance {
   Memory& operator=(const Memory&) = delete;
   std::vector<std::byte> bytes;
 };
+struct Constants : Instance {
+  Constants() : Instance("MTLFunctionConstantValues") {}
+  MslConstants values{};
+};
 // A library, its function, or a pipeline.
 struct Compiled : Instance {
-  Compiled(std::string_view of_class, const MslKernel* compiled) : Instance(of_class), kernel(compiled) {}
+  Compiled(std::string_view of_class, const MslKernel* compiled, const MslConstants& of_function = {})
+      : Instance(of_class), kernel(compiled), constants(of_function) {}
   const MslKernel* kernel;
+  MslConstants constants;
 };
 
 struct Work {
@@ -92,7 +100,8 @@ struct Work {
   Size groups;
 
   void run() const {
-    MslCall call{.width = static_cast<std::uint32_t>(groups.width),
+    MslCall call{.constants = pipeline->constants,
+                 .width = static_cast<std::uint32_t>(groups.width),
                  .height = static_cast<std::uint32_t>(groups.height)};
     for (std::size_t index = 0; index < bound.size(); ++index)
       if (bound[index].memory.get() != nullptr)
@@ -168,6 +177,13 @@ struct Methods {
   static void set_fast_math(Id self, Selector, bool fast) { as<Options>(self).fast = fast; }
   static void set_language_version(Id self, Selector, std::uint64_t version) { as<Options>(self).version = version; }
 
+  static Id new_constants(Id, Selector) { return (new Constants)->id(); }
+  static void set_constant(Id self, Selector, const void* value, std::uint64_t type, std::uint64_t index) {
+    auto& values = as<Constants>(self).values;
+    if (type != kUnsigned || index >= values.size()) refuse("setConstantValue", "kernels have no such constant");
+    std::memcpy(&values[index], value, sizeof(values[index]));
+  }
+
   static Id name(Id, Selector) { return autorelease(new String("Metal on the CPU")); }
   static std::uint64_t registry_id(Id, Selector) { return 1; }
   static bool has_unified_memory(Id, Selector) { return true; }
@@ -189,12 +205,13 @@ struct Methods {
     *error = autorelease(new Failure(3, "the simulation has no such kernel"));
     return nullptr;
   }
-  static Id new_function(Id self, Selector, Id name) {
+  static Id new_function(Id self, Selector, Id name, Id constants, Id*) {
     if (as<String>(name).text != "main0") return nullptr;
-    return (new Compiled("MTLFunction", as<Compiled>(self).kernel))->id();
+    return (new Compiled("MTLFunction", as<Compiled>(self).kernel, as<Constants>(constants).values))->id();
   }
   static Id new_pipeline(Id, Selector, Id function, Id*) {
-    return (new Compiled("MTLComputePipelineState", as<Compiled>(function).kernel))->id();
+    const auto& from = as<Compiled>(function);
+    return (new Compiled("MTLComputePipelineState", from.kernel, from.constants))->id();
   }
   static std::uint64_t most_threads(Id, Selector) { return kBlockThreads; }
   static void* contents(Id self, Selector) { return as<Memory>(self).bytes.data(); }
@@ -266,7 +283,9 @@ const std::map<std::pair<std::string_view, std::string_view>, Method>& methods()
   return kMethods;
 }
 
-bool has_class(std::string_view name) { return name == "NSString" || name == "MTLCompileOptions"; }
+bool has_class(std::string_view name) {
+  return name == "NSString" || name == "MTLCompileOptions" || name == "MTLFunctionConstantValues";
+}
 
 extern "C" {
 

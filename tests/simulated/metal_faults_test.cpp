@@ -33,9 +33,9 @@ TEST_F(MetalFaults, SaysThatItIsSimulatedWhereverItIsListed) {
   EXPECT_EQ(info.vendor, "simulated");
   EXPECT_EQ(info.type, DeviceType::cpu);
   EXPECT_EQ(info.compute_resource, "cpu");
-  EXPECT_EQ(info.features.back(), "simulated");
+  EXPECT_EQ(info.details.back(), "simulated");
   EXPECT_TRUE(info.emulated);
-  const auto registry = open_devices({.threads = 1});
+  const auto registry = open_devices({.devices = "cpu,metal", .threads = 1, .pin_to_cpus = {}, .known = {}});
   ASSERT_TRUE(registry.has_value());
   const auto chosen = select_devices(*registry, "");
   ASSERT_TRUE(chosen.has_value());

@@ -1,7 +1,7 @@
 """Makes C++ of a translated kernel: msl_as_cpp.py NAME KERNEL.msl OUT.cpp
 
 C++ takes the text through simulated/msl/metal_stdlib as it is, but for casts that name an address space, and numbers,
-which are float in MSL. Added are a function that gives the entry point what its attributes ask for, and the text
+which are float in MSL, and constants that pipelines are specialized for. Added are a function that gives the entry point what its attributes ask for, and the text
 itself, by which the kernel is found. Without KERNEL.msl, as in a build without spirv-cross, there is no function.
 """
 
@@ -14,14 +14,20 @@ ARGUMENTS = {
     "threadgroups_per_grid": "call.groups<metal::uint3>()",
     "thread_position_in_threadgroup": "call.thread<metal::uint3>()",
 }
+# Two lines: one for what the caller sets, and one for what it is where nobody does.
+CONSTANT = r"constant uint (\w+)_tmp \[\[function_constant\((\d+)\)\]\];\nconstant uint \1 = .*\n"
 UNIT = """#include "simulated/msl_kernel.h"
 #include <metal_stdlib>
 namespace shunt::simulated {{
 namespace {{
+thread_local const std::uint32_t* function_constants;
 namespace translated {{
 {code}
 }}
-void run(const MslCall& call) {{ translated::main0({arguments}); }}
+void run(const MslCall& call) {{
+  function_constants = call.constants.data();
+  translated::main0({arguments});
+}}
 }}
 extern const MslKernel {name}_msl_kernel;
 const MslKernel {name}_msl_kernel{{R"msl({text})msl", &run}};
@@ -49,6 +55,7 @@ def main():
     entry = re.search(r"^kernel void main0\((.*)\)$", text, re.MULTILINE)
     arguments = ", ".join(map(argument_of, re.findall(r"\[\[(.*?)\]\]", entry[1])))
     code = re.sub(r"\(threadgroup (\w+\*\))", r"(\1", text)
+    code = re.sub(CONSTANT, r"#define \1 function_constants[\2]\n", code)
     code = re.sub(r"(\b\d+\.\d+(e[-+]?\d+)?)\b", r"\1f", code)
     pathlib.Path(out).write_text(UNIT.format(name=name, code=code, arguments=arguments, text=text), encoding="utf-8")
 

@@ -22,9 +22,13 @@ struct MslArgument {
   }
 };
 
-// What is bound, and the numbers of threads that MSL has attributes for.
+// By [[function_constant(i)]].
+using MslConstants = std::array<std::uint32_t, 4>;
+
+// What is bound, what the kernel is specialized for, and the numbers of threads that MSL has attributes for.
 struct MslCall {
   std::array<std::byte*, kMetalBuffers> buffers{};
+  MslConstants constants{};
   std::uint32_t width = 1;  // of the grid, in groups
   std::uint32_t height = 1;
 

@@ -29,6 +29,22 @@ int cuda_attribute(int hip_attribute) {
       return 76;
     case 16:
       return 18;
+    case 5:
+      return 13;
+    case 67:
+      return 33;
+    case 68:
+      return 34;
+    case 69:
+      return 50;
+    case 56:
+      return 1;
+    case 74:
+      return 8;
+    case 87:
+      return 10;
+    case 2:
+      return 40;
     default:
       return 0;
   }

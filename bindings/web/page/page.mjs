@@ -50,9 +50,9 @@ function make(tag, properties, ...children) {
   return element;
 }
 
-function deviceRow({ id, name, features }) {
+function deviceRow({ id, name, api_version, details }) {
   const choice = make('input', { type: 'radio', name: 'device', value: id, required: true });
-  const text = [name, ...features].join(' · ');
+  const text = [name, api_version, ...details].filter(Boolean).join(' · ');
   return make('label', { className: 'device' }, choice, make('span', {}, id), make('small', {}, text));
 }
 

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <ranges>
 
 #include "devices/cpu/memory.h"
 #include "devices/cpu/program.h"
 #include "devices/cpu/targets.h"
+#include "devices/identity.h"
 #include "devices/registry.h"
 #include "ops/kernel.h"
 
@@ -21,21 +24,59 @@ const CpuKernel* kernel_for(const OpCall& call) {
   return set == KernelSet::simd ? family.simd : family.scalar;
 }
 
-// "model name : AMD EPYC 7543" of /proc/cpuinfo.
-std::string processor_name() {
-  std::string name = "CPU";
-  std::FILE* file = std::fopen("/proc/cpuinfo", "re");
-  if (file == nullptr) return name;
-  char line[256];
-  while (std::fgets(line, sizeof line, file) != nullptr) {
-    const std::string_view text(line);
-    const std::size_t colon = text.find(": ");
-    if (!text.starts_with("model name") || colon == std::string_view::npos) continue;
-    name = text.substr(colon + 2, text.find_last_not_of('\n') - colon - 1);
-    break;
+// The lines of a file of the system, each without its end; none where there is no such file.
+std::vector<std::string> lines_of(const char* path) {
+  std::vector<std::string> lines;
+  std::FILE* file = std::fopen(path, "re");
+  if (file == nullptr) return lines;
+  std::string line;
+  for (int letter = std::fgetc(file); letter != EOF; letter = std::fgetc(file)) {
+    if (letter != '\n') {
+      line += static_cast<char>(letter);
+      continue;
+    }
+    lines.push_back(std::move(line));
+    line.clear();
   }
   static_cast<void>(std::fclose(file));
-  return name;
+  return lines;
+}
+
+// What stands behind the first of these keys in /proc/cpuinfo: "model name : AMD EPYC 7543". Empty: not there.
+std::string processor_says(std::initializer_list<std::string_view> keys) {
+  for (const std::string& line : lines_of("/proc/cpuinfo")) {
+    const std::size_t colon = line.find(": ");
+    if (colon == std::string::npos) continue;
+    for (const std::string_view key : keys)
+      if (line.starts_with(key) && line.find_first_not_of("\t ", key.size()) == colon) return line.substr(colon + 2);
+  }
+  return {};
+}
+
+std::uint32_t number_in(std::string_view text) {
+  std::uint32_t number = 0;
+  static_cast<void>(std::from_chars(text.data(), text.data() + text.size(), number));
+  return number;
+}
+
+std::uint32_t highest_clock_mhz() {
+  const std::vector<std::string> khz = lines_of("/sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq");
+  return khz.empty() ? number_in(processor_says({"cpu MHz"})) : number_in(khz.front()) / 1000;
+}
+
+DeviceFeatures features() {
+  DeviceFeatures found = {DeviceFeature::fp64, DeviceFeature::atomics, DeviceFeature::unified_memory,
+                          DeviceFeature::timestamps};
+  // X86's words and Arm's, as Linux has them.
+  const std::string flags = processor_says({"flags", "Features"});
+  for (const auto word : std::views::split(flags, ' ')) {
+    const std::string_view flag(word.begin(), word.end());
+    found.insert(DeviceFeature::fp16, flag == "avx512_fp16" || flag == "asimdhp");
+    found.insert(DeviceFeature::bf16, flag == "avx512_bf16" || flag == "bf16");
+    found.insert(DeviceFeature::int8, flag == "avx512_vnni" || flag == "avx_vnni" || flag == "asimddp");
+    found.insert(DeviceFeature::cooperative_matrix, flag == "amx_tile" || flag == "sme");
+  }
+  return found;
 }
 
 class CpuDevice final : public Device {
@@ -45,14 +86,17 @@ class CpuDevice final : public Device {
     const bool simd = kernels_ == KernelSet::simd;
     const double threads = engine_->threads();
     info_.id = !options.id.empty() ? options.id : simd ? "cpu:simd" : "cpu:scalar";
-    info_.name = processor_name();
+    info_.name = processor_says({"model name"});
+    if (info_.name.empty()) info_.name = "CPU";
     info_.vendor = "host";
     info_.type = DeviceType::cpu;
-    info_.compute_resource = "cpu";
     info_.memory_pool = std::move(options.memory_pool);
+    identify(info_, {});
     info_.memory_bytes = total_memory().value_or(0);
     info_.compute_units = engine_->threads();
-    if (simd) info_.features = simd_targets();
+    info_.clock_mhz = highest_clock_mhz();
+    info_.features = features();
+    if (simd) info_.details = simd_targets();
     info_.prior = {.launch_us = 5,
                    .op_us = 1,
                    .flops_per_s = (simd ? 50e9 : 1e9) * threads,

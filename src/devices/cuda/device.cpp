@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <deque>
+#include <fstream>
 #include <thread>
 
 #include "devices/cuda/program.h"
 #include "devices/cuda/transfer.h"
 #include "devices/health.h"
+#include "devices/identity.h"
 #include "devices/waiting.h"
 
 namespace shunt::cuda {
@@ -22,7 +24,60 @@ std::string version_text(const Driver& driver) {
   return fmt::format("{} {}", driver.api().title, version);
 }
 
-DeviceInfo describe(const Context& context, int ordinal) {
+// "0000:65:00.0"; empty where the driver does not tell.
+std::string pci_address_of(const Context& context) {
+  const AttributeNumbers& numbers = context.driver().api().attributes;
+  const int bus = context.attribute(numbers.pci_bus);
+  const int device = context.attribute(numbers.pci_device);
+  if (bus == 0 && device == 0) return {};
+  return fmt::format("{:04x}:{:02x}:{:02x}.0", context.attribute(numbers.pci_domain), bus, device);
+}
+
+// What stands in a file of the system, as "vendor" and "device" of a PCI device; empty where there is none.
+std::string word_in(const std::string& file) {
+  std::ifstream stream(file);
+  std::string word;
+  stream >> word;
+  return word;
+}
+
+// "10de:2330"; empty where the system does not tell.
+std::string hardware_of(const std::string& pci_address) {
+  const std::string folder = fmt::format("/sys/bus/pci/devices/{}/", pci_address);
+  const std::string vendor = word_in(folder + "vendor");
+  const std::string device = word_in(folder + "device");
+  if (!vendor.starts_with("0x") || !device.starts_with("0x")) return {};
+  return fmt::format("{}:{}", vendor.substr(2), device.substr(2));
+}
+
+// What the two APIs tell by numbers of their own.
+void describe_limits(const Context& context, DeviceInfo& info) {
+  const AttributeNumbers& numbers = context.driver().api().attributes;
+  const auto number = [&](int attribute) {
+    return static_cast<std::uint32_t>(std::max(0, context.attribute(attribute)));
+  };
+  constexpr double kFlopsPerCycle = 256;  // of a multiprocessor: 128 lanes that multiply and add
+  info.compute_units = number(numbers.compute_units);
+  info.clock_mhz = number(numbers.clock_khz) / 1000;
+  info.shared_memory_bytes = number(numbers.shared_memory_bytes);
+  info.largest_workgroup = number(numbers.largest_workgroup);
+  info.subgroup_size = number(numbers.subgroup_size);
+  info.features = {DeviceFeature::fp16,          DeviceFeature::fp64,      DeviceFeature::atomics,
+                   DeviceFeature::shared_memory, DeviceFeature::subgroups, DeviceFeature::timestamps};
+  // https://docs.nvidia.com/cuda/cuda-c-programming-guide/#features-and-technical-specifications
+  const std::uint32_t capability = number(numbers.capability_major) * 10 + number(numbers.capability_minor);
+  const bool is_nvidia = context.driver().takes_ptx();
+  info.features.insert(DeviceFeature::int8, !is_nvidia || capability >= 61);
+  info.features.insert(DeviceFeature::cooperative_matrix, is_nvidia && capability >= 70);
+  info.features.insert(DeviceFeature::bf16, is_nvidia && capability >= 80);
+  info.features.insert(DeviceFeature::async_transfers, number(numbers.copy_engines) > 0);
+  info.features.insert(DeviceFeature::unified_memory, number(numbers.integrated) != 0);
+  const double rate = info.compute_units * (info.clock_mhz * 1e6) * kFlopsPerCycle;
+  info.prior = {
+      .launch_us = 15, .op_us = 3, .flops_per_s = rate > 0 ? rate : 2e12, .bytes_per_s = 300e9, .uncertainty = 0.9};
+}
+
+DeviceInfo describe(const Context& context, int ordinal, const OpenOptions& options) {
   const Driver& driver = context.driver();
   const AttributeNumbers& numbers = driver.api().attributes;
   char name[256] = {};
@@ -30,30 +85,32 @@ DeviceInfo describe(const Context& context, int ordinal) {
   std::size_t bytes = 0;
   static_cast<void>(context.call().device_memory(&bytes, context.device()));
   std::uint8_t uuid[16] = {};
-  const bool has_uuid = context.call().device_uuid(uuid, context.device()) == kSuccess;
-  std::string resource = has_uuid ? "gpu:" : fmt::format("gpu:{}:{}", driver.api().name, ordinal);
-  if (has_uuid)
-    for (const std::uint8_t byte : uuid) resource += fmt::format("{:02x}", byte);
   DeviceInfo info;
+  if (context.call().device_uuid(uuid, context.device()) == kSuccess)
+    for (const std::uint8_t byte : uuid) info.uuid += fmt::format("{:02x}", byte);
   info.id = fmt::format("{}:{}", driver.api().name, ordinal);
   info.name = name;
   info.vendor = driver.takes_ptx() ? cuda_api().vendor : driver.api().vendor;
   info.type = context.attribute(numbers.integrated) != 0 ? DeviceType::integrated : DeviceType::discrete;
-  info.compute_resource = resource;
-  info.memory_pool = info.id;
+  info.api_version = version_text(driver);
+  info.driver = word_in(driver.takes_ptx() ? "/sys/module/nvidia/version" : "/sys/module/amdgpu/version");
+  if (!info.driver.empty()) info.driver = fmt::format("{} {}", info.vendor, info.driver);
   info.memory_bytes = bytes;
   info.alignment_bytes = 256;
-  info.compute_units = static_cast<std::uint32_t>(std::max(0, context.attribute(numbers.compute_units)));
-  info.features = {version_text(driver), fmt::format("compute {}.{}", context.attribute(numbers.capability_major),
-                                                     context.attribute(numbers.capability_minor))};
-  info.prior = {.launch_us = 15, .op_us = 3, .flops_per_s = 2e12, .bytes_per_s = 300e9, .uncertainty = 0.9};
-  if (!driver.simulated()) return info;
-  info.emulated = true;
-  info.type = DeviceType::cpu;
-  info.vendor = "simulated";
-  info.compute_resource = "cpu";
-  info.features.emplace_back("simulated");
-  info.prior = {.launch_us = 100, .op_us = 50, .flops_per_s = 20e6, .bytes_per_s = 100e6, .uncertainty = 0.9};
+  info.details = {fmt::format("compute {}.{}", context.attribute(numbers.capability_major),
+                              context.attribute(numbers.capability_minor))};
+  describe_limits(context, info);
+  if (driver.simulated()) {
+    info.emulated = true;
+    info.type = DeviceType::cpu;
+    info.vendor = "simulated";
+    info.details.emplace_back("simulated");
+    info.prior = {.launch_us = 100, .op_us = 50, .flops_per_s = 20e6, .bytes_per_s = 100e6, .uncertainty = 0.9};
+  } else {
+    info.pci_address = pci_address_of(context);
+    info.hardware = hardware_of(info.pci_address);
+  }
+  identify(info, options.known);
   return info;
 }
 
@@ -213,9 +270,10 @@ class CudaDevice final : public Device {
 
 }  // namespace
 
-Result<std::unique_ptr<Device>> make_cuda_device(std::shared_ptr<const Driver> driver, int ordinal) {
+Result<std::unique_ptr<Device>> make_cuda_device(std::shared_ptr<const Driver> driver, int ordinal,
+                                                 const OpenOptions& options) {
   SHUNT_TRY_ASSIGN(std::shared_ptr<Context> context, Context::create(std::move(driver), ordinal));
-  DeviceInfo info = describe(*context, ordinal);
+  DeviceInfo info = describe(*context, ordinal, options);
   return std::make_unique<CudaDevice>(std::move(context), std::move(info));
 }
 

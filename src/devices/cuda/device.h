@@ -4,11 +4,12 @@
 #include <memory>
 
 #include "devices/cuda/driver.h"
-#include "devices/device.h"
+#include "devices/registry.h"
 
 namespace shunt::cuda {
 
 // The device with that number. Errors: those of the driver.
-[[nodiscard]] Result<std::unique_ptr<Device>> make_cuda_device(std::shared_ptr<const Driver> driver, int ordinal);
+[[nodiscard]] Result<std::unique_ptr<Device>> make_cuda_device(std::shared_ptr<const Driver> driver, int ordinal,
+                                                               const OpenOptions& options);
 
 }  // namespace shunt::cuda

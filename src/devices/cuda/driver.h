@@ -34,6 +34,14 @@ struct AttributeNumbers {
   int capability_major;
   int capability_minor;
   int integrated;
+  int clock_khz;
+  int pci_bus;
+  int pci_device;
+  int pci_domain;
+  int largest_workgroup;
+  int shared_memory_bytes;
+  int subgroup_size;
+  int copy_engines;
 };
 
 // One of the two APIs.

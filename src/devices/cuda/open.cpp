@@ -22,29 +22,30 @@ std::string not_built(const DriverApi& api) {
                      &api == &cuda_api() ? "clang++-19" : "hipcc");
 }
 
-BackendReport open(const DriverApi& api) {
-  BackendReport report{.api = std::string(api.name), .absent_because = not_built(api)};
+BackendReport open(const DriverApi& api, const OpenOptions& options) {
+  BackendReport report{.api = std::string(api.name), .devices = {}};
   const bool takes_ptx =
       &api == &cuda_api() || Library::named_by(api.library_variable) != nullptr;  // one that stands in for HIP's may
+  report.stop(StartStage::not_built, not_built(api));
   if (!is_built(takes_ptx ? &CudaModule::ptx : &CudaModule::code_object)) return report;
-  const auto driver = Driver::open(api);
+  auto driver = Driver::open(api);
   if (!driver) {
-    report.absent_because = driver.error().message;
+    report.stop(std::move(driver).error());
     return report;
   }
   if (!is_built((*driver)->takes_ptx() ? &CudaModule::ptx : &CudaModule::code_object)) return report;
   int count = 0;
   if (const int result = (*driver)->call().device_count(&count); result != kSuccess) {
-    report.absent_because = error_of(result, "counting devices").error().message;
+    report.stop(error_of(result, "counting devices").error());
     return report;
   }
-  report.absent_because = fmt::format("{}'s driver finds no device", api.vendor);
+  report.stop(StartStage::no_device, fmt::format("{}'s driver finds no device", api.vendor));
   for (int ordinal = 0; ordinal < count; ++ordinal) {
-    auto device = make_cuda_device(*driver, ordinal);
+    auto device = make_cuda_device(*driver, ordinal, options);
     if (device)
       report.devices.push_back(std::move(*device));
     else
-      report.absent_because = device.error().message;
+      report.stop(StartStage::lacks, device.error().message);
   }
   return report;
 }
@@ -52,7 +53,7 @@ BackendReport open(const DriverApi& api) {
 }  // namespace
 }  // namespace cuda
 
-Result<BackendReport> open_cuda(const OpenOptions&) { return cuda::open(cuda::cuda_api()); }
-Result<BackendReport> open_hip(const OpenOptions&) { return cuda::open(cuda::hip_api()); }
+Result<BackendReport> open_cuda(const OpenOptions& options) { return cuda::open(cuda::cuda_api(), options); }
+Result<BackendReport> open_hip(const OpenOptions& options) { return cuda::open(cuda::hip_api(), options); }
 
 }  // namespace shunt

@@ -30,6 +30,8 @@ std::string text_of(const GLubyte* text) {
 
 std::string_view name_of(Api api) { return api == Api::gl ? "gl" : "gles"; }
 
+ShaderLanguage language_of(Api api) { return api == Api::gl ? ShaderLanguage::glsl430 : ShaderLanguage::essl310; }
+
 std::string_view source_of(const Shader& shader, Api api) { return api == Api::gl ? shader.glsl430 : shader.essl310; }
 
 Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const Egl> egl, const Display& display, Api api,
@@ -89,11 +91,13 @@ Status Context::describe() {
   drop_what_is_not_there();
   description_.renderer = text_of(functions_.GetString(kRenderer));
   description_.vendor = text_of(functions_.GetString(kVendor));
+  description_.driver = text_of(functions_.GetString(kVersion));
   description_.version = fmt::format("{} {}.{}", row_of(api_).name, version_ / 10, version_ % 10);
 
   GLint64 block_bytes = 0;
   functions_.GetInteger64v(kStorageBlockBytes, &block_bytes);
-  description_.limits.largest_binding_bytes = static_cast<std::uint64_t>(std::max<GLint64>(0, block_bytes));
+  description_.limits.shader.language = language_of(api_);
+  description_.limits.shader.largest_binding_bytes = static_cast<std::uint64_t>(std::max<GLint64>(0, block_bytes));
   description_.limits.storage_alignment_bytes =
       static_cast<std::uint64_t>(std::max(4, integer(kStorageBufferAlignment)));
   description_.limits.uniform_alignment_bytes =
@@ -104,6 +108,13 @@ Status Context::describe() {
     if (functions_.GetError() == kNoError)
       for (const GLubyte byte : uuid) description_.uuid += fmt::format("{:02x}", byte);
   }
+  description_.shared_memory_bytes = static_cast<std::uint64_t>(std::max(0, integer(kComputeSharedBytes)));
+  description_.largest_workgroup = static_cast<std::uint32_t>(std::max(0, integer(kComputeInvocations)));
+  description_.features = {DeviceFeature::atomics, DeviceFeature::shared_memory};
+  description_.features.insert(DeviceFeature::fp64, api_ == Api::gl && version_ >= 40);
+  description_.features.insert(DeviceFeature::timestamps, api_ == Api::gl || has("GL_EXT_disjoint_timer_query"));
+  description_.features.insert(DeviceFeature::subgroups, has("GL_KHR_shader_subgroup"));
+  description_.features.insert(DeviceFeature::fp16, has("GL_AMD_gpu_shader_half_float"));
   counts_memory_ = has("GL_NVX_gpu_memory_info");
   if (counts_memory_) {
     description_.has_own_memory = integer(kDedicatedMemoryKib) > 0;

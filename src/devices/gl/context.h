@@ -17,7 +17,8 @@ namespace shunt::gl {
 
 enum class Api : std::uint8_t { gl, gles };
 [[nodiscard]] std::string_view name_of(Api api);  // as the row of backends.def
-// The translation of a kernel that this API compiles.
+// What this API compiles of a kernel.
+[[nodiscard]] ShaderLanguage language_of(Api api);
 [[nodiscard]] std::string_view source_of(const Shader& shader, Api api);
 
 // What a context answered about itself.
@@ -25,9 +26,13 @@ struct Description {
   std::string renderer;
   std::string vendor;
   std::string version;  // "OpenGL 4.5"
+  std::string driver;   // in its own words
   std::string uuid;     // of the processor, in hexadecimal; empty: unknown
   bool has_own_memory = false;
   std::uint64_t memory_bytes = 0;  // 0: unknown
+  std::uint64_t shared_memory_bytes = 0;
+  std::uint32_t largest_workgroup = 0;
+  DeviceFeatures features;
   DispatchLimits limits;
 };
 

@@ -6,6 +6,7 @@
 
 #include "devices/gl/program.h"
 #include "devices/gl_names.h"
+#include "devices/identity.h"
 #include "devices/submissions.h"
 
 namespace shunt::gl {
@@ -13,7 +14,7 @@ namespace {
 
 constexpr std::uint64_t kAlignmentBytes = 256;
 
-DeviceInfo describe(const Context& context, std::size_t number) {
+DeviceInfo describe(const Context& context, std::size_t number, const OpenOptions& options) {
   const Description& from = context.description();
   const bool emulated = is_software_renderer(from.renderer);
   DeviceInfo info;
@@ -22,26 +23,31 @@ DeviceInfo describe(const Context& context, std::size_t number) {
   info.vendor = from.vendor;
   info.type = emulated ? DeviceType::cpu : from.has_own_memory ? DeviceType::discrete : DeviceType::other;
   info.emulated = emulated;
-  info.compute_resource = emulated ? "cpu" : "gpu:" + (from.uuid.empty() ? from.renderer : from.uuid);
-  info.memory_pool = info.id;
+  info.uuid = from.uuid;
+  info.driver = from.driver;
+  info.api_version = from.version;
   info.memory_bytes = from.memory_bytes;
   info.alignment_bytes =
       std::max({kAlignmentBytes, from.limits.storage_alignment_bytes, from.limits.uniform_alignment_bytes});
-  info.largest_binding_bytes = from.limits.largest_binding_bytes;
-  info.features = {from.version};
+  info.largest_binding_bytes = from.limits.shader.largest_binding_bytes;
+  info.shared_memory_bytes = from.shared_memory_bytes;
+  info.largest_workgroup = from.largest_workgroup;
+  info.features = from.features;
   info.prior = {.launch_us = emulated ? 200.0 : 50.0,
                 .op_us = emulated ? 50.0 : 10.0,
                 .flops_per_s = emulated ? 0.2e9 : 1e12,
                 .bytes_per_s = emulated ? 0.5e9 : 100e9,
                 .uncertainty = 0.9};
+  identify(info, options.known);
   return info;
 }
 
 class GlDevice final : public Device {
  public:
-  static Result<std::unique_ptr<Device>> create(std::shared_ptr<Context> context, std::size_t number) {
+  static Result<std::unique_ptr<Device>> create(std::shared_ptr<Context> context, std::size_t number,
+                                                const OpenOptions& options) {
     SHUNT_TRY_ASSIGN(std::unique_ptr<Kernels> kernels, Kernels::create(context));
-    DeviceInfo info = describe(*context, number);
+    DeviceInfo info = describe(*context, number, options);
     return std::unique_ptr<Device>(new GlDevice(std::move(context), std::move(kernels), std::move(info)));
   }
 
@@ -111,28 +117,29 @@ class GlDevice final : public Device {
 
 }  // namespace
 
-BackendReport open_api(Api api, const Adjust& adjust) {
-  BackendReport report{.api = std::string(name_of(api))};
-  if (shaders().empty() || source_of(shaders().front(), api).empty()) {
-    report.absent_because = shaders().empty() ? "this build has no kernels for it: glslc was missing"
-                                              : "this build has no kernels for it: spirv-cross was missing";
+BackendReport open_api(Api api, const OpenOptions& options, const Adjust& adjust) {
+  BackendReport report{.api = std::string(name_of(api)), .devices = {}};
+  if (!has_shaders(language_of(api))) {
+    report.stop(StartStage::not_built, shaders().empty() ? "this build has no kernels for it: glslc was missing"
+                                                         : "this build has no kernels for it: spirv-cross was missing");
     return report;
   }
   auto egl = Egl::open();
   if (!egl) {
-    report.absent_because = egl.error().message;
+    report.stop(std::move(egl).error());
     return report;
   }
-  report.absent_because = "no driver offers EGL without a window; install libegl-mesa0 or the vendor's driver";
+  report.stop(StartStage::no_device,
+              "no driver offers EGL without a window; install libegl-mesa0 or the vendor's driver");
   for (const Display& display : (*egl)->displays()) {
     if (display.is_last_resort && !report.devices.empty()) continue;
     auto context = Context::create(*egl, display, api, adjust);
-    auto device = context ? GlDevice::create(std::move(*context), report.devices.size())
+    auto device = context ? GlDevice::create(std::move(*context), report.devices.size(), options)
                           : std::unexpected(std::move(context).error());
     if (device)
       report.devices.push_back(std::move(*device));
     else
-      report.absent_because = device.error().message;
+      report.stop(StartStage::lacks, device.error().message);
   }
   return report;
 }
@@ -141,7 +148,7 @@ BackendReport open_api(Api api, const Adjust& adjust) {
 
 namespace shunt {
 
-Result<BackendReport> open_gl(const OpenOptions&) { return gl::open_api(gl::Api::gl); }
-Result<BackendReport> open_gles(const OpenOptions&) { return gl::open_api(gl::Api::gles); }
+Result<BackendReport> open_gl(const OpenOptions& options) { return gl::open_api(gl::Api::gl, options); }
+Result<BackendReport> open_gles(const OpenOptions& options) { return gl::open_api(gl::Api::gles, options); }
 
 }  // namespace shunt

@@ -8,6 +8,6 @@
 namespace shunt::gl {
 
 // The devices of one API, or the stage where it stopped. `adjust`: see context.h; none but for tests.
-[[nodiscard]] BackendReport open_api(Api api, const Adjust& adjust = {});
+[[nodiscard]] BackendReport open_api(Api api, const OpenOptions& options = {}, const Adjust& adjust = {});
 
 }  // namespace shunt::gl

@@ -14,7 +14,7 @@ constexpr std::uint64_t kNothingBytes = 16;
 
 }  // namespace
 
-Kernels::Kernels(std::shared_ptr<Context> context) : context_(std::move(context)), programs_(shaders().size()) {}
+Kernels::Kernels(std::shared_ptr<Context> context) : context_(std::move(context)) {}
 
 Result<std::unique_ptr<Kernels>> Kernels::create(std::shared_ptr<Context> context) {
   std::unique_ptr<Kernels> kernels(new Kernels(context));
@@ -25,20 +25,20 @@ Result<std::unique_ptr<Kernels>> Kernels::create(std::shared_ptr<Context> contex
 Kernels::~Kernels() {
   const Current current(*context_);
   if (!current.status()) return;
-  for (const GLuint program : programs_) context_->call().DeleteProgram(program);
+  for (const auto& [kernel, program] : programs_) context_->call().DeleteProgram(program);
 }
 
-Result<GLuint> Kernels::of(const Shader& shader) {
-  GLuint& program = programs_[static_cast<std::size_t>(&shader - shaders().data())];
+Result<GLuint> Kernels::of(const SpecializedShader& kernel) {
+  GLuint& program = programs_[kernel];
   if (program == 0) {
-    SHUNT_TRY_ASSIGN(program, compile(shader));
+    SHUNT_TRY_ASSIGN(program, compile(kernel));
   }
   return program;
 }
 
-Result<GLuint> Kernels::compile(const Shader& shader) const {
+Result<GLuint> Kernels::compile(const SpecializedShader& kernel) const {
   const Functions& call = context_->call();
-  const std::string_view source = source_of(shader, context_->api());
+  const std::string source = specialized(source_of(*kernel.shader, context_->api()), kernel.values);
   const GLchar* const text = source.data();
   const auto length = static_cast<GLint>(source.size());
   const GLuint object = call.CreateShader(kComputeShader);
@@ -59,7 +59,7 @@ Result<GLuint> Kernels::compile(const Shader& shader) const {
   if (done && !why.empty()) done = fail(Code::internal, why);
   if (done) return program;
   call.DeleteProgram(program);
-  return fail_at(fmt::format("kernel {} on {}", shader.family, context_->description().renderer),
+  return fail_at(fmt::format("kernel {} on {}", kernel.shader->name, context_->description().renderer),
                  std::move(done).error());
 }
 
@@ -75,7 +75,7 @@ Result<std::unique_ptr<GlProgram>> GlProgram::create(std::shared_ptr<Context> co
   plan.write_blocks(blocks);
   SHUNT_TRY(program->blocks_->write(0, blocks));
   for (Dispatch& dispatch : plan.dispatches) {
-    SHUNT_TRY_ASSIGN(const GLuint kernel, kernels.of(*dispatch.shader));
+    SHUNT_TRY_ASSIGN(const GLuint kernel, kernels.of(dispatch.kernel));
     program->steps_.push_back({std::move(dispatch), kernel});
   }
   return program;
@@ -93,6 +93,7 @@ void GlProgram::dispatch(const Step& step) const {
     call.BindBufferRange(target, binding, buffer, static_cast<GLintptr>(offset), static_cast<GLsizeiptr>(bytes));
   };
   const Dispatch& planned = step.dispatch;
+  if (planned.needs_barrier) call.MemoryBarrier(kShaderStorageBarrier);
   call.UseProgram(step.kernel);
   bind(kUniformBuffer, kCallBinding, blocks_->name(), planned.block_at, planned.block.size());
   bind(kUniformBuffer, kParametersBinding, blocks_->name(), 0, sizeof(Parameters));
@@ -109,7 +110,6 @@ void GlProgram::dispatch(const Step& step) const {
            binding.bytes);
   }
   call.DispatchCompute(planned.grid[0], planned.grid[1], 1);
-  call.MemoryBarrier(kShaderStorageBarrier);
 }
 
 Status GlProgram::submit(const Parameters& parameters, const Deadline& deadline) {

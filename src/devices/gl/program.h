@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,16 +23,16 @@ class Kernels {
   Kernels& operator=(const Kernels&) = delete;
 
   // REQUIRES: a Current of the context. Errors: internal, with what the compiler said.
-  [[nodiscard]] Result<GLuint> of(const Shader& shader);
+  [[nodiscard]] Result<GLuint> of(const SpecializedShader& kernel);
   // Bound where a kernel has an input that a call has not.
   [[nodiscard]] GLuint nothing() const { return nothing_->name(); }
 
  private:
   explicit Kernels(std::shared_ptr<Context> context);
-  [[nodiscard]] Result<GLuint> compile(const Shader& shader) const;
+  [[nodiscard]] Result<GLuint> compile(const SpecializedShader& kernel) const;
 
   std::shared_ptr<Context> context_;
-  std::vector<GLuint> programs_;  // one per entry of shaders()
+  std::map<SpecializedShader, GLuint> programs_;
   std::unique_ptr<GlBuffer> nothing_;
 };
 

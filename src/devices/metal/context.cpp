@@ -19,7 +19,8 @@ Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const Runtime> 
   const Pool pool(context->runtime());
   const Messages& call = context->call();
   context->name_ = context->runtime().text(call.name(context->device()));
-  context->limits_ = {.largest_binding_bytes = call.largest_buffer_bytes(context->device()),
+  context->limits_ = {.shader = {.language = ShaderLanguage::msl,
+                                 .largest_binding_bytes = call.largest_buffer_bytes(context->device())},
                       .uniform_alignment_bytes = kConstantAlignment};
   context->queue_ = context->runtime().own(call.new_queue(context->device()));
   if (!context->queue_) return fail(Code::unsupported, fmt::format("{} grants no command queue", context->name_));

@@ -6,6 +6,7 @@
 #include <deque>
 
 #include "devices/health.h"
+#include "devices/identity.h"
 #include "devices/metal/program.h"
 #include "devices/registry.h"
 #include "devices/waiting.h"
@@ -41,21 +42,23 @@ DeviceInfo describe(const Context& context, std::size_t number) {
   info.name = context.name();
   info.vendor = context.name().substr(0, context.name().find(' '));
   info.type = unified ? DeviceType::integrated : DeviceType::discrete;
-  info.compute_resource = fmt::format("gpu:{:016x}", call.registry_id(device));
-  info.memory_pool = info.id;
+  info.api_version = "MSL 2.3";
+  info.uuid = fmt::format("{:032x}", call.registry_id(device));
   info.memory_bytes = call.working_set_bytes(device);
   info.alignment_bytes = context.limits().uniform_alignment_bytes;
-  info.largest_binding_bytes = context.limits().largest_binding_bytes;
-  info.features = {"MSL 2.3"};
+  info.largest_binding_bytes = context.limits().shader.largest_binding_bytes;
+  info.features = {DeviceFeature::fp16, DeviceFeature::atomics, DeviceFeature::shared_memory, DeviceFeature::subgroups};
+  info.features.insert(DeviceFeature::unified_memory, unified);
   info.prior = {.launch_us = 100, .op_us = 5, .flops_per_s = 1e12, .bytes_per_s = 100e9, .uncertainty = 0.9};
-  if (!context.runtime().simulated()) return info;
-  info.name += " (simulated)";
-  info.vendor = "simulated";
-  info.type = DeviceType::cpu;
-  info.emulated = true;
-  info.compute_resource = "cpu";
-  info.features.emplace_back("simulated");
-  info.prior = {.launch_us = 100, .op_us = 50, .flops_per_s = 20e6, .bytes_per_s = 100e6, .uncertainty = 0.9};
+  if (context.runtime().simulated()) {
+    info.name += " (simulated)";
+    info.vendor = "simulated";
+    info.type = DeviceType::cpu;
+    info.emulated = true;
+    info.details = {"simulated"};
+    info.prior = {.launch_us = 100, .op_us = 50, .flops_per_s = 20e6, .bytes_per_s = 100e6, .uncertainty = 0.9};
+  }
+  identify(info, {});
   return info;
 }
 
@@ -180,23 +183,23 @@ class MetalDevice final : public Device {
 namespace shunt {
 
 Result<BackendReport> open_metal(const OpenOptions&) {
-  BackendReport report{.api = "metal"};
-  const auto runtime = metal::Runtime::open();
+  BackendReport report{.api = "metal", .devices = {}};
+  auto runtime = metal::Runtime::open();
   if (!runtime) {
-    report.absent_because = runtime.error().message;
+    report.stop(std::move(runtime).error());
     return report;
   }
-  if (shaders().empty() || shaders().front().msl.empty()) {
-    report.absent_because = "this build has no kernels for it: glslc or spirv-cross was missing";
+  if (!has_shaders(ShaderLanguage::msl)) {
+    report.stop(StartStage::not_built, "this build has no kernels for it: glslc or spirv-cross was missing");
     return report;
   }
-  report.absent_because = "Metal finds no GPU";
+  report.stop(StartStage::no_device, "Metal finds no GPU");
   for (metal::Owned& found : (*runtime)->devices()) {
     auto device = metal::MetalDevice::create(*runtime, std::move(found), report.devices.size());
     if (device)
       report.devices.push_back(std::move(*device));
     else
-      report.absent_because = device.error().message;
+      report.stop(StartStage::lacks, device.error().message);
   }
   return report;
 }

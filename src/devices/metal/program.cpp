@@ -8,12 +8,12 @@ namespace shunt::metal {
 namespace {
 
 constexpr std::uint64_t kLanguageVersion = (2U << 16U) + 3;  // MTLLanguageVersion2_3, as cmake/shaders.cmake has it
+constexpr std::uint64_t kTypeOfConstants = 33;               // MTLDataTypeUInt
 constexpr Size kThreads = {kShaderGroupSize, 1, 1};
 
 }  // namespace
 
-Pipelines::Pipelines(std::shared_ptr<const Context> context)
-    : context_(std::move(context)), pipelines_(shaders().size()) {}
+Pipelines::Pipelines(std::shared_ptr<const Context> context) : context_(std::move(context)) {}
 
 Result<std::unique_ptr<Pipelines>> Pipelines::create(std::shared_ptr<const Context> context) {
   std::unique_ptr<Pipelines> pipelines(new Pipelines(context));
@@ -21,20 +21,20 @@ Result<std::unique_ptr<Pipelines>> Pipelines::create(std::shared_ptr<const Conte
   return pipelines;
 }
 
-Result<Id> Pipelines::of(const Shader& shader) {
-  Owned& pipeline = pipelines_[static_cast<std::size_t>(&shader - shaders().data())];
+Result<Id> Pipelines::of(const SpecializedShader& kernel) {
+  Owned& pipeline = pipelines_[kernel];
   if (!pipeline) {
-    SHUNT_TRY_ASSIGN(pipeline, compile(shader));
+    SHUNT_TRY_ASSIGN(pipeline, compile(kernel));
   }
   return pipeline.get();
 }
 
-Result<Owned> Pipelines::compile(const Shader& shader) const {
+Result<Owned> Pipelines::compile(const SpecializedShader& kernel) const {
   const Runtime& runtime = context_->runtime();
   const Messages& call = context_->call();
   const Pool pool(runtime);
   const auto refused = [&](std::string_view stage, Id error) {
-    return fail(Code::internal, fmt::format("kernel {} on {}: {}: {}", shader.family, context_->name(), stage,
+    return fail(Code::internal, fmt::format("kernel {} on {}: {}: {}", kernel.shader->name, context_->name(), stage,
                                             runtime.describe(error)));
   };
   const Owned options = runtime.new_options();
@@ -42,11 +42,15 @@ Result<Owned> Pipelines::compile(const Shader& shader) const {
   call.set_fast_math(options.get(), false);
   call.set_language_version(options.get(), kLanguageVersion);
   Id error = nullptr;
-  const Id source = runtime.string(std::string(shader.msl));
+  const Id source = runtime.string(std::string(kernel.shader->msl));
   const Owned library = runtime.own(call.new_library(context_->device(), source, options.get(), &error));
   if (!library) return refused("newLibraryWithSource", error);
-  const Owned function = runtime.own(call.new_function(library.get(), runtime.string(kMslEntry)));
-  if (!function) return refused(fmt::format("it has no function {}", kMslEntry), nullptr);
+  const Owned constants = runtime.new_constants();
+  for (std::size_t id = 0; id < kSpecializationConstants; ++id)
+    call.set_constant(constants.get(), &kernel.values[id], kTypeOfConstants, id);
+  const Owned function =
+      runtime.own(call.new_function(library.get(), runtime.string(kMslEntry), constants.get(), &error));
+  if (!function) return refused(fmt::format("it has no function {}", kMslEntry), error);
   Owned pipeline = runtime.own(call.new_pipeline(context_->device(), function.get(), &error));
   if (!pipeline) return refused("newComputePipelineState", error);
   if (const std::uint64_t most = call.most_threads(pipeline.get()); most < kShaderGroupSize)
@@ -62,7 +66,7 @@ Result<std::unique_ptr<MetalProgram>> MetalProgram::create(std::shared_ptr<const
   SHUNT_TRY_ASSIGN(program->blocks_, MetalBuffer::create(program->context_, plan.block_bytes));
   plan.write_blocks(program->blocks_->host());
   for (const Dispatch& dispatch : plan.dispatches) {
-    SHUNT_TRY_ASSIGN(const Id pipeline, pipelines.of(*dispatch.shader));
+    SHUNT_TRY_ASSIGN(const Id pipeline, pipelines.of(dispatch.kernel));
     program->steps_.push_back({.pipeline = pipeline,
                                .groups = {dispatch.grid[0], dispatch.grid[1], 1},
                                .bound = program->bindings_of(dispatch, pipelines.nothing())});

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -15,16 +16,16 @@ class Pipelines {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Pipelines>> create(std::shared_ptr<const Context> context);
   // Lives as long as this. Errors: internal where Metal refuses the kernel.
-  [[nodiscard]] Result<Id> of(const Shader& shader);
+  [[nodiscard]] Result<Id> of(const SpecializedShader& kernel);
   // Bound where a kernel has an input that a call has not.
   [[nodiscard]] Id nothing() const { return nothing_->handle(); }
 
  private:
   explicit Pipelines(std::shared_ptr<const Context> context);
-  [[nodiscard]] Result<Owned> compile(const Shader& shader) const;
+  [[nodiscard]] Result<Owned> compile(const SpecializedShader& kernel) const;
 
   std::shared_ptr<const Context> context_;
-  std::vector<Owned> pipelines_;  // one per entry of shaders()
+  std::map<SpecializedShader, Owned> pipelines_;
   std::unique_ptr<MetalBuffer> nothing_;
 };
 

@@ -41,8 +41,10 @@ Status Runtime::load() {
 #include "devices/metal/messages.def"
   string_class_ = functions_.find_class("NSString");
   options_class_ = functions_.find_class("MTLCompileOptions");
-  if (string_class_ == nullptr || options_class_ == nullptr)
-    return fail(Code::unsupported, fmt::format("there is no class NSString or MTLCompileOptions; {}", kAdvice));
+  constants_class_ = functions_.find_class("MTLFunctionConstantValues");
+  if (string_class_ == nullptr || options_class_ == nullptr || constants_class_ == nullptr)
+    return fail(Code::unsupported,
+                fmt::format("there is no class NSString, MTLCompileOptions or MTLFunctionConstantValues; {}", kAdvice));
   return {};
 }
 

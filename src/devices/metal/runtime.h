@@ -84,6 +84,8 @@ class Runtime {
   [[nodiscard]] Owned keep(Id object) const { return own(functions_.retain(object)); }
   // MTLCompileOptions.
   [[nodiscard]] Owned new_options() const { return own(messages_.new_options(options_class_)); }
+  // MTLFunctionConstantValues.
+  [[nodiscard]] Owned new_constants() const { return own(messages_.new_constants(constants_class_)); }
 
   // REQUIRES (here and below): a Pool is there, which the string and the answers live in.
   [[nodiscard]] Id string(const std::string& text) const { return messages_.make_string(string_class_, text.c_str()); }
@@ -115,6 +117,7 @@ class Runtime {
   Messages messages_;
   Id string_class_ = nullptr;
   Id options_class_ = nullptr;
+  Id constants_class_ = nullptr;
   bool simulated_ = false;
 };
 

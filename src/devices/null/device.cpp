@@ -35,6 +35,7 @@ class NullDevice final : public Device {
     info_.vendor = "nobody";
     info_.emulated = true;  // never taken unless it is named, never counted as a GPU
     info_.compute_resource = info_.id;
+    info_.memory_resource = info_.id;
     info_.memory_pool = info_.id;
     info_.memory_bytes = kMemoryBytes;
     info_.prior = {.launch_us = 1, .op_us = 1, .flops_per_s = 1e9, .bytes_per_s = 1e9};
@@ -93,7 +94,7 @@ class NullDevice final : public Device {
 
 namespace shunt {
 
-// The row SHUNT_BACKEND(null) would declare it.
+// The row SHUNT_BACKEND(null, "") would declare it.
 Result<BackendReport> open_null(const OpenOptions& options);
 
 // Errors are for options that cannot be fulfilled. An API that is not there, or has no device, is no error: the report

@@ -40,6 +40,7 @@ class SimDevice final : public Device {
     info_.emulated = true;
     info_.compute_resource = spec_.compute_resource.empty() ? spec_.id : spec_.compute_resource;
     info_.memory_pool = spec_.memory_pool.empty() ? spec_.id : spec_.memory_pool;
+    info_.memory_resource = info_.memory_pool;
     info_.memory_bytes = spec_.memory_bytes;
     info_.features = spec_.features;
     info_.prior = {.launch_us = spec_.launch_us,
@@ -284,7 +285,7 @@ namespace shunt {
 Result<BackendReport> open_sim(const OpenOptions& options) {
   BackendReport report{.api = "sim"};
   const std::size_t count = sim::wanted_devices(options.devices);
-  if (count == 0) report.absent_because = "a device is simulated where it is named, as sim:0 or sim:1";
+  if (count == 0) report.stop(StartStage::no_device, "a device is simulated where it is named, as sim:0 or sim:1");
   // A trace begins where those of real devices do.
   const auto clock =
       std::make_shared<sim::VirtualClock>(std::chrono::nanoseconds(static_cast<std::int64_t>(trace::now_ns())));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "ops/op.h"
+#include "shunt/devices.h"
 
 namespace shunt::sim {
 
@@ -42,7 +43,7 @@ struct Spec {
   std::uint64_t memory_bytes = std::uint64_t{1} << 30U;
   std::string memory_pool;       // empty: its own
   std::string compute_resource;  // empty: its own
-  std::vector<std::string> features;
+  DeviceFeatures features;
   std::vector<Op> lacks;  // ops that it declines
 
   double watchdog_us = 10e6;  // a program that takes longer is a lost device, as with a GPU's driver

@@ -62,12 +62,13 @@ Result<std::shared_ptr<Instance>> Instance::open() {
   SHUNT_TRY_ASSIGN(opened->library_,
                    Library::open("libvulkan.so.1", "SHUNT_VULKAN_LIBRARY", "on Debian and Ubuntu install libvulkan1"));
   const auto get = opened->library_.find<PFN_vkGetInstanceProcAddr>("vkGetInstanceProcAddr");
+  opened->find_ = get;
   const auto create = get == nullptr ? nullptr : as<PFN_vkCreateInstance>(get(VK_NULL_HANDLE, "vkCreateInstance"));
   if (create == nullptr) return fail(Code::unsupported, "libvulkan.so.1 lacks vkCreateInstance; install another");
   VkApplicationInfo application{};
   application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
   application.pApplicationName = "shunt";
-  application.apiVersion = VK_API_VERSION_1_1;
+  application.apiVersion = VK_API_VERSION_1_3;  // at most; 1.1 is enough
   VkInstanceCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
   info.pApplicationInfo = &application;
@@ -87,7 +88,11 @@ Instance::~Instance() {
 
 DeviceFunctions Instance::device_functions(VkDevice device) const {
   DeviceFunctions functions;
-#define SHUNT_VULKAN_LOAD(name) functions.name = as<PFN_vk##name>(functions_.GetDeviceProcAddr(device, "vk" #name));
+  const auto find = [&](const char* name, const char* of_extension) {
+    const PFN_vkVoidFunction found = functions_.GetDeviceProcAddr(device, name);
+    return found != nullptr ? found : functions_.GetDeviceProcAddr(device, of_extension);
+  };
+#define SHUNT_VULKAN_LOAD(name) functions.name = as<PFN_vk##name>(find("vk" #name, "vk" #name "KHR"));
   SHUNT_VULKAN_DEVICE_FUNCTIONS(SHUNT_VULKAN_LOAD)
 #undef SHUNT_VULKAN_LOAD
   return functions;

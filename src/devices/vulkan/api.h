@@ -1,6 +1,7 @@
 // The Vulkan library, opened at run time: its functions, and its errors as ours.
 //
-// Vulkan 1.1, https://registry.khronos.org/vulkan/specs/1.3/html/. Plain tables of pointers; any thread.
+// Vulkan 1.1, and what of 1.2 and 1.3 a device has, https://registry.khronos.org/vulkan/specs/1.3/html/. Plain tables
+// of pointers; any thread.
 #pragma once
 
 #include <memory>
@@ -17,8 +18,10 @@ namespace shunt::vulkan {
 #define SHUNT_VULKAN_INSTANCE_FUNCTIONS(X)  \
   X(DestroyInstance)                        \
   X(EnumeratePhysicalDevices)               \
+  X(EnumerateDeviceExtensionProperties)     \
+  X(GetPhysicalDeviceFeatures2)             \
   X(GetPhysicalDeviceProperties2)           \
-  X(GetPhysicalDeviceMemoryProperties)      \
+  X(GetPhysicalDeviceMemoryProperties2)     \
   X(GetPhysicalDeviceQueueFamilyProperties) \
   X(CreateDevice)                           \
   X(GetDeviceProcAddr)
@@ -34,6 +37,7 @@ namespace shunt::vulkan {
   X(FreeMemory)                          \
   X(BindBufferMemory)                    \
   X(MapMemory)                           \
+  X(GetMemoryHostPointerPropertiesEXT)   \
   X(CreateShaderModule)                  \
   X(DestroyShaderModule)                 \
   X(CreateDescriptorSetLayout)           \
@@ -42,6 +46,9 @@ namespace shunt::vulkan {
   X(DestroyPipelineLayout)               \
   X(CreateComputePipelines)              \
   X(DestroyPipeline)                     \
+  X(CreatePipelineCache)                 \
+  X(DestroyPipelineCache)                \
+  X(GetPipelineCacheData)                \
   X(CreateDescriptorPool)                \
   X(DestroyDescriptorPool)               \
   X(AllocateDescriptorSets)              \
@@ -49,7 +56,6 @@ namespace shunt::vulkan {
   X(CreateCommandPool)                   \
   X(DestroyCommandPool)                  \
   X(AllocateCommandBuffers)              \
-  X(FreeCommandBuffers)                  \
   X(BeginCommandBuffer)                  \
   X(EndCommandBuffer)                    \
   X(CmdBindPipeline)                     \
@@ -58,6 +64,15 @@ namespace shunt::vulkan {
   X(CmdPipelineBarrier)                  \
   X(CmdCopyBuffer)                       \
   X(CmdFillBuffer)                       \
+  X(CmdResetQueryPool)                   \
+  X(CmdWriteTimestamp)                   \
+  X(CreateQueryPool)                     \
+  X(DestroyQueryPool)                    \
+  X(GetQueryPoolResults)                 \
+  X(CreateSemaphore)                     \
+  X(DestroySemaphore)                    \
+  X(GetSemaphoreCounterValue)            \
+  X(WaitSemaphores)                      \
   X(CreateFence)                         \
   X(DestroyFence)                        \
   X(ResetFences)                         \
@@ -85,17 +100,28 @@ class Instance {
 
   [[nodiscard]] const InstanceFunctions& functions() const { return functions_; }
   [[nodiscard]] VkInstance handle() const { return instance_; }
-  // REQUIRES: `device` was made with this instance.
+  // Of an extension; null where it is not there.
+  template <class Function>
+  [[nodiscard]] Function function(const char* name) const {
+    return reinterpret_cast<Function>(find_(instance_, name));
+  }
+  // Null where the device has neither the function nor an extension of the same. REQUIRES: `device` was made with this
+  // instance.
   [[nodiscard]] DeviceFunctions device_functions(VkDevice device) const;
 
  private:
   Instance() = default;
   Library library_;
+  PFN_vkGetInstanceProcAddr find_ = nullptr;
   VkInstance instance_ = VK_NULL_HANDLE;
   InstanceFunctions functions_;
 };
 
 // "what: VK_ERROR_DEVICE_LOST" with the code that fits. REQUIRES: result is an error.
 [[nodiscard]] std::unexpected<Error> error_of(VkResult result, std::string_view what);
+[[nodiscard]] inline Status check(VkResult result, std::string_view what) {
+  if (result == VK_SUCCESS) return {};
+  return error_of(result, what);
+}
 
 }  // namespace shunt::vulkan

@@ -1,22 +1,12 @@
 #include "devices/vulkan/context.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 namespace shunt::vulkan {
-namespace {
-
-constexpr std::uint64_t kForever = ~std::uint64_t{0};
-
-Status check(VkResult result, std::string_view what) {
-  if (result == VK_SUCCESS) return {};
-  return error_of(result, what);
-}
-
-}  // namespace
 
 Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<Instance> instance, VkPhysicalDevice physical) {
   std::shared_ptr<Context> context(new Context);
@@ -36,169 +26,131 @@ Status Context::start() {
   properties_ = properties.properties;
   if (properties_.apiVersion < VK_API_VERSION_1_1)
     return fail(Code::unsupported, fmt::format("{} has Vulkan 1.0, and 1.1 is needed", properties_.deviceName));
-  api.GetPhysicalDeviceMemoryProperties(physical_, &memory_);
+  SHUNT_TRY(check_limits(properties_));
+  page_bytes_ = static_cast<std::uint64_t>(std::max(1L, sysconf(_SC_PAGESIZE)));
+  SHUNT_TRY_ASSIGN(const std::vector<QueuePlace> queues, choose_queues());
+  const FeatureChain chain(*instance_, physical_, properties_);
+  features_ = chain.features();
+  SHUNT_TRY(make_device(chain, queues));
+  const Memory::Limits limits{.most_blocks = properties_.limits.maxMemoryAllocationCount,
+                              .shares_host_memory = shares_host_memory(),
+                              .has_budget = features_.memory_budget};
+  memory_ = std::make_unique<Memory>(*instance_, physical_, functions_, device_, limits);
+  SHUNT_TRY_ASSIGN(compute_, Queue::create(functions_, device_, queues[0], features_.timeline));
+  // Only a semaphore orders one queue after another.
+  if (queues.size() == 1 || !features_.timeline) return {};
+  SHUNT_TRY_ASSIGN(transfer_, Queue::create(functions_, device_, queues[1], true));
+  return {};
+}
 
+Result<std::vector<QueuePlace>> Context::choose_queues() const {
+  const InstanceFunctions& api = instance_->functions();
   std::uint32_t count = 0;
   api.GetPhysicalDeviceQueueFamilyProperties(physical_, &count, nullptr);
   std::vector<VkQueueFamilyProperties> families(count);
   api.GetPhysicalDeviceQueueFamilyProperties(physical_, &count, families.data());
-  const auto family = std::ranges::find_if(
+  const auto place = [&](auto family, std::uint32_t index) {
+    return QueuePlace{static_cast<std::uint32_t>(family - families.begin()), index, family->timestampValidBits};
+  };
+  const auto computes = std::ranges::find_if(
       families, [](const VkQueueFamilyProperties& each) { return (each.queueFlags & VK_QUEUE_COMPUTE_BIT) != 0; });
-  if (family == families.end())
+  if (computes == families.end())
     return fail(Code::unsupported, fmt::format("{} has no queue that computes", properties_.deviceName));
-  queue_family_ = static_cast<std::uint32_t>(family - families.begin());
+  std::vector<QueuePlace> queues = {place(computes, 0)};
+  const auto only_copies = std::ranges::find_if(families, [](const VkQueueFamilyProperties& each) {
+    constexpr VkQueueFlags kSparse = VK_QUEUE_SPARSE_BINDING_BIT | VK_QUEUE_PROTECTED_BIT;
+    return (each.queueFlags & ~kSparse) == VK_QUEUE_TRANSFER_BIT;
+  });
+  if (only_copies != families.end())
+    queues.push_back(place(only_copies, 0));
+  else if (computes->queueCount > 1)
+    queues.push_back(place(computes, 1));
+  return queues;
+}
 
-  const float priority = 1;
-  VkDeviceQueueCreateInfo queue{};
-  queue.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
-  queue.queueFamilyIndex = queue_family_;
-  queue.queueCount = 1;
-  queue.pQueuePriorities = &priority;
+Status Context::make_device(const FeatureChain& chain, std::span<const QueuePlace> queues) {
+  const float priorities[] = {1, 1};
+  std::vector<VkDeviceQueueCreateInfo> infos;
+  for (const QueuePlace& queue : queues) {
+    if (queue.index != 0) {
+      infos.back().queueCount = queue.index + 1;
+      continue;
+    }
+    VkDeviceQueueCreateInfo& info = infos.emplace_back();
+    info.sType = VK_STRUCTURE_TYPE_DEVICE_QUEUE_CREATE_INFO;
+    info.queueFamilyIndex = queue.family;
+    info.queueCount = 1;
+    info.pQueuePriorities = priorities;
+  }
   VkDeviceCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO;
-  info.queueCreateInfoCount = 1;
-  info.pQueueCreateInfos = &queue;
-  SHUNT_TRY(check(api.CreateDevice(physical_, &info, nullptr, &device_), "vkCreateDevice"));
+  info.pNext = chain.enabled();
+  info.queueCreateInfoCount = static_cast<std::uint32_t>(infos.size());
+  info.pQueueCreateInfos = infos.data();
+  info.enabledExtensionCount = static_cast<std::uint32_t>(chain.extensions().size());
+  info.ppEnabledExtensionNames = chain.extensions().data();
+  SHUNT_TRY(check(instance_->functions().CreateDevice(physical_, &info, nullptr, &device_),
+                  fmt::format("{}: vkCreateDevice", properties_.deviceName)));
   functions_ = instance_->device_functions(device_);
-  functions_.GetDeviceQueue(device_, queue_family_, 0, &queue_);
-
-  VkCommandPoolCreateInfo pool{};
-  pool.sType = VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO;
-  pool.flags = VK_COMMAND_POOL_CREATE_RESET_COMMAND_BUFFER_BIT;
-  pool.queueFamilyIndex = queue_family_;
-  SHUNT_TRY(check(functions_.CreateCommandPool(device_, &pool, nullptr, &pool_), "vkCreateCommandPool"));
-  SHUNT_TRY_ASSIGN(now_, make_commands());
-  SHUNT_TRY_ASSIGN(now_done_, make_fence());
   return {};
 }
 
 Context::~Context() {
   if (device_ == VK_NULL_HANDLE) return;
   static_cast<void>(functions_.DeviceWaitIdle(device_));
-  for (const auto& free : to_free_) free();
-  functions_.DestroyFence(device_, now_done_, nullptr);
-  functions_.DestroyCommandPool(device_, pool_, nullptr);
+  for (const Release& each : to_free_) each.free();
+  transfer_.reset();
+  compute_.reset();
+  memory_.reset();
   functions_.DestroyDevice(device_, nullptr);
 }
 
-std::uint64_t Context::memory_bytes() const {
-  std::uint64_t most = 0;
-  for (std::uint32_t heap = 0; heap < memory_.memoryHeapCount; ++heap)
-    if ((memory_.memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0)
-      most = std::max<std::uint64_t>(most, memory_.memoryHeaps[heap].size);
-  return most;
+void Context::describe(DeviceInfo& info) {
+  features_.describe(info);
+  info.features.insert(DeviceFeature::timestamps, compute().place().timestamp_bits != 0);
+  info.features.insert(DeviceFeature::async_transfers, has_transfer_queue());
+  info.features.insert(DeviceFeature::unified_memory, shares_host_memory());
+  if (imports_host_memory()) info.details.emplace_back("imports host memory");
 }
 
-std::optional<std::uint32_t> Context::memory_type(std::uint32_t allowed, VkMemoryPropertyFlags wanted,
-                                                  VkMemoryPropertyFlags liked) const {
-  std::optional<std::uint32_t> found;
-  for (std::uint32_t type = 0; type < memory_.memoryTypeCount; ++type) {
-    const VkMemoryPropertyFlags flags = memory_.memoryTypes[type].propertyFlags;
-    if ((allowed >> type & 1U) == 0 || (flags & wanted) != wanted) continue;
-    if ((flags & liked) == liked) return type;
-    if (!found) found = type;
-  }
-  return found;
-}
+Moment Context::submitted() { return {compute().submitted(), transfer_ == nullptr ? 0 : transfer_->submitted()}; }
 
-Result<VkFence> Context::make_fence() const {
-  VkFenceCreateInfo info{};
-  info.sType = VK_STRUCTURE_TYPE_FENCE_CREATE_INFO;
-  VkFence fence = VK_NULL_HANDLE;
-  SHUNT_TRY(check(functions_.CreateFence(device_, &info, nullptr, &fence), "vkCreateFence"));
-  return fence;
-}
-
-Result<VkCommandBuffer> Context::make_commands() const {
-  VkCommandBufferAllocateInfo info{};
-  info.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO;
-  info.commandPool = pool_;
-  info.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
-  info.commandBufferCount = 1;
-  VkCommandBuffer commands = VK_NULL_HANDLE;
-  SHUNT_TRY(check(functions_.AllocateCommandBuffers(device_, &info, &commands), "vkAllocateCommandBuffers"));
-  return commands;
+Result<bool> Context::has_reached(const Moment& moment) {
+  SHUNT_TRY_ASSIGN(const bool computed, compute().has_reached(moment.compute));
+  if (!computed || transfer_ == nullptr) return computed;
+  return transfer_->has_reached(moment.transfer);
 }
 
 void Context::release(std::function<void()> free) {
-  if (abandoned_)
-    to_free_.push_back(std::move(free));
-  else
+  to_free_.push_back({compute_ == nullptr ? Moment{} : submitted(), std::move(free)});
+  collect();
+}
+
+void Context::collect() {
+  while (!abandoned_ && !to_free_.empty()) {
+    if (compute_ != nullptr && !has_reached(to_free_.front().after).value_or(false)) return;
+    const std::function<void()> free = std::move(to_free_.front().free);
+    to_free_.pop_front();
     free();
-}
-
-Status Context::submit(VkCommandBuffer commands, VkFence fence) const {
-  SHUNT_TRY(check(functions_.ResetFences(device_, 1, &fence), "vkResetFences"));
-  VkSubmitInfo info{};
-  info.sType = VK_STRUCTURE_TYPE_SUBMIT_INFO;
-  info.commandBufferCount = 1;
-  info.pCommandBuffers = &commands;
-  return check(functions_.QueueSubmit(queue_, 1, &info, fence), "vkQueueSubmit");
-}
-
-Status Context::run_now(const std::function<void(VkCommandBuffer)>& record) {
-  VkCommandBufferBeginInfo begin{};
-  begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
-  begin.flags = VK_COMMAND_BUFFER_USAGE_ONE_TIME_SUBMIT_BIT;
-  SHUNT_TRY(check(functions_.BeginCommandBuffer(now_, &begin), "vkBeginCommandBuffer"));
-  record(now_);
-  SHUNT_TRY(check(functions_.EndCommandBuffer(now_), "vkEndCommandBuffer"));
-  SHUNT_TRY(submit(now_, now_done_));
-  return check(functions_.WaitForFences(device_, 1, &now_done_, VK_TRUE, kForever), "vkWaitForFences");
-}
-
-Result<std::unique_ptr<VulkanBuffer>> VulkanBuffer::create(std::shared_ptr<Context> context, std::uint64_t bytes,
-                                                           Place place) {
-  std::unique_ptr<VulkanBuffer> buffer(new VulkanBuffer(std::move(context)));
-  buffer->bytes_ = bytes;
-  SHUNT_TRY(buffer->allocate(place));
-  SHUNT_TRY(buffer->clear());
-  return buffer;
-}
-
-Status VulkanBuffer::allocate(Place place) {
-  const DeviceFunctions& call = context_->call();
-  VkBufferCreateInfo info{};
-  info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
-  info.size = std::max<std::uint64_t>(4, (bytes_ + 3) / 4 * 4);
-  info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |
-               VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-  SHUNT_TRY(check(call.CreateBuffer(context_->handle(), &info, nullptr, &buffer_), "vkCreateBuffer"));
-  VkMemoryRequirements needs{};
-  call.GetBufferMemoryRequirements(context_->handle(), buffer_, &needs);
-  const bool mapped = place == Place::staging || context_->shares_host_memory();
-  const VkMemoryPropertyFlags host = VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-  const VkMemoryPropertyFlags local = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
-  const VkMemoryPropertyFlags cached = VK_MEMORY_PROPERTY_HOST_CACHED_BIT;
-  const auto type = context_->memory_type(needs.memoryTypeBits, mapped ? host : local, mapped ? cached : local);
-  if (!type) return fail(Code::out_of_memory, "no memory type fits");
-  VkMemoryAllocateInfo allocation{};
-  allocation.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
-  allocation.allocationSize = needs.size;
-  allocation.memoryTypeIndex = *type;
-  SHUNT_TRY(check(call.AllocateMemory(context_->handle(), &allocation, nullptr, &memory_), "vkAllocateMemory"));
-  SHUNT_TRY(check(call.BindBufferMemory(context_->handle(), buffer_, memory_, 0), "vkBindBufferMemory"));
-  if (!mapped) return {};
-  void* address = nullptr;
-  SHUNT_TRY(check(call.MapMemory(context_->handle(), memory_, 0, VK_WHOLE_SIZE, 0, &address), "vkMapMemory"));
-  mapped_ = static_cast<std::byte*>(address);
-  return {};
-}
-
-Status VulkanBuffer::clear() {
-  if (mapped_ != nullptr) {
-    std::memset(mapped_, 0, bytes_);
-    return {};
   }
-  return context_->run_now(
-      [this](VkCommandBuffer commands) { context_->call().CmdFillBuffer(commands, buffer_, 0, VK_WHOLE_SIZE, 0); });
 }
 
-VulkanBuffer::~VulkanBuffer() {
-  context_->release([&call = context_->call(), device = context_->handle(), buffer = buffer_, memory = memory_] {
-    call.DestroyBuffer(device, buffer, nullptr);
-    call.FreeMemory(device, memory, nullptr);
-  });
+void full_barrier(const DeviceFunctions& call, VkCommandBuffer commands) {
+  VkMemoryBarrier memory{};
+  memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
+  memory.srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT;
+  memory.dstAccessMask = VK_ACCESS_MEMORY_READ_BIT | VK_ACCESS_MEMORY_WRITE_BIT;
+  call.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, 0, 1,
+                          &memory, 0, nullptr, 0, nullptr);
+}
+
+void host_barrier(const DeviceFunctions& call, VkCommandBuffer commands) {
+  VkMemoryBarrier memory{};
+  memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
+  memory.srcAccessMask = VK_ACCESS_MEMORY_WRITE_BIT;
+  memory.dstAccessMask = VK_ACCESS_HOST_READ_BIT;
+  call.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_ALL_COMMANDS_BIT, VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &memory, 0,
+                          nullptr, 0, nullptr);
 }
 
 }  // namespace shunt::vulkan

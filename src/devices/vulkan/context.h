@@ -1,21 +1,29 @@
-// One logical device of Vulkan: its queue, its memory, and commands that are waited for.
+// One logical device of Vulkan: its queues, its memory, and what may be freed only when its work is over.
 //
 // Buffers and programs share it, so that handles live as long as what was made with them. One thread at a time.
 #pragma once
 
+#include <array>
+#include <deque>
 #include <functional>
 #include <memory>
-#include <optional>
-#include <vector>
 
 #include "devices/device.h"
-#include "devices/vulkan/api.h"
+#include "devices/vulkan/features.h"
+#include "devices/vulkan/memory.h"
+#include "devices/vulkan/queue.h"
 
 namespace shunt::vulkan {
 
+// How far both queues are.
+struct Moment {
+  std::uint64_t compute = 0;
+  std::uint64_t transfer = 0;
+};
+
 class Context {
  public:
-  // Errors: unsupported for a device without compute queues or 1.1; those of vkCreateDevice.
+  // Errors: unsupported for a device without 1.1, compute queues or a limit that kernels need; those of vkCreateDevice.
   [[nodiscard]] static Result<std::shared_ptr<Context>> create(std::shared_ptr<Instance> instance,
                                                                VkPhysicalDevice physical);
   ~Context();
@@ -24,78 +32,73 @@ class Context {
 
   [[nodiscard]] const DeviceFunctions& call() const { return functions_; }
   [[nodiscard]] VkDevice handle() const { return device_; }
-  [[nodiscard]] VkCommandPool command_pool() const { return pool_; }
   [[nodiscard]] const VkPhysicalDeviceProperties& properties() const { return properties_; }
   [[nodiscard]] const VkPhysicalDeviceIDProperties& ids() const { return ids_; }
-  // Of the largest heap on the device.
-  [[nodiscard]] std::uint64_t memory_bytes() const;
-  // The memory type with all of `wanted`, the one that also has `liked` if there is one; nothing if none fits.
-  [[nodiscard]] std::optional<std::uint32_t> memory_type(std::uint32_t allowed, VkMemoryPropertyFlags wanted,
-                                                         VkMemoryPropertyFlags liked) const;
+  [[nodiscard]] const Features& features() const { return features_; }
+  // What it knows beside limits: driver, PCI address, features.
+  void describe(DeviceInfo& info);
+  [[nodiscard]] Memory& memory() { return *memory_; }
+  // Where programs run.
+  [[nodiscard]] Queue& compute() { return *compute_; }
+  // Where large copies run: another queue if the device has one for it.
+  [[nodiscard]] Queue& transfer() { return transfer_ == nullptr ? *compute_ : *transfer_; }
+  [[nodiscard]] bool has_transfer_queue() const { return transfer_ != nullptr; }
+  // Of both queues.
+  [[nodiscard]] std::array<std::uint32_t, 2> families() {
+    return {compute().place().family, transfer().place().family};
+  }
   // All memory is the host's own: buffers are mapped, and nothing is staged.
   [[nodiscard]] bool shares_host_memory() const {
     return properties_.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ||
            properties_.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
   }
+  // It uses the host's memory in place. Whole pages around what is given are there too, so the driver's pages must be
+  // no larger than the machine's.
+  [[nodiscard]] bool imports_host_memory() const {
+    return shares_host_memory() && features_.import_alignment_bytes != 0 &&
+           features_.import_alignment_bytes <= page_bytes_;
+  }
 
-  [[nodiscard]] Result<VkFence> make_fence() const;
-  [[nodiscard]] Result<VkCommandBuffer> make_commands() const;
-  [[nodiscard]] Status submit(VkCommandBuffer commands, VkFence fence) const;
-  // Frees handles: now, or after abandon() once the device is idle at the end.
+  // All that was submitted so far.
+  [[nodiscard]] Moment submitted();
+  [[nodiscard]] Result<bool> has_reached(const Moment& moment);
+  // Frees handles once all that was submitted is over: now, later, or after abandon() at the end.
   void release(std::function<void()> free);
+  // Frees what was waiting to be freed and may be.
+  void collect();
   // From now on nothing is freed that a submission nobody waits for might still use.
   void abandon() { abandoned_ = true; }
-  // Records, submits and waits.
-  [[nodiscard]] Status run_now(const std::function<void(VkCommandBuffer)>& record);
 
  private:
+  struct Release {
+    Moment after;
+    std::function<void()> free;
+  };
+
   Context() = default;
   [[nodiscard]] Status start();
+  // Of computing, then of copying if another one is for that.
+  [[nodiscard]] Result<std::vector<QueuePlace>> choose_queues() const;
+  [[nodiscard]] Status make_device(const FeatureChain& chain, std::span<const QueuePlace> queues);
 
   std::shared_ptr<Instance> instance_;
   VkPhysicalDevice physical_ = VK_NULL_HANDLE;
   VkDevice device_ = VK_NULL_HANDLE;
   DeviceFunctions functions_;
-  VkQueue queue_ = VK_NULL_HANDLE;
-  std::uint32_t queue_family_ = 0;
-  VkCommandPool pool_ = VK_NULL_HANDLE;
-  VkCommandBuffer now_ = VK_NULL_HANDLE;
-  VkFence now_done_ = VK_NULL_HANDLE;
   VkPhysicalDeviceProperties properties_{};
   VkPhysicalDeviceIDProperties ids_{};
-  VkPhysicalDeviceMemoryProperties memory_{};
+  Features features_;
+  std::uint64_t page_bytes_ = 0;
+  std::unique_ptr<Memory> memory_;
+  std::unique_ptr<Queue> compute_;
+  std::unique_ptr<Queue> transfer_;
   bool abandoned_ = false;
-  std::vector<std::function<void()>> to_free_;
+  std::deque<Release> to_free_;
 };
 
-// A buffer of the device; mapped where the host can address it.
-class VulkanBuffer final : public Buffer {
- public:
-  enum class Place : std::uint8_t {
-    device,   // where the device is fastest
-    staging,  // where the host is
-  };
-  // Zeroed. Errors: out_of_memory.
-  [[nodiscard]] static Result<std::unique_ptr<VulkanBuffer>> create(std::shared_ptr<Context> context,
-                                                                    std::uint64_t bytes, Place place);
-  ~VulkanBuffer() override;
-  VulkanBuffer(const VulkanBuffer&) = delete;
-  VulkanBuffer& operator=(const VulkanBuffer&) = delete;
-
-  [[nodiscard]] std::uint64_t bytes() const override { return bytes_; }
-  [[nodiscard]] std::span<std::byte> host() override { return {mapped_, mapped_ == nullptr ? 0 : bytes_}; }
-  [[nodiscard]] VkBuffer handle() const { return buffer_; }
-
- private:
-  explicit VulkanBuffer(std::shared_ptr<Context> context) : context_(std::move(context)) {}
-  [[nodiscard]] Status allocate(Place place);
-  [[nodiscard]] Status clear();
-
-  std::shared_ptr<Context> context_;
-  VkBuffer buffer_ = VK_NULL_HANDLE;
-  VkDeviceMemory memory_ = VK_NULL_HANDLE;
-  std::byte* mapped_ = nullptr;
-  std::uint64_t bytes_ = 0;
-};
+// Work of a queue before and after it: what was written is seen from here on.
+void full_barrier(const DeviceFunctions& call, VkCommandBuffer commands);
+// What was written is seen by the host once a submission is over.
+void host_barrier(const DeviceFunctions& call, VkCommandBuffer commands);
 
 }  // namespace shunt::vulkan

@@ -2,10 +2,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstring>
 #include <deque>
+#include <utility>
 
 #include "devices/health.h"
+#include "devices/identity.h"
 #include "devices/registry.h"
 #include "devices/vulkan/context.h"
 #include "devices/vulkan/program.h"
@@ -14,7 +15,7 @@
 namespace shunt::vulkan {
 namespace {
 
-constexpr std::uint64_t kStagingBytes = std::uint64_t{16} << 20U;
+constexpr std::uint64_t kEagernessNs = 500'000;
 
 std::string_view vendor_of(std::uint32_t id) {
   switch (id) {
@@ -52,152 +53,229 @@ DeviceType type_of(VkPhysicalDeviceType type) {
   }
 }
 
-DeviceInfo describe(const Context& context, std::size_t number) {
+DeviceInfo describe(Context& context, std::size_t number, const OpenOptions& options) {
   const VkPhysicalDeviceProperties& properties = context.properties();
   const bool emulated = properties.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
-  std::string uuid;
-  for (const std::uint8_t byte : context.ids().deviceUUID) uuid += fmt::format("{:02x}", byte);
   DeviceInfo info;
+  for (const std::uint8_t byte : context.ids().deviceUUID) info.uuid += fmt::format("{:02x}", byte);
   info.id = fmt::format("vulkan:{}", number);
   info.name = properties.deviceName;
   info.vendor = vendor_of(properties.vendorID);
   info.type = type_of(properties.deviceType);
   info.emulated = emulated;
-  info.compute_resource = emulated ? "cpu" : "gpu:" + uuid;
-  info.memory_pool = info.id;
-  info.memory_bytes = context.memory_bytes();
+  info.hardware = fmt::format("{:04x}:{:04x}", properties.vendorID, properties.deviceID);
+  info.memory_bytes = context.memory().bytes();
   info.alignment_bytes = std::max<std::uint64_t>(64, properties.limits.minStorageBufferOffsetAlignment);
   info.largest_binding_bytes = properties.limits.maxStorageBufferRange;
-  info.features = {fmt::format("Vulkan {}.{}", VK_API_VERSION_MAJOR(properties.apiVersion),
-                               VK_API_VERSION_MINOR(properties.apiVersion))};
+  info.api_version = fmt::format("Vulkan {}.{}", VK_API_VERSION_MAJOR(properties.apiVersion),
+                                 VK_API_VERSION_MINOR(properties.apiVersion));
+  context.describe(info);
+  // A multiprocessor has 128 lanes that multiply and add, a bit more than a billion times a second.
+  const double rate = info.compute_units == 0 ? 1e12 : info.compute_units * 256e9 * 1.5;
   info.prior = {.launch_us = emulated ? 200.0 : 30.0,
                 .op_us = emulated ? 50.0 : 5.0,
-                .flops_per_s = emulated ? 0.2e9 : 1e12,
+                .flops_per_s = emulated ? 0.2e9 : rate,
                 .bytes_per_s = emulated ? 0.5e9 : 200e9,
                 .uncertainty = 0.9};
+  identify(info, options.known);
   return info;
 }
 
 class VulkanDevice final : public Device {
  public:
   static Result<std::unique_ptr<Device>> create(const std::shared_ptr<Instance>& instance, VkPhysicalDevice physical,
-                                                std::size_t number) {
+                                                std::size_t number, const OpenOptions& options) {
     SHUNT_TRY_ASSIGN(std::shared_ptr<Context> context, Context::create(instance, physical));
     SHUNT_TRY_ASSIGN(std::unique_ptr<Pipelines> pipelines, Pipelines::create(context));
-    DeviceInfo info = describe(*context, number);
-    return std::unique_ptr<Device>(new VulkanDevice(std::move(context), std::move(pipelines), std::move(info)));
+    DeviceInfo info = describe(*context, number, options);
+    return std::unique_ptr<Device>(
+        new VulkanDevice(std::move(context), std::move(pipelines), std::move(info), options.recorder));
   }
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
-  [[nodiscard]] std::optional<std::uint64_t> memory_available() const override { return std::nullopt; }
+  [[nodiscard]] std::optional<std::uint64_t> memory_available() const override {
+    return context_->memory().available();
+  }
 
   [[nodiscard]] Support supports(std::span<const OpCall> run) const override {
     return dispatch_support(run, limits_of(*context_));
   }
 
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {
-    return health_.attempt_buffer(bytes,
-                                  [&] { return VulkanBuffer::create(context_, bytes, VulkanBuffer::Place::device); });
+    return health_.attempt_buffer(bytes, [&]() -> Result<std::unique_ptr<VulkanBuffer>> {
+      auto buffer = VulkanBuffer::create(context_, bytes, Place::device);
+      if (!buffer && buffer.error().code == Code::out_of_memory) {
+        SHUNT_TRY(free_what_is_over());
+        buffer = VulkanBuffer::create(context_, bytes, Place::device);
+      }
+      if (buffer && (*buffer)->host().empty()) transfer_.clear(**buffer);
+      return buffer;
+    });
+  }
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory) override {
+    return health_.attempt_buffer(memory.size(), [&] { return VulkanBuffer::import(context_, memory); });
   }
 
   [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
-    return Event(transfer(
-        to, from.size(),
-        [&](std::byte* place, std::uint64_t at, std::uint64_t bytes) { std::memcpy(place, from.data() + at, bytes); },
-        Direction::to_device));
+    auto& buffer = static_cast<VulkanBuffer&>(*to.buffer);
+    return Event(health_.attempt("a write", [&] { return transfer_.write(buffer, to.offset, from, settle()); }));
   }
   [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override {
-    return Event(transfer(
-        from, to.size(),
-        [&](std::byte* place, std::uint64_t at, std::uint64_t bytes) { std::memcpy(to.data() + at, place, bytes); },
-        Direction::from_device));
+    auto& buffer = static_cast<VulkanBuffer&>(*from.buffer);
+    auto arrivals = health_.attempt("a read", [&] { return transfer_.read(buffer, from.offset, to, settle()); });
+    if (!arrivals) return Event(std::unexpected(std::move(arrivals).error()));
+    if (arrivals->empty()) return Event(Status{});
+    Event event(this);
+    const Moment end = arrivals->back().at;
+    pending_.push_back({.event = event, .end = end, .arrivals = std::move(*arrivals)});
+    return event;
   }
 
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
-    return health_.attempt_program(request, [&] { return VulkanProgram::create(context_, *pipelines_, request); });
+    return health_.attempt_program(request, [&] {
+      return VulkanProgram::create(context_, *pipelines_, request, ProgramTrace(request, info_.id, recorder_));
+    });
   }
 
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
     auto& mine = static_cast<VulkanProgram&>(program);
-    Status started = health_.attempt(name_of(mine), [&] { return mine.submit(submission.parameters); });
-    if (!started) return Event(std::move(started));
+    context_->collect();
+    const Result<Moment> end =
+        health_.attempt(fmt::format("program \"{}\"", mine.name()), [&] { return mine.submit(transfer_, submission); });
+    if (!end) return Event(std::unexpected(end.error()));
     Event event(this);
-    pending_.push_back({&mine, event, deadline_of(submission)});
+    pending_.push_back({.event = event, .end = *end, .program = &mine, .deadline = deadline_of(submission)});
     return event;
   }
 
   bool advance() override {
     if (pending_.empty()) return false;
-    Pending first = pending_.front();
-    const VkFence fence = first.program->done();
-    const auto patience = static_cast<std::uint64_t>(patience_until(first.deadline).count());
-    const VkResult result = context_->call().WaitForFences(context_->handle(), 1, &fence, VK_TRUE, patience);
-    if (result == VK_TIMEOUT && !has_passed(first.deadline)) return true;
-    if (result == VK_TIMEOUT) context_->abandon();
-    pending_.pop_front();
-    Status ended;
-    if (result != VK_SUCCESS)
-      ended = health_.note(error_of(result, fmt::format("{} on {}", name_of(*first.program), info_.id)));
-    // What was lost is lost for all.
-    std::deque<Pending> rest;
-    if (!health_.get().status) rest.swap(pending_);
-    first.event.complete(std::move(ended));
-    for (Pending& each : rest) each.event.complete(health_.get().status);
+    work_on_pending();
     return true;
   }
 
   [[nodiscard]] Health health() const override { return health_.get(); }
 
  private:
+  // A submission or a read.
   struct Pending {
-    VulkanProgram* program;
     Event event;
-    Deadline deadline;
+    Moment end;
+    VulkanProgram* program = nullptr;
+    Deadline deadline{};
+    std::vector<Arrival> arrivals{};
+
+    [[nodiscard]] std::string what() const {
+      return program != nullptr ? fmt::format("program \"{}\"", program->name()) : "a read";
+    }
   };
-  enum class Direction : std::uint8_t { to_device, from_device };
 
-  VulkanDevice(std::shared_ptr<Context> context, std::unique_ptr<Pipelines> pipelines, DeviceInfo info)
-      : context_(std::move(context)), pipelines_(std::move(pipelines)), info_(std::move(info)) {}
+  VulkanDevice(std::shared_ptr<Context> context, std::unique_ptr<Pipelines> pipelines, DeviceInfo info,
+               trace::Recorder* recorder)
+      : context_(std::move(context)),
+        pipelines_(std::move(pipelines)),
+        info_(std::move(info)),
+        recorder_(recorder),
+        transfer_(context_) {}
 
-  static std::string name_of(const VulkanProgram& program) { return fmt::format("program \"{}\"", program.name()); }
-
-  template <class Copy>
-  Status transfer(const Binding& binding, std::uint64_t bytes, const Copy& copy, Direction direction) {
-    return health_.attempt(direction == Direction::to_device ? "a write" : "a read",
-                           [&] { return move(binding, bytes, copy, direction); });
+  [[nodiscard]] Point point_of(const Moment& moment) {
+    if (moment.transfer != 0) return {&context_->transfer(), moment.transfer};
+    return {&context_->compute(), moment.compute};
   }
 
-  // Through the mapping, or through staging memory piece by piece.
-  template <class Copy>
-  Status move(const Binding& binding, std::uint64_t bytes, const Copy& copy, Direction direction) {
-    if (bytes == 0) return {};
-    auto& buffer = static_cast<VulkanBuffer&>(*binding.buffer);
-    if (!buffer.host().empty()) {
-      copy(buffer.host().data() + binding.offset, 0, bytes);
+  // No longer than until the next deadline.
+  [[nodiscard]] std::uint64_t patience_ns() const {
+    std::chrono::nanoseconds patience = kPatience;
+    for (const Pending& each : pending_) patience = std::min(patience, patience_until(each.deadline));
+    return static_cast<std::uint64_t>(patience.count());
+  }
+
+  // For the first of each queue.
+  Status wait_for_pending() {
+    std::vector<Point> points;
+    for (const Pending& each : pending_) {
+      const Point point = point_of(each.end);
+      if (std::ranges::find(points, point.queue, &Point::queue) == points.end()) points.push_back(point);
+    }
+    const std::uint64_t patience = patience_ns();
+    // A GPU is mostly done before the system would wake a thread again; a driver on the CPU needs the processor itself.
+    if (!info_.emulated) {
+      SHUNT_TRY_ASSIGN(const bool over, Queue::poll_for_any(points, std::min(patience, kEagernessNs)));
+      if (over) return {};
+    }
+    SHUNT_TRY(Queue::wait_for_any(points, patience));
+    return {};
+  }
+
+  // Waits a while, and ends what is over or late. Callbacks of events may ask the device for more, so nothing ends
+  // before all that ended is taken out.
+  void work_on_pending() {
+    std::vector<std::pair<Event, Status>> ended;
+    Status waited = wait_for_pending();
+    if (!waited) waited = health_.lose(health_.at(pending_.front().what(), std::move(waited).error()));
+    for (auto pending = pending_.begin(); pending != pending_.end();) {
+      std::optional<Status> status = end_of(*pending);
+      if (!status) {
+        ++pending;
+        continue;
+      }
+      ended.emplace_back(pending->event, std::move(*status));
+      pending = pending_.erase(pending);
+    }
+    context_->collect();
+    for (auto& [event, status] : ended) event.complete(std::move(status));
+  }
+
+  // Nothing: it has not ended. What was lost is lost for all that is pending.
+  std::optional<Status> end_of(Pending& pending) {
+    Status status = health_.get().status;
+    if (status) {
+      const Result<bool> over = context_->has_reached(pending.end);
+      if (over && !*over && !has_passed(pending.deadline)) return std::nullopt;
+      if (!over) {
+        status = health_.lose(health_.at(pending.what(), over.error()));
+      } else if (!*over) {
+        context_->abandon();
+        status = health_.lose(health_.at(pending.what(), {Code::timed_out, "it still ran at its deadline"}));
+      } else {
+        for (Arrival& arrival : pending.arrivals) transfer_.finish(std::move(arrival));
+      }
+    }
+    if (pending.program != nullptr) pending.program->finish(status);
+    return status;
+  }
+
+  // Within a call; what is pending may turn out to be late meanwhile.
+  [[nodiscard]] Settle settle() {
+    return [this](const Moment& moment) -> Status {
+      for (const Moment& part : {Moment{.compute = moment.compute}, Moment{.transfer = moment.transfer}})
+        while (true) {
+          SHUNT_TRY_ASSIGN(const bool over, context_->has_reached(part));
+          if (over) break;
+          const Point point = point_of(part);
+          SHUNT_TRY(Queue::wait_for_any({&point, 1}, patience_ns()));
+          if (std::ranges::any_of(pending_, [](const Pending& each) { return has_passed(each.deadline); }))
+            work_on_pending();
+          SHUNT_TRY(health_.get().status);
+        }
       return {};
-    }
-    if (staging_ == nullptr) {
-      SHUNT_TRY_ASSIGN(staging_, VulkanBuffer::create(context_, kStagingBytes, VulkanBuffer::Place::staging));
-    }
-    for (std::uint64_t at = 0; at < bytes; at += kStagingBytes) {
-      const std::uint64_t piece = std::min(kStagingBytes, bytes - at);
-      if (direction == Direction::to_device) copy(staging_->host().data(), at, piece);
-      SHUNT_TRY(context_->run_now([&](VkCommandBuffer commands) {
-        const bool out = direction == Direction::from_device;
-        const VkBufferCopy region{
-            .srcOffset = out ? binding.offset + at : 0, .dstOffset = out ? 0 : binding.offset + at, .size = piece};
-        context_->call().CmdCopyBuffer(commands, out ? buffer.handle() : staging_->handle(),
-                                       out ? staging_->handle() : buffer.handle(), 1, &region);
-      }));
-      if (direction == Direction::from_device) copy(staging_->host().data(), at, piece);
-    }
+    };
+  }
+
+  // Memory of buffers that are gone, but that copies were still to use.
+  Status free_what_is_over() {
+    SHUNT_TRY(transfer_.flush());
+    SHUNT_TRY(settle()(context_->submitted()));
+    context_->collect();
+    context_->memory().trim();
     return {};
   }
 
   std::shared_ptr<Context> context_;
   std::unique_ptr<Pipelines> pipelines_;
   DeviceInfo info_;
-  std::unique_ptr<VulkanBuffer> staging_;
+  trace::Recorder* recorder_;
+  Transfer transfer_;
   std::deque<Pending> pending_;
   HealthRecord health_{info_.id};
 };
@@ -207,15 +285,15 @@ class VulkanDevice final : public Device {
 
 namespace shunt {
 
-Result<BackendReport> open_vulkan(const OpenOptions&) {
-  BackendReport report{.api = "vulkan"};
+Result<BackendReport> open_vulkan(const OpenOptions& options) {
+  BackendReport report{.api = "vulkan", .devices = {}};
   if (shaders().empty()) {
-    report.absent_because = "this build has no kernels for it: glslc was missing";
+    report.stop(StartStage::not_built, "this build has no kernels for it: glslc was missing");
     return report;
   }
   auto instance = vulkan::Instance::open();
   if (!instance) {
-    report.absent_because = instance.error().message;
+    report.stop(std::move(instance).error());
     return report;
   }
   const vulkan::InstanceFunctions& api = (*instance)->functions();
@@ -225,13 +303,13 @@ Result<BackendReport> open_vulkan(const OpenOptions&) {
     found.resize(count);
     static_cast<void>(api.EnumeratePhysicalDevices((*instance)->handle(), &count, found.data()));
   }
-  report.absent_because = "no driver offers a device; install mesa-vulkan-drivers or the vendor's driver";
+  report.stop(StartStage::no_device, "no driver offers a device; install mesa-vulkan-drivers or the vendor's driver");
   for (const VkPhysicalDevice physical : found) {
-    auto device = vulkan::VulkanDevice::create(*instance, physical, report.devices.size());
+    auto device = vulkan::VulkanDevice::create(*instance, physical, report.devices.size(), options);
     if (device)
       report.devices.push_back(std::move(*device));
     else
-      report.absent_because = device.error().message;
+      report.stop(StartStage::lacks, device.error().message);
   }
   return report;
 }

@@ -9,114 +9,43 @@
 namespace shunt::vulkan {
 namespace {
 
-Status check(VkResult result, std::string_view what) {
-  if (result == VK_SUCCESS) return {};
-  return error_of(result, what);
-}
-
-VkDescriptorType type_of(std::uint32_t binding) {
-  return binding < kOutputBinding ? VK_DESCRIPTOR_TYPE_UNIFORM_BUFFER : VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-}
-
-void barrier(const DeviceFunctions& call, VkCommandBuffer commands, VkPipelineStageFlags to, VkAccessFlags reads) {
+// What a dispatch wrote, for those behind it.
+void dispatch_barrier(const DeviceFunctions& call, VkCommandBuffer commands) {
   VkMemoryBarrier memory{};
   memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
-  memory.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_SHADER_READ_BIT;
-  memory.dstAccessMask = reads;
-  call.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, to, 0, 1, &memory, 0, nullptr, 0, nullptr);
+  memory.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT;
+  memory.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT;
+  call.CmdPipelineBarrier(commands, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, 0, 1,
+                          &memory, 0, nullptr, 0, nullptr);
 }
 
 }  // namespace
 
-Pipelines::Pipelines(std::shared_ptr<Context> context) : context_(std::move(context)), pipelines_(shaders().size()) {}
-
-Result<std::unique_ptr<Pipelines>> Pipelines::create(std::shared_ptr<Context> context) {
-  std::unique_ptr<Pipelines> pipelines(new Pipelines(context));
-  SHUNT_TRY(pipelines->make_layouts());
-  SHUNT_TRY_ASSIGN(pipelines->nothing_, VulkanBuffer::create(std::move(context), 16, VulkanBuffer::Place::device));
-  return pipelines;
-}
-
-Status Pipelines::make_layouts() {
-  std::array<VkDescriptorSetLayoutBinding, kShaderBindings> bindings{};
-  for (std::uint32_t binding = 0; binding < kShaderBindings; ++binding) {
-    bindings[binding].binding = binding;
-    bindings[binding].descriptorType = type_of(binding);
-    bindings[binding].descriptorCount = 1;
-    bindings[binding].stageFlags = VK_SHADER_STAGE_COMPUTE_BIT;
-  }
-  VkDescriptorSetLayoutCreateInfo set{};
-  set.sType = VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO;
-  set.bindingCount = kShaderBindings;
-  set.pBindings = bindings.data();
-  SHUNT_TRY(check(context_->call().CreateDescriptorSetLayout(context_->handle(), &set, nullptr, &set_layout_),
-                  "vkCreateDescriptorSetLayout"));
-  VkPipelineLayoutCreateInfo layout{};
-  layout.sType = VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO;
-  layout.setLayoutCount = 1;
-  layout.pSetLayouts = &set_layout_;
-  return check(context_->call().CreatePipelineLayout(context_->handle(), &layout, nullptr, &layout_),
-               "vkCreatePipelineLayout");
-}
-
-Pipelines::~Pipelines() {
-  context_->release([&call = context_->call(), device = context_->handle(), pipelines = std::move(pipelines_),
-                     layout = layout_, set_layout = set_layout_] {
-    for (VkPipeline pipeline : pipelines) call.DestroyPipeline(device, pipeline, nullptr);
-    call.DestroyPipelineLayout(device, layout, nullptr);
-    call.DestroyDescriptorSetLayout(device, set_layout, nullptr);
-  });
-}
-
-Result<VkPipeline> Pipelines::of(const Shader& shader) {
-  VkPipeline& pipeline = pipelines_[static_cast<std::size_t>(&shader - shaders().data())];
-  if (pipeline != VK_NULL_HANDLE) return pipeline;
-  const DeviceFunctions& call = context_->call();
-  VkShaderModuleCreateInfo source{};
-  source.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;
-  source.codeSize = shader.spirv.size_bytes();
-  source.pCode = shader.spirv.data();
-  VkShaderModule module = VK_NULL_HANDLE;
-  SHUNT_TRY(check(call.CreateShaderModule(context_->handle(), &source, nullptr, &module), "vkCreateShaderModule"));
-  VkComputePipelineCreateInfo info{};
-  info.sType = VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO;
-  info.stage.sType = VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO;
-  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
-  info.stage.module = module;
-  info.stage.pName = "main";
-  info.layout = layout_;
-  const VkResult result = call.CreateComputePipelines(context_->handle(), VK_NULL_HANDLE, 1, &info, nullptr, &pipeline);
-  call.DestroyShaderModule(context_->handle(), module, nullptr);
-  SHUNT_TRY(check(result, fmt::format("kernel {}: vkCreateComputePipelines", shader.family)));
-  return pipeline;
-}
-
-DispatchLimits limits_of(const Context& context) {
-  const VkPhysicalDeviceLimits& limits = context.properties().limits;
-  return {limits.maxStorageBufferRange, std::max<std::uint64_t>(4, limits.minStorageBufferOffsetAlignment),
-          limits.minUniformBufferOffsetAlignment};
-}
-
 Result<std::unique_ptr<VulkanProgram>> VulkanProgram::create(std::shared_ptr<Context> context, Pipelines& pipelines,
-                                                             const ProgramRequest& request) {
-  SHUNT_TRY_ASSIGN(const DispatchPlan plan, plan_dispatches(request.ops, limits_of(*context)));
-  std::unique_ptr<VulkanProgram> program(new VulkanProgram(std::move(context), pipelines));
+                                                             const ProgramRequest& request, ProgramTrace trace) {
+  SHUNT_TRY_ASSIGN(DispatchPlan plan, plan_dispatches(request.ops, limits_of(*context)));
+  std::unique_ptr<VulkanProgram> program(new VulkanProgram(std::move(context), pipelines, std::move(trace)));
   program->name_ = request.name;
-  SHUNT_TRY_ASSIGN(program->blocks_,
-                   VulkanBuffer::create(program->context_, plan.block_bytes, VulkanBuffer::Place::staging));
+  program->touches_ = std::make_shared<const Hazards>(std::move(plan.hazards));
+  SHUNT_TRY_ASSIGN(program->blocks_, VulkanBuffer::create(program->context_, plan.block_bytes, Place::shared));
   plan.write_blocks(program->blocks_->host());
   SHUNT_TRY(program->make_sets(plan.dispatches.size()));
-  SHUNT_TRY(program->record(plan.dispatches));
-  SHUNT_TRY_ASSIGN(program->done_, program->context_->make_fence());
+  for (const Dispatch& dispatch : plan.dispatches) {
+    SHUNT_TRY_ASSIGN(const VkPipeline pipeline, pipelines.of(dispatch.kernel));
+    SHUNT_TRY_ASSIGN(const VkDescriptorSet set, program->make_set(dispatch));
+    program->steps_.push_back({pipeline, set, dispatch.grid, dispatch.op, dispatch.needs_barrier});
+  }
+  SHUNT_TRY_ASSIGN(program->commands_, program->context_->compute().make_commands());
+  SHUNT_TRY(program->record(program->commands_, VK_NULL_HANDLE));
   return program;
 }
 
 VulkanProgram::~VulkanProgram() {
-  context_->release([&call = context_->call(), device = context_->handle(), pool = context_->command_pool(),
-                     fence = done_, sets = sets_, commands = commands_] {
-    call.DestroyFence(device, fence, nullptr);
-    call.DestroyDescriptorPool(device, sets, nullptr);
-    if (commands != VK_NULL_HANDLE) call.FreeCommandBuffers(device, pool, 1, &commands);
+  context_->release([context = context_.get(), sets = sets_, commands = std::array{commands_, timed_}, times = times_] {
+    context->call().DestroyDescriptorPool(context->handle(), sets, nullptr);
+    context->call().DestroyQueryPool(context->handle(), times, nullptr);
+    for (VkCommandBuffer each : commands)
+      if (each != VK_NULL_HANDLE) context->compute().discard(each);
   });
 }
 
@@ -134,18 +63,19 @@ Status VulkanProgram::make_sets(std::size_t count) {
 }
 
 Result<VkDescriptorSet> VulkanProgram::make_set(const Dispatch& dispatch) {
+  const VkBuffer blocks = blocks_->handle()->get();
   std::array<VkDescriptorBufferInfo, kShaderBindings> bound{};
-  bound[kCallBinding] = {blocks_->handle(), dispatch.block_at, dispatch.block.size()};
-  bound[kParametersBinding] = {blocks_->handle(), 0, sizeof(Parameters)};
+  bound[kCallBinding] = {blocks, dispatch.block_at, dispatch.block.size()};
+  bound[kParametersBinding] = {blocks, 0, sizeof(Parameters)};
   for (std::uint32_t operand = 0; operand < kMaxShaderOperands; ++operand) {
     const Binding& binding = dispatch.operands[operand];
     bound[kOutputBinding + operand] = {pipelines_.nothing(), 0, VK_WHOLE_SIZE};
-    if (binding.buffer != nullptr)
-      bound[kOutputBinding + operand] = {static_cast<VulkanBuffer*>(binding.buffer)->handle(), binding.offset,
-                                         binding.bytes};
+    if (binding.buffer == nullptr) continue;
+    const auto& buffer = static_cast<const VulkanBuffer&>(*binding.buffer);
+    bound[kOutputBinding + operand] = {buffer.handle()->get(), buffer.first_byte() + binding.offset, binding.bytes};
   }
   if (!dispatch.constants.empty())
-    bound[dispatch.constants_binding] = {blocks_->handle(), dispatch.constants_at,
+    bound[dispatch.constants_binding] = {blocks, dispatch.constants_at,
                                          dispatch.constants.size() * sizeof(std::uint32_t)};
   const DeviceFunctions& call = context_->call();
   const VkDescriptorSetLayout layout = pipelines_.set_layout();
@@ -169,29 +99,78 @@ Result<VkDescriptorSet> VulkanProgram::make_set(const Dispatch& dispatch) {
   return set;
 }
 
-Status VulkanProgram::record(std::span<const Dispatch> dispatches) {
+Status VulkanProgram::record(VkCommandBuffer commands, VkQueryPool times) const {
   const DeviceFunctions& call = context_->call();
-  SHUNT_TRY_ASSIGN(commands_, context_->make_commands());
   VkCommandBufferBeginInfo begin{};
   begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
-  SHUNT_TRY(check(call.BeginCommandBuffer(commands_, &begin), "vkBeginCommandBuffer"));
-  for (const Dispatch& dispatch : dispatches) {
-    SHUNT_TRY_ASSIGN(const VkPipeline pipeline, pipelines_.of(*dispatch.shader));
-    SHUNT_TRY_ASSIGN(const VkDescriptorSet set, make_set(dispatch));
-    call.CmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipeline);
-    call.CmdBindDescriptorSets(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_.layout(), 0, 1, &set, 0, nullptr);
-    call.CmdDispatch(commands_, dispatch.grid[0], dispatch.grid[1], 1);
-    barrier(call, commands_, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT,
-            VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT);
+  SHUNT_TRY(check(call.BeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer"));
+  const bool timed = times != VK_NULL_HANDLE;
+  std::uint32_t time = 0;
+  const auto write_time = [&] {
+    call.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, times, time++);
+  };
+  if (timed) call.CmdResetQueryPool(commands, times, 0, static_cast<std::uint32_t>(steps_.size()) + 1);
+  full_barrier(call, commands);
+  if (timed) write_time();
+  for (const Step& step : steps_) {
+    if (step.needs_barrier || timed) dispatch_barrier(call, commands);
+    call.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, step.pipeline);
+    call.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_.layout(), 0, 1, &step.set, 0,
+                               nullptr);
+    call.CmdDispatch(commands, step.grid[0], step.grid[1], 1);
+    if (timed) write_time();
   }
-  barrier(call, commands_, VK_PIPELINE_STAGE_HOST_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT,
-          VK_ACCESS_HOST_READ_BIT | VK_ACCESS_TRANSFER_READ_BIT);
-  return check(call.EndCommandBuffer(commands_), "vkEndCommandBuffer");
+  host_barrier(call, commands);
+  return check(call.EndCommandBuffer(commands), "vkEndCommandBuffer");
 }
 
-Status VulkanProgram::submit(const Parameters& parameters) {
-  std::memcpy(blocks_->host().data(), &parameters, sizeof(parameters));
-  return context_->submit(commands_, done_);
+Status VulkanProgram::record_timed() {
+  VkQueryPoolCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
+  info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+  info.queryCount = static_cast<std::uint32_t>(steps_.size()) + 1;
+  SHUNT_TRY(check(context_->call().CreateQueryPool(context_->handle(), &info, nullptr, &times_), "vkCreateQueryPool"));
+  SHUNT_TRY_ASSIGN(timed_, context_->compute().make_commands());
+  return record(timed_, times_);
+}
+
+Result<Moment> VulkanProgram::submit(Transfer& transfer, const Submission& submission) {
+  is_timed_ = trace_.wants_ops(submission) && context_->compute().place().timestamp_bits != 0;
+  if (is_timed_ && timed_ == VK_NULL_HANDLE) SHUNT_TRY(record_timed());
+  std::memcpy(blocks_->host().data(), &submission.parameters, sizeof(submission.parameters));
+  start_ns_ = trace::now_ns();
+  number_ = submission.step;
+  return transfer.submit(is_timed_ ? timed_ : commands_, touches_);
+}
+
+void VulkanProgram::finish(const Status& status) const {
+  const std::uint64_t end_ns = trace::now_ns();
+  trace_.record_program(start_ns_, end_ns, number_, status);
+  if (is_timed_ && status) trace_ops(end_ns);
+}
+
+// By the device's clock, of which only differences are known: the last op ended when the program did.
+void VulkanProgram::trace_ops(std::uint64_t end_ns) const {
+  std::vector<std::uint64_t> times(steps_.size() + 1);
+  const auto bytes = times.size() * sizeof(std::uint64_t);
+  if (context_->call().GetQueryPoolResults(context_->handle(), times_, 0, static_cast<std::uint32_t>(times.size()),
+                                           bytes, times.data(), sizeof(std::uint64_t),
+                                           VK_QUERY_RESULT_64_BIT) != VK_SUCCESS)
+    return;
+  const std::uint32_t bits = context_->compute().place().timestamp_bits;
+  const std::uint64_t mask = bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
+  const auto period_ns = static_cast<double>(context_->properties().limits.timestampPeriod);
+  const auto since_first = [&](std::size_t index) {
+    return static_cast<std::uint64_t>(static_cast<double>((times[index] - times[0]) & mask) * period_ns);
+  };
+  // The two clocks may drift apart a little.
+  const std::uint64_t took = std::min(since_first(steps_.size()), end_ns - start_ns_);
+  const auto at_ns = [&](std::size_t index) { return end_ns - took + std::min(took, since_first(index)); };
+  for (std::size_t step = 0; step < steps_.size();) {
+    const std::size_t first = step;
+    while (step < steps_.size() && steps_[step].op == steps_[first].op) ++step;
+    trace_.record_op(steps_[first].op, at_ns(first), at_ns(step), number_);
+  }
 }
 
 }  // namespace shunt::vulkan

@@ -5,67 +5,61 @@
 #include <string>
 #include <vector>
 
-#include "devices/dispatch.h"
-#include "devices/vulkan/context.h"
+#include "devices/program_trace.h"
+#include "devices/vulkan/pipeline.h"
+#include "devices/vulkan/transfer.h"
 
 namespace shunt::vulkan {
-
-// The compiled kernels of a device, each made when it is first used. Owned by the device.
-class Pipelines {
- public:
-  [[nodiscard]] static Result<std::unique_ptr<Pipelines>> create(std::shared_ptr<Context> context);
-  ~Pipelines();
-  Pipelines(const Pipelines&) = delete;
-  Pipelines& operator=(const Pipelines&) = delete;
-
-  [[nodiscard]] Result<VkPipeline> of(const Shader& shader);
-  [[nodiscard]] VkPipelineLayout layout() const { return layout_; }
-  [[nodiscard]] VkDescriptorSetLayout set_layout() const { return set_layout_; }
-  // Bound where a kernel has an input that a call has not.
-  [[nodiscard]] VkBuffer nothing() const { return nothing_->handle(); }
-
- private:
-  explicit Pipelines(std::shared_ptr<Context> context);
-  [[nodiscard]] Status make_layouts();
-
-  std::shared_ptr<Context> context_;
-  VkDescriptorSetLayout set_layout_ = VK_NULL_HANDLE;
-  VkPipelineLayout layout_ = VK_NULL_HANDLE;
-  std::vector<VkPipeline> pipelines_;  // one per entry of shaders()
-  std::unique_ptr<VulkanBuffer> nothing_;
-};
-
-[[nodiscard]] DispatchLimits limits_of(const Context& context);
 
 class VulkanProgram final : public Program {
  public:
   // The buffers and `pipelines` must outlive it. Errors: unsupported where an op has no kernel, out_of_memory.
   [[nodiscard]] static Result<std::unique_ptr<VulkanProgram>> create(std::shared_ptr<Context> context,
                                                                      Pipelines& pipelines,
-                                                                     const ProgramRequest& request);
+                                                                     const ProgramRequest& request, ProgramTrace trace);
   ~VulkanProgram() override;
   VulkanProgram(const VulkanProgram&) = delete;
   VulkanProgram& operator=(const VulkanProgram&) = delete;
 
   [[nodiscard]] std::uint64_t scratch_bytes() const override { return blocks_->bytes(); }
   [[nodiscard]] const std::string& name() const { return name_; }
-  [[nodiscard]] VkFence done() const { return done_; }
-  [[nodiscard]] Status submit(const Parameters& parameters);
+  // When it is over. REQUIRES: the last submission is.
+  [[nodiscard]] Result<Moment> submit(Transfer& transfer, const Submission& submission);
+  // Records what became of the last submission, and if it was asked for how long each op took.
+  void finish(const Status& status) const;
 
  private:
-  VulkanProgram(std::shared_ptr<Context> context, Pipelines& pipelines)
-      : context_(std::move(context)), pipelines_(pipelines) {}
+  struct Step {
+    VkPipeline pipeline = VK_NULL_HANDLE;
+    VkDescriptorSet set = VK_NULL_HANDLE;
+    std::array<std::uint32_t, 2> grid{};
+    std::uint32_t op = 0;
+    bool needs_barrier = false;
+  };
+
+  VulkanProgram(std::shared_ptr<Context> context, Pipelines& pipelines, ProgramTrace trace)
+      : context_(std::move(context)), pipelines_(pipelines), trace_(std::move(trace)) {}
   [[nodiscard]] Status make_sets(std::size_t count);
   [[nodiscard]] Result<VkDescriptorSet> make_set(const Dispatch& dispatch);
-  [[nodiscard]] Status record(std::span<const Dispatch> dispatches);
+  [[nodiscard]] Status record(VkCommandBuffer commands, VkQueryPool times) const;
+  [[nodiscard]] Status record_timed();
+  void trace_ops(std::uint64_t end_ns) const;
 
   std::shared_ptr<Context> context_;
   Pipelines& pipelines_;
+  ProgramTrace trace_;
   std::string name_;
   std::unique_ptr<VulkanBuffer> blocks_;
+  std::shared_ptr<const Hazards> touches_;
+  std::vector<Step> steps_;
   VkDescriptorPool sets_ = VK_NULL_HANDLE;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
-  VkFence done_ = VK_NULL_HANDLE;
+  VkCommandBuffer timed_ = VK_NULL_HANDLE;  // the same, one op after the other and with their times
+  VkQueryPool times_ = VK_NULL_HANDLE;      // before the first step and after each
+  // Of the last submission.
+  std::uint64_t start_ns_ = 0;
+  std::uint32_t number_ = 0;
+  bool is_timed_ = false;
 };
 
 }  // namespace shunt::vulkan

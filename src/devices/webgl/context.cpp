@@ -33,7 +33,8 @@ Status Context::describe() {
   functions_.DescribeGpu(static_cast<GLsizei>(name.size()), name.data());
   renderer_ = name.data();
   const std::uint64_t rows = integer(kMaxTextureSize);
-  limits_.largest_binding_bytes = rows * kRowWords * sizeof(std::uint32_t);
+  limits_.shader.language = ShaderLanguage::essl300;
+  limits_.shader.largest_binding_bytes = rows * kRowWords * sizeof(std::uint32_t);
   limits_.uniform_alignment_bytes = std::max<std::uint64_t>(16, integer(kUniformBufferAlignment));
   limits_.binds_whole_buffers = true;
   SHUNT_TRY(check("asking for limits"));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "devices/gl_names.h"
+#include "devices/identity.h"
 #include "devices/submissions.h"
 #include "devices/webgl/program.h"
 
@@ -20,16 +21,15 @@ DeviceInfo describe(const Context& context) {
   info.name = context.renderer();
   info.type = emulated ? DeviceType::cpu : DeviceType::other;
   info.emulated = emulated;
-  info.compute_resource = emulated ? "cpu" : "gpu:" + context.renderer();
-  info.memory_pool = info.id;
+  info.api_version = "WebGL 2.0";
   info.alignment_bytes = kAlignmentBytes;
-  info.largest_binding_bytes = context.limits().largest_binding_bytes;
-  info.features = {"WebGL 2.0"};
+  info.largest_binding_bytes = context.limits().shader.largest_binding_bytes;
   info.prior = {.launch_us = emulated ? 500.0 : 300.0,
                 .op_us = emulated ? 100.0 : 20.0,
                 .flops_per_s = emulated ? 0.05e9 : 0.1e12,
                 .bytes_per_s = emulated ? 0.1e9 : 20e9,
                 .uncertainty = 0.9};
+  identify(info, {});
   return info;
 }
 
@@ -45,12 +45,16 @@ class WebglDevice final : public Device {
     Support support = dispatch_support(run, context_->limits());
     if (!support) return support;
     for (const OpCall& call : run) {
-      const Shader& shader = *choose_shader(call, context_->limits().largest_binding_bytes).shader;
-      support.reason = source_refusal(shader);
-      if (support.reason.empty() && call.output->kind != TensorKind::state && !call.output->is_contiguous())
+      const ShaderLimits& limits = context_->limits().shader;
+      const Shader& shader = *choose_shader(call, limits).shader;
+      if (call.output->kind != TensorKind::state && !call.output->is_contiguous())
         support.reason = fmt::format("{}: the result has gaps, and draws have none", name_of(call.op));
+      constexpr std::size_t kFirstPassInput = kFirstPassBinding - kFirstInputBinding;
+      if (support.reason.empty() && !shader.essl300_first.empty() && call.has_input(kFirstPassInput))
+        support.reason = fmt::format("{}: {} would be bound where the first pass is", name_of(call.op),
+                                     info_of(call.op).inputs[kFirstPassInput]);
       if (!support) return support;
-      support.scratch_bytes += WebglProgram::scratch_bytes_of(call, shader, context_->limits().largest_binding_bytes);
+      support.scratch_bytes += WebglProgram::scratch_bytes_of(call, shader, limits.largest_binding_bytes);
     }
     return support;
   }
@@ -99,7 +103,7 @@ class WebglDevice final : public Device {
 }  // namespace
 
 Result<std::unique_ptr<Device>> open_device(const Functions& functions) {
-  if (std::ranges::all_of(shaders(), [](const Shader& shader) { return !source_refusal(shader).empty(); }))
+  if (!has_shaders(ShaderLanguage::essl300))
     return fail(Code::unsupported, "this build has no kernels for it: glslc or spirv-cross was missing");
   SHUNT_TRY_ASSIGN(std::shared_ptr<Context> context, Context::create(functions));
   SHUNT_TRY_ASSIGN(std::unique_ptr<Kernels> kernels, Kernels::create(context));
@@ -111,13 +115,13 @@ Result<std::unique_ptr<Device>> open_device(const Functions& functions) {
 namespace shunt {
 
 Result<BackendReport> open_webgl2(const OpenOptions&) {
-  BackendReport report{.api = "webgl2"};
+  BackendReport report{.api = "webgl2", .devices = {}};
   auto functions = webgl::open_api();
   auto device = functions ? webgl::open_device(*functions) : std::unexpected(std::move(functions).error());
   if (device)
     report.devices.push_back(std::move(*device));
   else
-    report.absent_because = device.error().message;
+    report.stop(StartStage::no_library, device.error().message);
   return report;
 }
 

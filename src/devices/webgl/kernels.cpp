@@ -26,12 +26,7 @@ bool scatters(const Shader& shader) { return !shader.essl300_points.empty(); }
 
 }  // namespace
 
-std::string source_refusal(const Shader& shader) {
-  if (!shader.essl300.empty() || scatters(shader)) return {};
-  return fmt::format("kernel {} has no form for WebGL2", shader.family);
-}
-
-Kernels::Kernels(std::shared_ptr<Context> context) : context_(std::move(context)), kernels_(shaders().size()) {}
+Kernels::Kernels(std::shared_ptr<Context> context) : context_(std::move(context)) {}
 
 Result<std::unique_ptr<Kernels>> Kernels::create(std::shared_ptr<Context> context) {
   std::unique_ptr<Kernels> kernels(new Kernels(context));
@@ -40,26 +35,28 @@ Result<std::unique_ptr<Kernels>> Kernels::create(std::shared_ptr<Context> contex
 }
 
 Kernels::~Kernels() {
-  for (const Kernel& kernel : kernels_)
+  for (const auto& [shader, kernel] : kernels_)
     for (const GLuint program : {kernel.program, kernel.first_pass})
       if (program != 0) context_->call().DeleteProgram(program);
 }
 
-Result<Kernel> Kernels::of(const Shader& shader) {
-  Kernel& kernel = kernels_[static_cast<std::size_t>(&shader - shaders().data())];
+Result<Kernel> Kernels::of(const SpecializedShader& shader) {
+  Kernel& kernel = kernels_[shader];
   if (kernel.program == 0) {
     SHUNT_TRY_ASSIGN(kernel, make(shader));
   }
   return kernel;
 }
 
-Result<Kernel> Kernels::make(const Shader& shader) const {
+Result<Kernel> Kernels::make(const SpecializedShader& made_of) const {
+  const Shader& shader = *made_of.shader;
+  const auto source = [&](std::string_view text) { return specialized(text, made_of.values); };
   Kernel kernel{.scatters = scatters(shader)};
   if (!shader.essl300_first.empty()) {
-    SHUNT_TRY_ASSIGN(kernel.first_pass, link(shader.family, kCover, shader.essl300_first));
+    SHUNT_TRY_ASSIGN(kernel.first_pass, link(shader.name, kCover, source(shader.essl300_first)));
   }
-  auto program =
-      kernel.scatters ? link(shader.family, shader.essl300_points, kPut) : link(shader.family, kCover, shader.essl300);
+  auto program = kernel.scatters ? link(shader.name, source(shader.essl300_points), kPut)
+                                 : link(shader.name, kCover, source(shader.essl300));
   if (program) {
     kernel.program = *program;
     return kernel;
@@ -68,7 +65,7 @@ Result<Kernel> Kernels::make(const Shader& shader) const {
   return std::unexpected(std::move(program).error());
 }
 
-Result<GLuint> Kernels::link(std::string_view family, std::string_view vertices, std::string_view fragments) const {
+Result<GLuint> Kernels::link(std::string_view name, std::string_view vertices, std::string_view fragments) const {
   const Functions& call = context_->call();
   const GLuint program = call.CreateProgram();
   Status done = compile(program, kVertexShader, vertices);
@@ -83,7 +80,7 @@ Result<GLuint> Kernels::link(std::string_view family, std::string_view vertices,
   if (Status alive = context_->check("linkProgram"); !alive) done = std::move(alive);
   if (done) return program;
   call.DeleteProgram(program);
-  return fail_at(fmt::format("kernel {} on {}", family, context_->renderer()), std::move(done).error());
+  return fail_at(fmt::format("kernel {} on {}", name, context_->renderer()), std::move(done).error());
 }
 
 Status Kernels::compile(GLuint program, GLenum type, std::string_view source) const {

@@ -1,8 +1,8 @@
 // The kernels of a device as linked programs, each made when it is first used. Owned by the device; one thread.
 #pragma once
 
+#include <map>
 #include <memory>
-#include <vector>
 
 #include "devices/webgl/texture.h"
 
@@ -24,24 +24,20 @@ class Kernels {
   Kernels& operator=(const Kernels&) = delete;
 
   // Errors: internal, with what the compiler said.
-  [[nodiscard]] Result<Kernel> of(const Shader& shader);
+  [[nodiscard]] Result<Kernel> of(const SpecializedShader& shader);
   // Bound where a kernel has an input that a call has not.
   [[nodiscard]] const Texture& nothing() const { return *nothing_; }
 
  private:
   explicit Kernels(std::shared_ptr<Context> context);
-  [[nodiscard]] Result<Kernel> make(const Shader& shader) const;
-  [[nodiscard]] Result<GLuint> link(std::string_view family, std::string_view vertices,
-                                    std::string_view fragments) const;
+  [[nodiscard]] Result<Kernel> make(const SpecializedShader& made_of) const;
+  [[nodiscard]] Result<GLuint> link(std::string_view name, std::string_view vertices, std::string_view fragments) const;
   [[nodiscard]] Status compile(GLuint program, GLenum type, std::string_view source) const;
   void bind(GLuint program) const;
 
   std::shared_ptr<Context> context_;
-  std::vector<Kernel> kernels_;  // one per entry of shaders()
+  std::map<SpecializedShader, Kernel> kernels_;
   std::unique_ptr<Texture> nothing_;
 };
-
-// Empty, or why the shader has no translation for this API.
-[[nodiscard]] std::string source_refusal(const Shader& shader);
 
 }  // namespace shunt::webgl

@@ -45,7 +45,7 @@ Result<std::unique_ptr<WebglProgram>> WebglProgram::create(std::shared_ptr<Conte
 }
 
 Status WebglProgram::add(Dispatch dispatch) {
-  SHUNT_TRY_ASSIGN(const Kernel kernel, kernels_.of(*dispatch.shader));
+  SHUNT_TRY_ASSIGN(const Kernel kernel, kernels_.of(dispatch.kernel));
   const Binding& output = dispatch.operands[0];
   Step step{.kernel = kernel, .target = static_cast<const Texture*>(output.buffer)};
   if (kernel.scatters)
@@ -58,7 +58,7 @@ Status WebglProgram::add(Dispatch dispatch) {
     SHUNT_TRY_ASSIGN(step.constants, constants_of(dispatch));
   }
   if (kernel.first_pass != 0 &&
-      first_pass_bytes(dispatch.first_pass_words, context_->limits().largest_binding_bytes) > 0)
+      first_pass_bytes(dispatch.first_pass_words, context_->limits().shader.largest_binding_bytes) > 0)
     step.first_pass = rectangle_of(0, dispatch.first_pass_words);
   step.dispatch = std::move(dispatch);
   steps_.push_back(std::move(step));

@@ -37,7 +37,7 @@ Result<std::unique_ptr<Texture>> Texture::create(std::shared_ptr<Context> contex
 }
 
 Status Texture::allocate() {
-  if (const std::uint64_t most = context_->limits().largest_binding_bytes; bytes_ > most)
+  if (const std::uint64_t most = context_->limits().shader.largest_binding_bytes; bytes_ > most)
     return fail(Code::out_of_memory, fmt::format("a texture has at most {}", most));
   whole_ = rectangle_of(0, std::max<std::uint64_t>(1, (bytes_ + kWordBytes - 1) / kWordBytes));
   const Functions& call = context_->call();

@@ -240,6 +240,11 @@ struct PipelineLayoutDescriptor {
   const BindGroupLayoutHandle* layouts = nullptr;
   std::uint32_t immediate_bytes = 0;
 };
+struct ConstantEntry {
+  const ChainedStruct* next = nullptr;
+  StringView key;  // the number of an @id
+  double value = 0.0;
+};
 struct ComputePipelineDescriptor {
   const ChainedStruct* next = nullptr;
   StringView label;
@@ -248,7 +253,7 @@ struct ComputePipelineDescriptor {
   ShaderModuleHandle module = nullptr;
   StringView entry_point;
   std::size_t constant_count = 0;
-  const void* constants = nullptr;
+  const ConstantEntry* constants = nullptr;
 };
 struct BindGroupEntry {
   const ChainedStruct* next = nullptr;

@@ -1,5 +1,7 @@
 #include "devices/webgpu/device.h"
 
+#include "devices/identity.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -29,7 +31,7 @@ DeviceType type_of(AdapterType type) {
   }
 }
 
-DeviceInfo describe(const Context& context, std::string id) {
+DeviceInfo describe(const Context& context, std::string id, const OpenOptions& options) {
   const AdapterDescription& adapter = context.adapter();
   const bool emulated = adapter.type == AdapterType::cpu;
   DeviceInfo info;
@@ -37,35 +39,34 @@ DeviceInfo describe(const Context& context, std::string id) {
   info.vendor = adapter.vendor;
   info.type = type_of(adapter.type);
   info.emulated = emulated;
-  // WebGPU tells no UUID, so that the same chip behind another API is not recognized.
-  info.compute_resource = emulated ? "cpu" : fmt::format("gpu:{:04x}:{:04x}", adapter.vendor_id, adapter.device_id);
-  info.memory_pool = id;
+  info.api_version = "WebGPU";
+  info.driver = adapter.driver;
+  if (adapter.vendor_id != 0) info.hardware = fmt::format("{:04x}:{:04x}", adapter.vendor_id, adapter.device_id);
   info.memory_bytes = adapter.memory_bytes;
   info.alignment_bytes = kAlignment;
   info.largest_binding_bytes = context.largest_binding_bytes();
-  info.features = {"WGSL"};
-  if (!adapter.driver.empty()) info.features.push_back(adapter.driver);
+  info.features = {DeviceFeature::atomics, DeviceFeature::shared_memory};
   info.prior = {.launch_us = emulated ? 500.0 : 50.0,
                 .op_us = emulated ? 50.0 : 5.0,
                 .flops_per_s = emulated ? 0.2e9 : 1e12,
                 .bytes_per_s = emulated ? 0.5e9 : 200e9,
                 .uncertainty = 0.9};
   info.id = std::move(id);
+  identify(info, options.known);
   return info;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<WebGpuDevice>> WebGpuDevice::create(std::shared_ptr<Context> context, std::string id) {
+Result<std::unique_ptr<WebGpuDevice>> WebGpuDevice::create(std::shared_ptr<Context> context, std::string id,
+                                                           const OpenOptions& options) {
+  DeviceInfo info = describe(*context, std::move(id), options);
   SHUNT_TRY_ASSIGN(std::unique_ptr<Writer> writer, Writer::create(context));
-  return std::unique_ptr<WebGpuDevice>(new WebGpuDevice(std::move(context), std::move(writer), std::move(id)));
+  return std::unique_ptr<WebGpuDevice>(new WebGpuDevice(std::move(context), std::move(writer), std::move(info)));
 }
 
-WebGpuDevice::WebGpuDevice(std::shared_ptr<Context> context, std::unique_ptr<Writer> writer, std::string id)
-    : context_(std::move(context)),
-      writer_(std::move(writer)),
-      pipelines_(context_),
-      info_(describe(*context_, std::move(id))) {}
+WebGpuDevice::WebGpuDevice(std::shared_ptr<Context> context, std::unique_ptr<Writer> writer, DeviceInfo info)
+    : context_(std::move(context)), writer_(std::move(writer)), pipelines_(context_), info_(std::move(info)) {}
 
 Support WebGpuDevice::supports(std::span<const OpCall> run) const { return program_support(run, limits_of(*context_)); }
 
@@ -202,39 +203,43 @@ bool is_same(const webgpu::AdapterDescription& a, const webgpu::AdapterDescripti
 
 }  // namespace
 
-Result<BackendReport> open_webgpu(const OpenOptions&) {
-  BackendReport report{.api = "webgpu"};
-  if (shaders().empty() || shaders().front().wgsl.empty()) {
-    report.absent_because =
-        "built without Node: no WGSL; install glslc, nodejs and npm, run npm ci --prefix tools/npm and build again";
+Result<BackendReport> open_webgpu(const OpenOptions& options) {
+  BackendReport report{.api = "webgpu", .devices = {}};
+  if (!has_shaders(ShaderLanguage::wgsl)) {
+    report.stop(
+        StartStage::not_built,
+        "built without Node: no WGSL; install glslc, nodejs and npm, run npm ci --prefix tools/npm and build again");
     return report;
   }
-  const auto functions = webgpu::open_library();
+  auto functions = webgpu::open_library();
   if (!functions) {
-    report.absent_because = functions.error().message;
+    report.stop(std::move(functions).error());
     return report;
   }
   std::vector<std::shared_ptr<webgpu::Context>> found;
   for (const webgpu::AdapterChoice& choice : kChoices) {
     auto context = webgpu::Context::create(*functions, choice);
     if (!context) {
-      if (report.absent_because.empty()) report.absent_because = context.error().message;
+      if (report.absent_because.empty()) report.stop(StartStage::no_device, context.error().message);
       continue;
     }
     const auto same = [&](const auto& other) { return is_same(other->adapter(), (*context)->adapter()); };
     if (std::ranges::none_of(found, same)) found.push_back(std::move(*context));
   }
   if (found.empty())
-    report.absent_because = fmt::format(
-        "Dawn finds no adapter ({}); it needs a Vulkan driver of a GPU, or SwiftShader's: install chromium and set "
-        "VK_ICD_FILENAMES=/usr/lib/chromium/vk_swiftshader_icd.json",
-        report.absent_because);
+    report.stop(
+        StartStage::no_device,
+        fmt::format(
+            "Dawn finds no adapter ({}); it needs a Vulkan driver of a GPU, or SwiftShader's: install chromium and set "
+            "VK_ICD_FILENAMES=/usr/lib/chromium/vk_swiftshader_icd.json",
+            report.absent_because));
   for (auto& context : found) {
-    auto device = webgpu::WebGpuDevice::create(std::move(context), fmt::format("webgpu:{}", report.devices.size()));
+    auto device =
+        webgpu::WebGpuDevice::create(std::move(context), fmt::format("webgpu:{}", report.devices.size()), options);
     if (device)
       report.devices.push_back(std::move(*device));
     else
-      report.absent_because = device.error().message;
+      report.stop(StartStage::lacks, device.error().message);
   }
   return report;
 }

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "devices/health.h"
+#include "devices/registry.h"
 #include "devices/waiting.h"
 #include "devices/webgpu/program.h"
 
@@ -16,7 +17,8 @@ namespace shunt::webgpu {
 
 class WebGpuDevice final : public Device {
  public:
-  [[nodiscard]] static Result<std::unique_ptr<WebGpuDevice>> create(std::shared_ptr<Context> context, std::string id);
+  [[nodiscard]] static Result<std::unique_ptr<WebGpuDevice>> create(std::shared_ptr<Context> context, std::string id,
+                                                                    const OpenOptions& options);
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
   [[nodiscard]] std::optional<std::uint64_t> memory_available() const override { return std::nullopt; }
@@ -43,7 +45,7 @@ class WebGpuDevice final : public Device {
     std::span<std::byte> to;
   };
 
-  WebGpuDevice(std::shared_ptr<Context> context, std::unique_ptr<Writer> writer, std::string id);
+  WebGpuDevice(std::shared_ptr<Context> context, std::unique_ptr<Writer> writer, DeviceInfo info);
   [[nodiscard]] Status usable();
   [[nodiscard]] Result<std::unique_ptr<WebGpuBuffer>> readback(std::uint64_t bytes);
   [[nodiscard]] std::chrono::nanoseconds patience() const;

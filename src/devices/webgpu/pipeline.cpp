@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 
 namespace shunt::webgpu {
@@ -23,7 +24,22 @@ std::vector<KernelBinding> bindings_of(std::string_view wgsl) {
   return bindings;
 }
 
-Result<Pipeline> make_pipeline(Context& context, std::string_view name, std::string_view wgsl) {
+namespace {
+
+// WebGPU refuses values of constants that a kernel has not.
+std::vector<ConstantEntry> constants_of(std::string_view wgsl, const Specialization& values) {
+  static constexpr std::array<std::string_view, kSpecializationConstants> kKeys = {"0", "1", "2", "3"};
+  std::vector<ConstantEntry> constants;
+  for (std::size_t id = 0; id < values.size(); ++id)
+    if (wgsl.find(fmt::format("@id({})", id)) != std::string_view::npos)
+      constants.push_back({.key = StringView(kKeys[id]), .value = static_cast<double>(values[id])});
+  return constants;
+}
+
+}  // namespace
+
+Result<Pipeline> make_pipeline(Context& context, std::string_view name, std::string_view wgsl,
+                               const Specialization& values) {
   const Functions& call = context.call();
   Pipeline pipeline{.bindings = bindings_of(wgsl)};
   std::vector<BindGroupLayoutEntry> entries;
@@ -45,8 +61,13 @@ Result<Pipeline> make_pipeline(Context& context, std::string_view name, std::str
   const ShaderModuleDescriptor modules{.next = &source.chain, .label = StringView(name)};
   const Owned<ShaderModuleHandle> module(call.DeviceCreateShaderModule(context.handle(), &modules),
                                          {call.ShaderModuleRelease});
-  const ComputePipelineDescriptor descriptor{
-      .label = StringView(name), .layout = layout.get(), .module = module.get(), .entry_point = StringView("main")};
+  const std::vector<ConstantEntry> constants = constants_of(wgsl, values);
+  const ComputePipelineDescriptor descriptor{.label = StringView(name),
+                                             .layout = layout.get(),
+                                             .module = module.get(),
+                                             .entry_point = StringView("main"),
+                                             .constant_count = constants.size(),
+                                             .constants = constants.data()};
   pipeline.handle = {call.DeviceCreateComputePipeline(context.handle(), &descriptor), {call.ComputePipelineRelease}};
   const auto outcome = context.close_scopes();
   if (Status made = context.settle(*outcome); !made)
@@ -54,12 +75,13 @@ Result<Pipeline> make_pipeline(Context& context, std::string_view name, std::str
   return pipeline;
 }
 
-Result<const Pipeline*> Pipelines::of(const Shader& shader) {
-  std::optional<Pipeline>& pipeline = pipelines_[static_cast<std::size_t>(&shader - shaders().data())];
-  if (!pipeline) {
-    SHUNT_TRY_ASSIGN(pipeline, make_pipeline(*context_, shader.family, shader.wgsl));
+Result<const Pipeline*> Pipelines::of(const SpecializedShader& kernel) {
+  auto found = pipelines_.find(kernel);
+  if (found == pipelines_.end()) {
+    SHUNT_TRY_ASSIGN(Pipeline made, make_pipeline(*context_, kernel.shader->name, kernel.shader->wgsl, kernel.values));
+    found = pipelines_.emplace(kernel, std::move(made)).first;
   }
-  return &*pipeline;
+  return &found->second;
 }
 
 }  // namespace shunt::webgpu

@@ -3,7 +3,7 @@
 // Pipelines are owned by the device and shared by its programs. One thread at a time.
 #pragma once
 
-#include <optional>
+#include <map>
 #include <string_view>
 #include <vector>
 
@@ -27,18 +27,19 @@ struct Pipeline {
   Owned<ComputePipelineHandle> handle;
 };
 // Errors: internal, with what the validation says.
-[[nodiscard]] Result<Pipeline> make_pipeline(Context& context, std::string_view name, std::string_view wgsl);
+[[nodiscard]] Result<Pipeline> make_pipeline(Context& context, std::string_view name, std::string_view wgsl,
+                                             const Specialization& values = {});
 
 // The kernels of ops, each compiled when it is first used.
 class Pipelines {
  public:
-  explicit Pipelines(std::shared_ptr<Context> context) : context_(std::move(context)), pipelines_(shaders().size()) {}
-  // `shader` is an entry of shaders(). The answer lives as long as this.
-  [[nodiscard]] Result<const Pipeline*> of(const Shader& shader);
+  explicit Pipelines(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+  // The answer lives as long as this.
+  [[nodiscard]] Result<const Pipeline*> of(const SpecializedShader& kernel);
 
  private:
   std::shared_ptr<Context> context_;
-  std::vector<std::optional<Pipeline>> pipelines_;  // one per entry of shaders()
+  std::map<SpecializedShader, Pipeline> pipelines_;
 };
 
 }  // namespace shunt::webgpu

@@ -30,7 +30,11 @@ std::uint64_t most_moved_bytes(const OpCall& call) {
 
 }  // namespace
 
-DispatchLimits limits_of(const Context& context) { return {context.largest_binding_bytes(), kAlignment, kAlignment}; }
+DispatchLimits limits_of(const Context& context) {
+  return {.shader = {.language = ShaderLanguage::wgsl, .largest_binding_bytes = context.largest_binding_bytes()},
+          .storage_alignment_bytes = kAlignment,
+          .uniform_alignment_bytes = kAlignment};
+}
 
 Support program_support(std::span<const OpCall> run, const DispatchLimits& limits) {
   Support support = dispatch_support(run, limits);
@@ -72,7 +76,7 @@ std::vector<WebGpuProgram::Moved> WebGpuProgram::moved_of(const Dispatch& dispat
 
 Status WebGpuProgram::make_steps(const DispatchPlan& plan, Pipelines& pipelines) {
   for (const Dispatch& dispatch : plan.dispatches) {
-    SHUNT_TRY_ASSIGN(const Pipeline* pipeline, pipelines.of(*dispatch.shader));
+    SHUNT_TRY_ASSIGN(const Pipeline* pipeline, pipelines.of(dispatch.kernel));
     steps_.push_back({.pipeline = pipeline, .grid = dispatch.grid, .moved = moved_of(dispatch, *pipeline)});
   }
   return {};

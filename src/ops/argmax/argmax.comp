@@ -4,14 +4,13 @@
 #define Arguments ArgmaxArgs
 #include "ops/kernel.glsl"
 
+#include "ops/order.glsl"
+
 SHUNT_INPUT(3, x)
 
 const uint kNone = 0xFFFFFFFFu;
 shared float largest[kGroup];
 shared uint places[kGroup];
-
-// WGSL, to which this is translated, has no isnan.
-bool is_number(float value) { return (floatBitsToUint(value) & 0x7FFFFFFFu) <= 0x7F800000u; }
 
 bool beats(float value, uint place, float other, uint its) {
   if (place == kNone) return false;

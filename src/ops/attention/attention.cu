@@ -1,12 +1,12 @@
 // A block attends with one head of one token: online softmax over tiles of 64 positions, of which each thread scores
-// one; then each thread sums up to four elements of the result.
+// one; then each thread sums up to four elements of the result. Larger heads take several turns.
 #include "ops/attention/attention_args.h"
 
 #include "ops/kernel.cuh"
 
 SHUNT_KERNEL(attention) {
   using namespace shunt;
-  constexpr std::uint32_t kElements = kLargestGroupHead / kGroup;  // of the result, per thread
+  constexpr std::uint32_t kElements = kHeadPart / kGroup;  // of the result, per thread
   constexpr float kLeast = -3.4028234e38F;
   const auto& args = arguments_of<AttentionArgs>(call);
   const std::uint64_t row = group();
@@ -22,54 +22,57 @@ SHUNT_KERNEL(attention) {
 
   SHUNT_SHARED std::uint64_t slots[kGroup];
   SHUNT_SHARED float weights[kGroup];
-  float sums[kElements];
-  for (std::uint32_t i = 0; i < kElements; ++i) sums[i] = 0.0F;
-  float largest = kLeast;
-  float total = 0.0F;
-  if (args.has_sinks != 0) {
-    const float sink = input_of<float>(call, 6)[row % heads * args.sink_stride];
-    if (sink > kLeast) {
-      largest = sink;
-      total = 1.0F;
-    }
-  }
-  for (std::uint64_t tile = first_position(args, position); tile < visible; tile += kGroup) {
-    const std::uint64_t at = tile + lane();
-    const std::uint64_t slot =
-        at < visible ? state_slot(args.table, input_of<std::int32_t>(call, 5), sequence, static_cast<std::int64_t>(at))
-                     : kNoSlot;
-    float score = kLeast;
-    if (slot != kNoSlot) {
-      const std::uint64_t begin = (slot * args.kv_heads + kv_head) * head_dim;
-      score = 0.0F;
-      for (std::uint32_t i = 0; i < head_dim; ++i)
-        score += load(args.query.dtype, input_of<void>(call, 0), query + std::uint64_t{i} * args.query.strides[3]) *
-                 load(args.state_dtype, input_of<void>(call, 1), begin + i);
-      score *= args.scale;
-      if (args.soft_cap > 0.0F) score = args.soft_cap * kernel_math::tanh(score / args.soft_cap);
-    }
-    const float top = kernel_math::max(largest, largest_of_group(score));
-    slots[lane()] = slot;
-    weights[lane()] = slot == kNoSlot ? 0.0F : kernel_math::exp(score - top);
-    sync();
-    const float shrink = kernel_math::exp(largest - top);
-    largest = top;
-    total *= shrink;
-    for (std::uint32_t i = 0; i < kElements; ++i) sums[i] *= shrink;
-    const auto count = static_cast<std::uint32_t>(visible - tile < kGroup ? visible - tile : kGroup);
-    for (std::uint32_t seen = 0; seen < count; ++seen) {
-      if (slots[seen] == kNoSlot) continue;
-      const std::uint64_t begin = (slots[seen] * args.kv_heads + kv_head) * head_dim;
-      total += weights[seen];
-      for (std::uint32_t i = 0; i < kElements; ++i) {
-        const std::uint32_t d = lane() + i * kGroup;
-        if (d < head_dim) sums[i] += weights[seen] * load(args.state_dtype, input_of<void>(call, 2), begin + d);
+  for (std::uint32_t part = 0; part < head_dim; part += kHeadPart) {
+    float sums[kElements];
+    for (std::uint32_t i = 0; i < kElements; ++i) sums[i] = 0.0F;
+    float largest = kLeast;
+    float total = 0.0F;
+    if (args.has_sinks != 0) {
+      const float sink = input_of<float>(call, 6)[row % heads * args.sink_stride];
+      if (sink > kLeast) {
+        largest = sink;
+        total = 1.0F;
       }
     }
-    sync();
-  }
-  for (std::uint32_t i = 0; i < kElements; ++i) {
-    const std::uint32_t d = lane() + i * kGroup;
-    if (d < head_dim) output_of<float>(call)[row * head_dim + d] = total == 0.0F ? 0.0F : sums[i] / total;
+    for (std::uint64_t tile = first_position(args, position); tile < visible; tile += kGroup) {
+      const std::uint64_t at = tile + lane();
+      const std::uint64_t slot = at < visible ? state_slot(args.table, input_of<std::int32_t>(call, 5), sequence,
+                                                           static_cast<std::int64_t>(at))
+                                              : kNoSlot;
+      float score = kLeast;
+      if (slot != kNoSlot) {
+        const std::uint64_t begin = (slot * args.kv_heads + kv_head) * head_dim;
+        score = 0.0F;
+        for (std::uint32_t i = 0; i < head_dim; ++i)
+          score += load(args.query.dtype, input_of<void>(call, 0), query + std::uint64_t{i} * args.query.strides[3]) *
+                   load(args.state_dtype, input_of<void>(call, 1), begin + i);
+        score *= args.scale;
+        if (args.soft_cap > 0.0F) score = args.soft_cap * kernel_math::tanh(score / args.soft_cap);
+      }
+      const float top = kernel_math::max(largest, largest_of_group(score));
+      slots[lane()] = slot;
+      weights[lane()] = slot == kNoSlot ? 0.0F : kernel_math::exp(score - top);
+      sync();
+      const float shrink = kernel_math::exp(largest - top);
+      largest = top;
+      total *= shrink;
+      for (std::uint32_t i = 0; i < kElements; ++i) sums[i] *= shrink;
+      const auto count = static_cast<std::uint32_t>(visible - tile < kGroup ? visible - tile : kGroup);
+      for (std::uint32_t seen = 0; seen < count; ++seen) {
+        if (slots[seen] == kNoSlot) continue;
+        const std::uint64_t begin = (slots[seen] * args.kv_heads + kv_head) * head_dim + part;
+        total += weights[seen];
+        for (std::uint32_t i = 0; i < kElements; ++i) {
+          const std::uint32_t d = lane() + i * kGroup;
+          if (part + d < head_dim)
+            sums[i] += weights[seen] * load(args.state_dtype, input_of<void>(call, 2), begin + d);
+        }
+      }
+      sync();
+    }
+    for (std::uint32_t i = 0; i < kElements; ++i) {
+      const std::uint32_t d = part + lane() + i * kGroup;
+      if (d < head_dim) output_of<float>(call)[row * head_dim + d] = total == 0.0F ? 0.0F : sums[i] / total;
+    }
   }
 }

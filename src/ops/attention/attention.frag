@@ -13,8 +13,8 @@ void main() {
   bool has_scores = byte_offset(7u) != 0u;
   float sum = 0.0;
   float total = 0.0;
-  float largest = -3.0e38;
-  for (uint position = 0u; position < row.visible; ++position) {
+  float largest = kLeast;
+  for (uint position = row.first; position < row.visible; ++position) {
     uint slot = slot_of(row, position);
     if (slot == kNoSlot) continue;
     float score = has_scores ? uintBitsToFloat(scores_word(row.number * capacity() + position)) : score_of(row, slot);

@@ -21,8 +21,8 @@ SHUNT_ARGS(AttentionArgs) {
 };
 SHUNT_ARGS_BYTES(AttentionArgs, 112)
 
-// Elements of the largest head that the kernels in CUDA and GLSL take.
-SHUNT_ARGS_CONSTANT(kLargestGroupHead, 256)
+// Elements of a head that a group of the kernels in CUDA and GLSL sums at once.
+SHUNT_ARGS_CONSTANT(kHeadPart, 256)
 
 #ifndef SHUNT_GLSL
 namespace shunt {

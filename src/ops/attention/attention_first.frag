@@ -8,7 +8,7 @@ void main() {
   if (number >= valid_row_count(args.query)) return;
   if (parameters.positions != 0u && position >= parameters.positions) return;
   Row row = row_of(number);
-  if (position >= row.visible) return;
+  if (position < row.first || position >= row.visible) return;
   uint slot = slot_of(row, position);
   if (slot != kNoSlot) put_word(index, floatBitsToUint(score_of(row, slot)));
 }

@@ -5,6 +5,8 @@
 #define Arguments AttentionArgs
 #include "ops/kernel.glsl"
 
+#include "ops/attention/visible.glsl"
+
 SHUNT_INPUT(3, query)
 SHUNT_INPUT(4, keys)
 SHUNT_INPUT(6, positions)
@@ -19,15 +21,16 @@ struct Row {
   uint number;
   uint kv_head;
   int sequence;
-  uint visible;  // positions
+  uint first;    // position that the token sees
+  uint visible;  // and the one behind the last
 };
 Row row_of(uint number) {
   uint heads = args.query.extents.z;
   uint token = number / heads;
   int position = positions_int(byte_offset(4u), token * args.table.position_stride);
   int sequence = sequences_int(byte_offset(5u), token * args.table.sequence_stride);
-  uint visible = position < 0 ? 0u : min(uint(position) + 1u, sequence_capacity(args.table, sequence));
-  return Row(number, number % heads / (heads / args.kv_heads), sequence, visible);
+  return Row(number, number % heads / (heads / args.kv_heads), sequence, first_position(position),
+             visible_positions(sequence, position));
 }
 
 // kNoSlot where the position has no page. REQUIRES: position < row.visible.
@@ -45,5 +48,5 @@ float score_of(Row row, uint slot) {
   for (uint i = 0u; i < args.query.extents.w; ++i)
     score += query_element(args.query.dtype, byte_offset(1u), query_begin + i * args.query.strides.w) *
              keys_element(args.state_dtype, byte_offset(2u), key_begin + i);
-  return score * args.scale;
+  return capped(score * args.scale);
 }

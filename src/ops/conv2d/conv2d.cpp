@@ -40,8 +40,8 @@ double convolved(const Conv2dArgs& args, const CpuCall& call, std::uint64_t imag
 int run(const CpuCall& call) {
   const auto& args = call.args<Conv2dArgs>();
   const std::uint64_t images = valid_rows(args.x.entries, static_cast<Extent>(args.x.extent), *call.parameters);
-  const std::uint64_t height = args.out[0];
-  const std::uint64_t width = args.out[1];
+  const std::uint64_t height = args.places[0];
+  const std::uint64_t width = args.places[1];
   const Range rows = share_of(images * args.filters * height, call.thread, call.threads);
   for (std::uint64_t row = rows.begin; row < rows.end; ++row)
     for (std::uint64_t x = 0; x < width; ++x)
@@ -64,7 +64,7 @@ Conv2dArgs conv2d_arguments(const OpCall& call) {
   args.groups = call.attributes->u32(Attr::groups);
   for (std::size_t axis = 0; axis < 2; ++axis) {
     const WindowAxis window = window_axis(axis, kernel, *call.attributes, call.attributes->shape(Attr::dilation));
-    args.out[axis] = call.output->shape[2 + axis];
+    args.places[axis] = call.output->shape[2 + axis];
     args.kernel[axis] = window.kernel;
     args.stride[axis] = window.stride;
     args.dilation[axis] = window.dilation;

@@ -11,7 +11,7 @@ SHUNT_ARGS(Conv2dArgs) {
   SHUNT_U32(channels);  // of each group
   SHUNT_U32(groups);
   SHUNT_U32(has_bias);
-  SHUNT_U32S(2, out);  // height and width, and so on
+  SHUNT_U32S(2, places);  // of the kernel: height and width of the result, and so on
   SHUNT_U32S(2, kernel);
   SHUNT_U32S(2, stride);
   SHUNT_U32S(2, dilation);
@@ -23,3 +23,6 @@ SHUNT_ARGS(Conv2dArgs) {
   SHUNT_U32S(2, reserved_too);
 };
 SHUNT_ARGS_BYTES(Conv2dArgs, 144)
+
+// Elements of the result that an invocation of the kernel in GLSL computes: whole words of any dtype.
+SHUNT_ARGS_CONSTANT(kConvRun, 4)

@@ -24,7 +24,7 @@ inline std::uint64_t conv_products(const Conv2dArgs& args) {
 
 // Pixels of the result whose columns of x are gathered at a time; whole panels, at most kBatchRows.
 inline std::uint64_t conv_batch(const Conv2dArgs& args) {
-  const std::uint64_t pixels = std::uint64_t{args.out[0]} * args.out[1];
+  const std::uint64_t pixels = std::uint64_t{args.places[0]} * args.places[1];
   const std::uint64_t most = std::min<std::uint64_t>(kBatchRows, (pixels + kPanelRows - 1) / kPanelRows * kPanelRows);
   const std::uint64_t fit = kColumnFloats / std::max<std::uint64_t>(1, conv_products(args)) / kPanelRows * kPanelRows;
   return std::clamp<std::uint64_t>(fit, kPanelRows, std::max<std::uint64_t>(kPanelRows, most));
@@ -38,18 +38,18 @@ struct ConvRows {
   std::uint64_t rows = 0;   // of the result at a time
 
   [[nodiscard]] std::uint64_t row_floats() const { return phases * phase_floats; }
-  [[nodiscard]] std::uint64_t sum_floats(const Conv2dArgs& args) const { return rows * (args.out[1] + kRowSlack); }
+  [[nodiscard]] std::uint64_t sum_floats(const Conv2dArgs& args) const { return rows * (args.places[1] + kRowSlack); }
 };
 
 inline ConvRows conv_rows(const Conv2dArgs& args) {
   ConvRows cut;
   const std::uint64_t last_tap = std::uint64_t{args.kernel[1] - 1} * args.dilation[1];
   cut.phases = std::min<std::uint64_t>(args.stride[1], last_tap + 1);
-  cut.phase_floats = args.out[1] + last_tap / args.stride[1] + kRowSlack;
+  cut.phase_floats = args.places[1] + last_tap / args.stride[1] + kRowSlack;
   cut.reach = std::uint64_t{args.kernel[0] - 1} * args.dilation[0] + 1;
   const std::uint64_t fit = kRowFloats / cut.row_floats();
   cut.rows = fit < cut.reach ? 1 : (fit - cut.reach) / args.stride[0] + 1;
-  cut.rows = std::min<std::uint64_t>(cut.rows, std::max<std::uint64_t>(1, args.out[0]));
+  cut.rows = std::min<std::uint64_t>(cut.rows, std::max<std::uint64_t>(1, args.places[0]));
   return cut;
 }
 

@@ -97,7 +97,7 @@ struct ConvOperands {
   void write(std::uint64_t image, std::uint64_t filter, std::uint64_t pixel, const float* sums,
              std::size_t count) const {
     const std::uint64_t plane = image * args.filters + filter;
-    const std::uint64_t at = plane * args.out[0] * args.out[1] + pixel;
+    const std::uint64_t at = plane * args.places[0] * args.places[1] + pixel;
     narrow_row(x_dtype, sums, count, call.output + at * info_of(x_dtype).block_bytes);
   }
 };

@@ -24,7 +24,7 @@ class RowConvolution {
       : operands_{call, call.args<Conv2dArgs>()},
         args_(operands_.args),
         cut_(conv_rows(args_)),
-        sum_pitch_(args_.out[1] + kRowSlack),
+        sum_pitch_(args_.places[1] + kRowSlack),
         sums_(reinterpret_cast<float*>(call.thread_scratch)),
         taps_(std::uint64_t{args_.kernel[0]} * args_.kernel[1]),
         weights_(sums_ + cut_.sum_floats(args_)),
@@ -41,12 +41,12 @@ class RowConvolution {
   void run() {
     const CpuCall& call = operands_.call;
     const std::uint64_t images = valid_rows(args_.x.entries, static_cast<Extent>(args_.x.extent), *call.parameters);
-    const std::uint64_t blocks = (args_.out[0] + cut_.rows - 1) / cut_.rows;
+    const std::uint64_t blocks = (args_.places[0] + cut_.rows - 1) / cut_.rows;
     const Range units = share_of(images * args_.filters * blocks, call.thread, call.threads);
     for (std::uint64_t unit = units.begin; unit < units.end; ++unit) {
       const std::uint64_t y = unit % blocks * cut_.rows;
       const std::uint64_t filter = unit / blocks % args_.filters;
-      convolve(unit / blocks / args_.filters, filter, {y, std::min<std::uint64_t>(y + cut_.rows, args_.out[0])});
+      convolve(unit / blocks / args_.filters, filter, {y, std::min<std::uint64_t>(y + cut_.rows, args_.places[0])});
     }
   }
 
@@ -61,7 +61,7 @@ class RowConvolution {
         add_row(x_ + y * args_.stride[0] * cut_.row_floats(), sums_ + y * sum_pitch_);
     }
     for (std::uint64_t y = rows.begin; y < rows.end; ++y)
-      operands_.write(image, filter, y * args_.out[1], sums_ + (y - rows.begin) * sum_pitch_, args_.out[1]);
+      operands_.write(image, filter, y * args_.places[1], sums_ + (y - rows.begin) * sum_pitch_, args_.places[1]);
   }
 
   // What these rows of the result reach of the channel that begins at `first`.
@@ -97,8 +97,8 @@ class RowConvolution {
   // A row of the result, one channel: up to four vectors at a time, of which the last may reach past the row.
   void add_row(const float* x, float* sums) const {
     const std::size_t lanes = hn::Lanes(Floats());
-    for (std::size_t at = 0; at < args_.out[1];) {
-      const std::size_t vectors = (args_.out[1] - at + lanes - 1) / lanes;
+    for (std::size_t at = 0; at < args_.places[1];) {
+      const std::size_t vectors = (args_.places[1] - at + lanes - 1) / lanes;
       if (vectors >= 4) {
         add_vectors<4>(x + at, sums + at);
         at += 4 * lanes;

@@ -24,15 +24,15 @@ class TiledConvolution {
         args_(operands_.args),
         products_(conv_products(args_)),
         batch_(conv_batch(args_)),
-        pixels_(std::uint64_t{args_.out[0]} * args_.out[1]),
-        width_(args_.out[1]),
+        pixels_(std::uint64_t{args_.places[0]} * args_.places[1]),
+        width_(args_.places[1]),
         x_width_(args_.x.extents[3]),
         panels_(reinterpret_cast<float*>(call.thread_scratch)),
         weights_(panels_ + batch_ * products_),
         sums_(weights_ + kBlockRows * kTileElements) {
     // A kernel of one element sees the rows of x as one.
     const bool one = args_.kernel[0] == 1 && args_.kernel[1] == 1 && args_.stride[0] == 1 && args_.stride[1] == 1;
-    const bool same = args_.out[0] == args_.x.extents[2] && args_.out[1] == args_.x.extents[3];
+    const bool same = args_.places[0] == args_.x.extents[2] && args_.places[1] == args_.x.extents[3];
     if (!one || !same || args_.x.strides[2] != std::uint64_t{args_.x.extents[3]} * args_.x.strides[3]) return;
     width_ = x_width_ = pixels_;
   }

@@ -5,6 +5,10 @@
 #define Arguments ElementwiseArgs
 #include "ops/kernel.glsl"
 
+#include "ops/order.glsl"
+#include "ops/tanh.glsl"
+#include "ops/words.glsl"
+
 SHUNT_INPUT(3, input_0)
 SHUNT_INPUT(4, input_1)
 SHUNT_INPUT(5, input_2)
@@ -12,7 +16,6 @@ SHUNT_INPUT(6, input_3)
 
 // The prelude of the expressions: as kernel_math.cuh has them. What GLSL has of its own is not precise enough, or may
 // do with NaN what it likes.
-bool is_number(float x) { return (floatBitsToUint(x) & 0x7FFFFFFFu) <= 0x7F800000u; }
 // Compilers make the last line their own min or max, which may drop a NaN; it has numbers only.
 float lesser(float a, float b) {
   if (!is_number(a)) return a;
@@ -61,20 +64,6 @@ float log_of(float x) {
   float square = s * s;
   float sum = ((square * (2.0 / 9.0) + 2.0 / 7.0) * square + 2.0 / 5.0) * square + 2.0 / 3.0;
   return count * 0.693145751953125 + (count * 1.42860682e-6 + (sum * square * s + (s + s)));
-}
-
-float tanh_of(float x) {
-  float size = abs(x);
-  float value = 1.0;
-  if (size < 1.0) {
-    float square = x * x;
-    float rest = 13.0;
-    for (float term = 11.0; term > 0.0; term -= 2.0) rest = term + square / rest;
-    return x / rest;
-  }
-  if (size < 20.0) value = 1.0 - 2.0 / (exp(2.0 * size) + 1.0);
-  if (!is_number(x)) return x;
-  return x < 0.0 ? -value : value;
 }
 
 float erf(float x) {
@@ -156,10 +145,4 @@ float element(uint index) {
   return 0.0;
 }
 
-void main() {
-  uint end = valid_row_count(args.x) * args.x.extents.w;
-  uint first = invocation_index() * per_word(args.x.dtype);
-  if (first >= end) return;
-  float second = is_half(args.x.dtype) && first + 1u < end ? element(first + 1u) : 0.0;
-  store(args.x.dtype, first, end, vec2(element(first), second));
-}
+void main() { store_word(args.x.dtype, valid_row_count(args.x) * args.x.extents.w); }

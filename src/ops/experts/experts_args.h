@@ -26,6 +26,9 @@ SHUNT_ARGS(ExpertsArgs) {
 };
 SHUNT_ARGS_BYTES(ExpertsArgs, 96)
 
+// Rows of a matrix that a workgroup of the shader takes.
+SHUNT_ARGS_CONSTANT(kExpertsGroupRows, 4)
+
 #ifndef SHUNT_GLSL
 namespace shunt {
 

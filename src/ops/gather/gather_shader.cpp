@@ -4,13 +4,16 @@
 namespace shunt {
 namespace {
 
-std::string supports(const OpCall& call) { return weight_refusal(call, 0); }
+std::string supports(const OpCall&) { return {}; }
 
 std::uint64_t groups(const OpCall& call) { return groups_for_words(*call.output); }
+
+// The dtype of x.
+Specialization specialization(const OpCall& call) { return {static_cast<std::uint32_t>(call.input(0).dtype)}; }
 
 }  // namespace
 
 extern const ShaderKernel gather_shader;
-const ShaderKernel gather_shader{supports, groups, nullptr};
+const ShaderKernel gather_shader{supports, groups, nullptr, nullptr, specialization};
 
 }  // namespace shunt

@@ -4,18 +4,29 @@
 #define Arguments MatmulArgs
 #include "ops/kernel.glsl"
 
+layout(constant_id = 0) const uint kWeightDtype = 0u;
+
 SHUNT_INPUT(3, x)
 SHUNT_WEIGHT(4, weight)
 SHUNT_INPUT(5, residual)
 
 shared vec4 sums[kGroup];
 
-float x_f32(uint index) { return uintBitsToFloat(x_word((byte_offset(1u) >> 2u) + index)); }
+// An element of x by one load whatever its dtype: drivers that compute on the CPU run both sides of a branch.
+float x_at(uint index) {
+  uint byte = byte_offset(1u) + (is_half(args.x_dtype) ? 2u : 4u) * index;
+  return widen(args.x_dtype, x_word(byte >> 2u) >> ((byte & 2u) * 8u));
+}
 
-#define SUM(w, x)                                                   \
-  for (uint column = lane; column < end_column; column += kGroup) { \
-    float factor = w;                                               \
-    for (uint i = 0u; i < rows; ++i) sum[i] += factor * x;          \
+#ifdef SHUNT_FEW_WEIGHTS
+#define WEIGHT_OF_ROW weight_element
+#else
+#define WEIGHT_OF_ROW weight_of_row
+#endif
+#define SUM(element)                                                                                 \
+  for (uint column = lane; column < end_column; column += kGroup) {                                  \
+    float factor = element;                                                                          \
+    for (uint i = 0u; i < rows; ++i) sum[i] += factor * x_at(begins[i] + column * args.x_strides.w); \
   }
 
 void main() {
@@ -30,14 +41,14 @@ void main() {
   vec4 sum = vec4(0.0);
   uint weight_row = byte_offset(2u) + r * args.weight_row_bytes;
   uint end_column = rows > 0u ? args.k : 0u;
-  // The dtypes are chosen before the loops: drivers that compute on the CPU run both sides of a branch.
-  if (args.x_dtype == F32 && args.weight_dtype == F16) {
-    SUM(weight_f16(weight_row, column), x_f32(begins[i] + column * args.x_strides.w))
-  } else if (args.x_dtype == F32 && args.weight_dtype == Q8_0) {
-    SUM(weight_q8_0(weight_row, column), x_f32(begins[i] + column * args.x_strides.w))
+  uint weight_dtype = kWeightDtype;
+  // Drivers that do not make constants of what a kernel is specialized for choose a loop here, not a loader in it.
+  if (weight_dtype == F16) {
+    SUM(weight_f16(weight_row + 2u * column))
+  } else if (weight_dtype == Q8_0) {
+    SUM(weight_q8_0(weight_row, column))
   } else {
-    SUM(weight_of_row(args.weight_dtype, weight_row, column),
-        x_element(args.x_dtype, byte_offset(1u), begins[i] + column * args.x_strides.w))
+    SUM(WEIGHT_OF_ROW(weight_dtype, weight_row, column))
   }
   sums[lane] = sum;
   barrier();

@@ -4,6 +4,8 @@
 #define Arguments MatmulArgs
 #include "ops/kernel.glsl"
 
+layout(constant_id = 0) const uint kWeightDtype = 0u;
+
 SHUNT_INPUT(3, x)
 SHUNT_WEIGHT(4, weight)
 SHUNT_INPUT(5, residual)
@@ -40,16 +42,11 @@ float sum_q8_0(uint weight_row, uint begin) {
   return sum;
 }
 
-float sum_f16(uint weight_row, uint begin) {
-  float sum = 0.0;
-  for (uint column = 0u; column < args.k; ++column) sum += weight_f16(weight_row, column) * x_at(begin, column);
-  return sum;
-}
-
 float sum_any(uint weight_row, uint begin) {
+  uint dtype = kWeightDtype;
   float sum = 0.0;
   for (uint column = 0u; column < args.k; ++column)
-    sum += weight_of_row(args.weight_dtype, weight_row, column) * x_at(begin, column);
+    sum += weight_of_row(dtype, weight_row, column) * x_at(begin, column);
   return sum;
 }
 
@@ -60,11 +57,10 @@ void main() {
   if (row >= valid_rows(args.extents.x, args.extent) * args.extents.y * args.extents.z) return;
   uint weight_row = byte_offset(2u) + r * args.weight_row_bytes;
   uint begin = row_offset(args.extents, args.x_strides, row);
+  uint weight_dtype = kWeightDtype;
   float total;
-  if (args.weight_dtype == Q8_0)
+  if (weight_dtype == Q8_0)
     total = sum_q8_0(weight_row, begin);
-  else if (args.weight_dtype == F16)
-    total = sum_f16(weight_row, begin);
   else
     total = sum_any(weight_row, begin);
   if (args.has_residual != 0u)

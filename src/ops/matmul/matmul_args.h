@@ -26,6 +26,10 @@ SHUNT_ARGS_BYTES(MatmulArgs, 96)
 
 // Rows of x that a block of the CUDA kernel and a workgroup of the shader take.
 SHUNT_ARGS_CONSTANT(kMatmulGroupRows, 4)
+// Rows of x that the kernel for few of them takes at most.
+SHUNT_ARGS_CONSTANT(kMatmulRowXRows, 8)
+// Rows of the weight, and of x, that a workgroup of the kernel for many takes.
+SHUNT_ARGS_CONSTANT(kMatmulTileRows, 64)
 
 #ifndef SHUNT_GLSL
 namespace shunt {

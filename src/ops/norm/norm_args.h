@@ -13,3 +13,6 @@ SHUNT_ARGS(NormArgs) {
   SHUNT_U32(reserved);
 };
 SHUNT_ARGS_BYTES(NormArgs, 80)
+
+// Fours of elements that an invocation of the kernel for Vulkan keeps at most.
+SHUNT_ARGS_CONSTANT(kNormRowFours, 16)

@@ -4,13 +4,15 @@
 namespace shunt {
 namespace {
 
-std::string supports(const OpCall& call) { return whole_words_refusal(call, *call.output); }
+std::string supports(const OpCall&) { return {}; }
 
-std::uint64_t groups(const OpCall& call) { return call.output->shape.rows(); }
+std::uint64_t groups(const OpCall& call) { return groups_for_rows(*call.output); }
+
+std::uint64_t factors(const OpCall& call) { return call.output->shape.rows(); }
 
 }  // namespace
 
 extern const ShaderKernel norm_shader;
-const ShaderKernel norm_shader{supports, groups, nullptr, groups};  // a factor for each row
+const ShaderKernel norm_shader{supports, groups, nullptr, factors};
 
 }  // namespace shunt

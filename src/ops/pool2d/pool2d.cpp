@@ -33,13 +33,13 @@ int run(const CpuCall& call) {
   const auto& args = call.args<Pool2dArgs>();
   const std::uint64_t channels = args.x.extents[1];
   const std::uint64_t images = valid_rows(args.x.entries, static_cast<Extent>(args.x.extent), *call.parameters);
-  const Range rows = share_of(images * channels * args.out[0], call.thread, call.threads);
+  const Range rows = share_of(images * channels * args.places[0], call.thread, call.threads);
   for (std::uint64_t row = rows.begin; row < rows.end; ++row) {
-    const std::uint64_t plane = row / args.out[0];
+    const std::uint64_t plane = row / args.places[0];
     const std::uint64_t begin = plane / channels * args.x.strides[0] + plane % channels * args.x.strides[1];
-    for (std::uint64_t x = 0; x < args.out[1]; ++x)
-      store_element(static_cast<DType>(args.x.dtype), call.output, row * args.out[1] + x,
-                    pooled(args, call, begin, pool_range(args, 0, row % args.out[0]), pool_range(args, 1, x)));
+    for (std::uint64_t x = 0; x < args.places[1]; ++x)
+      store_element(static_cast<DType>(args.x.dtype), call.output, row * args.places[1] + x,
+                    pooled(args, call, begin, pool_range(args, 0, row % args.places[0]), pool_range(args, 1, x)));
   }
   return 0;
 }
@@ -52,7 +52,7 @@ Pool2dArgs pool2d_arguments(const OpCall& call) {
   args.is_max = call.op == Op::max_pool2d ? 1 : 0;
   for (std::size_t axis = 0; axis < 2; ++axis) {
     const WindowAxis window = window_axis(axis, call.attributes->shape(Attr::kernel), *call.attributes, Shape{1, 1});
-    args.out[axis] = call.output->shape[2 + axis];
+    args.places[axis] = call.output->shape[2 + axis];
     args.kernel[axis] = window.kernel;
     args.stride[axis] = window.stride;
     args.padding[axis] = window.before;

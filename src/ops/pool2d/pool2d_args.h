@@ -4,8 +4,8 @@
 #include "ops/strided_args.h"
 
 SHUNT_ARGS(Pool2dArgs) {
-  StridedTensor x;     // [images, channels, height, width]; the contiguous result has its dtype
-  SHUNT_U32S(2, out);  // height and width, and so on
+  StridedTensor x;        // [images, channels, height, width]; the contiguous result has its dtype
+  SHUNT_U32S(2, places);  // of the kernel: height and width of the result, and so on
   SHUNT_U32S(2, kernel);
   SHUNT_U32S(2, stride);
   SHUNT_U32S(2, padding);  // above and left

@@ -47,15 +47,15 @@ void pool_row(const Pool2dArgs& args, const CpuCall& call, std::uint64_t row) {
   float* const sums = buffer + width;
   float* const out = sums + width;
   const float none = is_max ? -std::numeric_limits<float>::infinity() : 0.0F;
-  const std::uint64_t plane = row / args.out[0];
+  const std::uint64_t plane = row / args.places[0];
   const std::uint64_t begin =
       plane / args.x.extents[1] * args.x.strides[0] + plane % args.x.extents[1] * args.x.strides[1];
-  const Range rows = pool_range(args, 0, row % args.out[0]);
+  const Range rows = pool_range(args, 0, row % args.places[0]);
   std::fill_n(sums, width, none);
   for (std::uint64_t y = rows.begin; y < rows.end; ++y)
     join_row(is_max, floats_of(dtype, call.inputs[0], begin + y * args.x.strides[2], args.x.strides[3], width, buffer),
              width, sums);
-  for (std::uint32_t x = 0; x < args.out[1]; ++x) {
+  for (std::uint32_t x = 0; x < args.places[1]; ++x) {
     const Range columns = pool_range(args, 1, x);
     float value = none;
     for (std::uint64_t column = columns.begin; column < columns.end; ++column)
@@ -63,13 +63,13 @@ void pool_row(const Pool2dArgs& args, const CpuCall& call, std::uint64_t row) {
     const auto count = static_cast<float>((rows.end - rows.begin) * (columns.end - columns.begin));
     out[x] = is_max ? value : value / count;
   }
-  narrow_row(dtype, out, args.out[1], call.output + row * args.out[1] * info_of(dtype).block_bytes);
+  narrow_row(dtype, out, args.places[1], call.output + row * args.places[1] * info_of(dtype).block_bytes);
 }
 
 int run(const CpuCall& call) {
   const auto& args = call.args<Pool2dArgs>();
   const std::uint64_t images = valid_rows(args.x.entries, static_cast<Extent>(args.x.extent), *call.parameters);
-  const Range rows = share_of(images * args.x.extents[1] * args.out[0], call.thread, call.threads);
+  const Range rows = share_of(images * args.x.extents[1] * args.places[0], call.thread, call.threads);
   for (std::uint64_t row = rows.begin; row < rows.end; ++row) pool_row(args, call, row);
   return 0;
 }

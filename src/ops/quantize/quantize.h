@@ -1,5 +1,5 @@
-// Arguments of quantize (floats -> blocks) and dequantize (blocks -> floats): x of contiguous rows ->
-// contiguous, in another dtype. Plain data, laid out as the shaders' uniform block.
+// From a call of the family quantize to its arguments (quantize_args.h), and what a thread of the CPU does with them.
+// Pure functions, for the host.
 #pragma once
 
 #include <cstddef>
@@ -8,16 +8,10 @@
 
 #include "ops/kernel.h"
 #include "ops/quantize/encode.h"
+#include "ops/quantize/quantize_args.h"
 #include "ops/strided.h"
 
 namespace shunt {
-
-struct QuantizeArgs {
-  StridedTensor x;       // strides count elements, also of quantized dtypes
-  std::uint32_t to = 0;  // the number of a DType
-  std::uint32_t reserved[3] = {0, 0, 0};
-};
-static_assert(sizeof(QuantizeArgs) == 64);
 
 // Axes are merged where x allows it, so rows are long.
 [[nodiscard]] QuantizeArgs quantize_arguments(const OpCall& call);

@@ -16,20 +16,20 @@ int run(const CpuCall& call) {
   const auto& args = call.args<ResizeArgs>();
   const std::uint64_t channels = args.x.extents[1];
   const std::uint64_t images = valid_rows(args.x.entries, static_cast<Extent>(args.x.extent), *call.parameters);
-  const Range rows = share_of(images * channels * args.out[0], call.thread, call.threads);
+  const Range rows = share_of(images * channels * args.size[0], call.thread, call.threads);
   for (std::uint64_t row = rows.begin; row < rows.end; ++row) {
-    const std::uint64_t plane = row / args.out[0];
+    const std::uint64_t plane = row / args.size[0];
     const std::uint64_t begin = plane / channels * args.x.strides[0] + plane % channels * args.x.strides[1];
-    const Between y = resize_place(args, 0, row % args.out[0]);
+    const Between y = resize_place(args, 0, row % args.size[0]);
     const auto pixel = [&](std::uint64_t line, std::uint64_t column) {
       return load_element(static_cast<DType>(args.x.dtype), call.inputs[0],
                           begin + line * args.x.strides[2] + column * args.x.strides[3]);
     };
-    for (std::uint64_t column = 0; column < args.out[1]; ++column) {
+    for (std::uint64_t column = 0; column < args.size[1]; ++column) {
       const Between x = resize_place(args, 1, column);
       const double above = mixed(pixel(y.first, x.first), pixel(y.first, x.second), x.share);
       const double below = mixed(pixel(y.second, x.first), pixel(y.second, x.second), x.share);
-      store_element(static_cast<DType>(args.x.dtype), call.output, row * args.out[1] + column,
+      store_element(static_cast<DType>(args.x.dtype), call.output, row * args.size[1] + column,
                     mixed(above, below, y.share));
     }
   }
@@ -42,13 +42,13 @@ ResizeArgs resize_arguments(const OpCall& call) {
   ResizeArgs args;
   args.x = strided(call.input(0));
   args.is_linear = call.op == Op::resize_bilinear ? 1 : 0;
-  for (std::size_t axis = 0; axis < 2; ++axis) args.out[axis] = call.output->shape[2 + axis];
+  for (std::size_t axis = 0; axis < 2; ++axis) args.size[axis] = call.output->shape[2 + axis];
   return args;
 }
 
 Between resize_place(const ResizeArgs& args, std::size_t axis, std::uint64_t place) {
   const std::int64_t in = args.x.extents[2 + axis];
-  const std::int64_t out = args.out[axis];
+  const std::int64_t out = args.size[axis];
   // The place in x is numerator / (2 out).
   const std::int64_t numerator = (2 * static_cast<std::int64_t>(place) + 1) * in - out;
   const auto inside = [&](std::int64_t pixel) {

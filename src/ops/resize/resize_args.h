@@ -5,8 +5,8 @@
 #include "ops/strided_args.h"
 
 SHUNT_ARGS(ResizeArgs) {
-  StridedTensor x;     // [images, channels, height, width]; the contiguous result has its dtype
-  SHUNT_U32S(2, out);  // height and width
+  StridedTensor x;      // [images, channels, height, width]; the contiguous result has its dtype
+  SHUNT_U32S(2, size);  // height and width
   SHUNT_U32(is_linear);
   SHUNT_U32(reserved);
 };

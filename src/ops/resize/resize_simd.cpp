@@ -32,16 +32,16 @@ int run(const CpuCall& call) {
   const DType dtype = static_cast<DType>(args.x.dtype);
   const std::uint64_t channels = args.x.extents[1];
   const std::uint64_t images = valid_rows(args.x.entries, static_cast<Extent>(args.x.extent), *call.parameters);
-  const Range rows = share_of(images * channels * args.out[0], call.thread, call.threads);
+  const Range rows = share_of(images * channels * args.size[0], call.thread, call.threads);
   auto* const line = reinterpret_cast<float*>(call.thread_scratch);
   for (std::uint64_t row = rows.begin; row < rows.end; ++row) {
-    const std::uint64_t plane = row / args.out[0];
+    const std::uint64_t plane = row / args.size[0];
     const std::uint64_t begin = plane / channels * args.x.strides[0] + plane % channels * args.x.strides[1];
-    mix_rows(args, call, begin, resize_place(args, 0, row % args.out[0]), line);
-    for (std::uint64_t column = 0; column < args.out[1]; ++column) {
+    mix_rows(args, call, begin, resize_place(args, 0, row % args.size[0]), line);
+    for (std::uint64_t column = 0; column < args.size[1]; ++column) {
       const Between x = resize_place(args, 1, column);
       const float value = mixed(line[x.first], line[x.second], static_cast<float>(x.share));
-      store_element(dtype, call.output, row * args.out[1] + column, static_cast<double>(value));
+      store_element(dtype, call.output, row * args.size[1] + column, static_cast<double>(value));
     }
   }
   return 0;

@@ -4,8 +4,11 @@
 #define Arguments RotaryArgs
 #include "ops/kernel.glsl"
 
+#include "ops/words.glsl"
+
 SHUNT_INPUT(3, x)
 SHUNT_INPUT(4, positions)
+SHUNT_INPUT(5, factors)
 SHUNT_INPUT(6, turns)
 
 float element(uint index) {
@@ -18,13 +21,10 @@ float element(uint index) {
   float second = x_element(args.x.dtype, byte_offset(1u), begin + pair.second * args.x.strides.w);
   int position = positions_int(byte_offset(2u), row / args.x.extents.z * args.position_stride);
   uvec2 turn = uvec2(turns_word(2u * pair.number), turns_word(2u * pair.number + 1u));
-  return turned(pair, first, second, rotation(uint(position), turn));
+  if (args.has_factors == 0u) return turned(pair, first, second, rotation(uint(position), turn));
+  float factor = factors_element(F32, byte_offset(3u), pair.number * args.factor_stride);
+  vec2 by = rotation(uint(position), divided(turn, factor));
+  return turned(pair, first, second, vec2(by.x, factor < 0.0 ? -by.y : by.y));
 }
 
-void main() {
-  uint end = valid_row_count(args.x) * args.x.extents.w;
-  uint first = invocation_index() * per_word(args.x.dtype);
-  if (first >= end) return;
-  float second = is_half(args.x.dtype) && first + 1u < end ? element(first + 1u) : 0.0;
-  store(args.x.dtype, first, end, vec2(element(first), second));
-}
+void main() { store_word(args.x.dtype, valid_row_count(args.x) * args.x.extents.w); }

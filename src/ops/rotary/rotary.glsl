@@ -12,6 +12,30 @@ uint upper_product(uint a, uint b) {
   return (a >> 16u) * (b >> 16u) + (middle >> 16u) + (other >> 16u);
 }
 
+// What is a fraction of a turn in 64-bit fixed point less whole turns, divided by a factor, which it takes for
+// positive. The factor is 24 bits times a power of two, so this is a long division, of at most 8 bits at a time: what
+// is left is less than the divisor, and fits with them into 32. Whole turns of the quotient may be lost: positions are
+// whole.
+uvec2 divided(uvec2 turn, float factor) {
+  uint bits = floatBitsToUint(factor) & 0x7FFFFFFFu;
+  uint exponent = max(bits >> 23u, 1u);
+  uint divisor = bits < 0x00800000u ? bits : (bits & 0x7FFFFFu) | 0x800000u;
+  uvec2 quotient = uvec2(0u);
+  uint rest = 0u;
+  // The factor is divisor * 2^(exponent - 150), so the turn has 150 - exponent more bits, all zero, or fewer.
+  uint end = 214u - min(exponent, 214u);
+  for (uint bit = 0u; bit < end && divisor != 0u; bit += 8u) {
+    uint count = min(end - bit, 8u);
+    uint next = 0u;
+    if (bit < 64u) next = (bit < 32u ? turn.x : turn.y) >> (24u - (bit & 31u)) & 0xFFu;
+    rest = rest << count | next >> (8u - count);
+    quotient.x = quotient.x << count | quotient.y >> (32u - count);
+    quotient.y = quotient.y << count | rest / divisor;
+    rest %= divisor;
+  }
+  return quotient;
+}
+
 // Cosine and sine of position * turn full turns.
 vec2 rotation(uint position, uvec2 turn) {
   uint turns = turn.x * position + upper_product(turn.y, position);

@@ -1,0 +1,43 @@
+// Which work must wait for other work, by the memory that both touch: what reads or overwrites what was written (RAW,
+// WAW), and what overwrites what was read (WAR). Work without such a hazard may run at the same time.
+//
+// Plain values; the buffers are only compared. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "devices/device.h"
+
+namespace shunt {
+
+struct Access {
+  const Buffer* buffer = nullptr;  // null: none
+  std::uint64_t begin = 0;         // bytes
+  std::uint64_t end = 0;
+  bool writes = false;
+
+  // Of what is bound, in whole words, as kernels address it.
+  [[nodiscard]] static Access read(const Binding& binding) { return of(binding, false); }
+  [[nodiscard]] static Access write(const Binding& binding) { return of(binding, true); }
+
+ private:
+  [[nodiscard]] static Access of(const Binding& binding, bool writes) {
+    return {binding.buffer, binding.offset / 4 * 4, (binding.offset + binding.bytes + 3) / 4 * 4, writes};
+  }
+};
+
+class Hazards {
+ public:
+  // Whether it must wait for any that was noted.
+  [[nodiscard]] bool has(const Access& access) const;
+  [[nodiscard]] bool has(const Hazards& others) const;
+  void note(const Access& access);
+  // After a barrier, behind which all that was noted is over.
+  void clear() { noted_.clear(); }
+
+ private:
+  std::vector<Access> noted_;
+};
+
+}  // namespace shunt

@@ -1,0 +1,87 @@
+// The kernels of matmul that only Vulkan has, for few rows of x and for many.
+#include "ops/matmul/matmul.h"
+#include "ops/shader.h"
+
+namespace shunt {
+namespace {
+
+constexpr std::uint32_t kTeam = 32;             // invocations that share a row of the weight
+constexpr std::uint32_t kRowGroup = 4 * kTeam;  // a workgroup
+constexpr std::uint32_t kTileGroup = 128;
+constexpr std::uint64_t kTileBytes = std::uint64_t{2} * 32 * (kMatmulTileRows + 4) * sizeof(float);
+
+// Empty, or why x is not read four elements at a time.
+std::string fours_refusal(const MatmulArgs& args) {
+  const bool is_in_fours =
+      args.x_strides[0] % 4 == 0 && args.x_strides[1] % 4 == 0 && args.x_strides[2] % 4 == 0 && args.x_strides[3] == 1;
+  if (args.k % 8 == 0 && is_in_fours && static_cast<DType>(args.x_dtype) == DType::F32) return {};
+  return "matmul: x is not of F32 in eights";
+}
+
+// The second row costs no more reads of x, but there must be teams for all of a large processor.
+std::uint32_t rows_of_team(const MatmulArgs& args) { return args.m >= 16384 ? 2 : 1; }
+
+std::string row_supports(const OpCall& call) {
+  const MatmulArgs args = matmul_args(call);
+  const std::uint64_t rows = matmul_capacity(args);
+  if (rows == 0 || rows > kMatmulRowXRows) return "matmul: x has not few rows";
+  return fours_refusal(args);
+}
+
+std::uint64_t row_groups(const OpCall& call) {
+  const MatmulArgs args = matmul_args(call);
+  const std::uint32_t each = kRowGroup / kTeam * rows_of_team(args);
+  return (args.m + each - 1) / each;
+}
+
+Specialization row_specialization(const OpCall& call) {
+  const MatmulArgs args = matmul_args(call);
+  return {args.weight_dtype, static_cast<std::uint32_t>(matmul_capacity(args)), rows_of_team(args), kRowGroup};
+}
+
+// Smaller ones are those of drivers on the CPU to which a barrier costs more than all of this saves.
+constexpr std::uint32_t kSmallestSubgroup = 8;
+
+bool row_runs_on(const ShaderLimits& limits) {
+  return limits.smallest_subgroup >= kSmallestSubgroup && limits.largest_subgroup <= kTeam &&
+         limits.largest_group >= kRowGroup;
+}
+
+std::string tile_supports(const OpCall& call) {
+  const MatmulArgs args = matmul_args(call);
+  if (matmul_capacity(args) <= kMatmulRowXRows) return "matmul: x has few rows";
+  return fours_refusal(args);
+}
+
+std::uint64_t tile_groups(const OpCall& call) {
+  const MatmulArgs args = matmul_args(call);
+  const auto tiles = [](std::uint64_t rows) { return (rows + kMatmulTileRows - 1) / kMatmulTileRows; };
+  return tiles(args.m) * tiles(matmul_capacity(args));
+}
+
+Specialization tile_specialization(const OpCall& call) { return {matmul_args(call).weight_dtype, 0, 0, kTileGroup}; }
+
+bool tile_runs_on(const ShaderLimits& limits) {
+  return limits.smallest_subgroup >= kSmallestSubgroup && limits.largest_group >= kTileGroup &&
+         limits.shared_bytes >= kTileBytes;
+}
+
+}  // namespace
+
+extern const ShaderKernel matmul_row_shader;
+const ShaderKernel matmul_row_shader{.supports = row_supports,
+                                     .groups = row_groups,
+                                     .constants = nullptr,
+                                     .specialization = row_specialization,
+                                     .runs_on = row_runs_on,
+                                     .rank = 3};
+
+extern const ShaderKernel matmul_tile_shader;
+const ShaderKernel matmul_tile_shader{.supports = tile_supports,
+                                      .groups = tile_groups,
+                                      .constants = nullptr,
+                                      .specialization = tile_specialization,
+                                      .runs_on = tile_runs_on,
+                                      .rank = 2};
+
+}  // namespace shunt

@@ -1,0 +1,64 @@
+// A workgroup finds the places of one row, one after the other: each is the first among the best that every invocation
+// has left of its columns.
+#include "ops/top_k/top_k_args.h"
+
+#define Arguments TopKArgs
+#include "ops/kernel.glsl"
+
+#include "ops/order.glsl"
+
+SHUNT_INPUT(3, x)
+
+const uint kNone = 0xFFFFFFFFu;
+shared uint orders[kGroup];
+shared uint places[kGroup];
+// What was found, in turn in the first and the second: drivers of OpenGL move what is read before a barrier behind it.
+shared uint found_orders[2];
+shared uint found_places[2];
+
+// NaN last.
+uint rank_of(float value) { return is_number(value) ? order_of(value) : 0u; }
+
+bool precedes(uint order, uint place, uint other, uint its) { return order > other || (order == other && place < its); }
+
+void main() {
+  uint row = group_index();
+  bool live = row < valid_row_count(args.x);
+  uint lane = gl_LocalInvocationID.x;
+  uint begin = row_offset(args.x.extents, args.x.strides, row);
+  uint last = kNotANumber;  // nothing's order
+  uint last_place = 0u;
+  uint best = 0u;
+  uint place = kNone;
+  for (uint j = 0u; j < args.k; ++j) {
+    bool used = j == 0u || place == last_place;
+    if (used) {
+      best = 0u;
+      place = kNone;
+    }
+    for (uint column = lane; live && used && column < args.x.extents.w; column += kGroup) {
+      uint order = rank_of(x_element(args.x.dtype, byte_offset(1u), begin + column * args.x.strides.w));
+      if (!precedes(last, last_place, order, column) || !precedes(order, column, best, place)) continue;
+      best = order;
+      place = column;
+    }
+    orders[lane] = best;
+    places[lane] = place;
+    barrier();
+    for (uint width = kGroup / 2u; width > 0u; width /= 2u) {
+      if (lane < width && precedes(orders[lane + width], places[lane + width], orders[lane], places[lane])) {
+        orders[lane] = orders[lane + width];
+        places[lane] = places[lane + width];
+      }
+      barrier();
+    }
+    if (lane == 0u) {
+      found_orders[j & 1u] = orders[0];
+      found_places[j & 1u] = places[0];
+    }
+    barrier();
+    last = found_orders[j & 1u];
+    last_place = found_places[j & 1u];
+    if (live && lane == 0u) put_word((byte_offset(0u) >> 2u) + row * args.k + j, last_place);
+  }
+}
