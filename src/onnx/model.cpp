@@ -189,8 +189,8 @@ Result<ValueInfo> value_of(const ProtoField& parent) {
 
 template <class T>
 Status append(std::vector<T>& list, Result<T> item) {
-  SHUNT_TRY_ASSIGN(T taken, std::move(item));
-  list.push_back(std::move(taken));
+  if (!item) return std::unexpected(std::move(item).error());
+  list.push_back(*std::move(item));
   return {};
 }
 

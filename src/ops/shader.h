@@ -35,6 +35,7 @@ struct ShaderLimits {
   bool has_f16 = false;                 // arithmetic with 16 bits, and buffers of them
   bool has_integer_dot = false;         // of four 8-bit integers in a word
   bool has_cooperative_matrix = false;  // of 16 x 16 F16 by F16 to F32
+  bool on_cpu = false;                  // the driver computes on the CPU, where barriers cost much
 };
 
 // The values of a kernel's constants `layout(constant_id = i) const uint`, of which it may have as many. SPIR-V keeps

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "devices/gl_names.h"
+
 namespace shunt::gl {
 namespace {
 
@@ -97,6 +99,7 @@ Status Context::describe() {
   GLint64 block_bytes = 0;
   functions_.GetInteger64v(kStorageBlockBytes, &block_bytes);
   description_.limits.shader.language = language_of(api_);
+  description_.limits.shader.on_cpu = is_software_renderer(description_.renderer);
   description_.limits.shader.largest_binding_bytes = static_cast<std::uint64_t>(std::max<GLint64>(0, block_bytes));
   description_.limits.storage_alignment_bytes =
       static_cast<std::uint64_t>(std::max(4, integer(kStorageBufferAlignment)));

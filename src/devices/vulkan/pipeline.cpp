@@ -24,6 +24,7 @@ DispatchLimits limits_of(const Context& context) {
   shader.has_f16 = features.f16;
   shader.has_integer_dot = features.integer_dot;
   shader.has_cooperative_matrix = features.multiplies_f16_by_16();
+  shader.on_cpu = context.properties().deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
   return {shader, std::max<std::uint64_t>(4, limits.minStorageBufferOffsetAlignment),
           limits.minUniformBufferOffsetAlignment};
 }

@@ -31,7 +31,9 @@ std::uint64_t most_moved_bytes(const OpCall& call) {
 }  // namespace
 
 DispatchLimits limits_of(const Context& context) {
-  return {.shader = {.language = ShaderLanguage::wgsl, .largest_binding_bytes = context.largest_binding_bytes()},
+  return {.shader = {.language = ShaderLanguage::wgsl,
+                     .largest_binding_bytes = context.largest_binding_bytes(),
+                     .on_cpu = context.adapter().type == AdapterType::cpu},
           .storage_alignment_bytes = kAlignment,
           .uniform_alignment_bytes = kAlignment};
 }

@@ -3,6 +3,7 @@
 #include "ops/vulkan.glsl"
 SHUNT_EXTENSION(GL_KHR_shader_subgroup_basic)
 SHUNT_EXTENSION(GL_KHR_shader_subgroup_arithmetic)
+SHUNT_EXTENSION(GL_EXT_control_flow_attributes)
 #include "ops/attention/attention_args.h"
 #include "ops/page_table.glsl"
 
@@ -24,6 +25,7 @@ SHUNT_INPUT(9, sinks)
 layout(std430, binding = 4) readonly buffer key_vector_buffer { uvec4 key_vectors[]; };
 
 const uint kTile = 128u;  // the workgroup
+const uint kAhead = 8u;   // words of values that an invocation asks for before it waits for the first
 const uint kMostSubgroups = 32u;
 shared vec4 query_row[kHeadPart / 4u];
 shared uint slots[kTile];
@@ -33,17 +35,18 @@ shared float parts[kMostSubgroups];
 
 vec4 halves(uvec2 words) { return vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y)); }
 
-// Eight elements of a key, the first of which has this number.
-uvec4 key_of(bool in_vectors, uint element) {
+// Eight elements of a key, the first of which has this number. What is read one after the other stands in no branch: a
+// device waits at the end of each.
+uvec4 key_of(const bool in_vectors, uint element) {
   if (in_vectors) return key_vectors[(byte_offset(2u) >> 4u) + (element >> 3u)];
   uint word = (byte_offset(2u) >> 2u) + (element >> 1u);
   return uvec4(keys_word(word), keys_word(word + 1u), keys_word(word + 2u), keys_word(word + 3u));
 }
 
-float score_of(uint begin, uint head_dim) {
-  bool in_vectors = (byte_offset(2u) & 15u) == 0u;
+float score_of(const bool in_vectors, uint begin) {
+  uint head_dim = kHeadDim;
   float score = 0.0;
-  for (uint i = 0u; i < head_dim; i += 8u) {
+  [[unroll]] for (uint i = 0u; i < head_dim; i += 8u) {
     uvec4 words = key_of(in_vectors, begin + i);
     score += dot(query_row[i / 4u], halves(words.xy)) + dot(query_row[i / 4u + 1u], halves(words.zw));
   }
@@ -72,6 +75,7 @@ void main() {
   int sequence = sequences_int(byte_offset(5u), token * args.table.sequence_stride);
   uint visible = visible_positions(sequence, position);
 
+  bool in_vectors = (byte_offset(2u) & 15u) == 0u;
   // Of the values this invocation sums one word of every `strands`th position.
   uint words = head_dim / 2u;
   uint strands = kTile / words;
@@ -94,7 +98,8 @@ void main() {
       int page = pages_int(byte_offset(6u), page_entry(args.table, sequence, tile + lane));
       slot = slot_in_page(args.table, page, tile + lane);
     }
-    if (slot != kNoSlot) score = score_of((slot * args.kv_heads + kv_head) * head_dim, head_dim);
+    uint key_begin = (slot * args.kv_heads + kv_head) * head_dim;
+    if (slot != kNoSlot) score = in_vectors ? score_of(true, key_begin) : score_of(false, key_begin);
     float largest_here = subgroupMax(score);
     if (subgroupElect()) parts[gl_SubgroupID] = largest_here;
     slots[lane] = slot;
@@ -108,10 +113,18 @@ void main() {
     sums *= shrink;
     barrier();
     uint end = min(kTile, visible - tile);
-    for (uint at = strand; strand < strands && at < end; at += strands) {
-      if (slots[at] == kNoSlot) continue;
-      uint begin = (slots[at] * args.kv_heads + kv_head) * head_dim;
-      sums += scores[at] * unpackHalf2x16(values_word((byte_offset(3u) >> 2u) + begin / 2u + lane % words));
+    for (uint at = strand; strand < strands && at < end; at += kAhead * strands) {
+      uint value_words[kAhead];
+      [[unroll]] for (uint a = 0u; a < kAhead; ++a) {
+        uint found = slots[min(at + a * strands, end - 1u)];
+        uint begin = ((found == kNoSlot ? 0u : found) * args.kv_heads + kv_head) * head_dim;
+        value_words[a] = values_word((byte_offset(3u) >> 2u) + begin / 2u + lane % words);
+      }
+      [[unroll]] for (uint a = 0u; a < kAhead; ++a) {
+        uint place = min(at + a * strands, end - 1u);
+        bool counts = at + a * strands < end && slots[place] != kNoSlot;
+        sums += counts ? scores[place] * unpackHalf2x16(value_words[a]) : vec2(0.0);
+      }
     }
     barrier();
   }

@@ -18,11 +18,11 @@ struct Eight {
   vec4 b;
 };
 
-// The word that begins at a byte, which is a multiple of 2.
+// The word that begins at a byte, which is a multiple of 2. Reads do not wait for what the byte is.
 uint word_at(uint byte) {
   uint low = weight_word(byte >> 2u);
-  if ((byte & 2u) == 0u) return low;
-  return low >> 16u | weight_word((byte >> 2u) + 1u) << 16u;
+  uint high = weight_word(byte + 2u >> 2u);  // the same one again, or the next
+  return (byte & 2u) == 0u ? low : low >> 16u | high << 16u;
 }
 
 // Numbers of eight bits, by the bits of a float between 2^23 and 2^24: conversions are slow.

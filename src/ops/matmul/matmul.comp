@@ -18,11 +18,6 @@ float x_at(uint index) {
   return widen(args.x_dtype, x_word(byte >> 2u) >> ((byte & 2u) * 8u));
 }
 
-#ifdef SHUNT_FEW_WEIGHTS
-#define WEIGHT_OF_ROW weight_element
-#else
-#define WEIGHT_OF_ROW weight_of_row
-#endif
 #define SUM(element)                                                                                 \
   for (uint column = lane; column < end_column; column += kGroup) {                                  \
     float factor = element;                                                                          \
@@ -48,7 +43,7 @@ void main() {
   } else if (weight_dtype == Q8_0) {
     SUM(weight_q8_0(weight_row, column))
   } else {
-    SUM(WEIGHT_OF_ROW(weight_dtype, weight_row, column))
+    SUM(weight_of_row(weight_dtype, weight_row, column))
   }
   sums[lane] = sum;
   barrier();

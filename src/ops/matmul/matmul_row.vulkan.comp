@@ -3,6 +3,7 @@
 #include "ops/vulkan.glsl"
 SHUNT_EXTENSION(GL_KHR_shader_subgroup_basic)
 SHUNT_EXTENSION(GL_KHR_shader_subgroup_arithmetic)
+SHUNT_EXTENSION(GL_EXT_control_flow_attributes)
 #include "ops/matmul/matmul_args.h"
 
 #define Arguments MatmulArgs
@@ -22,29 +23,51 @@ const uint kTeam = 32u;
 const uint kMostSubgroups = 32u;  // of a workgroup
 shared float parts[kMostSubgroups][2u * kMatmulRowXRows];
 
+// Eights of a row that one invocation asks for before it waits for the first.
+const uint kAhead = 4u;
+
+float sums[2u * kMatmulRowXRows];
+uint begins[kMatmulRowXRows];  // of the rows of x
+
+// Adds `count` eights of each row of the team, kTeam apart. What is asked for first stands in no branch: a device waits
+// at the end of each for what it reads.
+void add_units(const bool in_vectors, uint first, uint unit, const uint count) {
+  uint dtype = kWeightDtype;
+  uint x_rows = kXRows;
+  uint rows = kRowsOfTeam;
+  for (uint r = 0u; r < rows; ++r) {
+    uint row = byte_offset(2u) + min(first + r, args.m - 1u) * args.weight_row_bytes;
+    Eight weights[kAhead];
+    [[unroll]] for (uint a = 0u; a < count; ++a) weights[a] = eight_of(dtype, row, unit + a * kTeam);
+    [[unroll]] for (uint a = 0u; a < count; ++a) {
+      uvec2 columns = columns_of(dtype, unit + a * kTeam);
+      for (uint t = 0u; t < x_rows; ++t)
+        sums[r * kMatmulRowXRows + t] += dot(weights[a].a, x_of(in_vectors, begins[t] + columns.x)) +
+                                         dot(weights[a].b, x_of(in_vectors, begins[t] + columns.y));
+    }
+  }
+}
+
+void add_row(const bool in_vectors, uint first, uint lane) {
+  uint units = args.k / 8u;
+  uint unit = lane;
+  for (; unit + (kAhead - 1u) * kTeam < units; unit += kAhead * kTeam) add_units(in_vectors, first, unit, kAhead);
+  for (; unit < units; unit += kTeam) add_units(in_vectors, first, unit, 1u);
+}
+
 void main() {
   uint place = gl_SubgroupID * gl_SubgroupSize + gl_SubgroupInvocationID;
   uint lane = place % kTeam;
-  uint dtype = kWeightDtype;
   uint x_rows = kXRows;
   uint rows = kRowsOfTeam;
   uint first = (group_index() * (gl_WorkGroupSize.x / kTeam) + place / kTeam) * rows;
   uint valid = valid_rows(args.extents.x, args.extent) * args.extents.y * args.extents.z;
-  bool in_vectors = (byte_offset(1u) & 15u) == 0u;
-  uint begins[kMatmulRowXRows];
   for (uint t = 0u; t < x_rows; ++t) begins[t] = row_offset(args.extents, args.x_strides, t);
-
-  float sums[2u * kMatmulRowXRows];
   for (uint i = 0u; i < 2u * kMatmulRowXRows; ++i) sums[i] = 0.0;
-  for (uint unit = lane; unit < args.k / 8u; unit += kTeam)
-    for (uint r = 0u; r < rows; ++r) {
-      uint row = byte_offset(2u) + min(first + r, args.m - 1u) * args.weight_row_bytes;
-      Eight weights = eight_of(dtype, row, unit);
-      uvec2 columns = columns_of(dtype, unit);
-      for (uint t = 0u; t < x_rows; ++t)
-        sums[r * kMatmulRowXRows + t] += dot(weights.a, x_of(in_vectors, begins[t] + columns.x)) +
-                                         dot(weights.b, x_of(in_vectors, begins[t] + columns.y));
-    }
+  if ((byte_offset(1u) & 15u) == 0u)
+    add_row(true, first, lane);
+  else
+    add_row(false, first, lane);
 
   // Subgroups are no larger than a team; smaller ones meet in shared memory.
   for (uint r = 0u; r < rows; ++r)

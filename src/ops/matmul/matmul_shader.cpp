@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ops/matmul/matmul.h"
 #include "ops/shader.h"
 
@@ -7,12 +9,6 @@ namespace shunt {
 namespace {
 
 std::string supports(const OpCall&) { return {}; }
-
-std::string few_weights_supports(const OpCall& call) {
-  const DType dtype = call.input(1).dtype;
-  if (info_of(dtype).kind != DTypeKind::quantized || dtype == DType::Q8_0) return {};
-  return fmt::format("matmul: {} is not one of few types of weights", name_of(dtype));
-}
 
 std::uint64_t groups(const OpCall& call) {
   const MatmulArgs args = matmul_args(call);
@@ -22,16 +18,38 @@ std::uint64_t groups(const OpCall& call) {
 // The dtype of the weight.
 Specialization specialization(const OpCall& call) { return {static_cast<std::uint32_t>(call.input(1).dtype)}; }
 
+// Fewer rows than a workgroup has invocations would leave some without work.
+std::string on_cpu_supports(const OpCall& call) {
+  const DType dtype = call.input(1).dtype;
+  if (matmul_args(call).m < kShaderGroupSize) return "matmul: the weight has few rows";
+  if (info_of(dtype).kind != DTypeKind::quantized || dtype == DType::Q8_0) return {};
+  return fmt::format("matmul: {} is not one of few types of weights", name_of(dtype));
+}
+
+std::uint32_t on_cpu_x_rows(const MatmulArgs& args) {
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(matmul_capacity(args), 1, kMatmulGroupRows));
+}
+
+std::uint64_t on_cpu_groups(const OpCall& call) { return (groups(call) + kShaderGroupSize - 1) / kShaderGroupSize; }
+
+Specialization on_cpu_specialization(const OpCall& call) {
+  const MatmulArgs args = matmul_args(call);
+  return {args.weight_dtype, args.x_dtype, on_cpu_x_rows(args)};
+}
+
+bool on_cpu_runs_on(const ShaderLimits& limits) { return limits.on_cpu; }
+
 }  // namespace
 
 extern const ShaderKernel matmul_shader;
 const ShaderKernel matmul_shader{supports, groups, nullptr, nullptr, specialization};
 
-extern const ShaderKernel matmul_few_weights_shader;
-const ShaderKernel matmul_few_weights_shader{.supports = few_weights_supports,
-                                             .groups = groups,
-                                             .constants = nullptr,
-                                             .specialization = specialization,
-                                             .rank = 1};
+extern const ShaderKernel matmul_on_cpu_shader;
+const ShaderKernel matmul_on_cpu_shader{.supports = on_cpu_supports,
+                                        .groups = on_cpu_groups,
+                                        .constants = nullptr,
+                                        .specialization = on_cpu_specialization,
+                                        .runs_on = on_cpu_runs_on,
+                                        .rank = 4};
 
 }  // namespace shunt
