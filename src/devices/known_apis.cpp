@@ -13,6 +13,7 @@
 
 #include "devices/cache_folder.h"
 #include "devices/device_json.h"
+#include "devices/fnv.h"
 #include "ops/shader.h"
 
 namespace shunt {
@@ -55,15 +56,13 @@ std::string text_of(const char* file) {
   return std::move(text).str();
 }
 
-// FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/.
-std::uint64_t hash_of(std::string_view text, std::uint64_t hash = 0xCBF29CE484222325U) {
-  for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001B3U;
-  return hash;
+std::uint64_t hash_of(std::string_view text, std::uint64_t before) {
+  return fnv1a(std::as_bytes(std::span(text)), before);
 }
 
 // What a build can tell its devices by: another one may ask more of them.
 std::uint64_t hash_of_kernels() {
-  std::uint64_t hash = hash_of(fmt::format("{}", kFormat));
+  std::uint64_t hash = kFormat;
   for (const Shader& shader : shaders())
     hash = hash_of(fmt::format("{} {} {} {} {}", shader.family, shader.spirv.size(), shader.glsl430.size(),
                                shader.essl310.size(), shader.wgsl.size()),

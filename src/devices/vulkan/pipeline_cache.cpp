@@ -9,6 +9,7 @@
 #include <system_error>
 
 #include "devices/cache_folder.h"
+#include "devices/fnv.h"
 
 namespace shunt::vulkan {
 namespace {
@@ -29,13 +30,6 @@ struct Header {
 };
 static_assert(sizeof(Header) == 56);
 
-// FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/.
-std::uint64_t hash_of(std::span<const std::byte> data) {
-  std::uint64_t hash = 0xCBF29CE484222325;
-  for (const std::byte each : data) hash = (hash ^ std::to_integer<std::uint64_t>(each)) * 0x100000001B3;
-  return hash;
-}
-
 Header header_of(const VkPhysicalDeviceProperties& properties, std::span<const std::byte> data) {
   Header header{.magic = kMagic,
                 .driver_version = properties.driverVersion,
@@ -43,7 +37,7 @@ Header header_of(const VkPhysicalDeviceProperties& properties, std::span<const s
                 .device = properties.deviceID,
                 .api_version = properties.apiVersion,
                 .bytes = data.size(),
-                .hash = hash_of(data)};
+                .hash = fnv1a(data)};
   std::ranges::copy(properties.pipelineCacheUUID, header.uuid.begin());
   return header;
 }
@@ -102,7 +96,7 @@ PipelineCache::PipelineCache(std::shared_ptr<Context> context) : context_(std::m
   const std::vector<std::byte> content =
       folder ? content_of(*folder / cache_file_name(properties)) : std::vector<std::byte>{};
   const std::span<const std::byte> known = unseal_cache(properties, content);
-  loaded_hash_ = hash_of(known);
+  loaded_hash_ = fnv1a(known);
   VkPipelineCacheCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO;
   info.initialDataSize = known.size();
@@ -132,7 +126,7 @@ std::vector<std::byte> PipelineCache::data() const {
 
 void PipelineCache::save() const {
   const std::vector<std::byte> now = data();
-  if (now.empty() || hash_of(now) == loaded_hash_) return;
+  if (now.empty() || fnv1a(now) == loaded_hash_) return;
   const VkPhysicalDeviceProperties& properties = context_->properties();
   const auto folder = cache_folder();
   // Where it cannot be written, kernels are compiled again next time.

@@ -1,0 +1,17 @@
+// FNV-1a, http://www.isthe.com/chongo/tech/comp/fnv/: a hash that tells contents apart, not one that resists attack.
+// Any thread.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace shunt {
+
+// Of `data` after what `hash` is of.
+[[nodiscard]] inline std::uint64_t fnv1a(std::span<const std::byte> data, std::uint64_t hash = 0xCBF29CE484222325U) {
+  for (const std::byte each : data) hash = (hash ^ std::to_integer<std::uint64_t>(each)) * 0x100000001B3U;
+  return hash;
+}
+
+}  // namespace shunt
