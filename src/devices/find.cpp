@@ -17,16 +17,6 @@ namespace {
 
 constexpr std::chrono::seconds kPatience{5};
 
-// The files that a user must be able to open for it.
-std::span<const char* const> files_of(std::string_view api) {
-  static constexpr const char* kNvidia[] = {"/dev/nvidiactl", "/dev/nvidia0"};
-  static constexpr const char* kAmd[] = {"/dev/kfd", "/dev/dri/renderD128", "/dev/dri/renderD129"};
-  static constexpr const char* kAny[] = {"/dev/dri/renderD128", "/dev/dri/renderD129"};
-  if (api == "cuda") return kNvidia;
-  if (api == "hip") return kAmd;
-  return kAny;
-}
-
 bool offers_a_gpu(const ApiReport& report) {
   return std::ranges::any_of(report.devices, [](const DeviceInfo& device) { return !device.emulated; });
 }
@@ -40,22 +30,34 @@ std::string group_of(const struct stat& file) {
   return found->gr_name;
 }
 
-// Starts in other processes what may do harm and is not known yet.
-void start_apart(std::span<const ApiRow* const> apis, std::span<ApiReport> reports) {
-  const std::vector<ProbedApi> found = probe(apis, kPatience);
+// Starts all of them: in other processes what may do harm, which is kept then.
+std::vector<ApiReport> start(std::span<const ApiRow* const> apis, const FindOptions& options, const KnownApis& known) {
+  const std::vector<const ApiRow*> apart = to_probe(apis);
+  std::vector<ApiReport> reports;
+  for (const ApiRow* api : apis)
+    if (std::ranges::find(apart, api) == apart.end())
+      reports.push_back(
+          start_here(*api, {.devices = options.simulated, .threads = options.threads, .pin_to_cpus = {}, .known = {}}));
+  if (apart.empty()) return reports;
+  std::vector<ProbedApi> found = probe(apart, kPatience);
   // What cannot be kept is found again the next time, at the same cost.
-  [[maybe_unused]] const Status kept = keep_reports(found);
-  for (const ProbedApi& each : found)
-    for (ApiReport& report : reports)
-      if (report.api == each.report.api) report = each.report;
+  [[maybe_unused]] const Status kept = known.keep(found);
+  for (ProbedApi& each : found) reports.push_back(std::move(each.report));
+  return reports;
+}
+
+// What would help this API to offer a GPU; empty: nothing that is seen.
+std::string hint_for(const ApiRow& api, const ApiReport& report) {
+  return offers_a_gpu(report) ? std::string() : access_hint(names_in(api.files));
 }
 
 }  // namespace
 
-std::string access_hint(std::span<const char* const> files) {
-  for (const char* file : files) {
+std::string access_hint(std::span<const std::string_view> files) {
+  for (const std::string_view name : files) {
+    const std::string file(name);
     struct stat found{};
-    if (stat(file, &found) != 0 || access(file, R_OK | W_OK) == 0) continue;
+    if (stat(file.c_str(), &found) != 0 || access(file.c_str(), R_OK | W_OK) == 0) continue;
     const std::string group = group_of(found);
     return fmt::format("you may not open {}: add yourself to group {} (sudo usermod -aG {} $USER) and log in again",
                        file, group, group);
@@ -64,28 +66,27 @@ std::string access_hint(std::span<const char* const> files) {
 }
 
 std::vector<ApiReport> reports_of(std::span<const ApiRow* const> apis, const FindOptions& options) {
+  const KnownApis known;
   std::vector<ApiReport> reports(apis.size());
-  std::vector<std::optional<ApiReport>> known(apis.size());
-  if (!options.again) known = known_reports(apis);
-  std::vector<const ApiRow*> apart;
+  std::vector<const ApiRow*> unknown;
   for (std::size_t i = 0; i < apis.size(); ++i) {
-    reports[i].api = apis[i]->name;
-    if (known[i])
-      reports[i] = *known[i];
-    else if (apis[i]->library.empty() || is_loaded(*apis[i]))
-      reports[i] = start_here(
-          *apis[i], {.devices = options.simulated, .threads = options.threads, .pin_to_cpus = {}, .known = {}});
+    std::optional<ApiReport> report = options.again ? std::nullopt : known.find(*apis[i]);
+    if (report)
+      reports[i] = std::move(*report);
     else
-      apart.push_back(apis[i]);
+      unknown.push_back(apis[i]);
+    reports[i].api = apis[i]->name;
   }
-  if (!apart.empty()) start_apart(apart, reports);
+  for (const ApiReport& started : start(unknown, options, known))
+    for (ApiReport& report : reports)
+      if (report.api == started.api) report = started;
   std::vector<DeviceInfo> before;
-  for (ApiReport& report : reports) {
+  for (std::size_t i = 0; i < apis.size(); ++i) {
+    ApiReport& report = reports[i];
     for (DeviceInfo& device : report.devices)
       if (!device.emulated) identify(device, before);
     before.insert(before.end(), report.devices.begin(), report.devices.end());
-    const std::string hint =
-        offers_a_gpu(report) || report.api == "cpu" ? std::string() : access_hint(files_of(report.api));
+    const std::string hint = hint_for(*apis[i], report);
     if (hint.empty()) continue;
     if (report.devices.empty())
       report.reason += "; " + hint;
@@ -94,12 +95,6 @@ std::vector<ApiReport> reports_of(std::span<const ApiRow* const> apis, const Fin
   }
   drop_hidden(reports);
   return reports;
-}
-
-std::vector<ApiReport> find_devices(const FindOptions& options) {
-  std::vector<const ApiRow*> apis;
-  for (const ApiRow& api : api_rows()) apis.push_back(&api);
-  return reports_of(apis, options);
 }
 
 }  // namespace shunt

@@ -8,12 +8,12 @@
 
 namespace shunt {
 
-// One report per API, in their order. What the environment hides (hidden.h) is not in them.
+// One report per API, in their order. What the environment hides is not in them.
 [[nodiscard]] std::vector<ApiReport> reports_of(std::span<const ApiRow* const> apis, const FindOptions& options);
 
 // "you may not open /dev/dri/renderD128: ..." with what helps, for the first of the files that is there but closed to
 // this user; empty: none is.
-[[nodiscard]] std::string access_hint(std::span<const char* const> files);
+[[nodiscard]] std::string access_hint(std::span<const std::string_view> files);
 
 // Takes out the devices of a vendor that the variable of the vendor's own API (CUDA_VISIBLE_DEVICES and its kin) hides
 // from that API, wherever else they are offered.

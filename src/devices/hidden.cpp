@@ -8,22 +8,12 @@
 namespace shunt {
 namespace {
 
-// A vendor's variables, the API that reads them, and how its hardware numbers begin.
-struct VendorRow {
-  std::string_view api;
-  std::string_view hardware;
-  std::initializer_list<const char*> variables;
-};
-constexpr std::initializer_list<const char*> kNvidiaVariables = {"CUDA_VISIBLE_DEVICES"};
-constexpr std::initializer_list<const char*> kAmdVariables = {"HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
-                                                              "GPU_DEVICE_ORDINAL"};
-constexpr VendorRow kVendors[] = {{"cuda", "10de:", kNvidiaVariables}, {"hip", "1002:", kAmdVariables}};
-
-// The first of them that is set, as NAME=VALUE; empty: none.
-std::string setting_of(const VendorRow& vendor) {
-  for (const char* name : vendor.variables)
+// The first of the API's variables that is set, as NAME=VALUE; empty: none.
+std::string setting_of(const ApiRow& api) {
+  for (const std::string_view name : names_in(api.hidden_by))
     // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment is set before threads are
-    if (const char* value = std::getenv(name); value != nullptr) return fmt::format("{}={}", name, value);
+    if (const char* value = std::getenv(std::string(name).c_str()); value != nullptr)
+      return fmt::format("{}={}", name, value);
   return {};
 }
 
@@ -36,19 +26,19 @@ bool hides_all(std::string_view setting) {
 }  // namespace
 
 void drop_hidden(std::span<ApiReport> reports) {
-  for (const VendorRow& vendor : kVendors) {
-    const std::string setting = setting_of(vendor);
+  for (const ApiRow& api : api_rows()) {
+    const std::string setting = setting_of(api);
     if (setting.empty()) continue;
-    const auto own = std::ranges::find(reports, vendor.api, &ApiReport::api);
+    const auto own = std::ranges::find(reports, api.name, &ApiReport::api);
     // Where the vendor's own API tells nothing, only a setting that hides all can be followed.
     if ((own == reports.end() || own->devices.empty()) && !hides_all(setting)) continue;
     const auto is_hidden = [&](const DeviceInfo& device) {
-      if (device.emulated || !device.hardware.starts_with(vendor.hardware)) return false;
+      if (device.emulated || !device.hardware.starts_with(api.vendor)) return false;
       return own == reports.end() || std::ranges::find(own->devices, device.compute_resource,
                                                        &DeviceInfo::compute_resource) == own->devices.end();
     };
     for (ApiReport& report : reports) {
-      if (report.api == vendor.api || std::erase_if(report.devices, is_hidden) == 0) continue;
+      if (report.api == api.name || std::erase_if(report.devices, is_hidden) == 0) continue;
       report.hint = fmt::format("{} hides devices here too", setting);
       if (!report.devices.empty()) continue;
       report.stage = StartStage::no_device;

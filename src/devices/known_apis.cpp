@@ -42,11 +42,6 @@ constexpr const char* kPlaces[] = {"/etc/ld.so.cache",
                                    "/etc/glvnd/egl_vendor.d",
                                    "/etc/OpenCL/vendors",
                                    "/dev/dri",
-                                   "/dev/dri/renderD128",
-                                   "/dev/dri/renderD129",
-                                   "/dev/kfd",
-                                   "/dev/nvidiactl",
-                                   "/dev/nvidia0",
                                    "/sys/module/nvidia/version"};
 
 std::string text_of(const char* file) {
@@ -99,6 +94,8 @@ Json states_of(const std::vector<std::string>& files) {
 
 std::vector<std::string> places() {
   std::vector<std::string> found(std::begin(kPlaces), std::end(kPlaces));
+  for (const ApiRow& api : api_rows())
+    for (const std::string_view file : names_in(api.files)) found.emplace_back(file);
   // A driver's announcement may be changed in its place.
   for (const char* folder : kPlaces) {
     std::error_code failed;
@@ -137,28 +134,24 @@ Json entries_in(const std::filesystem::path& path) {
 
 }  // namespace
 
-std::vector<std::optional<ApiReport>> known_reports(std::span<const ApiRow* const> apis) {
-  std::vector<std::optional<ApiReport>> found(apis.size());
-  const auto path = file();
-  if (!path) return found;
-  const Json entries = entries_in(*path);
-  const std::string where = surroundings();
-  for (std::size_t i = 0; i < apis.size(); ++i) {
-    const auto entry = entries.find(key_of(apis[i]->name, where));
-    if (entry == entries.end() || !entry->is_object() || !entry->contains("report") || !holds(*entry)) continue;
-    found[i] = report_from_json((*entry)["report"]);
-    if (found[i]) found[i]->is_known = true;
-  }
+KnownApis::KnownApis() : surroundings_(surroundings()), entries_(Json::object()) {
+  if (const auto path = file()) entries_ = entries_in(*path);
+}
+
+std::optional<ApiReport> KnownApis::find(const ApiRow& api) const {
+  const auto entry = entries_.find(key_of(api.name, surroundings_));
+  if (entry == entries_.end() || !entry->is_object() || !entry->contains("report") || !holds(*entry)) return {};
+  std::optional<ApiReport> found = report_from_json((*entry)["report"]);
+  if (found) found->is_known = true;
   return found;
 }
 
-Status keep_reports(std::span<const ProbedApi> found) {
+Status KnownApis::keep(std::span<const ProbedApi> found) const {
   SHUNT_TRY_ASSIGN(const std::filesystem::path path, file());
-  Json entries = entries_in(path);
-  const std::string where = surroundings();
+  Json entries = entries_in(path);  // others may have kept more meanwhile
   const Json of_places = states_of(places());
   for (const ProbedApi& each : found) {
-    const std::string key = key_of(each.report.api, where);
+    const std::string key = key_of(each.report.api, surroundings_);
     Json states = states_of(each.files);
     states.update(of_places);
     entries.erase(key);

@@ -2,20 +2,31 @@
 //
 // An entry belongs to an API and to the environment variables that drivers read. It holds while the files that the API
 // was loaded from, and the places where drivers are announced, are as they were, until the system is started again.
-// A file that is damaged or of another version is as none. Plain functions; any thread.
+// A file that is damaged or of another version is as none. One thread.
 #pragma once
 
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
+#include <string>
 
 #include "devices/probe.h"
 
 namespace shunt {
 
-// Nothing for an API of which nothing is known, or no longer holds; one per name.
-[[nodiscard]] std::vector<std::optional<ApiReport>> known_reports(std::span<const ApiRow* const> apis);
+class KnownApis {
+ public:
+  // Reads what is known in the environment as it is now.
+  KnownApis();
 
-// Keeps them beside what is known of others. Errors: io; the next process will have to look again.
-[[nodiscard]] Status keep_reports(std::span<const ProbedApi> found);
+  // Nothing where nothing is known, or what is known no longer holds.
+  [[nodiscard]] std::optional<ApiReport> find(const ApiRow& api) const;
+  // Keeps them beside what is known of others. Errors: io; the next process will have to look again.
+  [[nodiscard]] Status keep(std::span<const ProbedApi> found) const;
+
+ private:
+  std::string surroundings_;
+  nlohmann::ordered_json entries_;
+};
 
 }  // namespace shunt

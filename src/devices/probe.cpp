@@ -171,10 +171,18 @@ std::vector<ProbedApi> probe(std::span<const ApiRow* const> apis, std::chrono::m
   return found;
 }
 
-bool is_loaded(const ApiRow& api) {
-  return !api.library.empty() && std::ranges::any_of(mapped_files(), [&](const std::string& file) {
-    return std::string_view(file).substr(file.find_last_of('/') + 1).starts_with(api.library);
+std::vector<const ApiRow*> to_probe(std::span<const ApiRow* const> apis) {
+  std::vector<const ApiRow*> harmful;
+  for (const ApiRow* api : apis)
+    if (!api->library.empty()) harmful.push_back(api);
+  if (harmful.empty()) return harmful;
+  const std::vector<std::string> mapped = mapped_files();
+  std::erase_if(harmful, [&](const ApiRow* api) {
+    return std::ranges::any_of(mapped, [&](const std::string& file) {
+      return std::string_view(file).substr(file.find_last_of('/') + 1).starts_with(api->library);
+    });
   });
+  return harmful;
 }
 
 }  // namespace shunt

@@ -21,9 +21,9 @@ struct ProbedApi {
 // Starts all of them at once. What crashed, hung or could not be tried is in the report's stage and reason.
 [[nodiscard]] std::vector<ProbedApi> probe(std::span<const ApiRow* const> apis, std::chrono::milliseconds patience);
 
-// Whether this process has the API's library already: then nothing is gained by another process, whose drivers might
-// not work.
-[[nodiscard]] bool is_loaded(const ApiRow& api);
+// Those of them that are to be started in another process: their library may do harm, and this process has not loaded
+// it yet. Once it has, nothing is gained by another process, whose drivers might not work.
+[[nodiscard]] std::vector<const ApiRow*> to_probe(std::span<const ApiRow* const> apis);
 
 // Starts it here and describes what it offers; its devices end again.
 [[nodiscard]] ApiReport start_here(const ApiRow& api, const OpenOptions& options);

@@ -83,7 +83,7 @@ Result<BackendReport> open(const ApiRow& api, const ApiReport& report, const Ope
 
 std::span<const ApiRow> api_rows() {
   static constexpr ApiRow kRows[] = {
-#define SHUNT_BACKEND(name, library) {#name, library, open_##name},
+#define SHUNT_BACKEND(api, ...) {.name = #api, .open = open_##api __VA_OPT__(, ) __VA_ARGS__},
 #include "devices/backends.def"
   };
   return kRows;
@@ -99,6 +99,19 @@ std::vector<std::string_view> names_in(std::string_view list) {
     names.push_back(without_spaces_around(item));
   }
   return names;
+}
+
+std::vector<DeviceInfo> devices_of_others(std::span<const ApiReport> found, std::string_view api) {
+  std::vector<DeviceInfo> others;
+  for (const ApiReport& report : found)
+    if (report.api != api) others.insert(others.end(), report.devices.begin(), report.devices.end());
+  return others;
+}
+
+std::vector<ApiReport> find_devices(const FindOptions& options) {
+  std::vector<const ApiRow*> apis;
+  for (const ApiRow& api : api_rows()) apis.push_back(&api);
+  return reports_of(apis, options);
 }
 
 std::vector<Device*> Registry::devices() const {
@@ -121,15 +134,14 @@ Result<Registry> open_devices(const OpenOptions& options) {
     if (!api->library.empty()) apart.push_back(api);
   const std::vector<ApiReport> reports = reports_of(apart, {});
   const std::set<std::string, std::less<>> unnamed = unnamed_apis(reports);
-  std::vector<DeviceInfo> known;
-  for (const ApiReport& report : reports) known.insert(known.end(), report.devices.begin(), report.devices.end());
 
   Registry registry;
   for (const ApiRow& api : api_rows()) {
     BackendReport& backend = registry.backends.emplace_back(BackendReport{.api = std::string(api.name), .devices = {}});
     const auto report = std::ranges::find(reports, api.name, &ApiReport::api);
     OpenOptions its_options = options;
-    its_options.known = known;
+    const std::vector<DeviceInfo> of_others = devices_of_others(reports, api.name);
+    its_options.known = of_others;
     if (std::ranges::find(wanted, &api) == wanted.end()) {
       backend.stop(StartStage::not_asked, "it was not asked for; --devices may name it");
     } else if (report == reports.end()) {
@@ -140,9 +152,6 @@ Result<Registry> open_devices(const OpenOptions& options) {
       backend.stop(StartStage::not_asked,
                    "it offers only what is used already or what is emulated; --devices may name it");
     } else {
-      std::vector<DeviceInfo> of_others = known;
-      std::erase_if(of_others, [&](const DeviceInfo& device) { return api_of(device.id) == api.name; });
-      its_options.known = of_others;
       SHUNT_TRY_ASSIGN(backend, open(api, *report, its_options));
     }
   }

@@ -44,14 +44,22 @@ struct BackendReport {
   }
 };
 
-#define SHUNT_BACKEND(name, library) [[nodiscard]] Result<BackendReport> open_##name(const OpenOptions& options);
+#define SHUNT_BACKEND(name, ...) [[nodiscard]] Result<BackendReport> open_##name(const OpenOptions& options);
 #include "devices/backends.def"
 
 // A row of backends.def.
 struct ApiRow {
   std::string_view name;
-  std::string_view library;
   Result<BackendReport> (*open)(const OpenOptions& options);
+  // How the file name begins of what may crash or hang when it starts, which is tried in another process first
+  // (probe.h); empty: nothing of the kind, started where it is asked for.
+  std::string_view library = {};
+  // What its driver opens of the system, with commas between: closed to a user, it offers less (access_hint()).
+  std::string_view files = {};
+  // How the hardware numbers of its vendor begin, if it is the vendor's own API, and the variables, with commas
+  // between, that hide devices from it, and so from every API (drop_hidden()).
+  std::string_view vendor = {};
+  std::string_view hidden_by = {};
 };
 [[nodiscard]] std::span<const ApiRow> api_rows();
 
@@ -84,6 +92,8 @@ struct Selected {
 [[nodiscard]] std::unexpected<Error> unknown_device(std::string_view name, std::span<const std::string> ids);
 // The names in a comma-separated list, without the spaces around them.
 [[nodiscard]] std::vector<std::string_view> names_in(std::string_view list);
+// Of what was found, the devices that other APIs than this one have: OpenOptions::known.
+[[nodiscard]] std::vector<DeviceInfo> devices_of_others(std::span<const ApiReport> found, std::string_view api);
 // "vulkan" of "vulkan:0".
 [[nodiscard]] std::string_view api_of(std::string_view device);
 

@@ -114,9 +114,7 @@ Result<Device*> start(const std::string& id, std::span<const ApiReport> found, c
                       Registry& registry) {
   auto opened = std::ranges::find(registry.backends, api_of(id), &BackendReport::api);
   if (opened == registry.backends.end()) {
-    std::vector<DeviceInfo> others;
-    for (const ApiReport& report : found)
-      if (report.api != api_of(id)) others.insert(others.end(), report.devices.begin(), report.devices.end());
+    const std::vector<DeviceInfo> others = devices_of_others(found, api_of(id));
     OpenOptions its_options = options;
     its_options.devices = id;
     its_options.known = others;

@@ -17,7 +17,7 @@ namespace shunt::test {
 
 inline std::vector<std::string> apis_beside_the_cpu() {
   std::vector<std::string> names;
-#define SHUNT_BACKEND(name, library) names.emplace_back(#name);
+#define SHUNT_BACKEND(name, ...) names.emplace_back(#name);
 #include "devices/backends.def"
   std::erase(names, "cpu");
   return names;

@@ -133,15 +133,12 @@ ProbedApi some_report(const std::string& file) {
 
 class KnownApis : public OwnCache {
  protected:
-  [[nodiscard]] static std::optional<ApiReport> known() {
-    const ApiRow* const apis[] = {&row_of("vulkan")};
-    return known_reports(apis).front();
-  }
+  [[nodiscard]] static std::optional<ApiReport> known() { return ::shunt::KnownApis().find(row_of("vulkan")); }
   void keep() {
     ASSERT_TRUE(cache_folder().has_value());
     std::ofstream(driver_) << "a driver";
     const ProbedApi found[] = {some_report(driver_)};
-    const Status kept = keep_reports(found);
+    const Status kept = ::shunt::KnownApis().keep(found);
     ASSERT_TRUE(kept.has_value()) << kept.error().message;
   }
   std::string driver_ = folder_ + "/libdriver.so";
@@ -305,7 +302,7 @@ TEST(AccessHint, NamesTheFileAndItsGroup) {
   const std::string file = testing::TempDir() + "/closed_" + std::to_string(getpid());
   std::ofstream(file) << "a device";
   ASSERT_EQ(chmod(file.c_str(), 0), 0);
-  const char* const files[] = {"/nowhere/at/all", file.c_str()};
+  const std::string_view files[] = {"/nowhere/at/all", file};
   EXPECT_EQ(access_hint({files, 1}), "");
   // Nothing is closed to root: somebody else asks.
   EXPECT_EXIT(

@@ -94,7 +94,7 @@ class NullDevice final : public Device {
 
 namespace shunt {
 
-// The row SHUNT_BACKEND(null, "") would declare it.
+// The row SHUNT_BACKEND(null) would declare it.
 Result<BackendReport> open_null(const OpenOptions& options);
 
 // Errors are for options that cannot be fulfilled. An API that is not there, or has no device, is no error: the report

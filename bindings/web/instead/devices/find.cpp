@@ -16,12 +16,6 @@ std::vector<ApiReport> reports_of(std::span<const ApiRow* const> apis, const Fin
   return reports;
 }
 
-std::vector<ApiReport> find_devices(const FindOptions& options) {
-  std::vector<const ApiRow*> apis;
-  for (const ApiRow& api : api_rows()) apis.push_back(&api);
-  return reports_of(apis, options);
-}
-
 std::map<std::string, std::uint64_t> free_memory(std::span<const DeviceInfo> devices) {
   const auto bytes = cpu::available_memory();
   if (!bytes || std::ranges::find(devices, "host", &DeviceInfo::memory_resource) == devices.end()) return {};
