@@ -34,6 +34,8 @@ std::uint64_t groups_for_words(const Operand& written) {
   return (written.shape.elements() + each - 1) / each;
 }
 
+std::uint64_t group_for_each_row(const OpCall& call) { return call.output->shape.rows(); }
+
 std::uint64_t groups_for_rows(const Operand& written) {
   const std::uint64_t rows = written.shape.rows();
   return written.shape.columns() % elements_per_word(written.dtype) == 0 ? rows : (rows + 1) / 2;

@@ -17,5 +17,21 @@ namespace shunt {
 [[nodiscard]] std::uint64_t groups_for_words(const Operand& written);
 // Workgroups that write whole rows: ops/row_groups.glsl.
 [[nodiscard]] std::uint64_t groups_for_rows(const Operand& written);
+// ShaderKernel::groups where each workgroup computes one row of the output.
+[[nodiscard]] std::uint64_t group_for_each_row(const OpCall& call);
+
+// What the workgroups of a kernel for Vulkan alone are made of.
+struct GroupNeeds {
+  std::uint32_t group = 0;  // invocations, which its fourth constant says
+  std::uint32_t smallest_subgroup = 0;
+  std::uint32_t largest_subgroup = ~std::uint32_t{0};
+  std::uint32_t shared_bytes = 0;
+};
+// ShaderKernel::runs_on of such a kernel.
+template <GroupNeeds needs>
+[[nodiscard]] bool offers(const ShaderLimits& limits) {
+  return limits.largest_group >= needs.group && limits.smallest_subgroup >= needs.smallest_subgroup &&
+         limits.largest_subgroup <= needs.largest_subgroup && limits.shared_bytes >= needs.shared_bytes;
+}
 
 }  // namespace shunt

@@ -1,11 +1,11 @@
 // The kernel of attention that only Vulkan has.
 #include "ops/attention/attention.h"
-#include "ops/shader.h"
+#include "ops/shader_work.h"
 
 namespace shunt {
 namespace {
 
-constexpr std::uint32_t kGroup = 128;
+constexpr GroupNeeds kNeeds = {.group = 128, .smallest_subgroup = 4};
 
 std::string supports(const OpCall& call) {
   const AttentionArgs args = attention_arguments(call);
@@ -15,20 +15,16 @@ std::string supports(const OpCall& call) {
   return "attention: its heads are not of F16 in eights";
 }
 
-std::uint64_t groups(const OpCall& call) { return call.input(0).shape.rows(); }
-
-Specialization specialization(const OpCall& call) { return {call.input(0).shape.columns(), 0, 0, kGroup}; }
-
-bool runs_on(const ShaderLimits& limits) { return limits.smallest_subgroup >= 4 && limits.largest_group >= kGroup; }
+Specialization specialization(const OpCall& call) { return {call.input(0).shape.columns(), 0, 0, kNeeds.group}; }
 
 }  // namespace
 
 extern const ShaderKernel attention_row_shader;
 const ShaderKernel attention_row_shader{.supports = supports,
-                                        .groups = groups,
+                                        .groups = group_for_each_row,
                                         .constants = nullptr,
                                         .specialization = specialization,
-                                        .runs_on = runs_on,
+                                        .runs_on = offers<kNeeds>,
                                         .rank = 1};
 
 }  // namespace shunt

@@ -1,14 +1,18 @@
 // The kernels of matmul that only Vulkan has, for few rows of x and for many.
 #include "ops/matmul/matmul.h"
-#include "ops/shader.h"
+#include "ops/shader_work.h"
 
 namespace shunt {
 namespace {
 
-constexpr std::uint32_t kTeam = 32;             // invocations that share a row of the weight
-constexpr std::uint32_t kRowGroup = 4 * kTeam;  // a workgroup
-constexpr std::uint32_t kTileGroup = 128;
-constexpr std::uint64_t kTileBytes = std::uint64_t{2} * 32 * (kMatmulTileRows + 4) * sizeof(float);
+constexpr std::uint32_t kTeam = 32;  // invocations that share a row of the weight
+// Smaller ones are those of drivers on the CPU to which a barrier costs more than all of this saves.
+constexpr std::uint32_t kSmallestSubgroup = 8;
+constexpr GroupNeeds kRowNeeds = {
+    .group = 4 * kTeam, .smallest_subgroup = kSmallestSubgroup, .largest_subgroup = kTeam};
+constexpr GroupNeeds kTileNeeds = {.group = 128,
+                                   .smallest_subgroup = kSmallestSubgroup,
+                                   .shared_bytes = 2 * 32 * (kMatmulTileRows + 4) * sizeof(float)};
 
 // Empty, or why x is not read four elements at a time.
 std::string fours_refusal(const MatmulArgs& args) {
@@ -30,21 +34,13 @@ std::string row_supports(const OpCall& call) {
 
 std::uint64_t row_groups(const OpCall& call) {
   const MatmulArgs args = matmul_args(call);
-  const std::uint32_t each = kRowGroup / kTeam * rows_of_team(args);
+  const std::uint32_t each = kRowNeeds.group / kTeam * rows_of_team(args);
   return (args.m + each - 1) / each;
 }
 
 Specialization row_specialization(const OpCall& call) {
   const MatmulArgs args = matmul_args(call);
-  return {args.weight_dtype, static_cast<std::uint32_t>(matmul_capacity(args)), rows_of_team(args), kRowGroup};
-}
-
-// Smaller ones are those of drivers on the CPU to which a barrier costs more than all of this saves.
-constexpr std::uint32_t kSmallestSubgroup = 8;
-
-bool row_runs_on(const ShaderLimits& limits) {
-  return limits.smallest_subgroup >= kSmallestSubgroup && limits.largest_subgroup <= kTeam &&
-         limits.largest_group >= kRowGroup;
+  return {args.weight_dtype, static_cast<std::uint32_t>(matmul_capacity(args)), rows_of_team(args), kRowNeeds.group};
 }
 
 std::string tile_supports(const OpCall& call) {
@@ -59,11 +55,8 @@ std::uint64_t tile_groups(const OpCall& call) {
   return tiles(args.m) * tiles(matmul_capacity(args));
 }
 
-Specialization tile_specialization(const OpCall& call) { return {matmul_args(call).weight_dtype, 0, 0, kTileGroup}; }
-
-bool tile_runs_on(const ShaderLimits& limits) {
-  return limits.smallest_subgroup >= kSmallestSubgroup && limits.largest_group >= kTileGroup &&
-         limits.shared_bytes >= kTileBytes;
+Specialization tile_specialization(const OpCall& call) {
+  return {matmul_args(call).weight_dtype, 0, 0, kTileNeeds.group};
 }
 
 }  // namespace
@@ -73,7 +66,7 @@ const ShaderKernel matmul_row_shader{.supports = row_supports,
                                      .groups = row_groups,
                                      .constants = nullptr,
                                      .specialization = row_specialization,
-                                     .runs_on = row_runs_on,
+                                     .runs_on = offers<kRowNeeds>,
                                      .rank = 3};
 
 extern const ShaderKernel matmul_tile_shader;
@@ -81,7 +74,7 @@ const ShaderKernel matmul_tile_shader{.supports = tile_supports,
                                       .groups = tile_groups,
                                       .constants = nullptr,
                                       .specialization = tile_specialization,
-                                      .runs_on = tile_runs_on,
+                                      .runs_on = offers<kTileNeeds>,
                                       .rank = 2};
 
 }  // namespace shunt

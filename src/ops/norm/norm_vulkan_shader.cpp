@@ -2,14 +2,17 @@
 #include <fmt/format.h>
 
 #include "ops/norm/norm.h"
-#include "ops/shader.h"
+#include "ops/shader_work.h"
 
 namespace shunt {
 namespace {
 
-constexpr std::uint32_t kGroup = 256;
+constexpr GroupNeeds kNeeds = {.group = 256, .smallest_subgroup = 4};
 
-std::uint32_t fours_each(const OpCall& call) { return (call.output->shape.columns() + 4 * kGroup - 1) / (4 * kGroup); }
+std::uint32_t fours_each(const OpCall& call) {
+  constexpr std::uint32_t kElements = 4 * kNeeds.group;
+  return (call.output->shape.columns() + kElements - 1) / kElements;
+}
 
 std::string supports(const OpCall& call) {
   const auto is_f32 = [&](std::size_t input) {
@@ -24,20 +27,16 @@ std::string supports(const OpCall& call) {
   return fmt::format("{}: x is not of F32 in fours", name_of(call.op));
 }
 
-std::uint64_t groups(const OpCall& call) { return call.output->shape.rows(); }
-
-Specialization specialization(const OpCall& call) { return {fours_each(call), 0, 0, kGroup}; }
-
-bool runs_on(const ShaderLimits& limits) { return limits.smallest_subgroup >= 4 && limits.largest_group >= kGroup; }
+Specialization specialization(const OpCall& call) { return {fours_each(call), 0, 0, kNeeds.group}; }
 
 }  // namespace
 
 extern const ShaderKernel norm_row_shader;
 const ShaderKernel norm_row_shader{.supports = supports,
-                                   .groups = groups,
+                                   .groups = group_for_each_row,
                                    .constants = nullptr,
                                    .specialization = specialization,
-                                   .runs_on = runs_on,
+                                   .runs_on = offers<kNeeds>,
                                    .rank = 1};
 
 }  // namespace shunt
