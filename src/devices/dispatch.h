@@ -37,8 +37,7 @@ struct Dispatch {
   std::uint64_t block_at = 0;  // in the buffer of blocks
   std::uint64_t constants_at = 0;
   std::uint32_t constants_binding = 0;
-  // What is bound at kOutputBinding and on, in whole words; no buffer: nothing of the call, but perhaps the
-  // constants.
+  // What is bound at kOutputBinding and on, in whole words; no buffer: nothing of the call, but perhaps the constants.
   std::array<Binding, kMaxShaderOperands> operands;
 };
 

@@ -1,12 +1,11 @@
 #include "devices/webgpu/device.h"
 
-#include "devices/identity.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 
+#include "devices/identity.h"
 #include "devices/registry.h"
 #include "devices/webgpu/commands.h"
 
