@@ -39,17 +39,6 @@ bool is_cpu(const Device& device) { return device.info().is_host_cpu(); }
 
 bool is_tiny(const Work& work) { return work.bytes() < kTinyBytes; }
 
-// A device of the CPU whose engine has no threads but the caller's; null for any other device.
-std::unique_ptr<Device> alone(const Device& device, const std::shared_ptr<cpu::Engine>& engine,
-                              trace::Recorder* recorder) {
-  const std::string& id = device.info().id;
-  if (id != "cpu:simd" && id != "cpu:scalar") return nullptr;
-  return cpu::make_cpu_device({.kernels = id == "cpu:simd" ? cpu::KernelSet::simd : cpu::KernelSet::scalar,
-                               .engine = engine,
-                               .recorder = recorder,
-                               .id = id});
-}
-
 SizeClass size_of(const Work& work) {
   return {static_cast<std::uint32_t>(work.function), static_cast<std::uint32_t>(std::bit_width(work.units()))};
 }
@@ -159,10 +148,9 @@ Result<std::unique_ptr<Arrays>> Arrays::create(const Runtime& runtime, ArraysOpt
   if (runtime.devices().empty()) return fail(Code::invalid, "the runtime has no devices");
   if (!options.now) options.now = machine_now;
   auto parts = std::make_unique<Parts>(runtime, std::move(options));
-  const auto engine = std::make_shared<cpu::Engine>(1, std::span<const std::uint32_t>());
+  const auto alone = std::make_shared<cpu::Engine>(1, std::span<const std::uint32_t>());
   for (Device* device : runtime.devices())
-    parts->methods.push_back(
-        {.device = device, .alone = alone(*device, engine, &runtime.recorder()), .setback = {}, .slots = {}});
+    parts->methods.push_back({.device = device, .alone = cpu::over(alone, *device), .setback = {}, .slots = {}});
   const auto host = std::ranges::find_if(runtime.devices(), [](Device* device) { return is_cpu(*device); });
   if (host != runtime.devices().end())
     parts->host = (*host)->info();

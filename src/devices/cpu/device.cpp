@@ -139,6 +139,14 @@ class CpuDevice final : public Device {
     return event;
   }
 
+  [[nodiscard]] std::unique_ptr<Device> over(std::shared_ptr<Engine> engine) const {
+    return std::make_unique<CpuDevice>(CpuDeviceOptions{.kernels = kernels_,
+                                                        .engine = std::move(engine),
+                                                        .recorder = recorder_,
+                                                        .memory_pool = info_.memory_pool,
+                                                        .id = info_.id});
+  }
+
   bool advance() override { return engine_->advance(); }
   [[nodiscard]] Health health() const override { return {}; }
 
@@ -157,6 +165,11 @@ class CpuDevice final : public Device {
 
 std::unique_ptr<Device> make_cpu_device(CpuDeviceOptions options) {
   return std::make_unique<CpuDevice>(std::move(options));
+}
+
+std::unique_ptr<Device> over(std::shared_ptr<Engine> engine, const Device& device) {
+  const auto* cpu_device = dynamic_cast<const CpuDevice*>(&device);
+  return cpu_device == nullptr ? nullptr : cpu_device->over(std::move(engine));
 }
 
 }  // namespace shunt::cpu

@@ -21,5 +21,7 @@ struct CpuDeviceOptions {
 };
 
 [[nodiscard]] std::unique_ptr<Device> make_cpu_device(CpuDeviceOptions options);
+// The same as `device` but with another engine; null where that was not made here.
+[[nodiscard]] std::unique_ptr<Device> over(std::shared_ptr<Engine> engine, const Device& device);
 
 }  // namespace shunt::cpu
