@@ -11,13 +11,6 @@
 namespace shunt {
 namespace {
 
-using test::ArrayCase;
-using test::ArraysMachine;
-using test::Floats;
-using test::near_spec;
-using test::numbers;
-using test::one_of_each;
-
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr std::string_view kMethods[] = {"cpu:simd", "cpu:scalar", "sim:0"};

@@ -9,12 +9,6 @@ namespace {
 
 using arrays::Setback;
 using sim::Faults;
-using test::ArrayCase;
-using test::ArraysMachine;
-using test::Floats;
-using test::near_spec;
-using test::numbers;
-using test::one_of_each;
 
 constexpr std::size_t kSize = 20000;
 constexpr std::chrono::hours kHour{1};

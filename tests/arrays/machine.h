@@ -17,7 +17,7 @@
 #include "shunt/arrays.h"
 #include "trace/recorder.h"
 
-namespace shunt::test {
+namespace shunt {
 
 using Floats = std::vector<float>;
 
@@ -139,4 +139,4 @@ inline std::vector<ArrayCase> one_of_each(std::size_t size) {
           {"dot", size}, {"sum", size},      {"softmax", size / 7 * 7, size / 7}};
 }
 
-}  // namespace shunt::test
+}  // namespace shunt
