@@ -125,6 +125,21 @@ Result<std::unique_ptr<shunt_session>> open(const shunt_model* model, const shun
   return session;
 }
 
+Status decode(shunt_session* session, const shunt_batch_token* batch, std::size_t count) {
+  SHUNT_TRY(need(session, "the session"));
+  SHUNT_TRY_ASSIGN(const std::span<const shunt_batch_token> entries, array_of(batch, count, "the batch"));
+  std::vector<shunt::BatchToken> tokens;
+  for (const shunt_batch_token& entry : entries)
+    tokens.push_back({.sequence = entry.sequence, .token = entry.token, .wants_logits = entry.wants_logits != 0});
+  return session->session->decode(tokens);
+}
+
+Status append(shunt_session* session, std::uint32_t sequence, const std::int32_t* tokens, std::size_t count) {
+  SHUNT_TRY(need(session, "the session"));
+  SHUNT_TRY_ASSIGN(const std::span<const Token> its_tokens, array_of(tokens, count, "the list of tokens"));
+  return session->session->append(sequence, its_tokens);
+}
+
 Result<shunt::GenerateOptions> options_of(const shunt_generate_options& from) {
   shunt::GenerateOptions options{.max_tokens = from.max_tokens,
                                  .sampling = {.temperature = from.temperature,
@@ -159,10 +174,18 @@ shunt_generation summary_of(const shunt::Generation& generation) {
           .generate_s = generation.generate_s};
 }
 
+// Errors: invalid where it is null.
+Result<std::string_view> text_of(const char* text) {
+  SHUNT_TRY(need(text, "the prompt"));
+  return text;
+}
+
 // `prompt` is text or tokens.
 template <class Prompt>
-Status generate(shunt_session& session, Prompt prompt, const shunt_generate_options* options, shunt_on_text on_text,
-                void* user, shunt_generation* generation) {
+Status generate(shunt_session* session, const Result<Prompt>& prompt, const shunt_generate_options* options,
+                shunt_on_text on_text, void* user, shunt_generation* generation) {
+  SHUNT_TRY(need(session, "the session"));
+  if (!prompt) return std::unexpected(prompt.error());
   shunt::GenerateOptions chosen;
   if (options != nullptr) {
     SHUNT_TRY_ASSIGN(chosen, options_of(*options));
@@ -172,8 +195,8 @@ Status generate(shunt_session& session, Prompt prompt, const shunt_generate_opti
     callbacks.on_text = [=](std::string_view text) {
       return on_text(user, std::string(text).c_str(), text.size()) == 0;
     };
-  SHUNT_TRY_ASSIGN(session.generation, session.session->generate(prompt, chosen, callbacks));
-  if (generation != nullptr) *generation = summary_of(session.generation);
+  SHUNT_TRY_ASSIGN(session->generation, session->session->generate(*prompt, chosen, callbacks));
+  if (generation != nullptr) *generation = summary_of(session->generation);
   return {};
 }
 
@@ -267,21 +290,12 @@ const int32_t* shunt_session_tokens(const shunt_session* session, uint32_t seque
 
 shunt_code shunt_session_decode(shunt_session* session, const shunt_batch_token* batch, size_t count,
                                 shunt_error* error) {
-  Status status = need(session, "the session");
-  if (status && count != 0) status = need(batch, "the batch");
-  if (!status) return report(status, error);
-  std::vector<shunt::BatchToken> tokens;
-  for (const shunt_batch_token& entry : std::span(batch, count))
-    tokens.push_back({.sequence = entry.sequence, .token = entry.token, .wants_logits = entry.wants_logits != 0});
-  return report(session->session->decode(tokens), error);
+  return report(decode(session, batch, count), error);
 }
 
 shunt_code shunt_session_append(shunt_session* session, uint32_t sequence, const int32_t* tokens, size_t count,
                                 shunt_error* error) {
-  Status status = need(session, "the session");
-  if (status && count != 0) status = need(tokens, "the list of tokens");
-  if (status) status = session->session->append(sequence, std::span(tokens, count));
-  return report(status, error);
+  return report(append(session, sequence, tokens, count), error);
 }
 
 const float* shunt_session_logits(const shunt_session* session, size_t index) {
@@ -318,17 +332,11 @@ const char* shunt_stop_name(shunt_stop stop) {
 
 shunt_code shunt_generate(shunt_session* session, const char* prompt, const shunt_generate_options* options,
                           shunt_on_text on_text, void* user, shunt_generation* generation, shunt_error* error) {
-  Status status = need(session, "the session");
-  if (status) status = need(prompt, "the prompt");
-  if (status) status = generate(*session, std::string_view(prompt), options, on_text, user, generation);
-  return report(status, error);
+  return report(generate(session, text_of(prompt), options, on_text, user, generation), error);
 }
 
 shunt_code shunt_generate_from(shunt_session* session, const int32_t* prompt, size_t count,
                                const shunt_generate_options* options, shunt_on_text on_text, void* user,
                                shunt_generation* generation, shunt_error* error) {
-  Status status = need(session, "the session");
-  if (status && count != 0) status = need(prompt, "the prompt");
-  if (status) status = generate(*session, std::span(prompt, count), options, on_text, user, generation);
-  return report(status, error);
+  return report(generate(session, array_of(prompt, count, "the prompt"), options, on_text, user, generation), error);
 }
