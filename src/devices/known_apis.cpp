@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <ranges>
 #include <sstream>
 
 #include "devices/cache_folder.h"
@@ -65,17 +66,22 @@ std::uint64_t hash_of_kernels() {
   return hash;
 }
 
-// Whose answer it is: the build's, the system's since it was started, the user's, and that of these variables.
-std::string surroundings() {
-  std::vector<std::string_view> variables;
+// Those of the environment that change what is found, as NAME=VALUE.
+std::vector<std::string_view> variables() {
+  std::vector<std::string_view> found;
   for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable)
     if (std::ranges::any_of(kVariables,
                             [&](std::string_view begin) { return std::string_view(*variable).starts_with(begin); }))
-      variables.emplace_back(*variable);
-  std::ranges::sort(variables);
+      found.emplace_back(*variable);
+  std::ranges::sort(found);
+  return found;
+}
+
+// Whose answer it is: the build's, the system's since it was started, the user's, and that of these variables.
+std::string surroundings() {
   std::uint64_t hash = hash_of(text_of("/proc/sys/kernel/random/boot_id"), hash_of_kernels());
   hash = hash_of(fmt::format("{}", geteuid()), hash);
-  for (const std::string_view variable : variables) hash = hash_of("\n", hash_of(variable, hash));
+  for (const std::string_view variable : variables()) hash = hash_of("\n", hash_of(variable, hash));
   return fmt::format("{:016x}", hash);
 }
 
@@ -96,6 +102,10 @@ std::vector<std::string> places() {
   std::vector<std::string> found(std::begin(kPlaces), std::end(kPlaces));
   for (const ApiRow& api : api_rows())
     for (const std::string_view file : names_in(api.files)) found.emplace_back(file);
+  // Variables name files and folders, with colons between.
+  for (const std::string_view variable : variables())
+    for (const auto part : std::views::split(variable.substr(variable.find('=') + 1), ':'))
+      if (const std::string_view name(part); name.starts_with('/')) found.emplace_back(name);
   // A driver's announcement may be changed in its place.
   for (const char* folder : kPlaces) {
     std::error_code failed;

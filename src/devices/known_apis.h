@@ -1,8 +1,8 @@
 // What was found out about APIs earlier, as long as it holds: a file in the folder of caches.
 //
 // An entry belongs to an API and to the environment variables that drivers read. It holds while the files that the API
-// was loaded from, and the places where drivers are announced, are as they were, until the system is started again.
-// A file that is damaged or of another version is as none. One thread.
+// was loaded from, and the places where drivers are announced, those that the variables name too, are as they were,
+// until the system is started again. A file that is damaged or of another version is as none. One thread.
 #pragma once
 
 #include <nlohmann/json.hpp>
