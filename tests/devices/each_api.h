@@ -15,10 +15,15 @@
 
 namespace shunt::test {
 
-inline std::vector<std::string> apis_beside_the_cpu() {
+inline std::vector<std::string> all_apis() {
   std::vector<std::string> names;
 #define SHUNT_BACKEND(name, ...) names.emplace_back(#name);
 #include "devices/backends.def"
+  return names;
+}
+
+inline std::vector<std::string> apis_beside_the_cpu() {
+  std::vector<std::string> names = all_apis();
   std::erase(names, "cpu");
   return names;
 }
@@ -53,8 +58,8 @@ class EachApi : public testing::TestWithParam<std::string> {
 };
 
 // Names the tests of an API after it.
-#define SHUNT_FOR_EACH_API(suite)                                                                 \
-  INSTANTIATE_TEST_SUITE_P(Devices, suite, testing::ValuesIn(shunt::test::apis_beside_the_cpu()), \
-                           [](const auto& test) { return test.param; })
+#define SHUNT_FOR_APIS(suite, apis) \
+  INSTANTIATE_TEST_SUITE_P(Devices, suite, testing::ValuesIn(apis), [](const auto& test) { return test.param; })
+#define SHUNT_FOR_EACH_API(suite) SHUNT_FOR_APIS(suite, shunt::test::apis_beside_the_cpu())
 
 }  // namespace shunt::test

@@ -1,6 +1,7 @@
-// What a caller reads and writes stays inside the memory it names, on every device: the core checks before a device is
-// asked, so none has to.
+// What a caller reads and writes stays inside the memory it names, on every device, and any bytes inside can be read.
+#include <algorithm>
 #include <array>
+#include <cstring>
 #include <limits>
 #include <vector>
 
@@ -10,69 +11,139 @@
 namespace shunt {
 namespace {
 
-class DeviceBuffers : public test::EachApi {
- protected:
-  void SetUp() override {
-    EachApi::SetUp();
-    if (devices_.empty()) return;
-    // One device is enough, as the check stands above all.
-    Registry one;
-    for (BackendReport& backend : registry_.backends)
-      if (!backend.devices.empty() && one.backends.empty()) {
-        backend.devices.resize(1);
-        one.backends.push_back(std::move(backend));
-      }
-    runtime_ = Runtime::over(std::move(one), std::make_unique<trace::Recorder>());
+constexpr std::uint64_t kLast = std::numeric_limits<std::uint64_t>::max();
+
+// x + x on one device.
+struct Doubling {
+  std::unique_ptr<Runtime> runtime;
+  std::unique_ptr<Computation> computation;
+
+  Doubling(std::unique_ptr<Device> device, std::uint32_t elements) {
+    Registry registry;
+    registry.backends.push_back({.api = std::string(api_of(device->info().id)), .devices = {}});
+    registry.backends.back().devices.push_back(std::move(device));
+    runtime = Runtime::over(std::move(registry), std::make_unique<trace::Recorder>());
     GraphBuilder builder;
-    const Tensor x = builder.input("x", DType::F32, Shape{4});
+    const Tensor x = builder.input("x", DType::F32, Shape{elements});
     builder.output(builder.add(x, x));
     auto graph = std::move(builder).finish();
-    ASSERT_TRUE(graph.has_value()) << graph.error().message;
-    auto computation = Computation::create(std::move(*graph), *runtime_, nullptr);
-    ASSERT_TRUE(computation.has_value()) << computation.error().message;
-    computation_ = std::move(*computation);
-    const std::array<float, 4> values = {1, 2, 3, 4};
-    ASSERT_TRUE(computation_->write("x", std::as_bytes(std::span(values))).has_value());
-    ASSERT_TRUE(computation_->run().has_value());
-  }
-  void TearDown() override {
-    computation_.reset();
-    runtime_.reset();
+    EXPECT_TRUE(graph.has_value()) << graph.error().message;
+    auto made = Computation::create(std::move(*graph), *runtime, nullptr);
+    EXPECT_TRUE(made.has_value()) << made.error().message;
+    if (made) computation = std::move(*made);
   }
 
-  [[nodiscard]] Code code_of_read(std::uint64_t offset, std::size_t bytes) {
-    std::vector<std::byte> place(bytes);
-    const Status read = computation_->read(0, offset, place);
+  [[nodiscard]] Code code_of_read(std::uint64_t offset, std::size_t bytes) const {
+    std::vector<std::byte> place(bytes, std::byte{77});
+    const Status read = computation->read(0, offset, place);
+    EXPECT_EQ(std::ranges::count(place, std::byte{77}), static_cast<std::ptrdiff_t>(bytes)) << "nothing is written";
     return read ? Code::internal : read.error().code;
   }
-
-  std::unique_ptr<Runtime> runtime_;
-  std::unique_ptr<Computation> computation_;
+  [[nodiscard]] Code code_of_write(std::size_t bytes) const {
+    const Status written = computation->write("x", std::vector<std::byte>(bytes));
+    return written ? Code::internal : written.error().code;
+  }
 };
 
-TEST_P(DeviceBuffers, ReadsInsideAreRight) {
-  std::array<float, 4> sums{};
-  ASSERT_TRUE(computation_->read(0, 0, std::as_writable_bytes(std::span(sums))).has_value());
-  EXPECT_EQ(sums, (std::array<float, 4>{2, 4, 6, 8}));
-  ASSERT_TRUE(computation_->read(0, 12, std::as_writable_bytes(std::span(sums).first(1))).has_value());
-  EXPECT_EQ(sums[0], 8) << "the last element";
-  EXPECT_TRUE(computation_->read(0, 16, {}).has_value()) << "nothing, from the end";
-  EXPECT_TRUE(computation_->read(0, 0, {}).has_value());
-  EXPECT_TRUE(computation_->write("x", {}).has_value());
+class DeviceBuffers : public test::EachApi {
+ protected:
+  // Calls check(doubling) for each device of the API, with 1, 2, 3, 4 as x.
+  template <class Check>
+  void on_each(const Check& check) {
+    for (BackendReport& backend : registry_.backends)
+      for (std::unique_ptr<Device>& device : backend.devices) {
+        SCOPED_TRACE(device->info().id);
+        const Doubling doubling(std::move(device), 4);
+        ASSERT_NE(doubling.computation, nullptr);
+        const std::array<float, 4> values = {1, 2, 3, 4};
+        ASSERT_TRUE(doubling.computation->write("x", std::as_bytes(std::span(values))).has_value());
+        ASSERT_TRUE(doubling.computation->run().has_value());
+        check(doubling);
+        std::array<float, 4> after{};
+        ASSERT_TRUE(doubling.computation->read(0, 0, std::as_writable_bytes(std::span(after))).has_value());
+        EXPECT_EQ(after, (std::array<float, 4>{2, 4, 6, 8})) << "no refused call has changed anything";
+      }
+  }
+};
+
+TEST_P(DeviceBuffers, AnyBytesInsideCanBeRead) {
+  on_each([](const Doubling& doubling) {
+    const std::array<float, 4> sums = {2, 4, 6, 8};
+    const auto bytes = std::as_bytes(std::span(sums));
+    for (std::size_t offset = 0; offset <= bytes.size(); ++offset)
+      for (std::size_t count = 0; offset + count <= bytes.size(); ++count) {
+        std::vector<std::byte> place(count);
+        const Status read = doubling.computation->read(0, offset, place);
+        ASSERT_TRUE(read.has_value()) << read.error().message;
+        EXPECT_TRUE(std::ranges::equal(place, bytes.subspan(offset, count))) << count << " from " << offset;
+      }
+  });
+}
+
+TEST_P(DeviceBuffers, NothingCanBeReadFromTheEndAndWritten) {
+  on_each([](const Doubling& doubling) {
+    EXPECT_TRUE(doubling.computation->read(0, 16, {}).has_value()) << "the very end";
+    EXPECT_TRUE(doubling.computation->read(0, 0, {}).has_value());
+    EXPECT_TRUE(doubling.computation->write("x", {}).has_value());
+    EXPECT_EQ(doubling.code_of_read(17, 0), Code::invalid) << "nothing, but past the end";
+    EXPECT_EQ(doubling.code_of_read(kLast, 0), Code::invalid);
+  });
 }
 
 TEST_P(DeviceBuffers, WhatReachesPastTheEndIsInvalid) {
-  constexpr std::uint64_t kLast = std::numeric_limits<std::uint64_t>::max();
-  EXPECT_EQ(code_of_read(0, 17), Code::invalid);
-  EXPECT_EQ(code_of_read(13, 4), Code::invalid);
-  EXPECT_EQ(code_of_read(17, 0), Code::invalid) << "even of nothing";
-  EXPECT_EQ(code_of_read(kLast, 1), Code::invalid) << "the sum is 0";
-  EXPECT_EQ(code_of_read(kLast - 3, 16), Code::invalid) << "the sum is 12";
-  const std::vector<std::byte> more(17);
-  EXPECT_EQ(computation_->write("x", more).error().code, Code::invalid);
+  on_each([](const Doubling& doubling) {
+    EXPECT_EQ(doubling.code_of_read(0, 17), Code::invalid);
+    EXPECT_EQ(doubling.code_of_read(13, 4), Code::invalid);
+    EXPECT_EQ(doubling.code_of_read(16, 1), Code::invalid);
+    EXPECT_EQ(doubling.code_of_read(1000, 1), Code::invalid);
+    EXPECT_EQ(doubling.code_of_write(17), Code::invalid);
+    EXPECT_EQ(doubling.code_of_write(1U << 20U), Code::invalid);
+  });
 }
 
-SHUNT_FOR_EACH_API(DeviceBuffers);
+TEST_P(DeviceBuffers, AnOffsetThatWrapsAroundIsInvalid) {
+  on_each([](const Doubling& doubling) {
+    EXPECT_EQ(doubling.code_of_read(kLast, 1), Code::invalid) << "the sum is 0";
+    EXPECT_EQ(doubling.code_of_read(kLast - 3, 16), Code::invalid) << "the sum is 12";
+    EXPECT_EQ(doubling.code_of_read(kLast - 15, 16), Code::invalid) << "the sum is 0";
+    EXPECT_EQ(doubling.code_of_read(std::uint64_t{1} << 63U, 16), Code::invalid);
+    EXPECT_EQ(doubling.code_of_read(std::uint64_t{1} << 32U, 16), Code::invalid) << "in 32 bits it is 0";
+  });
+}
+
+TEST_P(DeviceBuffers, TheFirstBytesOfAnInputCanBeWritten) {
+  on_each([](const Doubling& doubling) {
+    const std::array<float, 4> values = {1, 2, 3, 4};
+    const std::array<float, 4> others = {1.1F, 2.2F, 3.3F, 4.4F};
+    for (const std::size_t count : {1U, 2U, 3U, 4U, 6U, 13U, 16U, 0U}) {
+      std::array<float, 4> expected = values;
+      std::memcpy(expected.data(), others.data(), count);
+      ASSERT_TRUE(doubling.computation->write("x", std::as_bytes(std::span(values))).has_value());
+      ASSERT_TRUE(doubling.computation->write("x", std::as_bytes(std::span(others)).first(count)).has_value());
+      ASSERT_TRUE(doubling.computation->run().has_value());
+      std::array<float, 4> sums{};
+      ASSERT_TRUE(doubling.computation->read(0, 0, std::as_writable_bytes(std::span(sums))).has_value());
+      for (std::size_t i = 0; i < sums.size(); ++i) EXPECT_EQ(sums[i], 2 * expected[i]) << count << " bytes";
+    }
+  });
+}
+
+TEST_P(DeviceBuffers, ATensorWithoutElementsHasNoBytes) {
+  for (BackendReport& backend : registry_.backends)
+    for (std::unique_ptr<Device>& device : backend.devices) {
+      SCOPED_TRACE(device->info().id);
+      const Doubling doubling(std::move(device), 0);
+      ASSERT_NE(doubling.computation, nullptr);
+      EXPECT_TRUE(doubling.computation->write("x", {}).has_value());
+      EXPECT_EQ(doubling.code_of_write(1), Code::invalid);
+      EXPECT_TRUE(doubling.computation->run().has_value());
+      EXPECT_TRUE(doubling.computation->read(0, 0, {}).has_value());
+      EXPECT_EQ(doubling.code_of_read(0, 1), Code::invalid);
+      EXPECT_EQ(doubling.code_of_read(1, 0), Code::invalid);
+    }
+}
+
+SHUNT_FOR_APIS(DeviceBuffers, test::all_apis());
 
 }  // namespace
 }  // namespace shunt
