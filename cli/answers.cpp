@@ -86,6 +86,14 @@ std::vector<std::string> working_devices(std::span<const Plan* const> plans) {
   return ids;
 }
 
+Json to_json(const models::Agreement& agreement) {
+  return {{"tokens", agreement.tokens},
+          {"nmse", agreement.nmse},
+          {"decided", agreement.decided},
+          {"same", agreement.same},
+          {"ok", agreement.ok()}};
+}
+
 Json to_json(const models::Evaluation& evaluation, bool every) {
   Json json = {{"tokens", evaluation.tokens}, {"top", Json::array()}, {"mean_nll", nullptr}, {"perplexity", nullptr}};
   if (every)

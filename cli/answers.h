@@ -39,6 +39,7 @@ struct GenerationContext {
 
 // shunt eval
 [[nodiscard]] Json to_json(const models::Evaluation& evaluation, bool every);
+[[nodiscard]] Json to_json(const models::Agreement& agreement);
 
 // shunt verify
 [[nodiscard]] Json to_json(const ConformanceReport& report, const ConformanceOptions& options);

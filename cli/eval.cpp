@@ -1,4 +1,4 @@
-// shunt eval: the best next tokens of a text, and its perplexity.
+// shunt eval: the best next tokens of a text, its perplexity, and whether devices agree on both.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -15,6 +15,7 @@
 namespace shunt::cli {
 namespace {
 
+using models::Agreement;
 using models::Evaluation;
 using models::Session;
 
@@ -25,6 +26,7 @@ struct Options {
   std::uint32_t top = 10;
   bool every = false;
   bool perplexity = false;
+  std::string against;
   SessionOptions session;
   RuntimeOptions runtime;
   std::string trace;
@@ -73,7 +75,38 @@ Result<Evaluation> evaluate(Session& session, const std::vector<Token>& tokens, 
        }});
 }
 
+std::string to_text(const Agreement& agreement, const std::string& against) {
+  return fmt::format(
+      "against {}: NMSE of the logits {:.2g} over {} tokens, at most {:.0e} allowed; best next token the same after {} "
+      "of "
+      "the {} whose two best are more than {} apart\n",
+      against, agreement.nmse, agreement.tokens, Agreement::kMostNmse, agreement.same, agreement.decided,
+      Agreement::kDecidedMargin);
+}
+
+// Holds the session against one on the devices of --against. Errors: internal where they differ.
+Status compare(const models::Model& model, Session& session, const std::vector<Token>& tokens, const Options& options) {
+  RuntimeOptions others = options.runtime;
+  others.devices = options.against;
+  others.trace = false;
+  SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(others, "--against"));
+  SHUNT_TRY_ASSIGN(const auto exact, Session::create(model, *runtime, options.session));
+  const std::atomic<bool>& ending = catch_interrupts();
+  ProgressLine line;
+  SHUNT_TRY_ASSIGN(const Agreement agreement,
+                   models::compare(session, *exact, tokens, {.progress = [&](std::size_t done) {
+                                     line.show(fmt::format("{} of {} tokens", done, tokens.size()));
+                                     return !ending.load();
+                                   }}));
+  line.clear();
+  SHUNT_TRY(options.json ? print_json(to_json(agreement)) : print(to_text(agreement, options.against)));
+  if (agreement.ok()) return {};
+  return fail(Code::internal, fmt::format("these devices do not compute what {} does", options.against));
+}
+
 Status execute(Options& options) {
+  if (!options.against.empty() && (options.every || options.perplexity))
+    refuse("--against comes without --every and --perplexity");
   if (options.text.has_value() == options.tokens.has_value()) refuse("give either --text or --tokens");
   std::vector<Token> tokens;
   if (options.tokens) tokens = parse_ids(*options.tokens);
@@ -85,8 +118,13 @@ Status execute(Options& options) {
   }
   if (tokens.empty()) refuse("there is nothing to evaluate: no tokens are given");
   if (options.perplexity && tokens.size() < 2) refuse("--perplexity needs at least two tokens");
-  if (options.every || options.perplexity) options.session.batch = models::kEvaluatedRowsPerStep;
+  if (options.every || options.perplexity || !options.against.empty())
+    options.session.batch = models::kEvaluatedRowsPerStep;
   SHUNT_TRY_ASSIGN(const auto session, Session::create(*model, *runtime, options.session));
+  if (!options.against.empty()) {
+    SHUNT_TRY(compare(*model, *session, tokens, options));
+    return write_trace(*runtime, options.trace);
+  }
   SHUNT_TRY_ASSIGN(const Evaluation evaluation, evaluate(*session, tokens, options));
   SHUNT_TRY(write_trace(*runtime, options.trace));
   return options.json ? print_json(to_json(evaluation, options.every))
@@ -105,6 +143,10 @@ Action eval(CLI::App& app) {
              1U << 30U);
   app.add_flag("--every", options->every, "Show them after every token, not only after the last");
   app.add_flag("--perplexity", options->perplexity, "Show the mean negative log likelihood and the perplexity");
+  app.add_option(
+         "--against", options->against,
+         "Instead: whether the logits are those of these devices, such as cpu:scalar; if not, the exit code is 1")
+      ->type_name("DEVICES");
   add_session(app, options->session);
   add_runtime(app, options->runtime);
   add_trace(app, options->trace);

@@ -95,9 +95,9 @@ void add_runtime(CLI::App& app, RuntimeOptions& options) {
       ->type_name("LIST");
 }
 
-Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options) {
+Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options, std::string_view option) {
   auto runtime = Runtime::create(options);
-  if (!runtime && runtime.error().code == Code::invalid) refuse("--devices: " + runtime.error().message);
+  if (!runtime && runtime.error().code == Code::invalid) refuse(fmt::format("{}: {}", option, runtime.error().message));
   return runtime;
 }
 

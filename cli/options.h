@@ -45,8 +45,9 @@ void add_ops(CLI::App& app, std::vector<std::string>& names, std::string_view wh
 
 // --threads, --devices
 void add_runtime(CLI::App& app, RuntimeOptions& options);
-// Wrong names of devices are wrong usage.
-[[nodiscard]] Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options);
+// Wrong names of devices are wrong usage of `option`.
+[[nodiscard]] Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options,
+                                                            std::string_view option = "--devices");
 
 // -c, --cache-type, --strategy
 void add_session(CLI::App& app, SessionOptions& options);

@@ -29,7 +29,7 @@ dawn=tools/npm/node_modules/bun-webgpu-linux-x64/libwebgpu_wrapper.so
 if [[ -f $dawn ]]; then cp "$dawn" "$folder/lib/"; else say "Dawn is not here, so WebGPU is not carried"; fi
 bash tools/gpu/hip_on_nvidia.sh --build "$folder/lib"
 cp models/tiny-llama-q8_0.gguf "$folder/models/"
-cp tests/data/tiny-llama-f16.gguf tests/data/tiny-llama-reference.json "$folder/data/"
+cp -r tests/data/tiny-llama-f16.gguf tests/data/tiny-llama-reference.json tests/data/architectures "$folder/data/"
 cp -r tools/gpu "$folder/"
 cp LICENSE "$folder/"
 

@@ -53,21 +53,84 @@ Status step(Session& session, std::size_t begin, std::size_t end, const Evaluate
   return {};
 }
 
+// Errors: invalid for too few tokens, and where they do not fit.
+Status check_count(const Session& session, std::size_t count, std::size_t least) {
+  if (count < least)
+    return fail(Code::invalid,
+                fmt::format("{} tokens are too few to evaluate, at least {} must be given", count, least));
+  if (count > session.context())
+    return fail(Code::invalid, fmt::format("{} tokens do not fit the context of {}; choose a larger one with -c", count,
+                                           session.context()));
+  return {};
+}
+
+std::unexpected<Error> interrupted(std::size_t done) {
+  return fail(Code::invalid, fmt::format("interrupted after {} tokens", done));
+}
+
+// Sums over the logits of all tokens so far.
+struct Sums {
+  double error = 0;
+  double power = 0;
+
+  void add(std::span<const float> logits, std::span<const float> exact) {
+    for (std::size_t i = 0; i < exact.size(); ++i) {
+      error += std::pow(static_cast<double>(logits[i]) - static_cast<double>(exact[i]), 2);
+      power += std::pow(static_cast<double>(exact[i]), 2);
+    }
+  }
+};
+
+void compare_best(std::span<const float> logits, std::span<const float> exact, Agreement& agreement) {
+  const std::vector<Scored> best = best_of(exact, 2);
+  if (best.size() == 2 && !(best[0].logit - best[1].logit > Agreement::kDecidedMargin)) return;
+  ++agreement.decided;
+  if (best_of(logits, 1).front().id == best.front().id) ++agreement.same;
+}
+
+// One step of both sessions, each token with its logits.
+Status compare_step(Session& session, Session& exact, std::span<const Token> tokens, Agreement& agreement, Sums& sums) {
+  std::vector<BatchToken> batch;
+  for (const Token token : tokens) batch.push_back({.sequence = 0, .token = token, .wants_logits = true});
+  SHUNT_TRY(session.decode(batch));
+  SHUNT_TRY(exact.decode(batch));
+  for (std::size_t row = 0; row < batch.size(); ++row) {
+    sums.add(session.logits(row), exact.logits(row));
+    compare_best(session.logits(row), exact.logits(row), agreement);
+  }
+  agreement.tokens += tokens.size();
+  return {};
+}
+
 }  // namespace
 
+Result<Agreement> compare(Session& session, Session& exact, std::span<const Token> tokens,
+                          const CompareOptions& options) {
+  for (const Session* each : {&session, &exact}) SHUNT_TRY(check_count(*each, tokens.size(), 1));
+  const std::uint32_t vocabulary = session.model().config().vocabulary;
+  if (vocabulary != exact.model().config().vocabulary)
+    return fail(Code::invalid, fmt::format("a model with {} tokens cannot be compared with one that has {}", vocabulary,
+                                           exact.model().config().vocabulary));
+  const std::size_t prompt = tokens.size() - std::min(options.alone, tokens.size());
+  const std::size_t batch = std::min(session.options().batch, exact.options().batch);
+  Agreement agreement;
+  Sums sums;
+  while (agreement.tokens < tokens.size()) {
+    const std::size_t begin = agreement.tokens;
+    if (options.progress && !options.progress(begin)) return interrupted(begin);
+    const std::size_t count = begin < prompt ? std::min(prompt - begin, batch) : 1;
+    SHUNT_TRY(compare_step(session, exact, tokens.subspan(begin, count), agreement, sums));
+  }
+  agreement.nmse = sums.error / sums.power;
+  return agreement;
+}
+
 Result<Evaluation> evaluate(Session& session, std::span<const Token> tokens, const EvaluateOptions& options) {
-  const std::size_t least = options.perplexity ? 2 : 1;
-  if (tokens.size() < least)
-    return fail(Code::invalid,
-                fmt::format("{} tokens are too few to evaluate, at least {} must be given", tokens.size(), least));
-  if (tokens.size() > session.context())
-    return fail(Code::invalid, fmt::format("{} tokens do not fit the context of {}; choose a larger one with -c",
-                                           tokens.size(), session.context()));
+  SHUNT_TRY(check_count(session, tokens.size(), options.perplexity ? 2 : 1));
   Evaluation evaluation{.tokens = {tokens.begin(), tokens.end()}};
   double nll_sum = 0;
   for (std::size_t begin = 0; begin < tokens.size(); begin += session.options().batch) {
-    if (options.progress && !options.progress(begin))
-      return fail(Code::invalid, fmt::format("interrupted after {} tokens", begin));
+    if (options.progress && !options.progress(begin)) return interrupted(begin);
     const std::size_t end = std::min<std::size_t>(tokens.size(), begin + session.options().batch);
     SHUNT_TRY(step(session, begin, end, options, evaluation, nll_sum));
   }

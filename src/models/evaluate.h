@@ -1,4 +1,5 @@
-// How a model judges a given text: the best successors of its tokens, and how likely its own were.
+// How a model judges a given text: the best successors of its tokens, how likely its own were, and whether devices
+// agree.
 #pragma once
 
 #include <atomic>
@@ -39,5 +40,28 @@ inline constexpr std::uint32_t kEvaluatedRowsPerStep = 64;
 // wanted, more than the context holds, and where `progress` ended it; those of Session::decode.
 [[nodiscard]] Result<Evaluation> evaluate(Session& session, std::span<const Token> tokens,
                                           const EvaluateOptions& options);
+
+// How near the logits of a session are to those of another one along the same tokens.
+struct Agreement {
+  std::size_t tokens = 0;
+  double nmse = 0;          // the sum of the squared differences of all logits over that of the squares of the other's
+  std::size_t decided = 0;  // tokens whose two best successors are more than kDecidedMargin apart in the other session
+  std::size_t same = 0;     // of these, those with the same best successor in both
+  // What two devices that compute the same model right may differ by.
+  [[nodiscard]] bool ok() const { return nmse <= kMostNmse && same == decided; }
+
+  static constexpr double kMostNmse = 1e-4;
+  static constexpr float kDecidedMargin = 0.2F;
+};
+
+struct CompareOptions {
+  std::size_t alone = 4;  // of the tokens, the last that are read one by one as in generation; the others are a prompt
+  std::function<bool(std::size_t done)> progress;  // as in EvaluateOptions
+};
+
+// Runs the tokens through empty sequences 0 of both. `exact` is the one that is held to be right. Errors: invalid for
+// sessions of models with other vocabularies; those of evaluate().
+[[nodiscard]] Result<Agreement> compare(Session& session, Session& exact, std::span<const Token> tokens,
+                                        const CompareOptions& options);
 
 }  // namespace shunt::models

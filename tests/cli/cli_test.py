@@ -123,6 +123,8 @@ class Usage(CommandLine):
         self.refused(2, "\"-2\" is no token id", "eval", MODEL, "--tokens", "1 -2")
         self.refused(2, "no tokens are given", "eval", MODEL, "--tokens", "")
         self.refused(2, "two tokens", "eval", MODEL, "--tokens", "1", "--perplexity")
+        self.refused(2, "--against", "eval", MODEL, "--tokens", "1 2", "--perplexity", "--against", "cpu:scalar")
+        self.refused(2, "--against: unknown device \"gpu\"", "eval", MODEL, "--tokens", "1 2", "--against", "gpu")
         self.refused(2, "Q9", "quantize", MODEL, "/nonexistent/never.gguf", "Q9")
         self.refused(2, "168m", "make-model", "huge", "F16", "/nonexistent/never.gguf")
         self.refused(2, "Q4_K_M", "make-model", "nano", "Q9", "/nonexistent/never.gguf")
@@ -202,6 +204,17 @@ class Tokens(CommandLine):
         self.assertAlmostEqual(result["mean_nll"], expected["mean_nll"], delta=1e-3)
         self.assertAlmostEqual(result["perplexity"], expected["ppl"], delta=3e-3)
         self.assertIn("perplexity", shunt("eval", MODEL, "--tokens", ids, "--perplexity").stdout)
+
+    def test_eval_holds_devices_against_others(self):
+        for devices in ("cpu:simd", "cpu:scalar"):
+            result = self.data("eval", MODEL, "--text", STORY, "--devices", devices, "--against", "cpu:scalar", *ALONE)
+            self.assertTrue(result["ok"])
+            self.assertEqual(result["tokens"], len(REFERENCE["prompts"][0]["ids"]))
+            self.assertEqual(result["same"], result["decided"])
+            self.assertGreater(result["decided"], 0)
+            self.assertEqual(result["nmse"] == 0, devices == "cpu:scalar")
+        words = shunt("eval", MODEL, "--text", STORY, "--devices", "cpu:simd", "--against", "cpu:scalar", *ALONE).stdout
+        self.assertRegex(words, r"^against cpu:scalar: NMSE of the logits \S+ over \d+ tokens, at most 1e-04 allowed; ")
 
     def test_eval_refuses_what_does_not_fit(self):
         self.refused(1, "do not fit the context of 4", "eval", MODEL, "--tokens", "1 2 3 4 5", "-c", "4")

@@ -106,7 +106,7 @@ TEST(RandomModel, UnknownNamesAreErrors) {
   TestFolder folder;
   const Status shape = make_model("giant", "F16", folder.file("m"));
   ASSERT_FALSE(shape.has_value());
-  EXPECT_EQ(shape.error().message, "unknown model shape \"giant\"; known: nano micro 168m 1b 3b 8b moe");
+  EXPECT_EQ(shape.error().message, "unknown model shape \"giant\"; known: nano micro 168m 1b 3b 8b micro-moe moe");
   EXPECT_FALSE(make_model("nano", "Q1", folder.file("m")).has_value());
   EXPECT_EQ(folder.file_count(), 0U);
 }
