@@ -120,7 +120,19 @@ struct GenerateCallbacks {
   const std::atomic<bool>* interrupted = nullptr;
 };
 
-enum class StopReason : std::uint8_t { end_token, stop_string, length, context_full, interrupted };
+// X(enumerator, name): why a generation ended.
+#define SHUNT_STOP_REASONS(X)     \
+  X(end_token, "end token")       \
+  X(stop_string, "stop string")   \
+  X(length, "length")             \
+  X(context_full, "context full") \
+  X(interrupted, "interrupted")
+
+enum class StopReason : std::uint8_t {
+#define SHUNT_STOP_REASON(reason, name) reason,
+  SHUNT_STOP_REASONS(SHUNT_STOP_REASON)
+#undef SHUNT_STOP_REASON
+};
 [[nodiscard]] std::string_view name_of(StopReason reason);
 
 struct Generation {

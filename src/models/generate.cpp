@@ -12,16 +12,11 @@ namespace shunt {
 
 std::string_view name_of(StopReason reason) {
   switch (reason) {
-    case StopReason::end_token:
-      return "end token";
-    case StopReason::stop_string:
-      return "stop string";
-    case StopReason::length:
-      return "length";
-    case StopReason::context_full:
-      return "context full";
-    case StopReason::interrupted:
-      return "interrupted";
+#define SHUNT_STOP_REASON(reason, name) \
+  case StopReason::reason:              \
+    return name;
+    SHUNT_STOP_REASONS(SHUNT_STOP_REASON)
+#undef SHUNT_STOP_REASON
   }
   return "unknown";
 }
