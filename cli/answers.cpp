@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "devices/device_json.h"
+#include "run/support_record.h"
 
 namespace shunt::cli {
 namespace {
@@ -107,14 +108,16 @@ Json to_json(const models::Evaluation& evaluation, bool every) {
   return json;
 }
 
-Json to_json(const ConformanceReport& report, const ConformanceOptions& options) {
+Json to_json(const ConformanceReport& report, const ConformanceOptions& options, std::span<Device* const> devices) {
   Json json = {{"ok", report.ok()},
                {"seed", options.seed},
                {"full", options.full},
+               {"devices", Json::array()},
                {"tallies", Json::array()},
                {"failures", Json::array()},
                {"known_failures", to_json(report.known)},
                {"unexpected_passes", to_json(report.unexpected_passes)}};
+  for (const Device* device : devices) json["devices"].push_back(shunt::to_json(support_record(report, *device)));
   for (const ConformanceTally& tally : report.tallies)
     json["tallies"].push_back({{"op", name_of(tally.op)},
                                {"device", tally.device},

@@ -42,7 +42,8 @@ struct GenerationContext {
 [[nodiscard]] Json to_json(const models::Agreement& agreement);
 
 // shunt verify
-[[nodiscard]] Json to_json(const ConformanceReport& report, const ConformanceOptions& options);
+[[nodiscard]] Json to_json(const ConformanceReport& report, const ConformanceOptions& options,
+                           std::span<Device* const> devices);
 // "3.0.1"
 [[nodiscard]] std::string name_of_case(const Combination& choices);
 // How to run a failed case once more.

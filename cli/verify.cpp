@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <set>
 
 #include "answers.h"
 #include "command.h"
@@ -14,6 +15,7 @@
 #include "ops/sample.h"
 #include "options.h"
 #include "output.h"
+#include "run/support_record.h"
 
 namespace shunt::cli {
 namespace {
@@ -59,48 +61,63 @@ ConformanceOptions to_conformance(const Options& options) {
   return chosen;
 }
 
-struct Counts {
-  std::uint64_t passed = 0;
-  std::uint64_t declined = 0;
-  std::uint64_t failed = 0;
-  double largest_error = 0;
+std::string text_of(const CaseCounts& cases) {
+  std::vector<std::string> parts;
+  if (cases.failed > 0) parts.push_back(fmt::format("{} FAILED", cases.failed));
+  if (cases.passed > 0) parts.push_back(fmt::format("{} right", cases.passed));
+  if (cases.declined > 0) parts.push_back(fmt::format("{} declined", cases.declined));
+  if (cases.passed > 0) parts.push_back(fmt::format("error {:.1g}", cases.largest_error));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
 
-  void add(const ConformanceTally& tally) {
-    passed += tally.passed;
-    declined += tally.declined;
-    failed += tally.failed;
-    largest_error = std::max(largest_error, tally.largest_error);
-  }
-  [[nodiscard]] std::string text() const {
-    std::vector<std::string> parts;
-    if (failed > 0) parts.push_back(fmt::format("{} FAILED", failed));
-    if (passed > 0) parts.push_back(fmt::format("{} right", passed));
-    if (declined > 0) parts.push_back(fmt::format("{} declined", declined));
-    if (passed > 0) parts.push_back(fmt::format("error {:.1g}", largest_error));
-    return fmt::format("{}", fmt::join(parts, ", "));
-  }
-};
+// "F32, F16, all block types"
+std::string text_of(const std::set<DType>& chosen) {
+  const auto is_block = [](DType dtype) { return info_of(dtype).kind == DTypeKind::quantized; };
+  const auto blocks = std::ranges::count(dtypes(), DTypeKind::quantized, &DTypeInfo::kind);
+  const bool has_all_blocks = std::ranges::count_if(chosen, is_block) == blocks;
+  std::vector<std::string_view> names;
+  for (const DType dtype : chosen)
+    if (!has_all_blocks || !is_block(dtype)) names.push_back(name_of(dtype));
+  if (has_all_blocks) names.emplace_back("all block types");
+  return fmt::format("{}", fmt::join(names, ", "));
+}
 
-std::string table_of(const ConformanceReport& report, std::span<Device* const> devices) {
-  std::map<std::pair<Op, std::string>, Counts> counts;
-  for (const ConformanceTally& tally : report.tallies) counts[{tally.op, tally.device}].add(tally);
-  Rows rows = {{"op"}};
-  for (const Device* device : devices) rows.front().push_back(device->info().id);
-  for (const auto& [key, unused] : counts) {
-    if (rows.back().front() == name_of(key.first)) continue;
-    rows.push_back({std::string(name_of(key.first))});
-    for (const Device* device : devices) rows.back().push_back(counts[{key.first, device->info().id}].text());
-  }
-  return in_columns(rows);
+// What became of the cases with each dtype: "F32, F16; in part Q4_0; declined Q4_K".
+std::string dtypes_of(const OpRecord& op) {
+  std::set<DType> right;
+  std::set<DType> in_part;
+  std::set<DType> declined;
+  std::set<DType> failed;
+  for (const auto& [dtype, cases] : op.of_dtype)
+    (cases.failed > 0 ? failed : cases.passed == 0 ? declined : cases.declined > 0 ? in_part : right).insert(dtype);
+  std::vector<std::string> parts;
+  if (!failed.empty()) parts.push_back("FAILED " + text_of(failed));
+  if (!right.empty()) parts.push_back(text_of(right));
+  if (!in_part.empty()) parts.push_back("in part " + text_of(in_part));
+  if (!declined.empty()) parts.push_back("declined " + text_of(declined));
+  return fmt::format("{}", fmt::join(parts, "; "));
+}
+
+std::string to_text(const SupportRecord& record, const ConformanceReport& report) {
+  Rows rows = {{"op", "cases", "dtypes"}};
+  for (const auto& [op, counts] : record.ops)
+    rows.push_back({std::string(name_of(op)), text_of(counts.all), dtypes_of(counts)});
+  std::string text = in_columns(rows);
+  std::map<std::string, std::uint64_t> declined;
+  for (const ConformanceTally& tally : report.tallies)
+    if (tally.declined > 0 && tally.device == record.device) declined[tally.reason] += tally.declined;
+  for (const auto& [reason, count] : declined)
+    text += fmt::format("\n{} declined {}, such as: {}\n", record.device, count, reason);
+  return text;
 }
 
 std::string to_text(const ConformanceReport& report, const Options& options, std::span<Device* const> devices) {
-  std::string text = table_of(report, devices);
-  std::map<std::pair<std::string, std::string>, std::uint64_t> declined;
-  for (const ConformanceTally& tally : report.tallies)
-    if (tally.declined > 0) declined[{tally.device, tally.reason}] += tally.declined;
-  for (const auto& [key, count] : declined)
-    text += fmt::format("\n{} declined {}, such as: {}\n", key.first, count, key.second);
+  std::string text;
+  for (const Device* device : devices) {
+    const SupportRecord record = support_record(report, *device);
+    text += fmt::format("{}{}, {}\n{}", text.empty() ? "" : "\n", record.device, device->info().name,
+                        to_text(record, report));
+  }
   for (const KnownFailure& row : report.known)
     text += fmt::format("\nknown to fail: {} on {}: {}\n", name_of(row.op), row.device, row.reason);
   for (const KnownFailure& row : report.unexpected_passes)
@@ -113,7 +130,7 @@ std::string to_text(const ConformanceReport& report, const Options& options, std
 }
 
 Status verdict(const ConformanceReport& report, const Options& options) {
-  Counts all;
+  CaseCounts all;
   for (const ConformanceTally& tally : report.tallies) all.add(tally);
   if (!report.ok())
     return fail(Code::internal,
@@ -134,7 +151,7 @@ Status execute(const Options& options) {
   };
   SHUNT_TRY_ASSIGN(const ConformanceReport report, check_conformance(runtime->devices(), conformance));
   progress.clear();
-  SHUNT_TRY(options.json ? print_json(to_json(report, conformance))
+  SHUNT_TRY(options.json ? print_json(to_json(report, conformance, runtime->devices()))
                          : print(to_text(report, options, runtime->devices())));
   return verdict(report, options);
 }

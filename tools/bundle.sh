@@ -31,6 +31,7 @@ bash tools/gpu/hip_on_nvidia.sh --build "$folder/lib"
 cp models/tiny-llama-q8_0.gguf "$folder/models/"
 cp -r tests/data/tiny-llama-f16.gguf tests/data/tiny-llama-reference.json tests/data/architectures "$folder/data/"
 cp -r tools/gpu "$folder/"
+cp tools/support.py "$folder/gpu/"
 cp LICENSE "$folder/"
 
 needed=$(objdump -T "$folder"/bin/shunt "$folder"/lib/* | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)

@@ -1,14 +1,20 @@
 #!/usr/bin/env python3
-"""What runs where: docs/support.md and the tables of README.md, made from what `shunt verify` and the tests of
-architectures and tokenizers say.
+"""What runs where: docs/support.md and the tables of README.md, made from the records of devices in docs/support/ and
+from what the tests of architectures and tokenizers say.
 
-support.py SHUNT MODELS_TEST [--check]
+support.py MODELS_TEST [--check]
+support.py --record SHUNT [--devices LIST] [--ops LIST] [--to FOLDER]
 
-Without --check writes the files; with it, fails where they say anything else. Differences of logits are not the same on
+The first writes the files; with --check it fails where they say anything else. Differences of logits are not the same on
 every processor, so they are tabled as powers of ten that they stay under.
+
+The second writes a record of each device: how many cases of `shunt verify` were right, declined and failed, by op and
+dtype; with --ops it replaces just these in the record that there is. It needs nothing but Python 3 and the program, so a machine with a GPU can do it. The tests that hold devices
+against the reference compare what they count with the record of the device's kind.
 """
 import argparse
 import difflib
+import functools
 import json
 import math
 import pathlib
@@ -19,14 +25,17 @@ import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FILE = ROOT / "docs/support.md"
+RECORDS = ROOT / "docs/support"
 README = ROOT / "README.md"
 MARKS = ("<!-- made by tools/support.py -->\n", "<!-- end of what tools/support.py made -->\n")
-DEVICES = ("cpu:simd", "cpu:scalar")
 TESTS = "*Architectures.*:*ReferenceTokenizers.HardStrings*"
+# The device that runs every op: what others are compared with. It comes first after the other one of the processor.
+REFERENCE = "cpu:scalar"
+PROCESSOR = ("cpu:simd", REFERENCE)
 INTRODUCTION = """# What runs where
 
-Made by `tools/support.py build/release/cli/shunt build/release/tests/models_test` from what is computed here; a test
-compares. [devices.md](devices.md) has other devices than the processor.
+Made by `tools/support.py build/release/tests/models_test` from the records of devices in [support/](support/) and from
+what tests compute; a test compares. [devices.md](devices.md) says how the trained model runs on each device.
 
 """
 ARCHITECTURES = """## Model architectures
@@ -42,27 +51,89 @@ Small trained tokenizers against the libraries that models are trained with: all
 [tokenizers.md](tokenizers.md) says more.
 
 """
+DEVICES = """
+## Devices
+
+Each record says what `shunt verify --devices DEVICE` counted on a device: cases of ops, on awkward shapes and views, that
+gave the reference's result, that the device declined with a reason, and that were wrong. The tests that hold devices
+against the reference fail where one of them counts otherwise than the record of its kind, or has none.
+`tools/support.py --record SHUNT --devices DEVICE` makes a record, on other machines too.
+
+"""
 OPS = """
 ## Ops and dtypes
 
-From what `shunt verify` says on each device. *all*: every case of the op with that dtype as an operand or result gave the
-reference's result; *some*: the device declines others, each with a reason that `shunt plan --explain` shows; empty: the op
-does not take that dtype, or the device declines it.
+The dtypes, as an operand or as the result, with which each op runs. *in part*: the device declines some cases with that
+dtype, each with a reason that `shunt verify` and `shunt plan --explain` show; a dash: it declines all. Devices that run the
+same share a column.
+
 """
+# What a kind of dtypes is called where all of them are meant.
+KIND_NAMES = {"floating": "floats", "integer": "integers", "quantized": "blocks"}
+# (beginning of a label, what it does not say itself, what the API is called where all of its devices are such)
+REMARKS = (
+    ("sim ", "a device that is made up, with the reference's kernels", ""),
+    ("cuda simulated", "a driver of the tests, with kernels compiled for the CPU", "simulated"),
+    ("hip simulated", "a driver of the tests, with kernels compiled for the CPU", "simulated"),
+    ("hip NVIDIA", "calls of HIP passed on to CUDA's driver, not a GPU of AMD", "on CUDA"),
+    ("metal Metal on the CPU", "a Metal of the tests, with kernels compiled for the CPU", "simulated"),
+    ("webgl2 llvmpipe", "in the tests, on OpenGL ES", ""),
+    ("webgl2 ANGLE", "in Chromium", ""),
+    ("webgpu google", "in Chromium", ""),
+)
 
 
-def verified(shunt: str, device: str) -> dict:
-    """{op: {dtype: (cases passed, others)}}"""
-    done = subprocess.run([shunt, "verify", "--devices", device, "--json"], capture_output=True, text=True, check=False)
+def steady(label: str) -> str:
+    """What the label begins with on every machine that has such a device: without versions, addresses and buses."""
+    angle = re.match(r"\S+ ANGLE \([^(]*\([^(]*", label)
+    return (angle.group() if angle else re.sub(r" \((?!simulated).*|/.*", "", label)).strip()
+
+
+def file_name(label: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-") + ".json"
+
+
+def verified(shunt: str, device: str, ops: list) -> dict | None:
+    """Nothing, and an error on stderr, where the program does not come so far."""
+    done = subprocess.run([shunt, "verify", *ops, "--devices", device, "--json"], capture_output=True, text=True, check=False)
     if not done.stdout.strip():
-        sys.exit(f"support.py: {shunt} verify: {done.stderr.strip()}")
-    found = {}
-    for tally in json.loads(done.stdout)["tallies"]:
-        dtypes = found.setdefault(tally["op"], {})
-        for dtype in set(re.findall(r"[A-Z]\w*", tally["dtypes"])):
-            passed, others = dtypes.get(dtype, (0, 0))
-            dtypes[dtype] = (passed + tally["passed"], others + tally["declined"] + tally["failed"])
-    return found
+        print(f"support.py: {shunt} verify --devices {device}: {done.stderr.strip()}", file=sys.stderr)
+        return None
+    return json.loads(done.stdout)
+
+
+def record(shunt: str, device: str, chosen: list, folder: pathlib.Path) -> bool:
+    """Whether all cases were right."""
+    report = verified(shunt, device, chosen)
+    if report is None:
+        return False
+    for failure in report["failures"]:
+        print(f"{failure['device']} FAILED {failure['call']}\n  {failure['what']}\n  once more: {failure['again']}")
+    folder.mkdir(parents=True, exist_ok=True)
+    for found in report["devices"]:
+        label = steady(found["label"])
+        path = folder / file_name(label)
+        before = json.loads(path.read_text(encoding="utf-8"))["ops"] if chosen and path.exists() else {}
+        ops = ",\n".join(f"  {json.dumps(op)}: {json.dumps(counts)}" for op, counts in (before | found["ops"]).items())
+        path.write_text(f'{{"label": {json.dumps(label)}, "emulated": {json.dumps(found["emulated"])}, "ops": {{\n{ops}\n}}}}\n',
+                        encoding="utf-8")
+        passed, declined, failed = totals(found, list(found["ops"]))
+        print(f"{path}: {passed} cases right, {declined} declined, {failed} failed")
+    return report["ok"]
+
+
+def totals(found: dict, ops: list) -> list:
+    return [sum(found["ops"][op]["cases"][which] for op in ops if op in found["ops"]) for which in range(3)]
+
+
+def kept_records() -> list:
+    """The processor's first, then those of each API together."""
+    records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RECORDS.glob("*.json"))]
+    labels = [found["label"] for found in records]
+    for label in PROCESSOR:
+        if label not in labels:
+            sys.exit(f"support.py: docs/support has no record of {label}; support.py --record SHUNT --devices {label}")
+    return sorted(records, key=lambda found: (PROCESSOR + (found["label"],)).index(found["label"]))
 
 
 def recorded(models_test: str) -> list:
@@ -82,20 +153,105 @@ def table(header: list, rows: list) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def dtypes_in_order() -> list:
+@functools.cache
+def dtypes_by_kind() -> dict:
+    """{kind: dtypes}, in their order."""
     text = (ROOT / "src/ops/dtypes.def").read_text(encoding="utf-8")
-    return re.findall(r"^SHUNT_DTYPE\((\w+),", text, re.MULTILINE)
+    kinds: dict = {}
+    for name, kind in re.findall(r"^SHUNT_DTYPE\((\w+),.*, (\w+)\)$", text, re.MULTILINE):
+        kinds.setdefault(kind, []).append(name)
+    return kinds
 
 
-def ops_table(device: str, found: dict) -> str:
-    dtypes = [name for name in dtypes_in_order() if any(of.get(name, (0, 0))[0] for of in found.values())]
+def in_words(chosen: list) -> str:
+    words = []
+    for kind, names in dtypes_by_kind().items():
+        of_kind = [name for name in names if name in chosen]
+        words += [KIND_NAMES[kind]] if of_kind == names else of_kind
+    return ", ".join(words)
 
-    def cell(op: str, dtype: str) -> str:
-        passed, others = found[op].get(dtype, (0, 0))
-        return "" if passed == 0 else "all" if others == 0 else "some"
 
-    rows = [[op, *(cell(op, dtype) for dtype in dtypes)] for op in found]
-    return f"\n### {device}\n\n" + table(["op", *dtypes], rows)
+def outcome(counts: list) -> str:
+    passed, declined, failed = counts
+    return "wrong" if failed else "declined" if passed == 0 else "in part" if declined else "right"
+
+
+def cell(found: dict, op: str) -> str:
+    if op not in found["ops"]:
+        return "not tried"
+    dtypes: dict = {}
+    for dtype, counts in found["ops"][op].items():
+        if dtype != "cases":
+            dtypes.setdefault(outcome(counts), []).append(dtype)
+    parts = [prefix + in_words(dtypes[what]) for what, prefix in (("wrong", "WRONG: "), ("right", ""), ("in part", "in part "))
+             if what in dtypes]
+    return "; ".join(parts) or "-"
+
+
+def api_of(label: str) -> str:
+    return label.split(" ")[0]
+
+
+def remarks_on(label: str) -> list:
+    """[(words, name)], see REMARKS"""
+    return [(words, name) for beginning, words, name in REMARKS if label.startswith(beginning)]
+
+
+def api_in_words(api: str, records: list) -> str:
+    """With what it is in truth where no device of the API is the real thing."""
+    names = [[name for _, name in remarks_on(found["label"]) if name] for found in records if api_of(found["label"]) == api]
+    return f"{api} ({', '.join(dict.fromkeys(sum(names, [])))})" if all(names) else api
+
+
+class Columns:
+    """Records that say the same of every op, together."""
+
+    def __init__(self, records: list):
+        self.ops = list(next(found for found in records if found["label"] == REFERENCE)["ops"])
+        alike: dict = {}
+        for found in records:
+            alike.setdefault(tuple(cell(found, op) for op in self.ops), []).append(found)
+        self.groups = list(alike.values())
+        self.cells = list(alike)
+        self.titles = [self.title(group, records) for group in self.groups]
+
+    @staticmethod
+    def title(group: list, records: list) -> str:
+        """The names of APIs whose devices are all in the group, and whole labels of others."""
+        labels = [found["label"] for found in group]
+        strangers = {api_of(found["label"]) for found in records if found["label"] not in labels}
+        return ", ".join(dict.fromkeys(label if api_of(label) in strangers else api_in_words(api_of(label), records)
+                                       for label in labels))
+
+    def table(self) -> str:
+        return table(["op", *self.titles],
+                     [[op, *(cells[index] for cells in self.cells)] for index, op in enumerate(self.ops)])
+
+    def counts(self, dtype: str) -> list:
+        """How many ops run with the dtype, for each column."""
+        return [str(sum(found["ops"].get(op, {}).get(dtype, [0])[0] > 0 for op in self.ops)) for found, *_ in self.groups]
+
+    def short_table(self) -> str:
+        alike: dict = {}
+        for names in dtypes_by_kind().values():
+            for dtype in names:
+                alike.setdefault(tuple(self.counts(dtype)), []).append(dtype)
+        return table(["dtypes", *(f"ops on {title}, of {len(self.ops)}" for title in self.titles)],
+                     [[", ".join(names), *counts] for counts, names in alike.items() if set(counts) != {"0"}])
+
+
+def devices_table(records: list, ops: list) -> str:
+    rows = []
+    for found in records:
+        label = found["label"]
+        remarks = [words for words, _ in remarks_on(label)]
+        if found["emulated"]:
+            remarks.insert(0, "emulated on the CPU")
+        api, _, name = label.partition(" ")
+        name += ")" * (name.count("(") - name.count(")"))
+        rows.append([api.split(":")[0], name or label, *map(str, totals(found, ops)), "; ".join(remarks),
+                     f"[{file_name(label)[:-5]}](support/{file_name(label)})"])
+    return table(["API", "device", "right", "declined", "wrong", "remark", "record"], rows)
 
 
 class Bounds:
@@ -116,31 +272,23 @@ class Bounds:
 def architectures_table(tests: list, bounds: Bounds) -> str:
     rows = [[test["architecture"], test["models"], *(f"<= 1e{bound}" for bound in bounds.of(test)),
              f"`{test['model_file']}.gguf`"] for test in tests]
-    return table(["architecture", "models", *DEVICES, "file of `tests/data/architectures`"], rows)
+    return table(["architecture", "models", *PROCESSOR, "file of `tests/data/architectures`"], rows)
 
 
-def short_tables(architectures: list, tokenizers: list, bounds: Bounds, ops: dict) -> str:
-    models = {}
+def short_tables(architectures: list, tokenizers: list, bounds: Bounds, columns: Columns) -> str:
+    models: dict = {}
     for test in architectures:
         names, exponent = models.get(test["architecture"], ([], -99))
         models[test["architecture"]] = ([*names, test["models"]], max(exponent, *bounds.of(test)))
-    methods = {}
+    methods: dict = {}
     for test in tokenizers:
         methods.setdefault((test["model"], test["strings"], test["reference"]), []).append(test["tokenizer"])
-
-    def counts(dtype: str) -> list:
-        return [str(sum(of.get(dtype, (0, 0))[0] > 0 for of in ops[device].values())) for device in DEVICES]
-
-    alike = {}
-    for dtype in dtypes_in_order():
-        alike.setdefault(tuple(counts(dtype)), []).append(dtype)
-    taken = [[", ".join(dtypes), *count] for count, dtypes in alike.items() if set(count) != {"0"}]
     return "\n".join([
         table(["architecture", "models", "logits differ from transformers' by"],
               [[name, "; ".join(names), f"<= 1e{exponent} of the largest"] for name, (names, exponent) in models.items()]),
         table(["`tokenizer.ggml.model`", "tokenizers", "strings each", "same ids as"],
               [[model, ", ".join(names), strings, reference] for (model, strings, reference), names in methods.items()]),
-        table(["dtypes", *(f"ops on {device}, of {len(ops[device])}" for device in DEVICES)], taken),
+        columns.short_table(),
     ])
 
 
@@ -151,36 +299,56 @@ def between_marks(text: str, made: str) -> str:
     return text[:text.index(begin)] + begin + "\n" + made + "\n" + text[text.index(end):]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("shunt")
-    parser.add_argument("models_test")
-    parser.add_argument("--check", action="store_true")
-    options = parser.parse_args()
-
-    tests = recorded(options.models_test)
+def make(models_test: str, check: bool) -> None:
+    tests = recorded(models_test)
     architectures = [test for test in tests if "architecture" in test]
     tokenizers = [test for test in tests if "tokenizer" in test]
-    ops = {device: verified(options.shunt, device) for device in DEVICES}
+    records = kept_records()
+    columns = Columns(records)
     before = {path: path.read_text(encoding="utf-8") for path in (FILE, README)}
-    bounds = Bounds(before[FILE] if options.check else "")
+    bounds = Bounds(before[FILE] if check else "")
+    names = ", ".join(f"*{KIND_NAMES[kind]}*: {' '.join(names)}" for kind, names in dtypes_by_kind().items())
     made = {
         FILE: (INTRODUCTION + ARCHITECTURES + architectures_table(architectures, bounds) + TOKENIZERS +
                table(["tokenizer", "`tokenizer.ggml.model`", "strings", "reference"],
                      [[test["tokenizer"], test["model"], test["strings"], test["reference"]] for test in tokenizers]) +
-               OPS + "".join(ops_table(device, found) for device, found in ops.items())),
-        README: between_marks(before[README], short_tables(architectures, tokenizers, bounds, ops)),
+               DEVICES + devices_table(records, columns.ops) + OPS + names + ".\n\n" + columns.table()),
+        README: between_marks(before[README], short_tables(architectures, tokenizers, bounds, columns)),
     }
     wrong = []
     for path, text in made.items():
-        if not options.check:
+        if not check:
             path.write_text(text, encoding="utf-8")
         elif text != before[path]:
             name = str(path.relative_to(ROOT))
             print("\n".join(difflib.unified_diff(before[path].splitlines(), text.splitlines(), name, "as it is", lineterm="")))
             wrong.append(name)
     if wrong:
-        sys.exit(f"support.py: {' and '.join(wrong)} do not say what is there; run tools/support.py SHUNT MODELS_TEST")
+        sys.exit(f"support.py: {' and '.join(wrong)} do not say what is there; run tools/support.py MODELS_TEST")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models_test", nargs="?")
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--record", metavar="SHUNT")
+    parser.add_argument("--devices", metavar="LIST", help="ids with commas between them; without it all that are found")
+    parser.add_argument("--ops", metavar="LIST", default="", help="names with commas between them; without it all")
+    parser.add_argument("--to", metavar="FOLDER", type=pathlib.Path, default=RECORDS)
+    options = parser.parse_args()
+    if (options.models_test is None) == (options.record is None):
+        parser.error("give MODELS_TEST or --record SHUNT")
+    if options.models_test:
+        make(options.models_test, options.check)
+        return
+    if options.devices:
+        devices = options.devices.split(",")
+    else:
+        done = subprocess.run([options.record, "devices", "--json"], capture_output=True, text=True, check=True)
+        devices = [device["id"] for device in json.loads(done.stdout)["devices"]]
+    # All are to be tried, whatever the first one does.
+    if not all([record(options.record, device, [op for op in options.ops.split(",") if op], options.to) for device in devices]):
+        sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -188,7 +188,7 @@ Result<Json> Page::verify(const Json& request) {
   options.progress = [&](Op, std::uint64_t, std::uint64_t) { return !interrupted_; };
   SHUNT_TRY_ASSIGN(Runtime * runtime, runtime_of(request));
   SHUNT_TRY_ASSIGN(const ConformanceReport report, check_conformance(runtime->devices(), options));
-  return cli::to_json(report, options);
+  return cli::to_json(report, options, runtime->devices());
 }
 
 }  // namespace shunt::web

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "ops/reference.h"
@@ -57,6 +58,12 @@ struct Case {
     for (const Operand* operand : operands)
       if (operand != nullptr && operand->dtype != DType::I32) text += fmt::format("{} ", name_of(operand->dtype));
     return fmt::format("{}-> {}", text, name_of(output.dtype));
+  }
+  [[nodiscard]] std::vector<DType> different_dtypes() const {
+    std::set<DType> found{output.dtype};
+    for (const Operand* operand : operands)
+      if (operand != nullptr && operand->dtype != DType::I32) found.insert(operand->dtype);
+    return {found.begin(), found.end()};
   }
   [[nodiscard]] bool has(std::string_view dtype) const {
     return dtype.empty() || dtype == name_of(output.dtype) || std::ranges::any_of(operands, [&](const Operand* input) {
@@ -263,6 +270,7 @@ class Conformance {
     tally.device = device.info().id;
     tally.op = op;
     tally.dtypes = made.dtypes();
+    tally.different_dtypes = made.different_dtypes();
     if (const Support support = device.supports(std::span(&made.call, 1)); !support) {
       if (tally.declined++ == 0) tally.reason = support.reason;
       if (device.info().id == "cpu:scalar") add_failure(device, made, "the reference declines: " + support.reason);

@@ -40,7 +40,8 @@ struct ConformanceOptions {
 struct ConformanceTally {
   std::string device;
   Op op{};
-  std::string dtypes;  // "F32 Q4_0 -> F32"
+  std::string dtypes;                   // "F32 Q4_0 -> F32"
+  std::vector<DType> different_dtypes;  // those of `dtypes`, each once
   std::uint64_t passed = 0;
   std::uint64_t declined = 0;
   std::uint64_t failed = 0;  // known failures among them

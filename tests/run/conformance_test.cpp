@@ -8,6 +8,7 @@
 #include <set>
 
 #include "devices/cpu/device.h"
+#include "run/support_check.h"
 
 namespace shunt {
 namespace {
@@ -49,6 +50,7 @@ TEST_P(EveryRow, GivesTheReferencesResultOnEveryDevice) {
     for (const ConformanceTally& tally : report->tallies)
       if (tally.passed > 0) that_ran.insert(tally.device);
     EXPECT_EQ(that_ran, (std::set<std::string>{"cpu:scalar", "cpu:simd"}));
+    for (const Device* device : devices) test::expect_as_recorded(*report, *device, true);
   });
 }
 

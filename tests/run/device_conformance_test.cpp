@@ -6,6 +6,7 @@
 #include "devices/each_api.h"
 #include "models/reference.h"
 #include "run/conformance.h"
+#include "run/support_check.h"
 
 namespace shunt {
 namespace {
@@ -47,6 +48,7 @@ TEST_P(DeviceConformance, GivesTheReferencesResult) {
                                         return tally.device == device->info().id && tally.op == op && tally.passed > 0;
                                       }))
           << device->info().id << " ran no case of " << name_of(op);
+  for (const Device* device : devices_) test::expect_as_recorded(*report, *device, test::is_expected(GetParam()));
   for (const ConformanceTally& tally : report->tallies)
     EXPECT_TRUE(tally.declined == 0 || !tally.reason.empty()) << tally.device << " declines without a reason";
 }

@@ -3,6 +3,7 @@
 
 #include "ops/shader.h"
 #include "run/conformance.h"
+#include "run/support_check.h"
 #include "simulated/simulated_metal.h"
 
 namespace shunt::simulated {
@@ -27,6 +28,7 @@ TEST_P(SimulatedMetal, GivesTheReferencesResult) {
     const auto result = check_conformance(devices, {.ops = {GetParam()}});
     ASSERT_TRUE(result.has_value()) << result.error().message;
     for (const ConformanceFailure& failure : result->failures) ADD_FAILURE() << failure.call << ": " << failure.words;
+    test::expect_as_recorded(*result, *devices[0], true);
     std::uint64_t passed = 0;
     for (const ConformanceTally& tally : result->tallies) {
       passed += tally.passed;
