@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "bench_options.h"
+#include "bench_rates.h"
 #include "command.h"
 #include "interrupt.h"
 #include "options.h"
@@ -24,6 +25,7 @@ struct Options {
   BenchShape shape;
   std::uint32_t repetitions = 7;
   RuntimeOptions runtime;
+  bool curve = false;
   bool json = false;
 };
 
@@ -64,10 +66,9 @@ Result<Row> measure(OpCase use, Device& device, cpu::Limits& limits, std::uint32
   return row;
 }
 
-Result<Report> measure_all(const Options& options, std::span<const Op> chosen, const Runtime& runtime,
-                           std::span<Device* const> devices) {
-  Report report{.shape = options.shape.name, .threads = runtime.devices().front()->info().compute_units};
-  SHUNT_TRY_ASSIGN(const auto limits, cpu::Limits::create(report.threads));
+Result<Report> measure_all(const Options& options, std::span<const Op> chosen, std::span<Device* const> devices) {
+  SHUNT_TRY_ASSIGN(const auto limits, cpu::Limits::create(options.runtime.threads));
+  Report report{.shape = options.shape.name, .threads = limits->threads()};
   ProgressLine line;
   for (const Op op : chosen) {
     SHUNT_TRY_ASSIGN(const std::vector<OpCase> cases, op_cases(op, sizes_of(options.shape)));
@@ -149,10 +150,12 @@ std::string to_text(const Report& report) {
 
 Status execute(const Options& options) {
   const std::vector<Op> chosen = chosen_ops(options.ops);
+  if (options.curve && !options.ops.empty()) refuse("--curve measures devices, not ops; leave out OP");
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
   std::span<Device* const> devices = runtime->devices();
   if (options.runtime.devices.empty()) devices = devices.first(1);
-  SHUNT_TRY_ASSIGN(const Report report, measure_all(options, chosen, *runtime, devices));
+  if (options.curve) return bench_rates(devices, options.runtime.threads, options.repetitions, options.json);
+  SHUNT_TRY_ASSIGN(const Report report, measure_all(options, chosen, devices));
   return options.json ? print_json(to_json(report)) : print(to_text(report));
 }
 
@@ -167,6 +170,8 @@ Action bench_ops(CLI::App& app) {
   app.add_option("--devices", options->runtime.devices,
                  "Devices to measure, such as cpu:simd,cpu:scalar [the best liked]")
       ->type_name("LIST");
+  app.add_flag("--curve", options->curve,
+               "Instead of ops: what each device takes to start a program, and GB/s over the size of a copy");
   add_json(app, options->json);
   return [options] { return execute(*options); };
 }

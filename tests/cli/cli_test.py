@@ -512,6 +512,25 @@ class Files(CommandLine):
         self.assertEqual(text.stdout.count("cpu:simd"), len(result["ops"]) // 2)
         self.assertNotIn("cpu:scalar", text.stdout)
 
+    def test_bench_of_ops_has_launch_cost_and_a_curve(self):
+        result = self.data("bench", "ops", "--curve", "--devices", "cpu:simd,sim:0", "--repetitions", "1", *ALONE)
+        self.assertEqual((result["threads"], [device["device"] for device in result["devices"]]),
+                         (1, ["cpu:simd", "sim:0"]))
+        self.assertGreater(result["read_bytes_per_s"]["min"], 0)
+        for device in result["devices"]:
+            self.assertGreater(device["program_us"]["min"], 0)
+            self.assertEqual(set(device["op_us"]), {"median", "min", "max"})
+            sizes = [point["bytes"] for point in device["curve"]]
+            self.assertEqual(sizes, [4096 * 4 ** number for number in range(len(sizes))])
+            self.assertGreater(len(sizes), 3)
+            for point in device["curve"]:
+                self.assertGreater(point["bytes_per_s"]["min"], 0)
+                self.assertEqual("share_of_bandwidth" in point, device["device"] == "cpu:simd")
+        text = shunt("bench", "ops", "--curve", "--devices", "sim:0", "--repetitions", "1", *ALONE).stdout
+        self.assertRegex(text, r"\nsim:0, .+\na program of one tiny op +[\d.]+ us\neach further tiny op +-?[\d.]+ us\n")
+        self.assertRegex(text, r"\n +moves +us +GB/s\n +4.0 KiB +[\d.]+ +[\d.]+\n +16.0 KiB ")
+        self.refused(2, "--curve measures devices, not ops; leave out OP", "bench", "ops", "add", "--curve")
+
     def test_a_check_of_speeds_says_what_was_held_to_which_limit(self):
         check = shunt("bench", "check", "argmax", "--shape", "micro", "--prompt", "3", "--repetitions", "1", "--json")
         result = json.loads(check.stdout)

@@ -1,0 +1,85 @@
+// What a device takes to start work and how fast it moves bytes, measured through the device contract: the cost of a
+// program that does next to nothing, and copies of F32 of many sizes.
+//
+// Each object owns its memory on the device, which must outlive it; measure() is one repetition, so that callers can
+// measure in turn with something else and take medians. One thread at a time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "devices/device.h"
+
+namespace shunt {
+
+// Tells the time since any origin: the machine's clock, or that of simulated devices.
+using Clock = std::function<std::chrono::nanoseconds()>;
+[[nodiscard]] Clock machine_clock();
+
+// A program of copies between two halves of a buffer, there and back, each of which reads what the one before wrote.
+class CopyChain {
+ public:
+  // Each copy moves `bytes`: half of them read, half written. Errors: unsupported with the device's reason; those of
+  // allocate and prepare. REQUIRES: bytes is a multiple of 8, copies > 0.
+  [[nodiscard]] static Result<std::unique_ptr<CopyChain>> create(Device& device, std::uint64_t bytes,
+                                                                 std::uint32_t copies);
+  // Nanoseconds from submit() until the program is done.
+  [[nodiscard]] Result<double> run_ns(const Clock& clock);
+  [[nodiscard]] std::uint32_t copies() const { return copies_; }
+
+ private:
+  CopyChain(Device& device, std::uint32_t copies) : device_(device), copies_(copies) {}
+
+  Device& device_;
+  std::uint32_t copies_;
+  std::unique_ptr<Buffer> buffer_;
+  std::unique_ptr<Program> program_;
+};
+
+struct LaunchCost {
+  double program_us = 0;  // from submit() until a program of one tiny op is done
+  double op_us = 0;       // each further tiny op that waits for the one before
+};
+
+class LaunchBench {
+ public:
+  // The first runs are over when it returns. Errors: those of CopyChain::create and of a run.
+  [[nodiscard]] static Result<std::unique_ptr<LaunchBench>> create(Device& device, Clock clock = machine_clock());
+  [[nodiscard]] Result<LaunchCost> measure();
+
+ private:
+  explicit LaunchBench(Clock clock) : clock_(std::move(clock)) {}
+
+  Clock clock_;
+  std::unique_ptr<CopyChain> one_;
+  std::unique_ptr<CopyChain> some_;
+  std::unique_ptr<CopyChain> twice_;  // as many
+};
+
+// One point of the curve.
+class CopyBench {
+ public:
+  // With as many copies in a program as make it take 2 ms, or at least one. The first runs are over when it returns.
+  // `launch` is what is not counted: what one program takes besides its copies.
+  [[nodiscard]] static Result<std::unique_ptr<CopyBench>> create(Device& device, std::uint64_t bytes,
+                                                                 const LaunchCost& launch,
+                                                                 Clock clock = machine_clock());
+  // Microseconds that one copy takes.
+  [[nodiscard]] Result<double> measure_us();
+
+ private:
+  CopyBench(const LaunchCost& launch, Clock clock);
+
+  double start_ns_;
+  Clock clock_;
+  std::unique_ptr<CopyChain> chain_;
+};
+
+// The sizes of the curve, in bytes that a copy moves: powers of 4 from 4 KiB to 1 GiB, as far as a quarter of the free
+// memory and the largest binding go.
+[[nodiscard]] std::vector<std::uint64_t> curve_sizes(const Device& device);
+
+}  // namespace shunt
