@@ -76,7 +76,7 @@ void add_ops(CLI::App& app, std::vector<std::string>& names, std::string_view wh
 std::vector<Op> chosen_ops(const std::vector<std::string>& names) {
   std::vector<Op> computing;
   for (std::size_t op = 0; op < ops().size(); ++op)
-    if (ops()[op].op_class != OpClass::layout) computing.push_back(static_cast<Op>(op));
+    if (ops()[op].sample_rule != nullptr) computing.push_back(static_cast<Op>(op));
   if (names.empty()) return computing;
   std::vector<Op> chosen;
   for (const std::string& name : names) {

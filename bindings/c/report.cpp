@@ -38,4 +38,19 @@ Result<DType> dtype_of(shunt_dtype dtype) {
   return static_cast<DType>(dtype);
 }
 
+Result<Shape> shape_of(const shunt_shape& from) {
+  if (from.rank > kMaxRank)
+    return fail(Code::invalid, fmt::format("a shape of {} axes; at most {}", from.rank, kMaxRank));
+  Shape shape;
+  for (std::uint32_t axis = 0; axis < from.rank; ++axis) shape.append(from.extents[axis]);
+  return shape;
+}
+
+shunt_shape shape_to(const Shape& from) {
+  shunt_shape shape{};
+  shape.rank = from.rank();
+  for (std::uint32_t axis = 0; axis < from.rank(); ++axis) shape.extents[axis] = from[axis];
+  return shape;
+}
+
 }  // namespace shunt::c

@@ -6,13 +6,20 @@
 #include <memory>
 #include <string_view>
 
+#include "shunt/kernel.h"
 #include "shunt/runtime.h"
 #include "shunt/shunt.h"
 #include "shunt/tensor.h"
 
-struct shunt_runtime {  // NOLINT(readability-identifier-naming): a name of shunt.h
+// NOLINTBEGIN(readability-identifier-naming): names of shunt.h
+struct shunt_runtime {
   std::unique_ptr<shunt::Runtime> runtime;
 };
+
+struct shunt_kernel {
+  std::shared_ptr<const shunt::UserKernel> kernel;
+};
+// NOLINTEND(readability-identifier-naming)
 
 namespace shunt::c {
 
@@ -29,5 +36,8 @@ std::nullptr_t refuse(const Result<T>& result, shunt_error* error) {
 [[nodiscard]] Status need(const void* object, std::string_view what);
 // Errors: invalid for what is no row of the table.
 [[nodiscard]] Result<DType> dtype_of(shunt_dtype dtype);
+// Errors: invalid for too many axes.
+[[nodiscard]] Result<Shape> shape_of(const shunt_shape& from);
+[[nodiscard]] shunt_shape shape_to(const Shape& from);
 
 }  // namespace shunt::c

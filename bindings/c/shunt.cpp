@@ -37,21 +37,8 @@ using shunt::c::dtype_of;
 using shunt::c::need;
 using shunt::c::refuse;
 using shunt::c::report;
-
-Result<shunt::Shape> shape_of(const shunt_shape& from) {
-  if (from.rank > shunt::kMaxRank)
-    return shunt::fail(Code::invalid, fmt::format("a shape of {} axes; at most {}", from.rank, shunt::kMaxRank));
-  shunt::Shape shape;
-  for (std::uint32_t axis = 0; axis < from.rank; ++axis) shape.append(from.extents[axis]);
-  return shape;
-}
-
-shunt_shape shape_to(const shunt::Shape& from) {
-  shunt_shape shape{};
-  shape.rank = from.rank();
-  for (std::uint32_t axis = 0; axis < from.rank(); ++axis) shape.extents[axis] = from[axis];
-  return shape;
-}
+using shunt::c::shape_of;
+using shunt::c::shape_to;
 
 Result<shunt::AttributeValue> value_of(const shunt_attribute& from) {
   const auto attr = static_cast<shunt::Attr>(from.attr);
@@ -61,6 +48,14 @@ Result<shunt::AttributeValue> value_of(const shunt_attribute& from) {
   if (type == "dtype") {
     SHUNT_TRY_ASSIGN(const shunt::DType dtype, dtype_of(from.value.dtype));
     return dtype;
+  }
+  if (type == "user_kernel") {
+    SHUNT_TRY(need(from.value.user_kernel, "the kernel"));
+    return from.value.user_kernel->kernel;
+  }
+  if (type == "bytes") {
+    const auto* const data = static_cast<const std::byte*>(from.value.bytes.data);
+    return std::vector<std::byte>(data, data + from.value.bytes.count);
   }
   SHUNT_TRY_ASSIGN(const shunt::Shape shape, shape_of(from.value.shape));
   return shape;

@@ -77,13 +77,23 @@ class GraphBuilder {
   // added as its expansion: graphs stay primitive.
   Tensor add_node(Op op, std::span<const Tensor> inputs, const Attributes& attributes = {});
 
-  // One function per row of ops.def: `matmul(x, weight)`, `rms_norm(x, {{Attr::epsilon, 1e-6F}})`.
+  // Adds a use of a kernel of your own (shunt/kernel.h), named after it. Views that are not contiguous are copied for
+  // it.
+  Tensor custom(std::shared_ptr<const UserKernel> kernel, std::span<const Tensor> inputs,
+                std::span<const std::byte> arguments = {});
+  Tensor custom(std::shared_ptr<const UserKernel> kernel, std::initializer_list<Tensor> inputs,
+                std::span<const std::byte> arguments = {}) {
+    return custom(std::move(kernel), std::span(inputs.begin(), inputs.size()), arguments);
+  }
+
+  // One function per other row of ops.def: `matmul(x, weight)`, `rms_norm(x, {{Attr::epsilon, 1e-6F}})`.
 #define SHUNT_TENSOR_PARAMETER(name) Tensor name
 #define SHUNT_TENSOR_ARGUMENT(name) name
 #define SHUNT_OP(name, inputs, required, attributes, shape_rule, cost_rule, tolerance, family) \
   SHUNT_BUILDER_FUNCTION(name, inputs)
 #define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) SHUNT_BUILDER_FUNCTION(name, inputs)
 #define SHUNT_LAYOUT_OP(name, inputs, attributes, shape_rule) SHUNT_BUILDER_FUNCTION(name, inputs)
+#define SHUNT_CUSTOM(name, inputs, required, attributes, shape_rule, cost_rule, family)
 #define SHUNT_BUILDER_FUNCTION(name, inputs)                                     \
   Tensor name(SHUNT_PARAMETERS inputs, const Attributes& node_attributes = {}) { \
     const Tensor operands[] = {SHUNT_ARGUMENTS inputs};                          \
@@ -114,6 +124,7 @@ class GraphBuilder {
  private:
   Tensor add_tensor(TensorInfo info);
   Tensor add_primitive(Op op, std::span<const Tensor> inputs, const Attributes& attributes);
+  Tensor add_custom(std::span<const Tensor> inputs, const Attributes& attributes);
   Tensor add_leaf(std::string_view name, const Operand& operand);
   Tensor refuse(Error error);
   // Whether an op has changed the state that the tensor shows.

@@ -2,8 +2,10 @@
 // under ops/; all types are plain values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -22,6 +24,8 @@ enum class Op : std::uint8_t {
 #include "ops/ops.def"
 };
 
+class UserKernel;  // shunt/kernel.h
+
 enum class Attr : std::uint8_t {
 #define SHUNT_ATTRIBUTE(name, type, default_value, meaning) name,
 #include "ops/attributes.def"
@@ -33,11 +37,12 @@ enum class Layout : std::uint8_t {
 };
 [[nodiscard]] std::string_view name_of(Layout layout);
 
-using AttributeValue = std::variant<float, std::uint32_t, DType, Shape>;
+using AttributeValue =
+    std::variant<float, std::uint32_t, DType, Shape, std::shared_ptr<const UserKernel>, std::vector<std::byte>>;
 
 struct AttributeInfo {
   std::string_view name;
-  std::string_view type;  // "f32", "u32", "dtype" or "shape"
+  std::string_view type;  // "f32", "u32", "dtype", "shape", "user_kernel" or "bytes"
   AttributeValue default_value;
   std::string_view meaning;
 };
@@ -56,6 +61,12 @@ class Attributes {
   [[nodiscard]] std::uint32_t u32(Attr attr) const { return std::get<std::uint32_t>(get(attr)); }
   [[nodiscard]] DType dtype(Attr attr) const { return std::get<DType>(get(attr)); }
   [[nodiscard]] const Shape& shape(Attr attr) const { return std::get<Shape>(get(attr)); }
+  [[nodiscard]] const std::shared_ptr<const UserKernel>& user_kernel(Attr attr) const {
+    return std::get<std::shared_ptr<const UserKernel>>(get(attr));
+  }
+  [[nodiscard]] std::span<const std::byte> bytes(Attr attr) const {
+    return std::get<std::vector<std::byte>>(get(attr));
+  }
   // What was set, in the order of the table.
   [[nodiscard]] std::span<const std::pair<Attr, AttributeValue>> set_values() const { return values_; }
   friend bool operator==(const Attributes&, const Attributes&) = default;

@@ -85,6 +85,14 @@ typedef struct shunt_tensor {
 } shunt_tensor;
 #define SHUNT_NO_TENSOR_ID 0xFFFFFFFFu
 
+/* A kernel of the caller's as an op of graphs (shunt_kernel_create). */
+typedef struct shunt_kernel shunt_kernel;
+
+typedef struct shunt_bytes {
+  const void* data;
+  size_t count;
+} shunt_bytes;
+
 /* One attribute of an op; what is not given has its default. Made by shunt_attr_NAME(value). */
 typedef struct shunt_attribute {
   shunt_attr attr;
@@ -93,6 +101,8 @@ typedef struct shunt_attribute {
     uint32_t u32;
     shunt_dtype dtype;
     shunt_shape shape;
+    const shunt_kernel* user_kernel;
+    shunt_bytes bytes;
   } value;
 } shunt_attribute;
 
@@ -152,6 +162,54 @@ SHUNT_API shunt_tensor shunt_state(shunt_graph* graph, const char* name, shunt_d
 /* Any op by its enum; inputs in the order of the table, SHUNT_NO_TENSOR_ID for an optional one that is absent. */
 SHUNT_API shunt_tensor shunt_add_node(shunt_graph* graph, shunt_op op, const shunt_tensor* inputs, size_t count,
                                       shunt_attributes attributes);
+/* A kernel of one's own as an op of graphs: SHUNT_OP_custom with shunt_attr_code(kernel) and, if it takes any,
+ * shunt_attr_arguments(bytes). shunt/kernel.h says what it consists of, and shunt_kernel_prelude() what GLSL sees. */
+typedef struct shunt_operand {
+  shunt_dtype dtype;
+  shunt_shape shape;
+  shunt_extent extent; /* what counts the valid entries of its first axis */
+} shunt_operand;
+
+typedef struct shunt_kernel_use {
+  const shunt_operand* inputs;
+  size_t input_count;
+  shunt_bytes arguments;
+} shunt_kernel_use;
+
+/* What the function for the processor computes: items begin .. end - 1. */
+typedef struct shunt_kernel_work {
+  shunt_kernel_use use;
+  shunt_operand result;
+  const void* const* input_data;
+  void* result_data;
+  shunt_parameters parameters;
+  uint64_t begin;
+  uint64_t end;
+} shunt_kernel_work;
+
+/* Begin with all zeros. The functions are called from any thread, as long as the kernel or a graph with it lives; those
+ * that can fail answer NULL or why they do, a text that stays where it is until their next call on that thread. */
+typedef struct shunt_kernel_description {
+  const char* name;
+  const char* glsl; /* at most one of the two */
+  const uint32_t* spirv;
+  size_t spirv_words;
+  uint32_t inputs;
+  uint32_t argument_bytes;
+  const char* (*result)(const shunt_kernel_use* use, shunt_operand* result, void* user);    /* required */
+  const char* (*cpu)(const shunt_kernel_work* work, void* user);                            /* NULL: on no processor */
+  uint64_t (*items)(const shunt_kernel_use* use, const shunt_operand* result, void* user);  /* NULL: elements */
+  uint64_t (*groups)(const shunt_kernel_use* use, const shunt_operand* result, void* user); /* NULL: by items */
+  double flops_per_item;                                                                    /* 0: 4 */
+  void* user;
+} shunt_kernel_description;
+
+/* Copies what it needs of the description but not what `user` points to. */
+SHUNT_API shunt_kernel* shunt_kernel_create(const shunt_kernel_description* description, shunt_error* error);
+/* Graphs and computations with it keep what they need. */
+SHUNT_API void shunt_kernel_free(shunt_kernel* kernel);
+SHUNT_API const char* shunt_kernel_prelude(void);
+
 /* What a run gives back, in the order of these calls. */
 SHUNT_API void shunt_output(shunt_graph* graph, shunt_tensor tensor);
 /* Of a tensor so far; rank 0 after an error. */
@@ -374,6 +432,8 @@ typedef float shunt_type_f32;
 typedef uint32_t shunt_type_u32;
 typedef shunt_dtype shunt_type_dtype;
 typedef shunt_shape shunt_type_shape;
+typedef const shunt_kernel* shunt_type_user_kernel;
+typedef shunt_bytes shunt_type_bytes;
 #define SHUNT_ATTRIBUTE(name, type, default_value, meaning)                      \
   static inline shunt_attribute shunt_attr_##name(shunt_type_##type new_value) { \
     shunt_attribute attribute;                                                   \
@@ -398,6 +458,7 @@ typedef shunt_shape shunt_type_shape;
   SHUNT_C_FUNCTION(name, inputs)
 #define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) SHUNT_C_FUNCTION(name, inputs)
 #define SHUNT_LAYOUT_OP(name, inputs, attributes, shape_rule) SHUNT_C_FUNCTION(name, inputs)
+#define SHUNT_CUSTOM(name, inputs, required, attributes, shape_rule, cost_rule, family)
 #include "ops/ops.def"
 #undef SHUNT_C_FUNCTION
 

@@ -37,6 +37,7 @@ KernelRun::KernelRun(std::span<const ProgramOp> ops, Choose choose, Address addr
     for (const Binding& input : op.inputs) step.inputs.push_back(address(input));
     const CpuWork work = step.kernel->work(op.call, threads);
     step.phases = work.phases;
+    if (step.kernel->context != nullptr) step.context = step.kernel->context(op.call);
     scratch_.add(work);
     steps_.push_back(std::move(step));
   }
@@ -47,6 +48,7 @@ int KernelRun::run(std::size_t op, CpuCall& call) const {
   call.arguments = step.arguments.bytes.data();
   call.inputs = step.inputs;
   call.output = step.output;
+  call.context = step.context.get();
   return step.kernel->run(call);
 }
 

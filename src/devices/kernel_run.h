@@ -59,6 +59,7 @@ class KernelRun {
     std::vector<const std::byte*> inputs;
     std::byte* output = nullptr;
     std::uint32_t phases = 1;
+    std::shared_ptr<const void> context;
   };
 
   std::vector<Step> steps_;

@@ -47,6 +47,7 @@ Tensor GraphBuilder::state(std::string_view name, DType dtype, const Shape& shap
 }
 
 Tensor GraphBuilder::add_node(Op op, std::span<const Tensor> inputs, const Attributes& attributes) {
+  if (op == Op::custom) return add_custom(inputs, attributes);
   if (!info_of(op).is_fused()) return add_primitive(op, inputs, attributes);
   if (inputs.size() != info_of(op).inputs.size())
     return refuse({Code::invalid,
@@ -60,6 +61,21 @@ Tensor GraphBuilder::add_node(Op op, std::span<const Tensor> inputs, const Attri
   return expand(expand, expansion_of(op));
 }
 
+Tensor GraphBuilder::custom(std::shared_ptr<const UserKernel> kernel, std::span<const Tensor> inputs,
+                            std::span<const std::byte> arguments) {
+  Attributes attributes{{Attr::code, std::move(kernel)}};
+  if (!arguments.empty()) attributes.set(Attr::arguments, std::vector<std::byte>(arguments.begin(), arguments.end()));
+  return add_node(Op::custom, inputs, attributes);
+}
+
+Tensor GraphBuilder::add_custom(std::span<const Tensor> inputs, const Attributes& attributes) {
+  std::vector<Tensor> contiguous(inputs.begin(), inputs.end());
+  for (Tensor& input : contiguous)
+    if (!error_ && input.id < graph_.tensors_.size() && !graph_.tensors_[input.id].operand.is_contiguous())
+      input = copy(input, {{Attr::to, graph_.tensors_[input.id].operand.dtype}});
+  return add_primitive(Op::custom, contiguous, attributes);
+}
+
 bool GraphBuilder::is_outdated(TensorId id) const {
   const auto newest = newest_.find(graph_.tensors_[id].base);
   return newest != newest_.end() && graph_.version_of(id) != newest->second;
@@ -71,7 +87,8 @@ Tensor GraphBuilder::add_primitive(Op op, std::span<const Tensor> inputs, const 
             .attributes = attributes,
             .inputs = {},
             .output = kNone,
-            .name = fmt::format("{}{}.{}", prefix_, name_of(op), graph_.nodes_.size())};
+            .name = fmt::format("{}{}.{}", prefix_, op == Op::custom ? custom_name(attributes) : name_of(op),
+                                graph_.nodes_.size())};
   std::vector<const Operand*> operands;
   for (const Tensor input : inputs) {
     if (input.id != kNone && input.id >= graph_.tensors_.size())

@@ -1,6 +1,7 @@
 // The cost rules of rules.h but for those of ops on images.
 #include <algorithm>
 
+#include "ops/custom/custom.h"
 #include "ops/rules.h"
 
 namespace shunt {
@@ -25,6 +26,12 @@ Cost read_all_write_one(const OpCall& call) {
 Cost rowwise(const OpCall& call) {
   Cost cost = read_all_write_one(call);
   cost.flops = 4.0 * static_cast<double>(call.input(0).shape.elements());
+  return cost;
+}
+
+Cost custom(const OpCall& call) {
+  Cost cost = read_all_write_one(call);
+  cost.flops = kernel_of(call).flops(call);
   return cost;
 }
 

@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 
@@ -38,6 +39,8 @@ struct CpuCall {
   std::uint32_t threads = 1;
   std::byte* shared_scratch = nullptr;
   std::byte* thread_scratch = nullptr;
+  const void* context = nullptr;  // what CpuKernel::context() gave
+  Status* failure = nullptr;      // of this thread; null: nobody listens
 
   template <class T>
   [[nodiscard]] const T& args() const {
@@ -60,8 +63,10 @@ struct CpuKernel {
   CpuWork (*work)(const OpCall& call, std::uint32_t threads);
   // Writes the family's arguments into `out`, aligned to 16.
   void (*write_arguments)(const OpCall& call, std::span<std::byte, kMaxArgumentBytes> out);
-  // 0, or a number that the caller reports as an internal error.
+  // 0, or a number that the caller reports as an internal error, with what the kernel left in `failure`.
   int (*run)(const CpuCall& call);
+  // What a run needs beside the arguments, kept as long as the program; null: nothing.
+  std::shared_ptr<const void> (*context)(const OpCall& call) = nullptr;
 };
 
 // A half-open range of work items.

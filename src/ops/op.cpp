@@ -87,19 +87,12 @@ constexpr OpInfo kOps[] = {
   elementwise_row(#name, row_##name::inputs, row_##name::attributes, tolerance, #expression),
 #define SHUNT_FUSED_ELEMENTWISE(name, in, attr, tolerance, expression, expansion) \
   elementwise_row(#name, row_##name::inputs, row_##name::attributes, tolerance, #expression, expansion),
+#define SHUNT_CUSTOM(name, in, required, attr, shape, cost, family)                                                    \
+  kernel_row(#name, row_##name::inputs, required, row_##name::attributes, shape_rule::shape, cost_rule::cost, nullptr, \
+             0, #family),
 #define SHUNT_LAYOUT_OP(name, in, attr, shape) \
   layout_row(#name, row_##name::inputs, row_##name::attributes, shape_rule::shape),
 #include "ops/ops.def"
-};
-
-using f32 = float;
-using u32 = std::uint32_t;
-using dtype = DType;
-using shape = Shape;
-constexpr AttributeInfo kAttributes[] = {
-#define SHUNT_ATTRIBUTE(name, type, default_value, meaning) \
-  {#name, #type, AttributeValue(type{default_value}), meaning},
-#include "ops/attributes.def"
 };
 
 constexpr std::string_view kLayouts[] = {
@@ -131,7 +124,20 @@ Status check_operands(const OpInfo& info, InputOperands inputs, const Attributes
 }  // namespace
 
 std::string_view name_of(Layout layout) { return kLayouts[static_cast<std::size_t>(layout)]; }
-const AttributeInfo& info_of(Attr attr) { return kAttributes[static_cast<std::size_t>(attr)]; }
+const AttributeInfo& info_of(Attr attr) {
+  using f32 = float;
+  using u32 = std::uint32_t;
+  using dtype = DType;
+  using shape = Shape;
+  using user_kernel = std::shared_ptr<const UserKernel>;
+  using bytes = std::vector<std::byte>;
+  static const AttributeInfo kAttributes[] = {
+#define SHUNT_ATTRIBUTE(name, type, default_value, meaning) \
+  {#name, #type, AttributeValue(type{default_value}), meaning},
+#include "ops/attributes.def"
+  };
+  return kAttributes[static_cast<std::size_t>(attr)];
+}
 
 Attributes::Attributes(std::initializer_list<std::pair<Attr, AttributeValue>> values) {
   for (const auto& [attr, value] : values) set(attr, value);
@@ -194,7 +200,8 @@ Result<ResultShape> infer(Op op, InputOperands inputs, const Attributes& attribu
 }
 
 std::string to_string(const OpCall& call) {
-  std::string text = std::string(name_of(call.op)) + "(";
+  std::string text(call.op == Op::custom ? custom_name(*call.attributes) : name_of(call.op));
+  text += "(";
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     if (i != 0) text += ", ";
     text += call.has_input(i) ? std::string(name_of(call.input(i).dtype)) + to_string(call.input(i).shape) : "-";

@@ -51,7 +51,7 @@ struct OpInfo {
   std::span<const Attr> attributes;
   ShapeRule shape_rule;
   CostRule cost_rule;      // null for layout ops
-  SampleRule sample_rule;  // null for layout ops
+  SampleRule sample_rule;  // null for layout ops, and for custom: nobody here knows what its kernel takes
   double tolerance;
   std::string_view family;      // "" for layout ops
   std::string_view expression;  // elementwise rows
@@ -68,7 +68,10 @@ struct OpInfo {
 // Errors: invalid; the message begins with the op's name.
 [[nodiscard]] Result<ResultShape> infer(Op op, InputOperands inputs, const Attributes& attributes);
 
-// "matmul(F32[2, 64], Q4_K[128, 64])"
+// Of the kernel that is the attribute `code`.
+[[nodiscard]] std::string_view custom_name(const Attributes& attributes);
+
+// "matmul(F32[2, 64], Q4_K[128, 64])"; of a custom op with its kernel's name
 [[nodiscard]] std::string to_string(const OpCall& call);
 
 }  // namespace shunt

@@ -34,6 +34,7 @@ namespace shunt {
 namespace shape_rule {
 #define SHUNT_RULE(name) Result<ResultShape> name(InputOperands inputs, const Attributes& attributes);
 SHUNT_RUNNING_RULES(SHUNT_RULE)
+SHUNT_RULE(custom)
 SHUNT_RULE(reshape)
 SHUNT_RULE(permute)
 SHUNT_RULE(slice)
@@ -60,6 +61,7 @@ SHUNT_RULE(take)
 SHUNT_RULE(conv2d)
 SHUNT_RULE(pool2d)
 SHUNT_RULE(resize)
+SHUNT_RULE(custom)
 #undef SHUNT_RULE
 }  // namespace cost_rule
 

@@ -7,6 +7,8 @@
 #include <cstring>
 #include <ranges>
 
+#include "ops/custom/custom.h"
+
 namespace shunt {
 
 #define SHUNT_SHADER(name, folder)                    \
@@ -47,8 +49,18 @@ std::string call_refusal(const OpCall& call, std::uint64_t largest_binding_bytes
   std::string refusal = operand_refusal(call, "the result", *call.output, largest_binding_bytes);
   for (std::size_t i = 0; i < call.inputs.size() && refusal.empty(); ++i)
     if (call.has_input(i)) refusal = operand_refusal(call, row.inputs[i], call.input(i), largest_binding_bytes);
-  if (refusal.empty()) refusal = cpu_family(row.family).scalar->supports(call);  // what its arguments can describe
+  // What its arguments can describe; those of custom describe every call.
+  if (refusal.empty() && call.op != Op::custom) refusal = cpu_family(row.family).scalar->supports(call);
   return refusal;
+}
+
+// A kernel of the caller's is the only one there is for a call of it.
+ShaderChoice choose_custom(const OpCall& call, const ShaderLimits& limits) {
+  const UserKernel& kernel = kernel_of(call);
+  std::string refusal = kernel.device_refusal(limits);
+  if (refusal.empty()) refusal = call_refusal(call, limits.largest_binding_bytes);
+  if (refusal.empty()) refusal = kernel.shader().kernel->supports(call);
+  return {refusal.empty() ? &kernel.shader() : nullptr, std::move(refusal)};
 }
 
 }  // namespace
@@ -107,6 +119,7 @@ std::string specialized(std::string_view text, const Specialization& values) {
 }
 
 ShaderChoice choose_shader(const OpCall& call, const ShaderLimits& limits, std::span<const Shader> among) {
+  if (call.op == Op::custom) return choose_custom(call, limits);
   const OpInfo& row = info_of(call.op);
   const auto is_there = [&](const Shader& shader) {
     const auto runs_on = shader.kernel->runs_on;
@@ -135,6 +148,7 @@ ShaderChoice choose_shader(const OpCall& call, const ShaderLimits& limits, std::
 SpecializedShader specialize(const Shader& shader, const OpCall& call) {
   SpecializedShader specialized{.shader = &shader};
   if (shader.kernel->specialization != nullptr) specialized.values = shader.kernel->specialization(call);
+  if (call.op == Op::custom) specialized.keeps = call.attributes->user_kernel(Attr::code);
   return specialized;
 }
 

@@ -13,6 +13,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -85,8 +86,9 @@ struct Shader {
 
 // What a pipeline is made of.
 struct SpecializedShader {
-  const Shader* shader = nullptr;  // of shaders()
+  const Shader* shader = nullptr;
   Specialization values{};
+  std::shared_ptr<const void> keeps;  // a caller's kernel while there is a pipeline of it; null for those of shaders()
   auto operator<=>(const SpecializedShader&) const = default;
 };
 // Its source in a language of OpenGL: `text` with the values in place of the constants' defaults.

@@ -218,7 +218,7 @@ class Conformance {
     for (std::size_t index = 0; index < ops().size(); ++index) {
       const Op op = static_cast<Op>(index);
       const bool chosen = options_.ops.empty() || std::ranges::find(options_.ops, op) != options_.ops.end();
-      if (!chosen || info_of(op).op_class == OpClass::layout) continue;
+      if (!chosen || info_of(op).sample_rule == nullptr) continue;
       if (auto done = run_op(op); !done) return fail_at(name_of(op), std::move(done).error());
     }
     for (auto& [key, tally] : tallies_) report_.tallies.push_back(std::move(tally));

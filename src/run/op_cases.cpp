@@ -189,6 +189,7 @@ constexpr Rule kRules[] = {
 #define SHUNT_OP(name, inputs, required, attributes, shape_rule, cost_rule, tolerance, family) case_rule::shape_rule(),
 #define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) case_rule::elementwise(),
 #define SHUNT_LAYOUT_OP(name, inputs, attributes, shape_rule) {},
+#define SHUNT_CUSTOM(name, inputs, required, attributes, shape_rule, cost_rule, family) {},
 #include "ops/ops.def"
 };
 
@@ -217,7 +218,7 @@ Result<OpCase> make_case(Op op, const Rule& rule, const Request& request) {
 Result<std::vector<OpCase>> op_cases(Op op, const OpSizes& sizes) {
   std::vector<OpCase> cases;
   const OpInfo& row = info_of(op);
-  if (row.op_class == OpClass::layout) return cases;
+  if (row.sample_rule == nullptr) return cases;
   const Rule& rule = kRules[static_cast<std::size_t>(op)];
   for (const DType dtype : dtypes_of(row, rule, sizes))
     for (const std::uint32_t rows : {1U, sizes.prompt}) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -231,6 +232,71 @@ TEST(CApi, DlpackTensorsThatCannotBeReadAreRefused) {
   EXPECT_NE(refusal_of([](Given& given) { given.managed.tensor.dtype.bits = 64; }).find("64 bits"), std::string::npos);
   EXPECT_NE(refusal_of([](Given& given) { given.managed.tensor.rank = 5; }).find("5 axes"), std::string::npos);
   EXPECT_NE(refusal_of([](Given& given) { given.shape = {-1, 2}; }).find("axis of -1"), std::string::npos);
+}
+
+const char* pairs_result(const shunt_kernel_use* use, shunt_operand* result, void*) {
+  if (use->inputs[0].shape.rank != 1) return "takes one axis";
+  *result = use->inputs[0];
+  result->shape.extents[0] /= 2;
+  return nullptr;
+}
+
+// The sum of each two neighbours, times what `user` points to.
+const char* pairs_on_cpu(const shunt_kernel_work* work, void* user) {
+  const auto* x = static_cast<const float*>(work->input_data[0]);
+  auto* y = static_cast<float*>(work->result_data);
+  float offset = 0;
+  std::memcpy(&offset, work->use.arguments.data, sizeof offset);
+  for (std::uint64_t i = work->begin; i < work->end; ++i) {
+    if (x[2 * i] < 0) return "the first of two is negative";
+    y[i] = (x[2 * i] + x[2 * i + 1]) * *static_cast<const float*>(user) + offset;
+  }
+  return nullptr;
+}
+
+TEST(CApi, RunsAKernelOfItsOwn) {
+  const Runtime runtime = open();
+  shunt_error error;
+  float factor = 2;
+  shunt_kernel_description description{};
+  description.name = "pairs";
+  description.inputs = 1;
+  description.argument_bytes = sizeof(float);
+  description.result = pairs_result;
+  description.cpu = pairs_on_cpu;
+  description.user = &factor;
+  shunt_kernel* kernel = shunt_kernel_create(&description, &error);
+  ASSERT_NE(kernel, nullptr) << error.message;
+  const float offset = 100;
+  const std::array<shunt_attribute, 2> attributes{shunt_attr_code(kernel),
+                                                  shunt_attr_arguments({&offset, sizeof offset})};
+  const auto add = [&](shunt_graph* graph, shunt_tensor x) {
+    return shunt_add_node(graph, SHUNT_OP_custom, &x, 1, {attributes.data(), attributes.size()});
+  };
+  shunt_graph* graph = shunt_graph_new();
+  shunt_output(graph, add(graph, shunt_input(graph, "x", SHUNT_DTYPE_F32, {1, {4}}, SHUNT_FIXED)));
+  EXPECT_STREQ(error_of([&](shunt_graph* wrong) {
+                 shunt_output(wrong, add(wrong, shunt_input(wrong, "x", SHUNT_DTYPE_F32, {2, {4, 4}}, SHUNT_FIXED)));
+               }).message,
+               "custom: pairs: takes one axis (node \"pairs.0\")");
+  shunt_kernel_free(kernel);
+  const Computation computation = create(runtime, graph, error);
+  ASSERT_NE(computation, nullptr) << error.message;
+  const std::array<float, 4> x{1, 2, 3, 4};
+  std::array<float, 2> y{};
+  ASSERT_EQ(shunt_write(computation.get(), "x", x.data(), sizeof x, &error), SHUNT_OK);
+  ASSERT_EQ(shunt_run(computation.get(), &error), SHUNT_OK) << error.message;
+  ASSERT_EQ(shunt_read(computation.get(), 0, y.data(), sizeof y, &error), SHUNT_OK);
+  EXPECT_EQ(y, (std::array<float, 2>{106, 114}));
+  const std::array<float, 4> negative{1, 2, -3, 4};
+  ASSERT_EQ(shunt_write(computation.get(), "x", negative.data(), sizeof negative, &error), SHUNT_OK);
+  EXPECT_EQ(shunt_run(computation.get(), &error), SHUNT_INVALID);
+  EXPECT_NE(std::string(error.message).find("kernel of \"pairs.0\": the first of two is negative"), std::string::npos)
+      << error.message;
+  description.result = nullptr;
+  EXPECT_EQ(shunt_kernel_create(&description, &error), nullptr);
+  EXPECT_EQ(error.code, SHUNT_INVALID);
+  EXPECT_NE(std::string(shunt_kernel_prelude()).find("SHUNT_INPUT(0, F32, x)"), std::string::npos);
 }
 
 }  // namespace

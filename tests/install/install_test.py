@@ -50,7 +50,7 @@ def an_outside_project_finds_it(prefix: pathlib.Path, folder: pathlib.Path) -> N
         "-DCMAKE_BUILD_TYPE=Release")
     run("cmake", "--build", folder)
     for program, *arguments in (("consumer_c", "cpu"), ("transformer_block", "cpu"), ("image_pipeline", "-", "-", "cpu"),
-                                ("arrays", "cpu")):
+                                ("custom_kernel", "cpu"), ("arrays", "cpu")):
         said = run(folder / program, *arguments)
         expect("largest difference" in said, f"{program} says: {said}")
     question = "What is 17 plus 25?"

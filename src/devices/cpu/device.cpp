@@ -21,7 +21,8 @@ namespace {
 template <KernelSet set>
 const CpuKernel* kernel_for(const OpCall& call) {
   const CpuFamily& family = cpu_family(info_of(call.op).family);
-  return set == KernelSet::simd ? family.simd : family.scalar;
+  // What the caller computes is the same with both sets.
+  return set == KernelSet::simd && call.op != Op::custom ? family.simd : family.scalar;
 }
 
 // The lines of a file of the system, each without its end; none where there is no such file.

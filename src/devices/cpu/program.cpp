@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <mutex>
 
 #include "devices/cpu/memory.h"
 
@@ -21,7 +22,13 @@ struct CpuProgram::Outcome {
   std::atomic<std::uint32_t> failed_step{kNever};
   std::atomic<int> kernel_error{0};
   std::atomic<bool> timed_out{false};
+  std::mutex mutex;
+  Status failure;  // what a kernel said of it; guarded by mutex
 
+  void note(const Status& why) {
+    const std::scoped_lock lock(mutex);
+    if (failure) failure = why;
+  }
   void fail_at(std::uint32_t step) { failed_step.store(step, std::memory_order_release); }
   [[nodiscard]] bool ends_after(std::uint32_t step) const {
     return failed_step.load(std::memory_order_acquire) <= step;
@@ -52,17 +59,20 @@ void CpuProgram::run_thread(ThreadPool& pool, const Submission& submission, cons
                             std::uint32_t thread, Outcome& outcome) {
   std::byte* const scratch = scratch_->host().data();
   const ScratchSize& size = kernels_.scratch();
+  Status failure;
   CpuCall call{.parameters = &submission.parameters,
                .thread = thread,
                .threads = pool.threads(),
                .shared_scratch = scratch,
-               .thread_scratch = scratch + size.shared_bytes() + thread * size.thread_bytes()};
+               .thread_scratch = scratch + size.shared_bytes() + thread * size.thread_bytes(),
+               .failure = &failure};
   const bool profile = thread == 0 && trace_.wants_ops(submission);
   for (std::uint32_t index = 0; index < kernels_.size(); ++index) {
     const std::uint64_t start = profile ? trace::now_ns() : 0;
     for (call.phase = 0; call.phase < kernels_.phases(index); ++call.phase) {
       if (const int error = kernels_.run(index, call); error != 0) {
         outcome.kernel_error.store(error, std::memory_order_relaxed);
+        outcome.note(failure);
         outcome.fail_at(index);
       }
       if (thread == 0 && has_passed(deadline)) {
@@ -82,6 +92,8 @@ Status CpuProgram::status_of(const Outcome& outcome) const {
   const std::uint32_t failed = outcome.failed_step.load();
   if (failed == Outcome::kNever) return {};
   const std::string& op = op_names_[failed];
+  if (!outcome.failure)
+    return fail_at(fmt::format("program \"{}\": kernel of \"{}\"", name_, op), outcome.failure.error());
   if (const int error = outcome.kernel_error.load(); error != 0)
     return fail(Code::internal, fmt::format("program \"{}\": kernel of \"{}\" failed with {}", name_, op, error));
   return fail(Code::timed_out, fmt::format("program \"{}\" ran past its deadline at \"{}\"", name_, op));

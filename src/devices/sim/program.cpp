@@ -41,14 +41,19 @@ Status SimProgram::compute(std::size_t count, const Parameters& parameters, std:
   void* begin = scratch_.data();
   std::size_t room = scratch_.size();
   auto* const scratch = static_cast<std::byte*>(std::align(kScratchMargin, 1, begin, room));
+  Status failure;
   CpuCall call{.parameters = &parameters,
                .shared_scratch = scratch,
-               .thread_scratch = scratch + kernels_->scratch().shared_bytes()};
+               .thread_scratch = scratch + kernels_->scratch().shared_bytes(),
+               .failure = &failure};
   for (std::size_t op = 0; op < count; ++op) {
     for (call.phase = 0; call.phase < kernels_->phases(op); ++call.phase)
-      if (const int error = kernels_->run(op, call); error != 0)
+      if (const int error = kernels_->run(op, call); error != 0) {
+        if (!failure)
+          return fail_at(fmt::format("program \"{}\": kernel of \"{}\"", name_, ops_[op].name), failure.error());
         return fail(Code::internal,
                     fmt::format("program \"{}\": kernel of \"{}\" failed with {}", name_, ops_[op].name, error));
+      }
     // All bits set are NaN in every floating dtype.
     if (nonfinite == op) std::memset(address_of(ops_[op].output), 0xFF, ops_[op].output.bytes);
   }
