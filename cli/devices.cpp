@@ -72,7 +72,8 @@ std::string features_to_text(std::span<const ApiReport> found) {
 void say_more(std::span<const ApiReport> found) {
   std::vector<std::string> times;
   for (const ApiReport& report : found) {
-    if (!report.is_known && report.start_ms >= 1)
+    const bool has_driver = std::ranges::none_of(report.devices, &DeviceInfo::is_host_cpu);
+    if (has_driver && !report.is_known && report.start_ms >= 1)
       times.push_back(fmt::format("{} {:.0f} ms", report.api, report.start_ms));
     if (!report.hint.empty()) note(fmt::format("{}: {}", report.api, report.hint));
   }

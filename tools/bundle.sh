@@ -5,7 +5,7 @@ set -euo pipefail
 
 program=$1
 folder=$2
-most_megabytes=50
+most_megabytes=64
 # What every Linux with glibc has, and libstdc++, which the carried libraries need in any version.
 everywhere='^(linux-vdso|ld-linux|libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s)[.-]'
 # Loaders of drivers: a machine may have a GPU's driver and not these.
