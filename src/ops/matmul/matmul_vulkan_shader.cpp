@@ -12,7 +12,7 @@ constexpr GroupNeeds kRowNeeds = {
     .group = 4 * kTeam, .smallest_subgroup = kSmallestSubgroup, .largest_subgroup = kTeam};
 constexpr GroupNeeds kTileNeeds = {.group = 128,
                                    .smallest_subgroup = kSmallestSubgroup,
-                                   .shared_bytes = 2 * 32 * (kMatmulTileRows + 4) * sizeof(float)};
+                                   .shared_bytes = sizeof(float) * 2 * 32 * (kMatmulTileRows + 4)};
 
 // Empty, or why x is not read four elements at a time.
 std::string fours_refusal(const MatmulArgs& args) {
