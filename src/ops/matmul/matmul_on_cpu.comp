@@ -1,6 +1,6 @@
 // For drivers that compute on the CPU: each invocation multiplies one weight row with up to four rows of x, because
-// there a barrier costs more than all that a workgroup shares. Floats and Q8_0 alone: such drivers are slow with all that
-// a kernel has, used or not.
+// there a barrier costs more than all that a workgroup shares. Floats and Q8_0 alone: such drivers are slow with all
+// that a kernel has, used or not.
 #include "ops/matmul/matmul_args.h"
 
 #define Arguments MatmulArgs

@@ -38,7 +38,8 @@ void add_units(const bool in_vectors, uint first, uint unit, const uint count) {
   for (uint r = 0u; r < rows; ++r) {
     uint row = byte_offset(2u) + min(first + r, args.m - 1u) * args.weight_row_bytes;
     Eight weights[kAhead];
-    [[unroll]] for (uint a = 0u; a < count; ++a) weights[a] = eight_of(dtype, row, unit + a * kTeam);
+    [[unroll]] for (uint a = 0u; a < count; ++a)
+      weights[a] = eight_of(dtype, row, unit + a * kTeam);
     [[unroll]] for (uint a = 0u; a < count; ++a) {
       uvec2 columns = columns_of(dtype, unit + a * kTeam);
       for (uint t = 0u; t < x_rows; ++t)
