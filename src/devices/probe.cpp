@@ -102,7 +102,7 @@ void read_until(std::span<Child> children, Clock::time_point deadline) {
         waiting.push_back({.fd = child.answers, .events = POLLIN, .revents = 0});
         owners.push_back(&child);
       }
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
     if (waiting.empty() || left.count() <= 0) return;
     static_cast<void>(poll(waiting.data(), waiting.size(), static_cast<int>(left.count())));
     for (std::size_t i = 0; i < waiting.size(); ++i)
