@@ -101,9 +101,11 @@ Result<Pair> resized(const Call& call, const Shape& x) {
     SHUNT_TRY_ASSIGN(sizes, call.known_integers(3));
   } else {
     SHUNT_TRY_ASSIGN(const std::vector<float> scales, call.known_floats(2));
-    for (std::size_t axis = 0; axis < scales.size() && axis < 4; ++axis)
-      sizes.push_back(
-          static_cast<std::int64_t>(std::floor(std::clamp(static_cast<double>(scales[axis]), 0.0, 65536.0) * x[axis])));
+    for (std::size_t axis = 0; axis < scales.size() && axis < 4; ++axis) {
+      if (!(scales[axis] > 0.0F && scales[axis] <= 65536.0F))
+        return call.invalid(fmt::format("a scale of {}", scales[axis]));
+      sizes.push_back(static_cast<std::int64_t>(std::floor(static_cast<double>(scales[axis]) * x[axis])));
+    }
   }
   if (sizes.size() != 4 || sizes[0] != x[0] || sizes[1] != x[1])
     return call.unsupported("other axes than height and width are resized");

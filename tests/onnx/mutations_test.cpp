@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <limits>
+
 #include "onnx/import.h"
 
 namespace shunt::onnx {
@@ -56,6 +59,24 @@ TEST(Onnx, ShapesAreThoseOfTheInputs) {
   const auto other = import_model(*model, {{"y", Shape{1}}, {"x", Shape{9, 12}}}, "");
   ASSERT_FALSE(other.has_value());
   EXPECT_NE(other.error().message.find("no input \"y\""), std::string::npos) << other.error().message;
+}
+
+TEST(Onnx, ScalesAreNumbersAboveZero) {
+  const auto original = bytes_of_file(SHUNT_TEST_DATA "/onnx/shapes.onnx");
+  constexpr std::array<float, 4> kScales{1, 1, 2, 3};  // of resize_12
+  const auto* scales = reinterpret_cast<const std::byte*>(kScales.data());
+  for (const float wrong : {std::numeric_limits<float>::quiet_NaN(), std::numeric_limits<float>::infinity(), -1.0F}) {
+    auto bytes = original;
+    const auto place = std::search(bytes.begin(), bytes.end(), scales, scales + sizeof(kScales));
+    ASSERT_NE(place, bytes.end());
+    std::memcpy(&place[3 * sizeof(float)], &wrong, sizeof(wrong));
+    const auto model = parse_model(bytes);
+    ASSERT_TRUE(model.has_value()) << model.error().message;
+    const auto graph = import_model(*model, {}, "");
+    ASSERT_FALSE(graph.has_value()) << wrong;
+    EXPECT_EQ(graph.error().code, Code::invalid);
+    EXPECT_NE(graph.error().message.find("a scale of"), std::string::npos) << graph.error().message;
+  }
 }
 
 TEST(Onnx, ExternalDataStaysBesideTheModel) {
