@@ -338,6 +338,8 @@ Outputs gather(const Call& call) {
   SHUNT_TRY_ASSIGN(const Value* x, call.input(0));
   SHUNT_TRY_ASSIGN(const Value* ids, call.input(1));
   SHUNT_TRY_ASSIGN(const std::uint32_t axis, call.axis_in(call.integer("axis", 0), x->shape.rank()));
+  if (ids->is_known() ? !ids->constant->is_integer : !ids->is_integer())
+    return call.invalid(fmt::format("indices of {}", name_of(ids->type)));
   Shape shape;
   if (x->shape.rank() - 1 + ids->shape.rank() > kMaxRank)
     return call.unsupported(fmt::format("more than {} axes", kMaxRank));
