@@ -22,6 +22,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import typing
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FILE = ROOT / "docs/support.md"
@@ -64,8 +65,8 @@ OPS = """
 ## Ops and dtypes
 
 The dtypes, as an operand or as the result, with which each op runs. *in part*: the device declines some cases with that
-dtype, each with a reason that `shunt verify` and `shunt plan --explain` show; a dash: it declines all. Devices that run the
-same share a column.
+dtype, each with a reason that `shunt verify` and `shunt plan --explain` show; a dash: it declines all; *not
+tried*: the record is older than the op. Devices that run the same share a column.
 
 """
 # What a kind of dtypes is called where all of them are meant.
@@ -203,41 +204,37 @@ def api_in_words(api: str, records: list) -> str:
     return f"{api} ({', '.join(dict.fromkeys(sum(names, [])))})" if all(names) else api
 
 
-class Columns:
-    """Records that say the same of every op, together."""
+def columns_of(records: list, cells_of: typing.Callable) -> dict:
+    """{title: cells}: a column for the records that have the same cells."""
+    alike: dict = {}
+    for found in records:
+        alike.setdefault(tuple(cells_of(found)), []).append(found)
+    return {column_title(group, records): cells for cells, group in alike.items()}
 
-    def __init__(self, records: list):
-        self.ops = list(next(found for found in records if found["label"] == REFERENCE)["ops"])
-        alike: dict = {}
-        for found in records:
-            alike.setdefault(tuple(cell(found, op) for op in self.ops), []).append(found)
-        self.groups = list(alike.values())
-        self.cells = list(alike)
-        self.titles = [self.title(group, records) for group in self.groups]
 
-    @staticmethod
-    def title(group: list, records: list) -> str:
-        """The names of APIs whose devices are all in the group, and whole labels of others."""
-        labels = [found["label"] for found in group]
-        strangers = {api_of(found["label"]) for found in records if found["label"] not in labels}
-        return ", ".join(dict.fromkeys(label if api_of(label) in strangers else api_in_words(api_of(label), records)
-                                       for label in labels))
+def column_title(group: list, records: list) -> str:
+    """The names of APIs whose devices are all in the group, and whole labels of others."""
+    labels = [found["label"] for found in group]
+    strangers = {api_of(found["label"]) for found in records if found["label"] not in labels}
+    return ", ".join(dict.fromkeys(label if api_of(label) in strangers else api_in_words(api_of(label), records)
+                                   for label in labels))
 
-    def table(self) -> str:
-        return table(["op", *self.titles],
-                     [[op, *(cells[index] for cells in self.cells)] for index, op in enumerate(self.ops)])
 
-    def counts(self, dtype: str) -> list:
-        """How many ops run with the dtype, for each column."""
-        return [str(sum(found["ops"].get(op, {}).get(dtype, [0])[0] > 0 for op in self.ops)) for found, *_ in self.groups]
+def ops_table(records: list, ops: list) -> str:
+    columns = columns_of(records, lambda found: [cell(found, op) for op in ops])
+    return table(["op", *columns], [[op, *cells] for op, *cells in zip(ops, *columns.values())])
 
-    def short_table(self) -> str:
-        alike: dict = {}
-        for names in dtypes_by_kind().values():
-            for dtype in names:
-                alike.setdefault(tuple(self.counts(dtype)), []).append(dtype)
-        return table(["dtypes", *(f"ops on {title}, of {len(self.ops)}" for title in self.titles)],
-                     [[", ".join(names), *counts] for counts, names in alike.items() if set(counts) != {"0"}])
+
+def counts_table(records: list, ops: list) -> str:
+    """How many ops run with each dtype."""
+    dtypes = [dtype for names in dtypes_by_kind().values() for dtype in names]
+    columns = columns_of(records, lambda found: [str(sum(found["ops"].get(op, {}).get(dtype, [0])[0] > 0 for op in ops))
+                                                 for dtype in dtypes])
+    alike: dict = {}
+    for dtype, *counts in zip(dtypes, *columns.values()):
+        alike.setdefault(tuple(counts), []).append(dtype)
+    return table(["dtypes", *(f"ops on {title}, of {len(ops)}" for title in columns)],
+                 [[", ".join(names), *counts] for counts, names in alike.items() if set(counts) != {"0"}])
 
 
 def devices_table(records: list, ops: list) -> str:
@@ -275,7 +272,7 @@ def architectures_table(tests: list, bounds: Bounds) -> str:
     return table(["architecture", "models", *PROCESSOR, "file of `tests/data/architectures`"], rows)
 
 
-def short_tables(architectures: list, tokenizers: list, bounds: Bounds, columns: Columns) -> str:
+def short_tables(architectures: list, tokenizers: list, bounds: Bounds, counts: str) -> str:
     models: dict = {}
     for test in architectures:
         names, exponent = models.get(test["architecture"], ([], -99))
@@ -288,7 +285,7 @@ def short_tables(architectures: list, tokenizers: list, bounds: Bounds, columns:
               [[name, "; ".join(names), f"<= 1e{exponent} of the largest"] for name, (names, exponent) in models.items()]),
         table(["`tokenizer.ggml.model`", "tokenizers", "strings each", "same ids as"],
               [[model, ", ".join(names), strings, reference] for (model, strings, reference), names in methods.items()]),
-        columns.short_table(),
+        counts,
     ])
 
 
@@ -304,7 +301,7 @@ def make(models_test: str, check: bool) -> None:
     architectures = [test for test in tests if "architecture" in test]
     tokenizers = [test for test in tests if "tokenizer" in test]
     records = kept_records()
-    columns = Columns(records)
+    ops = list(next(found for found in records if found["label"] == REFERENCE)["ops"])
     before = {path: path.read_text(encoding="utf-8") for path in (FILE, README)}
     bounds = Bounds(before[FILE] if check else "")
     names = ", ".join(f"*{KIND_NAMES[kind]}*: {' '.join(names)}" for kind, names in dtypes_by_kind().items())
@@ -312,8 +309,9 @@ def make(models_test: str, check: bool) -> None:
         FILE: (INTRODUCTION + ARCHITECTURES + architectures_table(architectures, bounds) + TOKENIZERS +
                table(["tokenizer", "`tokenizer.ggml.model`", "strings", "reference"],
                      [[test["tokenizer"], test["model"], test["strings"], test["reference"]] for test in tokenizers]) +
-               DEVICES + devices_table(records, columns.ops) + OPS + names + ".\n\n" + columns.table()),
-        README: between_marks(before[README], short_tables(architectures, tokenizers, bounds, columns)),
+               DEVICES + devices_table(records, ops) + OPS + names + ".\n\n" + ops_table(records, ops)),
+        README: between_marks(before[README], short_tables(architectures, tokenizers, bounds,
+                                                           counts_table(records, ops))),
     }
     wrong = []
     for path, text in made.items():

@@ -12,11 +12,7 @@ namespace {
 class Matcher {
  public:
   Matcher(const Graph& graph, Op fused)
-      : graph_(graph),
-        row_(info_of(fused)),
-        expansion_(expansion_of(fused)),
-        uses_(graph.count_uses()),
-        fused_(fused) {}
+      : graph_(graph), row_(info_of(fused)), expansion_(expansion_of(fused)), fused_(fused) {}
 
   std::optional<Unit> match_at(NodeId root) {
     unit_ = Unit{.op = fused_,
@@ -24,13 +20,15 @@ class Matcher {
                  .inputs = std::vector<TensorId>(row_.inputs.size(), kNone),
                  .output = graph_.nodes()[root].output,
                  .nodes = {}};
-    if (!match(expansion_, unit_.output, true)) return std::nullopt;
+    if (!match(expansion_, unit_.output)) return std::nullopt;
     std::ranges::sort(unit_.nodes);
+    const auto twice = std::ranges::unique(unit_.nodes);
+    unit_.nodes.erase(twice.begin(), twice.end());
     return same_result() && reads_state_unchanged() ? std::optional(unit_) : std::nullopt;
   }
 
  private:
-  bool match(const Expansion& part, TensorId tensor, bool is_root) {
+  bool match(const Expansion& part, TensorId tensor) {
     if (tensor == kNone) return false;
     if (part.is_input()) {
       TensorId& bound = unit_.inputs[part.input];
@@ -39,7 +37,7 @@ class Matcher {
       return true;
     }
     const NodeId id = graph_.tensor(tensor).producer;
-    if (id == kNone || (!is_root && uses_[tensor] != 1)) return false;
+    if (id == kNone) return false;
     const Node& node = graph_.nodes()[id];
     if (node.op != part.op || !take_attributes(node) || !match_inputs(part, node)) return false;
     unit_.nodes.push_back(id);
@@ -50,7 +48,7 @@ class Matcher {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (i >= part.arguments.size()) {
         if (node.inputs[i] != kNone) return false;  // an optional input that the fused row does not have
-      } else if (!match(part.arguments[i], node.inputs[i], false)) {
+      } else if (!match(part.arguments[i], node.inputs[i])) {
         return false;
       }
     }
@@ -91,7 +89,6 @@ class Matcher {
   const Graph& graph_;
   const OpInfo& row_;
   const Expansion& expansion_;
-  std::vector<std::uint32_t> uses_;
   Op fused_;
   Unit unit_;
 };

@@ -22,8 +22,8 @@ struct Unit {
 
 [[nodiscard]] Unit unit_of(const Graph& graph, NodeId node);
 
-// Every place where the row's expansion matches: inner results have no other reader, attributes agree,
-// and the fused row's shape rule gives the same result. In order of the root node.
+// Every place where the row's expansion matches: attributes agree, and the fused row's shape rule gives the same
+// result. Others may read inner results too. In order of the root node.
 [[nodiscard]] std::vector<Unit> find_fusions(const Graph& graph, Op fused);
 
 // The concrete call of a unit, with operands that live in the graph. Holds pointers into both.

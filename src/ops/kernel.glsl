@@ -112,8 +112,11 @@ uint row_bytes(uint dtype, uint elements) {
 }
 
 // An input, and how its elements are read. `offset` is where the tensor begins, in bytes.
-#define SHUNT_INPUT(number, name)                                                                 \
-  SHUNT_WORDS(number, name)                                                                       \
+#define SHUNT_INPUT(number, name) \
+  SHUNT_WORDS(number, name)       \
+  SHUNT_ELEMENTS(name)
+// The same where name_word() is there.
+#define SHUNT_ELEMENTS(name)                                                                      \
   uint name##_half(uint byte) { return name##_word(byte >> 2u) >> ((byte & 2u) * 8u) & 0xFFFFu; } \
   int name##_int(uint offset, uint index) { return int(name##_word((offset >> 2u) + index)); }    \
   float name##_element(uint dtype, uint offset, uint index) {                                     \

@@ -197,6 +197,16 @@ Result<ResultShape> matmul(InputOperands inputs, const Attributes&) {
   return value(DType::F32, shape, x.extent);
 }
 
+Result<ResultShape> norm_matmul(InputOperands inputs, const Attributes&) {
+  const Operand& x = *inputs[0];
+  const Operand& weight = *inputs[1];
+  if (x.dtype != DType::F32) return invalid(fmt::format("x must be F32, is {}", text_of(x)));
+  SHUNT_TRY_ASSIGN(ResultShape result, matmul(inputs.first(2), {}));
+  SHUNT_TRY(need("norm", *inputs[2], DType::F32, Shape{weight.shape[1]}));
+  if (present(inputs, 3)) SHUNT_TRY(need("up", *inputs[3], weight.dtype, weight.shape));
+  return result;
+}
+
 Result<ResultShape> rotary(InputOperands inputs, const Attributes& attributes) {
   const Operand& x = *inputs[0];
   SHUNT_TRY(need_rotary(x, attributes));

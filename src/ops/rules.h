@@ -13,6 +13,7 @@ namespace shunt {
   X(elementwise)               \
   X(gather)                    \
   X(matmul)                    \
+  X(norm_matmul)               \
   X(rotary)                    \
   X(cache_write)               \
   X(attention)                 \
@@ -53,6 +54,7 @@ namespace cost_rule {
 SHUNT_RULE(rowwise)
 SHUNT_RULE(gather)
 SHUNT_RULE(matmul)
+SHUNT_RULE(norm_matmul)
 SHUNT_RULE(cache_write)
 SHUNT_RULE(attention)
 SHUNT_RULE(matmul_experts)

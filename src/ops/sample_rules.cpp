@@ -146,6 +146,20 @@ void matmul(Sampler& sampler) {
   if (sampler.row().inputs.size() > 2) sampler.add({.shape = result, .extent = entries.extent});
 }
 
+void norm_matmul(Sampler& sampler) {
+  const DType weight = sampler.pick_weight();
+  const std::uint32_t columns = sampler.pick_columns(weight);
+  const Entries entries = sampler.pick_entries();
+  const std::uint32_t rows = sampler.pick({5U, 1U, 16U, 131U});
+  const View view = sampler.pick_view();
+  sampler.set(Attr::epsilon, sampler.pick({1e-5F, 0.5F}));
+  sampler.add({.shape = {entries.count, columns}, .extent = entries.extent, .view = view});
+  sampler.add({.dtype = weight, .shape = {rows, columns}, .kind = TensorKind::weight});
+  sampler.add({.shape = {columns}, .kind = TensorKind::weight});
+  if (sampler.row().inputs.size() > 3)
+    sampler.add({.dtype = weight, .shape = {rows, columns}, .kind = TensorKind::weight});
+}
+
 void rotary(Sampler& sampler) {
   const DType dtype = sampler.pick_floating();
   const Entries entries = sampler.pick_entries();

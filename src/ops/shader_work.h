@@ -26,12 +26,14 @@ struct GroupNeeds {
   std::uint32_t smallest_subgroup = 0;
   std::uint32_t largest_subgroup = ~std::uint32_t{0};
   std::uint32_t shared_bytes = 0;
+  bool on_cpu = true;  // also where the driver computes on the CPU
 };
 // ShaderKernel::runs_on of such a kernel.
 template <GroupNeeds needs>
 [[nodiscard]] bool offers(const ShaderLimits& limits) {
   return limits.largest_group >= needs.group && limits.smallest_subgroup >= needs.smallest_subgroup &&
-         limits.largest_subgroup <= needs.largest_subgroup && limits.shared_bytes >= needs.shared_bytes;
+         limits.largest_subgroup <= needs.largest_subgroup && limits.shared_bytes >= needs.shared_bytes &&
+         (needs.on_cpu || !limits.on_cpu);
 }
 
 }  // namespace shunt

@@ -59,13 +59,18 @@ Status check_indices(const Plan& plan, const Graph& graph) {
 }
 
 Status check_units(const Plan& plan, const Graph& graph) {
-  std::vector<std::uint32_t> covered(graph.nodes().size(), 0);
-  for (const Unit& unit : plan.units)
-    for (const NodeId node : unit.nodes) ++covered[node];
+  // Fused rows may repeat what others compute inside.
+  std::vector<bool> covered(graph.nodes().size(), false);
+  std::vector<std::uint32_t> made(graph.nodes().size(), 0);
+  for (const Unit& unit : plan.units) {
+    for (const NodeId node : unit.nodes) covered[node] = true;
+    ++made[unit.nodes.back()];
+  }
   for (NodeId node = 0; node < covered.size(); ++node) {
     const bool runs = info_of(graph.nodes()[node].op).op_class != OpClass::layout;
-    if (covered[node] != (runs ? 1U : 0U))
-      return broken(fmt::format("node \"{}\" is computed {} times", graph.nodes()[node].name, covered[node]));
+    if (covered[node] != runs || made[node] > 1)
+      return broken(fmt::format("node \"{}\" is computed {} times", graph.nodes()[node].name,
+                                covered[node] ? std::max(made[node], 1U) : 0U));
   }
   for (std::size_t index = 0; index < plan.units.size(); ++index) {
     const Unit& unit = plan.units[index];

@@ -116,10 +116,10 @@ struct Plan {
   [[nodiscard]] const Residence* find(TensorId tensor, std::uint32_t device) const;
 };
 
-// Whether the plan computes the graph. Trusts nothing in it: every index is in range; every node is computed once;
-// what a unit reads was written, and its state is of the version that the graph says, by a step that has ended; every
-// copy has the tensor's bytes, aligned and inside its arena; memory is taken over only when its readers have ended.
-// Errors: internal.
+// Whether the plan computes the graph. Trusts nothing in it: every index is in range; every node is computed, and made
+// once; what a unit reads was written, and its state is of the version that the graph says, by a step that has ended;
+// every copy has the tensor's bytes, aligned and inside its arena; memory is taken over only when its readers have
+// ended. Errors: internal.
 [[nodiscard]] Status check(const Plan& plan, const Graph& graph);
 
 // For people: devices, memory, steps and, if asked, each decision with its candidates.

@@ -74,6 +74,15 @@ void matmul(const Request& request, OpCase& use) {
   request.repeat(use, values({request.rows, sizes.feed_forward}));
 }
 
+void norm_matmul(const Request& request, OpCase& use) {
+  const OpSizes& sizes = request.sizes;
+  const Operand matrix = weight(request.dtype, {sizes.feed_forward, sizes.embedding});
+  use.inputs.push_back({values({request.rows, sizes.embedding})});
+  use.inputs.push_back({matrix});
+  use.inputs.push_back({weight(DType::F32, {sizes.embedding})});
+  request.repeat(use, matrix);
+}
+
 void rotary(const Request& request, OpCase& use) {
   use.inputs.push_back({values({request.rows, request.sizes.heads, request.sizes.head_dim})});
   use.inputs.push_back(positions(request));
@@ -165,6 +174,7 @@ constexpr Rule elementwise() { return {add_inputs::elementwise, DType::F32}; }
 constexpr Rule same() { return {add_inputs::same, DType::F32}; }
 constexpr Rule gather() { return {add_inputs::gather, kUsualWeight}; }
 constexpr Rule matmul() { return {add_inputs::matmul, kUsualWeight}; }
+constexpr Rule norm_matmul() { return {add_inputs::norm_matmul, kUsualWeight}; }
 constexpr Rule rotary() { return {add_inputs::rotary, DType::F32}; }
 constexpr Rule cache_write() { return {add_inputs::cache_write, kUsualState}; }
 constexpr Rule attention() { return {add_inputs::attention, kUsualState}; }

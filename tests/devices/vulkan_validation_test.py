@@ -2,6 +2,7 @@
 
 Usage: vulkan_validation_test.py SHUNT MODEL DEVICES_TEST FAULTY_LIBRARY
 """
+import json
 import os
 import subprocess
 import sys
@@ -36,15 +37,24 @@ class Validation(unittest.TestCase):
             raise AssertionError(f"{why}\n{words}")
         raise unittest.SkipTest(why)
 
-    def expect_silence(self, *command: str, **variables: str) -> None:
+    def expect_silence(self, *command: str, **variables: str) -> subprocess.CompletedProcess:
         done = run_validated(*command, **variables)
         words = done.stdout + done.stderr
         self.assertEqual(done.returncode, 0, words)
         found = [line for line in words.splitlines() if "Validation" in line or "VUID" in line]
         self.assertEqual(found, [], "\n".join(found[:5]))
+        return done
 
     def test_every_op(self) -> None:
         self.expect_silence(SHUNT, "verify", "--devices", "vulkan")
+
+    def test_kernels_that_only_gpus_run(self) -> None:
+        ops = ("rms_norm_matmul", "rms_norm_swiglu")
+        done = self.expect_silence(SHUNT, "verify", *ops, "--devices", "vulkan", "--json",
+                                   SHUNT_VULKAN_LIBRARY=FAULTY_LIBRARY, SHUNT_VULKAN_PRETENDS="discrete")
+        devices = json.loads(done.stdout)["devices"]
+        for op in ops:  # SwiftShader's subgroups are too small for them
+            self.assertGreater(max(device["ops"][op]["cases"][0] for device in devices), 20, f"{op}: {devices}")
 
     def test_a_model(self) -> None:
         self.expect_silence(SHUNT, "run", MODEL, "Once", "-n", "2", "--greedy", "--devices", "vulkan:0")

@@ -167,7 +167,7 @@ TEST(Fusion, FindsWhatTheBuilderExpanded) {
   EXPECT_TRUE(find_fusions(*graph, Op::rotary_cache_write).empty());
 }
 
-TEST(Fusion, AnInnerResultWithAnotherReaderIsNotFused) {
+TEST(Fusion, AnInnerResultMayHaveOtherReaders) {
   GraphBuilder builder;
   const Tensor x = builder.input("x", DType::F32, {2, 8});
   const Tensor inner = builder.silu(x);
@@ -175,7 +175,24 @@ TEST(Fusion, AnInnerResultWithAnotherReaderIsNotFused) {
   builder.output(builder.add(inner, x));
   const auto graph = std::move(builder).finish();
   ASSERT_TRUE(graph.has_value());
-  EXPECT_TRUE(find_fusions(*graph, Op::swiglu).empty());
+  EXPECT_EQ(find_fusions(*graph, Op::swiglu).size(), 1U);
+}
+
+TEST(Fusion, WhatAnExpansionSaysTwiceIsOneNodeOrTwo) {
+  for (const bool twice : {false, true}) {
+    GraphBuilder builder;
+    const Tensor x = builder.input("x", DType::F32, {2, 8});
+    const Tensor norm = builder.weight("norm", DType::F32, {8});
+    const Tensor first = builder.rms_norm_mul(x, norm);
+    const Tensor second = twice ? builder.rms_norm_mul(x, norm) : first;
+    const Tensor gate = builder.matmul(first, builder.weight("gate", DType::F32, {4, 8}));
+    builder.output(builder.swiglu(gate, builder.matmul(second, builder.weight("up", DType::F32, {4, 8}))));
+    const auto graph = std::move(builder).finish();
+    ASSERT_TRUE(graph.has_value());
+    const std::vector<Unit> found = find_fusions(*graph, Op::rms_norm_swiglu);
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].nodes.size(), graph->nodes().size());
+  }
 }
 
 }  // namespace

@@ -103,6 +103,73 @@ TEST(Planner, FusedFormsAreClaimedWhereTheyAreCheaperAndNotWhenForbidden) {
   EXPECT_EQ(apart->units.size(), 2U);
 }
 
+// A norm and three matmuls that read it, as attention has them; `others` may read it too.
+struct NormReaders {
+  explicit NormReaders(const std::function<void(GraphBuilder&, Tensor)>& others) {
+    GraphBuilder builder;
+    const Tensor x = builder.input("x", DType::F32, {1, 64});
+    const Tensor normed = builder.rms_norm_mul(x, builder.weight("norm", DType::F32, {64}));
+    for (const char* name : {"q", "k", "v"})
+      builder.output(builder.matmul(normed, builder.weight(name, DType::F32, {8, 64})));
+    others(builder, normed);
+    graph = *std::move(builder).finish();
+    plan = *make_plan({.graph = &graph, .devices = machine.devices});
+  }
+  [[nodiscard]] std::ptrdiff_t count(Op op) const { return std::ranges::count(plan.units, op, &Unit::op); }
+
+  SeparateDevices machine{1};
+  Graph graph;
+  Plan plan;
+};
+
+TEST(Planner, WhatAllReadersRepeatIsNotComputedOnItsOwn) {
+  const NormReaders alone([](GraphBuilder&, Tensor) {});
+  EXPECT_EQ(alone.plan.units.size(), 3U);
+  EXPECT_EQ(alone.count(Op::rms_norm_matmul), 3);
+  EXPECT_TRUE(check(alone.plan, alone.graph).has_value());
+}
+
+TEST(Planner, WhatSomebodyReadsFromMemoryIsComputedOnceForAll) {
+  const NormReaders added([](GraphBuilder& builder, Tensor normed) { builder.output(builder.neg(normed)); });
+  EXPECT_EQ(added.plan.units.size(), 5U);
+  EXPECT_EQ(added.count(Op::rms_norm_mul), 1);
+  EXPECT_EQ(added.count(Op::matmul), 3);
+  EXPECT_TRUE(check(added.plan, added.graph).has_value());
+  const NormReaders given([](GraphBuilder& builder, Tensor normed) { builder.output(normed); });
+  EXPECT_EQ(given.plan.units.size(), 4U);
+  EXPECT_EQ(given.count(Op::rms_norm_mul), 1);
+  const NormReaders viewed([](GraphBuilder& builder, Tensor normed) {
+    builder.output(builder.neg(builder.reshape(normed, {{Attr::dims, Shape{8, 8}}})));
+  });
+  EXPECT_EQ(viewed.count(Op::rms_norm_mul), 1);
+  EXPECT_TRUE(check(viewed.plan, viewed.graph).has_value());
+}
+
+TEST(Planner, AFusedRowDoesNotRepeatWhatIsComputedAnyway) {
+  GraphBuilder builder;
+  const Tensor x = builder.input("x", DType::F32, {2, 8});
+  const Tensor inner = builder.silu(x);
+  builder.output(builder.mul(inner, x));
+  builder.output(builder.add(inner, x));
+  const Graph graph = *std::move(builder).finish();
+  SeparateDevices machine(1);
+  const Plan plan = *make_plan({.graph = &graph, .devices = machine.devices});
+  EXPECT_EQ(plan.units.size(), 3U);
+  EXPECT_EQ(std::ranges::count(plan.units, Op::swiglu, &Unit::op), 0);
+}
+
+TEST(Planner, BothProductsOfAGatedUnitRepeatTheNormInOneUnit) {
+  const NormReaders gated([](GraphBuilder& builder, Tensor normed) {
+    const Tensor gate = builder.matmul(normed, builder.weight("gate", DType::F32, {8, 64}));
+    const Tensor up = builder.matmul(normed, builder.weight("up", DType::F32, {8, 64}));
+    builder.output(builder.swiglu(gate, up));
+  });
+  EXPECT_EQ(gated.plan.units.size(), 4U);
+  EXPECT_EQ(gated.count(Op::rms_norm_swiglu), 1);
+  EXPECT_EQ(gated.count(Op::rms_norm_matmul), 3);
+  EXPECT_TRUE(check(gated.plan, gated.graph).has_value());
+}
+
 TEST(Planner, PlacementsByHandOutOfRangeAreErrors) {
   const Graph graph = branching_graph(4, 1);
   SeparateDevices machine(1);

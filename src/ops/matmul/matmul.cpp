@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -52,12 +53,23 @@ std::string weight_refusal(const OpCall& call, const Operand& weight) {
   return {};
 }
 
+std::string norm_refusal(const OpCall& call) {
+  if (!call.input(2).is_contiguous()) return fmt::format("{}: norm must be contiguous", name_of(call.op));
+  if (call.has_input(3) && call.input(3).strides != call.input(1).strides)
+    return fmt::format("{}: gate and up must lie alike", name_of(call.op));
+  return call.has_input(3) ? weight_refusal(call, call.input(3)) : std::string();
+}
+
 std::string supports(const OpCall& call) { return matmul_refusal(call); }
 
-// One decoded row of the weight and one of x for each thread.
+// One decoded row of the weight and one of x for each thread; what is normalized lies where all threads read it.
 CpuWork work(const OpCall& call, std::uint32_t) {
-  const std::uint64_t columns = call.input(1).shape[1];
-  return {.phases = 1, .shared_scratch_bytes = 0, .thread_scratch_bytes = 2 * columns * sizeof(float)};
+  const MatmulArgs args = matmul_args(call);
+  CpuWork work{.phases = 1, .shared_scratch_bytes = 0, .thread_scratch_bytes = 2ULL * args.k * sizeof(float)};
+  if (args.has_norm == 0) return work;
+  work.phases = 2;
+  work.shared_scratch_bytes = matmul_capacity(args) * args.k * sizeof(float);
+  return work;
 }
 
 void write_arguments(const OpCall& call, std::span<std::byte, kMaxArgumentBytes> out) {
@@ -76,24 +88,67 @@ double dot(const float* a, const float* b, std::uint64_t count) {
   return (sums[0] + sums[1]) + (sums[2] + sums[3]);
 }
 
+void widen_row(const CpuCall& call, std::uint64_t row, float* to) {
+  const auto& args = call.args<MatmulArgs>();
+  const std::uint64_t begin = row_offset(args.extents, args.x_strides, row);
+  for (std::uint64_t column = 0; column < args.k; ++column)
+    to[column] = static_cast<float>(
+        load_element(static_cast<DType>(args.x_dtype), call.inputs[0], begin + column * args.x_strides[3]));
+}
+
+void normalize_rows(const CpuCall& call, std::uint64_t rows) {
+  const auto& args = call.args<MatmulArgs>();
+  const Range range = share_of(rows, call.thread, call.threads);
+  for (std::uint64_t row = range.begin; row < range.end; ++row) {
+    float* const x = reinterpret_cast<float*>(call.shared_scratch) + row * args.k;
+    widen_row(call, row, x);
+    const double mean = dot(x, x, args.k) / static_cast<double>(args.k);
+    const double root = std::sqrt(mean + static_cast<double>(args.epsilon));
+    for (std::uint64_t column = 0; column < args.k; ++column)
+      x[column] =
+          static_cast<float>(static_cast<double>(x[column]) / root * static_cast<double>(call.in<float>(2)[column]));
+  }
+}
+
+// Row r of a weight times each of the first `rows` of x: store(row, product).
+template <class Store>
+void multiply_row(const CpuCall& call, const std::byte* weight, std::uint64_t r, std::uint64_t rows,
+                  const Store& store) {
+  const auto& args = call.args<MatmulArgs>();
+  auto* const decoded = reinterpret_cast<float*>(call.thread_scratch);
+  decode_row(static_cast<DType>(args.weight_dtype), weight + r * args.weight_row_bytes, args.k, decoded);
+  for (std::uint64_t row = 0; row < rows; ++row) {
+    const float* x = decoded + args.k;
+    if (args.has_norm == 0)
+      widen_row(call, row, decoded + args.k);
+    else
+      x = reinterpret_cast<const float*>(call.shared_scratch) + row * args.k;
+    store(row, dot(decoded, x, args.k));
+  }
+}
+
 int run(const CpuCall& call) {
   const auto& args = call.args<MatmulArgs>();
-  const auto x_dtype = static_cast<DType>(args.x_dtype);
   const std::uint64_t rows = matmul_rows(args, *call.parameters);
+  if (args.has_norm != 0 && call.phase == 0) {
+    normalize_rows(call, rows);
+    return 0;
+  }
   const Range range = share_of(args.m, call.thread, call.threads);
-  auto* const decoded = reinterpret_cast<float*>(call.thread_scratch);
-  float* const widened = decoded + args.k;
+  const auto out = [&](std::uint64_t row, std::uint64_t r) -> float& {
+    return call.out<float>()[row_offset(args.extents, args.out_strides, row) + r];
+  };
   for (std::uint64_t r = range.begin; r < range.end; ++r) {
-    decode_row(static_cast<DType>(args.weight_dtype), call.inputs[1] + r * args.weight_row_bytes, args.k, decoded);
-    for (std::uint64_t row = 0; row < rows; ++row) {
-      const std::uint64_t x_row = row_offset(args.extents, args.x_strides, row);
-      for (std::uint64_t column = 0; column < args.k; ++column)
-        widened[column] = static_cast<float>(load_element(x_dtype, call.inputs[0], x_row + column * args.x_strides[3]));
-      double sum = dot(decoded, widened, args.k);
+    multiply_row(call, call.inputs[1], r, rows, [&](std::uint64_t row, double product) {
       if (args.has_residual != 0)
-        sum += static_cast<double>(call.in<float>(2)[row_offset(args.extents, args.residual_strides, row) + r]);
-      call.out<float>()[row_offset(args.extents, args.out_strides, row) + r] = static_cast<float>(sum);
-    }
+        product += static_cast<double>(call.in<float>(2)[row_offset(args.extents, args.residual_strides, row) + r]);
+      out(row, r) = static_cast<float>(product);
+    });
+    if (args.has_up == 0) continue;
+    multiply_row(call, call.inputs[3], r, rows, [&](std::uint64_t row, double product) {
+      const auto gate = static_cast<double>(out(row, r));
+      out(row, r) = static_cast<float>(gate / (1 + std::exp(-gate)) * product);
+    });
   }
   return 0;
 }
@@ -106,7 +161,16 @@ std::string matmul_refusal(const OpCall& call) {
   if (std::string reason = strides_refusal(call, "x", x); !reason.empty()) return reason;
   if (std::string reason = weight_refusal(call, call.input(1)); !reason.empty()) return reason;
   if (std::string reason = rows_refusal(call, "the result", *call.output); !reason.empty()) return reason;
+  if (normalizes(call)) return norm_refusal(call);
   return call.has_input(2) ? rows_refusal(call, "residual", call.input(2)) : std::string();
+}
+
+bool normalizes(const OpCall& call) { return call.inputs.size() > 2 && info_of(call.op).inputs[2] == "norm"; }
+
+std::string normalizes_refusal(const OpCall& call) {
+  if (!normalizes(call)) return {};
+  return fmt::format("{}: the kernel does not normalize x; rms_norm and matmul do that one after the other",
+                     name_of(call.op));
 }
 
 MatmulArgs matmul_args(const OpCall& call) {
@@ -118,8 +182,14 @@ MatmulArgs matmul_args(const OpCall& call) {
   args.extent = static_cast<std::uint32_t>(x.shape.rank() > 1 ? x.extent : Extent::fixed);
   write_strides(x, args.x_strides);
   write_strides(*call.output, args.out_strides);
-  if (call.has_input(2)) write_strides(call.input(2), args.residual_strides);
-  args.has_residual = call.has_input(2) ? 1 : 0;
+  if (normalizes(call)) {
+    args.has_norm = 1;
+    args.epsilon = call.attributes->f32(Attr::epsilon);
+    args.has_up = call.has_input(3) ? 1 : 0;
+  } else if (call.has_input(2)) {
+    args.has_residual = 1;
+    write_strides(call.input(2), args.residual_strides);
+  }
   args.x_dtype = static_cast<std::uint32_t>(x.dtype);
   args.weight_dtype = static_cast<std::uint32_t>(weight.dtype);
   args.k = weight.shape[1];

@@ -10,6 +10,10 @@ namespace shunt {
 
 // Why no kernel of this family can run the call; empty where all can.
 [[nodiscard]] std::string matmul_refusal(const OpCall& call);
+// Whether x is normalized before it is multiplied.
+[[nodiscard]] bool normalizes(const OpCall& call);
+// Empty, or why a kernel that does not do so cannot run the call.
+[[nodiscard]] std::string normalizes_refusal(const OpCall& call);
 // REQUIRES: matmul_refusal(call) is empty.
 [[nodiscard]] MatmulArgs matmul_args(const OpCall& call);
 

@@ -1,4 +1,6 @@
 // matmul and matmul_add: out[t, r] = sum over c of x[t, c] * weight[r, c], plus residual[t, r] where given.
+// rms_norm_matmul: the same of x[t, c] * norm[c] / sqrt(mean over c of x[t, c]^2 + epsilon). rms_norm_swiglu: of two
+// weights, gate and up, silu of the first product times the second.
 //
 // x [..., k] F32, F16 or BF16: all axes but the last are rows ("tokens"). weight [m, k]
 // of any floating or quantized dtype, layout rows. residual and out [..., m] F32. x may lie in any way; in the
@@ -20,14 +22,19 @@ SHUNT_ARGS(MatmulArgs) {
   SHUNT_U32(weight_dtype);
   SHUNT_U32(weight_row_bytes);
   SHUNT_U32(has_residual);
-  SHUNT_U32(reserved);
+  SHUNT_U32(has_norm);
+  SHUNT_F32(epsilon);
+  SHUNT_U32(has_up);
+  SHUNT_U32S(2, reserved);
 };
-SHUNT_ARGS_BYTES(MatmulArgs, 96)
+SHUNT_ARGS_BYTES(MatmulArgs, 112)
 
 // Rows of x that a block of the CUDA kernel and a workgroup of the shader take.
 SHUNT_ARGS_CONSTANT(kMatmulGroupRows, 4)
 // Rows of x that the kernel for few of them takes at most.
 SHUNT_ARGS_CONSTANT(kMatmulRowXRows, 8)
+// Elements of x, all its rows together, that the kernel that normalizes them takes at most.
+SHUNT_ARGS_CONSTANT(kMatmulNormElements, 7680)
 // Rows of the weight, and of x, that a workgroup of the kernel for many takes.
 SHUNT_ARGS_CONSTANT(kMatmulTileRows, 64)
 

@@ -4,8 +4,7 @@
 namespace shunt {
 namespace {
 
-// All that the arguments describe.
-std::string supports(const OpCall&) { return {}; }
+std::string supports(const OpCall& call) { return normalizes_refusal(call); }
 
 std::uint64_t blocks(const OpCall& call) {
   const MatmulArgs args = matmul_args(call);

@@ -8,7 +8,7 @@
 namespace shunt {
 namespace {
 
-std::string supports(const OpCall&) { return {}; }
+std::string supports(const OpCall& call) { return normalizes_refusal(call); }
 
 std::uint64_t groups(const OpCall& call) {
   const MatmulArgs args = matmul_args(call);
@@ -20,6 +20,7 @@ Specialization specialization(const OpCall& call) { return {static_cast<std::uin
 
 // Fewer rows than a workgroup has invocations would leave some without work.
 std::string on_cpu_supports(const OpCall& call) {
+  if (std::string reason = normalizes_refusal(call); !reason.empty()) return reason;
   const DType dtype = call.input(1).dtype;
   if (matmul_args(call).m < kShaderGroupSize) return "matmul: the weight has few rows";
   if (info_of(dtype).kind != DTypeKind::quantized || dtype == DType::Q8_0) return {};

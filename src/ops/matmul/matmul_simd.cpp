@@ -121,6 +121,7 @@ namespace {
 std::string supports(const OpCall& call) {
   if (!call.input(0).has_contiguous_rows())
     return fmt::format("{}: the elements of a row of x must be neighbours", name_of(call.op));
+  if (std::string reason = normalizes_refusal(call); !reason.empty()) return reason;
   return matmul_refusal(call);
 }
 

@@ -1,4 +1,4 @@
-// The kernels of matmul that only Vulkan has, for few rows of x and for many.
+// The kernels of matmul that only Vulkan has, for few rows of x, normalized or not, and for many.
 #include "ops/matmul/matmul.h"
 #include "ops/shader_work.h"
 
@@ -14,6 +14,12 @@ constexpr GroupNeeds kTileNeeds = {.group = 128,
                                    .smallest_subgroup = kSmallestSubgroup,
                                    .shared_bytes = sizeof(float) * 2 * 32 * (kMatmulTileRows + 4)};
 
+constexpr GroupNeeds kNormNeeds = {.group = 8 * kTeam,
+                                   .smallest_subgroup = kSmallestSubgroup,
+                                   .largest_subgroup = kTeam,
+                                   .shared_bytes = sizeof(float) * (kMatmulNormElements + 32 * 2 * kMatmulRowXRows),
+                                   .on_cpu = false};
+
 // Empty, or why x is not read four elements at a time.
 std::string fours_refusal(const MatmulArgs& args) {
   const bool is_in_fours =
@@ -25,11 +31,16 @@ std::string fours_refusal(const MatmulArgs& args) {
 // The second row costs no more reads of x, but there must be teams for all of a large processor.
 std::uint32_t rows_of_team(const MatmulArgs& args) { return args.m >= 16384 ? 2 : 1; }
 
-std::string row_supports(const OpCall& call) {
-  const MatmulArgs args = matmul_args(call);
+std::string few_rows_refusal(const MatmulArgs& args) {
   const std::uint64_t rows = matmul_capacity(args);
   if (rows == 0 || rows > kMatmulRowXRows) return "matmul: x has not few rows";
   return fours_refusal(args);
+}
+
+std::string row_supports(const OpCall& call) {
+  const MatmulArgs args = matmul_args(call);
+  if (args.has_norm != 0) return normalizes_refusal(call);
+  return few_rows_refusal(args);
 }
 
 std::uint64_t row_groups(const OpCall& call) {
@@ -43,8 +54,26 @@ Specialization row_specialization(const OpCall& call) {
   return {args.weight_dtype, static_cast<std::uint32_t>(matmul_capacity(args)), rows_of_team(args), kRowNeeds.group};
 }
 
+std::string norm_supports(const OpCall& call) {
+  const MatmulArgs args = matmul_args(call);
+  if (args.has_norm == 0) return "matmul: x is not normalized";
+  if (matmul_capacity(args) * args.k > kMatmulNormElements) return "matmul: x is larger than what a workgroup keeps";
+  return few_rows_refusal(args);
+}
+
+std::uint64_t norm_groups(const OpCall& call) {
+  constexpr std::uint32_t kEach = kNormNeeds.group / kTeam;
+  return (matmul_args(call).m + kEach - 1) / kEach;
+}
+
+Specialization norm_specialization(const OpCall& call) {
+  const MatmulArgs args = matmul_args(call);
+  return {args.weight_dtype, static_cast<std::uint32_t>(matmul_capacity(args)), 1 + args.has_up, kNormNeeds.group};
+}
+
 std::string tile_supports(const OpCall& call) {
   const MatmulArgs args = matmul_args(call);
+  if (args.has_norm != 0) return normalizes_refusal(call);
   if (matmul_capacity(args) <= kMatmulRowXRows) return "matmul: x has few rows";
   return fours_refusal(args);
 }
@@ -68,6 +97,14 @@ const ShaderKernel matmul_row_shader{.supports = row_supports,
                                      .specialization = row_specialization,
                                      .runs_on = offers<kRowNeeds>,
                                      .rank = 3};
+
+extern const ShaderKernel matmul_norm_shader;
+const ShaderKernel matmul_norm_shader{.supports = norm_supports,
+                                      .groups = norm_groups,
+                                      .constants = nullptr,
+                                      .specialization = norm_specialization,
+                                      .runs_on = offers<kNormNeeds>,
+                                      .rank = 3};
 
 extern const ShaderKernel matmul_tile_shader;
 const ShaderKernel matmul_tile_shader{.supports = tile_supports,

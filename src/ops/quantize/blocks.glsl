@@ -113,8 +113,12 @@ float signed_byte(uint byte) { return float(int(byte << 24u) >> 24); }
   }
 
 // An input of any floating or quantized dtype.
-#define SHUNT_WEIGHT(number, name)                                                              \
-  SHUNT_INPUT(number, name)                                                                     \
+#define SHUNT_WEIGHT(number, name) \
+  SHUNT_WORDS(number, name)        \
+  SHUNT_WEIGHT_ELEMENTS(name)
+// The same where name_word() is there.
+#define SHUNT_WEIGHT_ELEMENTS(name)                                                             \
+  SHUNT_ELEMENTS(name)                                                                          \
   uint name##_byte(uint byte) { return name##_word(byte >> 2u) >> ((byte & 3u) * 8u) & 0xFFu; } \
   float name##_f16(uint byte) { return unpackHalf2x16(name##_half(byte)).x; }                   \
   SHUNT_BLOCKS_OF_32(name)                                                                      \
