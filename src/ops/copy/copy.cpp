@@ -31,10 +31,15 @@ CopyArgs copy_arguments(const OpCall& call) {
   CopyArgs args;
   args.x = strided(call.input(0));
   args.to = static_cast<std::uint32_t>(call.output->dtype);
+  const std::uint32_t bytes = info_of(call.output->dtype).block_bytes;
+  const bool is_whole = call.output->shape.columns() * std::uint64_t{bytes} % sizeof(std::uint32_t) == 0;
+  const bool is_as_it_is = call.input(0).dtype == call.output->dtype && call.input(0).is_contiguous();
   std::uint32_t strides[1][4];
   std::memcpy(strides[0], args.x.strides, sizeof(args.x.strides));
   merge_axes(args.x, strides, 1);
   std::memcpy(args.x.strides, strides[0], sizeof(args.x.strides));
+  if (is_whole && is_as_it_is)
+    args.words_of_row = static_cast<std::uint32_t>(args.x.extents[3] * std::uint64_t{bytes} / sizeof(std::uint32_t));
   return args;
 }
 

@@ -1,3 +1,4 @@
+#include "ops/copy/copy.h"
 #include "ops/cuda_work.h"
 
 namespace shunt {
@@ -6,7 +7,12 @@ namespace {
 // All that the arguments describe.
 std::string supports(const OpCall&) { return {}; }
 
-std::uint64_t blocks(const OpCall& call) { return blocks_for_elements(call.output->shape.elements()); }
+// A thread moves four words where x is copied as it is, else an element.
+std::uint64_t blocks(const OpCall& call) {
+  constexpr std::uint64_t kFour = 16;
+  const std::uint64_t fours = (call.output->span_bytes() + kFour - 1) / kFour;
+  return blocks_for_elements(copy_arguments(call).words_of_row != 0 ? fours : call.output->shape.elements());
+}
 
 }  // namespace
 

@@ -1,3 +1,4 @@
+#include "ops/copy/copy.h"
 #include "ops/shader.h"
 #include "ops/shader_work.h"
 
@@ -9,9 +10,22 @@ std::string supports(const OpCall&) { return {}; }
 
 std::uint64_t groups(const OpCall& call) { return groups_for_words(*call.output); }
 
+std::string whole_supports(const OpCall& call) {
+  return copy_arguments(call).words_of_row != 0 ? "" : "copy: x is converted or moved";
+}
+
+std::uint64_t whole_groups(const OpCall& call) {
+  constexpr std::uint64_t kBytes = 16 * kShaderGroupSize;
+  return (call.output->span_bytes() + kBytes - 1) / kBytes;
+}
+
 }  // namespace
 
 extern const ShaderKernel copy_shader;
 const ShaderKernel copy_shader{supports, groups, nullptr};
+
+extern const ShaderKernel copy_whole_shader;
+const ShaderKernel copy_whole_shader{
+    .supports = whole_supports, .groups = whole_groups, .constants = nullptr, .rank = 1};
 
 }  // namespace shunt
