@@ -68,6 +68,8 @@ struct ProgramRequest {
   std::string name;
   std::span<const ProgramOp> ops;
   double predicted_us = 0;  // 0: unknown
+  // Of what the ops make, what the host will read when they are over: a device may bring it along.
+  std::span<const Binding> results = {};
 };
 
 class Program {

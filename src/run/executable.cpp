@@ -10,6 +10,9 @@
 namespace shunt {
 namespace {
 
+// What a device is asked to bring along; copying more takes longer than another question.
+constexpr std::uint64_t kMostResultBytes = std::uint64_t{1} << 20U;
+
 // Where element `elements` of a tensor begins, in bytes. REQUIRES: at the start of a block.
 std::uint64_t byte_offset(DType dtype, std::uint64_t elements) {
   const DTypeInfo& info = info_of(dtype);
@@ -73,6 +76,19 @@ Binding Executable::binding_of(TensorId id, std::uint32_t device) const {
   return binding;
 }
 
+std::vector<Binding> Executable::results_of(const Step& step) const {
+  std::vector<Binding> results;
+  for (std::uint32_t position = step.first_unit; position < step.first_unit + step.unit_count; ++position)
+    for (const TensorId output : graph_.outputs()) {
+      const TensorInfo& tensor = graph_.tensor(output);
+      const bool is_made_here = graph_.tensor(plan_.units[position].output).base == tensor.base;
+      if (!is_made_here || tensor.operand.kind == TensorKind::state) continue;
+      const Binding result = binding_of(output, step.device);
+      if (result.bytes <= kMostResultBytes) results.push_back(result);
+    }
+  return results;
+}
+
 Status Executable::prepare_programs() {
   for (std::size_t number = 0; number < plan_.steps.size(); ++number) {
     const Step& step = plan_.steps[number];
@@ -93,10 +109,12 @@ Status Executable::prepare_programs() {
       for (const TensorId input : unit.inputs) op.inputs.push_back(binding_of(input, step.device));
       program_ops.push_back(std::move(op));
     }
+    const std::vector<Binding> results = results_of(step);
     const ProgramRequest request{
         .name = fmt::format("step {}: {} .. {}", number, program_ops.front().name, program_ops.back().name),
         .ops = program_ops,
-        .predicted_us = step.end_us - step.start_us};
+        .predicted_us = step.end_us - step.start_us,
+        .results = results};
     SHUNT_TRY_ASSIGN(programs_.back(), devices_[step.device]->prepare(request));
   }
   return {};

@@ -52,6 +52,8 @@ class Executable {
   [[nodiscard]] Status prepare_programs();
   void name_transfers();
   // The bytes of a tensor (also a view) that `device` can address.
+  // What of the graph's outputs a step makes.
+  [[nodiscard]] std::vector<Binding> results_of(const Step& step) const;
   [[nodiscard]] Binding binding_of(TensorId tensor, std::uint32_t device) const;
 
   Graph graph_;

@@ -23,6 +23,7 @@ using shunt::test::VulkanFault;
 std::atomic<VulkanFault> fault{VulkanFault::none};
 std::atomic<int> calls_left{0};  // that go well
 std::atomic<int> blocks{0};
+std::atomic<int> submissions{0};
 VkInstance real_instance = VK_NULL_HANDLE;
 
 // The functions of the instance pass on to those of the device that they are called with: there may be several.
@@ -54,6 +55,7 @@ bool strikes(VulkanFault one) { return fault == one && calls_left-- <= 0; }
 
 VkResult submit(VkQueue queue, std::uint32_t count, const VkSubmitInfo* infos, VkFence fence) {
   if (strikes(VulkanFault::submit_loses_device)) return VK_ERROR_DEVICE_LOST;
+  ++submissions;
   return REAL(QueueSubmit)(queue, count, infos, fence);
 }
 
@@ -212,6 +214,7 @@ void set_vulkan_fault(VulkanFault chosen, int after) {
   fault = chosen;
 }
 int vulkan_blocks() { return blocks; }
+int vulkan_submissions() { return submissions; }
 
 // NOLINTNEXTLINE(readability-identifier-naming): the name is the API's
 PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance instance, const char* name) {

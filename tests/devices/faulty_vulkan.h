@@ -23,3 +23,5 @@ enum class VulkanFault : std::uint8_t {
 extern "C" void set_vulkan_fault(shunt::test::VulkanFault chosen, int after);
 // Calls of vkAllocateMemory and vkFreeMemory so far: how many blocks are in use.
 extern "C" int vulkan_blocks();
+// Calls of vkQueueSubmit so far.
+extern "C" int vulkan_submissions();

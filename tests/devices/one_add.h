@@ -13,8 +13,9 @@ namespace shunt::test {
 
 class OneAdd {
  public:
-  // `first`: the summand 1, 2, 3, 4 if nothing else is bound.
-  explicit OneAdd(Device& device, const Binding& first = {}) : device_(device), first_(first), status_(prepare()) {}
+  // `first`: the summand 1, 2, 3, 4 if nothing else is bound. `brings`: the program says that its sum will be read.
+  explicit OneAdd(Device& device, const Binding& first = {}, bool brings = false)
+      : device_(device), first_(first), status_(prepare(brings)) {}
 
   [[nodiscard]] const Status& status() const { return status_; }
   [[nodiscard]] Status run(std::optional<std::chrono::nanoseconds> timeout = {}) {
@@ -37,7 +38,7 @@ class OneAdd {
 
   [[nodiscard]] Binding of(std::size_t operand) { return {buffer_.get(), operand * kApart, 16}; }
 
-  Status prepare() {
+  Status prepare(bool brings) {
     SHUNT_TRY_ASSIGN(buffer_, device_.allocate(3 * kApart, BufferUse::values));
     const std::array<float, 4> a = {1, 2, 3, 4};
     const std::array<float, 4> b = {10, 20, 30, 40};
@@ -47,7 +48,9 @@ class OneAdd {
                        .inputs = {first_.buffer == nullptr ? of(0) : first_, of(1)},
                        .output = of(2),
                        .name = "sum"};
-    SHUNT_TRY_ASSIGN(program_, device_.prepare({.name = "one add", .ops = {&op, 1}}));
+    const Binding result = sum();
+    const std::span<const Binding> results(&result, brings ? 1 : 0);
+    SHUNT_TRY_ASSIGN(program_, device_.prepare({.name = "one add", .ops = {&op, 1}, .results = results}));
     return {};
   }
 

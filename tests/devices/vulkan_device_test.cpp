@@ -30,6 +30,7 @@ class VulkanFaults : public testing::TestWithParam<const char*> {
     ASSERT_NE(library_, nullptr);
     set_fault_ = reinterpret_cast<decltype(&set_vulkan_fault)>(dlsym(library_, "set_vulkan_fault"));
     blocks_ = reinterpret_cast<decltype(&vulkan_blocks)>(dlsym(library_, "vulkan_blocks"));
+    submissions_ = reinterpret_cast<decltype(&vulkan_submissions)>(dlsym(library_, "vulkan_submissions"));
   }
   void TearDown() override {
     if (set_fault_ != nullptr) set_fault_(VulkanFault::none, 0);
@@ -55,6 +56,7 @@ class VulkanFaults : public testing::TestWithParam<const char*> {
   void* library_ = nullptr;
   decltype(&set_vulkan_fault) set_fault_ = nullptr;
   decltype(&vulkan_blocks) blocks_ = nullptr;
+  decltype(&vulkan_submissions) submissions_ = nullptr;
 };
 
 INSTANTIATE_TEST_SUITE_P(Pretending, VulkanFaults, testing::Values("fences", "discrete queues"), [](const auto& test) {
@@ -128,6 +130,43 @@ TEST_P(VulkanFaults, APendingReadSeesTheProgramBeforeItAndNotTheWriteAfterIt) {
   ASSERT_TRUE(run.wait().has_value());
   EXPECT_EQ(sums, (std::vector<float>{11, 22, 33, 44}));
   EXPECT_EQ(add.result(), other);
+}
+
+TEST_P(VulkanStaging, WhatAProgramBringsIsReadWithoutAskingTheDevice) {
+  test::OneAdd add(*device_, {}, true);
+  ASSERT_TRUE(add.run().has_value());
+  const int before = submissions_();
+  EXPECT_EQ(add.result(), (std::vector<float>{11, 22, 33, 44}));
+  std::vector<float> part(2);
+  const Binding inside{add.sum().buffer, add.sum().offset + 4, 8};
+  ASSERT_TRUE(device_->read(inside, std::as_writable_bytes(std::span(part))).wait().has_value());
+  EXPECT_EQ(part, (std::vector<float>{22, 33}));
+  EXPECT_EQ(submissions_(), before);
+}
+
+TEST_P(VulkanStaging, WhatAProgramBroughtIsForgottenWhenTheBufferChanges) {
+  test::OneAdd add(*device_, {}, true);
+  ASSERT_TRUE(add.run().has_value());
+  const float one = 1;
+  const Binding second{add.sum().buffer, add.sum().offset + 4, 4};
+  ASSERT_TRUE(device_->write(second, std::as_bytes(std::span(&one, 1))).wait().has_value());
+  EXPECT_EQ(add.result(), (std::vector<float>{11, 1, 33, 44}));
+  ASSERT_TRUE(add.run().has_value());
+  EXPECT_EQ(add.result(), (std::vector<float>{11, 22, 33, 44}));
+
+  test::OneAdd other(*device_);
+  ASSERT_TRUE(other.run().has_value());
+  const Operand four = Operand::contiguous(DType::F32, Shape{4});
+  const std::array inputs{&four, &four};
+  const Attributes none;
+  const ProgramOp twice{.call = {Op::add, &none, inputs, &four},
+                        .inputs = {other.sum(), other.sum()},
+                        .output = add.sum(),
+                        .name = "twice"};
+  const auto program = device_->prepare({.name = "twice", .ops = {&twice, 1}});
+  ASSERT_TRUE(program.has_value()) << program.error().message;
+  ASSERT_TRUE(device_->submit(**program, {}).wait().has_value());
+  EXPECT_EQ(add.result(), (std::vector<float>{22, 44, 66, 88}));
 }
 
 TEST_P(VulkanStaging, ALargeWriteWaitsForTheProgramThatReadsWhatItChanges) {

@@ -35,6 +35,7 @@ Result<std::unique_ptr<VulkanProgram>> VulkanProgram::create(std::shared_ptr<Con
     SHUNT_TRY_ASSIGN(const VkDescriptorSet set, program->make_set(dispatch));
     program->steps_.push_back({pipeline, set, dispatch.grid, dispatch.op, dispatch.needs_barrier});
   }
+  SHUNT_TRY(program->make_results(request.results));
   SHUNT_TRY_ASSIGN(program->commands_, program->context_->compute().make_commands());
   SHUNT_TRY(program->record(program->commands_, VK_NULL_HANDLE));
   return program;
@@ -99,6 +100,21 @@ Result<VkDescriptorSet> VulkanProgram::make_set(const Dispatch& dispatch) {
   return set;
 }
 
+// What the host addresses anyway need not be brought.
+Status VulkanProgram::make_results(std::span<const Binding> results) {
+  std::uint64_t bytes = 0;
+  for (const Binding& result : results) {
+    auto* buffer = static_cast<VulkanBuffer*>(result.buffer);
+    if (!buffer->host().empty()) continue;
+    results_.push_back({buffer, result.offset, result.bytes, nullptr, bytes});
+    bytes += (result.bytes + 3) / 4 * 4;
+  }
+  if (results_.empty()) return {};
+  SHUNT_TRY_ASSIGN(const std::shared_ptr<VulkanBuffer> piece, VulkanBuffer::create(context_, bytes, Place::read_back));
+  for (Brought& result : results_) result.piece = piece;
+  return {};
+}
+
 Status VulkanProgram::record(VkCommandBuffer commands, VkQueryPool times) const {
   const DeviceFunctions& call = context_->call();
   VkCommandBufferBeginInfo begin{};
@@ -120,6 +136,11 @@ Status VulkanProgram::record(VkCommandBuffer commands, VkQueryPool times) const 
     call.CmdDispatch(commands, step.grid[0], step.grid[1], 1);
     if (timed) write_time();
   }
+  if (!results_.empty()) full_barrier(call, commands);
+  for (const Brought& result : results_) {
+    const VkBufferCopy region{result.buffer->first_byte() + result.offset, result.place, result.bytes};
+    call.CmdCopyBuffer(commands, result.buffer->handle()->get(), result.piece->handle()->get(), 1, &region);
+  }
   host_barrier(call, commands);
   return check(call.EndCommandBuffer(commands), "vkEndCommandBuffer");
 }
@@ -140,7 +161,7 @@ Result<Moment> VulkanProgram::submit(Transfer& transfer, const Submission& submi
   std::memcpy(blocks_->host().data(), &submission.parameters, sizeof(submission.parameters));
   start_ns_ = trace::now_ns();
   number_ = submission.step;
-  return transfer.submit(is_timed_ ? timed_ : commands_, touches_);
+  return transfer.submit(is_timed_ ? timed_ : commands_, touches_, results_);
 }
 
 void VulkanProgram::finish(const Status& status) const {

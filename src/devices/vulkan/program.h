@@ -41,6 +41,7 @@ class VulkanProgram final : public Program {
       : context_(std::move(context)), pipelines_(pipelines), trace_(std::move(trace)) {}
   [[nodiscard]] Status make_sets(std::size_t count);
   [[nodiscard]] Result<VkDescriptorSet> make_set(const Dispatch& dispatch);
+  [[nodiscard]] Status make_results(std::span<const Binding> results);
   [[nodiscard]] Status record(VkCommandBuffer commands, VkQueryPool times) const;
   [[nodiscard]] Status record_timed();
   void trace_ops(std::uint64_t end_ns) const;
@@ -52,6 +53,7 @@ class VulkanProgram final : public Program {
   std::unique_ptr<VulkanBuffer> blocks_;
   std::shared_ptr<const Hazards> touches_;
   std::vector<Step> steps_;
+  std::vector<Brought> results_;  // copied at the end
   VkDescriptorPool sets_ = VK_NULL_HANDLE;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   VkCommandBuffer timed_ = VK_NULL_HANDLE;  // the same, one op after the other and with their times

@@ -16,10 +16,28 @@ bool is_nothing(const Moment& moment) { return moment.compute == 0 && moment.tra
 }  // namespace
 
 void Transfer::add(Copy copy) {
+  Hazards changes;
+  changes.note(copy.writes);
+  forget_changed(changes);
   waiting_touches_.note(copy.reads);
   waiting_touches_.note(copy.writes);
   waiting_bytes_ += copy.source == nullptr ? 0 : copy.region.size;
   waiting_.push_back(std::move(copy));
+}
+
+void Transfer::forget_changed(const Hazards& changes) {
+  std::erase_if(brought_, [&](const BroughtBy& each) {
+    return changes.has(Access{each.what.buffer, each.what.offset, each.what.offset + each.what.bytes, false});
+  });
+}
+
+Result<const std::byte*> Transfer::find_brought(const VulkanBuffer& from, std::uint64_t offset, std::uint64_t bytes) {
+  for (const auto& [number, what] : brought_) {
+    if (what.buffer != &from || offset < what.offset || offset + bytes > what.offset + what.bytes) continue;
+    SHUNT_TRY_ASSIGN(const bool over, context_->compute().has_reached(number));
+    if (over) return what.piece->host().data() + what.place + (offset - what.offset);
+  }
+  return nullptr;
 }
 
 void Transfer::clear(const VulkanBuffer& buffer) {
@@ -78,6 +96,11 @@ Result<std::vector<Arrival>> Transfer::read(VulkanBuffer& from, std::uint64_t of
   if (!from.host().empty()) {
     if (!is_nothing(before)) SHUNT_TRY(settle(before));
     std::memcpy(to.data(), from.host().data() + offset, to.size());
+    return arrivals;
+  }
+  SHUNT_TRY_ASSIGN(const std::byte* const brought, find_brought(from, offset, to.size()));
+  if (brought != nullptr) {
+    std::memcpy(to.data(), brought, to.size());
     return arrivals;
   }
   Queue& queue = queue_for_read(to.size(), before);
@@ -168,12 +191,15 @@ Status Transfer::begin_on(Queue& queue) {
   return {};
 }
 
-Result<Moment> Transfer::submit(VkCommandBuffer program, const std::shared_ptr<const Hazards>& touches) {
+Result<Moment> Transfer::submit(VkCommandBuffer program, const std::shared_ptr<const Hazards>& touches,
+                                std::span<const Brought> results) {
   SHUNT_TRY(forget_what_is_over());
   auto copies = waiting_.empty() ? nullptr : std::make_shared<const Hazards>(waiting_touches_);
   SHUNT_TRY_ASSIGN(const Point point, begin(context_->compute(), program));
   if (copies != nullptr) has_begun(point, copies);
   has_begun(point, touches);
+  forget_changed(*touches);
+  for (const Brought& each : results) brought_.push_back({point.number, each});
   return Moment{.compute = point.number};
 }
 

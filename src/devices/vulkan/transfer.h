@@ -26,6 +26,15 @@ struct Arrival {
   Moment at;
 };
 
+// A copy, in memory that the host addresses, of what a program leaves in a buffer.
+struct Brought {
+  const VulkanBuffer* buffer = nullptr;
+  std::uint64_t offset = 0;
+  std::uint64_t bytes = 0;
+  std::shared_ptr<VulkanBuffer> piece;
+  std::uint64_t place = 0;  // in the piece
+};
+
 class Transfer {
  public:
   explicit Transfer(std::shared_ptr<Context> context) : context_(std::move(context)) {}
@@ -41,8 +50,10 @@ class Transfer {
   // Hands the bytes over and keeps the piece for later reads. REQUIRES: they have arrived.
   void finish(Arrival arrival);
 
-  // Starts a program after what was asked for before. `touches` is what it reads and writes.
-  [[nodiscard]] Result<Moment> submit(VkCommandBuffer program, const std::shared_ptr<const Hazards>& touches);
+  // Starts a program after what was asked for before. `touches` is what it reads and writes, `results` what it brings
+  // along.
+  [[nodiscard]] Result<Moment> submit(VkCommandBuffer program, const std::shared_ptr<const Hazards>& touches,
+                                      std::span<const Brought> results);
   // Begins all that waits for a program.
   [[nodiscard]] Status flush() { return begin_on(context_->transfer()); }
 
@@ -59,9 +70,18 @@ class Transfer {
     std::uint64_t number;
     std::shared_ptr<const Hazards> touches;
   };
+  // What is true as long as nothing else changes the buffer.
+  struct BroughtBy {
+    std::uint64_t number;  // of the program, on the compute queue
+    Brought what;
+  };
   static constexpr std::size_t kPieces = 8;
 
   void add(Copy copy);
+  void forget_changed(const Hazards& changes);
+  // Null where no program that is over brought it.
+  [[nodiscard]] Result<const std::byte*> find_brought(const VulkanBuffer& from, std::uint64_t offset,
+                                                      std::uint64_t bytes);
   [[nodiscard]] Status stage(VulkanBuffer& to, std::uint64_t offset, std::span<const std::byte> from,
                              const Settle& settle);
   [[nodiscard]] Status next_piece(const Settle& settle);
@@ -80,6 +100,7 @@ class Transfer {
   Hazards waiting_touches_;
   std::uint64_t waiting_bytes_ = 0;
   std::deque<Computing> computing_;
+  std::vector<BroughtBy> brought_;
   std::unique_ptr<VulkanBuffer> staging_;
   std::array<Moment, kPieces> busy_;  // until when each piece of it is read
   std::size_t piece_ = 0;
