@@ -15,7 +15,7 @@ std::string whole_supports(const OpCall& call) {
 }
 
 std::uint64_t whole_groups(const OpCall& call) {
-  constexpr std::uint64_t kBytes = 16 * kShaderGroupSize;
+  constexpr std::uint64_t kBytes = std::uint64_t{16} * kShaderGroupSize;
   return (call.output->span_bytes() + kBytes - 1) / kBytes;
 }
 
