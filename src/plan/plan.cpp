@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <optional>
 
 #include "plan/storage.h"
 
@@ -13,16 +15,24 @@ namespace {
 std::unexpected<Error> broken(std::string message) { return fail(Code::internal, "plan: " + std::move(message)); }
 
 // Which steps are certain to have ended before each step begins.
-std::vector<std::vector<bool>> steps_before(const Plan& plan) {
-  std::vector<std::vector<bool>> before(plan.steps.size(), std::vector<bool>(plan.steps.size(), false));
-  for (std::size_t step = 0; step < plan.steps.size(); ++step)
-    for (const std::uint32_t other : plan.steps[step].after) {
-      before[step][other] = true;
-      for (std::size_t i = 0; i < other; ++i)
-        if (before[other][i]) before[step][i] = true;
-    }
-  return before;
-}
+class StepOrder {
+ public:
+  explicit StepOrder(const Plan& plan) : words_((plan.steps.size() + 63) / 64), before_(plan.steps.size() * words_) {
+    for (std::size_t step = 0; step < plan.steps.size(); ++step)
+      for (const std::uint32_t other : plan.steps[step].after) {
+        for (std::size_t word = 0; word < words_; ++word)
+          before_[step * words_ + word] |= before_[other * words_ + word];
+        before_[step * words_ + other / 64] |= std::uint64_t{1} << other % 64;
+      }
+  }
+  [[nodiscard]] bool has_ended(std::uint32_t step, std::uint32_t before) const {
+    return (before_[before * words_ + step / 64] >> step % 64 & 1U) != 0;
+  }
+
+ private:
+  std::size_t words_;
+  std::vector<std::uint64_t> before_;  // a bit for each step, per step
+};
 
 // Everything that the other checks, and whoever prints or runs the plan, use as an index.
 Status check_indices(const Plan& plan, const Graph& graph) {
@@ -107,7 +117,16 @@ struct Use {
 class Dataflow {
  public:
   Dataflow(const Plan& plan, const Graph& graph)
-      : plan_(plan), graph_(graph), before_(steps_before(plan)), uses_(plan.residences.size()) {}
+      : plan_(plan),
+        graph_(graph),
+        order_(plan),
+        uses_(plan.residences.size()),
+        copies_(graph.tensors().size()),
+        is_output_(graph.tensors().size(), false) {
+    for (std::uint32_t index = 0; index < plan.residences.size(); ++index)
+      copies_[plan.residences[index].tensor].push_back(index);
+    for (const TensorId output : graph.outputs()) is_output_[graph.tensor(output).base] = true;
+  }
 
   Status follow() {
     for (std::uint32_t number = 0; number < plan_.steps.size(); ++number) {
@@ -120,25 +139,40 @@ class Dataflow {
         SHUNT_TRY(follow(plan_.units[position], step.device, {.step = number, .position = position}));
     }
     for (const TensorId output : graph_.outputs())
-      if (std::ranges::find(plan_.residences, graph_.tensor(output).base, &Residence::tensor) == plan_.residences.end())
+      if (copies_[graph_.tensor(output).base].empty())
         return broken(fmt::format("output \"{}\" lies nowhere", graph_.tensor(output).name));
     return {};
+  }
+
+  // The residences in an order in which they are written, inputs first.
+  [[nodiscard]] std::vector<std::uint32_t> by_writer() const {
+    std::vector<std::uint32_t> order(uses_.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::ranges::stable_sort(order, {}, [&](std::uint32_t index) {
+      const Access& writer = uses_[index].writer;
+      return std::pair(writer.step + 1, writer.position);  // kNone + 1 is 0
+    });
+    return order;
   }
 
   // Whether all uses of `earlier` have ended before `later` is written for the first time.
   [[nodiscard]] bool ends_before(std::size_t earlier, std::size_t later) const {
     if (uses_[later].writer.step == kNone) return false;  // an input: written before the first step
-    const bool is_output = std::ranges::any_of(graph_.outputs(), [&](TensorId output) {
-      return graph_.tensor(output).base == plan_.residences[earlier].tensor;
-    });
-    return !is_output && std::ranges::all_of(uses_[earlier].all, [&](const Access& access) {
-      return has_ended(access, uses_[later].writer);
-    });
+    return !is_output_[plan_.residences[earlier].tensor] &&
+           std::ranges::all_of(uses_[earlier].all,
+                               [&](const Access& access) { return has_ended(access, uses_[later].writer); });
   }
 
  private:
   [[nodiscard]] bool has_ended(const Access& one, const Access& other) const {
-    return one.step == other.step ? one.position < other.position : before_[other.step][one.step];
+    return one.step == other.step ? one.position < other.position : order_.has_ended(one.step, other.step);
+  }
+
+  // As Plan::find().
+  [[nodiscard]] std::uint32_t copy_on(TensorId base, std::uint32_t device) const {
+    for (const std::uint32_t copy : copies_[base])
+      if (plan_.devices[plan_.residences[copy].device].pool == plan_.devices[device].pool) return copy;
+    return kNone;
   }
 
   Status follow(const Transfer& transfer, const Access& access) {
@@ -164,9 +198,10 @@ class Dataflow {
 
   Status read(TensorId tensor, std::uint32_t device, const Access& access) {
     const TensorId base = graph_.tensor(tensor).base;
-    const Residence* residence = plan_.find(base, device);
-    if (residence == nullptr) return refuse(access, "reads", tensor, "where it does not lie");
-    Use& use = uses_[static_cast<std::size_t>(residence - plan_.residences.data())];
+    const std::uint32_t copy = copy_on(base, device);
+    if (copy == kNone) return refuse(access, "reads", tensor, "where it does not lie");
+    const Residence* residence = &plan_.residences[copy];
+    Use& use = uses_[copy];
     const bool written = use.writer.step != kNone;
     if (written ? !has_ended(use.writer, access) : residence->kind == StorageKind::value)
       return refuse(access, "reads", tensor, "before it is there");
@@ -180,9 +215,10 @@ class Dataflow {
 
   Status write(TensorId tensor, std::uint32_t device, const Access& access) {
     const TensorId base = graph_.tensor(tensor).base;
-    const Residence* residence = plan_.find(base, device);
-    if (residence == nullptr) return refuse(access, "writes", tensor, "where it does not lie");
-    Use& use = uses_[static_cast<std::size_t>(residence - plan_.residences.data())];
+    const std::uint32_t copy = copy_on(base, device);
+    if (copy == kNone) return refuse(access, "writes", tensor, "where it does not lie");
+    const Residence* residence = &plan_.residences[copy];
+    Use& use = uses_[copy];
     if (residence->kind == StorageKind::state) {
       for (const Access& earlier : use.all)
         if (earlier != access && !has_ended(earlier, access))
@@ -198,9 +234,11 @@ class Dataflow {
 
   const Plan& plan_;
   const Graph& graph_;
-  std::vector<std::vector<bool>> before_;
-  std::vector<Use> uses_;                  // one per residence
-  std::map<TensorId, TensorId> versions_;  // of each changed state, by its base
+  StepOrder order_;
+  std::vector<Use> uses_;                           // one per residence
+  std::vector<std::vector<std::uint32_t>> copies_;  // the residences of each tensor, in their order
+  std::vector<bool> is_output_;                     // by base
+  std::map<TensorId, TensorId> versions_;           // of each changed state, by its base
 };
 
 Status check_residence(const Residence& residence, const Plan::PlannedDevice& device, const TensorInfo& tensor) {
@@ -220,13 +258,21 @@ Status check_residence(const Residence& residence, const Plan::PlannedDevice& de
 Status check_storage(const Plan& plan, const Graph& graph, const Dataflow& dataflow) {
   for (const Residence& residence : plan.residences)
     SHUNT_TRY(check_residence(residence, plan.devices[residence.device], graph.tensor(residence.tensor)));
-  for (std::size_t i = 0; i < plan.residences.size(); ++i)
-    for (std::size_t j = 0; j < i; ++j)
-      if (share_memory(plan.residences[i], plan.residences[j]) && !dataflow.ends_before(i, j) &&
-          !dataflow.ends_before(j, i))
-        return broken(fmt::format("\"{}\" and \"{}\" lie in the same memory at the same time",
-                                  graph.tensor(plan.residences[i].tensor).name,
-                                  graph.tensor(plan.residences[j].tensor).name));
+  std::vector<Owners> arenas(plan.devices.size());
+  for (const std::uint32_t later : dataflow.by_writer()) {
+    const Residence& residence = plan.residences[later];
+    if (!in_arena(residence)) continue;
+    // Who held the memory before was checked when the present owner took it.
+    std::optional<std::uint32_t> owner;
+    arenas[residence.device].take(residence.offset, residence.offset + residence.bytes, later,
+                                  [&](std::uint32_t earlier) {
+                                    if (!dataflow.ends_before(earlier, later)) owner = earlier;
+                                  });
+    if (owner)
+      return broken(fmt::format("\"{}\" and \"{}\" lie in the same memory at the same time",
+                                graph.tensor(residence.tensor).name,
+                                graph.tensor(plan.residences[*owner].tensor).name));
+  }
   return {};
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "ops/op.h"
 #include "plan/cost.h"
@@ -23,6 +24,7 @@ class Scheduler {
                                .resource = device->info().compute_resource,
                                .alignment_bytes = device->info().alignment_bytes});
     last_step_of_device_.assign(plan_.devices.size(), kNone);
+    copies_.resize(graph_.tensors().size());
   }
 
   Plan schedule() {
@@ -45,10 +47,8 @@ class Scheduler {
   };
 
   [[nodiscard]] std::uint32_t index_of(TensorId base, std::uint32_t device) const {
-    for (std::uint32_t index = 0; index < plan_.residences.size(); ++index)
-      if (plan_.residences[index].tensor == base &&
-          plan_.devices[plan_.residences[index].device].pool == plan_.devices[device].pool)
-        return index;
+    for (const std::uint32_t index : copies_[base])
+      if (plan_.devices[plan_.residences[index].device].pool == plan_.devices[device].pool) return index;
     return kNone;
   }
 
@@ -62,7 +62,8 @@ class Scheduler {
                                 .first = kind == StorageKind::input ? 0 : position,
                                 .last = position});
     uses_.emplace_back();
-    return static_cast<std::uint32_t>(plan_.residences.size() - 1);
+    copies_[base].push_back(static_cast<std::uint32_t>(plan_.residences.size() - 1));
+    return copies_[base].back();
   }
 
   static void after(Step& step, std::uint32_t other) {
@@ -72,9 +73,7 @@ class Scheduler {
   // The copy of an input that `device` can read; a transfer step makes it where there is none.
   std::uint32_t bring(TensorId base, std::uint32_t device, std::uint32_t position) {
     if (const std::uint32_t here = index_of(base, device); here != kNone) return here;
-    const auto elsewhere = std::ranges::find(plan_.residences, base, &Residence::tensor);
-    const std::uint32_t copy_source =
-        elsewhere == plan_.residences.end() ? kNone : static_cast<std::uint32_t>(elsewhere - plan_.residences.begin());
+    const std::uint32_t copy_source = copies_[base].empty() ? kNone : copies_[base].front();
     const std::uint32_t copy = add_residence(base, device, position);
     if (plan_.residences[copy].kind != StorageKind::value || copy_source == kNone) return copy;
     Residence& source = plan_.residences[copy_source];
@@ -128,22 +127,27 @@ class Scheduler {
   void keep_outputs() {
     const auto end = static_cast<std::uint32_t>(plan_.units.size());
     for (const TensorId output : graph_.outputs())
-      for (Residence& residence : plan_.residences)
-        if (residence.tensor == graph_.tensor(output).base) residence.last = end;
+      for (const std::uint32_t copy : copies_[graph_.tensor(output).base]) plan_.residences[copy].last = end;
   }
 
   // Where a tensor takes over the memory of an earlier one, its writer waits for all that used the earlier one.
   void wait_for_users() {
-    for (std::size_t later = 0; later < plan_.residences.size(); ++later) {
-      if (uses_[later].writer == kNone) continue;
-      for (std::size_t earlier = 0; earlier < plan_.residences.size(); ++earlier) {
-        const Residence& old = plan_.residences[earlier];
-        if (!share_memory(old, plan_.residences[later]) || old.last >= plan_.residences[later].first) continue;
-        std::vector<std::uint32_t> users = uses_[earlier].readers;
-        users.push_back(uses_[earlier].writer);
-        for (const std::uint32_t user : users)
-          if (user != uses_[later].writer) after(plan_.steps[uses_[later].writer], user);
-      }
+    std::vector<std::uint32_t> order(plan_.residences.size());
+    std::iota(order.begin(), order.end(), 0U);
+    std::ranges::stable_sort(order, {}, [&](std::uint32_t index) { return plan_.residences[index].first; });
+    std::vector<Owners> arenas(plan_.devices.size());
+    for (const std::uint32_t later : order) {
+      const Residence& residence = plan_.residences[later];
+      if (!in_arena(residence)) continue;
+      arenas[residence.device].take(residence.offset, residence.offset + residence.bytes, later,
+                                    [&](std::uint32_t earlier) {
+                                      const std::uint32_t writer = uses_[later].writer;
+                                      if (writer == kNone) return;  // an input: before the first step
+                                      for (const std::uint32_t user : uses_[earlier].readers)
+                                        if (user != writer) after(plan_.steps[writer], user);
+                                      if (uses_[earlier].writer != writer)
+                                        after(plan_.steps[writer], uses_[earlier].writer);
+                                    });
     }
   }
 
@@ -202,7 +206,8 @@ class Scheduler {
   const PlanRequest& request_;
   const Graph& graph_;
   Plan plan_;
-  std::vector<Uses> uses_;  // one per residence
+  std::vector<Uses> uses_;                          // one per residence
+  std::vector<std::vector<std::uint32_t>> copies_;  // the residences of each tensor, in their order
   std::vector<std::uint32_t> last_step_of_device_;
 };
 

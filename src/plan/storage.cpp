@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 namespace shunt {
 
@@ -23,29 +24,68 @@ bool in_arena(const Residence& residence) {
   return residence.kind == StorageKind::value || residence.kind == StorageKind::input;
 }
 
-bool share_memory(const Residence& a, const Residence& b) {
-  return in_arena(a) && in_arena(b) && a.device == b.device && a.offset < b.offset + b.bytes &&
-         b.offset < a.offset + a.bytes;
-}
-
 bool live_together(const Residence& a, const Residence& b) { return a.first <= b.last && b.first <= a.last; }
+
+namespace {
+
+// Finds who lives together with a residence, by the units at which they do, but for the few that live long.
+class Lives {
+ public:
+  explicit Lives(std::span<const Residence> residences) : residences_(residences), asked_(residences.size(), kNone) {
+    std::uint32_t end = 0;
+    for (const Residence& residence : residences) end = std::max(end, residence.last);
+    at_.resize(std::size_t{end} + 1);
+  }
+
+  void add(std::uint32_t index) {
+    all_.push_back(index);
+    const Residence& residence = residences_[index];
+    if (is_long(residence)) return long_.push_back(index);
+    for (std::uint32_t unit = residence.first; unit <= residence.last; ++unit) at_[unit].push_back(index);
+  }
+
+  // Those of its device that were added.
+  [[nodiscard]] std::vector<const Residence*> with(std::uint32_t index) {
+    std::vector<const Residence*> found;
+    const Residence& residence = residences_[index];
+    const auto look_at = [&](const std::vector<std::uint32_t>& indices) {
+      for (const std::uint32_t other : indices) {
+        if (std::exchange(asked_[other], index) == index) continue;
+        if (residences_[other].device == residence.device && live_together(residences_[other], residence))
+          found.push_back(&residences_[other]);
+      }
+    };
+    look_at(is_long(residence) ? all_ : long_);
+    for (std::uint32_t unit = residence.first; !is_long(residence) && unit <= residence.last; ++unit)
+      look_at(at_[unit]);
+    return found;
+  }
+
+ private:
+  [[nodiscard]] static bool is_long(const Residence& residence) { return residence.last - residence.first > 64; }
+
+  std::span<const Residence> residences_;
+  std::vector<std::uint32_t> asked_;  // who asked for each last
+  std::vector<std::uint32_t> all_;
+  std::vector<std::uint32_t> long_;
+  std::vector<std::vector<std::uint32_t>> at_;  // short ones, by unit
+};
+
+}  // namespace
 
 std::vector<std::uint64_t> assign_offsets(std::vector<Residence>& residences,
                                           std::span<const std::uint64_t> alignment_of_device) {
   std::vector<std::uint64_t> arena_bytes(alignment_of_device.size(), 0);
-  std::vector<std::size_t> order(residences.size());
-  std::iota(order.begin(), order.end(), std::size_t{0});
-  std::erase_if(order, [&](std::size_t index) { return !in_arena(residences[index]); });
-  std::ranges::stable_sort(order, std::ranges::greater{}, [&](std::size_t index) { return residences[index].bytes; });
+  std::vector<std::uint32_t> order(residences.size());
+  std::iota(order.begin(), order.end(), 0U);
+  std::erase_if(order, [&](std::uint32_t index) { return !in_arena(residences[index]); });
+  std::ranges::stable_sort(order, std::ranges::greater{}, [&](std::uint32_t index) { return residences[index].bytes; });
 
-  std::vector<std::size_t> placed;
-  for (const std::size_t index : order) {
+  Lives placed(residences);
+  for (const std::uint32_t index : order) {
     Residence& residence = residences[index];
     const std::uint64_t alignment = alignment_of_device[residence.device];
-    std::vector<const Residence*> neighbours;
-    for (const std::size_t other : placed)
-      if (residences[other].device == residence.device && live_together(residences[other], residence))
-        neighbours.push_back(&residences[other]);
+    std::vector<const Residence*> neighbours = placed.with(index);
     std::ranges::sort(neighbours, {}, &Residence::offset);
     std::uint64_t offset = 0;
     for (const Residence* neighbour : neighbours) {
@@ -55,7 +95,7 @@ std::vector<std::uint64_t> assign_offsets(std::vector<Residence>& residences,
     }
     residence.offset = offset;
     arena_bytes[residence.device] = std::max(arena_bytes[residence.device], offset + residence.bytes);
-    placed.push_back(index);
+    placed.add(index);
   }
   return arena_bytes;
 }

@@ -1,9 +1,38 @@
 // Offsets in the devices' arenas: tensors whose lives do not overlap may share memory.
 #pragma once
 
+#include <map>
+
 #include "plan/plan.h"
 
 namespace shunt {
+
+// Who holds which bytes of an arena: whoever took them last.
+class Owners {
+ public:
+  // Calls visit(owner) for each that holds some of them, perhaps more than once.
+  template <class Visit>
+  void take(std::uint64_t begin, std::uint64_t end, std::uint32_t owner, const Visit& visit) {
+    if (begin == end) return;
+    auto place = held_.upper_bound(begin);
+    if (place != held_.begin() && std::prev(place)->second.end > begin) --place;
+    while (place != held_.end() && place->first < end) {
+      const auto [first, held] = *place;
+      visit(held.owner);
+      place = held_.erase(place);
+      if (first < begin) held_.emplace(first, Held{begin, held.owner});
+      if (held.end > end) place = held_.emplace(end, held).first;
+    }
+    held_.emplace(begin, Held{end, owner});
+  }
+
+ private:
+  struct Held {
+    std::uint64_t end;
+    std::uint32_t owner;
+  };
+  std::map<std::uint64_t, Held> held_;  // by the first byte
+};
 
 // Gives each value and input an offset that is a multiple of its device's alignment, largest first, at the
 // lowest place that no tensor alive at the same time covers. Returns the arena bytes of each device.
@@ -13,8 +42,6 @@ namespace shunt {
 [[nodiscard]] StorageKind storage_of(TensorKind kind);
 // Whether it has an offset in its device's arena.
 [[nodiscard]] bool in_arena(const Residence& residence);
-// Whether two copies lie in the same arena, in overlapping bytes.
-[[nodiscard]] bool share_memory(const Residence& a, const Residence& b);
 // Whether some unit needs both.
 [[nodiscard]] bool live_together(const Residence& a, const Residence& b);
 
