@@ -1,0 +1,16 @@
+// Chooses by what a graph is computed: its nodes, or fused rows that stand for several. Pure functions.
+#pragma once
+
+#include "plan/planner.h"
+
+namespace shunt {
+
+// In an order in which they can run.
+[[nodiscard]] std::vector<Unit> choose_units(const PlanRequest& request);
+
+// The device that the caller named for a unit, or kNone.
+[[nodiscard]] std::uint32_t by_hand(const PlanRequest& request, const Unit& unit);
+// The first tensor of a unit that the device cannot bind whole, or kNone.
+[[nodiscard]] TensorId too_large_for(const PlanRequest& request, const Unit& unit, std::uint32_t device);
+
+}  // namespace shunt
