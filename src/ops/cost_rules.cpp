@@ -51,10 +51,8 @@ Cost matmul(const OpCall& call) {
 }
 
 Cost norm_matmul(const OpCall& call) {
-  Cost cost = read_all_write_one(call);
-  const double normalized = 4.0 * static_cast<double>(call.input(0).shape.elements());
-  const double products = 2.0 * static_cast<double>(call.output->shape.elements()) * call.input(0).shape.columns();
-  cost.flops = normalized + products * static_cast<double>(call.inputs.size() - 2);
+  Cost cost = matmul(call);
+  cost.flops = cost.flops * static_cast<double>(call.inputs.size() - 2) + rowwise(call).flops;
   return cost;
 }
 

@@ -33,6 +33,11 @@ inline nlohmann::ordered_json kept_record(const std::string& label) {
   return best;
 }
 
+// Whether the device leaves a fused row to its parts, because the family's kernels there do not normalize.
+inline bool is_left_to_its_parts(const ConformanceTally& tally) {
+  return tally.passed == 0 && tally.reason.contains("does not normalize x");
+}
+
 // The ops of the report only. `has_record`: a device without a record is a failure, not only news.
 inline void expect_as_recorded(const ConformanceReport& report, const Device& device, bool has_record) {
   const SupportRecord now = support_record(report, device);

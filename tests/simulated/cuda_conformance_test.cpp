@@ -38,7 +38,7 @@ TEST_P(SimulatedCuda, GivesTheReferencesResult) {
     test::expect_as_recorded(*result, *devices[0], true);
     for (const ConformanceTally& tally : result->tallies)
       EXPECT_TRUE(tally.declined == 0 || tally.reason.contains("there is no CUDA kernel") ||
-                  info_of(GetParam().op).is_fused())
+                  test::is_left_to_its_parts(tally))
           << tally.dtypes << ": " << tally.reason;
   }
   EXPECT_EQ(Simulation::control().live_objects(), before);

@@ -16,19 +16,10 @@ bool is_nothing(const Moment& moment) { return moment.compute == 0 && moment.tra
 }  // namespace
 
 void Transfer::add(Copy copy) {
-  Hazards changes;
-  changes.note(copy.writes);
-  forget_changed(changes);
   waiting_touches_.note(copy.reads);
   waiting_touches_.note(copy.writes);
   waiting_bytes_ += copy.source == nullptr ? 0 : copy.region.size;
   waiting_.push_back(std::move(copy));
-}
-
-void Transfer::forget_changed(const Hazards& changes) {
-  std::erase_if(brought_, [&](const BroughtBy& each) {
-    return changes.has(Access{each.what.buffer, each.what.offset, each.what.offset + each.what.bytes, false});
-  });
 }
 
 Result<const std::byte*> Transfer::find_brought(const VulkanBuffer& from, std::uint64_t offset, std::uint64_t bytes) {
@@ -98,10 +89,12 @@ Result<std::vector<Arrival>> Transfer::read(VulkanBuffer& from, std::uint64_t of
     std::memcpy(to.data(), from.host().data() + offset, to.size());
     return arrivals;
   }
-  SHUNT_TRY_ASSIGN(const std::byte* const brought, find_brought(from, offset, to.size()));
-  if (brought != nullptr) {
-    std::memcpy(to.data(), brought, to.size());
-    return arrivals;
+  if (!waiting_touches_.has(touches)) {
+    SHUNT_TRY_ASSIGN(const std::byte* const brought, find_brought(from, offset, to.size()));
+    if (brought != nullptr) {
+      std::memcpy(to.data(), brought, to.size());
+      return arrivals;
+    }
   }
   Queue& queue = queue_for_read(to.size(), before);
   for (std::uint64_t at = 0; at < to.size(); at += kPieceBytes) {
@@ -198,7 +191,6 @@ Result<Moment> Transfer::submit(VkCommandBuffer program, const std::shared_ptr<c
   SHUNT_TRY_ASSIGN(const Point point, begin(context_->compute(), program));
   if (copies != nullptr) has_begun(point, copies);
   has_begun(point, touches);
-  forget_changed(*touches);
   for (const Brought& each : results) brought_.push_back({point.number, each});
   return Moment{.compute = point.number};
 }
@@ -229,6 +221,10 @@ Result<Point> Transfer::begin(Queue& queue, VkCommandBuffer program) {
 
 void Transfer::has_begun(const Point& point, const std::shared_ptr<const Hazards>& touches) {
   if (point.queue == &context_->compute()) computing_.push_back({point.number, touches});
+  std::erase_if(brought_, [&](const BroughtBy& each) {
+    const Brought& what = each.what;
+    return touches->has(Access{what.buffer, what.offset, what.offset + what.bytes, false});
+  });
   busy_[piece_] = context_->submitted();
   waiting_.clear();
   waiting_touches_.clear();

@@ -78,7 +78,6 @@ class Transfer {
   static constexpr std::size_t kPieces = 8;
 
   void add(Copy copy);
-  void forget_changed(const Hazards& changes);
   // Null where no program that is over brought it.
   [[nodiscard]] Result<const std::byte*> find_brought(const VulkanBuffer& from, std::uint64_t offset,
                                                       std::uint64_t bytes);

@@ -43,6 +43,11 @@ CopyArgs copy_arguments(const OpCall& call) {
   return args;
 }
 
+std::uint64_t whole_fours(const OpCall& call) {
+  constexpr std::uint64_t kFour = 4 * sizeof(std::uint32_t);
+  return copy_arguments(call).words_of_row == 0 ? 0 : (call.output->span_bytes() + kFour - 1) / kFour;
+}
+
 extern const CpuKernel copy_scalar{fits_arguments, work, write_arguments<copy_arguments>, run};
 
 }  // namespace shunt

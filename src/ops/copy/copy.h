@@ -9,4 +9,7 @@ namespace shunt {
 // Axes are merged where x allows it, so rows are long.
 [[nodiscard]] CopyArgs copy_arguments(const OpCall& call);
 
+// How many times four words are copied as they are; 0 where x is not.
+[[nodiscard]] std::uint64_t whole_fours(const OpCall& call);
+
 }  // namespace shunt

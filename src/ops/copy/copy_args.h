@@ -8,6 +8,6 @@ SHUNT_ARGS(CopyArgs) {
   StridedTensor x;
   SHUNT_U32(to);            // the number of a DType
   SHUNT_U32(words_of_row);  // where contiguous x is copied as it is, and its rows are whole words; else 0
-  SHUNT_U32S(2, also_reserved);
+  SHUNT_U32S(2, reserved);
 };
 SHUNT_ARGS_BYTES(CopyArgs, 64)

@@ -9,9 +9,8 @@ std::string supports(const OpCall&) { return {}; }
 
 // A thread moves four words where x is copied as it is, else an element.
 std::uint64_t blocks(const OpCall& call) {
-  constexpr std::uint64_t kFour = 16;
-  const std::uint64_t fours = (call.output->span_bytes() + kFour - 1) / kFour;
-  return blocks_for_elements(copy_arguments(call).words_of_row != 0 ? fours : call.output->shape.elements());
+  const std::uint64_t fours = whole_fours(call);
+  return blocks_for_elements(fours != 0 ? fours : call.output->shape.elements());
 }
 
 }  // namespace

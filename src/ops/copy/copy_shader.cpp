@@ -10,14 +10,9 @@ std::string supports(const OpCall&) { return {}; }
 
 std::uint64_t groups(const OpCall& call) { return groups_for_words(*call.output); }
 
-std::string whole_supports(const OpCall& call) {
-  return copy_arguments(call).words_of_row != 0 ? "" : "copy: x is converted or moved";
-}
+std::string whole_supports(const OpCall& call) { return whole_fours(call) != 0 ? "" : "copy: x is converted or moved"; }
 
-std::uint64_t whole_groups(const OpCall& call) {
-  constexpr std::uint64_t kBytes = std::uint64_t{16} * kShaderGroupSize;
-  return (call.output->span_bytes() + kBytes - 1) / kBytes;
-}
+std::uint64_t whole_groups(const OpCall& call) { return (whole_fours(call) + kShaderGroupSize - 1) / kShaderGroupSize; }
 
 }  // namespace
 

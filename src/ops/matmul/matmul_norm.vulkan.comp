@@ -32,7 +32,7 @@ shared float parts[kMostSubgroups][2u * kMatmulRowXRows];
 // Eights of a row that one invocation asks for before it waits for the first.
 const uint kAhead = 4u;
 
-float sums[2u * kMatmulRowXRows];  // of the first weight's products, then of the second's
+float sums[2u * kMatmulRowXRows];  // of the first weight's products with each row of x, then of the second's
 
 vec4 norm_of(uint four) {
   uint word = (byte_offset(3u) >> 2u) + four * 4u;
@@ -93,7 +93,10 @@ void main() {
   uint valid = valid_rows(args.extents.x, args.extent) * args.extents.y * args.extents.z;
 
   for (uint i = 0u; i < 2u * kMatmulRowXRows; ++i) sums[i] = 0.0;
-  keep_rows((byte_offset(1u) & 15u) == 0u);
+  if ((byte_offset(1u) & 15u) == 0u)
+    keep_rows(true);
+  else
+    keep_rows(false);
   part_sums(x_rows);
   barrier();
   float factors[kMatmulRowXRows];
@@ -108,10 +111,10 @@ void main() {
   add_row(byte_offset(2u) + row_bytes_before, 0u, lane);
   if (weights == 2u) {
     is_up = true;
-    add_row(byte_offset(4u) + row_bytes_before, kMatmulRowXRows, lane);
+    add_row(byte_offset(4u) + row_bytes_before, x_rows, lane);
   }
   barrier();  // until all have their factors
-  part_sums(weights == 2u ? 2u * kMatmulRowXRows : x_rows);
+  part_sums(weights * x_rows);
   barrier();
   uint subgroups = kTeam / gl_SubgroupSize;
   uint own = place / kTeam * subgroups;
@@ -120,7 +123,7 @@ void main() {
   float of_up = 0.0;
   for (uint s = 0u; s < subgroups; ++s) {
     total += parts[own + s][lane];
-    of_up += parts[own + s][kMatmulRowXRows + lane];
+    if (weights == 2u) of_up += parts[own + s][x_rows + lane];
   }
   total *= factors[lane];
   if (weights == 2u) total = total / (1.0 + exp(-total)) * (of_up * factors[lane]);
