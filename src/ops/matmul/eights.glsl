@@ -17,12 +17,24 @@ struct Eight {
   vec4 a;
   vec4 b;
 };
+// The same before their scale, so that a sum of products takes it once.
+struct ScaledEight {
+  Eight quants;
+  float scale;
+};
 
 // The word that begins at a byte, which is a multiple of 2. Reads do not wait for what the byte is.
 uint word_at(uint byte) {
   uint low = weight_word(byte >> 2u);
   uint high = weight_word(byte + 2u >> 2u);  // the same one again, or the next
   return (byte & 2u) == 0u ? low : low >> 16u | high << 16u;
+}
+// The two words that begin there.
+uvec2 words_at(uint byte) {
+  uint low = weight_word(byte >> 2u);
+  uint mid = weight_word((byte >> 2u) + 1u);
+  uint high = weight_word(byte + 6u >> 2u);  // the same one again, or the next
+  return (byte & 2u) == 0u ? uvec2(low, mid) : uvec2(low, mid) >> 16u | uvec2(mid, high) << 16u;
 }
 
 // Numbers of eight bits, by the bits of a float between 2^23 and 2^24: conversions are slow.
@@ -36,23 +48,21 @@ vec4 low_nibbles_of(uint word, float less) { return bytes_of(word & 0x0F0F0F0Fu,
 vec4 high_nibbles_of(uint word, float less) { return bytes_of(word >> 4u & 0x0F0F0F0Fu, less); }
 
 // Blocks of 32: `unit` counts eights of a row. Q8_0 has them in their order, the others in the nibbles of a word.
-Eight eight_of_q8_0(uint row, uint unit) {
+ScaledEight eight_of_q8_0(uint row, uint unit) {
   uint block = row + unit / 4u * 34u;
-  uint quants = block + 2u + unit % 4u * 8u;
-  float scale = weight_f16(block);
-  return Eight(scale * signed_bytes_of(word_at(quants)), scale * signed_bytes_of(word_at(quants + 4u)));
+  uvec2 words = words_at(block + 2u + unit % 4u * 8u);
+  return ScaledEight(Eight(signed_bytes_of(words.x), signed_bytes_of(words.y)), weight_f16(block));
 }
-Eight eight_of_nibbles(uint word, float less, float scale, float plus) {
-  return Eight(scale * low_nibbles_of(word, less) + plus, scale * high_nibbles_of(word, less) + plus);
-}
-Eight eight_of_q4_0(uint row, uint unit) {
+ScaledEight eight_of_q4_0(uint row, uint unit) {
   uint block = row + unit / 4u * 18u;
-  return eight_of_nibbles(word_at(block + 2u + unit % 4u * 4u), 8.0, weight_f16(block), 0.0);
+  uint word = word_at(block + 2u + unit % 4u * 4u);
+  return ScaledEight(Eight(low_nibbles_of(word, 8.0), high_nibbles_of(word, 8.0)), weight_f16(block));
 }
 Eight eight_of_q4_1(uint row, uint unit) {
   uint block = row + unit / 4u * 20u;
   vec2 scales = unpackHalf2x16(word_at(block));
-  return eight_of_nibbles(word_at(block + 4u + unit % 4u * 4u), 0.0, scales.x, scales.y);
+  uint word = word_at(block + 4u + unit % 4u * 4u);
+  return Eight(scales.x * low_nibbles_of(word, 0.0) + scales.y, scales.x * high_nibbles_of(word, 0.0) + scales.y);
 }
 
 // Blocks of 256, words of which begin at multiples of 2 at least. The scale and the minimum of group g.
@@ -101,9 +111,9 @@ Eight eight_of_q6_k(uint row, uint unit) {
 }
 
 Eight eight_of_f16(uint row, uint unit) {
-  uint byte = row + unit * 16u;
-  return Eight(vec4(unpackHalf2x16(word_at(byte)), unpackHalf2x16(word_at(byte + 4u))),
-               vec4(unpackHalf2x16(word_at(byte + 8u)), unpackHalf2x16(word_at(byte + 12u))));
+  uvec2 a = words_at(row + unit * 16u);
+  uvec2 b = words_at(row + unit * 16u + 8u);
+  return Eight(vec4(unpackHalf2x16(a.x), unpackHalf2x16(a.y)), vec4(unpackHalf2x16(b.x), unpackHalf2x16(b.y)));
 }
 Eight eight_of_any(uint dtype, uint row, uint unit) {
   Eight eight;
@@ -113,15 +123,22 @@ Eight eight_of_any(uint dtype, uint row, uint unit) {
   }
   return eight;
 }
-Eight eight_of(uint dtype, uint row, uint unit) {
-  if (dtype == Q8_0) return eight_of_q8_0(row, unit);
-  if (dtype == Q4_0) return eight_of_q4_0(row, unit);
+Eight eight_without_scale(uint dtype, uint row, uint unit) {
   if (dtype == Q4_1) return eight_of_q4_1(row, unit);
   if (dtype == Q4_K) return eight_of_q4_k(row, unit);
   if (dtype == Q5_K) return eight_of_q5_k(row, unit);
   if (dtype == Q6_K) return eight_of_q6_k(row, unit);
   if (dtype == F16) return eight_of_f16(row, unit);
   return eight_of_any(dtype, row, unit);
+}
+ScaledEight scaled_eight_of(uint dtype, uint row, uint unit) {
+  if (dtype == Q8_0) return eight_of_q8_0(row, unit);
+  if (dtype == Q4_0) return eight_of_q4_0(row, unit);
+  return ScaledEight(eight_without_scale(dtype, row, unit), 1.0);
+}
+Eight eight_of(uint dtype, uint row, uint unit) {
+  ScaledEight eight = scaled_eight_of(dtype, row, unit);
+  return Eight(eight.scale * eight.quants.a, eight.scale * eight.quants.b);
 }
 
 // Four elements of x, `at` elements from its start, a multiple of 4.

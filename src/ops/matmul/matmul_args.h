@@ -33,8 +33,6 @@ SHUNT_ARGS_BYTES(MatmulArgs, 112)
 SHUNT_ARGS_CONSTANT(kMatmulGroupRows, 4)
 // Rows of x that the kernel for few of them takes at most.
 SHUNT_ARGS_CONSTANT(kMatmulRowXRows, 8)
-// Elements of x, all its rows together, that the kernel that normalizes them takes at most.
-SHUNT_ARGS_CONSTANT(kMatmulNormElements, 7680)
 // Rows of the weight, and of x, that a workgroup of the kernel for many takes.
 SHUNT_ARGS_CONSTANT(kMatmulTileRows, 64)
 

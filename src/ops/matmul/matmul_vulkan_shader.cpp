@@ -5,20 +5,14 @@
 namespace shunt {
 namespace {
 
-constexpr std::uint32_t kTeam = 32;  // invocations that share a row of the weight
 // Smaller ones are those of drivers on the CPU to which a barrier costs more than all of this saves.
 constexpr std::uint32_t kSmallestSubgroup = 8;
-constexpr GroupNeeds kRowNeeds = {
-    .group = 4 * kTeam, .smallest_subgroup = kSmallestSubgroup, .largest_subgroup = kTeam};
+constexpr GroupNeeds kRowNeeds = {.group = 32, .smallest_subgroup = kSmallestSubgroup};
+// That each workgroup normalizes x anew costs nothing where the weights are what it waits for: not on a CPU.
+constexpr GroupNeeds kNormNeeds = {.group = 32, .smallest_subgroup = kSmallestSubgroup, .on_cpu = false};
 constexpr GroupNeeds kTileNeeds = {.group = 128,
                                    .smallest_subgroup = kSmallestSubgroup,
                                    .shared_bytes = sizeof(float) * 2 * 32 * (kMatmulTileRows + 4)};
-
-constexpr GroupNeeds kNormNeeds = {.group = 8 * kTeam,
-                                   .smallest_subgroup = kSmallestSubgroup,
-                                   .largest_subgroup = kTeam,
-                                   .shared_bytes = sizeof(float) * (kMatmulNormElements + 32 * 2 * kMatmulRowXRows),
-                                   .on_cpu = false};
 
 // Empty, or why x is not read four elements at a time.
 std::string fours_refusal(const MatmulArgs& args) {
@@ -27,9 +21,6 @@ std::string fours_refusal(const MatmulArgs& args) {
   if (args.k % 8 == 0 && is_in_fours && static_cast<DType>(args.x_dtype) == DType::F32) return {};
   return "matmul: x is not of F32 in eights";
 }
-
-// The second row costs no more reads of x, but there must be teams for all of a large processor.
-std::uint32_t rows_of_team(const MatmulArgs& args) { return args.m >= 16384 ? 2 : 1; }
 
 std::string few_rows_refusal(const MatmulArgs& args) {
   const std::uint64_t rows = matmul_capacity(args);
@@ -43,32 +34,17 @@ std::string row_supports(const OpCall& call) {
   return few_rows_refusal(args);
 }
 
-std::uint64_t row_groups(const OpCall& call) {
-  const MatmulArgs args = matmul_args(call);
-  const std::uint32_t each = kRowNeeds.group / kTeam * rows_of_team(args);
-  return (args.m + each - 1) / each;
-}
-
-Specialization row_specialization(const OpCall& call) {
-  const MatmulArgs args = matmul_args(call);
-  return {args.weight_dtype, static_cast<std::uint32_t>(matmul_capacity(args)), rows_of_team(args), kRowNeeds.group};
-}
-
 std::string norm_supports(const OpCall& call) {
   const MatmulArgs args = matmul_args(call);
   if (args.has_norm == 0) return "matmul: x is not normalized";
-  if (matmul_capacity(args) * args.k > kMatmulNormElements) return "matmul: x is larger than what a workgroup keeps";
   return few_rows_refusal(args);
 }
 
-std::uint64_t norm_groups(const OpCall& call) {
-  constexpr std::uint32_t kEach = kNormNeeds.group / kTeam;
-  return (matmul_args(call).m + kEach - 1) / kEach;
-}
+std::uint64_t row_groups(const OpCall& call) { return matmul_args(call).m; }
 
-Specialization norm_specialization(const OpCall& call) {
+Specialization row_specialization(const OpCall& call) {
   const MatmulArgs args = matmul_args(call);
-  return {args.weight_dtype, static_cast<std::uint32_t>(matmul_capacity(args)), 1 + args.has_up, kNormNeeds.group};
+  return {args.weight_dtype, static_cast<std::uint32_t>(matmul_capacity(args)), 1 + args.has_up, kRowNeeds.group};
 }
 
 std::string tile_supports(const OpCall& call) {
@@ -100,9 +76,9 @@ const ShaderKernel matmul_row_shader{.supports = row_supports,
 
 extern const ShaderKernel matmul_norm_shader;
 const ShaderKernel matmul_norm_shader{.supports = norm_supports,
-                                      .groups = norm_groups,
+                                      .groups = row_groups,
                                       .constants = nullptr,
-                                      .specialization = norm_specialization,
+                                      .specialization = row_specialization,
                                       .runs_on = offers<kNormNeeds>,
                                       .rank = 3};
 
