@@ -83,7 +83,9 @@ struct PriorRates {
   double op_us = 0;      // of one op within a program
   double flops_per_s = 0;
   double bytes_per_s = 0;
-  double uncertainty = 0.5;  // relative
+  double link_us = 10;            // of a copy between the device's memory and the host's, in either direction
+  double link_bytes_per_s = 6e9;  // of a long one: what PCIe 3 gives through pageable memory
+  double uncertainty = 0.5;       // relative
 };
 
 // One device. What its API does not tell is empty or 0.

@@ -22,6 +22,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "devices/event.h"
@@ -29,6 +30,9 @@
 #include "shunt/devices.h"
 
 namespace shunt {
+
+// The memory pool of the processor that this program runs on: every other one has a link to it.
+inline constexpr std::string_view kHostPool = "host";
 
 struct Support {
   std::string reason;               // empty: yes

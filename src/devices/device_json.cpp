@@ -16,6 +16,8 @@ void visit_fields(Rates& rates, const Visit& visit) {
   visit("op_us", rates.op_us);
   visit("flops_per_s", rates.flops_per_s);
   visit("bytes_per_s", rates.bytes_per_s);
+  visit("link_us", rates.link_us);
+  visit("link_bytes_per_s", rates.link_bytes_per_s);
   visit("uncertainty", rates.uncertainty);
 }
 

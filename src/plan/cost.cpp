@@ -5,10 +5,13 @@
 namespace shunt {
 namespace {
 
-// A link that nobody measured: roughly what a PCIe 3 card gives through pageable memory.
-constexpr double kPriorLinkLatencyUs = 10;
-constexpr double kPriorLinkBytesPerUs = 6e3;
-constexpr double kPriorLinkUncertainty = 0.7;
+bool is_host(const DeviceInfo& device) { return device.memory_pool == kHostPool; }
+
+Prediction predict_link(std::uint64_t bytes, const DeviceInfo& device) {
+  if (is_host(device)) return {};
+  const double us = device.prior.link_us + static_cast<double>(bytes) / device.prior.link_bytes_per_s * 1e6;
+  return {.us = us, .uncertainty_us = us * device.prior.uncertainty};
+}
 
 }  // namespace
 
@@ -22,8 +25,9 @@ Prediction predict_compute(const OpCall& call, const DeviceInfo& device) {
 
 Prediction predict_transfer(std::uint64_t bytes, const DeviceInfo& from, const DeviceInfo& to) {
   if (from.memory_pool == to.memory_pool) return {};
-  const double us = kPriorLinkLatencyUs + static_cast<double>(bytes) / kPriorLinkBytesPerUs;
-  return {.us = us, .uncertainty_us = us * kPriorLinkUncertainty};
+  const Prediction up = predict_link(bytes, from);
+  const Prediction down = predict_link(bytes, to);
+  return {.us = up.us + down.us, .uncertainty_us = up.uncertainty_us + down.uncertainty_us};
 }
 
 }  // namespace shunt

@@ -47,6 +47,8 @@ class SimDevice final : public Device {
                    .op_us = spec_.op_us,
                    .flops_per_s = spec_.rate.flops_per_s,
                    .bytes_per_s = spec_.rate.bytes_per_s,
+                   .link_us = spec_.link_latency_us,
+                   .link_bytes_per_s = spec_.link_bytes_per_s,
                    .uncertainty = 0.1};
   }
 
