@@ -115,7 +115,7 @@ struct DeviceInfo {
   std::vector<std::string> details;  // in the API's own words: "AVX3", "compute 9.0"
   PriorRates prior;
 
-  // The processor that this program runs on, not a driver that makes it look like something else.
+  // The processor of this machine or of a simulated one, not a driver that makes it look like something else.
   [[nodiscard]] bool is_host_cpu() const { return type == DeviceType::cpu && !emulated; }
 };
 

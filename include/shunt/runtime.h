@@ -30,6 +30,9 @@ struct RuntimeOptions {
   // Comma-separated device ids or API names that may be used, best liked first. Empty: what the environment variable
   // SHUNT_DEVICES lists, else the processor and each GPU, of several APIs that offer the same one through the first.
   std::string devices;
+  // A file that describes a machine (docs/machines.md), whose simulated devices are used in place of this one's, by the
+  // ids that it gives them; empty: this machine.
+  std::string machine = {};
   // In place of a list: what devices must have, in which order they are liked, and how many to take.
   std::optional<DeviceSelector> selector = std::nullopt;
   // Record events from the start.
@@ -38,7 +41,8 @@ struct RuntimeOptions {
 
 class Runtime {
  public:
-  // Errors: invalid for an unknown device or a forbidden processor, unsupported for an absent device.
+  // Errors: invalid for an unknown device, a forbidden processor or a machine's file that says what it may not,
+  // unsupported for an absent device, io for a file that cannot be read.
   [[nodiscard]] static Result<std::unique_ptr<Runtime>> create(const RuntimeOptions& options);
   // Over devices that the caller has opened, all of them chosen. `recorder` is what they record to.
   [[nodiscard]] static std::unique_ptr<Runtime> over(Registry registry, std::unique_ptr<trace::Recorder> recorder);

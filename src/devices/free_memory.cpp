@@ -4,6 +4,7 @@
 
 #include "devices/cpu/memory.h"
 #include "devices/library.h"
+#include "devices/sim/spec.h"
 
 namespace shunt {
 namespace {
@@ -67,6 +68,7 @@ std::map<std::string, std::uint64_t> free_memory(std::span<const DeviceInfo> dev
   std::map<std::string, std::uint64_t> found;
   std::optional<Nvml> nvidia;  // started once, and only where there is such a GPU
   const auto ask = [&](const DeviceInfo& device) -> std::optional<std::uint64_t> {
+    if (device.vendor == sim::kVendor) return device.memory_bytes;
     if (device.memory_resource == "host") return cpu::available_memory();
     if (device.pci_address.empty()) return std::nullopt;
     if (const auto bytes = free_of_amd(device.pci_address)) return bytes;

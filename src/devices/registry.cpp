@@ -79,6 +79,20 @@ Result<BackendReport> open(const ApiRow& api, const ApiReport& report, const Ope
   return opened;
 }
 
+// Every API but the one that simulates stays as it is.
+Result<Registry> open_machine(const OpenOptions& options) {
+  Registry registry;
+  for (const ApiRow& api : api_rows()) {
+    BackendReport& backend = registry.backends.emplace_back(BackendReport{.api = std::string(api.name), .devices = {}});
+    if (api.open == open_sim) {
+      SHUNT_TRY_ASSIGN(backend, api.open(options));
+    } else {
+      backend.stop(StartStage::not_asked, fmt::format("the machine is that of {}", options.machine));
+    }
+  }
+  return registry;
+}
+
 }  // namespace
 
 std::span<const ApiRow> api_rows() {
@@ -121,11 +135,22 @@ std::vector<Device*> Registry::devices() const {
   return all;
 }
 
+std::vector<ApiReport> Registry::reports() const {
+  std::vector<ApiReport> reports;
+  for (const BackendReport& backend : backends) {
+    ApiReport& report = reports.emplace_back(
+        ApiReport{.api = backend.api, .stage = backend.stage, .reason = backend.absent_because, .devices = {}});
+    for (const auto& device : backend.devices) report.devices.push_back(device->info());
+  }
+  return reports;
+}
+
 std::unexpected<Error> unknown_device(std::string_view name, std::span<const std::string> ids) {
   return fail(Code::invalid, fmt::format("unknown device \"{}\"; there are: {}", name, fmt::join(ids, " ")));
 }
 
 Result<Registry> open_devices(const OpenOptions& options) {
+  if (!options.machine.empty()) return open_machine(options);
   SHUNT_TRY(check_names(options.devices));
   const std::vector<const ApiRow*> wanted = apis_in(options.devices);
   // What is started here without harm needs no report.

@@ -19,6 +19,9 @@ struct OpenOptions {
   // Only the APIs of these devices are started, as select_devices() reads the list. Empty: those of the processor and
   // of each GPU, of several that offer the same one the first.
   std::string_view devices;
+  // A file that describes a machine (sim/machine.h), whose devices are simulated and all that there is; empty: this
+  // machine.
+  std::string_view machine = {};
   std::uint32_t threads = 0;               // of the CPU; 0: one per core this process may use
   std::vector<std::uint32_t> pin_to_cpus;  // one per thread; empty: not pinned
   trace::Recorder* recorder = nullptr;     // must outlive the devices; may be null
@@ -66,10 +69,12 @@ struct ApiRow {
 struct Registry {
   std::vector<BackendReport> backends;
   [[nodiscard]] std::vector<Device*> devices() const;
+  // The same as plain values.
+  [[nodiscard]] std::vector<ApiReport> reports() const;
 };
 
 // Errors: those of an API whose options cannot be fulfilled here; invalid for pin_to_cpus, and for a name that begins
-// with that of no API.
+// with that of no API; those of the machine's file.
 [[nodiscard]] Result<Registry> open_devices(const OpenOptions& options);
 
 // What a selector takes, started in its order.

@@ -53,7 +53,12 @@ class Choice {
   }
 
   Status follow(const DeviceCandidate& candidate) {
-    const auto report = std::ranges::find(found_, api_of(candidate.name), &ApiReport::api);
+    const auto has_it = [&](const ApiReport& api) {
+      return std::ranges::find(api.devices, candidate.name, &DeviceInfo::id) != api.devices.end();
+    };
+    // The devices of a simulated machine bear any names.
+    auto report = std::ranges::find_if(found_, has_it);
+    if (report == found_.end()) report = std::ranges::find(found_, api_of(candidate.name), &ApiReport::api);
     if (report == found_.end()) return unknown(candidate.name);
     if (report->devices.empty()) {
       reject(candidate.name, report->reason);
@@ -127,6 +132,18 @@ Result<Device*> start(const std::string& id, std::span<const ApiReport> found, c
   return fail(Code::unsupported, opened->absent_because.empty() ? "it is not there any more" : opened->absent_because);
 }
 
+// Nothing of it costs anything to start.
+Result<Selected> open_simulated(const DeviceSelector& selector, const OpenOptions& options) {
+  Selected selected;
+  SHUNT_TRY_ASSIGN(selected.registry, open_devices(options));
+  SHUNT_TRY_ASSIGN(DeviceSelection selection, select(selector, selected.registry.reports()));
+  selected.rejections = std::move(selection.rejections);
+  for (const DeviceInfo& wanted : selection.devices)
+    for (Device* device : selected.registry.devices())
+      if (device->info().id == wanted.id) selected.devices.push_back(device);
+  return selected;
+}
+
 // As if what failed had not been found: what was the same processor may be taken now.
 void drop(const DeviceRejection& failed, std::span<ApiReport> found) {
   const auto report = std::ranges::find(found, api_of(failed.id), &ApiReport::api);
@@ -137,6 +154,7 @@ void drop(const DeviceRejection& failed, std::span<ApiReport> found) {
 }  // namespace
 
 Result<Selected> open_selected(const DeviceSelector& selector, const OpenOptions& options) {
+  if (!options.machine.empty()) return open_simulated(selector, options);
   std::string names;
   for (const DeviceCandidate& candidate : selector.chain) names += candidate.name + ",";
   std::vector<ApiReport> found = find_devices({.threads = options.threads, .simulated = names});

@@ -29,6 +29,7 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const RuntimeOptions& options) 
   runtime->recorder_->set_enabled(options.trace);
   const std::string devices = options.devices.empty() ? named_by_the_environment() : options.devices;
   const OpenOptions open{.devices = devices,
+                         .machine = options.machine,
                          .threads = options.threads,
                          .pin_to_cpus = options.pin_to_cpus,
                          .recorder = runtime->recorder_.get(),

@@ -215,7 +215,7 @@ TEST(Arrays, RefusesOptionsThatMakeNoSense) {
 
 TEST(Arrays, TinyCallsNeverGoToAGpuUnlessItIsNamed) {
   sim::Spec free = near_spec();
-  free.launch_us = free.op_us = free.link_latency_us = 0;
+  free.launch_us = free.op_us = free.link.latency_us = 0;
   const ArraysMachine machine({free});
   const auto arrays = machine.arrays({.exploring_share = 1});
   for (int again = 0; again < 30; ++again)

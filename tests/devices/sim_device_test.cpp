@@ -48,8 +48,7 @@ constexpr std::uint64_t kBytes = 16;
 const Spec kSlow{.launch_us = 10,
                  .op_us = 3,
                  .rate = {.flops_per_s = 1e30, .bytes_per_s = 1e30},
-                 .link_latency_us = 2,
-                 .link_bytes_per_s = 4e6,
+                 .link = {.latency_us = 2, .bytes_per_s = 4e6},
                  .memory_bytes = 1000,
                  .watchdog_us = 500};
 constexpr auto kProgramTime = microseconds(10 + 3 * 3);
@@ -236,7 +235,7 @@ TEST(SimDevice, CopiesFromItsPeersAndFromNobodyElse) {
   Spec spec = kSlow;
   spec.id = "sim:1";
   const auto peer = make_sim_device(spec, machine.clock);
-  spec.links_to_peers = false;
+  spec.link.peers = false;
   const auto unlinked = make_sim_device(spec, machine.clock);
   const auto elsewhere = make_sim_device(spec, std::make_shared<VirtualClock>());
   EXPECT_TRUE(machine.write(kOnes).wait().has_value());

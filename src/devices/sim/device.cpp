@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "devices/registry.h"
+#include "devices/sim/machine.h"
 #include "devices/sim/program.h"
 
 namespace shunt::sim {
@@ -29,15 +30,16 @@ void move_bytes(std::byte* to, const std::byte* from, std::uint64_t bytes) {
 
 class SimDevice final : public Device {
  public:
-  SimDevice(Spec spec, std::shared_ptr<VirtualClock> clock, trace::Recorder* recorder)
+  SimDevice(Spec spec, std::shared_ptr<VirtualClock> clock, trace::Recorder* recorder, PoolUse use)
       : spec_(std::move(spec)),
         clock_(std::move(clock)),
         recorder_(recorder),
-        budget_(std::make_shared<Budget>(spec_)) {
+        budget_(std::make_shared<Budget>(spec_, std::move(use))) {
     info_.id = spec_.id;
     info_.name = spec_.name;
-    info_.vendor = "simulated";
-    info_.emulated = true;
+    info_.vendor = kVendor;
+    info_.type = spec_.type;
+    info_.emulated = spec_.emulated;
     info_.compute_resource = spec_.compute_resource.empty() ? spec_.id : spec_.compute_resource;
     info_.memory_pool = spec_.memory_pool.empty() ? spec_.id : spec_.memory_pool;
     info_.memory_resource = info_.memory_pool;
@@ -47,8 +49,8 @@ class SimDevice final : public Device {
                    .op_us = spec_.op_us,
                    .flops_per_s = spec_.rate.flops_per_s,
                    .bytes_per_s = spec_.rate.bytes_per_s,
-                   .link_us = spec_.link_latency_us,
-                   .link_bytes_per_s = spec_.link_bytes_per_s,
+                   .link_us = spec_.link.latency_us,
+                   .link_bytes_per_s = spec_.link.bytes_per_s,
                    .uncertainty = 0.1};
   }
 
@@ -89,7 +91,7 @@ class SimDevice final : public Device {
     if (const std::span<const std::byte> host = from.buffer->host(); !host.empty())
       return write(to, host.subspan(from.offset, from.bytes));
     const auto* sim_peer = dynamic_cast<SimDevice*>(&peer);
-    if (!spec_.links_to_peers || sim_peer == nullptr || sim_peer->clock_ != clock_)
+    if (!spec_.link.peers || sim_peer == nullptr || sim_peer->clock_ != clock_)
       return Event(fail(Code::unsupported, fmt::format("{} has no link to {}", info_.id, peer.info().id)));
     return transfer(to_device_free_, from.bytes, [sim_peer, from, to]() -> Status {
       SHUNT_TRY(sim_peer->health().status);
@@ -158,9 +160,13 @@ class SimDevice final : public Device {
     pending_.push_back({next_pending_++, Event(this)});
     return pending_.back();
   }
+  [[nodiscard]] Time link_time(std::uint64_t bytes) const {
+    if (info_.memory_pool == kHostPool) return {};
+    return from_us(spec_.link.latency_us + static_cast<double>(bytes) / spec_.link.bytes_per_s * 1e6);
+  }
   Event transfer_from(Time& link_free, std::uint64_t bytes, std::function<Status()> move) {
     const Time start = std::max(clock_->now(), link_free);
-    link_free = start + from_us(spec_.link_latency_us + static_cast<double>(bytes) / spec_.link_bytes_per_s * 1e6);
+    link_free = start + link_time(bytes);
     const Pending pending = add_pending();
     at(link_free, [this, move = std::move(move), number = pending.number] {
       if (is_pending(number)) complete(number, move());
@@ -276,8 +282,22 @@ std::size_t wanted_devices(std::string_view list) {
 
 }  // namespace
 
-std::unique_ptr<Device> make_sim_device(Spec spec, std::shared_ptr<VirtualClock> clock, trace::Recorder* recorder) {
-  return std::make_unique<SimDevice>(std::move(spec), std::move(clock), recorder);
+std::unique_ptr<Device> make_sim_device(Spec spec, std::shared_ptr<VirtualClock> clock, trace::Recorder* recorder,
+                                        PoolUse use) {
+  return std::make_unique<SimDevice>(std::move(spec), std::move(clock), recorder, std::move(use));
+}
+
+std::vector<std::unique_ptr<Device>> make_sim_devices(std::span<const Spec> specs,
+                                                      const std::shared_ptr<VirtualClock>& clock,
+                                                      trace::Recorder* recorder) {
+  std::map<std::string_view, PoolUse> pools;
+  std::vector<std::unique_ptr<Device>> devices;
+  for (const Spec& spec : specs) {
+    PoolUse& use = pools[spec.memory_pool.empty() ? spec.id : spec.memory_pool];
+    if (use == nullptr) use = no_use();
+    devices.push_back(make_sim_device(spec, clock, recorder, use));
+  }
+  return devices;
 }
 
 }  // namespace shunt::sim
@@ -286,13 +306,19 @@ namespace shunt {
 
 Result<BackendReport> open_sim(const OpenOptions& options) {
   BackendReport report{.api = "sim"};
-  const std::size_t count = sim::wanted_devices(options.devices);
-  if (count == 0) report.stop(StartStage::no_device, "a device is simulated where it is named, as sim:0 or sim:1");
+  std::vector<sim::Spec> specs;
+  if (!options.machine.empty()) {
+    SHUNT_TRY_ASSIGN(sim::Machine machine, sim::read_machine(std::string(options.machine)));
+    specs = std::move(machine.devices);
+  } else {
+    const std::size_t count = sim::wanted_devices(options.devices);
+    for (std::size_t number = 0; number < count; ++number) specs.push_back({.id = fmt::format("sim:{}", number)});
+  }
+  if (specs.empty()) report.stop(StartStage::no_device, "a device is simulated where it is named, as sim:0 or sim:1");
   // A trace begins where those of real devices do.
   const auto clock =
       std::make_shared<sim::VirtualClock>(std::chrono::nanoseconds(static_cast<std::int64_t>(trace::now_ns())));
-  for (std::size_t number = 0; number < count; ++number)
-    report.devices.push_back(sim::make_sim_device({.id = fmt::format("sim:{}", number)}, clock, options.recorder));
+  report.devices = sim::make_sim_devices(specs, clock, options.recorder);
   return report;
 }
 

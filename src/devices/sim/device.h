@@ -6,17 +6,24 @@
 #pragma once
 
 #include <memory>
+#include <span>
+#include <vector>
 
 #include "devices/device.h"
 #include "devices/sim/clock.h"
+#include "devices/sim/memory.h"
 #include "devices/sim/spec.h"
 #include "trace/recorder.h"
 
 namespace shunt::sim {
 
 // `recorder`, which may be null, gets the clock's times. The device keeps the clock; its events end with it, on the
-// thread that ends it, so nobody may be advancing the clock then.
+// thread that ends it, so nobody may be advancing the clock then. `use`: of its memory pool.
 [[nodiscard]] std::unique_ptr<Device> make_sim_device(Spec spec, std::shared_ptr<VirtualClock> clock,
-                                                      trace::Recorder* recorder = nullptr);
+                                                      trace::Recorder* recorder = nullptr, PoolUse use = no_use());
+// All of a machine: those of one memory pool take from the same bytes.
+[[nodiscard]] std::vector<std::unique_ptr<Device>> make_sim_devices(std::span<const Spec> specs,
+                                                                    const std::shared_ptr<VirtualClock>& clock,
+                                                                    trace::Recorder* recorder = nullptr);
 
 }  // namespace shunt::sim

@@ -12,12 +12,12 @@ constexpr std::size_t kAlignment = 64;
 Status Budget::take(std::uint64_t bytes) {
   if (fails_ && allocations_++ >= *fails_)
     return fail(Code::out_of_memory, fmt::format("{}: the simulation lets this allocation fail", device_));
-  std::uint64_t used = used_;
+  std::uint64_t used = *used_;
   do {
     if (bytes > bytes_ - used)
       return fail(Code::out_of_memory,
                   fmt::format("{} bytes of {} wanted, {} of {} are free", bytes, device_, bytes_ - used, bytes_));
-  } while (!used_.compare_exchange_weak(used, used + bytes));
+  } while (!used_->compare_exchange_weak(used, used + bytes));
   return {};
 }
 

@@ -11,23 +11,27 @@
 
 namespace shunt::sim {
 
+// Bytes that are taken of a memory pool, by all devices that share it.
+using PoolUse = std::shared_ptr<std::atomic<std::uint64_t>>;
+[[nodiscard]] inline PoolUse no_use() { return std::make_shared<std::atomic<std::uint64_t>>(0); }
+
 // What a device's buffers have in common. They share it, so that they may outlive the device. Any thread.
 class Budget {
  public:
-  explicit Budget(const Spec& spec)
-      : device_(spec.id), bytes_(spec.memory_bytes), fails_(spec.faults.allocation_fails) {}
+  Budget(const Spec& spec, PoolUse use)
+      : device_(spec.id), bytes_(spec.memory_bytes), fails_(spec.faults.allocation_fails), used_(std::move(use)) {}
 
   // Errors: out_of_memory with what was asked and what is free.
   [[nodiscard]] Status take(std::uint64_t bytes);
-  void give_back(std::uint64_t bytes) { used_ -= bytes; }
-  [[nodiscard]] std::uint64_t available() const { return bytes_ - used_; }
+  void give_back(std::uint64_t bytes) { *used_ -= bytes; }
+  [[nodiscard]] std::uint64_t available() const { return bytes_ - *used_; }
   [[nodiscard]] std::uint64_t total() const { return bytes_; }
 
  private:
   std::string device_;
   std::uint64_t bytes_;
   std::optional<std::uint64_t> fails_;
-  std::atomic<std::uint64_t> used_{0};
+  PoolUse used_;
   std::atomic<std::uint64_t> allocations_{0};
 };
 

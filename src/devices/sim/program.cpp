@@ -20,7 +20,8 @@ double op_us(const OpCall& call, const Spec& spec) {
 
 }  // namespace
 
-Time from_us(double us) { return Time(std::llround(us * 1e3)); }
+// At most eleven days, so that sums of many are still numbers.
+Time from_us(double us) { return Time(std::llround(std::min(us, 1e12) * 1e3)); }
 
 const CpuKernel* scalar_kernel(const OpCall& call) { return cpu_family(info_of(call.op).family).scalar; }
 

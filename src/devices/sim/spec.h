@@ -5,12 +5,16 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "ops/op.h"
 #include "shunt/devices.h"
 
 namespace shunt::sim {
+
+// Of all simulated devices.
+inline constexpr std::string_view kVendor = "simulated";
 
 struct Rate {
   double flops_per_s = 1e12;
@@ -26,9 +30,18 @@ struct Faults {
   std::optional<std::uint64_t> nonfinite_at_op;   // its result is NaN, and nobody says so
 };
 
+// To and from the host and the other devices of the simulated machine. Devices in the host's memory have none.
+struct Link {
+  double latency_us = 10;
+  double bytes_per_s = 6e9;
+  bool peers = true;  // whether it copies from other devices without the host
+};
+
 struct Spec {
   std::string id = "sim:0";
   std::string name = "simulated accelerator";
+  DeviceType type = DeviceType::other;
+  bool emulated = true;  // used only where it is named
   bool computes = true;  // false: takes its time, but has no memory and reads as zeros
 
   double launch_us = 10;  // of a program
@@ -36,12 +49,10 @@ struct Spec {
   Rate rate;
   std::map<std::string, Rate, std::less<>> rate_of_family;  // where a kernel family has its own: "matmul"
 
-  double link_latency_us = 10;  // to and from the host and the other devices of the simulated machine
-  double link_bytes_per_s = 6e9;
-  bool links_to_peers = true;
+  Link link;
 
   std::uint64_t memory_bytes = std::uint64_t{1} << 30U;
-  std::string memory_pool;       // empty: its own
+  std::string memory_pool;       // empty: its own; devices that share one are of the same memory_bytes and computes
   std::string compute_resource;  // empty: its own
   DeviceFeatures features;
   std::vector<Op> lacks;  // ops that it declines
