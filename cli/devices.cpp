@@ -6,6 +6,7 @@
 
 #include "answers.h"
 #include "command.h"
+#include "devices/registry.h"
 #include "options.h"
 #include "output.h"
 #include "shunt/devices.h"
@@ -80,11 +81,21 @@ void say_more(std::span<const ApiReport> found) {
   if (!times.empty()) note(fmt::format("Started for the first time, at once: {}.", fmt::join(times, ", ")));
 }
 
+// Those of the machine that a file describes, whose APIs are one; of this one without.
+Result<std::vector<ApiReport>> find(const FindOptions& options, const std::string& machine) {
+  if (machine.empty()) return find_devices(options);
+  SHUNT_TRY_ASSIGN(const Registry registry, open_devices({.machine = machine}));
+  std::vector<ApiReport> found = registry.reports();
+  std::erase_if(found, [](const ApiReport& report) { return report.devices.empty(); });
+  return found;
+}
+
 }  // namespace
 
 Action devices(CLI::App& app) {
   struct Options {
     FindOptions find;
+    std::string machine;
     bool features = false;
     bool json = false;
   };
@@ -92,9 +103,10 @@ Action devices(CLI::App& app) {
   add_threads(app, options->find.threads);
   app.add_flag("--features", options->features, "Show limits and features in place of memory and drivers");
   app.add_flag("--again", options->find.again, "Start every driver again, even if nothing has changed since it was");
+  add_machine(app, options->machine);
   add_json(app, options->json);
   return [options]() -> Status {
-    const std::vector<ApiReport> found = find_devices(options->find);
+    SHUNT_TRY_ASSIGN(const std::vector<ApiReport> found, find(options->find, options->machine));
     if (options->json) return print_json(to_json(found));
     say_more(found);
     return print(options->features ? features_to_text(found) : to_text(found));

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "command.h"
+#include "devices/sim/machine.h"
 #include "models/mixture.h"
 #include "ops/op.h"
 #include "output.h"
@@ -93,9 +94,18 @@ void add_runtime(CLI::App& app, RuntimeOptions& options) {
   add_threads(app, options.threads);
   app.add_option("--devices", options.devices, "Devices to use, best liked first, such as cpu:simd,cpu:scalar [all]")
       ->type_name("LIST");
+  add_machine(app, options.machine);
+}
+
+void add_machine(CLI::App& app, std::string& path) {
+  app.add_option("--machine", path,
+                 "Simulate the machine that a file describes (docs/machines.md), and use its devices in place of these")
+      ->type_name("FILE");
 }
 
 Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options, std::string_view option) {
+  // What is wrong with the file is no matter of usage.
+  if (!options.machine.empty()) SHUNT_TRY(sim::read_machine(options.machine));
   auto runtime = Runtime::create(options);
   if (!runtime && runtime.error().code == Code::invalid) refuse(fmt::format("{}: {}", option, runtime.error().message));
   return runtime;

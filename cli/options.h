@@ -43,9 +43,11 @@ void add_ops(CLI::App& app, std::vector<std::string>& names, std::string_view wh
 // Those named, or all. Wrong names are wrong usage.
 [[nodiscard]] std::vector<Op> chosen_ops(const std::vector<std::string>& names);
 
-// --threads, --devices
+// --machine
+void add_machine(CLI::App& app, std::string& path);
+// --threads, --devices, --machine
 void add_runtime(CLI::App& app, RuntimeOptions& options);
-// Wrong names of devices are wrong usage of `option`.
+// Wrong names of devices are wrong usage of `option`. Errors: else those of Runtime::create().
 [[nodiscard]] Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options,
                                                             std::string_view option = "--devices");
 

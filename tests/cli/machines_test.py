@@ -1,0 +1,86 @@
+"""Machines that are not there: plans for each example, and a run on simulated devices that gives the real text.
+
+Run by ctest as: python3 machines_test.py PROGRAM
+"""
+
+import json
+import os
+import pathlib
+import tempfile
+import unittest
+
+from program import ALONE, CommandLine, MODEL, STORY, shunt
+
+EXAMPLES = sorted((pathlib.Path(__file__).resolve().parents[2] / "examples" / "machines").glob("*.json"))
+PHASES = ("prompt", "generation")
+
+
+class Machines(CommandLine):
+    def machine(self, description):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        path = os.path.join(folder.name, "machine.json")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(description if isinstance(description, str) else json.dumps(description))
+        return path
+
+    def test_there_are_plans_for_every_example(self):
+        self.assertEqual(len(EXAMPLES), 8)
+        for path in EXAMPLES:
+            ids = [device["id"] for device in json.loads(path.read_text())["devices"]]
+            plan = self.data("plan", MODEL, "--machine", str(path))
+            for phase in PHASES:
+                self.assertEqual([device["id"] for device in plan[phase]["devices"]], ids, path.name)
+                for unit in plan[phase]["units"]:
+                    self.assertEqual(len(unit["candidates"]), len(ids), path.name)
+            self.assertRegex(shunt("plan", MODEL, "--machine", str(path)).stdout, f" on ({'|'.join(ids)}): ")
+
+    def test_a_plan_is_for_the_memory_of_the_machine(self):
+        cpu = {"id": "cpu", "type": "cpu", "memory_bytes": "8 MiB"}
+        self.refused(1, "MiB of memory that are free", "plan", MODEL, "--machine", self.machine({"devices": [cpu]}))
+        cpu["memory_bytes"] = "4 TiB"
+        plan = self.data("plan", MODEL, "--context", "1024", "--machine", self.machine({"devices": [cpu]}))
+        self.assertEqual(plan["context"], 1024)
+
+    def test_a_faster_device_makes_the_plan_of_a_prompt_faster(self):
+        cpu = {"id": "cpu", "type": "cpu", "flops_per_s": 1e12, "bytes_per_s": 1e11}
+        gpu = {"id": "gpu", "type": "integrated", "memory_pool": "host", "flops_per_s": 1e13, "bytes_per_s": 1e12}
+        alone = self.data("plan", MODEL, "--machine", self.machine({"devices": [cpu]}))["prompt"]
+        both = self.data("plan", MODEL, "--machine", self.machine({"devices": [cpu, gpu]}))["prompt"]
+        self.assertIn("gpu", {unit["device"] for unit in both["units"]})
+        self.assertLess(both["predicted_us"], alone["predicted_us"])
+
+    def test_devices_are_those_of_the_machine(self):
+        path = str(next(path for path in EXAMPLES if path.name == "unified.json"))
+        result = self.data("devices", "--machine", path)
+        self.assertEqual([(device["id"], device["type"], device["memory_pool"], device["emulated"])
+                          for device in result["devices"]],
+                         [("cpu", "cpu", "host", False), ("gpu:0", "integrated", "host", False)])
+        self.assertEqual(result["devices"][0]["memory_available_bytes"], 32 << 30)
+        self.assertRegex(shunt("devices", "--machine", path).stdout, r"\ngpu:0 +integrated +- +32.00 GiB of 32.00 GiB free")
+
+    def test_a_machine_that_computes_gives_the_text_of_the_reference_kernels(self):
+        call = ("run", MODEL, STORY, "--greedy", "-n", "8")
+        expected = self.data(*call, "--devices", "cpu:scalar", *ALONE)
+        for name, strategy, ids in (("unified.json", "auto", {"cpu", "gpu:0"}),
+                                    ("two-unequal-gpus.json", "layers", {"cpu", "gpu:0", "gpu:1"})):
+            path = str(next(path for path in EXAMPLES if path.name == name))
+            result = self.data(*call, "--machine", path, "--strategy", strategy)
+            self.assertEqual((result["text"], result["tokens"]), (expected["text"], expected["tokens"]), name)
+            self.assertLessEqual(set(result["devices"]), ids)
+        chosen = self.data(*call, "--machine", path, "--devices", "gpu:1")
+        self.assertEqual((chosen["tokens"], chosen["devices"]), (expected["tokens"], ["gpu:1"]))
+
+    def test_a_file_that_is_wrong_is_refused_with_its_name_and_the_place(self):
+        path = self.machine({"devices": [{"id": "cpu", "type": "cpu", "flops": 1}]})
+        self.refused(1, f"{path}: device \"cpu\": it has a key \"flops\", which there is not; there are: id name", "plan",
+                     MODEL, "--machine", path)
+        path = self.machine("{\n  \"devices\": [,]\n}")
+        self.refused(1, f"{path}: it is no JSON: parse error at line 2, column 15", "devices", "--machine", path)
+        self.refused(1, "/nowhere.json: ", "plan", MODEL, "--machine", "/nowhere.json")
+        self.refused(2, "--devices: unknown device \"gpu\"; there are: cpu", "plan", MODEL, "--devices", "gpu",
+                     "--machine", str(EXAMPLES[0]))
+
+
+if __name__ == "__main__":
+    unittest.main()
