@@ -193,8 +193,9 @@ class Run {
   Status summarize() {
     SHUNT_TRY_ASSIGN(const std::vector<std::string> used, devices());
     const std::uint32_t context = session_->context();
-    note(fmt::format("devices    {}, {}", fmt::join(used, ", "),
-                     in_words(runtime_->devices().front()->info().compute_units, "thread")));
+    const std::uint32_t threads = runtime_->devices().front()->info().compute_units;
+    note(fmt::format("devices    {}{}", fmt::join(used, ", "),
+                     threads == 0 ? "" : fmt::format(", {}", in_words(threads, "thread"))));
     note(fmt::format("context    {} ({}), {} taken", in_words(context, "token"),
                      context_origin(options_.session, model_->config(), context), session_->tokens(0).size()));
     note(fmt::format("prompt     {}{}", in_words(sum_.prompt_tokens, "token"),
