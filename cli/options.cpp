@@ -7,6 +7,7 @@
 #include <cctype>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <random>
 #include <ranges>
 #include <vector>
@@ -44,6 +45,33 @@ DType parse_cache_dtype(std::string text) {
   const auto dtype = dtype_from_name(text);
   if (dtype && std::ranges::find(names, text) != names.end()) return *dtype;
   throw CLI::ValidationError("--cache-type", fmt::format("\"{}\" is none of {}", text, fmt::join(names, ", ")));
+}
+
+// "64", "64k" or "64 MiB"; nothing for anything else.
+std::optional<std::uint64_t> parse_size(std::string text) {
+  try {
+    if (!CLI::AsSizeValue(false)(text).empty()) return std::nullopt;
+  } catch (const CLI::Error&) {
+    return std::nullopt;
+  }
+  std::uint64_t bytes = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return bytes;
+}
+
+// "DEVICE=SIZE" each.
+std::map<std::string, std::uint64_t> parse_budgets(const std::vector<std::string>& texts) {
+  std::map<std::string, std::uint64_t> budgets;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.rfind('=');
+    const auto bytes = equals == std::string::npos ? std::nullopt : parse_size(text.substr(equals + 1));
+    if (!bytes || equals == 0)
+      throw CLI::ValidationError(
+          "--budget", fmt::format("\"{}\" is not DEVICE=SIZE, such as vulkan:0=4GiB or cuda:0=512MiB", text));
+    budgets[text.substr(0, equals)] = *bytes;
+  }
+  return budgets;
 }
 
 Strategy parse_strategy(const std::string& text) {
@@ -94,6 +122,11 @@ void add_runtime(CLI::App& app, RuntimeOptions& options) {
   add_threads(app, options.threads);
   app.add_option("--devices", options.devices, "Devices to use, best liked first, such as cpu:simd,cpu:scalar [all]")
       ->type_name("LIST");
+  app.add_option_function<std::vector<std::string>>(
+         "--budget", [&options](const std::vector<std::string>& texts) { options.budgets = parse_budgets(texts); },
+         "Memory that may be used of a device, such as vulkan:0=4GiB; again for another [what is free]")
+      ->allow_extra_args(false)
+      ->type_name("DEVICE=SIZE");
   add_machine(app, options.machine);
 }
 
@@ -123,6 +156,11 @@ void add_session(CLI::App& app, SessionOptions& options) {
          "--strategy", [&options](const std::string& text) { options.strategy = parse_strategy(text); },
          fmt::format("How devices are used. {} [{}]", models::describe_strategies(), name_of(options.strategy)))
       ->type_name("NAME");
+  app.add_option("--margin", options.margin,
+                 "How much better, as a part of its time, other devices must be than the first [0.05, and 1 while "
+                 "devices are not measured]")
+      ->check(CLI::Range(0.0, 1e6))
+      ->type_name("PART");
 }
 
 std::string_view context_origin(const SessionOptions& asked, const models::ModelConfig& config, std::uint32_t context) {

@@ -77,6 +77,9 @@ class DeviceFeatures {
   std::uint32_t bits_ = 0;
 };
 
+// A budget of memory: as many bytes as are asked for.
+inline constexpr std::uint64_t kNoBudget = ~std::uint64_t{0};
+
 // What a device is believed to reach before it was measured.
 struct PriorRates {
   double launch_us = 0;  // of one program
@@ -103,6 +106,7 @@ struct DeviceInfo {
   std::string compute_resource;  // devices with the same one compete for the same processors
   std::string memory_resource;   // devices with the same one take from the same memory, whose bytes count once
   std::string memory_pool;       // devices with the same one see each other's buffers: no copies between them
+  bool links_to_peers = false;   // copies from others that have it come straight, not through the host's memory
   std::uint64_t memory_bytes = 0;
   std::uint64_t alignment_bytes = 64;
   std::uint64_t largest_binding_bytes = ~std::uint64_t{0};

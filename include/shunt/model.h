@@ -57,8 +57,10 @@ struct ChatOptions {
 };
 
 // X(enumerator, name, meaning): how a session uses several devices.
-#define SHUNT_STRATEGIES(X)                 \
-  X(automatic, "auto", "by predicted time") \
+#define SHUNT_STRATEGIES(X)                                  \
+  X(automatic, "auto", "by predicted time")                  \
+  X(gpu, "gpu", "the first GPU, but for what it cannot run") \
+  X(cpu, "cpu", "the processor, but for what it cannot run") \
   X(layers, "layers", "layers in turn")
 
 enum class Strategy : std::uint8_t {
@@ -81,6 +83,9 @@ struct SessionOptions {
   std::uint32_t batch = 512;       // most tokens of one step
   bool fuse = true;                // let devices claim fused ops
   Strategy strategy = Strategy::automatic;
+  // By how much of its time another choice must be better than the device named first; nothing: 5 %, and 100 % while
+  // the rates of a device are believed and not measured.
+  std::optional<double> margin = std::nullopt;
   bool profile = false;  // record the time of each op
 };
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -35,14 +36,17 @@ struct RuntimeOptions {
   std::string machine = {};
   // In place of a list: what devices must have, in which order they are liked, and how many to take.
   std::optional<DeviceSelector> selector = std::nullopt;
+  // For devices by their ids: how many bytes of their memory may be used. Without it what is free when the runtime
+  // starts, but for a little; of the host's memory as much as is asked for.
+  std::map<std::string, std::uint64_t> budgets = {};
   // Record events from the start.
   bool trace = false;
 };
 
 class Runtime {
  public:
-  // Errors: invalid for an unknown device, a forbidden processor or a machine's file that says what it may not,
-  // unsupported for an absent device, io for a file that cannot be read.
+  // Errors: invalid for an unknown device, a forbidden processor, a budget of a device that is not used, or a machine's
+  // file that says what it may not; unsupported for an absent device, io for a file that cannot be read.
   [[nodiscard]] static Result<std::unique_ptr<Runtime>> create(const RuntimeOptions& options);
   // Over devices that the caller has opened, all of them chosen. `recorder` is what they record to.
   [[nodiscard]] static std::unique_ptr<Runtime> over(Registry registry, std::unique_ptr<trace::Recorder> recorder);
@@ -52,6 +56,8 @@ class Runtime {
 
   // The chosen devices, in order of preference.
   [[nodiscard]] std::span<Device* const> devices() const { return devices_; }
+  // How many bytes of each one's memory plans may use; kNoBudget: as many as are asked for.
+  [[nodiscard]] std::span<const std::uint64_t> budgets() const { return budgets_; }
   // What a selector passed over, and why.
   [[nodiscard]] std::span<const DeviceRejection> rejections() const { return rejections_; }
   // Every API, with its devices or why it has none.
@@ -60,9 +66,11 @@ class Runtime {
 
  private:
   Runtime();
+  [[nodiscard]] Status set_budgets(const std::map<std::string, std::uint64_t>& budgets);
   std::unique_ptr<trace::Recorder> recorder_;
   std::unique_ptr<Registry> registry_;
   std::vector<Device*> devices_;
+  std::vector<std::uint64_t> budgets_;
   std::vector<DeviceRejection> rejections_;
 };
 

@@ -37,6 +37,7 @@ void visit_fields(Device& device, const Visit& visit) {
   visit("compute_resource", device.compute_resource);
   visit("memory_resource", device.memory_resource);
   visit("memory_pool", device.memory_pool);
+  visit("links_to_peers", device.links_to_peers);
   visit("memory_bytes", device.memory_bytes);
   visit("alignment_bytes", device.alignment_bytes);
   visit("largest_binding_bytes", device.largest_binding_bytes);

@@ -21,16 +21,55 @@ std::uint32_t pages_of(std::uint64_t tokens) {
 // How much of the memory that is free the cache may take by itself.
 constexpr double kCacheShare = 0.8;
 
+// The bytes that may be used of a device's memory; nothing where they are not known.
+std::optional<std::uint64_t> memory_of(const Runtime& runtime, std::size_t device) {
+  const auto available = runtime.devices()[device]->memory_available();
+  const std::uint64_t budget = runtime.budgets()[device];
+  if (available) return std::min(*available, budget);
+  return budget == kNoBudget ? std::nullopt : std::optional(budget);
+}
+
+// Of the first device or, where the weights are more than that has, of all together.
+std::optional<std::uint64_t> memory_for(const Model& model, const Runtime& runtime) {
+  const auto first = memory_of(runtime, 0);
+  if (!first || *first > model.weight_bytes()) return first;
+  std::map<std::string, std::uint64_t> memories;
+  for (std::size_t device = 0; device < runtime.devices().size(); ++device) {
+    const auto bytes = memory_of(runtime, device);
+    if (!bytes) return std::nullopt;
+    std::uint64_t& most = memories[runtime.devices()[device]->info().memory_resource];
+    most = std::max(most, *bytes);
+  }
+  std::uint64_t all = 0;
+  for (const auto& [name, bytes] : memories) all += bytes;
+  return all;
+}
+
 // The tokens per sequence that fit beside the weights; nothing where the memory is not known.
 std::optional<std::uint64_t> context_that_fits(const Model& model, const Runtime& runtime,
                                                const SessionOptions& options) {
-  const auto available = runtime.devices().front()->memory_available();
+  const auto available = memory_for(model, runtime);
   if (!available) return std::nullopt;
   const std::uint64_t weights = model.weight_bytes();
   const double room = *available > weights ? static_cast<double>(*available - weights) * kCacheShare : 0;
   const double page =
       static_cast<double>(cache_page_bytes(model.config(), kPageTokens, options.cache_dtype)) * options.sequences;
   return static_cast<std::uint64_t>(room / page) * kPageTokens;
+}
+
+// That of the first device of the kind that a strategy likes; kNone where it likes none.
+// Errors: invalid where there is no such device.
+Result<std::uint32_t> preferred_device(Strategy strategy, std::span<Device* const> devices) {
+  if (strategy != Strategy::gpu && strategy != Strategy::cpu) return kNone;
+  const auto is_liked = [&](const Device* device) {
+    return device->info().is_host_cpu() == (strategy == Strategy::cpu);
+  };
+  const auto liked = std::ranges::find_if(devices, is_liked);
+  if (liked != devices.end()) return static_cast<std::uint32_t>(liked - devices.begin());
+  std::string names;
+  for (const Device* device : devices) names += " " + device->info().id;
+  return fail(Code::invalid,
+              fmt::format("strategy {}: there is no such device among those in use:{}", name_of(strategy), names));
 }
 
 std::string count_of_sequences(std::uint32_t count) {
@@ -72,7 +111,7 @@ Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime,
                 fmt::format("no room for a cache: the {} MiB of weights and a page of {} tokens in {} need "
                             "more than the {} MiB of memory that are free; use a smaller model or file type",
                             model.weight_bytes() >> 20U, kPageTokens, count_of_sequences(options.sequences),
-                            runtime.devices().front()->memory_available().value_or(0) >> 20U));
+                            memory_for(model, runtime).value_or(0) >> 20U));
   std::uint64_t context = options.context;
   if (context == 0)
     context = std::min<std::uint64_t>({model.config().context_length, kDefaultContext, fits.value_or(kDefaultContext)});
@@ -86,23 +125,93 @@ Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime,
                           fits.value_or(0)));
 }
 
+namespace {
+
+// Plans the steps of a session so that they share its weights and state.
+class StepPlanner {
+ public:
+  StepPlanner(const Model& model, const Runtime& runtime, const SessionOptions& options, std::uint32_t context)
+      : model_(model), runtime_(runtime), options_(options), context_(context) {}
+
+  Result<PlannedStep> plan(std::uint32_t tokens, std::uint32_t outputs) const {
+    SHUNT_TRY_ASSIGN(Graph graph, graph_of(tokens, outputs));
+    if (options_.strategy == Strategy::layers || runtime_.devices().size() == 1)
+      return finish(std::move(graph), std::nullopt);
+    SHUNT_TRY_ASSIGN(PlannedStep one, plan_one_token());
+    if (tokens == 1 && outputs <= 1) return one;
+    return finish(std::move(graph), one);
+  }
+
+ private:
+  // With ever less of the devices' memory for the step of one token, until the largest step fits where that has its
+  // weights too.
+  static constexpr int kAttempts = 10;
+  static constexpr double kLess = 0.8;
+
+  [[nodiscard]] Result<Graph> graph_of(std::uint32_t tokens, std::uint32_t outputs) const {
+    const std::uint32_t pages = pages_of(context_);
+    return build_step(model_.config(), model_.weights(),
+                      {.tokens = std::bit_ceil(tokens),
+                       .outputs = std::bit_ceil(std::max(outputs, 1U)),
+                       .sequences = options_.sequences,
+                       .pages_per_sequence = pages,
+                       .pages = pages * options_.sequences,
+                       .page_tokens = kPageTokens,
+                       .cache_dtype = options_.cache_dtype});
+  }
+
+  [[nodiscard]] Result<PlanRequest> request_for(const Graph& graph) const {
+    SHUNT_TRY_ASSIGN(const std::uint32_t preferred, preferred_device(options_.strategy, runtime_.devices()));
+    return PlanRequest{.graph = &graph,
+                       .devices = runtime_.devices(),
+                       .device_of_node = place_nodes(options_.strategy, graph, runtime_.devices().size()),
+                       .preferred = preferred,
+                       .fuse = options_.fuse,
+                       .budget_bytes = {runtime_.budgets().begin(), runtime_.budgets().end()},
+                       .margin = options_.margin};
+  }
+
+  // Where another step has the weights, if it has the same nodes.
+  [[nodiscard]] Result<PlannedStep> finish(Graph graph, const std::optional<PlannedStep>& other) const {
+    SHUNT_TRY_ASSIGN(PlanRequest request, request_for(graph));
+    if (other && other->graph.nodes().size() == graph.nodes().size()) {
+      request.device_of_node = devices_of_nodes(other->plan, other->graph);
+      request.by_hand = Reason::where_weights_are;
+    }
+    SHUNT_TRY_ASSIGN(Plan plan, make_plan(request));
+    return PlannedStep{std::move(graph), std::move(plan)};
+  }
+
+  [[nodiscard]] Result<PlannedStep> plan_one_token() const {
+    double share = 1;
+    for (int attempt = 1;; ++attempt) {
+      SHUNT_TRY_ASSIGN(Graph graph, graph_of(1, 1));
+      SHUNT_TRY_ASSIGN(PlanRequest request, request_for(graph));
+      for (std::size_t device = 0; device < request.budget_bytes.size(); ++device)
+        if (request.devices[device]->info().memory_pool != kHostPool && share < 1)
+          request.budget_bytes[device] =
+              static_cast<std::uint64_t>(static_cast<double>(request.budget_bytes[device]) * share);
+      SHUNT_TRY_ASSIGN(Plan plan, make_plan(request));
+      PlannedStep one{std::move(graph), std::move(plan)};
+      if (std::ranges::count(runtime_.budgets(), kNoBudget) == std::ssize(runtime_.budgets())) return one;
+      SHUNT_TRY_ASSIGN(Graph largest, graph_of(std::min(options_.batch, context_), 1));
+      const auto fits = finish(std::move(largest), one);
+      if (fits || fits.error().code != Code::out_of_memory || attempt == kAttempts) return one;
+      share = attempt + 1 == kAttempts ? 0 : share * kLess;
+    }
+  }
+
+  const Model& model_;
+  const Runtime& runtime_;
+  const SessionOptions& options_;
+  std::uint32_t context_;
+};
+
+}  // namespace
+
 Result<PlannedStep> plan_step(const Model& model, const Runtime& runtime, const SessionOptions& options,
                               std::uint32_t context, std::uint32_t tokens, std::uint32_t outputs) {
-  const std::uint32_t pages = pages_of(context);
-  const StepShape shape{.tokens = std::bit_ceil(tokens),
-                        .outputs = std::bit_ceil(std::max(outputs, 1U)),
-                        .sequences = options.sequences,
-                        .pages_per_sequence = pages,
-                        .pages = pages * options.sequences,
-                        .page_tokens = kPageTokens,
-                        .cache_dtype = options.cache_dtype};
-  SHUNT_TRY_ASSIGN(Graph graph, build_step(model.config(), model.weights(), shape));
-  SHUNT_TRY_ASSIGN(Plan plan,
-                   make_plan({.graph = &graph,
-                              .devices = runtime.devices(),
-                              .device_of_node = place_nodes(options.strategy, graph, runtime.devices().size()),
-                              .fuse = options.fuse}));
-  return PlannedStep{std::move(graph), std::move(plan)};
+  return StepPlanner(model, runtime, options, context).plan(tokens, outputs);
 }
 
 Result<std::unique_ptr<Session>> Session::create(const Model& model, const Runtime& runtime,

@@ -25,7 +25,8 @@ Prediction predict_compute(const OpCall& call, const DeviceInfo& device) {
 
 Prediction predict_transfer(std::uint64_t bytes, const DeviceInfo& from, const DeviceInfo& to) {
   if (from.memory_pool == to.memory_pool) return {};
-  const Prediction up = predict_link(bytes, from);
+  const bool is_straight = from.links_to_peers && to.links_to_peers && !is_host(to);
+  const Prediction up = is_straight ? Prediction{} : predict_link(bytes, from);
   const Prediction down = predict_link(bytes, to);
   return {.us = up.us + down.us, .uncertainty_us = up.uncertainty_us + down.uncertainty_us};
 }

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "ops/op.h"
+#include "plan/choice.h"
 #include "plan/cost.h"
 #include "plan/units.h"
 
@@ -17,7 +18,11 @@ class Placer {
   explicit Placer(const PlanRequest& request) : request_(request), graph_(*request.graph) {}
 
   Result<Placement> place() {
-    Placement placement{.units = choose_units(request_), .decisions = {}};
+    PlanRequest placed = request_;
+    if (!is_by_hand())
+      if (auto chosen = choose_devices(request_)) placed.device_of_node = std::move(*chosen);
+    chosen_ = placed.device_of_node;
+    Placement placement{.units = choose_units(placed), .decisions = {}};
     for (const Unit& unit : placement.units) {
       SHUNT_TRY_ASSIGN(Decision decision, decide(unit));
       commit(unit, decision);
@@ -28,6 +33,12 @@ class Placer {
 
  private:
   [[nodiscard]] const DeviceInfo& device(std::uint32_t index) const { return request_.devices[index]->info(); }
+
+  [[nodiscard]] bool is_by_hand() const { return !request_.device_of_node.empty(); }
+  // Where a unit is to run; kNone: wherever it ends first.
+  [[nodiscard]] std::uint32_t chosen_for(const Unit& unit) const {
+    return chosen_.empty() ? kNone : chosen_[unit.nodes.back()];
+  }
 
   // State lives in the memory of the device that first used it.
   [[nodiscard]] bool state_elsewhere(const Unit& unit, std::uint32_t index) const {
@@ -96,11 +107,16 @@ class Placer {
       if (best == kNone || decision.candidates[index].total_us() < decision.candidates[best].total_us()) best = index;
     }
     if (best == kNone) return nobody_can(unit, decision);
-    decision.device = best;
-    decision.reason = by_hand(request_, unit) != kNone ? Reason::placed_by_hand
-                      : able == 1                      ? Reason::only_candidate
-                                                       : Reason::lower_cost;
-    decision.candidates[best].reason = decision.reason;
+    const std::uint32_t chosen = chosen_for(unit);
+    const bool is_possible = chosen != kNone && decision.candidates[chosen].reason == Reason::higher_cost;
+    decision.device = is_possible ? chosen : best;
+    const auto us = [&](std::uint32_t index) { return decision.candidates[index].total_us(); };
+    decision.reason = is_by_hand()                            ? request_.by_hand
+                      : decision.device == request_.preferred ? Reason::preferred
+                      : able == 1                             ? Reason::only_candidate
+                      : us(decision.device) <= us(best)       ? Reason::lower_cost
+                                                              : Reason::lower_cost_of_all;
+    decision.candidates[decision.device].reason = decision.reason;
     return decision;
   }
 
@@ -137,6 +153,7 @@ class Placer {
 
   const PlanRequest& request_;
   const Graph& graph_;
+  std::vector<std::uint32_t> chosen_;  // by node; empty: nothing is
   std::map<TensorId, Made> made_;
   std::map<TensorId, std::string> state_pool_;
   std::map<std::string, double, std::less<>> resource_free_us_;

@@ -284,8 +284,14 @@ std::string_view name_of(Reason reason) {
       return "only candidate";
     case Reason::lower_cost:
       return "lower predicted cost";
+    case Reason::lower_cost_of_all:
+      return "lower predicted cost of the whole";
     case Reason::placed_by_hand:
       return "placed by hand";
+    case Reason::preferred:
+      return "preferred";
+    case Reason::where_weights_are:
+      return "its weights are there";
     case Reason::higher_cost:
       return "higher predicted cost";
     case Reason::lacks_op:

@@ -16,14 +16,17 @@ namespace shunt {
 
 // Why a device was, or was not, given an op.
 enum class Reason : std::uint8_t {
-  only_candidate,   // no other device could
-  lower_cost,       // the best of several predictions
-  placed_by_hand,   // the caller said so
-  higher_cost,      // rejected: another was predicted faster
-  lacks_op,         // rejected: what it lacks stands beside
-  too_large,        // rejected: an operand is larger than it can bind
-  state_elsewhere,  // rejected: state the op changes lives in another memory
-  not_named,        // rejected: the caller named another device
+  only_candidate,     // no other device could
+  lower_cost,         // the best of several predictions
+  lower_cost_of_all,  // another would be faster here, and the whole slower or too large for its memory
+  placed_by_hand,     // the caller said so
+  preferred,          // the caller likes the device better
+  where_weights_are,  // as in the plan of another step, which holds the weights there
+  higher_cost,        // rejected: another was predicted faster
+  lacks_op,           // rejected: what it lacks stands beside
+  too_large,          // rejected: an operand is larger than it can bind
+  state_elsewhere,    // rejected: state the op changes lives in another memory
+  not_named,          // rejected: the caller named another device
 };
 [[nodiscard]] std::string_view name_of(Reason reason);
 

@@ -1,5 +1,7 @@
 #include "plan/planner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -8,6 +10,7 @@
 #include "plan/cost.h"
 #include "plan/placement.h"
 #include "plan/storage.h"
+#include "plan/timeline.h"
 
 namespace shunt {
 namespace {
@@ -152,27 +155,26 @@ class Scheduler {
   }
 
   void predict_timeline() {
-    std::map<std::string, double, std::less<>> free_us;
+    const std::vector<Lane> lanes = lanes_of(request_.devices);
+    Timeline timeline(lanes);
     for (Step& step : plan_.steps) {
-      for (const std::uint32_t other : step.after) step.start_us = std::max(step.start_us, plan_.steps[other].end_us);
-      double us = 0;
+      double ready = 0;
+      for (const std::uint32_t other : step.after) ready = std::max(ready, plan_.steps[other].end_us);
+      Span span;
       if (step.kind == Step::Kind::transfer) {
-        us = predict_transfer(step.transfer.bytes, request_.devices[step.transfer.from]->info(),
-                              request_.devices[step.transfer.to]->info())
-                 .us;
+        span = timeline.transfer(step.transfer.from, step.transfer.to, step.transfer.bytes, ready);
       } else {
-        double& free = free_us[plan_.devices[step.device].resource];
-        step.start_us = std::max(step.start_us, free);
-        us = request_.devices[step.device]->info().prior.launch_us;
+        double us = 0;
         for (std::uint32_t i = 0; i < step.unit_count; ++i) {
           const Decision& decision = plan_.decisions[step.first_unit + i];
           us += decision.candidates[decision.device].compute_us;
         }
-        free = step.start_us + us;
+        span = timeline.compute(step.device, ready, us);
       }
-      step.end_us = step.start_us + us;
-      plan_.predicted_us = std::max(plan_.predicted_us, step.end_us);
+      step.start_us = span.start_us;
+      step.end_us = span.end_us;
     }
+    plan_.predicted_us = timeline.end_us();
   }
 
   // Each step becomes a program with scratch memory of its own.
@@ -211,12 +213,68 @@ class Scheduler {
   std::vector<std::uint32_t> last_step_of_device_;
 };
 
+// Plans until what a plan really takes of each pool, scratch and arenas included, is within its budget.
+constexpr int kBudgetAttempts = 8;  // with ever smaller ones, in the end with none
+
+// By how much the plan takes more of a pool than its budget gives; the use of the first such pool, or null.
+const MemoryUse* over_budget(const Plan& plan, const PlanRequest& request) {
+  const auto is_over = [&](const MemoryUse& use) {
+    for (std::size_t device = 0; device < request.budget_bytes.size(); ++device)
+      if (plan.devices[device].pool == use.pool && use.total() > request.budget_bytes[device]) return true;
+    return false;
+  };
+  const auto use = std::ranges::find_if(plan.memory, is_over);
+  return use == plan.memory.end() ? nullptr : &*use;
+}
+
+std::unexpected<Error> too_little(const MemoryUse& use, const PlanRequest& request) {
+  std::uint64_t budget = kNoBudget;
+  for (std::size_t device = 0; device < request.budget_bytes.size(); ++device)
+    if (request.devices[device]->info().memory_pool == use.pool)
+      budget = std::min(budget, request.budget_bytes[device]);
+  return fail(Code::out_of_memory,
+              fmt::format("memory \"{}\" may give {} bytes, and the plan that takes least of it needs {}: {} of "
+                          "weights, {} of state, {} of values and {} of scratch; give it more, or name more devices",
+                          use.pool, budget, use.total(), use.weight_bytes, use.state_bytes, use.value_bytes,
+                          use.scratch_bytes));
+}
+
 }  // namespace
+
+std::vector<std::uint32_t> devices_of_nodes(const Plan& plan, const Graph& graph) {
+  std::vector<std::uint32_t> device_of_node(graph.nodes().size(), 0);
+  for (std::size_t unit = 0; unit < plan.units.size(); ++unit)
+    for (const NodeId node : plan.units[unit].nodes) device_of_node[node] = plan.decisions[unit].device;
+  for (NodeId node = 0; node < graph.nodes().size(); ++node) {  // views are where what they show is
+    const Node& each = graph.nodes()[node];
+    if (info_of(each.op).op_class != OpClass::layout) continue;
+    for (const TensorId input : each.inputs)
+      if (input != kNone && graph.tensor(input).producer != kNone)
+        device_of_node[node] = device_of_node[graph.tensor(input).producer];
+  }
+  return device_of_node;
+}
 
 Result<Plan> make_plan(const PlanRequest& request) {
   if (request.devices.empty()) return fail(Code::invalid, "no devices to plan for");
-  SHUNT_TRY_ASSIGN(Placement placement, place(request));
-  return Scheduler(request, std::move(placement)).schedule();
+  if (!request.budget_bytes.empty() && request.budget_bytes.size() != request.devices.size())
+    return fail(Code::invalid, fmt::format("there are {} budgets for {} devices", request.budget_bytes.size(),
+                                           request.devices.size()));
+  PlanRequest within = request;
+  for (int attempt = 1;; ++attempt) {
+    SHUNT_TRY_ASSIGN(Placement placement, place(within));
+    Plan plan = Scheduler(request, std::move(placement)).schedule();
+    const MemoryUse* const over = over_budget(plan, request);
+    if (over == nullptr) return plan;
+    if (attempt == kBudgetAttempts || !request.device_of_node.empty()) return too_little(*over, request);
+    for (std::size_t device = 0; device < plan.devices.size(); ++device) {
+      if (plan.devices[device].pool != over->pool) continue;
+      const std::uint64_t excess = over->total() - std::min(over->total(), request.budget_bytes[device]);
+      std::uint64_t& budget = within.budget_bytes[device];
+      budget =
+          attempt + 1 == kBudgetAttempts ? 0 : budget - std::min(budget, excess << 3U * static_cast<unsigned>(attempt));
+    }
+  }
 }
 
 }  // namespace shunt

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,11 +16,22 @@ struct PlanRequest {
   std::span<Device* const> devices;  // candidates
   // By hand: for each node the index of its device; empty: the planner decides.
   std::vector<std::uint32_t> device_of_node;
+  Reason by_hand = Reason::placed_by_hand;  // what that is called
+  // The index of the device that runs what it can; kNone: that of least predicted time.
+  std::uint32_t preferred = kNone;
   bool fuse = true;  // let devices claim fused rows
+  // For each device the bytes that its memory pool may give to a plan; empty: as much as is asked for.
+  std::vector<std::uint64_t> budget_bytes;
+  // By how much, relative to its time, another choice must be better than the device named first, and a mix of devices
+  // than one; nothing: 5 %, and 100 % while the rates of a device are believed and not measured.
+  std::optional<double> margin;
 };
 
-// Errors: unsupported where no device can run an op, with each device's reason; invalid for a placement by
-// hand that is out of range.
+// Errors: unsupported where no device can run an op, with each device's reason; out_of_memory where budgets do not
+// hold; invalid for a placement by hand, or budgets, of another number of devices.
 [[nodiscard]] Result<Plan> make_plan(const PlanRequest& request);
+
+// Where a plan has each node of its graph, as PlanRequest::device_of_node: for another graph of the same nodes.
+[[nodiscard]] std::vector<std::uint32_t> devices_of_nodes(const Plan& plan, const Graph& graph);
 
 }  // namespace shunt

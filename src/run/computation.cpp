@@ -21,7 +21,9 @@ Computation::Computation(std::unique_ptr<Parts> parts) : parts_(std::move(parts)
 Computation::~Computation() = default;
 
 Result<std::unique_ptr<Computation>> Computation::create(Graph graph, const Runtime& runtime, WeightSource* weights) {
-  SHUNT_TRY_ASSIGN(Plan plan, make_plan({.graph = &graph, .devices = runtime.devices()}));
+  SHUNT_TRY_ASSIGN(Plan plan, make_plan({.graph = &graph,
+                                         .devices = runtime.devices(),
+                                         .budget_bytes = {runtime.budgets().begin(), runtime.budgets().end()}}));
   auto parts = std::make_unique<Parts>(weights);
   SHUNT_TRY_ASSIGN(parts->executable, Executable::create(std::move(graph), std::move(plan),
                                                          {.devices = runtime.devices(),

@@ -1,5 +1,8 @@
 #include "shunt/runtime.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
 #include <cstdlib>
 
 #include "devices/registry.h"
@@ -10,6 +13,25 @@ namespace {
 
 // Of an event for each op of a model, some hundred a step, this keeps some hundred steps: 14 MiB.
 constexpr std::size_t kTraceEvents = 1U << 18U;
+
+// Of a device's free memory; drivers keep some for programs and their own.
+constexpr double kShareOfFree = 0.95;
+
+std::vector<std::uint64_t> budgets_of(std::span<Device* const> devices,
+                                      const std::map<std::string, std::uint64_t>& named) {
+  std::vector<std::uint64_t> budgets;
+  for (const Device* device : devices) {
+    const auto found = named.find(device->info().id);
+    const auto available = device->info().memory_pool == kHostPool ? std::nullopt : device->memory_available();
+    if (found != named.end())
+      budgets.push_back(found->second);
+    else if (available)
+      budgets.push_back(static_cast<std::uint64_t>(static_cast<double>(*available) * kShareOfFree));
+    else
+      budgets.push_back(kNoBudget);
+  }
+  return budgets;
+}
 
 std::string named_by_the_environment() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment is set before threads are
@@ -39,12 +61,22 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const RuntimeOptions& options) 
     runtime->registry_ = std::make_unique<Registry>(std::move(selected.registry));
     runtime->devices_ = std::move(selected.devices);
     runtime->rejections_ = std::move(selected.rejections);
+    SHUNT_TRY(runtime->set_budgets(options.budgets));
     return runtime;
   }
   SHUNT_TRY_ASSIGN(Registry registry, open_devices(open));
   runtime->registry_ = std::make_unique<Registry>(std::move(registry));
   SHUNT_TRY_ASSIGN(runtime->devices_, select_devices(*runtime->registry_, devices));
+  SHUNT_TRY(runtime->set_budgets(options.budgets));
   return runtime;
+}
+
+Status Runtime::set_budgets(const std::map<std::string, std::uint64_t>& budgets) {
+  for (const auto& [id, bytes] : budgets)
+    if (std::ranges::none_of(devices_, [&](const Device* device) { return device->info().id == id; }))
+      return fail(Code::invalid, fmt::format("a budget names \"{}\", which is none of the devices in use", id));
+  budgets_ = budgets_of(devices_, budgets);
+  return {};
 }
 
 std::unique_ptr<Runtime> Runtime::over(Registry registry, std::unique_ptr<trace::Recorder> recorder) {
@@ -52,6 +84,7 @@ std::unique_ptr<Runtime> Runtime::over(Registry registry, std::unique_ptr<trace:
   runtime->recorder_ = std::move(recorder);
   runtime->registry_ = std::make_unique<Registry>(std::move(registry));
   runtime->devices_ = runtime->registry_->devices();
+  runtime->budgets_ = budgets_of(runtime->devices_, {});
   return runtime;
 }
 

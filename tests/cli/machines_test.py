@@ -82,5 +82,26 @@ class Machines(CommandLine):
                      "--machine", str(EXAMPLES[0]))
 
 
+    def test_budgets_hold_and_change_no_text(self):
+        path = str(next(path for path in EXAMPLES if path.name == "tiny-memory.json"))
+        machine = (MODEL, "--machine", path, "-c", "64")
+        expected = self.data("run", *machine, STORY, "--greedy", "-n", "8", "--strategy", "cpu")["text"]
+        call = (*machine, "--strategy", "gpu")
+        on_gpu = []
+        for mebibytes in (0, 1, 2, 4, 8):
+            budget = ("--budget", f"gpu:0={mebibytes}MiB")
+            self.assertEqual(self.data("run", *call, *budget, STORY, "--greedy", "-n", "8")["text"], expected)
+            plan = self.data("plan", *call, *budget)
+            for phase in PHASES:
+                used = {use["pool"]: use["total_bytes"] for use in plan[phase]["memory"]}
+                self.assertLessEqual(used["gpu:0"], mebibytes << 20)
+            on_gpu.append(sum(unit["device"] == "gpu:0" for unit in plan["generation"]["units"]))
+        self.assertEqual(on_gpu[0], 0)
+        self.assertEqual(on_gpu, sorted(on_gpu))
+        self.assertLess(on_gpu[1], on_gpu[-1])
+        self.refused(2, "none of the devices in use", "plan", *call, "--budget", "gpu:7=1GiB")
+        self.refused(2, "is not DEVICE=SIZE", "plan", *call, "--budget", "gpu:0=much")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -162,7 +162,7 @@ TEST(Strategies, AreKnownByName) {
   const auto unknown = strategy_from_name("random");
   ASSERT_FALSE(unknown.has_value());
   EXPECT_EQ(unknown.error().code, Code::invalid);
-  EXPECT_EQ(unknown.error().message, "unknown strategy \"random\"; there are: auto layers");
+  EXPECT_EQ(unknown.error().message, "unknown strategy \"random\"; there are: auto gpu cpu layers");
 }
 
 }  // namespace

@@ -7,8 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "devices/sim/device.h"
 #include "ops/op.h"
 #include "run/graphs.h"
+#include "run/stopwatch.h"
 
 namespace shunt {
 namespace {
@@ -86,6 +88,140 @@ TEST(Planner, EveryUnitHasADecisionWithEveryCandidate) {
   const auto json = nlohmann::json::parse(to_json(*plan, graph), nullptr, false);
   ASSERT_TRUE(json.is_object());
   EXPECT_EQ(json["units"].size(), plan->units.size());
+}
+
+// Simulated devices of one machine; the first is the host's processor.
+struct SimulatedMachine {
+  explicit SimulatedMachine(std::vector<sim::Spec> specs) {
+    specs.front().memory_pool = kHostPool;
+    const auto clock = std::make_shared<sim::VirtualClock>();
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      specs[i].id = "sim:" + std::to_string(i);
+      owned.push_back(sim::make_sim_device(specs[i], clock, nullptr));
+      devices.push_back(owned.back().get());
+    }
+  }
+  std::vector<std::unique_ptr<Device>> owned;
+  std::vector<Device*> devices;
+};
+
+// A chain of matmuls, each with a weight of its own.
+constexpr std::uint64_t kWeightBytes = std::uint64_t{256} * 256 * sizeof(float);
+Graph chain_of_matmuls(std::uint32_t count) {
+  constexpr std::uint32_t kRows = 256;
+  GraphBuilder builder;
+  Tensor x = builder.input("x", DType::F32, {1, kRows});
+  for (std::uint32_t i = 0; i < count; ++i)
+    x = builder.matmul(x, builder.weight("w" + std::to_string(i), DType::F32, {kRows, kRows}));
+  builder.output(x);
+  return *std::move(builder).finish();
+}
+
+TEST(Planner, NoPlacementByHandIsMuchBetterThanItsChoice) {
+  std::mt19937 random(1);
+  const Graph graph = branching_graph(4096, 1);
+  const std::size_t nodes = graph.nodes().size();
+  ASSERT_LE(nodes, 8U);
+  for (int trial = 0; trial < 10; ++trial) {
+    std::vector<sim::Spec> specs(2);
+    for (sim::Spec& spec : specs) {
+      spec.rate = {.flops_per_s = 1e9 * static_cast<double>(1 + random() % 100),
+                   .bytes_per_s = 1e9 * static_cast<double>(1 + random() % 10)};
+      spec.launch_us = static_cast<double>(random() % 20);
+      spec.link.bytes_per_s = 1e9 * static_cast<double>(1 + random() % 50);
+    }
+    SimulatedMachine machine(specs);
+    PlanRequest request{.graph = &graph, .devices = machine.devices, .fuse = false, .margin = 0.0};
+    const Plan chosen = *make_plan(request);
+    EXPECT_TRUE(check(chosen, graph).has_value());
+    for (std::uint32_t placement = 0; placement < 1U << nodes; ++placement) {
+      request.device_of_node.assign(nodes, 0);
+      for (std::size_t node = 0; node < nodes; ++node) request.device_of_node[node] = placement >> node & 1U;
+      EXPECT_LE(chosen.predicted_us, make_plan(request)->predicted_us * 1.1) << "trial " << trial << ": " << placement;
+    }
+  }
+}
+
+TEST(Planner, BudgetsHoldAndLargerOnesAreNoSlower) {
+  const Graph graph = chain_of_matmuls(20);
+  sim::Spec fast;
+  fast.rate.bytes_per_s = 1e12;
+  SimulatedMachine machine({sim::Spec{.rate = {.flops_per_s = 1e11, .bytes_per_s = 1e10}}, fast});
+  double before = 1e9;
+  for (std::uint64_t step = 0; step <= 20; ++step) {
+    const std::uint64_t budget = step * (kWeightBytes + 4096);
+    const auto plan =
+        make_plan({.graph = &graph, .devices = machine.devices, .budget_bytes = {kNoBudget, budget}, .margin = 0.0});
+    ASSERT_TRUE(plan.has_value()) << plan.error().message;
+    for (const MemoryUse& use : plan->memory) EXPECT_LE(use.total(), use.pool == kHostPool ? kNoBudget : budget);
+    EXPECT_LE(plan->predicted_us, before / 0.97) << "step " << step;
+    before = plan->predicted_us;
+  }
+  const auto alone = make_plan({.graph = &graph, .devices = machine.devices, .margin = 0.0});
+  EXPECT_EQ(alone->steps.size(), 1U);
+  EXPECT_LE(before, alone->predicted_us / 0.97);
+}
+
+TEST(Planner, WhatFitsNowhereIsAnErrorWithTheNumbers) {
+  const Graph graph = chain_of_matmuls(2);
+  SimulatedMachine machine(std::vector<sim::Spec>(2));
+  const auto plan = make_plan({.graph = &graph, .devices = machine.devices, .budget_bytes = {300'000, 100'000}});
+  ASSERT_FALSE(plan.has_value());
+  EXPECT_EQ(plan.error().code, Code::out_of_memory);
+  EXPECT_NE(plan.error().message.find("300000"), std::string::npos) << plan.error().message;
+  EXPECT_EQ(make_plan({.graph = &graph, .devices = machine.devices, .budget_bytes = {1}}).error().code, Code::invalid);
+}
+
+TEST(Planner, TheDeviceNamedFirstIsKeptUnlessAnotherGainsMoreThanTheMargin) {
+  const Graph graph = chain_of_matmuls(4);
+  sim::Spec slow;
+  slow.rate.bytes_per_s = 1e9;
+  sim::Spec faster = slow;
+  faster.rate.bytes_per_s = 1.2e9;
+  SimulatedMachine machine({slow, faster});
+  for (const auto& [margin, device] : {std::pair(0.5, 0U), std::pair(0.02, 1U)}) {
+    const Plan plan = *make_plan({.graph = &graph, .devices = machine.devices, .margin = margin});
+    for (const Decision& decision : plan.decisions) EXPECT_EQ(decision.device, device);
+  }
+}
+
+TEST(Planner, APreferredDeviceRunsWhatItCanAndItsMemoryHolds) {
+  const Graph graph = chain_of_matmuls(8);
+  sim::Spec slow;
+  slow.rate.bytes_per_s = 1e8;
+  SimulatedMachine machine({sim::Spec{}, slow});
+  PlanRequest request{.graph = &graph, .devices = machine.devices, .preferred = 1};
+  const Plan all = *make_plan(request);
+  for (const Decision& decision : all.decisions) {
+    EXPECT_EQ(decision.device, 1U);
+    EXPECT_EQ(decision.reason, Reason::preferred);
+  }
+  request.budget_bytes = {kNoBudget, 5 * kWeightBytes};
+  const Plan half = *make_plan(request);
+  EXPECT_EQ(std::ranges::count(half.decisions, 1U, &Decision::device), 4);
+}
+
+TEST(Planner, TenThousandOpsOnFourDevicesArePlannedInTime) {
+  const Graph graph = branching_graph(4096, 2000);
+  ASSERT_GE(graph.nodes().size(), 9'900U);
+  std::vector<sim::Spec> specs(4);
+  for (std::size_t i = 0; i < specs.size(); ++i) specs[i].rate.bytes_per_s = 1e10 * static_cast<double>(i + 1);
+  SimulatedMachine machine(specs);
+  const Stopwatch watch;
+  const auto plan = make_plan({.graph = &graph, .devices = machine.devices});
+  const double us_per_op = watch.seconds() * 1e6 / static_cast<double>(graph.nodes().size());
+  ASSERT_TRUE(plan.has_value());
+  RecordProperty("us_per_op", std::to_string(us_per_op));
+  EXPECT_LE(us_per_op, 1000) << "what a search without bounds would take is far more";
+}
+
+TEST(Planner, ThePlanOfOneGraphPlacesTheNodesOfAnother) {
+  const Graph graph = branching_graph(4, 3);
+  SeparateDevices machine(2);
+  PlanRequest request{.graph = &graph, .devices = machine.devices};
+  for (std::size_t node = 0; node < graph.nodes().size(); ++node)
+    request.device_of_node.push_back(static_cast<std::uint32_t>(node / 3 % 2));
+  EXPECT_EQ(devices_of_nodes(*make_plan(request), graph), request.device_of_node);
 }
 
 TEST(Planner, FusedFormsAreClaimedWhereTheyAreCheaperAndNotWhenForbidden) {

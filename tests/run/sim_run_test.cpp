@@ -103,8 +103,8 @@ TEST(SimulatedRun, OfAChainTakesTheTimeThatWasPredicted) {
   }
 }
 
-// Links of the plan carry everything at once, those of the machine one thing after the other.
-TEST(SimulatedRun, OfAnyPlacementIsRightAndNeverFasterThanPredicted) {
+// Copies wait for a link in the order of the plan's steps, and on the machine in the order in which they come.
+TEST(SimulatedRun, OfAnyPlacementIsRightAndAboutAsFastAsPredicted) {
   const Graph graph = branching_graph(kRows, 5);
   const std::vector<float> right = expected(graph);
   std::size_t as_predicted = 0;
@@ -120,8 +120,8 @@ TEST(SimulatedRun, OfAnyPlacementIsRightAndNeverFasterThanPredicted) {
       const auto executable = std::move(*machine.compile(graph, placement));
       const double time = time_of_run(machine, *executable);
       const double predicted = executable->plan().predicted_us;
-      EXPECT_GE(time, predicted - 0.1);
-      EXPECT_LE(time, 2 * predicted);
+      EXPECT_GE(time, 0.85 * predicted);
+      EXPECT_LE(time, 1.15 * predicted);
       as_predicted += time < predicted + 0.1 ? 1U : 0U;
       EXPECT_EQ(outputs_of(*executable), right);
       if (repeat == 0) first_time = time;

@@ -43,6 +43,7 @@ class SimDevice final : public Device {
     info_.compute_resource = spec_.compute_resource.empty() ? spec_.id : spec_.compute_resource;
     info_.memory_pool = spec_.memory_pool.empty() ? spec_.id : spec_.memory_pool;
     info_.memory_resource = info_.memory_pool;
+    info_.links_to_peers = spec_.link.peers && !is_host();
     info_.memory_bytes = spec_.memory_bytes;
     info_.features = spec_.features;
     info_.prior = {.launch_us = spec_.launch_us,
@@ -90,14 +91,20 @@ class SimDevice final : public Device {
   [[nodiscard]] Event copy_from_peer(Device& peer, const Binding& from, const Binding& to) override {
     if (const std::span<const std::byte> host = from.buffer->host(); !host.empty())
       return write(to, host.subspan(from.offset, from.bytes));
-    const auto* sim_peer = dynamic_cast<SimDevice*>(&peer);
-    if (!spec_.link.peers || sim_peer == nullptr || sim_peer->clock_ != clock_)
+    auto* const sim_peer = dynamic_cast<SimDevice*>(&peer);
+    const bool is_one_machine = sim_peer != nullptr && sim_peer->clock_ == clock_;
+    const bool is_straight =
+        is_host() || (is_one_machine && (sim_peer->is_host() || (spec_.link.peers && sim_peer->spec_.link.peers)));
+    if (!is_one_machine || !is_straight)
       return Event(fail(Code::unsupported, fmt::format("{} has no link to {}", info_.id, peer.info().id)));
-    return transfer(to_device_free_, from.bytes, [sim_peer, from, to]() -> Status {
+    auto move = [this, sim_peer, from, to]() -> Status {
+      SHUNT_TRY(health().status);
       SHUNT_TRY(sim_peer->health().status);
       move_bytes(address_of(to), address_of(from), from.bytes);
       return Status{};
-    });
+    };
+    if (is_host()) return sim_peer->transfer(sim_peer->from_device_free_, from.bytes, std::move(move));
+    return transfer(to_device_free_, from.bytes, std::move(move));
   }
 
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
@@ -143,6 +150,8 @@ class SimDevice final : public Device {
   }
 
  private:
+  [[nodiscard]] bool is_host() const { return info_.memory_pool == kHostPool; }
+
   struct Pending {
     std::uint64_t number;
     Event event;

@@ -1,0 +1,200 @@
+#include "plan/choice.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+
+#include "ops/op.h"
+#include "plan/cost.h"
+#include "plan/search.h"
+#include "plan/units.h"
+
+namespace shunt {
+namespace {
+
+// Devices that nobody measured differ from what is believed of them by as much.
+constexpr double kUnmeasured = 0.5;
+constexpr double kMarginUnmeasured = 1.0;
+constexpr double kMarginMeasured = 0.05;
+// Where another device is preferred, one is taken as if it were as many times slower.
+constexpr double kDislike = 1e3;
+
+// Sets of nodes that must stay together.
+class Together {
+ public:
+  explicit Together(std::size_t count) : parent_(count) { std::iota(parent_.begin(), parent_.end(), 0U); }
+  std::uint32_t find(std::uint32_t node) {
+    while (parent_[node] != node) node = parent_[node] = parent_[parent_[node]];
+    return node;
+  }
+  void join(std::uint32_t a, std::uint32_t b) { parent_[std::max(find(a), find(b))] = std::min(find(a), find(b)); }
+
+ private:
+  std::vector<std::uint32_t> parent_;
+};
+
+class Chooser {
+ public:
+  Chooser(const PlanRequest& request, bool fuse) : request_(request), graph_(*request.graph), together_(nodes()) {
+    request_.fuse = fuse;
+    problem_.lanes = lanes_of(request.devices);
+    price_units();
+    join_users_of_state();
+    add_items();
+    add_budgets();
+  }
+
+  [[nodiscard]] std::optional<std::vector<std::uint32_t>> choose() {
+    const std::vector<SearchResult> alone = single_devices(problem_);
+    const SearchResult mixed = search(problem_);
+    const SearchResult& chosen = request_.preferred == kNone ? best_of(alone, mixed) : liked_of(alone, mixed);
+    if (chosen.score.us == kCannot) return std::nullopt;
+    std::vector<std::uint32_t> device_of_node(nodes());
+    for (NodeId node = 0; node < nodes(); ++node)
+      device_of_node[node] = chosen.device_of_group[group_of_root_[together_.find(node)]];
+    return device_of_node;
+  }
+
+ private:
+  [[nodiscard]] std::uint32_t nodes() const { return static_cast<std::uint32_t>(graph_.nodes().size()); }
+  [[nodiscard]] bool is_layout(NodeId node) const {
+    return info_of(graph_.nodes()[node].op).op_class == OpClass::layout;
+  }
+
+  // What each node costs on each device: a unit's whole time stands with the node that makes its result.
+  void price_units() {
+    us_.assign(nodes(), std::vector<double>(request_.devices.size(), 0));
+    for (std::uint32_t device = 0; device < request_.devices.size(); ++device) {
+      request_.device_of_node.assign(nodes(), device);
+      for (const Unit& unit : choose_units(request_)) {
+        for (const NodeId node : unit.nodes) together_.join(unit.nodes.back(), node);
+        us_[unit.nodes.back()][device] = us_on(unit, device) * (is_disliked(device) ? kDislike : 1);
+      }
+    }
+  }
+
+  [[nodiscard]] bool is_disliked(std::uint32_t device) const {
+    return request_.preferred != kNone && request_.preferred != device;
+  }
+
+  [[nodiscard]] double us_on(const Unit& unit, std::uint32_t device) const {
+    const UnitCall call(graph_, unit);
+    const OpCall calls[] = {call.call()};
+    if (!request_.devices[device]->supports(calls) || too_large_for(request_, unit, device) != kNone) return kCannot;
+    return predict_compute(calls[0], request_.devices[device]->info()).us;
+  }
+
+  void join_users_of_state() {
+    std::map<TensorId, NodeId> users;
+    for (NodeId node = 0; node < nodes(); ++node) {
+      if (is_layout(node)) continue;
+      for (const TensorId input : graph_.nodes()[node].inputs) {
+        if (input == kNone || graph_.tensor(input).operand.kind != TensorKind::state) continue;
+        const auto [user, is_new] = users.emplace(graph_.tensor(input).base, node);
+        if (!is_new) together_.join(user->second, node);
+      }
+    }
+  }
+
+  void add_items() {
+    number_of_value_.assign(graph_.tensors().size(), kNone);
+    number_of_held_.assign(graph_.tensors().size(), kNone);
+    group_of_root_.assign(nodes(), kNone);
+    for (NodeId node = 0; node < nodes(); ++node) {
+      if (is_layout(node)) join_with_producer(node);
+      std::uint32_t& group = group_of_root_[together_.find(node)];
+      if (group == kNone) group = problem_.groups++;
+      if (is_layout(node)) continue;
+      SearchProblem::Item item{.group = group, .made = kNone, .reads = {}, .holds = {}, .us = us_[node]};
+      for (const TensorId input : graph_.nodes()[node].inputs)
+        if (input != kNone) add_operand(item, graph_.tensor(input).base);
+      const TensorId made = graph_.tensor(graph_.nodes()[node].output).base;
+      if (graph_.tensor(made).operand.kind != TensorKind::state) item.made = value(made);
+      problem_.items.push_back(std::move(item));
+    }
+    for (const TensorId output : graph_.outputs())
+      if (graph_.tensor(graph_.tensor(output).base).operand.kind == TensorKind::value)
+        problem_.outputs.push_back(value(graph_.tensor(output).base));
+  }
+
+  // A view runs nowhere.
+  void join_with_producer(NodeId node) {
+    for (const TensorId input : graph_.nodes()[node].inputs)
+      if (input != kNone && graph_.tensor(input).producer != kNone) together_.join(graph_.tensor(input).producer, node);
+  }
+
+  std::uint32_t value(TensorId base) {
+    if (number_of_value_[base] == kNone) {
+      number_of_value_[base] = static_cast<std::uint32_t>(problem_.value_bytes.size());
+      problem_.value_bytes.push_back(graph_.tensor(base).operand.span_bytes());
+    }
+    return number_of_value_[base];
+  }
+
+  void add_operand(SearchProblem::Item& item, TensorId base) {
+    const TensorKind kind = graph_.tensor(base).operand.kind;
+    const bool is_held = kind == TensorKind::weight || kind == TensorKind::state;
+    if (is_held && number_of_held_[base] == kNone) {
+      number_of_held_[base] = static_cast<std::uint32_t>(problem_.held_bytes.size());
+      problem_.held_bytes.push_back(graph_.tensor(base).operand.span_bytes());
+    }
+    std::vector<std::uint32_t>& list = is_held ? item.holds : item.reads;
+    const std::uint32_t number = is_held ? number_of_held_[base] : value(base);
+    if (std::ranges::find(list, number) == list.end()) list.push_back(number);
+  }
+
+  void add_budgets() {
+    std::uint32_t pools = 0;
+    for (const Lane& lane : problem_.lanes) pools = std::max(pools, lane.pool + 1);
+    problem_.budget_bytes.assign(pools, kNoBudget);
+    for (std::size_t device = 0; device < request_.budget_bytes.size(); ++device) {
+      std::uint64_t& budget = problem_.budget_bytes[problem_.lanes[device].pool];
+      budget = std::min(budget, request_.budget_bytes[device]);
+    }
+  }
+
+  [[nodiscard]] double margin() const {
+    if (request_.margin) return *request_.margin;
+    const bool is_measured = std::ranges::all_of(
+        request_.devices, [](const Device* device) { return device->info().prior.uncertainty < kUnmeasured; });
+    return is_measured ? kMarginMeasured : kMarginUnmeasured;
+  }
+
+  // What is liked better, which is named first, unless another gains more than the margin.
+  [[nodiscard]] const SearchResult& best_of(std::span<const SearchResult> alone, const SearchResult& mixed) const {
+    const SearchResult* best = &alone.front();
+    const auto gains = [&](const SearchResult& other) {
+      if (other.score.over_bytes != best->score.over_bytes || best->score.us == kCannot)
+        return other.score < best->score;
+      return other.score.us * (1 + margin()) < best->score.us;
+    };
+    for (const SearchResult& other : alone)
+      if (gains(other)) best = &other;
+    return gains(mixed) ? mixed : *best;
+  }
+
+  // All on the preferred device, or as much as its memory holds.
+  [[nodiscard]] const SearchResult& liked_of(std::span<const SearchResult> alone, const SearchResult& mixed) const {
+    const SearchResult& liked = alone[request_.preferred];
+    return liked.score.us != kCannot && liked.score.over_bytes == 0 ? liked : mixed;
+  }
+
+  PlanRequest request_;
+  const Graph& graph_;
+  Together together_;
+  std::vector<std::vector<double>> us_;  // by node and device
+  std::vector<std::uint32_t> number_of_value_;
+  std::vector<std::uint32_t> number_of_held_;
+  std::vector<std::uint32_t> group_of_root_;
+  SearchProblem problem_;
+};
+
+}  // namespace
+
+std::optional<std::vector<std::uint32_t>> choose_devices(const PlanRequest& request) {
+  if (request.devices.size() == 1) return std::vector<std::uint32_t>(request.graph->nodes().size(), 0);
+  if (auto fused = Chooser(request, request.fuse).choose()) return fused;
+  return request.fuse ? Chooser(request, false).choose() : std::nullopt;
+}
+
+}  // namespace shunt

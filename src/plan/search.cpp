@@ -1,0 +1,478 @@
+#include "plan/search.h"
+
+#include <algorithm>
+#include <optional>
+#include <random>
+#include <utility>
+
+namespace shunt {
+namespace {
+
+constexpr double kNotThere = -1;
+
+// By group and device.
+std::vector<double> us_of_groups(const SearchProblem& problem) {
+  const std::size_t devices = problem.lanes.size();
+  std::vector<double> us(problem.groups * devices, 0);
+  for (const SearchProblem::Item& item : problem.items)
+    for (std::size_t device = 0; device < devices; ++device) us[item.group * devices + device] += item.us[device];
+  return us;
+}
+
+std::size_t pools_of(std::span<const Lane> lanes) {
+  std::uint32_t pools = 0;
+  for (const Lane& lane : lanes) pools = std::max(pools, lane.pool + 1);
+  return pools;
+}
+
+}  // namespace
+
+Evaluator::Evaluator(const SearchProblem& problem)
+    : problem_(problem), pools_(pools_of(problem.lanes)), ends_(problem.items.size()), timeline_(problem.lanes) {
+  std::vector<std::uint32_t> last(problem.value_bytes.size(), kNone);
+  for (std::uint32_t i = 0; i < problem.items.size(); ++i) {
+    const SearchProblem::Item& item = problem.items[i];
+    for (const std::uint32_t value : item.reads) last[value] = i;
+    if (item.made != kNone) last[item.made] = i;
+  }
+  for (const std::uint32_t value : problem.outputs) last[value] = kNone;
+  for (std::uint32_t value = 0; value < last.size(); ++value)
+    if (last[value] != kNone) ends_[last[value]].push_back(value);
+}
+
+void Evaluator::begin() {
+  timeline_.reset();
+  open_ = {};
+  open_values_.clear();
+  there_us_.assign(problem_.value_bytes.size() * pools_, kNotThere);
+  home_.assign(problem_.value_bytes.size(), kNone);
+  held_.assign(problem_.held_bytes.size() * pools_, false);
+  bytes_.assign(pools_, 0);
+  most_bytes_.assign(pools_, 0);
+}
+
+void Evaluator::close() {
+  if (open_.device == kNone) return;
+  const double end = timeline_.compute(open_.device, open_.ready_us, open_.us).end_us;
+  for (const std::uint32_t value : open_values_) there(value, problem_.lanes[open_.device].pool) = end;
+  open_values_.clear();
+  open_ = {};
+}
+
+void Evaluator::count(std::uint32_t pool, std::uint64_t bytes) {
+  bytes_[pool] += bytes;
+  most_bytes_[pool] = std::max(most_bytes_[pool], bytes_[pool]);
+}
+
+double Evaluator::bring(std::uint32_t value, std::uint32_t device) {
+  const std::uint32_t pool = problem_.lanes[device].pool;
+  double& here = there(value, pool);
+  if (here != kNotThere) return here;
+  const std::uint32_t home = home_[value];
+  count(pool, problem_.value_bytes[value]);
+  if (home == kNone) return here = 0;  // an input of the graph
+  close();
+  here = timeline_.transfer(home, device, problem_.value_bytes[value], there(value, problem_.lanes[home].pool)).end_us;
+  return here;
+}
+
+void Evaluator::add(std::uint32_t number, std::uint32_t device) {
+  const SearchProblem::Item& item = problem_.items[number];
+  const std::uint32_t pool = problem_.lanes[device].pool;
+  if (open_.device != device) close();
+  double ready = 0;
+  for (const std::uint32_t value : item.reads) ready = std::max(ready, bring(value, device));
+  for (const std::uint32_t held : item.holds) {
+    if (held_[held * pools_ + pool]) continue;
+    held_[held * pools_ + pool] = true;
+    count(pool, problem_.held_bytes[held]);
+  }
+  open_.device = device;
+  open_.ready_us = std::max(open_.ready_us, ready);
+  open_.us += item.us[device];
+  if (item.made != kNone) {
+    if (there(item.made, pool) == kNotThere) count(pool, problem_.value_bytes[item.made]);
+    there(item.made, pool) = 0;  // until the step is closed, which is before another device reads it
+    home_[item.made] = device;
+    open_values_.push_back(item.made);
+  }
+  for (const std::uint32_t value : ends_[number])
+    for (std::uint32_t other = 0; other < pools_; ++other)
+      if (there(value, other) != kNotThere) bytes_[other] -= problem_.value_bytes[value];
+}
+
+Score Evaluator::operator()(std::span<const std::uint32_t> device_of_group) {
+  begin();
+  for (std::uint32_t i = 0; i < problem_.items.size(); ++i) {
+    const std::uint32_t device = device_of_group[problem_.items[i].group];
+    if (problem_.items[i].us[device] == kCannot) return {};
+    add(i, device);
+  }
+  close();
+  Score score{.us = timeline_.end_us()};
+  for (std::size_t pool = 0; pool < pools_; ++pool)
+    if (most_bytes_[pool] > problem_.budget_bytes[pool])
+      score.over_bytes += static_cast<double>(most_bytes_[pool] - problem_.budget_bytes[pool]);
+  return score;
+}
+
+namespace {
+
+// The work that a search may do, in items looked at.
+constexpr std::size_t kLeastWork = 100'000;
+constexpr std::size_t kWorkForFewGroups = 400'000;
+constexpr std::size_t kWorkPerItem = 20;
+// Groups up to which all pairs of them are tried.
+constexpr std::size_t kFewGroups = 16;
+constexpr int kPrices = 12;
+constexpr int kKicks = 8;
+
+class Searcher {
+ public:
+  explicit Searcher(const SearchProblem& problem)
+      : problem_(problem),
+        evaluate_(problem),
+        devices_(static_cast<std::uint32_t>(problem.lanes.size())),
+        left_(problem.groups <= kFewGroups ? kWorkForFewGroups
+                                           : std::max(kLeastWork, kWorkPerItem * problem.items.size())),
+        first_item_(problem.groups, kNone),
+        held_first_(problem.items.size(), 0),
+        maker_(problem.value_bytes.size(), kNone),
+        us_of_group_(us_of_groups(problem)) {
+    std::vector<bool> seen(problem.held_bytes.size(), false);
+    for (std::uint32_t i = 0; i < problem.items.size(); ++i) {
+      const SearchProblem::Item& item = problem.items[i];
+      if (first_item_[item.group] == kNone) {
+        first_item_[item.group] = i;
+        order_.push_back(item.group);
+      }
+      for (const std::uint32_t held : item.holds) {
+        if (!seen[held]) held_first_[i] += problem.held_bytes[held];
+        seen[held] = true;
+      }
+    }
+  }
+
+  SearchResult run() {
+    drop_dominated();
+    for (SearchResult& each : single_devices(problem_)) {
+      if (each.score < best_.score || best_.device_of_group.empty()) best_ = each;
+      starts_.push_back(std::move(each));
+    }
+    if (order_.empty() || !has_choice()) return best_;
+    price_memory();
+    start_from_what_ends_first();
+    std::vector<SearchResult> starts = std::move(starts_);
+    std::ranges::stable_sort(
+        starts, [](const SearchResult& one, const SearchResult& other) { return one.score < other.score; });
+    for (const SearchResult& start : starts) improve(start);
+    for (int i = 0; i < kKicks && left_ > 0; ++i) improve(kicked());
+    return best_;
+  }
+
+ private:
+  using Placement = std::vector<std::uint32_t>;
+
+  Score score(const Placement& placement) {
+    left_ -= std::min(left_, problem_.items.size());
+    return evaluate_(placement);
+  }
+
+  // Of devices on one processor with one memory those that another beats in a group are no choice for it.
+  void drop_dominated() {
+    const std::vector<double> us = us_of_group_;
+    const auto beats = [&](std::uint32_t group, std::uint32_t one, std::uint32_t other) {
+      const Lane& a = problem_.lanes[one];
+      const Lane& b = problem_.lanes[other];
+      const double mine = us[group * devices_ + one];
+      const double its = us[group * devices_ + other];
+      return a.pool == b.pool && a.resource == b.resource && a.launch_us <= b.launch_us &&
+             (mine < its || (mine == its && one < other));
+    };
+    for (std::uint32_t group = 0; group < problem_.groups; ++group)
+      for (std::uint32_t other = 0; other < devices_; ++other)
+        for (std::uint32_t one = 0; one < devices_; ++one)
+          if (one != other && beats(group, one, other)) us_of_group_[group * devices_ + other] = kCannot;
+  }
+
+  // Whether any group may run on more than one device.
+  [[nodiscard]] bool has_choice() const {
+    return std::ranges::any_of(order_, [&](std::uint32_t group) {
+      const auto of_group = std::span(us_of_group_).subspan(std::size_t{group} * devices_, devices_);
+      return std::ranges::count_if(of_group, [](double us) { return us != kCannot; }) > 1;
+    });
+  }
+
+  void consider(Placement placement) {
+    if (std::ranges::find(starts_, placement, &SearchResult::device_of_group) != starts_.end()) return;
+    const Score its = score(placement);
+    if (its < best_.score || best_.device_of_group.empty()) best_ = {placement, its};
+    starts_.push_back({std::move(placement), its});
+  }
+
+  [[nodiscard]] bool can(std::uint32_t group, std::uint32_t device) const {
+    return us_of_group_[group * devices_ + device] != kCannot;
+  }
+
+  // --- Along the order, with the device of the item before as state ---
+
+  struct Cell {
+    double us = kCannot;
+    std::uint32_t before = kNone;     // the device of the item before
+    std::vector<std::uint64_t> held;  // bytes by pool
+  };
+
+  // The device of an earlier item on the way to (item, device).
+  [[nodiscard]] std::uint32_t device_at(std::uint32_t wanted, std::uint32_t item, std::uint32_t device) const {
+    for (; item > wanted; --item) device = way_[item * devices_ + device];
+    return device;
+  }
+
+  // The placement of least time where one thing happens after the other and each held byte has a price, in microseconds
+  // by pool. Pools are filled no further than their budgets.
+  [[nodiscard]] std::optional<Placement> along_the_order(std::span<const double> prices) {
+    const auto items = static_cast<std::uint32_t>(problem_.items.size());
+    left_ -= std::min(left_, problem_.items.size());
+    way_.assign(std::size_t{items} * devices_, kNone);
+    std::fill(maker_.begin(), maker_.end(), kNone);
+    std::vector<Cell> before(1, {.us = 0, .before = kNone, .held = std::vector<std::uint64_t>(prices.size(), 0)});
+    for (std::uint32_t i = 0; i < items; ++i) {
+      std::vector<Cell> now(devices_);
+      for (std::uint32_t device = 0; device < devices_; ++device)
+        for (std::uint32_t from = 0; from < before.size(); ++from)
+          extend(now[device], before[from], i, device, i == 0 ? kNone : from, prices);
+      for (std::uint32_t device = 0; device < devices_; ++device) way_[i * devices_ + device] = now[device].before;
+      if (problem_.items[i].made != kNone) maker_[problem_.items[i].made] = i;
+      before = std::move(now);
+    }
+    const auto least = std::ranges::min_element(before, {}, &Cell::us);
+    if (least->us == kCannot) return std::nullopt;
+    Placement placement(problem_.groups, 0);
+    auto device = static_cast<std::uint32_t>(least - before.begin());
+    for (std::uint32_t i = items; i-- > 0;) {
+      placement[problem_.items[i].group] = device;
+      device = way_[i * devices_ + device];
+    }
+    return placement;
+  }
+
+  void extend(Cell& to, const Cell& from, std::uint32_t number, std::uint32_t device, std::uint32_t before,
+              std::span<const double> prices) const {
+    const SearchProblem::Item& item = problem_.items[number];
+    if (from.us == kCannot || !can(item.group, device)) return;
+    const std::uint32_t first = first_item_[item.group];
+    if (first != number && device_at(first, number - 1, before) != device) return;
+    const Lane& lane = problem_.lanes[device];
+    double us = from.us + item.us[device] + (before == device ? 0 : lane.launch_us) +
+                prices[lane.pool] * static_cast<double>(held_first_[number]);
+    if (us >= to.us) return;
+    for (const std::uint32_t value : item.reads) {
+      if (maker_[value] == kNone) continue;
+      const Lane& home = problem_.lanes[device_at(maker_[value], number - 1, before)];
+      if (home.pool == lane.pool) continue;
+      us += home.link_us + lane.link_us +
+            (home.link_us_per_byte + lane.link_us_per_byte) * static_cast<double>(problem_.value_bytes[value]);
+    }
+    if (us >= to.us) return;
+    if (from.held[lane.pool] + held_first_[number] > problem_.budget_bytes[lane.pool]) return;
+    to.us = us;
+    to.before = before;
+    to.held = from.held;
+    to.held[lane.pool] += held_first_[number];
+  }
+
+  // Bisects the price of each pool that is full, so that what gains most by the byte comes first.
+  void price_memory() {
+    std::vector<double> prices(problem_.budget_bytes.size(), 0);
+    auto placement = along_the_order(prices);
+    if (!placement) return;
+    consider(*placement);
+    std::uint64_t all = 0;
+    for (const std::uint64_t bytes : problem_.held_bytes) all += bytes;
+    for (std::size_t pool = 0; pool < prices.size(); ++pool) {
+      if (all <= problem_.budget_bytes[pool] || all == 0) continue;
+      double low = 0;
+      double high = 2 * best_.score.us / static_cast<double>(all) * 16;
+      for (int i = 0; i < kPrices && left_ > 0; ++i) {
+        prices[pool] = (low + high) / 2;
+        placement = along_the_order(prices);
+        if (!placement) break;
+        static_cast<void>(score(*placement));
+        const bool is_full = evaluate_.pool_bytes()[pool] * 8 > problem_.budget_bytes[pool] * 7;
+        consider(*placement);
+        (is_full ? low : high) = prices[pool];
+      }
+      prices[pool] = 0;
+    }
+  }
+
+  // --- With devices at once ---
+
+  // Each group in turn where the whole would end first, had the rest been placed as the best so far.
+  void start_from_what_ends_first() {
+    if (best_.device_of_group.empty()) return;
+    Placement placement = best_.device_of_group;
+    if (std::size_t{problem_.groups} * devices_ * problem_.items.size() > left_ / 4) return;
+    for (const std::uint32_t group : order_) {
+      Score least;
+      std::uint32_t taken = placement[group];
+      for (std::uint32_t device = 0; device < devices_; ++device) {
+        if (!can(group, device)) continue;
+        placement[group] = device;
+        if (const Score its = score(placement); its < least) {
+          least = its;
+          taken = device;
+        }
+      }
+      placement[group] = taken;
+    }
+    consider(std::move(placement));
+  }
+
+  // The best so far with a quarter of the groups anywhere.
+  SearchResult kicked() {
+    Placement placement = best_.device_of_group;
+    for (std::size_t i = 0; i < placement.size() / 4 + 1; ++i)
+      placement = moved(placement, random_() % order_.size(), static_cast<std::uint32_t>(random_() % devices_));
+    const Score its = score(placement);
+    return {std::move(placement), its};
+  }
+
+  // Takes what improves on `from` until nothing does, or the work is done.
+  void improve(const SearchResult& from) {
+    SearchResult now = from;
+    while (left_ > 0 && improve_once(now)) {
+    }
+    if (now.score < best_.score) best_ = std::move(now);
+  }
+
+  bool attempt(SearchResult& now, const Placement& placement) {
+    if (left_ == 0) return false;
+    const Score its = score(placement);
+    if (!(its < now.score)) return false;
+    now = {placement, its};
+    return true;
+  }
+
+  bool improve_once(SearchResult& now) {
+    if (order_.size() <= kFewGroups)
+      return move_stretches(now) || swap_stretches(now) || move_any(now, now.device_of_group, 2, 0) ||
+             move_any(now, now.device_of_group, 3, 0);
+    return move_borders(now) || move_single_groups(now);
+  }
+
+  // order_[first .. last] to one device, where it can run each of them.
+  [[nodiscard]] Placement with_stretch(const Placement& placement, std::size_t first, std::size_t last,
+                                       std::uint32_t device) const {
+    Placement changed = placement;
+    for (std::size_t i = first; i <= last; ++i)
+      if (can(order_[i], device)) changed[order_[i]] = device;
+    return changed;
+  }
+
+  [[nodiscard]] Placement moved(const Placement& placement, std::size_t place, std::uint32_t device) const {
+    return with_stretch(placement, place, place, device);
+  }
+
+  bool move_stretches(SearchResult& now) {
+    bool improved = false;
+    for (std::size_t length = 1; length <= order_.size(); ++length)
+      for (std::size_t first = 0; first + length <= order_.size(); ++first)
+        for (std::uint32_t device = 0; device < devices_; ++device) {
+          const Placement changed = with_stretch(now.device_of_group, first, first + length - 1, device);
+          if (changed != now.device_of_group) improved = attempt(now, changed) || improved;
+        }
+    return improved;
+  }
+
+  // What of order_[first ..] one device runs to another, and the other's to the one.
+  bool swap_stretches(SearchResult& now) {
+    bool improved = false;
+    for (std::size_t first = 0; first < order_.size(); ++first)
+      for (std::uint32_t one = 0; one < devices_; ++one)
+        for (std::uint32_t other = one + 1; other < devices_; ++other) {
+          Placement changed = now.device_of_group;
+          for (std::size_t last = first; last < order_.size(); ++last) {
+            const std::uint32_t device = changed[order_[last]];
+            if (device != one && device != other) continue;
+            changed = moved(changed, last, device == one ? other : one);
+            improved = attempt(now, changed) || improved;
+          }
+        }
+    return improved;
+  }
+
+  // `count` groups from order_[first] on, each to any device.
+  bool move_any(SearchResult& now, const Placement& placement, int count, std::size_t first) {
+    if (count == 0) return placement != now.device_of_group && attempt(now, placement);
+    for (std::size_t i = first; i < order_.size() && left_ > 0; ++i)
+      for (std::uint32_t device = 0; device < devices_; ++device)
+        if (move_any(now, moved(placement, i, device), count - 1, i + 1)) return true;
+    return false;
+  }
+
+  // Where the device changes, earlier or later, by powers of two.
+  bool move_borders(SearchResult& now) {
+    bool improved = false;
+    for (std::size_t border = 1; border < order_.size(); ++border) {
+      const std::uint32_t left = now.device_of_group[order_[border - 1]];
+      const std::uint32_t right = now.device_of_group[order_[border]];
+      if (left == right) continue;
+      for (std::size_t by = 1; by < order_.size(); by *= 2) {
+        if (border + by <= order_.size())
+          improved = attempt(now, with_stretch(now.device_of_group, border, border + by - 1, left)) || improved;
+        if (by <= border)
+          improved = attempt(now, with_stretch(now.device_of_group, border - by, border - 1, right)) || improved;
+      }
+    }
+    return improved;
+  }
+
+  bool move_single_groups(SearchResult& now) {
+    bool improved = false;
+    for (std::size_t i = 0; i < order_.size() && left_ > 0; ++i)
+      for (std::uint32_t device = 0; device < devices_; ++device) {
+        if (now.device_of_group[order_[i]] == device || !can(order_[i], device)) continue;
+        improved = attempt(now, moved(now.device_of_group, i, device)) || improved;
+      }
+    return improved;
+  }
+
+  const SearchProblem& problem_;
+  Evaluator evaluate_;
+  std::uint32_t devices_;
+  std::size_t left_;                       // work
+  std::vector<std::uint32_t> order_;       // groups, by their first items
+  std::vector<std::uint32_t> first_item_;  // by group
+  std::vector<std::uint64_t> held_first_;  // by item: bytes that no earlier one holds
+  std::vector<std::uint32_t> maker_;       // by value: the item, on the way so far
+  std::vector<double> us_of_group_;        // by group and device
+  std::vector<std::uint32_t> way_;         // by item and device: the device of the item before
+  std::vector<SearchResult> starts_;
+  SearchResult best_;
+  std::minstd_rand random_;  // begins alike each time
+};
+
+}  // namespace
+
+std::vector<SearchResult> single_devices(const SearchProblem& problem) {
+  Evaluator evaluate(problem);
+  const std::vector<double> us = us_of_groups(problem);
+  const auto devices = static_cast<std::uint32_t>(problem.lanes.size());
+  std::vector<SearchResult> results;
+  for (std::uint32_t device = 0; device < devices; ++device) {
+    std::vector<std::uint32_t> placement(problem.groups, device);
+    for (std::uint32_t group = 0; group < problem.groups; ++group) {
+      const auto of_group = std::span(us).subspan(std::size_t{group} * devices, devices);
+      if (of_group[device] == kCannot)
+        placement[group] = static_cast<std::uint32_t>(std::ranges::min_element(of_group) - of_group.begin());
+    }
+    const Score score = evaluate(placement);
+    results.push_back({std::move(placement), score});
+  }
+  return results;
+}
+
+SearchResult search(const SearchProblem& problem) { return Searcher(problem).run(); }
+
+}  // namespace shunt

@@ -1,0 +1,93 @@
+// Searches which device should run which part of a graph: numbers in, numbers out.
+//
+// Items run in a given order. Those of one group run on one device. The time of a placement is that of a timeline on
+// which devices work at once, links carry one copy at a time, and neighbours on one device are one step; what a pool
+// must hold is held against its budget. Deterministic: the work is counted, not timed.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <span>
+#include <vector>
+
+#include "plan/timeline.h"
+#include "shunt/graph.h"
+
+namespace shunt {
+
+inline constexpr double kCannot = std::numeric_limits<double>::infinity();
+
+struct SearchProblem {
+  struct Item {
+    std::uint32_t group = 0;
+    std::uint32_t made = kNone;        // the value it makes or changes
+    std::vector<std::uint32_t> reads;  // values
+    std::vector<std::uint32_t> holds;  // what must lie in the same pool: weights and state
+    std::vector<double> us;            // by device; kCannot where it cannot run
+  };
+  std::vector<Lane> lanes;
+  std::vector<std::uint64_t> budget_bytes;  // by pool
+  std::vector<Item> items;
+  std::vector<std::uint64_t> value_bytes;
+  std::vector<std::uint64_t> held_bytes;
+  std::vector<std::uint32_t> outputs;  // values that must be there in the end
+  std::uint32_t groups = 0;
+};
+
+struct Score {
+  double over_bytes = 0;  // of all budgets together
+  double us = kCannot;    // until the last item has ended
+  [[nodiscard]] bool operator<(const Score& other) const {
+    return over_bytes != other.over_bytes ? over_bytes < other.over_bytes : us < other.us;
+  }
+};
+
+// Counts what a placement costs.
+class Evaluator {
+ public:
+  // `problem` must outlive it.
+  explicit Evaluator(const SearchProblem& problem);
+  // `device_of_group`: one per group.
+  [[nodiscard]] Score operator()(std::span<const std::uint32_t> device_of_group);
+  // Of the last placement, by pool.
+  [[nodiscard]] std::span<const std::uint64_t> pool_bytes() const { return most_bytes_; }
+
+ private:
+  struct OpenStep {
+    std::uint32_t device = kNone;
+    double ready_us = 0;
+    double us = 0;
+  };
+  void begin();
+  void close();
+  void add(std::uint32_t item, std::uint32_t device);
+  // When a value is in the pool of `device`, where a copy of it is put if there is none.
+  double bring(std::uint32_t value, std::uint32_t device);
+  void count(std::uint32_t pool, std::uint64_t bytes);
+  [[nodiscard]] double& there(std::uint32_t value, std::uint32_t pool) { return there_us_[value * pools_ + pool]; }
+
+  const SearchProblem& problem_;
+  std::size_t pools_ = 0;
+  std::vector<std::vector<std::uint32_t>> ends_;  // by item: the values that nobody reads later
+  Timeline timeline_;
+  OpenStep open_;
+  std::vector<std::uint32_t> open_values_;
+  std::vector<double> there_us_;      // by value and pool; negative: not there
+  std::vector<std::uint32_t> home_;   // by value: the device that made it
+  std::vector<bool> held_;            // by what is held, and pool
+  std::vector<std::uint64_t> bytes_;  // by pool: now, and at most
+  std::vector<std::uint64_t> most_bytes_;
+};
+
+struct SearchResult {
+  std::vector<std::uint32_t> device_of_group;
+  Score score;
+};
+
+// For each device: all on it, but for what it cannot run, which goes where it runs fastest. Scored.
+[[nodiscard]] std::vector<SearchResult> single_devices(const SearchProblem& problem);
+
+// The best of what can be found with a bounded amount of work. Where no placement is possible its time is kCannot.
+[[nodiscard]] SearchResult search(const SearchProblem& problem);
+
+}  // namespace shunt

@@ -1,0 +1,53 @@
+// When steps of a plan begin and end: processors and links that are busy with one thing at a time. The planner's search
+// and the plan itself count with the same one. Plain values; one thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "devices/device.h"
+
+namespace shunt {
+
+// What the timeline knows of a device. Devices are indices, pools and resources numbers of their own.
+struct Lane {
+  std::uint32_t pool = 0;
+  std::uint32_t resource = 0;
+  double launch_us = 0;  // of a step
+  double link_us = 0;    // of a copy to or from the host's memory; 0 where that is its own
+  double link_us_per_byte = 0;
+  bool links_to_peers = false;
+};
+
+// One per device, in their order. Equal ids get equal numbers, in the order of their first device.
+[[nodiscard]] std::vector<Lane> lanes_of(std::span<Device* const> devices);
+
+struct Span {
+  double start_us = 0;
+  double end_us = 0;
+};
+
+class Timeline {
+ public:
+  // `lanes` must outlive it.
+  explicit Timeline(std::span<const Lane> lanes) : lanes_(lanes) { reset(); }
+  void reset();
+
+  // A step of ops that take `us` together, once what it needs is `ready`.
+  Span compute(std::uint32_t device, double ready_us, double us);
+  // A copy between two pools, through the host where they have no link of their own.
+  Span transfer(std::uint32_t from, std::uint32_t to, std::uint64_t bytes, double ready_us);
+
+  [[nodiscard]] double free_us(std::uint32_t device) const { return resource_free_[lanes_[device].resource]; }
+  [[nodiscard]] double end_us() const { return end_us_; }
+
+ private:
+  std::span<const Lane> lanes_;
+  std::vector<double> resource_free_;  // by resource
+  std::vector<double> to_free_;        // by device: its link, towards it
+  std::vector<double> from_free_;
+  double end_us_ = 0;
+};
+
+}  // namespace shunt
