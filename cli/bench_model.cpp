@@ -107,6 +107,8 @@ Status execute(Options& options) {
   SHUNT_TRY_ASSIGN(const Plan* prompt, session->plan_for(std::min(options.prompt, options.session.batch), 1));
   SHUNT_TRY_ASSIGN(const Plan* generation, session->plan_for(1, 1));
   const Plan* plans[] = {prompt, generation};
+  const double predicted_prompt = std::min(options.prompt, options.session.batch) / prompt->predicted_us * 1e6;
+  const double predicted_generate = 1e6 / generation->predicted_us;
   const std::uint64_t bytes = bytes_per_token(*model);
   const double share = static_cast<double>(bytes) * measured.generate.median() / measured.bandwidth.median();
   if (options.json)
@@ -118,6 +120,8 @@ Status execute(Options& options) {
                        {"repetitions", options.repetitions},
                        {"prompt_tokens_per_s", json_of(measured.prompt)},
                        {"generate_tokens_per_s", json_of(measured.generate)},
+                       {"predicted_prompt_tokens_per_s", predicted_prompt},
+                       {"predicted_generate_tokens_per_s", predicted_generate},
                        {"read_bytes_per_s", json_of(measured.bandwidth)},
                        {"bytes_per_token", bytes},
                        {"share_of_bandwidth", share}});
@@ -126,6 +130,8 @@ Status execute(Options& options) {
                   fmt::join(working_devices(plans), ", "), in_words(threads, "thread"), options.repetitions);
   text += line_of(fmt::format("prompt {}", options.prompt), measured.prompt, "tokens/s", 1);
   text += line_of(fmt::format("generate {}", options.generate), measured.generate, "tokens/s", 1);
+  text += fmt::format("predicted      {:>9.2f} tokens/s of the prompt, {:.2f} of generation\n", predicted_prompt,
+                      predicted_generate);
   text += line_of("memory read", measured.bandwidth, "GB/s    ", 1e9);
   text += fmt::format("generation reads {} of weights per token: {:.0f} % of the memory's bandwidth\n", in_units(bytes),
                       100 * share);

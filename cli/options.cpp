@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "command.h"
+#include "devices/bytes_in.h"
 #include "devices/sim/machine.h"
 #include "models/mixture.h"
 #include "ops/op.h"
@@ -47,29 +48,16 @@ DType parse_cache_dtype(std::string text) {
   throw CLI::ValidationError("--cache-type", fmt::format("\"{}\" is none of {}", text, fmt::join(names, ", ")));
 }
 
-// "64", "64k" or "64 MiB"; nothing for anything else.
-std::optional<std::uint64_t> parse_size(std::string text) {
-  try {
-    if (!CLI::AsSizeValue(false)(text).empty()) return std::nullopt;
-  } catch (const CLI::Error&) {
-    return std::nullopt;
-  }
-  std::uint64_t bytes = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), bytes);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return bytes;
-}
-
 // "DEVICE=SIZE" each.
 std::map<std::string, std::uint64_t> parse_budgets(const std::vector<std::string>& texts) {
   std::map<std::string, std::uint64_t> budgets;
   for (const std::string& text : texts) {
     const std::size_t equals = text.rfind('=');
-    const auto bytes = equals == std::string::npos ? std::nullopt : parse_size(text.substr(equals + 1));
-    if (!bytes || equals == 0)
+    const auto bytes = equals == std::string::npos ? std::nullopt : bytes_in(std::string_view(text).substr(equals + 1));
+    if (!bytes || equals == 0 || !(*bytes >= 0 && *bytes < 0x1p63))
       throw CLI::ValidationError(
           "--budget", fmt::format("\"{}\" is not DEVICE=SIZE, such as vulkan:0=4GiB or cuda:0=512MiB", text));
-    budgets[text.substr(0, equals)] = *bytes;
+    budgets[text.substr(0, equals)] = static_cast<std::uint64_t>(*bytes);
   }
   return budgets;
 }
@@ -141,6 +129,8 @@ Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options, std
   if (!options.machine.empty()) SHUNT_TRY(sim::read_machine(options.machine));
   auto runtime = Runtime::create(options);
   if (!runtime && runtime.error().code == Code::invalid) refuse(fmt::format("{}: {}", option, runtime.error().message));
+  if (runtime)
+    for (const std::string& warning : (*runtime)->warnings()) note(warning);
   return runtime;
 }
 

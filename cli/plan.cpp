@@ -72,8 +72,9 @@ Status execute(Options& options) {
   SHUNT_TRY_ASSIGN(const auto model, models::Model::load(options.model));
   SHUNT_TRY_ASSIGN(const std::uint32_t context, models::choose_context(*model, *runtime, options.session));
   const std::uint32_t tokens = std::min({options.prompt, options.session.batch, context});
-  SHUNT_TRY_ASSIGN(const PlannedStep prompt, plan_step(*model, *runtime, options.session, context, tokens, 1));
-  SHUNT_TRY_ASSIGN(const PlannedStep generation, plan_step(*model, *runtime, options.session, context, 1, 1));
+  models::StepPlanner planner(*model, *runtime, options.session, context);
+  SHUNT_TRY_ASSIGN(const PlannedStep prompt, planner.plan(tokens, 1));
+  SHUNT_TRY_ASSIGN(const PlannedStep generation, planner.plan(1, 1));
   const PeakMemory peak = predict_memory(prompt, generation, model->config().vocabulary);
   const std::string_view origin = context_origin(options.session, model->config(), context);
   if (options.json)

@@ -1,7 +1,8 @@
-// The device APIs that no browser offers.
+// What no browser offers: device APIs, and files that stay.
 #include <initializer_list>
 
 #include "devices/registry.h"
+#include "plan/profile.h"
 
 namespace shunt {
 namespace {
@@ -19,5 +20,8 @@ Result<BackendReport> open_metal(const OpenOptions&) { return absent("metal"); }
 Result<BackendReport> open_gl(const OpenOptions&) { return absent("gl"); }
 Result<BackendReport> open_gles(const OpenOptions&) { return absent("gles"); }
 Result<BackendReport> open_sim(const OpenOptions&) { return absent("sim"); }
+
+Result<std::filesystem::path> profile_path() { return fail(Code::io, "browsers keep no files"); }
+Result<Profile> load_profile(const std::filesystem::path&, std::string&) { return Profile{}; }
 
 }  // namespace shunt

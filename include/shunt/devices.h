@@ -80,6 +80,11 @@ class DeviceFeatures {
 // A budget of memory: as many bytes as are asked for.
 inline constexpr std::uint64_t kNoBudget = ~std::uint64_t{0};
 
+struct ComputeRates {
+  double flops_per_s = 0;
+  double bytes_per_s = 0;
+};
+
 // What a device is believed to reach before it was measured.
 struct PriorRates {
   double launch_us = 0;  // of one program
@@ -89,6 +94,7 @@ struct PriorRates {
   double link_us = 10;            // of a copy between the device's memory and the host's, in either direction
   double link_bytes_per_s = 6e9;  // of a long one: what PCIe 3 gives through pageable memory
   double uncertainty = 0.5;       // relative
+  std::map<std::string, ComputeRates, std::less<>> families;  // of kernels that reach other rates, by name
 };
 
 // One device. What its API does not tell is empty or 0.

@@ -53,8 +53,6 @@ class Graph {
   [[nodiscard]] std::optional<TensorId> find(std::string_view name) const;
   // The version of a state that a tensor shows: itself, or for a view what it is a view of.
   [[nodiscard]] TensorId version_of(TensorId id) const;
-  // For each tensor how many nodes read it, views of it included; graph outputs count as one more.
-  [[nodiscard]] std::vector<std::uint32_t> count_uses() const;
 
  private:
   friend class GraphBuilder;

@@ -18,6 +18,7 @@
 namespace shunt {
 
 class Device;
+class DeviceCost;
 struct Registry;
 namespace trace {
 class Recorder;
@@ -39,6 +40,8 @@ struct RuntimeOptions {
   // For devices by their ids: how many bytes of their memory may be used. Without it what is free when the runtime
   // starts, but for a little; of the host's memory as much as is asked for.
   std::map<std::string, std::uint64_t> budgets = {};
+  // Whether measurements of this machine, where there are any, tell how fast devices are.
+  bool calibrated = true;
   // Record events from the start.
   bool trace = false;
 };
@@ -58,6 +61,10 @@ class Runtime {
   [[nodiscard]] std::span<Device* const> devices() const { return devices_; }
   // How many bytes of each one's memory plans may use; kNoBudget: as many as are asked for.
   [[nodiscard]] std::span<const std::uint64_t> budgets() const { return budgets_; }
+  // What each one takes for what: as `shunt calibrate` measured it, else as it is believed to be.
+  [[nodiscard]] std::span<const DeviceCost> costs() const;
+  // What the user should hear of, such as measurements that could not be read.
+  [[nodiscard]] std::span<const std::string> warnings() const { return warnings_; }
   // What a selector passed over, and why.
   [[nodiscard]] std::span<const DeviceRejection> rejections() const { return rejections_; }
   // Every API, with its devices or why it has none.
@@ -67,10 +74,13 @@ class Runtime {
  private:
   Runtime();
   [[nodiscard]] Status set_budgets(const std::map<std::string, std::uint64_t>& budgets);
+  void set_costs(bool measured);
   std::unique_ptr<trace::Recorder> recorder_;
   std::unique_ptr<Registry> registry_;
   std::vector<Device*> devices_;
   std::vector<std::uint64_t> budgets_;
+  std::vector<DeviceCost> costs_;
+  std::vector<std::string> warnings_;
   std::vector<DeviceRejection> rejections_;
 };
 

@@ -87,6 +87,7 @@ struct Arrays::Parts {
   };
   struct Method {
     Device* device;
+    const DeviceCost& cost;
     std::unique_ptr<Device> alone;  // the same on the caller's thread, for tiny calls; null where there is none
     std::unique_ptr<arrays::DeviceMemory> memory = std::make_unique<arrays::DeviceMemory>();
     Setback setback;
@@ -130,7 +131,6 @@ struct Arrays::Parts {
   const Runtime& runtime;
   ArraysOptions options;
   arrays::Choices choices;
-  DeviceInfo host;
   std::vector<Method> methods;  // in the order of runtime.devices()
   std::vector<Entry> programs;
   std::vector<float> staging;
@@ -149,13 +149,14 @@ Result<std::unique_ptr<Arrays>> Arrays::create(const Runtime& runtime, ArraysOpt
   if (!options.now) options.now = machine_now;
   auto parts = std::make_unique<Parts>(runtime, std::move(options));
   const auto alone = std::make_shared<cpu::Engine>(1, std::span<const std::uint32_t>());
-  for (Device* device : runtime.devices())
-    parts->methods.push_back({.device = device, .alone = cpu::over(alone, *device), .setback = {}, .slots = {}});
-  const auto host = std::ranges::find_if(runtime.devices(), [](Device* device) { return is_cpu(*device); });
-  if (host != runtime.devices().end())
-    parts->host = (*host)->info();
-  else
-    parts->host.memory_pool = "host";
+  for (std::size_t index = 0; index < runtime.devices().size(); ++index) {
+    Device* const device = runtime.devices()[index];
+    parts->methods.push_back({.device = device,
+                              .cost = runtime.costs()[index],
+                              .alone = cpu::over(alone, *device),
+                              .setback = {},
+                              .slots = {}});
+  }
   return std::unique_ptr<Arrays>(new Arrays(std::move(parts)));
 }
 
@@ -181,7 +182,7 @@ Arrays::Parts::Slot& Arrays::Parts::slot_of(Method& method, const Work& work) {
   const auto [place, is_new] = method.slots.try_emplace(size_of(work));
   Slot& slot = place->second;
   if (!is_new) return slot;
-  if (const auto predicted = arrays::predict_us(work, *method.device, host))
+  if (const auto predicted = arrays::predict_us(work, *method.device, method.cost))
     slot.predicted_us = *predicted;
   else
     slot.lacks = predicted.error().message;

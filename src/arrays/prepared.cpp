@@ -12,9 +12,9 @@ namespace {
 // Below it, copies take less than preparing a program for memory that it has not seen.
 constexpr std::uint64_t kInPlaceBytes = 1U << 20U;
 
-Result<Plan> plan_for(const Graph& graph, Device& device) {
+Result<Plan> plan_for(const Graph& graph, Device& device, const DeviceCost* cost = nullptr) {
   Device* const devices[] = {&device};
-  return make_plan({.graph = &graph, .devices = devices});
+  return make_plan({.graph = &graph, .devices = devices, .costs = {cost, cost == nullptr ? 0U : 1U}});
 }
 
 bool overlap(std::span<const float> x, std::span<const float> y) {
@@ -143,13 +143,12 @@ Status Prepared::read(const Work& work, std::span<float> results) const {
   return read_output(work.rows != 0 ? 1 : 0, results.last(1));
 }
 
-Result<double> predict_us(const Work& work, Device& device, const DeviceInfo& host) {
+Result<double> predict_us(const Work& work, Device& device, const DeviceCost& cost) {
   SHUNT_TRY_ASSIGN(const Graph graph, graph_for(work.bucket()));
-  SHUNT_TRY_ASSIGN(const Plan plan, plan_for(graph, device));
-  double us = plan.predicted_us;
-  us += predict_transfer(work.a.size_bytes(), host, device.info()).us;
-  if (!work.b.empty()) us += predict_transfer(work.b.size_bytes(), host, device.info()).us;
-  return us + predict_transfer(work.results() * sizeof(float), device.info(), host).us;
+  SHUNT_TRY_ASSIGN(const Plan plan, plan_for(graph, device, &cost));
+  double us = plan.predicted_us + cost.to_device().copy_us(work.a.size_bytes());
+  if (!work.b.empty()) us += cost.to_device().copy_us(work.b.size_bytes());
+  return us + cost.from_device().copy_us(work.results() * sizeof(float));
 }
 
 bool can_run_in_place(const Device& device, const Work& work) {

@@ -10,6 +10,7 @@
 #include <span>
 
 #include "arrays/work.h"
+#include "plan/cost.h"
 #include "run/executable.h"
 
 namespace shunt::arrays {
@@ -41,7 +42,7 @@ class Prepared {
 };
 
 // What a call should take, copies from and to the host's memory included. Errors: unsupported, with what is lacking.
-[[nodiscard]] Result<double> predict_us(const Work& work, Device& device, const DeviceInfo& host);
+[[nodiscard]] Result<double> predict_us(const Work& work, Device& device, const DeviceCost& cost);
 
 // Whether `results` may be computed where they go while the inputs are read where they lie.
 [[nodiscard]] bool can_run_in_place(const Device& device, const Work& work);

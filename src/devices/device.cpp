@@ -2,7 +2,11 @@
 
 #include <fmt/format.h>
 
+#include "trace/recorder.h"
+
 namespace shunt {
+
+std::uint64_t Device::now_ns() const { return trace::now_ns(); }
 
 Result<std::unique_ptr<Buffer>> Device::import_host(std::span<const std::byte>) {
   return fail(Code::unsupported, fmt::format("{} has no way to use the host's memory", info().id));

@@ -122,6 +122,8 @@ class Device {
   // Works on what is pending with the caller's thread. False: nothing here needs it; events, if any are
   // pending, complete by themselves.
   virtual bool advance() = 0;
+  // The time by which it works, since any origin: that of the machine's clock, and here trace::now_ns().
+  [[nodiscard]] virtual std::uint64_t now_ns() const;
   [[nodiscard]] virtual Health health() const = 0;
 };
 

@@ -165,13 +165,4 @@ TensorId Graph::version_of(TensorId id) const {
   return id;
 }
 
-std::vector<std::uint32_t> Graph::count_uses() const {
-  std::vector<std::uint32_t> uses(tensors_.size(), 0);
-  for (const Node& node : nodes_)
-    for (const TensorId input : node.inputs)
-      if (input != kNone) ++uses[input];
-  for (const TensorId output : outputs_) ++uses[output];
-  return uses;
-}
-
 }  // namespace shunt

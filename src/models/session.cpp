@@ -6,7 +6,6 @@
 #include <bit>
 
 #include "devices/device.h"
-#include "plan/planner.h"
 #include "trace/recorder.h"
 
 namespace shunt::models {
@@ -57,21 +56,6 @@ std::optional<std::uint64_t> context_that_fits(const Model& model, const Runtime
   return static_cast<std::uint64_t>(room / page) * kPageTokens;
 }
 
-// That of the first device of the kind that a strategy likes; kNone where it likes none.
-// Errors: invalid where there is no such device.
-Result<std::uint32_t> preferred_device(Strategy strategy, std::span<Device* const> devices) {
-  if (strategy != Strategy::gpu && strategy != Strategy::cpu) return kNone;
-  const auto is_liked = [&](const Device* device) {
-    return device->info().is_host_cpu() == (strategy == Strategy::cpu);
-  };
-  const auto liked = std::ranges::find_if(devices, is_liked);
-  if (liked != devices.end()) return static_cast<std::uint32_t>(liked - devices.begin());
-  std::string names;
-  for (const Device* device : devices) names += " " + device->info().id;
-  return fail(Code::invalid,
-              fmt::format("strategy {}: there is no such device among those in use:{}", name_of(strategy), names));
-}
-
 std::string count_of_sequences(std::uint32_t count) {
   return count == 1 ? "1 sequence" : fmt::format("{} sequences", count);
 }
@@ -98,6 +82,7 @@ Session::Session(const Model& model, const Runtime& runtime, const SessionOption
       context_(context),
       pages_per_sequence_(pages_of(context)),
       sequences_(options.sequences),
+      planner_(model, runtime, options, context),
       weights_(&model.weights()) {
   for (std::uint32_t page = pages_per_sequence_ * options.sequences; page-- > 0;)
     free_pages_.push_back(static_cast<std::int32_t>(page));
@@ -123,95 +108,6 @@ Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime,
                           "room for {} tokens; choose a smaller context (option context, -c)",
                           context, count_of_sequences(options.sequences), (cache_bytes * options.sequences) >> 20U,
                           fits.value_or(0)));
-}
-
-namespace {
-
-// Plans the steps of a session so that they share its weights and state.
-class StepPlanner {
- public:
-  StepPlanner(const Model& model, const Runtime& runtime, const SessionOptions& options, std::uint32_t context)
-      : model_(model), runtime_(runtime), options_(options), context_(context) {}
-
-  Result<PlannedStep> plan(std::uint32_t tokens, std::uint32_t outputs) const {
-    SHUNT_TRY_ASSIGN(Graph graph, graph_of(tokens, outputs));
-    if (options_.strategy == Strategy::layers || runtime_.devices().size() == 1)
-      return finish(std::move(graph), std::nullopt);
-    SHUNT_TRY_ASSIGN(PlannedStep one, plan_one_token());
-    if (tokens == 1 && outputs <= 1) return one;
-    return finish(std::move(graph), one);
-  }
-
- private:
-  // With ever less of the devices' memory for the step of one token, until the largest step fits where that has its
-  // weights too.
-  static constexpr int kAttempts = 10;
-  static constexpr double kLess = 0.8;
-
-  [[nodiscard]] Result<Graph> graph_of(std::uint32_t tokens, std::uint32_t outputs) const {
-    const std::uint32_t pages = pages_of(context_);
-    return build_step(model_.config(), model_.weights(),
-                      {.tokens = std::bit_ceil(tokens),
-                       .outputs = std::bit_ceil(std::max(outputs, 1U)),
-                       .sequences = options_.sequences,
-                       .pages_per_sequence = pages,
-                       .pages = pages * options_.sequences,
-                       .page_tokens = kPageTokens,
-                       .cache_dtype = options_.cache_dtype});
-  }
-
-  [[nodiscard]] Result<PlanRequest> request_for(const Graph& graph) const {
-    SHUNT_TRY_ASSIGN(const std::uint32_t preferred, preferred_device(options_.strategy, runtime_.devices()));
-    return PlanRequest{.graph = &graph,
-                       .devices = runtime_.devices(),
-                       .device_of_node = place_nodes(options_.strategy, graph, runtime_.devices().size()),
-                       .preferred = preferred,
-                       .fuse = options_.fuse,
-                       .budget_bytes = {runtime_.budgets().begin(), runtime_.budgets().end()},
-                       .margin = options_.margin};
-  }
-
-  // Where another step has the weights, if it has the same nodes.
-  [[nodiscard]] Result<PlannedStep> finish(Graph graph, const std::optional<PlannedStep>& other) const {
-    SHUNT_TRY_ASSIGN(PlanRequest request, request_for(graph));
-    if (other && other->graph.nodes().size() == graph.nodes().size()) {
-      request.device_of_node = devices_of_nodes(other->plan, other->graph);
-      request.by_hand = Reason::where_weights_are;
-    }
-    SHUNT_TRY_ASSIGN(Plan plan, make_plan(request));
-    return PlannedStep{std::move(graph), std::move(plan)};
-  }
-
-  [[nodiscard]] Result<PlannedStep> plan_one_token() const {
-    double share = 1;
-    for (int attempt = 1;; ++attempt) {
-      SHUNT_TRY_ASSIGN(Graph graph, graph_of(1, 1));
-      SHUNT_TRY_ASSIGN(PlanRequest request, request_for(graph));
-      for (std::size_t device = 0; device < request.budget_bytes.size(); ++device)
-        if (request.devices[device]->info().memory_pool != kHostPool && share < 1)
-          request.budget_bytes[device] =
-              static_cast<std::uint64_t>(static_cast<double>(request.budget_bytes[device]) * share);
-      SHUNT_TRY_ASSIGN(Plan plan, make_plan(request));
-      PlannedStep one{std::move(graph), std::move(plan)};
-      if (std::ranges::count(runtime_.budgets(), kNoBudget) == std::ssize(runtime_.budgets())) return one;
-      SHUNT_TRY_ASSIGN(Graph largest, graph_of(std::min(options_.batch, context_), 1));
-      const auto fits = finish(std::move(largest), one);
-      if (fits || fits.error().code != Code::out_of_memory || attempt == kAttempts) return one;
-      share = attempt + 1 == kAttempts ? 0 : share * kLess;
-    }
-  }
-
-  const Model& model_;
-  const Runtime& runtime_;
-  const SessionOptions& options_;
-  std::uint32_t context_;
-};
-
-}  // namespace
-
-Result<PlannedStep> plan_step(const Model& model, const Runtime& runtime, const SessionOptions& options,
-                              std::uint32_t context, std::uint32_t tokens, std::uint32_t outputs) {
-  return StepPlanner(model, runtime, options, context).plan(tokens, outputs);
 }
 
 Result<std::unique_ptr<Session>> Session::create(const Model& model, const Runtime& runtime,
@@ -334,7 +230,7 @@ void Session::truncate(std::uint32_t index, std::size_t length) {
 Result<Executable*> Session::executable_for(std::uint32_t tokens, std::uint32_t outputs) {
   std::unique_ptr<Executable>& executable = executables_[{std::bit_ceil(tokens), std::bit_ceil(std::max(outputs, 1U))}];
   if (executable != nullptr) return executable.get();
-  SHUNT_TRY_ASSIGN(PlannedStep step, plan_step(model_, runtime_, options_, context_, tokens, outputs));
+  SHUNT_TRY_ASSIGN(PlannedStep step, planner_.plan(tokens, outputs));
   SHUNT_TRY_ASSIGN(executable, Executable::create(std::move(step.graph), std::move(step.plan),
                                                   {.devices = runtime_.devices(),
                                                    .weights = &weights_,

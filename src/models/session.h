@@ -10,8 +10,7 @@
 #include <vector>
 
 #include "models/model.h"
-#include "models/strategy.h"
-#include "plan/plan.h"
+#include "models/step_planner.h"
 #include "run/executable.h"
 #include "shunt/model.h"
 
@@ -21,14 +20,6 @@ namespace shunt::models {
 // Errors: out_of_memory where it does not fit beside the weights.
 [[nodiscard]] Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime,
                                                    const SessionOptions& options);
-
-// The graph and plan of a step of up to `tokens` tokens and `outputs` rows of logits; loads nothing.
-struct PlannedStep {
-  Graph graph;
-  Plan plan;
-};
-[[nodiscard]] Result<PlannedStep> plan_step(const Model& model, const Runtime& runtime, const SessionOptions& options,
-                                            std::uint32_t context, std::uint32_t tokens, std::uint32_t outputs);
 
 class Session {
  public:
@@ -96,13 +87,11 @@ class Session {
   std::vector<float> logits_;
   std::uint32_t steps_ = 0;
 
+  StepPlanner planner_;
   WeightStore weights_;
   StateStore state_;
   ArenaStore arenas_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<Executable>> executables_;
 };
-
-// Tokens of one page of the cache.
-inline constexpr std::uint32_t kPageTokens = 32;
 
 }  // namespace shunt::models

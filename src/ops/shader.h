@@ -32,7 +32,6 @@ struct ShaderLimits {
   std::uint32_t shared_bytes = 16384;   // of a workgroup; what every API promises
   std::uint32_t largest_group = 64;     // invocations of a workgroup
   std::uint32_t smallest_subgroup = 0;  // invocations; 0: no subgroup operations
-  std::uint32_t largest_subgroup = 0;   // the same
   bool has_f16 = false;                 // arithmetic with 16 bits, and buffers of them
   bool has_integer_dot = false;         // of four 8-bit integers in a word
   bool has_cooperative_matrix = false;  // of 16 x 16 F16 by F16 to F32
@@ -51,7 +50,7 @@ struct ShaderKernel {
   // Workgroups for all that the program is prepared for; kernels mask what a submission does not fill.
   std::uint64_t (*groups)(const OpCall& call);
   // Numbers that the kernel reads as one more input; null: none.
-  std::vector<std::uint32_t> (*constants)(const OpCall& call);
+  std::vector<std::uint32_t> (*constants)(const OpCall& call) = nullptr;
   // Where there are no workgroups: words that a first pass computes, which the kernel reads at kFirstPassBinding; null:
   // it has none.
   std::uint64_t (*first_pass_words)(const OpCall& call) = nullptr;

@@ -24,7 +24,6 @@ namespace shunt {
 struct GroupNeeds {
   std::uint32_t group = 0;  // invocations, which its fourth constant says
   std::uint32_t smallest_subgroup = 0;
-  std::uint32_t largest_subgroup = ~std::uint32_t{0};
   std::uint32_t shared_bytes = 0;
   bool on_cpu = true;  // also where the driver computes on the CPU
 };
@@ -32,8 +31,7 @@ struct GroupNeeds {
 template <GroupNeeds needs>
 [[nodiscard]] bool offers(const ShaderLimits& limits) {
   return limits.largest_group >= needs.group && limits.smallest_subgroup >= needs.smallest_subgroup &&
-         limits.largest_subgroup <= needs.largest_subgroup && limits.shared_bytes >= needs.shared_bytes &&
-         (needs.on_cpu || !limits.on_cpu);
+         limits.shared_bytes >= needs.shared_bytes && (needs.on_cpu || !limits.on_cpu);
 }
 
 }  // namespace shunt

@@ -5,15 +5,12 @@
 #include <numeric>
 
 #include "ops/op.h"
-#include "plan/cost.h"
 #include "plan/search.h"
 #include "plan/units.h"
 
 namespace shunt {
 namespace {
 
-// Devices that nobody measured differ from what is believed of them by as much.
-constexpr double kUnmeasured = 0.5;
 constexpr double kMarginUnmeasured = 1.0;
 constexpr double kMarginMeasured = 0.05;
 // Where another device is preferred, one is taken as if it were as many times slower.
@@ -37,7 +34,7 @@ class Chooser {
  public:
   Chooser(const PlanRequest& request, bool fuse) : request_(request), graph_(*request.graph), together_(nodes()) {
     request_.fuse = fuse;
-    problem_.lanes = lanes_of(request.devices);
+    problem_.lanes = lanes_of(request.devices, request.costs);
     price_units();
     join_users_of_state();
     add_items();
@@ -80,8 +77,8 @@ class Chooser {
   [[nodiscard]] double us_on(const Unit& unit, std::uint32_t device) const {
     const UnitCall call(graph_, unit);
     const OpCall calls[] = {call.call()};
-    if (!request_.devices[device]->supports(calls) || too_large_for(request_, unit, device) != kNone) return kCannot;
-    return predict_compute(calls[0], request_.devices[device]->info()).us;
+    if (!support_of(request_, calls[0], device) || too_large_for(request_, unit, device) != kNone) return kCannot;
+    return request_.costs[device].compute(calls[0]).us;
   }
 
   void join_users_of_state() {
@@ -144,9 +141,7 @@ class Chooser {
   }
 
   void add_budgets() {
-    std::uint32_t pools = 0;
-    for (const Lane& lane : problem_.lanes) pools = std::max(pools, lane.pool + 1);
-    problem_.budget_bytes.assign(pools, kNoBudget);
+    problem_.budget_bytes.assign(pools_of(problem_.lanes), kNoBudget);
     for (std::size_t device = 0; device < request_.budget_bytes.size(); ++device) {
       std::uint64_t& budget = problem_.budget_bytes[problem_.lanes[device].pool];
       budget = std::min(budget, request_.budget_bytes[device]);
@@ -155,8 +150,7 @@ class Chooser {
 
   [[nodiscard]] double margin() const {
     if (request_.margin) return *request_.margin;
-    const bool is_measured = std::ranges::all_of(
-        request_.devices, [](const Device* device) { return device->info().prior.uncertainty < kUnmeasured; });
+    const bool is_measured = std::ranges::all_of(request_.costs, &DeviceCost::is_measured);
     return is_measured ? kMarginMeasured : kMarginUnmeasured;
   }
 

@@ -1,7 +1,21 @@
-// Predicted times: a roofline over the rates a device is believed to reach, and the cost of moving bytes.
+// Predicted times of ops and copies on one device, each with its uncertainty.
+//
+// Where nothing was measured: a roofline over the rates that the device is believed to reach. Where it was: the
+// roofline of the best rates that its kind of op reached, corrected by what the shapes nearest to this one took. The
+// correction is a Gaussian process over the logarithms of flops, bytes read and bytes written: a shape that was
+// measured is predicted as it was, one far from all as the roofline says, and the uncertainty grows on the way
+// (Rasmussen and Williams, Gaussian Processes for Machine Learning, chapter 2). Frozen once it is made; any thread.
 #pragma once
 
+#include <array>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "devices/device.h"
+#include "plan/profile.h"
 
 namespace shunt {
 
@@ -10,8 +24,59 @@ struct Prediction {
   double uncertainty_us = 0;
 };
 
-[[nodiscard]] Prediction predict_compute(const OpCall& call, const DeviceInfo& device);
-// Zero within one memory pool.
-[[nodiscard]] Prediction predict_transfer(std::uint64_t bytes, const DeviceInfo& from, const DeviceInfo& to);
+// Of one kind of op.
+class TimeCurve {
+ public:
+  // REQUIRES: points is not empty.
+  TimeCurve(std::span<const MeasuredOp> points, double op_us);
+  [[nodiscard]] Prediction predict(const Cost& cost) const;
+  // The best that any of the points reached.
+  [[nodiscard]] const ComputeRates& rates() const { return rates_; }
+
+ private:
+  struct Point {
+    std::array<double, 3> at;  // logarithms of the work
+    double strength;           // of its pull on the correction
+    double spread;
+  };
+  [[nodiscard]] double roofline_us(const Cost& cost) const;
+
+  double op_us_;
+  ComputeRates rates_;
+  std::vector<Point> points_;
+};
+
+class DeviceCost {
+ public:
+  // `measured` may be null; the device is then as it is believed to be.
+  DeviceCost(const DeviceInfo& device, const DeviceProfile* measured);
+
+  // Empty, or how the device was seen to compute an op wrongly.
+  [[nodiscard]] std::string_view refusal(Op op) const;
+  // Of an op within a program.
+  [[nodiscard]] Prediction compute(const OpCall& call) const;
+  // Of starting a program.
+  [[nodiscard]] double launch_us() const { return launch_us_; }
+  // Of a copy from, and to, the host's memory; of nothing where that is its own.
+  [[nodiscard]] const LinkRates& to_device() const { return to_device_; }
+  [[nodiscard]] const LinkRates& from_device() const { return from_device_; }
+  // Copies in one direction wait for those in the other.
+  [[nodiscard]] bool one_way_at_a_time() const { return one_way_at_a_time_; }
+  // Somebody measured it, or knows it as well as that.
+  [[nodiscard]] bool is_measured() const { return is_measured_; }
+
+ private:
+  PriorRates prior_;
+  double launch_us_;
+  LinkRates to_device_;
+  LinkRates from_device_;
+  bool one_way_at_a_time_ = false;
+  bool is_measured_;
+  std::map<std::string, std::string, std::less<>> refused_;
+  std::map<std::string, TimeCurve, std::less<>> curves_;  // by kind
+};
+
+// What is believed of each device.
+[[nodiscard]] std::vector<DeviceCost> believed_costs(std::span<Device* const> devices);
 
 }  // namespace shunt

@@ -7,7 +7,7 @@
 
 #include "ops/op.h"
 #include "plan/choice.h"
-#include "plan/cost.h"
+#include "plan/timeline.h"
 #include "plan/units.h"
 
 namespace shunt {
@@ -15,7 +15,8 @@ namespace {
 
 class Placer {
  public:
-  explicit Placer(const PlanRequest& request) : request_(request), graph_(*request.graph) {}
+  explicit Placer(const PlanRequest& request)
+      : request_(request), graph_(*request.graph), lanes_(lanes_of(request.devices, request.costs)) {}
 
   Result<Placement> place() {
     PlanRequest placed = request_;
@@ -57,7 +58,7 @@ class Placer {
     }
     const UnitCall call(graph_, unit);
     const OpCall calls[] = {call.call()};
-    if (Support support = request_.devices[index]->supports(calls); !support) {
+    if (Support support = support_of(request_, calls[0], index); !support) {
       candidate.detail = std::move(support.reason);
       return candidate;
     }
@@ -84,12 +85,12 @@ class Placer {
       const auto home = made_.find(graph_.tensor(input).base);
       if (home == made_.end()) continue;
       ready = std::max(ready, home->second.ready_us);
-      const Prediction move =
-          predict_transfer(graph_.tensor(input).operand.span_bytes(), device(home->second.device), here);
+      const Prediction move = predict_copy(lanes_[home->second.device], lanes_[candidate.device],
+                                           graph_.tensor(input).operand.span_bytes());
       candidate.transfer_us += move.us;
       candidate.uncertainty_us += move.uncertainty_us;
     }
-    const Prediction compute = predict_compute(call, here);
+    const Prediction compute = request_.costs[candidate.device].compute(call);
     candidate.compute_us = compute.us;
     candidate.uncertainty_us += compute.uncertainty_us;
     const auto free = resource_free_us_.find(here.compute_resource);
@@ -111,7 +112,7 @@ class Placer {
     const bool is_possible = chosen != kNone && decision.candidates[chosen].reason == Reason::higher_cost;
     decision.device = is_possible ? chosen : best;
     const auto us = [&](std::uint32_t index) { return decision.candidates[index].total_us(); };
-    decision.reason = is_by_hand()                            ? request_.by_hand
+    decision.reason = is_by_hand()                            ? request_.reason
                       : decision.device == request_.preferred ? Reason::preferred
                       : able == 1                             ? Reason::only_candidate
                       : us(decision.device) <= us(best)       ? Reason::lower_cost
@@ -153,6 +154,7 @@ class Placer {
 
   const PlanRequest& request_;
   const Graph& graph_;
+  std::vector<Lane> lanes_;
   std::vector<std::uint32_t> chosen_;  // by node; empty: nothing is
   std::map<TensorId, Made> made_;
   std::map<TensorId, std::string> state_pool_;

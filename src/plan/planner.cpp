@@ -7,8 +7,8 @@
 #include <numeric>
 
 #include "ops/op.h"
-#include "plan/cost.h"
 #include "plan/placement.h"
+#include "plan/rehearsal.h"
 #include "plan/storage.h"
 #include "plan/timeline.h"
 
@@ -38,7 +38,8 @@ class Scheduler {
     const std::vector<std::uint64_t> arenas = assign_offsets(plan_.residences, alignment);
     for (std::size_t index = 0; index < arenas.size(); ++index) plan_.devices[index].arena_bytes = arenas[index];
     if (plan_.steps.size() > 1) wait_for_users();
-    predict_timeline();
+    const std::vector<Lane> lanes = lanes_of(request_.devices, request_.costs);
+    plan_.predicted_us = rehearse(plan_, lanes);
     sum_memory();
     return std::move(plan_);
   }
@@ -154,29 +155,6 @@ class Scheduler {
     }
   }
 
-  void predict_timeline() {
-    const std::vector<Lane> lanes = lanes_of(request_.devices);
-    Timeline timeline(lanes);
-    for (Step& step : plan_.steps) {
-      double ready = 0;
-      for (const std::uint32_t other : step.after) ready = std::max(ready, plan_.steps[other].end_us);
-      Span span;
-      if (step.kind == Step::Kind::transfer) {
-        span = timeline.transfer(step.transfer.from, step.transfer.to, step.transfer.bytes, ready);
-      } else {
-        double us = 0;
-        for (std::uint32_t i = 0; i < step.unit_count; ++i) {
-          const Decision& decision = plan_.decisions[step.first_unit + i];
-          us += decision.candidates[decision.device].compute_us;
-        }
-        span = timeline.compute(step.device, ready, us);
-      }
-      step.start_us = span.start_us;
-      step.end_us = span.end_us;
-    }
-    plan_.predicted_us = timeline.end_us();
-  }
-
   // Each step becomes a program with scratch memory of its own.
   [[nodiscard]] std::uint64_t scratch_of(const Step& step) const {
     std::vector<UnitCall> units;
@@ -216,27 +194,27 @@ class Scheduler {
 // Plans until what a plan really takes of each pool, scratch and arenas included, is within its budget.
 constexpr int kBudgetAttempts = 8;  // with ever smaller ones, in the end with none
 
-// By how much the plan takes more of a pool than its budget gives; the use of the first such pool, or null.
+// What a pool may give: the least of the budgets of its devices.
+std::uint64_t budget_of(std::string_view pool, const PlanRequest& request) {
+  std::uint64_t budget = kNoBudget;
+  for (std::size_t device = 0; device < request.budget_bytes.size(); ++device)
+    if (request.devices[device]->info().memory_pool == pool) budget = std::min(budget, request.budget_bytes[device]);
+  return budget;
+}
+
+// The use of the first pool of which the plan takes more than its budget, or null.
 const MemoryUse* over_budget(const Plan& plan, const PlanRequest& request) {
-  const auto is_over = [&](const MemoryUse& use) {
-    for (std::size_t device = 0; device < request.budget_bytes.size(); ++device)
-      if (plan.devices[device].pool == use.pool && use.total() > request.budget_bytes[device]) return true;
-    return false;
-  };
-  const auto use = std::ranges::find_if(plan.memory, is_over);
+  const auto use = std::ranges::find_if(
+      plan.memory, [&](const MemoryUse& each) { return each.total() > budget_of(each.pool, request); });
   return use == plan.memory.end() ? nullptr : &*use;
 }
 
 std::unexpected<Error> too_little(const MemoryUse& use, const PlanRequest& request) {
-  std::uint64_t budget = kNoBudget;
-  for (std::size_t device = 0; device < request.budget_bytes.size(); ++device)
-    if (request.devices[device]->info().memory_pool == use.pool)
-      budget = std::min(budget, request.budget_bytes[device]);
   return fail(Code::out_of_memory,
               fmt::format("memory \"{}\" may give {} bytes, and the plan that takes least of it needs {}: {} of "
                           "weights, {} of state, {} of values and {} of scratch; give it more, or name more devices",
-                          use.pool, budget, use.total(), use.weight_bytes, use.state_bytes, use.value_bytes,
-                          use.scratch_bytes));
+                          use.pool, budget_of(use.pool, request), use.total(), use.weight_bytes, use.state_bytes,
+                          use.value_bytes, use.scratch_bytes));
 }
 
 }  // namespace
@@ -260,6 +238,12 @@ Result<Plan> make_plan(const PlanRequest& request) {
   if (!request.budget_bytes.empty() && request.budget_bytes.size() != request.devices.size())
     return fail(Code::invalid, fmt::format("there are {} budgets for {} devices", request.budget_bytes.size(),
                                            request.devices.size()));
+  if (request.costs.size() != request.devices.size()) {
+    const std::vector<DeviceCost> costs = believed_costs(request.devices);
+    PlanRequest believed = request;
+    believed.costs = costs;
+    return make_plan(believed);
+  }
   PlanRequest within = request;
   for (int attempt = 1;; ++attempt) {
     SHUNT_TRY_ASSIGN(Placement placement, place(within));
@@ -269,7 +253,7 @@ Result<Plan> make_plan(const PlanRequest& request) {
     if (attempt == kBudgetAttempts || !request.device_of_node.empty()) return too_little(*over, request);
     for (std::size_t device = 0; device < plan.devices.size(); ++device) {
       if (plan.devices[device].pool != over->pool) continue;
-      const std::uint64_t excess = over->total() - std::min(over->total(), request.budget_bytes[device]);
+      const std::uint64_t excess = over->total() - budget_of(over->pool, request);
       std::uint64_t& budget = within.budget_bytes[device];
       budget =
           attempt + 1 == kBudgetAttempts ? 0 : budget - std::min(budget, excess << 3U * static_cast<unsigned>(attempt));

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "devices/device.h"
+#include "plan/cost.h"
 #include "plan/plan.h"
 
 namespace shunt {
@@ -14,9 +15,11 @@ namespace shunt {
 struct PlanRequest {
   const Graph* graph = nullptr;
   std::span<Device* const> devices;  // candidates
+  // What each takes for what; empty: what is believed of it.
+  std::span<const DeviceCost> costs = {};
   // By hand: for each node the index of its device; empty: the planner decides.
   std::vector<std::uint32_t> device_of_node;
-  Reason by_hand = Reason::placed_by_hand;  // what that is called
+  Reason reason = Reason::placed_by_hand;  // what that is called
   // The index of the device that runs what it can; kNone: that of least predicted time.
   std::uint32_t preferred = kNone;
   bool fuse = true;  // let devices claim fused rows

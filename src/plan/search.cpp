@@ -19,12 +19,6 @@ std::vector<double> us_of_groups(const SearchProblem& problem) {
   return us;
 }
 
-std::size_t pools_of(std::span<const Lane> lanes) {
-  std::uint32_t pools = 0;
-  for (const Lane& lane : lanes) pools = std::max(pools, lane.pool + 1);
-  return pools;
-}
-
 }  // namespace
 
 Evaluator::Evaluator(const SearchProblem& problem)
@@ -269,9 +263,7 @@ class Searcher {
     for (const std::uint32_t value : item.reads) {
       if (maker_[value] == kNone) continue;
       const Lane& home = problem_.lanes[device_at(maker_[value], number - 1, before)];
-      if (home.pool == lane.pool) continue;
-      us += home.link_us + lane.link_us +
-            (home.link_us_per_byte + lane.link_us_per_byte) * static_cast<double>(problem_.value_bytes[value]);
+      us += predict_copy(home, lane, problem_.value_bytes[value]).us;
     }
     if (us >= to.us) return;
     if (from.held[lane.pool] + held_first_[number] > problem_.budget_bytes[lane.pool]) return;

@@ -15,21 +15,36 @@ std::uint32_t number_of(std::vector<std::string_view>& known, std::string_view i
 
 }  // namespace
 
-std::vector<Lane> lanes_of(std::span<Device* const> devices) {
+std::vector<Lane> lanes_of(std::span<Device* const> devices, std::span<const DeviceCost> costs) {
   std::vector<Lane> lanes;
   std::vector<std::string_view> pools;
   std::vector<std::string_view> resources;
-  for (const Device* device : devices) {
-    const DeviceInfo& info = device->info();
-    const bool is_host = info.memory_pool == kHostPool;
+  for (std::size_t device = 0; device < devices.size(); ++device) {
+    const DeviceInfo& info = devices[device]->info();
     lanes.push_back({.pool = number_of(pools, info.memory_pool),
                      .resource = number_of(resources, info.compute_resource),
-                     .launch_us = info.prior.launch_us,
-                     .link_us = is_host ? 0 : info.prior.link_us,
-                     .link_us_per_byte = is_host ? 0 : 1e6 / info.prior.link_bytes_per_s,
-                     .links_to_peers = info.links_to_peers && !is_host});
+                     .launch_us = costs[device].launch_us(),
+                     .to_host = costs[device].from_device(),
+                     .from_host = costs[device].to_device(),
+                     .links_to_peers = info.links_to_peers && info.memory_pool != kHostPool,
+                     .one_way_at_a_time = costs[device].one_way_at_a_time()});
   }
   return lanes;
+}
+
+std::size_t pools_of(std::span<const Lane> lanes) {
+  std::size_t pools = 0;
+  for (const Lane& lane : lanes) pools = std::max(pools, std::size_t{lane.pool} + 1);
+  return pools;
+}
+
+bool goes_through_host(const Lane& from, const Lane& to) { return !from.links_to_peers || !to.links_to_peers; }
+
+Prediction predict_copy(const Lane& from, const Lane& to, std::uint64_t bytes) {
+  if (from.pool == to.pool) return {};
+  const double down = goes_through_host(from, to) ? from.to_host.copy_us(bytes) : 0;
+  const double up = to.from_host.copy_us(bytes);
+  return {.us = down + up, .uncertainty_us = down * from.to_host.spread + up * to.from_host.spread};
 }
 
 void Timeline::reset() {
@@ -48,19 +63,28 @@ Span Timeline::compute(std::uint32_t device, double ready_us, double us) {
   return {start, free};
 }
 
+Span Timeline::copy(const LinkRates& link, std::uint64_t bytes, double ready_us, double& link_free) {
+  const double us = link.copy_us(bytes);
+  if (us <= 0) return {ready_us, ready_us};
+  const double start = std::max(ready_us, link_free);
+  link_free = start + us;
+  end_us_ = std::max(end_us_, link_free);
+  return {start, link_free};
+}
+
+Span Timeline::to_host(std::uint32_t from, std::uint64_t bytes, double ready_us) {
+  return copy(lanes_[from].to_host, bytes, ready_us, from_free_[from]);
+}
+
+Span Timeline::from_host(std::uint32_t to, std::uint64_t bytes, double ready_us) {
+  return copy(lanes_[to].from_host, bytes, ready_us, (lanes_[to].one_way_at_a_time ? from_free_ : to_free_)[to]);
+}
+
 Span Timeline::transfer(std::uint32_t from, std::uint32_t to, std::uint64_t bytes, double ready_us) {
-  Span span{ready_us, ready_us};
-  const auto along = [&](const Lane& lane, double& link_free) {
-    const double us = lane.link_us + lane.link_us_per_byte * static_cast<double>(bytes);
-    if (us <= 0) return;
-    const double start = std::max(span.end_us, link_free);
-    if (span.start_us == span.end_us) span.start_us = start;
-    span.end_us = link_free = start + us;
-  };
-  if (!lanes_[from].links_to_peers || !lanes_[to].links_to_peers) along(lanes_[from], from_free_[from]);
-  along(lanes_[to], to_free_[to]);
-  end_us_ = std::max(end_us_, span.end_us);
-  return span;
+  if (!goes_through_host(lanes_[from], lanes_[to])) return from_host(to, bytes, ready_us);
+  const Span down = to_host(from, bytes, ready_us);
+  const Span up = from_host(to, bytes, down.end_us);
+  return {down.start_us == down.end_us ? up.start_us : down.start_us, up.end_us};
 }
 
 }  // namespace shunt

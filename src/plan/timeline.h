@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "devices/device.h"
+#include "plan/cost.h"
 
 namespace shunt {
 
@@ -15,13 +16,20 @@ struct Lane {
   std::uint32_t pool = 0;
   std::uint32_t resource = 0;
   double launch_us = 0;  // of a step
-  double link_us = 0;    // of a copy to or from the host's memory; 0 where that is its own
-  double link_us_per_byte = 0;
+  LinkRates to_host;     // nothing where its memory is the host's
+  LinkRates from_host;
   bool links_to_peers = false;
+  bool one_way_at_a_time = false;  // its copies to the host and from it wait for each other
 };
 
 // One per device, in their order. Equal ids get equal numbers, in the order of their first device.
-[[nodiscard]] std::vector<Lane> lanes_of(std::span<Device* const> devices);
+[[nodiscard]] std::vector<Lane> lanes_of(std::span<Device* const> devices, std::span<const DeviceCost> costs);
+[[nodiscard]] std::size_t pools_of(std::span<const Lane> lanes);
+
+// Whether a copy between two pools first goes to the host's memory, and then from there.
+[[nodiscard]] bool goes_through_host(const Lane& from, const Lane& to);
+// Of a copy that waits for nothing; 0 within one pool.
+[[nodiscard]] Prediction predict_copy(const Lane& from, const Lane& to, std::uint64_t bytes);
 
 struct Span {
   double start_us = 0;
@@ -38,11 +46,16 @@ class Timeline {
   Span compute(std::uint32_t device, double ready_us, double us);
   // A copy between two pools, through the host where they have no link of their own.
   Span transfer(std::uint32_t from, std::uint32_t to, std::uint64_t bytes, double ready_us);
+  // Its halves, for who has others begin between them.
+  Span to_host(std::uint32_t from, std::uint64_t bytes, double ready_us);
+  Span from_host(std::uint32_t to, std::uint64_t bytes, double ready_us);
 
   [[nodiscard]] double free_us(std::uint32_t device) const { return resource_free_[lanes_[device].resource]; }
   [[nodiscard]] double end_us() const { return end_us_; }
 
  private:
+  Span copy(const LinkRates& link, std::uint64_t bytes, double ready_us, double& link_free);
+
   std::span<const Lane> lanes_;
   std::vector<double> resource_free_;  // by resource
   std::vector<double> to_free_;        // by device: its link, towards it

@@ -1,5 +1,7 @@
 #include "plan/units.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -63,8 +65,8 @@ class Chooser {
     for (std::uint32_t index = 0; index < request_.devices.size(); ++index) {
       if (by_hand(request_, unit) != kNone && by_hand(request_, unit) != index) continue;
       const OpCall calls[] = {call.call()};
-      if (!request_.devices[index]->supports(calls) || too_large_for(request_, unit, index) != kNone) continue;
-      const double us = predict_compute(calls[0], request_.devices[index]->info()).us;
+      if (!support_of(request_, calls[0], index) || too_large_for(request_, unit, index) != kNone) continue;
+      const double us = request_.costs[index].compute(calls[0]).us;
       best = std::min(best.value_or(us), us);
     }
     return best;
@@ -158,6 +160,12 @@ class Chooser {
 
 std::uint32_t by_hand(const PlanRequest& request, const Unit& unit) {
   return request.device_of_node.empty() ? kNone : request.device_of_node[unit.nodes.back()];
+}
+
+Support support_of(const PlanRequest& request, const OpCall& call, std::uint32_t device) {
+  if (const std::string_view wrong = request.costs[device].refusal(call.op); !wrong.empty())
+    return {.reason = fmt::format("{}: it was wrong when it was measured: {}", name_of(call.op), wrong)};
+  return request.devices[device]->supports(std::span(&call, 1));
 }
 
 TensorId too_large_for(const PlanRequest& request, const Unit& unit, std::uint32_t device) {

@@ -10,6 +10,8 @@ namespace shunt {
 
 // The device that the caller named for a unit, or kNone.
 [[nodiscard]] std::uint32_t by_hand(const PlanRequest& request, const Unit& unit);
+// Whether a device of the request can run it, and is not known to compute it wrongly.
+[[nodiscard]] Support support_of(const PlanRequest& request, const OpCall& call, std::uint32_t device);
 // The first tensor of a unit that the device cannot bind whole, or kNone.
 [[nodiscard]] TensorId too_large_for(const PlanRequest& request, const Unit& unit, std::uint32_t device);
 

@@ -23,6 +23,7 @@ Computation::~Computation() = default;
 Result<std::unique_ptr<Computation>> Computation::create(Graph graph, const Runtime& runtime, WeightSource* weights) {
   SHUNT_TRY_ASSIGN(Plan plan, make_plan({.graph = &graph,
                                          .devices = runtime.devices(),
+                                         .costs = runtime.costs(),
                                          .budget_bytes = {runtime.budgets().begin(), runtime.budgets().end()}}));
   auto parts = std::make_unique<Parts>(weights);
   SHUNT_TRY_ASSIGN(parts->executable, Executable::create(std::move(graph), std::move(plan),

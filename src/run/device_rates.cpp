@@ -29,10 +29,6 @@ Shape shape_of(std::uint64_t elements) {
 
 }  // namespace
 
-Clock machine_clock() {
-  return [] { return std::chrono::nanoseconds(std::chrono::steady_clock::now().time_since_epoch()); };
-}
-
 Result<std::unique_ptr<CopyChain>> CopyChain::create(Device& device, std::uint64_t bytes, std::uint32_t copies) {
   const Operand half = Operand::contiguous(DType::F32, shape_of(bytes / kTinyBytes));
   const std::array inputs{&half};
@@ -58,14 +54,14 @@ Result<std::unique_ptr<CopyChain>> CopyChain::create(Device& device, std::uint64
   return chain;
 }
 
-Result<double> CopyChain::run_ns(const Clock& clock) {
-  const std::chrono::nanoseconds begin = clock();
+Result<double> CopyChain::run_ns() {
+  const std::uint64_t begin = device_.now_ns();
   SHUNT_TRY(device_.submit(*program_, {}).wait());
-  return static_cast<double>((clock() - begin).count());
+  return static_cast<double>(device_.now_ns() - begin);
 }
 
-Result<std::unique_ptr<LaunchBench>> LaunchBench::create(Device& device, Clock clock) {
-  std::unique_ptr<LaunchBench> bench(new LaunchBench(std::move(clock)));
+Result<std::unique_ptr<LaunchBench>> LaunchBench::create(Device& device) {
+  std::unique_ptr<LaunchBench> bench(new LaunchBench);
   SHUNT_TRY_ASSIGN(bench->one_, CopyChain::create(device, kTinyBytes, 1));
   SHUNT_TRY_ASSIGN(bench->some_, CopyChain::create(device, kTinyBytes, kSome));
   SHUNT_TRY_ASSIGN(bench->twice_, CopyChain::create(device, kTinyBytes, 2 * kSome));
@@ -75,25 +71,24 @@ Result<std::unique_ptr<LaunchBench>> LaunchBench::create(Device& device, Clock c
 }
 
 Result<LaunchCost> LaunchBench::measure() {
-  SHUNT_TRY_ASSIGN(const double one, one_->run_ns(clock_));
-  SHUNT_TRY_ASSIGN(const double some, some_->run_ns(clock_));
-  SHUNT_TRY_ASSIGN(const double twice, twice_->run_ns(clock_));
+  SHUNT_TRY_ASSIGN(const double one, one_->run_ns());
+  SHUNT_TRY_ASSIGN(const double some, some_->run_ns());
+  SHUNT_TRY_ASSIGN(const double twice, twice_->run_ns());
   return LaunchCost{.program_us = one / 1e3, .op_us = (twice - some) / kSome / 1e3};
 }
 
-CopyBench::CopyBench(const LaunchCost& launch, Clock clock)
-    : start_ns_(std::max(launch.program_us - std::max(launch.op_us, 0.0), 0.0) * 1e3), clock_(std::move(clock)) {}
+CopyBench::CopyBench(const LaunchCost& launch)
+    : start_ns_(std::max(launch.program_us - std::max(launch.op_us, 0.0), 0.0) * 1e3) {}
 
-Result<std::unique_ptr<CopyBench>> CopyBench::create(Device& device, std::uint64_t bytes, const LaunchCost& launch,
-                                                     Clock clock) {
-  std::unique_ptr<CopyBench> bench(new CopyBench(launch, std::move(clock)));
+Result<std::unique_ptr<CopyBench>> CopyBench::create(Device& device, std::uint64_t bytes, const LaunchCost& launch) {
+  std::unique_ptr<CopyBench> bench(new CopyBench(launch));
   const double enough = kProgramNs + bench->start_ns_;
   for (std::uint32_t copies = 1;;) {
     SHUNT_TRY_ASSIGN(bench->chain_, CopyChain::create(device, bytes, copies));
     // One run that is disturbed, or the first to touch memory, does not tell that a program is long enough.
     double quickest = std::numeric_limits<double>::infinity();
     for (int run = 0; run < 3 && quickest >= enough; ++run) {
-      SHUNT_TRY_ASSIGN(const double ns, bench->chain_->run_ns(bench->clock_));
+      SHUNT_TRY_ASSIGN(const double ns, bench->chain_->run_ns());
       quickest = std::min(quickest, ns);
     }
     if (quickest >= enough || copies == kMostCopies) return bench;
@@ -104,7 +99,7 @@ Result<std::unique_ptr<CopyBench>> CopyBench::create(Device& device, std::uint64
 }
 
 Result<double> CopyBench::measure_us() {
-  SHUNT_TRY_ASSIGN(const double ns, chain_->run_ns(clock_));
+  SHUNT_TRY_ASSIGN(const double ns, chain_->run_ns());
   // Short copies may seem to take no time, where the launch was measured at a worse moment.
   return std::max(ns - start_ns_, 1.0) / chain_->copies() / 1e3;
 }

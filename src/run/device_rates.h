@@ -5,19 +5,13 @@
 // measure in turn with something else and take medians. One thread at a time.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <vector>
 
 #include "devices/device.h"
 
 namespace shunt {
-
-// Tells the time since any origin: the machine's clock, or that of simulated devices.
-using Clock = std::function<std::chrono::nanoseconds()>;
-[[nodiscard]] Clock machine_clock();
 
 // A program of copies between two halves of a buffer, there and back, each of which reads what the one before wrote.
 class CopyChain {
@@ -26,8 +20,8 @@ class CopyChain {
   // allocate and prepare. REQUIRES: bytes is a multiple of 8, copies > 0.
   [[nodiscard]] static Result<std::unique_ptr<CopyChain>> create(Device& device, std::uint64_t bytes,
                                                                  std::uint32_t copies);
-  // Nanoseconds from submit() until the program is done.
-  [[nodiscard]] Result<double> run_ns(const Clock& clock);
+  // Nanoseconds from submit() until the program is done, by the device's clock.
+  [[nodiscard]] Result<double> run_ns();
   [[nodiscard]] std::uint32_t copies() const { return copies_; }
 
  private:
@@ -47,13 +41,12 @@ struct LaunchCost {
 class LaunchBench {
  public:
   // The first runs are over when it returns. Errors: those of CopyChain::create and of a run.
-  [[nodiscard]] static Result<std::unique_ptr<LaunchBench>> create(Device& device, Clock clock = machine_clock());
+  [[nodiscard]] static Result<std::unique_ptr<LaunchBench>> create(Device& device);
   [[nodiscard]] Result<LaunchCost> measure();
 
  private:
-  explicit LaunchBench(Clock clock) : clock_(std::move(clock)) {}
+  LaunchBench() = default;
 
-  Clock clock_;
   std::unique_ptr<CopyChain> one_;
   std::unique_ptr<CopyChain> some_;
   std::unique_ptr<CopyChain> twice_;  // as many
@@ -65,16 +58,14 @@ class CopyBench {
   // With as many copies in a program as make it take 2 ms, or at least one. The first runs are over when it returns.
   // `launch` is what is not counted: what one program takes besides its copies.
   [[nodiscard]] static Result<std::unique_ptr<CopyBench>> create(Device& device, std::uint64_t bytes,
-                                                                 const LaunchCost& launch,
-                                                                 Clock clock = machine_clock());
+                                                                 const LaunchCost& launch);
   // Microseconds that one copy takes.
   [[nodiscard]] Result<double> measure_us();
 
  private:
-  CopyBench(const LaunchCost& launch, Clock clock);
+  explicit CopyBench(const LaunchCost& launch);
 
   double start_ns_;
-  Clock clock_;
   std::unique_ptr<CopyChain> chain_;
 };
 

@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "run/stopwatch.h"
-
 namespace shunt {
 namespace {
 
@@ -32,14 +30,9 @@ void fill_random(std::span<std::byte> out) {
 
 }  // namespace
 
-OpCall OpBench::call() const {
-  return {.op = use_.op, .attributes = &use_.attributes, .inputs = operands_, .output = &use_.output};
-}
-
 Result<std::unique_ptr<OpBench>> OpBench::create(OpCase use, Device& device, std::uint64_t memory_bytes) {
   std::unique_ptr<OpBench> bench(new OpBench(std::move(use), device));
-  for (const CaseInput& input : bench->use_.inputs) bench->operands_.push_back(&input.operand);
-  const OpCall calls[] = {bench->call()};
+  const OpCall calls[] = {bench->operands_.call()};
   if (Support support = device.supports(calls); !support) return fail(Code::unsupported, std::move(support.reason));
   bench->cost_ = info_of(bench->use_.op).cost_rule(calls[0]);
   bench->choose_copies(memory_bytes);
@@ -56,7 +49,7 @@ Result<std::unique_ptr<OpBench>> OpBench::create(OpCase use, Device& device, std
 }
 
 bool OpBench::rotates(const CaseInput& input) const {
-  return input.operand.kind == TensorKind::weight || input.operand.kind == TensorKind::state;
+  return !input.is_absent && (input.operand.kind == TensorKind::weight || input.operand.kind == TensorKind::state);
 }
 
 // Only what an op reads in full needs copies: of others it would read another part next time anyway, or as little.
@@ -64,7 +57,7 @@ void OpBench::choose_copies(std::uint64_t memory_bytes) {
   std::uint64_t bytes = 0;
   for (const CaseInput& input : use_.inputs)
     if (rotates(input)) bytes += input.operand.span_bytes();
-  if (use_.rows != 1 || bytes == 0 || cost_.bytes_read < static_cast<double>(bytes)) return;
+  if (use_.rows != 1 || bytes == 0 || memory_bytes == 0 || cost_.bytes_read < static_cast<double>(bytes)) return;
   const std::uint64_t copies = (memory_bytes + bytes - 1) / bytes;
   if (copies > kMostUses) return;
   reads_memory_ = true;
@@ -79,13 +72,17 @@ Status OpBench::bind() {
     offset += aligned(binding.bytes, alignment) * copies;
     return binding;
   };
-  for (const CaseInput& input : use_.inputs) inputs_.push_back(place(input.operand, rotates(input) ? copies_ : 1));
+  for (const CaseInput& input : use_.inputs)
+    inputs_.push_back(input.is_absent ? Binding{} : place(input.operand, rotates(input) ? copies_ : 1));
   // A new state is the old one, changed.
   output_ = use_.output.kind == TensorKind::state ? inputs_[0] : place(use_.output, 1);
   SHUNT_TRY_ASSIGN(buffer_, device_.allocate(offset, BufferUse::weights));
-  for (Binding& binding : inputs_) binding.buffer = buffer_.get();
   output_.buffer = buffer_.get();
-  for (std::size_t input = 0; input < inputs_.size(); ++input) SHUNT_TRY(fill(input));
+  for (std::size_t input = 0; input < inputs_.size(); ++input) {
+    if (use_.inputs[input].is_absent) continue;
+    inputs_[input].buffer = buffer_.get();
+    SHUNT_TRY(fill(input));
+  }
   return {};
 }
 
@@ -112,7 +109,7 @@ Status OpBench::prepare(std::uint32_t uses) {
   const std::uint64_t alignment = device_.info().alignment_bytes;
   std::vector<ProgramOp> ops;
   for (std::uint32_t i = 0; i < uses; ++i) {
-    ProgramOp op{.call = call(), .inputs = inputs_, .output = output_, .name = fmt::format("use {}", i)};
+    ProgramOp op{.call = operands_.call(), .inputs = inputs_, .output = output_, .name = fmt::format("use {}", i)};
     const std::uint32_t copy = i % copies_;
     for (std::size_t input = 0; input < op.inputs.size(); ++input)
       if (rotates(use_.inputs[input])) op.inputs[input].offset += copy * aligned(op.inputs[input].bytes, alignment);
@@ -125,9 +122,9 @@ Status OpBench::prepare(std::uint32_t uses) {
 }
 
 Result<double> OpBench::measure() {
-  const Stopwatch watch;
+  const std::uint64_t begin = device_.now_ns();
   SHUNT_TRY(device_.submit(*program_, {.parameters = {.tokens = use_.rows, .outputs = use_.rows}}).wait());
-  return watch.seconds() / uses_;
+  return static_cast<double>(device_.now_ns() - begin) / 1e9 / uses_;
 }
 
 Status measure_beside(cpu::Limits& limits, OpBench& bench, OpTimes& times, LimitTimes& limit_times) {

@@ -17,13 +17,16 @@ namespace shunt {
 
 class OpBench {
  public:
-  // `memory_bytes` is more than a cache holds, see cpu::beyond_cache_bytes(). The first run, which wakes threads and
-  // touches memory, is over when it returns. Errors: unsupported with the device's reason; out_of_memory; those of a
-  // run.
+  // `memory_bytes` is more than a cache holds, see cpu::beyond_cache_bytes(); 0: no memory is measured. The first run,
+  // which wakes threads and touches memory, is over when it returns. Errors: unsupported with the device's reason;
+  // out_of_memory; those of a run.
   [[nodiscard]] static Result<std::unique_ptr<OpBench>> create(OpCase use, Device& device, std::uint64_t memory_bytes);
 
-  // Seconds that one use takes.
+  // Seconds that one use takes, by the device's clock.
   [[nodiscard]] Result<double> measure();
+
+  // In one program, whose start is part of what they take.
+  [[nodiscard]] std::uint32_t uses() const { return uses_; }
 
   [[nodiscard]] const OpCase& use() const { return use_; }
   [[nodiscard]] const Device& device() const { return device_; }
@@ -34,8 +37,7 @@ class OpBench {
   [[nodiscard]] bool reads_memory() const { return reads_memory_; }
 
  private:
-  OpBench(OpCase use, Device& device) : use_(std::move(use)), device_(device) {}
-  [[nodiscard]] OpCall call() const;
+  OpBench(OpCase use, Device& device) : use_(std::move(use)), operands_(use_), device_(device) {}
   [[nodiscard]] bool rotates(const CaseInput& input) const;
   void choose_copies(std::uint64_t memory_bytes);
   [[nodiscard]] Status bind();
@@ -43,8 +45,8 @@ class OpBench {
   [[nodiscard]] Status prepare(std::uint32_t uses);
 
   OpCase use_;
+  OpOperands operands_;
   Device& device_;
-  std::vector<const Operand*> operands_;  // of use_.inputs
   Cost cost_;
   bool reads_memory_ = false;
   std::uint32_t copies_ = 1;  // of what rotates

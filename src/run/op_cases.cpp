@@ -1,6 +1,7 @@
 #include "run/op_cases.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "ops/rules.h"
@@ -32,9 +33,7 @@ struct Request {
 
 Operand values(const Shape& shape) { return Operand::contiguous(DType::F32, shape); }
 Operand weight(DType dtype, const Shape& shape) { return Operand::contiguous(dtype, shape, TensorKind::weight); }
-CaseInput numbers(const Shape& shape, std::uint32_t first, std::uint32_t step, std::uint32_t modulus) {
-  return {Operand::contiguous(DType::I32, shape, TensorKind::input), first, step, modulus};
-}
+CaseInput numbers(const Shape& shape) { return {Operand::contiguous(DType::I32, shape, TensorKind::input)}; }
 
 std::uint32_t pages(const OpSizes& sizes) { return (sizes.context + sizes.page_tokens - 1) / sizes.page_tokens; }
 Operand state(const Request& request) {
@@ -42,13 +41,12 @@ Operand state(const Request& request) {
   return Operand::contiguous(request.dtype, {pages(sizes), sizes.page_tokens, sizes.kv_heads, sizes.head_dim},
                              TensorKind::state);
 }
-// Sequences and pages: one sequence, its pages in order.
-void add_page_table(const Request& request, OpCase& use) {
-  use.inputs.push_back(numbers({request.rows}, 0, 0, 1));
-  use.inputs.push_back(numbers({1, pages(request.sizes)}, 0, 1, pages(request.sizes)));
+// Positions, sequences and pages: one sequence.
+void add_places(const Request& request, OpCase& use) {
+  use.inputs.push_back(numbers({request.rows}));
+  use.inputs.push_back(numbers({request.rows}));
+  use.inputs.push_back(numbers({1, pages(request.sizes)}));
 }
-// Of tokens that follow each other.
-CaseInput positions(const Request& request) { return numbers({request.rows}, 0, 1, request.sizes.context); }
 
 namespace add_inputs {
 
@@ -63,8 +61,7 @@ void same(const Request& request, OpCase& use) {
 
 void gather(const Request& request, OpCase& use) {
   use.inputs.push_back({weight(request.dtype, {request.sizes.vocabulary, request.sizes.embedding})});
-  // A prime step spreads the rows over the whole table.
-  use.inputs.push_back(numbers({request.rows}, 1, 7919, request.sizes.vocabulary));
+  use.inputs.push_back(numbers({request.rows}));
 }
 
 void matmul(const Request& request, OpCase& use) {
@@ -85,30 +82,27 @@ void norm_matmul(const Request& request, OpCase& use) {
 
 void rotary(const Request& request, OpCase& use) {
   use.inputs.push_back({values({request.rows, request.sizes.heads, request.sizes.head_dim})});
-  use.inputs.push_back(positions(request));
+  use.inputs.push_back(numbers({request.rows}));
 }
 
 void cache_write(const Request& request, OpCase& use) {
   use.inputs.push_back({state(request)});
   use.inputs.push_back({values({request.rows, request.sizes.kv_heads, request.sizes.head_dim})});
-  use.inputs.push_back(positions(request));
-  add_page_table(request, use);
+  add_places(request, use);
 }
 
-// Every token sees the whole context, which is what the cost rule counts.
 void attention(const Request& request, OpCase& use) {
   use.inputs.push_back({values({request.rows, request.sizes.heads, request.sizes.head_dim})});
   use.inputs.push_back({state(request)});
   use.inputs.push_back({state(request)});
-  use.inputs.push_back(numbers({request.rows}, request.sizes.context - 1, 0, request.sizes.context));
-  add_page_table(request, use);
+  add_places(request, use);
 }
 
 void matmul_experts(const Request& request, OpCase& use) {
   const OpSizes& sizes = request.sizes;
   use.inputs.push_back({values({request.rows, 1, sizes.embedding})});
   use.inputs.push_back({weight(request.dtype, {kExperts, sizes.feed_forward, sizes.embedding})});
-  use.inputs.push_back(numbers({request.rows, kUsedExperts}, 1, 3, kExperts));
+  use.inputs.push_back(numbers({request.rows, kUsedExperts}));
 }
 
 void top_k(const Request& request, OpCase& use) {
@@ -118,7 +112,7 @@ void top_k(const Request& request, OpCase& use) {
 
 void take(const Request& request, OpCase& use) {
   use.inputs.push_back({values({request.rows, request.sizes.embedding})});
-  use.inputs.push_back(numbers({request.rows, kExperts}, 1, 7919, request.sizes.embedding));
+  use.inputs.push_back(numbers({request.rows, kExperts}));
 }
 
 // reduce and dot
@@ -213,9 +207,42 @@ std::vector<DType> dtypes_of(const OpInfo& row, const Rule& rule, const OpSizes&
   return all;
 }
 
+// The indices in an input of I32, by what the op looks up with them.
+void fill_indices(OpCase& use, std::size_t index) {
+  const ShapeRule rule = info_of(use.op).shape_rule;
+  const auto shape_of = [&](std::size_t input) -> const Shape& { return use.inputs[input].operand.shape; };
+  const auto fill = [&](std::uint32_t first, std::uint32_t step, std::uint64_t modulus) {
+    CaseInput& input = use.inputs[index];
+    std::tie(input.first, input.step) = std::pair(first, step);
+    input.modulus = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(modulus, 1, 1U << 31U));
+  };
+  // A prime step spreads rows over a whole table.
+  constexpr std::uint32_t kPrime = 7919;
+  const bool is_attention = rule == shape_rule::attention;
+  if (is_attention || rule == shape_rule::cache_write) {
+    const Shape& cache = shape_of(is_attention ? 1 : 0);
+    const std::uint64_t context = std::uint64_t{cache[0]} * cache[1];
+    const std::size_t positions = is_attention ? 3 : 2;
+    // Of cached tokens that follow each other; each token that looks at them sees all, which is what its cost counts.
+    if (index == positions)
+      return is_attention ? fill(static_cast<std::uint32_t>(context - 1), 0, context) : fill(0, 1, context);
+    if (index == positions + 2) return fill(0, 1, cache[0]);
+  }
+  if (rule == shape_rule::gather) fill(1, kPrime, shape_of(0)[0]);
+  if (rule == shape_rule::rotary) fill(0, 1, shape_of(1)[0]);
+  if (rule == shape_rule::matmul_experts) fill(1, 3, shape_of(1)[0]);
+  if (rule == shape_rule::take) fill(1, kPrime, shape_of(0)[shape_of(0).rank() - 1]);
+}
+
+void fill_indices(OpCase& use) {
+  for (std::size_t index = 0; index < use.inputs.size(); ++index)
+    if (!use.inputs[index].is_absent && use.inputs[index].operand.dtype == DType::I32) fill_indices(use, index);
+}
+
 Result<OpCase> make_case(Op op, const Rule& rule, const Request& request) {
   OpCase use{.op = op, .dtype = request.dtype, .rows = request.rows};
   rule.add_inputs(request, use);
+  fill_indices(use);
   std::vector<const Operand*> inputs;
   for (const CaseInput& input : use.inputs) inputs.push_back(&input.operand);
   SHUNT_TRY_ASSIGN(const ResultShape result, infer(op, inputs, use.attributes));
@@ -224,6 +251,29 @@ Result<OpCase> make_case(Op op, const Rule& rule, const Request& request) {
 }
 
 }  // namespace
+
+OpOperands::OpOperands(const OpCase& use) : use_(use) {
+  for (const CaseInput& input : use.inputs) inputs_.push_back(input.is_absent ? nullptr : &input.operand);
+}
+
+OpCase case_of(const OpCall& call) {
+  OpCase use{.op = call.op, .dtype = call.output->dtype, .attributes = *call.attributes, .output = *call.output};
+  use.rows = call.output->shape[0];
+  use.output.extent = Extent::fixed;
+  for (const Operand* operand : call.inputs) {
+    CaseInput& input = use.inputs.emplace_back();
+    input.is_absent = operand == nullptr;
+    if (operand == nullptr) continue;
+    input.operand = *operand;
+    // Those of state are not those of tokens.
+    if (operand->extent == Extent::tokens) use.rows = operand->shape[0];
+    input.operand.extent = Extent::fixed;
+    if (operand->kind == TensorKind::weight && info_of(operand->dtype).kind != DTypeKind::integer)
+      use.dtype = operand->dtype;
+  }
+  fill_indices(use);
+  return use;
+}
 
 Result<std::vector<OpCase>> op_cases(Op op, const OpSizes& sizes) {
   std::vector<OpCase> cases;

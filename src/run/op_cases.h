@@ -31,6 +31,7 @@ struct CaseInput {
   std::uint32_t first = 0;
   std::uint32_t step = 0;
   std::uint32_t modulus = 1;
+  bool is_absent = false;
 };
 
 struct OpCase {
@@ -41,6 +42,23 @@ struct OpCase {
   std::vector<CaseInput> inputs;
   Operand output;
 };
+
+// A case as a call. It must outlive this, and may not be moved meanwhile.
+class OpOperands {
+ public:
+  explicit OpOperands(const OpCase& use);
+  [[nodiscard]] OpCall call() const {
+    return {.op = use_.op, .attributes = &use_.attributes, .inputs = inputs_, .output = &use_.output};
+  }
+
+ private:
+  const OpCase& use_;
+  std::vector<const Operand*> inputs_;
+};
+
+// A use of the op on operands such as those of `call`, all entries of buckets valid; indices lead everywhere, and
+// tokens see the whole context.
+[[nodiscard]] OpCase case_of(const OpCall& call);
 
 // Every dtype for matmul and a usual one for the rest, each with one row and with a prompt's. Empty for layout ops,
 // which run nowhere. Errors: invalid where the sizes do not fit the op.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "devices/registry.h"
+#include "plan/cost.h"
 #include "trace/recorder.h"
 
 namespace shunt {
@@ -61,13 +62,13 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const RuntimeOptions& options) 
     runtime->registry_ = std::make_unique<Registry>(std::move(selected.registry));
     runtime->devices_ = std::move(selected.devices);
     runtime->rejections_ = std::move(selected.rejections);
-    SHUNT_TRY(runtime->set_budgets(options.budgets));
-    return runtime;
+  } else {
+    SHUNT_TRY_ASSIGN(Registry registry, open_devices(open));
+    runtime->registry_ = std::make_unique<Registry>(std::move(registry));
+    SHUNT_TRY_ASSIGN(runtime->devices_, select_devices(*runtime->registry_, devices));
   }
-  SHUNT_TRY_ASSIGN(Registry registry, open_devices(open));
-  runtime->registry_ = std::make_unique<Registry>(std::move(registry));
-  SHUNT_TRY_ASSIGN(runtime->devices_, select_devices(*runtime->registry_, devices));
   SHUNT_TRY(runtime->set_budgets(options.budgets));
+  runtime->set_costs(options.calibrated && options.machine.empty());
   return runtime;
 }
 
@@ -79,12 +80,27 @@ Status Runtime::set_budgets(const std::map<std::string, std::uint64_t>& budgets)
   return {};
 }
 
+void Runtime::set_costs(bool measured) {
+  Profile profile;
+  if (measured) {
+    const auto path = profile_path();
+    std::string warning;
+    auto loaded = path ? load_profile(*path, warning) : Result<Profile>(std::unexpected(path.error()));
+    if (loaded) profile = std::move(*loaded);
+    if (!warning.empty()) warnings_.push_back(std::move(warning));
+  }
+  for (const Device* device : devices_) costs_.emplace_back(device->info(), profile.find(device->info()));
+}
+
+std::span<const DeviceCost> Runtime::costs() const { return costs_; }
+
 std::unique_ptr<Runtime> Runtime::over(Registry registry, std::unique_ptr<trace::Recorder> recorder) {
   std::unique_ptr<Runtime> runtime(new Runtime);
   runtime->recorder_ = std::move(recorder);
   runtime->registry_ = std::make_unique<Registry>(std::move(registry));
   runtime->devices_ = runtime->registry_->devices();
   runtime->budgets_ = budgets_of(runtime->devices_, {});
+  runtime->set_costs(false);
   return runtime;
 }
 

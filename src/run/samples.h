@@ -16,6 +16,10 @@ class Samples {
     const std::size_t middle = values_.size() / 2;
     return values_.size() % 2 == 1 ? values_[middle] : (values_[middle - 1] + values_[middle]) / 2;
   }
+  // As large as this part of them is at most, from 0 to 1.
+  [[nodiscard]] double quantile(double part) const {
+    return values_[static_cast<std::size_t>(part * static_cast<double>(values_.size() - 1) + 0.5)];
+  }
   [[nodiscard]] double least() const { return values_.front(); }
   [[nodiscard]] double most() const { return values_.back(); }
 

@@ -237,6 +237,7 @@ TEST(Arrays, TinyCallsNeverGoToAGpuUnlessItIsNamed) {
 TEST(Arrays, MeasurementsCorrectAPrediction) {
   // Predicted to take a tenth of what the other takes, it takes a hundred times as long.
   sim::Spec boaster = near_spec("sim:0");
+  boaster.believed = boaster.rate;
   boaster.rate_of_family["elementwise"] = {.flops_per_s = 1e6, .bytes_per_s = 1e6};
   sim::Spec honest = near_spec("sim:1");
   honest.launch_us = 10;

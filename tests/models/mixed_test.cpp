@@ -43,7 +43,7 @@ TEST(Mixed, EachLayerWithItsStateAndWeightsIsOnItsDevice) {
   const std::uint32_t layers = loaded.model->config().layers;
   ASSERT_GT(layers, 2U);
   for (const std::uint32_t tokens : {16U, 1U}) {
-    const PlannedStep step = Loaded::take(plan_step(*loaded.model, *loaded.runtime, kInTurn, 64, tokens, 1));
+    const PlannedStep step = Loaded::take(StepPlanner(*loaded.model, *loaded.runtime, kInTurn, 64).plan(tokens, 1));
     ASSERT_TRUE(check(step.plan, step.graph).has_value());
     for (const Residence& residence : step.plan.residences) {
       const std::string& name = step.graph.tensor(residence.tensor).name;
@@ -62,7 +62,7 @@ TEST(Mixed, EachLayerWithItsStateAndWeightsIsOnItsDevice) {
 
 TEST(Mixed, WeightsAreCopiedOnlyToTheDevicesThatUseThem) {
   Loaded loaded(kTrainedModel, separate_cpus(), kInTurn);
-  const PlannedStep step = Loaded::take(plan_step(*loaded.model, *loaded.runtime, kInTurn, 64, 1, 1));
+  const PlannedStep step = Loaded::take(StepPlanner(*loaded.model, *loaded.runtime, kInTurn, 64).plan(1, 1));
   std::uint64_t planned = 0;
   for (const MemoryUse& use : step.plan.memory) {
     EXPECT_LT(use.weight_bytes, loaded.model->weight_bytes());
@@ -82,7 +82,7 @@ TEST(Mixed, CopiesAreInThePlanInItsWordsAndInTheTrace) {
   const std::vector<Token> prompt = {1, 300, 301};
   ASSERT_TRUE(loaded.session->append(0, prompt).has_value());
   const Plan& plan = *Loaded::take(loaded.session->plan_for(3, 1));
-  const PlannedStep same = Loaded::take(plan_step(*loaded.model, *loaded.runtime, kInTurn, 64, 3, 1));
+  const PlannedStep same = Loaded::take(StepPlanner(*loaded.model, *loaded.runtime, kInTurn, 64).plan(3, 1));
   const std::string words = to_text(same.plan, same.graph, true);
   const std::string trace = trace::to_chrome_json(loaded.runtime->recorder());
   std::size_t found = 0;

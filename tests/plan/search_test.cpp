@@ -18,12 +18,12 @@ SearchProblem random_problem(std::uint32_t seed) {
   };
   SearchProblem problem;
   const std::uint32_t devices = 2 + below(2);
-  for (std::uint32_t device = 0; device < devices; ++device)
-    problem.lanes.push_back({.pool = device,
-                             .resource = device == 2 && below(4) == 0 ? 1 : device,
-                             .launch_us = between(1, 20),
-                             .link_us = device == 0 ? 0 : between(1, 30),
-                             .link_us_per_byte = device == 0 ? 0 : between(1e-5, 1e-3)});
+  for (std::uint32_t device = 0; device < devices; ++device) {
+    Lane lane{.pool = device, .resource = device == 2 && below(4) == 0 ? 1 : device, .launch_us = between(1, 20)};
+    if (device != 0) lane.to_host = {.us = between(1, 30), .bytes_per_s = 1e6 / between(1e-5, 1e-3)};
+    lane.from_host = lane.to_host;
+    problem.lanes.push_back(lane);
+  }
   const std::uint32_t items = 4 + below(9);
   std::uint64_t held = 0;
   for (std::uint32_t i = 0; i < items; ++i) {

@@ -19,7 +19,7 @@ std::set<Op> ops_of_a_model() {
   const auto model = Loaded::take(models::Model::load(models::kTrainedModel));
   std::set<Op> found{Op::argmax, Op::scale};
   for (const bool fuse : {true, false}) {
-    const auto step = Loaded::take(models::plan_step(*model, *runtime, {.fuse = fuse}, 64, 8, 1));
+    const auto step = Loaded::take(models::StepPlanner(*model, *runtime, {.fuse = fuse}, 64).plan(8, 1));
     for (const Unit& unit : step.plan.units) found.insert(unit.op);
   }
   return found;

@@ -16,9 +16,6 @@ struct Machine {
   std::shared_ptr<sim::VirtualClock> clock = std::make_shared<sim::VirtualClock>();
   std::unique_ptr<Device> device;
   explicit Machine(sim::Spec spec) : device(sim::make_sim_device(std::move(spec), clock)) {}
-  [[nodiscard]] Clock time() const {
-    return [this] { return clock->now(); };
-  }
 };
 
 sim::Spec spec_of(double launch_us, double op_us, double bytes_per_s) {
@@ -31,7 +28,7 @@ sim::Spec spec_of(double launch_us, double op_us, double bytes_per_s) {
 
 TEST(LaunchBench, FindsWhatASimulatedDeviceIsTold) {
   const Machine machine(spec_of(20, 3, 1e30));
-  const auto bench = LaunchBench::create(*machine.device, machine.time());
+  const auto bench = LaunchBench::create(*machine.device);
   ASSERT_TRUE(bench.has_value()) << bench.error().message;
   for (int repetition = 0; repetition < 2; ++repetition) {
     const auto cost = (*bench)->measure();
@@ -45,7 +42,7 @@ TEST(CopyBench, FindsTheBandwidthOfASimulatedDevice) {
   const Machine machine(spec_of(500, 0, 50e9));
   const LaunchCost launch{.program_us = 500};
   for (const std::uint64_t bytes : curve_sizes(*machine.device)) {
-    const auto bench = CopyBench::create(*machine.device, bytes, launch, machine.time());
+    const auto bench = CopyBench::create(*machine.device, bytes, launch);
     ASSERT_TRUE(bench.has_value()) << bench.error().message;
     const auto us = (*bench)->measure_us();
     ASSERT_TRUE(us.has_value()) << us.error().message;
@@ -56,11 +53,11 @@ TEST(CopyBench, FindsTheBandwidthOfASimulatedDevice) {
 
 TEST(CopyBench, WhatAnOpTakesBesidesMovingIsPartOfACopy) {
   const Machine machine(spec_of(100, 7, 1e9));
-  const auto bench = LaunchBench::create(*machine.device, machine.time());
+  const auto bench = LaunchBench::create(*machine.device);
   ASSERT_TRUE(bench.has_value()) << bench.error().message;
   const auto launch = (*bench)->measure();
   ASSERT_TRUE(launch.has_value());
-  const auto copies = CopyBench::create(*machine.device, 4096, *launch, machine.time());
+  const auto copies = CopyBench::create(*machine.device, 4096, *launch);
   ASSERT_TRUE(copies.has_value()) << copies.error().message;
   EXPECT_NEAR(*(*copies)->measure_us(), 7 + 4.096, 0.02);
 }
@@ -69,7 +66,7 @@ TEST(CopyBench, ADeviceThatLacksTheOpSaysSo) {
   sim::Spec spec = spec_of(1, 1, 1e9);
   spec.lacks = {Op::copy};
   const Machine machine(spec);
-  const auto bench = LaunchBench::create(*machine.device, machine.time());
+  const auto bench = LaunchBench::create(*machine.device);
   ASSERT_FALSE(bench.has_value());
   EXPECT_EQ(bench.error().code, Code::unsupported);
   EXPECT_NE(bench.error().message.find("copy"), std::string::npos) << bench.error().message;

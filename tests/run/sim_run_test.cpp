@@ -103,11 +103,9 @@ TEST(SimulatedRun, OfAChainTakesTheTimeThatWasPredicted) {
   }
 }
 
-// Copies wait for a link in the order of the plan's steps, and on the machine in the order in which they come.
-TEST(SimulatedRun, OfAnyPlacementIsRightAndAboutAsFastAsPredicted) {
+TEST(SimulatedRun, OfAnyPlacementIsRightAndTakesTheTimeThatWasPredicted) {
   const Graph graph = branching_graph(kRows, 5);
   const std::vector<float> right = expected(graph);
-  std::size_t as_predicted = 0;
   for (std::uint32_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
@@ -119,16 +117,12 @@ TEST(SimulatedRun, OfAnyPlacementIsRightAndAboutAsFastAsPredicted) {
       SimMachine machine(3);
       const auto executable = std::move(*machine.compile(graph, placement));
       const double time = time_of_run(machine, *executable);
-      const double predicted = executable->plan().predicted_us;
-      EXPECT_GE(time, 0.85 * predicted);
-      EXPECT_LE(time, 1.15 * predicted);
-      as_predicted += time < predicted + 0.1 ? 1U : 0U;
+      EXPECT_NEAR(time, executable->plan().predicted_us, 0.1);
       EXPECT_EQ(outputs_of(*executable), right);
       if (repeat == 0) first_time = time;
       EXPECT_EQ(time, first_time) << "the same again";
     }
   }
-  EXPECT_GT(as_predicted, 0U);
 }
 
 // Every op of device 1 in turn is where it fails.

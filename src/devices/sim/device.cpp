@@ -46,13 +46,15 @@ class SimDevice final : public Device {
     info_.links_to_peers = spec_.link.peers && !is_host();
     info_.memory_bytes = spec_.memory_bytes;
     info_.features = spec_.features;
+    const Rate& rate = spec_.believed.value_or(spec_.rate);
     info_.prior = {.launch_us = spec_.launch_us,
                    .op_us = spec_.op_us,
-                   .flops_per_s = spec_.rate.flops_per_s,
-                   .bytes_per_s = spec_.rate.bytes_per_s,
+                   .flops_per_s = rate.flops_per_s,
+                   .bytes_per_s = rate.bytes_per_s,
                    .link_us = spec_.link.latency_us,
                    .link_bytes_per_s = spec_.link.bytes_per_s,
-                   .uncertainty = 0.1};
+                   .uncertainty = 0.1,
+                   .families = spec_.believed ? decltype(spec_.rate_of_family)() : spec_.rate_of_family};
   }
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
@@ -93,9 +95,10 @@ class SimDevice final : public Device {
       return write(to, host.subspan(from.offset, from.bytes));
     auto* const sim_peer = dynamic_cast<SimDevice*>(&peer);
     const bool is_one_machine = sim_peer != nullptr && sim_peer->clock_ == clock_;
-    const bool is_straight =
-        is_host() || (is_one_machine && (sim_peer->is_host() || (spec_.link.peers && sim_peer->spec_.link.peers)));
-    if (!is_one_machine || !is_straight)
+    const auto goes_straight = [&] {
+      return is_host() || sim_peer->is_host() || (info_.links_to_peers && sim_peer->info_.links_to_peers);
+    };
+    if (!is_one_machine || !goes_straight())
       return Event(fail(Code::unsupported, fmt::format("{} has no link to {}", info_.id, peer.info().id)));
     auto move = [this, sim_peer, from, to]() -> Status {
       SHUNT_TRY(health().status);
@@ -144,6 +147,7 @@ class SimDevice final : public Device {
   }
 
   bool advance() override { return clock_->advance(); }
+  [[nodiscard]] std::uint64_t now_ns() const override { return static_cast<std::uint64_t>(clock_->now().count()); }
   [[nodiscard]] Health health() const override {
     const std::scoped_lock lock(mutex_);
     return health_;
@@ -170,7 +174,7 @@ class SimDevice final : public Device {
     return pending_.back();
   }
   [[nodiscard]] Time link_time(std::uint64_t bytes) const {
-    if (info_.memory_pool == kHostPool) return {};
+    if (is_host()) return {};
     return from_us(spec_.link.latency_us + static_cast<double>(bytes) / spec_.link.bytes_per_s * 1e6);
   }
   Event transfer_from(Time& link_free, std::uint64_t bytes, std::function<Status()> move) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cmath>
 #include <concepts>
 #include <fstream>
@@ -15,6 +14,7 @@
 #include <system_error>
 #include <type_traits>
 
+#include "devices/bytes_in.h"
 #include "devices/device.h"
 
 namespace shunt::sim {
@@ -91,19 +91,6 @@ void visit_fields(Machine& machine, const Visit& visit) {
 
 template <class T>
 concept HasFields = requires(T& value) { visit_fields(value, [](const char*, auto&&, Range = {}) {}); };
-
-// "1.5 GiB" in bytes; nothing where it is no such text.
-std::optional<double> bytes_in(std::string_view text) {
-  constexpr std::string_view kUnits[] = {"B", "KiB", "MiB", "GiB", "TiB"};
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc()) return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-  const auto unit = std::ranges::find(kUnits, text);
-  if (unit == std::end(kUnits)) return std::nullopt;
-  return std::floor(std::ldexp(number, static_cast<int>(unit - std::begin(kUnits)) * 10));
-}
 
 std::string in_quotes(const std::string& text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);

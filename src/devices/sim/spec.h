@@ -16,10 +16,7 @@ namespace shunt::sim {
 // Of all simulated devices.
 inline constexpr std::string_view kVendor = "simulated";
 
-struct Rate {
-  double flops_per_s = 1e12;
-  double bytes_per_s = 100e9;
-};
+using Rate = ComputeRates;
 
 // Ops, and allocations, are counted from the device's beginning; the first has number 0.
 struct Faults {
@@ -46,7 +43,8 @@ struct Spec {
 
   double launch_us = 10;  // of a program
   double op_us = 1;       // of each op within it
-  Rate rate;
+  Rate rate{.flops_per_s = 1e12, .bytes_per_s = 100e9};
+  std::optional<Rate> believed;  // what it says of itself of all families; nothing: the truth
   std::map<std::string, Rate, std::less<>> rate_of_family;  // where a kernel family has its own: "matmul"
 
   Link link;

@@ -17,10 +17,7 @@ DispatchLimits limits_of(const Context& context) {
   ShaderLimits shader{.language = ShaderLanguage::spirv, .largest_binding_bytes = limits.maxStorageBufferRange};
   shader.shared_bytes = features.shared_memory_bytes;
   shader.largest_group = features.largest_workgroup;
-  if (features.subgroup_arithmetic) {
-    shader.smallest_subgroup = features.smallest_subgroup;
-    shader.largest_subgroup = features.largest_subgroup;
-  }
+  if (features.subgroup_arithmetic) shader.smallest_subgroup = features.smallest_subgroup;
   shader.has_f16 = features.f16;
   shader.has_integer_dot = features.integer_dot;
   shader.has_cooperative_matrix = features.multiplies_f16_by_16();

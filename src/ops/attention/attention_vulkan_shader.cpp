@@ -22,7 +22,6 @@ Specialization specialization(const OpCall& call) { return {call.input(0).shape.
 extern const ShaderKernel attention_row_shader;
 const ShaderKernel attention_row_shader{.supports = supports,
                                         .groups = group_for_each_row,
-                                        .constants = nullptr,
                                         .specialization = specialization,
                                         .runs_on = offers<kNeeds>,
                                         .rank = 1};

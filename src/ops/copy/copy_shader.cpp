@@ -20,7 +20,6 @@ extern const ShaderKernel copy_shader;
 const ShaderKernel copy_shader{supports, groups, nullptr};
 
 extern const ShaderKernel copy_whole_shader;
-const ShaderKernel copy_whole_shader{
-    .supports = whole_supports, .groups = whole_groups, .constants = nullptr, .rank = 1};
+const ShaderKernel copy_whole_shader{.supports = whole_supports, .groups = whole_groups, .rank = 1};
 
 }  // namespace shunt

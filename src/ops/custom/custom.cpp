@@ -98,10 +98,8 @@ std::uint64_t shader_groups(const OpCall& call) {
   return use.kernel->groups(use.get(), use.result);
 }
 Specialization shader_specialization(const OpCall& call) { return kernel_of(call).needs().defaults; }
-constexpr ShaderKernel kShaderKernel{.supports = shader_supports,
-                                     .groups = shader_groups,
-                                     .constants = nullptr,
-                                     .specialization = shader_specialization};
+constexpr ShaderKernel kShaderKernel{
+    .supports = shader_supports, .groups = shader_groups, .specialization = shader_specialization};
 
 Status check_inputs(const UserKernel& kernel, InputOperands inputs, const Attributes& attributes) {
   const KernelDescription& description = kernel.description();

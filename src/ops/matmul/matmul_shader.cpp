@@ -48,7 +48,6 @@ const ShaderKernel matmul_shader{supports, groups, nullptr, nullptr, specializat
 extern const ShaderKernel matmul_on_cpu_shader;
 const ShaderKernel matmul_on_cpu_shader{.supports = on_cpu_supports,
                                         .groups = on_cpu_groups,
-                                        .constants = nullptr,
                                         .specialization = on_cpu_specialization,
                                         .runs_on = on_cpu_runs_on,
                                         .rank = 4};

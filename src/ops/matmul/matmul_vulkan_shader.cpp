@@ -69,7 +69,6 @@ Specialization tile_specialization(const OpCall& call) {
 extern const ShaderKernel matmul_row_shader;
 const ShaderKernel matmul_row_shader{.supports = row_supports,
                                      .groups = row_groups,
-                                     .constants = nullptr,
                                      .specialization = row_specialization,
                                      .runs_on = offers<kRowNeeds>,
                                      .rank = 3};
@@ -77,7 +76,6 @@ const ShaderKernel matmul_row_shader{.supports = row_supports,
 extern const ShaderKernel matmul_norm_shader;
 const ShaderKernel matmul_norm_shader{.supports = norm_supports,
                                       .groups = row_groups,
-                                      .constants = nullptr,
                                       .specialization = row_specialization,
                                       .runs_on = offers<kNormNeeds>,
                                       .rank = 3};
@@ -85,7 +83,6 @@ const ShaderKernel matmul_norm_shader{.supports = norm_supports,
 extern const ShaderKernel matmul_tile_shader;
 const ShaderKernel matmul_tile_shader{.supports = tile_supports,
                                       .groups = tile_groups,
-                                      .constants = nullptr,
                                       .specialization = tile_specialization,
                                       .runs_on = offers<kTileNeeds>,
                                       .rank = 2};

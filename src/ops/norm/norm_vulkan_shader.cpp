@@ -34,7 +34,6 @@ Specialization specialization(const OpCall& call) { return {fours_each(call), 0,
 extern const ShaderKernel norm_row_shader;
 const ShaderKernel norm_row_shader{.supports = supports,
                                    .groups = group_for_each_row,
-                                   .constants = nullptr,
                                    .specialization = specialization,
                                    .runs_on = offers<kNeeds>,
                                    .rank = 1};

@@ -1,0 +1,201 @@
+// shunt calibrate: measures the devices of this machine and keeps what it found for all later plans.
+#include "run/calibration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "command.h"
+#include "interrupt.h"
+#include "loading.h"
+#include "options.h"
+#include "output.h"
+#include "plan/profile.h"
+#include "run/samples.h"
+#include "run/stopwatch.h"
+
+namespace shunt::cli {
+namespace {
+
+struct Options {
+  std::string model;
+  bool quick = false;
+  bool check = false;
+  RuntimeOptions runtime;
+  bool json = false;
+};
+
+constexpr std::array kMeasuredTokens = {1U, 16U, 128U, 512U};
+constexpr std::array kCheckedTokens = {1U, 4U, 64U, 256U, 512U};
+
+// The shapes of steps of so many tokens.
+Result<std::vector<OpCase>> cases_of_model(const models::Model& model, const Runtime& runtime, Device& device,
+                                           std::span<const std::uint32_t> tokens) {
+  SHUNT_TRY_ASSIGN(const std::uint32_t context, models::choose_context(model, runtime, {}));
+  models::StepPlanner planner(model, runtime, {}, context);
+  std::vector<OpCase> cases;
+  for (const std::uint32_t count : tokens) {
+    SHUNT_TRY_ASSIGN(const models::PlannedStep step, planner.plan(std::min(count, context), 1));
+    std::ranges::move(cases_of(step.graph, device), std::back_inserter(cases));
+  }
+  return cases;
+}
+
+// Those of the model, if there is one, else those that models have.
+Result<std::vector<OpCase>> cases_for(const Options& options, const Runtime& runtime, Device& device,
+                                      const models::Model* model) {
+  if (model != nullptr)
+    return cases_of_model(*model, runtime, device,
+                          options.check ? std::span<const std::uint32_t>(kCheckedTokens) : kMeasuredTokens);
+  std::vector<OpCase> cases = calibration_cases(options.quick || options.check);
+  if (options.check) std::ranges::move(unseen_cases(), std::back_inserter(cases));
+  return cases;
+}
+
+std::string in_words(const LinkRates& link) {
+  return link.bytes_per_s == 0 ? "-" : fmt::format("{:.1f} us + {:.1f} GB/s", link.us, link.bytes_per_s / 1e9);
+}
+
+std::string to_text(const Profile& profile, const std::filesystem::path& path) {
+  std::string text = fmt::format("{:<12} {:>9} {:>9} {:>22} {:>22} {:>7} {:>7}\n", "device", "launch us", "op us",
+                                 "to device", "from device", "kinds", "shapes");
+  for (const DeviceProfile& device : profile.devices) {
+    std::size_t shapes = 0;
+    for (const auto& [kind, points] : device.ops) shapes += points.size();
+    text +=
+        fmt::format("{:<12} {:>9.2f} {:>9.2f} {:>22} {:>22} {:>7} {:>7}\n", device.id, device.launch_us, device.op_us,
+                    in_words(device.to_device), in_words(device.from_device), device.ops.size(), shapes);
+    for (const auto& [op, why] : device.refused) text += fmt::format("  {} is not used here: {}\n", op, why);
+  }
+  return text + fmt::format("kept in {}\n", path.string());
+}
+
+// How far predictions were off, of seen or of unseen shapes.
+struct Errors {
+  Samples relative;  // without sign
+  void add(double error) { relative.add(std::abs(error)); }
+  [[nodiscard]] Json json() const {
+    if (relative.empty()) return {{"count", 0}};
+    return {{"count", relative.count()}, {"median", relative.median()}, {"p90", relative.quantile(0.9)}};
+  }
+  [[nodiscard]] std::string text() const {
+    if (relative.empty()) return fmt::format("{:>6} {:>8} {:>8}", 0, "-", "-");
+    return fmt::format("{:>6} {:>6.1f} % {:>6.1f} %", relative.count(), 100 * relative.median(),
+                       100 * relative.quantile(0.9));
+  }
+};
+
+struct Checked {
+  std::string device;
+  std::vector<CheckedOp> ops;
+  [[nodiscard]] Errors errors(bool seen) const {
+    Errors errors;
+    for (const CheckedOp& op : ops)
+      if (op.is_seen == seen) errors.add(op.error());
+    return errors;
+  }
+};
+
+Status print_checks(const std::vector<Checked>& checks, bool as_json) {
+  if (as_json) {
+    Json json = Json::array();
+    for (const Checked& check : checks) {
+      Json ops = Json::array();
+      for (const CheckedOp& op : check.ops)
+        ops.push_back({{"kind", op.kind},
+                       {"seen", op.is_seen},
+                       {"flops", op.cost.flops},
+                       {"bytes_read", op.cost.bytes_read},
+                       {"bytes_written", op.cost.bytes_written},
+                       {"predicted_us", op.predicted.us},
+                       {"uncertainty_us", op.predicted.uncertainty_us},
+                       {"us", op.us}});
+      json.push_back({{"device", check.device},
+                      {"seen", check.errors(true).json()},
+                      {"unseen", check.errors(false).json()},
+                      {"ops", std::move(ops)}});
+    }
+    return print_json(json);
+  }
+  std::string text =
+      fmt::format("{:<12} {:^24} {:^24}\n{:<12} {:>6} {:>8} {:>8} {:>6} {:>8} {:>8}\n", "", "seen shapes",
+                  "unseen shapes", "device", "count", "median", "90 %", "count", "median", "90 %");
+  for (const Checked& check : checks)
+    text += fmt::format("{:<12} {} {}\n", check.device, check.errors(true).text(), check.errors(false).text());
+  return print(text + "by how much predictions differ from what was measured now, relative to that\n");
+}
+
+using Progress = std::function<bool(const std::string& what, std::size_t done, std::size_t count)>;
+
+// With a line of progress and an ear for Ctrl-C.
+template <class Work>
+auto with_progress(const Device& device, const Work& work) {
+  ProgressLine line;
+  const std::atomic<bool>& ending = catch_interrupts();
+  return work([&](const std::string& what, std::size_t done, std::size_t count) {
+    line.show(fmt::format("{}: {} of {}, {}", device.info().id, done + 1, count, what));
+    return !ending.load();
+  });
+}
+
+Status execute(Options& options) {
+  SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
+  std::unique_ptr<models::Model> model;
+  if (!options.model.empty()) {
+    SHUNT_TRY_ASSIGN(model, models::Model::load(options.model));
+  }
+  SHUNT_TRY_ASSIGN(const std::filesystem::path path, profile_path());
+  std::string warning;
+  SHUNT_TRY_ASSIGN(Profile profile, load_profile(path, warning));
+  if (!warning.empty()) note(warning);
+  Profile measured;
+  std::vector<Checked> checks;
+  const Stopwatch watch;
+  for (Device* device : runtime->devices()) {
+    SHUNT_TRY_ASSIGN(const std::vector<OpCase> cases, cases_for(options, *runtime, *device, model.get()));
+    const DeviceProfile* const before = profile.find(device->info());
+    if (options.check && before == nullptr)
+      return fail(Code::invalid, fmt::format("{} was not measured; run `shunt calibrate --devices {}` before",
+                                             device->info().id, device->info().id));
+    if (options.check) {
+      auto checked = with_progress(*device, [&](const Progress& progress) {
+        return check_predictions(*device, cases, *before, {.quick = options.quick, .progress = progress});
+      });
+      if (!checked) return fail_at(device->info().id, std::move(checked).error());
+      checks.push_back({device->info().id, std::move(*checked)});
+      continue;
+    }
+    auto found = with_progress(*device, [&](const Progress& progress) {
+      return calibrate(*device, cases, before != nullptr ? *before : unmeasured(device->info()),
+                       {.quick = options.quick, .progress = progress});
+    });
+    if (!found) return fail_at(device->info().id, std::move(found).error());
+    profile.set(*found);
+    measured.set(std::move(*found));
+    // What was measured stays, whatever becomes of the next device.
+    SHUNT_TRY(save_profile(profile, path));
+  }
+  note(fmt::format("{:.1f} s", watch.seconds()));
+  if (options.check) return print_checks(checks, options.json);
+  return print(options.json ? to_json(measured) : to_text(measured, path));
+}
+
+}  // namespace
+
+Action calibrate(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("MODEL", options->model, "GGUF file whose shapes are to be measured [those of usual models]");
+  app.add_flag(
+      "--check", options->check,
+      "Measure nothing new, but hold what was predicted of shapes, seen and unseen, against what they take now");
+  app.add_flag("--quick", options->quick, "Fewer sizes and dtypes, and less exact");
+  add_threads(app, options->runtime.threads);
+  app.add_option("--devices", options->runtime.devices, "Devices to measure, such as cpu:simd,vulkan:0 [all]")
+      ->type_name("LIST");
+  add_json(app, options->json);
+  return [options] { return execute(*options); };
+}
+
+}  // namespace shunt::cli

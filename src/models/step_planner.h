@@ -1,0 +1,47 @@
+// Plans the steps of a session, so that they share its weights and state.
+//
+// The weights lie where a step of one token has them. That step is planned once, with ever less of the devices' memory,
+// until the largest step fits there too. The model and the runtime must outlive it. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "models/model.h"
+#include "models/strategy.h"
+#include "plan/planner.h"
+#include "shunt/model.h"
+
+namespace shunt::models {
+
+// Tokens of one page of the cache.
+inline constexpr std::uint32_t kPageTokens = 32;
+
+struct PlannedStep {
+  Graph graph;
+  Plan plan;
+};
+
+class StepPlanner {
+ public:
+  StepPlanner(const Model& model, const Runtime& runtime, const SessionOptions& options, std::uint32_t context)
+      : model_(model), runtime_(runtime), options_(options), context_(context) {}
+
+  // A step of up to `tokens` tokens and `outputs` rows of logits; loads nothing. Errors: invalid where a strategy likes
+  // devices that there are none of; those of make_plan().
+  [[nodiscard]] Result<PlannedStep> plan(std::uint32_t tokens, std::uint32_t outputs);
+
+ private:
+  [[nodiscard]] Result<Graph> graph_of(std::uint32_t tokens, std::uint32_t outputs) const;
+  [[nodiscard]] Result<PlanRequest> request_for(const Graph& graph) const;
+  [[nodiscard]] Result<PlannedStep> finish(Graph graph, const PlannedStep* other) const;
+  [[nodiscard]] Result<PlannedStep> plan_one_token() const;
+
+  const Model& model_;
+  const Runtime& runtime_;
+  SessionOptions options_;
+  std::uint32_t context_;
+  std::optional<PlannedStep> one_token_;
+};
+
+}  // namespace shunt::models

@@ -1,0 +1,142 @@
+#include "plan/profile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <span>
+
+#include "devices/field_json.h"
+#include "devices/fnv.h"
+#include "ops/shader.h"
+
+namespace shunt {
+namespace {
+
+constexpr std::string_view kFormat = "shunt calibration 1";
+
+// What may change how fast kernels are: the version, the compiler and the shaders.
+const std::string& build() {
+  static const std::string name = [] {
+    std::uint64_t hash = 0;
+    for (const Shader& shader : shaders()) hash = fnv1a(std::as_bytes(std::span(shader.spirv)), hash);
+    return fmt::format("{}, {}, shaders {:08x}", SHUNT_VERSION, __VERSION__, static_cast<std::uint32_t>(hash));
+  }();
+  return name;
+}
+
+bool is_time(double us) { return std::isfinite(us) && us >= 0; }
+
+// Numbers that no measurement gives would spoil each plan.
+bool is_sound(const DeviceProfile& device) {
+  const auto is_link = [](const LinkRates& link) {
+    return is_time(link.us) && is_time(link.bytes_per_s) && is_time(link.spread);
+  };
+  const auto is_point = [](const MeasuredOp& point) {
+    return is_time(point.us) && point.us > 0 && is_time(point.spread) && is_time(point.cost.flops) &&
+           is_time(point.cost.bytes_read) && is_time(point.cost.bytes_written);
+  };
+  return is_time(device.launch_us) && is_time(device.op_us) && is_time(device.launch_spread) &&
+         is_link(device.to_device) && is_link(device.from_device) && is_link(device.both_ways) &&
+         std::ranges::all_of(device.ops, [&](const auto& kind) { return std::ranges::all_of(kind.second, is_point); });
+}
+
+}  // namespace
+
+// THE list of what is kept of each struct.
+template <class T, class Visit>
+  requires std::same_as<std::remove_const_t<T>, Cost>
+void visit_fields(T& cost, const Visit& visit) {
+  visit("flops", cost.flops);
+  visit("bytes_read", cost.bytes_read);
+  visit("bytes_written", cost.bytes_written);
+}
+
+template <class T, class Visit>
+  requires std::same_as<std::remove_const_t<T>, MeasuredOp>
+void visit_fields(T& point, const Visit& visit) {
+  visit_fields(point.cost, visit);
+  visit("us", point.us);
+  visit("spread", point.spread);
+}
+
+template <class T, class Visit>
+  requires std::same_as<std::remove_const_t<T>, LinkRates>
+void visit_fields(T& link, const Visit& visit) {
+  visit("us", link.us);
+  visit("bytes_per_s", link.bytes_per_s);
+  visit("spread", link.spread);
+}
+
+template <class T, class Visit>
+  requires std::same_as<std::remove_const_t<T>, DeviceProfile>
+void visit_fields(T& device, const Visit& visit) {
+  visit("id", device.id);
+  visit("name", device.name);
+  visit("driver", device.driver);
+  visit("build", device.build);
+  visit("threads", device.threads);
+  visit("launch_us", device.launch_us);
+  visit("op_us", device.op_us);
+  visit("launch_spread", device.launch_spread);
+  visit("to_device", device.to_device);
+  visit("from_device", device.from_device);
+  visit("both_ways", device.both_ways);
+  visit("ops", device.ops);
+  visit("refused", device.refused);
+}
+
+std::string kind_of(const OpCall& call) {
+  std::string kind(name_of(call.op));
+  std::span<const Operand* const> inputs = call.inputs;
+  while (!inputs.empty() && inputs.back() == nullptr) inputs = inputs.first(inputs.size() - 1);
+  for (const Operand* input : inputs) {
+    kind += ' ';
+    kind += input == nullptr ? "-" : name_of(input->dtype);
+  }
+  kind += " -> ";
+  kind += name_of(call.output->dtype);
+  return kind;
+}
+
+DeviceProfile unmeasured(const DeviceInfo& device) {
+  DeviceProfile profile{.id = device.id, .name = device.name, .driver = device.driver, .build = build()};
+  profile.threads = device.is_host_cpu() ? device.compute_units : 0;
+  return profile;
+}
+
+bool is_valid_for(const DeviceProfile& profile, const DeviceInfo& device) {
+  const DeviceProfile now = unmeasured(device);
+  return profile.id == now.id && profile.name == now.name && profile.driver == now.driver &&
+         profile.build == now.build && profile.threads == now.threads;
+}
+
+const DeviceProfile* Profile::find(const DeviceInfo& device) const {
+  const auto found =
+      std::ranges::find_if(devices, [&](const DeviceProfile& profile) { return is_valid_for(profile, device); });
+  return found == devices.end() ? nullptr : &*found;
+}
+
+void Profile::set(DeviceProfile profile) {
+  std::erase_if(devices, [&](const DeviceProfile& other) { return other.id == profile.id; });
+  devices.push_back(std::move(profile));
+}
+
+std::string to_json(const Profile& profile) {
+  field_json::Json json = {{"format", kFormat}, {"devices", field_json::json_of(profile.devices)}};
+  return json.dump(1) + "\n";
+}
+
+Result<Profile> profile_from_json(std::string_view text) {
+  const auto json = field_json::Json::parse(text, nullptr, false);
+  if (!json.is_object() || !json.contains("format") || json["format"] != kFormat || !json.contains("devices"))
+    return fail(Code::invalid, fmt::format("it is not of the format \"{}\"", kFormat));
+  Profile profile;
+  if (!field_json::from_json(json["devices"], profile.devices))
+    return fail(Code::invalid, "a field is missing, or is not what it has to be");
+  for (const DeviceProfile& device : profile.devices)
+    if (!is_sound(device)) return fail(Code::invalid, fmt::format("{} has times that are none", device.id));
+  return profile;
+}
+
+}  // namespace shunt

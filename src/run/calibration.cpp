@@ -1,0 +1,331 @@
+#include "run/calibration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "devices/cpu/limits.h"
+#include "plan/units.h"
+#include "run/conformance.h"
+#include "run/device_rates.h"
+#include "run/link_bench.h"
+#include "run/op_bench.h"
+#include "run/steady.h"
+
+namespace shunt {
+namespace {
+
+constexpr std::uint64_t kLinkSizes[] = {4U << 10U, 64U << 10U, 1U << 20U, 16U << 20U, 64U << 20U};
+// Where one use takes longer, larger shapes of its kind are not measured.
+constexpr double kLongUseSeconds = 0.4;
+constexpr double kLongUseSecondsQuick = 0.05;
+// Times of one shape that differ by more are not of one kind of moment.
+constexpr double kDifferent = 1.1;
+// Where reading more than caches hold takes longer, ops read what the caches have.
+constexpr double kLongSweepSeconds = 0.2;
+
+Cost cost_of(const OpCall& call) { return info_of(call.op).cost_rule(call); }
+
+bool is_same(const Cost& one, const Cost& other) {
+  return one.flops == other.flops && one.bytes_read == other.bytes_read && one.bytes_written == other.bytes_written;
+}
+
+double longer_of(const Cost& cost, const Cost& than) {
+  const double flops = than.flops > 0 ? cost.flops / than.flops : 1;
+  const double bytes = (cost.bytes_read + cost.bytes_written) / (than.bytes_read + than.bytes_written);
+  return std::max(flops, bytes);
+}
+
+// The dtypes of most models.
+bool is_usual(DType dtype) {
+  constexpr DType kUsual[] = {DType::F32, DType::F16, DType::Q8_0, DType::Q4_0, DType::Q4_K, DType::Q6_K};
+  return std::ranges::find(kUsual, dtype) != std::end(kUsual);
+}
+
+SteadyOptions steadiness_of(const Device& device, bool quick) {
+  return {.relative = quick ? 0.05 : 0.015,
+          .least = quick ? std::size_t{3} : std::size_t{5},
+          .most = quick ? std::size_t{7} : std::size_t{25},
+          .most_seconds = quick ? 0.1 : 1.0,
+          .now_s = [&device] { return static_cast<double>(device.now_ns()) / 1e9; }};
+}
+
+// Microseconds of a use that should take `expected_s`, without what starts a program; nothing where the device declines
+// it or has not the memory.
+Result<std::optional<Steady>> time_of(const OpCase& use, Device& device, double expected_s, double launch_us,
+                                      const SteadyOptions& options) {
+  const double bytes = cost_of(OpOperands(use).call()).bytes_read;
+  const std::uint64_t beyond_caches = cpu::beyond_cache_bytes();
+  const double sweep_s = bytes > 0 ? expected_s * std::max(static_cast<double>(beyond_caches) / bytes, 1.0) : 0;
+  auto bench = OpBench::create(use, device, sweep_s > kLongSweepSeconds ? 0 : beyond_caches);
+  if (!bench && (bench.error().code == Code::unsupported || bench.error().code == Code::out_of_memory))
+    return std::nullopt;
+  if (!bench) return std::unexpected(std::move(bench).error());
+  const auto us = [&]() -> Result<double> {
+    SHUNT_TRY_ASSIGN(const double seconds, (*bench)->measure());
+    return std::max(seconds * 1e6 - launch_us / (*bench)->uses(), 1e-3);
+  };
+  SHUNT_TRY_ASSIGN(const Steady time, measure_steadily(us, options));
+  return time;
+}
+
+class Calibration {
+ public:
+  Calibration(Device& device, const CalibrationOptions& options, DeviceProfile before)
+      : device_(device), options_(options), profile_(std::move(before)) {}
+
+  Result<DeviceProfile> run(std::span<const OpCase> cases) {
+    count_ = cases.size() * static_cast<std::size_t>(visits()) + 2;
+    SHUNT_TRY(say("launches"));
+    SHUNT_TRY(measure_launches());
+    SHUNT_TRY(say("copies from and to the host"));
+    if (device_.info().memory_pool != kHostPool) SHUNT_TRY(measure_links());
+    const double begin = now_s();
+    const std::vector<OpCase> ordered = in_order(cases);
+    // Memory that lies otherwise, and another moment of the machine, may make a difference that repetitions do not
+    // show.
+    for (int visit = 0; visit < visits(); ++visit)
+      for (const OpCase& use : ordered) {
+        SHUNT_TRY(say(kind_of(OpOperands(use).call())));
+        if (options_.most_seconds > 0 && now_s() - begin > options_.most_seconds) return std::move(profile_);
+        SHUNT_TRY(measure(use));
+      }
+    return std::move(profile_);
+  }
+
+ private:
+  [[nodiscard]] double now_s() const { return static_cast<double>(device_.now_ns()) / 1e9; }
+  [[nodiscard]] SteadyOptions steadiness() const { return steadiness_of(device_, options_.quick); }
+
+  Status say(const std::string& what) {
+    if (options_.progress && !options_.progress(what, done_++, count_)) return fail(Code::invalid, "interrupted");
+    return {};
+  }
+
+  Status measure_launches() {
+    const auto bench = LaunchBench::create(device_);
+    if (!bench && bench.error().code == Code::unsupported) return {};
+    if (!bench) return std::unexpected(bench.error());
+    Samples ops;
+    const auto measure = [&]() -> Result<double> {
+      SHUNT_TRY_ASSIGN(const LaunchCost cost, (*bench)->measure());
+      ops.add(std::max(cost.op_us, 0.0));
+      return cost.program_us;
+    };
+    SHUNT_TRY_ASSIGN(const Steady program, measure_steadily(measure, steadiness()));
+    profile_.op_us = ops.median();
+    profile_.launch_us = std::max(program.median - profile_.op_us, 0.0);
+    profile_.launch_spread = program.spread;
+    return {};
+  }
+
+  Result<LinkRates> measure_link(LinkBench& bench, LinkBench::Direction direction, std::uint64_t most_bytes) {
+    std::vector<CopyTime> times;
+    for (const std::uint64_t bytes : kLinkSizes) {
+      if (bytes > most_bytes) break;
+      SHUNT_TRY_ASSIGN(const Steady time,
+                       measure_steadily([&] { return bench.measure_us(direction, bytes); }, steadiness()));
+      times.push_back({bytes, std::max(time.median, 1e-3)});
+    }
+    return fit_link(times);
+  }
+
+  Status measure_links() {
+    using Direction = LinkBench::Direction;
+    std::uint64_t most = options_.quick ? kLinkSizes[3] : kLinkSizes[4];
+    const std::uint64_t available = device_.memory_available().value_or(4 * most);
+    while (most * 4 > std::min(available, device_.info().largest_binding_bytes) && most > kLinkSizes[1]) most /= 4;
+    SHUNT_TRY_ASSIGN(const auto bench, LinkBench::create(device_, most));
+    SHUNT_TRY_ASSIGN(profile_.to_device, measure_link(*bench, Direction::to_device, most));
+    SHUNT_TRY_ASSIGN(profile_.from_device, measure_link(*bench, Direction::from_device, most));
+    SHUNT_TRY_ASSIGN(profile_.both_ways, measure_link(*bench, Direction::both, most));
+    return {};
+  }
+
+  // The least work of each kind first, so that the time of larger ones is known before.
+  static std::vector<OpCase> in_order(std::span<const OpCase> cases) {
+    std::vector<OpCase> ordered(cases.begin(), cases.end());
+    std::ranges::stable_sort(ordered, {}, [](const OpCase& use) {
+      const Cost cost = cost_of(OpOperands(use).call());
+      return cost.flops + cost.bytes_read + cost.bytes_written;
+    });
+    return ordered;
+  }
+
+  // Seconds that a use should take, from the nearest smaller one of its kind.
+  [[nodiscard]] double expected_s(const std::string& kind, const Cost& cost) const {
+    const auto known = profile_.ops.find(kind);
+    if (known == profile_.ops.end() || known->second.empty()) return 0;
+    const MeasuredOp& last = known->second.back();
+    return last.us / 1e6 * longer_of(cost, last.cost);
+  }
+
+  Status measure(const OpCase& use) {
+    const OpOperands operands(use);
+    const std::string kind = kind_of(operands.call());
+    const Cost cost = cost_of(operands.call());
+    SHUNT_TRY_ASSIGN(const bool is_right, is_right_of(use.op));
+    const double expected = expected_s(kind, cost);
+    if (!is_right || expected > (options_.quick ? kLongUseSecondsQuick : kLongUseSeconds)) return {};
+    std::vector<Steady>& visited = visits_[{kind, {cost.flops, cost.bytes_read, cost.bytes_written}}];
+    // A third one, where two differ, tells which of them is the rule.
+    if (visited.size() > 1 && !differ(visited)) return {};
+    SHUNT_TRY_ASSIGN(const auto time, time_of(use, device_, expected, profile_.launch_us, steadiness()));
+    if (!time) return {};
+    visited.push_back(*time);
+    std::vector<MeasuredOp>& points = profile_.ops[kind];
+    std::erase_if(points, [&](const MeasuredOp& point) { return is_same(point.cost, cost); });
+    points.push_back(of_visits(cost, visited));
+    return {};
+  }
+
+  [[nodiscard]] int visits() const { return options_.quick ? 1 : 3; }
+
+  static bool differ(std::span<const Steady> visited) {
+    const auto [least, most] = std::ranges::minmax(visited, {}, &Steady::median);
+    return most.median > kDifferent * least.median;
+  }
+
+  static MeasuredOp of_visits(const Cost& cost, std::span<const Steady> visited) {
+    Samples medians;
+    double spread = 0;
+    for (const Steady& visit : visited) {
+      medians.add(visit.median);
+      spread = std::max(spread, visit.spread);
+    }
+    const double middle = medians.median();
+    const double apart = (medians.quantile(0.5) - medians.least()) / middle;
+    return {.cost = cost, .us = middle, .spread = std::max(spread, apart)};
+  }
+
+  // Whether the device computes an op as the reference does; asked once.
+  Result<bool> is_right_of(Op op) {
+    if (checked_.contains(op)) return !profile_.refused.contains(name_of(op));
+    checked_.insert(op);
+    profile_.refused.erase(std::string(name_of(op)));
+    Device* const devices[] = {&device_};
+    ConformanceOptions options{.ops = {op}};
+    SHUNT_TRY_ASSIGN(const ConformanceReport report, check_conformance(devices, options));
+    if (report.failures.empty()) return true;
+    profile_.refused.emplace(name_of(op), fmt::format("{}: {}", report.failures[0].call, report.failures[0].words));
+    return false;
+  }
+
+  Device& device_;
+  const CalibrationOptions& options_;
+  DeviceProfile profile_;
+  std::set<Op> checked_;
+  std::map<std::pair<std::string, std::array<double, 3>>, std::vector<Steady>> visits_;  // by kind and cost
+  std::size_t done_ = 0;
+  std::size_t count_ = 0;
+};
+
+}  // namespace
+
+std::vector<OpCase> calibration_cases(bool quick) {
+  // From a small model to one of a thousand million parameters.
+  constexpr OpSizes kSmall{.embedding = 512,
+                           .feed_forward = 1536,
+                           .heads = 8,
+                           .kv_heads = 4,
+                           .head_dim = 64,
+                           .vocabulary = 32000,
+                           .page_tokens = 32,
+                           .context = 512};
+  constexpr OpSizes kLarge{.embedding = 2048,
+                           .feed_forward = 8192,
+                           .heads = 32,
+                           .kv_heads = 8,
+                           .head_dim = 64,
+                           .vocabulary = 32000,
+                           .page_tokens = 32,
+                           .context = 2048};
+  OpSizes middle = kSmall;
+  middle.embedding = 1024;
+  middle.feed_forward = 4096;
+  middle.heads = 16;
+  std::vector<OpCase> cases;
+  std::set<std::pair<std::string, std::vector<double>>> seen;
+  for (OpSizes sizes : {kSmall, middle, kLarge})
+    for (const std::uint32_t prompt : {16U, 128U, 512U}) {
+      if (quick && prompt != 128) continue;
+      sizes.prompt = prompt;
+      for (std::size_t op = 0; op < ops().size(); ++op) {
+        const auto uses = op_cases(static_cast<Op>(op), sizes);
+        if (!uses) continue;  // sizes that do not fit the op
+        for (const OpCase& use : *uses) {
+          const OpOperands operands(use);
+          const Cost cost = cost_of(operands.call());
+          if (quick && !is_usual(use.dtype)) continue;
+          if (seen.emplace(kind_of(operands.call()), std::vector{cost.flops, cost.bytes_read, cost.bytes_written})
+                  .second)
+            cases.push_back(use);
+        }
+      }
+    }
+  return cases;
+}
+
+std::vector<OpCase> cases_of(const Graph& graph, Device& device) {
+  Device* const devices[] = {&device};
+  const std::vector<DeviceCost> costs = believed_costs(devices);
+  std::vector<OpCase> cases;
+  std::set<std::string> seen;
+  for (const bool fuse : {true, false})
+    for (const Unit& unit : choose_units({.graph = &graph, .devices = devices, .costs = costs, .fuse = fuse})) {
+      const UnitCall unit_call(graph, unit);
+      const OpCall call = unit_call.call();
+      if (device.supports(std::span(&call, 1)) && seen.insert(to_string(call)).second) cases.push_back(case_of(call));
+    }
+  return cases;
+}
+
+std::vector<OpCase> unseen_cases() {
+  constexpr OpSizes kBetween{.embedding = 1280,
+                             .feed_forward = 3584,
+                             .heads = 20,
+                             .kv_heads = 4,
+                             .head_dim = 64,
+                             .vocabulary = 24000,
+                             .page_tokens = 32,
+                             .prompt = 200,
+                             .context = 1024};
+  std::vector<OpCase> cases;
+  for (std::size_t op = 0; op < ops().size(); ++op)
+    if (auto uses = op_cases(static_cast<Op>(op), kBetween)) std::ranges::move(*uses, std::back_inserter(cases));
+  return cases;
+}
+
+Result<std::vector<CheckedOp>> check_predictions(Device& device, std::span<const OpCase> cases,
+                                                 const DeviceProfile& profile, const CalibrationOptions& options) {
+  const DeviceCost cost(device.info(), &profile);
+  std::vector<CheckedOp> checked;
+  std::size_t done = 0;
+  for (const OpCase& use : cases) {
+    const OpOperands operands(use);
+    const std::string kind = kind_of(operands.call());
+    if (options.progress && !options.progress(kind, done++, cases.size())) return fail(Code::invalid, "interrupted");
+    const auto points = profile.ops.find(kind);
+    const Prediction predicted = cost.compute(operands.call());
+    if (points == profile.ops.end() || predicted.us > kLongUseSeconds * 1e6) continue;
+    SHUNT_TRY_ASSIGN(const auto time,
+                     time_of(use, device, predicted.us / 1e6, profile.launch_us, steadiness_of(device, options.quick)));
+    if (!time) continue;
+    const Cost its_cost = cost_of(operands.call());
+    const bool is_seen =
+        std::ranges::any_of(points->second, [&](const MeasuredOp& point) { return is_same(point.cost, its_cost); });
+    checked.push_back({.kind = kind, .is_seen = is_seen, .cost = its_cost, .predicted = predicted, .us = time->median});
+  }
+  return checked;
+}
+
+Result<DeviceProfile> calibrate(Device& device, std::span<const OpCase> cases, DeviceProfile before,
+                                const CalibrationOptions& options) {
+  return Calibration(device, options, std::move(before)).run(cases);
+}
+
+}  // namespace shunt

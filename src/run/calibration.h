@@ -1,0 +1,57 @@
+// Measures what a device takes for what, for the planner: how long it takes to start work, to copy, and to compute ops
+// of many shapes.
+//
+// An op is timed only after the device computed it rightly (run/conformance.h). Times are by the device's own clock, so
+// that simulated devices can be measured too. One thread.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "devices/device.h"
+#include "plan/cost.h"
+#include "plan/profile.h"
+#include "run/op_cases.h"
+#include "shunt/graph.h"
+
+namespace shunt {
+
+// What to measure. The shapes that models have, of the ops and dtypes that they use; `quick`: fewer of each.
+[[nodiscard]] std::vector<OpCase> calibration_cases(bool quick);
+// Each different shape that a device would compute of a graph, were it alone.
+[[nodiscard]] std::vector<OpCase> cases_of(const Graph& graph, Device& device);
+
+struct CalibrationOptions {
+  bool quick = false;
+  // Of each device's ops, by its own clock: what is left when it is over is not measured. 0: as long as it takes.
+  double most_seconds = 0;
+  // Called before each thing that is measured; false ends it, with an error.
+  std::function<bool(const std::string& what, std::size_t done, std::size_t count)> progress;
+};
+
+// Measures launches, links and `cases`, and adds them to `before`, whose measurements of other shapes stay. What the
+// device declines is left out; what it computes wrongly is in `refused`. Errors: invalid where progress ended it; those
+// of the device.
+[[nodiscard]] Result<DeviceProfile> calibrate(Device& device, std::span<const OpCase> cases, DeviceProfile before,
+                                              const CalibrationOptions& options);
+
+// Shapes between those of calibration_cases().
+[[nodiscard]] std::vector<OpCase> unseen_cases();
+
+struct CheckedOp {
+  std::string kind;
+  bool is_seen = false;  // the profile has this very shape
+  Cost cost;
+  Prediction predicted;
+  double us = 0;  // measured just now
+  [[nodiscard]] double error() const { return predicted.us / us - 1; }
+};
+// Holds what a profile predicts of `cases` against what they take now. Kinds that it does not have, and shapes that
+// take very long, are left out. Errors: as calibrate().
+[[nodiscard]] Result<std::vector<CheckedOp>> check_predictions(Device& device, std::span<const OpCase> cases,
+                                                               const DeviceProfile& profile,
+                                                               const CalibrationOptions& options);
+
+}  // namespace shunt

@@ -1,0 +1,31 @@
+// Repeats a measurement until its median is known well enough. Pure but for the measurement; one thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "shunt/status.h"
+
+namespace shunt {
+
+struct SteadyOptions {
+  double relative = 0.015;  // how well the median has to be known
+  std::size_t least = 5;    // measurements
+  std::size_t most = 25;
+  double most_seconds = 1;        // of all together; what was measured once then stands
+  std::function<double()> now_s;  // seconds since any origin
+};
+
+struct Steady {
+  double median = 0;
+  double spread = 0;  // relative: the standard error of the median, by how far the measurements lie apart
+  std::size_t count = 0;
+};
+
+// Single outliers do not move it. Where the later half of the measurements differs from the earlier one by far more
+// than they do among themselves, conditions have changed: the earlier ones are forgotten, twice at most. Errors: those
+// of `measure`.
+[[nodiscard]] Result<Steady> measure_steadily(const std::function<Result<double>()>& measure,
+                                              const SteadyOptions& options);
+
+}  // namespace shunt
