@@ -13,6 +13,10 @@ namespace {
 // With how much less of the devices' memory the step of one token is planned again, and how often.
 constexpr int kAttempts = 10;
 constexpr double kLess = 0.8;
+// What of a device's memory is then left free.
+constexpr double kRoom = 0.125;
+// What a step has to gain, relative to its time, for weights to be copied each time.
+constexpr double kLeastGain = 0.1;
 
 // That of the first device of the kind that a strategy likes; kNone where it likes none.
 // Errors: invalid where there is no such device.
@@ -38,7 +42,20 @@ Result<PlannedStep> StepPlanner::plan(std::uint32_t tokens, std::uint32_t output
     SHUNT_TRY_ASSIGN(one_token_, plan_one_token());
   }
   if (tokens == 1 && outputs <= 1) return *one_token_;
-  return finish(std::move(graph), &*one_token_);
+  return with_weights_of(*one_token_, std::move(graph));
+}
+
+// The steps that hold their weights and state as `one` does: each where its weights are or, if that gains enough, with
+// copies of weights for as long as it takes.
+Result<PlannedStep> StepPlanner::with_weights_of(const PlannedStep& one, Graph graph) const {
+  const bool has_same_tensors = graph.tensors().size() == one.graph.tensors().size();
+  SHUNT_TRY_ASSIGN(PlannedStep step, finish(std::move(graph), &one));
+  if (options_.strategy != Strategy::automatic || !has_same_tensors) return step;
+  SHUNT_TRY_ASSIGN(PlanRequest request, request_for(step.graph));
+  request.homes = homes_of(one.plan, one.graph);
+  auto other = make_plan(request);
+  if (other && other->predicted_us * (1 + kLeastGain) < step.plan.predicted_us) step.plan = std::move(*other);
+  return step;
 }
 
 Result<Graph> StepPlanner::graph_of(std::uint32_t tokens, std::uint32_t outputs) const {
@@ -76,25 +93,52 @@ Result<PlannedStep> StepPlanner::finish(Graph graph, const PlannedStep* other) c
   return PlannedStep{std::move(graph), std::move(plan)};
 }
 
+// With `share` of the devices' budgets.
+Result<PlannedStep> StepPlanner::plan_one_token(double share) const {
+  SHUNT_TRY_ASSIGN(Graph graph, graph_of(1, 1));
+  SHUNT_TRY_ASSIGN(PlanRequest request, request_for(graph));
+  for (std::size_t device = 0; device < request.budget_bytes.size(); ++device)
+    if (request.devices[device]->info().memory_pool != kHostPool && request.budget_bytes[device] != kNoBudget)
+      request.budget_bytes[device] =
+          static_cast<std::uint64_t>(static_cast<double>(request.budget_bytes[device]) * share);
+  SHUNT_TRY_ASSIGN(Plan plan, make_plan(request));
+  return PlannedStep{std::move(graph), std::move(plan)};
+}
+
 Result<PlannedStep> StepPlanner::plan_one_token() const {
   const bool is_bounded =
       std::ranges::any_of(runtime_.budgets(), [](std::uint64_t bytes) { return bytes != kNoBudget; });
+  const std::uint32_t batch = std::min(options_.batch, context_);
   double share = 1;
   for (int attempt = 1;; ++attempt) {
-    SHUNT_TRY_ASSIGN(Graph graph, graph_of(1, 1));
-    SHUNT_TRY_ASSIGN(PlanRequest request, request_for(graph));
-    for (std::size_t device = 0; device < request.budget_bytes.size(); ++device)
-      if (request.devices[device]->info().memory_pool != kHostPool && share < 1)
-        request.budget_bytes[device] =
-            static_cast<std::uint64_t>(static_cast<double>(request.budget_bytes[device]) * share);
-    SHUNT_TRY_ASSIGN(Plan plan, make_plan(request));
-    PlannedStep one{std::move(graph), std::move(plan)};
+    SHUNT_TRY_ASSIGN(PlannedStep one, plan_one_token(share));
     if (!is_bounded) return one;
-    SHUNT_TRY_ASSIGN(Graph largest, graph_of(std::min(options_.batch, context_), 1));
-    const auto fits = finish(std::move(largest), &one);
-    if (fits || fits.error().code != Code::out_of_memory || attempt == kAttempts) return one;
-    share = attempt + 1 == kAttempts ? 0 : share * kLess;
+    SHUNT_TRY_ASSIGN(Graph largest, graph_of(batch, 1));
+    const auto fits = with_weights_of(one, std::move(largest));
+    if (!fits && fits.error().code == Code::out_of_memory && attempt < kAttempts) {
+      share = attempt + 1 == kAttempts ? 0 : share * kLess;
+      continue;
+    }
+    return fits ? with_room(std::move(one), *fits, share) : one;
   }
+}
+
+// Less of its weights on a device leaves room for those of a prompt that come and go. That is worth it where reading a
+// prompt gains more than generating as many tokens loses.
+Result<PlannedStep> StepPlanner::with_room(PlannedStep one, const PlannedStep& largest, double share) const {
+  const std::uint32_t batch = std::min(options_.batch, context_);
+  const bool is_on_all = std::ranges::all_of(
+      one.plan.memory, [](const MemoryUse& use) { return use.pool == kHostPool || use.weight_bytes == 0; });
+  const bool is_on_none = std::ranges::none_of(
+      one.plan.memory, [](const MemoryUse& use) { return use.pool == kHostPool && use.weight_bytes != 0; });
+  if (options_.strategy != Strategy::automatic || is_on_all || is_on_none) return one;
+  SHUNT_TRY_ASSIGN(PlannedStep smaller, plan_one_token(share * (1 - kRoom)));
+  SHUNT_TRY_ASSIGN(Graph graph, graph_of(batch, 1));
+  const auto its_largest = with_weights_of(smaller, std::move(graph));
+  if (!its_largest) return one;
+  const double gain = largest.plan.predicted_us - its_largest->plan.predicted_us;
+  const double loss = (smaller.plan.predicted_us - one.plan.predicted_us) * batch;
+  return gain > std::max(loss, 0.0) ? std::move(smaller) : std::move(one);
 }
 
 }  // namespace shunt::models

@@ -35,7 +35,10 @@ class StepPlanner {
   [[nodiscard]] Result<Graph> graph_of(std::uint32_t tokens, std::uint32_t outputs) const;
   [[nodiscard]] Result<PlanRequest> request_for(const Graph& graph) const;
   [[nodiscard]] Result<PlannedStep> finish(Graph graph, const PlannedStep* other) const;
+  [[nodiscard]] Result<PlannedStep> with_weights_of(const PlannedStep& one, Graph graph) const;
+  [[nodiscard]] Result<PlannedStep> plan_one_token(double share) const;
   [[nodiscard]] Result<PlannedStep> plan_one_token() const;
+  [[nodiscard]] Result<PlannedStep> with_room(PlannedStep one, const PlannedStep& largest, double share) const;
 
   const Model& model_;
   const Runtime& runtime_;

@@ -34,7 +34,7 @@ class Chooser {
  public:
   Chooser(const PlanRequest& request, bool fuse) : request_(request), graph_(*request.graph), together_(nodes()) {
     request_.fuse = fuse;
-    problem_.lanes = lanes_of(request.devices, request.costs);
+    problem_.lanes = lanes_for(request);
     price_units();
     join_users_of_state();
     add_items();
@@ -78,7 +78,19 @@ class Chooser {
     const UnitCall call(graph_, unit);
     const OpCall calls[] = {call.call()};
     if (!support_of(request_, calls[0], device) || too_large_for(request_, unit, device) != kNone) return kCannot;
+    for (const TensorId input : unit.inputs)
+      if (input != kNone && state_elsewhere(graph_.tensor(input), device)) return kCannot;
     return request_.costs[device].compute(calls[0]).us;
+  }
+
+  [[nodiscard]] std::uint32_t home_of(TensorId base) const {
+    return request_.homes.empty() ? kNone : request_.homes[base];
+  }
+
+  [[nodiscard]] bool state_elsewhere(const TensorInfo& tensor, std::uint32_t device) const {
+    const std::uint32_t home = home_of(tensor.base);
+    return tensor.operand.kind == TensorKind::state && home != kNone &&
+           problem_.lanes[home].pool != problem_.lanes[device].pool;
   }
 
   void join_users_of_state() {
@@ -130,13 +142,19 @@ class Chooser {
 
   void add_operand(SearchProblem::Item& item, TensorId base) {
     const TensorKind kind = graph_.tensor(base).operand.kind;
-    const bool is_held = kind == TensorKind::weight || kind == TensorKind::state;
+    const std::uint32_t home = home_of(base);
+    if (kind == TensorKind::state && home != kNone) return;  // it is where the item must run
+    const bool is_held = home == kNone && (kind == TensorKind::weight || kind == TensorKind::state);
     if (is_held && number_of_held_[base] == kNone) {
       number_of_held_[base] = static_cast<std::uint32_t>(problem_.held_bytes.size());
       problem_.held_bytes.push_back(graph_.tensor(base).operand.span_bytes());
     }
     std::vector<std::uint32_t>& list = is_held ? item.holds : item.reads;
     const std::uint32_t number = is_held ? number_of_held_[base] : value(base);
+    if (home != kNone) {
+      problem_.homes.resize(problem_.value_bytes.size(), kNone);
+      problem_.homes[number] = home;
+    }
     if (std::ranges::find(list, number) == list.end()) list.push_back(number);
   }
 
@@ -145,6 +163,12 @@ class Chooser {
     for (std::size_t device = 0; device < request_.budget_bytes.size(); ++device) {
       std::uint64_t& budget = problem_.budget_bytes[problem_.lanes[device].pool];
       budget = std::min(budget, request_.budget_bytes[device]);
+    }
+    // What is there already.
+    for (TensorId tensor = 0; tensor < request_.homes.size(); ++tensor) {
+      if (request_.homes[tensor] == kNone) continue;
+      std::uint64_t& budget = problem_.budget_bytes[problem_.lanes[request_.homes[tensor]].pool];
+      if (budget != kNoBudget) budget -= std::min(budget, graph_.tensor(tensor).operand.span_bytes());
     }
   }
 

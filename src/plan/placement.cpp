@@ -15,10 +15,12 @@ namespace {
 
 class Placer {
  public:
-  explicit Placer(const PlanRequest& request)
-      : request_(request), graph_(*request.graph), lanes_(lanes_of(request.devices, request.costs)) {}
+  explicit Placer(const PlanRequest& request) : request_(request), graph_(*request.graph), lanes_(lanes_for(request)) {}
 
   Result<Placement> place() {
+    for (TensorId tensor = 0; tensor < request_.homes.size(); ++tensor)
+      if (request_.homes[tensor] != kNone && graph_.tensor(tensor).operand.kind == TensorKind::state)
+        state_pool_.emplace(tensor, device(request_.homes[tensor]).memory_pool);
     PlanRequest placed = request_;
     if (!is_by_hand())
       if (auto chosen = choose_devices(request_)) placed.device_of_node = std::move(*chosen);
@@ -39,6 +41,12 @@ class Placer {
   // Where a unit is to run; kNone: wherever it ends first.
   [[nodiscard]] std::uint32_t chosen_for(const Unit& unit) const {
     return chosen_.empty() ? kNone : chosen_[unit.nodes.back()];
+  }
+
+  [[nodiscard]] bool is_weight_elsewhere(TensorId base, std::uint32_t index) const {
+    return !request_.homes.empty() && request_.homes[base] != kNone &&
+           graph_.tensor(base).operand.kind == TensorKind::weight &&
+           device(request_.homes[base]).memory_pool != device(index).memory_pool;
   }
 
   // State lives in the memory of the device that first used it.
@@ -82,7 +90,14 @@ class Placer {
     double ready = 0;
     for (const TensorId input : unit.inputs) {
       if (input == kNone) continue;
-      const auto home = made_.find(graph_.tensor(input).base);
+      const TensorId base = graph_.tensor(input).base;
+      if (is_weight_elsewhere(base, candidate.device)) {
+        const Prediction move = predict_copy(lanes_[request_.homes[base]], lanes_[candidate.device],
+                                             graph_.tensor(base).operand.span_bytes());
+        candidate.transfer_us += move.us;
+        candidate.uncertainty_us += move.uncertainty_us;
+      }
+      const auto home = made_.find(base);
       if (home == made_.end()) continue;
       ready = std::max(ready, home->second.ready_us);
       const Prediction move = predict_copy(lanes_[home->second.device], lanes_[candidate.device],

@@ -242,7 +242,10 @@ class Dataflow {
 };
 
 Status check_residence(const Residence& residence, const Plan::PlannedDevice& device, const TensorInfo& tensor) {
-  if (residence.kind != storage_of(tensor.operand.kind) || residence.bytes != tensor.operand.span_bytes())
+  // Others than the one that holds a weight get it as a value.
+  const bool is_streamed = residence.kind == StorageKind::value && tensor.operand.kind == TensorKind::weight;
+  if ((residence.kind != storage_of(tensor.operand.kind) && !is_streamed) ||
+      residence.bytes != tensor.operand.span_bytes())
     return broken(fmt::format("\"{}\" has {} bytes as {}, the graph wants {} as {}", tensor.name, residence.bytes,
                               name_of(residence.kind), tensor.operand.span_bytes(),
                               name_of(storage_of(tensor.operand.kind))));

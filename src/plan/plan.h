@@ -113,6 +113,7 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<MemoryUse> memory;
   double predicted_us = 0;
+  bool is_measured = false;  // all of its devices were measured
   friend bool operator==(const Plan&, const Plan&) = default;
 
   // The copy of `tensor` (a base) that `device` can address, or null.

@@ -5,12 +5,13 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <utility>
 
 #include "ops/op.h"
 #include "plan/placement.h"
 #include "plan/rehearsal.h"
 #include "plan/storage.h"
-#include "plan/timeline.h"
+#include "plan/units.h"
 
 namespace shunt {
 namespace {
@@ -18,7 +19,8 @@ namespace {
 // Turns a placement into steps, copies and lifetimes.
 class Scheduler {
  public:
-  Scheduler(const PlanRequest& request, Placement placement) : request_(request), graph_(*request.graph) {
+  Scheduler(const PlanRequest& request, Placement placement)
+      : request_(request), graph_(*request.graph), lanes_(lanes_for(request)) {
     plan_.units = std::move(placement.units);
     plan_.decisions = std::move(placement.decisions);
     for (const Device* device : request.devices)
@@ -26,20 +28,26 @@ class Scheduler {
                                .pool = device->info().memory_pool,
                                .resource = device->info().compute_resource,
                                .alignment_bytes = device->info().alignment_bytes});
+    plan_.is_measured = std::ranges::all_of(request.costs, &DeviceCost::is_measured);
     last_step_of_device_.assign(plan_.devices.size(), kNone);
     copies_.resize(graph_.tensors().size());
   }
 
   Plan schedule() {
-    for (std::uint32_t position = 0; position < plan_.units.size(); ++position) add_unit(position);
+    const auto units = static_cast<std::uint32_t>(plan_.units.size());
+    for (std::uint32_t begin = 0, before = 0; begin < units;) {
+      const std::uint32_t end = end_of_stretch(begin);
+      for (std::uint32_t position = begin; position < end; ++position) stream_weights(position, before);
+      for (std::uint32_t position = begin; position < end; ++position) add_unit(position);
+      before = std::exchange(begin, end);
+    }
     keep_outputs();
     std::vector<std::uint64_t> alignment;
     for (const Plan::PlannedDevice& device : plan_.devices) alignment.push_back(device.alignment_bytes);
     const std::vector<std::uint64_t> arenas = assign_offsets(plan_.residences, alignment);
     for (std::size_t index = 0; index < arenas.size(); ++index) plan_.devices[index].arena_bytes = arenas[index];
     if (plan_.steps.size() > 1) wait_for_users();
-    const std::vector<Lane> lanes = lanes_of(request_.devices, request_.costs);
-    plan_.predicted_us = rehearse(plan_, lanes);
+    plan_.predicted_us = rehearse(plan_, lanes_);
     sum_memory();
     return std::move(plan_);
   }
@@ -57,8 +65,10 @@ class Scheduler {
   }
 
   std::uint32_t add_residence(TensorId base, std::uint32_t device, std::uint32_t position) {
+    return add_residence(base, device, position, storage_of(graph_.tensor(base).operand.kind));
+  }
+  std::uint32_t add_residence(TensorId base, std::uint32_t device, std::uint32_t position, StorageKind kind) {
     const Operand& operand = graph_.tensor(base).operand;
-    const StorageKind kind = storage_of(operand.kind);
     plan_.residences.push_back({.tensor = base,
                                 .device = device,
                                 .kind = kind,
@@ -72,6 +82,53 @@ class Scheduler {
 
   static void after(Step& step, std::uint32_t other) {
     if (other != kNone && std::ranges::find(step.after, other) == step.after.end()) step.after.push_back(other);
+  }
+
+  // Where a weight is copied from for `device`; kNone where it needs no such copy, or has one.
+  [[nodiscard]] std::uint32_t streamed_from(TensorId base, std::uint32_t device) const {
+    if (request_.homes.empty() || request_.homes[base] == kNone) return kNone;
+    const std::uint32_t home = request_.homes[base];
+    const bool is_weight = graph_.tensor(base).operand.kind == TensorKind::weight;
+    if (!is_weight || plan_.devices[home].pool == plan_.devices[device].pool) return kNone;
+    return index_of(base, device) == kNone ? home : kNone;
+  }
+
+  // Units that begin together: neighbours on one device, of which only the first may wait for values of others, with no
+  // more weights to be copied than come together.
+  [[nodiscard]] std::uint32_t end_of_stretch(std::uint32_t begin) const {
+    const std::uint32_t device = plan_.decisions[begin].device;
+    std::uint64_t bytes = 0;
+    for (std::uint32_t position = begin; position < plan_.units.size(); ++position) {
+      bool needs_value = plan_.decisions[position].device != device;
+      for (const TensorId input : plan_.units[position].inputs) {
+        if (input == kNone) continue;
+        const TensorId base = graph_.tensor(input).base;
+        if (streamed_from(base, device) != kNone) bytes += graph_.tensor(base).operand.span_bytes();
+        needs_value = needs_value || (graph_.tensor(base).operand.kind == TensorKind::value && !copies_[base].empty() &&
+                                      index_of(base, device) == kNone);
+      }
+      if (position != begin && (needs_value || bytes > lanes_[device].streamed_bytes)) return position;
+    }
+    return static_cast<std::uint32_t>(plan_.units.size());
+  }
+
+  // Copies the weights of a unit that are elsewhere, while the units from `before` on are still at work.
+  void stream_weights(std::uint32_t position, std::uint32_t before) {
+    const std::uint32_t device = plan_.decisions[position].device;
+    for (const TensorId input : plan_.units[position].inputs) {
+      if (input == kNone) continue;
+      const TensorId base = graph_.tensor(input).base;
+      const std::uint32_t home = streamed_from(base, device);
+      if (home == kNone) continue;
+      if (index_of(base, home) == kNone) add_residence(base, home, position);
+      const std::uint32_t copy = add_residence(base, device, position, StorageKind::value);
+      plan_.residences[copy].first = before;
+      uses_[copy].writer = static_cast<std::uint32_t>(plan_.steps.size());
+      plan_.steps.push_back(
+          {.kind = Step::Kind::transfer,
+           .transfer = {
+               .tensor = base, .from = home, .to = device, .bytes = graph_.tensor(base).operand.span_bytes()}});
+    }
   }
 
   // The copy of an input that `device` can read; a transfer step makes it where there is none.
@@ -185,6 +242,7 @@ class Scheduler {
 
   const PlanRequest& request_;
   const Graph& graph_;
+  const std::vector<Lane> lanes_;
   Plan plan_;
   std::vector<Uses> uses_;                          // one per residence
   std::vector<std::vector<std::uint32_t>> copies_;  // the residences of each tensor, in their order
@@ -233,6 +291,14 @@ std::vector<std::uint32_t> devices_of_nodes(const Plan& plan, const Graph& graph
   return device_of_node;
 }
 
+std::vector<std::uint32_t> homes_of(const Plan& plan, const Graph& graph) {
+  std::vector<std::uint32_t> homes(graph.tensors().size(), kNone);
+  for (const Residence& residence : plan.residences)
+    if (residence.kind == StorageKind::weight || residence.kind == StorageKind::state)
+      homes[residence.tensor] = residence.device;
+  return homes;
+}
+
 Result<Plan> make_plan(const PlanRequest& request) {
   if (request.devices.empty()) return fail(Code::invalid, "no devices to plan for");
   if (!request.budget_bytes.empty() && request.budget_bytes.size() != request.devices.size())
@@ -247,7 +313,7 @@ Result<Plan> make_plan(const PlanRequest& request) {
   PlanRequest within = request;
   for (int attempt = 1;; ++attempt) {
     SHUNT_TRY_ASSIGN(Placement placement, place(within));
-    Plan plan = Scheduler(request, std::move(placement)).schedule();
+    Plan plan = Scheduler(within, std::move(placement)).schedule();
     const MemoryUse* const over = over_budget(plan, request);
     if (over == nullptr) return plan;
     if (attempt == kBudgetAttempts || !request.device_of_node.empty()) return too_little(*over, request);
@@ -256,7 +322,7 @@ Result<Plan> make_plan(const PlanRequest& request) {
       const std::uint64_t excess = over->total() - budget_of(over->pool, request);
       std::uint64_t& budget = within.budget_bytes[device];
       budget =
-          attempt + 1 == kBudgetAttempts ? 0 : budget - std::min(budget, excess << 3U * static_cast<unsigned>(attempt));
+          attempt + 1 == kBudgetAttempts ? 0 : budget - std::min(budget, excess << static_cast<unsigned>(attempt - 1));
     }
   }
 }

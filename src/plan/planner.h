@@ -20,6 +20,9 @@ struct PlanRequest {
   // By hand: for each node the index of its device; empty: the planner decides.
   std::vector<std::uint32_t> device_of_node;
   Reason reason = Reason::placed_by_hand;  // what that is called
+  // For each tensor the index of the device in whose memory it is already: weights, of which others may get a copy for
+  // as long as they use it, and state. kNone: wherever it is used. Empty: all kNone.
+  std::vector<std::uint32_t> homes = {};
   // The index of the device that runs what it can; kNone: that of least predicted time.
   std::uint32_t preferred = kNone;
   bool fuse = true;  // let devices claim fused rows
@@ -36,5 +39,9 @@ struct PlanRequest {
 
 // Where a plan has each node of its graph, as PlanRequest::device_of_node: for another graph of the same nodes.
 [[nodiscard]] std::vector<std::uint32_t> devices_of_nodes(const Plan& plan, const Graph& graph);
+
+// Where a plan holds the weights and the state of its graph, as PlanRequest::homes: for another graph of the same
+// tensors.
+[[nodiscard]] std::vector<std::uint32_t> homes_of(const Plan& plan, const Graph& graph);
 
 }  // namespace shunt

@@ -84,7 +84,8 @@ Json step_to_json(const Plan& plan, const Graph& graph, const Step& step) {
 }  // namespace
 
 std::string to_text(const Plan& plan, const Graph& graph, bool explain) {
-  std::string text = fmt::format("predicted: {:.1f} us (before any measurement: a guess)\n", plan.predicted_us);
+  std::string text = fmt::format("predicted: {:.1f} us{}\n", plan.predicted_us,
+                                 plan.is_measured ? "" : " (before any measurement: a guess)");
   for (const MemoryUse& use : plan.memory)
     text +=
         fmt::format("memory \"{}\": {} = {} weights + {} state + {} values + {} scratch\n", use.pool, mib(use.total()),

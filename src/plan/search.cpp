@@ -43,6 +43,11 @@ void Evaluator::begin() {
   held_.assign(problem_.held_bytes.size() * pools_, false);
   bytes_.assign(pools_, 0);
   most_bytes_.assign(pools_, 0);
+  for (std::uint32_t value = 0; value < problem_.homes.size(); ++value) {
+    if (problem_.homes[value] == kNone) continue;
+    home_[value] = problem_.homes[value];
+    there(value, problem_.lanes[home_[value]].pool) = 0;
+  }
 }
 
 void Evaluator::close() {
@@ -63,10 +68,12 @@ double Evaluator::bring(std::uint32_t value, std::uint32_t device) {
   double& here = there(value, pool);
   if (here != kNotThere) return here;
   const std::uint32_t home = home_[value];
-  count(pool, problem_.value_bytes[value]);
+  const std::uint64_t bytes = problem_.value_bytes[value];
+  count(pool, bytes);
   if (home == kNone) return here = 0;  // an input of the graph
-  close();
-  here = timeline_.transfer(home, device, problem_.value_bytes[value], there(value, problem_.lanes[home].pool)).end_us;
+  if (problem_.home_of(value) == kNone || open_.streamed_bytes + bytes > problem_.lanes[device].streamed_bytes) close();
+  if (problem_.home_of(value) != kNone) open_.streamed_bytes += bytes;
+  here = timeline_.transfer(home, device, bytes, there(value, problem_.lanes[home].pool)).end_us;
   return here;
 }
 
@@ -91,8 +98,10 @@ void Evaluator::add(std::uint32_t number, std::uint32_t device) {
     open_values_.push_back(item.made);
   }
   for (const std::uint32_t value : ends_[number])
-    for (std::uint32_t other = 0; other < pools_; ++other)
-      if (there(value, other) != kNotThere) bytes_[other] -= problem_.value_bytes[value];
+    for (std::uint32_t other = 0; other < pools_; ++other) {
+      const bool is_held = problem_.home_of(value) != kNone && problem_.lanes[problem_.homes[value]].pool == other;
+      if (there(value, other) != kNotThere && !is_held) bytes_[other] -= problem_.value_bytes[value];
+    }
 }
 
 Score Evaluator::operator()(std::span<const std::uint32_t> device_of_group) {
@@ -261,8 +270,10 @@ class Searcher {
                 prices[lane.pool] * static_cast<double>(held_first_[number]);
     if (us >= to.us) return;
     for (const std::uint32_t value : item.reads) {
-      if (maker_[value] == kNone) continue;
-      const Lane& home = problem_.lanes[device_at(maker_[value], number - 1, before)];
+      if (maker_[value] == kNone && problem_.home_of(value) == kNone) continue;
+      const std::uint32_t its =
+          maker_[value] == kNone ? problem_.home_of(value) : device_at(maker_[value], number - 1, before);
+      const Lane& home = problem_.lanes[its];
       us += predict_copy(home, lane, problem_.value_bytes[value]).us;
     }
     if (us >= to.us) return;

@@ -31,6 +31,10 @@ struct SearchProblem {
   std::vector<std::uint64_t> value_bytes;
   std::vector<std::uint64_t> held_bytes;
   std::vector<std::uint32_t> outputs;  // values that must be there in the end
+  // By value the device in whose pool it is from the beginning, beside what the budgets say; kNone: of what is not
+  // made it is everywhere. Shorter than the values: kNone for the rest.
+  std::vector<std::uint32_t> homes = {};
+  [[nodiscard]] std::uint32_t home_of(std::uint32_t value) const { return value < homes.size() ? homes[value] : kNone; }
   std::uint32_t groups = 0;
 };
 
@@ -57,6 +61,7 @@ class Evaluator {
     std::uint32_t device = kNone;
     double ready_us = 0;
     double us = 0;
+    std::uint64_t streamed_bytes = 0;
   };
   void begin();
   void close();

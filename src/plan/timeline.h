@@ -20,6 +20,9 @@ struct Lane {
   LinkRates from_host;
   bool links_to_peers = false;
   bool one_way_at_a_time = false;  // its copies to the host and from it wait for each other
+  // Weights that are copied to it for a step come together up to so many bytes, so that computing begins before all are
+  // there, and others come meanwhile.
+  std::uint64_t streamed_bytes = std::uint64_t{64} << 20U;
 };
 
 // One per device, in their order. Equal ids get equal numbers, in the order of their first device.

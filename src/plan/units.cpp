@@ -168,6 +168,22 @@ Support support_of(const PlanRequest& request, const OpCall& call, std::uint32_t
   return request.devices[device]->supports(std::span(&call, 1));
 }
 
+std::vector<Lane> lanes_for(const PlanRequest& request) {
+  std::vector<Lane> lanes = lanes_of(request.devices, request.costs);
+  if (request.homes.empty() || request.budget_bytes.empty()) return lanes;
+  std::vector<std::uint64_t> held(pools_of(lanes), 0);
+  for (TensorId tensor = 0; tensor < request.homes.size(); ++tensor)
+    if (request.homes[tensor] != kNone)
+      held[lanes[request.homes[tensor]].pool] += request.graph->tensor(tensor).operand.span_bytes();
+  // Two stretches of weights are there at once, and values beside them.
+  for (std::size_t device = 0; device < lanes.size(); ++device) {
+    const std::uint64_t budget = request.budget_bytes[device];
+    const std::uint64_t left = budget - std::min(budget, held[lanes[device].pool]);
+    lanes[device].streamed_bytes = std::min(lanes[device].streamed_bytes, left / 8);
+  }
+  return lanes;
+}
+
 TensorId too_large_for(const PlanRequest& request, const Unit& unit, std::uint32_t device) {
   const std::uint64_t most = request.devices[device]->info().largest_binding_bytes;
   const auto too_large = [&](TensorId id) {

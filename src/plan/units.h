@@ -2,6 +2,7 @@
 #pragma once
 
 #include "plan/planner.h"
+#include "plan/timeline.h"
 
 namespace shunt {
 
@@ -12,6 +13,8 @@ namespace shunt {
 [[nodiscard]] std::uint32_t by_hand(const PlanRequest& request, const Unit& unit);
 // Whether a device of the request can run it, and is not known to compute it wrongly.
 [[nodiscard]] Support support_of(const PlanRequest& request, const OpCall& call, std::uint32_t device);
+// Of its devices, with their room for weights that are elsewhere.
+[[nodiscard]] std::vector<Lane> lanes_for(const PlanRequest& request);
 // The first tensor of a unit that the device cannot bind whole, or kNone.
 [[nodiscard]] TensorId too_large_for(const PlanRequest& request, const Unit& unit, std::uint32_t device);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -23,6 +24,13 @@ constexpr std::uint64_t kLinkSizes[] = {4U << 10U, 64U << 10U, 1U << 20U, 16U <<
 // Where one use takes longer, larger shapes of its kind are not measured.
 constexpr double kLongUseSeconds = 0.4;
 constexpr double kLongUseSecondsQuick = 0.05;
+// A device works in stretches of so long before it is timed, as long as each is faster than the one before by so much.
+constexpr double kWakingSeconds = 0.01;
+constexpr double kFaster = 0.97;
+constexpr double kMostWakingSeconds = 0.3;
+// Of the memory that ops share, beside what caches hold.
+constexpr std::uint64_t kMostReadBytes = std::uint64_t{256} << 20U;
+constexpr std::uint64_t kMostWrittenBytes = std::uint64_t{128} << 20U;
 // Times of one shape that differ by more are not of one kind of moment.
 constexpr double kDifferent = 1.1;
 // Where reading more than caches hold takes longer, ops read what the caches have.
@@ -54,14 +62,30 @@ SteadyOptions steadiness_of(const Device& device, bool quick) {
           .now_s = [&device] { return static_cast<double>(device.now_ns()) / 1e9; }};
 }
 
+// Processors that had nothing to do have slowed down: lets one work until it gets no faster.
+Status wake(OpBench& bench, const SteadyOptions& options) {
+  double before = std::numeric_limits<double>::infinity();
+  const double begin = options.now_s();
+  for (double now = begin; now - begin < kMostWakingSeconds;) {
+    Samples times;
+    for (const double start = now; now - start < kWakingSeconds; now = options.now_s()) {
+      SHUNT_TRY_ASSIGN(const double seconds, bench.measure());
+      times.add(seconds);
+    }
+    if (times.median() > kFaster * before) break;
+    before = times.median();
+  }
+  return {};
+}
+
 // Microseconds of a use that should take `expected_s`, without what starts a program; nothing where the device declines
 // it or has not the memory.
-Result<std::optional<Steady>> time_of(const OpCase& use, Device& device, double expected_s, double launch_us,
-                                      const SteadyOptions& options) {
+Result<std::optional<Steady>> time_of(const OpCase& use, Device& device, BenchMemory* memory, double expected_s,
+                                      double launch_us, const SteadyOptions& options) {
   const double bytes = cost_of(OpOperands(use).call()).bytes_read;
   const std::uint64_t beyond_caches = cpu::beyond_cache_bytes();
   const double sweep_s = bytes > 0 ? expected_s * std::max(static_cast<double>(beyond_caches) / bytes, 1.0) : 0;
-  auto bench = OpBench::create(use, device, sweep_s > kLongSweepSeconds ? 0 : beyond_caches);
+  auto bench = OpBench::create(use, device, sweep_s > kLongSweepSeconds ? 0 : beyond_caches, memory);
   if (!bench && (bench.error().code == Code::unsupported || bench.error().code == Code::out_of_memory))
     return std::nullopt;
   if (!bench) return std::unexpected(std::move(bench).error());
@@ -69,8 +93,18 @@ Result<std::optional<Steady>> time_of(const OpCase& use, Device& device, double 
     SHUNT_TRY_ASSIGN(const double seconds, (*bench)->measure());
     return std::max(seconds * 1e6 - launch_us / (*bench)->uses(), 1e-3);
   };
+  SHUNT_TRY(wake(**bench, options));
   SHUNT_TRY_ASSIGN(const Steady time, measure_steadily(us, options));
   return time;
+}
+
+// What ops of usual sizes share; null where the device has not so much, and each takes what it needs.
+std::unique_ptr<BenchMemory> memory_for(Device& device) {
+  const std::uint64_t read = cpu::beyond_cache_bytes() + kMostReadBytes;
+  if (const auto available = device.memory_available(); available && *available / 4 < read + kMostWrittenBytes)
+    return nullptr;
+  auto memory = BenchMemory::create(device, read, kMostWrittenBytes);
+  return memory ? std::move(*memory) : nullptr;
 }
 
 class Calibration {
@@ -84,6 +118,7 @@ class Calibration {
     SHUNT_TRY(measure_launches());
     SHUNT_TRY(say("copies from and to the host"));
     if (device_.info().memory_pool != kHostPool) SHUNT_TRY(measure_links());
+    memory_ = memory_for(device_);
     const double begin = now_s();
     const std::vector<OpCase> ordered = in_order(cases);
     // Memory that lies otherwise, and another moment of the machine, may make a difference that repetitions do not
@@ -174,7 +209,7 @@ class Calibration {
     std::vector<Steady>& visited = visits_[{kind, {cost.flops, cost.bytes_read, cost.bytes_written}}];
     // A third one, where two differ, tells which of them is the rule.
     if (visited.size() > 1 && !differ(visited)) return {};
-    SHUNT_TRY_ASSIGN(const auto time, time_of(use, device_, expected, profile_.launch_us, steadiness()));
+    SHUNT_TRY_ASSIGN(const auto time, time_of(use, device_, memory_.get(), expected, profile_.launch_us, steadiness()));
     if (!time) return {};
     visited.push_back(*time);
     std::vector<MeasuredOp>& points = profile_.ops[kind];
@@ -218,6 +253,7 @@ class Calibration {
   Device& device_;
   const CalibrationOptions& options_;
   DeviceProfile profile_;
+  std::unique_ptr<BenchMemory> memory_;
   std::set<Op> checked_;
   std::map<std::pair<std::string, std::array<double, 3>>, std::vector<Steady>> visits_;  // by kind and cost
   std::size_t done_ = 0;
@@ -303,6 +339,7 @@ std::vector<OpCase> unseen_cases() {
 Result<std::vector<CheckedOp>> check_predictions(Device& device, std::span<const OpCase> cases,
                                                  const DeviceProfile& profile, const CalibrationOptions& options) {
   const DeviceCost cost(device.info(), &profile);
+  const std::unique_ptr<BenchMemory> memory = memory_for(device);
   std::vector<CheckedOp> checked;
   std::size_t done = 0;
   for (const OpCase& use : cases) {
@@ -312,8 +349,8 @@ Result<std::vector<CheckedOp>> check_predictions(Device& device, std::span<const
     const auto points = profile.ops.find(kind);
     const Prediction predicted = cost.compute(operands.call());
     if (points == profile.ops.end() || predicted.us > kLongUseSeconds * 1e6) continue;
-    SHUNT_TRY_ASSIGN(const auto time,
-                     time_of(use, device, predicted.us / 1e6, profile.launch_us, steadiness_of(device, options.quick)));
+    SHUNT_TRY_ASSIGN(const auto time, time_of(use, device, memory.get(), predicted.us / 1e6, profile.launch_us,
+                                              steadiness_of(device, options.quick)));
     if (!time) continue;
     const Cost its_cost = cost_of(operands.call());
     const bool is_seen =

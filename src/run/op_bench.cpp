@@ -30,13 +30,30 @@ void fill_random(std::span<std::byte> out) {
 
 }  // namespace
 
-Result<std::unique_ptr<OpBench>> OpBench::create(OpCase use, Device& device, std::uint64_t memory_bytes) {
+Result<std::unique_ptr<BenchMemory>> BenchMemory::create(Device& device, std::uint64_t read_bytes,
+                                                         std::uint64_t written_bytes) {
+  constexpr std::uint64_t kPieceBytes = std::uint64_t{16} << 20U;
+  auto memory = std::make_unique<BenchMemory>();
+  memory->read_bytes_ = aligned(read_bytes, device.info().alignment_bytes);
+  memory->written_bytes_ = written_bytes;
+  SHUNT_TRY_ASSIGN(memory->buffer_, device.allocate(memory->read_bytes_ + written_bytes, BufferUse::weights));
+  std::vector<std::byte> piece(std::min(read_bytes, kPieceBytes));
+  fill_random(piece);
+  for (std::uint64_t offset = 0; offset < read_bytes; offset += piece.size()) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(piece.size(), read_bytes - offset);
+    SHUNT_TRY(device.write({memory->buffer_.get(), offset, bytes}, std::span(piece).first(bytes)).wait());
+  }
+  return memory;
+}
+
+Result<std::unique_ptr<OpBench>> OpBench::create(OpCase use, Device& device, std::uint64_t memory_bytes,
+                                                 BenchMemory* shared) {
   std::unique_ptr<OpBench> bench(new OpBench(std::move(use), device));
   const OpCall calls[] = {bench->operands_.call()};
   if (Support support = device.supports(calls); !support) return fail(Code::unsupported, std::move(support.reason));
   bench->cost_ = info_of(bench->use_.op).cost_rule(calls[0]);
   bench->choose_copies(memory_bytes);
-  SHUNT_TRY(bench->bind());
+  SHUNT_TRY(bench->bind(shared));
   SHUNT_TRY(bench->prepare(bench->copies_));
   SHUNT_TRY_ASSIGN(const double first, bench->measure());
   if (bench->reads_memory_ || first >= kProgramSeconds) return bench;
@@ -64,25 +81,48 @@ void OpBench::choose_copies(std::uint64_t memory_bytes) {
   copies_ = static_cast<std::uint32_t>(copies);
 }
 
-Status OpBench::bind() {
+// Indices, which each bench has its own of, and state that the op changes.
+bool OpBench::is_written(std::size_t input) const {
+  return use_.inputs[input].operand.dtype == DType::I32 || (input == 0 && use_.output.kind == TensorKind::state);
+}
+
+Status OpBench::bind(BenchMemory* shared) {
   const std::uint64_t alignment = device_.info().alignment_bytes;
-  std::uint64_t offset = 0;
-  const auto place = [&](const Operand& operand, std::uint32_t copies) {
+  std::uint64_t read = 0;
+  std::uint64_t written = 0;
+  const auto place = [&](std::uint64_t& offset, const Operand& operand, std::uint32_t copies) {
     const Binding binding{.offset = offset, .bytes = operand.span_bytes()};
     offset += aligned(binding.bytes, alignment) * copies;
     return binding;
   };
-  for (const CaseInput& input : use_.inputs)
-    inputs_.push_back(input.is_absent ? Binding{} : place(input.operand, rotates(input) ? copies_ : 1));
-  // A new state is the old one, changed.
-  output_ = use_.output.kind == TensorKind::state ? inputs_[0] : place(use_.output, 1);
-  SHUNT_TRY_ASSIGN(buffer_, device_.allocate(offset, BufferUse::weights));
-  output_.buffer = buffer_.get();
-  for (std::size_t input = 0; input < inputs_.size(); ++input) {
-    if (use_.inputs[input].is_absent) continue;
-    inputs_[input].buffer = buffer_.get();
-    SHUNT_TRY(fill(input));
+  for (std::size_t index = 0; index < use_.inputs.size(); ++index) {
+    const CaseInput& input = use_.inputs[index];
+    std::uint64_t& offset = is_written(index) ? written : read;
+    inputs_.push_back(input.is_absent ? Binding{} : place(offset, input.operand, rotates(input) ? copies_ : 1));
   }
+  // A new state is the old one, changed.
+  const bool changes_state = use_.output.kind == TensorKind::state;
+  if (!changes_state) output_ = place(written, use_.output, 1);
+  const bool shares = shared != nullptr && read <= shared->read_bytes_ && written <= shared->written_bytes_;
+  std::uint64_t first_read = 0;
+  if (shares) {
+    // Elsewhere than the one before, as far as there is room.
+    first_read = shared->next_ + read <= shared->read_bytes_ ? shared->next_ : 0;
+    shared->next_ = first_read + read;
+  } else {
+    SHUNT_TRY_ASSIGN(buffer_, device_.allocate(read + written, BufferUse::weights));
+  }
+  Buffer* const buffer = shares ? shared->buffer_.get() : buffer_.get();
+  const std::uint64_t first_written = shares ? shared->read_bytes_ : read;
+  for (std::size_t index = 0; index < inputs_.size(); ++index) {
+    if (use_.inputs[index].is_absent) continue;
+    inputs_[index].buffer = buffer;
+    inputs_[index].offset += is_written(index) ? first_written : first_read;
+    if (!shares || is_written(index)) SHUNT_TRY(fill(index));
+  }
+  output_.buffer = buffer;
+  output_.offset += first_written;
+  if (changes_state) output_ = inputs_[0];
   return {};
 }
 

@@ -15,12 +15,29 @@
 
 namespace shunt {
 
+// Memory that several benches read and write in turn, so that only the first has to fill it. Must outlive them.
+class BenchMemory {
+ public:
+  // Random numbers of every dtype in `read_bytes`, and room for `written_bytes`. Errors: those of the device.
+  [[nodiscard]] static Result<std::unique_ptr<BenchMemory>> create(Device& device, std::uint64_t read_bytes,
+                                                                   std::uint64_t written_bytes);
+
+ private:
+  friend class OpBench;
+  std::unique_ptr<Buffer> buffer_;
+  std::uint64_t read_bytes_ = 0;
+  std::uint64_t written_bytes_ = 0;
+  std::uint64_t next_ = 0;  // where the next bench begins to read
+};
+
 class OpBench {
  public:
   // `memory_bytes` is more than a cache holds, see cpu::beyond_cache_bytes(); 0: no memory is measured. The first run,
   // which wakes threads and touches memory, is over when it returns. Errors: unsupported with the device's reason;
   // out_of_memory; those of a run.
-  [[nodiscard]] static Result<std::unique_ptr<OpBench>> create(OpCase use, Device& device, std::uint64_t memory_bytes);
+  // Where `shared` has room for all, nothing else is allocated.
+  [[nodiscard]] static Result<std::unique_ptr<OpBench>> create(OpCase use, Device& device, std::uint64_t memory_bytes,
+                                                               BenchMemory* shared = nullptr);
 
   // Seconds that one use takes, by the device's clock.
   [[nodiscard]] Result<double> measure();
@@ -40,7 +57,8 @@ class OpBench {
   OpBench(OpCase use, Device& device) : use_(std::move(use)), operands_(use_), device_(device) {}
   [[nodiscard]] bool rotates(const CaseInput& input) const;
   void choose_copies(std::uint64_t memory_bytes);
-  [[nodiscard]] Status bind();
+  [[nodiscard]] Status bind(BenchMemory* shared);
+  [[nodiscard]] bool is_written(std::size_t input) const;
   [[nodiscard]] Status fill(std::size_t input);
   [[nodiscard]] Status prepare(std::uint32_t uses);
 
@@ -49,10 +67,10 @@ class OpBench {
   Device& device_;
   Cost cost_;
   bool reads_memory_ = false;
-  std::uint32_t copies_ = 1;  // of what rotates
-  std::uint32_t uses_ = 1;    // in one program
-  std::unique_ptr<Buffer> buffer_;
-  std::vector<Binding> inputs_;  // the first copy of each
+  std::uint32_t copies_ = 1;        // of what rotates
+  std::uint32_t uses_ = 1;          // in one program
+  std::unique_ptr<Buffer> buffer_;  // null: shared
+  std::vector<Binding> inputs_;     // the first copy of each
   Binding output_;
   std::unique_ptr<Program> program_;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <cmath>
 #include <vector>
 
 namespace shunt {
@@ -18,7 +19,7 @@ class Samples {
   }
   // As large as this part of them is at most, from 0 to 1.
   [[nodiscard]] double quantile(double part) const {
-    return values_[static_cast<std::size_t>(part * static_cast<double>(values_.size() - 1) + 0.5)];
+    return values_[static_cast<std::size_t>(std::lround(part * static_cast<double>(values_.size() - 1)))];
   }
   [[nodiscard]] double least() const { return values_.front(); }
   [[nodiscard]] double most() const { return values_.back(); }

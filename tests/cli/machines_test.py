@@ -6,6 +6,7 @@ Run by ctest as: python3 machines_test.py PROGRAM
 import json
 import os
 import pathlib
+import re
 import tempfile
 import unittest
 
@@ -101,6 +102,26 @@ class Machines(CommandLine):
         self.assertLess(on_gpu[1], on_gpu[-1])
         self.refused(2, "none of the devices in use", "plan", *call, "--budget", "gpu:7=1GiB")
         self.refused(2, "is not DEVICE=SIZE", "plan", *call, "--budget", "gpu:0=much")
+
+    def test_weights_that_do_not_fit_come_for_a_prompt_and_the_text_is_the_same(self):
+        """Not for generation, and not over a slow link."""
+        cpu = {"id": "cpu", "type": "cpu", "flops_per_s": 1e9, "bytes_per_s": 1e9}
+        gpu = {"id": "gpu:0", "type": "discrete", "launch_us": 5, "op_us": 1, "flops_per_s": 1e13, "bytes_per_s": 1e12,
+               "link": {"latency_us": 2, "bytes_per_s": 5e10}, "memory_bytes": "1 GiB"}
+        text = STORY + " there was a small grey cat who lived in a house by the sea and every day she went to the shore"
+        call = (MODEL, text, "--greedy", "-n", "8", "-c", "64")
+        expected = shunt("run", *call, "--devices", "cpu:scalar").stdout
+        self.assertNotEqual(expected, "")
+        for bandwidth, streams in ((5e10, True), (1e6, False)):
+            gpu["link"]["bytes_per_s"] = bandwidth
+            path = self.machine({"devices": [cpu, gpu]})
+            trace = path + ".trace"
+            result = shunt("run", *call, "--machine", path, "--budget", "gpu:0=9MiB", "--trace", trace)
+            self.assertEqual(result.stdout, expected, result.stderr)
+            events = json.loads(pathlib.Path(trace).read_text())["traceEvents"]
+            copies = [event["name"] for event in events if re.search("copy .*weight from", event["name"])]
+            self.assertEqual(len(copies) > 0, streams)
+            self.assertEqual(len(copies), len(set(copies)), "of the prompt alone")
 
 
 if __name__ == "__main__":

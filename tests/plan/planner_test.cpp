@@ -215,6 +215,83 @@ TEST(Planner, TenThousandOpsOnFourDevicesAreTimed) {
   EXPECT_TRUE(check(*plan, graph).has_value());
 }
 
+// Weights are in the host's memory, beside a slow processor; their products with many rows are the graph.
+class StreamedWeights : public testing::Test {
+ protected:
+  static Graph products() {
+    GraphBuilder builder;
+    Tensor x = builder.input("x", DType::F32, {512, 256}, Extent::tokens);
+    for (int layer = 0; layer < 6; ++layer)
+      x = builder.matmul(x, builder.weight("w" + std::to_string(layer), DType::F32, {256, 256}));
+    builder.output(x);
+    return *std::move(builder).finish();
+  }
+  static std::vector<sim::Spec> specs(double link_bytes_per_s) {
+    std::vector<sim::Spec> two(2);
+    two[0].memory_pool = "host";
+    two[0].rate = {.flops_per_s = 1e10, .bytes_per_s = 1e11};
+    two[1].rate = {.flops_per_s = 1e12, .bytes_per_s = 1e12};
+    two[1].link.bytes_per_s = link_bytes_per_s;
+    return two;
+  }
+  // All weights at home on device 0.
+  static PlanRequest request(const Graph& graph, const SimulatedMachine& machine) {
+    PlanRequest request{.graph = &graph, .devices = machine.devices, .margin = 0.0};
+    for (const TensorInfo& tensor : graph.tensors())
+      request.homes.push_back(tensor.operand.kind == TensorKind::weight ? 0 : kNone);
+    return request;
+  }
+  static std::size_t copies_of_weights(const Plan& plan, const Graph& graph) {
+    return static_cast<std::size_t>(std::ranges::count_if(plan.steps, [&](const Step& step) {
+      return step.kind == Step::Kind::transfer && graph.tensor(step.transfer.tensor).operand.kind == TensorKind::weight;
+    }));
+  }
+};
+
+TEST_F(StreamedWeights, AreCopiedForAStepWhereThatIsFasterAndTakeMemoryOnlyMeanwhile) {
+  const Graph graph = products();
+  const SimulatedMachine machine(specs(1e10));
+  PlanRequest asked = request(graph, machine);
+  const auto plan = make_plan(asked);
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  const Status valid = check(*plan, graph);
+  EXPECT_TRUE(valid.has_value()) << valid.error().message;
+  EXPECT_EQ(copies_of_weights(*plan, graph), 6U);
+  const auto gpu = std::ranges::find(plan->memory, plan->devices[1].pool, &MemoryUse::pool);
+  EXPECT_EQ(gpu->weight_bytes, 0U);
+  const auto host = std::ranges::find(plan->memory, "host", &MemoryUse::pool);
+  EXPECT_EQ(host->weight_bytes, 6 * kWeightBytes);
+
+  // With room for few at once they come one after the other.
+  asked.budget_bytes = {kNoBudget, std::uint64_t{2400} << 10U};
+  const auto tight = make_plan(asked);
+  ASSERT_TRUE(tight.has_value()) << tight.error().message;
+  EXPECT_TRUE(check(*tight, graph).has_value());
+  EXPECT_EQ(copies_of_weights(*tight, graph), 6U);
+  EXPECT_GT(tight->steps.size(), plan->steps.size());
+  EXPECT_LE(std::ranges::find(tight->memory, tight->devices[1].pool, &MemoryUse::pool)->total(), asked.budget_bytes[1]);
+}
+
+TEST_F(StreamedWeights, StayWhereTheyAreWhenTheLinkIsSlow) {
+  const Graph graph = products();
+  const SimulatedMachine machine(specs(1e7));
+  const auto plan = make_plan(request(graph, machine));
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  EXPECT_EQ(copies_of_weights(*plan, graph), 0U);
+  EXPECT_TRUE(std::ranges::all_of(plan->decisions, [](const Decision& each) { return each.device == 0; }));
+}
+
+TEST_F(StreamedWeights, AreReadWhereTheyAreByWhoSharesTheirMemory) {
+  const Graph graph = products();
+  std::vector<sim::Spec> unified = specs(1e10);
+  unified[1].memory_pool = "host";
+  const SimulatedMachine machine(unified);
+  const auto plan = make_plan(request(graph, machine));
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  EXPECT_EQ(copies_of_weights(*plan, graph), 0U);
+  EXPECT_TRUE(std::ranges::all_of(plan->decisions, [](const Decision& each) { return each.device == 1; }));
+}
+
 TEST(Planner, ThePlanOfOneGraphPlacesTheNodesOfAnother) {
   const Graph graph = branching_graph(4, 3);
   SeparateDevices machine(2);

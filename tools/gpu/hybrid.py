@@ -16,6 +16,10 @@ import tempfile
 from speed import answer, model_file
 
 
+def pool_of_host(shunt: str) -> str:
+    return next(device["memory_pool"] for device in answer(shunt, "devices")["devices"] if device["type"] == "cpu")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shunt")
@@ -40,8 +44,8 @@ def main() -> None:
 
     def on_gpu(*more: str) -> int:
         plan = answer(options.shunt, "plan", file, "-c", context, *more)["generation"]
-        pool = next(device["pool"] for device in plan["devices"] if device["id"] == options.gpu)
-        return sum(use["weight_bytes"] for use in plan["memory"] if use["pool"] == pool)
+        host = pool_of_host(options.shunt)
+        return sum(use["weight_bytes"] for use in plan["memory"] if use["pool"] != host)
 
     alone = bench("--devices", options.gpu)
     weights = alone["bytes_per_token"]
