@@ -24,10 +24,10 @@ constexpr std::uint64_t kLinkSizes[] = {4U << 10U, 64U << 10U, 1U << 20U, 16U <<
 // Where one use takes longer, larger shapes of its kind are not measured.
 constexpr double kLongUseSeconds = 0.4;
 constexpr double kLongUseSecondsQuick = 0.05;
-// A device works in stretches of so long before it is timed, as long as each is faster than the one before by so much.
-constexpr double kWakingSeconds = 0.01;
+// A GPU works before it is timed, until it has not been faster by so much for so long.
+constexpr double kWakingSeconds = 0.03;
 constexpr double kFaster = 0.97;
-constexpr double kMostWakingSeconds = 0.3;
+constexpr double kMostWakingSeconds = 0.5;
 // Of the memory that ops share, beside what caches hold.
 constexpr std::uint64_t kMostReadBytes = std::uint64_t{256} << 20U;
 constexpr std::uint64_t kMostWrittenBytes = std::uint64_t{128} << 20U;
@@ -62,18 +62,15 @@ SteadyOptions steadiness_of(const Device& device, bool quick) {
           .now_s = [&device] { return static_cast<double>(device.now_ns()) / 1e9; }};
 }
 
-// Processors that had nothing to do have slowed down: lets one work until it gets no faster.
+// GPUs that had nothing to do have slowed down: lets one work until it has got no faster for a while.
 Status wake(OpBench& bench, const SteadyOptions& options) {
-  double before = std::numeric_limits<double>::infinity();
+  double best = std::numeric_limits<double>::infinity();
   const double begin = options.now_s();
-  for (double now = begin; now - begin < kMostWakingSeconds;) {
-    Samples times;
-    for (const double start = now; now - start < kWakingSeconds; now = options.now_s()) {
-      SHUNT_TRY_ASSIGN(const double seconds, bench.measure());
-      times.add(seconds);
-    }
-    if (times.median() > kFaster * before) break;
-    before = times.median();
+  double since = begin;  // it has been no faster
+  for (double now = begin; now - since < kWakingSeconds && now - begin < kMostWakingSeconds; now = options.now_s()) {
+    SHUNT_TRY_ASSIGN(const double seconds, bench.measure());
+    if (seconds < kFaster * best) since = now;
+    best = std::min(best, seconds);
   }
   return {};
 }
@@ -93,7 +90,7 @@ Result<std::optional<Steady>> time_of(const OpCase& use, Device& device, BenchMe
     SHUNT_TRY_ASSIGN(const double seconds, (*bench)->measure());
     return std::max(seconds * 1e6 - launch_us / (*bench)->uses(), 1e-3);
   };
-  SHUNT_TRY(wake(**bench, options));
+  if (!device.info().is_host_cpu()) SHUNT_TRY(wake(**bench, options));
   SHUNT_TRY_ASSIGN(const Steady time, measure_steadily(us, options));
   return time;
 }
@@ -114,6 +111,8 @@ class Calibration {
 
   Result<DeviceProfile> run(std::span<const OpCase> cases) {
     count_ = cases.size() * static_cast<std::size_t>(visits()) + 2;
+    // All before anything is timed: a GPU that waits for the reference slows down.
+    SHUNT_TRY(check_ops(cases));
     SHUNT_TRY(say("launches"));
     SHUNT_TRY(measure_launches());
     SHUNT_TRY(say("copies from and to the host"));
@@ -136,8 +135,10 @@ class Calibration {
   [[nodiscard]] double now_s() const { return static_cast<double>(device_.now_ns()) / 1e9; }
   [[nodiscard]] SteadyOptions steadiness() const { return steadiness_of(device_, options_.quick); }
 
-  Status say(const std::string& what) {
-    if (options_.progress && !options_.progress(what, done_++, count_)) return fail(Code::invalid, "interrupted");
+  Status say(const std::string& what, std::size_t things = 1) {
+    const bool goes_on = !options_.progress || options_.progress(what, done_, count_);
+    done_ += things;
+    if (!goes_on) return fail(Code::invalid, "interrupted");
     return {};
   }
 
@@ -203,9 +204,10 @@ class Calibration {
     const OpOperands operands(use);
     const std::string kind = kind_of(operands.call());
     const Cost cost = cost_of(operands.call());
-    SHUNT_TRY_ASSIGN(const bool is_right, is_right_of(use.op));
     const double expected = expected_s(kind, cost);
-    if (!is_right || expected > (options_.quick ? kLongUseSecondsQuick : kLongUseSeconds)) return {};
+    if (profile_.refused.contains(name_of(use.op)) ||
+        expected > (options_.quick ? kLongUseSecondsQuick : kLongUseSeconds))
+      return {};
     std::vector<Steady>& visited = visits_[{kind, {cost.flops, cost.bytes_read, cost.bytes_written}}];
     // A third one, where two differ, tells which of them is the rule.
     if (visited.size() > 1 && !differ(visited)) return {};
@@ -237,24 +239,26 @@ class Calibration {
     return {.cost = cost, .us = middle, .spread = std::max(spread, apart)};
   }
 
-  // Whether the device computes an op as the reference does; asked once.
-  Result<bool> is_right_of(Op op) {
-    if (checked_.contains(op)) return !profile_.refused.contains(name_of(op));
-    checked_.insert(op);
-    profile_.refused.erase(std::string(name_of(op)));
+  // Whether the device computes each op as the reference does.
+  Status check_ops(std::span<const OpCase> cases) {
+    std::set<Op> wanted;
+    for (const OpCase& use : cases) wanted.insert(use.op);
     Device* const devices[] = {&device_};
-    ConformanceOptions options{.ops = {op}};
-    SHUNT_TRY_ASSIGN(const ConformanceReport report, check_conformance(devices, options));
-    if (report.failures.empty()) return true;
-    profile_.refused.emplace(name_of(op), fmt::format("{}: {}", report.failures[0].call, report.failures[0].words));
-    return false;
+    for (const Op op : wanted) {
+      SHUNT_TRY(say(fmt::format("whether {} is right", name_of(op)), 0));
+      profile_.refused.erase(std::string(name_of(op)));
+      ConformanceOptions options{.ops = {op}};
+      SHUNT_TRY_ASSIGN(const ConformanceReport report, check_conformance(devices, options));
+      if (report.failures.empty()) continue;
+      profile_.refused.emplace(name_of(op), fmt::format("{}: {}", report.failures[0].call, report.failures[0].words));
+    }
+    return {};
   }
 
   Device& device_;
   const CalibrationOptions& options_;
   DeviceProfile profile_;
   std::unique_ptr<BenchMemory> memory_;
-  std::set<Op> checked_;
   std::map<std::pair<std::string, std::array<double, 3>>, std::vector<Steady>> visits_;  // by kind and cost
   std::size_t done_ = 0;
   std::size_t count_ = 0;
