@@ -34,11 +34,11 @@ constexpr std::array kCheckedTokens = {1U, 4U, 64U, 256U, 512U};
 Result<std::vector<OpCase>> cases_of_model(const models::Model& model, const Runtime& runtime, Device& device,
                                            std::span<const std::uint32_t> tokens) {
   SHUNT_TRY_ASSIGN(const std::uint32_t context, models::choose_context(model, runtime, {}));
-  models::StepPlanner planner(model, runtime, {}, context);
+  const models::StepPlanner planner(model, runtime, {}, context);
   std::vector<OpCase> cases;
   for (const std::uint32_t count : tokens) {
-    SHUNT_TRY_ASSIGN(const models::PlannedStep step, planner.plan(std::min(count, context), 1));
-    std::ranges::move(cases_of(step.graph, device), std::back_inserter(cases));
+    SHUNT_TRY_ASSIGN(const Graph graph, planner.graph_of(std::min(count, context), 1));
+    std::ranges::move(cases_of(graph, device), std::back_inserter(cases));
   }
   return cases;
 }
@@ -140,6 +140,26 @@ auto with_progress(const Device& device, const Work& work) {
   });
 }
 
+Result<Checked> check(Device& device, std::span<const OpCase> cases, const DeviceProfile* before, bool quick) {
+  const std::string& id = device.info().id;
+  if (before == nullptr)
+    return fail(Code::invalid, fmt::format("{0} was not measured; run `shunt calibrate --devices {0}` before", id));
+  auto checked = with_progress(device, [&](const Progress& progress) {
+    return check_predictions(device, cases, *before, {.quick = quick, .progress = progress});
+  });
+  if (!checked) return fail_at(id, std::move(checked).error());
+  return Checked{id, std::move(*checked)};
+}
+
+Result<DeviceProfile> measure(Device& device, std::span<const OpCase> cases, const DeviceProfile* before, bool quick) {
+  auto found = with_progress(device, [&](const Progress& progress) {
+    return calibrate(device, cases, before != nullptr ? *before : unmeasured(device.info()),
+                     {.quick = quick, .progress = progress});
+  });
+  if (!found) return fail_at(device.info().id, std::move(found).error());
+  return found;
+}
+
 Status execute(Options& options) {
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
   std::unique_ptr<models::Model> model;
@@ -147,33 +167,21 @@ Status execute(Options& options) {
     SHUNT_TRY_ASSIGN(model, models::Model::load(options.model));
   }
   SHUNT_TRY_ASSIGN(const std::filesystem::path path, profile_path());
-  std::string warning;
+  std::string warning;  // the runtime has given it
   SHUNT_TRY_ASSIGN(Profile profile, load_profile(path, warning));
-  if (!warning.empty()) note(warning);
   Profile measured;
   std::vector<Checked> checks;
   const Stopwatch watch;
   for (Device* device : runtime->devices()) {
     SHUNT_TRY_ASSIGN(const std::vector<OpCase> cases, cases_for(options, *runtime, *device, model.get()));
     const DeviceProfile* const before = profile.find(device->info());
-    if (options.check && before == nullptr)
-      return fail(Code::invalid, fmt::format("{} was not measured; run `shunt calibrate --devices {}` before",
-                                             device->info().id, device->info().id));
     if (options.check) {
-      auto checked = with_progress(*device, [&](const Progress& progress) {
-        return check_predictions(*device, cases, *before, {.quick = options.quick, .progress = progress});
-      });
-      if (!checked) return fail_at(device->info().id, std::move(checked).error());
-      checks.push_back({device->info().id, std::move(*checked)});
+      SHUNT_TRY_ASSIGN(checks.emplace_back(), check(*device, cases, before, options.quick));
       continue;
     }
-    auto found = with_progress(*device, [&](const Progress& progress) {
-      return calibrate(*device, cases, before != nullptr ? *before : unmeasured(device->info()),
-                       {.quick = options.quick, .progress = progress});
-    });
-    if (!found) return fail_at(device->info().id, std::move(found).error());
-    profile.set(*found);
-    measured.set(std::move(*found));
+    SHUNT_TRY_ASSIGN(const DeviceProfile found, measure(*device, cases, before, options.quick));
+    profile.set(found);
+    measured.set(found);
     // What was measured stays, whatever becomes of the next device.
     SHUNT_TRY(save_profile(profile, path));
   }

@@ -5,9 +5,7 @@
 namespace shunt {
 
 // THE list of what is kept of each struct.
-template <class Rates, class Visit>
-  requires std::same_as<std::remove_const_t<Rates>, PriorRates>
-void visit_fields(Rates& rates, const Visit& visit) {
+void visit_fields(field_json::FieldsOf<PriorRates> auto& rates, const auto& visit) {
   visit("launch_us", rates.launch_us);
   visit("op_us", rates.op_us);
   visit("flops_per_s", rates.flops_per_s);
@@ -17,9 +15,7 @@ void visit_fields(Rates& rates, const Visit& visit) {
   visit("uncertainty", rates.uncertainty);
 }
 
-template <class Device, class Visit>
-  requires std::same_as<std::remove_const_t<Device>, DeviceInfo>
-void visit_fields(Device& device, const Visit& visit) {
+void visit_fields(field_json::FieldsOf<DeviceInfo> auto& device, const auto& visit) {
   visit("id", device.id);
   visit("name", device.name);
   visit("vendor", device.vendor);
@@ -47,9 +43,7 @@ void visit_fields(Device& device, const Visit& visit) {
   visit("prior", device.prior);
 }
 
-template <class Report, class Visit>
-  requires std::same_as<std::remove_const_t<Report>, ApiReport>
-void visit_fields(Report& report, const Visit& visit) {
+void visit_fields(field_json::FieldsOf<ApiReport> auto& report, const auto& visit) {
   visit("api", report.api);
   visit("stage", report.stage);
   visit("reason", report.reason);

@@ -13,6 +13,10 @@ namespace shunt::field_json {
 
 using Json = nlohmann::ordered_json;
 
+// What visit_fields() of a struct takes, constant or not: FieldsOf<Struct> auto&.
+template <class T, class Struct>
+concept FieldsOf = std::same_as<std::remove_const_t<T>, Struct>;
+
 // How many values an enumeration has, whose names name_of() tells.
 template <class Enum>
 struct Count;

@@ -114,29 +114,29 @@ Result<PlannedStep> StepPlanner::plan_one_token() const {
     SHUNT_TRY_ASSIGN(PlannedStep one, plan_one_token(share));
     if (!is_bounded) return one;
     SHUNT_TRY_ASSIGN(Graph largest, graph_of(batch, 1));
-    const auto fits = with_weights_of(one, std::move(largest));
-    if (!fits && fits.error().code == Code::out_of_memory && attempt < kAttempts) {
-      share = attempt + 1 == kAttempts ? 0 : share * kLess;
-      continue;
-    }
-    return fits ? with_room(std::move(one), *fits, share) : one;
+    const auto fits = finish(std::move(largest), &one);
+    if (fits) return with_room(std::move(one), share);
+    if (fits.error().code != Code::out_of_memory || attempt == kAttempts) return one;
+    share = attempt + 1 == kAttempts ? 0 : share * kLess;
   }
 }
 
 // Less of its weights on a device leaves room for those of a prompt that come and go. That is worth it where reading a
 // prompt gains more than generating as many tokens loses.
-Result<PlannedStep> StepPlanner::with_room(PlannedStep one, const PlannedStep& largest, double share) const {
+Result<PlannedStep> StepPlanner::with_room(PlannedStep one, double share) const {
+  const auto holds_weights = [&](bool host) {
+    return std::ranges::any_of(one.plan.memory, [&](const MemoryUse& use) {
+      return use.weight_bytes != 0 && (use.pool == kHostPool) == host;
+    });
+  };
+  if (options_.strategy != Strategy::automatic || !holds_weights(true) || !holds_weights(false)) return one;
   const std::uint32_t batch = std::min(options_.batch, context_);
-  const bool is_on_all = std::ranges::all_of(
-      one.plan.memory, [](const MemoryUse& use) { return use.pool == kHostPool || use.weight_bytes == 0; });
-  const bool is_on_none = std::ranges::none_of(
-      one.plan.memory, [](const MemoryUse& use) { return use.pool == kHostPool && use.weight_bytes != 0; });
-  if (options_.strategy != Strategy::automatic || is_on_all || is_on_none) return one;
   SHUNT_TRY_ASSIGN(PlannedStep smaller, plan_one_token(share * (1 - kRoom)));
   SHUNT_TRY_ASSIGN(Graph graph, graph_of(batch, 1));
+  const auto largest = with_weights_of(one, graph);
   const auto its_largest = with_weights_of(smaller, std::move(graph));
-  if (!its_largest) return one;
-  const double gain = largest.plan.predicted_us - its_largest->plan.predicted_us;
+  if (!largest || !its_largest) return one;
+  const double gain = largest->plan.predicted_us - its_largest->plan.predicted_us;
   const double loss = (smaller.plan.predicted_us - one.plan.predicted_us) * batch;
   return gain > std::max(loss, 0.0) ? std::move(smaller) : std::move(one);
 }

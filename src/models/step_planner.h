@@ -30,15 +30,16 @@ class StepPlanner {
   // A step of up to `tokens` tokens and `outputs` rows of logits; loads nothing. Errors: invalid where a strategy likes
   // devices that there are none of; those of make_plan().
   [[nodiscard]] Result<PlannedStep> plan(std::uint32_t tokens, std::uint32_t outputs);
+  // Its graph alone. Errors: those of build_step().
+  [[nodiscard]] Result<Graph> graph_of(std::uint32_t tokens, std::uint32_t outputs) const;
 
  private:
-  [[nodiscard]] Result<Graph> graph_of(std::uint32_t tokens, std::uint32_t outputs) const;
   [[nodiscard]] Result<PlanRequest> request_for(const Graph& graph) const;
   [[nodiscard]] Result<PlannedStep> finish(Graph graph, const PlannedStep* other) const;
   [[nodiscard]] Result<PlannedStep> with_weights_of(const PlannedStep& one, Graph graph) const;
   [[nodiscard]] Result<PlannedStep> plan_one_token(double share) const;
   [[nodiscard]] Result<PlannedStep> plan_one_token() const;
-  [[nodiscard]] Result<PlannedStep> with_room(PlannedStep one, const PlannedStep& largest, double share) const;
+  [[nodiscard]] Result<PlannedStep> with_room(PlannedStep one, double share) const;
 
   const Model& model_;
   const Runtime& runtime_;

@@ -83,12 +83,8 @@ class Chooser {
     return request_.costs[device].compute(calls[0]).us;
   }
 
-  [[nodiscard]] std::uint32_t home_of(TensorId base) const {
-    return request_.homes.empty() ? kNone : request_.homes[base];
-  }
-
   [[nodiscard]] bool state_elsewhere(const TensorInfo& tensor, std::uint32_t device) const {
-    const std::uint32_t home = home_of(tensor.base);
+    const std::uint32_t home = home_of(request_, tensor.base);
     return tensor.operand.kind == TensorKind::state && home != kNone &&
            problem_.lanes[home].pool != problem_.lanes[device].pool;
   }
@@ -142,7 +138,7 @@ class Chooser {
 
   void add_operand(SearchProblem::Item& item, TensorId base) {
     const TensorKind kind = graph_.tensor(base).operand.kind;
-    const std::uint32_t home = home_of(base);
+    const std::uint32_t home = home_of(request_, base);
     if (kind == TensorKind::state && home != kNone) return;  // it is where the item must run
     const bool is_held = home == kNone && (kind == TensorKind::weight || kind == TensorKind::state);
     if (is_held && number_of_held_[base] == kNone) {

@@ -125,8 +125,11 @@ DeviceCost::DeviceCost(const DeviceInfo& device, const DeviceProfile* measured)
       is_measured_(measured != nullptr || device.prior.uncertainty < kBelieved) {
   if (device.memory_pool != kHostPool) to_device_ = from_device_ = believed_link(device);
   if (measured == nullptr) return;
-  launch_us_ = measured->launch_us;
-  prior_.op_us = measured->op_us;
+  // A device that declines to copy is not known in this.
+  if (measured->launch_us + measured->op_us > 0) {
+    launch_us_ = measured->launch_us;
+    prior_.op_us = measured->op_us;
+  }
   if (device.memory_pool != kHostPool && measured->to_device.bytes_per_s > 0) to_device_ = measured->to_device;
   if (device.memory_pool != kHostPool && measured->from_device.bytes_per_s > 0) from_device_ = measured->from_device;
   // Both at once then take nearly as long as one after the other.
@@ -135,7 +138,7 @@ DeviceCost::DeviceCost(const DeviceInfo& device, const DeviceProfile* measured)
       measured->both_ways.bytes_per_s > 0 && measured->both_ways.copy_us(kLongCopyBytes) > 0.85 * apart_us;
   refused_ = measured->refused;
   for (const auto& [kind, points] : measured->ops)
-    if (!points.empty()) curves_.emplace(kind, TimeCurve(points, measured->op_us));
+    if (!points.empty()) curves_.emplace(kind, TimeCurve(points, prior_.op_us));
   if (curves_.empty()) return;
   const ComputeRates others = middle_of(curves_);
   if (others.flops_per_s > 0) prior_.flops_per_s = others.flops_per_s;

@@ -44,9 +44,9 @@ class Placer {
   }
 
   [[nodiscard]] bool is_weight_elsewhere(TensorId base, std::uint32_t index) const {
-    return !request_.homes.empty() && request_.homes[base] != kNone &&
-           graph_.tensor(base).operand.kind == TensorKind::weight &&
-           device(request_.homes[base]).memory_pool != device(index).memory_pool;
+    const std::uint32_t home = home_of(request_, base);
+    return home != kNone && graph_.tensor(base).operand.kind == TensorKind::weight &&
+           lanes_[home].pool != lanes_[index].pool;
   }
 
   // State lives in the memory of the device that first used it.

@@ -86,10 +86,9 @@ class Scheduler {
 
   // Where a weight is copied from for `device`; kNone where it needs no such copy, or has one.
   [[nodiscard]] std::uint32_t streamed_from(TensorId base, std::uint32_t device) const {
-    if (request_.homes.empty() || request_.homes[base] == kNone) return kNone;
-    const std::uint32_t home = request_.homes[base];
+    const std::uint32_t home = home_of(request_, base);
     const bool is_weight = graph_.tensor(base).operand.kind == TensorKind::weight;
-    if (!is_weight || plan_.devices[home].pool == plan_.devices[device].pool) return kNone;
+    if (home == kNone || !is_weight || plan_.devices[home].pool == plan_.devices[device].pool) return kNone;
     return index_of(base, device) == kNone ? home : kNone;
   }
 
@@ -304,6 +303,9 @@ Result<Plan> make_plan(const PlanRequest& request) {
   if (!request.budget_bytes.empty() && request.budget_bytes.size() != request.devices.size())
     return fail(Code::invalid, fmt::format("there are {} budgets for {} devices", request.budget_bytes.size(),
                                            request.devices.size()));
+  if (!request.homes.empty() && request.homes.size() != request.graph->tensors().size())
+    return fail(Code::invalid, fmt::format("there are homes of {} tensors, the graph has {}", request.homes.size(),
+                                           request.graph->tensors().size()));
   if (request.costs.size() != request.devices.size()) {
     const std::vector<DeviceCost> costs = believed_costs(request.devices);
     PlanRequest believed = request;

@@ -34,7 +34,7 @@ struct PlanRequest {
 };
 
 // Errors: unsupported where no device can run an op, with each device's reason; out_of_memory where budgets do not
-// hold; invalid for a placement by hand, or budgets, of another number of devices.
+// hold; invalid for a placement by hand, homes or budgets of another number.
 [[nodiscard]] Result<Plan> make_plan(const PlanRequest& request);
 
 // Where a plan has each node of its graph, as PlanRequest::device_of_node: for another graph of the same nodes.

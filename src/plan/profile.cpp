@@ -36,41 +36,33 @@ bool is_sound(const DeviceProfile& device) {
     return is_time(point.us) && point.us > 0 && is_time(point.spread) && is_time(point.cost.flops) &&
            is_time(point.cost.bytes_read) && is_time(point.cost.bytes_written);
   };
-  return is_time(device.launch_us) && is_time(device.op_us) && is_time(device.launch_spread) &&
-         is_link(device.to_device) && is_link(device.from_device) && is_link(device.both_ways) &&
+  return is_time(device.launch_us) && is_time(device.op_us) && is_link(device.to_device) &&
+         is_link(device.from_device) && is_link(device.both_ways) &&
          std::ranges::all_of(device.ops, [&](const auto& kind) { return std::ranges::all_of(kind.second, is_point); });
 }
 
 }  // namespace
 
 // THE list of what is kept of each struct.
-template <class T, class Visit>
-  requires std::same_as<std::remove_const_t<T>, Cost>
-void visit_fields(T& cost, const Visit& visit) {
+void visit_fields(field_json::FieldsOf<Cost> auto& cost, const auto& visit) {
   visit("flops", cost.flops);
   visit("bytes_read", cost.bytes_read);
   visit("bytes_written", cost.bytes_written);
 }
 
-template <class T, class Visit>
-  requires std::same_as<std::remove_const_t<T>, MeasuredOp>
-void visit_fields(T& point, const Visit& visit) {
+void visit_fields(field_json::FieldsOf<MeasuredOp> auto& point, const auto& visit) {
   visit_fields(point.cost, visit);
   visit("us", point.us);
   visit("spread", point.spread);
 }
 
-template <class T, class Visit>
-  requires std::same_as<std::remove_const_t<T>, LinkRates>
-void visit_fields(T& link, const Visit& visit) {
+void visit_fields(field_json::FieldsOf<LinkRates> auto& link, const auto& visit) {
   visit("us", link.us);
   visit("bytes_per_s", link.bytes_per_s);
   visit("spread", link.spread);
 }
 
-template <class T, class Visit>
-  requires std::same_as<std::remove_const_t<T>, DeviceProfile>
-void visit_fields(T& device, const Visit& visit) {
+void visit_fields(field_json::FieldsOf<DeviceProfile> auto& device, const auto& visit) {
   visit("id", device.id);
   visit("name", device.name);
   visit("driver", device.driver);
@@ -78,7 +70,6 @@ void visit_fields(T& device, const Visit& visit) {
   visit("threads", device.threads);
   visit("launch_us", device.launch_us);
   visit("op_us", device.op_us);
-  visit("launch_spread", device.launch_spread);
   visit("to_device", device.to_device);
   visit("from_device", device.from_device);
   visit("both_ways", device.both_ways);

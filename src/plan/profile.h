@@ -46,7 +46,6 @@ struct DeviceProfile {
 
   double launch_us = 0;  // of a program, without its ops
   double op_us = 0;      // of a tiny op among others
-  double launch_spread = 0;
   LinkRates to_device;
   LinkRates from_device;
   LinkRates both_ways;  // of as many bytes in each direction at once, until both have arrived

@@ -13,6 +13,10 @@ namespace shunt {
 [[nodiscard]] std::uint32_t by_hand(const PlanRequest& request, const Unit& unit);
 // Whether a device of the request can run it, and is not known to compute it wrongly.
 [[nodiscard]] Support support_of(const PlanRequest& request, const OpCall& call, std::uint32_t device);
+// PlanRequest::homes of a base tensor.
+[[nodiscard]] inline std::uint32_t home_of(const PlanRequest& request, TensorId base) {
+  return request.homes.empty() ? kNone : request.homes[base];
+}
 // Of its devices, with their room for weights that are elsewhere.
 [[nodiscard]] std::vector<Lane> lanes_for(const PlanRequest& request);
 // The first tensor of a unit that the device cannot bind whole, or kNone.

@@ -48,6 +48,18 @@ double longer_of(const Cost& cost, const Cost& than) {
   return std::max(flops, bytes);
 }
 
+// Heads of 64, four of which share keys and values.
+OpSizes sizes_of(std::uint32_t embedding, std::uint32_t feed_forward, std::uint32_t vocabulary, std::uint32_t context) {
+  return {.embedding = embedding,
+          .feed_forward = feed_forward,
+          .heads = embedding / 64,
+          .kv_heads = embedding / 64 / 4,
+          .head_dim = 64,
+          .vocabulary = vocabulary,
+          .page_tokens = 32,
+          .context = context};
+}
+
 // The dtypes of most models.
 bool is_usual(DType dtype) {
   constexpr DType kUsual[] = {DType::F32, DType::F16, DType::Q8_0, DType::Q4_0, DType::Q4_K, DType::Q6_K};
@@ -118,21 +130,18 @@ class Calibration {
     SHUNT_TRY(say("copies from and to the host"));
     if (device_.info().memory_pool != kHostPool) SHUNT_TRY(measure_links());
     memory_ = memory_for(device_);
-    const double begin = now_s();
     const std::vector<OpCase> ordered = in_order(cases);
     // Memory that lies otherwise, and another moment of the machine, may make a difference that repetitions do not
     // show.
     for (int visit = 0; visit < visits(); ++visit)
       for (const OpCase& use : ordered) {
         SHUNT_TRY(say(kind_of(OpOperands(use).call())));
-        if (options_.most_seconds > 0 && now_s() - begin > options_.most_seconds) return std::move(profile_);
         SHUNT_TRY(measure(use));
       }
     return std::move(profile_);
   }
 
  private:
-  [[nodiscard]] double now_s() const { return static_cast<double>(device_.now_ns()) / 1e9; }
   [[nodiscard]] SteadyOptions steadiness() const { return steadiness_of(device_, options_.quick); }
 
   Status say(const std::string& what, std::size_t things = 1) {
@@ -155,7 +164,6 @@ class Calibration {
     SHUNT_TRY_ASSIGN(const Steady program, measure_steadily(measure, steadiness()));
     profile_.op_us = ops.median();
     profile_.launch_us = std::max(program.median - profile_.op_us, 0.0);
-    profile_.launch_spread = program.spread;
     return {};
   }
 
@@ -267,30 +275,11 @@ class Calibration {
 }  // namespace
 
 std::vector<OpCase> calibration_cases(bool quick) {
-  // From a small model to one of a thousand million parameters.
-  constexpr OpSizes kSmall{.embedding = 512,
-                           .feed_forward = 1536,
-                           .heads = 8,
-                           .kv_heads = 4,
-                           .head_dim = 64,
-                           .vocabulary = 32000,
-                           .page_tokens = 32,
-                           .context = 512};
-  constexpr OpSizes kLarge{.embedding = 2048,
-                           .feed_forward = 8192,
-                           .heads = 32,
-                           .kv_heads = 8,
-                           .head_dim = 64,
-                           .vocabulary = 32000,
-                           .page_tokens = 32,
-                           .context = 2048};
-  OpSizes middle = kSmall;
-  middle.embedding = 1024;
-  middle.feed_forward = 4096;
-  middle.heads = 16;
   std::vector<OpCase> cases;
   std::set<std::pair<std::string, std::vector<double>>> seen;
-  for (OpSizes sizes : {kSmall, middle, kLarge})
+  // From a small model to one of a thousand million parameters.
+  for (OpSizes sizes :
+       {sizes_of(512, 1536, 32000, 512), sizes_of(1024, 4096, 32000, 512), sizes_of(2048, 8192, 32000, 2048)})
     for (const std::uint32_t prompt : {16U, 128U, 512U}) {
       if (quick && prompt != 128) continue;
       sizes.prompt = prompt;
@@ -325,18 +314,11 @@ std::vector<OpCase> cases_of(const Graph& graph, Device& device) {
 }
 
 std::vector<OpCase> unseen_cases() {
-  constexpr OpSizes kBetween{.embedding = 1280,
-                             .feed_forward = 3584,
-                             .heads = 20,
-                             .kv_heads = 4,
-                             .head_dim = 64,
-                             .vocabulary = 24000,
-                             .page_tokens = 32,
-                             .prompt = 200,
-                             .context = 1024};
+  OpSizes between = sizes_of(1280, 3584, 24000, 1024);
+  between.prompt = 200;
   std::vector<OpCase> cases;
   for (std::size_t op = 0; op < ops().size(); ++op)
-    if (auto uses = op_cases(static_cast<Op>(op), kBetween)) std::ranges::move(*uses, std::back_inserter(cases));
+    if (auto uses = op_cases(static_cast<Op>(op), between)) std::ranges::move(*uses, std::back_inserter(cases));
   return cases;
 }
 

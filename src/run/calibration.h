@@ -25,8 +25,6 @@ namespace shunt {
 
 struct CalibrationOptions {
   bool quick = false;
-  // Of each device's ops, by its own clock: what is left when it is over is not measured. 0: as long as it takes.
-  double most_seconds = 0;
   // Called before each thing that is measured; false ends it, with an error.
   std::function<bool(const std::string& what, std::size_t done, std::size_t count)> progress;
 };

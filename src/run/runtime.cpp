@@ -86,7 +86,10 @@ void Runtime::set_costs(bool measured) {
     const auto path = profile_path();
     std::string warning;
     auto loaded = path ? load_profile(*path, warning) : Result<Profile>(std::unexpected(path.error()));
-    if (loaded) profile = std::move(*loaded);
+    if (loaded)
+      profile = std::move(*loaded);
+    else if (path)
+      warning = loaded.error().message;
     if (!warning.empty()) warnings_.push_back(std::move(warning));
   }
   for (const Device* device : devices_) costs_.emplace_back(device->info(), profile.find(device->info()));

@@ -7,6 +7,7 @@
 #include <fstream>
 
 #include "plan/profile.h"
+#include "plan/timeline.h"
 
 namespace shunt {
 namespace {
@@ -153,6 +154,33 @@ TEST(TimeCurve, OnePoisonedMeasurementOfManyChangesItsSurroundingsOnly) {
   const TimeCurve poisoned(points, 1);
   const Cost far = matmul(4000, 4000, 300);
   EXPECT_NEAR(poisoned.predict(far).us, sound.predict(far).us, 0.05 * sound.predict(far).us);
+}
+
+TEST(DeviceCost, CopiesOfALinkThatGoesOneWayAtATimeWaitForEachOther) {
+  DeviceInfo info = processor();
+  info.memory_pool = "gpu";
+  DeviceProfile profile = unmeasured(info);
+  profile.to_device = profile.from_device = {.us = 10, .bytes_per_s = 1e9};
+  const auto ends = [&](double both_ways_bytes_per_s) {
+    profile.both_ways = {.us = 10, .bytes_per_s = both_ways_bytes_per_s};
+    const DeviceCost cost(info, &profile);
+    const Lane lanes[] = {{.pool = 1,
+                           .to_host = cost.from_device(),
+                           .from_host = cost.to_device(),
+                           .one_way_at_a_time = cost.one_way_at_a_time()}};
+    Timeline timeline(lanes);
+    timeline.to_host(0, 1'000'000, 0);
+    return timeline.from_host(0, 1'000'000, 0).end_us;
+  };
+  EXPECT_NEAR(ends(1e9), 1010, 1e-6);
+  EXPECT_NEAR(ends(0.5e9), 2020, 1e-6);
+}
+
+TEST(DeviceCost, OfADeviceThatDeclinesToCopyKeepsWhatIsBelievedOfItsLaunches) {
+  DeviceInfo info = processor();
+  info.prior.launch_us = 7;
+  const DeviceProfile profile = unmeasured(info);
+  EXPECT_EQ(DeviceCost(info, &profile).launch_us(), 7);
 }
 
 TEST(DeviceCost, OfOtherDtypesIsThatOfTheSameOp) {

@@ -272,6 +272,16 @@ TEST_F(StreamedWeights, AreCopiedForAStepWhereThatIsFasterAndTakeMemoryOnlyMeanw
   EXPECT_LE(std::ranges::find(tight->memory, tight->devices[1].pool, &MemoryUse::pool)->total(), asked.budget_bytes[1]);
 }
 
+TEST_F(StreamedWeights, HaveAsManyHomesAsThereAreTensors) {
+  const Graph graph = products();
+  const SimulatedMachine machine(specs(1e10));
+  PlanRequest asked = request(graph, machine);
+  asked.homes.pop_back();
+  const auto plan = make_plan(asked);
+  ASSERT_FALSE(plan.has_value());
+  EXPECT_EQ(plan.error().code, Code::invalid);
+}
+
 TEST_F(StreamedWeights, StayWhereTheyAreWhenTheLinkIsSlow) {
   const Graph graph = products();
   const SimulatedMachine machine(specs(1e7));
