@@ -149,7 +149,7 @@ Action bench_model(CLI::App& app) {
   count("--prompt", options->prompt, "Tokens of the prompt");
   count("--generate", options->generate, "Tokens generated, from an empty context on");
   count("--repetitions", options->repetitions, "Times that each is measured, in turn");
-  add_session(app, options->session);
+  add_session(app, options->session, options->runtime);
   add_runtime(app, options->runtime);
   add_trace(app, options->trace);
   add_json(app, options->json);

@@ -147,7 +147,7 @@ Action eval(CLI::App& app) {
          "--against", options->against,
          "Instead: whether the logits are those of these devices, such as cpu:scalar; if not, the exit code is 1")
       ->type_name("DEVICES");
-  add_session(app, options->session);
+  add_session(app, options->session, options->runtime);
   add_runtime(app, options->runtime);
   add_trace(app, options->trace);
   add_json(app, options->json);

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <cctype>
+#include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -62,10 +64,22 @@ std::map<std::string, std::uint64_t> parse_budgets(const std::vector<std::string
   return budgets;
 }
 
-Strategy parse_strategy(const std::string& text) {
+// "only:NAME" is the devices of that name and no others.
+void parse_strategy(const std::string& text, SessionOptions& session, RuntimeOptions& runtime) {
+  constexpr std::string_view kOnly = "only:";
+  if (text.starts_with(kOnly) && text.size() > kOnly.size()) {
+    runtime.devices = text.substr(kOnly.size());
+    return;
+  }
   const auto strategy = strategy_from_name(text);
-  if (!strategy) throw CLI::ValidationError("--strategy", strategy.error().message);
-  return *strategy;
+  if (!strategy) throw CLI::ValidationError("--strategy", strategy.error().message + " only:NAME");
+  session.strategy = *strategy;
+}
+
+void parse_devices(const std::string& list, RuntimeOptions& runtime) {
+  if (!runtime.devices.empty())
+    throw CLI::ValidationError("--devices", "--strategy only:NAME names devices too; leave one of them out");
+  runtime.devices = list;
 }
 
 }  // namespace
@@ -108,13 +122,26 @@ std::vector<Op> chosen_ops(const std::vector<std::string>& names) {
 
 void add_runtime(CLI::App& app, RuntimeOptions& options) {
   add_threads(app, options.threads);
-  app.add_option("--devices", options.devices, "Devices to use, best liked first, such as cpu:simd,cpu:scalar [all]")
+  app.add_option_function<std::string>(
+         "--devices", [&options](const std::string& list) { parse_devices(list, options); },
+         "Devices to use, best liked first, such as cpu:simd,cpu:scalar [all]")
       ->type_name("LIST");
   app.add_option_function<std::vector<std::string>>(
          "--budget", [&options](const std::vector<std::string>& texts) { options.budgets = parse_budgets(texts); },
          "Memory that may be used of a device, such as vulkan:0=4GiB; again for another [what is free]")
       ->allow_extra_args(false)
       ->type_name("DEVICE=SIZE");
+  app.add_flag("--strict", options.strict,
+               "Let nothing run elsewhere: an error where a device fails, or the preferred one cannot run an op");
+  app.add_option_function<double>(
+         "--timeout",
+         [&options](double seconds) {
+           options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1e3)));
+         },
+         "What one program of a device may take until that counts as hung [30 and 100 times what is predicted]")
+      ->check(CLI::Range(0.001, 1e6))
+      ->type_name("SECONDS");
+  options.on_notice = [](const std::string& text) { note(text); };
   add_machine(app, options.machine);
 }
 
@@ -134,7 +161,7 @@ Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options, std
   return runtime;
 }
 
-void add_session(CLI::App& app, SessionOptions& options) {
+void add_session(CLI::App& app, SessionOptions& options, RuntimeOptions& runtime) {
   add_number(app, "-c,--context", options.context,
              fmt::format("Tokens of context [the model's, at most {} and what fits in memory]", kDefaultContext), 1U,
              1U << 24U);
@@ -143,8 +170,9 @@ void add_session(CLI::App& app, SessionOptions& options) {
          fmt::format("Dtype of the cache: {} [{}]", fmt::join(cache_dtypes(), ", "), name_of(options.cache_dtype)))
       ->type_name("TYPE");
   app.add_option_function<std::string>(
-         "--strategy", [&options](const std::string& text) { options.strategy = parse_strategy(text); },
-         fmt::format("How devices are used. {} [{}]", models::describe_strategies(), name_of(options.strategy)))
+         "--strategy", [&options, &runtime](const std::string& text) { parse_strategy(text, options, runtime); },
+         fmt::format("How devices are used. {}; only:NAME: that device or API alone [{}]",
+                     models::describe_strategies(), name_of(options.strategy)))
       ->type_name("NAME");
   app.add_option("--margin", options.margin,
                  "How much better, as a part of its time, other devices must be than the first [0.05, and 1 while "

@@ -45,14 +45,14 @@ void add_ops(CLI::App& app, std::vector<std::string>& names, std::string_view wh
 
 // --machine
 void add_machine(CLI::App& app, std::string& path);
-// --threads, --devices, --budget, --machine
+// --threads, --devices, --budget, --strict, --timeout, --machine; notices go to stderr.
 void add_runtime(CLI::App& app, RuntimeOptions& options);
 // Wrong names of devices are wrong usage of `option`. Errors: else those of Runtime::create().
 [[nodiscard]] Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options,
                                                             std::string_view option = "--devices");
 
-// -c, --cache-type, --strategy, --margin
-void add_session(CLI::App& app, SessionOptions& options);
+// -c, --cache-type, --strategy, which may name the devices of the runtime, --margin
+void add_session(CLI::App& app, SessionOptions& options, RuntimeOptions& runtime);
 // Where a session's context comes from: "-c", "the model's", "the default" or "what fits in memory".
 [[nodiscard]] std::string_view context_origin(const SessionOptions& asked, const models::ModelConfig& config,
                                               std::uint32_t context);

@@ -103,7 +103,7 @@ Action plan(CLI::App& app) {
   app.add_flag("--explain", options->explain, "Show every candidate of each op, and why it was taken or not");
   add_number(app, "--tokens", options->prompt, fmt::format("Tokens of the prompt [{}]", options->prompt), 1U,
              1U << 24U);
-  add_session(app, options->session);
+  add_session(app, options->session, options->runtime);
   add_runtime(app, options->runtime);
   add_json(app, options->json);
   return [options] { return execute(*options); };

@@ -263,7 +263,7 @@ Action run(CLI::App& app) {
       ->take_all()
       ->check([](const std::string& text) { return std::string(text.empty() ? "a stop text must not be empty" : ""); });
   app.add_flag("--ignore-eos", options->generate.ignore_end, "Go on where the model would end the text");
-  add_session(app, options->session);
+  add_session(app, options->session, options->runtime);
   add_runtime(app, options->runtime);
   add_sampling(app, options->sampling);
   add_trace(app, options->trace);

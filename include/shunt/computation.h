@@ -1,10 +1,11 @@
 // A graph of your own, planned and prepared on the devices of a runtime, ready to be run again and again.
 //
-// A Computation owns its state and its memory; the runtime and the source of its weights must outlive it. One thread at
-// a time.
+// A Computation owns its state and its memory; the runtime and the source of its weights must outlive it. A device that
+// fails is left out from then on, and what it knew is computed again elsewhere. One thread at a time.
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -30,15 +31,21 @@ class Computation {
   // bytes than it has.
   [[nodiscard]] Status write(std::string_view input, std::span<const std::byte> bytes);
   // Computes the outputs from the inputs, and new state from the state. `parameters` say how many rows are valid in a
-  // graph with inputs of extent tokens or outputs. Errors: those of the devices; then no output may be read.
+  // graph with inputs of extent tokens or outputs. Errors: those of a device where no other is left, device_lost for
+  // state that was lost with one and that nobody can make again; then no output may be read.
   [[nodiscard]] Status run(const Parameters& parameters = {});
   // Bytes of output `index` from `offset`, as they lie in the contiguous tensor. Errors: invalid outside of it.
   [[nodiscard]] Status read(std::size_t index, std::uint64_t offset, std::span<std::byte> to) const;
 
+  // `rebuild` is called when the graph's state was lost with a device, and is zeros again: it makes the state what it
+  // was after the last run that went well, by write() and run(), and passes their errors on. Without it a graph with
+  // state ends with its device.
+  void on_lost_state(std::function<Status()> rebuild);
+
   [[nodiscard]] std::size_t output_count() const;
   // What output `index` is. REQUIRES: index < output_count().
   [[nodiscard]] const TensorInfo& output(std::size_t index) const;
-  // Where each op runs and why: every candidate with its predicted times or what it lacks.
+  // Where each op runs and why: every candidate with its predicted times or what it lacks. Nothing after an error.
   [[nodiscard]] std::string explain() const;
   [[nodiscard]] std::string explain_json() const;
 

@@ -4,7 +4,9 @@
 // devices() and the recorder may be read from any thread.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -19,6 +21,7 @@ namespace shunt {
 
 class Device;
 class DeviceCost;
+struct OpenOptions;
 struct Registry;
 namespace trace {
 class Recorder;
@@ -44,20 +47,33 @@ struct RuntimeOptions {
   bool calibrated = true;
   // Record events from the start.
   bool trace = false;
+  // Where a device fails, and where one that the caller prefers cannot run an op: an error, and nothing runs elsewhere.
+  bool strict = false;
+  // What one program may take until its device counts as hung; nothing: 30 s and 100 times what was predicted.
+  std::optional<std::chrono::milliseconds> timeout = std::nullopt;
+  // Faults that devices are told to have, such as "vulkan:0 lost at op 250, cuda:0 oom after 3 allocations", to see
+  // what becomes of a program then (docs/failures.md). Empty: what the environment variable SHUNT_FAULTS says.
+  std::string faults = {};
+  // Gets what the user should hear of while something runs: that a device failed, and what happens now. On the thread
+  // that runs it.
+  std::function<void(const std::string& text)> on_notice = {};
 };
 
 class Runtime {
  public:
-  // Errors: invalid for an unknown device, a forbidden processor, a budget of a device that is not used, or a machine's
-  // file that says what it may not; unsupported for an absent device, io for a file that cannot be read.
+  // Errors: invalid for an unknown device, a forbidden processor, a budget or a fault of a device that is not used, or
+  // a machine's file that says what it may not; unsupported for an absent device, io for a file that cannot be read.
   [[nodiscard]] static Result<std::unique_ptr<Runtime>> create(const RuntimeOptions& options);
-  // Over devices that the caller has opened, all of them chosen. `recorder` is what they record to.
-  [[nodiscard]] static std::unique_ptr<Runtime> over(Registry registry, std::unique_ptr<trace::Recorder> recorder);
+  // Over devices that the caller has opened, all of them chosen. `recorder` is what they record to; of `options` count
+  // those that say how things are run.
+  [[nodiscard]] static std::unique_ptr<Runtime> over(Registry registry, std::unique_ptr<trace::Recorder> recorder,
+                                                     const RuntimeOptions& options = {});
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
 
-  // The chosen devices, in order of preference.
+  [[nodiscard]] const RuntimeOptions& options() const { return options_; }
+  // The chosen devices, in order of preference, as they were opened at first.
   [[nodiscard]] std::span<Device* const> devices() const { return devices_; }
   // How many bytes of each one's memory plans may use; kNoBudget: as many as are asked for.
   [[nodiscard]] std::span<const std::uint64_t> budgets() const { return budgets_; }
@@ -67,12 +83,17 @@ class Runtime {
   [[nodiscard]] std::span<const std::string> warnings() const { return warnings_; }
   // What a selector passed over, and why.
   [[nodiscard]] std::span<const DeviceRejection> rejections() const { return rejections_; }
+  // What works in place of a device of devices(): itself, or what was opened after it was lost.
+  [[nodiscard]] Device* current(std::size_t device) const;
+  // Opens it anew if it is lost and nobody has done so. Any thread. Errors: why that is not possible.
+  [[nodiscard]] Result<Device*> revive(std::size_t device) const;
   // Every API, with its devices or why it has none.
   [[nodiscard]] const Registry& registry() const { return *registry_; }
   [[nodiscard]] trace::Recorder& recorder() const { return *recorder_; }
 
  private:
-  Runtime();
+  explicit Runtime(const RuntimeOptions& options);
+  [[nodiscard]] OpenOptions open_options() const;
   [[nodiscard]] Status set_budgets(const std::map<std::string, std::uint64_t>& budgets);
   void set_costs(bool measured);
   std::unique_ptr<trace::Recorder> recorder_;
@@ -82,6 +103,9 @@ class Runtime {
   std::vector<DeviceCost> costs_;
   std::vector<std::string> warnings_;
   std::vector<DeviceRejection> rejections_;
+  RuntimeOptions options_;
+  struct Revived;
+  std::unique_ptr<Revived> revived_;
 };
 
 }  // namespace shunt

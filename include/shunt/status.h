@@ -34,6 +34,7 @@ enum class Code : std::uint8_t {
 struct Error {
   Code code = Code::internal;
   std::string message;
+  std::string device = {};  // the id of the one that failed; empty: it is no failure of a device
 };
 
 template <class T>

@@ -11,9 +11,9 @@
 
 #include "arrays/choice.h"
 #include "arrays/prepared.h"
-#include "arrays/setback.h"
 #include "devices/cpu/device.h"
 #include "devices/registry.h"
+#include "run/setback.h"
 
 namespace shunt {
 namespace {
@@ -22,7 +22,6 @@ using arrays::Bucket;
 using arrays::Choice;
 using arrays::Contender;
 using arrays::Prepared;
-using arrays::Setback;
 using arrays::SizeClass;
 using arrays::Work;
 using Nanoseconds = std::chrono::nanoseconds;

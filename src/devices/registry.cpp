@@ -7,6 +7,7 @@
 #include <map>
 #include <set>
 
+#include "devices/faulty.h"
 #include "devices/find.h"
 
 namespace shunt {
@@ -70,7 +71,7 @@ std::set<std::string, std::less<>> unnamed_apis(std::span<const ApiReport> repor
 
 // Opens the API, and drops of its devices what the report has not: the environment hides it.
 Result<BackendReport> open(const ApiRow& api, const ApiReport& report, const OpenOptions& options) {
-  SHUNT_TRY_ASSIGN(BackendReport opened, api.open(options));
+  SHUNT_TRY_ASSIGN(BackendReport opened, api.start(options));
   if (opened.devices.empty()) return opened;
   std::erase_if(opened.devices, [&](const auto& device) {
     return std::ranges::find(report.devices, device->info().id, &DeviceInfo::id) == report.devices.end();
@@ -85,7 +86,7 @@ Result<Registry> open_machine(const OpenOptions& options) {
   for (const ApiRow& api : api_rows()) {
     BackendReport& backend = registry.backends.emplace_back(BackendReport{.api = std::string(api.name), .devices = {}});
     if (api.open == open_sim) {
-      SHUNT_TRY_ASSIGN(backend, api.open(options));
+      SHUNT_TRY_ASSIGN(backend, api.start(options));
     } else {
       backend.stop(StartStage::not_asked, fmt::format("the machine is that of {}", options.machine));
     }
@@ -101,6 +102,36 @@ std::span<const ApiRow> api_rows() {
 #include "devices/backends.def"
   };
   return kRows;
+}
+
+Result<BackendReport> ApiRow::start(const OpenOptions& options) const {
+  SHUNT_TRY_ASSIGN(BackendReport report, open(options));
+  // Simulated devices have theirs by themselves.
+  if (options.faults.empty() || open == open_sim) return report;
+  for (std::unique_ptr<Device>& device : report.devices) {
+    const auto faults = options.faults.find(device->info().id);
+    device = make_faulty(std::move(device), faults == options.faults.end() ? nullptr : faults->second);
+  }
+  return report;
+}
+
+Result<std::unique_ptr<Device>> open_anew(const ApiRow& api, const Device& lost, const OpenOptions& options) {
+  const std::string& id = lost.info().id;
+  OpenOptions its_options = options;
+  its_options.devices = id;
+  its_options.machine = {};
+  its_options.in_place_of = &lost;
+  SHUNT_TRY_ASSIGN(BackendReport report, api.start(its_options));
+  for (std::unique_ptr<Device>& device : report.devices)
+    if (device->info().id == id) return std::move(device);
+  return fail(Code::unsupported, report.absent_because.empty() ? "it is not there any more" : report.absent_because);
+}
+
+Status check_faults(const FaultTable& faults, std::span<Device* const> devices) {
+  for (const auto& [id, count] : faults)
+    if (std::ranges::none_of(devices, [&](const Device* device) { return device->info().id == id; }))
+      return fail(Code::invalid, fmt::format("a fault names \"{}\", which is none of the devices in use", id));
+  return {};
 }
 
 std::string_view api_of(std::string_view device) { return device.substr(0, device.find(':')); }
@@ -170,7 +201,7 @@ Result<Registry> open_devices(const OpenOptions& options) {
     if (std::ranges::find(wanted, &api) == wanted.end()) {
       backend.stop(StartStage::not_asked, "it was not asked for; --devices may name it");
     } else if (report == reports.end()) {
-      SHUNT_TRY_ASSIGN(backend, api.open(its_options));
+      SHUNT_TRY_ASSIGN(backend, api.start(its_options));
     } else if (report->devices.empty()) {
       backend.stop(report->stage, report->reason);
     } else if (options.devices.empty() && !unnamed.contains(api.name)) {

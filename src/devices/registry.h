@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "devices/device.h"
+#include "devices/faults.h"
 #include "trace/recorder.h"
 
 namespace shunt {
@@ -26,6 +27,8 @@ struct OpenOptions {
   std::vector<std::uint32_t> pin_to_cpus;  // one per thread; empty: not pinned
   trace::Recorder* recorder = nullptr;     // must outlive the devices; may be null
   std::span<const DeviceInfo> known;       // devices of other APIs: the same hardware perhaps (identity.h)
+  FaultTable faults = {};                  // that devices are told to have
+  const Device* in_place_of = nullptr;     // the lost one that is opened anew
 };
 
 // What one API answered.
@@ -53,7 +56,7 @@ struct BackendReport {
 // A row of backends.def.
 struct ApiRow {
   std::string_view name;
-  Result<BackendReport> (*open)(const OpenOptions& options);
+  Result<BackendReport> (*open)(const OpenOptions& options);  // but for faults: call start()
   // How the file name begins of what may crash or hang when it starts, which is tried in another process first
   // (probe.h); empty: nothing of the kind, started where it is asked for.
   std::string_view library = {};
@@ -63,6 +66,9 @@ struct ApiRow {
   // between, that hide devices from it, and so from every API (drop_hidden()).
   std::string_view vendor = {};
   std::string_view hidden_by = {};
+
+  // Opens it, and gives its devices their faults.
+  [[nodiscard]] Result<BackendReport> start(const OpenOptions& options) const;
 };
 [[nodiscard]] std::span<const ApiRow> api_rows();
 
@@ -76,6 +82,12 @@ struct Registry {
 // Errors: those of an API whose options cannot be fulfilled here; invalid for pin_to_cpus, and for a name that begins
 // with that of no API; those of the machine's file.
 [[nodiscard]] Result<Registry> open_devices(const OpenOptions& options);
+
+// A device of an API in place of one that was lost, which stays where it is. Errors: why there is none any more.
+[[nodiscard]] Result<std::unique_ptr<Device>> open_anew(const ApiRow& api, const Device& lost,
+                                                        const OpenOptions& options);
+// Errors: invalid for faults of a device that is none of these.
+[[nodiscard]] Status check_faults(const FaultTable& faults, std::span<Device* const> devices);
 
 // What a selector takes, started in its order.
 struct Selected {

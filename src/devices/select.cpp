@@ -124,7 +124,7 @@ Result<Device*> start(const std::string& id, std::span<const ApiReport> found, c
     its_options.devices = id;
     its_options.known = others;
     const auto api = std::ranges::find(api_rows(), api_of(id), &ApiRow::name);
-    SHUNT_TRY_ASSIGN(BackendReport backend, api->open(its_options));
+    SHUNT_TRY_ASSIGN(BackendReport backend, api->start(its_options));
     opened = registry.backends.insert(registry.backends.end(), std::move(backend));
   }
   for (const auto& device : opened->devices)

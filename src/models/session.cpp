@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 
 #include "devices/device.h"
 #include "trace/recorder.h"
@@ -82,8 +83,9 @@ Session::Session(const Model& model, const Runtime& runtime, const SessionOption
       context_(context),
       pages_per_sequence_(pages_of(context)),
       sequences_(options.sequences),
-      planner_(model, runtime, options, context),
+      fleet_(runtime),
       weights_(&model.weights()) {
+  planner_.emplace(model_, fleet_.devices(), options_, context_);
   for (std::uint32_t page = pages_per_sequence_ * options.sequences; page-- > 0;)
     free_pages_.push_back(static_cast<std::int32_t>(page));
 }
@@ -149,7 +151,7 @@ void Session::reserve_pages(std::span<const BatchToken> batch) {
 Session::StepInputs Session::inputs_of(std::span<const BatchToken> batch) const {
   StepInputs inputs;
   std::vector<std::int32_t> next;
-  for (const Sequence& sequence : sequences_) next.push_back(static_cast<std::int32_t>(sequence.tokens.size()));
+  for (const Sequence& sequence : sequences_) next.push_back(static_cast<std::int32_t>(sequence.computed));
   for (const BatchToken& entry : batch) {
     if (entry.wants_logits) inputs.output_rows.push_back(static_cast<std::int32_t>(inputs.tokens.size()));
     inputs.tokens.push_back(entry.token);
@@ -162,12 +164,77 @@ Session::StepInputs Session::inputs_of(std::span<const BatchToken> batch) const 
 Status Session::decode(std::span<const BatchToken> batch) {
   SHUNT_TRY(check(batch));
   reserve_pages(batch);
-  SHUNT_TRY(run(inputs_of(batch)));
+  SHUNT_TRY(run(batch));
   for (const BatchToken& entry : batch) sequences_[entry.sequence].tokens.push_back(entry.token);
+  bool changed = fleet_.count_step();
+  if (!finite_is_due_ && !suspects_.empty()) {
+    fleet_.pardon(suspects_.back());
+    suspects_.clear();
+    changed = true;
+  }
+  if (changed) begin_anew();
   return {};
 }
 
-Status Session::run(const StepInputs& inputs) {
+// With whatever devices are left.
+Status Session::run(std::span<const BatchToken> batch) {
+  while (true) {
+    Status status = catch_up();
+    if (status) status = run_once(batch);
+    if (status) return {};
+    SHUNT_TRY(fleet_.recover(std::move(status).error()));
+    begin_anew();
+  }
+}
+
+// Nothing that devices hold is used any more.
+void Session::begin_anew() {
+  executables_.clear();
+  weights_.clear();
+  state_ = {};
+  arenas_ = {};
+  planner_.emplace(model_, fleet_.devices(), options_, context_);
+  for (Sequence& sequence : sequences_) sequence.computed = 0;
+}
+
+// Computes again what the cache has lost.
+Status Session::catch_up() {
+  for (std::uint32_t index = 0; index < sequences_.size(); ++index) {
+    const Sequence& sequence = sequences_[index];
+    while (sequence.computed < sequence.tokens.size()) {
+      const std::size_t count = std::min<std::size_t>(options_.batch, sequence.tokens.size() - sequence.computed);
+      std::vector<BatchToken> batch;
+      for (std::size_t i = sequence.computed; i < sequence.computed + count; ++i)
+        batch.push_back({.sequence = index, .token = sequence.tokens[i]});
+      SHUNT_TRY(run_once(batch));
+    }
+  }
+  return {};
+}
+
+// A device that computes wrongly may make logits that are no numbers, and so may a model. As nobody knows which device
+// it was, each is left out in turn until they are numbers; if they never are, the model wants it so.
+Status Session::check_logits(const Plan& plan) {
+  if (!finite_is_due_) return {};
+  if (std::ranges::all_of(logits_, [](float logit) { return std::isfinite(logit); })) {
+    suspects_.clear();
+    return {};
+  }
+  for (const Step& step : plan.steps) {
+    const std::string& id = plan.devices[step.device].id;
+    if (step.kind != Step::Kind::compute || std::ranges::find(suspects_, id) != suspects_.end()) continue;
+    const bool has_other = !suspects_.empty() || fleet_.devices().devices.size() > 1;
+    if (!has_other) break;
+    if (!suspects_.empty()) fleet_.pardon(suspects_.back());
+    suspects_.push_back(id);
+    return std::unexpected(Error{Code::internal, "the logits are not finite", id});
+  }
+  finite_is_due_ = false;
+  return {};
+}
+
+Status Session::run_once(std::span<const BatchToken> batch) {
+  const StepInputs inputs = inputs_of(batch);
   const auto tokens = static_cast<std::uint32_t>(inputs.tokens.size());
   const auto outputs = static_cast<std::uint32_t>(inputs.output_rows.size());
   SHUNT_TRY_ASSIGN(Executable * executable, executable_for(tokens, outputs));
@@ -187,9 +254,15 @@ Status Session::run(const StepInputs& inputs) {
       .outputs = outputs,
       .positions = static_cast<std::uint32_t>(std::ranges::max(inputs.positions)) + 1,
   };
-  SHUNT_TRY(executable->run({.parameters = parameters, .step = steps_++, .profile = options_.profile}));
+  SHUNT_TRY(executable->run({.parameters = parameters,
+                             .step = steps_++,
+                             .profile = options_.profile,
+                             .timeout = fleet_.timeout(executable->plan().predicted_us)}));
   logits_.resize(std::size_t{outputs} * model_.config().vocabulary);
-  return executable->read_output(0, 0, std::as_writable_bytes(std::span(logits_)));
+  SHUNT_TRY(executable->read_output(0, 0, std::as_writable_bytes(std::span(logits_))));
+  SHUNT_TRY(check_logits(executable->plan()));
+  for (const BatchToken& entry : batch) ++sequences_[entry.sequence].computed;
+  return {};
 }
 
 std::span<const float> Session::logits(std::size_t index) const {
@@ -221,6 +294,7 @@ void Session::truncate(std::uint32_t index, std::size_t length) {
   Sequence& sequence = sequences_[index];
   if (length >= sequence.tokens.size()) return;
   sequence.tokens.resize(length);
+  sequence.computed = std::min(sequence.computed, length);
   while (sequence.pages.size() > pages_of(length)) {
     free_pages_.push_back(sequence.pages.back());
     sequence.pages.pop_back();
@@ -230,9 +304,10 @@ void Session::truncate(std::uint32_t index, std::size_t length) {
 Result<Executable*> Session::executable_for(std::uint32_t tokens, std::uint32_t outputs) {
   std::unique_ptr<Executable>& executable = executables_[{std::bit_ceil(tokens), std::bit_ceil(std::max(outputs, 1U))}];
   if (executable != nullptr) return executable.get();
-  SHUNT_TRY_ASSIGN(PlannedStep step, planner_.plan(tokens, outputs));
+  SHUNT_TRY_ASSIGN(PlannedStep step, planner_->plan(tokens, outputs));
+  fleet_.note(step.plan);
   SHUNT_TRY_ASSIGN(executable, Executable::create(std::move(step.graph), std::move(step.plan),
-                                                  {.devices = runtime_.devices(),
+                                                  {.devices = fleet_.devices().devices,
                                                    .weights = &weights_,
                                                    .state = &state_,
                                                    .arenas = &arenas_,

@@ -6,12 +6,15 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "models/model.h"
 #include "models/step_planner.h"
 #include "run/executable.h"
+#include "run/fleet.h"
 #include "shunt/model.h"
 
 namespace shunt::models {
@@ -28,8 +31,9 @@ class Session {
                                                                const SessionOptions& options);
 
   // Appends tokens to their sequences in one step. Afterwards logits(i) are those of the i-th token that
-  // wanted them. Errors: invalid for a bad token, sequence, batch size or a full context: then, and after any
-  // other error, the sequences are as before.
+  // wanted them. A device that fails is left out from then on, and what it knew is computed again elsewhere. Errors:
+  // invalid for a bad token, sequence, batch size or a full context; those of a device where no other is left. Then the
+  // sequences are as before.
   [[nodiscard]] Status decode(std::span<const BatchToken> batch);
   // F32 [vocabulary], until the next decode; empty where nothing was wanted.
   [[nodiscard]] std::span<const float> logits(std::size_t index) const;
@@ -63,6 +67,7 @@ class Session {
  private:
   struct Sequence {
     std::vector<Token> tokens;
+    std::size_t computed = 0;  // of them, those that the cache knows: all, unless it was lost
     std::vector<std::int32_t> pages;
   };
   struct StepInputs {
@@ -74,7 +79,11 @@ class Session {
   [[nodiscard]] Status check(std::span<const BatchToken> batch) const;
   void reserve_pages(std::span<const BatchToken> batch);
   [[nodiscard]] StepInputs inputs_of(std::span<const BatchToken> batch) const;
-  [[nodiscard]] Status run(const StepInputs& inputs);
+  [[nodiscard]] Status run(std::span<const BatchToken> batch);
+  [[nodiscard]] Status run_once(std::span<const BatchToken> batch);
+  [[nodiscard]] Status catch_up();
+  [[nodiscard]] Status check_logits(const Plan& plan);
+  void begin_anew();
   [[nodiscard]] Result<Executable*> executable_for(std::uint32_t tokens, std::uint32_t outputs);
 
   const Model& model_;
@@ -87,7 +96,10 @@ class Session {
   std::vector<float> logits_;
   std::uint32_t steps_ = 0;
 
-  StepPlanner planner_;
+  Fleet fleet_;
+  std::vector<std::string> suspects_;  // devices that were left out because of logits that are not finite
+  bool finite_is_due_ = true;
+  std::optional<StepPlanner> planner_;
   WeightStore weights_;
   StateStore state_;
   ArenaStore arenas_;

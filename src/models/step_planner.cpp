@@ -19,16 +19,17 @@ constexpr double kRoom = 0.125;
 constexpr double kLeastGain = 0.1;
 
 // That of the first device of the kind that a strategy likes; kNone where it likes none.
-// Errors: invalid where there is no such device.
-Result<std::uint32_t> preferred_device(Strategy strategy, std::span<Device* const> devices) {
+// Errors: invalid where there is no such device, and none of them failed.
+Result<std::uint32_t> preferred_device(Strategy strategy, const DeviceSet& set) {
   if (strategy != Strategy::gpu && strategy != Strategy::cpu) return kNone;
   const auto is_liked = [&](const Device* device) {
     return device->info().is_host_cpu() == (strategy == Strategy::cpu);
   };
-  const auto liked = std::ranges::find_if(devices, is_liked);
-  if (liked != devices.end()) return static_cast<std::uint32_t>(liked - devices.begin());
+  const auto liked = std::ranges::find_if(set.devices, is_liked);
+  if (liked != set.devices.end()) return static_cast<std::uint32_t>(liked - set.devices.begin());
+  if (set.reduced) return kNone;
   std::string names;
-  for (const Device* device : devices) names += " " + device->info().id;
+  for (const Device* device : set.devices) names += " " + device->info().id;
   return fail(Code::invalid,
               fmt::format("strategy {}: there is no such device among those in use:{}", name_of(strategy), names));
 }
@@ -37,7 +38,7 @@ Result<std::uint32_t> preferred_device(Strategy strategy, std::span<Device* cons
 
 Result<PlannedStep> StepPlanner::plan(std::uint32_t tokens, std::uint32_t outputs) {
   SHUNT_TRY_ASSIGN(Graph graph, graph_of(tokens, outputs));
-  if (options_.strategy == Strategy::layers || runtime_.devices().size() == 1) return finish(std::move(graph), nullptr);
+  if (options_.strategy == Strategy::layers || set_.devices.size() == 1) return finish(std::move(graph), nullptr);
   if (!one_token_) {
     SHUNT_TRY_ASSIGN(one_token_, plan_one_token());
   }
@@ -71,14 +72,15 @@ Result<Graph> StepPlanner::graph_of(std::uint32_t tokens, std::uint32_t outputs)
 }
 
 Result<PlanRequest> StepPlanner::request_for(const Graph& graph) const {
-  SHUNT_TRY_ASSIGN(const std::uint32_t preferred, preferred_device(options_.strategy, runtime_.devices()));
+  SHUNT_TRY_ASSIGN(const std::uint32_t preferred, preferred_device(options_.strategy, set_));
   return PlanRequest{.graph = &graph,
-                     .devices = runtime_.devices(),
-                     .costs = runtime_.costs(),
-                     .device_of_node = place_nodes(options_.strategy, graph, runtime_.devices().size()),
+                     .devices = set_.devices,
+                     .costs = set_.costs,
+                     .device_of_node = place_nodes(options_.strategy, graph, set_.devices.size()),
                      .preferred = preferred,
                      .fuse = options_.fuse,
-                     .budget_bytes = {runtime_.budgets().begin(), runtime_.budgets().end()},
+                     .budget_bytes = {set_.budgets.begin(), set_.budgets.end()},
+                     .strict = set_.strict,
                      .margin = options_.margin};
 }
 
@@ -106,8 +108,7 @@ Result<PlannedStep> StepPlanner::plan_one_token(double share) const {
 }
 
 Result<PlannedStep> StepPlanner::plan_one_token() const {
-  const bool is_bounded =
-      std::ranges::any_of(runtime_.budgets(), [](std::uint64_t bytes) { return bytes != kNoBudget; });
+  const bool is_bounded = std::ranges::any_of(set_.budgets, [](std::uint64_t bytes) { return bytes != kNoBudget; });
   const std::uint32_t batch = std::min(options_.batch, context_);
   double share = 1;
   for (int attempt = 1;; ++attempt) {

@@ -1,7 +1,7 @@
 // Plans the steps of a session, so that they share its weights and state.
 //
 // The weights lie where a step of one token has them. That step is planned once, with ever less of the devices' memory,
-// until the largest step fits there too. The model and the runtime must outlive it. One thread at a time.
+// until the largest step fits there too. The model must outlive it. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include "models/model.h"
 #include "models/strategy.h"
 #include "plan/planner.h"
+#include "run/fleet.h"
 #include "shunt/model.h"
 
 namespace shunt::models {
@@ -24,8 +25,9 @@ struct PlannedStep {
 
 class StepPlanner {
  public:
-  StepPlanner(const Model& model, const Runtime& runtime, const SessionOptions& options, std::uint32_t context)
-      : model_(model), runtime_(runtime), options_(options), context_(context) {}
+  // For these devices, which must outlive it too.
+  StepPlanner(const Model& model, const DeviceSet& set, const SessionOptions& options, std::uint32_t context)
+      : model_(model), set_(set), options_(options), context_(context) {}
 
   // A step of up to `tokens` tokens and `outputs` rows of logits; loads nothing. Errors: invalid where a strategy likes
   // devices that there are none of; those of make_plan().
@@ -42,7 +44,7 @@ class StepPlanner {
   [[nodiscard]] Result<PlannedStep> with_room(PlannedStep one, double share) const;
 
   const Model& model_;
-  const Runtime& runtime_;
+  DeviceSet set_;
   SessionOptions options_;
   std::uint32_t context_;
   std::optional<PlannedStep> one_token_;

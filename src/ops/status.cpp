@@ -16,7 +16,8 @@ std::string_view name_of(Code code) {
 }
 
 std::unexpected<Error> fail_at(std::string_view what, Error error) {
-  return std::unexpected(Error{error.code, fmt::format("{}: {}", what, error.message)});
+  error.message = fmt::format("{}: {}", what, error.message);
+  return std::unexpected(std::move(error));
 }
 
 }  // namespace shunt

@@ -266,6 +266,20 @@ const MemoryUse* over_budget(const Plan& plan, const PlanRequest& request) {
   return use == plan.memory.end() ? nullptr : &*use;
 }
 
+// Errors: unsupported for the first op that the preferred device does not run.
+Status check_preference(const Plan& plan, const PlanRequest& request) {
+  if (!request.strict || request.preferred == kNone) return {};
+  const auto elsewhere = std::ranges::find_if(
+      plan.decisions, [&](const Decision& decision) { return decision.device != request.preferred; });
+  if (elsewhere == plan.decisions.end()) return {};
+  const Unit& unit = plan.units[static_cast<std::size_t>(elsewhere - plan.decisions.begin())];
+  const Candidate& refused = elsewhere->candidates[request.preferred];
+  return fail(Code::unsupported,
+              fmt::format("\"{}\" cannot run on {} ({}{}{}), and nothing may run elsewhere: that is strict",
+                          request.graph->nodes()[unit.nodes.back()].name, plan.devices[request.preferred].id,
+                          name_of(refused.reason), refused.detail.empty() ? "" : ": ", refused.detail));
+}
+
 std::unexpected<Error> too_little(const MemoryUse& use, const PlanRequest& request) {
   return fail(Code::out_of_memory,
               fmt::format("memory \"{}\" may give {} bytes, and the plan that takes least of it needs {}: {} of "
@@ -317,7 +331,10 @@ Result<Plan> make_plan(const PlanRequest& request) {
     SHUNT_TRY_ASSIGN(Placement placement, place(within));
     Plan plan = Scheduler(within, std::move(placement)).schedule();
     const MemoryUse* const over = over_budget(plan, request);
-    if (over == nullptr) return plan;
+    if (over == nullptr) {
+      SHUNT_TRY(check_preference(plan, request));
+      return plan;
+    }
     if (attempt == kBudgetAttempts || !request.device_of_node.empty()) return too_little(*over, request);
     for (std::size_t device = 0; device < plan.devices.size(); ++device) {
       if (plan.devices[device].pool != over->pool) continue;

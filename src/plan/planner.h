@@ -28,12 +28,14 @@ struct PlanRequest {
   bool fuse = true;  // let devices claim fused rows
   // For each device the bytes that its memory pool may give to a plan; empty: as much as is asked for.
   std::vector<std::uint64_t> budget_bytes;
+  bool strict = false;  // what the preferred device cannot run is an error
   // By how much, relative to its time, another choice must be better than the device named first, and a mix of devices
   // than one; nothing: 5 %, and 100 % while the rates of a device are believed and not measured.
   std::optional<double> margin;
 };
 
-// Errors: unsupported where no device can run an op, with each device's reason; out_of_memory where budgets do not
+// Errors: unsupported where no device can run an op, with each device's reason, or where the preferred one cannot and
+// nothing may run elsewhere; out_of_memory where budgets do not
 // hold; invalid for a placement by hand, homes or budgets of another number.
 [[nodiscard]] Result<Plan> make_plan(const PlanRequest& request);
 

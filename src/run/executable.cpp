@@ -38,9 +38,11 @@ Result<std::unique_ptr<Executable>> Executable::create(Graph graph, Plan plan, c
 
 Status Executable::bind_storage() {
   for (std::size_t index = 0; index < devices_.size(); ++index) {
-    SHUNT_TRY_ASSIGN(std::shared_ptr<Buffer> arena,
-                     context_.arenas->acquire(plan_.devices[index].arena_bytes, *devices_[index]));
-    arenas_.push_back(std::move(arena));
+    arenas_.emplace_back();
+    if (plan_.devices[index].arena_bytes == 0) continue;
+    Device& device = *devices_[index];
+    SHUNT_TRY_ASSIGN(arenas_.back(),
+                     on_device(device, context_.arenas->acquire(plan_.devices[index].arena_bytes, device)));
   }
   for (const Residence& residence : plan_.residences) {
     const TensorInfo& tensor = graph_.tensor(residence.tensor);
@@ -52,12 +54,12 @@ Status Executable::bind_storage() {
             {.buffer = arenas_[residence.device].get(), .offset = residence.offset, .bytes = residence.bytes});
         break;
       case StorageKind::weight: {
-        SHUNT_TRY_ASSIGN(const Binding weight, context_.weights->acquire(tensor, device));
+        SHUNT_TRY_ASSIGN(const Binding weight, on_device(device, context_.weights->acquire(tensor, device)));
         storage_.push_back(weight);
         break;
       }
       case StorageKind::state: {
-        SHUNT_TRY_ASSIGN(const Binding state, context_.state->acquire(tensor, device));
+        SHUNT_TRY_ASSIGN(const Binding state, on_device(device, context_.state->acquire(tensor, device)));
         storage_.push_back(state);
         break;
       }
@@ -115,7 +117,8 @@ Status Executable::prepare_programs() {
         .ops = program_ops,
         .predicted_us = step.end_us - step.start_us,
         .results = results};
-    SHUNT_TRY_ASSIGN(programs_.back(), devices_[step.device]->prepare(request));
+    Device& device = *devices_[step.device];
+    SHUNT_TRY_ASSIGN(programs_.back(), on_device(device, device.prepare(request)));
   }
   return {};
 }
@@ -139,7 +142,8 @@ Status Executable::write_input(TensorId input, std::span<const std::byte> bytes)
     if (bytes.size() > residence.bytes)
       return fail(Code::invalid, fmt::format("input \"{}\" has {} bytes, {} were given", graph_.tensor(input).name,
                                              residence.bytes, bytes.size()));
-    SHUNT_TRY(devices_[residence.device]->write(storage_[index], bytes).wait());
+    Device& device = *devices_[residence.device];
+    SHUNT_TRY(on_device(device, device.write(storage_[index], bytes).wait()));
   }
   return {};
 }
@@ -161,7 +165,8 @@ Status Executable::read_output(std::size_t index, std::uint64_t offset, std::spa
                                            offset, graph_.tensor(output).name, binding.bytes));
   binding.offset += offset;
   binding.bytes = to.size();
-  return devices_[home->device]->read(binding, to).wait();
+  Device& device = *devices_[home->device];
+  return on_device(device, device.read(binding, to).wait());
 }
 
 std::uint64_t Executable::scratch_bytes() const {

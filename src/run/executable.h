@@ -16,6 +16,15 @@
 
 namespace shunt {
 
+// The same outcome; an error of it is the device's failure, unless it is one of the input or of a file.
+template <class Outcome>
+[[nodiscard]] Outcome on_device(const Device& device, Outcome outcome) {
+  if (!outcome && outcome.error().code != Code::invalid && outcome.error().code != Code::io)
+    outcome.error().device = device.info().id;
+  return outcome;
+}
+
+// Errors of an executable name the device that failed, if one did.
 struct ExecutableContext {
   std::span<Device* const> devices;  // those the plan was made for, in its order
   WeightStore* weights = nullptr;
@@ -60,7 +69,7 @@ class Executable {
   Plan plan_;
   ExecutableContext context_;
   std::vector<Device*> devices_;
-  std::vector<std::shared_ptr<Buffer>> arenas_;     // one per device
+  std::vector<std::shared_ptr<Buffer>> arenas_;     // one per device, null where nothing lies
   std::vector<Binding> storage_;                    // one per residence
   std::vector<std::unique_ptr<Program>> programs_;  // one per compute step, null for transfers
   std::vector<trace::Label> transfer_labels_;       // one per step, 0 for compute

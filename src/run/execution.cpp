@@ -92,13 +92,21 @@ void Execution::finish(Completion completion) {
     return;
   }
   if (!completion.status) {
-    if (status_) status_ = std::move(completion.status);
+    if (status_) status_ = on_device(device_that_failed(completion), std::move(completion.status));
     return;
   }
   if (completion.phase != Phase::compute) record_transfer(completion.step);
   --left_;
   for (const std::uint32_t waiter : waiters_[completion.step])
     if (--waiting_for_[waiter] == 0) ready_.push_back(waiter);
+}
+
+const Device& Execution::device_that_failed(const Completion& completion) const {
+  const Step& step = executable_.plan_.steps[completion.step];
+  if (completion.phase == Phase::compute) return *executable_.devices_[step.device];
+  const Device& from = *executable_.devices_[step.transfer.from];
+  const Device& to = *executable_.devices_[step.transfer.to];
+  return completion.phase == Phase::to_host || !from.health().status ? from : to;
 }
 
 void Execution::record_transfer(std::uint32_t number) const {

@@ -34,6 +34,7 @@ class Execution {
   void start(std::uint32_t step, Phase phase);
   [[nodiscard]] Event launch(std::uint32_t step, Phase phase);
   void finish(Completion completion);
+  [[nodiscard]] const Device& device_that_failed(const Completion& completion) const;
   void record_transfer(std::uint32_t step) const;
   [[nodiscard]] std::vector<Completion> take_completions(bool block);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <mutex>
 
 #include "devices/registry.h"
 #include "plan/cost.h"
@@ -34,42 +35,79 @@ std::vector<std::uint64_t> budgets_of(std::span<Device* const> devices,
   return budgets;
 }
 
-std::string named_by_the_environment() {
+std::string from_the_environment(const char* name) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment is set before threads are
-  const char* const list = std::getenv("SHUNT_DEVICES");
-  return list == nullptr ? "" : list;
+  const char* const text = std::getenv(name);
+  return text == nullptr ? "" : text;
 }
 
 }  // namespace
 
-Runtime::Runtime() = default;
+// Devices in place of those that were lost, which stay for what still holds memory of theirs.
+struct Runtime::Revived {
+  FaultTable faults;
+  std::mutex mutex;
+  std::vector<std::unique_ptr<Device>> owned;
+  std::vector<Device*> current;  // one per device
+};
+
+Runtime::Runtime(const RuntimeOptions& options) : options_(options), revived_(std::make_unique<Revived>()) {}
 Runtime::~Runtime() = default;
 
+OpenOptions Runtime::open_options() const {
+  return {.devices = options_.devices,
+          .machine = options_.machine,
+          .threads = options_.threads,
+          .pin_to_cpus = options_.pin_to_cpus,
+          .recorder = recorder_.get(),
+          .known = {},
+          .faults = revived_->faults};
+}
+
 Result<std::unique_ptr<Runtime>> Runtime::create(const RuntimeOptions& options) {
-  std::unique_ptr<Runtime> runtime(new Runtime);
+  std::unique_ptr<Runtime> runtime(new Runtime(options));
+  RuntimeOptions& chosen = runtime->options_;
+  if (chosen.devices.empty()) chosen.devices = from_the_environment("SHUNT_DEVICES");
+  if (chosen.faults.empty()) chosen.faults = from_the_environment("SHUNT_FAULTS");
+  SHUNT_TRY_ASSIGN(runtime->revived_->faults, faults_from_text(chosen.faults));
   runtime->recorder_ =
       std::make_unique<trace::Recorder>(options.trace ? kTraceEvents : trace::Recorder::kDefaultCapacity);
   runtime->recorder_->set_enabled(options.trace);
-  const std::string devices = options.devices.empty() ? named_by_the_environment() : options.devices;
-  const OpenOptions open{.devices = devices,
-                         .machine = options.machine,
-                         .threads = options.threads,
-                         .pin_to_cpus = options.pin_to_cpus,
-                         .recorder = runtime->recorder_.get(),
-                         .known = {}};
   if (options.selector) {
-    SHUNT_TRY_ASSIGN(Selected selected, open_selected(*options.selector, open));
+    SHUNT_TRY_ASSIGN(Selected selected, open_selected(*options.selector, runtime->open_options()));
     runtime->registry_ = std::make_unique<Registry>(std::move(selected.registry));
     runtime->devices_ = std::move(selected.devices);
     runtime->rejections_ = std::move(selected.rejections);
   } else {
-    SHUNT_TRY_ASSIGN(Registry registry, open_devices(open));
+    SHUNT_TRY_ASSIGN(Registry registry, open_devices(runtime->open_options()));
     runtime->registry_ = std::make_unique<Registry>(std::move(registry));
-    SHUNT_TRY_ASSIGN(runtime->devices_, select_devices(*runtime->registry_, devices));
+    SHUNT_TRY_ASSIGN(runtime->devices_, select_devices(*runtime->registry_, chosen.devices));
   }
+  SHUNT_TRY(check_faults(runtime->revived_->faults, runtime->devices_));
+  runtime->revived_->current = runtime->devices_;
   SHUNT_TRY(runtime->set_budgets(options.budgets));
   runtime->set_costs(options.calibrated && options.machine.empty());
   return runtime;
+}
+
+Device* Runtime::current(std::size_t device) const {
+  const std::scoped_lock lock(revived_->mutex);
+  return revived_->current[device];
+}
+
+Result<Device*> Runtime::revive(std::size_t device) const {
+  const std::scoped_lock lock(revived_->mutex);
+  Device*& current = revived_->current[device];
+  if (current->health().status) return current;
+  for (const BackendReport& backend : registry_->backends)
+    for (const std::unique_ptr<Device>& opened : backend.devices) {
+      if (opened.get() != devices_[device]) continue;
+      const auto api = std::ranges::find(api_rows(), backend.api, &ApiRow::name);
+      SHUNT_TRY_ASSIGN(std::unique_ptr<Device> anew, open_anew(*api, *current, open_options()));
+      revived_->owned.push_back(std::move(anew));
+      return current = revived_->owned.back().get();
+    }
+  return fail(Code::unsupported, fmt::format("{} cannot be opened anew", current->info().id));
 }
 
 Status Runtime::set_budgets(const std::map<std::string, std::uint64_t>& budgets) {
@@ -97,11 +135,13 @@ void Runtime::set_costs(bool measured) {
 
 std::span<const DeviceCost> Runtime::costs() const { return costs_; }
 
-std::unique_ptr<Runtime> Runtime::over(Registry registry, std::unique_ptr<trace::Recorder> recorder) {
-  std::unique_ptr<Runtime> runtime(new Runtime);
+std::unique_ptr<Runtime> Runtime::over(Registry registry, std::unique_ptr<trace::Recorder> recorder,
+                                       const RuntimeOptions& options) {
+  std::unique_ptr<Runtime> runtime(new Runtime(options));
   runtime->recorder_ = std::move(recorder);
   runtime->registry_ = std::make_unique<Registry>(std::move(registry));
   runtime->devices_ = runtime->registry_->devices();
+  runtime->revived_->current = runtime->devices_;
   runtime->budgets_ = budgets_of(runtime->devices_, {});
   runtime->set_costs(false);
   return runtime;

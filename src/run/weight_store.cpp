@@ -41,6 +41,11 @@ Result<Binding> WeightStore::acquire(const TensorInfo& weight, Device& device) {
   return Binding{.buffer = copy->second.get(), .offset = 0, .bytes = info.bytes};
 }
 
+void WeightStore::clear() {
+  copies_.clear();
+  copied_bytes_ = 0;
+}
+
 Result<std::unique_ptr<Buffer>> WeightStore::load(std::size_t index, Device& device) {
   const WeightInfo& info = source_->weights()[index];
   if (const auto mapped = source_->mapped(index); !mapped.empty())

@@ -24,6 +24,9 @@ class WeightStore {
   // than the source's rows; io; out_of_memory.
   [[nodiscard]] Result<Binding> acquire(const TensorInfo& weight, Device& device);
 
+  // Gives up all copies. REQUIRES: no program uses them.
+  void clear();
+
   // Weights that had to be copied, in bytes; the rest is read where the source has it.
   [[nodiscard]] std::uint64_t copied_bytes() const { return copied_bytes_; }
   // Errors: io once the source lost bytes that programs read.

@@ -2,13 +2,10 @@
 #include <gtest/gtest.h>
 
 #include "arrays/machine.h"
-#include "arrays/setback.h"
+#include "run/setback.h"
 
 namespace shunt {
 namespace {
-
-using arrays::Setback;
-using sim::Faults;
 
 constexpr std::size_t kSize = 20000;
 constexpr std::chrono::hours kHour{1};

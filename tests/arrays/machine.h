@@ -50,7 +50,7 @@ struct ArraysMachine {
 };
 
 // So near that it is predicted to be faster than the CPU.
-inline sim::Spec near_spec(std::string id = "sim:0", const sim::Faults& faults = {}) {
+inline sim::Spec near_spec(std::string id = "sim:0", const Faults& faults = {}) {
   sim::Spec spec{.id = std::move(id), .launch_us = 0.1, .op_us = 0.1, .memory_pool = "host", .faults = faults};
   spec.rate = {.flops_per_s = 1e15, .bytes_per_s = 1e15};
   return spec;

@@ -118,7 +118,7 @@ TEST(Mixed, TheCpuAndTwoSimulatedDevicesGiveTheTextOfOneDevice) {
   }
 }
 
-TEST(Mixed, ALostDeviceIsTheErrorOfTheStepAndTheSequencesStay) {
+TEST(Mixed, ALostDeviceIsTheErrorOfAStrictStepAndTheSequencesStay) {
   const auto engine = std::make_shared<cpu::Engine>(2, std::span<const std::uint32_t>());
   BackendReport cpu{.api = "cpu"};
   cpu.devices.push_back(cpu::make_cpu_device({.engine = engine}));
@@ -128,7 +128,8 @@ TEST(Mixed, ALostDeviceIsTheErrorOfTheStepAndTheSequencesStay) {
   Registry registry;
   registry.backends.push_back(std::move(cpu));
   registry.backends.push_back(std::move(simulated));
-  Loaded loaded(kTrainedModel, Runtime::over(std::move(registry), std::make_unique<trace::Recorder>(0)), kInTurn);
+  Loaded loaded(kTrainedModel,
+                Runtime::over(std::move(registry), std::make_unique<trace::Recorder>(0), {.strict = true}), kInTurn);
   const std::vector<Token> prompt = {1, 300, 301};
   ASSERT_TRUE(loaded.session->append(0, prompt).has_value());
   const Status lost = loaded.session->append(0, prompt);

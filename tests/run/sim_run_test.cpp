@@ -12,7 +12,6 @@
 namespace shunt {
 namespace {
 
-using sim::Faults;
 using sim::Spec;
 using sim::VirtualClock;
 using test::branching_graph;

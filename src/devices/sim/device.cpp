@@ -13,12 +13,6 @@
 namespace shunt::sim {
 namespace {
 
-// The first op of a run, counted from it, that has the number `fault`.
-std::optional<std::size_t> op_with(const std::optional<std::uint64_t>& fault, std::uint64_t first, std::size_t count) {
-  if (!fault || *fault < first || *fault - first >= count) return std::nullopt;
-  return static_cast<std::size_t>(*fault - first);
-}
-
 // A device that does not compute has nowhere to write to, and reads as zeros.
 void move_bytes(std::byte* to, const std::byte* from, std::uint64_t bytes) {
   if (to == nullptr || bytes == 0) return;
@@ -30,11 +24,14 @@ void move_bytes(std::byte* to, const std::byte* from, std::uint64_t bytes) {
 
 class SimDevice final : public Device {
  public:
-  SimDevice(Spec spec, std::shared_ptr<VirtualClock> clock, trace::Recorder* recorder, PoolUse use)
+  SimDevice(Spec spec, std::shared_ptr<VirtualClock> clock, trace::Recorder* recorder, PoolUse use,
+            std::shared_ptr<FaultCount> faults)
       : spec_(std::move(spec)),
         clock_(std::move(clock)),
         recorder_(recorder),
-        budget_(std::make_shared<Budget>(spec_, std::move(use))) {
+        use_(std::move(use)),
+        budget_(std::make_shared<Budget>(spec_, use_)),
+        faults_(faults != nullptr ? std::move(faults) : std::make_shared<FaultCount>(spec_.id, spec_.faults)) {
     info_.id = spec_.id;
     info_.name = spec_.name;
     info_.vendor = kVendor;
@@ -71,6 +68,7 @@ class SimDevice final : public Device {
 
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {
     SHUNT_TRY(health().status);
+    SHUNT_TRY(faults_->allocation());
     SHUNT_TRY_ASSIGN(std::unique_ptr<SimBuffer> buffer, SimBuffer::create(budget_, bytes, spec_.computes));
     return buffer;
   }
@@ -112,6 +110,7 @@ class SimDevice final : public Device {
 
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
     SHUNT_TRY(health().status);
+    SHUNT_TRY(note(faults_->program()));
     return std::make_unique<SimProgram>(request, spec_, recorder_);
   }
 
@@ -119,14 +118,10 @@ class SimDevice final : public Device {
     auto& mine = static_cast<SimProgram&>(program);
     const std::scoped_lock lock(mutex_);
     if (!health_.status) return Event(health_.status);
-    const std::uint64_t first = std::exchange(next_op_, next_op_ + mine.size());
-    const Faults& faults = spec_.faults;
-    const auto lost = op_with(faults.lost_at_op, first, mine.size());
+    auto [lost, hangs, error, nonfinite] = faults_->ops(mine.size());
     // What comes after a program that never ends never begins.
-    const auto hangs = hung_ ? std::optional<std::size_t>(0) : op_with(faults.hangs_at_op, first, mine.size());
+    if (hung_) hangs = 0;
     hung_ = hangs.has_value();
-    const auto error = op_with(faults.error_at_op, first, mine.size());
-    const auto nonfinite = op_with(faults.nonfinite_at_op, first, mine.size());
 
     const Time start = std::max(clock_->now(), compute_free_);
     const Time end = start + mine.begin_of(mine.size());
@@ -144,6 +139,11 @@ class SimDevice final : public Device {
     const std::size_t reached = hangs.value_or(mine.size());
     watch(pending.number, mine, reached, start, submission, hangs.has_value() ? Time::max() : end);
     return pending.event;
+  }
+
+  // Another in its place: on the same clock, in the same memory, with the faults that are still to come.
+  [[nodiscard]] std::unique_ptr<Device> again() const {
+    return make_sim_device(spec_, clock_, recorder_, use_, faults_);
   }
 
   bool advance() override { return clock_->advance(); }
@@ -208,8 +208,9 @@ class SimDevice final : public Device {
   }
 
   Event transfer(Time& link_free, std::uint64_t bytes, std::function<Status()> move) {
+    if (Status status = health().status; !status) return Event(std::move(status));
+    if (Status status = note(faults_->transfer()); !status) return Event(std::move(status));
     const std::scoped_lock lock(mutex_);
-    if (!health_.status) return Event(health_.status);
     return transfer_from(link_free, bytes, std::move(move));
   }
 
@@ -246,6 +247,9 @@ class SimDevice final : public Device {
     while (done < most && start + program.begin_of(done + 1) <= now) ++done;
     if (const Status computed = program.compute(done, submission.parameters, std::nullopt); !computed) why = computed;
     program.record(start, now, done, submission, why);
+    lose(why);
+  }
+  void lose(const Status& why) {
     std::vector<Pending> ended;
     {
       const std::scoped_lock lock(mutex_);
@@ -253,6 +257,11 @@ class SimDevice final : public Device {
       ended.swap(pending_);
     }
     for (Pending& pending : ended) pending.event.complete(why);
+  }
+  // Passes on what a fault answers.
+  Status note(Status fault) {
+    if (!fault && fault.error().code == Code::device_lost) lose(fault);
+    return fault;
   }
 
   [[nodiscard]] std::unexpected<Error> lost_at(const SimProgram& program, std::size_t op) const {
@@ -263,7 +272,9 @@ class SimDevice final : public Device {
   const Spec spec_;
   const std::shared_ptr<VirtualClock> clock_;
   trace::Recorder* const recorder_;
+  const PoolUse use_;
   const std::shared_ptr<Budget> budget_;
+  const std::shared_ptr<FaultCount> faults_;
   const std::shared_ptr<int> alive_ = std::make_shared<int>();
   DeviceInfo info_;
 
@@ -271,7 +282,6 @@ class SimDevice final : public Device {
   Health health_;
   std::vector<Pending> pending_;  // in the order of the calls
   std::uint64_t next_pending_ = 0;
-  std::uint64_t next_op_ = 0;
   bool hung_ = false;
   Time compute_free_{};
   Time to_device_free_{};
@@ -296,19 +306,20 @@ std::size_t wanted_devices(std::string_view list) {
 }  // namespace
 
 std::unique_ptr<Device> make_sim_device(Spec spec, std::shared_ptr<VirtualClock> clock, trace::Recorder* recorder,
-                                        PoolUse use) {
-  return std::make_unique<SimDevice>(std::move(spec), std::move(clock), recorder, std::move(use));
+                                        PoolUse use, std::shared_ptr<FaultCount> faults) {
+  return std::make_unique<SimDevice>(std::move(spec), std::move(clock), recorder, std::move(use), std::move(faults));
 }
 
 std::vector<std::unique_ptr<Device>> make_sim_devices(std::span<const Spec> specs,
                                                       const std::shared_ptr<VirtualClock>& clock,
-                                                      trace::Recorder* recorder) {
+                                                      trace::Recorder* recorder, const FaultTable& faults) {
   std::map<std::string_view, PoolUse> pools;
   std::vector<std::unique_ptr<Device>> devices;
   for (const Spec& spec : specs) {
     PoolUse& use = pools[spec.memory_pool.empty() ? spec.id : spec.memory_pool];
     if (use == nullptr) use = no_use();
-    devices.push_back(make_sim_device(spec, clock, recorder, use));
+    const auto told = faults.find(spec.id);
+    devices.push_back(make_sim_device(spec, clock, recorder, use, told == faults.end() ? nullptr : told->second));
   }
   return devices;
 }
@@ -319,6 +330,10 @@ namespace shunt {
 
 Result<BackendReport> open_sim(const OpenOptions& options) {
   BackendReport report{.api = "sim"};
+  if (const auto* lost = dynamic_cast<const sim::SimDevice*>(options.in_place_of)) {
+    report.devices.push_back(lost->again());
+    return report;
+  }
   std::vector<sim::Spec> specs;
   if (!options.machine.empty()) {
     SHUNT_TRY_ASSIGN(sim::Machine machine, sim::read_machine(std::string(options.machine)));
@@ -331,7 +346,7 @@ Result<BackendReport> open_sim(const OpenOptions& options) {
   // A trace begins where those of real devices do.
   const auto clock =
       std::make_shared<sim::VirtualClock>(std::chrono::nanoseconds(static_cast<std::int64_t>(trace::now_ns())));
-  report.devices = sim::make_sim_devices(specs, clock, options.recorder);
+  report.devices = sim::make_sim_devices(specs, clock, options.recorder, options.faults);
   return report;
 }
 

@@ -56,11 +56,7 @@ void visit_fields(Link& link, const Visit& visit) {
 
 template <class Visit>
 void visit_fields(Faults& faults, const Visit& visit) {
-  visit("allocation_fails", faults.allocation_fails);
-  visit("lost_at_op", faults.lost_at_op);
-  visit("hangs_at_op", faults.hangs_at_op);
-  visit("error_at_op", faults.error_at_op);
-  visit("nonfinite_at_op", faults.nonfinite_at_op);
+  visit_faults(faults, [&](const char* key, std::string_view, std::string_view, auto& field) { visit(key, field); });
 }
 
 template <class Visit>

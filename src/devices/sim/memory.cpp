@@ -10,8 +10,6 @@ constexpr std::size_t kAlignment = 64;
 }  // namespace
 
 Status Budget::take(std::uint64_t bytes) {
-  if (fails_ && allocations_++ >= *fails_)
-    return fail(Code::out_of_memory, fmt::format("{}: the simulation lets this allocation fail", device_));
   std::uint64_t used = *used_;
   do {
     if (bytes > bytes_ - used)

@@ -18,8 +18,7 @@ using PoolUse = std::shared_ptr<std::atomic<std::uint64_t>>;
 // What a device's buffers have in common. They share it, so that they may outlive the device. Any thread.
 class Budget {
  public:
-  Budget(const Spec& spec, PoolUse use)
-      : device_(spec.id), bytes_(spec.memory_bytes), fails_(spec.faults.allocation_fails), used_(std::move(use)) {}
+  Budget(const Spec& spec, PoolUse use) : device_(spec.id), bytes_(spec.memory_bytes), used_(std::move(use)) {}
 
   // Errors: out_of_memory with what was asked and what is free.
   [[nodiscard]] Status take(std::uint64_t bytes);
@@ -30,9 +29,7 @@ class Budget {
  private:
   std::string device_;
   std::uint64_t bytes_;
-  std::optional<std::uint64_t> fails_;
   PoolUse used_;
-  std::atomic<std::uint64_t> allocations_{0};
 };
 
 class SimBuffer final : public Buffer {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "devices/faults.h"
 #include "ops/op.h"
 #include "shunt/devices.h"
 
@@ -17,15 +18,6 @@ namespace shunt::sim {
 inline constexpr std::string_view kVendor = "simulated";
 
 using Rate = ComputeRates;
-
-// Ops, and allocations, are counted from the device's beginning; the first has number 0.
-struct Faults {
-  std::optional<std::uint64_t> allocation_fails;  // this one and all later ones: out_of_memory
-  std::optional<std::uint64_t> lost_at_op;        // device_lost, in the middle of a program
-  std::optional<std::uint64_t> hangs_at_op;       // its program never ends: timed_out, or the watchdog's device_lost
-  std::optional<std::uint64_t> error_at_op;       // internal, known only when the program has ended; the device lives
-  std::optional<std::uint64_t> nonfinite_at_op;   // its result is NaN, and nobody says so
-};
 
 // To and from the host and the other devices of the simulated machine. Devices in the host's memory have none.
 struct Link {

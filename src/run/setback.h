@@ -8,7 +8,7 @@
 
 #include "shunt/status.h"
 
-namespace shunt::arrays {
+namespace shunt {
 
 class Setback {
  public:
@@ -25,6 +25,10 @@ class Setback {
   void end() { *this = Setback(); }
 
   [[nodiscard]] bool holds(std::uint64_t call) const { return call <= until_; }
+  // It has gone well for as long again as it was left alone.
+  [[nodiscard]] bool is_over(std::uint64_t call) const {
+    return failures_ != 0 && call > until_ + (kCalls << (failures_ - 1));
+  }
   [[nodiscard]] const Error& why() const { return why_; }
 
  private:
@@ -33,4 +37,4 @@ class Setback {
   unsigned failures_ = 0;
 };
 
-}  // namespace shunt::arrays
+}  // namespace shunt

@@ -1,0 +1,153 @@
+#include "devices/faulty.h"
+
+#include <fmt/format.h>
+
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "devices/health.h"
+#include "devices/waiting.h"
+
+namespace shunt {
+namespace {
+
+// How long a program may hang that has no time-out of its own, as with a GPU's driver.
+constexpr std::chrono::seconds kWatchdog{10};
+
+class FaultyProgram final : public Program {
+ public:
+  FaultyProgram(std::unique_ptr<Program> real, const ProgramRequest& request)
+      : real_(std::move(real)), name_(request.name), ops_(request.ops.size()) {
+    for (const ProgramOp& op : request.ops)
+      if (info_of(op.call.output->dtype).kind == DTypeKind::floating && op.call.output->kind != TensorKind::state)
+        result_ = op.output;
+  }
+
+  [[nodiscard]] std::uint64_t scratch_bytes() const override { return real_->scratch_bytes(); }
+  [[nodiscard]] Program& real() { return *real_; }
+  [[nodiscard]] const std::string& name() const { return name_; }
+  [[nodiscard]] std::size_t size() const { return ops_; }
+  // Of its last op that makes floating-point values; without a buffer where there is none.
+  [[nodiscard]] const Binding& result() const { return result_; }
+
+ private:
+  std::unique_ptr<Program> real_;
+  std::string name_;
+  std::size_t ops_;
+  Binding result_;
+};
+
+class FaultyDevice final : public Device {
+ public:
+  FaultyDevice(std::unique_ptr<Device> real, std::shared_ptr<FaultCount> faults)
+      : real_(std::move(real)),
+        faults_(faults != nullptr ? std::move(faults) : std::make_shared<FaultCount>(real_->info().id, Faults{})),
+        health_(real_->info().id) {}
+
+  [[nodiscard]] const DeviceInfo& info() const override { return real_->info(); }
+  [[nodiscard]] std::optional<std::uint64_t> memory_available() const override { return real_->memory_available(); }
+  [[nodiscard]] Support supports(std::span<const OpCall> run) const override { return real_->supports(run); }
+
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) override {
+    SHUNT_TRY(begin(faults_->allocation()));
+    return real_->allocate(bytes, use);
+  }
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory) override {
+    SHUNT_TRY(begin(faults_->allocation()));
+    return real_->import_host(memory);
+  }
+
+  [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
+    return transfer([&] { return real_->write(to, from); });
+  }
+  [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override {
+    return transfer([&] { return real_->read(from, to); });
+  }
+  [[nodiscard]] Event copy_from_peer(Device& peer, const Binding& from, const Binding& to) override {
+    return transfer([&] { return real_->copy_from_peer(*static_cast<FaultyDevice&>(peer).real_, from, to); });
+  }
+
+  [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
+    SHUNT_TRY(begin(faults_->program()));
+    SHUNT_TRY_ASSIGN(std::unique_ptr<Program> real, real_->prepare(request));
+    return std::make_unique<FaultyProgram>(std::move(real), request);
+  }
+
+  [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
+    auto& mine = static_cast<FaultyProgram&>(program);
+    if (Status lost = health().status; !lost) return Event(std::move(lost));
+    const FaultCount::Ops faults = faults_->ops(mine.size());
+    const auto told = [&](Code code, std::string_view what) {
+      return fail(code, fmt::format("{}: program \"{}\" is told to {}", info().id, mine.name(), what));
+    };
+    if (faults.hangs || !hung_.empty()) return hang(submission);
+    if (faults.lost) return Event(health_.note(told(Code::device_lost, "be lost")));
+    if (faults.error) return Event(Status(told(Code::internal, "fail")));
+    Event event = real_->submit(mine.real(), submission);
+    return faults.nonfinite && mine.result().buffer != nullptr ? Event(spoil(mine.result(), event)) : event;
+  }
+
+  bool advance() override {
+    if (hung_.empty()) return real_->advance();
+    real_->advance();
+    if (!has_passed(hung_.front().deadline)) {
+      std::this_thread::sleep_for(
+          std::min<std::chrono::nanoseconds>(patience_until(hung_.front().deadline), std::chrono::milliseconds(1)));
+      return true;
+    }
+    const Status status = health_.note(
+        fail(Code::timed_out, fmt::format("{}: a program that is told to hang was given no more time", info().id)));
+    for (Hung& each : std::exchange(hung_, {})) each.event.complete(status);
+    return true;
+  }
+
+  [[nodiscard]] std::uint64_t now_ns() const override { return real_->now_ns(); }
+  [[nodiscard]] Health health() const override {
+    const Health own = health_.get();
+    return own.status ? real_->health() : own;
+  }
+
+ private:
+  struct Hung {
+    Event event;
+    Deadline deadline;
+  };
+
+  Status begin(Status fault) {
+    SHUNT_TRY(health().status);
+    return health_.note(std::move(fault));
+  }
+
+  template <class Start>
+  Event transfer(const Start& start) {
+    if (Status status = begin(faults_->transfer()); !status) return Event(std::move(status));
+    return hung_.empty() ? start() : hang({});
+  }
+
+  Event hang(const Submission& submission) {
+    const std::chrono::nanoseconds most = kWatchdog;
+    hung_.push_back({Event(this), deadline_of({.timeout = std::min(submission.timeout.value_or(most), most)})});
+    return hung_.back().event;
+  }
+
+  // All bits set are NaN in every floating dtype.
+  Status spoil(const Binding& result, Event& event) {
+    SHUNT_TRY(event.wait());
+    const std::vector<std::byte> nan(result.bytes, std::byte{0xFF});
+    return real_->write(result, nan).wait();
+  }
+
+  const std::unique_ptr<Device> real_;
+  const std::shared_ptr<FaultCount> faults_;
+  HealthRecord health_;
+  std::vector<Hung> hung_;  // the first is the one that all others wait for
+};
+
+}  // namespace
+
+std::unique_ptr<Device> make_faulty(std::unique_ptr<Device> real, std::shared_ptr<FaultCount> faults) {
+  return std::make_unique<FaultyDevice>(std::move(real), std::move(faults));
+}
+
+}  // namespace shunt

@@ -1,0 +1,149 @@
+#include "run/fleet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "devices/device.h"
+#include "trace/recorder.h"
+
+namespace shunt {
+namespace {
+
+// How often a device gets less to do that ran out of memory, and how much less.
+constexpr int kMostShortages = 4;
+constexpr double kLess = 0.75;
+
+constexpr std::chrono::seconds kLeastTimeout{30};
+constexpr double kTimesPredicted = 100;
+
+std::string ids_of(std::span<Device* const> devices) {
+  std::string ids;
+  for (const Device* device : devices) ids += (ids.empty() ? "" : ", ") + device->info().id;
+  return ids;
+}
+
+}  // namespace
+
+Fleet::Fleet(const Runtime& runtime) : runtime_(runtime) {
+  for (std::size_t index = 0; index < runtime.devices().size(); ++index)
+    members_.push_back({.device = runtime.current(index), .budget = runtime.budgets()[index]});
+  update();
+}
+
+DeviceSet Fleet::devices() const {
+  DeviceSet set;
+  set.devices = devices_;
+  set.costs = costs_;
+  set.budgets = budgets_;
+  set.strict = runtime_.options().strict;
+  set.reduced = devices_.size() != members_.size();
+  return set;
+}
+
+void Fleet::note(const Plan& plan) {
+  for (const MemoryUse& use : plan.memory)
+    for (Member& member : members_)
+      if (member.device->info().memory_pool == use.pool) member.planned = std::max(member.planned, use.total());
+}
+
+Status Fleet::recover(Error error) {
+  // A plan may not fit what is left to a device that ran out of memory.
+  const bool is_of_a_plan = error.code == Code::out_of_memory && error.device.empty();
+  const auto failed = std::ranges::find_if(members_, [&](const Member& member) {
+    return !member.left_out && (member.device->info().id == error.device || (is_of_a_plan && member.shortages != 0));
+  });
+  if (failed == members_.end() || runtime_.options().strict) return std::unexpected(std::move(error));
+  const std::string id = failed->device->info().id;
+  if (!is_of_a_plan && error.code == Code::out_of_memory && shrink(*failed)) {
+    update();
+    tell(fmt::format("{}: {}; it gets less to do", id, error.message));
+    return {};
+  }
+  if (devices_.size() == 1) {
+    std::string others;
+    for (const Member& member : members_)
+      if (member.left_out)
+        others += fmt::format("; {} failed before: {}", member.device->info().id, member.setback.why().message);
+    error.message += others;
+    return std::unexpected(std::move(error));
+  }
+  failed->left_out = true;
+  failed->setback.add(error, steps_);
+  update();
+  tell(fmt::format("{} failed, {}: {}; going on with {}", id, name_of(error.code), error.message, ids_of(devices_)));
+  return {};
+}
+
+// False where that has been tried, and where nobody knows how much memory there is.
+bool Fleet::shrink(Member& member) {
+  const bool lives = member.device->health().status.has_value();
+  if (!lives || member.budget == kNoBudget || ++member.shortages > kMostShortages) return false;
+  if (member.planned != 0) member.budget = std::min(member.budget, member.planned);
+  member.budget = static_cast<std::uint64_t>(static_cast<double>(member.budget) * kLess);
+  member.planned = 0;
+  return true;
+}
+
+void Fleet::pardon(std::string_view device) {
+  for (Member& member : members_)
+    if (member.device->info().id == device) {
+      member.left_out = false;
+      member.setback.end();
+    }
+  update();
+}
+
+bool Fleet::count_step() {
+  ++steps_;
+  bool changed = false;
+  for (std::size_t index = 0; index < members_.size(); ++index) {
+    Member& member = members_[index];
+    if (member.left_out && !member.setback.holds(steps_)) changed = take_back(index) || changed;
+    if (!member.left_out && member.setback.is_over(steps_)) member.setback.end();
+  }
+  if (changed) update();
+  return changed;
+}
+
+bool Fleet::take_back(std::size_t index) {
+  Member& member = members_[index];
+  const std::string& id = member.device->info().id;
+  auto revived = runtime_.revive(index);
+  if (!revived) {
+    member.setback.add(std::move(revived).error(), steps_);
+    tell(fmt::format("{} cannot be used again yet: {}", id, member.setback.why().message));
+    return false;
+  }
+  member.device = *revived;
+  member.left_out = false;
+  member.shortages = 0;
+  member.budget = runtime_.budgets()[index];
+  tell(fmt::format("{} is used again", id));
+  return true;
+}
+
+void Fleet::update() {
+  devices_.clear();
+  costs_.clear();
+  budgets_.clear();
+  for (std::size_t index = 0; index < members_.size(); ++index) {
+    const Member& member = members_[index];
+    if (member.left_out) continue;
+    devices_.push_back(member.device);
+    costs_.push_back(runtime_.costs()[index]);
+    budgets_.push_back(member.budget);
+  }
+}
+
+void Fleet::tell(const std::string& text) const {
+  if (runtime_.options().on_notice) runtime_.options().on_notice(text);
+}
+
+std::chrono::nanoseconds Fleet::timeout(double predicted_us) const {
+  if (runtime_.options().timeout) return *runtime_.options().timeout;
+  return kLeastTimeout +
+         std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(predicted_us * kTimesPredicted * 1e3, 1e17)));
+}
+
+}  // namespace shunt

@@ -1,0 +1,83 @@
+// Which devices of a runtime a session or a computation runs on: all of them, but for those that failed.
+//
+// A device that failed is left alone for a number of steps, which doubles with each failure, and opened anew if it was
+// lost. One that ran out of memory gets less to do a few times before that. The runtime must outlive it. One thread at
+// a time.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "plan/cost.h"
+#include "plan/plan.h"
+#include "run/setback.h"
+#include "shunt/runtime.h"
+
+namespace shunt {
+
+// What plans are made for; the three in one order.
+struct DeviceSet {
+  // All of a runtime.
+  DeviceSet(const Runtime& runtime)  // NOLINT(google-explicit-constructor): it is what a runtime has
+      : devices(runtime.devices()),
+        costs(runtime.costs()),
+        budgets(runtime.budgets()),
+        strict(runtime.options().strict) {}
+  DeviceSet() = default;
+
+  std::span<Device* const> devices;
+  std::span<const DeviceCost> costs;
+  std::span<const std::uint64_t> budgets;
+  bool strict = false;   // what a preferred device cannot run is an error
+  bool reduced = false;  // some are left out for now
+};
+
+class Fleet {
+ public:
+  explicit Fleet(const Runtime& runtime);
+
+  // Valid until a call below changes it.
+  [[nodiscard]] DeviceSet devices() const;
+
+  // A plan that is to run.
+  void note(const Plan& plan);
+  // After an error: ok to try again, for which the set has changed. Else the error, where it is none of a device, where
+  // no other is left, and where nothing is to run elsewhere.
+  [[nodiscard]] Status recover(Error error);
+  // Takes a device back at once: it was none of its fault.
+  void pardon(std::string_view device);
+  // After a step that went well. True: the set has changed, as a device may be tried again.
+  [[nodiscard]] bool count_step();
+
+  // What a program may take.
+  [[nodiscard]] std::chrono::nanoseconds timeout(double predicted_us) const;
+
+ private:
+  struct Member {
+    Device* device;
+    std::uint64_t budget;
+    std::uint64_t planned = 0;  // the most bytes that a plan took of its memory
+    int shortages = 0;          // out of memory, one after the other
+    bool left_out = false;
+    Setback setback = {};
+  };
+
+  [[nodiscard]] bool shrink(Member& member);
+  [[nodiscard]] bool take_back(std::size_t index);
+  void update();
+  void tell(const std::string& text) const;
+
+  const Runtime& runtime_;
+  std::vector<Member> members_;  // one per device of the runtime
+  std::uint64_t steps_ = 0;
+  // Of those that are not left out.
+  std::vector<Device*> devices_;
+  std::vector<DeviceCost> costs_;
+  std::vector<std::uint64_t> budgets_;
+};
+
+}  // namespace shunt

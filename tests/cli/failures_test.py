@@ -1,0 +1,51 @@
+"""Runs on devices that fail: the text is the same, and the user hears of it.
+
+Run by ctest as: python3 failures_test.py PROGRAM
+"""
+
+import unittest
+
+from program import CommandLine, MODEL, shunt
+
+RUN = ("run", MODEL, "Once upon a time", "-n", "12", "--greedy")
+
+
+class Failures(CommandLine):
+    def faulty(self, faults, *arguments):
+        return shunt(*RUN, *arguments, env={"SHUNT_FAULTS": faults})
+
+    def test_the_text_is_the_same_and_the_user_hears_of_it(self):
+        whole = shunt(*RUN, "--devices", "cpu:scalar")
+        for fault in ("lost at op 300", "hang at op 100", "oom after 5 allocations", "error at transfer 10",
+                      "nonfinite at op 50"):
+            result = self.faulty(f"sim:0 {fault}", "--devices", "sim:0,cpu:scalar", "--strategy", "layers")
+            self.assertEqual((result.returncode, result.stdout), (0, whole.stdout), result.stderr)
+            self.assertRegex(result.stderr, "(sim:0|cpu:scalar)( failed, .*going on with |.*less to do)")
+
+    def test_strict_is_an_error(self):
+        result = self.faulty("sim:0 lost at op 300", "--devices", "sim:0,cpu:scalar", "--strategy", "layers",
+                             "--strict")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("sim:0 was lost", result.stderr)
+        self.assertNotIn("going on", result.stderr)
+
+    def test_what_hangs_ends_in_the_time_that_it_is_given(self):
+        result = self.faulty("cpu:simd hang at op 300", "--timeout", "0.3")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("cpu:simd failed, timed_out", result.stderr)
+
+    def test_faults_that_nobody_knows_are_refused(self):
+        for faults, words in (("cpu:simd gone at op 3", "not understood"), ("cuda:7 lost at op 3", "none of the devices in use")):
+            result = self.faulty(faults)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(words, result.stderr)
+
+    def test_only_means_no_other(self):
+        result = shunt(*RUN, "--strategy", "only:cpu:scalar")
+        self.assertIn("devices    cpu:scalar", result.stderr)
+        self.refused(2, "unknown device", *RUN, "--strategy", "only:nothing")
+        self.refused(2, "leave one of them out", *RUN, "--strategy", "only:cpu", "--devices", "cpu")
+
+
+if __name__ == "__main__":
+    unittest.main()

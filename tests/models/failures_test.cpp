@@ -1,0 +1,313 @@
+// What becomes of a text when devices fail while it is made: nothing, as long as one of them is left.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <random>
+
+#include "devices/each_api.h"
+#include "models/gguf_bytes.h"
+#include "models/random_model.h"
+#include "models/short_run.h"
+
+namespace shunt::models {
+namespace {
+
+constexpr std::uint32_t kTokens = 12;
+
+// A small model, and a text of it that nothing has gone wrong with.
+class Failures : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_TRUE(make_model("nano", "F16", folder_.file("m")).has_value());
+    for (Token token = 0; token < 20; ++token) prompt_.push_back(5 + token * 7);
+    Run exact = start("cpu:scalar", "", {});
+    text_ = generate(*exact.loaded);
+    ASSERT_EQ(text_.size(), kTokens);
+  }
+
+  struct Run {
+    std::vector<std::string> notices;
+    std::unique_ptr<Loaded> loaded;
+  };
+
+  Run start(const std::string& devices, const std::string& faults, Strategy strategy, bool strict = false) {
+    Run run;
+    auto runtime = Runtime::create({.threads = 1,
+                                    .devices = devices,
+                                    .calibrated = false,
+                                    .strict = strict,
+                                    .timeout = std::chrono::milliseconds(200),
+                                    .faults = faults,
+                                    .on_notice = [&](const std::string& text) { notices_.push_back(text); }});
+    run.loaded = std::make_unique<Loaded>(folder_.file("m"), Loaded::take(std::move(runtime)),
+                                          SessionOptions{.context = 64, .batch = 8, .strategy = strategy});
+    return run;
+  }
+
+  // The best token each time; with `error`, up to the first one.
+  std::vector<Token> generate(const Loaded& loaded, Error* error = nullptr) {
+    std::vector<Token> tokens;
+    Status status = loaded.session->append(0, prompt_);
+    while (status) {
+      tokens.push_back(best_of(loaded.session->logits(0)));
+      if (tokens.size() == kTokens) return tokens;
+      status = loaded.session->append(0, std::span(tokens).last(1));
+    }
+    if (error != nullptr)
+      *error = status.error();
+    else
+      ADD_FAILURE() << status.error().message;
+    return tokens;
+  }
+
+  // All of it was given back.
+  void expect_no_leaks(Loaded& loaded) {
+    loaded.session = nullptr;
+    for (std::size_t index = 0; index < loaded.runtime->devices().size(); ++index) {
+      const Device& device = *loaded.runtime->current(index);
+      if (device.info().is_host_cpu()) continue;
+      EXPECT_EQ(device.memory_available(), device.info().memory_bytes) << device.info().id;
+    }
+  }
+
+  TestFolder folder_;
+  std::vector<Token> prompt_, text_;
+  std::vector<std::string> notices_;
+};
+
+// How many ops and programs of a device a run has until the prompt is read, and how many each token takes then.
+struct Work {
+  std::size_t prompt = 0;
+  std::size_t token = 0;
+};
+
+Work work_of(const Loaded& loaded, std::uint32_t device) {
+  const auto ops = [&](std::uint32_t tokens) {
+    const Plan* plan = Loaded::take(loaded.session->plan_for(tokens, 1));
+    return static_cast<std::size_t>(std::ranges::count(plan->decisions, device, &Decision::device));
+  };
+  return {.prompt = 2 * ops(8) + ops(4), .token = ops(1)};
+}
+
+enum class Phase : std::uint8_t { load, plan, transfer, prompt, generation };
+constexpr Phase kPhases[] = {Phase::load, Phase::plan, Phase::transfer, Phase::prompt, Phase::generation};
+constexpr const char* kOpFaults[] = {"lost", "hang", "error", "nonfinite"};
+constexpr const char* kDevices[] = {"sim:0", "cpu:scalar", "sim:1"};
+
+std::string fault_in(Phase phase, const Work& work, std::mt19937& random) {
+  const auto below = [&](std::size_t count) { return random() % std::max<std::size_t>(count, 1); };
+  const char* const op_fault = kOpFaults[below(std::size(kOpFaults))];
+  const char* const fault = below(2) == 0 ? "lost" : "error";
+  switch (phase) {
+    case Phase::load:
+      return below(2) == 0 ? fmt::format("oom after {} allocations", below(8))
+                           : fmt::format("{} at transfer {}", fault, below(8));
+    case Phase::plan:
+      return fmt::format("{} at program {}", fault, below(3));
+    case Phase::transfer:
+      return fmt::format("{} at transfer {}", fault, 8 + below(60));
+    case Phase::prompt:
+      return fmt::format("{} at op {}", op_fault, below(work.prompt));
+    case Phase::generation:
+      return fmt::format("{} at op {}", op_fault, work.prompt + below(work.token * (kTokens - 1)));
+  }
+  return "";
+}
+
+// Fault x phase x device, on simulated devices and the scalar processor, which compute the same bits.
+TEST_F(Failures, LeaveTheTextAsItIsWhateverFailsWhenAndWhere) {
+  const std::string all = fmt::format("{}", fmt::join(kDevices, ","));
+  std::size_t cases = 0;
+  std::size_t struck = 0;
+  for (const Strategy strategy : {Strategy::layers, Strategy::automatic}) {
+    const Run whole = start(all, "", strategy);
+    for (std::uint32_t seed = 0; seed < 36; ++seed)
+      for (std::uint32_t device = 0; device < std::size(kDevices); ++device)
+        for (const Phase phase : kPhases) {
+          std::mt19937 random(seed * 64 + device * 8 + static_cast<std::uint32_t>(phase));
+          const Work work = work_of(*whole.loaded, device);
+          if (work.token == 0) continue;  // it has nothing to do
+          const std::string fault = fmt::format("{} {}", kDevices[device], fault_in(phase, work, random));
+          SCOPED_TRACE(fmt::format("{}, {}", name_of(strategy), fault));
+          notices_.clear();
+          const Run run = start(all, fault, strategy);
+          EXPECT_EQ(generate(*run.loaded), text_);
+          ++cases;
+          expect_no_leaks(*run.loaded);
+          if (notices_.empty()) continue;
+          ++struck;
+          // Of a result that is no number nobody can tell who made it.
+          if (fault.find("nonfinite") == std::string::npos) {
+            EXPECT_EQ(notices_.front().find(kDevices[device]), 0U) << notices_.front();
+          }
+        }
+  }
+  EXPECT_GE(cases, 500U);
+  EXPECT_GE(struck * 10, cases * 7) << struck << " of " << cases;
+}
+
+// One after the other, until only one is left.
+TEST_F(Failures, OfSeveralDevicesLeaveTheTextAsItIs) {
+  for (std::uint32_t seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    const auto op = [&](std::uint32_t below) { return random() % below; };
+    const std::string faults =
+        fmt::format("sim:0 lost at op {}, sim:1 hang at op {}, sim:1 nonfinite at op {}", op(200), op(200), op(100));
+    SCOPED_TRACE(faults);
+    const Run run = start("sim:0,sim:1,cpu:scalar", faults, Strategy::layers);
+    EXPECT_EQ(generate(*run.loaded), text_);
+    expect_no_leaks(*run.loaded);
+  }
+}
+
+TEST_F(Failures, OfTheLastDeviceAreTheErrorAndTheSequenceStays) {
+  const Run run = start("sim:0,sim:1", "sim:0 lost at op 10, sim:1 lost at op 150", Strategy::automatic);
+  Error error;
+  const std::vector<Token> tokens = generate(*run.loaded, &error);
+  EXPECT_LT(tokens.size(), kTokens);
+  EXPECT_TRUE(std::ranges::equal(tokens, std::span(text_).first(tokens.size())));
+  EXPECT_EQ(error.code, Code::device_lost);
+  EXPECT_EQ(error.device, "sim:1");
+  EXPECT_NE(error.message.find("sim:0 failed before"), std::string::npos) << error.message;
+  EXPECT_EQ(run.loaded->session->tokens(0).size(), tokens.empty() ? 0U : prompt_.size() + tokens.size() - 1);
+}
+
+TEST_F(Failures, AreTheErrorWhereNothingMayRunElsewhere) {
+  const std::pair<const char*, Code> faults[] = {{"sim:0 oom after 2 allocations", Code::out_of_memory},
+                                                 {"sim:0 lost at op 20", Code::device_lost},
+                                                 {"sim:0 hang at op 20", Code::timed_out},
+                                                 {"sim:0 error at op 20", Code::internal},
+                                                 {"sim:0 nonfinite at op 5", Code::internal},
+                                                 {"sim:0 lost at program 0", Code::device_lost},
+                                                 {"sim:0 error at transfer 9", Code::internal}};
+  for (const auto& [fault, code] : faults) {
+    SCOPED_TRACE(fault);
+    const Run run = start("sim:0,cpu:scalar", fault, Strategy::automatic, true);
+    Error error;
+    EXPECT_LT(generate(*run.loaded, &error).size(), kTokens);
+    EXPECT_EQ(error.code, code) << error.message;
+    EXPECT_EQ(error.device, "sim:0") << error.message;
+    EXPECT_TRUE(notices_.empty());
+  }
+}
+
+TEST_F(Failures, OfADeviceThatIsWellAgainEndAfterAWhileThatDoubles) {
+  const Run run = start("sim:0,cpu:scalar", "sim:0 lost at op 30", Strategy::automatic);
+  Session& session = *run.loaded->session;
+  const auto uses_the_device = [&] {
+    const Plan* plan = Loaded::take(session.plan_for(1, 1));
+    return std::ranges::any_of(plan->decisions,
+                               [&](const Decision& each) { return plan->devices[each.device].id == "sim:0"; });
+  };
+  ASSERT_TRUE(session.append(0, prompt_).has_value());
+  EXPECT_FALSE(uses_the_device());
+  ASSERT_EQ(notices_.size(), 1U);
+  EXPECT_NE(notices_[0].find("going on with cpu:scalar"), std::string::npos) << notices_[0];
+  for (std::uint64_t step = 0; step <= Setback::kCalls; ++step) {
+    session.truncate(0, 20);
+    ASSERT_TRUE(session.append(0, text_).has_value());
+  }
+  ASSERT_EQ(notices_.size(), 2U);
+  EXPECT_EQ(notices_[1], "sim:0 is used again");
+  EXPECT_TRUE(uses_the_device());
+  session.truncate(0, 0);
+  EXPECT_EQ(generate(*run.loaded), text_);
+}
+
+// Somebody else takes the memory between the plan and the weights, of a GPU that is worth its copies.
+TEST_F(Failures, OfMemoryGiveADeviceLessToDo) {
+  std::ofstream(folder_.file("machine.json")) << R"({"name": "one GPU", "devices": [
+    {"id": "gpu:0", "type": "discrete", "launch_us": 1, "op_us": 0.1, "flops_per_s": 1e12, "bytes_per_s": 1e11,
+     "memory_bytes": "1 MiB", "link": {"latency_us": 1, "bytes_per_s": 1e10}},
+    {"id": "cpu:0", "type": "cpu", "launch_us": 1, "op_us": 50, "flops_per_s": 1e9, "bytes_per_s": 1e9,
+     "memory_bytes": "1 GiB", "memory_pool": "host"}]})";
+  const auto open = [&] {
+    return Loaded::take(Runtime::create({.machine = folder_.file("machine.json"),
+                                         .on_notice = [&](const std::string& text) { notices_.push_back(text); }}));
+  };
+  const SessionOptions options{.context = 64, .batch = 8, .margin = 0.05};
+  const Loaded whole(folder_.file("m"), open(), options);
+  EXPECT_EQ(generate(whole), text_);
+  const std::uint64_t needed =
+      whole.runtime->devices()[0]->info().memory_bytes - *whole.runtime->devices()[0]->memory_available();
+  EXPECT_TRUE(notices_.empty());
+
+  Loaded loaded(folder_.file("m"), open(), options);
+  Device& device = *loaded.runtime->devices()[0];
+  const std::uint64_t left = needed * 9 / 10;
+  const auto others = Loaded::take(device.allocate(*device.memory_available() - left, BufferUse::values));
+  EXPECT_EQ(generate(loaded), text_);
+  ASSERT_FALSE(notices_.empty());
+  EXPECT_NE(notices_[0].find("it gets less to do"), std::string::npos) << notices_[0];
+  EXPECT_GT(loaded.session->memory().copied_weights, 0U) << fmt::format("{}", fmt::join(notices_, "; "));
+  loaded.session = nullptr;
+  EXPECT_EQ(device.memory_available(), left);
+}
+
+TEST_F(Failures, OfAModelThatHasNoFiniteLogitsAreNoneOfADevice) {
+  TestFolder folder;
+  ASSERT_TRUE(make_model("nano", "F32", folder.file("m")).has_value());
+  // NaN in the last weights of the file.
+  std::fstream file(folder.file("m"), std::ios::in | std::ios::out | std::ios::binary);
+  file.seekp(-64, std::ios::end);
+  const std::string nan(64, '\xFF');
+  file.write(nan.data(), 64);
+  file.close();
+  std::vector<std::string> notices;
+  Loaded loaded(folder.file("m"),
+                Loaded::take(Runtime::create({.threads = 1,
+                                              .devices = "sim:0,cpu:scalar",
+                                              .on_notice = [&](const std::string& text) { notices.push_back(text); }})),
+                {.context = 64});
+  Loaded exact(folder.file("m"), "cpu:scalar", {.context = 64});
+  for (int step = 0; step < 3; ++step) {
+    ASSERT_TRUE(loaded.session->append(0, prompt_).has_value());
+    ASSERT_TRUE(exact.session->append(0, prompt_).has_value());
+    const auto is_nan = [](float logit) { return std::isnan(logit); };
+    ASSERT_TRUE(std::ranges::any_of(exact.session->logits(0), is_nan));
+    EXPECT_TRUE(std::ranges::any_of(loaded.session->logits(0), is_nan));
+    EXPECT_EQ(notices.size(), 2U) << "each device was left out once";
+  }
+}
+
+// On the first device of an API beside the processor, in its own kind of memory.
+class DeviceFailures : public test::EachApi {};
+
+TEST_P(DeviceFailures, LeaveTheLogitsAsTheyAre) {
+  const Loaded exact(kQuantizedModel, "cpu:scalar", {.context = 128, .sequences = 2});
+  const std::vector<std::vector<Token>> tokens = short_run(*exact.session);
+  const std::vector<float> expected = logits_along(*exact.session, tokens);
+  const std::string id = devices_.front()->info().id;
+  std::size_t struck = 0;
+  for (std::uint32_t seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    const Work work{.prompt = 60, .token = 20};
+    const std::string fault = fmt::format("{} {}", id, fault_in(kPhases[seed % std::size(kPhases)], work, random));
+    SCOPED_TRACE(fault);
+    bool noticed = false;
+    const Loaded loaded(kQuantizedModel,
+                        Loaded::take(Runtime::create({.threads = 2,
+                                                      .devices = id + ",cpu:simd",
+                                                      .calibrated = false,
+                                                      .timeout = std::chrono::seconds(5),
+                                                      .faults = fault,
+                                                      .on_notice = [&](const std::string&) { noticed = true; }})),
+                        {.context = 128, .sequences = 2, .strategy = seed % 2 == 0 ? Strategy::gpu : Strategy::layers});
+    const std::vector<float> logits = logits_along(*loaded.session, tokens);
+    if (noticed) ++struck;
+    ASSERT_EQ(logits.size(), expected.size());
+    double error = 0;
+    double power = 0;
+    for (std::size_t i = 0; i < logits.size(); ++i) {
+      error += std::pow(double{logits[i]} - expected[i], 2);
+      power += std::pow(double{expected[i]}, 2);
+    }
+    EXPECT_LE(error / power, 1e-6);
+  }
+  EXPECT_GE(struck, 12U);
+}
+
+SHUNT_FOR_APIS(DeviceFailures, (std::vector<std::string>{"vulkan", "gl"}));
+
+}  // namespace
+}  // namespace shunt::models

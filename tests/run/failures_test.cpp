@@ -1,0 +1,145 @@
+// A graph of one's own, while devices fail.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <span>
+
+#include "run/graphs.h"
+#include "shunt/computation.h"
+
+namespace shunt {
+namespace {
+
+using Values = std::array<float, 16>;
+
+class FailingComputation : public testing::Test {
+ protected:
+  // On a simulated device with faults, and the scalar processor.
+  std::unique_ptr<Runtime> open(const std::string& faults, bool strict = false) {
+    auto runtime = Runtime::create({.threads = 1,
+                                    .devices = "sim:0,cpu:scalar",
+                                    .calibrated = false,
+                                    .strict = strict,
+                                    .faults = faults,
+                                    .on_notice = [this](const std::string& text) { notices_.push_back(text); }});
+    EXPECT_TRUE(runtime.has_value()) << runtime.error().message;
+    return std::move(*runtime);
+  }
+  static Graph doubling() {
+    GraphBuilder builder;
+    const Tensor x = builder.input("x", DType::F32, Shape{16});
+    builder.output(builder.add(x, x));
+    return *std::move(builder).finish();
+  }
+  // Puts x beside what it keeps, and answers all of that.
+  static Graph keeping() {
+    GraphBuilder builder;
+    const Tensor kept = builder.state("kept", DType::F32, {1, 4, 1, 16});
+    const Tensor x = builder.input("x", DType::F32, {1, 1, 16});
+    const Tensor position = builder.input("position", DType::I32, Shape{1});
+    const Tensor zero = builder.input("zero", DType::I32, Shape{1});
+    const Tensor pages = builder.input("pages", DType::I32, {1, 1});
+    builder.output(builder.copy(builder.cache_write(kept, x, position, zero, pages)));
+    auto graph = std::move(builder).finish();
+    EXPECT_TRUE(graph.has_value()) << graph.error().message;
+    return std::move(*graph);
+  }
+  static Status keep(Computation& computation, std::int32_t position) {
+    const std::int32_t zero = 0;
+    SHUNT_TRY(computation.write("position", std::as_bytes(std::span(&position, 1))));
+    SHUNT_TRY(computation.write("zero", std::as_bytes(std::span(&zero, 1))));
+    SHUNT_TRY(computation.write("pages", std::as_bytes(std::span(&zero, 1))));
+    SHUNT_TRY(write(computation, static_cast<float>(position + 1)));
+    return computation.run();
+  }
+  // The first element of each position.
+  static std::vector<float> kept_by(const Computation& computation) {
+    std::vector<float> all(64);
+    const Status read = computation.read(0, 0, std::as_writable_bytes(std::span(all)));
+    EXPECT_TRUE(read.has_value()) << (read ? "" : read.error().message);
+    return {all[0], all[16], all[32], all[48]};
+  }
+
+  static Status write(Computation& computation, float value) {
+    Values x;
+    x.fill(value);
+    return computation.write("x", std::as_bytes(std::span(x)));
+  }
+  static float read(const Computation& computation) {
+    Values y{};
+    const Status read = computation.read(0, 0, std::as_writable_bytes(std::span(y)));
+    EXPECT_TRUE(read.has_value()) << (read ? "" : read.error().message);
+    EXPECT_EQ(y.front(), y.back());
+    return y.front();
+  }
+
+  std::vector<std::string> notices_;
+};
+
+TEST_F(FailingComputation, IsRightWhereverTheDeviceFails) {
+  for (const char* fault : {"", "oom after 0 allocations", "lost at program 0", "error at program 0",
+                            "lost at transfer 0", "error at transfer 1", "lost at transfer 2", "lost at op 0",
+                            "hang at op 1", "error at op 1", "lost at op 2", "error at transfer 3"}) {
+    SCOPED_TRACE(fault);
+    notices_.clear();
+    const auto runtime = open(*fault == 0 ? "" : std::string("sim:0 ") + fault);
+    auto computation = Computation::create(doubling(), *runtime, nullptr);
+    ASSERT_TRUE(computation.has_value()) << computation.error().message;
+    for (const float value : {1.0F, 2.0F, 3.0F}) {
+      ASSERT_TRUE(write(**computation, value).has_value());
+      ASSERT_TRUE((*computation)->run().has_value());
+      EXPECT_EQ(read(**computation), 2 * value);
+    }
+    EXPECT_EQ(notices_.size(), *fault == 0 ? 0U : 1U);
+    const bool elsewhere = (*computation)->explain().find("on sim:0") == std::string::npos;
+    EXPECT_EQ(elsewhere, *fault != 0);
+  }
+}
+
+TEST_F(FailingComputation, IsAnErrorWhereNothingMayRunElsewhere) {
+  const auto runtime = open("sim:0 lost at op 1", true);
+  auto computation = Computation::create(doubling(), *runtime, nullptr);
+  ASSERT_TRUE(computation.has_value());
+  ASSERT_TRUE(write(**computation, 1).has_value());
+  ASSERT_TRUE((*computation)->run().has_value());
+  const Status lost = (*computation)->run();
+  ASSERT_FALSE(lost.has_value());
+  EXPECT_EQ(lost.error().code, Code::device_lost);
+  EXPECT_EQ(lost.error().device, "sim:0");
+}
+
+TEST_F(FailingComputation, KeepsStateThatItsOwnerMakesAgain) {
+  for (std::uint32_t op = 2; op < 8; ++op) {
+    SCOPED_TRACE(op);
+    const auto runtime = open("sim:0 lost at op " + std::to_string(op));
+    auto computation = Computation::create(keeping(), *runtime, nullptr);
+    ASSERT_TRUE(computation.has_value()) << computation.error().message;
+    std::int32_t done = 0;
+    int rebuilt = 0;
+    (*computation)->on_lost_state([&]() -> Status {
+      ++rebuilt;
+      for (std::int32_t position = 0; position < done; ++position) SHUNT_TRY(keep(**computation, position));
+      return {};
+    });
+    for (; done < 4; ++done) ASSERT_TRUE(keep(**computation, done).has_value());
+    EXPECT_EQ(rebuilt, 1);
+    EXPECT_EQ(kept_by(**computation), (std::vector<float>{1, 2, 3, 4}));
+  }
+}
+
+TEST_F(FailingComputation, LosesStateThatNobodyMakesAgain) {
+  const auto runtime = open("sim:0 lost at op 3");
+  auto computation = Computation::create(keeping(), *runtime, nullptr);
+  ASSERT_TRUE(computation.has_value()) << computation.error().message;
+  ASSERT_TRUE(keep(**computation, 0).has_value());
+  const Status lost = keep(**computation, 1);
+  ASSERT_FALSE(lost.has_value());
+  EXPECT_EQ(lost.error().code, Code::device_lost);
+  EXPECT_NE(lost.error().message.find("on_lost_state"), std::string::npos) << lost.error().message;
+  EXPECT_TRUE((*computation)->explain().empty());
+  Values values{};
+  EXPECT_EQ((*computation)->read(0, 0, std::as_writable_bytes(std::span(values))).error().code, Code::invalid);
+}
+
+}  // namespace
+}  // namespace shunt
