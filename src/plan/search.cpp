@@ -163,7 +163,9 @@ class Searcher {
       starts_.push_back(std::move(each));
     }
     if (order_.empty() || !has_choice()) return best_;
+    if (try_all()) return best_;
     price_memory();
+    start_where_each_ends_first();
     start_from_what_ends_first();
     std::vector<SearchResult> starts = std::move(starts_);
     std::ranges::stable_sort(
@@ -215,6 +217,23 @@ class Searcher {
 
   [[nodiscard]] bool can(std::uint32_t group, std::uint32_t device) const {
     return us_of_group_[group * devices_ + device] != kCannot;
+  }
+
+  // Where these are few enough.
+  bool try_all() {
+    double work = static_cast<double>(problem_.items.size());
+    for (std::size_t i = 0; i < order_.size(); ++i) work *= devices_;
+    if (work > static_cast<double>(left_)) return false;
+    try_all_from(0, best_.device_of_group);
+    return true;
+  }
+  void try_all_from(std::size_t place, const Placement& placement) {
+    if (place == order_.size()) {
+      if (const Score its = score(placement); its < best_.score) best_ = {placement, its};
+      return;
+    }
+    for (std::uint32_t device = 0; device < devices_; ++device)
+      if (can(order_[place], device)) try_all_from(place + 1, moved(placement, place, device));
   }
 
   // --- Along the order, with the device of the item before as state ---
@@ -310,6 +329,55 @@ class Searcher {
   }
 
   // --- With devices at once ---
+
+  // Each item in turn on the device where it would end first, as budgets allow; of a group the first decides.
+  void start_where_each_ends_first() {
+    const std::size_t pools = problem_.budget_bytes.size();
+    std::vector<double> free(devices_, 0);
+    std::vector<double> there(problem_.value_bytes.size() * pools, kNotThere);
+    std::vector<std::uint32_t> home(problem_.value_bytes.size(), kNone);
+    for (std::uint32_t value = 0; value < problem_.homes.size(); ++value) home[value] = problem_.homes[value];
+    std::vector<std::uint64_t> held(pools, 0);
+    Placement placement(problem_.groups, kNone);
+    std::uint32_t before = kNone;
+    const auto arrival = [&](std::uint32_t value, std::uint32_t device) {
+      const Lane& lane = problem_.lanes[device];
+      if (const double here = there[value * pools + lane.pool]; here != kNotThere) return here;
+      if (home[value] == kNone) return 0.0;
+      const Lane& from = problem_.lanes[home[value]];
+      return std::max(0.0, there[value * pools + from.pool]) + predict_copy(from, lane, problem_.value_bytes[value]).us;
+    };
+    for (std::uint32_t number = 0; number < problem_.items.size(); ++number) {
+      const SearchProblem::Item& item = problem_.items[number];
+      double least = kCannot;
+      std::uint32_t taken = kNone;
+      for (std::uint32_t device = 0; device < devices_; ++device) {
+        const Lane& lane = problem_.lanes[device];
+        const bool is_given = placement[item.group] == device;
+        if (!can(item.group, device) || (placement[item.group] != kNone && !is_given)) continue;
+        if (!is_given && held[lane.pool] + held_first_[number] > problem_.budget_bytes[lane.pool]) continue;
+        double end = free[device];
+        for (const std::uint32_t value : item.reads) end = std::max(end, arrival(value, device));
+        end += item.us[device] + (before == device ? 0 : lane.launch_us);
+        if (end >= least) continue;
+        least = end;
+        taken = device;
+      }
+      if (taken == kNone) return;
+      const std::uint32_t pool = problem_.lanes[taken].pool;
+      for (const std::uint32_t value : item.reads) there[value * pools + pool] = arrival(value, taken);
+      if (item.made != kNone) {
+        there[item.made * pools + pool] = least;
+        home[item.made] = taken;
+      }
+      for (std::uint32_t other = 0; other < devices_; ++other)
+        if (problem_.lanes[other].resource == problem_.lanes[taken].resource) free[other] = least;
+      held[pool] += held_first_[number];
+      placement[item.group] = taken;
+      before = taken;
+    }
+    consider(std::move(placement));
+  }
 
   // Each group in turn where the whole would end first, had the rest been placed as the best so far.
   void start_from_what_ends_first() {
