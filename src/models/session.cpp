@@ -18,6 +18,10 @@ std::uint32_t pages_of(std::uint64_t tokens) {
   return static_cast<std::uint32_t>((tokens + kPageTokens - 1) / kPageTokens);
 }
 
+// By how much of its time another plan must be better before a session moves to it, if nobody says otherwise.
+constexpr double kMargin = 0.05;
+constexpr double kUnmeasuredMargin = 1;
+
 // How much of the memory that is free the cache may take by itself.
 constexpr double kCacheShare = 0.8;
 
@@ -172,8 +176,36 @@ Status Session::decode(std::span<const BatchToken> batch) {
     suspects_.clear();
     changed = true;
   }
-  if (changed) begin_anew();
+  if (changed)
+    begin_anew();
+  else if (batch.size() == 1 && fleet_.is_off())
+    reconsider();
   return {};
+}
+
+// Devices are not as fast as they were taken for. Another plan is worth the move if it gains what that costs in as many
+// steps as there have been.
+void Session::reconsider() {
+  fleet_.correct();
+  const DeviceSet set = fleet_.devices();
+  StepPlanner planner(model_, set, options_, context_);
+  const auto other = planner.plan(1, 1);
+  const std::uint32_t batch = std::min(options_.batch, context_);
+  const auto prompt = planner.plan(batch, 1);
+  const auto now_us = token_us_.get();
+  if (!other || !prompt || !now_us) return;
+  double move_us = 0;
+  for (const Sequence& sequence : sequences_)
+    move_us += prompt->plan.predicted_us * static_cast<double>((sequence.tokens.size() + batch - 1) / batch);
+  for (const Residence& residence : other->plan.residences)
+    if (residence.kind == StorageKind::weight && set.devices[residence.device]->info().memory_pool != kHostPool)
+      move_us += static_cast<double>(residence.bytes) / set.costs[residence.device].to_device().bytes_per_s * 1e6;
+  const double margin = options_.margin.value_or(other->plan.is_measured ? kMargin : kUnmeasuredMargin);
+  const double gain_us = *now_us - other->plan.predicted_us * (1 + margin);
+  if (gain_us * steps_ < move_us || gain_us <= 0) return;
+  fleet_.tell(fmt::format("a token takes {:.0f} us; as devices turned out to be, another plan should take {:.0f} us",
+                          *now_us, other->plan.predicted_us));
+  begin_anew();
 }
 
 // With whatever devices are left.
@@ -194,6 +226,7 @@ void Session::begin_anew() {
   state_ = {};
   arenas_ = {};
   planner_.emplace(model_, fleet_.devices(), options_, context_);
+  token_us_ = {};
   for (Sequence& sequence : sequences_) sequence.computed = 0;
 }
 
@@ -254,10 +287,14 @@ Status Session::run_once(std::span<const BatchToken> batch) {
       .outputs = outputs,
       .positions = static_cast<std::uint32_t>(std::ranges::max(inputs.positions)) + 1,
   };
+  const Device& clock = *fleet_.devices().devices.front();
+  const std::uint64_t begin_ns = clock.now_ns();
   SHUNT_TRY(executable->run({.parameters = parameters,
                              .step = steps_++,
                              .profile = options_.profile,
                              .timeout = fleet_.timeout(executable->plan().predicted_us)}));
+  fleet_.observe(executable->plan(), executable->actual_us());
+  if (tokens == 1) token_us_.add(static_cast<double>(clock.now_ns() - begin_ns) * 1e-3);
   logits_.resize(std::size_t{outputs} * model_.config().vocabulary);
   SHUNT_TRY(executable->read_output(0, 0, std::as_writable_bytes(std::span(logits_))));
   SHUNT_TRY(check_logits(executable->plan()));

@@ -84,6 +84,7 @@ class Session {
   [[nodiscard]] Status catch_up();
   [[nodiscard]] Status check_logits(const Plan& plan);
   void begin_anew();
+  void reconsider();
   [[nodiscard]] Result<Executable*> executable_for(std::uint32_t tokens, std::uint32_t outputs);
 
   const Model& model_;
@@ -97,6 +98,7 @@ class Session {
   std::uint32_t steps_ = 0;
 
   Fleet fleet_;
+  RunningMedian token_us_;             // what steps of one token took
   std::vector<std::string> suspects_;  // devices that were left out because of logits that are not finite
   bool finite_is_due_ = true;
   std::optional<StepPlanner> planner_;

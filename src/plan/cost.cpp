@@ -153,6 +153,13 @@ std::string_view DeviceCost::refusal(Op op) const {
 }
 
 Prediction DeviceCost::compute(const OpCall& call) const {
+  Prediction prediction = uncorrected(call);
+  prediction.us *= correction_;
+  prediction.uncertainty_us *= correction_;
+  return prediction;
+}
+
+Prediction DeviceCost::uncorrected(const OpCall& call) const {
   const Cost cost = info_of(call.op).cost_rule(call);
   if (!curves_.empty()) {
     const std::string kind = kind_of(call);

@@ -56,7 +56,7 @@ class DeviceCost {
   // Of an op within a program.
   [[nodiscard]] Prediction compute(const OpCall& call) const;
   // Of starting a program.
-  [[nodiscard]] double launch_us() const { return launch_us_; }
+  [[nodiscard]] double launch_us() const { return launch_us_ * correction_; }
   // Of a copy from, and to, the host's memory; of nothing where that is its own.
   [[nodiscard]] const LinkRates& to_device() const { return to_device_; }
   [[nodiscard]] const LinkRates& from_device() const { return from_device_; }
@@ -64,14 +64,19 @@ class DeviceCost {
   [[nodiscard]] bool one_way_at_a_time() const { return one_way_at_a_time_; }
   // Somebody measured it, or knows it as well as that.
   [[nodiscard]] bool is_measured() const { return is_measured_; }
+  // As devices turned out to be: programs take so many times what was predicted before.
+  void correct(double factor) { correction_ *= factor; }
 
  private:
+  [[nodiscard]] Prediction uncorrected(const OpCall& call) const;
+
   PriorRates prior_;
   double launch_us_;
   LinkRates to_device_;
   LinkRates from_device_;
   bool one_way_at_a_time_ = false;
   bool is_measured_;
+  double correction_ = 1;
   std::map<std::string, std::string, std::less<>> refused_;
   std::map<std::string, TimeCurve, std::less<>> curves_;  // by kind
 };

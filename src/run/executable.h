@@ -45,6 +45,8 @@ class Executable {
   // Runs the plan once and waits; the submission's time-out holds for each of its programs. After an error no output
   // may be read.
   [[nodiscard]] Status run(const Submission& submission);
+  // What each step took in the last run, from when its device was free for it, by that device's clock; 0 for copies.
+  [[nodiscard]] std::span<const double> actual_us() const { return actual_us_; }
   // Copies bytes of output `index` from `offset`. Errors: invalid outside of it.
   [[nodiscard]] Status read_output(std::size_t index, std::uint64_t offset, std::span<std::byte> to) const;
 
@@ -72,6 +74,7 @@ class Executable {
   std::vector<std::shared_ptr<Buffer>> arenas_;     // one per device, null where nothing lies
   std::vector<Binding> storage_;                    // one per residence
   std::vector<std::unique_ptr<Program>> programs_;  // one per compute step, null for transfers
+  std::vector<double> actual_us_;                   // one per step
   std::vector<trace::Label> transfer_labels_;       // one per step, 0 for compute
 };
 

@@ -11,6 +11,8 @@ Execution::Execution(Executable& executable, const Submission& submission)
   waiters_.resize(steps.size());
   staging_.resize(steps.size());
   started_ns_.resize(steps.size());
+  free_ns_.resize(executable.devices_.size());
+  executable.actual_us_.assign(steps.size(), 0);
   left_ = static_cast<std::uint32_t>(steps.size());
   for (std::uint32_t step = 0; step < steps.size(); ++step) {
     waiting_for_[step] = static_cast<std::uint32_t>(steps[step].after.size());
@@ -53,7 +55,10 @@ std::vector<Execution::Completion> Execution::take_completions(bool block) {
 
 void Execution::start(std::uint32_t step, Phase phase) {
   ++in_flight_;
-  if (started_ns_[step] == 0) started_ns_[step] = trace::now_ns();
+  const bool computes = phase == Phase::compute;
+  if (started_ns_[step] == 0)
+    started_ns_[step] =
+        computes ? executable_.devices_[executable_.plan_.steps[step].device]->now_ns() : trace::now_ns();
   launch(step, phase).on_done([this, step, phase](const Status& status) {
     const std::scoped_lock lock(mutex_);
     completions_.push_back({step, phase, status});
@@ -95,10 +100,21 @@ void Execution::finish(Completion completion) {
     if (status_) status_ = on_device(device_that_failed(completion), std::move(completion.status));
     return;
   }
-  if (completion.phase != Phase::compute) record_transfer(completion.step);
+  if (completion.phase == Phase::compute)
+    note_time(completion.step);
+  else
+    record_transfer(completion.step);
   --left_;
   for (const std::uint32_t waiter : waiters_[completion.step])
     if (--waiting_for_[waiter] == 0) ready_.push_back(waiter);
+}
+
+void Execution::note_time(std::uint32_t number) {
+  const std::uint32_t device = executable_.plan_.steps[number].device;
+  const std::uint64_t now = executable_.devices_[device]->now_ns();
+  const std::uint64_t begin = std::max(started_ns_[number], free_ns_[device]);
+  executable_.actual_us_[number] = static_cast<double>(now - begin) * 1e-3;
+  free_ns_[device] = now;
 }
 
 const Device& Execution::device_that_failed(const Completion& completion) const {

@@ -34,6 +34,7 @@ class Execution {
   void start(std::uint32_t step, Phase phase);
   [[nodiscard]] Event launch(std::uint32_t step, Phase phase);
   void finish(Completion completion);
+  void note_time(std::uint32_t step);
   [[nodiscard]] const Device& device_that_failed(const Completion& completion) const;
   void record_transfer(std::uint32_t step) const;
   [[nodiscard]] std::vector<Completion> take_completions(bool block);
@@ -44,6 +45,7 @@ class Execution {
   std::vector<std::vector<std::uint32_t>> waiters_;  // per step
   std::vector<std::vector<std::byte>> staging_;      // per transfer step that goes through the host
   std::vector<std::uint64_t> started_ns_;
+  std::vector<std::uint64_t> free_ns_;  // per device: since when, by its clock
   std::vector<std::uint32_t> ready_;
   std::uint32_t in_flight_ = 0;
   std::uint32_t left_ = 0;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "devices/device.h"
 #include "trace/recorder.h"
@@ -13,6 +14,9 @@ namespace {
 // How often a device gets less to do that ran out of memory, and how much less.
 constexpr int kMostShortages = 4;
 constexpr double kLess = 0.75;
+
+// By which factor predictions may be wrong before that is a reason to plan anew.
+constexpr double kOff = 1.5;
 
 constexpr std::chrono::seconds kLeastTimeout{30};
 constexpr double kTimesPredicted = 100;
@@ -132,8 +136,39 @@ void Fleet::update() {
     if (member.left_out) continue;
     devices_.push_back(member.device);
     costs_.push_back(runtime_.costs()[index]);
+    costs_.back().correct(member.factor);
     budgets_.push_back(member.budget);
   }
+}
+
+void Fleet::observe(const Plan& plan, std::span<const double> actual_us) {
+  for (std::size_t number = 0; number < plan.steps.size(); ++number) {
+    const Step& step = plan.steps[number];
+    if (step.kind != Step::Kind::compute) continue;
+    for (Member& member : members_)
+      if (!member.left_out && member.device->info().id == plan.devices[step.device].id)
+        member.ratio.add(actual_us[number] / (step.end_us - step.start_us));
+  }
+}
+
+bool Fleet::is_off() const {
+  return std::ranges::any_of(members_, [](const Member& member) {
+    const double factor = member.ratio.get().value_or(1);
+    return !member.left_out && (factor > kOff || factor * kOff < 1);
+  });
+}
+
+void Fleet::correct() {
+  // What makes a processor slow makes it so for all of its devices.
+  std::map<std::string, double> factors;
+  for (const Member& member : members_)
+    if (const auto ratio = member.ratio.get()) factors[member.device->info().compute_resource] = *ratio;
+  for (Member& member : members_) {
+    const auto of_resource = factors.find(member.device->info().compute_resource);
+    member.factor *= member.ratio.get().value_or(of_resource == factors.end() ? 1 : of_resource->second);
+    member.ratio = {};
+  }
+  update();
 }
 
 void Fleet::tell(const std::string& text) const {

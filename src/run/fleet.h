@@ -14,6 +14,7 @@
 
 #include "plan/cost.h"
 #include "plan/plan.h"
+#include "run/running_median.h"
 #include "run/setback.h"
 #include "shunt/runtime.h"
 
@@ -53,6 +54,15 @@ class Fleet {
   // After a step that went well. True: the set has changed, as a device may be tried again.
   [[nodiscard]] bool count_step();
 
+  // What the steps of a plan took that has run.
+  void observe(const Plan& plan, std::span<const double> actual_us);
+  // A device has become so much slower or faster than predicted that other plans may be better.
+  [[nodiscard]] bool is_off() const;
+  // From now on its costs are what it takes. Plans that were made keep theirs.
+  void correct();
+
+  // Tells the user.
+  void tell(const std::string& text) const;
   // What a program may take.
   [[nodiscard]] std::chrono::nanoseconds timeout(double predicted_us) const;
 
@@ -64,12 +74,13 @@ class Fleet {
     int shortages = 0;          // out of memory, one after the other
     bool left_out = false;
     Setback setback = {};
+    RunningMedian ratio = {};  // what its programs took, by what was predicted
+    double factor = 1;         // of its costs, by corrections so far
   };
 
   [[nodiscard]] bool shrink(Member& member);
   [[nodiscard]] bool take_back(std::size_t index);
   void update();
-  void tell(const std::string& text) const;
 
   const Runtime& runtime_;
   std::vector<Member> members_;  // one per device of the runtime

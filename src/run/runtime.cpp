@@ -83,7 +83,11 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const RuntimeOptions& options) 
     runtime->registry_ = std::make_unique<Registry>(std::move(registry));
     SHUNT_TRY_ASSIGN(runtime->devices_, select_devices(*runtime->registry_, chosen.devices));
   }
-  SHUNT_TRY(check_faults(runtime->revived_->faults, runtime->devices_));
+  // The environment speaks to all of a program's runtimes.
+  if (const Status faults = check_faults(runtime->revived_->faults, runtime->devices_); !faults) {
+    if (!options.faults.empty()) return std::unexpected(faults.error());
+    runtime->warnings_.push_back(faults.error().message);
+  }
   runtime->revived_->current = runtime->devices_;
   SHUNT_TRY(runtime->set_budgets(options.budgets));
   runtime->set_costs(options.calibrated && options.machine.empty());

@@ -35,10 +35,20 @@ class Failures(CommandLine):
         self.assertIn("cpu:simd failed, timed_out", result.stderr)
 
     def test_faults_that_nobody_knows_are_refused(self):
-        for faults, words in (("cpu:simd gone at op 3", "not understood"), ("cuda:7 lost at op 3", "none of the devices in use")):
-            result = self.faulty(faults)
-            self.assertEqual(result.returncode, 2)
-            self.assertIn(words, result.stderr)
+        result = self.faulty("cpu:simd gone at op 3")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("not understood", result.stderr)
+
+    def test_faults_of_a_device_that_is_not_used_are_told(self):
+        result = self.faulty("cuda:7 lost at op 3")
+        self.assertEqual(result.returncode, 0)
+        self.assertIn('a fault names "cuda:7", which is none of the devices in use', result.stderr)
+
+    def test_logits_are_those_of_the_reference(self):
+        result = shunt("eval", MODEL, "--text", "Once upon a time", "--devices", "sim:0,cpu:simd", "--strategy", "layers",
+                       "--against", "cpu:scalar", env={"SHUNT_FAULTS": "sim:0 lost at op 70"})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("sim:0 failed, device_lost", result.stderr)
 
     def test_only_means_no_other(self):
         result = shunt(*RUN, "--strategy", "only:cpu:scalar")

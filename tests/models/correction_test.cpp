@@ -1,0 +1,82 @@
+// Sessions on devices that are not as fast as they say.
+#include "devices/registry.h"
+#include "devices/sim/device.h"
+#include "models/gguf_bytes.h"
+#include "models/random_model.h"
+#include "models/short_run.h"
+
+namespace shunt::models {
+namespace {
+
+// A processor, and a GPU that takes `slower` times what it says.
+class WrongBeliefs : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(make_model("nano", "F16", folder_.file("m")).has_value()); }
+
+  std::unique_ptr<Runtime> machine(double slower) {
+    constexpr double kFlops = 1e11;
+    constexpr double kBytes = 1e10;
+    sim::Spec gpu{.id = "gpu:0",
+                  .launch_us = 1,
+                  .op_us = 0.1,
+                  .rate = {.flops_per_s = kFlops / slower, .bytes_per_s = kBytes / slower},
+                  .believed = sim::Rate{.flops_per_s = kFlops, .bytes_per_s = kBytes},
+                  .link = {.latency_us = 1, .bytes_per_s = 1e10}};
+    sim::Spec cpu{.id = "cpu:0",
+                  .type = DeviceType::cpu,
+                  .launch_us = 1,
+                  .op_us = 0.1,
+                  .rate = {.flops_per_s = 1e10, .bytes_per_s = 1e9},
+                  .memory_pool = "host"};
+    BackendReport report{.api = "sim"};
+    report.devices = sim::make_sim_devices(std::vector{gpu, cpu}, std::make_shared<sim::VirtualClock>());
+    Registry registry;
+    registry.backends.push_back(std::move(report));
+    return Runtime::over(std::move(registry), std::make_unique<trace::Recorder>(0),
+                         {.on_notice = [this](const std::string& text) { notices_.push_back(text); }});
+  }
+  std::vector<Token> generate(Loaded& loaded, std::size_t count) {
+    const std::vector<Token> prompt = {5, 17, 40, 60};
+    EXPECT_TRUE(loaded.session->append(0, prompt).has_value());
+    std::vector<Token> tokens;
+    while (tokens.size() < count) {
+      tokens.push_back(best_of(loaded.session->logits(0)));
+      EXPECT_TRUE(loaded.session->append(0, std::span(tokens).last(1)).has_value());
+    }
+    return tokens;
+  }
+  static std::string device_of(Loaded& loaded) {
+    const Plan* plan = Loaded::take(loaded.session->plan_for(1, 1));
+    for (const Decision& decision : plan->decisions)
+      if (decision.device != plan->decisions.front().device) return "several";
+    return plan->devices[plan->decisions.front().device].id;
+  }
+
+  TestFolder folder_;
+  std::vector<std::string> notices_;
+  const SessionOptions options_{.context = 128, .margin = 0.05};
+};
+
+TEST_F(WrongBeliefs, AreCorrectedByWhatReallyHappens) {
+  Loaded honest(folder_.file("m"), machine(1), options_);
+  const std::vector<Token> text = generate(honest, 60);
+  EXPECT_EQ(device_of(honest), "gpu:0");
+  EXPECT_TRUE(notices_.empty());
+
+  Loaded slow(folder_.file("m"), machine(100), options_);
+  EXPECT_EQ(device_of(slow), "gpu:0");
+  EXPECT_EQ(generate(slow, 60), text);
+  EXPECT_EQ(device_of(slow), "cpu:0");
+  ASSERT_EQ(notices_.size(), 1U);
+  EXPECT_NE(notices_[0].find("another plan should take"), std::string::npos) << notices_[0];
+}
+
+TEST_F(WrongBeliefs, ThatChangeNoPlanMoveNothing) {
+  Loaded slow(folder_.file("m"), machine(3), options_);
+  static_cast<void>(generate(slow, 60));
+  EXPECT_EQ(device_of(slow), "gpu:0");
+  EXPECT_TRUE(notices_.empty());
+}
+
+}  // namespace
+}  // namespace shunt::models
