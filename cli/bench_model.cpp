@@ -103,7 +103,12 @@ Status execute(Options& options) {
   SHUNT_TRY_ASSIGN(const auto session, Session::create(*model, *runtime, options.session));
   const std::uint32_t threads = runtime->devices().front()->info().compute_units;
   SHUNT_TRY_ASSIGN(const Measured measured, measure(*session, options, threads));
-  SHUNT_TRY(write_trace(*runtime, options.trace));
+  SHUNT_TRY(write_trace(*runtime, options.trace,
+                        origin_of("bench model", options.model, *session, *runtime, options.runtime),
+                        Speeds{.prompt_tokens = options.prompt,
+                               .prompt_tokens_per_s = measured.prompt.median(),
+                               .generated_tokens = options.generate,
+                               .generated_tokens_per_s = measured.generate.median()}));
   SHUNT_TRY_ASSIGN(const Plan* prompt, session->plan_for(std::min(options.prompt, options.session.batch), 1));
   SHUNT_TRY_ASSIGN(const Plan* generation, session->plan_for(1, 1));
   const Plan* plans[] = {prompt, generation};

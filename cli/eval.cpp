@@ -121,12 +121,13 @@ Status execute(Options& options) {
   if (options.every || options.perplexity || !options.against.empty())
     options.session.batch = models::kEvaluatedRowsPerStep;
   SHUNT_TRY_ASSIGN(const auto session, Session::create(*model, *runtime, options.session));
+  const Origin origin = origin_of("eval", options.model, *session, *runtime, options.runtime);
   if (!options.against.empty()) {
     SHUNT_TRY(compare(*model, *session, tokens, options));
-    return write_trace(*runtime, options.trace);
+    return write_trace(*runtime, options.trace, origin);
   }
   SHUNT_TRY_ASSIGN(const Evaluation evaluation, evaluate(*session, tokens, options));
-  SHUNT_TRY(write_trace(*runtime, options.trace));
+  SHUNT_TRY(write_trace(*runtime, options.trace, origin));
   return options.json ? print_json(to_json(evaluation, options.every))
                       : print(to_text(evaluation, options, model->tokenizer()));
 }

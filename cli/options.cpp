@@ -21,6 +21,7 @@
 #include "ops/op.h"
 #include "output.h"
 #include "trace/chrome.h"
+#include "trace/text_file.h"
 
 namespace shunt::cli {
 namespace {
@@ -169,6 +170,10 @@ void add_session(CLI::App& app, SessionOptions& options, RuntimeOptions& runtime
          "--cache-type", [&options](const std::string& text) { options.cache_dtype = parse_cache_dtype(text); },
          fmt::format("Dtype of the cache: {} [{}]", fmt::join(cache_dtypes(), ", "), name_of(options.cache_dtype)))
       ->type_name("TYPE");
+  add_strategy(app, options, runtime);
+}
+
+void add_strategy(CLI::App& app, SessionOptions& options, RuntimeOptions& runtime) {
   app.add_option_function<std::string>(
          "--strategy", [&options, &runtime](const std::string& text) { parse_strategy(text, options, runtime); },
          fmt::format("How devices are used. {}; only:NAME: that device or API alone [{}]",
@@ -188,7 +193,9 @@ std::string_view context_origin(const SessionOptions& asked, const models::Model
 }
 
 void add_trace(CLI::App& app, std::string& path) {
-  app.add_option("--trace", path, "Write what ran when, for chrome://tracing or ui.perfetto.dev")->type_name("FILE");
+  app.add_option("--trace", path,
+                 "Write what ran when and why there, for shunt report, chrome://tracing and ui.perfetto.dev")
+      ->type_name("FILE");
 }
 
 Status prepare_trace(const std::string& path, const std::string& model, RuntimeOptions& runtime,
@@ -200,17 +207,21 @@ Status prepare_trace(const std::string& path, const std::string& model, RuntimeO
   runtime.trace = true;
   session.profile = true;
   // Later, when all is done, it would be a pity.
-  auto writable = trace::check_trace_path(path);
+  auto writable = trace::check_text_path(path);
   return writable ? writable : fail_at("--trace", std::move(writable).error());
 }
 
-Status write_trace(const Runtime& runtime, const std::string& path) {
+Status write_trace(const Runtime& runtime, const std::string& path, const Origin& origin,
+                   const std::optional<Speeds>& speeds) {
   if (path.empty()) return {};
-  const trace::Recorder& recorder = runtime.recorder();
+  trace::Recorder& recorder = runtime.recorder();
+  attach(recorder, origin);
+  // On a machine that does not exist the time that passed here tells nothing.
+  if (speeds && origin.machine.empty()) attach(recorder, *speeds);
   if (recorder.overwritten() != 0)
     note(fmt::format("The first {} of {} events are not in the trace: newer ones took their place.",
                      recorder.overwritten(), recorder.recorded()));
-  return trace::write_chrome_trace(recorder, path);
+  return trace::write_text_file(path, to_chrome_json(trace::recording_of(recorder)));
 }
 
 void add_sampling(CLI::App& app, SamplingArguments& arguments) {

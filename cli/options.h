@@ -12,6 +12,7 @@
 
 #include "models/sampling.h"
 #include "models/session.h"
+#include "origin.h"
 #include "shunt/runtime.h"
 
 namespace shunt::cli {
@@ -51,8 +52,10 @@ void add_runtime(CLI::App& app, RuntimeOptions& options);
 [[nodiscard]] Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options,
                                                             std::string_view option = "--devices");
 
-// -c, --cache-type, --strategy, which may name the devices of the runtime, --margin
+// -c, --cache-type, --strategy, --margin
 void add_session(CLI::App& app, SessionOptions& options, RuntimeOptions& runtime);
+// --strategy, which may name the devices of the runtime, and --margin
+void add_strategy(CLI::App& app, SessionOptions& options, RuntimeOptions& runtime);
 // Where a session's context comes from: "-c", "the model's", "the default" or "what fits in memory".
 [[nodiscard]] std::string_view context_origin(const SessionOptions& asked, const models::ModelConfig& config,
                                               std::uint32_t context);
@@ -60,11 +63,13 @@ void add_session(CLI::App& app, SessionOptions& options, RuntimeOptions& runtime
 // --trace
 void add_trace(CLI::App& app, std::string& path);
 // Before the runtime is opened: has it record the steps and the session each op, if a trace was asked for.
-// The model as the trace's file is wrong usage. Errors: those of trace::check_trace_path.
+// The model as the trace's file is wrong usage. Errors: those of trace::check_text_path.
 [[nodiscard]] Status prepare_trace(const std::string& path, const std::string& model, RuntimeOptions& runtime,
                                    SessionOptions& session);
-// Writes the trace if one was asked for, and notes what it could not keep.
-[[nodiscard]] Status write_trace(const Runtime& runtime, const std::string& path);
+// Writes the trace if one was asked for, with where it comes from and how fast that was, and notes what it could not
+// keep.
+[[nodiscard]] Status write_trace(const Runtime& runtime, const std::string& path, const Origin& origin,
+                                 const std::optional<Speeds>& speeds = std::nullopt);
 
 // --greedy, --temperature, --top-k, --top-p, --min-p, --repeat-penalty, --seed
 struct SamplingArguments {

@@ -62,7 +62,12 @@ class Run {
       note(fmt::format("The model was made for {} tokens; beyond them its text may fall apart.",
                        model_->config().context_length));
     const Status status = options_.prompt ? answer() : converse();
-    SHUNT_TRY(write_trace(*runtime_, options_.trace));
+    SHUNT_TRY(write_trace(*runtime_, options_.trace,
+                          origin_of("run", options_.model, *session_, *runtime_, options_.runtime),
+                          Speeds{.prompt_tokens = sum_.prompt_tokens,
+                                 .prompt_tokens_per_s = rate(sum_.prompt_tokens, sum_.prompt_s),
+                                 .generated_tokens = sum_.tokens.size(),
+                                 .generated_tokens_per_s = rate(sum_.steps, sum_.generate_s)}));
     return status;
   }
 

@@ -74,6 +74,7 @@ struct ProgramRequest {
   double predicted_us = 0;  // 0: unknown
   // Of what the ops make, what the host will read when they are over: a device may bring it along.
   std::span<const Binding> results = {};
+  std::uint32_t plan = 0;  // whose part it is, for traces
 };
 
 class Program {

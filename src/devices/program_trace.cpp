@@ -10,19 +10,21 @@ ProgramTrace::ProgramTrace(const ProgramRequest& request, std::string_view devic
   program_ = {.what = recorder->intern(request.name),
               .device = recorder->intern(device),
               .kind = trace::Kind::program,
+              .plan = request.plan,
               .predicted_us = static_cast<float>(request.predicted_us)};
   for (const ProgramOp& op : request.ops)
     ops_.push_back({.what = recorder->intern(fmt::format("{} {}", name_of(op.call.op), op.name)),
                     .device = program_.device,
                     .reason = recorder->intern(op.reason),
                     .kind = trace::Kind::op,
+                    .plan = request.plan,
                     .predicted_us = static_cast<float>(op.predicted_us)});
 }
 
 void ProgramTrace::record_program(std::uint64_t start_ns, std::uint64_t end_ns, std::uint32_t step,
                                   const Status& status) const {
   if (recorder_ == nullptr) return;
-  trace::Event event = program_;
+  trace::ExecutionEvent event = program_;
   event.start_ns = start_ns;
   event.duration_ns = end_ns - start_ns;
   event.step = step;
@@ -33,7 +35,7 @@ void ProgramTrace::record_program(std::uint64_t start_ns, std::uint64_t end_ns, 
 
 void ProgramTrace::record_op(std::size_t op, std::uint64_t start_ns, std::uint64_t end_ns, std::uint32_t step) const {
   if (recorder_ == nullptr) return;
-  trace::Event event = ops_[op];
+  trace::ExecutionEvent event = ops_[op];
   event.start_ns = start_ns;
   event.duration_ns = end_ns - start_ns;
   event.step = step;

@@ -23,8 +23,8 @@ class ProgramTrace {
 
  private:
   trace::Recorder* recorder_;
-  trace::Event program_;  // what is known of them beforehand
-  std::vector<trace::Event> ops_;
+  trace::ExecutionEvent program_;  // what is known of them beforehand
+  std::vector<trace::ExecutionEvent> ops_;
 };
 
 }  // namespace shunt

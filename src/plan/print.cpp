@@ -4,6 +4,7 @@
 
 #include "ops/op.h"
 #include "plan/plan.h"
+#include "plan/record.h"
 
 namespace shunt {
 namespace {
@@ -19,38 +20,41 @@ std::string describe(const Plan& plan, const Graph& graph, const Step& step) {
   return fmt::format("{} ops on {}", step.unit_count, plan.devices[step.device].id);
 }
 
-std::string describe(const Plan& plan, const Candidate& candidate) {
-  const std::string& id = plan.devices[candidate.device].id;
-  if (!candidate.detail.empty()) return fmt::format("{}: {} ({})", id, name_of(candidate.reason), candidate.detail);
-  if (candidate.total_us() <= 0) return fmt::format("{}: {}", id, name_of(candidate.reason));
-  return fmt::format("{}: {}, {:.1f} us = {:.1f} wait + {:.1f} transfer + {:.1f} compute, +- {:.1f}", id,
-                     name_of(candidate.reason), candidate.total_us(), candidate.wait_us, candidate.transfer_us,
-                     candidate.compute_us, candidate.uncertainty_us);
+CandidateRecord record_of(const Plan& plan, const Candidate& candidate) {
+  return {.device = plan.devices[candidate.device].id,
+          .reason = std::string(name_of(candidate.reason)),
+          .detail = candidate.detail,
+          .wait_us = candidate.wait_us,
+          .transfer_us = candidate.transfer_us,
+          .compute_us = candidate.compute_us,
+          .uncertainty_us = candidate.uncertainty_us};
 }
 
-Json to_json(const Plan& plan, const Candidate& candidate) {
-  return {{"device", plan.devices[candidate.device].id},
-          {"reason", name_of(candidate.reason)},
-          {"detail", candidate.detail},
-          {"wait_us", candidate.wait_us},
-          {"transfer_us", candidate.transfer_us},
-          {"compute_us", candidate.compute_us},
-          {"uncertainty_us", candidate.uncertainty_us}};
-}
-
-Json unit_to_json(const Plan& plan, const Graph& graph, std::size_t index) {
+DecisionRecord record_of(const Plan& plan, const Graph& graph, std::size_t index) {
   const Unit& unit = plan.units[index];
   const Decision& decision = plan.decisions[index];
-  Json nodes = Json::array();
-  for (const NodeId node : unit.nodes) nodes.push_back(graph.nodes()[node].name);
-  Json candidates = Json::array();
-  for (const Candidate& candidate : decision.candidates) candidates.push_back(to_json(plan, candidate));
-  return {{"op", name_of(unit.op)},
-          {"call", to_string(UnitCall(graph, unit).call())},
-          {"nodes", std::move(nodes)},
-          {"device", plan.devices[decision.device].id},
-          {"reason", name_of(decision.reason)},
-          {"candidates", std::move(candidates)}};
+  DecisionRecord record{.op = std::string(name_of(unit.op)),
+                        .call = to_string(UnitCall(graph, unit).call()),
+                        .nodes = {},
+                        .device = plan.devices[decision.device].id,
+                        .reason = std::string(name_of(decision.reason)),
+                        .candidates = {}};
+  for (const NodeId node : unit.nodes) record.nodes.push_back(graph.nodes()[node].name);
+  for (const Candidate& candidate : decision.candidates) record.candidates.push_back(record_of(plan, candidate));
+  return record;
+}
+
+PlanRecord record_of(const Plan& plan, const Graph& graph) {
+  PlanRecord record{.predicted_us = plan.predicted_us, .measured = plan.is_measured, .inputs = {}, .units = {}};
+  for (const TensorInfo& tensor : graph.tensors()) {
+    const Operand& operand = tensor.operand;
+    if (operand.kind != TensorKind::input || tensor.producer != kNone) continue;
+    record.inputs.push_back({tensor.name, std::string(name_of(operand.dtype)), {}});
+    for (std::size_t axis = 0; axis < operand.shape.rank(); ++axis)
+      record.inputs.back().shape.push_back(operand.shape[axis]);
+  }
+  for (std::size_t index = 0; index < plan.units.size(); ++index) record.units.push_back(record_of(plan, graph, index));
+  return record;
 }
 
 Json to_json(const Plan& plan, const Graph& graph, const Residence& residence) {
@@ -102,14 +106,15 @@ std::string to_text(const Plan& plan, const Graph& graph, bool explain) {
                           to_string(UnitCall(graph, unit).call()), plan.devices[decision.device].id,
                           name_of(decision.reason));
       if (!explain) continue;
-      for (const Candidate& candidate : decision.candidates) text += fmt::format("    {}\n", describe(plan, candidate));
+      for (const Candidate& candidate : decision.candidates)
+        text += fmt::format("    {}\n", describe(record_of(plan, candidate)));
     }
   }
   return text;
 }
 
 std::string to_json(const Plan& plan, const Graph& graph) {
-  Json json = {{"predicted_us", plan.predicted_us}};
+  Json json = field_json::json_of(record_of(plan, graph));
   for (const Plan::PlannedDevice& device : plan.devices)
     json["devices"].push_back({{"id", device.id},
                                {"memory_pool", device.pool},
@@ -126,8 +131,6 @@ std::string to_json(const Plan& plan, const Graph& graph) {
                               {"total_bytes", use.total()}});
   for (const Residence& residence : plan.residences) json["residences"].push_back(to_json(plan, graph, residence));
   for (const Step& step : plan.steps) json["steps"].push_back(step_to_json(plan, graph, step));
-  for (std::size_t index = 0; index < plan.units.size(); ++index)
-    json["units"].push_back(unit_to_json(plan, graph, index));
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);  // names may be any bytes
 }
 

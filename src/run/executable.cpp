@@ -31,8 +31,8 @@ Result<std::unique_ptr<Executable>> Executable::create(Graph graph, Plan plan, c
   std::unique_ptr<Executable> executable(new Executable(std::move(graph), std::move(plan), context));
   SHUNT_TRY(check(executable->plan_, executable->graph_));
   SHUNT_TRY(executable->bind_storage());
+  executable->name_events();
   SHUNT_TRY(executable->prepare_programs());
-  executable->name_transfers();
   return executable;
 }
 
@@ -116,15 +116,18 @@ Status Executable::prepare_programs() {
         .name = fmt::format("step {}: {} .. {}", number, program_ops.front().name, program_ops.back().name),
         .ops = program_ops,
         .predicted_us = step.end_us - step.start_us,
-        .results = results};
+        .results = results,
+        .plan = plan_number_};
     Device& device = *devices_[step.device];
     SHUNT_TRY_ASSIGN(programs_.back(), on_device(device, device.prepare(request)));
   }
   return {};
 }
 
-void Executable::name_transfers() {
+void Executable::name_events() {
   if (context_.recorder == nullptr) return;
+  if (context_.recorder->enabled()) plan_number_ = context_.recorder->attach(trace::kPlans, to_json(plan_, graph_));
+  run_label_ = context_.recorder->intern(fmt::format("plan {}", plan_number_));
   for (const Step& step : plan_.steps)
     transfer_labels_.push_back(
         step.kind == Step::Kind::compute
@@ -149,9 +152,25 @@ Status Executable::write_input(TensorId input, std::span<const std::byte> bytes)
 }
 
 Status Executable::run(const Submission& submission) {
+  const std::uint64_t start_ns = devices_.front()->now_ns();
   Execution execution(*this, submission);
-  SHUNT_TRY(execution.wait());
+  const Status status = execution.wait();
+  record_run(submission, start_ns, status);
+  SHUNT_TRY(status);
   return context_.weights->health();
+}
+
+void Executable::record_run(const Submission& submission, std::uint64_t start_ns, const Status& status) const {
+  if (context_.recorder == nullptr) return;
+  context_.recorder->record({.start_ns = start_ns,
+                             .duration_ns = devices_.front()->now_ns() - start_ns,
+                             .what = run_label_,
+                             .kind = trace::Kind::run,
+                             .failed = !status,
+                             .code = status ? Code::internal : status.error().code,
+                             .step = submission.step,
+                             .plan = plan_number_,
+                             .predicted_us = static_cast<float>(plan_.predicted_us)});
 }
 
 Status Executable::read_output(std::size_t index, std::uint64_t offset, std::span<std::byte> to) const {

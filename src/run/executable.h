@@ -61,7 +61,8 @@ class Executable {
 
   [[nodiscard]] Status bind_storage();
   [[nodiscard]] Status prepare_programs();
-  void name_transfers();
+  void name_events();
+  void record_run(const Submission& submission, std::uint64_t start_ns, const Status& status) const;
   // The bytes of a tensor (also a view) that `device` can address.
   // What of the graph's outputs a step makes.
   [[nodiscard]] std::vector<Binding> results_of(const Step& step) const;
@@ -76,6 +77,8 @@ class Executable {
   std::vector<std::unique_ptr<Program>> programs_;  // one per compute step, null for transfers
   std::vector<double> actual_us_;                   // one per step
   std::vector<trace::Label> transfer_labels_;       // one per step, 0 for compute
+  trace::Label run_label_ = 0;
+  std::uint32_t plan_number_ = 0;  // among those attached to the recorder
 };
 
 }  // namespace shunt

@@ -55,10 +55,7 @@ std::vector<Execution::Completion> Execution::take_completions(bool block) {
 
 void Execution::start(std::uint32_t step, Phase phase) {
   ++in_flight_;
-  const bool computes = phase == Phase::compute;
-  if (started_ns_[step] == 0)
-    started_ns_[step] =
-        computes ? executable_.devices_[executable_.plan_.steps[step].device]->now_ns() : trace::now_ns();
+  if (started_ns_[step] == 0) started_ns_[step] = now_ns(step);
   launch(step, phase).on_done([this, step, phase](const Status& status) {
     const std::scoped_lock lock(mutex_);
     completions_.push_back({step, phase, status});
@@ -111,7 +108,7 @@ void Execution::finish(Completion completion) {
 
 void Execution::note_time(std::uint32_t number) {
   const std::uint32_t device = executable_.plan_.steps[number].device;
-  const std::uint64_t now = executable_.devices_[device]->now_ns();
+  const std::uint64_t now = now_ns(number);
   const std::uint64_t begin = std::max(started_ns_[number], free_ns_[device]);
   executable_.actual_us_[number] = static_cast<double>(now - begin) * 1e-3;
   free_ns_[device] = now;
@@ -125,17 +122,25 @@ const Device& Execution::device_that_failed(const Completion& completion) const 
   return completion.phase == Phase::to_host || !from.health().status ? from : to;
 }
 
+// By the clock of the device that works on it, or receives what it moves.
+std::uint64_t Execution::now_ns(std::uint32_t number) const {
+  const Step& step = executable_.plan_.steps[number];
+  return executable_.devices_[step.kind == Step::Kind::compute ? step.device : step.transfer.to]->now_ns();
+}
+
 void Execution::record_transfer(std::uint32_t number) const {
   trace::Recorder* recorder = executable_.context_.recorder;
   if (recorder == nullptr) return;
   const Step& step = executable_.plan_.steps[number];
   const Transfer& transfer = step.transfer;
   recorder->record({.start_ns = started_ns_[number],
-                    .duration_ns = trace::now_ns() - started_ns_[number],
+                    .duration_ns = now_ns(number) - started_ns_[number],
                     .what = executable_.transfer_labels_[number],
                     .device = recorder->intern(executable_.plan_.devices[transfer.to].id),
+                    .from = recorder->intern(executable_.plan_.devices[transfer.from].id),
                     .kind = trace::Kind::transfer,
                     .step = submission_.step,
+                    .plan = executable_.plan_number_,
                     .predicted_us = static_cast<float>(step.end_us - step.start_us),
                     .bytes = transfer.bytes});
 }

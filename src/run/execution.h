@@ -36,6 +36,7 @@ class Execution {
   void finish(Completion completion);
   void note_time(std::uint32_t step);
   [[nodiscard]] const Device& device_that_failed(const Completion& completion) const;
+  [[nodiscard]] std::uint64_t now_ns(std::uint32_t step) const;
   void record_transfer(std::uint32_t step) const;
   [[nodiscard]] std::vector<Completion> take_completions(bool block);
 

@@ -13,7 +13,7 @@
 namespace shunt {
 namespace {
 
-// Of an event for each op of a model, some hundred a step, this keeps some hundred steps: 14 MiB.
+// Of an event for each op of a model, some hundred a step, this keeps some hundred steps: 16 MiB.
 constexpr std::size_t kTraceEvents = 1U << 18U;
 
 // Of a device's free memory; drivers keep some for programs and their own.

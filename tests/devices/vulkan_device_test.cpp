@@ -241,11 +241,11 @@ TEST_P(VulkanFaults, AProfiledProgramRecordsItsOpsByTheDevicesClock) {
   ASSERT_TRUE(add.run().has_value());
   EXPECT_EQ(recorder_.snapshot().size(), 1U) << "only the program, as nobody asked for more";
   ASSERT_TRUE(add.start({.step = 7, .profile = true}).wait().has_value());
-  const std::vector<trace::Event> events = recorder_.snapshot();
+  const std::vector<trace::ExecutionEvent> events = recorder_.snapshot();
   if (!device_->info().features.contains(DeviceFeature::timestamps)) return;
   ASSERT_EQ(events.size(), 3U);
-  const trace::Event& program = events[1];
-  const trace::Event& op = events[2];
+  const trace::ExecutionEvent& program = events[1];
+  const trace::ExecutionEvent& op = events[2];
   EXPECT_EQ(program.kind, trace::Kind::program);
   EXPECT_EQ(op.kind, trace::Kind::op);
   EXPECT_EQ(recorder_.text_of(op.what), "add sum");

@@ -84,7 +84,7 @@ TEST(Mixed, CopiesAreInThePlanInItsWordsAndInTheTrace) {
   const Plan& plan = *Loaded::take(loaded.session->plan_for(3, 1));
   const PlannedStep same = Loaded::take(StepPlanner(*loaded.model, *loaded.runtime, kInTurn, 64).plan(3, 1));
   const std::string words = to_text(same.plan, same.graph, true);
-  const std::string trace = trace::to_chrome_json(loaded.runtime->recorder());
+  const std::string trace = trace::to_chrome_json(recording_of(loaded.runtime->recorder()));
   std::size_t found = 0;
   for (const Step& step : plan.steps) {
     if (step.kind != Step::Kind::transfer) continue;
@@ -97,7 +97,7 @@ TEST(Mixed, CopiesAreInThePlanInItsWordsAndInTheTrace) {
   }
   EXPECT_GT(found, 0U);
   std::uint64_t copied = 0;
-  for (const trace::Event& event : loaded.runtime->recorder().snapshot())
+  for (const trace::ExecutionEvent& event : loaded.runtime->recorder().snapshot())
     if (event.kind == trace::Kind::transfer) ++copied;
   EXPECT_EQ(copied, found);
   EXPECT_NE(words.find("placed by hand"), std::string::npos);

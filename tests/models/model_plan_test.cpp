@@ -58,19 +58,23 @@ TEST(ModelTrace, HasAnEventForEachOpInsideItsProgram) {
   ASSERT_TRUE(session->append(0, prompt).has_value());
   ASSERT_TRUE(session->append(0, std::span(prompt).first(1)).has_value());
 
-  const auto json = nlohmann::json::parse(trace::to_chrome_json(runtime->recorder()), nullptr, false);
+  const auto json = nlohmann::json::parse(trace::to_chrome_json(recording_of(runtime->recorder())), nullptr, false);
   ASSERT_TRUE(json.is_object());
   for (std::uint32_t step = 0; step < 2; ++step) {
     const Plan& plan = *Loaded::take(session->plan_for(step == 0 ? 4 : 1, 1));
     std::vector<nlohmann::json> ops;
     std::vector<nlohmann::json> programs;
+    std::vector<nlohmann::json> runs;
     for (const auto& event : json["traceEvents"]) {
       if (event["ph"] != "X" || event["args"]["step"] != step) continue;
       EXPECT_EQ(event["args"]["outcome"], "ok");
-      (event["cat"] == "op" ? ops : programs).push_back(event);
+      (event["cat"] == "op" ? ops : event["cat"] == "run" ? runs : programs).push_back(event);
     }
     ASSERT_EQ(ops.size(), plan.units.size());
     ASSERT_EQ(programs.size(), 1U);
+    ASSERT_EQ(runs.size(), 1U);
+    EXPECT_EQ(runs[0]["args"]["plan"], step + 1);
+    EXPECT_FLOAT_EQ(runs[0]["args"].value("predicted_us", 0.0F), static_cast<float>(plan.predicted_us));
     EXPECT_FLOAT_EQ(programs[0]["args"].value("predicted_us", 0.0F), static_cast<float>(plan.predicted_us));
     EXPECT_FALSE(programs[0]["args"].contains("reason"));
     const double begin = programs[0]["ts"];
@@ -89,24 +93,22 @@ TEST(ModelTrace, HasAnEventForEachOpInsideItsProgram) {
       EXPECT_LE(now, end + 0.002) << name;
     }
   }
-  std::size_t tracks = 0;
+  std::vector<std::string> tracks;
   for (const auto& event : json["traceEvents"])
-    if (event["ph"] == "M") {
-      ++tracks;
-      EXPECT_EQ(event["args"]["name"], "cpu:simd");
-    }
-  EXPECT_EQ(tracks, 1U);
+    if (event["name"] == "thread_name") tracks.push_back(event["args"]["name"]);
+  EXPECT_EQ(tracks, (std::vector<std::string>{"runs", "cpu:simd", "cpu:simd ops"}));
 }
 
-TEST(ModelTrace, HasOneEventPerStepUnlessOpsAreAskedFor) {
+TEST(ModelTrace, HasAProgramAndARunPerStepUnlessOpsAreAskedFor) {
   const auto runtime = Loaded::take(Runtime::create({.threads = 1, .trace = true}));
   const auto model = Loaded::take(Model::load(kTrainedModel));
   const auto session = Loaded::take(Session::create(*model, *runtime, {.context = 64}));
   const std::vector<Token> prompt = {1, 300};
   for (int step = 0; step < 3; ++step) ASSERT_TRUE(session->append(0, prompt).has_value());
   const auto events = runtime->recorder().snapshot();
-  ASSERT_EQ(events.size(), 3U);
-  for (const trace::Event& event : events) EXPECT_EQ(event.kind, trace::Kind::program);
+  ASSERT_EQ(events.size(), 6U);
+  for (std::size_t index = 0; index < events.size(); ++index)
+    EXPECT_EQ(events[index].kind, index % 2 == 0 ? trace::Kind::program : trace::Kind::run);
 }
 
 }  // namespace

@@ -187,9 +187,10 @@ TEST_F(FailingRun, EndsWithALateErrorAndTheNextRunIsRight) {
     SimMachine machine(3, {.error_at_op = op});
     auto executable = std::move(*machine.compile(graph_, placement_));
     EXPECT_EQ(failure_of(*executable).code, Code::internal);
-    std::size_t failed = 0;
-    for (const trace::Event& event : machine.recorder.snapshot()) failed += event.failed ? 1U : 0U;
-    EXPECT_EQ(failed, 1U);
+    std::vector<trace::Kind> failed;
+    for (const trace::ExecutionEvent& event : machine.recorder.snapshot())
+      if (event.failed) failed.push_back(event.kind);
+    EXPECT_EQ(failed, (std::vector{trace::Kind::program, trace::Kind::run}));
     EXPECT_TRUE(run(*executable).has_value());
     EXPECT_EQ(outputs_of(*executable), right_);
     expect_nothing_kept(machine, std::move(executable));

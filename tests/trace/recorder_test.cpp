@@ -2,24 +2,23 @@
 
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
 #include <thread>
-
-#include "trace/chrome.h"
 
 namespace shunt::trace {
 namespace {
 
-Event numbered(std::uint64_t number) {
+ExecutionEvent numbered(std::uint64_t number) {
   return {.start_ns = number,
           .duration_ns = number + 1,
           .what = static_cast<Label>(number),
           .device = 7,
+          .from = 6,
           .reason = 8,
           .kind = Kind::transfer,
           .failed = true,
           .code = Code::device_lost,
           .step = 9,
+          .plan = 10,
           .predicted_us = 1.5F,
           .bytes = number * 3};
 }
@@ -34,11 +33,13 @@ TEST(Recorder, GivesBackWhatWasRecorded) {
   EXPECT_EQ(events[0].duration_ns, 6U);
   EXPECT_EQ(events[0].what, 5U);
   EXPECT_EQ(events[0].device, 7U);
+  EXPECT_EQ(events[0].from, 6U);
   EXPECT_EQ(events[0].reason, 8U);
   EXPECT_EQ(events[0].kind, Kind::transfer);
   EXPECT_TRUE(events[0].failed);
   EXPECT_EQ(events[0].code, Code::device_lost);
   EXPECT_EQ(events[0].step, 9U);
+  EXPECT_EQ(events[0].plan, 10U);
   EXPECT_EQ(events[0].predicted_us, 1.5F);
   EXPECT_EQ(events[0].bytes, 15U);
 }
@@ -90,7 +91,7 @@ TEST(Recorder, SnapshotsAreWholeWhileManyThreadsWrite) {
       for (std::uint64_t i = 0; i < 5000; ++i) recorder.record(numbered(writer * 100000 + i));
     });
   for (int i = 0; i < 200; ++i)
-    for (const Event& event : recorder.snapshot()) {
+    for (const ExecutionEvent& event : recorder.snapshot()) {
       ASSERT_EQ(event.duration_ns, event.start_ns + 1);
       ASSERT_EQ(event.bytes, event.start_ns * 3);
     }
@@ -107,39 +108,15 @@ TEST(Recorder, InternsEachTextOnce) {
   EXPECT_EQ(recorder.text_of(12345), "");
 }
 
-TEST(ChromeTrace, IsJsonWithATrackPerDevice) {
-  Recorder recorder(8);
-  recorder.set_enabled(true);
-  const Label device = recorder.intern("cpu:\"odd\"\n");
-  recorder.record({.start_ns = 3000, .duration_ns = 2000, .what = recorder.intern("matmul"), .device = device});
-  recorder.record({.start_ns = 9000, .duration_ns = 1000, .what = recorder.intern("add"), .device = device});
-  const auto json = nlohmann::json::parse(to_chrome_json(recorder), nullptr, false);
-  ASSERT_TRUE(json.is_object());
-  ASSERT_EQ(json["traceEvents"].size(), 3U);
-  EXPECT_EQ(json["traceEvents"][0]["args"]["name"], "cpu:\"odd\"\n");
-  EXPECT_EQ(json["traceEvents"][1]["name"], "matmul");
-  EXPECT_EQ(json["traceEvents"][1]["dur"], 2.0);
-  EXPECT_EQ(json["traceEvents"][2]["ts"], 6.0);
-  EXPECT_EQ(json["otherData"]["events_overwritten"], 0);
-}
-
-TEST(ChromeTrace, SaysHowMuchOfTheBeginningIsMissing) {
+TEST(Recorder, NumbersWhatIsAttachedPerKey) {
   Recorder recorder(4);
+  EXPECT_EQ(recorder.attach(kPlans, "{}"), 0U) << "it is off";
   recorder.set_enabled(true);
-  for (std::uint64_t i = 0; i < 10; ++i) recorder.record(numbered(i));
-  const auto json = nlohmann::json::parse(to_chrome_json(recorder), nullptr, false);
-  ASSERT_TRUE(json.is_object());
-  EXPECT_EQ(json["otherData"]["events_recorded"], 10);
-  EXPECT_EQ(json["otherData"]["events_overwritten"], 6);
-}
-
-TEST(ChromeTrace, AnUnwritablePathIsAnError) {
-  for (const auto& [path, code] : {std::pair{"/nonexistent/trace.json", Code::io}, {"/dev/null", Code::invalid}})
-    for (const Status& status : {write_chrome_trace(Recorder(1), path), check_trace_path(path)}) {
-      ASSERT_FALSE(status.has_value()) << path;
-      EXPECT_EQ(status.error().code, code);
-      EXPECT_NE(status.error().message.find(path), std::string::npos) << status.error().message;
-    }
+  EXPECT_EQ(recorder.attach(kPlans, "{}"), 1U);
+  EXPECT_EQ(recorder.attach("other", "[]"), 1U);
+  EXPECT_EQ(recorder.attach(kPlans, "[1]"), 2U);
+  recorder.clear();
+  EXPECT_EQ(recorder.attachments(), (Attachments{{"other", {"[]"}}, {"plans", {"{}", "[1]"}}}));
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <utility>
 
 #include "devices/cpu/memory.h"
 
@@ -67,8 +68,8 @@ void CpuProgram::run_thread(ThreadPool& pool, const Submission& submission, cons
                .thread_scratch = scratch + size.shared_bytes() + thread * size.thread_bytes(),
                .failure = &failure};
   const bool profile = thread == 0 && trace_.wants_ops(submission);
+  std::uint64_t start = profile ? trace::now_ns() : 0;
   for (std::uint32_t index = 0; index < kernels_.size(); ++index) {
-    const std::uint64_t start = profile ? trace::now_ns() : 0;
     for (call.phase = 0; call.phase < kernels_.phases(index); ++call.phase) {
       if (const int error = kernels_.run(index, call); error != 0) {
         outcome.kernel_error.store(error, std::memory_order_relaxed);
@@ -81,7 +82,10 @@ void CpuProgram::run_thread(ThreadPool& pool, const Submission& submission, cons
       }
       pool.barrier();
     }
-    if (profile) trace_.record_op(index, start, trace::now_ns(), submission.step);
+    if (profile) {
+      const std::uint64_t end = trace::now_ns();
+      trace_.record_op(index, std::exchange(start, end), end, submission.step);
+    }
     // Every thread sees the same answer: what made it true happened before the barrier, and a thread that is
     // ahead can only fail a later step.
     if (outcome.ends_after(index)) return;

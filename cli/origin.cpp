@@ -1,0 +1,132 @@
+#include "origin.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <ranges>
+
+#include "devices/device.h"
+#include "devices/field_json.h"
+#include "output.h"
+
+namespace shunt::cli {
+
+void visit_fields(field_json::FieldsOf<Origin::DeviceName> auto& device, const auto& visit) {
+  visit("id", device.id);
+  visit("name", device.name);
+  visit("type", device.type);
+}
+
+void visit_fields(field_json::FieldsOf<Origin> auto& origin, const auto& visit) {
+  visit("command", origin.command);
+  visit("version", origin.version);
+  visit("model", origin.model);
+  visit("machine", origin.machine);
+  visit("devices", origin.devices);
+  visit("threads", origin.threads);
+  visit("budgets", origin.budgets);
+  visit("context", origin.context);
+  visit("sequences", origin.sequences);
+  visit("batch", origin.batch);
+  visit("fuse", origin.fuse);
+  visit("cache_type", origin.cache_type);
+  visit("strategy", origin.strategy);
+  visit("margin", origin.margin);
+}
+
+void visit_fields(field_json::FieldsOf<Speeds> auto& speeds, const auto& visit) {
+  visit("prompt_tokens", speeds.prompt_tokens);
+  visit("prompt_tokens_per_s", speeds.prompt_tokens_per_s);
+  visit("generated_tokens", speeds.generated_tokens);
+  visit("generated_tokens_per_s", speeds.generated_tokens_per_s);
+}
+
+namespace {
+
+constexpr std::string_view kOrigin = "origin";
+constexpr std::string_view kSpeeds = "speeds";
+
+std::string absolute(const std::string& path) {
+  std::error_code failed;
+  const std::filesystem::path whole = std::filesystem::absolute(path, failed);
+  return failed || path.empty() ? path : whole.lexically_normal().string();
+}
+
+template <class T>
+void attach_as(trace::Recorder& recorder, std::string_view key, const T& value) {
+  recorder.attach(key, to_json(value).dump(-1, ' ', false, Json::error_handler_t::replace));
+}
+
+// The last that was attached.
+template <class T>
+std::optional<T> find(const trace::Recording& recording, std::string_view key) {
+  const auto found = recording.attachments.find(key);
+  T value;
+  if (found == recording.attachments.end() || found->second.empty() ||
+      !field_json::from_json(Json::parse(found->second.back(), nullptr, false), value))
+    return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+Result<SessionOptions> Origin::session() const {
+  SessionOptions options{.context = context, .sequences = sequences, .batch = batch, .fuse = fuse};
+  SHUNT_TRY_ASSIGN(options.strategy, strategy_from_name(strategy));
+  const auto dtype = dtype_from_name(cache_type);
+  if (!dtype) return std::unexpected(dtype.error());
+  options.cache_dtype = *dtype;
+  if (!margin.empty()) options.margin = margin.front();
+  return options;
+}
+
+RuntimeOptions Origin::runtime() const {
+  const auto ids = devices | std::views::transform(&DeviceName::id);
+  return {
+      .threads = threads, .devices = fmt::format("{}", fmt::join(ids, ",")), .machine = machine, .budgets = budgets};
+}
+
+Origin origin_of(std::string_view command, const std::string& model, const models::Session& session,
+                 const Runtime& runtime, const RuntimeOptions& options) {
+  const SessionOptions& asked = session.options();
+  Origin origin{.command = std::string(command),
+                .version = SHUNT_VERSION,
+                .model = absolute(model),
+                .machine = absolute(options.machine),
+                .devices = {},
+                .threads = options.threads,
+                .budgets = options.budgets,
+                .context = session.context(),
+                .sequences = asked.sequences,
+                .batch = asked.batch,
+                .fuse = asked.fuse,
+                .cache_type = std::string(name_of(asked.cache_dtype)),
+                .strategy = std::string(name_of(asked.strategy)),
+                .margin = {}};
+  if (asked.margin) origin.margin.push_back(*asked.margin);
+  for (const Device* device : runtime.devices()) {
+    const DeviceInfo& info = device->info();
+    origin.devices.push_back({info.id, info.name, std::string(name_of(info.type))});
+  }
+  return origin;
+}
+
+Json to_json(const Origin& origin) { return field_json::json_of(origin); }
+Json to_json(const Speeds& speeds) { return field_json::json_of(speeds); }
+
+void attach(trace::Recorder& recorder, const Origin& origin) { attach_as(recorder, kOrigin, origin); }
+void attach(trace::Recorder& recorder, const Speeds& speeds) { attach_as(recorder, kSpeeds, speeds); }
+
+Result<Origin> origin_in(const trace::Recording& recording) {
+  auto origin = find<Origin>(recording, kOrigin);
+  if (origin) return *std::move(origin);
+  return fail(Code::invalid,
+              "it does not say which model and options it comes from; record it again, with this "
+              "version of shunt and --trace");
+}
+
+std::optional<Speeds> speeds_in(const trace::Recording& recording) { return find<Speeds>(recording, kSpeeds); }
+
+}  // namespace shunt::cli

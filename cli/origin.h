@@ -1,0 +1,63 @@
+// Where a trace comes from: the model, the options and the devices. Traces carry it, so that a report can say what ran
+// and `shunt replay` can plan it again. Plain values.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/session.h"
+#include "output.h"
+#include "shunt/runtime.h"
+#include "trace/recording.h"
+
+namespace shunt::cli {
+
+struct Origin {
+  struct DeviceName {
+    std::string id;
+    std::string name;
+    std::string type;
+  };
+  std::string command;  // "run"
+  std::string version;  // of shunt
+  std::string model;    // a path from the root on
+  std::string machine;  // the same; empty: the machine that the trace was recorded on
+  std::vector<DeviceName> devices;
+  std::uint32_t threads = 0;
+  std::map<std::string, std::uint64_t> budgets;
+  std::uint32_t context = 0;  // what it came to
+  std::uint32_t sequences = 1;
+  std::uint32_t batch = 0;
+  bool fuse = true;
+  std::string cache_type;
+  std::string strategy;
+  std::vector<double> margin;  // one or none
+
+  // Errors: invalid for names that are not known here.
+  [[nodiscard]] Result<SessionOptions> session() const;
+  [[nodiscard]] RuntimeOptions runtime() const;
+};
+
+// How fast it was; nothing where that is not known, as on machines that do not exist.
+struct Speeds {
+  std::uint64_t prompt_tokens = 0;
+  double prompt_tokens_per_s = 0;
+  std::uint64_t generated_tokens = 0;
+  double generated_tokens_per_s = 0;
+};
+
+[[nodiscard]] Origin origin_of(std::string_view command, const std::string& model, const models::Session& session,
+                               const Runtime& runtime, const RuntimeOptions& options);
+
+[[nodiscard]] Json to_json(const Origin& origin);
+[[nodiscard]] Json to_json(const Speeds& speeds);
+void attach(trace::Recorder& recorder, const Origin& origin);
+void attach(trace::Recorder& recorder, const Speeds& speeds);
+
+// Errors: invalid where the recording does not say it.
+[[nodiscard]] Result<Origin> origin_in(const trace::Recording& recording);
+[[nodiscard]] std::optional<Speeds> speeds_in(const trace::Recording& recording);
+
+}  // namespace shunt::cli

@@ -1,0 +1,184 @@
+// shunt replay: what another strategy, or other devices, would have made of the steps of a trace. Plans them and
+// computes nothing.
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <map>
+#include <span>
+
+#include "answers.h"
+#include "command.h"
+#include "models/step_planner.h"
+#include "options.h"
+#include "origin.h"
+#include "output.h"
+#include "plan/hindsight.h"
+#include "trace/chrome.h"
+
+namespace shunt::cli {
+namespace {
+
+struct Options {
+  std::string trace;
+  std::string model;  // empty: where it was
+  SessionOptions session;
+  RuntimeOptions runtime;
+  const CLI::Option* strategy = nullptr;
+  bool json = false;
+};
+
+// A plan that ran, beside the one that would have run instead.
+struct Replayed {
+  PlanInHindsight before;
+  double predicted_us = 0;
+  std::vector<std::string> devices;
+  std::size_t nodes = 0;
+  std::size_t moved = 0;  // of them to another device
+};
+
+// Times of all runs of all plans.
+struct Total {
+  double actual_us = 0;
+  double predicted_us = 0;
+  double replayed_us = 0;
+};
+
+Total total_of(std::span<const Replayed> steps) {
+  Total total;
+  for (const Replayed& step : steps) {
+    const auto runs = static_cast<double>(step.before.actual.times);
+    total.actual_us += runs * step.before.actual.mean_us;
+    total.predicted_us += runs * step.before.plan.predicted_us;
+    total.replayed_us += runs * step.predicted_us;
+  }
+  return total;
+}
+
+// What was, where nothing else is asked for. Other machines have other devices.
+RuntimeOptions runtime_of(const Options& options, const Origin& origin) {
+  RuntimeOptions runtime = origin.runtime();
+  const RuntimeOptions& asked = options.runtime;
+  if (asked.threads != 0) runtime.threads = asked.threads;
+  if (!asked.machine.empty()) {
+    runtime.machine = asked.machine;
+    runtime.devices.clear();
+    runtime.budgets.clear();
+  }
+  if (!asked.devices.empty()) {
+    runtime.devices = asked.devices;
+    runtime.budgets.clear();
+  }
+  if (!asked.budgets.empty()) runtime.budgets = asked.budgets;
+  return runtime;
+}
+
+Result<SessionOptions> session_of(const Options& options, const Origin& origin) {
+  SHUNT_TRY_ASSIGN(SessionOptions session, origin.session());
+  if (options.strategy->count() > 0) session.strategy = options.session.strategy;
+  if (options.session.margin) session.margin = options.session.margin;
+  return session;
+}
+
+Replayed compare(PlanInHindsight before, const models::PlannedStep& after) {
+  Replayed replayed{.before = std::move(before),
+                    .predicted_us = after.plan.predicted_us,
+                    .devices = working_devices(std::array{&after.plan})};
+  std::map<std::string_view, std::string_view> devices;
+  for (const DecisionInHindsight& judged : replayed.before.decisions)
+    for (const std::string& node : judged.decision.nodes) devices[node] = judged.decision.device;
+  for (std::size_t index = 0; index < after.plan.units.size(); ++index)
+    for (const NodeId node : after.plan.units[index].nodes) {
+      const auto found = devices.find(after.graph.nodes()[node].name);
+      ++replayed.nodes;
+      if (found == devices.end() || found->second != after.plan.devices[after.plan.decisions[index].device].id)
+        ++replayed.moved;
+    }
+  return replayed;
+}
+
+Result<std::vector<Replayed>> plan_again(std::vector<PlanInHindsight> plans, models::StepPlanner& planner) {
+  std::vector<Replayed> steps;
+  for (PlanInHindsight& plan : plans) {
+    const std::uint32_t tokens = plan.plan.rows_of("tokens");
+    if (tokens == 0)
+      return fail(Code::invalid, fmt::format("plan {} of the trace is no step of a language model", plan.number));
+    SHUNT_TRY_ASSIGN(const models::PlannedStep step, planner.plan(tokens, plan.plan.rows_of("output_rows")));
+    steps.push_back(compare(std::move(plan), step));
+  }
+  return steps;
+}
+
+Json to_json(std::span<const Replayed> steps, const Origin& origin, const SessionOptions& session) {
+  Json json = {{"model", origin.model}, {"strategy", name_of(session.strategy)}, {"steps", Json::array()}};
+  for (const Replayed& step : steps)
+    json["steps"].push_back({{"plan", step.before.number},
+                             {"tokens", step.before.plan.rows_of("tokens")},
+                             {"runs", step.before.actual.times},
+                             {"actual_us", step.before.actual.mean_us},
+                             {"predicted_us", step.before.plan.predicted_us},
+                             {"replayed_us", step.predicted_us},
+                             {"devices", step.devices},
+                             {"nodes", step.nodes},
+                             {"moved_nodes", step.moved}});
+  const Total total = total_of(steps);
+  json["total"] = {
+      {"actual_us", total.actual_us}, {"predicted_us", total.predicted_us}, {"replayed_us", total.replayed_us}};
+  return json;
+}
+
+std::string to_text(std::span<const Replayed> steps, const SessionOptions& session) {
+  const auto ms = [](double us) { return fmt::format("{:.3f}", us / 1e3); };
+  Rows rows = {{"plan", "runs", "took ms", "predicted ms", "replayed ms", "moved", "devices"}};
+  for (const Replayed& step : steps)
+    rows.push_back(
+        {fmt::format("{}, {}", step.before.number, step.before.title()), fmt::to_string(step.before.actual.times),
+         ms(step.before.actual.mean_us), ms(step.before.plan.predicted_us), ms(step.predicted_us),
+         fmt::format("{} of {} ops", step.moved, step.nodes), fmt::format("{}", fmt::join(step.devices, ", "))});
+  const Total total = total_of(steps);
+  rows.push_back({"all runs", "", ms(total.actual_us), ms(total.predicted_us), ms(total.replayed_us), "", ""});
+  std::string text = in_columns(rows);
+  if (total.predicted_us > 0 && total.replayed_us > 0)
+    text += fmt::format("strategy {}: predicted to take {:.3g} times what was predicted of the plans that ran\n",
+                        name_of(session.strategy), total.replayed_us / total.predicted_us);
+  return text;
+}
+
+Result<std::unique_ptr<models::Model>> load(const Options& options, const Origin& origin) {
+  auto model = models::Model::load(options.model.empty() ? origin.model : options.model);
+  if (!model && options.model.empty() && model.error().code == Code::io)
+    model.error().message += "; --model says where it is now";
+  return model;
+}
+
+Status execute(const Options& options) {
+  SHUNT_TRY_ASSIGN(const trace::Recording recording, trace::read_chrome_trace(options.trace));
+  auto found = origin_in(recording);
+  if (!found) return fail_at(options.trace, std::move(found).error());
+  const Origin& origin = *found;
+  SHUNT_TRY_ASSIGN(std::vector<PlanInHindsight> plans, in_hindsight(recording));
+  SHUNT_TRY_ASSIGN(const SessionOptions session, session_of(options, origin));
+  SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(runtime_of(options, origin)));
+  SHUNT_TRY_ASSIGN(const auto model, load(options, origin));
+  models::StepPlanner planner(*model, *runtime, session, origin.context);
+  SHUNT_TRY_ASSIGN(const std::vector<Replayed> steps, plan_again(std::move(plans), planner));
+  if (recording.overwritten > 0)
+    note(fmt::format("The first {} of {} events are not in the trace; their runs are not counted.",
+                     recording.overwritten, recording.recorded));
+  return options.json ? print_json(to_json(steps, origin, session)) : print(to_text(steps, session));
+}
+
+}  // namespace
+
+Action replay(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("TRACE", options->trace, "File that --trace of run, eval or bench model has written")->required();
+  app.add_option("--model", options->model, "The model, where it is no longer where it was")->type_name("FILE");
+  add_strategy(app, options->session, options->runtime);
+  add_runtime(app, options->runtime);
+  add_json(app, options->json);
+  options->strategy = app.get_option("--strategy");
+  return [options] { return execute(*options); };
+}
+
+}  // namespace shunt::cli

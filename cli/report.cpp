@@ -1,0 +1,95 @@
+// shunt report: what a trace tells, as a page, as text or as data.
+#include <fmt/format.h>
+
+#include <filesystem>
+
+#include "command.h"
+#include "options.h"
+#include "origin.h"
+#include "output.h"
+#include "plan/hindsight.h"
+#include "report_page.h"
+#include "trace/chrome.h"
+#include "trace/summary.h"
+#include "trace/text_file.h"
+
+namespace shunt::cli {
+namespace {
+
+struct Options {
+  std::string trace;
+  std::string page;
+  bool explain = false;
+  bool lines = false;
+  bool json = false;
+};
+
+Json facts_of(const Options& options, const trace::Recording& recording, const std::vector<PlanInHindsight>& plans) {
+  const auto parse = [](const std::string& text) { return Json::parse(text, nullptr, false); };
+  Json facts = {{"trace", options.trace},
+                {"origin", nullptr},
+                {"speeds", nullptr},
+                {"summary", parse(to_json(summarize(recording)))},
+                {"plans", Json::array()}};
+  if (const auto origin = origin_in(recording)) facts["origin"] = to_json(*origin);
+  if (const auto speeds = speeds_in(recording)) facts["speeds"] = to_json(*speeds);
+  for (const PlanInHindsight& plan : plans) facts["plans"].push_back(parse(to_json(plan)));
+  return facts;
+}
+
+std::string explain(const std::vector<PlanInHindsight>& plans) {
+  std::string text;
+  for (const PlanInHindsight& plan : plans) text += to_text(plan);
+  return text;
+}
+
+bool is_text(const Options& options) { return !options.lines && !options.explain && !options.json; }
+
+// Empty: no page. A page in the place of the trace is wrong usage.
+std::string path_of_page(const Options& options) {
+  std::string path = options.page;
+  if (path.empty() && is_text(options)) path = std::filesystem::path(options.trace).replace_extension(".html").string();
+  std::error_code no_such_file;
+  if (path == options.trace || std::filesystem::equivalent(path, options.trace, no_such_file))
+    refuse("the page and the trace are the same file; name another one with -o");
+  return path;
+}
+
+Status write_page(const std::string& path, Json facts, const trace::Recording& recording) {
+  SHUNT_TRY(trace::write_text_file(path, report_page(std::move(facts), recording)));
+  note(fmt::format("The page is {}; a browser opens it.", path));
+  if (!has_charts())
+    note("It has tables but no charts: they need `npm ci --prefix tools/npm` before shunt is built (./dev build).");
+  return {};
+}
+
+Status execute(const Options& options) {
+  const std::string page = path_of_page(options);
+  SHUNT_TRY_ASSIGN(const trace::Recording recording, trace::read_chrome_trace(options.trace));
+  SHUNT_TRY_ASSIGN(const std::vector<PlanInHindsight> plans, in_hindsight(recording));
+  Json facts = facts_of(options, recording, plans);
+  if (options.lines) SHUNT_TRY(print(to_json_lines(recording)));
+  if (options.explain) SHUNT_TRY(print(explain(plans)));
+  if (options.json) SHUNT_TRY(print_json(facts));
+  if (is_text(options)) SHUNT_TRY(print(to_text(summarize(recording))));
+  return page.empty() ? Status() : write_page(page, std::move(facts), recording);
+}
+
+}  // namespace
+
+Action report(CLI::App& app) {
+  auto options = std::make_shared<Options>();
+  app.add_option("TRACE", options->trace, "File that --trace of run, eval or bench model has written")->required();
+  app.add_option("-o,--output", options->page,
+                 "Where the page goes [beside the trace, as .html; with another option no page]")
+      ->type_name("FILE");
+  CLI::Option* explain = app.add_flag("--explain", options->explain,
+                                      "Print each op's candidates, what it took, and what another device had saved");
+  CLI::Option* lines = app.add_flag("--lines", options->lines, "Print each event as a line of JSON");
+  add_json(app, options->json);
+  explain->excludes(lines)->excludes("--json");
+  lines->excludes("--json");
+  return [options] { return execute(*options); };
+}
+
+}  // namespace shunt::cli

@@ -1,0 +1,141 @@
+#include "plan/hindsight.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+
+namespace shunt {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using trace::Kind;
+
+// What events of ops are called: ProgramTrace names them so.
+std::string name_of(const DecisionRecord& decision) {
+  return fmt::format("{} {}", decision.op, decision.nodes.empty() ? "" : decision.nodes.back());
+}
+
+void judge(DecisionInHindsight& judged) {
+  const DecisionRecord& decision = judged.decision;
+  const CandidateRecord* best = nullptr;
+  for (const CandidateRecord& other : decision.candidates)
+    if (other.device != decision.device && other.has_prediction() &&
+        (best == nullptr || other.total_us() < best->total_us()))
+      best = &other;
+  const CandidateRecord* chosen = decision.find(decision.device);
+  if (best == nullptr || chosen == nullptr || judged.actual.times == 0) return;
+  judged.best_other = best->device;
+  const double took_us = chosen->wait_us + chosen->transfer_us + judged.actual.mean_us;
+  judged.regret_us = std::max(0.0, took_us - best->total_us());
+}
+
+std::string describe(const Actual& actual) {
+  return fmt::format("took {:.1f} us ({:.1f} .. {:.1f}, {} time{})", actual.mean_us, actual.least_us, actual.most_us,
+                     actual.times, actual.times == 1 ? "" : "s");
+}
+
+}  // namespace
+
+void visit_fields(field_json::FieldsOf<Actual> auto& actual, const auto& visit) {
+  visit("times", actual.times);
+  visit("mean_us", actual.mean_us);
+  visit("least_us", actual.least_us);
+  visit("most_us", actual.most_us);
+}
+
+void visit_fields(field_json::FieldsOf<DecisionInHindsight> auto& judged, const auto& visit) {
+  visit_fields(judged.decision, visit);
+  visit("actual", judged.actual);
+  visit("regret_us", judged.regret_us);
+  visit("best_other", judged.best_other);
+}
+
+void Actual::add(double us) {
+  least_us = times == 0 ? us : std::min(least_us, us);
+  most_us = std::max(most_us, us);
+  ++times;
+  mean_us += (us - mean_us) / static_cast<double>(times);
+}
+
+double DecisionInHindsight::predicted_us() const {
+  const CandidateRecord* chosen = decision.find(decision.device);
+  return chosen == nullptr ? 0 : chosen->compute_us;
+}
+
+double PlanInHindsight::regret_us() const {
+  double sum_us = 0;
+  for (const DecisionInHindsight& judged : decisions) sum_us += judged.regret_us;
+  return sum_us;
+}
+
+std::string PlanInHindsight::title() const {
+  if (const std::uint32_t tokens = plan.rows_of("tokens"); tokens != 0)
+    return fmt::format("a step of {} token{}", tokens, tokens == 1 ? "" : "s");
+  std::string title = "a graph of";
+  for (const InputRecord& input : plan.inputs)
+    title += fmt::format(" {} {}[{}]", input.name, input.dtype, fmt::join(input.shape, ","));
+  return title;
+}
+
+Result<std::vector<PlanInHindsight>> in_hindsight(const trace::Recording& recording) {
+  std::vector<PlanInHindsight> plans;
+  const auto attached = recording.attachments.find(trace::kPlans);
+  if (attached == recording.attachments.end()) return plans;
+  std::map<std::pair<std::uint32_t, std::string>, Actual> ops;
+  std::map<std::uint32_t, Actual> runs;
+  for (const trace::ExecutionEvent& event : recording.events) {
+    if (event.failed) continue;
+    if (event.kind == Kind::op)
+      ops[{event.plan, recording.text_of(event.what)}].add(trace::us_of(event.duration_ns));
+    else if (event.kind == Kind::run)
+      runs[event.plan].add(trace::us_of(event.duration_ns));
+  }
+  for (const std::string& text : attached->second) {
+    PlanInHindsight& judged = plans.emplace_back();
+    judged.number = static_cast<std::uint32_t>(plans.size());
+    if (!field_json::from_json(Json::parse(text, nullptr, false), judged.plan))
+      return fail(Code::invalid, fmt::format("plan {} of the trace is not as this version of shunt writes one; record "
+                                             "the trace again",
+                                             judged.number));
+    judged.actual = runs[judged.number];
+    for (DecisionRecord& decision : judged.plan.units) {
+      const Actual& actual = ops[{judged.number, name_of(decision)}];
+      judge(judged.decisions.emplace_back(std::move(decision), actual));
+    }
+    judged.plan.units.clear();
+  }
+  return plans;
+}
+
+std::string to_text(const PlanInHindsight& plan) {
+  std::string text = fmt::format("plan {}, {}: predicted {:.1f} us", plan.number, plan.title(), plan.plan.predicted_us);
+  if (plan.actual.times > 0) text += fmt::format(", {}", describe(plan.actual));
+  text += fmt::format("; regret {:.1f} us\n", plan.regret_us());
+  for (const DecisionInHindsight& judged : plan.decisions) {
+    const DecisionRecord& decision = judged.decision;
+    text += fmt::format("  {:<28} {} on {}: {}", decision.nodes.empty() ? "" : decision.nodes.back(), decision.call,
+                        decision.device, decision.reason);
+    if (judged.actual.times > 0)
+      text += fmt::format("; predicted {:.1f} us, {}", judged.predicted_us(), describe(judged.actual));
+    if (judged.regret_us > 0) text += fmt::format("; regret {:.1f} us against {}", judged.regret_us, judged.best_other);
+    text += '\n';
+    for (const CandidateRecord& candidate : decision.candidates) text += fmt::format("    {}\n", describe(candidate));
+  }
+  return text;
+}
+
+std::string to_json(const PlanInHindsight& plan) {
+  Json json = {{"number", plan.number},
+               {"title", plan.title()},
+               {"predicted_us", plan.plan.predicted_us},
+               {"measured", plan.plan.measured},
+               {"inputs", field_json::json_of(plan.plan.inputs)},
+               {"actual", field_json::json_of(plan.actual)},
+               {"regret_us", plan.regret_us()},
+               {"units", field_json::json_of(plan.decisions)}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace shunt

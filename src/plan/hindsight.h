@@ -1,0 +1,57 @@
+// A recording's plans, seen after they ran: what each op took beside what was predicted, and what its decision lost.
+//
+// Regret is what another device is predicted to have saved: the wait and the transfer that were predicted for the
+// chosen device, with the time that the op took there, less the best prediction of all others that could run it; never
+// below zero. Plain values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "plan/record.h"
+#include "shunt/status.h"
+#include "trace/recording.h"
+
+namespace shunt {
+
+// Of all that ended well.
+struct Actual {
+  std::uint64_t times = 0;
+  double mean_us = 0;
+  double least_us = 0;
+  double most_us = 0;
+
+  void add(double us);
+};
+
+struct DecisionInHindsight {
+  DecisionRecord decision;
+  Actual actual;           // no times where ops were not timed one by one
+  double regret_us = 0;    // each time, on the mean
+  std::string best_other;  // whose prediction that is against; empty where no other could run it
+
+  // Without the detail of a candidate's wait and transfer: what the op itself was predicted to take.
+  [[nodiscard]] double predicted_us() const;
+};
+
+struct PlanInHindsight {
+  std::uint32_t number = 0;  // what events call it
+  PlanRecord plan;
+  Actual actual;  // of whole runs
+  std::vector<DecisionInHindsight> decisions;
+
+  [[nodiscard]] double regret_us() const;  // of all decisions, per run
+  // "a step of 16 tokens", or which inputs it takes.
+  [[nodiscard]] std::string title() const;
+};
+
+// All plans that are attached, in their order. Errors: invalid where one is not what to_json(plan) writes.
+[[nodiscard]] Result<std::vector<PlanInHindsight>> in_hindsight(const trace::Recording& recording);
+
+// For people: each decision with all candidates, what it took and what was lost.
+[[nodiscard]] std::string to_text(const PlanInHindsight& plan);
+// As the plan has it, with what it took and what was lost beside each decision.
+[[nodiscard]] std::string to_json(const PlanInHindsight& plan);
+
+}  // namespace shunt

@@ -1,0 +1,89 @@
+// What the JSON of a plan says of its decisions, as values: to_json(plan) writes them, and what looks back at a plan
+// that ran reads them. Devices, ops and dtypes are names, so that no graph and no device need be there.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "devices/field_json.h"
+
+namespace shunt {
+
+struct CandidateRecord {
+  std::string device;
+  std::string reason;
+  std::string detail;
+  double wait_us = 0;
+  double transfer_us = 0;
+  double compute_us = 0;
+  double uncertainty_us = 0;
+
+  [[nodiscard]] double total_us() const { return wait_us + transfer_us + compute_us; }
+  // It could have run the op.
+  [[nodiscard]] bool has_prediction() const { return detail.empty() && total_us() > 0; }
+};
+
+struct DecisionRecord {
+  std::string op;
+  std::string call;                // the op with its operands
+  std::vector<std::string> nodes;  // that it computes; the last gives it its name
+  std::string device;
+  std::string reason;
+  std::vector<CandidateRecord> candidates;
+
+  [[nodiscard]] const CandidateRecord* find(std::string_view id) const;
+};
+
+struct InputRecord {
+  std::string name;
+  std::string dtype;
+  std::vector<std::uint32_t> shape;
+};
+
+struct PlanRecord {
+  double predicted_us = 0;
+  bool measured = false;
+  std::vector<InputRecord> inputs;
+  std::vector<DecisionRecord> units;
+
+  // The first extent of an input; 0 where there is no such input.
+  [[nodiscard]] std::uint32_t rows_of(std::string_view input) const;
+};
+
+// "cpu:simd: higher predicted cost, 12.0 us = ..."
+[[nodiscard]] std::string describe(const CandidateRecord& candidate);
+
+void visit_fields(field_json::FieldsOf<CandidateRecord> auto& candidate, const auto& visit) {
+  visit("device", candidate.device);
+  visit("reason", candidate.reason);
+  visit("detail", candidate.detail);
+  visit("wait_us", candidate.wait_us);
+  visit("transfer_us", candidate.transfer_us);
+  visit("compute_us", candidate.compute_us);
+  visit("uncertainty_us", candidate.uncertainty_us);
+}
+
+void visit_fields(field_json::FieldsOf<DecisionRecord> auto& decision, const auto& visit) {
+  visit("op", decision.op);
+  visit("call", decision.call);
+  visit("nodes", decision.nodes);
+  visit("device", decision.device);
+  visit("reason", decision.reason);
+  visit("candidates", decision.candidates);
+}
+
+void visit_fields(field_json::FieldsOf<InputRecord> auto& input, const auto& visit) {
+  visit("name", input.name);
+  visit("dtype", input.dtype);
+  visit("shape", input.shape);
+}
+
+void visit_fields(field_json::FieldsOf<PlanRecord> auto& plan, const auto& visit) {
+  visit("predicted_us", plan.predicted_us);
+  visit("measured", plan.measured);
+  visit("inputs", plan.inputs);
+  visit("units", plan.units);
+}
+
+}  // namespace shunt

@@ -1,0 +1,131 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <unordered_map>
+
+#include "trace/chrome.h"
+#include "trace/text_file.h"
+
+namespace shunt::trace {
+namespace {
+
+using Json = nlohmann::json;
+
+// Times in traces are below this: 30 years in microseconds.
+constexpr double kMostUs = 1e15;
+
+std::optional<Kind> kind_from_name(std::string_view name) {
+#define SHUNT_TRACE_KIND(kind) \
+  if (name == #kind) return Kind::kind;
+  SHUNT_TRACE_KINDS(SHUNT_TRACE_KIND)
+#undef SHUNT_TRACE_KIND
+  return std::nullopt;
+}
+
+Code code_from_name(std::string_view name) {
+#define SHUNT_CODE(code, meaning) \
+  if (name == #code) return Code::code;
+  SHUNT_ERROR_CODES(SHUNT_CODE)
+#undef SHUNT_CODE
+  return Code::internal;
+}
+
+// Fills a recording with the events one by one, so that they need not all be JSON at the same time.
+class Reader {
+ public:
+  // False: this is no event that to_chrome_json() writes.
+  bool add(const Json& json) {
+    if (!json.is_object()) return false;
+    const std::string phase = text(json, "ph");
+    if (phase == "M") return true;
+    const auto kind = kind_from_name(text(json, "cat"));
+    const auto args = json.find("args");
+    if (phase != "X" || !kind || args == json.end() || !args->is_object()) return false;
+    ExecutionEvent event{.start_ns = ns(json, "ts"),
+                         .duration_ns = ns(json, "dur"),
+                         .what = intern(text(json, "name")),
+                         .device = intern(text(*args, "device")),
+                         .from = intern(text(*args, "from")),
+                         .reason = intern(text(*args, "reason")),
+                         .kind = *kind,
+                         .step = static_cast<std::uint32_t>(number(*args, "step")),
+                         .plan = static_cast<std::uint32_t>(number(*args, "plan")),
+                         .predicted_us = static_cast<float>(number(*args, "predicted_us")),
+                         .bytes = static_cast<std::uint64_t>(number(*args, "bytes"))};
+    const std::string outcome = text(*args, "outcome");
+    event.failed = outcome != "ok";
+    if (event.failed) event.code = code_from_name(outcome);
+    recording_.events.push_back(event);
+    return true;
+  }
+
+  // False: this is not what to_chrome_json() leaves beside the events.
+  bool add_rest(const Json& other) {
+    if (!other.is_object() || !other.contains("events_recorded")) return false;
+    recording_.recorded = static_cast<std::uint64_t>(number(other, "events_recorded"));
+    recording_.overwritten = static_cast<std::uint64_t>(number(other, "events_overwritten"));
+    for (const auto& [key, values] : other.items())
+      if (values.is_array())
+        for (const Json& value : values) recording_.attachments[key].push_back(value.dump());
+    return true;
+  }
+
+  [[nodiscard]] Recording take() { return std::move(recording_); }
+
+ private:
+  Label intern(const std::string& text) {
+    if (text.empty()) return 0;
+    const auto [place, is_new] = labels_.try_emplace(text, static_cast<Label>(recording_.labels.size()));
+    if (is_new) recording_.labels.push_back(text);
+    return place->second;
+  }
+
+  static std::string text(const Json& json, const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+  }
+
+  // From 0 to kMostUs; 0 where there is none.
+  static double number(const Json& json, const char* key) {
+    const auto found = json.find(key);
+    return found != json.end() && found->is_number() ? std::clamp(found->get<double>(), 0.0, kMostUs) : 0;
+  }
+
+  static std::uint64_t ns(const Json& json, const char* key) {
+    return static_cast<std::uint64_t>(std::llround(number(json, key) * 1e3));
+  }
+
+  Recording recording_{.labels = {""}};
+  std::unordered_map<std::string, Label> labels_;
+};
+
+}  // namespace
+
+Result<Recording> from_chrome_json(std::string_view text, std::string_view origin) {
+  Reader reader;
+  bool in_events = false;
+  bool is_ours = true;
+  const auto keep = [&](int depth, Json::parse_event_t what, Json& parsed) {
+    if (depth == 1 && what == Json::parse_event_t::key) in_events = parsed == "traceEvents";
+    if (depth != 2 || !in_events || what != Json::parse_event_t::object_end) return true;
+    is_ours = reader.add(parsed) && is_ours;
+    return false;
+  };
+  const Json rest = Json::parse(text, keep, false);
+  if (rest.is_discarded())
+    return fail(Code::invalid, fmt::format("{}: it is no JSON, or ends too early; --trace writes one that is", origin));
+  if (!is_ours || !rest.is_object() || !rest.contains("otherData") || !reader.add_rest(rest["otherData"]))
+    return fail(Code::invalid,
+                fmt::format("{}: it is no trace of shunt; `shunt run MODEL PROMPT --trace FILE` writes one", origin));
+  return reader.take();
+}
+
+Result<Recording> read_chrome_trace(const std::string& path) {
+  SHUNT_TRY_ASSIGN(const std::string text, read_text_file(path));
+  return from_chrome_json(text, path);
+}
+
+}  // namespace shunt::trace

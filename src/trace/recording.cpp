@@ -1,0 +1,45 @@
+#include "trace/recording.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "trace/event_json.h"
+
+namespace shunt::trace {
+
+std::string_view Recording::op_of(const ExecutionEvent& event) const {
+  const std::string_view name = text_of(event.what);
+  return name.substr(0, name.find(' '));
+}
+
+Recording recording_of(const Recorder& recorder) {
+  // Labels last: every event's is among them.
+  Recording recording{.events = recorder.snapshot(),
+                      .labels = {},
+                      .attachments = recorder.attachments(),
+                      .recorded = recorder.recorded(),
+                      .overwritten = recorder.overwritten()};
+  recording.labels = recorder.labels();
+  return recording;
+}
+
+std::string_view outcome_of(const ExecutionEvent& event) { return event.failed ? shunt::name_of(event.code) : "ok"; }
+
+std::uint64_t origin_ns(const Recording& recording) {
+  const auto first = std::ranges::min_element(recording.events, {}, &ExecutionEvent::start_ns);
+  return first == recording.events.end() ? 0 : first->start_ns;
+}
+
+std::string to_json_lines(const Recording& recording) {
+  const std::uint64_t origin = origin_ns(recording);
+  const std::vector<std::string> texts = quoted(recording.labels);
+  std::string lines;
+  for (const ExecutionEvent& event : recording.events)
+    lines += fmt::format("{{\"kind\":\"{}\",\"name\":{},\"start_us\":{:.3f},\"duration_us\":{:.3f}{}}}\n",
+                         name_of(event.kind), texts[event.what], us_of(event.start_ns - origin),
+                         us_of(event.duration_ns), fields_of(event, texts));
+  return lines;
+}
+
+}  // namespace shunt::trace

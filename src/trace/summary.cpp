@@ -1,0 +1,154 @@
+#include "trace/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <unordered_map>
+
+namespace shunt::trace {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+void add(Tally& tally, const ExecutionEvent& event) {
+  const double us = us_of(event.duration_ns);
+  ++tally.events;
+  tally.failed += event.failed ? 1 : 0;
+  tally.actual_us += us;
+  tally.bytes += event.bytes;
+  // What failed took no time that could have been predicted.
+  if (event.predicted_us <= 0 || event.failed) return;
+  tally.predicted_us += static_cast<double>(event.predicted_us);
+  tally.compared_us += us;
+}
+
+// Tallies by name.
+class Table {
+ public:
+  void add(std::string name, const ExecutionEvent& event) {
+    const auto [place, is_new] = places_.try_emplace(std::move(name), rows_.size());
+    if (is_new) rows_.push_back({.name = place->first});
+    trace::add(rows_[place->second], event);
+  }
+
+  [[nodiscard]] std::vector<Tally> by_time() && {
+    std::ranges::stable_sort(rows_, std::ranges::greater(), &Tally::actual_us);
+    return std::move(rows_);
+  }
+
+ private:
+  std::unordered_map<std::string, std::size_t> places_;
+  std::vector<Tally> rows_;
+};
+
+double span_us(const Recording& recording) {
+  std::uint64_t end = 0;
+  for (const ExecutionEvent& event : recording.events) end = std::max(end, event.start_ns + event.duration_ns);
+  return us_of(end - origin_ns(recording));
+}
+
+std::string to_text(std::string_view heading, const std::vector<Tally>& rows) {
+  if (rows.empty()) return {};
+  std::size_t width = heading.size();
+  double all_us = 0;
+  for (const Tally& row : rows) {
+    width = std::max(width, row.name.size());
+    all_us += row.actual_us;
+  }
+  std::string text = fmt::format("\n{:<{}} {:>9} {:>12} {:>7} {:>12} {:>10}\n", heading, width, "events", "actual ms",
+                                 "share", "predicted ms", "of actual");
+  for (const Tally& row : rows) {
+    text += fmt::format("{:<{}} {:>9} {:>12.3f} {:>5.1f} %", row.name, width, row.events, row.actual_us / 1e3,
+                        all_us > 0 ? 100 * row.actual_us / all_us : 0);
+    if (row.compared_us > 0)
+      text += fmt::format(" {:>12.3f} {:>8.0f} %", row.predicted_us / 1e3, 100 * row.predicted_share());
+    if (row.bytes > 0) text += fmt::format("  {:.2f} MiB", static_cast<double>(row.bytes) / (1U << 20U));
+    if (row.failed > 0) text += fmt::format("  {} failed", row.failed);
+    text += '\n';
+  }
+  return text;
+}
+
+Json to_json(const Tally& tally) {
+  return {{"name", tally.name},
+          {"events", tally.events},
+          {"failed", tally.failed},
+          {"actual_us", tally.actual_us},
+          {"predicted_us", tally.predicted_us},
+          {"compared_us", tally.compared_us},
+          {"bytes", tally.bytes}};
+}
+
+Json to_json(const std::vector<Tally>& rows) {
+  Json json = Json::array();
+  for (const Tally& row : rows) json.push_back(to_json(row));
+  return json;
+}
+
+}  // namespace
+
+ExecutionSummary summarize(const Recording& recording) {
+  ExecutionSummary summary{.span_us = span_us(recording),
+                           .runs = {.name = "runs"},
+                           .events_recorded = recording.recorded,
+                           .events_overwritten = recording.overwritten};
+  Table devices;
+  Table ops;
+  Table ops_by_device;
+  Table links;
+  for (const ExecutionEvent& event : recording.events) {
+    const std::string& device = recording.text_of(event.device);
+    switch (event.kind) {
+      case Kind::run:
+        add(summary.runs, event);
+        break;
+      case Kind::program:
+        devices.add(device, event);
+        break;
+      case Kind::op:
+        ops.add(std::string(recording.op_of(event)), event);
+        ops_by_device.add(fmt::format("{} on {}", recording.op_of(event), device), event);
+        break;
+      case Kind::transfer:
+        links.add(fmt::format("{} -> {}", recording.text_of(event.from), device), event);
+        break;
+    }
+  }
+  summary.devices = std::move(devices).by_time();
+  summary.ops = std::move(ops).by_time();
+  summary.ops_by_device = std::move(ops_by_device).by_time();
+  summary.links = std::move(links).by_time();
+  return summary;
+}
+
+std::string to_text(const ExecutionSummary& summary) {
+  std::string text = fmt::format("{} events over {:.3f} ms", summary.events_recorded - summary.events_overwritten,
+                                 summary.span_us / 1e3);
+  if (summary.events_overwritten > 0)
+    text += fmt::format("; the first {} of {} are missing, newer ones took their place", summary.events_overwritten,
+                        summary.events_recorded);
+  text += '\n';
+  if (summary.runs.events > 0) text += to_text("runs of plans", {summary.runs});
+  text += to_text("programs on", summary.devices);
+  text += to_text("copies over", summary.links);
+  text += to_text("ops", summary.ops);
+  // With one device for each op the table above has said all.
+  if (summary.ops_by_device.size() > summary.ops.size()) text += to_text("ops by device", summary.ops_by_device);
+  return text;
+}
+
+std::string to_json(const ExecutionSummary& summary) {
+  const Json json = {{"span_us", summary.span_us},
+                     {"events_recorded", summary.events_recorded},
+                     {"events_overwritten", summary.events_overwritten},
+                     {"runs", to_json(summary.runs)},
+                     {"devices", to_json(summary.devices)},
+                     {"links", to_json(summary.links)},
+                     {"ops", to_json(summary.ops)},
+                     {"ops_by_device", to_json(summary.ops_by_device)}};
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace shunt::trace

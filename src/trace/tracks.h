@@ -1,0 +1,21 @@
+// Which track of a viewer shows an event: one for the programs of each device and one for their ops, one for each link,
+// and one for runs. Events of one track never overlap: where some do (a device with several queues, copies at the same
+// time), there are more tracks of that name, "cpu:simd (2)".
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trace/recording.h"
+
+namespace shunt::trace {
+
+struct Tracks {
+  std::vector<std::string> names;       // runs, then devices and links as they first appear
+  std::vector<std::uint32_t> of_event;  // an index into `names` for each event
+};
+
+[[nodiscard]] Tracks tracks_of(const Recording& recording);
+
+}  // namespace shunt::trace

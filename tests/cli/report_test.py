@@ -1,0 +1,156 @@
+"""What traces tell: summaries, lines, decisions after the run, and the page.
+
+Run by ctest as: python3 report_test.py PROGRAM
+"""
+
+import json
+import os
+import pathlib
+import re
+import tempfile
+import unittest
+
+from program import ALONE, CommandLine, MODEL, shunt
+
+MACHINES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "machines"
+THREE = ("--machine", str(MACHINES / "two-unequal-gpus.json"), "--strategy", "layers")
+
+
+class Traces(CommandLine):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.trace = os.path.join(self.folder, "trace.json")
+
+    def record(self, *arguments):
+        self.data("run", MODEL, "Once", "-n", "3", "--greedy", *arguments, "--trace", self.trace)
+        return self.trace
+
+    def test_a_trace_has_a_track_per_device_and_link_and_the_plans(self):
+        trace = json.loads(pathlib.Path(self.record(*THREE)).read_text())
+        tracks = [event["args"]["name"] for event in trace["traceEvents"] if event["name"] == "thread_name"]
+        self.assertEqual(tracks, ["runs", "cpu", "cpu ops", "gpu:0", "gpu:0 ops", "gpu:1", "gpu:1 ops",
+                                  "link cpu -> gpu:0", "link gpu:0 -> gpu:1", "link gpu:1 -> cpu"])
+        origin = trace["otherData"]["origin"][0]
+        self.assertEqual((origin["model"], origin["strategy"], origin["context"]), (MODEL, "layers", 2048))
+        units = [(unit["op"] + " " + unit["nodes"][-1], unit["device"]) for unit in trace["otherData"]["plans"][0]["units"]]
+        for event in trace["traceEvents"]:
+            if event.get("cat") == "op":
+                self.assertIn((event["name"], event["args"]["device"]), units)
+
+    def test_times_on_a_simulated_machine_are_all_of_its_clock(self):
+        summary = self.data("report", self.record(*THREE))["summary"]
+        for tally in summary["devices"] + summary["links"] + [summary["runs"]]:
+            self.assertAlmostEqual(tally["predicted_us"] / tally["compared_us"], 1, delta=0.02, msg=tally["name"])
+
+    def test_sums_agree_with_the_events(self):
+        trace = self.record(*THREE)
+        report = self.data("report", trace)
+        lines = [json.loads(line) for line in shunt("report", trace, "--lines").stdout.splitlines()]
+        self.assertEqual(len(lines), report["summary"]["events_recorded"])
+        for kind, tallies in (("op", report["summary"]["ops"]), ("program", report["summary"]["devices"]),
+                              ("transfer", report["summary"]["links"])):
+            whole = sum(line["duration_us"] for line in lines if line["kind"] == kind)
+            self.assertAlmostEqual(sum(tally["actual_us"] for tally in tallies), whole, delta=1e-3 * whole)
+        self.assertEqual(report["summary"]["runs"]["events"], 3)
+        self.assertEqual({tally["name"] for tally in report["summary"]["devices"]}, {"cpu", "gpu:0", "gpu:1"})
+        text = shunt("report", trace).stdout
+        self.assertRegex(text, r"\nruns +3 ")
+        self.assertRegex(text, r"\ncpu -> gpu:0 +\d+ ")
+
+    def test_after_the_run_each_decision_has_its_time_and_its_regret(self):
+        trace = self.record("--devices", "cpu:simd,cpu:scalar", *ALONE)
+        report = self.data("report", trace)
+        compared = 0
+        for plan in report["plans"]:
+            for unit in plan["units"]:
+                self.assertEqual({candidate["device"] for candidate in unit["candidates"]}, {"cpu:simd", "cpu:scalar"})
+                self.assertEqual(unit["actual"]["times"], plan["actual"]["times"])
+                predicted = {each["device"]: each["wait_us"] + each["transfer_us"] + each["compute_us"]
+                             for each in unit["candidates"] if each["device"] != unit["device"] and not each["detail"]}
+                others = min(predicted.values(), default=0)
+                if others == 0:
+                    self.assertEqual((unit["best_other"], unit["regret_us"]), ("", 0))
+                    continue
+                compared += 1
+                self.assertEqual(predicted[unit["best_other"]], others)
+                chosen = next(each for each in unit["candidates"] if each["device"] == unit["device"])
+                took = chosen["wait_us"] + chosen["transfer_us"] + unit["actual"]["mean_us"]
+                self.assertAlmostEqual(unit["regret_us"], max(0, took - others), delta=1e-6)
+        self.assertGreater(compared, 20)
+        self.assertEqual(sum(plan["actual"]["times"] for plan in report["plans"]), 3)
+        text = shunt("report", trace, "--explain").stdout
+        self.assertRegex(text, r"plan 1, a step of \d+ tokens?: predicted .*took .*regret ")
+        self.assertRegex(text, r"\n    cpu:scalar: .*\d us = ")
+        self.assertEqual(report["origin"]["devices"][0]["id"], "cpu:simd")
+        self.assertGreater(report["speeds"]["prompt_tokens_per_s"], 0)
+
+    def test_the_page_stands_beside_the_trace_or_where_it_is_asked_for(self):
+        trace = self.record()
+        self.assertEqual(shunt("report", trace).returncode, 0)
+        page = pathlib.Path(self.folder, "trace.html").read_text(encoding="utf-8")
+        self.assertIn("tiny-llama-f16.gguf", page)
+        data = re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.DOTALL)
+        self.assertEqual(json.loads(data[1])["trace"], trace)
+        before_the_library = page[:page.index("<script>")]
+        self.assertIsNone(re.search(r"<(script|link|img)[^>]*(src|href)=", before_the_library), "it needs no other file")
+        other = os.path.join(self.folder, "other.html")
+        self.data("report", trace, "-o", other)
+        self.assertTrue(os.path.exists(other))
+        self.assertEqual(sorted(os.listdir(self.folder)), ["other.html", "trace.html", "trace.json"])
+
+    def test_a_replay_with_nothing_changed_gives_the_plans_that_ran(self):
+        for arguments in (THREE, ("--devices", "cpu:simd,cpu:scalar", "--strategy", "layers", "-c", "64", *ALONE)):
+            replay = self.data("replay", self.record(*arguments))
+            self.assertEqual(sum(step["runs"] for step in replay["steps"]), 3)
+            for step in replay["steps"]:
+                self.assertEqual(step["moved_nodes"], 0)
+                self.assertGreater(step["nodes"], 100)
+                self.assertAlmostEqual(step["replayed_us"], step["predicted_us"], delta=1e-6 * step["predicted_us"])
+
+    def test_a_replay_tells_what_a_run_with_that_strategy_and_machine_is_predicted_to_take(self):
+        trace = self.record(*THREE)
+        recorded = self.data("replay", trace)["total"]
+        for name in ("strong-gpu.json", "cpu-only.json"):
+            other = ("--strategy", "auto", "--machine", str(MACHINES / name))
+            replay = self.data("replay", trace, *other)
+            self.assertEqual(replay["total"]["actual_us"], recorded["actual_us"])
+            self.assertEqual(replay["strategy"], "auto")
+            self.trace = os.path.join(self.folder, "other.json")
+            run = self.data("report", self.record(*other))["summary"]["runs"]
+            self.assertAlmostEqual(replay["total"]["replayed_us"], run["predicted_us"], delta=1e-3 * run["predicted_us"])
+            text = shunt("replay", trace, *other).stdout
+            self.assertRegex(text, r"\nall runs .*\nstrategy auto: predicted to take [0-9.e+-]+ times")
+
+    def test_what_cannot_be_replayed_is_refused(self):
+        trace = self.record()
+        self.refused(1, "--model", "replay", self.moved_model(trace))
+        self.refused(1, "/nonexistent.gguf", "replay", trace, "--model", "/nonexistent.gguf")
+        self.refused(2, "--devices", "replay", trace, "--devices", "nope")
+        self.refused(2, "--strategy", "replay", trace, "--strategy", "nope")
+        self.refused(1, "which model and options", "replay", self.changed(trace, lambda other: other.pop("origin")))
+
+    def changed(self, trace, change):
+        data = json.loads(pathlib.Path(trace).read_text())
+        change(data["otherData"])
+        path = os.path.join(self.folder, "changed.json")
+        pathlib.Path(path).write_text(json.dumps(data))
+        return path
+
+    def moved_model(self, trace):
+        return self.changed(trace, lambda other: other["origin"][0].update(model="/nonexistent.gguf"))
+
+    def test_what_is_no_trace_is_refused(self):
+        self.refused(1, "cannot read \"/nonexistent.json\"", "report", "/nonexistent.json")
+        self.refused(1, "it is no JSON", "report", MODEL)
+        empty = os.path.join(self.folder, "empty.json")
+        pathlib.Path(empty).write_text("{}")
+        self.refused(1, f"{empty}: it is no trace of shunt", "report", empty)
+        trace = self.record()
+        self.refused(2, "the same file", "report", trace, "-o", trace)
+        self.refused(2, "excludes", "report", trace, "--lines", "--json")
+
+
+if __name__ == "__main__":
+    unittest.main()

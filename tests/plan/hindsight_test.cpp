@@ -1,0 +1,121 @@
+#include "plan/hindsight.h"
+
+#include <gtest/gtest.h>
+
+#include "devices/sim/device.h"
+#include "plan/plan.h"
+#include "plan/planner.h"
+#include "run/graphs.h"
+#include "trace/chrome.h"
+#include "trace/sample_recording.h"
+
+namespace shunt {
+namespace {
+
+using test::SampleRecorder;
+using trace::Kind;
+
+CandidateRecord candidate(const std::string& device, double wait_us, double transfer_us, double compute_us) {
+  return {.device = device,
+          .reason = "some reason",
+          .wait_us = wait_us,
+          .transfer_us = transfer_us,
+          .compute_us = compute_us};
+}
+
+// A plan of one op "add n" on "a", where these were the candidates.
+std::string plan_of(const std::vector<CandidateRecord>& candidates) {
+  const PlanRecord plan{.predicted_us = 7,
+                        .inputs = {{"x", "F32", {4, 5}}},
+                        .units = {{.op = "add",
+                                   .call = "add(..)",
+                                   .nodes = {"m", "n"},
+                                   .device = "a",
+                                   .reason = "lower predicted cost",
+                                   .candidates = candidates}}};
+  return field_json::json_of(plan).dump();
+}
+
+Result<std::vector<PlanInHindsight>> after(SampleRecorder& sample, const std::string& plan, std::uint64_t took_us) {
+  trace::Recorder& recorder = sample.recorder();
+  const std::uint32_t number = recorder.attach(trace::kPlans, plan);
+  for (const std::uint64_t us : {took_us - 1, took_us + 1}) {
+    trace::ExecutionEvent event{
+        .duration_ns = us * 1000, .what = recorder.intern("add n"), .kind = Kind::op, .plan = number};
+    recorder.record(event);
+    event.kind = Kind::run;
+    event.duration_ns *= 2;
+    recorder.record(event);
+  }
+  return in_hindsight(recording_of(recorder));
+}
+
+TEST(Hindsight, RegretIsWhatTheBestOtherWouldHaveSaved) {
+  SampleRecorder sample;
+  const auto plans = after(sample,
+                           plan_of({candidate("a", 2, 3, 10),
+                                    candidate("b", 0, 0, 40),
+                                    candidate("c", 1, 2, 20),
+                                    {.device = "d", .reason = "cannot run it", .detail = "no such kernel"}}),
+                           25);
+  ASSERT_TRUE(plans.has_value()) << plans.error().message;
+  ASSERT_EQ(plans->size(), 1U);
+  const DecisionInHindsight& judged = plans->front().decisions.at(0);
+  EXPECT_EQ(judged.actual.times, 2U);
+  EXPECT_EQ(judged.actual.mean_us, 25);
+  EXPECT_EQ(judged.actual.least_us, 24);
+  EXPECT_EQ(judged.actual.most_us, 26);
+  EXPECT_EQ(judged.predicted_us(), 10);
+  EXPECT_EQ(judged.best_other, "c");
+  EXPECT_EQ(judged.regret_us, 2 + 3 + 25 - 23);
+  EXPECT_EQ(plans->front().regret_us(), judged.regret_us);
+  EXPECT_EQ(plans->front().actual.mean_us, 50);
+  EXPECT_EQ(plans->front().title(), "a graph of x F32[4,5]");
+  const std::string text = to_text(plans->front());
+  EXPECT_NE(text.find("took 25.0 us (24.0 .. 26.0, 2 times); regret 7.0 us against c"), std::string::npos) << text;
+  EXPECT_NE(text.find("d: cannot run it (no such kernel)"), std::string::npos) << text;
+}
+
+TEST(Hindsight, WhatWasFastOrHadNoOtherIsNotRegretted) {
+  SampleRecorder sample;
+  ASSERT_TRUE(after(sample, plan_of({candidate("a", 0, 0, 10), candidate("b", 0, 0, 40)}), 25).has_value());
+  const auto plans = after(sample, plan_of({candidate("a", 0, 0, 10), {.device = "b", .reason = "cannot run it"}}), 99);
+  ASSERT_TRUE(plans.has_value());
+  ASSERT_EQ(plans->size(), 2U);
+  EXPECT_EQ(plans->at(0).decisions.at(0).regret_us, 0);
+  EXPECT_EQ(plans->at(0).decisions.at(0).best_other, "b");
+  EXPECT_EQ(plans->at(1).decisions.at(0).regret_us, 0);
+  EXPECT_EQ(plans->at(1).decisions.at(0).best_other, "");
+  EXPECT_EQ(plans->at(1).decisions.at(0).actual.mean_us, 99);
+}
+
+TEST(Hindsight, APlanThatIsNotOursIsRefused) {
+  for (const char* text : {"{}", "[]", "3", R"({"predicted_us":1,"measured":true,"inputs":[],"units":[{}]})"}) {
+    SampleRecorder sample;
+    const auto plans = after(sample, text, 5);
+    ASSERT_FALSE(plans.has_value()) << text;
+    EXPECT_EQ(plans.error().code, Code::invalid);
+    EXPECT_NE(plans.error().message.find("plan 1"), std::string::npos);
+  }
+}
+
+// A plan as the planner makes it survives the way into a trace and out of it, with every decision.
+TEST(Hindsight, ReadsThePlansThatPlannersMake) {
+  const Graph graph = test::branching_graph(3, 4);
+  test::SeparateDevices machine(3);
+  const auto plan = make_plan({.graph = &graph, .devices = machine.devices});
+  ASSERT_TRUE(plan.has_value()) << plan.error().message;
+  SampleRecorder sample;
+  sample.recorder().attach(trace::kPlans, to_json(*plan, graph));
+  const auto again = trace::from_chrome_json(to_chrome_json(recording_of(sample.recorder())), "trace");
+  ASSERT_TRUE(again.has_value()) << again.error().message;
+  const auto plans = in_hindsight(*again);
+  ASSERT_TRUE(plans.has_value()) << plans.error().message;
+  ASSERT_EQ(plans->front().decisions.size(), plan->units.size());
+  EXPECT_EQ(plans->front().decisions.front().decision.candidates.size(), 3U);
+  EXPECT_FALSE(plans->front().plan.inputs.empty());
+  EXPECT_EQ(plans->front().actual.times, 0U);
+}
+
+}  // namespace
+}  // namespace shunt

@@ -1,0 +1,70 @@
+#include "trace/summary.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "trace/sample_recording.h"
+
+namespace shunt::trace {
+namespace {
+
+using test::SampleRecorder;
+
+TEST(Summary, OfNothingIsZeroes) {
+  Recorder recorder(4);
+  const ExecutionSummary summary = summarize(recording_of(recorder));
+  EXPECT_EQ(summary.span_us, 0);
+  EXPECT_EQ(summary.runs.events, 0U);
+  EXPECT_TRUE(summary.devices.empty() && summary.ops.empty() && summary.links.empty());
+  EXPECT_EQ(to_text(summary), "0 events over 0.000 ms\n");
+  EXPECT_EQ(nlohmann::json::parse(to_json(summary), nullptr, false)["devices"], nlohmann::json::array());
+}
+
+TEST(Summary, CountsByDeviceByOpAndByLink) {
+  SampleRecorder sample;
+  for (std::uint64_t device = 0; device < 5; ++device) {
+    const std::string id = "dev:" + std::to_string(device);
+    sample.add({.what = "step", .device = id, .start_us = 10 * device, .duration_us = 1 + device, .predicted_us = 2})
+        .add({.kind = Kind::op, .what = "add n1", .device = id, .start_us = 10 * device, .duration_us = 1})
+        .add({.kind = Kind::op, .what = "mul n2", .device = id, .start_us = 10 * device, .duration_us = device});
+  }
+  sample.add(
+      {.kind = Kind::transfer, .what = "copy", .device = "dev:1", .from = "dev:0", .start_us = 50, .duration_us = 7});
+  const ExecutionSummary summary = summarize(recording_of(sample.recorder()));
+  ASSERT_EQ(summary.devices.size(), 5U);
+  EXPECT_EQ(summary.devices[0].name, "dev:4");
+  EXPECT_EQ(summary.devices[0].actual_us, 5);
+  EXPECT_EQ(summary.devices[0].predicted_share(), 0.4);
+  ASSERT_EQ(summary.ops.size(), 2U);
+  EXPECT_EQ(summary.ops[0].name, "mul");
+  EXPECT_EQ(summary.ops[0].actual_us, 10);
+  EXPECT_EQ(summary.ops[0].events, 5U);
+  EXPECT_EQ(summary.ops_by_device.size(), 10U);
+  ASSERT_EQ(summary.links.size(), 1U);
+  EXPECT_EQ(summary.links[0].name, "dev:0 -> dev:1");
+  EXPECT_EQ(summary.span_us, 57);
+  EXPECT_NE(to_text(summary).find("mul on dev:3"), std::string::npos) << to_text(summary);
+}
+
+// A prediction is compared with the time of the events that had one, and of no others.
+TEST(Summary, ComparesOnlyWhatWasPredictedAndEnded) {
+  SampleRecorder sample;
+  sample.add({.what = "a", .device = "cpu", .duration_us = 10, .predicted_us = 5})
+      .add({.what = "b", .device = "cpu", .start_us = 10, .duration_us = 100});
+  Recorder& recorder = sample.recorder();
+  recorder.record({.duration_ns = 1'000'000,
+                   .device = recorder.intern("cpu"),
+                   .failed = true,
+                   .code = Code::timed_out,
+                   .predicted_us = 7});
+  const Tally cpu = summarize(recording_of(recorder)).devices.at(0);
+  EXPECT_EQ(cpu.events, 3U);
+  EXPECT_EQ(cpu.failed, 1U);
+  EXPECT_EQ(cpu.actual_us, 1110);
+  EXPECT_EQ(cpu.predicted_us, 5);
+  EXPECT_EQ(cpu.compared_us, 10);
+}
+
+}  // namespace
+}  // namespace shunt::trace

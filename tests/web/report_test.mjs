@@ -1,0 +1,166 @@
+// node tests/web/report_test.mjs SHUNT [--screenshot FILE [--dark]]: the page of `shunt report`, as somebody opens it
+// from a file. With --screenshot no tests, but a picture of the page (docs/images/report.png).
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import fs from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { parseArgs } from 'node:util';
+
+import { inBrowser } from './browser.mjs';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const { values: { screenshot, dark }, positionals: [shunt] } = parseArgs({
+  allowPositionals: true, options: { screenshot: { type: 'string' }, dark: { type: 'boolean' } } });
+if (shunt === undefined) {
+  console.error('usage: node tests/web/report_test.mjs SHUNT [--screenshot FILE [--dark]]');
+  process.exit(2);
+}
+const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'shunt-report-'));
+const run = (...words) => execFileSync(shunt, words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
+
+// The trace of a model spread over three devices, and its page.
+function record() {
+  const trace = path.join(folder, 'trace.json');
+  run('run', path.join(root, 'models/tiny-llama-q8_0.gguf'), 'Once upon a time', '-n', '16', '--greedy', '--strategy', 'layers',
+    '--machine', path.join(root, 'examples/machines/two-unequal-gpus.json'), '--trace', trace);
+  return trace;
+}
+
+// A page of the trace as `change` has changed it.
+function pageOf(trace, change = () => {}) {
+  const json = JSON.parse(fs.readFileSync(trace, 'utf8'));
+  change(json);
+  const changed = path.join(folder, 'changed.json');
+  fs.writeFileSync(changed, JSON.stringify(json));
+  run('report', changed);
+  return path.join(folder, 'changed.html');
+}
+
+// From a file, without network. What goes wrong in the page fails the test.
+async function open(page, file) {
+  const errors = [];
+  page.removeAllListeners('pageerror');
+  page.on('pageerror', (error) => errors.push(error));
+  page.on('request', (request) => { if (!request.url().startsWith('file:')) errors.push(request.url()); });
+  await page.goto(pathToFileURL(file).href);
+  assert.deepEqual(errors, []);
+  assert.equal(await page.evaluate(() => document.body.dataset.state), 'ready');
+}
+
+const textOf = (page, selector) => page.$eval(selector, ({ textContent }) => textContent);
+const countOf = (page, selector) => page.$$eval(selector, ({ length }) => length);
+
+async function everySectionIsThere(page, trace) {
+  await open(page, pageOf(trace));
+  assert.equal(await textOf(page, '#title'), 'tiny-llama-q8_0.gguf');
+  assert.match(await textOf(page, '#origin'), /strategy layers.*two-unequal-gpus\.json/);
+  assert.match(await textOf(page, '#devices'), /cpu.*gpu:0.*gpu:1/);
+  for (const chart of ['#timeline', '#time-by-op', '#scatter']) assert.equal(await countOf(page, `${chart} canvas`), 1, chart);
+  const rows = await page.$$eval('#time-by-device tbody tr', (all) => all.map(({ firstChild }) => firstChild.textContent));
+  assert.ok(rows.includes('gpu:1') && rows.includes('cpu -> gpu:0'), rows.join());
+  assert.equal(await countOf(page, '#map tbody tr'), 6, 'a row per layer');
+  const colours = await page.$$eval('#map tbody tr', (all) => all.map((each) => each.querySelector('td').style.background));
+  assert.equal(new Set(colours).size, 3, 'three devices, in turn');
+  assert.equal(colours[0], colours[3]);
+}
+
+async function theTimelineZoomsAndTellsOfEvents(page, trace) {
+  await open(page, pageOf(trace));
+  const chart = () => echarts.getInstanceByDom(document.querySelector('#timeline'));
+  const blocks = () => page.evaluate(`(${chart})().getOption().series[0].data.map(({ value }) => value)`);
+  const before = await blocks();
+  await page.evaluate(`(${chart})().dispatchAction({ type: 'dataZoom', startValue: 0, endValue: 20000 })`);
+  await page.evaluate(() => new Promise((done) => { requestAnimationFrame(() => requestAnimationFrame(done)); }));
+  const after = await blocks();
+  assert.ok(before.some(([, , , , together]) => together > 1), 'narrow ones are drawn together');
+  assert.ok(after.length > 0 && after.every(([, start]) => start <= 20000), 'only what shows');
+  assert.ok(after.every(([, , , , together]) => together === 1));
+  const words = await page.evaluate((block) => describeEvent(block), after.at(-1));
+  assert.match(words, /took .* predicted .*on cpu: placed by hand.*a step of/);
+}
+
+async function decisionsAreSortedFilteredAndExplained(page, trace) {
+  await open(page, pageOf(trace));
+  const nodes = () => page.$$eval('#decisions tr.decision', (all) => all.map(({ cells }) => cells[1].textContent));
+  const all = (await nodes()).length;
+  await page.type('#filter', 'blk.5 matmul');
+  const some = await nodes();
+  assert.ok(some.length > 0 && some.length < all && some.every((node) => node.startsWith('blk.5.')), some.join());
+  await page.select('#filter-device', 'cpu');
+  assert.deepEqual(await nodes(), [], 'the last layer is elsewhere');
+  await page.select('#filter-device', 'gpu:1');
+  await page.click('#decisions th:nth-child(2)');
+  assert.deepEqual(await nodes(), [...some].sort());
+  await page.click('#decisions tr.decision');
+  const candidates = await textOf(page, '#decisions .candidates');
+  assert.match(candidates, /another device was named/);
+  assert.match(candidates, /gpu:1placed by hand/);
+  await page.click('#decisions tr.decision');
+  assert.equal(await countOf(page, '#decisions .candidates'), 0);
+}
+
+async function anEmptyTraceIsAPage(page, trace) {
+  await open(page, pageOf(trace, (json) => {
+    json.traceEvents = [];
+    json.otherData = { events_recorded: 0, events_overwritten: 0 };
+  }));
+  assert.match(await textOf(page, '#timeline'), /nothing to show/);
+  assert.equal(await page.$eval('#decisions-section', ({ hidden }) => hidden), true);
+}
+
+// Names may hold anything.
+async function namesAreNoMarkup(page, trace) {
+  const name = '</script><img src=x onerror="throw 1"><!--';
+  await open(page, pageOf(trace, (json) => {
+    for (const event of json.traceEvents) if (event.cat === 'op') event.name = `matmul ${name}`;
+    for (const unit of json.otherData.plans[0].units) unit.nodes = [name];
+    json.otherData.origin[0].model = name;
+  }));
+  assert.equal(await textOf(page, '#title'), name.split('/').at(-1));
+  assert.equal(await countOf(page, 'img'), 0);
+}
+
+async function aLongTraceOpensInSeconds(page, trace) {
+  const file = pageOf(trace, (json) => {
+    const events = json.traceEvents.filter(({ ph }) => ph === 'X');
+    const length = Math.max(...events.map(({ ts, dur }) => ts + dur));
+    for (let copy = 1; json.traceEvents.length < 100000; ++copy) {
+      for (const event of events) json.traceEvents.push({ ...event, ts: event.ts + copy * length });
+    }
+    json.otherData.events_recorded = json.traceEvents.length + 5;
+    json.otherData.events_overwritten = 5;
+  });
+  const start = performance.now();
+  await open(page, file);
+  console.log(`  ${(fs.statSync(file).size / 2 ** 20).toFixed(1)} MiB, open in ${(performance.now() - start).toFixed(0)} ms`);
+  assert.match(await textOf(page, '#left-out'), /Left out: the [0-9,]+ shortest events, none longer than/);
+  assert.match(await textOf(page, '#warnings'), /The first 5 of 100,/);
+}
+
+async function takeScreenshot(page, trace, file) {
+  await page.setViewport({ width: 1280, height: 2200 });
+  await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: dark ? 'dark' : 'light' }]);
+  await open(page, pageOf(trace));
+  await page.click('#decisions tr.decision');
+  await page.screenshot({ path: file });
+}
+
+const kTests = [everySectionIsThere, theTimelineZoomsAndTellsOfEvents, decisionsAreSortedFilteredAndExplained,
+  anEmptyTraceIsAPage, namesAreNoMarkup, aLongTraceOpensInSeconds];
+
+try {
+  await inBrowser(async (page) => {
+    page.setDefaultTimeout(0);  // ctest has one
+    const trace = record();
+    if (screenshot) return takeScreenshot(page, trace, screenshot);
+    for (const test of kTests) {
+      console.log(test.name);
+      await test(page, trace);
+    }
+  }, folder);
+} finally {
+  fs.rmSync(folder, { recursive: true, force: true });
+}
+console.log('ok');
