@@ -172,6 +172,9 @@ void Fleet::correct() {
 }
 
 void Fleet::tell(const std::string& text) const {
+  trace::Recorder& recorder = runtime_.recorder();
+  recorder.record(
+      {.start_ns = runtime_.current(0)->now_ns(), .what = recorder.intern(text), .kind = trace::Kind::notice});
   if (runtime_.options().on_notice) runtime_.options().on_notice(text);
 }
 

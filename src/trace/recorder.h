@@ -23,8 +23,9 @@ namespace shunt::trace {
 // Monotonic nanoseconds.
 [[nodiscard]] std::uint64_t now_ns();
 
-// A run is a plan from its start to its end, with programs and transfers in it, and ops in programs.
-#define SHUNT_TRACE_KINDS(X) X(program) X(op) X(transfer) X(run)
+// A run is a plan from its start to its end, with programs and transfers in it, and ops in programs. A notice is what
+// the user is told meanwhile, such as that a device failed.
+#define SHUNT_TRACE_KINDS(X) X(program) X(op) X(transfer) X(run) X(notice)
 
 enum class Kind : std::uint8_t {
 #define SHUNT_TRACE_KIND(name) name,

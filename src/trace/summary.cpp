@@ -104,6 +104,9 @@ ExecutionSummary summarize(const Recording& recording) {
       case Kind::run:
         add(summary.runs, event);
         break;
+      case Kind::notice:
+        summary.notices.push_back(recording.text_of(event.what));
+        break;
       case Kind::program:
         devices.add(device, event);
         break;
@@ -130,6 +133,7 @@ std::string to_text(const ExecutionSummary& summary) {
     text += fmt::format("; the first {} of {} are missing, newer ones took their place", summary.events_overwritten,
                         summary.events_recorded);
   text += '\n';
+  for (const std::string& notice : summary.notices) text += fmt::format("! {}\n", notice);
   if (summary.runs.events > 0) text += to_text("runs of plans", {summary.runs});
   text += to_text("programs on", summary.devices);
   text += to_text("copies over", summary.links);
@@ -143,6 +147,7 @@ std::string to_json(const ExecutionSummary& summary) {
   const Json json = {{"span_us", summary.span_us},
                      {"events_recorded", summary.events_recorded},
                      {"events_overwritten", summary.events_overwritten},
+                     {"notices", summary.notices},
                      {"runs", to_json(summary.runs)},
                      {"devices", to_json(summary.devices)},
                      {"links", to_json(summary.links)},

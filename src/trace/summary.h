@@ -25,6 +25,7 @@ struct Tally {
 
 struct ExecutionSummary {
   double span_us = 0;                    // from the first event's start to the last one's end
+  std::vector<std::string> notices;      // in their order
   Tally runs;                            // of whole plans
   std::vector<Tally> devices;            // their programs, by device
   std::vector<Tally> ops;                // "matmul"

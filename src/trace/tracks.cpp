@@ -22,6 +22,7 @@ struct Row {
 Place place_of(Kind kind) {
   switch (kind) {
     case Kind::run:
+    case Kind::notice:
       return Place::host;
     case Kind::transfer:
       return Place::link;
@@ -37,6 +38,8 @@ std::string row_of(const Recording& recording, const ExecutionEvent& event) {
   switch (event.kind) {
     case Kind::run:
       return "runs";
+    case Kind::notice:
+      return "notices";
     case Kind::transfer:
       return fmt::format("link {} -> {}", recording.text_of(event.from), device);
     case Kind::op:

@@ -3,6 +3,8 @@
 Run by ctest as: python3 failures_test.py PROGRAM
 """
 
+import os
+import tempfile
 import unittest
 
 from program import CommandLine, MODEL, shunt
@@ -21,6 +23,14 @@ class Failures(CommandLine):
             result = self.faulty(f"sim:0 {fault}", "--devices", "sim:0,cpu:scalar", "--strategy", "layers")
             self.assertEqual((result.returncode, result.stdout), (0, whole.stdout), result.stderr)
             self.assertRegex(result.stderr, "(sim:0|cpu:scalar)( failed, .*going on with |.*less to do)")
+
+    def test_a_trace_tells_it_too(self):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, "t.json")
+            self.faulty("sim:0 lost at op 300", "--devices", "sim:0,cpu:scalar", "--strategy", "layers", "--trace", trace)
+            summary = shunt("report", trace).stdout
+        self.assertIn("! sim:0 failed, device_lost", summary)
+        self.assertRegex(summary, "sim:0 .* 1 failed")
 
     def test_strict_is_an_error(self):
         result = self.faulty("sim:0 lost at op 300", "--devices", "sim:0,cpu:scalar", "--strategy", "layers",
