@@ -126,18 +126,18 @@ class ExampleMachines : public testing::Test {
     };
     return {
         {"strong-gpu",
-         [=, this](const Planned& planned, const Expect& expect) {
+         [=](const Planned& planned, const Expect& expect) {
            expect(on(planned.prompt, "gpu:0") > 0.99, "a prompt is read on the GPU");
            expect(on(planned.token, "gpu:0") > 0.99, "text is generated on the GPU");
            expect(weights_copied(planned.prompt) + weights_copied(planned.token) == 0, "weights stay where they are");
          }},
         {"weak-gpu",
-         [=, this](const Planned& planned, const Expect& expect) {
+         [=](const Planned& planned, const Expect& expect) {
            expect(on(planned.prompt, "cpu") > 0.99, "a prompt is read on the processor");
            expect(on(planned.token, "cpu") > 0.99, "text is generated on the processor");
          }},
         {"two-unequal-gpus",
-         [=, this](const Planned& planned, const Expect& expect) {
+         [=](const Planned& planned, const Expect& expect) {
            expect(on(planned.token, "gpu:0") > 0.99, "a chain runs on the faster GPU");
            const double first = share_of(planned.wide, planned.graph, "gpu:0");
            const double second = share_of(planned.wide, planned.graph, "gpu:1");
@@ -145,14 +145,14 @@ class ExampleMachines : public testing::Test {
                   fmt::format("both GPUs are used in proportion to their speed: {:.2f} and {:.2f}", first, second));
          }},
         {"slow-link",
-         [=, this](const Planned& planned, const Expect& expect) {
+         [=](const Planned& planned, const Expect& expect) {
            expect(weights_copied(planned.token) == 0, "no weights are copied for a token");
            expect(copied_bytes(planned.token.plan, planned.token.graph, TensorKind::value) < 200'000,
                   "little else is copied for a token");
            expect(on(planned.token, "gpu:0") > 0.99, "text is generated where the weights are");
          }},
         {"tiny-memory",
-         [=, this](const Planned& planned, const Expect& expect) {
+         [=](const Planned& planned, const Expect& expect) {
            constexpr std::uint64_t kMost = 64U << 20U;
            for (const Plan* plan : {&planned.prompt.plan, &planned.token.plan, &planned.wide}) {
              const MemoryUse* use = memory_of(*plan, "gpu:0");
@@ -177,7 +177,7 @@ class ExampleMachines : public testing::Test {
            expect(on(planned.prompt, "gpu:0") > 0.99, "a prompt is read on the GPU");
          }},
         {"eight-gpus",
-         [=, this](const Planned& planned, const Expect& expect) {
+         [=](const Planned& planned, const Expect& expect) {
            expect(on(planned.token, "gpu:0") > 0.99, "a chain runs on one GPU");
            for (int gpu = 0; gpu < 8; ++gpu) {
              const double share = share_of(planned.wide, planned.graph, fmt::format("gpu:{}", gpu));
