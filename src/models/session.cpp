@@ -178,7 +178,7 @@ Status Session::decode(std::span<const BatchToken> batch) {
   }
   if (changed)
     begin_anew();
-  else if (batch.size() == 1 && fleet_.is_off())
+  else if (batch.size() == 1 && (fleet_.is_off() || steps_ == look_again_))
     reconsider();
   return {};
 }
@@ -186,14 +186,15 @@ Status Session::decode(std::span<const BatchToken> batch) {
 // Devices are not as fast as they were taken for. Another plan is worth the move if it gains what that costs in as many
 // steps as there have been.
 void Session::reconsider() {
+  const auto now_us = token_us_.get();
+  if (!now_us) return;
   fleet_.correct();
   const DeviceSet set = fleet_.devices();
   StepPlanner planner(model_, set, options_, context_);
   const auto other = planner.plan(1, 1);
   const std::uint32_t batch = std::min(options_.batch, context_);
   const auto prompt = planner.plan(batch, 1);
-  const auto now_us = token_us_.get();
-  if (!other || !prompt || !now_us) return;
+  if (!other || !prompt) return;
   double move_us = 0;
   for (const Sequence& sequence : sequences_)
     move_us += prompt->plan.predicted_us * static_cast<double>((sequence.tokens.size() + batch - 1) / batch);
@@ -202,7 +203,11 @@ void Session::reconsider() {
       move_us += static_cast<double>(residence.bytes) / set.costs[residence.device].to_device().bytes_per_s * 1e6;
   const double margin = options_.margin.value_or(other->plan.is_measured ? kMargin : kUnmeasuredMargin);
   const double gain_us = *now_us - other->plan.predicted_us * (1 + margin);
-  if (gain_us * steps_ < move_us || gain_us <= 0) return;
+  if (gain_us <= 0) return;
+  if (gain_us * steps_ < move_us) {
+    look_again_ = 2 * steps_;
+    return;
+  }
   fleet_.tell(fmt::format("a token takes {:.0f} us; as devices turned out to be, another plan should take {:.0f} us",
                           *now_us, other->plan.predicted_us));
   begin_anew();

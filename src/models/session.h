@@ -99,6 +99,7 @@ class Session {
 
   Fleet fleet_;
   RunningMedian token_us_;             // what steps of one token took
+  std::uint32_t look_again_ = 0;       // after so many steps, whether another plan pays by then
   std::vector<std::string> suspects_;  // devices that were left out because of logits that are not finite
   bool finite_is_due_ = true;
   std::optional<StepPlanner> planner_;

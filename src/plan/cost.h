@@ -64,8 +64,9 @@ class DeviceCost {
   [[nodiscard]] bool one_way_at_a_time() const { return one_way_at_a_time_; }
   // Somebody measured it, or knows it as well as that.
   [[nodiscard]] bool is_measured() const { return is_measured_; }
-  // As devices turned out to be: programs take so many times what was predicted before.
-  void correct(double factor) { correction_ *= factor; }
+  // As devices turned out to be: everything takes so many times what it would without this.
+  void correct(double factor) { correction_ = factor; }
+  [[nodiscard]] double correction() const { return correction_; }
 
  private:
   [[nodiscard]] Prediction uncorrected(const OpCall& call) const;

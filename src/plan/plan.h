@@ -104,6 +104,7 @@ struct Plan {
     std::uint64_t alignment_bytes = 1;  // of what lies in its arena
     std::uint64_t arena_bytes = 0;
     std::uint64_t scratch_bytes = 0;
+    double correction = 1;  // of what it was predicted to take
     friend bool operator==(const PlannedDevice&, const PlannedDevice&) = default;
   };
   std::vector<PlannedDevice> devices;

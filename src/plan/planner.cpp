@@ -23,11 +23,14 @@ class Scheduler {
       : request_(request), graph_(*request.graph), lanes_(lanes_for(request)) {
     plan_.units = std::move(placement.units);
     plan_.decisions = std::move(placement.decisions);
-    for (const Device* device : request.devices)
-      plan_.devices.push_back({.id = device->info().id,
-                               .pool = device->info().memory_pool,
-                               .resource = device->info().compute_resource,
-                               .alignment_bytes = device->info().alignment_bytes});
+    for (std::size_t index = 0; index < request.devices.size(); ++index) {
+      const DeviceInfo& info = request.devices[index]->info();
+      plan_.devices.push_back({.id = info.id,
+                               .pool = info.memory_pool,
+                               .resource = info.compute_resource,
+                               .alignment_bytes = info.alignment_bytes,
+                               .correction = request.costs[index].correction()});
+    }
     plan_.is_measured = std::ranges::all_of(request.costs, &DeviceCost::is_measured);
     last_step_of_device_.assign(plan_.devices.size(), kNone);
     copies_.resize(graph_.tensors().size());

@@ -147,14 +147,14 @@ void Fleet::observe(const Plan& plan, std::span<const double> actual_us) {
     if (step.kind != Step::Kind::compute) continue;
     for (Member& member : members_)
       if (!member.left_out && member.device->info().id == plan.devices[step.device].id)
-        member.ratio.add(actual_us[number] / (step.end_us - step.start_us));
+        member.ratio.add(actual_us[number] / (step.end_us - step.start_us) * plan.devices[step.device].correction);
   }
 }
 
 bool Fleet::is_off() const {
   return std::ranges::any_of(members_, [](const Member& member) {
-    const double factor = member.ratio.get().value_or(1);
-    return !member.left_out && (factor > kOff || factor * kOff < 1);
+    const double off = member.ratio.get().value_or(member.factor) / member.factor;
+    return !member.left_out && (off > kOff || off * kOff < 1);
   });
 }
 
@@ -165,8 +165,7 @@ void Fleet::correct() {
     if (const auto ratio = member.ratio.get()) factors[member.device->info().compute_resource] = *ratio;
   for (Member& member : members_) {
     const auto of_resource = factors.find(member.device->info().compute_resource);
-    member.factor *= member.ratio.get().value_or(of_resource == factors.end() ? 1 : of_resource->second);
-    member.ratio = {};
+    if (of_resource != factors.end()) member.factor = member.ratio.get().value_or(of_resource->second);
   }
   update();
 }

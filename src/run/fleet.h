@@ -74,8 +74,8 @@ class Fleet {
     int shortages = 0;          // out of memory, one after the other
     bool left_out = false;
     Setback setback = {};
-    RunningMedian ratio = {};  // what its programs took, by what was predicted
-    double factor = 1;         // of its costs, by corrections so far
+    RunningMedian ratio = {};  // what its programs took, by what was predicted without a correction
+    double factor = 1;         // the correction of its costs
   };
 
   [[nodiscard]] bool shrink(Member& member);
