@@ -37,22 +37,21 @@ Result<std::unique_ptr<Executable>> Executable::create(Graph graph, Plan plan, c
 }
 
 Status Executable::bind_storage() {
-  for (std::size_t index = 0; index < devices_.size(); ++index) {
-    arenas_.emplace_back();
-    if (plan_.devices[index].arena_bytes == 0) continue;
-    Device& device = *devices_[index];
-    SHUNT_TRY_ASSIGN(arenas_.back(),
-                     on_device(device, context_.arenas->acquire(plan_.devices[index].arena_bytes, device)));
-  }
+  arenas_.resize(devices_.size());
   for (const Residence& residence : plan_.residences) {
     const TensorInfo& tensor = graph_.tensor(residence.tensor);
     Device& device = *devices_[residence.device];
     switch (residence.kind) {
       case StorageKind::value:
-      case StorageKind::input:
-        storage_.push_back(
-            {.buffer = arenas_[residence.device].get(), .offset = residence.offset, .bytes = residence.bytes});
+      case StorageKind::input: {
+        std::shared_ptr<Buffer>& arena = arenas_[residence.device];
+        const std::uint64_t bytes = plan_.devices[residence.device].arena_bytes;
+        if (arena == nullptr) {
+          SHUNT_TRY_ASSIGN(arena, on_device(device, context_.arenas->acquire(bytes, device)));
+        }
+        storage_.push_back({.buffer = arena.get(), .offset = residence.offset, .bytes = residence.bytes});
         break;
+      }
       case StorageKind::weight: {
         SHUNT_TRY_ASSIGN(const Binding weight, on_device(device, context_.weights->acquire(tensor, device)));
         storage_.push_back(weight);

@@ -63,9 +63,9 @@ class Executable {
   [[nodiscard]] Status prepare_programs();
   void name_events();
   void record_run(const Submission& submission, std::uint64_t start_ns, const Status& status) const;
-  // The bytes of a tensor (also a view) that `device` can address.
   // What of the graph's outputs a step makes.
   [[nodiscard]] std::vector<Binding> results_of(const Step& step) const;
+  // The bytes of a tensor (also a view) that `device` can address.
   [[nodiscard]] Binding binding_of(TensorId tensor, std::uint32_t device) const;
 
   Graph graph_;
