@@ -247,6 +247,10 @@ function fillTimeline() {
 
 function fillTimes() {
   const whole = Math.max(summary.span_us, 1e-9);
+  if (summary.runs_with_ops < summary.runs.events) {
+    find('#sampled').textContent = `Ops were timed one by one in ${summary.runs_with_ops} of ${times(summary.runs.events, 'run')}; `
+      + 'their sums stand for all.';
+  }
   const predicted = ({ predicted_us: us }) => number(us > 0 ? milliseconds(us) : '');
   find('#time-by-device tbody').append(...[...summary.devices, ...summary.links].map((tally) => row([tally.name,
     number(milliseconds(tally.actual_us)), number(percent(tally.actual_us / whole)), predicted(tally), tally.events,

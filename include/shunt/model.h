@@ -86,7 +86,7 @@ struct SessionOptions {
   // By how much of its time another choice must be better than the device named first; nothing: 5 %, and 100 % while
   // the rates of a device are believed and not measured.
   std::optional<double> margin = std::nullopt;
-  bool profile = false;  // record the time of each op
+  bool profile = false;  // record the time of each op, in a sample of the steps
 };
 
 struct BatchToken {

@@ -42,8 +42,8 @@ class Executable {
   // Writes the first bytes of an input on every device that reads it. Errors: invalid for another kind of
   // tensor or too many bytes.
   [[nodiscard]] Status write_input(TensorId input, std::span<const std::byte> bytes);
-  // Runs the plan once and waits; the submission's time-out holds for each of its programs. After an error no output
-  // may be read.
+  // Runs the plan once and waits; the submission's time-out holds for each of its programs. Ops are timed, where that
+  // is asked for, in the first two runs and in each 32nd. After an error no output may be read.
   [[nodiscard]] Status run(const Submission& submission);
   // What each step took in the last run, from when its device was free for it, by that device's clock; 0 for copies.
   [[nodiscard]] std::span<const double> actual_us() const { return actual_us_; }
@@ -77,6 +77,7 @@ class Executable {
   std::vector<std::unique_ptr<Program>> programs_;  // one per compute step, null for transfers
   std::vector<double> actual_us_;                   // one per step
   std::vector<trace::Label> transfer_labels_;       // one per step, 0 for compute
+  std::uint32_t runs_ = 0;                          // that began
   trace::Label run_label_ = 0;
   std::uint32_t plan_number_ = 0;  // among those attached to the recorder
 };

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 
@@ -12,25 +13,56 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-void add(Tally& tally, const ExecutionEvent& event) {
-  const double us = us_of(event.duration_ns);
+// `stands_for`: how many like it there were.
+void add(Tally& tally, const ExecutionEvent& event, double stands_for = 1) {
+  const double us = stands_for * us_of(event.duration_ns);
   ++tally.events;
   tally.failed += event.failed ? 1 : 0;
   tally.actual_us += us;
   tally.bytes += event.bytes;
   // What failed took no time that could have been predicted.
   if (event.predicted_us <= 0 || event.failed) return;
-  tally.predicted_us += static_cast<double>(event.predicted_us);
+  tally.predicted_us += stands_for * static_cast<double>(event.predicted_us);
   tally.compared_us += us;
 }
+
+// Ops are timed one by one in some runs of a plan only.
+class SampledRuns {
+ public:
+  explicit SampledRuns(const Recording& recording) {
+    for (const ExecutionEvent& event : recording.events) {
+      if (event.kind == Kind::run) ++plans_[event.plan].runs;
+      if (event.kind == Kind::op) plans_[event.plan].with_ops.insert(event.step);
+    }
+  }
+  // For how many ops one that was timed stands. The first run of a plan, with all caches cold, is like no other.
+  [[nodiscard]] double share(const ExecutionEvent& op) const {
+    const auto& [runs, with_ops] = plans_.at(op.plan);
+    if (with_ops.size() < 2) return std::max(1.0, static_cast<double>(runs));
+    if (op.step == *with_ops.begin()) return 1;
+    return std::max(1.0, static_cast<double>(runs - 1) / static_cast<double>(with_ops.size() - 1));
+  }
+  [[nodiscard]] std::uint64_t with_ops() const {
+    std::uint64_t sum = 0;
+    for (const auto& [plan, counts] : plans_) sum += counts.with_ops.size();
+    return sum;
+  }
+
+ private:
+  struct Counts {
+    std::uint64_t runs = 0;
+    std::set<std::uint32_t> with_ops;  // steps
+  };
+  std::unordered_map<std::uint32_t, Counts> plans_;
+};
 
 // Tallies by name.
 class Table {
  public:
-  void add(std::string name, const ExecutionEvent& event) {
+  void add(std::string name, const ExecutionEvent& event, double stands_for = 1) {
     const auto [place, is_new] = places_.try_emplace(std::move(name), rows_.size());
     if (is_new) rows_.push_back({.name = place->first});
-    trace::add(rows_[place->second], event);
+    trace::add(rows_[place->second], event, stands_for);
   }
 
   [[nodiscard]] std::vector<Tally> by_time() && {
@@ -94,6 +126,8 @@ ExecutionSummary summarize(const Recording& recording) {
                            .runs = {.name = "runs"},
                            .events_recorded = recording.recorded,
                            .events_overwritten = recording.overwritten};
+  const SampledRuns sampled(recording);
+  summary.runs_with_ops = sampled.with_ops();
   Table devices;
   Table ops;
   Table ops_by_device;
@@ -111,8 +145,8 @@ ExecutionSummary summarize(const Recording& recording) {
         devices.add(device, event);
         break;
       case Kind::op:
-        ops.add(std::string(recording.op_of(event)), event);
-        ops_by_device.add(fmt::format("{} on {}", recording.op_of(event), device), event);
+        ops.add(std::string(recording.op_of(event)), event, sampled.share(event));
+        ops_by_device.add(fmt::format("{} on {}", recording.op_of(event), device), event, sampled.share(event));
         break;
       case Kind::transfer:
         links.add(fmt::format("{} -> {}", recording.text_of(event.from), device), event);
@@ -137,7 +171,9 @@ std::string to_text(const ExecutionSummary& summary) {
   if (summary.runs.events > 0) text += to_text("runs of plans", {summary.runs});
   text += to_text("programs on", summary.devices);
   text += to_text("copies over", summary.links);
-  text += to_text("ops", summary.ops);
+  const bool is_sample = summary.runs_with_ops < summary.runs.events;
+  text += to_text(is_sample ? fmt::format("ops ({} of {} runs)", summary.runs_with_ops, summary.runs.events) : "ops",
+                  summary.ops);
   // With one device for each op the table above has said all.
   if (summary.ops_by_device.size() > summary.ops.size()) text += to_text("ops by device", summary.ops_by_device);
   return text;
@@ -151,6 +187,7 @@ std::string to_json(const ExecutionSummary& summary) {
                      {"runs", to_json(summary.runs)},
                      {"devices", to_json(summary.devices)},
                      {"links", to_json(summary.links)},
+                     {"runs_with_ops", summary.runs_with_ops},
                      {"ops", to_json(summary.ops)},
                      {"ops_by_device", to_json(summary.ops_by_device)}};
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

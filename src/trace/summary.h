@@ -28,7 +28,8 @@ struct ExecutionSummary {
   std::vector<std::string> notices;      // in their order
   Tally runs;                            // of whole plans
   std::vector<Tally> devices;            // their programs, by device
-  std::vector<Tally> ops;                // "matmul"
+  std::uint64_t runs_with_ops = 0;       // of the runs, those in which ops were timed one by one
+  std::vector<Tally> ops;                // "matmul"; the times of a plan's ops stand for all of its runs
   std::vector<Tally> ops_by_device;      // "matmul on cpu:simd"
   std::vector<Tally> links;              // "cpu:simd -> vulkan:0"
   std::uint64_t events_recorded = 0;     // including

@@ -47,6 +47,31 @@ TEST(Summary, CountsByDeviceByOpAndByLink) {
   EXPECT_NE(to_text(summary).find("mul on dev:3"), std::string::npos) << to_text(summary);
 }
 
+// What ops took where they were timed stands for the runs of their plan in which they were not.
+TEST(Summary, TakesSampledOpsForAllRunsOfTheirPlan) {
+  SampleRecorder sample;
+  Recorder& recorder = sample.recorder();
+  const std::uint64_t timed_ns[] = {4'000, 9'000, 1'000, 0, 0};  // a run of plan 1, the first two of plan 2
+  for (std::uint32_t step = 0; step < 5; ++step) {
+    const std::uint32_t plan = step == 0 ? 1 : 2;
+    recorder.record({.duration_ns = 10'000, .kind = Kind::run, .step = step, .plan = plan});
+    if (timed_ns[step] == 0) continue;
+    recorder.record({.duration_ns = timed_ns[step],
+                     .what = recorder.intern("mul n"),
+                     .kind = Kind::op,
+                     .step = step,
+                     .plan = plan,
+                     .predicted_us = 8});
+  }
+  const ExecutionSummary summary = summarize(recording_of(recorder));
+  EXPECT_EQ(summary.runs_with_ops, 3U);
+  ASSERT_EQ(summary.ops.size(), 1U);
+  EXPECT_EQ(summary.ops[0].events, 3U);
+  EXPECT_EQ(summary.ops[0].actual_us, 4 + 9 + 3 * 1);
+  EXPECT_EQ(summary.ops[0].predicted_us, 5 * 8);
+  EXPECT_NE(to_text(summary).find("ops (3 of 5 runs)"), std::string::npos) << to_text(summary);
+}
+
 // A prediction is compared with the time of the events that had one, and of no others.
 TEST(Summary, ComparesOnlyWhatWasPredictedAndEnded) {
   SampleRecorder sample;
