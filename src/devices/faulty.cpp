@@ -65,7 +65,8 @@ class FaultyDevice final : public Device {
     return transfer([&] { return real_->read(from, to); });
   }
   [[nodiscard]] Event copy_from_peer(Device& peer, const Binding& from, const Binding& to) override {
-    return transfer([&] { return real_->copy_from_peer(*static_cast<FaultyDevice&>(peer).real_, from, to); });
+    auto* const faulty = dynamic_cast<FaultyDevice*>(&peer);
+    return transfer([&] { return real_->copy_from_peer(faulty == nullptr ? peer : *faulty->real_, from, to); });
   }
 
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {

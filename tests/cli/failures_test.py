@@ -40,7 +40,7 @@ class Failures(CommandLine):
         self.assertNotIn("going on", result.stderr)
 
     def test_what_hangs_ends_in_the_time_that_it_is_given(self):
-        result = self.faulty("cpu:simd hang at op 300", "--timeout", "0.3")
+        result = self.faulty("cpu:simd hang at op 300", "--timeout", "3")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("cpu:simd failed, timed_out", result.stderr)
 
