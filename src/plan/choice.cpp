@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "ops/op.h"
+#include "plan/bound.h"
 #include "plan/search.h"
 #include "plan/units.h"
 
@@ -41,15 +42,18 @@ class Chooser {
     add_budgets();
   }
 
-  [[nodiscard]] std::optional<std::vector<std::uint32_t>> choose() {
+  [[nodiscard]] std::optional<Choice> choose() {
     const std::vector<SearchResult> alone = single_devices(problem_);
     const SearchResult mixed = search(problem_);
     const SearchResult& chosen = request_.preferred == kNone ? best_of(alone, mixed) : liked_of(alone, mixed);
     if (chosen.score.us == kCannot) return std::nullopt;
-    std::vector<std::uint32_t> device_of_node(nodes());
+    Choice choice{.device_of_node = std::vector<std::uint32_t>(nodes())};
     for (NodeId node = 0; node < nodes(); ++node)
-      device_of_node[node] = chosen.device_of_group[group_of_root_[together_.find(node)]];
-    return device_of_node;
+      choice.device_of_node[node] = chosen.device_of_group[group_of_root_[together_.find(node)]];
+    // Times of devices that are not liked are not what they take.
+    if (request_.preferred == kNone && chosen.score.over_bytes == 0)
+      choice.bound_us = lower_bound_us(problem_, chosen.score.us);
+    return choice;
   }
 
  private:
@@ -205,8 +209,9 @@ class Chooser {
 
 }  // namespace
 
-std::optional<std::vector<std::uint32_t>> choose_devices(const PlanRequest& request) {
-  if (request.devices.size() == 1) return std::vector<std::uint32_t>(request.graph->nodes().size(), 0);
+std::optional<Choice> choose_devices(const PlanRequest& request) {
+  if (request.devices.size() == 1)
+    return Choice{.device_of_node = std::vector<std::uint32_t>(request.graph->nodes().size(), 0)};
   if (auto fused = Chooser(request, request.fuse).choose()) return fused;
   return request.fuse ? Chooser(request, false).choose() : std::nullopt;
 }

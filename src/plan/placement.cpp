@@ -22,10 +22,14 @@ class Placer {
       if (request_.homes[tensor] != kNone && graph_.tensor(tensor).operand.kind == TensorKind::state)
         state_pool_.emplace(tensor, device(request_.homes[tensor]).memory_pool);
     PlanRequest placed = request_;
+    Placement placement;
     if (!is_by_hand())
-      if (auto chosen = choose_devices(request_)) placed.device_of_node = std::move(*chosen);
+      if (auto chosen = choose_devices(request_)) {
+        placed.device_of_node = std::move(chosen->device_of_node);
+        placement.bound_us = chosen->bound_us;
+      }
     chosen_ = placed.device_of_node;
-    Placement placement{.units = choose_units(placed), .decisions = {}};
+    placement.units = choose_units(placed);
     for (const Unit& unit : placement.units) {
       SHUNT_TRY_ASSIGN(Decision decision, decide(unit));
       commit(unit, decision);

@@ -8,6 +8,7 @@ namespace shunt {
 struct Placement {
   std::vector<Unit> units;  // in an order in which they can run
   std::vector<Decision> decisions;
+  double bound_us = 0;  // as in Plan
 };
 
 [[nodiscard]] Result<Placement> place(const PlanRequest& request);

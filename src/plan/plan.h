@@ -114,6 +114,7 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<MemoryUse> memory;
   double predicted_us = 0;
+  double bound_us = 0;       // what no placement of these units beats, were copies free; 0: not known
   bool is_measured = false;  // all of its devices were measured
   friend bool operator==(const Plan&, const Plan&) = default;
 

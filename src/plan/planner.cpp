@@ -23,6 +23,7 @@ class Scheduler {
       : request_(request), graph_(*request.graph), lanes_(lanes_for(request)) {
     plan_.units = std::move(placement.units);
     plan_.decisions = std::move(placement.decisions);
+    plan_.bound_us = placement.bound_us;
     for (std::size_t index = 0; index < request.devices.size(); ++index) {
       const DeviceInfo& info = request.devices[index]->info();
       plan_.devices.push_back({.id = info.id,

@@ -88,8 +88,10 @@ Json step_to_json(const Plan& plan, const Graph& graph, const Step& step) {
 }  // namespace
 
 std::string to_text(const Plan& plan, const Graph& graph, bool explain) {
-  std::string text = fmt::format("predicted: {:.1f} us{}\n", plan.predicted_us,
-                                 plan.is_measured ? "" : " (before any measurement: a guess)");
+  std::string text =
+      fmt::format("predicted: {:.1f} us{}{}\n", plan.predicted_us,
+                  plan.bound_us > 0 ? fmt::format(", at least {:.1f} of any placement", plan.bound_us) : "",
+                  plan.is_measured ? "" : " (before any measurement: a guess)");
   for (const MemoryUse& use : plan.memory)
     text +=
         fmt::format("memory \"{}\": {} = {} weights + {} state + {} values + {} scratch\n", use.pool, mib(use.total()),
@@ -115,6 +117,7 @@ std::string to_text(const Plan& plan, const Graph& graph, bool explain) {
 
 std::string to_json(const Plan& plan, const Graph& graph) {
   Json json = field_json::json_of(record_of(plan, graph));
+  json["bound_us"] = plan.bound_us;
   for (const Plan::PlannedDevice& device : plan.devices)
     json["devices"].push_back({{"id", device.id},
                                {"memory_pool", device.pool},

@@ -10,7 +10,8 @@ namespace {
 
 constexpr double kNotThere = -1;
 
-// By group and device.
+}  // namespace
+
 std::vector<double> us_of_groups(const SearchProblem& problem) {
   const std::size_t devices = problem.lanes.size();
   std::vector<double> us(problem.groups * devices, 0);
@@ -19,7 +20,16 @@ std::vector<double> us_of_groups(const SearchProblem& problem) {
   return us;
 }
 
-}  // namespace
+std::vector<std::uint64_t> newly_held_bytes(const SearchProblem& problem) {
+  std::vector<std::uint64_t> bytes(problem.items.size(), 0);
+  std::vector<bool> seen(problem.held_bytes.size(), false);
+  for (std::size_t i = 0; i < problem.items.size(); ++i)
+    for (const std::uint32_t held : problem.items[i].holds) {
+      if (!seen[held]) bytes[i] += problem.held_bytes[held];
+      seen[held] = true;
+    }
+  return bytes;
+}
 
 Evaluator::Evaluator(const SearchProblem& problem)
     : problem_(problem), pools_(pools_of(problem.lanes)), ends_(problem.items.size()), timeline_(problem.lanes) {
@@ -139,20 +149,14 @@ class Searcher {
         left_(problem.groups <= kFewGroups ? kWorkForFewGroups
                                            : std::max(kLeastWork, kWorkPerItem * problem.items.size())),
         first_item_(problem.groups, kNone),
-        held_first_(problem.items.size(), 0),
+        held_first_(newly_held_bytes(problem)),
         maker_(problem.value_bytes.size(), kNone),
         us_of_group_(us_of_groups(problem)) {
-    std::vector<bool> seen(problem.held_bytes.size(), false);
     for (std::uint32_t i = 0; i < problem.items.size(); ++i) {
-      const SearchProblem::Item& item = problem.items[i];
-      if (first_item_[item.group] == kNone) {
-        first_item_[item.group] = i;
-        order_.push_back(item.group);
-      }
-      for (const std::uint32_t held : item.holds) {
-        if (!seen[held]) held_first_[i] += problem.held_bytes[held];
-        seen[held] = true;
-      }
+      const std::uint32_t group = problem.items[i].group;
+      if (first_item_[group] != kNone) continue;
+      first_item_[group] = i;
+      order_.push_back(group);
     }
   }
 

@@ -38,6 +38,11 @@ struct SearchProblem {
   std::uint32_t groups = 0;
 };
 
+// What the items of each group take together, by group and device.
+[[nodiscard]] std::vector<double> us_of_groups(const SearchProblem& problem);
+// For each item the bytes that it holds and no earlier one does.
+[[nodiscard]] std::vector<std::uint64_t> newly_held_bytes(const SearchProblem& problem);
+
 struct Score {
   double over_bytes = 0;  // of all budgets together
   double us = kCannot;    // until the last item has ended

@@ -1,9 +1,14 @@
 #include "plan/search.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
+#include <numeric>
 #include <random>
+
+#include "plan/bound.h"
 
 namespace shunt {
 namespace {
@@ -79,6 +84,104 @@ TEST(Search, ComesCloseToTheBestOfAllPlacements) {
   RecordProperty("ratio_at_95_percent", std::to_string(ratios[kProblems * 95 / 100]));
   RecordProperty("worst_ratio", std::to_string(ratios.back()));
   EXPECT_LE(ratios[kProblems * 95 / 100], 1.02);
+}
+
+// A hundred groups in a few branches, too many for all placements to be tried.
+SearchProblem large_problem(std::uint32_t seed) {
+  std::mt19937 random(seed);
+  SearchProblem large;
+  while (large.groups < 100) {
+    SearchProblem part = random_problem(static_cast<std::uint32_t>(random()));
+    if (large.lanes.empty()) {
+      large.lanes = part.lanes;
+      large.budget_bytes.assign(part.lanes.size(), 0);
+    }
+    const auto values = static_cast<std::uint32_t>(large.value_bytes.size());
+    const auto held = static_cast<std::uint32_t>(large.held_bytes.size());
+    for (SearchProblem::Item& item : part.items) {
+      item.group += large.groups;
+      item.made += values;
+      for (std::uint32_t& value : item.reads) value += values;
+      for (std::uint32_t& each : item.holds) each += held;
+      if (item.reads.empty() && values > 0 && random() % 2 == 0) item.reads.push_back(values - 1);
+      item.us.resize(large.lanes.size(), item.us.front());
+    }
+    std::ranges::move(part.items, std::back_inserter(large.items));
+    large.value_bytes.insert(large.value_bytes.end(), part.value_bytes.begin(), part.value_bytes.end());
+    large.held_bytes.insert(large.held_bytes.end(), part.held_bytes.begin(), part.held_bytes.end());
+    large.groups += part.groups;
+    large.outputs.push_back(static_cast<std::uint32_t>(large.value_bytes.size()) - 1);
+  }
+  const std::uint64_t all = std::accumulate(large.held_bytes.begin(), large.held_bytes.end(), std::uint64_t{0});
+  for (std::size_t pool = 0; pool < large.budget_bytes.size(); ++pool)
+    large.budget_bytes[pool] = pool == 0 ? std::uint64_t{1} << 40U : all / 3 + (std::uint64_t{1} << 20U);
+  return large;
+}
+
+std::string quantiles(std::vector<double> values) {
+  std::ranges::sort(values);
+  return fmt::format("median {:.3f}, 95 % {:.3f}, worst {:.3f}", values[values.size() / 2],
+                     values[values.size() * 95 / 100], values.back());
+}
+
+TEST(Bound, IsNoHigherThanTheBestOfAllPlacements) {
+  std::vector<double> gaps;
+  for (std::uint32_t seed = 0; seed < 500; ++seed) {
+    const SearchProblem problem = random_problem(seed);
+    const Score best = brute_force(problem);
+    // Whatever was found, and however much worse than the best it is.
+    for (const double found_us : {best.us, 1.5 * best.us})
+      ASSERT_LE(lower_bound_us(problem, found_us), best.us * (1 + 1e-9)) << "seed " << seed;
+    gaps.push_back(best.us / lower_bound_us(problem, best.us));
+    ASSERT_GT(gaps.back(), 0) << "seed " << seed;
+  }
+  RecordProperty("best_over_bound", quantiles(gaps));
+}
+
+TEST(Bound, ShowsHowFarLargeProblemsMayBeFromTheBest) {
+  std::vector<double> gaps;
+  for (std::uint32_t seed = 0; seed < 40; ++seed) {
+    const SearchProblem problem = large_problem(seed);
+    const SearchResult found = search(problem);
+    ASSERT_EQ(found.score.over_bytes, 0) << "seed " << seed;
+    const double bound = lower_bound_us(problem, found.score.us);
+    ASSERT_LE(bound, found.score.us * (1 + 1e-9)) << "seed " << seed;
+    gaps.push_back(found.score.us / bound);
+  }
+  RecordProperty("found_over_bound", quantiles(gaps));
+  EXPECT_LT(*std::ranges::min_element(gaps), 2) << "a bound that says something";
+}
+
+// Two equal devices: each does half of what does not wait for another.
+TEST(Bound, SharesWorkThatIsIndependent) {
+  SearchProblem problem;
+  problem.lanes = {{.pool = 0, .resource = 0}, {.pool = 1, .resource = 1}};
+  problem.budget_bytes = {kNoBudget, kNoBudget};
+  problem.groups = 8;
+  for (std::uint32_t i = 0; i < problem.groups; ++i) {
+    problem.items.push_back({.group = i, .made = i, .reads = {}, .holds = {}, .us = {10, 10}});
+    problem.value_bytes.push_back(0);
+  }
+  EXPECT_NEAR(lower_bound_us(problem, 1000), 40, 1e-9);
+  for (std::uint32_t i = 1; i < problem.groups; ++i) problem.items[i].reads = {i - 1};
+  EXPECT_NEAR(lower_bound_us(problem, 1000), 80, 1e-9) << "one after the other";
+}
+
+// Half of the weights fit the device that is ten times as fast.
+TEST(Bound, PricesMemory) {
+  SearchProblem problem;
+  problem.lanes = {{.pool = 0, .resource = 0}, {.pool = 1, .resource = 1}};
+  problem.budget_bytes = {kNoBudget, 4000};
+  problem.groups = 8;
+  for (std::uint32_t i = 0; i < problem.groups; ++i) {
+    problem.items.push_back({.group = i, .made = i, .reads = {}, .holds = {i}, .us = {100, 10}});
+    if (i > 0) problem.items[i].reads = {i - 1};
+    problem.value_bytes.push_back(0);
+    problem.held_bytes.push_back(1000);
+  }
+  const double best_us = 4 * 100 + 4 * 10;
+  EXPECT_LE(lower_bound_us(problem, best_us), best_us * (1 + 1e-9));
+  EXPECT_GE(lower_bound_us(problem, best_us), 0.99 * best_us);
 }
 
 TEST(Search, NothingToPlaceTakesNoTime) {
