@@ -33,6 +33,8 @@ class Execution {
 
   void start(std::uint32_t step, Phase phase);
   [[nodiscard]] Event launch(std::uint32_t step, Phase phase);
+  // Its bytes need no other place on the host than their own.
+  [[nodiscard]] bool ends_on_host(const Transfer& transfer) const;
   void finish(Completion completion);
   void note_time(std::uint32_t step);
   [[nodiscard]] const Device& device_that_failed(const Completion& completion) const;

@@ -10,6 +10,7 @@ namespace {
 constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20U;
 constexpr std::uint64_t kSmallBytes = std::uint64_t{256} << 10U;  // go with a program, on its queue
 constexpr std::size_t kMostArrivals = 4;                          // of one read
+constexpr std::uint32_t kMostCopiers = 4;                         // threads; a link is faster than one of them
 
 bool is_nothing(const Moment& moment) { return moment.compute == 0 && moment.transfer == 0; }
 
@@ -57,7 +58,7 @@ Status Transfer::stage(VulkanBuffer& to, std::uint64_t offset, std::span<const s
     if (used_bytes_ == kPieceBytes) SHUNT_TRY(next_piece(settle));
     const std::uint64_t bytes = std::min<std::uint64_t>(from.size(), kPieceBytes - used_bytes_);
     const std::uint64_t place = piece_ * kPieceBytes + used_bytes_;
-    std::memcpy(staging_->host().data() + place, from.data(), bytes);
+    copy(staging_->host().subspan(place, bytes), from.first(bytes));
     add({.source = staging_->handle(),
          .target = to.handle(),
          .region = {place, to.first_byte() + offset, bytes},
@@ -68,6 +69,22 @@ Status Transfer::stage(VulkanBuffer& to, std::uint64_t offset, std::span<const s
     from = from.subspan(bytes);
   }
   return waiting_bytes_ < kSmallBytes ? Status{} : flush();
+}
+
+void Transfer::copy(std::span<std::byte> to, std::span<const std::byte> from) {
+  if (from.size() < kSmallBytes) {
+    std::memcpy(to.data(), from.data(), from.size());
+    return;
+  }
+  if (copiers_ == nullptr)
+    copiers_ = std::make_unique<cpu::ThreadPool>(std::clamp(cpu::usable_cores() / 4, 1U, kMostCopiers),
+                                                 std::span<const std::uint32_t>());
+  const std::size_t share = (from.size() / copiers_->threads() + 63) / 64 * 64;
+  copiers_->run([&](std::uint32_t thread) {
+    const std::size_t begin = std::min(thread * share, from.size());
+    const std::size_t end = thread + 1 == copiers_->threads() ? from.size() : std::min(begin + share, from.size());
+    std::memcpy(to.data() + begin, from.data() + begin, end - begin);
+  });
 }
 
 Status Transfer::next_piece(const Settle& settle) {
@@ -120,7 +137,7 @@ Result<std::vector<Arrival>> Transfer::read(VulkanBuffer& from, std::uint64_t of
 }
 
 void Transfer::finish(Arrival arrival) {
-  std::memcpy(arrival.to.data(), arrival.piece->host().data(), arrival.to.size());
+  copy(arrival.to, arrival.piece->host().first(arrival.to.size()));
   for_reads_.push_back(std::move(arrival.piece));
 }
 

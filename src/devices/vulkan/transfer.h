@@ -11,6 +11,7 @@
 #include <memory>
 #include <vector>
 
+#include "devices/cpu/thread_pool.h"
 #include "devices/hazards.h"
 #include "devices/vulkan/buffer.h"
 
@@ -83,6 +84,7 @@ class Transfer {
                                                       std::uint64_t bytes);
   [[nodiscard]] Status stage(VulkanBuffer& to, std::uint64_t offset, std::span<const std::byte> from,
                              const Settle& settle);
+  void copy(std::span<std::byte> to, std::span<const std::byte> from);
   [[nodiscard]] Status next_piece(const Settle& settle);
   [[nodiscard]] Result<std::unique_ptr<VulkanBuffer>> take_read_piece();
   [[nodiscard]] Status forget_what_is_over();
@@ -105,6 +107,7 @@ class Transfer {
   std::size_t piece_ = 0;
   std::uint64_t used_bytes_ = 0;  // of the piece
   std::vector<std::unique_ptr<VulkanBuffer>> for_reads_;
+  std::unique_ptr<cpu::ThreadPool> copiers_;  // null until something is large
 };
 
 }  // namespace shunt::vulkan
