@@ -32,8 +32,9 @@ struct Options {
 };
 
 struct Measured {
-  Samples prompt, generate;  // tokens/s
-  Samples bandwidth;         // bytes/s
+  Samples prompt, generate;   // tokens/s
+  Samples bandwidth;          // bytes/s
+  std::uint32_t threads = 0;  // that read memory
 };
 
 // The weights that a generated token reads: all but an embedding of which it reads one row.
@@ -64,13 +65,13 @@ Result<double> time_tokens(Session& session, std::span<const Token> tokens, bool
 }
 
 // One repetition after the other, each with all measurements, so that a slow moment of the machine meets them alike.
-Result<Measured> measure(Session& session, const Options& options, std::uint32_t threads) {
+Result<Measured> measure(Session& session, const Options& options) {
   const std::uint32_t vocabulary = session.model().config().vocabulary;
   const std::vector<Token> prompt = random_tokens(options.prompt, vocabulary);
   const std::vector<Token> generated = random_tokens(options.generate, vocabulary);
-  SHUNT_TRY_ASSIGN(const auto limits, cpu::Limits::create(threads));
+  SHUNT_TRY_ASSIGN(const auto limits, cpu::Limits::create(options.runtime.threads));
   const std::atomic<bool>& ending = catch_interrupts();
-  Measured measured;
+  Measured measured{.threads = limits->threads()};
   ProgressLine line;
   // Repetition 0 warms up: it prepares programs and wakes threads.
   for (std::uint32_t repetition = 0; repetition <= options.repetitions; ++repetition) {
@@ -101,8 +102,7 @@ Status execute(Options& options) {
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
   SHUNT_TRY_ASSIGN(const auto model, load_model(options.model));
   SHUNT_TRY_ASSIGN(const auto session, Session::create(*model, *runtime, options.session));
-  const std::uint32_t threads = runtime->devices().front()->info().compute_units;
-  SHUNT_TRY_ASSIGN(const Measured measured, measure(*session, options, threads));
+  SHUNT_TRY_ASSIGN(const Measured measured, measure(*session, options));
   SHUNT_TRY(write_trace(*runtime, options.trace,
                         origin_of("bench model", options.model, *session, *runtime, options.runtime),
                         Speeds{.prompt_tokens = options.prompt,
@@ -119,7 +119,7 @@ Status execute(Options& options) {
   if (options.json)
     return print_json({{"model", options.model},
                        {"devices", working_devices(plans)},
-                       {"threads", threads},
+                       {"threads", measured.threads},
                        {"prompt_tokens", options.prompt},
                        {"generate_tokens", options.generate},
                        {"repetitions", options.repetitions},
@@ -132,7 +132,7 @@ Status execute(Options& options) {
                        {"share_of_bandwidth", share}});
   std::string text =
       fmt::format("{}, {} with {}, median of {} (least .. most)\n", options.model,
-                  fmt::join(working_devices(plans), ", "), in_words(threads, "thread"), options.repetitions);
+                  fmt::join(working_devices(plans), ", "), in_words(measured.threads, "thread"), options.repetitions);
   text += line_of(fmt::format("prompt {}", options.prompt), measured.prompt, "tokens/s", 1);
   text += line_of(fmt::format("generate {}", options.generate), measured.generate, "tokens/s", 1);
   text += fmt::format("predicted      {:>9.2f} tokens/s of the prompt, {:.2f} of generation\n", predicted_prompt,
