@@ -4,17 +4,22 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
 #include "devices/device.h"
 
 namespace shunt::models {
 namespace {
 
-// With how much less of the devices' memory the step of one token is planned again, and how often.
+// With how much less of the devices' memory the step of one token is planned again, and how often; then how often half
+// of the difference is given back.
 constexpr int kAttempts = 10;
 constexpr double kLess = 0.8;
-// What of a device's memory is then left free.
-constexpr double kRoom = 0.125;
+constexpr int kRefinements = 3;
+// A prompt has more tokens than the answer to it: of as many as it has, those that are generated.
+constexpr double kAnswer = 0.25;
+// What of a device's memory may be left free for it.
+constexpr double kRooms[] = {0.125, 0.1875, 0.25, 0.3125, 0.375};
 // What a step has to gain, relative to its time, for weights to be copied each time.
 constexpr double kLeastGain = 0.1;
 
@@ -110,20 +115,34 @@ Result<PlannedStep> StepPlanner::plan_one_token(double share) const {
 Result<PlannedStep> StepPlanner::plan_one_token() const {
   const bool is_bounded = std::ranges::any_of(set_.budgets, [](std::uint64_t bytes) { return bytes != kNoBudget; });
   const std::uint32_t batch = std::min(options_.batch, context_);
-  double share = 1;
-  for (int attempt = 1;; ++attempt) {
-    SHUNT_TRY_ASSIGN(PlannedStep one, plan_one_token(share));
-    if (!is_bounded) return one;
+  const auto is_too_large = [&](const PlannedStep& one) -> Result<bool> {
     SHUNT_TRY_ASSIGN(Graph largest, graph_of(batch, 1));
-    const auto fits = finish(std::move(largest), &one);
-    if (fits) return with_room(std::move(one), share);
-    if (fits.error().code != Code::out_of_memory || attempt == kAttempts) return one;
-    share = attempt + 1 == kAttempts ? 0 : share * kLess;
+    const auto beside = finish(std::move(largest), &one);
+    return !beside && beside.error().code == Code::out_of_memory;
+  };
+  double share = 1;
+  double too_much = 1;
+  SHUNT_TRY_ASSIGN(PlannedStep one, plan_one_token(share));
+  if (!is_bounded) return one;
+  for (int attempt = 1;; ++attempt) {
+    SHUNT_TRY_ASSIGN(const bool has_no_room, is_too_large(one));
+    if (!has_no_room) break;
+    if (attempt == kAttempts) return one;
+    too_much = std::exchange(share, attempt + 1 == kAttempts ? 0 : share * kLess);
+    SHUNT_TRY_ASSIGN(one, plan_one_token(share));
   }
+  for (int i = 0; i < kRefinements && share != too_much; ++i) {
+    const double more = (share + too_much) / 2;
+    SHUNT_TRY_ASSIGN(PlannedStep larger, plan_one_token(more));
+    SHUNT_TRY_ASSIGN(const bool has_no_room, is_too_large(larger));
+    (has_no_room ? too_much : share) = more;
+    if (!has_no_room) one = std::move(larger);
+  }
+  return with_room(std::move(one), share);
 }
 
-// Less of its weights on a device leaves room for those of a prompt that come and go. That is worth it where reading a
-// prompt gains more than generating as many tokens loses.
+// Less of its weights on a device leaves room for those of a prompt that come and go: as much as makes reading a prompt
+// and generating an answer take least.
 Result<PlannedStep> StepPlanner::with_room(PlannedStep one, double share) const {
   const auto holds_weights = [&](bool host) {
     return std::ranges::any_of(one.plan.memory, [&](const MemoryUse& use) {
@@ -132,14 +151,20 @@ Result<PlannedStep> StepPlanner::with_room(PlannedStep one, double share) const 
   };
   if (options_.strategy != Strategy::automatic || !holds_weights(true) || !holds_weights(false)) return one;
   const std::uint32_t batch = std::min(options_.batch, context_);
-  SHUNT_TRY_ASSIGN(PlannedStep smaller, plan_one_token(share * (1 - kRoom)));
-  SHUNT_TRY_ASSIGN(Graph graph, graph_of(batch, 1));
-  const auto largest = with_weights_of(one, graph);
-  const auto its_largest = with_weights_of(smaller, std::move(graph));
-  if (!largest || !its_largest) return one;
-  const double gain = largest->plan.predicted_us - its_largest->plan.predicted_us;
-  const double loss = (smaller.plan.predicted_us - one.plan.predicted_us) * batch;
-  return gain > std::max(loss, 0.0) ? std::move(smaller) : std::move(one);
+  const auto us_of = [&](const PlannedStep& planned) -> Result<double> {
+    SHUNT_TRY_ASSIGN(Graph graph, graph_of(batch, 1));
+    SHUNT_TRY_ASSIGN(const PlannedStep largest, with_weights_of(planned, std::move(graph)));
+    return largest.plan.predicted_us + kAnswer * batch * planned.plan.predicted_us;
+  };
+  Result<double> least_us = us_of(one);
+  for (const double room : kRooms) {
+    SHUNT_TRY_ASSIGN(PlannedStep smaller, plan_one_token(share * (1 - room)));
+    const Result<double> us = us_of(smaller);
+    if (!us || (least_us && *us >= *least_us)) continue;
+    least_us = us;
+    one = std::move(smaller);
+  }
+  return one;
 }
 
 }  // namespace shunt::models

@@ -116,7 +116,7 @@ class Machines(CommandLine):
             gpu["link"]["bytes_per_s"] = bandwidth
             path = self.machine({"devices": [cpu, gpu]})
             trace = path + ".trace"
-            result = shunt("run", *call, "--machine", path, "--budget", "gpu:0=9MiB", "--trace", trace)
+            result = shunt("run", *call, "--machine", path, "--budget", "gpu:0=6MiB", "--trace", trace)
             self.assertEqual(result.stdout, expected, result.stderr)
             events = json.loads(pathlib.Path(trace).read_text())["traceEvents"]
             copies = [event["name"] for event in events if re.search("copy .*weight from", event["name"])]
