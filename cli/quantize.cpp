@@ -6,7 +6,7 @@
 #include <filesystem>
 
 #include "command.h"
-#include "devices/cpu/thread_pool.h"
+#include "devices/thread_pool.h"
 #include "interrupt.h"
 #include "models/gguf.h"
 #include "models/mixture.h"
@@ -42,7 +42,7 @@ Status execute(const Options& options) {
     line.show(
         fmt::format("{} of {} tensors: {} {} to {}", at.index, at.count, at.name, name_of(at.from), name_of(at.to)));
   };
-  const std::uint32_t threads = options.threads != 0 ? options.threads : cpu::usable_cores();
+  const std::uint32_t threads = options.threads != 0 ? options.threads : usable_cores();
   const std::atomic<bool>& ending = catch_interrupts();
   const auto on_write = [&](std::uint64_t, std::uint64_t) { return !ending.load(); };
   SHUNT_TRY(models::quantize_file(options.in, options.out, options.type,

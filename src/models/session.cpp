@@ -33,10 +33,7 @@ std::optional<std::uint64_t> memory_of(const Runtime& runtime, std::size_t devic
   return budget == kNoBudget ? std::nullopt : std::optional(budget);
 }
 
-// Of the first device or, where the weights are more than that has, of all together.
-std::optional<std::uint64_t> memory_for(const Model& model, const Runtime& runtime) {
-  const auto first = memory_of(runtime, 0);
-  if (!first || *first > model.weight_bytes()) return first;
+std::optional<std::uint64_t> memory_of_all(const Runtime& runtime) {
   std::map<std::string, std::uint64_t> memories;
   for (std::size_t device = 0; device < runtime.devices().size(); ++device) {
     const auto bytes = memory_of(runtime, device);
@@ -50,9 +47,8 @@ std::optional<std::uint64_t> memory_for(const Model& model, const Runtime& runti
 }
 
 // The tokens per sequence that fit beside the weights; nothing where the memory is not known.
-std::optional<std::uint64_t> context_that_fits(const Model& model, const Runtime& runtime,
-                                               const SessionOptions& options) {
-  const auto available = memory_for(model, runtime);
+std::optional<std::uint64_t> context_that_fits(const Model& model, const SessionOptions& options,
+                                               std::optional<std::uint64_t> available) {
   if (!available) return std::nullopt;
   const std::uint64_t weights = model.weight_bytes();
   const double room = *available > weights ? static_cast<double>(*available - weights) * kCacheShare : 0;
@@ -96,13 +92,15 @@ Session::Session(const Model& model, const Runtime& runtime, const SessionOption
 
 Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime, const SessionOptions& options) {
   SHUNT_TRY(check_options(options));
-  const auto fits = context_that_fits(model, runtime, options);
+  // All on the first device, if it holds what is asked for.
+  auto fits = context_that_fits(model, options, memory_of(runtime, 0));
+  if (fits && *fits < std::max(options.context, 1U)) fits = context_that_fits(model, options, memory_of_all(runtime));
   if (fits && *fits == 0)
     return fail(Code::out_of_memory,
                 fmt::format("no room for a cache: the {} MiB of weights and a page of {} tokens in {} need "
                             "more than the {} MiB of memory that are free; use a smaller model or file type",
                             model.weight_bytes() >> 20U, kPageTokens, count_of_sequences(options.sequences),
-                            memory_for(model, runtime).value_or(0) >> 20U));
+                            memory_of_all(runtime).value_or(0) >> 20U));
   std::uint64_t context = options.context;
   if (context == 0)
     context = std::min<std::uint64_t>({model.config().context_length, kDefaultContext, fits.value_or(kDefaultContext)});

@@ -100,6 +100,9 @@ class Machines(CommandLine):
         self.assertEqual(on_gpu[0], 0)
         self.assertEqual(on_gpu, sorted(on_gpu))
         self.assertLess(on_gpu[1], on_gpu[-1])
+        weights = self.data("plan", *machine, "--strategy", "cpu")["memory"]["weights_bytes"]
+        with_no_page = ("--budget", f"gpu:0={weights + 1000}B")
+        self.assertEqual(self.data("run", *call, *with_no_page, STORY, "--greedy", "-n", "8")["text"], expected)
         self.refused(2, "none of the devices in use", "plan", *call, "--budget", "gpu:7=1GiB")
         self.refused(2, "is not DEVICE=SIZE", "plan", *call, "--budget", "gpu:0=much")
 

@@ -1,4 +1,4 @@
-#include "devices/cpu/cgroup.h"
+#include "devices/cgroup.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -7,9 +7,9 @@
 #include <string>
 
 #include "devices/cpu/memory.h"
-#include "devices/cpu/thread_pool.h"
+#include "devices/thread_pool.h"
 
-namespace shunt::cpu {
+namespace shunt {
 namespace {
 
 // A machine's proc/ and sys/ in a folder of its own.
@@ -102,8 +102,8 @@ TEST_F(Cgroup, OfBrokenFilesDoNotCount) {
 TEST(CgroupOfThisProcess, BoundsWhatIsUsable) {
   EXPECT_GE(usable_cores(), 1U);
   EXPECT_LE(usable_cores(), cgroup_cores().value_or(usable_cores()));
-  EXPECT_GT(available_memory().value_or(1), 0U);
+  EXPECT_GT(cpu::available_memory().value_or(1), 0U);
 }
 
 }  // namespace
-}  // namespace shunt::cpu
+}  // namespace shunt

@@ -1,4 +1,4 @@
-#include "devices/cpu/thread_pool.h"
+#include "devices/thread_pool.h"
 
 #include <gtest/gtest.h>
 #if defined(__linux__)
@@ -8,7 +8,7 @@
 
 #include <vector>
 
-namespace shunt::cpu {
+namespace shunt {
 namespace {
 
 TEST(ThreadPool, RunsAJobOnceOnEveryThread) {
@@ -83,4 +83,4 @@ TEST(ThreadPool, AProcessorThatIsMissingIsNamedAndThePoolWorks) {
 }
 
 }  // namespace
-}  // namespace shunt::cpu
+}  // namespace shunt

@@ -178,7 +178,7 @@ std::unique_ptr<Device> over(std::shared_ptr<Engine> engine, const Device& devic
 namespace shunt {
 
 Result<BackendReport> open_cpu(const OpenOptions& options) {
-  const std::uint32_t threads = options.threads != 0 ? options.threads : cpu::usable_cores();
+  const std::uint32_t threads = options.threads != 0 ? options.threads : usable_cores();
   const auto engine = std::make_shared<cpu::Engine>(threads, options.pin_to_cpus);
   SHUNT_TRY(engine->pinned());
   BackendReport report{.api = "cpu"};

@@ -6,7 +6,7 @@
 #include <functional>
 #include <mutex>
 
-#include "devices/cpu/thread_pool.h"
+#include "devices/thread_pool.h"
 
 namespace shunt::cpu {
 

@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <string>
 
-#include "devices/cpu/cgroup.h"
+#include "devices/cgroup.h"
 
 namespace shunt::cpu {
 namespace {

@@ -77,8 +77,8 @@ void Transfer::copy(std::span<std::byte> to, std::span<const std::byte> from) {
     return;
   }
   if (copiers_ == nullptr)
-    copiers_ = std::make_unique<cpu::ThreadPool>(std::clamp(cpu::usable_cores() / 4, 1U, kMostCopiers),
-                                                 std::span<const std::uint32_t>());
+    copiers_ = std::make_unique<ThreadPool>(std::clamp(usable_cores() / 4, 1U, kMostCopiers),
+                                            std::span<const std::uint32_t>());
   const std::size_t share = (from.size() / copiers_->threads() + 63) / 64 * 64;
   copiers_->run([&](std::uint32_t thread) {
     const std::size_t begin = std::min(thread * share, from.size());

@@ -11,8 +11,8 @@
 #include <memory>
 #include <vector>
 
-#include "devices/cpu/thread_pool.h"
 #include "devices/hazards.h"
+#include "devices/thread_pool.h"
 #include "devices/vulkan/buffer.h"
 
 namespace shunt::vulkan {
@@ -107,7 +107,7 @@ class Transfer {
   std::size_t piece_ = 0;
   std::uint64_t used_bytes_ = 0;  // of the piece
   std::vector<std::unique_ptr<VulkanBuffer>> for_reads_;
-  std::unique_ptr<cpu::ThreadPool> copiers_;  // null until something is large
+  std::unique_ptr<ThreadPool> copiers_;  // null until something is large
 };
 
 }  // namespace shunt::vulkan

@@ -10,11 +10,11 @@
 #include <filesystem>
 #include <optional>
 
-namespace shunt::cpu {
+namespace shunt {
 
 // Bytes that may still be taken; nothing where no group limits them.
 [[nodiscard]] std::optional<std::uint64_t> cgroup_available_memory(const std::filesystem::path& root = "/");
 // Cores whose time may be used, a part of one counted as a whole; nothing where no group limits it.
 [[nodiscard]] std::optional<std::uint32_t> cgroup_cores(const std::filesystem::path& root = "/");
 
-}  // namespace shunt::cpu
+}  // namespace shunt

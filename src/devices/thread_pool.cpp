@@ -1,4 +1,4 @@
-#include "devices/cpu/thread_pool.h"
+#include "devices/thread_pool.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <system_error>
 
-#include "devices/cpu/cgroup.h"
+#include "devices/cgroup.h"
 
 #if defined(__linux__)
 #include <pthread.h>
@@ -16,7 +16,7 @@
 #include <immintrin.h>
 #endif
 
-namespace shunt::cpu {
+namespace shunt {
 namespace {
 
 // Some tens of microseconds: longer than the gap between two ops, shorter than a scheduler's time slice.
@@ -132,4 +132,4 @@ void ThreadPool::barrier() {
   wait_for_change(passed_, passed);
 }
 
-}  // namespace shunt::cpu
+}  // namespace shunt

@@ -1,4 +1,4 @@
-#include "devices/cpu/cgroup.h"
+#include "devices/cgroup.h"
 
 #include <algorithm>
 #include <charconv>
@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-namespace shunt::cpu {
+namespace shunt {
 namespace {
 
 using Path = std::filesystem::path;
@@ -97,4 +97,4 @@ std::optional<std::uint32_t> cgroup_cores(const Path& root) {
   return cores;
 }
 
-}  // namespace shunt::cpu
+}  // namespace shunt

@@ -12,7 +12,7 @@
 
 #include "shunt/status.h"
 
-namespace shunt::cpu {
+namespace shunt {
 
 class ThreadPool {
  public:
@@ -56,4 +56,4 @@ class ThreadPool {
 // Cores that this process may use, at least 1.
 [[nodiscard]] std::uint32_t usable_cores();
 
-}  // namespace shunt::cpu
+}  // namespace shunt

@@ -1,7 +1,7 @@
 // A pool of the calling thread alone: WebAssembly has no other here.
-#include "devices/cpu/thread_pool.h"
+#include "devices/thread_pool.h"
 
-namespace shunt::cpu {
+namespace shunt {
 
 std::uint32_t usable_cores() { return 1; }
 
@@ -16,4 +16,4 @@ void ThreadPool::barrier() {}
 
 void ThreadPool::run_erased(Function function, const void* context) { function(context, 0); }
 
-}  // namespace shunt::cpu
+}  // namespace shunt
