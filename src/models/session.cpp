@@ -176,16 +176,19 @@ Status Session::decode(std::span<const BatchToken> batch) {
   }
   if (changed)
     begin_anew();
-  else if (batch.size() == 1 && (fleet_.is_off() || steps_ == look_again_))
+  else if (batch.size() == 1 && steps_ >= look_again_ && (knows_better_ || fleet_.is_off()))
     reconsider();
   return {};
 }
 
 // Devices are not as fast as they were taken for. Another plan is worth the move if it gains what that costs in as many
-// steps as there have been.
+// steps as there have been. Planning takes time too: in ever longer intervals, so that noise does not cost more than it
+// may gain.
 void Session::reconsider() {
   const auto now_us = token_us_.get();
   if (!now_us) return;
+  look_again_ = 2 * steps_;
+  knows_better_ = false;
   fleet_.correct();
   const DeviceSet set = fleet_.devices();
   StepPlanner planner(model_, set, options_, context_);
@@ -202,10 +205,8 @@ void Session::reconsider() {
   const double margin = options_.margin.value_or(other->plan.is_measured ? kMargin : kUnmeasuredMargin);
   const double gain_us = *now_us - other->plan.predicted_us * (1 + margin);
   if (gain_us <= 0) return;
-  if (gain_us * steps_ < move_us) {
-    look_again_ = 2 * steps_;
-    return;
-  }
+  knows_better_ = gain_us * steps_ < move_us;
+  if (knows_better_) return;
   fleet_.tell(fmt::format("a token takes {:.0f} us; as devices turned out to be, another plan should take {:.0f} us",
                           *now_us, other->plan.predicted_us));
   begin_anew();

@@ -99,7 +99,8 @@ class Session {
 
   Fleet fleet_;
   RunningMedian token_us_;             // what steps of one token took
-  std::uint32_t look_again_ = 0;       // after so many steps, whether another plan pays by then
+  std::uint32_t look_again_ = 0;       // for another plan, after so many steps
+  bool knows_better_ = false;          // there is one, which does not yet pay
   std::vector<std::string> suspects_;  // devices that were left out because of logits that are not finite
   bool finite_is_due_ = true;
   std::optional<StepPlanner> planner_;
