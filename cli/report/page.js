@@ -247,7 +247,7 @@ function fillTimeline() {
 
 function fillTimes() {
   const whole = Math.max(summary.span_us, 1e-9);
-  if (summary.runs_with_ops < summary.runs.events) {
+  if (summary.runs_with_ops > 0 && summary.runs_with_ops < summary.runs.events) {
     find('#sampled').textContent = `Ops were timed one by one in ${summary.runs_with_ops} of ${times(summary.runs.events, 'run')}; `
       + 'their sums stand for all.';
   }

@@ -114,19 +114,16 @@ Result<PlannedStep> StepPlanner::plan_one_token(double share) const {
 
 Result<PlannedStep> StepPlanner::plan_one_token() const {
   const bool is_bounded = std::ranges::any_of(set_.budgets, [](std::uint64_t bytes) { return bytes != kNoBudget; });
-  const std::uint32_t batch = std::min(options_.batch, context_);
-  const auto is_too_large = [&](const PlannedStep& one) -> Result<bool> {
-    SHUNT_TRY_ASSIGN(Graph largest, graph_of(batch, 1));
-    const auto beside = finish(std::move(largest), &one);
-    return !beside && beside.error().code == Code::out_of_memory;
-  };
   double share = 1;
   double too_much = 1;
   SHUNT_TRY_ASSIGN(PlannedStep one, plan_one_token(share));
   if (!is_bounded) return one;
-  for (int attempt = 1;; ++attempt) {
-    SHUNT_TRY_ASSIGN(const bool has_no_room, is_too_large(one));
-    if (!has_no_room) break;
+  SHUNT_TRY_ASSIGN(const Graph largest, graph_of(std::min(options_.batch, context_), 1));
+  const auto leaves_room = [&](const PlannedStep& planned) {
+    const auto beside = finish(largest, &planned);
+    return beside || beside.error().code != Code::out_of_memory;
+  };
+  for (int attempt = 1; !leaves_room(one); ++attempt) {
     if (attempt == kAttempts) return one;
     too_much = std::exchange(share, attempt + 1 == kAttempts ? 0 : share * kLess);
     SHUNT_TRY_ASSIGN(one, plan_one_token(share));
@@ -134,9 +131,9 @@ Result<PlannedStep> StepPlanner::plan_one_token() const {
   for (int i = 0; i < kRefinements && share != too_much; ++i) {
     const double more = (share + too_much) / 2;
     SHUNT_TRY_ASSIGN(PlannedStep larger, plan_one_token(more));
-    SHUNT_TRY_ASSIGN(const bool has_no_room, is_too_large(larger));
-    (has_no_room ? too_much : share) = more;
-    if (!has_no_room) one = std::move(larger);
+    const bool fits = leaves_room(larger);
+    (fits ? share : too_much) = more;
+    if (fits) one = std::move(larger);
   }
   return with_room(std::move(one), share);
 }
@@ -151,9 +148,9 @@ Result<PlannedStep> StepPlanner::with_room(PlannedStep one, double share) const 
   };
   if (options_.strategy != Strategy::automatic || !holds_weights(true) || !holds_weights(false)) return one;
   const std::uint32_t batch = std::min(options_.batch, context_);
+  SHUNT_TRY_ASSIGN(const Graph graph, graph_of(batch, 1));
   const auto us_of = [&](const PlannedStep& planned) -> Result<double> {
-    SHUNT_TRY_ASSIGN(Graph graph, graph_of(batch, 1));
-    SHUNT_TRY_ASSIGN(const PlannedStep largest, with_weights_of(planned, std::move(graph)));
+    SHUNT_TRY_ASSIGN(const PlannedStep largest, with_weights_of(planned, graph));
     return largest.plan.predicted_us + kAnswer * batch * planned.plan.predicted_us;
   };
   Result<double> least_us = us_of(one);

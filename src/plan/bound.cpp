@@ -112,27 +112,30 @@ class Relaxation {
     std::vector<double> prices(pools, 0);
     std::vector<double> held(pools);
     double best = 0;
-    // Whether the pool is too full at these prices.
-    const auto is_full = [&](std::size_t wanted) {
+    const auto relax = [&] {
       std::ranges::fill(held, 0);
       double bound = relaxed(prices, held);
       for (std::size_t pool = 0; pool < pools; ++pool)
         bound -= prices[pool] * static_cast<double>(problem_.budget_bytes[pool]) / all_bytes_;
       best = std::max(best, bound);
-      return held[wanted] > static_cast<double>(problem_.budget_bytes[wanted]);
     };
+    const auto is_full = [&](std::size_t pool) {
+      return held[pool] > static_cast<double>(problem_.budget_bytes[pool]);
+    };
+    const auto is_full_at = [&](std::size_t pool, double price) {
+      prices[pool] = price;
+      relax();
+      return is_full(pool);
+    };
+    relax();
     for (std::size_t pool = 0; pool < pools; ++pool) {
       if (!is_full(pool)) continue;
       double low = 0;
-      double high = 0;
-      for (prices[pool] = found_us_; high == 0 && prices[pool] < kMostPrice * found_us_;)
-        if (is_full(pool))
-          low = std::exchange(prices[pool], 2 * prices[pool]);
-        else
-          high = prices[pool];
-      for (int i = 0; i < kHalvings && high != 0; ++i) {
-        prices[pool] = (low + high) / 2;
-        (is_full(pool) ? low : high) = prices[pool];
+      double high = found_us_;
+      while (high < kMostPrice * found_us_ && is_full_at(pool, high)) low = std::exchange(high, 2 * high);
+      for (int i = 0; i < kHalvings; ++i) {
+        const double middle = (low + high) / 2;
+        (is_full_at(pool, middle) ? low : high) = middle;
       }
     }
     return best;

@@ -74,7 +74,8 @@ Event Execution::launch(std::uint32_t number, Phase phase) {
   const Binding target = executable_.binding_of(transfer.tensor, transfer.to);
   switch (phase) {
     case Phase::to_host:
-      if (ends_on_host(transfer)) return from.read(source, target.buffer->host().subspan(target.offset, target.bytes));
+      if (to.info().memory_pool == kHostPool && !target.buffer->host().empty())
+        return from.read(source, target.buffer->host().subspan(target.offset, target.bytes));
       staging_[number].resize(transfer.bytes);
       return from.read(source, staging_[number]);
     case Phase::from_host:
@@ -86,17 +87,11 @@ Event Execution::launch(std::uint32_t number, Phase phase) {
   return to.copy_from_peer(from, source, target);
 }
 
-bool Execution::ends_on_host(const Transfer& transfer) const {
-  return executable_.devices_[transfer.to]->info().memory_pool == kHostPool &&
-         !executable_.binding_of(transfer.tensor, transfer.to).buffer->host().empty();
-}
-
 void Execution::finish(Completion completion) {
   --in_flight_;
   const bool no_direct_way =
       completion.phase == Phase::peer_copy && !completion.status && completion.status.error().code == Code::unsupported;
-  const bool goes_on = completion.phase == Phase::to_host && completion.status &&
-                       !ends_on_host(executable_.plan_.steps[completion.step].transfer);
+  const bool goes_on = completion.phase == Phase::to_host && completion.status && !staging_[completion.step].empty();
   if (no_direct_way || goes_on) {
     if (status_) start(completion.step, no_direct_way ? Phase::to_host : Phase::from_host);
     return;

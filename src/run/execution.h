@@ -33,8 +33,6 @@ class Execution {
 
   void start(std::uint32_t step, Phase phase);
   [[nodiscard]] Event launch(std::uint32_t step, Phase phase);
-  // Its bytes need no other place on the host than their own.
-  [[nodiscard]] bool ends_on_host(const Transfer& transfer) const;
   void finish(Completion completion);
   void note_time(std::uint32_t step);
   [[nodiscard]] const Device& device_that_failed(const Completion& completion) const;
@@ -46,7 +44,7 @@ class Execution {
   Submission submission_;
   std::vector<std::uint32_t> waiting_for_;           // per step
   std::vector<std::vector<std::uint32_t>> waiters_;  // per step
-  std::vector<std::vector<std::byte>> staging_;      // per transfer step that goes through the host
+  std::vector<std::vector<std::byte>> staging_;      // per transfer step that goes on from the host
   std::vector<std::uint64_t> started_ns_;
   std::vector<std::uint64_t> free_ns_;  // per device: since when, by its clock
   std::vector<std::uint32_t> ready_;

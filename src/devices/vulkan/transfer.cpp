@@ -79,10 +79,9 @@ void Transfer::copy(std::span<std::byte> to, std::span<const std::byte> from) {
   if (copiers_ == nullptr)
     copiers_ = std::make_unique<ThreadPool>(std::clamp(usable_cores() / 4, 1U, kMostCopiers),
                                             std::span<const std::uint32_t>());
-  const std::size_t share = (from.size() / copiers_->threads() + 63) / 64 * 64;
   copiers_->run([&](std::uint32_t thread) {
-    const std::size_t begin = std::min(thread * share, from.size());
-    const std::size_t end = thread + 1 == copiers_->threads() ? from.size() : std::min(begin + share, from.size());
+    const std::size_t begin = from.size() * thread / copiers_->threads();
+    const std::size_t end = from.size() * (thread + 1) / copiers_->threads();
     std::memcpy(to.data() + begin, from.data() + begin, end - begin);
   });
 }

@@ -84,6 +84,7 @@ class Transfer {
                                                       std::uint64_t bytes);
   [[nodiscard]] Status stage(VulkanBuffer& to, std::uint64_t offset, std::span<const std::byte> from,
                              const Settle& settle);
+  // What is large with several threads.
   void copy(std::span<std::byte> to, std::span<const std::byte> from);
   [[nodiscard]] Status next_piece(const Settle& settle);
   [[nodiscard]] Result<std::unique_ptr<VulkanBuffer>> take_read_piece();
