@@ -152,8 +152,9 @@ Result<Checked> check(Device& device, std::span<const OpCase> cases, const Devic
 }
 
 Result<DeviceProfile> measure(Device& device, std::span<const OpCase> cases, const DeviceProfile* before, bool quick) {
+  const bool goes_on = before != nullptr && !before->is_brief;
   auto found = with_progress(device, [&](const Progress& progress) {
-    return calibrate(device, cases, before != nullptr ? *before : unmeasured(device.info()),
+    return calibrate(device, cases, goes_on ? *before : unmeasured(device.info()),
                      {.quick = quick, .progress = progress});
   });
   if (!found) return fail_at(device.info().id, std::move(found).error());

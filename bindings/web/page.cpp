@@ -103,7 +103,7 @@ Result<Runtime*> Page::runtime_of(const Json& request) {
   SHUNT_TRY(take(request, "device", devices));
   std::unique_ptr<Runtime>& runtime = runtimes_[devices];
   if (runtime == nullptr) {
-    SHUNT_TRY_ASSIGN(runtime, Runtime::create({.devices = devices}));
+    SHUNT_TRY_ASSIGN(runtime, Runtime::create({.devices = devices, .calibrated = false}));
   }
   return runtime.get();
 }

@@ -43,7 +43,8 @@ struct RuntimeOptions {
   // For devices by their ids: how many bytes of their memory may be used. Without it what is free when the runtime
   // starts, but for a little; of the host's memory as much as is asked for.
   std::map<std::string, std::uint64_t> budgets = {};
-  // Whether measurements of this machine, where there are any, tell how fast devices are.
+  // Whether measurements of this machine tell how fast devices are. Where there are none, and a model is to do so much
+  // that it can pay, devices are then measured for up to 3 s (docs/calibration.md).
   bool calibrated = true;
   // Record events from the start.
   bool trace = false;
@@ -54,8 +55,8 @@ struct RuntimeOptions {
   // Faults that devices are told to have, such as "vulkan:0 lost at op 250, cuda:0 oom after 3 allocations", to see
   // what becomes of a program then (docs/failures.md). Empty: what the environment variable SHUNT_FAULTS says.
   std::string faults = {};
-  // Gets what the user should hear of while something runs: that a device failed, and what happens now. On the thread
-  // that runs it.
+  // Gets what the user should hear of while something runs: that a device failed, and what happens now; that devices
+  // are measured. On the thread that runs it.
   std::function<void(const std::string& text)> on_notice = {};
 };
 
@@ -95,7 +96,7 @@ class Runtime {
   explicit Runtime(const RuntimeOptions& options);
   [[nodiscard]] OpenOptions open_options() const;
   [[nodiscard]] Status set_budgets(const std::map<std::string, std::uint64_t>& budgets);
-  void set_costs(bool measured);
+  void set_costs();
   std::unique_ptr<trace::Recorder> recorder_;
   std::unique_ptr<Registry> registry_;
   std::vector<Device*> devices_;

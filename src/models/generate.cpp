@@ -1,5 +1,6 @@
 #include "models/generate.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,6 +24,9 @@ std::string_view name_of(StopReason reason) {
 
 namespace models {
 namespace {
+
+// Tokens of an answer that nobody has limited.
+constexpr std::uint32_t kUsualAnswer = 256;
 
 // The way of the text: bytes of tokens, whole characters, what is certain not to begin a stop string.
 class TextOutput {
@@ -68,6 +72,11 @@ Result<Generation> generate(Session& session, std::span<const Token> prompt, con
   const auto interrupted = [&] { return callbacks.interrupted != nullptr && callbacks.interrupted->load(); };
   const Tokenizer& tokenizer = session.model().tokenizer();
   const std::uint32_t sequence = options.sequence;
+
+  const std::size_t room = session.context() - std::min<std::size_t>(session.context(), prompt.size());
+  const std::uint32_t wanted = options.max_tokens != 0 ? options.max_tokens : kUsualAnswer;
+  session.prepare_for({.prompt_tokens = prompt.size(), .generated_tokens = std::min<std::size_t>(wanted, room)},
+                      callbacks.interrupted);
 
   const Stopwatch prompt_watch;
   SHUNT_TRY(session.append(sequence, prompt, [&](std::size_t done) {

@@ -163,6 +163,20 @@ Session::StepInputs Session::inputs_of(std::span<const BatchToken> batch) const 
   return inputs;
 }
 
+void Session::prepare_for(const Work& work, const std::atomic<bool>* interrupted) {
+  if (steps_ != 0) return;
+  const auto costs = calibrate_for({.model = model_,
+                                    .runtime = runtime_,
+                                    .fleet = fleet_,
+                                    .options = options_,
+                                    .context = context_,
+                                    .work = work,
+                                    .interrupted = interrupted});
+  if (!costs) return;
+  fleet_.set_costs(*costs);
+  begin_anew();
+}
+
 Status Session::decode(std::span<const BatchToken> batch) {
   SHUNT_TRY(check(batch));
   reserve_pages(batch);

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "models/brief_calibration.h"
 #include "models/model.h"
 #include "models/step_planner.h"
 #include "run/executable.h"
@@ -29,6 +30,9 @@ class Session {
   // Errors: invalid for options out of range, out_of_memory where not even one page fits.
   [[nodiscard]] static Result<std::unique_ptr<Session>> create(const Model& model, const Runtime& runtime,
                                                                const SessionOptions& options);
+
+  // Before the first step: this is to come. Devices that nobody has measured are measured now, where that can pay.
+  void prepare_for(const Work& work, const std::atomic<bool>* interrupted);
 
   // Appends tokens to their sequences in one step. Afterwards logits(i) are those of the i-th token that
   // wanted them. A device that fails is left out from then on, and what it knew is computed again elsewhere. Errors:

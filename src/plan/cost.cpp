@@ -122,7 +122,7 @@ Prediction TimeCurve::predict(const Cost& cost) const {
 DeviceCost::DeviceCost(const DeviceInfo& device, const DeviceProfile* measured)
     : prior_(device.prior),
       launch_us_(device.prior.launch_us),
-      is_measured_(measured != nullptr || device.prior.uncertainty < kBelieved) {
+      is_measured_((measured != nullptr && !measured->ops.empty()) || device.prior.uncertainty < kBelieved) {
   if (device.memory_pool != kHostPool) to_device_ = from_device_ = believed_link(device);
   if (measured == nullptr) return;
   // A device that declines to copy is not known in this.

@@ -68,6 +68,7 @@ void visit_fields(field_json::FieldsOf<DeviceProfile> auto& device, const auto& 
   visit("driver", device.driver);
   visit("build", device.build);
   visit("threads", device.threads);
+  visit("is_brief", device.is_brief);
   visit("launch_us", device.launch_us);
   visit("op_us", device.op_us);
   visit("to_device", device.to_device);
@@ -119,9 +120,12 @@ std::string to_json(const Profile& profile) {
 }
 
 Result<Profile> profile_from_json(std::string_view text) {
-  const auto json = field_json::Json::parse(text, nullptr, false);
+  auto json = field_json::Json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("format") || json["format"] != kFormat || !json.contains("devices"))
     return fail(Code::invalid, fmt::format("it is not of the format \"{}\"", kFormat));
+  // What does not say so was not measured in a hurry.
+  for (field_json::Json& device : json["devices"])
+    if (device.is_object()) device.emplace("is_brief", false);
   Profile profile;
   if (!field_json::from_json(json["devices"], profile.devices))
     return fail(Code::invalid, "a field is missing, or is not what it has to be");

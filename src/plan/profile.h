@@ -44,8 +44,9 @@ struct DeviceProfile {
   std::string build;          // of Shunt
   std::uint32_t threads = 0;  // of the CPU
 
-  double launch_us = 0;  // of a program, without its ops
-  double op_us = 0;      // of a tiny op among others
+  bool is_brief = false;  // measured in a hurry, before work that could not wait; `shunt calibrate` begins anew
+  double launch_us = 0;   // of a program, without its ops
+  double op_us = 0;       // of a tiny op among others
   LinkRates to_device;
   LinkRates from_device;
   LinkRates both_ways;  // of as many bytes in each direction at once, until both have arrived

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <limits>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 
 #include "devices/cpu/limits.h"
@@ -28,6 +30,13 @@ constexpr double kLongUseSecondsQuick = 0.05;
 constexpr double kWakingSeconds = 0.03;
 constexpr double kFaster = 0.97;
 constexpr double kMostWakingSeconds = 0.5;
+// What caches are taken to hold where there is little time: filling as much memory as some of them have takes a second.
+constexpr std::uint64_t kBeyondCachesBriefly = std::uint64_t{192} << 20U;
+// Where there is little time: runs of a program until its time is known, and how long they may take.
+constexpr double kBriefRuns = 4;
+constexpr double kBriefSeconds = 0.05;
+// What a run takes at least, see OpBench.
+constexpr double kLeastRunSeconds = 2e-3;
 // Of the memory that ops share, beside what caches hold.
 constexpr std::uint64_t kMostReadBytes = std::uint64_t{256} << 20U;
 constexpr std::uint64_t kMostWrittenBytes = std::uint64_t{128} << 20U;
@@ -37,6 +46,11 @@ constexpr double kDifferent = 1.1;
 constexpr double kLongSweepSeconds = 0.2;
 
 Cost cost_of(const OpCall& call) { return info_of(call.op).cost_rule(call); }
+
+double work_of(const OpCase& use) {
+  const Cost cost = cost_of(OpOperands(use).call());
+  return cost.flops + cost.bytes_read + cost.bytes_written;
+}
 
 bool is_same(const Cost& one, const Cost& other) {
   return one.flops == other.flops && one.bytes_read == other.bytes_read && one.bytes_written == other.bytes_written;
@@ -74,12 +88,27 @@ SteadyOptions steadiness_of(const Device& device, bool quick) {
           .now_s = [&device] { return static_cast<double>(device.now_ns()) / 1e9; }};
 }
 
+// How ops are timed.
+struct Timing {
+  BenchMemory* memory = nullptr;
+  std::uint64_t beyond_caches = cpu::beyond_cache_bytes();
+  double launch_us = 0;
+  double most_waking_s = kMostWakingSeconds;
+  SteadyOptions steadiness;
+
+  // Seconds until a use that takes `use_s` has read what no cache holds; 0 where it reads nothing.
+  [[nodiscard]] double sweep_s(const OpCase& use, double use_s) const {
+    const double bytes = cost_of(OpOperands(use).call()).bytes_read;
+    return bytes > 0 ? use_s * std::max(static_cast<double>(beyond_caches) / bytes, 1.0) : 0;
+  }
+};
+
 // GPUs that had nothing to do have slowed down: lets one work until it has got no faster for a while.
-Status wake(OpBench& bench, const SteadyOptions& options) {
+Status wake(OpBench& bench, double most_seconds, const SteadyOptions& options) {
   double best = std::numeric_limits<double>::infinity();
   const double begin = options.now_s();
   double since = begin;  // it has been no faster
-  for (double now = begin; now - since < kWakingSeconds && now - begin < kMostWakingSeconds; now = options.now_s()) {
+  for (double now = begin; now - since < kWakingSeconds && now - begin < most_seconds; now = options.now_s()) {
     SHUNT_TRY_ASSIGN(const double seconds, bench.measure());
     if (seconds < kFaster * best) since = now;
     best = std::min(best, seconds);
@@ -89,27 +118,55 @@ Status wake(OpBench& bench, const SteadyOptions& options) {
 
 // Microseconds of a use that should take `expected_s`, without what starts a program; nothing where the device declines
 // it or has not the memory.
-Result<std::optional<Steady>> time_of(const OpCase& use, Device& device, BenchMemory* memory, double expected_s,
-                                      double launch_us, const SteadyOptions& options) {
-  const double bytes = cost_of(OpOperands(use).call()).bytes_read;
-  const std::uint64_t beyond_caches = cpu::beyond_cache_bytes();
-  const double sweep_s = bytes > 0 ? expected_s * std::max(static_cast<double>(beyond_caches) / bytes, 1.0) : 0;
-  auto bench = OpBench::create(use, device, sweep_s > kLongSweepSeconds ? 0 : beyond_caches, memory);
+Result<std::optional<Steady>> time_of(const OpCase& use, Device& device, double expected_s, const Timing& timing) {
+  const bool is_slow = timing.sweep_s(use, expected_s) > kLongSweepSeconds;
+  auto bench = OpBench::create(use, device, is_slow ? 0 : timing.beyond_caches, timing.memory);
   if (!bench && (bench.error().code == Code::unsupported || bench.error().code == Code::out_of_memory))
     return std::nullopt;
   if (!bench) return std::unexpected(std::move(bench).error());
   const auto us = [&]() -> Result<double> {
     SHUNT_TRY_ASSIGN(const double seconds, (*bench)->measure());
-    return std::max(seconds * 1e6 - launch_us / (*bench)->uses(), 1e-3);
+    return std::max(seconds * 1e6 - timing.launch_us / (*bench)->uses(), 1e-3);
   };
-  if (!device.info().is_host_cpu()) SHUNT_TRY(wake(**bench, options));
-  SHUNT_TRY_ASSIGN(const Steady time, measure_steadily(us, options));
+  if (!device.info().is_host_cpu()) SHUNT_TRY(wake(**bench, timing.most_waking_s, timing.steadiness));
+  SHUNT_TRY_ASSIGN(const Steady time, measure_steadily(us, timing.steadiness));
   return time;
 }
 
+// Each different shape that a device would compute of these steps: kinds by the time that they should take altogether,
+// and the least work of each first, which tells what the others take.
+std::vector<OpCase> cases_by_time(std::span<const Workload> work, Device& device) {
+  struct Kind {
+    double us = 0;
+    std::map<std::string, OpCase> cases;
+  };
+  Device* const devices[] = {&device};
+  const std::vector<DeviceCost> costs = believed_costs(devices);
+  std::map<std::string, Kind> by_name;
+  for (const Workload& step : work)
+    for (const Unit& unit : choose_units({.graph = step.graph, .devices = devices, .costs = costs})) {
+      const UnitCall unit_call(*step.graph, unit);
+      const OpCall call = unit_call.call();
+      if (!device.supports(std::span(&call, 1))) continue;
+      Kind& kind = by_name[kind_of(call)];
+      kind.us += step.times * costs[0].compute(call).us;
+      kind.cases.emplace(to_string(call), case_of(call));
+    }
+  std::vector<const Kind*> kinds;
+  for (const auto& [name, kind] : by_name) kinds.push_back(&kind);
+  std::ranges::stable_sort(kinds, std::greater(), &Kind::us);
+  std::vector<OpCase> cases;
+  for (const Kind* kind : kinds) {
+    const auto first = static_cast<std::ptrdiff_t>(cases.size());
+    std::ranges::copy(kind->cases | std::views::values, std::back_inserter(cases));
+    std::stable_sort(cases.begin() + first, cases.end(),
+                     [](const OpCase& one, const OpCase& other) { return work_of(one) < work_of(other); });
+  }
+  return cases;
+}
+
 // What ops of usual sizes share; null where the device has not so much, and each takes what it needs.
-std::unique_ptr<BenchMemory> memory_for(Device& device) {
-  const std::uint64_t read = cpu::beyond_cache_bytes() + kMostReadBytes;
+std::unique_ptr<BenchMemory> memory_for(Device& device, std::uint64_t read) {
   if (const auto available = device.memory_available(); available && *available / 4 < read + kMostWrittenBytes)
     return nullptr;
   auto memory = BenchMemory::create(device, read, kMostWrittenBytes);
@@ -129,7 +186,7 @@ class Calibration {
     SHUNT_TRY(measure_launches());
     SHUNT_TRY(say("copies from and to the host"));
     if (device_.info().memory_pool != kHostPool) SHUNT_TRY(measure_links());
-    memory_ = memory_for(device_);
+    memory_ = memory_for(device_, cpu::beyond_cache_bytes() + kMostReadBytes);
     const std::vector<OpCase> ordered = in_order(cases);
     // Memory that lies otherwise, and another moment of the machine, may make a difference that repetitions do not
     // show.
@@ -141,7 +198,30 @@ class Calibration {
     return std::move(profile_);
   }
 
+  // As many of `cases`, in their order, as there is time for.
+  Result<DeviceProfile> run_within(double seconds, std::span<const OpCase> cases) {
+    end_s_ = now_s() + seconds;
+    count_ = cases.size() + 2;
+    profile_.is_brief = true;
+    SHUNT_TRY(say("launches"));
+    SHUNT_TRY(measure_launches());
+    SHUNT_TRY(say("copies from and to the host"));
+    if (device_.info().memory_pool != kHostPool) SHUNT_TRY(measure_links());
+    double most_read = 0;
+    for (const OpCase& use : cases) most_read = std::max(most_read, cost_of(OpOperands(use).call()).bytes_read);
+    memory_ =
+        memory_for(device_, kBeyondCachesBriefly + std::min(static_cast<std::uint64_t>(most_read), kMostReadBytes));
+    for (const OpCase& use : cases) {
+      SHUNT_TRY(say(kind_of(OpOperands(use).call())));
+      SHUNT_TRY(measure_in_time(use));
+    }
+    return std::move(profile_);
+  }
+
  private:
+  [[nodiscard]] double now_s() const { return static_cast<double>(device_.now_ns()) / 1e9; }
+  [[nodiscard]] double seconds_left() const { return end_s_ - now_s(); }
+
   [[nodiscard]] SteadyOptions steadiness() const { return steadiness_of(device_, options_.quick); }
 
   Status say(const std::string& what, std::size_t things = 1) {
@@ -170,12 +250,14 @@ class Calibration {
   Result<LinkRates> measure_link(LinkBench& bench, LinkBench::Direction direction, std::uint64_t most_bytes) {
     std::vector<CopyTime> times;
     for (const std::uint64_t bytes : kLinkSizes) {
-      if (bytes > most_bytes) break;
+      const double expected_us =
+          times.empty() ? 0 : times.back().us * static_cast<double>(bytes) / static_cast<double>(times.back().bytes);
+      if (bytes > most_bytes || kBriefRuns * expected_us > seconds_left() * 1e6) break;
       SHUNT_TRY_ASSIGN(const Steady time,
                        measure_steadily([&] { return bench.measure_us(direction, bytes); }, steadiness()));
       times.push_back({bytes, std::max(time.median, 1e-3)});
     }
-    return fit_link(times);
+    return times.size() < 2 ? LinkRates{} : fit_link(times);
   }
 
   Status measure_links() {
@@ -193,10 +275,7 @@ class Calibration {
   // The least work of each kind first, so that the time of larger ones is known before.
   static std::vector<OpCase> in_order(std::span<const OpCase> cases) {
     std::vector<OpCase> ordered(cases.begin(), cases.end());
-    std::ranges::stable_sort(ordered, {}, [](const OpCase& use) {
-      const Cost cost = cost_of(OpOperands(use).call());
-      return cost.flops + cost.bytes_read + cost.bytes_written;
-    });
+    std::ranges::stable_sort(ordered, {}, work_of);
     return ordered;
   }
 
@@ -219,13 +298,53 @@ class Calibration {
     std::vector<Steady>& visited = visits_[{kind, {cost.flops, cost.bytes_read, cost.bytes_written}}];
     // A third one, where two differ, tells which of them is the rule.
     if (visited.size() > 1 && !differ(visited)) return {};
-    SHUNT_TRY_ASSIGN(const auto time, time_of(use, device_, memory_.get(), expected, profile_.launch_us, steadiness()));
+    SHUNT_TRY_ASSIGN(const auto time,
+                     time_of(use, device_, expected,
+                             {.memory = memory_.get(), .launch_us = profile_.launch_us, .steadiness = steadiness()}));
     if (!time) return {};
     visited.push_back(*time);
     std::vector<MeasuredOp>& points = profile_.ops[kind];
     std::erase_if(points, [&](const MeasuredOp& point) { return is_same(point.cost, cost); });
     points.push_back(of_visits(cost, visited));
     return {};
+  }
+
+  Status measure_in_time(const OpCase& use) {
+    const OpOperands operands(use);
+    const OpCall call = operands.call();
+    const Prediction expected = DeviceCost(device_.info(), &profile_).compute(call);
+    const double expected_s = (expected.us + expected.uncertainty_us) / 1e6;
+    // It is awake from the first one on.
+    const bool sleeps = !device_.info().is_host_cpu() && profile_.ops.empty();
+    Timing timing{.memory = memory_.get(), .beyond_caches = kBeyondCachesBriefly};
+    timing.launch_us = profile_.launch_us;
+    timing.most_waking_s = sleeps ? kBriefSeconds : 0;
+    timing.steadiness = steadiness();
+    timing.steadiness.most_seconds = kBriefSeconds;
+    const double sweep_s = use.rows == 1 ? timing.sweep_s(use, expected_s) : 0;
+    const double run_s = std::max({expected_s, sweep_s > kLongSweepSeconds ? 0 : sweep_s, kLeastRunSeconds});
+    const double needed_s = kBriefRuns * run_s + timing.most_waking_s;
+    if (needed_s > seconds_left()) return {};
+    SHUNT_TRY_ASSIGN(const bool is_right, is_right_in_time(call, needed_s));
+    if (!is_right) return {};
+    SHUNT_TRY_ASSIGN(const auto time, time_of(use, device_, expected_s, timing));
+    if (time) profile_.ops[kind_of(call)].push_back(of_visits(cost_of(call), std::span(&*time, 1)));
+    return {};
+  }
+
+  // Whether the op was right on such dtypes, known so early that `needed_s` are left.
+  Result<bool> is_right_in_time(const OpCall& call, double needed_s) {
+    std::set<DType> dtypes{call.output->dtype};
+    for (const Operand* input : call.inputs)
+      if (input != nullptr && input->dtype != DType::I32) dtypes.insert(input->dtype);
+    const auto [found, is_new] = right_.try_emplace({call.op, dtypes}, false);
+    if (!is_new) return found->second;
+    const auto is_in_time = [&] { return seconds_left() > needed_s; };
+    const ConformanceOptions options{.ops = {call.op},
+                                     .dtypes = {dtypes.begin(), dtypes.end()},
+                                     .progress = [&](Op, std::uint64_t, std::uint64_t) { return is_in_time(); }};
+    SHUNT_TRY_ASSIGN(const bool is_right, is_right_on(options));
+    return found->second = is_right && is_in_time();
   }
 
   [[nodiscard]] int visits() const { return options_.quick ? 1 : 3; }
@@ -251,16 +370,23 @@ class Calibration {
   Status check_ops(std::span<const OpCase> cases) {
     std::set<Op> wanted;
     for (const OpCase& use : cases) wanted.insert(use.op);
-    Device* const devices[] = {&device_};
     for (const Op op : wanted) {
       SHUNT_TRY(say(fmt::format("whether {} is right", name_of(op)), 0));
       profile_.refused.erase(std::string(name_of(op)));
-      ConformanceOptions options{.ops = {op}};
-      SHUNT_TRY_ASSIGN(const ConformanceReport report, check_conformance(devices, options));
-      if (report.failures.empty()) continue;
-      profile_.refused.emplace(name_of(op), fmt::format("{}: {}", report.failures[0].call, report.failures[0].words));
+      SHUNT_TRY(is_right_on({.ops = {op}}));
     }
     return {};
+  }
+
+  // Whether the device computes these cases of an op as the reference does, and some of them at all.
+  Result<bool> is_right_on(const ConformanceOptions& options) {
+    Device* const devices[] = {&device_};
+    SHUNT_TRY_ASSIGN(const ConformanceReport report, check_conformance(devices, options));
+    if (!report.failures.empty())
+      profile_.refused.emplace(name_of(options.ops[0]),
+                               fmt::format("{}: {}", report.failures[0].call, report.failures[0].words));
+    return report.failures.empty() &&
+           std::ranges::any_of(report.tallies, [](const ConformanceTally& tally) { return tally.passed > 0; });
   }
 
   Device& device_;
@@ -268,6 +394,8 @@ class Calibration {
   DeviceProfile profile_;
   std::unique_ptr<BenchMemory> memory_;
   std::map<std::pair<std::string, std::array<double, 3>>, std::vector<Steady>> visits_;  // by kind and cost
+  std::map<std::pair<Op, std::set<DType>>, bool> right_;
+  double end_s_ = std::numeric_limits<double>::infinity();
   std::size_t done_ = 0;
   std::size_t count_ = 0;
 };
@@ -325,7 +453,7 @@ std::vector<OpCase> unseen_cases() {
 Result<std::vector<CheckedOp>> check_predictions(Device& device, std::span<const OpCase> cases,
                                                  const DeviceProfile& profile, const CalibrationOptions& options) {
   const DeviceCost cost(device.info(), &profile);
-  const std::unique_ptr<BenchMemory> memory = memory_for(device);
+  const std::unique_ptr<BenchMemory> memory = memory_for(device, cpu::beyond_cache_bytes() + kMostReadBytes);
   std::vector<CheckedOp> checked;
   std::size_t done = 0;
   for (const OpCase& use : cases) {
@@ -335,8 +463,10 @@ Result<std::vector<CheckedOp>> check_predictions(Device& device, std::span<const
     const auto points = profile.ops.find(kind);
     const Prediction predicted = cost.compute(operands.call());
     if (points == profile.ops.end() || predicted.us > kLongUseSeconds * 1e6) continue;
-    SHUNT_TRY_ASSIGN(const auto time, time_of(use, device, memory.get(), predicted.us / 1e6, profile.launch_us,
-                                              steadiness_of(device, options.quick)));
+    SHUNT_TRY_ASSIGN(const auto time, time_of(use, device, predicted.us / 1e6,
+                                              {.memory = memory.get(),
+                                               .launch_us = profile.launch_us,
+                                               .steadiness = steadiness_of(device, options.quick)}));
     if (!time) continue;
     const Cost its_cost = cost_of(operands.call());
     const bool is_seen =
@@ -349,6 +479,13 @@ Result<std::vector<CheckedOp>> check_predictions(Device& device, std::span<const
 Result<DeviceProfile> calibrate(Device& device, std::span<const OpCase> cases, DeviceProfile before,
                                 const CalibrationOptions& options) {
   return Calibration(device, options, std::move(before)).run(cases);
+}
+
+Result<DeviceProfile> calibrate_briefly(Device& device, std::span<const Workload> work, double seconds,
+                                        const CalibrationOptions& options) {
+  CalibrationOptions quick = options;
+  quick.quick = true;
+  return Calibration(device, quick, unmeasured(device.info())).run_within(seconds, cases_by_time(work, device));
 }
 
 }  // namespace shunt

@@ -35,6 +35,17 @@ struct CalibrationOptions {
 [[nodiscard]] Result<DeviceProfile> calibrate(Device& device, std::span<const OpCase> cases, DeviceProfile before,
                                               const CalibrationOptions& options);
 
+// A step that is to run so often.
+struct Workload {
+  const Graph* graph = nullptr;
+  double times = 0;
+};
+// Measures for at most `seconds` by the device's clock: launches and links, then the ops of these steps, those kinds
+// first that should take most of their time. An op is timed after it was right on the dtypes in question. What there
+// was no time for is not in the result, which is brief. `options.quick` is taken for true. Errors: as calibrate().
+[[nodiscard]] Result<DeviceProfile> calibrate_briefly(Device& device, std::span<const Workload> work, double seconds,
+                                                      const CalibrationOptions& options);
+
 // Shapes between those of calibration_cases().
 [[nodiscard]] std::vector<OpCase> unseen_cases();
 

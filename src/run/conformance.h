@@ -28,6 +28,7 @@ struct KnownFailure {
 
 struct ConformanceOptions {
   std::vector<Op> ops;              // empty: all that run somewhere
+  std::vector<DType> dtypes;        // only cases of just these, I32 aside, in the enum's order; empty: of all
   bool full = false;                // all combinations instead of all pairs
   std::uint64_t seed = 1;           // of the elements
   std::optional<Combination> only;  // just this case of each op

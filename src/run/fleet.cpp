@@ -31,7 +31,8 @@ std::string ids_of(std::span<Device* const> devices) {
 
 Fleet::Fleet(const Runtime& runtime) : runtime_(runtime) {
   for (std::size_t index = 0; index < runtime.devices().size(); ++index)
-    members_.push_back({.device = runtime.current(index), .budget = runtime.budgets()[index]});
+    members_.push_back(
+        {.device = runtime.current(index), .cost = runtime.costs()[index], .budget = runtime.budgets()[index]});
   update();
 }
 
@@ -131,11 +132,10 @@ void Fleet::update() {
   devices_.clear();
   costs_.clear();
   budgets_.clear();
-  for (std::size_t index = 0; index < members_.size(); ++index) {
-    const Member& member = members_[index];
+  for (const Member& member : members_) {
     if (member.left_out) continue;
     devices_.push_back(member.device);
-    costs_.push_back(runtime_.costs()[index]);
+    costs_.push_back(member.cost);
     costs_.back().correct(member.factor);
     budgets_.push_back(member.budget);
   }
@@ -167,6 +167,13 @@ void Fleet::correct() {
     const auto of_resource = factors.find(member.device->info().compute_resource);
     if (of_resource != factors.end()) member.factor = member.ratio.get().value_or(of_resource->second);
   }
+  update();
+}
+
+void Fleet::set_costs(std::span<const DeviceCost> costs) {
+  std::size_t next = 0;
+  for (Member& member : members_)
+    if (!member.left_out) member.cost = costs[next++];
   update();
 }
 

@@ -60,6 +60,8 @@ class Fleet {
   [[nodiscard]] bool is_off() const;
   // From now on its costs are what it takes. Plans that were made keep theirs.
   void correct();
+  // What the devices of devices() take, in their order, as somebody has measured it meanwhile.
+  void set_costs(std::span<const DeviceCost> costs);
 
   // Tells the user.
   void tell(const std::string& text) const;
@@ -69,6 +71,7 @@ class Fleet {
  private:
   struct Member {
     Device* device;
+    DeviceCost cost;
     std::uint64_t budget;
     std::uint64_t planned = 0;  // the most bytes that a plan took of its memory
     int shortages = 0;          // out of memory, one after the other

@@ -90,7 +90,9 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const RuntimeOptions& options) 
   }
   runtime->revived_->current = runtime->devices_;
   SHUNT_TRY(runtime->set_budgets(options.budgets));
-  runtime->set_costs(options.calibrated && options.machine.empty());
+  // Nobody measures a machine that does not exist.
+  if (!chosen.machine.empty()) chosen.calibrated = false;
+  runtime->set_costs();
   return runtime;
 }
 
@@ -122,9 +124,9 @@ Status Runtime::set_budgets(const std::map<std::string, std::uint64_t>& budgets)
   return {};
 }
 
-void Runtime::set_costs(bool measured) {
+void Runtime::set_costs() {
   Profile profile;
-  if (measured) {
+  if (options_.calibrated) {
     const auto path = profile_path();
     std::string warning;
     auto loaded = path ? load_profile(*path, warning) : Result<Profile>(std::unexpected(path.error()));
@@ -147,7 +149,8 @@ std::unique_ptr<Runtime> Runtime::over(Registry registry, std::unique_ptr<trace:
   runtime->devices_ = runtime->registry_->devices();
   runtime->revived_->current = runtime->devices_;
   runtime->budgets_ = budgets_of(runtime->devices_, {});
-  runtime->set_costs(false);
+  runtime->options_.calibrated = false;
+  runtime->set_costs();
   return runtime;
 }
 

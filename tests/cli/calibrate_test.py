@@ -9,7 +9,7 @@ import pathlib
 import tempfile
 import unittest
 
-from program import CommandLine, MODEL, shunt
+from program import CommandLine, MODEL, STORY, shunt
 
 
 class Calibrate(CommandLine):
@@ -53,6 +53,42 @@ class Calibrate(CommandLine):
         self.assertIn("cannot be used", warned.stderr)
         self.assertTrue(self.file.with_name("calibration.json.broken").exists())
         self.assertEqual(self.generation()["predicted_us"], believed["predicted_us"])
+
+    def test_what_was_measured_in_a_hurry_is_replaced(self):
+        shunt("calibrate", MODEL, "--quick", "--devices", "cpu:simd")
+        kept = json.loads(self.file.read_text())
+        self.assertFalse(kept["devices"][0]["is_brief"])
+        kept["devices"][0] |= {"is_brief": True, "ops": kept["devices"][0]["ops"] | {"of another model": []}}
+        self.file.write_text(json.dumps(kept))
+        shunt("calibrate", MODEL, "--quick", "--devices", "cpu:simd")
+        device = json.loads(self.file.read_text())["devices"][0]
+        self.assertFalse(device["is_brief"])
+        self.assertNotIn("of another model", device["ops"])
+
+    def test_devices_are_measured_once_before_so_much_work_that_a_choice_between_them_matters(self):
+        emulated = [device["id"] for device in self.data("devices")["devices"]
+                    if device["emulated"] and device["id"].startswith("vulkan:")]
+        if len(emulated) < 2:
+            self.skipTest("no two devices between which priors do not choose")
+        both = ",".join(emulated[:2])
+        large = ("run", MODEL, STORY, "--greedy", "-n", "100000", "-c", "100000", "--stop", " ", "--devices")
+        for arguments in ((*large, emulated[0]), (*large, f"cpu:simd,{emulated[0]}"), (*large, both, "--strategy", "gpu"),
+                          ("run", MODEL, "Once", "-n", "2", "--devices", both)):
+            self.assertNotIn("measuring", shunt(*arguments).stderr)
+            self.assertFalse(self.file.exists())
+
+        measured = shunt(*large, both, "--json")
+        self.assertEqual(json.loads(measured.stdout)["stop"], "stop string", measured.stderr)
+        self.assertIn(f"measuring {emulated[0]}, {emulated[1]} before so much work", measured.stderr)
+        self.assertIn(f"kept in {self.file}; `shunt calibrate`", measured.stderr)
+        kept = self.file.read_text()
+        self.assertEqual([(device["id"], device["is_brief"]) for device in json.loads(kept)["devices"]],
+                         [(emulated[0], True), (emulated[1], True)])
+
+        again = shunt(*large, both)
+        self.assertEqual(again.returncode, 0, again.stderr)
+        self.assertNotIn("measuring", again.stderr)
+        self.assertEqual(self.file.read_text(), kept)
 
     def test_nothing_can_be_checked_that_was_not_measured(self):
         self.refused(1, "cpu:simd was not measured; run `shunt calibrate --devices cpu:simd` before",

@@ -130,6 +130,85 @@ TEST(Calibration, EndsWhenItIsToldTo) {
   EXPECT_EQ(asked, 3U);
 }
 
+// A matmul, which should take most of the time, and two small ops.
+Graph weighty_graph(std::uint32_t tokens) {
+  GraphBuilder builder;
+  const Tensor x = builder.input("x", DType::F32, {tokens, 256}, Extent::tokens);
+  const Tensor y = builder.matmul(x, builder.weight("w", DType::Q8_0, {512, 256}));
+  builder.output(builder.silu(builder.add(y, y)));
+  return *std::move(builder).finish();
+}
+
+// Ten times as slow as it says of itself.
+sim::Spec boaster() {
+  sim::Spec spec = told();
+  spec.rate_of_family.clear();
+  spec.believed = sim::Rate{.flops_per_s = 10 * spec.rate.flops_per_s, .bytes_per_s = 10 * spec.rate.bytes_per_s};
+  return spec;
+}
+
+struct Brief {
+  DeviceProfile profile;
+  double seconds = 0;
+};
+
+Brief measured_within(Device& device, double seconds) {
+  const Graph one = weighty_graph(1);
+  const Graph prompt = weighty_graph(16);
+  const Workload work[] = {{&one, 1000}, {&prompt, 10}};
+  const std::uint64_t begin_ns = device.now_ns();
+  auto profile = calibrate_briefly(device, work, seconds, {});
+  EXPECT_TRUE(profile.has_value()) << profile.error().message;
+  return {std::move(*profile), static_cast<double>(device.now_ns() - begin_ns) / 1e9};
+}
+
+TEST(BriefCalibration, EndsInTimeAndTakesTheHeaviestKindsFirst) {
+  const std::string heaviest = "matmul F32 Q8_0 -> F32";
+  std::size_t kinds = 0;
+  for (const double seconds : {0.01, 0.3, 2.0}) {
+    const auto device = sim::make_sim_device(boaster(), std::make_shared<sim::VirtualClock>());
+    const Brief brief = measured_within(*device, seconds);
+    EXPECT_TRUE(brief.profile.is_brief);
+    EXPECT_LE(brief.seconds, seconds);
+    EXPECT_GE(brief.profile.ops.size(), kinds) << "in more time";
+    EXPECT_EQ(brief.profile.ops.contains(heaviest), !brief.profile.ops.empty());
+    kinds = brief.profile.ops.size();
+  }
+  EXPECT_EQ(kinds, 3U);
+}
+
+TEST(BriefCalibration, PredictsWhatItReachedAndKeepsWhatIsBelievedOfTheRest) {
+  const auto device = sim::make_sim_device(boaster(), std::make_shared<sim::VirtualClock>());
+  sim::Spec honest = boaster();
+  honest.believed.reset();
+  const auto truth = sim::make_sim_device(honest, std::make_shared<sim::VirtualClock>());
+  const DeviceCost believed(device->info(), nullptr);
+  const DeviceProfile profile = measured_within(*device, 2).profile;
+  const DeviceCost measured(device->info(), &profile);
+  for (const std::uint32_t tokens : {1U, 16U})
+    for (const OpCase& use : cases_of(weighty_graph(tokens), *device)) {
+      const OpOperands operands(use);
+      const double us = DeviceCost(truth->info(), nullptr).compute(operands.call()).us;
+      EXPECT_NEAR(measured.compute(operands.call()).us, us, 0.1 * us) << kind_of(operands.call());
+      EXPECT_LT(believed.compute(operands.call()).us, us);
+    }
+  const DeviceProfile unreached = measured_within(*device, 0.001).profile;
+  const DeviceCost still_believed(device->info(), &unreached);
+  EXPECT_TRUE(unreached.ops.empty());
+  const OpCase use = cases_with(8, {Op::silu})[0];
+  const OpOperands operands(use);
+  EXPECT_NEAR(still_believed.compute(operands.call()).us, believed.compute(operands.call()).us, 0.01);
+}
+
+TEST(BriefCalibration, DoesNotTimeWhatADeviceComputesWrongly) {
+  sim::Spec spec = boaster();
+  spec.computes = false;  // its results are zeros
+  const auto wrong = sim::make_sim_device(spec, std::make_shared<sim::VirtualClock>());
+  const DeviceProfile profile = measured_within(*wrong, 2).profile;
+  EXPECT_TRUE(profile.ops.empty());
+  EXPECT_TRUE(profile.refused.contains("matmul"));
+}
+
 TEST(Calibration, CasesOfAGraphAreWhatItsDeviceWouldCompute) {
   GraphBuilder builder;
   const Tensor table = builder.weight("table", DType::F32, {10, 16});
