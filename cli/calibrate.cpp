@@ -27,7 +27,6 @@ struct Options {
   bool json = false;
 };
 
-constexpr std::array kMeasuredTokens = {1U, 16U, 128U, 512U};
 constexpr std::array kCheckedTokens = {1U, 4U, 64U, 256U, 512U};
 
 // The shapes of steps of so many tokens.

@@ -80,6 +80,14 @@ bool is_usual(DType dtype) {
   return std::ranges::find(kUsual, dtype) != std::end(kUsual);
 }
 
+// Ops that read matrices or a cache have other kernels for few tokens than for many, and for one.
+bool has_kernels_for_few(const OpCase& use) {
+  return std::ranges::any_of(use.inputs, [](const CaseInput& input) {
+    return input.operand.shape.rank() > 1 &&
+           (input.operand.kind == TensorKind::weight || input.operand.kind == TensorKind::state);
+  });
+}
+
 SteadyOptions steadiness_of(const Device& device, bool quick) {
   return {.relative = quick ? 0.05 : 0.015,
           .least = quick ? std::size_t{3} : std::size_t{5},
@@ -406,10 +414,12 @@ std::vector<OpCase> calibration_cases(bool quick) {
   std::vector<OpCase> cases;
   std::set<std::pair<std::string, std::vector<double>>> seen;
   // From a small model to one of a thousand million parameters.
-  for (OpSizes sizes :
-       {sizes_of(512, 1536, 32000, 512), sizes_of(1024, 4096, 32000, 512), sizes_of(2048, 8192, 32000, 2048)})
-    for (const std::uint32_t prompt : {16U, 128U, 512U}) {
-      if (quick && prompt != 128) continue;
+  const OpSizes models[] = {sizes_of(512, 1536, 32000, 512), sizes_of(1024, 4096, 32000, 512),
+                            sizes_of(2048, 8192, 32000, 2048)};
+  for (OpSizes sizes : models)
+    for (const std::uint32_t prompt : kMeasuredTokens) {
+      if (prompt == 1 || (quick && prompt != 4 && prompt != 128)) continue;
+      const bool is_middle = sizes.embedding == models[1].embedding;
       sizes.prompt = prompt;
       for (std::size_t op = 0; op < ops().size(); ++op) {
         const auto uses = op_cases(static_cast<Op>(op), sizes);
@@ -417,7 +427,8 @@ std::vector<OpCase> calibration_cases(bool quick) {
         for (const OpCase& use : *uses) {
           const OpOperands operands(use);
           const Cost cost = cost_of(operands.call());
-          if (quick && !is_usual(use.dtype)) continue;
+          if (use.rows > 1 && use.rows < 16 && (is_middle || !has_kernels_for_few(use))) continue;
+          if (!is_usual(use.dtype) && (quick || is_middle || prompt == 2 || prompt == 8 || prompt == 16)) continue;
           if (seen.emplace(kind_of(operands.call()), std::vector{cost.flops, cost.bytes_read, cost.bytes_written})
                   .second)
             cases.push_back(use);

@@ -5,6 +5,7 @@
 // that simulated devices can be measured too. One thread.
 #pragma once
 
+#include <array>
 #include <functional>
 #include <span>
 #include <string>
@@ -18,6 +19,8 @@
 
 namespace shunt {
 
+// In steps of so many tokens ops are measured.
+inline constexpr std::array kMeasuredTokens = {1U, 2U, 4U, 8U, 16U, 128U, 512U};
 // What to measure. The shapes that models have, of the ops and dtypes that they use; `quick`: fewer of each.
 [[nodiscard]] std::vector<OpCase> calibration_cases(bool quick);
 // Each different shape that a device would compute of a graph, were it alone.
