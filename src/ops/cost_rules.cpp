@@ -62,12 +62,13 @@ Cost cache_write(const OpCall& call) {
       .flops = static_cast<double>(call.input(1).shape.elements()), .bytes_read = written, .bytes_written = written};
 }
 
-// Every token is counted against the whole capacity of one sequence, or its window: an upper bound.
+// Every token is counted against half of what the table holds of a sequence, as one that fills up has it on the way, or
+// its window.
 Cost attention(const OpCall& call) {
   const Operand& query = call.input(0);
   const Operand& keys = call.input(1);
   const std::uint32_t window = call.attributes->u32(Attr::window);
-  double positions = static_cast<double>(call.input(5).shape[1]) * keys.shape[1];
+  double positions = std::max(static_cast<double>(call.input(5).shape[1]) * keys.shape[1] / 2, 1.0);
   if (window != 0) positions = std::min<double>(positions, window);
   const double row = static_cast<double>(keys.shape[2]) * keys.shape[3] * info_of(keys.dtype).block_bytes;
   return {.flops = 4.0 * static_cast<double>(query.shape.elements()) * positions,

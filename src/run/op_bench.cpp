@@ -69,12 +69,13 @@ bool OpBench::rotates(const CaseInput& input) const {
   return !input.is_absent && (input.operand.kind == TensorKind::weight || input.operand.kind == TensorKind::state);
 }
 
-// Only what an op reads in full needs copies: of others it would read another part next time anyway, or as little.
+// Only what an op reads half of or more needs copies: of others it would read another part next time anyway, or as
+// little.
 void OpBench::choose_copies(std::uint64_t memory_bytes) {
   std::uint64_t bytes = 0;
   for (const CaseInput& input : use_.inputs)
     if (rotates(input)) bytes += input.operand.span_bytes();
-  if (use_.rows != 1 || bytes == 0 || memory_bytes == 0 || cost_.bytes_read < static_cast<double>(bytes)) return;
+  if (use_.rows != 1 || bytes == 0 || memory_bytes == 0 || 2 * cost_.bytes_read < static_cast<double>(bytes)) return;
   const std::uint64_t copies = (memory_bytes + bytes - 1) / bytes;
   if (copies > kMostUses) return;
   reads_memory_ = true;

@@ -223,9 +223,10 @@ void fill_indices(OpCase& use, std::size_t index) {
     const Shape& cache = shape_of(is_attention ? 1 : 0);
     const std::uint64_t context = std::uint64_t{cache[0]} * cache[1];
     const std::size_t positions = is_attention ? 3 : 2;
-    // Of cached tokens that follow each other; each token that looks at them sees all, which is what its cost counts.
+    // Of cached tokens that follow each other; each token that looks at them sees half, which is what its cost counts.
     if (index == positions)
-      return is_attention ? fill(static_cast<std::uint32_t>(context - 1), 0, context) : fill(0, 1, context);
+      return is_attention ? fill(static_cast<std::uint32_t>(std::max<std::uint64_t>(context / 2, 1) - 1), 0, context)
+                          : fill(0, 1, context);
     if (index == positions + 2) return fill(0, 1, cache[0]);
   }
   if (rule == shape_rule::gather) fill(1, kPrime, shape_of(0)[0]);

@@ -57,7 +57,7 @@ class OpOperands {
 };
 
 // A use of the op on operands such as those of `call`, all entries of buckets valid; indices lead everywhere, and
-// tokens see the whole context.
+// tokens see half of the context.
 [[nodiscard]] OpCase case_of(const OpCall& call);
 
 // Every dtype for matmul and a usual one for the rest, each with one row and with a prompt's. Empty for layout ops,
