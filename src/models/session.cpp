@@ -206,6 +206,11 @@ void Session::reconsider() {
   fleet_.correct();
   const DeviceSet set = fleet_.devices();
   StepPlanner planner(model_, set, options_, context_);
+  const auto gain_us = [&](const Plan& plan) {
+    const double margin = options_.margin.value_or(plan.is_measured ? kMargin : kUnmeasuredMargin);
+    return *now_us - plan.predicted_us * (1 + margin);
+  };
+  if (const auto best = planner.best_for_one_token(); !best || gain_us(*best) <= 0) return;
   const auto other = planner.plan(1, 1);
   const std::uint32_t batch = std::min(options_.batch, context_);
   const auto prompt = planner.plan(batch, 1);
@@ -216,10 +221,8 @@ void Session::reconsider() {
   for (const Residence& residence : other->plan.residences)
     if (residence.kind == StorageKind::weight && set.devices[residence.device]->info().memory_pool != kHostPool)
       move_us += static_cast<double>(residence.bytes) / set.costs[residence.device].to_device().bytes_per_s * 1e6;
-  const double margin = options_.margin.value_or(other->plan.is_measured ? kMargin : kUnmeasuredMargin);
-  const double gain_us = *now_us - other->plan.predicted_us * (1 + margin);
-  if (gain_us <= 0) return;
-  knows_better_ = gain_us * steps_ < move_us;
+  if (gain_us(other->plan) <= 0) return;
+  knows_better_ = gain_us(other->plan) * steps_ < move_us;
   if (knows_better_) return;
   fleet_.tell(fmt::format("a token takes {:.0f} us; as devices turned out to be, another plan should take {:.0f} us",
                           *now_us, other->plan.predicted_us));

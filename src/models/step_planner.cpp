@@ -51,9 +51,14 @@ Result<PlannedStep> StepPlanner::plan(std::uint32_t tokens, std::uint32_t output
   return with_weights_of(*one_token_, std::move(graph));
 }
 
+Result<Plan> StepPlanner::best_for_one_token() {
+  SHUNT_TRY_ASSIGN(PlannedStep one, plan_one_token(1));
+  return std::move(one.plan);
+}
+
 // The steps that hold their weights and state as `one` does: each where its weights are or, if that gains enough, with
 // copies of weights for as long as it takes.
-Result<PlannedStep> StepPlanner::with_weights_of(const PlannedStep& one, Graph graph) const {
+Result<PlannedStep> StepPlanner::with_weights_of(const PlannedStep& one, Graph graph) {
   const bool has_same_tensors = graph.tensors().size() == one.graph.tensors().size();
   SHUNT_TRY_ASSIGN(PlannedStep step, finish(std::move(graph), &one));
   if (options_.strategy != Strategy::automatic || !has_same_tensors) return step;
@@ -76,11 +81,12 @@ Result<Graph> StepPlanner::graph_of(std::uint32_t tokens, std::uint32_t outputs)
                      .cache_dtype = options_.cache_dtype});
 }
 
-Result<PlanRequest> StepPlanner::request_for(const Graph& graph) const {
+Result<PlanRequest> StepPlanner::request_for(const Graph& graph) {
   SHUNT_TRY_ASSIGN(const std::uint32_t preferred, preferred_device(options_.strategy, set_));
   return PlanRequest{.graph = &graph,
                      .devices = set_.devices,
-                     .costs = set_.costs,
+                     .costs = costs_,
+                     .prices = &prices_,
                      .device_of_node = place_nodes(options_.strategy, graph, set_.devices.size()),
                      .preferred = preferred,
                      .fuse = options_.fuse,
@@ -90,7 +96,7 @@ Result<PlanRequest> StepPlanner::request_for(const Graph& graph) const {
 }
 
 // Where another step has the weights, if it has the same nodes.
-Result<PlannedStep> StepPlanner::finish(Graph graph, const PlannedStep* other) const {
+Result<PlannedStep> StepPlanner::finish(Graph graph, const PlannedStep* other) {
   SHUNT_TRY_ASSIGN(PlanRequest request, request_for(graph));
   if (other != nullptr && other->graph.nodes().size() == graph.nodes().size()) {
     request.device_of_node = devices_of_nodes(other->plan, other->graph);
@@ -101,7 +107,7 @@ Result<PlannedStep> StepPlanner::finish(Graph graph, const PlannedStep* other) c
 }
 
 // With `share` of the devices' budgets.
-Result<PlannedStep> StepPlanner::plan_one_token(double share) const {
+Result<PlannedStep> StepPlanner::plan_one_token(double share) {
   SHUNT_TRY_ASSIGN(Graph graph, graph_of(1, 1));
   SHUNT_TRY_ASSIGN(PlanRequest request, request_for(graph));
   for (std::size_t device = 0; device < request.budget_bytes.size(); ++device)
@@ -112,7 +118,7 @@ Result<PlannedStep> StepPlanner::plan_one_token(double share) const {
   return PlannedStep{std::move(graph), std::move(plan)};
 }
 
-Result<PlannedStep> StepPlanner::plan_one_token() const {
+Result<PlannedStep> StepPlanner::plan_one_token() {
   const bool is_bounded = std::ranges::any_of(set_.budgets, [](std::uint64_t bytes) { return bytes != kNoBudget; });
   double share = 1;
   double too_much = 1;
@@ -140,7 +146,7 @@ Result<PlannedStep> StepPlanner::plan_one_token() const {
 
 // Less of its weights on a device leaves room for those of a prompt that come and go: as much as makes reading a prompt
 // and generating an answer take least.
-Result<PlannedStep> StepPlanner::with_room(PlannedStep one, double share) const {
+Result<PlannedStep> StepPlanner::with_room(PlannedStep one, double share) {
   const auto holds_weights = [&](bool host) {
     return std::ranges::any_of(one.plan.memory, [&](const MemoryUse& use) {
       return use.weight_bytes != 0 && (use.pool == kHostPool) == host;

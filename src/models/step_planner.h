@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "models/model.h"
 #include "models/strategy.h"
@@ -25,26 +26,37 @@ struct PlannedStep {
 
 class StepPlanner {
  public:
-  // For these devices, which must outlive it too.
+  // For these devices, which must outlive it too, with what they are known to take now.
   StepPlanner(const Model& model, const DeviceSet& set, const SessionOptions& options, std::uint32_t context)
-      : model_(model), set_(set), options_(options), context_(context) {}
+      : model_(model),
+        set_(set),
+        costs_(set.costs.begin(), set.costs.end()),
+        prices_(set.devices, costs_),
+        options_(options),
+        context_(context) {}
+  StepPlanner(const StepPlanner&) = delete;
+  StepPlanner& operator=(const StepPlanner&) = delete;
 
   // A step of up to `tokens` tokens and `outputs` rows of logits; loads nothing. Errors: invalid where a strategy likes
   // devices that there are none of; those of make_plan().
   [[nodiscard]] Result<PlannedStep> plan(std::uint32_t tokens, std::uint32_t outputs);
+  // What a step of one token takes at least: with all memory for it, and none for larger steps. Errors: as plan().
+  [[nodiscard]] Result<Plan> best_for_one_token();
   // Its graph alone. Errors: those of build_step().
   [[nodiscard]] Result<Graph> graph_of(std::uint32_t tokens, std::uint32_t outputs) const;
 
  private:
-  [[nodiscard]] Result<PlanRequest> request_for(const Graph& graph) const;
-  [[nodiscard]] Result<PlannedStep> finish(Graph graph, const PlannedStep* other) const;
-  [[nodiscard]] Result<PlannedStep> with_weights_of(const PlannedStep& one, Graph graph) const;
-  [[nodiscard]] Result<PlannedStep> plan_one_token(double share) const;
-  [[nodiscard]] Result<PlannedStep> plan_one_token() const;
-  [[nodiscard]] Result<PlannedStep> with_room(PlannedStep one, double share) const;
+  [[nodiscard]] Result<PlanRequest> request_for(const Graph& graph);
+  [[nodiscard]] Result<PlannedStep> finish(Graph graph, const PlannedStep* other);
+  [[nodiscard]] Result<PlannedStep> with_weights_of(const PlannedStep& one, Graph graph);
+  [[nodiscard]] Result<PlannedStep> plan_one_token(double share);
+  [[nodiscard]] Result<PlannedStep> plan_one_token();
+  [[nodiscard]] Result<PlannedStep> with_room(PlannedStep one, double share);
 
   const Model& model_;
   DeviceSet set_;
+  std::vector<DeviceCost> costs_;
+  Prices prices_;
   SessionOptions options_;
   std::uint32_t context_;
   std::optional<PlannedStep> one_token_;

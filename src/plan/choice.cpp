@@ -79,12 +79,11 @@ class Chooser {
   }
 
   [[nodiscard]] double us_on(const Unit& unit, std::uint32_t device) const {
-    const UnitCall call(graph_, unit);
-    const OpCall calls[] = {call.call()};
-    if (!support_of(request_, calls[0], device) || too_large_for(request_, unit, device) != kNone) return kCannot;
+    const Price& price = request_.prices->of(UnitCall(graph_, unit).call(), device);
+    if (!price.support || too_large_for(request_, unit, device) != kNone) return kCannot;
     for (const TensorId input : unit.inputs)
       if (input != kNone && state_elsewhere(graph_.tensor(input), device)) return kCannot;
-    return request_.costs[device].compute(calls[0]).us;
+    return price.compute.us;
   }
 
   [[nodiscard]] bool state_elsewhere(const TensorInfo& tensor, std::uint32_t device) const {

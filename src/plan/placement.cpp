@@ -68,10 +68,9 @@ class Placer {
       candidate.reason = Reason::not_named;
       return candidate;
     }
-    const UnitCall call(graph_, unit);
-    const OpCall calls[] = {call.call()};
-    if (Support support = support_of(request_, calls[0], index); !support) {
-      candidate.detail = std::move(support.reason);
+    const Price& price = request_.prices->of(UnitCall(graph_, unit).call(), index);
+    if (!price.support) {
+      candidate.detail = price.support.reason;
       return candidate;
     }
     if (const TensorId id = too_large_for(request_, unit, index); id != kNone) {
@@ -85,11 +84,11 @@ class Placer {
       return candidate;
     }
     candidate.reason = Reason::higher_cost;
-    predict(unit, calls[0], candidate);
+    predict(unit, price.compute, candidate);
     return candidate;
   }
 
-  void predict(const Unit& unit, const OpCall& call, Candidate& candidate) const {
+  void predict(const Unit& unit, const Prediction& compute, Candidate& candidate) const {
     const DeviceInfo& here = device(candidate.device);
     double ready = 0;
     for (const TensorId input : unit.inputs) {
@@ -109,7 +108,6 @@ class Placer {
       candidate.transfer_us += move.us;
       candidate.uncertainty_us += move.uncertainty_us;
     }
-    const Prediction compute = request_.costs[candidate.device].compute(call);
     candidate.compute_us = compute.us;
     candidate.uncertainty_us += compute.uncertainty_us;
     const auto free = resource_free_us_.find(here.compute_resource);

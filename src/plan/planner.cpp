@@ -328,9 +328,12 @@ Result<Plan> make_plan(const PlanRequest& request) {
     const std::vector<DeviceCost> costs = believed_costs(request.devices);
     PlanRequest believed = request;
     believed.costs = costs;
+    believed.prices = nullptr;
     return make_plan(believed);
   }
   PlanRequest within = request;
+  Prices own(request.devices, request.costs);
+  if (within.prices == nullptr) within.prices = &own;
   for (int attempt = 1;; ++attempt) {
     SHUNT_TRY_ASSIGN(Placement placement, place(within));
     Plan plan = Scheduler(within, std::move(placement)).schedule();

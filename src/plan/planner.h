@@ -9,6 +9,7 @@
 #include "devices/device.h"
 #include "plan/cost.h"
 #include "plan/plan.h"
+#include "plan/prices.h"
 
 namespace shunt {
 
@@ -17,6 +18,8 @@ struct PlanRequest {
   std::span<Device* const> devices;  // candidates
   // What each takes for what; empty: what is believed of it.
   std::span<const DeviceCost> costs = {};
+  // Of these devices and costs, shared by plans that are made one after the other; null: make_plan() has its own.
+  Prices* prices = nullptr;
   // By hand: for each node the index of its device; empty: the planner decides.
   std::vector<std::uint32_t> device_of_node;
   Reason reason = Reason::placed_by_hand;  // what that is called

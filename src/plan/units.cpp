@@ -7,7 +7,6 @@
 #include <optional>
 
 #include "ops/op.h"
-#include "plan/cost.h"
 
 namespace shunt {
 namespace {
@@ -64,10 +63,9 @@ class Chooser {
     std::optional<double> best;
     for (std::uint32_t index = 0; index < request_.devices.size(); ++index) {
       if (by_hand(request_, unit) != kNone && by_hand(request_, unit) != index) continue;
-      const OpCall calls[] = {call.call()};
-      if (!support_of(request_, calls[0], index) || too_large_for(request_, unit, index) != kNone) continue;
-      const double us = request_.costs[index].compute(calls[0]).us;
-      best = std::min(best.value_or(us), us);
+      const Price& price = request_.prices->of(call.call(), index);
+      if (!price.support || too_large_for(request_, unit, index) != kNone) continue;
+      best = std::min(best.value_or(price.compute.us), price.compute.us);
     }
     return best;
   }
@@ -160,12 +158,6 @@ class Chooser {
 
 std::uint32_t by_hand(const PlanRequest& request, const Unit& unit) {
   return request.device_of_node.empty() ? kNone : request.device_of_node[unit.nodes.back()];
-}
-
-Support support_of(const PlanRequest& request, const OpCall& call, std::uint32_t device) {
-  if (const std::string_view wrong = request.costs[device].refusal(call.op); !wrong.empty())
-    return {.reason = fmt::format("{}: it was wrong when it was measured: {}", name_of(call.op), wrong)};
-  return request.devices[device]->supports(std::span(&call, 1));
 }
 
 std::vector<Lane> lanes_for(const PlanRequest& request) {

@@ -6,13 +6,11 @@
 
 namespace shunt {
 
-// In an order in which they can run.
+// In an order in which they can run. REQUIRES: request.prices.
 [[nodiscard]] std::vector<Unit> choose_units(const PlanRequest& request);
 
 // The device that the caller named for a unit, or kNone.
 [[nodiscard]] std::uint32_t by_hand(const PlanRequest& request, const Unit& unit);
-// Whether a device of the request can run it, and is not known to compute it wrongly.
-[[nodiscard]] Support support_of(const PlanRequest& request, const OpCall& call, std::uint32_t device);
 // PlanRequest::homes of a base tensor.
 [[nodiscard]] inline std::uint32_t home_of(const PlanRequest& request, TensorId base) {
   return request.homes.empty() ? kNone : request.homes[base];

@@ -150,14 +150,17 @@ std::vector<OpCase> cases_by_time(std::span<const Workload> work, Device& device
   };
   Device* const devices[] = {&device};
   const std::vector<DeviceCost> costs = believed_costs(devices);
+  Prices prices(devices, costs);
   std::map<std::string, Kind> by_name;
   for (const Workload& step : work)
-    for (const Unit& unit : choose_units({.graph = step.graph, .devices = devices, .costs = costs})) {
+    for (const Unit& unit :
+         choose_units({.graph = step.graph, .devices = devices, .costs = costs, .prices = &prices})) {
       const UnitCall unit_call(*step.graph, unit);
       const OpCall call = unit_call.call();
-      if (!device.supports(std::span(&call, 1))) continue;
+      const Price& price = prices.of(call, 0);
+      if (!price.support) continue;
       Kind& kind = by_name[kind_of(call)];
-      kind.us += step.times * costs[0].compute(call).us;
+      kind.us += step.times * price.compute.us;
       kind.cases.emplace(to_string(call), case_of(call));
     }
   std::vector<const Kind*> kinds;
@@ -441,13 +444,15 @@ std::vector<OpCase> calibration_cases(bool quick) {
 std::vector<OpCase> cases_of(const Graph& graph, Device& device) {
   Device* const devices[] = {&device};
   const std::vector<DeviceCost> costs = believed_costs(devices);
+  Prices prices(devices, costs);
   std::vector<OpCase> cases;
   std::set<std::string> seen;
   for (const bool fuse : {true, false})
-    for (const Unit& unit : choose_units({.graph = &graph, .devices = devices, .costs = costs, .fuse = fuse})) {
+    for (const Unit& unit :
+         choose_units({.graph = &graph, .devices = devices, .costs = costs, .prices = &prices, .fuse = fuse})) {
       const UnitCall unit_call(graph, unit);
       const OpCall call = unit_call.call();
-      if (device.supports(std::span(&call, 1)) && seen.insert(to_string(call)).second) cases.push_back(case_of(call));
+      if (prices.of(call, 0).support && seen.insert(to_string(call)).second) cases.push_back(case_of(call));
     }
   return cases;
 }

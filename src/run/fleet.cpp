@@ -141,14 +141,20 @@ void Fleet::update() {
   }
 }
 
+// One sample per device and run: many short programs say no more about it than the long one beside them.
 void Fleet::observe(const Plan& plan, std::span<const double> actual_us) {
+  std::vector<double> predicted(plan.devices.size(), 0);
+  std::vector<double> actual(plan.devices.size(), 0);
   for (std::size_t number = 0; number < plan.steps.size(); ++number) {
     const Step& step = plan.steps[number];
     if (step.kind != Step::Kind::compute) continue;
-    for (Member& member : members_)
-      if (!member.left_out && member.device->info().id == plan.devices[step.device].id)
-        member.ratio.add(actual_us[number] / (step.end_us - step.start_us) * plan.devices[step.device].correction);
+    predicted[step.device] += (step.end_us - step.start_us) / plan.devices[step.device].correction;
+    actual[step.device] += actual_us[number];
   }
+  for (std::size_t device = 0; device < plan.devices.size(); ++device)
+    for (Member& member : members_)
+      if (predicted[device] > 0 && !member.left_out && member.device->info().id == plan.devices[device].id)
+        member.ratio.add(actual[device] / predicted[device]);
 }
 
 bool Fleet::is_off() const {

@@ -77,7 +77,7 @@ class Fleet {
     int shortages = 0;          // out of memory, one after the other
     bool left_out = false;
     Setback setback = {};
-    RunningMedian ratio = {};  // what its programs took, by what was predicted without a correction
+    RunningMedian ratio = {};  // what its part of a run took, by what was predicted without a correction
     double factor = 1;         // the correction of its costs
   };
 
