@@ -20,7 +20,6 @@
 #include "models/mixture.h"
 #include "ops/op.h"
 #include "output.h"
-#include "trace/chrome.h"
 #include "trace/text_file.h"
 
 namespace shunt::cli {
@@ -198,17 +197,21 @@ void add_trace(CLI::App& app, std::string& path) {
       ->type_name("FILE");
 }
 
-Status prepare_trace(const std::string& path, const std::string& model, RuntimeOptions& runtime,
-                     SessionOptions& session) {
+Status prepare_trace(const std::string& path, const std::string& model, RuntimeOptions& runtime) {
   if (path.empty()) return {};
   std::error_code no_such_file;
   if (std::filesystem::equivalent(path, model, no_such_file))
     refuse("--trace and MODEL are the same file; give the trace another name, so that the model is not lost");
   runtime.trace = true;
-  session.profile = true;
   // Later, when all is done, it would be a pity.
   auto writable = trace::check_text_path(path);
   return writable ? writable : fail_at("--trace", std::move(writable).error());
+}
+
+Status prepare_trace(const std::string& path, const std::string& model, RuntimeOptions& runtime,
+                     SessionOptions& session) {
+  session.profile = !path.empty();
+  return prepare_trace(path, model, runtime);
 }
 
 Status write_trace(const Runtime& runtime, const std::string& path, const Origin& origin,
@@ -221,7 +224,7 @@ Status write_trace(const Runtime& runtime, const std::string& path, const Origin
   if (recorder.overwritten() != 0)
     note(fmt::format("The first {} of {} events are not in the trace: newer ones took their place.",
                      recorder.overwritten(), recorder.recorded()));
-  return trace::write_text_file(path, to_chrome_json(trace::recording_of(recorder)));
+  return runtime.write_trace(path);
 }
 
 void add_sampling(CLI::App& app, SamplingArguments& arguments) {

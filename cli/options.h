@@ -64,6 +64,7 @@ void add_strategy(CLI::App& app, SessionOptions& options, RuntimeOptions& runtim
 void add_trace(CLI::App& app, std::string& path);
 // Before the runtime is opened: has it record the steps and the session each op, if a trace was asked for.
 // The model as the trace's file is wrong usage. Errors: those of trace::check_text_path.
+[[nodiscard]] Status prepare_trace(const std::string& path, const std::string& model, RuntimeOptions& runtime);
 [[nodiscard]] Status prepare_trace(const std::string& path, const std::string& model, RuntimeOptions& runtime,
                                    SessionOptions& session);
 // Writes the trace if one was asked for, with where it comes from and how fast that was, and notes what it could not

@@ -24,6 +24,7 @@ struct Options {
   std::vector<std::string> inputs;   // [NAME=]FILE
   std::vector<std::string> outputs;  // [NAME=]FILE
   RuntimeOptions runtime;
+  std::string trace;
   bool explain = false;
   bool json = false;
 };
@@ -144,6 +145,8 @@ Status show(const Options& options, const onnx::Imported& imported, const std::v
 }
 
 Status execute(const Options& options) {
+  RuntimeOptions runtime_options = options.runtime;
+  SHUNT_TRY(prepare_trace(options.trace, options.model, runtime_options));
   SHUNT_TRY_ASSIGN(const auto file, models::MappedFile::open(options.model));
   const auto model = onnx::parse_model(file->bytes());
   if (!model) return fail_at(options.model, model.error());
@@ -153,11 +156,12 @@ Status execute(const Options& options) {
   const std::string folder = std::filesystem::path(options.model).parent_path().string();
   auto imported = onnx::import_model(*model, shapes, folder);
   if (!imported) return fail_at(options.model, imported.error());
-  SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
+  SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(runtime_options));
   SHUNT_TRY_ASSIGN(const auto computation,
                    Computation::create(std::move(imported->graph), *runtime, imported->weights.get()));
   if (options.explain) say(computation->explain());
   SHUNT_TRY_ASSIGN(const std::vector<Array> results, compute(*imported, *computation, inputs));
+  if (!options.trace.empty()) SHUNT_TRY(runtime->write_trace(options.trace));
   SHUNT_TRY(write_outputs(options, *imported, results, output_names(*model)));
   return show(options, *imported, results);
 }
@@ -172,6 +176,7 @@ Action run_graph(CLI::App& app) {
   app.add_option("--output", options->outputs, "Write an output as an array of NumPy")->type_name("NAME=FILE");
   app.add_flag("--explain", options->explain, "Show where each op runs, and why");
   add_runtime(app, options->runtime);
+  add_trace(app, options->trace);
   add_json(app, options->json);
   return [options] { return execute(*options); };
 }

@@ -255,6 +255,9 @@ function fillTimes() {
   find('#time-by-device tbody').append(...[...summary.devices, ...summary.links].map((tally) => row([tally.name,
     number(milliseconds(tally.actual_us)), number(percent(tally.actual_us / whole)), predicted(tally), tally.events,
     number(tally.bytes > 0 ? bytes(tally.bytes) : '')])));
+  find('#overlaps').hidden = summary.overlaps.length === 0;
+  find('#overlaps tbody').append(...summary.overlaps.map(({ first, second, us, of_shorter: share }) => row([
+    `${first} and ${second}`, number(milliseconds(us)), number(percent(share))])));
   find('#time-table tbody').append(...summary.ops_by_device.map((tally) => row([tally.name,
     number(milliseconds(tally.actual_us)), predicted(tally), tally.events])));
   if (typeof echarts === 'undefined') find('#time-table').hidden = summary.ops.length === 0;

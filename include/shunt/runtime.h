@@ -91,6 +91,9 @@ class Runtime {
   // Every API, with its devices or why it has none.
   [[nodiscard]] const Registry& registry() const { return *registry_; }
   [[nodiscard]] trace::Recorder& recorder() const { return *recorder_; }
+  // Writes what was recorded so far as a trace that `shunt report` reads (docs/telemetry.md). The file appears when it
+  // is whole, or not at all. Errors: invalid for what is no regular file, io.
+  [[nodiscard]] Status write_trace(const std::string& path) const;
 
  private:
   explicit Runtime(const RuntimeOptions& options);

@@ -22,6 +22,12 @@ std::uint32_t pages_of(std::uint64_t tokens) {
 constexpr double kMargin = 0.05;
 constexpr double kUnmeasuredMargin = 1;
 
+// What planning takes for each unit of a step, on a slow processor; in how many times of that a session looks for
+// another plan first, and how many plans are made where there is one.
+constexpr double kPlanUs = 20;
+constexpr double kTimesOfLooking = 20;
+constexpr double kPlansInAll = 25;
+
 // How much of the memory that is free the cache may take by itself.
 constexpr double kCacheShare = 0.8;
 
@@ -85,7 +91,7 @@ Session::Session(const Model& model, const Runtime& runtime, const SessionOption
       sequences_(options.sequences),
       fleet_(runtime),
       weights_(&model.weights()) {
-  planner_.emplace(model_, fleet_.devices(), options_, context_);
+  planner_ = std::make_unique<StepPlanner>(model_, fleet_.devices(), options_, context_);
   for (std::uint32_t page = pages_per_sequence_ * options.sequences; page-- > 0;)
     free_pages_.push_back(static_cast<std::int32_t>(page));
 }
@@ -190,7 +196,8 @@ Status Session::decode(std::span<const BatchToken> batch) {
   }
   if (changed)
     begin_anew();
-  else if (batch.size() == 1 && steps_ >= look_again_ && (knows_better_ || fleet_.is_off()))
+  else if (batch.size() == 1 && ran_us_ >= std::max(look_again_us_, kTimesOfLooking * look_us_) &&
+           (knows_better_ || fleet_.is_off()))
     reconsider();
   return {};
 }
@@ -201,19 +208,22 @@ Status Session::decode(std::span<const BatchToken> batch) {
 void Session::reconsider() {
   const auto now_us = token_us_.get();
   if (!now_us) return;
-  look_again_ = 2 * steps_;
+  look_again_us_ = 2 * ran_us_;
   knows_better_ = false;
   fleet_.correct();
   const DeviceSet set = fleet_.devices();
-  StepPlanner planner(model_, set, options_, context_);
+  auto planner = std::make_unique<StepPlanner>(model_, set, options_, context_);
   const auto gain_us = [&](const Plan& plan) {
     const double margin = options_.margin.value_or(plan.is_measured ? kMargin : kUnmeasuredMargin);
     return *now_us - plan.predicted_us * (1 + margin);
   };
-  if (const auto best = planner.best_for_one_token(); !best || gain_us(*best) <= 0) return;
-  const auto other = planner.plan(1, 1);
+  const auto like = planner->one_token_as(*planner_);
+  if (!like || gain_us(*like) <= 0) return;
+  knows_better_ = gain_us(*like) * steps_ < kPlansInAll * look_us_;
+  if (knows_better_) return;
+  const auto other = planner->plan(1, 1);
   const std::uint32_t batch = std::min(options_.batch, context_);
-  const auto prompt = planner.plan(batch, 1);
+  const auto prompt = planner->plan(batch, 1);
   if (!other || !prompt) return;
   double move_us = 0;
   for (const Sequence& sequence : sequences_)
@@ -227,6 +237,7 @@ void Session::reconsider() {
   fleet_.tell(fmt::format("a token takes {:.0f} us; as devices turned out to be, another plan should take {:.0f} us",
                           *now_us, other->plan.predicted_us));
   begin_anew();
+  planner_ = std::move(planner);
 }
 
 // With whatever devices are left.
@@ -246,7 +257,7 @@ void Session::begin_anew() {
   weights_.clear();
   state_ = {};
   arenas_ = {};
-  planner_.emplace(model_, fleet_.devices(), options_, context_);
+  planner_ = std::make_unique<StepPlanner>(model_, fleet_.devices(), options_, context_);
   token_us_ = {};
   for (Sequence& sequence : sequences_) sequence.computed = 0;
 }
@@ -315,7 +326,12 @@ Status Session::run_once(std::span<const BatchToken> batch) {
                              .profile = options_.profile,
                              .timeout = fleet_.timeout(executable->plan().predicted_us)}));
   fleet_.observe(executable->plan(), executable->actual_us());
-  if (tokens == 1) token_us_.add(static_cast<double>(clock.now_ns() - begin_ns) * 1e-3);
+  if (tokens == 1) {
+    const double us = static_cast<double>(clock.now_ns() - begin_ns) * 1e-3;
+    token_us_.add(us);
+    ran_us_ += us;
+    look_us_ = kPlanUs * static_cast<double>(executable->plan().units.size());
+  }
   logits_.resize(std::size_t{outputs} * model_.config().vocabulary);
   SHUNT_TRY(executable->read_output(0, 0, std::as_writable_bytes(std::span(logits_))));
   SHUNT_TRY(check_logits(executable->plan()));

@@ -103,11 +103,13 @@ class Session {
 
   Fleet fleet_;
   RunningMedian token_us_;             // what steps of one token took
-  std::uint32_t look_again_ = 0;       // for another plan, after so many steps
+  double ran_us_ = 0;                  // what these took in all
+  double look_again_us_ = 0;           // for another plan, when they took so much
+  double look_us_ = 0;                 // what looking takes
   bool knows_better_ = false;          // there is one, which does not yet pay
   std::vector<std::string> suspects_;  // devices that were left out because of logits that are not finite
   bool finite_is_due_ = true;
-  std::optional<StepPlanner> planner_;
+  std::unique_ptr<StepPlanner> planner_;
   WeightStore weights_;
   StateStore state_;
   ArenaStore arenas_;

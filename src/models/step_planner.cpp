@@ -51,8 +51,8 @@ Result<PlannedStep> StepPlanner::plan(std::uint32_t tokens, std::uint32_t output
   return with_weights_of(*one_token_, std::move(graph));
 }
 
-Result<Plan> StepPlanner::best_for_one_token() {
-  SHUNT_TRY_ASSIGN(PlannedStep one, plan_one_token(1));
+Result<Plan> StepPlanner::one_token_as(const StepPlanner& other) {
+  SHUNT_TRY_ASSIGN(PlannedStep one, plan_one_token(other.share_));
   return std::move(one.plan);
 }
 
@@ -120,9 +120,9 @@ Result<PlannedStep> StepPlanner::plan_one_token(double share) {
 
 Result<PlannedStep> StepPlanner::plan_one_token() {
   const bool is_bounded = std::ranges::any_of(set_.budgets, [](std::uint64_t bytes) { return bytes != kNoBudget; });
-  double share = 1;
+  share_ = 1;
   double too_much = 1;
-  SHUNT_TRY_ASSIGN(PlannedStep one, plan_one_token(share));
+  SHUNT_TRY_ASSIGN(PlannedStep one, plan_one_token(share_));
   if (!is_bounded) return one;
   SHUNT_TRY_ASSIGN(const Graph largest, graph_of(std::min(options_.batch, context_), 1));
   const auto leaves_room = [&](const PlannedStep& planned) {
@@ -131,22 +131,22 @@ Result<PlannedStep> StepPlanner::plan_one_token() {
   };
   for (int attempt = 1; !leaves_room(one); ++attempt) {
     if (attempt == kAttempts) return one;
-    too_much = std::exchange(share, attempt + 1 == kAttempts ? 0 : share * kLess);
-    SHUNT_TRY_ASSIGN(one, plan_one_token(share));
+    too_much = std::exchange(share_, attempt + 1 == kAttempts ? 0 : share_ * kLess);
+    SHUNT_TRY_ASSIGN(one, plan_one_token(share_));
   }
-  for (int i = 0; i < kRefinements && share != too_much; ++i) {
-    const double more = (share + too_much) / 2;
+  for (int i = 0; i < kRefinements && share_ != too_much; ++i) {
+    const double more = (share_ + too_much) / 2;
     SHUNT_TRY_ASSIGN(PlannedStep larger, plan_one_token(more));
     const bool fits = leaves_room(larger);
-    (fits ? share : too_much) = more;
+    (fits ? share_ : too_much) = more;
     if (fits) one = std::move(larger);
   }
-  return with_room(std::move(one), share);
+  return with_room(std::move(one));
 }
 
 // Less of its weights on a device leaves room for those of a prompt that come and go: as much as makes reading a prompt
 // and generating an answer take least.
-Result<PlannedStep> StepPlanner::with_room(PlannedStep one, double share) {
+Result<PlannedStep> StepPlanner::with_room(PlannedStep one) {
   const auto holds_weights = [&](bool host) {
     return std::ranges::any_of(one.plan.memory, [&](const MemoryUse& use) {
       return use.weight_bytes != 0 && (use.pool == kHostPool) == host;
@@ -160,11 +160,13 @@ Result<PlannedStep> StepPlanner::with_room(PlannedStep one, double share) {
     return largest.plan.predicted_us + kAnswer * batch * planned.plan.predicted_us;
   };
   Result<double> least_us = us_of(one);
+  const double most = share_;
   for (const double room : kRooms) {
-    SHUNT_TRY_ASSIGN(PlannedStep smaller, plan_one_token(share * (1 - room)));
+    SHUNT_TRY_ASSIGN(PlannedStep smaller, plan_one_token(most * (1 - room)));
     const Result<double> us = us_of(smaller);
     if (!us || (least_us && *us >= *least_us)) continue;
     least_us = us;
+    share_ = most * (1 - room);
     one = std::move(smaller);
   }
   return one;

@@ -40,8 +40,9 @@ class StepPlanner {
   // A step of up to `tokens` tokens and `outputs` rows of logits; loads nothing. Errors: invalid where a strategy likes
   // devices that there are none of; those of make_plan().
   [[nodiscard]] Result<PlannedStep> plan(std::uint32_t tokens, std::uint32_t outputs);
-  // What a step of one token takes at least: with all memory for it, and none for larger steps. Errors: as plan().
-  [[nodiscard]] Result<Plan> best_for_one_token();
+  // A step of one token, with as much of the memory left for larger ones as another planner found best. Errors: as
+  // plan().
+  [[nodiscard]] Result<Plan> one_token_as(const StepPlanner& other);
   // Its graph alone. Errors: those of build_step().
   [[nodiscard]] Result<Graph> graph_of(std::uint32_t tokens, std::uint32_t outputs) const;
 
@@ -51,7 +52,7 @@ class StepPlanner {
   [[nodiscard]] Result<PlannedStep> with_weights_of(const PlannedStep& one, Graph graph);
   [[nodiscard]] Result<PlannedStep> plan_one_token(double share);
   [[nodiscard]] Result<PlannedStep> plan_one_token();
-  [[nodiscard]] Result<PlannedStep> with_room(PlannedStep one, double share);
+  [[nodiscard]] Result<PlannedStep> with_room(PlannedStep one);
 
   const Model& model_;
   DeviceSet set_;
@@ -60,6 +61,7 @@ class StepPlanner {
   SessionOptions options_;
   std::uint32_t context_;
   std::optional<PlannedStep> one_token_;
+  double share_ = 1;  // of the devices' budgets that one_token_ was planned with
 };
 
 }  // namespace shunt::models

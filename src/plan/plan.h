@@ -59,7 +59,7 @@ struct Residence {
   StorageKind kind = StorageKind::value;
   std::uint64_t offset = 0;  // in the device's arena; values and inputs only
   std::uint64_t bytes = 0;
-  // First writer and last reader, as positions in `units`; a graph output is read after the last one.
+  // First writer and last reader, as positions in `units`; inputs and outputs of the graph are used after the last one.
   std::uint32_t first = 0;
   std::uint32_t last = 0;
   friend bool operator==(const Residence&, const Residence&) = default;

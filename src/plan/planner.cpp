@@ -45,7 +45,7 @@ class Scheduler {
       for (std::uint32_t position = begin; position < end; ++position) add_unit(position);
       before = std::exchange(begin, end);
     }
-    keep_outputs();
+    keep_inputs_and_outputs();
     std::vector<std::uint64_t> alignment;
     for (const Plan::PlannedDevice& device : plan_.devices) alignment.push_back(device.alignment_bytes);
     const std::vector<std::uint64_t> arenas = assign_offsets(plan_.residences, alignment);
@@ -188,10 +188,13 @@ class Scheduler {
     uses_[output].writer = number;
   }
 
-  void keep_outputs() {
+  // Outputs are read after a run, and inputs are what they were in the next one.
+  void keep_inputs_and_outputs() {
     const auto end = static_cast<std::uint32_t>(plan_.units.size());
     for (const TensorId output : graph_.outputs())
       for (const std::uint32_t copy : copies_[graph_.tensor(output).base]) plan_.residences[copy].last = end;
+    for (Residence& residence : plan_.residences)
+      if (residence.kind == StorageKind::input) residence.last = end;
   }
 
   // Where a tensor takes over the memory of an earlier one, its writer waits for all that used the earlier one.

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 namespace shunt::trace {
 namespace {
@@ -75,6 +77,65 @@ class Table {
   std::vector<Tally> rows_;
 };
 
+// When something was busy, from many events in any order.
+class BusyTime {
+ public:
+  void add(const ExecutionEvent& event) { spans_.push_back({event.start_ns, event.start_ns + event.duration_ns}); }
+  // Joins what overlaps. Once, before what follows.
+  void join() {
+    std::ranges::sort(spans_);
+    std::vector<Span> joined;
+    for (const Span& span : spans_)
+      if (!joined.empty() && span.first <= joined.back().second)
+        joined.back().second = std::max(joined.back().second, span.second);
+      else
+        joined.push_back(span);
+    spans_ = std::move(joined);
+  }
+  [[nodiscard]] double us() const {
+    double sum = 0;
+    for (const auto& [begin, end] : spans_) sum += us_of(end - begin);
+    return sum;
+  }
+  [[nodiscard]] double us_with(const BusyTime& other) const {
+    double sum = 0;
+    auto theirs = other.spans_.begin();
+    for (const auto& [begin, end] : spans_) {
+      while (theirs != other.spans_.end() && theirs->second <= begin) ++theirs;
+      for (auto at = theirs; at != other.spans_.end() && at->first < end; ++at)
+        sum += us_of(std::min(end, at->second) - std::max(begin, at->first));
+    }
+    return sum;
+  }
+
+ private:
+  using Span = std::pair<std::uint64_t, std::uint64_t>;
+  std::vector<Span> spans_;
+};
+
+std::vector<Overlap> overlaps_of(const Recording& recording) {
+  std::map<std::string, BusyTime> devices;
+  BusyTime copies;
+  for (const ExecutionEvent& event : recording.events) {
+    if (event.kind == Kind::program) devices[recording.text_of(event.device)].add(event);
+    if (event.kind == Kind::transfer) copies.add(event);
+  }
+  std::vector<std::pair<std::string, BusyTime>> all(devices.begin(), devices.end());
+  all.emplace_back("copies", std::move(copies));
+  for (auto& [name, busy] : all) busy.join();
+  std::vector<Overlap> overlaps;
+  for (auto first = all.begin(); first != all.end(); ++first)
+    for (auto second = std::next(first); second != all.end(); ++second) {
+      const double us = first->second.us_with(second->second);
+      if (us > 0)
+        overlaps.push_back({.first = first->first,
+                            .second = second->first,
+                            .us = us,
+                            .of_shorter = us / std::min(first->second.us(), second->second.us())});
+    }
+  return overlaps;
+}
+
 double span_us(const Recording& recording) {
   std::uint64_t end = 0;
   for (const ExecutionEvent& event : recording.events) end = std::max(end, event.start_ns + event.duration_ns);
@@ -101,6 +162,24 @@ std::string to_text(std::string_view heading, const std::vector<Tally>& rows) {
     text += '\n';
   }
   return text;
+}
+
+std::string to_text(const std::vector<Overlap>& overlaps) {
+  if (overlaps.empty()) return {};
+  std::size_t width = 12;
+  for (const Overlap& overlap : overlaps) width = std::max(width, overlap.first.size() + overlap.second.size() + 5);
+  std::string text = fmt::format("\n{:<{}} {:>12} {:>15}\n", "busy at once", width, "actual ms", "of the shorter");
+  for (const auto& [first, second, us, of_shorter] : overlaps)
+    text += fmt::format("{:<{}} {:>12.3f} {:>13.0f} %\n", fmt::format("{} and {}", first, second), width, us / 1e3,
+                        100 * of_shorter);
+  return text;
+}
+
+Json to_json(const std::vector<Overlap>& overlaps) {
+  Json json = Json::array();
+  for (const auto& [first, second, us, of_shorter] : overlaps)
+    json.push_back({{"first", first}, {"second", second}, {"us", us}, {"of_shorter", of_shorter}});
+  return json;
 }
 
 Json to_json(const Tally& tally) {
@@ -157,6 +236,7 @@ ExecutionSummary summarize(const Recording& recording) {
   summary.ops = std::move(ops).by_time();
   summary.ops_by_device = std::move(ops_by_device).by_time();
   summary.links = std::move(links).by_time();
+  summary.overlaps = overlaps_of(recording);
   return summary;
 }
 
@@ -171,6 +251,7 @@ std::string to_text(const ExecutionSummary& summary) {
   if (summary.runs.events > 0) text += to_text("runs of plans", {summary.runs});
   text += to_text("programs on", summary.devices);
   text += to_text("copies over", summary.links);
+  text += to_text(summary.overlaps);
   const bool is_sample = summary.runs_with_ops < summary.runs.events;
   text += to_text(is_sample ? fmt::format("ops ({} of {} runs)", summary.runs_with_ops, summary.runs.events) : "ops",
                   summary.ops);
@@ -187,6 +268,7 @@ std::string to_json(const ExecutionSummary& summary) {
                      {"runs", to_json(summary.runs)},
                      {"devices", to_json(summary.devices)},
                      {"links", to_json(summary.links)},
+                     {"overlaps", to_json(summary.overlaps)},
                      {"runs_with_ops", summary.runs_with_ops},
                      {"ops", to_json(summary.ops)},
                      {"ops_by_device", to_json(summary.ops_by_device)}};

@@ -23,6 +23,14 @@ struct Tally {
   [[nodiscard]] double predicted_share() const { return compared_us > 0 ? predicted_us / compared_us : 0; }
 };
 
+// How long two devices computed at once, or one computed while there were copies.
+struct Overlap {
+  std::string first;
+  std::string second;  // "copies" for those of all links
+  double us = 0;
+  double of_shorter = 0;  // of what the less busy one of the two was busy
+};
+
 struct ExecutionSummary {
   double span_us = 0;                    // from the first event's start to the last one's end
   std::vector<std::string> notices;      // in their order
@@ -32,6 +40,7 @@ struct ExecutionSummary {
   std::vector<Tally> ops;                // "matmul"; the times of a plan's ops stand for all of its runs
   std::vector<Tally> ops_by_device;      // "matmul on cpu:simd"
   std::vector<Tally> links;              // "cpu:simd -> vulkan:0"
+  std::vector<Overlap> overlaps;         // where there were any
   std::uint64_t events_recorded = 0;     // including
   std::uint64_t events_overwritten = 0;  // those that are not part of this
 };

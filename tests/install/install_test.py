@@ -49,7 +49,7 @@ def an_outside_project_finds_it(prefix: pathlib.Path, folder: pathlib.Path) -> N
     run("cmake", "-S", HERE / "consumer", "-B", folder, f"-DCMAKE_PREFIX_PATH={prefix}", f"-DEXAMPLES={EXAMPLES}",
         "-DCMAKE_BUILD_TYPE=Release")
     run("cmake", "--build", folder)
-    for program, *arguments in (("consumer_c", "cpu"), ("transformer_block", "cpu"), ("image_pipeline", "-", "-", "cpu"),
+    for program, *arguments in (("consumer_c", "cpu"), ("transformer_block", "cpu"), ("two_towers", "cpu"), ("image_pipeline", "-", "-", "cpu"),
                                 ("custom_kernel", "cpu"), ("arrays", "cpu")):
         said = run(folder / program, *arguments)
         expect("largest difference" in said, f"{program} says: {said}")

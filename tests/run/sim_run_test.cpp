@@ -8,6 +8,8 @@
 #include "devices/sim/device.h"
 #include "run/executable.h"
 #include "run/graphs.h"
+#include "shunt/weights.h"
+#include "trace/summary.h"
 
 namespace shunt {
 namespace {
@@ -221,6 +223,54 @@ TEST_F(FailingRun, SpreadsWhatIsNoNumber) {
   EXPECT_TRUE(std::ranges::all_of(values, [](float value) { return std::isnan(value); }));
   EXPECT_TRUE(run(*executable).has_value());
   EXPECT_EQ(outputs_of(*executable), right_);
+}
+
+// Chains of matrix products that meet at the end (examples/two_towers).
+TEST(SimulatedRun, TwoTowersAreComputedAtOnce) {
+  constexpr std::uint32_t kWidth = 1024;
+  const std::vector<float> matrix(std::size_t{kWidth} * kWidth);
+  MemoryWeights source;
+  GraphBuilder builder;
+  std::vector<Tensor> towers;
+  for (const std::string tower : {"image", "text"}) {
+    Tensor x = builder.input(tower, DType::F32, {4, kWidth});
+    for (int layer = 0; layer < 8; ++layer) {
+      const std::string name = tower + std::to_string(layer);
+      ASSERT_TRUE(source.add(name, DType::F32, {kWidth, kWidth}, std::as_bytes(std::span(matrix))));
+      x = builder.silu(builder.matmul(x, builder.weight(name, DType::F32, {kWidth, kWidth})));
+    }
+    towers.push_back(x);
+  }
+  builder.output(builder.matmul(towers[0], towers[1]));
+  const Graph graph = std::move(*std::move(builder).finish());
+
+  trace::Recorder recorder;
+  recorder.set_enabled(true);
+  const auto clock = std::make_shared<VirtualClock>();
+  std::vector<std::unique_ptr<Device>> owned;
+  for (const double bytes_per_s : {100e9, 60e9})
+    owned.push_back(sim::make_sim_device({.id = "sim:" + std::to_string(owned.size()),
+                                          .computes = false,
+                                          .rate = {.flops_per_s = 1e12, .bytes_per_s = bytes_per_s}},
+                                         clock, &recorder));
+  const std::vector<Device*> devices = {owned[0].get(), owned[1].get()};
+  auto plan = make_plan({.graph = &graph, .devices = devices, .margin = 0.05});
+  ASSERT_TRUE(plan);
+  const double predicted_us = plan->predicted_us;
+  WeightStore weights(&source);
+  StateStore state;
+  ArenaStore arenas;
+  const auto executable = Executable::create(
+      graph, *std::move(plan),
+      {.devices = devices, .weights = &weights, .state = &state, .arenas = &arenas, .recorder = &recorder});
+  ASSERT_TRUE(executable);
+  const std::uint64_t begin_ns = devices[0]->now_ns();
+  ASSERT_TRUE((*executable)->run({}));
+  EXPECT_NEAR(static_cast<double>(devices[0]->now_ns() - begin_ns) * 1e-3, predicted_us, 1);
+  const trace::ExecutionSummary summary = trace::summarize(trace::recording_of(recorder));
+  ASSERT_FALSE(summary.overlaps.empty());
+  EXPECT_EQ(summary.overlaps[0].second, "sim:1");
+  EXPECT_GT(summary.overlaps[0].of_shorter, 0.3) << trace::to_text(summary);
 }
 
 }  // namespace

@@ -72,6 +72,27 @@ TEST(Summary, TakesSampledOpsForAllRunsOfTheirPlan) {
   EXPECT_NE(to_text(summary).find("ops (3 of 5 runs)"), std::string::npos) << to_text(summary);
 }
 
+TEST(Summary, TellsWhatWasBusyAtOnce) {
+  SampleRecorder sample;
+  sample.add({.what = "a", .device = "cpu", .start_us = 0, .duration_us = 40})
+      .add({.what = "b", .device = "gpu", .start_us = 60, .duration_us = 10})
+      .add({.what = "c", .device = "gpu", .start_us = 35, .duration_us = 10})
+      .add({.what = "d", .device = "gpu", .start_us = 10, .duration_us = 5})
+      .add({.what = "e", .device = "gpu", .start_us = 12, .duration_us = 8})
+      .add({.kind = Kind::transfer, .what = "f", .device = "gpu", .from = "cpu", .start_us = 45, .duration_us = 20})
+      .add({.kind = Kind::run, .what = "all", .start_us = 0, .duration_us = 70});
+  const ExecutionSummary summary = summarize(recording_of(sample.recorder()));
+  ASSERT_EQ(summary.overlaps.size(), 2U);
+  EXPECT_EQ(summary.overlaps[0].first, "cpu");
+  EXPECT_EQ(summary.overlaps[0].second, "gpu");
+  EXPECT_EQ(summary.overlaps[0].us, 15);
+  EXPECT_EQ(summary.overlaps[0].of_shorter, 0.5);
+  EXPECT_EQ(summary.overlaps[1].second, "copies");
+  EXPECT_EQ(summary.overlaps[1].us, 5);
+  EXPECT_EQ(summary.overlaps[1].of_shorter, 0.25);
+  EXPECT_NE(to_text(summary).find("cpu and gpu"), std::string::npos) << to_text(summary);
+}
+
 // A prediction is compared with the time of the events that had one, and of no others.
 TEST(Summary, ComparesOnlyWhatWasPredictedAndEnded) {
   SampleRecorder sample;
