@@ -36,7 +36,10 @@ Status Execution::wait() {
   while (advance()) {
     bool worked = false;
     for (Device* device : executable_.devices_) {
-      if (!device->advance()) continue;
+      // Others compute by themselves, and their advance() waits until they have: first this thread computes what it
+      // can.
+      worked = work_on_processors() || worked;
+      if (device->info().is_host_cpu() || !device->advance()) continue;
       worked = true;
       // What has ended may start something that comes before what the next device would do.
       if (!advance()) return status_;
@@ -45,6 +48,17 @@ Status Execution::wait() {
       for (Completion& completion : take_completions(true)) finish(std::move(completion));
   }
   return status_;
+}
+
+// All that is queued for them, and what that starts. False where there was nothing.
+bool Execution::work_on_processors() {
+  bool worked = false;
+  const auto work = [](Device* device) { return device->info().is_host_cpu() && device->advance(); };
+  while (std::ranges::any_of(executable_.devices_, work)) {
+    worked = true;
+    if (!advance()) break;
+  }
+  return worked;
 }
 
 std::vector<Execution::Completion> Execution::take_completions(bool block) {

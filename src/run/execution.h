@@ -38,6 +38,7 @@ class Execution {
   [[nodiscard]] const Device& device_that_failed(const Completion& completion) const;
   [[nodiscard]] std::uint64_t now_ns(std::uint32_t step) const;
   void record_transfer(std::uint32_t step) const;
+  bool work_on_processors();
   [[nodiscard]] std::vector<Completion> take_completions(bool block);
 
   Executable& executable_;

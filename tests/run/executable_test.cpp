@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <random>
 
 #include "run/graphs.h"
@@ -78,6 +79,63 @@ TEST(Executable, AnyPlacementGivesTheSameNumbers) {
       EXPECT_EQ(run(*executable, x, 4), expected) << "seed " << seed;
       EXPECT_EQ(run(*executable, x.size(), 4), expected) << "second run, seed " << seed;
     }
+}
+
+// Computes by itself, as a GPU does: advance() waits for it. Notes how much others had recorded by then.
+class WorksByItself final : public Device {
+ public:
+  WorksByItself(Device& inner, const trace::Recorder& recorder)
+      : inner_(inner), recorder_(recorder), info_(inner.info()) {
+    info_.type = DeviceType::discrete;
+  }
+  [[nodiscard]] const DeviceInfo& info() const override { return info_; }
+  [[nodiscard]] std::optional<std::uint64_t> memory_available() const override { return inner_.memory_available(); }
+  [[nodiscard]] Support supports(std::span<const OpCall> run) const override { return inner_.supports(run); }
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) override {
+    return inner_.allocate(bytes, use);
+  }
+  [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
+    return inner_.write(to, from);
+  }
+  [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override { return inner_.read(from, to); }
+  [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
+    return inner_.prepare(request);
+  }
+  [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
+    return inner_.submit(program, submission);
+  }
+  bool advance() override {
+    if (!events_before_) events_before_ = recorder_.snapshot().size();
+    return inner_.advance();
+  }
+  [[nodiscard]] Health health() const override { return inner_.health(); }
+
+  void forget() { events_before_.reset(); }
+  [[nodiscard]] std::optional<std::size_t> events_before() const { return events_before_; }
+
+ private:
+  Device& inner_;
+  const trace::Recorder& recorder_;
+  DeviceInfo info_;
+  std::optional<std::size_t> events_before_;
+};
+
+TEST(Executable, TheProcessorComputesWhileOthersDo) {
+  GraphBuilder builder;
+  const Tensor x = builder.input("x", DType::F32, {4, 16}, Extent::tokens);
+  builder.output(builder.silu(x));
+  builder.output(builder.scale(x, {{Attr::factor, 0.5F}}));
+  const auto graph = std::move(builder).finish();
+  ASSERT_TRUE(graph);
+  const SeparateDevices machine(1);
+  SeparateDevices apart(2);
+  WorksByItself gpu(*apart.devices[1], machine.recorder);
+  apart.devices = {&gpu, machine.devices[0]};
+  Stores stores;
+  const auto executable = compile(*graph, apart, stores, {0, 1});
+  gpu.forget();
+  run(*executable, numbers(64, 3), 4);
+  EXPECT_EQ(gpu.events_before(), 1U) << "programs that the processor had run when the GPU was first waited for";
 }
 
 // A source in memory that cannot be mapped, so that weights are copied.
