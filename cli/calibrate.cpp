@@ -58,14 +58,14 @@ std::string in_words(const LinkRates& link) {
 }
 
 std::string to_text(const Profile& profile, const std::filesystem::path& path) {
-  std::string text = fmt::format("{:<12} {:>9} {:>9} {:>22} {:>22} {:>7} {:>7}\n", "device", "launch us", "op us",
-                                 "to device", "from device", "kinds", "shapes");
+  std::string text = fmt::format("{:<12} {:>9} {:>8} {:>8} {:>22} {:>22} {:>7} {:>7}\n", "device", "launch us",
+                                 "wake us", "op us", "to device", "from device", "kinds", "shapes");
   for (const DeviceProfile& device : profile.devices) {
     std::size_t shapes = 0;
     for (const auto& [kind, points] : device.ops) shapes += points.size();
-    text +=
-        fmt::format("{:<12} {:>9.2f} {:>9.2f} {:>22} {:>22} {:>7} {:>7}\n", device.id, device.launch_us, device.op_us,
-                    in_words(device.to_device), in_words(device.from_device), device.ops.size(), shapes);
+    text += fmt::format("{:<12} {:>9.2f} {:>8.2f} {:>8.2f} {:>22} {:>22} {:>7} {:>7}\n", device.id, device.launch_us,
+                        device.wake_us, device.op_us, in_words(device.to_device), in_words(device.from_device),
+                        device.ops.size(), shapes);
     for (const auto& [op, why] : device.refused) text += fmt::format("  {} is not used here: {}\n", op, why);
   }
   return text + fmt::format("kept in {}\n", path.string());

@@ -128,6 +128,7 @@ DeviceCost::DeviceCost(const DeviceInfo& device, const DeviceProfile* measured)
   // A device that declines to copy is not known in this.
   if (measured->launch_us + measured->op_us > 0) {
     launch_us_ = measured->launch_us;
+    wake_us_ = measured->wake_us;
     prior_.op_us = measured->op_us;
   }
   if (device.memory_pool != kHostPool && measured->to_device.bytes_per_s > 0) to_device_ = measured->to_device;

@@ -55,8 +55,9 @@ class DeviceCost {
   [[nodiscard]] std::string_view refusal(Op op) const;
   // Of an op within a program.
   [[nodiscard]] Prediction compute(const OpCall& call) const;
-  // Of starting a program.
+  // Of starting a program, and how much more that is where the device had nothing to do before.
   [[nodiscard]] double launch_us() const { return launch_us_ * correction_; }
+  [[nodiscard]] double wake_us() const { return wake_us_ * correction_; }
   // Of a copy from, and to, the host's memory; of nothing where that is its own.
   [[nodiscard]] const LinkRates& to_device() const { return to_device_; }
   [[nodiscard]] const LinkRates& from_device() const { return from_device_; }
@@ -73,6 +74,7 @@ class DeviceCost {
 
   PriorRates prior_;
   double launch_us_;
+  double wake_us_ = 0;
   LinkRates to_device_;
   LinkRates from_device_;
   bool one_way_at_a_time_ = false;

@@ -46,6 +46,7 @@ struct DeviceProfile {
 
   bool is_brief = false;  // measured in a hurry, before work that could not wait; `shunt calibrate` begins anew
   double launch_us = 0;   // of a program, without its ops
+  double wake_us = 0;     // how much more after a pause, in which threads and clocks have gone to rest
   double op_us = 0;       // of a tiny op among others
   LinkRates to_device;
   LinkRates from_device;

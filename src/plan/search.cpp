@@ -195,7 +195,7 @@ class Searcher {
       const Lane& b = problem_.lanes[other];
       const double mine = us[group * devices_ + one];
       const double its = us[group * devices_ + other];
-      return a.pool == b.pool && a.resource == b.resource && a.launch_us <= b.launch_us &&
+      return a.pool == b.pool && a.resource == b.resource && a.launch_us <= b.launch_us && a.wake_us <= b.wake_us &&
              (mine < its || (mine == its && one < other));
     };
     for (std::uint32_t group = 0; group < problem_.groups; ++group)
@@ -282,6 +282,11 @@ class Searcher {
     return placement;
   }
 
+  // Of what begins on a device after something else, elsewhere or not.
+  static double start_us(const Lane& lane, std::uint32_t device, std::uint32_t before) {
+    return before == device ? 0 : lane.launch_us + (before == kNone ? 0 : lane.wake_us);
+  }
+
   void extend(Cell& to, const Cell& from, std::uint32_t number, std::uint32_t device, std::uint32_t before,
               std::span<const double> prices) const {
     const SearchProblem::Item& item = problem_.items[number];
@@ -289,7 +294,7 @@ class Searcher {
     const std::uint32_t first = first_item_[item.group];
     if (first != number && device_at(first, number - 1, before) != device) return;
     const Lane& lane = problem_.lanes[device];
-    double us = from.us + item.us[device] + (before == device ? 0 : lane.launch_us) +
+    double us = from.us + item.us[device] + start_us(lane, device, before) +
                 prices[lane.pool] * static_cast<double>(held_first_[number]);
     if (us >= to.us) return;
     for (const std::uint32_t value : item.reads) {
@@ -362,7 +367,7 @@ class Searcher {
         if (!is_given && held[lane.pool] + held_first_[number] > problem_.budget_bytes[lane.pool]) continue;
         double end = free[device];
         for (const std::uint32_t value : item.reads) end = std::max(end, arrival(value, device));
-        end += item.us[device] + (before == device ? 0 : lane.launch_us);
+        end += item.us[device] + start_us(lane, device, before);
         if (end >= least) continue;
         least = end;
         taken = device;

@@ -6,6 +6,9 @@
 namespace shunt {
 namespace {
 
+// How long a device without work is ready for more: threads of the processor spin for about as long.
+constexpr double kAwakeUs = 50;
+
 std::uint32_t number_of(std::vector<std::string_view>& known, std::string_view id) {
   const auto place = std::ranges::find(known, id);
   if (place != known.end()) return static_cast<std::uint32_t>(place - known.begin());
@@ -24,6 +27,7 @@ std::vector<Lane> lanes_of(std::span<Device* const> devices, std::span<const Dev
     lanes.push_back({.pool = number_of(pools, info.memory_pool),
                      .resource = number_of(resources, info.compute_resource),
                      .launch_us = costs[device].launch_us(),
+                     .wake_us = costs[device].wake_us(),
                      .to_host = costs[device].from_device(),
                      .from_host = costs[device].to_device(),
                      .links_to_peers = info.links_to_peers && info.memory_pool != kHostPool,
@@ -58,7 +62,7 @@ Span Timeline::compute(std::uint32_t device, double ready_us, double us) {
   const Lane& lane = lanes_[device];
   double& free = resource_free_[lane.resource];
   const double start = std::max(ready_us, free);
-  free = start + lane.launch_us + us;
+  free = start + lane.launch_us + (start - free > kAwakeUs ? lane.wake_us : 0) + us;
   end_us_ = std::max(end_us_, free);
   return {start, free};
 }

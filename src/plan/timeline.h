@@ -16,6 +16,7 @@ struct Lane {
   std::uint32_t pool = 0;
   std::uint32_t resource = 0;
   double launch_us = 0;  // of a step
+  double wake_us = 0;    // of one that comes after a pause
   LinkRates to_host;     // nothing where its memory is the host's
   LinkRates from_host;
   bool links_to_peers = false;
@@ -45,7 +46,7 @@ class Timeline {
   explicit Timeline(std::span<const Lane> lanes) : lanes_(lanes) { reset(); }
   void reset();
 
-  // A step of ops that take `us` together, once what it needs is `ready`.
+  // A step of ops that take `us` together, once what it needs is `ready`. Its start may wake the device.
   Span compute(std::uint32_t device, double ready_us, double us);
   // A copy between two pools, through the host where they have no link of their own.
   Span transfer(std::uint32_t from, std::uint32_t to, std::uint64_t bytes, double ready_us);

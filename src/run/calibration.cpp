@@ -255,6 +255,9 @@ class Calibration {
     SHUNT_TRY_ASSIGN(const Steady program, measure_steadily(measure, steadiness()));
     profile_.op_us = ops.median();
     profile_.launch_us = std::max(program.median - profile_.op_us, 0.0);
+    SHUNT_TRY_ASSIGN(const Steady after_pause,
+                     measure_steadily([&] { return (*bench)->measure_after_pause(); }, steadiness()));
+    profile_.wake_us = std::max(after_pause.median - program.median, 0.0);
     return {};
   }
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <limits>
+#include <thread>
 
 #include "ops/op.h"
 
@@ -21,6 +23,8 @@ constexpr std::uint32_t kMostCopies = 1024;
 // How long a program should take at least.
 constexpr double kProgramNs = 2e6;
 constexpr std::uint32_t kColumns = 1024;
+// As long as the part of a step that another device computes.
+constexpr std::chrono::milliseconds kPause{1};
 
 Shape shape_of(std::uint64_t elements) {
   const auto count = static_cast<std::uint32_t>(elements);
@@ -75,6 +79,12 @@ Result<LaunchCost> LaunchBench::measure() {
   SHUNT_TRY_ASSIGN(const double some, some_->run_ns());
   SHUNT_TRY_ASSIGN(const double twice, twice_->run_ns());
   return LaunchCost{.program_us = one / 1e3, .op_us = (twice - some) / kSome / 1e3};
+}
+
+Result<double> LaunchBench::measure_after_pause() {
+  std::this_thread::sleep_for(kPause);
+  SHUNT_TRY_ASSIGN(const double ns, one_->run_ns());
+  return ns / 1e3;
 }
 
 CopyBench::CopyBench(const LaunchCost& launch)

@@ -43,6 +43,8 @@ class LaunchBench {
   // The first runs are over when it returns. Errors: those of CopyChain::create and of a run.
   [[nodiscard]] static Result<std::unique_ptr<LaunchBench>> create(Device& device);
   [[nodiscard]] Result<LaunchCost> measure();
+  // LaunchCost::program_us of a program that comes after a pause. Errors: those of a run.
+  [[nodiscard]] Result<double> measure_after_pause();
 
  private:
   LaunchBench() = default;

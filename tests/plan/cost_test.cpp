@@ -26,6 +26,7 @@ DeviceInfo processor() {
 Profile some_profile() {
   DeviceProfile device = unmeasured(processor());
   device.launch_us = 3;
+  device.wake_us = 40;
   device.op_us = 0.5;
   device.to_device = {.us = 10, .bytes_per_s = 5e9, .spread = 0.1};
   device.ops["add F32 F32 -> F32"] = {{.cost = {1000, 8000, 4000}, .us = 2.5, .spread = 0.01}};
@@ -174,6 +175,15 @@ TEST(DeviceCost, CopiesOfALinkThatGoesOneWayAtATimeWaitForEachOther) {
   };
   EXPECT_NEAR(ends(1e9), 1010, 1e-6);
   EXPECT_NEAR(ends(0.5e9), 2020, 1e-6);
+}
+
+// Threads that spun for a while have gone to sleep.
+TEST(Timeline, WhatComesAfterAPauseWakesItsDevice) {
+  const Lane lanes[] = {{.pool = 0, .resource = 0, .launch_us = 2, .wake_us = 40}};
+  Timeline timeline(lanes);
+  EXPECT_EQ(timeline.compute(0, 0, 10).end_us, 12) << "a plan begins with a device that is awake";
+  EXPECT_EQ(timeline.compute(0, 30, 10).end_us, 42) << "a short pause";
+  EXPECT_EQ(timeline.compute(0, 142, 10).end_us, 194) << "a long one";
 }
 
 TEST(DeviceCost, OfADeviceThatDeclinesToCopyKeepsWhatIsBelievedOfItsLaunches) {

@@ -25,6 +25,7 @@ SearchProblem random_problem(std::uint32_t seed) {
   const std::uint32_t devices = 2 + below(2);
   for (std::uint32_t device = 0; device < devices; ++device) {
     Lane lane{.pool = device, .resource = device == 2 && below(4) == 0 ? 1 : device, .launch_us = between(1, 20)};
+    if (below(2) == 0) lane.wake_us = between(1, 40);
     if (device != 0) lane.to_host = {.us = between(1, 30), .bytes_per_s = 1e6 / between(1e-5, 1e-3)};
     lane.from_host = lane.to_host;
     problem.lanes.push_back(lane);
