@@ -1,7 +1,8 @@
-// What no browser offers: device APIs, and files that stay.
+// What no browser offers: device APIs, and files that stay, without which devices are not measured.
 #include <initializer_list>
 
 #include "devices/registry.h"
+#include "models/brief_calibration.h"
 #include "plan/profile.h"
 
 namespace shunt {
@@ -23,5 +24,7 @@ Result<BackendReport> open_sim(const OpenOptions&) { return absent("sim"); }
 
 Result<std::filesystem::path> profile_path() { return fail(Code::io, "browsers keep no files"); }
 Result<Profile> load_profile(const std::filesystem::path&, std::string&) { return Profile{}; }
+
+std::optional<std::vector<DeviceCost>> models::calibrate_for(const BriefCalibration&) { return std::nullopt; }
 
 }  // namespace shunt
