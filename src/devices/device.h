@@ -97,6 +97,9 @@ struct Health {
   std::uint32_t epoch = 0;  // grows when handles made before became invalid
 };
 
+// How long advance() waits for others before it gives the thread back.
+inline constexpr std::chrono::nanoseconds kPatience = std::chrono::milliseconds(50);
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -120,9 +123,11 @@ class Device {
   [[nodiscard]] virtual Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) = 0;
   [[nodiscard]] virtual Event submit(Program& program, const Submission& submission) = 0;
 
-  // Works on what is pending with the caller's thread. False: nothing here needs it; events, if any are
-  // pending, complete by themselves.
-  virtual bool advance() = 0;
+  // Works on what is pending with the caller's thread, or waits until some of it has ended, and no longer than
+  // `patience` for what works elsewhere. False: nothing here needs it; events, if any are pending, complete by
+  // themselves.
+  virtual bool advance(std::chrono::nanoseconds patience) = 0;
+  bool advance() { return advance(kPatience); }
   // The time by which it works, since any origin: that of the machine's clock, and here trace::now_ns().
   [[nodiscard]] virtual std::uint64_t now_ns() const;
   [[nodiscard]] virtual Health health() const = 0;

@@ -89,12 +89,12 @@ class FaultyDevice final : public Device {
     return faults.nonfinite && mine.result().buffer != nullptr ? Event(spoil(mine.result(), event)) : event;
   }
 
-  bool advance() override {
-    if (hung_.empty()) return real_->advance();
-    real_->advance();
+  bool advance(std::chrono::nanoseconds patience) override {
+    if (hung_.empty()) return real_->advance(patience);
+    real_->advance(patience);
     if (!has_passed(hung_.front().deadline)) {
-      std::this_thread::sleep_for(
-          std::min<std::chrono::nanoseconds>(patience_until(hung_.front().deadline), std::chrono::milliseconds(1)));
+      std::this_thread::sleep_for(std::min<std::chrono::nanoseconds>(patience_until(hung_.front().deadline, patience),
+                                                                     std::chrono::milliseconds(1)));
       return true;
     }
     const Status status = health_.note(

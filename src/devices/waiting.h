@@ -11,9 +11,6 @@
 
 namespace shunt {
 
-// How long advance() waits before it gives the thread back.
-inline constexpr std::chrono::nanoseconds kPatience = std::chrono::milliseconds(50);
-
 // When a submission has timed out; nothing: never.
 using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 
@@ -29,23 +26,24 @@ using Deadline = std::optional<std::chrono::steady_clock::time_point>;
   return deadline && std::chrono::steady_clock::now() >= *deadline;
 }
 
-// kPatience, or what is left until the deadline.
-[[nodiscard]] inline std::chrono::nanoseconds patience_until(const Deadline& deadline) {
-  if (!deadline) return kPatience;
+// `patience`, or what is left until the deadline.
+[[nodiscard]] inline std::chrono::nanoseconds patience_until(const Deadline& deadline,
+                                                             std::chrono::nanoseconds patience = kPatience) {
+  if (!deadline) return patience;
   const std::chrono::nanoseconds left = *deadline - std::chrono::steady_clock::now();
-  return std::clamp(left, std::chrono::nanoseconds(0), kPatience);
+  return std::clamp(left, std::chrono::nanoseconds(0), patience);
 }
 
 // For APIs that can be asked but not waited for: asks `is_over` again and again, at first at once, then with naps in
 // between, until it says yes or patience ends.
 template <class IsOver>
-void poll_patiently(const IsOver& is_over) {
+void poll_patiently(std::chrono::nanoseconds patience, const IsOver& is_over) {
   constexpr std::chrono::microseconds kEagerness{500};
   constexpr std::chrono::microseconds kNap{50};
   const auto begin = std::chrono::steady_clock::now();
   while (!is_over()) {
     const auto waited = std::chrono::steady_clock::now() - begin;
-    if (waited > kPatience) return;
+    if (waited > patience) return;
     if (waited > kEagerness)
       std::this_thread::sleep_for(kNap);
     else

@@ -3,6 +3,12 @@
 #include <algorithm>
 
 namespace shunt {
+namespace {
+
+// How long one of several devices at work is waited for, in turn.
+constexpr std::chrono::microseconds kGlance{20};
+
+}  // namespace
 
 Execution::Execution(Executable& executable, const Submission& submission)
     : executable_(executable), submission_(submission) {
@@ -12,6 +18,7 @@ Execution::Execution(Executable& executable, const Submission& submission)
   staging_.resize(steps.size());
   started_ns_.resize(steps.size());
   free_ns_.resize(executable.devices_.size());
+  in_flight_on_.resize(executable.devices_.size());
   executable.actual_us_.assign(steps.size(), 0);
   left_ = static_cast<std::uint32_t>(steps.size());
   for (std::uint32_t step = 0; step < steps.size(); ++step) {
@@ -39,7 +46,7 @@ Status Execution::wait() {
       // Others compute by themselves, and their advance() waits until they have: first this thread computes what it
       // can.
       worked = work_on_processors() || worked;
-      if (device->info().is_host_cpu() || !device->advance()) continue;
+      if (device->info().is_host_cpu() || !device->advance(patience())) continue;
       worked = true;
       // What has ended may start something that comes before what the next device would do.
       if (!advance()) return status_;
@@ -69,12 +76,23 @@ std::vector<Execution::Completion> Execution::take_completions(bool block) {
 
 void Execution::start(std::uint32_t step, Phase phase) {
   ++in_flight_;
+  ++in_flight_on_[worker_of(step, phase)];
   if (started_ns_[step] == 0) started_ns_[step] = now_ns(step);
   launch(step, phase).on_done([this, step, phase](const Status& status) {
     const std::scoped_lock lock(mutex_);
     completions_.push_back({step, phase, status});
     arrived_.notify_one();
   });
+}
+
+std::uint32_t Execution::worker_of(std::uint32_t number, Phase phase) const {
+  const Step& step = executable_.plan_.steps[number];
+  if (phase == Phase::compute) return step.device;
+  return phase == Phase::to_host ? step.transfer.from : step.transfer.to;
+}
+
+std::chrono::nanoseconds Execution::patience() const {
+  return std::ranges::count_if(in_flight_on_, [](std::uint32_t steps) { return steps != 0; }) > 1 ? kGlance : kPatience;
 }
 
 Event Execution::launch(std::uint32_t number, Phase phase) {
@@ -103,6 +121,7 @@ Event Execution::launch(std::uint32_t number, Phase phase) {
 
 void Execution::finish(Completion completion) {
   --in_flight_;
+  --in_flight_on_[worker_of(completion.step, completion.phase)];
   const bool no_direct_way =
       completion.phase == Phase::peer_copy && !completion.status && completion.status.error().code == Code::unsupported;
   const bool goes_on = completion.phase == Phase::to_host && completion.status && !staging_[completion.step].empty();

@@ -5,6 +5,7 @@
 // starts, and the run is done when what was in flight has ended.
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <mutex>
 #include <vector>
@@ -32,6 +33,10 @@ class Execution {
   };
 
   void start(std::uint32_t step, Phase phase);
+  // The device that works on it.
+  [[nodiscard]] std::uint32_t worker_of(std::uint32_t step, Phase phase) const;
+  // How long to wait for one device, while others may end something too.
+  [[nodiscard]] std::chrono::nanoseconds patience() const;
   [[nodiscard]] Event launch(std::uint32_t step, Phase phase);
   void finish(Completion completion);
   void note_time(std::uint32_t step);
@@ -50,6 +55,7 @@ class Execution {
   std::vector<std::uint64_t> free_ns_;  // per device: since when, by its clock
   std::vector<std::uint32_t> ready_;
   std::uint32_t in_flight_ = 0;
+  std::vector<std::uint32_t> in_flight_on_;  // per device
   std::uint32_t left_ = 0;
   Status status_;
 

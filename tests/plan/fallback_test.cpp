@@ -49,7 +49,7 @@ class Lacking final : public Device {
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
     return inner_->submit(program, submission);
   }
-  bool advance() override { return inner_->advance(); }
+  bool advance(std::chrono::nanoseconds patience) override { return inner_->advance(patience); }
   [[nodiscard]] Health health() const override { return inner_->health(); }
 
   [[nodiscard]] std::string reason() const { return std::string(name_of(*op_)) + ": this test took the kernel away"; }

@@ -90,7 +90,7 @@ class Faulty final : public Device {
     if (done && op_.output.bytes > 0) fault_(op_);
     return Event(done);
   }
-  bool advance() override { return device_.advance(); }
+  bool advance(std::chrono::nanoseconds patience) override { return device_.advance(patience); }
   [[nodiscard]] Health health() const override { return device_.health(); }
 
  private:

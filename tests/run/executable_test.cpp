@@ -104,13 +104,18 @@ class WorksByItself final : public Device {
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
     return inner_.submit(program, submission);
   }
-  bool advance() override {
+  bool advance(std::chrono::nanoseconds patience) override {
     if (!events_before_) events_before_ = recorder_.snapshot().size();
-    return inner_.advance();
+    patience_.push_back(patience);
+    return inner_.advance(patience);
   }
   [[nodiscard]] Health health() const override { return inner_.health(); }
 
-  void forget() { events_before_.reset(); }
+  void forget() {
+    events_before_.reset();
+    patience_.clear();
+  }
+  [[nodiscard]] std::span<const std::chrono::nanoseconds> patience() const { return patience_; }
   [[nodiscard]] std::optional<std::size_t> events_before() const { return events_before_; }
 
  private:
@@ -118,7 +123,34 @@ class WorksByItself final : public Device {
   const trace::Recorder& recorder_;
   DeviceInfo info_;
   std::optional<std::size_t> events_before_;
+  std::vector<std::chrono::nanoseconds> patience_;
 };
+
+// Two of them at work: what one ends is not noticed late because the other is waited for.
+TEST(Executable, OneOfSeveralDevicesIsNotWaitedForLong) {
+  GraphBuilder builder;
+  const Tensor x = builder.input("x", DType::F32, {4, 16}, Extent::tokens);
+  builder.output(builder.silu(x));
+  builder.output(builder.scale(x, {{Attr::factor, 0.5F}}));
+  const auto graph = std::move(builder).finish();
+  ASSERT_TRUE(graph);
+  const trace::Recorder recorder;
+  SeparateDevices machine(2);
+  WorksByItself first(*machine.devices[0], recorder);
+  WorksByItself second(*machine.devices[1], recorder);
+  machine.devices = {&first, &second};
+  Stores stores;
+  const auto executable = compile(*graph, machine, stores, {0, 1});
+  first.forget();
+  run(*executable, numbers(64, 3), 4);
+  ASSERT_FALSE(first.patience().empty());
+  EXPECT_LT(first.patience().front(), std::chrono::milliseconds(1)) << "the second is at work too";
+  const auto alone = compile(*graph, machine, stores, {0, 0});
+  first.forget();
+  run(*alone, numbers(64, 3), 4);
+  ASSERT_FALSE(first.patience().empty());
+  EXPECT_EQ(first.patience().front(), kPatience);
+}
 
 TEST(Executable, TheProcessorComputesWhileOthersDo) {
   GraphBuilder builder;

@@ -148,7 +148,7 @@ class CpuDevice final : public Device {
                                                         .id = info_.id});
   }
 
-  bool advance() override { return engine_->advance(); }
+  bool advance(std::chrono::nanoseconds) override { return engine_->advance(); }
   [[nodiscard]] Health health() const override { return {}; }
 
  private:

@@ -183,10 +183,10 @@ class CudaDevice final : public Device {
     return event;
   }
 
-  bool advance() override {
+  bool advance(std::chrono::nanoseconds patience) override {
     if (pending_.empty()) return false;
     context_->enter();
-    poll_patiently([this] { return complete_first(); });
+    poll_patiently(patience, [this] { return complete_first(); });
     return true;
   }
 

@@ -82,12 +82,12 @@ class GlDevice final : public Device {
     });
   }
 
-  bool advance() override {
+  bool advance(std::chrono::nanoseconds patience) override {
     if (submissions_.empty()) return false;
-    submissions_.complete_first([this](const GlProgram& program, const Deadline& deadline) -> Result<bool> {
+    submissions_.complete_first([this, patience](const GlProgram& program, const Deadline& deadline) -> Result<bool> {
       const Current current(*context_);
       SHUNT_TRY(current.status());
-      return program.wait(static_cast<std::uint64_t>(patience_until(deadline).count()));
+      return program.wait(static_cast<std::uint64_t>(patience_until(deadline, patience).count()));
     });
     return true;
   }

@@ -115,9 +115,9 @@ class MetalDevice final : public Device {
   }
 
   // Metal's own wait has no limit, and a callback would take a block, which is no C++: so the status is asked for.
-  bool advance() override {
+  bool advance(std::chrono::nanoseconds patience) override {
     if (pending_.empty()) return false;
-    poll_patiently([this] { return complete_first(); });
+    poll_patiently(patience, [this] { return complete_first(); });
     return true;
   }
 

@@ -76,7 +76,7 @@ class NullDevice final : public Device {
     return Event(fail(Code::internal, fmt::format("{} prepared no program", info_.id)));
   }
 
-  bool advance() override { return false; }
+  bool advance(std::chrono::nanoseconds) override { return false; }
   [[nodiscard]] Health health() const override { return {}; }
 
  private:

@@ -146,7 +146,7 @@ class SimDevice final : public Device {
     return make_sim_device(spec_, clock_, recorder_, use_, faults_);
   }
 
-  bool advance() override { return clock_->advance(); }
+  bool advance(std::chrono::nanoseconds) override { return clock_->advance(); }
   [[nodiscard]] std::uint64_t now_ns() const override { return static_cast<std::uint64_t>(clock_->now().count()); }
   [[nodiscard]] Health health() const override {
     const std::scoped_lock lock(mutex_);

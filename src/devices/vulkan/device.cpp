@@ -148,9 +148,9 @@ class VulkanDevice final : public Device {
     return event;
   }
 
-  bool advance() override {
+  bool advance(std::chrono::nanoseconds patience) override {
     if (pending_.empty()) return false;
-    work_on_pending();
+    work_on_pending(patience);
     return true;
   }
 
@@ -184,20 +184,19 @@ class VulkanDevice final : public Device {
   }
 
   // No longer than until the next deadline.
-  [[nodiscard]] std::uint64_t patience_ns() const {
-    std::chrono::nanoseconds patience = kPatience;
-    for (const Pending& each : pending_) patience = std::min(patience, patience_until(each.deadline));
+  [[nodiscard]] std::uint64_t patience_ns(std::chrono::nanoseconds patience) const {
+    for (const Pending& each : pending_) patience = std::min(patience, patience_until(each.deadline, patience));
     return static_cast<std::uint64_t>(patience.count());
   }
 
   // For the first of each queue.
-  Status wait_for_pending() {
+  Status wait_for_pending(std::chrono::nanoseconds most) {
     std::vector<Point> points;
     for (const Pending& each : pending_) {
       const Point point = point_of(each.end);
       if (std::ranges::find(points, point.queue, &Point::queue) == points.end()) points.push_back(point);
     }
-    const std::uint64_t patience = patience_ns();
+    const std::uint64_t patience = patience_ns(most);
     // A GPU is mostly done before the system would wake a thread again; a driver on the CPU needs the processor itself.
     if (!info_.emulated) {
       SHUNT_TRY_ASSIGN(const bool over, Queue::poll_for_any(points, std::min(patience, kEagernessNs)));
@@ -209,9 +208,9 @@ class VulkanDevice final : public Device {
 
   // Waits a while, and ends what is over or late. Callbacks of events may ask the device for more, so nothing ends
   // before all that ended is taken out.
-  void work_on_pending() {
+  void work_on_pending(std::chrono::nanoseconds patience) {
     std::vector<std::pair<Event, Status>> ended;
-    Status waited = wait_for_pending();
+    Status waited = wait_for_pending(patience);
     if (!waited) waited = health_.lose(health_.at(pending_.front().what(), std::move(waited).error()));
     for (auto pending = pending_.begin(); pending != pending_.end();) {
       std::optional<Status> status = end_of(*pending);
@@ -253,9 +252,9 @@ class VulkanDevice final : public Device {
           SHUNT_TRY_ASSIGN(const bool over, context_->has_reached(part));
           if (over) break;
           const Point point = point_of(part);
-          SHUNT_TRY(Queue::wait_for_any({&point, 1}, patience_ns()));
+          SHUNT_TRY(Queue::wait_for_any({&point, 1}, patience_ns(kPatience)));
           if (std::ranges::any_of(pending_, [](const Pending& each) { return has_passed(each.deadline); }))
-            work_on_pending();
+            work_on_pending(kPatience);
           SHUNT_TRY(health_.get().status);
         }
       return {};

@@ -81,9 +81,9 @@ class WebglDevice final : public Device {
     });
   }
 
-  bool advance() override {
+  bool advance(std::chrono::nanoseconds patience) override {
     if (submissions_.empty()) return false;
-    poll_patiently([this] {
+    poll_patiently(patience, [this] {
       return submissions_.complete_first(
           [](const WebglProgram& program, const Deadline&) { return program.has_ended(); });
     });

@@ -12,8 +12,6 @@
 namespace shunt::webgpu {
 namespace {
 
-// How long advance() waits before it gives the thread back.
-constexpr std::chrono::nanoseconds kPatience = std::chrono::milliseconds(50);
 // A read back of more has a buffer of its own.
 constexpr std::uint64_t kKeptReadbackBytes = std::uint64_t{16} << 20U;
 
@@ -122,9 +120,9 @@ Event WebGpuDevice::submit(Program& program, const Submission& submission) {
   return event;
 }
 
-bool WebGpuDevice::advance() {
+bool WebGpuDevice::advance(std::chrono::nanoseconds patience) {
   if (pending_.empty()) return false;
-  context_->wait(*pending_.front().outcome, patience());
+  context_->wait(*pending_.front().outcome, until_deadline(patience));
   // Callbacks of events may ask the device for more, so nothing ends before all that ended is taken out.
   std::vector<std::pair<Event, Status>> ended;
   for (auto pending = pending_.begin(); pending != pending_.end();) {
@@ -149,10 +147,9 @@ Result<std::unique_ptr<WebGpuBuffer>> WebGpuDevice::readback(std::uint64_t bytes
   return WebGpuBuffer::create(context_, bytes, kMapRead | kCopyTarget);
 }
 
-std::chrono::nanoseconds WebGpuDevice::patience() const {
-  std::chrono::nanoseconds least = kPatience;
-  for (const Pending& pending : pending_) least = std::min(least, patience_until(pending.deadline));
-  return least;
+std::chrono::nanoseconds WebGpuDevice::until_deadline(std::chrono::nanoseconds patience) const {
+  for (const Pending& pending : pending_) patience = std::min(patience, patience_until(pending.deadline, patience));
+  return patience;
 }
 
 bool WebGpuDevice::has_ended(const Pending& pending) const {

@@ -28,7 +28,7 @@ class WebGpuDevice final : public Device {
   [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override;
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override;
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override;
-  bool advance() override;
+  bool advance(std::chrono::nanoseconds patience) override;
   [[nodiscard]] Health health() const override { return health_.get(); }
 
   // For fault injection.
@@ -48,7 +48,7 @@ class WebGpuDevice final : public Device {
   WebGpuDevice(std::shared_ptr<Context> context, std::unique_ptr<Writer> writer, DeviceInfo info);
   [[nodiscard]] Status usable();
   [[nodiscard]] Result<std::unique_ptr<WebGpuBuffer>> readback(std::uint64_t bytes);
-  [[nodiscard]] std::chrono::nanoseconds patience() const;
+  [[nodiscard]] std::chrono::nanoseconds until_deadline(std::chrono::nanoseconds patience) const;
   [[nodiscard]] bool has_ended(const Pending& pending) const;
   [[nodiscard]] Status end_of(Pending& pending);
   [[nodiscard]] Status copy_out(Pending& pending);
