@@ -34,6 +34,8 @@ struct TensorInfo {
   NodeId producer = kNone;   // kNone for weights, inputs and state
   TensorId base = kNone;     // the tensor whose storage it shares: itself, unless a view or a new state
   std::uint64_t offset = 0;  // elements into the storage of `base`
+  std::string rows_of;       // a weight that is a part of another, by its name; empty: it is whole
+  std::uint32_t first_row = 0;
 };
 
 struct Node {
@@ -65,6 +67,9 @@ class GraphBuilder {
  public:
   // A constant of that name in a WeightSource. Naming the same weight again gives the same tensor.
   Tensor weight(std::string_view name, DType dtype, const Shape& shape);
+  // Rows of a constant [rows, columns], [count, columns] from row `first` on: "name[first:first + count]".
+  Tensor weight_rows(std::string_view name, DType dtype, std::uint32_t first, std::uint32_t count,
+                     std::uint32_t columns);
   // Written by the caller before each submission. `extent` says what counts its valid entries on axis 0.
   Tensor input(std::string_view name, DType dtype, const Shape& shape, Extent extent = Extent::fixed);
   // Lives from submission to submission. An op that changes it returns the new state, and from then on nothing else
@@ -124,6 +129,7 @@ class GraphBuilder {
   Tensor add_primitive(Op op, std::span<const Tensor> inputs, const Attributes& attributes);
   Tensor add_custom(std::span<const Tensor> inputs, const Attributes& attributes);
   Tensor add_leaf(std::string_view name, const Operand& operand);
+  Tensor add_weight(std::string_view name, const Operand& operand);
   Tensor refuse(Error error);
   // Whether an op has changed the state that the tensor shows.
   [[nodiscard]] bool is_outdated(TensorId id) const;

@@ -27,15 +27,26 @@ Tensor GraphBuilder::add_leaf(std::string_view name, const Operand& operand) {
 }
 
 Tensor GraphBuilder::weight(std::string_view name, DType dtype, const Shape& shape) {
-  const Operand operand = Operand::contiguous(dtype, shape, TensorKind::weight);
-  if (const auto known = graph_.find(name); known && graph_.tensor(*known).operand.kind == TensorKind::weight) {
-    if (graph_.tensor(*known).operand.dtype == dtype && graph_.tensor(*known).operand.shape == shape) return {*known};
-    return refuse(
-        {Code::invalid,
-         fmt::format("weight \"{}\" is used as {}{} and as {}{}", name, name_of(graph_.tensor(*known).operand.dtype),
-                     to_string(graph_.tensor(*known).operand.shape), name_of(dtype), to_string(shape))});
-  }
-  return add_leaf(name, operand);
+  return add_weight(name, Operand::contiguous(dtype, shape, TensorKind::weight));
+}
+
+Tensor GraphBuilder::weight_rows(std::string_view name, DType dtype, std::uint32_t first, std::uint32_t count,
+                                 std::uint32_t columns) {
+  const Tensor part = add_weight(fmt::format("{}[{}:{}]", name, first, std::uint64_t{first} + count),
+                                 Operand::contiguous(dtype, {count, columns}, TensorKind::weight));
+  if (error_) return part;
+  graph_.tensors_[part.id].rows_of = name;
+  graph_.tensors_[part.id].first_row = first;
+  return part;
+}
+
+Tensor GraphBuilder::add_weight(std::string_view name, const Operand& operand) {
+  const auto known = graph_.find(name);
+  if (!known || graph_.tensor(*known).operand.kind != TensorKind::weight) return add_leaf(name, operand);
+  const Operand& other = graph_.tensor(*known).operand;
+  if (other.dtype == operand.dtype && other.shape == operand.shape) return {*known};
+  return refuse({Code::invalid, fmt::format("weight \"{}\" is used as {}{} and as {}{}", name, name_of(other.dtype),
+                                            to_string(other.shape), name_of(operand.dtype), to_string(operand.shape))});
 }
 
 Tensor GraphBuilder::input(std::string_view name, DType dtype, const Shape& shape, Extent extent) {
@@ -134,7 +145,8 @@ void GraphBuilder::output(Tensor tensor) {
 
 void GraphBuilder::name(Tensor tensor, std::string_view name) {
   if (error_) return;
-  if (tensor.id >= graph_.tensors_.size() || graph_.find(name)) {
+  const auto known = graph_.find(name);
+  if (tensor.id >= graph_.tensors_.size() || (known && *known != tensor.id)) {
     refuse({Code::invalid, fmt::format("two tensors are named \"{}\"", name)});
     return;
   }

@@ -21,8 +21,6 @@ constexpr double kSeconds = 2;
 constexpr std::uint64_t kMeasuredPrompt = 64;
 // The context that attention is measured at, at most: what a longer one takes follows from it.
 constexpr std::uint32_t kMeasuredContext = 1024;
-// By how much another plan must be better once devices are measured, if nobody says otherwise.
-constexpr double kMargin = 0.05;
 
 using Devices = std::span<Device* const>;
 
@@ -71,7 +69,7 @@ Result<double> most_saved_us(const BriefCalibration& request) {
     costs[device].correct(device == believed.device ? 1 + uncertainty(device) : 1 - uncertainty(device));
   set.costs = costs;
   SessionOptions options = request.options;
-  options.margin = options.margin.value_or(kMargin);
+  options.margin = margin_or_default(options.margin, true);
   SHUNT_TRY_ASSIGN(const Forecast other, forecast(request, set, options));
   return worst_us - other.us;
 }

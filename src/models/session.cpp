@@ -18,10 +18,6 @@ std::uint32_t pages_of(std::uint64_t tokens) {
   return static_cast<std::uint32_t>((tokens + kPageTokens - 1) / kPageTokens);
 }
 
-// By how much of its time another plan must be better before a session moves to it, if nobody says otherwise.
-constexpr double kMargin = 0.05;
-constexpr double kUnmeasuredMargin = 1;
-
 // What planning takes for each unit of a step, on a slow processor; in how many times of that a session looks for
 // another plan first, and how many plans are made where there is one.
 constexpr double kPlanUs = 20;
@@ -214,8 +210,7 @@ void Session::reconsider() {
   const DeviceSet set = fleet_.devices();
   auto planner = std::make_unique<StepPlanner>(model_, set, options_, context_);
   const auto gain_us = [&](const Plan& plan) {
-    const double margin = options_.margin.value_or(plan.is_measured ? kMargin : kUnmeasuredMargin);
-    return *now_us - plan.predicted_us * (1 + margin);
+    return *now_us - plan.predicted_us * (1 + margin_or_default(options_.margin, plan.is_measured));
   };
   const auto like = planner->one_token_as(*planner_);
   if (!like || gain_us(*like) <= 0) return;

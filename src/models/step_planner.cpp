@@ -42,16 +42,16 @@ Result<std::uint32_t> preferred_device(Strategy strategy, const DeviceSet& set) 
 }  // namespace
 
 Result<PlannedStep> StepPlanner::plan(std::uint32_t tokens, std::uint32_t outputs) {
-  SHUNT_TRY_ASSIGN(Graph graph, graph_of(tokens, outputs));
-  if (options_.strategy == Strategy::layers || set_.devices.size() == 1) return finish(std::move(graph), nullptr);
-  if (!one_token_) {
+  if (!one_token_ && options_.strategy != Strategy::layers && set_.devices.size() != 1) {
     SHUNT_TRY_ASSIGN(one_token_, plan_one_token());
   }
-  if (tokens == 1 && outputs <= 1) return *one_token_;
-  return with_weights_of(*one_token_, std::move(graph));
+  if (one_token_ && tokens == 1 && outputs <= 1) return *one_token_;
+  SHUNT_TRY_ASSIGN(Graph graph, graph_of(tokens, outputs));
+  return one_token_ ? with_weights_of(*one_token_, std::move(graph)) : finish(std::move(graph), nullptr);
 }
 
 Result<Plan> StepPlanner::one_token_as(const StepPlanner& other) {
+  splits_ = other.splits_;
   SHUNT_TRY_ASSIGN(PlannedStep one, plan_one_token(other.share_));
   return std::move(one.plan);
 }
@@ -71,14 +71,15 @@ Result<PlannedStep> StepPlanner::with_weights_of(const PlannedStep& one, Graph g
 
 Result<Graph> StepPlanner::graph_of(std::uint32_t tokens, std::uint32_t outputs) const {
   const std::uint32_t pages = (context_ + kPageTokens - 1) / kPageTokens;
-  return build_step(model_.config(), model_.weights(),
-                    {.tokens = std::bit_ceil(tokens),
-                     .outputs = std::bit_ceil(std::max(outputs, 1U)),
-                     .sequences = options_.sequences,
-                     .pages_per_sequence = pages,
-                     .pages = pages * options_.sequences,
-                     .page_tokens = kPageTokens,
-                     .cache_dtype = options_.cache_dtype});
+  SHUNT_TRY_ASSIGN(Graph graph, build_step(model_.config(), model_.weights(),
+                                           {.tokens = std::bit_ceil(tokens),
+                                            .outputs = std::bit_ceil(std::max(outputs, 1U)),
+                                            .sequences = options_.sequences,
+                                            .pages_per_sequence = pages,
+                                            .pages = pages * options_.sequences,
+                                            .page_tokens = kPageTokens,
+                                            .cache_dtype = options_.cache_dtype}));
+  return splits_.empty() ? std::move(graph) : split_rows(graph, splits_);
 }
 
 Result<PlanRequest> StepPlanner::request_for(const Graph& graph) {
@@ -88,6 +89,7 @@ Result<PlanRequest> StepPlanner::request_for(const Graph& graph) {
                      .costs = costs_,
                      .prices = &prices_,
                      .device_of_node = place_nodes(options_.strategy, graph, set_.devices.size()),
+                     .suggested = suggestions(graph, splits_),
                      .preferred = preferred,
                      .fuse = options_.fuse,
                      .budget_bytes = {set_.budgets.begin(), set_.budgets.end()},
@@ -119,10 +121,27 @@ Result<PlannedStep> StepPlanner::plan_one_token(double share) {
 }
 
 Result<PlannedStep> StepPlanner::plan_one_token() {
-  const bool is_bounded = std::ranges::any_of(set_.budgets, [](std::uint64_t bytes) { return bytes != kNoBudget; });
   share_ = 1;
-  double too_much = 1;
+  SHUNT_TRY_ASSIGN(Graph whole, graph_of(1, 1));
+  SHUNT_TRY_ASSIGN(const PlanRequest request, request_for(whole));
+  Result<Plan> plan = make_plan(request);
+  const auto us_of = [&](std::span<const RowSplit> splits) -> Result<double> {
+    splits_.assign(splits.begin(), splits.end());
+    SHUNT_TRY_ASSIGN(const PlannedStep one, plan_one_token(share_));
+    return predicted_us(one);
+  };
+  splits_ = choose_splits(request, plan ? &*plan : nullptr, us_of);
+  if (splits_.empty()) {
+    if (!plan) return std::unexpected(std::move(plan).error());
+    return within_memory({std::move(whole), *std::move(plan)});
+  }
   SHUNT_TRY_ASSIGN(PlannedStep one, plan_one_token(share_));
+  return within_memory(std::move(one));
+}
+
+Result<PlannedStep> StepPlanner::within_memory(PlannedStep one) {
+  const bool is_bounded = std::ranges::any_of(set_.budgets, [](std::uint64_t bytes) { return bytes != kNoBudget; });
+  double too_much = 1;
   if (!is_bounded) return one;
   SHUNT_TRY_ASSIGN(const Graph largest, graph_of(std::min(options_.batch, context_), 1));
   const auto leaves_room = [&](const PlannedStep& planned) {
@@ -144,6 +163,14 @@ Result<PlannedStep> StepPlanner::plan_one_token() {
   return with_room(std::move(one));
 }
 
+// Of reading a prompt and generating an answer, when weights lie as in `one`.
+Result<double> StepPlanner::predicted_us(const PlannedStep& one) {
+  const std::uint32_t batch = std::min(options_.batch, context_);
+  SHUNT_TRY_ASSIGN(Graph graph, graph_of(batch, 1));
+  SHUNT_TRY_ASSIGN(const PlannedStep prompt, with_weights_of(one, std::move(graph)));
+  return prompt.plan.predicted_us + kAnswer * batch * one.plan.predicted_us;
+}
+
 // Less of its weights on a device leaves room for those of a prompt that come and go: as much as makes reading a prompt
 // and generating an answer take least.
 Result<PlannedStep> StepPlanner::with_room(PlannedStep one) {
@@ -153,17 +180,11 @@ Result<PlannedStep> StepPlanner::with_room(PlannedStep one) {
     });
   };
   if (options_.strategy != Strategy::automatic || !holds_weights(true) || !holds_weights(false)) return one;
-  const std::uint32_t batch = std::min(options_.batch, context_);
-  SHUNT_TRY_ASSIGN(const Graph graph, graph_of(batch, 1));
-  const auto us_of = [&](const PlannedStep& planned) -> Result<double> {
-    SHUNT_TRY_ASSIGN(const PlannedStep largest, with_weights_of(planned, graph));
-    return largest.plan.predicted_us + kAnswer * batch * planned.plan.predicted_us;
-  };
-  Result<double> least_us = us_of(one);
+  Result<double> least_us = predicted_us(one);
   const double most = share_;
   for (const double room : kRooms) {
     SHUNT_TRY_ASSIGN(PlannedStep smaller, plan_one_token(most * (1 - room)));
-    const Result<double> us = us_of(smaller);
+    const Result<double> us = predicted_us(smaller);
     if (!us || (least_us && *us >= *least_us)) continue;
     least_us = us;
     share_ = most * (1 - room);

@@ -1,7 +1,8 @@
 // Plans the steps of a session, so that they share its weights and state.
 //
-// The weights lie where a step of one token has them. That step is planned once, with ever less of the devices' memory,
-// until the largest step fits there too. The model must outlive it. One thread at a time.
+// The weights lie where a step of one token has them, split by rows where that pays. That step is planned once, with
+// ever less of the devices' memory, until the largest step fits there too. The model must outlive it. One thread at a
+// time.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include "models/model.h"
 #include "models/strategy.h"
 #include "plan/planner.h"
+#include "plan/row_shares.h"
 #include "run/fleet.h"
 #include "shunt/model.h"
 
@@ -52,7 +54,9 @@ class StepPlanner {
   [[nodiscard]] Result<PlannedStep> with_weights_of(const PlannedStep& one, Graph graph);
   [[nodiscard]] Result<PlannedStep> plan_one_token(double share);
   [[nodiscard]] Result<PlannedStep> plan_one_token();
+  [[nodiscard]] Result<PlannedStep> within_memory(PlannedStep one);
   [[nodiscard]] Result<PlannedStep> with_room(PlannedStep one);
+  [[nodiscard]] Result<double> predicted_us(const PlannedStep& one);
 
   const Model& model_;
   DeviceSet set_;
@@ -62,6 +66,7 @@ class StepPlanner {
   std::uint32_t context_;
   std::optional<PlannedStep> one_token_;
   double share_ = 1;  // of the devices' budgets that one_token_ was planned with
+  std::vector<RowSplit> splits_;
 };
 
 }  // namespace shunt::models

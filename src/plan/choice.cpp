@@ -12,8 +12,6 @@
 namespace shunt {
 namespace {
 
-constexpr double kMarginUnmeasured = 1.0;
-constexpr double kMarginMeasured = 0.05;
 // Where another device is preferred, one is taken as if it were as many times slower.
 constexpr double kDislike = 1e3;
 
@@ -39,6 +37,7 @@ class Chooser {
     price_units();
     join_users_of_state();
     add_items();
+    add_suggestions();
     add_budgets();
   }
 
@@ -157,6 +156,15 @@ class Chooser {
     if (std::ranges::find(list, number) == list.end()) list.push_back(number);
   }
 
+  void add_suggestions() {
+    if (request_.suggested.empty()) return;
+    problem_.suggested.assign(problem_.groups, kNone);
+    for (NodeId node = 0; node < nodes(); ++node)
+      for (const TensorId input : graph_.nodes()[node].inputs)
+        if (input != kNone && request_.suggested[input] != kNone)
+          problem_.suggested[group_of_root_[together_.find(node)]] = request_.suggested[input];
+  }
+
   void add_budgets() {
     problem_.budget_bytes.assign(pools_of(problem_.lanes), kNoBudget);
     for (std::size_t device = 0; device < request_.budget_bytes.size(); ++device) {
@@ -172,9 +180,7 @@ class Chooser {
   }
 
   [[nodiscard]] double margin() const {
-    if (request_.margin) return *request_.margin;
-    const bool is_measured = std::ranges::all_of(request_.costs, &DeviceCost::is_measured);
-    return is_measured ? kMarginMeasured : kMarginUnmeasured;
+    return margin_or_default(request_.margin, std::ranges::all_of(request_.costs, &DeviceCost::is_measured));
   }
 
   // What is liked better, which is named first, unless another gains more than the margin.

@@ -152,10 +152,20 @@ class Scheduler {
     return copy;
   }
 
-  std::uint32_t step_for(std::uint32_t device, std::uint32_t position) {
+  // Whether a unit that reads these begins a step of its own: where it reads what another device makes, in the same
+  // memory, which the step before does not wait for.
+  [[nodiscard]] bool brings_news(std::span<const std::uint32_t> inputs, const Step& last) const {
+    return std::ranges::any_of(inputs, [&](std::uint32_t input) {
+      const std::uint32_t writer = uses_[input].writer;
+      return writer != kNone && plan_.steps[writer].kind == Step::Kind::compute &&
+             plan_.steps[writer].device != last.device && std::ranges::find(last.after, writer) == last.after.end();
+    });
+  }
+
+  std::uint32_t step_for(std::uint32_t device, std::uint32_t position, std::span<const std::uint32_t> inputs) {
     if (!plan_.steps.empty()) {
       Step& last = plan_.steps.back();
-      if (last.kind == Step::Kind::compute && last.device == device) {
+      if (last.kind == Step::Kind::compute && last.device == device && !brings_news(inputs, last)) {
         ++last.unit_count;
         return static_cast<std::uint32_t>(plan_.steps.size() - 1);
       }
@@ -173,7 +183,7 @@ class Scheduler {
     std::vector<std::uint32_t> inputs;
     for (const TensorId input : unit.inputs)
       if (input != kNone) inputs.push_back(bring(graph_.tensor(input).base, device, position));
-    const std::uint32_t number = step_for(device, position);
+    const std::uint32_t number = step_for(device, position, inputs);
     Step& step = plan_.steps[number];
     for (const std::uint32_t input : inputs) {
       plan_.residences[input].last = std::max(plan_.residences[input].last, position);
@@ -296,6 +306,10 @@ std::unexpected<Error> too_little(const MemoryUse& use, const PlanRequest& reque
 }
 
 }  // namespace
+
+double margin_or_default(std::optional<double> margin, bool is_measured) {
+  return margin.value_or(is_measured ? 0.05 : 1.0);
+}
 
 std::vector<std::uint32_t> devices_of_nodes(const Plan& plan, const Graph& graph) {
   std::vector<std::uint32_t> device_of_node(graph.nodes().size(), 0);

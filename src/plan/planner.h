@@ -26,6 +26,9 @@ struct PlanRequest {
   // For each tensor the index of the device in whose memory it is already: weights, of which others may get a copy for
   // as long as they use it, and state. kNone: wherever it is used. Empty: all kNone.
   std::vector<std::uint32_t> homes = {};
+  // For each tensor the index of a device where it may do well, which is tried beside others: parts of weights that
+  // were split for these. kNone: nobody knows. Empty: all kNone.
+  std::vector<std::uint32_t> suggested = {};
   // The index of the device that runs what it can; kNone: that of least predicted time.
   std::uint32_t preferred = kNone;
   bool fuse = true;  // let devices claim fused rows
@@ -33,9 +36,12 @@ struct PlanRequest {
   std::vector<std::uint64_t> budget_bytes;
   bool strict = false;  // what the preferred device cannot run is an error
   // By how much, relative to its time, another choice must be better than the device named first, and a mix of devices
-  // than one; nothing: 5 %, and 100 % while the rates of a device are believed and not measured.
+  // than one; nothing: margin_or_default().
   std::optional<double> margin;
 };
+
+// `margin`; if nobody says so 5 %, and 100 % while the rates of a device are believed and not measured.
+[[nodiscard]] double margin_or_default(std::optional<double> margin, bool is_measured);
 
 // Errors: unsupported where no device can run an op, with each device's reason, or where the preferred one cannot and
 // nothing may run elsewhere; out_of_memory where budgets do not

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
 
 #include "ops/op.h"
 #include "plan/plan.h"
@@ -92,6 +94,10 @@ std::string to_text(const Plan& plan, const Graph& graph, bool explain) {
       fmt::format("predicted: {:.1f} us{}{}\n", plan.predicted_us,
                   plan.bound_us > 0 ? fmt::format(", at least {:.1f} of any placement", plan.bound_us) : "",
                   plan.is_measured ? "" : " (before any measurement: a guess)");
+  std::set<std::string_view> split;
+  for (const TensorInfo& tensor : graph.tensors())
+    if (!tensor.rows_of.empty()) split.insert(tensor.rows_of);
+  if (!split.empty()) text += fmt::format("weights that devices share by rows: {}\n", split.size());
   for (const MemoryUse& use : plan.memory)
     text +=
         fmt::format("memory \"{}\": {} = {} weights + {} state + {} values + {} scratch\n", use.pool, mib(use.total()),

@@ -50,6 +50,8 @@ void Evaluator::begin() {
   open_values_.clear();
   there_us_.assign(problem_.value_bytes.size() * pools_, kNotThere);
   home_.assign(problem_.value_bytes.size(), kNone);
+  step_.assign(problem_.value_bytes.size(), kNone);
+  steps_ = 0;
   held_.assign(problem_.held_bytes.size() * pools_, false);
   bytes_.assign(pools_, 0);
   most_bytes_.assign(pools_, 0);
@@ -66,6 +68,18 @@ void Evaluator::close() {
   for (const std::uint32_t value : open_values_) there(value, problem_.lanes[open_.device].pool) = end;
   open_values_.clear();
   open_ = {};
+  ++steps_;
+}
+
+void Evaluator::wait_for(const SearchProblem::Item& item, std::uint32_t device) {
+  const auto is_news = [&](std::uint32_t value) {
+    return step_[value] != kNone && home_[value] != device &&
+           problem_.lanes[home_[value]].pool == problem_.lanes[device].pool &&
+           std::ranges::find(open_.awaited, step_[value]) == open_.awaited.end();
+  };
+  if (std::ranges::any_of(item.reads, is_news)) close();
+  for (const std::uint32_t value : item.reads)
+    if (is_news(value)) open_.awaited.push_back(step_[value]);
 }
 
 void Evaluator::count(std::uint32_t pool, std::uint64_t bytes) {
@@ -91,6 +105,7 @@ void Evaluator::add(std::uint32_t number, std::uint32_t device) {
   const SearchProblem::Item& item = problem_.items[number];
   const std::uint32_t pool = problem_.lanes[device].pool;
   if (open_.device != device) close();
+  wait_for(item, device);
   double ready = 0;
   for (const std::uint32_t value : item.reads) ready = std::max(ready, bring(value, device));
   for (const std::uint32_t held : item.holds) {
@@ -105,6 +120,7 @@ void Evaluator::add(std::uint32_t number, std::uint32_t device) {
     if (there(item.made, pool) == kNotThere) count(pool, problem_.value_bytes[item.made]);
     there(item.made, pool) = 0;  // until the step is closed, which is before another device reads it
     home_[item.made] = device;
+    step_[item.made] = steps_;
     open_values_.push_back(item.made);
   }
   for (const std::uint32_t value : ends_[number])
@@ -171,6 +187,7 @@ class Searcher {
     price_memory();
     start_where_each_ends_first();
     start_from_what_ends_first();
+    start_as_suggested();
     std::vector<SearchResult> starts = std::move(starts_);
     std::ranges::stable_sort(
         starts, [](const SearchResult& one, const SearchResult& other) { return one.score < other.score; });
@@ -406,6 +423,16 @@ class Searcher {
       }
       placement[group] = taken;
     }
+    consider(std::move(placement));
+  }
+
+  // The best so far, but for the groups that somebody has thought of.
+  void start_as_suggested() {
+    if (problem_.suggested.empty()) return;
+    Placement placement = best_.device_of_group;
+    for (const std::uint32_t group : order_)
+      if (problem_.suggested[group] != kNone && can(group, problem_.suggested[group]))
+        placement[group] = problem_.suggested[group];
     consider(std::move(placement));
   }
 

@@ -36,6 +36,8 @@ struct SearchProblem {
   std::vector<std::uint32_t> homes = {};
   [[nodiscard]] std::uint32_t home_of(std::uint32_t value) const { return value < homes.size() ? homes[value] : kNone; }
   std::uint32_t groups = 0;
+  // By group a device that may do well, kNone where nobody knows; empty: for no group. One more place to start from.
+  std::vector<std::uint32_t> suggested = {};
 };
 
 // What the items of each group take together, by group and device.
@@ -67,9 +69,13 @@ class Evaluator {
     double ready_us = 0;
     double us = 0;
     std::uint64_t streamed_bytes = 0;
+    std::vector<std::uint32_t> awaited;  // the steps of other devices that it begins after
   };
   void begin();
   void close();
+  // A step waits only before it begins: what reads a value of another device that the open one does not wait for begins
+  // another.
+  void wait_for(const SearchProblem::Item& item, std::uint32_t device);
   void add(std::uint32_t item, std::uint32_t device);
   // When a value is in the pool of `device`, where a copy of it is put if there is none.
   double bring(std::uint32_t value, std::uint32_t device);
@@ -82,8 +88,10 @@ class Evaluator {
   Timeline timeline_;
   OpenStep open_;
   std::vector<std::uint32_t> open_values_;
-  std::vector<double> there_us_;      // by value and pool; negative: not there
-  std::vector<std::uint32_t> home_;   // by value: the device that made it
+  std::vector<double> there_us_;     // by value and pool; negative: not there
+  std::vector<std::uint32_t> home_;  // by value: the device that made it
+  std::vector<std::uint32_t> step_;  // by value: the number of the step that did
+  std::uint32_t steps_ = 0;
   std::vector<bool> held_;            // by what is held, and pool
   std::vector<std::uint64_t> bytes_;  // by pool: now, and at most
   std::vector<std::uint64_t> most_bytes_;

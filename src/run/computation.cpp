@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "plan/planner.h"
+#include "plan/row_shares.h"
 #include "run/executable.h"
 #include "run/fleet.h"
 
@@ -31,18 +32,34 @@ struct Computation::Parts {
   bool is_rebuilding = false;
   bool is_outdated = false;  // a device may be used again
   // What was written, so that it can be written again.
-  std::map<TensorId, std::vector<std::byte>> inputs;
+  std::map<std::string, std::vector<std::byte>, std::less<>> inputs;
   Parameters last;
   std::uint32_t steps = 0;
 
   Status compile() {
     const DeviceSet set = fleet.devices();
-    SHUNT_TRY_ASSIGN(Plan plan, make_plan({.graph = &graph,
-                                           .devices = set.devices,
-                                           .costs = set.costs,
-                                           .budget_bytes = {set.budgets.begin(), set.budgets.end()}}));
-    fleet.note(plan);
-    SHUNT_TRY_ASSIGN(executable, Executable::create(graph, std::move(plan),
+    Graph used = graph;
+    const auto request_for = [&](const Graph& placed, std::span<const RowSplit> splits) {
+      return PlanRequest{.graph = &placed,
+                         .devices = set.devices,
+                         .costs = set.costs,
+                         .suggested = suggestions(placed, splits),
+                         .budget_bytes = {set.budgets.begin(), set.budgets.end()}};
+    };
+    Result<Plan> plan = make_plan(request_for(graph, {}));
+    const auto us_of = [&](std::span<const RowSplit> splits) -> Result<double> {
+      SHUNT_TRY_ASSIGN(const Graph split, split_rows(graph, splits));
+      SHUNT_TRY_ASSIGN(const Plan its, make_plan(request_for(split, splits)));
+      return its.predicted_us;
+    };
+    const std::vector<RowSplit> splits = choose_splits(request_for(graph, {}), plan ? &*plan : nullptr, us_of);
+    if (!splits.empty()) {
+      SHUNT_TRY_ASSIGN(used, split_rows(graph, splits));
+      plan = make_plan(request_for(used, splits));
+    }
+    if (!plan) return std::unexpected(std::move(plan).error());
+    fleet.note(*plan);
+    SHUNT_TRY_ASSIGN(executable, Executable::create(std::move(used), *std::move(plan),
                                                     {.devices = set.devices,
                                                      .weights = &weights,
                                                      .state = &state,
@@ -74,7 +91,7 @@ struct Computation::Parts {
       inputs = inputs_of_run;
       SHUNT_TRY(std::move(rebuilt));
     }
-    for (const auto& [input, bytes] : inputs) SHUNT_TRY(executable->write_input(input, bytes));
+    for (const auto& [input, bytes] : inputs) SHUNT_TRY(write(input, bytes));
     return {};
   }
 
@@ -93,6 +110,12 @@ struct Computation::Parts {
     }
   }
 
+  Status write(std::string_view input, std::span<const std::byte> bytes) const {
+    const auto id = executable->graph().find(input);
+    if (!id) return fail(Code::invalid, fmt::format("the graph has no input \"{}\"", input));
+    return executable->write_input(*id, bytes);
+  }
+
   Status run(const Parameters& parameters) {
     return executable->run(
         {.parameters = parameters, .step = steps++, .timeout = fleet.timeout(executable->plan().predicted_us)});
@@ -109,11 +132,9 @@ Result<std::unique_ptr<Computation>> Computation::create(Graph graph, const Runt
 }
 
 Status Computation::write(std::string_view input, std::span<const std::byte> bytes) {
-  const auto id = parts_->graph.find(input);
-  if (!id) return fail(Code::invalid, fmt::format("the graph has no input \"{}\"", input));
   if (parts_->is_outdated && !parts_->is_rebuilding) parts_->begin_anew();
-  SHUNT_TRY(parts_->attempt([&] { return parts_->executable->write_input(*id, bytes); }));
-  std::vector<std::byte>& kept = parts_->inputs[*id];
+  SHUNT_TRY(parts_->attempt([&] { return parts_->write(input, bytes); }));
+  std::vector<std::byte>& kept = parts_->inputs[std::string(input)];
   kept.resize(std::max(kept.size(), bytes.size()));
   std::ranges::copy(bytes, kept.begin());
   return {};
@@ -151,10 +172,10 @@ const TensorInfo& Computation::output(std::size_t index) const {
 }
 
 std::string Computation::explain() const {
-  return parts_->executable == nullptr ? "" : to_text(parts_->executable->plan(), parts_->graph, true);
+  return parts_->executable == nullptr ? "" : to_text(parts_->executable->plan(), parts_->executable->graph(), true);
 }
 std::string Computation::explain_json() const {
-  return parts_->executable == nullptr ? "{}" : to_json(parts_->executable->plan(), parts_->graph);
+  return parts_->executable == nullptr ? "{}" : to_json(parts_->executable->plan(), parts_->executable->graph());
 }
 
 }  // namespace shunt

@@ -18,14 +18,27 @@ WeightStore::WeightStore(WeightSource* source) : source_(source) {
     index_of_.emplace(source_->weights()[index].name, index);
 }
 
-Result<Binding> WeightStore::acquire(const TensorInfo& weight, Device& device) {
-  const auto place = index_of_.find(weight.name);
-  if (place == index_of_.end()) return fail(Code::invalid, fmt::format("the model has no tensor \"{}\"", weight.name));
+Result<WeightStore::Part> WeightStore::find(const TensorInfo& weight) const {
+  const std::string& name = weight.rows_of.empty() ? weight.name : weight.rows_of;
+  const auto place = index_of_.find(name);
+  if (place == index_of_.end()) return fail(Code::invalid, fmt::format("the model has no tensor \"{}\"", name));
   const WeightInfo& info = source_->weights()[place->second];
-  if (info.dtype != weight.operand.dtype || info.shape != weight.operand.shape)
+  const Operand& wanted = weight.operand;
+  Shape shape = info.shape;
+  if (!weight.rows_of.empty() && std::uint64_t{weight.first_row} + wanted.shape[0] <= shape[0])
+    shape.set(0, wanted.shape[0]);
+  if (info.dtype != wanted.dtype || shape != wanted.shape)
     return fail(Code::invalid,
-                fmt::format("tensor \"{}\" is {}{}, the graph wants {}{}", weight.name, name_of(info.dtype),
-                            to_string(info.shape), name_of(weight.operand.dtype), to_string(weight.operand.shape)));
+                fmt::format("tensor \"{}\" is {}{}, the graph wants {}{}{}", name, name_of(info.dtype),
+                            to_string(info.shape), name_of(wanted.dtype), to_string(wanted.shape),
+                            weight.rows_of.empty() ? "" : fmt::format(" from row {} on", weight.first_row)));
+  SHUNT_TRY_ASSIGN(const std::uint64_t bytes, bytes_of(info.dtype, shape));
+  SHUNT_TRY_ASSIGN(const std::uint64_t row_bytes, bytes_of(info.dtype, {shape.columns()}));
+  return Part{.index = place->second, .offset = row_bytes * weight.first_row, .bytes = bytes};
+}
+
+Result<Binding> WeightStore::acquire(const TensorInfo& weight, Device& device) {
+  SHUNT_TRY_ASSIGN(const Part part, find(weight));
   if (weight.operand.layout != Layout::rows)
     return fail(Code::unsupported,
                 fmt::format("weight \"{}\" is wanted in layout {}; weights can be loaded as rows only", weight.name,
@@ -33,12 +46,12 @@ Result<Binding> WeightStore::acquire(const TensorInfo& weight, Device& device) {
   Key key{weight.name, device.info().memory_pool, weight.operand.layout};
   auto copy = copies_.find(key);
   if (copy == copies_.end()) {
-    auto loaded = load(place->second, device);
+    auto loaded = load(part, device);
     if (!loaded)
       return fail_at(fmt::format("weight \"{}\" on {}", weight.name, device.info().id), std::move(loaded).error());
     copy = copies_.emplace(std::move(key), std::move(*loaded)).first;
   }
-  return Binding{.buffer = copy->second.get(), .offset = 0, .bytes = info.bytes};
+  return Binding{.buffer = copy->second.get(), .offset = 0, .bytes = part.bytes};
 }
 
 void WeightStore::clear() {
@@ -46,19 +59,18 @@ void WeightStore::clear() {
   copied_bytes_ = 0;
 }
 
-Result<std::unique_ptr<Buffer>> WeightStore::load(std::size_t index, Device& device) {
-  const WeightInfo& info = source_->weights()[index];
-  if (const auto mapped = source_->mapped(index); !mapped.empty())
-    if (auto imported = device.import_host(mapped)) return imported;
-  SHUNT_TRY_ASSIGN(std::unique_ptr<Buffer> buffer, device.allocate(info.bytes, BufferUse::weights));
-  std::vector<std::byte> chunk(std::min(info.bytes, kChunkBytes));
-  for (std::uint64_t offset = 0; offset < info.bytes; offset += chunk.size()) {
-    const std::span<std::byte> part(chunk.data(), std::min<std::uint64_t>(chunk.size(), info.bytes - offset));
-    SHUNT_TRY(source_->read(index, offset, part));
-    SHUNT_TRY(device.write({.buffer = buffer.get(), .offset = offset, .bytes = part.size()}, part).wait());
-    source_->release(index, offset, part.size());
+Result<std::unique_ptr<Buffer>> WeightStore::load(const Part& part, Device& device) {
+  if (const auto mapped = source_->mapped(part.index); !mapped.empty())
+    if (auto imported = device.import_host(mapped.subspan(part.offset, part.bytes))) return imported;
+  SHUNT_TRY_ASSIGN(std::unique_ptr<Buffer> buffer, device.allocate(part.bytes, BufferUse::weights));
+  std::vector<std::byte> chunk(std::min(part.bytes, kChunkBytes));
+  for (std::uint64_t done = 0; done < part.bytes; done += chunk.size()) {
+    const std::span<std::byte> piece(chunk.data(), std::min<std::uint64_t>(chunk.size(), part.bytes - done));
+    SHUNT_TRY(source_->read(part.index, part.offset + done, piece));
+    SHUNT_TRY(device.write({.buffer = buffer.get(), .offset = done, .bytes = piece.size()}, piece).wait());
+    source_->release(part.index, part.offset + done, piece.size());
   }
-  copied_bytes_ += info.bytes;
+  copied_bytes_ += part.bytes;
   return buffer;
 }
 

@@ -20,8 +20,8 @@ class WeightStore {
   // `source` may be null for graphs without weights.
   explicit WeightStore(WeightSource* source);
 
-  // Errors: invalid where the source has no such tensor or another dtype or shape; unsupported for another layout
-  // than the source's rows; io; out_of_memory.
+  // A weight, or rows of one. Errors: invalid where the source has no such tensor or another dtype or shape;
+  // unsupported for another layout than the source's rows; io; out_of_memory.
   [[nodiscard]] Result<Binding> acquire(const TensorInfo& weight, Device& device);
 
   // Gives up all copies. REQUIRES: no program uses them.
@@ -40,7 +40,14 @@ class WeightStore {
     auto operator<=>(const Key&) const = default;
   };
 
-  [[nodiscard]] Result<std::unique_ptr<Buffer>> load(std::size_t index, Device& device);
+  struct Part {
+    std::size_t index = 0;  // of the source's tensor
+    std::uint64_t offset = 0;
+    std::uint64_t bytes = 0;
+  };
+
+  [[nodiscard]] Result<Part> find(const TensorInfo& weight) const;
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> load(const Part& part, Device& device);
 
   WeightSource* source_;
   std::map<std::string, std::size_t, std::less<>> index_of_;

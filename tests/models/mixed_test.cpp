@@ -103,6 +103,35 @@ TEST(Mixed, CopiesAreInThePlanInItsWordsAndInTheTrace) {
   EXPECT_NE(words.find("placed by hand"), std::string::npos);
 }
 
+// Two devices that are as fast as each other, and slow: each reads half of each matrix.
+TEST(Mixed, DevicesThatShareEachWeightGiveTheTextOfOneDevice) {
+  for (const char* path : {kTrainedModel, kQuantizedModel}) {
+    SCOPED_TRACE(path);
+    const auto clock = std::make_shared<sim::VirtualClock>();
+    auto recorder = std::make_unique<trace::Recorder>();
+    BackendReport report{.api = "sim"};
+    for (const char* id : {"sim:0", "sim:1"})
+      report.devices.push_back(sim::make_sim_device(
+          {.id = id, .launch_us = 1, .rate = {.flops_per_s = 1e12, .bytes_per_s = 1e8}, .link = {.latency_us = 1}},
+          clock, recorder.get()));
+    Registry registry;
+    registry.backends.push_back(std::move(report));
+    const SessionOptions options{.context = 64, .sequences = 2};
+    Loaded loaded(path, Runtime::over(std::move(registry), std::move(recorder)), options);
+    expect_the_scalar_devices_run(*loaded.session, path);
+    const PlannedStep one =
+        Loaded::take(StepPlanner(*loaded.model, DeviceSet(*loaded.runtime), options, 64).plan(1, 1));
+    ASSERT_TRUE(check(one.plan, one.graph).has_value());
+    EXPECT_TRUE(one.graph.find("blk.0.ffn_up.weight[0:384]")) << to_text(one.plan, one.graph, false);
+    std::uint64_t copied = 0;
+    for (const MemoryUse& use : one.plan.memory) {
+      EXPECT_LT(use.weight_bytes, loaded.model->weight_bytes()) << use.pool;
+      copied += use.weight_bytes;
+    }
+    EXPECT_EQ(loaded.session->memory().copied_weights, copied) << "steps of all sizes use the same parts";
+  }
+}
+
 // The weights of sim:0 and sim:1, which cannot address the file, and no others.
 TEST(Mixed, TheCpuAndTwoSimulatedDevicesGiveTheTextOfOneDevice) {
   for (const char* path : {kTrainedModel, kQuantizedModel}) {

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "devices/sim/device.h"
 #include "ops/op.h"
+#include "plan/simulated_machine.h"
 #include "run/graphs.h"
 #include "run/stopwatch.h"
 
@@ -17,6 +17,7 @@ namespace {
 
 using test::branching_graph;
 using test::SeparateDevices;
+using test::SimulatedMachine;
 
 TEST(Planner, AnyPlacementByHandGivesAValidPlan) {
   const Graph graph = branching_graph(4, 6);
@@ -89,21 +90,6 @@ TEST(Planner, EveryUnitHasADecisionWithEveryCandidate) {
   ASSERT_TRUE(json.is_object());
   EXPECT_EQ(json["units"].size(), plan->units.size());
 }
-
-// Simulated devices of one machine; the first is the host's processor.
-struct SimulatedMachine {
-  explicit SimulatedMachine(std::vector<sim::Spec> specs) {
-    specs.front().memory_pool = kHostPool;
-    const auto clock = std::make_shared<sim::VirtualClock>();
-    for (std::size_t i = 0; i < specs.size(); ++i) {
-      specs[i].id = "sim:" + std::to_string(i);
-      owned.push_back(sim::make_sim_device(specs[i], clock, nullptr));
-      devices.push_back(owned.back().get());
-    }
-  }
-  std::vector<std::unique_ptr<Device>> owned;
-  std::vector<Device*> devices;
-};
 
 // A chain of matmuls, each with a weight of its own.
 constexpr std::uint64_t kWeightBytes = std::uint64_t{256} * 256 * sizeof(float);

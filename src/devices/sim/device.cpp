@@ -42,6 +42,7 @@ class SimDevice final : public Device {
     info_.memory_resource = info_.memory_pool;
     info_.links_to_peers = spec_.link.peers && !is_host();
     info_.memory_bytes = spec_.memory_bytes;
+    info_.largest_binding_bytes = spec_.largest_binding_bytes;
     info_.features = spec_.features;
     const Rate& rate = spec_.believed.value_or(spec_.rate);
     info_.prior = {.launch_us = spec_.launch_us,

@@ -71,6 +71,7 @@ void visit_fields(Spec& spec, const Visit& visit) {
   visit("rates", FamilyRates{spec.rate, spec.rate_of_family});
   visit("link", spec.link);
   visit("memory_bytes", spec.memory_bytes, kBytes);
+  visit("largest_binding_bytes", spec.largest_binding_bytes, kBytes);
   visit("memory_pool", spec.memory_pool);
   visit("compute_resource", spec.compute_resource);
   visit("features", spec.features);

@@ -1,0 +1,152 @@
+#include "plan/row_shares.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "plan/simulated_machine.h"
+
+namespace shunt {
+namespace {
+
+using test::SimulatedMachine;
+
+constexpr std::uint32_t kRows = 4096;
+constexpr std::uint64_t kWeightBytes = std::uint64_t{kRows} * kRows * sizeof(float);
+
+Graph chain_of_matmuls(std::uint32_t count) {
+  GraphBuilder builder;
+  Tensor x = builder.input("x", DType::F32, {1, kRows});
+  for (std::uint32_t i = 0; i < count; ++i)
+    x = builder.matmul(x, builder.weight("w" + std::to_string(i), DType::F32, {kRows, kRows}));
+  builder.output(x);
+  return *std::move(builder).finish();
+}
+
+sim::Spec device(double bytes_per_s, double link_bytes_per_s = 1e10) {
+  return {.computes = false,
+          .rate = {.flops_per_s = 1e15, .bytes_per_s = bytes_per_s},
+          .link = {.latency_us = 10, .bytes_per_s = link_bytes_per_s},
+          .memory_bytes = std::uint64_t{1} << 34U};
+}
+
+struct Chosen {
+  std::vector<RowSplit> splits;
+  Graph graph;
+  Plan plan;
+};
+
+// The whole way: what pays is split, and planned.
+Chosen choose(const Graph& graph, SimulatedMachine& machine, std::vector<std::uint64_t> budgets = {}) {
+  const auto request_for = [&](const Graph& placed, std::span<const RowSplit> splits) {
+    return PlanRequest{.graph = &placed,
+                       .devices = machine.devices,
+                       .costs = machine.costs,
+                       .suggested = suggestions(placed, splits),
+                       .budget_bytes = budgets};
+  };
+  const auto plan_with = [&](std::span<const RowSplit> splits) -> Result<Chosen> {
+    SHUNT_TRY_ASSIGN(Graph split, split_rows(graph, splits));
+    SHUNT_TRY_ASSIGN(Plan plan, make_plan(request_for(split, splits)));
+    return Chosen{{splits.begin(), splits.end()}, std::move(split), std::move(plan)};
+  };
+  const Result<Plan> plan = make_plan(request_for(graph, {}));
+  const auto us_of = [&](std::span<const RowSplit> splits) -> Result<double> {
+    SHUNT_TRY_ASSIGN(const Chosen its, plan_with(splits));
+    return its.plan.predicted_us;
+  };
+  Result<Chosen> chosen = plan_with(choose_splits(request_for(graph, {}), plan ? &*plan : nullptr, us_of));
+  EXPECT_TRUE(chosen.has_value()) << chosen.error().message;
+  const Status valid = check(chosen->plan, chosen->graph);
+  EXPECT_TRUE(valid.has_value()) << valid.error().message;
+  return std::move(*chosen);
+}
+
+double us_of_whole(const Graph& graph, SimulatedMachine& machine, std::vector<std::uint64_t> budgets = {}) {
+  return make_plan({.graph = &graph, .devices = machine.devices, .costs = machine.costs, .budget_bytes = budgets})
+      ->predicted_us;
+}
+
+TEST(RowShares, EqualDevicesGetEqualPartsAndWorkAtOnce) {
+  SimulatedMachine machine({device(1e10), device(1e10)});
+  const Graph graph = chain_of_matmuls(4);
+  const Chosen chosen = choose(graph, machine);
+  ASSERT_EQ(chosen.splits.size(), 4U);
+  for (const RowSplit& split : chosen.splits) {
+    ASSERT_EQ(split.rows.size(), 2U);
+    EXPECT_NEAR(split.rows[0], kRows / 2, 64);
+    EXPECT_EQ(split.rows[0] + split.rows[1], kRows);
+  }
+  EXPECT_LT(chosen.plan.predicted_us, 0.55 * us_of_whole(graph, machine));
+}
+
+TEST(RowShares, FasterDevicesGetMore) {
+  SimulatedMachine machine({device(1e10), device(3e10)});
+  const Graph graph = chain_of_matmuls(4);
+  const Chosen chosen = choose(graph, machine);
+  ASSERT_FALSE(chosen.splits.empty());
+  const RowSplit& split = chosen.splits.front();
+  EXPECT_EQ(split.devices.front(), 1U) << "where all of it was";
+  EXPECT_NEAR(split.rows.front(), kRows * 3 / 4, 128);
+  EXPECT_LT(chosen.plan.predicted_us, 0.85 * us_of_whole(graph, machine));
+}
+
+TEST(RowShares, ThreeDevicesShareToo) {
+  SimulatedMachine machine({device(1e10), device(1e10), device(1e10)});
+  const Graph graph = chain_of_matmuls(4);
+  const Chosen chosen = choose(graph, machine);
+  ASSERT_FALSE(chosen.splits.empty());
+  EXPECT_EQ(chosen.splits.front().rows.size(), 3U);
+  EXPECT_LT(chosen.plan.predicted_us, 0.4 * us_of_whole(graph, machine));
+}
+
+TEST(RowShares, NothingIsSplitWhereCopiesTakeLonger) {
+  SimulatedMachine slow_link({device(1e10), device(1e10, 1e6)});
+  EXPECT_TRUE(choose(chain_of_matmuls(4), slow_link).splits.empty());
+  SimulatedMachine slow_device({device(1e10), device(1e8)});
+  EXPECT_TRUE(choose(chain_of_matmuls(4), slow_device).splits.empty());
+}
+
+// The second device is as fast as the first and holds two of eight matrices: a quarter of each is more than two whole.
+TEST(RowShares, MemoryThatHoldsAPartOfThemHoldsAPartOfEach) {
+  SimulatedMachine machine({device(1e10), device(1e10)});
+  const Graph graph = chain_of_matmuls(8);
+  const std::vector<std::uint64_t> budgets = {kNoBudget, 2 * kWeightBytes + (1U << 20U)};
+  const Chosen chosen = choose(graph, machine, budgets);
+  ASSERT_FALSE(chosen.splits.empty());
+  for (const MemoryUse& use : chosen.plan.memory)
+    if (use.pool == "sim:1") {
+      EXPECT_LE(use.total(), budgets[1]);
+      EXPECT_GT(use.weight_bytes, budgets[1] / 2);
+    }
+  EXPECT_LT(chosen.plan.predicted_us, 0.85 * us_of_whole(graph, machine, budgets));
+}
+
+TEST(RowShares, WhatOneCannotBindItGetsInPartsThatItCan) {
+  sim::Spec fast = device(1e12);
+  fast.largest_binding_bytes = kWeightBytes / 3;
+  SimulatedMachine machine({device(1e10), fast});
+  const Graph graph = chain_of_matmuls(2);
+  const Chosen chosen = choose(graph, machine);
+  ASSERT_EQ(chosen.splits.size(), 2U);
+  for (const RowSplit& split : chosen.splits) {
+    EXPECT_EQ(std::accumulate(split.rows.begin(), split.rows.end(), 0U), kRows);
+    EXPECT_GE(split.rows.size(), 3U);
+    for (const std::uint32_t rows : split.rows) EXPECT_LE(std::uint64_t{rows} * kRows * 4, fast.largest_binding_bytes);
+  }
+  for (const Decision& decision : chosen.plan.decisions) EXPECT_EQ(decision.device, 1U);
+  EXPECT_LT(chosen.plan.predicted_us, 0.1 * us_of_whole(graph, machine));
+}
+
+TEST(RowShares, WhatNobodyCanBindRunsAllTheSame) {
+  sim::Spec only = device(1e10);
+  only.largest_binding_bytes = kWeightBytes / 2;
+  SimulatedMachine machine({only});
+  const Graph graph = chain_of_matmuls(1);
+  EXPECT_FALSE(make_plan({.graph = &graph, .devices = machine.devices}).has_value());
+  EXPECT_EQ(choose(graph, machine).splits.front().rows.size(), 2U);
+}
+
+}  // namespace
+}  // namespace shunt

@@ -1,0 +1,30 @@
+// A machine of simulated devices, for tests of planning.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "devices/sim/device.h"
+#include "plan/cost.h"
+
+namespace shunt::test {
+
+// Simulated devices of one machine; the first is the host's processor.
+struct SimulatedMachine {
+  explicit SimulatedMachine(std::vector<sim::Spec> specs) {
+    specs.front().memory_pool = kHostPool;
+    const auto clock = std::make_shared<sim::VirtualClock>();
+    for (std::size_t i = 0; i < specs.size(); ++i) {
+      specs[i].id = "sim:" + std::to_string(i);
+      owned.push_back(sim::make_sim_device(specs[i], clock, nullptr));
+      devices.push_back(owned.back().get());
+      costs.emplace_back(owned.back()->info(), nullptr);
+    }
+  }
+  std::vector<std::unique_ptr<Device>> owned;
+  std::vector<Device*> devices;
+  std::vector<DeviceCost> costs;
+};
+
+}  // namespace shunt::test
