@@ -7,6 +7,7 @@
 
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "run/executable.h"
@@ -15,7 +16,8 @@ namespace shunt {
 
 class Execution {
  public:
-  Execution(Executable& executable, const Submission& submission);
+  // `audited`: the position of the unit that is held against the reference.
+  Execution(Executable& executable, const Submission& submission, std::optional<std::uint32_t> audited);
 
   // Starts what can start and works off what has ended. False once the run is done.
   bool advance();
@@ -31,6 +33,7 @@ class Execution {
     Status status;
   };
 
+  [[nodiscard]] bool is_audited(const Step& step) const;
   void start(std::uint32_t step, Phase phase);
   [[nodiscard]] Event launch(std::uint32_t step, Phase phase);
   void finish(Completion completion);
@@ -43,6 +46,7 @@ class Execution {
 
   Executable& executable_;
   Submission submission_;
+  std::optional<std::uint32_t> audited_;
   std::vector<std::uint32_t> waiting_for_;           // per step
   std::vector<std::vector<std::uint32_t>> waiters_;  // per step
   std::vector<std::vector<std::byte>> staging_;      // per transfer step that goes on from the host
