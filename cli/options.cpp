@@ -141,6 +141,10 @@ void add_runtime(CLI::App& app, RuntimeOptions& options) {
          "What one program of a device may take until that counts as hung [30 and 100 times what is predicted]")
       ->check(CLI::Range(0.001, 1e6))
       ->type_name("SECONDS");
+  app.add_flag_function(
+         "--audit{16}", [&options](std::int64_t each) { options.audit = static_cast<std::uint32_t>(each); },
+         "Compute an op of each 16th run of a plan again, with --audit=N of each Nth, to find devices that are wrong")
+      ->check(in_range(1U, 1U << 30U));
   options.on_notice = [](const std::string& text) { note(text); };
   add_machine(app, options.machine);
 }

@@ -46,7 +46,7 @@ void add_ops(CLI::App& app, std::vector<std::string>& names, std::string_view wh
 
 // --machine
 void add_machine(CLI::App& app, std::string& path);
-// --threads, --devices, --budget, --strict, --timeout, --machine; notices go to stderr.
+// --threads, --devices, --budget, --strict, --timeout, --audit, --machine; notices go to stderr.
 void add_runtime(CLI::App& app, RuntimeOptions& options);
 // Wrong names of devices are wrong usage of `option`. Errors: else those of Runtime::create().
 [[nodiscard]] Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options,

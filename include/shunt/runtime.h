@@ -52,6 +52,9 @@ struct RuntimeOptions {
   bool strict = false;
   // What one program may take until its device counts as hung; nothing: 30 s and 100 times what was predicted.
   std::optional<std::chrono::milliseconds> timeout = std::nullopt;
+  // Of the runs of a plan, each of that number has one of its ops computed again by the scalar reference, each time the
+  // next one; a device whose result is another has failed, and is not used again. 0: none (docs/failures.md).
+  std::uint32_t audit = 0;
   // Faults that devices are told to have, such as "vulkan:0 lost at op 250, cuda:0 oom after 3 allocations", to see
   // what becomes of a program then (docs/failures.md). Empty: what the environment variable SHUNT_FAULTS says.
   std::string faults = {};

@@ -70,7 +70,15 @@ FaultCount::Ops FaultCount::ops(std::size_t count) {
   return {.lost = place_of(faults_.lost_at_op, first, count),
           .hangs = place_of(faults_.hangs_at_op, first, count),
           .error = place_of(faults_.error_at_op, first, count),
-          .nonfinite = place_of(faults_.nonfinite_at_op, first, count)};
+          .nonfinite = place_of(faults_.nonfinite_at_op, first, count),
+          .wrong = faults_.wrong_at_op && *faults_.wrong_at_op < first ? std::optional<std::size_t>(0)
+                                                                       : place_of(faults_.wrong_at_op, first, count)};
+}
+
+void make_wrong(DType dtype, std::span<std::byte> numbers) {
+  constexpr std::byte kSign{0x80};
+  const std::uint32_t bytes = info_of(dtype).block_bytes;
+  for (std::size_t last = bytes - 1; last < numbers.size(); last += bytes) numbers[last] ^= kSign;
 }
 
 Result<FaultTable> faults_from_text(std::string_view text) {

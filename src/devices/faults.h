@@ -10,10 +10,12 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
 #include "shunt/status.h"
+#include "shunt/tensor.h"
 
 namespace shunt {
 
@@ -25,6 +27,7 @@ namespace shunt {
   X(hangs_at_op, "hang", "op")             /* never ends: timed_out, or device_lost */         \
   X(error_at_op, "error", "op")            /* internal, once it has ended; the device lives */ \
   X(nonfinite_at_op, "nonfinite", "op")    /* its result is NaN, and nobody says so */         \
+  X(wrong_at_op, "wrong", "op")            /* from it on results have the wrong sign */        \
   X(lost_at_program, "lost", "program")                                                        \
   X(error_at_program, "error", "program")                                                      \
   X(lost_at_transfer, "lost", "transfer")                                                      \
@@ -58,6 +61,7 @@ class FaultCount {
   // Which of a number of ops that come next have which fault, counted from the first of these.
   struct Ops {
     std::optional<std::size_t> lost, hangs, error, nonfinite;
+    std::optional<std::size_t> wrong;  // it and all later ones
   };
   [[nodiscard]] Ops ops(std::size_t count);
 
@@ -69,6 +73,9 @@ class FaultCount {
   Faults faults_;
   std::atomic<std::uint64_t> allocations_{0}, programs_{0}, transfers_{0}, ops_{0};
 };
+
+// Turns the sign of each number. REQUIRES: a floating dtype.
+void make_wrong(DType dtype, std::span<std::byte> numbers);
 
 // By the ids of devices.
 using FaultTable = std::map<std::string, std::shared_ptr<FaultCount>, std::less<>>;

@@ -20,8 +20,10 @@ class FaultyProgram final : public Program {
   FaultyProgram(std::unique_ptr<Program> real, const ProgramRequest& request)
       : real_(std::move(real)), name_(request.name), ops_(request.ops.size()) {
     for (const ProgramOp& op : request.ops)
-      if (info_of(op.call.output->dtype).kind == DTypeKind::floating && op.call.output->kind != TensorKind::state)
+      if (info_of(op.call.output->dtype).kind == DTypeKind::floating && op.call.output->kind != TensorKind::state) {
         result_ = op.output;
+        result_dtype_ = op.call.output->dtype;
+      }
   }
 
   [[nodiscard]] std::uint64_t scratch_bytes() const override { return real_->scratch_bytes(); }
@@ -30,12 +32,14 @@ class FaultyProgram final : public Program {
   [[nodiscard]] std::size_t size() const { return ops_; }
   // Of its last op that makes floating-point values; without a buffer where there is none.
   [[nodiscard]] const Binding& result() const { return result_; }
+  [[nodiscard]] DType result_dtype() const { return result_dtype_; }
 
  private:
   std::unique_ptr<Program> real_;
   std::string name_;
   std::size_t ops_;
   Binding result_;
+  DType result_dtype_ = DType::F32;
 };
 
 class FaultyDevice final : public Device {
@@ -86,7 +90,9 @@ class FaultyDevice final : public Device {
     if (faults.lost) return Event(health_.note(told(Code::device_lost, "be lost")));
     if (faults.error) return Event(Status(told(Code::internal, "fail")));
     Event event = real_->submit(mine.real(), submission);
-    return faults.nonfinite && mine.result().buffer != nullptr ? Event(spoil(mine.result(), event)) : event;
+    if (mine.result().buffer == nullptr) return event;
+    if (faults.nonfinite) return Event(spoil(mine.result(), event));
+    return faults.wrong ? Event(turn(mine, event)) : event;
   }
 
   bool advance(std::chrono::nanoseconds patience) override {
@@ -137,6 +143,14 @@ class FaultyDevice final : public Device {
     SHUNT_TRY(event.wait());
     const std::vector<std::byte> nan(result.bytes, std::byte{0xFF});
     return real_->write(result, nan).wait();
+  }
+
+  Status turn(const FaultyProgram& program, Event& event) {
+    SHUNT_TRY(event.wait());
+    std::vector<std::byte> numbers(program.result().bytes);
+    SHUNT_TRY(real_->read(program.result(), numbers).wait());
+    make_wrong(program.result_dtype(), numbers);
+    return real_->write(program.result(), numbers).wait();
   }
 
   const std::unique_ptr<Device> real_;

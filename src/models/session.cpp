@@ -321,7 +321,7 @@ Status Session::run_once(std::span<const BatchToken> batch) {
                              .profile = options_.profile,
                              .timeout = fleet_.timeout(executable->plan().predicted_us)}));
   fleet_.observe(executable->plan(), executable->actual_us());
-  if (tokens == 1) {
+  if (tokens == 1 && !executable->actual_us().empty()) {
     const double us = static_cast<double>(clock.now_ns() - begin_ns) * 1e-3;
     token_us_.add(us);
     ran_us_ += us;
@@ -380,7 +380,8 @@ Result<Executable*> Session::executable_for(std::uint32_t tokens, std::uint32_t 
                                                    .weights = &weights_,
                                                    .state = &state_,
                                                    .arenas = &arenas_,
-                                                   .recorder = &runtime_.recorder()}));
+                                                   .recorder = &runtime_.recorder(),
+                                                   .audits = &fleet_.audits()}));
   return executable.get();
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <cstring>
 
 #include "ops/expansion.h"
 #include "ops/kernel.h"
@@ -84,6 +85,27 @@ Result<HostTensor> run_expansion(const Expansion& expansion, const Attributes& a
 }
 
 }  // namespace
+
+HostTensor plain_copy(const Operand& from, std::span<const std::byte> storage, std::uint64_t offset,
+                      std::uint32_t rows) {
+  Shape shape = from.shape;
+  if (shape.rank() > 0) shape.set(0, rows);
+  HostTensor copy{.operand = Operand::contiguous(from.dtype, shape, from.kind)};
+  copy.bytes.resize(bytes_of(from.dtype, shape).value_or(0));
+  const DTypeInfo& info = info_of(from.dtype);
+  const std::uint64_t blocks = copy.bytes.size() / info.block_bytes;
+  for (std::uint64_t block = 0; block < blocks; ++block) {
+    std::uint64_t rest = block * info.block_elements;
+    std::uint64_t at = offset;
+    for (std::size_t axis = shape.rank(); axis-- > 0;) {
+      at += rest % shape[axis] * from.strides[axis];
+      rest /= shape[axis];
+    }
+    std::memcpy(copy.bytes.data() + block * info.block_bytes,
+                storage.data() + at / info.block_elements * info.block_bytes, info.block_bytes);
+  }
+  return copy;
+}
 
 Result<HostTensor> run_reference(Op op, const Attributes& attributes, std::span<const HostTensor* const> inputs) {
   if (info_of(op).is_fused()) return run_expansion(expansion_of(op), attributes, inputs);

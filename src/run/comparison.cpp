@@ -14,7 +14,6 @@ namespace shunt {
 namespace {
 
 constexpr double kHuge = 1e6;
-constexpr double kTiny = 1e-30;
 
 std::vector<double> values_of(DType dtype, std::uint32_t columns, std::span<const std::byte> bytes) {
   const DTypeInfo& info = info_of(dtype);
@@ -55,21 +54,30 @@ double rounding_of(DType dtype) {
 }  // namespace
 
 Comparison compare(DType dtype, std::uint32_t columns, std::span<const std::byte> expected,
-                   std::span<const std::byte> actual) {
+                   std::span<const std::byte> actual, double negligible) {
   const std::vector<double> wanted = values_of(dtype, columns, expected);
   const std::vector<double> found = values_of(dtype, columns, actual);
   Comparison comparison;
   double difference = 0;
   double power = 0;
+  double most = -1;
+  const auto note = [&](std::size_t index) {
+    comparison.worst = index;
+    comparison.expected = wanted[index];
+    comparison.actual = found[index];
+  };
   for (std::size_t index = 0; index < wanted.size(); ++index) {
     if (!are_alike(wanted[index], found[index])) {
       comparison.mismatch = fmt::format("element {} is {}, not {}", index, found[index], wanted[index]);
       comparison.error = std::numeric_limits<double>::infinity();
+      note(index);
       return comparison;
     }
     if (!std::isfinite(wanted[index])) continue;
     const double distance = std::abs(found[index] - wanted[index]);
-    const double square = distance < kTiny ? 0 : distance * distance;
+    if (distance > most) note(index);
+    most = std::max(most, distance);
+    const double square = distance < negligible ? 0 : distance * distance;
     if (std::abs(wanted[index]) > kHuge) {
       comparison.error = std::max(comparison.error, square / (wanted[index] * wanted[index]));
     } else {

@@ -12,15 +12,22 @@ namespace shunt {
 struct Comparison {
   // Mean square of the difference over the mean square of what was expected. Elements beyond 1e6 count on their
   // own, by the square of their relative error, so that they do not hide the others; the larger of both stands.
-  // Differences below 1e-30 count as none: tiny numbers may become zero on the way.
   double error = 0;
   // The first element where one is not a number or infinite and the other is not, or not the same; else empty.
   std::string mismatch;
+  // Where they differ most.
+  std::size_t worst = 0;
+  double expected = 0;
+  double actual = 0;
 };
 
-// `expected` and `actual` are contiguous tensors of `dtype` with `columns` in each row.
+// Tiny numbers may become zero on the way.
+inline constexpr double kTiny = 1e-30;
+
+// `expected` and `actual` are contiguous tensors of `dtype` with `columns` in each row; differences below `negligible`
+// count as none.
 [[nodiscard]] Comparison compare(DType dtype, std::uint32_t columns, std::span<const std::byte> expected,
-                                 std::span<const std::byte> actual);
+                                 std::span<const std::byte> actual, double negligible = kTiny);
 
 // The largest error that is right for a use of an op: that of its row, and for results in a 16-bit dtype the
 // distance of neighbours, since two right results may round to either. The reference of a fused row also rounds

@@ -64,7 +64,8 @@ struct Computation::Parts {
                                                      .weights = &weights,
                                                      .state = &state,
                                                      .arenas = &arenas,
-                                                     .recorder = &runtime.recorder()}));
+                                                     .recorder = &runtime.recorder(),
+                                                     .audits = &fleet.audits()}));
     return {};
   }
 

@@ -98,32 +98,104 @@ Status Executable::prepare_programs() {
     const Step& step = plan_.steps[number];
     programs_.emplace_back();
     if (step.kind != Step::Kind::compute) continue;
-    std::vector<UnitCall> calls;
-    calls.reserve(step.unit_count);
-    std::vector<ProgramOp> program_ops;
-    for (std::uint32_t position = step.first_unit; position < step.first_unit + step.unit_count; ++position) {
-      const Unit& unit = plan_.units[position];
-      const Decision& decision = plan_.decisions[position];
-      calls.emplace_back(graph_, unit);
-      ProgramOp op{.call = calls.back().call(),
-                   .output = binding_of(unit.output, step.device),
-                   .name = graph_.nodes()[unit.nodes.back()].name,
-                   .reason = name_of(decision.reason),
-                   .predicted_us = decision.candidates[decision.device].compute_us};
-      for (const TensorId input : unit.inputs) op.inputs.push_back(binding_of(input, step.device));
-      program_ops.push_back(std::move(op));
-    }
-    const std::vector<Binding> results = results_of(step);
-    const ProgramRequest request{
-        .name = fmt::format("step {}: {} .. {}", number, program_ops.front().name, program_ops.back().name),
-        .ops = program_ops,
-        .predicted_us = step.end_us - step.start_us,
-        .results = results,
-        .plan = plan_number_};
-    Device& device = *devices_[step.device];
-    SHUNT_TRY_ASSIGN(programs_.back(), on_device(device, device.prepare(request)));
+    SHUNT_TRY_ASSIGN(programs_.back(),
+                     on_device(*devices_[step.device], prepare(step, fmt::format("step {}", number))));
   }
   return {};
+}
+
+Result<std::unique_ptr<Program>> Executable::prepare(const Step& step, std::string_view name) const {
+  std::vector<UnitCall> calls;
+  calls.reserve(step.unit_count);
+  std::vector<ProgramOp> program_ops;
+  for (std::uint32_t position = step.first_unit; position < step.first_unit + step.unit_count; ++position) {
+    const Unit& unit = plan_.units[position];
+    const Decision& decision = plan_.decisions[position];
+    calls.emplace_back(graph_, unit);
+    ProgramOp op{.call = calls.back().call(),
+                 .output = binding_of(unit.output, step.device),
+                 .name = graph_.nodes()[unit.nodes.back()].name,
+                 .reason = name_of(decision.reason),
+                 .predicted_us = decision.candidates[decision.device].compute_us};
+    for (const TensorId input : unit.inputs) op.inputs.push_back(binding_of(input, step.device));
+    program_ops.push_back(std::move(op));
+  }
+  const std::vector<Binding> results = results_of(step);
+  return devices_[step.device]->prepare(
+      {.name = fmt::format("{}: {} .. {}", name, program_ops.front().name, program_ops.back().name),
+       .ops = program_ops,
+       .predicted_us = step.end_us - step.start_us,
+       .results = results,
+       .plan = plan_number_});
+}
+
+std::optional<std::uint32_t> Executable::next_audit() const {
+  if (context_.audits == nullptr || context_.audits->each == 0 || (runs_ + 1) % context_.audits->each != 0)
+    return std::nullopt;
+  const auto position = static_cast<std::uint32_t>(runs_ / context_.audits->each % plan_.units.size());
+  return can_audit(plan_.units[position].op) ? std::optional(position) : std::nullopt;
+}
+
+Status Executable::run_part(const Step& step, std::uint32_t begin, std::uint32_t end, const Submission& submission) {
+  if (begin == end) return {};
+  Step part{.device = step.device, .first_unit = begin, .unit_count = end - begin};
+  for (std::uint32_t position = begin; position < end; ++position) {
+    const Decision& decision = plan_.decisions[position];
+    part.end_us += decision.candidates[decision.device].compute_us;
+  }
+  SHUNT_TRY_ASSIGN(const auto program, prepare(part, "audit"));
+  return devices_[step.device]->submit(*program, submission).wait();
+}
+
+// Weights as their source has them: a copy that has changed is found, too.
+Result<std::vector<std::byte>> Executable::read_tensor(TensorId id, std::uint32_t device) const {
+  const TensorInfo& tensor = graph_.tensor(id);
+  const Binding binding = binding_of(id, device);
+  std::vector<std::byte> bytes(binding.bytes);
+  if (tensor.operand.kind == TensorKind::weight)
+    SHUNT_TRY(context_.weights->read(graph_.tensor(tensor.base).name, byte_offset(tensor.operand.dtype, tensor.offset),
+                                     bytes));
+  else
+    SHUNT_TRY(devices_[device]->read(binding, bytes).wait());
+  return bytes;
+}
+
+Status Executable::run_audited(const Step& step, std::uint32_t position, const Submission& submission) {
+  const Unit& unit = plan_.units[position];
+  const UnitCall call(graph_, unit);
+  const Device& device = *devices_[step.device];
+  const std::uint64_t start_ns = device.now_ns();
+  SHUNT_TRY(run_part(step, step.first_unit, position, submission));
+  AuditedOp op{.call = call.call(), .parameters = submission.parameters};
+  for (const TensorId input : unit.inputs) {
+    op.inputs.emplace_back();
+    if (input == kNone) continue;
+    SHUNT_TRY_ASSIGN(op.inputs.back(), read_tensor(input, step.device));
+  }
+  SHUNT_TRY(run_part(step, position, position + 1, submission));
+  SHUNT_TRY_ASSIGN(op.output, read_tensor(unit.output, step.device));
+  const auto turn = static_cast<std::uint32_t>(runs_ / context_.audits->each / plan_.units.size());
+  Status right = audit(op, turn);
+  const std::string label = fmt::format("{} {}", name_of(unit.op), graph_.nodes()[unit.nodes.back()].name);
+  record_audit(label, step.device, start_ns, submission, right);
+  if (!right) {
+    context_.audits->wrong.push_back(device.info().id);
+    return fail_at(fmt::format("\"{}\", {}, is wrong", label, to_string(op.call)), std::move(right).error());
+  }
+  return run_part(step, position + 1, step.first_unit + step.unit_count, submission);
+}
+
+void Executable::record_audit(std::string_view label, std::uint32_t device, std::uint64_t start_ns,
+                              const Submission& submission, const Status& right) const {
+  if (context_.recorder == nullptr) return;
+  context_.recorder->record({.start_ns = start_ns,
+                             .duration_ns = devices_[device]->now_ns() - start_ns,
+                             .what = context_.recorder->intern(label),
+                             .device = context_.recorder->intern(plan_.devices[device].id),
+                             .kind = trace::Kind::audit,
+                             .failed = !right,
+                             .step = submission.step,
+                             .plan = plan_number_});
 }
 
 void Executable::name_events() {
@@ -157,9 +229,11 @@ Status Executable::run(const Submission& submission) {
   const std::uint64_t start_ns = devices_.front()->now_ns();
   Submission sampled = submission;
   sampled.profile = submission.profile && (runs_ == 1 || runs_ % kRunsPerProfile == 0);
+  const std::optional<std::uint32_t> audited = next_audit();
   ++runs_;
-  Execution execution(*this, sampled);
+  Execution execution(*this, sampled, audited);
   const Status status = execution.wait();
+  if (audited) actual_us_.clear();
   record_run(submission, start_ns, status);
   SHUNT_TRY(status);
   return context_.weights->health();

@@ -5,11 +5,14 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "devices/device.h"
 #include "plan/plan.h"
+#include "run/audit.h"
 #include "run/memory.h"
 #include "run/weight_store.h"
 #include "trace/recorder.h"
@@ -31,6 +34,7 @@ struct ExecutableContext {
   StateStore* state = nullptr;
   ArenaStore* arenas = nullptr;
   trace::Recorder* recorder = nullptr;  // may be null
+  Audits* audits = nullptr;             // null: none
 };
 
 class Executable {
@@ -43,9 +47,12 @@ class Executable {
   // tensor or too many bytes.
   [[nodiscard]] Status write_input(TensorId input, std::span<const std::byte> bytes);
   // Runs the plan once and waits; the submission's time-out holds for each of its programs. Ops are timed, where that
-  // is asked for, in the first two runs and in each 32nd. After an error no output may be read.
+  // is asked for, in the first two runs and in each 32nd. In an audited run one op, each time the next one of the
+  // plan, is held against the reference before anything that follows from it begins; a device that it shows to be wrong
+  // has failed. After an error no output may be read.
   [[nodiscard]] Status run(const Submission& submission);
   // What each step took in the last run, from when its device was free for it, by that device's clock; 0 for copies.
+  // Empty where the run was audited.
   [[nodiscard]] std::span<const double> actual_us() const { return actual_us_; }
   // Copies bytes of output `index` from `offset`. Errors: invalid outside of it.
   [[nodiscard]] Status read_output(std::size_t index, std::uint64_t offset, std::span<std::byte> to) const;
@@ -61,7 +68,17 @@ class Executable {
 
   [[nodiscard]] Status bind_storage();
   [[nodiscard]] Status prepare_programs();
+  // Of a compute step, or of a part of it.
+  [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const Step& step, std::string_view name) const;
+  // The unit of the run that begins, by its position.
+  [[nodiscard]] std::optional<std::uint32_t> next_audit() const;
+  // The step in three parts, of which the unit is one. REQUIRES: nothing else runs.
+  [[nodiscard]] Status run_audited(const Step& step, std::uint32_t position, const Submission& submission);
+  [[nodiscard]] Status run_part(const Step& step, std::uint32_t begin, std::uint32_t end, const Submission& submission);
+  [[nodiscard]] Result<std::vector<std::byte>> read_tensor(TensorId tensor, std::uint32_t device) const;
   void name_events();
+  void record_audit(std::string_view label, std::uint32_t device, std::uint64_t start_ns, const Submission& submission,
+                    const Status& right) const;
   void record_run(const Submission& submission, std::uint64_t start_ns, const Status& status) const;
   // What of the graph's outputs a step makes.
   [[nodiscard]] std::vector<Binding> results_of(const Step& step) const;

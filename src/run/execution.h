@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 #include "run/executable.h"
@@ -16,7 +17,8 @@ namespace shunt {
 
 class Execution {
  public:
-  Execution(Executable& executable, const Submission& submission);
+  // `audited`: the position of the unit that is held against the reference.
+  Execution(Executable& executable, const Submission& submission, std::optional<std::uint32_t> audited);
 
   // Starts what can start and works off what has ended. False once the run is done.
   bool advance();
@@ -32,6 +34,7 @@ class Execution {
     Status status;
   };
 
+  [[nodiscard]] bool is_audited(const Step& step) const;
   void start(std::uint32_t step, Phase phase);
   // The device that works on it.
   [[nodiscard]] std::uint32_t worker_of(std::uint32_t step, Phase phase) const;
@@ -48,6 +51,7 @@ class Execution {
 
   Executable& executable_;
   Submission submission_;
+  std::optional<std::uint32_t> audited_;
   std::vector<std::uint32_t> waiting_for_;           // per step
   std::vector<std::vector<std::uint32_t>> waiters_;  // per step
   std::vector<std::vector<std::byte>> staging_;      // per transfer step that goes on from the host

@@ -29,7 +29,7 @@ std::string ids_of(std::span<Device* const> devices) {
 
 }  // namespace
 
-Fleet::Fleet(const Runtime& runtime) : runtime_(runtime) {
+Fleet::Fleet(const Runtime& runtime) : runtime_(runtime), audits_{.each = runtime.options().audit} {
   for (std::size_t index = 0; index < runtime.devices().size(); ++index)
     members_.push_back(
         {.device = runtime.current(index), .cost = runtime.costs()[index], .budget = runtime.budgets()[index]});
@@ -104,7 +104,8 @@ bool Fleet::count_step() {
   bool changed = false;
   for (std::size_t index = 0; index < members_.size(); ++index) {
     Member& member = members_[index];
-    if (member.left_out && !member.setback.holds(steps_)) changed = take_back(index) || changed;
+    const bool is_wrong = std::ranges::find(audits_.wrong, member.device->info().id) != audits_.wrong.end();
+    if (member.left_out && !is_wrong && !member.setback.holds(steps_)) changed = take_back(index) || changed;
     if (!member.left_out && member.setback.is_over(steps_)) member.setback.end();
   }
   if (changed) update();
@@ -143,6 +144,7 @@ void Fleet::update() {
 
 // One sample per device and run: many short programs say no more about it than the long one beside them.
 void Fleet::observe(const Plan& plan, std::span<const double> actual_us) {
+  if (actual_us.empty()) return;
   std::vector<double> predicted(plan.devices.size(), 0);
   std::vector<double> actual(plan.devices.size(), 0);
   for (std::size_t number = 0; number < plan.steps.size(); ++number) {

@@ -14,6 +14,7 @@
 
 #include "plan/cost.h"
 #include "plan/plan.h"
+#include "run/audit.h"
 #include "run/running_median.h"
 #include "run/setback.h"
 #include "shunt/runtime.h"
@@ -49,12 +50,14 @@ class Fleet {
   // After an error: ok to try again, for which the set has changed. Else the error, where it is none of a device, where
   // no other is left, and where nothing is to run elsewhere.
   [[nodiscard]] Status recover(Error error);
+  // What executables for these devices note. A device that one shows to be wrong is not tried again.
+  [[nodiscard]] Audits& audits() { return audits_; }
   // Takes a device back at once: it was none of its fault.
   void pardon(std::string_view device);
   // After a step that went well. True: the set has changed, as a device may be tried again.
   [[nodiscard]] bool count_step();
 
-  // What the steps of a plan took that has run.
+  // What the steps of a plan took that has run; empty where that is not known.
   void observe(const Plan& plan, std::span<const double> actual_us);
   // A device has become so much slower or faster than predicted that other plans may be better.
   [[nodiscard]] bool is_off() const;
@@ -88,6 +91,7 @@ class Fleet {
   const Runtime& runtime_;
   std::vector<Member> members_;  // one per device of the runtime
   std::uint64_t steps_ = 0;
+  Audits audits_;
   // Of those that are not left out.
   std::vector<Device*> devices_;
   std::vector<DeviceCost> costs_;

@@ -54,6 +54,10 @@ Result<Binding> WeightStore::acquire(const TensorInfo& weight, Device& device) {
   return Binding{.buffer = copy->second.get(), .offset = 0, .bytes = part.bytes};
 }
 
+Status WeightStore::read(std::string_view weight, std::uint64_t offset, std::span<std::byte> to) const {
+  return source_->read(index_of_.find(weight)->second, offset, to);
+}
+
 void WeightStore::clear() {
   copies_.clear();
   copied_bytes_ = 0;

@@ -24,8 +24,9 @@ namespace shunt::trace {
 [[nodiscard]] std::uint64_t now_ns();
 
 // A run is a plan from its start to its end, with programs and transfers in it, and ops in programs. A notice is what
-// the user is told meanwhile, such as that a device failed.
-#define SHUNT_TRACE_KINDS(X) X(program) X(op) X(transfer) X(run) X(notice)
+// the user is told meanwhile, such as that a device failed. An audit is an op that was held against the reference, with
+// what came before it; it failed where the result was wrong.
+#define SHUNT_TRACE_KINDS(X) X(program) X(op) X(transfer) X(run) X(notice) X(audit)
 
 enum class Kind : std::uint8_t {
 #define SHUNT_TRACE_KIND(name) name,

@@ -210,6 +210,7 @@ ExecutionSummary summarize(const Recording& recording) {
   Table devices;
   Table ops;
   Table ops_by_device;
+  Table audits;
   Table links;
   for (const ExecutionEvent& event : recording.events) {
     const std::string& device = recording.text_of(event.device);
@@ -227,6 +228,9 @@ ExecutionSummary summarize(const Recording& recording) {
         ops.add(std::string(recording.op_of(event)), event, sampled.share(event));
         ops_by_device.add(fmt::format("{} on {}", recording.op_of(event), device), event, sampled.share(event));
         break;
+      case Kind::audit:
+        audits.add(device, event);
+        break;
       case Kind::transfer:
         links.add(fmt::format("{} -> {}", recording.text_of(event.from), device), event);
         break;
@@ -235,6 +239,7 @@ ExecutionSummary summarize(const Recording& recording) {
   summary.devices = std::move(devices).by_time();
   summary.ops = std::move(ops).by_time();
   summary.ops_by_device = std::move(ops_by_device).by_time();
+  summary.audits = std::move(audits).by_time();
   summary.links = std::move(links).by_time();
   summary.overlaps = overlaps_of(recording);
   return summary;
@@ -250,6 +255,7 @@ std::string to_text(const ExecutionSummary& summary) {
   for (const std::string& notice : summary.notices) text += fmt::format("! {}\n", notice);
   if (summary.runs.events > 0) text += to_text("runs of plans", {summary.runs});
   text += to_text("programs on", summary.devices);
+  text += to_text("audits of", summary.audits);
   text += to_text("copies over", summary.links);
   text += to_text(summary.overlaps);
   const bool is_sample = summary.runs_with_ops < summary.runs.events;
@@ -267,6 +273,7 @@ std::string to_json(const ExecutionSummary& summary) {
                      {"notices", summary.notices},
                      {"runs", to_json(summary.runs)},
                      {"devices", to_json(summary.devices)},
+                     {"audits", to_json(summary.audits)},
                      {"links", to_json(summary.links)},
                      {"overlaps", to_json(summary.overlaps)},
                      {"runs_with_ops", summary.runs_with_ops},

@@ -39,6 +39,7 @@ struct ExecutionSummary {
   std::uint64_t runs_with_ops = 0;       // of the runs, those in which ops were timed one by one
   std::vector<Tally> ops;                // "matmul"; the times of a plan's ops stand for all of its runs
   std::vector<Tally> ops_by_device;      // "matmul on cpu:simd"
+  std::vector<Tally> audits;             // by device; those that failed showed it to be wrong
   std::vector<Tally> links;              // "cpu:simd -> vulkan:0"
   std::vector<Overlap> overlaps;         // where there were any
   std::uint64_t events_recorded = 0;     // including

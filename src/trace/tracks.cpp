@@ -28,6 +28,7 @@ Place place_of(Kind kind) {
       return Place::link;
     case Kind::program:
     case Kind::op:
+    case Kind::audit:
       break;
   }
   return Place::device;
@@ -44,6 +45,8 @@ std::string row_of(const Recording& recording, const ExecutionEvent& event) {
       return fmt::format("link {} -> {}", recording.text_of(event.from), device);
     case Kind::op:
       return fmt::format("{} ops", device);
+    case Kind::audit:
+      return fmt::format("{} audits", device);
     case Kind::program:
       break;
   }

@@ -24,6 +24,20 @@ class Failures(CommandLine):
             self.assertEqual((result.returncode, result.stdout), (0, whole.stdout), result.stderr)
             self.assertRegex(result.stderr, "(sim:0|cpu:scalar)( failed, .*going on with |.*less to do)")
 
+    def test_audits_find_a_device_that_is_wrong(self):
+        whole = shunt(*RUN, "--devices", "cpu:scalar")
+        wrong = ("sim:0 wrong after 0 ops", "--devices", "sim:0,cpu:scalar", "--strategy", "gpu")
+        self.assertNotEqual(self.faulty(*wrong).stdout, whole.stdout)
+        with tempfile.TemporaryDirectory() as folder:
+            trace = os.path.join(folder, "t.json")
+            result = self.faulty(*wrong, "--audit=1", "--trace", trace)
+            summary = shunt("report", trace).stdout
+        self.assertEqual((result.returncode, result.stdout), (0, whole.stdout), result.stderr)
+        self.assertRegex(result.stderr, "sim:0 failed, internal: .* is wrong: .*going on with cpu:scalar")
+        self.assertRegex(summary, "audits of(.|\n)*sim:0 .* 1 failed")
+        self.assertEqual(self.faulty(*wrong, "--audit", "--strict").returncode, 0, "too few runs for one in 16")
+        self.refused(2, "--audit", *RUN, "--audit=0")
+
     def test_a_trace_tells_it_too(self):
         with tempfile.TemporaryDirectory() as folder:
             trace = os.path.join(folder, "t.json")

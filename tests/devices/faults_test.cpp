@@ -109,6 +109,16 @@ TEST_F(FaultyCpu, MakesNoNumbers) {
   for (const float sum : add.result()) EXPECT_TRUE(std::isnan(sum));
 }
 
+TEST_F(FaultyCpu, IsWrongFromItsOpOn) {
+  const auto device = told({.wrong_at_op = 1});
+  test::OneAdd add(*device);
+  for (const float sign : {1.0F, -1.0F, -1.0F}) {
+    ASSERT_TRUE(add.run().has_value());
+    const std::vector<float> sums = add.result();
+    for (std::size_t index = 0; index < sums.size(); ++index) EXPECT_EQ(sums[index], sign * right_[index]);
+  }
+}
+
 TEST_F(FaultyCpu, FailsBeforeItComputes) {
   EXPECT_EQ(code_of(test::OneAdd(*told({.allocation_fails = 0})).status()), Code::out_of_memory);
   EXPECT_EQ(code_of(test::OneAdd(*told({.lost_at_program = 0})).status()), Code::device_lost);

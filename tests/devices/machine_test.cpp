@@ -51,7 +51,8 @@ TEST(Machine, EachKeyIsAFieldOfTheDevice) {
         "link": {"latency_us": 3, "bytes_per_s": 5e10, "peers": false}, "memory_bytes": "1.5 KiB",
         "memory_pool": "a pool", "compute_resource": "a chip", "features": ["fp16", "shared-memory"],
         "lacks": ["softmax", "add"], "watchdog_us": 12,
-        "faults": {"allocation_fails": 1, "lost_at_op": 2, "hangs_at_op": 3, "error_at_op": 4, "nonfinite_at_op": 5}}]})",
+        "faults": {"allocation_fails": 1, "lost_at_op": 2, "hangs_at_op": 3, "error_at_op": 4, "nonfinite_at_op": 5,
+                   "wrong_at_op": 6}}]})",
       "text");
   ASSERT_TRUE(machine.has_value()) << machine.error().message;
   EXPECT_EQ(machine->name, "a machine");
@@ -83,6 +84,7 @@ TEST(Machine, EachKeyIsAFieldOfTheDevice) {
   EXPECT_EQ(gpu.faults.hangs_at_op, 3U);
   EXPECT_EQ(gpu.faults.error_at_op, 4U);
   EXPECT_EQ(gpu.faults.nonfinite_at_op, 5U);
+  EXPECT_EQ(gpu.faults.wrong_at_op, 6U);
 }
 
 TEST(Machine, WhatIsNotSaidIsAsInTheSpec) {

@@ -430,5 +430,16 @@ TEST(SimFaults, AResultMayBeNoNumberAndNobodySaysSo) {
   EXPECT_TRUE(machine.device->health().status.has_value());
 }
 
+TEST(SimFaults, ResultsMayBeWrongFromAnOpOn) {
+  Machine machine(Faults{.wrong_at_op = 3});
+  std::vector<float> values;
+  for (const float expected : {8.0F, -8.0F, -8.0F}) {
+    EXPECT_TRUE(machine.write(kOnes).wait().has_value());
+    EXPECT_TRUE(machine.submit().wait().has_value());
+    EXPECT_TRUE(machine.read(values).wait().has_value());
+    EXPECT_EQ(values, std::vector<float>(4, expected));
+  }
+}
+
 }  // namespace
 }  // namespace shunt::sim

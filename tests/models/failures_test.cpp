@@ -8,6 +8,7 @@
 #include "models/gguf_bytes.h"
 #include "models/random_model.h"
 #include "models/short_run.h"
+#include "trace/recorder.h"
 
 namespace shunt::models {
 namespace {
@@ -30,13 +31,16 @@ class Failures : public testing::Test {
     std::unique_ptr<Loaded> loaded;
   };
 
-  Run start(const std::string& devices, const std::string& faults, Strategy strategy, bool strict = false) {
+  Run start(const std::string& devices, const std::string& faults, Strategy strategy, bool strict = false,
+            std::uint32_t audit = 0) {
     Run run;
     auto runtime = Runtime::create({.threads = 1,
                                     .devices = devices,
                                     .calibrated = false,
+                                    .trace = audit != 0,
                                     .strict = strict,
                                     .timeout = std::chrono::milliseconds(200),
+                                    .audit = audit,
                                     .faults = faults,
                                     .on_notice = [&](const std::string& text) { notices_.push_back(text); }});
     run.loaded = std::make_unique<Loaded>(folder_.file("m"), Loaded::take(std::move(runtime)),
@@ -178,11 +182,12 @@ TEST_F(Failures, AreTheErrorWhereNothingMayRunElsewhere) {
                                                  {"sim:0 hang at op 20", Code::timed_out},
                                                  {"sim:0 error at op 20", Code::internal},
                                                  {"sim:0 nonfinite at op 5", Code::internal},
+                                                 {"sim:0 wrong after 5 ops", Code::internal},
                                                  {"sim:0 lost at program 0", Code::device_lost},
                                                  {"sim:0 error at transfer 9", Code::internal}};
   for (const auto& [fault, code] : faults) {
     SCOPED_TRACE(fault);
-    const Run run = start("sim:0,cpu:scalar", fault, Strategy::automatic, true);
+    const Run run = start("sim:0,cpu:scalar", fault, Strategy::automatic, true, 1);
     Error error;
     EXPECT_LT(generate(*run.loaded, &error).size(), kTokens);
     EXPECT_EQ(error.code, code) << error.message;
@@ -244,6 +249,75 @@ TEST_F(Failures, OfMemoryGiveADeviceLessToDo) {
   EXPECT_EQ(device.memory_available(), left);
 }
 
+std::size_t audits_of(const Loaded& loaded, bool failed) {
+  return static_cast<std::size_t>(std::ranges::count_if(
+      loaded.runtime->recorder().snapshot(),
+      [&](const trace::ExecutionEvent& event) { return event.kind == trace::Kind::audit && event.failed == failed; }));
+}
+
+TEST_F(Failures, OfADeviceThatIsWrongAreFoundByAudits) {
+  for (const Strategy strategy : {Strategy::automatic, Strategy::gpu}) {
+    SCOPED_TRACE(name_of(strategy));
+    notices_.clear();
+    const Run run = start("sim:0,cpu:scalar", "sim:0 wrong after 0 ops", strategy, false, 1);
+    EXPECT_EQ(generate(*run.loaded), text_);
+    ASSERT_EQ(notices_.size(), 1U);
+    EXPECT_EQ(notices_[0].find("sim:0 failed, internal: "), 0U) << notices_[0];
+    EXPECT_NE(notices_[0].find("is wrong"), std::string::npos) << notices_[0];
+    EXPECT_EQ(audits_of(*run.loaded, true), 1U);
+    // Not after a while either.
+    for (std::uint64_t step = 0; step <= Setback::kCalls; ++step) {
+      run.loaded->session->truncate(0, 20);
+      ASSERT_TRUE(run.loaded->session->append(0, text_).has_value());
+    }
+    EXPECT_EQ(notices_.size(), 1U);
+  }
+}
+
+// One of three, somewhere in the middle of a text: once each op has had its turn it is known.
+TEST_F(Failures, OfADeviceThatBecomesWrongAreFoundOnceEachOpHasHadItsTurn) {
+  constexpr std::uint32_t kEach = 2;
+  for (const char* device : kDevices)
+    for (const std::uint32_t op : {0U, 300U, 1000U}) {
+      SCOPED_TRACE(fmt::format("{} {}", device, op));
+      notices_.clear();
+      const std::string all = fmt::format("{}", fmt::join(kDevices, ","));
+      const Run run = start(all, fmt::format("{} wrong after {} ops", device, op), Strategy::layers, false, kEach);
+      Session& session = *run.loaded->session;
+      const Plan* plan = Loaded::take(session.plan_for(1, 1));
+      const bool takes_part = std::ranges::any_of(
+          plan->decisions, [&](const Decision& decision) { return plan->devices[decision.device].id == device; });
+      const std::size_t bound = 2 * kEach * plan->units.size() + op;
+      ASSERT_TRUE(session.append(0, prompt_).has_value());
+      for (std::size_t step = 0; step < bound && notices_.empty(); ++step) {
+        session.truncate(0, prompt_.size());
+        ASSERT_TRUE(session.append(0, std::span(text_).first(1)).has_value());
+      }
+      ASSERT_EQ(notices_.size(), takes_part ? 1U : 0U);
+      if (!takes_part) continue;
+      EXPECT_EQ(notices_[0].find(device), 0U) << notices_[0];
+      session.truncate(0, 0);
+      EXPECT_EQ(generate(*run.loaded), text_);
+    }
+}
+
+TEST_F(Failures, OfNoDeviceAreFoundByAuditsOfAWholeText) {
+  for (const char* devices : {"cpu:simd", "sim:0,cpu:simd,cpu:scalar"})
+    for (const Strategy strategy : {Strategy::automatic, Strategy::layers}) {
+      SCOPED_TRACE(devices);
+      const Run run = start(devices, "", strategy, true, 1);
+      EXPECT_EQ(generate(*run.loaded), text_);
+      const std::size_t units = Loaded::take(run.loaded->session->plan_for(1, 1))->units.size();
+      for (std::size_t step = 0; step < units; ++step) {
+        run.loaded->session->truncate(0, prompt_.size());
+        ASSERT_TRUE(run.loaded->session->append(0, std::span(text_).first(1)).has_value());
+      }
+      EXPECT_GE(audits_of(*run.loaded, false), units + kTokens);
+      EXPECT_EQ(audits_of(*run.loaded, true), 0U);
+      EXPECT_TRUE(notices_.empty());
+    }
+}
+
 TEST_F(Failures, OfAModelThatHasNoFiniteLogitsAreNoneOfADevice) {
   TestFolder folder;
   ASSERT_TRUE(make_model("nano", "F32", folder.file("m")).has_value());
@@ -273,6 +347,16 @@ TEST_F(Failures, OfAModelThatHasNoFiniteLogitsAreNoneOfADevice) {
 // On the first device of an API beside the processor, in its own kind of memory.
 class DeviceFailures : public test::EachApi {};
 
+double error_of(std::span<const float> logits, std::span<const float> expected) {
+  double error = 0;
+  double power = 0;
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    error += std::pow(double{logits[i]} - expected[i], 2);
+    power += std::pow(double{expected[i]}, 2);
+  }
+  return error / power;
+}
+
 TEST_P(DeviceFailures, LeaveTheLogitsAsTheyAre) {
   const Loaded exact(kQuantizedModel, "cpu:scalar", {.context = 128, .sequences = 2});
   const std::vector<std::vector<Token>> tokens = short_run(*exact.session);
@@ -296,15 +380,47 @@ TEST_P(DeviceFailures, LeaveTheLogitsAsTheyAre) {
     const std::vector<float> logits = logits_along(*loaded.session, tokens);
     if (noticed) ++struck;
     ASSERT_EQ(logits.size(), expected.size());
-    double error = 0;
-    double power = 0;
-    for (std::size_t i = 0; i < logits.size(); ++i) {
-      error += std::pow(double{logits[i]} - expected[i], 2);
-      power += std::pow(double{expected[i]}, 2);
-    }
-    EXPECT_LE(error / power, 1e-6);
+    EXPECT_LE(error_of(logits, expected), 1e-6);
   }
   EXPECT_GE(struck, 12U);
+}
+
+TEST_P(DeviceFailures, AreFoundByAuditsWhereADeviceIsWrongAndNowhereElse) {
+  const Loaded exact(kQuantizedModel, "cpu:scalar", {.context = 128});
+  const std::string id = devices_.front()->info().id;
+  for (const std::string fault : {"", " wrong after 0 ops"}) {
+    SCOPED_TRACE(fault);
+    std::vector<std::string> notices;
+    const Loaded loaded(
+        kQuantizedModel,
+        Loaded::take(Runtime::create({.threads = 2,
+                                      .devices = id + ",cpu:simd",
+                                      .calibrated = false,
+                                      .trace = true,
+                                      .audit = 1,
+                                      .faults = fault.empty() ? "" : id + fault,
+                                      .on_notice = [&](const std::string& text) { notices.push_back(text); }})),
+        {.context = 128, .strategy = Strategy::gpu});
+    std::vector<Token> token = reference()["prompts"][0]["ids"].get<std::vector<Token>>();
+    exact.session->truncate(0, 0);
+    ASSERT_TRUE(exact.session->append(0, token).has_value());
+    ASSERT_TRUE(loaded.session->append(0, token).has_value());
+    // A text and a turn of each op.
+    const std::size_t steps = 20 + Loaded::take(loaded.session->plan_for(1, 1))->units.size();
+    for (std::size_t step = 0; step < steps; ++step) {
+      token = {best_of(exact.session->logits(0))};
+      EXPECT_LE(error_of(loaded.session->logits(0), exact.session->logits(0)), 1e-6) << step;
+      if (exact.session->tokens(0).size() == exact.session->context()) {
+        exact.session->truncate(0, 4);
+        loaded.session->truncate(0, 4);
+      }
+      ASSERT_TRUE(exact.session->append(0, token).has_value());
+      ASSERT_TRUE(loaded.session->append(0, token).has_value());
+    }
+    EXPECT_GE(audits_of(loaded, false), steps);
+    EXPECT_EQ(audits_of(loaded, true), fault.empty() ? 0U : 1U);
+    EXPECT_EQ(notices.size(), fault.empty() ? 0U : 1U) << fmt::format("{}", fmt::join(notices, "; "));
+  }
 }
 
 SHUNT_FOR_APIS(DeviceFailures, (std::vector<std::string>{"vulkan", "gl"}));

@@ -93,6 +93,21 @@ TEST(Summary, TellsWhatWasBusyAtOnce) {
   EXPECT_NE(to_text(summary).find("cpu and gpu"), std::string::npos) << to_text(summary);
 }
 
+TEST(Summary, CountsAudits) {
+  SampleRecorder sample;
+  sample.add({.kind = Kind::audit, .what = "matmul a", .device = "gpu", .duration_us = 4});
+  Recorder& recorder = sample.recorder();
+  recorder.record({.device = recorder.intern("gpu"), .kind = Kind::audit, .failed = true});
+  const ExecutionSummary summary = summarize(recording_of(recorder));
+  ASSERT_EQ(summary.audits.size(), 1U);
+  EXPECT_EQ(summary.audits[0].name, "gpu");
+  EXPECT_EQ(summary.audits[0].events, 2U);
+  EXPECT_EQ(summary.audits[0].failed, 1U);
+  EXPECT_TRUE(summary.devices.empty() && summary.ops.empty());
+  EXPECT_NE(to_text(summary).find("audits of"), std::string::npos) << to_text(summary);
+  EXPECT_EQ(nlohmann::json::parse(to_json(summary), nullptr, false)["audits"][0]["failed"], 1);
+}
+
 // A prediction is compared with the time of the events that had one, and of no others.
 TEST(Summary, ComparesOnlyWhatWasPredictedAndEnded) {
   SampleRecorder sample;

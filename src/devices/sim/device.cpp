@@ -119,26 +119,27 @@ class SimDevice final : public Device {
     auto& mine = static_cast<SimProgram&>(program);
     const std::scoped_lock lock(mutex_);
     if (!health_.status) return Event(health_.status);
-    auto [lost, hangs, error, nonfinite] = faults_->ops(mine.size());
+    FaultCount::Ops faults = faults_->ops(mine.size());
     // What comes after a program that never ends never begins.
-    if (hung_) hangs = 0;
-    hung_ = hangs.has_value();
+    if (hung_) faults.hangs = 0;
+    hung_ = faults.hangs.has_value();
 
     const Time start = std::max(clock_->now(), compute_free_);
     const Time end = start + mine.begin_of(mine.size());
     compute_free_ = end;
     const Pending pending = add_pending();
-    if (lost && (!hangs || *lost < *hangs)) {
-      at(start + mine.begin_of(*lost), [this, &mine, lost, start, submission, number = pending.number] {
-        if (is_pending(number)) end_early(mine, *lost, start, submission, lost_at(mine, *lost));
-      });
-    } else if (!hangs) {
-      at(end, [this, &mine, error, nonfinite, start, submission, number = pending.number] {
-        if (is_pending(number)) end_in_time(number, mine, error, nonfinite, start, submission);
+    if (faults.lost && (!faults.hangs || *faults.lost < *faults.hangs)) {
+      at(start + mine.begin_of(*faults.lost),
+         [this, &mine, lost = faults.lost, start, submission, number = pending.number] {
+           if (is_pending(number)) end_early(mine, *lost, start, submission, lost_at(mine, *lost));
+         });
+    } else if (!faults.hangs) {
+      at(end, [this, &mine, faults, start, submission, number = pending.number] {
+        if (is_pending(number)) end_in_time(number, mine, faults, start, submission);
       });
     }
-    const std::size_t reached = hangs.value_or(mine.size());
-    watch(pending.number, mine, reached, start, submission, hangs.has_value() ? Time::max() : end);
+    const std::size_t reached = faults.hangs.value_or(mine.size());
+    watch(pending.number, mine, reached, start, submission, faults.hangs.has_value() ? Time::max() : end);
     return pending.event;
   }
 
@@ -230,13 +231,13 @@ class SimDevice final : public Device {
     event.complete(std::move(status));
   }
 
-  void end_in_time(std::uint64_t number, SimProgram& program, std::optional<std::size_t> error,
-                   std::optional<std::size_t> nonfinite, Time start, const Submission& submission) {
-    const std::size_t count = error.value_or(program.size());
-    Status status = program.compute(count, submission.parameters, nonfinite);
-    if (status && error)
+  void end_in_time(std::uint64_t number, SimProgram& program, const FaultCount::Ops& faults, Time start,
+                   const Submission& submission) {
+    const std::size_t count = faults.error.value_or(program.size());
+    Status status = program.compute(count, submission.parameters, faults);
+    if (status && faults.error)
       status = fail(Code::internal, fmt::format("program \"{}\": the simulation lets \"{}\" fail on {}", program.name(),
-                                                program.op_name(*error), info_.id));
+                                                program.op_name(*faults.error), info_.id));
     program.record(start, clock_->now(), count, submission, status);
     complete(number, std::move(status));
   }
@@ -246,7 +247,7 @@ class SimDevice final : public Device {
     const Time now = clock_->now();
     std::size_t done = 0;
     while (done < most && start + program.begin_of(done + 1) <= now) ++done;
-    if (const Status computed = program.compute(done, submission.parameters, std::nullopt); !computed) why = computed;
+    if (const Status computed = program.compute(done, submission.parameters, {}); !computed) why = computed;
     program.record(start, now, done, submission, why);
     lose(why);
   }

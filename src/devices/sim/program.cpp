@@ -29,7 +29,10 @@ SimProgram::SimProgram(const ProgramRequest& request, const Spec& spec, trace::R
     : name_(request.name), trace_(request, spec.id, recorder) {
   begins_.push_back(from_us(spec.launch_us));
   for (const ProgramOp& op : request.ops) {
-    ops_.push_back({.name = op.name, .output = op.output});
+    ops_.push_back({.name = op.name,
+                    .output = op.output,
+                    .dtype = op.call.output->dtype,
+                    .is_state = op.call.output->kind == TensorKind::state});
     begins_.push_back(begins_.back() + from_us(op_us(op.call, spec)));
   }
   if (!spec.computes) return;
@@ -37,7 +40,7 @@ SimProgram::SimProgram(const ProgramRequest& request, const Spec& spec, trace::R
   scratch_.resize(kernels_->scratch().total(1) + kScratchMargin);
 }
 
-Status SimProgram::compute(std::size_t count, const Parameters& parameters, std::optional<std::size_t> nonfinite) {
+Status SimProgram::compute(std::size_t count, const Parameters& parameters, const FaultCount::Ops& faults) {
   if (!kernels_) return {};
   void* begin = scratch_.data();
   std::size_t room = scratch_.size();
@@ -56,7 +59,10 @@ Status SimProgram::compute(std::size_t count, const Parameters& parameters, std:
                     fmt::format("program \"{}\": kernel of \"{}\" failed with {}", name_, ops_[op].name, error));
       }
     // All bits set are NaN in every floating dtype.
-    if (nonfinite == op) std::memset(address_of(ops_[op].output), 0xFF, ops_[op].output.bytes);
+    const Op& done = ops_[op];
+    if (faults.nonfinite == op) std::memset(address_of(done.output), 0xFF, done.output.bytes);
+    if (faults.wrong && *faults.wrong <= op && !done.is_state && info_of(done.dtype).kind == DTypeKind::floating)
+      make_wrong(done.dtype, std::span(address_of(done.output), done.output.bytes));
   }
   return {};
 }

@@ -32,8 +32,8 @@ class SimProgram final : public Program {
   // From the start of a submission to the start of an op; of size(): to its end.
   [[nodiscard]] Time begin_of(std::size_t op) const { return begins_[op]; }
 
-  // Computes the first `count` ops and puts NaN in place of the result of op `nonfinite`. Errors: internal.
-  [[nodiscard]] Status compute(std::size_t count, const Parameters& parameters, std::optional<std::size_t> nonfinite);
+  // Computes the first `count` ops, with the results that those faults of theirs make of them. Errors: internal.
+  [[nodiscard]] Status compute(std::size_t count, const Parameters& parameters, const FaultCount::Ops& faults);
   // Records a submission that began at `start` and has ended after so many ops.
   void record(Time start, Time end, std::size_t count, const Submission& submission, const Status& status) const;
 
@@ -41,6 +41,8 @@ class SimProgram final : public Program {
   struct Op {
     std::string name;
     Binding output;
+    DType dtype = DType::F32;  // of the output
+    bool is_state = false;
   };
 
   std::string name_;
