@@ -1,6 +1,7 @@
 #include "plan/row_shares.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <map>
 #include <optional>
@@ -96,7 +97,7 @@ RowSplit split_by(std::span<const Share> shares, const TensorInfo& weight) {
   double end = 0;
   for (std::size_t i = 0; i < shares.size(); ++i) {
     end += shares[i].part;
-    const auto blocks = static_cast<std::uint32_t>(end * rows / kRows + 0.5);
+    const auto blocks = static_cast<std::uint32_t>(std::lround(end * rows / kRows));
     const std::uint32_t next = i + 1 == shares.size() ? rows : std::min(blocks * kRows, rows);
     if (next == first) continue;
     split.rows.push_back(next - first);

@@ -153,8 +153,8 @@ Result<std::vector<std::byte>> Executable::read_tensor(TensorId id, std::uint32_
   const Binding binding = binding_of(id, device);
   std::vector<std::byte> bytes(binding.bytes);
   if (tensor.operand.kind == TensorKind::weight)
-    SHUNT_TRY(context_.weights->read(graph_.tensor(tensor.base).name, byte_offset(tensor.operand.dtype, tensor.offset),
-                                     bytes));
+    SHUNT_TRY(
+        context_.weights->read(graph_.tensor(tensor.base), byte_offset(tensor.operand.dtype, tensor.offset), bytes));
   else
     SHUNT_TRY(devices_[device]->read(binding, bytes).wait());
   return bytes;

@@ -54,8 +54,9 @@ Result<Binding> WeightStore::acquire(const TensorInfo& weight, Device& device) {
   return Binding{.buffer = copy->second.get(), .offset = 0, .bytes = part.bytes};
 }
 
-Status WeightStore::read(std::string_view weight, std::uint64_t offset, std::span<std::byte> to) const {
-  return source_->read(index_of_.find(weight)->second, offset, to);
+Status WeightStore::read(const TensorInfo& weight, std::uint64_t offset, std::span<std::byte> to) const {
+  SHUNT_TRY_ASSIGN(const Part part, find(weight));
+  return source_->read(part.index, part.offset + offset, to);
 }
 
 void WeightStore::clear() {

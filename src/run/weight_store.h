@@ -24,8 +24,8 @@ class WeightStore {
   // unsupported for another layout than the source's rows; io; out_of_memory.
   [[nodiscard]] Result<Binding> acquire(const TensorInfo& weight, Device& device);
 
-  // Bytes of a weight that was acquired, from its source. Errors: io.
-  [[nodiscard]] Status read(std::string_view weight, std::uint64_t offset, std::span<std::byte> to) const;
+  // Bytes of a weight, or of rows of one, from its source. Errors: invalid as for acquire(); io.
+  [[nodiscard]] Status read(const TensorInfo& weight, std::uint64_t offset, std::span<std::byte> to) const;
 
   // Gives up all copies. REQUIRES: no program uses them.
   void clear();

@@ -117,7 +117,7 @@ TEST(Mixed, DevicesThatShareEachWeightGiveTheTextOfOneDevice) {
     Registry registry;
     registry.backends.push_back(std::move(report));
     const SessionOptions options{.context = 64, .sequences = 2};
-    Loaded loaded(path, Runtime::over(std::move(registry), std::move(recorder)), options);
+    Loaded loaded(path, Runtime::over(std::move(registry), std::move(recorder), {.strict = true, .audit = 1}), options);
     expect_the_scalar_devices_run(*loaded.session, path);
     const PlannedStep one =
         Loaded::take(StepPlanner(*loaded.model, DeviceSet(*loaded.runtime), options, 64).plan(1, 1));
