@@ -287,7 +287,7 @@ TEST_F(Failures, OfADeviceThatBecomesWrongAreFoundOnceEachOpHasHadItsTurn) {
       const Plan* plan = Loaded::take(session.plan_for(1, 1));
       const bool takes_part = std::ranges::any_of(
           plan->decisions, [&](const Decision& decision) { return plan->devices[decision.device].id == device; });
-      const std::size_t bound = 2 * kEach * plan->units.size() + op;
+      const std::size_t bound = std::size_t{2} * kEach * plan->units.size() + op;
       ASSERT_TRUE(session.append(0, prompt_).has_value());
       for (std::size_t step = 0; step < bound && notices_.empty(); ++step) {
         session.truncate(0, prompt_.size());
