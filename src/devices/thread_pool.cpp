@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <chrono>
 #include <system_error>
 
 #include "devices/cgroup.h"
@@ -30,11 +31,34 @@ void pause() {
 #endif
 }
 
-// Waits until `value` is no longer `old`.
-void wait_for_change(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
-  for (int spin = 0; spin < kSpins; ++spin) {
-    if (value.load(std::memory_order_acquire) != old) return;
+// How long threads wait for others in the middle of a job before they sleep. To wake a dozen threads takes longer than
+// most ops do: once all slept because one was late, that one alone would be awake for the next op, and the others sleep
+// again before it has come.
+constexpr std::chrono::milliseconds kPatienceWithinJob{5};
+
+// Meanwhile they leave the processor to others so often: pauses alone leave it to the thread that shares its core.
+constexpr int kSpinsBetweenYields = 200;
+
+bool changes_within(int spins, const std::atomic<std::uint32_t>& value, std::uint32_t old) {
+  for (int spin = 0; spin < spins; ++spin) {
+    if (value.load(std::memory_order_acquire) != old) return true;
     pause();
+  }
+  return false;
+}
+
+// Waits until `value` is no longer `old`: the next job may come soon or never.
+void wait_for_job(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
+  if (!changes_within(kSpins, value, old)) value.wait(old, std::memory_order_acquire);
+}
+
+// The same, for what another thread is about to do.
+void wait_within_job(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
+  if (changes_within(kSpins, value, old)) return;
+  const auto begin = std::chrono::steady_clock::now();
+  while (std::chrono::steady_clock::now() - begin < kPatienceWithinJob) {
+    std::this_thread::yield();
+    if (changes_within(kSpinsBetweenYields, value, old)) return;
   }
   value.wait(old, std::memory_order_acquire);
 }
@@ -97,7 +121,7 @@ ThreadPool::~ThreadPool() {
 
 void ThreadPool::work(std::uint32_t thread) {
   for (std::uint32_t seen = 0;; ++seen) {
-    wait_for_change(job_, seen);
+    wait_for_job(job_, seen);
     if (stop_.load(std::memory_order_relaxed)) return;
     function_(context_, thread);
     if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
@@ -117,7 +141,7 @@ void ThreadPool::run_erased(Function function, const void* context) {
   function(context, 0);
   for (std::uint32_t left = running_.load(std::memory_order_acquire); left != 0;
        left = running_.load(std::memory_order_acquire))
-    wait_for_change(running_, left);
+    wait_within_job(running_, left);
 }
 
 void ThreadPool::barrier() {
@@ -129,7 +153,7 @@ void ThreadPool::barrier() {
     passed_.notify_all();
     return;
   }
-  wait_for_change(passed_, passed);
+  wait_within_job(passed_, passed);
 }
 
 }  // namespace shunt

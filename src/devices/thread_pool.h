@@ -1,7 +1,8 @@
 // Threads that run one job together: a fork and a join of a microsecond or two, barriers in between.
 //
 // The pool owns threads() - 1 threads; the caller of run() is thread 0. One run() at a time. Waiting threads
-// spin for a moment (the next job usually comes soon) and then sleep, so an idle pool costs nothing.
+// spin for a moment (the next job usually comes soon) and then sleep, so an idle pool costs nothing; within a job they
+// wait longer before they do.
 #pragma once
 
 #include <atomic>
