@@ -15,6 +15,8 @@ class ProgramTrace {
   // `recorder` may be null; it must outlive this.
   ProgramTrace(const ProgramRequest& request, std::string_view device, trace::Recorder* recorder);
 
+  // Somebody records now.
+  [[nodiscard]] bool is_on() const { return recorder_ != nullptr && recorder_->enabled(); }
   [[nodiscard]] bool wants_ops(const Submission& submission) const {
     return recorder_ != nullptr && submission.profile;
   }

@@ -51,8 +51,8 @@ class Executable {
   // plan, is held against the reference before anything that follows from it begins; a device that it shows to be wrong
   // has failed. After an error no output may be read.
   [[nodiscard]] Status run(const Submission& submission);
-  // What each step took in the last run, from when its device was free for it, by that device's clock; 0 for copies.
-  // Empty where the run was audited.
+  // What each step took in the last run, from when its device was free for it, by that device's clock; 0 for copies,
+  // and for what ended unseen while this thread computed. Empty where the run was audited.
   [[nodiscard]] std::span<const double> actual_us() const { return actual_us_; }
   // Copies bytes of output `index` from `offset`. Errors: invalid outside of it.
   [[nodiscard]] Status read_output(std::size_t index, std::uint64_t offset, std::span<std::byte> to) const;

@@ -19,6 +19,7 @@ Execution::Execution(Executable& executable, const Submission& submission, std::
   started_ns_.resize(steps.size());
   free_ns_.resize(executable.devices_.size());
   in_flight_on_.resize(executable.devices_.size());
+  unwatched_.resize(executable.devices_.size());
   executable.actual_us_.assign(steps.size(), 0);
   left_ = static_cast<std::uint32_t>(steps.size());
   for (std::uint32_t step = 0; step < steps.size(); ++step) {
@@ -48,7 +49,8 @@ bool Execution::advance() {
 Status Execution::wait() {
   while (advance()) {
     bool worked = false;
-    for (Device* device : executable_.devices_) {
+    for (std::size_t index = 0; index < executable_.devices_.size(); ++index) {
+      Device* const device = executable_.devices_[index];
       // Others compute by themselves, and their advance() waits until they have: first this thread computes what it
       // can.
       worked = work_on_processors() || worked;
@@ -56,6 +58,7 @@ Status Execution::wait() {
       worked = true;
       // What has ended may start something that comes before what the next device would do.
       if (!advance()) return status_;
+      unwatched_[index] = false;
     }
     if (!worked)
       for (Completion& completion : take_completions(true)) finish(std::move(completion));
@@ -69,6 +72,8 @@ bool Execution::work_on_processors() {
   const auto work = [](Device* device) { return device->info().is_host_cpu() && device->advance(); };
   while (std::ranges::any_of(executable_.devices_, work)) {
     worked = true;
+    for (std::size_t device = 0; device < unwatched_.size(); ++device)
+      unwatched_[device] = !executable_.devices_[device]->info().is_host_cpu();
     if (!advance()) break;
   }
   return worked;
@@ -87,7 +92,8 @@ bool Execution::is_audited(const Step& step) const {
 
 void Execution::start(std::uint32_t step, Phase phase) {
   ++in_flight_;
-  ++in_flight_on_[worker_of(step, phase)];
+  const std::uint32_t worker = worker_of(step, phase);
+  if (in_flight_on_[worker]++ == 0) unwatched_[worker] = false;
   if (started_ns_[step] == 0) started_ns_[step] = now_ns(step);
   launch(step, phase).on_done([this, step, phase](const Status& status) {
     const std::scoped_lock lock(mutex_);
@@ -158,7 +164,7 @@ void Execution::note_time(std::uint32_t number) {
   const std::uint32_t device = executable_.plan_.steps[number].device;
   const std::uint64_t now = now_ns(number);
   const std::uint64_t begin = std::max(started_ns_[number], free_ns_[device]);
-  executable_.actual_us_[number] = static_cast<double>(now - begin) * 1e-3;
+  if (!unwatched_[device]) executable_.actual_us_[number] = static_cast<double>(now - begin) * 1e-3;
   free_ns_[device] = now;
 }
 

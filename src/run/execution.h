@@ -60,6 +60,7 @@ class Execution {
   std::vector<std::uint32_t> ready_;
   std::uint32_t in_flight_ = 0;
   std::vector<std::uint32_t> in_flight_on_;  // per device
+  std::vector<bool> unwatched_;              // per device: whether what it does has ended while this thread computed
   std::uint32_t left_ = 0;
   Status status_;
 

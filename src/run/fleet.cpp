@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "devices/device.h"
@@ -142,7 +143,8 @@ void Fleet::update() {
   }
 }
 
-// One sample per device and run: many short programs say no more about it than the long one beside them.
+// One sample per device and run: many short programs say no more about it than the long one beside them. A device of
+// which a step is not known gives none.
 void Fleet::observe(const Plan& plan, std::span<const double> actual_us) {
   if (actual_us.empty()) return;
   std::vector<double> predicted(plan.devices.size(), 0);
@@ -151,7 +153,7 @@ void Fleet::observe(const Plan& plan, std::span<const double> actual_us) {
     const Step& step = plan.steps[number];
     if (step.kind != Step::Kind::compute) continue;
     predicted[step.device] += (step.end_us - step.start_us) / plan.devices[step.device].correction;
-    actual[step.device] += actual_us[number];
+    actual[step.device] += actual_us[number] > 0 ? actual_us[number] : std::numeric_limits<double>::quiet_NaN();
   }
   for (std::size_t device = 0; device < plan.devices.size(); ++device)
     for (Member& member : members_)

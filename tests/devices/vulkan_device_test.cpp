@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <numeric>
 #include <string_view>
+#include <thread>
 
 #include "devices/each_api.h"
 #include "devices/faulty_vulkan.h"
@@ -412,6 +413,30 @@ TEST_P(VulkanFaults, ADeviceBelowWhatKernelsNeedIsAbsentAndSaysOfWhat) {
   ASSERT_TRUE(registry_.devices().empty());
   const std::string why = absence();
   EXPECT_NE(why.find("maxPerStageDescriptorStorageBuffers is 4, and kernels need 8"), std::string::npos) << why;
+}
+
+// Mesa's driver tells both clocks.
+TEST(Vulkan, AProgramEndedWhenTheDeviceSaysThoughNobodyLooked) {
+  constexpr std::chrono::milliseconds kPause{200};
+  trace::Recorder recorder;
+  recorder.set_enabled(true);
+  const Registry registry = *open_devices({.devices = "vulkan", .recorder = &recorder});
+  const auto devices = registry.devices();
+  const auto mesa = std::ranges::find(devices, "Mesa", [](const Device* device) { return device->info().vendor; });
+  if (mesa == devices.end()) {
+    if (test::is_expected("vulkan")) FAIL() << "Mesa's driver is absent";
+    GTEST_SKIP() << "Mesa's driver is absent";
+  }
+  test::OneAdd add(**mesa);
+  ASSERT_TRUE(add.run().has_value());
+  const std::uint64_t begin_ns = trace::now_ns();
+  Event event = add.start();
+  std::this_thread::sleep_for(kPause);
+  ASSERT_TRUE(event.wait().has_value());
+  const trace::ExecutionEvent program = recorder.snapshot().back();
+  EXPECT_GE(program.start_ns, begin_ns);
+  EXPECT_LT(program.duration_ns, 150'000'000U);
+  EXPECT_GT(program.duration_ns, 0U);
 }
 
 TEST(Vulkan, WithoutItsLibraryItIsAbsentAndSaysWhy) {

@@ -150,6 +150,7 @@ TEST(Executable, OneOfSeveralDevicesIsNotWaitedForLong) {
   run(*alone, numbers(64, 3), 4);
   ASSERT_FALSE(first.patience().empty());
   EXPECT_EQ(first.patience().front(), kPatience);
+  EXPECT_GT(alone->actual_us().front(), 0);
 }
 
 TEST(Executable, TheProcessorComputesWhileOthersDo) {
@@ -168,6 +169,12 @@ TEST(Executable, TheProcessorComputesWhileOthersDo) {
   gpu.forget();
   run(*executable, numbers(64, 3), 4);
   EXPECT_EQ(gpu.events_before(), 1U) << "programs that the processor had run when the GPU was first waited for";
+  const std::vector<Step>& steps = executable->plan().steps;
+  for (std::size_t step = 0; step < steps.size(); ++step) {
+    if (steps[step].kind != Step::Kind::compute) continue;
+    const bool is_known = executable->actual_us()[step] > 0;
+    EXPECT_EQ(is_known, steps[step].device == 1) << "the GPU may have ended long before the processor looked";
+  }
 }
 
 // A source in memory that cannot be mapped, so that weights are copied.

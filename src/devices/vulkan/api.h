@@ -69,6 +69,7 @@ namespace shunt::vulkan {
   X(CreateQueryPool)                     \
   X(DestroyQueryPool)                    \
   X(GetQueryPoolResults)                 \
+  X(GetCalibratedTimestampsEXT)          \
   X(CreateSemaphore)                     \
   X(DestroySemaphore)                    \
   X(GetSemaphoreCounterValue)            \

@@ -36,6 +36,10 @@ Status Context::start() {
                               .shares_host_memory = shares_host_memory(),
                               .has_budget = features_.memory_budget};
   memory_ = std::make_unique<Memory>(*instance_, physical_, functions_, device_, limits);
+  clock_ = std::make_unique<Clock>(*instance_, physical_, functions_, device_,
+                                   Clock::Kind{.period_ns = properties_.limits.timestampPeriod,
+                                               .bits = queues[0].timestamp_bits,
+                                               .is_readable = features_.reads_clocks});
   SHUNT_TRY_ASSIGN(compute_, Queue::create(functions_, device_, queues[0], features_.timeline));
   // Only a semaphore orders one queue after another.
   if (queues.size() == 1 || !features_.timeline) return {};

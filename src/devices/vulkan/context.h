@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "devices/device.h"
+#include "devices/vulkan/clock.h"
 #include "devices/vulkan/features.h"
 #include "devices/vulkan/memory.h"
 #include "devices/vulkan/queue.h"
@@ -38,6 +39,8 @@ class Context {
   // What it knows beside limits: driver, PCI address, features.
   void describe(DeviceInfo& info);
   [[nodiscard]] Memory& memory() { return *memory_; }
+  // By which timestamps of programs are.
+  [[nodiscard]] Clock& clock() { return *clock_; }
   // Where programs run.
   [[nodiscard]] Queue& compute() { return *compute_; }
   // Where large copies run: another queue if the device has one for it.
@@ -90,6 +93,7 @@ class Context {
   Features features_;
   std::uint64_t page_bytes_ = 0;
   std::unique_ptr<Memory> memory_;
+  std::unique_ptr<Clock> clock_;
   std::unique_ptr<Queue> compute_;
   std::unique_ptr<Queue> transfer_;
   bool abandoned_ = false;

@@ -125,6 +125,7 @@ FeatureChain::FeatureChain(const Instance& instance, VkPhysicalDevice physical,
   features_.largest_workgroup =
       std::min(properties.limits.maxComputeWorkGroupInvocations, properties.limits.maxComputeWorkGroupSize[0]);
   features_.memory_budget = offers(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME, 0);
+  features_.reads_clocks = offers(VK_EXT_CALIBRATED_TIMESTAMPS_EXTENSION_NAME, 0);
   ask_properties();
   if (matrix_.cooperativeMatrix != VK_FALSE) ask_matrices();
 }

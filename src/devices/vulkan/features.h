@@ -43,6 +43,7 @@ struct Features {
   // Of the device.
   bool timeline = false;
   bool memory_budget = false;
+  bool reads_clocks = false;                 // its own and the host's at once
   std::uint64_t import_alignment_bytes = 0;  // of host memory that it can use in place; 0: it cannot
   std::string driver;                        // its name and version; empty: it does not say
   std::string pci_address;                   // the same

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 namespace shunt::vulkan {
 namespace {
@@ -36,13 +37,12 @@ Result<std::unique_ptr<VulkanProgram>> VulkanProgram::create(std::shared_ptr<Con
     program->steps_.push_back({pipeline, set, dispatch.grid, dispatch.op, dispatch.needs_barrier});
   }
   SHUNT_TRY(program->make_results(request.results));
-  SHUNT_TRY_ASSIGN(program->commands_, program->context_->compute().make_commands());
-  SHUNT_TRY(program->record(program->commands_, VK_NULL_HANDLE));
+  SHUNT_TRY(program->record(Timing::none));
   return program;
 }
 
 VulkanProgram::~VulkanProgram() {
-  context_->release([context = context_.get(), sets = sets_, commands = std::array{commands_, timed_}, times = times_] {
+  context_->release([context = context_.get(), sets = sets_, commands = commands_, times = times_] {
     context->call().DestroyDescriptorPool(context->handle(), sets, nullptr);
     context->call().DestroyQueryPool(context->handle(), times, nullptr);
     for (VkCommandBuffer each : commands)
@@ -115,75 +115,92 @@ Status VulkanProgram::make_results(std::span<const Binding> results) {
   return {};
 }
 
-Status VulkanProgram::record(VkCommandBuffer commands, VkQueryPool times) const {
+Status VulkanProgram::record(Timing timing) {
+  VkCommandBuffer& commands = commands_[std::to_underlying(timing)];
+  if (commands != VK_NULL_HANDLE) return {};
+  if (timing != Timing::none && times_ == VK_NULL_HANDLE) {
+    VkQueryPoolCreateInfo info{};
+    info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
+    info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+    info.queryCount = static_cast<std::uint32_t>(steps_.size()) + 1;
+    SHUNT_TRY(
+        check(context_->call().CreateQueryPool(context_->handle(), &info, nullptr, &times_), "vkCreateQueryPool"));
+  }
+  SHUNT_TRY_ASSIGN(commands, context_->compute().make_commands());
+  return write_commands(commands, timing);
+}
+
+Status VulkanProgram::write_commands(VkCommandBuffer commands, Timing timing) const {
   const DeviceFunctions& call = context_->call();
   VkCommandBufferBeginInfo begin{};
   begin.sType = VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO;
   SHUNT_TRY(check(call.BeginCommandBuffer(commands, &begin), "vkBeginCommandBuffer"));
-  const bool timed = times != VK_NULL_HANDLE;
-  std::uint32_t time = 0;
-  const auto write_time = [&] {
-    call.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, times, time++);
+  const auto last = static_cast<std::uint32_t>(steps_.size());
+  const auto write_time = [&](std::uint32_t index) {
+    call.CmdWriteTimestamp(commands, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, times_, index);
   };
-  if (timed) call.CmdResetQueryPool(commands, times, 0, static_cast<std::uint32_t>(steps_.size()) + 1);
+  if (timing != Timing::none) call.CmdResetQueryPool(commands, times_, 0, last + 1);
   full_barrier(call, commands);
-  if (timed) write_time();
-  for (const Step& step : steps_) {
-    if (step.needs_barrier || timed) dispatch_barrier(call, commands);
+  if (timing == Timing::each && last != 0) write_time(0);
+  for (std::uint32_t index = 0; index < last; ++index) {
+    const Step& step = steps_[index];
+    if (step.needs_barrier || timing == Timing::each) dispatch_barrier(call, commands);
     call.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, step.pipeline);
     call.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_.layout(), 0, 1, &step.set, 0,
                                nullptr);
     call.CmdDispatch(commands, step.grid[0], step.grid[1], 1);
-    if (timed) write_time();
+    if (timing == Timing::each && index + 1 != last) write_time(index + 1);
   }
+  if (timing == Timing::each) write_time(last);
   if (!results_.empty()) full_barrier(call, commands);
   for (const Brought& result : results_) {
     const VkBufferCopy region{result.buffer->first_byte() + result.offset, result.place, result.bytes};
     call.CmdCopyBuffer(commands, result.buffer->handle()->get(), result.piece->handle()->get(), 1, &region);
   }
+  if (timing == Timing::end) write_time(last);
   host_barrier(call, commands);
   return check(call.EndCommandBuffer(commands), "vkEndCommandBuffer");
 }
 
-Status VulkanProgram::record_timed() {
-  VkQueryPoolCreateInfo info{};
-  info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
-  info.queryType = VK_QUERY_TYPE_TIMESTAMP;
-  info.queryCount = static_cast<std::uint32_t>(steps_.size()) + 1;
-  SHUNT_TRY(check(context_->call().CreateQueryPool(context_->handle(), &info, nullptr, &times_), "vkCreateQueryPool"));
-  SHUNT_TRY_ASSIGN(timed_, context_->compute().make_commands());
-  return record(timed_, times_);
+VulkanProgram::Timing VulkanProgram::timing_for(const Submission& submission) const {
+  if (context_->compute().place().timestamp_bits == 0) return Timing::none;
+  if (trace_.wants_ops(submission)) return Timing::each;
+  return trace_.is_on() && context_->clock().is_known() ? Timing::end : Timing::none;
 }
 
 Result<Moment> VulkanProgram::submit(Transfer& transfer, const Submission& submission) {
-  is_timed_ = trace_.wants_ops(submission) && context_->compute().place().timestamp_bits != 0;
-  if (is_timed_ && timed_ == VK_NULL_HANDLE) SHUNT_TRY(record_timed());
+  timing_ = timing_for(submission);
+  SHUNT_TRY(record(timing_));
   std::memcpy(blocks_->host().data(), &submission.parameters, sizeof(submission.parameters));
   start_ns_ = trace::now_ns();
   number_ = submission.step;
-  return transfer.submit(is_timed_ ? timed_ : commands_, touches_, results_);
+  return transfer.submit(commands_[std::to_underlying(timing_)], touches_, results_);
 }
 
+// What ended while the host did something else ended when the device says so.
 void VulkanProgram::finish(const Status& status) const {
-  const std::uint64_t end_ns = trace::now_ns();
+  std::uint64_t end_ns = trace::now_ns();
+  const std::vector<std::uint64_t> times =
+      timing_ == Timing::none || !status ? std::vector<std::uint64_t>() : read_times();
+  if (!times.empty()) end_ns = std::clamp(context_->clock().host_ns(times.back()).value_or(end_ns), start_ns_, end_ns);
   trace_.record_program(start_ns_, end_ns, number_, status);
-  if (is_timed_ && status) trace_ops(end_ns);
+  if (timing_ == Timing::each && !times.empty()) trace_ops(times, end_ns);
 }
 
-// By the device's clock, of which only differences are known: the last op ended when the program did.
-void VulkanProgram::trace_ops(std::uint64_t end_ns) const {
-  std::vector<std::uint64_t> times(steps_.size() + 1);
-  const auto bytes = times.size() * sizeof(std::uint64_t);
-  if (context_->call().GetQueryPoolResults(context_->handle(), times_, 0, static_cast<std::uint32_t>(times.size()),
-                                           bytes, times.data(), sizeof(std::uint64_t),
+// Those that were written, the last one at the end; empty where they cannot be read.
+std::vector<std::uint64_t> VulkanProgram::read_times() const {
+  const std::size_t count = timing_ == Timing::each ? steps_.size() + 1 : 1;
+  const auto first = static_cast<std::uint32_t>(steps_.size() + 1 - count);
+  std::vector<std::uint64_t> times(count);
+  if (context_->call().GetQueryPoolResults(context_->handle(), times_, first, static_cast<std::uint32_t>(count),
+                                           count * sizeof(std::uint64_t), times.data(), sizeof(std::uint64_t),
                                            VK_QUERY_RESULT_64_BIT) != VK_SUCCESS)
-    return;
-  const std::uint32_t bits = context_->compute().place().timestamp_bits;
-  const std::uint64_t mask = bits >= 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << bits) - 1;
-  const auto period_ns = static_cast<double>(context_->properties().limits.timestampPeriod);
-  const auto since_first = [&](std::size_t index) {
-    return static_cast<std::uint64_t>(static_cast<double>((times[index] - times[0]) & mask) * period_ns);
-  };
+    times.clear();
+  return times;
+}
+
+void VulkanProgram::trace_ops(std::span<const std::uint64_t> times, std::uint64_t end_ns) const {
+  const auto since_first = [&](std::size_t index) { return context_->clock().between_ns(times[0], times[index]); };
   // The two clocks may drift apart a little.
   const std::uint64_t took = std::min(since_first(steps_.size()), end_ns - start_ns_);
   const auto at_ns = [&](std::size_t index) { return end_ns - took + std::min(took, since_first(index)); };

@@ -1,7 +1,9 @@
 // A run of ops as one recorded command buffer: what changes from step to step is a block of parameters in memory.
 #pragma once
 
+#include <array>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -42,9 +44,13 @@ class VulkanProgram final : public Program {
   [[nodiscard]] Status make_sets(std::size_t count);
   [[nodiscard]] Result<VkDescriptorSet> make_set(const Dispatch& dispatch);
   [[nodiscard]] Status make_results(std::span<const Binding> results);
-  [[nodiscard]] Status record(VkCommandBuffer commands, VkQueryPool times) const;
-  [[nodiscard]] Status record_timed();
-  void trace_ops(std::uint64_t end_ns) const;
+  // Which times the device writes down.
+  enum class Timing : std::uint8_t { none, end, each };
+  [[nodiscard]] Timing timing_for(const Submission& submission) const;
+  [[nodiscard]] Status record(Timing timing);
+  [[nodiscard]] Status write_commands(VkCommandBuffer commands, Timing timing) const;
+  [[nodiscard]] std::vector<std::uint64_t> read_times() const;
+  void trace_ops(std::span<const std::uint64_t> times, std::uint64_t end_ns) const;
 
   std::shared_ptr<Context> context_;
   Pipelines& pipelines_;
@@ -55,13 +61,12 @@ class VulkanProgram final : public Program {
   std::vector<Step> steps_;
   std::vector<Brought> results_;  // copied at the end
   VkDescriptorPool sets_ = VK_NULL_HANDLE;
-  VkCommandBuffer commands_ = VK_NULL_HANDLE;
-  VkCommandBuffer timed_ = VK_NULL_HANDLE;  // the same, one op after the other and with their times
-  VkQueryPool times_ = VK_NULL_HANDLE;      // before the first step and after each
+  std::array<VkCommandBuffer, 3> commands_{};  // by Timing; with that of each op, one op after the other
+  VkQueryPool times_ = VK_NULL_HANDLE;         // before the first step and after each
   // Of the last submission.
   std::uint64_t start_ns_ = 0;
   std::uint32_t number_ = 0;
-  bool is_timed_ = false;
+  Timing timing_ = Timing::none;
 };
 
 }  // namespace shunt::vulkan
