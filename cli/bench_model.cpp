@@ -10,6 +10,7 @@
 #include "interrupt.h"
 #include "loading.h"
 #include "models/sampling.h"
+#include "models/step_planner.h"
 #include "options.h"
 #include "output.h"
 #include "run/stopwatch.h"
@@ -88,6 +89,13 @@ Result<Measured> measure(Session& session, const Options& options) {
   return measured;
 }
 
+// Tokens per second, in the middle of so many as are generated.
+Result<double> predict_generation(const models::Model& model, const Runtime& runtime, const Options& options) {
+  models::StepPlanner planner(model, runtime, options.session, options.generate);
+  SHUNT_TRY_ASSIGN(const models::PlannedStep step, planner.plan(1, 1));
+  return 1e6 / step.plan.predicted_us;
+}
+
 std::string line_of(std::string_view what, const Samples& samples, std::string_view unit, double scale) {
   return fmt::format("{:<14} {:>9.2f} {}  ({:.2f} .. {:.2f})\n", what, samples.median() / scale, unit,
                      samples.least() / scale, samples.most() / scale);
@@ -113,7 +121,7 @@ Status execute(Options& options) {
   SHUNT_TRY_ASSIGN(const Plan* generation, session->plan_for(1, 1));
   const Plan* plans[] = {prompt, generation};
   const double predicted_prompt = std::min(options.prompt, options.session.batch) / prompt->predicted_us * 1e6;
-  const double predicted_generate = 1e6 / generation->predicted_us;
+  SHUNT_TRY_ASSIGN(const double predicted_generate, predict_generation(*model, *runtime, options));
   const std::uint64_t bytes = bytes_per_token(*model);
   const double share = static_cast<double>(bytes) * measured.generate.median() / measured.bandwidth.median();
   if (options.json)

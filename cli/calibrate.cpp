@@ -2,14 +2,18 @@
 #include "run/calibration.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 
 #include "command.h"
 #include "interrupt.h"
 #include "loading.h"
+#include "models/random_model.h"
+#include "models/step_ratios.h"
 #include "options.h"
 #include "output.h"
 #include "plan/profile.h"
@@ -27,17 +31,31 @@ struct Options {
   bool json = false;
 };
 
+// Without a model, whole steps are measured of one of random weights: large enough that no cache holds it, and small
+// enough for most devices.
+constexpr std::string_view kStepShape = "168m";
+constexpr std::string_view kStepType = "Q8_0";
+
 constexpr std::array kCheckedTokens = {1U, 4U, 64U, 256U, 512U};
 
-// The shapes of steps of so many tokens.
+// Attention is measured in shorter contexts than the model's too.
+constexpr std::array kContexts = {128U, 1024U};
+
+// The different shapes of steps of so many tokens.
 Result<std::vector<OpCase>> cases_of_model(const models::Model& model, const Runtime& runtime, Device& device,
                                            std::span<const std::uint32_t> tokens) {
-  SHUNT_TRY_ASSIGN(const std::uint32_t context, models::choose_context(model, runtime, {}));
-  const models::StepPlanner planner(model, runtime, {}, context);
+  SHUNT_TRY_ASSIGN(const std::uint32_t longest, models::choose_context(model, runtime, {}));
+  std::set<std::uint32_t> contexts = {longest};
+  for (const std::uint32_t context : kContexts) contexts.insert(std::min(context, longest));
   std::vector<OpCase> cases;
-  for (const std::uint32_t count : tokens) {
-    SHUNT_TRY_ASSIGN(const Graph graph, planner.graph_of(std::min(count, context), 1));
-    std::ranges::move(cases_of(graph, device), std::back_inserter(cases));
+  std::set<std::string> calls;
+  for (const std::uint32_t context : contexts) {
+    const models::StepPlanner planner(model, runtime, {}, context);
+    for (const std::uint32_t count : tokens) {
+      SHUNT_TRY_ASSIGN(const Graph graph, planner.graph_of(std::min(count, context), 1));
+      for (OpCase& use : cases_of(graph, device))
+        if (calls.insert(to_string(OpOperands(use).call())).second) cases.push_back(std::move(use));
+    }
   }
   return cases;
 }
@@ -58,17 +76,22 @@ std::string in_words(const LinkRates& link) {
 }
 
 std::string to_text(const Profile& profile, const std::filesystem::path& path) {
-  std::string text = fmt::format("{:<12} {:>9} {:>8} {:>8} {:>22} {:>22} {:>7} {:>7}\n", "device", "launch us",
-                                 "wake us", "op us", "to device", "from device", "kinds", "shapes");
+  std::string text =
+      fmt::format("{:<12} {:>9} {:>8} {:>8} {:>22} {:>22} {:>6} {:>6} {:>7} {:>7}\n", "device", "launch us", "wake us",
+                  "op us", "to device", "from device", "few", "many", "kinds", "shapes");
   for (const DeviceProfile& device : profile.devices) {
     std::size_t shapes = 0;
     for (const auto& [kind, points] : device.ops) shapes += points.size();
-    text += fmt::format("{:<12} {:>9.2f} {:>8.2f} {:>8.2f} {:>22} {:>22} {:>7} {:>7}\n", device.id, device.launch_us,
-                        device.wake_us, device.op_us, in_words(device.to_device), in_words(device.from_device),
+    text += fmt::format("{:<12} {:>9.2f} {:>8.2f} {:>8.2f} {:>22} {:>22} {:>6.2f} {:>6.2f} {:>7} {:>7}\n", device.id,
+                        device.launch_us, device.wake_us, device.op_us, in_words(device.to_device),
+                        in_words(device.from_device), device.few_tokens_ratio, device.many_tokens_ratio,
                         device.ops.size(), shapes);
     for (const auto& [op, why] : device.refused) text += fmt::format("  {} is not used here: {}\n", op, why);
   }
-  return text + fmt::format("kept in {}\n", path.string());
+  return text + fmt::format(
+                    "few, many: what whole steps of few and of many tokens took, relative to the sum of their "
+                    "ops\nkept in {}\n",
+                    path.string());
 }
 
 // How far predictions were off, of seen or of unseen shapes.
@@ -143,8 +166,11 @@ Result<Checked> check(Device& device, std::span<const OpCase> cases, const Devic
   const std::string& id = device.info().id;
   if (before == nullptr)
     return fail(Code::invalid, fmt::format("{0} was not measured; run `shunt calibrate --devices {0}` before", id));
+  // Ops are held against what they take alone.
+  DeviceProfile alone = *before;
+  alone.few_tokens_ratio = alone.many_tokens_ratio = 1;
   auto checked = with_progress(device, [&](const Progress& progress) {
-    return check_predictions(device, cases, *before, {.quick = quick, .progress = progress});
+    return check_predictions(device, cases, alone, {.quick = quick, .progress = progress});
   });
   if (!checked) return fail_at(id, std::move(checked).error());
   return Checked{id, std::move(*checked)};
@@ -160,13 +186,45 @@ Result<DeviceProfile> measure(Device& device, std::span<const OpCase> cases, con
   return found;
 }
 
+// One that is in `folder` only until it is mapped.
+Result<std::unique_ptr<models::Model>> make_step_model(const std::filesystem::path& folder) {
+  const std::string path = (folder / fmt::format("steps-{}.gguf", ::getpid())).string();
+  ProgressLine line;
+  const std::atomic<bool>& ending = catch_interrupts();
+  const Status made = models::make_model(kStepShape, kStepType, path, 1, [&](std::uint64_t done, std::uint64_t total) {
+    line.show_share("making a model", done, total);
+    return !ending.load();
+  });
+  auto model = made ? models::Model::load(path) : Result<std::unique_ptr<models::Model>>(std::unexpected(made.error()));
+  std::error_code failed;
+  std::filesystem::remove(path, failed);
+  return model;
+}
+
+Result<DeviceProfile> measure_steps(const Device& device, const models::Model& model, std::uint32_t threads,
+                                    const DeviceProfile& profile) {
+  SHUNT_TRY_ASSIGN(const auto alone, Runtime::create({.threads = threads, .devices = profile.id, .calibrated = false}));
+  auto found = with_progress(device, [&](const Progress& progress) {
+    return models::measure_steps(model, *alone, profile, [&](std::size_t done, std::size_t count) {
+      return progress("whole steps", done, count);
+    });
+  });
+  if (found) return found;
+  if (found.error().code != Code::out_of_memory) return fail_at(device.info().id, std::move(found).error());
+  note(fmt::format("{}: whole steps are not measured: {}", device.info().id, found.error().message));
+  return profile;
+}
+
 Status execute(Options& options) {
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
+  SHUNT_TRY_ASSIGN(const std::filesystem::path path, profile_path());
   std::unique_ptr<models::Model> model;
+  std::unique_ptr<models::Model> made;
   if (!options.model.empty()) {
     SHUNT_TRY_ASSIGN(model, models::Model::load(options.model));
+  } else if (!options.quick && !options.check) {
+    SHUNT_TRY_ASSIGN(made, make_step_model(path.parent_path()));
   }
-  SHUNT_TRY_ASSIGN(const std::filesystem::path path, profile_path());
   std::string warning;  // the runtime has given it
   SHUNT_TRY_ASSIGN(Profile profile, load_profile(path, warning));
   Profile measured;
@@ -179,7 +237,10 @@ Status execute(Options& options) {
       SHUNT_TRY_ASSIGN(checks.emplace_back(), check(*device, cases, before, options.quick));
       continue;
     }
-    SHUNT_TRY_ASSIGN(const DeviceProfile found, measure(*device, cases, before, options.quick));
+    SHUNT_TRY_ASSIGN(DeviceProfile found, measure(*device, cases, before, options.quick));
+    if (const models::Model* steps = made ? made.get() : model.get()) {
+      SHUNT_TRY_ASSIGN(found, measure_steps(*device, *steps, options.runtime.threads, found));
+    }
     profile.set(found);
     measured.set(found);
     // What was measured stays, whatever becomes of the next device.

@@ -14,6 +14,9 @@ constexpr double kBelieved = 0.5;
 constexpr double kDeviation = 0.7;
 // In doublings of the work: shapes that are farther apart tell little of each other.
 constexpr double kReach = 4;
+// Steps of up to so many tokens wait for weights more than they compute; most devices have kernels of their own for
+// them.
+constexpr std::uint64_t kFewTokens = 8;
 constexpr std::uint64_t kLongCopyBytes = std::uint64_t{16} << 20U;
 // What no measurement is better than.
 constexpr double kLeastSpread = 0.02;
@@ -52,6 +55,12 @@ std::vector<double> solve(std::vector<double> matrix, std::vector<double> values
     values[row] /= at(row, row);
   }
   return values;
+}
+
+// Of the step that an op belongs to: results have a row for each, and so has what is written to a cache.
+std::uint64_t tokens_of(const OpCall& call) {
+  const Operand& rows = call.output->kind == TensorKind::state ? *call.inputs[1] : *call.output;
+  return rows.shape.rank() == 0 ? 1 : rows.shape[0];
 }
 
 LinkRates believed_link(const DeviceInfo& device) {
@@ -138,6 +147,8 @@ DeviceCost::DeviceCost(const DeviceInfo& device, const DeviceProfile* measured)
   one_way_at_a_time_ =
       measured->both_ways.bytes_per_s > 0 && measured->both_ways.copy_us(kLongCopyBytes) > 0.85 * apart_us;
   refused_ = measured->refused;
+  few_tokens_ratio_ = measured->few_tokens_ratio;
+  many_tokens_ratio_ = measured->many_tokens_ratio;
   for (const auto& [kind, points] : measured->ops)
     if (!points.empty()) curves_.emplace(kind, TimeCurve(points, prior_.op_us));
   if (curves_.empty()) return;
@@ -154,13 +165,14 @@ std::string_view DeviceCost::refusal(Op op) const {
 }
 
 Prediction DeviceCost::compute(const OpCall& call) const {
-  Prediction prediction = uncorrected(call);
-  prediction.us *= correction_;
-  prediction.uncertainty_us *= correction_;
+  Prediction prediction = alone(call);
+  const double factor = correction_ * (tokens_of(call) <= kFewTokens ? few_tokens_ratio_ : many_tokens_ratio_);
+  prediction.us *= factor;
+  prediction.uncertainty_us *= factor;
   return prediction;
 }
 
-Prediction DeviceCost::uncorrected(const OpCall& call) const {
+Prediction DeviceCost::alone(const OpCall& call) const {
   const Cost cost = info_of(call.op).cost_rule(call);
   if (!curves_.empty()) {
     const std::string kind = kind_of(call);

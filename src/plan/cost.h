@@ -70,7 +70,7 @@ class DeviceCost {
   [[nodiscard]] double correction() const { return correction_; }
 
  private:
-  [[nodiscard]] Prediction uncorrected(const OpCall& call) const;
+  [[nodiscard]] Prediction alone(const OpCall& call) const;
 
   PriorRates prior_;
   double launch_us_;
@@ -79,6 +79,8 @@ class DeviceCost {
   LinkRates from_device_;
   bool one_way_at_a_time_ = false;
   bool is_measured_;
+  double few_tokens_ratio_ = 1;
+  double many_tokens_ratio_ = 1;
   double correction_ = 1;
   std::map<std::string, std::string, std::less<>> refused_;
   std::map<std::string, TimeCurve, std::less<>> curves_;  // by kind

@@ -36,8 +36,10 @@ bool is_sound(const DeviceProfile& device) {
     return is_time(point.us) && point.us > 0 && is_time(point.spread) && is_time(point.cost.flops) &&
            is_time(point.cost.bytes_read) && is_time(point.cost.bytes_written);
   };
-  return is_time(device.launch_us) && is_time(device.wake_us) && is_time(device.op_us) && is_link(device.to_device) &&
-         is_link(device.from_device) && is_link(device.both_ways) &&
+  const auto is_ratio = [](double ratio) { return std::isfinite(ratio) && ratio > 0; };
+  return is_ratio(device.few_tokens_ratio) && is_ratio(device.many_tokens_ratio) && is_time(device.launch_us) &&
+         is_time(device.wake_us) && is_time(device.op_us) && is_link(device.to_device) && is_link(device.from_device) &&
+         is_link(device.both_ways) &&
          std::ranges::all_of(device.ops, [&](const auto& kind) { return std::ranges::all_of(kind.second, is_point); });
 }
 
@@ -72,6 +74,8 @@ void visit_fields(field_json::FieldsOf<DeviceProfile> auto& device, const auto& 
   visit("launch_us", device.launch_us);
   visit("wake_us", device.wake_us);
   visit("op_us", device.op_us);
+  visit("few_tokens_ratio", device.few_tokens_ratio);
+  visit("many_tokens_ratio", device.many_tokens_ratio);
   visit("to_device", device.to_device);
   visit("from_device", device.from_device);
   visit("both_ways", device.both_ways);
@@ -124,11 +128,13 @@ Result<Profile> profile_from_json(std::string_view text) {
   auto json = field_json::Json::parse(text, nullptr, false);
   if (!json.is_object() || !json.contains("format") || json["format"] != kFormat || !json.contains("devices"))
     return fail(Code::invalid, fmt::format("it is not of the format \"{}\"", kFormat));
-  // What does not say so was not measured in a hurry, nor after a pause.
+  // What does not say so was not measured in a hurry, nor after a pause, nor in whole steps.
   for (field_json::Json& device : json["devices"])
     if (device.is_object()) {
       device.emplace("is_brief", false);
       device.emplace("wake_us", 0.0);
+      device.emplace("few_tokens_ratio", 1.0);
+      device.emplace("many_tokens_ratio", 1.0);
     }
   Profile profile;
   if (!field_json::from_json(json["devices"], profile.devices))

@@ -48,6 +48,9 @@ struct DeviceProfile {
   double launch_us = 0;   // of a program, without its ops
   double wake_us = 0;     // how much more after a pause, in which threads and clocks have gone to rest
   double op_us = 0;       // of a tiny op among others
+  // What whole steps of a model took, relative to the sum of their ops: steps of few tokens, and of more.
+  double few_tokens_ratio = 1;
+  double many_tokens_ratio = 1;
   LinkRates to_device;
   LinkRates from_device;
   LinkRates both_ways;  // of as many bytes in each direction at once, until both have arrived

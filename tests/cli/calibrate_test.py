@@ -28,7 +28,7 @@ class Calibrate(CommandLine):
     def test_plans_are_made_with_what_was_measured_and_broken_files_are_set_aside(self):
         believed = self.generation()
         shown = shunt("calibrate", MODEL, "--quick", "--devices", "cpu:simd")
-        self.assertRegex(shown.stdout, r"\ncpu:simd +\d+\.\d\d +\d+\.\d\d +\d+\.\d\d +- +- +\d+ +\d+\nkept in ")
+        self.assertRegex(shown.stdout, r"\ncpu:simd +\d+\.\d\d +\d+\.\d\d +\d+\.\d\d +- +- +\d+\.\d\d +\d+\.\d\d +\d+ +\d+\nfew, many: ")
         self.assertIn(str(self.file), shown.stdout)
         measured = self.generation()
         self.assertNotEqual(measured["predicted_us"], believed["predicted_us"])

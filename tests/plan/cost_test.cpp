@@ -28,6 +28,7 @@ Profile some_profile() {
   device.launch_us = 3;
   device.wake_us = 40;
   device.op_us = 0.5;
+  device.few_tokens_ratio = 0.75;
   device.to_device = {.us = 10, .bytes_per_s = 5e9, .spread = 0.1};
   device.ops["add F32 F32 -> F32"] = {{.cost = {1000, 8000, 4000}, .us = 2.5, .spread = 0.01}};
   device.refused["silu"] = "it was \"wrong\"";
@@ -71,7 +72,7 @@ TEST_F(ProfileFile, ThatIsBrokenIsSetAside) {
        {std::string(), std::string("{"), good.substr(0, good.size() / 2), with("calibration 1", "calibration 0"),
         with("\"launch_us\"", "\"lunch_us\""), with("\"us\": 2.5", "\"us\": -2.5"), with("\"us\": 2.5", "\"us\": 0"),
         with("\"us\": 2.5", "\"us\": \"2.5\""), with("\"us\": 2.5", "\"us\": 1e999"),
-        with("\"flops\": 1000.0", "\"flops\": -1")}) {
+        with("\"flops\": 1000.0", "\"flops\": -1"), with("\"few_tokens_ratio\": 0.75", "\"few_tokens_ratio\": 0")}) {
     write(text);
     std::string warning;
     const auto loaded = load_profile(path, warning);
@@ -191,6 +192,26 @@ TEST(DeviceCost, OfADeviceThatDeclinesToCopyKeepsWhatIsBelievedOfItsLaunches) {
   info.prior.launch_us = 7;
   const DeviceProfile profile = unmeasured(info);
   EXPECT_EQ(DeviceCost(info, &profile).launch_us(), 7);
+}
+
+// A device that is busy with a model does not wait for each op as it does for one alone.
+TEST(DeviceCost, IsThatOfOpsInWholeStepsOfFewOrManyTokens) {
+  DeviceInfo info = processor();
+  info.prior = {.launch_us = 1, .op_us = 1, .flops_per_s = 1e6, .bytes_per_s = 1e6};
+  DeviceProfile profile = unmeasured(info);
+  const DeviceCost alone(info, &profile);
+  profile.few_tokens_ratio = 0.5;
+  profile.many_tokens_ratio = 2;
+  const DeviceCost in_steps(info, &profile);
+  const Attributes none;
+  for (const std::uint32_t tokens : {1U, 8U, 9U, 512U}) {
+    const Operand x = Operand::contiguous(DType::F32, {tokens, 64});
+    const Operand* const inputs[] = {&x};
+    const OpCall call{.op = Op::silu, .attributes = &none, .inputs = inputs, .output = &x};
+    const double ratio = tokens <= 8 ? 0.5 : 2;
+    EXPECT_DOUBLE_EQ(in_steps.compute(call).us, ratio * alone.compute(call).us);
+    EXPECT_DOUBLE_EQ(in_steps.compute(call).uncertainty_us, ratio * alone.compute(call).uncertainty_us);
+  }
 }
 
 TEST(DeviceCost, OfOtherDtypesIsThatOfTheSameOp) {

@@ -1,0 +1,96 @@
+#include "models/step_ratios.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "devices/device.h"
+#include "models/session.h"
+#include "run/samples.h"
+
+namespace shunt::models {
+namespace {
+
+// Steps are measured in the middle of it, at which plans count attention.
+constexpr std::uint32_t kContext = 1024;
+// Steps of both kinds take turns, as a machine that others use is slow for seconds. In the first round they prepare
+// programs and wake threads.
+constexpr std::size_t kRounds = 6;
+constexpr std::size_t kPromptSteps = 1;  // in a round
+constexpr std::size_t kTokenSteps = 10;
+constexpr std::size_t kSteps = kRounds * (kPromptSteps + kTokenSteps);
+constexpr std::uint32_t kMostTokens = 512;
+constexpr std::uint32_t kLeastTokens = 32;
+constexpr double kLongestStepUs = 1e6;
+// Times that are farther off come from something else.
+constexpr double kMostOff = 4;
+
+class StepBench {
+ public:
+  StepBench(Session& session, const Device& device, const StepProgress& progress)
+      : session_(session), device_(device), progress_(progress) {}
+
+  // What steps of so many tokens take, in us.
+  Status run(std::uint32_t tokens, std::size_t times, Samples* us) {
+    const std::vector<Token> appended(tokens, 1);
+    const std::uint32_t before = (session_.context() - tokens) / 2;
+    for (std::size_t time = 0; time < times; ++time) {
+      if (!progress_(done_++, kSteps)) return fail(Code::invalid, "interrupted");
+      SHUNT_TRY(go_to(before));
+      const std::uint64_t start_ns = device_.now_ns();
+      SHUNT_TRY(session_.append(0, appended));
+      if (us != nullptr) us->add(static_cast<double>(device_.now_ns() - start_ns) / 1e3);
+    }
+    return {};
+  }
+
+ private:
+  // So many tokens are in the context.
+  Status go_to(std::uint32_t tokens) {
+    const std::size_t present = session_.tokens(0).size();
+    if (present < tokens) return session_.append(0, std::vector<Token>(tokens - present, 1));
+    session_.truncate(0, tokens);
+    return {};
+  }
+
+  Session& session_;
+  const Device& device_;
+  const StepProgress& progress_;
+  std::size_t done_ = 0;
+};
+
+}  // namespace
+
+Result<DeviceProfile> measure_steps(const Model& model, const Runtime& runtime, DeviceProfile profile,
+                                    const StepProgress& progress) {
+  profile.few_tokens_ratio = profile.many_tokens_ratio = 1;
+  const Device& device = *runtime.devices()[0];
+  const DeviceCost cost(device.info(), &profile);
+  DeviceSet set(runtime);
+  set.costs = std::span(&cost, 1);
+  SessionOptions options = {.context = kContext};
+  SHUNT_TRY_ASSIGN(options.context, choose_context(model, runtime, options));
+  StepPlanner planner(model, set, options, options.context);
+  for (options.batch = std::min(kMostTokens, options.context / 2); options.batch > kLeastTokens; options.batch /= 2) {
+    SHUNT_TRY_ASSIGN(const PlannedStep step, planner.plan(options.batch, 1));
+    if (step.plan.predicted_us <= kLongestStepUs) break;
+  }
+  SHUNT_TRY_ASSIGN(const auto session, Session::create(model, runtime, options));
+  StepBench bench(*session, device, progress);
+  Samples prompt_us;
+  Samples token_us;
+  for (std::size_t round = 0; round < kRounds; ++round) {
+    SHUNT_TRY(bench.run(options.batch, kPromptSteps, round == 0 ? nullptr : &prompt_us));
+    SHUNT_TRY(bench.run(1, kTokenSteps, round == 0 ? nullptr : &token_us));
+  }
+  // Starting a program is not what ops take.
+  const auto ratio = [&](std::uint32_t tokens, double us) -> Result<double> {
+    SHUNT_TRY_ASSIGN(const PlannedStep step, planner.plan(tokens, 1));
+    const double of_ops = (us - cost.launch_us()) / (step.plan.predicted_us - cost.launch_us());
+    return std::clamp(of_ops, 1 / kMostOff, kMostOff);
+  };
+  SHUNT_TRY_ASSIGN(profile.many_tokens_ratio, ratio(options.batch, prompt_us.median()));
+  SHUNT_TRY_ASSIGN(profile.few_tokens_ratio, ratio(1, token_us.median()));
+  return profile;
+}
+
+}  // namespace shunt::models

@@ -1,0 +1,63 @@
+// Whole steps beside the sum of their ops.
+#include "models/step_ratios.h"
+
+#include "devices/registry.h"
+#include "devices/sim/device.h"
+#include "models/gguf_bytes.h"
+#include "models/random_model.h"
+#include "models/short_run.h"
+
+namespace shunt::models {
+namespace {
+
+// A processor that takes `slower` times what is believed of it.
+std::unique_ptr<Runtime> machine(double slower) {
+  constexpr double kFlops = 1e10;
+  constexpr double kBytes = 1e9;
+  const sim::Spec cpu{.id = "cpu:0",
+                      .type = DeviceType::cpu,
+                      .launch_us = 1,
+                      .op_us = 0,
+                      .rate = {.flops_per_s = kFlops / slower, .bytes_per_s = kBytes / slower},
+                      .believed = sim::Rate{.flops_per_s = kFlops, .bytes_per_s = kBytes},
+                      .memory_pool = "host"};
+  BackendReport report{.api = "sim"};
+  report.devices = sim::make_sim_devices(std::vector{cpu}, std::make_shared<sim::VirtualClock>());
+  Registry registry;
+  registry.backends.push_back(std::move(report));
+  return Runtime::over(std::move(registry), std::make_unique<trace::Recorder>(0));
+}
+
+TEST(StepRatios, AreWhatStepsTakeInPlaceOfWhatWasPredicted) {
+  const TestFolder folder;
+  ASSERT_TRUE(make_model("nano", "F16", folder.file("m")).has_value());
+  const auto model = Loaded::take(Model::load(folder.file("m")));
+  for (const double slower : {1.0, 0.8, 1.5}) {
+    const auto runtime = machine(slower);
+    DeviceProfile before = unmeasured(runtime->devices()[0]->info());
+    before.few_tokens_ratio = 7;
+    std::size_t steps = 0;
+    const auto after = measure_steps(*model, *runtime, before, [&](std::size_t done, std::size_t count) {
+      EXPECT_EQ(done, steps++);
+      EXPECT_LT(done, count);
+      return true;
+    });
+    ASSERT_TRUE(after.has_value()) << after.error().message;
+    EXPECT_NEAR(after->few_tokens_ratio, slower, 0.02 * slower);
+    EXPECT_NEAR(after->many_tokens_ratio, slower, 0.02 * slower);
+  }
+}
+
+TEST(StepRatios, EndWhereOneSaysSo) {
+  const TestFolder folder;
+  ASSERT_TRUE(make_model("nano", "F16", folder.file("m")).has_value());
+  const auto model = Loaded::take(Model::load(folder.file("m")));
+  const auto runtime = machine(1);
+  const auto ended = measure_steps(*model, *runtime, unmeasured(runtime->devices()[0]->info()),
+                                   [](std::size_t done, std::size_t) { return done < 3; });
+  ASSERT_FALSE(ended.has_value());
+  EXPECT_EQ(ended.error().code, Code::invalid);
+}
+
+}  // namespace
+}  // namespace shunt::models
