@@ -37,7 +37,7 @@ Status Context::start() {
                               .has_budget = features_.memory_budget};
   memory_ = std::make_unique<Memory>(*instance_, physical_, functions_, device_, limits);
   clock_ = std::make_unique<Clock>(*instance_, physical_, functions_, device_,
-                                   Clock::Kind{.period_ns = properties_.limits.timestampPeriod,
+                                   Clock::Kind{.period_ns = static_cast<double>(properties_.limits.timestampPeriod),
                                                .bits = queues[0].timestamp_bits,
                                                .is_readable = features_.reads_clocks});
   SHUNT_TRY_ASSIGN(compute_, Queue::create(functions_, device_, queues[0], features_.timeline));
