@@ -82,6 +82,9 @@ class Program {
   virtual ~Program() = default;
   // Memory the program holds besides its bindings.
   [[nodiscard]] virtual std::uint64_t scratch_bytes() const = 0;
+  // It records its submissions itself (program_trace.h), as one that knows better when they began and ended than
+  // whoever waits for them.
+  [[nodiscard]] virtual bool records() const { return false; }
 };
 
 struct Submission {

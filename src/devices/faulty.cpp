@@ -27,6 +27,7 @@ class FaultyProgram final : public Program {
   }
 
   [[nodiscard]] std::uint64_t scratch_bytes() const override { return real_->scratch_bytes(); }
+  [[nodiscard]] bool records() const override { return real_->records(); }
   [[nodiscard]] Program& real() { return *real_; }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::size_t size() const { return ops_; }

@@ -104,7 +104,7 @@ Status Executable::prepare_programs() {
   return {};
 }
 
-Result<std::unique_ptr<Program>> Executable::prepare(const Step& step, std::string_view name) const {
+Result<Executable::Prepared> Executable::prepare(const Step& step, std::string_view name) const {
   std::vector<UnitCall> calls;
   calls.reserve(step.unit_count);
   std::vector<ProgramOp> program_ops;
@@ -121,12 +121,17 @@ Result<std::unique_ptr<Program>> Executable::prepare(const Step& step, std::stri
     program_ops.push_back(std::move(op));
   }
   const std::vector<Binding> results = results_of(step);
-  return devices_[step.device]->prepare(
-      {.name = fmt::format("{}: {} .. {}", name, program_ops.front().name, program_ops.back().name),
-       .ops = program_ops,
-       .predicted_us = step.end_us - step.start_us,
-       .results = results,
-       .plan = plan_number_});
+  Device& device = *devices_[step.device];
+  const ProgramRequest request{
+      .name = fmt::format("{}: {} .. {}", name, program_ops.front().name, program_ops.back().name),
+      .ops = program_ops,
+      .predicted_us = step.end_us - step.start_us,
+      .results = results,
+      .plan = plan_number_};
+  Prepared prepared;
+  SHUNT_TRY_ASSIGN(prepared.program, device.prepare(request));
+  if (!prepared.program->records()) prepared.trace.emplace(request, device.info().id, context_.recorder);
+  return prepared;
 }
 
 std::optional<std::uint32_t> Executable::next_audit() const {
@@ -143,8 +148,12 @@ Status Executable::run_part(const Step& step, std::uint32_t begin, std::uint32_t
     const Decision& decision = plan_.decisions[position];
     part.end_us += decision.candidates[decision.device].compute_us;
   }
-  SHUNT_TRY_ASSIGN(const auto program, prepare(part, "audit"));
-  return devices_[step.device]->submit(*program, submission).wait();
+  SHUNT_TRY_ASSIGN(const Prepared prepared, prepare(part, "audit"));
+  Device& device = *devices_[step.device];
+  const std::uint64_t start_ns = device.now_ns();
+  Status status = device.submit(*prepared.program, submission).wait();
+  if (prepared.trace) prepared.trace->record_program(start_ns, device.now_ns(), submission.step, status);
+  return status;
 }
 
 // Weights as their source has them: a copy that has changed is found, too.
@@ -269,8 +278,8 @@ Status Executable::read_output(std::size_t index, std::uint64_t offset, std::spa
 
 std::uint64_t Executable::scratch_bytes() const {
   std::uint64_t bytes = 0;
-  for (const auto& program : programs_)
-    if (program != nullptr) bytes += program->scratch_bytes();
+  for (const Prepared& prepared : programs_)
+    if (prepared.program != nullptr) bytes += prepared.program->scratch_bytes();
   return bytes;
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "devices/device.h"
+#include "devices/program_trace.h"
 #include "plan/plan.h"
 #include "run/audit.h"
 #include "run/memory.h"
@@ -69,7 +70,11 @@ class Executable {
   [[nodiscard]] Status bind_storage();
   [[nodiscard]] Status prepare_programs();
   // Of a compute step, or of a part of it.
-  [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const Step& step, std::string_view name) const;
+  struct Prepared {
+    std::unique_ptr<Program> program;
+    std::optional<ProgramTrace> trace;  // of a program that does not record itself
+  };
+  [[nodiscard]] Result<Prepared> prepare(const Step& step, std::string_view name) const;
   // The unit of the run that begins, by its position.
   [[nodiscard]] std::optional<std::uint32_t> next_audit() const;
   // The step in three parts, of which the unit is one. REQUIRES: nothing else runs.
@@ -89,12 +94,12 @@ class Executable {
   Plan plan_;
   ExecutableContext context_;
   std::vector<Device*> devices_;
-  std::vector<std::shared_ptr<Buffer>> arenas_;     // one per device, null where nothing lies
-  std::vector<Binding> storage_;                    // one per residence
-  std::vector<std::unique_ptr<Program>> programs_;  // one per compute step, null for transfers
-  std::vector<double> actual_us_;                   // one per step
-  std::vector<trace::Label> transfer_labels_;       // one per step, 0 for compute
-  std::uint32_t runs_ = 0;                          // that began
+  std::vector<std::shared_ptr<Buffer>> arenas_;  // one per device, null where nothing lies
+  std::vector<Binding> storage_;                 // one per residence
+  std::vector<Prepared> programs_;               // one per step, empty for transfers
+  std::vector<double> actual_us_;                // one per step
+  std::vector<trace::Label> transfer_labels_;    // one per step, 0 for compute
+  std::uint32_t runs_ = 0;                       // that began
   trace::Label run_label_ = 0;
   std::uint32_t plan_number_ = 0;  // among those attached to the recorder
 };

@@ -116,7 +116,7 @@ Event Execution::launch(std::uint32_t number, Phase phase) {
   const Step& step = executable_.plan_.steps[number];
   if (is_audited(step)) return Event(executable_.run_audited(step, *audited_, submission_));
   if (phase == Phase::compute)
-    return executable_.devices_[step.device]->submit(*executable_.programs_[number], submission_);
+    return executable_.devices_[step.device]->submit(*executable_.programs_[number].program, submission_);
   const Transfer& transfer = step.transfer;
   Device& from = *executable_.devices_[transfer.from];
   Device& to = *executable_.devices_[transfer.to];
@@ -147,23 +147,27 @@ void Execution::finish(Completion completion) {
     if (status_) start(completion.step, no_direct_way ? Phase::to_host : Phase::from_host);
     return;
   }
+  if (completion.phase == Phase::compute) note_program(completion);
   if (!completion.status) {
     if (status_) status_ = on_device(device_that_failed(completion), std::move(completion.status));
     return;
   }
-  if (completion.phase == Phase::compute)
-    note_time(completion.step);
-  else
-    record_transfer(completion.step);
+  if (completion.phase != Phase::compute) record_transfer(completion.step);
   --left_;
   for (const std::uint32_t waiter : waiters_[completion.step])
     if (--waiting_for_[waiter] == 0) ready_.push_back(waiter);
 }
 
-void Execution::note_time(std::uint32_t number) {
-  const std::uint32_t device = executable_.plan_.steps[number].device;
+void Execution::note_program(const Completion& completion) {
+  const std::uint32_t number = completion.step;
+  const Step& step = executable_.plan_.steps[number];
+  const std::uint32_t device = step.device;
   const std::uint64_t now = now_ns(number);
   const std::uint64_t begin = std::max(started_ns_[number], free_ns_[device]);
+  // The parts of a step that is audited have been recorded.
+  if (const auto& trace = executable_.programs_[number].trace; trace && !is_audited(step))
+    trace->record_program(begin, now, submission_.step, completion.status);
+  if (!completion.status) return;
   if (!unwatched_[device]) executable_.actual_us_[number] = static_cast<double>(now - begin) * 1e-3;
   free_ns_[device] = now;
 }

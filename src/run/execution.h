@@ -42,7 +42,7 @@ class Execution {
   [[nodiscard]] std::chrono::nanoseconds patience() const;
   [[nodiscard]] Event launch(std::uint32_t step, Phase phase);
   void finish(Completion completion);
-  void note_time(std::uint32_t step);
+  void note_program(const Completion& completion);
   [[nodiscard]] const Device& device_that_failed(const Completion& completion) const;
   [[nodiscard]] std::uint64_t now_ns(std::uint32_t step) const;
   void record_transfer(std::uint32_t step) const;

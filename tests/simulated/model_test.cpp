@@ -1,6 +1,7 @@
 // The trained model on the simulated devices: the tokens of Hugging Face transformers, and what the scalar CPU
 // computes.
 #include "models/short_run.h"
+#include "run/program_events.h"
 #include "simulated/simulated.h"
 #include "simulated/simulated_metal.h"
 
@@ -37,6 +38,8 @@ TEST_P(SimulatedModel, ComputesWhatTheScalarCpuComputesFromBlocks) {
   const Loaded loaded(kQuantizedModel, GetParam(), kOptions);
   expect_the_scalar_devices_run(*loaded.session, kQuantizedModel);
 }
+
+TEST_P(SimulatedModel, HasItsProgramsInTraces) { test::expect_program_events(GetParam()); }
 
 INSTANTIATE_TEST_SUITE_P(Devices, SimulatedModel, testing::Values("cuda:0", "hip:0", "metal:0"), [](const auto& test) {
   const std::string id = test.param;

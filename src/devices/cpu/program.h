@@ -20,6 +20,7 @@ class CpuProgram final : public Program {
                                                                   trace::Recorder* recorder, std::string_view device);
 
   [[nodiscard]] std::uint64_t scratch_bytes() const override { return scratch_ ? scratch_->bytes() : 0; }
+  [[nodiscard]] bool records() const override { return true; }
 
   // Runs all ops on all threads of the pool. Errors: internal where a kernel failed, timed_out.
   [[nodiscard]] Status run(ThreadPool& pool, const Submission& submission, const Deadline& deadline);

@@ -26,6 +26,7 @@ class SimProgram final : public Program {
   SimProgram(const ProgramRequest& request, const Spec& spec, trace::Recorder* recorder);
 
   [[nodiscard]] std::uint64_t scratch_bytes() const override { return scratch_.size(); }
+  [[nodiscard]] bool records() const override { return true; }
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::size_t size() const { return ops_.size(); }
   [[nodiscard]] const std::string& op_name(std::size_t op) const { return ops_[op].name; }

@@ -24,6 +24,7 @@ class VulkanProgram final : public Program {
   VulkanProgram& operator=(const VulkanProgram&) = delete;
 
   [[nodiscard]] std::uint64_t scratch_bytes() const override { return blocks_->bytes(); }
+  [[nodiscard]] bool records() const override { return true; }
   [[nodiscard]] const std::string& name() const { return name_; }
   // When it is over. REQUIRES: the last submission is.
   [[nodiscard]] Result<Moment> submit(Transfer& transfer, const Submission& submission);
