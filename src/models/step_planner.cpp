@@ -65,6 +65,7 @@ Result<PlannedStep> StepPlanner::with_weights_of(const PlannedStep& one, Graph g
   SHUNT_TRY_ASSIGN(PlanRequest request, request_for(step.graph));
   request.homes = homes_of(one.plan, one.graph);
   auto other = make_plan(request);
+  if (other) step.plan.bound_us = other->bound_us;  // of either
   if (other && other->predicted_us * (1 + kLeastGain) < step.plan.predicted_us) step.plan = std::move(*other);
   return step;
 }
@@ -93,6 +94,7 @@ Result<PlanRequest> StepPlanner::request_for(const Graph& graph) {
                      .preferred = preferred,
                      .fuse = options_.fuse,
                      .budget_bytes = {set_.budgets.begin(), set_.budgets.end()},
+                     .left_out = set_.left_out,
                      .strict = set_.strict,
                      .margin = options_.margin};
 }

@@ -24,6 +24,7 @@ class Scheduler {
     plan_.units = std::move(placement.units);
     plan_.decisions = std::move(placement.decisions);
     plan_.bound_us = placement.bound_us;
+    plan_.left_out.assign(request.left_out.begin(), request.left_out.end());
     for (std::size_t index = 0; index < request.devices.size(); ++index) {
       const DeviceInfo& info = request.devices[index]->info();
       plan_.devices.push_back({.id = info.id,

@@ -44,7 +44,8 @@ struct Computation::Parts {
                          .devices = set.devices,
                          .costs = set.costs,
                          .suggested = suggestions(placed, splits),
-                         .budget_bytes = {set.budgets.begin(), set.budgets.end()}};
+                         .budget_bytes = {set.budgets.begin(), set.budgets.end()},
+                         .left_out = set.left_out};
     };
     Result<Plan> plan = make_plan(request_for(graph, {}));
     const auto us_of = [&](std::span<const RowSplit> splits) -> Result<double> {
