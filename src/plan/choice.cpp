@@ -73,22 +73,23 @@ class Chooser {
     const std::size_t devices = problem_.lanes.size();
     Evaluator evaluate(problem_);
     static_cast<void>(evaluate(chosen.device_of_group));
-    std::vector<bool> is_held(problem_.held_bytes.size() * budgets.size());
+    const std::size_t pools = pools_of(problem_.lanes);
+    std::vector<bool> is_held(problem_.held_bytes.size() * pools);
     for (const SearchProblem::Item& item : problem_.items)
       for (const std::uint32_t held : item.holds)
-        is_held[held * budgets.size() + problem_.lanes[chosen.device_of_group[item.group]].pool] = true;
+        is_held[held * pools + problem_.lanes[chosen.device_of_group[item.group]].pool] = true;
     std::vector<std::set<std::uint32_t>> holds(problem_.groups);
     for (const SearchProblem::Item& item : problem_.items)
       holds[item.group].insert(item.holds.begin(), item.holds.end());
     std::vector<Choice::Room> of_groups(problem_.groups * devices);
     for (std::size_t device = 0; device < devices; ++device) {
-      const std::uint32_t pool = problem_.lanes[device].pool;
-      const std::uint64_t used = std::min(evaluate.pool_bytes()[pool], budgets[pool]);
+      const auto [pool, memory] = std::pair(problem_.lanes[device].pool, problem_.lanes[device].memory);
+      const std::uint64_t used = std::min(evaluate.memory_bytes()[memory], budgets[memory]);
       for (std::size_t group = 0; group < problem_.groups; ++group) {
         Choice::Room& room = of_groups[group * devices + device];
-        if (budgets[pool] != kNoBudget) room.free_bytes = budgets[pool] - used;
+        if (budgets[memory] != kNoBudget) room.free_bytes = budgets[memory] - used;
         for (const std::uint32_t held : holds[group])
-          if (!is_held[held * budgets.size() + pool]) room.needed_bytes += problem_.held_bytes[held];
+          if (!is_held[held * pools + pool]) room.needed_bytes += problem_.held_bytes[held];
       }
     }
     std::vector<Choice::Room> rooms;
@@ -208,15 +209,15 @@ class Chooser {
   }
 
   void add_budgets() {
-    problem_.budget_bytes.assign(pools_of(problem_.lanes), kNoBudget);
+    problem_.budget_bytes.assign(memories_of(problem_.lanes), kNoBudget);
     for (std::size_t device = 0; device < request_.budget_bytes.size(); ++device) {
-      std::uint64_t& budget = problem_.budget_bytes[problem_.lanes[device].pool];
+      std::uint64_t& budget = problem_.budget_bytes[problem_.lanes[device].memory];
       budget = std::min(budget, request_.budget_bytes[device]);
     }
     // What is there already.
     for (TensorId tensor = 0; tensor < request_.homes.size(); ++tensor) {
       if (request_.homes[tensor] == kNone) continue;
-      std::uint64_t& budget = problem_.budget_bytes[problem_.lanes[request_.homes[tensor]].pool];
+      std::uint64_t& budget = problem_.budget_bytes[problem_.lanes[request_.homes[tensor]].memory];
       if (budget != kNoBudget) budget -= std::min(budget, graph_.tensor(tensor).operand.span_bytes());
     }
   }

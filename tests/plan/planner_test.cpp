@@ -149,6 +149,32 @@ TEST(Planner, BudgetsHoldAndLargerOnesAreNoSlower) {
   EXPECT_LE(before, alone->predicted_us / 0.97);
 }
 
+TEST(Planner, AMemoryThatSeveralDevicesTakeFromIsCountedOnce) {
+  const Graph graph = chain_of_matmuls(12);
+  sim::Spec fast;
+  fast.rate.bytes_per_s = 1e12;
+  fast.memory_resource = "gpu";
+  SimulatedMachine machine({sim::Spec{.rate = {.flops_per_s = 1e10, .bytes_per_s = 1e9}}, fast, fast});
+  for (const std::uint32_t first : {1U, 2U}) {
+    PlanRequest request{.graph = &graph, .devices = machine.devices, .margin = 0.0};
+    request.budget_bytes = {kNoBudget, 6 * kWeightBytes, 6 * kWeightBytes};
+    request.suggested.assign(graph.tensors().size(), kNone);
+    for (TensorId tensor = 0; tensor < graph.tensors().size(); ++tensor)
+      if (graph.tensor(tensor).operand.kind == TensorKind::weight)
+        request.suggested[tensor] = tensor % 2 == 0 ? first : 3 - first;
+    const auto plan = make_plan(request);
+    ASSERT_TRUE(plan.has_value()) << plan.error().message;
+    std::uint64_t bytes = 0;
+    for (const MemoryUse& use : plan->memory) bytes += use.pool == kHostPool ? 0 : use.total();
+    EXPECT_LE(bytes, 6 * kWeightBytes);
+    EXPECT_GE(bytes, 5 * kWeightBytes);
+    request.budget_bytes.front() = 5 * kWeightBytes;
+    const auto none = make_plan(request);
+    ASSERT_FALSE(none.has_value());
+    EXPECT_EQ(none.error().code, Code::out_of_memory);
+  }
+}
+
 TEST(Planner, WhatFitsNowhereIsAnErrorWithTheNumbers) {
   const Graph graph = chain_of_matmuls(2);
   SimulatedMachine machine(std::vector<sim::Spec>(2));
