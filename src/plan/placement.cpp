@@ -176,9 +176,11 @@ class Placer {
   [[nodiscard]] std::unexpected<Error> nobody_can(const Unit& unit, const Decision& decision) const {
     std::string text = fmt::format("no device can run {} (node \"{}\")", to_string(UnitCall(graph_, unit).call()),
                                    graph_.nodes()[unit.nodes.back()].name);
-    for (const Candidate& candidate : decision.candidates)
+    for (const Candidate& candidate : decision.candidates) {
+      const Reason reason = candidate.reason == Reason::higher_cost ? Reason::weights_elsewhere : candidate.reason;
       text += fmt::format("; {}: {}", device(candidate.device).id,
-                          candidate.detail.empty() ? name_of(candidate.reason) : candidate.detail);
+                          candidate.detail.empty() ? name_of(reason) : candidate.detail);
+    }
     return fail(Code::unsupported, std::move(text));
   }
 
