@@ -13,6 +13,7 @@
 #include "models/sampling.h"
 #include "models/session.h"
 #include "origin.h"
+#include "shunt/computation.h"
 #include "shunt/runtime.h"
 
 namespace shunt::cli {
@@ -56,17 +57,17 @@ void add_runtime(CLI::App& app, RuntimeOptions& options);
 void add_session(CLI::App& app, SessionOptions& options, RuntimeOptions& runtime);
 // --strategy, which may name the devices of the runtime, and --margin
 void add_strategy(CLI::App& app, SessionOptions& options, RuntimeOptions& runtime);
+void add_strategy(CLI::App& app, ComputationOptions& options, RuntimeOptions& runtime);
 // Where a session's context comes from: "-c", "the model's", "the default" or "what fits in memory".
 [[nodiscard]] std::string_view context_origin(const SessionOptions& asked, const models::ModelConfig& config,
                                               std::uint32_t context);
 
 // --trace
 void add_trace(CLI::App& app, std::string& path);
-// Before the runtime is opened: has it record the steps and the session each op, if a trace was asked for.
+// Before the runtime is opened: if a trace was asked for, has it record the steps, and sets `profile`, for each op.
 // The model as the trace's file is wrong usage. Errors: those of trace::check_text_path.
-[[nodiscard]] Status prepare_trace(const std::string& path, const std::string& model, RuntimeOptions& runtime);
 [[nodiscard]] Status prepare_trace(const std::string& path, const std::string& model, RuntimeOptions& runtime,
-                                   SessionOptions& session);
+                                   bool& profile);
 // Writes the trace if one was asked for, with where it comes from and how fast that was, and notes what it could not
 // keep.
 [[nodiscard]] Status write_trace(const Runtime& runtime, const std::string& path, const Origin& origin,

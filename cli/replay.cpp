@@ -14,6 +14,7 @@
 #include "origin.h"
 #include "output.h"
 #include "plan/hindsight.h"
+#include "run/strategy.h"
 #include "trace/chrome.h"
 
 namespace shunt::cli {
@@ -59,6 +60,8 @@ Total total_of(std::span<const Replayed> steps) {
 RuntimeOptions runtime_of(const Options& options, const Origin& origin) {
   RuntimeOptions runtime = origin.runtime();
   const RuntimeOptions& asked = options.runtime;
+  runtime.strict = asked.strict;
+  runtime.on_notice = asked.on_notice;
   if (asked.threads != 0) runtime.threads = asked.threads;
   if (!asked.machine.empty()) {
     runtime.machine = asked.machine;
@@ -160,6 +163,7 @@ Status execute(const Options& options) {
   SHUNT_TRY_ASSIGN(const SessionOptions session, session_of(options, origin));
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(runtime_of(options, origin)));
   SHUNT_TRY_ASSIGN(const auto model, load(options, origin));
+  SHUNT_TRY(check_strategy(session.strategy, Fleet(*runtime)));
   models::StepPlanner planner(*model, *runtime, session, origin.context);
   SHUNT_TRY_ASSIGN(const std::vector<Replayed> steps, plan_again(std::move(plans), planner));
   if (recording.overwritten > 0)

@@ -43,7 +43,6 @@ DeviceSet Fleet::devices() const {
   set.costs = costs_;
   set.budgets = budgets_;
   set.strict = runtime_.options().strict;
-  set.reduced = devices_.size() != members_.size();
   return set;
 }
 

@@ -34,8 +34,7 @@ struct DeviceSet {
   std::span<Device* const> devices;
   std::span<const DeviceCost> costs;
   std::span<const std::uint64_t> budgets;
-  bool strict = false;   // what a preferred device cannot run is an error
-  bool reduced = false;  // some are left out for now
+  bool strict = false;  // what a preferred device cannot run is an error
 };
 
 class Fleet {
