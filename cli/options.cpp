@@ -140,19 +140,24 @@ std::vector<Op> chosen_ops(const std::vector<std::string>& names) {
   return chosen;
 }
 
-void add_runtime(CLI::App& app, RuntimeOptions& options) {
+void add_runtime(CLI::App& app, RuntimeOptions& options, bool only_plans) {
   add_threads(app, options.threads);
   app.add_option_function<std::string>(
          "--devices", [&options](const std::string& list) { parse_devices(list, options); },
-         "Devices to use, best liked first, such as cpu:simd,cpu:scalar [all]")
+         fmt::format("Devices to use, best liked first, such as cpu:simd,cpu:scalar [{}]", kAllDevices))
       ->type_name("LIST");
   app.add_option_function<std::vector<std::string>>(
          "--budget", [&options](const std::vector<std::string>& texts) { options.budgets = parse_budgets(texts); },
          "Memory that may be used of a device, such as vulkan:0=4GiB; again for another [what is free]")
       ->allow_extra_args(false)
       ->type_name("DEVICE=SIZE");
-  app.add_flag("--strict", options.strict,
-               "Let nothing run elsewhere: an error where a device fails, or the preferred one cannot run an op");
+  app.add_flag(
+      "--strict", options.strict,
+      "Let nothing run elsewhere: an error where a device fails, or the preferred one cannot run an op or is not "
+      "there");
+  options.on_notice = [](const std::string& text) { note(text); };
+  add_machine(app, options.machine);
+  if (only_plans) return;
   app.add_option_function<double>(
          "--timeout",
          [&options](double seconds) {
@@ -165,8 +170,6 @@ void add_runtime(CLI::App& app, RuntimeOptions& options) {
          "--audit{16}", [&options](std::int64_t each) { options.audit = static_cast<std::uint32_t>(each); },
          "Compute an op of each 16th run of a plan again, with --audit=N of each Nth, to find devices that are wrong")
       ->check(in_range(1U, 1U << 30U));
-  options.on_notice = [](const std::string& text) { note(text); };
-  add_machine(app, options.machine);
 }
 
 void add_machine(CLI::App& app, std::string& path) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "models/sampling.h"
 #include "models/session.h"
@@ -45,10 +46,14 @@ void add_ops(CLI::App& app, std::vector<std::string>& names, std::string_view wh
 // Those named, or all. Wrong names are wrong usage.
 [[nodiscard]] std::vector<Op> chosen_ops(const std::vector<std::string>& names);
 
+// What --devices means where nobody names any.
+inline constexpr std::string_view kAllDevices =
+    "all; emulated ones, and a GPU through a second API, only where they are named";
 // --machine
 void add_machine(CLI::App& app, std::string& path);
-// --threads, --devices, --budget, --strict, --timeout, --audit, --machine; notices go to stderr.
-void add_runtime(CLI::App& app, RuntimeOptions& options);
+// --threads, --devices, --budget, --strict, --machine and, unless nothing is to run, --timeout and --audit; notices go
+// to stderr.
+void add_runtime(CLI::App& app, RuntimeOptions& options, bool only_plans = false);
 // Wrong names of devices are wrong usage of `option`. Errors: else those of Runtime::create().
 [[nodiscard]] Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options,
                                                             std::string_view option = "--devices");

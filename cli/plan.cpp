@@ -106,7 +106,7 @@ Action plan(CLI::App& app) {
   add_number(app, "--tokens", options->prompt, fmt::format("Tokens of the prompt [{}]", options->prompt), 1U,
              1U << 24U);
   add_session(app, options->session, options->runtime);
-  add_runtime(app, options->runtime);
+  add_runtime(app, options->runtime, true);
   add_json(app, options->json);
   return [options] { return execute(*options); };
 }

@@ -176,10 +176,12 @@ Status execute(const Options& options) {
 
 Action replay(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("TRACE", options->trace, "File that --trace of run, eval or bench model has written")->required();
+  app.add_option("TRACE", options->trace,
+                 "File that --trace of run, eval or bench model has written; none of run-graph")
+      ->required();
   app.add_option("--model", options->model, "The model, where it is no longer where it was")->type_name("FILE");
   add_strategy(app, options->session, options->runtime);
-  add_runtime(app, options->runtime);
+  add_runtime(app, options->runtime, true);
   add_json(app, options->json);
   options->strategy = app.get_option("--strategy");
   return [options] { return execute(*options); };
