@@ -44,7 +44,6 @@ DeviceSet Fleet::devices() const {
   set.budgets = budgets_;
   set.left_out = left_out_;
   set.strict = runtime_.options().strict;
-  set.reduced = devices_.size() != members_.size();
   return set;
 }
 

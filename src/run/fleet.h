@@ -36,7 +36,6 @@ struct DeviceSet {
   std::span<const std::uint64_t> budgets;
   std::span<const LeftOut> left_out;  // for now; the others are all that is there
   bool strict = false;                // what a preferred device cannot run is an error
-  bool reduced = false;               // some are left out for now
 };
 
 class Fleet {

@@ -237,7 +237,7 @@ TEST(Planner, TheReasonsOfRejectionsAreTrue) {
         if (candidate.reason == Reason::higher_cost || candidate.reason == Reason::higher_cost_of_all) {
           EXPECT_EQ(candidate.total_us() >= chosen_us, candidate.reason == Reason::higher_cost);
           EXPECT_TRUE(moved.has_value() || candidate.reason == Reason::higher_cost) << moved.error().message;
-          if (moved) EXPECT_GE(moved->predicted_us * (1 + *request.margin), plan.predicted_us * (1 - 1e-6));
+          EXPECT_TRUE(!moved || moved->predicted_us * (1 + *request.margin) >= plan.predicted_us * (1 - 1e-6));
         } else if (candidate.reason == Reason::no_memory) {
           ASSERT_FALSE(moved.has_value());
           EXPECT_EQ(moved.error().code, Code::out_of_memory);
