@@ -105,6 +105,7 @@ PlanRequest StepPlanner::request_for(const Graph& graph) {
           .preferred = preferred_device(options_.strategy, set_.devices),
           .fuse = options_.fuse,
           .budget_bytes = {set_.budgets.begin(), set_.budgets.end()},
+          .left_out = set_.left_out,
           .strict = set_.strict,
           .margin = options_.margin};
 }
