@@ -68,7 +68,6 @@ class StepBench {
 
 Result<DeviceProfile> measure_steps(const Model& model, const Runtime& runtime, DeviceProfile profile,
                                     const StepProgress& progress) {
-  profile.few_tokens_ratio = profile.many_tokens_ratio = 1;
   const Device& device = *runtime.devices()[0];
   const DeviceCost& cost = runtime.costs()[0];
   SessionOptions options = {.context = kContext};

@@ -49,11 +49,11 @@ class Chooser {
     const SearchResult& chosen = request_.preferred == kNone ? best_of(alone, mixed) : liked_of(alone, mixed);
     if (chosen.score.us == kCannot) return std::nullopt;
     Choice choice{.device_of_node = by_node(chosen), .rooms = rooms_beside(chosen)};
-    if (const SearchResult& fastest = least_of(alone, mixed); fastest.score.us < chosen.score.us)
-      if (request_.preferred == kNone) choice.within_margin = by_node(fastest);
     // Times of devices that are not liked are not what they take.
-    if (request_.preferred == kNone && chosen.score.over_bytes == 0)
-      choice.bound_us = lower_bound_us(problem_, chosen.score.us);
+    if (request_.preferred != kNone) return choice;
+    const SearchResult& fastest = least_of(alone, mixed);
+    if (fastest.score.us < chosen.score.us) choice.within_margin = by_node(fastest);
+    if (chosen.score.over_bytes == 0) choice.bound_us = lower_bound_us(problem_, chosen.score.us);
     return choice;
   }
 

@@ -21,16 +21,13 @@ class Placer {
     for (TensorId tensor = 0; tensor < request_.homes.size(); ++tensor)
       if (request_.homes[tensor] != kNone && graph_.tensor(tensor).operand.kind == TensorKind::state)
         state_pool_.emplace(tensor, device(request_.homes[tensor]).memory_pool);
+    if (is_by_hand())
+      choice_.device_of_node = request_.device_of_node;
+    else if (auto choice = choose_devices(request_))
+      choice_ = *std::move(choice);
     PlanRequest placed = request_;
-    Placement placement;
-    if (!is_by_hand())
-      if (auto choice = choose_devices(request_)) {
-        choice_ = *std::move(choice);
-        placed.device_of_node = choice_.device_of_node;
-        placement.bound_us = choice_.bound_us;
-      }
-    if (is_by_hand()) choice_.device_of_node = request_.device_of_node;
-    placement.units = choose_units(placed);
+    placed.device_of_node = choice_.device_of_node;
+    Placement placement{.units = choose_units(placed), .decisions = {}, .bound_us = choice_.bound_us};
     for (const Unit& unit : placement.units) {
       SHUNT_TRY_ASSIGN(Decision decision, decide(unit));
       commit(unit, decision);

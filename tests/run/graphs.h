@@ -51,4 +51,16 @@ inline Graph branching_graph(std::uint32_t rows, std::uint32_t depth) {
   return std::move(*graph);
 }
 
+// A chain of matmuls, each with a weight of its own.
+inline constexpr std::uint64_t kWeightBytes = std::uint64_t{256} * 256 * sizeof(float);
+inline Graph chain_of_matmuls(std::uint32_t count) {
+  constexpr std::uint32_t kRows = 256;
+  GraphBuilder builder;
+  Tensor x = builder.input("x", DType::F32, {1, kRows});
+  for (std::uint32_t i = 0; i < count; ++i)
+    x = builder.matmul(x, builder.weight("w" + std::to_string(i), DType::F32, {kRows, kRows}));
+  builder.output(x);
+  return *std::move(builder).finish();
+}
+
 }  // namespace shunt::test
