@@ -1,14 +1,14 @@
 // shunt bench check: whether this build is as fast as it has to be, on this machine.
 //
-// All limits but two are ratios of two things that are measured in turn, so that a slow machine, or a slow moment of
+// All limits but four are ratios of two things that are measured in turn, so that a slow machine, or a slow moment of
 // it, meets both alike.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 
 #include "bench_options.h"
+#include "bench_planning.h"
 #include "command.h"
 #include "devices/device.h"
 #include "interrupt.h"
@@ -28,7 +28,9 @@ enum class Measure : std::uint8_t {
   share_of_peak,
   speed_over_f16,
   fork_join_us,
-  trace_event_ns
+  trace_event_ns,
+  plan_op_us,
+  found_op_ns
 };
 enum class Rows : std::uint8_t { one, prompt };
 
@@ -65,9 +67,6 @@ struct Verdict {
   [[nodiscard]] bool passed() const { return gate->passes(values.median()); }
 };
 
-// One repetition of a gate: the value that is compared with its limit.
-using Round = std::function<Result<double>()>;
-
 class Checker {
  public:
   Checker(const Options& options, const Runtime& runtime, cpu::Limits& limits)
@@ -76,6 +75,8 @@ class Checker {
   Result<Round> round_of(const Gate& gate) {
     if (gate.measure == Measure::fork_join_us) return fork_join();
     if (gate.measure == Measure::trace_event_ns) return trace_event();
+    if (gate.measure == Measure::plan_op_us) return planning();
+    if (gate.measure == Measure::found_op_ns) return finding_plans();
     SHUNT_TRY_ASSIGN(const auto mine, bench(gate, gate.dtype, "cpu:simd"));
     switch (gate.measure) {
       case Measure::simd_speedup: {
@@ -95,6 +96,8 @@ class Checker {
       case Measure::share_of_peak:
       case Measure::fork_join_us:
       case Measure::trace_event_ns:
+      case Measure::plan_op_us:
+      case Measure::found_op_ns:
         break;
     }
     return [this, mine]() -> Result<double> {

@@ -12,7 +12,6 @@
 #include "command.h"
 #include "interrupt.h"
 #include "loading.h"
-#include "models/random_model.h"
 #include "models/step_ratios.h"
 #include "options.h"
 #include "output.h"
@@ -186,21 +185,6 @@ Result<DeviceProfile> measure(Device& device, std::span<const OpCase> cases, con
   return found;
 }
 
-// One that is in `folder` only until it is mapped.
-Result<std::unique_ptr<models::Model>> make_step_model(const std::filesystem::path& folder) {
-  const std::string path = (folder / fmt::format("steps-{}.gguf", ::getpid())).string();
-  ProgressLine line;
-  const std::atomic<bool>& ending = catch_interrupts();
-  const Status made = models::make_model(kStepShape, kStepType, path, 1, [&](std::uint64_t done, std::uint64_t total) {
-    line.show_share("making a model", done, total);
-    return !ending.load();
-  });
-  auto model = made ? models::Model::load(path) : Result<std::unique_ptr<models::Model>>(std::unexpected(made.error()));
-  std::error_code failed;
-  std::filesystem::remove(path, failed);
-  return model;
-}
-
 Result<DeviceProfile> measure_steps(const Device& device, const models::Model& model, std::uint32_t threads,
                                     const DeviceProfile& profile) {
   SHUNT_TRY_ASSIGN(const auto alone, Runtime::create({.threads = threads, .devices = profile.id, .calibrated = false}));
@@ -223,7 +207,7 @@ Status execute(Options& options) {
   if (!options.model.empty()) {
     SHUNT_TRY_ASSIGN(model, models::Model::load(options.model));
   } else if (!options.quick && !options.check) {
-    SHUNT_TRY_ASSIGN(made, make_step_model(path.parent_path()));
+    SHUNT_TRY_ASSIGN(made, random_model(kStepShape, kStepType, path.parent_path()));
   }
   std::string warning;  // the runtime has given it
   SHUNT_TRY_ASSIGN(Profile profile, load_profile(path, warning));
