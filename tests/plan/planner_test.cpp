@@ -11,7 +11,6 @@
 #include "ops/op.h"
 #include "plan/simulated_machine.h"
 #include "run/graphs.h"
-#include "run/stopwatch.h"
 
 namespace shunt {
 namespace {
@@ -279,16 +278,13 @@ TEST(Planner, APreferredDeviceRunsWhatItCanAndItsMemoryHolds) {
     EXPECT_EQ(decision.candidates[1].reason, decision.device == 1 ? Reason::preferred : Reason::no_memory);
 }
 
-TEST(Planner, TenThousandOpsOnFourDevicesAreTimed) {
+TEST(Planner, TenThousandOpsOnFourDevicesHaveAPlan) {
   const Graph graph = branching_graph(4096, 2000);
   ASSERT_GE(graph.nodes().size(), 9'900U);
   std::vector<sim::Spec> specs(4);
   for (std::size_t i = 0; i < specs.size(); ++i) specs[i].rate.bytes_per_s = 1e10 * static_cast<double>(i + 1);
   SimulatedMachine machine(specs);
-  const Stopwatch watch;
   const auto plan = make_plan({.graph = &graph, .devices = machine.devices});
-  const double us_per_op = watch.seconds() * 1e6 / static_cast<double>(graph.nodes().size());
-  RecordProperty("us_per_op", std::to_string(us_per_op));
   ASSERT_TRUE(plan.has_value());
   EXPECT_TRUE(check(*plan, graph).has_value());
 }
