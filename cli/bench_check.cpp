@@ -1,21 +1,19 @@
 // shunt bench check: whether this build is as fast as it has to be, on this machine.
 //
-// All limits but three are ratios of two things that are measured in turn, so that a slow machine, or a slow moment of
+// All limits but four are ratios of two things that are measured in turn, so that a slow machine, or a slow moment of
 // it, meets both alike.
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <functional>
 #include <optional>
 
 #include "bench_options.h"
+#include "bench_planning.h"
 #include "command.h"
 #include "devices/device.h"
-#include "devices/sim/device.h"
 #include "interrupt.h"
 #include "options.h"
 #include "output.h"
-#include "plan/planner.h"
 #include "run/op_bench.h"
 #include "run/stopwatch.h"
 #include "samples.h"
@@ -31,7 +29,8 @@ enum class Measure : std::uint8_t {
   speed_over_f16,
   fork_join_us,
   trace_event_ns,
-  plan_op_us
+  plan_op_us,
+  found_op_ns
 };
 enum class Rows : std::uint8_t { one, prompt };
 
@@ -68,9 +67,6 @@ struct Verdict {
   [[nodiscard]] bool passed() const { return gate->passes(values.median()); }
 };
 
-// One repetition of a gate: the value that is compared with its limit.
-using Round = std::function<Result<double>()>;
-
 class Checker {
  public:
   Checker(const Options& options, const Runtime& runtime, cpu::Limits& limits)
@@ -80,6 +76,7 @@ class Checker {
     if (gate.measure == Measure::fork_join_us) return fork_join();
     if (gate.measure == Measure::trace_event_ns) return trace_event();
     if (gate.measure == Measure::plan_op_us) return planning();
+    if (gate.measure == Measure::found_op_ns) return finding_plans();
     SHUNT_TRY_ASSIGN(const auto mine, bench(gate, gate.dtype, "cpu:simd"));
     switch (gate.measure) {
       case Measure::simd_speedup: {
@@ -100,6 +97,7 @@ class Checker {
       case Measure::fork_join_us:
       case Measure::trace_event_ns:
       case Measure::plan_op_us:
+      case Measure::found_op_ns:
         break;
     }
     return [this, mine]() -> Result<double> {
@@ -152,36 +150,6 @@ class Checker {
         recorder->record({.start_ns = start_ns, .duration_ns = trace::now_ns() - start_ns, .step = step});
       }
       return watch.seconds() * 1e9 / kEvents;
-    };
-  }
-
-  // For simulated devices of unequal speed, with memories of their own.
-  static Result<Round> planning() {
-    constexpr int kRounds = 2000;  // of five ops
-    GraphBuilder builder;
-    Tensor main = builder.input("x", DType::F32, {4096, 16});
-    Tensor side = main;
-    for (int round = 0; round < kRounds; ++round) {
-      const Tensor next = builder.add(builder.silu(main), side);
-      side = builder.sub(builder.mul(main, side), builder.rms_norm(next));
-      main = next;
-    }
-    builder.output(builder.add(main, side));
-    SHUNT_TRY_ASSIGN(Graph made, std::move(builder).finish());
-    const auto graph = std::make_shared<Graph>(std::move(made));
-    std::vector<sim::Spec> specs(4);
-    for (std::size_t index = 0; index < specs.size(); ++index) {
-      specs[index].id = fmt::format("sim:{}", index);
-      specs[index].rate.bytes_per_s = 1e10 * static_cast<double>(index + 1);
-    }
-    const auto devices = std::make_shared<std::vector<std::unique_ptr<Device>>>(
-        sim::make_sim_devices(specs, std::make_shared<sim::VirtualClock>()));
-    return [graph, devices]() -> Result<double> {
-      std::vector<Device*> candidates;
-      for (const auto& device : *devices) candidates.push_back(device.get());
-      const Stopwatch watch;
-      SHUNT_TRY(make_plan({.graph = graph.get(), .devices = candidates}));
-      return watch.seconds() * 1e6 / static_cast<double>(graph->nodes().size());
     };
   }
 

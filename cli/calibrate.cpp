@@ -2,7 +2,6 @@
 #include "run/calibration.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -12,7 +11,6 @@
 #include "command.h"
 #include "interrupt.h"
 #include "loading.h"
-#include "models/random_model.h"
 #include "models/step_ratios.h"
 #include "options.h"
 #include "output.h"
@@ -186,21 +184,6 @@ Result<DeviceProfile> measure(Device& device, std::span<const OpCase> cases, con
   return found;
 }
 
-// One that is in `folder` only until it is mapped.
-Result<std::unique_ptr<models::Model>> make_step_model(const std::filesystem::path& folder) {
-  const std::string path = (folder / fmt::format("steps-{}.gguf", ::getpid())).string();
-  ProgressLine line;
-  const std::atomic<bool>& ending = catch_interrupts();
-  const Status made = models::make_model(kStepShape, kStepType, path, 1, [&](std::uint64_t done, std::uint64_t total) {
-    line.show_share("making a model", done, total);
-    return !ending.load();
-  });
-  auto model = made ? models::Model::load(path) : Result<std::unique_ptr<models::Model>>(std::unexpected(made.error()));
-  std::error_code failed;
-  std::filesystem::remove(path, failed);
-  return model;
-}
-
 // By the profile as it is kept.
 Result<DeviceProfile> measure_steps(const Device& device, const models::Model& model, std::uint32_t threads,
                                     const DeviceProfile& profile) {
@@ -281,7 +264,7 @@ Status execute(Options& options) {
   if (!options.model.empty()) {
     SHUNT_TRY_ASSIGN(model, models::Model::load(options.model));
   } else if (!options.quick && !options.check) {
-    auto step_model = make_step_model(results.path.parent_path());
+    auto step_model = random_model(kStepShape, kStepType, results.path.parent_path());
     if (was_interrupted()) return std::unexpected(std::move(step_model).error());
     if (step_model)
       made = *std::move(step_model);

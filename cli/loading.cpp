@@ -1,8 +1,12 @@
 #include "loading.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <system_error>
 
 #include "interrupt.h"
+#include "models/random_model.h"
 #include "output.h"
 
 namespace shunt::cli {
@@ -23,6 +27,21 @@ Result<std::unique_ptr<models::Model>> load_model(const std::string& path) {
     return !ending.load();
   }));
   if (ending.load()) return fail(Code::invalid, "interrupted while reading the model");
+  return model;
+}
+
+Result<std::unique_ptr<models::Model>> random_model(std::string_view shape, std::string_view type,
+                                                    const std::filesystem::path& folder) {
+  const std::string path = (folder / fmt::format("shunt-{}-{}.gguf", shape, ::getpid())).string();
+  ProgressLine line;
+  const std::atomic<bool>& ending = catch_interrupts();
+  const Status made = models::make_model(shape, type, path, 1, [&](std::uint64_t done, std::uint64_t total) {
+    line.show_share("making a model", done, total);
+    return !ending.load();
+  });
+  auto model = made ? models::Model::load(path) : Result<std::unique_ptr<models::Model>>(std::unexpected(made.error()));
+  std::error_code failed;
+  std::filesystem::remove(path, failed);
   return model;
 }
 

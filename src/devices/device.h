@@ -82,17 +82,21 @@ class Program {
   virtual ~Program() = default;
   // Memory the program holds besides its bindings.
   [[nodiscard]] virtual std::uint64_t scratch_bytes() const = 0;
-  // It records its submissions itself (program_trace.h), as one that knows better when they began and ended than
-  // whoever waits for them.
+  // It records its submissions and ops itself (program_trace.h), as one that knows better when they began and ended
+  // than whoever waits for them.
   [[nodiscard]] virtual bool records() const { return false; }
 };
 
 struct Submission {
   Parameters parameters;
   std::uint32_t step = 0;  // number for the trace
-  bool profile = false;    // time each op; may split the program
+  bool profile = false;    // time each op, of a program that records itself; may split it
+  // Of a program that does not record itself, this op alone, by its number, after those before it.
+  std::optional<std::uint32_t> op;
   // From submit() on, by the device's own clock (waiting.h has the machine's); timed_out where it takes longer.
   std::optional<std::chrono::nanoseconds> timeout;
+
+  [[nodiscard]] bool includes(std::uint32_t number) const { return !op || *op == number; }
 };
 
 struct Health {

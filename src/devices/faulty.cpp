@@ -17,30 +17,40 @@ constexpr std::chrono::seconds kWatchdog{10};
 
 class FaultyProgram final : public Program {
  public:
+  struct Output {
+    std::uint32_t op = 0;
+    Binding at;
+    DType dtype = DType::F32;
+  };
+
   FaultyProgram(std::unique_ptr<Program> real, const ProgramRequest& request)
       : real_(std::move(real)), name_(request.name), ops_(request.ops.size()) {
-    for (const ProgramOp& op : request.ops)
-      if (info_of(op.call.output->dtype).kind == DTypeKind::floating && op.call.output->kind != TensorKind::state) {
-        result_ = op.output;
-        result_dtype_ = op.call.output->dtype;
-      }
+    for (std::uint32_t op = 0; op < ops_; ++op) {
+      const OpCall& call = request.ops[op].call;
+      if (info_of(call.output->dtype).kind == DTypeKind::floating && call.output->kind != TensorKind::state)
+        outputs_.push_back({op, request.ops[op].output, call.output->dtype});
+    }
   }
 
   [[nodiscard]] std::uint64_t scratch_bytes() const override { return real_->scratch_bytes(); }
   [[nodiscard]] bool records() const override { return real_->records(); }
   [[nodiscard]] Program& real() { return *real_; }
   [[nodiscard]] const std::string& name() const { return name_; }
-  [[nodiscard]] std::size_t size() const { return ops_; }
-  // Of its last op that makes floating-point values; without a buffer where there is none.
-  [[nodiscard]] const Binding& result() const { return result_; }
-  [[nodiscard]] DType result_dtype() const { return result_dtype_; }
+  // How many ops are submitted.
+  [[nodiscard]] std::size_t size(const Submission& submission) const { return submission.op ? 1 : ops_; }
+  // Of the last of these that makes floating-point values; null where there is none.
+  [[nodiscard]] const Output* last_output(const Submission& submission) const {
+    const Output* last = nullptr;
+    for (const Output& output : outputs_)
+      if (submission.includes(output.op)) last = &output;
+    return last;
+  }
 
  private:
   std::unique_ptr<Program> real_;
   std::string name_;
   std::size_t ops_;
-  Binding result_;
-  DType result_dtype_ = DType::F32;
+  std::vector<Output> outputs_;
 };
 
 class FaultyDevice final : public Device {
@@ -83,7 +93,7 @@ class FaultyDevice final : public Device {
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
     auto& mine = static_cast<FaultyProgram&>(program);
     if (Status lost = health().status; !lost) return Event(std::move(lost));
-    const FaultCount::Ops faults = faults_->ops(mine.size());
+    const FaultCount::Ops faults = faults_->ops(mine.size(submission));
     const auto told = [&](Code code, std::string_view what) {
       return fail(code, fmt::format("{}: program \"{}\" is told to {}", info().id, mine.name(), what));
     };
@@ -91,9 +101,10 @@ class FaultyDevice final : public Device {
     if (faults.lost) return Event(health_.note(told(Code::device_lost, "be lost")));
     if (faults.error) return Event(Status(told(Code::internal, "fail")));
     Event event = real_->submit(mine.real(), submission);
-    if (mine.result().buffer == nullptr) return event;
-    if (faults.nonfinite) return Event(spoil(mine.result(), event));
-    return faults.wrong ? Event(turn(mine, event)) : event;
+    const FaultyProgram::Output* const output = mine.last_output(submission);
+    if (output == nullptr) return event;
+    if (faults.nonfinite) return Event(spoil(*output, event));
+    return faults.wrong ? Event(turn(*output, event)) : event;
   }
 
   bool advance(std::chrono::nanoseconds patience) override {
@@ -140,18 +151,18 @@ class FaultyDevice final : public Device {
   }
 
   // All bits set are NaN in every floating dtype.
-  Status spoil(const Binding& result, Event& event) {
+  Status spoil(const FaultyProgram::Output& output, Event& event) {
     SHUNT_TRY(event.wait());
-    const std::vector<std::byte> nan(result.bytes, std::byte{0xFF});
-    return real_->write(result, nan).wait();
+    const std::vector<std::byte> nan(output.at.bytes, std::byte{0xFF});
+    return real_->write(output.at, nan).wait();
   }
 
-  Status turn(const FaultyProgram& program, Event& event) {
+  Status turn(const FaultyProgram::Output& output, Event& event) {
     SHUNT_TRY(event.wait());
-    std::vector<std::byte> numbers(program.result().bytes);
-    SHUNT_TRY(real_->read(program.result(), numbers).wait());
-    make_wrong(program.result_dtype(), numbers);
-    return real_->write(program.result(), numbers).wait();
+    std::vector<std::byte> numbers(output.at.bytes);
+    SHUNT_TRY(real_->read(output.at, numbers).wait());
+    make_wrong(output.dtype, numbers);
+    return real_->write(output.at, numbers).wait();
   }
 
   const std::unique_ptr<Device> real_;

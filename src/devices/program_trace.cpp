@@ -22,7 +22,7 @@ ProgramTrace::ProgramTrace(const ProgramRequest& request, std::string_view devic
 }
 
 void ProgramTrace::record_program(std::uint64_t start_ns, std::uint64_t end_ns, std::uint32_t step,
-                                  const Status& status) const {
+                                  const Status& status, bool in_ops) const {
   if (recorder_ == nullptr) return;
   trace::ExecutionEvent event = program_;
   event.start_ns = start_ns;
@@ -30,6 +30,7 @@ void ProgramTrace::record_program(std::uint64_t start_ns, std::uint64_t end_ns, 
   event.step = step;
   event.failed = !status;
   if (!status) event.code = status.error().code;
+  if (in_ops) event.predicted_us = 0;
   recorder_->record(event);
 }
 

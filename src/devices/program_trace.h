@@ -17,10 +17,10 @@ class ProgramTrace {
 
   // Somebody records now.
   [[nodiscard]] bool is_on() const { return recorder_ != nullptr && recorder_->enabled(); }
-  [[nodiscard]] bool wants_ops(const Submission& submission) const {
-    return recorder_ != nullptr && submission.profile;
-  }
-  void record_program(std::uint64_t start_ns, std::uint64_t end_ns, std::uint32_t step, const Status& status) const;
+  [[nodiscard]] bool wants_ops(const Submission& submission) const { return is_on() && submission.profile; }
+  // `in_ops`: one op was submitted after the other, of which there is no prediction.
+  void record_program(std::uint64_t start_ns, std::uint64_t end_ns, std::uint32_t step, const Status& status,
+                      bool in_ops = false) const;
   void record_op(std::size_t op, std::uint64_t start_ns, std::uint64_t end_ns, std::uint32_t step) const;
 
  private:

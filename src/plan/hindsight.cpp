@@ -85,12 +85,13 @@ Result<std::vector<PlanInHindsight>> in_hindsight(const trace::Recording& record
   if (attached == recording.attachments.end()) return plans;
   std::map<std::pair<std::uint32_t, std::string>, Actual> ops;
   std::map<std::uint32_t, Actual> runs;
+  std::map<std::uint32_t, Actual> slowed_down;
   for (const trace::ExecutionEvent& event : recording.events) {
     if (event.failed) continue;
     if (event.kind == Kind::op)
       ops[{event.plan, recording.text_of(event.what)}].add(trace::us_of(event.duration_ns));
     else if (event.kind == Kind::run)
-      runs[event.plan].add(trace::us_of(event.duration_ns));
+      (event.predicted_us > 0 ? runs : slowed_down)[event.plan].add(trace::us_of(event.duration_ns));
   }
   for (const std::string& text : attached->second) {
     PlanInHindsight& judged = plans.emplace_back();
@@ -99,7 +100,7 @@ Result<std::vector<PlanInHindsight>> in_hindsight(const trace::Recording& record
       return fail(Code::invalid, fmt::format("plan {} of the trace is not as this version of shunt writes one; record "
                                              "the trace again",
                                              judged.number));
-    judged.actual = runs[judged.number];
+    judged.actual = (runs.contains(judged.number) ? runs : slowed_down)[judged.number];
     for (DecisionRecord& decision : judged.plan.units) {
       const Actual& actual = ops[{judged.number, name_of(decision)}];
       judge(judged.decisions.emplace_back(std::move(decision), actual));

@@ -38,7 +38,7 @@ struct DecisionInHindsight {
 struct PlanInHindsight {
   std::uint32_t number = 0;  // what events call it
   PlanRecord plan;
-  Actual actual;  // of whole runs
+  Actual actual;  // of whole runs; of those that were slowed down, having no prediction, only where there are no others
   std::vector<DecisionInHindsight> decisions;
 
   [[nodiscard]] double regret_us() const;  // of all decisions, per run

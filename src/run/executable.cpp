@@ -13,7 +13,7 @@ namespace {
 // What a device is asked to bring along; copying more takes longer than another question.
 constexpr std::uint64_t kMostResultBytes = std::uint64_t{1} << 20U;
 
-// A GPU whose ops are timed one by one takes half as long again.
+// A GPU whose ops are timed one by one takes half as long again, and more where each is waited for.
 constexpr std::uint32_t kRunsPerProfile = 32;
 
 // Where element `elements` of a tensor begins, in bytes. REQUIRES: at the start of a block.
@@ -156,6 +156,20 @@ Status Executable::run_part(const Step& step, std::uint32_t begin, std::uint32_t
   return status;
 }
 
+Status Executable::run_in_ops(std::uint32_t number, const Submission& submission) {
+  const Step& step = plan_.steps[number];
+  const Prepared& prepared = programs_[number];
+  Device& device = *devices_[step.device];
+  Submission one = submission;
+  for (std::uint32_t op = 0; op < step.unit_count; ++op) {
+    one.op = op;
+    const std::uint64_t start_ns = device.now_ns();
+    SHUNT_TRY(device.submit(*prepared.program, one).wait());
+    prepared.trace->record_op(op, start_ns, device.now_ns(), submission.step);
+  }
+  return {};
+}
+
 // Weights as their source has them: a copy that has changed is found, too.
 Result<std::vector<std::byte>> Executable::read_tensor(TensorId id, std::uint32_t device) const {
   const TensorInfo& tensor = graph_.tensor(id);
@@ -242,13 +256,17 @@ Status Executable::run(const Submission& submission) {
   ++runs_;
   Execution execution(*this, sampled, audited);
   const Status status = execution.wait();
-  if (audited) actual_us_.clear();
-  record_run(submission, start_ns, status);
+  const bool in_ops =
+      std::ranges::any_of(programs_, [&](const Prepared& program) { return program.is_timed_in_ops(sampled); });
+  const bool is_as_planned = !audited && !in_ops;
+  if (!is_as_planned) actual_us_.clear();
+  record_run(submission.step, start_ns, is_as_planned ? plan_.predicted_us : 0, status);
   SHUNT_TRY(status);
   return context_.weights->health();
 }
 
-void Executable::record_run(const Submission& submission, std::uint64_t start_ns, const Status& status) const {
+void Executable::record_run(std::uint32_t step, std::uint64_t start_ns, double predicted_us,
+                            const Status& status) const {
   if (context_.recorder == nullptr) return;
   context_.recorder->record({.start_ns = start_ns,
                              .duration_ns = devices_.front()->now_ns() - start_ns,
@@ -256,9 +274,9 @@ void Executable::record_run(const Submission& submission, std::uint64_t start_ns
                              .kind = trace::Kind::run,
                              .failed = !status,
                              .code = status ? Code::internal : status.error().code,
-                             .step = submission.step,
+                             .step = step,
                              .plan = plan_number_,
-                             .predicted_us = static_cast<float>(plan_.predicted_us)});
+                             .predicted_us = static_cast<float>(predicted_us)});
 }
 
 Status Executable::read_output(std::size_t index, std::uint64_t offset, std::span<std::byte> to) const {

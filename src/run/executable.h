@@ -48,12 +48,14 @@ class Executable {
   // tensor or too many bytes.
   [[nodiscard]] Status write_input(TensorId input, std::span<const std::byte> bytes);
   // Runs the plan once and waits; the submission's time-out holds for each of its programs. Ops are timed, where that
-  // is asked for, in the first two runs and in each 32nd. In an audited run one op, each time the next one of the
-  // plan, is held against the reference before anything that follows from it begins; a device that it shows to be wrong
-  // has failed. After an error no output may be read.
+  // is asked for and recorded, in the first two runs and in each 32nd: programs that do not record themselves are then
+  // submitted op by op, each of which is waited for while nothing else runs. In an audited run one op, each time the
+  // next one of the plan, is held against the reference before anything that follows from it begins; a device that it
+  // shows to be wrong has failed. After an error no output may be read.
   [[nodiscard]] Status run(const Submission& submission);
   // What each step took in the last run, from when its device was free for it, by that device's clock; 0 for copies,
-  // and for what ended unseen while this thread computed. Empty where the run was audited.
+  // and for what ended unseen while this thread computed. Empty where the run was audited, or a program of it was
+  // submitted op by op.
   [[nodiscard]] std::span<const double> actual_us() const { return actual_us_; }
   // Copies bytes of output `index` from `offset`. Errors: invalid outside of it.
   [[nodiscard]] Status read_output(std::size_t index, std::uint64_t offset, std::span<std::byte> to) const;
@@ -73,18 +75,24 @@ class Executable {
   struct Prepared {
     std::unique_ptr<Program> program;
     std::optional<ProgramTrace> trace;  // of a program that does not record itself
+    [[nodiscard]] bool is_timed_in_ops(const Submission& submission) const {
+      return trace && trace->wants_ops(submission);
+    }
   };
   [[nodiscard]] Result<Prepared> prepare(const Step& step, std::string_view name) const;
   // The unit of the run that begins, by its position.
   [[nodiscard]] std::optional<std::uint32_t> next_audit() const;
   // The step in three parts, of which the unit is one. REQUIRES: nothing else runs.
   [[nodiscard]] Status run_audited(const Step& step, std::uint32_t position, const Submission& submission);
+  // A step's program, op by op. REQUIRES: it is timed in ops, and nothing else runs.
+  [[nodiscard]] Status run_in_ops(std::uint32_t step, const Submission& submission);
   [[nodiscard]] Status run_part(const Step& step, std::uint32_t begin, std::uint32_t end, const Submission& submission);
   [[nodiscard]] Result<std::vector<std::byte>> read_tensor(TensorId tensor, std::uint32_t device) const;
   void name_events();
   void record_audit(std::string_view label, std::uint32_t device, std::uint64_t start_ns, const Submission& submission,
                     const Status& right) const;
-  void record_run(const Submission& submission, std::uint64_t start_ns, const Status& status) const;
+  // `predicted_us`: 0 where it was no run as predicted.
+  void record_run(std::uint32_t step, std::uint64_t start_ns, double predicted_us, const Status& status) const;
   // What of the graph's outputs a step makes.
   [[nodiscard]] std::vector<Binding> results_of(const Step& step) const;
   // The bytes of a tensor (also a view) that `device` can address.

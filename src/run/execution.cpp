@@ -36,8 +36,8 @@ bool Execution::advance() {
     ready.swap(ready_);
     for (const std::uint32_t number : ready) {
       const Step& step = executable_.plan_.steps[number];
-      // What the reference takes must be nobody else's time.
-      if (is_audited(step) && in_flight_ != 0)
+      // What the reference takes, and whoever waits for each op, must be nobody else's time.
+      if ((is_audited(step) || is_timed_in_ops(number)) && in_flight_ != 0)
         ready_.push_back(number);
       else
         start(number, step.kind == Step::Kind::compute ? Phase::compute : Phase::peer_copy);
@@ -90,6 +90,10 @@ bool Execution::is_audited(const Step& step) const {
          *audited_ < step.first_unit + step.unit_count;
 }
 
+bool Execution::is_timed_in_ops(std::uint32_t step) const {
+  return executable_.programs_[step].is_timed_in_ops(submission_);
+}
+
 void Execution::start(std::uint32_t step, Phase phase) {
   ++in_flight_;
   const std::uint32_t worker = worker_of(step, phase);
@@ -115,6 +119,7 @@ std::chrono::nanoseconds Execution::patience() const {
 Event Execution::launch(std::uint32_t number, Phase phase) {
   const Step& step = executable_.plan_.steps[number];
   if (is_audited(step)) return Event(executable_.run_audited(step, *audited_, submission_));
+  if (phase == Phase::compute && is_timed_in_ops(number)) return Event(executable_.run_in_ops(number, submission_));
   if (phase == Phase::compute)
     return executable_.devices_[step.device]->submit(*executable_.programs_[number].program, submission_);
   const Transfer& transfer = step.transfer;
@@ -166,7 +171,7 @@ void Execution::note_program(const Completion& completion) {
   const std::uint64_t begin = std::max(started_ns_[number], free_ns_[device]);
   // The parts of a step that is audited have been recorded.
   if (const auto& trace = executable_.programs_[number].trace; trace && !is_audited(step))
-    trace->record_program(begin, now, submission_.step, completion.status);
+    trace->record_program(begin, now, submission_.step, completion.status, is_timed_in_ops(number));
   if (!completion.status) return;
   if (!unwatched_[device]) executable_.actual_us_[number] = static_cast<double>(now - begin) * 1e-3;
   free_ns_[device] = now;

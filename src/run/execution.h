@@ -35,6 +35,7 @@ class Execution {
   };
 
   [[nodiscard]] bool is_audited(const Step& step) const;
+  [[nodiscard]] bool is_timed_in_ops(std::uint32_t step) const;
   void start(std::uint32_t step, Phase phase);
   // The device that works on it.
   [[nodiscard]] std::uint32_t worker_of(std::uint32_t step, Phase phase) const;

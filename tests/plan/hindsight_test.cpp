@@ -76,6 +76,21 @@ TEST(Hindsight, RegretIsWhatTheBestOtherWouldHaveSaved) {
   EXPECT_NE(text.find("d: cannot run it (no such kernel)"), std::string::npos) << text;
 }
 
+TEST(Hindsight, RunsWithoutAPredictionCountOnlyWhereThereAreNoOthers) {
+  SampleRecorder sample;
+  trace::Recorder& recorder = sample.recorder();
+  for (const float predicted_us : {0.0F, 8.0F}) {
+    const std::uint32_t number = recorder.attach(trace::kPlans, plan_of({candidate("a", 0, 0, 10)}));
+    recorder.record({.duration_ns = 90'000, .kind = Kind::run, .plan = number});
+    recorder.record({.duration_ns = 9'000, .kind = Kind::run, .plan = number, .predicted_us = predicted_us});
+  }
+  const auto plans = in_hindsight(recording_of(recorder));
+  ASSERT_TRUE(plans.has_value()) << plans.error().message;
+  EXPECT_EQ(plans->at(0).actual.times, 2U);
+  EXPECT_EQ(plans->at(1).actual.times, 1U);
+  EXPECT_EQ(plans->at(1).actual.mean_us, 9);
+}
+
 TEST(Hindsight, WhatWasFastOrHadNoOtherIsNotRegretted) {
   SampleRecorder sample;
   ASSERT_TRUE(after(sample, plan_of({candidate("a", 0, 0, 10), candidate("b", 0, 0, 40)}), 25).has_value());

@@ -10,7 +10,6 @@
 #include "ops/op.h"
 #include "plan/simulated_machine.h"
 #include "run/graphs.h"
-#include "run/stopwatch.h"
 
 namespace shunt {
 namespace {
@@ -174,16 +173,13 @@ TEST(Planner, WhatFitsNowhereIsAnErrorWithTheNumbers) {
   EXPECT_EQ(make_plan({.graph = &graph, .devices = machine.devices, .budget_bytes = {1}}).error().code, Code::invalid);
 }
 
-TEST(Planner, TenThousandOpsOnFourDevicesAreTimed) {
+TEST(Planner, TenThousandOpsOnFourDevicesHaveAPlan) {
   const Graph graph = branching_graph(4096, 2000);
   ASSERT_GE(graph.nodes().size(), 9'900U);
   std::vector<sim::Spec> specs(4);
   for (std::size_t i = 0; i < specs.size(); ++i) specs[i].rate.bytes_per_s = 1e10 * static_cast<double>(i + 1);
   SimulatedMachine machine(specs);
-  const Stopwatch watch;
   const auto plan = make_plan({.graph = &graph, .devices = machine.devices});
-  const double us_per_op = watch.seconds() * 1e6 / static_cast<double>(graph.nodes().size());
-  RecordProperty("us_per_op", std::to_string(us_per_op));
   ASSERT_TRUE(plan.has_value());
   EXPECT_TRUE(check(*plan, graph).has_value());
 }

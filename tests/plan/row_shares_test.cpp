@@ -6,23 +6,16 @@
 #include <numeric>
 
 #include "plan/simulated_machine.h"
+#include "run/graphs.h"
 
 namespace shunt {
 namespace {
 
+using test::chain_of_matmuls;
 using test::SimulatedMachine;
 
 constexpr std::uint32_t kRows = 4096;
 constexpr std::uint64_t kWeightBytes = std::uint64_t{kRows} * kRows * sizeof(float);
-
-Graph chain_of_matmuls(std::uint32_t count) {
-  GraphBuilder builder;
-  Tensor x = builder.input("x", DType::F32, {1, kRows});
-  for (std::uint32_t i = 0; i < count; ++i)
-    x = builder.matmul(x, builder.weight("w" + std::to_string(i), DType::F32, {kRows, kRows}));
-  builder.output(x);
-  return *std::move(builder).finish();
-}
 
 sim::Spec device(double bytes_per_s, double link_bytes_per_s = 1e10) {
   return {.computes = false,
@@ -70,7 +63,7 @@ double us_of_whole(const Graph& graph, SimulatedMachine& machine, std::vector<st
 
 TEST(RowShares, EqualDevicesGetEqualPartsAndWorkAtOnce) {
   SimulatedMachine machine({device(1e10), device(1e10)});
-  const Graph graph = chain_of_matmuls(4);
+  const Graph graph = chain_of_matmuls(4, kRows);
   const Chosen chosen = choose(graph, machine);
   ASSERT_EQ(chosen.splits.size(), 4U);
   for (const RowSplit& split : chosen.splits) {
@@ -83,7 +76,7 @@ TEST(RowShares, EqualDevicesGetEqualPartsAndWorkAtOnce) {
 
 TEST(RowShares, FasterDevicesGetMore) {
   SimulatedMachine machine({device(1e10), device(3e10)});
-  const Graph graph = chain_of_matmuls(4);
+  const Graph graph = chain_of_matmuls(4, kRows);
   const Chosen chosen = choose(graph, machine);
   ASSERT_FALSE(chosen.splits.empty());
   const RowSplit& split = chosen.splits.front();
@@ -94,7 +87,7 @@ TEST(RowShares, FasterDevicesGetMore) {
 
 TEST(RowShares, ThreeDevicesShareToo) {
   SimulatedMachine machine({device(1e10), device(1e10), device(1e10)});
-  const Graph graph = chain_of_matmuls(4);
+  const Graph graph = chain_of_matmuls(4, kRows);
   const Chosen chosen = choose(graph, machine);
   ASSERT_FALSE(chosen.splits.empty());
   EXPECT_EQ(chosen.splits.front().rows.size(), 3U);
@@ -103,15 +96,15 @@ TEST(RowShares, ThreeDevicesShareToo) {
 
 TEST(RowShares, NothingIsSplitWhereCopiesTakeLonger) {
   SimulatedMachine slow_link({device(1e10), device(1e10, 1e6)});
-  EXPECT_TRUE(choose(chain_of_matmuls(4), slow_link).splits.empty());
+  EXPECT_TRUE(choose(chain_of_matmuls(4, kRows), slow_link).splits.empty());
   SimulatedMachine slow_device({device(1e10), device(1e8)});
-  EXPECT_TRUE(choose(chain_of_matmuls(4), slow_device).splits.empty());
+  EXPECT_TRUE(choose(chain_of_matmuls(4, kRows), slow_device).splits.empty());
 }
 
 // The second device is as fast as the first and holds two of eight matrices: a quarter of each is more than two whole.
 TEST(RowShares, MemoryThatHoldsAPartOfThemHoldsAPartOfEach) {
   SimulatedMachine machine({device(1e10), device(1e10)});
-  const Graph graph = chain_of_matmuls(8);
+  const Graph graph = chain_of_matmuls(8, kRows);
   const std::vector<std::uint64_t> budgets = {kNoBudget, 2 * kWeightBytes + (1U << 20U)};
   const Chosen chosen = choose(graph, machine, budgets);
   ASSERT_FALSE(chosen.splits.empty());
@@ -127,7 +120,7 @@ TEST(RowShares, WhatOneCannotBindItGetsInPartsThatItCan) {
   sim::Spec fast = device(1e12);
   fast.largest_binding_bytes = kWeightBytes / 3;
   SimulatedMachine machine({device(1e10), fast});
-  const Graph graph = chain_of_matmuls(2);
+  const Graph graph = chain_of_matmuls(2, kRows);
   const Chosen chosen = choose(graph, machine);
   ASSERT_EQ(chosen.splits.size(), 2U);
   for (const RowSplit& split : chosen.splits) {
@@ -143,7 +136,7 @@ TEST(RowShares, WhatNobodyCanBindRunsAllTheSame) {
   sim::Spec only = device(1e10);
   only.largest_binding_bytes = kWeightBytes / 2;
   SimulatedMachine machine({only});
-  const Graph graph = chain_of_matmuls(1);
+  const Graph graph = chain_of_matmuls(1, kRows);
   EXPECT_FALSE(make_plan({.graph = &graph, .devices = machine.devices}).has_value());
   EXPECT_EQ(choose(graph, machine).splits.front().rows.size(), 2U);
 }

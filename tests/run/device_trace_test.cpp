@@ -1,4 +1,4 @@
-// A trace has the programs of devices of every API.
+// A trace has the programs and the ops of devices of every API.
 #include <string>
 #include <vector>
 
@@ -8,13 +8,28 @@
 namespace shunt {
 namespace {
 
-class DeviceTraces : public test::EachApi {};
+class DeviceTraces : public test::EachApi {
+ protected:
+  void SetUp() override {
+    test::EachApi::SetUp();
+    for (const Device* device : devices_) ids_.push_back(device->info().id);
+    devices_.clear();
+    registry_ = {};
+  }
+
+  std::vector<std::string> ids_;
+};
 
 TEST_P(DeviceTraces, HaveTheProgramsOfEachDevice) {
-  std::vector<std::string> ids;
-  for (const Device* device : devices_) ids.push_back(device->info().id);
-  registry_ = {};
-  for (const std::string& id : ids) test::expect_program_events(id);
+  for (const std::string& id : ids_) test::expect_program_events(id);
+}
+
+TEST_P(DeviceTraces, HaveTheOpsOfTheFirstTwoRunsOnEachDevice) {
+  for (const std::string& id : ids_) test::expect_op_events(id);
+}
+
+TEST_P(DeviceTraces, HaveOpsWithTheFaultsOfEachDevice) {
+  for (const std::string& id : ids_) test::expect_faults_in_result(id);
 }
 
 SHUNT_FOR_EACH_API(DeviceTraces);

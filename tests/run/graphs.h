@@ -51,14 +51,14 @@ inline Graph branching_graph(std::uint32_t rows, std::uint32_t depth) {
   return std::move(*graph);
 }
 
-// A chain of matmuls, each with a weight of its own.
-inline constexpr std::uint64_t kWeightBytes = std::uint64_t{256} * 256 * sizeof(float);
-inline Graph chain_of_matmuls(std::uint32_t count) {
-  constexpr std::uint32_t kRows = 256;
+// A chain of matmuls, each with a weight of its own of rows x rows.
+inline constexpr std::uint32_t kWeightRows = 256;
+inline constexpr std::uint64_t kWeightBytes = std::uint64_t{kWeightRows} * kWeightRows * sizeof(float);
+inline Graph chain_of_matmuls(std::uint32_t count, std::uint32_t rows = kWeightRows) {
   GraphBuilder builder;
-  Tensor x = builder.input("x", DType::F32, {1, kRows});
+  Tensor x = builder.input("x", DType::F32, {1, rows});
   for (std::uint32_t i = 0; i < count; ++i)
-    x = builder.matmul(x, builder.weight("w" + std::to_string(i), DType::F32, {kRows, kRows}));
+    x = builder.matmul(x, builder.weight("w" + std::to_string(i), DType::F32, {rows, rows}));
   builder.output(x);
   return *std::move(builder).finish();
 }

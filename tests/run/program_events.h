@@ -3,14 +3,19 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
+#include <cmath>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
+#include "run/graphs.h"
 #include "shunt/computation.h"
+#include "shunt/runtime.h"
 
 namespace shunt::test {
 
@@ -56,6 +61,105 @@ inline void expect_program_events(const std::string& id) {
     }
   }
   EXPECT_EQ(programs, kRuns);
+}
+
+// One run of a plan on one device: its program, and if they were timed each of its ops inside of it.
+inline void expect_events_of_run(const trace::Recorder& recorder, const Executable& executable, bool has_ops) {
+  const std::vector<trace::ExecutionEvent> events = recorder.snapshot();
+  const auto program = std::ranges::find(events, trace::Kind::program, &trace::ExecutionEvent::kind);
+  ASSERT_NE(program, events.end());
+  const Plan& plan = executable.plan();
+  std::uint64_t now_ns = program->start_ns;
+  std::size_t ops = 0;
+  for (const trace::ExecutionEvent& event : events) {
+    if (event.kind != trace::Kind::op) {
+      EXPECT_EQ(event.predicted_us > 0, !executable.actual_us().empty()) << "either was as planned, or was not";
+      continue;
+    }
+    ASSERT_LT(ops, plan.units.size());
+    EXPECT_TRUE(recorder.text_of(event.what).starts_with(name_of(plan.units[ops++].op)));
+    EXPECT_EQ(recorder.text_of(event.device), plan.devices[0].id);
+    EXPECT_EQ(event.step, program->step);
+    EXPECT_EQ(event.plan, 1U);
+    EXPECT_GT(event.predicted_us, 0);
+    EXPECT_GE(event.start_ns, now_ns);
+    now_ns = event.start_ns + event.duration_ns;
+  }
+  EXPECT_EQ(ops, has_ops ? plan.units.size() : 0U);
+  EXPECT_LE(now_ns, program->start_ns + program->duration_ns);
+}
+
+// A graph of many ops on the device of this id, which may be told to have faults.
+class ManyOps {
+ public:
+  explicit ManyOps(const std::string& id, const std::string& faults = {})
+      : runtime_(Runtime::create({.threads = 2, .devices = id, .calibrated = false, .trace = true, .faults = faults})) {
+    if (!runtime_) {
+      ADD_FAILURE() << runtime_.error().message;
+      return;
+    }
+    const std::span<Device* const> devices = (*runtime_)->devices();
+    auto plan = make_plan({.graph = &graph_, .devices = devices});
+    EXPECT_TRUE(plan.has_value()) << plan.error().message;
+    auto executable = Executable::create(graph_, std::move(*plan),
+                                         {.devices = devices,
+                                          .weights = &weights_,
+                                          .state = &state_,
+                                          .arenas = &arenas_,
+                                          .recorder = &(*runtime_)->recorder()});
+    EXPECT_TRUE(executable.has_value()) << executable.error().message;
+    executable_ = std::move(*executable);
+    for (std::size_t i = 0; i < kElements; ++i) y_[i] = static_cast<float>(i % 7) - 3.0F;
+    EXPECT_TRUE(executable_->write_input(*graph_.find("x"), std::as_bytes(std::span(y_))).has_value());
+  }
+
+  [[nodiscard]] bool is_made() const { return executable_ != nullptr; }
+  [[nodiscard]] const Executable& executable() const { return *executable_; }
+  [[nodiscard]] trace::Recorder& recorder() const { return (*runtime_)->recorder(); }
+
+  // Its first result.
+  std::span<const float> run(std::uint32_t step) {
+    const Status ran = executable_->run({.parameters = {.tokens = kRows}, .step = step, .profile = true});
+    EXPECT_TRUE(ran.has_value()) << ran.error().message;
+    EXPECT_TRUE(executable_->read_output(0, 0, std::as_writable_bytes(std::span(y_))).has_value());
+    return y_;
+  }
+
+ private:
+  static constexpr std::uint32_t kRows = 4;
+  static constexpr std::size_t kElements = std::size_t{kRows} * 16;
+
+  Result<std::unique_ptr<Runtime>> runtime_;
+  Graph graph_ = branching_graph(kRows, 3);
+  WeightStore weights_{nullptr};
+  StateStore state_;
+  ArenaStore arenas_;
+  std::unique_ptr<Executable> executable_;
+  std::array<float, kElements> y_{};
+};
+
+// Ops of the first two of three runs are in the trace, and the results of all are the same.
+inline void expect_op_events(const std::string& id) {
+  SCOPED_TRACE(id);
+  ManyOps ops(id);
+  ASSERT_TRUE(ops.is_made());
+  std::vector<float> first;
+  for (std::uint32_t run = 0; run < 3; ++run) {
+    SCOPED_TRACE(run);
+    ops.recorder().clear();
+    const std::span<const float> y = ops.run(run);
+    if (run == 0) first.assign(y.begin(), y.end());
+    EXPECT_TRUE(std::ranges::equal(y, first));
+    expect_events_of_run(ops.recorder(), ops.executable(), run < 2);
+  }
+}
+
+// What an op in the middle does wrong is in the result, however the ops are submitted.
+inline void expect_faults_in_result(const std::string& id) {
+  SCOPED_TRACE(id);
+  ManyOps ops(id, id + " nonfinite at op 2");
+  ASSERT_TRUE(ops.is_made());
+  EXPECT_FALSE(std::ranges::all_of(ops.run(0), [](float y) { return std::isfinite(y); }));
 }
 
 }  // namespace shunt::test

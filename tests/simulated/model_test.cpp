@@ -41,6 +41,8 @@ TEST_P(SimulatedModel, ComputesWhatTheScalarCpuComputesFromBlocks) {
 
 TEST_P(SimulatedModel, HasItsProgramsInTraces) { test::expect_program_events(GetParam()); }
 
+TEST_P(SimulatedModel, HasItsOpsInTraces) { test::expect_op_events(GetParam()); }
+
 INSTANTIATE_TEST_SUITE_P(Devices, SimulatedModel, testing::Values("cuda:0", "hip:0", "metal:0"), [](const auto& test) {
   const std::string id = test.param;
   return id.substr(0, id.find(':'));

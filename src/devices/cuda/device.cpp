@@ -176,7 +176,7 @@ class CudaDevice final : public Device {
     if (Status status = health_.get().status; !status) return Event(std::move(status));
     context_->enter();
     auto& mine = static_cast<CudaProgram&>(program);
-    if (Status started = mine.submit(submission.parameters); !started)
+    if (Status started = mine.submit(submission); !started)
       return Event(lose(fmt::format("program \"{}\"", mine.name()), std::move(started).error()));
     Event event(this);
     pending_.push_back({.event = event, .program = &mine, .deadline = deadline_of(submission)});

@@ -49,7 +49,7 @@ Result<std::unique_ptr<CudaProgram>> CudaProgram::create(std::shared_ptr<Context
   program->context_->enter();
   program->name_ = request.name;
   program->content_.resize(sizeof(Parameters));
-  for (const ProgramOp& op : request.ops) SHUNT_TRY(program->plan(op, kernels));
+  for (std::uint32_t op = 0; op < request.ops.size(); ++op) SHUNT_TRY(program->plan(request.ops[op], op, kernels));
   SHUNT_TRY(program->upload());
   SHUNT_TRY(program->capture());
   return program;
@@ -62,7 +62,7 @@ CudaProgram::~CudaProgram() {
   });
 }
 
-Status CudaProgram::plan(const ProgramOp& op, Kernels& kernels) {
+Status CudaProgram::plan(const ProgramOp& op, std::uint32_t number, Kernels& kernels) {
   const CudaChoice choice = choose_cuda(op.call);
   if (choice.module == nullptr) return fail(Code::unsupported, choice.refusal);
   const std::uint64_t blocks = choice.module->kernel->blocks(op.call);
@@ -73,7 +73,7 @@ Status CudaProgram::plan(const ProgramOp& op, Kernels& kernels) {
   CudaCall call{.output = address_of(op.output), .constants = block.constants_at};
   for (std::size_t i = 0; i < op.inputs.size(); ++i) call.inputs[i] = address_of(op.inputs[i]);
   std::memcpy(block.bytes.data(), &call, sizeof(call));
-  launches_.push_back({function, static_cast<unsigned>(blocks), content_.size()});
+  launches_.push_back({function, static_cast<unsigned>(blocks), content_.size(), number});
   content_.insert(content_.end(), block.bytes.begin(), block.bytes.end());
   return {};
 }
@@ -100,14 +100,7 @@ Status CudaProgram::capture() {
   if (launches_.empty()) return {};
   const DriverFunctions& call = context_->call();
   SHUNT_TRY(check(call.capture_begin(context_->stream(), kCaptureRelaxed), "starting to record kernels"));
-  Status launched;
-  for (Launch& launch : launches_) {
-    void* arguments[] = {&launch.call};
-    if (!launched) break;
-    launched = check(call.launch(launch.function, launch.blocks, 1, 1, kCudaGroupSize, 1, 1, 0, context_->stream(),
-                                 arguments, nullptr),
-                     "recording a kernel");
-  }
+  const Status launched = launch({});
   Handle graph = nullptr;
   const Status ended = check(call.capture_end(context_->stream(), &graph), "recording kernels");
   Status made = !launched ? launched : ended;
@@ -116,13 +109,28 @@ Status CudaProgram::capture() {
   return made;
 }
 
-Status CudaProgram::submit(const Parameters& parameters) {
+Status CudaProgram::launch(const Submission& submission) {
+  for (Launch& each : launches_) {
+    if (!submission.includes(each.op)) continue;
+    void* arguments[] = {&each.call};
+    SHUNT_TRY(check(context_->call().launch(each.function, each.blocks, 1, 1, kCudaGroupSize, 1, 1, 0,
+                                            context_->stream(), arguments, nullptr),
+                    "starting a kernel"));
+  }
+  return {};
+}
+
+Status CudaProgram::submit(const Submission& submission) {
+  const Parameters& parameters = submission.parameters;
   std::memcpy(upload_->memory().data(), &parameters, sizeof(parameters));
   const DriverFunctions& call = context_->call();
   SHUNT_TRY(
       check(call.copy_to_device(blocks_->address(), upload_->memory().data(), sizeof(parameters), context_->stream()),
             "copying parameters"));
-  if (executable_ != nullptr) SHUNT_TRY(check(call.graph_launch(executable_, context_->stream()), "starting kernels"));
+  if (submission.op)
+    SHUNT_TRY(launch(submission));
+  else if (executable_ != nullptr)
+    SHUNT_TRY(check(call.graph_launch(executable_, context_->stream()), "starting kernels"));
   return upload_->mark();
 }
 

@@ -44,8 +44,8 @@ class CudaProgram final : public Program {
 
   [[nodiscard]] std::uint64_t scratch_bytes() const override { return blocks_->bytes(); }
   [[nodiscard]] const std::string& name() const { return name_; }
-  // Copies the parameters and starts the graph. REQUIRES: no submission of it is in flight.
-  [[nodiscard]] Status submit(const Parameters& parameters);
+  // Copies the parameters and starts the graph, or the kernels of one op. REQUIRES: no submission of it is in flight.
+  [[nodiscard]] Status submit(const Submission& submission);
   // As Pinned::query(), of the last submission.
   [[nodiscard]] int query() const { return upload_->query(); }
 
@@ -54,11 +54,14 @@ class CudaProgram final : public Program {
     Handle function = nullptr;
     unsigned blocks = 0;
     Address call = 0;  // first an offset into blocks_
+    std::uint32_t op = 0;
   };
   explicit CudaProgram(std::shared_ptr<Context> context) : context_(std::move(context)) {}
-  [[nodiscard]] Status plan(const ProgramOp& op, Kernels& kernels);
+  [[nodiscard]] Status plan(const ProgramOp& op, std::uint32_t number, Kernels& kernels);
   [[nodiscard]] Status upload();
   [[nodiscard]] Status capture();
+  // Those of a submission, one by one; while the stream is captured, into the graph.
+  [[nodiscard]] Status launch(const Submission& submission);
 
   std::shared_ptr<Context> context_;
   std::string name_;

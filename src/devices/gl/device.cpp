@@ -78,7 +78,7 @@ class GlDevice final : public Device {
     return submissions_.submit(mine, submission, [&](const Deadline& deadline) -> Status {
       const Current current(*context_);
       SHUNT_TRY(current.status());
-      return mine.submit(submission.parameters, deadline);
+      return mine.submit(submission, deadline);
     });
   }
 

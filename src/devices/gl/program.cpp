@@ -112,11 +112,12 @@ void GlProgram::dispatch(const Step& step) const {
   call.DispatchCompute(planned.grid[0], planned.grid[1], 1);
 }
 
-Status GlProgram::submit(const Parameters& parameters, const Deadline& deadline) {
+Status GlProgram::submit(const Submission& submission, const Deadline& deadline) {
   const Functions& call = context_->call();
-  SHUNT_TRY(blocks_->write(0, std::as_bytes(std::span(&parameters, 1))));
+  SHUNT_TRY(blocks_->write(0, std::as_bytes(std::span(&submission.parameters, 1))));
   was_cut_short_ = false;
   for (const Step& step : steps_) {
+    if (!submission.includes(step.dispatch.op)) continue;
     was_cut_short_ = has_passed(deadline);
     if (was_cut_short_) break;
     dispatch(step);

@@ -50,7 +50,7 @@ class GlProgram final : public Program {
 
   // REQUIRES for the rest: a Current of the context.
   // Starts it. Drivers that compute on the CPU may do all of the work here, so this stops at the deadline, too.
-  [[nodiscard]] Status submit(const Parameters& parameters, const Deadline& deadline);
+  [[nodiscard]] Status submit(const Submission& submission, const Deadline& deadline);
   // True: what was submitted has ended; false: it still runs after so many nanoseconds.
   [[nodiscard]] Result<bool> wait(std::uint64_t nanoseconds) const;
   // Whether the deadline came before the last dispatch was submitted.

@@ -107,7 +107,7 @@ class MetalDevice final : public Device {
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
     if (Status status = health_.get().status; !status) return Event(std::move(status));
     auto& mine = static_cast<MetalProgram&>(program);
-    Result<Owned> commands = mine.submit(submission.parameters);
+    Result<Owned> commands = mine.submit(submission);
     if (!commands) return Event(named(mine, std::move(commands).error()));
     Event event(this);
     pending_.push_back({&mine, std::move(*commands), event, deadline_of(submission)});

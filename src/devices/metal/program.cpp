@@ -69,7 +69,8 @@ Result<std::unique_ptr<MetalProgram>> MetalProgram::create(std::shared_ptr<const
     SHUNT_TRY_ASSIGN(const Id pipeline, pipelines.of(dispatch.kernel));
     program->steps_.push_back({.pipeline = pipeline,
                                .groups = {dispatch.grid[0], dispatch.grid[1], 1},
-                               .bound = program->bindings_of(dispatch, pipelines.nothing())});
+                               .bound = program->bindings_of(dispatch, pipelines.nothing()),
+                               .op = dispatch.op});
   }
   return program;
 }
@@ -88,25 +89,26 @@ MetalProgram::Bindings MetalProgram::bindings_of(const Dispatch& dispatch, Id no
   return bound;
 }
 
-Result<Owned> MetalProgram::submit(const Parameters& parameters) {
+Result<Owned> MetalProgram::submit(const Submission& submission) {
   const Runtime& runtime = context_->runtime();
   const Messages& call = context_->call();
   const Pool pool(runtime);
-  std::memcpy(blocks_->host().data(), &parameters, sizeof(parameters));
+  std::memcpy(blocks_->host().data(), &submission.parameters, sizeof(submission.parameters));
   const Id commands = call.command_buffer(context_->queue());
   const Id encoder = call.encoder(commands);
   if (encoder == nullptr) return fail(Code::internal, "Metal gives no command buffer");
-  encode(encoder);
+  encode(encoder, submission);
   call.end_encoding(encoder);
   call.commit(commands);
   return runtime.keep(commands);
 }
 
 // No barriers: this kind of encoder runs its dispatches one after the other, and each sees what those before it wrote.
-void MetalProgram::encode(Id encoder) const {
+void MetalProgram::encode(Id encoder, const Submission& submission) const {
   const Messages& call = context_->call();
   Bindings last;  // stays bound from dispatch to dispatch
   for (const Step& step : steps_) {
+    if (!submission.includes(step.op)) continue;
     call.set_pipeline(encoder, step.pipeline);
     for (std::uint64_t binding = 0; binding < kShaderBindings; ++binding)
       if (step.bound[binding] != last[binding])

@@ -40,7 +40,7 @@ class MetalProgram final : public Program {
   [[nodiscard]] std::uint64_t scratch_bytes() const override { return blocks_->bytes(); }
   [[nodiscard]] const std::string& name() const { return name_; }
   // The command buffer that was committed.
-  [[nodiscard]] Result<Owned> submit(const Parameters& parameters);
+  [[nodiscard]] Result<Owned> submit(const Submission& submission);
 
  private:
   struct Bound {
@@ -53,11 +53,12 @@ class MetalProgram final : public Program {
     Id pipeline = nullptr;
     Size groups;
     Bindings bound;
+    std::uint32_t op = 0;
   };
 
   explicit MetalProgram(std::shared_ptr<const Context> context) : context_(std::move(context)) {}
   [[nodiscard]] Bindings bindings_of(const Dispatch& dispatch, Id nothing) const;
-  void encode(Id encoder) const;
+  void encode(Id encoder, const Submission& submission) const;
 
   std::shared_ptr<const Context> context_;
   std::string name_;

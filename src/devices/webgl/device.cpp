@@ -76,9 +76,8 @@ class WebglDevice final : public Device {
 
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
     auto& mine = static_cast<WebglProgram&>(program);
-    return submissions_.submit(mine, submission, [&](const Deadline& deadline) -> Status {
-      return mine.submit(submission.parameters, deadline);
-    });
+    return submissions_.submit(mine, submission,
+                               [&](const Deadline& deadline) -> Status { return mine.submit(submission, deadline); });
   }
 
   bool advance(std::chrono::nanoseconds patience) override {

@@ -165,12 +165,13 @@ void WebglProgram::draw(const Step& step) const {
   if (!in_place) step.target->copy(*scratch_, scratch, step.area);
 }
 
-Status WebglProgram::submit(const Parameters& parameters, const Deadline& deadline) {
+Status WebglProgram::submit(const Submission& submission, const Deadline& deadline) {
   const Functions& call = context_->call();
   call.BindBuffer(kUniformBuffer, blocks_);
-  call.BufferSubData(kUniformBuffer, 0, sizeof(parameters), &parameters);
+  call.BufferSubData(kUniformBuffer, 0, sizeof(submission.parameters), &submission.parameters);
   was_cut_short_ = false;
   for (const Step& step : steps_) {
+    if (!submission.includes(step.dispatch.op)) continue;
     was_cut_short_ = has_passed(deadline);
     if (was_cut_short_) break;
     draw(step);

@@ -26,7 +26,7 @@ class WebglProgram final : public Program {
   [[nodiscard]] const std::string& name() const { return name_; }
 
   // Starts it. Drivers that compute on the CPU may do all of the work here, so this stops at the deadline, too.
-  [[nodiscard]] Status submit(const Parameters& parameters, const Deadline& deadline);
+  [[nodiscard]] Status submit(const Submission& submission, const Deadline& deadline);
   // Whether what was submitted has ended.
   [[nodiscard]] Result<bool> has_ended() const;
   // Whether the deadline came before the last draw was submitted.

@@ -116,7 +116,7 @@ Event WebGpuDevice::submit(Program& program, const Submission& submission) {
     return Event(health_.at(what, {Code::timed_out, "its deadline had passed before it began"}));
   Event event(this);
   pending_.push_back(
-      {.outcome = mine.submit(submission.parameters), .event = event, .what = std::move(what), .deadline = deadline});
+      {.outcome = mine.submit(submission), .event = event, .what = std::move(what), .deadline = deadline});
   return event;
 }
 

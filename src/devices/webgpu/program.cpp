@@ -79,7 +79,8 @@ std::vector<WebGpuProgram::Moved> WebGpuProgram::moved_of(const Dispatch& dispat
 Status WebGpuProgram::make_steps(const DispatchPlan& plan, Pipelines& pipelines) {
   for (const Dispatch& dispatch : plan.dispatches) {
     SHUNT_TRY_ASSIGN(const Pipeline* pipeline, pipelines.of(dispatch.kernel));
-    steps_.push_back({.pipeline = pipeline, .grid = dispatch.grid, .moved = moved_of(dispatch, *pipeline)});
+    steps_.push_back(
+        {.pipeline = pipeline, .grid = dispatch.grid, .op = dispatch.op, .moved = moved_of(dispatch, *pipeline)});
   }
   return {};
 }
@@ -145,11 +146,13 @@ std::uint64_t WebGpuProgram::scratch_bytes() const {
   return blocks_->bytes() + (constants_ ? constants_->bytes() : 0) + (scratch_ ? scratch_->bytes() : 0);
 }
 
-std::shared_ptr<Outcome> WebGpuProgram::submit(const Parameters& parameters) {
+std::shared_ptr<Outcome> WebGpuProgram::submit(const Submission& submission) {
   context_->open_scopes();
-  context_->call().QueueWriteBuffer(context_->queue(), blocks_->handle(), 0, &parameters, sizeof(parameters));
+  context_->call().QueueWriteBuffer(context_->queue(), blocks_->handle(), 0, &submission.parameters,
+                                    sizeof(submission.parameters));
   Commands commands(*context_);
   for (const Step& step : steps_) {
+    if (!submission.includes(step.op)) continue;
     for (const Moved& moved : step.moved)
       if (moved.from.buffer != nullptr)
         commands.copy(handle_of(moved.from), moved.from.offset, scratch_->handle(), moved.at, moved.from.bytes);

@@ -31,7 +31,7 @@ class WebGpuProgram final : public Program {
   [[nodiscard]] std::uint64_t scratch_bytes() const override;
   [[nodiscard]] const std::string& name() const { return name_; }
   // Starts it; errors come with the outcome.
-  [[nodiscard]] std::shared_ptr<Outcome> submit(const Parameters& parameters);
+  [[nodiscard]] std::shared_ptr<Outcome> submit(const Submission& submission);
 
  private:
   // A binding of an operand that is not where the call has it.
@@ -44,6 +44,7 @@ class WebGpuProgram final : public Program {
     const Pipeline* pipeline = nullptr;
     Owned<BindGroupHandle> group;
     std::array<std::uint32_t, 2> grid{};
+    std::uint32_t op = 0;
     std::vector<Moved> moved;
   };
 
