@@ -118,8 +118,10 @@ struct Computation::Parts {
   }
 
   Status run(const Parameters& parameters) {
-    return executable->run(
-        {.parameters = parameters, .step = steps++, .timeout = fleet.timeout(executable->plan().predicted_us)});
+    return executable->run({.parameters = parameters,
+                            .step = steps++,
+                            .profile = runtime.options().trace,
+                            .timeout = fleet.timeout(executable->plan().predicted_us)});
   }
 };
 

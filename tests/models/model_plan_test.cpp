@@ -8,6 +8,8 @@
 #include "models/reference.h"
 #include "run/stopwatch.h"
 #include "trace/chrome.h"
+#include "trace/recorder.h"
+#include "trace/recording.h"
 
 namespace shunt::models {
 namespace {
