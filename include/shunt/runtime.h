@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shunt/devices.h"
@@ -63,6 +64,9 @@ struct RuntimeOptions {
   // are measured. On the thread that runs it.
   std::function<void(const std::string& text)> on_notice = {};
 };
+
+// RuntimeOptions::budgets of a text such as "vulkan:0=4GiB, cuda:0=512MiB". Errors: invalid for what is no such text.
+[[nodiscard]] Result<std::map<std::string, std::uint64_t>> budgets_from_text(std::string_view text);
 
 class Runtime {
  public:
