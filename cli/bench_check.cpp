@@ -1,6 +1,6 @@
 // shunt bench check: whether this build is as fast as it has to be, on this machine.
 //
-// All limits but two are ratios of two things that are measured in turn, so that a slow machine, or a slow moment of
+// All limits but three are ratios of two things that are measured in turn, so that a slow machine, or a slow moment of
 // it, meets both alike.
 #include <fmt/format.h>
 
@@ -11,9 +11,11 @@
 #include "bench_options.h"
 #include "command.h"
 #include "devices/device.h"
+#include "devices/sim/device.h"
 #include "interrupt.h"
 #include "options.h"
 #include "output.h"
+#include "plan/planner.h"
 #include "run/op_bench.h"
 #include "run/stopwatch.h"
 #include "samples.h"
@@ -28,7 +30,8 @@ enum class Measure : std::uint8_t {
   share_of_peak,
   speed_over_f16,
   fork_join_us,
-  trace_event_ns
+  trace_event_ns,
+  plan_op_us
 };
 enum class Rows : std::uint8_t { one, prompt };
 
@@ -76,6 +79,7 @@ class Checker {
   Result<Round> round_of(const Gate& gate) {
     if (gate.measure == Measure::fork_join_us) return fork_join();
     if (gate.measure == Measure::trace_event_ns) return trace_event();
+    if (gate.measure == Measure::plan_op_us) return planning();
     SHUNT_TRY_ASSIGN(const auto mine, bench(gate, gate.dtype, "cpu:simd"));
     switch (gate.measure) {
       case Measure::simd_speedup: {
@@ -95,6 +99,7 @@ class Checker {
       case Measure::share_of_peak:
       case Measure::fork_join_us:
       case Measure::trace_event_ns:
+      case Measure::plan_op_us:
         break;
     }
     return [this, mine]() -> Result<double> {
@@ -147,6 +152,36 @@ class Checker {
         recorder->record({.start_ns = start_ns, .duration_ns = trace::now_ns() - start_ns, .step = step});
       }
       return watch.seconds() * 1e9 / kEvents;
+    };
+  }
+
+  // For simulated devices of unequal speed, with memories of their own.
+  static Result<Round> planning() {
+    constexpr int kRounds = 2000;  // of five ops
+    GraphBuilder builder;
+    Tensor main = builder.input("x", DType::F32, {4096, 16});
+    Tensor side = main;
+    for (int round = 0; round < kRounds; ++round) {
+      const Tensor next = builder.add(builder.silu(main), side);
+      side = builder.sub(builder.mul(main, side), builder.rms_norm(next));
+      main = next;
+    }
+    builder.output(builder.add(main, side));
+    SHUNT_TRY_ASSIGN(Graph made, std::move(builder).finish());
+    const auto graph = std::make_shared<Graph>(std::move(made));
+    std::vector<sim::Spec> specs(4);
+    for (std::size_t index = 0; index < specs.size(); ++index) {
+      specs[index].id = fmt::format("sim:{}", index);
+      specs[index].rate.bytes_per_s = 1e10 * static_cast<double>(index + 1);
+    }
+    const auto devices = std::make_shared<std::vector<std::unique_ptr<Device>>>(
+        sim::make_sim_devices(specs, std::make_shared<sim::VirtualClock>()));
+    return [graph, devices]() -> Result<double> {
+      std::vector<Device*> candidates;
+      for (const auto& device : *devices) candidates.push_back(device.get());
+      const Stopwatch watch;
+      SHUNT_TRY(make_plan({.graph = graph.get(), .devices = candidates}));
+      return watch.seconds() * 1e6 / static_cast<double>(graph->nodes().size());
     };
   }
 

@@ -201,54 +201,103 @@ Result<std::unique_ptr<models::Model>> make_step_model(const std::filesystem::pa
   return model;
 }
 
+// By the profile as it is kept.
 Result<DeviceProfile> measure_steps(const Device& device, const models::Model& model, std::uint32_t threads,
                                     const DeviceProfile& profile) {
-  SHUNT_TRY_ASSIGN(const auto alone, Runtime::create({.threads = threads, .devices = profile.id, .calibrated = false}));
-  auto found = with_progress(device, [&](const Progress& progress) {
+  SHUNT_TRY_ASSIGN(const auto alone, Runtime::create({.threads = threads, .devices = profile.id}));
+  return with_progress(device, [&](const Progress& progress) {
     return models::measure_steps(model, *alone, profile, [&](std::size_t done, std::size_t count) {
       return progress("whole steps", done, count);
     });
   });
-  if (found) return found;
-  if (found.error().code != Code::out_of_memory) return fail_at(device.info().id, std::move(found).error());
-  note(fmt::format("{}: whole steps are not measured: {}", device.info().id, found.error().message));
-  return profile;
+}
+
+void note_that_steps_are_not_measured(std::string_view where, const Error& error) {
+  note(fmt::format("{}: whole steps are not measured: {}", where, error.message));
+}
+
+// What comes of all devices.
+struct Results {
+  std::filesystem::path path;
+  Profile kept;  // at `path`
+  Profile measured;
+  std::vector<Checked> checks;
+  std::vector<Error> failures;
+
+  // What was measured stays, whatever becomes of the next device.
+  Status keep(const DeviceProfile& found) {
+    kept.set(found);
+    measured.set(found);
+    return save_profile(kept, path);
+  }
+  [[nodiscard]] Status show(const Options& options, double seconds) const {
+    if (checks.empty() && measured.devices.empty()) return {};
+    note(fmt::format("{:.1f} s", seconds));
+    if (options.check) return print_checks(checks, options.json);
+    return print(options.json ? to_json(measured) : to_text(measured, path));
+  }
+  // Errors: why devices were not measured.
+  [[nodiscard]] Status status() const {
+    if (failures.empty()) return {};
+    Error all = failures.front();
+    for (const Error& failure : std::span(failures).subspan(1)) all.message += "; " + failure.message;
+    return std::unexpected(std::move(all));
+  }
+};
+
+// Errors: those that other devices have, too.
+Status add_device(Device& device, const Options& options, std::span<const OpCase> cases, const models::Model* steps,
+                  Results& results) {
+  const DeviceProfile* const before = results.kept.find(device.info());
+  if (options.check) {
+    auto checked = check(device, cases, before, options.quick);
+    if (checked) results.checks.push_back(std::move(*checked));
+    if (!checked) results.failures.push_back(std::move(checked).error());
+    return {};
+  }
+  auto found = measure(device, cases, before, options.quick);
+  if (!found) {
+    results.failures.push_back(std::move(found).error());
+    return {};
+  }
+  if (steps != nullptr) found->few_tokens_ratio = found->many_tokens_ratio = 1;
+  SHUNT_TRY(results.keep(*found));
+  if (steps == nullptr) return {};
+  found = measure_steps(device, *steps, options.runtime.threads, *found);
+  if (found) return results.keep(*found);
+  if (was_interrupted())
+    results.failures.push_back(std::move(found).error());
+  else
+    note_that_steps_are_not_measured(device.info().id, found.error());
+  return {};
 }
 
 Status execute(Options& options) {
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
-  SHUNT_TRY_ASSIGN(const std::filesystem::path path, profile_path());
+  Results results;
+  SHUNT_TRY_ASSIGN(results.path, profile_path());
   std::unique_ptr<models::Model> model;
   std::unique_ptr<models::Model> made;
   if (!options.model.empty()) {
     SHUNT_TRY_ASSIGN(model, models::Model::load(options.model));
   } else if (!options.quick && !options.check) {
-    SHUNT_TRY_ASSIGN(made, make_step_model(path.parent_path()));
+    auto step_model = make_step_model(results.path.parent_path());
+    if (was_interrupted()) return std::unexpected(std::move(step_model).error());
+    if (step_model)
+      made = *std::move(step_model);
+    else
+      note_that_steps_are_not_measured("all devices", step_model.error());
   }
   std::string warning;  // the runtime has given it
-  SHUNT_TRY_ASSIGN(Profile profile, load_profile(path, warning));
-  Profile measured;
-  std::vector<Checked> checks;
+  SHUNT_TRY_ASSIGN(results.kept, load_profile(results.path, warning));
   const Stopwatch watch;
   for (Device* device : runtime->devices()) {
     SHUNT_TRY_ASSIGN(const std::vector<OpCase> cases, cases_for(options, *runtime, *device, model.get()));
-    const DeviceProfile* const before = profile.find(device->info());
-    if (options.check) {
-      SHUNT_TRY_ASSIGN(checks.emplace_back(), check(*device, cases, before, options.quick));
-      continue;
-    }
-    SHUNT_TRY_ASSIGN(DeviceProfile found, measure(*device, cases, before, options.quick));
-    if (const models::Model* steps = made ? made.get() : model.get()) {
-      SHUNT_TRY_ASSIGN(found, measure_steps(*device, *steps, options.runtime.threads, found));
-    }
-    profile.set(found);
-    measured.set(found);
-    // What was measured stays, whatever becomes of the next device.
-    SHUNT_TRY(save_profile(profile, path));
+    SHUNT_TRY(add_device(*device, options, cases, made ? made.get() : model.get(), results));
+    if (was_interrupted()) break;
   }
-  note(fmt::format("{:.1f} s", watch.seconds()));
-  if (options.check) return print_checks(checks, options.json);
-  return print(options.json ? to_json(measured) : to_text(measured, path));
+  SHUNT_TRY(results.show(options, watch.seconds()));
+  return results.status();
 }
 
 }  // namespace
@@ -261,7 +310,8 @@ Action calibrate(CLI::App& app) {
       "Measure nothing new, but hold what was predicted of shapes, seen and unseen, against what they take now");
   app.add_flag("--quick", options->quick, "Fewer sizes and dtypes, and less exact");
   add_threads(app, options->runtime.threads);
-  app.add_option("--devices", options->runtime.devices, "Devices to measure, such as cpu:simd,vulkan:0 [all]")
+  app.add_option("--devices", options->runtime.devices,
+                 fmt::format("Devices to measure, such as cpu:simd,vulkan:0 [{}]", kAllDevices))
       ->type_name("LIST");
   add_json(app, options->json);
   return [options] { return execute(*options); };

@@ -19,6 +19,7 @@
 #include "models/mixture.h"
 #include "ops/op.h"
 #include "output.h"
+#include "run/strategy.h"
 #include "trace/text_file.h"
 
 namespace shunt::cli {
@@ -57,21 +58,40 @@ std::map<std::string, std::uint64_t> parse_budgets(const std::vector<std::string
 }
 
 // "only:NAME" is the devices of that name and no others.
-void parse_strategy(const std::string& text, SessionOptions& session, RuntimeOptions& runtime) {
+void parse_strategy(const std::string& text, Strategy& strategy, RuntimeOptions& runtime, bool with_layers) {
   constexpr std::string_view kOnly = "only:";
   if (text.starts_with(kOnly) && text.size() > kOnly.size()) {
     runtime.devices = text.substr(kOnly.size());
     return;
   }
-  const auto strategy = strategy_from_name(text);
-  if (!strategy) throw CLI::ValidationError("--strategy", strategy.error().message + " only:NAME");
-  session.strategy = *strategy;
+  const auto known = strategy_from_name(text);
+  if (!known) throw CLI::ValidationError("--strategy", known.error().message + " only:NAME");
+  if (*known == Strategy::layers && !with_layers)
+    throw CLI::ValidationError("--strategy", "layers is for language models: a graph has none");
+  strategy = *known;
 }
 
 void parse_devices(const std::string& list, RuntimeOptions& runtime) {
   if (!runtime.devices.empty())
     throw CLI::ValidationError("--devices", "--strategy only:NAME names devices too; leave one of them out");
   runtime.devices = list;
+}
+
+void add_strategy(CLI::App& app, Strategy& strategy, std::optional<double>& margin, RuntimeOptions& runtime,
+                  bool with_layers) {
+  app.add_option_function<std::string>(
+         "--strategy",
+         [&strategy, &runtime, with_layers](const std::string& text) {
+           parse_strategy(text, strategy, runtime, with_layers);
+         },
+         fmt::format("How devices are used. {}; only:NAME: that device or API alone [{}]",
+                     describe_strategies(with_layers), name_of(strategy)))
+      ->type_name("NAME");
+  app.add_option("--margin", margin,
+                 "How much better, as a part of its time, other devices must be than the first [0.05, and 1 while "
+                 "devices are not measured]")
+      ->check(CLI::Range(0.0, 1e6))
+      ->type_name("PART");
 }
 
 }  // namespace
@@ -112,19 +132,24 @@ std::vector<Op> chosen_ops(const std::vector<std::string>& names) {
   return chosen;
 }
 
-void add_runtime(CLI::App& app, RuntimeOptions& options) {
+void add_runtime(CLI::App& app, RuntimeOptions& options, bool only_plans) {
   add_threads(app, options.threads);
   app.add_option_function<std::string>(
          "--devices", [&options](const std::string& list) { parse_devices(list, options); },
-         "Devices to use, best liked first, such as cpu:simd,cpu:scalar [all]")
+         fmt::format("Devices to use, best liked first, such as cpu:simd,cpu:scalar [{}]", kAllDevices))
       ->type_name("LIST");
   app.add_option_function<std::vector<std::string>>(
          "--budget", [&options](const std::vector<std::string>& texts) { options.budgets = parse_budgets(texts); },
          "Memory that may be used of a device, such as vulkan:0=4GiB; again for another [what is free]")
       ->allow_extra_args(false)
       ->type_name("DEVICE=SIZE");
-  app.add_flag("--strict", options.strict,
-               "Let nothing run elsewhere: an error where a device fails, or the preferred one cannot run an op");
+  app.add_flag(
+      "--strict", options.strict,
+      "Let nothing run elsewhere: an error where a device fails, or the preferred one cannot run an op or is not "
+      "there");
+  options.on_notice = [](const std::string& text) { note(text); };
+  add_machine(app, options.machine);
+  if (only_plans) return;
   app.add_option_function<double>(
          "--timeout",
          [&options](double seconds) {
@@ -137,8 +162,6 @@ void add_runtime(CLI::App& app, RuntimeOptions& options) {
          "--audit{16}", [&options](std::int64_t each) { options.audit = static_cast<std::uint32_t>(each); },
          "Compute an op of each 16th run of a plan again, with --audit=N of each Nth, to find devices that are wrong")
       ->check(in_range(1U, 1U << 30U));
-  options.on_notice = [](const std::string& text) { note(text); };
-  add_machine(app, options.machine);
 }
 
 void add_machine(CLI::App& app, std::string& path) {
@@ -169,16 +192,11 @@ void add_session(CLI::App& app, SessionOptions& options, RuntimeOptions& runtime
 }
 
 void add_strategy(CLI::App& app, SessionOptions& options, RuntimeOptions& runtime) {
-  app.add_option_function<std::string>(
-         "--strategy", [&options, &runtime](const std::string& text) { parse_strategy(text, options, runtime); },
-         fmt::format("How devices are used. {}; only:NAME: that device or API alone [{}]",
-                     models::describe_strategies(), name_of(options.strategy)))
-      ->type_name("NAME");
-  app.add_option("--margin", options.margin,
-                 "How much better, as a part of its time, other devices must be than the first [0.05, and 1 while "
-                 "devices are not measured]")
-      ->check(CLI::Range(0.0, 1e6))
-      ->type_name("PART");
+  add_strategy(app, options.strategy, options.margin, runtime, true);
+}
+
+void add_strategy(CLI::App& app, ComputationOptions& options, RuntimeOptions& runtime) {
+  add_strategy(app, options.strategy, options.margin, runtime, false);
 }
 
 std::string_view context_origin(const SessionOptions& asked, const models::ModelConfig& config, std::uint32_t context) {
@@ -193,21 +211,16 @@ void add_trace(CLI::App& app, std::string& path) {
       ->type_name("FILE");
 }
 
-Status prepare_trace(const std::string& path, const std::string& model, RuntimeOptions& runtime) {
+Status prepare_trace(const std::string& path, const std::string& model, RuntimeOptions& runtime, bool& profile) {
   if (path.empty()) return {};
   std::error_code no_such_file;
   if (std::filesystem::equivalent(path, model, no_such_file))
     refuse("--trace and MODEL are the same file; give the trace another name, so that the model is not lost");
   runtime.trace = true;
+  profile = true;
   // Later, when all is done, it would be a pity.
   auto writable = trace::check_text_path(path);
   return writable ? writable : fail_at("--trace", std::move(writable).error());
-}
-
-Status prepare_trace(const std::string& path, const std::string& model, RuntimeOptions& runtime,
-                     SessionOptions& session) {
-  session.profile = !path.empty();
-  return prepare_trace(path, model, runtime);
 }
 
 Status write_trace(const Runtime& runtime, const std::string& path, const Origin& origin,

@@ -9,10 +9,12 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "models/sampling.h"
 #include "models/session.h"
 #include "origin.h"
+#include "shunt/computation.h"
 #include "shunt/runtime.h"
 
 namespace shunt::cli {
@@ -44,10 +46,14 @@ void add_ops(CLI::App& app, std::vector<std::string>& names, std::string_view wh
 // Those named, or all. Wrong names are wrong usage.
 [[nodiscard]] std::vector<Op> chosen_ops(const std::vector<std::string>& names);
 
+// What --devices means where nobody names any.
+inline constexpr std::string_view kAllDevices =
+    "all; emulated ones, and a GPU through a second API, only where they are named";
 // --machine
 void add_machine(CLI::App& app, std::string& path);
-// --threads, --devices, --budget, --strict, --timeout, --audit, --machine; notices go to stderr.
-void add_runtime(CLI::App& app, RuntimeOptions& options);
+// --threads, --devices, --budget, --strict, --machine and, unless nothing is to run, --timeout and --audit; notices go
+// to stderr.
+void add_runtime(CLI::App& app, RuntimeOptions& options, bool only_plans = false);
 // Wrong names of devices are wrong usage of `option`. Errors: else those of Runtime::create().
 [[nodiscard]] Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options,
                                                             std::string_view option = "--devices");
@@ -56,17 +62,17 @@ void add_runtime(CLI::App& app, RuntimeOptions& options);
 void add_session(CLI::App& app, SessionOptions& options, RuntimeOptions& runtime);
 // --strategy, which may name the devices of the runtime, and --margin
 void add_strategy(CLI::App& app, SessionOptions& options, RuntimeOptions& runtime);
+void add_strategy(CLI::App& app, ComputationOptions& options, RuntimeOptions& runtime);
 // Where a session's context comes from: "-c", "the model's", "the default" or "what fits in memory".
 [[nodiscard]] std::string_view context_origin(const SessionOptions& asked, const models::ModelConfig& config,
                                               std::uint32_t context);
 
 // --trace
 void add_trace(CLI::App& app, std::string& path);
-// Before the runtime is opened: has it record the steps and the session each op, if a trace was asked for.
+// Before the runtime is opened: if a trace was asked for, has it record the steps, and sets `profile`, for each op.
 // The model as the trace's file is wrong usage. Errors: those of trace::check_text_path.
-[[nodiscard]] Status prepare_trace(const std::string& path, const std::string& model, RuntimeOptions& runtime);
 [[nodiscard]] Status prepare_trace(const std::string& path, const std::string& model, RuntimeOptions& runtime,
-                                   SessionOptions& session);
+                                   bool& profile);
 // Writes the trace if one was asked for, with where it comes from and how fast that was, and notes what it could not
 // keep.
 [[nodiscard]] Status write_trace(const Runtime& runtime, const std::string& path, const Origin& origin,

@@ -122,9 +122,10 @@ void attach(trace::Recorder& recorder, const Speeds& speeds) { attach_as(recorde
 Result<Origin> origin_in(const trace::Recording& recording) {
   auto origin = find<Origin>(recording, kOrigin);
   if (origin) return *std::move(origin);
-  return fail(Code::invalid,
-              "it does not say which model and options it comes from; record it again, with this "
-              "version of shunt and --trace");
+  return fail(
+      Code::invalid,
+      "it does not say which language model and options it comes from, as traces of run-graph do not; record it "
+      "again, with this version of shunt and --trace of run, eval or bench model");
 }
 
 std::optional<Speeds> speeds_in(const trace::Recording& recording) { return find<Speeds>(recording, kSpeeds); }

@@ -10,6 +10,7 @@
 #include "loading.h"
 #include "options.h"
 #include "output.h"
+#include "run/strategy.h"
 
 namespace shunt::cli {
 namespace {
@@ -72,6 +73,7 @@ Status execute(Options& options) {
   SHUNT_TRY_ASSIGN(const auto model, models::Model::load(options.model));
   SHUNT_TRY_ASSIGN(const std::uint32_t context, models::choose_context(*model, *runtime, options.session));
   const std::uint32_t tokens = std::min({options.prompt, options.session.batch, context});
+  SHUNT_TRY(check_strategy(options.session.strategy, Fleet(*runtime)));
   models::StepPlanner planner(*model, *runtime, options.session, context);
   SHUNT_TRY_ASSIGN(const PlannedStep prompt, planner.plan(tokens, 1));
   SHUNT_TRY_ASSIGN(const PlannedStep generation, planner.plan(1, 1));
@@ -104,7 +106,7 @@ Action plan(CLI::App& app) {
   add_number(app, "--tokens", options->prompt, fmt::format("Tokens of the prompt [{}]", options->prompt), 1U,
              1U << 24U);
   add_session(app, options->session, options->runtime);
-  add_runtime(app, options->runtime);
+  add_runtime(app, options->runtime, true);
   add_json(app, options->json);
   return [options] { return execute(*options); };
 }

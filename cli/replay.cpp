@@ -14,6 +14,7 @@
 #include "origin.h"
 #include "output.h"
 #include "plan/hindsight.h"
+#include "run/strategy.h"
 #include "trace/chrome.h"
 
 namespace shunt::cli {
@@ -59,6 +60,8 @@ Total total_of(std::span<const Replayed> steps) {
 RuntimeOptions runtime_of(const Options& options, const Origin& origin) {
   RuntimeOptions runtime = origin.runtime();
   const RuntimeOptions& asked = options.runtime;
+  runtime.strict = asked.strict;
+  runtime.on_notice = asked.on_notice;
   if (asked.threads != 0) runtime.threads = asked.threads;
   if (!asked.machine.empty()) {
     runtime.machine = asked.machine;
@@ -160,6 +163,7 @@ Status execute(const Options& options) {
   SHUNT_TRY_ASSIGN(const SessionOptions session, session_of(options, origin));
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(runtime_of(options, origin)));
   SHUNT_TRY_ASSIGN(const auto model, load(options, origin));
+  SHUNT_TRY(check_strategy(session.strategy, Fleet(*runtime)));
   models::StepPlanner planner(*model, *runtime, session, origin.context);
   SHUNT_TRY_ASSIGN(const std::vector<Replayed> steps, plan_again(std::move(plans), planner));
   if (recording.overwritten > 0)
@@ -172,10 +176,12 @@ Status execute(const Options& options) {
 
 Action replay(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("TRACE", options->trace, "File that --trace of run, eval or bench model has written")->required();
+  app.add_option("TRACE", options->trace,
+                 "File that --trace of run, eval or bench model has written; none of run-graph")
+      ->required();
   app.add_option("--model", options->model, "The model, where it is no longer where it was")->type_name("FILE");
   add_strategy(app, options->session, options->runtime);
-  add_runtime(app, options->runtime);
+  add_runtime(app, options->runtime, true);
   add_json(app, options->json);
   options->strategy = app.get_option("--strategy");
   return [options] { return execute(*options); };

@@ -79,7 +79,8 @@ Status execute(const Options& options) {
 
 Action report(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("TRACE", options->trace, "File that --trace of run, eval or bench model has written")->required();
+  app.add_option("TRACE", options->trace, "File that --trace of run, run-graph, eval or bench model has written")
+      ->required();
   app.add_option("-o,--output", options->page,
                  "Where the page goes [beside the trace, as .html; with another option no page]")
       ->type_name("FILE");

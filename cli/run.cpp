@@ -230,7 +230,7 @@ std::string check_template(const std::string& name) {
 
 Status execute(Options& options) {
   options.generate.sampling = sampling_options(options.sampling);
-  SHUNT_TRY(prepare_trace(options.trace, options.model, options.runtime, options.session));
+  SHUNT_TRY(prepare_trace(options.trace, options.model, options.runtime, options.session.profile));
   if (options.converses()) {
     if (options.json) refuse("--json needs a prompt");
   } else {

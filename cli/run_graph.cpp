@@ -23,6 +23,7 @@ struct Options {
   std::string model;
   std::vector<std::string> inputs;   // [NAME=]FILE
   std::vector<std::string> outputs;  // [NAME=]FILE
+  ComputationOptions computation;
   RuntimeOptions runtime;
   std::string trace;
   bool explain = false;
@@ -144,9 +145,8 @@ Status show(const Options& options, const onnx::Imported& imported, const std::v
   return options.json ? print_json({{"outputs", json}}) : print(in_columns(rows));
 }
 
-Status execute(const Options& options) {
-  RuntimeOptions runtime_options = options.runtime;
-  SHUNT_TRY(prepare_trace(options.trace, options.model, runtime_options));
+Status execute(Options& options) {
+  SHUNT_TRY(prepare_trace(options.trace, options.model, options.runtime, options.computation.profile));
   SHUNT_TRY_ASSIGN(const auto file, models::MappedFile::open(options.model));
   const auto model = onnx::parse_model(file->bytes());
   if (!model) return fail_at(options.model, model.error());
@@ -156,9 +156,9 @@ Status execute(const Options& options) {
   const std::string folder = std::filesystem::path(options.model).parent_path().string();
   auto imported = onnx::import_model(*model, shapes, folder);
   if (!imported) return fail_at(options.model, imported.error());
-  SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(runtime_options));
-  SHUNT_TRY_ASSIGN(const auto computation,
-                   Computation::create(std::move(imported->graph), *runtime, imported->weights.get()));
+  SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
+  SHUNT_TRY_ASSIGN(const auto computation, Computation::create(std::move(imported->graph), *runtime,
+                                                               imported->weights.get(), options.computation));
   if (options.explain) say(computation->explain());
   SHUNT_TRY_ASSIGN(const std::vector<Array> results, compute(*imported, *computation, inputs));
   if (!options.trace.empty()) SHUNT_TRY(runtime->write_trace(options.trace));
@@ -175,6 +175,7 @@ Action run_graph(CLI::App& app) {
       ->type_name("NAME=FILE");
   app.add_option("--output", options->outputs, "Write an output as an array of NumPy")->type_name("NAME=FILE");
   app.add_flag("--explain", options->explain, "Show where each op runs, and why");
+  add_strategy(app, options->computation, options->runtime);
   add_runtime(app, options->runtime);
   add_trace(app, options->trace);
   add_json(app, options->json);

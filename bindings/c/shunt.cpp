@@ -99,12 +99,16 @@ Result<shunt::Tensor> constant(shunt_graph& graph, std::string_view name, shunt:
   return graph.builder.weight(name, dtype, shape);
 }
 
-Status create(const shunt_runtime* runtime, shunt_computation& made) {
+Status create(const shunt_runtime* runtime, const shunt_computation_options* from, shunt_computation& made) {
   SHUNT_TRY(need(runtime, "the runtime"));
+  shunt::ComputationOptions options{.profile = from != nullptr && from->profile != 0};
+  if (from != nullptr && from->strategy != nullptr) {
+    SHUNT_TRY_ASSIGN(options.strategy, shunt::strategy_from_name(from->strategy));
+  }
   if (made.graph->error) return std::unexpected(*made.graph->error);
   SHUNT_TRY_ASSIGN(shunt::Graph graph, std::move(made.graph->builder).finish());
   SHUNT_TRY_ASSIGN(made.computation,
-                   shunt::Computation::create(std::move(graph), *runtime->runtime, &made.graph->constants));
+                   shunt::Computation::create(std::move(graph), *runtime->runtime, &made.graph->constants, options));
   return {};
 }
 
@@ -193,11 +197,12 @@ shunt_shape shunt_shape_of(const shunt_graph* graph, shunt_tensor tensor) {
   return graph == nullptr ? shunt_shape{} : shape_to(graph->builder.shape_of({tensor.id}));
 }
 
-shunt_computation* shunt_computation_new(const shunt_runtime* runtime, shunt_graph* graph, shunt_error* error) {
+shunt_computation* shunt_computation_new(const shunt_runtime* runtime, shunt_graph* graph,
+                                         const shunt_computation_options* options, shunt_error* error) {
   auto made = std::make_unique<shunt_computation>();
   made->graph.reset(graph);
   Status status = need(graph, "the graph");
-  if (status) status = create(runtime, *made);
+  if (status) status = create(runtime, options, *made);
   return report(status, error) == SHUNT_OK ? made.release() : nullptr;
 }
 

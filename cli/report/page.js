@@ -382,7 +382,7 @@ function candidatesOf({ unit }) {
   const head = row(['Candidate', 'Reason', 'Wait', 'Transfer', 'Compute', 'Sum', 'Uncertainty']);
   const rows = unit.candidates.map((candidate) => {
     const { wait_us: wait, transfer_us: transfer, compute_us: compute, uncertainty_us: uncertainty } = candidate;
-    const isPredicted = candidate.detail === '' && wait + transfer + compute > 0;
+    const isPredicted = wait + transfer + compute > 0;
     const sums = isPredicted ? [wait, transfer, compute, wait + transfer + compute].map((us) => number(microseconds(us))) : ['', '', '', ''];
     return row([candidate.device, candidate.detail === '' ? candidate.reason : `${candidate.reason}: ${candidate.detail}`,
       ...sums, isPredicted ? number(`± ${microseconds(uncertainty)}`) : ''], { class: candidate.device === unit.device ? 'chosen' : undefined });

@@ -63,7 +63,7 @@ int main(int count, char** arguments) {
   for (size_t i = 0; i < shunt_device_count(runtime); ++i)
     printf("%s: %s\n", shunt_device_id(runtime, i), shunt_device_name(runtime, i));
 
-  shunt_computation* computation = shunt_computation_new(runtime, build(), &error);
+  shunt_computation* computation = shunt_computation_new(runtime, build(), NULL, &error);
   if (computation == NULL) stop("no computation", &error);
   float y[kTokens][kWidth];
   if (shunt_write(computation, "x", x, sizeof x, &error) != SHUNT_OK) stop("write", &error);

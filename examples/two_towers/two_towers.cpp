@@ -71,7 +71,8 @@ Result<std::vector<float>> compare(const RuntimeOptions& options, const std::str
   SHUNT_TRY_ASSIGN(const auto runtime, Runtime::create(options));
   SHUNT_TRY_ASSIGN(const auto towers, make_towers(width));
   SHUNT_TRY_ASSIGN(Graph graph, build(width));
-  SHUNT_TRY_ASSIGN(const auto computation, Computation::create(std::move(graph), *runtime, &towers->weights));
+  SHUNT_TRY_ASSIGN(const auto computation,
+                   Computation::create(std::move(graph), *runtime, &towers->weights, {.profile = options.trace}));
   std::vector<float> x(std::size_t{kRows} * width);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = std::cos(1.3F * static_cast<float>(i));
   for (const std::string_view tower : kTowers) SHUNT_TRY(computation->write(tower, std::as_bytes(std::span(x))));

@@ -7,22 +7,34 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "shunt/graph.h"
 #include "shunt/runtime.h"
+#include "shunt/strategy.h"
 #include "shunt/weights.h"
 
 namespace shunt {
 
+struct ComputationOptions {
+  Strategy strategy = Strategy::automatic;  // not layers: a graph has none
+  // By how much of its time another choice must be better than the device named first; nothing: 5 %, and 100 % while
+  // the rates of a device are believed and not measured.
+  std::optional<double> margin = std::nullopt;
+  bool profile = false;  // record the time of each op, in a sample of the runs
+};
+
 class Computation {
  public:
-  // `weights` may be null for graphs without any. Errors: unsupported where no device can run an op, with each device's
-  // reason; out_of_memory, io and those of the devices.
+  // `weights` may be null for graphs without any. Errors: invalid for a strategy that is for models; unsupported where
+  // no device can run an op, with each device's reason, or where RuntimeOptions::strict allows no other than the one
+  // that the strategy likes; out_of_memory, io and those of the devices.
   [[nodiscard]] static Result<std::unique_ptr<Computation>> create(Graph graph, const Runtime& runtime,
-                                                                   WeightSource* weights);
+                                                                   WeightSource* weights,
+                                                                   const ComputationOptions& options = {});
   ~Computation();
   Computation(const Computation&) = delete;
   Computation& operator=(const Computation&) = delete;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "shunt/runtime.h"
+#include "shunt/strategy.h"
 #include "shunt/tensor.h"
 
 namespace shunt {
@@ -55,22 +56,6 @@ struct ChatOptions {
   std::span<const Token> so_far;  // a conversation up to and with a reply, which the messages follow
   bool add_reply_opening = true;  // end where the model is to answer
 };
-
-// X(enumerator, name, meaning): how a session uses several devices.
-#define SHUNT_STRATEGIES(X)                                  \
-  X(automatic, "auto", "by predicted time")                  \
-  X(gpu, "gpu", "the first GPU, but for what it cannot run") \
-  X(cpu, "cpu", "the processor, but for what it cannot run") \
-  X(layers, "layers", "layers in turn")
-
-enum class Strategy : std::uint8_t {
-#define SHUNT_STRATEGY(strategy, name, meaning) strategy,
-  SHUNT_STRATEGIES(SHUNT_STRATEGY)
-#undef SHUNT_STRATEGY
-};
-[[nodiscard]] std::string_view name_of(Strategy strategy);
-// Errors: invalid, with the list of names.
-[[nodiscard]] Result<Strategy> strategy_from_name(std::string_view name);
 
 // The largest context that nobody asked for.
 inline constexpr std::uint32_t kDefaultContext = 8192;
@@ -200,7 +185,8 @@ class LanguageModel {
 
 class LanguageSession {
  public:
-  // Errors: invalid for options out of range, out_of_memory where the context does not fit.
+  // Errors: invalid for options out of range, unsupported where a strategy likes devices that there are none of and
+  // that is strict, out_of_memory where the context does not fit.
   [[nodiscard]] static Result<std::unique_ptr<LanguageSession>> create(const LanguageModel& model,
                                                                        const Runtime& runtime,
                                                                        const SessionOptions& options = {});

@@ -240,9 +240,15 @@ SHUNT_API void shunt_output(shunt_graph* graph, shunt_tensor tensor);
 /* Of a tensor so far; rank 0 after an error. */
 SHUNT_API shunt_shape shunt_shape_of(const shunt_graph* graph, shunt_tensor tensor);
 
-/* Takes the graph over, also where it fails. */
+/* Begin with all zeros. */
+typedef struct shunt_computation_options {
+  const char* strategy; /* as that of a session, but for "layers" */
+  int profile;          /* 1: with a trace, record the time of each op in a sample of the runs */
+} shunt_computation_options;
+
+/* Takes the graph over, also where it fails; `options` may be NULL. */
 SHUNT_API shunt_computation* shunt_computation_new(const shunt_runtime* runtime, shunt_graph* graph,
-                                                   shunt_error* error);
+                                                   const shunt_computation_options* options, shunt_error* error);
 SHUNT_API void shunt_computation_free(shunt_computation* computation);
 SHUNT_API shunt_code shunt_write(shunt_computation* computation, const char* input, const void* data, uint64_t bytes,
                                  shunt_error* error);
@@ -363,7 +369,9 @@ typedef struct shunt_session_options {
   uint32_t sequences;
   uint32_t batch;          /* most tokens of one step */
   shunt_dtype cache_dtype; /* F16, BF16 or F32 */
-  const char* strategy;    /* NULL or "auto": by predicted time; "layers": layers in turn on the devices */
+  /* NULL or "auto": by predicted time; "gpu" or "cpu": on the first GPU, or the processor, but for what it cannot run;
+   * "layers": layers in turn on the devices. For one device and no other open the runtime on it alone. */
+  const char* strategy;
   double margin; /* what others must gain, as a part of the first device's time; below 0: 0.05, or 1 unmeasured */
   int profile;   /* 1: with a trace, record the time of each op in a sample of the steps */
 } shunt_session_options;

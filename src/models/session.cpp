@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "devices/device.h"
+#include "run/strategy.h"
 #include "trace/recorder.h"
 
 namespace shunt::models {
@@ -119,7 +120,9 @@ Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime,
 Result<std::unique_ptr<Session>> Session::create(const Model& model, const Runtime& runtime,
                                                  const SessionOptions& options) {
   SHUNT_TRY_ASSIGN(const std::uint32_t context, choose_context(model, runtime, options));
-  return std::unique_ptr<Session>(new Session(model, runtime, options, context));
+  std::unique_ptr<Session> session(new Session(model, runtime, options, context));
+  SHUNT_TRY(check_strategy(options.strategy, session->fleet_));
+  return session;
 }
 
 Status Session::check(std::span<const BatchToken> batch) const {

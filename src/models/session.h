@@ -27,7 +27,8 @@ namespace shunt::models {
 
 class Session {
  public:
-  // Errors: invalid for options out of range, out_of_memory where not even one page fits.
+  // Errors: invalid for options out of range, unsupported where a strategy likes devices that there are none of and
+  // that is strict, out_of_memory where not even one page fits.
   [[nodiscard]] static Result<std::unique_ptr<Session>> create(const Model& model, const Runtime& runtime,
                                                                const SessionOptions& options);
 

@@ -4,9 +4,12 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
+#include <string_view>
 #include <utility>
 
 #include "devices/device.h"
+#include "run/strategy.h"
 
 namespace shunt::models {
 namespace {
@@ -23,20 +26,29 @@ constexpr double kRooms[] = {0.125, 0.1875, 0.25, 0.3125, 0.375};
 // What a step has to gain, relative to its time, for weights to be copied each time.
 constexpr double kLeastGain = 0.1;
 
-// That of the first device of the kind that a strategy likes; kNone where it likes none.
-// Errors: invalid where there is no such device, and none of them failed.
-Result<std::uint32_t> preferred_device(Strategy strategy, const DeviceSet& set) {
-  if (strategy != Strategy::gpu && strategy != Strategy::cpu) return kNone;
-  const auto is_liked = [&](const Device* device) {
-    return device->info().is_host_cpu() == (strategy == Strategy::cpu);
-  };
-  const auto liked = std::ranges::find_if(set.devices, is_liked);
-  if (liked != set.devices.end()) return static_cast<std::uint32_t>(liked - set.devices.begin());
-  if (set.reduced) return kNone;
-  std::string names;
-  for (const Device* device : set.devices) names += " " + device->info().id;
-  return fail(Code::invalid,
-              fmt::format("strategy {}: there is no such device among those in use:{}", name_of(strategy), names));
+// The N of "blk.N.*".
+std::optional<std::uint32_t> layer_of(std::string_view node) {
+  constexpr std::string_view kPrefix = "blk.";
+  if (!node.starts_with(kPrefix)) return std::nullopt;
+  std::uint32_t layer = 0;
+  const auto [end, error] = std::from_chars(node.data() + kPrefix.size(), node.data() + node.size(), layer);
+  if (error != std::errc() || end == node.data() + node.size() || *end != '.') return std::nullopt;
+  return layer;
+}
+
+// For PlanRequest::device_of_node: the device of each node, or nothing where the planner is to choose. The nodes of
+// layer N are named "blk.N.*"; those before the first layer stay with it, those after the last one with that.
+// REQUIRES: devices > 0.
+std::vector<std::uint32_t> place_nodes(Strategy strategy, const Graph& graph, std::size_t devices) {
+  if (strategy != Strategy::layers) return {};
+  std::vector<std::uint32_t> device_of_node;
+  device_of_node.reserve(graph.nodes().size());
+  std::uint32_t device = 0;
+  for (const Node& node : graph.nodes()) {
+    if (const auto layer = layer_of(node.name)) device = static_cast<std::uint32_t>(*layer % devices);
+    device_of_node.push_back(device);
+  }
+  return device_of_node;
 }
 
 }  // namespace
@@ -62,9 +74,10 @@ Result<PlannedStep> StepPlanner::with_weights_of(const PlannedStep& one, Graph g
   const bool has_same_tensors = graph.tensors().size() == one.graph.tensors().size();
   SHUNT_TRY_ASSIGN(PlannedStep step, finish(std::move(graph), &one));
   if (options_.strategy != Strategy::automatic || !has_same_tensors) return step;
-  SHUNT_TRY_ASSIGN(PlanRequest request, request_for(step.graph));
+  PlanRequest request = request_for(step.graph);
   request.homes = homes_of(one.plan, one.graph);
   auto other = make_plan(request);
+  if (other) step.plan.bound_us = other->bound_us;  // of either
   if (other && other->predicted_us * (1 + kLeastGain) < step.plan.predicted_us) step.plan = std::move(*other);
   return step;
 }
@@ -82,24 +95,23 @@ Result<Graph> StepPlanner::graph_of(std::uint32_t tokens, std::uint32_t outputs)
   return splits_.empty() ? std::move(graph) : split_rows(graph, splits_);
 }
 
-Result<PlanRequest> StepPlanner::request_for(const Graph& graph) {
-  SHUNT_TRY_ASSIGN(const std::uint32_t preferred, preferred_device(options_.strategy, set_));
-  return PlanRequest{.graph = &graph,
-                     .devices = set_.devices,
-                     .costs = costs_,
-                     .prices = &prices_,
-                     .device_of_node = place_nodes(options_.strategy, graph, set_.devices.size()),
-                     .suggested = suggestions(graph, splits_),
-                     .preferred = preferred,
-                     .fuse = options_.fuse,
-                     .budget_bytes = {set_.budgets.begin(), set_.budgets.end()},
-                     .strict = set_.strict,
-                     .margin = options_.margin};
+PlanRequest StepPlanner::request_for(const Graph& graph) {
+  return {.graph = &graph,
+          .devices = set_.devices,
+          .costs = costs_,
+          .prices = &prices_,
+          .device_of_node = place_nodes(options_.strategy, graph, set_.devices.size()),
+          .suggested = suggestions(graph, splits_),
+          .preferred = preferred_device(options_.strategy, set_.devices),
+          .fuse = options_.fuse,
+          .budget_bytes = {set_.budgets.begin(), set_.budgets.end()},
+          .strict = set_.strict,
+          .margin = options_.margin};
 }
 
 // Where another step has the weights, if it has the same nodes.
 Result<PlannedStep> StepPlanner::finish(Graph graph, const PlannedStep* other) {
-  SHUNT_TRY_ASSIGN(PlanRequest request, request_for(graph));
+  PlanRequest request = request_for(graph);
   if (other != nullptr && other->graph.nodes().size() == graph.nodes().size()) {
     request.device_of_node = devices_of_nodes(other->plan, other->graph);
     request.reason = Reason::where_weights_are;
@@ -111,7 +123,7 @@ Result<PlannedStep> StepPlanner::finish(Graph graph, const PlannedStep* other) {
 // With `share` of the devices' budgets.
 Result<PlannedStep> StepPlanner::plan_one_token(double share) {
   SHUNT_TRY_ASSIGN(Graph graph, graph_of(1, 1));
-  SHUNT_TRY_ASSIGN(PlanRequest request, request_for(graph));
+  PlanRequest request = request_for(graph);
   for (std::size_t device = 0; device < request.budget_bytes.size(); ++device)
     if (request.devices[device]->info().memory_pool != kHostPool && request.budget_bytes[device] != kNoBudget)
       request.budget_bytes[device] =
@@ -123,7 +135,7 @@ Result<PlannedStep> StepPlanner::plan_one_token(double share) {
 Result<PlannedStep> StepPlanner::plan_one_token() {
   share_ = 1;
   SHUNT_TRY_ASSIGN(Graph whole, graph_of(1, 1));
-  SHUNT_TRY_ASSIGN(const PlanRequest request, request_for(whole));
+  const PlanRequest request = request_for(whole);
   Result<Plan> plan = make_plan(request);
   const auto us_of = [&](std::span<const RowSplit> splits) -> Result<double> {
     splits_.assign(splits.begin(), splits.end());

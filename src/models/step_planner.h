@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "models/model.h"
-#include "models/strategy.h"
 #include "plan/planner.h"
 #include "plan/row_shares.h"
 #include "run/fleet.h"
@@ -39,8 +38,7 @@ class StepPlanner {
   StepPlanner(const StepPlanner&) = delete;
   StepPlanner& operator=(const StepPlanner&) = delete;
 
-  // A step of up to `tokens` tokens and `outputs` rows of logits; loads nothing. Errors: invalid where a strategy likes
-  // devices that there are none of; those of make_plan().
+  // A step of up to `tokens` tokens and `outputs` rows of logits; loads nothing. Errors: those of make_plan().
   [[nodiscard]] Result<PlannedStep> plan(std::uint32_t tokens, std::uint32_t outputs);
   // A step of one token, with as much of the memory left for larger ones as another planner found best. Errors: as
   // plan().
@@ -49,7 +47,7 @@ class StepPlanner {
   [[nodiscard]] Result<Graph> graph_of(std::uint32_t tokens, std::uint32_t outputs) const;
 
  private:
-  [[nodiscard]] Result<PlanRequest> request_for(const Graph& graph);
+  [[nodiscard]] PlanRequest request_for(const Graph& graph);
   [[nodiscard]] Result<PlannedStep> finish(Graph graph, const PlannedStep* other);
   [[nodiscard]] Result<PlannedStep> with_weights_of(const PlannedStep& one, Graph graph);
   [[nodiscard]] Result<PlannedStep> plan_one_token(double share);

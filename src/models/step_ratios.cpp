@@ -1,5 +1,7 @@
 #include "models/step_ratios.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -34,7 +36,7 @@ class StepBench {
     const std::vector<Token> appended(tokens, 1);
     const std::uint32_t before = (session_.context() - tokens) / 2;
     for (std::size_t time = 0; time < times; ++time) {
-      if (!progress_(done_++, kSteps)) return fail(Code::invalid, "interrupted");
+      if (!progress_(done_++, kSteps)) return interrupted();
       SHUNT_TRY(go_to(before));
       const std::uint64_t start_ns = device_.now_ns();
       SHUNT_TRY(session_.append(0, appended));
@@ -44,12 +46,16 @@ class StepBench {
   }
 
  private:
+  static Status interrupted() { return fail(Code::invalid, "interrupted"); }
+
   // So many tokens are in the context.
   Status go_to(std::uint32_t tokens) {
     const std::size_t present = session_.tokens(0).size();
-    if (present < tokens) return session_.append(0, std::vector<Token>(tokens - present, 1));
     session_.truncate(0, tokens);
-    return {};
+    if (present >= tokens) return {};
+    const auto goes_on = [&](std::size_t) { return progress_(done_, kSteps); };
+    SHUNT_TRY(session_.append(0, std::vector<Token>(tokens - present, 1), goes_on));
+    return session_.tokens(0).size() < tokens ? interrupted() : Status();
   }
 
   Session& session_;
@@ -64,15 +70,16 @@ Result<DeviceProfile> measure_steps(const Model& model, const Runtime& runtime, 
                                     const StepProgress& progress) {
   profile.few_tokens_ratio = profile.many_tokens_ratio = 1;
   const Device& device = *runtime.devices()[0];
-  const DeviceCost cost(device.info(), &profile);
-  DeviceSet set(runtime);
-  set.costs = std::span(&cost, 1);
+  const DeviceCost& cost = runtime.costs()[0];
   SessionOptions options = {.context = kContext};
   SHUNT_TRY_ASSIGN(options.context, choose_context(model, runtime, options));
-  StepPlanner planner(model, set, options, options.context);
-  for (options.batch = std::min(kMostTokens, options.context / 2); options.batch > kLeastTokens; options.batch /= 2) {
+  StepPlanner planner(model, runtime, options, options.context);
+  for (options.batch = std::min(kMostTokens, options.context / 2);; options.batch /= 2) {
     SHUNT_TRY_ASSIGN(const PlannedStep step, planner.plan(options.batch, 1));
     if (step.plan.predicted_us <= kLongestStepUs) break;
+    if (options.batch <= kLeastTokens)
+      return fail(Code::unsupported, fmt::format("one of {} tokens should take {:.1f} s, and {:.0f} s is the longest",
+                                                 options.batch, step.plan.predicted_us / 1e6, kLongestStepUs / 1e6));
   }
   SHUNT_TRY_ASSIGN(const auto session, Session::create(model, runtime, options));
   StepBench bench(*session, device, progress);

@@ -38,12 +38,12 @@ class Relaxation {
                           const auto [us, device] = cheapest([&](std::size_t each) {
                             const Lane& lane = problem_.lanes[each];
                             return weights[lane.resource] * us_of_group_[group * devices_ + each] +
-                                   prices[lane.pool] * held[group] / all_bytes_;
+                                   prices[lane.memory] * held[group] / all_bytes_;
                           });
                           if (us == kCannot) return 0.0;
                           sum += us;
                           loads[problem_.lanes[device].resource] += us_of_group_[group * devices_ + device];
-                          held_in[problem_.lanes[device].pool] += held[group];
+                          held_in[problem_.lanes[device].memory] += held[group];
                         }
                         return sum;
                       }));
@@ -69,8 +69,9 @@ class Relaxation {
           const std::uint32_t other = maker[value];
           if (other != kNone && (before[i] == kNone || end[other] > end[before[i]])) before[i] = other;
         }
-        const auto [us, device] = cheapest(
-            [&](std::size_t each) { return item.us[each] + prices[problem_.lanes[each].pool] * held[i] / all_bytes_; });
+        const auto [us, device] = cheapest([&](std::size_t each) {
+          return item.us[each] + prices[problem_.lanes[each].memory] * held[i] / all_bytes_;
+        });
         if (us == kCannot) return 0.0;
         taken[i] = device;
         end[i] = us + (before[i] == kNone ? 0 : end[before[i]]);
@@ -78,7 +79,7 @@ class Relaxation {
         if (last == kNone || end[i] > end[last]) last = i;
       }
       const double longest = end[last];
-      for (; last != kNone; last = before[last]) held_in[problem_.lanes[taken[last]].pool] += held[last];
+      for (; last != kNone; last = before[last]) held_in[problem_.lanes[taken[last]].memory] += held[last];
       return longest;
     });
   }
@@ -105,37 +106,38 @@ class Relaxation {
     return held;
   }
 
-  // Of what is relaxed at some prices the best that is found. `relaxed` tells its cost, and what it holds in each pool.
+  // Of what is relaxed at some prices the best that is found. `relaxed` tells its cost, and what it holds in each
+  // memory.
   template <class Relaxed>
   [[nodiscard]] double climb(const Relaxed& relaxed) const {
-    const std::size_t pools = problem_.budget_bytes.size();
-    std::vector<double> prices(pools, 0);
-    std::vector<double> held(pools);
+    const std::size_t memories = problem_.budget_bytes.size();
+    std::vector<double> prices(memories, 0);
+    std::vector<double> held(memories);
     double best = 0;
     const auto relax = [&] {
       std::ranges::fill(held, 0);
       double bound = relaxed(prices, held);
-      for (std::size_t pool = 0; pool < pools; ++pool)
-        bound -= prices[pool] * static_cast<double>(problem_.budget_bytes[pool]) / all_bytes_;
+      for (std::size_t memory = 0; memory < memories; ++memory)
+        bound -= prices[memory] * static_cast<double>(problem_.budget_bytes[memory]) / all_bytes_;
       best = std::max(best, bound);
     };
-    const auto is_full = [&](std::size_t pool) {
-      return held[pool] > static_cast<double>(problem_.budget_bytes[pool]);
+    const auto is_full = [&](std::size_t memory) {
+      return held[memory] > static_cast<double>(problem_.budget_bytes[memory]);
     };
-    const auto is_full_at = [&](std::size_t pool, double price) {
-      prices[pool] = price;
+    const auto is_full_at = [&](std::size_t memory, double price) {
+      prices[memory] = price;
       relax();
-      return is_full(pool);
+      return is_full(memory);
     };
     relax();
-    for (std::size_t pool = 0; pool < pools; ++pool) {
-      if (!is_full(pool)) continue;
+    for (std::size_t memory = 0; memory < memories; ++memory) {
+      if (!is_full(memory)) continue;
       double low = 0;
       double high = found_us_;
-      while (high < kMostPrice * found_us_ && is_full_at(pool, high)) low = std::exchange(high, 2 * high);
+      while (high < kMostPrice * found_us_ && is_full_at(memory, high)) low = std::exchange(high, 2 * high);
       for (int i = 0; i < kHalvings; ++i) {
         const double middle = (low + high) / 2;
-        (is_full_at(pool, middle) ? low : high) = middle;
+        (is_full_at(memory, middle) ? low : high) = middle;
       }
     }
     return best;

@@ -1,8 +1,10 @@
 #include "plan/choice.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <numeric>
+#include <set>
 
 #include "ops/op.h"
 #include "plan/bound.h"
@@ -46,9 +48,9 @@ class Chooser {
     const SearchResult mixed = search(problem_);
     const SearchResult& chosen = request_.preferred == kNone ? best_of(alone, mixed) : liked_of(alone, mixed);
     if (chosen.score.us == kCannot) return std::nullopt;
-    Choice choice{.device_of_node = std::vector<std::uint32_t>(nodes())};
-    for (NodeId node = 0; node < nodes(); ++node)
-      choice.device_of_node[node] = chosen.device_of_group[group_of_root_[together_.find(node)]];
+    Choice choice{.device_of_node = by_node(chosen), .rooms = rooms_beside(chosen)};
+    if (const SearchResult& fastest = least_of(alone, mixed); fastest.score.us < chosen.score.us)
+      if (request_.preferred == kNone) choice.within_margin = by_node(fastest);
     // Times of devices that are not liked are not what they take.
     if (request_.preferred == kNone && chosen.score.over_bytes == 0)
       choice.bound_us = lower_bound_us(problem_, chosen.score.us);
@@ -56,6 +58,47 @@ class Chooser {
   }
 
  private:
+  [[nodiscard]] std::uint32_t group_of(NodeId node) { return group_of_root_[together_.find(node)]; }
+
+  [[nodiscard]] std::vector<std::uint32_t> by_node(const SearchResult& result) {
+    std::vector<std::uint32_t> device_of_node(nodes());
+    for (NodeId node = 0; node < nodes(); ++node) device_of_node[node] = result.device_of_group[group_of(node)];
+    return device_of_node;
+  }
+
+  // For each node and device what its group would hold there that the choice does not, and what the choice leaves.
+  [[nodiscard]] std::vector<Choice::Room> rooms_beside(const SearchResult& chosen) {
+    const std::vector<std::uint64_t>& budgets = problem_.budget_bytes;
+    if (std::ranges::all_of(budgets, [](std::uint64_t bytes) { return bytes == kNoBudget; })) return {};
+    const std::size_t devices = problem_.lanes.size();
+    Evaluator evaluate(problem_);
+    static_cast<void>(evaluate(chosen.device_of_group));
+    const std::size_t pools = pools_of(problem_.lanes);
+    std::vector<bool> is_held(problem_.held_bytes.size() * pools);
+    for (const SearchProblem::Item& item : problem_.items)
+      for (const std::uint32_t held : item.holds)
+        is_held[held * pools + problem_.lanes[chosen.device_of_group[item.group]].pool] = true;
+    std::vector<std::set<std::uint32_t>> holds(problem_.groups);
+    for (const SearchProblem::Item& item : problem_.items)
+      holds[item.group].insert(item.holds.begin(), item.holds.end());
+    std::vector<Choice::Room> of_groups(problem_.groups * devices);
+    for (std::size_t device = 0; device < devices; ++device) {
+      const auto [pool, memory] = std::pair(problem_.lanes[device].pool, problem_.lanes[device].memory);
+      const std::uint64_t used = std::min(evaluate.memory_bytes()[memory], budgets[memory]);
+      for (std::size_t group = 0; group < problem_.groups; ++group) {
+        Choice::Room& room = of_groups[group * devices + device];
+        if (budgets[memory] != kNoBudget) room.free_bytes = budgets[memory] - used;
+        for (const std::uint32_t held : holds[group])
+          if (!is_held[held * pools + pool]) room.needed_bytes += problem_.held_bytes[held];
+      }
+    }
+    std::vector<Choice::Room> rooms;
+    for (NodeId node = 0; node < nodes(); ++node)
+      for (std::size_t device = 0; device < devices; ++device)
+        rooms.push_back(of_groups[group_of(node) * devices + device]);
+    return rooms;
+  }
+
   [[nodiscard]] std::uint32_t nodes() const { return static_cast<std::uint32_t>(graph_.nodes().size()); }
   [[nodiscard]] bool is_layout(NodeId node) const {
     return info_of(graph_.nodes()[node].op).op_class == OpClass::layout;
@@ -166,21 +209,26 @@ class Chooser {
   }
 
   void add_budgets() {
-    problem_.budget_bytes.assign(pools_of(problem_.lanes), kNoBudget);
+    problem_.budget_bytes.assign(memories_of(problem_.lanes), kNoBudget);
     for (std::size_t device = 0; device < request_.budget_bytes.size(); ++device) {
-      std::uint64_t& budget = problem_.budget_bytes[problem_.lanes[device].pool];
+      std::uint64_t& budget = problem_.budget_bytes[problem_.lanes[device].memory];
       budget = std::min(budget, request_.budget_bytes[device]);
     }
     // What is there already.
     for (TensorId tensor = 0; tensor < request_.homes.size(); ++tensor) {
       if (request_.homes[tensor] == kNone) continue;
-      std::uint64_t& budget = problem_.budget_bytes[problem_.lanes[request_.homes[tensor]].pool];
+      std::uint64_t& budget = problem_.budget_bytes[problem_.lanes[request_.homes[tensor]].memory];
       if (budget != kNoBudget) budget -= std::min(budget, graph_.tensor(tensor).operand.span_bytes());
     }
   }
 
   [[nodiscard]] double margin() const {
     return margin_or_default(request_.margin, std::ranges::all_of(request_.costs, &DeviceCost::is_measured));
+  }
+
+  [[nodiscard]] static const SearchResult& least_of(std::span<const SearchResult> alone, const SearchResult& mixed) {
+    const SearchResult& least = *std::ranges::min_element(alone, std::less<>(), &SearchResult::score);
+    return mixed.score < least.score ? mixed : least;
   }
 
   // What is liked better, which is named first, unless another gains more than the margin.

@@ -57,10 +57,12 @@ std::vector<double> solve(std::vector<double> matrix, std::vector<double> values
   return values;
 }
 
-// Of the step that an op belongs to: results have a row for each, and so has what is written to a cache.
-std::uint64_t tokens_of(const OpCall& call) {
+// Of the step of a model that an op belongs to: results have a row for each, and so has what is written to a cache.
+// Nothing where rows are no tokens.
+std::optional<std::uint32_t> tokens_of(const OpCall& call) {
   const Operand& rows = call.output->kind == TensorKind::state ? *call.inputs[1] : *call.output;
-  return rows.shape.rank() == 0 ? 1 : rows.shape[0];
+  if (rows.extent == Extent::fixed) return std::nullopt;
+  return rows.shape[0];
 }
 
 LinkRates believed_link(const DeviceInfo& device) {
@@ -166,7 +168,8 @@ std::string_view DeviceCost::refusal(Op op) const {
 
 Prediction DeviceCost::compute(const OpCall& call) const {
   Prediction prediction = alone(call);
-  const double factor = correction_ * (tokens_of(call) <= kFewTokens ? few_tokens_ratio_ : many_tokens_ratio_);
+  double factor = correction_;
+  if (const auto tokens = tokens_of(call)) factor *= *tokens <= kFewTokens ? few_tokens_ratio_ : many_tokens_ratio_;
   prediction.us *= factor;
   prediction.uncertainty_us *= factor;
   return prediction;

@@ -21,7 +21,7 @@ void judge(DecisionInHindsight& judged) {
   const DecisionRecord& decision = judged.decision;
   const CandidateRecord* best = nullptr;
   for (const CandidateRecord& other : decision.candidates)
-    if (other.device != decision.device && other.has_prediction() &&
+    if (other.device != decision.device && other.could_run() &&
         (best == nullptr || other.total_us() < best->total_us()))
       best = &other;
   const CandidateRecord* chosen = decision.find(decision.device);

@@ -24,11 +24,12 @@ class Placer {
     PlanRequest placed = request_;
     Placement placement;
     if (!is_by_hand())
-      if (auto chosen = choose_devices(request_)) {
-        placed.device_of_node = std::move(chosen->device_of_node);
-        placement.bound_us = chosen->bound_us;
+      if (auto choice = choose_devices(request_)) {
+        choice_ = *std::move(choice);
+        placed.device_of_node = choice_.device_of_node;
+        placement.bound_us = choice_.bound_us;
       }
-    chosen_ = placed.device_of_node;
+    if (is_by_hand()) choice_.device_of_node = request_.device_of_node;
     placement.units = choose_units(placed);
     for (const Unit& unit : placement.units) {
       SHUNT_TRY_ASSIGN(Decision decision, decide(unit));
@@ -44,13 +45,16 @@ class Placer {
   [[nodiscard]] bool is_by_hand() const { return !request_.device_of_node.empty(); }
   // Where a unit is to run; kNone: wherever it ends first.
   [[nodiscard]] std::uint32_t chosen_for(const Unit& unit) const {
-    return chosen_.empty() ? kNone : chosen_[unit.nodes.back()];
+    return choice_.device_of_node.empty() ? kNone : choice_.device_of_node[unit.nodes.back()];
   }
 
-  [[nodiscard]] bool is_weight_elsewhere(TensorId base, std::uint32_t index) const {
-    const std::uint32_t home = home_of(request_, base);
-    return home != kNone && graph_.tensor(base).operand.kind == TensorKind::weight &&
-           lanes_[home].pool != lanes_[index].pool;
+  [[nodiscard]] bool follows_weights() const { return is_by_hand() && request_.reason == Reason::where_weights_are; }
+
+  // Where a weight of a unit is that `index` would have to copy; kNone: it would not.
+  [[nodiscard]] std::uint32_t copied_from(const Unit& unit, TensorId base, std::uint32_t index) const {
+    const std::uint32_t home = follows_weights() ? by_hand(request_, unit) : home_of(request_, base);
+    const bool is_weight = graph_.tensor(base).operand.kind == TensorKind::weight;
+    return is_weight && home != kNone && lanes_[home].pool != lanes_[index].pool ? home : kNone;
   }
 
   // State lives in the memory of the device that first used it.
@@ -64,7 +68,7 @@ class Placer {
 
   [[nodiscard]] Candidate judge(const Unit& unit, std::uint32_t index) const {
     Candidate candidate{.device = index};
-    if (by_hand(request_, unit) != kNone && by_hand(request_, unit) != index) {
+    if (is_by_hand() && !follows_weights() && by_hand(request_, unit) != index) {
       candidate.reason = Reason::not_named;
       return candidate;
     }
@@ -94,9 +98,9 @@ class Placer {
     for (const TensorId input : unit.inputs) {
       if (input == kNone) continue;
       const TensorId base = graph_.tensor(input).base;
-      if (is_weight_elsewhere(base, candidate.device)) {
-        const Prediction move = predict_copy(lanes_[request_.homes[base]], lanes_[candidate.device],
-                                             graph_.tensor(base).operand.span_bytes());
+      if (const std::uint32_t from = copied_from(unit, base, candidate.device); from != kNone) {
+        const Prediction move =
+            predict_copy(lanes_[from], lanes_[candidate.device], graph_.tensor(base).operand.span_bytes());
         candidate.transfer_us += move.us;
         candidate.uncertainty_us += move.uncertainty_us;
       }
@@ -116,34 +120,67 @@ class Placer {
 
   Result<Decision> decide(const Unit& unit) const {
     Decision decision;
-    std::uint32_t able = 0;
     std::uint32_t best = kNone;
     for (std::uint32_t index = 0; index < request_.devices.size(); ++index) {
       decision.candidates.push_back(judge(unit, index));
       if (decision.candidates.back().reason != Reason::higher_cost) continue;
-      ++able;
       if (best == kNone || decision.candidates[index].total_us() < decision.candidates[best].total_us()) best = index;
     }
-    if (best == kNone) return nobody_can(unit, decision);
     const std::uint32_t chosen = chosen_for(unit);
     const bool is_possible = chosen != kNone && decision.candidates[chosen].reason == Reason::higher_cost;
+    if (best == kNone || (is_by_hand() && !is_possible)) return nobody_can(unit, decision);
     decision.device = is_possible ? chosen : best;
-    const auto us = [&](std::uint32_t index) { return decision.candidates[index].total_us(); };
-    decision.reason = is_by_hand()                            ? request_.reason
-                      : decision.device == request_.preferred ? Reason::preferred
-                      : able == 1                             ? Reason::only_candidate
-                      : us(decision.device) <= us(best)       ? Reason::lower_cost
-                                                              : Reason::lower_cost_of_all;
+    for (Candidate& candidate : decision.candidates)
+      if (candidate.device != decision.device && candidate.reason == Reason::higher_cost)
+        reject(unit, decision, candidate);
+    decision.reason = reason_of(decision);
     decision.candidates[decision.device].reason = decision.reason;
     return decision;
+  }
+
+  // Says why one that can run a unit does not.
+  void reject(const Unit& unit, const Decision& decision, Candidate& candidate) const {
+    const NodeId node = unit.nodes.back();
+    const bool is_slower = candidate.total_us() >= decision.candidates[decision.device].total_us();
+    const bool is_liked = candidate.device == request_.preferred;
+    Choice::Room room;
+    if (!choice_.rooms.empty()) room = choice_.rooms[node * request_.devices.size() + candidate.device];
+    if (follows_weights()) {
+      candidate.reason = Reason::weights_elsewhere;
+    } else if (decision.device == request_.preferred) {
+      candidate.reason = Reason::not_preferred;
+    } else if ((!is_slower || is_liked) && room.needed_bytes > room.free_bytes) {
+      candidate.reason = Reason::no_memory;
+      candidate.detail = fmt::format("needs {} bytes more, {} are left", room.needed_bytes, room.free_bytes);
+    } else if (!choice_.within_margin.empty() && choice_.within_margin[node] == candidate.device) {
+      candidate.reason = Reason::within_margin;
+    } else if (!is_slower) {
+      candidate.reason = Reason::higher_cost_of_all;
+    }
+  }
+
+  // Why the chosen one runs it, when all others are judged.
+  [[nodiscard]] Reason reason_of(const Decision& decision) const {
+    if (is_by_hand()) return request_.reason;
+    if (decision.device == request_.preferred) return Reason::preferred;
+    const auto is_other = [&](Reason reason) {
+      return std::ranges::any_of(decision.candidates, [&](const Candidate& candidate) {
+        return candidate.device != decision.device && candidate.reason == reason;
+      });
+    };
+    if (is_other(Reason::within_margin)) return Reason::within_margin;
+    if (is_other(Reason::higher_cost_of_all)) return Reason::lower_cost_of_all;
+    return is_other(Reason::higher_cost) ? Reason::lower_cost : Reason::only_candidate;
   }
 
   [[nodiscard]] std::unexpected<Error> nobody_can(const Unit& unit, const Decision& decision) const {
     std::string text = fmt::format("no device can run {} (node \"{}\")", to_string(UnitCall(graph_, unit).call()),
                                    graph_.nodes()[unit.nodes.back()].name);
-    for (const Candidate& candidate : decision.candidates)
+    for (const Candidate& candidate : decision.candidates) {
+      const Reason reason = candidate.reason == Reason::higher_cost ? Reason::weights_elsewhere : candidate.reason;
       text += fmt::format("; {}: {}", device(candidate.device).id,
-                          candidate.detail.empty() ? name_of(candidate.reason) : candidate.detail);
+                          candidate.detail.empty() ? name_of(reason) : candidate.detail);
+    }
     return fail(Code::unsupported, std::move(text));
   }
 
@@ -172,7 +209,7 @@ class Placer {
   const PlanRequest& request_;
   const Graph& graph_;
   std::vector<Lane> lanes_;
-  std::vector<std::uint32_t> chosen_;  // by node; empty: nothing is
+  Choice choice_;  // without devices: each unit where it ends first
   std::map<TensorId, Made> made_;
   std::map<TensorId, std::string> state_pool_;
   std::map<std::string, double, std::less<>> resource_free_us_;

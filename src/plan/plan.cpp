@@ -289,22 +289,34 @@ std::string_view name_of(Reason reason) {
       return "lower predicted cost";
     case Reason::lower_cost_of_all:
       return "lower predicted cost of the whole";
+    case Reason::within_margin:
+      return "the gain is within the margin";
     case Reason::placed_by_hand:
       return "placed by hand";
     case Reason::preferred:
       return "preferred";
     case Reason::where_weights_are:
-      return "its weights are there";
+      return "as in the step that holds the weights";
     case Reason::higher_cost:
       return "higher predicted cost";
+    case Reason::higher_cost_of_all:
+      return "higher predicted cost of the whole";
+    case Reason::not_preferred:
+      return "another device is preferred";
+    case Reason::weights_elsewhere:
+      return "another device has it in the step that holds the weights";
     case Reason::lacks_op:
       return "lacks the op";
     case Reason::too_large:
       return "an operand is too large";
+    case Reason::no_memory:
+      return "not enough memory";
     case Reason::state_elsewhere:
       return "its state lives in another memory";
     case Reason::not_named:
       return "another device was named";
+    case Reason::left_out:
+      return "left out after a failure";
   }
   return "unknown";
 }

@@ -16,30 +16,43 @@ namespace shunt {
 
 // Why a device was, or was not, given an op.
 enum class Reason : std::uint8_t {
-  only_candidate,     // no other device could
-  lower_cost,         // the best of several predictions
-  lower_cost_of_all,  // another would be faster here, and the whole slower or too large for its memory
-  placed_by_hand,     // the caller said so
-  preferred,          // the caller likes the device better
-  where_weights_are,  // as in the plan of another step, which holds the weights there
-  higher_cost,        // rejected: another was predicted faster
-  lacks_op,           // rejected: what it lacks stands beside
-  too_large,          // rejected: an operand is larger than it can bind
-  state_elsewhere,    // rejected: state the op changes lives in another memory
-  not_named,          // rejected: the caller named another device
+  only_candidate,      // no other device could
+  lower_cost,          // the best of several predictions
+  lower_cost_of_all,   // another would be faster here, and the whole slower
+  within_margin,       // another would make the whole faster, by less than the margin; of that one: rejected
+  placed_by_hand,      // the caller said so
+  preferred,           // the caller likes the device better
+  where_weights_are,   // as in the plan of another step, which holds the weights there
+  higher_cost,         // rejected: another was predicted faster
+  higher_cost_of_all,  // rejected: faster here, and the whole slower
+  not_preferred,       // rejected: the caller likes another device better
+  weights_elsewhere,   // rejected: another device has it in the step that holds the weights
+  lacks_op,            // rejected: what it lacks stands beside
+  too_large,           // rejected: an operand is larger than it can bind
+  no_memory,           // rejected: weights or state of the op have no room there; how much stands beside
+  state_elsewhere,     // rejected: state the op changes lives in another memory
+  not_named,           // rejected: the caller named another device
+  left_out,            // rejected: it failed before; how stands beside
 };
 [[nodiscard]] std::string_view name_of(Reason reason);
 
 struct Candidate {
   std::uint32_t device = 0;
   Reason reason = Reason::lacks_op;
-  std::string detail;  // what it lacks, or which operand is too large
+  std::string detail;  // what it lacks, which operand is too large, or how much memory there is
   double wait_us = 0;
   double transfer_us = 0;
   double compute_us = 0;
   double uncertainty_us = 0;
   [[nodiscard]] double total_us() const { return wait_us + transfer_us + compute_us; }
   friend bool operator==(const Candidate&, const Candidate&) = default;
+};
+
+// A device that failed and may not take part for now.
+struct LeftOut {
+  std::string id;
+  std::string why;
+  friend bool operator==(const LeftOut&, const LeftOut&) = default;
 };
 
 struct Decision {
@@ -108,6 +121,7 @@ struct Plan {
     friend bool operator==(const PlannedDevice&, const PlannedDevice&) = default;
   };
   std::vector<PlannedDevice> devices;
+  std::vector<LeftOut> left_out;  // no candidates
   std::vector<Unit> units;
   std::vector<Decision> decisions;  // one per unit
   std::vector<Residence> residences;

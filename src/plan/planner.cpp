@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "ops/op.h"
@@ -24,6 +25,7 @@ class Scheduler {
     plan_.units = std::move(placement.units);
     plan_.decisions = std::move(placement.decisions);
     plan_.bound_us = placement.bound_us;
+    plan_.left_out.assign(request.left_out.begin(), request.left_out.end());
     for (std::size_t index = 0; index < request.devices.size(); ++index) {
       const DeviceInfo& info = request.devices[index]->info();
       plan_.devices.push_back({.id = info.id,
@@ -268,19 +270,33 @@ class Scheduler {
 // Plans until what a plan really takes of each pool, scratch and arenas included, is within its budget.
 constexpr int kBudgetAttempts = 8;  // with ever smaller ones, in the end with none
 
-// What a pool may give: the least of the budgets of its devices.
-std::uint64_t budget_of(std::string_view pool, const PlanRequest& request) {
+// A memory that bounds a plan, and what the plan takes of it.
+struct Bounded {
+  std::string_view memory;  // memory_of() its devices
   std::uint64_t budget = kNoBudget;
-  for (std::size_t device = 0; device < request.budget_bytes.size(); ++device)
-    if (request.devices[device]->info().memory_pool == pool) budget = std::min(budget, request.budget_bytes[device]);
-  return budget;
-}
+  MemoryUse use;
+};
 
-// The use of the first pool of which the plan takes more than its budget, or null.
-const MemoryUse* over_budget(const Plan& plan, const PlanRequest& request) {
-  const auto use = std::ranges::find_if(
-      plan.memory, [&](const MemoryUse& each) { return each.total() > budget_of(each.pool, request); });
-  return use == plan.memory.end() ? nullptr : &*use;
+// What a plan takes of the first memory of which it takes more than the least of the budgets of its devices.
+std::optional<Bounded> over_budget(const Plan& plan, const PlanRequest& request) {
+  std::vector<Bounded> memories;
+  std::set<std::string_view> counted;
+  for (std::size_t device = 0; device < request.budget_bytes.size(); ++device) {
+    const DeviceInfo& info = request.devices[device]->info();
+    auto its = std::ranges::find(memories, memory_of(info), &Bounded::memory);
+    if (its == memories.end()) its = memories.insert(its, {.memory = memory_of(info)});
+    its->budget = std::min(its->budget, request.budget_bytes[device]);
+    if (!counted.insert(info.memory_pool).second) continue;
+    const auto use = std::ranges::find(plan.memory, info.memory_pool, &MemoryUse::pool);
+    its->use.pool += (its->use.pool.empty() ? "" : ", ") + use->pool;
+    its->use.weight_bytes += use->weight_bytes;
+    its->use.state_bytes += use->state_bytes;
+    its->use.value_bytes += use->value_bytes;
+    its->use.scratch_bytes += use->scratch_bytes;
+  }
+  const auto over =
+      std::ranges::find_if(memories, [](const Bounded& memory) { return memory.use.total() > memory.budget; });
+  return over == memories.end() ? std::nullopt : std::optional(*over);
 }
 
 // Errors: unsupported for the first op that the preferred device does not run.
@@ -297,12 +313,13 @@ Status check_preference(const Plan& plan, const PlanRequest& request) {
                           name_of(refused.reason), refused.detail.empty() ? "" : ": ", refused.detail));
 }
 
-std::unexpected<Error> too_little(const MemoryUse& use, const PlanRequest& request) {
+std::unexpected<Error> too_little(const Bounded& memory) {
+  const MemoryUse& use = memory.use;
   return fail(Code::out_of_memory,
               fmt::format("memory \"{}\" may give {} bytes, and the plan that takes least of it needs {}: {} of "
                           "weights, {} of state, {} of values and {} of scratch; give it more, or name more devices",
-                          use.pool, budget_of(use.pool, request), use.total(), use.weight_bytes, use.state_bytes,
-                          use.value_bytes, use.scratch_bytes));
+                          use.pool, memory.budget, use.total(), use.weight_bytes, use.state_bytes, use.value_bytes,
+                          use.scratch_bytes));
 }
 
 }  // namespace
@@ -354,15 +371,15 @@ Result<Plan> make_plan(const PlanRequest& request) {
   for (int attempt = 1;; ++attempt) {
     SHUNT_TRY_ASSIGN(Placement placement, place(within));
     Plan plan = Scheduler(within, std::move(placement)).schedule();
-    const MemoryUse* const over = over_budget(plan, request);
-    if (over == nullptr) {
+    const std::optional<Bounded> over = over_budget(plan, request);
+    if (!over) {
       SHUNT_TRY(check_preference(plan, request));
       return plan;
     }
-    if (attempt == kBudgetAttempts || !request.device_of_node.empty()) return too_little(*over, request);
+    if (attempt == kBudgetAttempts || !request.device_of_node.empty()) return too_little(*over);
     for (std::size_t device = 0; device < plan.devices.size(); ++device) {
-      if (plan.devices[device].pool != over->pool) continue;
-      const std::uint64_t excess = over->total() - budget_of(over->pool, request);
+      if (memory_of(request.devices[device]->info()) != over->memory) continue;
+      const std::uint64_t excess = over->use.total() - over->budget;
       std::uint64_t& budget = within.budget_bytes[device];
       budget =
           attempt + 1 == kBudgetAttempts ? 0 : budget - std::min(budget, excess << static_cast<unsigned>(attempt - 1));

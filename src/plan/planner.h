@@ -32,9 +32,11 @@ struct PlanRequest {
   // The index of the device that runs what it can; kNone: that of least predicted time.
   std::uint32_t preferred = kNone;
   bool fuse = true;  // let devices claim fused rows
-  // For each device the bytes that its memory pool may give to a plan; empty: as much as is asked for.
+  // For each device the bytes that its memory (memory_of()) may give to a plan, of several devices the least; empty: as
+  // much as is asked for.
   std::vector<std::uint64_t> budget_bytes;
-  bool strict = false;  // what the preferred device cannot run is an error
+  std::span<const LeftOut> left_out = {};  // what is no candidate, for the plan to say so
+  bool strict = false;                     // what the preferred device cannot run is an error
   // By how much, relative to its time, another choice must be better than the device named first, and a mix of devices
   // than one; nothing: margin_or_default().
   std::optional<double> margin;

@@ -43,6 +43,9 @@ DecisionRecord record_of(const Plan& plan, const Graph& graph, std::size_t index
                         .candidates = {}};
   for (const NodeId node : unit.nodes) record.nodes.push_back(graph.nodes()[node].name);
   for (const Candidate& candidate : decision.candidates) record.candidates.push_back(record_of(plan, candidate));
+  for (const LeftOut& device : plan.left_out)
+    record.candidates.push_back(
+        {.device = device.id, .reason = std::string(name_of(Reason::left_out)), .detail = device.why});
   return record;
 }
 
@@ -94,6 +97,8 @@ std::string to_text(const Plan& plan, const Graph& graph, bool explain) {
       fmt::format("predicted: {:.1f} us{}{}\n", plan.predicted_us,
                   plan.bound_us > 0 ? fmt::format(", at least {:.1f} of any placement", plan.bound_us) : "",
                   plan.is_measured ? "" : " (before any measurement: a guess)");
+  for (const LeftOut& device : plan.left_out)
+    text += fmt::format("{} is left out after a failure: {}\n", device.id, device.why);
   std::set<std::string_view> split;
   for (const TensorInfo& tensor : graph.tensors())
     if (!tensor.rows_of.empty()) split.insert(tensor.rows_of);
@@ -114,8 +119,8 @@ std::string to_text(const Plan& plan, const Graph& graph, bool explain) {
                           to_string(UnitCall(graph, unit).call()), plan.devices[decision.device].id,
                           name_of(decision.reason));
       if (!explain) continue;
-      for (const Candidate& candidate : decision.candidates)
-        text += fmt::format("    {}\n", describe(record_of(plan, candidate)));
+      for (const CandidateRecord& candidate : record_of(plan, graph, index).candidates)
+        text += fmt::format("    {}\n", describe(candidate));
     }
   }
   return text;

@@ -17,12 +17,12 @@ std::uint32_t PlanRecord::rows_of(std::string_view input) const {
 }
 
 std::string describe(const CandidateRecord& candidate) {
-  if (!candidate.detail.empty())
-    return fmt::format("{}: {} ({})", candidate.device, candidate.reason, candidate.detail);
-  if (!candidate.has_prediction()) return fmt::format("{}: {}", candidate.device, candidate.reason);
-  return fmt::format("{}: {}, {:.1f} us = {:.1f} wait + {:.1f} transfer + {:.1f} compute, +- {:.1f}", candidate.device,
-                     candidate.reason, candidate.total_us(), candidate.wait_us, candidate.transfer_us,
-                     candidate.compute_us, candidate.uncertainty_us);
+  std::string text = fmt::format("{}: {}", candidate.device, candidate.reason);
+  if (!candidate.detail.empty()) text += fmt::format(" ({})", candidate.detail);
+  if (candidate.has_prediction())
+    text += fmt::format(", {:.1f} us = {:.1f} wait + {:.1f} transfer + {:.1f} compute, +- {:.1f}", candidate.total_us(),
+                        candidate.wait_us, candidate.transfer_us, candidate.compute_us, candidate.uncertainty_us);
+  return text;
 }
 
 }  // namespace shunt

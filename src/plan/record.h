@@ -13,15 +13,15 @@ namespace shunt {
 struct CandidateRecord {
   std::string device;
   std::string reason;
-  std::string detail;
+  std::string detail;  // why it could not run the op
   double wait_us = 0;
   double transfer_us = 0;
   double compute_us = 0;
   double uncertainty_us = 0;
 
   [[nodiscard]] double total_us() const { return wait_us + transfer_us + compute_us; }
-  // It could have run the op.
-  [[nodiscard]] bool has_prediction() const { return detail.empty() && total_us() > 0; }
+  [[nodiscard]] bool has_prediction() const { return total_us() > 0; }
+  [[nodiscard]] bool could_run() const { return has_prediction() && detail.empty(); }
 };
 
 struct DecisionRecord {

@@ -121,13 +121,15 @@ class Sharing {
 
   // Of each weight a device may have as much as its memory holds of all of them.
   void stay_within(std::span<const std::uint64_t> budgets) {
-    std::vector<double> left(pools_of(lanes_), std::numeric_limits<double>::infinity());
+    std::vector<double> left(memories_of(lanes_), std::numeric_limits<double>::infinity());
     for (std::size_t device = 0; device < budgets.size(); ++device)
-      if (budgets[device] != kNoBudget) left[lanes_[device].pool] = static_cast<double>(budgets[device]) * kUsable;
+      if (budgets[device] != kNoBudget)
+        left[lanes_[device].memory] =
+            std::min(left[lanes_[device].memory], static_cast<double>(budgets[device]) * kUsable);
     for (const MemoryUse& use : plan_.memory)
       for (std::size_t device = 0; device < lanes_.size(); ++device)
         if (plan_.devices[device].pool == use.pool) {
-          left[lanes_[device].pool] -= static_cast<double>(use.total() - use.weight_bytes);
+          left[lanes_[device].memory] -= static_cast<double>(use.total() - use.weight_bytes);
           break;
         }
     double all = 0;
@@ -135,17 +137,17 @@ class Sharing {
       for (const TensorId weight : matrices_of(graph_, plan_.units[unit]))
         all += static_cast<double>(graph_.tensor(weight).operand.span_bytes());
     for (std::size_t device = 0; device < most_.size(); ++device)
-      most_[device] = std::clamp(left[lanes_[device].pool] / all, 0.0, kAll);
+      most_[device] = std::clamp(left[lanes_[device].memory] / all, 0.0, kAll);
   }
 
   struct Proposal {
     std::vector<RowSplit> splits;
     double gain_us = 0;
-    std::vector<double> bytes;  // by pool
+    std::vector<double> bytes;  // by memory
   };
 
   [[nodiscard]] Proposal propose() const {
-    Proposal proposal{.splits = {}, .gain_us = 0, .bytes = std::vector<double>(pools_of(lanes_), 0)};
+    Proposal proposal{.splits = {}, .gain_us = 0, .bytes = std::vector<double>(memories_of(lanes_), 0)};
     std::set<TensorId> known;
     for (const std::uint32_t unit : units_) {
       const std::vector<TensorId> weights = matrices_of(graph_, plan_.units[unit]);
@@ -160,11 +162,11 @@ class Sharing {
         const Operand& operand = graph_.tensor(weight).operand;
         const auto bytes = static_cast<double>(operand.span_bytes());
         if (!is_split) {
-          if (known.insert(weight).second) proposal.bytes[lanes_[decision.device].pool] += bytes;
+          if (known.insert(weight).second) proposal.bytes[lanes_[decision.device].memory] += bytes;
           continue;
         }
         known.insert(weight);
-        for (const Share& share : shares) proposal.bytes[lanes_[share.device].pool] += bytes * share.part;
+        for (const Share& share : shares) proposal.bytes[lanes_[share.device].memory] += bytes * share.part;
         proposal.splits.push_back(split_by(shares, graph_.tensor(weight)));
       }
       if (is_split) proposal.gain_us += gain_us;
@@ -226,7 +228,7 @@ class Sharing {
 bool fits(const Sharing::Proposal& proposal, const PlanRequest& request) {
   const std::vector<Lane> lanes = lanes_for(request);
   for (std::size_t device = 0; device < request.budget_bytes.size(); ++device)
-    if (proposal.bytes[lanes[device].pool] > static_cast<double>(request.budget_bytes[device])) return false;
+    if (proposal.bytes[lanes[device].memory] > static_cast<double>(request.budget_bytes[device])) return false;
   return true;
 }
 

@@ -32,7 +32,12 @@ std::vector<std::uint64_t> newly_held_bytes(const SearchProblem& problem) {
 }
 
 Evaluator::Evaluator(const SearchProblem& problem)
-    : problem_(problem), pools_(pools_of(problem.lanes)), ends_(problem.items.size()), timeline_(problem.lanes) {
+    : problem_(problem),
+      pools_(pools_of(problem.lanes)),
+      memory_of_pool_(pools_),
+      ends_(problem.items.size()),
+      timeline_(problem.lanes) {
+  for (const Lane& lane : problem.lanes) memory_of_pool_[lane.pool] = lane.memory;
   std::vector<std::uint32_t> last(problem.value_bytes.size(), kNone);
   for (std::uint32_t i = 0; i < problem.items.size(); ++i) {
     const SearchProblem::Item& item = problem.items[i];
@@ -53,8 +58,8 @@ void Evaluator::begin() {
   step_.assign(problem_.value_bytes.size(), kNone);
   steps_ = 0;
   held_.assign(problem_.held_bytes.size() * pools_, false);
-  bytes_.assign(pools_, 0);
-  most_bytes_.assign(pools_, 0);
+  bytes_.assign(problem_.budget_bytes.size(), 0);
+  most_bytes_.assign(problem_.budget_bytes.size(), 0);
   for (std::uint32_t value = 0; value < problem_.homes.size(); ++value) {
     if (problem_.homes[value] == kNone) continue;
     home_[value] = problem_.homes[value];
@@ -82,9 +87,9 @@ void Evaluator::wait_for(const SearchProblem::Item& item, std::uint32_t device) 
     if (is_news(value)) open_.awaited.push_back(step_[value]);
 }
 
-void Evaluator::count(std::uint32_t pool, std::uint64_t bytes) {
-  bytes_[pool] += bytes;
-  most_bytes_[pool] = std::max(most_bytes_[pool], bytes_[pool]);
+void Evaluator::count(std::uint32_t memory, std::uint64_t bytes) {
+  bytes_[memory] += bytes;
+  most_bytes_[memory] = std::max(most_bytes_[memory], bytes_[memory]);
 }
 
 double Evaluator::bring(std::uint32_t value, std::uint32_t device) {
@@ -93,7 +98,7 @@ double Evaluator::bring(std::uint32_t value, std::uint32_t device) {
   if (here != kNotThere) return here;
   const std::uint32_t home = home_[value];
   const std::uint64_t bytes = problem_.value_bytes[value];
-  count(pool, bytes);
+  count(memory_of_pool_[pool], bytes);
   if (home == kNone) return here = 0;  // an input of the graph
   if (problem_.home_of(value) == kNone || open_.streamed_bytes + bytes > problem_.lanes[device].streamed_bytes) close();
   if (problem_.home_of(value) != kNone) open_.streamed_bytes += bytes;
@@ -111,13 +116,13 @@ void Evaluator::add(std::uint32_t number, std::uint32_t device) {
   for (const std::uint32_t held : item.holds) {
     if (held_[held * pools_ + pool]) continue;
     held_[held * pools_ + pool] = true;
-    count(pool, problem_.held_bytes[held]);
+    count(memory_of_pool_[pool], problem_.held_bytes[held]);
   }
   open_.device = device;
   open_.ready_us = std::max(open_.ready_us, ready);
   open_.us += item.us[device];
   if (item.made != kNone) {
-    if (there(item.made, pool) == kNotThere) count(pool, problem_.value_bytes[item.made]);
+    if (there(item.made, pool) == kNotThere) count(memory_of_pool_[pool], problem_.value_bytes[item.made]);
     there(item.made, pool) = 0;  // until the step is closed, which is before another device reads it
     home_[item.made] = device;
     step_[item.made] = steps_;
@@ -126,7 +131,7 @@ void Evaluator::add(std::uint32_t number, std::uint32_t device) {
   for (const std::uint32_t value : ends_[number])
     for (std::uint32_t other = 0; other < pools_; ++other) {
       const bool is_held = problem_.home_of(value) != kNone && problem_.lanes[problem_.homes[value]].pool == other;
-      if (there(value, other) != kNotThere && !is_held) bytes_[other] -= problem_.value_bytes[value];
+      if (there(value, other) != kNotThere && !is_held) bytes_[memory_of_pool_[other]] -= problem_.value_bytes[value];
     }
 }
 
@@ -139,9 +144,9 @@ Score Evaluator::operator()(std::span<const std::uint32_t> device_of_group) {
   }
   close();
   Score score{.us = timeline_.end_us()};
-  for (std::size_t pool = 0; pool < pools_; ++pool)
-    if (most_bytes_[pool] > problem_.budget_bytes[pool])
-      score.over_bytes += static_cast<double>(most_bytes_[pool] - problem_.budget_bytes[pool]);
+  for (std::size_t memory = 0; memory < most_bytes_.size(); ++memory)
+    if (most_bytes_[memory] > problem_.budget_bytes[memory])
+      score.over_bytes += static_cast<double>(most_bytes_[memory] - problem_.budget_bytes[memory]);
   return score;
 }
 
@@ -262,7 +267,7 @@ class Searcher {
   struct Cell {
     double us = kCannot;
     std::uint32_t before = kNone;     // the device of the item before
-    std::vector<std::uint64_t> held;  // bytes by pool
+    std::vector<std::uint64_t> held;  // bytes by memory
   };
 
   // The device of an earlier item on the way to (item, device).
@@ -272,7 +277,7 @@ class Searcher {
   }
 
   // The placement of least time where one thing happens after the other and each held byte has a price, in microseconds
-  // by pool. Pools are filled no further than their budgets.
+  // by memory. Memories are filled no further than their budgets.
   [[nodiscard]] std::optional<Placement> along_the_order(std::span<const double> prices) {
     const auto items = static_cast<std::uint32_t>(problem_.items.size());
     left_ -= std::min(left_, problem_.items.size());
@@ -312,7 +317,7 @@ class Searcher {
     if (first != number && device_at(first, number - 1, before) != device) return;
     const Lane& lane = problem_.lanes[device];
     double us = from.us + item.us[device] + start_us(lane, device, before) +
-                prices[lane.pool] * static_cast<double>(held_first_[number]);
+                prices[lane.memory] * static_cast<double>(held_first_[number]);
     if (us >= to.us) return;
     for (const std::uint32_t value : item.reads) {
       if (maker_[value] == kNone && problem_.home_of(value) == kNone) continue;
@@ -322,14 +327,14 @@ class Searcher {
       us += predict_copy(home, lane, problem_.value_bytes[value]).us;
     }
     if (us >= to.us) return;
-    if (from.held[lane.pool] + held_first_[number] > problem_.budget_bytes[lane.pool]) return;
+    if (from.held[lane.memory] + held_first_[number] > problem_.budget_bytes[lane.memory]) return;
     to.us = us;
     to.before = before;
     to.held = from.held;
-    to.held[lane.pool] += held_first_[number];
+    to.held[lane.memory] += held_first_[number];
   }
 
-  // Bisects the price of each pool that is full, so that what gains most by the byte comes first.
+  // Bisects the price of each memory that is full, so that what gains most by the byte comes first.
   void price_memory() {
     std::vector<double> prices(problem_.budget_bytes.size(), 0);
     auto placement = along_the_order(prices);
@@ -337,20 +342,20 @@ class Searcher {
     consider(*placement);
     std::uint64_t all = 0;
     for (const std::uint64_t bytes : problem_.held_bytes) all += bytes;
-    for (std::size_t pool = 0; pool < prices.size(); ++pool) {
-      if (all <= problem_.budget_bytes[pool] || all == 0) continue;
+    for (std::size_t memory = 0; memory < prices.size(); ++memory) {
+      if (all <= problem_.budget_bytes[memory] || all == 0) continue;
       double low = 0;
       double high = 2 * best_.score.us / static_cast<double>(all) * 16;
       for (int i = 0; i < kPrices && left_ > 0; ++i) {
-        prices[pool] = (low + high) / 2;
+        prices[memory] = (low + high) / 2;
         placement = along_the_order(prices);
         if (!placement) break;
         static_cast<void>(score(*placement));
-        const bool is_full = evaluate_.pool_bytes()[pool] * 8 > problem_.budget_bytes[pool] * 7;
+        const bool is_full = evaluate_.memory_bytes()[memory] * 8 > problem_.budget_bytes[memory] * 7;
         consider(*placement);
-        (is_full ? low : high) = prices[pool];
+        (is_full ? low : high) = prices[memory];
       }
-      prices[pool] = 0;
+      prices[memory] = 0;
     }
   }
 
@@ -358,12 +363,12 @@ class Searcher {
 
   // Each item in turn on the device where it would end first, as budgets allow; of a group the first decides.
   void start_where_each_ends_first() {
-    const std::size_t pools = problem_.budget_bytes.size();
+    const std::size_t pools = pools_of(problem_.lanes);
     std::vector<double> free(devices_, 0);
     std::vector<double> there(problem_.value_bytes.size() * pools, kNotThere);
     std::vector<std::uint32_t> home(problem_.value_bytes.size(), kNone);
     for (std::uint32_t value = 0; value < problem_.homes.size(); ++value) home[value] = problem_.homes[value];
-    std::vector<std::uint64_t> held(pools, 0);
+    std::vector<std::uint64_t> held(problem_.budget_bytes.size(), 0);
     Placement placement(problem_.groups, kNone);
     std::uint32_t before = kNone;
     const auto arrival = [&](std::uint32_t value, std::uint32_t device) {
@@ -381,7 +386,7 @@ class Searcher {
         const Lane& lane = problem_.lanes[device];
         const bool is_given = placement[item.group] == device;
         if (!can(item.group, device) || (placement[item.group] != kNone && !is_given)) continue;
-        if (!is_given && held[lane.pool] + held_first_[number] > problem_.budget_bytes[lane.pool]) continue;
+        if (!is_given && held[lane.memory] + held_first_[number] > problem_.budget_bytes[lane.memory]) continue;
         double end = free[device];
         for (const std::uint32_t value : item.reads) end = std::max(end, arrival(value, device));
         end += item.us[device] + start_us(lane, device, before);
@@ -398,7 +403,7 @@ class Searcher {
       }
       for (std::uint32_t other = 0; other < devices_; ++other)
         if (problem_.lanes[other].resource == problem_.lanes[taken].resource) free[other] = least;
-      held[pool] += held_first_[number];
+      held[problem_.lanes[taken].memory] += held_first_[number];
       placement[item.group] = taken;
       before = taken;
     }

@@ -26,7 +26,7 @@ struct SearchProblem {
     std::vector<double> us;            // by device; kCannot where it cannot run
   };
   std::vector<Lane> lanes;
-  std::vector<std::uint64_t> budget_bytes;  // by pool
+  std::vector<std::uint64_t> budget_bytes;  // by memory
   std::vector<Item> items;
   std::vector<std::uint64_t> value_bytes;
   std::vector<std::uint64_t> held_bytes;
@@ -60,8 +60,8 @@ class Evaluator {
   explicit Evaluator(const SearchProblem& problem);
   // `device_of_group`: one per group.
   [[nodiscard]] Score operator()(std::span<const std::uint32_t> device_of_group);
-  // Of the last placement, by pool.
-  [[nodiscard]] std::span<const std::uint64_t> pool_bytes() const { return most_bytes_; }
+  // Of the last placement, by memory.
+  [[nodiscard]] std::span<const std::uint64_t> memory_bytes() const { return most_bytes_; }
 
  private:
   struct OpenStep {
@@ -79,11 +79,12 @@ class Evaluator {
   void add(std::uint32_t item, std::uint32_t device);
   // When a value is in the pool of `device`, where a copy of it is put if there is none.
   double bring(std::uint32_t value, std::uint32_t device);
-  void count(std::uint32_t pool, std::uint64_t bytes);
+  void count(std::uint32_t memory, std::uint64_t bytes);
   [[nodiscard]] double& there(std::uint32_t value, std::uint32_t pool) { return there_us_[value * pools_ + pool]; }
 
   const SearchProblem& problem_;
   std::size_t pools_ = 0;
+  std::vector<std::uint32_t> memory_of_pool_;
   std::vector<std::vector<std::uint32_t>> ends_;  // by item: the values that nobody reads later
   Timeline timeline_;
   OpenStep open_;
@@ -93,7 +94,7 @@ class Evaluator {
   std::vector<std::uint32_t> step_;  // by value: the number of the step that did
   std::uint32_t steps_ = 0;
   std::vector<bool> held_;            // by what is held, and pool
-  std::vector<std::uint64_t> bytes_;  // by pool: now, and at most
+  std::vector<std::uint64_t> bytes_;  // by memory: now, and at most
   std::vector<std::uint64_t> most_bytes_;
 };
 

@@ -21,10 +21,12 @@ std::uint32_t number_of(std::vector<std::string_view>& known, std::string_view i
 std::vector<Lane> lanes_of(std::span<Device* const> devices, std::span<const DeviceCost> costs) {
   std::vector<Lane> lanes;
   std::vector<std::string_view> pools;
+  std::vector<std::string_view> memories;
   std::vector<std::string_view> resources;
   for (std::size_t device = 0; device < devices.size(); ++device) {
     const DeviceInfo& info = devices[device]->info();
     lanes.push_back({.pool = number_of(pools, info.memory_pool),
+                     .memory = number_of(memories, memory_of(info)),
                      .resource = number_of(resources, info.compute_resource),
                      .launch_us = costs[device].launch_us(),
                      .wake_us = costs[device].wake_us(),
@@ -40,6 +42,16 @@ std::size_t pools_of(std::span<const Lane> lanes) {
   std::size_t pools = 0;
   for (const Lane& lane : lanes) pools = std::max(pools, std::size_t{lane.pool} + 1);
   return pools;
+}
+
+std::size_t memories_of(std::span<const Lane> lanes) {
+  std::size_t memories = 0;
+  for (const Lane& lane : lanes) memories = std::max(memories, std::size_t{lane.memory} + 1);
+  return memories;
+}
+
+std::string_view memory_of(const DeviceInfo& device) {
+  return device.memory_resource == kHostPool ? device.memory_pool : device.memory_resource;
 }
 
 bool goes_through_host(const Lane& from, const Lane& to) { return !from.links_to_peers || !to.links_to_peers; }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "devices/device.h"
@@ -14,6 +15,8 @@ namespace shunt {
 // What the timeline knows of a device. Devices are indices, pools and resources numbers of their own.
 struct Lane {
   std::uint32_t pool = 0;
+  std::uint32_t memory =
+      0;  // of which budgets are parts; that of several pools where one GPU is used through several APIs
   std::uint32_t resource = 0;
   double launch_us = 0;  // of a step
   double wake_us = 0;    // of one that comes after a pause
@@ -29,6 +32,9 @@ struct Lane {
 // One per device, in their order. Equal ids get equal numbers, in the order of their first device.
 [[nodiscard]] std::vector<Lane> lanes_of(std::span<Device* const> devices, std::span<const DeviceCost> costs);
 [[nodiscard]] std::size_t pools_of(std::span<const Lane> lanes);
+[[nodiscard]] std::size_t memories_of(std::span<const Lane> lanes);
+// What Lane::memory is a number of: in the host's memory, which nobody bounds, each pool is one of its own.
+[[nodiscard]] std::string_view memory_of(const DeviceInfo& device);
 
 // Whether a copy between two pools first goes to the host's memory, and then from there.
 [[nodiscard]] bool goes_through_host(const Lane& from, const Lane& to);

@@ -163,14 +163,14 @@ std::uint32_t by_hand(const PlanRequest& request, const Unit& unit) {
 std::vector<Lane> lanes_for(const PlanRequest& request) {
   std::vector<Lane> lanes = lanes_of(request.devices, request.costs);
   if (request.homes.empty() || request.budget_bytes.empty()) return lanes;
-  std::vector<std::uint64_t> held(pools_of(lanes), 0);
+  std::vector<std::uint64_t> held(memories_of(lanes), 0);
   for (TensorId tensor = 0; tensor < request.homes.size(); ++tensor)
     if (request.homes[tensor] != kNone)
-      held[lanes[request.homes[tensor]].pool] += request.graph->tensor(tensor).operand.span_bytes();
+      held[lanes[request.homes[tensor]].memory] += request.graph->tensor(tensor).operand.span_bytes();
   // Two stretches of weights are there at once, and values beside them.
   for (std::size_t device = 0; device < lanes.size(); ++device) {
     const std::uint64_t budget = request.budget_bytes[device];
-    const std::uint64_t left = budget - std::min(budget, held[lanes[device].pool]);
+    const std::uint64_t left = budget - std::min(budget, held[lanes[device].memory]);
     lanes[device].streamed_bytes = std::min(lanes[device].streamed_bytes, left / 8);
   }
   return lanes;

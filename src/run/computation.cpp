@@ -11,17 +11,19 @@
 #include "plan/row_shares.h"
 #include "run/executable.h"
 #include "run/fleet.h"
+#include "run/strategy.h"
 
 namespace shunt {
 
 struct Computation::Parts {
-  Parts(Graph made, const Runtime& its_runtime, WeightSource* source)
-      : graph(std::move(made)), runtime(its_runtime), fleet(its_runtime), weights(source) {
+  Parts(Graph made, const Runtime& its_runtime, WeightSource* source, const ComputationOptions& its_options)
+      : graph(std::move(made)), runtime(its_runtime), options(its_options), fleet(its_runtime), weights(source) {
     for (const TensorInfo& tensor : graph.tensors()) has_state = has_state || tensor.operand.kind == TensorKind::state;
   }
 
   Graph graph;
   const Runtime& runtime;
+  const ComputationOptions options;
   Fleet fleet;
   WeightStore weights;
   StateStore state;
@@ -44,7 +46,11 @@ struct Computation::Parts {
                          .devices = set.devices,
                          .costs = set.costs,
                          .suggested = suggestions(placed, splits),
-                         .budget_bytes = {set.budgets.begin(), set.budgets.end()}};
+                         .preferred = preferred_device(options.strategy, set.devices),
+                         .budget_bytes = {set.budgets.begin(), set.budgets.end()},
+                         .left_out = set.left_out,
+                         .strict = set.strict,
+                         .margin = options.margin};
     };
     Result<Plan> plan = make_plan(request_for(graph, {}));
     const auto us_of = [&](std::span<const RowSplit> splits) -> Result<double> {
@@ -120,7 +126,7 @@ struct Computation::Parts {
   Status run(const Parameters& parameters) {
     return executable->run({.parameters = parameters,
                             .step = steps++,
-                            .profile = runtime.options().trace,
+                            .profile = options.profile,
                             .timeout = fleet.timeout(executable->plan().predicted_us)});
   }
 };
@@ -128,8 +134,12 @@ struct Computation::Parts {
 Computation::Computation(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Computation::~Computation() = default;
 
-Result<std::unique_ptr<Computation>> Computation::create(Graph graph, const Runtime& runtime, WeightSource* weights) {
-  auto parts = std::make_unique<Parts>(std::move(graph), runtime, weights);
+Result<std::unique_ptr<Computation>> Computation::create(Graph graph, const Runtime& runtime, WeightSource* weights,
+                                                         const ComputationOptions& options) {
+  if (options.strategy == Strategy::layers)
+    return fail(Code::invalid, "strategy layers is for language models: a graph of your own has no layers");
+  auto parts = std::make_unique<Parts>(std::move(graph), runtime, weights, options);
+  SHUNT_TRY(check_strategy(options.strategy, parts->fleet));
   SHUNT_TRY(parts->attempt([] { return Status{}; }));
   return std::unique_ptr<Computation>(new Computation(std::move(parts)));
 }

@@ -42,8 +42,8 @@ DeviceSet Fleet::devices() const {
   set.devices = devices_;
   set.costs = costs_;
   set.budgets = budgets_;
+  set.left_out = left_out_;
   set.strict = runtime_.options().strict;
-  set.reduced = devices_.size() != members_.size();
   return set;
 }
 
@@ -134,8 +134,12 @@ void Fleet::update() {
   devices_.clear();
   costs_.clear();
   budgets_.clear();
+  left_out_.clear();
   for (const Member& member : members_) {
-    if (member.left_out) continue;
+    if (member.left_out) {
+      left_out_.push_back({.id = member.device->info().id, .why = member.setback.why().message});
+      continue;
+    }
     devices_.push_back(member.device);
     costs_.push_back(member.cost);
     costs_.back().correct(member.factor);

@@ -34,8 +34,8 @@ struct DeviceSet {
   std::span<Device* const> devices;
   std::span<const DeviceCost> costs;
   std::span<const std::uint64_t> budgets;
-  bool strict = false;   // what a preferred device cannot run is an error
-  bool reduced = false;  // some are left out for now
+  std::span<const LeftOut> left_out;  // for now; the others are all that is there
+  bool strict = false;                // what a preferred device cannot run is an error
 };
 
 class Fleet {
@@ -96,6 +96,7 @@ class Fleet {
   std::vector<Device*> devices_;
   std::vector<DeviceCost> costs_;
   std::vector<std::uint64_t> budgets_;
+  std::vector<LeftOut> left_out_;
 };
 
 }  // namespace shunt

@@ -36,8 +36,9 @@ Runtime open(const shunt_runtime_options& options) {
 
 Runtime open(const char* devices = "cpu:scalar") { return open(options_for(devices)); }
 
-Computation create(const Runtime& runtime, shunt_graph* graph, shunt_error& error) {
-  return {shunt_computation_new(runtime.get(), graph, &error), &shunt_computation_free};
+Computation create(const Runtime& runtime, shunt_graph* graph, shunt_error& error, const char* strategy = nullptr) {
+  const shunt_computation_options options{.strategy = strategy, .profile = 1};
+  return {shunt_computation_new(runtime.get(), graph, &options, &error), &shunt_computation_free};
 }
 
 // Why no computation comes of the graph that `build` builds.
@@ -149,6 +150,24 @@ TEST(CApi, TheFirstMistakeOfAGraphIsReported) {
   EXPECT_NE(std::string(no_outputs.message).find("no outputs"), std::string::npos) << no_outputs.message;
 }
 
+TEST(CApi, StrategiesAreForGraphsToo) {
+  const Runtime runtime = open("sim:0,cpu:scalar");
+  const auto with = [&](const char* strategy, shunt_error& error) {
+    shunt_graph* graph = shunt_graph_new();
+    const shunt_tensor x = shunt_input(graph, "x", SHUNT_DTYPE_F32, {1, {16}}, SHUNT_FIXED);
+    shunt_output(graph, shunt_add(graph, x, x, kDefaults));
+    return create(runtime, graph, error, strategy);
+  };
+  shunt_error error;
+  for (const auto& [strategy, device] : {std::pair("gpu", "on sim:0"), {"cpu", "on cpu:scalar"}})
+    EXPECT_NE(std::string(shunt_explain(with(strategy, error).get())).find(device), std::string::npos) << strategy;
+  for (const char* strategy : {"layers", "luck"}) {
+    EXPECT_EQ(with(strategy, error), nullptr);
+    EXPECT_EQ(error.code, SHUNT_INVALID);
+    EXPECT_NE(std::string(error.message).find(strategy), std::string::npos) << error.message;
+  }
+}
+
 TEST(CApi, NullsAreRefused) {
   shunt_error error;
   EXPECT_EQ(shunt_run(nullptr, &error), SHUNT_INVALID);
@@ -156,7 +175,7 @@ TEST(CApi, NullsAreRefused) {
   EXPECT_EQ(shunt_run(nullptr, nullptr), SHUNT_INVALID);
   EXPECT_EQ(shunt_write(nullptr, "x", nullptr, 0, &error), SHUNT_INVALID);
   EXPECT_EQ(shunt_read(nullptr, 0, nullptr, 0, &error), SHUNT_INVALID);
-  EXPECT_EQ(shunt_computation_new(nullptr, nullptr, &error), nullptr);
+  EXPECT_EQ(shunt_computation_new(nullptr, nullptr, nullptr, &error), nullptr);
   EXPECT_STREQ(error.message, "the graph is NULL");
   EXPECT_EQ(shunt_device_id(nullptr, 0), nullptr);
   EXPECT_EQ(shunt_output_count(nullptr), 0U);

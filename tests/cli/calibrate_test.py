@@ -90,6 +90,20 @@ class Calibrate(CommandLine):
         self.assertNotIn("measuring", again.stderr)
         self.assertEqual(self.file.read_text(), kept)
 
+    def test_the_others_are_measured_where_a_device_fails(self):
+        call = ("calibrate", MODEL, "--quick", "--devices", "sim:0,cpu:scalar")
+        result = shunt(*call, env={"SHUNT_FAULTS": "sim:0 lost at op 5"})
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertRegex(result.stderr, r"\nshunt: sim:0: .*lost")
+        self.assertIn("\ncpu:scalar ", result.stdout)
+        self.assertNotIn("sim:0", result.stdout)
+        self.assertEqual([device["id"] for device in json.loads(self.file.read_text())["devices"]], ["cpu:scalar"])
+
+        checked = shunt(*call, "--check", "--json")
+        self.assertEqual(checked.returncode, 1, checked.stderr)
+        self.assertIn("shunt: sim:0 was not measured", checked.stderr)
+        self.assertEqual([each["device"] for each in json.loads(checked.stdout)], ["cpu:scalar"])
+
     def test_nothing_can_be_checked_that_was_not_measured(self):
         self.refused(1, "cpu:simd was not measured; run `shunt calibrate --devices cpu:simd` before",
                      "calibrate", "--check", "--devices", "cpu:simd")

@@ -74,6 +74,16 @@ class Failures(CommandLine):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("sim:0 failed, device_lost", result.stderr)
 
+    def test_a_kind_of_device_that_there_is_not_is_done_without_unless_that_is_strict(self):
+        call = (*RUN, "--devices", "cpu:scalar", "--strategy", "gpu")
+        missing = "strategy gpu: there is no such device among those in use: cpu:scalar"
+        result = shunt(*call)
+        self.assertEqual((result.returncode, result.stdout), (0, shunt(*RUN, "--devices", "cpu:scalar").stdout))
+        self.assertIn(f"{missing}; going on as with auto", result.stderr)
+        result = shunt(*call, "--strict")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertIn(missing, result.stderr)
+
     def test_only_means_no_other(self):
         result = shunt(*RUN, "--strategy", "only:cpu:scalar")
         self.assertIn("devices    cpu:scalar", result.stderr)

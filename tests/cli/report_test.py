@@ -129,7 +129,12 @@ class Traces(CommandLine):
         self.refused(1, "/nonexistent.gguf", "replay", trace, "--model", "/nonexistent.gguf")
         self.refused(2, "--devices", "replay", trace, "--devices", "nope")
         self.refused(2, "--strategy", "replay", trace, "--strategy", "nope")
-        self.refused(1, "which model and options", "replay", self.changed(trace, lambda other: other.pop("origin")))
+        for option in ("--timeout", "--audit"):
+            for call in (("replay", trace), ("plan", MODEL)):
+                self.refused(2, f"no option is named {option}", *call, f"{option}=1")
+        self.refused(1, "strategy gpu: there is no such device", "replay", trace, "--strategy", "gpu", "--strict")
+        self.refused(1, "which language model and options it comes from, as traces of run-graph do not", "replay",
+                     self.changed(trace, lambda other: other.pop("origin")))
 
     def changed(self, trace, change):
         data = json.loads(pathlib.Path(trace).read_text())

@@ -56,6 +56,38 @@ class RunGraph(unittest.TestCase):
         elements = struct.unpack("<80f", data[10 + length:])
         self.assertAlmostEqual(elements[79], expected["elements"][79], delta=1e-4)
 
+    def test_strategies_and_margins_are_those_of_models(self) -> None:
+        call = (DATA / "perceptron.onnx", "--input", DATA / "perceptron.x.npy", "--explain")
+        for strategy, device in (("gpu", "sim:0"), ("cpu", "cpu:scalar")):
+            done = shunt(*call, "--devices", "sim:0,cpu:scalar", "--strategy", strategy)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn(f" on {device}: preferred", done.stderr)
+        self.assertIn(" on cpu:scalar: only candidate", shunt(*call, "--strategy", "only:cpu:scalar").stderr)
+        self.assertIn(" on sim:0: ", shunt(*call, "--devices", "sim:0,cpu:scalar", "--margin", "1000000").stderr)
+
+        alone = ("--devices", "cpu:scalar", "--strategy", "gpu")
+        done = shunt(*call, *alone)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        missing = "strategy gpu: there is no such device among those in use: cpu:scalar"
+        self.assertIn(f"{missing}; going on as with auto", done.stderr)
+        self.refused(1, missing, *call, *alone, "--strict")
+        self.refused(2, "layers is for language models", *call, "--strategy", "layers")
+        self.refused(2, "leave one of them out", *call, "--strategy", "only:cpu", "--devices", "cpu")
+
+    def test_traces_have_each_op_with_its_time(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            trace = pathlib.Path(folder) / "trace.json"
+            done = shunt(DATA / "perceptron.onnx", "--input", DATA / "perceptron.x.npy", "--devices", "cpu:scalar",
+                         "--trace", trace)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            report = subprocess.run([SHUNT, "report", trace, "--lines"], capture_output=True, text=True, check=True)
+            ops = [event for event in map(json.loads, report.stdout.splitlines()) if event.get("kind") == "op"]
+            self.assertGreater(len(ops), 2)
+            self.assertEqual({event["device"] for event in ops}, {"cpu:scalar"})
+            report = subprocess.run([SHUNT, "report", trace, "--json"], capture_output=True, text=True, check=True)
+            for unit in json.loads(report.stdout)["plans"][0]["units"]:
+                self.assertEqual(unit["actual"]["times"], 1, unit)
+
     def test_mistakes_are_named(self) -> None:
         model = DATA / "perceptron.onnx"
         self.refused(2, "input \"x\" is not given", model)

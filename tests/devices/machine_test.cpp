@@ -49,7 +49,7 @@ TEST(Machine, EachKeyIsAFieldOfTheDevice) {
         "id": "gpu:7", "name": "a GPU", "type": "discrete", "computes": false, "launch_us": 0, "op_us": 2.5,
         "flops_per_s": 6e13, "bytes_per_s": 3e12, "rates": {"matmul": {"flops_per_s": 9e14}, "softmax": {}},
         "link": {"latency_us": 3, "bytes_per_s": 5e10, "peers": false}, "memory_bytes": "1.5 KiB",
-        "memory_pool": "a pool", "compute_resource": "a chip", "features": ["fp16", "shared-memory"],
+        "memory_pool": "a pool", "memory_resource": "a memory", "compute_resource": "a chip", "features": ["fp16", "shared-memory"],
         "lacks": ["softmax", "add"], "watchdog_us": 12,
         "faults": {"allocation_fails": 1, "lost_at_op": 2, "hangs_at_op": 3, "error_at_op": 4, "nonfinite_at_op": 5,
                    "wrong_at_op": 6}}]})",
@@ -75,6 +75,7 @@ TEST(Machine, EachKeyIsAFieldOfTheDevice) {
   EXPECT_FALSE(gpu.link.peers);
   EXPECT_EQ(gpu.memory_bytes, 1536U);
   EXPECT_EQ(gpu.memory_pool, "a pool");
+  EXPECT_EQ(gpu.memory_resource, "a memory");
   EXPECT_EQ(gpu.compute_resource, "a chip");
   EXPECT_EQ(gpu.features, (DeviceFeatures{DeviceFeature::fp16, DeviceFeature::shared_memory}));
   EXPECT_EQ(gpu.lacks, (std::vector<Op>{Op::softmax, Op::add}));
@@ -196,6 +197,8 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{with(R"("id": "x", "memory_pool": "host", "link": {})"), {"\"link\" is there", "leave it out"}},
         Wrong{with(R"("id": "x", "memory_pool": "host", "memory_bytes": 7)"),
               {"\"cpu\" and \"x\" in the memory pool \"host\"", "of 1073741824 bytes and 7 bytes"}},
+        Wrong{with(R"("id": "x", "memory_resource": "host", "memory_bytes": 7)"),
+              {"\"cpu\" and \"x\" in the memory \"host\"", "of 1073741824 and 7 bytes"}},
         Wrong{with(R"("id": "x", "memory_pool": "host", "computes": false)"),
               {"the same \"memory_bytes\" and \"computes\""}}));
 
@@ -254,6 +257,20 @@ TEST(Machine, DevicesOfOnePoolTakeFromTheSameBytes) {
   EXPECT_EQ(devices[0]->memory_available(), 400U);
   EXPECT_EQ(devices[0]->allocate(401, BufferUse::values).error().code, Code::out_of_memory);
   EXPECT_EQ(devices[2]->memory_available(), Spec().memory_bytes);
+}
+
+TEST(Machine, PoolsOfOneMemoryTakeFromTheSameBytes) {
+  const Machine machine = *machine_from_json(
+      R"({"devices": [{"type": "cpu"}, {"id": "a", "memory_resource": "a GPU", "memory_bytes": 1000},
+                      {"id": "b", "memory_resource": "a GPU", "memory_bytes": 1000}]})",
+      "text");
+  const auto devices = make_sim_devices(machine.devices, std::make_shared<VirtualClock>());
+  EXPECT_NE(devices[1]->info().memory_pool, devices[2]->info().memory_pool);
+  EXPECT_EQ(devices[1]->info().memory_resource, devices[2]->info().memory_resource);
+  const auto buffer = devices[1]->allocate(600, BufferUse::values);
+  ASSERT_TRUE(buffer.has_value());
+  EXPECT_EQ(devices[2]->memory_available(), 400U);
+  EXPECT_EQ(devices[2]->allocate(401, BufferUse::values).error().code, Code::out_of_memory);
 }
 
 TEST(Machine, WhatIsInTheHostsMemoryNeedsNoTimeToGetThere) {

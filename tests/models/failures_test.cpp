@@ -208,6 +208,10 @@ TEST_F(Failures, OfADeviceThatIsWellAgainEndAfterAWhileThatDoubles) {
   EXPECT_FALSE(uses_the_device());
   ASSERT_EQ(notices_.size(), 1U);
   EXPECT_NE(notices_[0].find("going on with cpu:scalar"), std::string::npos) << notices_[0];
+  const auto left_out = [&] { return Loaded::take(session.plan_for(1, 1))->left_out; };
+  ASSERT_EQ(left_out().size(), 1U);
+  EXPECT_EQ(left_out()[0].id, "sim:0");
+  EXPECT_NE(notices_[0].find(left_out()[0].why), std::string::npos) << left_out()[0].why;
   for (std::uint64_t step = 0; step <= Setback::kCalls; ++step) {
     session.truncate(0, 20);
     ASSERT_TRUE(session.append(0, text_).has_value());
@@ -215,6 +219,7 @@ TEST_F(Failures, OfADeviceThatIsWellAgainEndAfterAWhileThatDoubles) {
   ASSERT_EQ(notices_.size(), 2U);
   EXPECT_EQ(notices_[1], "sim:0 is used again");
   EXPECT_TRUE(uses_the_device());
+  EXPECT_TRUE(left_out().empty());
   session.truncate(0, 0);
   EXPECT_EQ(generate(*run.loaded), text_);
 }

@@ -188,14 +188,5 @@ TEST(Mixed, OneDeviceInTurnIsThatDeviceAlone) {
   EXPECT_EQ(plan.steps.size(), 1U);
 }
 
-TEST(Strategies, AreKnownByName) {
-  for (const Strategy strategy : {Strategy::automatic, Strategy::layers})
-    EXPECT_EQ(strategy_from_name(name_of(strategy)).value(), strategy);
-  const auto unknown = strategy_from_name("random");
-  ASSERT_FALSE(unknown.has_value());
-  EXPECT_EQ(unknown.error().code, Code::invalid);
-  EXPECT_EQ(unknown.error().message, "unknown strategy \"random\"; there are: auto gpu cpu layers");
-}
-
 }  // namespace
 }  // namespace shunt::models

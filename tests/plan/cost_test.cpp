@@ -204,13 +204,23 @@ TEST(DeviceCost, IsThatOfOpsInWholeStepsOfFewOrManyTokens) {
   profile.many_tokens_ratio = 2;
   const DeviceCost in_steps(info, &profile);
   const Attributes none;
-  for (const std::uint32_t tokens : {1U, 8U, 9U, 512U}) {
-    const Operand x = Operand::contiguous(DType::F32, {tokens, 64});
-    const Operand* const inputs[] = {&x};
-    const OpCall call{.op = Op::silu, .attributes = &none, .inputs = inputs, .output = &x};
-    const double ratio = tokens <= 8 ? 0.5 : 2;
+  const auto expect_ratio = [&](const OpCall& call, double ratio) {
     EXPECT_DOUBLE_EQ(in_steps.compute(call).us, ratio * alone.compute(call).us);
     EXPECT_DOUBLE_EQ(in_steps.compute(call).uncertainty_us, ratio * alone.compute(call).uncertainty_us);
+  };
+  const Operand cache = Operand::contiguous(DType::F32, {4, 16, 2, 32}, TensorKind::state);
+  for (const std::uint32_t tokens : {1U, 8U, 9U, 512U}) {
+    const double ratio = tokens <= 8 ? 0.5 : 2;
+    const Operand x = Operand::contiguous(DType::F32, {tokens, 2, 32}, TensorKind::value, Extent::tokens);
+    const Operand numbers = Operand::contiguous(DType::I32, {tokens}, TensorKind::input, Extent::tokens);
+    const Operand pages = Operand::contiguous(DType::I32, {1, 4}, TensorKind::input);
+    const Operand* const inputs[] = {&x};
+    expect_ratio({.op = Op::silu, .attributes = &none, .inputs = inputs, .output = &x}, ratio);
+    const Operand* const written[] = {&cache, &x, &numbers, &numbers, &pages};
+    expect_ratio({.op = Op::cache_write, .attributes = &none, .inputs = written, .output = &cache}, ratio);
+    const Operand rows = Operand::contiguous(DType::F32, {tokens, 64});
+    const Operand* const others[] = {&rows};
+    expect_ratio({.op = Op::silu, .attributes = &none, .inputs = others, .output = &rows}, 1);
   }
 }
 

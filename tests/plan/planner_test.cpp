@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -148,6 +149,32 @@ TEST(Planner, BudgetsHoldAndLargerOnesAreNoSlower) {
   EXPECT_LE(before, alone->predicted_us / 0.97);
 }
 
+TEST(Planner, AMemoryThatSeveralDevicesTakeFromIsCountedOnce) {
+  const Graph graph = chain_of_matmuls(12);
+  sim::Spec fast;
+  fast.rate.bytes_per_s = 1e12;
+  fast.memory_resource = "gpu";
+  SimulatedMachine machine({sim::Spec{.rate = {.flops_per_s = 1e10, .bytes_per_s = 1e9}}, fast, fast});
+  for (const std::uint32_t first : {1U, 2U}) {
+    PlanRequest request{.graph = &graph, .devices = machine.devices, .margin = 0.0};
+    request.budget_bytes = {kNoBudget, 6 * kWeightBytes, 6 * kWeightBytes};
+    request.suggested.assign(graph.tensors().size(), kNone);
+    for (TensorId tensor = 0; tensor < graph.tensors().size(); ++tensor)
+      if (graph.tensor(tensor).operand.kind == TensorKind::weight)
+        request.suggested[tensor] = tensor % 2 == 0 ? first : 3 - first;
+    const auto plan = make_plan(request);
+    ASSERT_TRUE(plan.has_value()) << plan.error().message;
+    std::uint64_t bytes = 0;
+    for (const MemoryUse& use : plan->memory) bytes += use.pool == kHostPool ? 0 : use.total();
+    EXPECT_LE(bytes, 6 * kWeightBytes);
+    EXPECT_GE(bytes, 5 * kWeightBytes);
+    request.budget_bytes.front() = 5 * kWeightBytes;
+    const auto none = make_plan(request);
+    ASSERT_FALSE(none.has_value());
+    EXPECT_EQ(none.error().code, Code::out_of_memory);
+  }
+}
+
 TEST(Planner, WhatFitsNowhereIsAnErrorWithTheNumbers) {
   const Graph graph = chain_of_matmuls(2);
   SimulatedMachine machine(std::vector<sim::Spec>(2));
@@ -167,8 +194,70 @@ TEST(Planner, TheDeviceNamedFirstIsKeptUnlessAnotherGainsMoreThanTheMargin) {
   SimulatedMachine machine({slow, faster});
   for (const auto& [margin, device] : {std::pair(0.5, 0U), std::pair(0.02, 1U)}) {
     const Plan plan = *make_plan({.graph = &graph, .devices = machine.devices, .margin = margin});
-    for (const Decision& decision : plan.decisions) EXPECT_EQ(decision.device, device);
+    for (const Decision& decision : plan.decisions) {
+      EXPECT_EQ(decision.device, device);
+      EXPECT_EQ(decision.reason, device == 0 ? Reason::within_margin : Reason::lower_cost);
+      EXPECT_EQ(decision.candidates[1 - device].reason, device == 0 ? Reason::within_margin : Reason::higher_cost);
+    }
   }
+}
+
+// Each rejected candidate in turn gets what it was not given, and all else stays.
+TEST(Planner, TheReasonsOfRejectionsAreTrue) {
+  const Graph graph = chain_of_matmuls(6);
+  std::map<Reason, int> seen;
+  for (std::uint32_t seed = 0; seed < 200; ++seed) {
+    SCOPED_TRACE(seed);
+    std::mt19937 random(seed);
+    std::vector<sim::Spec> specs(3);
+    for (sim::Spec& spec : specs) {
+      spec.rate = {.flops_per_s = 1e9 * static_cast<double>(10 + random() % 40),
+                   .bytes_per_s = 1e9 * static_cast<double>(1 + random() % 10)};
+      spec.launch_us = static_cast<double>(random() % 20);
+      spec.link.bytes_per_s = 1e9 * static_cast<double>(1 + random() % 20);
+    }
+    SimulatedMachine machine(specs);
+    PlanRequest request{
+        .graph = &graph, .devices = machine.devices, .fuse = false, .margin = seed % 2 == 0 ? 0.0 : 0.3};
+    const auto budget = [&] { return (random() % 8) * (kWeightBytes + 8192); };  // values and scratch beside weights
+    request.budget_bytes = {kNoBudget, budget(), budget()};
+    const Plan plan = *make_plan(request);
+    bool is_kept = false;
+    request.device_of_node = devices_of_nodes(plan, graph);
+    for (std::size_t unit = 0; unit < plan.units.size(); ++unit) {
+      const Decision& decision = plan.decisions[unit];
+      const double chosen_us = decision.candidates[decision.device].total_us();
+      for (const Candidate& candidate : decision.candidates) {
+        if (candidate.device == decision.device) continue;
+        ++seen[candidate.reason];
+        std::uint32_t& device = request.device_of_node[plan.units[unit].nodes.back()];
+        device = candidate.device;
+        const auto moved = make_plan(request);
+        device = decision.device;
+        if (candidate.reason == Reason::higher_cost || candidate.reason == Reason::higher_cost_of_all) {
+          EXPECT_EQ(candidate.total_us() >= chosen_us, candidate.reason == Reason::higher_cost);
+          EXPECT_TRUE(moved.has_value() || candidate.reason == Reason::higher_cost) << moved.error().message;
+          EXPECT_TRUE(!moved || moved->predicted_us * (1 + *request.margin) >= plan.predicted_us * (1 - 1e-6));
+        } else if (candidate.reason == Reason::no_memory) {
+          ASSERT_FALSE(moved.has_value());
+          EXPECT_EQ(moved.error().code, Code::out_of_memory);
+          EXPECT_NE(candidate.detail.find(std::to_string(kWeightBytes)), std::string::npos) << candidate.detail;
+        } else {
+          EXPECT_EQ(candidate.reason, Reason::within_margin);
+          is_kept = true;
+        }
+      }
+    }
+    if (!is_kept) continue;
+    request.device_of_node.clear();
+    request.margin = 0.0;
+    const Plan faster = *make_plan(request);
+    EXPECT_LT(faster.predicted_us, plan.predicted_us);
+    EXPECT_GT(faster.predicted_us * 1.3, plan.predicted_us * (1 - 1e-6));
+  }
+  for (const Reason reason :
+       {Reason::higher_cost, Reason::higher_cost_of_all, Reason::no_memory, Reason::within_margin})
+    EXPECT_GT(seen[reason], 10) << name_of(reason);
 }
 
 TEST(Planner, APreferredDeviceRunsWhatItCanAndItsMemoryHolds) {
@@ -181,10 +270,13 @@ TEST(Planner, APreferredDeviceRunsWhatItCanAndItsMemoryHolds) {
   for (const Decision& decision : all.decisions) {
     EXPECT_EQ(decision.device, 1U);
     EXPECT_EQ(decision.reason, Reason::preferred);
+    EXPECT_EQ(decision.candidates[0].reason, Reason::not_preferred);
   }
   request.budget_bytes = {kNoBudget, 5 * kWeightBytes};
   const Plan half = *make_plan(request);
   EXPECT_EQ(std::ranges::count(half.decisions, 1U, &Decision::device), 4);
+  for (const Decision& decision : half.decisions)
+    EXPECT_EQ(decision.candidates[1].reason, decision.device == 1 ? Reason::preferred : Reason::no_memory);
 }
 
 TEST(Planner, TenThousandOpsOnFourDevicesAreTimed) {

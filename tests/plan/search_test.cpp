@@ -24,7 +24,10 @@ SearchProblem random_problem(std::uint32_t seed) {
   SearchProblem problem;
   const std::uint32_t devices = 2 + below(2);
   for (std::uint32_t device = 0; device < devices; ++device) {
-    Lane lane{.pool = device, .resource = device == 2 && below(4) == 0 ? 1 : device, .launch_us = between(1, 20)};
+    Lane lane{.pool = device,
+              .memory = device,
+              .resource = device == 2 && below(4) == 0 ? 1 : device,
+              .launch_us = between(1, 20)};
     if (below(2) == 0) lane.wake_us = between(1, 40);
     if (device != 0) lane.to_host = {.us = between(1, 30), .bytes_per_s = 1e6 / between(1e-5, 1e-3)};
     lane.from_host = lane.to_host;
@@ -157,7 +160,7 @@ TEST(Bound, ShowsHowFarLargeProblemsMayBeFromTheBest) {
 // Two equal devices: each does half of what does not wait for another.
 TEST(Bound, SharesWorkThatIsIndependent) {
   SearchProblem problem;
-  problem.lanes = {{.pool = 0, .resource = 0}, {.pool = 1, .resource = 1}};
+  problem.lanes = {{.pool = 0, .memory = 0, .resource = 0}, {.pool = 1, .memory = 1, .resource = 1}};
   problem.budget_bytes = {kNoBudget, kNoBudget};
   problem.groups = 8;
   for (std::uint32_t i = 0; i < problem.groups; ++i) {
@@ -172,7 +175,7 @@ TEST(Bound, SharesWorkThatIsIndependent) {
 // Half of the weights fit the device that is ten times as fast.
 TEST(Bound, PricesMemory) {
   SearchProblem problem;
-  problem.lanes = {{.pool = 0, .resource = 0}, {.pool = 1, .resource = 1}};
+  problem.lanes = {{.pool = 0, .memory = 0, .resource = 0}, {.pool = 1, .memory = 1, .resource = 1}};
   problem.budget_bytes = {kNoBudget, 4000};
   problem.groups = 8;
   for (std::uint32_t i = 0; i < problem.groups; ++i) {

@@ -23,7 +23,7 @@ Result<std::unique_ptr<Computation>> small_computation(const Runtime& runtime) {
   const Tensor x = graph.input("x", DType::F32, {4});
   graph.output(graph.add(graph.scale(x, {{Attr::factor, 2.0F}}), x));
   SHUNT_TRY_ASSIGN(Graph made, std::move(graph).finish());
-  return Computation::create(std::move(made), runtime, nullptr);
+  return Computation::create(std::move(made), runtime, nullptr, {.profile = true});
 }
 
 TEST(Runtime, TellsWhatRanWhereAndWhyAndForgetsIt) {

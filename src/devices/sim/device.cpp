@@ -39,7 +39,7 @@ class SimDevice final : public Device {
     info_.emulated = spec_.emulated;
     info_.compute_resource = spec_.compute_resource.empty() ? spec_.id : spec_.compute_resource;
     info_.memory_pool = spec_.memory_pool.empty() ? spec_.id : spec_.memory_pool;
-    info_.memory_resource = info_.memory_pool;
+    info_.memory_resource = spec_.memory_resource.empty() ? info_.memory_pool : spec_.memory_resource;
     info_.links_to_peers = spec_.link.peers && !is_host();
     info_.memory_bytes = spec_.memory_bytes;
     info_.largest_binding_bytes = spec_.largest_binding_bytes;
@@ -318,7 +318,8 @@ std::vector<std::unique_ptr<Device>> make_sim_devices(std::span<const Spec> spec
   std::map<std::string_view, PoolUse> pools;
   std::vector<std::unique_ptr<Device>> devices;
   for (const Spec& spec : specs) {
-    PoolUse& use = pools[spec.memory_pool.empty() ? spec.id : spec.memory_pool];
+    const std::string& pool = spec.memory_pool.empty() ? spec.id : spec.memory_pool;
+    PoolUse& use = pools[spec.memory_resource.empty() ? pool : spec.memory_resource];
     if (use == nullptr) use = no_use();
     const auto told = faults.find(spec.id);
     devices.push_back(make_sim_device(spec, clock, recorder, use, told == faults.end() ? nullptr : told->second));

@@ -73,6 +73,7 @@ void visit_fields(Spec& spec, const Visit& visit) {
   visit("memory_bytes", spec.memory_bytes, kBytes);
   visit("largest_binding_bytes", spec.largest_binding_bytes, kBytes);
   visit("memory_pool", spec.memory_pool);
+  visit("memory_resource", spec.memory_resource);
   visit("compute_resource", spec.compute_resource);
   visit("features", spec.features);
   visit("lacks", spec.lacks);
@@ -297,6 +298,7 @@ class Reader {
                                      in_quotes(spec.id), kHostPool));
     const bool is_cpu = spec.type == DeviceType::cpu;
     if (spec.memory_pool.empty()) spec.memory_pool = is_cpu ? kHostPool : spec.id;
+    if (spec.memory_resource.empty()) spec.memory_resource = spec.memory_pool;
     if (is_cpu && spec.memory_pool != kHostPool)
       return wrong("memory_pool",
                    fmt::format("is {}; that of a cpu is \"{}\"", in_quotes(spec.memory_pool), kHostPool));
@@ -310,6 +312,7 @@ class Reader {
     if (machine.devices.empty()) return wrong("devices", "has no device; a machine has one at least");
     std::map<std::string, const Spec*> first_of_id;
     std::map<std::string, const Spec*> first_of_pool;
+    std::map<std::string, const Spec*> first_of_memory;
     for (const Spec& spec : machine.devices) {
       if (!first_of_id.emplace(spec.id, &spec).second)
         return wrong("devices", fmt::format("has two of the id {}; give each its own", in_quotes(spec.id)));
@@ -322,6 +325,12 @@ class Reader {
                         in_quotes(first.id), in_quotes(spec.id), in_quotes(spec.memory_pool), first.memory_bytes,
                         first.computes ? "" : " that are not real", spec.memory_bytes,
                         spec.computes ? "" : " that are not real"));
+      const Spec& other = *first_of_memory.emplace(spec.memory_resource, &spec).first->second;
+      if (other.memory_bytes != spec.memory_bytes)
+        return wrong("devices", fmt::format("has {} and {} in the memory {}, of {} and {} bytes; what shares a memory "
+                                            "has the same \"memory_bytes\"",
+                                            in_quotes(other.id), in_quotes(spec.id), in_quotes(spec.memory_resource),
+                                            other.memory_bytes, spec.memory_bytes));
     }
     if (std::ranges::find(machine.devices, DeviceType::cpu, &Spec::type) == machine.devices.end())
       return wrong("devices",

@@ -44,6 +44,7 @@ struct Spec {
   std::uint64_t memory_bytes = std::uint64_t{1} << 30U;
   std::uint64_t largest_binding_bytes = ~std::uint64_t{0};  // of one operand
   std::string memory_pool;       // empty: its own; devices that share one are of the same memory_bytes and computes
+  std::string memory_resource;   // empty: its pool; pools that share one take from the same memory_bytes
   std::string compute_resource;  // empty: its own
   DeviceFeatures features;
   std::vector<Op> lacks;  // ops that it declines

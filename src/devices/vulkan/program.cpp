@@ -116,8 +116,7 @@ Status VulkanProgram::make_results(std::span<const Binding> results) {
 }
 
 Status VulkanProgram::record(Timing timing) {
-  VkCommandBuffer& commands = commands_[std::to_underlying(timing)];
-  if (commands != VK_NULL_HANDLE) return {};
+  if (commands_[std::to_underlying(timing)] != VK_NULL_HANDLE) return {};
   if (timing != Timing::none && times_ == VK_NULL_HANDLE) {
     VkQueryPoolCreateInfo info{};
     info.sType = VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO;
@@ -126,8 +125,13 @@ Status VulkanProgram::record(Timing timing) {
     SHUNT_TRY(
         check(context_->call().CreateQueryPool(context_->handle(), &info, nullptr, &times_), "vkCreateQueryPool"));
   }
-  SHUNT_TRY_ASSIGN(commands, context_->compute().make_commands());
-  return write_commands(commands, timing);
+  SHUNT_TRY_ASSIGN(const VkCommandBuffer commands, context_->compute().make_commands());
+  Status written = write_commands(commands, timing);
+  if (written)
+    commands_[std::to_underlying(timing)] = commands;
+  else
+    context_->compute().discard(commands);
+  return written;
 }
 
 Status VulkanProgram::write_commands(VkCommandBuffer commands, Timing timing) const {
@@ -141,7 +145,7 @@ Status VulkanProgram::write_commands(VkCommandBuffer commands, Timing timing) co
   };
   if (timing != Timing::none) call.CmdResetQueryPool(commands, times_, 0, last + 1);
   full_barrier(call, commands);
-  if (timing == Timing::each && last != 0) write_time(0);
+  if (timing == Timing::each) write_time(0);
   for (std::uint32_t index = 0; index < last; ++index) {
     const Step& step = steps_[index];
     if (step.needs_barrier || timing == Timing::each) dispatch_barrier(call, commands);
@@ -149,9 +153,8 @@ Status VulkanProgram::write_commands(VkCommandBuffer commands, Timing timing) co
     call.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_.layout(), 0, 1, &step.set, 0,
                                nullptr);
     call.CmdDispatch(commands, step.grid[0], step.grid[1], 1);
-    if (timing == Timing::each && index + 1 != last) write_time(index + 1);
+    if (timing == Timing::each) write_time(index + 1);
   }
-  if (timing == Timing::each) write_time(last);
   if (!results_.empty()) full_barrier(call, commands);
   for (const Brought& result : results_) {
     const VkBufferCopy region{result.buffer->first_byte() + result.offset, result.place, result.bytes};

@@ -1,0 +1,27 @@
+// How several devices are used. Plain values; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "shunt/status.h"
+
+namespace shunt {
+
+// X(enumerator, name, meaning)
+#define SHUNT_STRATEGIES(X)                                  \
+  X(automatic, "auto", "by predicted time")                  \
+  X(gpu, "gpu", "the first GPU, but for what it cannot run") \
+  X(cpu, "cpu", "the processor, but for what it cannot run") \
+  X(layers, "layers", "layers in turn")
+
+enum class Strategy : std::uint8_t {
+#define SHUNT_STRATEGY(strategy, name, meaning) strategy,
+  SHUNT_STRATEGIES(SHUNT_STRATEGY)
+#undef SHUNT_STRATEGY
+};
+[[nodiscard]] std::string_view name_of(Strategy strategy);
+// Errors: invalid, with the list of names.
+[[nodiscard]] Result<Strategy> strategy_from_name(std::string_view name);
+
+}  // namespace shunt
