@@ -15,7 +15,6 @@
 #include <vector>
 
 #include "command.h"
-#include "devices/bytes_in.h"
 #include "devices/sim/machine.h"
 #include "models/mixture.h"
 #include "ops/op.h"
@@ -53,16 +52,9 @@ DType parse_cache_dtype(std::string text) {
 
 // "DEVICE=SIZE" each.
 std::map<std::string, std::uint64_t> parse_budgets(const std::vector<std::string>& texts) {
-  std::map<std::string, std::uint64_t> budgets;
-  for (const std::string& text : texts) {
-    const std::size_t equals = text.rfind('=');
-    const auto bytes = equals == std::string::npos ? std::nullopt : bytes_in(std::string_view(text).substr(equals + 1));
-    if (!bytes || equals == 0 || !(*bytes >= 0 && *bytes < 0x1p63))
-      throw CLI::ValidationError(
-          "--budget", fmt::format("\"{}\" is not DEVICE=SIZE, such as vulkan:0=4GiB or cuda:0=512MiB", text));
-    budgets[text.substr(0, equals)] = static_cast<std::uint64_t>(*bytes);
-  }
-  return budgets;
+  const auto budgets = budgets_from_text(fmt::format("{}", fmt::join(texts, ",")));
+  if (!budgets) throw CLI::ValidationError("--budget", budgets.error().message);
+  return *budgets;
 }
 
 // "only:NAME" is the devices of that name and no others.

@@ -10,7 +10,8 @@
 #include "models/session.h"
 #include "output.h"
 #include "shunt/runtime.h"
-#include "trace/recording.h"
+#include "shunt/trace.h"
+#include "trace/recorder.h"
 
 namespace shunt::cli {
 

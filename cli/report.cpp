@@ -9,8 +9,8 @@
 #include "output.h"
 #include "plan/hindsight.h"
 #include "report_page.h"
+#include "shunt/trace.h"
 #include "trace/chrome.h"
-#include "trace/summary.h"
 #include "trace/text_file.h"
 
 namespace shunt::cli {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <span>
 
+#include "trace/recording.h"
 #include "trace/tracks.h"
 
 namespace shunt {

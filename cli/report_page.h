@@ -4,7 +4,7 @@
 #include <string>
 
 #include "output.h"
-#include "trace/recording.h"
+#include "shunt/trace.h"
 
 namespace shunt::cli {
 

@@ -104,7 +104,9 @@ Status chat(const shunt_model* model, const shunt_message* messages, std::size_t
 }
 
 Result<shunt::SessionOptions> options_of(const shunt_session_options& from) {
-  shunt::SessionOptions options{.context = from.context, .sequences = from.sequences, .batch = from.batch};
+  shunt::SessionOptions options{
+      .context = from.context, .sequences = from.sequences, .batch = from.batch, .profile = from.profile != 0};
+  if (from.margin >= 0) options.margin = from.margin;
   SHUNT_TRY_ASSIGN(options.cache_dtype, shunt::c::dtype_of(from.cache_dtype));
   if (from.strategy != nullptr) {
     SHUNT_TRY_ASSIGN(options.strategy, shunt::strategy_from_name(from.strategy));
@@ -264,7 +266,9 @@ shunt_session_options shunt_session_defaults(void) {
           .sequences = defaults.sequences,
           .batch = defaults.batch,
           .cache_dtype = static_cast<shunt_dtype>(defaults.cache_dtype),
-          .strategy = nullptr};
+          .strategy = nullptr,
+          .margin = -1,
+          .profile = 0};
 }
 
 shunt_session* shunt_session_open(const shunt_model* model, const shunt_runtime* runtime,

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <string_view>
 
 #include "shunt/kernel.h"
@@ -14,6 +15,9 @@
 // NOLINTBEGIN(readability-identifier-naming): names of shunt.h
 struct shunt_runtime {
   std::unique_ptr<shunt::Runtime> runtime;
+  std::string summary = {};
+  std::string summary_json = {};
+  std::string lines = {};
 };
 
 struct shunt_kernel {

@@ -1,4 +1,4 @@
-// The functions of shunt/shunt.h over the C++ interface.
+// The functions of shunt/shunt.h for graphs over the C++ interface.
 #include "shunt/shunt.h"
 
 #include <fmt/format.h>
@@ -6,7 +6,6 @@
 #include <optional>
 #include <vector>
 
-#include "devices/device.h"
 #include "dlpack.h"
 #include "report.h"
 #include "shunt/computation.h"
@@ -102,7 +101,7 @@ Result<shunt::Tensor> constant(shunt_graph& graph, std::string_view name, shunt:
 
 Status create(const shunt_runtime* runtime, const shunt_computation_options* from, shunt_computation& made) {
   SHUNT_TRY(need(runtime, "the runtime"));
-  shunt::ComputationOptions options;
+  shunt::ComputationOptions options{.profile = from != nullptr && from->profile != 0};
   if (from != nullptr && from->strategy != nullptr) {
     SHUNT_TRY_ASSIGN(options.strategy, shunt::strategy_from_name(from->strategy));
   }
@@ -131,28 +130,6 @@ const char* shunt_code_name(shunt_code code) {
 #undef SHUNT_CODE
   };
   return static_cast<unsigned>(code) < std::size(kNames) ? kNames[code] : "unknown";
-}
-
-shunt_runtime* shunt_runtime_open(const shunt_runtime_options* options, shunt_error* error) {
-  shunt::RuntimeOptions chosen;
-  if (options != nullptr) chosen.threads = options->threads;
-  if (options != nullptr && options->devices != nullptr) chosen.devices = options->devices;
-  auto runtime = shunt::Runtime::create(chosen);
-  if (!runtime) return refuse(runtime, error);
-  static_cast<void>(report({}, error));
-  return std::make_unique<shunt_runtime>(std::move(*runtime)).release();
-}
-
-void shunt_runtime_close(shunt_runtime* runtime) { const std::unique_ptr<shunt_runtime> ended(runtime); }
-
-size_t shunt_device_count(const shunt_runtime* runtime) {
-  return runtime == nullptr ? 0 : runtime->runtime->devices().size();
-}
-const char* shunt_device_id(const shunt_runtime* runtime, size_t index) {
-  return index < shunt_device_count(runtime) ? runtime->runtime->devices()[index]->info().id.c_str() : nullptr;
-}
-const char* shunt_device_name(const shunt_runtime* runtime, size_t index) {
-  return index < shunt_device_count(runtime) ? runtime->runtime->devices()[index]->info().name.c_str() : nullptr;
 }
 
 shunt_graph* shunt_graph_new(void) { return std::make_unique<shunt_graph>().release(); }

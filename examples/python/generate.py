@@ -9,7 +9,10 @@ class Error(ctypes.Structure):
 
 
 class RuntimeOptions(ctypes.Structure):
-    _fields_ = (("threads", ctypes.c_uint32), ("devices", ctypes.c_char_p))
+    _fields_ = (("threads", ctypes.c_uint32), ("devices", ctypes.c_char_p), ("machine", ctypes.c_char_p),
+                ("budgets", ctypes.c_char_p), ("faults", ctypes.c_char_p), ("timeout_ms", ctypes.c_uint32),
+                ("audit", ctypes.c_uint32), ("strict", ctypes.c_int), ("uncalibrated", ctypes.c_int),
+                ("trace", ctypes.c_int), ("on_notice", ctypes.c_void_p), ("user", ctypes.c_void_p))
 
 
 OnText = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t)
@@ -29,7 +32,7 @@ def opened(name: str, *arguments: object) -> ctypes.c_void_p:
 
 
 def main(path: str, prompt: str, length: int = 200, devices: str | None = None) -> None:
-    options = RuntimeOptions(0, devices.encode() if devices else None)
+    options = RuntimeOptions(devices=devices.encode() if devices else None)
     runtime = opened("runtime", ctypes.byref(options))
     model = opened("model", path.encode())
     session = opened("session", model, runtime, None)

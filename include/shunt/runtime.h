@@ -1,7 +1,7 @@
 // The devices of this machine, chosen and started: what graphs and models run on.
 //
 // A Runtime owns its devices and the record of what they did; it must outlive everything that runs on it.
-// devices() and the recorder may be read from any thread.
+// devices() and what was recorded may be read from any thread.
 #pragma once
 
 #include <chrono>
@@ -12,6 +12,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "shunt/devices.h"
@@ -25,7 +26,8 @@ struct OpenOptions;
 struct Registry;
 namespace trace {
 class Recorder;
-}
+struct Recording;
+}  // namespace trace
 
 struct RuntimeOptions {
   // Threads of the CPU, the caller's included; 0: one per core this process may use.
@@ -63,6 +65,9 @@ struct RuntimeOptions {
   std::function<void(const std::string& text)> on_notice = {};
 };
 
+// RuntimeOptions::budgets of a text such as "vulkan:0=4GiB, cuda:0=512MiB". Errors: invalid for what is no such text.
+[[nodiscard]] Result<std::map<std::string, std::uint64_t>> budgets_from_text(std::string_view text);
+
 class Runtime {
  public:
   // Errors: invalid for an unknown device, a forbidden processor, a budget or a fault of a device that is not used, or
@@ -93,7 +98,13 @@ class Runtime {
   [[nodiscard]] Result<Device*> revive(std::size_t device) const;
   // Every API, with its devices or why it has none.
   [[nodiscard]] const Registry& registry() const { return *registry_; }
+  // What all record to; of use inside the library only.
   [[nodiscard]] trace::Recorder& recorder() const { return *recorder_; }
+  // A copy of what was recorded since the start, or since it was last cleared, with the newest 262,144 events
+  // (shunt/trace.h). Any thread, also while something runs.
+  [[nodiscard]] trace::Recording recording() const;
+  // Forgets the events so far; plans that were made are kept, for the events of their later runs. Any thread.
+  void clear_recording() const;
   // Writes what was recorded so far as a trace that `shunt report` reads (docs/telemetry.md). The file appears when it
   // is whole, or not at all. Errors: invalid for what is no regular file, io.
   [[nodiscard]] Status write_trace(const std::string& path) const;

@@ -119,9 +119,24 @@ typedef struct shunt_parameters {
   uint32_t positions; /* no token sees a position at or above it; 0: not known */
 } shunt_parameters;
 
+/* Gets what the user should hear of while something runs: that a device failed, and what happens now. On the thread
+ * that runs it. */
+typedef void (*shunt_on_notice)(void* user, const char* text);
+
+/* Begin with all zeros. docs/failures.md says more of faults, audits, strict and time-outs. */
 typedef struct shunt_runtime_options {
   uint32_t threads;    /* of the CPU; 0: one per core */
   const char* devices; /* ids or API names with commas, best liked first; NULL: all that are not emulated */
+  const char* machine; /* a file of a machine to simulate in place of this one (docs/machines.md); NULL: none */
+  const char* budgets; /* memory that may be used, such as "vulkan:0=4GiB, cuda:0=512MiB"; NULL: what is free */
+  const char* faults;  /* that devices are told to have, such as "vulkan:0 lost at op 250"; NULL: SHUNT_FAULTS says */
+  uint32_t timeout_ms; /* of a program, until its device counts as hung; 0: 30 s and 100 times what was predicted */
+  uint32_t audit;      /* one op of each run of that number is computed again by the reference; 0: none */
+  int strict;          /* 1: where a device fails, or the preferred one cannot run an op: an error */
+  int uncalibrated;    /* 1: devices are as fast as is believed; measurements are neither used nor made */
+  int trace;           /* 1: record what runs, for the functions shunt_trace_...() */
+  shunt_on_notice on_notice; /* may be NULL */
+  void* user;                /* of on_notice */
 } shunt_runtime_options;
 
 typedef struct shunt_tensor_info {
@@ -147,6 +162,16 @@ SHUNT_API void shunt_runtime_close(shunt_runtime* runtime);
 SHUNT_API size_t shunt_device_count(const shunt_runtime* runtime);
 SHUNT_API const char* shunt_device_id(const shunt_runtime* runtime, size_t index);
 SHUNT_API const char* shunt_device_name(const shunt_runtime* runtime, size_t index);
+
+/* What ran, when, where and why, and how long it was predicted to take, of a runtime with the option `trace`
+ * (docs/telemetry.md). Text lives until the same function is called again. The sums by device, op and link, for people
+ * and as JSON; the events, a JSON object on each line; a file that `shunt report` reads, which appears when it is
+ * whole, or not at all. Clearing forgets the events so far. */
+SHUNT_API const char* shunt_trace_summary(shunt_runtime* runtime);
+SHUNT_API const char* shunt_trace_summary_json(shunt_runtime* runtime);
+SHUNT_API const char* shunt_trace_lines(shunt_runtime* runtime);
+SHUNT_API shunt_code shunt_trace_write(const shunt_runtime* runtime, const char* path, shunt_error* error);
+SHUNT_API void shunt_trace_clear(shunt_runtime* runtime);
 
 SHUNT_API shunt_graph* shunt_graph_new(void);
 /* Not for a graph that a computation has taken over. */
@@ -215,8 +240,10 @@ SHUNT_API void shunt_output(shunt_graph* graph, shunt_tensor tensor);
 /* Of a tensor so far; rank 0 after an error. */
 SHUNT_API shunt_shape shunt_shape_of(const shunt_graph* graph, shunt_tensor tensor);
 
+/* Begin with all zeros. */
 typedef struct shunt_computation_options {
   const char* strategy; /* as that of a session, but for "layers" */
+  int profile;          /* 1: with a trace, record the time of each op in a sample of the runs */
 } shunt_computation_options;
 
 /* Takes the graph over, also where it fails; `options` may be NULL. */
@@ -345,6 +372,8 @@ typedef struct shunt_session_options {
   /* NULL or "auto": by predicted time; "gpu" or "cpu": on the first GPU, or the processor, but for what it cannot run;
    * "layers": layers in turn on the devices. For one device and no other open the runtime on it alone. */
   const char* strategy;
+  double margin; /* what others must gain, as a part of the first device's time; below 0: 0.05, or 1 unmeasured */
+  int profile;   /* 1: with a trace, record the time of each op in a sample of the steps */
 } shunt_session_options;
 SHUNT_API shunt_session_options shunt_session_defaults(void);
 

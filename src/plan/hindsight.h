@@ -11,7 +11,7 @@
 
 #include "plan/record.h"
 #include "shunt/status.h"
-#include "trace/recording.h"
+#include "shunt/trace.h"
 
 namespace shunt {
 

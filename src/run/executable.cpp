@@ -28,7 +28,8 @@ Executable::Executable(Graph graph, Plan plan, const ExecutableContext& context)
     : graph_(std::move(graph)),
       plan_(std::move(plan)),
       context_(context),
-      devices_(context.devices.begin(), context.devices.end()) {}
+      devices_(context.devices.begin(), context.devices.end()),
+      staging_(plan_.steps.size()) {}
 
 Result<std::unique_ptr<Executable>> Executable::create(Graph graph, Plan plan, const ExecutableContext& context) {
   std::unique_ptr<Executable> executable(new Executable(std::move(graph), std::move(plan), context));

@@ -102,12 +102,13 @@ class Executable {
   Plan plan_;
   ExecutableContext context_;
   std::vector<Device*> devices_;
-  std::vector<std::shared_ptr<Buffer>> arenas_;  // one per device, null where nothing lies
-  std::vector<Binding> storage_;                 // one per residence
-  std::vector<Prepared> programs_;               // one per step, empty for transfers
-  std::vector<double> actual_us_;                // one per step
-  std::vector<trace::Label> transfer_labels_;    // one per step, 0 for compute
-  std::uint32_t runs_ = 0;                       // that began
+  std::vector<std::shared_ptr<Buffer>> arenas_;        // one per device, null where nothing lies
+  std::vector<Binding> storage_;                       // one per residence
+  std::vector<Prepared> programs_;                     // one per step, empty for transfers
+  std::vector<std::unique_ptr<std::byte[]>> staging_;  // one per step; of copies by way of the host, from the first on
+  std::vector<double> actual_us_;                      // one per step
+  std::vector<trace::Label> transfer_labels_;          // one per step, 0 for compute
+  std::uint32_t runs_ = 0;                             // that began
   trace::Label run_label_ = 0;
   std::uint32_t plan_number_ = 0;  // among those attached to the recorder
 };

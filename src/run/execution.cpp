@@ -15,7 +15,6 @@ Execution::Execution(Executable& executable, const Submission& submission, std::
   const std::vector<Step>& steps = executable.plan_.steps;
   waiting_for_.resize(steps.size());
   waiters_.resize(steps.size());
-  staging_.resize(steps.size());
   started_ns_.resize(steps.size());
   free_ns_.resize(executable.devices_.size());
   in_flight_on_.resize(executable.devices_.size());
@@ -131,10 +130,9 @@ Event Execution::launch(std::uint32_t number, Phase phase) {
     case Phase::to_host:
       if (to.info().memory_pool == kHostPool && !target.buffer->host().empty())
         return from.read(source, target.buffer->host().subspan(target.offset, target.bytes));
-      staging_[number].resize(transfer.bytes);
-      return from.read(source, staging_[number]);
+      return from.read(source, staging_of(number));
     case Phase::from_host:
-      return to.write(target, staging_[number]);
+      return to.write(target, staging_of(number));
     case Phase::compute:
     case Phase::peer_copy:
       break;
@@ -142,12 +140,20 @@ Event Execution::launch(std::uint32_t number, Phase phase) {
   return to.copy_from_peer(from, source, target);
 }
 
+std::span<std::byte> Execution::staging_of(std::uint32_t number) {
+  std::unique_ptr<std::byte[]>& staging = executable_.staging_[number];
+  const std::uint64_t bytes = executable_.plan_.steps[number].transfer.bytes;
+  if (staging == nullptr) staging = std::make_unique_for_overwrite<std::byte[]>(bytes);
+  return {staging.get(), bytes};
+}
+
 void Execution::finish(Completion completion) {
   --in_flight_;
   --in_flight_on_[worker_of(completion.step, completion.phase)];
   const bool no_direct_way =
       completion.phase == Phase::peer_copy && !completion.status && completion.status.error().code == Code::unsupported;
-  const bool goes_on = completion.phase == Phase::to_host && completion.status && !staging_[completion.step].empty();
+  const bool goes_on =
+      completion.phase == Phase::to_host && completion.status && executable_.staging_[completion.step] != nullptr;
   if (no_direct_way || goes_on) {
     if (status_) start(completion.step, no_direct_way ? Phase::to_host : Phase::from_host);
     return;

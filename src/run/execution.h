@@ -9,6 +9,7 @@
 #include <condition_variable>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "run/executable.h"
@@ -42,6 +43,8 @@ class Execution {
   // How long to wait for one device, while others may end something too.
   [[nodiscard]] std::chrono::nanoseconds patience() const;
   [[nodiscard]] Event launch(std::uint32_t step, Phase phase);
+  // The host's memory on the way of a transfer.
+  [[nodiscard]] std::span<std::byte> staging_of(std::uint32_t step);
   void finish(Completion completion);
   void note_program(const Completion& completion);
   [[nodiscard]] const Device& device_that_failed(const Completion& completion) const;
@@ -55,7 +58,6 @@ class Execution {
   std::optional<std::uint32_t> audited_;
   std::vector<std::uint32_t> waiting_for_;           // per step
   std::vector<std::vector<std::uint32_t>> waiters_;  // per step
-  std::vector<std::vector<std::byte>> staging_;      // per transfer step that goes on from the host
   std::vector<std::uint64_t> started_ns_;
   std::vector<std::uint64_t> free_ns_;  // per device: since when, by its clock
   std::vector<std::uint32_t> ready_;

@@ -9,6 +9,7 @@
 #include "devices/registry.h"
 #include "plan/cost.h"
 #include "trace/recorder.h"
+#include "trace/recording.h"
 
 namespace shunt {
 namespace {
@@ -138,6 +139,9 @@ void Runtime::set_costs() {
   }
   for (const Device* device : devices_) costs_.emplace_back(device->info(), profile.find(device->info()));
 }
+
+trace::Recording Runtime::recording() const { return trace::recording_of(*recorder_); }
+void Runtime::clear_recording() const { recorder_->clear(); }
 
 std::span<const DeviceCost> Runtime::costs() const { return costs_; }
 

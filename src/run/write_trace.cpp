@@ -1,12 +1,12 @@
 #include "shunt/runtime.h"
+#include "shunt/trace.h"
 #include "trace/chrome.h"
-#include "trace/recording.h"
 #include "trace/text_file.h"
 
 namespace shunt {
 
 Status Runtime::write_trace(const std::string& path) const {
-  return trace::write_text_file(path, to_chrome_json(trace::recording_of(*recorder_)));
+  return trace::write_text_file(path, to_chrome_json(recording()));
 }
 
 }  // namespace shunt

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "trace/event_json.h"
+#include "trace/recording.h"
 #include "trace/tracks.h"
 
 namespace shunt::trace {

@@ -9,7 +9,7 @@
 #include <string_view>
 
 #include "shunt/status.h"
-#include "trace/recording.h"
+#include "shunt/trace.h"
 
 namespace shunt::trace {
 

@@ -4,8 +4,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include "trace/recording.h"
-
 namespace shunt::trace {
 
 std::vector<std::string> quoted(std::span<const std::string> texts) {

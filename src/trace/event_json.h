@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/recorder.h"
+#include "shunt/trace.h"
 
 namespace shunt::trace {
 

@@ -8,7 +8,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -16,46 +15,12 @@
 #include <unordered_map>
 #include <vector>
 
-#include "shunt/status.h"
+#include "shunt/trace.h"
 
 namespace shunt::trace {
 
 // Monotonic nanoseconds.
 [[nodiscard]] std::uint64_t now_ns();
-
-// A run is a plan from its start to its end, with programs and transfers in it, and ops in programs. A notice is what
-// the user is told meanwhile, such as that a device failed. An audit is an op that was held against the reference, with
-// what came before it; it failed where the result was wrong.
-#define SHUNT_TRACE_KINDS(X) X(program) X(op) X(transfer) X(run) X(notice) X(audit)
-
-enum class Kind : std::uint8_t {
-#define SHUNT_TRACE_KIND(name) name,
-  SHUNT_TRACE_KINDS(SHUNT_TRACE_KIND)
-#undef SHUNT_TRACE_KIND
-};
-[[nodiscard]] std::string_view name_of(Kind kind);
-
-using Label = std::uint32_t;
-
-struct ExecutionEvent {
-  std::uint64_t start_ns = 0;
-  std::uint64_t duration_ns = 0;
-  Label what = 0;    // "OP NODE", or the name of the program or transfer
-  Label device = 0;  // where it ran; of a transfer where to, of a run none
-  Label from = 0;    // of a transfer: the device that it comes from
-  Label reason = 0;  // why there; 0: unknown
-  Kind kind = Kind::program;
-  bool failed = false;
-  Code code = Code::internal;  // where failed
-  std::uint32_t step = 0;      // submission number
-  std::uint32_t plan = 0;      // that it is part of, by its place among those attached; 0: unknown
-  float predicted_us = 0;      // 0: no prediction
-  std::uint64_t bytes = 0;     // moved by a transfer
-};
-
-// JSON texts, as lists by key.
-using Attachments = std::map<std::string, std::vector<std::string>, std::less<>>;
-inline constexpr std::string_view kPlans = "plans";  // those that ran, as to_json(plan) has them
 
 class Recorder {
  public:

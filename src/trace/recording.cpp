@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "trace/event_json.h"
+#include "trace/recorder.h"
 
 namespace shunt::trace {
 

@@ -1,5 +1,3 @@
-#include "trace/summary.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +7,8 @@
 #include <string_view>
 #include <unordered_map>
 #include <utility>
+
+#include "trace/recording.h"
 
 namespace shunt::trace {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "trace/recording.h"
+#include "shunt/trace.h"
 
 namespace shunt::trace {
 

@@ -13,7 +13,9 @@ namespace {
 class CApiArrays : public testing::Test {
  protected:
   void SetUp() override {
-    const shunt_runtime_options options{.threads = 1, .devices = "cpu"};
+    shunt_runtime_options options{};
+    options.threads = 1;
+    options.devices = "cpu";
     runtime_.reset(shunt_runtime_open(&options, &error_));
     ASSERT_NE(runtime_, nullptr) << error_.message;
     arrays_.reset(shunt_arrays_new(runtime_.get(), &error_));

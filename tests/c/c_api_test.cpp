@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cstdio>
 #include <cstring>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "../bindings/c/dlpack.h"
@@ -18,16 +20,24 @@ using Computation = std::unique_ptr<shunt_computation, decltype(&shunt_computati
 
 constexpr shunt_attributes kDefaults{nullptr, 0};
 
-Runtime open(const char* devices = "cpu:scalar") {
+shunt_runtime_options options_for(const char* devices) {
+  shunt_runtime_options options{};
+  options.threads = 1;
+  options.devices = devices;
+  return options;
+}
+
+Runtime open(const shunt_runtime_options& options) {
   shunt_error error;
-  const shunt_runtime_options options{.threads = 1, .devices = devices};
   Runtime runtime(shunt_runtime_open(&options, &error), &shunt_runtime_close);
   EXPECT_NE(runtime, nullptr) << error.message;
   return runtime;
 }
 
+Runtime open(const char* devices = "cpu:scalar") { return open(options_for(devices)); }
+
 Computation create(const Runtime& runtime, shunt_graph* graph, shunt_error& error, const char* strategy = nullptr) {
-  const shunt_computation_options options{.strategy = strategy};
+  const shunt_computation_options options{.strategy = strategy, .profile = 1};
   return {shunt_computation_new(runtime.get(), graph, &options, &error), &shunt_computation_free};
 }
 
@@ -172,11 +182,14 @@ TEST(CApi, NullsAreRefused) {
   shunt_graph_free(nullptr);
   shunt_computation_free(nullptr);
   shunt_runtime_close(nullptr);
+  EXPECT_EQ(shunt_trace_summary(nullptr), nullptr);
+  EXPECT_EQ(shunt_trace_write(nullptr, "trace.json", &error), SHUNT_INVALID);
+  shunt_trace_clear(nullptr);
 }
 
 TEST(CApi, AnUnknownDeviceIsNamed) {
   shunt_error error;
-  const shunt_runtime_options options{.threads = 1, .devices = "abacus"};
+  const shunt_runtime_options options = options_for("abacus");
   EXPECT_EQ(shunt_runtime_open(&options, &error), nullptr);
   EXPECT_EQ(error.code, SHUNT_INVALID);
   EXPECT_NE(std::string(error.message).find("abacus"), std::string::npos) << error.message;
@@ -184,6 +197,95 @@ TEST(CApi, AnUnknownDeviceIsNamed) {
   ASSERT_EQ(shunt_device_count(runtime.get()), 1U);
   EXPECT_STREQ(shunt_device_id(runtime.get(), 0), "cpu:scalar");
   EXPECT_EQ(shunt_device_id(runtime.get(), 1), nullptr);
+}
+
+// Why no runtime comes of the options.
+std::string refusal_of(const shunt_runtime_options& options) {
+  shunt_error error;
+  EXPECT_EQ(shunt_runtime_open(&options, &error), nullptr);
+  EXPECT_EQ(error.code, SHUNT_INVALID);
+  return error.message;
+}
+
+TEST(CApi, OptionsOfARuntimeThatAreWrongAreNamed) {
+  shunt_runtime_options options = options_for("cpu:scalar");
+  options.budgets = "cpu:scalar=1GiB, vulkan:0=much";
+  EXPECT_NE(refusal_of(options).find("\"vulkan:0=much\" is not DEVICE=SIZE"), std::string::npos);
+  options.budgets = "vulkan:7=1GiB";
+  EXPECT_NE(refusal_of(options).find("\"vulkan:7\""), std::string::npos);
+  options.budgets = nullptr;
+  options.faults = "cpu:scalar sleepy at op 1";
+  EXPECT_NE(refusal_of(options).find("sleepy"), std::string::npos);
+}
+
+// A graph that doubles "x", of four elements.
+shunt_graph* doubling() {
+  shunt_graph* graph = shunt_graph_new();
+  const shunt_attribute twice = shunt_attr_factor(2);
+  const shunt_tensor x = shunt_input(graph, "x", SHUNT_DTYPE_F32, {1, {4}}, SHUNT_FIXED);
+  shunt_output(graph, shunt_scale(graph, x, {&twice, 1}));
+  return graph;
+}
+
+TEST(CApi, DevicesThatFailAreToldOfAndLeftOutUnlessStrict) {
+  std::string notices;
+  shunt_runtime_options options = options_for("sim:0,cpu:scalar");
+  options.faults = "sim:0 lost at op 0";
+  options.budgets = "sim:0=1MiB, cpu:scalar=1MiB";
+  options.timeout_ms = 1000;
+  options.uncalibrated = 1;
+  options.on_notice = [](void* user, const char* text) { *static_cast<std::string*>(user) += text; };
+  options.user = &notices;
+  for (const int strict : {0, 1}) {
+    options.strict = strict;
+    const Runtime runtime = open(options);
+    shunt_error error;
+    const Computation computation = create(runtime, doubling(), error);
+    ASSERT_NE(computation, nullptr) << error.message;
+    EXPECT_EQ(shunt_run(computation.get(), &error), strict != 0 ? SHUNT_DEVICE_LOST : SHUNT_OK) << error.message;
+    EXPECT_EQ(notices.find("sim:0 failed, device_lost: "), strict != 0 ? std::string::npos : 0U) << notices;
+    notices.clear();
+  }
+}
+
+TEST(CApi, AuditsFindADeviceThatIsWrong) {
+  shunt_runtime_options options = options_for("sim:0");
+  options.faults = "sim:0 wrong after 0 ops";
+  options.audit = 1;
+  const Runtime runtime = open(options);
+  shunt_error error;
+  const Computation computation = create(runtime, doubling(), error);
+  ASSERT_NE(computation, nullptr) << error.message;
+  const std::array<float, 4> x{1, 2, 3, 4};
+  ASSERT_EQ(shunt_write(computation.get(), "x", x.data(), sizeof x, &error), SHUNT_OK) << error.message;
+  EXPECT_EQ(shunt_run(computation.get(), &error), SHUNT_INTERNAL);
+  EXPECT_NE(std::string(error.message).find("is wrong"), std::string::npos) << error.message;
+}
+
+TEST(CApi, TracesTellWhatRanWhere) {
+  shunt_runtime_options options = options_for("cpu:scalar");
+  options.trace = 1;
+  const Runtime runtime = open(options);
+  shunt_error error;
+  const Computation computation = create(runtime, doubling(), error);
+  ASSERT_NE(computation, nullptr) << error.message;
+  ASSERT_EQ(shunt_run(computation.get(), &error), SHUNT_OK) << error.message;
+  EXPECT_NE(std::string(shunt_trace_summary(runtime.get())).find("cpu:scalar"), std::string::npos);
+  const auto summary_of = [&] {
+    return nlohmann::json::parse(shunt_trace_summary_json(runtime.get()), nullptr, false);
+  };
+  const auto summary = summary_of();
+  ASSERT_TRUE(summary.is_object());
+  EXPECT_EQ(summary["runs"]["events"], 1);
+  EXPECT_EQ(summary["ops"][0]["name"], "scale");
+  EXPECT_NE(std::string(shunt_trace_lines(runtime.get())).find("{\"kind\":\"op\",\"name\":\"scale "),
+            std::string::npos);
+  const std::string path = testing::TempDir() + "c_api_trace.json";
+  ASSERT_EQ(shunt_trace_write(runtime.get(), path.c_str(), &error), SHUNT_OK) << error.message;
+  EXPECT_EQ(std::remove(path.c_str()), 0);
+  EXPECT_EQ(shunt_trace_write(runtime.get(), "/no/such/folder/trace.json", &error), SHUNT_IO);
+  shunt_trace_clear(runtime.get());
+  EXPECT_EQ(summary_of()["runs"]["events"], 0);
 }
 
 // A tensor whose deleter counts.

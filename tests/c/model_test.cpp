@@ -22,7 +22,9 @@ using Session = std::unique_ptr<shunt_session, decltype(&shunt_session_close)>;
 class CModel : public testing::Test {
  protected:
   CModel() : runtime_(nullptr, &shunt_runtime_close), model_(nullptr, &shunt_model_close) {
-    const shunt_runtime_options options{.threads = 1, .devices = "cpu"};
+    shunt_runtime_options options{};
+    options.threads = 1;
+    options.devices = "cpu";
     runtime_.reset(shunt_runtime_open(&options, &error_));
     EXPECT_NE(runtime_, nullptr) << error_.message;
     model_.reset(shunt_model_open(kModel, &error_));
@@ -251,6 +253,8 @@ TEST_F(CModel, MistakesAreNamed) {
   EXPECT_EQ(shunt_session_open(model_.get(), runtime_.get(), &options, &error_), nullptr);
   expect_error(error_.code, SHUNT_INVALID, "\"luck\"");
   options.strategy = "layers";
+  options.margin = 0.2;
+  options.profile = 1;
   EXPECT_NE(Session(shunt_session_open(model_.get(), runtime_.get(), &options, &error_), &shunt_session_close),
             nullptr);
   options.cache_dtype = SHUNT_DTYPE_Q8_0;
@@ -311,6 +315,7 @@ TEST_F(CModel, DefaultsAreThoseOfTheInterfaceForCxx) {
   EXPECT_EQ(session.sequences, 1U);
   EXPECT_EQ(session.cache_dtype, SHUNT_DTYPE_F16);
   EXPECT_EQ(session.strategy, nullptr);
+  EXPECT_LT(session.margin, 0);
   const shunt_generate_options options = shunt_generate_defaults();
   const shunt::SamplingOptions sampling;
   EXPECT_EQ(options.temperature, sampling.temperature);

@@ -349,7 +349,7 @@ TEST_F(Failures, OfAModelThatHasNoFiniteLogitsAreNoneOfADevice) {
   }
 }
 
-// On the first device of an API beside the processor, in its own kind of memory.
+// On devices of an API beside the processor, in their own kind of memory: faults on each one, audits on the first.
 class DeviceFailures : public test::EachApi {};
 
 double error_of(std::span<const float> logits, std::span<const float> expected) {
@@ -366,28 +366,31 @@ TEST_P(DeviceFailures, LeaveTheLogitsAsTheyAre) {
   const Loaded exact(kQuantizedModel, "cpu:scalar", {.context = 128, .sequences = 2});
   const std::vector<std::vector<Token>> tokens = short_run(*exact.session);
   const std::vector<float> expected = logits_along(*exact.session, tokens);
-  const std::string id = devices_.front()->info().id;
-  std::size_t struck = 0;
-  for (std::uint32_t seed = 0; seed < 20; ++seed) {
-    std::mt19937 random(seed);
-    const Work work{.prompt = 60, .token = 20};
-    const std::string fault = fmt::format("{} {}", id, fault_in(kPhases[seed % std::size(kPhases)], work, random));
-    SCOPED_TRACE(fault);
-    bool noticed = false;
-    const Loaded loaded(kQuantizedModel,
-                        Loaded::take(Runtime::create({.threads = 2,
-                                                      .devices = id + ",cpu:simd",
-                                                      .calibrated = false,
-                                                      .timeout = std::chrono::seconds(5),
-                                                      .faults = fault,
-                                                      .on_notice = [&](const std::string&) { noticed = true; }})),
-                        {.context = 128, .sequences = 2, .strategy = seed % 2 == 0 ? Strategy::gpu : Strategy::layers});
-    const std::vector<float> logits = logits_along(*loaded.session, tokens);
-    if (noticed) ++struck;
-    ASSERT_EQ(logits.size(), expected.size());
-    EXPECT_LE(error_of(logits, expected), 1e-6);
+  for (const Device* device : devices_) {
+    const std::string& id = device->info().id;
+    std::size_t struck = 0;
+    for (std::uint32_t seed = 0; seed < 20; ++seed) {
+      std::mt19937 random(seed);
+      const Work work{.prompt = 60, .token = 20};
+      const std::string fault = fmt::format("{} {}", id, fault_in(kPhases[seed % std::size(kPhases)], work, random));
+      SCOPED_TRACE(fmt::format("{}, {}", device->info().name, fault));
+      bool noticed = false;
+      const Loaded loaded(
+          kQuantizedModel,
+          Loaded::take(Runtime::create({.threads = 2,
+                                        .devices = id + ",cpu:simd",
+                                        .calibrated = false,
+                                        .timeout = std::chrono::seconds(5),
+                                        .faults = fault,
+                                        .on_notice = [&](const std::string&) { noticed = true; }})),
+          {.context = 128, .sequences = 2, .strategy = seed % 2 == 0 ? Strategy::gpu : Strategy::layers});
+      const std::vector<float> logits = logits_along(*loaded.session, tokens);
+      if (noticed) ++struck;
+      ASSERT_EQ(logits.size(), expected.size());
+      EXPECT_LE(error_of(logits, expected), 1e-6);
+    }
+    EXPECT_GE(struck, 12U) << device->info().name;
   }
-  EXPECT_GE(struck, 12U);
 }
 
 TEST_P(DeviceFailures, AreFoundByAuditsWhereADeviceIsWrongAndNowhereElse) {

@@ -6,6 +6,8 @@
 #include "devices/sim/device.h"
 #include "models/short_run.h"
 #include "trace/chrome.h"
+#include "trace/recorder.h"
+#include "trace/recording.h"
 
 namespace shunt::models {
 namespace {

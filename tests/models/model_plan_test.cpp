@@ -7,6 +7,8 @@
 #include "models/random_model.h"
 #include "models/reference.h"
 #include "trace/chrome.h"
+#include "trace/recorder.h"
+#include "trace/recording.h"
 
 namespace shunt::models {
 namespace {

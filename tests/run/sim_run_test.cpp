@@ -8,8 +8,10 @@
 #include "devices/sim/device.h"
 #include "run/executable.h"
 #include "run/graphs.h"
+#include "shunt/trace.h"
 #include "shunt/weights.h"
-#include "trace/summary.h"
+#include "trace/recorder.h"
+#include "trace/recording.h"
 
 namespace shunt {
 namespace {

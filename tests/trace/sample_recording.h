@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "trace/recorder.h"
+#include "trace/recording.h"
 
 namespace shunt::test {
 

@@ -1,5 +1,3 @@
-#include "trace/summary.h"
-
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

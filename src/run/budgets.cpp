@@ -1,0 +1,26 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "devices/bytes_in.h"
+#include "shunt/runtime.h"
+
+namespace shunt {
+
+Result<std::map<std::string, std::uint64_t>> budgets_from_text(std::string_view text) {
+  std::map<std::string, std::uint64_t> budgets;
+  while (!text.empty()) {
+    std::string_view item = text.substr(0, text.find(','));
+    text.remove_prefix(std::min(item.size() + 1, text.size()));
+    item.remove_prefix(std::min(item.find_first_not_of(' '), item.size()));
+    const std::size_t equals = item.rfind('=');
+    const auto bytes = equals == std::string_view::npos ? std::nullopt : bytes_in(item.substr(equals + 1));
+    if (!bytes || equals == 0 || !(*bytes >= 0 && *bytes < 0x1p63))
+      return fail(Code::invalid,
+                  fmt::format("\"{}\" is not DEVICE=SIZE, such as vulkan:0=4GiB or cuda:0=512MiB", item));
+    budgets[std::string(item.substr(0, equals))] = static_cast<std::uint64_t>(*bytes);
+  }
+  return budgets;
+}
+
+}  // namespace shunt
