@@ -2,8 +2,8 @@
 #include <initializer_list>
 
 #include "devices/registry.h"
-#include "models/brief_calibration.h"
 #include "plan/profile.h"
+#include "run/brief_calibration.h"
 
 namespace shunt {
 namespace {
@@ -25,6 +25,11 @@ Result<BackendReport> open_sim(const OpenOptions&) { return absent("sim"); }
 Result<std::filesystem::path> profile_path() { return fail(Code::io, "browsers keep no files"); }
 Result<Profile> load_profile(const std::filesystem::path&, std::string&) { return Profile{}; }
 
-std::optional<std::vector<DeviceCost>> models::calibrate_for(const BriefCalibration&) { return std::nullopt; }
+Forecast forecast_of(const Plan&, double) { return {}; }
+bool pays_to_measure(const MeasuringOptions&) { return false; }
+std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime&, const Fleet&, std::span<const Workload>,
+                                                       const std::atomic<bool>*) {
+  return std::nullopt;
+}
 
 }  // namespace shunt

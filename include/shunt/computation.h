@@ -1,7 +1,8 @@
 // A graph of your own, planned and prepared on the devices of a runtime, ready to be run again and again.
 //
 // A Computation owns its state and its memory; the runtime and the source of its weights must outlive it. A device that
-// fails is left out from then on, and what it knew is computed again elsewhere. One thread at a time.
+// fails is left out from then on, and what it knew is computed again elsewhere. A graph without state is planned anew
+// where devices turn out to be slower or faster than they were taken for. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -43,15 +44,17 @@ class Computation {
   // bytes than it has.
   [[nodiscard]] Status write(std::string_view input, std::span<const std::byte> bytes);
   // Computes the outputs from the inputs, and new state from the state. `parameters` say how many rows are valid in a
-  // graph with inputs of extent tokens or outputs. Errors: those of a device where no other is left, device_lost for
-  // state that was lost with one and that nobody can make again; then no output may be read.
+  // graph with inputs of extent tokens or outputs; the others may hold anything. Errors: those of a device where no
+  // other is left, device_lost for state that was lost with one and that nobody can make again; then no output may be
+  // read.
   [[nodiscard]] Status run(const Parameters& parameters = {});
-  // Bytes of output `index` from `offset`, as they lie in the contiguous tensor. Errors: invalid outside of it.
+  // Bytes of output `index` from `offset`, as they lie in the contiguous tensor. Where numbers are not finite, they are
+  // computed again without each device in turn, in case it is one's fault. Errors: invalid outside of the tensor.
   [[nodiscard]] Status read(std::size_t index, std::uint64_t offset, std::span<std::byte> to) const;
 
   // `rebuild` is called when the graph's state was lost with a device, and is zeros again: it makes the state what it
   // was after the last run that went well, by write() and run(), and passes their errors on. Without it a graph with
-  // state ends with its device.
+  // state ends with its device. With it each run reads all outputs, to see that they are finite.
   void on_lost_state(std::function<Status()> rebuild);
 
   [[nodiscard]] std::size_t output_count() const;

@@ -74,9 +74,9 @@ class Runtime {
   // a machine's file that says what it may not; unsupported for an absent device, io for a file that cannot be read.
   [[nodiscard]] static Result<std::unique_ptr<Runtime>> create(const RuntimeOptions& options);
   // Over devices that the caller has opened, all of them chosen. `recorder` is what they record to; of `options` count
-  // those that say how things are run.
+  // those that say how things are run, and whether measured costs count.
   [[nodiscard]] static std::unique_ptr<Runtime> over(Registry registry, std::unique_ptr<trace::Recorder> recorder,
-                                                     const RuntimeOptions& options = {});
+                                                     const RuntimeOptions& options = {.calibrated = false});
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;

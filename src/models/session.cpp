@@ -19,12 +19,6 @@ std::uint32_t pages_of(std::uint64_t tokens) {
   return static_cast<std::uint32_t>((tokens + kPageTokens - 1) / kPageTokens);
 }
 
-// What planning takes for each unit of a step, on a slow processor; in how many times of that a session looks for
-// another plan first, and how many plans are made where there is one.
-constexpr double kPlanUs = 20;
-constexpr double kTimesOfLooking = 20;
-constexpr double kPlansInAll = 25;
-
 // How much of the memory that is free the cache may take by itself.
 constexpr double kCacheShare = 0.8;
 
@@ -187,28 +181,17 @@ Status Session::decode(std::span<const BatchToken> batch) {
   reserve_pages(batch);
   SHUNT_TRY(run(batch));
   for (const BatchToken& entry : batch) sequences_[entry.sequence].tokens.push_back(entry.token);
-  bool changed = fleet_.count_step();
-  if (!finite_is_due_ && !suspects_.empty()) {
-    fleet_.pardon(suspects_.back());
-    suspects_.clear();
-    changed = true;
-  }
-  if (changed)
+  if (fleet_.count_step())
     begin_anew();
-  else if (batch.size() == 1 && ran_us_ >= std::max(look_again_us_, kTimesOfLooking * look_us_) &&
-           (knows_better_ || fleet_.is_off()))
+  else if (batch.size() == 1 && review_.is_due(fleet_))
     reconsider();
   return {};
 }
 
-// Devices are not as fast as they were taken for. Another plan is worth the move if it gains what that costs in as many
-// steps as there have been. Planning takes time too: in ever longer intervals, so that noise does not cost more than it
-// may gain.
+// Devices are not as fast as they were taken for.
 void Session::reconsider() {
-  const auto now_us = token_us_.get();
+  const auto now_us = review_.begin();
   if (!now_us) return;
-  look_again_us_ = 2 * ran_us_;
-  knows_better_ = false;
   fleet_.correct();
   const DeviceSet set = fleet_.devices();
   auto planner = std::make_unique<StepPlanner>(model_, set, options_, context_);
@@ -216,22 +199,15 @@ void Session::reconsider() {
     return *now_us - plan.predicted_us * (1 + margin_or_default(options_.margin, plan.is_measured));
   };
   const auto like = planner->one_token_as(*planner_);
-  if (!like || gain_us(*like) <= 0) return;
-  knows_better_ = gain_us(*like) * steps_ < kPlansInAll * look_us_;
-  if (knows_better_) return;
+  if (!like || !review_.is_worth(gain_us(*like), review_.planning_us(), steps_)) return;
   const auto other = planner->plan(1, 1);
   const std::uint32_t batch = std::min(options_.batch, context_);
   const auto prompt = planner->plan(batch, 1);
   if (!other || !prompt) return;
-  double move_us = 0;
+  double move_us = weights_us(other->plan, set);
   for (const Sequence& sequence : sequences_)
     move_us += prompt->plan.predicted_us * static_cast<double>((sequence.tokens.size() + batch - 1) / batch);
-  for (const Residence& residence : other->plan.residences)
-    if (residence.kind == StorageKind::weight && set.devices[residence.device]->info().memory_pool != kHostPool)
-      move_us += static_cast<double>(residence.bytes) / set.costs[residence.device].to_device().bytes_per_s * 1e6;
-  if (gain_us(other->plan) <= 0) return;
-  knows_better_ = gain_us(other->plan) * steps_ < move_us;
-  if (knows_better_) return;
+  if (!review_.is_worth(gain_us(other->plan), move_us, steps_)) return;
   fleet_.tell(fmt::format("a token takes {:.0f} us; as devices turned out to be, another plan should take {:.0f} us",
                           *now_us, other->plan.predicted_us));
   begin_anew();
@@ -256,7 +232,7 @@ void Session::begin_anew() {
   state_ = {};
   arenas_ = {};
   planner_ = std::make_unique<StepPlanner>(model_, fleet_.devices(), options_, context_);
-  token_us_ = {};
+  review_.begin_anew();
   for (Sequence& sequence : sequences_) sequence.computed = 0;
 }
 
@@ -272,27 +248,6 @@ Status Session::catch_up() {
       SHUNT_TRY(run_once(batch));
     }
   }
-  return {};
-}
-
-// A device that computes wrongly may make logits that are no numbers, and so may a model. As nobody knows which device
-// it was, each is left out in turn until they are numbers; if they never are, the model wants it so.
-Status Session::check_logits(const Plan& plan) {
-  if (!finite_is_due_) return {};
-  if (std::ranges::all_of(logits_, [](float logit) { return std::isfinite(logit); })) {
-    suspects_.clear();
-    return {};
-  }
-  for (const Step& step : plan.steps) {
-    const std::string& id = plan.devices[step.device].id;
-    if (step.kind != Step::Kind::compute || std::ranges::find(suspects_, id) != suspects_.end()) continue;
-    const bool has_other = !suspects_.empty() || fleet_.devices().devices.size() > 1;
-    if (!has_other) break;
-    if (!suspects_.empty()) fleet_.pardon(suspects_.back());
-    suspects_.push_back(id);
-    return std::unexpected(Error{Code::internal, "the logits are not finite", id});
-  }
-  finite_is_due_ = false;
   return {};
 }
 
@@ -324,15 +279,12 @@ Status Session::run_once(std::span<const BatchToken> batch) {
                              .profile = options_.profile,
                              .timeout = fleet_.timeout(executable->plan().predicted_us)}));
   fleet_.observe(executable->plan(), executable->actual_us());
-  if (tokens == 1 && !executable->actual_us().empty()) {
-    const double us = static_cast<double>(clock.now_ns() - begin_ns) * 1e-3;
-    token_us_.add(us);
-    ran_us_ += us;
-    look_us_ = kPlanUs * static_cast<double>(executable->plan().units.size());
-  }
+  if (tokens == 1 && !executable->actual_us().empty())
+    review_.add_run(static_cast<double>(clock.now_ns() - begin_ns) * 1e-3, executable->plan().units.size());
   logits_.resize(std::size_t{outputs} * model_.config().vocabulary);
   SHUNT_TRY(executable->read_output(0, 0, std::as_writable_bytes(std::span(logits_))));
-  SHUNT_TRY(check_logits(executable->plan()));
+  const bool is_finite = std::ranges::all_of(logits_, [](float logit) { return std::isfinite(logit); });
+  SHUNT_TRY(fleet_.judge("the logits", is_finite, executable->plan()));
   for (const BatchToken& entry : batch) ++sequences_[entry.sequence].computed;
   return {};
 }

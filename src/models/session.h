@@ -16,6 +16,7 @@
 #include "models/step_planner.h"
 #include "run/executable.h"
 #include "run/fleet.h"
+#include "run/plan_review.h"
 #include "shunt/model.h"
 
 namespace shunt::models {
@@ -87,7 +88,6 @@ class Session {
   [[nodiscard]] Status run(std::span<const BatchToken> batch);
   [[nodiscard]] Status run_once(std::span<const BatchToken> batch);
   [[nodiscard]] Status catch_up();
-  [[nodiscard]] Status check_logits(const Plan& plan);
   void begin_anew();
   void reconsider();
   [[nodiscard]] Result<Executable*> executable_for(std::uint32_t tokens, std::uint32_t outputs);
@@ -103,13 +103,7 @@ class Session {
   std::uint32_t steps_ = 0;
 
   Fleet fleet_;
-  RunningMedian token_us_;             // what steps of one token took
-  double ran_us_ = 0;                  // what these took in all
-  double look_again_us_ = 0;           // for another plan, when they took so much
-  double look_us_ = 0;                 // what looking takes
-  bool knows_better_ = false;          // there is one, which does not yet pay
-  std::vector<std::string> suspects_;  // devices that were left out because of logits that are not finite
-  bool finite_is_due_ = true;
+  PlanReview review_;  // of the plan of one token
   std::unique_ptr<StepPlanner> planner_;
   WeightStore weights_;
   StateStore state_;

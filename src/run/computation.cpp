@@ -3,17 +3,49 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <utility>
 #include <vector>
 
+#include "devices/device.h"
+#include "ops/elements.h"
 #include "plan/planner.h"
 #include "plan/row_shares.h"
+#include "run/brief_calibration.h"
 #include "run/executable.h"
 #include "run/fleet.h"
+#include "run/plan_review.h"
 #include "run/strategy.h"
 
 namespace shunt {
+namespace {
+
+// Every row of the graph was computed, as its plan says.
+bool fills(const Graph& graph, const Parameters& parameters) {
+  return std::ranges::all_of(graph.tensors(), [&](const TensorInfo& tensor) {
+    const Operand& operand = tensor.operand;
+    return operand.extent == Extent::fixed ||
+           valid_rows(operand.shape[0], operand.extent, parameters) == operand.shape[0];
+  });
+}
+
+// Of the elements that lie wholly in these bytes of an output, which begin at `offset`, and were computed.
+bool are_finite(const Operand& operand, const Parameters& parameters, std::uint64_t offset,
+                std::span<const std::byte> bytes) {
+  const DTypeInfo& dtype = info_of(operand.dtype);
+  const Shape& shape = operand.shape;
+  if (dtype.kind != DTypeKind::floating || shape.elements() == 0) return true;
+  const std::uint64_t rows = shape.rank() == 0 ? 1 : shape[0];
+  const std::uint64_t valid = shape.rank() == 0 ? 1 : valid_rows(shape[0], operand.extent, parameters);
+  const std::uint64_t last = std::min(offset + bytes.size(), shape.elements() / rows * valid * dtype.block_bytes);
+  std::uint64_t at = (offset + dtype.block_bytes - 1) / dtype.block_bytes * dtype.block_bytes;
+  for (; at + dtype.block_bytes <= last; at += dtype.block_bytes)
+    if (!std::isfinite(load_element(operand.dtype, bytes.data() + (at - offset), 0))) return false;
+  return true;
+}
+
+}  // namespace
 
 struct Computation::Parts {
   Parts(Graph made, const Runtime& its_runtime, WeightSource* source, const ComputationOptions& its_options)
@@ -36,11 +68,16 @@ struct Computation::Parts {
   // What was written, so that it can be written again.
   std::map<std::string, std::vector<std::byte>, std::less<>> inputs;
   Parameters last;
+  bool is_computed = false;  // outputs are those of the last run
   std::uint32_t steps = 0;
+  PlanReview review;
+  double measure_us = 0;  // runs take so much before it is asked again whether to measure
 
-  Status compile() {
-    const DeviceSet set = fleet.devices();
-    Graph used = graph;
+  struct Planned {
+    Graph graph;  // with its large products in parts
+    Plan plan;
+  };
+  [[nodiscard]] Result<Planned> make_plan_for(const DeviceSet& set, std::optional<double> margin) const {
     const auto request_for = [&](const Graph& placed, std::span<const RowSplit> splits) {
       return PlanRequest{.graph = &placed,
                          .devices = set.devices,
@@ -50,8 +87,9 @@ struct Computation::Parts {
                          .budget_bytes = {set.budgets.begin(), set.budgets.end()},
                          .left_out = set.left_out,
                          .strict = set.strict,
-                         .margin = options.margin};
+                         .margin = margin};
     };
+    Planned planned{.graph = graph, .plan = {}};
     Result<Plan> plan = make_plan(request_for(graph, {}));
     const auto us_of = [&](std::span<const RowSplit> splits) -> Result<double> {
       SHUNT_TRY_ASSIGN(const Graph split, split_rows(graph, splits));
@@ -60,12 +98,19 @@ struct Computation::Parts {
     };
     const std::vector<RowSplit> splits = choose_splits(request_for(graph, {}), plan ? &*plan : nullptr, us_of);
     if (!splits.empty()) {
-      SHUNT_TRY_ASSIGN(used, split_rows(graph, splits));
-      plan = make_plan(request_for(used, splits));
+      SHUNT_TRY_ASSIGN(planned.graph, split_rows(graph, splits));
+      plan = make_plan(request_for(planned.graph, splits));
     }
     if (!plan) return std::unexpected(std::move(plan).error());
-    fleet.note(*plan);
-    SHUNT_TRY_ASSIGN(executable, Executable::create(std::move(used), *std::move(plan),
+    planned.plan = *std::move(plan);
+    return planned;
+  }
+
+  Status compile() {
+    const DeviceSet set = fleet.devices();
+    SHUNT_TRY_ASSIGN(Planned planned, make_plan_for(set, options.margin));
+    fleet.note(planned.plan);
+    SHUNT_TRY_ASSIGN(executable, Executable::create(std::move(planned.graph), std::move(planned.plan),
                                                     {.devices = set.devices,
                                                      .weights = &weights,
                                                      .state = &state,
@@ -81,6 +126,8 @@ struct Computation::Parts {
     weights.clear();
     state = {};
     arenas = {};
+    review.begin_anew();
+    is_computed = false;
     is_outdated = false;
   }
 
@@ -124,10 +171,73 @@ struct Computation::Parts {
   }
 
   Status run(const Parameters& parameters) {
-    return executable->run({.parameters = parameters,
-                            .step = steps++,
-                            .profile = options.profile,
-                            .timeout = fleet.timeout(executable->plan().predicted_us)});
+    const Device& clock = *fleet.devices().devices.front();
+    const std::uint64_t begin_ns = clock.now_ns();
+    SHUNT_TRY(executable->run({.parameters = parameters,
+                               .step = steps++,
+                               .profile = options.profile,
+                               .timeout = fleet.timeout(executable->plan().predicted_us)}));
+    if (!executable->actual_us().empty() && fills(graph, parameters)) {
+      fleet.observe(executable->plan(), executable->actual_us());
+      review.add_run(static_cast<double>(clock.now_ns() - begin_ns) * 1e-3, executable->plan().units.size());
+    }
+    last = parameters;
+    is_computed = true;
+    // Later it cannot be told from what state to compute again.
+    if (has_state && rebuild && !is_rebuilding)
+      for (std::size_t index = 0; index < graph.outputs().size(); ++index) {
+        const Operand& operand = graph.tensor(graph.outputs()[index]).operand;
+        SHUNT_TRY_ASSIGN(const std::uint64_t size, bytes_of(operand.dtype, operand.shape));
+        std::vector<std::byte> bytes(size);
+        SHUNT_TRY(read(index, 0, bytes));
+      }
+    return {};
+  }
+
+  // Errors: besides those of a device, internal for a device that may be why numbers are not finite. Where no other may
+  // do its work, they are what the caller gets.
+  Status read(std::size_t index, std::uint64_t offset, std::span<std::byte> to) {
+    SHUNT_TRY(executable->read_output(index, offset, to));
+    const Operand& operand = graph.tensor(graph.outputs()[index]).operand;
+    if (!is_computed || runtime.options().strict || (has_state && !rebuild)) return {};
+    return fleet.judge(fmt::format("numbers of output {}", index), are_finite(operand, last, offset, to),
+                       executable->plan());
+  }
+
+  // After a run: a plan that is better by more than it costs to change to it.
+  bool knows_better_plan() {
+    // How long it takes to make the state again is not known.
+    if (has_state || !review.is_due(fleet)) return false;
+    const auto now_us = review.begin();
+    if (!now_us) return false;
+    fleet.correct();
+    const DeviceSet set = fleet.devices();
+    const auto other = make_plan_for(set, options.margin);
+    if (!other) return false;
+    const Plan& plan = other->plan;
+    const double gain_us = *now_us - plan.predicted_us * (1 + margin_or_default(options.margin, plan.is_measured));
+    if (!review.is_worth(gain_us, review.planning_us() + weights_us(plan, set), steps)) return false;
+    fleet.tell(fmt::format("a run takes {:.0f} us; as devices turned out to be, another plan should take {:.0f} us",
+                           *now_us, plan.predicted_us));
+    return true;
+  }
+
+  // After a run: devices are known better, by measuring them. As much work is expected as there was.
+  bool has_measured() {
+    constexpr double kLeastUs = 3e6;
+    if (options.strategy != Strategy::automatic || has_state || review.ran_us() < std::max(measure_us, kLeastUs))
+      return false;
+    measure_us = 2 * review.ran_us();
+    const auto forecast = [&](const DeviceSet& set, std::optional<double> margin) -> Result<Forecast> {
+      SHUNT_TRY_ASSIGN(const Planned planned, make_plan_for(set, margin));
+      return forecast_of(planned.plan, steps);
+    };
+    if (!pays_to_measure({.runtime = runtime, .fleet = fleet, .margin = options.margin, .forecast = forecast}))
+      return false;
+    const Workload work{.graph = &graph, .times = static_cast<double>(steps)};
+    const auto costs = measure_briefly(runtime, fleet, {&work, 1}, nullptr);
+    if (costs) fleet.set_costs(*costs);
+    return costs.has_value();
   }
 };
 
@@ -156,23 +266,24 @@ Status Computation::write(std::string_view input, std::span<const std::byte> byt
 Status Computation::run(const Parameters& parameters) {
   if (parts_->is_outdated && !parts_->is_rebuilding) parts_->begin_anew();
   SHUNT_TRY(parts_->attempt([&] { return parts_->run(parameters); }));
-  parts_->last = parameters;
-  if (!parts_->is_rebuilding && (!parts_->has_state || parts_->rebuild) && parts_->fleet.count_step())
-    parts_->is_outdated = true;
+  if (!parts_->is_rebuilding && (!parts_->has_state || parts_->rebuild))
+    parts_->is_outdated = parts_->fleet.count_step() || parts_->has_measured() || parts_->knows_better_plan();
   return {};
 }
 
 Status Computation::read(std::size_t index, std::uint64_t offset, std::span<std::byte> to) const {
   Parts& parts = *parts_;
   if (parts.executable == nullptr) return fail(Code::invalid, "there is nothing to read: the last run failed");
-  Status status = parts.executable->read_output(index, offset, to);
+  if (index >= output_count())
+    return fail(Code::invalid, fmt::format("output {} of {} was asked for", index, output_count()));
+  Status status = parts.read(index, offset, to);
   // What a run changed cannot be told from what was before it.
   if (status || parts.has_state || parts.steps == 0 || status.error().device.empty()) return status;
   SHUNT_TRY(parts.fleet.recover(std::move(status).error()));
   parts.begin_anew();
   return parts.attempt([&]() -> Status {
     SHUNT_TRY(parts.run(parts.last));
-    return parts.executable->read_output(index, offset, to);
+    return parts.read(index, offset, to);
   });
 }
 

@@ -144,7 +144,7 @@ std::span<std::byte> Execution::staging_of(std::uint32_t number) {
   std::unique_ptr<std::byte[]>& staging = executable_.staging_[number];
   const std::uint64_t bytes = executable_.plan_.steps[number].transfer.bytes;
   if (staging == nullptr) staging = std::make_unique_for_overwrite<std::byte[]>(bytes);
-  return {staging.get(), bytes};
+  return {staging.get(), static_cast<std::size_t>(bytes)};
 }
 
 void Execution::finish(Completion completion) {

@@ -91,6 +91,25 @@ bool Fleet::shrink(Member& member) {
   return true;
 }
 
+Status Fleet::judge(std::string_view what, bool is_finite, const Plan& plan) {
+  if (!finite_is_due_) return {};
+  if (is_finite) {
+    suspects_.clear();
+    return {};
+  }
+  for (const Step& step : plan.steps) {
+    const std::string& id = plan.devices[step.device].id;
+    if (step.kind != Step::Kind::compute || std::ranges::find(suspects_, id) != suspects_.end()) continue;
+    const bool has_other = !suspects_.empty() || devices_.size() > 1;
+    if (!has_other) break;
+    if (!suspects_.empty()) pardon(suspects_.back());
+    suspects_.push_back(id);
+    return std::unexpected(Error{Code::internal, fmt::format("{} are not finite", what), id});
+  }
+  finite_is_due_ = false;
+  return {};
+}
+
 void Fleet::pardon(std::string_view device) {
   for (Member& member : members_)
     if (member.device->info().id == device) {
@@ -102,7 +121,11 @@ void Fleet::pardon(std::string_view device) {
 
 bool Fleet::count_step() {
   ++steps_;
-  bool changed = false;
+  bool changed = !finite_is_due_ && !suspects_.empty();
+  if (changed) {
+    pardon(suspects_.back());
+    suspects_.clear();
+  }
   for (std::size_t index = 0; index < members_.size(); ++index) {
     Member& member = members_[index];
     const bool is_wrong = std::ranges::find(audits_.wrong, member.device->info().id) != audits_.wrong.end();

@@ -52,8 +52,10 @@ class Fleet {
   [[nodiscard]] Status recover(Error error);
   // What executables for these devices note. A device that one shows to be wrong is not tried again.
   [[nodiscard]] Audits& audits() { return audits_; }
-  // Takes a device back at once: it was none of its fault.
-  void pardon(std::string_view device);
+  // A device that computes wrongly may make numbers that are not finite, and so may a graph. As nobody knows which
+  // device it was, each of the plan is left out in turn until `what` is finite; if it never is, the graph wants it so,
+  // from then on. The error of a device, for recover().
+  [[nodiscard]] Status judge(std::string_view what, bool is_finite, const Plan& plan);
   // After a step that went well. True: the set has changed, as a device may be tried again.
   [[nodiscard]] bool count_step();
 
@@ -84,6 +86,8 @@ class Fleet {
     double factor = 1;         // the correction of its costs
   };
 
+  // Takes a device back at once: it was none of its fault.
+  void pardon(std::string_view device);
   [[nodiscard]] bool shrink(Member& member);
   [[nodiscard]] bool take_back(std::size_t index);
   void update();
@@ -92,6 +96,8 @@ class Fleet {
   std::vector<Member> members_;  // one per device of the runtime
   std::uint64_t steps_ = 0;
   Audits audits_;
+  std::vector<std::string> suspects_;  // devices that were left out because of numbers that are not finite
+  bool finite_is_due_ = true;
   // Of those that are not left out.
   std::vector<Device*> devices_;
   std::vector<DeviceCost> costs_;

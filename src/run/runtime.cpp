@@ -153,7 +153,6 @@ std::unique_ptr<Runtime> Runtime::over(Registry registry, std::unique_ptr<trace:
   runtime->devices_ = runtime->registry_->devices();
   runtime->revived_->current = runtime->devices_;
   runtime->budgets_ = budgets_of(runtime->devices_, {});
-  runtime->options_.calibrated = false;
   runtime->set_costs();
   return runtime;
 }

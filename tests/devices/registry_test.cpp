@@ -3,11 +3,8 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -15,47 +12,16 @@
 #include "devices/find.h"
 #include "devices/identity.h"
 #include "devices/known_apis.h"
+#include "devices/own_cache.h"
 #include "devices/probe.h"
 
 namespace shunt {
 namespace {
 
+using test::OwnCache;
+using test::Setting;
+
 const ApiRow& row_of(std::string_view name) { return *std::ranges::find(api_rows(), name, &ApiRow::name); }
-
-// Sets a variable for as long as it lives.
-class Setting {
- public:
-  Setting(const char* name, const std::string& value) : name_(name) {
-    if (const char* before = std::getenv(name); before != nullptr) before_ = before;
-    setenv(name, value.c_str(), 1);
-  }
-  ~Setting() {
-    if (before_)
-      setenv(name_, before_->c_str(), 1);
-    else
-      unsetenv(name_);
-  }
-  Setting(const Setting&) = delete;
-  Setting& operator=(const Setting&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
-
-class OwnCache : public testing::Test {
- protected:
-  OwnCache()
-      : folder_(testing::TempDir() + "/registry_" + std::to_string(getpid())), setting_("SHUNT_CACHE_DIR", folder_) {}
-  void TearDown() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-  [[nodiscard]] std::string file() const { return folder_ + "/devices.json"; }
-
-  std::string folder_;
-  Setting setting_;
-};
 
 class Probe : public OwnCache {
  protected:

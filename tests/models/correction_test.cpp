@@ -1,40 +1,16 @@
 // Sessions on devices that are not as fast as they say.
-#include "devices/registry.h"
-#include "devices/sim/device.h"
 #include "models/gguf_bytes.h"
 #include "models/random_model.h"
 #include "models/short_run.h"
+#include "run/wrong_beliefs.h"
 
 namespace shunt::models {
 namespace {
 
-// A processor, and a GPU that takes `slower` times what it says.
-class WrongBeliefs : public testing::Test {
+class WrongBeliefs : public test::WrongBeliefs {
  protected:
   void SetUp() override { ASSERT_TRUE(make_model("nano", "F16", folder_.file("m")).has_value()); }
 
-  std::unique_ptr<Runtime> machine(double slower) {
-    constexpr double kFlops = 1e11;
-    constexpr double kBytes = 1e10;
-    sim::Spec gpu{.id = "gpu:0",
-                  .launch_us = 1,
-                  .op_us = 0.1,
-                  .rate = {.flops_per_s = kFlops / slower, .bytes_per_s = kBytes / slower},
-                  .believed = sim::Rate{.flops_per_s = kFlops, .bytes_per_s = kBytes},
-                  .link = {.latency_us = 1, .bytes_per_s = 1e10}};
-    sim::Spec cpu{.id = "cpu:0",
-                  .type = DeviceType::cpu,
-                  .launch_us = 1,
-                  .op_us = 0.1,
-                  .rate = {.flops_per_s = 1e10, .bytes_per_s = 1e9},
-                  .memory_pool = "host"};
-    BackendReport report{.api = "sim"};
-    report.devices = sim::make_sim_devices(std::vector{gpu, cpu}, std::make_shared<sim::VirtualClock>());
-    Registry registry;
-    registry.backends.push_back(std::move(report));
-    return Runtime::over(std::move(registry), std::make_unique<trace::Recorder>(0),
-                         {.on_notice = [this](const std::string& text) { notices_.push_back(text); }});
-  }
   std::vector<Token> generate(Loaded& loaded, std::size_t count) {
     const std::vector<Token> prompt = {5, 17, 40, 60};
     EXPECT_TRUE(loaded.session->append(0, prompt).has_value());
@@ -53,7 +29,6 @@ class WrongBeliefs : public testing::Test {
   }
 
   TestFolder folder_;
-  std::vector<std::string> notices_;
   const SessionOptions options_{.context = 128, .margin = 0.05};
 };
 

@@ -119,7 +119,10 @@ TEST(Mixed, DevicesThatShareEachWeightGiveTheTextOfOneDevice) {
     Registry registry;
     registry.backends.push_back(std::move(report));
     const SessionOptions options{.context = 64, .sequences = 2};
-    Loaded loaded(path, Runtime::over(std::move(registry), std::move(recorder), {.strict = true, .audit = 1}), options);
+    Loaded loaded(
+        path,
+        Runtime::over(std::move(registry), std::move(recorder), {.calibrated = false, .strict = true, .audit = 1}),
+        options);
     expect_the_scalar_devices_run(*loaded.session, path);
     const PlannedStep one =
         Loaded::take(StepPlanner(*loaded.model, DeviceSet(*loaded.runtime), options, 64).plan(1, 1));
@@ -159,8 +162,10 @@ TEST(Mixed, ALostDeviceIsTheErrorOfAStrictStepAndTheSequencesStay) {
   Registry registry;
   registry.backends.push_back(std::move(cpu));
   registry.backends.push_back(std::move(simulated));
-  Loaded loaded(kTrainedModel,
-                Runtime::over(std::move(registry), std::make_unique<trace::Recorder>(0), {.strict = true}), kInTurn);
+  Loaded loaded(
+      kTrainedModel,
+      Runtime::over(std::move(registry), std::make_unique<trace::Recorder>(0), {.calibrated = false, .strict = true}),
+      kInTurn);
   const std::vector<Token> prompt = {1, 300, 301};
   ASSERT_TRUE(loaded.session->append(0, prompt).has_value());
   const Status lost = loaded.session->append(0, prompt);

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <cmath>
+#include <limits>
 #include <span>
 
 #include "run/graphs.h"
@@ -125,6 +127,80 @@ TEST_F(FailingComputation, KeepsStateThatItsOwnerMakesAgain) {
     EXPECT_EQ(rebuilt, 1);
     EXPECT_EQ(kept_by(**computation), (std::vector<float>{1, 2, 3, 4}));
   }
+}
+
+TEST_F(FailingComputation, IsRightWhereADeviceMakesNumbersThatAreNotFinite) {
+  for (const char* fault : {"nonfinite at op 0", "nonfinite at op 1", "nonfinite at op 2"}) {
+    SCOPED_TRACE(fault);
+    notices_.clear();
+    const auto runtime = open(std::string("sim:0 ") + fault);
+    auto computation = Computation::create(doubling(), *runtime, nullptr);
+    ASSERT_TRUE(computation.has_value()) << computation.error().message;
+    for (const float value : {1.0F, 2.0F, 3.0F}) {
+      ASSERT_TRUE(write(**computation, value).has_value());
+      ASSERT_TRUE((*computation)->run().has_value());
+      EXPECT_EQ(read(**computation), 2 * value);
+    }
+    ASSERT_EQ(notices_.size(), 1U);
+    EXPECT_NE(notices_[0].find("sim:0 failed"), std::string::npos) << notices_[0];
+    EXPECT_NE(notices_[0].find("output 0 are not finite"), std::string::npos) << notices_[0];
+  }
+}
+
+TEST_F(FailingComputation, MakesStateAgainThatIsNotFinite) {
+  const auto runtime = open("sim:0 nonfinite at op 4");
+  auto computation = Computation::create(keeping(), *runtime, nullptr);
+  ASSERT_TRUE(computation.has_value()) << computation.error().message;
+  std::int32_t done = 0;
+  int rebuilt = 0;
+  (*computation)->on_lost_state([&]() -> Status {
+    ++rebuilt;
+    for (std::int32_t position = 0; position < done; ++position) SHUNT_TRY(keep(**computation, position));
+    return {};
+  });
+  for (; done < 4; ++done) ASSERT_TRUE(keep(**computation, done).has_value());
+  EXPECT_EQ(rebuilt, 1);
+  EXPECT_EQ(kept_by(**computation), (std::vector<float>{1, 2, 3, 4}));
+}
+
+TEST_F(FailingComputation, GivesNumbersThatAreNotFiniteWhereTheGraphWantsThem) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  for (const bool strict : {false, true}) {
+    notices_.clear();
+    const auto runtime = open("", strict);
+    auto computation = Computation::create(doubling(), *runtime, nullptr);
+    ASSERT_TRUE(computation.has_value()) << computation.error().message;
+    for (const float value : {kInfinity, 3.0F, kInfinity}) {
+      ASSERT_TRUE(write(**computation, value).has_value());
+      ASSERT_TRUE((*computation)->run().has_value());
+      EXPECT_EQ(read(**computation), 2 * value);
+    }
+    // Each device was tried without the other, once.
+    EXPECT_EQ(notices_.size(), strict ? 0U : 2U);
+    for (const std::string& notice : notices_)
+      EXPECT_NE(notice.find("output 0 are not finite"), std::string::npos) << notice;
+    EXPECT_NE((*computation)->explain().find(" on sim:0: "), std::string::npos) << (*computation)->explain();
+  }
+}
+
+TEST_F(FailingComputation, BlamesNobodyForRowsThatWereNotComputed) {
+  GraphBuilder builder;
+  const Tensor x = builder.input("x", DType::F32, {4, 4}, Extent::tokens);
+  builder.output(builder.add(x, x));
+  const auto runtime = open("");
+  auto computation = Computation::create(*std::move(builder).finish(), *runtime, nullptr);
+  ASSERT_TRUE(computation.has_value()) << computation.error().message;
+  Values y{};
+  const auto read_all = [&] { return (*computation)->read(0, 0, std::as_writable_bytes(std::span(y))); };
+  ASSERT_TRUE(write(**computation, std::numeric_limits<float>::quiet_NaN()).has_value());
+  ASSERT_TRUE(read_all().has_value());
+  ASSERT_TRUE((*computation)->run({.tokens = 4}).has_value());
+  ASSERT_TRUE(write(**computation, 1).has_value());
+  ASSERT_TRUE((*computation)->run({.tokens = 2}).has_value());
+  ASSERT_TRUE(read_all().has_value());
+  EXPECT_EQ(y[7], 2);
+  EXPECT_TRUE(std::isnan(y[8]));
+  EXPECT_TRUE(notices_.empty()) << notices_.front();
 }
 
 TEST_F(FailingComputation, LosesStateThatNobodyMakesAgain) {

@@ -36,9 +36,10 @@ class Strategies : public testing::Test {
     for (const Spec& spec : specs) report.devices.push_back(sim::make_sim_device(spec, clock, recorder.get()));
     Registry registry;
     registry.backends.push_back(std::move(report));
-    return Runtime::over(
-        std::move(registry), std::move(recorder),
-        {.strict = strict, .on_notice = [this](const std::string& text) { notices_.push_back(text); }});
+    return Runtime::over(std::move(registry), std::move(recorder),
+                         {.calibrated = false, .strict = strict, .on_notice = [this](const std::string& text) {
+                            notices_.push_back(text);
+                          }});
   }
   // A product that a GPU ends first, with a softmax after it.
   static Graph graph() {

@@ -51,7 +51,7 @@ class SimDevice final : public Device {
                    .bytes_per_s = rate.bytes_per_s,
                    .link_us = spec_.link.latency_us,
                    .link_bytes_per_s = spec_.link.bytes_per_s,
-                   .uncertainty = 0.1,
+                   .uncertainty = spec_.uncertainty,
                    .families = spec_.believed ? decltype(spec_.rate_of_family)() : spec_.rate_of_family};
   }
 

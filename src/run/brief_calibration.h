@@ -1,0 +1,43 @@
+// Measures devices before they work on, where nobody has and where so much is to be done that it can pay.
+//
+// Plain functions; one thread at a time.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "plan/cost.h"
+#include "run/calibration.h"
+#include "run/fleet.h"
+
+namespace shunt {
+
+// What is to be done, as it would be planned for devices with these costs.
+struct Forecast {
+  double us = 0;
+  std::size_t device = 0;  // that computes longest
+};
+// Of a plan that runs so often.
+[[nodiscard]] Forecast forecast_of(const Plan& plan, double times);
+
+struct MeasuringOptions {
+  const Runtime& runtime;
+  const Fleet& fleet;
+  std::optional<double> margin;
+  // With these devices and margin.
+  std::function<Result<Forecast>(const DeviceSet& set, std::optional<double> margin)> forecast;
+};
+
+// Whether knowing what the fleet's devices really take could save more time of what is to be done than it costs.
+[[nodiscard]] bool pays_to_measure(const MeasuringOptions& options);
+
+// What the fleet's devices take, in their order, with what was measured now, which is kept for later runs; nothing
+// where it was interrupted. The user hears of it before. `interrupted` may be null: it cannot be.
+[[nodiscard]] std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime& runtime, const Fleet& fleet,
+                                                                     std::span<const Workload> work,
+                                                                     const std::atomic<bool>* interrupted);
+
+}  // namespace shunt
