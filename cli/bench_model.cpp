@@ -92,7 +92,7 @@ Result<Measured> measure(Session& session, const Options& options) {
 // Tokens per second, in the middle of so many as are generated.
 Result<double> predict_generation(const models::Model& model, const Runtime& runtime, const Options& options) {
   models::StepPlanner planner(model, runtime, options.session, options.generate);
-  SHUNT_TRY_ASSIGN(const models::PlannedStep step, planner.plan(1, 1));
+  SHUNT_TRY_ASSIGN(const PlannedGraph step, planner.plan(1, 1));
   return 1e6 / step.plan.predicted_us;
 }
 

@@ -45,6 +45,13 @@ Result<std::unique_ptr<models::Model>> random_model(std::string_view shape, std:
   return model;
 }
 
+Result<onnx::Imported> import_graph(const onnx::Model& model, const std::string& path,
+                                    const std::map<std::string, Shape>& shapes) {
+  auto imported = onnx::import_model(model, shapes, std::filesystem::path(path).parent_path().string());
+  if (!imported) return fail_at(path, std::move(imported).error());
+  return imported;
+}
+
 Result<std::vector<Token>> encode_raw(const models::Tokenizer& tokenizer, std::string_view text) {
   return tokenizer.encode(text, {.add_bos = tokenizer.adds_bos(), .parse_special = true});
 }

@@ -27,6 +27,7 @@ void visit_fields(field_json::FieldsOf<Origin> auto& origin, const auto& visit) 
   visit("devices", origin.devices);
   visit("threads", origin.threads);
   visit("budgets", origin.budgets);
+  visit("shapes", origin.shapes);
   visit("context", origin.context);
   visit("sequences", origin.sequences);
   visit("batch", origin.batch);
@@ -70,14 +71,30 @@ std::optional<T> find(const trace::Recording& recording, std::string_view key) {
   return value;
 }
 
+Origin common_of(std::string_view command, const std::string& model, const Runtime& runtime,
+                 const RuntimeOptions& options) {
+  Origin origin;
+  origin.command = command;
+  origin.version = SHUNT_VERSION;
+  origin.model = absolute(model);
+  origin.machine = absolute(options.machine);
+  origin.threads = options.threads;
+  origin.budgets = options.budgets;
+  for (const Device* device : runtime.devices()) {
+    const DeviceInfo& info = device->info();
+    origin.devices.push_back({info.id, info.name, std::string(name_of(info.type))});
+  }
+  return origin;
+}
+
 }  // namespace
 
 Result<SessionOptions> Origin::session() const {
   SessionOptions options{.context = context, .sequences = sequences, .batch = batch, .fuse = fuse};
   SHUNT_TRY_ASSIGN(options.strategy, strategy_from_name(strategy));
-  const auto dtype = dtype_from_name(cache_type);
-  if (!dtype) return std::unexpected(dtype.error());
-  options.cache_dtype = *dtype;
+  if (!is_graph()) {
+    SHUNT_TRY_ASSIGN(options.cache_dtype, dtype_from_name(cache_type));
+  }
   if (!margin.empty()) options.margin = margin.front();
   return options;
 }
@@ -91,25 +108,26 @@ RuntimeOptions Origin::runtime() const {
 Origin origin_of(std::string_view command, const std::string& model, const models::Session& session,
                  const Runtime& runtime, const RuntimeOptions& options) {
   const SessionOptions& asked = session.options();
-  Origin origin{.command = std::string(command),
-                .version = SHUNT_VERSION,
-                .model = absolute(model),
-                .machine = absolute(options.machine),
-                .devices = {},
-                .threads = options.threads,
-                .budgets = options.budgets,
-                .context = session.context(),
-                .sequences = asked.sequences,
-                .batch = asked.batch,
-                .fuse = asked.fuse,
-                .cache_type = std::string(name_of(asked.cache_dtype)),
-                .strategy = std::string(name_of(asked.strategy)),
-                .margin = {}};
+  Origin origin = common_of(command, model, runtime, options);
+  origin.context = session.context();
+  origin.sequences = asked.sequences;
+  origin.batch = asked.batch;
+  origin.fuse = asked.fuse;
+  origin.cache_type = name_of(asked.cache_dtype);
+  origin.strategy = name_of(asked.strategy);
   if (asked.margin) origin.margin.push_back(*asked.margin);
-  for (const Device* device : runtime.devices()) {
-    const DeviceInfo& info = device->info();
-    origin.devices.push_back({info.id, info.name, std::string(name_of(info.type))});
+  return origin;
+}
+
+Origin origin_of(std::string_view command, const std::string& model, const std::map<std::string, Shape>& shapes,
+                 const ComputationOptions& asked, const Runtime& runtime, const RuntimeOptions& options) {
+  Origin origin = common_of(command, model, runtime, options);
+  for (const auto& [name, shape] : shapes) {
+    std::vector<std::int64_t>& extents = origin.shapes[name];
+    for (std::uint32_t axis = 0; axis < shape.rank(); ++axis) extents.push_back(shape[axis]);
   }
+  origin.strategy = name_of(asked.strategy);
+  if (asked.margin) origin.margin.push_back(*asked.margin);
   return origin;
 }
 
@@ -122,10 +140,10 @@ void attach(trace::Recorder& recorder, const Speeds& speeds) { attach_as(recorde
 Result<Origin> origin_in(const trace::Recording& recording) {
   auto origin = find<Origin>(recording, kOrigin);
   if (origin) return *std::move(origin);
-  return fail(
-      Code::invalid,
-      "it does not say which language model and options it comes from, as traces of run-graph do not; record it "
-      "again, with this version of shunt and --trace of run, eval or bench model");
+  return fail(Code::invalid,
+              "it does not say which model and options it comes from; record it again, with this version of shunt and "
+              "--trace of "
+              "run, eval, bench model or run-graph");
 }
 
 std::optional<Speeds> speeds_in(const trace::Recording& recording) { return find<Speeds>(recording, kSpeeds); }

@@ -9,6 +9,7 @@
 
 #include "models/session.h"
 #include "output.h"
+#include "shunt/computation.h"
 #include "shunt/runtime.h"
 #include "shunt/trace.h"
 #include "trace/recorder.h"
@@ -23,12 +24,13 @@ struct Origin {
   };
   std::string command;  // "run"
   std::string version;  // of shunt
-  std::string model;    // a path from the root on
+  std::string model;    // a path from the root on; of run-graph an ONNX file
   std::string machine;  // the same; empty: the machine that the trace was recorded on
   std::vector<DeviceName> devices;
   std::uint32_t threads = 0;
   std::map<std::string, std::uint64_t> budgets;
-  std::uint32_t context = 0;  // what it came to
+  std::map<std::string, std::vector<std::int64_t>> shapes;  // of the inputs of a graph that is no language model
+  std::uint32_t context = 0;                                // what it came to; 0 for a graph
   std::uint32_t sequences = 1;
   std::uint32_t batch = 0;
   bool fuse = true;
@@ -36,7 +38,8 @@ struct Origin {
   std::string strategy;
   std::vector<double> margin;  // one or none
 
-  // Errors: invalid for names that are not known here.
+  [[nodiscard]] bool is_graph() const { return command == "run-graph"; }
+  // Of a graph the strategy and the margin. Errors: invalid for names that are not known here.
   [[nodiscard]] Result<SessionOptions> session() const;
   [[nodiscard]] RuntimeOptions runtime() const;
 };
@@ -50,6 +53,9 @@ struct Speeds {
 };
 
 [[nodiscard]] Origin origin_of(std::string_view command, const std::string& model, const models::Session& session,
+                               const Runtime& runtime, const RuntimeOptions& options);
+[[nodiscard]] Origin origin_of(std::string_view command, const std::string& model,
+                               const std::map<std::string, Shape>& shapes, const ComputationOptions& asked,
                                const Runtime& runtime, const RuntimeOptions& options);
 
 [[nodiscard]] Json to_json(const Origin& origin);

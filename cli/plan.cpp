@@ -15,8 +15,6 @@
 namespace shunt::cli {
 namespace {
 
-using models::PlannedStep;
-
 struct Options {
   std::string model;
   bool explain = false;
@@ -46,9 +44,9 @@ std::uint64_t own_peak() {
 
 // The steps share arenas, weights and cache; each keeps its own scratch memory. This process has opened the same
 // file and made the same plans as a run would, so that its own peak stands for the rest.
-PeakMemory predict_memory(const PlannedStep& prompt, const PlannedStep& generation, std::uint32_t vocabulary) {
+PeakMemory predict_memory(const PlannedGraph& prompt, const PlannedGraph& generation, std::uint32_t vocabulary) {
   PeakMemory peak{.logits = std::uint64_t{vocabulary} * sizeof(float), .process = own_peak()};
-  for (const PlannedStep* step : {&prompt, &generation}) {
+  for (const PlannedGraph* step : {&prompt, &generation}) {
     PeakMemory one;
     for (const MemoryUse& use : step->plan.memory) {
       one.weights += use.weight_bytes;
@@ -75,8 +73,8 @@ Status execute(Options& options) {
   const std::uint32_t tokens = std::min({options.prompt, options.session.batch, context});
   SHUNT_TRY(check_strategy(options.session.strategy, Fleet(*runtime)));
   models::StepPlanner planner(*model, *runtime, options.session, context);
-  SHUNT_TRY_ASSIGN(const PlannedStep prompt, planner.plan(tokens, 1));
-  SHUNT_TRY_ASSIGN(const PlannedStep generation, planner.plan(1, 1));
+  SHUNT_TRY_ASSIGN(const PlannedGraph prompt, planner.plan(tokens, 1));
+  SHUNT_TRY_ASSIGN(const PlannedGraph generation, planner.plan(1, 1));
   const PeakMemory peak = predict_memory(prompt, generation, model->config().vocabulary);
   const std::string_view origin = context_origin(options.session, model->config(), context);
   if (options.json)

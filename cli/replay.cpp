@@ -1,5 +1,5 @@
-// shunt replay: what another strategy, or other devices, would have made of the steps of a trace. Plans them and
-// computes nothing.
+// shunt replay: what another strategy, or other devices, would have made of the steps of a trace, or of its graph.
+// Plans them and computes nothing.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -9,11 +9,15 @@
 
 #include "answers.h"
 #include "command.h"
+#include "loading.h"
+#include "models/mapped_file.h"
 #include "models/step_planner.h"
+#include "onnx/value.h"
 #include "options.h"
 #include "origin.h"
 #include "output.h"
 #include "plan/hindsight.h"
+#include "run/plan_graph.h"
 #include "run/strategy.h"
 #include "trace/chrome.h"
 
@@ -83,32 +87,59 @@ Result<SessionOptions> session_of(const Options& options, const Origin& origin) 
   return session;
 }
 
-Replayed compare(PlanInHindsight before, const models::PlannedStep& after) {
-  Replayed replayed{.before = std::move(before),
-                    .predicted_us = after.plan.predicted_us,
-                    .devices = working_devices(std::array{&after.plan})};
+Replayed compare(PlanInHindsight before, const Graph& graph, const Plan& after) {
+  Replayed replayed{
+      .before = std::move(before), .predicted_us = after.predicted_us, .devices = working_devices(std::array{&after})};
   std::map<std::string_view, std::string_view> devices;
   for (const DecisionInHindsight& judged : replayed.before.decisions)
     for (const std::string& node : judged.decision.nodes) devices[node] = judged.decision.device;
-  for (std::size_t index = 0; index < after.plan.units.size(); ++index)
-    for (const NodeId node : after.plan.units[index].nodes) {
-      const auto found = devices.find(after.graph.nodes()[node].name);
+  for (std::size_t index = 0; index < after.units.size(); ++index)
+    for (const NodeId node : after.units[index].nodes) {
+      const auto found = devices.find(graph.nodes()[node].name);
       ++replayed.nodes;
-      if (found == devices.end() || found->second != after.plan.devices[after.plan.decisions[index].device].id)
-        ++replayed.moved;
+      if (found == devices.end() || found->second != after.devices[after.decisions[index].device].id) ++replayed.moved;
     }
   return replayed;
 }
 
-Result<std::vector<Replayed>> plan_again(std::vector<PlanInHindsight> plans, models::StepPlanner& planner) {
+// What a user has moved meanwhile.
+Error with_hint(Error error, const Options& options) {
+  if (options.model.empty() && error.code == Code::io) error.message += "; --model says where it is now";
+  return error;
+}
+
+Result<std::vector<Replayed>> plan_steps(std::vector<PlanInHindsight> plans, const Options& options,
+                                         const Origin& origin, const SessionOptions& session, const Runtime& runtime) {
+  auto model = models::Model::load(options.model.empty() ? origin.model : options.model);
+  if (!model) return std::unexpected(with_hint(std::move(model).error(), options));
+  models::StepPlanner planner(**model, runtime, session, origin.context);
   std::vector<Replayed> steps;
   for (PlanInHindsight& plan : plans) {
     const std::uint32_t tokens = plan.plan.rows_of("tokens");
     if (tokens == 0)
       return fail(Code::invalid, fmt::format("plan {} of the trace is no step of a language model", plan.number));
-    SHUNT_TRY_ASSIGN(const models::PlannedStep step, planner.plan(tokens, plan.plan.rows_of("output_rows")));
-    steps.push_back(compare(std::move(plan), step));
+    SHUNT_TRY_ASSIGN(const PlannedGraph step, planner.plan(tokens, plan.plan.rows_of("output_rows")));
+    steps.push_back(compare(std::move(plan), step.graph, step.plan));
   }
+  return steps;
+}
+
+Result<std::vector<Replayed>> plan_graphs(std::vector<PlanInHindsight> plans, const Options& options,
+                                          const Origin& origin, const SessionOptions& session, const Runtime& runtime) {
+  const std::string& path = options.model.empty() ? origin.model : options.model;
+  auto file = models::MappedFile::open(path);
+  if (!file) return std::unexpected(with_hint(std::move(file).error(), options));
+  const auto model = onnx::parse_model((*file)->bytes());
+  if (!model) return fail_at(path, model.error());
+  std::map<std::string, Shape> shapes;
+  for (const auto& [name, extents] : origin.shapes) {
+    SHUNT_TRY_ASSIGN(const Shape shape, onnx::shape_from(extents));
+    shapes.emplace(name, shape);
+  }
+  SHUNT_TRY_ASSIGN(const onnx::Imported imported, import_graph(*model, path, shapes));
+  SHUNT_TRY_ASSIGN(const PlannedGraph planned, plan_graph(imported.graph, runtime, session.strategy, session.margin));
+  std::vector<Replayed> steps;
+  for (PlanInHindsight& plan : plans) steps.push_back(compare(std::move(plan), planned.graph, planned.plan));
   return steps;
 }
 
@@ -147,13 +178,6 @@ std::string to_text(std::span<const Replayed> steps, const SessionOptions& sessi
   return text;
 }
 
-Result<std::unique_ptr<models::Model>> load(const Options& options, const Origin& origin) {
-  auto model = models::Model::load(options.model.empty() ? origin.model : options.model);
-  if (!model && options.model.empty() && model.error().code == Code::io)
-    model.error().message += "; --model says where it is now";
-  return model;
-}
-
 Status execute(const Options& options) {
   SHUNT_TRY_ASSIGN(const trace::Recording recording, trace::read_chrome_trace(options.trace));
   auto found = origin_in(recording);
@@ -162,10 +186,9 @@ Status execute(const Options& options) {
   SHUNT_TRY_ASSIGN(std::vector<PlanInHindsight> plans, in_hindsight(recording));
   SHUNT_TRY_ASSIGN(const SessionOptions session, session_of(options, origin));
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(runtime_of(options, origin)));
-  SHUNT_TRY_ASSIGN(const auto model, load(options, origin));
   SHUNT_TRY(check_strategy(session.strategy, Fleet(*runtime)));
-  models::StepPlanner planner(*model, *runtime, session, origin.context);
-  SHUNT_TRY_ASSIGN(const std::vector<Replayed> steps, plan_again(std::move(plans), planner));
+  const auto plan_again = origin.is_graph() ? plan_graphs : plan_steps;
+  SHUNT_TRY_ASSIGN(const std::vector<Replayed> steps, plan_again(std::move(plans), options, origin, session, *runtime));
   if (recording.overwritten > 0)
     note(fmt::format("The first {} of {} events are not in the trace; their runs are not counted.",
                      recording.overwritten, recording.recorded));
@@ -176,8 +199,7 @@ Status execute(const Options& options) {
 
 Action replay(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("TRACE", options->trace,
-                 "File that --trace of run, eval or bench model has written; none of run-graph")
+  app.add_option("TRACE", options->trace, "File that --trace of run, eval, bench model or run-graph has written")
       ->required();
   app.add_option("--model", options->model, "The model, where it is no longer where it was")->type_name("FILE");
   add_strategy(app, options->session, options->runtime);

@@ -2,15 +2,15 @@
 #include <fmt/format.h>
 
 #include <cstring>
-#include <filesystem>
 #include <map>
 
 #include "command.h"
+#include "loading.h"
 #include "models/mapped_file.h"
 #include "npy.h"
-#include "onnx/import.h"
 #include "ops/quantize/blocks.h"
 #include "options.h"
+#include "origin.h"
 #include "output.h"
 #include "shunt/computation.h"
 
@@ -153,17 +153,19 @@ Status execute(Options& options) {
   SHUNT_TRY_ASSIGN(const auto inputs, read_inputs(options, *model));
   std::map<std::string, Shape> shapes;
   for (const auto& [name, array] : inputs) shapes.emplace(name, array.shape);
-  const std::string folder = std::filesystem::path(options.model).parent_path().string();
-  auto imported = onnx::import_model(*model, shapes, folder);
-  if (!imported) return fail_at(options.model, imported.error());
+  SHUNT_TRY_ASSIGN(onnx::Imported imported, import_graph(*model, options.model, shapes));
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
-  SHUNT_TRY_ASSIGN(const auto computation, Computation::create(std::move(imported->graph), *runtime,
-                                                               imported->weights.get(), options.computation));
+  SHUNT_TRY_ASSIGN(const auto computation, Computation::create(std::move(imported.graph), *runtime,
+                                                               imported.weights.get(), options.computation));
   if (options.explain) say(computation->explain());
-  SHUNT_TRY_ASSIGN(const std::vector<Array> results, compute(*imported, *computation, inputs));
-  if (!options.trace.empty()) SHUNT_TRY(runtime->write_trace(options.trace));
-  SHUNT_TRY(write_outputs(options, *imported, results, output_names(*model)));
-  return show(options, *imported, results);
+  SHUNT_TRY_ASSIGN(const std::vector<Array> results, compute(imported, *computation, inputs));
+  if (!options.trace.empty()) {
+    attach(runtime->recorder(),
+           origin_of("run-graph", options.model, shapes, options.computation, *runtime, options.runtime));
+    SHUNT_TRY(runtime->write_trace(options.trace));
+  }
+  SHUNT_TRY(write_outputs(options, imported, results, output_names(*model)));
+  return show(options, imported, results);
 }
 
 }  // namespace

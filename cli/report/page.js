@@ -70,8 +70,8 @@ function fillHeader() {
   find('#title').textContent = model ?? facts.trace;
   document.title = `Shunt: ${find('#title').textContent}`;
   find('#origin').textContent = origin === null ? '' : [
-    `shunt ${origin.command}`, `strategy ${origin.strategy}`, times(origin.context, 'token') + ' of context',
-    `cache ${origin.cache_type}`, origin.machine && `simulated machine ${origin.machine.split('/').at(-1)}`, `version ${origin.version}`,
+    `shunt ${origin.command}`, `strategy ${origin.strategy}`, origin.context && times(origin.context, 'token') + ' of context',
+    origin.cache_type && `cache ${origin.cache_type}`, origin.machine && `simulated machine ${origin.machine.split('/').at(-1)}`, `version ${origin.version}`,
   ].filter(Boolean).join(' · ');
   const nameOf = (id) => origin?.devices.find((device) => device.id === id);
   legend('#devices', deviceIds.map((id) => ({

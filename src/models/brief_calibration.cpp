@@ -21,10 +21,10 @@ Result<Forecast> forecast(const BriefCalibration& request, const DeviceSet& set,
   SessionOptions options = request.options;
   options.margin = margin;
   StepPlanner planner(request.model, set, options, request.context);
-  SHUNT_TRY_ASSIGN(const PlannedStep one, planner.plan(1, 1));
+  SHUNT_TRY_ASSIGN(const PlannedGraph one, planner.plan(1, 1));
   Forecast found = forecast_of(one.plan, static_cast<double>(request.work.generated_tokens));
   if (const std::uint32_t tokens = prompt_step(request, request.context); tokens != 0) {
-    SHUNT_TRY_ASSIGN(const PlannedStep prompt, planner.plan(tokens, 1));
+    SHUNT_TRY_ASSIGN(const PlannedGraph prompt, planner.plan(tokens, 1));
     found.us += prompt.plan.predicted_us * static_cast<double>(request.work.prompt_tokens) / tokens;
   }
   return found;

@@ -328,7 +328,7 @@ void Session::truncate(std::uint32_t index, std::size_t length) {
 Result<Executable*> Session::executable_for(std::uint32_t tokens, std::uint32_t outputs) {
   std::unique_ptr<Executable>& executable = executables_[{std::bit_ceil(tokens), std::bit_ceil(std::max(outputs, 1U))}];
   if (executable != nullptr) return executable.get();
-  SHUNT_TRY_ASSIGN(PlannedStep step, planner_->plan(tokens, outputs));
+  SHUNT_TRY_ASSIGN(PlannedGraph step, planner_->plan(tokens, outputs));
   fleet_.note(step.plan);
   SHUNT_TRY_ASSIGN(executable, Executable::create(std::move(step.graph), std::move(step.plan),
                                                   {.devices = fleet_.devices().devices,

@@ -53,7 +53,7 @@ std::vector<std::uint32_t> place_nodes(Strategy strategy, const Graph& graph, st
 
 }  // namespace
 
-Result<PlannedStep> StepPlanner::plan(std::uint32_t tokens, std::uint32_t outputs) {
+Result<PlannedGraph> StepPlanner::plan(std::uint32_t tokens, std::uint32_t outputs) {
   if (!one_token_ && options_.strategy != Strategy::layers && set_.devices.size() != 1) {
     SHUNT_TRY_ASSIGN(one_token_, plan_one_token());
   }
@@ -64,15 +64,15 @@ Result<PlannedStep> StepPlanner::plan(std::uint32_t tokens, std::uint32_t output
 
 Result<Plan> StepPlanner::one_token_as(const StepPlanner& other) {
   splits_ = other.splits_;
-  SHUNT_TRY_ASSIGN(PlannedStep one, plan_one_token(other.share_));
+  SHUNT_TRY_ASSIGN(PlannedGraph one, plan_one_token(other.share_));
   return std::move(one.plan);
 }
 
 // The steps that hold their weights and state as `one` does: each where its weights are or, if that gains enough, with
 // copies of weights for as long as it takes.
-Result<PlannedStep> StepPlanner::with_weights_of(const PlannedStep& one, Graph graph) {
+Result<PlannedGraph> StepPlanner::with_weights_of(const PlannedGraph& one, Graph graph) {
   const bool has_same_tensors = graph.tensors().size() == one.graph.tensors().size();
-  SHUNT_TRY_ASSIGN(PlannedStep step, finish(std::move(graph), &one));
+  SHUNT_TRY_ASSIGN(PlannedGraph step, finish(std::move(graph), &one));
   if (options_.strategy != Strategy::automatic || !has_same_tensors) return step;
   PlanRequest request = request_for(step.graph);
   request.homes = homes_of(one.plan, one.graph);
@@ -111,18 +111,18 @@ PlanRequest StepPlanner::request_for(const Graph& graph) {
 }
 
 // Where another step has the weights, if it has the same nodes.
-Result<PlannedStep> StepPlanner::finish(Graph graph, const PlannedStep* other) {
+Result<PlannedGraph> StepPlanner::finish(Graph graph, const PlannedGraph* other) {
   PlanRequest request = request_for(graph);
   if (other != nullptr && other->graph.nodes().size() == graph.nodes().size()) {
     request.device_of_node = devices_of_nodes(other->plan, other->graph);
     request.reason = Reason::where_weights_are;
   }
   SHUNT_TRY_ASSIGN(Plan plan, make_plan(request));
-  return PlannedStep{std::move(graph), std::move(plan)};
+  return PlannedGraph{std::move(graph), std::move(plan)};
 }
 
 // With `share` of the devices' budgets.
-Result<PlannedStep> StepPlanner::plan_one_token(double share) {
+Result<PlannedGraph> StepPlanner::plan_one_token(double share) {
   SHUNT_TRY_ASSIGN(Graph graph, graph_of(1, 1));
   PlanRequest request = request_for(graph);
   for (std::size_t device = 0; device < request.budget_bytes.size(); ++device)
@@ -130,17 +130,17 @@ Result<PlannedStep> StepPlanner::plan_one_token(double share) {
       request.budget_bytes[device] =
           static_cast<std::uint64_t>(static_cast<double>(request.budget_bytes[device]) * share);
   SHUNT_TRY_ASSIGN(Plan plan, make_plan(request));
-  return PlannedStep{std::move(graph), std::move(plan)};
+  return PlannedGraph{std::move(graph), std::move(plan)};
 }
 
-Result<PlannedStep> StepPlanner::plan_one_token() {
+Result<PlannedGraph> StepPlanner::plan_one_token() {
   share_ = 1;
   SHUNT_TRY_ASSIGN(Graph whole, graph_of(1, 1));
   const PlanRequest request = request_for(whole);
   Result<Plan> plan = make_plan(request);
   const auto us_of = [&](std::span<const RowSplit> splits) -> Result<double> {
     splits_.assign(splits.begin(), splits.end());
-    SHUNT_TRY_ASSIGN(const PlannedStep one, plan_one_token(share_));
+    SHUNT_TRY_ASSIGN(const PlannedGraph one, plan_one_token(share_));
     return predicted_us(one);
   };
   splits_ = choose_splits(request, plan ? &*plan : nullptr, us_of);
@@ -148,16 +148,16 @@ Result<PlannedStep> StepPlanner::plan_one_token() {
     if (!plan) return std::unexpected(std::move(plan).error());
     return within_memory({std::move(whole), *std::move(plan)});
   }
-  SHUNT_TRY_ASSIGN(PlannedStep one, plan_one_token(share_));
+  SHUNT_TRY_ASSIGN(PlannedGraph one, plan_one_token(share_));
   return within_memory(std::move(one));
 }
 
-Result<PlannedStep> StepPlanner::within_memory(PlannedStep one) {
+Result<PlannedGraph> StepPlanner::within_memory(PlannedGraph one) {
   const bool is_bounded = std::ranges::any_of(set_.budgets, [](std::uint64_t bytes) { return bytes != kNoBudget; });
   double too_much = 1;
   if (!is_bounded) return one;
   SHUNT_TRY_ASSIGN(const Graph largest, graph_of(std::min(options_.batch, context_), 1));
-  const auto leaves_room = [&](const PlannedStep& planned) {
+  const auto leaves_room = [&](const PlannedGraph& planned) {
     const auto beside = finish(largest, &planned);
     return beside || beside.error().code != Code::out_of_memory;
   };
@@ -168,7 +168,7 @@ Result<PlannedStep> StepPlanner::within_memory(PlannedStep one) {
   }
   for (int i = 0; i < kRefinements && share_ != too_much; ++i) {
     const double more = (share_ + too_much) / 2;
-    SHUNT_TRY_ASSIGN(PlannedStep larger, plan_one_token(more));
+    SHUNT_TRY_ASSIGN(PlannedGraph larger, plan_one_token(more));
     const bool fits = leaves_room(larger);
     (fits ? share_ : too_much) = more;
     if (fits) one = std::move(larger);
@@ -177,16 +177,16 @@ Result<PlannedStep> StepPlanner::within_memory(PlannedStep one) {
 }
 
 // Of reading a prompt and generating an answer, when weights lie as in `one`.
-Result<double> StepPlanner::predicted_us(const PlannedStep& one) {
+Result<double> StepPlanner::predicted_us(const PlannedGraph& one) {
   const std::uint32_t batch = std::min(options_.batch, context_);
   SHUNT_TRY_ASSIGN(Graph graph, graph_of(batch, 1));
-  SHUNT_TRY_ASSIGN(const PlannedStep prompt, with_weights_of(one, std::move(graph)));
+  SHUNT_TRY_ASSIGN(const PlannedGraph prompt, with_weights_of(one, std::move(graph)));
   return prompt.plan.predicted_us + kAnswer * batch * one.plan.predicted_us;
 }
 
 // Less of its weights on a device leaves room for those of a prompt that come and go: as much as makes reading a prompt
 // and generating an answer take least.
-Result<PlannedStep> StepPlanner::with_room(PlannedStep one) {
+Result<PlannedGraph> StepPlanner::with_room(PlannedGraph one) {
   const auto holds_weights = [&](bool host) {
     return std::ranges::any_of(one.plan.memory, [&](const MemoryUse& use) {
       return use.weight_bytes != 0 && (use.pool == kHostPool) == host;
@@ -196,7 +196,7 @@ Result<PlannedStep> StepPlanner::with_room(PlannedStep one) {
   Result<double> least_us = predicted_us(one);
   const double most = share_;
   for (const double room : kRooms) {
-    SHUNT_TRY_ASSIGN(PlannedStep smaller, plan_one_token(most * (1 - room)));
+    SHUNT_TRY_ASSIGN(PlannedGraph smaller, plan_one_token(most * (1 - room)));
     const Result<double> us = predicted_us(smaller);
     if (!us || (least_us && *us >= *least_us)) continue;
     least_us = us;

@@ -13,17 +13,13 @@
 #include "plan/planner.h"
 #include "plan/row_shares.h"
 #include "run/fleet.h"
+#include "run/plan_graph.h"
 #include "shunt/model.h"
 
 namespace shunt::models {
 
 // Tokens of one page of the cache.
 inline constexpr std::uint32_t kPageTokens = 32;
-
-struct PlannedStep {
-  Graph graph;
-  Plan plan;
-};
 
 class StepPlanner {
  public:
@@ -39,7 +35,7 @@ class StepPlanner {
   StepPlanner& operator=(const StepPlanner&) = delete;
 
   // A step of up to `tokens` tokens and `outputs` rows of logits; loads nothing. Errors: those of make_plan().
-  [[nodiscard]] Result<PlannedStep> plan(std::uint32_t tokens, std::uint32_t outputs);
+  [[nodiscard]] Result<PlannedGraph> plan(std::uint32_t tokens, std::uint32_t outputs);
   // A step of one token, with as much of the memory left for larger ones as another planner found best. Errors: as
   // plan().
   [[nodiscard]] Result<Plan> one_token_as(const StepPlanner& other);
@@ -48,13 +44,13 @@ class StepPlanner {
 
  private:
   [[nodiscard]] PlanRequest request_for(const Graph& graph);
-  [[nodiscard]] Result<PlannedStep> finish(Graph graph, const PlannedStep* other);
-  [[nodiscard]] Result<PlannedStep> with_weights_of(const PlannedStep& one, Graph graph);
-  [[nodiscard]] Result<PlannedStep> plan_one_token(double share);
-  [[nodiscard]] Result<PlannedStep> plan_one_token();
-  [[nodiscard]] Result<PlannedStep> within_memory(PlannedStep one);
-  [[nodiscard]] Result<PlannedStep> with_room(PlannedStep one);
-  [[nodiscard]] Result<double> predicted_us(const PlannedStep& one);
+  [[nodiscard]] Result<PlannedGraph> finish(Graph graph, const PlannedGraph* other);
+  [[nodiscard]] Result<PlannedGraph> with_weights_of(const PlannedGraph& one, Graph graph);
+  [[nodiscard]] Result<PlannedGraph> plan_one_token(double share);
+  [[nodiscard]] Result<PlannedGraph> plan_one_token();
+  [[nodiscard]] Result<PlannedGraph> within_memory(PlannedGraph one);
+  [[nodiscard]] Result<PlannedGraph> with_room(PlannedGraph one);
+  [[nodiscard]] Result<double> predicted_us(const PlannedGraph& one);
 
   const Model& model_;
   DeviceSet set_;
@@ -62,7 +58,7 @@ class StepPlanner {
   Prices prices_;
   SessionOptions options_;
   std::uint32_t context_;
-  std::optional<PlannedStep> one_token_;
+  std::optional<PlannedGraph> one_token_;
   double share_ = 1;  // of the devices' budgets that one_token_ was planned with
   std::vector<RowSplit> splits_;
 };

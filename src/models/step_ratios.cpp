@@ -74,7 +74,7 @@ Result<DeviceProfile> measure_steps(const Model& model, const Runtime& runtime, 
   SHUNT_TRY_ASSIGN(options.context, choose_context(model, runtime, options));
   StepPlanner planner(model, runtime, options, options.context);
   for (options.batch = std::min(kMostTokens, options.context / 2);; options.batch /= 2) {
-    SHUNT_TRY_ASSIGN(const PlannedStep step, planner.plan(options.batch, 1));
+    SHUNT_TRY_ASSIGN(const PlannedGraph step, planner.plan(options.batch, 1));
     if (step.plan.predicted_us <= kLongestStepUs) break;
     if (options.batch <= kLeastTokens)
       return fail(Code::unsupported, fmt::format("one of {} tokens should take {:.1f} s, and {:.0f} s is the longest",
@@ -90,7 +90,7 @@ Result<DeviceProfile> measure_steps(const Model& model, const Runtime& runtime, 
   }
   // Starting a program is not what ops take.
   const auto ratio = [&](std::uint32_t tokens, double us) -> Result<double> {
-    SHUNT_TRY_ASSIGN(const PlannedStep step, planner.plan(tokens, 1));
+    SHUNT_TRY_ASSIGN(const PlannedGraph step, planner.plan(tokens, 1));
     const double of_ops = (us - cost.launch_us()) / (step.plan.predicted_us - cost.launch_us());
     return std::clamp(of_ops, 1 / kMostOff, kMostOff);
   };

@@ -11,10 +11,10 @@
 #include "devices/device.h"
 #include "ops/elements.h"
 #include "plan/planner.h"
-#include "plan/row_shares.h"
 #include "run/brief_calibration.h"
 #include "run/executable.h"
 #include "run/fleet.h"
+#include "run/plan_graph.h"
 #include "run/plan_review.h"
 #include "run/strategy.h"
 
@@ -73,42 +73,13 @@ struct Computation::Parts {
   PlanReview review;
   double measure_us = 0;  // runs take so much before it is asked again whether to measure
 
-  struct Planned {
-    Graph graph;  // with its large products in parts
-    Plan plan;
-  };
-  [[nodiscard]] Result<Planned> make_plan_for(const DeviceSet& set, std::optional<double> margin) const {
-    const auto request_for = [&](const Graph& placed, std::span<const RowSplit> splits) {
-      return PlanRequest{.graph = &placed,
-                         .devices = set.devices,
-                         .costs = set.costs,
-                         .suggested = suggestions(placed, splits),
-                         .preferred = preferred_device(options.strategy, set.devices),
-                         .budget_bytes = {set.budgets.begin(), set.budgets.end()},
-                         .left_out = set.left_out,
-                         .strict = set.strict,
-                         .margin = margin};
-    };
-    Planned planned{.graph = graph, .plan = {}};
-    Result<Plan> plan = make_plan(request_for(graph, {}));
-    const auto us_of = [&](std::span<const RowSplit> splits) -> Result<double> {
-      SHUNT_TRY_ASSIGN(const Graph split, split_rows(graph, splits));
-      SHUNT_TRY_ASSIGN(const Plan its, make_plan(request_for(split, splits)));
-      return its.predicted_us;
-    };
-    const std::vector<RowSplit> splits = choose_splits(request_for(graph, {}), plan ? &*plan : nullptr, us_of);
-    if (!splits.empty()) {
-      SHUNT_TRY_ASSIGN(planned.graph, split_rows(graph, splits));
-      plan = make_plan(request_for(planned.graph, splits));
-    }
-    if (!plan) return std::unexpected(std::move(plan).error());
-    planned.plan = *std::move(plan);
-    return planned;
+  [[nodiscard]] Result<PlannedGraph> plan_for(const DeviceSet& set, std::optional<double> margin) const {
+    return plan_graph(graph, set, options.strategy, margin);
   }
 
   Status compile() {
     const DeviceSet set = fleet.devices();
-    SHUNT_TRY_ASSIGN(Planned planned, make_plan_for(set, options.margin));
+    SHUNT_TRY_ASSIGN(PlannedGraph planned, plan_for(set, options.margin));
     fleet.note(planned.plan);
     SHUNT_TRY_ASSIGN(executable, Executable::create(std::move(planned.graph), std::move(planned.plan),
                                                     {.devices = set.devices,
@@ -212,7 +183,7 @@ struct Computation::Parts {
     if (!now_us) return false;
     fleet.correct();
     const DeviceSet set = fleet.devices();
-    const auto other = make_plan_for(set, options.margin);
+    const auto other = plan_for(set, options.margin);
     if (!other) return false;
     const Plan& plan = other->plan;
     const double gain_us = *now_us - plan.predicted_us * (1 + margin_or_default(options.margin, plan.is_measured));
@@ -229,7 +200,7 @@ struct Computation::Parts {
       return false;
     measure_us = 2 * review.ran_us();
     const auto forecast = [&](const DeviceSet& set, std::optional<double> margin) -> Result<Forecast> {
-      SHUNT_TRY_ASSIGN(const Planned planned, make_plan_for(set, margin));
+      SHUNT_TRY_ASSIGN(const PlannedGraph planned, plan_for(set, margin));
       return forecast_of(planned.plan, steps);
     };
     if (!pays_to_measure({.runtime = runtime, .fleet = fleet, .margin = options.margin, .forecast = forecast}))
@@ -246,8 +217,6 @@ Computation::~Computation() = default;
 
 Result<std::unique_ptr<Computation>> Computation::create(Graph graph, const Runtime& runtime, WeightSource* weights,
                                                          const ComputationOptions& options) {
-  if (options.strategy == Strategy::layers)
-    return fail(Code::invalid, "strategy layers is for language models: a graph of your own has no layers");
   auto parts = std::make_unique<Parts>(std::move(graph), runtime, weights, options);
   SHUNT_TRY(check_strategy(options.strategy, parts->fleet));
   SHUNT_TRY(parts->attempt([] { return Status{}; }));

@@ -133,7 +133,7 @@ class Traces(CommandLine):
             for call in (("replay", trace), ("plan", MODEL)):
                 self.refused(2, f"no option is named {option}", *call, f"{option}=1")
         self.refused(1, "strategy gpu: there is no such device", "replay", trace, "--strategy", "gpu", "--strict")
-        self.refused(1, "which language model and options it comes from, as traces of run-graph do not", "replay",
+        self.refused(1, "which model and options it comes from; record it again", "replay",
                      self.changed(trace, lambda other: other.pop("origin")))
 
     def changed(self, trace, change):

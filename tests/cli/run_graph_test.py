@@ -88,6 +88,37 @@ class RunGraph(unittest.TestCase):
             for unit in json.loads(report.stdout)["plans"][0]["units"]:
                 self.assertEqual(unit["actual"]["times"], 1, unit)
 
+    def test_traces_are_replayed(self) -> None:
+        def replay(*arguments: object) -> subprocess.CompletedProcess:
+            return subprocess.run([SHUNT, "replay", *map(str, arguments)], capture_output=True, text=True, check=False)
+
+        with tempfile.TemporaryDirectory() as folder:
+            trace = pathlib.Path(folder) / "trace.json"
+            call = (DATA / "perceptron.onnx", "--input", DATA / "perceptron.x.npy")
+            done = shunt(*call, "--devices", "sim:0,cpu:scalar", "--strategy", "gpu", "--trace", trace)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            same = json.loads(replay(trace, "--json").stdout)
+            self.assertEqual(same["strategy"], "gpu")
+            step, = same["steps"]
+            self.assertEqual((step["runs"], step["moved_nodes"], step["devices"]), (1, 0, ["sim:0"]))
+            self.assertAlmostEqual(step["replayed_us"], step["predicted_us"], delta=1e-6 * step["predicted_us"])
+            step, = json.loads(replay(trace, "--strategy", "cpu", "--json").stdout)["steps"]
+            self.assertEqual((step["moved_nodes"], step["devices"]), (step["nodes"], ["cpu:scalar"]))
+            machine = DATA.parents[2] / "examples/machines/two-unequal-gpus.json"
+            step, = json.loads(replay(trace, "--machine", machine, "--json").stdout)["steps"]
+            self.assertEqual(step["moved_nodes"], step["nodes"])
+            self.assertIn("strategy gpu: predicted to take 1 times", replay(trace).stdout)
+
+            refused = replay(trace, "--strategy", "layers")
+            self.assertEqual(refused.returncode, 1)
+            self.assertIn("layers is for language models", refused.stderr)
+            moved = json.loads(trace.read_text())
+            moved["otherData"]["origin"][0]["model"] = "/nonexistent.onnx"
+            trace.write_text(json.dumps(moved))
+            self.assertIn("--model says where it is now", replay(trace).stderr)
+            again = replay(trace, "--model", DATA / "perceptron.onnx")
+            self.assertEqual(again.returncode, 0, again.stderr)
+
     def test_mistakes_are_named(self) -> None:
         model = DATA / "perceptron.onnx"
         self.refused(2, "input \"x\" is not given", model)

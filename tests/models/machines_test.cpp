@@ -81,7 +81,7 @@ class ExampleMachines : public testing::Test {
   // The plans for a machine whose devices are taken for what the mutation makes of them.
   struct Planned {
     std::unique_ptr<Runtime> runtime;
-    PlannedStep prompt, token;
+    PlannedGraph prompt, token;
     Graph graph;
     Plan wide;
   };
@@ -96,8 +96,8 @@ class ExampleMachines : public testing::Test {
     DeviceSet set(*runtime);
     set.costs = costs;
     StepPlanner planner(*model_, set, {.context = 1024}, 1024);
-    PlannedStep prompt = Loaded::take(planner.plan(kPrompt, 1));
-    PlannedStep token = Loaded::take(planner.plan(1, 1));
+    PlannedGraph prompt = Loaded::take(planner.plan(kPrompt, 1));
+    PlannedGraph token = Loaded::take(planner.plan(1, 1));
     Graph graph = wide_graph();
     Plan wide = Loaded::take(make_plan({.graph = &graph,
                                         .devices = set.devices,
@@ -118,10 +118,10 @@ class ExampleMachines : public testing::Test {
   using Expect = std::function<void(bool, std::string_view)>;
   using Check = std::function<void(const Planned&, const Expect&)>;
   [[nodiscard]] std::vector<std::pair<std::string, Check>> checks() const {
-    const auto on = [](const PlannedStep& step, std::string_view device) {
+    const auto on = [](const PlannedGraph& step, std::string_view device) {
       return share_of(step.plan, step.graph, device);
     };
-    const auto weights_copied = [](const PlannedStep& step) {
+    const auto weights_copied = [](const PlannedGraph& step) {
       return copied_bytes(step.plan, step.graph, TensorKind::weight);
     };
     return {
@@ -166,7 +166,7 @@ class ExampleMachines : public testing::Test {
          }},
         {"unified",
          [=, this](const Planned& planned, const Expect& expect) {
-           for (const PlannedStep* step : {&planned.prompt, &planned.token}) {
+           for (const PlannedGraph* step : {&planned.prompt, &planned.token}) {
              expect(std::ranges::none_of(step->plan.steps,
                                          [](const Step& each) { return each.kind == Step::Kind::transfer; }),
                     "nothing is copied");

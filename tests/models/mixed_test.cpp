@@ -45,7 +45,7 @@ TEST(Mixed, EachLayerWithItsStateAndWeightsIsOnItsDevice) {
   const std::uint32_t layers = loaded.model->config().layers;
   ASSERT_GT(layers, 2U);
   for (const std::uint32_t tokens : {16U, 1U}) {
-    const PlannedStep step = Loaded::take(StepPlanner(*loaded.model, *loaded.runtime, kInTurn, 64).plan(tokens, 1));
+    const PlannedGraph step = Loaded::take(StepPlanner(*loaded.model, *loaded.runtime, kInTurn, 64).plan(tokens, 1));
     ASSERT_TRUE(check(step.plan, step.graph).has_value());
     for (const Residence& residence : step.plan.residences) {
       const std::string& name = step.graph.tensor(residence.tensor).name;
@@ -64,7 +64,7 @@ TEST(Mixed, EachLayerWithItsStateAndWeightsIsOnItsDevice) {
 
 TEST(Mixed, WeightsAreCopiedOnlyToTheDevicesThatUseThem) {
   Loaded loaded(kTrainedModel, separate_cpus(), kInTurn);
-  const PlannedStep step = Loaded::take(StepPlanner(*loaded.model, *loaded.runtime, kInTurn, 64).plan(1, 1));
+  const PlannedGraph step = Loaded::take(StepPlanner(*loaded.model, *loaded.runtime, kInTurn, 64).plan(1, 1));
   std::uint64_t planned = 0;
   for (const MemoryUse& use : step.plan.memory) {
     EXPECT_LT(use.weight_bytes, loaded.model->weight_bytes());
@@ -84,7 +84,7 @@ TEST(Mixed, CopiesAreInThePlanInItsWordsAndInTheTrace) {
   const std::vector<Token> prompt = {1, 300, 301};
   ASSERT_TRUE(loaded.session->append(0, prompt).has_value());
   const Plan& plan = *Loaded::take(loaded.session->plan_for(3, 1));
-  const PlannedStep same = Loaded::take(StepPlanner(*loaded.model, *loaded.runtime, kInTurn, 64).plan(3, 1));
+  const PlannedGraph same = Loaded::take(StepPlanner(*loaded.model, *loaded.runtime, kInTurn, 64).plan(3, 1));
   const std::string words = to_text(same.plan, same.graph, true);
   const std::string trace = trace::to_chrome_json(recording_of(loaded.runtime->recorder()));
   std::size_t found = 0;
@@ -124,7 +124,7 @@ TEST(Mixed, DevicesThatShareEachWeightGiveTheTextOfOneDevice) {
         Runtime::over(std::move(registry), std::move(recorder), {.calibrated = false, .strict = true, .audit = 1}),
         options);
     expect_the_scalar_devices_run(*loaded.session, path);
-    const PlannedStep one =
+    const PlannedGraph one =
         Loaded::take(StepPlanner(*loaded.model, DeviceSet(*loaded.runtime), options, 64).plan(1, 1));
     ASSERT_TRUE(check(one.plan, one.graph).has_value());
     EXPECT_TRUE(one.graph.find("blk.0.ffn_up.weight[0:384]")) << to_text(one.plan, one.graph, false);

@@ -18,7 +18,7 @@ void expect_simd_only(const Model& model, const Runtime& runtime) {
     for (const DType cache : {DType::F16, DType::F32, DType::BF16})
       for (const bool fuse : {true, false}) {
         const SessionOptions options{.sequences = 2, .cache_dtype = cache, .fuse = fuse};
-        const PlannedStep step = Loaded::take(StepPlanner(model, runtime, options, 512).plan(tokens, 2));
+        const PlannedGraph step = Loaded::take(StepPlanner(model, runtime, options, 512).plan(tokens, 2));
         EXPECT_TRUE(check(step.plan, step.graph).has_value());
         ASSERT_FALSE(step.plan.units.empty());
         for (std::size_t i = 0; i < step.plan.units.size(); ++i)

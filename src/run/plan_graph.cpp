@@ -1,0 +1,43 @@
+#include "run/plan_graph.h"
+
+#include <utility>
+#include <vector>
+
+#include "plan/planner.h"
+#include "plan/row_shares.h"
+#include "run/strategy.h"
+
+namespace shunt {
+
+Result<PlannedGraph> plan_graph(const Graph& graph, const DeviceSet& set, Strategy strategy,
+                                std::optional<double> margin) {
+  if (strategy == Strategy::layers)
+    return fail(Code::invalid, "strategy layers is for language models: a graph of your own has no layers");
+  const auto request_for = [&](const Graph& placed, std::span<const RowSplit> splits) {
+    return PlanRequest{.graph = &placed,
+                       .devices = set.devices,
+                       .costs = set.costs,
+                       .suggested = suggestions(placed, splits),
+                       .preferred = preferred_device(strategy, set.devices),
+                       .budget_bytes = {set.budgets.begin(), set.budgets.end()},
+                       .left_out = set.left_out,
+                       .strict = set.strict,
+                       .margin = margin};
+  };
+  Result<Plan> plan = make_plan(request_for(graph, {}));
+  const auto us_of = [&](std::span<const RowSplit> splits) -> Result<double> {
+    SHUNT_TRY_ASSIGN(const Graph split, split_rows(graph, splits));
+    SHUNT_TRY_ASSIGN(const Plan its, make_plan(request_for(split, splits)));
+    return its.predicted_us;
+  };
+  const std::vector<RowSplit> splits = choose_splits(request_for(graph, {}), plan ? &*plan : nullptr, us_of);
+  if (splits.empty()) {
+    if (!plan) return std::unexpected(std::move(plan).error());
+    return PlannedGraph{.graph = graph, .plan = *std::move(plan)};
+  }
+  SHUNT_TRY_ASSIGN(Graph split, split_rows(graph, splits));
+  SHUNT_TRY_ASSIGN(Plan its, make_plan(request_for(split, splits)));
+  return PlannedGraph{.graph = std::move(split), .plan = std::move(its)};
+}
+
+}  // namespace shunt
