@@ -11,31 +11,13 @@
 #include <numeric>
 #include <sstream>
 
+#include "devices/own_cache.h"
 #include "devices/registry.h"
 
 namespace shunt::webgpu {
 namespace {
 
-// Sets a variable of the environment for the life of the object.
-class Variable {
- public:
-  Variable(const char* name, const std::string& value) : name_(name) {
-    if (const char* before = std::getenv(name)) before_ = before;
-    setenv(name, value.c_str(), 1);
-  }
-  ~Variable() {
-    if (before_)
-      setenv(name_, before_->c_str(), 1);
-    else
-      unsetenv(name_);
-  }
-  Variable(const Variable&) = delete;
-  Variable& operator=(const Variable&) = delete;
-
- private:
-  const char* name_;
-  std::optional<std::string> before_;
-};
+using test::Setting;
 
 constexpr const char* kDawn = SHUNT_TEST_DATA "/../../tools/npm/node_modules/bun-webgpu-linux-x64/libwebgpu_wrapper.so";
 constexpr const char* kSwiftShader = "/usr/lib/chromium/vk_swiftshader_icd.json";
@@ -50,8 +32,8 @@ bool is_expected() {
 
 BackendReport open() {
   // What the caller set stands: another driver may be under test.
-  std::optional<Variable> library;
-  std::optional<Variable> driver;
+  std::optional<Setting> library;
+  std::optional<Setting> driver;
   if (std::getenv("SHUNT_WEBGPU_LIBRARY") == nullptr && std::filesystem::exists(kDawn))
     library.emplace("SHUNT_WEBGPU_LIBRARY", kDawn);
   if (std::getenv("VK_ICD_FILENAMES") == nullptr) driver.emplace("VK_ICD_FILENAMES", kSwiftShader);
@@ -304,7 +286,7 @@ TEST_F(WebGpu, EndsWorkThatRunsPastItsDeadline) {
 }
 
 TEST_F(WebGpu, IsAbsentWithoutTheLibrary) {
-  const Variable library("SHUNT_WEBGPU_LIBRARY", "/nowhere/libwebgpu_wrapper.so");
+  const Setting library("SHUNT_WEBGPU_LIBRARY", "/nowhere/libwebgpu_wrapper.so");
   const BackendReport report = open();
   EXPECT_TRUE(report.devices.empty());
   EXPECT_NE(report.absent_because.find("/nowhere/libwebgpu_wrapper.so"), std::string::npos) << report.absent_because;
@@ -312,7 +294,7 @@ TEST_F(WebGpu, IsAbsentWithoutTheLibrary) {
 }
 
 TEST_F(WebGpu, IsAbsentWhereNoAdapterIs) {
-  const Variable driver("VK_ICD_FILENAMES", "/nowhere/icd.json");
+  const Setting driver("VK_ICD_FILENAMES", "/nowhere/icd.json");
   const BackendReport report = open();
   EXPECT_TRUE(report.devices.empty());
   EXPECT_NE(report.absent_because.find("finds no adapter"), std::string::npos) << report.absent_because;
