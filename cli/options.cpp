@@ -52,7 +52,10 @@ DType parse_cache_dtype(std::string text) {
 
 // "DEVICE=SIZE" each.
 std::map<std::string, std::uint64_t> parse_budgets(const std::vector<std::string>& texts) {
-  const auto budgets = budgets_from_text(fmt::format("{}", fmt::join(texts, ",")));
+  // An empty one is refused as well.
+  std::string all = fmt::format("{}", fmt::join(texts, ","));
+  if (all.empty() && !texts.empty()) all = ",";
+  const auto budgets = budgets_from_text(all);
   if (!budgets) throw CLI::ValidationError("--budget", budgets.error().message);
   return *budgets;
 }

@@ -142,8 +142,7 @@ Result<Origin> origin_in(const trace::Recording& recording) {
   if (origin) return *std::move(origin);
   return fail(Code::invalid,
               "it does not say which model and options it comes from; record it again, with this version of shunt and "
-              "--trace of "
-              "run, eval, bench model or run-graph");
+              "--trace of run, eval, bench model or run-graph");
 }
 
 std::optional<Speeds> speeds_in(const trace::Recording& recording) { return find<Speeds>(recording, kSpeeds); }

@@ -9,8 +9,9 @@ namespace shunt {
 
 Result<std::map<std::string, std::uint64_t>> budgets_from_text(std::string_view text) {
   std::map<std::string, std::uint64_t> budgets;
-  while (!text.empty()) {
+  for (bool has_more = !text.empty(); has_more;) {
     std::string_view item = text.substr(0, text.find(','));
+    has_more = item.size() < text.size();
     text.remove_prefix(std::min(item.size() + 1, text.size()));
     item.remove_prefix(std::min(item.find_first_not_of(' '), item.size()));
     const std::size_t equals = item.rfind('=');

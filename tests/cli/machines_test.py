@@ -105,6 +105,8 @@ class Machines(CommandLine):
         self.assertEqual(self.data("run", *call, *with_no_page, STORY, "--greedy", "-n", "8")["text"], expected)
         self.refused(2, "none of the devices in use", "plan", *call, "--budget", "gpu:7=1GiB")
         self.refused(2, "is not DEVICE=SIZE", "plan", *call, "--budget", "gpu:0=much")
+        for empty in ("", ",", "gpu:0=1GiB,"):
+            self.refused(2, "\"\" is not DEVICE=SIZE", "plan", *call, "--budget", empty)
 
     def test_weights_that_do_not_fit_come_for_a_prompt_and_the_text_is_the_same(self):
         """Not for generation, and not over a slow link."""
