@@ -130,18 +130,16 @@ Json to_json(const ConformanceReport& report, const ConformanceOptions& options,
   for (const ConformanceFailure& failure : report.failures)
     json["failures"].push_back({{"op", name_of(failure.op)},
                                 {"device", failure.device},
-                                {"case", name_of_case(failure.choices)},
+                                {"case", to_string(failure.which)},
                                 {"call", failure.call},
                                 {"what", failure.words},
                                 {"again", again(failure, options.seed)}});
   return json;
 }
 
-std::string name_of_case(const Combination& choices) { return fmt::format("{}", fmt::join(choices, ".")); }
-
 std::string again(const ConformanceFailure& failure, std::uint64_t seed) {
-  return fmt::format("shunt verify {} --case {} --seed {} --devices {}", name_of(failure.op),
-                     name_of_case(failure.choices), seed, failure.device);
+  return fmt::format("shunt verify {} --case {} --seed {} --devices {}", name_of(failure.op), to_string(failure.which),
+                     seed, failure.device);
 }
 
 }  // namespace shunt::cli

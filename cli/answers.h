@@ -44,8 +44,6 @@ struct GenerationContext {
 // shunt verify
 [[nodiscard]] Json to_json(const ConformanceReport& report, const ConformanceOptions& options,
                            std::span<Device* const> devices);
-// "3.0.1"
-[[nodiscard]] std::string name_of_case(const Combination& choices);
 // How to run a failed case once more.
 [[nodiscard]] std::string again(const ConformanceFailure& failure, std::uint64_t seed);
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <limits>
 #include <map>
+#include <ranges>
 #include <set>
 
 #include "answers.h"
@@ -29,26 +30,34 @@ struct Options {
   bool json = false;
 };
 
-Combination parse_case(std::string_view text) {
-  Combination choices;
-  const char* at = text.data();
-  const char* const end = at + text.size();
+SampleCase parse_case(std::string_view text) {
+  SampleCase which;
+  const std::string_view choices = text.substr(text.find(':') + 1);  // all of it where there is none
+  if (choices.size() != text.size()) {
+    const auto sizes = std::ranges::find(sample_sizes(), text.substr(0, text.find(':')), &SizesInfo::name);
+    if (sizes == sample_sizes().end())
+      refuse(fmt::format("--case: {} names no sizes; there are {}", in_quotes(text),
+                         fmt::join(sample_sizes() | std::views::transform(&SizesInfo::name), ", ")));
+    which.sizes = static_cast<Sizes>(sizes - sample_sizes().begin());
+  }
+  const char* at = choices.data();
+  const char* const end = at + choices.size();
   while (true) {
-    const auto [next, error] = std::from_chars(at, end, choices.emplace_back());
+    const auto [next, error] = std::from_chars(at, end, which.choices.emplace_back());
     if (error != std::errc() || (next != end && *next != '.'))
-      refuse(fmt::format("--case: {} is not what a failed case prints, such as 3.0.1", in_quotes(text)));
-    if (next == end) return choices;
+      refuse(fmt::format("--case: {} is not what a failed case prints, such as 3.0.1 or wide:0.0.0", in_quotes(text)));
+    if (next == end) return which;
     at = next + 1;
   }
 }
 
 // A case picks one of so many options at each place, as the op's sample rule has them.
-void check_case(Op op, const Combination& choices) {
+void check_case(Op op, const SampleCase& which) {
   const std::vector<std::uint32_t> options = make_sample(op, {}, 0).options;
-  if (std::ranges::equal(choices, options, std::less())) return;
+  if (std::ranges::equal(which.choices, options, std::less())) return;
   std::vector<std::string> ranges;
   for (const std::uint32_t count : options) ranges.push_back(fmt::format("0-{}", count - 1));
-  refuse(fmt::format("--case: {} is no case of {}, which takes {} numbers: {}", name_of_case(choices), name_of(op),
+  refuse(fmt::format("--case: {} is no case of {}, which takes {} numbers: {}", to_string(which), name_of(op),
                      options.size(), fmt::join(ranges, ", ")));
 }
 
@@ -161,7 +170,9 @@ Status execute(const Options& options) {
 Action verify(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_ops(app, options->ops, "Ops to check");
-  app.add_flag("--full", options->full, "Every combination of dtypes, shapes and views, not only every pair of them");
+  app.add_flag(
+      "--full", options->full,
+      "Every combination of dtypes, shapes and views, and all large sizes of each op, not only every pair of them");
   add_number(app, "--seed", options->seed, "Seed of the numbers [1]", std::uint64_t{0},
              std::numeric_limits<std::uint64_t>::max());
   app.add_option("--case", options->only, "Only this case of the op, as a failure prints it")->type_name("CASE");

@@ -1,5 +1,8 @@
 #include "ops/sample.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -53,8 +56,25 @@ std::uint64_t element_at(const Operand& operand, std::uint64_t index) {
 
 }  // namespace
 
-Sampler::Sampler(Op op, std::span<const std::uint32_t> choices, std::uint64_t seed)
-    : wanted_(choices.begin(), choices.end()), random_(mixed(op, choices, seed)) {
+std::span<const SizesInfo> sample_sizes() {
+  static constexpr SizesInfo kRows[] = {
+#define SHUNT_SAMPLE_SIZES(name, columns, entries, weight_rows, context) \
+  {#name, columns, entries, weight_rows, context},
+#include "ops/sample_sizes.def"
+  };
+  return kRows;
+}
+
+std::string to_string(const SampleCase& which) {
+  const std::string choices = fmt::format("{}", fmt::join(which.choices, "."));
+  if (which.sizes == Sizes::awkward) return choices;
+  return fmt::format("{}:{}", sample_sizes()[static_cast<std::size_t>(which.sizes)].name, choices);
+}
+
+Sampler::Sampler(Op op, const SampleCase& wanted, std::uint64_t seed)
+    : wanted_(wanted),
+      sizes_(sample_sizes()[static_cast<std::size_t>(wanted.sizes)]),
+      random_(mixed(op, wanted.choices, seed)) {
   sample_.op = op;
   sample_.parameters = {.tokens = 3, .outputs = 2};
 }
@@ -63,7 +83,7 @@ bool Sampler::takes(Attr attr) const { return std::ranges::find(row().attributes
 
 std::size_t Sampler::take(std::size_t options) {
   const std::size_t number = sample_.choices.size();
-  const std::size_t choice = number < wanted_.size() ? wanted_[number] % options : 0;
+  const std::size_t choice = number < wanted_.choices.size() ? wanted_.choices[number] % options : 0;
   sample_.choices.push_back(static_cast<std::uint32_t>(choice));
   sample_.options.push_back(static_cast<std::uint32_t>(options));
   return choice;
@@ -85,11 +105,12 @@ DType Sampler::pick_weight() {
 }
 
 Entries Sampler::pick_entries() {
-  const Entries entries =
+  const Entries picked =
       pick({Entries{.count = 7, .valid = 7}, Entries{.count = 1, .valid = 1}, Entries{.count = 33, .valid = 33},
             Entries{.count = 0, .valid = 0}, Entries{.count = 8, .extent = Extent::tokens, .valid = 5},
             Entries{.count = 16, .extent = Extent::tokens, .valid = 16},
             Entries{.count = 4, .extent = Extent::outputs, .valid = 0}});
+  const Entries entries = sizes_.entries == 0 ? picked : Entries{.count = sizes_.entries, .valid = sizes_.entries};
   if (entries.extent == Extent::tokens) sample_.parameters.tokens = entries.valid;
   if (entries.extent == Extent::outputs) sample_.parameters.outputs = entries.valid;
   return entries;
@@ -102,8 +123,23 @@ Shape Sampler::pick_shape(const Entries& entries, std::uint32_t columns) {
 std::uint32_t Sampler::pick_columns(DType dtype) {
   const std::uint32_t block = info_of(dtype).block_elements;
   const bool plain = block == 1;
-  return pick({plain ? 64U : 2 * block, plain ? 1U : block, plain ? 3U : 3 * block, plain ? 257U : 5 * block});
+  const std::uint32_t picked =
+      pick({plain ? 64U : 2 * block, plain ? 1U : block, plain ? 3U : 3 * block, plain ? 257U : 5 * block});
+  return sizes_.columns == 0 ? picked : (sizes_.columns + block - 1) / block * block;
 }
+
+Shape Sampler::pick_pixels(std::initializer_list<Shape> options) {
+  Shape picked = pick(options);
+  if (sizes_.columns != 0) picked.set(1, std::max(sizes_.columns, 12U));
+  return picked;
+}
+
+std::uint32_t Sampler::pick_weight_rows(std::initializer_list<std::uint32_t> options) {
+  const std::uint32_t picked = pick(options);
+  return sizes_.weight_rows == 0 ? picked : sizes_.weight_rows;
+}
+
+std::uint32_t Sampler::context(std::uint32_t least) const { return std::max(least, sizes_.context); }
 
 SampleTensor Sampler::empty_tensor(const Request& request) const {
   SampleTensor tensor;
@@ -175,7 +211,19 @@ void Sampler::fill_blocks(SampleTensor& tensor) {
   }
 }
 
+bool Sampler::has_room(const Shape& shape) {
+  elements_ += shape.elements();
+  if (wanted_.sizes != Sizes::awkward && elements_ > kMostSampleElements) sample_.is_too_large = true;
+  return !sample_.is_too_large;
+}
+
 void Sampler::add(const Request& request) {
+  if (!has_room(request.shape)) {
+    SampleTensor tensor{.operand = Operand::contiguous(request.dtype, request.shape, request.kind)};
+    tensor.operand.extent = request.extent;
+    sample_.inputs.emplace_back(std::move(tensor));
+    return;
+  }
   SampleTensor tensor = empty_tensor(request);
   if (info_of(request.dtype).kind == DTypeKind::quantized)
     fill_blocks(tensor);
@@ -197,8 +245,8 @@ std::vector<std::int32_t> Sampler::indices(std::uint32_t count, std::uint32_t li
   return numbers;
 }
 
-Sample make_sample(Op op, std::span<const std::uint32_t> choices, std::uint64_t seed) {
-  Sampler sampler(op, choices, seed);
+Sample make_sample(Op op, const SampleCase& wanted, std::uint64_t seed) {
+  Sampler sampler(op, wanted, seed);
   info_of(op).sample_rule(sampler);
   return std::move(sampler).finish();
 }

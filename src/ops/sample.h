@@ -2,8 +2,8 @@
 //
 // A row's sample rule (rules.h) asks a Sampler to pick dtypes, shapes and views and to add the operands. Which
 // option each pick takes is a list of numbers, so that combinations can be walked through and a case can be made
-// again; the elements depend on these numbers and the seed alone. Elements outside of a view and in invalid rows
-// of a bucket are NaN, or indices that lead nowhere: what reads them shows. Plain values, one thread.
+// again; the elements depend on these numbers, the sizes and the seed alone. Elements outside of a view and in invalid
+// rows of a bucket are NaN, or indices that lead nowhere: what reads them shows. Plain values, one thread.
 #pragma once
 
 #include <cstdint>
@@ -35,6 +35,29 @@ enum class Values : std::uint8_t {
   mask,      // zero or minus infinity, zero first in every row
 };
 
+// The rows of sample_sizes.def.
+enum class Sizes : std::uint8_t {
+#define SHUNT_SAMPLE_SIZES(name, columns, entries, weight_rows, context) name,
+#include "ops/sample_sizes.def"
+};
+struct SizesInfo {
+  std::string_view name;
+  std::uint32_t columns, entries, weight_rows, context;
+};
+[[nodiscard]] std::span<const SizesInfo> sample_sizes();
+
+// Which sample of an op.
+struct SampleCase {
+  Sizes sizes = Sizes::awkward;
+  std::vector<std::uint32_t> choices;  // the option that each pick takes; picks beyond the end take their first
+  friend bool operator==(const SampleCase&, const SampleCase&) = default;
+};
+// "3.0.1", and of sizes that are not awkward "wide:3.0.1".
+[[nodiscard]] std::string to_string(const SampleCase& which);
+
+// Elements of all operands of a sample whose sizes are not awkward.
+inline constexpr std::uint64_t kMostSampleElements = std::uint64_t{9} << 20U;
+
 struct SampleTensor {
   Operand operand;
   std::uint64_t offset = 0;  // elements into the storage
@@ -48,6 +71,7 @@ struct Sample {
   Parameters parameters;
   std::vector<std::uint32_t> choices;  // the option that each pick took
   std::vector<std::uint32_t> options;  // how many each pick had
+  bool is_too_large = false;           // its operands have more than kMostSampleElements, and some no storage
 };
 
 // Extents of axis 0 and how many of its entries are valid.
@@ -59,8 +83,7 @@ struct Entries {
 
 class Sampler {
  public:
-  // Picks beyond the end of `choices` take their first option.
-  Sampler(Op op, std::span<const std::uint32_t> choices, std::uint64_t seed);
+  Sampler(Op op, const SampleCase& wanted, std::uint64_t seed);
 
   [[nodiscard]] const OpInfo& row() const { return info_of(sample_.op); }
   // Whether the row takes this attribute.
@@ -87,6 +110,12 @@ class Sampler {
   [[nodiscard]] View pick_view() { return pick({View::contiguous, View::offset, View::padded, View::turned}); }
   // One block, a few, and for plain dtypes odd numbers and more than a tile.
   [[nodiscard]] std::uint32_t pick_columns(DType dtype);
+  // The two last extents of images; the columns are what the sizes say.
+  [[nodiscard]] Shape pick_pixels(std::initializer_list<Shape> options);
+  // Of a weight, unless the sizes say otherwise one of `options`.
+  [[nodiscard]] std::uint32_t pick_weight_rows(std::initializer_list<std::uint32_t> options);
+  // Positions before the first token of a sequence, unless the sizes say otherwise `least`.
+  [[nodiscard]] std::uint32_t context(std::uint32_t least) const;
 
   struct Request {
     DType dtype = DType::F32;
@@ -114,11 +143,16 @@ class Sampler {
   [[nodiscard]] double number(Values values, std::uint64_t index, std::uint32_t columns);
 
   Sample sample_;
-  std::vector<std::uint32_t> wanted_;
+  // Adds so many elements. False: they are too many.
+  [[nodiscard]] bool has_room(const Shape& shape);
+
+  SampleCase wanted_;
+  const SizesInfo& sizes_;
+  std::uint64_t elements_ = 0;
   std::mt19937_64 random_;
 };
 
 // REQUIRES: the row of `op` is no layout op.
-[[nodiscard]] Sample make_sample(Op op, std::span<const std::uint32_t> choices, std::uint64_t seed);
+[[nodiscard]] Sample make_sample(Op op, const SampleCase& wanted, std::uint64_t seed);
 
 }  // namespace shunt

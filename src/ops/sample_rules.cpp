@@ -46,6 +46,7 @@ Sampler::Request pick_rows(Sampler& sampler) {
 // Tokens of a few sequences whose pages are shuffled over the state.
 struct Paging {
   Entries tokens;
+  std::uint32_t before = 0;  // positions that a sequence holds already
   std::uint32_t page_tokens = 1;
   std::uint32_t pages = 0;
   std::uint32_t sequence_pages = 0;
@@ -55,8 +56,10 @@ constexpr std::uint32_t kSparePages = 2;
 
 Paging pick_paging(Sampler& sampler) {
   Paging paging{.tokens = sampler.pick_entries(), .page_tokens = sampler.pick({32U, 1U, 5U})};
-  // Each sequence holds its share of the tokens, and as many before them.
-  paging.sequence_pages = 2 * (paging.tokens.count / kSequences + 1) / paging.page_tokens + 1;
+  // Each sequence holds its share of the tokens, and as many before them or more.
+  const std::uint32_t share = paging.tokens.count / kSequences + 1;
+  paging.before = sampler.context(share);
+  paging.sequence_pages = (paging.before + share) / paging.page_tokens + 1;
   paging.pages = kSequences * paging.sequence_pages + kSparePages;
   return paging;
 }
@@ -64,12 +67,11 @@ Paging pick_paging(Sampler& sampler) {
 // positions, sequences and pages; no two tokens have the same place.
 void add_paging(Sampler& sampler, const Paging& paging) {
   const std::uint32_t count = paging.tokens.count;
-  const std::uint32_t before = count / kSequences + 1;
   std::vector<std::int32_t> positions(count);
   std::vector<std::int32_t> sequences(count);
   for (std::uint32_t token = 0; token < count; ++token) {
     sequences[token] = static_cast<std::int32_t>(token % kSequences);
-    positions[token] = static_cast<std::int32_t>(before / (1 + token % kSequences) + token / kSequences);
+    positions[token] = static_cast<std::int32_t>(paging.before / (1 + token % kSequences) + token / kSequences);
   }
   std::vector<std::int32_t> pages(paging.pages);
   std::iota(pages.begin(), pages.end(), 0);
@@ -123,7 +125,7 @@ void gather(Sampler& sampler) {
   const DType dtype = sampler.pick_weight();
   const std::uint32_t columns = sampler.pick_columns(dtype);
   const Entries ids = sampler.pick_entries();
-  const std::uint32_t rows = sampler.pick({37U, 1U});
+  const std::uint32_t rows = sampler.pick_weight_rows({37U, 1U});
   const View view = sampler.pick({View::contiguous, View::offset});
   sampler.add({.dtype = dtype, .shape = {rows, columns}, .kind = TensorKind::weight, .view = view});
   sampler.add_indices({ids.count}, ids.extent, sampler.indices(ids.count, rows));
@@ -134,7 +136,7 @@ void matmul(Sampler& sampler) {
   const std::uint32_t columns = sampler.pick_columns(weight);
   const DType dtype = sampler.pick_floating();
   const Entries entries = sampler.pick_entries();
-  const std::uint32_t rows = sampler.pick({5U, 1U, 16U, 131U});
+  const std::uint32_t rows = sampler.pick_weight_rows({5U, 1U, 16U, 131U});
   const View view = sampler.pick_view();
   const bool has_middle_axis = sampler.pick({false, false, true});
   Shape x{entries.count, columns};
@@ -150,7 +152,7 @@ void norm_matmul(Sampler& sampler) {
   const DType weight = sampler.pick_weight();
   const std::uint32_t columns = sampler.pick_columns(weight);
   const Entries entries = sampler.pick_entries();
-  const std::uint32_t rows = sampler.pick({5U, 1U, 16U, 131U});
+  const std::uint32_t rows = sampler.pick_weight_rows({5U, 1U, 16U, 131U});
   const View view = sampler.pick_view();
   sampler.set(Attr::epsilon, sampler.pick({1e-5F, 0.5F}));
   sampler.add({.shape = {entries.count, columns}, .extent = entries.extent, .view = view});
@@ -235,7 +237,7 @@ void matmul_experts(Sampler& sampler) {
   const Entries entries = sampler.pick_entries();
   const std::uint32_t used = sampler.pick({2U, 1U, 3U});
   const std::uint32_t experts = sampler.pick({4U, 1U, 9U});
-  const std::uint32_t rows = sampler.pick({5U, 1U, 16U, 131U});
+  const std::uint32_t rows = sampler.pick_weight_rows({5U, 1U, 16U, 131U});
   const bool row_for_each = sampler.pick({false, true});
   const bool has_slots = sampler.pick({false, true});
   const bool has_bias = sampler.pick({false, true});
@@ -365,7 +367,7 @@ Sampler::Request pick_images(Sampler& sampler, std::uint32_t channels) {
   const Entries entries =
       sampler.pick({Entries{.count = 2, .valid = 2}, Entries{.count = 1, .valid = 1}, Entries{.count = 0, .valid = 0},
                     Entries{.count = 4, .extent = Extent::tokens, .valid = 3}});
-  const Shape pixels = sampler.pick({Shape{9, 12}, Shape{5, 5}, Shape{7, 37}});
+  const Shape pixels = sampler.pick_pixels({Shape{9, 12}, Shape{5, 5}, Shape{7, 37}});
   return {.dtype = dtype,
           .shape = {entries.count, channels, pixels[0], pixels[1]},
           .extent = entries.extent,

@@ -54,6 +54,15 @@ std::string call_refusal(const OpCall& call, std::uint64_t largest_binding_bytes
   return refusal;
 }
 
+// Empty, or why a driver would leave the kernel's loops before they end.
+std::string rounds_refusal(const ShaderKernel& kernel, const OpCall& call, const ShaderLimits& limits) {
+  if (!limits.on_cpu || kernel.rounds == nullptr) return {};
+  const std::uint64_t rounds = kernel.rounds(call, limits);
+  if (rounds <= kMostRoundsOnCpu) return {};
+  return fmt::format("{}: its shader takes {} rounds of loops, and drivers on the CPU end loops after {}",
+                     name_of(call.op), rounds, kMostRoundsOnCpu);
+}
+
 // A kernel of the caller's is the only one there is for a call of it.
 ShaderChoice choose_custom(const OpCall& call, const ShaderLimits& limits) {
   const UserKernel& kernel = kernel_of(call);
@@ -134,6 +143,7 @@ ShaderChoice choose_shader(const OpCall& call, const ShaderLimits& limits, std::
     const int rank = shader.kernel->rank;
     if (choice.shader != nullptr && rank <= choice.shader->kernel->rank) continue;
     refusal = shader.kernel->supports(call);
+    if (refusal.empty()) refusal = rounds_refusal(*shader.kernel, call, limits);
     if (refusal.empty()) {
       choice.shader = &shader;
     } else if (choice.refusal.empty() || rank < refused_rank) {  // the plainest kernel's reason says most

@@ -38,6 +38,10 @@ struct ShaderLimits {
   bool on_cpu = false;                  // the driver computes on the CPU, where barriers cost much
 };
 
+// Rounds of all its loops after which llvmpipe, the CPU driver of Mesa, makes an invocation leave each loop after one
+// more round, without an error (LP_MAX_TGSI_LOOP_ITERATIONS).
+inline constexpr std::uint64_t kMostRoundsOnCpu = 65535;
+
 // The values of a kernel's constants `layout(constant_id = i) const uint`, of which it may have as many. SPIR-V keeps
 // no expression of them that WGSL could say, so kernels read them into variables first.
 inline constexpr std::size_t kSpecializationConstants = 4;
@@ -60,6 +64,9 @@ struct ShaderKernel {
   bool (*runs_on)(const ShaderLimits& limits) = nullptr;
   // Among a family's kernels that can run a call, the one with the greatest does.
   int rank = 0;
+  // Rounds of all loops that an invocation goes through at most; of a fragment shader where the language is ESSL 300.
+  // Null: a few.
+  std::uint64_t (*rounds)(const OpCall& call, const ShaderLimits& limits) = nullptr;
 };
 
 // A kernel and its compiled source.

@@ -20,6 +20,14 @@ namespace shunt {
 // ShaderKernel::groups where each workgroup computes one row of the output.
 [[nodiscard]] std::uint64_t group_for_each_row(const OpCall& call);
 
+// ShaderKernel::rounds, in each of which the invocations of a workgroup take one column each of `columns`.
+[[nodiscard]] std::uint64_t rounds_over(std::uint64_t columns);
+// The same of kernels whose workgroups compute one row or two (ops/row_groups.glsl), for which they go so many times
+// over the columns of the input, of which `written` has as many.
+[[nodiscard]] std::uint64_t rounds_over_rows(const Operand& written, std::uint32_t times);
+// Rounds of a sum or a maximum over a workgroup, each half as wide as the one before.
+inline constexpr std::uint64_t kRoundsOfAGroup = 6;
+
 // What the workgroups of a kernel for Vulkan alone are made of.
 struct GroupNeeds {
   std::uint32_t group = 0;  // invocations, which its fourth constant says

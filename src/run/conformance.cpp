@@ -17,6 +17,9 @@ namespace {
 
 constexpr std::byte kCanary{0xA5};
 
+// What the reference computes soon.
+constexpr double kMostFlops = 1 << 26U;
+
 std::uint64_t bytes_before(const Operand& operand, std::uint64_t elements) {
   const DTypeInfo& info = info_of(operand.dtype);
   return elements / info.block_elements * info.block_bytes;
@@ -56,12 +59,24 @@ struct Case {
   }
 };
 
-Result<Case> make_case(Op op, std::span<const std::uint32_t> choices, std::uint64_t seed) {
-  Case made{.sample = make_sample(op, choices, seed)};
+Result<Case> make_case(Op op, const SampleCase& which, std::uint64_t seed) {
+  Case made{.sample = make_sample(op, which, seed)};
   for (const auto& input : made.sample.inputs) made.operands.push_back(input ? &input->operand : nullptr);
   SHUNT_TRY_ASSIGN(const ResultShape shape, infer(op, made.operands, made.sample.attributes));
   made.output = shape.operand;
   return made;
+}
+
+// REQUIRES: the call of the case is set.
+bool is_soon_computed(const Case& made) {
+  return !made.sample.is_too_large && made.output.shape.elements() <= kMostSampleElements &&
+         info_of(made.call.op).cost_rule(made.call).flops <= kMostFlops;
+}
+
+// An op stands for those that its family's kernels compute in the same way.
+bool is_first_of_its_family(Op op) {
+  const std::string_view family = info_of(op).family;
+  return std::ranges::find(ops(), family, &OpInfo::family) - ops().begin() == static_cast<std::ptrdiff_t>(op);
 }
 
 Status compute_expected(Case& made) {
@@ -118,12 +133,7 @@ class Guarded {
 // One case on one device.
 class Trial {
  public:
-  Trial(Device& device, Case& tried) : device_(device), case_(tried) {
-    case_.call = {.op = case_.sample.op,
-                  .attributes = &case_.sample.attributes,
-                  .inputs = case_.operands,
-                  .output = &case_.output};
-  }
+  Trial(Device& device, const Case& tried) : device_(device), case_(tried) {}
 
   // The error beside the reference. Errors: anything that is wrong, in words.
   Result<double> run() {
@@ -192,7 +202,7 @@ class Trial {
   }
 
   Device& device_;
-  Case& case_;
+  const Case& case_;
   std::vector<std::optional<Guarded>> inputs_;
   std::optional<Guarded> output_;
 };
@@ -219,23 +229,41 @@ class Conformance {
 
  private:
   Status run_op(Op op) {
-    const std::vector<std::uint32_t> options = make_sample(op, {}, options_.seed).options;
     if (options_.only) return run_case(op, *options_.only);
-    if (options_.full) {
-      std::uint64_t count = 1;
-      for (const std::uint32_t choices : options) count *= choices;
-      Combination choices(options.size(), 0);
-      std::uint64_t number = 0;
-      do {
-        if (!goes_on(op, number++, count)) return {};
-        SHUNT_TRY(run_case(op, choices));
-      } while (next_combination(choices, options));
-      return {};
-    }
+    const std::vector<std::uint32_t> options = make_sample(op, {}, options_.seed).options;
+    SHUNT_TRY(options_.full ? run_all(op, options) : run_pairs(op, options));
+    return run_sizes(op);
+  }
+
+  Status run_all(Op op, std::span<const std::uint32_t> options) {
+    std::uint64_t count = 1;
+    for (const std::uint32_t choices : options) count *= choices;
+    Combination choices(options.size(), 0);
+    std::uint64_t number = 0;
+    do {
+      if (!goes_on(op, number++, count)) return {};
+      SHUNT_TRY(run_case(op, {.choices = choices}));
+    } while (next_combination(choices, options));
+    return {};
+  }
+
+  Status run_pairs(Op op, std::span<const std::uint32_t> options) {
     const std::vector<Combination> combinations = pairwise(options);
     for (std::size_t number = 0; number < combinations.size(); ++number) {
       if (!goes_on(op, number, combinations.size())) return {};
-      SHUNT_TRY(run_case(op, combinations[number]));
+      SHUNT_TRY(run_case(op, {.choices = combinations[number]}));
+    }
+    return {};
+  }
+
+  // The first and the second option of every pick.
+  Status run_sizes(Op op) {
+    if (!options_.sizes || (!options_.full && !is_first_of_its_family(op))) return {};
+    const std::size_t picks = make_sample(op, {}, options_.seed).options.size();
+    const std::uint64_t count = 2 * (sample_sizes().size() - 1);
+    for (std::uint32_t number = 0; number < count; ++number) {
+      if (!goes_on(op, number, count)) return {};
+      SHUNT_TRY(run_case(op, {.sizes = static_cast<Sizes>(1 + number / 2), .choices = Combination(picks, number % 2)}));
     }
     return {};
   }
@@ -244,26 +272,30 @@ class Conformance {
     return !options_.progress || options_.progress(op, number, count);
   }
 
-  Status run_case(Op op, const Combination& choices) {
-    SHUNT_TRY_ASSIGN(Case made, make_case(op, choices, options_.seed));
+  Status run_case(Op op, const SampleCase& which) {
+    SHUNT_TRY_ASSIGN(Case made, make_case(op, which, options_.seed));
+    made.call = {.op = op, .attributes = &made.sample.attributes, .inputs = made.operands, .output = &made.output};
     if (!options_.dtypes.empty() && made.different_dtypes() != options_.dtypes) return {};
+    if (which.sizes != Sizes::awkward && !is_soon_computed(made)) return {};
     SHUNT_TRY(compute_expected(made));
-    for (std::size_t number = 0; number < devices_.size(); ++number) try_on(number, made);
+    for (std::size_t number = 0; number < devices_.size(); ++number) try_on(number, made, which);
     return {};
   }
 
-  void try_on(std::size_t number, Case& made) {
+  void try_on(std::size_t number, const Case& made, const SampleCase& which) {
     Device& device = *devices_[number];
     const Op op = made.sample.op;
     Trial trial(device, made);
-    ConformanceTally& tally = tallies_[{op, number, made.dtypes()}];
+    ConformanceTally& tally = tallies_[{op, which.sizes, number, made.dtypes()}];
     tally.device = device.info().id;
     tally.op = op;
+    tally.sizes = which.sizes;
     tally.dtypes = made.dtypes();
     tally.different_dtypes = made.different_dtypes();
     if (const Support support = device.supports(std::span(&made.call, 1)); !support) {
       if (tally.declined++ == 0) tally.reason = support.reason;
-      if (device.info().id == "cpu:scalar") add_failure(device, made, "the reference declines: " + support.reason);
+      if (device.info().id == "cpu:scalar")
+        add_failure(device, made, which, "the reference declines: " + support.reason);
       return;
     }
     const Result<double> error = trial.run();
@@ -273,14 +305,14 @@ class Conformance {
       tally.largest_error = std::max(tally.largest_error, *error);
     } else {
       ++tally.failed;
-      if (!known) add_failure(device, made, error.error().message);
+      if (!known) add_failure(device, made, which, error.error().message);
     }
   }
 
-  void add_failure(const Device& device, const Case& made, std::string words) {
+  void add_failure(const Device& device, const Case& made, const SampleCase& which, std::string words) {
     report_.failures.push_back({.device = device.info().id,
                                 .op = made.sample.op,
-                                .choices = made.sample.choices,
+                                .which = {.sizes = which.sizes, .choices = made.sample.choices},
                                 .call = to_string(made.call),
                                 .words = std::move(words)});
   }
@@ -300,7 +332,7 @@ class Conformance {
 
   std::span<Device* const> devices_;
   const ConformanceOptions& options_;
-  std::map<std::tuple<Op, std::size_t, std::string>, ConformanceTally> tallies_;
+  std::map<std::tuple<Op, Sizes, std::size_t, std::string>, ConformanceTally> tallies_;
   std::vector<bool> known_failed_;
   std::vector<bool> known_tried_;
   ConformanceReport report_;

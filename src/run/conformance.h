@@ -3,7 +3,9 @@
 // A case is one sample on one device, through the device contract. It passes if the result is the reference's
 // within tolerance_of(), if nothing was written beside the valid part of the result, and if the inputs are as they
 // were. The reference sees neither views nor buckets: it gets plain copies of what is valid. A device may decline
-// a case with a reason, cpu:scalar may not. One thread; nothing is kept.
+// a case with a reason, cpu:scalar may not. After the awkward operands come those of each other row of
+// sample_sizes.def, as far as the reference computes them soon: for the first op of each family, or for all.
+// One thread; nothing is kept.
 #pragma once
 
 #include <functional>
@@ -13,6 +15,7 @@
 #include <vector>
 
 #include "devices/device.h"
+#include "ops/sample.h"
 #include "run/pairwise.h"
 
 namespace shunt {
@@ -27,11 +30,12 @@ struct KnownFailure {
 [[nodiscard]] std::span<const KnownFailure> known_failures();
 
 struct ConformanceOptions {
-  std::vector<Op> ops;              // empty: all that run somewhere
-  std::vector<DType> dtypes;        // only cases of just these, I32 aside, in the enum's order; empty: of all
-  bool full = false;                // all combinations instead of all pairs
-  std::uint64_t seed = 1;           // of the elements
-  std::optional<Combination> only;  // just this case of each op
+  std::vector<Op> ops;             // empty: all that run somewhere
+  std::vector<DType> dtypes;       // only cases of just these, I32 aside, in the enum's order; empty: of all
+  bool full = false;               // all combinations instead of all pairs, and all sizes of all ops
+  bool sizes = true;               // sizes that are not awkward, too
+  std::uint64_t seed = 1;          // of the elements
+  std::optional<SampleCase> only;  // just this case of each op
   std::span<const KnownFailure> known = known_failures();
   // Called before each case with the op, the number of the case and how many there are; false ends the run.
   std::function<bool(Op op, std::uint64_t number, std::uint64_t count)> progress;
@@ -41,6 +45,7 @@ struct ConformanceOptions {
 struct ConformanceTally {
   std::string device;
   Op op{};
+  Sizes sizes{};
   std::string dtypes;                   // "F32 Q4_0 -> F32"
   std::vector<DType> different_dtypes;  // those of `dtypes`, each once
   std::uint64_t passed = 0;
@@ -53,13 +58,13 @@ struct ConformanceTally {
 struct ConformanceFailure {
   std::string device;
   Op op{};
-  Combination choices;
+  SampleCase which;
   std::string call;
   std::string words;
 };
 
 struct ConformanceReport {
-  std::vector<ConformanceTally> tallies;     // ordered by op, device and dtypes
+  std::vector<ConformanceTally> tallies;     // ordered by op, sizes, device and dtypes
   std::vector<ConformanceFailure> failures;  // all that are not known
   std::vector<KnownFailure> known;           // rows that still fail
   std::vector<KnownFailure> unexpected_passes;

@@ -25,7 +25,7 @@ SupportRecord support_record(const ConformanceReport& report, const Device& devi
   const DeviceInfo& info = device.info();
   SupportRecord record{.device = info.id, .label = label_of(info), .emulated = info.emulated};
   for (const ConformanceTally& tally : report.tallies) {
-    if (tally.device != info.id) continue;
+    if (tally.device != info.id || tally.sizes != Sizes::awkward) continue;
     OpRecord& op = record.ops[tally.op];
     op.all.add(tally);
     for (const DType dtype : tally.different_dtypes) op.of_dtype[dtype].add(tally);

@@ -23,7 +23,8 @@ struct CaseCounts {
 
 struct OpRecord {
   CaseCounts all;
-  // A case counts for each dtype that its operands and its result have, but not for I32 where that is an index.
+  // A case of awkward sizes counts for each dtype that its operands and its result have, but not for I32 where that is
+  // an index.
   std::map<DType, CaseCounts> of_dtype;
 };
 

@@ -33,12 +33,9 @@ TEST_P(DeviceConformance, GivesTheReferencesResult) {
   ASSERT_FALSE(needed.empty());
   const auto report = check_conformance(devices_, options);
   ASSERT_TRUE(report.has_value()) << report.error().message;
-  for (const ConformanceFailure& failure : report->failures) {
-    std::string choices;
-    for (const std::uint32_t choice : failure.choices) choices += (choices.empty() ? "" : ".") + std::to_string(choice);
-    ADD_FAILURE() << failure.device << " " << failure.call << " seed " << options.seed << " case " << choices << ": "
-                  << failure.words;
-  }
+  for (const ConformanceFailure& failure : report->failures)
+    ADD_FAILURE() << failure.device << " " << failure.call << " seed " << options.seed << " case "
+                  << to_string(failure.which) << ": " << failure.words;
   for (const KnownFailure& row : report->unexpected_passes)
     ADD_FAILURE() << row.device << " passes, though its failure is known: " << row.reason;
   for (const Device* device : devices_)

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "devices/gl_names.h"
+
 namespace shunt::webgl {
 namespace {
 
@@ -34,6 +36,7 @@ Status Context::describe() {
   renderer_ = name.data();
   const std::uint64_t rows = integer(kMaxTextureSize);
   limits_.shader.language = ShaderLanguage::essl300;
+  limits_.shader.on_cpu = is_software_renderer(renderer_);
   limits_.shader.largest_binding_bytes = rows * kRowWords * sizeof(std::uint32_t);
   limits_.uniform_alignment_bytes = std::max<std::uint64_t>(16, integer(kUniformBufferAlignment));
   limits_.binds_whole_buffers = true;

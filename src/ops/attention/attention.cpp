@@ -1,5 +1,6 @@
 #include "ops/attention/attention.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -111,6 +112,12 @@ AttentionArgs attention_arguments(const OpCall& call) {
     args.sink_stride = static_cast<std::uint32_t>(call.input(6).strides[0]);
   }
   return args;
+}
+
+std::uint64_t visible_at_most(const OpCall& call) {
+  const AttentionArgs args = attention_arguments(call);
+  const std::uint64_t capacity = std::uint64_t{args.table.sequence_pages} * args.table.page_tokens;
+  return args.window == 0 ? capacity : std::min<std::uint64_t>(capacity, args.window);
 }
 
 extern const CpuKernel attention_scalar{fits_attention_arguments, work, write_arguments<attention_arguments>, run};

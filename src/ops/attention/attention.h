@@ -10,6 +10,8 @@
 namespace shunt {
 
 [[nodiscard]] AttentionArgs attention_arguments(const OpCall& call);
+// The most positions that a token may see.
+[[nodiscard]] std::uint64_t visible_at_most(const OpCall& call);
 // Empty, or why the arguments cannot describe the call.
 [[nodiscard]] std::string fits_attention_arguments(const OpCall& call);
 

@@ -17,6 +17,14 @@ std::string supports(const OpCall& call) {
 
 Specialization specialization(const OpCall& call) { return {call.input(0).shape.columns(), 0, 0, kNeeds.group}; }
 
+// Of each tile of as many positions as a workgroup has invocations: the parts of its subgroups, and the positions, four
+// or more at a time.
+std::uint64_t rounds(const OpCall& call, const ShaderLimits&) {
+  constexpr std::uint64_t kParts = kNeeds.group / kNeeds.smallest_subgroup;
+  constexpr std::uint64_t kOfTile = 1 + 2 * kParts;
+  return (visible_at_most(call) / kNeeds.group + 1) * kOfTile + kParts + kNeeds.group;
+}
+
 }  // namespace
 
 extern const ShaderKernel attention_row_shader;
@@ -24,6 +32,7 @@ const ShaderKernel attention_row_shader{.supports = supports,
                                         .groups = group_for_each_row,
                                         .specialization = specialization,
                                         .runs_on = offers<kNeeds>,
-                                        .rank = 1};
+                                        .rank = 1,
+                                        .rounds = rounds};
 
 }  // namespace shunt

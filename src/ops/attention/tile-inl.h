@@ -31,8 +31,7 @@ HWY_INLINE void multiply_block(const float* HWY_RESTRICT a, std::size_t a_stride
   const std::size_t lanes = hn::Lanes(d);
   hn::Vec<Floats> sums[kMultiplyRows][kVectors];
   for (std::size_t r = 0; r < kMultiplyRows; ++r)
-    for (std::size_t v = 0; v < kVectors; ++v)
-      sums[r][v] = accumulate ? hn::Load(d, c + r * c_stride + v * lanes) : hn::Zero(d);
+    for (std::size_t v = 0; v < kVectors; ++v) sums[r][v] = hn::Zero(d);
   for (std::size_t k = 0; k < depth; ++k) {
     hn::Vec<Floats> right[kVectors];
     for (std::size_t v = 0; v < kVectors; ++v) right[v] = hn::Load(d, b + k * b_stride + v * lanes);
@@ -41,8 +40,12 @@ HWY_INLINE void multiply_block(const float* HWY_RESTRICT a, std::size_t a_stride
       for (std::size_t v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(left, right[v], sums[r][v]);
     }
   }
+  // What is there is added last: long sums stay precise.
   for (std::size_t r = 0; r < kMultiplyRows; ++r)
-    for (std::size_t v = 0; v < kVectors; ++v) hn::Store(sums[r][v], d, c + r * c_stride + v * lanes);
+    for (std::size_t v = 0; v < kVectors; ++v) {
+      float* const to = c + r * c_stride + v * lanes;
+      hn::Store(accumulate ? hn::Add(hn::Load(d, to), sums[r][v]) : sums[r][v], d, to);
+    }
 }
 
 // c [rows, columns] (+)= a [rows, depth] b [depth, columns]. REQUIRES: whole blocks of rows, whole vectors of columns.
@@ -152,9 +155,10 @@ HWY_INLINE void add_values(const float* HWY_RESTRICT weights, const std::byte* c
     hn::Vec<Floats> value[kKeys];
     for (std::size_t k = 0; k < kKeys; ++k) value[k] = load(from[k] + i);
     for (std::size_t r = 0; r < kRows; ++r) {
-      auto sum = hn::Load(d, sums + r * width + i);
-      for (std::size_t k = 0; k < kKeys; ++k) sum = hn::MulAdd(weight[r][k], value[k], sum);
-      hn::Store(sum, d, sums + r * width + i);
+      // Several keys are summed before they are added: long sums stay precise.
+      auto sum = hn::Mul(weight[r][0], value[0]);
+      for (std::size_t k = 1; k < kKeys; ++k) sum = hn::MulAdd(weight[r][k], value[k], sum);
+      hn::Store(hn::Add(hn::Load(d, sums + r * width + i), sum), d, sums + r * width + i);
     }
   }
 }

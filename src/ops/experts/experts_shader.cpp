@@ -1,5 +1,6 @@
 #include "ops/experts/experts.h"
 #include "ops/shader.h"
+#include "ops/shader_work.h"
 
 namespace shunt {
 namespace {
@@ -13,9 +14,14 @@ std::uint64_t groups(const OpCall& call) {
 
 Specialization specialization(const OpCall& call) { return {experts_arguments(call).weight_dtype}; }
 
+std::uint64_t rounds(const OpCall& call, const ShaderLimits&) {
+  return rounds_over(experts_arguments(call).k) * (1 + kExpertsGroupRows) + kRoundsOfAGroup;
+}
+
 }  // namespace
 
 extern const ShaderKernel experts_shader;
-const ShaderKernel experts_shader{supports, groups, nullptr, nullptr, specialization};
+const ShaderKernel experts_shader{
+    .supports = supports, .groups = groups, .specialization = specialization, .rounds = rounds};
 
 }  // namespace shunt

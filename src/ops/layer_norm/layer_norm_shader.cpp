@@ -9,9 +9,11 @@ std::string supports(const OpCall&) { return {}; }
 
 std::uint64_t groups(const OpCall& call) { return groups_for_rows(*call.output); }
 
+std::uint64_t rounds(const OpCall& call, const ShaderLimits&) { return rounds_over_rows(*call.output, 2); }
+
 }  // namespace
 
 extern const ShaderKernel layer_norm_shader;
-const ShaderKernel layer_norm_shader{supports, groups, nullptr};
+const ShaderKernel layer_norm_shader{.supports = supports, .groups = groups, .rounds = rounds};
 
 }  // namespace shunt

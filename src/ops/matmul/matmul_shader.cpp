@@ -4,6 +4,7 @@
 
 #include "ops/matmul/matmul.h"
 #include "ops/shader.h"
+#include "ops/shader_work.h"
 
 namespace shunt {
 namespace {
@@ -40,16 +41,29 @@ Specialization on_cpu_specialization(const OpCall& call) {
 
 bool on_cpu_runs_on(const ShaderLimits& limits) { return limits.on_cpu; }
 
+// Each column of the weight is multiplied with up to four rows of x.
+std::uint64_t rounds(const OpCall& call, const ShaderLimits& limits) {
+  const std::uint64_t k = matmul_args(call).k;
+  if (limits.language == ShaderLanguage::essl300) return k;
+  return rounds_over(k) * (1 + kMatmulGroupRows) + kRoundsOfAGroup + kMatmulGroupRows;
+}
+std::uint64_t on_cpu_rounds(const OpCall& call, const ShaderLimits&) {
+  const MatmulArgs args = matmul_args(call);
+  return args.k * (std::uint64_t{1} + on_cpu_x_rows(args)) + args.k / 32 + std::uint64_t{2} * kMatmulGroupRows;
+}
+
 }  // namespace
 
 extern const ShaderKernel matmul_shader;
-const ShaderKernel matmul_shader{supports, groups, nullptr, nullptr, specialization};
+const ShaderKernel matmul_shader{
+    .supports = supports, .groups = groups, .specialization = specialization, .rounds = rounds};
 
 extern const ShaderKernel matmul_on_cpu_shader;
 const ShaderKernel matmul_on_cpu_shader{.supports = on_cpu_supports,
                                         .groups = on_cpu_groups,
                                         .specialization = on_cpu_specialization,
                                         .runs_on = on_cpu_runs_on,
-                                        .rank = 4};
+                                        .rank = 4,
+                                        .rounds = on_cpu_rounds};
 
 }  // namespace shunt

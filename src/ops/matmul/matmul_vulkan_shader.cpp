@@ -42,6 +42,11 @@ std::string norm_supports(const OpCall& call) {
 
 std::uint64_t row_groups(const OpCall& call) { return matmul_args(call).m; }
 
+// An invocation takes eight columns at a time; the parts of the subgroups follow.
+std::uint64_t row_rounds(const OpCall& call, const ShaderLimits&) {
+  return matmul_args(call).k / 8 / kRowNeeds.group + std::uint64_t{8} * kMatmulRowXRows * kRowNeeds.group;
+}
+
 Specialization row_specialization(const OpCall& call) {
   const MatmulArgs args = matmul_args(call);
   return {args.weight_dtype, static_cast<std::uint32_t>(matmul_capacity(args)), 1 + args.has_up, kRowNeeds.group};
@@ -60,6 +65,13 @@ std::uint64_t tile_groups(const OpCall& call) {
   return tiles(args.m) * tiles(matmul_capacity(args));
 }
 
+// A step puts 32 columns into shared memory, of which an invocation brings two eights, and goes over them.
+std::uint64_t tile_rounds(const OpCall& call, const ShaderLimits&) {
+  constexpr std::uint64_t kColumns = 32;
+  constexpr std::uint64_t kBringing = 2 * (1 + 4 + 4);
+  return (matmul_args(call).k / kColumns + 1) * (1 + kBringing + kColumns) + 64;
+}
+
 Specialization tile_specialization(const OpCall& call) {
   return {matmul_args(call).weight_dtype, 0, 0, kTileNeeds.group};
 }
@@ -71,20 +83,23 @@ const ShaderKernel matmul_row_shader{.supports = row_supports,
                                      .groups = row_groups,
                                      .specialization = row_specialization,
                                      .runs_on = offers<kRowNeeds>,
-                                     .rank = 3};
+                                     .rank = 3,
+                                     .rounds = row_rounds};
 
 extern const ShaderKernel matmul_norm_shader;
 const ShaderKernel matmul_norm_shader{.supports = norm_supports,
                                       .groups = row_groups,
                                       .specialization = row_specialization,
                                       .runs_on = offers<kNormNeeds>,
-                                      .rank = 3};
+                                      .rank = 3,
+                                      .rounds = row_rounds};
 
 extern const ShaderKernel matmul_tile_shader;
 const ShaderKernel matmul_tile_shader{.supports = tile_supports,
                                       .groups = tile_groups,
                                       .specialization = tile_specialization,
                                       .runs_on = offers<kTileNeeds>,
-                                      .rank = 2};
+                                      .rank = 2,
+                                      .rounds = tile_rounds};
 
 }  // namespace shunt

@@ -13,9 +13,16 @@ std::uint64_t groups(const OpCall& call) {
       {.dtype = call.output->dtype, .shape = {static_cast<std::uint32_t>(call.input(0).shape.rows()), 1}});
 }
 
+// One row, or two whose elements share a word; a stretch of 64 elements is a round and theirs.
+std::uint64_t rounds(const OpCall& call, const ShaderLimits&) {
+  const std::uint64_t each = rounds_over(call.input(0).shape.columns());
+  const std::uint64_t rows = info_of(call.output->dtype).block_bytes < sizeof(float) ? 2 : 1;
+  return rows * (5 + each + each / 64 + kRoundsOfAGroup);
+}
+
 }  // namespace
 
 extern const ShaderKernel reduce_shader;
-const ShaderKernel reduce_shader{supports, groups, nullptr};
+const ShaderKernel reduce_shader{.supports = supports, .groups = groups, .rounds = rounds};
 
 }  // namespace shunt

@@ -5,7 +5,7 @@
 #define Arguments TopKArgs
 #include "ops/kernel.glsl"
 
-#include "ops/order.glsl"
+#include "ops/top_k/order.glsl"
 
 SHUNT_INPUT(3, x)
 
@@ -15,11 +15,6 @@ shared uint places[kGroup];
 // What was found, in turn in the first and the second: drivers of OpenGL move what is read before a barrier behind it.
 shared uint found_orders[2];
 shared uint found_places[2];
-
-// NaN last.
-uint rank_of(float value) { return is_number(value) ? order_of(value) : 0u; }
-
-bool precedes(uint order, uint place, uint other, uint its) { return order > other || (order == other && place < its); }
 
 void main() {
   uint row = group_index();

@@ -11,3 +11,6 @@ SHUNT_ARGS(TopKArgs) {
   SHUNT_U32S(2, reserved_too);
 };
 SHUNT_ARGS_BYTES(TopKArgs, 64)
+
+// Columns that an invocation of top_k_rank.comp compares in a round.
+SHUNT_ARGS_CONSTANT(kTopKAtOnce, 4)

@@ -2,6 +2,7 @@
 
 #include "ops/shader.h"
 #include "ops/shader_work.h"
+#include "ops/top_k/top_k_args.h"
 
 namespace shunt {
 namespace {
@@ -19,9 +20,37 @@ std::string supports(const OpCall& call) {
 
 std::uint64_t groups(const OpCall& call) { return call.input(0).shape.rows(); }
 
+// Each place that is found makes one invocation look for its next best.
+std::uint64_t rounds(const OpCall& call, const ShaderLimits&) {
+  const std::uint64_t looks = rounds_over(call.input(0).shape.columns());
+  return looks + call.attributes->u32(Attr::k) * (1 + looks + kRoundsOfAGroup);
+}
+
+// To find few places one after the other is less than to rank all columns.
+constexpr std::uint32_t kFew = 16;
+
+std::string rank_supports(const OpCall& call) {
+  const std::uint64_t columns = call.input(0).shape.columns();
+  if (call.attributes->u32(Attr::k) <= kFew) return "top_k: it looks for few";
+  if (columns * columns <= kMostLooks) return {};
+  return fmt::format("top_k: {} columns, and the shader compares no more than {} pairs of a row", columns, kMostLooks);
+}
+
+std::uint64_t rank_groups(const OpCall& call) {
+  return call.input(0).shape.rows() * rounds_over(call.input(0).shape.columns());
+}
+
+std::uint64_t rank_rounds(const OpCall& call, const ShaderLimits&) {
+  return (call.input(0).shape.columns() / kTopKAtOnce + 1) * (1 + kTopKAtOnce);
+}
+
 }  // namespace
 
 extern const ShaderKernel top_k_shader;
-const ShaderKernel top_k_shader{supports, groups, nullptr};
+const ShaderKernel top_k_shader{.supports = supports, .groups = groups, .rounds = rounds};
+
+extern const ShaderKernel top_k_rank_shader;
+const ShaderKernel top_k_rank_shader{
+    .supports = rank_supports, .groups = rank_groups, .rank = 1, .rounds = rank_rounds};
 
 }  // namespace shunt
