@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,10 @@ class WeightSource {
   // and readable for the life of the source, also when the file shrinks: the bytes that are gone then
   // read as zero and health() says so.
   [[nodiscard]] virtual std::span<const std::byte> mapped(std::size_t index) = 0;
+
+  // What keeps the bytes of mapped() valid beyond the life of the source, for devices that a submission may outlive;
+  // null: nothing does.
+  [[nodiscard]] virtual std::shared_ptr<const void> owner(std::size_t) { return nullptr; }
 
   // The caller has its own copy of these bytes; the source may let their pages go.
   virtual void release(std::size_t index, std::uint64_t offset, std::uint64_t bytes) = 0;

@@ -82,7 +82,7 @@ class InPlace {
   };
 
   Result<Binding> import(std::span<const float> values) {
-    SHUNT_TRY_ASSIGN(auto buffer, device_.import_host(std::as_bytes(values)));
+    SHUNT_TRY_ASSIGN(auto buffer, device_.import_host(std::as_bytes(values), nullptr));
     buffers_.push_back(std::move(buffer));
     return Binding{.buffer = buffers_.back().get(), .offset = 0, .bytes = values.size_bytes()};
   }

@@ -8,7 +8,7 @@ namespace shunt {
 
 std::uint64_t Device::now_ns() const { return trace::now_ns(); }
 
-Result<std::unique_ptr<Buffer>> Device::import_host(std::span<const std::byte>) {
+Result<std::unique_ptr<Buffer>> Device::import_host(std::span<const std::byte>, std::shared_ptr<const void>) {
   return fail(Code::unsupported, fmt::format("{} has no way to use the host's memory", info().id));
 }
 

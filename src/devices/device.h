@@ -118,9 +118,11 @@ class Device {
 
   // State buffers begin zeroed and need real memory only where they are touched, if the API allows.
   [[nodiscard]] virtual Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) = 0;
-  // A buffer over memory that the caller keeps alive, and that nothing but programs changes. Errors: unsupported, as
-  // here; copy instead.
-  [[nodiscard]] virtual Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory);
+  // A buffer over memory that nothing but programs changes. `owner` keeps it, and the device keeps the owner until
+  // nothing of its own reads the memory any more, a submission that nobody waits for included; null: the caller keeps
+  // it, and only devices that outlast none of their submissions take it. Errors: unsupported, as here; copy instead.
+  [[nodiscard]] virtual Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory,
+                                                                    std::shared_ptr<const void> owner);
   // The spans must live until the event is done. Bytes of a write that then do not arrive fail a later event.
   [[nodiscard]] virtual Event write(const Binding& to, std::span<const std::byte> from) = 0;
   [[nodiscard]] virtual Event read(const Binding& from, std::span<std::byte> to) = 0;

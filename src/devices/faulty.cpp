@@ -68,9 +68,10 @@ class FaultyDevice final : public Device {
     SHUNT_TRY(begin(faults_->allocation()));
     return real_->allocate(bytes, use);
   }
-  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory) override {
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory,
+                                                            std::shared_ptr<const void> owner) override {
     SHUNT_TRY(begin(faults_->allocation()));
-    return real_->import_host(memory);
+    return real_->import_host(memory, std::move(owner));
   }
 
   [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {

@@ -1,6 +1,6 @@
 // A GGUF model file as a source of weights: one file, the parts of a split model, or bytes in memory.
 //
-// The object owns its mappings; spans from mapped() live as long as it does. Opening reads the headers
+// The object owns its mappings; spans from mapped() live as long as it or their owner() does. Opening reads the headers
 // only. All calls are safe from many threads.
 #pragma once
 
@@ -46,12 +46,15 @@ class GgufFile final : public WeightSource {
   [[nodiscard]] std::span<const WeightInfo> weights() const override { return weights_; }
   [[nodiscard]] Status read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override;
   [[nodiscard]] std::span<const std::byte> mapped(std::size_t index) override;
+  [[nodiscard]] std::shared_ptr<const void> owner(std::size_t index) override {
+    return parts_[locations_[index].part].file;
+  }
   void release(std::size_t index, std::uint64_t offset, std::uint64_t bytes) override;
   [[nodiscard]] Status health() const override;
 
  private:
   struct Part {
-    std::unique_ptr<MappedFile> file;  // null for bytes in memory
+    std::shared_ptr<MappedFile> file;  // null for bytes in memory
     std::span<const std::byte> bytes;
     std::uint64_t data_offset = 0;
   };

@@ -19,6 +19,9 @@ class ModelWeights final : public WeightSource {
   [[nodiscard]] std::span<const WeightInfo> weights() const override { return weights_; }
   [[nodiscard]] Status read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override;
   [[nodiscard]] std::span<const std::byte> mapped(std::size_t index) override;
+  [[nodiscard]] std::shared_ptr<const void> owner(std::size_t index) override {
+    return is_made(index) ? nullptr : file_.owner(index);
+  }
   void release(std::size_t index, std::uint64_t offset, std::uint64_t bytes) override;
   [[nodiscard]] Status health() const override { return file_.health(); }
 

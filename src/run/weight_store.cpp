@@ -66,7 +66,8 @@ void WeightStore::clear() {
 
 Result<std::unique_ptr<Buffer>> WeightStore::load(const Part& part, Device& device) {
   if (const auto mapped = source_->mapped(part.index); !mapped.empty())
-    if (auto imported = device.import_host(mapped.subspan(part.offset, part.bytes))) return imported;
+    if (auto imported = device.import_host(mapped.subspan(part.offset, part.bytes), source_->owner(part.index)))
+      return imported;
   SHUNT_TRY_ASSIGN(std::unique_ptr<Buffer> buffer, device.allocate(part.bytes, BufferUse::weights));
   std::vector<std::byte> chunk(std::min(part.bytes, kChunkBytes));
   for (std::uint64_t done = 0; done < part.bytes; done += chunk.size()) {

@@ -7,7 +7,7 @@ import os
 import tempfile
 import unittest
 
-from program import CommandLine, MODEL, shunt
+from program import ALONE, CommandLine, MODEL, shunt
 
 RUN = ("run", MODEL, "Once upon a time", "-n", "12", "--greedy")
 
@@ -57,6 +57,16 @@ class Failures(CommandLine):
         result = self.faulty("cpu:simd hang at op 300", "--timeout", "3")
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("cpu:simd failed, timed_out", result.stderr)
+
+    def test_a_program_that_outlives_its_deadline_outlives_no_memory_that_it_reads(self):
+        call = ("run", MODEL, "Once upon a time there was a fox. " * 40, "-n", "4", "--greedy", "-c", "1024", *ALONE)
+        whole = shunt(*call, "--devices", "cpu:simd")
+        for timeout in ("0.02", "1"):
+            result = shunt(*call, "--devices", "vulkan:0,cpu:simd", "--strategy", "gpu", "--timeout", timeout)
+            self.assertIn(result.returncode, (0, 1), result.stderr)  # a slow build's processor may be late, too
+            self.assertIn("it still ran at its deadline", result.stderr)
+            if result.returncode == 0:
+                self.assertEqual(result.stdout, whole.stdout)
 
     def test_faults_that_nobody_knows_are_refused(self):
         result = self.faulty("cpu:simd gone at op 3")

@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <sstream>
 #include <string>
 #include <utility>
@@ -53,9 +54,54 @@ bool pretends(const std::string& wanted) {
 
 bool strikes(VulkanFault one) { return fault == one && calls_left-- <= 0; }
 
+// A submission with all that its structures point to.
+struct Held {
+  VkQueue queue;
+  VkSubmitInfo info;
+  VkTimelineSemaphoreSubmitInfo values;
+  std::vector<VkCommandBuffer> commands;
+  std::vector<VkSemaphore> waits, signals;
+  std::vector<VkPipelineStageFlags> stages;
+  std::vector<std::uint64_t> wait_values, signal_values;
+  VkFence fence;
+
+  VkResult begin() {
+    info.pCommandBuffers = commands.data();
+    info.pWaitSemaphores = waits.data();
+    info.pWaitDstStageMask = stages.data();
+    info.pSignalSemaphores = signals.data();
+    values.pWaitSemaphoreValues = wait_values.data();
+    values.pSignalSemaphoreValues = signal_values.data();
+    values.pNext = nullptr;
+    info.pNext = fence == VK_NULL_HANDLE ? &values : nullptr;
+    return REAL(QueueSubmit)(queue, 1, &info, fence);
+  }
+};
+std::deque<Held> held;
+
+void hold(VkQueue queue, const VkSubmitInfo& info, VkFence fence) {
+  Held kept{.queue = queue, .info = info, .values = {}, .fence = fence};
+  kept.commands.assign(info.pCommandBuffers, info.pCommandBuffers + info.commandBufferCount);
+  kept.waits.assign(info.pWaitSemaphores, info.pWaitSemaphores + info.waitSemaphoreCount);
+  kept.stages.assign(info.pWaitDstStageMask, info.pWaitDstStageMask + info.waitSemaphoreCount);
+  kept.signals.assign(info.pSignalSemaphores, info.pSignalSemaphores + info.signalSemaphoreCount);
+  if (info.pNext != nullptr) {
+    kept.values = *static_cast<const VkTimelineSemaphoreSubmitInfo*>(info.pNext);
+    const VkTimelineSemaphoreSubmitInfo& values = kept.values;
+    kept.wait_values.assign(values.pWaitSemaphoreValues, values.pWaitSemaphoreValues + values.waitSemaphoreValueCount);
+    kept.signal_values.assign(values.pSignalSemaphoreValues,
+                              values.pSignalSemaphoreValues + values.signalSemaphoreValueCount);
+  }
+  held.push_back(std::move(kept));
+}
+
 VkResult submit(VkQueue queue, std::uint32_t count, const VkSubmitInfo* infos, VkFence fence) {
   if (strikes(VulkanFault::submit_loses_device)) return VK_ERROR_DEVICE_LOST;
   ++submissions;
+  if (fault == VulkanFault::holds_submissions) {
+    for (std::uint32_t i = 0; i < count; ++i) hold(queue, infos[i], fence);
+    return VK_SUCCESS;
+  }
   return REAL(QueueSubmit)(queue, count, infos, fence);
 }
 
@@ -95,6 +141,7 @@ void free_memory(VkDevice device, VkDeviceMemory memory, const VkAllocationCallb
 
 void properties(VkPhysicalDevice device, VkPhysicalDeviceProperties2* answer) {
   REAL(GetPhysicalDeviceProperties2)(device, answer);
+  if (pretends("integrated")) answer->properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
   if (pretends("discrete")) answer->properties.deviceType = VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU;
   if (pretends("limits")) answer->properties.limits.maxPerStageDescriptorStorageBuffers = 4;
 }
@@ -212,6 +259,14 @@ extern "C" {
 void set_vulkan_fault(VulkanFault chosen, int after) {
   calls_left = after;
   fault = chosen;
+}
+void release_vulkan_submissions() {
+  fault = VulkanFault::none;
+  for (Held& each : held) {
+    each.begin();
+    REAL(QueueWaitIdle)(each.queue);
+  }
+  held.clear();
 }
 int vulkan_blocks() { return blocks; }
 int vulkan_submissions() { return submissions; }

@@ -33,7 +33,7 @@ TEST_F(NullDevice, SaysWhyItComputesNothing) {
   const OpCall calls[] = {{.op = Op::add}};
   EXPECT_EQ(device_.supports(calls).reason, "add: null:0 has no kernels");
   EXPECT_EQ(device_.prepare({.name = "sum"}).error().code, Code::unsupported);
-  EXPECT_EQ(device_.import_host({}).error().code, Code::unsupported);
+  EXPECT_EQ(device_.import_host({}, nullptr).error().code, Code::unsupported);
   EXPECT_EQ(device_.allocate(std::uint64_t{1} << 40U, BufferUse::values).error().code, Code::out_of_memory);
 }
 

@@ -2,7 +2,10 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
+#include <cstring>
+#include <memory>
 #include <numeric>
 #include <string_view>
 #include <thread>
@@ -31,6 +34,7 @@ class VulkanFaults : public testing::TestWithParam<const char*> {
     ASSERT_NE(library_, nullptr);
     set_fault_ = reinterpret_cast<decltype(&set_vulkan_fault)>(dlsym(library_, "set_vulkan_fault"));
     blocks_ = reinterpret_cast<decltype(&vulkan_blocks)>(dlsym(library_, "vulkan_blocks"));
+    release_ = reinterpret_cast<decltype(&release_vulkan_submissions)>(dlsym(library_, "release_vulkan_submissions"));
     submissions_ = reinterpret_cast<decltype(&vulkan_submissions)>(dlsym(library_, "vulkan_submissions"));
   }
   void TearDown() override {
@@ -58,13 +62,15 @@ class VulkanFaults : public testing::TestWithParam<const char*> {
   decltype(&set_vulkan_fault) set_fault_ = nullptr;
   decltype(&vulkan_blocks) blocks_ = nullptr;
   decltype(&vulkan_submissions) submissions_ = nullptr;
+  decltype(&release_vulkan_submissions) release_ = nullptr;
 };
 
-INSTANTIATE_TEST_SUITE_P(Pretending, VulkanFaults, testing::Values("fences", "discrete queues"), [](const auto& test) {
-  std::string name = test.param;
-  std::ranges::replace(name, ' ', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Pretending, VulkanFaults, testing::Values("fences", "discrete queues", "integrated"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::ranges::replace(name, ' ', '_');
+                           return name;
+                         });
 
 // Where the host reaches the device's memory through copies only.
 class VulkanStaging : public VulkanFaults {};
@@ -388,7 +394,8 @@ TEST_P(VulkanFaults, MemoryOfTheHostIsUsedInPlaceWhereItIsTheDevicesToo) {
   // Kernels read it from any offset that their bindings may have.
   const auto address = reinterpret_cast<std::uintptr_t>(values.data());
   const std::span<const float> aligned = std::span(values).subspan((256 - address % 256) / sizeof(float), 1024);
-  const auto imported = device_->import_host(std::as_bytes(aligned));
+  const std::shared_ptr<const void> owner(values.data(), [](const void*) {});
+  const auto imported = device_->import_host(std::as_bytes(aligned), owner);
   const bool may = !stages() && std::ranges::count(device_->info().details, "imports host memory") != 0;
   ASSERT_EQ(imported.has_value(), may) << (imported ? "it was imported" : imported.error().message);
   if (!imported) {
@@ -401,9 +408,43 @@ TEST_P(VulkanFaults, MemoryOfTheHostIsUsedInPlaceWhereItIsTheDevicesToo) {
   test::OneAdd add(*device_, {imported->get(), 256, 16});
   ASSERT_TRUE(add.run().has_value());
   EXPECT_EQ(add.result(), (std::vector<float>{aligned[64] + 10, aligned[65] + 20, aligned[66] + 30, aligned[67] + 40}));
-  const auto odd = device_->import_host(std::as_bytes(aligned).subspan(1));
+  const auto odd = device_->import_host(std::as_bytes(aligned).subspan(1), owner);
   ASSERT_FALSE(odd.has_value());
   EXPECT_EQ(odd.error().code, Code::unsupported);
+  EXPECT_EQ(device_->import_host(std::as_bytes(aligned), nullptr).error().code, Code::unsupported)
+      << "nobody keeps it for a submission that outlives its deadline";
+}
+
+// The submission begins when all that it touches has been closed.
+TEST_P(VulkanFaults, WhatASubmissionMayStillTouchOutlivesAllThatWasClosed) {
+  constexpr std::size_t kPage = 4096;
+  std::shared_ptr<std::byte> pages(static_cast<std::byte*>(std::aligned_alloc(kPage, kPage)), std::free);
+  std::memcpy(pages.get(), std::array<float, 4>{1, 2, 3, 4}.data(), 4 * sizeof(float));
+  const std::weak_ptr<std::byte> alive = pages;
+  auto imported = device_->import_host({pages.get(), kPage}, pages);
+  const bool imports = std::string_view(GetParam()).contains("integrated") &&
+                       std::ranges::count(device_->info().details, "imports host memory") != 0;
+  ASSERT_EQ(imported.has_value(), imports);
+  {
+    test::OneAdd add(*device_, imports ? Binding{imported->get(), 0, 16} : Binding{});
+    ASSERT_TRUE(add.run().has_value());
+    set_fault(VulkanFault::holds_submissions);
+    EXPECT_EQ(add.run(std::chrono::nanoseconds(1)).error().code, Code::timed_out);
+  }
+  if (imports) imported->reset();
+  pages.reset();
+  registry_ = {};
+  EXPECT_EQ(alive.expired(), !imports) << "it is kept for the submission, and only for that";
+  release_();
+}
+
+TEST_P(VulkanFaults, ClosingDoesNotWaitForWhatNeverEnds) {
+  {
+    test::OneAdd add(*device_);
+    set_fault(VulkanFault::holds_submissions);
+    EXPECT_EQ(add.run(std::chrono::nanoseconds(1)).error().code, Code::timed_out);
+  }
+  registry_ = {};
 }
 
 TEST_P(VulkanFaults, ADeviceBelowWhatKernelsNeedIsAbsentAndSaysOfWhat) {

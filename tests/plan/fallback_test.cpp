@@ -32,8 +32,9 @@ class Lacking final : public Device {
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) override {
     return inner_->allocate(bytes, use);
   }
-  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory) override {
-    return inner_->import_host(memory);
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory,
+                                                            std::shared_ptr<const void> owner) override {
+    return inner_->import_host(memory, std::move(owner));
   }
   [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
     return inner_->write(to, from);

@@ -72,8 +72,9 @@ class Faulty final : public Device {
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) override {
     return device_.allocate(bytes, use);
   }
-  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory) override {
-    return device_.import_host(memory);
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory,
+                                                            std::shared_ptr<const void> owner) override {
+    return device_.import_host(memory, std::move(owner));
   }
   [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
     return device_.write(to, from);

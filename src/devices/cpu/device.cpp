@@ -115,8 +115,9 @@ class CpuDevice final : public Device {
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {
     return allocate_host(bytes);
   }
-  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory) override {
-    return wrap_host(memory);
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory,
+                                                            std::shared_ptr<const void> owner) override {
+    return wrap_host(memory, std::move(owner));
   }
 
   [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {

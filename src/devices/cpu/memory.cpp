@@ -14,7 +14,8 @@ namespace {
 
 class HostBuffer final : public Buffer {
  public:
-  HostBuffer(std::byte* memory, std::uint64_t bytes, bool owned) : memory_(memory), bytes_(bytes), owned_(owned) {}
+  HostBuffer(std::byte* memory, std::uint64_t bytes, bool owned, std::shared_ptr<const void> owner = nullptr)
+      : memory_(memory), bytes_(bytes), owned_(owned), owner_(std::move(owner)) {}
   ~HostBuffer() override {
     if (owned_ && bytes_ != 0) munmap(memory_, bytes_);
   }
@@ -28,6 +29,7 @@ class HostBuffer final : public Buffer {
   std::byte* memory_;
   std::uint64_t bytes_;
   bool owned_;
+  std::shared_ptr<const void> owner_;
 };
 
 // A line "MemAvailable:   123 kB" of /proc/meminfo.
@@ -63,9 +65,9 @@ Result<std::unique_ptr<Buffer>> allocate_host(std::uint64_t bytes) {
   return std::make_unique<HostBuffer>(static_cast<std::byte*>(memory), bytes, true);
 }
 
-std::unique_ptr<Buffer> wrap_host(std::span<const std::byte> memory) {
+std::unique_ptr<Buffer> wrap_host(std::span<const std::byte> memory, std::shared_ptr<const void> owner) {
   // A Buffer has one kind of pointer; whether it is written is a matter of the programs that it is bound to.
-  return std::make_unique<HostBuffer>(const_cast<std::byte*>(memory.data()), memory.size(), false);
+  return std::make_unique<HostBuffer>(const_cast<std::byte*>(memory.data()), memory.size(), false, std::move(owner));
 }
 
 }  // namespace shunt::cpu

@@ -84,7 +84,8 @@ class MetalDevice final : public Device {
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {
     return health_.attempt_buffer(bytes, [&] { return MetalBuffer::create(context_, bytes); });
   }
-  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte>) override {
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte>,
+                                                            std::shared_ptr<const void>) override {
     return fail(Code::unsupported, fmt::format("{} takes whole pages of memory only", info_.id));
   }
 

@@ -73,7 +73,8 @@ class SimDevice final : public Device {
     SHUNT_TRY_ASSIGN(std::unique_ptr<SimBuffer> buffer, SimBuffer::create(budget_, bytes, spec_.computes));
     return buffer;
   }
-  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte>) override {
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte>,
+                                                            std::shared_ptr<const void>) override {
     return fail(Code::unsupported, fmt::format("{} cannot address the host's memory", info_.id));
   }
 

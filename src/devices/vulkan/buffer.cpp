@@ -8,7 +8,8 @@
 namespace shunt::vulkan {
 
 BufferHandle::~BufferHandle() {
-  context_->release([context = context_.get(), buffer = buffer_, stretch = stretch_, imported = imported_] {
+  context_->release([context = context_.get(), buffer = buffer_, stretch = stretch_, imported = imported_,
+                     owner = std::move(owner_)] {
     context->call().DestroyBuffer(context->handle(), buffer, nullptr);
     if (stretch.block != nullptr) context->memory().free(stretch);
     context->memory().free_import(imported);
@@ -44,7 +45,8 @@ Status BufferHandle::create(std::uint64_t bytes, Place place) {
                "vkBindBufferMemory");
 }
 
-Status BufferHandle::import(std::span<const std::byte> pages) {
+Status BufferHandle::import(std::span<const std::byte> pages, std::shared_ptr<const void> owner) {
+  owner_ = std::move(owner);
   SHUNT_TRY(make(pages.size(), true));
   const DeviceFunctions& call = context_->call();
   VkMemoryRequirements needs{};
@@ -67,10 +69,13 @@ Result<std::unique_ptr<VulkanBuffer>> VulkanBuffer::create(const std::shared_ptr
 }
 
 Result<std::unique_ptr<VulkanBuffer>> VulkanBuffer::import(const std::shared_ptr<Context>& context,
-                                                           std::span<const std::byte> memory) {
+                                                           std::span<const std::byte> memory,
+                                                           std::shared_ptr<const void> owner) {
   const std::uint64_t alignment = context->features().import_alignment_bytes;
   if (!context->imports_host_memory() || memory.empty())
     return fail(Code::unsupported, "the device does not use the host's memory in place; copy instead");
+  if (owner == nullptr)
+    return fail(Code::unsupported, "a submission that nobody waits for could outlive the memory; copy instead");
   const auto address = reinterpret_cast<std::uintptr_t>(memory.data());
   const std::uint64_t before = address % alignment;
   const std::uint64_t bound = context->properties().limits.minStorageBufferOffsetAlignment;
@@ -78,7 +83,7 @@ Result<std::unique_ptr<VulkanBuffer>> VulkanBuffer::import(const std::shared_ptr
     return fail(Code::unsupported, fmt::format("the memory is not aligned to {} bytes, as kernels read it", bound));
   const std::uint64_t bytes = (before + memory.size() + alignment - 1) / alignment * alignment;
   auto handle = std::make_shared<BufferHandle>(context);
-  SHUNT_TRY(handle->import({memory.data() - before, bytes}));
+  SHUNT_TRY(handle->import({memory.data() - before, bytes}, std::move(owner)));
   std::unique_ptr<VulkanBuffer> buffer(new VulkanBuffer(handle, memory.size()));
   buffer->first_byte_ = before;
   buffer->mapped_ = const_cast<std::byte*>(memory.data());  // whom it belongs to keeps it unchanged

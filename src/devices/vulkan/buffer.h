@@ -17,7 +17,7 @@ class BufferHandle {
   BufferHandle& operator=(const BufferHandle&) = delete;
 
   [[nodiscard]] Status create(std::uint64_t bytes, Place place);
-  [[nodiscard]] Status import(std::span<const std::byte> pages);
+  [[nodiscard]] Status import(std::span<const std::byte> pages, std::shared_ptr<const void> owner);
   [[nodiscard]] VkBuffer get() const { return buffer_; }
   [[nodiscard]] std::byte* mapped() const { return stretch_.mapped; }
 
@@ -28,6 +28,7 @@ class BufferHandle {
   VkBuffer buffer_ = VK_NULL_HANDLE;
   Stretch stretch_;
   VkDeviceMemory imported_ = VK_NULL_HANDLE;
+  std::shared_ptr<const void> owner_;  // of imported memory
 };
 
 class VulkanBuffer final : public Buffer {
@@ -35,9 +36,10 @@ class VulkanBuffer final : public Buffer {
   // Zeroed if mapped; otherwise Transfer::clear() does it. Errors: out_of_memory.
   [[nodiscard]] static Result<std::unique_ptr<VulkanBuffer>> create(const std::shared_ptr<Context>& context,
                                                                     std::uint64_t bytes, Place place);
-  // Over the caller's memory. Errors: unsupported.
+  // Over memory that `owner` keeps. Errors: unsupported, also without an owner.
   [[nodiscard]] static Result<std::unique_ptr<VulkanBuffer>> import(const std::shared_ptr<Context>& context,
-                                                                    std::span<const std::byte> memory);
+                                                                    std::span<const std::byte> memory,
+                                                                    std::shared_ptr<const void> owner);
 
   [[nodiscard]] std::uint64_t bytes() const override { return bytes_; }
   [[nodiscard]] std::span<std::byte> host() override { return {mapped_, mapped_ == nullptr ? 0 : bytes_}; }

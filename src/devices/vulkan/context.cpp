@@ -4,9 +4,29 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <mutex>
+#include <thread>
+#include <tuple>
 #include <vector>
 
 namespace shunt::vulkan {
+namespace {
+
+// How long closing waits for what was submitted.
+constexpr std::chrono::seconds kClosingPatience{2};
+
+// Keeps for the rest of the process all that work which never ended may still touch: the driver's objects, and memory
+// of the host that it reads.
+template <class... Kept>
+void abandon(Kept... kept) {
+  static std::mutex mutex;
+  static auto& all =
+      *new std::vector<std::shared_ptr<const void>>;  // NOLINT(cppcoreguidelines-owning-memory): never freed
+  const std::scoped_lock lock(mutex);
+  all.push_back(std::make_shared<const std::tuple<Kept...>>(std::move(kept)...));
+}
+
+}  // namespace
 
 Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<Instance> instance, VkPhysicalDevice physical) {
   std::shared_ptr<Context> context(new Context);
@@ -101,6 +121,11 @@ Status Context::make_device(const FeatureChain& chain, std::span<const QueuePlac
 
 Context::~Context() {
   if (device_ == VK_NULL_HANDLE) return;
+  if (!ends_within(kClosingPatience)) {
+    abandon(std::move(instance_), std::move(memory_), std::move(clock_), std::move(compute_), std::move(transfer_),
+            std::move(to_free_));
+    return;
+  }
   static_cast<void>(functions_.DeviceWaitIdle(device_));
   for (const Release& each : to_free_) each.free();
   transfer_.reset();
@@ -130,8 +155,20 @@ void Context::release(std::function<void()> free) {
   collect();
 }
 
+bool Context::ends_within(std::chrono::nanoseconds patience) {
+  if (compute_ == nullptr) return true;
+  const auto end = std::chrono::steady_clock::now() + patience;
+  const Moment all = submitted();
+  while (true) {
+    const Result<bool> over = has_reached(all);
+    if (!over || *over) return true;
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 void Context::collect() {
-  while (!abandoned_ && !to_free_.empty()) {
+  while (!to_free_.empty()) {
     if (compute_ != nullptr && !has_reached(to_free_.front().after).value_or(false)) return;
     const std::function<void()> free = std::move(to_free_.front().free);
     to_free_.pop_front();

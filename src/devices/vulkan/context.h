@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -56,21 +57,20 @@ class Context {
            properties_.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
   }
   // It uses the host's memory in place. Whole pages around what is given are there too, so the driver's pages must be
-  // no larger than the machine's.
+  // no larger than the machine's. Drivers on the CPU do not: a page of a file that was cut short would end the process
+  // in a thread of theirs.
   [[nodiscard]] bool imports_host_memory() const {
-    return shares_host_memory() && features_.import_alignment_bytes != 0 &&
+    return properties_.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU && features_.import_alignment_bytes != 0 &&
            features_.import_alignment_bytes <= page_bytes_;
   }
 
   // All that was submitted so far.
   [[nodiscard]] Moment submitted();
   [[nodiscard]] Result<bool> has_reached(const Moment& moment);
-  // Frees handles once all that was submitted is over: now, later, or after abandon() at the end.
+  // Frees handles once all that was submitted is over: now, later, or at the end. What never ends keeps them.
   void release(std::function<void()> free);
   // Frees what was waiting to be freed and may be.
   void collect();
-  // From now on nothing is freed that a submission nobody waits for might still use.
-  void abandon() { abandoned_ = true; }
 
  private:
   struct Release {
@@ -79,6 +79,8 @@ class Context {
   };
 
   Context() = default;
+  // Whether all that was submitted ends before the time is over; also where the device is lost.
+  [[nodiscard]] bool ends_within(std::chrono::nanoseconds patience);
   [[nodiscard]] Status start();
   // Of computing, then of copying if another one is for that.
   [[nodiscard]] Result<std::vector<QueuePlace>> choose_queues() const;
@@ -96,7 +98,6 @@ class Context {
   std::unique_ptr<Clock> clock_;
   std::unique_ptr<Queue> compute_;
   std::unique_ptr<Queue> transfer_;
-  bool abandoned_ = false;
   std::deque<Release> to_free_;
 };
 

@@ -112,8 +112,10 @@ class VulkanDevice final : public Device {
       return buffer;
     });
   }
-  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory) override {
-    return health_.attempt_buffer(memory.size(), [&] { return VulkanBuffer::import(context_, memory); });
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory,
+                                                            std::shared_ptr<const void> owner) override {
+    return health_.attempt_buffer(memory.size(),
+                                  [&] { return VulkanBuffer::import(context_, memory, std::move(owner)); });
   }
 
   [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
@@ -234,7 +236,6 @@ class VulkanDevice final : public Device {
       if (!over) {
         status = health_.lose(health_.at(pending.what(), over.error()));
       } else if (!*over) {
-        context_->abandon();
         status = health_.lose(health_.at(pending.what(), {Code::timed_out, "it still ran at its deadline"}));
       } else {
         for (Arrival& arrival : pending.arrivals) transfer_.finish(std::move(arrival));
