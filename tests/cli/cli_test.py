@@ -13,11 +13,7 @@ import subprocess
 import tempfile
 import unittest
 
-from program import ALONE, CommandLine, MODEL, PROGRAM, REFERENCE, SECONDS, STORY, shunt
-
-TABLE = pathlib.Path(__file__).resolve().parents[2] / "cli" / "commands.def"
-COMMANDS = re.findall(r'^SHUNT_COMMAND\(\w+, "([^"]+)"', TABLE.read_text(), re.MULTILINE)
-
+from program import ALONE, COMMANDS, CommandLine, MODEL, PROGRAM, REFERENCE, SECONDS, STORY, shunt
 
 class Verify(CommandLine):
     def test_cases_are_counted_by_device_op_and_dtype(self):
