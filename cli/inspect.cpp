@@ -46,7 +46,8 @@ Json to_json(const ModelSummary& summary) {
                {"metadata", Json::array()},
                {"tensors", Json::array()}};
   for (const models::DTypeShare& share : summary.dtypes)
-    json["dtypes"].push_back({{"dtype", name_of(share.dtype)},
+    json["dtypes"].push_back({{"dtype", share.dtype},
+                              {"computed", !share.is_foreign},
                               {"tensors", share.tensors},
                               {"parameters", share.parameters},
                               {"bytes", share.bytes}});
@@ -54,10 +55,8 @@ Json to_json(const ModelSummary& summary) {
     json["metadata"].push_back(
         {{"key", line.key}, {"type", line.type}, {"elements", line.elements}, {"value", to_json(*line.value)}});
   for (const models::TensorLine& tensor : summary.tensors)
-    json["tensors"].push_back({{"name", tensor.name},
-                               {"dtype", name_of(tensor.dtype)},
-                               {"shape", to_json(tensor.shape)},
-                               {"bytes", tensor.bytes}});
+    json["tensors"].push_back(
+        {{"name", tensor.name}, {"dtype", tensor.dtype}, {"shape", to_json(tensor.shape)}, {"bytes", tensor.bytes}});
   return json;
 }
 
@@ -82,8 +81,9 @@ std::string to_text(const ModelSummary& summary, bool tensors) {
   text += fmt::format("GGUF version {}, {} part{}, {} tensors aligned to {} bytes\n\n", summary.version, summary.parts,
                       summary.parts == 1 ? "" : "s", summary.tensors.size(), summary.alignment);
   for (const models::DTypeShare& share : summary.dtypes)
-    text += fmt::format("{:<8} {:>4} tensors, {} parameters, {}\n", name_of(share.dtype), share.tensors,
-                        in_count(share.parameters), in_units(share.bytes));
+    text += fmt::format("{:<8} {:>4} tensors, {} parameters, {}{}\n", share.dtype, share.tensors,
+                        in_count(share.parameters), in_units(share.bytes),
+                        share.is_foreign ? "; Shunt does not compute with this type" : "");
   std::size_t width = 0;
   for (const models::MetadataLine& line : summary.metadata) width = std::max(width, line.key.size());
   text += '\n';
@@ -95,7 +95,7 @@ std::string to_text(const ModelSummary& summary, bool tensors) {
   for (const models::TensorLine& tensor : summary.tensors) width = std::max(width, tensor.name.size());
   text += '\n';
   for (const models::TensorLine& tensor : summary.tensors)
-    text += fmt::format("{:<{}}  {:<6} {:<18} {}\n", tensor.name, width, name_of(tensor.dtype), to_string(tensor.shape),
+    text += fmt::format("{:<{}}  {:<6} {:<18} {}\n", tensor.name, width, tensor.dtype, to_string(tensor.shape),
                         in_units(tensor.bytes));
   return text;
 }
@@ -113,7 +113,7 @@ Action inspect(CLI::App& app) {
   app.add_flag("--tensors", options->tensors, "List each tensor too (JSON always does)");
   add_json(app, options->json);
   return [options]() -> Status {
-    SHUNT_TRY_ASSIGN(const auto file, models::GgufFile::open(options->model));
+    SHUNT_TRY_ASSIGN(const auto file, models::GgufFile::open(options->model, models::ForeignTypes::list));
     const ModelSummary summary = models::summarize(*file);
     return options->json ? print_json(to_json(summary)) : print(to_text(summary, options->tensors));
   };

@@ -2,6 +2,7 @@
 // SIGTERM). A reader that closes stdout early ends the program quietly with 0.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,7 +14,9 @@
 
 #include "command.h"
 #include "commands.h"
+#include "habits.h"
 #include "interrupt.h"
+#include "ops/nearest.h"
 #include "output.h"
 #include "usage.h"
 
@@ -46,6 +49,14 @@ const Command* find_command(std::span<const std::string> words) {
   return nullptr;
 }
 
+// Of the commands that begin with `group`, or those and the groups of all.
+std::vector<std::string_view> names_in(std::string_view group) {
+  std::vector<std::string_view> names;
+  for (const Command& command : kCommands)
+    if (command.name.starts_with(group)) names.push_back(command.name);
+  return names;
+}
+
 // "bench " where some command's name is "bench" and another word.
 std::string group_of(std::string_view word) {
   const std::string group = fmt::format("{} ", word);
@@ -66,9 +77,9 @@ int run_command(const Command& command, std::span<const std::string> words) {
   const std::string name = fmt::format("shunt {}", command.name);
   CLI::App app(std::string(command.summary), name);
   const Action action = command.attach_to(app);
-  std::vector<std::string> reversed(words.rbegin(), words.rend());
   try {
-    app.parse(std::move(reversed));
+    const std::vector<std::string> ours = in_our_words(app, words);
+    app.parse(std::vector<std::string>(ours.rbegin(), ours.rend()));
     return report(action());
   } catch (const CLI::Success& asked_for_help) {
     return report(print(help_page(app)));
@@ -89,7 +100,11 @@ int run_other(std::span<const std::string> words) {
   if (word.empty() || (!group.empty() && second.empty())) {
     complain("a command is missing");
   } else {
-    complain(fmt::format("no command is named \"{}{}\"", group, group.empty() ? word : second));
+    const std::string name = group + (group.empty() ? word : second);
+    complain(fmt::format("no command is named {}{}", in_quotes(name), did_you_mean(name, names_in(group))));
+    say(fmt::format("There are: {}", fmt::join(names_in(group), ", ")));
+    say(fmt::format("shunt {}--help says what each does.", group));
+    return kWrongUsage;
   }
   say("\n" + usage(group));
   return kWrongUsage;

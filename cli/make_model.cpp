@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <limits>
+#include <ranges>
 
 #include "command.h"
 #include "interrupt.h"
 #include "models/gguf.h"
 #include "models/mixture.h"
 #include "models/random_model.h"
+#include "ops/nearest.h"
 #include "options.h"
 #include "output.h"
 
@@ -30,11 +32,14 @@ std::string shape_names() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-Status execute(const Options& options) {
+Status execute(Options& options) {
   if (std::ranges::find(models::model_shapes(), options.shape, &models::ModelShape::name) ==
       models::model_shapes().end())
-    refuse(fmt::format("no shape is named \"{}\"; there are {}", options.shape, shape_names()));
-  static_cast<void>(or_refuse(models::mixture_from_name(options.type)));
+    refuse(fmt::format(
+        "no shape is named \"{}\"{}; there are {}", options.shape,
+        did_you_mean(options.shape, models::model_shapes() | std::views::transform(&models::ModelShape::name)),
+        shape_names()));
+  options.type = or_refuse(models::mixture_from_name(options.type)).name;
   const std::atomic<bool>& ending = catch_interrupts();
   ProgressLine line;
   SHUNT_TRY(models::make_model(options.shape, options.type, options.out, options.seed,

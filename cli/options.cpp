@@ -7,6 +7,7 @@
 #include <cctype>
 #include <chrono>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -15,8 +16,10 @@
 #include <vector>
 
 #include "command.h"
+#include "devices/faults.h"
 #include "devices/sim/machine.h"
 #include "models/mixture.h"
+#include "ops/nearest.h"
 #include "ops/op.h"
 #include "output.h"
 #include "run/strategy.h"
@@ -25,12 +28,21 @@
 namespace shunt::cli {
 namespace {
 
-// A float of whatever range; CLI11 would accept "1e" and more.
-std::string check_float(const std::string& text) {
-  float number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size()) return {};
-  return fmt::format("\"{}\" is not a number", text);
+// A check that a text is a finite number from `least` to `most`; CLI11 would accept "1e", "nan" and more.
+auto in_decimal_range(double least, double most) {
+  return [=](const std::string& text) -> std::string {
+    double number = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const bool is_number = error == std::errc() && end == text.data() + text.size() && std::isfinite(number);
+    if (!is_number) return fmt::format("\"{}\" is not a number", text);
+    if (number >= least && number <= most) return {};
+    return fmt::format("\"{}\" is not a number from {} to {}", text, least, most);
+  };
+}
+// What a float can be.
+auto any_decimal() {
+  return in_decimal_range(static_cast<double>(std::numeric_limits<float>::lowest()),
+                          static_cast<double>(std::numeric_limits<float>::max()));
 }
 
 // The dtypes that a cache can have.
@@ -47,7 +59,8 @@ DType parse_cache_dtype(std::string text) {
   const std::vector<std::string_view> names = cache_dtypes();
   const auto dtype = dtype_from_name(text);
   if (dtype && std::ranges::find(names, text) != names.end()) return *dtype;
-  throw CLI::ValidationError("--cache-type", fmt::format("\"{}\" is none of {}", text, fmt::join(names, ", ")));
+  throw CLI::ValidationError(
+      "--cache-type", fmt::format("\"{}\"{} is none of {}", text, did_you_mean(text, names), fmt::join(names, ", ")));
 }
 
 // "DEVICE=SIZE" each.
@@ -93,7 +106,7 @@ void add_strategy(CLI::App& app, Strategy& strategy, std::optional<double>& marg
   app.add_option("--margin", margin,
                  "How much better, as a part of its time, other devices must be than the first [0.05, and 1 while "
                  "devices are not measured]")
-      ->check(CLI::Range(0.0, 1e6))
+      ->check(in_decimal_range(0, 1e6))
       ->type_name("PART");
 }
 
@@ -127,9 +140,11 @@ std::vector<Op> chosen_ops(const std::vector<std::string>& names) {
   std::vector<Op> chosen;
   for (const std::string& name : names) {
     const auto known = std::ranges::find(computing, name, [](Op op) { return name_of(op); });
-    if (known == computing.end())
-      refuse(fmt::format("OP: no op that computes is named {}; there are {}", in_quotes(name),
-                         fmt::join(computing | std::views::transform([](Op op) { return name_of(op); }), ", ")));
+    if (known == computing.end()) {
+      const auto known_names = computing | std::views::transform([](Op op) { return name_of(op); });
+      refuse(fmt::format("OP: no op that computes is named {}{}; there are {}", in_quotes(name),
+                         did_you_mean(name, known_names), fmt::join(known_names, ", ")));
+    }
     if (std::ranges::find(chosen, *known) == chosen.end()) chosen.push_back(*known);
   }
   return chosen;
@@ -159,7 +174,7 @@ void add_runtime(CLI::App& app, RuntimeOptions& options, bool only_plans) {
            options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1e3)));
          },
          "What one program of a device may take until that counts as hung [30 and 100 times what is predicted]")
-      ->check(CLI::Range(0.001, 1e6))
+      ->check(in_decimal_range(0.001, 1e6))
       ->type_name("SECONDS");
   app.add_flag_function(
          "--audit{16}", [&options](std::int64_t each) { options.audit = static_cast<std::uint32_t>(each); },
@@ -176,6 +191,9 @@ void add_machine(CLI::App& app, std::string& path) {
 Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options, std::string_view option) {
   // What is wrong with the file is no matter of usage.
   if (!options.machine.empty()) SHUNT_TRY(sim::read_machine(options.machine));
+  if (const char* faults = std::getenv("SHUNT_FAULTS"); faults != nullptr)
+    if (const auto understood = faults_from_text(faults); !understood)
+      refuse(fmt::format("SHUNT_FAULTS: {}", understood.error().message));
   auto runtime = Runtime::create(options);
   if (!runtime && runtime.error().code == Code::invalid) refuse(fmt::format("{}: {}", option, runtime.error().message));
   if (runtime)
@@ -242,18 +260,20 @@ Status write_trace(const Runtime& runtime, const std::string& path, const Origin
 void add_sampling(CLI::App& app, SamplingArguments& arguments) {
   SamplingOptions& options = arguments.options;
   const auto number = [&](const char* name, float& value, const char* meaning) {
-    app.add_option(name, value, fmt::format("{} [{}]", meaning, value))
+    return app.add_option(name, value, fmt::format("{} [{}]", meaning, value))
         ->type_name("X")
-        ->check(check_float)
+        ->check(any_decimal())
         ->group("Sampling");
   };
-  app.add_flag("--greedy", options.greedy, "Always take the likeliest token")->group("Sampling");
-  number("--temperature", options.temperature, "Flatten the odds; 0: greedy");
-  add_number(app, "--top-k", options.top_k, fmt::format("Only the N likeliest tokens; 0: all [{}]", options.top_k), 0U,
-             1U << 31U)
-      ->group("Sampling");
-  number("--top-p", options.top_p, "Only the likeliest tokens that together have this probability; 1: all");
-  number("--min-p", options.min_p, "Only tokens at least this times as likely as the likeliest; 0: all");
+  CLI::Option* greedy = app.add_flag("--greedy", options.greedy, "Always take the likeliest token")->group("Sampling");
+  arguments.temperature = number("--temperature", options.temperature, "Flatten the odds; 0: greedy");
+  greedy->excludes(add_number(app, "--top-k", options.top_k,
+                              fmt::format("Only the N likeliest tokens; 0: all [{}]", options.top_k), 0U, 1U << 31U)
+                       ->group("Sampling"));
+  greedy->excludes(
+      number("--top-p", options.top_p, "Only the likeliest tokens that together have this probability; 1: all"));
+  greedy->excludes(
+      number("--min-p", options.min_p, "Only tokens at least this times as likely as the likeliest; 0: all"));
   number("--repeat-penalty", options.repeat_penalty, "Make recent tokens less likely; 1: off");
   app.add_option_function<std::uint64_t>(
          "--seed", [&arguments](std::uint64_t seed) { arguments.seed = seed; },
@@ -265,6 +285,8 @@ void add_sampling(CLI::App& app, SamplingArguments& arguments) {
 
 SamplingOptions sampling_options(const SamplingArguments& arguments) {
   SamplingOptions options = arguments.options;
+  if (options.greedy && options.temperature > 0 && arguments.temperature->count() > 0)
+    refuse("--greedy excludes --temperature, unless that is 0");
   options.seed = arguments.seed ? *arguments.seed : std::random_device{}();
   if (const Status status = models::validate(options); !status) {
     // "sampling: top_p is ..." becomes "--top-p is ..."

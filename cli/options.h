@@ -82,6 +82,7 @@ void add_trace(CLI::App& app, std::string& path);
 struct SamplingArguments {
   SamplingOptions options;
   std::optional<std::uint64_t> seed;
+  const CLI::Option* temperature = nullptr;
 };
 void add_sampling(CLI::App& app, SamplingArguments& arguments);
 // With a random seed where none was given. Values out of range are wrong usage.

@@ -85,12 +85,6 @@ std::string in_columns(const Rows& rows) {
   return text;
 }
 
-std::string in_units(std::uint64_t bytes) {
-  const double mib = static_cast<double>(bytes) / (1U << 20U);
-  if (mib < 1) return fmt::format("{:.1f} KiB", mib * 1024);
-  return mib < 1024 ? fmt::format("{:.1f} MiB", mib) : fmt::format("{:.2f} GiB", mib / 1024);
-}
-
 std::string in_words(std::uint64_t count, std::string_view thing) {
   return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
 }

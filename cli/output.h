@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ops/units.h"
 #include "shunt/status.h"
 
 namespace shunt::cli {
@@ -52,8 +53,7 @@ class ProgressLine {
 // The first row is the heading. Columns are as wide as their widest cell, two spaces apart.
 using Rows = std::vector<std::vector<std::string>>;
 [[nodiscard]] std::string in_columns(const Rows& rows);
-// "1.5 MiB"
-[[nodiscard]] std::string in_units(std::uint64_t bytes);
+using shunt::in_units;
 // "1 token", "2 tokens"
 [[nodiscard]] std::string in_words(std::uint64_t count, std::string_view thing);
 // In quotes, with escapes, on one line: what is no character shows as U+FFFD.

@@ -10,6 +10,7 @@
 #include "loading.h"
 #include "options.h"
 #include "output.h"
+#include "plan_summary.h"
 #include "run/strategy.h"
 
 namespace shunt::cli {
@@ -76,22 +77,25 @@ Status execute(Options& options) {
   SHUNT_TRY_ASSIGN(const PlannedGraph prompt, planner.plan(tokens, 1));
   SHUNT_TRY_ASSIGN(const PlannedGraph generation, planner.plan(1, 1));
   const PeakMemory peak = predict_memory(prompt, generation, model->config().vocabulary);
+  const PlannedSteps steps{.prompt = prompt, .generation = generation, .prompt_tokens = tokens};
   const std::string_view origin = context_origin(options.session, model->config(), context);
   if (options.json)
     return print_json({{"context", context},
                        {"predicted_peak_bytes", peak.total()},
                        {"memory", to_json(peak)},
+                       {"summary", to_json(steps)},
                        {"prompt_tokens", tokens},
                        {"prompt", Json::parse(to_json(prompt.plan, prompt.graph), nullptr, false)},
                        {"generation", Json::parse(to_json(generation.plan, generation.graph), nullptr, false)}});
-  std::string text = fmt::format("context: {} tokens ({})\n", context, origin);
+  std::string text = fmt::format("context     {} ({})\n", in_words(context, "token"), origin) + summary_of(steps);
   text += fmt::format(
-      "memory of a run, at most, with the context full: {}\n"
+      "\nmemory of a run, at most, with the context full: {}\n"
       "  = {} weights + {} cache + {} values + {} scratch + {} logits + {} the process itself\n",
       in_units(peak.total()), in_units(peak.weights), in_units(peak.cache), in_units(peak.arena),
       in_units(peak.scratch), in_units(peak.logits), in_units(peak.process));
-  text += fmt::format("\nA step of {} prompt tokens\n{}", tokens, to_text(prompt.plan, prompt.graph, options.explain));
-  text += fmt::format("\nA step of generation\n{}", to_text(generation.plan, generation.graph, options.explain));
+  if (!options.explain) return print(text + "\n--explain shows each op, and why it runs where it does.\n");
+  text += fmt::format("\nA step of {} prompt tokens\n{}", tokens, to_text(prompt.plan, prompt.graph, true));
+  text += fmt::format("\nA step of generation\n{}", to_text(generation.plan, generation.graph, true));
   return print(text);
 }
 
@@ -100,7 +104,7 @@ Status execute(Options& options) {
 Action plan(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_model(app, options->model);
-  app.add_flag("--explain", options->explain, "Show every candidate of each op, and why it was taken or not");
+  app.add_flag("--explain", options->explain, "Show each op with every candidate, and why it was taken or not");
   add_number(app, "--tokens", options->prompt, fmt::format("Tokens of the prompt [{}]", options->prompt), 1U,
              1U << 24U);
   add_session(app, options->session, options->runtime);

@@ -25,8 +25,8 @@ struct Options {
   bool json = false;
 };
 
-Status execute(const Options& options) {
-  static_cast<void>(or_refuse(models::mixture_from_name(options.type)));
+Status execute(Options& options) {
+  options.type = or_refuse(models::mixture_from_name(options.type)).name;
   std::error_code no_such_file;
   if (std::filesystem::equivalent(options.in, options.out, no_such_file))
     refuse("IN and OUT are the same file; give OUT another name, so that the original is not lost");

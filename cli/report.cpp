@@ -9,6 +9,7 @@
 #include "output.h"
 #include "plan/hindsight.h"
 #include "report_page.h"
+#include "report_verdict.h"
 #include "shunt/trace.h"
 #include "trace/chrome.h"
 #include "trace/text_file.h"
@@ -24,13 +25,11 @@ struct Options {
   bool json = false;
 };
 
-Json facts_of(const Options& options, const trace::Recording& recording, const std::vector<PlanInHindsight>& plans) {
+Json facts_of(const Options& options, const trace::Recording& recording, const trace::ExecutionSummary& summary,
+              const Verdict& verdict, const std::vector<PlanInHindsight>& plans) {
   const auto parse = [](const std::string& text) { return Json::parse(text, nullptr, false); };
-  Json facts = {{"trace", options.trace},
-                {"origin", nullptr},
-                {"speeds", nullptr},
-                {"summary", parse(to_json(summarize(recording)))},
-                {"plans", Json::array()}};
+  Json facts = {{"trace", options.trace}, {"verdict", to_json(verdict)},        {"origin", nullptr},
+                {"speeds", nullptr},      {"summary", parse(to_json(summary))}, {"plans", Json::array()}};
   if (const auto origin = origin_in(recording)) facts["origin"] = to_json(*origin);
   if (const auto speeds = speeds_in(recording)) facts["speeds"] = to_json(*speeds);
   for (const PlanInHindsight& plan : plans) facts["plans"].push_back(parse(to_json(plan)));
@@ -58,8 +57,7 @@ std::string path_of_page(const Options& options) {
 Status write_page(const std::string& path, Json facts, const trace::Recording& recording) {
   SHUNT_TRY(trace::write_text_file(path, report_page(std::move(facts), recording)));
   note(fmt::format("The page is {}; a browser opens it.", path));
-  if (!has_charts())
-    note("It has tables but no charts: they need `npm ci --prefix tools/npm` before shunt is built (./dev build).");
+  if (!has_charts()) note("It has tables but no charts: install npm, then build shunt again (./dev build).");
   return {};
 }
 
@@ -67,11 +65,13 @@ Status execute(const Options& options) {
   const std::string page = path_of_page(options);
   SHUNT_TRY_ASSIGN(const trace::Recording recording, trace::read_chrome_trace(options.trace));
   SHUNT_TRY_ASSIGN(const std::vector<PlanInHindsight> plans, in_hindsight(recording));
-  Json facts = facts_of(options, recording, plans);
+  const trace::ExecutionSummary summary = summarize(recording);
+  const Verdict verdict = verdict_of(recording, summary, plans);
+  Json facts = facts_of(options, recording, summary, verdict, plans);
   if (options.lines) SHUNT_TRY(print(to_json_lines(recording)));
   if (options.explain) SHUNT_TRY(print(explain(plans)));
   if (options.json) SHUNT_TRY(print_json(facts));
-  if (is_text(options)) SHUNT_TRY(print(to_text(summarize(recording))));
+  if (is_text(options)) SHUNT_TRY(print(to_text(verdict) + to_text(summary)));
   return page.empty() ? Status() : write_page(page, std::move(facts), recording);
 }
 

@@ -13,9 +13,11 @@
 #include "input.h"
 #include "interrupt.h"
 #include "loading.h"
+#include "ops/nearest.h"
 #include "options.h"
 #include "output.h"
 #include "run/stopwatch.h"
+#include "trace/text_file.h"
 
 namespace shunt::cli {
 namespace {
@@ -26,6 +28,7 @@ using models::Session;
 struct Options {
   std::string model;
   std::optional<std::string> prompt;
+  std::string prompt_file;
   bool chat = false;
   bool raw = false;
   std::string chat_template;  // a name; empty: the model's own
@@ -47,7 +50,13 @@ std::string speed(std::size_t count, double seconds) {
 
 class Run {
  public:
-  explicit Run(const Options& options) : options_(options) {}
+  // REQUIRES: the options outlive it; notices of their runtime go through it.
+  explicit Run(Options& options) : options_(options) {
+    options.runtime.on_notice = [this](const std::string& text) {
+      begin_line();
+      note(text);
+    };
+  }
 
   Status execute() {
     const Stopwatch watch;
@@ -89,16 +98,16 @@ class Run {
   // Feeds `tokens` to the model and generates. What is to be seen goes to stdout as it comes: `echo` once the prompt is
   // through, then the text. Without an echo the text is a reply.
   Result<Generation> generate(std::span<const Token> tokens, std::optional<std::string_view> echo) {
-    ProgressLine line;
     Status written;
     bool begins = true;
     const auto show = [&](std::string_view text) {
-      line.clear();
+      line_.clear();
       if (!options_.json && written) written = print(text);
+      if (!options_.json && !text.empty()) is_within_line_ = !text.ends_with('\n');
       if (!written) end_soon();
     };
     const auto on_prompt = [&](std::size_t done, std::size_t total) {
-      if (total > session_->options().batch) line.show(fmt::format("prompt: {} of {} tokens", done, total));
+      if (total > session_->options().batch) line_.show(fmt::format("prompt: {} of {} tokens", done, total));
       if (done == total && echo) show(*echo);
     };
     const auto on_text = [&](std::string_view text) {
@@ -112,8 +121,17 @@ class Run {
         models::generate(*session_, tokens, options_.generate,
                          {.on_text = on_text, .on_prompt = on_prompt, .interrupted = &catch_interrupts()});
     SHUNT_TRY(written);
-    if (generation) add_up(*generation);
+    if (generation)
+      add_up(*generation);
+    else
+      begin_line();  // for the error
     return generation;
+  }
+
+  // What goes to stderr begins a line of its own where a terminal shows it beside the text.
+  void begin_line() {
+    line_.clear();
+    if (std::exchange(is_within_line_, false) && is_terminal(STDOUT_FILENO) && is_terminal(STDERR_FILENO)) say("");
   }
 
   void add_up(const Generation& generation) {
@@ -143,7 +161,7 @@ class Run {
                                                 .load_s = load_s_,
                                                 .devices = devices().value_or(std::vector<std::string>())})));
     } else {
-      SHUNT_TRY(print("\n"));
+      SHUNT_TRY(end_text());
     }
     SHUNT_TRY(summarize());
     return check_context();
@@ -175,7 +193,7 @@ class Run {
     so_far.insert(so_far.end(), next.begin(), next.end());
     SHUNT_TRY_ASSIGN(const Generation generation, generate(std::span(so_far).subspan(session_->tokens(0).size()), {}));
     so_far.insert(so_far.end(), generation.tokens.begin(), generation.tokens.end());
-    SHUNT_TRY(print("\n"));
+    SHUNT_TRY(end_text());
     if (generation.stop == StopReason::interrupted) forget_interrupt();
     return check_context();
   }
@@ -185,6 +203,11 @@ class Run {
     return fail(Code::invalid,
                 fmt::format("the context of {} tokens is full; choose a larger one with -c, or {}", session_->context(),
                             options_.prompt ? "generate fewer with -n" : "begin a new chat"));
+  }
+
+  Status end_text() {
+    is_within_line_ = false;
+    return print("\n");
   }
 
   Result<std::vector<std::string>> devices() {
@@ -213,6 +236,8 @@ class Run {
   }
 
   const Options& options_;
+  ProgressLine line_;
+  bool is_within_line_ = false;  // of the text on stdout
   std::unique_ptr<Runtime> runtime_;
   std::unique_ptr<models::Model> model_;
   std::optional<Result<ChatTemplate>> chosen_;  // with --template
@@ -225,11 +250,17 @@ class Run {
 std::string check_template(const std::string& name) {
   const std::vector<std::string_view> names = ChatTemplate::names();
   if (std::ranges::find(names, name) != names.end()) return {};
-  return fmt::format("\"{}\" is none of {}", name, fmt::join(names, ", "));
+  return fmt::format("\"{}\"{} is none of {}", name, did_you_mean(name, names), fmt::join(names, ", "));
 }
 
 Status execute(Options& options) {
   options.generate.sampling = sampling_options(options.sampling);
+  if (!options.prompt_file.empty()) {
+    SHUNT_TRY_ASSIGN(options.prompt, trace::read_text_file(options.prompt_file));
+    if (options.prompt->ends_with('\n')) options.prompt->pop_back();  // as of stdin
+    if (options.prompt->empty())
+      return fail(Code::invalid, fmt::format("the prompt in {} is empty", options.prompt_file));
+  }
   SHUNT_TRY(prepare_trace(options.trace, options.model, options.runtime, options.session.profile));
   if (options.converses()) {
     if (options.json) refuse("--json needs a prompt");
@@ -250,16 +281,21 @@ Status execute(Options& options) {
 Action run(CLI::App& app) {
   auto options = std::make_shared<Options>();
   add_model(app, options->model);
-  app.add_option("PROMPT", options->prompt, "Text to go on from [a chat on a terminal, else stdin]");
+  CLI::Option* prompt =
+      app.add_option("PROMPT", options->prompt, "Text to go on from [a chat on a terminal, else stdin]");
+  app.add_option("-f,--file", options->prompt_file, "Take the prompt from this file")
+      ->type_name("FILE")
+      ->excludes(prompt);
   CLI::Option* chat =
       app.add_flag("--chat", options->chat, "Take the prompt as a user's message, in the model's chat format");
-  app.add_option("--system", options->system, "System message of the chat");
+  CLI::Option* system = app.add_option("--system", options->system, "System message of the chat");
   CLI::Option* named = app.add_option("--template", options->chat_template,
                                       "Chat format by its name; a wrong one lists them all [the model's]")
                            ->type_name("NAME")
                            ->check(check_template);
   app.add_flag("--raw", options->raw, "Take the prompt as it is, from a terminal too: no chat")
       ->excludes(chat)
+      ->excludes(system)
       ->excludes(named);
   add_number(app, "-n,--tokens", options->generate.max_tokens,
              "Most tokens to generate [until the model ends the text]", 1U, 1U << 30U);

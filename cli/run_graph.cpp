@@ -8,6 +8,7 @@
 #include "loading.h"
 #include "models/mapped_file.h"
 #include "npy.h"
+#include "ops/nearest.h"
 #include "ops/quantize/blocks.h"
 #include "options.h"
 #include "origin.h"
@@ -39,6 +40,12 @@ std::pair<std::string, std::string> name_and_file(const std::string& text, std::
     refuse(fmt::format("\"{}\": the model has {} {}s ({}); say which: NAME=FILE", text, known.size(), what,
                        fmt::join(known, ", ")));
   return {known.front(), text};
+}
+
+void check_name(const std::string& name, std::span<const std::string> known, std::string_view what) {
+  if (std::ranges::find(known, name) == known.end())
+    refuse(fmt::format("the model has no {} {}{}; there are: {}", what, in_quotes(name), did_you_mean(name, known),
+                       fmt::join(known, ", ")));
 }
 
 std::vector<std::string> input_names(const onnx::Model& model) {
@@ -93,6 +100,7 @@ Result<std::map<std::string, Array>> read_inputs(const Options& options, const o
   const std::vector<std::string> names = input_names(model);
   for (const std::string& text : options.inputs) {
     const auto [name, file] = name_and_file(text, names, "input");
+    check_name(name, names, "input");
     SHUNT_TRY_ASSIGN(Array array, read_npy(file));
     arrays.insert_or_assign(name, std::move(array));
   }
@@ -126,9 +134,8 @@ Status write_outputs(const Options& options, const onnx::Imported& imported, con
                      std::span<const std::string> names) {
   for (const std::string& text : options.outputs) {
     const auto [name, file] = name_and_file(text, names, "output");
+    check_name(name, names, "output");
     const auto place = std::ranges::find(imported.outputs, name, &onnx::Port::name);
-    if (place == imported.outputs.end())
-      refuse(fmt::format("the model has no output \"{}\"; there are: {}", name, fmt::join(names, ", ")));
     SHUNT_TRY(write_npy(file, results[static_cast<std::size_t>(place - imported.outputs.begin())], place->type));
   }
   return {};

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "ops/nearest.h"
+
 namespace shunt::cli {
 namespace {
 
@@ -45,13 +47,18 @@ std::string with_all_names(const CLI::App& app, const std::string& message) {
 }
 
 // Words that nothing takes, in their order. After "--" every word is an argument.
-std::string describe_extra(std::vector<std::string> words) {
+std::string describe_extra(const CLI::App& app, std::vector<std::string> words) {
   const auto dashes = std::ranges::find(words, "--");
   const auto option =
       std::find_if(words.begin(), dashes, [](const std::string& word) { return word.starts_with('-'); });
-  if (option != dashes)
-    return fmt::format("no option is named {}; put -- before text that begins with a dash",
-                       option->substr(0, option->find('=')));
+  if (option != dashes) {
+    const std::string name = option->substr(0, option->find('='));
+    std::vector<std::string> names;
+    for (const CLI::Option* known : app.get_options(nullptr))
+      for (const std::string& long_name : known->get_lnames()) names.push_back("--" + long_name);
+    return fmt::format("no option is named {}{}; put -- before text that begins with a dash", name,
+                       did_you_mean(name, names));
+  }
   if (dashes != words.end()) words.erase(dashes);
   return fmt::format("\"{}\" is one argument too many; put text of several words in quotes", words.front());
 }
@@ -101,7 +108,7 @@ std::string help_page(const CLI::App& app) {
 }
 
 std::string describe_mistake(const CLI::App& app, const CLI::ParseError& error) {
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return describe_extra(app.remaining());
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return describe_extra(app, app.remaining());
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) return describe_mismatch(app, error.what());
   return with_all_names(app, error.what());
 }

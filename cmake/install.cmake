@@ -33,6 +33,12 @@ if(SHUNT_BUILD_CLI)
   endforeach()
   add_custom_target(shunt_descriptions ALL DEPENDS ${shunt_described})
 endif()
+# All that cmake --install takes, and nothing of the tests: what ./dev build makes.
+add_custom_target(installable DEPENDS ${shunt_described})
+add_dependencies(installable shunt shunt_c)
+if(SHUNT_BUILD_CLI)
+  add_dependencies(installable shunt_program)
+endif()
 install(EXPORT shunt_targets NAMESPACE shunt:: DESTINATION ${shunt_cmake_dir})
 configure_package_config_file(cmake/shunt-config.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/shunt-config.cmake
                               INSTALL_DESTINATION ${shunt_cmake_dir})

@@ -2,7 +2,7 @@
 'use strict';
 
 const facts = JSON.parse(document.getElementById('data').textContent);
-const { summary, plans, timeline, origin, speeds } = facts;
+const { summary, plans, timeline, origin, speeds, verdict } = facts;
 
 const kDeviceColours = ['#4477aa', '#dd7733', '#338855', '#aa4477', '#bb9922', '#4499bb', '#8866bb', '#777777'];
 const kOpColours = ['#5b8ff9', '#61c9a8', '#f6bd16', '#e8684a', '#9270ca', '#6dc8ec', '#ff99c3', '#2f8f83', '#a0855b',
@@ -65,6 +65,26 @@ function legend(selector, entries) {
 
 // ---- Header
 
+// What the page opens with: the sentence, how long tokens took, what failed, and the memory of each device.
+function fillVerdict() {
+  find('#verdict').textContent = verdict.sentence;
+  find('#failures-section').hidden = verdict.failures.length === 0;
+  find('#failures').append(...verdict.failures.map((text) => element('li', {}, text)));
+  find('#memory').hidden = verdict.memory.length === 0;
+  find('#memory tbody').append(...verdict.memory.map((use) => row([use.devices,
+    ...['total', 'weight', 'state', 'value', 'scratch'].map((what) => number(bytes(use[`${what}_bytes`])))])));
+}
+
+function latencyFigures() {
+  const figures = [];
+  if (verdict.first_token_us > 0) figures.push([microseconds(verdict.first_token_us), 'to the first token']);
+  if (verdict.tokens > 0) {
+    figures.push([microseconds(verdict.token_p50_us), `half of ${times(verdict.tokens, 'token')} took at most`],
+      [microseconds(verdict.token_p90_us), '90 % took at most'], [microseconds(verdict.token_p99_us), '99 % took at most']);
+  }
+  return figures;
+}
+
 function fillHeader() {
   const model = origin?.model.split('/').at(-1);
   find('#title').textContent = model ?? facts.trace;
@@ -86,6 +106,7 @@ function fillHeader() {
     figures.push([`${speeds.generated_tokens_per_s.toFixed(1)} tokens/s`,
       times(speeds.generated_tokens, 'token') + ' generated']);
   }
+  figures.push(...latencyFigures());
   const { predicted_us: predicted, compared_us: compared } = summary.runs;
   if (compared > 0) figures.push([percent(predicted / compared), 'predicted, of the actual time']);
   const regret = plans.reduce((sum, plan) => sum + plan.regret_us * plan.actual.times, 0);
@@ -110,7 +131,7 @@ const charts = [];
 function addChart(selector, isEmpty, options, prepare = () => {}) {
   const place = find(selector);
   const why = isEmpty ? 'The trace has nothing to show here.'
-    : 'This build of shunt draws no charts: they need `npm ci --prefix tools/npm` before it is built.';
+    : 'This build of shunt draws no charts: install npm, then build it again (./dev build).';
   if (isEmpty || typeof echarts === 'undefined') {
     place.classList.add('absent');
     place.textContent = why;
@@ -221,7 +242,7 @@ function fillTimeline() {
     grid: { left: 12, right: 20, top: 10, bottom: 62, containLabel: true },
     tooltip: { confine: true, backgroundColor: style.panel, borderColor: style.line,
       textStyle: { color: style.text, fontSize: 12 }, formatter: ({ value }) => describeEvent(value) },
-    xAxis: { type: 'value', min: 0, max: end, axisLabel: { formatter: (ns) => microseconds(ns / 1e3), color: style.faint },
+    xAxis: { type: 'value', min: 0, max: end, axisLabel: { formatter: (ns) => microseconds(ns / 1e3), color: style.faint, hideOverlap: true },
       splitLine: { lineStyle: { color: style.line } } },
     yAxis: { type: 'category', data: timeline.tracks, inverse: true, axisTick: { show: false },
       axisLabel: { color: style.text }, axisLine: { lineStyle: { color: style.line } } },
@@ -348,7 +369,7 @@ function fillScatter() {
   find('#scatter').style.height = points.length > 0 ? '460px' : '';
   addChart('#scatter', points.length === 0, (style) => {
     const axis = (name, nameGap) => ({ type: 'log', name, nameLocation: 'middle', nameGap, min: least, max: most,
-      axisLabel: { formatter: (us) => microseconds(us).replace(/\.0+ /, ' '), color: style.faint },
+      axisLabel: { formatter: (us) => microseconds(us).replace(/\.0+ /, ' '), color: style.faint, hideOverlap: true },
       splitLine: { lineStyle: { color: style.line } } });
     return {
       grid: { left: 30, right: 30, top: 36, bottom: 34, containLabel: true },
@@ -460,6 +481,7 @@ function fillDecisions() {
   show();
 }
 
+fillVerdict();
 fillHeader();
 fillTimeline();
 fillTimes();

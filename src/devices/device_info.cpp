@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
+#include "ops/units.h"
 #include "shunt/devices.h"
 
 namespace shunt {
@@ -54,9 +55,10 @@ std::vector<DeviceFeature> DeviceFeatures::list() const {
 
 std::string DeviceRequirements::refusal(const DeviceInfo& device) const {
   if (least_memory_bytes != 0 && device.memory_bytes == 0)
-    return fmt::format("{} bytes of memory wanted, and how much {} has is unknown", least_memory_bytes, device.id);
+    return fmt::format("{} of memory wanted, and how much {} has is unknown", in_units(least_memory_bytes), device.id);
   if (device.memory_bytes < least_memory_bytes)
-    return fmt::format("{} bytes of memory wanted, {} has {}", least_memory_bytes, device.id, device.memory_bytes);
+    return fmt::format("{} of memory wanted, {} has {}", in_units(least_memory_bytes), device.id,
+                       in_units(device.memory_bytes));
   for (const DeviceFeature feature : features.list())
     if (!device.features.contains(feature)) return fmt::format("{} lacks {}", device.id, name_of(feature));
   if (!in_lower_case(device.vendor).contains(in_lower_case(vendor)))

@@ -9,6 +9,7 @@
 
 #include "devices/faulty.h"
 #include "devices/find.h"
+#include "ops/nearest.h"
 
 namespace shunt {
 namespace {
@@ -177,7 +178,8 @@ std::vector<ApiReport> Registry::reports() const {
 }
 
 std::unexpected<Error> unknown_device(std::string_view name, std::span<const std::string> ids) {
-  return fail(Code::invalid, fmt::format("unknown device \"{}\"; there are: {}", name, fmt::join(ids, " ")));
+  return fail(Code::invalid, fmt::format("unknown device \"{}\"{}; there are: {}", name, did_you_mean(name, ids),
+                                         fmt::join(ids, " ")));
 }
 
 Result<Registry> open_devices(const OpenOptions& options) {

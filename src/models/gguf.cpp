@@ -21,8 +21,8 @@ std::string part_suffix(std::uint32_t part, std::uint32_t count) {
   return fmt::format("-{:05}-of-{:05}{}", part + 1, count, kExtension);
 }
 
-Result<GgufHeader> parse_mapped(const MappedFile& file) {
-  auto header = parse_gguf(file.bytes());
+Result<GgufHeader> parse_mapped(const MappedFile& file, ForeignTypes foreign) {
+  auto header = parse_gguf(file.bytes(), foreign);
   // A header that was torn away while it was read is the file's fault, not the format's.
   SHUNT_TRY(file.health());
   if (!header) return fail_at(file.path(), std::move(header).error());
@@ -49,16 +49,16 @@ Status check_part(const Metadata& metadata, std::uint32_t part, std::uint32_t co
 
 }  // namespace
 
-Result<std::unique_ptr<GgufFile>> GgufFile::open(const std::string& path) {
+Result<std::unique_ptr<GgufFile>> GgufFile::open(const std::string& path, ForeignTypes foreign) {
   SHUNT_TRY_ASSIGN(auto file, MappedFile::open(path));
-  SHUNT_TRY_ASSIGN(auto header, parse_mapped(*file));
+  SHUNT_TRY_ASSIGN(auto header, parse_mapped(*file, foreign));
   auto model = std::make_unique<GgufFile>(Empty{});
   auto count = split_count(header.metadata);
   if (!count) return fail_at(path, std::move(count).error());
   if (*count > 1) {
     auto given = header.metadata.u32(kSplitNumber);
     if (!given) return fail_at(path, std::move(given).error());
-    SHUNT_TRY(model->open_parts(path, *given, *count));
+    SHUNT_TRY(model->open_parts(path, *given, *count, foreign));
   } else {
     const std::span<const std::byte> bytes = file->bytes();
     model->append({.file = std::move(file), .bytes = bytes, .data_offset = header.data_offset}, header);
@@ -78,7 +78,7 @@ Result<std::unique_ptr<GgufFile>> GgufFile::from_memory(std::span<const std::byt
   return model;
 }
 
-Status GgufFile::open_parts(const std::string& path, std::uint32_t given, std::uint32_t count) {
+Status GgufFile::open_parts(const std::string& path, std::uint32_t given, std::uint32_t count, ForeignTypes foreign) {
   const std::string suffix = part_suffix(given, count);
   if (given >= count || !path.ends_with(suffix))
     return invalid(
@@ -89,7 +89,7 @@ Status GgufFile::open_parts(const std::string& path, std::uint32_t given, std::u
   std::optional<std::uint32_t> expected_tensors;
   for (std::uint32_t part = 0; part < count; ++part) {
     SHUNT_TRY_ASSIGN(auto file, MappedFile::open(stem + part_suffix(part, count)));
-    SHUNT_TRY_ASSIGN(auto header, parse_mapped(*file));
+    SHUNT_TRY_ASSIGN(auto header, parse_mapped(*file, foreign));
     if (auto checked = check_part(header.metadata, part, count); !checked)
       return fail_at(file->path(), std::move(checked).error());
     if (part == 0 && header.metadata.find(kSplitTensors) != nullptr) {
@@ -100,9 +100,10 @@ Status GgufFile::open_parts(const std::string& path, std::uint32_t given, std::u
     const std::span<const std::byte> bytes = file->bytes();
     append({.file = std::move(file), .bytes = bytes, .data_offset = header.data_offset}, header);
   }
-  if (expected_tensors && *expected_tensors != weights_.size())
-    return invalid(fmt::format("{}: the {} parts hold {} tensors, {} says {}", path, count, weights_.size(),
-                               kSplitTensors, *expected_tensors));
+  const std::size_t tensors = weights_.size() + foreign_.size();
+  if (expected_tensors && *expected_tensors != tensors)
+    return invalid(fmt::format("{}: the {} parts hold {} tensors, {} says {}", path, count, tensors, kSplitTensors,
+                               *expected_tensors));
   return {};
 }
 
@@ -116,6 +117,7 @@ void GgufFile::append(Part part, GgufHeader& header) {
   } else {
     std::ranges::move(header.tensors, std::back_inserter(weights_));
   }
+  std::ranges::move(header.foreign, std::back_inserter(foreign_));
   locations_.reserve(weights_.size());
   for (const std::uint64_t offset : header.offsets) locations_.push_back({.part = number, .offset = offset});
   parts_.push_back(std::move(part));

@@ -27,8 +27,9 @@ class GgufFile final : public WeightSource {
   // For open() and from_memory() only.
   explicit GgufFile(Empty) {}
   // Opens `path` and, where it is a part of a split model (NAME-00001-of-00003.gguf, any of them), all other
-  // parts. Errors: io, invalid (no GGUF file, damaged, cut short), unsupported (version, tensor type).
-  [[nodiscard]] static Result<std::unique_ptr<GgufFile>> open(const std::string& path);
+  // parts. Errors: io, invalid (no GGUF file, damaged, cut short), unsupported (version, tensor type unless listed).
+  [[nodiscard]] static Result<std::unique_ptr<GgufFile>> open(const std::string& path,
+                                                              ForeignTypes foreign = ForeignTypes::refuse);
   // Reads a model from memory. REQUIRES: the bytes begin at a multiple of 8 and outlive the object.
   [[nodiscard]] static Result<std::unique_ptr<GgufFile>> from_memory(std::span<const std::byte> bytes);
 
@@ -42,6 +43,9 @@ class GgufFile final : public WeightSource {
   [[nodiscard]] std::size_t part_count() const { return parts_.size(); }
   // The index of a tensor in weights().
   [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const;
+
+  // Tensors that are no weights here, as Shunt does not know their type; with ForeignTypes::list.
+  [[nodiscard]] std::span<const ForeignTensor> foreign() const { return foreign_; }
 
   [[nodiscard]] std::span<const WeightInfo> weights() const override { return weights_; }
   [[nodiscard]] Status read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) override;
@@ -66,7 +70,7 @@ class GgufFile final : public WeightSource {
   // Takes over the tensors of one more part.
   void append(Part part, GgufHeader& header);
   // Opens all parts of the model that has part number `given` at `path`.
-  Status open_parts(const std::string& path, std::uint32_t given, std::uint32_t count);
+  Status open_parts(const std::string& path, std::uint32_t given, std::uint32_t count, ForeignTypes foreign);
   Status index_names();
 
   Metadata metadata_;
@@ -74,6 +78,7 @@ class GgufFile final : public WeightSource {
   std::uint32_t alignment_ = 0;
   std::vector<Part> parts_;
   std::vector<WeightInfo> weights_;
+  std::vector<ForeignTensor> foreign_;
   std::vector<Location> locations_;     // of each weight
   std::vector<std::uint32_t> by_name_;  // indices of weights_, sorted by name
 };

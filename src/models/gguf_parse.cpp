@@ -166,20 +166,61 @@ Status read_shape(Cursor& cursor, Shape& shape, std::string_view what) {
   return {};
 }
 
-// Leaves in `offset` what the record says: the distance from the start of the tensor data.
-Status read_tensor(Cursor& cursor, std::uint64_t index, WeightInfo& info, std::uint64_t& offset) {
+struct ForeignType {
+  std::string_view name;
+  std::uint32_t id;
+  std::uint32_t block_elements;
+  std::uint32_t block_bytes;
+};
+
+constexpr ForeignType kForeignTypes[] = {
+#define SHUNT_FOREIGN_TYPE(name, id, elements, bytes) {name, id, elements, bytes},
+#include "models/foreign_types.def"
+};
+
+ForeignTensor foreign_tensor(const WeightInfo& info, std::uint32_t type) {
+  ForeignTensor tensor{.name = info.name, .type = fmt::format("type {}", type), .shape = info.shape};
+  const auto known = std::ranges::find(kForeignTypes, type, &ForeignType::id);
+  if (known == std::end(kForeignTypes)) return tensor;
+  tensor.type = known->name;
+  std::uint64_t bytes = known->block_bytes;
+  bool fits = true;
+  for (std::size_t axis = 0; axis < info.shape.rank(); ++axis) {
+    const bool innermost = axis + 1 == info.shape.rank();
+    const std::uint64_t blocks = innermost ? info.shape[axis] / known->block_elements : info.shape[axis];
+    fits = !__builtin_mul_overflow(bytes, blocks, &bytes) && fits;
+  }
+  if (fits) tensor.bytes = bytes;
+  return tensor;
+}
+
+// Appends a tensor and what its record says of its offset: the distance from the start of the tensor data.
+Status read_tensor(Cursor& cursor, std::uint64_t index, ForeignTypes foreign, GgufHeader& header) {
+  WeightInfo info;
   SHUNT_TRY(cursor.read(info.name, fmt::format("the name of tensor {}", index)));
   const std::string what = fmt::format("tensor {}", quoted(info.name));
   SHUNT_TRY(read_shape(cursor, info.shape, what));
   std::uint32_t type = 0;
+  std::uint64_t offset = 0;
   SHUNT_TRY(cursor.read(type, what));
   auto dtype = dtype_from_gguf_id(type);
-  if (!dtype) return fail_at(what, std::move(dtype).error());
+  if (!dtype) {
+    if (auto fits = bytes_of(DType::F32, info.shape); !fits) return fail_at(what, std::move(fits).error());
+    ForeignTensor tensor = foreign_tensor(info, type);
+    if (foreign == ForeignTypes::refuse)
+      return fail_at(fmt::format("{} is of {}{}", what, tensor.type.starts_with("type ") ? "" : "type ", tensor.type),
+                     std::move(dtype).error());
+    header.foreign.push_back(std::move(tensor));
+    return cursor.read(offset, what);
+  }
   info.dtype = *dtype;
   auto bytes = bytes_of(info.dtype, info.shape);
   if (!bytes) return fail_at(what, std::move(bytes).error());
   info.bytes = *bytes;
-  return cursor.read(offset, what);
+  SHUNT_TRY(cursor.read(offset, what));
+  header.tensors.push_back(std::move(info));
+  header.offsets.push_back(offset);
+  return {};
 }
 
 // Turns distances into offsets in the file and checks that each tensor lies inside it.
@@ -263,7 +304,7 @@ Result<std::uint32_t> gguf_alignment(const Metadata& metadata) {
   return alignment;
 }
 
-Result<GgufHeader> parse_gguf(std::span<const std::byte> file) {
+Result<GgufHeader> parse_gguf(std::span<const std::byte> file, ForeignTypes foreign) {
   Cursor cursor(file);
   GgufHeader header;
   std::uint64_t tensors = 0;
@@ -277,9 +318,9 @@ Result<GgufHeader> parse_gguf(std::span<const std::byte> file) {
   SHUNT_TRY_ASSIGN(header.alignment, gguf_alignment(header.metadata));
 
   SHUNT_TRY(check_count("tensors", tensors, kMaxTensors, kMinTensorBytes, cursor.left()));
-  header.tensors.resize(tensors);
-  header.offsets.resize(tensors);
-  for (std::uint64_t i = 0; i < tensors; ++i) SHUNT_TRY(read_tensor(cursor, i, header.tensors[i], header.offsets[i]));
+  header.tensors.reserve(tensors);
+  header.offsets.reserve(tensors);
+  for (std::uint64_t i = 0; i < tensors; ++i) SHUNT_TRY(read_tensor(cursor, i, foreign, header));
   const std::uint64_t padding = (header.alignment - cursor.position() % header.alignment) % header.alignment;
   header.data_offset = cursor.position() + padding;
   SHUNT_TRY(place_tensors(file.size(), header));

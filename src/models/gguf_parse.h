@@ -23,6 +23,16 @@ inline constexpr std::uint32_t kGgufDefaultAlignment = 32;
 inline constexpr std::uint32_t kGgufMaxAlignment = 1U << 20;
 inline constexpr std::string_view kGgufAlignmentKey = "general.alignment";
 
+// What becomes of tensors of a type that is not in ops/dtypes.def: an error, or a list of their own.
+enum class ForeignTypes : std::uint8_t { refuse, list };
+
+struct ForeignTensor {
+  std::string name;
+  std::string type;  // "IQ2_XXS", or "type 99" where nobody knows it
+  Shape shape;
+  std::uint64_t bytes = 0;  // 0 where that is not known
+};
+
 struct GgufHeader {
   std::uint32_t version = 0;
   std::uint32_t alignment = kGgufDefaultAlignment;
@@ -30,11 +40,13 @@ struct GgufHeader {
   Metadata metadata;
   std::vector<WeightInfo> tensors;
   std::vector<std::uint64_t> offsets;  // of each tensor, from the start of the file
+  std::vector<ForeignTensor> foreign;
 };
 
 // Errors: invalid (no GGUF file, damaged, cut short), unsupported (another version, byte order or tensor
 // type). Messages give offsets; the caller adds the file's name.
-[[nodiscard]] Result<GgufHeader> parse_gguf(std::span<const std::byte> file);
+[[nodiscard]] Result<GgufHeader> parse_gguf(std::span<const std::byte> file,
+                                            ForeignTypes foreign = ForeignTypes::refuse);
 
 // A power of two that keeps elements of every dtype aligned. Errors: invalid.
 [[nodiscard]] Result<std::uint32_t> gguf_alignment(const Metadata& metadata);

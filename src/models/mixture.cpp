@@ -1,11 +1,15 @@
 #include "models/mixture.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <charconv>
 #include <initializer_list>
 #include <optional>
+#include <vector>
+
+#include "ops/nearest.h"
 
 namespace shunt::models {
 namespace {
@@ -137,14 +141,15 @@ DType fallback_of(DType dtype, std::uint32_t columns) {
 std::span<const Mixture> mixtures() { return kMixtures; }
 
 Result<Mixture> mixture_from_name(std::string_view name) {
-  const std::string full =
-      name == "Q3_K" || name == "Q4_K" || name == "Q5_K" ? fmt::format("{}_M", name) : std::string(name);
-  std::string known;
+  const bool means_medium = is_same_word(name, "Q3_K") || is_same_word(name, "Q4_K") || is_same_word(name, "Q5_K");
+  const std::string full = means_medium ? fmt::format("{}_M", name) : std::string(name);
+  std::vector<std::string_view> names;
   for (const Mixture& mixture : kMixtures) {
-    if (mixture.name == full) return mixture;
-    known += (known.empty() ? "" : " ") + std::string(mixture.name);
+    if (is_same_word(mixture.name, full)) return mixture;
+    names.push_back(mixture.name);
   }
-  return fail(Code::invalid, fmt::format("unknown file type \"{}\"; known: {}", name, known));
+  return fail(Code::invalid, fmt::format("unknown file type \"{}\"{}; known: {}", name, did_you_mean(name, names),
+                                         fmt::join(names, " ")));
 }
 
 std::string_view mixture_name(std::uint32_t file_type) {

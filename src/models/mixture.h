@@ -53,7 +53,7 @@ struct MixtureModel {
 };
 
 [[nodiscard]] std::span<const Mixture> mixtures();
-// Q3_K, Q4_K and Q5_K mean Q3_K_M, Q4_K_M and Q5_K_M. Errors: invalid, with the list of names.
+// In any case of letters; Q3_K, Q4_K and Q5_K mean Q3_K_M, Q4_K_M and Q5_K_M. Errors: invalid, with the list of names.
 [[nodiscard]] Result<Mixture> mixture_from_name(std::string_view name);
 // The name of llama.cpp's file type, or "" where it is none of mixtures().
 [[nodiscard]] std::string_view mixture_name(std::uint32_t file_type);

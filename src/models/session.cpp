@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "devices/device.h"
+#include "ops/units.h"
 #include "run/strategy.h"
 #include "trace/recorder.h"
 
@@ -208,8 +209,8 @@ void Session::reconsider() {
   for (const Sequence& sequence : sequences_)
     move_us += prompt->plan.predicted_us * static_cast<double>((sequence.tokens.size() + batch - 1) / batch);
   if (!review_.is_worth(gain_us(other->plan), move_us, steps_)) return;
-  fleet_.tell(fmt::format("a token takes {:.0f} us; as devices turned out to be, another plan should take {:.0f} us",
-                          *now_us, other->plan.predicted_us));
+  fleet_.tell(fmt::format("a token takes {}; as devices turned out to be, another plan should take {}",
+                          in_time(*now_us), in_time(other->plan.predicted_us)));
   begin_anew();
   planner_ = std::move(planner);
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <type_traits>
+#include <utility>
 
 #include "models/mixture.h"
 
@@ -77,16 +78,24 @@ ModelSummary summarize(const GgufFile& model) {
                        .dtypes = {},
                        .metadata = {},
                        .tensors = {}};
-  std::vector<DTypeShare> shares(dtypes().size());
-  for (const WeightInfo& info : model.weights()) {
-    summary.tensors.push_back({.name = info.name, .dtype = info.dtype, .shape = info.shape, .bytes = info.bytes});
-    summary.parameters += info.shape.elements();
-    summary.tensor_bytes += info.bytes;
-    DTypeShare& share = shares[static_cast<std::size_t>(info.dtype)];
-    share.dtype = info.dtype;
-    share.tensors += 1;
-    share.parameters += info.shape.elements();
-    share.bytes += info.bytes;
+  std::vector<DTypeShare> shares;
+  for (const auto& dtype : dtypes()) shares.push_back({.dtype = std::string(dtype.name)});
+  const auto add = [&](std::size_t share, TensorLine line) {
+    shares[share].tensors += 1;
+    shares[share].parameters += line.shape.elements();
+    shares[share].bytes += line.bytes;
+    summary.parameters += line.shape.elements();
+    summary.tensor_bytes += line.bytes;
+    summary.tensors.push_back(std::move(line));
+  };
+  for (const WeightInfo& info : model.weights())
+    add(static_cast<std::size_t>(info.dtype),
+        {.name = info.name, .dtype = std::string(name_of(info.dtype)), .shape = info.shape, .bytes = info.bytes});
+  for (const ForeignTensor& tensor : model.foreign()) {
+    const auto known = std::ranges::find(shares, tensor.type, &DTypeShare::dtype);
+    const auto share = static_cast<std::size_t>(known - shares.begin());
+    if (known == shares.end()) shares.push_back({.dtype = tensor.type, .is_foreign = true});
+    add(share, {.name = tensor.name, .dtype = tensor.type, .shape = tensor.shape, .bytes = tensor.bytes});
   }
   std::ranges::copy_if(shares, std::back_inserter(summary.dtypes), [](const DTypeShare& s) { return s.tensors != 0; });
   for (const Metadata::Entry& entry : model.metadata().all()) summary.metadata.push_back(line_of(entry));

@@ -13,7 +13,7 @@ namespace shunt::models {
 
 struct TensorLine {
   std::string name;
-  DType dtype = DType::F32;
+  std::string dtype;  // its name, also of one that Shunt does not know
   Shape shape;
   std::uint64_t bytes = 0;
 };
@@ -27,7 +27,8 @@ struct MetadataLine {
 };
 
 struct DTypeShare {
-  DType dtype = DType::F32;
+  std::string dtype;
+  bool is_foreign = false;  // Shunt does not compute with it
   std::size_t tensors = 0;
   std::uint64_t parameters = 0;
   std::uint64_t bytes = 0;
@@ -43,7 +44,7 @@ struct ModelSummary {
   std::uint32_t version = 0;
   std::uint32_t alignment = 0;
   std::size_t parts = 0;
-  std::vector<DTypeShare> dtypes;  // those in use, in the order of the table
+  std::vector<DTypeShare> dtypes;  // those in use: ours in the order of the table, then foreign ones
   std::vector<MetadataLine> metadata;
   std::vector<TensorLine> tensors;
 };

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 
+#include "ops/units.h"
+
 namespace shunt {
 namespace {
 
@@ -32,8 +34,8 @@ void judge(DecisionInHindsight& judged) {
 }
 
 std::string describe(const Actual& actual) {
-  return fmt::format("took {:.1f} us ({:.1f} .. {:.1f}, {} time{})", actual.mean_us, actual.least_us, actual.most_us,
-                     actual.times, actual.times == 1 ? "" : "s");
+  return fmt::format("took {} ({} .. {}, {} time{})", in_time(actual.mean_us), in_time(actual.least_us),
+                     in_time(actual.most_us), actual.times, actual.times == 1 ? "" : "s");
 }
 
 }  // namespace
@@ -111,16 +113,18 @@ Result<std::vector<PlanInHindsight>> in_hindsight(const trace::Recording& record
 }
 
 std::string to_text(const PlanInHindsight& plan) {
-  std::string text = fmt::format("plan {}, {}: predicted {:.1f} us", plan.number, plan.title(), plan.plan.predicted_us);
+  std::string text =
+      fmt::format("plan {}, {}: predicted {}", plan.number, plan.title(), in_time(plan.plan.predicted_us));
   if (plan.actual.times > 0) text += fmt::format(", {}", describe(plan.actual));
-  text += fmt::format("; regret {:.1f} us\n", plan.regret_us());
+  text += fmt::format("; regret {}\n", in_time(plan.regret_us()));
   for (const DecisionInHindsight& judged : plan.decisions) {
     const DecisionRecord& decision = judged.decision;
     text += fmt::format("  {:<28} {} on {}: {}", decision.nodes.empty() ? "" : decision.nodes.back(), decision.call,
                         decision.device, decision.reason);
     if (judged.actual.times > 0)
-      text += fmt::format("; predicted {:.1f} us, {}", judged.predicted_us(), describe(judged.actual));
-    if (judged.regret_us > 0) text += fmt::format("; regret {:.1f} us against {}", judged.regret_us, judged.best_other);
+      text += fmt::format("; predicted {}, {}", in_time(judged.predicted_us()), describe(judged.actual));
+    if (judged.regret_us > 0)
+      text += fmt::format("; regret {} against {}", in_time(judged.regret_us), judged.best_other);
     text += '\n';
     for (const CandidateRecord& candidate : decision.candidates) text += fmt::format("    {}\n", describe(candidate));
   }

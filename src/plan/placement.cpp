@@ -6,6 +6,7 @@
 #include <map>
 
 #include "ops/op.h"
+#include "ops/units.h"
 #include "plan/choice.h"
 #include "plan/timeline.h"
 #include "plan/units.h"
@@ -76,8 +77,9 @@ class Placer {
     }
     if (const TensorId id = too_large_for(request_, unit, index); id != kNone) {
       candidate.reason = Reason::too_large;
-      candidate.detail = fmt::format("\"{}\" has {} bytes, it binds {} at most", graph_.tensor(id).name,
-                                     graph_.tensor(id).operand.span_bytes(), device(index).largest_binding_bytes);
+      candidate.detail =
+          fmt::format("\"{}\" has {}, it binds {} at most", graph_.tensor(id).name,
+                      in_units(graph_.tensor(id).operand.span_bytes()), in_units(device(index).largest_binding_bytes));
       return candidate;
     }
     if (state_elsewhere(unit, index)) {
@@ -148,7 +150,8 @@ class Placer {
       candidate.reason = Reason::not_preferred;
     } else if ((!is_slower || is_liked) && room.needed_bytes > room.free_bytes) {
       candidate.reason = Reason::no_memory;
-      candidate.detail = fmt::format("needs {} bytes more, {} are left", room.needed_bytes, room.free_bytes);
+      candidate.detail =
+          fmt::format("needs {} more, {} are left", in_units(room.needed_bytes), in_units(room.free_bytes));
     } else if (!choice_.within_margin.empty() && choice_.within_margin[node] == candidate.device) {
       candidate.reason = Reason::within_margin;
     } else if (!is_slower) {

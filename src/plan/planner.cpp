@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "ops/op.h"
+#include "ops/units.h"
 #include "plan/placement.h"
 #include "plan/rehearsal.h"
 #include "plan/storage.h"
@@ -316,10 +317,10 @@ Status check_preference(const Plan& plan, const PlanRequest& request) {
 std::unexpected<Error> too_little(const Bounded& memory) {
   const MemoryUse& use = memory.use;
   return fail(Code::out_of_memory,
-              fmt::format("memory \"{}\" may give {} bytes, and the plan that takes least of it needs {}: {} of "
+              fmt::format("memory \"{}\" may give {}, and the plan that takes least of it needs {}: {} of "
                           "weights, {} of state, {} of values and {} of scratch; give it more, or name more devices",
-                          use.pool, memory.budget, use.total(), use.weight_bytes, use.state_bytes, use.value_bytes,
-                          use.scratch_bytes));
+                          use.pool, in_units(memory.budget), in_units(use.total()), in_units(use.weight_bytes),
+                          in_units(use.state_bytes), in_units(use.value_bytes), in_units(use.scratch_bytes)));
 }
 
 }  // namespace

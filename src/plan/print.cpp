@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "ops/op.h"
+#include "ops/units.h"
 #include "plan/plan.h"
 #include "plan/record.h"
 
@@ -13,12 +14,11 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string mib(std::uint64_t bytes) { return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / (1U << 20U)); }
-
 std::string describe(const Plan& plan, const Graph& graph, const Step& step) {
   if (step.kind == Step::Kind::transfer)
-    return fmt::format("copy {} ({}) from {} to {}", graph.tensor(step.transfer.tensor).name, mib(step.transfer.bytes),
-                       plan.devices[step.transfer.from].id, plan.devices[step.transfer.to].id);
+    return fmt::format("copy {} ({}) from {} to {}", graph.tensor(step.transfer.tensor).name,
+                       in_units(step.transfer.bytes), plan.devices[step.transfer.from].id,
+                       plan.devices[step.transfer.to].id);
   return fmt::format("{} ops on {}", step.unit_count, plan.devices[step.device].id);
 }
 
@@ -94,8 +94,8 @@ Json step_to_json(const Plan& plan, const Graph& graph, const Step& step) {
 
 std::string to_text(const Plan& plan, const Graph& graph, bool explain) {
   std::string text =
-      fmt::format("predicted: {:.1f} us{}{}\n", plan.predicted_us,
-                  plan.bound_us > 0 ? fmt::format(", at least {:.1f} of any placement", plan.bound_us) : "",
+      fmt::format("predicted: {}{}{}\n", in_time(plan.predicted_us),
+                  plan.bound_us > 0 ? fmt::format(", at least {} of any placement", in_time(plan.bound_us)) : "",
                   plan.is_measured ? "" : " (before any measurement: a guess)");
   for (const LeftOut& device : plan.left_out)
     text += fmt::format("{} is left out after a failure: {}\n", device.id, device.why);
@@ -104,13 +104,13 @@ std::string to_text(const Plan& plan, const Graph& graph, bool explain) {
     if (!tensor.rows_of.empty()) split.insert(tensor.rows_of);
   if (!split.empty()) text += fmt::format("weights that devices share by rows: {}\n", split.size());
   for (const MemoryUse& use : plan.memory)
-    text +=
-        fmt::format("memory \"{}\": {} = {} weights + {} state + {} values + {} scratch\n", use.pool, mib(use.total()),
-                    mib(use.weight_bytes), mib(use.state_bytes), mib(use.value_bytes), mib(use.scratch_bytes));
+    text += fmt::format("memory \"{}\": {} = {} weights + {} state + {} values + {} scratch\n", use.pool,
+                        in_units(use.total()), in_units(use.weight_bytes), in_units(use.state_bytes),
+                        in_units(use.value_bytes), in_units(use.scratch_bytes));
   for (std::size_t number = 0; number < plan.steps.size(); ++number) {
     const Step& step = plan.steps[number];
-    text += fmt::format("step {}: {}, {:.1f} .. {:.1f} us\n", number, describe(plan, graph, step), step.start_us,
-                        step.end_us);
+    text += fmt::format("step {}: {}, {} .. {}\n", number, describe(plan, graph, step), in_time(step.start_us),
+                        in_time(step.end_us));
     if (step.kind == Step::Kind::transfer) continue;
     for (std::uint32_t index = step.first_unit; index < step.first_unit + step.unit_count; ++index) {
       const Unit& unit = plan.units[index];

@@ -1,4 +1,5 @@
 #include "shunt/computation.h"
+#include "ops/units.h"
 
 #include <fmt/format.h>
 
@@ -188,8 +189,8 @@ struct Computation::Parts {
     const Plan& plan = other->plan;
     const double gain_us = *now_us - plan.predicted_us * (1 + margin_or_default(options.margin, plan.is_measured));
     if (!review.is_worth(gain_us, review.planning_us() + weights_us(plan, set), steps)) return false;
-    fleet.tell(fmt::format("a run takes {:.0f} us; as devices turned out to be, another plan should take {:.0f} us",
-                           *now_us, plan.predicted_us));
+    fleet.tell(fmt::format("a run takes {}; as devices turned out to be, another plan should take {}", in_time(*now_us),
+                           in_time(plan.predicted_us)));
     return true;
   }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "devices/device.h"
+#include "ops/nearest.h"
 
 namespace shunt {
 namespace {
@@ -28,11 +29,14 @@ std::string_view name_of(Strategy strategy) { return kStrategies[static_cast<std
 
 Result<Strategy> strategy_from_name(std::string_view name) {
   std::string known;
+  std::vector<std::string_view> names;
   for (std::size_t index = 0; index < std::size(kStrategies); ++index) {
     if (kStrategies[index].name == name) return static_cast<Strategy>(index);
     known += fmt::format(" {}", kStrategies[index].name);
+    names.push_back(kStrategies[index].name);
   }
-  return fail(Code::invalid, fmt::format("unknown strategy \"{}\"; there are:{}", name, known));
+  return fail(Code::invalid,
+              fmt::format("unknown strategy \"{}\"{}; there are:{}", name, did_you_mean(name, names), known));
 }
 
 std::string describe_strategies(bool with_layers) {

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "ops/units.h"
 #include "trace/recording.h"
 
 namespace shunt::trace {
@@ -246,8 +247,8 @@ ExecutionSummary summarize(const Recording& recording) {
 }
 
 std::string to_text(const ExecutionSummary& summary) {
-  std::string text = fmt::format("{} events over {:.3f} ms", summary.events_recorded - summary.events_overwritten,
-                                 summary.span_us / 1e3);
+  std::string text =
+      fmt::format("{} events over {}", summary.events_recorded - summary.events_overwritten, in_time(summary.span_us));
   if (summary.events_overwritten > 0)
     text += fmt::format("; the first {} of {} are missing, newer ones took their place", summary.events_overwritten,
                         summary.events_recorded);

@@ -13,11 +13,7 @@ import subprocess
 import tempfile
 import unittest
 
-from program import ALONE, CommandLine, MODEL, PROGRAM, REFERENCE, SECONDS, STORY, shunt
-
-TABLE = pathlib.Path(__file__).resolve().parents[2] / "cli" / "commands.def"
-COMMANDS = re.findall(r'^SHUNT_COMMAND\(\w+, "([^"]+)"', TABLE.read_text(), re.MULTILINE)
-
+from program import ALONE, COMMANDS, CommandLine, MODEL, PROGRAM, REFERENCE, SECONDS, STORY, TABLE, shunt
 
 class Verify(CommandLine):
     def test_cases_are_counted_by_device_op_and_dtype(self):
@@ -413,6 +409,26 @@ class Files(CommandLine):
         self.assertIn(", ...]", text)
         self.assertNotIn("blk.0.attn_q.weight", text)
         self.assertIn("blk.0.attn_q.weight", shunt("inspect", MODEL, "--tensors").stdout)
+
+    def test_inspect_shows_files_of_types_that_shunt_does_not_compute_with(self):
+        data = pathlib.Path(MODEL).read_bytes()
+        place = data.index(b"blk.0.attn_q.weight") + len(b"blk.0.attn_q.weight")
+        rank = int.from_bytes(data[place:place + 4], "little")
+        place += 4 + 8 * rank
+        names = re.findall(r'^SHUNT_FOREIGN_TYPE\("([^"]+)", (\d+), (\d+), (\d+)\)',
+                           (TABLE.parents[1] / "src/models/foreign_types.def").read_text(), re.MULTILINE)
+        self.assertGreater(len(names), 20)
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "foreign.gguf")
+            for name, number, _, block_bytes in [*names, ("type 99", "99", "1", "0")]:
+                pathlib.Path(path).write_bytes(data[:place] + int(number).to_bytes(4, "little") + data[place + 4:])
+                result = self.data("inspect", path)
+                tensor = next(each for each in result["tensors"] if each["name"] == "blk.0.attn_q.weight")
+                self.assertEqual(tensor["dtype"], name)
+                self.assertEqual(tensor["bytes"] > 0, block_bytes != "0")
+                self.assertEqual([each["dtype"] for each in result["dtypes"] if not each["computed"]], [name])
+                self.refused(1, f'tensor "blk.0.attn_q.weight" is of {name if name == "type 99" else "type " + name}: ', "tokenize", path, "x")
+            self.assertIn("Shunt does not compute with this type", shunt("inspect", path).stdout)
 
     def test_inspect_json_has_the_values_of_metadata_typed_and_whole(self):
         values = {entry["key"]: entry["value"] for entry in self.data("inspect", MODEL)["metadata"]}

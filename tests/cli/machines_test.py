@@ -34,7 +34,43 @@ class Machines(CommandLine):
                 self.assertEqual([device["id"] for device in plan[phase]["devices"]], ids, path.name)
                 for unit in plan[phase]["units"]:
                     self.assertEqual(len(unit["candidates"]), len(ids), path.name)
-            self.assertRegex(shunt("plan", MODEL, "--machine", str(path)).stdout, f" on ({'|'.join(ids)}): ")
+            self.assertRegex(shunt("plan", MODEL, "--machine", str(path), "--explain").stdout, f" on ({'|'.join(ids)}): ")
+
+    def test_the_summary_of_a_plan_fits_a_screen_and_tells_what_the_data_tell(self):
+        for path in EXAMPLES:
+            call = ("plan", MODEL, "--machine", str(path))
+            plan, text = self.data(*call), shunt(*call).stdout
+            self.assertLessEqual(len(text.splitlines()), 24, path.name)
+            self.assertLessEqual(max(map(len, text.splitlines())), 160)
+            for phase, tokens in (("prompt", plan["prompt_tokens"]), ("generation", 1)):
+                speed = tokens * 1e6 / plan[phase]["predicted_us"]
+                self.assertAlmostEqual(plan["summary"][f"{phase}_tokens_per_s"], speed, delta=1e-6 * speed)
+                self.assertRegex(text, rf"\n{phase} +{speed:.1f} tokens/s, ")
+            busy = {device["id"]: 0 for device in plan["generation"]["devices"]}
+            for step in plan["generation"]["steps"]:
+                if step["kind"] == "compute":
+                    busy[step["device"]] += step["end_us"] - step["start_us"]
+            bottleneck = plan["summary"]["bottleneck"]
+            if bottleneck["name"] in busy:
+                self.assertEqual(bottleneck["name"], max(busy, key=busy.get))
+                self.assertIn(bottleneck["op"], {unit["op"] for unit in plan["generation"]["units"]})
+            self.assertRegex(text, rf"\nbottleneck +{bottleneck['name']}, busy for \d+ % of a token")
+            where = {}
+            for unit in plan["generation"]["units"]:
+                layer = re.match(r"blk\.(\d+)\.", unit["nodes"][-1])
+                if layer:
+                    where.setdefault(int(layer[1]), set()).add(unit["device"])
+            for device, us in busy.items():
+                line = next(line for line in text.splitlines() if line.startswith(f"{device} "))
+                self.assertIn(f" {100 * us / plan['generation']['predicted_us']:.0f} %", line)
+                whole = re.search(r"(?<!of )layers? ([\d, -]+)", line)
+                listed = set()
+                for part in whole[1].strip(" ,").split(", ") if whole else []:
+                    ends = [int(end) for end in part.split("-")]
+                    listed |= set(range(ends[0], ends[-1] + 1))
+                self.assertEqual(listed, {layer for layer, devices in where.items() if devices == {device}}, line)
+            self.assertIn("\n--explain shows each op", text)
+            self.assertNotIn(" on ", text)
 
     def test_a_plan_is_for_the_memory_of_the_machine(self):
         cpu = {"id": "cpu", "type": "cpu", "memory_bytes": "8 MiB"}

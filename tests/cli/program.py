@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import pty
+import re
 import select
 import subprocess
 import sys
@@ -15,6 +16,8 @@ MODEL = str(DATA / "tiny-llama-f16.gguf")
 REFERENCE = json.loads((DATA / "tiny-llama-reference.json").read_text())
 STORY = REFERENCE["prompts"][0]["text"]
 SECONDS = 120
+TABLE = pathlib.Path(__file__).resolve().parents[2] / "cli" / "commands.def"
+COMMANDS = re.findall(r'^SHUNT_COMMAND\(\w+, "([^"]+)"', TABLE.read_text(), re.MULTILINE)
 # Two threads wait for each other at every op, which takes long on a machine that is busy otherwise.
 ALONE = ("--threads", "1")
 

@@ -86,6 +86,54 @@ class Traces(CommandLine):
         self.assertEqual(report["origin"]["devices"][0]["id"], "cpu:simd")
         self.assertGreater(report["speeds"]["prompt_tokens_per_s"], 0)
 
+    def test_a_report_opens_with_a_verdict_memory_and_latencies(self):
+        for arguments, devices in ((THREE, {"cpu", "gpu:0", "gpu:1"}), (("--devices", "cpu:simd", *ALONE), {"cpu:simd"})):
+            trace = self.record(*arguments)
+            report = self.data("report", trace)
+            verdict = report["verdict"]
+            text = shunt("report", trace).stdout
+            self.assertEqual(text.splitlines()[0], verdict["sentence"])
+            busy = {tally["name"]: tally["actual_us"] for tally in report["summary"]["devices"]}
+            for device, us in busy.items():
+                self.assertRegex(verdict["sentence"], rf"\b{100 * us / sum(busy.values()):.0f} %( of the work ran)? on {device}")
+            self.assertIn("; nothing failed; no other placement was predicted to compare it with", verdict["sentence"])
+            self.assertEqual({memory["devices"] for memory in verdict["memory"]}, devices)
+            for memory in verdict["memory"]:
+                self.assertGreater(memory["weight_bytes"], 0)
+                self.assertEqual(memory["total_bytes"], sum(memory[f"{what}_bytes"] for what in ("weight", "state", "value", "scratch")))
+            self.assertEqual(verdict["tokens"], 2)  # of three the first is the prompt's
+            self.assertGreater(verdict["first_token_us"], 0)
+            times = [verdict[f"token_{which}_us"] for which in ("p50", "p90", "p99", "most")]
+            self.assertEqual(times, sorted(times))
+            self.assertGreater(times[0], 0)
+            self.assertIn("\ntime to first token: ", text)
+            self.assertIn("\ntime per token: half within ", text)
+
+    def test_the_verdict_says_what_would_have_been_better(self):
+        trace = self.record("--devices", "cpu:simd,cpu:scalar", *ALONE)
+        self.assertRegex(self.data("report", trace)["verdict"]["sentence"], "no other placement is predicted to be much faster|other devices were predicted")
+        data = json.loads(pathlib.Path(trace).read_text())
+        plan = data["otherData"]["plans"][0]
+        for unit in plan["units"]:
+            for candidate in unit["candidates"]:
+                if candidate["device"] == "cpu:scalar" and unit["op"] == "attention":
+                    candidate.update(wait_us=0, transfer_us=0, compute_us=1e-6, detail="")
+        for event in data["traceEvents"]:
+            if event.get("cat") == "op" and event["name"].startswith("attention"):
+                event["dur"] = 1e6
+        pathlib.Path(trace).write_text(json.dumps(data))
+        self.assertRegex(self.data("report", trace)["verdict"]["sentence"],
+                         r"; other devices were predicted to save \d+\.\d+ m?s \(\d+ %\), most with attention on cpu:scalar")
+
+    def test_what_failed_stands_in_the_verdict(self):
+        result = shunt("run", MODEL, "Once upon a time", "-n", "12", "--greedy", "--devices", "sim:0,cpu:scalar", "--strategy", "layers",
+                       "--trace", self.trace, env={"SHUNT_FAULTS": "sim:0 lost at op 300"})
+        self.assertEqual(result.returncode, 0, result.stderr)
+        verdict = self.data("report", self.trace)["verdict"]
+        self.assertEqual(len(verdict["failures"]), 1)
+        self.assertIn("sim:0 failed, device_lost", verdict["failures"][0])
+        self.assertIn("; 1 failure (below); ", verdict["sentence"])
+
     def test_the_page_stands_beside_the_trace_or_where_it_is_asked_for(self):
         trace = self.record()
         self.assertEqual(shunt("report", trace).returncode, 0)

@@ -42,6 +42,12 @@ class RunGraph(unittest.TestCase):
             for mine, wanted in zip(ours["elements"], theirs["elements"], strict=True):
                 self.assertAlmostEqual(mine, wanted, delta=2e-5 * max(1.0, largest), msg=ours["name"])
 
+    def test_names_that_are_none_are_told_with_those_that_there_are(self) -> None:
+        for option, name, there in (("--input", "foo", "x"), ("--input", "", "x"), ("--output", "foo", "")):
+            done = shunt(DATA / "perceptron.onnx", "--input", DATA / "perceptron.x.npy", option, f"{name}=/nonexistent.npy")
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn(f'the model has no {option[2:]} "{name}"; there are: {there}', done.stderr)
+
     def test_results_are_written_as_arrays(self) -> None:
         expected = json.loads((DATA / "external.json").read_text(encoding="utf-8"))["outputs"][0]
         with tempfile.TemporaryDirectory() as folder:

@@ -55,6 +55,15 @@ class OnATerminal(CommandLine):
             self.assertEqual(reader.end()[0], 130)
             self.assertNotIn("reading", shunt("run", path, "Once", "-n", "1").stderr)
 
+    def test_notices_within_the_text_have_lines_of_their_own(self):
+        for fault in (200, 300, 340):
+            run = Terminal("run", MODEL, "Once upon a time", "-n", "12", "--greedy", "--devices", "sim:0,cpu:scalar",
+                           "--strategy", "layers", env={"SHUNT_FAULTS": f"sim:0 lost at op {fault}", "NO_COLOR": "1"})
+            code, shown = run.end()
+            self.assertEqual(code, 0, shown)
+            lines = [line.split("\x1b[K")[-1] for line in shown.splitlines() if "sim:0 failed" in line]
+            self.assertEqual([line.index("sim:0 failed") for line in lines], [0], shown)
+
     def test_ctrl_c_at_the_prompt_ends_a_chat(self):
         for _ in range(20):  # it may come before the program waits, or while it does
             chat = Terminal("run", MODEL)

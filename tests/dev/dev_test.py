@@ -38,7 +38,9 @@ for word in "$@"; do echo "$word" >>"$INSTALLED"; done
 """
 # As npm ci: its own list is the newest file.
 NPM = RECORD + """
-mkdir -p tools/npm/node_modules
+[[ ! -f $BROKEN_NPM ]] || exit 1
+mkdir -p tools/npm/node_modules/echarts
+[[ $* == *--omit=dev* ]] || mkdir -p tools/npm/node_modules/puppeteer-core
 touch tools/npm/node_modules/.package-lock.json
 """
 
@@ -52,6 +54,9 @@ class Dev(unittest.TestCase):
         self.calls = pathlib.Path(folder.name) / "calls"
         self.installed = pathlib.Path(folder.name) / "installed"
         self.broken_apt = pathlib.Path(folder.name) / "broken"
+        self.broken_npm = pathlib.Path(folder.name) / "broken_npm"
+        self.gpu_files = pathlib.Path(folder.name) / "gpus"
+        self.gpu_files.mkdir()
         self.tree.mkdir()
         self.tools.mkdir()
         shutil.copy(ROOT / "dev", self.tree)
@@ -75,7 +80,8 @@ class Dev(unittest.TestCase):
 
     def dev(self, *arguments, cwd=None):
         environment = {"PATH": str(self.tools), "HOME": str(self.tree), "CALLS": str(self.calls),
-                       "INSTALLED": str(self.installed), "BROKEN_APT": str(self.broken_apt)}
+                       "INSTALLED": str(self.installed), "BROKEN_APT": str(self.broken_apt),
+                       "BROKEN_NPM": str(self.broken_npm), "SHUNT_GPU_FILES": str(self.gpu_files)}
         self.calls.write_text("")
         done = subprocess.run([str(self.tree / "dev"), *arguments], cwd=cwd or "/", env=environment, text=True,
                               capture_output=True, stdin=subprocess.DEVNULL, check=False)
@@ -111,7 +117,7 @@ class Dev(unittest.TestCase):
     def test_with_nothing_missing_apt_is_not_called(self):
         done = self.dev("build")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertEqual(self.names_called(), ["dpkg-query", "cmake", "ninja"])
+        self.assertEqual(self.names_called(), ["dpkg-query", "npm", "cmake", "ninja"])
 
     def test_a_second_build_asks_dpkg_once_and_does_not_configure(self):
         self.dev("build")
@@ -137,7 +143,7 @@ class Dev(unittest.TestCase):
         self.be_user(1000)
         self.installed.write_text("")
         self.assertEqual(self.dev("build").returncode, 0)
-        self.assertEqual(self.names_called(), ["dpkg-query", "sudo", "apt-get", "sudo", "apt-get", "cmake", "ninja"])
+        self.assertEqual(self.names_called(), ["dpkg-query", "sudo", "apt-get", "sudo", "apt-get", "npm", "cmake", "ninja"])
 
     def test_without_root_and_sudo_it_says_what_to_install(self):
         self.be_user(1000)
@@ -205,14 +211,69 @@ class Dev(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("cmake", self.names_called())
 
-    def test_what_npm_brings_is_fetched_once_and_for_tests_only(self):
+    def test_what_npm_brings_is_fetched_once_and_the_tests_share_of_it_for_tests_only(self):
         self.fake("python3", "#!/bin/bash\n")
+        self.dev("build")
+        self.assertIn("npm ci --omit=dev --prefix tools/npm", "\n".join(self.called))
         self.dev("build")
         self.assertNotIn("npm", self.names_called())
         self.assertEqual(self.dev("test", "script").returncode, 0)
         self.assertIn("npm ci --prefix tools/npm", "\n".join(self.called))
         self.dev("test", "script")
         self.assertNotIn("npm", self.names_called())
+
+    def test_without_npm_or_its_registry_the_build_goes_on_and_says_once_what_is_missing(self):
+        self.broken_npm.touch()
+        done = self.dev("build")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count("no charts"), 1)
+        self.assertNotIn("charts", self.dev("build").stderr)
+        (self.tools / "npm").unlink()
+        done = self.dev("build")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("apt-get install npm", done.stderr)
+
+    def test_a_build_makes_all_that_is_installed(self):
+        done = self.dev("build")
+        self.assertTrue(self.called[-1].startswith("ninja -C build/release"), self.called)
+        self.assertTrue(self.called[-1].endswith(" installable"), self.called)
+        self.assertIn("cmake --install build/release", done.stderr)
+
+    def test_the_first_build_says_how_long_it_takes(self):
+        (self.tools / "nproc").unlink()
+        for cores, minutes in ((1, "12 minutes"), (2, "6 minutes"), (8, "2 minutes"), (64, "a minute")):
+            self.fake("nproc", f"#!/bin/bash\necho {cores}\n")
+            shutil.rmtree(self.tree / "build", ignore_errors=True)
+            self.assertIn(f"takes about {minutes} on {cores} cores", self.dev("build").stderr)
+            self.assertNotIn("takes about", self.dev("build").stderr)
+
+    def test_compilers_installed_or_removed_since_are_noticed(self):
+        self.dev("build")
+        for tool in ("clang++-19", "hipcc", "node"):
+            self.fake(tool, "#!/bin/bash\n")
+            self.dev("build")
+            configured = [call for call in self.called if call.startswith("cmake ")]
+            self.assertEqual(len(configured), 1, tool)
+            self.assertIn("-USHUNT_CUDA_CLANG", configured[0])
+            self.dev("build")
+            self.assertNotIn("cmake", self.names_called())
+            (self.tools / tool).unlink()
+            self.dev("build")
+            self.assertIn("cmake", self.names_called())
+
+    def test_what_is_missing_for_the_gpus_of_the_machine_is_said_in_a_line(self):
+        for file, tool, package in (("nvidiactl", "clang++-19", "clang-19"), ("kfd", "hipcc", "hipcc")):
+            shutil.rmtree(self.tree / "build", ignore_errors=True)
+            self.assertNotIn(package, self.dev("build").stderr)
+            (self.gpu_files / file).touch()
+            shutil.rmtree(self.tree / "build")
+            lines = [line for line in self.dev("build").stderr.splitlines() if package in line]
+            self.assertEqual(len(lines), 1)
+            self.assertIn("this machine has", lines[0])
+            self.fake(tool, "#!/bin/bash\n")
+            self.assertNotIn(package, self.dev("build").stderr)
+            (self.gpu_files / file).unlink()
+            (self.tools / tool).unlink()
 
     def test_the_first_stage_that_fails_ends_the_run_with_a_summary(self):
         self.fake("python3", "#!/bin/bash\nexit 3\n")

@@ -225,7 +225,7 @@ TEST(Machine, ItsDevicesAreAllThereIs) {
             (std::vector<std::string>{"gpu:1", "cpu"}));
   const auto unknown = Runtime::create({.devices = "gpu:2", .machine = file});
   ASSERT_FALSE(unknown.has_value());
-  EXPECT_EQ(unknown.error().message, "unknown device \"gpu:2\"; there are: cpu gpu:0 gpu:1");
+  EXPECT_EQ(unknown.error().message, "unknown device \"gpu:2\" (did you mean gpu:0?); there are: cpu gpu:0 gpu:1");
   const auto absent = Runtime::create({.devices = "vulkan:0", .machine = file});
   ASSERT_FALSE(absent.has_value());
   EXPECT_EQ(absent.error().message, "device \"vulkan:0\" is absent: the machine is that of " + file);

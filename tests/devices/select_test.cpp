@@ -77,7 +77,7 @@ TEST(Select, UnknownMemoryMeetsNoMinimum) {
   DeviceSelector selector;
   selector.requirements.least_memory_bytes = 1;
   EXPECT_EQ(chosen(selector), "cuda:0,cpu:simd");
-  EXPECT_EQ(why_not(selector, "vulkan:1"), "1 bytes of memory wanted, and how much vulkan:1 has is unknown");
+  EXPECT_EQ(why_not(selector, "vulkan:1"), "1 byte of memory wanted, and how much vulkan:1 has is unknown");
   selector.requirements.least_memory_bytes = std::uint64_t{25} << 30U;
   EXPECT_EQ(chosen(selector), "cuda:0");
 }

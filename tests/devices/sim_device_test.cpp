@@ -212,7 +212,7 @@ TEST(SimDevice, KeepsToItsBudget) {
   const auto refused = machine.device->allocate(969, BufferUse::values);
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, Code::out_of_memory);
-  EXPECT_EQ(refused.error().message, "969 bytes of sim:0 wanted, 968 of 1000 are free");
+  EXPECT_EQ(refused.error().message, "969 bytes of sim:0 wanted, 968 bytes of 1000 bytes are free");
   EXPECT_TRUE(machine.device->allocate(968, BufferUse::values).has_value());
   EXPECT_TRUE(machine.device->allocate(968, BufferUse::values).has_value()) << "the first was given back";
   machine.expect_nothing_kept();

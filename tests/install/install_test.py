@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """install_test.py BUILD: what cmake --install puts into an empty folder serves a C program and somebody else's project."""
 import pathlib
+import re
 import subprocess
 import sys
 import tempfile
@@ -78,8 +79,29 @@ def the_shell_completes(prefix: pathlib.Path) -> None:
         expect(said.split() == [wanted], f"{words!r} is completed to {said.strip()!r}")
 
 
+def what_dev_build_makes_is_all_that_is_installed(build: pathlib.Path) -> None:
+    """./dev build makes the target installable alone."""
+    rules = {}  # by output: all outputs, and the inputs
+    for outputs, inputs in re.findall(r"^build (.*?): \S+(.*)$", (build / "build.ninja").read_text(encoding="utf-8"), re.MULTILINE):
+        outputs = [name.replace("${cmake_ninja_workdir}", "") for name in outputs.split() if name != "|"]
+        for output in outputs:
+            rules[output] = (outputs, [name for name in inputs.split() if name.strip("|")])
+    made, waiting = set(), ["installable"]
+    while waiting:
+        outputs, inputs = rules.get(waiting.pop(), ((), ()))
+        made |= set(outputs)
+        waiting += [name for name in inputs if name not in made]
+    script = "".join(file.read_text(encoding="utf-8") for file in build.rglob("cmake_install.cmake"))
+    installed = {str(pathlib.Path(file).relative_to(build)) for file in re.findall(rf'"({re.escape(str(build))}/[^"]+)"', script)}
+    installed = {file for file in installed if file in rules and not file.endswith(".cmake")}
+    expect(len(installed) >= 6, f"only these files are installed: {installed}")
+    expect(installed <= made, f"./dev build does not make {sorted(installed - made)}")
+    expect(not any(file.startswith("tests/") for file in made), "./dev build makes tests")
+
+
 def main() -> None:
-    build = pathlib.Path(sys.argv[1])
+    build = pathlib.Path(sys.argv[1]).resolve()
+    what_dev_build_makes_is_all_that_is_installed(build)
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         prefix = folder / "prefix"

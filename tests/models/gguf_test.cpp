@@ -141,7 +141,9 @@ TEST(Gguf, TensorRecordsAreChecked) {
   expect_says(error_of(with({1ULL << 32}, kTypeF32, 0)), "extent 4294967296 in dimension 0");
   expect_says(error_of(with({0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF, 0xFFFFFFFF}, kTypeF32, 0)), "does not fit 63 bits");
   expect_says(error_of(with({31}, kTypeQ8, 0)), "not a whole number of blocks");
-  expect_says(error_of(with({16}, 9, 0), Code::unsupported), "tensor type id 9; supported: F32");
+  expect_says(error_of(with({16}, 9, 0), Code::unsupported), "is of type Q8_1: tensor type id 9; supported: F32");
+  expect_says(error_of(with({16}, 16, 0), Code::unsupported), "is of type IQ2_XXS: tensor type id 16; supported: F32");
+  expect_says(error_of(with({16}, 99, 0), Code::unsupported), "is of type 99: tensor type id 99; supported: F32");
   expect_says(error_of(with({8}, kTypeF32, 16)), "not a multiple of the alignment 32");
   expect_says(error_of(with({17}, kTypeF32, 0)), "the file ends at byte 128, tensor \"w\" needs up to byte 132");
   expect_says(error_of(with({8}, kTypeF32, 64)), "needs up to byte 160: download it again");

@@ -19,7 +19,8 @@ TEST(Summary, TellsWhatTheTrainedModelIs) {
   EXPECT_EQ(summary.tensors.size(), 56U);
   EXPECT_EQ(summary.tensors[1].name, "output_norm.weight");
   ASSERT_EQ(summary.dtypes.size(), 2U);
-  EXPECT_EQ(summary.dtypes[0].dtype, DType::F32);
+  EXPECT_EQ(summary.dtypes[0].dtype, "F32");
+  EXPECT_FALSE(summary.dtypes[0].is_foreign);
   EXPECT_EQ(summary.dtypes[0].tensors, 13U);
   EXPECT_EQ(summary.dtypes[0].bytes + summary.dtypes[1].bytes, summary.tensor_bytes);
   ASSERT_EQ(summary.metadata.size(), 29U);

@@ -169,7 +169,7 @@ TEST_F(Fallback, AnOperandThatIsTooLargeToBindIsScalarAndTheReasonIsRecorded) {
     const Decision& decision = made.decisions[i];
     EXPECT_EQ(made.devices[decision.device].id, "cpu:scalar");
     EXPECT_EQ(decision.candidates[0].reason, Reason::too_large);
-    EXPECT_NE(decision.candidates[0].detail.find("has 1024 bytes, it binds 1023 at most"), std::string::npos)
+    EXPECT_NE(decision.candidates[0].detail.find("has 1.0 KiB, it binds 1023 bytes at most"), std::string::npos)
         << decision.candidates[0].detail;
   }
   Lacking large(cpu_device(cpu::KernelSet::simd, engine_), std::nullopt, 1024);
@@ -180,7 +180,7 @@ TEST_F(Fallback, AnOperandThatIsTooLargeToBindIsScalarAndTheReasonIsRecorded) {
   const auto refused = make_plan({.graph = &graph_, .devices = alone});
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, Code::unsupported);
-  EXPECT_NE(refused.error().message.find("it binds 1023 at most"), std::string::npos) << refused.error().message;
+  EXPECT_NE(refused.error().message.find("it binds 1023 bytes at most"), std::string::npos) << refused.error().message;
 }
 
 // A fused row that is lacked is no loss: its parts run instead.

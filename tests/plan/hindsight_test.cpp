@@ -72,7 +72,8 @@ TEST(Hindsight, RegretIsWhatTheBestOtherWouldHaveSaved) {
   EXPECT_EQ(plans->front().actual.mean_us, 50);
   EXPECT_EQ(plans->front().title(), "a graph of x F32[4,5]");
   const std::string text = to_text(plans->front());
-  EXPECT_NE(text.find("took 25.0 us (24.0 .. 26.0, 2 times); regret 7.0 us against c"), std::string::npos) << text;
+  EXPECT_NE(text.find("took 25.0 us (24.0 us .. 26.0 us, 2 times); regret 7.0 us against c"), std::string::npos)
+      << text;
   EXPECT_NE(text.find("d: cannot run it (no such kernel)"), std::string::npos) << text;
 }
 

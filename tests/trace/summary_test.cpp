@@ -15,7 +15,7 @@ TEST(Summary, OfNothingIsZeroes) {
   EXPECT_EQ(summary.span_us, 0);
   EXPECT_EQ(summary.runs.events, 0U);
   EXPECT_TRUE(summary.devices.empty() && summary.ops.empty() && summary.links.empty());
-  EXPECT_EQ(to_text(summary), "0 events over 0.000 ms\n");
+  EXPECT_EQ(to_text(summary), "0 events over 0.0 us\n");
   EXPECT_EQ(nlohmann::json::parse(to_json(summary), nullptr, false)["devices"], nlohmann::json::array());
 }
 

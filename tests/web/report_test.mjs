@@ -1,4 +1,4 @@
-// node tests/web/report_test.mjs SHUNT [--screenshot FILE [--dark]]: the page of `shunt report`, as somebody opens it
+// node tests/web/report_test.mjs SHUNT [--screenshot FILE [--dark] [--width N]]: the page of `shunt report`, as somebody opens it
 // from a file. With --screenshot no tests, but a picture of the page (docs/images/report.png).
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -11,10 +11,10 @@ import { parseArgs } from 'node:util';
 import { inBrowser } from './browser.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const { values: { screenshot, dark }, positionals: [shunt] } = parseArgs({
-  allowPositionals: true, options: { screenshot: { type: 'string' }, dark: { type: 'boolean' } } });
+const { values: { screenshot, dark, width = '1280' }, positionals: [shunt] } = parseArgs({
+  allowPositionals: true, options: { screenshot: { type: 'string' }, dark: { type: 'boolean' }, width: { type: 'string' } } });
 if (shunt === undefined) {
-  console.error('usage: node tests/web/report_test.mjs SHUNT [--screenshot FILE [--dark]]');
+  console.error('usage: node tests/web/report_test.mjs SHUNT [--screenshot FILE [--dark] [--width N]]');
   process.exit(2);
 }
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'shunt-report-'));
@@ -101,6 +101,38 @@ async function decisionsAreSortedFilteredAndExplained(page, trace) {
   assert.equal(await countOf(page, '#decisions .candidates'), 0);
 }
 
+// What ran where, what was lost, what would be better; how long tokens took, and the memory of each device.
+async function itOpensWithAVerdict(page, trace) {
+  await open(page, pageOf(trace));
+  assert.match(await textOf(page, '#verdict'), /\d+ % of the work ran on \S+, .*; nothing failed; .*\.$/);
+  assert.equal(await page.$eval('#failures-section', ({ hidden }) => hidden), true);
+  const memory = await page.$$eval('#memory tbody tr', (all) => all.map(({ cells }) => cells[0].textContent));
+  assert.deepEqual(memory.sort(), ['cpu', 'gpu:0', 'gpu:1']);
+  const figures = await textOf(page, '#figures');
+  for (const words of ['to the first token', 'half of 15 tokens', '90 % took', '99 % took']) assert.ok(figures.includes(words), figures);
+  await open(page, pageOf(trace, (json) => {
+    const program = json.traceEvents.find(({ cat }) => cat === 'program');
+    program.args.outcome = 'device_lost';
+  }));
+  assert.match(await textOf(page, '#verdict'), /; 1 failure \(below\); /);
+  assert.equal(await page.$eval('#failures-section', ({ hidden }) => hidden), false);
+  assert.match(await textOf(page, '#failures'), /device_lost/);
+}
+
+// Nothing is wider than the screen of a phone; tables scroll by themselves.
+async function itFitsANarrowScreen(page, trace) {
+  for (const width of [420, 320, 1280]) {
+    await page.setViewport({ width, height: 900 });
+    await open(page, pageOf(trace));
+    assert.ok(await page.evaluate(() => document.documentElement.scrollWidth) <= width, `scrolls sideways at ${width}`);
+    const wide = await page.$$eval('section, .chart, h1, #verdict, input, select', (all, most) => all
+      .filter((each) => each.getBoundingClientRect().right > most).map(({ id, tagName }) => id || tagName), width);
+    assert.deepEqual(wide, [], `at ${width}`);
+    const canvas = await page.$eval('#timeline canvas', (each) => each.getBoundingClientRect().width);
+    assert.ok(canvas > 0.7 * width - 60 && canvas < width, `${canvas} of ${width}`);
+  }
+}
+
 async function anEmptyTraceIsAPage(page, trace) {
   await open(page, pageOf(trace, (json) => {
     json.traceEvents = [];
@@ -140,14 +172,15 @@ async function aLongTraceOpensInSeconds(page, trace) {
 }
 
 async function takeScreenshot(page, trace, file) {
-  await page.setViewport({ width: 1280, height: 2200 });
+  await page.setViewport({ width: Number(width), height: 2200 });
   await page.emulateMediaFeatures([{ name: 'prefers-color-scheme', value: dark ? 'dark' : 'light' }]);
   await open(page, pageOf(trace));
   await page.click('#decisions tr.decision');
+  await page.evaluate(() => scrollTo(0, 0));
   await page.screenshot({ path: file });
 }
 
-const kTests = [everySectionIsThere, theTimelineZoomsAndTellsOfEvents, decisionsAreSortedFilteredAndExplained,
+const kTests = [itOpensWithAVerdict, itFitsANarrowScreen, everySectionIsThere, theTimelineZoomsAndTellsOfEvents, decisionsAreSortedFilteredAndExplained,
   anEmptyTraceIsAPage, namesAreNoMarkup, aLongTraceOpensInSeconds];
 
 try {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "devices/cgroup.h"
+#include "ops/units.h"
 
 namespace shunt::cpu {
 namespace {
@@ -57,11 +58,12 @@ std::optional<std::uint64_t> available_memory() {
 Result<std::unique_ptr<Buffer>> allocate_host(std::uint64_t bytes) {
   const auto available = available_memory();
   if (available && bytes > *available)
-    return fail(Code::out_of_memory, fmt::format("{} bytes of host memory wanted, {} available", bytes, *available));
+    return fail(Code::out_of_memory,
+                fmt::format("{} of host memory wanted, {} available", in_units(bytes), in_units(*available)));
   if (bytes == 0) return std::make_unique<HostBuffer>(nullptr, 0, true);
   void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED)
-    return fail(Code::out_of_memory, fmt::format("the system refused {} bytes of host memory", bytes));
+    return fail(Code::out_of_memory, fmt::format("the system refused {} of host memory", in_units(bytes)));
   return std::make_unique<HostBuffer>(static_cast<std::byte*>(memory), bytes, true);
 }
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ops/units.h"
+
 namespace shunt::sim {
 namespace {
 
@@ -13,8 +15,8 @@ Status Budget::take(std::uint64_t bytes) {
   std::uint64_t used = *used_;
   do {
     if (bytes > bytes_ - used)
-      return fail(Code::out_of_memory,
-                  fmt::format("{} bytes of {} wanted, {} of {} are free", bytes, device_, bytes_ - used, bytes_));
+      return fail(Code::out_of_memory, fmt::format("{} of {} wanted, {} of {} are free", in_units(bytes), device_,
+                                                   in_units(bytes_ - used), in_units(bytes_)));
   } while (!used_->compare_exchange_weak(used, used + bytes));
   return {};
 }
@@ -28,7 +30,7 @@ Result<std::unique_ptr<SimBuffer>> SimBuffer::create(std::shared_ptr<Budget> bud
   buffer->owned_.reset(std::calloc(room, 1));
   void* begin = buffer->owned_.get();
   if (begin == nullptr)
-    return fail(Code::out_of_memory, fmt::format("the host refused {} bytes for a simulated device", bytes));
+    return fail(Code::out_of_memory, fmt::format("the host refused {} for a simulated device", in_units(bytes)));
   buffer->begin_ = static_cast<std::byte*>(std::align(kAlignment, bytes, begin, room));
   return buffer;
 }
