@@ -12,6 +12,7 @@
 #include "output.h"
 #include "plan_summary.h"
 #include "run/strategy.h"
+#include "trace/parse_json.h"
 
 namespace shunt::cli {
 namespace {
@@ -85,8 +86,8 @@ Status execute(Options& options) {
                        {"memory", to_json(peak)},
                        {"summary", to_json(steps)},
                        {"prompt_tokens", tokens},
-                       {"prompt", Json::parse(to_json(prompt.plan, prompt.graph), nullptr, false)},
-                       {"generation", Json::parse(to_json(generation.plan, generation.graph), nullptr, false)}});
+                       {"prompt", trace::parse_json(to_json(prompt.plan, prompt.graph))},
+                       {"generation", trace::parse_json(to_json(generation.plan, generation.graph))}});
   std::string text = fmt::format("context     {} ({})\n", in_words(context, "token"), origin) + summary_of(steps);
   text += fmt::format(
       "\nmemory of a run, at most, with the context full: {}\n"

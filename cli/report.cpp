@@ -12,6 +12,7 @@
 #include "report_verdict.h"
 #include "shunt/trace.h"
 #include "trace/chrome.h"
+#include "trace/parse_json.h"
 #include "trace/text_file.h"
 
 namespace shunt::cli {
@@ -27,7 +28,7 @@ struct Options {
 
 Json facts_of(const Options& options, const trace::Recording& recording, const trace::ExecutionSummary& summary,
               const Verdict& verdict, const std::vector<PlanInHindsight>& plans) {
-  const auto parse = [](const std::string& text) { return Json::parse(text, nullptr, false); };
+  const auto parse = [](const std::string& text) { return trace::parse_json(text); };
   Json facts = {{"trace", options.trace}, {"verdict", to_json(verdict)},        {"origin", nullptr},
                 {"speeds", nullptr},      {"summary", parse(to_json(summary))}, {"plans", Json::array()}};
   if (const auto origin = origin_in(recording)) facts["origin"] = to_json(*origin);

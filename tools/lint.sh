@@ -12,6 +12,11 @@ if grep -nE '\b(TO''DO|FIX''ME|XX''X)\b' "${sources[@]}" "${scripts[@]}" tools/*
   echo "lint: the lines above say that they are unfinished" >&2
   exit 1
 fi
+if grep -rnE '\b[Jj]son::(sax_)?parse\(' src cli bindings --include='*.cpp' --include='*.h' |
+  grep -vE '^src/(trace/parse_json\.h|devices/sim/machine\.cpp:[0-9]+: .*sax_parse)'; then
+  echo "lint: the lines above parse JSON of any depth; call trace::parse_json (src/trace/parse_json.h)" >&2
+  exit 1
+fi
 # An x86 machine compiles no NEON otherwise.
 grep -rlZ --include='*.cpp' 'hwy/foreach_target.h' src |
   xargs -0 -n 1 -P "${JOBS:-$(nproc)}" clang++-19 --target=aarch64-linux-gnu -fsyntax-only -std=c++23 -fno-exceptions \

@@ -16,6 +16,8 @@
 #include "devices/device_json.h"
 #include "devices/fnv.h"
 #include "ops/shader.h"
+#include "trace/parse_json.h"
+#include "trace/text_file.h"
 
 namespace shunt {
 namespace {
@@ -45,12 +47,8 @@ constexpr const char* kPlaces[] = {"/etc/ld.so.cache",
                                    "/dev/dri",
                                    "/sys/module/nvidia/version"};
 
-std::string text_of(const char* file) {
-  std::ifstream stream(file);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return std::move(text).str();
-}
+// Empty where it cannot be read.
+std::string text_of(const char* file) { return trace::read_text_file(file).value_or(std::string()); }
 
 std::uint64_t hash_of(std::string_view text, std::uint64_t before) {
   return fnv1a(std::as_bytes(std::span(text)), before);
@@ -136,7 +134,7 @@ Result<std::filesystem::path> file() {
 
 // An empty object where there is none that can be read.
 Json entries_in(const std::filesystem::path& path) {
-  Json json = Json::parse(text_of(path.c_str()), nullptr, false);
+  Json json = trace::parse_json(text_of(path.c_str()));
   const bool is_ours = json.is_object() && json.contains("format") && json["format"] == kFormat &&
                        json.contains("apis") && json["apis"].is_object();
   return is_ours ? std::move(json["apis"]) : Json::object();

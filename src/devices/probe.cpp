@@ -16,6 +16,7 @@
 #include <fstream>
 
 #include "devices/device_json.h"
+#include "trace/parse_json.h"
 
 namespace shunt {
 namespace {
@@ -140,7 +141,7 @@ ProbedApi conclude(Child& child, std::chrono::milliseconds patience) {
         *child.api, StartStage::timed_out,
         fmt::format("its driver did not start within {} s{}; update or remove it, then: shunt devices --again",
                     patience.count() / 1000, last_words(child.words)));
-  const Json json = Json::parse(child.answer, nullptr, false);
+  const Json json = trace::parse_json(child.answer);
   if (WIFEXITED(status) && json.is_object() && json.contains("report") && json.contains("files")) {
     if (auto report = report_from_json(json["report"]))
       return {.report = std::move(*report), .files = json["files"].get<std::vector<std::string>>()};

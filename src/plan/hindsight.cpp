@@ -7,6 +7,7 @@
 #include <map>
 
 #include "ops/units.h"
+#include "trace/parse_json.h"
 
 namespace shunt {
 namespace {
@@ -98,7 +99,7 @@ Result<std::vector<PlanInHindsight>> in_hindsight(const trace::Recording& record
   for (const std::string& text : attached->second) {
     PlanInHindsight& judged = plans.emplace_back();
     judged.number = static_cast<std::uint32_t>(plans.size());
-    if (!field_json::from_json(Json::parse(text, nullptr, false), judged.plan))
+    if (!field_json::from_json(trace::parse_json(text), judged.plan))
       return fail(Code::invalid, fmt::format("plan {} of the trace is not as this version of shunt writes one; record "
                                              "the trace again",
                                              judged.number));

@@ -9,6 +9,7 @@
 #include "devices/field_json.h"
 #include "devices/fnv.h"
 #include "ops/shader.h"
+#include "trace/parse_json.h"
 
 namespace shunt {
 namespace {
@@ -125,7 +126,7 @@ std::string to_json(const Profile& profile) {
 }
 
 Result<Profile> profile_from_json(std::string_view text) {
-  auto json = field_json::Json::parse(text, nullptr, false);
+  auto json = trace::parse_json(text);
   if (!json.is_object() || !json.contains("format") || json["format"] != kFormat || !json.contains("devices"))
     return fail(Code::invalid, fmt::format("it is not of the format \"{}\"", kFormat));
   // What does not say so was not measured in a hurry, nor after a pause, nor in whole steps.

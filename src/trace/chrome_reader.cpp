@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "trace/chrome.h"
+#include "trace/parse_json.h"
 #include "trace/text_file.h"
 
 namespace shunt::trace {
@@ -114,9 +115,12 @@ Result<Recording> from_chrome_json(std::string_view text, std::string_view origi
     is_ours = reader.add(parsed) && is_ours;
     return false;
   };
-  const Json rest = Json::parse(text, keep, false);
+  const Json rest = parse_json<Json>(text, kMostTraceBytes, keep);
   if (rest.is_discarded())
-    return fail(Code::invalid, fmt::format("{}: it is no JSON, or ends too early; --trace writes one that is", origin));
+    return fail(
+        Code::invalid,
+        fmt::format("{}: it is no JSON of a trace: it ends too early, is nested too deeply or longer than {} MiB",
+                    origin, kMostTraceBytes >> 20U));
   if (!is_ours || !rest.is_object() || !rest.contains("otherData") || !reader.add_rest(rest["otherData"]))
     return fail(Code::invalid,
                 fmt::format("{}: it is no trace of shunt; `shunt run MODEL PROMPT --trace FILE` writes one", origin));

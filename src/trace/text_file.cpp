@@ -36,15 +36,19 @@ Status write_text_file(const std::string& path, std::string_view text) { return 
 
 Status check_text_path(const std::string& path) { return write_beside(path, {}, false); }
 
-Result<std::string> read_text_file(const std::string& path) {
+Result<std::string> read_text_file(const std::string& path, std::uint64_t most_bytes) {
   std::string text;
   std::FILE* file = std::fopen(path.c_str(), "rbe");
   char piece[1U << 16U];
   std::size_t count = 0;
-  while (file != nullptr && (count = std::fread(piece, 1, sizeof piece, file)) > 0) text.append(piece, count);
+  while (file != nullptr && text.size() <= most_bytes && (count = std::fread(piece, 1, sizeof piece, file)) > 0)
+    text.append(piece, count);
   const bool done = file != nullptr && std::ferror(file) == 0;
   const int reason = errno;
   if (file != nullptr) static_cast<void>(std::fclose(file));
+  if (text.size() > most_bytes)
+    return fail(Code::invalid,
+                fmt::format("\"{}\" has more than {} bytes, which no text that it should be has", path, most_bytes));
   if (done) return text;
   return fail(Code::io, fmt::format("cannot read \"{}\": {}", path, std::generic_category().message(reason)));
 }

@@ -1,6 +1,7 @@
 // Files of text that people asked for by name: traces, pages. Plain functions; any thread.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -13,7 +14,8 @@ namespace shunt::trace {
 [[nodiscard]] Status write_text_file(const std::string& path, std::string_view text);
 // Whether write_text_file() would be let to write there; leaves nothing behind. Errors: the same.
 [[nodiscard]] Status check_text_path(const std::string& path);
-// Errors: io.
-[[nodiscard]] Result<std::string> read_text_file(const std::string& path);
+inline constexpr std::uint64_t kMostTextBytes = std::uint64_t{1} << 30U;
+// Errors: io; invalid for what is longer.
+[[nodiscard]] Result<std::string> read_text_file(const std::string& path, std::uint64_t most_bytes = kMostTextBytes);
 
 }  // namespace shunt::trace

@@ -16,6 +16,7 @@
 
 #include "devices/bytes_in.h"
 #include "devices/device.h"
+#include "trace/parse_json.h"
 
 namespace shunt::sim {
 namespace {
@@ -149,7 +150,7 @@ class Reader {
     Complaints complaints;
     if (!Json::sax_parse(text, &complaints)) return wrong("", complaints.text);
     Machine machine;
-    SHUNT_TRY(read(Json::parse(text, nullptr, false), "", machine));
+    SHUNT_TRY(read(trace::parse_json(text), "", machine));
     device_.clear();
     SHUNT_TRY(check(machine));
     return machine;
