@@ -10,7 +10,9 @@ SHUNT_INPUT(3, x)
 
 uint begin;  // of the row, in elements
 
-uint rank_at(uint column) { return rank_of(x_element(args.x.dtype, byte_offset(1u), begin + column * args.x.strides.w)); }
+uint rank_at(uint column) {
+  return rank_of(x_element(args.x.dtype, byte_offset(1u), begin + column * args.x.strides.w));
+}
 
 void main() {
   uint columns = args.x.extents.w;
