@@ -66,7 +66,7 @@ std::span<const SizesInfo> sample_sizes() {
 }
 
 std::string to_string(const SampleCase& which) {
-  const std::string choices = fmt::format("{}", fmt::join(which.choices, "."));
+  std::string choices = fmt::format("{}", fmt::join(which.choices, "."));
   if (which.sizes == Sizes::awkward) return choices;
   return fmt::format("{}:{}", sample_sizes()[static_cast<std::size_t>(which.sizes)].name, choices);
 }
