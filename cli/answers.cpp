@@ -121,6 +121,7 @@ Json to_json(const ConformanceReport& report, const ConformanceOptions& options,
   for (const ConformanceTally& tally : report.tallies)
     json["tallies"].push_back({{"op", name_of(tally.op)},
                                {"device", tally.device},
+                               {"sizes", sample_sizes()[static_cast<std::size_t>(tally.sizes)].name},
                                {"dtypes", tally.dtypes},
                                {"passed", tally.passed},
                                {"declined", tally.declined},

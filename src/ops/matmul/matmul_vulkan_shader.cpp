@@ -68,7 +68,7 @@ std::uint64_t tile_groups(const OpCall& call) {
 // A step puts 32 columns into shared memory, of which an invocation brings two eights, and goes over them.
 std::uint64_t tile_rounds(const OpCall& call, const ShaderLimits&) {
   constexpr std::uint64_t kColumns = 32;
-  constexpr std::uint64_t kBringing = 2 * (1 + 4 + 4);
+  constexpr std::uint64_t kBringing = std::uint64_t{2} * (1 + 4 + 4);
   return (matmul_args(call).k / kColumns + 1) * (1 + kBringing + kColumns) + 64;
 }
 
