@@ -10,6 +10,8 @@
 #include <cstring>
 #include <utility>
 
+#include "printable.h"
+
 namespace shunt::cli {
 namespace {
 
@@ -38,7 +40,10 @@ void write_error(std::string_view text) {
 
 }  // namespace
 
-Status print(std::string_view text) {
+Status print(std::string_view words) {
+  // Byte for byte into files and pipes; a terminal gets nothing that steers it.
+  const std::string safe = is_terminal(STDOUT_FILENO) ? printable(words) : std::string();
+  const std::string_view text = is_terminal(STDOUT_FILENO) ? std::string_view(safe) : words;
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return {};
   if (errno == EPIPE) pipe_broke = true;
   return fail(Code::io, fmt::format("cannot write to stdout: {}", std::strerror(errno)));
@@ -48,16 +53,18 @@ Status print_json(const Json& json) { return print(json.dump(-1, ' ', false, Jso
 
 bool reader_left() { return pipe_broke; }
 
-void say(std::string_view line) { write_error(fmt::format("{}\n", line)); }
-void note(std::string_view line) { say(coloured(kDim, line)); }
-void ask(std::string_view words) { write_error(coloured(kDim, words)); }
-void complain(std::string_view message) { say(fmt::format("{} {}", coloured(kRed, "shunt:"), message)); }
+void say(std::string_view line) { write_error(fmt::format("{}\n", printable(line))); }
+void note(std::string_view line) { write_error(fmt::format("{}\n", coloured(kDim, printable(line)))); }
+void ask(std::string_view words) { write_error(coloured(kDim, printable(words))); }
+void complain(std::string_view message) {
+  write_error(fmt::format("{} {}\n", coloured(kRed, "shunt:"), printable(message)));
+}
 
 bool is_terminal(int file) { return isatty(file) != 0; }
 
 void ProgressLine::show(std::string_view text) {
   if (!is_terminal(STDERR_FILENO)) return;
-  write_error(fmt::format("\r\033[K{}", coloured(kDim, text)));
+  write_error(fmt::format("\r\033[K{}", coloured(kDim, printable(text))));
   shown_ = true;
 }
 

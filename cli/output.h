@@ -1,5 +1,6 @@
 // Where words go: data to stdout, words for people to stderr. One thread.
 //
+// A terminal gets nothing from a file that would steer it (printable.h), nor does stderr anywhere.
 // Colours appear on terminals only, and not where NO_COLOR is set (https://no-color.org).
 #pragma once
 
@@ -16,8 +17,8 @@ namespace shunt::cli {
 
 using Json = nlohmann::ordered_json;
 
-// Writes all of it to stdout at once. Errors: io; see also reader_left().
-[[nodiscard]] Status print(std::string_view text);
+// Writes all of it to stdout at once; whole characters, if it is text. Errors: io; see also reader_left().
+[[nodiscard]] Status print(std::string_view words);
 [[nodiscard]] Status print_json(const Json& json);
 // A write failed because whoever read stdout has closed it: no error of ours.
 [[nodiscard]] bool reader_left();

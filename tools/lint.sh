@@ -17,6 +17,10 @@ if grep -rnE '\b[Jj]son::(sax_)?parse\(' src cli bindings --include='*.cpp' --in
   echo "lint: the lines above parse JSON of any depth; call trace::parse_json (src/trace/parse_json.h)" >&2
   exit 1
 fi
+if grep -nE 'fmt::print|std::(cout|cerr|puts|printf)\b|[,(] *(stdout|stderr)\)|\bwrite\(STD' cli/*.cpp | grep -v '^cli/output\.cpp:'; then
+  echo "lint: the lines above print past the one place that keeps a terminal safe; call cli/output.h" >&2
+  exit 1
+fi
 # An x86 machine compiles no NEON otherwise.
 grep -rlZ --include='*.cpp' 'hwy/foreach_target.h' src |
   xargs -0 -n 1 -P "${JOBS:-$(nproc)}" clang++-19 --target=aarch64-linux-gnu -fsyntax-only -std=c++23 -fno-exceptions \

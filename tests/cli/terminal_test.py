@@ -5,11 +5,12 @@ Run by ctest as: python3 terminal_test.py PROGRAM
 
 import os
 import pathlib
+import re
 import signal
 import tempfile
 import unittest
 
-from program import CommandLine, MODEL, Terminal, shunt
+from program import COMMANDS, CommandLine, MODEL, Terminal, shunt
 
 
 class OnATerminal(CommandLine):
@@ -111,6 +112,27 @@ class OnATerminal(CommandLine):
                 self.assertEqual(ended, code, shown)
                 self.assertIn("interrupted after", shown)
                 self.assertEqual(os.listdir(folder), [])
+
+    def test_nothing_from_a_file_or_an_argument_steers_a_terminal(self):
+        hostile = "\x1b]0;t\x07\x1b[2J\x7f\r\x08\u009b\u202e\u2066"
+        start = b"\x1b[2J\x07\r\x7f\xc2\x9b\xe2\x80\xae\xff"
+        names = (b"blk.0.attn_q.weight", b"tokenizer.chat_template", b"general.architecture", b"llama.block_count")
+        with tempfile.TemporaryDirectory() as folder:
+            calls = [(command, f"{folder}/{hostile}") for command in COMMANDS]
+            calls += [(hostile,), ("run", "--" + hostile), ("run", MODEL, hostile, "-n", "1", "--raw"),
+                      ("tokenize", MODEL, hostile), ("devices", "--devices", hostile)]
+            content = pathlib.Path(MODEL).read_bytes()
+            for number, name in enumerate(names):
+                self.assertIn(name, content)
+                path = os.path.join(folder, f"{number}{hostile}.gguf")
+                pathlib.Path(path).write_bytes(content.replace(name, start + name[len(start):]))
+                calls += [("inspect", path), ("inspect", path, "--json"), ("plan", path), ("run", path, "Hi", "-n", "1"),
+                          ("tokenize", path, "Hi"), ("quantize", path, folder + "/out.gguf", "Q8_0")]
+            for call in calls:
+                _, shown = Terminal(*call).end()
+                shown = re.sub(r"\x1b\[(2m|1;31m|0m)|\r\x1b\[K", "", shown).replace("\r\n", "\n")
+                steering = re.findall("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", shown)
+                self.assertEqual(steering, [], (call, shown))
 
 
 if __name__ == "__main__":
