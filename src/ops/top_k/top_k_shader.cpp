@@ -41,7 +41,7 @@ std::uint64_t rank_groups(const OpCall& call) {
 }
 
 std::uint64_t rank_rounds(const OpCall& call, const ShaderLimits&) {
-  return (call.input(0).shape.columns() / kTopKAtOnce + 1) * (1 + kTopKAtOnce);
+  return (call.input(0).shape.columns() / kTopKAtOnce + 1) * (std::uint64_t{1} + kTopKAtOnce);
 }
 
 }  // namespace
