@@ -92,7 +92,7 @@ Result<Generation> generate(Session& session, std::span<const Token> prompt, con
       result.stop = StopReason::interrupted;
       break;
     }
-    const Token token = sampler.sample(session.logits(0), history);
+    SHUNT_TRY_ASSIGN(const Token token, sampler.sample(session.logits(0), history));
     if (tokenizer.is_end(token) && !options.ignore_end) {
       result.stop = StopReason::end_token;
       break;

@@ -52,11 +52,12 @@ Result<Sampler> Sampler::create(const SamplingOptions& options) {
   return Sampler(options);
 }
 
-std::int32_t Sampler::sample(std::span<const float> logits, std::span<const std::int32_t> history) {
+Result<std::int32_t> Sampler::sample(std::span<const float> logits, std::span<const std::int32_t> history) {
   collect(logits, history);
   const bool greedy = options_.greedy || options_.temperature == 0;
   const double unit = greedy ? 0 : random_.next_unit();
-  if (candidates_.empty()) return 0;
+  if (candidates_.empty())
+    return fail(Code::invalid, fmt::format("sampling: none of the {} logits is a number", logits.size()));
   const Candidate best = *std::ranges::min_element(candidates_, kBetter);
   if (greedy || best.logit == -std::numeric_limits<float>::infinity()) return best.token;
   keep_top_k();

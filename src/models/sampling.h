@@ -34,8 +34,8 @@ class Sampler {
 
   // The next token, an index into `logits`; `history` is all tokens so far, oldest first. Of equal logits the first
   // counts as better. NaN never wins; where every logit is NaN or -infinity the first of the latter is
-  // chosen, else 0. Each call that is not greedy draws exactly one random number. REQUIRES: !logits.empty().
-  [[nodiscard]] std::int32_t sample(std::span<const float> logits, std::span<const std::int32_t> history);
+  // chosen. Each call that is not greedy draws exactly one random number. Errors: invalid where no logit is a number.
+  [[nodiscard]] Result<std::int32_t> sample(std::span<const float> logits, std::span<const std::int32_t> history);
 
   [[nodiscard]] const SamplingOptions& options() const { return options_; }
 

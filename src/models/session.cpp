@@ -275,19 +275,48 @@ Status Session::run_once(std::span<const BatchToken> batch) {
   };
   const Device& clock = *fleet_.devices().devices.front();
   const std::uint64_t begin_ns = clock.now_ns();
-  SHUNT_TRY(executable->run({.parameters = parameters,
-                             .step = steps_++,
-                             .profile = options_.profile,
-                             .timeout = fleet_.timeout(executable->plan().predicted_us)}));
+  const Submission submission{.parameters = parameters,
+                              .step = steps_++,
+                              .profile = options_.profile,
+                              .timeout = fleet_.timeout(executable->plan().predicted_us)};
+  SHUNT_TRY(executable->run(submission));
   fleet_.observe(executable->plan(), executable->actual_us());
   if (tokens == 1 && !executable->actual_us().empty())
     review_.add_run(static_cast<double>(clock.now_ns() - begin_ns) * 1e-3, executable->plan().units.size());
   logits_.resize(std::size_t{outputs} * model_.config().vocabulary);
   SHUNT_TRY(executable->read_output(0, 0, std::as_writable_bytes(std::span(logits_))));
-  const bool is_finite = std::ranges::all_of(logits_, [](float logit) { return std::isfinite(logit); });
-  SHUNT_TRY(fleet_.judge("the logits", is_finite, executable->plan()));
+  if (!std::ranges::all_of(logits_, [](float logit) { return std::isfinite(logit); })) {
+    SHUNT_TRY(suspect(*executable));
+    return computes_again_ ? give_up(*executable, submission) : compute_again(batch);
+  }
+  SHUNT_TRY(fleet_.judge("the logits", true, executable->plan()));
   for (const BatchToken& entry : batch) ++sequences_[entry.sequence].computed;
   return {};
+}
+
+// The error of a device that may have made numbers that are not finite; ok where no other is left to compute them.
+Status Session::suspect(const Executable& executable) {
+  if (auto error = fleet_.suspect("the logits", executable.plan())) return std::unexpected(std::move(*error));
+  return {};
+}
+
+// Once, with what the cache holds: steps whose logits nobody reads may have spoiled it.
+Status Session::compute_again(std::span<const BatchToken> batch) {
+  computes_again_ = true;
+  begin_anew();
+  Status status = catch_up();
+  if (status) status = run_once(batch);
+  computes_again_ = false;
+  return status;
+}
+
+// The error that says which op it is. No device is to blame: all are used again.
+Status Session::give_up(Executable& executable, const Submission& submission) {
+  const auto found = executable.find_not_finite(submission);
+  const std::string& why = found ? *found : found.error().message;
+  fleet_.acquit();
+  begin_anew();
+  return fail(Code::internal, fmt::format("the logits are not finite, computed twice and on every device: {}", why));
 }
 
 std::span<const float> Session::logits(std::size_t index) const {

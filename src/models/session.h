@@ -87,6 +87,9 @@ class Session {
   [[nodiscard]] StepInputs inputs_of(std::span<const BatchToken> batch) const;
   [[nodiscard]] Status run(std::span<const BatchToken> batch);
   [[nodiscard]] Status run_once(std::span<const BatchToken> batch);
+  [[nodiscard]] Status suspect(const Executable& executable);
+  [[nodiscard]] Status compute_again(std::span<const BatchToken> batch);
+  [[nodiscard]] Status give_up(Executable& executable, const Submission& submission);
   [[nodiscard]] Status catch_up();
   void begin_anew();
   void reconsider();
@@ -101,6 +104,7 @@ class Session {
   std::vector<std::int32_t> free_pages_;
   std::vector<float> logits_;
   std::uint32_t steps_ = 0;
+  bool computes_again_ = false;  // as logits were not finite
 
   Fleet fleet_;
   PlanReview review_;  // of the plan of one token

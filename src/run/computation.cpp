@@ -14,6 +14,7 @@
 #include "plan/planner.h"
 #include "run/brief_calibration.h"
 #include "run/executable.h"
+#include "run/finite.h"
 #include "run/fleet.h"
 #include "run/plan_graph.h"
 #include "run/plan_review.h"
@@ -29,21 +30,6 @@ bool fills(const Graph& graph, const Parameters& parameters) {
     return operand.extent == Extent::fixed ||
            valid_rows(operand.shape[0], operand.extent, parameters) == operand.shape[0];
   });
-}
-
-// Of the elements that lie wholly in these bytes of an output, which begin at `offset`, and were computed.
-bool are_finite(const Operand& operand, const Parameters& parameters, std::uint64_t offset,
-                std::span<const std::byte> bytes) {
-  const DTypeInfo& dtype = info_of(operand.dtype);
-  const Shape& shape = operand.shape;
-  if (dtype.kind != DTypeKind::floating || shape.elements() == 0) return true;
-  const std::uint64_t rows = shape.rank() == 0 ? 1 : shape[0];
-  const std::uint64_t valid = shape.rank() == 0 ? 1 : valid_rows(shape[0], operand.extent, parameters);
-  const std::uint64_t last = std::min(offset + bytes.size(), shape.elements() / rows * valid * dtype.block_bytes);
-  std::uint64_t at = (offset + dtype.block_bytes - 1) / dtype.block_bytes * dtype.block_bytes;
-  for (; at + dtype.block_bytes <= last; at += dtype.block_bytes)
-    if (!std::isfinite(load_element(operand.dtype, bytes.data() + (at - offset), 0))) return false;
-  return true;
 }
 
 }  // namespace

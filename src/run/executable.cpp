@@ -3,9 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "ops/op.h"
+#include "ops/quantize/blocks.h"
 #include "run/execution.h"
+#include "run/finite.h"
 
 namespace shunt {
 namespace {
@@ -184,7 +188,63 @@ Result<std::vector<std::byte>> Executable::read_tensor(TensorId id, std::uint32_
   return bytes;
 }
 
+Status Executable::run_inspected(const Step& step, std::uint32_t position, const Submission& submission) {
+  const TensorId output = plan_.units[position].output;
+  SHUNT_TRY(run_part(step, step.first_unit, position + 1, submission));
+  SHUNT_TRY_ASSIGN(const std::vector<std::byte> bytes, read_tensor(output, step.device));
+  inspected_ = are_finite(graph_.tensor(output).operand, submission.parameters, 0, bytes);
+  return run_part(step, position + 1, step.first_unit + step.unit_count, submission);
+}
+
+Result<bool> Executable::is_finite_at(std::uint32_t position, const Submission& submission) {
+  inspected_ = true;
+  const Status status = Execution(*this, submission, position).wait();
+  const bool finite = *std::exchange(inspected_, std::nullopt);
+  SHUNT_TRY(status);
+  return finite;
+}
+
+Result<bool> Executable::is_finite_weight(TensorId weight, std::uint32_t device) const {
+  const Operand& operand = graph_.tensor(weight).operand;
+  SHUNT_TRY_ASSIGN(const std::vector<std::byte> bytes, read_tensor(weight, device));
+  if (info_of(operand.dtype).kind != DTypeKind::quantized) return are_finite(operand, {}, 0, bytes);
+  std::vector<float> row(operand.shape.columns());
+  SHUNT_TRY_ASSIGN(const std::uint64_t row_bytes, bytes_of(operand.dtype, {operand.shape.columns()}));
+  for (std::uint64_t at = 0; at + row_bytes <= bytes.size() && row_bytes != 0; at += row_bytes) {
+    decode_row(operand.dtype, bytes.data() + at, row.size(), row.data());
+    if (!std::ranges::all_of(row, [](float element) { return std::isfinite(element); })) return false;
+  }
+  return true;
+}
+
+Result<std::string> Executable::find_not_finite(const Submission& submission) {
+  std::vector<std::uint32_t> positions;
+  for (std::uint32_t position = 0; position < plan_.units.size(); ++position)
+    if (graph_.tensor(plan_.units[position].output).operand.kind == TensorKind::value) positions.push_back(position);
+  // What is made of numbers that are not finite is not finite, so that the first is between the last that is and the
+  // first seen that is not.
+  std::size_t begin = 0;
+  std::size_t end = positions.size();
+  while (begin < end) {
+    const std::size_t middle = begin + (end - begin) / 2;
+    SHUNT_TRY_ASSIGN(const bool finite, is_finite_at(positions[middle], submission));
+    (finite ? begin : end) = finite ? middle + 1 : middle;
+  }
+  if (begin == positions.size()) return std::string("each op, looked at alone, made finite numbers");
+  const Unit& unit = plan_.units[positions[begin]];
+  const std::uint32_t device = plan_.decisions[positions[begin]].device;
+  std::string found = fmt::format("op {} makes tensor \"{}\" not finite on {}", name_of(unit.op),
+                                  graph_.tensor(unit.output).name, plan_.devices[device].id);
+  for (const TensorId input : unit.inputs) {
+    if (input == kNone || graph_.tensor(input).operand.kind != TensorKind::weight) continue;
+    SHUNT_TRY_ASSIGN(const bool finite, is_finite_weight(input, device));
+    if (!finite) found += fmt::format("; its weight \"{}\" has numbers that are not finite", graph_.tensor(input).name);
+  }
+  return found;
+}
+
 Status Executable::run_audited(const Step& step, std::uint32_t position, const Submission& submission) {
+  if (inspected_) return run_inspected(step, position, submission);
   const Unit& unit = plan_.units[position];
   const UnitCall call(graph_, unit);
   const Device& device = *devices_[step.device];

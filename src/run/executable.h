@@ -53,6 +53,9 @@ class Executable {
   // next one of the plan, is held against the reference before anything that follows from it begins; a device that it
   // shows to be wrong has failed. After an error no output may be read.
   [[nodiscard]] Status run(const Submission& submission);
+  // Of a run whose results are not finite: the first op that makes such numbers of finite ones, on which device, and
+  // which of its weights have such numbers. Runs the plan again for each of a logarithm of its ops. Errors: of running.
+  [[nodiscard]] Result<std::string> find_not_finite(const Submission& submission);
   // What each step took in the last run, from when its device was free for it, by that device's clock; 0 for copies,
   // and for what ended unseen while this thread computed. Empty where the run was audited, or a program of it was
   // submitted op by op.
@@ -84,6 +87,11 @@ class Executable {
   [[nodiscard]] std::optional<std::uint32_t> next_audit() const;
   // The step in three parts, of which the unit is one. REQUIRES: nothing else runs.
   [[nodiscard]] Status run_audited(const Step& step, std::uint32_t position, const Submission& submission);
+  // The same, but the result of the unit is only looked at.
+  [[nodiscard]] Status run_inspected(const Step& step, std::uint32_t position, const Submission& submission);
+  // Whether the result of a unit is finite, in a run of its own.
+  [[nodiscard]] Result<bool> is_finite_at(std::uint32_t position, const Submission& submission);
+  [[nodiscard]] Result<bool> is_finite_weight(TensorId weight, std::uint32_t device) const;
   // A step's program, op by op. REQUIRES: it is timed in ops, and nothing else runs.
   [[nodiscard]] Status run_in_ops(std::uint32_t step, const Submission& submission);
   [[nodiscard]] Status run_part(const Step& step, std::uint32_t begin, std::uint32_t end, const Submission& submission);
@@ -109,6 +117,7 @@ class Executable {
   std::vector<double> actual_us_;                      // one per step
   std::vector<trace::Label> transfer_labels_;          // one per step, 0 for compute
   std::uint32_t runs_ = 0;                             // that began
+  std::optional<bool> inspected_;                      // in a run that inspects a unit: whether its result was finite
   trace::Label run_label_ = 0;
   std::uint32_t plan_number_ = 0;  // among those attached to the recorder
 };

@@ -97,6 +97,12 @@ Status Fleet::judge(std::string_view what, bool is_finite, const Plan& plan) {
     suspects_.clear();
     return {};
   }
+  if (std::optional<Error> error = suspect(what, plan)) return std::unexpected(std::move(*error));
+  finite_is_due_ = false;
+  return {};
+}
+
+std::optional<Error> Fleet::suspect(std::string_view what, const Plan& plan) {
   for (const Step& step : plan.steps) {
     const std::string& id = plan.devices[step.device].id;
     if (step.kind != Step::Kind::compute || std::ranges::find(suspects_, id) != suspects_.end()) continue;
@@ -104,10 +110,14 @@ Status Fleet::judge(std::string_view what, bool is_finite, const Plan& plan) {
     if (!has_other) break;
     if (!suspects_.empty()) pardon(suspects_.back());
     suspects_.push_back(id);
-    return std::unexpected(Error{Code::internal, fmt::format("{} are not finite", what), id});
+    return Error{Code::internal, fmt::format("{} are not finite", what), id};
   }
-  finite_is_due_ = false;
-  return {};
+  return std::nullopt;
+}
+
+void Fleet::acquit() {
+  if (!suspects_.empty()) pardon(suspects_.back());
+  suspects_.clear();
 }
 
 void Fleet::pardon(std::string_view device) {

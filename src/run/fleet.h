@@ -56,6 +56,10 @@ class Fleet {
   // device it was, each of the plan is left out in turn until `what` is finite; if it never is, the graph wants it so,
   // from then on. The error of a device, for recover().
   [[nodiscard]] Status judge(std::string_view what, bool is_finite, const Plan& plan);
+  // The same where they must be finite: the error of the next device to leave out, or nothing once each had its turn.
+  [[nodiscard]] std::optional<Error> suspect(std::string_view what, const Plan& plan);
+  // None of them was to blame: nothing is left out for it any more.
+  void acquit();
   // After a step that went well. True: the set has changed, as a device may be tried again.
   [[nodiscard]] bool count_step();
 

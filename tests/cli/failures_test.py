@@ -4,6 +4,7 @@ Run by ctest as: python3 failures_test.py PROGRAM
 """
 
 import os
+import pathlib
 import tempfile
 import unittest
 
@@ -67,6 +68,26 @@ class Failures(CommandLine):
             self.assertIn("it still ran at its deadline", result.stderr)
             if result.returncode == 0:
                 self.assertEqual(result.stdout, whole.stdout)
+
+    def test_numbers_that_are_not_finite_are_never_text(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = os.path.join(folder, "nan.gguf")
+            whole = bytearray(pathlib.Path(MODEL).read_bytes())
+            # The last bytes are those of a weight: halves that are no numbers.
+            whole[-64:] = b"\xff\x7f" * 32
+            pathlib.Path(model).write_bytes(whole)
+            for command in (("run", model, "Once upon a time", "-n", "4"), ("eval", model, "--text", "Once upon a time")):
+                for devices in ("cpu:simd", "cpu:scalar", "sim:0,cpu:simd"):
+                    result = shunt(*command, "--devices", devices, *ALONE)
+                    self.assertEqual(result.returncode, 1, result.stdout)
+                    self.assertNotIn("nan", result.stdout)
+                    self.assertRegex(result.stderr, r"the logits are not finite.*: op [a-z_]+ makes tensor \"[^\"]+\" not finite "
+                                                    r"on (cpu|sim):[a-z0-9]+; its weight \"[^\"]+\" has numbers")
+
+    def test_a_result_that_is_not_finite_once_is_computed_again(self):
+        whole = shunt(*RUN, "--devices", "sim:0")
+        result = self.faulty("sim:0 nonfinite at op 292", "--devices", "sim:0")
+        self.assertEqual((result.returncode, result.stdout), (0, whole.stdout), result.stderr)
 
     def test_faults_that_nobody_knows_are_refused(self):
         result = self.faulty("cpu:simd gone at op 3")

@@ -244,7 +244,7 @@ TEST(Generate, InterleavedSequencesGiveTheTokensOfEachAlone) {
     batch.clear();
     for (std::size_t row = 0; row < order.size(); ++row) {
       const std::uint32_t i = order[row];
-      tokens[i].push_back(samplers[i].sample(session.logits(row), history[i]));
+      tokens[i].push_back(samplers[i].sample(session.logits(row), history[i]).value());
       history[i].push_back(tokens[i].back());
       batch.push_back({.sequence = i, .token = tokens[i].back(), .wants_logits = true});
     }

@@ -34,7 +34,7 @@ std::set<std::int32_t> reachable(const SamplingOptions& options, std::span<const
                                  std::span<const std::int32_t> history = {}) {
   Sampler sampler = make(options);
   std::set<std::int32_t> tokens;
-  for (int draw = 0; draw < 2000; ++draw) tokens.insert(sampler.sample(logits, history));
+  for (int draw = 0; draw < 2000; ++draw) tokens.insert(sampler.sample(logits, history).value());
   return tokens;
 }
 
@@ -43,7 +43,7 @@ double chi_square(const SamplingOptions& options, std::span<const float> logits,
   constexpr int kDraws = 20000;
   Sampler sampler = make(options);
   std::vector<double> counts(logits.size(), 0);
-  for (int draw = 0; draw < kDraws; ++draw) counts[static_cast<std::size_t>(sampler.sample(logits, {}))] += 1;
+  for (int draw = 0; draw < kDraws; ++draw) counts[static_cast<std::size_t>(sampler.sample(logits, {}).value())] += 1;
   double statistic = 0;
   for (std::size_t token = 0; token < logits.size(); ++token) {
     const double mean = kDraws * expected[token];
@@ -131,8 +131,14 @@ TEST(Sampler, NanNeverWins) {
   EXPECT_EQ(reachable(kOpen, logits), (std::set{1, 3}));
   EXPECT_EQ(make({.greedy = true}).sample(logits, {}), 1);
   EXPECT_EQ(make({.greedy = true}).sample(std::array{kNan, -kInfinity}, {}), 1);
-  EXPECT_EQ(make(kOpen).sample(std::array{kNan, kNan}, {}), 0);
-  EXPECT_EQ(make({.greedy = true}).sample(std::array{kNan, kNan}, {}), 0);
+}
+
+TEST(Sampler, WhereNoLogitIsANumberThereIsNoToken) {
+  for (const SamplingOptions& options : {kOpen, SamplingOptions{.greedy = true}, SamplingOptions{.top_k = 1}}) {
+    const auto token = make(options).sample(std::array{kNan, -kNan, kNan}, {});
+    ASSERT_FALSE(token.has_value());
+    EXPECT_NE(token.error().message.find("none of the 3 logits is a number"), std::string::npos);
+  }
 }
 
 TEST(Sampler, InfiniteLogitsAreLimits) {
@@ -148,7 +154,7 @@ TEST(Sampler, TheSameSeedGivesTheSameTokens) {
     options.seed = seed;
     Sampler sampler = make(options);
     std::vector<std::int32_t> result(12);
-    for (std::int32_t& token : result) token = sampler.sample(kLogits, {});
+    for (std::int32_t& token : result) token = sampler.sample(kLogits, {}).value();
     return result;
   };
   EXPECT_EQ(tokens(1), tokens(1));
