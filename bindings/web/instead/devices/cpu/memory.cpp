@@ -20,8 +20,9 @@ struct Free {
 
 class HostBuffer final : public Buffer {
  public:
-  HostBuffer(std::span<std::byte> memory, std::unique_ptr<std::byte, Free> owned)
-      : memory_(memory), owned_(std::move(owned)) {}
+  HostBuffer(std::span<std::byte> memory, std::unique_ptr<std::byte, Free> owned,
+             std::shared_ptr<const void> owner = nullptr)
+      : memory_(memory), owned_(std::move(owned)), owner_(std::move(owner)) {}
 
   [[nodiscard]] std::uint64_t bytes() const override { return memory_.size(); }
   [[nodiscard]] std::span<std::byte> host() override { return memory_; }
@@ -29,6 +30,7 @@ class HostBuffer final : public Buffer {
  private:
   std::span<std::byte> memory_;
   std::unique_ptr<std::byte, Free> owned_;
+  std::shared_ptr<const void> owner_;
 };
 
 }  // namespace
@@ -54,9 +56,10 @@ Result<std::unique_ptr<Buffer>> allocate_host(std::uint64_t bytes) {
   return std::make_unique<HostBuffer>(span, std::move(memory));
 }
 
-std::unique_ptr<Buffer> wrap_host(std::span<const std::byte> memory) {
+std::unique_ptr<Buffer> wrap_host(std::span<const std::byte> memory, std::shared_ptr<const void> owner) {
   // A Buffer has one kind of pointer; weights are only ever read through it.
-  return std::make_unique<HostBuffer>(std::span(const_cast<std::byte*>(memory.data()), memory.size()), nullptr);
+  return std::make_unique<HostBuffer>(std::span(const_cast<std::byte*>(memory.data()), memory.size()), nullptr,
+                                      std::move(owner));
 }
 
 }  // namespace shunt::cpu
