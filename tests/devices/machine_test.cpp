@@ -140,9 +140,9 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         Wrong{"", {"it is no JSON", "line 1, column 1"}}, Wrong{"{\n\"devices\": [}", {"it is no JSON", "line 2"}},
         Wrong{"{\"name\": \"\xFF\"}", {"it is no JSON", "UTF-8"}}, Wrong{std::string(100'000, '['), {"it is no JSON"}},
-        Wrong{std::string(400'000, '[') + std::string(400'000, ']'), {"it is a list", "an object"}},
-        Wrong{"3", {"it is 3; it has to be an object"}}, Wrong{"{}", {"\"devices\" has no device"}},
-        Wrong{R"({"devices": []})", {"\"devices\" has no device"}},
+        Wrong{std::string(400'000, '[') + std::string(400'000, ']'), {"it is nested more than 64 deep"}},
+        Wrong{"[]", {"it is a list", "an object"}}, Wrong{"3", {"it is 3; it has to be an object"}},
+        Wrong{"{}", {"\"devices\" has no device"}}, Wrong{R"({"devices": []})", {"\"devices\" has no device"}},
         Wrong{R"({"devices": {}})", {"\"devices\" is an object; it has to be a list of objects"}},
         Wrong{R"({"devices": [], "device": 1})", {"a key \"device\"", "there are: name devices"}},
         Wrong{R"({"name": 3})", {"\"name\" is 3; it has to be a text"}},

@@ -149,8 +149,12 @@ class Reader {
   Result<Machine> read(std::string_view text) {
     Complaints complaints;
     if (!Json::sax_parse(text, &complaints)) return wrong("", complaints.text);
+    const Json json = trace::parse_json(text);
+    if (json.is_discarded())
+      return wrong("", fmt::format("it is nested more than {} deep, or longer than {} MiB", trace::kMostJsonDepth,
+                                   trace::kMostJsonBytes >> 20U));
     Machine machine;
-    SHUNT_TRY(read(trace::parse_json(text), "", machine));
+    SHUNT_TRY(read(json, "", machine));
     device_.clear();
     SHUNT_TRY(check(machine));
     return machine;
