@@ -356,6 +356,7 @@ class Calibration {
     const auto is_in_time = [&] { return seconds_left() > needed_s; };
     const ConformanceOptions options{.ops = {call.op},
                                      .dtypes = {dtypes.begin(), dtypes.end()},
+                                     .sizes = false,
                                      .progress = [&](Op, std::uint64_t, std::uint64_t) { return is_in_time(); }};
     SHUNT_TRY_ASSIGN(const bool is_right, is_right_on(options));
     return found->second = is_right && is_in_time();

@@ -6,6 +6,7 @@
 #include <random>
 #include <string>
 
+#include "ops/units.h"
 #include "plan/planner.h"
 #include "plan/simulated_machine.h"
 #include "run/graphs.h"
@@ -73,7 +74,7 @@ TEST(Reasons, OfRejectionsAreTrue) {
         } else if (candidate.reason == Reason::no_memory) {
           ASSERT_FALSE(moved.has_value());
           EXPECT_EQ(moved.error().code, Code::out_of_memory);
-          EXPECT_NE(candidate.detail.find(std::to_string(kWeightBytes)), std::string::npos) << candidate.detail;
+          EXPECT_NE(candidate.detail.find(in_units(kWeightBytes)), std::string::npos) << candidate.detail;
         } else {
           EXPECT_EQ(candidate.reason, Reason::within_margin);
           is_kept = true;
