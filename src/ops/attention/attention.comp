@@ -80,16 +80,22 @@ void attend(uint part) {
     float shrink = exp(largest - top);
     largest = top;
     total *= shrink;
-    for (uint i = 0u; i < kElements; ++i) sums[i] *= shrink;
+    // The tile is summed before it is added: long sums stay precise.
+    float tile_total = 0.0;
+    float tile_sums[kElements];
+    for (uint i = 0u; i < kElements; ++i) tile_sums[i] = 0.0;
     for (uint at = 0u; begin_position + at < visible && at < kGroup; ++at) {
       if (slots[at] == kNoSlot) continue;
       uint begin = (slots[at] * args.kv_heads + kv_head) * head_dim + part;
-      total += scores[at];
+      tile_total += scores[at];
       for (uint i = 0u; i < kElements; ++i) {
         uint d = lane + i * kGroup;
-        if (part + d < head_dim) sums[i] += scores[at] * values_element(args.state_dtype, byte_offset(3u), begin + d);
+        if (part + d < head_dim)
+          tile_sums[i] += scores[at] * values_element(args.state_dtype, byte_offset(3u), begin + d);
       }
     }
+    total += tile_total;
+    for (uint i = 0u; i < kElements; ++i) sums[i] = sums[i] * shrink + tile_sums[i];
     barrier();
   }
   for (uint i = 0u; i < kElements; ++i) {

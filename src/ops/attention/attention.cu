@@ -55,19 +55,23 @@ SHUNT_KERNEL(attention) {
       sync();
       const float shrink = kernel_math::exp(largest - top);
       largest = top;
-      total *= shrink;
-      for (std::uint32_t i = 0; i < kElements; ++i) sums[i] *= shrink;
+      // The tile is summed before it is added: long sums stay precise.
+      float tile_total = 0.0F;
+      float tile_sums[kElements];
+      for (std::uint32_t i = 0; i < kElements; ++i) tile_sums[i] = 0.0F;
       const auto count = static_cast<std::uint32_t>(visible - tile < kGroup ? visible - tile : kGroup);
       for (std::uint32_t seen = 0; seen < count; ++seen) {
         if (slots[seen] == kNoSlot) continue;
         const std::uint64_t begin = (slots[seen] * args.kv_heads + kv_head) * head_dim + part;
-        total += weights[seen];
+        tile_total += weights[seen];
         for (std::uint32_t i = 0; i < kElements; ++i) {
           const std::uint32_t d = lane() + i * kGroup;
           if (part + d < head_dim)
-            sums[i] += weights[seen] * load(args.state_dtype, input_of<void>(call, 2), begin + d);
+            tile_sums[i] += weights[seen] * load(args.state_dtype, input_of<void>(call, 2), begin + d);
         }
       }
+      total = total * shrink + tile_total;
+      for (std::uint32_t i = 0; i < kElements; ++i) sums[i] = sums[i] * shrink + tile_sums[i];
       sync();
     }
     for (std::uint32_t i = 0; i < kElements; ++i) {

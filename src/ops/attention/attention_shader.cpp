@@ -26,7 +26,7 @@ std::uint64_t rounds(const OpCall& call, const ShaderLimits& limits) {
     const bool has_scores = first_pass_words(call) * sizeof(float) <= limits.largest_binding_bytes;
     return has_scores ? positions + head_dim : positions * (1 + head_dim);
   }
-  const std::uint64_t of_tile = 1 + head_dim + kRoundsOfAGroup + kElements + kShaderGroupSize * (1 + kElements);
+  const std::uint64_t of_tile = 1 + head_dim + kRoundsOfAGroup + 2 * kElements + kShaderGroupSize * (1 + kElements);
   return (head_dim + kHeadPart - 1) / kHeadPart * (1 + rounds_over(positions) * of_tile + 2 * kElements);
 }
 

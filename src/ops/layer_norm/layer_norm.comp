@@ -8,6 +8,9 @@
 
 SHUNT_INPUT(3, x)
 
+// Columns of which an invocation sums its own before it adds them to others: long rows stay precise.
+const uint kStretch = 64u * kGroup;
+
 uint first_row;
 float means[2];
 float factors[2];
@@ -30,12 +33,20 @@ void main() {
   for (uint i = 0u; i < rows; ++i) {
     uint row = first_row + i;
     float sum = 0.0;
-    for (uint column = lane; row < valid && column < columns; column += kGroup) sum += x_at(row, column);
+    for (uint first = lane; row < valid && first < columns; first += kStretch) {
+      float stretch = 0.0;
+      for (uint column = first; column < min(columns, first + kStretch); column += kGroup) stretch += x_at(row, column);
+      sum += stretch;
+    }
     means[i] = sum_of_group(2u * i, sum) / float(columns);
     float squares = 0.0;
-    for (uint column = lane; row < valid && column < columns; column += kGroup) {
-      float distance = x_at(row, column) - means[i];
-      squares += distance * distance;
+    for (uint first = lane; row < valid && first < columns; first += kStretch) {
+      float stretch = 0.0;
+      for (uint column = first; column < min(columns, first + kStretch); column += kGroup) {
+        float distance = x_at(row, column) - means[i];
+        stretch += distance * distance;
+      }
+      squares += stretch;
     }
     factors[i] = 1.0 / sqrt(sum_of_group(2u * i + 1u, squares) / float(columns) + args.epsilon);
   }
