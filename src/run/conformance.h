@@ -33,7 +33,8 @@ struct ConformanceOptions {
   std::vector<Op> ops;             // empty: all that run somewhere
   std::vector<DType> dtypes;       // only cases of just these, I32 aside, in the enum's order; empty: of all
   bool full = false;               // all combinations instead of all pairs, and all sizes of all ops
-  bool sizes = true;               // sizes that are not awkward, too
+  bool awkward = true;             // awkward sizes
+  bool sizes = true;               // the other sizes
   std::uint64_t seed = 1;          // of the elements
   std::optional<SampleCase> only;  // just this case of each op
   std::span<const KnownFailure> known = known_failures();
