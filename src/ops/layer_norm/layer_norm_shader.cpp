@@ -11,7 +11,8 @@ std::uint64_t groups(const OpCall& call) { return groups_for_rows(*call.output);
 
 std::uint64_t rounds(const OpCall& call, const ShaderLimits&) {
   // A stretch of 64 columns is a round more.
-  return rounds_over_rows(*call.output, 2) + 4 * (1 + call.output->shape.columns() / (64 * kShaderGroupSize));
+  const std::uint64_t stretches = 1 + call.output->shape.columns() / (64 * kShaderGroupSize);
+  return rounds_over_rows(*call.output, 2) + 4 * stretches;
 }
 
 }  // namespace
