@@ -95,7 +95,9 @@ void attend(uint part) {
       }
     }
     total += tile_total;
-    for (uint i = 0u; i < kElements; ++i) sums[i] = sums[i] * shrink + tile_sums[i];
+    // Two loops: Mesa 22.3 compiles one that reads both arrays wrongly for OpenGL ES.
+    for (uint i = 0u; i < kElements; ++i) sums[i] *= shrink;
+    for (uint i = 0u; i < kElements; ++i) sums[i] += tile_sums[i];
     barrier();
   }
   for (uint i = 0u; i < kElements; ++i) {
