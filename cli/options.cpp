@@ -154,7 +154,7 @@ void add_runtime(CLI::App& app, RuntimeOptions& options, bool only_plans) {
   add_threads(app, options.threads);
   app.add_option_function<std::string>(
          "--devices", [&options](const std::string& list) { parse_devices(list, options); },
-         fmt::format("Devices to use, best liked first, such as cpu:simd,cpu:scalar [{}]", kAllDevices))
+         fmt::format("Devices to use, in order of preference, such as cpu:simd,cpu:scalar [{}]", kAllDevices))
       ->type_name("LIST");
   app.add_option_function<std::vector<std::string>>(
          "--budget", [&options](const std::vector<std::string>& texts) { options.budgets = parse_budgets(texts); },
