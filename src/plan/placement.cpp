@@ -164,11 +164,13 @@ class Placer {
     if (is_by_hand()) return request_.reason;
     if (decision.device == request_.preferred) return Reason::preferred;
     const auto is_other = [&](Reason reason) {
+    if (request_.preferred != kNone && decision.candidates[request_.preferred].reason == Reason::no_memory)
+      return Reason::preferred_is_full;
       return std::ranges::any_of(decision.candidates, [&](const Candidate& candidate) {
         return candidate.device != decision.device && candidate.reason == reason;
       });
     };
-    if (is_other(Reason::within_margin)) return Reason::within_margin;
+    if (is_other(Reason::within_margin)) return Reason::kept;
     if (is_other(Reason::higher_cost_of_all)) return Reason::lower_cost_of_all;
     return is_other(Reason::higher_cost) ? Reason::lower_cost : Reason::only_candidate;
   }

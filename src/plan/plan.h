@@ -19,12 +19,14 @@ enum class Reason : std::uint8_t {
   only_candidate,      // no other device could
   lower_cost,          // the best of several predictions
   lower_cost_of_all,   // another would be faster here, and the whole slower
-  within_margin,       // another would make the whole faster, by less than the margin; of that one: rejected
+  kept,                // another would make the whole faster, by less than the margin
   placed_by_hand,      // the caller said so
   preferred,           // the caller likes the device better
+  preferred_is_full,   // weights or state of the op have no room on the device that the caller likes better
   where_weights_are,   // as in the plan of another step, which holds the weights there
   higher_cost,         // rejected: another was predicted faster
   higher_cost_of_all,  // rejected: faster here, and the whole slower
+  within_margin,       // rejected: with this one the whole would be faster, by less than the margin
   not_preferred,       // rejected: the caller likes another device better
   weights_elsewhere,   // rejected: another device has it in the step that holds the weights
   lacks_op,            // rejected: what it lacks stands beside
