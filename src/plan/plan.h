@@ -46,6 +46,7 @@ struct Candidate {
   double transfer_us = 0;
   double compute_us = 0;
   double uncertainty_us = 0;
+  bool measured = false;  // the prediction rests on measurements of the device, not on what is believed of it
   [[nodiscard]] double total_us() const { return wait_us + transfer_us + compute_us; }
   friend bool operator==(const Candidate&, const Candidate&) = default;
 };
@@ -130,6 +131,7 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<MemoryUse> memory;
   double predicted_us = 0;
+  double best_us = 0;        // what the planner's own choice is predicted to take, where this one was made by hand
   double bound_us = 0;       // what no placement of these units beats, were copies free; 0: not known
   bool is_measured = false;  // all of its devices were measured
   friend bool operator==(const Plan&, const Plan&) = default;
