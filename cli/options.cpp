@@ -104,8 +104,8 @@ void add_strategy(CLI::App& app, Strategy& strategy, std::optional<double>& marg
                      describe_strategies(with_layers), name_of(strategy)))
       ->type_name("NAME");
   app.add_option("--margin", margin,
-                 "How much better, as a part of its time, other devices must be than the first [0.05, and 1 while "
-                 "devices are not measured]")
+                 "How much faster, as a part of their own time, other devices must be than the first [0.05, and 1 "
+                 "while devices are not measured]")
       ->check(in_decimal_range(0, 1e6))
       ->type_name("PART");
 }

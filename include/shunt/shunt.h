@@ -372,7 +372,7 @@ typedef struct shunt_session_options {
   /* NULL or "auto": by predicted time; "gpu" or "cpu": on the first GPU, or the processor, but for what it cannot run;
    * "layers": layers in turn on the devices. For one device and no other open the runtime on it alone. */
   const char* strategy;
-  double margin; /* what others must gain, as a part of the first device's time; below 0: 0.05, or 1 unmeasured */
+  double margin; /* the first device must take 1 + margin times what another does; below 0: 0.05, or 1 unmeasured */
   int profile;   /* 1: with a trace, record the time of each op in a sample of the steps */
 } shunt_session_options;
 SHUNT_API shunt_session_options shunt_session_defaults(void);
