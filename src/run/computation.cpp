@@ -240,7 +240,7 @@ Status Computation::read(std::size_t index, std::uint64_t offset, std::span<std:
     return fail(Code::invalid, fmt::format("output {} of {} was asked for", index, output_count()));
   Status status = parts.read(index, offset, to);
   // What a run changed cannot be told from what was before it.
-  if (status || parts.has_state || parts.steps == 0 || status.error().device.empty()) return status;
+  if (status || parts.writes_state || parts.steps == 0 || status.error().device.empty()) return status;
   SHUNT_TRY(parts.fleet.recover(std::move(status).error()));
   parts.begin_anew();
   return parts.attempt([&]() -> Status {
