@@ -104,8 +104,8 @@ void add_strategy(CLI::App& app, Strategy& strategy, std::optional<double>& marg
                      describe_strategies(with_layers), name_of(strategy)))
       ->type_name("NAME");
   app.add_option("--margin", margin,
-                 "How much better, as a part of its time, other devices must be than the first [0.05, and 1 while "
-                 "devices are not measured]")
+                 "How much faster, as a part of their own time, other devices must be than the first [0.05, and 1 "
+                 "while devices are not measured]")
       ->check(in_decimal_range(0, 1e6))
       ->type_name("PART");
 }
@@ -154,7 +154,7 @@ void add_runtime(CLI::App& app, RuntimeOptions& options, bool only_plans) {
   add_threads(app, options.threads);
   app.add_option_function<std::string>(
          "--devices", [&options](const std::string& list) { parse_devices(list, options); },
-         fmt::format("Devices to use, best liked first, such as cpu:simd,cpu:scalar [{}]", kAllDevices))
+         fmt::format("Devices to use, in order of preference, such as cpu:simd,cpu:scalar [{}]", kAllDevices))
       ->type_name("LIST");
   app.add_option_function<std::vector<std::string>>(
          "--budget", [&options](const std::vector<std::string>& texts) { options.budgets = parse_budgets(texts); },

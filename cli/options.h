@@ -48,7 +48,7 @@ void add_ops(CLI::App& app, std::vector<std::string>& names, std::string_view wh
 
 // What --devices means where nobody names any.
 inline constexpr std::string_view kAllDevices =
-    "all; emulated ones, and a GPU through a second API, only where they are named";
+    "all; emulated ones only where their id is named, and each GPU through the API predicted to be fastest";
 // --machine
 void add_machine(CLI::App& app, std::string& path);
 // --threads, --devices, --budget, --strict, --machine and, unless nothing is to run, --timeout and --audit; notices go

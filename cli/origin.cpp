@@ -26,6 +26,7 @@ void visit_fields(field_json::FieldsOf<Origin> auto& origin, const auto& visit) 
   visit("model", origin.model);
   visit("machine", origin.machine);
   visit("devices", origin.devices);
+  visit("named", origin.named);
   visit("threads", origin.threads);
   visit("budgets", origin.budgets);
   visit("shapes", origin.shapes);
@@ -81,6 +82,7 @@ Origin common_of(std::string_view command, const std::string& model, const Runti
   origin.machine = absolute(options.machine);
   origin.threads = options.threads;
   origin.budgets = options.budgets;
+  origin.named = runtime.options().devices;
   for (const Device* device : runtime.devices()) {
     const DeviceInfo& info = device->info();
     origin.devices.push_back({info.id, info.name, std::string(name_of(info.type))});

@@ -27,6 +27,7 @@ struct Origin {
   std::string model;    // a path from the root on; of run-graph an ONNX file
   std::string machine;  // the same; empty: the machine that the trace was recorded on
   std::vector<DeviceName> devices;
+  std::string named;  // the list of devices that the user gave; empty: none
   std::uint32_t threads = 0;
   std::map<std::string, std::uint64_t> budgets;
   std::map<std::string, std::vector<std::int64_t>> shapes;  // of the inputs of a graph that is no language model

@@ -65,7 +65,8 @@ Status write_page(const std::string& path, Json facts, const trace::Recording& r
 Status execute(const Options& options) {
   const std::string page = path_of_page(options);
   SHUNT_TRY_ASSIGN(const trace::Recording recording, trace::read_chrome_trace(options.trace));
-  SHUNT_TRY_ASSIGN(const std::vector<PlanInHindsight> plans, in_hindsight(recording));
+  const auto origin = origin_in(recording);
+  SHUNT_TRY_ASSIGN(const std::vector<PlanInHindsight> plans, in_hindsight(recording, origin ? origin->named : ""));
   const trace::ExecutionSummary summary = summarize(recording);
   const Verdict verdict = verdict_of(recording, summary, plans);
   Json facts = facts_of(options, recording, summary, verdict, plans);

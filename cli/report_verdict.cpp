@@ -64,15 +64,17 @@ std::string what_would_be_better(const trace::ExecutionSummary& summary, const s
   const bool measured = std::ranges::all_of(plans, [](const PlanInHindsight& plan) { return plan.plan.measured; });
   const std::string advice = measured ? "" : "; shunt calibrate would replace guesses about these devices";
   // With devices chosen by hand nobody has predicted others.
-  const auto has_other = [](const DecisionInHindsight& judged) { return !judged.best_other.empty(); };
-  if (std::ranges::none_of(plans,
-                           [&](const PlanInHindsight& plan) { return std::ranges::any_of(plan.decisions, has_other); }))
+  const auto is_alone = [](const DecisionInHindsight& judged) { return judged.best_other.empty(); };
+  if (std::ranges::all_of(plans, [&](const PlanInHindsight& plan) {
+        return plan.regret_of_hand_us() == 0 && std::ranges::all_of(plan.decisions, is_alone);
+      }))
     return "no other placement was predicted to compare it with" + advice;
   const double regret = regret_us(plans);
   const double whole = summary.runs.actual_us;
   if (whole <= 0 || regret < kWorth * whole) return "no other placement is predicted to be much faster" + advice;
+  const std::string most = largest_regret(plans);
   return fmt::format("other devices were predicted to save {} ({}), {}{}", in_time(regret), percent(regret / whole),
-                     largest_regret(plans), advice);
+                     most.empty() ? "placed with --strategy auto" : most, advice);
 }
 
 std::vector<std::string> failures_of(const Recording& recording, const trace::ExecutionSummary& summary) {

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "answers.h"
@@ -141,8 +140,6 @@ class Run {
     sum_.steps += generation.steps;
     sum_.tokens.insert(sum_.tokens.end(), generation.tokens.begin(), generation.tokens.end());
     sum_.stop = generation.stop;
-    step_sizes_.insert(std::min(generation.prompt_tokens, session_->options().batch));
-    if (generation.steps > 0) step_sizes_.insert(1);
   }
 
   Status answer() {
@@ -159,7 +156,7 @@ class Run {
                                                 .seed = options_.generate.sampling.seed,
                                                 .context = session_->context(),
                                                 .load_s = load_s_,
-                                                .devices = devices().value_or(std::vector<std::string>())})));
+                                                .devices = devices()})));
     } else {
       SHUNT_TRY(end_text());
     }
@@ -181,7 +178,7 @@ class Run {
       if (line->find_first_not_of(" \t\r") != std::string::npos) status = reply(*line, so_far);
     }
     say("");
-    if (!step_sizes_.empty()) SHUNT_TRY(summarize());
+    if (!session_->used_devices().empty()) SHUNT_TRY(summarize());
     return status;
   }
 
@@ -210,19 +207,14 @@ class Run {
     return print("\n");
   }
 
-  Result<std::vector<std::string>> devices() {
-    std::vector<const Plan*> plans;
-    for (const std::uint32_t tokens : step_sizes_) {
-      SHUNT_TRY_ASSIGN(plans.emplace_back(), session_->plan_for(tokens, 1));
-    }
-    return working_devices(plans);
+  [[nodiscard]] std::vector<std::string> devices() const {
+    return {session_->used_devices().begin(), session_->used_devices().end()};
   }
 
   Status summarize() {
-    SHUNT_TRY_ASSIGN(const std::vector<std::string> used, devices());
     const std::uint32_t context = session_->context();
     const std::uint32_t threads = runtime_->devices().front()->info().compute_units;
-    note(fmt::format("devices    {}{}", fmt::join(used, ", "),
+    note(fmt::format("devices    {}{}", fmt::join(devices(), ", "),
                      threads == 0 ? "" : fmt::format(", {}", in_words(threads, "thread"))));
     note(fmt::format("context    {} ({}), {} taken", in_words(context, "token"),
                      context_origin(options_.session, model_->config(), context), session_->tokens(0).size()));
@@ -243,8 +235,7 @@ class Run {
   std::optional<Result<ChatTemplate>> chosen_;  // with --template
   std::unique_ptr<Session> session_;
   double load_s_ = 0;
-  Generation sum_;                      // over all turns; the last one's stop
-  std::set<std::uint32_t> step_sizes_;  // that were run
+  Generation sum_;  // over all turns; the last one's stop
 };
 
 std::string check_template(const std::string& name) {

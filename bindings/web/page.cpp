@@ -159,13 +159,11 @@ Result<Json> Page::run(const Json& request) {
   };
   SHUNT_TRY_ASSIGN(const Generation generation,
                    models::generate(*session, tokens, options, {.on_text = on_text, .interrupted = &interrupted_}));
-  SHUNT_TRY_ASSIGN(const Plan* plan, session->plan_for(1, 1));
-  const Plan* const plans[] = {plan};
   return cli::to_json(generation, {.prompt = tokens,
                                    .seed = options.sampling.seed,
                                    .context = session->context(),
                                    .load_s = load_s,
-                                   .devices = cli::working_devices(plans)});
+                                   .devices = {session->used_devices().begin(), session->used_devices().end()}});
 }
 
 Result<Json> Page::eval(const Json& request) {

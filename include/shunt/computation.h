@@ -22,8 +22,8 @@ namespace shunt {
 
 struct ComputationOptions {
   Strategy strategy = Strategy::automatic;  // not layers: a graph has none
-  // By how much of its time another choice must be better than the device named first; nothing: 5 %, and 100 % while
-  // the rates of a device are believed and not measured.
+  // By which part of its own time another choice must be faster than the device named first; nothing: 0.05, and 1 (half
+  // the time) while the rates of a device are believed and not measured.
   std::optional<double> margin = std::nullopt;
   bool profile = false;  // record the time of each op, in a sample of the runs
 };

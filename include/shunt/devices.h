@@ -103,7 +103,7 @@ struct DeviceInfo {
   std::string name;
   std::string vendor;
   DeviceType type = DeviceType::other;
-  bool emulated = false;         // computes on the CPU what is made for a GPU: used only where it is named
+  bool emulated = false;         // computes on the CPU what is made for a GPU: used only where its id is named
   std::string driver;            // its name and version
   std::string api_version;       // "Vulkan 1.3"
   std::string uuid;              // 32 hexadecimal digits, the same through each API
@@ -184,15 +184,15 @@ struct DeviceRequirements {
   [[nodiscard]] std::string refusal(const DeviceInfo& device) const;
 };
 
-// A device's id or the name of an API, and what it has to have beside what all must have.
+// A device's id or an API, which means what is not emulated, and what it has to have beside what all must have.
 struct DeviceCandidate {
   std::string name;
   DeviceRequirements requirements = {};
 };
 
-// Which devices to use, best liked first: those of the chain in its order, then the others by score. A device that
-// fails to start is passed over. Emulated devices are used where the chain names them, and of one processor that
-// several APIs offer only the best liked one.
+// Which devices to use, in order of preference: those of the chain in its order, then the others by score. One that
+// fails to start is passed over. Emulated devices are used where the chain has their id; the name of an API means all
+// others of it. Of one GPU that several APIs offer only the preferred one is used.
 struct DeviceSelector {
   DeviceRequirements requirements;  // of every device
   std::vector<DeviceCandidate> chain;
@@ -200,7 +200,7 @@ struct DeviceSelector {
   bool prefers_discrete = false;       // among the others, before all that are not
   bool without_cpu = false;            // else the processor comes last, unless the chain names it
   std::size_t most = ~std::size_t{0};  // devices to take
-  // The greater, the better liked; null: the arithmetic rate that its properties promise.
+  // The greatest is preferred; null: the arithmetic rate that devices promise, in a Runtime the predicted speed.
   std::function<double(const DeviceInfo&)> score;
 };
 

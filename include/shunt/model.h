@@ -68,8 +68,8 @@ struct SessionOptions {
   std::uint32_t batch = 512;       // most tokens of one step
   bool fuse = true;                // let devices claim fused ops
   Strategy strategy = Strategy::automatic;
-  // By how much of its time another choice must be better than the device named first; nothing: 5 %, and 100 % while
-  // the rates of a device are believed and not measured.
+  // By which part of its own time another choice must be faster than the device named first; nothing: 0.05, and 1 (half
+  // the time) while the rates of a device are believed and not measured.
   std::optional<double> margin = std::nullopt;
   bool profile = false;  // record the time of each op, in a sample of the steps
 };

@@ -34,8 +34,8 @@ struct RuntimeOptions {
   std::uint32_t threads = 0;
   // The processor of each thread but the caller's (entry 0); empty: not pinned.
   std::vector<std::uint32_t> pin_to_cpus;
-  // Comma-separated device ids or API names that may be used, best liked first. Empty: what the environment variable
-  // SHUNT_DEVICES lists, else the processor and each GPU, of several APIs that offer the same one through the first.
+  // Comma-separated device ids or API names (without emulated devices) in order of preference. Empty: what the variable
+  // SHUNT_DEVICES lists, else the processor and each GPU, of several APIs through the one predicted to be fastest.
   std::string devices;
   // A file that describes a machine (docs/machines.md), whose simulated devices are used in place of this one's, by the
   // ids that it gives them; empty: this machine.

@@ -126,7 +126,7 @@ typedef void (*shunt_on_notice)(void* user, const char* text);
 /* Begin with all zeros. docs/failures.md says more of faults, audits, strict and time-outs. */
 typedef struct shunt_runtime_options {
   uint32_t threads;    /* of the CPU; 0: one per core */
-  const char* devices; /* ids or API names with commas, best liked first; NULL: all that are not emulated */
+  const char* devices; /* ids or API names with commas, by preference; emulated ones by id; NULL: all others */
   const char* machine; /* a file of a machine to simulate in place of this one (docs/machines.md); NULL: none */
   const char* budgets; /* memory that may be used, such as "vulkan:0=4GiB, cuda:0=512MiB"; NULL: what is free */
   const char* faults;  /* that devices are told to have, such as "vulkan:0 lost at op 250"; NULL: SHUNT_FAULTS says */
@@ -158,7 +158,7 @@ SHUNT_API const char* shunt_code_name(shunt_code code);
 /* Finds and starts the devices; `options` may be NULL. It must outlive its computations. */
 SHUNT_API shunt_runtime* shunt_runtime_open(const shunt_runtime_options* options, shunt_error* error);
 SHUNT_API void shunt_runtime_close(shunt_runtime* runtime);
-/* The chosen devices, best liked first; NULL for an index past the last. */
+/* The chosen devices, by preference; NULL for an index past the last. */
 SHUNT_API size_t shunt_device_count(const shunt_runtime* runtime);
 SHUNT_API const char* shunt_device_id(const shunt_runtime* runtime, size_t index);
 SHUNT_API const char* shunt_device_name(const shunt_runtime* runtime, size_t index);
@@ -372,7 +372,7 @@ typedef struct shunt_session_options {
   /* NULL or "auto": by predicted time; "gpu" or "cpu": on the first GPU, or the processor, but for what it cannot run;
    * "layers": layers in turn on the devices. For one device and no other open the runtime on it alone. */
   const char* strategy;
-  double margin; /* what others must gain, as a part of the first device's time; below 0: 0.05, or 1 unmeasured */
+  double margin; /* the first device must take 1 + margin times what another does; below 0: 0.05, or 1 unmeasured */
   int profile;   /* 1: with a trace, record the time of each op in a sample of the steps */
 } shunt_session_options;
 SHUNT_API shunt_session_options shunt_session_defaults(void);

@@ -90,6 +90,7 @@ struct Arrays::Parts {
     std::unique_ptr<Device> alone;  // the same on the caller's thread, for tiny calls; null where there is none
     std::unique_ptr<arrays::DeviceMemory> memory = std::make_unique<arrays::DeviceMemory>();
     Setback setback;
+    bool is_lost = false;  // to be opened again before it is tried again
     std::map<SizeClass, Slot> slots;
   };
   struct Entry {
@@ -122,6 +123,7 @@ struct Arrays::Parts {
   Slot& slot_of(Method& method, const Work& work);
   Choice first_choice(const Attempt& attempt, std::optional<Nanoseconds> given);
   Status try_device(std::size_t index, const Attempt& attempt, double& us);
+  Status open_again(std::size_t index);
   Status compute(std::size_t index, const Attempt& attempt, Nanoseconds& begin);
   Result<Prepared*> prepare(std::size_t index, const Work& work);
   void set_back(std::size_t index, const Attempt& attempt, const Error& why);
@@ -131,6 +133,7 @@ struct Arrays::Parts {
   ArraysOptions options;
   arrays::Choices choices;
   std::vector<Method> methods;  // in the order of runtime.devices()
+  std::shared_ptr<cpu::Engine> alone = std::make_shared<cpu::Engine>(1, std::span<const std::uint32_t>());
   std::vector<Entry> programs;
   std::vector<float> staging;
   std::uint64_t calls = 0;
@@ -147,12 +150,11 @@ Result<std::unique_ptr<Arrays>> Arrays::create(const Runtime& runtime, ArraysOpt
   if (runtime.devices().empty()) return fail(Code::invalid, "the runtime has no devices");
   if (!options.now) options.now = machine_now;
   auto parts = std::make_unique<Parts>(runtime, std::move(options));
-  const auto alone = std::make_shared<cpu::Engine>(1, std::span<const std::uint32_t>());
   for (std::size_t index = 0; index < runtime.devices().size(); ++index) {
-    Device* const device = runtime.devices()[index];
+    Device* const device = runtime.current(index);
     parts->methods.push_back({.device = device,
                               .cost = runtime.costs()[index],
-                              .alone = cpu::over(alone, *device),
+                              .alone = cpu::over(parts->alone, *device),
                               .setback = {},
                               .slots = {}});
   }
@@ -168,8 +170,10 @@ Result<std::vector<std::size_t>> Arrays::Parts::named(std::string_view list) con
   }
   SHUNT_TRY_ASSIGN(const std::vector<Device*> devices, select_devices(runtime.registry(), list));
   for (Device* device : devices) {
-    const auto method = std::ranges::find(methods, device, &Method::device);
-    if (method != methods.end()) found.push_back(static_cast<std::size_t>(method - methods.begin()));
+    // Of the runtime those that it was opened with, in whose place others may compute by now.
+    const auto opened = std::ranges::find(runtime.devices(), device);
+    if (opened != runtime.devices().end())
+      found.push_back(static_cast<std::size_t>(opened - runtime.devices().begin()));
   }
   if (found.empty())
     return fail(Code::unsupported,
@@ -276,7 +280,17 @@ Status Arrays::Parts::compute(std::size_t index, const Attempt& attempt, Nanosec
   return {};
 }
 
+// A device that was lost is tried again as another one that is opened in its place.
+Status Arrays::Parts::open_again(std::size_t index) {
+  Method& method = methods[index];
+  SHUNT_TRY_ASSIGN(method.device, runtime.revive(index));
+  method.alone = cpu::over(alone, *method.device);
+  method.is_lost = false;
+  return {};
+}
+
 Status Arrays::Parts::try_device(std::size_t index, const Attempt& attempt, double& us) {
+  if (methods[index].is_lost) SHUNT_TRY(open_again(index));
   SHUNT_TRY(methods[index].device->health().status);
   Nanoseconds begin{};
   SHUNT_TRY(compute(index, attempt, begin));
@@ -290,6 +304,7 @@ void Arrays::Parts::set_back(std::size_t index, const Attempt& attempt, const Er
   const bool is_of_size =
       why.code == Code::out_of_memory || why.code == Code::unsupported || why.code == Code::timed_out;
   const bool lives = method.device->health().status.has_value();
+  method.is_lost = method.is_lost || !lives;
   (lives && is_of_size ? method.slots[attempt.size].setback : method.setback).add(why, calls);
   // What is prepared may be lost, or in the way of other calls.
   std::erase_if(programs, [&](const Entry& entry) { return entry.method == index; });

@@ -24,7 +24,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr int kFormat = 1;                 // grows when a description means something else
+constexpr int kFormat = 2;                 // grows when a description means something else
 constexpr std::size_t kMostEntries = 256;  // of environments seen long ago, the oldest goes
 
 // Beginnings of the variables that change what loaders and drivers find.

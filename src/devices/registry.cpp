@@ -45,29 +45,56 @@ std::vector<const ApiRow*> apis_in(std::string_view list) {
   return apis;
 }
 
-// Which of the devices an empty list means: those of the processor and, of each GPU, those of the first API that has
-// it. Emulated ones are for those who name them.
+// Which of the devices an empty list means: those of the processor and, of each GPU, those of the API that is predicted
+// to be fastest there. Emulated ones are for those who name them.
 class Unnamed {
  public:
-  // To be asked in the table's order.
-  [[nodiscard]] bool takes(std::string_view api, const DeviceInfo& device) {
-    if (device.emulated) return false;
-    const auto owner = owners_.try_emplace(device.compute_resource, api).first;
-    return owner->second == api;
+  // `reports`: in the table's order, whose first wins among equals.
+  Unnamed(std::span<const ApiReport> reports, const PredictedUs& predicted_us) {
+    for (const ApiReport& report : reports)
+      for (const DeviceInfo& device : report.devices) {
+        if (device.emulated) continue;
+        const double us = predicted_us && !device.is_host_cpu() ? predicted_us(device) : 0;
+        const auto [owner, is_new] = owners_.try_emplace(device.compute_resource, Owner{report.api, us});
+        if (!is_new && us < owner->second.us) owner->second = {report.api, us};
+      }
+  }
+
+  [[nodiscard]] bool takes(std::string_view api, const DeviceInfo& device) const {
+    const auto owner = owners_.find(device.compute_resource);
+    return !device.emulated && owner != owners_.end() && owner->second.api == api;
   }
 
  private:
-  std::map<std::string, std::string, std::less<>> owners_;
+  struct Owner {
+    std::string api;
+    double us;
+  };
+  std::map<std::string, Owner> owners_;  // by compute resource
 };
 
 // The APIs whose devices an empty list means.
-std::set<std::string, std::less<>> unnamed_apis(std::span<const ApiReport> reports) {
+std::set<std::string, std::less<>> unnamed_apis(std::span<const ApiReport> reports, const PredictedUs& predicted_us) {
   std::set<std::string, std::less<>> apis;
-  Unnamed unnamed;
+  const Unnamed unnamed(reports, predicted_us);
   for (const ApiReport& report : reports)
     for (const DeviceInfo& device : report.devices)
       if (unnamed.takes(report.api, device)) apis.insert(report.api);
   return apis;
+}
+
+// Why a name means no device of the registry.
+std::unexpected<Error> nothing_named(const Registry& registry, std::string_view name) {
+  std::vector<std::string> ids;
+  for (const ApiReport& report : registry.reports()) {
+    if (report.api == name)
+      if (std::string why = only_emulated(name, report.devices); !why.empty())
+        return fail(Code::unsupported, std::move(why));
+    if (report.api == api_of(name) && report.devices.empty())
+      return fail(Code::unsupported, fmt::format("device \"{}\" is absent: {}", name, report.reason));
+    for (const DeviceInfo& device : report.devices) ids.push_back(device.id);
+  }
+  return unknown_device(name, ids);
 }
 
 // Opens the API, and drops of its devices what the report has not: the environment hides it.
@@ -191,7 +218,7 @@ Result<Registry> open_devices(const OpenOptions& options) {
   for (const ApiRow* api : wanted)
     if (!api->library.empty()) apart.push_back(api);
   const std::vector<ApiReport> reports = reports_of(apart, {});
-  const std::set<std::string, std::less<>> unnamed = unnamed_apis(reports);
+  const std::set<std::string, std::less<>> unnamed = unnamed_apis(reports, options.predicted_us);
 
   Registry registry;
   for (const ApiRow& api : api_rows()) {
@@ -216,34 +243,39 @@ Result<Registry> open_devices(const OpenOptions& options) {
   return registry;
 }
 
-Result<std::vector<Device*>> select_devices(const Registry& registry, std::string_view list) {
+bool is_meant(const DeviceInfo& device, std::string_view api, std::string_view name) {
+  return device.id == name || (api == name && !device.emulated);
+}
+
+std::string only_emulated(std::string_view api, std::span<const DeviceInfo> devices) {
+  if (devices.empty() || !std::ranges::all_of(devices, &DeviceInfo::emulated)) return {};
+  std::vector<std::string> names;
+  for (const DeviceInfo& device : devices) names.push_back(fmt::format("{} ({})", device.id, device.name));
+  return fmt::format("{} has only emulated devices here, which are used where their id is named: {}", api,
+                     fmt::join(names, ", "));
+}
+
+Result<std::vector<Device*>> select_devices(const Registry& registry, std::string_view list,
+                                            const PredictedUs& predicted_us) {
   std::vector<Device*> chosen;
-  const auto choose = [&](Device* device) {
-    if (std::ranges::find(chosen, device) == chosen.end()) chosen.push_back(device);
+  const auto choose_all = [&](const auto& is_wanted) {
+    bool is_there = false;
+    for (const BackendReport& backend : registry.backends)
+      for (const auto& device : backend.devices) {
+        if (!is_wanted(backend.api, device->info())) continue;
+        is_there = true;
+        if (std::ranges::find(chosen, device.get()) == chosen.end()) chosen.push_back(device.get());
+      }
+    return is_there;
   };
   if (list.empty()) {
-    Unnamed unnamed;
-    for (const BackendReport& backend : registry.backends)
-      for (const auto& device : backend.devices)
-        if (unnamed.takes(backend.api, device->info())) choose(device.get());
+    const Unnamed unnamed(registry.reports(), predicted_us);
+    choose_all([&](std::string_view api, const DeviceInfo& device) { return unnamed.takes(api, device); });
     return chosen;
   }
-  for (const std::string_view name : names_in(list)) {
-    bool known = false;
-    for (const BackendReport& backend : registry.backends)
-      for (const auto& device : backend.devices)
-        if (device->info().id == name || backend.api == name) {
-          choose(device.get());
-          known = true;
-        }
-    if (known) continue;
-    std::vector<std::string> ids;
-    for (const Device* device : registry.devices()) ids.push_back(device->info().id);
-    for (const BackendReport& backend : registry.backends)
-      if (backend.api == api_of(name) && backend.devices.empty())
-        return fail(Code::unsupported, fmt::format("device \"{}\" is absent: {}", name, backend.absent_because));
-    return unknown_device(name, ids);
-  }
+  for (const std::string_view name : names_in(list))
+    if (!choose_all([&](std::string_view api, const DeviceInfo& device) { return is_meant(device, api, name); }))
+      return nothing_named(registry, name);
   return chosen;
 }
 

@@ -4,6 +4,7 @@
 // registry is a plain value owned by a Runtime; devices end with it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -16,9 +17,12 @@
 
 namespace shunt {
 
+// How long a device is predicted to take for work that is the same for all.
+using PredictedUs = std::function<double(const DeviceInfo&)>;
+
 struct OpenOptions {
   // Only the APIs of these devices are started, as select_devices() reads the list. Empty: those of the processor and
-  // of each GPU, of several that offer the same one the first.
+  // of each GPU, of several that offer the same one the fastest.
   std::string_view devices;
   // A file that describes a machine (sim/machine.h), whose devices are simulated and all that there is; empty: this
   // machine.
@@ -29,6 +33,7 @@ struct OpenOptions {
   std::span<const DeviceInfo> known;       // devices of other APIs: the same hardware perhaps (identity.h)
   FaultTable faults = {};                  // that devices are told to have
   const Device* in_place_of = nullptr;     // the lost one that is opened anew
+  PredictedUs predicted_us = {};           // of several APIs of one GPU, which is the fastest; null: the first
 };
 
 // What one API answered.
@@ -99,11 +104,18 @@ struct Selected {
 // select(), and those of open_devices().
 [[nodiscard]] Result<Selected> open_selected(const DeviceSelector& selector, const OpenOptions& options);
 
-// The devices that a comma-separated list of ids names, in its order; a bare API name means all of its
-// devices; spaces around names do not count. An empty list: all that are not emulated, of one processor that several
-// APIs offer those of the first. Errors: invalid for an unknown name, with the known ones; unsupported for an absent
-// one, with the reason.
-[[nodiscard]] Result<std::vector<Device*>> select_devices(const Registry& registry, std::string_view list);
+// The devices that a comma-separated list of ids names, in its order; a bare API name means all of its devices that are
+// not emulated; spaces around names do not count. An empty list: all that are not emulated, of one processor that
+// several APIs offer those of the API that `predicted_us` is least for, or that comes first. Errors: invalid for an
+// unknown name, with the known ones; unsupported for an absent one, with the reason, and for an API whose devices are
+// all emulated, with their ids.
+[[nodiscard]] Result<std::vector<Device*>> select_devices(const Registry& registry, std::string_view list,
+                                                          const PredictedUs& predicted_us = {});
+
+// Whether `name`, an id or an API, means the device: an emulated one only by its id.
+[[nodiscard]] bool is_meant(const DeviceInfo& device, std::string_view api, std::string_view name);
+// Why the name of an API means none of its devices: all are emulated. Empty: that is not so.
+[[nodiscard]] std::string only_emulated(std::string_view api, std::span<const DeviceInfo> devices);
 
 // "unknown device ...; there are: ..."
 [[nodiscard]] std::unexpected<Error> unknown_device(std::string_view name, std::span<const std::string> ids);

@@ -66,11 +66,14 @@ class Choice {
     }
     bool is_there = false;
     for (const DeviceInfo& device : report->devices)
-      if (candidate.name == report->api || candidate.name == device.id) {
+      if (is_meant(device, report->api, candidate.name)) {
         is_there = true;
         consider(device, &candidate);
       }
-    return is_there ? Status{} : unknown(candidate.name);
+    if (is_there) return {};
+    if (candidate.name != report->api) return unknown(candidate.name);
+    reject(candidate.name, only_emulated(report->api, report->devices));
+    return {};
   }
 
   [[nodiscard]] Status unknown(std::string_view name) const {
@@ -86,8 +89,10 @@ class Choice {
     std::string refusal = selector_.requirements.refusal(device);
     if (refusal.empty() && candidate != nullptr) refusal = candidate->requirements.refusal(device);
     if (!refusal.empty()) return reject(device.id, std::move(refusal));
+    // An emulation of a GPU computes on the processor and is none: it takes nobody's place.
     const auto same = std::ranges::find_if(selection_.devices, [&](const DeviceInfo& taken) {
-      return taken.compute_resource == device.compute_resource && api_of(taken.id) != api_of(device.id);
+      return taken.compute_resource == device.compute_resource && api_of(taken.id) != api_of(device.id) &&
+             !taken.emulated;
     });
     if (candidate == nullptr && same != selection_.devices.end())
       return reject(device.id, fmt::format("it is the same processor as {}", same->id));

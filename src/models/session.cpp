@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <utility>
 
 #include "devices/device.h"
 #include "ops/units.h"
@@ -228,6 +229,7 @@ Status Session::run(std::span<const BatchToken> batch) {
 
 // Nothing that devices hold is used any more.
 void Session::begin_anew() {
+  last_run_ = nullptr;
   executables_.clear();
   weights_.clear();
   state_ = {};
@@ -235,6 +237,14 @@ void Session::begin_anew() {
   planner_ = std::make_unique<StepPlanner>(model_, fleet_.devices(), options_, context_);
   review_.begin_anew();
   for (Sequence& sequence : sequences_) sequence.computed = 0;
+}
+
+void Session::note_devices(const Executable& executable) {
+  if (std::exchange(last_run_, &executable) == &executable) return;
+  for (const Decision& decision : executable.plan().decisions) {
+    const std::string& id = executable.plan().devices[decision.device].id;
+    if (std::ranges::find(used_devices_, id) == used_devices_.end()) used_devices_.push_back(id);
+  }
 }
 
 // Computes again what the cache has lost.
@@ -280,6 +290,7 @@ Status Session::run_once(std::span<const BatchToken> batch) {
                               .profile = options_.profile,
                               .timeout = fleet_.timeout(executable->plan().predicted_us)};
   SHUNT_TRY(executable->run(submission));
+  note_devices(*executable);
   fleet_.observe(executable->plan(), executable->actual_us());
   if (tokens == 1 && !executable->actual_us().empty())
     review_.add_run(static_cast<double>(clock.now_ns() - begin_ns) * 1e-3, executable->plan().units.size());

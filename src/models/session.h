@@ -59,6 +59,9 @@ class Session {
   [[nodiscard]] const SessionOptions& options() const { return options_; }
   [[nodiscard]] const Model& model() const { return model_; }
 
+  // The devices that have run steps, in the order in which they first did.
+  [[nodiscard]] std::span<const std::string> used_devices() const { return used_devices_; }
+
   // The plan for a step of that many tokens and rows of logits, made if need be.
   [[nodiscard]] Result<const Plan*> plan_for(std::uint32_t tokens, std::uint32_t outputs);
 
@@ -92,6 +95,7 @@ class Session {
   [[nodiscard]] Status give_up(Executable& executable, const Submission& submission);
   [[nodiscard]] Status catch_up();
   void begin_anew();
+  void note_devices(const Executable& executable);
   void reconsider();
   [[nodiscard]] Result<Executable*> executable_for(std::uint32_t tokens, std::uint32_t outputs);
 
@@ -105,6 +109,8 @@ class Session {
   std::vector<float> logits_;
   std::uint32_t steps_ = 0;
   bool computes_again_ = false;  // as logits were not finite
+  std::vector<std::string> used_devices_;
+  const Executable* last_run_ = nullptr;  // whose devices are in it
 
   Fleet fleet_;
   PlanReview review_;  // of the plan of one token

@@ -101,6 +101,7 @@ PlanRequest StepPlanner::request_for(const Graph& graph) {
           .costs = costs_,
           .prices = &prices_,
           .device_of_node = place_nodes(options_.strategy, graph, set_.devices.size()),
+          .wants_best = options_.strategy == Strategy::layers,
           .suggested = suggestions(graph, splits_),
           .preferred = preferred_device(options_.strategy, set_.devices),
           .fuse = options_.fuse,

@@ -92,11 +92,27 @@ class Chooser {
           if (!is_held[held * pools + pool]) room.needed_bytes += problem_.held_bytes[held];
       }
     }
+    if (request_.preferred != kNone) count_values(chosen, evaluate, of_groups);
     std::vector<Choice::Room> rooms;
     for (NodeId node = 0; node < nodes(); ++node)
       for (std::size_t device = 0; device < devices; ++device)
         rooms.push_back(of_groups[group_of(node) * devices + device]);
     return rooms;
+  }
+
+  // What the preferred device was passed over for may be room for values: all that a group would add there counts.
+  void count_values(const SearchResult& chosen, Evaluator& evaluate, std::vector<Choice::Room>& of_groups) const {
+    const std::uint32_t memory = problem_.lanes[request_.preferred].memory;
+    for (std::size_t group = 0; group < problem_.groups; ++group) {
+      if (chosen.device_of_group[group] == request_.preferred) continue;
+      Choice::Room& room = of_groups[group * problem_.lanes.size() + request_.preferred];
+      std::vector<std::uint32_t> moved = chosen.device_of_group;
+      moved[group] = request_.preferred;
+      if (evaluate(moved).over_bytes <= chosen.score.over_bytes) continue;
+      const std::uint64_t before = problem_.budget_bytes[memory] - room.free_bytes;
+      const std::uint64_t after = std::max(evaluate.memory_bytes()[memory], before);
+      room.needed_bytes = std::max(room.needed_bytes, after - before);
+    }
   }
 
   [[nodiscard]] std::uint32_t nodes() const { return static_cast<std::uint32_t>(graph_.nodes().size()); }

@@ -195,6 +195,22 @@ Prediction DeviceCost::alone(const OpCall& call) const {
   return {.us = us, .uncertainty_us = us * prior_.uncertainty};
 }
 
+double typical_us(const DeviceCost& cost) {
+  constexpr std::uint32_t kWidth = 4096;
+  constexpr double kProducts = 64;  // of a model of a billion parameters
+  constexpr std::uint32_t kPrompt = 512;
+  constexpr double kGenerated = 128;
+  const Attributes attributes;
+  const Operand weight = Operand::contiguous(DType::Q8_0, {kWidth, kWidth}, TensorKind::weight);
+  const auto step_us = [&](std::uint32_t tokens) {
+    const Operand x = Operand::contiguous(DType::F32, {tokens, kWidth}, TensorKind::value, Extent::tokens);
+    const Operand* const inputs[] = {&x, &weight};
+    return cost.launch_us() +
+           kProducts * cost.compute({.op = Op::matmul, .attributes = &attributes, .inputs = inputs, .output = &x}).us;
+  };
+  return step_us(kPrompt) + kGenerated * step_us(1);
+}
+
 std::vector<DeviceCost> believed_costs(std::span<Device* const> devices) {
   std::vector<DeviceCost> costs;
   for (const Device* device : devices) costs.emplace_back(device->info(), nullptr);

@@ -86,6 +86,10 @@ class DeviceCost {
   std::map<std::string, TimeCurve, std::less<>> curves_;  // by kind
 };
 
+// What a device takes for a typical piece of work of a language model, to compare devices before a model is known:
+// reading a prompt of 512 tokens and generating 128, of the products alone.
+[[nodiscard]] double typical_us(const DeviceCost& cost);
+
 // What is believed of each device.
 [[nodiscard]] std::vector<DeviceCost> believed_costs(std::span<Device* const> devices);
 

@@ -1,12 +1,15 @@
 // A recording's plans, seen after they ran: what each op took beside what was predicted, and what its decision lost.
 //
 // Regret is what another device is predicted to have saved: the wait and the transfer that were predicted for the
-// chosen device, with the time that the op took there, less the best prediction of all others that could run it; never
-// below zero. Plain values; any thread.
+// chosen device, with the time that the op took there, less the best prediction of all others that would have been used
+// for it: that were measured and, of the scalar reference, that the user named. Of a plan it is the sum or, where it
+// was placed by hand, what the planner's own choice was predicted to save, if that is more. Never below zero. Plain
+// values; any thread.
 #pragma once
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "plan/record.h"
@@ -41,13 +44,17 @@ struct PlanInHindsight {
   Actual actual;  // of whole runs; of those that were slowed down, having no prediction, only where there are no others
   std::vector<DecisionInHindsight> decisions;
 
-  [[nodiscard]] double regret_us() const;  // of all decisions, per run
+  [[nodiscard]] double regret_us() const;  // per run
+  // What the planner's own choice was predicted to save, per run, of a plan that was placed by hand.
+  [[nodiscard]] double regret_of_hand_us() const;
   // "a step of 16 tokens", or which inputs it takes.
   [[nodiscard]] std::string title() const;
 };
 
-// All plans that are attached, in their order. Errors: invalid where one is not what to_json(plan) writes.
-[[nodiscard]] Result<std::vector<PlanInHindsight>> in_hindsight(const trace::Recording& recording);
+// All plans that are attached, in their order. `named`: the devices that the user listed, with commas between. Errors:
+// invalid where one is not what to_json(plan) writes.
+[[nodiscard]] Result<std::vector<PlanInHindsight>> in_hindsight(const trace::Recording& recording,
+                                                                std::string_view named = {});
 
 // For people: each decision with all candidates, what it took and what was lost.
 [[nodiscard]] std::string to_text(const PlanInHindsight& plan);

@@ -111,6 +111,7 @@ class Placer {
       candidate.transfer_us += move.us;
       candidate.uncertainty_us += move.uncertainty_us;
     }
+    candidate.measured = request_.costs[candidate.device].is_measured();
     candidate.compute_us = compute.us;
     candidate.uncertainty_us += compute.uncertainty_us;
     const auto free = resource_free_us_.find(here.compute_resource);
@@ -163,12 +164,14 @@ class Placer {
   [[nodiscard]] Reason reason_of(const Decision& decision) const {
     if (is_by_hand()) return request_.reason;
     if (decision.device == request_.preferred) return Reason::preferred;
+    if (request_.preferred != kNone && decision.candidates[request_.preferred].reason == Reason::no_memory)
+      return Reason::preferred_is_full;
     const auto is_other = [&](Reason reason) {
       return std::ranges::any_of(decision.candidates, [&](const Candidate& candidate) {
         return candidate.device != decision.device && candidate.reason == reason;
       });
     };
-    if (is_other(Reason::within_margin)) return Reason::within_margin;
+    if (is_other(Reason::within_margin)) return Reason::kept;
     if (is_other(Reason::higher_cost_of_all)) return Reason::lower_cost_of_all;
     return is_other(Reason::higher_cost) ? Reason::lower_cost : Reason::only_candidate;
   }

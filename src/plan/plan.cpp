@@ -289,18 +289,22 @@ std::string_view name_of(Reason reason) {
       return "lower predicted cost";
     case Reason::lower_cost_of_all:
       return "lower predicted cost of the whole";
-    case Reason::within_margin:
-      return "the gain is within the margin";
+    case Reason::kept:
+      return "others would gain less than the margin";
     case Reason::placed_by_hand:
       return "placed by hand";
     case Reason::preferred:
       return "preferred";
+    case Reason::preferred_is_full:
+      return "the preferred device has not enough memory";
     case Reason::where_weights_are:
       return "as in the step that holds the weights";
     case Reason::higher_cost:
       return "higher predicted cost";
     case Reason::higher_cost_of_all:
       return "higher predicted cost of the whole";
+    case Reason::within_margin:
+      return "would gain less than the margin";
     case Reason::not_preferred:
       return "another device is preferred";
     case Reason::weights_elsewhere:

@@ -19,12 +19,14 @@ enum class Reason : std::uint8_t {
   only_candidate,      // no other device could
   lower_cost,          // the best of several predictions
   lower_cost_of_all,   // another would be faster here, and the whole slower
-  within_margin,       // another would make the whole faster, by less than the margin; of that one: rejected
+  kept,                // another would make the whole faster, by less than the margin
   placed_by_hand,      // the caller said so
   preferred,           // the caller likes the device better
+  preferred_is_full,   // weights or state of the op have no room on the device that the caller likes better
   where_weights_are,   // as in the plan of another step, which holds the weights there
   higher_cost,         // rejected: another was predicted faster
   higher_cost_of_all,  // rejected: faster here, and the whole slower
+  within_margin,       // rejected: with this one the whole would be faster, by less than the margin
   not_preferred,       // rejected: the caller likes another device better
   weights_elsewhere,   // rejected: another device has it in the step that holds the weights
   lacks_op,            // rejected: what it lacks stands beside
@@ -44,6 +46,7 @@ struct Candidate {
   double transfer_us = 0;
   double compute_us = 0;
   double uncertainty_us = 0;
+  bool measured = false;  // the prediction rests on measurements of the device, not on what is believed of it
   [[nodiscard]] double total_us() const { return wait_us + transfer_us + compute_us; }
   friend bool operator==(const Candidate&, const Candidate&) = default;
 };
@@ -128,6 +131,7 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<MemoryUse> memory;
   double predicted_us = 0;
+  double best_us = 0;        // what the planner's own choice is predicted to take, where this one was made by hand
   double bound_us = 0;       // what no placement of these units beats, were copies free; 0: not known
   bool is_measured = false;  // all of its devices were measured
   friend bool operator==(const Plan&, const Plan&) = default;

@@ -314,6 +314,16 @@ Status check_preference(const Plan& plan, const PlanRequest& request) {
                           name_of(refused.reason), refused.detail.empty() ? "" : ": ", refused.detail));
 }
 
+// What the planner's own choice is predicted to take, if that is less.
+double best_us(const PlanRequest& request, const Plan& plan) {
+  PlanRequest own = request;
+  own.device_of_node.clear();
+  own.wants_best = false;
+  own.margin = 0.0;
+  const auto best = make_plan(own);
+  return best ? std::min(best->predicted_us, plan.predicted_us) : plan.predicted_us;
+}
+
 std::unexpected<Error> too_little(const Bounded& memory) {
   const MemoryUse& use = memory.use;
   return fail(Code::out_of_memory,
@@ -375,6 +385,7 @@ Result<Plan> make_plan(const PlanRequest& request) {
     const std::optional<Bounded> over = over_budget(plan, request);
     if (!over) {
       SHUNT_TRY(check_preference(plan, request));
+      plan.best_us = request.wants_best ? best_us(within, plan) : plan.predicted_us;
       return plan;
     }
     if (attempt == kBudgetAttempts || !request.device_of_node.empty()) return too_little(*over);

@@ -23,6 +23,7 @@ struct PlanRequest {
   // By hand: for each node the index of its device; empty: the planner decides.
   std::vector<std::uint32_t> device_of_node;
   Reason reason = Reason::placed_by_hand;  // what that is called
+  bool wants_best = false;                 // by hand: the plan also says what the planner's own choice would take
   // For each tensor the index of the device in whose memory it is already: weights, of which others may get a copy for
   // as long as they use it, and state. kNone: wherever it is used. Empty: all kNone.
   std::vector<std::uint32_t> homes = {};
@@ -37,8 +38,8 @@ struct PlanRequest {
   std::vector<std::uint64_t> budget_bytes;
   std::span<const LeftOut> left_out = {};  // what is no candidate, for the plan to say so
   bool strict = false;                     // what the preferred device cannot run is an error
-  // By how much, relative to its time, another choice must be better than the device named first, and a mix of devices
-  // than one; nothing: margin_or_default().
+  // By which part of its own time another choice must be faster than the device named first, and a mix of devices than
+  // one; nothing: margin_or_default().
   std::optional<double> margin;
 };
 

@@ -29,7 +29,8 @@ CandidateRecord record_of(const Plan& plan, const Candidate& candidate) {
           .wait_us = candidate.wait_us,
           .transfer_us = candidate.transfer_us,
           .compute_us = candidate.compute_us,
-          .uncertainty_us = candidate.uncertainty_us};
+          .uncertainty_us = candidate.uncertainty_us,
+          .measured = candidate.measured};
 }
 
 DecisionRecord record_of(const Plan& plan, const Graph& graph, std::size_t index) {
@@ -50,7 +51,11 @@ DecisionRecord record_of(const Plan& plan, const Graph& graph, std::size_t index
 }
 
 PlanRecord record_of(const Plan& plan, const Graph& graph) {
-  PlanRecord record{.predicted_us = plan.predicted_us, .measured = plan.is_measured, .inputs = {}, .units = {}};
+  PlanRecord record{.predicted_us = plan.predicted_us,
+                    .best_us = plan.best_us,
+                    .measured = plan.is_measured,
+                    .inputs = {},
+                    .units = {}};
   for (const TensorInfo& tensor : graph.tensors()) {
     const Operand& operand = tensor.operand;
     if (operand.kind != TensorKind::input || tensor.producer != kNone) continue;

@@ -18,6 +18,7 @@ struct CandidateRecord {
   double transfer_us = 0;
   double compute_us = 0;
   double uncertainty_us = 0;
+  bool measured = true;  // what is predicted rests on measurements of the device
 
   [[nodiscard]] double total_us() const { return wait_us + transfer_us + compute_us; }
   [[nodiscard]] bool has_prediction() const { return total_us() > 0; }
@@ -43,6 +44,7 @@ struct InputRecord {
 
 struct PlanRecord {
   double predicted_us = 0;
+  double best_us = 0;  // of a plan made by hand: what the planner's own choice was predicted to take; else the same
   bool measured = false;
   std::vector<InputRecord> inputs;
   std::vector<DecisionRecord> units;
@@ -62,6 +64,7 @@ void visit_fields(field_json::FieldsOf<CandidateRecord> auto& candidate, const a
   visit("transfer_us", candidate.transfer_us);
   visit("compute_us", candidate.compute_us);
   visit("uncertainty_us", candidate.uncertainty_us);
+  visit("measured", candidate.measured);
 }
 
 void visit_fields(field_json::FieldsOf<DecisionRecord> auto& decision, const auto& visit) {
@@ -81,6 +84,7 @@ void visit_fields(field_json::FieldsOf<InputRecord> auto& input, const auto& vis
 
 void visit_fields(field_json::FieldsOf<PlanRecord> auto& plan, const auto& visit) {
   visit("predicted_us", plan.predicted_us);
+  visit("best_us", plan.best_us);
   visit("measured", plan.measured);
   visit("inputs", plan.inputs);
   visit("units", plan.units);

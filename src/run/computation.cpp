@@ -38,6 +38,9 @@ struct Computation::Parts {
   Parts(Graph made, const Runtime& its_runtime, WeightSource* source, const ComputationOptions& its_options)
       : graph(std::move(made)), runtime(its_runtime), options(its_options), fleet(its_runtime), weights(source) {
     for (const TensorInfo& tensor : graph.tensors()) has_state = has_state || tensor.operand.kind == TensorKind::state;
+    for (const Node& node : graph.nodes())
+      writes_state = writes_state || (info_of(node.op).op_class != OpClass::layout &&
+                                      graph.tensor(graph.tensor(node.output).base).operand.kind == TensorKind::state);
   }
 
   Graph graph;
@@ -49,6 +52,8 @@ struct Computation::Parts {
   ArenaStore arenas;
   std::unique_ptr<Executable> executable;
   bool has_state = false;
+  bool writes_state = false;
+  bool state_is_written = false;  // by a run that went well: what one wrote that failed is made again by the next
   std::function<Status()> rebuild;
   bool is_rebuilding = false;
   bool is_outdated = false;  // a device may be used again
@@ -91,7 +96,7 @@ struct Computation::Parts {
 
   Status restore() {
     SHUNT_TRY(compile());
-    if (has_state && steps != 0) {
+    if (state_is_written) {
       if (!rebuild)
         return fail(Code::device_lost,
                     "the graph's state was lost with a device, and only its owner can compute it again: say how with "
@@ -141,6 +146,7 @@ struct Computation::Parts {
     }
     last = parameters;
     is_computed = true;
+    state_is_written = writes_state;
     // Later it cannot be told from what state to compute again.
     if (has_state && rebuild && !is_rebuilding)
       for (std::size_t index = 0; index < graph.outputs().size(); ++index) {
@@ -234,7 +240,7 @@ Status Computation::read(std::size_t index, std::uint64_t offset, std::span<std:
     return fail(Code::invalid, fmt::format("output {} of {} was asked for", index, output_count()));
   Status status = parts.read(index, offset, to);
   // What a run changed cannot be told from what was before it.
-  if (status || parts.has_state || parts.steps == 0 || status.error().device.empty()) return status;
+  if (status || parts.writes_state || parts.steps == 0 || status.error().device.empty()) return status;
   SHUNT_TRY(parts.fleet.recover(std::move(status).error()));
   parts.begin_anew();
   return parts.attempt([&]() -> Status {

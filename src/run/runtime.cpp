@@ -8,6 +8,7 @@
 
 #include "devices/registry.h"
 #include "plan/cost.h"
+#include "plan/planner.h"
 #include "trace/recorder.h"
 #include "trace/recording.h"
 
@@ -34,6 +35,23 @@ std::vector<std::uint64_t> budgets_of(std::span<Device* const> devices,
       budgets.push_back(kNoBudget);
   }
   return budgets;
+}
+
+// What was measured of this machine, if that counts.
+Profile profile_for(const RuntimeOptions& options, std::vector<std::string>& warnings) {
+  if (!options.calibrated) return {};
+  const auto path = profile_path();
+  std::string warning;
+  auto loaded = path ? load_profile(*path, warning) : Result<Profile>(std::unexpected(path.error()));
+  if (!loaded && path) warning = loaded.error().message;
+  if (!warning.empty()) warnings.push_back(std::move(warning));
+  return loaded ? std::move(*loaded) : Profile{};
+}
+
+std::vector<DeviceCost> costs_of(std::span<Device* const> devices, const Profile& profile) {
+  std::vector<DeviceCost> costs;
+  for (const Device* device : devices) costs.emplace_back(device->info(), profile.find(device->info()));
+  return costs;
 }
 
 std::string from_the_environment(const char* name) {
@@ -74,15 +92,26 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const RuntimeOptions& options) 
   runtime->recorder_ =
       std::make_unique<trace::Recorder>(options.trace ? kTraceEvents : trace::Recorder::kDefaultCapacity);
   runtime->recorder_->set_enabled(options.trace);
+  // Nobody measures a machine that does not exist.
+  if (!chosen.machine.empty()) chosen.calibrated = false;
+  const Profile profile = profile_for(chosen, runtime->warnings_);
+  OpenOptions open = runtime->open_options();
+  // As between plans, a guess takes the place of a measurement only where it promises half the time.
+  open.predicted_us = [&](const DeviceInfo& device) {
+    const DeviceCost cost(device, profile.find(device));
+    return typical_us(cost) * (1 + margin_or_default(std::nullopt, cost.is_measured()));
+  };
   if (options.selector) {
-    SHUNT_TRY_ASSIGN(Selected selected, open_selected(*options.selector, runtime->open_options()));
+    DeviceSelector selector = *options.selector;
+    if (!selector.score) selector.score = [&](const DeviceInfo& device) { return -open.predicted_us(device); };
+    SHUNT_TRY_ASSIGN(Selected selected, open_selected(selector, open));
     runtime->registry_ = std::make_unique<Registry>(std::move(selected.registry));
     runtime->devices_ = std::move(selected.devices);
     runtime->rejections_ = std::move(selected.rejections);
   } else {
-    SHUNT_TRY_ASSIGN(Registry registry, open_devices(runtime->open_options()));
+    SHUNT_TRY_ASSIGN(Registry registry, open_devices(open));
     runtime->registry_ = std::make_unique<Registry>(std::move(registry));
-    SHUNT_TRY_ASSIGN(runtime->devices_, select_devices(*runtime->registry_, chosen.devices));
+    SHUNT_TRY_ASSIGN(runtime->devices_, select_devices(*runtime->registry_, chosen.devices, open.predicted_us));
   }
   // The environment speaks to all of a program's runtimes.
   if (const Status faults = check_faults(runtime->revived_->faults, runtime->devices_); !faults) {
@@ -91,9 +120,7 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const RuntimeOptions& options) 
   }
   runtime->revived_->current = runtime->devices_;
   SHUNT_TRY(runtime->set_budgets(options.budgets));
-  // Nobody measures a machine that does not exist.
-  if (!chosen.machine.empty()) chosen.calibrated = false;
-  runtime->set_costs();
+  runtime->costs_ = costs_of(runtime->devices_, profile);
   return runtime;
 }
 
@@ -125,20 +152,7 @@ Status Runtime::set_budgets(const std::map<std::string, std::uint64_t>& budgets)
   return {};
 }
 
-void Runtime::set_costs() {
-  Profile profile;
-  if (options_.calibrated) {
-    const auto path = profile_path();
-    std::string warning;
-    auto loaded = path ? load_profile(*path, warning) : Result<Profile>(std::unexpected(path.error()));
-    if (loaded)
-      profile = std::move(*loaded);
-    else if (path)
-      warning = loaded.error().message;
-    if (!warning.empty()) warnings_.push_back(std::move(warning));
-  }
-  for (const Device* device : devices_) costs_.emplace_back(device->info(), profile.find(device->info()));
-}
+void Runtime::set_costs() { costs_ = costs_of(devices_, profile_for(options_, warnings_)); }
 
 trace::Recording Runtime::recording() const { return trace::recording_of(*recorder_); }
 void Runtime::clear_recording() const { recorder_->clear(); }

@@ -116,6 +116,26 @@ TEST(ArrayFailures, ADeviceThatLivesIsTriedAgainAfterAWhile) {
   EXPECT_EQ(out, Floats(kSize, 2));
 }
 
+TEST(ArrayFailures, ADeviceThatIsLostIsOpenedAgainAfterAWhile) {
+  for (const bool is_tiny : {false, true}) {
+    const ArraysMachine machine({near_spec("sim:0", {.lost_at_op = 0})});
+    const auto arrays = machine.arrays();
+    const Floats x(is_tiny ? 16 : kSize, 1);
+    Floats out(x.size());
+    const ArrayCall named{.devices = "sim:0"};
+    for (std::uint64_t call = 0; call <= Setback::kCalls; ++call)
+      EXPECT_EQ(arrays->add(x, x, out, named).error().code, Code::device_lost) << call;
+    for (int again = 0; again < 3; ++again) {
+      const auto run = arrays->add(x, x, out, named);
+      ASSERT_TRUE(run.has_value()) << run.error().message;
+      EXPECT_EQ(run->device, "sim:0");
+    }
+    EXPECT_EQ(out, Floats(x.size(), 2));
+    EXPECT_EQ(arrays->explain().find("set aside"), std::string::npos) << arrays->explain();
+    EXPECT_EQ(machine.arrays()->add(x, x, out, named)->device, "sim:0") << "others use what was opened";
+  }
+}
+
 TEST(ArrayFailures, EachOneKeepsADeviceAwayForTwiceAsLong) {
   Setback setback;
   EXPECT_FALSE(setback.holds(1));

@@ -39,6 +39,11 @@ class Failures(CommandLine):
         self.assertEqual(self.faulty(*wrong, "--audit", "--strict").returncode, 0, "too few runs for one in 16")
         self.refused(2, "--audit", *RUN, "--audit=0")
 
+    def test_the_summary_names_all_devices_that_ran(self):
+        result = self.faulty("sim:0 lost at op 500", "--devices", "sim:0,cpu:scalar", "--strategy", "gpu")
+        self.assertIn("going on with cpu:scalar", result.stderr)
+        self.assertIn("\ndevices    sim:0, cpu:scalar", result.stderr)
+
     def test_a_trace_tells_it_too(self):
         with tempfile.TemporaryDirectory() as folder:
             trace = os.path.join(folder, "t.json")

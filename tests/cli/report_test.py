@@ -59,8 +59,38 @@ class Traces(CommandLine):
         self.assertRegex(text, r"\nruns +3 ")
         self.assertRegex(text, r"\ncpu -> gpu:0 +\d+ ")
 
-    def test_after_the_run_each_decision_has_its_time_and_its_regret(self):
+    def with_candidates(self, trace, **fields):
+        """The same trace, all of whose predictions are as if of devices like that."""
+        def change(other):
+            for plan in other["plans"]:
+                plan.update(measured=fields["measured"])
+                for unit in plan["units"]:
+                    for candidate in unit["candidates"]:
+                        candidate.update(fields)
+        return self.changed(trace, change)
+
+    def test_nobody_regrets_a_guess_or_the_reference_that_was_not_named(self):
         trace = self.record("--devices", "cpu:simd,cpu:scalar", *ALONE)
+        guessed = self.data("report", self.with_candidates(trace, measured=False))
+        self.assertIn("; no other placement was predicted to compare it with; shunt calibrate would", guessed["verdict"]["sentence"])
+        unnamed = self.data("report", self.changed(self.with_candidates(trace, measured=True),
+                                                   lambda other: other["origin"][0].update(named="")))
+        for report in (guessed, unnamed):
+            for plan in report["plans"]:
+                self.assertEqual(plan["regret_us"], 0)
+                self.assertEqual({(unit["best_other"], unit["regret_us"]) for unit in plan["units"]}, {("", 0)})
+
+    def test_layers_are_compared_with_the_best_plan(self):
+        report = self.data("report", self.record(*THREE))
+        best = self.data("replay", self.trace, "--strategy", "auto")
+        for plan, step in zip(report["plans"], best["steps"], strict=True):
+            self.assertLessEqual(plan["best_us"], 1.02 * step["replayed_us"])
+            self.assertLess(plan["best_us"], plan["predicted_us"])
+            self.assertAlmostEqual(plan["regret_us"], plan["actual"]["mean_us"] - plan["best_us"], delta=1e-6)
+            self.assertGreater(plan["regret_us"], 0)
+
+    def test_after_the_run_each_decision_has_its_time_and_its_regret(self):
+        trace = self.with_candidates(self.record("--devices", "cpu:simd,cpu:scalar", *ALONE), measured=True)
         report = self.data("report", trace)
         compared = 0
         for plan in report["plans"]:
@@ -96,7 +126,9 @@ class Traces(CommandLine):
             busy = {tally["name"]: tally["actual_us"] for tally in report["summary"]["devices"]}
             for device, us in busy.items():
                 self.assertRegex(verdict["sentence"], rf"\b{100 * us / sum(busy.values()):.0f} %( of the work ran)? on {device}")
-            self.assertIn("; nothing failed; no other placement was predicted to compare it with", verdict["sentence"])
+            better = (r"other devices were predicted to save .* \(\d+ %\), placed with --strategy auto" if arguments is THREE
+                      else "no other placement was predicted to compare it with")
+            self.assertRegex(verdict["sentence"], f"; nothing failed; {better}")
             self.assertEqual({memory["devices"] for memory in verdict["memory"]}, devices)
             for memory in verdict["memory"]:
                 self.assertGreater(memory["weight_bytes"], 0)
@@ -110,7 +142,7 @@ class Traces(CommandLine):
             self.assertIn("\ntime per token: half within ", text)
 
     def test_the_verdict_says_what_would_have_been_better(self):
-        trace = self.record("--devices", "cpu:simd,cpu:scalar", *ALONE)
+        trace = self.with_candidates(self.record("--devices", "cpu:simd,cpu:scalar", *ALONE), measured=True)
         self.assertRegex(self.data("report", trace)["verdict"]["sentence"], "no other placement is predicted to be much faster|other devices were predicted")
         data = json.loads(pathlib.Path(trace).read_text())
         plan = data["otherData"]["plans"][0]

@@ -1,9 +1,12 @@
 // Which devices a selector takes of those that are there, and what happens when one does not start.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 
 #include "devices/registry.h"
+#include "devices/sim/device.h"
+#include "plan/cost.h"
 #include "shunt/runtime.h"
 
 namespace shunt {
@@ -100,9 +103,102 @@ TEST(Select, TheChainComesFirstEachWithItsOwnRequirements) {
   DeviceRequirements huge;
   huge.least_memory_bytes = std::uint64_t{100} << 30U;
   EXPECT_EQ(chosen({.chain = {{"cuda", huge}, {"vulkan:0"}, {"hip"}}, .only_chain = true}), "vulkan:0");
-  EXPECT_EQ(chosen({.chain = {{"vulkan"}}, .only_chain = true}), "vulkan:0,vulkan:1,vulkan:2");
+  EXPECT_EQ(chosen({.chain = {{"vulkan"}}, .only_chain = true}), "vulkan:0,vulkan:1");
   EXPECT_EQ(chosen({.chain = {{"cpu:simd"}, {"cuda:0"}}}), "cpu:simd,cuda:0,vulkan:1");
   EXPECT_EQ(why_not({.chain = {{"hip"}}}, "hip"), "libamdhip64.so is not there");
+}
+
+TEST(Select, AnEmulatedDeviceJoinsByItsOwnIdAlone) {
+  std::vector<ApiReport> reports = machine();
+  std::vector<DeviceInfo>& of_vulkan = reports.back().devices;
+  std::ranges::rotate(of_vulkan, of_vulkan.end() - 1);  // the driver on the CPU is listed first
+  const auto chosen_of = [&](const DeviceSelector& selector) {
+    const auto selection = select(selector, reports);
+    return selection ? ids_of(*selection) : "error: " + selection.error().message;
+  };
+  EXPECT_EQ(chosen_of({.chain = {{"vulkan"}}, .most = 1}), "vulkan:0");
+  EXPECT_EQ(chosen_of({.chain = {{"vulkan"}}}), "vulkan:0,vulkan:1,cpu:simd");
+  EXPECT_EQ(chosen_of({.chain = {{"vulkan:2"}}}), "vulkan:2,vulkan:1,cuda:0,cpu:simd")
+      << "the processor is not displaced by an emulation that runs on it";
+  std::erase_if(of_vulkan, [](const DeviceInfo& info) { return !info.emulated; });
+  of_vulkan.front().name = "llvmpipe";
+  EXPECT_EQ(chosen_of({.chain = {{"vulkan"}}}), "cuda:0,cpu:simd");
+  EXPECT_EQ(chosen_of({.chain = {{"vulkan"}}, .only_chain = true}),
+            "error: no device is what is wanted (vulkan: vulkan has only emulated devices here, which are used where "
+            "their id is named: vulkan:2 (llvmpipe))");
+}
+
+// Simulated devices in the place of those of some APIs.
+struct Offered {
+  std::string id;
+  bool emulated = false;
+  std::string resource;  // what it computes on
+  double gigabytes_per_s = 1;
+};
+Registry registry_of(const std::vector<Offered>& all) {
+  const auto clock = std::make_shared<sim::VirtualClock>();
+  Registry registry;
+  for (const Offered& each : all) {
+    sim::Spec spec{.id = each.id, .type = DeviceType::discrete, .emulated = each.emulated};
+    if (each.id.starts_with("cpu")) spec.type = DeviceType::cpu;
+    spec.compute_resource = each.resource;
+    spec.rate = {.flops_per_s = 1e12 * each.gigabytes_per_s, .bytes_per_s = 1e9 * each.gigabytes_per_s};
+    const std::string api(api_of(each.id));
+    if (registry.backends.empty() || registry.backends.back().api != api)
+      registry.backends.push_back({.api = api, .devices = {}});
+    registry.backends.back().devices.push_back(sim::make_sim_device(spec, clock));
+  }
+  return registry;
+}
+std::string listed(const Registry& registry, std::string_view list, const PredictedUs& predicted_us = {}) {
+  const auto devices = select_devices(registry, list, predicted_us);
+  if (!devices) return "error: " + devices.error().message;
+  std::string ids;
+  for (const Device* each : *devices) ids += (ids.empty() ? "" : ",") + each->info().id;
+  return ids;
+}
+
+TEST(Lists, TheNameOfAnApiMeansNoEmulatedDevice) {
+  const Registry mixed = registry_of({{.id = "cpu:simd", .resource = "cpu"},
+                                      {.id = "vulkan:0", .emulated = true, .resource = "cpu"},
+                                      {.id = "vulkan:1", .resource = "gpu:a"}});
+  EXPECT_EQ(listed(mixed, "vulkan,cpu"), "vulkan:1,cpu:simd");
+  EXPECT_EQ(listed(mixed, "vulkan:0,cpu:simd"), "vulkan:0,cpu:simd");
+  EXPECT_EQ(listed(mixed, ""), "cpu:simd,vulkan:1");
+  const Registry emulated =
+      registry_of({{.id = "cpu:simd", .resource = "cpu"}, {.id = "vulkan:0", .emulated = true, .resource = "cpu"}});
+  EXPECT_EQ(listed(emulated, "vulkan,cpu"),
+            "error: vulkan has only emulated devices here, which are used where their id is named: vulkan:0 "
+            "(simulated accelerator)");
+  EXPECT_EQ(listed(emulated, ""), "cpu:simd");
+}
+
+TEST(Lists, OfTwoApisOfOneGpuTheOnePredictedFasterIsUsed) {
+  const auto offer = [](double cuda, double vulkan) {
+    return registry_of({{.id = "cpu:simd", .resource = "cpu", .gigabytes_per_s = 9},
+                        {.id = "cuda:0", .resource = "gpu:a", .gigabytes_per_s = cuda},
+                        {.id = "vulkan:0", .resource = "gpu:a", .gigabytes_per_s = vulkan},
+                        {.id = "vulkan:1", .resource = "gpu:b", .gigabytes_per_s = 1}});
+  };
+  const PredictedUs by_prior = [](const DeviceInfo& info) { return typical_us(DeviceCost(info, nullptr)); };
+  EXPECT_EQ(listed(offer(1, 8), "", by_prior), "cpu:simd,vulkan:0,vulkan:1");
+  EXPECT_EQ(listed(offer(8, 1), "", by_prior), "cpu:simd,cuda:0,vulkan:1");
+  EXPECT_EQ(listed(offer(5, 5), "", by_prior), "cpu:simd,cuda:0,vulkan:1") << "the first of the table";
+  EXPECT_EQ(listed(offer(1, 8), "cuda,vulkan:0"), "cuda:0,vulkan:0") << "a list is what it says";
+}
+
+TEST(Lists, WhatWasMeasuredDecidesOverWhatIsBelieved) {
+  const Registry registry = registry_of({{.id = "cuda:0", .resource = "gpu:a", .gigabytes_per_s = 1},
+                                         {.id = "vulkan:0", .resource = "gpu:a", .gigabytes_per_s = 8}});
+  Profile profile;
+  for (const Device* each : registry.devices()) {
+    DeviceProfile measured = unmeasured(each->info());
+    const double us = each->info().id == "cuda:0" ? 10 : 1000;
+    measured.ops["matmul F32 Q8_0 -> F32"] = {{.cost = {2 * 4096.0 * 4096, 18e6, 16e3}, .us = us, .spread = 0.01}};
+    profile.set(measured);
+  }
+  const PredictedUs measured = [&](const DeviceInfo& info) { return typical_us(DeviceCost(info, profile.find(info))); };
+  EXPECT_EQ(listed(registry, "", measured), "cuda:0");
 }
 
 TEST(Select, NothingLeftIsAnErrorWithEachReason) {

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "devices/sim/device.h"
 #include "plan/plan.h"
 #include "plan/planner.h"
@@ -36,7 +38,8 @@ std::string plan_of(const std::vector<CandidateRecord>& candidates) {
   return field_json::json_of(plan).dump();
 }
 
-Result<std::vector<PlanInHindsight>> after(SampleRecorder& sample, const std::string& plan, std::uint64_t took_us) {
+Result<std::vector<PlanInHindsight>> after(SampleRecorder& sample, const std::string& plan, std::uint64_t took_us,
+                                           std::string_view named = {}) {
   trace::Recorder& recorder = sample.recorder();
   const std::uint32_t number = recorder.attach(trace::kPlans, plan);
   for (const std::uint64_t us : {took_us - 1, took_us + 1}) {
@@ -47,7 +50,52 @@ Result<std::vector<PlanInHindsight>> after(SampleRecorder& sample, const std::st
     event.duration_ns *= 2;
     recorder.record(event);
   }
-  return in_hindsight(recording_of(recorder));
+  return in_hindsight(recording_of(recorder), named);
+}
+
+TEST(Hindsight, NobodyRegretsAGuess) {
+  CandidateRecord guess = candidate("b", 0, 0, 1);
+  guess.measured = false;
+  for (const double measured_us : {20.0, 0.0}) {
+    std::vector<CandidateRecord> candidates = {candidate("a", 0, 0, 10), guess};
+    if (measured_us > 0) candidates.push_back(candidate("c", 0, 0, measured_us));
+    SampleRecorder sample;
+    const auto plans = after(sample, plan_of(candidates), 25);
+    ASSERT_TRUE(plans.has_value()) << plans.error().message;
+    const DecisionInHindsight& judged = plans->front().decisions.at(0);
+    EXPECT_EQ(judged.best_other, measured_us > 0 ? "c" : "");
+    EXPECT_EQ(judged.regret_us, measured_us > 0 ? 5 : 0);
+  }
+}
+
+TEST(Hindsight, TheScalarReferenceCountsWhereItIsNamed) {
+  const std::string plan = plan_of({candidate("a", 0, 0, 10), candidate("cpu:scalar", 0, 0, 15)});
+  for (const auto& [named, regret_us] : {std::pair("", 0), std::pair("a,cpu", 0), std::pair("a, cpu:scalar", 10)}) {
+    SampleRecorder sample;
+    const auto plans = after(sample, plan, 25, named);
+    ASSERT_TRUE(plans.has_value()) << plans.error().message;
+    EXPECT_EQ(plans->front().regret_us(), regret_us) << named;
+  }
+}
+
+TEST(Hindsight, APlanMadeByHandIsComparedWithTheBest) {
+  const auto plan_with = [](double best_us, bool measured) {
+    PlanRecord plan{.predicted_us = 40, .best_us = best_us, .measured = measured, .inputs = {}, .units = {}};
+    plan.units.push_back({.op = "add",
+                          .call = "add(..)",
+                          .nodes = {"m", "n"},
+                          .device = "a",
+                          .reason = "placed by hand",
+                          .candidates = {candidate("a", 0, 0, 40)}});
+    return field_json::json_of(plan).dump();
+  };
+  for (const auto& [best_us, measured, regret_us] :
+       {std::tuple(30.0, true, 20.0), std::tuple(40.0, true, 0.0), std::tuple(30.0, false, 0.0)}) {
+    SampleRecorder sample;
+    const auto plans = after(sample, plan_with(best_us, measured), 25);  // a run takes 50
+    ASSERT_TRUE(plans.has_value()) << plans.error().message;
+    EXPECT_EQ(plans->front().regret_us(), regret_us);
+  }
 }
 
 TEST(Hindsight, RegretIsWhatTheBestOtherWouldHaveSaved) {
@@ -130,6 +178,7 @@ TEST(Hindsight, ReadsThePlansThatPlannersMake) {
   ASSERT_EQ(plans->front().decisions.size(), plan->units.size());
   EXPECT_EQ(plans->front().decisions.front().decision.candidates.size(), 3U);
   EXPECT_FALSE(plans->front().plan.inputs.empty());
+  EXPECT_EQ(plans->front().plan.best_us, plans->front().plan.predicted_us);
   EXPECT_EQ(plans->front().actual.times, 0U);
 }
 

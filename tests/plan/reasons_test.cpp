@@ -29,7 +29,8 @@ TEST(Reasons, TheDeviceNamedFirstIsKeptUnlessAnotherGainsMoreThanTheMargin) {
     const Plan plan = *make_plan({.graph = &graph, .devices = machine.devices, .margin = margin});
     for (const Decision& decision : plan.decisions) {
       EXPECT_EQ(decision.device, device);
-      EXPECT_EQ(decision.reason, device == 0 ? Reason::within_margin : Reason::lower_cost);
+      EXPECT_EQ(decision.reason, device == 0 ? Reason::kept : Reason::lower_cost);
+      EXPECT_EQ(decision.candidates[device].reason, decision.reason);
       EXPECT_EQ(decision.candidates[1 - device].reason, device == 0 ? Reason::within_margin : Reason::higher_cost);
     }
   }
@@ -108,8 +109,28 @@ TEST(Reasons, APreferredDeviceRunsWhatItCanAndItsMemoryHolds) {
   request.budget_bytes = {kNoBudget, 5 * kWeightBytes};
   const Plan half = *make_plan(request);
   EXPECT_EQ(std::ranges::count(half.decisions, 1U, &Decision::device), 4);
-  for (const Decision& decision : half.decisions)
+  for (const Decision& decision : half.decisions) {
     EXPECT_EQ(decision.candidates[1].reason, decision.device == 1 ? Reason::preferred : Reason::no_memory);
+    EXPECT_EQ(decision.reason, decision.device == 1 ? Reason::preferred : Reason::preferred_is_full);
+    if (decision.device == 1) continue;
+    EXPECT_TRUE(decision.candidates[1].detail.starts_with("needs ")) << decision.candidates[1].detail;
+    EXPECT_NE(decision.candidates[1].detail.find(" are left"), std::string::npos) << decision.candidates[1].detail;
+  }
+}
+
+// Weights would fit by themselves; with the values beside them they do not.
+TEST(Reasons, APreferredDeviceThatValuesFillIsShortOfMemoryToo) {
+  const Graph graph = chain_of_matmuls(3);
+  sim::Spec slow;
+  slow.rate.bytes_per_s = 1e8;
+  SimulatedMachine machine({sim::Spec{}, slow});
+  for (std::uint64_t budget = kWeightBytes / 2; budget < 4 * kWeightBytes; budget += kWeightBytes / 16) {
+    SCOPED_TRACE(budget);
+    const Plan plan =
+        *make_plan({.graph = &graph, .devices = machine.devices, .preferred = 1, .budget_bytes = {kNoBudget, budget}});
+    for (const Decision& decision : plan.decisions)
+      EXPECT_EQ(decision.reason, decision.device == 1 ? Reason::preferred : Reason::preferred_is_full);
+  }
 }
 
 }  // namespace

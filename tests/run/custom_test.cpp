@@ -417,7 +417,7 @@ TEST_F(CustomOnProcessor, ItsErrorEndsTheRun) {
     return {};
   };
   const Kernel kernel = made(description);
-  for (const char* device : {"cpu:simd", "cpu:scalar", "sim"}) {
+  for (const char* device : {"cpu:simd", "cpu:scalar", "sim:0"}) {
     const auto runtime = runtime_on(device);
     const auto values = run(*runtime, leaky_graph(kernel, {64}), {});
     ASSERT_FALSE(values.has_value());

@@ -188,6 +188,42 @@ TEST_F(FailingComputation, BlamesNobodyForRowsThatWereNotComputed) {
   EXPECT_TRUE(notices_.empty()) << notices_.front();
 }
 
+TEST_F(FailingComputation, HasNoStateToLoseBeforeARunHasWrittenIt) {
+  for (const char* fault : {"lost at op 0", "lost at op 1", "error at op 1", "hang at op 0"}) {
+    SCOPED_TRACE(fault);
+    const auto runtime = open(std::string("sim:0 ") + fault);
+    auto computation = Computation::create(keeping(), *runtime, nullptr);
+    ASSERT_TRUE(computation.has_value()) << computation.error().message;
+    for (std::int32_t position = 0; position < 3; ++position) {
+      const Status kept = keep(**computation, position);
+      ASSERT_TRUE(kept.has_value()) << kept.error().message;
+    }
+    EXPECT_EQ(kept_by(**computation), (std::vector<float>{1, 2, 3, 0}));
+  }
+}
+
+TEST_F(FailingComputation, LosesNoStateThatIsOnlyRead) {
+  for (const char* fault : {"lost at op 1", "lost at transfer 0", "lost at transfer 1", "error at transfer 3"}) {
+    SCOPED_TRACE(fault);
+    notices_.clear();
+    GraphBuilder builder;
+    const Tensor kept = builder.state("kept", DType::F32, {1, 1, 1, 16});
+    builder.output(builder.add(kept, builder.input("x", DType::F32, {1, 1, 1, 16})));
+    auto graph = std::move(builder).finish();
+    ASSERT_TRUE(graph.has_value()) << graph.error().message;
+    const auto runtime = open(std::string("sim:0 ") + fault);
+    auto computation = Computation::create(*std::move(graph), *runtime, nullptr);
+    ASSERT_TRUE(computation.has_value()) << computation.error().message;
+    for (const float value : {1.0F, 2.0F, 3.0F}) {
+      ASSERT_TRUE(write(**computation, value).has_value());
+      const Status run = (*computation)->run();
+      ASSERT_TRUE(run.has_value()) << run.error().message;
+      EXPECT_EQ(read(**computation), value);
+    }
+    EXPECT_EQ(notices_.size(), 1U);
+  }
+}
+
 TEST_F(FailingComputation, LosesStateThatNobodyMakesAgain) {
   const auto runtime = open("sim:0 lost at op 3");
   auto computation = Computation::create(keeping(), *runtime, nullptr);

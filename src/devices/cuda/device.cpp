@@ -57,6 +57,10 @@ void describe_limits(const Context& context, DeviceInfo& info) {
     return static_cast<std::uint32_t>(std::max(0, context.attribute(attribute)));
   };
   constexpr double kFlopsPerCycle = 256;  // of a multiprocessor: 128 lanes that multiply and add
+  // What the kernels make of that, and of the memory: on an H200 a model of a billion parameters in Q8_0 reads 552
+  // tokens of a prompt in a second and generates 121, where the shaders do 8562 and 816.
+  constexpr double kReached = 0.02;
+  constexpr double kBytesPerS = 150e9;
   info.compute_units = number(numbers.compute_units);
   info.clock_mhz = number(numbers.clock_khz) / 1000;
   info.shared_memory_bytes = number(numbers.shared_memory_bytes);
@@ -72,9 +76,12 @@ void describe_limits(const Context& context, DeviceInfo& info) {
   info.features.insert(DeviceFeature::bf16, is_nvidia && capability >= 80);
   info.features.insert(DeviceFeature::async_transfers, number(numbers.copy_engines) > 0);
   info.features.insert(DeviceFeature::unified_memory, number(numbers.integrated) != 0);
-  const double rate = info.compute_units * (info.clock_mhz * 1e6) * kFlopsPerCycle;
-  info.prior = {
-      .launch_us = 15, .op_us = 3, .flops_per_s = rate > 0 ? rate : 2e12, .bytes_per_s = 300e9, .uncertainty = 0.9};
+  const double rate = info.compute_units * (info.clock_mhz * 1e6) * kFlopsPerCycle * kReached;
+  info.prior = {.launch_us = 15,
+                .op_us = 3,
+                .flops_per_s = rate > 0 ? rate : 1e12,
+                .bytes_per_s = kBytesPerS,
+                .uncertainty = 0.9};
 }
 
 DeviceInfo describe(const Context& context, int ordinal, const OpenOptions& options) {

@@ -1,0 +1,147 @@
+"""What the documents show: commands and options that there are, and output as it is.
+
+An indented block shows output where the paragraph before it is the one word `prints` or `printed`: the commands of the
+block before are run in an empty folder, and what the last one prints must be that block. In all other blocks, and in
+code within a paragraph, each command and its options must be known to `--help`.
+
+Run by ctest as: python3 docs_test.py PROGRAM
+"""
+
+import functools
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import tempfile
+import textwrap
+import unittest
+
+from program import COMMANDS, PROGRAM, SECONDS, shunt
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# What depends on the machine that runs the test: the memory of the process itself, and the sum that it is part of.
+OF_THE_MACHINE = (r"(?<=\+ )[\d.]+ \w+(?= the process itself)", r"(?<=with the context full: )[\d.]+ \w+")
+# Options of this program; what follows after a pipe or a semicolon is none of it.
+CALL = re.compile(r"^(?:\$ )?(?:\w+=(?:\"[^\"]*\"|\S+) )*(?:[\w./]+/)?shunt (?P<rest>.+)")
+
+
+def blocks(text):
+    """Paragraphs and blocks of code, as pairs of whether they are code and their lines."""
+    text = re.sub(r"^```\w*\n(.*?)^```$", lambda fenced: "\n" + textwrap.indent(fenced[1], "    "), text,
+                  flags=re.DOTALL | re.MULTILINE)
+    lines, code = [], False
+    for line in text.splitlines() + [""]:
+        is_code = line.startswith("    ") and (code or not lines)
+        if line and is_code == code:
+            lines.append(line)
+        elif not line and code and lines:
+            lines.append("")  # a block goes on after an empty line if it is indented there
+        else:
+            if lines:
+                yield code, trimmed(lines) if code else lines
+            lines, code = ([line], is_code) if line else ([], False)
+    if lines:
+        yield code, trimmed(lines) if code else lines
+
+
+def trimmed(lines):
+    return "\n".join(line[4:] for line in lines).strip("\n").splitlines()
+
+
+def whole_commands(lines):
+    """With what follows after a backslash, and without comments."""
+    for line in "\n".join(lines).replace("\\\n", " ").splitlines():
+        yield re.sub(r"\s#\s.*", "", line).strip()
+
+
+def examples():
+    """Output that is shown: the document, the commands before it, and its lines."""
+    for document in DOCUMENTS:
+        seen = list(blocks(document.read_text(encoding="utf-8")))
+        for before, between, shown in zip(seen, seen[1:], seen[2:]):
+            if between[1] in (["prints"], ["printed"]) and before[0] and shown[0]:
+                yield document, list(whole_commands(before[1])), shown[1]
+
+
+def calls():
+    """Each call of the program that a document shows: the document, and what follows after its name."""
+    for document in DOCUMENTS:
+        for code, lines in blocks(document.read_text(encoding="utf-8")):
+            spans = whole_commands(lines) if code else re.findall(r"`([^`]+)`", " ".join(lines))
+            for span in spans:
+                found = CALL.match(span)
+                if found:
+                    yield document, re.split(r"[|;>]| && ", found["rest"])[0]
+
+
+@functools.cache
+def options_of(command):
+    """Those that --help lists."""
+    result = shunt(*command.split(), "--help")
+    assert result.returncode == 0, result.stderr
+    return set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", result.stdout))
+
+
+def command_in(words):
+    """The longest name of a command that the words begin with."""
+    for count in (2, 1):
+        if " ".join(words[:count]) in COMMANDS:
+            return " ".join(words[:count])
+    return None
+
+
+def without_the_machine(lines):
+    text = "\n".join(line.rstrip() for line in lines)
+    for pattern in OF_THE_MACHINE:
+        text = re.sub(pattern, "*", text)
+    return text
+
+
+class Documents(unittest.TestCase):
+    maxDiff = None
+
+    def test_output_is_what_is_shown(self):
+        checked = 0
+        for document, commands, shown in examples():
+            with self.subTest(document=document.name, command=commands[-1]), tempfile.TemporaryDirectory() as folder:
+                for name in ("models", "examples"):
+                    os.symlink(ROOT / name, pathlib.Path(folder, name))
+                os.mkdir(pathlib.Path(folder, "build"))
+                os.symlink(PROGRAM, pathlib.Path(folder, "build", "shunt"))
+                for command in commands:
+                    result = subprocess.run(shlex.split(command), cwd=folder, capture_output=True, text=True,
+                                            timeout=SECONDS, check=False)
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(without_the_machine(result.stdout.splitlines()), without_the_machine(shown))
+                checked += 1
+        self.assertGreaterEqual(checked, 2)
+
+    def test_commands_and_options_are_there(self):
+        checked = 0
+        for document, rest in calls():
+            with self.subTest(document=document.name, call=rest):
+                words = re.sub(r"[\[\]]", " ", rest).replace("'", "").split()
+                if words[0].startswith("-"):
+                    continue
+                command = command_in(words) or ("help" if words[0] == "help" else None)
+                self.assertIsNotNone(command, "there is no such command")
+                given = {word.split("=")[0] for word in words if re.match(r"--?[a-zA-Z]", word)}
+                self.assertEqual(given - options_of(command), set(), "there are no such options")
+                checked += 1
+        self.assertGreater(checked, 40)
+
+    def test_a_document_that_is_wrong_would_be_found(self):
+        text = "Text with `shunt run MODEL --no-such`:\n\n    build/shunt plan X \\\n      --json  # all\n\nprints\n\n    a\n\n      b\n\nand more\n"
+        found = list(blocks(text))
+        self.assertEqual([code for code, _ in found], [False, True, False, True, False])
+        self.assertEqual(list(whole_commands(found[1][1])), ["build/shunt plan X    --json"])
+        self.assertEqual(found[3][1], ["a", "", "  b"])
+        self.assertEqual(CALL.match("SHUNT_FAULTS=\"a b\" build/shunt run x")["rest"], "run x")
+        self.assertNotIn("--no-such", options_of("run"))
+        self.assertIn("--strategy", options_of("run"))
+
+
+if __name__ == "__main__":
+    unittest.main()
