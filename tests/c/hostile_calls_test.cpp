@@ -142,6 +142,25 @@ class World {
 template <class T>
 struct Type {};
 
+// How objects of a type are made and ended, where the interface has a function without arguments for it.
+template <class T>
+struct Known {
+  static inline T* (*make)() = nullptr;
+  static inline void (*end)(T*) = nullptr;
+  static inline T* object = nullptr;  // that calls are made on
+};
+bool is_end(std::string_view name) { return name.ends_with("_free") || name.ends_with("_close"); }
+template <class R, class... Args>
+void learn(std::string_view, R (*)(Args...)) {}
+template <class T>
+void learn(std::string_view, [[maybe_unused]] T* (*make)()) {
+  if constexpr (!std::is_const_v<T>) Known<T>::make = make;
+}
+template <class T>
+void learn(std::string_view name, void (*end)(T*)) {
+  if (is_end(name)) Known<T>::end = end;
+}
+
 // The values of a parameter. What follows is for types that no function below knows better.
 template <class T>
 std::vector<T> values(World& world, Type<T>) {
@@ -156,12 +175,15 @@ std::vector<T> values(World& world, Type<T>) {
     return {T{0}, T{1}, T{7}, std::numeric_limits<T>::max(), std::numeric_limits<T>::lowest()};
   } else if constexpr (std::is_pointer_v<T>) {
     using Pointee = std::remove_pointer_t<T>;
-    if constexpr (std::is_function_v<Pointee>)
+    if constexpr (std::is_function_v<Pointee>) {
       return {nullptr};
-    else if constexpr (std::is_void_v<Pointee> || requires { sizeof(Pointee); })
+    } else if constexpr (std::is_void_v<Pointee> || requires { sizeof(Pointee); }) {
       return {nullptr, static_cast<T>(world.memory())};
-    else
-      return {nullptr};
+    } else {
+      using Its = Known<std::remove_const_t<Pointee>>;
+      if (Its::object == nullptr && Its::make != nullptr) Its::object = Its::make();
+      return {nullptr, Its::object};
+    }
   } else {
     return {T{}};
   }
@@ -326,13 +348,11 @@ std::vector<const shunt_kernel_description*> values(World& world, Type<const shu
 }
 
 // Results are ended at once.
-void end(shunt_runtime* object) { shunt_runtime_close(object); }
-void end(shunt_model* object) { shunt_model_close(object); }
-void end(shunt_session* object) { shunt_session_close(object); }
-void end(shunt_arrays* object) { shunt_arrays_free(object); }
-void end(shunt_graph* object) { shunt_graph_free(object); }
-void end(shunt_computation* object) { shunt_computation_free(object); }
-void end(shunt_kernel* object) { shunt_kernel_free(object); }
+template <class T>
+void end(T* object) {
+  ASSERT_TRUE(Known<T>::end != nullptr) << "no function ends it";
+  Known<T>::end(object);
+}
 void end(void* tensor) { const shunt::dlpack::Owned ended(static_cast<shunt::dlpack::ManagedTensor*>(tensor)); }
 
 bool says_why(const shunt_error& error, shunt_code code) {
@@ -373,15 +393,20 @@ std::size_t call(World& world, std::string_view name, R (*function)(Args...), [[
   ((chosen[I] = number / combinations % std::get<I>(pools).size(), combinations *= std::get<I>(pools).size()), ...);
   const std::tuple<Args...> arguments{std::get<I>(pools)[chosen[I]]...};
 
-  [[maybe_unused]] const bool ends = name.ends_with("_free") || name.ends_with("_close");
+  [[maybe_unused]] const bool ends = is_end(name);
   if (name == "shunt_runtime_close" || name == "shunt_model_close") world.end_dependants();
   bool lacks_handle = false;
   const shunt_error* error = nullptr;
   [[maybe_unused]] const auto look_at = [&]<class T>([[maybe_unused]] T argument) {
     if constexpr (is_handle(Type<T>())) lacks_handle = lacks_handle || argument == nullptr;
     if constexpr (std::is_same_v<T, shunt_error*>) error = argument;
-    if constexpr (is_handle(Type<T>()))
+    if constexpr (is_handle(Type<T>())) {
       if (ends || (name == "shunt_computation_new" && std::is_same_v<T, shunt_graph*>)) world.forget(argument);
+    } else if constexpr (std::is_pointer_v<T>) {
+      using Bare = std::remove_cv_t<std::remove_pointer_t<T>>;
+      if constexpr (!std::is_void_v<Bare> && !std::is_function_v<Bare>)
+        if (ends && argument == Known<Bare>::object) Known<Bare>::object = nullptr;
+    }
   };
   (look_at(std::get<I>(arguments)), ...);
   if constexpr (std::is_void_v<R>)
@@ -414,6 +439,9 @@ class HostileCalls : public testing::TestWithParam<Function> {
  protected:
   // Calls may write files, and open all devices of a machine, of which one is enough.
   HostileCalls() {
+#define SHUNT_C_FUNCTION(name) learn(#name, &name);
+#include "c_functions.def"
+#undef SHUNT_C_FUNCTION
     std::filesystem::current_path(testing::TempDir());
     setenv("SHUNT_DEVICES", "cpu:scalar", 1);
   }
