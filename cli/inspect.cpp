@@ -60,6 +60,14 @@ Json to_json(const ModelSummary& summary) {
   return json;
 }
 
+// As wide as the longest name, within reason.
+template <class Lines, class Name>
+std::size_t width_of(const Lines& lines, Name name) {
+  std::size_t width = 0;
+  for (const auto& line : lines) width = std::max(width, (line.*name).size());
+  return std::min(width, kMostColumnBytes);
+}
+
 // On one line.
 std::string shown(const std::string& value) {
   std::string text;
@@ -84,19 +92,17 @@ std::string to_text(const ModelSummary& summary, bool tensors) {
     text += fmt::format("{:<8} {:>4} tensors, {} parameters, {}{}\n", share.dtype, share.tensors,
                         in_count(share.parameters), in_units(share.bytes),
                         share.is_foreign ? "; Shunt does not compute with this type" : "");
-  std::size_t width = 0;
-  for (const models::MetadataLine& line : summary.metadata) width = std::max(width, line.key.size());
+  const std::size_t key_width = width_of(summary.metadata, &models::MetadataLine::key);
   text += '\n';
   for (const models::MetadataLine& line : summary.metadata)
-    text += fmt::format("{:<{}}  {}{}\n", line.key, width, shown(models::abbreviated(*line.value)),
+    text += fmt::format("{:<{}}  {}{}\n", shortened(line.key), key_width, shown(models::abbreviated(*line.value)),
                         line.is_array ? fmt::format("  ({} elements)", line.elements) : "");
   if (!tensors) return text;
-  width = 0;
-  for (const models::TensorLine& tensor : summary.tensors) width = std::max(width, tensor.name.size());
+  const std::size_t name_width = width_of(summary.tensors, &models::TensorLine::name);
   text += '\n';
   for (const models::TensorLine& tensor : summary.tensors)
-    text += fmt::format("{:<{}}  {:<6} {:<18} {}\n", tensor.name, width, tensor.dtype, to_string(tensor.shape),
-                        in_units(tensor.bytes));
+    text += fmt::format("{:<{}}  {:<6} {:<18} {}\n", shortened(tensor.name), name_width, tensor.dtype,
+                        to_string(tensor.shape), in_units(tensor.bytes));
   return text;
 }
 

@@ -82,7 +82,7 @@ std::string in_columns(const Rows& rows) {
   std::vector<std::size_t> widths(rows.front().size(), 0);
   for (const auto& row : rows)
     for (std::size_t column = 0; column + 1 < row.size(); ++column)
-      widths[column] = std::max(widths[column], row[column].size());
+      widths[column] = std::min(std::max(widths[column], row[column].size()), kMostColumnBytes);
   std::string text;
   for (const auto& row : rows) {
     for (std::size_t column = 0; column < row.size(); ++column)

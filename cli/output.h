@@ -51,7 +51,7 @@ class ProgressLine {
   std::uint64_t hundredth_ = ~std::uint64_t{0};
 };
 
-// The first row is the heading. Columns are as wide as their widest cell, two spaces apart.
+// The first row is the heading. Columns are as wide as their widest cell, up to kMostColumnBytes, two spaces apart.
 using Rows = std::vector<std::vector<std::string>>;
 [[nodiscard]] std::string in_columns(const Rows& rows);
 using shunt::in_units;

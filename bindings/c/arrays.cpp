@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "ops/checked.h"
 #include "report.h"
 
 // NOLINTBEGIN(readability-identifier-naming): a name of shunt.h
@@ -31,8 +32,7 @@ using shunt::c::report;
 
 // Sizes that do not fit are refused as what they then are: far too many.
 std::size_t elements_of(std::size_t rows, std::size_t columns) {
-  constexpr std::size_t kMost = std::numeric_limits<std::size_t>::max();
-  return rows != 0 && columns > kMost / rows ? kMost : rows * columns;
+  return shunt::checked_product<std::size_t>(rows, columns).value_or(std::numeric_limits<std::size_t>::max());
 }
 
 ArrayCall call_of(const shunt_array_call* from) {

@@ -31,6 +31,8 @@ Result<DType> dtype_of(const DataType& type) {
 Result<Shape> shape_of(const Tensor& tensor) {
   if (tensor.rank < 0 || static_cast<std::size_t>(tensor.rank) > kMaxRank)
     return fail(Code::unsupported, fmt::format("a DLPack tensor of {} axes; at most {}", tensor.rank, kMaxRank));
+  if (tensor.rank > 0 && tensor.shape == nullptr)
+    return fail(Code::invalid, fmt::format("a DLPack tensor of {} axes whose shape is NULL", tensor.rank));
   Shape shape;
   for (std::int32_t axis = 0; axis < tensor.rank; ++axis) {
     const std::int64_t extent = tensor.shape[axis];
@@ -65,6 +67,9 @@ Result<Content> content_of(const Tensor& tensor) {
                               "contiguous first",
                               to_string(content.shape), axis, tensor.strides[axis], contiguous[axis]));
   SHUNT_TRY_ASSIGN(const std::uint64_t bytes, bytes_of(content.dtype, content.shape));
+  if (tensor.data == nullptr && bytes != 0)
+    return fail(Code::invalid, fmt::format("a DLPack tensor {} whose data is NULL", to_string(content.shape)));
+  if (tensor.data == nullptr) return content;
   content.bytes = {static_cast<const std::byte*>(tensor.data) + tensor.byte_offset, bytes};
   return content;
 }

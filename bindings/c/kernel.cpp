@@ -23,8 +23,8 @@ shunt_operand operand_to(const shunt::Operand& from) {
 Result<shunt::Operand> operand_of(const shunt_operand& from) {
   SHUNT_TRY_ASSIGN(const shunt::DType dtype, shunt::c::dtype_of(from.dtype));
   SHUNT_TRY_ASSIGN(const shunt::Shape shape, shunt::c::shape_of(from.shape));
-  if (static_cast<unsigned>(from.extent) > SHUNT_OUTPUTS) return shunt::fail(Code::invalid, "the extent is none");
-  return shunt::Operand::contiguous(dtype, shape, shunt::TensorKind::value, static_cast<shunt::Extent>(from.extent));
+  SHUNT_TRY_ASSIGN(const shunt::Extent extent, shunt::c::extent_of(from.extent));
+  return shunt::Operand::contiguous(dtype, shape, shunt::TensorKind::value, extent);
 }
 
 // A use in the words of C, which points into itself.
@@ -55,10 +55,10 @@ std::function<std::uint64_t(const shunt::KernelUse&, const shunt::Operand&)> cou
 }
 
 // REQUIRES: `from` has a name and says what the result is.
-shunt::KernelDescription description_of(const shunt_kernel_description& from) {
+shunt::KernelDescription description_of(const shunt_kernel_description& from, std::span<const std::uint32_t> spirv) {
   shunt::KernelDescription description{.name = from.name, .inputs = from.inputs, .argument_bytes = from.argument_bytes};
   if (from.glsl != nullptr) description.glsl = from.glsl;
-  if (from.spirv != nullptr) description.spirv.assign(from.spirv, from.spirv + from.spirv_words);
+  description.spirv.assign(spirv.begin(), spirv.end());
   description.result = [call = from.result, user = from.user](const shunt::KernelUse& of) -> Result<shunt::Operand> {
     const Use use(of);
     shunt_operand result{};
@@ -89,7 +89,9 @@ Result<shunt_kernel*> create(const shunt_kernel_description* from) {
   SHUNT_TRY(need(from, "the description"));
   SHUNT_TRY(need(from->name, "the name of the kernel"));
   if (from->result == nullptr) return shunt::fail(Code::invalid, "the function that says what the result is is NULL");
-  SHUNT_TRY_ASSIGN(auto kernel, shunt::make_kernel(description_of(*from)));
+  SHUNT_TRY_ASSIGN(const std::span<const std::uint32_t> spirv,
+                   shunt::c::array_of(from->spirv, from->spirv_words, "the module of SPIR-V"));
+  SHUNT_TRY_ASSIGN(auto kernel, shunt::make_kernel(description_of(*from, spirv)));
   return std::make_unique<shunt_kernel>(std::move(kernel)).release();
 }
 

@@ -32,6 +32,7 @@ using shunt::Result;
 using shunt::Status;
 using shunt::StopReason;
 using shunt::Token;
+using shunt::c::array_of;
 using shunt::c::need;
 using shunt::c::refuse;
 using shunt::c::report;
@@ -41,13 +42,6 @@ static_assert(SHUNT_STOP_STRING == static_cast<int>(StopReason::stop_string));
 static_assert(SHUNT_STOP_LENGTH == static_cast<int>(StopReason::length));
 static_assert(SHUNT_STOP_CONTEXT_FULL == static_cast<int>(StopReason::context_full));
 static_assert(SHUNT_STOP_INTERRUPTED == static_cast<int>(StopReason::interrupted));
-
-// An array of the caller's. Errors: invalid where it is null and not empty.
-template <class T>
-Result<std::span<const T>> array_of(const T* first, std::size_t count, std::string_view what) {
-  if (count != 0) SHUNT_TRY(need(static_cast<const void*>(first), what));
-  return std::span(first, count);
-}
 
 // Writes what fits, and how many there are.
 template <class T, class Values>
@@ -331,6 +325,7 @@ shunt_generate_options shunt_generate_defaults(void) {
 }
 
 const char* shunt_stop_name(shunt_stop stop) {
+  if (static_cast<unsigned>(stop) > SHUNT_STOP_INTERRUPTED) return "unknown";
   return shunt::name_of(static_cast<StopReason>(stop)).data();  // a literal, so that a 0 follows
 }
 

@@ -3,6 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdint>
+#include <limits>
+
+#include "ops/checked.h"
 
 namespace shunt::c {
 
@@ -44,6 +48,20 @@ Result<Shape> shape_of(const shunt_shape& from) {
   Shape shape;
   for (std::uint32_t axis = 0; axis < from.rank; ++axis) shape.append(from.extents[axis]);
   return shape;
+}
+
+Result<Extent> extent_of(shunt_extent extent) {
+  if (static_cast<unsigned>(extent) > SHUNT_OUTPUTS)
+    return fail(Code::invalid, fmt::format("{} is no extent; 0 to {} are", static_cast<unsigned>(extent),
+                                           static_cast<unsigned>(SHUNT_OUTPUTS)));
+  return static_cast<Extent>(extent);
+}
+
+Status fits_memory(std::size_t count, std::size_t bytes_each, std::string_view what) {
+  constexpr std::uint64_t kMost = std::numeric_limits<std::ptrdiff_t>::max();
+  if (checked_product(count, bytes_each).value_or(kMost + 1) <= kMost) return {};
+  return fail(Code::invalid,
+              fmt::format("{} has {} elements of {} bytes, more than any memory", what, count, bytes_each));
 }
 
 shunt_shape shape_to(const Shape& from) {

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -43,5 +44,17 @@ std::nullptr_t refuse(const Result<T>& result, shunt_error* error) {
 // Errors: invalid for too many axes.
 [[nodiscard]] Result<Shape> shape_of(const shunt_shape& from);
 [[nodiscard]] shunt_shape shape_to(const Shape& from);
+// Errors: invalid for what is no row of the enum.
+[[nodiscard]] Result<Extent> extent_of(shunt_extent extent);
+
+// Errors: invalid for more bytes than any memory has.
+[[nodiscard]] Status fits_memory(std::size_t count, std::size_t bytes_each, std::string_view what);
+// An array of the caller's. Errors: invalid where it is null and not empty, or longer than any memory.
+template <class T>
+Result<std::span<const T>> array_of(const T* first, std::size_t count, std::string_view what) {
+  if (count != 0) SHUNT_TRY(need(static_cast<const void*>(first), what));
+  SHUNT_TRY(fits_memory(count, sizeof(T), what));
+  return std::span(first, count);
+}
 
 }  // namespace shunt::c

@@ -32,6 +32,7 @@ namespace {
 using shunt::Code;
 using shunt::Result;
 using shunt::Status;
+using shunt::c::array_of;
 using shunt::c::dtype_of;
 using shunt::c::need;
 using shunt::c::refuse;
@@ -53,8 +54,10 @@ Result<shunt::AttributeValue> value_of(const shunt_attribute& from) {
     return from.value.user_kernel->kernel;
   }
   if (type == "bytes") {
-    const auto* const data = static_cast<const std::byte*>(from.value.bytes.data);
-    return std::vector<std::byte>(data, data + from.value.bytes.count);
+    SHUNT_TRY_ASSIGN(const std::span<const std::byte> bytes,
+                     array_of(static_cast<const std::byte*>(from.value.bytes.data), from.value.bytes.count,
+                              "the bytes of an attribute"));
+    return std::vector<std::byte>(bytes.begin(), bytes.end());
   }
   SHUNT_TRY_ASSIGN(const shunt::Shape shape, shape_of(from.value.shape));
   return shape;
@@ -62,12 +65,14 @@ Result<shunt::AttributeValue> value_of(const shunt_attribute& from) {
 
 Result<shunt::Attributes> attributes_of(const shunt_attributes& from) {
   shunt::Attributes attributes;
-  for (std::size_t i = 0; i < from.count; ++i) {
-    const unsigned attr = from.values[i].attr;
+  SHUNT_TRY_ASSIGN(const std::span<const shunt_attribute> values,
+                   array_of(from.values, from.count, "the list of attributes"));
+  for (const shunt_attribute& each : values) {
+    const unsigned attr = each.attr;
     if (attr >= SHUNT_ATTR_COUNT)
       return shunt::fail(Code::invalid, fmt::format("{} is no attribute; there are {}", attr,
                                                     static_cast<unsigned>(SHUNT_ATTR_COUNT)));
-    SHUNT_TRY_ASSIGN(const shunt::AttributeValue value, value_of(from.values[i]));
+    SHUNT_TRY_ASSIGN(const shunt::AttributeValue value, value_of(each));
     attributes.set(static_cast<shunt::Attr>(attr), value);
   }
   return attributes;
@@ -137,10 +142,11 @@ void shunt_graph_free(shunt_graph* graph) { const std::unique_ptr<shunt_graph> e
 
 shunt_tensor shunt_input(shunt_graph* graph, const char* name, shunt_dtype dtype, shunt_shape shape,
                          shunt_extent extent) {
-  return add_to(graph, [&] {
+  return add_to(graph, [&]() -> Result<shunt::Tensor> {
+    SHUNT_TRY_ASSIGN(const shunt::Extent its_extent, shunt::c::extent_of(extent));
     return leaf(name, dtype, shape,
                 [&](std::string_view its_name, shunt::DType its_dtype, const shunt::Shape& its_shape) {
-                  return graph->builder.input(its_name, its_dtype, its_shape, static_cast<shunt::Extent>(extent));
+                  return graph->builder.input(its_name, its_dtype, its_shape, its_extent);
                 });
   });
 }
@@ -183,8 +189,9 @@ shunt_tensor shunt_add_node(shunt_graph* graph, shunt_op op, const shunt_tensor*
       return shunt::fail(Code::invalid, fmt::format("{} is no op; there are {}", static_cast<unsigned>(op),
                                                     static_cast<unsigned>(SHUNT_OP_COUNT)));
     SHUNT_TRY_ASSIGN(const shunt::Attributes its_attributes, attributes_of(attributes));
+    SHUNT_TRY_ASSIGN(const std::span<const shunt_tensor> given, array_of(inputs, count, "the list of inputs"));
     std::vector<shunt::Tensor> operands;
-    for (std::size_t i = 0; i < count; ++i) operands.push_back({inputs[i].id});
+    for (const shunt_tensor& input : given) operands.push_back({input.id});
     return graph->builder.add_node(static_cast<shunt::Op>(op), operands, its_attributes);
   });
 }
@@ -221,7 +228,9 @@ shunt_code shunt_write(shunt_computation* computation, const char* input, const 
 
 shunt_code shunt_write_dlpack(shunt_computation* computation, const char* input, void* tensor, shunt_error* error) {
   const shunt::dlpack::Owned owned(static_cast<shunt::dlpack::ManagedTensor*>(tensor));
-  if (const Status there = need(tensor, "the DLPack tensor"); !there) return report(there, error);
+  Status status = need(computation, "the computation");
+  if (status) status = need(tensor, "the DLPack tensor");
+  if (!status) return report(status, error);
   const auto content = shunt::dlpack::content_of(owned->tensor);
   if (!content) return report(std::unexpected(content.error()), error);
   return shunt_write(computation, input, content->bytes.data(), content->bytes.size(), error);

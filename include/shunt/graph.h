@@ -63,6 +63,7 @@ class Graph {
   std::vector<TensorId> outputs_;
 };
 
+// The tensors of a graph may take 2^56 bytes together, so that no sum of their sizes, offsets and copies overflows.
 class GraphBuilder {
  public:
   // A constant of that name in a WeightSource. Naming the same weight again gives the same tensor.
@@ -125,6 +126,7 @@ class GraphBuilder {
   [[nodiscard]] Result<Graph> finish() &&;
 
  private:
+  // Takes memory for it unless it shares that of another.
   Tensor add_tensor(TensorInfo info);
   Tensor add_primitive(Op op, std::span<const Tensor> inputs, const Attributes& attributes);
   Tensor add_custom(std::span<const Tensor> inputs, const Attributes& attributes);
@@ -133,9 +135,13 @@ class GraphBuilder {
   Tensor refuse(Error error);
   // Whether an op has changed the state that the tensor shows.
   [[nodiscard]] bool is_outdated(TensorId id) const;
+  // The name, with primes where it is taken.
+  [[nodiscard]] std::string unused_name(std::string name) const;
 
   Graph graph_;
-  std::map<TensorId, TensorId> newest_;  // of each changed state, by its base
+  std::map<std::string, TensorId, std::less<>> ids_;  // by name
+  std::uint64_t bytes_ = 0;                           // of all tensors with memory of their own
+  std::map<TensorId, TensorId> newest_;               // of each changed state, by its base
   std::optional<Error> error_;
   std::string prefix_;
 };

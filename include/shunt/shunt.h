@@ -29,11 +29,15 @@
 #endif
 
 /* NOLINTBEGIN(readability-identifier-naming, modernize-use-using): names and types as C has them */
+/* Numbers that are no row of an enum are refused; C++ leaves them undefined unless the type under the enum is named. */
 #ifdef __cplusplus
+#define SHUNT_ENUM_TYPE : unsigned
 extern "C" {
+#else
+#define SHUNT_ENUM_TYPE
 #endif
 
-typedef enum shunt_code {
+typedef enum shunt_code SHUNT_ENUM_TYPE {
   SHUNT_OK = 0,
   SHUNT_INVALID,
   SHUNT_UNSUPPORTED,
@@ -51,14 +55,14 @@ typedef struct shunt_error {
 } shunt_error;
 
 /* SHUNT_DTYPE_F32, SHUNT_DTYPE_F16, ... */
-typedef enum shunt_dtype {
+typedef enum shunt_dtype SHUNT_ENUM_TYPE {
 #define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) SHUNT_DTYPE_##name,
 #include "ops/dtypes.def"
   SHUNT_DTYPE_COUNT
 } shunt_dtype;
 
 /* SHUNT_OP_matmul, ... */
-typedef enum shunt_op {
+typedef enum shunt_op SHUNT_ENUM_TYPE {
 #define SHUNT_OP(name, inputs, required, attributes, shape_rule, cost_rule, tolerance, family) SHUNT_OP_##name,
 #define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) SHUNT_OP_##name,
 #define SHUNT_LAYOUT_OP(name, inputs, attributes, shape_rule) SHUNT_OP_##name,
@@ -67,7 +71,7 @@ typedef enum shunt_op {
 } shunt_op;
 
 /* SHUNT_ATTR_epsilon, ... */
-typedef enum shunt_attr {
+typedef enum shunt_attr SHUNT_ENUM_TYPE {
 #define SHUNT_ATTRIBUTE(name, type, default_value, meaning) SHUNT_ATTR_##name,
 #include "ops/attributes.def"
   SHUNT_ATTR_COUNT
@@ -112,7 +116,7 @@ typedef struct shunt_attributes {
 } shunt_attributes;
 
 /* Which rows of tensors are valid, in graphs whose inputs count them; 0 everywhere for other graphs. */
-typedef enum shunt_extent { SHUNT_FIXED = 0, SHUNT_TOKENS = 1, SHUNT_OUTPUTS = 2 } shunt_extent;
+typedef enum shunt_extent SHUNT_ENUM_TYPE { SHUNT_FIXED = 0, SHUNT_TOKENS = 1, SHUNT_OUTPUTS = 2 } shunt_extent;
 typedef struct shunt_parameters {
   uint32_t tokens;
   uint32_t outputs;
@@ -425,7 +429,7 @@ SHUNT_API shunt_generate_options shunt_generate_defaults(void);
 /* Gets new text, `bytes` of it and a 0 after them, cut at whole characters. Anything but 0 ends the generation. */
 typedef int (*shunt_on_text)(void* user, const char* text, size_t bytes);
 
-typedef enum shunt_stop {
+typedef enum shunt_stop SHUNT_ENUM_TYPE {
   SHUNT_STOP_END_TOKEN = 0,
   SHUNT_STOP_STRING,
   SHUNT_STOP_LENGTH,

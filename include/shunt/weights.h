@@ -6,7 +6,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -62,6 +64,7 @@ class MemoryWeights final : public WeightSource {
 
  private:
   std::vector<WeightInfo> infos_;
+  std::set<std::string, std::less<>> names_;
   std::vector<std::span<const std::byte>> bytes_;
 };
 

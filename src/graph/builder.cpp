@@ -1,10 +1,28 @@
 #include <fmt/format.h>
 
+#include "ops/checked.h"
 #include "ops/expansion.h"
 #include "ops/op.h"
 #include "shunt/graph.h"
 
 namespace shunt {
+namespace {
+
+constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 56U;
+
+// The tables have rows for what a caller may have made of a number.
+Status check_leaf(const Operand& operand) {
+  if (static_cast<std::size_t>(operand.dtype) >= dtypes().size())
+    return fail(Code::invalid,
+                fmt::format("{} is no dtype; there are {}", static_cast<unsigned>(operand.dtype), dtypes().size()));
+  if (operand.extent > Extent::outputs)
+    return fail(Code::invalid, fmt::format("{} is no extent; 0 to {} are", static_cast<unsigned>(operand.extent),
+                                           static_cast<unsigned>(Extent::outputs)));
+  SHUNT_TRY(bytes_of(operand.dtype, operand.shape));
+  return {};
+}
+
+}  // namespace
 
 Tensor GraphBuilder::refuse(Error error) {
   if (!error_) error_ = std::move(error);
@@ -13,16 +31,24 @@ Tensor GraphBuilder::refuse(Error error) {
 
 Tensor GraphBuilder::add_tensor(TensorInfo info) {
   const auto id = static_cast<TensorId>(graph_.tensors_.size());
-  if (info.base == kNone) info.base = id;
+  if (info.base == kNone) {
+    info.base = id;
+    const auto together = checked_sum(bytes_, bytes_of(info.operand.dtype, info.operand.shape).value_or(kMostBytes));
+    if (!together || *together > kMostBytes)
+      return refuse(
+          {Code::invalid, fmt::format("\"{}\" {}{}: the graph's tensors take more than {} bytes together", info.name,
+                                      name_of(info.operand.dtype), to_string(info.operand.shape), kMostBytes)});
+    bytes_ = *together;
+  }
+  ids_.emplace(info.name, id);
   graph_.tensors_.push_back(std::move(info));
   return {id};
 }
 
 Tensor GraphBuilder::add_leaf(std::string_view name, const Operand& operand) {
   if (error_) return {};
-  if (graph_.find(name)) return refuse({Code::invalid, fmt::format("two tensors are named \"{}\"", name)});
-  if (auto bytes = bytes_of(operand.dtype, operand.shape); !bytes)
-    return refuse({bytes.error().code, fmt::format("{}: {}", name, bytes.error().message)});
+  if (ids_.contains(name)) return refuse({Code::invalid, fmt::format("two tensors are named \"{}\"", name)});
+  if (Status checked = check_leaf(operand); !checked) return refuse(fail_at(name, std::move(checked).error()).error());
   return add_tensor({.name = std::string(name), .operand = operand});
 }
 
@@ -41,10 +67,12 @@ Tensor GraphBuilder::weight_rows(std::string_view name, DType dtype, std::uint32
 }
 
 Tensor GraphBuilder::add_weight(std::string_view name, const Operand& operand) {
-  const auto known = graph_.find(name);
-  if (!known || graph_.tensor(*known).operand.kind != TensorKind::weight) return add_leaf(name, operand);
-  const Operand& other = graph_.tensor(*known).operand;
-  if (other.dtype == operand.dtype && other.shape == operand.shape) return {*known};
+  const auto known = ids_.find(name);
+  if (known == ids_.end() || graph_.tensor(known->second).operand.kind != TensorKind::weight)
+    return add_leaf(name, operand);
+  if (Status checked = check_leaf(operand); !checked) return refuse(fail_at(name, std::move(checked).error()).error());
+  const Operand& other = graph_.tensor(known->second).operand;
+  if (other.dtype == operand.dtype && other.shape == operand.shape) return {known->second};
   return refuse({Code::invalid, fmt::format("weight \"{}\" is used as {}{} and as {}{}", name, name_of(other.dtype),
                                             to_string(other.shape), name_of(operand.dtype), to_string(operand.shape))});
 }
@@ -58,6 +86,8 @@ Tensor GraphBuilder::state(std::string_view name, DType dtype, const Shape& shap
 }
 
 Tensor GraphBuilder::add_node(Op op, std::span<const Tensor> inputs, const Attributes& attributes) {
+  if (static_cast<std::size_t>(op) >= ops().size())
+    return refuse({Code::invalid, fmt::format("{} is no op; there are {}", static_cast<unsigned>(op), ops().size())});
   if (op == Op::custom) return add_custom(inputs, attributes);
   if (!info_of(op).is_fused()) return add_primitive(op, inputs, attributes);
   if (inputs.size() != info_of(op).inputs.size())
@@ -98,8 +128,8 @@ Tensor GraphBuilder::add_primitive(Op op, std::span<const Tensor> inputs, const 
             .attributes = attributes,
             .inputs = {},
             .output = kNone,
-            .name = fmt::format("{}{}.{}", prefix_, op == Op::custom ? custom_name(attributes) : name_of(op),
-                                graph_.nodes_.size())};
+            .name = unused_name(fmt::format(
+                "{}{}.{}", prefix_, op == Op::custom ? custom_name(attributes) : name_of(op), graph_.nodes_.size()))};
   std::vector<const Operand*> operands;
   for (const Tensor input : inputs) {
     if (input.id != kNone && input.id >= graph_.tensors_.size())
@@ -121,9 +151,11 @@ Tensor GraphBuilder::add_primitive(Op op, std::span<const Tensor> inputs, const 
     info.base = graph_.tensors_[node.inputs[0]].base;
     info.offset = graph_.tensors_[node.inputs[0]].offset + result->offset;
   }
-  if (info_of(op).op_class != OpClass::layout && result->operand.kind == TensorKind::state)
-    newest_[info.base] = static_cast<TensorId>(graph_.tensors_.size());
+  const TensorId changed =
+      info_of(op).op_class != OpClass::layout && result->operand.kind == TensorKind::state ? info.base : kNone;
   const Tensor output = add_tensor(std::move(info));
+  if (output.id == kNone) return {};
+  if (changed != kNone) newest_[changed] = output.id;
   node.output = output.id;
   graph_.nodes_.push_back(std::move(node));
   return output;
@@ -145,14 +177,20 @@ void GraphBuilder::output(Tensor tensor) {
 
 void GraphBuilder::name(Tensor tensor, std::string_view name) {
   if (error_) return;
-  const auto known = graph_.find(name);
-  if (tensor.id >= graph_.tensors_.size() || (known && *known != tensor.id)) {
+  const auto [known, is_new] = ids_.try_emplace(std::string(name), tensor.id);
+  if (tensor.id >= graph_.tensors_.size() || known->second != tensor.id) {
     refuse({Code::invalid, fmt::format("two tensors are named \"{}\"", name)});
     return;
   }
   TensorInfo& info = graph_.tensors_[tensor.id];
+  if (is_new) ids_.erase(info.name);
   info.name = name;
   if (info.producer != kNone) graph_.nodes_[info.producer].name = name;
+}
+
+std::string GraphBuilder::unused_name(std::string name) const {
+  while (ids_.contains(name)) name += '\'';
+  return name;
 }
 
 Shape GraphBuilder::shape_of(Tensor tensor) const {

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "models/utf8.h"
@@ -11,6 +12,10 @@ namespace {
 
 // A unit of a darts-clone double array: https://github.com/s-yata/darts-clone
 constexpr std::uint32_t kLeaf = 1U << 31U;
+// Of characters, and of what stands for them: those of Unicode take less, and a map that claims more would make much
+// text of little.
+constexpr std::size_t kMostBytes = 256;
+
 constexpr std::size_t offset(std::uint32_t unit) { return std::size_t{unit >> 10U} << ((unit & 1U << 9U) >> 6U); }
 constexpr bool has_leaf(std::uint32_t unit) { return (unit >> 8U & 1U) != 0; }
 constexpr std::uint32_t label(std::uint32_t unit) { return unit & (kLeaf | 0xFFU); }
@@ -39,9 +44,13 @@ Result<Charsmap> Charsmap::parse(std::span<const std::uint8_t> bytes) {
 }
 
 Charsmap::Step Charsmap::first(std::string_view text) const {
-  std::optional<Step> longest;
+  struct Found {
+    std::size_t begin;  // in texts_
+    std::size_t length;
+  };
+  std::optional<Found> longest;
   std::size_t node = units_.empty() ? 0 : offset(units_[0]);
-  for (std::size_t at = 0; at < text.size(); ++at) {
+  for (std::size_t at = 0; at < std::min(text.size(), kMostBytes); ++at) {
     node ^= static_cast<std::uint8_t>(text[at]);
     if (node >= units_.size() || label(units_[node]) != static_cast<std::uint8_t>(text[at])) break;
     const bool ends = has_leaf(units_[node]);
@@ -49,9 +58,13 @@ Charsmap::Step Charsmap::first(std::string_view text) const {
     if (!ends || node >= units_.size()) continue;
     const std::size_t begin = units_[node] & ~kLeaf;
     if (begin >= texts_.size()) continue;
-    longest = Step{.text = std::string_view(texts_).substr(begin, texts_.find('\0', begin) - begin), .length = at + 1};
+    longest = Found{.begin = begin, .length = at + 1};
   }
-  if (longest) return *longest;
+  if (longest) {
+    const std::string_view rest = std::string_view(texts_).substr(longest->begin, kMostBytes + 1);
+    if (const std::size_t end = rest.find('\0'); end != std::string_view::npos)
+      return {.text = rest.substr(0, end), .length = longest->length};
+  }
   const std::size_t length = first_utf8_unit(text).length;
   return {.text = text.substr(0, length), .length = length};
 }

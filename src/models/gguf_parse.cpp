@@ -10,6 +10,8 @@
 #include <numeric>
 #include <utility>
 
+#include "ops/checked.h"
+
 namespace shunt::models {
 namespace {
 
@@ -183,14 +185,8 @@ ForeignTensor foreign_tensor(const WeightInfo& info, std::uint32_t type) {
   const auto known = std::ranges::find(kForeignTypes, type, &ForeignType::id);
   if (known == std::end(kForeignTypes)) return tensor;
   tensor.type = known->name;
-  std::uint64_t bytes = known->block_bytes;
-  bool fits = true;
-  for (std::size_t axis = 0; axis < info.shape.rank(); ++axis) {
-    const bool innermost = axis + 1 == info.shape.rank();
-    const std::uint64_t blocks = innermost ? info.shape[axis] / known->block_elements : info.shape[axis];
-    fits = !__builtin_mul_overflow(bytes, blocks, &bytes) && fits;
-  }
-  if (fits) tensor.bytes = bytes;
+  const std::uint32_t blocks = info.shape.columns() / known->block_elements;
+  tensor.bytes = checked_product(info.shape.rows(), blocks, known->block_bytes).value_or(0);
   return tensor;
 }
 
@@ -231,12 +227,12 @@ Status place_tensors(std::uint64_t file_bytes, GgufHeader& header) {
     if (offset % header.alignment != 0)
       return invalid(fmt::format("tensor {} begins {} bytes into the data, not a multiple of the alignment {}",
                                  quoted(info.name), offset, header.alignment));
-    std::uint64_t end = 0;
-    if (__builtin_add_overflow(offset, header.data_offset, &offset) || __builtin_add_overflow(offset, info.bytes, &end))
-      return invalid(fmt::format("tensor {} has an offset that does not fit 64 bits", quoted(info.name)));
-    if (end > file_bytes)
+    const auto end = checked_sum(offset, header.data_offset, info.bytes);
+    if (!end) return invalid(fmt::format("tensor {} has an offset that does not fit 64 bits", quoted(info.name)));
+    if (*end > file_bytes)
       return invalid(fmt::format("the file ends at byte {}, tensor {} needs up to byte {}: download it again",
-                                 file_bytes, quoted(info.name), end));
+                                 file_bytes, quoted(info.name), *end));
+    offset += header.data_offset;
   }
   return {};
 }

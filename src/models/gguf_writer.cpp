@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "models/gguf_parse.h"
+#include "ops/checked.h"
 
 namespace shunt::models {
 namespace {
@@ -98,7 +99,10 @@ Result<HeaderText> header_of(const Metadata& metadata, std::span<const GgufTenso
     for (std::size_t axis = tensor.shape.rank(); axis-- > 0;) text.put(std::uint64_t{tensor.shape[axis]});
     text.put(static_cast<std::uint32_t>(dtype.gguf_id));
     text.put(offset);
-    offset += (*bytes + alignment - 1) / alignment * alignment;
+    const auto end = checked_sum(offset, *bytes, alignment - 1);
+    if (!end)
+      return fail(Code::invalid, fmt::format("tensor {} ends beyond what 64 bits can count", quoted(tensor.name)));
+    offset = *end / alignment * alignment;
   }
   return text;
 }
@@ -134,6 +138,7 @@ Result<std::unique_ptr<GgufWriter>> GgufWriter::create(const std::string& path, 
     SHUNT_TRY_ASSIGN(const std::uint64_t bytes, bytes_of(tensor.dtype, tensor.shape));
     tensor_bytes.push_back(bytes);
   }
+  const std::uint64_t total_bytes = std::reduce(tensor_bytes.begin(), tensor_bytes.end());
   constexpr int kAttempts = 100;
   std::string partial_path;
   int file = -1;
@@ -149,6 +154,7 @@ Result<std::unique_ptr<GgufWriter>> GgufWriter::create(const std::string& path, 
                                                     .alignment = *alignment,
                                                     .tensors = {tensors.begin(), tensors.end()},
                                                     .tensor_bytes = std::move(tensor_bytes),
+                                                    .total_bytes = total_bytes,
                                                     .progress = std::move(progress)});
   SHUNT_TRY(writer->append(header->bytes()));
   SHUNT_TRY(writer->pad());
@@ -208,10 +214,9 @@ Status GgufWriter::write(std::span<const std::byte> bytes) {
 
 Status GgufWriter::tell_progress() const {
   if (!opened_.progress) return {};
-  const std::uint64_t total = std::reduce(opened_.tensor_bytes.begin(), opened_.tensor_bytes.end());
-  if (opened_.progress(written_bytes_, total)) return {};
+  if (opened_.progress(written_bytes_, opened_.total_bytes)) return {};
   return fail(Code::invalid, fmt::format("{}: interrupted after {} of {} bytes; nothing is kept of them", opened_.path,
-                                         written_bytes_, total));
+                                         written_bytes_, opened_.total_bytes));
 }
 
 Status GgufWriter::finish() {

@@ -57,6 +57,7 @@ class GgufWriter {
     std::uint64_t alignment;
     std::vector<GgufTensor> tensors;
     std::vector<std::uint64_t> tensor_bytes;
+    std::uint64_t total_bytes;  // their sum
     WriteProgress progress;
   };
 

@@ -79,7 +79,7 @@ bool is_careful(Care care, std::uint32_t layer, const MixtureModel& model) {
     case Care::first_8th:
       return layer < layers / 8;
     case Care::more_bits:
-      return layer < layers / 8 || layer >= 7 * layers / 8 || (layer - layers / 8) % 3 == 2;
+      return layer < layers / 8 || layer >= std::uint64_t{7} * layers / 8 || (layer - layers / 8) % 3 == 2;
     case Care::shared:
       return model.query_groups >= 4;
   }

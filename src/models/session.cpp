@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "devices/device.h"
+#include "ops/checked.h"
 #include "ops/units.h"
 #include "run/strategy.h"
 #include "trace/recorder.h"
@@ -16,10 +18,6 @@ namespace shunt::models {
 namespace {
 
 constexpr std::uint32_t kLargestBatch = 512;
-
-std::uint32_t pages_of(std::uint64_t tokens) {
-  return static_cast<std::uint32_t>((tokens + kPageTokens - 1) / kPageTokens);
-}
 
 // How much of the memory that is free the cache may take by itself.
 constexpr double kCacheShare = 0.8;
@@ -41,7 +39,8 @@ std::optional<std::uint64_t> memory_of_all(const Runtime& runtime) {
     most = std::max(most, *bytes);
   }
   std::uint64_t all = 0;
-  for (const auto& [name, bytes] : memories) all += bytes;
+  for (const auto& [name, bytes] : memories)
+    all = checked_sum(all, bytes).value_or(std::numeric_limits<std::uint64_t>::max());
   return all;
 }
 
@@ -85,12 +84,11 @@ Session::Session(const Model& model, const Runtime& runtime, const SessionOption
       fleet_(runtime),
       weights_(&model.weights()) {
   planner_ = std::make_unique<StepPlanner>(model_, fleet_.devices(), options_, context_);
-  for (std::uint32_t page = pages_per_sequence_ * options.sequences; page-- > 0;)
-    free_pages_.push_back(static_cast<std::int32_t>(page));
 }
 
 Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime, const SessionOptions& options) {
   SHUNT_TRY(check_options(options));
+  SHUNT_TRY(cache_pages(options.context, options.sequences));
   // All on the first device, if it holds what is asked for.
   auto fits = context_that_fits(model, options, memory_of(runtime, 0));
   if (fits && *fits < std::max(options.context, 1U)) fits = context_that_fits(model, options, memory_of_all(runtime));
@@ -100,17 +98,22 @@ Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime,
                             "more than the {} MiB of memory that are free; use a smaller model or file type",
                             model.weight_bytes() >> 20U, kPageTokens, count_of_sequences(options.sequences),
                             memory_of_all(runtime).value_or(0) >> 20U));
-  std::uint64_t context = options.context;
+  std::uint32_t context = options.context;
   if (context == 0)
-    context = std::min<std::uint64_t>({model.config().context_length, kDefaultContext, fits.value_or(kDefaultContext)});
-  if (!fits || context <= *fits) return static_cast<std::uint32_t>(context);
-  const std::uint64_t cache_bytes =
-      cache_page_bytes(model.config(), kPageTokens, options.cache_dtype) * pages_of(context);
-  return fail(Code::out_of_memory,
-              fmt::format("a context of {} tokens in {} does not fit: its cache takes {} MiB, and there is "
-                          "room for {} tokens; choose a smaller context (option context, -c)",
-                          context, count_of_sequences(options.sequences), (cache_bytes * options.sequences) >> 20U,
-                          fits.value_or(0)));
+    context = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>({model.config().context_length, kDefaultContext, fits.value_or(kDefaultContext)}));
+  SHUNT_TRY_ASSIGN(const std::uint32_t pages, cache_pages(context, options.sequences));
+  if (fits && context > *fits) {
+    const auto bytes = checked_product(cache_page_bytes(model.config(), kPageTokens, options.cache_dtype), pages);
+    return fail(Code::out_of_memory,
+                fmt::format("a context of {} tokens in {} does not fit: its cache takes {}, and there is "
+                            "room for {} tokens; choose a smaller context (option context, -c)",
+                            context, count_of_sequences(options.sequences),
+                            bytes ? fmt::format("{} MiB", *bytes >> 20U) : "more than 2^64 bytes", *fits));
+  }
+  constexpr std::uint32_t kMost = std::numeric_limits<std::int32_t>::max();  // positions are 32-bit integers
+  if (context > kMost) return fail(Code::invalid, fmt::format("a context of {} tokens; at most {}", context, kMost));
+  return context;
 }
 
 Result<std::unique_ptr<Session>> Session::create(const Model& model, const Runtime& runtime,
@@ -146,6 +149,7 @@ void Session::reserve_pages(std::span<const BatchToken> batch) {
   for (const BatchToken& entry : batch) {
     Sequence& sequence = sequences_[entry.sequence];
     if (++length[entry.sequence] <= sequence.pages.size() * kPageTokens) continue;
+    if (free_pages_.empty()) free_pages_.push_back(untouched_page_++);
     sequence.pages.push_back(free_pages_.back());
     free_pages_.pop_back();
   }
@@ -360,7 +364,7 @@ void Session::truncate(std::uint32_t index, std::size_t length) {
   if (length >= sequence.tokens.size()) return;
   sequence.tokens.resize(length);
   sequence.computed = std::min(sequence.computed, length);
-  while (sequence.pages.size() > pages_of(length)) {
+  while (sequence.pages.size() > pages_of(static_cast<std::uint32_t>(length))) {
     free_pages_.push_back(sequence.pages.back());
     sequence.pages.pop_back();
   }

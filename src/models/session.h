@@ -105,6 +105,7 @@ class Session {
   std::uint32_t context_ = 0;
   std::uint32_t pages_per_sequence_ = 0;
   std::vector<Sequence> sequences_;
+  std::int32_t untouched_page_ = 0;  // it and all after it were never held
   std::vector<std::int32_t> free_pages_;
   std::vector<float> logits_;
   std::uint32_t steps_ = 0;

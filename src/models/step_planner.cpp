@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <bit>
 #include <charconv>
+#include <limits>
 #include <string_view>
 #include <utility>
 
 #include "devices/device.h"
+#include "ops/checked.h"
 #include "run/strategy.h"
 
 namespace shunt::models {
@@ -53,6 +55,18 @@ std::vector<std::uint32_t> place_nodes(Strategy strategy, const Graph& graph, st
 
 }  // namespace
 
+Result<std::uint32_t> cache_pages(std::uint32_t context, std::uint32_t sequences) {
+  constexpr std::uint32_t kMost = std::numeric_limits<std::int32_t>::max();
+  const auto pages = checked_product<std::uint32_t>(pages_of(context), sequences);
+  if (!pages || *pages > kMost)
+    return fail(
+        Code::invalid,
+        fmt::format("a context of {} tokens in {} sequences: the cache has {} pages of {} tokens at most; choose a "
+                    "smaller context or fewer sequences",
+                    context, sequences, kMost, kPageTokens));
+  return *pages;
+}
+
 Result<PlannedGraph> StepPlanner::plan(std::uint32_t tokens, std::uint32_t outputs) {
   if (!one_token_ && options_.strategy != Strategy::layers && set_.devices.size() != 1) {
     SHUNT_TRY_ASSIGN(one_token_, plan_one_token());
@@ -83,13 +97,13 @@ Result<PlannedGraph> StepPlanner::with_weights_of(const PlannedGraph& one, Graph
 }
 
 Result<Graph> StepPlanner::graph_of(std::uint32_t tokens, std::uint32_t outputs) const {
-  const std::uint32_t pages = (context_ + kPageTokens - 1) / kPageTokens;
+  SHUNT_TRY_ASSIGN(const std::uint32_t pages, cache_pages(context_, options_.sequences));
   SHUNT_TRY_ASSIGN(Graph graph, build_step(model_.config(), model_.weights(),
                                            {.tokens = std::bit_ceil(tokens),
                                             .outputs = std::bit_ceil(std::max(outputs, 1U)),
                                             .sequences = options_.sequences,
-                                            .pages_per_sequence = pages,
-                                            .pages = pages * options_.sequences,
+                                            .pages_per_sequence = pages_of(context_),
+                                            .pages = pages,
                                             .page_tokens = kPageTokens,
                                             .cache_dtype = options_.cache_dtype}));
   return splits_.empty() ? std::move(graph) : split_rows(graph, splits_);

@@ -21,6 +21,13 @@ namespace shunt::models {
 // Tokens of one page of the cache.
 inline constexpr std::uint32_t kPageTokens = 32;
 
+// Pages that one sequence of that many tokens takes.
+[[nodiscard]] constexpr std::uint32_t pages_of(std::uint32_t tokens) {
+  return tokens / kPageTokens + (tokens % kPageTokens != 0 ? 1U : 0U);
+}
+// Pages of the whole cache. Errors: invalid for more than the 32-bit numbers of pages can tell apart.
+[[nodiscard]] Result<std::uint32_t> cache_pages(std::uint32_t context, std::uint32_t sequences);
+
 class StepPlanner {
  public:
   // For these devices, which must outlive it too, with what they are known to take now.

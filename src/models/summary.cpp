@@ -3,20 +3,20 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
 #include "models/mixture.h"
+#include "ops/units.h"
 
 namespace shunt::models {
 namespace {
 
-// Cut at the start of a UTF-8 character.
-std::string shortened(const std::string& text, std::size_t most) {
+std::string with_bytes(const std::string& text, std::size_t most) {
   if (text.size() <= most) return text;
-  std::size_t end = most;
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
-  return fmt::format("{}... ({} bytes)", text.substr(0, end), text.size());
+  return fmt::format("{}... ({} bytes)", first_characters(text, most), text.size());
 }
 
 struct Abbreviate {
@@ -24,7 +24,7 @@ struct Abbreviate {
 
   std::string operator()(std::monostate) const { return ""; }
   std::string operator()(bool value) const { return value ? "true" : "false"; }
-  std::string operator()(const std::string& value) const { return shortened(value, 32 * most); }
+  std::string operator()(const std::string& value) const { return with_bytes(value, 32 * most); }
   template <class T>
     requires std::is_arithmetic_v<T>
   std::string operator()(T value) const {
@@ -91,10 +91,11 @@ ModelSummary summarize(const GgufFile& model) {
   for (const WeightInfo& info : model.weights())
     add(static_cast<std::size_t>(info.dtype),
         {.name = info.name, .dtype = std::string(name_of(info.dtype)), .shape = info.shape, .bytes = info.bytes});
+  std::map<std::string_view, std::size_t> foreign_shares;
   for (const ForeignTensor& tensor : model.foreign()) {
-    const auto known = std::ranges::find(shares, tensor.type, &DTypeShare::dtype);
-    const auto share = static_cast<std::size_t>(known - shares.begin());
-    if (known == shares.end()) shares.push_back({.dtype = tensor.type, .is_foreign = true});
+    const auto [place, is_new] = foreign_shares.try_emplace(tensor.type, shares.size());
+    if (is_new) shares.push_back({.dtype = tensor.type, .is_foreign = true});
+    const std::size_t share = place->second;
     add(share, {.name = tensor.name, .dtype = tensor.type, .shape = tensor.shape, .bytes = tensor.bytes});
   }
   std::ranges::copy_if(shares, std::back_inserter(summary.dtypes), [](const DTypeShare& s) { return s.tensors != 0; });

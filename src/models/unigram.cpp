@@ -46,7 +46,11 @@ Result<Unigram> Unigram::create(const Metadata& metadata, const Vocabulary& voca
     unigram.by_bytes_.push_back(token);
   }
   unigram.unknown_score_ = static_cast<double>(least) - kUnknownPenalty;
-  std::ranges::stable_sort(unigram.by_bytes_, {}, [&](Token token) { return vocabulary.bytes(token); });
+  const auto bytes_of = [&](Token token) { return vocabulary.bytes(token); };
+  std::ranges::stable_sort(unigram.by_bytes_, {}, bytes_of);
+  // Of tokens alike the first alone is ever used.
+  const auto repeated = std::ranges::unique(unigram.by_bytes_, {}, bytes_of);
+  unigram.by_bytes_.erase(repeated.begin(), repeated.end());
   return unigram;
 }
 
@@ -85,9 +89,7 @@ void Unigram::extend(std::string_view text, std::size_t at, const Vocabulary& vo
     if (vocabulary.bytes(token).size() > length) continue;
     reach(at + length, static_cast<double>(vocabulary.score(token)), token);
     covered = covered || length == character;
-    const auto longer =
-        std::ranges::find_if(candidates, [&](Token each) { return vocabulary.bytes(each).size() > length; });
-    candidates = {longer, candidates.end()};
+    candidates = candidates.subspan(1);
     if (candidates.empty()) break;
   }
   if (!covered) reach(at + character, unknown_score_, kUnknown);

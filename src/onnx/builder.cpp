@@ -10,6 +10,7 @@
 
 #include "models/mapped_file.h"
 #include "onnx/translators.h"
+#include "ops/checked.h"
 
 namespace shunt::onnx {
 
@@ -107,18 +108,18 @@ Result<const Value*> Call::input(std::size_t index) const {
   return inputs_[index];
 }
 
-Result<std::vector<std::int64_t>> Call::known_integers(std::size_t index) const {
+Result<std::span<const std::int64_t>> Call::known_integers(std::size_t index) const {
   SHUNT_TRY_ASSIGN(const Value* value, input(index));
   if (!value->is_known() || !value->constant->is_integer)
     return unsupported(fmt::format("input {} (\"{}\") is not known before the graph runs", index, value->name));
-  return value->constant->integers;
+  return std::span<const std::int64_t>(value->constant->integers);
 }
 
-Result<std::vector<float>> Call::known_floats(std::size_t index) const {
+Result<std::span<const float>> Call::known_floats(std::size_t index) const {
   SHUNT_TRY_ASSIGN(const Value* value, input(index));
   if (!value->is_known() || value->constant->is_integer)
     return unsupported(fmt::format("input {} (\"{}\") is not known before the graph runs", index, value->name));
-  return value->constant->floats;
+  return std::span<const float>(value->constant->floats);
 }
 
 const Attribute* Call::attribute(std::string_view name) const {
@@ -138,9 +139,9 @@ std::string_view Call::text(std::string_view name, std::string_view fallback) co
   const Attribute* found = attribute(name);
   return found == nullptr ? fallback : found->text.value_or(fallback);
 }
-std::vector<std::int64_t> Call::integers(std::string_view name) const {
+std::span<const std::int64_t> Call::integers(std::string_view name) const {
   const Attribute* found = attribute(name);
-  return found == nullptr ? std::vector<std::int64_t>() : found->integers;
+  return found == nullptr ? std::span<const std::int64_t>() : found->integers;
 }
 
 Result<std::uint32_t> Call::axis_in(std::int64_t axis, std::uint32_t rank) const {
@@ -149,10 +150,33 @@ Result<std::uint32_t> Call::axis_in(std::int64_t axis, std::uint32_t rank) const
   return static_cast<std::uint32_t>(counted);
 }
 
-Status Call::can_make(const Shape& shape) const {
-  if (shape.elements() <= kMostMadeElements) return {};
-  return unsupported(
-      fmt::format("a constant {} would be made; at most {} elements are", to_string(shape), kMostMadeElements));
+Result<std::uint32_t> Call::extents(const Shape& shape, std::size_t begin, std::size_t end) const {
+  std::optional<std::uint32_t> product = 1;
+  for (std::size_t axis = begin; product && axis < end; ++axis)
+    product = checked_product<std::uint32_t>(*product, shape[axis]);
+  if (!product)
+    return unsupported(
+        fmt::format("axes {} to {} of {} together have more than 2^32 - 1 entries", begin, end - 1, to_string(shape)));
+  return *product;
+}
+
+Result<Constant> Call::zeros(bool is_integer, std::uint64_t elements) const {
+  auto made = onnx::zeros(builder_.budget(), is_integer, elements);
+  if (!made) return here(std::move(made).error());
+  return made;
+}
+
+Result<Constant> Call::repeated(const Constant& constant, const Shape& from, const Shape& to) const {
+  auto made = onnx::repeated(builder_.budget(), constant, from, to);
+  if (!made) return here(std::move(made).error());
+  return made;
+}
+
+Result<Constant> Call::transposed(const Constant& constant, const Shape& shape,
+                                  std::span<const std::uint32_t> axes) const {
+  auto made = onnx::transposed(builder_.budget(), constant, shape, axes);
+  if (!made) return here(std::move(made).error());
+  return made;
 }
 
 std::unexpected<Error> Call::unsupported(std::string why) const {
@@ -161,6 +185,7 @@ std::unexpected<Error> Call::unsupported(std::string why) const {
 std::unexpected<Error> Call::invalid(std::string why) const {
   return fail_at(describe(node_), {Code::invalid, std::move(why)});
 }
+std::unexpected<Error> Call::here(Error error) const { return fail_at(describe(node_), std::move(error)); }
 
 Value Builder::computed(Tensor tensor, Type type, const Shape& shape) {
   return {.name = {}, .type = type, .shape = shape, .tensor = tensor, .constant = nullptr};
@@ -176,7 +201,9 @@ Value Builder::known(Constant constant, Type type, const Shape& shape) {
 
 Result<Tensor> Builder::weight(std::string name, const Constant& constant, const Shape& shape) {
   name = fmt::format("{}#{}", name, made_++);
-  auto memory = std::make_unique<std::vector<std::byte>>(constant.size() * 4);
+  constexpr std::size_t kBytes = 4;  // of an element, which is F32 or I32
+  if (Status room = budget_.take(constant.size(), kBytes); !room) return fail_at(name, std::move(room).error());
+  auto memory = std::make_unique<std::vector<std::byte>>(constant.size() * kBytes);
   for (std::size_t i = 0; i < constant.size(); ++i) {
     if (constant.is_integer) {
       if (constant.integers[i] < std::numeric_limits<std::int32_t>::min() ||
@@ -184,9 +211,9 @@ Result<Tensor> Builder::weight(std::string name, const Constant& constant, const
         return fail(Code::unsupported,
                     fmt::format("\"{}\" has {}, which is no integer of 32 bits", name, constant.integers[i]));
       const auto number = static_cast<std::int32_t>(constant.integers[i]);
-      std::memcpy(memory->data() + i * 4, &number, 4);
+      std::memcpy(memory->data() + i * kBytes, &number, kBytes);
     } else {
-      std::memcpy(memory->data() + i * 4, &constant.floats[i], 4);
+      std::memcpy(memory->data() + i * kBytes, &constant.floats[i], kBytes);
     }
   }
   const DType dtype = constant.is_integer ? DType::I32 : DType::F32;
@@ -210,6 +237,17 @@ Tensor Builder::permuted(Tensor x, std::span<const std::uint32_t> axes) {
 
 Tensor Builder::sliced(Tensor x, std::uint32_t axis, std::uint32_t begin, std::uint32_t count) {
   return graph_.copy(graph_.slice(x, {{Attr::axis, axis}, {Attr::begin, begin}, {Attr::count, count}}));
+}
+
+// Neighbours are joined, then pairs of them, so that each is copied few times.
+Tensor Builder::joined(std::vector<Tensor> parts, std::uint32_t axis) {
+  while (parts.size() > 1) {
+    std::vector<Tensor> pairs;
+    for (std::size_t i = 0; i < parts.size(); i += 2)
+      pairs.push_back(i + 1 == parts.size() ? parts[i] : graph_.concat(parts[i], parts[i + 1], {{Attr::axis, axis}}));
+    parts = std::move(pairs);
+  }
+  return parts.front();
 }
 
 Tensor Builder::with_axis_last(Tensor x, std::uint32_t rank, std::uint32_t axis) {
@@ -266,12 +304,13 @@ Status Builder::add_initializers(const Model& model, const std::string& folder) 
       if (place == files.end()) {
         SHUNT_TRY_ASSIGN(auto file, open_beside(folder, data.file));
         place = files.emplace(std::string(data.file), std::move(file)).first;
+        budget_.add_file(place->second->bytes().size());
       }
       SHUNT_TRY_ASSIGN(external, part_of(data, place->second->bytes()));
     }
     const auto shape = shape_from(data.dims);
     if (!shape) return fail_at(fmt::format("tensor \"{}\"", data.name), shape.error());
-    SHUNT_TRY_ASSIGN(Constant constant, constant_from(data, *shape, external));
+    SHUNT_TRY_ASSIGN(Constant constant, constant_from(budget_, data, *shape, external));
     Value value = known(std::move(constant), data.type, *shape);
     value.name = data.name;
     values_.insert_or_assign(std::string(data.name), std::move(value));
@@ -329,7 +368,7 @@ Result<Imported> Builder::finish(const Model& model) && {
 
 Result<Imported> import_model(const Model& model, const std::map<std::string, Shape>& shapes,
                               const std::string& folder) {
-  Builder builder;
+  Builder builder(model);
   SHUNT_TRY(builder.add_initializers(model, folder));
   SHUNT_TRY(builder.add_inputs(model, shapes));
   for (const Node& node : model.nodes) SHUNT_TRY(builder.add_node(node));

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,9 +14,6 @@
 namespace shunt::onnx {
 
 class Builder;
-
-// Of a constant that the importer makes, so that a small file never takes much memory.
-inline constexpr std::uint64_t kMostMadeElements = std::uint64_t{1} << 24U;
 
 // A node while it is translated: its operands by now, and its attributes.
 class Call {
@@ -30,22 +28,30 @@ class Call {
   // Errors: invalid where it is absent.
   [[nodiscard]] Result<const Value*> input(std::size_t index) const;
   // Errors: unsupported where it is not known while importing.
-  [[nodiscard]] Result<std::vector<std::int64_t>> known_integers(std::size_t index) const;
-  [[nodiscard]] Result<std::vector<float>> known_floats(std::size_t index) const;
+  [[nodiscard]] Result<std::span<const std::int64_t>> known_integers(std::size_t index) const;
+  [[nodiscard]] Result<std::span<const float>> known_floats(std::size_t index) const;
 
   [[nodiscard]] std::int64_t integer(std::string_view name, std::int64_t fallback) const;
   [[nodiscard]] float real(std::string_view name, float fallback) const;
   [[nodiscard]] std::string_view text(std::string_view name, std::string_view fallback) const;
-  [[nodiscard]] std::vector<std::int64_t> integers(std::string_view name) const;
+  [[nodiscard]] std::span<const std::int64_t> integers(std::string_view name) const;
   [[nodiscard]] const Attribute* attribute(std::string_view name) const;
   // The axis counted from the front. Errors: invalid outside of the rank.
   [[nodiscard]] Result<std::uint32_t> axis_in(std::int64_t axis, std::uint32_t rank) const;
 
-  // Whether a constant of that shape may be made. Errors: unsupported for more elements than kMostMadeElements.
-  [[nodiscard]] Status can_make(const Shape& shape) const;
+  // The product of extents begin .. end - 1. Errors: unsupported where it is none of an axis.
+  [[nodiscard]] Result<std::uint32_t> extents(const Shape& shape, std::size_t begin, std::size_t end) const;
+
+  // As the functions of the same names (value.h), on the model's budget.
+  [[nodiscard]] Result<Constant> zeros(bool is_integer, std::uint64_t elements) const;
+  [[nodiscard]] Result<Constant> repeated(const Constant& constant, const Shape& from, const Shape& to) const;
+  [[nodiscard]] Result<Constant> transposed(const Constant& constant, const Shape& shape,
+                                            std::span<const std::uint32_t> axes) const;
 
   [[nodiscard]] std::unexpected<Error> unsupported(std::string why) const;
   [[nodiscard]] std::unexpected<Error> invalid(std::string why) const;
+  // The error as one of this node.
+  [[nodiscard]] std::unexpected<Error> here(Error error) const;
 
  private:
   Builder& builder_;
@@ -58,9 +64,12 @@ using Outputs = Result<std::vector<Value>>;
 
 class Builder {
  public:
+  explicit Builder(const Model& model) { budget_.add_file(model.bytes); }
+
   [[nodiscard]] GraphBuilder& graph() { return graph_; }
+  [[nodiscard]] Budget& budget() { return budget_; }
   // The value as a tensor of the graph: a constant becomes a weight, of F32 or I32. Errors: unsupported for integers
-  // that do not fit.
+  // that do not fit, and here and below for what the budget has no room for.
   [[nodiscard]] Result<Tensor> tensor(const Value& value);
   // A weight of elements that the importer made.
   [[nodiscard]] Result<Tensor> weight(std::string name, const Constant& constant, const Shape& shape);
@@ -72,6 +81,8 @@ class Builder {
   [[nodiscard]] Tensor reshaped(Tensor x, const Shape& shape);
   [[nodiscard]] Tensor permuted(Tensor x, std::span<const std::uint32_t> axes);
   [[nodiscard]] Tensor sliced(Tensor x, std::uint32_t axis, std::uint32_t begin, std::uint32_t count);
+  // Parts that follow each other along an axis. REQUIRES: there are some.
+  [[nodiscard]] Tensor joined(std::vector<Tensor> parts, std::uint32_t axis);
   // x [..] with axis `axis` moved to the end; and back.
   [[nodiscard]] Tensor with_axis_last(Tensor x, std::uint32_t rank, std::uint32_t axis);
   [[nodiscard]] Tensor with_last_axis_at(Tensor x, std::uint32_t rank, std::uint32_t axis);
@@ -85,6 +96,7 @@ class Builder {
   struct Weights;
 
   GraphBuilder graph_;
+  Budget budget_;
   std::map<std::string, Value, std::less<>> values_;
   std::vector<Port> inputs_;
   std::vector<std::unique_ptr<std::vector<std::byte>>> memory_;

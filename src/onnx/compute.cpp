@@ -8,16 +8,19 @@
 namespace shunt::onnx {
 namespace {
 
-// Matrices that are multiplied one by one; each becomes nodes of its own.
+// Matrices that are multiplied one by one; each becomes nodes of its own, which take about so many bytes.
 constexpr std::uint32_t kMostMatrices = 256;
+constexpr std::uint64_t kBytesPerMatrix = 4096;
 
 std::uint32_t extent_from_end(const Shape& shape, std::uint32_t place) { return shape[shape.rank() - 1 - place]; }
 
 // b [k, n], exchanged as the op wants it: [n, k].
 Result<Tensor> exchanged(const Call& call, const Value& b) {
   constexpr std::uint32_t kAxes[] = {1, 0};
-  if (b.is_known())
-    return call.builder().weight(b.name, transposed(*b.constant, b.shape, kAxes), {b.shape[1], b.shape[0]});
+  if (b.is_known()) {
+    SHUNT_TRY_ASSIGN(const Constant elements, call.transposed(*b.constant, b.shape, kAxes));
+    return call.builder().weight(b.name, elements, {b.shape[1], b.shape[0]});
+  }
   return call.builder().permuted(b.tensor, kAxes);
 }
 
@@ -26,7 +29,7 @@ Result<Value> by_matrix(const Call& call, const Value& x, const Value& b) {
   SHUNT_TRY_ASSIGN(const Tensor weight, exchanged(call, b));
   SHUNT_TRY_ASSIGN(const Tensor operand, call.builder().tensor(x));
   Builder& builder = call.builder();
-  const auto rows = static_cast<std::uint32_t>(x.shape.rows());
+  SHUNT_TRY_ASSIGN(const std::uint32_t rows, call.extents(x.shape, 0, x.shape.rank() - 1));
   const Tensor y = builder.graph().matmul(builder.reshaped(operand, {rows, x.shape.columns()}), weight);
   Shape shape = x.shape;
   shape.set(shape.rank() - 1, b.shape[1]);
@@ -47,15 +50,15 @@ Result<Value> by_matrices(const Call& call, const Value& a, const Value& b) {
   const std::uint32_t k = a.shape.columns();
   const std::uint32_t m = extent_from_end(a.shape, 1);
   const std::uint32_t n = b.shape.columns();
-  std::uint32_t matrices = 1;
+  SHUNT_TRY_ASSIGN(const std::uint32_t matrices, call.extents(a.shape, 0, a.shape.rank() - 2));
   for (std::uint32_t axis = 0; axis + 2 < a.shape.rank(); ++axis) {
     if (b.shape.rank() != a.shape.rank() || b.shape[axis] != a.shape[axis])
       return call.unsupported(
           fmt::format("{} by {}: leading axes must be alike", to_string(a.shape), to_string(b.shape)));
-    matrices *= a.shape[axis];
   }
   if (matrices == 0 || matrices > kMostMatrices)
     return call.unsupported(fmt::format("{} matrices; 1 to {}", matrices, kMostMatrices));
+  if (Status room = builder.budget().take(matrices, kBytesPerMatrix); !room) return call.here(std::move(room).error());
   SHUNT_TRY_ASSIGN(const Tensor left, builder.tensor(a));
   SHUNT_TRY_ASSIGN(const Tensor right, builder.tensor(b));
   const Shape left_shape{matrices, m, k};
@@ -69,25 +72,18 @@ Result<Value> by_matrices(const Call& call, const Value& a, const Value& b) {
     SHUNT_TRY_ASSIGN(const Value product, by_matrix(call, x, y));
     results.push_back(builder.reshaped(product.tensor, {1, m, n}));
   }
-  // Neighbours are joined, then pairs of them, so that each is copied few times.
-  while (results.size() > 1) {
-    std::vector<Tensor> pairs;
-    for (std::size_t i = 0; i < results.size(); i += 2)
-      pairs.push_back(i + 1 == results.size() ? results[i]
-                                              : builder.graph().concat(results[i], results[i + 1], {{Attr::axis, 0U}}));
-    results = std::move(pairs);
-  }
   Shape shape = a.shape;
   shape.set(shape.rank() - 1, n);
-  return Builder::computed(builder.reshaped(results[0], shape), a.type, shape);
+  return Builder::computed(builder.reshaped(builder.joined(std::move(results), 0), shape), a.type, shape);
 }
 
 // Which axes are reduced, from the front, in order; all where none is named.
 Result<std::vector<std::uint32_t>> reduced_axes(const Call& call, std::uint32_t rank) {
-  std::vector<std::int64_t> named = call.integers("axes");
+  std::span<const std::int64_t> named = call.integers("axes");
   if (call.has(1)) {
     SHUNT_TRY_ASSIGN(named, call.known_integers(1));
   }
+  if (named.size() > rank) return call.invalid(fmt::format("{} axes of a tensor that has {}", named.size(), rank));
   std::vector<std::uint32_t> axes;
   for (const std::int64_t each : named) {
     SHUNT_TRY_ASSIGN(const std::uint32_t axis, call.axis_in(each, rank));
@@ -118,8 +114,10 @@ Outputs reduced(const Call& call, Op op) {
   order.insert(order.end(), axes.begin(), axes.end());
   SHUNT_TRY_ASSIGN(Tensor y, builder.tensor(*x));
   if (!std::ranges::is_sorted(order)) y = builder.permuted(y, order);
-  const auto rows = static_cast<std::uint32_t>(kept.elements());
-  const auto columns = static_cast<std::uint32_t>(x->shape.elements() / std::max(1U, rows));
+  SHUNT_TRY_ASSIGN(const std::uint32_t rows, call.extents(kept, 0, kept.rank()));
+  Shape gone;
+  for (const std::uint32_t axis : axes) gone.append(x->shape[axis]);
+  SHUNT_TRY_ASSIGN(const std::uint32_t columns, call.extents(gone, 0, gone.rank()));
   y = builder.reshaped(y, {rows, columns});
   y = builder.graph().add_node(op, std::span(&y, 1));
   return one(Builder::computed(builder.reshaped(y, result), x->type, result));
@@ -185,9 +183,8 @@ Outputs layer_normalization(const Call& call) {
   const std::uint32_t rank = x->shape.rank();
   SHUNT_TRY_ASSIGN(const std::uint32_t axis, call.axis_in(call.integer("axis", -1), rank));
   Builder& builder = call.builder();
-  std::uint32_t columns = 1;
-  for (std::uint32_t i = axis; i < rank; ++i) columns *= x->shape[i];
-  const auto rows = static_cast<std::uint32_t>(x->shape.elements() / std::max(1U, columns));
+  SHUNT_TRY_ASSIGN(const std::uint32_t rows, call.extents(x->shape, 0, axis));
+  SHUNT_TRY_ASSIGN(const std::uint32_t columns, call.extents(x->shape, axis, rank));
   SHUNT_TRY_ASSIGN(Tensor y, builder.tensor(*x));
   y = builder.graph().layer_norm(builder.reshaped(y, {rows, columns}), {{Attr::epsilon, call.real("epsilon", 1e-5F)}});
   SHUNT_TRY_ASSIGN(Value result,
@@ -220,7 +217,7 @@ Outputs argmax(const Call& call) {
 
 Outputs top_k(const Call& call) {
   SHUNT_TRY_ASSIGN(const Value* x, call.input(0));
-  SHUNT_TRY_ASSIGN(const std::vector<std::int64_t> k, call.known_integers(1));
+  SHUNT_TRY_ASSIGN(const std::span<const std::int64_t> k, call.known_integers(1));
   const std::uint32_t rank = x->shape.rank();
   SHUNT_TRY_ASSIGN(const std::uint32_t axis, call.axis_in(call.integer("axis", -1), rank));
   if (call.integer("largest", 1) == 0) return call.unsupported("the smallest elements (largest = 0)");

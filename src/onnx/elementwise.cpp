@@ -71,19 +71,16 @@ Result<std::int64_t> apply(const Call& call, Op op, std::int64_t a, std::int64_t
 
 // Both are known: computed now.
 Result<Value> folded(const Call& call, Op op, const Value& a, const Value& b, const Shape& shape) {
-  SHUNT_TRY(call.can_make(shape));
-  const Constant left = repeated(*a.constant, a.shape, shape);
-  const Constant right = repeated(*b.constant, b.shape, shape);
-  if (left.is_integer != right.is_integer) return call.invalid("integers and floats together");
-  Constant result{.is_integer = left.is_integer, .floats = {}, .integers = {}};
-  for (std::size_t i = 0; i < left.size(); ++i) {
-    if (!left.is_integer) {
-      result.floats.push_back(
-          static_cast<float>(apply(op, static_cast<double>(left.floats[i]), static_cast<double>(right.floats[i]))));
+  if (a.constant->is_integer != b.constant->is_integer) return call.invalid("integers and floats together");
+  SHUNT_TRY_ASSIGN(Constant result, call.repeated(*a.constant, a.shape, shape));
+  SHUNT_TRY_ASSIGN(const Constant right, call.repeated(*b.constant, b.shape, shape));
+  for (std::size_t i = 0; i < result.size(); ++i) {
+    if (!result.is_integer) {
+      result.floats[i] =
+          static_cast<float>(apply(op, static_cast<double>(result.floats[i]), static_cast<double>(right.floats[i])));
       continue;
     }
-    SHUNT_TRY_ASSIGN(const std::int64_t number, apply(call, op, left.integers[i], right.integers[i]));
-    result.integers.push_back(number);
+    SHUNT_TRY_ASSIGN(result.integers[i], apply(call, op, result.integers[i], right.integers[i]));
   }
   return Builder::known(std::move(result), a.type, shape);
 }
@@ -101,8 +98,8 @@ Result<Tensor> fitted(const Call& call, const Value& value, const Shape& shape) 
                                         to_string(value.shape), to_string(shape)));
   Shape to;
   for (std::uint32_t axis = shape.rank() - small.rank(); axis < shape.rank(); ++axis) to.append(shape[axis]);
-  SHUNT_TRY(call.can_make(to));
-  return builder.weight(value.name, repeated(*value.constant, small, to), to);
+  SHUNT_TRY_ASSIGN(const Constant elements, call.repeated(*value.constant, small, to));
+  return builder.weight(value.name, elements, to);
 }
 
 // a - b as b and a exchanged, for an `a` that is repeated over b: -b + a; a / b as (1 / b) a.
@@ -188,7 +185,7 @@ Outputs gelu(const Call& call) {
 }
 
 Outputs power(const Call& call) {
-  SHUNT_TRY_ASSIGN(const std::vector<float> exponent, call.known_floats(1));
+  SHUNT_TRY_ASSIGN(const std::span<const float> exponent, call.known_floats(1));
   if (exponent.size() == 1 && exponent[0] == 2) return unary(call, Op::square);
   if (exponent.size() == 1 && exponent[0] == 0.5F) return unary(call, Op::sqrt);
   if (exponent.size() == 1 && exponent[0] == -1) return unary(call, Op::reciprocal);
@@ -200,7 +197,7 @@ Outputs clip(const Call& call) {
   constexpr Attr kLimits[] = {Attr::low, Attr::high};
   for (std::size_t i = 0; i < 2; ++i) {
     if (!call.has(i + 1)) continue;
-    SHUNT_TRY_ASSIGN(const std::vector<float> limit, call.known_floats(i + 1));
+    SHUNT_TRY_ASSIGN(const std::span<const float> limit, call.known_floats(i + 1));
     if (limit.size() != 1) return call.invalid("a limit that is no single number");
     attributes.set(kLimits[i], limit[0]);
   }
@@ -210,22 +207,22 @@ Outputs clip(const Call& call) {
 // In inference a scale and a shift for each channel.
 Outputs batch_normalization(const Call& call) {
   SHUNT_TRY_ASSIGN(const Value* x, call.input(0));
-  SHUNT_TRY_ASSIGN(const std::vector<float> scale, call.known_floats(1));
-  SHUNT_TRY_ASSIGN(const std::vector<float> shift, call.known_floats(2));
-  SHUNT_TRY_ASSIGN(const std::vector<float> mean, call.known_floats(3));
-  SHUNT_TRY_ASSIGN(const std::vector<float> variance, call.known_floats(4));
+  SHUNT_TRY_ASSIGN(const std::span<const float> scale, call.known_floats(1));
+  SHUNT_TRY_ASSIGN(const std::span<const float> shift, call.known_floats(2));
+  SHUNT_TRY_ASSIGN(const std::span<const float> mean, call.known_floats(3));
+  SHUNT_TRY_ASSIGN(const std::span<const float> variance, call.known_floats(4));
   const std::size_t channels = x->shape.rank() < 2 ? 0 : x->shape[1];
   if (channels == 0 || scale.size() != channels || shift.size() != channels || mean.size() != channels ||
       variance.size() != channels)
     return call.invalid(fmt::format("x is {}, and its parameters are not one per channel", to_string(x->shape)));
   if (call.integer("training_mode", 0) != 0) return call.unsupported("training_mode");
-  Constant factor;
-  Constant offset;
+  SHUNT_TRY_ASSIGN(Constant factor, call.zeros(false, channels));
+  SHUNT_TRY_ASSIGN(Constant offset, call.zeros(false, channels));
+  const auto epsilon = static_cast<double>(call.real("epsilon", 1e-5F));
   for (std::size_t i = 0; i < channels; ++i) {
-    const double by = static_cast<double>(scale[i]) /
-                      std::sqrt(static_cast<double>(variance[i]) + static_cast<double>(call.real("epsilon", 1e-5F)));
-    factor.floats.push_back(static_cast<float>(by));
-    offset.floats.push_back(static_cast<float>(static_cast<double>(shift[i]) - static_cast<double>(mean[i]) * by));
+    const double by = static_cast<double>(scale[i]) / std::sqrt(static_cast<double>(variance[i]) + epsilon);
+    factor.floats[i] = static_cast<float>(by);
+    offset.floats[i] = static_cast<float>(static_cast<double>(shift[i]) - static_cast<double>(mean[i]) * by);
   }
   Shape each{static_cast<std::uint32_t>(channels)};
   while (each.rank() + 1 < x->shape.rank()) each.append(1);

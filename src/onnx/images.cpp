@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "onnx/translators.h"
+#include "ops/checked.h"
 
 namespace shunt::onnx {
 namespace {
@@ -20,8 +21,12 @@ struct Window {
 
   // Extent of the result on `axis` (0: height).
   [[nodiscard]] std::int64_t result_of(std::uint32_t extent, std::size_t axis) const {
-    const std::int64_t covered = std::int64_t{dilation[axis]} * (kernel[axis] - 1) + 1;
-    return (std::int64_t{extent} + padding[axis] + padding[axis + 2] - covered) / stride[axis] + 1;
+    const std::int64_t padded = std::int64_t{extent} + padding[axis] + padding[axis + 2];
+    return padded < covered(axis) ? 0 : (padded - covered(axis)) / stride[axis] + 1;
+  }
+  // Extent of x under the kernel at one place. REQUIRES: the kernel has no extent of 0.
+  [[nodiscard]] std::int64_t covered(std::size_t axis) const {
+    return std::int64_t{dilation[axis]} * (kernel[axis] - 1) + 1;
   }
   [[nodiscard]] Shape padding_shape() const { return {padding[0], padding[1], padding[2], padding[3]}; }
 };
@@ -33,24 +38,26 @@ Result<const Value*> image_of(const Call& call) {
 }
 
 Result<Pair> pair_of(const Call& call, std::string_view name, const Pair& fallback) {
-  const std::vector<std::int64_t> numbers = call.integers(name);
-  if (numbers.empty()) return fallback;
+  const std::span<const std::int64_t> numbers = call.integers(name);
+  if (numbers.empty() && fallback[0] != 0 && fallback[1] != 0) return fallback;
   if (numbers.size() != 2 || std::ranges::any_of(numbers, [](std::int64_t n) { return n < 1 || n > 65536; }))
     return call.invalid(fmt::format("{} must be two numbers from 1 to 65536", name));
   return Pair{static_cast<std::uint32_t>(numbers[0]), static_cast<std::uint32_t>(numbers[1])};
 }
 
 // SAME_UPPER and SAME_LOWER: the result is as large as x over the stride.
-void pad_to_same(const Shape& x, bool more_below, Window& window) {
+Status pad_to_same(const Call& call, const Shape& x, bool more_below, Window& window) {
   for (std::size_t axis = 0; axis < 2; ++axis) {
     const std::int64_t extent = x[axis + 2];
     const std::int64_t wanted = (extent + window.stride[axis] - 1) / window.stride[axis];
-    const std::int64_t covered = std::int64_t{window.dilation[axis]} * (window.kernel[axis] - 1) + 1;
-    const auto all =
-        static_cast<std::uint32_t>(std::max<std::int64_t>(0, (wanted - 1) * window.stride[axis] + covered - extent));
-    window.padding[axis] = more_below ? all / 2 : all - all / 2;
-    window.padding[axis + 2] = all - window.padding[axis];
+    const std::int64_t rows =
+        std::max<std::int64_t>(0, (wanted - 1) * window.stride[axis] + window.covered(axis) - extent);
+    const auto all = checked_product<std::uint32_t>(rows);
+    if (!all) return call.unsupported(fmt::format("a padding of {}", rows));
+    window.padding[axis] = more_below ? *all / 2 : *all - *all / 2;
+    window.padding[axis + 2] = *all - window.padding[axis];
   }
+  return {};
 }
 
 Result<Window> window_of(const Call& call, const Shape& x, const Pair& kernel) {
@@ -59,23 +66,24 @@ Result<Window> window_of(const Call& call, const Shape& x, const Pair& kernel) {
   SHUNT_TRY_ASSIGN(window.stride, pair_of(call, "strides", window.stride));
   SHUNT_TRY_ASSIGN(window.dilation, pair_of(call, "dilations", window.dilation));
   if (call.integer("ceil_mode", 0) != 0) return call.unsupported("ceil_mode");
-  const std::vector<std::int64_t> pads = call.integers("pads");
+  const std::span<const std::int64_t> pads = call.integers("pads");
   for (std::size_t i = 0; i < pads.size(); ++i) {
     if (pads.size() != 4 || pads[i] < 0 || pads[i] > 65536)
       return call.unsupported("pads other than four numbers from 0 on");
     window.padding[i] = static_cast<std::uint32_t>(pads[i]);
   }
   const std::string_view automatic = call.text("auto_pad", "NOTSET");
-  if (automatic.starts_with("SAME_")) pad_to_same(x, automatic == "SAME_UPPER", window);
+  if (automatic.starts_with("SAME_")) SHUNT_TRY(pad_to_same(call, x, automatic == "SAME_UPPER", window));
   return window;
 }
 
 // The result's shape. Errors: invalid where the kernel does not fit.
 Result<Shape> result_shape(const Call& call, const Window& window, const Shape& x, std::uint32_t channels) {
-  const std::int64_t height = window.result_of(x[2], 0);
-  const std::int64_t width = window.result_of(x[3], 1);
-  if (height < 1 || width < 1) return call.invalid(fmt::format("the kernel is larger than {}", to_string(x)));
-  return Shape{x[0], channels, static_cast<std::uint32_t>(height), static_cast<std::uint32_t>(width)};
+  const auto height = checked_product<std::uint32_t>(window.result_of(x[2], 0));
+  const auto width = checked_product<std::uint32_t>(window.result_of(x[3], 1));
+  if (height == 0U || width == 0U) return call.invalid(fmt::format("the kernel is larger than {}", to_string(x)));
+  if (!height || !width) return call.unsupported(fmt::format("the result of {} is too large", to_string(x)));
+  return Shape{x[0], channels, *height, *width};
 }
 
 Outputs pool(const Call& call, Op op) {
@@ -96,16 +104,18 @@ Outputs pool(const Call& call, Op op) {
 
 // Height and width of the result, from sizes or scales.
 Result<Pair> resized(const Call& call, const Shape& x) {
-  std::vector<std::int64_t> sizes;
+  std::vector<std::int64_t> scaled;
+  std::span<const std::int64_t> sizes;
   if (call.has(3)) {
     SHUNT_TRY_ASSIGN(sizes, call.known_integers(3));
   } else {
-    SHUNT_TRY_ASSIGN(const std::vector<float> scales, call.known_floats(2));
+    SHUNT_TRY_ASSIGN(const std::span<const float> scales, call.known_floats(2));
     for (std::size_t axis = 0; axis < scales.size() && axis < 4; ++axis) {
       if (!(scales[axis] > 0.0F && scales[axis] <= 65536.0F))
         return call.invalid(fmt::format("a scale of {}", scales[axis]));
-      sizes.push_back(static_cast<std::int64_t>(std::floor(static_cast<double>(scales[axis]) * x[axis])));
+      scaled.push_back(static_cast<std::int64_t>(std::floor(static_cast<double>(scales[axis]) * x[axis])));
     }
+    sizes = scaled;
   }
   if (sizes.size() != 4 || sizes[0] != x[0] || sizes[1] != x[1])
     return call.unsupported("other axes than height and width are resized");
@@ -120,7 +130,8 @@ Outputs conv(const Call& call) {
   SHUNT_TRY_ASSIGN(const Value* x, image_of(call));
   SHUNT_TRY_ASSIGN(const Value* filters, call.input(1));
   const std::int64_t groups = call.integer("group", 1);
-  if (filters->shape.rank() != 4 || groups < 1 || filters->shape[1] * groups != x->shape[1])
+  if (filters->shape.rank() != 4 || groups < 1 || checked_product<std::uint32_t>(groups) == std::nullopt ||
+      checked_product(filters->shape[1], groups) != x->shape[1])
     return call.invalid(
         fmt::format("{} by filters {} in {} groups", to_string(x->shape), to_string(filters->shape), groups));
   SHUNT_TRY_ASSIGN(const Window window, window_of(call, x->shape, {filters->shape[2], filters->shape[3]}));
@@ -150,7 +161,8 @@ Outputs global_average_pool(const Call& call) {
   SHUNT_TRY_ASSIGN(const Value* x, image_of(call));
   Builder& builder = call.builder();
   SHUNT_TRY_ASSIGN(const Tensor image, builder.tensor(*x));
-  const Tensor flat = builder.reshaped(image, {x->shape[0], x->shape[1], x->shape[2] * x->shape[3]});
+  SHUNT_TRY_ASSIGN(const std::uint32_t pixels, call.extents(x->shape, 2, 4));
+  const Tensor flat = builder.reshaped(image, {x->shape[0], x->shape[1], pixels});
   const Shape shape{x->shape[0], x->shape[1], 1, 1};
   return one(Builder::computed(builder.reshaped(builder.graph().reduce_mean(flat), shape), x->type, shape));
 }

@@ -257,6 +257,7 @@ std::string name_of(Type type) {
 
 Result<Model> parse_model(std::span<const std::byte> bytes) {
   Model model;
+  model.bytes = bytes.size();
   const Status parsed = each_field(bytes, [&](const ProtoField& field) -> Status {
     if (field.number == 7) return take_graph(field, model);
     if (field.number == 8) return take_opset(field, model);

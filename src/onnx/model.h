@@ -71,7 +71,8 @@ struct ValueInfo {
 };
 
 struct Model {
-  std::int64_t opset = 0;  // of the standard operators
+  std::uint64_t bytes = 0;  // of the file
+  std::int64_t opset = 0;   // of the standard operators
   std::vector<Node> nodes;
   std::vector<TensorData> initializers;
   std::vector<ValueInfo> inputs;

@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
+#include <numeric>
 
 #include "onnx/translators.h"
+#include "ops/checked.h"
 
 namespace shunt::onnx {
 namespace {
@@ -20,7 +23,7 @@ Result<Value> with_shape(const Call& call, const Value& x, const Shape& shape) {
 }
 
 // What an attribute or, from operator set 13 on, an input says. Nothing: absent.
-Result<std::vector<std::int64_t>> axes_of(const Call& call, std::size_t index) {
+Result<std::span<const std::int64_t>> axes_of(const Call& call, std::size_t index) {
   if (call.has(index)) return call.known_integers(index);
   return call.integers("axes");
 }
@@ -29,33 +32,36 @@ Constant integers(std::vector<std::int64_t> numbers) {
   return {.is_integer = true, .floats = {}, .integers = std::move(numbers)};
 }
 
-// Indices of axis `axis` of a known value.
-Value picked(const Value& x, std::uint32_t axis, std::span<const std::uint32_t> indices) {
-  std::uint64_t outer = 1;
-  std::uint64_t inner = 1;
-  for (std::uint32_t i = 0; i < x.shape.rank(); ++i) (i < axis ? outer : inner) *= i == axis ? 1 : x.shape[i];
-  Constant result{.is_integer = x.constant->is_integer, .floats = {}, .integers = {}};
-  for (std::uint64_t o = 0; o < outer; ++o)
-    for (const std::uint32_t index : indices)
-      for (std::uint64_t i = 0; i < inner; ++i) {
-        const std::size_t from = (o * x.shape[axis] + index) * inner + i;
-        if (result.is_integer)
-          result.integers.push_back(x.constant->integers[from]);
-        else
-          result.floats.push_back(x.constant->floats[from]);
+// `count` indices of axis `axis` of a known value: index_at(0), index_at(1), ...
+template <class IndexAt>
+Result<Value> picked(const Call& call, const Value& x, std::uint32_t axis, std::uint32_t count,
+                     const IndexAt& index_at) {
+  SHUNT_TRY_ASSIGN(const std::uint64_t outer, call.extents(x.shape, 0, axis));
+  SHUNT_TRY_ASSIGN(const std::uint64_t inner, call.extents(x.shape, axis + 1, x.shape.rank()));
+  const auto elements = checked_product(outer, inner, count);
+  if (!elements)
+    return call.unsupported(fmt::format("{} of the indices of axis {} of {}", count, axis, to_string(x.shape)));
+  SHUNT_TRY_ASSIGN(Constant result, call.zeros(x.constant->is_integer, *elements));
+  const auto fill = [&](auto& to, const auto& from) {
+    auto next = to.begin();
+    for (std::uint64_t o = 0; *elements != 0 && o < outer; ++o)
+      for (std::uint32_t i = 0; i < count; ++i) {
+        const auto begin = from.begin() + static_cast<std::ptrdiff_t>((o * x.shape[axis] + index_at(i)) * inner);
+        next = std::copy_n(begin, inner, next);
       }
+  };
+  if (result.is_integer)
+    fill(result.integers, x.constant->integers);
+  else
+    fill(result.floats, x.constant->floats);
   Shape shape = x.shape;
-  shape.set(axis, static_cast<std::uint32_t>(indices.size()));
+  shape.set(axis, count);
   return Builder::known(std::move(result), x.type, shape);
 }
 
 // `count` indices from `begin` on.
-Value cut(const Call& call, const Value& x, std::uint32_t axis, std::uint32_t begin, std::uint32_t count) {
-  if (x.is_known()) {
-    std::vector<std::uint32_t> indices;
-    for (std::uint32_t i = 0; i < count; ++i) indices.push_back(begin + i);
-    return picked(x, axis, indices);
-  }
+Result<Value> cut(const Call& call, const Value& x, std::uint32_t axis, std::uint32_t begin, std::uint32_t count) {
+  if (x.is_known()) return picked(call, x, axis, count, [&](std::uint32_t i) { return begin + i; });
   Shape shape = x.shape;
   shape.set(axis, count);
   return Builder::computed(call.builder().sliced(x.tensor, axis, begin, count), x.type, shape);
@@ -68,8 +74,8 @@ Outputs constant(const Call& call) {
     if (value->tensor->is_external) return call.unsupported("external data in a Constant");
     const auto shape = shape_from(value->tensor->dims);
     if (!shape) return call.invalid(shape.error().message);
-    auto elements = constant_from(*value->tensor, *shape, {});
-    if (!elements) return call.invalid(elements.error().message);
+    auto elements = constant_from(call.builder().budget(), *value->tensor, *shape, {});
+    if (!elements) return call.here(std::move(elements).error());
     return one(Builder::known(std::move(*elements), value->tensor->type, *shape));
   }
   if (const Attribute* value = call.attribute("value_int"); value != nullptr)
@@ -86,19 +92,19 @@ Outputs constant(const Call& call) {
 }
 
 Outputs constant_of_shape(const Call& call) {
-  SHUNT_TRY_ASSIGN(const std::vector<std::int64_t> dims, call.known_integers(0));
+  SHUNT_TRY_ASSIGN(const std::span<const std::int64_t> dims, call.known_integers(0));
   const auto shape = shape_from(dims);
   if (!shape) return call.invalid(shape.error().message);
-  SHUNT_TRY(call.can_make(*shape));
   Constant element{.floats = {0.0F}, .integers = {}};
   Type type = Type::f32;
   if (const Attribute* value = call.attribute("value"); value != nullptr && value->tensor) {
-    auto made = constant_from(*value->tensor, Shape{1}, {});
-    if (!made) return call.invalid(made.error().message);
+    auto made = constant_from(call.builder().budget(), *value->tensor, Shape{1}, {});
+    if (!made) return call.here(std::move(made).error());
     element = std::move(*made);
     type = value->tensor->type;
   }
-  return one(Builder::known(repeated(element, Shape{}, *shape), type, *shape));
+  SHUNT_TRY_ASSIGN(Constant elements, call.repeated(element, Shape{}, *shape));
+  return one(Builder::known(std::move(elements), type, *shape));
 }
 
 Outputs shape(const Call& call) {
@@ -124,16 +130,17 @@ Outputs cast(const Call& call) {
   const bool to_float = result.type == Type::f32 || result.type == Type::f16 || result.type == Type::bf16;
   if (!to_integer && !to_float) return call.unsupported(fmt::format("to {}", name_of(result.type)));
   if (x->is_known()) {
-    Constant elements = *x->constant;
-    if (elements.is_integer && !to_integer) {
-      for (const std::int64_t number : elements.integers) elements.floats.push_back(static_cast<float>(number));
-      elements = {.is_integer = false, .floats = std::move(elements.floats), .integers = {}};
-    } else if (!elements.is_integer && to_integer) {
-      for (const float number : elements.floats) {
-        if (!(number > -9e18F && number < 9e18F)) return call.invalid(fmt::format("{} is no integer", number));
-        elements.integers.push_back(static_cast<std::int64_t>(number));
+    const Constant& from = *x->constant;
+    if (from.is_integer == to_integer) return one(std::move(result));  // the same elements
+    SHUNT_TRY_ASSIGN(Constant elements, call.zeros(to_integer, from.size()));
+    for (std::size_t i = 0; i < from.size(); ++i) {
+      if (from.is_integer) {
+        elements.floats[i] = static_cast<float>(from.integers[i]);
+        continue;
       }
-      elements = {.is_integer = true, .floats = {}, .integers = std::move(elements.integers)};
+      const float number = from.floats[i];
+      if (!(number > -9e18F && number < 9e18F)) return call.invalid(fmt::format("{} is no integer", number));
+      elements.integers[i] = static_cast<std::int64_t>(number);
     }
     return one(Builder::known(std::move(elements), result.type, x->shape));
   }
@@ -148,11 +155,14 @@ Outputs cast(const Call& call) {
 
 Outputs reshape(const Call& call) {
   SHUNT_TRY_ASSIGN(const Value* x, call.input(0));
-  SHUNT_TRY_ASSIGN(std::vector<std::int64_t> dims, call.known_integers(1));
+  SHUNT_TRY_ASSIGN(const std::span<const std::int64_t> wanted, call.known_integers(1));
+  if (wanted.size() > kMaxRank) return call.unsupported(fmt::format("{} axes; at most {}", wanted.size(), kMaxRank));
+  std::vector<std::int64_t> dims(wanted.begin(), wanted.end());
+  const bool zero_stays = call.integer("allowzero", 0) == 0;
   std::uint64_t rest = 1;
   std::size_t open = dims.size();
   for (std::size_t axis = 0; axis < dims.size(); ++axis) {
-    if (dims[axis] == 0 && call.integer("allowzero", 0) == 0) {
+    if (dims[axis] == 0 && zero_stays) {
       if (axis >= x->shape.rank())
         return call.invalid(fmt::format("axis {} is to stay, of {}", axis, to_string(x->shape)));
       dims[axis] = x->shape[axis];
@@ -162,7 +172,9 @@ Outputs reshape(const Call& call) {
       open = axis;
     } else if (dims[axis] < 0 || dims[axis] > std::numeric_limits<std::int32_t>::max()) {
       return call.invalid(fmt::format("an axis of {}", dims[axis]));
-    } else if (__builtin_mul_overflow(rest, static_cast<std::uint64_t>(dims[axis]), &rest)) {
+    } else if (const auto more = checked_product(rest, dims[axis])) {
+      rest = *more;
+    } else {
       return call.invalid("more elements than 64 bits can count");
     }
   }
@@ -178,16 +190,17 @@ Outputs flatten(const Call& call) {
   const std::int64_t axis = call.integer("axis", 1);
   const std::int64_t from = axis < 0 ? axis + x->shape.rank() : axis;
   if (from < 0 || from > x->shape.rank()) return call.invalid(fmt::format("axis {} of {}", axis, to_string(x->shape)));
-  std::uint32_t outer = 1;
-  std::uint32_t inner = 1;
-  for (std::uint32_t i = 0; i < x->shape.rank(); ++i) (i < from ? outer : inner) *= x->shape[i];
+  SHUNT_TRY_ASSIGN(const std::uint32_t outer, call.extents(x->shape, 0, static_cast<std::size_t>(from)));
+  SHUNT_TRY_ASSIGN(const std::uint32_t inner, call.extents(x->shape, static_cast<std::size_t>(from), x->shape.rank()));
   SHUNT_TRY_ASSIGN(Value result, with_shape(call, *x, {outer, inner}));
   return one(std::move(result));
 }
 
 Outputs squeeze(const Call& call) {
   SHUNT_TRY_ASSIGN(const Value* x, call.input(0));
-  SHUNT_TRY_ASSIGN(const std::vector<std::int64_t> axes, axes_of(call, 1));
+  SHUNT_TRY_ASSIGN(const std::span<const std::int64_t> axes, axes_of(call, 1));
+  if (axes.size() > x->shape.rank())
+    return call.invalid(fmt::format("{} axes of {}", axes.size(), to_string(x->shape)));
   std::vector<bool> gone(x->shape.rank(), false);
   for (const std::int64_t each : axes) {
     SHUNT_TRY_ASSIGN(const std::uint32_t axis, call.axis_in(each, x->shape.rank()));
@@ -203,7 +216,7 @@ Outputs squeeze(const Call& call) {
 
 Outputs unsqueeze(const Call& call) {
   SHUNT_TRY_ASSIGN(const Value* x, call.input(0));
-  SHUNT_TRY_ASSIGN(const std::vector<std::int64_t> axes, axes_of(call, 1));
+  SHUNT_TRY_ASSIGN(const std::span<const std::int64_t> axes, axes_of(call, 1));
   const std::size_t rank = x->shape.rank() + axes.size();
   if (rank > kMaxRank) return call.unsupported(fmt::format("{} axes; at most {}", rank, kMaxRank));
   std::vector<bool> made(rank, false);
@@ -222,7 +235,8 @@ Outputs unsqueeze(const Call& call) {
 Outputs transpose(const Call& call) {
   SHUNT_TRY_ASSIGN(const Value* x, call.input(0));
   const std::uint32_t rank = x->shape.rank();
-  std::vector<std::int64_t> order = call.integers("perm");
+  const std::span<const std::int64_t> named = call.integers("perm");
+  std::vector<std::int64_t> order(named.begin(), named.end());
   if (order.empty())
     for (std::uint32_t axis = rank; axis-- > 0;) order.push_back(axis);
   std::vector<std::uint32_t> axes;
@@ -234,9 +248,39 @@ Outputs transpose(const Call& call) {
     shape.append(x->shape[axis]);
   }
   if (axes.size() != rank) return call.invalid(fmt::format("{} axes for {}", axes.size(), to_string(x->shape)));
-  if (x->is_known()) return one(Builder::known(transposed(*x->constant, x->shape, axes), x->type, shape));
+  if (x->is_known()) {
+    SHUNT_TRY_ASSIGN(Constant elements, call.transposed(*x->constant, x->shape, axes));
+    return one(Builder::known(std::move(elements), x->type, shape));
+  }
   return one(Builder::computed(call.builder().permuted(x->tensor, axes), x->type, shape));
 }
+
+namespace {
+
+// Known parts that follow each other along an axis.
+Result<Value> concatenated(const Call& call, std::span<const Value* const> parts, const Shape& shape,
+                           std::uint32_t axis) {
+  const bool is_integer = parts.front()->constant->is_integer;
+  for (const Value* part : parts)
+    if (part->constant->is_integer != is_integer) return call.invalid("integers and floats together");
+  SHUNT_TRY_ASSIGN(const std::uint32_t outer, call.extents(shape, 0, axis));
+  SHUNT_TRY_ASSIGN(Constant result, call.zeros(is_integer, shape.elements()));
+  const auto fill = [&](auto& to, auto member) {
+    auto next = to.begin();
+    for (std::uint32_t o = 0; !to.empty() && o < outer; ++o)
+      for (const Value* part : parts) {
+        const std::size_t each = part->constant->size() / outer;
+        next = std::copy_n(((*part->constant).*member).begin() + static_cast<std::ptrdiff_t>(o * each), each, next);
+      }
+  };
+  if (is_integer)
+    fill(result.integers, &Constant::integers);
+  else
+    fill(result.floats, &Constant::floats);
+  return Builder::known(std::move(result), parts.front()->type, shape);
+}
+
+}  // namespace
 
 Outputs concat(const Call& call) {
   SHUNT_TRY_ASSIGN(const Value* first, call.input(0));
@@ -244,60 +288,49 @@ Outputs concat(const Call& call) {
   std::vector<const Value*> parts;
   Shape shape = first->shape;
   bool all_known = true;
-  std::uint32_t extent = 0;
+  std::optional<std::uint32_t> extent = 0;
   for (std::size_t i = 0; i < call.input_count(); ++i) {
     SHUNT_TRY_ASSIGN(const Value* part, call.input(i));
     if (part->shape.rank() != shape.rank()) return call.invalid("parts of different ranks");
     for (std::uint32_t other = 0; other < shape.rank(); ++other)
       if (other != axis && part->shape[other] != shape[other]) return call.invalid("parts of different extents");
-    extent += part->shape[axis];
+    extent = checked_sum<std::uint32_t>(*extent, part->shape[axis]);
+    if (!extent) return call.unsupported(fmt::format("axis {} of the result has more than 2^32 - 1 entries", axis));
     all_known = all_known && part->is_known();
     parts.push_back(part);
   }
-  shape.set(axis, extent);
-  if (!all_known) {
-    SHUNT_TRY_ASSIGN(Tensor joined, call.builder().tensor(*first));
-    for (std::size_t i = 1; i < parts.size(); ++i) {
-      SHUNT_TRY_ASSIGN(const Tensor part, call.builder().tensor(*parts[i]));
-      joined = call.builder().graph().concat(joined, part, {{Attr::axis, axis}});
-    }
-    return one(Builder::computed(joined, first->type, shape));
+  shape.set(axis, *extent);
+  if (all_known) {
+    SHUNT_TRY_ASSIGN(Value result, concatenated(call, parts, shape, axis));
+    return one(std::move(result));
   }
-  Constant result{.is_integer = first->constant->is_integer, .floats = {}, .integers = {}};
-  std::uint64_t outer = 1;
-  for (std::uint32_t i = 0; i < axis; ++i) outer *= shape[i];
-  for (std::uint64_t o = 0; o < outer; ++o)
-    for (const Value* part : parts) {
-      if (part->constant->is_integer != result.is_integer) return call.invalid("integers and floats together");
-      const std::size_t each = part->constant->size() / outer;
-      const auto begin = static_cast<std::ptrdiff_t>(o * each);
-      const auto end = begin + static_cast<std::ptrdiff_t>(each);
-      const auto append = [&](auto& to, const auto& from) {
-        to.insert(to.end(), from.begin() + begin, from.begin() + end);
-      };
-      if (result.is_integer)
-        append(result.integers, part->constant->integers);
-      else
-        append(result.floats, part->constant->floats);
-    }
-  return one(Builder::known(std::move(result), first->type, shape));
+  std::vector<Tensor> tensors;
+  for (const Value* part : parts) {
+    SHUNT_TRY_ASSIGN(const Tensor tensor, call.builder().tensor(*part));
+    tensors.push_back(tensor);
+  }
+  return one(Builder::computed(call.builder().joined(std::move(tensors), axis), first->type, shape));
 }
 
 Outputs slice(const Call& call) {
   SHUNT_TRY_ASSIGN(const Value* x, call.input(0));
-  SHUNT_TRY_ASSIGN(const std::vector<std::int64_t> starts, call.known_integers(1));
-  SHUNT_TRY_ASSIGN(const std::vector<std::int64_t> ends, call.known_integers(2));
-  std::vector<std::int64_t> axes;
-  for (std::size_t i = 0; i < starts.size(); ++i) axes.push_back(static_cast<std::int64_t>(i));
+  SHUNT_TRY_ASSIGN(const std::span<const std::int64_t> starts, call.known_integers(1));
+  SHUNT_TRY_ASSIGN(const std::span<const std::int64_t> ends, call.known_integers(2));
+  std::array<std::int64_t, kMaxRank> leading{};
+  std::iota(leading.begin(), leading.end(), 0);
+  if (starts.size() > x->shape.rank())
+    return call.invalid(fmt::format("{} starts for {}", starts.size(), to_string(x->shape)));
+  std::span<const std::int64_t> axes = std::span(leading).first(starts.size());
   if (call.has(3)) {
     SHUNT_TRY_ASSIGN(axes, call.known_integers(3));
   }
+  if (ends.size() != starts.size() || axes.size() != starts.size()) return call.invalid("starts, ends and axes differ");
   if (call.has(4)) {
-    SHUNT_TRY_ASSIGN(const std::vector<std::int64_t> steps, call.known_integers(4));
+    SHUNT_TRY_ASSIGN(const std::span<const std::int64_t> steps, call.known_integers(4));
+    if (steps.size() != starts.size()) return call.invalid("starts and steps differ");
     if (std::ranges::any_of(steps, [](std::int64_t step) { return step != 1; }))
       return call.unsupported("steps other than 1");
   }
-  if (ends.size() != starts.size() || axes.size() != starts.size()) return call.invalid("starts, ends and axes differ");
   Value result = *x;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     SHUNT_TRY_ASSIGN(const std::uint32_t axis, call.axis_in(axes[i], x->shape.rank()));
@@ -307,7 +340,8 @@ Outputs slice(const Call& call) {
     const std::int64_t end = std::max(begin, place(std::max<std::int64_t>(ends[i], -extent - 1)));
     if (begin == 0 && end == extent) continue;
     if (begin == end) return call.unsupported("a result without elements");
-    result = cut(call, result, axis, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end - begin));
+    SHUNT_TRY_ASSIGN(
+        result, cut(call, result, axis, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(end - begin)));
   }
   return one(std::move(result));
 }
@@ -315,20 +349,26 @@ Outputs slice(const Call& call) {
 Outputs split(const Call& call) {
   SHUNT_TRY_ASSIGN(const Value* x, call.input(0));
   SHUNT_TRY_ASSIGN(const std::uint32_t axis, call.axis_in(call.integer("axis", 0), x->shape.rank()));
-  std::vector<std::int64_t> sizes;
+  const auto count = static_cast<std::int64_t>(call.node().outputs.size());
+  if (count == 0) return call.invalid("it has no outputs");
+  std::vector<std::int64_t> equal;
+  std::span<const std::int64_t> sizes;
   if (call.has(1)) {
     SHUNT_TRY_ASSIGN(sizes, call.known_integers(1));
+    if (std::ssize(sizes) != count) return call.invalid(fmt::format("{} parts for {} outputs", sizes.size(), count));
   } else {
-    const auto parts = static_cast<std::int64_t>(call.node().outputs.size());
-    const std::int64_t each = (x->shape[axis] + parts - 1) / parts;
-    for (std::int64_t left = x->shape[axis]; left > 0; left -= each) sizes.push_back(std::min(each, left));
+    const std::int64_t each = (x->shape[axis] + count - 1) / count;
+    for (std::int64_t left = x->shape[axis]; left > 0; left -= each) equal.push_back(std::min(each, left));
+    sizes = equal;
   }
   std::vector<Value> parts;
   std::int64_t begin = 0;
   for (const std::int64_t size : sizes) {
     if (size <= 0 || size > x->shape[axis] - begin)
       return call.invalid(fmt::format("a part of {} from {} of {}", size, begin, x->shape[axis]));
-    parts.push_back(cut(call, *x, axis, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(size)));
+    SHUNT_TRY_ASSIGN(Value part,
+                     cut(call, *x, axis, static_cast<std::uint32_t>(begin), static_cast<std::uint32_t>(size)));
+    parts.push_back(std::move(part));
     begin += size;
   }
   return parts;
@@ -347,25 +387,27 @@ Outputs gather(const Call& call) {
   for (std::uint32_t i = 0; i < ids->shape.rank(); ++i) shape.append(ids->shape[i]);
   for (std::uint32_t i = axis + 1; i < x->shape.rank(); ++i) shape.append(x->shape[i]);
   if (x->is_known() && ids->is_known()) {
-    SHUNT_TRY(call.can_make(shape));
+    SHUNT_TRY(call.builder().budget().take(ids->constant->size(), sizeof(std::uint32_t)));
     std::vector<std::uint32_t> indices;
     for (const std::int64_t each : ids->constant->integers) {
       SHUNT_TRY_ASSIGN(const std::uint32_t index, call.axis_in(each, x->shape[axis]));
       indices.push_back(index);
     }
-    Value result = picked(*x, axis, indices);
+    SHUNT_TRY_ASSIGN(Value result, picked(call, *x, axis, static_cast<std::uint32_t>(indices.size()),
+                                          [&](std::uint32_t i) { return indices[i]; }));
     result.shape = shape;
     return one(std::move(result));
   }
   if (ids->is_known() && ids->constant->size() == 1) {  // one index: a cut without its axis
     SHUNT_TRY_ASSIGN(const std::uint32_t index, call.axis_in(ids->constant->integers[0], x->shape[axis]));
-    SHUNT_TRY_ASSIGN(Value result, with_shape(call, cut(call, *x, axis, index, 1), shape));
+    SHUNT_TRY_ASSIGN(const Value row, cut(call, *x, axis, index, 1));
+    SHUNT_TRY_ASSIGN(Value result, with_shape(call, row, shape));
     return one(std::move(result));
   }
   if (axis != 0 || x->is_integer())
     return call.unsupported("indices along another axis than the first, or of integers");
-  const auto rows = static_cast<std::uint32_t>(ids->shape.elements());
-  const auto columns = static_cast<std::uint32_t>(x->shape.elements() / std::max(1U, x->shape[0]));
+  SHUNT_TRY_ASSIGN(const std::uint32_t rows, call.extents(ids->shape, 0, ids->shape.rank()));
+  SHUNT_TRY_ASSIGN(const std::uint32_t columns, call.extents(x->shape, 1, x->shape.rank()));
   Builder& builder = call.builder();
   SHUNT_TRY_ASSIGN(const Tensor table, builder.tensor(*x));
   SHUNT_TRY_ASSIGN(const Tensor which, builder.tensor(*ids));

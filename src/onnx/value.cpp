@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "ops/checked.h"
 #include "ops/quantize/blocks.h"
 
 namespace shunt::onnx {
@@ -90,20 +91,42 @@ void each_element(const Shape& to, const Strides& strides, const Visit& visit) {
   }
 }
 
-Constant picked(const Constant& constant, const Shape& to, const Strides& strides) {
-  Constant result{.is_integer = constant.is_integer, .floats = {}, .integers = {}};
+Result<Constant> picked(Budget& budget, const Constant& constant, const Shape& to, const Strides& strides) {
+  SHUNT_TRY_ASSIGN(Constant result, zeros(budget, constant.is_integer, to.elements()));
   if (constant.is_integer) {
-    result.integers.resize(to.elements());
     each_element(to, strides,
                  [&](std::uint64_t i, std::uint64_t from) { result.integers[i] = constant.integers[from]; });
   } else {
-    result.floats.resize(to.elements());
     each_element(to, strides, [&](std::uint64_t i, std::uint64_t from) { result.floats[i] = constant.floats[from]; });
   }
   return result;
 }
 
 }  // namespace
+
+Result<Constant> zeros(Budget& budget, bool is_integer, std::uint64_t elements) {
+  Constant constant{.is_integer = is_integer, .floats = {}, .integers = {}};
+  SHUNT_TRY(budget.take(elements, is_integer ? sizeof(std::int64_t) : sizeof(float)));
+  if (is_integer)
+    constant.integers.resize(elements);
+  else
+    constant.floats.resize(elements);
+  return constant;
+}
+
+bool holds_integers(Type type) {
+  switch (type) {
+    case Type::i32:
+    case Type::i64:
+    case Type::i8:
+    case Type::u8:
+    case Type::u32:
+    case Type::boolean:
+      return true;
+    default:
+      return false;
+  }
+}
 
 Result<Shape> shape_from(std::span<const std::int64_t> dims) {
   if (dims.size() > kMaxRank)
@@ -114,7 +137,9 @@ Result<Shape> shape_from(std::span<const std::int64_t> dims) {
     if (extent < 0 || extent > std::numeric_limits<std::int32_t>::max())
       return fail(Code::invalid, fmt::format("an axis of {}", extent));
     shape.append(static_cast<std::uint32_t>(extent));
-    elements *= std::max<std::uint64_t>(1, static_cast<std::uint64_t>(extent));
+    // An extent of 0 counts as 1, so that no product of some of the extents is larger either.
+    const auto more = checked_product(elements, std::max<std::int64_t>(1, extent));
+    elements = more.value_or(kMostElements + 1);
     if (elements > kMostElements)
       return fail(Code::unsupported,
                   fmt::format("a tensor {} of more than {} elements", to_string(shape), kMostElements));
@@ -122,55 +147,34 @@ Result<Shape> shape_from(std::span<const std::int64_t> dims) {
   return shape;
 }
 
-Result<Constant> constant_from(const TensorData& data, const Shape& shape, std::span<const std::byte> external) {
-  Constant constant;
-  switch (data.type) {
-    case Type::f32:
-    case Type::f16:
-    case Type::bf16:
-    case Type::f64:
-      break;
-    case Type::i32:
-    case Type::i64:
-    case Type::i8:
-    case Type::u8:
-    case Type::u32:
-    case Type::boolean:
-      constant.is_integer = true;
-      break;
-    default:
-      return fail(Code::unsupported, fmt::format("tensor \"{}\" of {}", data.name, name_of(data.type)));
-  }
+Result<Constant> constant_from(Budget& budget, const TensorData& data, const Shape& shape,
+                               std::span<const std::byte> external) {
+  if (bytes_of_one(data.type) == 0)
+    return fail(Code::unsupported, fmt::format("tensor \"{}\" of {}", data.name, name_of(data.type)));
   const std::uint64_t count = shape.elements();
   const std::span<const std::byte> raw = data.is_external ? external : data.raw;
   const bool has_raw = data.is_external || !data.raw.empty();
   const auto missing = [&](std::uint64_t there) {
     return fail(Code::invalid, fmt::format("tensor \"{}\" {} has {} elements", data.name, to_string(shape), there));
   };
-  if (has_raw) {
-    if (raw.size() != count * bytes_of_one(data.type)) return missing(raw.size() / bytes_of_one(data.type));
-    for (std::size_t i = 0; i < count; ++i) {
-      if (constant.is_integer)
-        constant.integers.push_back(integer_of(data.type, raw, i));
-      else
-        constant.floats.push_back(real_of(data.type, raw, i));
-    }
-    return constant;
-  }
-  if (constant.is_integer) {
-    if (data.integers.size() != count) return missing(data.integers.size());
-    constant.integers = data.integers;
-  } else if (data.type == Type::f32) {
-    if (data.floats.size() != count) return missing(data.floats.size());
-    constant.floats = data.floats;
-  } else if (data.type == Type::f64) {
+  const bool is_integer = holds_integers(data.type);
+  if (!has_raw && data.type == Type::f64)
     return fail(Code::unsupported, fmt::format("tensor \"{}\" of double without raw data", data.name));
-  } else {
-    // Halves stand as numbers.
-    if (data.integers.size() != count) return missing(data.integers.size());
-    for (const std::int64_t bits : data.integers)
-      constant.floats.push_back(data.type == Type::f16 ? f16_to_f32(static_cast<std::uint16_t>(bits))
-                                                       : bf16_to_f32(static_cast<std::uint16_t>(bits)));
+  const std::size_t there = has_raw                  ? raw.size() / bytes_of_one(data.type)
+                            : data.type == Type::f32 ? data.floats.size()
+                                                     : data.integers.size();
+  if (there != count || (has_raw && raw.size() % bytes_of_one(data.type) != 0)) return missing(there);
+  SHUNT_TRY_ASSIGN(Constant constant, zeros(budget, is_integer, count));
+  for (std::size_t i = 0; i < count; ++i) {
+    if (is_integer)
+      constant.integers[i] = has_raw ? integer_of(data.type, raw, i) : data.integers[i];
+    else if (has_raw)
+      constant.floats[i] = real_of(data.type, raw, i);
+    else if (data.type == Type::f32)
+      constant.floats[i] = data.floats[i];
+    else  // halves stand as numbers
+      constant.floats[i] = data.type == Type::f16 ? f16_to_f32(static_cast<std::uint16_t>(data.integers[i]))
+                                                  : bf16_to_f32(static_cast<std::uint16_t>(data.integers[i]));
   }
   return constant;
 }
@@ -192,15 +196,16 @@ Result<Shape> broadcast(const Shape& a, const Shape& b) {
   return result;
 }
 
-Constant repeated(const Constant& constant, const Shape& from, const Shape& to) {
+Result<Constant> repeated(Budget& budget, const Constant& constant, const Shape& from, const Shape& to) {
   const Strides contiguous = contiguous_strides(from);
   Strides strides{};
   for (std::uint32_t axis = 0; axis < from.rank(); ++axis)
     if (from[axis] != 1) strides[to.rank() - from.rank() + axis] = contiguous[axis];
-  return picked(constant, to, strides);
+  return picked(budget, constant, to, strides);
 }
 
-Constant transposed(const Constant& constant, const Shape& shape, std::span<const std::uint32_t> axes) {
+Result<Constant> transposed(Budget& budget, const Constant& constant, const Shape& shape,
+                            std::span<const std::uint32_t> axes) {
   const Strides contiguous = contiguous_strides(shape);
   Strides strides{};
   Shape to;
@@ -208,7 +213,7 @@ Constant transposed(const Constant& constant, const Shape& shape, std::span<cons
     strides[axis] = contiguous[axes[axis]];
     to.append(shape[axes[axis]]);
   }
-  return picked(constant, to, strides);
+  return picked(budget, constant, to, strides);
 }
 
 }  // namespace shunt::onnx

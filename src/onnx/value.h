@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "onnx/budget.h"
 #include "onnx/model.h"
 #include "shunt/graph.h"
 
@@ -18,6 +19,10 @@ struct Constant {
 
   [[nodiscard]] std::size_t size() const { return is_integer ? integers.size() : floats.size(); }
 };
+// Zeros, to be filled: the only way to a constant's memory. Errors: those of the budget.
+[[nodiscard]] Result<Constant> zeros(Budget& budget, bool is_integer, std::uint64_t elements);
+// Whether a constant of that type has `integers`.
+[[nodiscard]] bool holds_integers(Type type);
 
 // Contiguous, of at most four axes.
 struct Value {
@@ -35,15 +40,16 @@ struct Value {
 [[nodiscard]] Result<Shape> shape_from(std::span<const std::int64_t> dims);
 
 // Elements of a tensor in the file. `external` are its bytes where they lie in another file. Errors: unsupported for
-// types, invalid where elements are missing.
-[[nodiscard]] Result<Constant> constant_from(const TensorData& data, const Shape& shape,
+// types and what the budget has no room for, invalid where elements are missing.
+[[nodiscard]] Result<Constant> constant_from(Budget& budget, const TensorData& data, const Shape& shape,
                                              std::span<const std::byte> external);
 
 // The shape of two operands together, as numpy has it. Errors: invalid where they do not fit.
 [[nodiscard]] Result<Shape> broadcast(const Shape& a, const Shape& b);
-// Elements of `from` repeated to `to`. REQUIRES: broadcast(from, to) == to.
-[[nodiscard]] Constant repeated(const Constant& constant, const Shape& from, const Shape& to);
+// Elements of `from` repeated to `to`. REQUIRES: broadcast(from, to) == to. Errors here and below: those of the budget.
+[[nodiscard]] Result<Constant> repeated(Budget& budget, const Constant& constant, const Shape& from, const Shape& to);
 // Axes exchanged: axis i of the result is axis axes[i].
-[[nodiscard]] Constant transposed(const Constant& constant, const Shape& shape, std::span<const std::uint32_t> axes);
+[[nodiscard]] Result<Constant> transposed(Budget& budget, const Constant& constant, const Shape& shape,
+                                          std::span<const std::uint32_t> axes);
 
 }  // namespace shunt::onnx

@@ -100,6 +100,27 @@ constexpr std::string_view kLayouts[] = {
 #include "ops/layouts.def"
 };
 
+constexpr std::size_t kAttributeCount = 0
+#define SHUNT_ATTRIBUTE(name, type, default_value, meaning) +1
+#include "ops/attributes.def"
+    ;
+
+// The tables have rows for what a caller may have made of a number.
+Status check_attribute(const OpInfo& info, Attr attr, const AttributeValue& value) {
+  if (static_cast<std::size_t>(attr) >= kAttributeCount)
+    return fail(Code::invalid,
+                fmt::format("{} is no attribute; there are {}", static_cast<unsigned>(attr), kAttributeCount));
+  if (std::ranges::find(info.attributes, attr) == info.attributes.end())
+    return fail(Code::invalid, fmt::format("takes no attribute {}", info_of(attr).name));
+  if (value.index() != info_of(attr).default_value.index())
+    return fail(Code::invalid, fmt::format("attribute {} is of type {}", info_of(attr).name, info_of(attr).type));
+  const auto* dtype = std::get_if<DType>(&value);
+  if (dtype != nullptr && static_cast<std::size_t>(*dtype) >= dtypes().size())
+    return fail(Code::invalid, fmt::format("attribute {} is {}, which is no dtype; there are {}", info_of(attr).name,
+                                           static_cast<unsigned>(*dtype), dtypes().size()));
+  return {};
+}
+
 Status check_operands(const OpInfo& info, InputOperands inputs, const Attributes& attributes) {
   if (inputs.size() < info.required_inputs || inputs.size() > info.inputs.size())
     return fail(Code::invalid,
@@ -112,12 +133,7 @@ Status check_operands(const OpInfo& info, InputOperands inputs, const Attributes
     if (auto bytes = bytes_of(inputs[i]->dtype, inputs[i]->shape); !bytes)
       return fail_at(info.inputs[i], std::move(bytes).error());
   }
-  for (const auto& [attr, value] : attributes.set_values()) {
-    if (std::ranges::find(info.attributes, attr) == info.attributes.end())
-      return fail(Code::invalid, fmt::format("takes no attribute {}", info_of(attr).name));
-    if (value.index() != info_of(attr).default_value.index())
-      return fail(Code::invalid, fmt::format("attribute {} is of type {}", info_of(attr).name, info_of(attr).type));
-  }
+  for (const auto& [attr, value] : attributes.set_values()) SHUNT_TRY(check_attribute(info, attr, value));
   return {};
 }
 

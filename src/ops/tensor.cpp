@@ -3,7 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <limits>
+#include <optional>
+
+#include "ops/checked.h"
 
 namespace shunt {
 namespace {
@@ -60,12 +64,13 @@ Result<std::uint64_t> bytes_of(DType dtype, const Shape& shape) {
   if (shape.columns() % info.block_elements != 0)
     return fail(Code::invalid, fmt::format("{}{}: a row of {} elements is not a whole number of blocks of {}",
                                            info.name, to_string(shape), shape.columns(), info.block_elements));
-  std::uint64_t bytes = std::uint64_t{shape.columns() / info.block_elements} * info.block_bytes;
-  for (std::size_t axis = 0; axis + 1 < shape.rank(); ++axis)
-    if (__builtin_mul_overflow(bytes, std::uint64_t{shape[axis]}, &bytes) ||
-        bytes > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-      return fail(Code::invalid, fmt::format("{}{}: the size does not fit 63 bits", info.name, to_string(shape)));
-  return bytes;
+  // An extent of 0 counts as 1, so that no product of some of the extents, such as a stride, overflows either.
+  std::optional<std::uint64_t> most = info.block_bytes;
+  for (std::size_t axis = 0; most && axis < shape.rank(); ++axis)
+    most = checked_product(*most, std::max(shape[axis], 1U));
+  if (!most || *most > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    return fail(Code::invalid, fmt::format("{}{}: the size does not fit 63 bits", info.name, to_string(shape)));
+  return shape.rows() * (shape.columns() / info.block_elements) * info.block_bytes;
 }
 
 }  // namespace shunt

@@ -24,4 +24,17 @@ std::string in_time(double us) {
   return fmt::format("{:.2f} s", us / 1e6);
 }
 
+std::string_view first_characters(std::string_view text, std::size_t most_bytes) {
+  if (text.size() <= most_bytes) return text;
+  std::size_t end = most_bytes;
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0U) == 0x80U) --end;
+  return text.substr(0, end);
+}
+
+std::string shortened(std::string_view text, std::size_t most_bytes) {
+  constexpr std::string_view kDots = "...";
+  if (text.size() <= most_bytes) return std::string(text);
+  return fmt::format("{}{}", first_characters(text, most_bytes - kDots.size()), kDots);
+}
+
 }  // namespace shunt

@@ -1,8 +1,10 @@
-// Sizes and times as people read them, for messages and tables. Pure functions; any thread.
+// Sizes, times and names as people read them, for messages and tables. Pure functions; any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace shunt {
 
@@ -10,5 +12,12 @@ namespace shunt {
 [[nodiscard]] std::string in_units(std::uint64_t bytes);
 // "1.5 us", "1.5 ms", "1.50 s"
 [[nodiscard]] std::string in_time(double us);
+
+// No column of a table is padded to more bytes, so that one long name in a file does not widen every line of the text.
+inline constexpr std::size_t kMostColumnBytes = 64;
+// The first characters of UTF-8, in at most `most_bytes`.
+[[nodiscard]] std::string_view first_characters(std::string_view text, std::size_t most_bytes);
+// The text, or its first characters and three dots: at most `most_bytes` of UTF-8. REQUIRES: most_bytes >= 3.
+[[nodiscard]] std::string shortened(std::string_view text, std::size_t most_bytes = kMostColumnBytes);
 
 }  // namespace shunt

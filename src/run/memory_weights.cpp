@@ -7,12 +7,12 @@
 namespace shunt {
 
 Status MemoryWeights::add(std::string_view name, DType dtype, const Shape& shape, std::span<const std::byte> bytes) {
-  if (std::ranges::find(infos_, name, &WeightInfo::name) != infos_.end())
-    return fail(Code::invalid, fmt::format("two constants are named \"{}\"", name));
+  if (names_.contains(name)) return fail(Code::invalid, fmt::format("two constants are named \"{}\"", name));
   SHUNT_TRY_ASSIGN(const std::uint64_t needed, bytes_of(dtype, shape));
   if (bytes.size() != needed)
     return fail(Code::invalid, fmt::format("constant \"{}\" of {}{} takes {} bytes, {} were given", name,
                                            name_of(dtype), to_string(shape), needed, bytes.size()));
+  names_.emplace(name);
   infos_.push_back({.name = std::string(name), .dtype = dtype, .shape = shape, .bytes = needed});
   bytes_.push_back(bytes);
   return {};

@@ -114,6 +114,8 @@ class BusyTime {
   std::vector<Span> spans_;
 };
 
+constexpr std::size_t kMostCompared = 32;
+
 std::vector<Overlap> overlaps_of(const Recording& recording) {
   std::map<std::string, BusyTime> devices;
   BusyTime copies;
@@ -124,6 +126,11 @@ std::vector<Overlap> overlaps_of(const Recording& recording) {
   std::vector<std::pair<std::string, BusyTime>> all(devices.begin(), devices.end());
   all.emplace_back("copies", std::move(copies));
   for (auto& [name, busy] : all) busy.join();
+  // Each is compared with each, so that a trace that names many more devices than a machine has is not taken whole.
+  if (all.size() > kMostCompared) {
+    std::ranges::sort(all, std::ranges::greater(), [](const auto& named) { return named.second.us(); });
+    all.resize(kMostCompared);
+  }
   std::vector<Overlap> overlaps;
   for (auto first = all.begin(); first != all.end(); ++first)
     for (auto second = std::next(first); second != all.end(); ++second) {
@@ -148,14 +155,14 @@ std::string to_text(std::string_view heading, const std::vector<Tally>& rows) {
   std::size_t width = heading.size();
   double all_us = 0;
   for (const Tally& row : rows) {
-    width = std::max(width, row.name.size());
+    width = std::max(width, shortened(row.name).size());
     all_us += row.actual_us;
   }
   std::string text = fmt::format("\n{:<{}} {:>9} {:>12} {:>7} {:>12} {:>10}\n", heading, width, "events", "actual ms",
                                  "share", "predicted ms", "of actual");
   for (const Tally& row : rows) {
-    text += fmt::format("{:<{}} {:>9} {:>12.3f} {:>5.1f} %", row.name, width, row.events, row.actual_us / 1e3,
-                        all_us > 0 ? 100 * row.actual_us / all_us : 0);
+    text += fmt::format("{:<{}} {:>9} {:>12.3f} {:>5.1f} %", shortened(row.name), width, row.events,
+                        row.actual_us / 1e3, all_us > 0 ? 100 * row.actual_us / all_us : 0);
     if (row.compared_us > 0)
       text += fmt::format(" {:>12.3f} {:>8.0f} %", row.predicted_us / 1e3, 100 * row.predicted_share());
     if (row.bytes > 0) text += fmt::format("  {:.2f} MiB", static_cast<double>(row.bytes) / (1U << 20U));
@@ -167,12 +174,15 @@ std::string to_text(std::string_view heading, const std::vector<Tally>& rows) {
 
 std::string to_text(const std::vector<Overlap>& overlaps) {
   if (overlaps.empty()) return {};
+  const auto named = [](const Overlap& overlap) {
+    return fmt::format("{} and {}", shortened(overlap.first), shortened(overlap.second));
+  };
   std::size_t width = 12;
-  for (const Overlap& overlap : overlaps) width = std::max(width, overlap.first.size() + overlap.second.size() + 5);
+  for (const Overlap& overlap : overlaps) width = std::max(width, named(overlap).size());
   std::string text = fmt::format("\n{:<{}} {:>12} {:>15}\n", "busy at once", width, "actual ms", "of the shorter");
-  for (const auto& [first, second, us, of_shorter] : overlaps)
-    text += fmt::format("{:<{}} {:>12.3f} {:>13.0f} %\n", fmt::format("{} and {}", first, second), width, us / 1e3,
-                        100 * of_shorter);
+  for (const Overlap& overlap : overlaps)
+    text += fmt::format("{:<{}} {:>12.3f} {:>13.0f} %\n", named(overlap), width, overlap.us / 1e3,
+                        100 * overlap.of_shorter);
   return text;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 namespace shunt::trace {
@@ -15,7 +16,9 @@ enum class Place : std::uint8_t { host, device, link };
 
 struct Row {
   std::string name;
-  std::vector<std::uint64_t> free_ns;  // per lane: when its last event ends
+  std::size_t lanes = 0;
+  std::set<std::size_t> free;                      // lanes on which nothing runs
+  std::multimap<std::uint64_t, std::size_t> busy;  // the others, by when their events end
   std::size_t first_track = 0;
 };
 
@@ -53,12 +56,17 @@ std::string row_of(const Recording& recording, const ExecutionEvent& event) {
   return device;
 }
 
-// The first lane that is free when the event begins, a new one if need be.
+// The first lane that is free when the event begins, a new one if need be. REQUIRES: events come in the order of their
+// beginnings.
 std::size_t lane_of(Row& row, const ExecutionEvent& event) {
-  auto lane = std::ranges::find_if(row.free_ns, [&](std::uint64_t free) { return free <= event.start_ns; });
-  if (lane == row.free_ns.end()) lane = row.free_ns.insert(row.free_ns.end(), 0);
-  *lane = event.start_ns + event.duration_ns;
-  return static_cast<std::size_t>(lane - row.free_ns.begin());
+  const auto still_busy = row.busy.upper_bound(event.start_ns);
+  for (auto ended = row.busy.begin(); ended != still_busy; ++ended) row.free.insert(ended->second);
+  row.busy.erase(row.busy.begin(), still_busy);
+  if (row.free.empty()) row.free.insert(row.lanes++);
+  const std::size_t lane = *row.free.begin();
+  row.free.erase(row.free.begin());
+  row.busy.emplace(event.start_ns + event.duration_ns, lane);
+  return lane;
 }
 
 std::vector<std::size_t> by_start(const std::vector<ExecutionEvent>& events) {
@@ -84,7 +92,7 @@ Tracks tracks_of(const Recording& recording) {
   Tracks tracks;
   for (auto& [key, row] : rows) {
     row.first_track = tracks.names.size();
-    for (std::size_t lane = 0; lane < row.free_ns.size(); ++lane)
+    for (std::size_t lane = 0; lane < row.lanes; ++lane)
       tracks.names.push_back(lane == 0 ? row.name : fmt::format("{} ({})", row.name, lane + 1));
   }
   for (const auto& [row, lane] : lanes) tracks.of_event.push_back(static_cast<std::uint32_t>(row->first_track + lane));

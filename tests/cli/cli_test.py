@@ -431,6 +431,32 @@ class Files(CommandLine):
                 self.refused(1, f'tensor "blk.0.attn_q.weight" is of {name if name == "type 99" else "type " + name}: ', "tokenize", path, "x")
             self.assertIn("Shunt does not compute with this type", shunt("inspect", path).stdout)
 
+    def test_inspect_bounds_its_columns_so_that_one_long_name_widens_no_other_line(self):
+        def text(content):
+            return len(content).to_bytes(8, "little") + content
+
+        long = b"k" * 60000
+        tensors = [b"t" * 60000] + [b"t%d" % i for i in range(2000)]
+        keys = [long] + [b"k%d" % i for i in range(8000)]
+        data = b"GGUF" + (3).to_bytes(4, "little") + len(tensors).to_bytes(8, "little") + len(keys).to_bytes(8, "little")
+        data += b"".join(text(key) + (7).to_bytes(4, "little") + b"\x01" for key in keys)
+        for i, name in enumerate(tensors):
+            data += text(name) + (1).to_bytes(4, "little") + (8).to_bytes(8, "little") + bytes(4) + (32 * i).to_bytes(8, "little")
+        data += bytes(-len(data) % 32 + 32 * len(tensors))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "wide.gguf")
+            pathlib.Path(path).write_bytes(data)
+            done = shunt("inspect", path, "--tensors")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertLess(len(done.stdout), 4 * len(data))
+            self.assertLess(max(map(len, done.stdout.splitlines())), 200)
+            self.assertIn("k" * 61 + "...  true\n", done.stdout)
+            self.assertIn("\nk7999" + 59 * " " + "  true\n", done.stdout)
+            self.assertIn("\n" + "t" * 61 + "...  F32 ", done.stdout)
+            whole = self.data("inspect", path)
+            self.assertEqual(whole["metadata"][0]["key"], long.decode())
+            self.assertEqual(whole["tensors"][0]["name"], "t" * 60000)
+
     def test_inspect_json_has_the_values_of_metadata_typed_and_whole(self):
         values = {entry["key"]: entry["value"] for entry in self.data("inspect", MODEL)["metadata"]}
         self.assertEqual(values["general.name"], "tiny-llama")

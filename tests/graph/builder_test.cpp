@@ -30,6 +30,64 @@ TEST(GraphBuilder, AGraphWithoutOutputsAndTwoTensorsOfOneNameAreErrors) {
   EXPECT_EQ(graph.error().message, "two tensors are named \"x\"");
 }
 
+TEST(GraphBuilder, NumbersThatAreNoRowsAreRefused) {
+  const auto error_of = [](const auto& add) {
+    GraphBuilder builder;
+    const Tensor x = builder.input("x", DType::F32, {2, 4});
+    add(builder, x);
+    builder.output(builder.silu(x));
+    const auto graph = std::move(builder).finish();
+    return graph ? "none" : graph.error().message;
+  };
+  EXPECT_EQ(error_of([](GraphBuilder&, Tensor) {}), "none");
+  const auto says = [&](std::string_view part, const auto& add) {
+    EXPECT_NE(error_of(add).find(part), std::string::npos) << error_of(add);
+  };
+  for (const int number : {static_cast<int>(ops().size()), 255})
+    says(" is no op; there are ",
+         [&](GraphBuilder& builder, Tensor x) { builder.add_node(static_cast<Op>(number), std::span(&x, 1)); });
+  says("200 is no dtype", [](GraphBuilder& builder, Tensor) { builder.state("s", static_cast<DType>(200), {4}); });
+  says("200 is no dtype", [](GraphBuilder& builder, Tensor) { builder.weight("w", static_cast<DType>(200), {4}); });
+  says("3 is no extent",
+       [](GraphBuilder& builder, Tensor) { builder.input("y", DType::F32, {4}, static_cast<Extent>(3)); });
+  says("attribute to is 200, which is no dtype",
+       [](GraphBuilder& builder, Tensor x) { builder.copy(x, {{Attr::to, static_cast<DType>(200)}}); });
+  says("250 is no attribute", [](GraphBuilder& builder, Tensor x) { builder.copy(x, {{static_cast<Attr>(250), 1U}}); });
+  says("attribute code",
+       [](GraphBuilder& builder, Tensor x) { builder.add_node(Op::custom, std::span(&x, 1), {{Attr::code, 1U}}); });
+}
+
+TEST(GraphBuilder, NoSumOfSizesOverflows) {
+  const auto error_of = [](std::initializer_list<Shape> shapes) {
+    GraphBuilder builder;
+    int name = 0;
+    for (const Shape& shape : shapes) builder.input(std::to_string(name++), DType::F32, shape);
+    const auto graph = std::move(builder).finish();
+    return graph.error().message;
+  };
+  constexpr std::uint32_t kHalf = 1U << 27U;  // of the tensors' 2^56 bytes: [2^27, 2^26]
+  EXPECT_EQ(error_of({{kHalf, kHalf / 2}, {kHalf, kHalf / 2}}), "the graph has no outputs");
+  EXPECT_NE(error_of({{kHalf, kHalf / 2}, {kHalf, kHalf / 2}, {1}}).find("bytes together"), std::string::npos);
+  // 2^96 rows of nothing: no product of some of the extents overflows.
+  constexpr std::uint32_t kMost = 0xFFFFFFFFU;
+  EXPECT_NE(error_of({{kMost, kMost, kMost, 0}}).find("does not fit 63 bits"), std::string::npos);
+  EXPECT_EQ(error_of({{kMost, 0}}), "the graph has no outputs");
+}
+
+TEST(GraphBuilder, NamesThatItMakesAreUnlikeAllOthers) {
+  GraphBuilder builder;
+  const Tensor x = builder.input("silu.0", DType::F32, {4});
+  const Tensor y = builder.silu(x);
+  builder.name(x, "x");
+  const Tensor z = builder.input("silu.0", DType::F32, {4});
+  builder.output(builder.add(y, z));
+  const auto graph = std::move(builder).finish();
+  ASSERT_TRUE(graph.has_value()) << graph.error().message;
+  EXPECT_EQ(graph->tensor(y.id).name, "silu.0'");
+  EXPECT_EQ(graph->find("silu.0"), z.id);
+  EXPECT_EQ(graph->find("x"), x.id);
+}
+
 TEST(GraphBuilder, AWeightNamedTwiceIsOneTensor) {
   GraphBuilder builder;
   const Tensor first = builder.weight("w", DType::F32, {3});

@@ -163,6 +163,29 @@ TEST(Context, WithoutRoomForAnyIsAnErrorThatNamesTheWeights) {
   }
 }
 
+TEST(Context, PagesAreCountedWithoutOverflow) {
+  EXPECT_EQ(pages_of(0), 0U);
+  EXPECT_EQ(pages_of(kPageTokens + 1), 2U);
+  EXPECT_EQ(pages_of(0xFFFFFFFFU), 1U << 27U);
+  EXPECT_EQ(Loaded::take(cache_pages(kPageTokens, 1024)), 1024U);
+  EXPECT_EQ(Loaded::take(cache_pages(0xFFFFFFFFU, 15)), 15U << 27U);
+  for (const std::uint32_t sequences : {16U, 31U, 32U, 64U, 1024U}) {
+    const auto refused = cache_pages(0xFFFFFFFFU, sequences);
+    ASSERT_FALSE(refused.has_value()) << sequences;
+    EXPECT_EQ(refused.error().code, Code::invalid);
+  }
+  // Whatever is known of memory.
+  TestFolder folder;
+  write_zeros(folder, {});
+  const auto model = Loaded::take(Model::load(folder.file("m")));
+  for (const char* devices : {"cpu:scalar", "sim:0"}) {
+    const auto runtime = Loaded::take(Runtime::create({.threads = 1, .devices = devices}));
+    const auto refused = Session::create(*model, *runtime, {.context = 0xFFFFFFFFU, .sequences = 32});
+    ASSERT_FALSE(refused.has_value()) << devices;
+    EXPECT_EQ(refused.error().code, Code::invalid) << refused.error().message;
+  }
+}
+
 TEST(Context, AskedForMayBeLongerThanTheModels) {
   Loaded loaded(kTrainedModel, "cpu", {.context = 5000});
   EXPECT_EQ(loaded.session->context(), 5000U);

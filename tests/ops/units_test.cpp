@@ -23,6 +23,16 @@ TEST(Units, AreThoseThatPeopleRead) {
   EXPECT_EQ(in_time(2.5e6), "2.50 s");
 }
 
+TEST(Units, LongNamesAreCutBetweenCharacters) {
+  EXPECT_EQ(shortened("name", 4), "name");
+  EXPECT_EQ(shortened("a name", 5), "a ...");
+  EXPECT_EQ(shortened("\u00e9\u00e9\u00e9\u00e9", 8), "\u00e9\u00e9\u00e9\u00e9");
+  EXPECT_EQ(shortened("\u00e9\u00e9\u00e9\u00e9", 7), "\u00e9\u00e9...");
+  EXPECT_EQ(shortened("\u00e9\u00e9\u00e9\u00e9", 6), "\u00e9...");
+  EXPECT_EQ(shortened("12345", 3), "...");
+  EXPECT_EQ(first_characters("\u2581x", 2), "");
+}
+
 // No number of more than four digits before its point, and within a twentieth of what is meant.
 TEST(Units, AreNearForEverySize) {
   const std::string units[] = {"bytes", "byte", "KiB", "MiB", "GiB", "TiB"};

@@ -49,6 +49,22 @@ TEST(ChromeTrace, WhatOverlapsOnADeviceGetsATrackOfItsOwn) {
   EXPECT_EQ(tracks, (std::vector<int>{0, 1, 0}));
 }
 
+TEST(ChromeTrace, TheFirstTrackThatIsFreeIsTaken) {
+  SampleRecorder sample;
+  sample.add({.what = "a", .device = "gpu", .start_us = 0, .duration_us = 9})
+      .add({.what = "b", .device = "gpu", .start_us = 1, .duration_us = 3})
+      .add({.what = "c", .device = "gpu", .start_us = 2, .duration_us = 1})
+      .add({.what = "d", .device = "gpu", .start_us = 4, .duration_us = 0})
+      .add({.what = "e", .device = "gpu", .start_us = 4, .duration_us = 9})
+      .add({.what = "f", .device = "gpu", .start_us = 5, .duration_us = 1})
+      .add({.what = "g", .device = "gpu", .start_us = 6, .duration_us = 1})
+      .add({.what = "h", .device = "gpu", .start_us = 9, .duration_us = 1});
+  std::vector<int> tracks;
+  for (const Json& event : json_of(sample.recorder())["traceEvents"])
+    if (event["ph"] == "X") tracks.push_back(event["tid"]);
+  EXPECT_EQ(tracks, (std::vector<int>{0, 1, 2, 1, 1, 2, 2, 0}));
+}
+
 TEST(ChromeTrace, TimesAreMicrosecondsSinceTheFirst) {
   SampleRecorder sample;
   sample.add({.what = "matmul \"odd\"\n\xff", .device = "cpu", .start_us = 3, .duration_us = 2})

@@ -91,6 +91,21 @@ TEST(Summary, TellsWhatWasBusyAtOnce) {
   EXPECT_NE(to_text(summary).find("cpu and gpu"), std::string::npos) << to_text(summary);
 }
 
+// A trace is a file: it may name as many devices as it has events, and as long.
+TEST(Summary, ComparesAndPadsWithinBounds) {
+  constexpr std::size_t kDevices = 200;
+  SampleRecorder sample(1024);
+  std::string first = std::string(50'000, 'a');
+  for (std::size_t device = 0; device < kDevices; ++device)
+    sample.add({.what = "a", .device = first + std::to_string(device), .duration_us = 10 + device});
+  const ExecutionSummary summary = summarize(recording_of(sample.recorder()));
+  EXPECT_EQ(summary.devices.size(), kDevices);
+  EXPECT_EQ(summary.overlaps.size(), 32U * 31U / 2);
+  // Those that were busy longest.
+  EXPECT_EQ(summary.overlaps.front().first, first + std::to_string(kDevices - 1));
+  EXPECT_LT(to_text(summary).size(), 1'000U * 200U);
+}
+
 TEST(Summary, CountsAudits) {
   SampleRecorder sample;
   sample.add({.kind = Kind::audit, .what = "matmul a", .device = "gpu", .duration_us = 4});

@@ -156,8 +156,8 @@ Result<ResultShape> shape_rule::custom(InputOperands inputs, const Attributes& a
 }
 
 std::string_view custom_name(const Attributes& attributes) {
-  const std::shared_ptr<const UserKernel>& kernel = attributes.user_kernel(Attr::code);
-  return kernel == nullptr ? name_of(Op::custom) : kernel->description().name;
+  const auto* kernel = std::get_if<std::shared_ptr<const UserKernel>>(&attributes.get(Attr::code));
+  return kernel == nullptr || *kernel == nullptr ? name_of(Op::custom) : (*kernel)->description().name;
 }
 
 std::uint64_t valid_items(const CustomArgs& args, const Parameters& parameters) {

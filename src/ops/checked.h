@@ -1,0 +1,27 @@
+// Products and sums of extents, counts and bytes that a file, an option or a caller chose: the value, or nothing where
+// it does not fit the wanted type. Such sizes are computed here and nowhere else. Pure functions; any thread.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <optional>
+
+namespace shunt {
+
+// A factor of 0 makes it 0, whatever the others are. Of a single factor: the number in another type, if it fits.
+template <std::unsigned_integral T = std::uint64_t, std::integral... Factors>
+[[nodiscard]] constexpr std::optional<T> checked_product(Factors... factors) {
+  if (((factors == 0) || ...)) return T{0};
+  T product = 1;
+  const bool fits = (!__builtin_mul_overflow(product, factors, &product) && ...);
+  return fits ? std::optional(product) : std::nullopt;
+}
+
+template <std::unsigned_integral T = std::uint64_t, std::integral... Terms>
+[[nodiscard]] constexpr std::optional<T> checked_sum(Terms... terms) {
+  T sum = 0;
+  const bool fits = (!__builtin_add_overflow(sum, terms, &sum) && ...);
+  return fits ? std::optional(sum) : std::nullopt;
+}
+
+}  // namespace shunt
