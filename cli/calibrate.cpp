@@ -202,16 +202,18 @@ void note_that_steps_are_not_measured(std::string_view where, const Error& error
 // What comes of all devices.
 struct Results {
   std::filesystem::path path;
-  Profile kept;  // at `path`
+  Profile kept;  // at `path`, but for what others have added since
   Profile measured;
   std::vector<Checked> checks;
   std::vector<Error> failures;
 
   // What was measured stays, whatever becomes of the next device.
   Status keep(const DeviceProfile& found) {
-    kept.set(found);
     measured.set(found);
-    return save_profile(kept, path);
+    const auto before = std::ranges::find(kept.devices, found.id, &DeviceProfile::id);
+    SHUNT_TRY(add_to_profile(path, found, before == kept.devices.end() ? nullptr : &*before));
+    kept.set(found);
+    return {};
   }
   [[nodiscard]] Status show(const Options& options, double seconds) const {
     if (checks.empty() && measured.devices.empty()) return {};

@@ -135,6 +135,7 @@ int main(int argc, char** argv) {
   shunt::cli::occupy_closed_standard_files();
   // A closed pipe is an error of the write, not the end of the process.
   static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
+  shunt::cli::leave_no_files_at_signals();
   try {
     return shunt::cli::run_program({argv + std::min(argc, 1), argv + argc});
   } catch (const std::exception& error) {

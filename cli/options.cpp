@@ -23,7 +23,7 @@
 #include "ops/op.h"
 #include "output.h"
 #include "run/strategy.h"
-#include "trace/text_file.h"
+#include "trace/whole_file.h"
 
 namespace shunt::cli {
 namespace {
@@ -240,7 +240,7 @@ Status prepare_trace(const std::string& path, const std::string& model, RuntimeO
   runtime.trace = true;
   profile = true;
   // Later, when all is done, it would be a pity.
-  auto writable = trace::check_text_path(path);
+  auto writable = trace::check_writable(path);
   return writable ? writable : fail_at("--trace", std::move(writable).error());
 }
 

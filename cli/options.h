@@ -70,7 +70,7 @@ void add_strategy(CLI::App& app, ComputationOptions& options, RuntimeOptions& ru
 // --trace
 void add_trace(CLI::App& app, std::string& path);
 // Before the runtime is opened: if a trace was asked for, has it record the steps, and sets `profile`, for each op.
-// The model as the trace's file is wrong usage. Errors: those of trace::check_text_path.
+// The model as the trace's file is wrong usage. Errors: those of trace::check_writable().
 [[nodiscard]] Status prepare_trace(const std::string& path, const std::string& model, RuntimeOptions& runtime,
                                    bool& profile);
 // Writes the trace if one was asked for, with where it comes from and how fast that was, and notes what it could not

@@ -10,6 +10,7 @@
 
 #include "devices/cache_folder.h"
 #include "devices/fnv.h"
+#include "trace/whole_file.h"
 
 namespace shunt::vulkan {
 namespace {
@@ -131,7 +132,9 @@ void PipelineCache::save() const {
   const auto folder = cache_folder();
   // Where it cannot be written, kernels are compiled again next time.
   const bool is_kept =
-      folder && write_whole_file(*folder / cache_file_name(properties), seal_cache(properties, now)).has_value();
+      folder && trace::write_whole_file((*folder / cache_file_name(properties)).string(),
+                                        seal_cache(properties, now), trace::Readers::user)
+                    .has_value();
   static_cast<void>(is_kept);
 }
 
