@@ -9,6 +9,7 @@
 #include <set>
 
 #include "command.h"
+#include "files.h"
 #include "interrupt.h"
 #include "loading.h"
 #include "models/step_ratios.h"
@@ -289,11 +290,15 @@ Status execute(Options& options) {
 
 Action calibrate(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("MODEL", options->model, "GGUF file whose shapes are to be measured [those of usual models]");
+  add_model_file(app, "MODEL", options->model, "GGUF file whose shapes are to be measured [those of usual models]");
   app.add_flag(
       "--check", options->check,
       "Measure nothing new, but hold what was predicted of shapes, seen and unseen, against what they take now");
   app.add_flag("--quick", options->quick, "Fewer sizes and dtypes, and less exact");
+  files_of(app).add_output("the file of measurements", [] {
+    const auto path = profile_path();
+    return std::vector{path ? path->string() : std::string()};
+  });
   add_threads(app, options->runtime.threads);
   app.add_option("--devices", options->runtime.devices,
                  fmt::format("Devices to measure, such as cpu:simd,vulkan:0 [{}]", kAllDevices))

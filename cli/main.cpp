@@ -14,6 +14,7 @@
 
 #include "command.h"
 #include "commands.h"
+#include "files.h"
 #include "habits.h"
 #include "interrupt.h"
 #include "ops/nearest.h"
@@ -75,11 +76,12 @@ int report(const Status& status) {
 // `words` are those after the name.
 int run_command(const Command& command, std::span<const std::string> words) {
   const std::string name = fmt::format("shunt {}", command.name);
-  CLI::App app(std::string(command.summary), name);
+  CommandLine app(std::string(command.summary), name);
   const Action action = command.attach_to(app);
   try {
     const std::vector<std::string> ours = in_our_words(app, words);
     app.parse(std::vector<std::string>(ours.rbegin(), ours.rend()));
+    app.files.check();
     return report(action());
   } catch (const CLI::Success& asked_for_help) {
     return report(print(help_page(app)));
