@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -123,6 +124,17 @@ int run_program(std::vector<std::string> words) {
   return run_command(*command, std::span(words).subspan(command->name.contains(' ') ? 2 : 1));
 }
 
+// Where even the message finds no memory, a plain one takes its place.
+int end_with(const char* words) noexcept {
+  try {
+    complain(words);
+  } catch (...) {
+    constexpr std::string_view kPlain = "shunt: out of memory\n";
+    static_cast<void>(!write(STDERR_FILENO, kPlain.data(), kPlain.size()));
+  }
+  return kRunTimeError;
+}
+
 // Else the first file that a driver opens takes the number of a closed one, and our output goes there. What stands in
 // for it refuses to be read or written.
 void occupy_closed_standard_files() {
@@ -140,8 +152,9 @@ int main(int argc, char** argv) {
   shunt::cli::leave_no_files_at_signals();
   try {
     return shunt::cli::run_program({argv + std::min(argc, 1), argv + argc});
+  } catch (const std::bad_alloc&) {
+    return shunt::cli::end_with("out of memory");
   } catch (const std::exception& error) {
-    shunt::cli::complain(error.what());
-    return shunt::cli::kRunTimeError;
+    return shunt::cli::end_with(error.what());
   }
 }

@@ -17,6 +17,7 @@
 #include "command.h"
 #include "devices/faults.h"
 #include "devices/sim/machine.h"
+#include "devices/thread_pool.h"
 #include "files.h"
 #include "models/gguf.h"
 #include "models/mixture.h"
@@ -125,7 +126,7 @@ void add_model(CLI::App& app, std::string& path) {
 void add_json(CLI::App& app, bool& json) { app.add_flag("--json", json, "Print the result as JSON"); }
 
 void add_threads(CLI::App& app, std::uint32_t& threads) {
-  add_number(app, "--threads", threads, "Threads of the CPU [one per core]", 1U, 1024U);
+  add_number(app, "--threads", threads, "Threads of the CPU [one per core]", 1U, kMostThreads);
 }
 
 std::string with_types(std::string_view what) {
