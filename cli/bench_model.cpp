@@ -102,7 +102,7 @@ std::string line_of(std::string_view what, const Samples& samples, std::string_v
 }
 
 Status execute(Options& options) {
-  SHUNT_TRY(prepare_trace(options.trace, options.model, options.runtime, options.session.profile));
+  SHUNT_TRY(prepare_trace(options.trace, options.runtime, options.session.profile));
   if (options.session.context == 0) options.session.context = std::max(options.prompt, options.generate);
   if (options.session.context < std::max(options.prompt, options.generate))
     refuse(fmt::format("-c {} is less than --prompt {} or --generate {}", options.session.context, options.prompt,

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "command.h"
+#include "files.h"
 #include "interrupt.h"
 #include "loading.h"
 #include "models/step_ratios.h"
@@ -202,16 +203,18 @@ void note_that_steps_are_not_measured(std::string_view where, const Error& error
 // What comes of all devices.
 struct Results {
   std::filesystem::path path;
-  Profile kept;  // at `path`
+  Profile kept;  // at `path`, but for what others have added since
   Profile measured;
   std::vector<Checked> checks;
   std::vector<Error> failures;
 
   // What was measured stays, whatever becomes of the next device.
   Status keep(const DeviceProfile& found) {
-    kept.set(found);
     measured.set(found);
-    return save_profile(kept, path);
+    const auto before = std::ranges::find(kept.devices, found.id, &DeviceProfile::id);
+    SHUNT_TRY(add_to_profile(path, found, before == kept.devices.end() ? nullptr : &*before));
+    kept.set(found);
+    return {};
   }
   [[nodiscard]] Status show(const Options& options, double seconds) const {
     if (checks.empty() && measured.devices.empty()) return {};
@@ -287,11 +290,15 @@ Status execute(Options& options) {
 
 Action calibrate(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("MODEL", options->model, "GGUF file whose shapes are to be measured [those of usual models]");
+  add_model_file(app, "MODEL", options->model, "GGUF file whose shapes are to be measured [those of usual models]");
   app.add_flag(
       "--check", options->check,
       "Measure nothing new, but hold what was predicted of shapes, seen and unseen, against what they take now");
   app.add_flag("--quick", options->quick, "Fewer sizes and dtypes, and less exact");
+  files_of(app).add_output("the file of measurements", [] {
+    const auto path = profile_path();
+    return std::vector{path ? path->string() : std::string()};
+  });
   add_threads(app, options->runtime.threads);
   app.add_option("--devices", options->runtime.devices,
                  fmt::format("Devices to measure, such as cpu:simd,vulkan:0 [{}]", kAllDevices))

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "commands.h"
+#include "files.h"
 #include "options.h"
 #include "output.h"
 #include "usage.h"
@@ -20,7 +21,7 @@ struct Word {
 };
 
 std::vector<Word> options_of(const Command& command) {
-  CLI::App app(std::string(command.summary), fmt::format("shunt {}", command.name));
+  CommandLine app(std::string(command.summary), fmt::format("shunt {}", command.name));
   static_cast<void>(command.attach_to(app));
   std::vector<Word> words;
   for (const CLI::Option* option : app.get_options(nullptr)) {

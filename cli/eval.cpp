@@ -110,7 +110,7 @@ Status execute(Options& options) {
   if (options.text.has_value() == options.tokens.has_value()) refuse("give either --text or --tokens");
   std::vector<Token> tokens;
   if (options.tokens) tokens = parse_ids(*options.tokens);
-  SHUNT_TRY(prepare_trace(options.trace, options.model, options.runtime, options.session.profile));
+  SHUNT_TRY(prepare_trace(options.trace, options.runtime, options.session.profile));
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
   SHUNT_TRY_ASSIGN(const auto model, load_model(options.model));
   if (options.text) {

@@ -7,22 +7,31 @@
 #include <cerrno>
 #include <csignal>
 
+#include "trace/whole_file.h"
+
 namespace shunt::cli {
 namespace {
 
 // A signal handler reaches nothing but globals.
 std::atomic<bool> ending{false};
 std::atomic<int> signal_seen{0};
+std::atomic<bool> is_awaited{false};
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
 // A pipe that holds a byte for each signal: waiting on it misses none, whenever it comes. -1 where there is none.
 using Pipe = std::array<std::atomic<int>, 2>;
 Pipe signal_pipe{-1, -1};
 
-void on_interrupt(int signal) {
+// Where nobody waits for a signal, or one came before, the process ends by it and takes unfinished files along.
+void on_signal(int signal) {
   const int saved = errno;
+  if (!is_awaited.load() || signal_seen.exchange(signal) != 0) {
+    trace::remove_unfinished_files();
+    static_cast<void>(std::signal(signal, SIG_DFL));
+    static_cast<void>(raise(signal));  // once this function has returned
+    return;
+  }
   ending.store(true);
-  signal_seen.store(signal);
   static_cast<void>(!write(signal_pipe[1].load(), "", 1));
   errno = saved;
 }
@@ -33,19 +42,31 @@ void open_pipe() {
   for (std::size_t end = 0; end < ends.size(); ++end) signal_pipe[end].store(ends[end]);
 }
 
-void install() {
-  open_pipe();
+void install(int signal) {
   struct sigaction action{};
-  action.sa_handler = on_interrupt;
-  // The handler is gone after its first call. Reads and writes go on after it.
-  action.sa_flags = static_cast<int>(SA_RESETHAND) | SA_RESTART;
-  for (const int signal : {SIGINT, SIGTERM}) static_cast<void>(sigaction(signal, &action, nullptr));
+  action.sa_handler = on_signal;
+  action.sa_flags = SA_RESTART;  // reads and writes go on after it
+  // One signal must not come amid the handling of another.
+  for (const int other : {SIGINT, SIGTERM, SIGHUP}) static_cast<void>(sigaddset(&action.sa_mask, other));
+  static_cast<void>(sigaction(signal, &action, nullptr));
 }
 
 }  // namespace
 
+void leave_no_files_at_signals() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before{};
+    // One that is ignored, as nohup has it, stays ignored.
+    if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_DFL) install(signal);
+  }
+  // Writing beyond the largest file that is allowed is an error of the write, not the end of the process.
+  static_cast<void>(std::signal(SIGXFSZ, SIG_IGN));
+}
+
 const std::atomic<bool>& catch_interrupts() {
-  install();
+  open_pipe();
+  is_awaited.store(true);
+  for (const int signal : {SIGINT, SIGTERM}) install(signal);
   return ending;
 }
 
@@ -61,7 +82,6 @@ void forget_interrupt() {
   signal_seen.store(0);
   for (char byte = 0; read(signal_pipe[0].load(), &byte, 1) == 1;) {
   }
-  install();
 }
 
 }  // namespace shunt::cli

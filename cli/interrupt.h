@@ -1,10 +1,13 @@
-// Ctrl-C and SIGTERM: the first asks the work to end after its current step, the second ends the process.
+// Ctrl-C and SIGTERM: the first asks the work to end after its current step, the second ends the process. A process
+// that a signal ends leaves no unfinished file behind.
 #pragma once
 
 #include <atomic>
 
 namespace shunt::cli {
 
+// For the start of the program: signals end the process, which removes the files that it has not finished.
+void leave_no_files_at_signals();
 // From now on Ctrl-C sets the flag that is returned, which lives as long as the process.
 const std::atomic<bool>& catch_interrupts();
 // Sets the flag from within: the work has become pointless.

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <new>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 
 #include "command.h"
 #include "commands.h"
+#include "files.h"
 #include "habits.h"
 #include "interrupt.h"
 #include "ops/nearest.h"
@@ -75,11 +77,12 @@ int report(const Status& status) {
 // `words` are those after the name.
 int run_command(const Command& command, std::span<const std::string> words) {
   const std::string name = fmt::format("shunt {}", command.name);
-  CLI::App app(std::string(command.summary), name);
+  CommandLine app(std::string(command.summary), name);
   const Action action = command.attach_to(app);
   try {
     const std::vector<std::string> ours = in_our_words(app, words);
     app.parse(std::vector<std::string>(ours.rbegin(), ours.rend()));
+    app.files.check();
     return report(action());
   } catch (const CLI::Success& asked_for_help) {
     return report(print(help_page(app)));
@@ -121,6 +124,17 @@ int run_program(std::vector<std::string> words) {
   return run_command(*command, std::span(words).subspan(command->name.contains(' ') ? 2 : 1));
 }
 
+// Where even the message finds no memory, a plain one takes its place.
+int end_with(const char* words) noexcept {
+  try {
+    complain(words);
+  } catch (...) {
+    constexpr std::string_view kPlain = "shunt: out of memory\n";
+    static_cast<void>(!write(STDERR_FILENO, kPlain.data(), kPlain.size()));
+  }
+  return kRunTimeError;
+}
+
 // Else the first file that a driver opens takes the number of a closed one, and our output goes there. What stands in
 // for it refuses to be read or written.
 void occupy_closed_standard_files() {
@@ -135,10 +149,12 @@ int main(int argc, char** argv) {
   shunt::cli::occupy_closed_standard_files();
   // A closed pipe is an error of the write, not the end of the process.
   static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
+  shunt::cli::leave_no_files_at_signals();
   try {
     return shunt::cli::run_program({argv + std::min(argc, 1), argv + argc});
+  } catch (const std::bad_alloc&) {
+    return shunt::cli::end_with("out of memory");
   } catch (const std::exception& error) {
-    shunt::cli::complain(error.what());
-    return shunt::cli::kRunTimeError;
+    return shunt::cli::end_with(error.what());
   }
 }

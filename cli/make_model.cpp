@@ -7,6 +7,7 @@
 #include <ranges>
 
 #include "command.h"
+#include "files.h"
 #include "interrupt.h"
 #include "models/gguf.h"
 #include "models/mixture.h"
@@ -64,7 +65,7 @@ Action make_model(CLI::App& app) {
   auto options = std::make_shared<Options>();
   app.add_option("SHAPE", options->shape, "Shape of the model: " + shape_names())->required();
   app.add_option("TYPE", options->type, with_types("Weights as"))->required();
-  app.add_option("OUT", options->out, "GGUF file to write; one of that name is replaced")->required();
+  add_output(app, "OUT", options->out, "GGUF file to write; one of that name is replaced")->required();
   add_number(app, "--seed", options->seed, "Seed of the weights [1]", std::uint64_t{0},
              std::numeric_limits<std::uint64_t>::max());
   add_json(app, options->json);

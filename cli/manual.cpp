@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "commands.h"
+#include "files.h"
 #include "options.h"
 #include "output.h"
 #include "usage.h"
@@ -31,7 +32,7 @@ std::string paragraph_of(const CLI::Option& option) {
 }
 
 std::string section_of(const Command& command) {
-  CLI::App app(std::string(command.summary), fmt::format("shunt {}", command.name));
+  CommandLine app(std::string(command.summary), fmt::format("shunt {}", command.name));
   static_cast<void>(command.attach_to(app));
   std::string text = fmt::format(".SS shunt {}\n{}.\n", as_roff(command.name), as_roff(command.summary));
   for (const CLI::Option* option : app.get_options(nullptr))
@@ -51,7 +52,7 @@ std::string page() {
 }
 
 Json in_json(const Command& command) {
-  CLI::App app(std::string(command.summary), fmt::format("shunt {}", command.name));
+  CommandLine app(std::string(command.summary), fmt::format("shunt {}", command.name));
   static_cast<void>(command.attach_to(app));
   Json options = Json::array();
   for (const CLI::Option* option : app.get_options(nullptr)) {

@@ -3,12 +3,11 @@
 #include <fmt/format.h>
 
 #include <charconv>
-#include <cstdio>
 #include <cstring>
 #include <limits>
-#include <memory>
 
 #include "models/mapped_file.h"
+#include "trace/text_file.h"
 
 namespace shunt::cli {
 namespace {
@@ -152,12 +151,7 @@ Status write_npy(const std::string& path, const Array& array, onnx::Type type) {
   } else {
     text.append(reinterpret_cast<const char*>(array.bytes.data()), array.bytes.size());
   }
-  const auto close = [](std::FILE* file) { static_cast<void>(std::fclose(file)); };
-  const std::unique_ptr<std::FILE, decltype(close)> file(std::fopen(path.c_str(), "wb"), close);
-  if (file == nullptr || std::fwrite(text.data(), 1, text.size(), file.get()) != text.size() ||
-      std::fflush(file.get()) != 0)
-    return fail(Code::io, fmt::format("{} cannot be written: {}", path, std::strerror(errno)));
-  return {};
+  return trace::write_text_file(path, text);
 }
 
 }  // namespace shunt::cli

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
-#include <filesystem>
 #include <limits>
 #include <map>
 #include <random>
@@ -18,12 +17,15 @@
 #include "command.h"
 #include "devices/faults.h"
 #include "devices/sim/machine.h"
+#include "devices/thread_pool.h"
+#include "files.h"
+#include "models/gguf.h"
 #include "models/mixture.h"
 #include "ops/nearest.h"
 #include "ops/op.h"
 #include "output.h"
 #include "run/strategy.h"
-#include "trace/text_file.h"
+#include "trace/whole_file.h"
 
 namespace shunt::cli {
 namespace {
@@ -112,14 +114,19 @@ void add_strategy(CLI::App& app, Strategy& strategy, std::optional<double>& marg
 
 }  // namespace
 
+CLI::Option* add_model_file(CLI::App& app, const std::string& name, std::string& path, const std::string& meaning) {
+  files_of(app).add_input(name, [&path] { return models::files_of_model(path); });
+  return app.add_option(name, path, meaning);
+}
+
 void add_model(CLI::App& app, std::string& path) {
-  app.add_option("MODEL", path, "GGUF file; of a split model any part")->required();
+  add_model_file(app, "MODEL", path, "GGUF file; of a split model any part")->required();
 }
 
 void add_json(CLI::App& app, bool& json) { app.add_flag("--json", json, "Print the result as JSON"); }
 
 void add_threads(CLI::App& app, std::uint32_t& threads) {
-  add_number(app, "--threads", threads, "Threads of the CPU [one per core]", 1U, 1024U);
+  add_number(app, "--threads", threads, "Threads of the CPU [one per core]", 1U, kMostThreads);
 }
 
 std::string with_types(std::string_view what) {
@@ -183,9 +190,8 @@ void add_runtime(CLI::App& app, RuntimeOptions& options, bool only_plans) {
 }
 
 void add_machine(CLI::App& app, std::string& path) {
-  app.add_option("--machine", path,
-                 "Simulate the machine that a file describes (docs/machines.md), and use its devices in place of these")
-      ->type_name("FILE");
+  add_input(app, "--machine", path,
+            "Simulate the machine that a file describes (docs/machines.md), and use its devices in place of these");
 }
 
 Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options, std::string_view option) {
@@ -227,20 +233,16 @@ std::string_view context_origin(const SessionOptions& asked, const models::Model
 }
 
 void add_trace(CLI::App& app, std::string& path) {
-  app.add_option("--trace", path,
-                 "Write what ran when and why there, for shunt report, chrome://tracing and ui.perfetto.dev")
-      ->type_name("FILE");
+  add_output(app, "--trace", path,
+             "Write what ran when and why there, for shunt report, chrome://tracing and ui.perfetto.dev");
 }
 
-Status prepare_trace(const std::string& path, const std::string& model, RuntimeOptions& runtime, bool& profile) {
+Status prepare_trace(const std::string& path, RuntimeOptions& runtime, bool& profile) {
   if (path.empty()) return {};
-  std::error_code no_such_file;
-  if (std::filesystem::equivalent(path, model, no_such_file))
-    refuse("--trace and MODEL are the same file; give the trace another name, so that the model is not lost");
   runtime.trace = true;
   profile = true;
   // Later, when all is done, it would be a pity.
-  auto writable = trace::check_text_path(path);
+  auto writable = trace::check_writable(path);
   return writable ? writable : fail_at("--trace", std::move(writable).error());
 }
 

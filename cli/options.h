@@ -35,6 +35,9 @@ CLI::Option* add_number(CLI::App& app, const char* name, T& value, const std::st
   return app.add_option(name, value, meaning)->type_name("N")->check(in_range(least, most));
 }
 
+// A GGUF file to read: with all parts of a split model. REQUIRES: as add_input() (files.h).
+CLI::Option* add_model_file(CLI::App& app, const std::string& name, std::string& path, const std::string& meaning);
+// MODEL, required
 void add_model(CLI::App& app, std::string& path);
 void add_json(CLI::App& app, bool& json);
 void add_threads(CLI::App& app, std::uint32_t& threads);
@@ -70,9 +73,8 @@ void add_strategy(CLI::App& app, ComputationOptions& options, RuntimeOptions& ru
 // --trace
 void add_trace(CLI::App& app, std::string& path);
 // Before the runtime is opened: if a trace was asked for, has it record the steps, and sets `profile`, for each op.
-// The model as the trace's file is wrong usage. Errors: those of trace::check_text_path.
-[[nodiscard]] Status prepare_trace(const std::string& path, const std::string& model, RuntimeOptions& runtime,
-                                   bool& profile);
+// Errors: those of trace::check_writable().
+[[nodiscard]] Status prepare_trace(const std::string& path, RuntimeOptions& runtime, bool& profile);
 // Writes the trace if one was asked for, with where it comes from and how fast that was, and notes what it could not
 // keep.
 [[nodiscard]] Status write_trace(const Runtime& runtime, const std::string& path, const Origin& origin,

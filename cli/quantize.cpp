@@ -3,10 +3,9 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
-
 #include "command.h"
 #include "devices/thread_pool.h"
+#include "files.h"
 #include "interrupt.h"
 #include "models/gguf.h"
 #include "models/mixture.h"
@@ -27,9 +26,6 @@ struct Options {
 
 Status execute(Options& options) {
   options.type = or_refuse(models::mixture_from_name(options.type)).name;
-  std::error_code no_such_file;
-  if (std::filesystem::equivalent(options.in, options.out, no_such_file))
-    refuse("IN and OUT are the same file; give OUT another name, so that the original is not lost");
   const Stopwatch watch;
   ProgressLine line;
   std::size_t converted = 0;
@@ -69,8 +65,8 @@ Status execute(Options& options) {
 
 Action quantize(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("IN", options->in, "GGUF file, best with weights of F32, F16 or BF16")->required();
-  app.add_option("OUT", options->out, "GGUF file to write; one of that name is replaced")->required();
+  add_model_file(app, "IN", options->in, "GGUF file, best with weights of F32, F16 or BF16")->required();
+  add_output(app, "OUT", options->out, "GGUF file to write; one of that name is replaced")->required();
   app.add_option("TYPE", options->type, with_types("Weights as"))->required();
   add_threads(app, options->threads);
   add_json(app, options->json);

@@ -9,6 +9,7 @@
 
 #include "answers.h"
 #include "command.h"
+#include "files.h"
 #include "loading.h"
 #include "models/mapped_file.h"
 #include "models/step_planner.h"
@@ -199,9 +200,9 @@ Status execute(const Options& options) {
 
 Action replay(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("TRACE", options->trace, "File that --trace of run, eval, bench model or run-graph has written")
+  add_input(app, "TRACE", options->trace, "File that --trace of run, eval, bench model or run-graph has written")
       ->required();
-  app.add_option("--model", options->model, "The model, where it is no longer where it was")->type_name("FILE");
+  add_model_file(app, "--model", options->model, "The model, where it is no longer where it was")->type_name("FILE");
   add_strategy(app, options->session, options->runtime);
   add_runtime(app, options->runtime, true);
   add_json(app, options->json);

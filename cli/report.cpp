@@ -4,6 +4,7 @@
 #include <filesystem>
 
 #include "command.h"
+#include "files.h"
 #include "options.h"
 #include "origin.h"
 #include "output.h"
@@ -45,14 +46,10 @@ std::string explain(const std::vector<PlanInHindsight>& plans) {
 
 bool is_text(const Options& options) { return !options.lines && !options.explain && !options.json; }
 
-// Empty: no page. A page in the place of the trace is wrong usage.
+// Empty: no page.
 std::string path_of_page(const Options& options) {
-  std::string path = options.page;
-  if (path.empty() && is_text(options)) path = std::filesystem::path(options.trace).replace_extension(".html").string();
-  std::error_code no_such_file;
-  if (path == options.trace || std::filesystem::equivalent(path, options.trace, no_such_file))
-    refuse("the page and the trace are the same file; name another one with -o");
-  return path;
+  if (!options.page.empty() || !is_text(options)) return options.page;
+  return std::filesystem::path(options.trace).replace_extension(".html").string();
 }
 
 Status write_page(const std::string& path, Json facts, const trace::Recording& recording) {
@@ -81,11 +78,12 @@ Status execute(const Options& options) {
 
 Action report(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("TRACE", options->trace, "File that --trace of run, run-graph, eval or bench model has written")
+  add_input(app, "TRACE", options->trace, "File that --trace of run, run-graph, eval or bench model has written")
       ->required();
   app.add_option("-o,--output", options->page,
                  "Where the page goes [beside the trace, as .html; with another option no page]")
       ->type_name("FILE");
+  files_of(app).add_output("--output", [options] { return std::vector{path_of_page(*options)}; });
   CLI::Option* explain = app.add_flag("--explain", options->explain,
                                       "Print each op's candidates, what it took, and what another device had saved");
   CLI::Option* lines = app.add_flag("--lines", options->lines, "Print each event as a line of JSON");

@@ -9,6 +9,7 @@
 #include "answers.h"
 #include "command.h"
 #include "devices/device.h"
+#include "files.h"
 #include "input.h"
 #include "interrupt.h"
 #include "loading.h"
@@ -252,7 +253,7 @@ Status execute(Options& options) {
     if (options.prompt->empty())
       return fail(Code::invalid, fmt::format("the prompt in {} is empty", options.prompt_file));
   }
-  SHUNT_TRY(prepare_trace(options.trace, options.model, options.runtime, options.session.profile));
+  SHUNT_TRY(prepare_trace(options.trace, options.runtime, options.session.profile));
   if (options.converses()) {
     if (options.json) refuse("--json needs a prompt");
   } else {
@@ -274,9 +275,7 @@ Action run(CLI::App& app) {
   add_model(app, options->model);
   CLI::Option* prompt =
       app.add_option("PROMPT", options->prompt, "Text to go on from [a chat on a terminal, else stdin]");
-  app.add_option("-f,--file", options->prompt_file, "Take the prompt from this file")
-      ->type_name("FILE")
-      ->excludes(prompt);
+  add_input(app, "-f,--file", options->prompt_file, "Take the prompt from this file")->excludes(prompt);
   CLI::Option* chat =
       app.add_flag("--chat", options->chat, "Take the prompt as a user's message, in the model's chat format");
   CLI::Option* system = app.add_option("--system", options->system, "System message of the chat");

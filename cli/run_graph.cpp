@@ -2,9 +2,11 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <filesystem>
 #include <map>
 
 #include "command.h"
+#include "files.h"
 #include "loading.h"
 #include "models/mapped_file.h"
 #include "npy.h"
@@ -30,6 +32,20 @@ struct Options {
   bool explain = false;
   bool json = false;
 };
+
+// The files of "x=a.npy" and "a.npy".
+std::vector<std::string> files_in(const std::vector<std::string>& texts) {
+  std::vector<std::string> files;
+  for (const std::string& text : texts) files.push_back(text.substr(text.find('=') + 1));
+  return files;
+}
+
+std::vector<std::string> external_files(const std::string& path, const onnx::Model& model) {
+  std::vector<std::string> files;
+  for (const onnx::TensorData& data : model.initializers)
+    if (data.is_external) files.push_back((std::filesystem::path(path).parent_path() / data.file).string());
+  return files;
+}
 
 // "x=a.npy" -> x, a.npy; "a.npy" -> `only` where it is the one that there is.
 std::pair<std::string, std::string> name_and_file(const std::string& text, std::span<const std::string> known,
@@ -152,11 +168,13 @@ Status show(const Options& options, const onnx::Imported& imported, const std::v
   return options.json ? print_json({{"outputs", json}}) : print(in_columns(rows));
 }
 
-Status execute(Options& options) {
-  SHUNT_TRY(prepare_trace(options.trace, options.model, options.runtime, options.computation.profile));
+Status execute(Options& options, Files& files) {
+  SHUNT_TRY(prepare_trace(options.trace, options.runtime, options.computation.profile));
   SHUNT_TRY_ASSIGN(const auto file, models::MappedFile::open(options.model));
   const auto model = onnx::parse_model(file->bytes());
   if (!model) return fail_at(options.model, model.error());
+  files.add_input("the model's external data", [&] { return external_files(options.model, *model); });
+  files.check();
   SHUNT_TRY_ASSIGN(const auto inputs, read_inputs(options, *model));
   std::map<std::string, Shape> shapes;
   for (const auto& [name, array] : inputs) shapes.emplace(name, array.shape);
@@ -179,16 +197,19 @@ Status execute(Options& options) {
 
 Action run_graph(CLI::App& app) {
   auto options = std::make_shared<Options>();
-  app.add_option("MODEL", options->model, "ONNX file")->required();
+  add_input(app, "MODEL", options->model, "ONNX file")->required();
   app.add_option("--input", options->inputs, "An input, an array of NumPy; the name may be left out where there is one")
       ->type_name("NAME=FILE");
   app.add_option("--output", options->outputs, "Write an output as an array of NumPy")->type_name("NAME=FILE");
+  Files& files = files_of(app);
+  files.add_input("--input", [options] { return files_in(options->inputs); });
+  files.add_output("--output", [options] { return files_in(options->outputs); });
   app.add_flag("--explain", options->explain, "Show where each op runs, and why");
   add_strategy(app, options->computation, options->runtime);
   add_runtime(app, options->runtime);
   add_trace(app, options->trace);
   add_json(app, options->json);
-  return [options] { return execute(*options); };
+  return [options, &files] { return execute(*options, files); };
 }
 
 }  // namespace shunt::cli

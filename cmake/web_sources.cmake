@@ -1,7 +1,7 @@
 # Of the sources, those that a browser can run: without the device APIs that none has, without what needs the services of
 # an operating system, and with bindings/web/instead/PATH in the place of src/PATH.
 list(FILTER shunt_sources EXCLUDE REGEX "src/(devices/(cuda|gl|metal|null|sim|vulkan)/|ops/.*cuda)")
-foreach(source devices/bytes_in devices/cache_folder devices/find devices/free_memory devices/known_apis devices/library devices/probe
+foreach(source devices/bytes_in devices/cache_folder devices/file_lock devices/find devices/free_memory devices/known_apis devices/library devices/probe
                devices/shader_compiler devices/tool devices/user_kernel devices/cgroup devices/cpu/limits
                models/quantizer models/sigbus_guard models/step_ratios plan/profile_file run/brief_calibration
                run/budgets run/calibration run/op_bench run/write_trace trace/chrome trace/chrome_reader trace/text_file)

@@ -1,6 +1,8 @@
 // The array functions of shunt/shunt.h over shunt/arrays.h.
 #include "shunt/arrays.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <limits>
@@ -17,6 +19,7 @@ struct shunt_arrays {
   std::string reason;
   std::string failures;
   std::string text;
+  bool is_broken = false;  // by a call that ran out of memory
 };
 // NOLINTEND(readability-identifier-naming)
 
@@ -29,6 +32,13 @@ using shunt::Result;
 using shunt::Status;
 using shunt::c::need;
 using shunt::c::report;
+
+// Errors: invalid for null; out_of_memory for one that an earlier call has left half changed.
+Status need(const shunt_arrays* arrays, std::string_view what) {
+  SHUNT_TRY(need(static_cast<const void*>(arrays), what));
+  if (!arrays->is_broken) return {};
+  return shunt::fail(shunt::Code::out_of_memory, fmt::format("{} ran out of memory in an earlier call; free it", what));
+}
 
 // Sizes that do not fit are refused as what they then are: far too many.
 std::size_t elements_of(std::size_t rows, std::size_t columns) {
@@ -74,7 +84,7 @@ shunt_code run_on(shunt_arrays* arrays, std::initializer_list<Memory> memories, 
 
 }  // namespace
 
-shunt_arrays* shunt_arrays_new(const shunt_runtime* runtime, shunt_error* error) {
+shunt_arrays* shunt_arrays_new(const shunt_runtime* runtime, shunt_error* error) try {
   if (const Status there = need(runtime, "the runtime"); !there) {
     static_cast<void>(report(there, error));
     return nullptr;
@@ -86,25 +96,28 @@ shunt_arrays* shunt_arrays_new(const shunt_runtime* runtime, shunt_error* error)
   made->arrays = std::move(*arrays);
   return made.release();
 }
+SHUNT_C_END(error)
 
 void shunt_arrays_free(shunt_arrays* arrays) { const std::unique_ptr<shunt_arrays> ended(arrays); }
 
 shunt_code shunt_arrays_add(shunt_arrays* arrays, const float* a, const float* b, float* out, size_t count,
-                            const shunt_array_call* call, shunt_array_run* run, shunt_error* error) {
+                            const shunt_array_call* call, shunt_array_run* run, shunt_error* error) try {
   return run_on(arrays, {{a, count, "a"}, {b, count, "b"}, {out, count, "out"}}, call, run, error,
                 [&](Arrays& on, const ArrayCall& how) { return on.add({a, count}, {b, count}, {out, count}, how); });
 }
+SHUNT_C_END_OF(arrays, error)
 
 shunt_code shunt_arrays_multiply(shunt_arrays* arrays, const float* a, const float* b, float* out, size_t count,
-                                 const shunt_array_call* call, shunt_array_run* run, shunt_error* error) {
+                                 const shunt_array_call* call, shunt_array_run* run, shunt_error* error) try {
   return run_on(
       arrays, {{a, count, "a"}, {b, count, "b"}, {out, count, "out"}}, call, run, error,
       [&](Arrays& on, const ArrayCall& how) { return on.multiply({a, count}, {b, count}, {out, count}, how); });
 }
+SHUNT_C_END_OF(arrays, error)
 
 shunt_code shunt_arrays_matmul(shunt_arrays* arrays, const float* a, const float* b, float* out, size_t rows,
                                size_t inner, size_t columns, const shunt_array_call* call, shunt_array_run* run,
-                               shunt_error* error) {
+                               shunt_error* error) try {
   const std::size_t of_a = elements_of(rows, inner);
   const std::size_t of_b = elements_of(inner, columns);
   const std::size_t of_out = elements_of(rows, columns);
@@ -113,28 +126,33 @@ shunt_code shunt_arrays_matmul(shunt_arrays* arrays, const float* a, const float
                   return on.matmul({a, of_a}, {b, of_b}, {rows, inner, columns}, {out, of_out}, how);
                 });
 }
+SHUNT_C_END_OF(arrays, error)
 
 shunt_code shunt_arrays_dot(shunt_arrays* arrays, const float* a, const float* b, float* out, size_t count,
-                            const shunt_array_call* call, shunt_array_run* run, shunt_error* error) {
+                            const shunt_array_call* call, shunt_array_run* run, shunt_error* error) try {
   return run_on(arrays, {{a, count, "a"}, {b, count, "b"}, {out, 1, "out"}}, call, run, error,
                 [&](Arrays& on, const ArrayCall& how) { return on.dot({a, count}, {b, count}, *out, how); });
 }
+SHUNT_C_END_OF(arrays, error)
 
 shunt_code shunt_arrays_sum(shunt_arrays* arrays, const float* x, float* out, size_t count,
-                            const shunt_array_call* call, shunt_array_run* run, shunt_error* error) {
+                            const shunt_array_call* call, shunt_array_run* run, shunt_error* error) try {
   return run_on(arrays, {{x, count, "x"}, {out, 1, "out"}}, call, run, error,
                 [&](Arrays& on, const ArrayCall& how) { return on.sum({x, count}, *out, how); });
 }
+SHUNT_C_END_OF(arrays, error)
 
 shunt_code shunt_arrays_softmax(shunt_arrays* arrays, const float* x, float* out, size_t rows, size_t columns,
-                                const shunt_array_call* call, shunt_array_run* run, shunt_error* error) {
+                                const shunt_array_call* call, shunt_array_run* run, shunt_error* error) try {
   const std::size_t count = elements_of(rows, columns);
   return run_on(arrays, {{x, count, "x"}, {out, count, "out"}}, call, run, error,
                 [&](Arrays& on, const ArrayCall& how) { return on.softmax({x, count}, columns, {out, count}, how); });
 }
+SHUNT_C_END_OF(arrays, error)
 
-const char* shunt_arrays_explain(shunt_arrays* arrays) {
+const char* shunt_arrays_explain(shunt_arrays* arrays) try {
   if (arrays == nullptr) return nullptr;
   arrays->text = arrays->arrays->explain();
   return arrays->text.c_str();
 }
+SHUNT_C_END(nullptr)

@@ -97,12 +97,13 @@ Result<shunt_kernel*> create(const shunt_kernel_description* from) {
 
 }  // namespace
 
-shunt_kernel* shunt_kernel_create(const shunt_kernel_description* description, shunt_error* error) {
+shunt_kernel* shunt_kernel_create(const shunt_kernel_description* description, shunt_error* error) try {
   const auto kernel = create(description);
   if (!kernel) return refuse(kernel, error);
   static_cast<void>(shunt::c::report({}, error));
   return *kernel;
 }
+SHUNT_C_END(error)
 
 void shunt_kernel_free(shunt_kernel* kernel) { const std::unique_ptr<shunt_kernel> ended(kernel); }
 

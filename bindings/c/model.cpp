@@ -22,6 +22,7 @@ struct shunt_model {
 struct shunt_session {
   std::unique_ptr<shunt::LanguageSession> session;
   shunt::Generation generation;
+  bool is_broken = false;  // by a call that ran out of memory
 };
 // NOLINTEND(readability-identifier-naming)
 
@@ -42,6 +43,13 @@ static_assert(SHUNT_STOP_STRING == static_cast<int>(StopReason::stop_string));
 static_assert(SHUNT_STOP_LENGTH == static_cast<int>(StopReason::length));
 static_assert(SHUNT_STOP_CONTEXT_FULL == static_cast<int>(StopReason::context_full));
 static_assert(SHUNT_STOP_INTERRUPTED == static_cast<int>(StopReason::interrupted));
+
+// Errors: invalid for null; out_of_memory for one that an earlier call has left half changed.
+Status need(const shunt_session* session, std::string_view what) {
+  SHUNT_TRY(need(static_cast<const void*>(session), what));
+  if (!session->is_broken) return {};
+  return shunt::fail(Code::out_of_memory, fmt::format("{} ran out of memory in an earlier call; close it", what));
+}
 
 // Writes what fits, and how many there are.
 template <class T, class Values>
@@ -198,7 +206,7 @@ Status generate(shunt_session* session, const Result<Prompt>& prompt, const shun
 
 }  // namespace
 
-shunt_model* shunt_model_open(const char* path, shunt_error* error) {
+shunt_model* shunt_model_open(const char* path, shunt_error* error) try {
   if (const Status there = need(path, "the path"); !there) return refuse(there, error);
   auto loaded = shunt::LanguageModel::load(path);
   if (!loaded) return refuse(loaded, error);
@@ -214,10 +222,11 @@ shunt_model* shunt_model_open(const char* path, shunt_error* error) {
   static_cast<void>(report({}, error));
   return model.release();
 }
+SHUNT_C_END(error)
 
 void shunt_model_close(shunt_model* model) { const std::unique_ptr<shunt_model> ended(model); }
 
-shunt_code shunt_model_describe(const shunt_model* model, shunt_model_info* info, shunt_error* error) {
+shunt_code shunt_model_describe(const shunt_model* model, shunt_model_info* info, shunt_error* error) try {
   Status status = need(model, "the model");
   if (status) status = need(info, "where the description goes");
   if (!status) return report(status, error);
@@ -233,26 +242,30 @@ shunt_code shunt_model_describe(const shunt_model* model, shunt_model_info* info
            .adds_bos = model->model->adds_bos() ? 1 : 0};
   return report({}, error);
 }
+SHUNT_C_END(error)
 
 int shunt_is_end_token(const shunt_model* model, int32_t token) {
   return model != nullptr && model->model->is_end(token) ? 1 : 0;
 }
 
 shunt_code shunt_tokenize(const shunt_model* model, const char* text, uint32_t flags, int32_t* tokens, size_t capacity,
-                          size_t* count, shunt_error* error) {
+                          size_t* count, shunt_error* error) try {
   return report(tokenize(model, text, flags, tokens, capacity, count), error);
 }
+SHUNT_C_END(error)
 
 shunt_code shunt_detokenize(const shunt_model* model, const int32_t* tokens, size_t token_count, uint32_t flags,
-                            char* text, size_t capacity, size_t* count, shunt_error* error) {
+                            char* text, size_t capacity, size_t* count, shunt_error* error) try {
   return report(detokenize(model, tokens, token_count, flags, text, capacity, count), error);
 }
+SHUNT_C_END(error)
 
 shunt_code shunt_chat(const shunt_model* model, const shunt_message* messages, size_t message_count,
                       const shunt_chat_options* options, int32_t* tokens, size_t capacity, size_t* count,
-                      shunt_error* error) {
+                      shunt_error* error) try {
   return report(chat(model, messages, message_count, options, tokens, capacity, count), error);
 }
+SHUNT_C_END(error)
 
 shunt_session_options shunt_session_defaults(void) {
   const shunt::SessionOptions defaults;
@@ -266,12 +279,13 @@ shunt_session_options shunt_session_defaults(void) {
 }
 
 shunt_session* shunt_session_open(const shunt_model* model, const shunt_runtime* runtime,
-                                  const shunt_session_options* options, shunt_error* error) {
+                                  const shunt_session_options* options, shunt_error* error) try {
   auto session = open(model, runtime, options);
   if (!session) return refuse(session, error);
   static_cast<void>(report({}, error));
   return session->release();
 }
+SHUNT_C_END(error)
 
 void shunt_session_close(shunt_session* session) { const std::unique_ptr<shunt_session> ended(session); }
 
@@ -287,24 +301,27 @@ const int32_t* shunt_session_tokens(const shunt_session* session, uint32_t seque
 }
 
 shunt_code shunt_session_decode(shunt_session* session, const shunt_batch_token* batch, size_t count,
-                                shunt_error* error) {
+                                shunt_error* error) try {
   return report(decode(session, batch, count), error);
 }
+SHUNT_C_END_OF(session, error)
 
 shunt_code shunt_session_append(shunt_session* session, uint32_t sequence, const int32_t* tokens, size_t count,
-                                shunt_error* error) {
+                                shunt_error* error) try {
   return report(append(session, sequence, tokens, count), error);
 }
+SHUNT_C_END_OF(session, error)
 
 const float* shunt_session_logits(const shunt_session* session, size_t index) {
   return session == nullptr ? nullptr : session->session->logits(index).data();
 }
 
-shunt_code shunt_session_truncate(shunt_session* session, uint32_t sequence, size_t length, shunt_error* error) {
+shunt_code shunt_session_truncate(shunt_session* session, uint32_t sequence, size_t length, shunt_error* error) try {
   Status status = need(session, "the session");
   if (status) status = session->session->truncate(sequence, length);
   return report(status, error);
 }
+SHUNT_C_END_OF(session, error)
 
 shunt_generate_options shunt_generate_defaults(void) {
   const shunt::GenerateOptions defaults;
@@ -330,12 +347,14 @@ const char* shunt_stop_name(shunt_stop stop) {
 }
 
 shunt_code shunt_generate(shunt_session* session, const char* prompt, const shunt_generate_options* options,
-                          shunt_on_text on_text, void* user, shunt_generation* generation, shunt_error* error) {
+                          shunt_on_text on_text, void* user, shunt_generation* generation, shunt_error* error) try {
   return report(generate(session, text_of(prompt), options, on_text, user, generation), error);
 }
+SHUNT_C_END_OF(session, error)
 
 shunt_code shunt_generate_from(shunt_session* session, const int32_t* prompt, size_t count,
                                const shunt_generate_options* options, shunt_on_text on_text, void* user,
-                               shunt_generation* generation, shunt_error* error) {
+                               shunt_generation* generation, shunt_error* error) try {
   return report(generate(session, array_of(prompt, count, "the prompt"), options, on_text, user, generation), error);
 }
+SHUNT_C_END_OF(session, error)

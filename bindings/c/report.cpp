@@ -5,6 +5,9 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <new>
+#include <stdexcept>
+#include <system_error>
 
 #include "ops/checked.h"
 
@@ -28,6 +31,31 @@ shunt_code report(const Status& status, shunt_error* error) {
   std::ranges::copy(message.substr(0, length), error->message);
   error->message[length] = '\0';
   return code;
+}
+
+shunt_code report_thrown(shunt_error* error) noexcept {
+  const auto tell = [error](Code code, const char* words) {
+    if (error == nullptr) return code_of(code);
+    error->code = code_of(code);
+    const std::string_view message = std::string_view(words).substr(0, sizeof error->message - 1);
+    std::ranges::copy(message, error->message);
+    error->message[message.size()] = '\0';
+    return error->code;
+  };
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return tell(Code::out_of_memory, "out of memory");
+  } catch (const std::length_error&) {
+    return tell(Code::out_of_memory, "more elements than memory can hold");
+  } catch (const std::system_error& refused) {
+    return tell(refused.code() == std::errc::resource_unavailable_try_again ? Code::out_of_memory : Code::internal,
+                refused.what());
+  } catch (const std::exception& thrown) {
+    return tell(Code::internal, thrown.what());
+  } catch (...) {
+    return tell(Code::internal, "a function of the caller's has thrown something");
+  }
 }
 
 Status need(const void* object, std::string_view what) {

@@ -37,6 +37,25 @@ std::nullptr_t refuse(const Result<T>& result, shunt_error* error) {
   return nullptr;
 }
 
+// For the catch-all of a function: writes what was thrown to `error`, which may be null.
+shunt_code report_thrown(shunt_error* error) noexcept;
+
+// What a function answers that has caught something: the code, or NULL.
+struct Thrown {
+  shunt_code code;
+  operator shunt_code() const { return code; }  // NOLINT(google-explicit-constructor)
+  template <class T>
+  operator T*() const {  // NOLINT(google-explicit-constructor)
+    return nullptr;
+  }
+};
+// The same for a function that changes `object`, which may have been left half changed: it is not to be used again.
+template <class Object>
+Thrown break_off(Object* object, shunt_error* error) noexcept {
+  if (object != nullptr) object->is_broken = true;
+  return {report_thrown(error)};
+}
+
 // Errors: invalid for a null object, called `what`.
 [[nodiscard]] Status need(const void* object, std::string_view what);
 // Errors: invalid for what is no row of the table.
@@ -58,3 +77,14 @@ Result<std::span<const T>> array_of(const T* first, std::size_t count, std::stri
 }
 
 }  // namespace shunt::c
+
+// Ends each function of the interface that can run out of memory: `shunt_code f(..., shunt_error* error) try { ... }`,
+// then one of these. Nothing may be thrown into a caller in C.
+#define SHUNT_C_END(error)                                   \
+  catch (...) {                                              \
+    return shunt::c::Thrown{shunt::c::report_thrown(error)}; \
+  }
+#define SHUNT_C_END_OF(object, error)          \
+  catch (...) {                                \
+    return shunt::c::break_off(object, error); \
+  }

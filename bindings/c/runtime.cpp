@@ -45,12 +45,13 @@ Result<std::unique_ptr<shunt_runtime>> open(const shunt_runtime_options* options
 
 }  // namespace
 
-shunt_runtime* shunt_runtime_open(const shunt_runtime_options* options, shunt_error* error) {
+shunt_runtime* shunt_runtime_open(const shunt_runtime_options* options, shunt_error* error) try {
   auto opened = open(options);
   if (!opened) return refuse(opened, error);
   static_cast<void>(report({}, error));
   return opened->release();
 }
+SHUNT_C_END(error)
 
 void shunt_runtime_close(shunt_runtime* runtime) { const std::unique_ptr<shunt_runtime> ended(runtime); }
 
@@ -64,30 +65,34 @@ const char* shunt_device_name(const shunt_runtime* runtime, size_t index) {
   return index < shunt_device_count(runtime) ? runtime->runtime->devices()[index]->info().name.c_str() : nullptr;
 }
 
-const char* shunt_trace_summary(shunt_runtime* runtime) {
+const char* shunt_trace_summary(shunt_runtime* runtime) try {
   if (runtime == nullptr) return nullptr;
   runtime->summary = to_text(summarize(runtime->runtime->recording()));
   return runtime->summary.c_str();
 }
+SHUNT_C_END(nullptr)
 
-const char* shunt_trace_summary_json(shunt_runtime* runtime) {
+const char* shunt_trace_summary_json(shunt_runtime* runtime) try {
   if (runtime == nullptr) return nullptr;
   runtime->summary_json = to_json(summarize(runtime->runtime->recording()));
   return runtime->summary_json.c_str();
 }
+SHUNT_C_END(nullptr)
 
-const char* shunt_trace_lines(shunt_runtime* runtime) {
+const char* shunt_trace_lines(shunt_runtime* runtime) try {
   if (runtime == nullptr) return nullptr;
   runtime->lines = to_json_lines(runtime->runtime->recording());
   return runtime->lines.c_str();
 }
+SHUNT_C_END(nullptr)
 
-shunt_code shunt_trace_write(const shunt_runtime* runtime, const char* path, shunt_error* error) {
+shunt_code shunt_trace_write(const shunt_runtime* runtime, const char* path, shunt_error* error) try {
   Status status = need(runtime, "the runtime");
   if (status) status = need(path, "the name of the trace's file");
   if (status) status = runtime->runtime->write_trace(path);
   return report(status, error);
 }
+SHUNT_C_END(error)
 
 void shunt_trace_clear(shunt_runtime* runtime) {
   if (runtime != nullptr) runtime->runtime->clear_recording();

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "devices/out_of_memory.h"
 #include "dlpack.h"
 #include "report.h"
 #include "shunt/computation.h"
@@ -24,6 +25,7 @@ struct shunt_computation {
   std::unique_ptr<shunt::Computation> computation;
   std::string text;
   std::string json;
+  bool is_broken = false;  // by a call that ran out of memory
 };
 // NOLINTEND(readability-identifier-naming)
 
@@ -39,6 +41,13 @@ using shunt::c::refuse;
 using shunt::c::report;
 using shunt::c::shape_of;
 using shunt::c::shape_to;
+
+// Errors: invalid for null; out_of_memory for one that an earlier call has left half changed.
+Status need(const shunt_computation* computation, std::string_view what) {
+  SHUNT_TRY(need(static_cast<const void*>(computation), what));
+  if (!computation->is_broken) return {};
+  return shunt::fail(Code::out_of_memory, fmt::format("{} ran out of memory in an earlier call; free it", what));
+}
 
 Result<shunt::AttributeValue> value_of(const shunt_attribute& from) {
   const auto attr = static_cast<shunt::Attr>(from.attr);
@@ -82,12 +91,13 @@ Result<shunt::Attributes> attributes_of(const shunt_attributes& from) {
 template <class Work>
 shunt_tensor add_to(shunt_graph* graph, const Work& work) {
   if (graph == nullptr || graph->error || graph->refused) return shunt_none();
-  const Result<shunt::Tensor> tensor = work();
+  Result<shunt::Tensor> tensor =
+      shunt::guarded(work, [] { return Result<shunt::Tensor>(std::unexpected(shunt::out_of_memory())); });
   if (tensor) {
     graph->refused = tensor->id == SHUNT_NO_TENSOR_ID;
     return {tensor->id};
   }
-  graph->error = tensor.error();
+  graph->error = std::move(tensor).error();
   return shunt_none();
 }
 
@@ -137,7 +147,8 @@ const char* shunt_code_name(shunt_code code) {
   return static_cast<unsigned>(code) < std::size(kNames) ? kNames[code] : "unknown";
 }
 
-shunt_graph* shunt_graph_new(void) { return std::make_unique<shunt_graph>().release(); }
+shunt_graph* shunt_graph_new(void) try { return std::make_unique<shunt_graph>().release(); }
+SHUNT_C_END(nullptr)
 void shunt_graph_free(shunt_graph* graph) { const std::unique_ptr<shunt_graph> ended(graph); }
 
 shunt_tensor shunt_input(shunt_graph* graph, const char* name, shunt_dtype dtype, shunt_shape shape,
@@ -197,7 +208,8 @@ shunt_tensor shunt_add_node(shunt_graph* graph, shunt_op op, const shunt_tensor*
 }
 
 void shunt_output(shunt_graph* graph, shunt_tensor tensor) {
-  if (graph != nullptr && !graph->error) graph->builder.output({tensor.id});
+  if (graph == nullptr || graph->error) return;
+  shunt::guarded([&] { graph->builder.output({tensor.id}); }, [&] { graph->error = shunt::out_of_memory(); });
 }
 
 shunt_shape shunt_shape_of(const shunt_graph* graph, shunt_tensor tensor) {
@@ -205,28 +217,31 @@ shunt_shape shunt_shape_of(const shunt_graph* graph, shunt_tensor tensor) {
 }
 
 shunt_computation* shunt_computation_new(const shunt_runtime* runtime, shunt_graph* graph,
-                                         const shunt_computation_options* options, shunt_error* error) {
+                                         const shunt_computation_options* options, shunt_error* error) try {
+  std::unique_ptr<shunt_graph> taken(graph);
   auto made = std::make_unique<shunt_computation>();
-  made->graph.reset(graph);
+  made->graph = std::move(taken);
   Status status = need(graph, "the graph");
   if (status) status = create(runtime, options, *made);
   return report(status, error) == SHUNT_OK ? made.release() : nullptr;
 }
+SHUNT_C_END(error)
 
 void shunt_computation_free(shunt_computation* computation) {
   const std::unique_ptr<shunt_computation> ended(computation);
 }
 
 shunt_code shunt_write(shunt_computation* computation, const char* input, const void* data, uint64_t bytes,
-                       shunt_error* error) {
+                       shunt_error* error) try {
   Status status = need(computation, "the computation");
   if (status) status = need(input, "the name of an input");
   if (status && bytes != 0) status = need(data, "the data of an input");
   if (status) status = computation->computation->write(input, {static_cast<const std::byte*>(data), bytes});
   return report(status, error);
 }
+SHUNT_C_END_OF(computation, error)
 
-shunt_code shunt_write_dlpack(shunt_computation* computation, const char* input, void* tensor, shunt_error* error) {
+shunt_code shunt_write_dlpack(shunt_computation* computation, const char* input, void* tensor, shunt_error* error) try {
   const shunt::dlpack::Owned owned(static_cast<shunt::dlpack::ManagedTensor*>(tensor));
   Status status = need(computation, "the computation");
   if (status) status = need(tensor, "the DLPack tensor");
@@ -235,28 +250,32 @@ shunt_code shunt_write_dlpack(shunt_computation* computation, const char* input,
   if (!content) return report(std::unexpected(content.error()), error);
   return shunt_write(computation, input, content->bytes.data(), content->bytes.size(), error);
 }
+SHUNT_C_END(error)
 
-shunt_code shunt_run(shunt_computation* computation, shunt_error* error) {
+shunt_code shunt_run(shunt_computation* computation, shunt_error* error) try {
   return shunt_run_with(computation, shunt_parameters{}, error);
 }
+SHUNT_C_END_OF(computation, error)
 
-shunt_code shunt_run_with(shunt_computation* computation, shunt_parameters parameters, shunt_error* error) {
+shunt_code shunt_run_with(shunt_computation* computation, shunt_parameters parameters, shunt_error* error) try {
   Status status = need(computation, "the computation");
   if (status)
     status = computation->computation->run(
         {.tokens = parameters.tokens, .outputs = parameters.outputs, .positions = parameters.positions});
   return report(status, error);
 }
+SHUNT_C_END_OF(computation, error)
 
 shunt_code shunt_read(const shunt_computation* computation, size_t output, void* data, uint64_t bytes,
-                      shunt_error* error) {
+                      shunt_error* error) try {
   Status status = need(computation, "the computation");
   if (status && bytes != 0) status = need(data, "where an output goes");
   if (status) status = computation->computation->read(output, 0, {static_cast<std::byte*>(data), bytes});
   return report(status, error);
 }
+SHUNT_C_END(error)
 
-void* shunt_read_dlpack(const shunt_computation* computation, size_t output, shunt_error* error) {
+void* shunt_read_dlpack(const shunt_computation* computation, size_t output, shunt_error* error) try {
   const auto info = output_of(computation, output);
   if (!info) return refuse(info, error);
   const shunt::Operand& operand = (*info)->operand;
@@ -270,13 +289,14 @@ void* shunt_read_dlpack(const shunt_computation* computation, size_t output, shu
     status = computation->computation->read(output, 0, {static_cast<std::byte*>(tensor->tensor.data), bytes});
   return report(status, error) == SHUNT_OK ? tensor.release() : nullptr;
 }
+SHUNT_C_END(error)
 
 size_t shunt_output_count(const shunt_computation* computation) {
   return computation == nullptr ? 0 : computation->computation->output_count();
 }
 
 shunt_code shunt_output_info(const shunt_computation* computation, size_t output, shunt_tensor_info* info,
-                             shunt_error* error) {
+                             shunt_error* error) try {
   const auto found = output_of(computation, output);
   if (!found) return report(std::unexpected(found.error()), error);
   if (const Status there = need(info, "where the description goes"); !there) return report(there, error);
@@ -287,15 +307,18 @@ shunt_code shunt_output_info(const shunt_computation* computation, size_t output
            .bytes = operand.span_bytes()};
   return report({}, error);
 }
+SHUNT_C_END(error)
 
-const char* shunt_explain(shunt_computation* computation) {
+const char* shunt_explain(shunt_computation* computation) try {
   if (computation == nullptr) return nullptr;
   if (computation->text.empty()) computation->text = computation->computation->explain();
   return computation->text.c_str();
 }
+SHUNT_C_END(nullptr)
 
-const char* shunt_explain_json(shunt_computation* computation) {
+const char* shunt_explain_json(shunt_computation* computation) try {
   if (computation == nullptr) return nullptr;
   if (computation->json.empty()) computation->json = computation->computation->explain_json();
   return computation->json.c_str();
 }
+SHUNT_C_END(nullptr)

@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <system_error>
@@ -53,22 +51,6 @@ Result<std::filesystem::path> cache_folder() {
   if (!std::filesystem::is_directory(folder, failed))
     return io_error(folder, "it is no folder; set SHUNT_CACHE_DIR to one that may be written");
   return folder;
-}
-
-Status write_whole_file(const std::filesystem::path& file, std::span<const std::byte> content) {
-  std::string unfinished = file.string() + ".XXXXXX";
-  const int descriptor = mkstemp(unfinished.data());
-  if (descriptor < 0) return io_error(file, std::generic_category().message(errno));
-  std::FILE* const out = fdopen(descriptor, "wb");
-  bool written = out != nullptr && std::fwrite(content.data(), 1, content.size(), out) == content.size();
-  if (out != nullptr)
-    written = std::fclose(out) == 0 && written;
-  else
-    close(descriptor);
-  if (written && std::rename(unfinished.c_str(), file.c_str()) == 0) return {};
-  const std::string why = std::generic_category().message(errno);
-  unlink(unfinished.c_str());
-  return io_error(file, why);
 }
 
 }  // namespace shunt

@@ -21,7 +21,10 @@ Event::Event(Status status) : state_(std::make_shared<State>()) {
   state_->done.store(true, std::memory_order_release);
 }
 
-Event::Event(Device* device) : state_(std::make_shared<State>()) { state_->device = device; }
+Event::Event(Device* device) : state_(std::make_shared<State>()) {
+  state_->device = device;
+  state_->callbacks.reserve(1);  // what is in flight must not be without one for want of memory
+}
 
 bool Event::poll() const { return state_->done.load(std::memory_order_acquire); }
 

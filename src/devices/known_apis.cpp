@@ -14,10 +14,12 @@
 
 #include "devices/cache_folder.h"
 #include "devices/device_json.h"
+#include "devices/file_lock.h"
 #include "devices/fnv.h"
 #include "ops/shader.h"
 #include "trace/parse_json.h"
 #include "trace/text_file.h"
+#include "trace/whole_file.h"
 
 namespace shunt {
 namespace {
@@ -156,6 +158,7 @@ std::optional<ApiReport> KnownApis::find(const ApiRow& api) const {
 
 Status KnownApis::keep(std::span<const ProbedApi> found) const {
   SHUNT_TRY_ASSIGN(const std::filesystem::path path, file());
+  SHUNT_TRY_ASSIGN(const FileLock lock, FileLock::take(path));
   Json entries = entries_in(path);  // others may have kept more meanwhile
   const Json of_places = states_of(places());
   for (const ProbedApi& each : found) {
@@ -168,7 +171,7 @@ Status KnownApis::keep(std::span<const ProbedApi> found) const {
   while (entries.size() > kMostEntries) entries.erase(entries.begin());
   const std::string text =
       Json{{"format", kFormat}, {"apis", std::move(entries)}}.dump(1, ' ', false, Json::error_handler_t::replace);
-  return write_whole_file(path, std::as_bytes(std::span(text)));
+  return trace::write_whole_file(path.string(), std::as_bytes(std::span(text)), trace::Readers::user);
 }
 
 }  // namespace shunt

@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
+#include <utility>
 
 #include "devices/device_json.h"
 #include "trace/parse_json.h"
@@ -47,8 +48,35 @@ struct Child {
   pid_t process = -1;
   int answers = -1;  // read end
   int words = -1;    // what it wrote for people, in memory
-  std::string answer;
+  std::string answer{};
   bool is_over = false;
+
+  explicit Child(const ApiRow* of) : api(of) {}
+  Child(Child&& other) noexcept
+      : api(other.api),
+        process(std::exchange(other.process, -1)),
+        answers(std::exchange(other.answers, -1)),
+        words(std::exchange(other.words, -1)),
+        answer(std::move(other.answer)),
+        is_over(other.is_over) {}
+  Child& operator=(Child&&) = delete;
+  ~Child() {
+    if (process > 0) {
+      static_cast<void>(kill(process, SIGKILL));
+      static_cast<void>(wait());
+    }
+    for (const int file : {answers, words})
+      if (file >= 0) close(file);
+  }
+
+  // Until it has ended; answers how.
+  int wait() {
+    int status = 0;
+    while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
+    }
+    process = -1;
+    return status;
+  }
 };
 
 void write_all(int file, std::string_view text) {
@@ -59,8 +87,9 @@ void write_all(int file, std::string_view text) {
   }
 }
 
-// In the child. Nothing of the parent's may notice: no core file, no words, no handlers of its signals.
-[[noreturn]] void answer_and_end(const ApiRow& api, int answers, int words) {
+// In the child. Nothing of the parent's may notice: no core file, no words, no handlers of its signals, and nothing
+// that is thrown reaches the copies of its functions.
+[[noreturn]] void answer_and_end(const ApiRow& api, int answers, int words) noexcept {
   static_cast<void>(prctl(PR_SET_PDEATHSIG, SIGKILL));
   const rlimit none{0, 0};
   static_cast<void>(setrlimit(RLIMIT_CORE, &none));
@@ -73,7 +102,7 @@ void write_all(int file, std::string_view text) {
 }
 
 Child start(const ApiRow& api) {
-  Child child{.api = &api};
+  Child child(&api);
   std::array<int, 2> pipe_ends{-1, -1};
   child.words = memfd_create("shunt-probe", MFD_CLOEXEC);
   if (child.words < 0 || pipe2(pipe_ends.data(), O_CLOEXEC) != 0) return child;
@@ -133,9 +162,7 @@ ProbedApi conclude(Child& child, std::chrono::milliseconds patience) {
     return stopped(*child.api, StartStage::no_start,
                    fmt::format("no process to try it in could be made: {}", std::strerror(errno)));
   if (!child.is_over) static_cast<void>(kill(child.process, SIGKILL));
-  int status = 0;
-  while (waitpid(child.process, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = child.wait();
   if (!child.is_over)
     return stopped(
         *child.api, StartStage::timed_out,
@@ -164,11 +191,7 @@ std::vector<ProbedApi> probe(std::span<const ApiRow* const> apis, std::chrono::m
   for (const ApiRow* api : apis) children.push_back(start(*api));
   read_until(children, deadline);
   std::vector<ProbedApi> found;
-  for (Child& child : children) {
-    found.push_back(conclude(child, patience));
-    if (child.answers >= 0) close(child.answers);
-    if (child.words >= 0) close(child.words);
-  }
+  for (Child& child : children) found.push_back(conclude(child, patience));
   return found;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <system_error>
+#include <utility>
 
 #include "devices/cgroup.h"
 
@@ -104,15 +105,32 @@ std::uint32_t usable_cores() {
 }
 
 ThreadPool::ThreadPool(std::uint32_t threads, std::span<const std::uint32_t> pin_to_cpus) {
-  const std::uint32_t workers = std::max(threads, 1U) - 1;
-  workers_.reserve(workers);
-  for (std::uint32_t thread = 1; thread <= workers; ++thread) {
-    workers_.emplace_back([this, thread] { work(thread); });
-    if (thread < pin_to_cpus.size() && pinned_) pinned_ = pin(workers_.back(), pin_to_cpus[thread]);
+  try {
+    start(std::max(threads, 1U) - 1, pin_to_cpus);
+  } catch (...) {
+    stop();
+    throw;
   }
 }
 
-ThreadPool::~ThreadPool() {
+ThreadPool::~ThreadPool() { stop(); }
+
+void ThreadPool::start(std::uint32_t workers, std::span<const std::uint32_t> pin_to_cpus) {
+  workers_.reserve(workers);
+  for (std::uint32_t thread = 1; thread <= workers; ++thread) {
+    try {
+      workers_.emplace_back([this, thread] { work(thread); });
+    } catch (const std::system_error& refused) {
+      status_ = fail(Code::out_of_memory,
+                     fmt::format("the system has only {} of {} threads for this process ({}); take fewer (--threads)",
+                                 thread, workers + 1, refused.code().message()));
+      return;
+    }
+    if (thread < pin_to_cpus.size() && status_) status_ = pin(workers_.back(), pin_to_cpus[thread]);
+  }
+}
+
+void ThreadPool::stop() {
   stop_.store(true, std::memory_order_relaxed);
   job_.fetch_add(1, std::memory_order_release);
   job_.notify_all();
@@ -123,8 +141,17 @@ void ThreadPool::work(std::uint32_t thread) {
   for (std::uint32_t seen = 0;; ++seen) {
     wait_for_job(job_, seen);
     if (stop_.load(std::memory_order_relaxed)) return;
-    function_(context_, thread);
+    call(function_, context_, thread);
     if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
+  }
+}
+
+void ThreadPool::call(Function function, const void* context, std::uint32_t thread) noexcept {
+  try {
+    function(context, thread);
+  } catch (...) {
+    const std::scoped_lock lock(mutex_);
+    if (!thrown_) thrown_ = std::current_exception();
   }
 }
 
@@ -138,10 +165,12 @@ void ThreadPool::run_erased(Function function, const void* context) {
   running_.store(static_cast<std::uint32_t>(workers_.size()), std::memory_order_relaxed);
   job_.fetch_add(1, std::memory_order_release);
   job_.notify_all();
-  function(context, 0);
+  call(function, context, 0);
   for (std::uint32_t left = running_.load(std::memory_order_acquire); left != 0;
        left = running_.load(std::memory_order_acquire))
     wait_within_job(running_, left);
+  // Nobody else is left who could set it.
+  if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 
 void ThreadPool::barrier() {

@@ -7,6 +7,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
+#include <mutex>
 #include <span>
 #include <thread>
 #include <vector>
@@ -18,7 +20,8 @@ namespace shunt {
 class ThreadPool {
  public:
   // `pin_to_cpus[t]` is the processor of thread t; empty: the system decides. The caller's own thread is
-  // never pinned. Whether that went well stands in pinned(); the pool works either way.
+  // never pinned. Whether that went well stands in status(); the pool works either way, with the threads that there
+  // are.
   ThreadPool(std::uint32_t threads, std::span<const std::uint32_t> pin_to_cpus);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
@@ -26,10 +29,12 @@ class ThreadPool {
 
   [[nodiscard]] std::uint32_t threads() const { return static_cast<std::uint32_t>(workers_.size()) + 1; }
 
-  // Errors: invalid where a thread was to be on a processor that this process may not use; internal.
-  [[nodiscard]] const Status& pinned() const { return pinned_; }
+  // Errors: out_of_memory where the system refused a thread; invalid where one was to be on a processor that this
+  // process may not use; internal.
+  [[nodiscard]] const Status& status() const { return status_; }
 
-  // Calls job(thread) once on every thread and returns when all have returned.
+  // Calls job(thread) once on every thread and returns when all have returned. What one of them throws is thrown again
+  // here. REQUIRES: a job with barriers throws nothing, as others would wait for ever.
   template <class Job>
   void run(const Job& job) {
     run_erased([](const void* context, std::uint32_t thread) { (*static_cast<const Job*>(context))(thread); }, &job);
@@ -41,10 +46,15 @@ class ThreadPool {
  private:
   using Function = void (*)(const void* context, std::uint32_t thread);
   void run_erased(Function function, const void* context);
+  void start(std::uint32_t workers, std::span<const std::uint32_t> pin_to_cpus);
+  void stop();
   void work(std::uint32_t thread);
+  void call(Function function, const void* context, std::uint32_t thread) noexcept;
 
   std::vector<std::thread> workers_;
-  Status pinned_;
+  Status status_;
+  std::mutex mutex_;
+  std::exception_ptr thrown_;  // by the job, the first; guarded by mutex_
   Function function_ = nullptr;
   const void* context_ = nullptr;
   alignas(64) std::atomic<std::uint32_t> job_{0};      // counts jobs
@@ -53,6 +63,9 @@ class ThreadPool {
   alignas(64) std::atomic<std::uint32_t> passed_{0};   // barriers so far
   std::atomic<bool> stop_{false};
 };
+
+// More threads than any machine has cores are a mistake.
+inline constexpr std::uint32_t kMostThreads = 1024;
 
 // Cores that this process may use, at least 1.
 [[nodiscard]] std::uint32_t usable_cores();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <numeric>
 #include <utility>
@@ -14,6 +15,8 @@ constexpr std::string_view kSplitCount = "split.count";
 constexpr std::string_view kSplitNumber = "split.no";
 constexpr std::string_view kSplitTensors = "split.tensors.count";
 constexpr std::string_view kExtension = ".gguf";
+
+constexpr std::uint32_t kMostParts = 1000;
 
 std::unexpected<Error> invalid(std::string message) { return fail(Code::invalid, std::move(message)); }
 
@@ -32,7 +35,6 @@ Result<GgufHeader> parse_mapped(const MappedFile& file, ForeignTypes foreign) {
 // Parts in this model as its metadata says; 1 for a whole model.
 Result<std::uint32_t> split_count(const Metadata& metadata) {
   SHUNT_TRY_ASSIGN(const std::uint32_t count, metadata.u32_or(kSplitCount, 0));
-  constexpr std::uint32_t kMostParts = 1000;
   if (count > kMostParts)
     return invalid(fmt::format("{} is {}, at most {} are possible", kSplitCount, count, kMostParts));
   return std::max(count, 1U);
@@ -47,7 +49,28 @@ Status check_part(const Metadata& metadata, std::uint32_t part, std::uint32_t co
   return {};
 }
 
+// The number in `text` as a part's name has it; 0 where there is none.
+std::uint32_t number_in(std::string_view text) {
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number : 0;
+}
+
 }  // namespace
+
+std::vector<std::string> files_of_model(const std::string& path) {
+  constexpr std::size_t kDigits = 5;
+  const std::size_t length = part_suffix(0, 1).size();
+  if (path.size() < length) return {path};
+  const std::string_view suffix = std::string_view(path).substr(path.size() - length);
+  const std::uint32_t part = number_in(suffix.substr(1, kDigits));
+  const std::uint32_t count = number_in(suffix.substr(length - kExtension.size() - kDigits, kDigits));
+  if (part == 0 || part > count || count > kMostParts || suffix != part_suffix(part - 1, count)) return {path};
+  std::vector<std::string> files;
+  for (std::uint32_t each = 0; each < count; ++each)
+    files.push_back(path.substr(0, path.size() - length) + part_suffix(each, count));
+  return files;
+}
 
 Result<std::unique_ptr<GgufFile>> GgufFile::open(const std::string& path, ForeignTypes foreign) {
   SHUNT_TRY_ASSIGN(auto file, MappedFile::open(path));

@@ -20,6 +20,9 @@
 
 namespace shunt::models {
 
+// The files that open() would read: `path`, and the other parts that its name tells of. They need not be there.
+[[nodiscard]] std::vector<std::string> files_of_model(const std::string& path);
+
 class GgufFile final : public WeightSource {
   struct Empty {};
 

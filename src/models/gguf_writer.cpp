@@ -1,17 +1,11 @@
 #include "models/gguf_writer.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdio>
 #include <numeric>
 #include <set>
-#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -22,10 +16,6 @@ namespace shunt::models {
 namespace {
 
 constexpr std::uint64_t kLargestPiece = 16U << 20U;
-
-std::unexpected<Error> io_error(std::string_view path, std::string_view what, int number) {
-  return fail(Code::io, fmt::format("{}: cannot {}: {}", path, what, std::generic_category().message(number)));
-}
 
 class HeaderText {
  public:
@@ -115,18 +105,10 @@ Status check_names(std::span<const GgufTensor> tensors) {
   return {};
 }
 
-// The finished file takes the target's place, which must not happen to a device such as /dev/null.
-Status check_target(const std::string& path) {
-  struct stat status{};
-  if (::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return {};
-  return fail(Code::invalid, fmt::format("{}: is no regular file, so it cannot be replaced; name a new file", path));
-}
-
 }  // namespace
 
 Result<std::unique_ptr<GgufWriter>> GgufWriter::create(const std::string& path, const Metadata& metadata,
                                                        std::span<const GgufTensor> tensors, WriteProgress progress) {
-  SHUNT_TRY(check_target(path));
   auto alignment = gguf_alignment(metadata);
   if (!alignment) return fail_at(path, std::move(alignment).error());
   if (auto checked = check_names(tensors); !checked) return fail_at(path, std::move(checked).error());
@@ -139,54 +121,27 @@ Result<std::unique_ptr<GgufWriter>> GgufWriter::create(const std::string& path, 
     tensor_bytes.push_back(bytes);
   }
   const std::uint64_t total_bytes = std::reduce(tensor_bytes.begin(), tensor_bytes.end());
-  constexpr int kAttempts = 100;
-  std::string partial_path;
-  int file = -1;
-  for (int attempt = 0; attempt < kAttempts && file < 0; ++attempt) {
-    partial_path = fmt::format("{}.partial-{}-{}", path, ::getpid(), attempt);
-    file = ::open(partial_path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    if (file < 0 && errno != EEXIST) break;
-  }
-  if (file < 0) return io_error(path, "create the file", errno);
+  SHUNT_TRY_ASSIGN(trace::WholeFile file, trace::WholeFile::create(path));
   auto writer = std::make_unique<GgufWriter>(Opened{.path = path,
-                                                    .partial_path = std::move(partial_path),
-                                                    .file = file,
+                                                    .file = std::move(file),
                                                     .alignment = *alignment,
                                                     .tensors = {tensors.begin(), tensors.end()},
                                                     .tensor_bytes = std::move(tensor_bytes),
                                                     .total_bytes = total_bytes,
                                                     .progress = std::move(progress)});
-  SHUNT_TRY(writer->append(header->bytes()));
+  SHUNT_TRY(writer->opened_.file.append(header->bytes()));
   SHUNT_TRY(writer->pad());
   return writer;
 }
 
 GgufWriter::GgufWriter(Opened opened) : opened_(std::move(opened)) {}
 
-GgufWriter::~GgufWriter() {
-  if (opened_.file < 0) return;
-  ::close(opened_.file);
-  ::unlink(opened_.partial_path.c_str());
-}
-
-Status GgufWriter::append(std::span<const std::byte> bytes) {
-  if (opened_.file < 0) return fail(Code::invalid, fmt::format("{}: the file is finished", opened_.path));
-  while (!bytes.empty()) {
-    const ssize_t count = ::write(opened_.file, bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) return io_error(opened_.path, fmt::format("write beyond byte {}", position_), errno);
-    bytes = bytes.subspan(static_cast<std::size_t>(count));
-    position_ += static_cast<std::uint64_t>(count);
-  }
-  return {};
-}
-
 Status GgufWriter::pad() {
   static constexpr std::array<std::byte, 4096> kZeros{};
-  std::uint64_t missing = (opened_.alignment - position_ % opened_.alignment) % opened_.alignment;
+  std::uint64_t missing = (opened_.alignment - opened_.file.bytes() % opened_.alignment) % opened_.alignment;
   while (missing != 0) {
     const std::uint64_t piece = std::min<std::uint64_t>(missing, kZeros.size());
-    SHUNT_TRY(append(std::span(kZeros).first(piece)));
+    SHUNT_TRY(opened_.file.append(std::span(kZeros).first(piece)));
     missing -= piece;
   }
   return {};
@@ -198,7 +153,7 @@ Status GgufWriter::write(std::span<const std::byte> bytes) {
       return fail(Code::invalid, fmt::format("{}: {} bytes beyond the last tensor", opened_.path, bytes.size()));
     const std::uint64_t piece =
         std::min<std::uint64_t>({bytes.size(), opened_.tensor_bytes[tensor_] - tensor_position_, kLargestPiece});
-    SHUNT_TRY(append(bytes.first(piece)));
+    SHUNT_TRY(opened_.file.append(bytes.first(piece)));
     bytes = bytes.subspan(piece);
     tensor_position_ += piece;
     written_bytes_ += piece;
@@ -224,14 +179,7 @@ Status GgufWriter::finish() {
     return fail(Code::invalid,
                 fmt::format("{}: tensor {} has only {} of {} bytes", opened_.path,
                             quoted(opened_.tensors[tensor_].name), tensor_position_, opened_.tensor_bytes[tensor_]));
-  if (opened_.file < 0) return fail(Code::invalid, fmt::format("{}: the file is finished", opened_.path));
-  int reason = 0;
-  if (::close(std::exchange(opened_.file, -1)) != 0 ||
-      std::rename(opened_.partial_path.c_str(), opened_.path.c_str()) != 0)
-    reason = errno;
-  if (reason == 0) return {};
-  ::unlink(opened_.partial_path.c_str());
-  return io_error(opened_.path, "finish the file", reason);
+  return opened_.file.finish();
 }
 
 }  // namespace shunt::models

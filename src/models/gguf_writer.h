@@ -1,8 +1,7 @@
 // Writes a GGUF file (version 3, little-endian): the header at once, then the tensors' bytes as they come.
 //
-// Everything goes to a new file beside the target, which takes the target's place in finish(); until then,
-// and after any error, the target is as it was. The writer owns that file and removes it if it is dropped
-// unfinished. For one thread at a time.
+// The file takes its place in finish(); until then, and after any error, the target is as it was
+// (trace/whole_file.h). For one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -15,6 +14,7 @@
 
 #include "models/metadata.h"
 #include "shunt/tensor.h"
+#include "trace/whole_file.h"
 
 namespace shunt::models {
 
@@ -40,7 +40,6 @@ class GgufWriter {
   explicit GgufWriter(Opened opened);
   GgufWriter(const GgufWriter&) = delete;
   GgufWriter& operator=(const GgufWriter&) = delete;
-  ~GgufWriter();
 
   // Appends to the data of the tensors, one after the other in the order given; one call may end inside a
   // tensor or span several. Padding is added. Errors: io (a full disk, ...), invalid past the last tensor or
@@ -52,8 +51,7 @@ class GgufWriter {
  private:
   struct Opened {
     std::string path;
-    std::string partial_path;
-    int file;
+    trace::WholeFile file;
     std::uint64_t alignment;
     std::vector<GgufTensor> tensors;
     std::vector<std::uint64_t> tensor_bytes;
@@ -61,12 +59,10 @@ class GgufWriter {
     WriteProgress progress;
   };
 
-  [[nodiscard]] Status append(std::span<const std::byte> bytes);
   [[nodiscard]] Status pad();
   [[nodiscard]] Status tell_progress() const;
 
   Opened opened_;
-  std::uint64_t position_ = 0;         // bytes in the file
   std::uint64_t written_bytes_ = 0;    // of the tensors
   std::size_t tensor_ = 0;             // that the next byte belongs to
   std::uint64_t tensor_position_ = 0;  // bytes of it that are written

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <thread>
 #include <vector>
 
+#include "devices/thread_pool.h"
 #include "models/gguf.h"
 #include "models/gguf_writer.h"
 #include "models/mixture.h"
@@ -47,12 +47,12 @@ std::uint64_t unfit_element(std::span<const float> values, DType to) {
   return kNone;
 }
 
-// Converts elements [begin, end) into `out` on several threads; answers the first element that is not fit.
+// Converts elements [begin, end) into `out` on all threads; answers the first element that is not fit.
 std::uint64_t convert(const Conversion& conversion, std::uint64_t begin, std::uint64_t end, std::byte* out,
-                      std::uint32_t threads) {
+                      ThreadPool& pool) {
   std::atomic<std::uint64_t> next_piece{0};
   std::atomic<std::uint64_t> unfit{kNone};
-  const auto work = [&] {
+  pool.run([&](std::uint32_t) {
     std::vector<float> values(std::min(kPiece, end - begin));
     for (;;) {
       const std::uint64_t first = begin + kPiece * next_piece.fetch_add(1);
@@ -68,22 +68,17 @@ std::uint64_t convert(const Conversion& conversion, std::uint64_t begin, std::ui
       encode_row(conversion.to, piece.data(), piece.size(),
                  out + conversion.result_bytes(first) - conversion.result_bytes(begin));
     }
-  };
-  const std::uint64_t pieces = (end - begin + kPiece - 1) / kPiece;
-  std::vector<std::jthread> others;
-  for (std::uint64_t i = 1; i < std::min<std::uint64_t>(threads, pieces); ++i) others.emplace_back(work);
-  work();
-  others.clear();
+  });
   return unfit.load();
 }
 
 Status convert_tensor(const Conversion& conversion, GgufWriter& writer, std::vector<std::byte>& buffer,
-                      std::uint32_t threads) {
+                      ThreadPool& pool) {
   const std::uint64_t elements = conversion.info.shape.elements();
   for (std::uint64_t begin = 0; begin < elements; begin += kPiece * kPiecesAtOnce) {
     const std::uint64_t end = std::min(elements, begin + kPiece * kPiecesAtOnce);
     buffer.resize(conversion.result_bytes(end) - conversion.result_bytes(begin));
-    const std::uint64_t unfit = convert(conversion, begin, end, buffer.data(), threads);
+    const std::uint64_t unfit = convert(conversion, begin, end, buffer.data(), pool);
     if (unfit != kNone)
       return fail(Code::invalid, fmt::format("tensor {}: element {} is not finite or too large for {}",
                                              quoted(conversion.info.name), unfit, name_of(conversion.to)));
@@ -136,6 +131,8 @@ Status quantize_model(GgufFile& model, const std::string& out, const Mixture& mi
   }
   SHUNT_TRY_ASSIGN(auto writer,
                    GgufWriter::create(out, new_metadata(model.metadata(), mixture), tensors, options.on_write));
+  ThreadPool pool(options.threads, {});
+  SHUNT_TRY(pool.status());
   std::vector<std::byte> buffer;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     const WeightInfo& info = model.weights()[i];
@@ -151,7 +148,7 @@ Status quantize_model(GgufFile& model, const std::string& out, const Mixture& mi
     if (info.dtype == tensors[i].dtype)
       SHUNT_TRY(writer->write(source));
     else
-      SHUNT_TRY(convert_tensor({info, source, tensors[i].dtype}, *writer, buffer, std::max(options.threads, 1U)));
+      SHUNT_TRY(convert_tensor({info, source, tensors[i].dtype}, *writer, buffer, pool));
     model.release(i, 0, info.bytes);
   }
   SHUNT_TRY(model.health());

@@ -79,5 +79,10 @@ struct Profile {
 // Empty where there is no file. One that cannot be understood is renamed, and `warning` says so. Errors: io.
 [[nodiscard]] Result<Profile> load_profile(const std::filesystem::path& path, std::string& warning);
 [[nodiscard]] Status save_profile(const Profile& profile, const std::filesystem::path& path);
+// Adds what was found of a device to the file as it is now, other processes kept out meanwhile. `before` is what the
+// measuring began with, null for nothing: what others have kept since stays, and what `found` has dropped goes. A brief
+// measurement does not replace a full one. Errors: io.
+[[nodiscard]] Status add_to_profile(const std::filesystem::path& path, const DeviceProfile& found,
+                                    const DeviceProfile* before);
 
 }  // namespace shunt

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "devices/device.h"
 #include "plan/planner.h"
@@ -45,7 +46,7 @@ Result<double> most_saved_us(const MeasuringOptions& options) {
 }
 
 // Measures each of `devices` within an equal part of the time that is left. False: it was interrupted.
-bool measure(const Fleet& fleet, Devices devices, std::span<const Workload> work, Profile& profile,
+bool measure(const Fleet& fleet, Devices devices, std::span<const Workload> work, std::vector<DeviceProfile>& profiles,
              const std::atomic<bool>* interrupted) {
   const auto is_interrupted = [&] { return interrupted != nullptr && interrupted->load(); };
   const auto now_s = [&] { return static_cast<double>(devices[0]->now_ns()) / 1e9; };
@@ -57,7 +58,7 @@ bool measure(const Fleet& fleet, Devices devices, std::span<const Workload> work
         {.progress = [&](const std::string&, std::size_t, std::size_t) { return !is_interrupted(); }});
     if (is_interrupted()) return false;
     if (found)
-      profile.set(std::move(*found));
+      profiles.push_back(std::move(*found));
     else
       fleet.tell(fmt::format("{} cannot be measured: {}", devices[index]->info().id, found.error().message));
   }
@@ -107,10 +108,14 @@ std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime& runtime, c
     trace::Recorder& recorder = runtime.recorder();
     const bool is_traced = recorder.enabled();
     recorder.set_enabled(false);
-    const bool is_done = measure(fleet, unmeasured, work, *profile, interrupted);
+    std::vector<DeviceProfile> found;
+    const bool is_done = measure(fleet, unmeasured, work, found, interrupted);
     recorder.set_enabled(is_traced);
     if (!is_done) return std::nullopt;
-    if (const Status saved = save_profile(*profile, *path); !saved) fleet.tell(saved.error().message);
+    for (const DeviceProfile& device : found) {
+      if (const Status saved = add_to_profile(*path, device, nullptr); !saved) fleet.tell(saved.error().message);
+      profile->set(device);
+    }
   }
   std::vector<DeviceCost> costs;
   for (const Device* device : set.devices) costs.emplace_back(device->info(), profile->find(device->info()));

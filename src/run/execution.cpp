@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "devices/out_of_memory.h"
+
 namespace shunt {
 namespace {
 
@@ -19,6 +21,10 @@ Execution::Execution(Executable& executable, const Submission& submission, std::
   free_ns_.resize(executable.devices_.size());
   in_flight_on_.resize(executable.devices_.size());
   unwatched_.resize(executable.devices_.size());
+  completions_.reserve(steps.size());
+  taken_.reserve(steps.size());
+  ready_.reserve(steps.size());
+  starting_.reserve(steps.size());
   executable.actual_us_.assign(steps.size(), 0);
   left_ = static_cast<std::uint32_t>(steps.size());
   for (std::uint32_t step = 0; step < steps.size(); ++step) {
@@ -28,12 +34,21 @@ Execution::Execution(Executable& executable, const Submission& submission, std::
   }
 }
 
+Execution::~Execution() {
+  while (in_flight_ != 0) {
+    bool worked = false;
+    for (Device* const device : executable_.devices_)
+      worked = guarded([&] { return device->advance(kGlance); }, [] { return false; }) || worked;
+    in_flight_ -= static_cast<std::uint32_t>(take_completions(!worked).size());
+  }
+}
+
 bool Execution::advance() {
   for (Completion& completion : take_completions(false)) finish(std::move(completion));
   if (status_) {
-    std::vector<std::uint32_t> ready;
-    ready.swap(ready_);
-    for (const std::uint32_t number : ready) {
+    starting_.clear();
+    starting_.swap(ready_);
+    for (const std::uint32_t number : starting_) {
       const Step& step = executable_.plan_.steps[number];
       // What the reference takes, and whoever waits for each op, must be nobody else's time.
       if ((is_audited(step) || is_timed_in_ops(number)) && in_flight_ != 0)
@@ -78,10 +93,18 @@ bool Execution::work_on_processors() {
   return worked;
 }
 
-std::vector<Execution::Completion> Execution::take_completions(bool block) {
+std::span<Execution::Completion> Execution::take_completions(bool block) {
+  taken_.clear();
   std::unique_lock lock(mutex_);
   if (block) arrived_.wait(lock, [&] { return !completions_.empty(); });
-  return std::exchange(completions_, {});
+  taken_.swap(completions_);
+  return taken_;
+}
+
+void Execution::arrive(Completion completion) {
+  const std::scoped_lock lock(mutex_);
+  completions_.push_back(std::move(completion));
+  arrived_.notify_one();
 }
 
 bool Execution::is_audited(const Step& step) const {
@@ -94,14 +117,15 @@ bool Execution::is_timed_in_ops(std::uint32_t step) const {
 }
 
 void Execution::start(std::uint32_t step, Phase phase) {
-  ++in_flight_;
   const std::uint32_t worker = worker_of(step, phase);
-  if (in_flight_on_[worker]++ == 0) unwatched_[worker] = false;
+  if (in_flight_on_[worker] == 0) unwatched_[worker] = false;
   if (started_ns_[step] == 0) started_ns_[step] = now_ns(step);
-  launch(step, phase).on_done([this, step, phase](const Status& status) {
-    const std::scoped_lock lock(mutex_);
-    completions_.push_back({step, phase, status});
-    arrived_.notify_one();
+  Event event = launch(step, phase);
+  // Nothing throws from here on: what is in flight is counted and will arrive.
+  ++in_flight_;
+  ++in_flight_on_[worker];
+  event.on_done([this, step, phase](const Status& status) {
+    arrive({step, phase, guarded([&] { return status; }, [] { return Status(std::unexpected(out_of_memory())); })});
   });
 }
 

@@ -21,6 +21,11 @@ class Execution {
   // `audited`: the position of the unit that is held against the reference.
   Execution(Executable& executable, const Submission& submission, std::optional<std::uint32_t> audited);
 
+  Execution(const Execution&) = delete;
+  Execution& operator=(const Execution&) = delete;
+  // Waits for what is in flight, where an exception has ended the run before.
+  ~Execution();
+
   // Starts what can start and works off what has ended. False once the run is done.
   bool advance();
   // Pumps until done: lends this thread to devices that need one, and sleeps where none does.
@@ -51,7 +56,8 @@ class Execution {
   [[nodiscard]] std::uint64_t now_ns(std::uint32_t step) const;
   void record_transfer(std::uint32_t step) const;
   bool work_on_processors();
-  [[nodiscard]] std::vector<Completion> take_completions(bool block);
+  [[nodiscard]] std::span<Completion> take_completions(bool block);
+  void arrive(Completion completion);
 
   Executable& executable_;
   Submission submission_;
@@ -61,6 +67,7 @@ class Execution {
   std::vector<std::uint64_t> started_ns_;
   std::vector<std::uint64_t> free_ns_;  // per device: since when, by its clock
   std::vector<std::uint32_t> ready_;
+  std::vector<std::uint32_t> starting_;  // those of ready_ that advance() works off
   std::uint32_t in_flight_ = 0;
   std::vector<std::uint32_t> in_flight_on_;  // per device
   std::vector<bool> unwatched_;              // per device: whether what it does has ended while this thread computed
@@ -69,7 +76,8 @@ class Execution {
 
   std::mutex mutex_;
   std::condition_variable arrived_;
-  std::vector<Completion> completions_;
+  std::vector<Completion> completions_;  // it and the next have room for all steps
+  std::vector<Completion> taken_;
 };
 
 }  // namespace shunt

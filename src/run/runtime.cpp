@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "devices/registry.h"
+#include "devices/thread_pool.h"
 #include "plan/cost.h"
 #include "plan/planner.h"
 #include "trace/recorder.h"
@@ -84,6 +85,10 @@ OpenOptions Runtime::open_options() const {
 }
 
 Result<std::unique_ptr<Runtime>> Runtime::create(const RuntimeOptions& options) {
+  if (options.threads > kMostThreads)
+    return fail(Code::invalid,
+                fmt::format("{} threads are asked for; at most {} are possible, and 0 takes one per core",
+                            options.threads, kMostThreads));
   std::unique_ptr<Runtime> runtime(new Runtime(options));
   RuntimeOptions& chosen = runtime->options_;
   if (chosen.devices.empty()) chosen.devices = from_the_environment("SHUNT_DEVICES");

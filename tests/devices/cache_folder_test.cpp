@@ -1,11 +1,10 @@
-// Where caches go, and that they are whole.
+// Where caches go.
 #include "devices/cache_folder.h"
 
 #include <gtest/gtest.h>
 
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -71,18 +70,6 @@ TEST_F(CacheFolder, WithoutAPlaceItSaysWhatToSet) {
     EXPECT_EQ(blocked.error().code, Code::io);
     EXPECT_NE(blocked.error().message.find(place.string()), std::string::npos) << blocked.error().message;
   }
-}
-
-TEST_F(CacheFolder, AFileIsReplacedAsAWholeAndLeavesNoOther) {
-  const std::string text = "second";
-  std::ofstream(root_ / "file") << "first, which is longer";
-  ASSERT_TRUE(write_whole_file(root_ / "file", std::as_bytes(std::span(text))));
-  std::ifstream in(root_ / "file");
-  EXPECT_EQ(std::string(std::istreambuf_iterator<char>(in), {}), text);
-  EXPECT_EQ(std::distance(fs::directory_iterator(root_), fs::directory_iterator()), 1);
-  const Status nowhere = write_whole_file(root_ / "absent" / "file", {});
-  ASSERT_FALSE(nowhere.has_value());
-  EXPECT_EQ(nowhere.error().code, Code::io);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <sched.h>
 #endif
 
+#include <new>
 #include <vector>
 
 namespace shunt {
@@ -41,6 +42,20 @@ TEST(ThreadPool, NobodyPassesABarrierBeforeAllHaveCome) {
   }
 }
 
+TEST(ThreadPool, WhatAJobThrowsIsThrownToItsCaller) {
+  ThreadPool pool(4, {});
+  for (std::uint32_t thrower = 0; thrower < 4; ++thrower) {
+    std::vector<int> calls(4, 0);
+    EXPECT_THROW(pool.run([&](std::uint32_t thread) {
+      ++calls[thread];
+      if (thread >= thrower) throw std::bad_alloc();
+    }),
+                 std::bad_alloc);
+    EXPECT_EQ(calls, std::vector<int>(4, 1)) << "others go on to the end";
+  }
+  pool.run([](std::uint32_t) {});
+}
+
 #if defined(__linux__)
 cpu_set_t processors_of_this_thread() {
   cpu_set_t set;
@@ -54,7 +69,7 @@ TEST(ThreadPool, ThreadsStayWhereTheyArePinned) {
     if (!CPU_ISSET(cpu, &allowed)) continue;
     const std::uint32_t cpus[] = {cpu, cpu, cpu};
     ThreadPool pool(3, cpus);
-    ASSERT_TRUE(pool.pinned().has_value()) << pool.pinned().error().message;
+    ASSERT_TRUE(pool.status().has_value()) << pool.status().error().message;
     std::vector<cpu_set_t> sets(3);
     std::vector<int> running(3, -1);
     pool.run([&](std::uint32_t thread) {
@@ -73,10 +88,10 @@ TEST(ThreadPool, ThreadsStayWhereTheyArePinned) {
 TEST(ThreadPool, AProcessorThatIsMissingIsNamedAndThePoolWorks) {
   const std::uint32_t cpus[] = {0, 4000, 0};
   ThreadPool pool(3, cpus);
-  ASSERT_FALSE(pool.pinned().has_value());
-  EXPECT_EQ(pool.pinned().error().code, Code::invalid);
-  EXPECT_NE(pool.pinned().error().message.find("processor 4000; this process may use "), std::string::npos)
-      << pool.pinned().error().message;
+  ASSERT_FALSE(pool.status().has_value());
+  EXPECT_EQ(pool.status().error().code, Code::invalid);
+  EXPECT_NE(pool.status().error().message.find("processor 4000; this process may use "), std::string::npos)
+      << pool.status().error().message;
   std::vector<int> calls(3, 0);
   pool.run([&](std::uint32_t thread) { ++calls[thread]; });
   EXPECT_EQ(calls, std::vector<int>(3, 1));

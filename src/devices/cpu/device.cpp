@@ -12,6 +12,7 @@
 #include "devices/cpu/program.h"
 #include "devices/cpu/targets.h"
 #include "devices/identity.h"
+#include "devices/out_of_memory.h"
 #include "devices/registry.h"
 #include "ops/kernel.h"
 
@@ -136,7 +137,9 @@ class CpuDevice final : public Device {
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
     Event event(this);
     engine_->enqueue([event, &program, submission, deadline = deadline_of(submission)](ThreadPool& pool) mutable {
-      event.complete(static_cast<CpuProgram&>(program).run(pool, submission, deadline));
+      // Others wait for it, whatever happens.
+      event.complete(guarded([&] { return static_cast<CpuProgram&>(program).run(pool, submission, deadline); },
+                             [] { return Status(std::unexpected(out_of_memory())); }));
     });
     return event;
   }
@@ -181,7 +184,7 @@ namespace shunt {
 Result<BackendReport> open_cpu(const OpenOptions& options) {
   const std::uint32_t threads = options.threads != 0 ? options.threads : usable_cores();
   const auto engine = std::make_shared<cpu::Engine>(threads, options.pin_to_cpus);
-  SHUNT_TRY(engine->pinned());
+  SHUNT_TRY(engine->status());
   BackendReport report{.api = "cpu"};
   for (const cpu::KernelSet kernels : {cpu::KernelSet::simd, cpu::KernelSet::scalar})
     report.devices.push_back(

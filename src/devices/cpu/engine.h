@@ -22,7 +22,7 @@ class Engine {
   bool advance();
 
   [[nodiscard]] std::uint32_t threads() const { return pool_.threads(); }
-  [[nodiscard]] const Status& pinned() const { return pool_.pinned(); }
+  [[nodiscard]] const Status& status() const { return pool_.status(); }
 
  private:
   ThreadPool pool_;

@@ -7,9 +7,12 @@
 #include <utility>
 
 #include "devices/cpu/memory.h"
+#include "devices/out_of_memory.h"
 
 namespace shunt::cpu {
 namespace {
+
+constexpr int kNoMemory = -1;  // what a kernel that throws has failed with
 
 std::byte* address_of(const Binding& binding) {
   return binding.buffer == nullptr ? nullptr : binding.buffer->host().data() + binding.offset;
@@ -71,7 +74,9 @@ void CpuProgram::run_thread(ThreadPool& pool, const Submission& submission, cons
   std::uint64_t start = profile ? trace::now_ns() : 0;
   for (std::uint32_t index = 0; index < kernels_.size(); ++index) {
     for (call.phase = 0; call.phase < kernels_.phases(index); ++call.phase) {
-      if (const int error = kernels_.run(index, call); error != 0) {
+      // One that throws has had no memory: nobody may stay behind at the barrier.
+      const int error = guarded([&] { return kernels_.run(index, call); }, [] { return kNoMemory; });
+      if (error != 0) {
         outcome.kernel_error.store(error, std::memory_order_relaxed);
         outcome.note(failure);
         outcome.fail_at(index);
@@ -98,6 +103,8 @@ Status CpuProgram::status_of(const Outcome& outcome) const {
   const std::string& op = op_names_[failed];
   if (!outcome.failure)
     return fail_at(fmt::format("program \"{}\": kernel of \"{}\"", name_, op), outcome.failure.error());
+  if (outcome.kernel_error.load() == kNoMemory)
+    return fail(Code::out_of_memory, fmt::format("program \"{}\": no memory for the kernel of \"{}\"", name_, op));
   if (const int error = outcome.kernel_error.load(); error != 0)
     return fail(Code::internal, fmt::format("program \"{}\": kernel of \"{}\" failed with {}", name_, op, error));
   return fail(Code::timed_out, fmt::format("program \"{}\" ran past its deadline at \"{}\"", name_, op));

@@ -10,6 +10,8 @@
 
 #include "devices/cache_folder.h"
 #include "devices/fnv.h"
+#include "devices/out_of_memory.h"
+#include "trace/whole_file.h"
 
 namespace shunt::vulkan {
 namespace {
@@ -125,13 +127,19 @@ std::vector<std::byte> PipelineCache::data() const {
 }
 
 void PipelineCache::save() const {
+  // Called where nothing may throw. Without memory it is not kept, as where it cannot be written.
+  guarded([&] { write(); }, [] {});
+}
+
+void PipelineCache::write() const {
   const std::vector<std::byte> now = data();
   if (now.empty() || fnv1a(now) == loaded_hash_) return;
   const VkPhysicalDeviceProperties& properties = context_->properties();
   const auto folder = cache_folder();
   // Where it cannot be written, kernels are compiled again next time.
-  const bool is_kept =
-      folder && write_whole_file(*folder / cache_file_name(properties), seal_cache(properties, now)).has_value();
+  const bool is_kept = folder && trace::write_whole_file((*folder / cache_file_name(properties)).string(),
+                                                         seal_cache(properties, now), trace::Readers::user)
+                                     .has_value();
   static_cast<void>(is_kept);
 }
 

@@ -39,6 +39,7 @@ class PipelineCache {
   void save() const;
 
  private:
+  void write() const;
   [[nodiscard]] std::vector<std::byte> data() const;
 
   std::shared_ptr<Context> context_;

@@ -7,7 +7,7 @@ std::uint32_t usable_cores() { return 1; }
 
 ThreadPool::ThreadPool(std::uint32_t threads, std::span<const std::uint32_t> pin_to_cpus) {
   if (threads > 1 || !pin_to_cpus.empty())
-    pinned_ = fail(Code::unsupported, "WebAssembly has one thread here, and no processor to pin it to");
+    status_ = fail(Code::unsupported, "WebAssembly has one thread here, and no processor to pin it to");
 }
 
 ThreadPool::~ThreadPool() = default;

@@ -1,0 +1,77 @@
+#include "files.h"
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "command.h"
+#include "output.h"
+
+namespace shunt::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// By device and inode where both are there, else by name.
+bool are_one_file(const std::string& one, const std::string& other) {
+  std::error_code failed;
+  const bool has_one = fs::exists(one, failed);
+  if (has_one != fs::exists(other, failed)) return false;
+  if (has_one) return fs::equivalent(one, other, failed);
+  return fs::weakly_canonical(one, failed) == fs::weakly_canonical(other, failed);
+}
+
+struct File {
+  std::string name;
+  std::string path;
+};
+
+CLI::Option* add_file(CLI::App& app, const std::string& name, std::string& path, const std::string& meaning) {
+  CLI::Option* const option = app.add_option(name, path, meaning);
+  return option->get_positional() ? option : option->type_name("FILE");
+}
+
+// "-o,--output" is called "--output".
+std::string longest_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
+
+}  // namespace
+
+void Files::check() const {
+  const auto given = [](const std::vector<Declared>& declared) {
+    std::vector<File> files;
+    for (const Declared& each : declared)
+      for (std::string& path : each.paths())
+        if (!path.empty()) files.push_back({each.name, std::move(path)});
+    return files;
+  };
+  const std::vector<File> outputs = given(outputs_);
+  if (outputs.empty()) return;
+  const std::vector<File> inputs = given(inputs_);
+  for (std::size_t index = 0; index < outputs.size(); ++index) {
+    const File& output = outputs[index];
+    for (const File& input : inputs)
+      if (are_one_file(output.path, input.path))
+        refuse(fmt::format("{} and {} are the same file, {}; give {} another name, so that {} is not lost", output.name,
+                           input.name, in_quotes(input.path), output.name, input.name));
+    for (std::size_t other = 0; other < index; ++other)
+      if (are_one_file(output.path, outputs[other].path))
+        refuse(fmt::format("{} and {} are the same file, {}; give each a name of its own", outputs[other].name,
+                           output.name, in_quotes(output.path)));
+  }
+}
+
+Files& files_of(CLI::App& app) { return dynamic_cast<CommandLine&>(app).files; }
+
+CLI::Option* add_input(CLI::App& app, const std::string& name, std::string& path, const std::string& meaning) {
+  files_of(app).add_input(longest_name(name), [&path] { return std::vector{path}; });
+  return add_file(app, name, path, meaning);
+}
+
+CLI::Option* add_output(CLI::App& app, const std::string& name, std::string& path, const std::string& meaning) {
+  files_of(app).add_output(longest_name(name), [&path] { return std::vector{path}; });
+  return add_file(app, name, path, meaning);
+}
+
+}  // namespace shunt::cli

@@ -1,0 +1,108 @@
+#!/usr/bin/env python3
+"""exhaustion_test.py SHUNT LIBRARY: each command with its Nth allocation, thread and file operation failing, one N at a
+time (tests/c/exhaustion.cpp). It ends with 0 and all of its result, or with 1, a message and nothing left behind."""
+
+import concurrent.futures
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+SHUNT = sys.argv[1]
+LIBRARY = sys.argv[2]
+DATA = pathlib.Path(__file__).resolve().parents[1] / "data"
+MODEL = DATA / "tiny-llama-f16.gguf"
+CPU = ("--devices", "cpu", "--threads", "2")
+SECONDS = 60
+FIRST = 16  # so many N one after the other; then each a share larger than the one before
+SHARE = 0.5
+KINDS = ("allocation", "thread", "open", "write", "sync", "close", "rename")
+
+# What each command is called with; OUT is the file that it writes, TRACE one of a run. Of those in SAME what goes to
+# stdout is always the same.
+COMMANDS = {
+    "run": ("run", MODEL, "Once upon", "-n", "2", "--greedy", "-c", "64", *CPU, "--trace", "OUT"),
+    "eval": ("eval", MODEL, "--text", "Once upon", "--top", "2", *CPU),
+    "plan": ("plan", MODEL, "-c", "64", *CPU),
+    "inspect": ("inspect", MODEL, "--tensors"),
+    "tokenize": ("tokenize", MODEL, "Hello world"),
+    "quantize": ("quantize", MODEL, "OUT", "Q8_0", "--threads", "2"),
+    "make-model": ("make-model", "nano", "Q8_0", "OUT"),
+    "run-graph": ("run-graph", DATA / "onnx/perceptron.onnx", "--input", DATA / "onnx/perceptron.x.npy", "--output", "OUT",
+                  *CPU),
+    "report": ("report", "TRACE", "-o", "OUT"),
+    "replay": ("replay", "TRACE", *CPU),
+    "devices": ("devices",),
+    "completions": ("completions", "bash"),
+}
+SAME = ("run", "eval", "inspect", "tokenize", "make-model", "run-graph", "completions")
+
+
+class Exhaustion(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.trace = os.path.join(cls.folder.name, "trace.json")
+        cls.cache = os.path.join(cls.folder.name, "cache")
+        made = cls.call(COMMANDS["run"], cls.trace)
+        assert made.returncode == 0, made.stderr
+        assert cls.call(COMMANDS["devices"], "").returncode == 0  # the cache has what it found
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def call(cls, command, out, **variables):
+        words = [{"OUT": out, "TRACE": cls.trace}.get(word, str(word)) for word in command]
+        return subprocess.run([SHUNT, *words], capture_output=True, text=True, check=False, timeout=SECONDS,
+                              stdin=subprocess.DEVNULL,
+                              env={**os.environ, "SHUNT_CACHE_DIR": cls.cache, "LD_PRELOAD": LIBRARY, **variables})
+
+    def expect(self, name, wish, whole):
+        """Runs the command with that failure. Whether it came to it."""
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as marks:
+            out, mark = os.path.join(folder, "out"), os.path.join(marks, "failed")
+            done = self.call(COMMANDS[name], out, SHUNT_TEST_EXHAUSTION=wish, SHUNT_TEST_EXHAUSTED=mark)
+            said = f"{name} with {wish}: {done.stderr}"
+            self.assertIn(done.returncode, (0, 1), said)
+            if done.returncode == 1:
+                self.assertRegex(done.stderr, r"(^|\n)shunt: \S", said)
+            elif name in SAME:
+                self.assertEqual(done.stdout, whole.stdout, said)
+            written = {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
+            if done.returncode == 0 or written:
+                self.assertEqual(set(written), set(whole.files), said)
+                if name in ("quantize", "make-model", "run-graph"):
+                    self.assertEqual(written, whole.files, said)
+            self.assertEqual([path for path in os.listdir(self.cache) if ".partial-" in path], [], said)
+            return os.path.exists(mark)
+
+    def sweep(self, name, kind):
+        """So many times of how many it failed."""
+        with tempfile.TemporaryDirectory() as folder:
+            whole = self.call(COMMANDS[name], os.path.join(folder, "out"))
+            self.assertEqual(whole.returncode, 0, whole.stderr)
+            whole.files = {path.name: path.read_bytes() for path in pathlib.Path(folder).iterdir()}
+        nth, times = 1, 0
+        while self.expect(name, f"{kind}:{nth}{'+' if times % 4 == 3 else ''}", whole):
+            times += 1
+            nth += 1 if nth < FIRST else int(nth * SHARE)
+        return times
+
+    def test_each_command_ends_with_a_result_or_a_message(self):
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            sweeps = {(name, kind): pool.submit(self.sweep, name, kind) for kind in KINDS for name in COMMANDS}
+            times = {sweep: future.result() for sweep, future in sweeps.items()}
+        for name in COMMANDS:
+            self.assertGreater(times[name, "allocation"], FIRST, name)
+        # Each kind failed somewhere.
+        for name, kind in (("run", "thread"), ("quantize", "thread"), ("make-model", "write"), ("run-graph", "rename"),
+                           ("report", "sync"), ("run", "close"), ("plan", "open")):
+            self.assertGreater(times[name, kind], 0, (name, kind))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1] + sys.argv[3:])
