@@ -210,8 +210,8 @@ Status GgufWriter::tell_progress() const {
   if (!opened_.progress) return {};
   const std::uint64_t total = std::reduce(opened_.tensor_bytes.begin(), opened_.tensor_bytes.end());
   if (opened_.progress(written_bytes_, total)) return {};
-  return fail(Code::invalid, fmt::format("{}: interrupted after {} of {} bytes; nothing is kept of them", opened_.path,
-                                         written_bytes_, total));
+  return fail(Code::interrupted, fmt::format("{}: interrupted after {} of {} bytes; nothing is kept of them",
+                                             opened_.path, written_bytes_, total));
 }
 
 Status GgufWriter::finish() {
