@@ -114,7 +114,10 @@ struct Arrays::Parts {
   };
 
   Parts(const Runtime& its_runtime, ArraysOptions its_options)
-      : runtime(its_runtime), options(std::move(its_options)), choices(options.margin, options.exploring_share) {}
+      : handle(its_runtime.share()),
+        runtime(*handle),
+        options(std::move(its_options)),
+        choices(options.margin, options.exploring_share) {}
 
   Result<ArrayRun> run(const Result<Work>& work, const ArrayCall& call);
   Result<std::vector<std::size_t>> named(std::string_view list) const;
@@ -127,10 +130,11 @@ struct Arrays::Parts {
   void set_back(std::size_t index, const Attempt& attempt, const Error& why);
   [[nodiscard]] std::optional<Nanoseconds> given_to(std::size_t index, const Attempt& attempt) const;
 
+  const std::unique_ptr<const Runtime> handle;  // what is below ends before it
   const Runtime& runtime;
   ArraysOptions options;
   arrays::Choices choices;
-  std::vector<Method> methods;  // in the order of runtime.devices()
+  std::vector<Method> methods;  // in the order of runtime.handles()
   std::vector<Entry> programs;
   std::vector<float> staging;
   std::uint64_t calls = 0;
@@ -144,14 +148,14 @@ Result<std::unique_ptr<Arrays>> Arrays::create(const Runtime& runtime, ArraysOpt
   if (!(options.exploring_share >= 0 && options.exploring_share <= 1))
     return fail(Code::invalid, fmt::format("exploring_share {} must be from 0 to 1", options.exploring_share));
   if (options.most_prepared == 0) return fail(Code::invalid, "most_prepared must be 1 or more");
-  if (runtime.devices().empty()) return fail(Code::invalid, "the runtime has no devices");
+  if (runtime.handles().empty()) return fail(Code::invalid, "the runtime has no devices");
   if (!options.now) options.now = machine_now;
   auto parts = std::make_unique<Parts>(runtime, std::move(options));
   const auto alone = std::make_shared<cpu::Engine>(1, std::span<const std::uint32_t>());
-  for (std::size_t index = 0; index < runtime.devices().size(); ++index) {
-    Device* const device = runtime.devices()[index];
+  for (std::size_t index = 0; index < runtime.handles().size(); ++index) {
+    Device* const device = runtime.handles()[index];
     parts->methods.push_back({.device = device,
-                              .cost = runtime.costs()[index],
+                              .cost = parts->runtime.costs()[index],
                               .alone = cpu::over(alone, *device),
                               .setback = {},
                               .slots = {}});

@@ -45,16 +45,19 @@ Result<double> most_saved_us(const MeasuringOptions& options) {
 }
 
 // Measures each of `devices` within an equal part of the time that is left. False: it was interrupted.
-bool measure(const Fleet& fleet, Devices devices, std::span<const Workload> work, Profile& profile,
+bool measure(const Watch& watch, const Fleet& fleet, Devices devices, std::span<const Workload> work, Profile& profile,
              const std::atomic<bool>* interrupted) {
-  const auto is_interrupted = [&] { return interrupted != nullptr && interrupted->load(); };
+  const auto is_interrupted = [&] { return watch.is_interrupted() || (interrupted != nullptr && interrupted->load()); };
   const auto now_s = [&] { return static_cast<double>(devices[0]->now_ns()) / 1e9; };
   const double end_s = now_s() + kSeconds;
   for (std::size_t index = 0; index < devices.size(); ++index) {
     const double share_s = (end_s - now_s()) / static_cast<double>(devices.size() - index);
     auto found = calibrate_briefly(
-        *devices[index], work, share_s,
-        {.progress = [&](const std::string&, std::size_t, std::size_t) { return !is_interrupted(); }});
+        *devices[index], work, share_s, {.progress = [&](const std::string&, std::size_t done, std::size_t count) {
+          // How much there is to measure of the next devices is not known yet: as much as of this one.
+          watch.report(ProgressKind::measuring, index * count + done, devices.size() * count);
+          return !is_interrupted();
+        }});
     if (is_interrupted()) return false;
     if (found)
       profile.set(std::move(*found));
@@ -107,7 +110,7 @@ std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime& runtime, c
     trace::Recorder& recorder = runtime.recorder();
     const bool is_traced = recorder.enabled();
     recorder.set_enabled(false);
-    const bool is_done = measure(fleet, unmeasured, work, *profile, interrupted);
+    const bool is_done = measure(runtime.options().watch, fleet, unmeasured, work, *profile, interrupted);
     recorder.set_enabled(is_traced);
     if (!is_done) return std::nullopt;
     if (const Status saved = save_profile(*profile, *path); !saved) fleet.tell(saved.error().message);

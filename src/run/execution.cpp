@@ -30,6 +30,9 @@ Execution::Execution(Executable& executable, const Submission& submission, std::
 
 bool Execution::advance() {
   for (Completion& completion : take_completions(false)) finish(std::move(completion));
+  if (const Watch* watch = executable_.context_.watch;
+      status_ && watch != nullptr && !ready_.empty() && executable_.context_.may_stop)
+    status_ = watch->check("a run");
   if (status_) {
     std::vector<std::uint32_t> ready;
     ready.swap(ready_);
