@@ -8,6 +8,7 @@ namespace shunt::c {
 
 static_assert(SHUNT_INVALID == static_cast<int>(Code::invalid) + 1);
 static_assert(SHUNT_INTERNAL == static_cast<int>(Code::internal) + 1);
+static_assert(SHUNT_INTERRUPTED == static_cast<int>(Code::interrupted) + 1);
 
 namespace {
 
@@ -25,6 +26,8 @@ shunt_code report(const Status& status, shunt_error* error) {
   error->message[length] = '\0';
   return code;
 }
+
+std::string text_or_empty(const char* text) { return text == nullptr ? "" : text; }
 
 Status need(const void* object, std::string_view what) {
   if (object == nullptr) return fail(Code::invalid, fmt::format("{} is NULL", what));
