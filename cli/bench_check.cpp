@@ -119,8 +119,8 @@ class Checker {
       return fail(Code::unsupported,
                   fmt::format("{} with {} is not measured for this shape", name_of(*gate.op), name_of(dtype)));
     const auto place =
-        std::ranges::find_if(runtime_.devices(), [&](const Device* known) { return known->info().id == device; });
-    if (place == runtime_.devices().end()) return fail(Code::unsupported, fmt::format("there is no {}", device));
+        std::ranges::find_if(runtime_.handles(), [&](const Device* known) { return known->info().id == device; });
+    if (place == runtime_.handles().end()) return fail(Code::unsupported, fmt::format("there is no {}", device));
     SHUNT_TRY_ASSIGN(Bench made, OpBench::create(*use, **place, cpu::beyond_cache_bytes()));
     return made;
   }
@@ -180,7 +180,7 @@ std::vector<const Gate*> chosen_gates(const std::vector<std::string>& names) {
 Status repeat(const Round& round, std::uint32_t times, Samples& values) {
   const std::atomic<bool>& ending = catch_interrupts();
   for (std::uint32_t done = 0; done < times; ++done) {
-    if (ending.load()) return fail(Code::invalid, "interrupted");
+    if (ending.load()) return fail(Code::interrupted, "interrupted");
     SHUNT_TRY_ASSIGN(const double value, round());
     values.add(value);
   }

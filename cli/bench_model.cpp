@@ -76,7 +76,7 @@ Result<Measured> measure(Session& session, const Options& options) {
   ProgressLine line;
   // Repetition 0 warms up: it prepares programs and wakes threads.
   for (std::uint32_t repetition = 0; repetition <= options.repetitions; ++repetition) {
-    if (ending.load()) return fail(Code::invalid, "interrupted");
+    if (ending.load()) return fail(Code::interrupted, "interrupted");
     line.show(repetition == 0 ? "warming up" : fmt::format("repetition {} of {}", repetition, options.repetitions));
     const double bytes_per_s = limits->read_bytes_per_s();
     SHUNT_TRY_ASSIGN(const double prompt_rate, time_tokens(session, prompt, false));

@@ -58,7 +58,7 @@ Result<Row> measure(OpCase use, Device& device, cpu::Limits& limits, std::uint32
   row.reads_memory = (*bench)->reads_memory();
   double spent = 0;
   for (std::uint32_t done = 0; done < repetitions && (done == 0 || spent < kPatienceSeconds); ++done) {
-    if (ending.load()) return fail(Code::invalid, "interrupted");
+    if (ending.load()) return fail(Code::interrupted, "interrupted");
     const Stopwatch watch;
     SHUNT_TRY(measure_beside(limits, **bench, row.times, times));
     spent += watch.seconds();
@@ -152,7 +152,7 @@ Status execute(const Options& options) {
   const std::vector<Op> chosen = chosen_ops(options.ops);
   if (options.curve && !options.ops.empty()) refuse("--curve measures devices, not ops; leave out OP");
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
-  std::span<Device* const> devices = runtime->devices();
+  std::span<Device* const> devices = runtime->handles();
   if (options.runtime.devices.empty()) devices = devices.first(1);
   if (options.curve) return bench_rates(devices, options.runtime.threads, options.repetitions, options.json);
   SHUNT_TRY_ASSIGN(const Report report, measure_all(options, chosen, devices));

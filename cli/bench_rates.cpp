@@ -44,7 +44,7 @@ struct Report {
 };
 
 Status not_interrupted() {
-  if (catch_interrupts().load()) return fail(Code::invalid, "interrupted");
+  if (catch_interrupts().load()) return fail(Code::interrupted, "interrupted");
   return {};
 }
 

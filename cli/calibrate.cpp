@@ -277,7 +277,7 @@ Status execute(Options& options) {
   std::string warning;  // the runtime has given it
   SHUNT_TRY_ASSIGN(results.kept, load_profile(results.path, warning));
   const Stopwatch watch;
-  for (Device* device : runtime->devices()) {
+  for (Device* device : runtime->handles()) {
     SHUNT_TRY_ASSIGN(const std::vector<OpCase> cases, cases_for(options, *runtime, *device, model.get()));
     SHUNT_TRY(add_device(*device, options, cases, made ? made.get() : model.get(), results));
     if (was_interrupted()) break;

@@ -26,7 +26,7 @@ Result<std::unique_ptr<models::Model>> load_model(const std::string& path) {
     line.show_share(fmt::format("reading {}", path), done, total);
     return !ending.load();
   }));
-  if (ending.load()) return fail(Code::invalid, "interrupted while reading the model");
+  if (ending.load()) return fail(Code::interrupted, "interrupted while reading the model");
   return model;
 }
 

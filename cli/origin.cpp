@@ -83,10 +83,8 @@ Origin common_of(std::string_view command, const std::string& model, const Runti
   origin.threads = options.threads;
   origin.budgets = options.budgets;
   origin.named = runtime.options().devices;
-  for (const Device* device : runtime.devices()) {
-    const DeviceInfo& info = device->info();
-    origin.devices.push_back({info.id, info.name, std::string(name_of(info.type))});
-  }
+  for (const DeviceInfo& device : runtime.devices())
+    origin.devices.push_back({device.id, device.name, std::string(name_of(device.type))});
   return origin;
 }
 

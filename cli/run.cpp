@@ -214,7 +214,7 @@ class Run {
 
   Status summarize() {
     const std::uint32_t context = session_->context();
-    const std::uint32_t threads = runtime_->devices().front()->info().compute_units;
+    const std::uint32_t threads = runtime_->devices().front().compute_units;
     note(fmt::format("devices    {}{}", fmt::join(devices(), ", "),
                      threads == 0 ? "" : fmt::format(", {}", in_words(threads, "thread"))));
     note(fmt::format("context    {} ({}), {} taken", in_words(context, "token"),

@@ -158,10 +158,10 @@ Status execute(const Options& options) {
     if (number % 64 == 0) progress.show(fmt::format("{}: case {} of {}", name_of(op), number + 1, count));
     return !interrupted;
   };
-  SHUNT_TRY_ASSIGN(const ConformanceReport report, check_conformance(runtime->devices(), conformance));
+  SHUNT_TRY_ASSIGN(const ConformanceReport report, check_conformance(runtime->handles(), conformance));
   progress.clear();
-  SHUNT_TRY(options.json ? print_json(to_json(report, conformance, runtime->devices()))
-                         : print(to_text(report, options, runtime->devices())));
+  SHUNT_TRY(options.json ? print_json(to_json(report, conformance, runtime->handles()))
+                         : print(to_text(report, options, runtime->handles())));
   return verdict(report, options);
 }
 

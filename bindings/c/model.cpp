@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "report.h"
+#include "watch.h"
 
 // NOLINTBEGIN(readability-identifier-naming): names of shunt.h
 struct shunt_model {
@@ -206,9 +207,18 @@ Status generate(shunt_session* session, const Result<Prompt>& prompt, const shun
 
 }  // namespace
 
-shunt_model* shunt_model_open(const char* path, shunt_error* error) try {
+shunt_model* shunt_model_open(const char* path, shunt_error* error) {
+  return shunt_model_open_with(path, nullptr, error);
+}
+
+shunt_model* shunt_model_open_with(const char* path, const shunt_load_options* options,
+                                   shunt_error* error) try {
   if (const Status there = need(path, "the path"); !there) return refuse(there, error);
-  auto loaded = shunt::LanguageModel::load(path);
+  shunt::LoadOptions chosen;
+  if (options != nullptr)
+    chosen = {.read_ahead = options->read_ahead != 0,
+              .watch = shunt::c::watch_of(options->on_progress, options->user, options->interrupt)};
+  auto loaded = shunt::LanguageModel::load(path, chosen);
   if (!loaded) return refuse(loaded, error);
   auto model = std::make_unique<shunt_model>();
   model->model = std::move(*loaded);

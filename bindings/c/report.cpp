@@ -15,6 +15,7 @@ namespace shunt::c {
 
 static_assert(SHUNT_INVALID == static_cast<int>(Code::invalid) + 1);
 static_assert(SHUNT_INTERNAL == static_cast<int>(Code::internal) + 1);
+static_assert(SHUNT_INTERRUPTED == static_cast<int>(Code::interrupted) + 1);
 
 namespace {
 
@@ -57,6 +58,7 @@ shunt_code report_thrown(shunt_error* error) noexcept {
     return tell(Code::internal, "a function of the caller's has thrown something");
   }
 }
+std::string text_or_empty(const char* text) { return text == nullptr ? "" : text; }
 
 Status need(const void* object, std::string_view what) {
   if (object == nullptr) return fail(Code::invalid, fmt::format("{} is NULL", what));

@@ -7,15 +7,24 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "shunt/kernel.h"
 #include "shunt/runtime.h"
 #include "shunt/shunt.h"
 #include "shunt/tensor.h"
 
+namespace shunt::c {
+struct DeviceRecord;
+}
+
 // NOLINTBEGIN(readability-identifier-naming): names of shunt.h
 struct shunt_runtime {
+  explicit shunt_runtime(std::unique_ptr<shunt::Runtime> opened);
+  ~shunt_runtime();
+
   std::unique_ptr<shunt::Runtime> runtime;
+  std::vector<std::unique_ptr<shunt::c::DeviceRecord>> records;  // one per device
   std::string summary = {};
   std::string summary_json = {};
   std::string lines = {};
@@ -56,6 +65,8 @@ Thrown break_off(Object* object, shunt_error* error) noexcept {
   return {report_thrown(error)};
 }
 
+// Empty for a null one.
+[[nodiscard]] std::string text_or_empty(const char* text);
 // Errors: invalid for a null object, called `what`.
 [[nodiscard]] Status need(const void* object, std::string_view what);
 // Errors: invalid for what is no row of the table.

@@ -1,9 +1,16 @@
 // The functions of shunt/shunt.h for runtimes over shunt/runtime.h and shunt/trace.h.
 #include "shunt/runtime.h"
 
-#include "devices/device.h"
+#include "devices.h"
 #include "report.h"
 #include "shunt/trace.h"
+#include "watch.h"
+
+shunt_runtime::shunt_runtime(std::unique_ptr<shunt::Runtime> opened) : runtime(std::move(opened)) {
+  for (const shunt::DeviceInfo& device : runtime->devices())
+    records.push_back(std::make_unique<shunt::c::DeviceRecord>(device));
+}
+shunt_runtime::~shunt_runtime() = default;
 
 namespace {
 
@@ -12,8 +19,7 @@ using shunt::Status;
 using shunt::c::need;
 using shunt::c::refuse;
 using shunt::c::report;
-
-std::string text_or_empty(const char* text) { return text == nullptr ? "" : text; }
+using shunt::c::text_or_empty;
 
 Result<shunt::RuntimeOptions> options_of(const shunt_runtime_options& from) {
   shunt::RuntimeOptions options{.threads = from.threads,
@@ -30,6 +36,10 @@ Result<shunt::RuntimeOptions> options_of(const shunt_runtime_options& from) {
     options.on_notice = [tell = from.on_notice, user = from.user](const std::string& text) {
       tell(user, text.c_str());
     };
+  if (from.selector != nullptr) {
+    SHUNT_TRY_ASSIGN(options.selector, shunt::c::selector_of(*from.selector));
+  }
+  options.watch = shunt::c::watch_of(from.on_progress, from.user, from.interrupt);
   return options;
 }
 
@@ -38,9 +48,8 @@ Result<std::unique_ptr<shunt_runtime>> open(const shunt_runtime_options* options
   if (options != nullptr) {
     SHUNT_TRY_ASSIGN(chosen, options_of(*options));
   }
-  auto opened = std::make_unique<shunt_runtime>();
-  SHUNT_TRY_ASSIGN(opened->runtime, shunt::Runtime::create(chosen));
-  return opened;
+  SHUNT_TRY_ASSIGN(std::unique_ptr<shunt::Runtime> opened, shunt::Runtime::create(chosen));
+  return std::make_unique<shunt_runtime>(std::move(opened));
 }
 
 }  // namespace
@@ -59,10 +68,10 @@ size_t shunt_device_count(const shunt_runtime* runtime) {
   return runtime == nullptr ? 0 : runtime->runtime->devices().size();
 }
 const char* shunt_device_id(const shunt_runtime* runtime, size_t index) {
-  return index < shunt_device_count(runtime) ? runtime->runtime->devices()[index]->info().id.c_str() : nullptr;
+  return index < shunt_device_count(runtime) ? runtime->runtime->devices()[index].id.c_str() : nullptr;
 }
 const char* shunt_device_name(const shunt_runtime* runtime, size_t index) {
-  return index < shunt_device_count(runtime) ? runtime->runtime->devices()[index]->info().name.c_str() : nullptr;
+  return index < shunt_device_count(runtime) ? runtime->runtime->devices()[index].name.c_str() : nullptr;
 }
 
 const char* shunt_trace_summary(shunt_runtime* runtime) try {

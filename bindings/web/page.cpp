@@ -185,8 +185,8 @@ Result<Json> Page::verify(const Json& request) {
   SHUNT_TRY_ASSIGN(options.ops, ops_of(request));
   options.progress = [&](Op, std::uint64_t, std::uint64_t) { return !interrupted_; };
   SHUNT_TRY_ASSIGN(Runtime * runtime, runtime_of(request));
-  SHUNT_TRY_ASSIGN(const ConformanceReport report, check_conformance(runtime->devices(), options));
-  return cli::to_json(report, options, runtime->devices());
+  SHUNT_TRY_ASSIGN(const ConformanceReport report, check_conformance(runtime->handles(), options));
+  return cli::to_json(report, options, runtime->handles());
 }
 
 }  // namespace shunt::web

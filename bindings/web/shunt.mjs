@@ -10,7 +10,8 @@ import { wasiImports } from './wasi.mjs';
 import { webglImports } from './webgl.mjs';
 import { webgpuImports } from './webgpu.mjs';
 
-// `code` is one of include/shunt/status.h: invalid, unsupported, out_of_memory, device_lost, timed_out, io, internal.
+// `code` is one of include/shunt/status.h: invalid, unsupported, out_of_memory, device_lost, timed_out, io, internal,
+// interrupted.
 export class ShuntError extends Error {
   constructor({ code, message }) {
     super(message);

@@ -1,14 +1,22 @@
-/* Text out of a model file: goes on from a prompt, until the text is LENGTH bytes long or the model ends it.
+/* Text out of a model file: goes on from a prompt, until the text is LENGTH bytes long, the model ends it, or Ctrl-C does.
  *
  *   cc generate.c $(pkg-config --cflags --libs shunt) -o generate && ./generate MODEL PROMPT [LENGTH] [DEVICES]
  */
 #include <shunt/shunt.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 static void stop(const char* what, const shunt_error* error) {
   fprintf(stderr, "%s: %s (%s)\n", what, error->message, shunt_code_name(error->code));
   exit(1);
+}
+
+/* Ends the generation after its current step. */
+static shunt_interrupt* interrupt;
+static void on_signal(int number) {
+  (void)number;
+  shunt_interrupt_set(interrupt);
 }
 
 typedef struct reader {
@@ -30,7 +38,9 @@ int main(int count, char** arguments) {
     return 2;
   }
   shunt_error error;
-  const shunt_runtime_options devices = {.devices = count > 4 ? arguments[4] : NULL};
+  interrupt = shunt_interrupt_new();
+  signal(SIGINT, on_signal);
+  const shunt_runtime_options devices = {.devices = count > 4 ? arguments[4] : NULL, .interrupt = interrupt};
   shunt_runtime* runtime = shunt_runtime_open(&devices, &error);
   if (runtime == NULL) stop("no runtime", &error);
   shunt_model* model = shunt_model_open(arguments[1], &error);
@@ -56,5 +66,7 @@ int main(int count, char** arguments) {
   shunt_session_close(session);
   shunt_model_close(model);
   shunt_runtime_close(runtime);
+  signal(SIGINT, SIG_DFL);
+  shunt_interrupt_free(interrupt);
   return 0;
 }

@@ -3,8 +3,9 @@
 //
 // Arrays are F32, rows one after the other. A result may lie where inputs lie, or overlap them; it is written only when
 // it is whole, so after an error it is as it was. Empty arrays are right: sums of nothing are 0.
-// An Arrays owns what it has prepared on the devices and what it has measured; the runtime must outlive it. Nothing is
-// kept on disk. One thread at a time, and nobody else on the runtime's devices meanwhile.
+// An Arrays owns what it has prepared on the devices and what it has measured, and keeps what it uses of the runtime,
+// so that the two may end in any order. Nothing is kept on disk. One thread at a time, and nobody else on the runtime's
+// devices meanwhile.
 #pragma once
 
 #include <chrono>

@@ -1,8 +1,9 @@
 // A graph of your own, planned and prepared on the devices of a runtime, ready to be run again and again.
 //
-// A Computation owns its state and its memory; the runtime and the source of its weights must outlive it. A device that
-// fails is left out from then on, and what it knew is computed again elsewhere. A graph without state is planned anew
-// where devices turn out to be slower or faster than they were taken for. One thread at a time.
+// A Computation owns its state and its memory, and keeps what it uses of the runtime, so that the two may end in any
+// order. The source of its weights, with the memory it names, must outlive it. A device that fails is left out from
+// then on, and what it knew is computed again elsewhere. A graph without state is planned anew where devices turn out
+// to be slower or faster than they were taken for. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -45,8 +46,9 @@ class Computation {
   [[nodiscard]] Status write(std::string_view input, std::span<const std::byte> bytes);
   // Computes the outputs from the inputs, and new state from the state. `parameters` say how many rows are valid in a
   // graph with inputs of extent tokens or outputs; the others may hold anything. Errors: those of a device where no
-  // other is left, device_lost for state that was lost with one and that nobody can make again; then no output may be
-  // read.
+  // other is left, device_lost for state that was lost with one and that nobody can make again; interrupted where
+  // RuntimeOptions::watch says so: before the run, or between its steps in a graph without state. Then no output may be
+  // read; after an interruption the next run is as if this one had not been asked for.
   [[nodiscard]] Status run(const Parameters& parameters = {});
   // Bytes of output `index` from `offset`, as they lie in the contiguous tensor. Where numbers are not finite, they are
   // computed again without each device in turn, in case it is one's fault. Errors: invalid outside of the tensor.

@@ -15,16 +15,9 @@
 #include <vector>
 
 #include "shunt/status.h"
+#include "shunt/tables.h"
 
 namespace shunt {
-
-// X(enumerator, name).
-#define SHUNT_DEVICE_TYPES(X) \
-  X(discrete, "discrete")     \
-  X(integrated, "integrated") \
-  X(virtual_gpu, "virtual")   \
-  X(cpu, "cpu")               \
-  X(other, "other")
 
 enum class DeviceType : std::uint8_t {
 #define SHUNT_DEVICE_TYPE(type, name) type,
@@ -32,20 +25,6 @@ enum class DeviceType : std::uint8_t {
 #undef SHUNT_DEVICE_TYPE
 };
 [[nodiscard]] std::string_view name_of(DeviceType type);
-
-// X(enumerator, name, meaning): what kernels and transfers could make use of.
-#define SHUNT_DEVICE_FEATURES(X)                                                                     \
-  X(fp16, "fp16", "arithmetic in half precision")                                                    \
-  X(fp64, "fp64", "arithmetic in double precision")                                                  \
-  X(bf16, "bf16", "arithmetic or matrix products of bfloat16")                                       \
-  X(int8, "int8", "sums of products of 8-bit integers in one instruction")                           \
-  X(atomics, "atomics", "atomic operations on integers in memory")                                   \
-  X(shared_memory, "shared-memory", "memory that the invocations of a workgroup share")              \
-  X(subgroups, "subgroups", "invocations that exchange values without memory")                       \
-  X(cooperative_matrix, "cooperative-matrix", "units that multiply matrices")                        \
-  X(async_transfers, "async-transfers", "copies beside computations, by engines of their own")       \
-  X(unified_memory, "unified-memory", "the host's memory is the device's: nothing has to be copied") \
-  X(timestamps, "timestamps", "the device tells when an op began and ended")
 
 enum class DeviceFeature : std::uint8_t {
 #define SHUNT_DEVICE_FEATURE(feature, name, meaning) feature,
@@ -128,18 +107,6 @@ struct DeviceInfo {
   // The processor of this machine or of a simulated one, not a driver that makes it look like something else.
   [[nodiscard]] bool is_host_cpu() const { return type == DeviceType::cpu && !emulated; }
 };
-
-// X(enumerator, name): how far an API came.
-#define SHUNT_START_STAGES(X)           \
-  X(started, "started")                 \
-  X(not_asked, "not asked for")         \
-  X(not_built, "not built")             \
-  X(no_library, "library not found")    \
-  X(no_start, "library does not start") \
-  X(no_device, "no device")             \
-  X(lacks, "lacks a needed feature")    \
-  X(crashed, "crashed")                 \
-  X(timed_out, "timed out")
 
 enum class StartStage : std::uint8_t {
 #define SHUNT_START_STAGE(stage, name) stage,

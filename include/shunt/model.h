@@ -2,8 +2,8 @@
 // and text.
 //
 // A LanguageModel owns the open file; all its calls are safe from many threads. A LanguageSession holds sequences of
-// tokens with what the model remembers of them. It borrows the model and the runtime, which must outlive it, and serves
-// one thread at a time. Everything else is a plain value.
+// tokens with what the model remembers of them, and serves one thread at a time. It keeps what it uses of the model and
+// of the runtime, so that the three may end in any order. Everything else is a plain value.
 #pragma once
 
 #include <atomic>
@@ -101,12 +101,17 @@ struct GenerateOptions {
   std::uint32_t sequence = 0;
 };
 
+struct LoadOptions {
+  bool read_ahead = false;  // read all weights into memory now, so that the first steps do not wait for the disk
+  Watch watch = {};         // of that
+};
+
 struct GenerateCallbacks {
   // New text, cut at whole characters, as soon as it cannot be the beginning of a stop text. False ends the text here.
   std::function<bool(std::string_view text)> on_text;
   // Prompt tokens done and all of them, after each step of the prompt.
   std::function<void(std::size_t done, std::size_t total)> on_prompt;
-  // Set (by a signal handler, say) to end after the current step.
+  // Set (by a signal handler, say) to end this call after the current step, as RuntimeOptions::watch ends any.
   const std::atomic<bool>* interrupted = nullptr;
 };
 
@@ -139,9 +144,10 @@ class LanguageModel {
  public:
   // Of a split model any part. Errors: io; invalid for what is no whole GGUF file or is at odds with itself;
   // unsupported for an architecture, a tokenizer or a tensor type that is not known here, with a list of those that
-  // are.
-  [[nodiscard]] static Result<std::unique_ptr<LanguageModel>> load(const std::string& path);
-  // REQUIRES: the bytes begin at a multiple of 8 and outlive the model.
+  // are; interrupted.
+  [[nodiscard]] static Result<std::unique_ptr<LanguageModel>> load(const std::string& path,
+                                                                   const LoadOptions& options = {});
+  // REQUIRES: the bytes begin at a multiple of 8 and outlive the model and its sessions.
   [[nodiscard]] static Result<std::unique_ptr<LanguageModel>> from_memory(std::span<const std::byte> bytes);
   ~LanguageModel();
   LanguageModel(const LanguageModel&) = delete;
@@ -178,9 +184,9 @@ class LanguageModel {
 
  private:
   friend class LanguageSession;
-  explicit LanguageModel(std::unique_ptr<models::Model> model);
+  explicit LanguageModel(std::shared_ptr<models::Model> model);
 
-  std::unique_ptr<models::Model> model_;
+  std::shared_ptr<models::Model> model_;
 };
 
 class LanguageSession {
@@ -206,10 +212,11 @@ class LanguageSession {
 
   // Appends tokens to their sequences in one step. Afterwards logits(i) are those of the i-th token that
   // wanted them. Errors: invalid for a bad token, sequence, batch size or a full context: then, and after any
-  // other error, the sequences are as before.
+  // other error, the sequences are as before; interrupted where RuntimeOptions::watch says so.
   [[nodiscard]] Status decode(std::span<const BatchToken> batch);
   // Appends tokens to one sequence in as many steps as it takes; the logits of the last are logits(0). Errors: as
-  // decode; before the first step where all of them do not fit the context.
+  // decode; before the first step where all of them do not fit the context. The tokens of the steps before the error
+  // stay.
   [[nodiscard]] Status append(std::uint32_t sequence, std::span<const Token> tokens);
   // F32 [vocabulary], until the next step; empty where nothing was wanted.
   [[nodiscard]] std::span<const float> logits(std::size_t index) const;
@@ -222,8 +229,10 @@ class LanguageSession {
   [[nodiscard]] std::uint32_t context() const;
 
  private:
-  explicit LanguageSession(std::unique_ptr<models::Session> session);
+  LanguageSession(std::shared_ptr<const models::Model> model, std::unique_ptr<const Runtime> runtime);
 
+  std::shared_ptr<const models::Model> model_;
+  std::unique_ptr<const Runtime> runtime_;
   std::unique_ptr<models::Session> session_;
 };
 

@@ -1,7 +1,8 @@
 // The devices of this machine, chosen and started: what graphs and models run on.
 //
-// A Runtime owns its devices and the record of what they did; it must outlive everything that runs on it.
-// devices() and what was recorded may be read from any thread.
+// A Runtime is a handle: sessions, computations and arrays keep what they use of it, so that handles and objects may
+// end in any order. The devices and the record of what they did end with the last of them. devices() and what was
+// recorded may be read from any thread.
 #pragma once
 
 #include <chrono>
@@ -17,12 +18,12 @@
 
 #include "shunt/devices.h"
 #include "shunt/status.h"
+#include "shunt/watch.h"
 
 namespace shunt {
 
 class Device;
 class DeviceCost;
-struct OpenOptions;
 struct Registry;
 namespace trace {
 class Recorder;
@@ -63,6 +64,8 @@ struct RuntimeOptions {
   // Gets what the user should hear of while something runs: that a device failed, and what happens now; that devices
   // are measured. On the thread that runs it.
   std::function<void(const std::string& text)> on_notice = {};
+  // Progress and interruption of long calls of everything that runs on it.
+  Watch watch = {};
 };
 
 // RuntimeOptions::budgets of a text such as "vulkan:0=4GiB, cuda:0=512MiB". Errors: invalid for what is no such text.
@@ -70,8 +73,9 @@ struct RuntimeOptions {
 
 class Runtime {
  public:
-  // Errors: invalid for an unknown device, a forbidden processor, a budget or a fault of a device that is not used, or
-  // a machine's file that says what it may not; unsupported for an absent device, io for a file that cannot be read.
+  // Errors: invalid for an unknown device, for both a list and a selector of devices, a forbidden processor, a budget
+  // or a fault of a device that is not used, or a machine's file that says what it may not; unsupported for an absent
+  // device, io for a file that cannot be read.
   [[nodiscard]] static Result<std::unique_ptr<Runtime>> create(const RuntimeOptions& options);
   // Over devices that the caller has opened, all of them chosen. `recorder` is what they record to; of `options` count
   // those that say how things are run, and whether measured costs count.
@@ -80,26 +84,19 @@ class Runtime {
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
+  // Another handle to the same runtime.
+  [[nodiscard]] std::unique_ptr<const Runtime> share() const;
 
-  [[nodiscard]] const RuntimeOptions& options() const { return options_; }
-  // The chosen devices, in order of preference, as they were opened at first.
-  [[nodiscard]] std::span<Device* const> devices() const { return devices_; }
+  [[nodiscard]] const RuntimeOptions& options() const;
+  // The devices in use, in order of preference, as they were when they were opened.
+  [[nodiscard]] std::span<const DeviceInfo> devices() const;
   // How many bytes of each one's memory plans may use; kNoBudget: as many as are asked for.
-  [[nodiscard]] std::span<const std::uint64_t> budgets() const { return budgets_; }
-  // What each one takes for what: as `shunt calibrate` measured it, else as it is believed to be.
-  [[nodiscard]] std::span<const DeviceCost> costs() const;
+  [[nodiscard]] std::span<const std::uint64_t> budgets() const;
   // What the user should hear of, such as measurements that could not be read.
-  [[nodiscard]] std::span<const std::string> warnings() const { return warnings_; }
-  // What a selector passed over, and why.
-  [[nodiscard]] std::span<const DeviceRejection> rejections() const { return rejections_; }
-  // What works in place of a device of devices(): itself, or what was opened after it was lost.
-  [[nodiscard]] Device* current(std::size_t device) const;
-  // Opens it anew if it is lost and nobody has done so. Any thread. Errors: why that is not possible.
-  [[nodiscard]] Result<Device*> revive(std::size_t device) const;
-  // Every API, with its devices or why it has none.
-  [[nodiscard]] const Registry& registry() const { return *registry_; }
-  // What all record to; of use inside the library only.
-  [[nodiscard]] trace::Recorder& recorder() const { return *recorder_; }
+  [[nodiscard]] std::span<const std::string> warnings() const;
+  // Devices and APIs that are there or were looked for but are not in use, and why.
+  [[nodiscard]] std::span<const DeviceRejection> rejections() const;
+
   // A copy of what was recorded since the start, or since it was last cleared, with the newest 262,144 events
   // (shunt/trace.h). Any thread, also while something runs.
   [[nodiscard]] trace::Recording recording() const;
@@ -109,21 +106,24 @@ class Runtime {
   // is whole, or not at all. Errors: invalid for what is no regular file, io.
   [[nodiscard]] Status write_trace(const std::string& path) const;
 
+  // The rest is of use inside the library only.
+  // The devices themselves, in the order of devices().
+  [[nodiscard]] std::span<Device* const> handles() const;
+  // What each one takes for what: as `shunt calibrate` measured it, else its prior.
+  [[nodiscard]] std::span<const DeviceCost> costs() const;
+  // What works in place of a device of handles(): itself, or what was opened after it was lost.
+  [[nodiscard]] Device* current(std::size_t device) const;
+  // Opens it anew if it is lost and nobody has done so. Any thread. Errors: why that is not possible.
+  [[nodiscard]] Result<Device*> revive(std::size_t device) const;
+  // Every API, with its devices or why it has none.
+  [[nodiscard]] const Registry& registry() const;
+  // What all record to.
+  [[nodiscard]] trace::Recorder& recorder() const;
+
  private:
-  explicit Runtime(const RuntimeOptions& options);
-  [[nodiscard]] OpenOptions open_options() const;
-  [[nodiscard]] Status set_budgets(const std::map<std::string, std::uint64_t>& budgets);
-  void set_costs();
-  std::unique_ptr<trace::Recorder> recorder_;
-  std::unique_ptr<Registry> registry_;
-  std::vector<Device*> devices_;
-  std::vector<std::uint64_t> budgets_;
-  std::vector<DeviceCost> costs_;
-  std::vector<std::string> warnings_;
-  std::vector<DeviceRejection> rejections_;
-  RuntimeOptions options_;
-  struct Revived;
-  std::unique_ptr<Revived> revived_;
+  struct Parts;
+  explicit Runtime(std::shared_ptr<Parts> parts);
+  std::shared_ptr<Parts> parts_;
 };
 
 }  // namespace shunt

@@ -9,6 +9,12 @@
  * A function that can fail takes a shunt_error, which may be NULL, and answers a code or NULL; SHUNT_OK is 0. Building
  * a graph never fails at once: the first error stays with the graph, and creating the computation reports it. An object
  * is used by one thread at a time. Text that a function answers lives as long as the object it was asked from.
+ *
+ * Objects may be closed in any order: a session keeps what it uses of its model and of its runtime, computations and
+ * arrays keep what they use of their runtime, and a graph what it uses of a kernel. Devices end with the last object
+ * that runs on them. A device that still works then is given up to two seconds to end, and what it may touch stays
+ * after that. Memory of the caller's is not kept: constants stay where they are until their graph or its computation is
+ * freed, and what a callback gets as `user` until the last object that may call it is closed.
  */
 #ifndef SHUNT_SHUNT_H
 #define SHUNT_SHUNT_H
@@ -21,6 +27,7 @@
 #include <stdint.h>
 
 #include "ops/expand.h"
+#include "shunt/tables.h"
 
 #if defined(__GNUC__)
 #define SHUNT_API __attribute__((visibility("default")))
@@ -45,7 +52,8 @@ typedef enum shunt_code SHUNT_ENUM_TYPE {
   SHUNT_DEVICE_LOST,
   SHUNT_TIMED_OUT,
   SHUNT_IO,
-  SHUNT_INTERNAL
+  SHUNT_INTERNAL,
+  SHUNT_INTERRUPTED /* by a shunt_interrupt: the call ended between two of its steps */
 } shunt_code;
 
 /* Why a call failed: what happened, to what, with which numbers. Longer messages are cut. */
@@ -123,9 +131,45 @@ typedef struct shunt_parameters {
   uint32_t positions; /* no token sees a position at or above it; 0: not known */
 } shunt_parameters;
 
+typedef struct shunt_runtime shunt_runtime;
+
 /* Gets what the user should hear of while something runs: that a device failed, and what happens now. On the thread
  * that runs it. */
 typedef void (*shunt_on_notice)(void* user, const char* text);
+
+/* What a long call is doing: SHUNT_PROGRESS_reading_model, SHUNT_PROGRESS_copying_weights, SHUNT_PROGRESS_measuring,
+ * SHUNT_PROGRESS_reading_prompt. */
+typedef enum shunt_progress_kind {
+#define SHUNT_PROGRESS_KIND(kind, name, unit) SHUNT_PROGRESS_##kind,
+  SHUNT_PROGRESS_KINDS(SHUNT_PROGRESS_KIND)
+#undef SHUNT_PROGRESS_KIND
+      SHUNT_PROGRESS_KIND_COUNT
+} shunt_progress_kind;
+
+typedef struct shunt_progress {
+  shunt_progress_kind kind;
+  const char* name; /* "reading the prompt" */
+  const char* unit; /* of the two below: "bytes", "measurements", "tokens" */
+  uint64_t done;
+  uint64_t total;  /* at least 1 */
+  double fraction; /* done / total */
+} shunt_progress;
+/* On the thread that made the long call, whose object it must not use. `progress` lasts until it returns. */
+typedef void (*shunt_on_progress)(void* user, const shunt_progress* progress);
+
+/* Ends long calls: those of all objects that run on a runtime opened with it, and the loading of a model with it. Once
+ * it is set, a call ends after its current step with SHUNT_INTERRUPTED, and a generation with SHUNT_STOP_INTERRUPTED
+ * and the text so far. It stays set until it is cleared. Any thread may set it, and a signal handler, too. */
+typedef struct shunt_interrupt shunt_interrupt;
+SHUNT_API shunt_interrupt* shunt_interrupt_new(void);
+/* Objects that have it keep what they need. */
+SHUNT_API void shunt_interrupt_free(shunt_interrupt* interrupt);
+SHUNT_API void shunt_interrupt_set(shunt_interrupt* interrupt);
+SHUNT_API void shunt_interrupt_clear(shunt_interrupt* interrupt);
+/* 1 where it is set, else 0. */
+SHUNT_API int shunt_interrupt_is_set(const shunt_interrupt* interrupt);
+
+#include "shunt/shunt_devices.h"
 
 /* Begin with all zeros. docs/failures.md says more of faults, audits, strict and time-outs. */
 typedef struct shunt_runtime_options {
@@ -139,8 +183,11 @@ typedef struct shunt_runtime_options {
   int strict;          /* 1: where a device fails, or the preferred one cannot run an op: an error */
   int uncalibrated;    /* 1: devices are as fast as is believed; measurements are neither used nor made */
   int trace;           /* 1: record what runs, for the functions shunt_trace_...() */
-  shunt_on_notice on_notice; /* may be NULL */
-  void* user;                /* of on_notice */
+  shunt_on_notice on_notice;             /* may be NULL */
+  void* user;                            /* of on_notice and on_progress */
+  const shunt_device_selector* selector; /* which devices, in place of `devices`; NULL: by their names */
+  shunt_on_progress on_progress;         /* may be NULL */
+  shunt_interrupt* interrupt;            /* ends what runs on it; NULL: nothing does */
 } shunt_runtime_options;
 
 typedef struct shunt_tensor_info {
@@ -150,7 +197,6 @@ typedef struct shunt_tensor_info {
   uint64_t bytes;
 } shunt_tensor_info;
 
-typedef struct shunt_runtime shunt_runtime;
 typedef struct shunt_graph shunt_graph;
 typedef struct shunt_computation shunt_computation;
 
@@ -159,7 +205,7 @@ SHUNT_API const char* shunt_version(void);
 /* "invalid", "out_of_memory", ... */
 SHUNT_API const char* shunt_code_name(shunt_code code);
 
-/* Finds and starts the devices; `options` may be NULL. It must outlive its computations. */
+/* Finds and starts the devices; `options` may be NULL. */
 SHUNT_API shunt_runtime* shunt_runtime_open(const shunt_runtime_options* options, shunt_error* error);
 SHUNT_API void shunt_runtime_close(shunt_runtime* runtime);
 /* The chosen devices, by preference; NULL for an index past the last. */
@@ -285,7 +331,6 @@ typedef struct shunt_array_run {
   double us;
 } shunt_array_run;
 
-/* The runtime must outlive it. */
 SHUNT_API shunt_arrays* shunt_arrays_new(const shunt_runtime* runtime, shunt_error* error);
 SHUNT_API void shunt_arrays_free(shunt_arrays* arrays);
 SHUNT_API shunt_code shunt_arrays_add(shunt_arrays* arrays, const float* a, const float* b, float* out, size_t count,
@@ -315,7 +360,7 @@ SHUNT_API shunt_code shunt_write_dlpack(shunt_computation* computation, const ch
 /* A copy of an output, as a DLManagedTensor* that the caller ends by its deleter; NULL where it fails. */
 SHUNT_API void* shunt_read_dlpack(const shunt_computation* computation, size_t output, shunt_error* error);
 
-/* A language model from a GGUF file. It must outlive its sessions; all calls on it are safe from many threads. */
+/* A language model from a GGUF file; all calls on it are safe from many threads. */
 typedef struct shunt_model shunt_model;
 /* Sequences of tokens with what the model remembers of them. */
 typedef struct shunt_session shunt_session;
@@ -332,8 +377,17 @@ typedef struct shunt_model_info {
   int adds_bos; /* a prompt for this model begins with it */
 } shunt_model_info;
 
-/* Of a split model any part. */
+/* Begin with all zeros. */
+typedef struct shunt_load_options {
+  int read_ahead; /* 1: read all weights into memory now, so that the first steps do not wait for the disk */
+  shunt_on_progress on_progress; /* of that; may be NULL */
+  void* user;                    /* of on_progress */
+  shunt_interrupt* interrupt;    /* ends it; NULL: nothing does */
+} shunt_load_options;
+
+/* Of a split model any part. `options` may be NULL. */
 SHUNT_API shunt_model* shunt_model_open(const char* path, shunt_error* error);
+SHUNT_API shunt_model* shunt_model_open_with(const char* path, const shunt_load_options* options, shunt_error* error);
 SHUNT_API void shunt_model_close(shunt_model* model);
 SHUNT_API shunt_code shunt_model_describe(const shunt_model* model, shunt_model_info* info, shunt_error* error);
 /* 1 where the model has said all after this token, else 0. */
@@ -381,7 +435,7 @@ typedef struct shunt_session_options {
 } shunt_session_options;
 SHUNT_API shunt_session_options shunt_session_defaults(void);
 
-/* `options` may be NULL. The model and the runtime must outlive it. */
+/* `options` may be NULL. */
 SHUNT_API shunt_session* shunt_session_open(const shunt_model* model, const shunt_runtime* runtime,
                                             const shunt_session_options* options, shunt_error* error);
 SHUNT_API void shunt_session_close(shunt_session* session);
@@ -397,7 +451,8 @@ typedef struct shunt_batch_token {
 } shunt_batch_token;
 SHUNT_API shunt_code shunt_session_decode(shunt_session* session, const shunt_batch_token* batch, size_t count,
                                           shunt_error* error);
-/* Appends tokens to one sequence, in as many steps as it takes; the last one wants logits. */
+/* Appends tokens to one sequence, in as many steps as it takes; the last one wants logits. After an error the tokens of
+ * the steps before it stay. */
 SHUNT_API shunt_code shunt_session_append(shunt_session* session, uint32_t sequence, const int32_t* tokens,
                                           size_t count, shunt_error* error);
 /* Of the token that was the `index`-th to want them, [vocabulary], until the session's next call; NULL past the last.
@@ -434,7 +489,7 @@ typedef enum shunt_stop SHUNT_ENUM_TYPE {
   SHUNT_STOP_STRING,
   SHUNT_STOP_LENGTH,
   SHUNT_STOP_CONTEXT_FULL,
-  SHUNT_STOP_INTERRUPTED /* by shunt_on_text */
+  SHUNT_STOP_INTERRUPTED /* by shunt_on_text or a shunt_interrupt */
 } shunt_stop;
 /* "end token", "context full", ... */
 SHUNT_API const char* shunt_stop_name(shunt_stop stop);

@@ -21,7 +21,8 @@ namespace shunt {
   X(device_lost, "a device stopped answering; its memory is gone")            \
   X(timed_out, "a submission did not finish in the time it was given")        \
   X(io, "a file could not be read or written, or changed while in use")       \
-  X(internal, "a library or driver broke its own contract")
+  X(internal, "a library or driver broke its own contract")                   \
+  X(interrupted, "the caller asked for the call to end before it was done")
 
 enum class Code : std::uint8_t {
 #define SHUNT_CODE(name, meaning) name,

@@ -115,7 +115,10 @@ struct Arrays::Parts {
   };
 
   Parts(const Runtime& its_runtime, ArraysOptions its_options)
-      : runtime(its_runtime), options(std::move(its_options)), choices(options.margin, options.exploring_share) {}
+      : handle(its_runtime.share()),
+        runtime(*handle),
+        options(std::move(its_options)),
+        choices(options.margin, options.exploring_share) {}
 
   Result<ArrayRun> run(const Result<Work>& work, const ArrayCall& call);
   Result<std::vector<std::size_t>> named(std::string_view list) const;
@@ -129,10 +132,11 @@ struct Arrays::Parts {
   void set_back(std::size_t index, const Attempt& attempt, const Error& why);
   [[nodiscard]] std::optional<Nanoseconds> given_to(std::size_t index, const Attempt& attempt) const;
 
+  const std::unique_ptr<const Runtime> handle;  // what is below ends before it
   const Runtime& runtime;
   ArraysOptions options;
   arrays::Choices choices;
-  std::vector<Method> methods;  // in the order of runtime.devices()
+  std::vector<Method> methods;  // in the order of runtime.handles()
   std::shared_ptr<cpu::Engine> alone = std::make_shared<cpu::Engine>(1, std::span<const std::uint32_t>());
   std::vector<Entry> programs;
   std::vector<float> staging;
@@ -147,10 +151,10 @@ Result<std::unique_ptr<Arrays>> Arrays::create(const Runtime& runtime, ArraysOpt
   if (!(options.exploring_share >= 0 && options.exploring_share <= 1))
     return fail(Code::invalid, fmt::format("exploring_share {} must be from 0 to 1", options.exploring_share));
   if (options.most_prepared == 0) return fail(Code::invalid, "most_prepared must be 1 or more");
-  if (runtime.devices().empty()) return fail(Code::invalid, "the runtime has no devices");
+  if (runtime.handles().empty()) return fail(Code::invalid, "the runtime has no devices");
   if (!options.now) options.now = machine_now;
   auto parts = std::make_unique<Parts>(runtime, std::move(options));
-  for (std::size_t index = 0; index < runtime.devices().size(); ++index) {
+  for (std::size_t index = 0; index < runtime.handles().size(); ++index) {
     Device* const device = runtime.current(index);
     parts->methods.push_back({.device = device,
                               .cost = runtime.costs()[index],
@@ -171,9 +175,9 @@ Result<std::vector<std::size_t>> Arrays::Parts::named(std::string_view list) con
   SHUNT_TRY_ASSIGN(const std::vector<Device*> devices, select_devices(runtime.registry(), list));
   for (Device* device : devices) {
     // Of the runtime those that it was opened with, in whose place others may compute by now.
-    const auto opened = std::ranges::find(runtime.devices(), device);
-    if (opened != runtime.devices().end())
-      found.push_back(static_cast<std::size_t>(opened - runtime.devices().begin()));
+    const auto opened = std::ranges::find(runtime.handles(), device);
+    if (opened != runtime.handles().end())
+      found.push_back(static_cast<std::size_t>(opened - runtime.handles().begin()));
   }
   if (found.empty())
     return fail(Code::unsupported,

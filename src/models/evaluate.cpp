@@ -65,7 +65,7 @@ Status check_count(const Session& session, std::size_t count, std::size_t least)
 }
 
 std::unexpected<Error> interrupted(std::size_t done) {
-  return fail(Code::invalid, fmt::format("interrupted after {} tokens", done));
+  return fail(Code::interrupted, fmt::format("interrupted after {} tokens", done));
 }
 
 // Sums over the logits of all tokens so far.

@@ -69,7 +69,12 @@ Result<Generation> generate(Session& session, std::span<const Token> prompt, con
   if (prompt.empty()) return fail(Code::invalid, "the prompt is empty; give some text");
   Generation result{.prompt_tokens = static_cast<std::uint32_t>(prompt.size())};
   TextOutput output(std::move(matcher), callbacks, result.text);
-  const auto interrupted = [&] { return callbacks.interrupted != nullptr && callbacks.interrupted->load(); };
+  bool stopped = false;  // before the text was whole, as the caller wants it
+  const auto interrupted = [&] {
+    stopped = stopped || session.watch().is_interrupted() ||
+              (callbacks.interrupted != nullptr && callbacks.interrupted->load());
+    return stopped;
+  };
   const Tokenizer& tokenizer = session.model().tokenizer();
   const std::uint32_t sequence = options.sequence;
 
@@ -79,7 +84,13 @@ Result<Generation> generate(Session& session, std::span<const Token> prompt, con
                       callbacks.interrupted);
 
   const Stopwatch prompt_watch;
-  SHUNT_TRY(session.append(sequence, prompt, [&](std::size_t done) {
+  const auto append = [&](std::span<const Token> tokens, const Session::AfterStep& after_step) -> Status {
+    Status status = session.append(sequence, tokens, after_step);
+    if (status || status.error().code != Code::interrupted) return status;
+    stopped = true;
+    return {};
+  };
+  SHUNT_TRY(append(prompt, [&](std::size_t done) {
     if (callbacks.on_prompt) callbacks.on_prompt(done, prompt.size());
     return !interrupted();
   }));
@@ -108,8 +119,8 @@ Result<Generation> generate(Session& session, std::span<const Token> prompt, con
       result.stop = StopReason::context_full;
       break;
     }
-    SHUNT_TRY(session.append(sequence, std::span(&token, 1)));
-    ++result.steps;
+    SHUNT_TRY(append(std::span(&token, 1), {}));
+    if (!stopped) ++result.steps;
   }
   output.flush();
   result.generate_s = generation_watch.seconds();

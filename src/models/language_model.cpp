@@ -7,11 +7,20 @@
 
 namespace shunt {
 
-LanguageModel::LanguageModel(std::unique_ptr<models::Model> model) : model_(std::move(model)) {}
+LanguageModel::LanguageModel(std::shared_ptr<models::Model> model) : model_(std::move(model)) {}
 LanguageModel::~LanguageModel() = default;
 
-Result<std::unique_ptr<LanguageModel>> LanguageModel::load(const std::string& path) {
+Result<std::unique_ptr<LanguageModel>> LanguageModel::load(const std::string& path, const LoadOptions& options) {
   SHUNT_TRY_ASSIGN(std::unique_ptr<models::Model> model, models::Model::load(path));
+  if (options.read_ahead) {
+    bool goes_on = !options.watch.is_interrupted();
+    if (goes_on)
+      SHUNT_TRY(model->warm([&](std::uint64_t done, std::uint64_t total) {
+        options.watch.report(ProgressKind::reading_model, done, total);
+        return goes_on = !options.watch.is_interrupted();
+      }));
+    if (!goes_on) return fail(Code::interrupted, fmt::format("reading {} was interrupted", path));
+  }
   return std::unique_ptr<LanguageModel>(new LanguageModel(std::move(model)));
 }
 
@@ -50,13 +59,15 @@ Result<std::vector<Token>> LanguageModel::encode_chat(std::span<const Message> m
   return chat->encode_next(options.so_far, messages, tokenizer, options.add_reply_opening);
 }
 
-LanguageSession::LanguageSession(std::unique_ptr<models::Session> session) : session_(std::move(session)) {}
+LanguageSession::LanguageSession(std::shared_ptr<const models::Model> model, std::unique_ptr<const Runtime> runtime)
+    : model_(std::move(model)), runtime_(std::move(runtime)) {}
 LanguageSession::~LanguageSession() = default;
 
 Result<std::unique_ptr<LanguageSession>> LanguageSession::create(const LanguageModel& model, const Runtime& runtime,
                                                                  const SessionOptions& options) {
-  SHUNT_TRY_ASSIGN(std::unique_ptr<models::Session> session, models::Session::create(*model.model_, runtime, options));
-  return std::unique_ptr<LanguageSession>(new LanguageSession(std::move(session)));
+  std::unique_ptr<LanguageSession> session(new LanguageSession(model.model_, runtime.share()));
+  SHUNT_TRY_ASSIGN(session->session_, models::Session::create(*session->model_, *session->runtime_, options));
+  return session;
 }
 
 Result<Generation> LanguageSession::generate(std::string_view prompt, const GenerateOptions& options,
@@ -76,7 +87,7 @@ Result<Generation> LanguageSession::generate(std::span<const Token> prompt, cons
   // The last token was chosen, but not computed yet.
   const bool fits = tokens(options.sequence).size() < context();
   if (generation.steps < generation.tokens.size() && fits)
-    SHUNT_TRY(session_->append(options.sequence, std::span(generation.tokens).last(1)));
+    SHUNT_TRY(session_->append_despite_interruption(options.sequence, generation.tokens.back()));
   return generation;
 }
 

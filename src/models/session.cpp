@@ -24,7 +24,7 @@ constexpr double kCacheShare = 0.8;
 
 // The bytes that may be used of a device's memory; nothing where they are not known.
 std::optional<std::uint64_t> memory_of(const Runtime& runtime, std::size_t device) {
-  const auto available = runtime.devices()[device]->memory_available();
+  const auto available = runtime.handles()[device]->memory_available();
   const std::uint64_t budget = runtime.budgets()[device];
   if (available) return std::min(*available, budget);
   return budget == kNoBudget ? std::nullopt : std::optional(budget);
@@ -32,10 +32,10 @@ std::optional<std::uint64_t> memory_of(const Runtime& runtime, std::size_t devic
 
 std::optional<std::uint64_t> memory_of_all(const Runtime& runtime) {
   std::map<std::string, std::uint64_t> memories;
-  for (std::size_t device = 0; device < runtime.devices().size(); ++device) {
+  for (std::size_t device = 0; device < runtime.handles().size(); ++device) {
     const auto bytes = memory_of(runtime, device);
     if (!bytes) return std::nullopt;
-    std::uint64_t& most = memories[runtime.devices()[device]->info().memory_resource];
+    std::uint64_t& most = memories[runtime.handles()[device]->info().memory_resource];
     most = std::max(most, *bytes);
   }
   std::uint64_t all = 0;
@@ -78,6 +78,7 @@ Session::Session(const Model& model, const Runtime& runtime, const SessionOption
     : model_(model),
       runtime_(runtime),
       options_(options),
+      watch_(runtime.options().watch),
       context_(context),
       pages_per_sequence_(pages_of(context)),
       sequences_(options.sequences),
@@ -267,6 +268,7 @@ Status Session::catch_up() {
 }
 
 Status Session::run_once(std::span<const BatchToken> batch) {
+  SHUNT_TRY(watch_.check("a step"));
   const StepInputs inputs = inputs_of(batch);
   const auto tokens = static_cast<std::uint32_t>(inputs.tokens.size());
   const auto outputs = static_cast<std::uint32_t>(inputs.output_rows.size());
@@ -354,9 +356,17 @@ Status Session::append(std::uint32_t sequence, std::span<const Token> tokens, co
       batch.push_back({.sequence = sequence, .token = tokens[i], .wants_logits = i + 1 == tokens.size()});
     SHUNT_TRY(decode(batch));
     done += count;
+    if (tokens.size() > 1) watch_.report(ProgressKind::reading_prompt, done, tokens.size());
     if (after_step && !after_step(done)) break;
   }
   return {};
+}
+
+Status Session::append_despite_interruption(std::uint32_t sequence, Token token) {
+  const auto* const interrupted = std::exchange(watch_.interrupted, nullptr);
+  Status status = append(sequence, std::span(&token, 1));
+  watch_.interrupted = interrupted;
+  return status;
 }
 
 void Session::truncate(std::uint32_t index, std::size_t length) {
@@ -381,7 +391,8 @@ Result<Executable*> Session::executable_for(std::uint32_t tokens, std::uint32_t 
                                                    .state = &state_,
                                                    .arenas = &arenas_,
                                                    .recorder = &runtime_.recorder(),
-                                                   .audits = &fleet_.audits()}));
+                                                   .audits = &fleet_.audits(),
+                                                   .watch = &watch_}));
   return executable.get();
 }
 

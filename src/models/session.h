@@ -38,8 +38,8 @@ class Session {
 
   // Appends tokens to their sequences in one step. Afterwards logits(i) are those of the i-th token that
   // wanted them. A device that fails is left out from then on, and what it knew is computed again elsewhere. Errors:
-  // invalid for a bad token, sequence, batch size or a full context; those of a device where no other is left. Then the
-  // sequences are as before.
+  // invalid for a bad token, sequence, batch size or a full context; those of a device where no other is left;
+  // interrupted. Then the sequences are as before.
   [[nodiscard]] Status decode(std::span<const BatchToken> batch);
   // F32 [vocabulary], until the next decode; empty where nothing was wanted.
   [[nodiscard]] std::span<const float> logits(std::size_t index) const;
@@ -49,6 +49,8 @@ class Session {
   // of them do not fit the context.
   using AfterStep = std::function<bool(std::size_t done)>;
   [[nodiscard]] Status append(std::uint32_t sequence, std::span<const Token> tokens, const AfterStep& after_step = {});
+  // One token, also where the runtime's watch says that it is interrupted.
+  [[nodiscard]] Status append_despite_interruption(std::uint32_t sequence, Token token);
 
   // Forgets the tokens from `length` on.
   void truncate(std::uint32_t sequence, std::size_t length);
@@ -58,6 +60,8 @@ class Session {
   [[nodiscard]] std::uint32_t context() const { return context_; }
   [[nodiscard]] const SessionOptions& options() const { return options_; }
   [[nodiscard]] const Model& model() const { return model_; }
+  // The runtime's.
+  [[nodiscard]] const Watch& watch() const { return watch_; }
 
   // The devices that have run steps, in the order in which they first did.
   [[nodiscard]] std::span<const std::string> used_devices() const { return used_devices_; }
@@ -102,6 +106,7 @@ class Session {
   const Model& model_;
   const Runtime& runtime_;
   SessionOptions options_;
+  Watch watch_;
   std::uint32_t context_ = 0;
   std::uint32_t pages_per_sequence_ = 0;
   std::vector<Sequence> sequences_;

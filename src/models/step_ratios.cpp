@@ -46,7 +46,7 @@ class StepBench {
   }
 
  private:
-  static Status interrupted() { return fail(Code::invalid, "interrupted"); }
+  static Status interrupted() { return fail(Code::interrupted, "interrupted"); }
 
   // So many tokens are in the context.
   Status go_to(std::uint32_t tokens) {
@@ -68,7 +68,7 @@ class StepBench {
 
 Result<DeviceProfile> measure_steps(const Model& model, const Runtime& runtime, DeviceProfile profile,
                                     const StepProgress& progress) {
-  const Device& device = *runtime.devices()[0];
+  const Device& device = *runtime.handles()[0];
   const DeviceCost& cost = runtime.costs()[0];
   SessionOptions options = {.context = kContext};
   SHUNT_TRY_ASSIGN(options.context, choose_context(model, runtime, options));

@@ -16,8 +16,8 @@ using StepProgress = std::function<bool(std::size_t done, std::size_t count)>;
 
 // Runs steps of one token, and of as many tokens as take a second at most, and returns `profile` with their ratios.
 // Times are by the device's own clock. REQUIRES: the runtime has one device, of which the profile is, and plans with
-// it, with ratios of 1. Errors: invalid where progress ended it; unsupported where 32 tokens should take more than a
-// second; those of the device, such as out_of_memory where the model does not fit there.
+// it, with ratios of 1. Errors: interrupted where progress ended it; unsupported where 32 tokens should take more than
+// a second; those of the device, such as out_of_memory where the model does not fit there.
 [[nodiscard]] Result<DeviceProfile> measure_steps(const Model& model, const Runtime& runtime, DeviceProfile profile,
                                                   const StepProgress& progress);
 

@@ -46,16 +46,20 @@ Result<double> most_saved_us(const MeasuringOptions& options) {
 }
 
 // Measures each of `devices` within an equal part of the time that is left. False: it was interrupted.
-bool measure(const Fleet& fleet, Devices devices, std::span<const Workload> work, std::vector<DeviceProfile>& profiles,
+bool measure(const Watch& watch, const Fleet& fleet, Devices devices, std::span<const Workload> work,
+             std::vector<DeviceProfile>& profiles,
              const std::atomic<bool>* interrupted) {
-  const auto is_interrupted = [&] { return interrupted != nullptr && interrupted->load(); };
+  const auto is_interrupted = [&] { return watch.is_interrupted() || (interrupted != nullptr && interrupted->load()); };
   const auto now_s = [&] { return static_cast<double>(devices[0]->now_ns()) / 1e9; };
   const double end_s = now_s() + kSeconds;
   for (std::size_t index = 0; index < devices.size(); ++index) {
     const double share_s = (end_s - now_s()) / static_cast<double>(devices.size() - index);
     auto found = calibrate_briefly(
-        *devices[index], work, share_s,
-        {.progress = [&](const std::string&, std::size_t, std::size_t) { return !is_interrupted(); }});
+        *devices[index], work, share_s, {.progress = [&](const std::string&, std::size_t done, std::size_t count) {
+          // How much there is to measure of the next devices is not known yet: as much as of this one.
+          watch.report(ProgressKind::measuring, index * count + done, devices.size() * count);
+          return !is_interrupted();
+        }});
     if (is_interrupted()) return false;
     if (found)
       profiles.push_back(std::move(*found));
@@ -109,7 +113,7 @@ std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime& runtime, c
     const bool is_traced = recorder.enabled();
     recorder.set_enabled(false);
     std::vector<DeviceProfile> found;
-    const bool is_done = measure(fleet, unmeasured, work, found, interrupted);
+    const bool is_done = measure(runtime.options().watch, fleet, unmeasured, work, found, interrupted);
     recorder.set_enabled(is_traced);
     if (!is_done) return std::nullopt;
     for (const DeviceProfile& device : found) {

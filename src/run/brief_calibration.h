@@ -35,7 +35,7 @@ struct MeasuringOptions {
 [[nodiscard]] bool pays_to_measure(const MeasuringOptions& options);
 
 // What the fleet's devices take, in their order, with what was measured now, which is kept for later runs; nothing
-// where it was interrupted. The user hears of it before. `interrupted` may be null: it cannot be.
+// where it was interrupted, by the runtime's watch or by `interrupted`, which may be null. The user hears of it before.
 [[nodiscard]] std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime& runtime, const Fleet& fleet,
                                                                      std::span<const Workload> work,
                                                                      const std::atomic<bool>* interrupted);

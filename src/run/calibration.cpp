@@ -238,7 +238,7 @@ class Calibration {
   Status say(const std::string& what, std::size_t things = 1) {
     const bool goes_on = !options_.progress || options_.progress(what, done_, count_);
     done_ += things;
-    if (!goes_on) return fail(Code::invalid, "interrupted");
+    if (!goes_on) return fail(Code::interrupted, "interrupted");
     return {};
   }
 
@@ -479,7 +479,8 @@ Result<std::vector<CheckedOp>> check_predictions(Device& device, std::span<const
   for (const OpCase& use : cases) {
     const OpOperands operands(use);
     const std::string kind = kind_of(operands.call());
-    if (options.progress && !options.progress(kind, done++, cases.size())) return fail(Code::invalid, "interrupted");
+    if (options.progress && !options.progress(kind, done++, cases.size()))
+      return fail(Code::interrupted, "interrupted");
     const auto points = profile.ops.find(kind);
     const Prediction predicted = cost.compute(operands.call());
     if (points == profile.ops.end() || predicted.us > kLongUseSeconds * 1e6) continue;

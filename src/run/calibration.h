@@ -33,8 +33,8 @@ struct CalibrationOptions {
 };
 
 // Measures launches, links and `cases`, and adds them to `before`, whose measurements of other shapes stay. What the
-// device declines is left out; what it computes wrongly is in `refused`. Errors: invalid where progress ended it; those
-// of the device.
+// device declines is left out; what it computes wrongly is in `refused`. Errors: interrupted where progress ended it;
+// those of the device.
 [[nodiscard]] Result<DeviceProfile> calibrate(Device& device, std::span<const OpCase> cases, DeviceProfile before,
                                               const CalibrationOptions& options);
 

@@ -36,13 +36,19 @@ bool fills(const Graph& graph, const Parameters& parameters) {
 
 struct Computation::Parts {
   Parts(Graph made, const Runtime& its_runtime, WeightSource* source, const ComputationOptions& its_options)
-      : graph(std::move(made)), runtime(its_runtime), options(its_options), fleet(its_runtime), weights(source) {
+      : handle(its_runtime.share()),
+        graph(std::move(made)),
+        runtime(*handle),
+        options(its_options),
+        fleet(runtime),
+        weights(source) {
     for (const TensorInfo& tensor : graph.tensors()) has_state = has_state || tensor.operand.kind == TensorKind::state;
     for (const Node& node : graph.nodes())
       writes_state = writes_state || (info_of(node.op).op_class != OpClass::layout &&
                                       graph.tensor(graph.tensor(node.output).base).operand.kind == TensorKind::state);
   }
 
+  const std::unique_ptr<const Runtime> handle;  // what is below ends before it
   Graph graph;
   const Runtime& runtime;
   const ComputationOptions options;
@@ -79,7 +85,9 @@ struct Computation::Parts {
                                                      .state = &state,
                                                      .arenas = &arenas,
                                                      .recorder = &runtime.recorder(),
-                                                     .audits = &fleet.audits()}));
+                                                     .audits = &fleet.audits(),
+                                                     .watch = &runtime.options().watch,
+                                                     .may_stop = !has_state}));
     return {};
   }
 
@@ -226,6 +234,7 @@ Status Computation::write(std::string_view input, std::span<const std::byte> byt
 }
 
 Status Computation::run(const Parameters& parameters) {
+  SHUNT_TRY(parts_->runtime.options().watch.check("a run"));
   if (parts_->is_outdated && !parts_->is_rebuilding) parts_->begin_anew();
   SHUNT_TRY(parts_->attempt([&] { return parts_->run(parameters); }));
   if (!parts_->is_rebuilding && (!parts_->has_state || parts_->rebuild))

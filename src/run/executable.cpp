@@ -44,8 +44,23 @@ Result<std::unique_ptr<Executable>> Executable::create(Graph graph, Plan plan, c
   return executable;
 }
 
+Result<Binding> Executable::bind_weight(const Residence& residence, Progress& progress) {
+  Device& device = *devices_[residence.device];
+  WeightStore& weights = *context_.weights;
+  if (context_.watch != nullptr) SHUNT_TRY(context_.watch->check("copying weights"));
+  const std::uint64_t copied_before = weights.copied_bytes();
+  SHUNT_TRY_ASSIGN(const Binding weight, on_device(device, weights.acquire(graph_.tensor(residence.tensor), device)));
+  progress.done += residence.bytes;
+  if (context_.watch != nullptr && weights.copied_bytes() != copied_before)
+    context_.watch->report(progress.kind, progress.done, progress.total);
+  return weight;
+}
+
 Status Executable::bind_storage() {
   arenas_.resize(devices_.size());
+  Progress progress{.kind = ProgressKind::copying_weights};
+  for (const Residence& residence : plan_.residences)
+    if (residence.kind == StorageKind::weight) progress.total += residence.bytes;
   for (const Residence& residence : plan_.residences) {
     const TensorInfo& tensor = graph_.tensor(residence.tensor);
     Device& device = *devices_[residence.device];
@@ -61,7 +76,7 @@ Status Executable::bind_storage() {
         break;
       }
       case StorageKind::weight: {
-        SHUNT_TRY_ASSIGN(const Binding weight, on_device(device, context_.weights->acquire(tensor, device)));
+        SHUNT_TRY_ASSIGN(const Binding weight, bind_weight(residence, progress));
         storage_.push_back(weight);
         break;
       }

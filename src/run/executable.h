@@ -16,6 +16,7 @@
 #include "run/audit.h"
 #include "run/memory.h"
 #include "run/weight_store.h"
+#include "shunt/watch.h"
 #include "trace/recorder.h"
 
 namespace shunt {
@@ -36,11 +37,13 @@ struct ExecutableContext {
   ArenaStore* arenas = nullptr;
   trace::Recorder* recorder = nullptr;  // may be null
   Audits* audits = nullptr;             // null: none
+  const Watch* watch = nullptr;         // null: nobody hears of its progress, and nothing interrupts it
+  bool may_stop = true;                 // between steps; false: an interrupted run would leave state half changed
 };
 
 class Executable {
  public:
-  // Errors: invalid, out_of_memory, io and those of Device::prepare.
+  // Errors: invalid, out_of_memory, io, interrupted and those of Device::prepare.
   [[nodiscard]] static Result<std::unique_ptr<Executable>> create(Graph graph, Plan plan,
                                                                   const ExecutableContext& context);
 
@@ -73,6 +76,8 @@ class Executable {
   Executable(Graph graph, Plan plan, const ExecutableContext& context);
 
   [[nodiscard]] Status bind_storage();
+  // A weight, copied to its device where need be. `progress` counts the bytes of the plan's weights.
+  [[nodiscard]] Result<Binding> bind_weight(const Residence& residence, Progress& progress);
   [[nodiscard]] Status prepare_programs();
   // Of a compute step, or of a part of it.
   struct Prepared {

@@ -45,6 +45,9 @@ Execution::~Execution() {
 
 bool Execution::advance() {
   for (Completion& completion : take_completions(false)) finish(std::move(completion));
+  if (const Watch* watch = executable_.context_.watch;
+      status_ && watch != nullptr && !ready_.empty() && executable_.context_.may_stop)
+    status_ = watch->check("a run");
   if (status_) {
     starting_.clear();
     starting_.swap(ready_);

@@ -1,8 +1,8 @@
 // One run of an executable as a completion-driven state machine.
 //
 // A step starts when all steps before it have ended; completions arrive from any thread and are worked off
-// by whoever calls advance(), so one thread can pump all devices. After the first failure nothing new
-// starts, and the run is done when what was in flight has ended.
+// by whoever calls advance(), so one thread can pump all devices. After the first failure, and once the run is
+// interrupted, nothing new starts, and the run is done when what was in flight has ended.
 #pragma once
 
 #include <chrono>

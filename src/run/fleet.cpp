@@ -31,7 +31,7 @@ std::string ids_of(std::span<Device* const> devices) {
 }  // namespace
 
 Fleet::Fleet(const Runtime& runtime) : runtime_(runtime), audits_{.each = runtime.options().audit} {
-  for (std::size_t index = 0; index < runtime.devices().size(); ++index)
+  for (std::size_t index = 0; index < runtime.handles().size(); ++index)
     members_.push_back(
         {.device = runtime.current(index), .cost = runtime.costs()[index], .budget = runtime.budgets()[index]});
   update();

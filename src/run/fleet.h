@@ -25,7 +25,7 @@ namespace shunt {
 struct DeviceSet {
   // All of a runtime.
   DeviceSet(const Runtime& runtime)  // NOLINT(google-explicit-constructor): it is what a runtime has
-      : devices(runtime.devices()),
+      : devices(runtime.handles()),
         costs(runtime.costs()),
         budgets(runtime.budgets()),
         strict(runtime.options().strict) {}

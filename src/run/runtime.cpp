@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <mutex>
 
+#include "devices/left_out.h"
 #include "devices/registry.h"
 #include "devices/thread_pool.h"
 #include "plan/cost.h"
@@ -63,44 +64,65 @@ std::string from_the_environment(const char* name) {
 
 }  // namespace
 
-// Devices in place of those that were lost, which stay for what still holds memory of theirs.
-struct Runtime::Revived {
+// What all handles share. Devices end before what they record to.
+struct Runtime::Parts {
+  explicit Parts(const RuntimeOptions& its_options) : options(its_options) {}
+
+  [[nodiscard]] OpenOptions open_options() const {
+    return {.devices = options.devices,
+            .machine = options.machine,
+            .threads = options.threads,
+            .pin_to_cpus = options.pin_to_cpus,
+            .recorder = recorder.get(),
+            .known = {},
+            .faults = faults};
+  }
+  [[nodiscard]] Status open();
+  // These devices are in use.
+  void use(std::vector<Device*> chosen) {
+    devices = std::move(chosen);
+    for (const Device* device : devices) infos.push_back(device->info());
+    current = devices;
+  }
+  [[nodiscard]] Status set_budgets(const std::map<std::string, std::uint64_t>& named);
+
+  RuntimeOptions options;
   FaultTable faults;
+  std::unique_ptr<trace::Recorder> recorder;
+  std::unique_ptr<Registry> registry;
+  std::vector<Device*> devices;
+  std::vector<DeviceInfo> infos;  // one per device, as are those below
+  std::vector<std::uint64_t> budgets;
+  std::vector<DeviceCost> costs;
+  std::vector<std::string> warnings;
+  std::vector<DeviceRejection> rejections;
+
+  // Devices in place of those that were lost, which stay for what still holds memory of theirs.
   std::mutex mutex;
-  std::vector<std::unique_ptr<Device>> owned;
-  std::vector<Device*> current;  // one per device
+  std::vector<std::unique_ptr<Device>> revived;
+  std::vector<Device*> current;
 };
 
-Runtime::Runtime(const RuntimeOptions& options) : options_(options), revived_(std::make_unique<Revived>()) {}
+Runtime::Runtime(std::shared_ptr<Parts> parts) : parts_(std::move(parts)) {}
 Runtime::~Runtime() = default;
+std::unique_ptr<const Runtime> Runtime::share() const { return std::unique_ptr<const Runtime>(new Runtime(parts_)); }
 
-OpenOptions Runtime::open_options() const {
-  return {.devices = options_.devices,
-          .machine = options_.machine,
-          .threads = options_.threads,
-          .pin_to_cpus = options_.pin_to_cpus,
-          .recorder = recorder_.get(),
-          .known = {},
-          .faults = revived_->faults};
-}
+const RuntimeOptions& Runtime::options() const { return parts_->options; }
+std::span<const DeviceInfo> Runtime::devices() const { return parts_->infos; }
+std::span<Device* const> Runtime::handles() const { return parts_->devices; }
+std::span<const std::uint64_t> Runtime::budgets() const { return parts_->budgets; }
+std::span<const DeviceCost> Runtime::costs() const { return parts_->costs; }
+std::span<const std::string> Runtime::warnings() const { return parts_->warnings; }
+std::span<const DeviceRejection> Runtime::rejections() const { return parts_->rejections; }
+const Registry& Runtime::registry() const { return *parts_->registry; }
+trace::Recorder& Runtime::recorder() const { return *parts_->recorder; }
+trace::Recording Runtime::recording() const { return trace::recording_of(*parts_->recorder); }
+void Runtime::clear_recording() const { parts_->recorder->clear(); }
 
-Result<std::unique_ptr<Runtime>> Runtime::create(const RuntimeOptions& options) {
-  if (options.threads > kMostThreads)
-    return fail(Code::invalid,
-                fmt::format("{} threads are asked for; at most {} are possible, and 0 takes one per core",
-                            options.threads, kMostThreads));
-  std::unique_ptr<Runtime> runtime(new Runtime(options));
-  RuntimeOptions& chosen = runtime->options_;
-  if (chosen.devices.empty()) chosen.devices = from_the_environment("SHUNT_DEVICES");
-  if (chosen.faults.empty()) chosen.faults = from_the_environment("SHUNT_FAULTS");
-  SHUNT_TRY_ASSIGN(runtime->revived_->faults, faults_from_text(chosen.faults));
-  runtime->recorder_ =
-      std::make_unique<trace::Recorder>(options.trace ? kTraceEvents : trace::Recorder::kDefaultCapacity);
-  runtime->recorder_->set_enabled(options.trace);
-  // Nobody measures a machine that does not exist.
-  if (!chosen.machine.empty()) chosen.calibrated = false;
-  const Profile profile = profile_for(chosen, runtime->warnings_);
-  OpenOptions open = runtime->open_options();
+// Starts the devices that the options ask for.
+Status Runtime::Parts::open() {
+  const Profile profile = profile_for(options, warnings);
+  OpenOptions open = open_options();
   // As between plans, a guess takes the place of a measurement only where it promises half the time.
   open.predicted_us = [&](const DeviceInfo& device) {
     const DeviceCost cost(device, profile.find(device));
@@ -110,70 +132,85 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const RuntimeOptions& options) 
     DeviceSelector selector = *options.selector;
     if (!selector.score) selector.score = [&](const DeviceInfo& device) { return -open.predicted_us(device); };
     SHUNT_TRY_ASSIGN(Selected selected, open_selected(selector, open));
-    runtime->registry_ = std::make_unique<Registry>(std::move(selected.registry));
-    runtime->devices_ = std::move(selected.devices);
-    runtime->rejections_ = std::move(selected.rejections);
+    registry = std::make_unique<Registry>(std::move(selected.registry));
+    use(std::move(selected.devices));
+    rejections = std::move(selected.rejections);
   } else {
-    SHUNT_TRY_ASSIGN(Registry registry, open_devices(open));
-    runtime->registry_ = std::make_unique<Registry>(std::move(registry));
-    SHUNT_TRY_ASSIGN(runtime->devices_, select_devices(*runtime->registry_, chosen.devices, open.predicted_us));
+    SHUNT_TRY_ASSIGN(Registry opened, open_devices(open));
+    registry = std::make_unique<Registry>(std::move(opened));
+    SHUNT_TRY_ASSIGN(std::vector<Device*> chosen, select_devices(*registry, options.devices, open.predicted_us));
+    use(std::move(chosen));
+    rejections = left_out_of(registry->reports(), infos);
   }
+  costs = costs_of(devices, profile);
+  return {};
+}
+
+Result<std::unique_ptr<Runtime>> Runtime::create(const RuntimeOptions& options) {
+  if (options.threads > kMostThreads)
+    return fail(Code::invalid,
+                fmt::format("{} threads are asked for; at most {} are possible, and 0 takes one per core",
+                            options.threads, kMostThreads));
+  if (options.selector && !options.devices.empty())
+    return fail(Code::invalid, fmt::format("devices are chosen both by name (\"{}\") and by a selector; choose one way",
+                                           options.devices));
+  const auto parts = std::make_shared<Parts>(options);
+  RuntimeOptions& chosen = parts->options;
+  if (chosen.devices.empty()) chosen.devices = from_the_environment("SHUNT_DEVICES");
+  if (chosen.faults.empty()) chosen.faults = from_the_environment("SHUNT_FAULTS");
+  SHUNT_TRY_ASSIGN(parts->faults, faults_from_text(chosen.faults));
+  parts->recorder = std::make_unique<trace::Recorder>(options.trace ? kTraceEvents : trace::Recorder::kDefaultCapacity);
+  parts->recorder->set_enabled(options.trace);
+  // Nobody measures a machine that does not exist.
+  if (!chosen.machine.empty()) chosen.calibrated = false;
+  SHUNT_TRY(parts->open());
   // The environment speaks to all of a program's runtimes.
-  if (const Status faults = check_faults(runtime->revived_->faults, runtime->devices_); !faults) {
+  if (const Status faults = check_faults(parts->faults, parts->devices); !faults) {
     if (!options.faults.empty()) return std::unexpected(faults.error());
-    runtime->warnings_.push_back(faults.error().message);
+    parts->warnings.push_back(faults.error().message);
   }
-  runtime->revived_->current = runtime->devices_;
-  SHUNT_TRY(runtime->set_budgets(options.budgets));
-  runtime->costs_ = costs_of(runtime->devices_, profile);
-  return runtime;
+  SHUNT_TRY(parts->set_budgets(options.budgets));
+  return std::unique_ptr<Runtime>(new Runtime(parts));
 }
 
 Device* Runtime::current(std::size_t device) const {
-  const std::scoped_lock lock(revived_->mutex);
-  return revived_->current[device];
+  const std::scoped_lock lock(parts_->mutex);
+  return parts_->current[device];
 }
 
 Result<Device*> Runtime::revive(std::size_t device) const {
-  const std::scoped_lock lock(revived_->mutex);
-  Device*& current = revived_->current[device];
+  const std::scoped_lock lock(parts_->mutex);
+  Device*& current = parts_->current[device];
   if (current->health().status) return current;
-  for (const BackendReport& backend : registry_->backends)
+  for (const BackendReport& backend : parts_->registry->backends)
     for (const std::unique_ptr<Device>& opened : backend.devices) {
-      if (opened.get() != devices_[device]) continue;
+      if (opened.get() != parts_->devices[device]) continue;
       const auto api = std::ranges::find(api_rows(), backend.api, &ApiRow::name);
-      SHUNT_TRY_ASSIGN(std::unique_ptr<Device> anew, open_anew(*api, *current, open_options()));
-      revived_->owned.push_back(std::move(anew));
-      return current = revived_->owned.back().get();
+      SHUNT_TRY_ASSIGN(std::unique_ptr<Device> anew, open_anew(*api, *current, parts_->open_options()));
+      parts_->revived.push_back(std::move(anew));
+      return current = parts_->revived.back().get();
     }
   return fail(Code::unsupported, fmt::format("{} cannot be opened anew", current->info().id));
 }
 
-Status Runtime::set_budgets(const std::map<std::string, std::uint64_t>& budgets) {
-  for (const auto& [id, bytes] : budgets)
-    if (std::ranges::none_of(devices_, [&](const Device* device) { return device->info().id == id; }))
+Status Runtime::Parts::set_budgets(const std::map<std::string, std::uint64_t>& named) {
+  for (const auto& [id, bytes] : named)
+    if (std::ranges::none_of(devices, [&](const Device* device) { return device->info().id == id; }))
       return fail(Code::invalid, fmt::format("a budget names \"{}\", which is none of the devices in use", id));
-  budgets_ = budgets_of(devices_, budgets);
+  budgets = budgets_of(devices, named);
   return {};
 }
 
-void Runtime::set_costs() { costs_ = costs_of(devices_, profile_for(options_, warnings_)); }
-
-trace::Recording Runtime::recording() const { return trace::recording_of(*recorder_); }
-void Runtime::clear_recording() const { recorder_->clear(); }
-
-std::span<const DeviceCost> Runtime::costs() const { return costs_; }
 
 std::unique_ptr<Runtime> Runtime::over(Registry registry, std::unique_ptr<trace::Recorder> recorder,
                                        const RuntimeOptions& options) {
-  std::unique_ptr<Runtime> runtime(new Runtime(options));
-  runtime->recorder_ = std::move(recorder);
-  runtime->registry_ = std::make_unique<Registry>(std::move(registry));
-  runtime->devices_ = runtime->registry_->devices();
-  runtime->revived_->current = runtime->devices_;
-  runtime->budgets_ = budgets_of(runtime->devices_, {});
-  runtime->set_costs();
-  return runtime;
+  const auto parts = std::make_shared<Parts>(options);
+  parts->recorder = std::move(recorder);
+  parts->registry = std::make_unique<Registry>(std::move(registry));
+  parts->use(parts->registry->devices());
+  parts->budgets = budgets_of(parts->devices, {});
+  parts->costs = costs_of(parts->devices, profile_for(options, parts->warnings));
+  return std::unique_ptr<Runtime>(new Runtime(parts));
 }
 
 }  // namespace shunt

@@ -6,20 +6,25 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <deque>
+#include <mutex>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
-#define VK_NO_PROTOTYPES
-#include <vulkan/vulkan_core.h>
+#include "devices/held_submissions.h"
+#include "devices/vulkan_faults.h"
 
 namespace {
 
+using shunt::test::HeldSubmission;
+using shunt::test::HeldSubmissions;
 using shunt::test::VulkanFault;
+using shunt::test::VulkanFaultRule;
 
 std::atomic<VulkanFault> fault{VulkanFault::none};
 std::atomic<int> calls_left{0};  // that go well
@@ -54,56 +59,92 @@ bool pretends(const std::string& wanted) {
 
 bool strikes(VulkanFault one) { return fault == one && calls_left-- <= 0; }
 
-// A submission with all that its structures point to.
-struct Held {
-  VkQueue queue;
-  VkSubmitInfo info;
-  VkTimelineSemaphoreSubmitInfo values;
-  std::vector<VkCommandBuffer> commands;
-  std::vector<VkSemaphore> waits, signals;
-  std::vector<VkPipelineStageFlags> stages;
-  std::vector<std::uint64_t> wait_values, signal_values;
-  VkFence fence;
+// They live as long as the process: a submission may begin when all else has ended.
+HeldSubmissions& held() {
+  static auto& submissions_held = *new HeldSubmissions;
+  return submissions_held;
+}
 
-  VkResult begin() {
-    info.pCommandBuffers = commands.data();
-    info.pWaitSemaphores = waits.data();
-    info.pWaitDstStageMask = stages.data();
-    info.pSignalSemaphores = signals.data();
-    values.pWaitSemaphoreValues = wait_values.data();
-    values.pSignalSemaphoreValues = signal_values.data();
-    values.pNext = nullptr;
-    info.pNext = fence == VK_NULL_HANDLE ? &values : nullptr;
-    return REAL(QueueSubmit)(queue, 1, &info, fence);
-  }
+// What SHUNT_VULKAN_FAULT or set_vulkan_faults() says.
+struct Rules {
+  std::mutex mutex;
+  std::vector<VulkanFaultRule> rules;
+  std::uint64_t submissions = 0;  // and allocations: since the rules hold
+  std::uint64_t allocations = 0;
 };
-std::deque<Held> held;
+Rules& rules() {
+  static auto& all = *new Rules;
+  return all;
+}
 
-void hold(VkQueue queue, const VkSubmitInfo& info, VkFence fence) {
-  Held kept{.queue = queue, .info = info, .values = {}, .fence = fence};
-  kept.commands.assign(info.pCommandBuffers, info.pCommandBuffers + info.commandBufferCount);
-  kept.waits.assign(info.pWaitSemaphores, info.pWaitSemaphores + info.waitSemaphoreCount);
-  kept.stages.assign(info.pWaitDstStageMask, info.pWaitDstStageMask + info.waitSemaphoreCount);
-  kept.signals.assign(info.pSignalSemaphores, info.pSignalSemaphores + info.signalSemaphoreCount);
-  if (info.pNext != nullptr) {
-    kept.values = *static_cast<const VkTimelineSemaphoreSubmitInfo*>(info.pNext);
-    const VkTimelineSemaphoreSubmitInfo& values = kept.values;
-    kept.wait_values.assign(values.pWaitSemaphoreValues, values.pWaitSemaphoreValues + values.waitSemaphoreValueCount);
-    kept.signal_values.assign(values.pSignalSemaphoreValues,
-                              values.pSignalSemaphoreValues + values.signalSemaphoreValueCount);
+bool set_rules(const char* text) {
+  std::string wrong;
+  auto parsed = shunt::test::vulkan_faults_of(text, wrong);
+  if (!parsed) {
+    static_cast<void>(std::fprintf(stderr, "SHUNT_VULKAN_FAULT: \"%s\" is no fault\n", wrong.c_str()));
+    return false;
   }
-  held.push_back(std::move(kept));
+  // A thread that begins a submission later needs this library.
+  Dl_info self{};
+  if (!parsed->empty() && dladdr(reinterpret_cast<void*>(&set_vulkan_faults), &self) != 0)
+    static_cast<void>(dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE));
+  const std::scoped_lock lock(rules().mutex);
+  rules().rules = std::move(*parsed);
+  rules().submissions = rules().allocations = 0;
+  return true;
+}
+
+// A test that has set a wrong fault must not pass.
+void read_environment() {
+  static const bool kIsRight = [] {
+    const char* const text = std::getenv("SHUNT_VULKAN_FAULT");
+    return text == nullptr || set_rules(text);
+  }();
+  if (!kIsRight) std::abort();
+}
+
+// The first rule for the next submission or allocation.
+std::optional<VulkanFaultRule> next_rule(bool is_submission) {
+  const std::scoped_lock lock(rules().mutex);
+  const std::uint64_t number = is_submission ? rules().submissions++ : rules().allocations++;
+  for (const VulkanFaultRule& rule : rules().rules)
+    if ((rule.kind != VulkanFaultRule::Kind::fail) == is_submission && rule.concerns(number)) return rule;
+  return std::nullopt;
+}
+
+VkResult submit_one(VkQueue queue, const VkSubmitInfo& info, VkFence fence) {
+  HeldSubmission submission(queue, info, fence);
+  HeldSubmissions::Delay delay = std::chrono::milliseconds(0);
+  if (fault == VulkanFault::holds_submissions) delay.reset();
+  if (const auto rule = next_rule(true)) switch (rule->kind) {
+      case VulkanFaultRule::Kind::delay:
+        delay = rule->delay;
+        break;
+      case VulkanFaultRule::Kind::drop:
+        submission.info.commandBufferCount = 0;
+        break;
+      case VulkanFaultRule::Kind::hang:
+        delay.reset();
+        break;
+      case VulkanFaultRule::Kind::lose:
+        return VK_ERROR_DEVICE_LOST;
+      case VulkanFaultRule::Kind::fail:
+        break;
+    }
+  return held().submit(std::move(submission), delay, {REAL(QueueSubmit), REAL(QueueWaitIdle)});
 }
 
 VkResult submit(VkQueue queue, std::uint32_t count, const VkSubmitInfo* infos, VkFence fence) {
   if (strikes(VulkanFault::submit_loses_device)) return VK_ERROR_DEVICE_LOST;
   ++submissions;
-  if (fault == VulkanFault::holds_submissions) {
-    for (std::uint32_t i = 0; i < count; ++i) hold(queue, infos[i], fence);
-    return VK_SUCCESS;
-  }
-  return REAL(QueueSubmit)(queue, count, infos, fence);
+  for (std::uint32_t i = 0; i < count; ++i)
+    if (const VkResult result = submit_one(queue, infos[i], i + 1 == count ? fence : VK_NULL_HANDLE);
+        result != VK_SUCCESS)
+      return result;
+  return VK_SUCCESS;
 }
+
+VkResult wait_idle(VkDevice device) { return held().wait_idle(device, REAL(DeviceWaitIdle)); }
 
 VkResult after_wait(VkResult result) {
   return result == VK_SUCCESS && strikes(VulkanFault::wait_loses_device) ? VK_ERROR_DEVICE_LOST : result;
@@ -128,7 +169,7 @@ VkResult count_semaphore(VkDevice device, VkSemaphore semaphore, std::uint64_t* 
 
 VkResult allocate(VkDevice device, const VkMemoryAllocateInfo* info, const VkAllocationCallbacks* callbacks,
                   VkDeviceMemory* memory) {
-  if (strikes(VulkanFault::allocation_fails)) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+  if (strikes(VulkanFault::allocation_fails) || next_rule(false)) return VK_ERROR_OUT_OF_DEVICE_MEMORY;
   const VkResult result = REAL(AllocateMemory)(device, info, callbacks, memory);
   if (result == VK_SUCCESS) ++blocks;
   return result;
@@ -211,6 +252,7 @@ VkResult create_device(VkPhysicalDevice physical, const VkDeviceCreateInfo* info
 
 void queue_of(VkDevice device, std::uint32_t, std::uint32_t index, VkQueue* queue) {
   REAL(GetDeviceQueue)(device, 0, index, queue);
+  held().note_queue(*queue, device);
 }
 
 VkResult create_pool(VkDevice device, const VkCommandPoolCreateInfo* info, const VkAllocationCallbacks* callbacks,
@@ -236,6 +278,7 @@ PFN_vkVoidFunction as_any(Function function) {
 PFN_vkVoidFunction device_function(VkDevice device, const char* name) {
   const std::pair<const char*, PFN_vkVoidFunction> mine[] = {
       {"vkQueueSubmit", as_any(submit)},
+      {"vkDeviceWaitIdle", as_any(wait_idle)},
       {"vkWaitForFences", as_any(wait)},
       {"vkWaitSemaphores", as_any(wait_semaphores)},
       {"vkGetSemaphoreCounterValue", as_any(count_semaphore)},
@@ -260,19 +303,18 @@ void set_vulkan_fault(VulkanFault chosen, int after) {
   calls_left = after;
   fault = chosen;
 }
+bool set_vulkan_faults(const char* text) { return set_rules(text); }
 void release_vulkan_submissions() {
   fault = VulkanFault::none;
-  for (Held& each : held) {
-    each.begin();
-    REAL(QueueWaitIdle)(each.queue);
-  }
-  held.clear();
+  set_rules("");
+  held().release();
 }
 int vulkan_blocks() { return blocks; }
 int vulkan_submissions() { return submissions; }
 
 // NOLINTNEXTLINE(readability-identifier-naming): the name is the API's
 PFN_vkVoidFunction vkGetInstanceProcAddr(VkInstance instance, const char* name) {
+  read_environment();
   const PFN_vkGetInstanceProcAddr real_function = real_instance_function();
   if (real_function == nullptr) return nullptr;
   const std::pair<const char*, PFN_vkVoidFunction> mine[] = {

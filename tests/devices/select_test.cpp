@@ -228,7 +228,7 @@ TEST(Select, WhatDoesNotStartIsPassedOver) {
   unsetenv("SHUNT_VULKAN_LIBRARY");
   ASSERT_TRUE(runtime.has_value()) << runtime.error().message;
   ASSERT_EQ((*runtime)->devices().size(), 1U);
-  EXPECT_EQ((*runtime)->devices()[0]->info().id, "sim:0");
+  EXPECT_EQ((*runtime)->devices()[0].id, "sim:0");
   const auto rejections = (*runtime)->rejections();
   ASSERT_FALSE(rejections.empty());
   EXPECT_EQ(rejections[0].id, "vulkan");
@@ -242,11 +242,11 @@ TEST(Select, TheEnvironmentMeansWhatAListMeans) {
   unsetenv("SHUNT_DEVICES");
   ASSERT_TRUE(named.has_value());
   ASSERT_EQ((*named)->devices().size(), 2U);
-  EXPECT_EQ((*named)->devices()[0]->info().id, "sim:1");
-  EXPECT_EQ((*named)->devices()[1]->info().id, "cpu:scalar");
+  EXPECT_EQ((*named)->devices()[0].id, "sim:1");
+  EXPECT_EQ((*named)->devices()[1].id, "cpu:scalar");
   ASSERT_TRUE(overridden.has_value());
   ASSERT_EQ((*overridden)->devices().size(), 1U);
-  EXPECT_EQ((*overridden)->devices()[0]->info().id, "cpu:simd");
+  EXPECT_EQ((*overridden)->devices()[0].id, "cpu:simd");
 }
 
 }  // namespace

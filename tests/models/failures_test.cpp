@@ -67,7 +67,7 @@ class Failures : public testing::Test {
   // All of it was given back.
   void expect_no_leaks(Loaded& loaded) {
     loaded.session = nullptr;
-    for (std::size_t index = 0; index < loaded.runtime->devices().size(); ++index) {
+    for (std::size_t index = 0; index < loaded.runtime->handles().size(); ++index) {
       const Device& device = *loaded.runtime->current(index);
       if (device.info().is_host_cpu()) continue;
       EXPECT_EQ(device.memory_available(), device.info().memory_bytes) << device.info().id;
@@ -239,11 +239,11 @@ TEST_F(Failures, OfMemoryGiveADeviceLessToDo) {
   const Loaded whole(folder_.file("m"), open(), options);
   EXPECT_EQ(generate(whole), text_);
   const std::uint64_t needed =
-      whole.runtime->devices()[0]->info().memory_bytes - *whole.runtime->devices()[0]->memory_available();
+      whole.runtime->handles()[0]->info().memory_bytes - *whole.runtime->handles()[0]->memory_available();
   EXPECT_TRUE(notices_.empty());
 
   Loaded loaded(folder_.file("m"), open(), options);
-  Device& device = *loaded.runtime->devices()[0];
+  Device& device = *loaded.runtime->handles()[0];
   const std::uint64_t left = needed * 9 / 10;
   const auto others = Loaded::take(device.allocate(*device.memory_available() - left, BufferUse::values));
   EXPECT_EQ(generate(loaded), text_);

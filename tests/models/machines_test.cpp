@@ -88,7 +88,7 @@ class ExampleMachines : public testing::Test {
   Planned plans_for(const std::string& machine, const Mutation& mutate) const {
     auto runtime = Loaded::take(Runtime::create({.machine = kMachines + machine + ".json"}));
     std::vector<DeviceCost> costs;
-    for (const Device* device : runtime->devices()) {
+    for (const Device* device : runtime->handles()) {
       DeviceInfo info = device->info();
       mutate(info.prior);
       costs.emplace_back(info, nullptr);

@@ -32,7 +32,7 @@ void expect_simd_only(const Model& model, const Runtime& runtime) {
 TEST(ModelPlan, NoOpOfTheTrainedModelIsScalarInAnyFileType) {
   TestFolder folder;
   const auto runtime = Loaded::take(Runtime::create({.threads = 2}));
-  ASSERT_EQ(runtime->devices().size(), 2U);
+  ASSERT_EQ(runtime->handles().size(), 2U);
   for (const char* type : {"F16", "Q8_0", "Q4_0", "Q4_K_M"}) {
     SCOPED_TRACE(type);
     const Status written = quantize_file(kTrainedModel, folder.file(type), type, {.threads = 2});

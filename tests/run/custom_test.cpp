@@ -149,7 +149,7 @@ class CustomOnVulkan : public test::EachApi {
     for (const auto& runtime : runtimes_) {
       const auto actual = run<T>(*runtime, build(), inputs);
       ASSERT_TRUE(actual.has_value()) << actual.error().message;
-      EXPECT_EQ(*actual, *expected) << runtime->devices()[0]->info().name;
+      EXPECT_EQ(*actual, *expected) << runtime->handles()[0]->info().name;
     }
   }
 

@@ -98,7 +98,7 @@ class ManyOps {
       ADD_FAILURE() << runtime_.error().message;
       return;
     }
-    const std::span<Device* const> devices = (*runtime_)->devices();
+    const std::span<Device* const> devices = (*runtime_)->handles();
     auto plan = make_plan({.graph = &graph_, .devices = devices});
     EXPECT_TRUE(plan.has_value()) << plan.error().message;
     auto executable = Executable::create(graph_, std::move(*plan),

@@ -65,7 +65,7 @@ class Strategies : public testing::Test {
 
 TEST_F(Strategies, PreferRealDevicesToEmulatedOnes) {
   const auto preferred = [&](Strategy strategy, const std::vector<Spec>& specs) {
-    return preferred_device(strategy, open(specs)->devices());
+    return preferred_device(strategy, open(specs)->handles());
   };
   EXPECT_EQ(preferred(Strategy::gpu, {kProcessor, kEmulated, kGpu}), 2U);
   EXPECT_EQ(preferred(Strategy::gpu, {kProcessor, kEmulated}), 1U);

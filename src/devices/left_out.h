@@ -1,0 +1,15 @@
+// Why devices and APIs are not in use. A plain function; any thread.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "shunt/devices.h"
+
+namespace shunt {
+
+// Of what was opened, each device that is not among those in use, and each API without devices.
+[[nodiscard]] std::vector<DeviceRejection> left_out_of(std::span<const ApiReport> opened,
+                                                       std::span<const DeviceInfo> in_use);
+
+}  // namespace shunt

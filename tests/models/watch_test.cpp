@@ -1,0 +1,57 @@
+// Long work tells how far it is, and ends where its watch says so.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "devices/own_cache.h"
+#include "models/session.h"
+
+namespace shunt::models {
+namespace {
+
+class MeasuringWatched : public test::OwnCache {
+ protected:
+  static constexpr std::size_t kEndsAfter = 4;
+  // So much that it pays to measure the devices before.
+  static constexpr Work kMuchWork{.prompt_tokens = 100'000, .generated_tokens = 10'000'000};
+
+  void prepare() {
+    const auto runtime = Runtime::create(
+        {.threads = 1,
+         .devices = "sim:0,sim:1",
+         .watch = {.on_progress = [this](const Progress& each) { note(each); }, .interrupted = &interrupted_}});
+    ASSERT_TRUE(runtime.has_value()) << runtime.error().message;
+    const auto model = Model::load(SHUNT_TEST_DATA "/../../models/tiny-llama-q8_0.gguf");
+    ASSERT_TRUE(model.has_value()) << model.error().message;
+    const auto session = Session::create(**model, **runtime, {.context = 64});
+    ASSERT_TRUE(session.has_value()) << session.error().message;
+    (*session)->prepare_for(kMuchWork, nullptr);
+  }
+  void note(const Progress& progress) {
+    EXPECT_EQ(progress.kind, ProgressKind::measuring);
+    EXPECT_LE(progress.done, progress.total);
+    fractions_.push_back(progress.fraction());
+    if (fractions_.size() == kEndsAfter) interrupted_ = true;
+  }
+  [[nodiscard]] bool has_profile() const {
+    return std::filesystem::exists(folder_) && !std::filesystem::is_empty(folder_);
+  }
+
+  std::atomic<bool> interrupted_{false};
+  std::vector<double> fractions_;
+};
+
+TEST_F(MeasuringWatched, IsCountedAndKeepsNothingWhereItIsInterrupted) {
+  prepare();
+  EXPECT_EQ(fractions_.size(), kEndsAfter);
+  EXPECT_TRUE(std::ranges::is_sorted(fractions_));
+  EXPECT_FALSE(has_profile());
+}
+
+}  // namespace
+}  // namespace shunt::models
