@@ -103,7 +103,15 @@ Result<Array> array_of(const Header& header, std::span<const std::byte> raw) {
   return array;
 }
 
-Result<Array> parse(std::span<const std::byte> bytes) {
+std::string_view type_name(DType dtype, bool is_wide) {
+  if (dtype == DType::F16) return "<f2";
+  if (dtype == DType::I32) return is_wide ? "<i8" : "<i4";
+  return "<f4";
+}
+
+}  // namespace
+
+Result<Array> array_from_npy(std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (!text.starts_with(kMagic) || text.size() < 12) return no_array("it does not begin as one");
   const std::size_t width = text[6] == '\x01' ? 2 : 4;  // of the header's length
@@ -115,17 +123,9 @@ Result<Array> parse(std::span<const std::byte> bytes) {
   return array_of(header, bytes.subspan(begin + length));
 }
 
-std::string_view type_name(DType dtype, bool is_wide) {
-  if (dtype == DType::F16) return "<f2";
-  if (dtype == DType::I32) return is_wide ? "<i8" : "<i4";
-  return "<f4";
-}
-
-}  // namespace
-
 Result<Array> read_npy(const std::string& path) {
   SHUNT_TRY_ASSIGN(const auto file, models::MappedFile::open(path));
-  auto array = parse(file->bytes());
+  auto array = array_from_npy(file->bytes());
   if (!array) return fail_at(path, std::move(array).error());
   SHUNT_TRY(file->health());
   return array;

@@ -1,6 +1,8 @@
 // Arrays in files of NumPy (https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html). One thread.
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +16,9 @@ struct Array {
   Shape shape;
   std::vector<std::byte> bytes;
 };
+
+// From the bytes of a file, which are never trusted. Errors: those of read_npy() but for io.
+[[nodiscard]] Result<Array> array_from_npy(std::span<const std::byte> bytes);
 
 // 64-bit floats become F32; 64-bit integers and truth values I32. Errors: io; invalid for files that are no arrays, and
 // integers that do not fit; unsupported for other types, Fortran's order and more than four axes.

@@ -14,6 +14,12 @@ const std::size_t ${NAME}_spirv_words = sizeof(${NAME}_spirv) / 4;
 foreach(text IN LISTS TEXTS)
   set(characters "")
   if(EXISTS ${BASE}.${text})
+    # For languages without fma, SPIRV-Cross writes x = fma(x, a, b) as "x *= a + b"; a sum that is meant has brackets.
+    file(READ ${BASE}.${text} translated)
+    string(REGEX REPLACE "([^ \n][^\n=]*) \\*= ([^\n(][^\n]* [+-] [^\n]*\n)" "\\1 = \\1 * \\2" corrected "${translated}")
+    if(NOT corrected STREQUAL translated)
+      file(WRITE ${BASE}.${text} "${corrected}")
+    endif()
     file(READ ${BASE}.${text} bytes HEX)
     string(REGEX REPLACE "(..)" "0x\\1," characters "${bytes}")
   endif()

@@ -122,7 +122,8 @@ void Profile::set(DeviceProfile profile) {
 
 std::string to_json(const Profile& profile) {
   field_json::Json json = {{"format", kFormat}, {"devices", field_json::json_of(profile.devices)}};
-  return json.dump(1) + "\n";
+  // Drivers may give names that are no UTF-8.
+  return json.dump(1, ' ', false, field_json::Json::error_handler_t::replace) + "\n";
 }
 
 Result<Profile> profile_from_json(std::string_view text) {

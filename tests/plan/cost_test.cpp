@@ -61,6 +61,18 @@ TEST_F(ProfileFile, IsReadAsItWasWritten) {
   EXPECT_EQ(loaded->find(processor())->ops.at("add F32 F32 -> F32")[0].us, 2.5);
 }
 
+TEST_F(ProfileFile, OfADeviceWhoseNameIsNoUtf8IsWrittenAndReadAgain) {
+  Profile profile = some_profile();
+  profile.devices[0].name = "\xFF accelerator";
+  std::string warning;
+  ASSERT_TRUE(save_profile(profile, path).has_value());
+  const auto loaded = load_profile(path, warning);
+  ASSERT_TRUE(loaded.has_value());
+  EXPECT_EQ(warning, "");
+  ASSERT_EQ(loaded->devices.size(), 1U);
+  EXPECT_EQ(loaded->devices[0].name, "\xEF\xBF\xBD accelerator");
+}
+
 TEST_F(ProfileFile, ThatIsBrokenIsSetAside) {
   const std::string good = to_json(some_profile());
   const auto with = [&](std::string_view from, std::string_view to) {

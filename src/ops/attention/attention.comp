@@ -95,7 +95,7 @@ void attend(uint part) {
       }
     }
     total += tile_total;
-    // Two loops: Mesa 22.3 compiles one that reads both arrays wrongly for OpenGL ES.
+    // Two loops: one would hold an fma, which SPIRV-Cross writes wrongly for OpenGL ES (cmake/embed_shader.cmake).
     for (uint i = 0u; i < kElements; ++i) sums[i] *= shrink;
     for (uint i = 0u; i < kElements; ++i) sums[i] += tile_sums[i];
     barrier();
