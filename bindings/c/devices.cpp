@@ -209,11 +209,12 @@ Result<DeviceSelector> selector_of(const shunt_device_selector& from) {
                           .without_cpu = from.without_cpu != 0,
                           .score = nullptr};
   SHUNT_TRY_ASSIGN(selector.requirements, requirements_of(from.requirements));
-  if (from.chain_count != 0) SHUNT_TRY(need(from.chain, "the chain of devices"));
-  for (std::size_t index = 0; index < from.chain_count; ++index) {
-    SHUNT_TRY(need(from.chain[index].name, "the name of a device in the chain"));
-    SHUNT_TRY_ASSIGN(DeviceRequirements requirements, requirements_of(from.chain[index].requirements));
-    selector.chain.push_back({.name = from.chain[index].name, .requirements = std::move(requirements)});
+  SHUNT_TRY_ASSIGN(const std::span<const shunt_candidate> chain,
+                   array_of(from.chain, from.chain_count, "the chain of devices"));
+  for (const shunt_candidate& candidate : chain) {
+    SHUNT_TRY(need(candidate.name, "the name of a device in the chain"));
+    SHUNT_TRY_ASSIGN(DeviceRequirements requirements, requirements_of(candidate.requirements));
+    selector.chain.push_back({.name = candidate.name, .requirements = std::move(requirements)});
   }
   if (from.most != 0) selector.most = from.most;
   if (from.score != nullptr)
@@ -248,32 +249,37 @@ const char* shunt_feature_meaning(shunt_feature feature) {
   return shunt::c::row_of(kMeanings, static_cast<unsigned>(feature));
 }
 
-shunt_found* shunt_find_devices(const shunt_find_options* options, shunt_error* error) {
+shunt_found* shunt_find_devices(const shunt_find_options* options, shunt_error* error) try {
   auto found = shunt::c::find(options);
   static_cast<void>(shunt::c::report({}, error));
   return found.release();
 }
+SHUNT_C_END(error)
 void shunt_found_free(shunt_found* found) { const std::unique_ptr<shunt_found> ended(found); }
 size_t shunt_found_api_count(const shunt_found* found) { return found == nullptr ? 0 : found->apis.size(); }
 size_t shunt_found_device_count(const shunt_found* found) { return found == nullptr ? 0 : found->devices.size(); }
-shunt_code shunt_found_api(const shunt_found* found, size_t index, shunt_api_info* info, shunt_error* error) {
+shunt_code shunt_found_api(const shunt_found* found, size_t index, shunt_api_info* info, shunt_error* error) try {
   return shunt::c::report(shunt::c::describe(found, index, info), error);
 }
-shunt_code shunt_found_device(const shunt_found* found, size_t index, shunt_device_info* info, shunt_error* error) {
+SHUNT_C_END(error)
+shunt_code shunt_found_device(const shunt_found* found, size_t index, shunt_device_info* info, shunt_error* error) try {
   return shunt::c::report(shunt::c::describe(found, index, info), error);
 }
+SHUNT_C_END(error)
 
 shunt_code shunt_device_describe(const shunt_runtime* runtime, size_t index, shunt_device_info* info,
-                                 shunt_error* error) {
+                                 shunt_error* error) try {
   return shunt::c::report(shunt::c::describe(runtime, index, info), error);
 }
+SHUNT_C_END(error)
 size_t shunt_rejection_count(const shunt_runtime* runtime) {
   return runtime == nullptr ? 0 : runtime->runtime->rejections().size();
 }
 shunt_code shunt_rejection_describe(const shunt_runtime* runtime, size_t index, shunt_rejection* rejection,
-                                    shunt_error* error) {
+                                    shunt_error* error) try {
   return shunt::c::report(shunt::c::describe(runtime, index, rejection), error);
 }
+SHUNT_C_END(error)
 size_t shunt_warning_count(const shunt_runtime* runtime) {
   return runtime == nullptr ? 0 : runtime->runtime->warnings().size();
 }

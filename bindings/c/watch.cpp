@@ -3,6 +3,8 @@
 #include <atomic>
 #include <memory>
 
+#include "report.h"
+
 // NOLINTBEGIN(readability-identifier-naming): a name of shunt.h
 struct shunt_interrupt {
   std::shared_ptr<std::atomic<bool>> flag = std::make_shared<std::atomic<bool>>(false);
@@ -35,7 +37,8 @@ Watch watch_of(shunt_on_progress on_progress, void* user, const shunt_interrupt*
 
 }  // namespace shunt::c
 
-shunt_interrupt* shunt_interrupt_new(void) { return std::make_unique<shunt_interrupt>().release(); }
+shunt_interrupt* shunt_interrupt_new(void) try { return std::make_unique<shunt_interrupt>().release(); }
+SHUNT_C_END(nullptr)
 void shunt_interrupt_free(shunt_interrupt* interrupt) { const std::unique_ptr<shunt_interrupt> ended(interrupt); }
 void shunt_interrupt_set(shunt_interrupt* interrupt) {
   if (interrupt != nullptr) interrupt->flag->store(true);
