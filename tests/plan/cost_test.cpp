@@ -29,6 +29,7 @@ Profile some_profile() {
   device.wake_us = 40;
   device.op_us = 0.5;
   device.few_tokens_ratio = 0.75;
+  device.checked_s = 1e9;
   device.to_device = {.us = 10, .bytes_per_s = 5e9, .spread = 0.1};
   device.ops["add F32 F32 -> F32"] = {{.cost = {1000, 8000, 4000}, .us = 2.5, .spread = 0.01}};
   device.refused["silu"] = "it was \"wrong\"";
@@ -84,7 +85,7 @@ TEST_F(ProfileFile, ThatIsBrokenIsSetAside) {
   }
 }
 
-TEST(Profile, HoldsForTheSameDeviceDriverBuildAndThreadsOnly) {
+TEST(Profile, HoldsForTheSameDeviceDriverAndThreadsOnly) {
   const Profile profile = some_profile();
   EXPECT_NE(profile.find(processor()), nullptr);
   const auto finds = [&](auto&& change) {
@@ -96,12 +97,29 @@ TEST(Profile, HoldsForTheSameDeviceDriverBuildAndThreadsOnly) {
   EXPECT_FALSE(finds([](DeviceInfo& info) { info.name = "Another"; }));
   EXPECT_FALSE(finds([](DeviceInfo& info) { info.driver = "newer"; }));
   EXPECT_FALSE(finds([](DeviceInfo& info) { info.compute_units = 5; }));
-  Profile older = profile;
-  older.devices[0].build += "!";
-  EXPECT_EQ(older.find(processor()), nullptr);
-  older.set(profile.devices[0]);
-  EXPECT_EQ(older.devices.size(), 1U);
-  EXPECT_NE(older.find(processor()), nullptr);
+  Profile twice = profile;
+  twice.set(profile.devices[0]);
+  EXPECT_EQ(twice.devices.size(), 1U);
+}
+
+TEST(Profile, KeepsOnlyOpsWhoseKernelsAreStillTheSame) {
+  Profile profile = some_profile();
+  DeviceProfile& device = profile.devices[0];
+  device.ops["matmul F32 F32 -> F32"] = {{.cost = {1000, 8000, 4000}, .us = 2.5, .spread = 0.01}};
+  device.ops["removed F32 -> F32"] = device.ops["matmul F32 F32 -> F32"];
+  device.refused["matmul"] = "it was wrong";
+  ASSERT_TRUE(device.kernels.contains("elementwise"));
+  device.kernels["elementwise"] += "!";
+  const auto read = profile_from_json(to_json(profile));
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  const DeviceProfile* const kept = read->find(processor());
+  ASSERT_NE(kept, nullptr) << "launches and links are the device's, whatever its kernels";
+  EXPECT_EQ(kept->launch_us, 3);
+  EXPECT_EQ(kept->ops.size(), 1U);
+  EXPECT_TRUE(kept->ops.contains("matmul F32 F32 -> F32"));
+  EXPECT_EQ(kept->refused.size(), 1U);
+  EXPECT_EQ(kept->few_tokens_ratio, 1) << "whole steps ran with other kernels";
+  EXPECT_EQ(kept->kernels, unmeasured(processor()).kernels);
 }
 
 Cost matmul(double m, double k, double n) { return {2 * m * k * n, m * k + 4 * k * n, 4 * m * n}; }
