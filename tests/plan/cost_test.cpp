@@ -176,6 +176,28 @@ TEST(TimeCurve, OnePoisonedMeasurementOfManyChangesItsSurroundingsOnly) {
   EXPECT_NEAR(poisoned.predict(far).us, sound.predict(far).us, 0.05 * sound.predict(far).us);
 }
 
+TEST(DeviceCost, IsToBeCheckedOnceItIsOldOrDoubted) {
+  constexpr double kDay = 86400;
+  const auto is_due = [](double checked_s, double age_s, auto&& change) {
+    DeviceProfile profile = some_profile().devices[0];
+    profile.checked_s = checked_s;
+    change(profile);
+    return DeviceCost(processor(), &profile).is_due(checked_s + age_s);
+  };
+  const auto nothing = [](DeviceProfile&) {};
+  EXPECT_FALSE(is_due(1e9, 6 * kDay, nothing));
+  EXPECT_TRUE(is_due(1e9, 8 * kDay, nothing));
+  EXPECT_TRUE(is_due(1e9, -kDay, nothing)) << "a clock that was set back";
+  EXPECT_TRUE(is_due(0, 1, nothing)) << "runs have contradicted it";
+  EXPECT_TRUE(is_due(1e9, 1, [](DeviceProfile& profile) { profile.few_tokens_ratio = 750; }));
+  const auto far = [](DeviceProfile& profile) {
+    profile.ops["silu F32 -> F32"] = {{.cost = {1000, 8000, 4000}, .us = 900, .spread = 0.01}};
+  };
+  EXPECT_FALSE(is_due(1e9, kDay / 2, far));
+  EXPECT_TRUE(is_due(1e9, 2 * kDay, far));
+  EXPECT_FALSE(DeviceCost(processor(), nullptr).is_due(1e9)) << "nothing was measured";
+}
+
 TEST(DeviceCost, CopiesOfALinkThatGoesOneWayAtATimeWaitForEachOther) {
   DeviceInfo info = processor();
   info.memory_pool = "gpu";
