@@ -211,8 +211,7 @@ shunt_model* shunt_model_open(const char* path, shunt_error* error) {
   return shunt_model_open_with(path, nullptr, error);
 }
 
-shunt_model* shunt_model_open_with(const char* path, const shunt_load_options* options,
-                                   shunt_error* error) try {
+shunt_model* shunt_model_open_with(const char* path, const shunt_load_options* options, shunt_error* error) try {
   if (const Status there = need(path, "the path"); !there) return refuse(there, error);
   shunt::LoadOptions chosen;
   if (options != nullptr)

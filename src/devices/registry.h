@@ -71,6 +71,8 @@ struct ApiRow {
   // between, that hide devices from it, and so from every API (drop_hidden()).
   std::string_view vendor = {};
   std::string_view hidden_by = {};
+  // The language of its kernels, as kernel_hashes() has it; empty: those of all languages may be among them.
+  std::string_view kernels = {};
 
   // Opens it, and gives its devices their faults.
   [[nodiscard]] Result<BackendReport> start(const OpenOptions& options) const;

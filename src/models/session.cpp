@@ -11,6 +11,7 @@
 #include "devices/device.h"
 #include "ops/checked.h"
 #include "ops/units.h"
+#include "run/brief_calibration.h"
 #include "run/strategy.h"
 #include "trace/recorder.h"
 
@@ -199,6 +200,7 @@ Status Session::decode(std::span<const BatchToken> batch) {
 void Session::reconsider() {
   const auto now_us = review_.begin();
   if (!now_us) return;
+  doubt_what_runs_contradict(runtime_, fleet_);
   fleet_.correct();
   const DeviceSet set = fleet_.devices();
   auto planner = std::make_unique<StepPlanner>(model_, set, options_, context_);

@@ -18,6 +18,9 @@ constexpr double kReach = 4;
 // them.
 constexpr std::uint64_t kFewTokens = 8;
 constexpr std::uint64_t kLongCopyBytes = std::uint64_t{16} << 20U;
+// A measurement counts as confirmed for so long: a week, or a day where some of it looks wrong.
+constexpr double kConfirmedSeconds = 7 * 86400;
+constexpr double kFarRecordsSeconds = 86400;
 // What no measurement is better than.
 constexpr double kLeastSpread = 0.02;
 
@@ -87,9 +90,9 @@ ComputeRates middle_of(const std::map<std::string, TimeCurve, std::less<>>& curv
 
 TimeCurve::TimeCurve(std::span<const MeasuredOp> points, double op_us) : op_us_(op_us) {
   for (const MeasuredOp& point : points) {
-    const double us = std::max(point.us - op_us, point.us / 4);
-    rates_.flops_per_s = std::max(rates_.flops_per_s, point.cost.flops / us * 1e6);
-    rates_.bytes_per_s = std::max(rates_.bytes_per_s, bytes_of(point.cost) / us * 1e6);
+    const ComputeRates rates = rates_of(point, op_us);
+    rates_.flops_per_s = std::max(rates_.flops_per_s, rates.flops_per_s);
+    rates_.bytes_per_s = std::max(rates_.bytes_per_s, rates.bytes_per_s);
   }
   const std::size_t count = points.size();
   std::vector<double> covariance(count * count);
@@ -131,27 +134,34 @@ Prediction TimeCurve::predict(const Cost& cost) const {
 }
 
 DeviceCost::DeviceCost(const DeviceInfo& device, const DeviceProfile* measured)
-    : prior_(device.prior),
-      launch_us_(device.prior.launch_us),
-      is_measured_((measured != nullptr && !measured->ops.empty()) || device.prior.uncertainty < kBelieved) {
+    : prior_(device.prior), launch_us_(device.prior.launch_us), is_measured_(device.prior.uncertainty < kBelieved) {
   if (device.memory_pool != kHostPool) to_device_ = from_device_ = believed_link(device);
-  if (measured == nullptr) return;
+  if (measured != nullptr) use(device, within_limits(*measured, device));
+}
+
+void DeviceCost::use(const DeviceInfo& device, const UsableProfile& usable) {
+  const DeviceProfile& measured = usable.profile;
+  is_measured_ = is_measured_ || !measured.ops.empty();
+  has_profile_ = true;
+  checked_s_ = measured.checked_s;
+  is_doubted_ = usable.refused != 0 || checked_s_ == 0;
+  has_far_records_ = has_far_records(measured);
   // A device that declines to copy is not known in this.
-  if (measured->launch_us + measured->op_us > 0) {
-    launch_us_ = measured->launch_us;
-    wake_us_ = measured->wake_us;
-    prior_.op_us = measured->op_us;
+  if (measured.launch_us + measured.op_us > 0) {
+    launch_us_ = measured.launch_us;
+    wake_us_ = measured.wake_us;
+    prior_.op_us = measured.op_us;
   }
-  if (device.memory_pool != kHostPool && measured->to_device.bytes_per_s > 0) to_device_ = measured->to_device;
-  if (device.memory_pool != kHostPool && measured->from_device.bytes_per_s > 0) from_device_ = measured->from_device;
+  if (device.memory_pool != kHostPool && measured.to_device.bytes_per_s > 0) to_device_ = measured.to_device;
+  if (device.memory_pool != kHostPool && measured.from_device.bytes_per_s > 0) from_device_ = measured.from_device;
   // Both at once then take nearly as long as one after the other.
   const double apart_us = to_device_.copy_us(kLongCopyBytes) + from_device_.copy_us(kLongCopyBytes);
   one_way_at_a_time_ =
-      measured->both_ways.bytes_per_s > 0 && measured->both_ways.copy_us(kLongCopyBytes) > 0.85 * apart_us;
-  refused_ = measured->refused;
-  few_tokens_ratio_ = measured->few_tokens_ratio;
-  many_tokens_ratio_ = measured->many_tokens_ratio;
-  for (const auto& [kind, points] : measured->ops)
+      measured.both_ways.bytes_per_s > 0 && measured.both_ways.copy_us(kLongCopyBytes) > 0.85 * apart_us;
+  refused_ = measured.refused;
+  few_tokens_ratio_ = measured.few_tokens_ratio;
+  many_tokens_ratio_ = measured.many_tokens_ratio;
+  for (const auto& [kind, points] : measured.ops)
     if (!points.empty()) curves_.emplace(kind, TimeCurve(points, prior_.op_us));
   if (curves_.empty()) return;
   const ComputeRates others = middle_of(curves_);
@@ -159,6 +169,13 @@ DeviceCost::DeviceCost(const DeviceInfo& device, const DeviceProfile* measured)
   if (others.bytes_per_s > 0) prior_.bytes_per_s = others.bytes_per_s;
   prior_.families.clear();
   prior_.uncertainty = kBelieved;
+}
+
+bool DeviceCost::is_due(double now_s) const {
+  if (!has_profile_) return false;
+  // A clock that was set back tells nothing of the age.
+  const double age_s = checked_s_ > now_s ? kConfirmedSeconds : now_s - checked_s_;
+  return is_doubted_ || age_s >= (has_far_records_ ? kFarRecordsSeconds : kConfirmedSeconds);
 }
 
 std::string_view DeviceCost::refusal(Op op) const {

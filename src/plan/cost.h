@@ -16,6 +16,7 @@
 
 #include "devices/device.h"
 #include "plan/profile.h"
+#include "plan/profile_limits.h"
 
 namespace shunt {
 
@@ -48,7 +49,8 @@ class TimeCurve {
 
 class DeviceCost {
  public:
-  // `measured` may be null; the device is then as it is believed to be.
+  // `measured` may be null; the device is then as it is believed to be. Of a profile only what can be true is used
+  // (profile_limits.h).
   DeviceCost(const DeviceInfo& device, const DeviceProfile* measured);
 
   // Empty, or how the device was seen to compute an op wrongly.
@@ -65,11 +67,20 @@ class DeviceCost {
   [[nodiscard]] bool one_way_at_a_time() const { return one_way_at_a_time_; }
   // Somebody measured it, or knows it as well as that.
   [[nodiscard]] bool is_measured() const { return is_measured_; }
+  // What was measured has to be measured again: its profile has numbers that cannot be true, runs have contradicted it,
+  // or nobody has confirmed it for long. `now_s`: unix_seconds().
+  [[nodiscard]] bool is_due(double now_s) const;
+  [[nodiscard]] bool is_doubted() const { return is_doubted_; }
+  void doubt() { is_doubted_ = true; }
+  [[nodiscard]] bool has_profile() const { return has_profile_; }
+  // DeviceProfile::checked_s, as it was read; 0 without a profile.
+  [[nodiscard]] double checked_s() const { return checked_s_; }
   // As devices turned out to be: everything takes so many times what it would without this.
   void correct(double factor) { correction_ = factor; }
   [[nodiscard]] double correction() const { return correction_; }
 
  private:
+  void use(const DeviceInfo& device, const UsableProfile& measured);
   [[nodiscard]] Prediction alone(const OpCall& call) const;
 
   PriorRates prior_;
@@ -79,6 +90,10 @@ class DeviceCost {
   LinkRates from_device_;
   bool one_way_at_a_time_ = false;
   bool is_measured_;
+  bool has_profile_ = false;
+  bool is_doubted_ = false;
+  bool has_far_records_ = false;
+  double checked_s_ = 0;
   double few_tokens_ratio_ = 1;
   double many_tokens_ratio_ = 1;
   double correction_ = 1;

@@ -3,12 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <span>
 
 #include "devices/field_json.h"
-#include "devices/fnv.h"
-#include "ops/shader.h"
+#include "devices/registry.h"
+#include "ops/kernel_hash.h"
 #include "trace/parse_json.h"
 
 namespace shunt {
@@ -16,14 +17,29 @@ namespace {
 
 constexpr std::string_view kFormat = "shunt calibration 1";
 
-// What may change how fast kernels are: the version, the compiler and the shaders.
-const std::string& build() {
-  static const std::string name = [] {
-    std::uint64_t hash = 0;
-    for (const Shader& shader : shaders()) hash = fnv1a(std::as_bytes(std::span(shader.spirv)), hash);
-    return fmt::format("{}, {}, shaders {:08x}", SHUNT_VERSION, __VERSION__, static_cast<std::uint32_t>(hash));
-  }();
-  return name;
+std::map<std::string, std::string, std::less<>> kernels_of(std::string_view device) {
+  const auto api = std::ranges::find(api_rows(), api_of(device), &ApiRow::name);
+  return kernel_hashes(api == api_rows().end() ? std::string_view() : api->kernels);
+}
+
+// Of an op by its name, or of a kind, which begins with it.
+std::string_view family_of(std::string_view kind) {
+  const auto op = std::ranges::find(ops(), kind.substr(0, kind.find(' ')), &OpInfo::name);
+  return op == ops().end() ? std::string_view() : op->family;
+}
+
+// Leaves out what was measured of kernels that are others now. Whole steps were run with all of them.
+void keep_measured_kernels(DeviceProfile& device) {
+  const auto now = kernels_of(device.id);
+  const auto is_other = [&](const auto& entry) {
+    const std::string_view family = family_of(entry.first);
+    const auto before = device.kernels.find(family);
+    const auto after = now.find(family);
+    return before == device.kernels.end() || after == now.end() || before->second != after->second;
+  };
+  std::erase_if(device.refused, is_other);
+  if (std::erase_if(device.ops, is_other) != 0) device.few_tokens_ratio = device.many_tokens_ratio = 1;
+  device.kernels = now;
 }
 
 bool is_time(double us) { return std::isfinite(us) && us >= 0; }
@@ -39,8 +55,8 @@ bool is_sound(const DeviceProfile& device) {
   };
   const auto is_ratio = [](double ratio) { return std::isfinite(ratio) && ratio > 0; };
   return is_ratio(device.few_tokens_ratio) && is_ratio(device.many_tokens_ratio) && is_time(device.launch_us) &&
-         is_time(device.wake_us) && is_time(device.op_us) && is_link(device.to_device) && is_link(device.from_device) &&
-         is_link(device.both_ways) &&
+         is_time(device.wake_us) && is_time(device.op_us) && is_time(device.checked_s) && is_link(device.to_device) &&
+         is_link(device.from_device) && is_link(device.both_ways) &&
          std::ranges::all_of(device.ops, [&](const auto& kind) { return std::ranges::all_of(kind.second, is_point); });
 }
 
@@ -69,9 +85,10 @@ void visit_fields(field_json::FieldsOf<DeviceProfile> auto& device, const auto& 
   visit("id", device.id);
   visit("name", device.name);
   visit("driver", device.driver);
-  visit("build", device.build);
   visit("threads", device.threads);
+  visit("kernels", device.kernels);
   visit("is_brief", device.is_brief);
+  visit("checked_s", device.checked_s);
   visit("launch_us", device.launch_us);
   visit("wake_us", device.wake_us);
   visit("op_us", device.op_us);
@@ -97,8 +114,13 @@ std::string kind_of(const OpCall& call) {
   return kind;
 }
 
+double unix_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
 DeviceProfile unmeasured(const DeviceInfo& device) {
-  DeviceProfile profile{.id = device.id, .name = device.name, .driver = device.driver, .build = build()};
+  DeviceProfile profile{.id = device.id, .name = device.name, .driver = device.driver};
+  profile.kernels = kernels_of(device.id);
   profile.threads = device.is_host_cpu() ? device.compute_units : 0;
   return profile;
 }
@@ -106,7 +128,7 @@ DeviceProfile unmeasured(const DeviceInfo& device) {
 bool is_valid_for(const DeviceProfile& profile, const DeviceInfo& device) {
   const DeviceProfile now = unmeasured(device);
   return profile.id == now.id && profile.name == now.name && profile.driver == now.driver &&
-         profile.build == now.build && profile.threads == now.threads;
+         profile.threads == now.threads;
 }
 
 const DeviceProfile* Profile::find(const DeviceInfo& device) const {
@@ -130,10 +152,13 @@ Result<Profile> profile_from_json(std::string_view text) {
   auto json = trace::parse_json(text);
   if (!json.is_object() || !json.contains("format") || json["format"] != kFormat || !json.contains("devices"))
     return fail(Code::invalid, fmt::format("it is not of the format \"{}\"", kFormat));
-  // What does not say so was not measured in a hurry, nor after a pause, nor in whole steps.
+  // What does not say so was not measured in a hurry, nor after a pause, nor in whole steps, and nobody knows when and
+  // with which kernels.
   for (field_json::Json& device : json["devices"])
     if (device.is_object()) {
+      device.emplace("kernels", field_json::Json::object());
       device.emplace("is_brief", false);
+      device.emplace("checked_s", 0.0);
       device.emplace("wake_us", 0.0);
       device.emplace("few_tokens_ratio", 1.0);
       device.emplace("many_tokens_ratio", 1.0);
@@ -141,8 +166,10 @@ Result<Profile> profile_from_json(std::string_view text) {
   Profile profile;
   if (!field_json::from_json(json["devices"], profile.devices))
     return fail(Code::invalid, "a field is missing, or is not what it has to be");
-  for (const DeviceProfile& device : profile.devices)
+  for (DeviceProfile& device : profile.devices) {
     if (!is_sound(device)) return fail(Code::invalid, fmt::format("{} has times that are none", device.id));
+    keep_measured_kernels(device);
+  }
   return profile;
 }
 

@@ -1,7 +1,8 @@
 // What was measured of the devices of a machine: how long launches, copies and ops of many shapes took.
 //
 // Plain values, kept as one JSON file per machine that people can read. What a device was when it was measured is kept
-// with the numbers: for another driver, build or number of threads they say nothing.
+// with the numbers: for another driver or number of threads they say nothing, and times of ops nothing of other
+// kernels.
 #pragma once
 
 #include <cstdint>
@@ -41,10 +42,11 @@ struct DeviceProfile {
   std::string id;
   std::string name;
   std::string driver;
-  std::string build;          // of Shunt
-  std::uint32_t threads = 0;  // of the CPU
+  std::uint32_t threads = 0;                                // of the CPU
+  std::map<std::string, std::string, std::less<>> kernels;  // hashes of those measured, by family (ops/kernel_hash.h)
 
   bool is_brief = false;  // measured in a hurry, before work that could not wait; `shunt calibrate` begins anew
+  double checked_s = 0;   // when it was measured or last confirmed, as unix_seconds(); 0: runs have contradicted it
   double launch_us = 0;   // of a program, without its ops
   double wake_us = 0;     // how much more after a pause, in which threads and clocks have gone to rest
   double op_us = 0;       // of a tiny op among others
@@ -58,6 +60,8 @@ struct DeviceProfile {
   std::map<std::string, std::string, std::less<>> refused;          // ops that are not to be timed: why
 };
 
+// Seconds since 1970, by the system's clock.
+[[nodiscard]] double unix_seconds();
 // What a device is now, with nothing measured.
 [[nodiscard]] DeviceProfile unmeasured(const DeviceInfo& device);
 [[nodiscard]] bool is_valid_for(const DeviceProfile& profile, const DeviceInfo& device);
@@ -71,7 +75,7 @@ struct Profile {
 };
 
 [[nodiscard]] std::string to_json(const Profile& profile);
-// Errors: invalid, with what is wrong.
+// Without the ops whose kernels are others in this build. Errors: invalid, with what is wrong.
 [[nodiscard]] Result<Profile> profile_from_json(std::string_view text);
 
 // The file of this machine, in the cache folder. Errors: io.

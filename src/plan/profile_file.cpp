@@ -13,8 +13,7 @@ namespace shunt {
 namespace {
 
 bool are_of_one_device(const DeviceProfile& one, const DeviceProfile& other) {
-  return one.id == other.id && one.name == other.name && one.driver == other.driver && one.build == other.build &&
-         one.threads == other.threads;
+  return one.id == other.id && one.name == other.name && one.driver == other.driver && one.threads == other.threads;
 }
 
 bool has_point(const DeviceProfile& profile, const std::string& kind, const Cost& cost) {

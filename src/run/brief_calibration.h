@@ -1,4 +1,5 @@
-// Measures devices before they work on, where nobody has and where so much is to be done that it can pay.
+// Measures devices before they work on, where nobody has, and checks what was measured where runs have contradicted it
+// or nobody has confirmed it for long; only where so much is to be done that it can pay.
 //
 // Plain functions; one thread at a time.
 #pragma once
@@ -39,5 +40,9 @@ struct MeasuringOptions {
 [[nodiscard]] std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime& runtime, const Fleet& fleet,
                                                                      std::span<const Workload> work,
                                                                      const std::atomic<bool>* interrupted);
+
+// Marks on disk the records of measured devices that take several times more, or less, than predicted: before the next
+// long work they are measured again.
+void doubt_what_runs_contradict(const Runtime& runtime, Fleet& fleet);
 
 }  // namespace shunt

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <functional>
 #include <limits>
 #include <map>
@@ -12,7 +13,7 @@
 #include <set>
 
 #include "devices/cpu/limits.h"
-#include "plan/units.h"
+#include "plan/profile_limits.h"
 #include "run/conformance.h"
 #include "run/device_rates.h"
 #include "run/link_bench.h"
@@ -42,15 +43,18 @@ constexpr std::uint64_t kMostReadBytes = std::uint64_t{256} << 20U;
 constexpr std::uint64_t kMostWrittenBytes = std::uint64_t{128} << 20U;
 // Times of one shape that differ by more are not of one kind of moment.
 constexpr double kDifferent = 1.1;
+// How often is measured again what was disturbed: by other work on the machine, or by a launch measured beside it.
+constexpr int kMostTries = 3;
+// A record is wrong that is off by so much, twice in a row, and a time of the start of work by as many microseconds
+// too.
+constexpr double kWrong = 2;
+constexpr double kWrongStartUs = 0.5;
+// A record that is so much slower than its device is believed to be, or reaches elsewhere, is tried all the same.
+constexpr double kFarSlower = 8;
+// Copies by which links are compared.
+constexpr std::uint64_t kComparedBytes[] = {64U << 10U, 16U << 20U};
 // Where reading more than caches hold takes longer, ops read what the caches have.
 constexpr double kLongSweepSeconds = 0.2;
-
-Cost cost_of(const OpCall& call) { return info_of(call.op).cost_rule(call); }
-
-double work_of(const OpCase& use) {
-  const Cost cost = cost_of(OpOperands(use).call());
-  return cost.flops + cost.bytes_read + cost.bytes_written;
-}
 
 bool is_same(const Cost& one, const Cost& other) {
   return one.flops == other.flops && one.bytes_read == other.bytes_read && one.bytes_written == other.bytes_written;
@@ -60,32 +64,6 @@ double longer_of(const Cost& cost, const Cost& than) {
   const double flops = than.flops > 0 ? cost.flops / than.flops : 1;
   const double bytes = (cost.bytes_read + cost.bytes_written) / (than.bytes_read + than.bytes_written);
   return std::max(flops, bytes);
-}
-
-// Heads of 64, four of which share keys and values.
-OpSizes sizes_of(std::uint32_t embedding, std::uint32_t feed_forward, std::uint32_t vocabulary, std::uint32_t context) {
-  return {.embedding = embedding,
-          .feed_forward = feed_forward,
-          .heads = embedding / 64,
-          .kv_heads = embedding / 64 / 4,
-          .head_dim = 64,
-          .vocabulary = vocabulary,
-          .page_tokens = 32,
-          .context = context};
-}
-
-// The dtypes of most models.
-bool is_usual(DType dtype) {
-  constexpr DType kUsual[] = {DType::F32, DType::F16, DType::Q8_0, DType::Q4_0, DType::Q4_K, DType::Q6_K};
-  return std::ranges::find(kUsual, dtype) != std::end(kUsual);
-}
-
-// Ops that read matrices or a cache have other kernels for few tokens than for many, and for one.
-bool has_kernels_for_few(const OpCase& use) {
-  return std::ranges::any_of(use.inputs, [](const CaseInput& input) {
-    return input.operand.shape.rank() > 1 &&
-           (input.operand.kind == TensorKind::weight || input.operand.kind == TensorKind::state);
-  });
 }
 
 SteadyOptions steadiness_of(const Device& device, bool quick) {
@@ -100,7 +78,6 @@ SteadyOptions steadiness_of(const Device& device, bool quick) {
 struct Timing {
   BenchMemory* memory = nullptr;
   std::uint64_t beyond_caches = cpu::beyond_cache_bytes();
-  double launch_us = 0;
   double most_waking_s = kMostWakingSeconds;
   SteadyOptions steadiness;
 
@@ -124,9 +101,20 @@ Status wake(OpBench& bench, double most_seconds, const SteadyOptions& options) {
   return {};
 }
 
-// Microseconds of a use that should take `expected_s`, without what starts a program; nothing where the device declines
-// it or has not the memory.
-Result<std::optional<Steady>> time_of(const OpCase& use, Device& device, double expected_s, const Timing& timing) {
+// Microseconds of a use, with its part of what starts a program of so many.
+struct Timed {
+  Steady use;
+  std::uint32_t uses = 1;
+
+  // Nothing where the launch seems to take all of it. REQUIRES: `launch` is of one program, in microseconds.
+  [[nodiscard]] std::optional<Steady> without_launch(Steady launch) const {
+    launch.median /= uses;
+    return without(use, launch);
+  }
+};
+
+// Of a use that should take `expected_s`; nothing where the device declines it or has not the memory.
+Result<std::optional<Timed>> time_of(const OpCase& use, Device& device, double expected_s, const Timing& timing) {
   const bool is_slow = timing.sweep_s(use, expected_s) > kLongSweepSeconds;
   auto bench = OpBench::create(use, device, is_slow ? 0 : timing.beyond_caches, timing.memory);
   if (!bench && (bench.error().code == Code::unsupported || bench.error().code == Code::out_of_memory))
@@ -134,46 +122,32 @@ Result<std::optional<Steady>> time_of(const OpCase& use, Device& device, double 
   if (!bench) return std::unexpected(std::move(bench).error());
   const auto us = [&]() -> Result<double> {
     SHUNT_TRY_ASSIGN(const double seconds, (*bench)->measure());
-    return std::max(seconds * 1e6 - timing.launch_us / (*bench)->uses(), 1e-3);
+    return seconds * 1e6;
   };
   if (!device.info().is_host_cpu()) SHUNT_TRY(wake(**bench, timing.most_waking_s, timing.steadiness));
   SHUNT_TRY_ASSIGN(const Steady time, measure_steadily(us, timing.steadiness));
-  return time;
+  return Timed{.use = time, .uses = (*bench)->uses()};
 }
 
-// Each different shape that a device would compute of these steps: kinds by the time that they should take altogether,
-// and the least work of each first, which tells what the others take.
-std::vector<OpCase> cases_by_time(std::span<const Workload> work, Device& device) {
-  struct Kind {
-    double us = 0;
-    std::map<std::string, OpCase> cases;
-  };
-  Device* const devices[] = {&device};
-  const std::vector<DeviceCost> costs = believed_costs(devices);
-  Prices prices(devices, costs);
-  std::map<std::string, Kind> by_name;
-  for (const Workload& step : work)
-    for (const Unit& unit :
-         choose_units({.graph = step.graph, .devices = devices, .costs = costs, .prices = &prices})) {
-      const UnitCall unit_call(*step.graph, unit);
-      const OpCall call = unit_call.call();
-      const Price& price = prices.of(call, 0);
-      if (!price.support) continue;
-      Kind& kind = by_name[kind_of(call)];
-      kind.us += step.times * price.compute.us;
-      kind.cases.emplace(to_string(call), case_of(call));
-    }
-  std::vector<const Kind*> kinds;
-  for (const auto& [name, kind] : by_name) kinds.push_back(&kind);
-  std::ranges::stable_sort(kinds, std::greater(), &Kind::us);
-  std::vector<OpCase> cases;
-  for (const Kind* kind : kinds) {
-    const auto first = static_cast<std::ptrdiff_t>(cases.size());
-    std::ranges::copy(kind->cases | std::views::values, std::back_inserter(cases));
-    std::stable_sort(cases.begin() + first, cases.end(),
-                     [](const OpCase& one, const OpCase& other) { return work_of(one) < work_of(other); });
-  }
-  return cases;
+bool is_off(double was, double now) { return was > kWrong * now || now > kWrong * was; }
+
+bool is_start_off(double was_us, double now_us) {
+  return is_off(was_us, now_us) && std::abs(was_us - now_us) > kWrongStartUs;
+}
+
+// What was measured now is kept only where it differs by far: it was measured in a hurry.
+void keep_close_starts(const DeviceProfile& before, DeviceProfile& now) {
+  if (is_start_off(before.launch_us, now.launch_us) || is_start_off(before.wake_us, now.wake_us) ||
+      is_off(before.op_us, now.op_us))
+    return;
+  now.launch_us = before.launch_us;
+  now.wake_us = before.wake_us;
+  now.op_us = before.op_us;
+}
+
+void keep_close_link(const LinkRates& before, LinkRates& now) {
+  const auto is_close = [&](std::uint64_t bytes) { return !is_off(before.copy_us(bytes), now.copy_us(bytes)); };
+  if (now.bytes_per_s == 0 || (before.bytes_per_s > 0 && std::ranges::all_of(kComparedBytes, is_close))) now = before;
 }
 
 // What ops of usual sizes share; null where the device has not so much, and each takes what it needs.
@@ -187,10 +161,13 @@ std::unique_ptr<BenchMemory> memory_for(Device& device, std::uint64_t read) {
 class Calibration {
  public:
   Calibration(Device& device, const CalibrationOptions& options, DeviceProfile before)
-      : device_(device), options_(options), profile_(std::move(before)) {}
+      : device_(device), options_(options) {
+    for (const auto& [kind, points] : before.ops) recorded_.insert(kind);
+    profile_ = within_limits(std::move(before), device.info()).profile;
+  }
 
   Result<DeviceProfile> run(std::span<const OpCase> cases) {
-    count_ = cases.size() * static_cast<std::size_t>(visits()) + 2;
+    count_ = cases.size() * kMostTries + 2;
     // All before anything is timed: a GPU that waits for the reference slows down.
     SHUNT_TRY(check_ops(cases));
     SHUNT_TRY(say("launches"));
@@ -201,12 +178,13 @@ class Calibration {
     const std::vector<OpCase> ordered = in_order(cases);
     // Memory that lies otherwise, and another moment of the machine, may make a difference that repetitions do not
     // show.
-    for (int visit = 0; visit < visits(); ++visit)
+    for (int visit = 0; visit < kMostTries; ++visit)
       for (const OpCase& use : ordered) {
         SHUNT_TRY(say(kind_of(OpOperands(use).call())));
         SHUNT_TRY(measure(use));
       }
-    return std::move(profile_);
+    SHUNT_TRY(measure_impossible_again(ordered));
+    return finished();
   }
 
   // As many of `cases`, in their order, as there is time for.
@@ -226,6 +204,21 @@ class Calibration {
       SHUNT_TRY(say(kind_of(OpOperands(use).call())));
       SHUNT_TRY(measure_in_time(use));
     }
+    return finished();
+  }
+
+  // Holds what is recorded against what launches, links and these ops take now, as far as there is time, and replaces
+  // what is wrong.
+  Result<DeviceProfile> check_within(double seconds, std::span<const OpCase> cases) {
+    const DeviceProfile before = profile_;
+    const bool was_brief = before.is_brief;
+    is_checking_ = true;
+    SHUNT_TRY(run_within(seconds, cases));
+    profile_.is_brief = was_brief;
+    keep_close_starts(before, profile_);
+    keep_close_link(before.to_device, profile_.to_device);
+    keep_close_link(before.from_device, profile_.from_device);
+    keep_close_link(before.both_ways, profile_.both_ways);
     return std::move(profile_);
   }
 
@@ -252,12 +245,16 @@ class Calibration {
       ops.add(std::max(cost.op_us, 0.0));
       return cost.program_us;
     };
-    SHUNT_TRY_ASSIGN(const Steady program, measure_steadily(measure, steadiness()));
+    SHUNT_TRY_ASSIGN(const Steady program, measure_calmly(measure, steadiness(), kMostTries));
+    SHUNT_TRY_ASSIGN(const Steady after_pause,
+                     measure_calmly([&] { return (*bench)->measure_after_pause(); }, steadiness(), kMostTries));
+    // What is measured again was measured at a worse moment before.
+    if (launch_.count != 0 && launch_.median <= program.median) return {};
     profile_.op_us = ops.median();
     profile_.launch_us = std::max(program.median - profile_.op_us, 0.0);
-    SHUNT_TRY_ASSIGN(const Steady after_pause,
-                     measure_steadily([&] { return (*bench)->measure_after_pause(); }, steadiness()));
     profile_.wake_us = std::max(after_pause.median - program.median, 0.0);
+    launch_ = program;
+    launch_.median = profile_.launch_us;
     return {};
   }
 
@@ -269,7 +266,7 @@ class Calibration {
       if (bytes > most_bytes || kBriefRuns * expected_us > seconds_left() * 1e6) break;
       SHUNT_TRY_ASSIGN(const Steady time,
                        measure_steadily([&] { return bench.measure_us(direction, bytes); }, steadiness()));
-      times.push_back({bytes, std::max(time.median, 1e-3)});
+      if (time.median > 0) times.push_back({bytes, time.median});
     }
     return times.size() < 2 ? LinkRates{} : fit_link(times);
   }
@@ -310,11 +307,8 @@ class Calibration {
         expected > (options_.quick ? kLongUseSecondsQuick : kLongUseSeconds))
       return {};
     std::vector<Steady>& visited = visits_[{kind, {cost.flops, cost.bytes_read, cost.bytes_written}}];
-    // A third one, where two differ, tells which of them is the rule.
-    if (visited.size() > 1 && !differ(visited)) return {};
-    SHUNT_TRY_ASSIGN(const auto time,
-                     time_of(use, device_, expected,
-                             {.memory = memory_.get(), .launch_us = profile_.launch_us, .steadiness = steadiness()}));
+    if (!needs_visit(visited)) return {};
+    SHUNT_TRY_ASSIGN(const auto time, timed(use, expected, {.memory = memory_.get(), .steadiness = steadiness()}));
     if (!time) return {};
     visited.push_back(*time);
     std::vector<MeasuredOp>& points = profile_.ops[kind];
@@ -323,15 +317,51 @@ class Calibration {
     return {};
   }
 
+  // Of a use that should take `expected_s`, without the launch; nothing where it cannot be told from the launch, and
+  // where the device declines it.
+  Result<std::optional<Steady>> timed(const OpCase& use, double expected_s, const Timing& timing) {
+    for (int tries = 0; tries < kMostTries; ++tries) {
+      SHUNT_TRY_ASSIGN(const auto time, time_of(use, device_, expected_s, timing));
+      if (!time) return std::nullopt;
+      if (const auto alone = time->without_launch(launch_)) return alone;
+      SHUNT_TRY(measure_launches());
+    }
+    return std::nullopt;
+  }
+
+  // Beside a busy machine a clock may show a time that no processor could take.
+  Status measure_impossible_again(std::span<const OpCase> cases) {
+    UsableProfile usable = within_limits(profile_, device_.info());
+    if (usable.refused == 0) return {};
+    profile_ = std::move(usable.profile);
+    for (const OpCase& use : cases) {
+      const OpOperands operands(use);
+      const std::string kind = kind_of(operands.call());
+      const Cost cost = cost_of(operands.call());
+      const auto points = profile_.ops.find(kind);
+      if (points != profile_.ops.end() &&
+          std::ranges::any_of(points->second, [&](const MeasuredOp& point) { return is_same(point.cost, cost); }))
+        continue;
+      visits_.erase({kind, {cost.flops, cost.bytes_read, cost.bytes_written}});
+      SHUNT_TRY(measure(use));
+    }
+    return {};
+  }
+
+  // Nothing that cannot be true is kept.
+  DeviceProfile finished() {
+    profile_ = within_limits(std::move(profile_), device_.info()).profile;
+    profile_.checked_s = unix_seconds();
+    return profile_;
+  }
+
   Status measure_in_time(const OpCase& use) {
     const OpOperands operands(use);
     const OpCall call = operands.call();
-    const Prediction expected = DeviceCost(device_.info(), &profile_).compute(call);
-    const double expected_s = (expected.us + expected.uncertainty_us) / 1e6;
+    const double expected_s = most_expected_us(call) / 1e6;
     // It is awake from the first one on.
     const bool sleeps = !device_.info().is_host_cpu() && profile_.ops.empty();
     Timing timing{.memory = memory_.get(), .beyond_caches = kBeyondCachesBriefly};
-    timing.launch_us = profile_.launch_us;
     timing.most_waking_s = sleeps ? kBriefSeconds : 0;
     timing.steadiness = steadiness();
     timing.steadiness.most_seconds = kBriefSeconds;
@@ -339,11 +369,47 @@ class Calibration {
     const double run_s = std::max({expected_s, sweep_s > kLongSweepSeconds ? 0 : sweep_s, kLeastRunSeconds});
     const double needed_s = kBriefRuns * run_s + timing.most_waking_s;
     if (needed_s > seconds_left()) return {};
-    SHUNT_TRY_ASSIGN(const bool is_right, is_right_in_time(call, needed_s));
-    if (!is_right) return {};
-    SHUNT_TRY_ASSIGN(const auto time, time_of(use, device_, expected_s, timing));
-    if (time) profile_.ops[kind_of(call)].push_back(of_visits(cost_of(call), std::span(&*time, 1)));
+    const std::string kind = kind_of(call);
+    if (!recorded_.contains(kind)) {
+      SHUNT_TRY_ASSIGN(const bool is_right, is_right_in_time(call, needed_s));
+      if (!is_right) return {};
+    }
+    SHUNT_TRY_ASSIGN(auto time, timed(use, expected_s, timing));
+    if (!time) return {};
+    std::vector<MeasuredOp>& points = profile_.ops[kind];
+    if (is_checking_ && !points.empty()) {
+      const double recorded_us = TimeCurve(points, profile_.op_us).predict(cost_of(call)).us;
+      if (!is_off(recorded_us, time->median)) return {};
+      SHUNT_TRY_ASSIGN(time, timed(use, expected_s, timing));
+      if (!time || !is_off(recorded_us, time->median)) return {};
+      if (!checked_.contains(kind)) points.clear();
+    }
+    checked_.insert(kind);
+    points.push_back(of_visits(cost_of(call), std::span(&*time, 1)));
     return {};
+  }
+
+  // A record that is to be checked may be far too slow, and would then never be tried.
+  [[nodiscard]] double most_expected_us(const OpCall& call) const {
+    const DeviceCost measured(device_.info(), &profile_);
+    const Prediction expected = measured.compute(call);
+    if (!is_checking_) return expected.us + expected.uncertainty_us;
+    const double believed_us = DeviceCost(device_.info(), nullptr).compute(call).us;
+    return std::min({expected.us, kFarSlower * believed_us, kFarSlower * best_us(cost_of(call))});
+  }
+
+  // At the best rates of all records.
+  [[nodiscard]] double best_us(const Cost& cost) const {
+    ComputeRates best;
+    for (const auto& [kind, points] : profile_.ops)
+      for (const MeasuredOp& point : points) {
+        const ComputeRates rates = rates_of(point, profile_.op_us);
+        best.flops_per_s = std::max(best.flops_per_s, rates.flops_per_s);
+        best.bytes_per_s = std::max(best.bytes_per_s, rates.bytes_per_s);
+      }
+    if (best.bytes_per_s == 0) return std::numeric_limits<double>::infinity();
+    const double bytes_us = (cost.bytes_read + cost.bytes_written) / best.bytes_per_s * 1e6;
+    return profile_.op_us + std::max(bytes_us, best.flops_per_s > 0 ? cost.flops / best.flops_per_s * 1e6 : 0);
   }
 
   // Whether the op was right on such dtypes, known so early that `needed_s` are left.
@@ -362,7 +428,12 @@ class Calibration {
     return found->second = is_right && is_in_time();
   }
 
-  [[nodiscard]] int visits() const { return options_.quick ? 1 : 3; }
+  // Two where there is time, and one more where something disturbed one of them: a third one tells which of two that
+  // differ is the rule.
+  [[nodiscard]] bool needs_visit(std::span<const Steady> visited) const {
+    if (visited.size() < (options_.quick ? 1U : 2U)) return true;
+    return differ(visited) || !std::ranges::all_of(visited, &Steady::is_known);
+  }
 
   static bool differ(std::span<const Steady> visited) {
     const auto [least, most] = std::ranges::minmax(visited, {}, &Steady::median);
@@ -410,65 +481,16 @@ class Calibration {
   std::unique_ptr<BenchMemory> memory_;
   std::map<std::pair<std::string, std::array<double, 3>>, std::vector<Steady>> visits_;  // by kind and cost
   std::map<std::pair<Op, std::set<DType>>, bool> right_;
+  Steady launch_;                                // of a program, in microseconds
+  std::set<std::string, std::less<>> recorded_;  // kinds that are checked: they were right when they were measured
+  std::set<std::string, std::less<>> checked_;   // kinds that were measured now
+  bool is_checking_ = false;
   double end_s_ = std::numeric_limits<double>::infinity();
   std::size_t done_ = 0;
   std::size_t count_ = 0;
 };
 
 }  // namespace
-
-std::vector<OpCase> calibration_cases(bool quick) {
-  std::vector<OpCase> cases;
-  std::set<std::pair<std::string, std::vector<double>>> seen;
-  // From a small model to one of a thousand million parameters.
-  const OpSizes models[] = {sizes_of(512, 1536, 32000, 512), sizes_of(1024, 4096, 32000, 512),
-                            sizes_of(2048, 8192, 32000, 2048)};
-  for (OpSizes sizes : models)
-    for (const std::uint32_t prompt : kMeasuredTokens) {
-      if (prompt == 1 || (quick && prompt != 4 && prompt != 128)) continue;
-      const bool is_middle = sizes.embedding == models[1].embedding;
-      sizes.prompt = prompt;
-      for (std::size_t op = 0; op < ops().size(); ++op) {
-        const auto uses = op_cases(static_cast<Op>(op), sizes);
-        if (!uses) continue;  // sizes that do not fit the op
-        for (const OpCase& use : *uses) {
-          const OpOperands operands(use);
-          const Cost cost = cost_of(operands.call());
-          if (use.rows > 1 && use.rows < 16 && (is_middle || !has_kernels_for_few(use))) continue;
-          if (!is_usual(use.dtype) && (quick || is_middle || prompt == 2 || prompt == 8 || prompt == 16)) continue;
-          if (seen.emplace(kind_of(operands.call()), std::vector{cost.flops, cost.bytes_read, cost.bytes_written})
-                  .second)
-            cases.push_back(use);
-        }
-      }
-    }
-  return cases;
-}
-
-std::vector<OpCase> cases_of(const Graph& graph, Device& device) {
-  Device* const devices[] = {&device};
-  const std::vector<DeviceCost> costs = believed_costs(devices);
-  Prices prices(devices, costs);
-  std::vector<OpCase> cases;
-  std::set<std::string> seen;
-  for (const bool fuse : {true, false})
-    for (const Unit& unit :
-         choose_units({.graph = &graph, .devices = devices, .costs = costs, .prices = &prices, .fuse = fuse})) {
-      const UnitCall unit_call(graph, unit);
-      const OpCall call = unit_call.call();
-      if (prices.of(call, 0).support && seen.insert(to_string(call)).second) cases.push_back(case_of(call));
-    }
-  return cases;
-}
-
-std::vector<OpCase> unseen_cases() {
-  OpSizes between = sizes_of(1280, 3584, 24000, 1024);
-  between.prompt = 200;
-  std::vector<OpCase> cases;
-  for (std::size_t op = 0; op < ops().size(); ++op)
-    if (auto uses = op_cases(static_cast<Op>(op), between)) std::ranges::move(*uses, std::back_inserter(cases));
-  return cases;
-}
 
 Result<std::vector<CheckedOp>> check_predictions(Device& device, std::span<const OpCase> cases,
                                                  const DeviceProfile& profile, const CalibrationOptions& options) {
@@ -484,10 +506,10 @@ Result<std::vector<CheckedOp>> check_predictions(Device& device, std::span<const
     const auto points = profile.ops.find(kind);
     const Prediction predicted = cost.compute(operands.call());
     if (points == profile.ops.end() || predicted.us > kLongUseSeconds * 1e6) continue;
-    SHUNT_TRY_ASSIGN(const auto time, time_of(use, device, predicted.us / 1e6,
-                                              {.memory = memory.get(),
-                                               .launch_us = profile.launch_us,
-                                               .steadiness = steadiness_of(device, options.quick)}));
+    SHUNT_TRY_ASSIGN(const auto timed,
+                     time_of(use, device, predicted.us / 1e6,
+                             {.memory = memory.get(), .steadiness = steadiness_of(device, options.quick)}));
+    const auto time = timed ? timed->without_launch({.median = profile.launch_us}) : std::nullopt;
     if (!time) continue;
     const Cost its_cost = cost_of(operands.call());
     const bool is_seen =
@@ -507,6 +529,13 @@ Result<DeviceProfile> calibrate_briefly(Device& device, std::span<const Workload
   CalibrationOptions quick = options;
   quick.quick = true;
   return Calibration(device, quick, unmeasured(device.info())).run_within(seconds, cases_by_time(work, device));
+}
+
+Result<DeviceProfile> check_briefly(Device& device, std::span<const Workload> work, double seconds,
+                                    DeviceProfile before, const CalibrationOptions& options) {
+  CalibrationOptions quick = options;
+  quick.quick = true;
+  return Calibration(device, quick, std::move(before)).check_within(seconds, cases_by_time(work, device));
 }
 
 }  // namespace shunt

@@ -5,7 +5,6 @@
 // that simulated devices can be measured too. One thread.
 #pragma once
 
-#include <array>
 #include <functional>
 #include <span>
 #include <string>
@@ -14,17 +13,9 @@
 #include "devices/device.h"
 #include "plan/cost.h"
 #include "plan/profile.h"
-#include "run/op_cases.h"
-#include "shunt/graph.h"
+#include "run/calibration_cases.h"
 
 namespace shunt {
-
-// In steps of so many tokens ops are measured.
-inline constexpr std::array kMeasuredTokens = {1U, 2U, 4U, 8U, 16U, 128U, 512U};
-// What to measure. The shapes that models have, of the ops and dtypes that they use; `quick`: fewer of each.
-[[nodiscard]] std::vector<OpCase> calibration_cases(bool quick);
-// Each different shape that a device would compute of a graph, were it alone.
-[[nodiscard]] std::vector<OpCase> cases_of(const Graph& graph, Device& device);
 
 struct CalibrationOptions {
   bool quick = false;
@@ -38,19 +29,17 @@ struct CalibrationOptions {
 [[nodiscard]] Result<DeviceProfile> calibrate(Device& device, std::span<const OpCase> cases, DeviceProfile before,
                                               const CalibrationOptions& options);
 
-// A step that is to run so often.
-struct Workload {
-  const Graph* graph = nullptr;
-  double times = 0;
-};
 // Measures for at most `seconds` by the device's clock: launches and links, then the ops of these steps, those kinds
 // first that should take most of their time. An op is timed after it was right on the dtypes in question. What there
 // was no time for is not in the result, which is brief. `options.quick` is taken for true. Errors: as calibrate().
 [[nodiscard]] Result<DeviceProfile> calibrate_briefly(Device& device, std::span<const Workload> work, double seconds,
                                                       const CalibrationOptions& options);
 
-// Shapes between those of calibration_cases().
-[[nodiscard]] std::vector<OpCase> unseen_cases();
+// Holds `before` against what launches, links and the ops of these steps take now, within the same bounds, and replaces
+// what is wrong by more than twice, in either direction. Records that are not of these steps stay. The result counts as
+// confirmed. Errors: as calibrate().
+[[nodiscard]] Result<DeviceProfile> check_briefly(Device& device, std::span<const Workload> work, double seconds,
+                                                  DeviceProfile before, const CalibrationOptions& options);
 
 struct CheckedOp {
   std::string kind;

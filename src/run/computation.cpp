@@ -182,6 +182,7 @@ struct Computation::Parts {
     if (has_state || !review.is_due(fleet)) return false;
     const auto now_us = review.begin();
     if (!now_us) return false;
+    doubt_what_runs_contradict(runtime, fleet);
     fleet.correct();
     const DeviceSet set = fleet.devices();
     const auto other = plan_for(set, options.margin);

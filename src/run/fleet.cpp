@@ -18,6 +18,8 @@ constexpr double kLess = 0.75;
 
 // By which factor predictions may be wrong before that is a reason to plan anew.
 constexpr double kOff = 1.5;
+// By which factor they contradict what was measured, beyond what other work on the machine explains.
+constexpr double kContradicted = 4;
 
 constexpr std::chrono::seconds kLeastTimeout{30};
 constexpr double kTimesPredicted = 100;
@@ -217,10 +219,28 @@ void Fleet::correct() {
   update();
 }
 
+std::vector<std::string> Fleet::doubt_contradicted() {
+  std::vector<std::string> ids;
+  for (Member& member : members_) {
+    const double ratio = member.ratio.get().value_or(1);
+    const bool is_contradicted = ratio > kContradicted || ratio * kContradicted < 1;
+    if (!is_contradicted || member.left_out || !member.cost.has_profile() || member.cost.is_doubted()) continue;
+    member.cost.doubt();
+    ids.push_back(member.device->info().id);
+  }
+  if (!ids.empty()) update();
+  return ids;
+}
+
+// What runs took was held against other costs.
 void Fleet::set_costs(std::span<const DeviceCost> costs) {
   std::size_t next = 0;
-  for (Member& member : members_)
-    if (!member.left_out) member.cost = costs[next++];
+  for (Member& member : members_) {
+    if (member.left_out) continue;
+    member.cost = costs[next++];
+    member.ratio = {};
+    member.factor = 1;
+  }
   update();
 }
 

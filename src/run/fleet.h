@@ -69,6 +69,9 @@ class Fleet {
   [[nodiscard]] bool is_off() const;
   // From now on its costs are what it takes. Plans that were made keep theirs.
   void correct();
+  // Measured devices whose parts of runs take so many times more, or less, than predicted that their records must be
+  // wrong: by id, each once. From now on their costs are doubted.
+  [[nodiscard]] std::vector<std::string> doubt_contradicted();
   // What the devices of devices() take, in their order, as somebody has measured it meanwhile.
   void set_costs(std::span<const DeviceCost> costs);
 

@@ -201,7 +201,6 @@ Status Runtime::Parts::set_budgets(const std::map<std::string, std::uint64_t>& n
   return {};
 }
 
-
 std::unique_ptr<Runtime> Runtime::over(Registry registry, std::unique_ptr<trace::Recorder> recorder,
                                        const RuntimeOptions& options) {
   const auto parts = std::make_shared<Parts>(options);

@@ -58,8 +58,24 @@ Result<Steady> measure_steadily(const std::function<Result<double>()>& measure, 
     const double spread = median > 0 ? error_of(values, median) / median : 0;
     const bool is_known = values.size() >= options.least && spread <= options.relative;
     if (is_known || values.size() >= options.most || options.now_s() - begin >= options.most_seconds)
-      return Steady{.median = median, .spread = spread, .count = values.size()};
+      return Steady{.median = median, .spread = spread, .count = values.size(), .is_known = is_known};
   }
+}
+
+Result<Steady> measure_calmly(const std::function<Result<double>()>& measure, const SteadyOptions& options, int most) {
+  SHUNT_TRY_ASSIGN(Steady best, measure_steadily(measure, options));
+  for (int times = 1; times < most && !best.is_known; ++times) {
+    SHUNT_TRY_ASSIGN(const Steady other, measure_steadily(measure, options));
+    if (other.is_known || other.spread < best.spread) best = other;
+  }
+  return best;
+}
+
+std::optional<Steady> without(const Steady& whole, const Steady& part) {
+  const double rest = whole.median - part.median;
+  const double error = std::hypot(whole.median * whole.spread, part.median * part.spread);
+  if (!(rest > error) || rest <= 0) return std::nullopt;
+  return Steady{.median = rest, .spread = error / rest, .count = whole.count, .is_known = whole.is_known};
 }
 
 }  // namespace shunt

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "shunt/status.h"
 
@@ -20,6 +21,7 @@ struct Steady {
   double median = 0;
   double spread = 0;  // relative: the standard error of the median, by how far the measurements lie apart
   std::size_t count = 0;
+  bool is_known = false;  // as well as was asked for; else something disturbed it
 };
 
 // Single outliers do not move it. Where the later half of the measurements differs from the earlier one by far more
@@ -27,5 +29,13 @@ struct Steady {
 // of `measure`.
 [[nodiscard]] Result<Steady> measure_steadily(const std::function<Result<double>()>& measure,
                                               const SteadyOptions& options);
+
+// The same, again where it is not known as well as asked for, as beside a busy machine: the steadiest of `most` times.
+[[nodiscard]] Result<Steady> measure_calmly(const std::function<Result<double>()>& measure,
+                                            const SteadyOptions& options, int most);
+
+// What of `whole` is not `part` of it, with the uncertainty of both; nothing where it is not clearly more than that
+// uncertainty: the two were then measured at different moments of the machine.
+[[nodiscard]] std::optional<Steady> without(const Steady& whole, const Steady& part);
 
 }  // namespace shunt

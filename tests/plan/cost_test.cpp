@@ -29,6 +29,7 @@ Profile some_profile() {
   device.wake_us = 40;
   device.op_us = 0.5;
   device.few_tokens_ratio = 0.75;
+  device.checked_s = 1e9;
   device.to_device = {.us = 10, .bytes_per_s = 5e9, .spread = 0.1};
   device.ops["add F32 F32 -> F32"] = {{.cost = {1000, 8000, 4000}, .us = 2.5, .spread = 0.01}};
   device.refused["silu"] = "it was \"wrong\"";
@@ -96,7 +97,7 @@ TEST_F(ProfileFile, ThatIsBrokenIsSetAside) {
   }
 }
 
-TEST(Profile, HoldsForTheSameDeviceDriverBuildAndThreadsOnly) {
+TEST(Profile, HoldsForTheSameDeviceDriverAndThreadsOnly) {
   const Profile profile = some_profile();
   EXPECT_NE(profile.find(processor()), nullptr);
   const auto finds = [&](auto&& change) {
@@ -108,12 +109,29 @@ TEST(Profile, HoldsForTheSameDeviceDriverBuildAndThreadsOnly) {
   EXPECT_FALSE(finds([](DeviceInfo& info) { info.name = "Another"; }));
   EXPECT_FALSE(finds([](DeviceInfo& info) { info.driver = "newer"; }));
   EXPECT_FALSE(finds([](DeviceInfo& info) { info.compute_units = 5; }));
-  Profile older = profile;
-  older.devices[0].build += "!";
-  EXPECT_EQ(older.find(processor()), nullptr);
-  older.set(profile.devices[0]);
-  EXPECT_EQ(older.devices.size(), 1U);
-  EXPECT_NE(older.find(processor()), nullptr);
+  Profile twice = profile;
+  twice.set(profile.devices[0]);
+  EXPECT_EQ(twice.devices.size(), 1U);
+}
+
+TEST(Profile, KeepsOnlyOpsWhoseKernelsAreStillTheSame) {
+  Profile profile = some_profile();
+  DeviceProfile& device = profile.devices[0];
+  device.ops["matmul F32 F32 -> F32"] = {{.cost = {1000, 8000, 4000}, .us = 2.5, .spread = 0.01}};
+  device.ops["removed F32 -> F32"] = device.ops["matmul F32 F32 -> F32"];
+  device.refused["matmul"] = "it was wrong";
+  ASSERT_TRUE(device.kernels.contains("elementwise"));
+  device.kernels["elementwise"] += "!";
+  const auto read = profile_from_json(to_json(profile));
+  ASSERT_TRUE(read.has_value()) << read.error().message;
+  const DeviceProfile* const kept = read->find(processor());
+  ASSERT_NE(kept, nullptr) << "launches and links are the device's, whatever its kernels";
+  EXPECT_EQ(kept->launch_us, 3);
+  EXPECT_EQ(kept->ops.size(), 1U);
+  EXPECT_TRUE(kept->ops.contains("matmul F32 F32 -> F32"));
+  EXPECT_EQ(kept->refused.size(), 1U);
+  EXPECT_EQ(kept->few_tokens_ratio, 1) << "whole steps ran with other kernels";
+  EXPECT_EQ(kept->kernels, unmeasured(processor()).kernels);
 }
 
 Cost matmul(double m, double k, double n) { return {2 * m * k * n, m * k + 4 * k * n, 4 * m * n}; }
@@ -168,6 +186,28 @@ TEST(TimeCurve, OnePoisonedMeasurementOfManyChangesItsSurroundingsOnly) {
   const TimeCurve poisoned(points, 1);
   const Cost far = matmul(4000, 4000, 300);
   EXPECT_NEAR(poisoned.predict(far).us, sound.predict(far).us, 0.05 * sound.predict(far).us);
+}
+
+TEST(DeviceCost, IsToBeCheckedOnceItIsOldOrDoubted) {
+  constexpr double kDay = 86400;
+  const auto is_due = [](double checked_s, double age_s, auto&& change) {
+    DeviceProfile profile = some_profile().devices[0];
+    profile.checked_s = checked_s;
+    change(profile);
+    return DeviceCost(processor(), &profile).is_due(checked_s + age_s);
+  };
+  const auto nothing = [](DeviceProfile&) {};
+  EXPECT_FALSE(is_due(1e9, 6 * kDay, nothing));
+  EXPECT_TRUE(is_due(1e9, 8 * kDay, nothing));
+  EXPECT_TRUE(is_due(1e9, -kDay, nothing)) << "a clock that was set back";
+  EXPECT_TRUE(is_due(0, 1, nothing)) << "runs have contradicted it";
+  EXPECT_TRUE(is_due(1e9, 1, [](DeviceProfile& profile) { profile.few_tokens_ratio = 750; }));
+  const auto far = [](DeviceProfile& profile) {
+    profile.ops["silu F32 -> F32"] = {{.cost = {1000, 8000, 4000}, .us = 900, .spread = 0.01}};
+  };
+  EXPECT_FALSE(is_due(1e9, kDay / 2, far));
+  EXPECT_TRUE(is_due(1e9, 2 * kDay, far));
+  EXPECT_FALSE(DeviceCost(processor(), nullptr).is_due(1e9)) << "nothing was measured";
 }
 
 TEST(DeviceCost, CopiesOfALinkThatGoesOneWayAtATimeWaitForEachOther) {

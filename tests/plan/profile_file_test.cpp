@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 constexpr const char* kAdd = "add F32 F32 -> F32";
 
 DeviceProfile device(const std::string& id) {
-  return {.id = id, .name = "A device", .driver = "1", .build = "this", .launch_us = 3};
+  return {.id = id, .name = "A device", .driver = "1", .launch_us = 3};
 }
 
 DeviceProfile with_points(std::initializer_list<double> flops, double us = 1) {

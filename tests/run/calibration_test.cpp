@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <set>
+#include <utility>
 
 #include "devices/sim/device.h"
 #include "plan/planner.h"
@@ -118,6 +120,133 @@ TEST(Calibration, DoesNotTimeWhatADeviceComputesWronglyAndPlansDoNotUseIt) {
   EXPECT_EQ(plan->decisions[0].device, 1U);
   EXPECT_EQ(plan->decisions[0].candidates[0].reason, Reason::lacks_op);
   EXPECT_NE(plan->decisions[0].candidates[0].detail.find("it was wrong when it was measured"), std::string::npos);
+}
+
+// A device beside a busy machine: programs whose name begins so take so much longer, the first `times` of them. Less
+// than zero: they seem to take a nanosecond.
+struct Disturbance {
+  std::string program;
+  std::int64_t us = 0;
+  std::size_t times = 0;
+};
+
+class DisturbedDevice : public Device {
+ public:
+  DisturbedDevice(const sim::Spec& spec, Disturbance disturbance)
+      : real_(sim::make_sim_device(spec, std::make_shared<sim::VirtualClock>())),
+        disturbance_(std::move(disturbance)) {}
+
+  [[nodiscard]] const DeviceInfo& info() const override { return real_->info(); }
+  [[nodiscard]] std::optional<std::uint64_t> memory_available() const override { return real_->memory_available(); }
+  [[nodiscard]] Support supports(std::span<const OpCall> run) const override { return real_->supports(run); }
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) override {
+    return real_->allocate(bytes, use);
+  }
+  [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
+    return real_->write(to, from);
+  }
+  [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override { return real_->read(from, to); }
+  [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
+    auto program = real_->prepare(request);
+    if (program && request.name.starts_with(disturbance_.program)) disturbed_.insert(program->get());
+    if (program && !request.name.starts_with(disturbance_.program)) disturbed_.erase(program->get());
+    return program;
+  }
+  [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
+    const bool is_disturbed = disturbed_.contains(&program) && disturbance_.times > 0;
+    if (is_disturbed) --disturbance_.times;
+    if (is_disturbed && disturbance_.us < 0)
+      stands_at_ns_ = now_ns() + 1;
+    else if (const std::uint64_t stood_at_ns = std::exchange(stands_at_ns_, 0); stood_at_ns != 0)
+      late_ns_ += static_cast<std::int64_t>(stood_at_ns - now_ns());
+    if (is_disturbed && disturbance_.us > 0) late_ns_ += disturbance_.us * 1000;
+    return real_->submit(program, submission);
+  }
+  bool advance(std::chrono::nanoseconds patience) override { return real_->advance(patience); }
+  [[nodiscard]] std::uint64_t now_ns() const override {
+    return stands_at_ns_ != 0 ? stands_at_ns_ : real_->now_ns() + static_cast<std::uint64_t>(late_ns_);
+  }
+  [[nodiscard]] Health health() const override { return real_->health(); }
+
+ private:
+  std::unique_ptr<Device> real_;
+  Disturbance disturbance_;
+  std::set<const Program*> disturbed_;
+  std::int64_t late_ns_ = 0;
+  std::uint64_t stands_at_ns_ = 0;  // 0: it does not
+};
+
+void expect_no_record_beats(const DeviceProfile& profile, const sim::Spec& spec) {
+  std::size_t count = 0;
+  for (const auto& [kind, points] : profile.ops)
+    for (const MeasuredOp& point : points) {
+      const double bytes = point.cost.bytes_read + point.cost.bytes_written;
+      EXPECT_GT(point.us, 0.9 * bytes / spec.rate.bytes_per_s * 1e6) << kind;
+      ++count;
+    }
+  EXPECT_GT(count, 0U);
+}
+
+// Launches took 20 ms when they were measured, and 20 us afterwards: programs of ops then took less than "their
+// launch".
+TEST(Calibration, OfADisturbedLaunchIsMeasuredAgain) {
+  sim::Spec spec = told();
+  spec.rate_of_family.clear();
+  // As many as are measured at first, with all repetitions and after pauses.
+  for (const std::size_t times : {60U, 100'000U}) {
+    DisturbedDevice device(spec, {.program = "copies of", .us = 20'000, .times = times});
+    const std::vector<OpCase> cases = cases_with(8, {Op::add, Op::silu});
+    const DeviceProfile profile = calibrated(device, cases);
+    if (times > 1000) {
+      EXPECT_TRUE(profile.ops.empty()) << "nothing can be told from such launches";
+      continue;
+    }
+    expect_no_record_beats(profile, spec);
+    EXPECT_NEAR(profile.launch_us, spec.launch_us, 1);
+    for (const OpCase& use : cases) {
+      const OpOperands operands(use);
+      const double us = DeviceCost(device.info(), nullptr).compute(operands.call()).us;
+      EXPECT_NEAR(DeviceCost(device.info(), &profile).compute(operands.call()).us, us, 0.1 * us);
+    }
+  }
+}
+
+TEST(Calibration, OfAClockThatJumpsKeepsNoTimeThatNoProcessorReaches) {
+  sim::Spec spec = told();
+  spec.rate_of_family.clear();
+  spec.launch_us = 0;  // so that a nanosecond is clearly more
+  spec.type = DeviceType::cpu;
+  spec.emulated = false;
+  spec.memory_pool = kHostPool;
+  DisturbedDevice device(spec, {.program = "bench silu", .us = -1, .times = 100'000});
+  const DeviceProfile profile = calibrated(device, cases_with(8, {Op::add, Op::silu}));
+  expect_no_record_beats(profile, spec);
+  EXPECT_FALSE(profile.ops.contains("silu F32 -> F32"));
+}
+
+TEST(MeasureSteadily, TellsWhetherSomethingDisturbedIt) {
+  int number = 0;
+  const auto noisy = [&]() -> Result<double> { return 10 + ++number * 37 % 90; };
+  const auto steady = measure_steadily(noisy, {.now_s = [] { return 0.0; }});
+  ASSERT_TRUE(steady.has_value());
+  EXPECT_FALSE(steady->is_known);
+  // As soon as the machine is quiet again.
+  number = 0;
+  const auto calmed = [&]() -> Result<double> { return ++number <= 25 ? 10 + number * 37 % 90 : 10; };
+  const auto calm = measure_calmly(calmed, {.now_s = [] { return 0.0; }}, 3);
+  ASSERT_TRUE(calm.has_value());
+  EXPECT_TRUE(calm->is_known);
+  EXPECT_EQ(calm->median, 10);
+}
+
+TEST(Without, IsNothingWhereTheRestIsBelowTheUncertaintyOfBoth) {
+  const auto rest = without({.median = 100, .spread = 0.01}, {.median = 20, .spread = 0.05});
+  ASSERT_TRUE(rest.has_value());
+  EXPECT_DOUBLE_EQ(rest->median, 80);
+  EXPECT_NEAR(rest->spread, std::hypot(1, 1) / 80, 1e-9);
+  EXPECT_FALSE(without({.median = 100, .spread = 0.01}, {.median = 99.5, .spread = 0.01}).has_value());
+  EXPECT_FALSE(without({.median = 100, .spread = 0}, {.median = 100, .spread = 0}).has_value());
+  EXPECT_FALSE(without({.median = 100, .spread = 0}, {.median = 4900, .spread = 0}).has_value());
 }
 
 TEST(Calibration, EndsWhenItIsToldTo) {

@@ -1,0 +1,13 @@
+# kernel_hashes.def tells the kernels of one build from those of another: hash_kernels.cmake writes it whenever a source
+# below src/ops has changed, and src/ops/kernel_hash.cpp reads it.
+file(GLOB_RECURSE shunt_hashed_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*)
+set(shunt_hash_script ${CMAKE_CURRENT_SOURCE_DIR}/cmake/hash_kernels.cmake)
+add_custom_command(
+  OUTPUT ${shunt_generated_dir}/kernel_hashes.def
+  COMMAND ${CMAKE_COMMAND} -DSOURCES=${CMAKE_CURRENT_SOURCE_DIR}/src -DOUT=${shunt_generated_dir}/kernel_hashes.def
+          "-DCOMPILER=${CMAKE_CXX_COMPILER_ID} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_BUILD_TYPE}" -P ${shunt_hash_script}
+  DEPENDS ${shunt_hashed_sources} ${shunt_hash_script}
+  COMMENT "Hashing the sources of kernels"
+  VERBATIM)
+set_source_files_properties(${CMAKE_CURRENT_SOURCE_DIR}/src/ops/kernel_hash.cpp
+                            PROPERTIES OBJECT_DEPENDS ${shunt_generated_dir}/kernel_hashes.def)

@@ -1,0 +1,158 @@
+// Whatever one number of a profile says, plans come back to what they were, within a bounded time.
+//
+// Chances are few: a profile is read, a graph runs for some seconds of the simulated clock, and after a week it does so
+// once more. The profile on disk must then be right again.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "plan/profile.h"
+#include "run/calibration.h"
+#include "run/wrong_beliefs.h"
+#include "shunt/computation.h"
+
+namespace shunt {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::uint32_t kRows = 128;
+constexpr double kWeek = 7 * 86400;
+constexpr int kRuns = 60;
+
+class MisleadingRecords : public test::WrongBeliefs {
+ protected:
+  void SetUp() override {
+    const std::vector<std::byte> zeros(std::size_t{kRows} * kRows * sizeof(float));
+    for (const char* name : {"w0", "w1"})
+      ASSERT_TRUE(weights_.add(name, DType::F32, {kRows, kRows}, zeros).has_value());
+    Profile profile;
+    for (const std::unique_ptr<Device>& device :
+         sim::make_sim_devices(specs(), std::make_shared<sim::VirtualClock>())) {
+      auto measured = calibrate(*device, cases(*device), unmeasured(device->info()), {});
+      ASSERT_TRUE(measured.has_value()) << measured.error().message;
+      profile.set(std::move(*measured));
+    }
+    path_ = *profile_path();
+    std::filesystem::create_directories(path_.parent_path());
+    sound_ = Json::parse(to_json(profile));
+  }
+
+  // A GPU, and a processor that is ten times as slow. Neither is known before it is measured.
+  static std::vector<sim::Spec> specs() {
+    return {{.id = "gpu:0",
+             .rate = {.flops_per_s = 1e9, .bytes_per_s = 3e6},
+             .uncertainty = 0.9,
+             .link = {.latency_us = 20, .bytes_per_s = 1e9}},
+            {.id = "cpu:0",
+             .type = DeviceType::cpu,
+             .launch_us = 2,
+             .rate = {.flops_per_s = 1e8, .bytes_per_s = 3e5},
+             .uncertainty = 0.9,
+             .memory_pool = "host"}};
+  }
+
+  static Graph graph() {
+    GraphBuilder builder;
+    const Tensor x = builder.input("x", DType::F32, {1, kRows});
+    const auto weight = [&](const char* name) { return builder.weight(name, DType::F32, {kRows, kRows}); };
+    const Tensor y = builder.silu(builder.matmul(x, weight("w0")));
+    builder.output(builder.matmul(builder.add(x, y), weight("w1")));
+    return *std::move(builder).finish();
+  }
+
+  // Those of the graph, and a few more of its kinds and of others.
+  static std::vector<OpCase> cases(Device& device) {
+    std::vector<OpCase> cases = cases_of(graph(), device);
+    const OpSizes sizes{.embedding = 32,
+                        .feed_forward = 64,
+                        .heads = 4,
+                        .kv_heads = 2,
+                        .head_dim = 8,
+                        .vocabulary = 64,
+                        .page_tokens = 4,
+                        .prompt = 8,
+                        .context = 16};
+    for (const Op op : {Op::matmul, Op::add, Op::silu, Op::rms_norm}) {
+      const auto uses = op_cases(op, sizes);
+      for (const OpCase& use : *uses)
+        if (use.dtype == DType::F32) cases.push_back(use);
+    }
+    return cases;
+  }
+
+  void write(const Json& profile) const { std::ofstream(path_) << profile.dump(); }
+
+  // The devices of all ops, after so many runs.
+  std::string placement_after(int runs) {
+    const auto runtime = machine(specs(), true);
+    auto computation = Computation::create(graph(), *runtime, &weights_, {.margin = 0.05});
+    EXPECT_TRUE(computation.has_value()) << computation.error().message;
+    const std::vector<std::byte> zeros(kRows * sizeof(float));
+    for (int run = 0; run < runs; ++run) {
+      EXPECT_TRUE((*computation)->write("x", zeros).has_value());
+      EXPECT_TRUE((*computation)->run().has_value());
+    }
+    std::string devices;
+    for (const Json& unit : Json::parse((*computation)->explain_json())["units"])
+      devices += unit["device"].get<std::string>() + " ";
+    return devices;
+  }
+
+  // A week later.
+  void age() const {
+    std::ifstream file(path_);
+    Json profile = Json::parse(file);
+    for (Json& device : profile["devices"]) {
+      const double checked_s = device["checked_s"].get<double>();
+      device["checked_s"] = std::max(checked_s - kWeek - 1, 0.0);
+    }
+    write(profile);
+  }
+
+  MemoryWeights weights_;
+  std::filesystem::path path_;
+  Json sound_;
+};
+
+// All numbers of a profile, as pointers into it.
+std::vector<Json::json_pointer> numbers_of(const Json& profile) {
+  std::vector<Json::json_pointer> numbers;
+  const Json flat = profile.flatten();
+  for (const auto& item : flat.items())
+    if (item.value().is_number()) numbers.emplace_back(item.key());
+  return numbers;
+}
+
+TEST_F(MisleadingRecords, EachNumberAThousandTimesTooLargeOrTooSmallIsPutRight) {
+  write(sound_);
+  const std::string sound = placement_after(0);
+  ASSERT_EQ(sound, "gpu:0 gpu:0 gpu:0 gpu:0 ");
+  std::size_t misled = 0;
+  std::size_t misled_for_a_week = 0;
+  std::vector<std::string> lost;
+  for (const Json::json_pointer& number : numbers_of(sound_))
+    for (const double factor : {1000.0, 0.001}) {
+      Json profile = sound_;
+      Json& value = profile[number];
+      if (value.is_number_unsigned())
+        value = static_cast<std::uint64_t>(value.get<double>() * factor);
+      else
+        value = value.get<double>() * factor;
+      write(profile);
+      misled += placement_after(0) == sound ? 0U : 1U;
+      misled_for_a_week += placement_after(kRuns) == sound ? 0U : 1U;
+      age();
+      const bool comes_back = placement_after(kRuns) == sound && placement_after(0) == sound;
+      if (!comes_back) lost.push_back(number.to_string() + (factor > 1 ? " * 1000" : " / 1000"));
+    }
+  RecordProperty("misled", std::to_string(misled));
+  RecordProperty("misled_for_a_week", std::to_string(misled_for_a_week));
+  EXPECT_GT(misled, 0U) << "else it shows nothing";
+  EXPECT_EQ(lost, std::vector<std::string>());
+}
+
+}  // namespace
+}  // namespace shunt
