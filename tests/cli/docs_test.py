@@ -109,7 +109,7 @@ class Documents(unittest.TestCase):
                 for name in ("models", "examples"):
                     os.symlink(ROOT / name, pathlib.Path(folder, name))
                 os.mkdir(pathlib.Path(folder, "build"))
-                os.symlink(PROGRAM, pathlib.Path(folder, "build", "shunt"))
+                os.symlink(os.path.abspath(PROGRAM), pathlib.Path(folder, "build", "shunt"))
                 for command in commands:
                     result = subprocess.run(shlex.split(command), cwd=folder, capture_output=True, text=True,
                                             timeout=SECONDS, check=False)
