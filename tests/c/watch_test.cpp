@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
@@ -35,10 +36,11 @@ class CWatch : public testing::Test {
     open("cpu");
   }
 
-  void open(const char* devices) {
+  void open(const char* devices, const char* machine = nullptr) {
     shunt_runtime_options options{};
     options.threads = 1;
     options.devices = devices;
+    options.machine = machine;
     options.uncalibrated = 1;
     options.on_progress = &CWatch::on_progress;
     options.user = this;
@@ -210,9 +212,12 @@ const char* interrupting(const shunt_kernel_work* work, void* user) {
   return nullptr;
 }
 
-// Its first step is on the processor, as nothing else runs that kernel, and its second on the simulated device.
+// Its first step is on the GPU, which is preferred, and its second on the processor, as the GPU lacks the op.
 TEST_F(CWatch, ARunIsInterruptedBetweenItsSteps) {
-  open("sim:0,cpu:scalar");
+  const std::string machine = testing::TempDir() + "watch_test_machine.json";
+  std::ofstream(machine) << R"({"devices": [{"id": "gpu", "type": "discrete", "lacks": ["scale"]},
+                                            {"id": "cpu", "type": "cpu"}]})";
+  open(nullptr, machine.c_str());
   Steps steps;
   steps.interrupt = interrupt_.get();
   shunt_kernel_description description{};
@@ -235,7 +240,8 @@ TEST_F(CWatch, ARunIsInterruptedBetweenItsSteps) {
   shunt_kernel_free(kernel);
   ASSERT_NE(computation, nullptr) << error_.message;
   const std::string plan = shunt_explain(computation.get());
-  ASSERT_NE(plan.find("sim:0"), std::string::npos) << plan;
+  ASSERT_NE(plan.find("1 ops on gpu"), std::string::npos) << plan;
+  ASSERT_NE(plan.find("1 ops on cpu"), std::string::npos) << plan;
   const std::vector<float> values{1, 2, 3, 4};
   ASSERT_EQ(shunt_write(computation.get(), "x", values.data(), 4 * sizeof(float), &error_), SHUNT_OK);
   EXPECT_EQ(shunt_run(computation.get(), &error_), SHUNT_INTERRUPTED) << error_.message;
