@@ -8,11 +8,20 @@
 
 #include "command.h"
 #include "output.h"
+#include "trace/whole_file.h"
 
 namespace shunt::cli {
 namespace {
 
 namespace fs = std::filesystem;
+
+// Where a file would be made.
+fs::path place_of(const std::string& path) {
+  std::error_code failed;
+  const fs::path whole = fs::absolute(trace::without_links(path), failed);
+  const fs::path place = fs::weakly_canonical(whole, failed);
+  return failed ? whole : place;
+}
 
 // By device and inode where both are there, else by name.
 bool are_one_file(const std::string& one, const std::string& other) {
@@ -20,7 +29,7 @@ bool are_one_file(const std::string& one, const std::string& other) {
   const bool has_one = fs::exists(one, failed);
   if (has_one != fs::exists(other, failed)) return false;
   if (has_one) return fs::equivalent(one, other, failed);
-  return fs::weakly_canonical(one, failed) == fs::weakly_canonical(other, failed);
+  return place_of(one) == place_of(other);
 }
 
 struct File {

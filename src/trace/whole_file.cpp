@@ -54,7 +54,14 @@ void free_entry(std::size_t entry) {
   if (entry != kNoEntry) unfinished_files[entry].owner.store(Unfinished::kFree);
 }
 
-// The file that a link names, even where that is not there yet.
+Status check_target(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return {};
+  return fail(Code::invalid, fmt::format("\"{}\" is no regular file, so it cannot be replaced; name a new file", path));
+}
+
+}  // namespace
+
 std::string without_links(std::string path) {
   constexpr int kMostLinks = 40;
   for (int link = 0; link < kMostLinks; ++link) {
@@ -70,14 +77,6 @@ std::string without_links(std::string path) {
   }
   return path;
 }
-
-Status check_target(const std::string& path) {
-  struct stat status{};
-  if (::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return {};
-  return fail(Code::invalid, fmt::format("\"{}\" is no regular file, so it cannot be replaced; name a new file", path));
-}
-
-}  // namespace
 
 WholeFile::WholeFile(std::string path, std::string target)
     : path_(std::move(path)), target_(std::move(target)), entry_(reserve_entry()) {}

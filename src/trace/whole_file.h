@@ -52,6 +52,9 @@ class WholeFile {
 // Whether write_whole_file() could write there now; leaves nothing behind. Errors: the same.
 [[nodiscard]] Status check_writable(const std::string& path);
 
+// The file that a path names once links are followed, even where that is not there yet.
+[[nodiscard]] std::string without_links(std::string path);
+
 // For a process that ends before its files are finished. Safe in a signal handler.
 void remove_unfinished_files() noexcept;
 
