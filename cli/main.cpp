@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdlib>
+#include <exception>
 #include <new>
 #include <optional>
 #include <span>
@@ -20,6 +22,7 @@
 #include "interrupt.h"
 #include "ops/nearest.h"
 #include "output.h"
+#include "trace/whole_file.h"
 #include "usage.h"
 
 namespace shunt::cli {
@@ -124,15 +127,34 @@ int run_program(std::vector<std::string> words) {
   return run_command(*command, std::span(words).subspan(command->name.contains(' ') ? 2 : 1));
 }
 
+void say_out_of_memory() noexcept {
+  constexpr std::string_view kPlain = "shunt: out of memory\n";
+  static_cast<void>(!write(STDERR_FILENO, kPlain.data(), kPlain.size()));
+}
+
 // Where even the message finds no memory, a plain one takes its place.
 int end_with(const char* words) noexcept {
   try {
     complain(words);
   } catch (...) {
-    constexpr std::string_view kPlain = "shunt: out of memory\n";
-    static_cast<void>(!write(STDERR_FILENO, kPlain.data(), kPlain.size()));
+    say_out_of_memory();
   }
   return kRunTimeError;
+}
+
+// Memory may run out where nothing can be thrown: in the destructors of the JSON library, which allocate, and in
+// functions that drivers call.
+[[noreturn]] void end_without_memory() noexcept {
+  trace::remove_unfinished_files();
+  try {
+    if (std::current_exception()) throw;
+  } catch (const std::bad_alloc&) {
+    say_out_of_memory();
+    _exit(kRunTimeError);
+  } catch (...) {
+    std::abort();
+  }
+  std::abort();
 }
 
 // Else the first file that a driver opens takes the number of a closed one, and our output goes there. What stands in
@@ -150,6 +172,7 @@ int main(int argc, char** argv) {
   // A closed pipe is an error of the write, not the end of the process.
   static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
   shunt::cli::leave_no_files_at_signals();
+  std::set_terminate(shunt::cli::end_without_memory);
   try {
     return shunt::cli::run_program({argv + std::min(argc, 1), argv + argc});
   } catch (const std::bad_alloc&) {
