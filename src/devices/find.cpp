@@ -66,6 +66,7 @@ std::string access_hint(std::span<const std::string_view> files) {
 }
 
 std::vector<ApiReport> reports_of(std::span<const ApiRow* const> apis, const FindOptions& options) {
+  if (apis.empty()) return {};
   const KnownApis known;
   std::vector<ApiReport> reports(apis.size());
   std::vector<const ApiRow*> unknown;
