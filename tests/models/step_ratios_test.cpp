@@ -59,7 +59,7 @@ TEST(StepRatios, EndWhereOneSaysSo) {
     const auto ended = measure_steps(*model, *runtime, unmeasured(runtime->handles()[0]->info()),
                                      [&](std::size_t done, std::size_t) { return (last = done) < least; });
     ASSERT_FALSE(ended.has_value());
-    EXPECT_EQ(ended.error().code, Code::invalid);
+    EXPECT_EQ(ended.error().code, Code::interrupted);
     EXPECT_EQ(last, least);
   }
 }

@@ -9,7 +9,10 @@
 #include <vector>
 
 #include "devices/own_cache.h"
+#include "devices/registry.h"
+#include "devices/sim/device.h"
 #include "models/session.h"
+#include "trace/recorder.h"
 
 namespace shunt::models {
 namespace {
@@ -21,14 +24,19 @@ class MeasuringWatched : public test::OwnCache {
   static constexpr Work kMuchWork{.prompt_tokens = 100'000, .generated_tokens = 10'000'000};
 
   void prepare() {
-    const auto runtime = Runtime::create(
-        {.threads = 1,
-         .devices = "sim:0,sim:1",
-         .watch = {.on_progress = [this](const Progress& each) { note(each); }, .interrupted = &interrupted_}});
-    ASSERT_TRUE(runtime.has_value()) << runtime.error().message;
+    auto recorder = std::make_unique<trace::Recorder>();
+    const auto clock = std::make_shared<sim::VirtualClock>();
+    BackendReport report{.api = "sim"};
+    for (const char* id : {"gpu:0", "gpu:1"})
+      report.devices.push_back(sim::make_sim_device({.id = id, .uncertainty = 0.9}, clock, recorder.get()));
+    Registry registry;
+    registry.backends.push_back(std::move(report));
+    const auto runtime = Runtime::over(
+        std::move(registry), std::move(recorder),
+        {.watch = {.on_progress = [this](const Progress& each) { note(each); }, .interrupted = &interrupted_}});
     const auto model = Model::load(SHUNT_TEST_DATA "/../../models/tiny-llama-q8_0.gguf");
     ASSERT_TRUE(model.has_value()) << model.error().message;
-    const auto session = Session::create(**model, **runtime, {.context = 64});
+    const auto session = Session::create(**model, *runtime, {.context = 64});
     ASSERT_TRUE(session.has_value()) << session.error().message;
     (*session)->prepare_for(kMuchWork, nullptr);
   }
