@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """files_test.py SHUNT: no command writes over what it reads, and what it writes appears whole or not at all."""
 
-import json
 import os
 import pathlib
 import resource
@@ -140,18 +139,6 @@ class Files(CommandLine):
             ended, shown = writer.end()
             self.assertEqual(ended, -signal.SIGTERM, shown)
             self.assertEqual(os.listdir(folder), [])
-
-    def test_two_calibrations_at_once_keep_both_results(self):
-        cache = self.folder / "cache"
-        calls = [subprocess.Popen([PROGRAM, "calibrate", "model.gguf", "--quick", "--devices", device, "--threads", "1"],
-                                  cwd=self.folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-                                  env={**os.environ, "SHUNT_CACHE_DIR": str(cache)})
-                 for device in ("cpu:simd", "sim:0")]
-        for call in calls:
-            _, words = call.communicate()
-            self.assertEqual(call.returncode, 0, words)
-        kept = json.loads((cache / "calibration.json").read_text())
-        self.assertEqual({device["id"] for device in kept["devices"]}, {"cpu:simd", "sim:0"})
 
 
 if __name__ == "__main__":

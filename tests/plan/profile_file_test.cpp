@@ -4,6 +4,9 @@
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "plan/profile.h"
 #include "shunt/devices.h"
@@ -52,7 +55,8 @@ class ProfileAtOnce : public testing::Test {
   // The flops of the points that are kept, with their times.
   [[nodiscard]] std::map<double, double> points() const {
     std::map<double, double> points;
-    for (const MeasuredOp& point : kept().devices.at(0).ops.at(kAdd)) points[point.cost.flops] = point.us;
+    const Profile profile = kept();
+    for (const MeasuredOp& point : profile.devices.at(0).ops.at(kAdd)) points[point.cost.flops] = point.us;
     return points;
   }
 
@@ -64,6 +68,19 @@ TEST_F(ProfileAtOnce, KeepsDevicesThatOthersMeasuredMeanwhile) {
   add(device("sim:0"));
   add(device("sim:1"));
   EXPECT_EQ(kept().devices.size(), 2U);
+}
+
+TEST_F(ProfileAtOnce, LosesNothingThatManyAddAtOnce) {
+  constexpr std::size_t kWriters = 4;
+  constexpr std::size_t kDevices = 8;  // of each
+  std::vector<std::jthread> writers;
+  for (std::size_t writer = 0; writer < kWriters; ++writer)
+    writers.emplace_back([this, writer] {
+      for (std::size_t number = 0; number < kDevices; ++number)
+        add(device("sim:" + std::to_string(writer * kDevices + number)));
+    });
+  writers.clear();
+  EXPECT_EQ(kept().devices.size(), kWriters * kDevices);
 }
 
 TEST_F(ProfileAtOnce, KeepsShapesThatOthersMeasuredMeanwhile) {
