@@ -17,7 +17,7 @@ MODEL = DATA / "tiny-llama-f16.gguf"
 CPU = ("--devices", "cpu", "--threads", "2")
 SECONDS = 60
 FIRST = 16  # so many N one after the other; then each a share larger than the one before
-SHARE = 0.5
+SHARE = 0.25
 KINDS = ("allocation", "thread", "open", "write", "sync", "close", "rename")
 
 # What each command is called with; OUT is the file that it writes, TRACE one of a run. Of those in SAME what goes to
