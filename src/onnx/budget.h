@@ -15,7 +15,7 @@ namespace shunt::onnx {
 
 class Budget {
  public:
-  static constexpr std::uint64_t kLeastBytes = std::uint64_t{256} << 20U;
+  static constexpr std::uint64_t kLeastBytes = std::uint64_t{128} << 20U;
   static constexpr std::uint64_t kBytesPerFileByte = 32;
 
   // Another file that the model consists of.

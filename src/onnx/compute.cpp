@@ -8,9 +8,9 @@
 namespace shunt::onnx {
 namespace {
 
-// Matrices that are multiplied one by one; each becomes nodes of its own, which take about so many bytes.
+// Matrices that are multiplied one by one; each becomes nodes of its own, which take such bytes and time.
 constexpr std::uint32_t kMostMatrices = 256;
-constexpr std::uint64_t kBytesPerMatrix = 4096;
+constexpr std::uint64_t kBytesPerMatrix = 16384;
 
 std::uint32_t extent_from_end(const Shape& shape, std::uint32_t place) { return shape[shape.rank() - 1 - place]; }
 

@@ -145,7 +145,7 @@ TEST(HostileOnnx, PartsAreJoinedInFewCopies) {
   const auto imported = import(file.node("Concat", parts, {"y"}, {{"axis", 1}}).output("y"));
   ASSERT_TRUE(imported.has_value()) << imported.error().message;
   std::uint64_t copied = 0;
-  for (const Node& node : imported->graph.nodes())
+  for (const shunt::Node& node : imported->graph.nodes())
     if (node.op == Op::concat) copied += imported->graph.tensor(node.output).operand.shape.elements();
   EXPECT_EQ(imported->outputs.at(0).shape, (Shape{2, kParts}));
   EXPECT_EQ(copied, 2U * kParts * 8U);
