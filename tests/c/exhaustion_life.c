@@ -1,6 +1,6 @@
-/* exhaustion_life MODEL: the lives of a runtime, a graph with its computation, a model and a session, each again and
- * again with the Nth allocation failing, then the Nth thread, until a life passes without. A call that fails says why
- * and leaks nothing; what is closed afterwards closes; and a life that passes gives what it gave at first. */
+/* exhaustion_life MODEL: the lives of a runtime, a graph with its computation, arrays, a model and a session, each
+ * again and again with the Nth allocation failing, then the Nth thread, until a life passes without. A call that fails
+ * says why and leaks nothing; what is closed afterwards closes; and a life that passes gives what it gave at first. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,6 +62,23 @@ static ending life_of_a_graph(void) {
   if (computation == NULL) return refused();
   const ending ended = run_computation(computation);
   shunt_computation_free(computation);
+  return ended;
+}
+
+static ending life_of_arrays(void) {
+  const float a[4] = {1, 2, 3, 4};
+  const float b[4] = {4, 3, 2, 1};
+  float sums[4] = {0, 0, 0, 0};
+  float product = 0;
+  shunt_arrays* arrays = shunt_arrays_new(runtime, &error);
+  if (arrays == NULL) return refused();
+  ending ended = PASSED;
+  if (shunt_arrays_add(arrays, a, b, sums, 4, NULL, NULL, &error) != SHUNT_OK ||
+      shunt_arrays_dot(arrays, a, b, &product, 4, NULL, NULL, &error) != SHUNT_OK)
+    ended = refused();
+  else if (sums[0] != 5 || sums[3] != 5 || product != 20)
+    give_up("arrays give wrong numbers");
+  shunt_arrays_free(arrays);
   return ended;
 }
 
@@ -139,6 +156,7 @@ int main(int argc, char** argv) {
   for (int stays = 0; stays < 2; ++stays) {
     sweep("a runtime", life_of_a_runtime, EXHAUSTION_ALLOCATION, stays);
     sweep("a graph", life_of_a_graph, EXHAUSTION_ALLOCATION, stays);
+    sweep("arrays", life_of_arrays, EXHAUSTION_ALLOCATION, stays);
     sweep("a model", life_of_a_model, EXHAUSTION_ALLOCATION, stays);
     sweep("a session", life_of_a_session, EXHAUSTION_ALLOCATION, stays);
   }
