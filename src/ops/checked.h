@@ -11,7 +11,8 @@ namespace shunt {
 // A factor of 0 makes it 0, whatever the others are. Of a single factor: the number in another type, if it fits.
 template <std::unsigned_integral T = std::uint64_t, std::integral... Factors>
 [[nodiscard]] constexpr std::optional<T> checked_product(Factors... factors) {
-  if (((factors == 0) || ...)) return T{0};
+  const bool has_zero = ((factors == 0) || ...);
+  if (has_zero) return T{0};
   T product = 1;
   const bool fits = (!__builtin_mul_overflow(product, factors, &product) && ...);
   return fits ? std::optional(product) : std::nullopt;
