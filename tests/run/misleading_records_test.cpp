@@ -28,10 +28,14 @@ class MisleadingRecords : public test::WrongBeliefs {
     const std::vector<std::byte> zeros(std::size_t{kRows} * kRows * sizeof(float));
     for (const char* name : {"w0", "w1"})
       ASSERT_TRUE(weights_.add(name, DType::F32, {kRows, kRows}, zeros).has_value());
+    // What is to run, and more shapes of its kinds.
+    const Graph graphs[] = {graph(kRows, 1), graph(64, 1), graph(64, 4), graph(32, 16)};
+    std::vector<Workload> work;
+    for (const Graph& each : graphs) work.push_back({.graph = &each, .times = 1});
     Profile profile;
     for (const std::unique_ptr<Device>& device :
          sim::make_sim_devices(specs(), std::make_shared<sim::VirtualClock>())) {
-      auto measured = calibrate(*device, cases(*device), unmeasured(device->info()), {});
+      auto measured = calibrate_briefly(*device, work, 1e4, {});
       ASSERT_TRUE(measured.has_value()) << measured.error().message;
       profile.set(std::move(*measured));
     }
@@ -54,33 +58,13 @@ class MisleadingRecords : public test::WrongBeliefs {
              .memory_pool = "host"}};
   }
 
-  static Graph graph() {
+  static Graph graph(std::uint32_t width, std::uint32_t rows) {
     GraphBuilder builder;
-    const Tensor x = builder.input("x", DType::F32, {1, kRows});
-    const auto weight = [&](const char* name) { return builder.weight(name, DType::F32, {kRows, kRows}); };
+    const Tensor x = builder.input("x", DType::F32, {rows, width});
+    const auto weight = [&](const char* name) { return builder.weight(name, DType::F32, {width, width}); };
     const Tensor y = builder.silu(builder.matmul(x, weight("w0")));
     builder.output(builder.matmul(builder.add(x, y), weight("w1")));
     return *std::move(builder).finish();
-  }
-
-  // Those of the graph, and a few more of its kinds and of others.
-  static std::vector<OpCase> cases(Device& device) {
-    std::vector<OpCase> cases = cases_of(graph(), device);
-    const OpSizes sizes{.embedding = 32,
-                        .feed_forward = 64,
-                        .heads = 4,
-                        .kv_heads = 2,
-                        .head_dim = 8,
-                        .vocabulary = 64,
-                        .page_tokens = 4,
-                        .prompt = 8,
-                        .context = 16};
-    for (const Op op : {Op::matmul, Op::add, Op::silu, Op::rms_norm}) {
-      const auto uses = op_cases(op, sizes);
-      for (const OpCase& use : *uses)
-        if (use.dtype == DType::F32) cases.push_back(use);
-    }
-    return cases;
   }
 
   void write(const Json& profile) const { std::ofstream(path_) << profile.dump(); }
@@ -88,7 +72,7 @@ class MisleadingRecords : public test::WrongBeliefs {
   // The devices of all ops, after so many runs.
   std::string placement_after(int runs) {
     const auto runtime = machine(specs(), true);
-    auto computation = Computation::create(graph(), *runtime, &weights_, {.margin = 0.05});
+    auto computation = Computation::create(graph(kRows, 1), *runtime, &weights_, {.margin = 0.05});
     EXPECT_TRUE(computation.has_value()) << computation.error().message;
     const std::vector<std::byte> zeros(kRows * sizeof(float));
     for (int run = 0; run < runs; ++run) {
