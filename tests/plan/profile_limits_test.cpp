@@ -14,8 +14,20 @@ namespace {
 constexpr const char* kAdd = "add F32 F32 -> F32";
 constexpr double kElements = 4 << 20;
 
-// As the cost rule of the op counts.
-Cost addition(double elements) { return {4 * elements, 8 * elements, 4 * elements}; }
+// Calls `use` with an addition of kElements.
+template <class Use>
+auto with_addition(const Use& use) {
+  const Operand x = Operand::contiguous(DType::F32, {1024, static_cast<std::uint32_t>(kElements) / 1024});
+  const Operand* const inputs[] = {&x, &x};
+  const Attributes none;
+  return use(OpCall{.op = Op::add, .attributes = &none, .inputs = inputs, .output = &x});
+}
+
+Cost addition(double elements) {
+  const Cost whole = with_addition([](const OpCall& call) { return info_of(call.op).cost_rule(call); });
+  const double part = elements / kElements;
+  return {part * whole.flops, part * whole.bytes_read, part * whole.bytes_written};
+}
 Cost product(double rows) { return {2 * rows * 1024 * 1024, 4 * (1024.0 * 1024 + 1024 * rows), 4 * 1024 * rows}; }
 
 DeviceInfo device_of(std::uint32_t units) {
@@ -39,10 +51,7 @@ DeviceProfile measured() {
 }
 
 Prediction of_addition(const DeviceInfo& device, const DeviceProfile& profile) {
-  const Operand x = Operand::contiguous(DType::F32, {1024, static_cast<std::uint32_t>(kElements) / 1024});
-  const Operand* const inputs[] = {&x, &x};
-  const Attributes none;
-  return DeviceCost(device, &profile).compute({.op = Op::add, .attributes = &none, .inputs = inputs, .output = &x});
+  return with_addition([&](const OpCall& call) { return DeviceCost(device, &profile).compute(call); });
 }
 
 TEST(ProfileLimits, LeaveWhatProcessorsReachAlone) {
