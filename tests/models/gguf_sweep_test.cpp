@@ -99,10 +99,11 @@ TEST_P(SweptGguf, EachByteOfTheHeaderIsRefusedOrListed) {
       bytes[at] = std::byte(byte);
       const auto file = GgufFile::from_memory(bytes);
       SCOPED_TRACE(fmt::format("{:#04x} for byte {}", byte, at));
-      if (file)
+      if (file) {
         EXPECT_EQ(summarize(**file).tensors.size(), (*file)->weights().size());
-      else
+      } else {
         expect_reason(file.error());
+      }
       if (HasFailure()) return;
     }
 }
