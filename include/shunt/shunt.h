@@ -139,7 +139,7 @@ typedef void (*shunt_on_notice)(void* user, const char* text);
 
 /* What a long call is doing: SHUNT_PROGRESS_reading_model, SHUNT_PROGRESS_copying_weights, SHUNT_PROGRESS_measuring,
  * SHUNT_PROGRESS_reading_prompt. */
-typedef enum shunt_progress_kind {
+typedef enum shunt_progress_kind SHUNT_ENUM_TYPE {
 #define SHUNT_PROGRESS_KIND(kind, name, unit) SHUNT_PROGRESS_##kind,
   SHUNT_PROGRESS_KINDS(SHUNT_PROGRESS_KIND)
 #undef SHUNT_PROGRESS_KIND

@@ -14,8 +14,10 @@
 
 #include "shunt/tables.h"
 
+/* NOLINTBEGIN(readability-identifier-naming, modernize-use-using): names and types as C has them */
+
 /* SHUNT_DEVICE_discrete, SHUNT_DEVICE_integrated, ... */
-typedef enum shunt_device_type {
+typedef enum shunt_device_type SHUNT_ENUM_TYPE {
 #define SHUNT_DEVICE_TYPE(type, name) SHUNT_DEVICE_##type,
   SHUNT_DEVICE_TYPES(SHUNT_DEVICE_TYPE)
 #undef SHUNT_DEVICE_TYPE
@@ -25,7 +27,7 @@ typedef enum shunt_device_type {
 SHUNT_API const char* shunt_device_type_name(shunt_device_type type);
 
 /* SHUNT_FEATURE_fp16, ...: the number of a bit in shunt_device_info.features and shunt_requirements.features. */
-typedef enum shunt_feature {
+typedef enum shunt_feature SHUNT_ENUM_TYPE {
 #define SHUNT_DEVICE_FEATURE(feature, name, meaning) SHUNT_FEATURE_##feature,
   SHUNT_DEVICE_FEATURES(SHUNT_DEVICE_FEATURE)
 #undef SHUNT_DEVICE_FEATURE
@@ -37,7 +39,7 @@ SHUNT_API const char* shunt_feature_name(shunt_feature feature);
 SHUNT_API const char* shunt_feature_meaning(shunt_feature feature);
 
 /* SHUNT_STAGE_started, SHUNT_STAGE_no_library, ...: how far an API came. */
-typedef enum shunt_start_stage {
+typedef enum shunt_start_stage SHUNT_ENUM_TYPE {
 #define SHUNT_START_STAGE(stage, name) SHUNT_STAGE_##stage,
   SHUNT_START_STAGES(SHUNT_START_STAGE)
 #undef SHUNT_START_STAGE
@@ -159,5 +161,7 @@ SHUNT_API shunt_code shunt_rejection_describe(const shunt_runtime* runtime, size
 /* What the user should hear of the runtime's start, such as measurements that could not be read; NULL past the last. */
 SHUNT_API size_t shunt_warning_count(const shunt_runtime* runtime);
 SHUNT_API const char* shunt_warning(const shunt_runtime* runtime, size_t index);
+
+/* NOLINTEND(readability-identifier-naming, modernize-use-using) */
 
 #endif /* SHUNT_SHUNT_DEVICES_H */

@@ -105,13 +105,13 @@ class World {
   }
   // The call has ended the object, or taken it over.
   void forget(const void* object) {
-    if (object == graph_.get()) static_cast<void>(graph_.release());
-    if (object == computation_.get()) static_cast<void>(computation_.release());
-    if (object == kernel_.get()) static_cast<void>(kernel_.release());
-    if (object == arrays_.get()) static_cast<void>(arrays_.release());
-    if (object == session_.get()) static_cast<void>(session_.release());
-    if (object == model_.get()) static_cast<void>(model_.release());
-    if (object == runtime_.get()) static_cast<void>(runtime_.release());
+    let_go(graph_, object);
+    let_go(computation_, object);
+    let_go(kernel_, object);
+    let_go(arrays_, object);
+    let_go(session_, object);
+    let_go(model_, object);
+    let_go(runtime_, object);
   }
   // Before the runtime or the model is ended: nothing lives on it.
   void end_dependants() {
@@ -121,6 +121,13 @@ class World {
   }
 
  private:
+  template <class Owner>
+  static void let_go(Owner& owner, const void* object) {
+    if (object != owner.get()) return;
+    // NOLINTNEXTLINE(bugprone-unused-return-value): it is gone
+    static_cast<void>(owner.release());
+  }
+
   template <class T, auto end>
   struct End {
     void operator()(T* object) const { end(object); }
