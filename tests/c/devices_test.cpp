@@ -71,7 +71,7 @@ TEST(CDevices, HaveTheRecordsOfTheInterfaceForCxx) {
     api.size = sizeof api;
     ASSERT_EQ(shunt_found_api(found.get(), index, &api, &error), SHUNT_OK) << error.message;
     EXPECT_EQ(api.name, report.api);
-    EXPECT_STREQ(shunt_start_stage_name(api.stage), name_of(report.stage).data());
+    EXPECT_EQ(shunt_start_stage_name(api.stage), name_of(report.stage));
     EXPECT_EQ(api.reason, report.reason);
     EXPECT_EQ(api.hint, report.hint);
     ASSERT_EQ(api.device_count, report.devices.size());
@@ -82,7 +82,7 @@ TEST(CDevices, HaveTheRecordsOfTheInterfaceForCxx) {
       EXPECT_EQ(device.api, report.api);
       EXPECT_EQ(device.name, wanted.name);
       EXPECT_EQ(device.vendor, wanted.vendor);
-      EXPECT_STREQ(shunt_device_type_name(device.type), name_of(wanted.type).data());
+      EXPECT_EQ(shunt_device_type_name(device.type), name_of(wanted.type));
       EXPECT_EQ(device.emulated, wanted.emulated ? 1 : 0);
       EXPECT_EQ(device.driver, wanted.driver);
       EXPECT_EQ(device.api_version, wanted.api_version);
