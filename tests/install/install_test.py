@@ -64,8 +64,9 @@ def an_outside_project_finds_it(prefix: pathlib.Path, folder: pathlib.Path) -> N
 def the_library_exports_its_interface_alone(prefix: pathlib.Path) -> None:
     lines = run("nm", "-D", "--defined-only", next(prefix.rglob("libshunt.so"))).splitlines()
     names = [line.split()[-1] for line in lines]
-    header = (next(prefix.rglob("shunt.h"))).read_text(encoding="utf-8")
-    declared = header.count("SHUNT_API ") - header.count("define SHUNT_API ")
+    folder = next(prefix.rglob("shunt.h")).parent
+    headers = "".join((folder / name).read_text(encoding="utf-8") for name in ("shunt.h", "shunt_devices.h"))
+    declared = headers.count("SHUNT_API ") - headers.count("define SHUNT_API ")
     expect(all(name.startswith("shunt_") for name in names), f"other names: {[n for n in names if not n.startswith('shunt_')][:5]}")
     expect(len(names) == declared, f"{len(names)} names, {declared} declared")
 
