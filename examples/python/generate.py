@@ -12,7 +12,8 @@ class RuntimeOptions(ctypes.Structure):
     _fields_ = (("threads", ctypes.c_uint32), ("devices", ctypes.c_char_p), ("machine", ctypes.c_char_p),
                 ("budgets", ctypes.c_char_p), ("faults", ctypes.c_char_p), ("timeout_ms", ctypes.c_uint32),
                 ("audit", ctypes.c_uint32), ("strict", ctypes.c_int), ("uncalibrated", ctypes.c_int),
-                ("trace", ctypes.c_int), ("on_notice", ctypes.c_void_p), ("user", ctypes.c_void_p))
+                ("trace", ctypes.c_int), ("on_notice", ctypes.c_void_p), ("user", ctypes.c_void_p),
+                ("selector", ctypes.c_void_p), ("on_progress", ctypes.c_void_p), ("interrupt", ctypes.c_void_p))
 
 
 OnText = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_char), ctypes.c_size_t)
