@@ -152,10 +152,10 @@ TEST_P(SweptOnnx, EachFieldMayBeMissingOrStandTwice) {
   for (std::size_t place = 0; place < fields; ++place) {
     const ProtoPlace at = proto_places(tree_)[place];
     const auto place_in_list = static_cast<std::ptrdiff_t>(at.index);
-    const ProtoNode whole = at.node();
+    const std::vector<ProtoNode> twice(2, at.node());
     at.list->erase(at.list->begin() + place_in_list);
     count("missing", place);
-    at.list->insert(at.list->begin() + place_in_list, 2, whole);
+    at.list->insert(at.list->begin() + place_in_list, twice.begin(), twice.end());
     count("twice", place);
     at.list->erase(at.list->begin() + place_in_list);
     if (HasFailure()) return;

@@ -59,8 +59,9 @@ TEST(ChromeTrace, TheFirstTrackThatIsFreeIsTaken) {
       .add({.what = "f", .device = "gpu", .start_us = 5, .duration_us = 1})
       .add({.what = "g", .device = "gpu", .start_us = 6, .duration_us = 1})
       .add({.what = "h", .device = "gpu", .start_us = 9, .duration_us = 1});
+  const Json json = json_of(sample.recorder());
   std::vector<int> tracks;
-  for (const Json& event : json_of(sample.recorder())["traceEvents"])
+  for (const Json& event : json["traceEvents"])
     if (event["ph"] == "X") tracks.push_back(event["tid"]);
   EXPECT_EQ(tracks, (std::vector<int>{0, 1, 2, 1, 1, 2, 2, 0}));
 }
