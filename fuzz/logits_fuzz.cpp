@@ -15,6 +15,7 @@
 #include "models/utf8.h"
 #include "require.h"
 
+// NOLINTNEXTLINE(readability-identifier-naming): the name that libFuzzer gives it.
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -18,6 +17,7 @@
 #include "require.h"
 #include "shunt/computation.h"
 
+// NOLINTNEXTLINE(readability-identifier-naming): the name that libFuzzer gives it.
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 
 namespace {
@@ -145,6 +145,6 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
   for (std::uint32_t i = 0; i < changes; ++i) mutate(*tree, random);
   const std::string bytes = proto_bytes(*tree);
   if (bytes.size() > most) return LLVMFuzzerMutate(data, size, most);
-  std::memcpy(data, bytes.data(), bytes.size());
+  std::ranges::copy(bytes, data);
   return bytes.size();
 }

@@ -170,8 +170,8 @@ Status GgufWriter::write(std::span<const std::byte> bytes) {
 Status GgufWriter::tell_progress() const {
   if (!opened_.progress) return {};
   if (opened_.progress(written_bytes_, opened_.total_bytes)) return {};
-  return fail(Code::interrupted, fmt::format("{}: interrupted after {} of {} bytes; nothing is kept of them", opened_.path,
-                                         written_bytes_, opened_.total_bytes));
+  return fail(Code::interrupted, fmt::format("{}: interrupted after {} of {} bytes; nothing is kept of them",
+                                             opened_.path, written_bytes_, opened_.total_bytes));
 }
 
 Status GgufWriter::finish() {

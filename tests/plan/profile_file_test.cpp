@@ -33,7 +33,7 @@ DeviceProfile with_points(std::initializer_list<double> flops, double us = 1) {
 }
 
 class ProfileAtOnce : public testing::Test {
- protected:
+ public:
   ProfileAtOnce() {
     std::string folder = (fs::temp_directory_path() / "shunt_profile_XXXXXX").string();
     EXPECT_NE(mkdtemp(folder.data()), nullptr);
@@ -42,6 +42,7 @@ class ProfileAtOnce : public testing::Test {
   }
   ~ProfileAtOnce() override { fs::remove_all(folder_); }
 
+ protected:
   void add(const DeviceProfile& found, const DeviceProfile* before = nullptr) const {
     const Status added = add_to_profile(path_, found, before);
     ASSERT_TRUE(added.has_value()) << added.error().message;

@@ -20,7 +20,7 @@ namespace {
 namespace fs = std::filesystem;
 
 class WholeFileTest : public testing::Test {
- protected:
+ public:
   WholeFileTest() {
     std::string folder = (fs::temp_directory_path() / "shunt_whole_XXXXXX").string();
     EXPECT_NE(mkdtemp(folder.data()), nullptr);
@@ -28,6 +28,7 @@ class WholeFileTest : public testing::Test {
   }
   ~WholeFileTest() override { fs::remove_all(folder_); }
 
+ protected:
   [[nodiscard]] std::string path(std::string_view name) const { return (folder_ / name).string(); }
   [[nodiscard]] std::vector<std::string> files() const {
     std::vector<std::string> names;
