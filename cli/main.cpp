@@ -127,17 +127,12 @@ int run_program(std::vector<std::string> words) {
   return run_command(*command, std::span(words).subspan(command->name.contains(' ') ? 2 : 1));
 }
 
-void say_out_of_memory() noexcept {
-  constexpr std::string_view kPlain = "shunt: out of memory\n";
-  static_cast<void>(!write(STDERR_FILENO, kPlain.data(), kPlain.size()));
-}
-
 // Where even the message finds no memory, a plain one takes its place.
 int end_with(const char* words) noexcept {
   try {
     complain(words);
   } catch (...) {
-    say_out_of_memory();
+    complain_without_memory();
   }
   return kRunTimeError;
 }
@@ -149,7 +144,7 @@ int end_with(const char* words) noexcept {
   try {
     if (std::current_exception()) throw;
   } catch (const std::bad_alloc&) {
-    say_out_of_memory();
+    complain_without_memory();
     _exit(kRunTimeError);
   } catch (...) {
     std::abort();

@@ -59,6 +59,10 @@ void ask(std::string_view words) { write_error(coloured(kDim, printable(words)))
 void complain(std::string_view message) {
   write_error(fmt::format("{} {}\n", coloured(kRed, "shunt:"), printable(message)));
 }
+void complain_without_memory() noexcept {
+  constexpr std::string_view kPlain = "shunt: out of memory\n";
+  static_cast<void>(!write(STDERR_FILENO, kPlain.data(), kPlain.size()));
+}
 
 bool is_terminal(int file) { return isatty(file) != 0; }
 

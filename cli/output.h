@@ -31,6 +31,8 @@ void note(std::string_view line);
 void ask(std::string_view words);
 // "shunt: message"
 void complain(std::string_view message);
+// "shunt: out of memory", without taking any.
+void complain_without_memory() noexcept;
 
 [[nodiscard]] bool is_terminal(int file);
 
