@@ -24,12 +24,14 @@ Watch watch_of(shunt_on_progress on_progress, void* user, const shunt_interrupt*
   if (on_progress != nullptr || flag != nullptr)
     watch.on_progress = [on_progress, user, flag](const Progress& progress) {
       if (on_progress == nullptr) return;
+      // NOLINTBEGIN(bugprone-suspicious-stringview-data-usage): the texts are literals, so that a 0 follows
       const shunt_progress its_progress{.kind = static_cast<shunt_progress_kind>(progress.kind),
-                                        .name = name_of(progress.kind).data(),  // literals, so that a 0 follows
+                                        .name = name_of(progress.kind).data(),
                                         .unit = unit_of(progress.kind).data(),
                                         .done = progress.done,
                                         .total = progress.total,
                                         .fraction = progress.fraction()};
+      // NOLINTEND(bugprone-suspicious-stringview-data-usage)
       on_progress(user, &its_progress);
     };
   return watch;
