@@ -60,7 +60,7 @@ Json to_json(const ModelSummary& summary) {
   return json;
 }
 
-// As wide as the longest name, within reason.
+// Fits the longest name, up to a limit.
 template <class Lines, class Name>
 std::size_t width_of(const Lines& lines, Name name) {
   std::size_t width = 0;

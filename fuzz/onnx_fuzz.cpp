@@ -24,7 +24,7 @@ namespace {
 
 using namespace shunt;
 
-// What a graph may take to run, so that one that is too large for a fuzzer is refused by its size.
+// Limits on what running a graph may take: larger ones are refused by their size.
 constexpr std::uint64_t kBudget = std::uint64_t{1} << 20U;
 constexpr std::uint32_t kOpenExtent = 2;
 

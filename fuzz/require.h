@@ -1,4 +1,4 @@
-// What a fuzz target holds: where it does not, the process ends and the fuzzer keeps the input.
+// Checks of fuzz targets: where one fails, the process ends and the fuzzer keeps the input.
 #pragma once
 
 #include <cstdlib>

@@ -43,7 +43,7 @@ class WildArguments {
     return first < 216 ? first % 36U : kBorders[(first - 216U) % std::size(kBorders)];
   }
   std::uint32_t number32() { return static_cast<std::uint32_t>(number()); }
-  // As many as `memory` has at most.
+  // Never more than `memory` has.
   std::size_t count(std::size_t memory) { return number() % (memory + 1); }
   float real() {
     constexpr float kReals[] = {

@@ -44,7 +44,7 @@ Result<std::size_t> place_in(const Range& range, std::size_t index, std::string_
   return index;
 }
 
-// Of a table, in its order.
+// A row of a table by its number; NULL past the last.
 template <std::size_t kCount>
 const char* row_of(const char* const (&names)[kCount], unsigned row) {
   return row < kCount ? names[row] : nullptr;

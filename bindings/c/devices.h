@@ -9,7 +9,7 @@
 
 namespace shunt::c {
 
-// What a record for C points to beside the device's own record, which must outlive it.
+// Holds the text that a record for C points to. The device's own record must outlive it.
 struct DeviceRecord {
   explicit DeviceRecord(const DeviceInfo& its_device);
   // Free memory and budget are not known.

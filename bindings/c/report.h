@@ -49,7 +49,7 @@ std::nullptr_t refuse(const Result<T>& result, shunt_error* error) {
 // For the catch-all of a function: writes what was thrown to `error`, which may be null.
 shunt_code report_thrown(shunt_error* error) noexcept;
 
-// What a function answers that has caught something: the code, or NULL.
+// Result of a function that caught an exception: the error code, or NULL.
 struct Thrown {
   shunt_code code;
   operator shunt_code() const { return code; }  // NOLINT(google-explicit-constructor)
