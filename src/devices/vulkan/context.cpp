@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <functional>
 #include <mutex>
 #include <thread>
 #include <tuple>
@@ -12,18 +14,59 @@
 namespace shunt::vulkan {
 namespace {
 
-// How long closing waits for what was submitted.
+// How long closing waits for what was submitted, and the end of the process once more.
 constexpr std::chrono::seconds kClosingPatience{2};
 
-// Keeps for the rest of the process all that work which never ended may still touch: the driver's objects, and memory
-// of the host that it reads.
+Result<bool> have_reached(Queue& compute, Queue* transfer, const Moment& moment) {
+  SHUNT_TRY_ASSIGN(const bool computed, compute.has_reached(moment.compute));
+  if (!computed || transfer == nullptr) return computed;
+  return transfer->has_reached(moment.transfer);
+}
+
+// Whether it is over by then. What fails is over, too.
+template <class IsOver>
+bool is_over_by(std::chrono::steady_clock::time_point end, const IsOver& is_over) {
+  while (true) {
+    const Result<bool> over = is_over();
+    if (!over || *over) return true;
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+// Work that never ended, with all that it may still touch: the driver's objects, and memory of the host that it reads.
+struct Abandoned {
+  std::function<Result<bool>()> is_over;
+  std::shared_ptr<const void> kept;
+};
+
+struct AllAbandoned {
+  std::mutex mutex;
+  std::vector<Abandoned> works;
+};
+
+AllAbandoned& all_abandoned() {
+  static auto& all = *new AllAbandoned;  // NOLINT(cppcoreguidelines-owning-memory): never freed
+  return all;
+}
+
+// At the end of the process drivers take away what their own threads use.
+void wait_for_abandoned() {
+  AllAbandoned& all = all_abandoned();
+  const std::scoped_lock lock(all.mutex);
+  const auto end = std::chrono::steady_clock::now() + kClosingPatience;
+  for (const Abandoned& work : all.works) is_over_by(end, work.is_over);
+}
+
+// Keeps it for the rest of the process.
 template <class... Kept>
-void abandon(Kept... kept) {
-  static std::mutex mutex;
-  static auto& all =
-      *new std::vector<std::shared_ptr<const void>>;  // NOLINT(cppcoreguidelines-owning-memory): never freed
-  const std::scoped_lock lock(mutex);
-  all.push_back(std::make_shared<const std::tuple<Kept...>>(std::move(kept)...));
+void abandon(std::function<Result<bool>()> is_over, Kept... kept) {
+  // After the drivers were loaded, and so before what they do at the end.
+  static const int is_registered = std::atexit(wait_for_abandoned);
+  static_cast<void>(is_registered);
+  AllAbandoned& all = all_abandoned();
+  const std::scoped_lock lock(all.mutex);
+  all.works.push_back({std::move(is_over), std::make_shared<const std::tuple<Kept...>>(std::move(kept)...)});
 }
 
 }  // namespace
@@ -55,15 +98,15 @@ Status Context::start() {
   const Memory::Limits limits{.most_blocks = properties_.limits.maxMemoryAllocationCount,
                               .shares_host_memory = shares_host_memory(),
                               .has_budget = features_.memory_budget};
-  memory_ = std::make_unique<Memory>(*instance_, physical_, functions_, device_, limits);
-  clock_ = std::make_unique<Clock>(*instance_, physical_, functions_, device_,
+  memory_ = std::make_unique<Memory>(*instance_, physical_, *functions_, device_, limits);
+  clock_ = std::make_unique<Clock>(*instance_, physical_, *functions_, device_,
                                    Clock::Kind{.period_ns = static_cast<double>(properties_.limits.timestampPeriod),
                                                .bits = queues[0].timestamp_bits,
                                                .is_readable = features_.reads_clocks});
-  SHUNT_TRY_ASSIGN(compute_, Queue::create(functions_, device_, queues[0], features_.timeline));
+  SHUNT_TRY_ASSIGN(compute_, Queue::create(*functions_, device_, queues[0], features_.timeline));
   // Only a semaphore orders one queue after another.
   if (queues.size() == 1 || !features_.timeline) return {};
-  SHUNT_TRY_ASSIGN(transfer_, Queue::create(functions_, device_, queues[1], true));
+  SHUNT_TRY_ASSIGN(transfer_, Queue::create(*functions_, device_, queues[1], true));
   return {};
 }
 
@@ -115,23 +158,26 @@ Status Context::make_device(const FeatureChain& chain, std::span<const QueuePlac
   info.ppEnabledExtensionNames = chain.extensions().data();
   SHUNT_TRY(check(instance_->functions().CreateDevice(physical_, &info, nullptr, &device_),
                   fmt::format("{}: vkCreateDevice", properties_.deviceName)));
-  functions_ = instance_->device_functions(device_);
+  *functions_ = instance_->device_functions(device_);
   return {};
 }
 
 Context::~Context() {
   if (device_ == VK_NULL_HANDLE) return;
   if (!ends_within(kClosingPatience)) {
-    abandon(std::move(instance_), std::move(memory_), std::move(clock_), std::move(compute_), std::move(transfer_),
-            std::move(to_free_));
+    const auto is_over = [&queue = *compute_, transfer = transfer_.get(), all = submitted()] {
+      return have_reached(queue, transfer, all);
+    };
+    abandon(is_over, std::move(instance_), std::move(functions_), std::move(memory_), std::move(clock_),
+            std::move(compute_), std::move(transfer_), std::move(to_free_));
     return;
   }
-  static_cast<void>(functions_.DeviceWaitIdle(device_));
+  static_cast<void>(functions_->DeviceWaitIdle(device_));
   for (const Release& each : to_free_) each.free();
   transfer_.reset();
   compute_.reset();
   memory_.reset();
-  functions_.DestroyDevice(device_, nullptr);
+  functions_->DestroyDevice(device_, nullptr);
 }
 
 void Context::describe(DeviceInfo& info) {
@@ -144,11 +190,7 @@ void Context::describe(DeviceInfo& info) {
 
 Moment Context::submitted() { return {compute().submitted(), transfer_ == nullptr ? 0 : transfer_->submitted()}; }
 
-Result<bool> Context::has_reached(const Moment& moment) {
-  SHUNT_TRY_ASSIGN(const bool computed, compute().has_reached(moment.compute));
-  if (!computed || transfer_ == nullptr) return computed;
-  return transfer_->has_reached(moment.transfer);
-}
+Result<bool> Context::has_reached(const Moment& moment) { return have_reached(*compute_, transfer_.get(), moment); }
 
 void Context::release(std::function<void()> free) {
   to_free_.push_back({compute_ == nullptr ? Moment{} : submitted(), std::move(free)});
@@ -157,14 +199,7 @@ void Context::release(std::function<void()> free) {
 
 bool Context::ends_within(std::chrono::nanoseconds patience) {
   if (compute_ == nullptr) return true;
-  const auto end = std::chrono::steady_clock::now() + patience;
-  const Moment all = submitted();
-  while (true) {
-    const Result<bool> over = has_reached(all);
-    if (!over || *over) return true;
-    if (std::chrono::steady_clock::now() >= end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
+  return is_over_by(std::chrono::steady_clock::now() + patience, [&, all = submitted()] { return has_reached(all); });
 }
 
 void Context::collect() {

@@ -32,7 +32,7 @@ class Context {
   Context(const Context&) = delete;
   Context& operator=(const Context&) = delete;
 
-  [[nodiscard]] const DeviceFunctions& call() const { return functions_; }
+  [[nodiscard]] const DeviceFunctions& call() const { return *functions_; }
   [[nodiscard]] VkDevice handle() const { return device_; }
   [[nodiscard]] const VkPhysicalDeviceProperties& properties() const { return properties_; }
   [[nodiscard]] const VkPhysicalDeviceIDProperties& ids() const { return ids_; }
@@ -89,7 +89,7 @@ class Context {
   std::shared_ptr<Instance> instance_;
   VkPhysicalDevice physical_ = VK_NULL_HANDLE;
   VkDevice device_ = VK_NULL_HANDLE;
-  DeviceFunctions functions_;
+  std::unique_ptr<DeviceFunctions> functions_ = std::make_unique<DeviceFunctions>();  // what the others refer to
   VkPhysicalDeviceProperties properties_{};
   VkPhysicalDeviceIDProperties ids_{};
   Features features_;
