@@ -5,17 +5,15 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "ops/units.h"
 #include "shunt/status.h"
+#include "trace/json.h"
 
 namespace shunt::cli {
-
-using Json = nlohmann::ordered_json;
 
 // Writes all of it to stdout at once; whole characters, if it is text. Errors: io; see also reader_left().
 [[nodiscard]] Status print(std::string_view words);

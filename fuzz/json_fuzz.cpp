@@ -48,7 +48,7 @@ void check_trace(std::string_view text) {
   if (const auto origin = cli::origin_in(*recording); answered(origin)) {
     static_cast<void>(answered(origin->session()));
     static_cast<void>(origin->runtime());
-    static_cast<void>(cli::to_json(*origin).dump(-1, ' ', false, cli::Json::error_handler_t::replace));
+    static_cast<void>(cli::to_json(*origin).dump(-1, ' ', false, Json::error_handler_t::replace));
   }
   static_cast<void>(cli::speeds_in(*recording));
   const auto plans = in_hindsight(*recording);
@@ -59,7 +59,7 @@ void check_trace(std::string_view text) {
   }
   const cli::Verdict verdict = cli::verdict_of(*recording, summary, *plans);
   check_size(to_text(verdict), text);
-  static_cast<void>(cli::to_json(verdict).dump(-1, ' ', false, cli::Json::error_handler_t::replace));
+  static_cast<void>(cli::to_json(verdict).dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
 void check_profile(std::string_view text) {
@@ -97,7 +97,7 @@ void check_known_devices(std::string_view text) {
 void check_answer(std::string_view text) {
   const auto report = report_from_json(trace::parse_json(text));
   if (!report) return;
-  const std::string again = to_json(*report).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+  const std::string again = to_json(*report).dump(-1, ' ', false, Json::error_handler_t::replace);
   require(report_from_json(trace::parse_json(again)).has_value());
 }
 

@@ -59,10 +59,10 @@ template <>
 struct field_json::Count<StartStage> : std::integral_constant<int, 0 SHUNT_START_STAGES(SHUNT_ONE_MORE)> {};
 #undef SHUNT_ONE_MORE
 
-nlohmann::ordered_json to_json(const DeviceInfo& device) { return field_json::json_of(device); }
-nlohmann::ordered_json to_json(const ApiReport& report) { return field_json::json_of(report); }
+Json to_json(const DeviceInfo& device) { return field_json::json_of(device); }
+Json to_json(const ApiReport& report) { return field_json::json_of(report); }
 
-std::optional<ApiReport> report_from_json(const nlohmann::ordered_json& json) {
+std::optional<ApiReport> report_from_json(const Json& json) {
   ApiReport report;
   if (!field_json::from_json(json, report)) return std::nullopt;
   return report;

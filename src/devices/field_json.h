@@ -3,15 +3,13 @@
 #pragma once
 
 #include <concepts>
-#include <nlohmann/json.hpp>
 #include <string>
 #include <type_traits>
 
 #include "shunt/devices.h"
+#include "trace/json.h"
 
 namespace shunt::field_json {
-
-using Json = nlohmann::ordered_json;
 
 // What visit_fields() of a struct takes, constant or not: FieldsOf<Struct> auto&.
 template <class T, class Struct>

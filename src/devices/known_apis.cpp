@@ -24,8 +24,6 @@
 namespace shunt {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 constexpr int kFormat = 2;                 // grows when a description means something else
 constexpr std::size_t kMostEntries = 256;  // of environments seen long ago, the oldest goes
 
@@ -166,11 +164,11 @@ Status KnownApis::keep(std::span<const ProbedApi> found) const {
     Json states = states_of(each.files);
     states.update(of_places);
     entries.erase(key);
-    entries[key] = {{"report", to_json(each.report)}, {"states", std::move(states)}};
+    entries[key] = json_object({{"report", to_json(each.report)}, {"states", states}});
   }
   while (entries.size() > kMostEntries) entries.erase(entries.begin());
   const std::string text =
-      Json{{"format", kFormat}, {"apis", std::move(entries)}}.dump(1, ' ', false, Json::error_handler_t::replace);
+      json_object({{"format", kFormat}, {"apis", entries}}).dump(1, ' ', false, Json::error_handler_t::replace);
   return trace::write_whole_file(path.string(), std::as_bytes(std::span(text)), trace::Readers::user);
 }
 

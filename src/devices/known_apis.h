@@ -5,12 +5,12 @@
 // until the system is started again. A file that is damaged or of another version is as none. One thread.
 #pragma once
 
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
 #include <string>
 
 #include "devices/probe.h"
+#include "trace/json.h"
 
 namespace shunt {
 
@@ -26,7 +26,7 @@ class KnownApis {
 
  private:
   std::string surroundings_;
-  nlohmann::ordered_json entries_;
+  Json entries_;
 };
 
 }  // namespace shunt

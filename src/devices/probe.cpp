@@ -22,7 +22,6 @@
 namespace shunt {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using Clock = std::chrono::steady_clock;
 
 // Files that this process has mapped, each once.

@@ -13,7 +13,6 @@
 namespace shunt {
 namespace {
 
-using Json = nlohmann::ordered_json;
 using trace::Kind;
 
 // What events of ops are called: ProgramTrace names them so.

@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 
@@ -8,11 +7,10 @@
 #include "ops/units.h"
 #include "plan/plan.h"
 #include "plan/record.h"
+#include "trace/json.h"
 
 namespace shunt {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 std::string describe(const Plan& plan, const Graph& graph, const Step& step) {
   if (step.kind == Step::Kind::transfer)
@@ -68,20 +66,20 @@ PlanRecord record_of(const Plan& plan, const Graph& graph) {
 }
 
 Json to_json(const Plan& plan, const Graph& graph, const Residence& residence) {
-  return {{"tensor", graph.tensor(residence.tensor).name},
-          {"device", plan.devices[residence.device].id},
-          {"kind", name_of(residence.kind)},
-          {"offset", residence.offset},
-          {"bytes", residence.bytes},
-          {"first_unit", residence.first},
-          {"last_unit", residence.last}};
+  return json_object({{"tensor", graph.tensor(residence.tensor).name},
+                      {"device", plan.devices[residence.device].id},
+                      {"kind", name_of(residence.kind)},
+                      {"offset", residence.offset},
+                      {"bytes", residence.bytes},
+                      {"first_unit", residence.first},
+                      {"last_unit", residence.last}});
 }
 
 Json step_to_json(const Plan& plan, const Graph& graph, const Step& step) {
-  Json json = {{"kind", step.kind == Step::Kind::compute ? "compute" : "transfer"},
-               {"after", step.after},
-               {"start_us", step.start_us},
-               {"end_us", step.end_us}};
+  Json json = json_object({{"kind", step.kind == Step::Kind::compute ? "compute" : "transfer"},
+                           {"after", step.after},
+                           {"start_us", step.start_us},
+                           {"end_us", step.end_us}});
   if (step.kind == Step::Kind::compute) {
     json["device"] = plan.devices[step.device].id;
     json["first_unit"] = step.first_unit;
@@ -134,20 +132,21 @@ std::string to_text(const Plan& plan, const Graph& graph, bool explain) {
 std::string to_json(const Plan& plan, const Graph& graph) {
   Json json = field_json::json_of(record_of(plan, graph));
   json["bound_us"] = plan.bound_us;
+  for (const char* list : {"devices", "memory", "residences", "steps"}) json[list] = Json::array();
   for (const Plan::PlannedDevice& device : plan.devices)
-    json["devices"].push_back({{"id", device.id},
-                               {"memory_pool", device.pool},
-                               {"compute_resource", device.resource},
-                               {"alignment_bytes", device.alignment_bytes},
-                               {"arena_bytes", device.arena_bytes},
-                               {"scratch_bytes", device.scratch_bytes}});
+    json["devices"].push_back(json_object({{"id", device.id},
+                                           {"memory_pool", device.pool},
+                                           {"compute_resource", device.resource},
+                                           {"alignment_bytes", device.alignment_bytes},
+                                           {"arena_bytes", device.arena_bytes},
+                                           {"scratch_bytes", device.scratch_bytes}}));
   for (const MemoryUse& use : plan.memory)
-    json["memory"].push_back({{"pool", use.pool},
-                              {"weight_bytes", use.weight_bytes},
-                              {"state_bytes", use.state_bytes},
-                              {"value_bytes", use.value_bytes},
-                              {"scratch_bytes", use.scratch_bytes},
-                              {"total_bytes", use.total()}});
+    json["memory"].push_back(json_object({{"pool", use.pool},
+                                          {"weight_bytes", use.weight_bytes},
+                                          {"state_bytes", use.state_bytes},
+                                          {"value_bytes", use.value_bytes},
+                                          {"scratch_bytes", use.scratch_bytes},
+                                          {"total_bytes", use.total()}}));
   for (const Residence& residence : plan.residences) json["residences"].push_back(to_json(plan, graph, residence));
   for (const Step& step : plan.steps) json["steps"].push_back(step_to_json(plan, graph, step));
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);  // names may be any bytes

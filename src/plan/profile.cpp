@@ -143,9 +143,9 @@ void Profile::set(DeviceProfile profile) {
 }
 
 std::string to_json(const Profile& profile) {
-  field_json::Json json = {{"format", kFormat}, {"devices", field_json::json_of(profile.devices)}};
+  const Json json = json_object({{"format", kFormat}, {"devices", field_json::json_of(profile.devices)}});
   // Drivers may give names that are no UTF-8.
-  return json.dump(1, ' ', false, field_json::Json::error_handler_t::replace) + "\n";
+  return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
 Result<Profile> profile_from_json(std::string_view text) {
@@ -154,9 +154,9 @@ Result<Profile> profile_from_json(std::string_view text) {
     return fail(Code::invalid, fmt::format("it is not of the format \"{}\"", kFormat));
   // What does not say so was not measured in a hurry, nor after a pause, nor in whole steps, and nobody knows when and
   // with which kernels.
-  for (field_json::Json& device : json["devices"])
+  for (Json& device : json["devices"])
     if (device.is_object()) {
-      device.emplace("kernels", field_json::Json::object());
+      device.emplace("kernels", Json::object());
       device.emplace("is_brief", false);
       device.emplace("checked_s", 0.0);
       device.emplace("wake_us", 0.0);

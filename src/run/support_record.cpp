@@ -33,13 +33,11 @@ SupportRecord support_record(const ConformanceReport& report, const Device& devi
   return record;
 }
 
-nlohmann::ordered_json to_json(const SupportRecord& record) {
-  const auto numbers = [](const CaseCounts& cases) {
-    return nlohmann::ordered_json{cases.passed, cases.declined, cases.failed};
-  };
-  nlohmann::ordered_json ops = nlohmann::ordered_json::object();
+Json to_json(const SupportRecord& record) {
+  const auto numbers = [](const CaseCounts& cases) { return Json{cases.passed, cases.declined, cases.failed}; };
+  Json ops = Json::object();
   for (const auto& [op, counts] : record.ops) {
-    nlohmann::ordered_json& written = ops[std::string(name_of(op))];
+    Json& written = ops[std::string(name_of(op))];
     written["cases"] = numbers(counts.all);
     for (const auto& [dtype, cases] : counts.of_dtype) written[std::string(name_of(dtype))] = numbers(cases);
   }

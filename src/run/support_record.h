@@ -4,10 +4,10 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "run/conformance.h"
+#include "trace/json.h"
 
 namespace shunt {
 
@@ -41,6 +41,6 @@ struct SupportRecord {
 [[nodiscard]] SupportRecord support_record(const ConformanceReport& report, const Device& device);
 
 // {"device", "label", "emulated", "ops": {OP: {"cases": [passed, declined, failed], DTYPE: the same of each}}}
-[[nodiscard]] nlohmann::ordered_json to_json(const SupportRecord& record);
+[[nodiscard]] Json to_json(const SupportRecord& record);
 
 }  // namespace shunt

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <unordered_map>
 
@@ -12,8 +11,6 @@
 
 namespace shunt::trace {
 namespace {
-
-using Json = nlohmann::json;
 
 // Times in traces are below this: 30 years in microseconds.
 constexpr double kMostUs = 1e15;
@@ -115,7 +112,7 @@ Result<Recording> from_chrome_json(std::string_view text, std::string_view origi
     is_ours = reader.add(parsed) && is_ours;
     return false;
   };
-  const Json rest = parse_json<Json>(text, kMostTraceBytes, keep);
+  const Json rest = parse_json(text, kMostTraceBytes, keep);
   if (rest.is_discarded())
     return fail(
         Code::invalid,

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
+#include "trace/json.h"
 
 namespace shunt::trace {
 
@@ -10,7 +10,7 @@ std::vector<std::string> quoted(std::span<const std::string> texts) {
   std::vector<std::string> quoted;
   quoted.reserve(texts.size());
   for (const std::string& text : texts)
-    quoted.push_back(nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    quoted.push_back(Json(text).dump(-1, ' ', false, Json::error_handler_t::replace));
   return quoted;
 }
 

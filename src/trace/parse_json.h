@@ -3,8 +3,9 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json.hpp>
 #include <string_view>
+
+#include "trace/json.h"
 
 namespace shunt::trace {
 
@@ -19,9 +20,8 @@ inline constexpr std::uint64_t kMostTraceBytes = std::uint64_t{512} << 20U;
 [[nodiscard]] bool is_shallow_json(std::string_view text);
 
 // A discarded value where the text is no JSON, too deep or longer than `most_bytes`.
-template <class Json = nlohmann::ordered_json>
-[[nodiscard]] Json parse_json(std::string_view text, std::uint64_t most_bytes = kMostJsonBytes,
-                              typename Json::parser_callback_t keep = nullptr) {
+[[nodiscard]] inline Json parse_json(std::string_view text, std::uint64_t most_bytes = kMostJsonBytes,
+                                     Json::parser_callback_t keep = nullptr) {
   if (text.size() > most_bytes || !is_shallow_json(text)) return Json(Json::value_t::discarded);
   return Json::parse(text, std::move(keep), false);
 }

@@ -2,19 +2,17 @@
 
 #include <algorithm>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
 
 #include "ops/units.h"
+#include "trace/json.h"
 #include "trace/recording.h"
 
 namespace shunt::trace {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 // `stands_for`: how many like it there were.
 void add(Tally& tally, const ExecutionEvent& event, double stands_for = 1) {
@@ -189,18 +187,18 @@ std::string to_text(const std::vector<Overlap>& overlaps) {
 Json to_json(const std::vector<Overlap>& overlaps) {
   Json json = Json::array();
   for (const auto& [first, second, us, of_shorter] : overlaps)
-    json.push_back({{"first", first}, {"second", second}, {"us", us}, {"of_shorter", of_shorter}});
+    json.push_back(json_object({{"first", first}, {"second", second}, {"us", us}, {"of_shorter", of_shorter}}));
   return json;
 }
 
 Json to_json(const Tally& tally) {
-  return {{"name", tally.name},
-          {"events", tally.events},
-          {"failed", tally.failed},
-          {"actual_us", tally.actual_us},
-          {"predicted_us", tally.predicted_us},
-          {"compared_us", tally.compared_us},
-          {"bytes", tally.bytes}};
+  return json_object({{"name", tally.name},
+                      {"events", tally.events},
+                      {"failed", tally.failed},
+                      {"actual_us", tally.actual_us},
+                      {"predicted_us", tally.predicted_us},
+                      {"compared_us", tally.compared_us},
+                      {"bytes", tally.bytes}});
 }
 
 Json to_json(const std::vector<Tally>& rows) {
@@ -278,18 +276,18 @@ std::string to_text(const ExecutionSummary& summary) {
 }
 
 std::string to_json(const ExecutionSummary& summary) {
-  const Json json = {{"span_us", summary.span_us},
-                     {"events_recorded", summary.events_recorded},
-                     {"events_overwritten", summary.events_overwritten},
-                     {"notices", summary.notices},
-                     {"runs", to_json(summary.runs)},
-                     {"devices", to_json(summary.devices)},
-                     {"audits", to_json(summary.audits)},
-                     {"links", to_json(summary.links)},
-                     {"overlaps", to_json(summary.overlaps)},
-                     {"runs_with_ops", summary.runs_with_ops},
-                     {"ops", to_json(summary.ops)},
-                     {"ops_by_device", to_json(summary.ops_by_device)}};
+  const Json json = json_object({{"span_us", summary.span_us},
+                                 {"events_recorded", summary.events_recorded},
+                                 {"events_overwritten", summary.events_overwritten},
+                                 {"notices", summary.notices},
+                                 {"runs", to_json(summary.runs)},
+                                 {"devices", to_json(summary.devices)},
+                                 {"audits", to_json(summary.audits)},
+                                 {"links", to_json(summary.links)},
+                                 {"overlaps", to_json(summary.overlaps)},
+                                 {"runs_with_ops", summary.runs_with_ops},
+                                 {"ops", to_json(summary.ops)},
+                                 {"ops_by_device", to_json(summary.ops_by_device)}});
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 

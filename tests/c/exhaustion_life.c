@@ -1,6 +1,7 @@
-/* exhaustion_life MODEL: the lives of a runtime, a graph with its computation, arrays, a model and a session, each
- * again and again with the Nth allocation failing, then the Nth thread, until a life passes without. A call that fails
- * says why and leaks nothing; what is closed afterwards closes; and a life that passes gives what it gave at first. */
+/* exhaustion_life MODEL MACHINE: the lives of a runtime, the devices found, a graph with its computation, a trace,
+ * arrays, a model and a session, each again and again with the Nth allocation failing, then the Nth thread, until a
+ * life passes without. A call that fails says why and leaks nothing; what is closed afterwards closes; and a life that
+ * passes gives what it gave at first. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +11,8 @@
 #include "shunt/shunt.h"
 
 static const char* model_path;
+static const char* machine_path;
+static char cache[] = "/tmp/shunt_exhaustion_XXXXXX";
 static shunt_runtime* runtime;
 static shunt_model* model;
 static shunt_error error;
@@ -28,13 +31,42 @@ static ending refused(void) {
   return REFUSED;
 }
 
+/* It reads what was measured of the device. */
 static ending life_of_a_runtime(void) {
   const shunt_runtime_options options = {.threads = 3, .devices = "cpu"};
   shunt_runtime* opened = shunt_runtime_open(&options, &error);
   if (opened == NULL) return refused();
   if (shunt_device_count(opened) == 0) give_up("a runtime has no device");
+  if (shunt_warning_count(opened) != 0) give_up(shunt_warning(opened, 0));
+  shunt_device_info device = {.size = sizeof device};
+  const shunt_code code = shunt_device_describe(opened, 0, &device, &error);
+  shunt_runtime_close(opened);
+  return code == SHUNT_OK ? PASSED : refused();
+}
+
+static ending life_of_a_machine(void) {
+  const shunt_runtime_options options = {.threads = 1, .machine = machine_path};
+  shunt_runtime* opened = shunt_runtime_open(&options, &error);
+  if (opened == NULL) return refused();
+  if (shunt_device_count(opened) < 2) give_up("a simulated machine lacks devices");
   shunt_runtime_close(opened);
   return PASSED;
+}
+
+/* As they were found before. */
+static ending life_of_found_devices(void) {
+  shunt_found* found = shunt_find_devices(NULL, &error);
+  if (found == NULL) return refused();
+  ending ended = PASSED;
+  for (size_t index = 0; index < shunt_found_api_count(found) && ended == PASSED; ++index) {
+    shunt_api_info api = {.size = sizeof api};
+    if (shunt_found_api(found, index, &api, &error) != SHUNT_OK) ended = refused();
+  }
+  if (shunt_found_device_count(found) == 0) give_up("no device was found");
+  shunt_device_info device = {.size = sizeof device};
+  if (ended == PASSED && shunt_found_device(found, 0, &device, &error) != SHUNT_OK) ended = refused();
+  shunt_found_free(found);
+  return ended;
 }
 
 static ending run_computation(shunt_computation* computation) {
@@ -46,10 +78,10 @@ static ending run_computation(shunt_computation* computation) {
     if (shunt_read(computation, 0, y, sizeof y, &error) != SHUNT_OK) return refused();
     if (y[0] != 10 || y[1] != 30) give_up("a computation gives other numbers than before");
   }
-  return shunt_explain(computation) == NULL ? REFUSED : PASSED;
+  return shunt_explain(computation) == NULL || shunt_explain_json(computation) == NULL ? REFUSED : PASSED;
 }
 
-static ending life_of_a_graph(void) {
+static ending life_of_a_graph_on(const shunt_runtime* its_runtime) {
   static const float weight[8] = {1, 1, 1, 1, 1, 2, 3, 4};
   shunt_graph* graph = shunt_graph_new();
   if (graph == NULL) return REFUSED;
@@ -58,10 +90,29 @@ static ending life_of_a_graph(void) {
   const shunt_tensor x = shunt_input(graph, "x", SHUNT_DTYPE_F32, one_row, SHUNT_FIXED);
   const shunt_tensor w = shunt_constant(graph, "w", SHUNT_DTYPE_F32, two_rows, weight, sizeof weight);
   shunt_output(graph, shunt_relu(graph, shunt_matmul(graph, x, w, SHUNT_DEFAULTS), SHUNT_DEFAULTS));
-  shunt_computation* computation = shunt_computation_new(runtime, graph, NULL, &error);
+  shunt_computation* computation = shunt_computation_new(its_runtime, graph, NULL, &error);
   if (computation == NULL) return refused();
   const ending ended = run_computation(computation);
   shunt_computation_free(computation);
+  return ended;
+}
+
+static ending life_of_a_graph(void) { return life_of_a_graph_on(runtime); }
+
+static ending life_of_a_trace(void) {
+  const shunt_runtime_options options = {.threads = 1, .devices = "cpu", .trace = 1};
+  shunt_runtime* traced = shunt_runtime_open(&options, &error);
+  if (traced == NULL) return refused();
+  ending ended = life_of_a_graph_on(traced);
+  char path[64];
+  snprintf(path, sizeof path, "%s/trace.json", cache);
+  if (ended == PASSED && (shunt_trace_summary(traced) == NULL || shunt_trace_summary_json(traced) == NULL ||
+                          shunt_trace_lines(traced) == NULL))
+    ended = REFUSED;
+  if (ended == PASSED && shunt_trace_write(traced, path, &error) != SHUNT_OK) ended = refused();
+  if (ended == PASSED && unlink(path) != 0) give_up("a trace was not written");
+  shunt_trace_clear(traced);
+  shunt_runtime_close(traced);
   return ended;
 }
 
@@ -142,26 +193,64 @@ static void sweep(const char* name, ending (*life)(void), enum exhaustion_kind k
   printf("%s: passes without a failure from %ld on\n", name, nth);
 }
 
+/* What lives in the cache: what was found of this machine, and measurements of the device in use. */
+static void fill_cache(void) {
+  if (life_of_found_devices() != PASSED) give_up("the devices of this machine");
+  shunt_device_info device = {.size = sizeof device};
+  if (shunt_device_describe(runtime, 0, &device, &error) != SHUNT_OK) give_up("the runtime's device");
+  char path[64];
+  snprintf(path, sizeof path, "%s/calibration.json", cache);
+  FILE* file = fopen(path, "w");
+  if (file == NULL) give_up(path);
+  const char* link = "{\"us\": 0, \"bytes_per_s\": 0, \"spread\": 0}";
+  fprintf(file,
+          "{\"format\": \"shunt calibration 1\", \"devices\": [{\"id\": \"%s\", \"name\": \"%s\","
+          " \"driver\": \"%s\", \"threads\": 3, \"checked_s\": 1e12, \"launch_us\": 2, \"wake_us\": 0, \"op_us\": 0.5,"
+          " \"to_device\": %s, \"from_device\": %s, \"both_ways\": %s, \"refused\": {}, \"ops\": {",
+          device.id, device.name, device.driver, link, link, link);
+  for (int op = 0; op < 40; ++op)
+    fprintf(file,
+            "%s\"add%d F32 F32 -> F32\": [{\"flops\": 1e6, \"bytes_read\": 8e6, \"bytes_written\": 4e6, \"us\": 1000,"
+            " \"spread\": 0.1}, {\"flops\": 1e7, \"bytes_read\": 8e7, \"bytes_written\": 4e7, \"us\": 10000,"
+            " \"spread\": 0.1}]",
+            op == 0 ? "" : ", ", op);
+  fprintf(file, "}}]}\n");
+  if (fclose(file) != 0) give_up(path);
+}
+
+static void remove_cache(void) {
+  static const char* const names[] = {"calibration.json", "devices.json", "devices.json.lock", "calibration.json.lock"};
+  char path[64];
+  for (size_t index = 0; index < sizeof names / sizeof *names; ++index) {
+    snprintf(path, sizeof path, "%s/%s", cache, names[index]);
+    unlink(path);
+  }
+  if (rmdir(cache) != 0) give_up("something was left in the folder for caches");
+}
+
 int main(int argc, char** argv) {
-  if (argc != 2) give_up("usage: exhaustion_life MODEL");
+  if (argc != 3) give_up("usage: exhaustion_life MODEL MACHINE");
   model_path = argv[1];
-  /* Files of JSON stay out of it: the library that reads them allocates in its destructors. */
-  char cache[] = "/tmp/shunt_exhaustion_XXXXXX";
+  machine_path = argv[2];
   if (mkdtemp(cache) == NULL || setenv("SHUNT_CACHE_DIR", cache, 1) != 0) give_up("a folder for caches");
   const shunt_runtime_options options = {.threads = 1, .devices = "cpu"};
   runtime = shunt_runtime_open(&options, &error);
   model = shunt_model_open(model_path, &error);
   if (runtime == NULL || model == NULL) give_up("the runtime and the model that all lives share");
+  fill_cache();
   sweep("a runtime whose threads fail", life_of_a_runtime, EXHAUSTION_THREAD, 0);
   for (int stays = 0; stays < 2; ++stays) {
     sweep("a runtime", life_of_a_runtime, EXHAUSTION_ALLOCATION, stays);
+    sweep("a machine", life_of_a_machine, EXHAUSTION_ALLOCATION, stays);
+    sweep("found devices", life_of_found_devices, EXHAUSTION_ALLOCATION, stays);
     sweep("a graph", life_of_a_graph, EXHAUSTION_ALLOCATION, stays);
+    sweep("a trace", life_of_a_trace, EXHAUSTION_ALLOCATION, stays);
     sweep("arrays", life_of_arrays, EXHAUSTION_ALLOCATION, stays);
     sweep("a model", life_of_a_model, EXHAUSTION_ALLOCATION, stays);
     sweep("a session", life_of_a_session, EXHAUSTION_ALLOCATION, stays);
   }
   shunt_model_close(model);
   shunt_runtime_close(runtime);
-  if (rmdir(cache) != 0) give_up("something was left in the folder for caches");
+  remove_cache();
   return 0;
 }

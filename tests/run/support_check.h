@@ -6,7 +6,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <nlohmann/json.hpp>
 #include <string>
 
 #include "run/support_record.h"
@@ -14,13 +13,13 @@
 namespace shunt::test {
 
 // The record whose label is the longest beginning of `label`; null where there is none.
-inline nlohmann::ordered_json kept_record(const std::string& label) {
-  nlohmann::ordered_json best;
+inline Json kept_record(const std::string& label) {
+  Json best;
   std::size_t length = 0;
   const auto folder = std::filesystem::path(SHUNT_TEST_DATA).parent_path().parent_path() / "docs" / "support";
   for (const auto& file : std::filesystem::directory_iterator(folder)) {
     std::ifstream stream(file.path());
-    nlohmann::ordered_json record = nlohmann::ordered_json::parse(stream, nullptr, false);
+    Json record = Json::parse(stream, nullptr, false);
     if (!record.contains("label")) {
       ADD_FAILURE() << file.path() << " is no record of a device";
       continue;
@@ -41,7 +40,7 @@ inline bool is_left_to_its_parts(const ConformanceTally& tally) {
 // The ops of the report only. `has_record`: a device without a record is a failure, not only news.
 inline void expect_as_recorded(const ConformanceReport& report, const Device& device, bool has_record) {
   const SupportRecord now = support_record(report, device);
-  const nlohmann::ordered_json kept = kept_record(now.label);
+  const Json kept = kept_record(now.label);
   const std::string again = "tools/support.py --record SHUNT --devices " + now.device;
   if (kept.is_null()) {
     const std::string words = "docs/support has no record of \"" + now.label + "\"; " + again + " makes one";
@@ -50,9 +49,9 @@ inline void expect_as_recorded(const ConformanceReport& report, const Device& de
     return;
   }
   EXPECT_EQ(kept["emulated"], now.emulated) << now.label;
-  const nlohmann::ordered_json ops = to_json(now)["ops"];
+  const Json ops = to_json(now)["ops"];
   for (const auto& [op, cases] : ops.items())
-    EXPECT_EQ(kept["ops"].value(op, nlohmann::ordered_json()).dump(), cases.dump())
+    EXPECT_EQ(kept["ops"].value(op, Json()).dump(), cases.dump())
         << now.label << " runs " << op << " otherwise than docs/support says of " << kept["label"].get<std::string>()
         << "; if it is right now: " << again;
 }

@@ -9,7 +9,6 @@
 #include <concepts>
 #include <fstream>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <set>
 #include <system_error>
 #include <type_traits>
@@ -20,8 +19,6 @@
 
 namespace shunt::sim {
 namespace {
-
-using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostDevices = 64;
 constexpr std::size_t kMostFileBytes = std::size_t{1} << 20U;
