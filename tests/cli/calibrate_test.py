@@ -3,13 +3,14 @@
 Run by ctest as: python3 calibrate_test.py PROGRAM
 """
 
+import concurrent.futures
 import json
 import os
 import pathlib
 import tempfile
 import unittest
 
-from program import CommandLine, MODEL, STORY, shunt
+from program import ALONE, CommandLine, MODEL, STORY, shunt
 
 
 class Calibrate(CommandLine):
@@ -103,6 +104,15 @@ class Calibrate(CommandLine):
         self.assertEqual(checked.returncode, 1, checked.stderr)
         self.assertIn("shunt: sim:0 was not measured", checked.stderr)
         self.assertEqual([each["device"] for each in json.loads(checked.stdout)], ["cpu:scalar"])
+
+    def test_what_two_calibrations_find_at_once_is_kept(self):
+        devices = ("cpu:simd", "cpu:scalar")
+        with concurrent.futures.ThreadPoolExecutor(len(devices)) as pool:
+            ended = list(pool.map(lambda device: shunt("calibrate", MODEL, "--quick", "--devices", device, *ALONE), devices))
+        self.assertEqual([each.returncode for each in ended], [0, 0], [each.stderr for each in ended])
+        kept = json.loads(self.file.read_text())["devices"]
+        self.assertEqual({device["id"] for device in kept}, set(devices))
+        self.assertEqual([bool(device["ops"]) for device in kept], [True, True])
 
     def test_nothing_can_be_checked_that_was_not_measured(self):
         self.refused(1, "cpu:simd was not measured; run `shunt calibrate --devices cpu:simd` before",
