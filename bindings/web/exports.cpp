@@ -8,7 +8,7 @@
 #define SHUNT_EXPORT(name) __attribute__((export_name(name)))
 #define SHUNT_IMPORT(name) __attribute__((import_module("host"), import_name(name)))
 
-using shunt::web::Json;
+using shunt::Json;
 using shunt::web::Page;
 
 extern "C" {

@@ -16,8 +16,6 @@
 
 namespace shunt::web {
 
-using cli::Json;
-
 class Page {
  public:
   using OnText = std::function<void(std::string_view text)>;
