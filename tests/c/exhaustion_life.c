@@ -1,7 +1,7 @@
-/* exhaustion_life MODEL MACHINE: the lives of a runtime, the devices found, a graph with its computation, a trace,
- * arrays, a model and a session, each again and again with the Nth allocation failing, then the Nth thread, until a
- * life passes without. A call that fails says why and leaks nothing; what is closed afterwards closes; and a life that
- * passes gives what it gave at first. */
+/* exhaustion_life MODEL MACHINE: the lives of a runtime, the devices found, a graph with its computation, a kernel, a
+ * trace, arrays, a model and a session, so that each function that allocates is called, each again and again with the
+ * Nth allocation failing, then the Nth thread, until a life passes without. A call that fails says why and leaks
+ * nothing; what is closed afterwards closes; and a life that passes gives what it gave at first. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -116,34 +116,204 @@ static ending life_of_a_trace(void) {
   return ended;
 }
 
+/* Sums of neighbours. */
+static const char* pairs_result(const shunt_kernel_use* use, shunt_operand* result, void* user) {
+  (void)user;
+  *result = use->inputs[0];
+  result->shape.extents[0] /= 2;
+  return NULL;
+}
+
+static const char* pairs_on_cpu(const shunt_kernel_work* work, void* user) {
+  (void)user;
+  const float* x = work->input_data[0];
+  float* y = work->result_data;
+  for (uint64_t pair = work->begin; pair < work->end; ++pair) y[pair] = x[2 * pair] + x[2 * pair + 1];
+  return NULL;
+}
+
+static ending life_of_a_kernel(void) {
+  const shunt_kernel_description description = {
+      .name = "pairs", .inputs = 1, .result = pairs_result, .cpu = pairs_on_cpu};
+  shunt_kernel* kernel = shunt_kernel_create(&description, &error);
+  if (kernel == NULL) return refused();
+  shunt_graph* graph = shunt_graph_new();
+  if (graph == NULL) {
+    shunt_kernel_free(kernel);
+    return REFUSED;
+  }
+  const shunt_shape four = {1, {4}};
+  const shunt_tensor x = shunt_input(graph, "x", SHUNT_DTYPE_F32, four, SHUNT_FIXED);
+  shunt_output(graph, shunt_add_node(graph, SHUNT_OP_custom, &x, 1, SHUNT_WITH(shunt_attr_code(kernel))));
+  shunt_kernel_free(kernel);
+  const shunt_computation_options options = {.strategy = "cpu"};
+  shunt_computation* computation = shunt_computation_new(runtime, graph, &options, &error);
+  if (computation == NULL) return refused();
+  const float values[4] = {1, 2, 3, 4};
+  float sums[2] = {0, 0};
+  shunt_tensor_info info;
+  ending ended = PASSED;
+  if (shunt_write(computation, "x", values, sizeof values, &error) != SHUNT_OK ||
+      shunt_run(computation, &error) != SHUNT_OK || shunt_output_info(computation, 0, &info, &error) != SHUNT_OK ||
+      shunt_read(computation, 0, sums, sizeof sums, &error) != SHUNT_OK)
+    ended = refused();
+  else if (sums[0] != 3 || sums[1] != 7)
+    give_up("a kernel gives wrong numbers");
+  shunt_computation_free(computation);
+  return ended;
+}
+
+/* DLManagedTensor of DLPack 0.8, https://dmlc.github.io/dlpack/latest/c_api.html */
+typedef struct dl_tensor {
+  void* data;
+  struct {
+    int32_t type, id;
+  } device;
+  int32_t rank;
+  struct {
+    uint8_t code, bits;
+    uint16_t lanes;
+  } dtype;
+  int64_t* shape;
+  int64_t* strides;
+  uint64_t byte_offset;
+  void* context;
+  void (*deleter)(struct dl_tensor* self);
+} dl_tensor;
+
+static void forget(dl_tensor* self) { self->context = NULL; }
+
+/* Its memory is the caller's; it is given away until its context is NULL. */
+static dl_tensor lent(float* data, int64_t* extent) {
+  dl_tensor tensor = {.data = data, .device = {1, 0}, .rank = 1, .dtype = {2, 32, 1}, .shape = extent};
+  tensor.context = data;
+  tensor.deleter = forget;
+  return tensor;
+}
+
+static ending life_of_dlpack(void) {
+  float values[4] = {1, 2, 3, 4};
+  int64_t extent = 4;
+  dl_tensor constant = lent(values, &extent);
+  dl_tensor input = lent(values, &extent);
+  ending ended = REFUSED;
+  shunt_graph* graph = shunt_graph_new();
+  if (graph == NULL) return REFUSED;
+  const shunt_shape four = {1, {4}};
+  const shunt_tensor x = shunt_input(graph, "x", SHUNT_DTYPE_F32, four, SHUNT_FIXED);
+  const shunt_tensor w = shunt_constant_dlpack(graph, "w", &constant);
+  const shunt_tensor state = shunt_state(graph, "s", SHUNT_DTYPE_F32, four);
+  shunt_output(graph, shunt_add(graph, shunt_add(graph, x, w, SHUNT_DEFAULTS), state, SHUNT_DEFAULTS));
+  shunt_computation* computation = shunt_computation_new(runtime, graph, NULL, &error);
+  if (computation == NULL) {
+    ended = refused();
+  } else if (shunt_write_dlpack(computation, "x", &input, &error) != SHUNT_OK) {
+    ended = refused();
+    if (input.context != NULL) give_up("what a failed call took over was not given back");
+  } else if (shunt_run(computation, &error) != SHUNT_OK) {
+    ended = refused();
+  } else {
+    dl_tensor* sum = shunt_read_dlpack(computation, 0, &error);
+    ended = sum == NULL ? refused() : PASSED;
+    if (sum != NULL && (((float*)sum->data)[0] != 2 || ((float*)sum->data)[3] != 8)) give_up("DLPack: wrong numbers");
+    if (sum != NULL) sum->deleter(sum);
+  }
+  shunt_computation_free(computation);
+  if (constant.context != NULL) give_up("a constant was not given back");
+  return ended;
+}
+
 static ending life_of_arrays(void) {
   const float a[4] = {1, 2, 3, 4};
   const float b[4] = {4, 3, 2, 1};
   float sums[4] = {0, 0, 0, 0};
+  float products[4] = {0, 0, 0, 0};
+  float odds[4] = {0, 0, 0, 0};
   float product = 0;
+  float sum = 0;
   shunt_arrays* arrays = shunt_arrays_new(runtime, &error);
   if (arrays == NULL) return refused();
   ending ended = PASSED;
   if (shunt_arrays_add(arrays, a, b, sums, 4, NULL, NULL, &error) != SHUNT_OK ||
-      shunt_arrays_dot(arrays, a, b, &product, 4, NULL, NULL, &error) != SHUNT_OK)
+      shunt_arrays_dot(arrays, a, b, &product, 4, NULL, NULL, &error) != SHUNT_OK ||
+      shunt_arrays_sum(arrays, a, &sum, 4, NULL, NULL, &error) != SHUNT_OK ||
+      shunt_arrays_multiply(arrays, a, b, products, 4, NULL, NULL, &error) != SHUNT_OK ||
+      shunt_arrays_softmax(arrays, a, odds, 2, 2, NULL, NULL, &error) != SHUNT_OK)
     ended = refused();
-  else if (sums[0] != 5 || sums[3] != 5 || product != 20)
+  else if (sums[0] != 5 || sums[3] != 5 || product != 20 || sum != 10 || products[1] != 6 || odds[0] != odds[2])
     give_up("arrays give wrong numbers");
+  if (ended == PASSED && shunt_arrays_matmul(arrays, a, b, products, 2, 2, 2, NULL, NULL, &error) != SHUNT_OK)
+    ended = refused();
+  else if (ended == PASSED && (products[0] != 8 || products[3] != 13))
+    give_up("a product of arrays is wrong");
+  if (ended == PASSED && shunt_arrays_explain(arrays) == NULL) ended = REFUSED;
   shunt_arrays_free(arrays);
   return ended;
 }
 
-static ending life_of_a_model(void) {
-  shunt_model* opened = shunt_model_open(model_path, &error);
-  if (opened == NULL) return refused();
-  int32_t tokens[16];
+static void watch(void* user, const shunt_progress* progress) {
+  (void)progress;
+  ++*(int*)user;
+}
+
+static ending speak(const shunt_model* opened) {
+  int32_t tokens[64];
+  char text[64];
   size_t count = 0;
-  ending ended = PASSED;
-  if (shunt_tokenize(opened, "Once upon a time", SHUNT_ADD_BOS, tokens, 16, &count, &error) != SHUNT_OK)
-    ended = refused();
-  else if (count == 0)
-    give_up("a text has no tokens");
+  size_t bytes = 0;
+  if (shunt_tokenize(opened, "Once upon a time", SHUNT_ADD_BOS, tokens, 64, &count, &error) != SHUNT_OK ||
+      shunt_detokenize(opened, tokens, count, 0, text, sizeof text, &bytes, &error) != SHUNT_OK)
+    return refused();
+  if (strcmp(text, "Once upon a time") != 0) give_up("a text does not come back from its tokens");
+  const shunt_message message = {"user", "Hello"};
+  const shunt_chat_options options = {.format = "chatml"};
+  if (shunt_chat(opened, &message, 1, &options, tokens, 64, &count, &error) != SHUNT_OK) return refused();
+  return PASSED;
+}
+
+static ending life_of_a_model(void) {
+  int heard = 0;
+  shunt_interrupt* interrupt = shunt_interrupt_new();
+  if (interrupt == NULL) return REFUSED;
+  const shunt_load_options options = {.read_ahead = 1, .on_progress = watch, .user = &heard, .interrupt = interrupt};
+  shunt_model* opened = shunt_model_open_with(model_path, &options, &error);
+  shunt_interrupt_free(interrupt);
+  if (opened == NULL) return refused();
+  if (heard == 0) give_up("nothing was heard of a model's loading");
+  shunt_model_info info;
+  ending ended = shunt_model_describe(opened, &info, &error) == SHUNT_OK ? speak(opened) : refused();
   shunt_model_close(opened);
+  return ended;
+}
+
+/* Two sequences, step by step, without a generation. */
+static ending life_of_steps(void) {
+  static float first_logit;
+  shunt_session_options options = shunt_session_defaults();
+  options.context = 32;
+  options.sequences = 2;
+  options.strategy = "cpu";
+  shunt_session* session = shunt_session_open(model, runtime, &options, &error);
+  if (session == NULL) return refused();
+  const int32_t prompt[3] = {1, 20, 300};
+  const shunt_batch_token next[2] = {{0, 7, 1}, {1, 8, 1}};
+  shunt_generate_options how = shunt_generate_defaults();
+  const char* stop = "zebra";
+  how.max_tokens = 1;
+  how.seed = 3;
+  how.stops = &stop;
+  how.stop_count = 1;
+  ending ended = PASSED;
+  if (shunt_session_append(session, 0, prompt, 3, &error) != SHUNT_OK ||
+      shunt_session_decode(session, next, 2, &error) != SHUNT_OK) {
+    ended = refused();
+  } else {
+    const float logit = shunt_session_logits(session, 1)[0];
+    if (first_logit == 0) first_logit = logit;
+    if (logit != first_logit) give_up("a step gives other logits than before");
+    if (shunt_generate_from(session, prompt, 1, &how, NULL, NULL, NULL, &error) != SHUNT_OK) ended = refused();
+  }
+  shunt_session_close(session);
   return ended;
 }
 
@@ -245,9 +415,12 @@ int main(int argc, char** argv) {
     sweep("found devices", life_of_found_devices, EXHAUSTION_ALLOCATION, stays);
     sweep("a graph", life_of_a_graph, EXHAUSTION_ALLOCATION, stays);
     sweep("a trace", life_of_a_trace, EXHAUSTION_ALLOCATION, stays);
+    sweep("a kernel", life_of_a_kernel, EXHAUSTION_ALLOCATION, stays);
+    sweep("DLPack", life_of_dlpack, EXHAUSTION_ALLOCATION, stays);
     sweep("arrays", life_of_arrays, EXHAUSTION_ALLOCATION, stays);
     sweep("a model", life_of_a_model, EXHAUSTION_ALLOCATION, stays);
     sweep("a session", life_of_a_session, EXHAUSTION_ALLOCATION, stays);
+    sweep("steps", life_of_steps, EXHAUSTION_ALLOCATION, stays);
   }
   shunt_model_close(model);
   shunt_runtime_close(runtime);
