@@ -2,6 +2,7 @@
 #include "plan/cost.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <fstream>
@@ -37,7 +38,8 @@ Profile some_profile() {
 }
 
 struct ProfileFile : testing::Test {
-  const std::filesystem::path path = std::filesystem::path(testing::TempDir()) / "calibration_of_a_test.json";
+  // Other tests of this program may run at the same time.
+  const std::filesystem::path path = testing::TempDir() + "calibration_" + std::to_string(getpid()) + ".json";
   const std::filesystem::path aside = path.string() + ".broken";
   ProfileFile() { clear(); }
   ~ProfileFile() override { clear(); }
