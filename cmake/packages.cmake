@@ -1,8 +1,8 @@
 # What the core needs from the system, as the target shunt_packages.
 add_library(shunt_packages INTERFACE)
 if(SHUNT_WEB)
-  # Headers alone, which fit every processor; Debian has no libraries for WebAssembly beyond the language's.
-  target_compile_definitions(shunt_packages INTERFACE FMT_HEADER_ONLY)
+  # Headers alone, which fit every processor; Debian has no libraries for WebAssembly beyond the language's
+  # (bindings/web/fmt.cpp).
   target_include_directories(shunt_packages SYSTEM BEFORE INTERFACE ${CMAKE_SOURCE_DIR}/bindings/web/one_thread)
 else()
   find_package(Threads REQUIRED)
