@@ -244,13 +244,13 @@ Status execute(const Options& options) {
 
 }  // namespace
 
-Action bench_check(CLI::App& app) {
+Action bench_check(CommandLine& line) {
   auto options = std::make_shared<Options>();
-  app.add_option("OP", options->ops, "Ops whose gates to check [all gates]");
-  add_shape(app, options->shape);
-  add_repetitions(app, options->repetitions);
-  add_threads(app, options->threads);
-  add_json(app, options->json);
+  line.option("OP", options->ops, "Ops whose gates to check [all gates]");
+  add_shape(line, options->shape);
+  add_repetitions(line, options->repetitions);
+  add_threads(line, options->threads);
+  add_json(line, options->json);
   return [options] { return execute(*options); };
 }
 

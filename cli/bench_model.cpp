@@ -153,19 +153,19 @@ Status execute(Options& options) {
 
 }  // namespace
 
-Action bench_model(CLI::App& app) {
+Action bench_model(CommandLine& line) {
   auto options = std::make_shared<Options>();
-  add_model(app, options->model);
+  add_model(line, options->model);
   const auto count = [&](const char* name, std::uint32_t& value, const char* meaning) {
-    add_number(app, name, value, fmt::format("{} [{}]", meaning, value), 1U, 1U << 20U);
+    add_number(line, name, value, fmt::format("{} [{}]", meaning, value), 1U, 1U << 20U);
   };
   count("--prompt", options->prompt, "Tokens of the prompt");
   count("--generate", options->generate, "Tokens generated, from an empty context on");
   count("--repetitions", options->repetitions, "Times that each is measured, in turn");
-  add_session(app, options->session, options->runtime);
-  add_runtime(app, options->runtime);
-  add_trace(app, options->trace);
-  add_json(app, options->json);
+  add_session(line, options->session, options->runtime);
+  add_runtime(line, options->runtime);
+  add_trace(line, options->trace);
+  add_json(line, options->json);
   return [options] { return execute(*options); };
 }
 

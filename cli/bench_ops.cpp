@@ -161,18 +161,17 @@ Status execute(const Options& options) {
 
 }  // namespace
 
-Action bench_ops(CLI::App& app) {
+Action bench_ops(CommandLine& line) {
   auto options = std::make_shared<Options>();
-  add_ops(app, options->ops, "Ops to measure");
-  add_shape(app, options->shape);
-  add_repetitions(app, options->repetitions);
-  add_threads(app, options->runtime.threads);
-  app.add_option("--devices", options->runtime.devices,
-                 "Devices to measure, such as cpu:simd,cpu:scalar [the best liked]")
-      ->type_name("LIST");
-  app.add_flag("--curve", options->curve,
-               "Instead of ops: what each device takes to start a program, and GB/s over the size of a copy");
-  add_json(app, options->json);
+  add_ops(line, options->ops, "Ops to measure");
+  add_shape(line, options->shape);
+  add_repetitions(line, options->repetitions);
+  add_threads(line, options->runtime.threads);
+  line.option("--devices", options->runtime.devices, "Devices to measure, such as cpu:simd,cpu:scalar [the best liked]")
+      .value_name("LIST");
+  line.flag("--curve", options->curve,
+            "Instead of ops: what each device takes to start a program, and GB/s over the size of a copy");
+  add_json(line, options->json);
   return [options] { return execute(*options); };
 }
 

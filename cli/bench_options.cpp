@@ -22,11 +22,11 @@ std::string check_shape(const std::string& name) {
 
 }  // namespace
 
-void add_shape(CLI::App& app, BenchShape& shape) {
-  app.add_option("--shape", shape.name, fmt::format("Model shape whose sizes to use, see make-model [{}]", shape.name))
-      ->type_name("SHAPE")
-      ->check(check_shape);
-  add_number(app, "--prompt", shape.prompt, fmt::format("Rows of a prompt, and tokens of context [{}]", shape.prompt),
+void add_shape(CommandLine& line, BenchShape& shape) {
+  line.option("--shape", shape.name, fmt::format("Model shape whose sizes to use, see make-model [{}]", shape.name))
+      .value_name("SHAPE")
+      .check(check_shape);
+  add_number(line, "--prompt", shape.prompt, fmt::format("Rows of a prompt, and tokens of context [{}]", shape.prompt),
              2U, 1U << 14U);
 }
 
@@ -44,8 +44,8 @@ OpSizes sizes_of(const BenchShape& shape) {
           .context = shape.prompt};
 }
 
-void add_repetitions(CLI::App& app, std::uint32_t& repetitions) {
-  add_number(app, "--repetitions", repetitions, fmt::format("Times that each is measured, in turn [{}]", repetitions),
+void add_repetitions(CommandLine& line, std::uint32_t& repetitions) {
+  add_number(line, "--repetitions", repetitions, fmt::format("Times that each is measured, in turn [{}]", repetitions),
              1U, 1000U);
 }
 

@@ -1,9 +1,9 @@
 // Options that the bench commands of single ops share. One thread.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
 
+#include "command_line.h"
 #include "run/op_cases.h"
 
 namespace shunt::cli {
@@ -14,10 +14,10 @@ struct BenchShape {
 };
 
 // --shape, --prompt
-void add_shape(CLI::App& app, BenchShape& shape);
+void add_shape(CommandLine& line, BenchShape& shape);
 [[nodiscard]] OpSizes sizes_of(const BenchShape& shape);
 
 // --repetitions
-void add_repetitions(CLI::App& app, std::uint32_t& repetitions);
+void add_repetitions(CommandLine& line, std::uint32_t& repetitions);
 
 }  // namespace shunt::cli

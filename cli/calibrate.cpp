@@ -288,22 +288,21 @@ Status execute(Options& options) {
 
 }  // namespace
 
-Action calibrate(CLI::App& app) {
+Action calibrate(CommandLine& line) {
   auto options = std::make_shared<Options>();
-  add_model_file(app, "MODEL", options->model, "GGUF file whose shapes are to be measured [those of usual models]");
-  app.add_flag(
-      "--check", options->check,
-      "Measure nothing new, but hold what was predicted of shapes, seen and unseen, against what they take now");
-  app.add_flag("--quick", options->quick, "Fewer sizes and dtypes, and less exact");
-  files_of(app).add_output("the file of measurements", [] {
+  add_model_file(line, "MODEL", options->model, "GGUF file whose shapes are to be measured [those of usual models]");
+  line.flag("--check", options->check,
+            "Measure nothing new, but hold what was predicted of shapes, seen and unseen, against what they take now");
+  line.flag("--quick", options->quick, "Fewer sizes and dtypes, and less exact");
+  line.files.add_output("the file of measurements", [] {
     const auto path = profile_path();
     return std::vector{path ? path->string() : std::string()};
   });
-  add_threads(app, options->runtime.threads);
-  app.add_option("--devices", options->runtime.devices,
-                 fmt::format("Devices to measure, such as cpu:simd,vulkan:0 [{}]", kAllDevices))
-      ->type_name("LIST");
-  add_json(app, options->json);
+  add_threads(line, options->runtime.threads);
+  line.option("--devices", options->runtime.devices,
+              fmt::format("Devices to measure, such as cpu:simd,vulkan:0 [{}]", kAllDevices))
+      .value_name("LIST");
+  add_json(line, options->json);
   return [options] { return execute(*options); };
 }
 

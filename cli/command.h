@@ -1,24 +1,21 @@
 // What a command of the program is. One thread.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 
+#include "command_line.h"
 #include "shunt/status.h"
 
 namespace shunt::cli {
 
 // Does a command's work once its options are parsed. An error ends the program with exit code 1; a
-// CLI::ParseError thrown from it (see refuse) means wrong usage, exit code 2.
+// WrongUsage thrown from it means exit code 2.
 using Action = std::function<Status()>;
 
-// One function per row: adds the command's options to `app` and returns what to do.
-#define SHUNT_COMMAND(function, name, summary, example) [[nodiscard]] Action function(CLI::App& app);
+// One function per row: adds the command's options to `line` and returns what to do.
+#define SHUNT_COMMAND(function, name, summary, example) [[nodiscard]] Action function(CommandLine& line);
 #include "commands.def"
-
-// Wrong usage that shows only after parsing.
-[[noreturn]] inline void refuse(const std::string& message) { throw CLI::ParseError(message, 2); }
 
 // The value, where the caller's own words are all that can be wrong with it.
 template <class T>

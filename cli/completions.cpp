@@ -21,13 +21,12 @@ struct Word {
 };
 
 std::vector<Word> options_of(const Command& command) {
-  CommandLine app(std::string(command.summary), fmt::format("shunt {}", command.name));
-  static_cast<void>(command.attach_to(app));
+  CommandLine line(fmt::format("shunt {}", command.name), std::string(command.summary));
+  static_cast<void>(command.attach(line));
   std::vector<Word> words;
-  for (const CLI::Option* option : app.get_options(nullptr)) {
-    for (const std::string& name : option->get_snames()) words.push_back({"-" + name, option->get_description()});
-    for (const std::string& name : option->get_lnames()) words.push_back({"--" + name, option->get_description()});
-  }
+  for (const Option& option : line.options())
+    if (!option.is_argument())
+      for (const std::string& name : option.names()) words.push_back({name, option.meaning()});
   return words;
 }
 
@@ -143,10 +142,10 @@ Status execute(const Options& options) {
 
 }  // namespace
 
-Action completions(CLI::App& app) {
+Action completions(CommandLine& line) {
   auto options = std::make_shared<Options>();
-  app.add_option("SHELL", options->shell, "bash, zsh or fish")->required();
-  add_json(app, options->json);
+  line.option("SHELL", options->shell, "bash, zsh or fish").required();
+  add_json(line, options->json);
   return [options] { return execute(*options); };
 }
 

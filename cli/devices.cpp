@@ -92,7 +92,7 @@ Result<std::vector<ApiReport>> find(const FindOptions& options, const std::strin
 
 }  // namespace
 
-Action devices(CLI::App& app) {
+Action devices(CommandLine& line) {
   struct Options {
     FindOptions find;
     std::string machine;
@@ -100,11 +100,11 @@ Action devices(CLI::App& app) {
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  add_threads(app, options->find.threads);
-  app.add_flag("--features", options->features, "Show limits and features in place of memory and drivers");
-  app.add_flag("--again", options->find.again, "Start every driver again, even if nothing has changed since it was");
-  add_machine(app, options->machine);
-  add_json(app, options->json);
+  add_threads(line, options->find.threads);
+  line.flag("--features", options->features, "Show limits and features in place of memory and drivers");
+  line.flag("--again", options->find.again, "Start every driver again, even if nothing has changed since it was");
+  add_machine(line, options->machine);
+  add_json(line, options->json);
   return [options]() -> Status {
     SHUNT_TRY_ASSIGN(const std::vector<ApiReport> found, find(options->find, options->machine));
     if (options->json) return print_json(to_json(found));

@@ -134,24 +134,23 @@ Status execute(Options& options) {
 
 }  // namespace
 
-Action eval(CLI::App& app) {
+Action eval(CommandLine& line) {
   auto options = std::make_shared<Options>();
-  add_model(app, options->model);
-  app.add_option("--text", options->text, "Evaluate this text; special tokens in it are parsed, BOS is added");
-  app.add_option("--tokens", options->tokens, "Evaluate these tokens, such as \"1 2 3\"; nothing is added")
-      ->type_name("IDS");
-  add_number(app, "--top", options->top, fmt::format("How many of the best next tokens to show [{}]", options->top), 1U,
-             1U << 30U);
-  app.add_flag("--every", options->every, "Show them after every token, not only after the last");
-  app.add_flag("--perplexity", options->perplexity, "Show the mean negative log likelihood and the perplexity");
-  app.add_option(
-         "--against", options->against,
-         "Instead: whether the logits are those of these devices, such as cpu:scalar; if not, the exit code is 1")
-      ->type_name("DEVICES");
-  add_session(app, options->session, options->runtime);
-  add_runtime(app, options->runtime);
-  add_trace(app, options->trace);
-  add_json(app, options->json);
+  add_model(line, options->model);
+  line.option("--text", options->text, "Evaluate this text; special tokens in it are parsed, BOS is added");
+  line.option("--tokens", options->tokens, "Evaluate these tokens, such as \"1 2 3\"; nothing is added")
+      .value_name("IDS");
+  add_number(line, "--top", options->top, fmt::format("How many of the best next tokens to show [{}]", options->top),
+             1U, 1U << 30U);
+  line.flag("--every", options->every, "Show them after every token, not only after the last");
+  line.flag("--perplexity", options->perplexity, "Show the mean negative log likelihood and the perplexity");
+  line.option("--against", options->against,
+              "Instead: whether the logits are those of these devices, such as cpu:scalar; if not, the exit code is 1")
+      .value_name("DEVICES");
+  add_session(line, options->session, options->runtime);
+  add_runtime(line, options->runtime);
+  add_trace(line, options->trace);
+  add_json(line, options->json);
   return [options] { return execute(*options); };
 }
 

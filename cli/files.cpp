@@ -6,7 +6,7 @@
 #include <system_error>
 #include <utility>
 
-#include "command.h"
+#include "command_line.h"
 #include "output.h"
 #include "trace/whole_file.h"
 
@@ -37,14 +37,6 @@ struct File {
   std::string path;
 };
 
-CLI::Option* add_file(CLI::App& app, const std::string& name, std::string& path, const std::string& meaning) {
-  CLI::Option* const option = app.add_option(name, path, meaning);
-  return option->get_positional() ? option : option->type_name("FILE");
-}
-
-// "-o,--output" is called "--output".
-std::string longest_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
-
 }  // namespace
 
 void Files::check() const {
@@ -69,18 +61,6 @@ void Files::check() const {
         refuse(fmt::format("{} and {} are the same file, {}; give each a name of its own", outputs[other].name,
                            output.name, in_quotes(output.path)));
   }
-}
-
-Files& files_of(CLI::App& app) { return dynamic_cast<CommandLine&>(app).files; }
-
-CLI::Option* add_input(CLI::App& app, const std::string& name, std::string& path, const std::string& meaning) {
-  files_of(app).add_input(longest_name(name), [&path] { return std::vector{path}; });
-  return add_file(app, name, path, meaning);
-}
-
-CLI::Option* add_output(CLI::App& app, const std::string& name, std::string& path, const std::string& meaning) {
-  files_of(app).add_output(longest_name(name), [&path] { return std::vector{path}; });
-  return add_file(app, name, path, meaning);
 }
 
 }  // namespace shunt::cli

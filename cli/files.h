@@ -4,7 +4,6 @@
 // parsing and its work, so that no command has a check of its own. One thread.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
 #include <string>
 #include <vector>
@@ -31,19 +30,5 @@ class Files {
   std::vector<Declared> inputs_;
   std::vector<Declared> outputs_;
 };
-
-// The parser of a command, with the files that its options name.
-class CommandLine final : public CLI::App {
- public:
-  using CLI::App::App;
-  Files files;
-};
-// REQUIRES: `app` is a CommandLine.
-[[nodiscard]] Files& files_of(CLI::App& app);
-
-// An option or argument that names a file to read, or one to write. REQUIRES: `app` is a CommandLine; `path` outlives
-// it.
-CLI::Option* add_input(CLI::App& app, const std::string& name, std::string& path, const std::string& meaning);
-CLI::Option* add_output(CLI::App& app, const std::string& name, std::string& path, const std::string& meaning);
 
 }  // namespace shunt::cli

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string_view>
 
-#include "command.h"
 #include "output.h"
 
 namespace shunt::cli {
@@ -44,11 +43,9 @@ bool lists(std::string_view words, std::string_view word) {
   return std::ranges::find(all, word) != all.end();
 }
 
-bool takes_value(const CLI::Option& option) { return option.get_type_size() != 0 && option.get_expected_min() > 0; }
-
 class Translation {
  public:
-  Translation(const CLI::App& app, std::span<const std::string> words) : app_(app), rest_(words) {}
+  Translation(const CommandLine& line, std::span<const std::string> words) : line_(line), rest_(words) {}
 
   std::vector<std::string> words() {
     while (!rest_.empty() && rest_.front() != "--") translate(take());
@@ -68,9 +65,9 @@ class Translation {
   }
 
   // An option of the command, not an argument.
-  [[nodiscard]] const CLI::Option* own(const std::string& name) const {
-    if (!name.starts_with('-')) return nullptr;
-    return app_.get_option_no_throw(name);
+  [[nodiscard]] std::optional<Option> own(const std::string& name) const {
+    if (!name.starts_with('-')) return std::nullopt;
+    return line_.find(name);
   }
 
   void translate(const std::string& word) {
@@ -78,10 +75,10 @@ class Translation {
     const std::string name = word.substr(0, equals);
     std::optional<std::string> value;
     if (equals != std::string::npos) value = word.substr(equals + 1);
-    if (const CLI::Option* option = own(name); option != nullptr || !name.starts_with('-')) {
+    if (const auto option = own(name); option || !name.starts_with('-')) {
       options_.push_back(word);
       // What follows is no option, whatever it looks like.
-      if (option != nullptr && takes_value(*option) && !value && !rest_.empty()) options_.push_back(take());
+      if (option && option->takes_value() && !value && !rest_.empty()) options_.push_back(take());
       return;
     }
     for (const Habit& habit : kHabits)
@@ -94,12 +91,12 @@ class Translation {
     if (habit.kind == Kind::with_value) {
       const bool follows = !value && !rest_.empty() && rest_.front() == habit.takes;
       const std::vector<std::string> words = split(habit.words);
-      if ((!follows && value != habit.takes) || own(words.front()) == nullptr) return false;
+      if ((!follows && value != habit.takes) || !own(words.front())) return false;
       if (follows) take();
       options_.insert(options_.end(), words.begin(), words.end());
       return true;
     }
-    if (app_.get_option_no_throw("MODEL") == nullptr) return false;  // it has no habits of models
+    if (!line_.find("MODEL")) return false;  // it has no habits of models
     const bool one = habit.takes == "N";
     if (!value && !rest_.empty() && (one || lists(habit.takes, rest_.front()))) take();
     const std::string text = fmt::format("{}: {}", name, habit.words);
@@ -110,15 +107,15 @@ class Translation {
 
   bool rename(const Habit& habit, std::optional<std::string>& value) {
     for (const std::string& name : split(habit.words)) {
-      const CLI::Option* option = app_.get_option_no_throw(name);
-      if (option == nullptr) continue;
-      if (!takes_value(*option)) {
+      const auto option = line_.find(name);
+      if (!option) continue;
+      if (!option->takes_value()) {
         options_.push_back(name);
         return true;
       }
       if (!value && rest_.empty()) refuse(fmt::format("{} needs a value", split(habit.spellings).front()));
       const std::string given = value ? *value : take();
-      if (!option->get_positional()) {
+      if (!option->is_argument()) {
         add(name, given);
       } else {
         // The model is the first argument, and a text may begin with a dash.
@@ -137,7 +134,7 @@ class Translation {
     options_.push_back(value);
   }
 
-  const CLI::App& app_;
+  const CommandLine& line_;
   std::span<const std::string> rest_;
   std::vector<std::string> first_;    // arguments that come before all others
   std::vector<std::string> options_;  // and the other arguments, as they stand
@@ -146,8 +143,8 @@ class Translation {
 
 }  // namespace
 
-std::vector<std::string> in_our_words(const CLI::App& app, std::span<const std::string> words) {
-  return Translation(app, words).words();
+std::vector<std::string> in_our_words(const CommandLine& line, std::span<const std::string> words) {
+  return Translation(line, words).words();
 }
 
 }  // namespace shunt::cli

@@ -108,16 +108,16 @@ std::string to_text(const ModelSummary& summary, bool tensors) {
 
 }  // namespace
 
-Action inspect(CLI::App& app) {
+Action inspect(CommandLine& line) {
   struct Options {
     std::string model;
     bool tensors = false;
     bool json = false;
   };
   auto options = std::make_shared<Options>();
-  add_model(app, options->model);
-  app.add_flag("--tensors", options->tensors, "List each tensor too (JSON always does)");
-  add_json(app, options->json);
+  add_model(line, options->model);
+  line.flag("--tensors", options->tensors, "List each tensor too (JSON always does)");
+  add_json(line, options->json);
   return [options]() -> Status {
     SHUNT_TRY_ASSIGN(const auto file, models::GgufFile::open(options->model, models::ForeignTypes::list));
     const ModelSummary summary = models::summarize(*file);

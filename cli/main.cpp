@@ -80,17 +80,13 @@ int report(const Status& status) {
 // `words` are those after the name.
 int run_command(const Command& command, std::span<const std::string> words) {
   const std::string name = fmt::format("shunt {}", command.name);
-  CommandLine app(std::string(command.summary), name);
-  const Action action = command.attach_to(app);
+  CommandLine line(name, std::string(command.summary));
+  const Action action = command.attach(line);
   try {
-    const std::vector<std::string> ours = in_our_words(app, words);
-    app.parse(std::vector<std::string>(ours.rbegin(), ours.rend()));
-    app.files.check();
+    if (!line.parse(in_our_words(line, words))) return report(print(help_page(line, command.example)));
     return report(action());
-  } catch (const CLI::Success& asked_for_help) {
-    return report(print(help_page(app)));
-  } catch (const CLI::ParseError& error) {
-    complain(fmt::format("{}\n{} --help shows how it is used.", describe_mistake(app, error), name));
+  } catch (const WrongUsage& mistake) {
+    complain(fmt::format("{}\n{} --help shows how it is used.", mistake.what(), name));
     return kWrongUsage;
   }
 }

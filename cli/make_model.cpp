@@ -61,14 +61,14 @@ Status execute(Options& options) {
 
 }  // namespace
 
-Action make_model(CLI::App& app) {
+Action make_model(CommandLine& line) {
   auto options = std::make_shared<Options>();
-  app.add_option("SHAPE", options->shape, "Shape of the model: " + shape_names())->required();
-  app.add_option("TYPE", options->type, with_types("Weights as"))->required();
-  add_output(app, "OUT", options->out, "GGUF file to write; one of that name is replaced")->required();
-  add_number(app, "--seed", options->seed, "Seed of the weights [1]", std::uint64_t{0},
+  line.option("SHAPE", options->shape, "Shape of the model: " + shape_names()).required();
+  line.option("TYPE", options->type, with_types("Weights as")).required();
+  line.output("OUT", options->out, "GGUF file to write; one of that name is replaced").required();
+  add_number(line, "--seed", options->seed, "Seed of the weights [1]", std::uint64_t{0},
              std::numeric_limits<std::uint64_t>::max());
-  add_json(app, options->json);
+  add_json(line, options->json);
   return [options] { return execute(*options); };
 }
 

@@ -1,5 +1,6 @@
 // shunt manual: the manual page, made from the commands' own descriptions.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "commands.h"
 #include "files.h"
@@ -26,17 +27,16 @@ std::string as_roff(std::string_view text) {
   return result;
 }
 
-std::string paragraph_of(const CLI::Option& option) {
-  const std::string name = option.get_positional() ? option.get_name(true) : names_of(option) + value_of(option);
-  return fmt::format(".TP\n.B {}\n{}\n", as_roff(name), as_roff(option.get_description()));
+std::string paragraph_of(const Option& option) {
+  return fmt::format(".TP\n.B {}\n{}\n", as_roff(names_and_value(option)), as_roff(option.meaning()));
 }
 
 std::string section_of(const Command& command) {
-  CommandLine app(std::string(command.summary), fmt::format("shunt {}", command.name));
-  static_cast<void>(command.attach_to(app));
+  CommandLine line(fmt::format("shunt {}", command.name), std::string(command.summary));
+  static_cast<void>(command.attach(line));
   std::string text = fmt::format(".SS shunt {}\n{}.\n", as_roff(command.name), as_roff(command.summary));
-  for (const CLI::Option* option : app.get_options(nullptr))
-    if (option != app.get_help_ptr()) text += paragraph_of(*option);
+  for (const Option& option : line.options())
+    if (!option.is_help()) text += paragraph_of(option);
   return text + fmt::format(".PP\n.EX\n{}\n.EE\n", as_roff(command.example));
 }
 
@@ -52,14 +52,14 @@ std::string page() {
 }
 
 Json in_json(const Command& command) {
-  CommandLine app(std::string(command.summary), fmt::format("shunt {}", command.name));
-  static_cast<void>(command.attach_to(app));
+  CommandLine line(fmt::format("shunt {}", command.name), std::string(command.summary));
+  static_cast<void>(command.attach(line));
   Json options = Json::array();
-  for (const CLI::Option* option : app.get_options(nullptr)) {
-    if (option == app.get_help_ptr()) continue;
-    options.push_back({{"names", option->get_positional() ? option->get_name(true) : names_of(*option)},
-                       {"value", option->get_positional() ? "" : value_of(*option)},
-                       {"meaning", option->get_description()}});
+  for (const Option& option : line.options()) {
+    if (option.is_help()) continue;
+    options.push_back({{"names", fmt::format("{}", fmt::join(option.names(), ", "))},
+                       {"value", option.is_argument() ? "" : option.value_name()},
+                       {"meaning", option.meaning()}});
   }
   return {{"name", command.name}, {"summary", command.summary}, {"options", options}, {"example", command.example}};
 }
@@ -73,9 +73,9 @@ Status execute(bool json) {
 
 }  // namespace
 
-Action manual(CLI::App& app) {
+Action manual(CommandLine& line) {
   auto json = std::make_shared<bool>(false);
-  add_json(app, *json);
+  add_json(line, *json);
   return [json] { return execute(*json); };
 }
 

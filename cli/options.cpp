@@ -14,11 +14,9 @@
 #include <ranges>
 #include <vector>
 
-#include "command.h"
 #include "devices/faults.h"
 #include "devices/sim/machine.h"
 #include "devices/thread_pool.h"
-#include "files.h"
 #include "models/gguf.h"
 #include "models/mixture.h"
 #include "ops/nearest.h"
@@ -30,21 +28,24 @@
 namespace shunt::cli {
 namespace {
 
-// A check that a text is a finite number from `least` to `most`; CLI11 would accept "1e", "nan" and more.
-auto in_decimal_range(double least, double most) {
-  return [=](const std::string& text) -> std::string {
-    double number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    const bool is_number = error == std::errc() && end == text.data() + text.size() && std::isfinite(number);
-    if (!is_number) return fmt::format("\"{}\" is not a number", text);
-    if (number >= least && number <= most) return {};
+// The finite number that a text is; nothing where it is none.
+std::optional<double> decimal(const std::string& text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = error == std::errc() && end == text.data() + text.size() && std::isfinite(number);
+  return is_number ? std::optional(number) : std::nullopt;
+}
+
+// An option that takes a finite number from `least` to `most`.
+Option add_decimal(CommandLine& line, const char* name, const std::function<void(double)>& take,
+                   const std::string& meaning, double least, double most) {
+  const auto check = [=](const std::string& text) -> std::string {
+    const auto number = decimal(text);
+    if (!number) return fmt::format("\"{}\" is not a number", text);
+    if (*number >= least && *number <= most) return {};
     return fmt::format("\"{}\" is not a number from {} to {}", text, least, most);
   };
-}
-// What a float can be.
-auto any_decimal() {
-  return in_decimal_range(static_cast<double>(std::numeric_limits<float>::lowest()),
-                          static_cast<double>(std::numeric_limits<float>::max()));
+  return line.option(name, [take](const std::string& text) { take(decimal(text).value_or(0)); }, meaning).check(check);
 }
 
 // The dtypes that a cache can have.
@@ -61,8 +62,7 @@ DType parse_cache_dtype(std::string text) {
   const std::vector<std::string_view> names = cache_dtypes();
   const auto dtype = dtype_from_name(text);
   if (dtype && std::ranges::find(names, text) != names.end()) return *dtype;
-  throw CLI::ValidationError(
-      "--cache-type", fmt::format("\"{}\"{} is none of {}", text, did_you_mean(text, names), fmt::join(names, ", ")));
+  refuse(fmt::format("--cache-type: \"{}\"{} is none of {}", text, did_you_mean(text, names), fmt::join(names, ", ")));
 }
 
 // "DEVICE=SIZE" each.
@@ -71,7 +71,7 @@ std::map<std::string, std::uint64_t> parse_budgets(const std::vector<std::string
   std::string all = fmt::format("{}", fmt::join(texts, ","));
   if (all.empty() && !texts.empty()) all = ",";
   const auto budgets = budgets_from_text(all);
-  if (!budgets) throw CLI::ValidationError("--budget", budgets.error().message);
+  if (!budgets) refuse(fmt::format("--budget: {}", budgets.error().message));
   return *budgets;
 }
 
@@ -83,50 +83,49 @@ void parse_strategy(const std::string& text, Strategy& strategy, RuntimeOptions&
     return;
   }
   const auto known = strategy_from_name(text);
-  if (!known) throw CLI::ValidationError("--strategy", known.error().message + " only:NAME");
-  if (*known == Strategy::layers && !with_layers)
-    throw CLI::ValidationError("--strategy", "layers is for language models: a graph has none");
+  if (!known) refuse(fmt::format("--strategy: {} only:NAME", known.error().message));
+  if (*known == Strategy::layers && !with_layers) refuse("--strategy: layers is for language models: a graph has none");
   strategy = *known;
 }
 
 void parse_devices(const std::string& list, RuntimeOptions& runtime) {
-  if (!runtime.devices.empty())
-    throw CLI::ValidationError("--devices", "--strategy only:NAME names devices too; leave one of them out");
+  if (!runtime.devices.empty()) refuse("--devices: --strategy only:NAME names devices too; leave one of them out");
   runtime.devices = list;
 }
 
-void add_strategy(CLI::App& app, Strategy& strategy, std::optional<double>& margin, RuntimeOptions& runtime,
+void add_strategy(CommandLine& line, Strategy& strategy, std::optional<double>& margin, RuntimeOptions& runtime,
                   bool with_layers) {
-  app.add_option_function<std::string>(
-         "--strategy",
-         [&strategy, &runtime, with_layers](const std::string& text) {
-           parse_strategy(text, strategy, runtime, with_layers);
-         },
-         fmt::format("How devices are used. {}; only:NAME: that device or API alone [{}]",
-                     describe_strategies(with_layers), name_of(strategy)))
-      ->type_name("NAME");
-  app.add_option("--margin", margin,
-                 "How much faster, as a part of their own time, other devices must be than the first [0.05, and 1 "
-                 "while devices are not measured]")
-      ->check(in_decimal_range(0, 1e6))
-      ->type_name("PART");
+  line.option(
+          "--strategy",
+          [&strategy, &runtime, with_layers](const std::string& text) {
+            parse_strategy(text, strategy, runtime, with_layers);
+          },
+          fmt::format("How devices are used. {}; only:NAME: that device or API alone [{}]",
+                      describe_strategies(with_layers), name_of(strategy)))
+      .value_name("NAME");
+  add_decimal(
+      line, "--margin", [&margin](double part) { margin = part; },
+      "How much faster, as a part of their own time, other devices must be than the first [0.05, and 1 while "
+      "devices are not measured]",
+      0, 1e6)
+      .value_name("PART");
 }
 
 }  // namespace
 
-CLI::Option* add_model_file(CLI::App& app, const std::string& name, std::string& path, const std::string& meaning) {
-  files_of(app).add_input(name, [&path] { return models::files_of_model(path); });
-  return app.add_option(name, path, meaning);
+Option add_model_file(CommandLine& line, const std::string& name, std::string& path, const std::string& meaning) {
+  line.files.add_input(name, [&path] { return models::files_of_model(path); });
+  return line.option(name, path, meaning);
 }
 
-void add_model(CLI::App& app, std::string& path) {
-  add_model_file(app, "MODEL", path, "GGUF file; of a split model any part")->required();
+void add_model(CommandLine& line, std::string& path) {
+  add_model_file(line, "MODEL", path, "GGUF file; of a split model any part").required();
 }
 
-void add_json(CLI::App& app, bool& json) { app.add_flag("--json", json, "Print the result as JSON"); }
+Option add_json(CommandLine& line, bool& json) { return line.flag("--json", json, "Print the result as JSON"); }
 
-void add_threads(CLI::App& app, std::uint32_t& threads) {
-  add_number(app, "--threads", threads, "Threads of the CPU [one per core]", 1U, kMostThreads);
+void add_threads(CommandLine& line, std::uint32_t& threads) {
+  add_number(line, "--threads", threads, "Threads of the CPU [one per core]", 1U, kMostThreads);
 }
 
 std::string with_types(std::string_view what) {
@@ -135,8 +134,8 @@ std::string with_types(std::string_view what) {
   return fmt::format("{} {}", what, fmt::join(names, ", "));
 }
 
-void add_ops(CLI::App& app, std::vector<std::string>& names, std::string_view what_for) {
-  app.add_option("OP", names, fmt::format("{} [all]", what_for));
+void add_ops(CommandLine& line, std::vector<std::string>& names, std::string_view what_for) {
+  line.option("OP", names, fmt::format("{} [all]", what_for));
 }
 
 std::vector<Op> chosen_ops(const std::vector<std::string>& names) {
@@ -157,41 +156,39 @@ std::vector<Op> chosen_ops(const std::vector<std::string>& names) {
   return chosen;
 }
 
-void add_runtime(CLI::App& app, RuntimeOptions& options, bool only_plans) {
-  add_threads(app, options.threads);
-  app.add_option_function<std::string>(
-         "--devices", [&options](const std::string& list) { parse_devices(list, options); },
-         fmt::format("Devices to use, in order of preference, such as cpu:simd,cpu:scalar [{}]", kAllDevices))
-      ->type_name("LIST");
-  app.add_option_function<std::vector<std::string>>(
-         "--budget", [&options](const std::vector<std::string>& texts) { options.budgets = parse_budgets(texts); },
-         "Memory that may be used of a device, such as vulkan:0=4GiB; again for another [what is free]")
-      ->allow_extra_args(false)
-      ->type_name("DEVICE=SIZE");
-  app.add_flag(
-      "--strict", options.strict,
-      "Let nothing run elsewhere: an error where a device fails, or the preferred one cannot run an op or is not "
-      "there");
+void add_runtime(CommandLine& line, RuntimeOptions& options, bool only_plans) {
+  add_threads(line, options.threads);
+  line.option(
+          "--devices", [&options](const std::string& list) { parse_devices(list, options); },
+          fmt::format("Devices to use, in order of preference, such as cpu:simd,cpu:scalar [{}]", kAllDevices))
+      .value_name("LIST");
+  line.option(
+          "--budget", [&options](const std::vector<std::string>& texts) { options.budgets = parse_budgets(texts); },
+          "Memory that may be used of a device, such as vulkan:0=4GiB; again for another [what is free]")
+      .value_name("DEVICE=SIZE");
+  line.flag("--strict", options.strict,
+            "Let nothing run elsewhere: an error where a device fails, or the preferred one cannot run an op or is not "
+            "there");
   options.on_notice = [](const std::string& text) { note(text); };
-  add_machine(app, options.machine);
+  add_machine(line, options.machine);
   if (only_plans) return;
-  app.add_option_function<double>(
-         "--timeout",
-         [&options](double seconds) {
-           options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1e3)));
-         },
-         "What one program of a device may take until that counts as hung [30 and 100 times what is predicted]")
-      ->check(in_decimal_range(0.001, 1e6))
-      ->type_name("SECONDS");
-  app.add_flag_function(
-         "--audit{16}", [&options](std::int64_t each) { options.audit = static_cast<std::uint32_t>(each); },
-         "Compute an op of each 16th run of a plan again, with --audit=N of each Nth, to find devices that are wrong")
-      ->check(in_range(1U, 1U << 30U));
+  add_decimal(
+      line, "--timeout",
+      [&options](double seconds) {
+        options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1e3)));
+      },
+      "What one program of a device may take until that counts as hung [30 and 100 times what is predicted]", 0.001,
+      1e6)
+      .value_name("SECONDS");
+  line.flag(
+          "--audit", 16, [&options](std::int64_t each) { options.audit = static_cast<std::uint32_t>(each); },
+          "Compute an op of each 16th run of a plan again, with --audit=N of each Nth, to find devices that are wrong")
+      .check(in_range(1U, 1U << 30U));
 }
 
-void add_machine(CLI::App& app, std::string& path) {
-  add_input(app, "--machine", path,
-            "Simulate the machine that a file describes (docs/machines.md), and use its devices in place of these");
+void add_machine(CommandLine& line, std::string& path) {
+  line.input("--machine", path,
+             "Simulate the machine that a file describes (docs/machines.md), and use its devices in place of these");
 }
 
 Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options, std::string_view option) {
@@ -207,23 +204,23 @@ Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options, std
   return runtime;
 }
 
-void add_session(CLI::App& app, SessionOptions& options, RuntimeOptions& runtime) {
-  add_number(app, "-c,--context", options.context,
+void add_session(CommandLine& line, SessionOptions& options, RuntimeOptions& runtime) {
+  add_number(line, "-c,--context", options.context,
              fmt::format("Tokens of context [the model's, at most {} and what fits in memory]", kDefaultContext), 1U,
              1U << 24U);
-  app.add_option_function<std::string>(
-         "--cache-type", [&options](const std::string& text) { options.cache_dtype = parse_cache_dtype(text); },
-         fmt::format("Dtype of the cache: {} [{}]", fmt::join(cache_dtypes(), ", "), name_of(options.cache_dtype)))
-      ->type_name("TYPE");
-  add_strategy(app, options, runtime);
+  line.option(
+          "--cache-type", [&options](const std::string& text) { options.cache_dtype = parse_cache_dtype(text); },
+          fmt::format("Dtype of the cache: {} [{}]", fmt::join(cache_dtypes(), ", "), name_of(options.cache_dtype)))
+      .value_name("TYPE");
+  add_strategy(line, options, runtime);
 }
 
-void add_strategy(CLI::App& app, SessionOptions& options, RuntimeOptions& runtime) {
-  add_strategy(app, options.strategy, options.margin, runtime, true);
+void add_strategy(CommandLine& line, SessionOptions& options, RuntimeOptions& runtime) {
+  add_strategy(line, options.strategy, options.margin, runtime, true);
 }
 
-void add_strategy(CLI::App& app, ComputationOptions& options, RuntimeOptions& runtime) {
-  add_strategy(app, options.strategy, options.margin, runtime, false);
+void add_strategy(CommandLine& line, ComputationOptions& options, RuntimeOptions& runtime) {
+  add_strategy(line, options.strategy, options.margin, runtime, false);
 }
 
 std::string_view context_origin(const SessionOptions& asked, const models::ModelConfig& config, std::uint32_t context) {
@@ -232,9 +229,9 @@ std::string_view context_origin(const SessionOptions& asked, const models::Model
   return context == kDefaultContext ? "the default" : "what fits in memory";
 }
 
-void add_trace(CLI::App& app, std::string& path) {
-  add_output(app, "--trace", path,
-             "Write what ran when and why there, for shunt report, chrome://tracing and ui.perfetto.dev");
+void add_trace(CommandLine& line, std::string& path) {
+  line.output("--trace", path,
+              "Write what ran when and why there, for shunt report, chrome://tracing and ui.perfetto.dev");
 }
 
 Status prepare_trace(const std::string& path, RuntimeOptions& runtime, bool& profile) {
@@ -259,35 +256,34 @@ Status write_trace(const Runtime& runtime, const std::string& path, const Origin
   return runtime.write_trace(path);
 }
 
-void add_sampling(CLI::App& app, SamplingArguments& arguments) {
+void add_sampling(CommandLine& line, SamplingArguments& arguments) {
   SamplingOptions& options = arguments.options;
   const auto number = [&](const char* name, float& value, const char* meaning) {
-    return app.add_option(name, value, fmt::format("{} [{}]", meaning, value))
-        ->type_name("X")
-        ->check(any_decimal())
-        ->group("Sampling");
+    constexpr auto kMost = static_cast<double>(std::numeric_limits<float>::max());
+    return add_decimal(
+               line, name, [&value](double given) { value = static_cast<float>(given); },
+               fmt::format("{} [{}]", meaning, value), -kMost, kMost)
+        .value_name("X")
+        .group("Sampling");
   };
-  CLI::Option* greedy = app.add_flag("--greedy", options.greedy, "Always take the likeliest token")->group("Sampling");
+  const Option greedy = line.flag("--greedy", options.greedy, "Always take the likeliest token").group("Sampling");
   arguments.temperature = number("--temperature", options.temperature, "Flatten the odds; 0: greedy");
-  greedy->excludes(add_number(app, "--top-k", options.top_k,
-                              fmt::format("Only the N likeliest tokens; 0: all [{}]", options.top_k), 0U, 1U << 31U)
-                       ->group("Sampling"));
-  greedy->excludes(
+  greedy.excludes(add_number(line, "--top-k", options.top_k,
+                             fmt::format("Only the N likeliest tokens; 0: all [{}]", options.top_k), 0U, 1U << 31U)
+                      .group("Sampling"));
+  greedy.excludes(
       number("--top-p", options.top_p, "Only the likeliest tokens that together have this probability; 1: all"));
-  greedy->excludes(
+  greedy.excludes(
       number("--min-p", options.min_p, "Only tokens at least this times as likely as the likeliest; 0: all"));
   number("--repeat-penalty", options.repeat_penalty, "Make recent tokens less likely; 1: off");
-  app.add_option_function<std::uint64_t>(
-         "--seed", [&arguments](std::uint64_t seed) { arguments.seed = seed; },
-         "Seed of the random choices [a new one each time, which is shown]")
-      ->type_name("N")
-      ->check(in_range(std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max()))
-      ->group("Sampling");
+  add_number(line, "--seed", arguments.seed, "Seed of the random choices [a new one each time, which is shown]",
+             std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max())
+      .group("Sampling");
 }
 
 SamplingOptions sampling_options(const SamplingArguments& arguments) {
   SamplingOptions options = arguments.options;
-  if (options.greedy && options.temperature > 0 && arguments.temperature->count() > 0)
+  if (options.greedy && options.temperature > 0 && arguments.temperature->was_given())
     refuse("--greedy excludes --temperature, unless that is 0");
   options.seed = arguments.seed ? *arguments.seed : std::random_device{}();
   if (const Status status = models::validate(options); !status) {

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cstdint>
 #include <memory>
@@ -11,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "command_line.h"
 #include "models/sampling.h"
 #include "models/session.h"
 #include "origin.h"
@@ -19,33 +19,43 @@
 
 namespace shunt::cli {
 
-// A check that a text is a whole number from `least` to `most`. CLI11's own wraps negative ones around.
+// The whole number that a text is; nothing where it is none, or does not fit.
 template <class T>
-[[nodiscard]] auto in_range(T least, T most) {
+[[nodiscard]] std::optional<T> whole_number(const std::string& text) {
+  T number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+// A check that a text is a whole number from `least` to `most`.
+template <class T>
+[[nodiscard]] Check in_range(T least, T most) {
   return [=](const std::string& text) -> std::string {
-    T number{};
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error == std::errc() && end == text.data() + text.size() && number >= least && number <= most) return {};
+    const std::optional<T> number = whole_number<T>(text);
+    if (number && *number >= least && *number <= most) return {};
     return fmt::format("\"{}\" is not a number from {} to {}", text, least, most);
   };
 }
-// An option that takes such a number.
-template <class T>
-CLI::Option* add_number(CLI::App& app, const char* name, T& value, const std::string& meaning, T least, T most) {
-  return app.add_option(name, value, meaning)->type_name("N")->check(in_range(least, most));
+// An option that takes such a number. T is made from one.
+template <class T, class Number>
+Option add_number(CommandLine& line, const char* name, T& value, const std::string& meaning, Number least,
+                  Number most) {
+  const auto take = [&value](const std::string& text) {
+    value = whole_number<Number>(text).value_or(Number{});  // it was checked
+  };
+  return line.option(name, take, meaning).value_name("N").check(in_range(least, most));
 }
 
-// A GGUF file to read: with all parts of a split model. REQUIRES: as add_input() (files.h).
-CLI::Option* add_model_file(CLI::App& app, const std::string& name, std::string& path, const std::string& meaning);
+// A GGUF file to read: with all parts of a split model.
+Option add_model_file(CommandLine& line, const std::string& name, std::string& path, const std::string& meaning);
 // MODEL, required
-void add_model(CLI::App& app, std::string& path);
-void add_json(CLI::App& app, bool& json);
-void add_threads(CLI::App& app, std::uint32_t& threads);
+void add_model(CommandLine& line, std::string& path);
+Option add_json(CommandLine& line, bool& json);
+void add_threads(CommandLine& line, std::uint32_t& threads);
 // "what F16, Q8_0, ...": the types that quantize and make-model write.
 [[nodiscard]] std::string with_types(std::string_view what);
 
 // Names of ops that compute, not of those that only make views.
-void add_ops(CLI::App& app, std::vector<std::string>& names, std::string_view what_for);
+void add_ops(CommandLine& line, std::vector<std::string>& names, std::string_view what_for);
 // Those named, or all. Wrong names are wrong usage.
 [[nodiscard]] std::vector<Op> chosen_ops(const std::vector<std::string>& names);
 
@@ -53,25 +63,25 @@ void add_ops(CLI::App& app, std::vector<std::string>& names, std::string_view wh
 inline constexpr std::string_view kAllDevices =
     "all; emulated ones only where their id is named, and each GPU through the API predicted to be fastest";
 // --machine
-void add_machine(CLI::App& app, std::string& path);
+void add_machine(CommandLine& line, std::string& path);
 // --threads, --devices, --budget, --strict, --machine and, unless nothing is to run, --timeout and --audit; notices go
 // to stderr.
-void add_runtime(CLI::App& app, RuntimeOptions& options, bool only_plans = false);
+void add_runtime(CommandLine& line, RuntimeOptions& options, bool only_plans = false);
 // Wrong names of devices are wrong usage of `option`. Errors: else those of Runtime::create().
 [[nodiscard]] Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options,
                                                             std::string_view option = "--devices");
 
 // -c, --cache-type, --strategy, --margin
-void add_session(CLI::App& app, SessionOptions& options, RuntimeOptions& runtime);
+void add_session(CommandLine& line, SessionOptions& options, RuntimeOptions& runtime);
 // --strategy, which may name the devices of the runtime, and --margin
-void add_strategy(CLI::App& app, SessionOptions& options, RuntimeOptions& runtime);
-void add_strategy(CLI::App& app, ComputationOptions& options, RuntimeOptions& runtime);
+void add_strategy(CommandLine& line, SessionOptions& options, RuntimeOptions& runtime);
+void add_strategy(CommandLine& line, ComputationOptions& options, RuntimeOptions& runtime);
 // Where a session's context comes from: "-c", "the model's", "the default" or "what fits in memory".
 [[nodiscard]] std::string_view context_origin(const SessionOptions& asked, const models::ModelConfig& config,
                                               std::uint32_t context);
 
 // --trace
-void add_trace(CLI::App& app, std::string& path);
+void add_trace(CommandLine& line, std::string& path);
 // Before the runtime is opened: if a trace was asked for, has it record the steps, and sets `profile`, for each op.
 // Errors: those of trace::check_writable().
 [[nodiscard]] Status prepare_trace(const std::string& path, RuntimeOptions& runtime, bool& profile);
@@ -84,9 +94,9 @@ void add_trace(CLI::App& app, std::string& path);
 struct SamplingArguments {
   SamplingOptions options;
   std::optional<std::uint64_t> seed;
-  const CLI::Option* temperature = nullptr;
+  std::optional<Option> temperature;
 };
-void add_sampling(CLI::App& app, SamplingArguments& arguments);
+void add_sampling(CommandLine& line, SamplingArguments& arguments);
 // With a random seed where none was given. Values out of range are wrong usage.
 [[nodiscard]] SamplingOptions sampling_options(const SamplingArguments& arguments);
 

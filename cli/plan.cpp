@@ -102,15 +102,15 @@ Status execute(Options& options) {
 
 }  // namespace
 
-Action plan(CLI::App& app) {
+Action plan(CommandLine& line) {
   auto options = std::make_shared<Options>();
-  add_model(app, options->model);
-  app.add_flag("--explain", options->explain, "Show each op with every candidate, and why it was taken or not");
-  add_number(app, "--tokens", options->prompt, fmt::format("Tokens of the prompt [{}]", options->prompt), 1U,
+  add_model(line, options->model);
+  line.flag("--explain", options->explain, "Show each op with every candidate, and why it was taken or not");
+  add_number(line, "--tokens", options->prompt, fmt::format("Tokens of the prompt [{}]", options->prompt), 1U,
              1U << 24U);
-  add_session(app, options->session, options->runtime);
-  add_runtime(app, options->runtime, true);
-  add_json(app, options->json);
+  add_session(line, options->session, options->runtime);
+  add_runtime(line, options->runtime, true);
+  add_json(line, options->json);
   return [options] { return execute(*options); };
 }
 

@@ -63,13 +63,13 @@ Status execute(Options& options) {
 
 }  // namespace
 
-Action quantize(CLI::App& app) {
+Action quantize(CommandLine& line) {
   auto options = std::make_shared<Options>();
-  add_model_file(app, "IN", options->in, "GGUF file, best with weights of F32, F16 or BF16")->required();
-  add_output(app, "OUT", options->out, "GGUF file to write; one of that name is replaced")->required();
-  app.add_option("TYPE", options->type, with_types("Weights as"))->required();
-  add_threads(app, options->threads);
-  add_json(app, options->json);
+  add_model_file(line, "IN", options->in, "GGUF file, best with weights of F32, F16 or BF16").required();
+  line.output("OUT", options->out, "GGUF file to write; one of that name is replaced").required();
+  line.option("TYPE", options->type, with_types("Weights as")).required();
+  add_threads(line, options->threads);
+  add_json(line, options->json);
   return [options] { return execute(*options); };
 }
 

@@ -30,7 +30,7 @@ struct Options {
   std::string model;  // empty: where it was
   SessionOptions session;
   RuntimeOptions runtime;
-  const CLI::Option* strategy = nullptr;
+  std::optional<Option> strategy;
   bool json = false;
 };
 
@@ -83,7 +83,7 @@ RuntimeOptions runtime_of(const Options& options, const Origin& origin) {
 
 Result<SessionOptions> session_of(const Options& options, const Origin& origin) {
   SHUNT_TRY_ASSIGN(SessionOptions session, origin.session());
-  if (options.strategy->count() > 0) session.strategy = options.session.strategy;
+  if (options.strategy->was_given()) session.strategy = options.session.strategy;
   if (options.session.margin) session.margin = options.session.margin;
   return session;
 }
@@ -198,15 +198,15 @@ Status execute(const Options& options) {
 
 }  // namespace
 
-Action replay(CLI::App& app) {
+Action replay(CommandLine& line) {
   auto options = std::make_shared<Options>();
-  add_input(app, "TRACE", options->trace, "File that --trace of run, eval, bench model or run-graph has written")
-      ->required();
-  add_model_file(app, "--model", options->model, "The model, where it is no longer where it was")->type_name("FILE");
-  add_strategy(app, options->session, options->runtime);
-  add_runtime(app, options->runtime, true);
-  add_json(app, options->json);
-  options->strategy = app.get_option("--strategy");
+  line.input("TRACE", options->trace, "File that --trace of run, eval, bench model or run-graph has written")
+      .required();
+  add_model_file(line, "--model", options->model, "The model, where it is no longer where it was").value_name("FILE");
+  add_strategy(line, options->session, options->runtime);
+  add_runtime(line, options->runtime, true);
+  add_json(line, options->json);
+  options->strategy = line.find("--strategy");
   return [options] { return execute(*options); };
 }
 

@@ -76,20 +76,20 @@ Status execute(const Options& options) {
 
 }  // namespace
 
-Action report(CLI::App& app) {
+Action report(CommandLine& line) {
   auto options = std::make_shared<Options>();
-  add_input(app, "TRACE", options->trace, "File that --trace of run, run-graph, eval or bench model has written")
-      ->required();
-  app.add_option("-o,--output", options->page,
-                 "Where the page goes [beside the trace, as .html; with another option no page]")
-      ->type_name("FILE");
-  files_of(app).add_output("--output", [options] { return std::vector{path_of_page(*options)}; });
-  CLI::Option* explain = app.add_flag("--explain", options->explain,
-                                      "Print each op's candidates, what it took, and what another device had saved");
-  CLI::Option* lines = app.add_flag("--lines", options->lines, "Print each event as a line of JSON");
-  add_json(app, options->json);
-  explain->excludes(lines)->excludes("--json");
-  lines->excludes("--json");
+  line.input("TRACE", options->trace, "File that --trace of run, run-graph, eval or bench model has written")
+      .required();
+  line.option("-o,--output", options->page,
+              "Where the page goes [beside the trace, as .html; with another option no page]")
+      .value_name("FILE");
+  line.files.add_output("--output", [options] { return std::vector{path_of_page(*options)}; });
+  const Option explain = line.flag("--explain", options->explain,
+                                   "Print each op's candidates, what it took, and what another device had saved");
+  const Option lines = line.flag("--lines", options->lines, "Print each event as a line of JSON");
+  const Option json = add_json(line, options->json);
+  explain.excludes(lines).excludes(json);
+  lines.excludes(json);
   return [options] { return execute(*options); };
 }
 

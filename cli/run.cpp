@@ -270,35 +270,32 @@ Status execute(Options& options) {
 
 }  // namespace
 
-Action run(CLI::App& app) {
+Action run(CommandLine& line) {
   auto options = std::make_shared<Options>();
-  add_model(app, options->model);
-  CLI::Option* prompt =
-      app.add_option("PROMPT", options->prompt, "Text to go on from [a chat on a terminal, else stdin]");
-  add_input(app, "-f,--file", options->prompt_file, "Take the prompt from this file")->excludes(prompt);
-  CLI::Option* chat =
-      app.add_flag("--chat", options->chat, "Take the prompt as a user's message, in the model's chat format");
-  CLI::Option* system = app.add_option("--system", options->system, "System message of the chat");
-  CLI::Option* named = app.add_option("--template", options->chat_template,
-                                      "Chat format by its name; a wrong one lists them all [the model's]")
-                           ->type_name("NAME")
-                           ->check(check_template);
-  app.add_flag("--raw", options->raw, "Take the prompt as it is, from a terminal too: no chat")
-      ->excludes(chat)
-      ->excludes(system)
-      ->excludes(named);
-  add_number(app, "-n,--tokens", options->generate.max_tokens,
+  add_model(line, options->model);
+  const Option prompt = line.option("PROMPT", options->prompt, "Text to go on from [a chat on a terminal, else stdin]");
+  line.input("-f,--file", options->prompt_file, "Take the prompt from this file").excludes(prompt);
+  const Option chat =
+      line.flag("--chat", options->chat, "Take the prompt as a user's message, in the model's chat format");
+  const Option system = line.option("--system", options->system, "System message of the chat");
+  const Option named = line.option("--template", options->chat_template,
+                                   "Chat format by its name; a wrong one lists them all [the model's]")
+                           .value_name("NAME")
+                           .check(check_template);
+  line.flag("--raw", options->raw, "Take the prompt as it is, from a terminal too: no chat")
+      .excludes(chat)
+      .excludes(system)
+      .excludes(named);
+  add_number(line, "-n,--tokens", options->generate.max_tokens,
              "Most tokens to generate [until the model ends the text]", 1U, 1U << 30U);
-  app.add_option("--stop", options->generate.stops, "End before this text; may be given several times")
-      ->expected(1)
-      ->take_all()
-      ->check([](const std::string& text) { return std::string(text.empty() ? "a stop text must not be empty" : ""); });
-  app.add_flag("--ignore-eos", options->generate.ignore_end, "Go on where the model would end the text");
-  add_session(app, options->session, options->runtime);
-  add_runtime(app, options->runtime);
-  add_sampling(app, options->sampling);
-  add_trace(app, options->trace);
-  add_json(app, options->json);
+  line.option("--stop", options->generate.stops, "End before this text; may be given several times")
+      .check([](const std::string& text) { return std::string(text.empty() ? "a stop text must not be empty" : ""); });
+  line.flag("--ignore-eos", options->generate.ignore_end, "Go on where the model would end the text");
+  add_session(line, options->session, options->runtime);
+  add_runtime(line, options->runtime);
+  add_sampling(line, options->sampling);
+  add_trace(line, options->trace);
+  add_json(line, options->json);
   return [options] { return execute(*options); };
 }
 

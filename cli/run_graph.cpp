@@ -195,20 +195,20 @@ Status execute(Options& options, Files& files) {
 
 }  // namespace
 
-Action run_graph(CLI::App& app) {
+Action run_graph(CommandLine& line) {
   auto options = std::make_shared<Options>();
-  add_input(app, "MODEL", options->model, "ONNX file")->required();
-  app.add_option("--input", options->inputs, "An input, an array of NumPy; the name may be left out where there is one")
-      ->type_name("NAME=FILE");
-  app.add_option("--output", options->outputs, "Write an output as an array of NumPy")->type_name("NAME=FILE");
-  Files& files = files_of(app);
+  line.input("MODEL", options->model, "ONNX file").required();
+  line.option("--input", options->inputs, "An input, an array of NumPy; the name may be left out where there is one")
+      .value_name("NAME=FILE");
+  line.option("--output", options->outputs, "Write an output as an array of NumPy").value_name("NAME=FILE");
+  Files& files = line.files;
   files.add_input("--input", [options] { return files_in(options->inputs); });
   files.add_output("--output", [options] { return files_in(options->outputs); });
-  app.add_flag("--explain", options->explain, "Show where each op runs, and why");
-  add_strategy(app, options->computation, options->runtime);
-  add_runtime(app, options->runtime);
-  add_trace(app, options->trace);
-  add_json(app, options->json);
+  line.flag("--explain", options->explain, "Show where each op runs, and why");
+  add_strategy(line, options->computation, options->runtime);
+  add_runtime(line, options->runtime);
+  add_trace(line, options->trace);
+  add_json(line, options->json);
   return [options, &files] { return execute(*options, files); };
 }
 

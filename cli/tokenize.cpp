@@ -47,11 +47,11 @@ Status execute(const Options& options) {
 
 }  // namespace
 
-Action tokenize(CLI::App& app) {
+Action tokenize(CommandLine& line) {
   auto options = std::make_shared<Options>();
-  add_model(app, options->model);
-  app.add_option("TEXT", options->text, "The text; special tokens in it are parsed [stdin]");
-  add_json(app, options->json);
+  add_model(line, options->model);
+  line.option("TEXT", options->text, "The text; special tokens in it are parsed [stdin]");
+  add_json(line, options->json);
   return [options] { return execute(*options); };
 }
 

@@ -1,12 +1,10 @@
 #include "usage.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <string_view>
-#include <vector>
-
-#include "ops/nearest.h"
 
 namespace shunt::cli {
 namespace {
@@ -28,89 +26,32 @@ std::string line_of(const std::string& name, std::string_view meaning) {
   return fmt::format("{}{}\n", lines, meaning);
 }
 
-// The option whose name, as the parser gives it, begins `text`.
-const CLI::Option* find_option_at(const CLI::App& app, std::string_view text) {
-  for (const CLI::Option* option : app.get_options(nullptr)) {
-    const std::string name = option->get_name();
-    if (!text.starts_with(name)) continue;
-    const std::string_view rest = text.substr(name.size());
-    if (rest.empty() || rest.find_first_of(" :,") == 0) return option;
-  }
-  return nullptr;
-}
-
-// The parser knows an option by one name; people may have typed the other.
-std::string with_all_names(const CLI::App& app, const std::string& message) {
-  const CLI::Option* option = find_option_at(app, message);
-  if (option == nullptr || option->get_positional()) return message;
-  return names_of(*option) + message.substr(option->get_name().size());
-}
-
-// Words that nothing takes, in their order. After "--" every word is an argument.
-std::string describe_extra(const CLI::App& app, std::vector<std::string> words) {
-  const auto dashes = std::ranges::find(words, "--");
-  const auto option =
-      std::find_if(words.begin(), dashes, [](const std::string& word) { return word.starts_with('-'); });
-  if (option != dashes) {
-    const std::string name = option->substr(0, option->find('='));
-    std::vector<std::string> names;
-    for (const CLI::Option* known : app.get_options(nullptr))
-      for (const std::string& long_name : known->get_lnames()) names.push_back("--" + long_name);
-    return fmt::format("no option is named {}{}; put -- before text that begins with a dash", name,
-                       did_you_mean(name, names));
-  }
-  if (dashes != words.end()) words.erase(dashes);
-  return fmt::format("\"{}\" is one argument too many; put text of several words in quotes", words.front());
-}
-
-// Too few or too many values of an option.
-std::string describe_mismatch(const CLI::App& app, const std::string& message) {
-  const CLI::Option* option = find_option_at(app, message);
-  if (option == nullptr) return message;
-  if (option->count() > 1) return fmt::format("{} is given {} times", names_of(*option), option->count());
-  return fmt::format("{} needs a value:{}", names_of(*option), value_of(*option));
-}
-
 }  // namespace
 
-std::string names_of(const CLI::Option& option) {
-  std::string names;
-  for (const std::string& name : option.get_snames()) names += fmt::format("{}-{}", names.empty() ? "" : ", ", name);
-  for (const std::string& name : option.get_lnames()) names += fmt::format("{}--{}", names.empty() ? "" : ", ", name);
-  return names;
+std::string names_and_value(const Option& option) {
+  const std::string value = option.value_name();
+  return fmt::format("{}{}{}", fmt::join(option.names(), ", "), option.is_argument() || value.empty() ? "" : " ",
+                     option.is_argument() ? "" : value);
 }
 
-// Checks add a colon and their own words to a type's name.
-std::string value_of(const CLI::Option& option) {
-  if (option.get_type_size() == 0) return {};
-  const std::string type = option.get_type_name();
-  return " " + type.substr(0, type.find(':'));
-}
-
-std::string help_page(const CLI::App& app) {
-  std::string usage = fmt::format("{}\n\nUsage: {}", app.get_description(), app.get_name());
+std::string help_page(const CommandLine& line, std::string_view example) {
+  std::string usage = fmt::format("{}\n\nUsage: {}", line.summary(), line.name());
   std::string arguments;
-  for (const CLI::Option* option : app.get_options(nullptr)) {
-    if (!option->get_positional()) continue;
-    const std::string name = option->get_name(true);
-    usage += fmt::format(fmt::runtime(option->get_required() ? " {}" : " [{}]"), name);
-    arguments += line_of(name, option->get_description());
+  for (const Option& option : line.options()) {
+    if (!option.is_argument()) continue;
+    const std::string name = names_and_value(option);
+    usage += fmt::format(fmt::runtime(option.is_required() ? " {}" : " [{}]"), name);
+    arguments += line_of(name, option.meaning());
   }
   std::string page = usage + " [OPTIONS]\n";
   if (!arguments.empty()) page += "\n" + arguments;
-  for (const std::string& group : app.get_groups()) {
+  for (const std::string& group : line.groups()) {
     page += fmt::format("\n{}:\n", group);
-    for (const CLI::Option* option : app.get_options(nullptr))
-      if (option->nonpositional() && option->get_group() == group && option != app.get_help_ptr())
-        page += line_of(names_of(*option) + value_of(*option), option->get_description());
+    for (const Option& option : line.options())
+      if (!option.is_argument() && option.group() == group && !option.is_help())
+        page += line_of(names_and_value(option), option.meaning());
   }
-  return fmt::format("{}\n{}\n", page, app.get_footer());
-}
-
-std::string describe_mistake(const CLI::App& app, const CLI::ParseError& error) {
-  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) return describe_extra(app, app.remaining());
-  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) return describe_mismatch(app, error.what());
-  return with_all_names(app, error.what());
+  return fmt::format("{}\nExample:\n  {}\n", page, example);
 }
 
 }  // namespace shunt::cli

@@ -1,21 +1,17 @@
 // How a command is used, in words: its help page, and what is wrong with a call. One thread.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <string>
+#include <string_view>
+
+#include "command_line.h"
 
 namespace shunt::cli {
 
-// Usage, arguments, options by group, and the footer. An option's name for its value is its type_name, without what
-// checks add to it; its default is part of its description.
-[[nodiscard]] std::string help_page(const CLI::App& app);
+// Usage, arguments, options by group, and the example. An option's default is part of its meaning.
+[[nodiscard]] std::string help_page(const CommandLine& line, std::string_view example);
 
-// "-n, --tokens"
-[[nodiscard]] std::string names_of(const CLI::Option& option);
-// " N", the name of an option's value; empty where it takes none.
-[[nodiscard]] std::string value_of(const CLI::Option& option);
-
-// The mistake that the parser found, with options named as they may have been typed.
-[[nodiscard]] std::string describe_mistake(const CLI::App& app, const CLI::ParseError& error);
+// "-n, --tokens N", or the name of an argument.
+[[nodiscard]] std::string names_and_value(const Option& option);
 
 }  // namespace shunt::cli

@@ -167,17 +167,17 @@ Status execute(const Options& options) {
 
 }  // namespace
 
-Action verify(CLI::App& app) {
+Action verify(CommandLine& line) {
   auto options = std::make_shared<Options>();
-  add_ops(app, options->ops, "Ops to check");
-  app.add_flag(
+  add_ops(line, options->ops, "Ops to check");
+  line.flag(
       "--full", options->full,
       "Every combination of dtypes, shapes and views, and all large sizes of each op, not only every pair of them");
-  add_number(app, "--seed", options->seed, "Seed of the numbers [1]", std::uint64_t{0},
+  add_number(line, "--seed", options->seed, "Seed of the numbers [1]", std::uint64_t{0},
              std::numeric_limits<std::uint64_t>::max());
-  app.add_option("--case", options->only, "Only this case of the op, as a failure prints it")->type_name("CASE");
-  add_runtime(app, options->runtime);
-  add_json(app, options->json);
+  line.option("--case", options->only, "Only this case of the op, as a failure prints it").value_name("CASE");
+  add_runtime(line, options->runtime);
+  add_json(line, options->json);
   return [options] { return execute(*options); };
 }
 
