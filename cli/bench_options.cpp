@@ -6,6 +6,7 @@
 
 #include "models/random_model.h"
 #include "models/session.h"
+#include "models/step_planner.h"
 #include "options.h"
 
 namespace shunt::cli {

@@ -12,6 +12,8 @@
 #include "files.h"
 #include "interrupt.h"
 #include "loading.h"
+#include "models/context.h"
+#include "models/step_planner.h"
 #include "models/step_ratios.h"
 #include "options.h"
 #include "output.h"

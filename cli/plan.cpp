@@ -8,6 +8,8 @@
 
 #include "command.h"
 #include "loading.h"
+#include "models/context.h"
+#include "models/step_planner.h"
 #include "options.h"
 #include "output.h"
 #include "plan_summary.h"

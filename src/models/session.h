@@ -1,35 +1,32 @@
 // Runs a model over sequences of tokens: the paged cache, batches, logits.
 //
-// A session holds one or more sequences that share a cache of pages; each page belongs to one sequence. The
-// model and the runtime must outlive it. One thread at a time.
+// A session holds one or more sequences that share a cache of pages (sequences.h); a runner (run/runner.h) computes its
+// steps. The model and the runtime must outlive it. One thread at a time.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "models/brief_calibration.h"
 #include "models/model.h"
-#include "models/step_planner.h"
-#include "run/executable.h"
-#include "run/fleet.h"
-#include "run/plan_review.h"
+#include "models/sequences.h"
+#include "run/runner.h"
 #include "shunt/model.h"
 
 namespace shunt::models {
 
-// The context that a session with these options has: what was asked for, or the default.
-// Errors: out_of_memory where it does not fit beside the weights.
-[[nodiscard]] Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime,
-                                                   const SessionOptions& options);
+// What a session is to do.
+struct Work {
+  std::uint64_t prompt_tokens = 0;
+  std::uint64_t generated_tokens = 0;
+};
 
-class Session {
+class Session final : private RunClient {
  public:
-  // Errors: invalid for options out of range, unsupported where a strategy likes devices that there are none of and
-  // that is strict, out_of_memory where not even one page fits.
+  // Errors: those of choose_context(); unsupported where a strategy likes devices that there are none of and that is
+  // strict.
   [[nodiscard]] static Result<std::unique_ptr<Session>> create(const Model& model, const Runtime& runtime,
                                                                const SessionOptions& options);
 
@@ -53,9 +50,9 @@ class Session {
   [[nodiscard]] Status append_despite_interruption(std::uint32_t sequence, Token token);
 
   // Forgets the tokens from `length` on.
-  void truncate(std::uint32_t sequence, std::size_t length);
+  void truncate(std::uint32_t sequence, std::size_t length) { sequences_.truncate(sequence, length); }
 
-  [[nodiscard]] std::span<const Token> tokens(std::uint32_t sequence) const { return sequences_[sequence].tokens; }
+  [[nodiscard]] std::span<const Token> tokens(std::uint32_t sequence) const { return sequences_.tokens(sequence); }
   // Tokens that each sequence can hold.
   [[nodiscard]] std::uint32_t context() const { return context_; }
   [[nodiscard]] const SessionOptions& options() const { return options_; }
@@ -64,67 +61,40 @@ class Session {
   [[nodiscard]] const Watch& watch() const { return watch_; }
 
   // The devices that have run steps, in the order in which they first did.
-  [[nodiscard]] std::span<const std::string> used_devices() const { return used_devices_; }
-
+  [[nodiscard]] std::span<const std::string> used_devices() const { return runner_.used_devices(); }
   // The plan for a step of that many tokens and rows of logits, made if need be.
   [[nodiscard]] Result<const Plan*> plan_for(std::uint32_t tokens, std::uint32_t outputs);
-
-  // Memory in bytes: weights copied from the file, cache, and programs with their arenas.
-  struct Memory {
-    std::uint64_t copied_weights = 0;
-    std::uint64_t cache = 0;
-    std::uint64_t programs = 0;
-  };
-  [[nodiscard]] Memory memory() const;
+  [[nodiscard]] Runner::Memory memory() const { return runner_.memory(); }
 
  private:
-  struct Sequence {
-    std::vector<Token> tokens;
-    std::size_t computed = 0;  // of them, those that the cache knows: all, unless it was lost
-    std::vector<std::int32_t> pages;
-  };
-  struct StepInputs {
-    std::vector<std::int32_t> tokens, positions, sequences, output_rows;
-  };
-
   Session(const Model& model, const Runtime& runtime, const SessionOptions& options, std::uint32_t context);
 
+  [[nodiscard]] std::unique_ptr<BucketPlanner> planner_for(const DeviceSet& set,
+                                                           std::optional<double> margin) const override;
+  [[nodiscard]] std::vector<Expected> expected() const override;
+  [[nodiscard]] Result<std::vector<Sample>> samples() const override;
+  void forget() override { sequences_.forget_cache(); }
+  [[nodiscard]] Status rebuild() override;
+  [[nodiscard]] std::optional<double> rebuild_us(BucketPlanner& planner) const override;
+
+  // Tokens of the steps that a prompt is read in, at most `most`; 0 where no work is expected.
+  [[nodiscard]] std::uint32_t prompt_step(std::uint64_t most) const;
   [[nodiscard]] Status check(std::span<const BatchToken> batch) const;
-  void reserve_pages(std::span<const BatchToken> batch);
-  [[nodiscard]] StepInputs inputs_of(std::span<const BatchToken> batch) const;
-  [[nodiscard]] Status run(std::span<const BatchToken> batch);
   [[nodiscard]] Status run_once(std::span<const BatchToken> batch);
-  [[nodiscard]] Status suspect(const Executable& executable);
+  [[nodiscard]] Status write_inputs(Executable& executable, std::span<const BatchToken> batch,
+                                    std::span<const std::int32_t> positions) const;
   [[nodiscard]] Status compute_again(std::span<const BatchToken> batch);
   [[nodiscard]] Status give_up(Executable& executable, const Submission& submission);
-  [[nodiscard]] Status catch_up();
-  void begin_anew();
-  void note_devices(const Executable& executable);
-  void reconsider();
-  [[nodiscard]] Result<Executable*> executable_for(std::uint32_t tokens, std::uint32_t outputs);
 
   const Model& model_;
-  const Runtime& runtime_;
-  SessionOptions options_;
+  const SessionOptions options_;
   Watch watch_;
-  std::uint32_t context_ = 0;
-  std::uint32_t pages_per_sequence_ = 0;
-  std::vector<Sequence> sequences_;
-  std::int32_t untouched_page_ = 0;  // it and all after it were never held
-  std::vector<std::int32_t> free_pages_;
+  const std::uint32_t context_;
+  Sequences sequences_;
+  std::optional<Work> work_;  // while devices may be measured for it
   std::vector<float> logits_;
-  std::uint32_t steps_ = 0;
   bool computes_again_ = false;  // as logits were not finite
-  std::vector<std::string> used_devices_;
-  const Executable* last_run_ = nullptr;  // whose devices are in it
-
-  Fleet fleet_;
-  PlanReview review_;  // of the plan of one token
-  std::unique_ptr<StepPlanner> planner_;
-  WeightStore weights_;
-  StateStore state_;
-  ArenaStore arenas_;
-  std::map<std::pair<std::uint32_t, std::uint32_t>, std::unique_ptr<Executable>> executables_;
+  Runner runner_;
 };
 
 }  // namespace shunt::models

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "devices/device.h"
+#include "models/context.h"
 #include "models/session.h"
+#include "models/step_planner.h"
 #include "run/samples.h"
 
 namespace shunt::models {

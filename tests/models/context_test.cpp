@@ -5,11 +5,13 @@
 #include <cstring>
 
 #include "devices/device.h"
+#include "models/context.h"
 #include "models/generate.h"
 #include "models/gguf_bytes.h"
 #include "models/gguf_writer.h"
 #include "models/random_model.h"
 #include "models/reference.h"
+#include "models/step_planner.h"
 
 namespace shunt::models {
 namespace {

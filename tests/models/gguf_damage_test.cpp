@@ -94,8 +94,8 @@ Outcome use(std::span<const std::byte> bytes, const Runtime& runtime, const Sess
                       keep(Session::create(*model, runtime, options), session) && keep(session->plan_for(8, 1), plan) &&
                       keep(session->plan_for(1, 1), plan));
   });
-  const Session::Memory mapped = session == nullptr ? Session::Memory{} : session->memory();
-  EXPECT_LT(peak + mapped.copied_weights + mapped.cache + mapped.programs, 4 * bytes.size() + kFree);
+  const Runner::Memory mapped = session == nullptr ? Runner::Memory{} : session->memory();
+  EXPECT_LT(peak + mapped.copied_weights + mapped.state + mapped.programs, 4 * bytes.size() + kFree);
   if (plan == nullptr || !why.empty()) {
     EXPECT_FALSE(why.empty());
     return Outcome::refused;

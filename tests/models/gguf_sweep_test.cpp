@@ -33,8 +33,8 @@ bool gives_logits(std::span<const std::byte> bytes, const Runtime& runtime) {
   if (!session) return expect_reason(session.error()), false;
   const Token tokens[] = {1, 4};
   const Status done = (*session)->append(0, tokens);
-  const Session::Memory memory = (*session)->memory();
-  EXPECT_LT(memory.copied_weights + memory.cache + memory.programs, kMostBytes);
+  const Runner::Memory memory = (*session)->memory();
+  EXPECT_LT(memory.copied_weights + memory.state + memory.programs, kMostBytes);
   if (!done) return expect_reason(done.error()), false;
   const std::span<const float> logits = (*session)->logits(0);
   EXPECT_EQ(logits.size(), (*model)->config().vocabulary);

@@ -8,6 +8,8 @@
 #include "models/gguf_bytes.h"
 #include "models/random_model.h"
 #include "models/reference.h"
+#include "models/step_planner.h"
+#include "plan/planner.h"
 
 namespace shunt::models {
 namespace {

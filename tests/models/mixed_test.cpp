@@ -5,6 +5,7 @@
 #include "devices/each_api.h"
 #include "devices/sim/device.h"
 #include "models/short_run.h"
+#include "models/step_planner.h"
 #include "trace/chrome.h"
 #include "trace/recorder.h"
 #include "trace/recording.h"

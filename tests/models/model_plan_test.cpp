@@ -6,6 +6,7 @@
 #include "models/quantizer.h"
 #include "models/random_model.h"
 #include "models/reference.h"
+#include "models/step_planner.h"
 #include "trace/chrome.h"
 #include "trace/recorder.h"
 #include "trace/recording.h"

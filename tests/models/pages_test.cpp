@@ -5,6 +5,7 @@
 #include "models/gguf_bytes.h"
 #include "models/random_model.h"
 #include "models/reference.h"
+#include "models/step_planner.h"
 
 namespace shunt::models {
 namespace {

@@ -5,6 +5,7 @@
 
 #include "devices/each_api.h"
 #include "models/reference.h"
+#include "models/step_planner.h"
 #include "run/conformance.h"
 #include "run/support_check.h"
 

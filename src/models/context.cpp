@@ -1,0 +1,103 @@
+#include "models/context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "devices/device.h"
+#include "models/step_planner.h"
+#include "ops/checked.h"
+
+namespace shunt::models {
+namespace {
+
+constexpr std::uint32_t kLargestBatch = 512;
+
+// How much of the memory that is free the cache may take by itself.
+constexpr double kCacheShare = 0.8;
+
+// The bytes that may be used of a device's memory; nothing where they are not known.
+std::optional<std::uint64_t> memory_of(const Runtime& runtime, std::size_t device) {
+  const auto available = runtime.handles()[device]->memory_available();
+  const std::uint64_t budget = runtime.budgets()[device];
+  if (available) return std::min(*available, budget);
+  return budget == kNoBudget ? std::nullopt : std::optional(budget);
+}
+
+std::optional<std::uint64_t> memory_of_all(const Runtime& runtime) {
+  std::map<std::string, std::uint64_t> memories;
+  for (std::size_t device = 0; device < runtime.handles().size(); ++device) {
+    const auto bytes = memory_of(runtime, device);
+    if (!bytes) return std::nullopt;
+    std::uint64_t& most = memories[runtime.handles()[device]->info().memory_resource];
+    most = std::max(most, *bytes);
+  }
+  std::uint64_t all = 0;
+  for (const auto& [name, bytes] : memories)
+    all = checked_sum(all, bytes).value_or(std::numeric_limits<std::uint64_t>::max());
+  return all;
+}
+
+// The tokens per sequence that fit beside the weights; nothing where the memory is not known.
+std::optional<std::uint64_t> context_that_fits(const Model& model, const SessionOptions& options,
+                                               std::optional<std::uint64_t> available) {
+  if (!available) return std::nullopt;
+  const std::uint64_t weights = model.weight_bytes();
+  const double room = *available > weights ? static_cast<double>(*available - weights) * kCacheShare : 0;
+  const double page =
+      static_cast<double>(cache_page_bytes(model.config(), kPageTokens, options.cache_dtype)) * options.sequences;
+  return static_cast<std::uint64_t>(room / page) * kPageTokens;
+}
+
+std::string count_of_sequences(std::uint32_t count) {
+  return count == 1 ? "1 sequence" : fmt::format("{} sequences", count);
+}
+
+Status check_options(const SessionOptions& options) {
+  if (options.sequences == 0 || options.sequences > 1024)
+    return fail(Code::invalid, fmt::format("{} sequences; 1 to 1024 are possible", options.sequences));
+  if (options.batch == 0 || options.batch > kLargestBatch)
+    return fail(Code::invalid, fmt::format("a batch of {} tokens; 1 to {} are possible", options.batch, kLargestBatch));
+  if (info_of(options.cache_dtype).kind != DTypeKind::floating)
+    return fail(Code::invalid,
+                fmt::format("a cache of {}; F32, F16 and BF16 are possible", name_of(options.cache_dtype)));
+  return {};
+}
+
+}  // namespace
+
+Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime, const SessionOptions& options) {
+  SHUNT_TRY(check_options(options));
+  SHUNT_TRY(cache_pages(options.context, options.sequences));
+  // All on the first device, if it holds what is asked for.
+  auto fits = context_that_fits(model, options, memory_of(runtime, 0));
+  if (fits && *fits < std::max(options.context, 1U)) fits = context_that_fits(model, options, memory_of_all(runtime));
+  if (fits && *fits == 0)
+    return fail(Code::out_of_memory,
+                fmt::format("no room for a cache: the {} MiB of weights and a page of {} tokens in {} need "
+                            "more than the {} MiB of memory that are free; use a smaller model or file type",
+                            model.weight_bytes() >> 20U, kPageTokens, count_of_sequences(options.sequences),
+                            memory_of_all(runtime).value_or(0) >> 20U));
+  std::uint32_t context = options.context;
+  if (context == 0)
+    context = static_cast<std::uint32_t>(
+        std::min<std::uint64_t>({model.config().context_length, kDefaultContext, fits.value_or(kDefaultContext)}));
+  SHUNT_TRY_ASSIGN(const std::uint32_t pages, cache_pages(context, options.sequences));
+  if (fits && context > *fits) {
+    const auto bytes = checked_product(cache_page_bytes(model.config(), kPageTokens, options.cache_dtype), pages);
+    return fail(Code::out_of_memory,
+                fmt::format("a context of {} tokens in {} does not fit: its cache takes {}, and there is "
+                            "room for {} tokens; choose a smaller context (option context, -c)",
+                            context, count_of_sequences(options.sequences),
+                            bytes ? fmt::format("{} MiB", *bytes >> 20U) : "more than 2^64 bytes", *fits));
+  }
+  constexpr std::uint32_t kMost = std::numeric_limits<std::int32_t>::max();  // positions are 32-bit integers
+  if (context > kMost) return fail(Code::invalid, fmt::format("a context of {} tokens; at most {}", context, kMost));
+  return context;
+}
+
+}  // namespace shunt::models

@@ -1,0 +1,174 @@
+#include "run/graph_client.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "ops/elements.h"
+#include "run/finite.h"
+
+namespace shunt {
+namespace {
+
+// Every row of the graph was computed, as its plan says.
+bool fills(const Graph& graph, const Parameters& parameters) {
+  return std::ranges::all_of(graph.tensors(), [&](const TensorInfo& tensor) {
+    const Operand& operand = tensor.operand;
+    return operand.extent == Extent::fixed ||
+           valid_rows(operand.shape[0], operand.extent, parameters) == operand.shape[0];
+  });
+}
+
+bool is_state(const TensorInfo& tensor) { return tensor.operand.kind == TensorKind::state; }
+
+// Plans the one bucket, once.
+class Planner final : public BucketPlanner {
+ public:
+  Planner(const Graph& graph, const DeviceSet& set, Strategy strategy, std::optional<double> margin)
+      : graph_(graph), set_(set), strategy_(strategy), margin_(margin) {}
+
+  Result<PlannedGraph> plan(Bucket) override {
+    if (!planned_) {
+      SHUNT_TRY_ASSIGN(planned_, plan_graph(graph_, set_, strategy_, margin_));
+    }
+    return *planned_;
+  }
+  Result<Plan> estimate(const BucketPlanner&) override {
+    SHUNT_TRY_ASSIGN(PlannedGraph planned, plan(kRepeated));
+    return std::move(planned.plan);
+  }
+
+ private:
+  const Graph& graph_;
+  const DeviceSet set_;
+  const Strategy strategy_;
+  const std::optional<double> margin_;
+  std::optional<PlannedGraph> planned_;
+};
+
+}  // namespace
+
+GraphClient::GraphClient(Graph graph, const Runtime& runtime, WeightSource* weights, const ComputationOptions& options)
+    : runtime_(runtime.share()),
+      graph_(std::move(graph)),
+      options_(options),
+      has_state_(std::ranges::any_of(graph_.tensors(), [](const TensorInfo& tensor) { return is_state(tensor); })),
+      writes_state_(std::ranges::any_of(graph_.nodes(),
+                                        [&](const Node& node) {
+                                          return info_of(node.op).op_class != OpClass::layout &&
+                                                 is_state(graph_.tensor(graph_.tensor(node.output).base));
+                                        })),
+      runner_(*runtime_, *this,
+              {.weights = weights,
+               .margin = options.margin,
+               .profile = options.profile,
+               .may_stop = !has_state_,
+               .watch = &runtime_->options().watch}) {}
+
+std::unique_ptr<BucketPlanner> GraphClient::planner_for(const DeviceSet& set, std::optional<double> margin) const {
+  return std::make_unique<Planner>(graph_, set, options_.strategy, margin);
+}
+
+// As much as there was. How long it takes to make state again is not known.
+std::vector<RunClient::Expected> GraphClient::expected() const {
+  if (options_.strategy != Strategy::automatic || has_state_) return {};
+  return {{.bucket = kRepeated, .times = static_cast<double>(runner_.runs())}};
+}
+
+Result<std::vector<RunClient::Sample>> GraphClient::samples() const {
+  return std::vector<Sample>{{.graph = graph_, .times = static_cast<double>(runner_.runs())}};
+}
+
+std::optional<double> GraphClient::rebuild_us(BucketPlanner& /*planner*/) const { return 0; }
+
+void GraphClient::forget() {
+  is_restored_ = false;
+  is_computed_ = false;
+}
+
+Status GraphClient::rebuild() {
+  if (is_restored_) return {};
+  SHUNT_TRY(runner_.executable_for(kRepeated));
+  if (state_is_written_) {
+    if (!rebuild_state_)
+      return fail(Code::device_lost,
+                  "the graph's state was lost with a device, and only its owner can compute it again: say how with "
+                  "Computation::on_lost_state()");
+    const auto inputs_of_run = inputs_;
+    Status rebuilt = rebuild_state_();
+    inputs_ = inputs_of_run;
+    if (!rebuilt) runner_.begin_anew();  // state that is half made is no zeros
+    SHUNT_TRY(std::move(rebuilt));
+  }
+  for (const auto& [input, bytes] : inputs_) SHUNT_TRY(write_now(input, bytes));
+  is_restored_ = true;
+  return {};
+}
+
+Executable* GraphClient::executable() const {
+  return is_restored_ || runner_.is_rebuilding() ? runner_.find(kRepeated) : nullptr;
+}
+
+Status GraphClient::write(std::string_view input, std::span<const std::byte> bytes) {
+  SHUNT_TRY(runner_.attempt([&] { return write_now(input, bytes); }));
+  std::vector<std::byte>& kept = inputs_[std::string(input)];
+  kept.resize(std::max(kept.size(), bytes.size()));
+  std::ranges::copy(bytes, kept.begin());
+  return {};
+}
+
+Status GraphClient::write_now(std::string_view input, std::span<const std::byte> bytes) const {
+  const auto id = executable()->graph().find(input);
+  if (!id) return fail(Code::invalid, fmt::format("the graph has no input \"{}\"", input));
+  return executable()->write_input(*id, bytes);
+}
+
+Status GraphClient::run(const Parameters& parameters) {
+  SHUNT_TRY(runtime_->options().watch.check("a run"));
+  SHUNT_TRY(runner_.attempt([&] { return run_now(parameters); }));
+  if (!runner_.is_rebuilding() && (!has_state_ || rebuild_state_)) runner_.finish(!has_state_);
+  return {};
+}
+
+Status GraphClient::run_now(const Parameters& parameters) {
+  SHUNT_TRY(runner_.run(*executable(), runner_.next_submission(*executable(), parameters), fills(graph_, parameters)));
+  last_ = parameters;
+  is_computed_ = true;
+  state_is_written_ = writes_state_;
+  // Later it cannot be told from what state to compute again.
+  if (has_state_ && rebuild_state_ && !runner_.is_rebuilding())
+    for (std::size_t index = 0; index < graph_.outputs().size(); ++index) {
+      const Operand& operand = graph_.tensor(graph_.outputs()[index]).operand;
+      SHUNT_TRY_ASSIGN(const std::uint64_t size, bytes_of(operand.dtype, operand.shape));
+      std::vector<std::byte> bytes(size);
+      SHUNT_TRY(read_now(index, 0, bytes));
+    }
+  return {};
+}
+
+Status GraphClient::read(std::size_t index, std::uint64_t offset, std::span<std::byte> to) {
+  if (executable() == nullptr) return fail(Code::invalid, "there is nothing to read: the last run failed");
+  if (index >= graph_.outputs().size())
+    return fail(Code::invalid, fmt::format("output {} of {} was asked for", index, graph_.outputs().size()));
+  Status status = read_now(index, offset, to);
+  // What a run changed cannot be told from what was before it.
+  if (status || writes_state_ || runner_.runs() == 0 || status.error().device.empty()) return status;
+  SHUNT_TRY(runner_.recover(std::move(status).error()));
+  return runner_.attempt([&]() -> Status {
+    SHUNT_TRY(run_now(last_));
+    return read_now(index, offset, to);
+  });
+}
+
+// Errors: besides those of a device, internal for a device that may be why numbers are not finite. Where no other may
+// do its work, they are what the caller gets.
+Status GraphClient::read_now(std::size_t index, std::uint64_t offset, std::span<std::byte> to) {
+  SHUNT_TRY(executable()->read_output(index, offset, to));
+  const Operand& operand = graph_.tensor(graph_.outputs()[index]).operand;
+  if (!is_computed_ || runtime_->options().strict || (has_state_ && !rebuild_state_)) return {};
+  return runner_.fleet().judge(fmt::format("numbers of output {}", index), are_finite(operand, last_, offset, to),
+                               executable()->plan());
+}
+
+}  // namespace shunt

@@ -1,0 +1,184 @@
+#include "run/runner.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "devices/device.h"
+#include "ops/units.h"
+#include "plan/planner.h"
+#include "run/brief_calibration.h"
+
+namespace shunt {
+
+Runner::Runner(const Runtime& runtime, RunClient& client, const RunnerOptions& options)
+    : runtime_(runtime), client_(client), options_(options), fleet_(runtime), weights_(options.weights) {}
+
+Status Runner::attempt(const std::function<Status()>& work) {
+  if (is_rebuilding_) return work();
+  change_plans();
+  while (true) {
+    Status status = rebuild();
+    if (status) status = work();
+    if (status) return status;
+    SHUNT_TRY(recover(std::move(status).error()));
+  }
+}
+
+Status Runner::recover(Error error) {
+  SHUNT_TRY(fleet_.recover(std::move(error)));
+  begin_anew();
+  return {};
+}
+
+void Runner::change_plans() {
+  if (is_outdated_) begin_anew_with(std::exchange(next_planner_, nullptr));
+}
+
+Status Runner::rebuild() {
+  is_rebuilding_ = true;
+  Status status = client_.rebuild();
+  is_rebuilding_ = false;
+  return status;
+}
+
+void Runner::begin_anew_with(std::unique_ptr<BucketPlanner> planner) {
+  last_run_ = nullptr;
+  executables_.clear();
+  weights_.clear();
+  state_ = {};
+  arenas_ = {};
+  planner_ = std::move(planner);
+  next_planner_ = nullptr;
+  review_.begin_anew();
+  is_outdated_ = false;
+  client_.forget();
+}
+
+BucketPlanner& Runner::planner() {
+  if (planner_ == nullptr) planner_ = client_.planner_for(fleet_.devices(), options_.margin);
+  return *planner_;
+}
+
+Result<Executable*> Runner::executable_for(Bucket bucket) {
+  if (!is_rebuilding_) change_plans();
+  const Bucket rounded{std::bit_ceil(bucket.tokens), std::bit_ceil(std::max(bucket.outputs, 1U))};
+  std::unique_ptr<Executable>& executable = executables_[rounded];
+  if (executable != nullptr) return executable.get();
+  SHUNT_TRY_ASSIGN(PlannedGraph planned, planner().plan(rounded));
+  fleet_.note(planned.plan);
+  SHUNT_TRY_ASSIGN(executable, Executable::create(std::move(planned.graph), std::move(planned.plan),
+                                                  {.devices = fleet_.devices().devices,
+                                                   .weights = &weights_,
+                                                   .state = &state_,
+                                                   .arenas = &arenas_,
+                                                   .recorder = &runtime_.recorder(),
+                                                   .audits = &fleet_.audits(),
+                                                   .watch = options_.watch,
+                                                   .may_stop = options_.may_stop}));
+  return executable.get();
+}
+
+Executable* Runner::find(Bucket bucket) const {
+  const auto found = executables_.find(bucket);
+  return found == executables_.end() ? nullptr : found->second.get();
+}
+
+Submission Runner::next_submission(const Executable& executable, const Parameters& parameters) {
+  return {.parameters = parameters,
+          .step = runs_++,
+          .profile = options_.profile,
+          .timeout = fleet_.timeout(executable.plan().predicted_us)};
+}
+
+Status Runner::run(Executable& executable, const Submission& submission, bool is_full) {
+  const Device& clock = *fleet_.devices().devices.front();
+  const std::uint64_t begin_ns = clock.now_ns();
+  SHUNT_TRY(executable.run(submission));
+  note_devices(executable);
+  if (!is_full || executable.actual_us().empty()) return {};
+  fleet_.observe(executable.plan(), executable.actual_us());
+  if (&executable == find(kRepeated))
+    review_.add_run(static_cast<double>(clock.now_ns() - begin_ns) * 1e-3, executable.plan().units.size());
+  return {};
+}
+
+void Runner::note_devices(const Executable& executable) {
+  if (std::exchange(last_run_, &executable) == &executable) return;
+  for (const Decision& decision : executable.plan().decisions) {
+    const std::string& id = executable.plan().devices[decision.device].id;
+    if (std::ranges::find(used_devices_, id) == used_devices_.end()) used_devices_.push_back(id);
+  }
+}
+
+void Runner::finish(bool may_replan) {
+  is_outdated_ = fleet_.count_step() || has_measured() || (may_replan && knows_better_plan());
+}
+
+// As much work is expected as there was.
+bool Runner::has_measured() {
+  constexpr double kLeastUs = 3e6;
+  if (review_.ran_us() < std::max(measure_us_, kLeastUs)) return false;
+  measure_us_ = 2 * review_.ran_us();
+  return measure(nullptr);
+}
+
+bool Runner::measure(const std::atomic<bool>* interrupted) {
+  const std::vector<RunClient::Expected> expected = client_.expected();
+  if (expected.empty()) return false;
+  const auto forecast = [&](const DeviceSet& set, std::optional<double> margin) -> Result<Forecast> {
+    const std::unique_ptr<BucketPlanner> planner = client_.planner_for(set, margin);
+    Forecast all;
+    for (const RunClient::Expected& runs : expected) {
+      SHUNT_TRY_ASSIGN(const PlannedGraph planned, planner->plan(runs.bucket));
+      const Forecast its = forecast_of(planned.plan, runs.times);
+      if (&runs == expected.data()) all.device = its.device;
+      all.us += its.us;
+    }
+    return all;
+  };
+  if (!pays_to_measure({.runtime = runtime_, .fleet = fleet_, .margin = options_.margin, .forecast = forecast}))
+    return false;
+  const auto samples = client_.samples();
+  if (!samples) return false;
+  std::vector<Workload> work;
+  for (const RunClient::Sample& sample : *samples) work.push_back({&sample.graph, sample.times});
+  const auto costs = measure_briefly(runtime_, fleet_, work, interrupted);
+  if (costs) fleet_.set_costs(*costs);
+  return costs.has_value();
+}
+
+// Devices are not as fast as they were taken for, and it pays to change to what that makes the best plan.
+bool Runner::knows_better_plan() {
+  if (planner_ == nullptr || !review_.is_due(fleet_)) return false;
+  const auto now_us = review_.begin();
+  if (!now_us) return false;
+  doubt_what_runs_contradict(runtime_, fleet_);
+  fleet_.correct();
+  const DeviceSet set = fleet_.devices();
+  std::unique_ptr<BucketPlanner> planner = client_.planner_for(set, options_.margin);
+  const auto gain_us = [&](const Plan& plan) {
+    return *now_us - plan.predicted_us * (1 + margin_or_default(options_.margin, plan.is_measured));
+  };
+  const auto estimate = planner->estimate(*planner_);
+  if (!estimate || !review_.is_worth(gain_us(*estimate), review_.planning_us(), runs_)) return false;
+  const auto other = planner->plan(kRepeated);
+  const auto rebuild_us = client_.rebuild_us(*planner);
+  if (!other || !rebuild_us) return false;
+  if (!review_.is_worth(gain_us(other->plan), weights_us(other->plan, set) + *rebuild_us, runs_)) return false;
+  fleet_.tell(fmt::format("{} takes {}; as devices turned out to be, another plan should take {}", options_.run,
+                          in_time(*now_us), in_time(other->plan.predicted_us)));
+  next_planner_ = std::move(planner);
+  return true;
+}
+
+Runner::Memory Runner::memory() const {
+  Memory memory{.copied_weights = weights_.copied_bytes(), .state = state_.bytes(), .programs = arenas_.bytes()};
+  for (const auto& [bucket, executable] : executables_)
+    if (executable != nullptr) memory.programs += executable->scratch_bytes();
+  return memory;
+}
+
+}  // namespace shunt
