@@ -25,6 +25,8 @@ namespace shunt {
 class Device;
 class DeviceCost;
 struct Registry;
+class WeightSource;
+class WeightStore;
 namespace trace {
 class Recorder;
 struct Recording;
@@ -115,6 +117,8 @@ class Runtime {
   [[nodiscard]] Device* current(std::size_t device) const;
   // Opens it anew if it is lost and nobody has done so. Any thread. Errors: why that is not possible.
   [[nodiscard]] Result<Device*> revive(std::size_t device) const;
+  // The copies of a source's weights on these devices, of all that run here; `source` may be null. Any thread.
+  [[nodiscard]] std::shared_ptr<WeightStore> weights_of(WeightSource* source) const;
   // Every API, with its devices or why it has none.
   [[nodiscard]] const Registry& registry() const;
   // What all record to.

@@ -46,14 +46,14 @@ Result<std::unique_ptr<Executable>> Executable::create(Graph graph, Plan plan, c
 
 Result<Binding> Executable::bind_weight(const Residence& residence, Progress& progress) {
   Device& device = *devices_[residence.device];
-  WeightStore& weights = *context_.weights;
   if (context_.watch != nullptr) SHUNT_TRY(context_.watch->check("copying weights"));
-  const std::uint64_t copied_before = weights.copied_bytes();
-  SHUNT_TRY_ASSIGN(const Binding weight, on_device(device, weights.acquire(graph_.tensor(residence.tensor), device)));
+  SHUNT_TRY_ASSIGN(WeightStore::Weight weight,
+                   on_device(device, context_.weights->acquire(graph_.tensor(residence.tensor), device)));
   progress.done += residence.bytes;
-  if (context_.watch != nullptr && weights.copied_bytes() != copied_before)
+  if (context_.watch != nullptr && weight.was_copied)
     context_.watch->report(progress.kind, progress.done, progress.total);
-  return weight;
+  weights_.push_back(std::move(weight.buffer));
+  return Binding{.buffer = weights_.back().get(), .offset = 0, .bytes = weight.bytes};
 }
 
 Status Executable::bind_storage() {

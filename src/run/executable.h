@@ -117,6 +117,7 @@ class Executable {
   std::vector<Device*> devices_;
   std::vector<std::shared_ptr<Buffer>> arenas_;        // one per device, null where nothing lies
   std::vector<Binding> storage_;                       // one per residence
+  std::vector<std::shared_ptr<Buffer>> weights_;       // that storage_ has
   std::vector<Prepared> programs_;                     // one per step, empty for transfers
   std::vector<std::unique_ptr<std::byte[]>> staging_;  // one per step; of copies by way of the host, from the first on
   std::vector<double> actual_us_;                      // one per step

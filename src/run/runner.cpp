@@ -14,7 +14,11 @@
 namespace shunt {
 
 Runner::Runner(const Runtime& runtime, RunClient& client, const RunnerOptions& options)
-    : runtime_(runtime), client_(client), options_(options), fleet_(runtime), weights_(options.weights) {}
+    : runtime_(runtime),
+      client_(client),
+      options_(options),
+      fleet_(runtime),
+      weights_(runtime.weights_of(options.weights)) {}
 
 Status Runner::attempt(const std::function<Status()>& work) {
   if (is_rebuilding_) return work();
@@ -47,7 +51,6 @@ Status Runner::rebuild() {
 void Runner::begin_anew_with(std::unique_ptr<BucketPlanner> planner) {
   last_run_ = nullptr;
   executables_.clear();
-  weights_.clear();
   state_ = {};
   arenas_ = {};
   planner_ = std::move(planner);
@@ -71,7 +74,7 @@ Result<Executable*> Runner::executable_for(Bucket bucket) {
   fleet_.note(planned.plan);
   SHUNT_TRY_ASSIGN(executable, Executable::create(std::move(planned.graph), std::move(planned.plan),
                                                   {.devices = fleet_.devices().devices,
-                                                   .weights = &weights_,
+                                                   .weights = weights_.get(),
                                                    .state = &state_,
                                                    .arenas = &arenas_,
                                                    .recorder = &runtime_.recorder(),
@@ -175,7 +178,7 @@ bool Runner::knows_better_plan() {
 }
 
 Runner::Memory Runner::memory() const {
-  Memory memory{.copied_weights = weights_.copied_bytes(), .state = state_.bytes(), .programs = arenas_.bytes()};
+  Memory memory{.copied_weights = weights_->copied_bytes(), .state = state_.bytes(), .programs = arenas_.bytes()};
   for (const auto& [bucket, executable] : executables_)
     if (executable != nullptr) memory.programs += executable->scratch_bytes();
   return memory;

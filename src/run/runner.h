@@ -1,10 +1,10 @@
 // Runs the graphs of one client on whatever devices of a runtime are left: what sessions and computations have in
 // common.
 //
-// A runner owns the devices in use, the stores of weights, state and arenas, and the executables of each bucket. When a
-// device fails, it is left out, the client rebuilds what it held, and the work is done again. When devices turn out
-// slower or faster than predicted, or one may be used again, the next work begins on another plan. The runtime and the
-// client must outlive it. One thread at a time.
+// A runner owns the devices in use, state, arenas, and the executables of each bucket; it shares the copies of weights
+// with all that run on its runtime. When a device fails, it is left out, the client rebuilds what it held, and the work
+// is done again. When devices turn out slower or faster than predicted, or one may be used again, the next work begins
+// on another plan. The runtime and the client must outlive it. One thread at a time.
 #pragma once
 
 #include <atomic>
@@ -125,7 +125,7 @@ class Runner {
   // The devices that have run something, in the order in which they first did.
   [[nodiscard]] const std::vector<std::string>& used_devices() const { return used_devices_; }
 
-  // Bytes: weights copied from their source, state, and programs with their arenas.
+  // Bytes: weights copied from their source, by whoever shares them, state, and programs with their arenas.
   struct Memory {
     std::uint64_t copied_weights = 0;
     std::uint64_t state = 0;
@@ -147,7 +147,7 @@ class Runner {
   const RunnerOptions options_;
   Fleet fleet_;
   PlanReview review_;  // of the plan of kRepeated
-  WeightStore weights_;
+  const std::shared_ptr<WeightStore> weights_;
   StateStore state_;
   ArenaStore arenas_;
   std::unique_ptr<BucketPlanner> planner_;       // null: not yet made for these devices

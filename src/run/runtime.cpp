@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <mutex>
 
 #include "devices/left_out.h"
@@ -11,6 +12,7 @@
 #include "devices/thread_pool.h"
 #include "plan/cost.h"
 #include "plan/planner.h"
+#include "run/weight_store.h"
 #include "trace/recorder.h"
 #include "trace/recording.h"
 
@@ -101,6 +103,8 @@ struct Runtime::Parts {
   std::mutex mutex;
   std::vector<std::unique_ptr<Device>> revived;
   std::vector<Device*> current;
+  // Those that are in use.
+  std::map<const WeightSource*, std::weak_ptr<WeightStore>> weights;
 };
 
 Runtime::Runtime(std::shared_ptr<Parts> parts) : parts_(std::move(parts)) {}
@@ -176,6 +180,25 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const RuntimeOptions& options) 
 Device* Runtime::current(std::size_t device) const {
   const std::scoped_lock lock(parts_->mutex);
   return parts_->current[device];
+}
+
+std::shared_ptr<WeightStore> Runtime::weights_of(WeightSource* source) const {
+  // The last that uses it removes it from the table.
+  const auto end = [parts = std::weak_ptr(parts_), source](const WeightStore* store) {
+    const std::unique_ptr<const WeightStore> ended(store);
+    const std::shared_ptr<Parts> its = parts.lock();
+    if (its == nullptr) return;
+    const std::scoped_lock lock(its->mutex);
+    const auto kept = its->weights.find(source);
+    if (kept != its->weights.end() && kept->second.expired()) its->weights.erase(kept);
+  };
+  auto made = std::make_unique<WeightStore>(source);
+  std::shared_ptr<WeightStore> store(made.release(), end);
+  const std::scoped_lock lock(parts_->mutex);
+  std::weak_ptr<WeightStore>& kept = parts_->weights[source];
+  if (auto known = kept.lock()) return known;
+  kept = store;
+  return store;
 }
 
 Result<Device*> Runtime::revive(std::size_t device) const {

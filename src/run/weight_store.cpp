@@ -37,21 +37,25 @@ Result<WeightStore::Part> WeightStore::find(const TensorInfo& weight) const {
   return Part{.index = place->second, .offset = row_bytes * weight.first_row, .bytes = bytes};
 }
 
-Result<Binding> WeightStore::acquire(const TensorInfo& weight, Device& device) {
+Result<WeightStore::Weight> WeightStore::acquire(const TensorInfo& weight, Device& device) {
   SHUNT_TRY_ASSIGN(const Part part, find(weight));
   if (weight.operand.layout != Layout::rows)
     return fail(Code::unsupported,
                 fmt::format("weight \"{}\" is wanted in layout {}; weights can be loaded as rows only", weight.name,
                             static_cast<unsigned>(weight.operand.layout)));
-  Key key{weight.name, device.info().memory_pool, weight.operand.layout};
-  auto copy = copies_.find(key);
-  if (copy == copies_.end()) {
-    auto loaded = load(part, device);
-    if (!loaded)
-      return fail_at(fmt::format("weight \"{}\" on {}", weight.name, device.info().id), std::move(loaded).error());
-    copy = copies_.emplace(std::move(key), std::move(*loaded)).first;
+  const Key key{weight.name, device.info().memory_pool, weight.operand.layout};
+  if (const auto copy = copies_.find(key); copy != copies_.end()) {
+    std::shared_ptr<Buffer> buffer = copy->second.buffer.lock();
+    // Others may still hold what was lost with its device.
+    if (buffer != nullptr && copy->second.device->health().status)
+      return Weight{.buffer = std::move(buffer), .bytes = part.bytes};
   }
-  return Binding{.buffer = copy->second.get(), .offset = 0, .bytes = part.bytes};
+  auto loaded = load(part, device);
+  if (!loaded)
+    return fail_at(fmt::format("weight \"{}\" on {}", weight.name, device.info().id), std::move(loaded).error());
+  copies_.insert_or_assign(
+      key, Copy{.buffer = loaded->buffer, .device = &device, .copied_bytes = loaded->was_copied ? part.bytes : 0});
+  return loaded;
 }
 
 Status WeightStore::read(const TensorInfo& weight, std::uint64_t offset, std::span<std::byte> to) const {
@@ -59,15 +63,17 @@ Status WeightStore::read(const TensorInfo& weight, std::uint64_t offset, std::sp
   return source_->read(part.index, part.offset + offset, to);
 }
 
-void WeightStore::clear() {
-  copies_.clear();
-  copied_bytes_ = 0;
+std::uint64_t WeightStore::copied_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [key, copy] : copies_)
+    if (!copy.buffer.expired()) bytes += copy.copied_bytes;
+  return bytes;
 }
 
-Result<std::unique_ptr<Buffer>> WeightStore::load(const Part& part, Device& device) {
+Result<WeightStore::Weight> WeightStore::load(const Part& part, Device& device) {
   if (const auto mapped = source_->mapped(part.index); !mapped.empty())
     if (auto imported = device.import_host(mapped.subspan(part.offset, part.bytes), source_->owner(part.index)))
-      return imported;
+      return Weight{.buffer = std::move(*imported), .bytes = part.bytes};
   SHUNT_TRY_ASSIGN(std::unique_ptr<Buffer> buffer, device.allocate(part.bytes, BufferUse::weights));
   std::vector<std::byte> chunk(std::min(part.bytes, kChunkBytes));
   for (std::uint64_t done = 0; done < part.bytes; done += chunk.size()) {
@@ -76,8 +82,7 @@ Result<std::unique_ptr<Buffer>> WeightStore::load(const Part& part, Device& devi
     SHUNT_TRY(device.write({.buffer = buffer.get(), .offset = done, .bytes = piece.size()}, piece).wait());
     source_->release(part.index, part.offset + done, piece.size());
   }
-  copied_bytes_ += part.bytes;
-  return buffer;
+  return Weight{.buffer = std::move(buffer), .bytes = part.bytes, .was_copied = true};
 }
 
 }  // namespace shunt

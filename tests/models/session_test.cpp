@@ -63,6 +63,46 @@ TEST(Session, TruncatedSequencesGoOnAsIfNothingHadFollowed) {
   EXPECT_EQ(best(session.logits(0)), expected);
 }
 
+TEST(Session, TwoOfOneModelShareItsWeightsOnADevice) {
+  Loaded loaded(kTrainedModel, "sim:0", {.context = 128});
+  const auto other = Loaded::take(Session::create(*loaded.model, *loaded.runtime, {.context = 128}));
+  const std::vector<Token> prompt = prompt_ids(0);
+  ASSERT_TRUE(loaded.session->append(0, prompt).has_value());
+  const std::uint64_t copied = loaded.session->memory().copied_weights;
+  EXPECT_GT(copied, 0U);
+  ASSERT_TRUE(other->append(0, prompt).has_value());
+  EXPECT_EQ(other->memory().copied_weights, copied);
+  EXPECT_TRUE(std::ranges::equal(other->logits(0), loaded.session->logits(0)));
+  // What one of them leaves, the other keeps.
+  loaded.session = nullptr;
+  EXPECT_EQ(other->memory().copied_weights, copied);
+  EXPECT_TRUE(other->append(0, std::span(&prompt.back(), 1)).has_value());
+  const auto third = Loaded::take(Session::create(*loaded.model, *loaded.runtime, {.context = 128}));
+  EXPECT_EQ(third->memory().copied_weights, copied);
+}
+
+TEST(Session, TwoOfOneModelSurviveTheirDevice) {
+  RuntimeOptions options{.threads = 2, .devices = "sim:0,sim:1"};
+  Loaded whole(kTrainedModel, Loaded::take(Runtime::create(options)), {.context = 128, .strategy = Strategy::layers});
+  options.faults = "sim:0 lost at op 300";
+  Loaded loaded(kTrainedModel, Loaded::take(Runtime::create(options)), {.context = 128, .strategy = Strategy::layers});
+  const auto other = Loaded::take(Session::create(*loaded.model, *loaded.runtime, loaded.session->options()));
+  const std::vector<Token> prompt = prompt_ids(0);
+  ASSERT_TRUE(whole.session->append(0, prompt).has_value());
+  for (int step = 0; step < 8; ++step) {
+    const Token next = best(whole.session->logits(0));
+    ASSERT_TRUE(whole.session->append(0, std::span(&next, 1)).has_value());
+    for (Session* session : {loaded.session.get(), other.get()}) {
+      if (step == 0) {
+        ASSERT_TRUE(session->append(0, prompt).has_value());
+      }
+      const Status status = session->append(0, std::span(&next, 1));
+      ASSERT_TRUE(status.has_value()) << status.error().message;
+      EXPECT_TRUE(std::ranges::equal(session->logits(0), whole.session->logits(0))) << step;
+    }
+  }
+}
+
 TEST(Session, MemoryCountsEveryArenaThatIsKept) {
   Loaded loaded(kTrainedModel, "cpu", {.context = 128});
   Session& session = *loaded.session;
