@@ -46,12 +46,15 @@ class Validation(unittest.TestCase):
         return done
 
     def devices(self, **variables: str) -> str:
-        """All of Vulkan's, emulated ones too, which are used by their ids alone."""
+        """Vulkan's, emulated ones too. SwiftShader only where there is no other: it takes five times as long, and what
+        the layer judges is the same calls."""
         done = subprocess.run([SHUNT, "devices", "--json"], env={**os.environ, **variables}, capture_output=True,
                               text=True, check=True, timeout=600)
-        ids = [device["id"] for device in json.loads(done.stdout)["devices"] if device["id"].startswith("vulkan:")]
-        self.assertNotEqual(ids, [])
-        return ",".join(ids)
+        names = {device["id"]: device["name"] for device in json.loads(done.stdout)["devices"]
+                 if device["id"].startswith("vulkan:")}
+        self.assertNotEqual(names, {})
+        others = [id for id, name in names.items() if "SwiftShader" not in name]
+        return ",".join(others or names)
 
     def test_every_op(self) -> None:
         self.expect_silence(SHUNT, "verify", "--devices", self.devices())
@@ -61,7 +64,7 @@ class Validation(unittest.TestCase):
         pretended = {"SHUNT_VULKAN_LIBRARY": FAULTY_LIBRARY, "SHUNT_VULKAN_PRETENDS": "discrete"}
         done = self.expect_silence(SHUNT, "verify", *ops, "--devices", self.devices(**pretended), "--json", **pretended)
         devices = json.loads(done.stdout)["devices"]
-        for op in ops:  # SwiftShader's subgroups are too small for them
+        for op in ops:
             self.assertGreater(max(device["ops"][op]["cases"][0] for device in devices), 20, f"{op}: {devices}")
 
     def test_a_model(self) -> None:
