@@ -36,7 +36,7 @@ PROCESSOR = ("cpu:simd", REFERENCE)
 INTRODUCTION = """# What runs where
 
 Made by `tools/support.py build/release/tests/models_test` from the records of devices in [support/](support/) and from
-what tests compute; a test compares. [devices.md](devices.md) says how the trained model runs on each device.
+what tests compute; a test compares. [measurements/](measurements/README.md) has the trained model on each device.
 
 """
 ARCHITECTURES = """## Model architectures
