@@ -77,8 +77,12 @@ Status execute(Options& options) {
   const std::uint32_t tokens = std::min({options.prompt, options.session.batch, context});
   SHUNT_TRY(check_strategy(options.session.strategy, Fleet(*runtime)));
   models::StepPlanner planner(*model, *runtime, options.session, context);
-  SHUNT_TRY_ASSIGN(const PlannedGraph prompt, planner.plan(tokens, 1));
-  SHUNT_TRY_ASSIGN(const PlannedGraph generation, planner.plan(1, 1));
+  SHUNT_TRY_ASSIGN(PlannedGraph prompt, planner.plan(tokens, 1));
+  SHUNT_TRY_ASSIGN(PlannedGraph generation, planner.plan(1, 1));
+  if (options.explain || options.json) {
+    planner.explain(prompt);
+    planner.explain(generation);
+  }
   const PeakMemory peak = predict_memory(prompt, generation, model->config().vocabulary);
   const PlannedSteps steps{.prompt = prompt, .generation = generation, .prompt_tokens = tokens};
   const std::string_view origin = context_origin(options.session, model->config(), context);

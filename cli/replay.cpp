@@ -17,7 +17,7 @@
 #include "options.h"
 #include "origin.h"
 #include "output.h"
-#include "plan/hindsight.h"
+#include "plan/regret.h"
 #include "run/plan_graph.h"
 #include "run/strategy.h"
 #include "trace/chrome.h"
@@ -36,7 +36,7 @@ struct Options {
 
 // A plan that ran, beside the one that would have run instead.
 struct Replayed {
-  PlanInHindsight before;
+  PlanRegret before;
   double predicted_us = 0;
   std::vector<std::string> devices;
   std::size_t nodes = 0;
@@ -88,11 +88,11 @@ Result<SessionOptions> session_of(const Options& options, const Origin& origin) 
   return session;
 }
 
-Replayed compare(PlanInHindsight before, const Graph& graph, const Plan& after) {
+Replayed compare(PlanRegret before, const Graph& graph, const Plan& after) {
   Replayed replayed{
       .before = std::move(before), .predicted_us = after.predicted_us, .devices = working_devices(std::array{&after})};
   std::map<std::string_view, std::string_view> devices;
-  for (const DecisionInHindsight& judged : replayed.before.decisions)
+  for (const DecisionRegret& judged : replayed.before.decisions)
     for (const std::string& node : judged.decision.nodes) devices[node] = judged.decision.device;
   for (std::size_t index = 0; index < after.units.size(); ++index)
     for (const NodeId node : after.units[index].nodes) {
@@ -109,13 +109,13 @@ Error with_hint(Error error, const Options& options) {
   return error;
 }
 
-Result<std::vector<Replayed>> plan_steps(std::vector<PlanInHindsight> plans, const Options& options,
-                                         const Origin& origin, const SessionOptions& session, const Runtime& runtime) {
+Result<std::vector<Replayed>> plan_steps(std::vector<PlanRegret> plans, const Options& options, const Origin& origin,
+                                         const SessionOptions& session, const Runtime& runtime) {
   auto model = models::Model::load(options.model.empty() ? origin.model : options.model);
   if (!model) return std::unexpected(with_hint(std::move(model).error(), options));
   models::StepPlanner planner(**model, runtime, session, origin.context);
   std::vector<Replayed> steps;
-  for (PlanInHindsight& plan : plans) {
+  for (PlanRegret& plan : plans) {
     const std::uint32_t tokens = plan.plan.rows_of("tokens");
     if (tokens == 0)
       return fail(Code::invalid, fmt::format("plan {} of the trace is no step of a language model", plan.number));
@@ -125,8 +125,8 @@ Result<std::vector<Replayed>> plan_steps(std::vector<PlanInHindsight> plans, con
   return steps;
 }
 
-Result<std::vector<Replayed>> plan_graphs(std::vector<PlanInHindsight> plans, const Options& options,
-                                          const Origin& origin, const SessionOptions& session, const Runtime& runtime) {
+Result<std::vector<Replayed>> plan_graphs(std::vector<PlanRegret> plans, const Options& options, const Origin& origin,
+                                          const SessionOptions& session, const Runtime& runtime) {
   const std::string& path = options.model.empty() ? origin.model : options.model;
   auto file = models::MappedFile::open(path);
   if (!file) return std::unexpected(with_hint(std::move(file).error(), options));
@@ -140,7 +140,7 @@ Result<std::vector<Replayed>> plan_graphs(std::vector<PlanInHindsight> plans, co
   SHUNT_TRY_ASSIGN(const onnx::Imported imported, import_graph(*model, path, shapes));
   SHUNT_TRY_ASSIGN(const PlannedGraph planned, plan_graph(imported.graph, runtime, session.strategy, session.margin));
   std::vector<Replayed> steps;
-  for (PlanInHindsight& plan : plans) steps.push_back(compare(std::move(plan), planned.graph, planned.plan));
+  for (PlanRegret& plan : plans) steps.push_back(compare(std::move(plan), planned.graph, planned.plan));
   return steps;
 }
 
@@ -184,7 +184,7 @@ Status execute(const Options& options) {
   auto found = origin_in(recording);
   if (!found) return fail_at(options.trace, std::move(found).error());
   const Origin& origin = *found;
-  SHUNT_TRY_ASSIGN(std::vector<PlanInHindsight> plans, in_hindsight(recording));
+  SHUNT_TRY_ASSIGN(std::vector<PlanRegret> plans, regrets_of(recording));
   SHUNT_TRY_ASSIGN(const SessionOptions session, session_of(options, origin));
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(runtime_of(options, origin)));
   SHUNT_TRY(check_strategy(session.strategy, Fleet(*runtime)));

@@ -8,7 +8,7 @@
 #include "options.h"
 #include "origin.h"
 #include "output.h"
-#include "plan/hindsight.h"
+#include "plan/regret.h"
 #include "report_page.h"
 #include "report_verdict.h"
 #include "shunt/trace.h"
@@ -28,19 +28,19 @@ struct Options {
 };
 
 Json facts_of(const Options& options, const trace::Recording& recording, const trace::ExecutionSummary& summary,
-              const Verdict& verdict, const std::vector<PlanInHindsight>& plans) {
+              const Verdict& verdict, const std::vector<PlanRegret>& plans) {
   const auto parse = [](const std::string& text) { return trace::parse_json(text); };
   Json facts = {{"trace", options.trace}, {"verdict", to_json(verdict)},        {"origin", nullptr},
                 {"speeds", nullptr},      {"summary", parse(to_json(summary))}, {"plans", Json::array()}};
   if (const auto origin = origin_in(recording)) facts["origin"] = to_json(*origin);
   if (const auto speeds = speeds_in(recording)) facts["speeds"] = to_json(*speeds);
-  for (const PlanInHindsight& plan : plans) facts["plans"].push_back(parse(to_json(plan)));
+  for (const PlanRegret& plan : plans) facts["plans"].push_back(parse(to_json(plan)));
   return facts;
 }
 
-std::string explain(const std::vector<PlanInHindsight>& plans) {
+std::string explain(const std::vector<PlanRegret>& plans) {
   std::string text;
-  for (const PlanInHindsight& plan : plans) text += to_text(plan);
+  for (const PlanRegret& plan : plans) text += to_text(plan);
   return text;
 }
 
@@ -63,7 +63,7 @@ Status execute(const Options& options) {
   const std::string page = path_of_page(options);
   SHUNT_TRY_ASSIGN(const trace::Recording recording, trace::read_chrome_trace(options.trace));
   const auto origin = origin_in(recording);
-  SHUNT_TRY_ASSIGN(const std::vector<PlanInHindsight> plans, in_hindsight(recording, origin ? origin->named : ""));
+  SHUNT_TRY_ASSIGN(const std::vector<PlanRegret> plans, regrets_of(recording, origin ? origin->named : ""));
   const trace::ExecutionSummary summary = summarize(recording);
   const Verdict verdict = verdict_of(recording, summary, plans);
   Json facts = facts_of(options, recording, summary, verdict, plans);

@@ -41,31 +41,31 @@ std::string what_was_lost(const std::vector<std::string>& failures) {
 }
 
 // Each time that a plan ran.
-double regret_us(const std::vector<PlanInHindsight>& plans) {
+double regret_us(const std::vector<PlanRegret>& plans) {
   double sum = 0;
-  for (const PlanInHindsight& plan : plans) sum += plan.regret_us() * static_cast<double>(plan.actual.times);
+  for (const PlanRegret& plan : plans) sum += plan.regret_us() * static_cast<double>(plan.actual.times);
   return sum;
 }
 
 // The op and the device that would have saved most.
-std::string largest_regret(const std::vector<PlanInHindsight>& plans) {
+std::string largest_regret(const std::vector<PlanRegret>& plans) {
   std::map<std::pair<std::string, std::string>, double> regrets;
-  for (const PlanInHindsight& plan : plans)
-    for (const DecisionInHindsight& judged : plan.decisions)
+  for (const PlanRegret& plan : plans)
+    for (const DecisionRegret& judged : plan.decisions)
       if (judged.regret_us > 0)
         regrets[{judged.decision.op, judged.best_other}] += judged.regret_us * static_cast<double>(plan.actual.times);
   const auto most = std::ranges::max_element(regrets, {}, [](const auto& each) { return each.second; });
   return most == regrets.end() ? "" : fmt::format("most with {} on {}", most->first.first, most->first.second);
 }
 
-std::string what_would_be_better(const trace::ExecutionSummary& summary, const std::vector<PlanInHindsight>& plans) {
+std::string what_would_be_better(const trace::ExecutionSummary& summary, const std::vector<PlanRegret>& plans) {
   constexpr double kWorth = 0.05;  // of the time of all runs
   if (plans.empty()) return "the trace has no plans to judge";
-  const bool measured = std::ranges::all_of(plans, [](const PlanInHindsight& plan) { return plan.plan.measured; });
+  const bool measured = std::ranges::all_of(plans, [](const PlanRegret& plan) { return plan.plan.measured; });
   const std::string advice = measured ? "" : "; shunt calibrate would replace guesses about these devices";
   // With devices chosen by hand nobody has predicted others.
-  const auto is_alone = [](const DecisionInHindsight& judged) { return judged.best_other.empty(); };
-  if (std::ranges::all_of(plans, [&](const PlanInHindsight& plan) {
+  const auto is_alone = [](const DecisionRegret& judged) { return judged.best_other.empty(); };
+  if (std::ranges::all_of(plans, [&](const PlanRegret& plan) {
         return plan.regret_of_hand_us() == 0 && std::ranges::all_of(plan.decisions, is_alone);
       }))
     return "no other placement was predicted to compare it with" + advice;
@@ -135,7 +135,7 @@ std::vector<MemoryOfDevices> memory_of(const Recording& recording) {
   return memory;
 }
 
-Latency latency_of(const Recording& recording, const std::vector<PlanInHindsight>& plans) {
+Latency latency_of(const Recording& recording, const std::vector<PlanRegret>& plans) {
   std::vector<const ExecutionEvent*> runs;
   std::uint64_t first_ns = ~std::uint64_t{0};
   for (const ExecutionEvent& event : recording.events) {
@@ -144,7 +144,7 @@ Latency latency_of(const Recording& recording, const std::vector<PlanInHindsight
   }
   std::ranges::sort(runs, {}, [](const ExecutionEvent* run) { return run->start_ns; });
   const auto tokens_of = [&](const ExecutionEvent& run) {
-    const auto plan = std::ranges::find(plans, run.plan, &PlanInHindsight::number);
+    const auto plan = std::ranges::find(plans, run.plan, &PlanRegret::number);
     return plan == plans.end() ? 0U : plan->plan.rows_of(kTokens);
   };
   Latency latency;
@@ -176,7 +176,7 @@ double Latency::percentile(double part) const {
 }
 
 Verdict verdict_of(const Recording& recording, const trace::ExecutionSummary& summary,
-                   const std::vector<PlanInHindsight>& plans) {
+                   const std::vector<PlanRegret>& plans) {
   Verdict verdict;
   verdict.failures = failures_of(recording, summary);
   verdict.sentence = fmt::format("{}; {}; {}.", what_ran_where(summary), what_was_lost(verdict.failures),

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "output.h"
-#include "plan/hindsight.h"
+#include "plan/regret.h"
 #include "shunt/trace.h"
 
 namespace shunt::cli {
@@ -38,7 +38,7 @@ struct Verdict {
 };
 
 [[nodiscard]] Verdict verdict_of(const trace::Recording& recording, const trace::ExecutionSummary& summary,
-                                 const std::vector<PlanInHindsight>& plans);
+                                 const std::vector<PlanRegret>& plans);
 [[nodiscard]] Json to_json(const Verdict& verdict);
 [[nodiscard]] std::string to_text(const Verdict& verdict);
 

@@ -15,8 +15,8 @@
 #include "devices/known_apis.h"
 #include "devices/sim/machine.h"
 #include "origin.h"
-#include "plan/hindsight.h"
 #include "plan/profile.h"
+#include "plan/regret.h"
 #include "report_verdict.h"
 #include "require.h"
 #include "shunt/runtime.h"
@@ -51,9 +51,9 @@ void check_trace(std::string_view text) {
     static_cast<void>(cli::to_json(*origin).dump(-1, ' ', false, Json::error_handler_t::replace));
   }
   static_cast<void>(cli::speeds_in(*recording));
-  const auto plans = in_hindsight(*recording);
+  const auto plans = regrets_of(*recording);
   if (!answered(plans)) return;
-  for (const PlanInHindsight& plan : *plans) {
+  for (const PlanRegret& plan : *plans) {
     check_size(to_text(plan), text);
     check_size(to_json(plan), text);
   }

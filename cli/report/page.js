@@ -400,13 +400,13 @@ const kColumns = [
 ];
 
 function candidatesOf({ unit }) {
-  const head = row(['Candidate', 'Reason', 'Wait', 'Transfer', 'Compute', 'Sum', 'Uncertainty']);
+  const head = row(['Candidate', 'Reason', 'The whole', 'The op alone', 'Uncertainty']);
   const rows = unit.candidates.map((candidate) => {
-    const { wait_us: wait, transfer_us: transfer, compute_us: compute, uncertainty_us: uncertainty } = candidate;
-    const isPredicted = wait + transfer + compute > 0;
-    const sums = isPredicted ? [wait, transfer, compute, wait + transfer + compute].map((us) => number(microseconds(us))) : ['', '', '', ''];
+    const { added_us: added, compute_us: compute, uncertainty_us: uncertainty } = candidate;
+    const whole = added === null || added === 0 ? '' : `${added > 0 ? '+' : '-'} ${microseconds(Math.abs(added))}`;
     return row([candidate.device, candidate.detail === '' ? candidate.reason : `${candidate.reason}: ${candidate.detail}`,
-      ...sums, isPredicted ? number(`± ${microseconds(uncertainty)}`) : ''], { class: candidate.device === unit.device ? 'chosen' : undefined });
+      number(whole), number(compute > 0 ? microseconds(compute) : ''), compute > 0 ? number(`± ${microseconds(uncertainty)}`) : ''],
+    { class: candidate.device === unit.device ? 'chosen' : undefined });
   });
   const took = unit.actual.times > 0
     ? `Took ${microseconds(unit.actual.mean_us)} (${microseconds(unit.actual.least_us)} to ${microseconds(unit.actual.most_us)}), ${times(unit.actual.times, 'time')}. `

@@ -43,6 +43,8 @@ Json json_of(const T& value) {
     return name_of(value);
   } else if constexpr (std::same_as<T, DeviceFeatures>) {
     return json_of(value.list());
+  } else if constexpr (requires { value.has_value(); }) {
+    return value ? json_of(*value) : Json(nullptr);
   } else if constexpr (requires { typename T::value_type; } && !std::same_as<T, std::string>) {
     Json json = Json::array();
     for (const auto& each : value) json.push_back(json_of(each));
@@ -76,6 +78,9 @@ bool from_json(const Json& json, T& value) {
     return true;
   } else if constexpr (std::is_enum_v<T>) {
     return enum_from_json(json, value);
+  } else if constexpr (requires { value.has_value(); }) {
+    value.reset();
+    return json.is_null() || from_json(json, value.emplace());
   } else if constexpr (requires { typename T::value_type; } && !std::same_as<T, std::string>) {
     if (!json.is_array()) return false;
     for (const Json& each : json)

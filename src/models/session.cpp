@@ -20,6 +20,7 @@ class Planner final : public BucketPlanner {
       : steps_(model, set, options, context) {}
 
   Result<PlannedGraph> plan(Bucket bucket) override { return steps_.plan(bucket.tokens, bucket.outputs); }
+  void explain(PlannedGraph& planned) override { steps_.explain(planned); }
   Result<Plan> estimate(const BucketPlanner& other) override {
     return steps_.one_token_as(static_cast<const Planner&>(other).steps_);
   }

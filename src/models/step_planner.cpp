@@ -38,11 +38,9 @@ std::optional<std::uint32_t> layer_of(std::string_view node) {
   return layer;
 }
 
-// For PlanRequest::device_of_node: the device of each node, or nothing where the planner is to choose. The nodes of
-// layer N are named "blk.N.*"; those before the first layer stay with it, those after the last one with that.
-// REQUIRES: devices > 0.
-std::vector<std::uint32_t> place_nodes(Strategy strategy, const Graph& graph, std::size_t devices) {
-  if (strategy != Strategy::layers) return {};
+// The device of each node, for Strategy::layers. The nodes of layer N are named "blk.N.*"; those before the first layer
+// stay with it, those after the last one with that. REQUIRES: devices > 0.
+std::vector<std::uint32_t> place_layers(const Graph& graph, std::size_t devices) {
   std::vector<std::uint32_t> device_of_node;
   device_of_node.reserve(graph.nodes().size());
   std::uint32_t device = 0;
@@ -88,9 +86,8 @@ Result<PlannedGraph> StepPlanner::with_weights_of(const PlannedGraph& one, Graph
   const bool has_same_tensors = graph.tensors().size() == one.graph.tensors().size();
   SHUNT_TRY_ASSIGN(PlannedGraph step, finish(std::move(graph), &one));
   if (options_.strategy != Strategy::automatic || !has_same_tensors) return step;
-  PlanRequest request = request_for(step.graph);
-  request.homes = homes_of(one.plan, one.graph);
-  auto other = make_plan(request);
+  step.homes = homes_of(one.plan, one.graph);
+  auto other = make_plan(request_for(step.graph, step.homes));
   if (other) step.plan.bound_us = other->bound_us;  // of either
   if (other && other->predicted_us * (1 + kLeastGain) < step.plan.predicted_us) step.plan = std::move(*other);
   return step;
@@ -109,29 +106,32 @@ Result<Graph> StepPlanner::graph_of(std::uint32_t tokens, std::uint32_t outputs)
   return splits_.empty() ? std::move(graph) : split_rows(graph, splits_);
 }
 
-PlanRequest StepPlanner::request_for(const Graph& graph) {
-  return {.graph = &graph,
-          .devices = set_.devices,
-          .costs = costs_,
-          .prices = &prices_,
-          .device_of_node = place_nodes(options_.strategy, graph, set_.devices.size()),
-          .wants_best = options_.strategy == Strategy::layers,
-          .suggested = suggestions(graph, splits_),
-          .preferred = preferred_device(options_.strategy, set_.devices),
-          .fuse = options_.fuse,
-          .budget_bytes = {set_.budgets.begin(), set_.budgets.end()},
-          .left_out = set_.left_out,
-          .strict = set_.strict,
-          .margin = options_.margin};
+void StepPlanner::explain(PlannedGraph& step) { shunt::explain(request_for(step.graph, step.homes), step.plan); }
+
+PlanRequest StepPlanner::request_for(const Graph& graph, std::vector<std::uint32_t> homes) {
+  PlanRequest request{.graph = &graph,
+                      .devices = set_.devices,
+                      .costs = costs_,
+                      .prices = &prices_,
+                      .fuse = options_.fuse,
+                      .budget_bytes = {set_.budgets.begin(), set_.budgets.end()},
+                      .left_out = set_.left_out};
+  if (options_.strategy == Strategy::layers)
+    request.where = GivenPlaces{.device_of_node = place_layers(graph, set_.devices.size()), .compare = true};
+  else
+    request.where = Search{.preferred = preferred_device(options_.strategy, set_.devices),
+                           .strict = set_.strict,
+                           .margin = options_.margin,
+                           .homes = std::move(homes),
+                           .suggested = suggestions(graph, splits_)};
+  return request;
 }
 
 // Where another step has the weights, if it has the same nodes.
 Result<PlannedGraph> StepPlanner::finish(Graph graph, const PlannedGraph* other) {
   PlanRequest request = request_for(graph);
-  if (other != nullptr && other->graph.nodes().size() == graph.nodes().size()) {
-    request.device_of_node = devices_of_nodes(other->plan, other->graph);
-    request.reason = Reason::where_weights_are;
-  }
+  if (other != nullptr && other->graph.nodes().size() == graph.nodes().size())
+    request.where = FollowWeights{devices_of_nodes(other->plan, other->graph)};
   SHUNT_TRY_ASSIGN(Plan plan, make_plan(request));
   return PlannedGraph{std::move(graph), std::move(plan)};
 }

@@ -46,11 +46,13 @@ class StepPlanner {
   // A step of one token, with as much of the memory left for larger ones as another planner found best. Errors: as
   // plan().
   [[nodiscard]] Result<Plan> one_token_as(const StepPlanner& other);
+  // Says of each candidate of a step how much longer the step would take with it.
+  void explain(PlannedGraph& step);
   // Its graph alone. Errors: those of build_step().
   [[nodiscard]] Result<Graph> graph_of(std::uint32_t tokens, std::uint32_t outputs) const;
 
  private:
-  [[nodiscard]] PlanRequest request_for(const Graph& graph);
+  [[nodiscard]] PlanRequest request_for(const Graph& graph, std::vector<std::uint32_t> homes = {});
   [[nodiscard]] Result<PlannedGraph> finish(Graph graph, const PlannedGraph* other);
   [[nodiscard]] Result<PlannedGraph> with_weights_of(const PlannedGraph& one, Graph graph);
   [[nodiscard]] Result<PlannedGraph> plan_one_token(double share);

@@ -4,11 +4,13 @@
 
 #include <algorithm>
 #include <map>
+#include <string>
+#include <utility>
+#include <variant>
 
 #include "ops/op.h"
 #include "ops/units.h"
 #include "plan/choice.h"
-#include "plan/timeline.h"
 #include "plan/units.h"
 
 namespace shunt {
@@ -16,46 +18,48 @@ namespace {
 
 class Placer {
  public:
-  explicit Placer(const PlanRequest& request) : request_(request), graph_(*request.graph), lanes_(lanes_for(request)) {}
+  Placer(const PlanProblem& problem, const Where& where) : problem_(problem), graph_(problem.graph), where_(where) {}
 
   Result<Placement> place() {
-    for (TensorId tensor = 0; tensor < request_.homes.size(); ++tensor)
-      if (request_.homes[tensor] != kNone && graph_.tensor(tensor).operand.kind == TensorKind::state)
-        state_pool_.emplace(tensor, device(request_.homes[tensor]).memory_pool);
-    if (is_by_hand())
-      choice_.device_of_node = request_.device_of_node;
-    else if (auto choice = choose_devices(request_))
-      choice_ = *std::move(choice);
-    PlanRequest placed = request_;
-    placed.device_of_node = choice_.device_of_node;
-    Placement placement{.units = choose_units(placed), .decisions = {}, .bound_us = choice_.bound_us};
+    for (TensorId tensor = 0; tensor < problem_.homes.size(); ++tensor)
+      if (problem_.homes[tensor] != kNone && graph_.tensor(tensor).operand.kind == TensorKind::state)
+        state_pool_.emplace(tensor, device(problem_.homes[tensor]).memory_pool);
+    if (const Search* search = std::get_if<Search>(&where_)) {
+      preferred_ = search->preferred;
+      if (auto choice = choose_devices(problem_, *search)) choice_ = *std::move(choice);
+    } else {
+      choice_.device_of_node = *given_places(where_);
+    }
+    Placement placement{.units = choose_units(problem_, choice_.device_of_node, {.fuse = problem_.fuse}),
+                        .decisions = {},
+                        .bound_us = choice_.bound_us};
     for (const Unit& unit : placement.units) {
       SHUNT_TRY_ASSIGN(Decision decision, decide(unit));
-      commit(unit, decision);
+      keep_state(unit, device(decision.device).memory_pool);
       placement.decisions.push_back(std::move(decision));
     }
     return placement;
   }
 
  private:
-  [[nodiscard]] const DeviceInfo& device(std::uint32_t index) const { return request_.devices[index]->info(); }
+  [[nodiscard]] const DeviceInfo& device(std::uint32_t index) const { return problem_.devices[index]->info(); }
 
-  [[nodiscard]] bool is_by_hand() const { return !request_.device_of_node.empty(); }
-  // Where a unit is to run; kNone: wherever it ends first.
+  [[nodiscard]] bool is_given() const { return given_places(where_) != nullptr; }
+  [[nodiscard]] bool follows_weights() const { return std::holds_alternative<FollowWeights>(where_); }
+  // Where a unit is to run; kNone: where it takes least.
   [[nodiscard]] std::uint32_t chosen_for(const Unit& unit) const {
     return choice_.device_of_node.empty() ? kNone : choice_.device_of_node[unit.nodes.back()];
   }
-
-  [[nodiscard]] bool follows_weights() const { return is_by_hand() && request_.reason == Reason::where_weights_are; }
-
-  // Where a weight of a unit is that `index` would have to copy; kNone: it would not.
-  [[nodiscard]] std::uint32_t copied_from(const Unit& unit, TensorId base, std::uint32_t index) const {
-    const std::uint32_t home = follows_weights() ? by_hand(request_, unit) : home_of(request_, base);
-    const bool is_weight = graph_.tensor(base).operand.kind == TensorKind::weight;
-    return is_weight && home != kNone && lanes_[home].pool != lanes_[index].pool ? home : kNone;
+  [[nodiscard]] Choice::Room room_of(const Unit& unit, std::uint32_t index) const {
+    return choice_.rooms.empty() ? Choice::Room() : choice_.rooms[unit.nodes.back() * problem_.devices.size() + index];
   }
 
   // State lives in the memory of the device that first used it.
+  void keep_state(const Unit& unit, const std::string& pool) {
+    for (const TensorId input : unit.inputs)
+      if (input != kNone && graph_.tensor(input).operand.kind == TensorKind::state)
+        state_pool_.emplace(graph_.tensor(input).base, pool);
+  }
   [[nodiscard]] bool state_elsewhere(const Unit& unit, std::uint32_t index) const {
     return std::ranges::any_of(unit.inputs, [&](TensorId input) {
       if (input == kNone) return false;
@@ -65,17 +69,18 @@ class Placer {
   }
 
   [[nodiscard]] Candidate judge(const Unit& unit, std::uint32_t index) const {
-    Candidate candidate{.device = index};
-    if (is_by_hand() && !follows_weights() && by_hand(request_, unit) != index) {
+    Candidate candidate{.device = index, .measured = problem_.costs[index].is_measured()};
+    if (std::holds_alternative<GivenPlaces>(where_) && chosen_for(unit) != index) {
       candidate.reason = Reason::not_named;
       return candidate;
     }
-    const Price& price = request_.prices->of(UnitCall(graph_, unit).call(), index);
+    const Price& price = problem_.prices->of(UnitCall(graph_, unit).call(), index);
     if (!price.support) {
       candidate.detail = price.support.reason;
+      if (chosen_for(unit) != kNone && chosen_for(unit) != index) judge_apart(unit, candidate);
       return candidate;
     }
-    if (const TensorId id = too_large_for(request_, unit, index); id != kNone) {
+    if (const TensorId id = problem_.too_large_for(unit, index); id != kNone) {
       candidate.reason = Reason::too_large;
       candidate.detail =
           fmt::format("\"{}\" has {}, it binds {} at most", graph_.tensor(id).name,
@@ -87,52 +92,45 @@ class Placer {
       return candidate;
     }
     candidate.reason = Reason::higher_cost;
-    predict(unit, price.compute, candidate);
+    candidate.compute_us = price.compute.us;
+    candidate.uncertainty_us = price.compute.uncertainty_us;
     return candidate;
   }
 
-  void predict(const Unit& unit, const Prediction& compute, Candidate& candidate) const {
-    const DeviceInfo& here = device(candidate.device);
-    double ready = 0;
-    for (const TensorId input : unit.inputs) {
-      if (input == kNone) continue;
-      const TensorId base = graph_.tensor(input).base;
-      if (const std::uint32_t from = copied_from(unit, base, candidate.device); from != kNone) {
-        const Prediction move =
-            predict_copy(lanes_[from], lanes_[candidate.device], graph_.tensor(base).operand.span_bytes());
-        candidate.transfer_us += move.us;
-        candidate.uncertainty_us += move.uncertainty_us;
-      }
-      const auto home = made_.find(base);
-      if (home == made_.end()) continue;
-      ready = std::max(ready, home->second.ready_us);
-      const Prediction move = predict_copy(lanes_[home->second.device], lanes_[candidate.device],
-                                           graph_.tensor(input).operand.span_bytes());
-      candidate.transfer_us += move.us;
-      candidate.uncertainty_us += move.uncertainty_us;
+  // What cannot run a fused row may run its nodes one by one.
+  void judge_apart(const Unit& unit, Candidate& candidate) const {
+    Prediction all;
+    for (const NodeId node : unit.nodes) {
+      const Unit alone = unit_of(graph_, node);
+      const Price& price = problem_.prices->of(UnitCall(graph_, alone).call(), candidate.device);
+      if (unit.nodes.size() == 1 || !price.support || problem_.too_large_for(alone, candidate.device) != kNone ||
+          state_elsewhere(alone, candidate.device))
+        return;
+      all.us += price.compute.us;
+      all.uncertainty_us += price.compute.uncertainty_us;
     }
-    candidate.measured = request_.costs[candidate.device].is_measured();
-    candidate.compute_us = compute.us;
-    candidate.uncertainty_us += compute.uncertainty_us;
-    const auto free = resource_free_us_.find(here.compute_resource);
-    candidate.wait_us = std::max(0.0, (free == resource_free_us_.end() ? 0 : free->second) - ready);
+    candidate.reason = Reason::higher_cost;
+    candidate.detail = fmt::format("as {} ops", unit.nodes.size());
+    candidate.compute_us = all.us;
+    candidate.uncertainty_us = all.uncertainty_us;
   }
 
   Result<Decision> decide(const Unit& unit) const {
     Decision decision;
-    std::uint32_t best = kNone;
-    for (std::uint32_t index = 0; index < request_.devices.size(); ++index) {
+    const auto can_run = [](const Candidate& candidate) { return candidate.reason == Reason::higher_cost; };
+    std::uint32_t fastest = kNone;
+    for (std::uint32_t index = 0; index < problem_.devices.size(); ++index) {
       decision.candidates.push_back(judge(unit, index));
-      if (decision.candidates.back().reason != Reason::higher_cost) continue;
-      if (best == kNone || decision.candidates[index].total_us() < decision.candidates[best].total_us()) best = index;
+      const Candidate& candidate = decision.candidates.back();
+      if (can_run(candidate) && (fastest == kNone || candidate.compute_us < decision.candidates[fastest].compute_us))
+        fastest = index;
     }
     const std::uint32_t chosen = chosen_for(unit);
-    const bool is_possible = chosen != kNone && decision.candidates[chosen].reason == Reason::higher_cost;
-    if (best == kNone || (is_by_hand() && !is_possible)) return nobody_can(unit, decision);
-    decision.device = is_possible ? chosen : best;
+    const bool is_possible = chosen != kNone && can_run(decision.candidates[chosen]);
+    if (fastest == kNone || (is_given() && !is_possible)) return nobody_can(unit, decision);
+    decision.device = is_possible ? chosen : fastest;
     for (Candidate& candidate : decision.candidates)
-      if (candidate.device != decision.device && candidate.reason == Reason::higher_cost)
-        reject(unit, decision, candidate);
+      if (candidate.device != decision.device && can_run(candidate)) reject(unit, decision, candidate);
     decision.reason = reason_of(decision);
     decision.candidates[decision.device].reason = decision.reason;
     return decision;
@@ -140,31 +138,28 @@ class Placer {
 
   // Says why one that can run a unit does not.
   void reject(const Unit& unit, const Decision& decision, Candidate& candidate) const {
-    const NodeId node = unit.nodes.back();
-    const bool is_slower = candidate.total_us() >= decision.candidates[decision.device].total_us();
-    const bool is_liked = candidate.device == request_.preferred;
-    Choice::Room room;
-    if (!choice_.rooms.empty()) room = choice_.rooms[node * request_.devices.size() + candidate.device];
+    const Choice::Room room = room_of(unit, candidate.device);
     if (follows_weights()) {
       candidate.reason = Reason::weights_elsewhere;
-    } else if (decision.device == request_.preferred) {
+    } else if (!room.can_run) {
+      candidate.reason = Reason::group_cannot;
+    } else if (decision.device == preferred_) {
       candidate.reason = Reason::not_preferred;
-    } else if ((!is_slower || is_liked) && room.needed_bytes > room.free_bytes) {
+    } else if (room.is_lacking()) {
       candidate.reason = Reason::no_memory;
       candidate.detail =
           fmt::format("needs {} more, {} are left", in_units(room.needed_bytes), in_units(room.free_bytes));
-    } else if (!choice_.within_margin.empty() && choice_.within_margin[node] == candidate.device) {
+    } else if (!choice_.within_margin.empty() && choice_.within_margin[unit.nodes.back()] == candidate.device) {
       candidate.reason = Reason::within_margin;
-    } else if (!is_slower) {
-      candidate.reason = Reason::higher_cost_of_all;
     }
   }
 
   // Why the chosen one runs it, when all others are judged.
   [[nodiscard]] Reason reason_of(const Decision& decision) const {
-    if (is_by_hand()) return request_.reason;
-    if (decision.device == request_.preferred) return Reason::preferred;
-    if (request_.preferred != kNone && decision.candidates[request_.preferred].reason == Reason::no_memory)
+    if (follows_weights()) return Reason::where_weights_are;
+    if (is_given()) return Reason::placed_by_hand;
+    if (decision.device == preferred_) return Reason::preferred;
+    if (preferred_ != kNone && decision.candidates[preferred_].reason == Reason::no_memory)
       return Reason::preferred_is_full;
     const auto is_other = [&](Reason reason) {
       return std::ranges::any_of(decision.candidates, [&](const Candidate& candidate) {
@@ -172,8 +167,8 @@ class Placer {
       });
     };
     if (is_other(Reason::within_margin)) return Reason::kept;
-    if (is_other(Reason::higher_cost_of_all)) return Reason::lower_cost_of_all;
-    return is_other(Reason::higher_cost) ? Reason::lower_cost : Reason::only_candidate;
+    if (is_other(Reason::higher_cost)) return Reason::lower_cost;
+    return is_other(Reason::no_memory) ? Reason::others_are_full : Reason::only_candidate;
   }
 
   [[nodiscard]] std::unexpected<Error> nobody_can(const Unit& unit, const Decision& decision) const {
@@ -187,50 +182,22 @@ class Placer {
     return fail(Code::unsupported, std::move(text));
   }
 
-  void commit(const Unit& unit, const Decision& decision) {
-    const Candidate& chosen = decision.candidates[decision.device];
-    const DeviceInfo& here = device(decision.device);
-    const TensorInfo& output = graph_.tensor(unit.output);
-    for (const TensorId input : unit.inputs)
-      if (input != kNone && graph_.tensor(input).operand.kind == TensorKind::state)
-        state_pool_.emplace(graph_.tensor(input).base, here.memory_pool);
-    double ready = 0;
-    for (const TensorId input : unit.inputs)
-      if (input != kNone)
-        if (const auto home = made_.find(graph_.tensor(input).base); home != made_.end())
-          ready = std::max(ready, home->second.ready_us);
-    const double end = ready + chosen.total_us();
-    resource_free_us_[here.compute_resource] = end;
-    made_[output.base] = {decision.device, end};
-  }
-
-  struct Made {
-    std::uint32_t device;
-    double ready_us;
-  };
-
-  const PlanRequest& request_;
+  const PlanProblem& problem_;
   const Graph& graph_;
-  std::vector<Lane> lanes_;
-  Choice choice_;  // without devices: each unit where it ends first
-  std::map<TensorId, Made> made_;
+  const Where& where_;
+  std::uint32_t preferred_ = kNone;
+  Choice choice_;  // without devices: each unit where it takes least
   std::map<TensorId, std::string> state_pool_;
-  std::map<std::string, double, std::less<>> resource_free_us_;
 };
 
 }  // namespace
 
-Result<Placement> place(const PlanRequest& request) {
-  if (!request.device_of_node.empty()) {
-    if (request.device_of_node.size() != request.graph->nodes().size())
-      return fail(Code::invalid, fmt::format("a placement by hand names {} nodes, the graph has {}",
-                                             request.device_of_node.size(), request.graph->nodes().size()));
-    for (const std::uint32_t index : request.device_of_node)
-      if (index >= request.devices.size())
-        return fail(Code::invalid,
-                    fmt::format("a placement by hand names device {}, there are {}", index, request.devices.size()));
-  }
-  return Placer(request).place();
+const std::vector<std::uint32_t>* given_places(const Where& where) {
+  if (const auto* given = std::get_if<GivenPlaces>(&where)) return &given->device_of_node;
+  const auto* followed = std::get_if<FollowWeights>(&where);
+  return followed == nullptr ? nullptr : &followed->device_of_node;
 }
+
+Result<Placement> place(const PlanProblem& problem, const Where& where) { return Placer(problem, where).place(); }
 
 }  // namespace shunt

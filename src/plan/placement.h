@@ -1,7 +1,9 @@
-// Chooses the units (nodes or fused rows) of a graph and a device for each, with the reason.
+// Chooses the units (nodes or fused rows) of a graph and a device for each, with the reason. A pure function.
 #pragma once
 
-#include "plan/planner.h"
+#include <vector>
+
+#include "plan/problem.h"
 
 namespace shunt {
 
@@ -11,6 +13,10 @@ struct Placement {
   double bound_us = 0;  // as in Plan
 };
 
-[[nodiscard]] Result<Placement> place(const PlanRequest& request);
+// Errors: unsupported where no device, or not the given one, can run a unit.
+[[nodiscard]] Result<Placement> place(const PlanProblem& problem, const Where& where);
+
+// The places that were not searched for; null: they are to be.
+[[nodiscard]] const std::vector<std::uint32_t>* given_places(const Where& where);
 
 }  // namespace shunt

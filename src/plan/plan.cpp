@@ -285,10 +285,10 @@ std::string_view name_of(Reason reason) {
   switch (reason) {
     case Reason::only_candidate:
       return "only candidate";
+    case Reason::others_are_full:
+      return "the others have not enough memory";
     case Reason::lower_cost:
       return "lower predicted cost";
-    case Reason::lower_cost_of_all:
-      return "lower predicted cost of the whole";
     case Reason::kept:
       return "others would gain less than the margin";
     case Reason::placed_by_hand:
@@ -301,14 +301,16 @@ std::string_view name_of(Reason reason) {
       return "as in the step that holds the weights";
     case Reason::higher_cost:
       return "higher predicted cost";
-    case Reason::higher_cost_of_all:
-      return "higher predicted cost of the whole";
     case Reason::within_margin:
       return "would gain less than the margin";
+    case Reason::not_tried:
+      return "would be faster; the search ended before it tried this";
     case Reason::not_preferred:
       return "another device is preferred";
     case Reason::weights_elsewhere:
       return "another device has it in the step that holds the weights";
+    case Reason::group_cannot:
+      return "ops that must run beside it cannot run here";
     case Reason::lacks_op:
       return "lacks the op";
     case Reason::too_large:

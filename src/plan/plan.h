@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,38 +17,39 @@ namespace shunt {
 
 // Why a device was, or was not, given an op.
 enum class Reason : std::uint8_t {
-  only_candidate,      // no other device could
-  lower_cost,          // the best of several predictions
-  lower_cost_of_all,   // another would be faster here, and the whole slower
-  kept,                // another would make the whole faster, by less than the margin
-  placed_by_hand,      // the caller said so
-  preferred,           // the caller likes the device better
-  preferred_is_full,   // weights or state of the op have no room on the device that the caller likes better
-  where_weights_are,   // as in the plan of another step, which holds the weights there
-  higher_cost,         // rejected: another was predicted faster
-  higher_cost_of_all,  // rejected: faster here, and the whole slower
-  within_margin,       // rejected: with this one the whole would be faster, by less than the margin
-  not_preferred,       // rejected: the caller likes another device better
-  weights_elsewhere,   // rejected: another device has it in the step that holds the weights
-  lacks_op,            // rejected: what it lacks stands beside
-  too_large,           // rejected: an operand is larger than it can bind
-  no_memory,           // rejected: weights or state of the op have no room there; how much stands beside
-  state_elsewhere,     // rejected: state the op changes lives in another memory
-  not_named,           // rejected: the caller named another device
-  left_out,            // rejected: it failed before; how stands beside
+  only_candidate,     // no other device could
+  lower_cost,         // with any other the whole would take longer
+  others_are_full,    // others could, and have no room
+  kept,               // another would make the whole faster, by less than the margin
+  placed_by_hand,     // the caller said so
+  preferred,          // the caller likes the device better
+  preferred_is_full,  // weights or state of the op have no room on the device that the caller likes better
+  where_weights_are,  // as in the plan of another step, which holds the weights there
+  higher_cost,        // rejected: with this one the whole would take longer
+  within_margin,      // rejected: with this one, or it and others, the whole would be faster, by less than the margin
+  not_tried,          // rejected: with this one the whole would be faster, which the search ended too early to see
+  not_preferred,      // rejected: the caller likes another device better
+  weights_elsewhere,  // rejected: another device has it in the step that holds the weights
+  group_cannot,       // rejected: ops that must run beside it cannot run there
+  lacks_op,           // rejected: what it lacks stands beside
+  too_large,          // rejected: an operand is larger than it can bind
+  no_memory,          // rejected: what the op needs has no room there; how much stands beside
+  state_elsewhere,    // rejected: state the op changes lives in another memory
+  not_named,          // rejected: the caller named another device
+  left_out,           // rejected: it failed before; how stands beside
 };
 [[nodiscard]] std::string_view name_of(Reason reason);
 
 struct Candidate {
   std::uint32_t device = 0;
   Reason reason = Reason::lacks_op;
-  std::string detail;  // what it lacks, which operand is too large, or how much memory there is
-  double wait_us = 0;
-  double transfer_us = 0;
-  double compute_us = 0;
+  std::string detail;     // what it lacks, which operand is too large, or how much memory there is
+  double compute_us = 0;  // of the op alone; 0 where it cannot run
   double uncertainty_us = 0;
   bool measured = false;  // the prediction rests on measurements of the device, not on what is believed of it
-  [[nodiscard]] double total_us() const { return wait_us + transfer_us + compute_us; }
+  // How much longer the whole would take if the op, with what must run beside it, ran here and all else stayed; 0 for
+  // the chosen one. Nothing before explain(), and where there is no such plan.
+  std::optional<double> added_us;
   friend bool operator==(const Candidate&, const Candidate&) = default;
 };
 
@@ -131,9 +133,10 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<MemoryUse> memory;
   double predicted_us = 0;
-  double best_us = 0;        // what the planner's own choice is predicted to take, where this one was made by hand
-  double bound_us = 0;       // what no placement of these units beats, were copies free; 0: not known
-  bool is_measured = false;  // all of its devices were measured
+  double memory_wait_us = 0;  // of that, for memory that others still use: more than the search counted
+  double best_us = 0;         // what the planner's own choice is predicted to take, where this one was made by hand
+  double bound_us = 0;        // what no placement of these units beats, were copies free; 0: not known
+  bool is_measured = false;   // all of its devices were measured
   friend bool operator==(const Plan&, const Plan&) = default;
 
   // The copy of `tensor` (a base) that `device` can address, or null.

@@ -3,272 +3,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
-#include <numeric>
 #include <set>
 #include <utility>
+#include <variant>
 
 #include "ops/op.h"
 #include "ops/units.h"
 #include "plan/placement.h"
-#include "plan/rehearsal.h"
-#include "plan/storage.h"
-#include "plan/units.h"
+#include "plan/problem.h"
+#include "plan/schedule.h"
 
 namespace shunt {
 namespace {
 
-// Turns a placement into steps, copies and lifetimes.
-class Scheduler {
- public:
-  Scheduler(const PlanRequest& request, Placement placement)
-      : request_(request), graph_(*request.graph), lanes_(lanes_for(request)) {
-    plan_.units = std::move(placement.units);
-    plan_.decisions = std::move(placement.decisions);
-    plan_.bound_us = placement.bound_us;
-    plan_.left_out.assign(request.left_out.begin(), request.left_out.end());
-    for (std::size_t index = 0; index < request.devices.size(); ++index) {
-      const DeviceInfo& info = request.devices[index]->info();
-      plan_.devices.push_back({.id = info.id,
-                               .pool = info.memory_pool,
-                               .resource = info.compute_resource,
-                               .alignment_bytes = info.alignment_bytes,
-                               .correction = request.costs[index].correction()});
-    }
-    plan_.is_measured = std::ranges::all_of(request.costs, &DeviceCost::is_measured);
-    last_step_of_device_.assign(plan_.devices.size(), kNone);
-    copies_.resize(graph_.tensors().size());
-  }
-
-  Plan schedule() {
-    const auto units = static_cast<std::uint32_t>(plan_.units.size());
-    for (std::uint32_t begin = 0, before = 0; begin < units;) {
-      const std::uint32_t end = end_of_stretch(begin);
-      for (std::uint32_t position = begin; position < end; ++position) stream_weights(position, before);
-      for (std::uint32_t position = begin; position < end; ++position) add_unit(position);
-      before = std::exchange(begin, end);
-    }
-    keep_inputs_and_outputs();
-    std::vector<std::uint64_t> alignment;
-    for (const Plan::PlannedDevice& device : plan_.devices) alignment.push_back(device.alignment_bytes);
-    const std::vector<std::uint64_t> arenas = assign_offsets(plan_.residences, alignment);
-    for (std::size_t index = 0; index < arenas.size(); ++index) plan_.devices[index].arena_bytes = arenas[index];
-    if (plan_.steps.size() > 1) wait_for_users();
-    plan_.predicted_us = rehearse(plan_, lanes_);
-    sum_memory();
-    return std::move(plan_);
-  }
-
- private:
-  struct Uses {
-    std::uint32_t writer = kNone;  // step
-    std::vector<std::uint32_t> readers;
-  };
-
-  [[nodiscard]] std::uint32_t index_of(TensorId base, std::uint32_t device) const {
-    for (const std::uint32_t index : copies_[base])
-      if (plan_.devices[plan_.residences[index].device].pool == plan_.devices[device].pool) return index;
-    return kNone;
-  }
-
-  std::uint32_t add_residence(TensorId base, std::uint32_t device, std::uint32_t position) {
-    return add_residence(base, device, position, storage_of(graph_.tensor(base).operand.kind));
-  }
-  std::uint32_t add_residence(TensorId base, std::uint32_t device, std::uint32_t position, StorageKind kind) {
-    const Operand& operand = graph_.tensor(base).operand;
-    plan_.residences.push_back({.tensor = base,
-                                .device = device,
-                                .kind = kind,
-                                .bytes = operand.span_bytes(),
-                                .first = kind == StorageKind::input ? 0 : position,
-                                .last = position});
-    uses_.emplace_back();
-    copies_[base].push_back(static_cast<std::uint32_t>(plan_.residences.size() - 1));
-    return copies_[base].back();
-  }
-
-  static void after(Step& step, std::uint32_t other) {
-    if (other != kNone && std::ranges::find(step.after, other) == step.after.end()) step.after.push_back(other);
-  }
-
-  // Where a weight is copied from for `device`; kNone where it needs no such copy, or has one.
-  [[nodiscard]] std::uint32_t streamed_from(TensorId base, std::uint32_t device) const {
-    const std::uint32_t home = home_of(request_, base);
-    const bool is_weight = graph_.tensor(base).operand.kind == TensorKind::weight;
-    if (home == kNone || !is_weight || plan_.devices[home].pool == plan_.devices[device].pool) return kNone;
-    return index_of(base, device) == kNone ? home : kNone;
-  }
-
-  // Units that begin together: neighbours on one device, of which only the first may wait for values of others, with no
-  // more weights to be copied than come together.
-  [[nodiscard]] std::uint32_t end_of_stretch(std::uint32_t begin) const {
-    const std::uint32_t device = plan_.decisions[begin].device;
-    std::uint64_t bytes = 0;
-    for (std::uint32_t position = begin; position < plan_.units.size(); ++position) {
-      bool needs_value = plan_.decisions[position].device != device;
-      for (const TensorId input : plan_.units[position].inputs) {
-        if (input == kNone) continue;
-        const TensorId base = graph_.tensor(input).base;
-        if (streamed_from(base, device) != kNone) bytes += graph_.tensor(base).operand.span_bytes();
-        needs_value = needs_value || (graph_.tensor(base).operand.kind == TensorKind::value && !copies_[base].empty() &&
-                                      index_of(base, device) == kNone);
-      }
-      if (position != begin && (needs_value || bytes > lanes_[device].streamed_bytes)) return position;
-    }
-    return static_cast<std::uint32_t>(plan_.units.size());
-  }
-
-  // Copies the weights of a unit that are elsewhere, while the units from `before` on are still at work.
-  void stream_weights(std::uint32_t position, std::uint32_t before) {
-    const std::uint32_t device = plan_.decisions[position].device;
-    for (const TensorId input : plan_.units[position].inputs) {
-      if (input == kNone) continue;
-      const TensorId base = graph_.tensor(input).base;
-      const std::uint32_t home = streamed_from(base, device);
-      if (home == kNone) continue;
-      if (index_of(base, home) == kNone) add_residence(base, home, position);
-      const std::uint32_t copy = add_residence(base, device, position, StorageKind::value);
-      plan_.residences[copy].first = before;
-      uses_[copy].writer = static_cast<std::uint32_t>(plan_.steps.size());
-      plan_.steps.push_back(
-          {.kind = Step::Kind::transfer,
-           .transfer = {
-               .tensor = base, .from = home, .to = device, .bytes = graph_.tensor(base).operand.span_bytes()}});
-    }
-  }
-
-  // The copy of an input that `device` can read; a transfer step makes it where there is none.
-  std::uint32_t bring(TensorId base, std::uint32_t device, std::uint32_t position) {
-    if (const std::uint32_t here = index_of(base, device); here != kNone) return here;
-    const std::uint32_t copy_source = copies_[base].empty() ? kNone : copies_[base].front();
-    const std::uint32_t copy = add_residence(base, device, position);
-    if (plan_.residences[copy].kind != StorageKind::value || copy_source == kNone) return copy;
-    Residence& source = plan_.residences[copy_source];
-    source.last = std::max(source.last, position);
-    Step step{.kind = Step::Kind::transfer,
-              .transfer = {.tensor = base, .from = source.device, .to = device, .bytes = source.bytes}};
-    after(step, uses_[copy_source].writer);
-    const auto number = static_cast<std::uint32_t>(plan_.steps.size());
-    uses_[copy_source].readers.push_back(number);
-    uses_[copy].writer = number;
-    plan_.steps.push_back(std::move(step));
-    return copy;
-  }
-
-  // Whether a unit that reads these begins a step of its own: where it reads what another device makes, in the same
-  // memory, which the step before does not wait for.
-  [[nodiscard]] bool brings_news(std::span<const std::uint32_t> inputs, const Step& last) const {
-    return std::ranges::any_of(inputs, [&](std::uint32_t input) {
-      const std::uint32_t writer = uses_[input].writer;
-      return writer != kNone && plan_.steps[writer].kind == Step::Kind::compute &&
-             plan_.steps[writer].device != last.device && std::ranges::find(last.after, writer) == last.after.end();
-    });
-  }
-
-  std::uint32_t step_for(std::uint32_t device, std::uint32_t position, std::span<const std::uint32_t> inputs) {
-    if (!plan_.steps.empty()) {
-      Step& last = plan_.steps.back();
-      if (last.kind == Step::Kind::compute && last.device == device && !brings_news(inputs, last)) {
-        ++last.unit_count;
-        return static_cast<std::uint32_t>(plan_.steps.size() - 1);
-      }
-    }
-    Step step{.kind = Step::Kind::compute, .device = device, .first_unit = position, .unit_count = 1};
-    after(step, last_step_of_device_[device]);
-    plan_.steps.push_back(std::move(step));
-    last_step_of_device_[device] = static_cast<std::uint32_t>(plan_.steps.size() - 1);
-    return last_step_of_device_[device];
-  }
-
-  void add_unit(std::uint32_t position) {
-    const Unit& unit = plan_.units[position];
-    const std::uint32_t device = plan_.decisions[position].device;
-    std::vector<std::uint32_t> inputs;
-    for (const TensorId input : unit.inputs)
-      if (input != kNone) inputs.push_back(bring(graph_.tensor(input).base, device, position));
-    const std::uint32_t number = step_for(device, position, inputs);
-    Step& step = plan_.steps[number];
-    for (const std::uint32_t input : inputs) {
-      plan_.residences[input].last = std::max(plan_.residences[input].last, position);
-      if (uses_[input].writer != number) after(step, uses_[input].writer);
-      uses_[input].readers.push_back(number);
-    }
-    const TensorId base = graph_.tensor(unit.output).base;
-    std::uint32_t output = index_of(base, device);  // state is there already
-    if (output == kNone) output = add_residence(base, device, position);
-    for (const std::uint32_t reader : uses_[output].readers)
-      if (reader != number) after(step, reader);
-    uses_[output].writer = number;
-  }
-
-  // Outputs are read after a run, and inputs are what they were in the next one.
-  void keep_inputs_and_outputs() {
-    const auto end = static_cast<std::uint32_t>(plan_.units.size());
-    for (const TensorId output : graph_.outputs())
-      for (const std::uint32_t copy : copies_[graph_.tensor(output).base]) plan_.residences[copy].last = end;
-    for (Residence& residence : plan_.residences)
-      if (residence.kind == StorageKind::input) residence.last = end;
-  }
-
-  // Where a tensor takes over the memory of an earlier one, its writer waits for all that used the earlier one.
-  void wait_for_users() {
-    std::vector<std::uint32_t> order(plan_.residences.size());
-    std::iota(order.begin(), order.end(), 0U);
-    std::ranges::stable_sort(order, {}, [&](std::uint32_t index) { return plan_.residences[index].first; });
-    std::vector<Owners> arenas(plan_.devices.size());
-    for (const std::uint32_t later : order) {
-      const Residence& residence = plan_.residences[later];
-      if (!in_arena(residence)) continue;
-      arenas[residence.device].take(residence.offset, residence.offset + residence.bytes, later,
-                                    [&](std::uint32_t earlier) {
-                                      const std::uint32_t writer = uses_[later].writer;
-                                      if (writer == kNone) return;  // an input: before the first step
-                                      for (const std::uint32_t user : uses_[earlier].readers)
-                                        if (user != writer) after(plan_.steps[writer], user);
-                                      if (uses_[earlier].writer != writer)
-                                        after(plan_.steps[writer], uses_[earlier].writer);
-                                    });
-    }
-  }
-
-  // Each step becomes a program with scratch memory of its own.
-  [[nodiscard]] std::uint64_t scratch_of(const Step& step) const {
-    std::vector<UnitCall> units;
-    for (std::uint32_t i = 0; i < step.unit_count; ++i) units.emplace_back(graph_, plan_.units[step.first_unit + i]);
-    std::vector<OpCall> calls;
-    for (const UnitCall& unit : units) calls.push_back(unit.call());
-    return request_.devices[step.device]->supports(calls).scratch_bytes;
-  }
-
-  void sum_memory() {
-    for (const Step& step : plan_.steps)
-      if (step.kind == Step::Kind::compute) plan_.devices[step.device].scratch_bytes += scratch_of(step);
-    std::map<std::string, MemoryUse> pools;
-    for (const Plan::PlannedDevice& device : plan_.devices) {
-      pools[device.pool].value_bytes += device.arena_bytes;
-      pools[device.pool].scratch_bytes += device.scratch_bytes;
-    }
-    for (const Residence& residence : plan_.residences) {
-      MemoryUse& pool = pools[plan_.devices[residence.device].pool];
-      if (residence.kind == StorageKind::weight) pool.weight_bytes += residence.bytes;
-      if (residence.kind == StorageKind::state) pool.state_bytes += residence.bytes;
-    }
-    for (auto& [name, use] : pools) {
-      use.pool = name;
-      plan_.memory.push_back(use);
-    }
-  }
-
-  const PlanRequest& request_;
-  const Graph& graph_;
-  const std::vector<Lane> lanes_;
-  Plan plan_;
-  std::vector<Uses> uses_;                          // one per residence
-  std::vector<std::vector<std::uint32_t>> copies_;  // the residences of each tensor, in their order
-  std::vector<std::uint32_t> last_step_of_device_;
-};
-
-// Plans until what a plan really takes of each pool, scratch and arenas included, is within its budget.
 constexpr int kBudgetAttempts = 8;  // with ever smaller ones, in the end with none
 
 // A memory that bounds a plan, and what the plan takes of it.
@@ -301,27 +48,16 @@ std::optional<Bounded> over_budget(const Plan& plan, const PlanRequest& request)
 }
 
 // Errors: unsupported for the first op that the preferred device does not run.
-Status check_preference(const Plan& plan, const PlanRequest& request) {
-  if (!request.strict || request.preferred == kNone) return {};
-  const auto elsewhere = std::ranges::find_if(
-      plan.decisions, [&](const Decision& decision) { return decision.device != request.preferred; });
+Status check_preference(const Plan& plan, const Graph& graph, std::uint32_t preferred) {
+  const auto elsewhere =
+      std::ranges::find_if(plan.decisions, [&](const Decision& decision) { return decision.device != preferred; });
   if (elsewhere == plan.decisions.end()) return {};
   const Unit& unit = plan.units[static_cast<std::size_t>(elsewhere - plan.decisions.begin())];
-  const Candidate& refused = elsewhere->candidates[request.preferred];
+  const Candidate& refused = elsewhere->candidates[preferred];
   return fail(Code::unsupported,
               fmt::format("\"{}\" cannot run on {} ({}{}{}), and nothing may run elsewhere: that is strict",
-                          request.graph->nodes()[unit.nodes.back()].name, plan.devices[request.preferred].id,
-                          name_of(refused.reason), refused.detail.empty() ? "" : ": ", refused.detail));
-}
-
-// What the planner's own choice is predicted to take, if that is less.
-double best_us(const PlanRequest& request, const Plan& plan) {
-  PlanRequest own = request;
-  own.device_of_node.clear();
-  own.wants_best = false;
-  own.margin = 0.0;
-  const auto best = make_plan(own);
-  return best ? std::min(best->predicted_us, plan.predicted_us) : plan.predicted_us;
+                          graph.nodes()[unit.nodes.back()].name, plan.devices[preferred].id, name_of(refused.reason),
+                          refused.detail.empty() ? "" : ": ", refused.detail));
 }
 
 std::unexpected<Error> too_little(const Bounded& memory) {
@@ -331,6 +67,47 @@ std::unexpected<Error> too_little(const Bounded& memory) {
                           "weights, {} of state, {} of values and {} of scratch; give it more, or name more devices",
                           use.pool, in_units(memory.budget), in_units(use.total()), in_units(use.weight_bytes),
                           in_units(use.state_bytes), in_units(use.value_bytes), in_units(use.scratch_bytes)));
+}
+
+// Errors: invalid for lists of another number than what they list.
+Status check_numbers(const PlanRequest& request) {
+  const std::size_t devices = request.devices.size();
+  if (devices == 0) return fail(Code::invalid, "no devices to plan for");
+  if (!request.budget_bytes.empty() && request.budget_bytes.size() != devices)
+    return fail(Code::invalid,
+                fmt::format("there are {} budgets for {} devices", request.budget_bytes.size(), devices));
+  if (const auto* search = std::get_if<Search>(&request.where);
+      search != nullptr && !search->homes.empty() && search->homes.size() != request.graph->tensors().size())
+    return fail(Code::invalid, fmt::format("there are homes of {} tensors, the graph has {}", search->homes.size(),
+                                           request.graph->tensors().size()));
+  const std::vector<std::uint32_t>* const places = given_places(request.where);
+  if (places == nullptr) return {};
+  if (places->size() != request.graph->nodes().size())
+    return fail(Code::invalid, fmt::format("a placement by hand names {} nodes, the graph has {}", places->size(),
+                                           request.graph->nodes().size()));
+  for (const std::uint32_t index : *places)
+    if (index >= devices)
+      return fail(Code::invalid, fmt::format("a placement by hand names device {}, there are {}", index, devices));
+  return {};
+}
+
+// Plans until what a plan really takes of each memory, scratch and arenas included, is within the request's budgets.
+// Errors: as make_plan().
+Result<Plan> plan_within_budgets(const PlanRequest& request, PlanProblem& problem, const Where& where) {
+  for (int attempt = 1;; ++attempt) {
+    SHUNT_TRY_ASSIGN(Placement placement, place(problem, where));
+    Plan plan = schedule(problem, std::move(placement));
+    const std::optional<Bounded> over = over_budget(plan, request);
+    if (!over) return plan;
+    if (attempt == kBudgetAttempts || given_places(where) != nullptr) return too_little(*over);
+    std::vector<std::uint64_t> budgets = problem.budget_bytes;
+    for (std::size_t device = 0; device < budgets.size(); ++device) {
+      if (memory_of(request.devices[device]->info()) != over->memory) continue;
+      const std::uint64_t less = (over->use.total() - over->budget) << static_cast<unsigned>(attempt - 1);
+      budgets[device] = attempt + 1 == kBudgetAttempts ? 0 : budgets[device] - std::min(budgets[device], less);
+    }
+    problem.set_budgets(std::move(budgets));
+  }
 }
 
 }  // namespace
@@ -362,41 +139,18 @@ std::vector<std::uint32_t> homes_of(const Plan& plan, const Graph& graph) {
 }
 
 Result<Plan> make_plan(const PlanRequest& request) {
-  if (request.devices.empty()) return fail(Code::invalid, "no devices to plan for");
-  if (!request.budget_bytes.empty() && request.budget_bytes.size() != request.devices.size())
-    return fail(Code::invalid, fmt::format("there are {} budgets for {} devices", request.budget_bytes.size(),
-                                           request.devices.size()));
-  if (!request.homes.empty() && request.homes.size() != request.graph->tensors().size())
-    return fail(Code::invalid, fmt::format("there are homes of {} tensors, the graph has {}", request.homes.size(),
-                                           request.graph->tensors().size()));
-  if (request.costs.size() != request.devices.size()) {
-    const std::vector<DeviceCost> costs = believed_costs(request.devices);
-    PlanRequest believed = request;
-    believed.costs = costs;
-    believed.prices = nullptr;
-    return make_plan(believed);
-  }
-  PlanRequest within = request;
-  Prices own(request.devices, request.costs);
-  if (within.prices == nullptr) within.prices = &own;
-  for (int attempt = 1;; ++attempt) {
-    SHUNT_TRY_ASSIGN(Placement placement, place(within));
-    Plan plan = Scheduler(within, std::move(placement)).schedule();
-    const std::optional<Bounded> over = over_budget(plan, request);
-    if (!over) {
-      SHUNT_TRY(check_preference(plan, request));
-      plan.best_us = request.wants_best ? best_us(within, plan) : plan.predicted_us;
-      return plan;
-    }
-    if (attempt == kBudgetAttempts || !request.device_of_node.empty()) return too_little(*over);
-    for (std::size_t device = 0; device < plan.devices.size(); ++device) {
-      if (memory_of(request.devices[device]->info()) != over->memory) continue;
-      const std::uint64_t excess = over->use.total() - over->budget;
-      std::uint64_t& budget = within.budget_bytes[device];
-      budget =
-          attempt + 1 == kBudgetAttempts ? 0 : budget - std::min(budget, excess << static_cast<unsigned>(attempt - 1));
-    }
-  }
+  SHUNT_TRY(check_numbers(request));
+  PlanProblem problem(request);
+  SHUNT_TRY_ASSIGN(Plan plan, plan_within_budgets(request, problem, request.where));
+  plan.left_out.assign(request.left_out.begin(), request.left_out.end());
+  plan.best_us = plan.predicted_us;
+  if (const auto* search = std::get_if<Search>(&request.where);
+      search != nullptr && search->strict && search->preferred != kNone)
+    SHUNT_TRY(check_preference(plan, problem.graph, search->preferred));
+  if (const auto* given = std::get_if<GivenPlaces>(&request.where); given != nullptr && given->compare)
+    if (const auto best = plan_within_budgets(request, problem, Search{.margin = 0.0}))
+      plan.best_us = std::min(best->predicted_us, plan.predicted_us);
+  return plan;
 }
 
 }  // namespace shunt

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <variant>
 #include <vector>
 
 #include "devices/device.h"
@@ -13,6 +14,35 @@
 
 namespace shunt {
 
+// The planner searches for the places that make the whole end first.
+struct Search {
+  // The index of the device that runs what it can; kNone: that of least predicted time.
+  std::uint32_t preferred = kNone;
+  bool strict = false;  // what the preferred device cannot run is an error
+  // By which part of its own time another choice must be faster than the device named first, and a mix of devices than
+  // one; nothing: margin_or_default().
+  std::optional<double> margin = {};
+  // For each tensor the index of the device in whose memory it is already: weights, of which others may get a copy for
+  // as long as they use it, and state. kNone: wherever it is used. Empty: all kNone.
+  std::vector<std::uint32_t> homes = {};
+  // For each tensor the index of a device where it may do well, which is tried beside others: parts of weights that
+  // were split for these. kNone: nobody knows. Empty: all kNone.
+  std::vector<std::uint32_t> suggested = {};
+};
+
+// The caller's places: for each node the index of its device.
+struct GivenPlaces {
+  std::vector<std::uint32_t> device_of_node;
+  bool compare = false;  // the plan also says what the planner's own choice would take
+};
+
+// Each node where another step has it, which holds the weights: for each node the index of its device.
+struct FollowWeights {
+  std::vector<std::uint32_t> device_of_node;
+};
+
+using Where = std::variant<Search, GivenPlaces, FollowWeights>;
+
 struct PlanRequest {
   const Graph* graph = nullptr;
   std::span<Device* const> devices;  // candidates
@@ -20,42 +50,31 @@ struct PlanRequest {
   std::span<const DeviceCost> costs = {};
   // Of these devices and costs, shared by plans that are made one after the other; null: make_plan() has its own.
   Prices* prices = nullptr;
-  // By hand: for each node the index of its device; empty: the planner decides.
-  std::vector<std::uint32_t> device_of_node;
-  Reason reason = Reason::placed_by_hand;  // what that is called
-  bool wants_best = false;                 // by hand: the plan also says what the planner's own choice would take
-  // For each tensor the index of the device in whose memory it is already: weights, of which others may get a copy for
-  // as long as they use it, and state. kNone: wherever it is used. Empty: all kNone.
-  std::vector<std::uint32_t> homes = {};
-  // For each tensor the index of a device where it may do well, which is tried beside others: parts of weights that
-  // were split for these. kNone: nobody knows. Empty: all kNone.
-  std::vector<std::uint32_t> suggested = {};
-  // The index of the device that runs what it can; kNone: that of least predicted time.
-  std::uint32_t preferred = kNone;
+  Where where = Search{};
   bool fuse = true;  // let devices claim fused rows
   // For each device the bytes that its memory (memory_of()) may give to a plan, of several devices the least; empty: as
   // much as is asked for.
-  std::vector<std::uint64_t> budget_bytes;
+  std::vector<std::uint64_t> budget_bytes = {};
   std::span<const LeftOut> left_out = {};  // what is no candidate, for the plan to say so
-  bool strict = false;                     // what the preferred device cannot run is an error
-  // By which part of its own time another choice must be faster than the device named first, and a mix of devices than
-  // one; nothing: margin_or_default().
-  std::optional<double> margin;
 };
 
 // `margin`; if nobody says so 5 %, and 100 % while the rates of a device are believed and not measured.
 [[nodiscard]] double margin_or_default(std::optional<double> margin, bool is_measured);
 
 // Errors: unsupported where no device can run an op, with each device's reason, or where the preferred one cannot and
-// nothing may run elsewhere; out_of_memory where budgets do not
-// hold; invalid for a placement by hand, homes or budgets of another number.
+// nothing may run elsewhere; out_of_memory where budgets do not hold; invalid for places, homes or budgets of another
+// number.
 [[nodiscard]] Result<Plan> make_plan(const PlanRequest& request);
 
-// Where a plan has each node of its graph, as PlanRequest::device_of_node: for another graph of the same nodes.
+// Says of each candidate how much longer the whole would take with it, by the evaluator that the search used; corrects
+// reasons where a search that ended early did not know better. `plan` is one of `request`. The time is that of as many
+// evaluations as there are candidates.
+void explain(const PlanRequest& request, Plan& plan);
+
+// Where a plan has each node of its graph, for another graph of the same nodes.
 [[nodiscard]] std::vector<std::uint32_t> devices_of_nodes(const Plan& plan, const Graph& graph);
 
-// Where a plan holds the weights and the state of its graph, as PlanRequest::homes: for another graph of the same
-// tensors.
+// Where a plan holds the weights and the state of its graph, as Search::homes: for another graph of the same tensors.
 [[nodiscard]] std::vector<std::uint32_t> homes_of(const Plan& plan, const Graph& graph);
 
 }  // namespace shunt

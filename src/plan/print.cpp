@@ -24,11 +24,10 @@ CandidateRecord record_of(const Plan& plan, const Candidate& candidate) {
   return {.device = plan.devices[candidate.device].id,
           .reason = std::string(name_of(candidate.reason)),
           .detail = candidate.detail,
-          .wait_us = candidate.wait_us,
-          .transfer_us = candidate.transfer_us,
           .compute_us = candidate.compute_us,
           .uncertainty_us = candidate.uncertainty_us,
-          .measured = candidate.measured};
+          .measured = candidate.measured,
+          .added_us = candidate.added_us};
 }
 
 DecisionRecord record_of(const Plan& plan, const Graph& graph, std::size_t index) {
@@ -96,10 +95,12 @@ Json step_to_json(const Plan& plan, const Graph& graph, const Step& step) {
 }  // namespace
 
 std::string to_text(const Plan& plan, const Graph& graph, bool explain) {
-  std::string text =
-      fmt::format("predicted: {}{}{}\n", in_time(plan.predicted_us),
-                  plan.bound_us > 0 ? fmt::format(", at least {} of any placement", in_time(plan.bound_us)) : "",
-                  plan.is_measured ? "" : " (before any measurement: a guess)");
+  std::string text = fmt::format(
+      "predicted: {}{}{}{}\n", in_time(plan.predicted_us),
+      plan.memory_wait_us > 0 ? fmt::format(", {} of that waiting for memory in use", in_time(plan.memory_wait_us))
+                              : "",
+      plan.bound_us > 0 ? fmt::format(", at least {} of any placement", in_time(plan.bound_us)) : "",
+      plan.is_measured ? "" : " (before any measurement: a guess)");
   for (const LeftOut& device : plan.left_out)
     text += fmt::format("{} is left out after a failure: {}\n", device.id, device.why);
   std::set<std::string_view> split;
@@ -132,6 +133,7 @@ std::string to_text(const Plan& plan, const Graph& graph, bool explain) {
 std::string to_json(const Plan& plan, const Graph& graph) {
   Json json = field_json::json_of(record_of(plan, graph));
   json["bound_us"] = plan.bound_us;
+  json["memory_wait_us"] = plan.memory_wait_us;
   for (const char* list : {"devices", "memory", "residences", "steps"}) json[list] = Json::array();
   for (const Plan::PlannedDevice& device : plan.devices)
     json["devices"].push_back(json_object({{"id", device.id},

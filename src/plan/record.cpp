@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+
+#include "ops/units.h"
 
 namespace shunt {
 
@@ -19,9 +22,11 @@ std::uint32_t PlanRecord::rows_of(std::string_view input) const {
 std::string describe(const CandidateRecord& candidate) {
   std::string text = fmt::format("{}: {}", candidate.device, candidate.reason);
   if (!candidate.detail.empty()) text += fmt::format(" ({})", candidate.detail);
-  if (candidate.has_prediction())
-    text += fmt::format(", {:.1f} us = {:.1f} wait + {:.1f} transfer + {:.1f} compute, +- {:.1f}", candidate.total_us(),
-                        candidate.wait_us, candidate.transfer_us, candidate.compute_us, candidate.uncertainty_us);
+  if (candidate.added_us && *candidate.added_us != 0)
+    text += fmt::format(": the whole would take {} {}", in_time(std::abs(*candidate.added_us)),
+                        *candidate.added_us > 0 ? "longer" : "less");
+  if (candidate.compute_us > 0)
+    text += fmt::format("; the op alone {} +- {}", in_time(candidate.compute_us), in_time(candidate.uncertainty_us));
   return text;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,16 +14,11 @@ namespace shunt {
 struct CandidateRecord {
   std::string device;
   std::string reason;
-  std::string detail;  // why it could not run the op
-  double wait_us = 0;
-  double transfer_us = 0;
-  double compute_us = 0;
+  std::string detail;     // why it could not run the op
+  double compute_us = 0;  // of the op alone; 0: it could not run
   double uncertainty_us = 0;
-  bool measured = true;  // what is predicted rests on measurements of the device
-
-  [[nodiscard]] double total_us() const { return wait_us + transfer_us + compute_us; }
-  [[nodiscard]] bool has_prediction() const { return total_us() > 0; }
-  [[nodiscard]] bool could_run() const { return has_prediction() && detail.empty(); }
+  bool measured = true;            // what is predicted rests on measurements of the device
+  std::optional<double> added_us;  // how much longer the whole was predicted to take with it
 };
 
 struct DecisionRecord {
@@ -53,18 +49,17 @@ struct PlanRecord {
   [[nodiscard]] std::uint32_t rows_of(std::string_view input) const;
 };
 
-// "cpu:simd: higher predicted cost, 12.0 us = ..."
+// "cpu:simd: higher predicted cost: 2.3 us more for the whole; the op alone 12.0 us +- 1.2 us"
 [[nodiscard]] std::string describe(const CandidateRecord& candidate);
 
 void visit_fields(field_json::FieldsOf<CandidateRecord> auto& candidate, const auto& visit) {
   visit("device", candidate.device);
   visit("reason", candidate.reason);
   visit("detail", candidate.detail);
-  visit("wait_us", candidate.wait_us);
-  visit("transfer_us", candidate.transfer_us);
   visit("compute_us", candidate.compute_us);
   visit("uncertainty_us", candidate.uncertainty_us);
   visit("measured", candidate.measured);
+  visit("added_us", candidate.added_us);
 }
 
 void visit_fields(field_json::FieldsOf<DecisionRecord> auto& decision, const auto& visit) {

@@ -8,9 +8,9 @@
 #include <set>
 #include <string_view>
 #include <utility>
+#include <variant>
 
-#include "plan/timeline.h"
-#include "plan/units.h"
+#include "plan/problem.h"
 
 namespace shunt {
 namespace {
@@ -113,7 +113,7 @@ class Sharing {
       : request_(request),
         graph_(*request.graph),
         plan_(plan),
-        lanes_(lanes_for(request)),
+        lanes_(PlanProblem(request).lanes),
         most_(request.devices.size(), kAll) {
     for (std::uint32_t unit = 0; unit < plan.units.size(); ++unit)
       if (!matrices_of(graph_, plan.units[unit]).empty()) units_.push_back(unit);
@@ -226,7 +226,7 @@ class Sharing {
 };
 
 bool fits(const Sharing::Proposal& proposal, const PlanRequest& request) {
-  const std::vector<Lane> lanes = lanes_for(request);
+  const std::vector<Lane> lanes = PlanProblem(request).lanes;
   for (std::size_t device = 0; device < request.budget_bytes.size(); ++device)
     if (proposal.bytes[lanes[device].memory] > static_cast<double>(request.budget_bytes[device])) return false;
   return true;
@@ -258,7 +258,8 @@ std::vector<RowSplit> splits_for_binding(const PlanRequest& request) {
 }
 
 std::vector<RowSplit> splits_for_speed(const PlanRequest& request, const Plan& plan) {
-  if (request.devices.size() < 2 || request.preferred != kNone || !request.device_of_node.empty()) return {};
+  const auto* search = std::get_if<Search>(&request.where);
+  if (request.devices.size() < 2 || search == nullptr || search->preferred != kNone) return {};
   Sharing sharing(request, plan);
   Sharing::Proposal proposal = sharing.propose();
   if (!fits(proposal, request)) {
@@ -286,7 +287,8 @@ std::vector<std::uint32_t> suggestions(const Graph& graph, std::span<const RowSp
 }
 
 std::vector<RowSplit> choose_splits(const PlanRequest& request, const Plan* plan, const TimeOfSplits& us_of) {
-  if (!request.device_of_node.empty() || !request.homes.empty()) return {};
+  const auto* search = std::get_if<Search>(&request.where);
+  if (search == nullptr || !search->homes.empty()) return {};
   std::vector<RowSplit> chosen;
   std::optional<double> least_us;
   const auto consider = [&](std::vector<RowSplit> more, double margin) {
@@ -303,8 +305,8 @@ std::vector<RowSplit> choose_splits(const PlanRequest& request, const Plan* plan
     chosen = std::move(more);
   };
   // Where a device is preferred it is to run what it can.
-  consider(splits_for_binding(request), request.preferred == kNone ? 0 : -1);
-  if (plan != nullptr) consider(splits_for_speed(request, *plan), margin_or_default(request.margin, plan->is_measured));
+  consider(splits_for_binding(request), search->preferred == kNone ? 0 : -1);
+  if (plan != nullptr) consider(splits_for_speed(request, *plan), margin_or_default(search->margin, plan->is_measured));
   return chosen;
 }
 

@@ -16,7 +16,7 @@ namespace shunt {
 [[nodiscard]] std::vector<RowSplit> splits_for_binding(const PlanRequest& request);
 [[nodiscard]] std::vector<RowSplit> splits_for_speed(const PlanRequest& request, const Plan& plan);
 
-// For PlanRequest::suggested, of a graph that is split like that.
+// For Search::suggested, of a graph that is split like that.
 [[nodiscard]] std::vector<std::uint32_t> suggestions(const Graph& graph, std::span<const RowSplit> splits);
 
 // Those of them that pay. `us_of` predicts the time of all the work with some splits; it is called only where there is

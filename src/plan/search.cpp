@@ -8,7 +8,7 @@
 namespace shunt {
 namespace {
 
-constexpr double kNotThere = -1;
+constexpr std::uint32_t kNotThere = kNone - 1;  // no step
 
 }  // namespace
 
@@ -36,7 +36,7 @@ Evaluator::Evaluator(const SearchProblem& problem)
       pools_(pools_of(problem.lanes)),
       memory_of_pool_(pools_),
       ends_(problem.items.size()),
-      timeline_(problem.lanes) {
+      steps_(problem.lanes) {
   for (const Lane& lane : problem.lanes) memory_of_pool_[lane.pool] = lane.memory;
   std::vector<std::uint32_t> last(problem.value_bytes.size(), kNone);
   for (std::uint32_t i = 0; i < problem.items.size(); ++i) {
@@ -50,41 +50,34 @@ Evaluator::Evaluator(const SearchProblem& problem)
 }
 
 void Evaluator::begin() {
-  timeline_.reset();
-  open_ = {};
-  open_values_.clear();
-  there_us_.assign(problem_.value_bytes.size() * pools_, kNotThere);
+  steps_.clear();
+  open_ = kNone;
+  streamed_bytes_ = 0;
+  last_step_.assign(problem_.lanes.size(), kNone);
+  there_.assign(problem_.value_bytes.size() * pools_, kNotThere);
   home_.assign(problem_.value_bytes.size(), kNone);
-  step_.assign(problem_.value_bytes.size(), kNone);
-  steps_ = 0;
   held_.assign(problem_.held_bytes.size() * pools_, false);
   bytes_.assign(problem_.budget_bytes.size(), 0);
   most_bytes_.assign(problem_.budget_bytes.size(), 0);
   for (std::uint32_t value = 0; value < problem_.homes.size(); ++value) {
     if (problem_.homes[value] == kNone) continue;
     home_[value] = problem_.homes[value];
-    there(value, problem_.lanes[home_[value]].pool) = 0;
+    there(value, problem_.lanes[home_[value]].pool) = kNone;
   }
 }
 
 void Evaluator::close() {
-  if (open_.device == kNone) return;
-  const double end = timeline_.compute(open_.device, open_.ready_us, open_.us).end_us;
-  for (const std::uint32_t value : open_values_) there(value, problem_.lanes[open_.device].pool) = end;
-  open_values_.clear();
-  open_ = {};
-  ++steps_;
+  open_ = kNone;
+  streamed_bytes_ = 0;
 }
 
-void Evaluator::wait_for(const SearchProblem::Item& item, std::uint32_t device) {
-  const auto is_news = [&](std::uint32_t value) {
-    return step_[value] != kNone && home_[value] != device &&
+bool Evaluator::brings_news(const SearchProblem::Item& item, std::uint32_t device) const {
+  return std::ranges::any_of(item.reads, [&](std::uint32_t value) {
+    const std::uint32_t writer = there_[value * pools_ + problem_.lanes[device].pool];
+    return writer < kNotThere && home_[value] != kNone && home_[value] != device &&
            problem_.lanes[home_[value]].pool == problem_.lanes[device].pool &&
-           std::ranges::find(open_.awaited, step_[value]) == open_.awaited.end();
-  };
-  if (std::ranges::any_of(item.reads, is_news)) close();
-  for (const std::uint32_t value : item.reads)
-    if (is_news(value)) open_.awaited.push_back(step_[value]);
+           !steps_.waits_for(last_step_[device], writer);
+  });
 }
 
 void Evaluator::count(std::uint32_t memory, std::uint64_t bytes) {
@@ -92,41 +85,47 @@ void Evaluator::count(std::uint32_t memory, std::uint64_t bytes) {
   most_bytes_[memory] = std::max(most_bytes_[memory], bytes_[memory]);
 }
 
-double Evaluator::bring(std::uint32_t value, std::uint32_t device) {
+std::uint32_t Evaluator::bring(std::uint32_t value, std::uint32_t device) {
   const std::uint32_t pool = problem_.lanes[device].pool;
-  double& here = there(value, pool);
+  std::uint32_t& here = there(value, pool);
   if (here != kNotThere) return here;
   const std::uint32_t home = home_[value];
   const std::uint64_t bytes = problem_.value_bytes[value];
   count(memory_of_pool_[pool], bytes);
-  if (home == kNone) return here = 0;  // an input of the graph
-  if (problem_.home_of(value) == kNone || open_.streamed_bytes + bytes > problem_.lanes[device].streamed_bytes) close();
-  if (problem_.home_of(value) != kNone) open_.streamed_bytes += bytes;
-  here = timeline_.transfer(home, device, bytes, there(value, problem_.lanes[home].pool)).end_us;
+  if (home == kNone) return here = kNone;  // an input of the graph
+  const std::uint32_t writer = there(value, problem_.lanes[home].pool);
+  here = steps_.add_copy(home, device, bytes);
+  if (writer != kNone) steps_.wait_for(here, writer);
+  if (problem_.home_of(value) == kNone || streamed_bytes_ + bytes > problem_.lanes[device].streamed_bytes) close();
+  if (problem_.home_of(value) != kNone) streamed_bytes_ += bytes;
   return here;
 }
 
 void Evaluator::add(std::uint32_t number, std::uint32_t device) {
   const SearchProblem::Item& item = problem_.items[number];
   const std::uint32_t pool = problem_.lanes[device].pool;
-  if (open_.device != device) close();
-  wait_for(item, device);
-  double ready = 0;
-  for (const std::uint32_t value : item.reads) ready = std::max(ready, bring(value, device));
+  if (open_ != device || brings_news(item, device)) close();
+  needed_.clear();
+  for (const std::uint32_t value : item.reads)
+    if (const std::uint32_t writer = bring(value, device); writer != kNone) needed_.push_back(writer);
   for (const std::uint32_t held : item.holds) {
     if (held_[held * pools_ + pool]) continue;
     held_[held * pools_ + pool] = true;
     count(memory_of_pool_[pool], problem_.held_bytes[held]);
   }
-  open_.device = device;
-  open_.ready_us = std::max(open_.ready_us, ready);
-  open_.us += item.us[device];
+  if (open_ == kNone) {
+    const std::uint32_t before = std::exchange(last_step_[device], steps_.add_ops(device));
+    if (before != kNone) steps_.wait_for(last_step_[device], before);
+    open_ = device;
+  }
+  const std::uint32_t step = last_step_[device];
+  for (const std::uint32_t writer : needed_)
+    if (writer != step) steps_.wait_for(step, writer);
+  steps_.take(step, item.us[device]);
   if (item.made != kNone) {
     if (there(item.made, pool) == kNotThere) count(memory_of_pool_[pool], problem_.value_bytes[item.made]);
-    there(item.made, pool) = 0;  // until the step is closed, which is before another device reads it
+    there(item.made, pool) = step;
     home_[item.made] = device;
-    step_[item.made] = steps_;
-    open_values_.push_back(item.made);
   }
   for (const std::uint32_t value : ends_[number])
     for (std::uint32_t other = 0; other < pools_; ++other) {
@@ -142,8 +141,7 @@ Score Evaluator::operator()(std::span<const std::uint32_t> device_of_group) {
     if (problem_.items[i].us[device] == kCannot) return {};
     add(i, device);
   }
-  close();
-  Score score{.us = timeline_.end_us()};
+  Score score{.us = steps_.run()};
   for (std::size_t memory = 0; memory < most_bytes_.size(); ++memory)
     if (most_bytes_[memory] > problem_.budget_bytes[memory])
       score.over_bytes += static_cast<double>(most_bytes_[memory] - problem_.budget_bytes[memory]);
@@ -158,6 +156,7 @@ constexpr std::size_t kWorkForFewGroups = 400'000;
 constexpr std::size_t kWorkPerItem = 20;
 // Groups up to which all pairs of them are tried.
 constexpr std::size_t kFewGroups = 16;
+constexpr double kNowhere = -1;
 constexpr int kPrices = 12;
 constexpr int kKicks = 8;
 
@@ -365,7 +364,7 @@ class Searcher {
   void start_where_each_ends_first() {
     const std::size_t pools = pools_of(problem_.lanes);
     std::vector<double> free(devices_, 0);
-    std::vector<double> there(problem_.value_bytes.size() * pools, kNotThere);
+    std::vector<double> there(problem_.value_bytes.size() * pools, kNowhere);
     std::vector<std::uint32_t> home(problem_.value_bytes.size(), kNone);
     for (std::uint32_t value = 0; value < problem_.homes.size(); ++value) home[value] = problem_.homes[value];
     std::vector<std::uint64_t> held(problem_.budget_bytes.size(), 0);
@@ -373,7 +372,7 @@ class Searcher {
     std::uint32_t before = kNone;
     const auto arrival = [&](std::uint32_t value, std::uint32_t device) {
       const Lane& lane = problem_.lanes[device];
-      if (const double here = there[value * pools + lane.pool]; here != kNotThere) return here;
+      if (const double here = there[value * pools + lane.pool]; here != kNowhere) return here;
       if (home[value] == kNone) return 0.0;
       const Lane& from = problem_.lanes[home[value]];
       return std::max(0.0, there[value * pools + from.pool]) + predict_copy(from, lane, problem_.value_bytes[value]).us;

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "plan/timeline.h"
+#include "plan/simulation.h"
 #include "shunt/graph.h"
 
 namespace shunt {
@@ -64,37 +64,31 @@ class Evaluator {
   [[nodiscard]] std::span<const std::uint64_t> memory_bytes() const { return most_bytes_; }
 
  private:
-  struct OpenStep {
-    std::uint32_t device = kNone;
-    double ready_us = 0;
-    double us = 0;
-    std::uint64_t streamed_bytes = 0;
-    std::vector<std::uint32_t> awaited;  // the steps of other devices that it begins after
-  };
   void begin();
   void close();
-  // A step waits only before it begins: what reads a value of another device that the open one does not wait for begins
-  // another.
-  void wait_for(const SearchProblem::Item& item, std::uint32_t device);
   void add(std::uint32_t item, std::uint32_t device);
-  // When a value is in the pool of `device`, where a copy of it is put if there is none.
-  double bring(std::uint32_t value, std::uint32_t device);
+  // The step that puts a value into the pool of `device`, where a copy of it is put if there is none; kNone: none has
+  // to.
+  std::uint32_t bring(std::uint32_t value, std::uint32_t device);
+  // Whether an item must begin another step: a step waits only before it begins, and the open one does not wait for a
+  // value that another device makes in the same memory.
+  [[nodiscard]] bool brings_news(const SearchProblem::Item& item, std::uint32_t device) const;
   void count(std::uint32_t memory, std::uint64_t bytes);
-  [[nodiscard]] double& there(std::uint32_t value, std::uint32_t pool) { return there_us_[value * pools_ + pool]; }
+  [[nodiscard]] std::uint32_t& there(std::uint32_t value, std::uint32_t pool) { return there_[value * pools_ + pool]; }
 
   const SearchProblem& problem_;
   std::size_t pools_ = 0;
   std::vector<std::uint32_t> memory_of_pool_;
   std::vector<std::vector<std::uint32_t>> ends_;  // by item: the values that nobody reads later
-  Timeline timeline_;
-  OpenStep open_;
-  std::vector<std::uint32_t> open_values_;
-  std::vector<double> there_us_;     // by value and pool; negative: not there
-  std::vector<std::uint32_t> home_;  // by value: the device that made it
-  std::vector<std::uint32_t> step_;  // by value: the number of the step that did
-  std::uint32_t steps_ = 0;
-  std::vector<bool> held_;            // by what is held, and pool
-  std::vector<std::uint64_t> bytes_;  // by memory: now, and at most
+  Simulation steps_;
+  std::uint32_t open_ = kNone;            // the device of the step that goes on, if it does
+  std::uint64_t streamed_bytes_ = 0;      // that it waits for
+  std::vector<std::uint32_t> last_step_;  // by device
+  std::vector<std::uint32_t> needed_;     // steps that an item waits for
+  std::vector<std::uint32_t> there_;      // by value and pool: the step that put it there
+  std::vector<std::uint32_t> home_;       // by value: the device that made it
+  std::vector<bool> held_;                // by what is held, and pool
+  std::vector<std::uint64_t> bytes_;      // by memory: now, and at most
   std::vector<std::uint64_t> most_bytes_;
 };
 

@@ -1,7 +1,5 @@
 #include "plan/units.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -19,15 +17,19 @@ struct Fusion {
 
 class Chooser {
  public:
-  explicit Chooser(const PlanRequest& request)
-      : request_(request), graph_(*request.graph), readers_(graph_.nodes().size()) {
+  Chooser(const PlanProblem& problem, std::span<const std::uint32_t> device_of_node, const UnitRules& rules)
+      : problem_(problem),
+        graph_(problem.graph),
+        device_of_node_(device_of_node),
+        rules_(rules),
+        readers_(graph_.nodes().size()) {
     for (NodeId node = 0; node < graph_.nodes().size(); ++node)
       for (const TensorId input : graph_.nodes()[node].inputs) add_reader(input, node);
     for (const TensorId output : graph_.outputs()) add_reader(output, kNone);
   }
 
   [[nodiscard]] std::vector<Unit> choose() const {
-    std::vector<Fusion> fusions = request_.fuse ? find_paying() : std::vector<Fusion>();
+    std::vector<Fusion> fusions = rules_.fuse ? find_paying() : std::vector<Fusion>();
     std::vector<const Fusion*> chosen = choose_among(fusions);
     while (drop_vain(fusions, chosen)) chosen = choose_among(fusions);
     std::vector<bool> covered(graph_.nodes().size(), false);
@@ -50,10 +52,17 @@ class Chooser {
     if (producer != kNone) readers_[producer].push_back(reader);
   }
 
-  // A unit can be fused only where the caller put all of its nodes on one device.
-  [[nodiscard]] bool split_by_hand(const Unit& unit) const {
+  // Where a unit is to run; kNone: anywhere.
+  [[nodiscard]] std::uint32_t device_of(const Unit& unit) const {
+    return device_of_node_.empty() ? kNone : device_of_node_[unit.nodes.back()];
+  }
+
+  [[nodiscard]] bool is_apart(const Unit& unit) const {
     return std::ranges::any_of(unit.nodes, [&](NodeId node) {
-      return !request_.device_of_node.empty() && request_.device_of_node[node] != by_hand(request_, unit);
+      const auto differs = [&](std::span<const std::uint32_t> numbers) {
+        return !numbers.empty() && numbers[node] != numbers[unit.nodes.back()];
+      };
+      return differs(device_of_node_) || differs(rules_.apart);
     });
   }
 
@@ -61,10 +70,10 @@ class Chooser {
   [[nodiscard]] std::optional<double> best_us(const Unit& unit) const {
     const UnitCall call(graph_, unit);
     std::optional<double> best;
-    for (std::uint32_t index = 0; index < request_.devices.size(); ++index) {
-      if (by_hand(request_, unit) != kNone && by_hand(request_, unit) != index) continue;
-      const Price& price = request_.prices->of(call.call(), index);
-      if (!price.support || too_large_for(request_, unit, index) != kNone) continue;
+    for (std::uint32_t index = 0; index < problem_.devices.size(); ++index) {
+      if (device_of(unit) != kNone && device_of(unit) != index) continue;
+      const Price& price = problem_.prices->of(call.call(), index);
+      if (!price.support || problem_.too_large_for(unit, index) != kNone) continue;
       best = std::min(best.value_or(price.compute.us), price.compute.us);
     }
     return best;
@@ -84,7 +93,7 @@ class Chooser {
   }
 
   [[nodiscard]] bool pays(const Unit& fused, std::span<const double> shares) const {
-    const auto together = split_by_hand(fused) ? std::nullopt : best_us(fused);
+    const auto together = is_apart(fused) ? std::nullopt : best_us(fused);
     if (!together) return false;
     double apart = 0;
     for (std::size_t i = 0; i < shares.size(); ++i) {
@@ -149,43 +158,18 @@ class Chooser {
     return std::erase_if(fusions, [&](const Fusion&) { return vain[index++]; }) != 0;
   }
 
-  const PlanRequest& request_;
+  const PlanProblem& problem_;
   const Graph& graph_;
+  const std::span<const std::uint32_t> device_of_node_;
+  const UnitRules& rules_;
   std::vector<std::vector<NodeId>> readers_;  // of what each node makes; kNone: the caller
 };
 
 }  // namespace
 
-std::uint32_t by_hand(const PlanRequest& request, const Unit& unit) {
-  return request.device_of_node.empty() ? kNone : request.device_of_node[unit.nodes.back()];
+std::vector<Unit> choose_units(const PlanProblem& problem, std::span<const std::uint32_t> device_of_node,
+                               const UnitRules& rules) {
+  return Chooser(problem, device_of_node, rules).choose();
 }
-
-std::vector<Lane> lanes_for(const PlanRequest& request) {
-  std::vector<Lane> lanes = lanes_of(request.devices, request.costs);
-  if (request.homes.empty() || request.budget_bytes.empty()) return lanes;
-  std::vector<std::uint64_t> held(memories_of(lanes), 0);
-  for (TensorId tensor = 0; tensor < request.homes.size(); ++tensor)
-    if (request.homes[tensor] != kNone)
-      held[lanes[request.homes[tensor]].memory] += request.graph->tensor(tensor).operand.span_bytes();
-  // Two stretches of weights are there at once, and values beside them.
-  for (std::size_t device = 0; device < lanes.size(); ++device) {
-    const std::uint64_t budget = request.budget_bytes[device];
-    const std::uint64_t left = budget - std::min(budget, held[lanes[device].memory]);
-    lanes[device].streamed_bytes = std::min(lanes[device].streamed_bytes, left / 8);
-  }
-  return lanes;
-}
-
-TensorId too_large_for(const PlanRequest& request, const Unit& unit, std::uint32_t device) {
-  const std::uint64_t most = request.devices[device]->info().largest_binding_bytes;
-  const auto too_large = [&](TensorId id) {
-    return id != kNone && request.graph->tensor(id).operand.span_bytes() > most;
-  };
-  const auto input = std::ranges::find_if(unit.inputs, too_large);
-  if (input != unit.inputs.end()) return *input;
-  return too_large(unit.output) ? unit.output : kNone;
-}
-
-std::vector<Unit> choose_units(const PlanRequest& request) { return Chooser(request).choose(); }
 
 }  // namespace shunt

@@ -1,23 +1,23 @@
 // Chooses by what a graph is computed: its nodes, or fused rows that stand for several. Pure functions.
 #pragma once
 
-#include "plan/planner.h"
-#include "plan/timeline.h"
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "plan/problem.h"
 
 namespace shunt {
 
-// In an order in which they can run. REQUIRES: request.prices.
-[[nodiscard]] std::vector<Unit> choose_units(const PlanRequest& request);
+struct UnitRules {
+  bool fuse = true;
+  // A number for each node: those of different ones are not fused. Empty: all alike.
+  std::span<const std::uint32_t> apart = {};
+};
 
-// The device that the caller named for a unit, or kNone.
-[[nodiscard]] std::uint32_t by_hand(const PlanRequest& request, const Unit& unit);
-// PlanRequest::homes of a base tensor.
-[[nodiscard]] inline std::uint32_t home_of(const PlanRequest& request, TensorId base) {
-  return request.homes.empty() ? kNone : request.homes[base];
-}
-// Of its devices, with their room for weights that are elsewhere.
-[[nodiscard]] std::vector<Lane> lanes_for(const PlanRequest& request);
-// The first tensor of a unit that the device cannot bind whole, or kNone.
-[[nodiscard]] TensorId too_large_for(const PlanRequest& request, const Unit& unit, std::uint32_t device);
+// In an order in which they can run. Nodes are fused only on one device, and where that device gains by it.
+// `device_of_node`: where each node is to run; empty: wherever it is fastest.
+[[nodiscard]] std::vector<Unit> choose_units(const PlanProblem& problem, std::span<const std::uint32_t> device_of_node,
+                                             const UnitRules& rules);
 
 }  // namespace shunt

@@ -58,8 +58,8 @@ std::vector<OpCase> cases_by_time(std::span<const Workload> work, Device& device
   Prices prices(devices, costs);
   std::map<std::string, Kind> by_name;
   for (const Workload& step : work)
-    for (const Unit& unit :
-         choose_units({.graph = step.graph, .devices = devices, .costs = costs, .prices = &prices})) {
+    for (const Unit& unit : choose_units(
+             PlanProblem({.graph = step.graph, .devices = devices, .costs = costs, .prices = &prices}), {}, {})) {
       const UnitCall unit_call(*step.graph, unit);
       const OpCall call = unit_call.call();
       const Price& price = prices.of(call, 0);
@@ -117,7 +117,8 @@ std::vector<OpCase> cases_of(const Graph& graph, Device& device) {
   std::set<std::string> seen;
   for (const bool fuse : {true, false})
     for (const Unit& unit :
-         choose_units({.graph = &graph, .devices = devices, .costs = costs, .prices = &prices, .fuse = fuse})) {
+         choose_units(PlanProblem({.graph = &graph, .devices = devices, .costs = costs, .prices = &prices}), {},
+                      {.fuse = fuse})) {
       const UnitCall unit_call(graph, unit);
       const OpCall call = unit_call.call();
       if (prices.of(call, 0).support && seen.insert(to_string(call)).second) cases.push_back(case_of(call));

@@ -39,12 +39,12 @@ const TensorInfo& Computation::output(std::size_t index) const {
 }
 
 std::string Computation::explain() const {
-  const Executable* const executable = parts_->client.executable();
-  return executable == nullptr ? "" : to_text(executable->plan(), executable->graph(), true);
+  const auto planned = parts_->client.explained();
+  return planned ? to_text(planned->plan, planned->graph, true) : "";
 }
 std::string Computation::explain_json() const {
-  const Executable* const executable = parts_->client.executable();
-  return executable == nullptr ? "{}" : to_json(executable->plan(), executable->graph());
+  const auto planned = parts_->client.explained();
+  return planned ? to_json(planned->plan, planned->graph) : "{}";
 }
 
 }  // namespace shunt

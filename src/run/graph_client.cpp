@@ -26,7 +26,9 @@ bool is_state(const TensorInfo& tensor) { return tensor.operand.kind == TensorKi
 class Planner final : public BucketPlanner {
  public:
   Planner(const Graph& graph, const DeviceSet& set, Strategy strategy, std::optional<double> margin)
-      : graph_(graph), set_(set), strategy_(strategy), margin_(margin) {}
+      : graph_(graph), costs_(set.costs.begin(), set.costs.end()), set_(set), strategy_(strategy), margin_(margin) {
+    set_.costs = costs_;
+  }
 
   Result<PlannedGraph> plan(Bucket) override {
     if (!planned_) {
@@ -34,6 +36,7 @@ class Planner final : public BucketPlanner {
     }
     return *planned_;
   }
+  void explain(PlannedGraph& planned) override { explain_graph(planned, set_, strategy_, margin_); }
   Result<Plan> estimate(const BucketPlanner&) override {
     SHUNT_TRY_ASSIGN(PlannedGraph planned, plan(kRepeated));
     return std::move(planned.plan);
@@ -41,7 +44,8 @@ class Planner final : public BucketPlanner {
 
  private:
   const Graph& graph_;
-  const DeviceSet set_;
+  const std::vector<DeviceCost> costs_;  // as they are when it plans
+  DeviceSet set_;
   const Strategy strategy_;
   const std::optional<double> margin_;
   std::optional<PlannedGraph> planned_;
@@ -108,6 +112,10 @@ Status GraphClient::rebuild() {
 
 Executable* GraphClient::executable() const {
   return is_restored_ || runner_.is_rebuilding() ? runner_.find(kRepeated) : nullptr;
+}
+
+std::optional<PlannedGraph> GraphClient::explained() {
+  return executable() == nullptr ? std::nullopt : std::optional(runner_.explained());
 }
 
 Status GraphClient::write(std::string_view input, std::span<const std::byte> bytes) {

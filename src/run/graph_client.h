@@ -25,6 +25,8 @@ class GraphClient final : private RunClient {
   [[nodiscard]] Runner& runner() { return runner_; }
   // What runs, with all that was written; null after an error.
   [[nodiscard]] Executable* executable() const;
+  // What it runs, with its plan explained; nothing where there is none.
+  [[nodiscard]] std::optional<PlannedGraph> explained();
   void on_lost_state(std::function<Status()> rebuild) { rebuild_state_ = std::move(rebuild); }
 
   // All as those of Computation.

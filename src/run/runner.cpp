@@ -72,6 +72,7 @@ Result<Executable*> Runner::executable_for(Bucket bucket) {
   if (executable != nullptr) return executable.get();
   SHUNT_TRY_ASSIGN(PlannedGraph planned, planner().plan(rounded));
   fleet_.note(planned.plan);
+  if (runtime_.recorder().enabled()) planner().explain(planned);
   SHUNT_TRY_ASSIGN(executable, Executable::create(std::move(planned.graph), std::move(planned.plan),
                                                   {.devices = fleet_.devices().devices,
                                                    .weights = weights_.get(),
@@ -82,6 +83,13 @@ Result<Executable*> Runner::executable_for(Bucket bucket) {
                                                    .watch = options_.watch,
                                                    .may_stop = options_.may_stop}));
   return executable.get();
+}
+
+PlannedGraph Runner::explained() {
+  const Executable& executable = *find(kRepeated);
+  PlannedGraph planned{.graph = executable.graph(), .plan = executable.plan()};
+  planner().explain(planned);
+  return planned;
 }
 
 Executable* Runner::find(Bucket bucket) const {

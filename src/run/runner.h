@@ -43,6 +43,8 @@ class BucketPlanner {
   virtual ~BucketPlanner() = default;
   // Errors: those of make_plan().
   [[nodiscard]] virtual Result<PlannedGraph> plan(Bucket bucket) = 0;
+  // Says of each candidate of a plan that it made how much longer the bucket would take with it.
+  virtual void explain(PlannedGraph& planned) = 0;
   // What plan(kRepeated) would be, or nearly, found in less time from what `other`, a planner of the same client, did.
   [[nodiscard]] virtual Result<Plan> estimate(const BucketPlanner& other) = 0;
 };
@@ -117,6 +119,8 @@ class Runner {
   // Gives up all that devices hold and all that was planned.
   void begin_anew() { begin_anew_with(nullptr); }
 
+  // What runs for kRepeated, with its plan explained. REQUIRES: find(kRepeated), which plans by itself.
+  [[nodiscard]] PlannedGraph explained();
   // What is prepared for a bucket; null where nothing is.
   [[nodiscard]] Executable* find(Bucket bucket) const;
   [[nodiscard]] Fleet& fleet() { return fleet_; }

@@ -13,7 +13,7 @@ namespace shunt {
 // "auto: by predicted time; gpu: ...", with `layers` where there are some.
 [[nodiscard]] std::string describe_strategies(bool with_layers);
 
-// For PlanRequest::preferred: the first device of the kind that a strategy likes, an emulated one only where there is
+// For Search::preferred: the first device of the kind that a strategy likes, an emulated one only where there is
 // no other; kNone where there is none, and where it likes none.
 [[nodiscard]] std::uint32_t preferred_device(Strategy strategy, std::span<Device* const> devices);
 

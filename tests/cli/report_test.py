@@ -97,22 +97,22 @@ class Traces(CommandLine):
             for unit in plan["units"]:
                 self.assertEqual({candidate["device"] for candidate in unit["candidates"]}, {"cpu:simd", "cpu:scalar"})
                 self.assertEqual(unit["actual"]["times"], plan["actual"]["times"])
-                predicted = {each["device"]: each["wait_us"] + each["transfer_us"] + each["compute_us"]
-                             for each in unit["candidates"] if each["device"] != unit["device"] and not each["detail"]}
-                others = min(predicted.values(), default=0)
-                if others == 0:
+                added = {each["device"]: each["added_us"] for each in unit["candidates"]
+                         if each["device"] != unit["device"] and each["added_us"] is not None}
+                if not added:
                     self.assertEqual((unit["best_other"], unit["regret_us"]), ("", 0))
                     continue
                 compared += 1
-                self.assertEqual(predicted[unit["best_other"]], others)
+                least = min(added.values())
+                self.assertEqual(added[unit["best_other"]], least)
                 chosen = next(each for each in unit["candidates"] if each["device"] == unit["device"])
-                took = chosen["wait_us"] + chosen["transfer_us"] + unit["actual"]["mean_us"]
-                self.assertAlmostEqual(unit["regret_us"], max(0, took - others), delta=1e-6)
+                later = unit["actual"]["mean_us"] - chosen["compute_us"]
+                self.assertAlmostEqual(unit["regret_us"], max(0, later - least), delta=1e-6)
         self.assertGreater(compared, 20)
         self.assertEqual(sum(plan["actual"]["times"] for plan in report["plans"]), 3)
         text = shunt("report", trace, "--explain").stdout
         self.assertRegex(text, r"plan 1, a step of \d+ tokens?: predicted .*took .*regret ")
-        self.assertRegex(text, r"\n    cpu:scalar: .*\d us = ")
+        self.assertRegex(text, r"\n    cpu:scalar: higher predicted cost: the whole would take .* longer; the op alone .* \+- ")
         self.assertEqual(report["origin"]["devices"][0]["id"], "cpu:simd")
         self.assertGreater(report["speeds"]["prompt_tokens_per_s"], 0)
 
@@ -149,7 +149,7 @@ class Traces(CommandLine):
         for unit in plan["units"]:
             for candidate in unit["candidates"]:
                 if candidate["device"] == "cpu:scalar" and unit["op"] == "attention":
-                    candidate.update(wait_us=0, transfer_us=0, compute_us=1e-6, detail="")
+                    candidate.update(added_us=0, compute_us=1e-6, detail="")
         for event in data["traceEvents"]:
             if event.get("cat") == "op" and event["name"].startswith("attention"):
                 event["dur"] = 1e6

@@ -36,7 +36,7 @@ Chosen choose(const Graph& graph, SimulatedMachine& machine, std::vector<std::ui
     return PlanRequest{.graph = &placed,
                        .devices = machine.devices,
                        .costs = machine.costs,
-                       .suggested = suggestions(placed, splits),
+                       .where = Search{.suggested = suggestions(placed, splits)},
                        .budget_bytes = budgets};
   };
   const auto plan_with = [&](std::span<const RowSplit> splits) -> Result<Chosen> {

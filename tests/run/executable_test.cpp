@@ -22,9 +22,8 @@ struct Stores {
   explicit Stores(WeightSource* source = nullptr) : weights(source) {}
 };
 
-std::unique_ptr<Executable> compile(const Graph& graph, SeparateDevices& machine, Stores& stores,
-                                    std::vector<std::uint32_t> device_of_node) {
-  auto plan = make_plan({.graph = &graph, .devices = machine.devices, .device_of_node = std::move(device_of_node)});
+std::unique_ptr<Executable> compile(const Graph& graph, SeparateDevices& machine, Stores& stores, const Where& where) {
+  auto plan = make_plan({.graph = &graph, .devices = machine.devices, .where = where});
   EXPECT_TRUE(plan.has_value()) << plan.error().message;
   auto executable = Executable::create(graph, std::move(*plan),
                                        {.devices = machine.devices,
@@ -66,7 +65,7 @@ TEST(Executable, AnyPlacementGivesTheSameNumbers) {
   SeparateDevices one(1);
   Stores stores;
   const std::vector<float> expected =
-      run(*compile(graph, one, stores, std::vector<std::uint32_t>(graph.nodes().size(), 0)), x, 4);
+      run(*compile(graph, one, stores, GivenPlaces{std::vector<std::uint32_t>(graph.nodes().size(), 0)}), x, 4);
   for (const bool shared_pool : {false, true})
     for (std::uint32_t seed = 0; seed < 25; ++seed) {
       SeparateDevices machine(3, shared_pool);
@@ -75,7 +74,7 @@ TEST(Executable, AnyPlacementGivesTheSameNumbers) {
       std::vector<std::uint32_t> placement;
       for (std::size_t node = 0; node < graph.nodes().size(); ++node)
         placement.push_back(static_cast<std::uint32_t>(random() % 3));
-      auto executable = compile(graph, machine, own, placement);
+      auto executable = compile(graph, machine, own, GivenPlaces{placement});
       EXPECT_EQ(run(*executable, x, 4), expected) << "seed " << seed;
       EXPECT_EQ(run(*executable, x.size(), 4), expected) << "second run, seed " << seed;
     }
@@ -140,12 +139,12 @@ TEST(Executable, OneOfSeveralDevicesIsNotWaitedForLong) {
   WorksByItself second(*machine.devices[1], recorder);
   machine.devices = {&first, &second};
   Stores stores;
-  const auto executable = compile(*graph, machine, stores, {0, 1});
+  const auto executable = compile(*graph, machine, stores, GivenPlaces{{0, 1}});
   first.forget();
   run(*executable, numbers(64, 3), 4);
   ASSERT_FALSE(first.patience().empty());
   EXPECT_LT(first.patience().front(), std::chrono::milliseconds(1)) << "the second is at work too";
-  const auto alone = compile(*graph, machine, stores, {0, 0});
+  const auto alone = compile(*graph, machine, stores, GivenPlaces{{0, 0}});
   first.forget();
   run(*alone, numbers(64, 3), 4);
   ASSERT_FALSE(first.patience().empty());
@@ -165,7 +164,7 @@ TEST(Executable, TheProcessorComputesWhileOthersDo) {
   WorksByItself gpu(*apart.devices[1], machine.recorder);
   apart.devices = {&gpu, machine.devices[0]};
   Stores stores;
-  const auto executable = compile(*graph, apart, stores, {0, 1});
+  const auto executable = compile(*graph, apart, stores, GivenPlaces{{0, 1}});
   gpu.forget();
   run(*executable, numbers(64, 3), 4);
   EXPECT_EQ(gpu.events_before(), 1U) << "programs that the processor had run when the GPU was first waited for";
@@ -228,7 +227,7 @@ TEST(Executable, TakesNoMoreScratchThanWasPlanned) {
       Stores stores(&source);
       std::vector<std::uint32_t> placement;
       for (std::uint32_t node = 0; node < graph.nodes().size(); ++node) placement.push_back(node % count);
-      const auto executable = compile(graph, machine, stores, placement);
+      const auto executable = compile(graph, machine, stores, GivenPlaces{placement});
       std::uint64_t planned = 0;
       for (const Plan::PlannedDevice& device : executable->plan().devices) planned += device.scratch_bytes;
       EXPECT_GT(executable->scratch_bytes(), 0U);
@@ -243,7 +242,7 @@ TEST(Executable, RecordsProgramsAndTransfers) {
   std::vector<std::uint32_t> placement;
   for (std::size_t node = 0; node < graph.nodes().size(); ++node)
     placement.push_back(static_cast<std::uint32_t>(node % 2));
-  auto executable = compile(graph, machine, stores, placement);
+  auto executable = compile(graph, machine, stores, GivenPlaces{placement});
   run(*executable, numbers(32, 2), 2);
   std::size_t programs = 0;
   std::uint64_t moved = 0;
@@ -277,7 +276,7 @@ TEST(Executable, AFailedStepIsTheErrorOfTheRunAndTheNextRunIsRight) {
   std::vector<std::uint32_t> placement;
   for (std::size_t node = 0; node < graph.nodes().size(); ++node)
     placement.push_back(static_cast<std::uint32_t>(node % 2));
-  auto executable = compile(graph, machine, stores, placement);
+  auto executable = compile(graph, machine, stores, GivenPlaces{placement});
   const std::vector<float> x = numbers(32, 3);
   const std::vector<float> expected = run(*executable, x, 2);
   const Status late = executable->run({.parameters = {.tokens = 2}, .timeout = std::chrono::nanoseconds(-1)});
@@ -290,7 +289,7 @@ TEST(Executable, ChecksWhatIsWrittenAndRead) {
   const Graph graph = branching_graph(2, 1);
   SeparateDevices machine(1);
   Stores stores;
-  auto executable = compile(graph, machine, stores, {});
+  auto executable = compile(graph, machine, stores, Search{});
   std::vector<std::byte> bytes(129);
   EXPECT_EQ(executable->write_input(*graph.find("x"), bytes).error().code, Code::invalid);
   EXPECT_EQ(executable->write_input(graph.outputs()[0], std::span(bytes).first(4)).error().code, Code::invalid);
@@ -317,10 +316,10 @@ TEST(WeightStore, KeepsOneCopyPerPoolAndReleasesTheSource) {
   CopiedWeights source(numbers(16, 4));
   SeparateDevices machine(2);
   Stores stores(&source);
-  auto first = compile(graph, machine, stores, {0, 0});
-  auto again = compile(graph, machine, stores, {0, 1});
+  auto first = compile(graph, machine, stores, GivenPlaces{{0, 0}});
+  auto again = compile(graph, machine, stores, GivenPlaces{{0, 1}});
   EXPECT_EQ(source.reads, 1);
-  auto other_pool = compile(graph, machine, stores, {1, 0});
+  auto other_pool = compile(graph, machine, stores, GivenPlaces{{1, 0}});
   EXPECT_EQ(source.reads, 2);
   EXPECT_EQ(source.released, 128U);
   EXPECT_EQ(stores.weights.copied_bytes(), 128U);
@@ -376,7 +375,7 @@ TEST(WeightStore, ASourceThatLostBytesFailsTheRun) {
   CopiedWeights source(numbers(16, 4));
   SeparateDevices machine(1);
   Stores stores(&source);
-  auto executable = compile(graph, machine, stores, {});
+  auto executable = compile(graph, machine, stores, Search{});
   source.reported = fail(Code::io, "the file shrank");
   const Status status = executable->run({});
   ASSERT_FALSE(status.has_value());

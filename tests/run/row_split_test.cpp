@@ -67,7 +67,7 @@ class SplitRows : public testing::TestWithParam<DType> {
     std::vector<std::uint32_t> placement;
     for (const Node& node : graph.nodes())
       placement.push_back(node.name.ends_with("[1]") ? 1 : node.name.ends_with("[2]") ? 2 : 0);
-    auto plan = make_plan({.graph = &graph, .devices = machine.devices, .device_of_node = placement});
+    auto plan = make_plan({.graph = &graph, .devices = machine.devices, .where = GivenPlaces{placement}});
     EXPECT_TRUE(plan.has_value()) << plan.error().message;
     const Status valid = check(*plan, graph);
     EXPECT_TRUE(valid.has_value()) << valid.error().message;

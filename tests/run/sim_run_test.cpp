@@ -41,7 +41,7 @@ struct SimMachine {
   }
 
   Result<std::unique_ptr<Executable>> compile(const Graph& graph, const std::vector<std::uint32_t>& placement) {
-    auto plan = make_plan({.graph = &graph, .devices = devices, .device_of_node = placement});
+    auto plan = make_plan({.graph = &graph, .devices = devices, .where = GivenPlaces{placement}});
     EXPECT_TRUE(plan.has_value());
     return Executable::create(
         graph, *plan,
@@ -256,7 +256,7 @@ TEST(SimulatedRun, TwoTowersAreComputedAtOnce) {
                                           .rate = {.flops_per_s = 1e12, .bytes_per_s = bytes_per_s}},
                                          clock, &recorder));
   const std::vector<Device*> devices = {owned[0].get(), owned[1].get()};
-  auto plan = make_plan({.graph = &graph, .devices = devices, .margin = 0.05});
+  auto plan = make_plan({.graph = &graph, .devices = devices, .where = Search{.margin = 0.05}});
   ASSERT_TRUE(plan);
   const double predicted_us = plan->predicted_us;
   WeightStore weights(&source);

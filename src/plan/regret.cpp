@@ -1,4 +1,4 @@
-#include "plan/hindsight.h"
+#include "plan/regret.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -25,23 +25,22 @@ constexpr std::string_view kReference = "cpu:scalar";
 
 // Whether the device would have been used, and more than a guess says how fast it is.
 bool counts(const CandidateRecord& other, std::string_view named) {
-  if (!other.could_run() || !other.measured) return false;
+  if (!other.added_us || !other.measured) return false;
   const std::vector<std::string_view> names = names_in(named);
   return other.device != kReference || std::ranges::find(names, kReference) != names.end();
 }
 
-void judge(DecisionInHindsight& judged, std::string_view named) {
+void judge(DecisionRegret& judged, std::string_view named) {
   const DecisionRecord& decision = judged.decision;
   const CandidateRecord* best = nullptr;
   for (const CandidateRecord& other : decision.candidates)
     if (other.device != decision.device && counts(other, named) &&
-        (best == nullptr || other.total_us() < best->total_us()))
+        (best == nullptr || *other.added_us < *best->added_us))
       best = &other;
   const CandidateRecord* chosen = decision.find(decision.device);
   if (best == nullptr || chosen == nullptr || judged.actual.times == 0) return;
   judged.best_other = best->device;
-  const double took_us = chosen->wait_us + chosen->transfer_us + judged.actual.mean_us;
-  judged.regret_us = std::max(0.0, took_us - best->total_us());
+  judged.regret_us = std::max(0.0, judged.actual.mean_us - chosen->compute_us - *best->added_us);
 }
 
 std::string describe(const Actual& actual) {
@@ -58,7 +57,7 @@ void visit_fields(field_json::FieldsOf<Actual> auto& actual, const auto& visit) 
   visit("most_us", actual.most_us);
 }
 
-void visit_fields(field_json::FieldsOf<DecisionInHindsight> auto& judged, const auto& visit) {
+void visit_fields(field_json::FieldsOf<DecisionRegret> auto& judged, const auto& visit) {
   visit_fields(judged.decision, visit);
   visit("actual", judged.actual);
   visit("regret_us", judged.regret_us);
@@ -72,23 +71,23 @@ void Actual::add(double us) {
   mean_us += (us - mean_us) / static_cast<double>(times);
 }
 
-double DecisionInHindsight::predicted_us() const {
+double DecisionRegret::predicted_us() const {
   const CandidateRecord* chosen = decision.find(decision.device);
   return chosen == nullptr ? 0 : chosen->compute_us;
 }
 
-double PlanInHindsight::regret_us() const {
+double PlanRegret::regret_us() const {
   double sum_us = 0;
-  for (const DecisionInHindsight& judged : decisions) sum_us += judged.regret_us;
+  for (const DecisionRegret& judged : decisions) sum_us += judged.regret_us;
   return std::max(sum_us, regret_of_hand_us());
 }
 
-double PlanInHindsight::regret_of_hand_us() const {
+double PlanRegret::regret_of_hand_us() const {
   if (actual.times == 0 || !plan.measured || plan.best_us >= plan.predicted_us) return 0;
   return std::max(0.0, actual.mean_us - plan.best_us);
 }
 
-std::string PlanInHindsight::title() const {
+std::string PlanRegret::title() const {
   if (const std::uint32_t tokens = plan.rows_of("tokens"); tokens != 0)
     return fmt::format("a step of {} token{}", tokens, tokens == 1 ? "" : "s");
   std::string title = "a graph of";
@@ -97,8 +96,8 @@ std::string PlanInHindsight::title() const {
   return title;
 }
 
-Result<std::vector<PlanInHindsight>> in_hindsight(const trace::Recording& recording, std::string_view named) {
-  std::vector<PlanInHindsight> plans;
+Result<std::vector<PlanRegret>> regrets_of(const trace::Recording& recording, std::string_view named) {
+  std::vector<PlanRegret> plans;
   const auto attached = recording.attachments.find(trace::kPlans);
   if (attached == recording.attachments.end()) return plans;
   std::map<std::pair<std::uint32_t, std::string>, Actual> ops;
@@ -112,7 +111,7 @@ Result<std::vector<PlanInHindsight>> in_hindsight(const trace::Recording& record
       (event.predicted_us > 0 ? runs : slowed_down)[event.plan].add(trace::us_of(event.duration_ns));
   }
   for (const std::string& text : attached->second) {
-    PlanInHindsight& judged = plans.emplace_back();
+    PlanRegret& judged = plans.emplace_back();
     judged.number = static_cast<std::uint32_t>(plans.size());
     if (!field_json::from_json(trace::parse_json(text), judged.plan))
       return fail(Code::invalid, fmt::format("plan {} of the trace is not as this version of shunt writes one; record "
@@ -128,12 +127,12 @@ Result<std::vector<PlanInHindsight>> in_hindsight(const trace::Recording& record
   return plans;
 }
 
-std::string to_text(const PlanInHindsight& plan) {
+std::string to_text(const PlanRegret& plan) {
   std::string text =
       fmt::format("plan {}, {}: predicted {}", plan.number, plan.title(), in_time(plan.plan.predicted_us));
   if (plan.actual.times > 0) text += fmt::format(", {}", describe(plan.actual));
   text += fmt::format("; regret {}\n", in_time(plan.regret_us()));
-  for (const DecisionInHindsight& judged : plan.decisions) {
+  for (const DecisionRegret& judged : plan.decisions) {
     const DecisionRecord& decision = judged.decision;
     text += fmt::format("  {:<28} {} on {}: {}", decision.nodes.empty() ? "" : decision.nodes.back(), decision.call,
                         decision.device, decision.reason);
@@ -147,7 +146,7 @@ std::string to_text(const PlanInHindsight& plan) {
   return text;
 }
 
-std::string to_json(const PlanInHindsight& plan) {
+std::string to_json(const PlanRegret& plan) {
   Json json = {{"number", plan.number},
                {"title", plan.title()},
                {"predicted_us", plan.plan.predicted_us},

@@ -1,0 +1,56 @@
+#include "plan/problem.h"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+namespace shunt {
+namespace {
+
+std::span<const std::uint32_t> homes_in(const PlanRequest& request) {
+  const auto* search = std::get_if<Search>(&request.where);
+  return search == nullptr ? std::span<const std::uint32_t>() : search->homes;
+}
+
+bool has_costs(const PlanRequest& request) { return request.costs.size() == request.devices.size(); }
+
+}  // namespace
+
+PlanProblem::PlanProblem(const PlanRequest& request)
+    : graph(*request.graph),
+      devices(request.devices),
+      fuse(request.fuse),
+      priors(has_costs(request) ? std::vector<DeviceCost>() : believed_costs(request.devices)),
+      costs(has_costs(request) ? request.costs : priors),
+      own_prices(request.prices == nullptr || !has_costs(request) ? std::optional<Prices>(std::in_place, devices, costs)
+                                                                  : std::nullopt),
+      prices(own_prices ? &*own_prices : request.prices),
+      homes(homes_in(request)) {
+  set_budgets(request.budget_bytes);
+}
+
+void PlanProblem::set_budgets(std::vector<std::uint64_t> bytes) {
+  budget_bytes = std::move(bytes);
+  lanes = lanes_of(devices, costs);
+  if (homes.empty() || budget_bytes.empty()) return;
+  std::vector<std::uint64_t> held(memories_of(lanes), 0);
+  for (TensorId tensor = 0; tensor < homes.size(); ++tensor)
+    if (homes[tensor] != kNone) held[lanes[homes[tensor]].memory] += graph.tensor(tensor).operand.span_bytes();
+  // Two stretches of weights are there at once, and values beside them.
+  for (std::size_t device = 0; device < lanes.size(); ++device) {
+    const std::uint64_t left = budget_bytes[device] - std::min(budget_bytes[device], held[lanes[device].memory]);
+    lanes[device].streamed_bytes = std::min(lanes[device].streamed_bytes, left / 8);
+  }
+}
+
+TensorId PlanProblem::too_large_for(const Unit& unit, std::uint32_t device) const {
+  const std::uint64_t most = devices[device]->info().largest_binding_bytes;
+  const auto too_large = [&](TensorId id) { return id != kNone && graph.tensor(id).operand.span_bytes() > most; };
+  const auto input = std::ranges::find_if(unit.inputs, too_large);
+  if (input != unit.inputs.end()) return *input;
+  return too_large(unit.output) ? unit.output : kNone;
+}
+
+bool PlanProblem::is_measured() const { return std::ranges::all_of(costs, &DeviceCost::is_measured); }
+
+}  // namespace shunt

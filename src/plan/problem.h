@@ -1,0 +1,44 @@
+// What there is to plan: a graph and all that is known of the devices, before anything is decided. A plan is made from
+// it in three steps, each a value: a placement (placement.h), then the plan itself (schedule.h), then, where somebody
+// asks, its explanation. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "plan/planner.h"
+#include "plan/timeline.h"
+
+namespace shunt {
+
+struct PlanProblem {
+  // What the request points to must outlive it.
+  explicit PlanProblem(const PlanRequest& request);
+  PlanProblem(const PlanProblem&) = delete;
+  PlanProblem& operator=(const PlanProblem&) = delete;
+  ~PlanProblem() = default;
+
+  // What each device may give; empty: as much as is asked for.
+  void set_budgets(std::vector<std::uint64_t> bytes);
+
+  // The device in whose memory a base tensor is already, or kNone.
+  [[nodiscard]] std::uint32_t home_of(TensorId base) const { return homes.empty() ? kNone : homes[base]; }
+  // The first tensor of a unit that the device cannot bind whole, or kNone.
+  [[nodiscard]] TensorId too_large_for(const Unit& unit, std::uint32_t device) const;
+  [[nodiscard]] bool is_measured() const;
+
+  const Graph& graph;
+  const std::span<Device* const> devices;
+  const bool fuse;
+  const std::vector<DeviceCost> priors;  // where the request has no costs
+  const std::span<const DeviceCost> costs;
+  std::optional<Prices> own_prices;  // where the request has none
+  Prices* const prices;
+  const std::span<const std::uint32_t> homes;
+  std::vector<std::uint64_t> budget_bytes;
+  std::vector<Lane> lanes;  // of the devices, with their room for weights that are elsewhere
+};
+
+}  // namespace shunt

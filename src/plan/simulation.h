@@ -1,0 +1,78 @@
+// When steps begin and end, were all predictions right: on processors and links that are busy with one thing at a time,
+// in the order in which what steps wait for has ended, as the executor starts them. The planner's search and the plan
+// itself count with the same one. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "plan/plan.h"
+#include "plan/timeline.h"
+
+namespace shunt {
+
+class Simulation {
+ public:
+  // `lanes` must outlive it.
+  explicit Simulation(std::span<const Lane> lanes) : timeline_(lanes), lanes_(lanes) {}
+
+  // Forgets all steps.
+  void clear();
+  // The number of the next step: ops on a device, or a copy between two devices. It waits for nothing yet.
+  std::uint32_t add_ops(std::uint32_t device);
+  std::uint32_t add_copy(std::uint32_t from, std::uint32_t to, std::uint64_t bytes);
+  // A step of ops takes longer.
+  void take(std::uint32_t number, double us) { steps_[number].us += us; }
+  // A step waits for another one too.
+  void wait_for(std::uint32_t number, std::uint32_t other);
+  [[nodiscard]] bool waits_for(std::uint32_t number, std::uint32_t other) const;
+
+  // Until when all of it takes.
+  double run();
+  // After run().
+  [[nodiscard]] Span span_of(std::uint32_t number) const { return steps_[number].span; }
+
+ private:
+  struct TimedStep {
+    std::uint32_t device = 0;
+    std::uint32_t from = kNone;  // of a copy
+    std::uint64_t bytes = 0;
+    double us = 0;                // of ops
+    std::uint32_t waits = kNone;  // the last of them in waits_
+    std::uint32_t wait_count = 0;
+    std::uint32_t going_on = 0;      // of the steps that it waits for
+    std::uint32_t first_waiter = 0;  // in waiters_; those of the next step follow
+    bool at_host = false;            // a copy that is half way
+    Span span;
+  };
+  struct Wait {
+    std::uint32_t step;
+    std::uint32_t before;  // of the same step, or kNone
+  };
+  struct Going {
+    double until_us;
+    std::uint32_t turn;
+    std::uint32_t number;
+    [[nodiscard]] bool operator>(const Going& other) const {
+      return until_us != other.until_us ? until_us > other.until_us : turn > other.turn;
+    }
+  };
+  void find_waiters();
+  void begin(std::uint32_t number, double now);
+  void end(std::uint32_t number, double now);
+  void keep_going(std::uint32_t number, double until_us);
+
+  Timeline timeline_;
+  std::span<const Lane> lanes_;
+  std::vector<TimedStep> steps_;
+  std::vector<Wait> waits_;
+  std::vector<std::uint32_t> waiters_;
+  std::vector<Going> going_;  // a heap; the first to end comes first
+  std::uint32_t turn_ = 0;
+};
+
+// Sets start_us and end_us of every step and returns when the last one ends. REQUIRES: one lane per device of the plan.
+double simulate(Plan& plan, std::span<const Lane> lanes);
+
+}  // namespace shunt
