@@ -59,7 +59,7 @@ Result<double> time_tokens(Session& session, std::span<const Token> tokens, bool
   const Stopwatch watch;
   for (std::size_t done = 0; done < tokens.size();) {
     const std::size_t count = one_by_one ? 1 : tokens.size();
-    SHUNT_TRY(session.append(0, tokens.subspan(done, count)));
+    SHUNT_TRY(session.prefill(0, tokens.subspan(done, count)));
     done += count;
   }
   return static_cast<double>(tokens.size()) / watch.seconds();
@@ -117,10 +117,12 @@ Status execute(Options& options) {
                                .prompt_tokens_per_s = measured.prompt.median(),
                                .generated_tokens = options.generate,
                                .generated_tokens_per_s = measured.generate.median()}));
-  SHUNT_TRY_ASSIGN(const Plan* prompt, session->plan_for(std::min(options.prompt, options.session.batch), 1));
+  SHUNT_TRY_ASSIGN(const Plan* prompt,
+                   session->plan_for(std::min(options.prompt, options.session.max_batch_tokens), 1));
   SHUNT_TRY_ASSIGN(const Plan* generation, session->plan_for(1, 1));
   const Plan* plans[] = {prompt, generation};
-  const double predicted_prompt = std::min(options.prompt, options.session.batch) / prompt->predicted_us * 1e6;
+  const double predicted_prompt =
+      std::min(options.prompt, options.session.max_batch_tokens) / prompt->predicted_us * 1e6;
   SHUNT_TRY_ASSIGN(const double predicted_generate, predict_generation(*model, *runtime, options));
   const std::uint64_t bytes = bytes_per_token(*model);
   const double share = static_cast<double>(bytes) * measured.generate.median() / measured.bandwidth.median();

@@ -167,7 +167,8 @@ Action bench_ops(CommandLine& line) {
   add_shape(line, options->shape);
   add_repetitions(line, options->repetitions);
   add_threads(line, options->runtime.threads);
-  line.option("--devices", options->runtime.devices, "Devices to measure, such as cpu:simd,cpu:scalar [the best liked]")
+  line.option("--devices", options->runtime.devices,
+              "Devices to measure, such as cpu:simd,cpu:scalar [those that a run would use]")
       .value_name("LIST");
   line.flag("--curve", options->curve,
             "Instead of ops: what each device takes to start a program, and GB/s over the size of a copy");

@@ -70,7 +70,8 @@ Result<Evaluation> evaluate(Session& session, const std::vector<Token>& tokens, 
   return models::evaluate(
       session, tokens,
       {.top = options.top, .every = options.every, .perplexity = options.perplexity, .progress = [&](std::size_t done) {
-         if (tokens.size() > session.options().batch) line.show(fmt::format("{} of {} tokens", done, tokens.size()));
+         if (tokens.size() > session.options().max_batch_tokens)
+           line.show(fmt::format("{} of {} tokens", done, tokens.size()));
          return !ending.load();
        }});
 }
@@ -119,7 +120,7 @@ Status execute(Options& options) {
   if (tokens.empty()) refuse("there is nothing to evaluate: no tokens are given");
   if (options.perplexity && tokens.size() < 2) refuse("--perplexity needs at least two tokens");
   if (options.every || options.perplexity || !options.against.empty())
-    options.session.batch = models::kEvaluatedRowsPerStep;
+    options.session.max_batch_tokens = models::kEvaluatedRowsPerStep;
   SHUNT_TRY_ASSIGN(const auto session, Session::create(*model, *runtime, options.session));
   const Origin origin = origin_of("eval", options.model, *session, *runtime, options.runtime);
   if (!options.against.empty()) {

@@ -91,7 +91,7 @@ Origin common_of(std::string_view command, const std::string& model, const Runti
 }  // namespace
 
 Result<SessionOptions> Origin::session() const {
-  SessionOptions options{.context = context, .sequences = sequences, .batch = batch, .fuse = fuse};
+  SessionOptions options{.context = context, .max_sequences = sequences, .max_batch_tokens = batch, .fuse = fuse};
   SHUNT_TRY_ASSIGN(options.strategy, strategy_from_name(strategy));
   if (!is_graph()) {
     SHUNT_TRY_ASSIGN(options.cache_dtype, dtype_from_name(cache_type));
@@ -111,8 +111,8 @@ Origin origin_of(std::string_view command, const std::string& model, const model
   const SessionOptions& asked = session.options();
   Origin origin = common_of(command, model, runtime, options);
   origin.context = session.context();
-  origin.sequences = asked.sequences;
-  origin.batch = asked.batch;
+  origin.sequences = asked.max_sequences;
+  origin.batch = asked.max_batch_tokens;
   origin.fuse = asked.fuse;
   origin.cache_type = name_of(asked.cache_dtype);
   origin.strategy = name_of(asked.strategy);

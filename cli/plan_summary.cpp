@@ -192,8 +192,8 @@ std::string summary_of(const PlannedSteps& steps) {
                       bottleneck.largest.empty() ? ""
                                                  : fmt::format("; {} takes {} of that", bottleneck.largest,
                                                                percent(bottleneck.largest_share)));
-  for (const LeftOut& device : plan.left_out)
-    text += fmt::format("left out    {}, after a failure: {}\n", device.id, device.why);
+  for (const Quarantined& device : plan.quarantined)
+    text += fmt::format("quarantined {}, after a failure: {}\n", device.id, device.why);
   return fmt::format("{}\n{}", text, devices_table(steps));
 }
 

@@ -187,7 +187,7 @@ Status execute(const Options& options) {
   SHUNT_TRY_ASSIGN(std::vector<PlanRegret> plans, regrets_of(recording));
   SHUNT_TRY_ASSIGN(const SessionOptions session, session_of(options, origin));
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(runtime_of(options, origin)));
-  SHUNT_TRY(check_strategy(session.strategy, Fleet(*runtime)));
+  SHUNT_TRY(check_strategy(session.strategy, DevicePool(*runtime)));
   const auto plan_again = origin.is_graph() ? plan_graphs : plan_steps;
   SHUNT_TRY_ASSIGN(const std::vector<Replayed> steps, plan_again(std::move(plans), options, origin, session, *runtime));
   if (recording.overwritten > 0)

@@ -78,7 +78,7 @@ std::string what_would_be_better(const trace::ExecutionSummary& summary, const s
 }
 
 std::vector<std::string> failures_of(const Recording& recording, const trace::ExecutionSummary& summary) {
-  // As a fleet of devices tells of them.
+  // As a device pool tells of them.
   std::vector<std::string> failures;
   std::ranges::copy_if(summary.notices, std::back_inserter(failures), [](const std::string& notice) {
     return notice.contains(" failed, ") || notice.ends_with("; it gets less to do");

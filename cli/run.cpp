@@ -107,7 +107,7 @@ class Run {
       if (!written) end_soon();
     };
     const auto on_prompt = [&](std::size_t done, std::size_t total) {
-      if (total > session_->options().batch) line_.show(fmt::format("prompt: {} of {} tokens", done, total));
+      if (total > session_->options().max_batch_tokens) line_.show(fmt::format("prompt: {} of {} tokens", done, total));
       if (done == total && echo) show(*echo);
     };
     const auto on_text = [&](std::string_view text) {

@@ -249,8 +249,8 @@ class Calls {
     shunt_session_close(session_);
     shunt_session_options options = shunt_session_defaults();
     options.context = in_.number32();
-    options.sequences = in_.number32();
-    options.batch = in_.number32();
+    options.max_sequences = in_.number32();
+    options.max_batch_tokens = in_.number32();
     if (in_.below(4) == 0) options.cache_dtype = in_.dtype();
     options.strategy = in_.one_of(kStrategies);
     options.margin = static_cast<double>(in_.real());
@@ -266,7 +266,7 @@ class Calls {
       case 0:
         return open_session();
       case 1:
-        return check(shunt_session_append(session_, in_.number32() % 3, tokens.data(), count, error()));
+        return check(shunt_session_prefill(session_, in_.number32() % 3, tokens.data(), count, error()));
       case 2: {
         std::array<shunt_batch_token, 8> batch{};
         for (std::size_t i = 0; i < count; ++i)
@@ -288,7 +288,7 @@ class Calls {
         options.top_p = in_.real();
         options.min_p = in_.real();
         options.repeat_penalty = in_.real();
-        options.repeat_last = in_.number32();
+        options.repeat_last_n = in_.number32();
         return check(shunt_generate(session_, in_.one_of(kPrompts), &options, nullptr, nullptr, nullptr, error()));
       }
       case 5: {
@@ -306,7 +306,8 @@ class Calls {
         const shunt_chat_options options{
             .format = in_.one_of(kNames), .so_far = tokens.data(), .so_far_count = count, .no_reply_opening = 0};
         std::size_t needed = 0;
-        return check(shunt_chat(model(), messages, in_.below(2), &options, nullptr, 0, &needed, error()));
+        return check(
+            shunt_apply_chat_template(model(), messages, in_.below(2), &options, nullptr, 0, &needed, error()));
       }
     }
   }

@@ -38,11 +38,11 @@ void check_logits(const Session& session) {
 void run(const Model& model, Session& session) {
   const Tokenizer& tokenizer = model.tokenizer();
   const auto tokens = tokenizer.encode("a bc", {.add_bos = tokenizer.adds_bos(), .parse_special = true});
-  if (!answered(tokens) || !answered(session.append(0, *tokens)) || tokens->empty()) return;
+  if (!answered(tokens) || !answered(session.prefill(0, *tokens)) || tokens->empty()) return;
   check_logits(session);
   const std::span<const float> logits = session.logits(0);
   const Token next[] = {static_cast<Token>(std::ranges::max_element(logits) - logits.begin())};
-  if (!answered(session.append(0, next))) return;
+  if (!answered(session.prefill(0, next))) return;
   check_logits(session);
   if (const auto text = tokenizer.decode(next, {}); answered(text)) static_cast<void>(is_utf8(*text));
 }
@@ -56,7 +56,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   if (size != 0) std::memcpy(words.data(), data, size);
   const auto model = Model::from_memory(std::as_bytes(std::span(words)).first(size));
   if (!answered(model)) return 0;
-  const auto session = Session::create(**model, runtime(), {.context = size % 2 == 0 ? 16U : 0U, .batch = 4});
+  const auto session =
+      Session::create(**model, runtime(), {.context = size % 2 == 0 ? 16U : 0U, .max_batch_tokens = 4});
   if (answered(session)) run(**model, **session);
   return 0;
 }

@@ -78,7 +78,7 @@ Result<DeviceType> type_of(std::string_view name) {
 }
 
 Result<DeviceRequirements> requirements_of(const shunt_requirements& from) {
-  DeviceRequirements requirements{.least_memory_bytes = from.least_memory_bytes,
+  DeviceRequirements requirements{.min_memory_bytes = from.min_memory_bytes,
                                   .features = {},
                                   .vendor = text_or_empty(from.vendor),
                                   .type = {},

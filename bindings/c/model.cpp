@@ -102,13 +102,15 @@ Status chat(const shunt_model* model, const shunt_message* messages, std::size_t
     SHUNT_TRY_ASSIGN(chosen.so_far, array_of(options->so_far, options->so_far_count, "the conversation so far"));
     chosen.add_reply_opening = options->no_reply_opening == 0;
   }
-  SHUNT_TRY_ASSIGN(const std::vector<Token> encoded, model->model->encode_chat(said, chosen));
+  SHUNT_TRY_ASSIGN(const std::vector<Token> encoded, model->model->apply_chat_template(said, chosen));
   return give(encoded, tokens, capacity, count);
 }
 
 Result<shunt::SessionOptions> options_of(const shunt_session_options& from) {
-  shunt::SessionOptions options{
-      .context = from.context, .sequences = from.sequences, .batch = from.batch, .profile = from.profile != 0};
+  shunt::SessionOptions options{.context = from.context,
+                                .max_sequences = from.max_sequences,
+                                .max_batch_tokens = from.max_batch_tokens,
+                                .profile = from.profile != 0};
   if (from.margin >= 0) options.margin = from.margin;
   SHUNT_TRY_ASSIGN(options.cache_dtype, shunt::c::dtype_of(from.cache_dtype));
   if (from.strategy != nullptr) {
@@ -142,7 +144,7 @@ Status decode(shunt_session* session, const shunt_batch_token* batch, std::size_
 Status append(shunt_session* session, std::uint32_t sequence, const std::int32_t* tokens, std::size_t count) {
   SHUNT_TRY(need(session, "the session"));
   SHUNT_TRY_ASSIGN(const std::span<const Token> its_tokens, array_of(tokens, count, "the list of tokens"));
-  return session->session->append(sequence, its_tokens);
+  return session->session->prefill(sequence, its_tokens);
 }
 
 Result<shunt::GenerateOptions> options_of(const shunt_generate_options& from) {
@@ -152,7 +154,7 @@ Result<shunt::GenerateOptions> options_of(const shunt_generate_options& from) {
                                               .top_p = from.top_p,
                                               .min_p = from.min_p,
                                               .repeat_penalty = from.repeat_penalty,
-                                              .repeat_last = from.repeat_last,
+                                              .repeat_last_n = from.repeat_last_n,
                                               .seed = from.seed,
                                               .greedy = from.greedy != 0},
                                  .stops = {},
@@ -269,9 +271,9 @@ shunt_code shunt_detokenize(const shunt_model* model, const int32_t* tokens, siz
 }
 SHUNT_C_END(error)
 
-shunt_code shunt_chat(const shunt_model* model, const shunt_message* messages, size_t message_count,
-                      const shunt_chat_options* options, int32_t* tokens, size_t capacity, size_t* count,
-                      shunt_error* error) try {
+shunt_code shunt_apply_chat_template(const shunt_model* model, const shunt_message* messages, size_t message_count,
+                                     const shunt_chat_options* options, int32_t* tokens, size_t capacity, size_t* count,
+                                     shunt_error* error) try {
   return report(chat(model, messages, message_count, options, tokens, capacity, count), error);
 }
 SHUNT_C_END(error)
@@ -279,8 +281,8 @@ SHUNT_C_END(error)
 shunt_session_options shunt_session_defaults(void) {
   const shunt::SessionOptions defaults;
   return {.context = defaults.context,
-          .sequences = defaults.sequences,
-          .batch = defaults.batch,
+          .max_sequences = defaults.max_sequences,
+          .max_batch_tokens = defaults.max_batch_tokens,
           .cache_dtype = static_cast<shunt_dtype>(defaults.cache_dtype),
           .strategy = nullptr,
           .margin = -1,
@@ -315,8 +317,8 @@ shunt_code shunt_session_decode(shunt_session* session, const shunt_batch_token*
 }
 SHUNT_C_END_OF(session, error)
 
-shunt_code shunt_session_append(shunt_session* session, uint32_t sequence, const int32_t* tokens, size_t count,
-                                shunt_error* error) try {
+shunt_code shunt_session_prefill(shunt_session* session, uint32_t sequence, const int32_t* tokens, size_t count,
+                                 shunt_error* error) try {
   return report(append(session, sequence, tokens, count), error);
 }
 SHUNT_C_END_OF(session, error)
@@ -346,7 +348,7 @@ shunt_generate_options shunt_generate_defaults(void) {
           .top_p = sampling.top_p,
           .min_p = sampling.min_p,
           .repeat_penalty = sampling.repeat_penalty,
-          .repeat_last = sampling.repeat_last,
+          .repeat_last_n = sampling.repeat_last_n,
           .seed = sampling.seed};
 }
 

@@ -27,10 +27,10 @@ Result<Profile> load_profile(const std::filesystem::path&, std::string&) { retur
 
 Forecast forecast_of(const Plan&, double) { return {}; }
 bool pays_to_measure(const MeasuringOptions&) { return false; }
-std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime&, const Fleet&, std::span<const Workload>,
+std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime&, const DevicePool&, std::span<const Workload>,
                                                        const std::atomic<bool>*) {
   return std::nullopt;
 }
-void doubt_what_runs_contradict(const Runtime&, Fleet&) {}
+void doubt_what_runs_contradict(const Runtime&, DevicePool&) {}
 
 }  // namespace shunt

@@ -113,7 +113,8 @@ Result<Session*> Page::session_of(const Json& request, SessionOptions options) {
   SHUNT_TRY(take(request, "context", options.context));
   SHUNT_TRY_ASSIGN(Runtime * runtime, runtime_of(request));
   const std::string devices = request.value("device", std::string());
-  const bool fits = session_ != nullptr && session_devices_ == devices && session_->options().batch == options.batch &&
+  const bool fits = session_ != nullptr && session_devices_ == devices &&
+                    session_->options().max_batch_tokens == options.max_batch_tokens &&
                     session_->options().context == options.context;
   if (!fits) {
     session_.reset();
@@ -175,7 +176,7 @@ Result<Json> Page::eval(const Json& request) {
   options.top = top;
   options.progress = [&](std::size_t) { return !interrupted_; };
   SHUNT_TRY_ASSIGN(const std::vector<Token> tokens, tokens_of(request));
-  SHUNT_TRY_ASSIGN(Session * session, session_of(request, {.batch = models::kEvaluatedRowsPerStep}));
+  SHUNT_TRY_ASSIGN(Session * session, session_of(request, {.max_batch_tokens = models::kEvaluatedRowsPerStep}));
   SHUNT_TRY_ASSIGN(const models::Evaluation evaluation, models::evaluate(*session, tokens, options));
   return cli::to_json(evaluation, options.every);
 }

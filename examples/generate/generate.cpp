@@ -14,7 +14,7 @@ using namespace shunt;
 
 Result<std::vector<Token>> tokens_of(const LanguageModel& model, const std::string& prompt) {
   const Message messages[] = {{.role = "user", .content = prompt}};
-  if (model.chat_format()) return model.encode_chat(messages);
+  if (model.chat_format()) return model.apply_chat_template(messages);
   return model.encode(prompt, {.add_bos = model.adds_bos(), .parse_special = true});
 }
 

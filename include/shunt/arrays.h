@@ -26,7 +26,7 @@ struct ArraysOptions {
   // Another device takes over the calls of a size where it is faster by this factor. While one of the two was not
   // measured yet, it must be predicted to be twice as fast.
   double margin = 1.2;
-  // The largest share of the time of all calls that goes to trying other devices than the one believed fastest.
+  // The largest share of the time of all calls that goes to trying other devices than the one predicted to be fastest.
   double exploring_share = 0.05;
   // Programs that stay prepared; beyond that the one not used for longest goes.
   std::size_t most_prepared = 64;
@@ -43,13 +43,13 @@ struct ArrayCall {
 };
 
 // X(name, in words)
-#define SHUNT_ARRAY_REASONS(X)                                         \
-  X(nothing_to_compute, "there is nothing to compute")                 \
-  X(only_candidate, "no other device may or can")                      \
-  X(predicted, "predicted to be fastest, and not measured yet")        \
-  X(measured, "measured to be fastest")                                \
-  X(kept, "another is faster, but by less than the margin")            \
-  X(explored, "measured to see whether it is faster than is believed") \
+#define SHUNT_ARRAY_REASONS(X)                                       \
+  X(nothing_to_compute, "there is nothing to compute")               \
+  X(only_candidate, "no other device may or can")                    \
+  X(predicted, "predicted to be fastest, and not measured yet")      \
+  X(measured, "measured to be fastest")                              \
+  X(kept, "another is faster, but by less than the margin")          \
+  X(explored, "measured to see whether it is faster than predicted") \
   X(fallback, "the next in the chain after one that failed")
 
 enum class ArrayReason : std::uint8_t {

@@ -1,7 +1,7 @@
 // A graph of your own, planned and prepared on the devices of a runtime, ready to be run again and again.
 //
 // A Computation owns its state and its memory, and keeps what it uses of the runtime, so that the two may end in any
-// order. The source of its weights, with the memory it names, must outlive it. A device that fails is left out from
+// order. The source of its weights, with the memory it names, must outlive it. A device that fails is quarantined from
 // then on, and what it knew is computed again elsewhere. A graph without state is planned anew where devices turn out
 // to be slower or faster than they were taken for. One thread at a time.
 #pragma once
@@ -24,7 +24,7 @@ namespace shunt {
 struct ComputationOptions {
   Strategy strategy = Strategy::automatic;  // not layers: a graph has none
   // By which part of its own time another choice must be faster than the device named first; nothing: 0.05, and 1 (half
-  // the time) while the rates of a device are believed and not measured.
+  // the time) while the rates of a device are priors and not measured.
   std::optional<double> margin = std::nullopt;
   bool profile = false;  // record the time of each op, in a sample of the runs
 };

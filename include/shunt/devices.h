@@ -64,7 +64,7 @@ struct ComputeRates {
   double bytes_per_s = 0;
 };
 
-// What a device is believed to reach before it was measured.
+// Prior rates of a device, used until it is measured.
 struct PriorRates {
   double launch_us = 0;  // of one program
   double op_us = 0;      // of one op within a program
@@ -142,7 +142,7 @@ struct FindOptions {
 
 // What a device must have to be chosen.
 struct DeviceRequirements {
-  std::uint64_t least_memory_bytes = 0;  // a device of unknown memory has none
+  std::uint64_t min_memory_bytes = 0;  // a device of unknown memory has none
   DeviceFeatures features;
   std::string vendor;  // part of its vendor's name, in whatever case; empty: any
   std::optional<DeviceType> type;
@@ -177,7 +177,7 @@ struct DeviceRejection {
   std::string reason;
 };
 struct DeviceSelection {
-  std::vector<DeviceInfo> devices;  // best liked first
+  std::vector<DeviceInfo> devices;  // in order of preference
   std::vector<DeviceRejection> rejections;
 };
 // Errors: invalid for a name that no API and no device has, unsupported where no device is left, with each reason.

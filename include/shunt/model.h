@@ -63,13 +63,13 @@ inline constexpr std::uint32_t kDefaultContext = 8192;
 struct SessionOptions {
   // Tokens that each sequence can hold; 0: the model's own length, at most kDefaultContext, at most what fits.
   std::uint32_t context = 0;
-  std::uint32_t sequences = 1;
-  DType cache_dtype = DType::F16;  // F16, BF16 or F32
-  std::uint32_t batch = 512;       // most tokens of one step
-  bool fuse = true;                // let devices claim fused ops
+  std::uint32_t max_sequences = 1;
+  DType cache_dtype = DType::F16;        // F16, BF16 or F32
+  std::uint32_t max_batch_tokens = 512;  // of one step
+  bool fuse = true;                      // let devices claim fused ops
   Strategy strategy = Strategy::automatic;
   // By which part of its own time another choice must be faster than the device named first; nothing: 0.05, and 1 (half
-  // the time) while the rates of a device are believed and not measured.
+  // the time) while the rates of a device are priors and not measured.
   std::optional<double> margin = std::nullopt;
   bool profile = false;  // record the time of each op, in a sample of the steps
 };
@@ -83,12 +83,12 @@ struct BatchToken {
 // The filters work one after the other: repetition penalty, top-k, top-p, min-p, temperature (top-p and min-p look at
 // the probabilities before the temperature). A seed means the same on every platform.
 struct SamplingOptions {
-  float temperature = 0.8F;        // >= 0; divides the logits; 0 is greedy
-  std::uint32_t top_k = 40;        // only the k best tokens; 0: all
-  float top_p = 0.95F;             // (0, 1]; only the fewest best tokens that together have this probability; 1: all
-  float min_p = 0.05F;             // [0, 1]; only tokens at least this times as likely as the best; 0: all
-  float repeat_penalty = 1.0F;     // > 0; divides positive and multiplies negative logits of recent tokens; 1: off
-  std::uint32_t repeat_last = 64;  // how many tokens count as recent; 0: none
+  float temperature = 0.8F;          // >= 0; divides the logits; 0 is greedy
+  std::uint32_t top_k = 40;          // only the k best tokens; 0: all
+  float top_p = 0.95F;               // (0, 1]; only the fewest best tokens that together have this probability; 1: all
+  float min_p = 0.05F;               // [0, 1]; only tokens at least this times as likely as the best; 0: all
+  float repeat_penalty = 1.0F;       // > 0; divides positive and multiplies negative logits of recent tokens; 1: off
+  std::uint32_t repeat_last_n = 64;  // how many tokens count as recent; 0: none
   std::uint64_t seed = 0;
   bool greedy = false;  // the best token after the penalty; everything else above is ignored
 };
@@ -179,8 +179,8 @@ class LanguageModel {
   [[nodiscard]] static std::vector<std::string_view> chat_formats();
   // Errors: unsupported where there is no such format or the vocabulary lacks a token of it; invalid for a role that
   // the format does not know, or for messages in an order that it cannot tell.
-  [[nodiscard]] Result<std::vector<Token>> encode_chat(std::span<const Message> messages,
-                                                       const ChatOptions& options = {}) const;
+  [[nodiscard]] Result<std::vector<Token>> apply_chat_template(std::span<const Message> messages,
+                                                               const ChatOptions& options = {}) const;
 
  private:
   friend class LanguageSession;
@@ -191,7 +191,7 @@ class LanguageModel {
 
 class LanguageSession {
  public:
-  // Errors: invalid for options out of range, unsupported where a strategy likes devices that there are none of and
+  // Errors: invalid for options out of range, unsupported where a strategy prefers devices that there are none of and
   // that is strict, out_of_memory where the context does not fit.
   [[nodiscard]] static Result<std::unique_ptr<LanguageSession>> create(const LanguageModel& model,
                                                                        const Runtime& runtime,
@@ -217,7 +217,7 @@ class LanguageSession {
   // Appends tokens to one sequence in as many steps as it takes; the logits of the last are logits(0). Errors: as
   // decode; before the first step where all of them do not fit the context. The tokens of the steps before the error
   // stay.
-  [[nodiscard]] Status append(std::uint32_t sequence, std::span<const Token> tokens);
+  [[nodiscard]] Status prefill(std::uint32_t sequence, std::span<const Token> tokens);
   // F32 [vocabulary], until the next step; empty where nothing was wanted.
   [[nodiscard]] std::span<const float> logits(std::size_t index) const;
 

@@ -181,7 +181,7 @@ typedef struct shunt_runtime_options {
   uint32_t timeout_ms; /* of a program, until its device counts as hung; 0: 30 s and 100 times what was predicted */
   uint32_t audit;      /* one op of each run of that number is computed again by the reference; 0: none */
   int strict;          /* 1: where a device fails, or the preferred one cannot run an op: an error */
-  int uncalibrated;    /* 1: devices are as fast as is believed; measurements are neither used nor made */
+  int uncalibrated;    /* 1: use priors only: measurements are neither used nor made */
   int trace;           /* 1: record what runs, for the functions shunt_trace_...() */
   shunt_on_notice on_notice;             /* may be NULL */
   void* user;                            /* of on_notice and on_progress */
@@ -417,16 +417,16 @@ typedef struct shunt_chat_options {
   size_t so_far_count;
   int no_reply_opening; /* 1: end with the last message */
 } shunt_chat_options;
-SHUNT_API shunt_code shunt_chat(const shunt_model* model, const shunt_message* messages, size_t message_count,
-                                const shunt_chat_options* options, int32_t* tokens, size_t capacity, size_t* count,
-                                shunt_error* error);
+SHUNT_API shunt_code shunt_apply_chat_template(const shunt_model* model, const shunt_message* messages,
+                                               size_t message_count, const shunt_chat_options* options, int32_t* tokens,
+                                               size_t capacity, size_t* count, shunt_error* error);
 
 /* Begin with shunt_session_defaults(). */
 typedef struct shunt_session_options {
   uint32_t context; /* tokens that each sequence can hold; 0: the model's own, at most 8192, at most what fits */
-  uint32_t sequences;
-  uint32_t batch;          /* most tokens of one step */
-  shunt_dtype cache_dtype; /* F16, BF16 or F32 */
+  uint32_t max_sequences;
+  uint32_t max_batch_tokens; /* of one step */
+  shunt_dtype cache_dtype;   /* F16, BF16 or F32 */
   /* NULL or "auto": by predicted time; "gpu" or "cpu": on the first GPU, or the processor, but for what it cannot run;
    * "layers": layers in turn on the devices. For one device and no other open the runtime on it alone. */
   const char* strategy;
@@ -453,8 +453,8 @@ SHUNT_API shunt_code shunt_session_decode(shunt_session* session, const shunt_ba
                                           shunt_error* error);
 /* Appends tokens to one sequence, in as many steps as it takes; the last one wants logits. After an error the tokens of
  * the steps before it stay. */
-SHUNT_API shunt_code shunt_session_append(shunt_session* session, uint32_t sequence, const int32_t* tokens,
-                                          size_t count, shunt_error* error);
+SHUNT_API shunt_code shunt_session_prefill(shunt_session* session, uint32_t sequence, const int32_t* tokens,
+                                           size_t count, shunt_error* error);
 /* Of the token that was the `index`-th to want them, [vocabulary], until the session's next call; NULL past the last.
  */
 SHUNT_API const float* shunt_session_logits(const shunt_session* session, size_t index);
@@ -470,14 +470,14 @@ typedef struct shunt_generate_options {
   size_t stop_count;
   int ignore_end; /* 1: go on after end tokens */
   uint32_t sequence;
-  int greedy;           /* 1: the best token after the penalty; what follows is ignored but for that */
-  float temperature;    /* divides the logits; 0: greedy */
-  uint32_t top_k;       /* only the k best tokens; 0: all */
-  float top_p;          /* only the fewest best tokens that together have this probability; 1: all */
-  float min_p;          /* only tokens at least this times as likely as the best; 0: all */
-  float repeat_penalty; /* divides positive and multiplies negative logits of recent tokens; 1: off */
-  uint32_t repeat_last; /* how many tokens count as recent; 0: none */
-  uint64_t seed;        /* means the same on every machine */
+  int greedy;             /* 1: the best token after the penalty; what follows is ignored but for that */
+  float temperature;      /* divides the logits; 0: greedy */
+  uint32_t top_k;         /* only the k best tokens; 0: all */
+  float top_p;            /* only the fewest best tokens that together have this probability; 1: all */
+  float min_p;            /* only tokens at least this times as likely as the best; 0: all */
+  float repeat_penalty;   /* divides positive and multiplies negative logits of recent tokens; 1: off */
+  uint32_t repeat_last_n; /* how many tokens count as recent; 0: none */
+  uint64_t seed;          /* means the same on every machine */
 } shunt_generate_options;
 SHUNT_API shunt_generate_options shunt_generate_defaults(void);
 

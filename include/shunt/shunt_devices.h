@@ -115,10 +115,10 @@ SHUNT_API shunt_code shunt_found_device(const shunt_found* found, size_t index, 
 
 /* What a device must have to be chosen. */
 typedef struct shunt_requirements {
-  uint64_t least_memory_bytes; /* a device of unknown memory has none */
-  uint32_t features;           /* bits SHUNT_FEATURE_BIT(SHUNT_FEATURE_fp16), ... */
-  const char* vendor;          /* a part of its vendor's name, in whatever case; NULL: any */
-  const char* type;            /* "discrete", "integrated", ...; NULL: any */
+  uint64_t min_memory_bytes; /* a device of unknown memory has none */
+  uint32_t features;         /* bits SHUNT_FEATURE_BIT(SHUNT_FEATURE_fp16), ... */
+  const char* vendor;        /* a part of its vendor's name, in whatever case; NULL: any */
+  const char* type;          /* "discrete", "integrated", ...; NULL: any */
   int (*accept)(void* user, const shunt_device_info* device); /* 0: not this one; NULL: any */
   void* user;                                                 /* of accept */
 } shunt_requirements;

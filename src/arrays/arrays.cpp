@@ -13,7 +13,7 @@
 #include "arrays/prepared.h"
 #include "devices/cpu/device.h"
 #include "devices/registry.h"
-#include "run/setback.h"
+#include "run/backoff.h"
 
 namespace shunt {
 namespace {
@@ -82,14 +82,14 @@ struct Arrays::Parts {
   struct Slot {
     double predicted_us = 0;
     std::string lacks;  // why it cannot compute them; empty: it can
-    Setback setback;    // such as no memory for them
+    Backoff backoff;    // such as no memory for them
   };
   struct Method {
     Device* device;
     const DeviceCost& cost;
     std::unique_ptr<Device> alone;  // the same on the caller's thread, for tiny calls; null where there is none
     std::unique_ptr<arrays::DeviceMemory> memory = std::make_unique<arrays::DeviceMemory>();
-    Setback setback;
+    Backoff backoff;
     bool is_lost = false;  // to be opened again before it is tried again
     std::map<SizeClass, Slot> slots;
   };
@@ -159,7 +159,7 @@ Result<std::unique_ptr<Arrays>> Arrays::create(const Runtime& runtime, ArraysOpt
     parts->methods.push_back({.device = device,
                               .cost = runtime.costs()[index],
                               .alone = cpu::over(parts->alone, *device),
-                              .setback = {},
+                              .backoff = {},
                               .slots = {}});
   }
   return std::unique_ptr<Arrays>(new Arrays(std::move(parts)));
@@ -207,15 +207,15 @@ Result<std::vector<Contender>> Arrays::Parts::candidates(const Work& work, std::
   };
   for (const std::size_t index : named) {
     Method& method = methods[index];
-    if (method.setback.holds(calls)) {
-      refuse(index, method.setback.why().code, fmt::format("set aside: {}", method.setback.why().message));
+    if (method.backoff.holds(calls)) {
+      refuse(index, method.backoff.why().code, fmt::format("set aside: {}", method.backoff.why().message));
       continue;
     }
     Slot& slot = slot_of(method, work);
     if (!slot.lacks.empty())
       refuse(index, Code::unsupported, slot.lacks);
-    else if (slot.setback.holds(calls))
-      refuse(index, slot.setback.why().code, slot.setback.why().message);
+    else if (slot.backoff.holds(calls))
+      refuse(index, slot.backoff.why().code, slot.backoff.why().message);
     else
       found.push_back({index, slot.predicted_us});
   }
@@ -309,7 +309,7 @@ void Arrays::Parts::set_back(std::size_t index, const Attempt& attempt, const Er
       why.code == Code::out_of_memory || why.code == Code::unsupported || why.code == Code::timed_out;
   const bool lives = method.device->health().status.has_value();
   method.is_lost = method.is_lost || !lives;
-  (lives && is_of_size ? method.slots[attempt.size].setback : method.setback).add(why, calls);
+  (lives && is_of_size ? method.slots[attempt.size].backoff : method.backoff).add(why, calls);
   // What is prepared may be lost, or in the way of other calls.
   std::erase_if(programs, [&](const Entry& entry) { return entry.method == index; });
   method.memory = std::make_unique<arrays::DeviceMemory>();
@@ -334,8 +334,8 @@ Result<ArrayRun> Arrays::Parts::run(const Result<Work>& wanted, const ArrayCall&
     const Status done = try_device(choice.device, attempt, result.us);
     if (done) {
       choices.record(attempt.size, choice.device, result.us);
-      methods[choice.device].setback.end();
-      methods[choice.device].slots[attempt.size].setback.end();
+      methods[choice.device].backoff.end();
+      methods[choice.device].slots[attempt.size].backoff.end();
       result.device = device.info().id;
       result.reason = choice.reason;
       return result;
@@ -386,7 +386,7 @@ std::string Arrays::explain() const {
   for (const Parts::Method& method : parts.methods) {
     const auto index = static_cast<std::size_t>(&method - parts.methods.data());
     text += method.device->info().id;
-    text += method.setback.holds(parts.calls) ? fmt::format(": set aside: {}\n", method.setback.why().message) : ":\n";
+    text += method.backoff.holds(parts.calls) ? fmt::format(": set aside: {}\n", method.backoff.why().message) : ":\n";
     for (const auto& [size, slot] : method.slots) {
       const auto function = static_cast<arrays::Function>(size.function);
       text += fmt::format("  {} below 2^{} {}: ", name_of(function), size.log2,
@@ -398,7 +398,7 @@ std::string Arrays::explain() const {
         text += fmt::format("{:.1f} us predicted", slot.predicted_us);
       else
         text += fmt::format("{:.1f} us measured, {:.1f} us predicted", timing->median_us(), slot.predicted_us);
-      if (slot.setback.holds(parts.calls)) text += fmt::format("; set aside: {}", slot.setback.why().message);
+      if (slot.backoff.holds(parts.calls)) text += fmt::format("; set aside: {}", slot.backoff.why().message);
       text += '\n';
     }
   }

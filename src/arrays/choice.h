@@ -64,7 +64,7 @@ class Choices {
 
   Choices(double margin, double exploring_share) : margin_(margin), share_(exploring_share) {}
 
-  // Among `candidates`, the best liked first, of which those believed to take more than `limit_us` are passed over
+  // Among `candidates`, in order of preference, of which those predicted to take more than `limit_us` are passed over
   // unless that leaves none. REQUIRES: !candidates.empty().
   [[nodiscard]] Choice choose(SizeClass size, std::span<const Contender> candidates, double limit_us);
   // What the call that was chosen last took, wherever it was computed in the end.

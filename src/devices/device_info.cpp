@@ -54,10 +54,10 @@ std::vector<DeviceFeature> DeviceFeatures::list() const {
 }
 
 std::string DeviceRequirements::refusal(const DeviceInfo& device) const {
-  if (least_memory_bytes != 0 && device.memory_bytes == 0)
-    return fmt::format("{} of memory wanted, and how much {} has is unknown", in_units(least_memory_bytes), device.id);
-  if (device.memory_bytes < least_memory_bytes)
-    return fmt::format("{} of memory wanted, {} has {}", in_units(least_memory_bytes), device.id,
+  if (min_memory_bytes != 0 && device.memory_bytes == 0)
+    return fmt::format("{} of memory wanted, and how much {} has is unknown", in_units(min_memory_bytes), device.id);
+  if (device.memory_bytes < min_memory_bytes)
+    return fmt::format("{} of memory wanted, {} has {}", in_units(min_memory_bytes), device.id,
                        in_units(device.memory_bytes));
   for (const DeviceFeature feature : features.list())
     if (!device.features.contains(feature)) return fmt::format("{} lacks {}", device.id, name_of(feature));

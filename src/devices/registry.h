@@ -99,7 +99,7 @@ struct Registry {
 // What a selector takes, started in its order.
 struct Selected {
   Registry registry;
-  std::vector<Device*> devices;  // best liked first
+  std::vector<Device*> devices;  // in order of preference
   std::vector<DeviceRejection> rejections;
 };
 // Starts no more than is taken; what fails to start is passed over, and what comes next is tried. Errors: those of

@@ -34,7 +34,7 @@ class Choice {
 
   Result<DeviceSelection> done() && {
     while (selection_.devices.size() > selector_.most) {
-      reject(selection_.devices.back().id, fmt::format("{} are liked better", selector_.most));
+      reject(selection_.devices.back().id, fmt::format("{} are preferred", selector_.most));
       selection_.devices.pop_back();
     }
     if (!selection_.devices.empty()) return std::move(selection_);

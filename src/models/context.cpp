@@ -49,7 +49,7 @@ std::optional<std::uint64_t> context_that_fits(const Model& model, const Session
   const std::uint64_t weights = model.weight_bytes();
   const double room = *available > weights ? static_cast<double>(*available - weights) * kCacheShare : 0;
   const double page =
-      static_cast<double>(cache_page_bytes(model.config(), kPageTokens, options.cache_dtype)) * options.sequences;
+      static_cast<double>(cache_page_bytes(model.config(), kPageTokens, options.cache_dtype)) * options.max_sequences;
   return static_cast<std::uint64_t>(room / page) * kPageTokens;
 }
 
@@ -58,10 +58,11 @@ std::string count_of_sequences(std::uint32_t count) {
 }
 
 Status check_options(const SessionOptions& options) {
-  if (options.sequences == 0 || options.sequences > 1024)
-    return fail(Code::invalid, fmt::format("{} sequences; 1 to 1024 are possible", options.sequences));
-  if (options.batch == 0 || options.batch > kLargestBatch)
-    return fail(Code::invalid, fmt::format("a batch of {} tokens; 1 to {} are possible", options.batch, kLargestBatch));
+  if (options.max_sequences == 0 || options.max_sequences > 1024)
+    return fail(Code::invalid, fmt::format("{} sequences; 1 to 1024 are possible", options.max_sequences));
+  if (options.max_batch_tokens == 0 || options.max_batch_tokens > kLargestBatch)
+    return fail(Code::invalid,
+                fmt::format("a batch of {} tokens; 1 to {} are possible", options.max_batch_tokens, kLargestBatch));
   if (info_of(options.cache_dtype).kind != DTypeKind::floating)
     return fail(Code::invalid,
                 fmt::format("a cache of {}; F32, F16 and BF16 are possible", name_of(options.cache_dtype)));
@@ -72,7 +73,7 @@ Status check_options(const SessionOptions& options) {
 
 Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime, const SessionOptions& options) {
   SHUNT_TRY(check_options(options));
-  SHUNT_TRY(cache_pages(options.context, options.sequences));
+  SHUNT_TRY(cache_pages(options.context, options.max_sequences));
   // All on the first device, if it holds what is asked for.
   auto fits = context_that_fits(model, options, memory_of(runtime, 0));
   if (fits && *fits < std::max(options.context, 1U)) fits = context_that_fits(model, options, memory_of_all(runtime));
@@ -80,19 +81,19 @@ Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime,
     return fail(Code::out_of_memory,
                 fmt::format("no room for a cache: the {} MiB of weights and a page of {} tokens in {} need "
                             "more than the {} MiB of memory that are free; use a smaller model or file type",
-                            model.weight_bytes() >> 20U, kPageTokens, count_of_sequences(options.sequences),
+                            model.weight_bytes() >> 20U, kPageTokens, count_of_sequences(options.max_sequences),
                             memory_of_all(runtime).value_or(0) >> 20U));
   std::uint32_t context = options.context;
   if (context == 0)
     context = static_cast<std::uint32_t>(
         std::min<std::uint64_t>({model.config().context_length, kDefaultContext, fits.value_or(kDefaultContext)}));
-  SHUNT_TRY_ASSIGN(const std::uint32_t pages, cache_pages(context, options.sequences));
+  SHUNT_TRY_ASSIGN(const std::uint32_t pages, cache_pages(context, options.max_sequences));
   if (fits && context > *fits) {
     const auto bytes = checked_product(cache_page_bytes(model.config(), kPageTokens, options.cache_dtype), pages);
     return fail(Code::out_of_memory,
                 fmt::format("a context of {} tokens in {} does not fit: its cache takes {}, and there is "
                             "room for {} tokens; choose a smaller context (option context, -c)",
-                            context, count_of_sequences(options.sequences),
+                            context, count_of_sequences(options.max_sequences),
                             bytes ? fmt::format("{} MiB", *bytes >> 20U) : "more than 2^64 bytes", *fits));
   }
   constexpr std::uint32_t kMost = std::numeric_limits<std::int32_t>::max();  // positions are 32-bit integers

@@ -85,7 +85,7 @@ Result<Generation> generate(Session& session, std::span<const Token> prompt, con
 
   const Stopwatch prompt_watch;
   const auto append = [&](std::span<const Token> tokens, const Session::AfterStep& after_step) -> Status {
-    Status status = session.append(sequence, tokens, after_step);
+    Status status = session.prefill(sequence, tokens, after_step);
     if (status || status.error().code != Code::interrupted) return status;
     stopped = true;
     return {};

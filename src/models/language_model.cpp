@@ -51,8 +51,8 @@ Result<std::string_view> LanguageModel::chat_format() const {
 }
 std::vector<std::string_view> LanguageModel::chat_formats() { return models::ChatTemplate::names(); }
 
-Result<std::vector<Token>> LanguageModel::encode_chat(std::span<const Message> messages,
-                                                      const ChatOptions& options) const {
+Result<std::vector<Token>> LanguageModel::apply_chat_template(std::span<const Message> messages,
+                                                              const ChatOptions& options) const {
   const models::Tokenizer& tokenizer = model_->tokenizer();
   auto chat = options.format.empty() ? model_->chat() : models::ChatTemplate::named(options.format, tokenizer);
   if (!chat) return std::unexpected(std::move(chat).error());
@@ -87,27 +87,27 @@ Result<Generation> LanguageSession::generate(std::span<const Token> prompt, cons
   // The last token was chosen, but not computed yet.
   const bool fits = tokens(options.sequence).size() < context();
   if (generation.steps < generation.tokens.size() && fits)
-    SHUNT_TRY(session_->append_despite_interruption(options.sequence, generation.tokens.back()));
+    SHUNT_TRY(session_->prefill_despite_interruption(options.sequence, generation.tokens.back()));
   return generation;
 }
 
 Status LanguageSession::decode(std::span<const BatchToken> batch) { return session_->decode(batch); }
 
-Status LanguageSession::append(std::uint32_t sequence, std::span<const Token> tokens) {
-  return session_->append(sequence, tokens);
+Status LanguageSession::prefill(std::uint32_t sequence, std::span<const Token> tokens) {
+  return session_->prefill(sequence, tokens);
 }
 
 std::span<const float> LanguageSession::logits(std::size_t index) const { return session_->logits(index); }
 
 Status LanguageSession::truncate(std::uint32_t sequence, std::size_t length) {
-  if (sequence >= session_->options().sequences)
-    return fail(Code::invalid, fmt::format("sequence {}; there are {}", sequence, session_->options().sequences));
+  if (sequence >= session_->options().max_sequences)
+    return fail(Code::invalid, fmt::format("sequence {}; there are {}", sequence, session_->options().max_sequences));
   session_->truncate(sequence, length);
   return {};
 }
 
 std::span<const Token> LanguageSession::tokens(std::uint32_t sequence) const {
-  return sequence < session_->options().sequences ? session_->tokens(sequence) : std::span<const Token>();
+  return sequence < session_->options().max_sequences ? session_->tokens(sequence) : std::span<const Token>();
 }
 
 std::uint32_t LanguageSession::context() const { return session_->context(); }

@@ -68,7 +68,7 @@ Result<std::int32_t> Sampler::sample(std::span<const float> logits, std::span<co
 void Sampler::collect(std::span<const float> logits, std::span<const std::int32_t> history) {
   recent_.clear();
   if (options_.repeat_penalty != 1) {
-    const auto last = history.last(std::min<std::size_t>(history.size(), options_.repeat_last));
+    const auto last = history.last(std::min<std::size_t>(history.size(), options_.repeat_last_n));
     recent_.assign(last.begin(), last.end());
     std::ranges::sort(recent_);
   }

@@ -36,7 +36,7 @@ Session::Session(const Model& model, const Runtime& runtime, const SessionOption
       options_(options),
       watch_(runtime.options().watch),
       context_(context),
-      sequences_(options.sequences, pages_of(context)),
+      sequences_(options.max_sequences, pages_of(context)),
       runner_(runtime, *this,
               {.weights = &model.weights(),
                .margin = options.margin,
@@ -48,7 +48,7 @@ Result<std::unique_ptr<Session>> Session::create(const Model& model, const Runti
                                                  const SessionOptions& options) {
   SHUNT_TRY_ASSIGN(const std::uint32_t context, choose_context(model, runtime, options));
   std::unique_ptr<Session> session(new Session(model, runtime, options, context));
-  SHUNT_TRY(check_strategy(options.strategy, session->runner_.fleet()));
+  SHUNT_TRY(check_strategy(options.strategy, session->runner_.device_pool()));
   return session;
 }
 
@@ -66,7 +66,7 @@ void Session::prepare_for(const Work& work, const std::atomic<bool>* interrupted
 }
 
 std::uint32_t Session::prompt_step(std::uint64_t most) const {
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>({work_->prompt_tokens, options_.batch, most}));
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>({work_->prompt_tokens, options_.max_batch_tokens, most}));
 }
 
 std::vector<RunClient::Expected> Session::expected() const {
@@ -92,8 +92,9 @@ Result<std::vector<RunClient::Sample>> Session::samples() const {
 }
 
 Status Session::check(std::span<const BatchToken> batch) const {
-  if (batch.empty() || batch.size() > options_.batch)
-    return fail(Code::invalid, fmt::format("a step of {} tokens; 1 to {} are possible", batch.size(), options_.batch));
+  if (batch.empty() || batch.size() > options_.max_batch_tokens)
+    return fail(Code::invalid,
+                fmt::format("a step of {} tokens; 1 to {} are possible", batch.size(), options_.max_batch_tokens));
   std::vector<std::uint64_t> length;
   for (std::size_t index = 0; index < sequences_.count(); ++index) length.push_back(sequences_.tokens(index).size());
   for (const BatchToken& entry : batch) {
@@ -127,7 +128,7 @@ Status Session::rebuild() {
       std::vector<BatchToken> batch;
       for (const Token token :
            tokens.subspan(sequences_.computed(index))
-               .first(std::min<std::size_t>(options_.batch, tokens.size() - sequences_.computed(index))))
+               .first(std::min<std::size_t>(options_.max_batch_tokens, tokens.size() - sequences_.computed(index))))
         batch.push_back({.sequence = index, .token = token});
       SHUNT_TRY(run_once(batch));
     }
@@ -136,7 +137,7 @@ Status Session::rebuild() {
 }
 
 std::optional<double> Session::rebuild_us(BucketPlanner& planner) const {
-  const std::uint32_t batch = std::min(options_.batch, context_);
+  const std::uint32_t batch = std::min(options_.max_batch_tokens, context_);
   const auto prompt = planner.plan({.tokens = batch});
   if (!prompt) return std::nullopt;
   double us = 0;
@@ -181,11 +182,11 @@ Status Session::run_once(std::span<const BatchToken> batch) {
   SHUNT_TRY(executable->read_output(0, 0, std::as_writable_bytes(std::span(logits_))));
   if (!std::ranges::all_of(logits_, [](float logit) { return std::isfinite(logit); })) {
     // The error of a device that may have made them; nothing where no other is left to compute them.
-    if (auto error = runner_.fleet().suspect("the logits", executable->plan()))
+    if (auto error = runner_.device_pool().suspect("the logits", executable->plan()))
       return std::unexpected(std::move(*error));
     return computes_again_ ? give_up(*executable, submission) : compute_again(batch);
   }
-  SHUNT_TRY(runner_.fleet().judge("the logits", true, executable->plan()));
+  SHUNT_TRY(runner_.device_pool().judge("the logits", true, executable->plan()));
   sequences_.add_computed(batch);
   return {};
 }
@@ -204,7 +205,7 @@ Status Session::compute_again(std::span<const BatchToken> batch) {
 Status Session::give_up(Executable& executable, const Submission& submission) {
   const auto found = executable.find_not_finite(submission);
   const std::string why = found ? *found : found.error().message;
-  runner_.fleet().acquit();
+  runner_.device_pool().acquit();
   runner_.begin_anew();
   return fail(Code::internal, fmt::format("the logits are not finite, computed twice and on every device: {}", why));
 }
@@ -215,7 +216,7 @@ std::span<const float> Session::logits(std::size_t index) const {
   return std::span(logits_).subspan(index * columns, columns);
 }
 
-Status Session::append(std::uint32_t sequence, std::span<const Token> tokens, const AfterStep& after_step) {
+Status Session::prefill(std::uint32_t sequence, std::span<const Token> tokens, const AfterStep& after_step) {
   if (sequence < sequences_.count() && tokens.size() > context_ - sequences_.tokens(sequence).size())
     return fail(
         Code::invalid,
@@ -223,7 +224,7 @@ Status Session::append(std::uint32_t sequence, std::span<const Token> tokens, co
             "{} tokens do not fit: the context holds {}, {} are taken; start with a larger one (option context, -c)",
             tokens.size(), context_, sequences_.tokens(sequence).size()));
   for (std::size_t done = 0; done < tokens.size();) {
-    const std::size_t count = std::min<std::size_t>(options_.batch, tokens.size() - done);
+    const std::size_t count = std::min<std::size_t>(options_.max_batch_tokens, tokens.size() - done);
     std::vector<BatchToken> batch;
     for (std::size_t i = done; i < done + count; ++i)
       batch.push_back({.sequence = sequence, .token = tokens[i], .wants_logits = i + 1 == tokens.size()});
@@ -235,9 +236,9 @@ Status Session::append(std::uint32_t sequence, std::span<const Token> tokens, co
   return {};
 }
 
-Status Session::append_despite_interruption(std::uint32_t sequence, Token token) {
+Status Session::prefill_despite_interruption(std::uint32_t sequence, Token token) {
   const auto* const interrupted = std::exchange(watch_.interrupted, nullptr);
-  Status status = append(sequence, std::span(&token, 1));
+  Status status = prefill(sequence, std::span(&token, 1));
   watch_.interrupted = interrupted;
   return status;
 }

@@ -25,7 +25,7 @@ struct Work {
 
 class Session final : private RunClient {
  public:
-  // Errors: those of choose_context(); unsupported where a strategy likes devices that there are none of and that is
+  // Errors: those of choose_context(); unsupported where a strategy prefers devices that there are none of and that is
   // strict.
   [[nodiscard]] static Result<std::unique_ptr<Session>> create(const Model& model, const Runtime& runtime,
                                                                const SessionOptions& options);
@@ -45,9 +45,9 @@ class Session final : private RunClient {
   // `after_step(tokens done)` returning false stops early. Errors: as decode; before the first step where all
   // of them do not fit the context.
   using AfterStep = std::function<bool(std::size_t done)>;
-  [[nodiscard]] Status append(std::uint32_t sequence, std::span<const Token> tokens, const AfterStep& after_step = {});
+  [[nodiscard]] Status prefill(std::uint32_t sequence, std::span<const Token> tokens, const AfterStep& after_step = {});
   // One token, also where the runtime's watch says that it is interrupted.
-  [[nodiscard]] Status append_despite_interruption(std::uint32_t sequence, Token token);
+  [[nodiscard]] Status prefill_despite_interruption(std::uint32_t sequence, Token token);
 
   // Forgets the tokens from `length` on.
   void truncate(std::uint32_t sequence, std::size_t length) { sequences_.truncate(sequence, length); }

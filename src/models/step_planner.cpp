@@ -94,11 +94,11 @@ Result<PlannedGraph> StepPlanner::with_weights_of(const PlannedGraph& one, Graph
 }
 
 Result<Graph> StepPlanner::graph_of(std::uint32_t tokens, std::uint32_t outputs) const {
-  SHUNT_TRY_ASSIGN(const std::uint32_t pages, cache_pages(context_, options_.sequences));
+  SHUNT_TRY_ASSIGN(const std::uint32_t pages, cache_pages(context_, options_.max_sequences));
   SHUNT_TRY_ASSIGN(Graph graph, build_step(model_.config(), model_.weights(),
                                            {.tokens = std::bit_ceil(tokens),
                                             .outputs = std::bit_ceil(std::max(outputs, 1U)),
-                                            .sequences = options_.sequences,
+                                            .sequences = options_.max_sequences,
                                             .pages_per_sequence = pages_of(context_),
                                             .pages = pages,
                                             .page_tokens = kPageTokens,
@@ -112,10 +112,10 @@ PlanRequest StepPlanner::request_for(const Graph& graph, std::vector<std::uint32
   PlanRequest request{.graph = &graph,
                       .devices = set_.devices,
                       .costs = costs_,
-                      .prices = &prices_,
+                      .cost_cache = &cost_cache_,
                       .fuse = options_.fuse,
                       .budget_bytes = {set_.budgets.begin(), set_.budgets.end()},
-                      .left_out = set_.left_out};
+                      .quarantined = set_.quarantined};
   if (options_.strategy == Strategy::layers)
     request.where = GivenPlaces{.device_of_node = place_layers(graph, set_.devices.size()), .compare = true};
   else
@@ -171,7 +171,7 @@ Result<PlannedGraph> StepPlanner::within_memory(PlannedGraph one) {
   const bool is_bounded = std::ranges::any_of(set_.budgets, [](std::uint64_t bytes) { return bytes != kNoBudget; });
   double too_much = 1;
   if (!is_bounded) return one;
-  SHUNT_TRY_ASSIGN(const Graph largest, graph_of(std::min(options_.batch, context_), 1));
+  SHUNT_TRY_ASSIGN(const Graph largest, graph_of(std::min(options_.max_batch_tokens, context_), 1));
   const auto leaves_room = [&](const PlannedGraph& planned) {
     const auto beside = finish(largest, &planned);
     return beside || beside.error().code != Code::out_of_memory;
@@ -193,7 +193,7 @@ Result<PlannedGraph> StepPlanner::within_memory(PlannedGraph one) {
 
 // Of reading a prompt and generating an answer, when weights lie as in `one`.
 Result<double> StepPlanner::predicted_us(const PlannedGraph& one) {
-  const std::uint32_t batch = std::min(options_.batch, context_);
+  const std::uint32_t batch = std::min(options_.max_batch_tokens, context_);
   SHUNT_TRY_ASSIGN(Graph graph, graph_of(batch, 1));
   SHUNT_TRY_ASSIGN(const PlannedGraph prompt, with_weights_of(one, std::move(graph)));
   return prompt.plan.predicted_us + kAnswer * batch * one.plan.predicted_us;

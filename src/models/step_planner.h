@@ -11,8 +11,8 @@
 
 #include "models/model.h"
 #include "plan/planner.h"
-#include "plan/row_shares.h"
-#include "run/fleet.h"
+#include "plan/tensor_split.h"
+#include "run/device_pool.h"
 #include "run/plan_graph.h"
 #include "shunt/model.h"
 
@@ -35,7 +35,7 @@ class StepPlanner {
       : model_(model),
         set_(set),
         costs_(set.costs.begin(), set.costs.end()),
-        prices_(set.devices, costs_),
+        cost_cache_(set.devices, costs_),
         options_(options),
         context_(context) {}
   StepPlanner(const StepPlanner&) = delete;
@@ -64,7 +64,7 @@ class StepPlanner {
   const Model& model_;
   DeviceSet set_;
   std::vector<DeviceCost> costs_;
-  Prices prices_;
+  CostCache cost_cache_;
   SessionOptions options_;
   std::uint32_t context_;
   std::optional<PlannedGraph> one_token_;

@@ -41,7 +41,7 @@ class StepBench {
       if (!progress_(done_++, kSteps)) return interrupted();
       SHUNT_TRY(go_to(before));
       const std::uint64_t start_ns = device_.now_ns();
-      SHUNT_TRY(session_.append(0, appended));
+      SHUNT_TRY(session_.prefill(0, appended));
       if (us != nullptr) us->add(static_cast<double>(device_.now_ns() - start_ns) / 1e3);
     }
     return {};
@@ -56,7 +56,7 @@ class StepBench {
     session_.truncate(0, tokens);
     if (present >= tokens) return {};
     const auto goes_on = [&](std::size_t) { return progress_(done_, kSteps); };
-    SHUNT_TRY(session_.append(0, std::vector<Token>(tokens - present, 1), goes_on));
+    SHUNT_TRY(session_.prefill(0, std::vector<Token>(tokens - present, 1), goes_on));
     return session_.tokens(0).size() < tokens ? interrupted() : Status();
   }
 
@@ -75,19 +75,20 @@ Result<DeviceProfile> measure_steps(const Model& model, const Runtime& runtime, 
   SessionOptions options = {.context = kContext};
   SHUNT_TRY_ASSIGN(options.context, choose_context(model, runtime, options));
   StepPlanner planner(model, runtime, options, options.context);
-  for (options.batch = std::min(kMostTokens, options.context / 2);; options.batch /= 2) {
-    SHUNT_TRY_ASSIGN(const PlannedGraph step, planner.plan(options.batch, 1));
+  for (options.max_batch_tokens = std::min(kMostTokens, options.context / 2);; options.max_batch_tokens /= 2) {
+    SHUNT_TRY_ASSIGN(const PlannedGraph step, planner.plan(options.max_batch_tokens, 1));
     if (step.plan.predicted_us <= kLongestStepUs) break;
-    if (options.batch <= kLeastTokens)
-      return fail(Code::unsupported, fmt::format("one of {} tokens should take {:.1f} s, and {:.0f} s is the longest",
-                                                 options.batch, step.plan.predicted_us / 1e6, kLongestStepUs / 1e6));
+    if (options.max_batch_tokens <= kLeastTokens)
+      return fail(Code::unsupported,
+                  fmt::format("one of {} tokens should take {:.1f} s, and {:.0f} s is the longest",
+                              options.max_batch_tokens, step.plan.predicted_us / 1e6, kLongestStepUs / 1e6));
   }
   SHUNT_TRY_ASSIGN(const auto session, Session::create(model, runtime, options));
   StepBench bench(*session, device, progress);
   Samples prompt_us;
   Samples token_us;
   for (std::size_t round = 0; round < kRounds; ++round) {
-    SHUNT_TRY(bench.run(options.batch, kPromptSteps, round == 0 ? nullptr : &prompt_us));
+    SHUNT_TRY(bench.run(options.max_batch_tokens, kPromptSteps, round == 0 ? nullptr : &prompt_us));
     SHUNT_TRY(bench.run(1, kTokenSteps, round == 0 ? nullptr : &token_us));
   }
   // Starting a program is not what ops take.
@@ -96,7 +97,7 @@ Result<DeviceProfile> measure_steps(const Model& model, const Runtime& runtime, 
     const double of_ops = (us - cost.launch_us()) / (step.plan.predicted_us - cost.launch_us());
     return std::clamp(of_ops, 1 / kMostOff, kMostOff);
   };
-  SHUNT_TRY_ASSIGN(profile.many_tokens_ratio, ratio(options.batch, prompt_us.median()));
+  SHUNT_TRY_ASSIGN(profile.many_tokens_ratio, ratio(options.max_batch_tokens, prompt_us.median()));
   SHUNT_TRY_ASSIGN(profile.few_tokens_ratio, ratio(1, token_us.median()));
   return profile;
 }

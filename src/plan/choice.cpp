@@ -23,10 +23,10 @@ class Chooser {
   [[nodiscard]] std::optional<Choice> choose() {
     const std::vector<SearchResult> alone = single_devices(problem_);
     const SearchResult mixed = search(problem_);
-    const SearchResult& chosen = wanted_.preferred == kNone ? best_of(alone, mixed) : liked_of(alone, mixed);
+    const SearchResult& chosen = wanted_.preferred == kNone ? best_of(alone, mixed) : preferred_of(alone, mixed);
     if (chosen.score.us == kCannot) return std::nullopt;
     Choice choice{.device_of_node = by_node(chosen), .rooms = rooms_beside(chosen)};
-    // Times of devices that are not liked are not what they take.
+    // Times of devices that are avoided are not what they take.
     if (wanted_.preferred != kNone) return choice;
     const SearchResult& fastest = least_of(alone, mixed);
     if (fastest.score.us < chosen.score.us) choice.within_margin = by_node(fastest);
@@ -115,7 +115,7 @@ class Chooser {
     return mixed.score < least.score ? mixed : least;
   }
 
-  // What is liked better, which is named first, unless another gains more than the margin.
+  // The device named first, unless another gains more than the margin.
   [[nodiscard]] const SearchResult& best_of(std::span<const SearchResult> alone, const SearchResult& mixed) const {
     const SearchResult* best = &alone.front();
     const auto gains = [&](const SearchResult& other) {
@@ -129,9 +129,9 @@ class Chooser {
   }
 
   // All on the preferred device, or as much as its memory holds.
-  [[nodiscard]] const SearchResult& liked_of(std::span<const SearchResult> alone, const SearchResult& mixed) const {
-    const SearchResult& liked = alone[wanted_.preferred];
-    return liked.score.us != kCannot && liked.score.over_bytes == 0 ? liked : mixed;
+  [[nodiscard]] const SearchResult& preferred_of(std::span<const SearchResult> alone, const SearchResult& mixed) const {
+    const SearchResult& all = alone[wanted_.preferred];
+    return all.score.us != kCannot && all.score.over_bytes == 0 ? all : mixed;
   }
 
   const PlanProblem& given_;

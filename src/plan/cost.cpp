@@ -7,7 +7,7 @@
 namespace shunt {
 namespace {
 
-// Devices that nobody measured differ from what is believed of them by as much, relatively.
+// By as much, relatively, a device that was not measured differs from its priors.
 constexpr double kBelieved = 0.5;
 
 // What times differ by from the roofline, as a logarithm, before anything near is known.
@@ -68,11 +68,11 @@ std::optional<std::uint32_t> tokens_of(const OpCall& call) {
   return rows.shape[0];
 }
 
-LinkRates believed_link(const DeviceInfo& device) {
+LinkRates prior_link(const DeviceInfo& device) {
   return {.us = device.prior.link_us, .bytes_per_s = device.prior.link_bytes_per_s, .spread = device.prior.uncertainty};
 }
 
-// What ops of other kinds are believed to reach, from those that were measured.
+// Priors for ops of other kinds, from those that were measured.
 ComputeRates middle_of(const std::map<std::string, TimeCurve, std::less<>>& curves) {
   std::vector<double> flops;
   std::vector<double> bytes;
@@ -135,7 +135,7 @@ Prediction TimeCurve::predict(const Cost& cost) const {
 
 DeviceCost::DeviceCost(const DeviceInfo& device, const DeviceProfile* measured)
     : prior_(device.prior), launch_us_(device.prior.launch_us), is_measured_(device.prior.uncertainty < kBelieved) {
-  if (device.memory_pool != kHostPool) to_device_ = from_device_ = believed_link(device);
+  if (device.memory_pool != kHostPool) to_device_ = from_device_ = prior_link(device);
   if (measured != nullptr) use(device, within_limits(*measured, device));
 }
 
@@ -228,7 +228,7 @@ double typical_us(const DeviceCost& cost) {
   return step_us(kPrompt) + kGenerated * step_us(1);
 }
 
-std::vector<DeviceCost> believed_costs(std::span<Device* const> devices) {
+std::vector<DeviceCost> prior_costs(std::span<Device* const> devices) {
   std::vector<DeviceCost> costs;
   for (const Device* device : devices) costs.emplace_back(device->info(), nullptr);
   return costs;

@@ -1,6 +1,6 @@
 // Predicted times of ops and copies on one device, each with its uncertainty.
 //
-// Where nothing was measured: a roofline over the rates that the device is believed to reach. Where it was: the
+// Where nothing was measured: a roofline over the prior rates of the device. Where it was: the
 // roofline of the best rates that its kind of op reached, corrected by what the shapes nearest to this one took. The
 // correction is a Gaussian process over the logarithms of flops, bytes read and bytes written: a shape that was
 // measured is predicted as it was, one far from all as the roofline says, and the uncertainty grows on the way
@@ -49,7 +49,7 @@ class TimeCurve {
 
 class DeviceCost {
  public:
-  // `measured` may be null; the device is then as it is believed to be. Of a profile only what can be true is used
+  // `measured` may be null; the device then has its priors only. Of a profile only what can be true is used
   // (profile_limits.h).
   DeviceCost(const DeviceInfo& device, const DeviceProfile* measured);
 
@@ -105,7 +105,7 @@ class DeviceCost {
 // reading a prompt of 512 tokens and generating 128, of the products alone.
 [[nodiscard]] double typical_us(const DeviceCost& cost);
 
-// What is believed of each device.
-[[nodiscard]] std::vector<DeviceCost> believed_costs(std::span<Device* const> devices);
+// The priors of each device.
+[[nodiscard]] std::vector<DeviceCost> prior_costs(std::span<Device* const> devices);
 
 }  // namespace shunt

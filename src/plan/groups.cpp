@@ -10,7 +10,7 @@ namespace shunt {
 namespace {
 
 // Where another device is preferred, one is taken as if it were as many times slower.
-constexpr double kDislike = 1e3;
+constexpr double kAvoided = 1e3;
 
 // Sets of nodes that must stay together.
 class Together {
@@ -55,19 +55,19 @@ class Grouping {
       const std::vector<std::uint32_t> device_of_node(nodes(), device);
       for (const Unit& unit : choose_units(given_, device_of_node, rules_)) {
         for (const NodeId node : unit.nodes) together_.join(unit.nodes.back(), node);
-        us_[unit.nodes.back()][device] = us_on(unit, device) * (is_disliked(device) ? kDislike : 1);
+        us_[unit.nodes.back()][device] = us_on(unit, device) * (is_avoided(device) ? kAvoided : 1);
       }
     }
   }
 
-  [[nodiscard]] bool is_disliked(std::uint32_t device) const { return preferred_ != kNone && preferred_ != device; }
+  [[nodiscard]] bool is_avoided(std::uint32_t device) const { return preferred_ != kNone && preferred_ != device; }
 
   [[nodiscard]] double us_on(const Unit& unit, std::uint32_t device) const {
-    const Price& price = given_.prices->of(UnitCall(graph_, unit).call(), device);
-    if (!price.support || given_.too_large_for(unit, device) != kNone) return kCannot;
+    const OpCost& cost = given_.cost_cache->of(UnitCall(graph_, unit).call(), device);
+    if (!cost.support || given_.too_large_for(unit, device) != kNone) return kCannot;
     for (const TensorId input : unit.inputs)
       if (input != kNone && state_elsewhere(graph_.tensor(input), device)) return kCannot;
-    return price.compute.us;
+    return cost.compute.us;
   }
 
   [[nodiscard]] bool state_elsewhere(const TensorInfo& tensor, std::uint32_t device) const {

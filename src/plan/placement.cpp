@@ -74,9 +74,9 @@ class Placer {
       candidate.reason = Reason::not_named;
       return candidate;
     }
-    const Price& price = problem_.prices->of(UnitCall(graph_, unit).call(), index);
-    if (!price.support) {
-      candidate.detail = price.support.reason;
+    const OpCost& cost = problem_.cost_cache->of(UnitCall(graph_, unit).call(), index);
+    if (!cost.support) {
+      candidate.detail = cost.support.reason;
       if (chosen_for(unit) != kNone && chosen_for(unit) != index) judge_apart(unit, candidate);
       return candidate;
     }
@@ -92,8 +92,8 @@ class Placer {
       return candidate;
     }
     candidate.reason = Reason::higher_cost;
-    candidate.compute_us = price.compute.us;
-    candidate.uncertainty_us = price.compute.uncertainty_us;
+    candidate.compute_us = cost.compute.us;
+    candidate.uncertainty_us = cost.compute.uncertainty_us;
     return candidate;
   }
 
@@ -102,12 +102,12 @@ class Placer {
     Prediction all;
     for (const NodeId node : unit.nodes) {
       const Unit alone = unit_of(graph_, node);
-      const Price& price = problem_.prices->of(UnitCall(graph_, alone).call(), candidate.device);
-      if (unit.nodes.size() == 1 || !price.support || problem_.too_large_for(alone, candidate.device) != kNone ||
+      const OpCost& cost = problem_.cost_cache->of(UnitCall(graph_, alone).call(), candidate.device);
+      if (unit.nodes.size() == 1 || !cost.support || problem_.too_large_for(alone, candidate.device) != kNone ||
           state_elsewhere(alone, candidate.device))
         return;
-      all.us += price.compute.us;
-      all.uncertainty_us += price.compute.uncertainty_us;
+      all.us += cost.compute.us;
+      all.uncertainty_us += cost.compute.uncertainty_us;
     }
     candidate.reason = Reason::higher_cost;
     candidate.detail = fmt::format("as {} ops", unit.nodes.size());

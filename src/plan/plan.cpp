@@ -321,8 +321,8 @@ std::string_view name_of(Reason reason) {
       return "its state lives in another memory";
     case Reason::not_named:
       return "another device was named";
-    case Reason::left_out:
-      return "left out after a failure";
+    case Reason::quarantined:
+      return "quarantined after a failure";
   }
   return "unknown";
 }

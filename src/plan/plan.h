@@ -22,13 +22,13 @@ enum class Reason : std::uint8_t {
   others_are_full,    // others could, and have no room
   kept,               // another would make the whole faster, by less than the margin
   placed_by_hand,     // the caller said so
-  preferred,          // the caller likes the device better
-  preferred_is_full,  // weights or state of the op have no room on the device that the caller likes better
+  preferred,          // the caller prefers the device
+  preferred_is_full,  // weights or state of the op have no room on the device that the caller prefers
   where_weights_are,  // as in the plan of another step, which holds the weights there
   higher_cost,        // rejected: with this one the whole would take longer
   within_margin,      // rejected: with this one, or it and others, the whole would be faster, by less than the margin
   not_tried,          // rejected: with this one the whole would be faster, which the search ended too early to see
-  not_preferred,      // rejected: the caller likes another device better
+  not_preferred,      // rejected: the caller prefers another device
   weights_elsewhere,  // rejected: another device has it in the step that holds the weights
   group_cannot,       // rejected: ops that must run beside it cannot run there
   lacks_op,           // rejected: what it lacks stands beside
@@ -36,7 +36,7 @@ enum class Reason : std::uint8_t {
   no_memory,          // rejected: what the op needs has no room there; how much stands beside
   state_elsewhere,    // rejected: state the op changes lives in another memory
   not_named,          // rejected: the caller named another device
-  left_out,           // rejected: it failed before; how stands beside
+  quarantined,        // rejected: it failed before; how stands beside
 };
 [[nodiscard]] std::string_view name_of(Reason reason);
 
@@ -46,18 +46,18 @@ struct Candidate {
   std::string detail;     // what it lacks, which operand is too large, or how much memory there is
   double compute_us = 0;  // of the op alone; 0 where it cannot run
   double uncertainty_us = 0;
-  bool measured = false;  // the prediction rests on measurements of the device, not on what is believed of it
+  bool measured = false;  // the prediction rests on measurements of the device, not on priors
   // How much longer the whole would take if the op, with what must run beside it, ran here and all else stayed; 0 for
   // the chosen one. Nothing before explain(), and where there is no such plan.
   std::optional<double> added_us;
   friend bool operator==(const Candidate&, const Candidate&) = default;
 };
 
-// A device that failed and may not take part for now.
-struct LeftOut {
+// A device that failed and may not be used for now.
+struct Quarantined {
   std::string id;
   std::string why;
-  friend bool operator==(const LeftOut&, const LeftOut&) = default;
+  friend bool operator==(const Quarantined&, const Quarantined&) = default;
 };
 
 struct Decision {
@@ -126,7 +126,7 @@ struct Plan {
     friend bool operator==(const PlannedDevice&, const PlannedDevice&) = default;
   };
   std::vector<PlannedDevice> devices;
-  std::vector<LeftOut> left_out;  // no candidates
+  std::vector<Quarantined> quarantined;  // devices that are no candidates for now
   std::vector<Unit> units;
   std::vector<Decision> decisions;  // one per unit
   std::vector<Residence> residences;

@@ -142,7 +142,7 @@ Result<Plan> make_plan(const PlanRequest& request) {
   SHUNT_TRY(check_numbers(request));
   PlanProblem problem(request);
   SHUNT_TRY_ASSIGN(Plan plan, plan_within_budgets(request, problem, request.where));
-  plan.left_out.assign(request.left_out.begin(), request.left_out.end());
+  plan.quarantined.assign(request.quarantined.begin(), request.quarantined.end());
   plan.best_us = plan.predicted_us;
   if (const auto* search = std::get_if<Search>(&request.where);
       search != nullptr && search->strict && search->preferred != kNone)

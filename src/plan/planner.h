@@ -9,8 +9,8 @@
 
 #include "devices/device.h"
 #include "plan/cost.h"
+#include "plan/cost_cache.h"
 #include "plan/plan.h"
-#include "plan/prices.h"
 
 namespace shunt {
 
@@ -46,19 +46,19 @@ using Where = std::variant<Search, GivenPlaces, FollowWeights>;
 struct PlanRequest {
   const Graph* graph = nullptr;
   std::span<Device* const> devices;  // candidates
-  // What each takes for what; empty: what is believed of it.
+  // The cost of ops on each device; empty: the priors.
   std::span<const DeviceCost> costs = {};
   // Of these devices and costs, shared by plans that are made one after the other; null: make_plan() has its own.
-  Prices* prices = nullptr;
+  CostCache* cost_cache = nullptr;
   Where where = Search{};
   bool fuse = true;  // let devices claim fused rows
   // For each device the bytes that its memory (memory_of()) may give to a plan, of several devices the least; empty: as
   // much as is asked for.
   std::vector<std::uint64_t> budget_bytes = {};
-  std::span<const LeftOut> left_out = {};  // what is no candidate, for the plan to say so
+  std::span<const Quarantined> quarantined = {};  // devices that are no candidates for now; the plan lists them
 };
 
-// `margin`; if nobody says so 5 %, and 100 % while the rates of a device are believed and not measured.
+// `margin`; if nobody says so 5 %, and 100 % while the rates of a device are priors.
 [[nodiscard]] double margin_or_default(std::optional<double> margin, bool is_measured);
 
 // Errors: unsupported where no device can run an op, with each device's reason, or where the preferred one cannot and

@@ -41,9 +41,9 @@ DecisionRecord record_of(const Plan& plan, const Graph& graph, std::size_t index
                         .candidates = {}};
   for (const NodeId node : unit.nodes) record.nodes.push_back(graph.nodes()[node].name);
   for (const Candidate& candidate : decision.candidates) record.candidates.push_back(record_of(plan, candidate));
-  for (const LeftOut& device : plan.left_out)
+  for (const Quarantined& device : plan.quarantined)
     record.candidates.push_back(
-        {.device = device.id, .reason = std::string(name_of(Reason::left_out)), .detail = device.why});
+        {.device = device.id, .reason = std::string(name_of(Reason::quarantined)), .detail = device.why});
   return record;
 }
 
@@ -101,8 +101,8 @@ std::string to_text(const Plan& plan, const Graph& graph, bool explain) {
                               : "",
       plan.bound_us > 0 ? fmt::format(", at least {} of any placement", in_time(plan.bound_us)) : "",
       plan.is_measured ? "" : " (before any measurement: a guess)");
-  for (const LeftOut& device : plan.left_out)
-    text += fmt::format("{} is left out after a failure: {}\n", device.id, device.why);
+  for (const Quarantined& device : plan.quarantined)
+    text += fmt::format("{} is quarantined after a failure: {}\n", device.id, device.why);
   std::set<std::string_view> split;
   for (const TensorInfo& tensor : graph.tensors())
     if (!tensor.rows_of.empty()) split.insert(tensor.rows_of);

@@ -20,11 +20,12 @@ PlanProblem::PlanProblem(const PlanRequest& request)
     : graph(*request.graph),
       devices(request.devices),
       fuse(request.fuse),
-      priors(has_costs(request) ? std::vector<DeviceCost>() : believed_costs(request.devices)),
+      priors(has_costs(request) ? std::vector<DeviceCost>() : prior_costs(request.devices)),
       costs(has_costs(request) ? request.costs : priors),
-      own_prices(request.prices == nullptr || !has_costs(request) ? std::optional<Prices>(std::in_place, devices, costs)
-                                                                  : std::nullopt),
-      prices(own_prices ? &*own_prices : request.prices),
+      own_cache(request.cost_cache == nullptr || !has_costs(request)
+                    ? std::optional<CostCache>(std::in_place, devices, costs)
+                    : std::nullopt),
+      cost_cache(own_cache ? &*own_cache : request.cost_cache),
       homes(homes_in(request)) {
   set_budgets(request.budget_bytes);
 }

@@ -34,8 +34,8 @@ struct PlanProblem {
   const bool fuse;
   const std::vector<DeviceCost> priors;  // where the request has no costs
   const std::span<const DeviceCost> costs;
-  std::optional<Prices> own_prices;  // where the request has none
-  Prices* const prices;
+  std::optional<CostCache> own_cache;  // where the request has none
+  CostCache* const cost_cache;
   const std::span<const std::uint32_t> homes;
   std::vector<std::uint64_t> budget_bytes;
   std::vector<Lane> lanes;  // of the devices, with their room for weights that are elsewhere

@@ -72,9 +72,9 @@ class Chooser {
     std::optional<double> best;
     for (std::uint32_t index = 0; index < problem_.devices.size(); ++index) {
       if (device_of(unit) != kNone && device_of(unit) != index) continue;
-      const Price& price = problem_.prices->of(call.call(), index);
-      if (!price.support || problem_.too_large_for(unit, index) != kNone) continue;
-      best = std::min(best.value_or(price.compute.us), price.compute.us);
+      const OpCost& cost = problem_.cost_cache->of(call.call(), index);
+      if (!cost.support || problem_.too_large_for(unit, index) != kNone) continue;
+      best = std::min(best.value_or(cost.compute.us), cost.compute.us);
     }
     return best;
   }

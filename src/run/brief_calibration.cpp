@@ -44,7 +44,7 @@ Doubt doubt_of(const DeviceCost& cost, const Device& device, double now_s) {
 // What knowing better can save: the device that would do most turns out as slow as is believed possible, all others as
 // fast, and the work is planned for that instead.
 Result<double> most_saved_us(const MeasuringOptions& options, double now_s) {
-  DeviceSet set = options.fleet.devices();
+  DeviceSet set = options.device_pool.devices();
   SHUNT_TRY_ASSIGN(const Forecast believed, options.forecast(set, options.margin));
   std::vector<DeviceCost> costs(set.costs.begin(), set.costs.end());
   const DeviceCost& of_most = costs[believed.device];
@@ -67,7 +67,7 @@ bool needs_measuring(const DeviceCost& cost, double now_s) {
 
 // Measures each of `devices`, or checks what `known` has of it, within an equal part of the time that is left. False:
 // it was interrupted.
-bool measure(const Watch& watch, const Fleet& fleet, Devices devices, std::span<const Workload> work,
+bool measure(const Watch& watch, const DevicePool& device_pool, Devices devices, std::span<const Workload> work,
              const Profile& known, std::vector<DeviceProfile>& found, const std::atomic<bool>* interrupted) {
   const auto is_interrupted = [&] { return watch.is_interrupted() || (interrupted != nullptr && interrupted->load()); };
   const auto now_s = [&] { return static_cast<double>(devices[0]->now_ns()) / 1e9; };
@@ -86,7 +86,7 @@ bool measure(const Watch& watch, const Fleet& fleet, Devices devices, std::span<
     if (measured)
       found.push_back(std::move(*measured));
     else
-      fleet.tell(fmt::format("{} cannot be measured: {}", devices[index]->info().id, measured.error().message));
+      device_pool.tell(fmt::format("{} cannot be measured: {}", devices[index]->info().id, measured.error().message));
   }
   return true;
 }
@@ -102,7 +102,7 @@ Forecast forecast_of(const Plan& plan, double times) {
 }
 
 bool pays_to_measure(const MeasuringOptions& options) {
-  const DeviceSet set = options.fleet.devices();
+  const DeviceSet set = options.device_pool.devices();
   const double now_s = unix_seconds();
   if (!options.runtime.options().calibrated || !has_choice(set.devices) ||
       std::ranges::none_of(set.costs, [&](const DeviceCost& cost) { return needs_measuring(cost, now_s); }))
@@ -111,10 +111,10 @@ bool pays_to_measure(const MeasuringOptions& options) {
   return most_saved_us(options, now_s).value_or(0) >= kMostSeconds * 1e6;
 }
 
-std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime& runtime, const Fleet& fleet,
+std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime& runtime, const DevicePool& device_pool,
                                                        std::span<const Workload> work,
                                                        const std::atomic<bool>* interrupted) {
-  const DeviceSet set = fleet.devices();
+  const DeviceSet set = device_pool.devices();
   const auto path = profile_path();
   std::string warning;  // the runtime has given it
   auto profile = path ? load_profile(*path, warning) : Result<Profile>(std::unexpected(path.error()));
@@ -133,21 +133,21 @@ std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime& runtime, c
     ids.push_back(device->info().id);
   }
   if (!devices.empty()) {
-    fleet.tell(
+    device_pool.tell(
         fmt::format("measuring {} before so much work, {} s at most; kept in {}; `shunt calibrate` measures better",
                     fmt::join(ids, ", "), kMostSeconds, path->string()));
     trace::Recorder& recorder = runtime.recorder();
     const bool is_traced = recorder.enabled();
     recorder.set_enabled(false);
     std::vector<DeviceProfile> found;
-    const bool is_done = measure(runtime.options().watch, fleet, devices, work, *profile, found, interrupted);
+    const bool is_done = measure(runtime.options().watch, device_pool, devices, work, *profile, found, interrupted);
     recorder.set_enabled(is_traced);
     if (!is_done) return std::nullopt;
     for (const DeviceProfile& device : found) {
       const auto before = std::ranges::find(profile->devices, device.id, &DeviceProfile::id);
       if (const Status saved = add_to_profile(*path, device, before == profile->devices.end() ? nullptr : &*before);
           !saved)
-        fleet.tell(saved.error().message);
+        device_pool.tell(saved.error().message);
       profile->set(device);
     }
   }
@@ -156,8 +156,8 @@ std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime& runtime, c
   return costs;
 }
 
-void doubt_what_runs_contradict(const Runtime& runtime, Fleet& fleet) {
-  const std::vector<std::string> ids = fleet.doubt_contradicted();
+void doubt_what_runs_contradict(const Runtime& runtime, DevicePool& device_pool) {
+  const std::vector<std::string> ids = device_pool.doubt_contradicted();
   if (ids.empty() || !runtime.options().calibrated) return;
   const auto path = profile_path();
   std::string warning;  // the runtime has given it
@@ -167,7 +167,7 @@ void doubt_what_runs_contradict(const Runtime& runtime, Fleet& fleet) {
     if (std::ranges::find(ids, device.id) == ids.end()) continue;
     DeviceProfile doubted = device;
     doubted.checked_s = 0;
-    if (const Status saved = add_to_profile(*path, doubted, &device); !saved) fleet.tell(saved.error().message);
+    if (const Status saved = add_to_profile(*path, doubted, &device); !saved) device_pool.tell(saved.error().message);
   }
 }
 

@@ -12,7 +12,7 @@
 
 #include "plan/cost.h"
 #include "run/calibration.h"
-#include "run/fleet.h"
+#include "run/device_pool.h"
 
 namespace shunt {
 
@@ -26,23 +26,24 @@ struct Forecast {
 
 struct MeasuringOptions {
   const Runtime& runtime;
-  const Fleet& fleet;
+  const DevicePool& device_pool;
   std::optional<double> margin;
   // With these devices and margin.
   std::function<Result<Forecast>(const DeviceSet& set, std::optional<double> margin)> forecast;
 };
 
-// Whether knowing what the fleet's devices really take could save more time of what is to be done than it costs.
+// Whether knowing what the pool's devices really take could save more time of what is to be done than it costs.
 [[nodiscard]] bool pays_to_measure(const MeasuringOptions& options);
 
-// What the fleet's devices take, in their order, with what was measured now, which is kept for later runs; nothing
+// What the pool's devices take, in their order, with what was measured now, which is kept for later runs; nothing
 // where it was interrupted, by the runtime's watch or by `interrupted`, which may be null. The user hears of it before.
-[[nodiscard]] std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime& runtime, const Fleet& fleet,
+[[nodiscard]] std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime& runtime,
+                                                                     const DevicePool& device_pool,
                                                                      std::span<const Workload> work,
                                                                      const std::atomic<bool>* interrupted);
 
 // Marks on disk the records of measured devices that take several times more, or less, than predicted: before the next
 // long work they are measured again.
-void doubt_what_runs_contradict(const Runtime& runtime, Fleet& fleet);
+void doubt_what_runs_contradict(const Runtime& runtime, DevicePool& device_pool);
 
 }  // namespace shunt

@@ -54,18 +54,19 @@ std::vector<OpCase> cases_by_time(std::span<const Workload> work, Device& device
     std::map<std::string, OpCase> cases;
   };
   Device* const devices[] = {&device};
-  const std::vector<DeviceCost> costs = believed_costs(devices);
-  Prices prices(devices, costs);
+  const std::vector<DeviceCost> costs = prior_costs(devices);
+  CostCache cost_cache(devices, costs);
   std::map<std::string, Kind> by_name;
   for (const Workload& step : work)
-    for (const Unit& unit : choose_units(
-             PlanProblem({.graph = step.graph, .devices = devices, .costs = costs, .prices = &prices}), {}, {})) {
+    for (const Unit& unit :
+         choose_units(PlanProblem({.graph = step.graph, .devices = devices, .costs = costs, .cost_cache = &cost_cache}),
+                      {}, {})) {
       const UnitCall unit_call(*step.graph, unit);
       const OpCall call = unit_call.call();
-      const Price& price = prices.of(call, 0);
-      if (!price.support) continue;
+      const OpCost& cost = cost_cache.of(call, 0);
+      if (!cost.support) continue;
       Kind& kind = by_name[kind_of(call)];
-      kind.us += step.times * price.compute.us;
+      kind.us += step.times * cost.compute.us;
       kind.cases.emplace(to_string(call), case_of(call));
     }
   std::vector<const Kind*> kinds;
@@ -111,17 +112,17 @@ std::vector<OpCase> calibration_cases(bool quick) {
 
 std::vector<OpCase> cases_of(const Graph& graph, Device& device) {
   Device* const devices[] = {&device};
-  const std::vector<DeviceCost> costs = believed_costs(devices);
-  Prices prices(devices, costs);
+  const std::vector<DeviceCost> costs = prior_costs(devices);
+  CostCache cost_cache(devices, costs);
   std::vector<OpCase> cases;
   std::set<std::string> seen;
   for (const bool fuse : {true, false})
     for (const Unit& unit :
-         choose_units(PlanProblem({.graph = &graph, .devices = devices, .costs = costs, .prices = &prices}), {},
+         choose_units(PlanProblem({.graph = &graph, .devices = devices, .costs = costs, .cost_cache = &cost_cache}), {},
                       {.fuse = fuse})) {
       const UnitCall unit_call(graph, unit);
       const OpCall call = unit_call.call();
-      if (prices.of(call, 0).support && seen.insert(to_string(call)).second) cases.push_back(case_of(call));
+      if (cost_cache.of(call, 0).support && seen.insert(to_string(call)).second) cases.push_back(case_of(call));
     }
   return cases;
 }

@@ -18,7 +18,7 @@ Result<std::unique_ptr<Computation>> Computation::create(Graph graph, const Runt
                                                          const ComputationOptions& options) {
   std::unique_ptr<Parts> parts(new Parts{GraphClient(std::move(graph), runtime, weights, options)});
   Runner& runner = parts->client.runner();
-  SHUNT_TRY(check_strategy(options.strategy, runner.fleet()));
+  SHUNT_TRY(check_strategy(options.strategy, runner.device_pool()));
   SHUNT_TRY(runner.attempt([] { return Status{}; }));
   return std::unique_ptr<Computation>(new Computation(std::move(parts)));
 }

@@ -175,8 +175,8 @@ Status GraphClient::read_now(std::size_t index, std::uint64_t offset, std::span<
   SHUNT_TRY(executable()->read_output(index, offset, to));
   const Operand& operand = graph_.tensor(graph_.outputs()[index]).operand;
   if (!is_computed_ || runtime_->options().strict || (has_state_ && !rebuild_state_)) return {};
-  return runner_.fleet().judge(fmt::format("numbers of output {}", index), are_finite(operand, last_, offset, to),
-                               executable()->plan());
+  return runner_.device_pool().judge(fmt::format("numbers of output {}", index), are_finite(operand, last_, offset, to),
+                                     executable()->plan());
 }
 
 }  // namespace shunt

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "plan/planner.h"
-#include "plan/row_shares.h"
+#include "plan/tensor_split.h"
 #include "run/strategy.h"
 
 namespace shunt {
@@ -20,7 +20,7 @@ PlanRequest request_of(const Graph& graph, std::span<const RowSplit> splits, con
                           .margin = margin,
                           .suggested = suggestions(graph, splits)},
           .budget_bytes = {set.budgets.begin(), set.budgets.end()},
-          .left_out = set.left_out};
+          .quarantined = set.quarantined};
 }
 
 }  // namespace

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "plan/plan.h"
-#include "run/fleet.h"
+#include "run/device_pool.h"
 #include "shunt/graph.h"
 #include "shunt/strategy.h"
 

@@ -21,8 +21,8 @@ void PlanReview::add_run(double us, std::size_t units) {
   look_us_ = kPlanUs * static_cast<double>(units);
 }
 
-bool PlanReview::is_due(const Fleet& fleet) const {
-  return ran_us_ >= std::max(look_again_us_, kTimesOfLooking * look_us_) && (knows_better_ || fleet.is_off());
+bool PlanReview::is_due(const DevicePool& device_pool) const {
+  return ran_us_ >= std::max(look_again_us_, kTimesOfLooking * look_us_) && (knows_better_ || device_pool.is_off());
 }
 
 std::optional<double> PlanReview::begin() {

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <optional>
 
-#include "run/fleet.h"
+#include "run/device_pool.h"
 #include "run/running_median.h"
 
 namespace shunt {
@@ -19,7 +19,7 @@ class PlanReview {
   void begin_anew() { run_us_ = {}; }
 
   // Time to look: devices are off their predictions, or a better plan did not yet pay.
-  [[nodiscard]] bool is_due(const Fleet& fleet) const;
+  [[nodiscard]] bool is_due(const DevicePool& device_pool) const;
   // What a run takes; nothing while too few were seen. The next look is after as much time as all runs took.
   [[nodiscard]] std::optional<double> begin();
   // To gain so much per run for what it costs once, in as many runs as there have been. What is not worth it yet makes

@@ -17,7 +17,7 @@ Runner::Runner(const Runtime& runtime, RunClient& client, const RunnerOptions& o
     : runtime_(runtime),
       client_(client),
       options_(options),
-      fleet_(runtime),
+      device_pool_(runtime),
       weights_(runtime.weights_of(options.weights)) {}
 
 Status Runner::attempt(const std::function<Status()>& work) {
@@ -32,7 +32,7 @@ Status Runner::attempt(const std::function<Status()>& work) {
 }
 
 Status Runner::recover(Error error) {
-  SHUNT_TRY(fleet_.recover(std::move(error)));
+  SHUNT_TRY(device_pool_.recover(std::move(error)));
   begin_anew();
   return {};
 }
@@ -61,7 +61,7 @@ void Runner::begin_anew_with(std::unique_ptr<BucketPlanner> planner) {
 }
 
 BucketPlanner& Runner::planner() {
-  if (planner_ == nullptr) planner_ = client_.planner_for(fleet_.devices(), options_.margin);
+  if (planner_ == nullptr) planner_ = client_.planner_for(device_pool_.devices(), options_.margin);
   return *planner_;
 }
 
@@ -71,15 +71,15 @@ Result<Executable*> Runner::executable_for(Bucket bucket) {
   std::unique_ptr<Executable>& executable = executables_[rounded];
   if (executable != nullptr) return executable.get();
   SHUNT_TRY_ASSIGN(PlannedGraph planned, planner().plan(rounded));
-  fleet_.note(planned.plan);
+  device_pool_.note(planned.plan);
   if (runtime_.recorder().enabled()) planner().explain(planned);
   SHUNT_TRY_ASSIGN(executable, Executable::create(std::move(planned.graph), std::move(planned.plan),
-                                                  {.devices = fleet_.devices().devices,
+                                                  {.devices = device_pool_.devices().devices,
                                                    .weights = weights_.get(),
                                                    .state = &state_,
                                                    .arenas = &arenas_,
                                                    .recorder = &runtime_.recorder(),
-                                                   .audits = &fleet_.audits(),
+                                                   .audits = &device_pool_.audits(),
                                                    .watch = options_.watch,
                                                    .may_stop = options_.may_stop}));
   return executable.get();
@@ -101,16 +101,16 @@ Submission Runner::next_submission(const Executable& executable, const Parameter
   return {.parameters = parameters,
           .step = runs_++,
           .profile = options_.profile,
-          .timeout = fleet_.timeout(executable.plan().predicted_us)};
+          .timeout = device_pool_.timeout(executable.plan().predicted_us)};
 }
 
 Status Runner::run(Executable& executable, const Submission& submission, bool is_full) {
-  const Device& clock = *fleet_.devices().devices.front();
+  const Device& clock = *device_pool_.devices().devices.front();
   const std::uint64_t begin_ns = clock.now_ns();
   SHUNT_TRY(executable.run(submission));
   note_devices(executable);
   if (!is_full || executable.actual_us().empty()) return {};
-  fleet_.observe(executable.plan(), executable.actual_us());
+  device_pool_.observe(executable.plan(), executable.actual_us());
   if (&executable == find(kRepeated))
     review_.add_run(static_cast<double>(clock.now_ns() - begin_ns) * 1e-3, executable.plan().units.size());
   return {};
@@ -125,7 +125,7 @@ void Runner::note_devices(const Executable& executable) {
 }
 
 void Runner::finish(bool may_replan) {
-  is_outdated_ = fleet_.count_step() || has_measured() || (may_replan && knows_better_plan());
+  is_outdated_ = device_pool_.count_step() || has_measured() || (may_replan && knows_better_plan());
 }
 
 // As much work is expected as there was.
@@ -150,25 +150,26 @@ bool Runner::measure(const std::atomic<bool>* interrupted) {
     }
     return all;
   };
-  if (!pays_to_measure({.runtime = runtime_, .fleet = fleet_, .margin = options_.margin, .forecast = forecast}))
+  if (!pays_to_measure(
+          {.runtime = runtime_, .device_pool = device_pool_, .margin = options_.margin, .forecast = forecast}))
     return false;
   const auto samples = client_.samples();
   if (!samples) return false;
   std::vector<Workload> work;
   for (const RunClient::Sample& sample : *samples) work.push_back({&sample.graph, sample.times});
-  const auto costs = measure_briefly(runtime_, fleet_, work, interrupted);
-  if (costs) fleet_.set_costs(*costs);
+  const auto costs = measure_briefly(runtime_, device_pool_, work, interrupted);
+  if (costs) device_pool_.set_costs(*costs);
   return costs.has_value();
 }
 
 // Devices are not as fast as they were taken for, and it pays to change to what that makes the best plan.
 bool Runner::knows_better_plan() {
-  if (planner_ == nullptr || !review_.is_due(fleet_)) return false;
+  if (planner_ == nullptr || !review_.is_due(device_pool_)) return false;
   const auto now_us = review_.begin();
   if (!now_us) return false;
-  doubt_what_runs_contradict(runtime_, fleet_);
-  fleet_.correct();
-  const DeviceSet set = fleet_.devices();
+  doubt_what_runs_contradict(runtime_, device_pool_);
+  device_pool_.correct();
+  const DeviceSet set = device_pool_.devices();
   std::unique_ptr<BucketPlanner> planner = client_.planner_for(set, options_.margin);
   const auto gain_us = [&](const Plan& plan) {
     return *now_us - plan.predicted_us * (1 + margin_or_default(options_.margin, plan.is_measured));
@@ -179,8 +180,8 @@ bool Runner::knows_better_plan() {
   const auto rebuild_us = client_.rebuild_us(*planner);
   if (!other || !rebuild_us) return false;
   if (!review_.is_worth(gain_us(other->plan), weights_us(other->plan, set) + *rebuild_us, runs_)) return false;
-  fleet_.tell(fmt::format("{} takes {}; as devices turned out to be, another plan should take {}", options_.run,
-                          in_time(*now_us), in_time(other->plan.predicted_us)));
+  device_pool_.tell(fmt::format("{} takes {}; as devices turned out to be, another plan should take {}", options_.run,
+                                in_time(*now_us), in_time(other->plan.predicted_us)));
   next_planner_ = std::move(planner);
   return true;
 }

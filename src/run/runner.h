@@ -2,9 +2,9 @@
 // common.
 //
 // A runner owns the devices in use, state, arenas, and the executables of each bucket; it shares the copies of weights
-// with all that run on its runtime. When a device fails, it is left out, the client rebuilds what it held, and the work
-// is done again. When devices turn out slower or faster than predicted, or one may be used again, the next work begins
-// on another plan. The runtime and the client must outlive it. One thread at a time.
+// with all that run on its runtime. When a device fails, it is quarantined, the client rebuilds what it held, and the
+// work is done again. When devices turn out slower or faster than predicted, or one may be used again, the next work
+// begins on another plan. The runtime and the client must outlive it. One thread at a time.
 #pragma once
 
 #include <atomic>
@@ -17,8 +17,8 @@
 #include <string_view>
 #include <vector>
 
+#include "run/device_pool.h"
 #include "run/executable.h"
-#include "run/fleet.h"
 #include "run/plan_graph.h"
 #include "run/plan_review.h"
 #include "shunt/runtime.h"
@@ -123,7 +123,7 @@ class Runner {
   [[nodiscard]] PlannedGraph explained();
   // What is prepared for a bucket; null where nothing is.
   [[nodiscard]] Executable* find(Bucket bucket) const;
-  [[nodiscard]] Fleet& fleet() { return fleet_; }
+  [[nodiscard]] DevicePool& device_pool() { return device_pool_; }
   // Runs so far.
   [[nodiscard]] std::uint32_t runs() const { return runs_; }
   // The devices that have run something, in the order in which they first did.
@@ -149,7 +149,7 @@ class Runner {
   const Runtime& runtime_;
   RunClient& client_;
   const RunnerOptions options_;
-  Fleet fleet_;
+  DevicePool device_pool_;
   PlanReview review_;  // of the plan of kRepeated
   const std::shared_ptr<WeightStore> weights_;
   StateStore state_;

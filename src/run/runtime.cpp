@@ -7,8 +7,8 @@
 #include <map>
 #include <mutex>
 
-#include "devices/left_out.h"
 #include "devices/registry.h"
+#include "devices/rejections.h"
 #include "devices/thread_pool.h"
 #include "plan/cost.h"
 #include "plan/planner.h"
@@ -144,7 +144,7 @@ Status Runtime::Parts::open() {
     registry = std::make_unique<Registry>(std::move(opened));
     SHUNT_TRY_ASSIGN(std::vector<Device*> chosen, select_devices(*registry, options.devices, open.predicted_us));
     use(std::move(chosen));
-    rejections = left_out_of(registry->reports(), infos);
+    rejections = rejections_of(registry->reports(), infos);
   }
   costs = costs_of(devices, profile);
   return {};

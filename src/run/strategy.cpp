@@ -21,7 +21,7 @@ constexpr Row kStrategies[] = {
 #undef SHUNT_STRATEGY
 };
 
-bool likes_a_kind(Strategy strategy) { return strategy == Strategy::gpu || strategy == Strategy::cpu; }
+bool prefers_a_kind(Strategy strategy) { return strategy == Strategy::gpu || strategy == Strategy::cpu; }
 
 }  // namespace
 
@@ -48,26 +48,26 @@ std::string describe_strategies(bool with_layers) {
 }
 
 std::uint32_t preferred_device(Strategy strategy, std::span<Device* const> devices) {
-  if (!likes_a_kind(strategy)) return kNone;
+  if (!prefers_a_kind(strategy)) return kNone;
   for (const bool emulated : {false, true}) {
-    const auto liked = std::ranges::find_if(devices, [&](const Device* device) {
+    const auto preferred = std::ranges::find_if(devices, [&](const Device* device) {
       const DeviceInfo& info = device->info();
       return info.emulated == emulated && info.is_host_cpu() == (strategy == Strategy::cpu);
     });
-    if (liked != devices.end()) return static_cast<std::uint32_t>(liked - devices.begin());
+    if (preferred != devices.end()) return static_cast<std::uint32_t>(preferred - devices.begin());
   }
   return kNone;
 }
 
-Status check_strategy(Strategy strategy, const Fleet& fleet) {
-  const DeviceSet set = fleet.devices();
-  if (!likes_a_kind(strategy) || preferred_device(strategy, set.devices) != kNone) return {};
+Status check_strategy(Strategy strategy, const DevicePool& device_pool) {
+  const DeviceSet set = device_pool.devices();
+  if (!prefers_a_kind(strategy) || preferred_device(strategy, set.devices) != kNone) return {};
   std::string names;
   for (const Device* device : set.devices) names += " " + device->info().id;
   const std::string what =
       fmt::format("strategy {}: there is no such device among those in use:{}", name_of(strategy), names);
   if (set.strict) return fail(Code::unsupported, what + "; nothing may run elsewhere: that is strict");
-  fleet.tell(what + "; going on as with auto");
+  device_pool.tell(what + "; going on as with auto");
   return {};
 }
 

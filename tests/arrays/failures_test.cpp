@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "arrays/machine.h"
-#include "run/setback.h"
+#include "run/backoff.h"
 
 namespace shunt {
 namespace {
@@ -110,7 +110,7 @@ TEST(ArrayFailures, ADeviceThatLivesIsTriedAgainAfterAWhile) {
   const Floats x(kSize, 1);
   Floats out(kSize);
   const ArrayCall named{.devices = "sim:0"};
-  for (std::uint64_t call = 0; call <= Setback::kCalls; ++call)
+  for (std::uint64_t call = 0; call <= Backoff::kCalls; ++call)
     EXPECT_EQ(arrays->add(x, x, out, named).error().code, Code::internal) << call;
   EXPECT_TRUE(arrays->add(x, x, out, named).has_value());
   EXPECT_EQ(out, Floats(kSize, 2));
@@ -123,7 +123,7 @@ TEST(ArrayFailures, ADeviceThatIsLostIsOpenedAgainAfterAWhile) {
     const Floats x(is_tiny ? 16 : kSize, 1);
     Floats out(x.size());
     const ArrayCall named{.devices = "sim:0"};
-    for (std::uint64_t call = 0; call <= Setback::kCalls; ++call)
+    for (std::uint64_t call = 0; call <= Backoff::kCalls; ++call)
       EXPECT_EQ(arrays->add(x, x, out, named).error().code, Code::device_lost) << call;
     for (int again = 0; again < 3; ++again) {
       const auto run = arrays->add(x, x, out, named);
@@ -137,17 +137,17 @@ TEST(ArrayFailures, ADeviceThatIsLostIsOpenedAgainAfterAWhile) {
 }
 
 TEST(ArrayFailures, EachOneKeepsADeviceAwayForTwiceAsLong) {
-  Setback setback;
-  EXPECT_FALSE(setback.holds(1));
-  setback.add({Code::internal, "first"}, 1);
-  EXPECT_TRUE(setback.holds(1 + Setback::kCalls));
-  EXPECT_FALSE(setback.holds(2 + Setback::kCalls));
-  setback.add({Code::internal, "second"}, 100);
-  EXPECT_EQ(setback.why().message, "second");
-  EXPECT_TRUE(setback.holds(100 + 2 * Setback::kCalls));
-  EXPECT_FALSE(setback.holds(101 + 2 * Setback::kCalls));
-  setback.end();
-  EXPECT_FALSE(setback.holds(101));
+  Backoff backoff;
+  EXPECT_FALSE(backoff.holds(1));
+  backoff.add({Code::internal, "first"}, 1);
+  EXPECT_TRUE(backoff.holds(1 + Backoff::kCalls));
+  EXPECT_FALSE(backoff.holds(2 + Backoff::kCalls));
+  backoff.add({Code::internal, "second"}, 100);
+  EXPECT_EQ(backoff.why().message, "second");
+  EXPECT_TRUE(backoff.holds(100 + 2 * Backoff::kCalls));
+  EXPECT_FALSE(backoff.holds(101 + 2 * Backoff::kCalls));
+  backoff.end();
+  EXPECT_FALSE(backoff.holds(101));
 }
 
 TEST(ArrayFailures, ADeviceThatHangsLeavesHalfOfTheTimeToTheNext) {

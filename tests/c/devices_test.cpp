@@ -238,7 +238,7 @@ TEST(CDevices, AreChosenByWhatTheyHave) {
   };
   EXPECT_EQ(chosen(selector), std::vector<std::string>{"gpu:0"});
   selector = {};
-  selector.requirements.least_memory_bytes = std::uint64_t{1} << 60U;
+  selector.requirements.min_memory_bytes = std::uint64_t{1} << 60U;
   EXPECT_NE(chosen(selector).at(0).find("no device is what is wanted"), std::string::npos);
 }
 

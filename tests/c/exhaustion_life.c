@@ -267,7 +267,7 @@ static ending speak(const shunt_model* opened) {
   if (strcmp(text, "Once upon a time") != 0) give_up("a text does not come back from its tokens");
   const shunt_message message = {"user", "Hello"};
   const shunt_chat_options options = {.format = "chatml"};
-  if (shunt_chat(opened, &message, 1, &options, tokens, 64, &count, &error) != SHUNT_OK) return refused();
+  if (shunt_apply_chat_template(opened, &message, 1, &options, tokens, 64, &count, &error) != SHUNT_OK) return refused();
   return PASSED;
 }
 
@@ -291,7 +291,7 @@ static ending life_of_steps(void) {
   static float first_logit;
   shunt_session_options options = shunt_session_defaults();
   options.context = 32;
-  options.sequences = 2;
+  options.max_sequences = 2;
   options.strategy = "cpu";
   shunt_session* session = shunt_session_open(model, runtime, &options, &error);
   if (session == NULL) return refused();
@@ -304,7 +304,7 @@ static ending life_of_steps(void) {
   how.stops = &stop;
   how.stop_count = 1;
   ending ended = PASSED;
-  if (shunt_session_append(session, 0, prompt, 3, &error) != SHUNT_OK ||
+  if (shunt_session_prefill(session, 0, prompt, 3, &error) != SHUNT_OK ||
       shunt_session_decode(session, next, 2, &error) != SHUNT_OK) {
     ended = refused();
   } else {

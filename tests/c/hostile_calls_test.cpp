@@ -288,16 +288,16 @@ std::vector<const shunt_session_options*> values(World&, Type<const shunt_sessio
   }
   options[0] = {};
   options[1].context = kMost;
-  options[2].sequences = kMost;
-  options[3].context = options[3].sequences = options[3].batch = kMost;
+  options[2].max_sequences = kMost;
+  options[3].context = options[3].max_sequences = options[3].max_batch_tokens = kMost;
   options[4].context = kMost;
-  options[4].sequences = 32;
-  options[5].batch = 0;
+  options[4].max_sequences = 32;
+  options[5].max_batch_tokens = 0;
   options[6].cache_dtype = static_cast<shunt_dtype>(1000);
   options[7].strategy = "?";
   options[8].margin = std::nan("");
   options[9].context = kMost;
-  options[9].sequences = 1024;
+  options[9].max_sequences = 1024;
   std::vector<const shunt_session_options*> all = {nullptr};
   for (const shunt_session_options& each : options) all.push_back(&each);
   return all;
@@ -316,7 +316,7 @@ std::vector<const shunt_generate_options*> values(World& world, Type<const shunt
   options[3].stop_count = kElements;
   options[4].sequence = std::numeric_limits<std::uint32_t>::max();
   options[5].temperature = options[5].top_p = options[5].min_p = std::nanf("");
-  options[6].top_k = options[6].repeat_last = std::numeric_limits<std::uint32_t>::max();
+  options[6].top_k = options[6].repeat_last_n = std::numeric_limits<std::uint32_t>::max();
   options[7].repeat_penalty = -1;
   std::vector<const shunt_generate_options*> all = {nullptr};
   for (const shunt_generate_options& each : options) all.push_back(&each);
@@ -555,7 +555,7 @@ TEST(HostileSessions, OfMorePagesThanNumbersAreRefused) {
   World world;
   shunt_session_options options = shunt_session_defaults();
   options.context = std::numeric_limits<std::uint32_t>::max();
-  options.sequences = 32;
+  options.max_sequences = 32;
   shunt_error error{};
   EXPECT_EQ(shunt_session_open(world.model(), world.runtime(), &options, &error), nullptr);
   EXPECT_EQ(error.code, SHUNT_INVALID);

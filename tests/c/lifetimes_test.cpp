@@ -96,7 +96,7 @@ class ThroughC {
 
   void step() {
     const std::int32_t token = 300;
-    EXPECT_EQ(shunt_session_append(session_, 0, &token, 1, &error_), SHUNT_OK) << error_.message;
+    EXPECT_EQ(shunt_session_prefill(session_, 0, &token, 1, &error_), SHUNT_OK) << error_.message;
     EXPECT_NE(shunt_session_logits(session_, 0), nullptr);
   }
   void run() {
@@ -152,7 +152,7 @@ class ThroughCxx {
 
   void step() {
     const shunt::Token token = 300;
-    const auto stepped = session_->append(0, {&token, 1});
+    const auto stepped = session_->prefill(0, {&token, 1});
     EXPECT_TRUE(stepped.has_value()) << stepped.error().message;
     EXPECT_FALSE(session_->logits(0).empty());
   }

@@ -34,7 +34,7 @@ class CModel : public testing::Test {
   Session open(std::uint32_t context, std::uint32_t sequences = 1) {
     shunt_session_options options = shunt_session_defaults();
     options.context = context;
-    options.sequences = sequences;
+    options.max_sequences = sequences;
     Session session(shunt_session_open(model_.get(), runtime_.get(), &options, &error_), &shunt_session_close);
     EXPECT_NE(session, nullptr) << error_.message;
     return session;
@@ -188,7 +188,7 @@ TEST_F(CModel, SequencesDoNotKnowEachOther) {
   std::vector<std::vector<std::int32_t>> together(2);
   for (std::uint32_t sequence = 0; sequence < 2; ++sequence) {
     const auto& prompt = prompts[sequence];
-    ASSERT_EQ(shunt_session_append(session.get(), sequence, prompt.data(), prompt.size(), &error_), SHUNT_OK)
+    ASSERT_EQ(shunt_session_prefill(session.get(), sequence, prompt.data(), prompt.size(), &error_), SHUNT_OK)
         << error_.message;
     together[sequence].push_back(best_of(shunt_session_logits(session.get(), 0), info.vocabulary));
   }
@@ -220,7 +220,8 @@ TEST_F(CModel, TextAndConversationsBecomeTokensAndComeBack) {
   const shunt_message messages[] = {{"system", "be"}, {"user", "<|im_end|>"}};
   std::int32_t laid_out[64];
   std::size_t count = 0;
-  ASSERT_EQ(shunt_chat(model_.get(), messages, 2, nullptr, laid_out, 64, &count, &error_), SHUNT_OK) << error_.message;
+  ASSERT_EQ(shunt_apply_chat_template(model_.get(), messages, 2, nullptr, laid_out, 64, &count, &error_), SHUNT_OK)
+      << error_.message;
   ASSERT_LE(count, 64U);
   char rendered[256];
   ASSERT_EQ(
@@ -229,7 +230,8 @@ TEST_F(CModel, TextAndConversationsBecomeTokensAndComeBack) {
   EXPECT_STREQ(rendered,
                "<|im_start|>system\nbe<|im_end|>\n<|im_start|>user\n<|im_end|><|im_end|>\n<|im_start|>assistant\n");
   const shunt_chat_options next{.format = "chatml", .so_far = laid_out, .so_far_count = count, .no_reply_opening = 1};
-  ASSERT_EQ(shunt_chat(model_.get(), messages, 1, &next, laid_out, 0, &count, &error_), SHUNT_OK) << error_.message;
+  ASSERT_EQ(shunt_apply_chat_template(model_.get(), messages, 1, &next, laid_out, 0, &count, &error_), SHUNT_OK)
+      << error_.message;
   EXPECT_GT(count, 4U);
 }
 
@@ -243,11 +245,11 @@ TEST_F(CModel, MistakesAreNamed) {
   expect_error(shunt_detokenize(model_.get(), &no_token, 1, 0, nullptr, 0, &count, &error_), SHUNT_INVALID,
                "token 1048576 at 0");
   const shunt_message message{"narrator", "x"};
-  expect_error(shunt_chat(model_.get(), &message, 1, nullptr, nullptr, 0, &count, &error_), SHUNT_INVALID,
-               "\"narrator\"");
+  expect_error(shunt_apply_chat_template(model_.get(), &message, 1, nullptr, nullptr, 0, &count, &error_),
+               SHUNT_INVALID, "\"narrator\"");
   const shunt_chat_options no_format{.format = "smoke", .so_far = nullptr, .so_far_count = 0, .no_reply_opening = 0};
-  expect_error(shunt_chat(model_.get(), &message, 1, &no_format, nullptr, 0, &count, &error_), SHUNT_UNSUPPORTED,
-               "\"smoke\"");
+  expect_error(shunt_apply_chat_template(model_.get(), &message, 1, &no_format, nullptr, 0, &count, &error_),
+               SHUNT_UNSUPPORTED, "\"smoke\"");
   shunt_session_options options = shunt_session_defaults();
   options.strategy = "luck";
   EXPECT_EQ(shunt_session_open(model_.get(), runtime_.get(), &options, &error_), nullptr);
@@ -264,12 +266,12 @@ TEST_F(CModel, MistakesAreNamed) {
   const Session session = open(16);
   EXPECT_EQ(shunt_session_context(session.get()), 16U);
   const std::int32_t bad = -1;
-  expect_error(shunt_session_append(session.get(), 0, &bad, 1, &error_), SHUNT_INVALID, "token -1");
+  expect_error(shunt_session_prefill(session.get(), 0, &bad, 1, &error_), SHUNT_INVALID, "token -1");
   expect_error(shunt_session_truncate(session.get(), 1, 0, &error_), SHUNT_INVALID, "sequence 1; there are 1");
   const std::vector<std::int32_t> many(17, 300);
-  expect_error(shunt_session_append(session.get(), 0, many.data(), many.size(), &error_), SHUNT_INVALID,
+  expect_error(shunt_session_prefill(session.get(), 0, many.data(), many.size(), &error_), SHUNT_INVALID,
                "17 tokens do not fit: the context holds 16");
-  ASSERT_EQ(shunt_session_append(session.get(), 0, many.data(), 16, &error_), SHUNT_OK) << error_.message;
+  ASSERT_EQ(shunt_session_prefill(session.get(), 0, many.data(), 16, &error_), SHUNT_OK) << error_.message;
   const shunt_batch_token one_more{.sequence = 0, .token = 300, .wants_logits = 0};
   expect_error(shunt_session_decode(session.get(), &one_more, 1, &error_), SHUNT_INVALID,
                "the context of 16 tokens is full");
@@ -293,14 +295,14 @@ TEST_F(CModel, NullsAreRefused) {
                "where the result goes is NULL");
   expect_error(shunt_detokenize(nullptr, nullptr, 0, 0, nullptr, 0, &count, &error_), SHUNT_INVALID,
                "the model is NULL");
-  expect_error(shunt_chat(model_.get(), nullptr, 1, nullptr, nullptr, 0, &count, &error_), SHUNT_INVALID,
+  expect_error(shunt_apply_chat_template(model_.get(), nullptr, 1, nullptr, nullptr, 0, &count, &error_), SHUNT_INVALID,
                "the list of messages is NULL");
   EXPECT_EQ(shunt_session_open(model_.get(), nullptr, nullptr, &error_), nullptr);
   EXPECT_STREQ(error_.message, "the runtime is NULL");
   expect_error(shunt_generate(nullptr, "a", nullptr, nullptr, nullptr, nullptr, &error_), SHUNT_INVALID,
                "the session is NULL");
   expect_error(shunt_session_decode(nullptr, nullptr, 0, &error_), SHUNT_INVALID, "the session is NULL");
-  expect_error(shunt_session_append(nullptr, 0, nullptr, 0, &error_), SHUNT_INVALID, "the session is NULL");
+  expect_error(shunt_session_prefill(nullptr, 0, nullptr, 0, &error_), SHUNT_INVALID, "the session is NULL");
   EXPECT_EQ(shunt_session_context(nullptr), 0U);
   EXPECT_EQ(shunt_session_tokens(nullptr, 0, &count), nullptr);
   EXPECT_EQ(count, 0U);
@@ -312,7 +314,7 @@ TEST_F(CModel, NullsAreRefused) {
 
 TEST_F(CModel, DefaultsAreThoseOfTheInterfaceForCxx) {
   const shunt_session_options session = shunt_session_defaults();
-  EXPECT_EQ(session.sequences, 1U);
+  EXPECT_EQ(session.max_sequences, 1U);
   EXPECT_EQ(session.cache_dtype, SHUNT_DTYPE_F16);
   EXPECT_EQ(session.strategy, nullptr);
   EXPECT_LT(session.margin, 0);
@@ -323,7 +325,7 @@ TEST_F(CModel, DefaultsAreThoseOfTheInterfaceForCxx) {
   EXPECT_EQ(options.top_p, sampling.top_p);
   EXPECT_EQ(options.min_p, sampling.min_p);
   EXPECT_EQ(options.repeat_penalty, sampling.repeat_penalty);
-  EXPECT_EQ(options.repeat_last, sampling.repeat_last);
+  EXPECT_EQ(options.repeat_last_n, sampling.repeat_last_n);
 }
 
 }  // namespace

@@ -49,7 +49,7 @@ class CWatch : public testing::Test {
     ASSERT_NE(runtime_, nullptr) << error_.message;
     shunt_session_options session = shunt_session_defaults();
     session.context = 128;
-    session.batch = 4;
+    session.max_batch_tokens = 4;
     session_.reset(shunt_session_open(model_.get(), runtime_.get(), &session, &error_));
     ASSERT_NE(session_, nullptr) << error_.message;
   }
@@ -125,32 +125,32 @@ TEST_F(CWatch, WeightsThatAreCopiedAreCountedInBytes) {
   ends_at_ = SHUNT_PROGRESS_copying_weights;
   open("sim:0");
   const std::int32_t token = 300;
-  EXPECT_EQ(shunt_session_append(session_.get(), 0, &token, 1, &error_), SHUNT_INTERRUPTED) << error_.message;
+  EXPECT_EQ(shunt_session_prefill(session_.get(), 0, &token, 1, &error_), SHUNT_INTERRUPTED) << error_.message;
   EXPECT_LT(seen_[SHUNT_PROGRESS_copying_weights].back(), totals_[SHUNT_PROGRESS_copying_weights]);
   EXPECT_TRUE(tokens().empty());
   ends_at_ = SHUNT_PROGRESS_KIND_COUNT;
   shunt_interrupt_clear(interrupt_.get());
-  EXPECT_EQ(shunt_session_append(session_.get(), 0, &token, 1, &error_), SHUNT_OK) << error_.message;
+  EXPECT_EQ(shunt_session_prefill(session_.get(), 0, &token, 1, &error_), SHUNT_OK) << error_.message;
 }
 
 TEST_F(CWatch, APromptIsCountedInTokensAndInterruptedBetweenItsSteps) {
   const std::vector<std::int32_t> prompt(10, 300);
-  ASSERT_EQ(shunt_session_append(session_.get(), 0, prompt.data(), prompt.size(), &error_), SHUNT_OK);
+  ASSERT_EQ(shunt_session_prefill(session_.get(), 0, prompt.data(), prompt.size(), &error_), SHUNT_OK);
   EXPECT_EQ(seen_[SHUNT_PROGRESS_reading_prompt], (std::vector<std::uint64_t>{4, 8, 10}));
   EXPECT_EQ(totals_[SHUNT_PROGRESS_reading_prompt], 10U);
 
   forget();
   ends_at_ = SHUNT_PROGRESS_reading_prompt;
   ends_after_ = 4;
-  EXPECT_EQ(shunt_session_append(session_.get(), 0, prompt.data(), prompt.size(), &error_), SHUNT_INTERRUPTED);
+  EXPECT_EQ(shunt_session_prefill(session_.get(), 0, prompt.data(), prompt.size(), &error_), SHUNT_INTERRUPTED);
   EXPECT_EQ(error_.code, SHUNT_INTERRUPTED);
   EXPECT_EQ(tokens().size(), 4U) << "the steps before it stay";
   EXPECT_EQ(shunt_interrupt_is_set(interrupt_.get()), 1);
-  EXPECT_EQ(shunt_session_append(session_.get(), 0, prompt.data(), 1, &error_), SHUNT_INTERRUPTED) << "it stays set";
+  EXPECT_EQ(shunt_session_prefill(session_.get(), 0, prompt.data(), 1, &error_), SHUNT_INTERRUPTED) << "it stays set";
   EXPECT_EQ(tokens().size(), 4U);
   shunt_interrupt_clear(interrupt_.get());
   ends_at_ = SHUNT_PROGRESS_KIND_COUNT;
-  EXPECT_EQ(shunt_session_append(session_.get(), 0, prompt.data(), 6, &error_), SHUNT_OK) << error_.message;
+  EXPECT_EQ(shunt_session_prefill(session_.get(), 0, prompt.data(), 6, &error_), SHUNT_OK) << error_.message;
 }
 
 // The text so far is that of a generation that nobody interrupts, and the sequence holds all of it.
@@ -262,7 +262,7 @@ TEST_F(CWatch, AnInterruptMayBeFreedBeforeWhatHasIt) {
   shunt_interrupt_set(interrupt_.get());
   interrupt_.reset();
   const std::int32_t token = 300;
-  EXPECT_EQ(shunt_session_append(session_.get(), 0, &token, 1, &error_), SHUNT_INTERRUPTED);
+  EXPECT_EQ(shunt_session_prefill(session_.get(), 0, &token, 1, &error_), SHUNT_INTERRUPTED);
   shunt_interrupt_set(nullptr);
   shunt_interrupt_clear(nullptr);
   shunt_interrupt_free(nullptr);

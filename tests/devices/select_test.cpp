@@ -78,10 +78,10 @@ TEST(Select, ADiscreteDeviceCanBePreferredButIsNotDemanded) {
 
 TEST(Select, UnknownMemoryMeetsNoMinimum) {
   DeviceSelector selector;
-  selector.requirements.least_memory_bytes = 1;
+  selector.requirements.min_memory_bytes = 1;
   EXPECT_EQ(chosen(selector), "cuda:0,cpu:simd");
   EXPECT_EQ(why_not(selector, "vulkan:1"), "1 byte of memory wanted, and how much vulkan:1 has is unknown");
-  selector.requirements.least_memory_bytes = std::uint64_t{25} << 30U;
+  selector.requirements.min_memory_bytes = std::uint64_t{25} << 30U;
   EXPECT_EQ(chosen(selector), "cuda:0");
 }
 
@@ -101,7 +101,7 @@ TEST(Select, FeaturesTypeVendorAndThePredicateAreHeldTo) {
 
 TEST(Select, TheChainComesFirstEachWithItsOwnRequirements) {
   DeviceRequirements huge;
-  huge.least_memory_bytes = std::uint64_t{100} << 30U;
+  huge.min_memory_bytes = std::uint64_t{100} << 30U;
   EXPECT_EQ(chosen({.chain = {{"cuda", huge}, {"vulkan:0"}, {"hip"}}, .only_chain = true}), "vulkan:0");
   EXPECT_EQ(chosen({.chain = {{"vulkan"}}, .only_chain = true}), "vulkan:0,vulkan:1");
   EXPECT_EQ(chosen({.chain = {{"cpu:simd"}, {"cuda:0"}}}), "cpu:simd,cuda:0,vulkan:1");

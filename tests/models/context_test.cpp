@@ -107,7 +107,7 @@ TEST(Context, ByDefaultIsWhatFitsInMemory) {
   const std::uint64_t available = runtime->handles()[0]->memory_available().value_or(0);
   ASSERT_GT(available, std::uint64_t{1} << 30U);
   const auto sequences = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(available / token_bytes / 1000, 1, 1024));
-  const SessionOptions options{.sequences = sequences, .cache_dtype = DType::F32};
+  const SessionOptions options{.max_sequences = sequences, .cache_dtype = DType::F32};
 
   const std::uint32_t context = Loaded::take(choose_context(*model, *runtime, options));
   const std::uint64_t cache = token_bytes * sequences * context;
@@ -135,7 +135,7 @@ TEST(Context, LeavesRoomForTheWeights) {
   const std::uint64_t available = runtime->handles()[0]->memory_available().value_or(0);
   const auto sequences =
       static_cast<std::uint32_t>(std::clamp<std::uint64_t>(available / (512U << 10U) / 2000, 1, 1024));
-  const SessionOptions options{.sequences = sequences, .cache_dtype = DType::F32};
+  const SessionOptions options{.max_sequences = sequences, .cache_dtype = DType::F32};
   const auto context_beside = [&] {
     const auto model = Loaded::take(Model::load(folder.file("m")));
     return Loaded::take(choose_context(*model, *runtime, options));
@@ -182,7 +182,7 @@ TEST(Context, PagesAreCountedWithoutOverflow) {
   const auto model = Loaded::take(Model::load(folder.file("m")));
   for (const char* devices : {"cpu:scalar", "sim:0"}) {
     const auto runtime = Loaded::take(Runtime::create({.threads = 1, .devices = devices}));
-    const auto refused = Session::create(*model, *runtime, {.context = 0xFFFFFFFFU, .sequences = 32});
+    const auto refused = Session::create(*model, *runtime, {.context = 0xFFFFFFFFU, .max_sequences = 32});
     ASSERT_FALSE(refused.has_value()) << devices;
     EXPECT_EQ(refused.error().code, Code::invalid) << refused.error().message;
   }
@@ -202,22 +202,22 @@ class FullContext : public testing::Test {
       EXPECT_NE(status.error().message.find(part), std::string::npos) << status.error().message;
   }
 
-  Loaded loaded_{kTrainedModel, "cpu", {.context = 40, .sequences = 2}};
+  Loaded loaded_{kTrainedModel, "cpu", {.context = 40, .max_sequences = 2}};
   Session& session_ = *loaded_.session;
 };
 
 TEST_F(FullContext, NamesTheLimitAndFillsToTheLastToken) {
   const std::vector<Token> all(40, 300);
-  ASSERT_TRUE(session_.append(0, std::span(all).first(39)).has_value());
-  expect_names_the_limit(session_.append(0, std::span(all).first(2)));
+  ASSERT_TRUE(session_.prefill(0, std::span(all).first(39)).has_value());
+  expect_names_the_limit(session_.prefill(0, std::span(all).first(2)));
   EXPECT_EQ(session_.tokens(0).size(), 39U);
-  ASSERT_TRUE(session_.append(0, std::span(all).first(1)).has_value());
-  expect_names_the_limit(session_.append(0, std::span(all).first(1)));
+  ASSERT_TRUE(session_.prefill(0, std::span(all).first(1)).has_value());
+  expect_names_the_limit(session_.prefill(0, std::span(all).first(1)));
   const BatchToken over[] = {{.sequence = 1, .token = 5}, {.sequence = 0, .token = 5, .wants_logits = true}};
   expect_names_the_limit(session_.decode(over));
   EXPECT_EQ(session_.tokens(1).size(), 0U);
   // The other sequence has a context of its own.
-  EXPECT_TRUE(session_.append(1, all).has_value());
+  EXPECT_TRUE(session_.prefill(1, all).has_value());
   EXPECT_EQ(session_.tokens(1).size(), 40U);
 }
 

@@ -13,11 +13,11 @@ class WrongBeliefs : public test::WrongBeliefs {
 
   std::vector<Token> generate(Loaded& loaded, std::size_t count) {
     const std::vector<Token> prompt = {5, 17, 40, 60};
-    EXPECT_TRUE(loaded.session->append(0, prompt).has_value());
+    EXPECT_TRUE(loaded.session->prefill(0, prompt).has_value());
     std::vector<Token> tokens;
     while (tokens.size() < count) {
       tokens.push_back(best_of(loaded.session->logits(0)));
-      EXPECT_TRUE(loaded.session->append(0, std::span(tokens).last(1)).has_value());
+      EXPECT_TRUE(loaded.session->prefill(0, std::span(tokens).last(1)).has_value());
     }
     return tokens;
   }

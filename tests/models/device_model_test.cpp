@@ -10,7 +10,7 @@ class DeviceModel : public test::EachApi {
   void expect_the_scalar_result(const std::string& path) const {
     for (const Device* device : devices_) {
       SCOPED_TRACE(device->info().id);
-      const Loaded loaded(path, device->info().id, {.context = 128, .sequences = 2});
+      const Loaded loaded(path, device->info().id, {.context = 128, .max_sequences = 2});
       expect_the_scalar_devices_run(*loaded.session, path);
     }
   }

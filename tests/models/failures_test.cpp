@@ -44,18 +44,18 @@ class Failures : public testing::Test {
                                     .faults = faults,
                                     .on_notice = [&](const std::string& text) { notices_.push_back(text); }});
     run.loaded = std::make_unique<Loaded>(folder_.file("m"), Loaded::take(std::move(runtime)),
-                                          SessionOptions{.context = 64, .batch = 8, .strategy = strategy});
+                                          SessionOptions{.context = 64, .max_batch_tokens = 8, .strategy = strategy});
     return run;
   }
 
   // The best token each time; with `error`, up to the first one.
   std::vector<Token> generate(const Loaded& loaded, Error* error = nullptr) {
     std::vector<Token> tokens;
-    Status status = loaded.session->append(0, prompt_);
+    Status status = loaded.session->prefill(0, prompt_);
     while (status) {
       tokens.push_back(best_of(loaded.session->logits(0)));
       if (tokens.size() == kTokens) return tokens;
-      status = loaded.session->append(0, std::span(tokens).last(1));
+      status = loaded.session->prefill(0, std::span(tokens).last(1));
     }
     if (error != nullptr)
       *error = status.error();
@@ -204,22 +204,22 @@ TEST_F(Failures, OfADeviceThatIsWellAgainEndAfterAWhileThatDoubles) {
     return std::ranges::any_of(plan->decisions,
                                [&](const Decision& each) { return plan->devices[each.device].id == "sim:0"; });
   };
-  ASSERT_TRUE(session.append(0, prompt_).has_value());
+  ASSERT_TRUE(session.prefill(0, prompt_).has_value());
   EXPECT_FALSE(uses_the_device());
   ASSERT_EQ(notices_.size(), 1U);
   EXPECT_NE(notices_[0].find("going on with cpu:scalar"), std::string::npos) << notices_[0];
-  const auto left_out = [&] { return Loaded::take(session.plan_for(1, 1))->left_out; };
-  ASSERT_EQ(left_out().size(), 1U);
-  EXPECT_EQ(left_out()[0].id, "sim:0");
-  EXPECT_NE(notices_[0].find(left_out()[0].why), std::string::npos) << left_out()[0].why;
-  for (std::uint64_t step = 0; step <= Setback::kCalls; ++step) {
+  const auto quarantined = [&] { return Loaded::take(session.plan_for(1, 1))->quarantined; };
+  ASSERT_EQ(quarantined().size(), 1U);
+  EXPECT_EQ(quarantined()[0].id, "sim:0");
+  EXPECT_NE(notices_[0].find(quarantined()[0].why), std::string::npos) << quarantined()[0].why;
+  for (std::uint64_t step = 0; step <= Backoff::kCalls; ++step) {
     session.truncate(0, 20);
-    ASSERT_TRUE(session.append(0, text_).has_value());
+    ASSERT_TRUE(session.prefill(0, text_).has_value());
   }
   ASSERT_EQ(notices_.size(), 2U);
   EXPECT_EQ(notices_[1], "sim:0 is used again");
   EXPECT_TRUE(uses_the_device());
-  EXPECT_TRUE(left_out().empty());
+  EXPECT_TRUE(quarantined().empty());
   session.truncate(0, 0);
   EXPECT_EQ(generate(*run.loaded), text_);
 }
@@ -235,7 +235,7 @@ TEST_F(Failures, OfMemoryGiveADeviceLessToDo) {
     return Loaded::take(Runtime::create({.machine = folder_.file("machine.json"),
                                          .on_notice = [&](const std::string& text) { notices_.push_back(text); }}));
   };
-  const SessionOptions options{.context = 64, .batch = 8, .margin = 0.05};
+  const SessionOptions options{.context = 64, .max_batch_tokens = 8, .margin = 0.05};
   const Loaded whole(folder_.file("m"), open(), options);
   EXPECT_EQ(generate(whole), text_);
   const std::uint64_t needed =
@@ -271,9 +271,9 @@ TEST_F(Failures, OfADeviceThatIsWrongAreFoundByAudits) {
     EXPECT_NE(notices_[0].find("is wrong"), std::string::npos) << notices_[0];
     EXPECT_EQ(audits_of(*run.loaded, true), 1U);
     // Not after a while either.
-    for (std::uint64_t step = 0; step <= Setback::kCalls; ++step) {
+    for (std::uint64_t step = 0; step <= Backoff::kCalls; ++step) {
       run.loaded->session->truncate(0, 20);
-      ASSERT_TRUE(run.loaded->session->append(0, text_).has_value());
+      ASSERT_TRUE(run.loaded->session->prefill(0, text_).has_value());
     }
     EXPECT_EQ(notices_.size(), 1U);
   }
@@ -293,10 +293,10 @@ TEST_F(Failures, OfADeviceThatBecomesWrongAreFoundOnceEachOpHasHadItsTurn) {
       const bool takes_part = std::ranges::any_of(
           plan->decisions, [&](const Decision& decision) { return plan->devices[decision.device].id == device; });
       const std::size_t bound = std::size_t{2} * kEach * plan->units.size() + op;
-      ASSERT_TRUE(session.append(0, prompt_).has_value());
+      ASSERT_TRUE(session.prefill(0, prompt_).has_value());
       for (std::size_t step = 0; step < bound && notices_.empty(); ++step) {
         session.truncate(0, prompt_.size());
-        ASSERT_TRUE(session.append(0, std::span(text_).first(1)).has_value());
+        ASSERT_TRUE(session.prefill(0, std::span(text_).first(1)).has_value());
       }
       ASSERT_EQ(notices_.size(), takes_part ? 1U : 0U);
       if (!takes_part) continue;
@@ -315,7 +315,7 @@ TEST_F(Failures, OfNoDeviceAreFoundByAuditsOfAWholeText) {
       const std::size_t units = Loaded::take(run.loaded->session->plan_for(1, 1))->units.size();
       for (std::size_t step = 0; step < units; ++step) {
         run.loaded->session->truncate(0, prompt_.size());
-        ASSERT_TRUE(run.loaded->session->append(0, std::span(text_).first(1)).has_value());
+        ASSERT_TRUE(run.loaded->session->prefill(0, std::span(text_).first(1)).has_value());
       }
       EXPECT_GE(audits_of(*run.loaded, false), units + kTokens);
       EXPECT_EQ(audits_of(*run.loaded, true), 0U);
@@ -339,7 +339,7 @@ TEST_F(Failures, OfAModelThatHasNoFiniteLogitsAreNoneOfADevice) {
                                               .on_notice = [&](const std::string& text) { notices.push_back(text); }})),
                 {.context = 64});
   for (std::size_t step = 1; step <= 2; ++step) {
-    const Status status = loaded.session->append(0, prompt_);
+    const Status status = loaded.session->prefill(0, prompt_);
     ASSERT_FALSE(status.has_value());
     EXPECT_EQ(status.error().code, Code::internal);
     EXPECT_EQ(status.error().device, "") << "it is the model's doing";
@@ -364,7 +364,7 @@ double error_of(std::span<const float> logits, std::span<const float> expected) 
 }
 
 TEST_P(DeviceFailures, LeaveTheLogitsAsTheyAre) {
-  const Loaded exact(kQuantizedModel, "cpu:scalar", {.context = 128, .sequences = 2});
+  const Loaded exact(kQuantizedModel, "cpu:scalar", {.context = 128, .max_sequences = 2});
   const std::vector<std::vector<Token>> tokens = short_run(*exact.session);
   const std::vector<float> expected = logits_along(*exact.session, tokens);
   for (const Device* device : devices_) {
@@ -384,7 +384,7 @@ TEST_P(DeviceFailures, LeaveTheLogitsAsTheyAre) {
                                         .timeout = std::chrono::seconds(5),
                                         .faults = fault,
                                         .on_notice = [&](const std::string&) { noticed = true; }})),
-          {.context = 128, .sequences = 2, .strategy = seed % 2 == 0 ? Strategy::gpu : Strategy::layers});
+          {.context = 128, .max_sequences = 2, .strategy = seed % 2 == 0 ? Strategy::gpu : Strategy::layers});
       const std::vector<float> logits = logits_along(*loaded.session, tokens);
       if (noticed) ++struck;
       ASSERT_EQ(logits.size(), expected.size());
@@ -412,8 +412,8 @@ TEST_P(DeviceFailures, AreFoundByAuditsWhereADeviceIsWrongAndNowhereElse) {
         {.context = 128, .strategy = Strategy::gpu});
     std::vector<Token> token = reference()["prompts"][0]["ids"].get<std::vector<Token>>();
     exact.session->truncate(0, 0);
-    ASSERT_TRUE(exact.session->append(0, token).has_value());
-    ASSERT_TRUE(loaded.session->append(0, token).has_value());
+    ASSERT_TRUE(exact.session->prefill(0, token).has_value());
+    ASSERT_TRUE(loaded.session->prefill(0, token).has_value());
     // A text and a turn of each op.
     const std::size_t steps = 20 + Loaded::take(loaded.session->plan_for(1, 1))->units.size();
     for (std::size_t step = 0; step < steps; ++step) {
@@ -423,8 +423,8 @@ TEST_P(DeviceFailures, AreFoundByAuditsWhereADeviceIsWrongAndNowhereElse) {
         exact.session->truncate(0, 4);
         loaded.session->truncate(0, 4);
       }
-      ASSERT_TRUE(exact.session->append(0, token).has_value());
-      ASSERT_TRUE(loaded.session->append(0, token).has_value());
+      ASSERT_TRUE(exact.session->prefill(0, token).has_value());
+      ASSERT_TRUE(loaded.session->prefill(0, token).has_value());
     }
     EXPECT_GE(audits_of(loaded, false), steps);
     EXPECT_EQ(audits_of(loaded, true), fault.empty() ? 0U : 1U);

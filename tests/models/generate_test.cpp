@@ -140,7 +140,7 @@ TEST(Generate, TheReferencesGreedyTokensComeOutOneByOne) {
 }
 
 TEST(Generate, AnInterruptEndsItAfterTheStep) {
-  Loaded loaded(kTrainedModel, "cpu", {.context = 128, .batch = 2});
+  Loaded loaded(kTrainedModel, "cpu", {.context = 128, .max_batch_tokens = 2});
   const std::vector<Token> prompt(9, 300);
   std::atomic<bool> interrupted{false};
   std::vector<std::size_t> done;
@@ -221,7 +221,7 @@ TEST(Generate, InterleavedSequencesGiveTheTokensOfEachAlone) {
                             {.max_tokens = kCount, .sampling = {.repeat_penalty = 1.5F, .seed = i}, .ignore_end = true})
                         .generation.tokens);
   }
-  const auto owned = Loaded::take(Session::create(*model, *runtime, {.context = 256, .sequences = kSequences}));
+  const auto owned = Loaded::take(Session::create(*model, *runtime, {.context = 256, .max_sequences = kSequences}));
   Session& session = *owned;
   std::vector<Sampler> samplers;
   std::vector<std::vector<Token>> history = prompts;

@@ -29,10 +29,10 @@ void expect_reason(const Error& error) {
 bool gives_logits(std::span<const std::byte> bytes, const Runtime& runtime) {
   const auto model = Model::from_memory(bytes);
   if (!model) return expect_reason(model.error()), false;
-  const auto session = Session::create(**model, runtime, {.context = 16, .batch = 4});
+  const auto session = Session::create(**model, runtime, {.context = 16, .max_batch_tokens = 4});
   if (!session) return expect_reason(session.error()), false;
   const Token tokens[] = {1, 4};
-  const Status done = (*session)->append(0, tokens);
+  const Status done = (*session)->prefill(0, tokens);
   const Runner::Memory memory = (*session)->memory();
   EXPECT_LT(memory.copied_weights + memory.state + memory.programs, kMostBytes);
   if (!done) return expect_reason(done.error()), false;

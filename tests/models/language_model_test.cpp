@@ -63,16 +63,16 @@ TEST_F(LanguageModelTest, AConversationIsLaidOutInTheModelsFormat) {
   EXPECT_EQ(model_->chat_format().value_or("none"), "chatml");
   EXPECT_FALSE(LanguageModel::chat_formats().empty());
   const Message messages[] = {{.role = "user", .content = "What is 17 plus 25?"}};
-  const auto tokens = model_->encode_chat(messages);
+  const auto tokens = model_->apply_chat_template(messages);
   ASSERT_TRUE(tokens.has_value()) << tokens.error().message;
   EXPECT_EQ(*tokens, prompt_ids(1));
-  const auto same = model_->encode_chat(messages, {.format = "chatml"});
+  const auto same = model_->apply_chat_template(messages, {.format = "chatml"});
   EXPECT_EQ(same.value_or(std::vector<Token>()), *tokens);
-  const auto closed = model_->encode_chat(messages, {.add_reply_opening = false});
+  const auto closed = model_->apply_chat_template(messages, {.add_reply_opening = false});
   ASSERT_TRUE(closed.has_value());
   EXPECT_EQ(model_->decode(*closed, {.control = true}).value_or("?"),
             "<|im_start|>user\nWhat is 17 plus 25?<|im_end|>\n");
-  const auto next = model_->encode_chat(messages, {.so_far = *tokens});
+  const auto next = model_->apply_chat_template(messages, {.so_far = *tokens});
   ASSERT_TRUE(next.has_value());
   EXPECT_EQ(model_->decode(*next, {.control = true}).value_or("?"),
             "<|im_end|>\n<|im_start|>user\nWhat is 17 plus 25?<|im_end|>\n<|im_start|>assistant\n");
@@ -122,11 +122,11 @@ TEST_F(LanguageModelTest, APromptMayFollowOnWhatWasGenerated) {
 }
 
 TEST_F(LanguageModelTest, SequencesDoNotKnowEachOther) {
-  const auto session = this->session({.context = 128, .sequences = 2});
+  const auto session = this->session({.context = 128, .max_sequences = 2});
   std::vector<std::vector<Token>> tokens(2);
   std::vector<Token> next(2);
   for (const std::uint32_t sequence : {0U, 1U}) {
-    ASSERT_TRUE(session->append(sequence, prompt_ids(sequence)).has_value());
+    ASSERT_TRUE(session->prefill(sequence, prompt_ids(sequence)).has_value());
     next[sequence] = best(session->logits(0));
   }
   for (int step = 0; step < 8; ++step) {
@@ -157,20 +157,20 @@ TEST_F(LanguageModelTest, MistakesAreNamed) {
   expect(model_->encode("a\xFF"), Code::invalid, "0xFF at offset 1");
   expect(model_->decode(std::vector<Token>{1, 1 << 20}), Code::invalid, "token 1048576 at 1");
   const Message stranger[] = {{.role = "narrator", .content = "x"}};
-  expect(model_->encode_chat(stranger), Code::invalid, "\"narrator\"");
-  expect(model_->encode_chat({}, {.format = "smoke"}), Code::unsupported, "\"smoke\"");
-  expect(LanguageSession::create(*model_, *runtime_, {.sequences = 0}), Code::invalid, "0 sequences");
+  expect(model_->apply_chat_template(stranger), Code::invalid, "\"narrator\"");
+  expect(model_->apply_chat_template({}, {.format = "smoke"}), Code::unsupported, "\"smoke\"");
+  expect(LanguageSession::create(*model_, *runtime_, {.max_sequences = 0}), Code::invalid, "0 sequences");
   expect(strategy_from_name("luck"), Code::invalid, "\"luck\"");
 
-  const auto session = this->session({.context = 16, .sequences = 2});
+  const auto session = this->session({.context = 16, .max_sequences = 2});
   EXPECT_EQ(session->context(), 16U);
   expect(session->generate(std::span<const Token>()), Code::invalid, "empty");
   expect(session->generate("a\xFF"), Code::invalid, "0xFF");
   expect(session->generate("a", {.sampling = {.top_p = 2}}), Code::invalid, "top_p is 2");
   expect(session->generate("a", {.sequence = 2}), Code::invalid, "sequence 2; there are 2");
   expect(session->truncate(2, 0), Code::invalid, "sequence 2; there are 2");
-  expect(session->append(0, std::vector<Token>{-1}), Code::invalid, "token -1");
-  expect(session->append(0, std::vector<Token>(17, 300)), Code::invalid, "17 tokens do not fit: the context holds 16");
+  expect(session->prefill(0, std::vector<Token>{-1}), Code::invalid, "token -1");
+  expect(session->prefill(0, std::vector<Token>(17, 300)), Code::invalid, "17 tokens do not fit: the context holds 16");
   EXPECT_TRUE(session->tokens(0).empty());
   EXPECT_TRUE(session->tokens(2).empty());
 

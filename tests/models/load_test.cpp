@@ -178,15 +178,15 @@ TEST_F(Load, AFileThatShrinksUnderARunningSessionIsAnIoError) {
   write_bytes(path, read_bytes(kTrainedModel));
   Loaded loaded(path, "cpu", {.context = 64});
   const std::vector<Token> tokens = {1, 300, 301};
-  ASSERT_TRUE(loaded.session->append(0, tokens).has_value());
+  ASSERT_TRUE(loaded.session->prefill(0, tokens).has_value());
   ASSERT_EQ(::truncate(path.c_str(), 2000000), 0);
-  const Status done = loaded.session->append(0, tokens);
+  const Status done = loaded.session->prefill(0, tokens);
   ASSERT_FALSE(done.has_value());
   EXPECT_EQ(done.error().code, Code::io);
   expect_says(done.error().message, path);
   // The session is as it was, and says so again.
   EXPECT_EQ(loaded.session->tokens(0).size(), 3U);
-  EXPECT_EQ(loaded.session->append(0, tokens).error().code, Code::io);
+  EXPECT_EQ(loaded.session->prefill(0, tokens).error().code, Code::io);
   const auto generation = generate(*loaded.session, tokens, {.max_tokens = 3}, {});
   ASSERT_FALSE(generation.has_value());
   EXPECT_EQ(generation.error().code, Code::io);
@@ -313,9 +313,9 @@ TEST_F(SplitModel, APartThatWasCutShortIsNamed) {
 TEST_F(SplitModel, APartThatShrinksUnderARunningSessionIsAnIoError) {
   Loaded loaded(part(1), "cpu", {.context = 64});
   const std::vector<Token> tokens = {1, 70, 80};
-  ASSERT_TRUE(loaded.session->append(0, tokens).has_value());
+  ASSERT_TRUE(loaded.session->prefill(0, tokens).has_value());
   ASSERT_EQ(::truncate(part(2).c_str(), 100), 0);
-  const Status done = loaded.session->append(0, tokens);
+  const Status done = loaded.session->prefill(0, tokens);
   ASSERT_FALSE(done.has_value());
   EXPECT_EQ(done.error().code, Code::io);
   expect_says(done.error().message, "m-00002-of-00003.gguf");

@@ -13,7 +13,7 @@
 namespace shunt::models {
 namespace {
 
-constexpr SessionOptions kInTurn{.context = 64, .sequences = 2, .strategy = Strategy::layers};
+constexpr SessionOptions kInTurn{.context = 64, .max_sequences = 2, .strategy = Strategy::layers};
 
 // cpu:simd and cpu:scalar as if each had memory of its own.
 std::unique_ptr<Runtime> separate_cpus() {
@@ -83,7 +83,7 @@ TEST(Mixed, WeightsAreCopiedOnlyToTheDevicesThatUseThem) {
 TEST(Mixed, CopiesAreInThePlanInItsWordsAndInTheTrace) {
   Loaded loaded(kTrainedModel, separate_cpus(), kInTurn);
   const std::vector<Token> prompt = {1, 300, 301};
-  ASSERT_TRUE(loaded.session->append(0, prompt).has_value());
+  ASSERT_TRUE(loaded.session->prefill(0, prompt).has_value());
   const Plan& plan = *Loaded::take(loaded.session->plan_for(3, 1));
   const PlannedGraph same = Loaded::take(StepPlanner(*loaded.model, *loaded.runtime, kInTurn, 64).plan(3, 1));
   const std::string words = to_text(same.plan, same.graph, true);
@@ -119,7 +119,7 @@ TEST(Mixed, DevicesThatShareEachWeightGiveTheTextOfOneDevice) {
           clock, recorder.get()));
     Registry registry;
     registry.backends.push_back(std::move(report));
-    const SessionOptions options{.context = 64, .sequences = 2};
+    const SessionOptions options{.context = 64, .max_sequences = 2};
     Loaded loaded(
         path,
         Runtime::over(std::move(registry), std::move(recorder), {.calibrated = false, .strict = true, .audit = 1}),
@@ -168,12 +168,12 @@ TEST(Mixed, ALostDeviceIsTheErrorOfAStrictStepAndTheSequencesStay) {
       Runtime::over(std::move(registry), std::make_unique<trace::Recorder>(0), {.calibrated = false, .strict = true}),
       kInTurn);
   const std::vector<Token> prompt = {1, 300, 301};
-  ASSERT_TRUE(loaded.session->append(0, prompt).has_value());
-  const Status lost = loaded.session->append(0, prompt);
+  ASSERT_TRUE(loaded.session->prefill(0, prompt).has_value());
+  const Status lost = loaded.session->prefill(0, prompt);
   ASSERT_FALSE(lost.has_value());
   EXPECT_EQ(lost.error().code, Code::device_lost);
   EXPECT_EQ(loaded.session->tokens(0).size(), prompt.size());
-  EXPECT_EQ(loaded.session->append(1, prompt).error().code, Code::device_lost);
+  EXPECT_EQ(loaded.session->prefill(1, prompt).error().code, Code::device_lost);
 }
 
 // On the CPU and the first device of each API.

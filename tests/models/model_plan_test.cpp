@@ -18,7 +18,7 @@ void expect_simd_only(const Model& model, const Runtime& runtime) {
   for (const std::uint32_t tokens : {1U, 2U, 64U, 512U})
     for (const DType cache : {DType::F16, DType::F32, DType::BF16})
       for (const bool fuse : {true, false}) {
-        const SessionOptions options{.sequences = 2, .cache_dtype = cache, .fuse = fuse};
+        const SessionOptions options{.max_sequences = 2, .cache_dtype = cache, .fuse = fuse};
         const PlannedGraph step = Loaded::take(StepPlanner(model, runtime, options, 512).plan(tokens, 2));
         EXPECT_TRUE(check(step.plan, step.graph).has_value());
         ASSERT_FALSE(step.plan.units.empty());
@@ -67,8 +67,8 @@ TEST(ModelTrace, HasAnEventForEachOpInsideItsProgram) {
   const auto model = Loaded::take(Model::load(kTrainedModel));
   const auto session = Loaded::take(Session::create(*model, *runtime, {.context = 64, .profile = true}));
   const std::vector<Token> prompt = {1, 300, 301, 302};
-  ASSERT_TRUE(session->append(0, prompt).has_value());
-  ASSERT_TRUE(session->append(0, std::span(prompt).first(1)).has_value());
+  ASSERT_TRUE(session->prefill(0, prompt).has_value());
+  ASSERT_TRUE(session->prefill(0, std::span(prompt).first(1)).has_value());
 
   const auto json = nlohmann::json::parse(trace::to_chrome_json(recording_of(runtime->recorder())), nullptr, false);
   ASSERT_TRUE(json.is_object());
@@ -116,7 +116,7 @@ TEST(ModelTrace, HasAProgramAndARunPerStepUnlessOpsAreAskedFor) {
   const auto model = Loaded::take(Model::load(kTrainedModel));
   const auto session = Loaded::take(Session::create(*model, *runtime, {.context = 64}));
   const std::vector<Token> prompt = {1, 300};
-  for (int step = 0; step < 3; ++step) ASSERT_TRUE(session->append(0, prompt).has_value());
+  for (int step = 0; step < 3; ++step) ASSERT_TRUE(session->prefill(0, prompt).has_value());
   const auto events = runtime->recorder().snapshot();
   ASSERT_EQ(events.size(), 6U);
   for (std::size_t index = 0; index < events.size(); ++index)

@@ -22,7 +22,7 @@ class Pages : public testing::Test {
     model_ = Loaded::take(Model::load(folder_.file("m")));
   }
   std::unique_ptr<Session> session_of(std::uint32_t context, std::uint32_t sequences) {
-    return Loaded::take(Session::create(*model_, *runtime_, {.context = context, .sequences = sequences}));
+    return Loaded::take(Session::create(*model_, *runtime_, {.context = context, .max_sequences = sequences}));
   }
 
   void expect_logits_of_fresh_session(const Session& session, std::span<const float> logits,
@@ -58,7 +58,7 @@ TEST_F(Pages, AnyOrderOfGrowingAndShrinkingGivesTheLogitsOfTheTokens) {
         if (random() % 2 == 0 || more.size() > kContext - own.size()) more.resize(kContext - own.size());
         for (Token& token : more) token = static_cast<Token>(5 + random() % 250);
         if (more.empty()) continue;
-        const Status done = session.append(sequence, more);
+        const Status done = session.prefill(sequence, more);
         ASSERT_TRUE(done.has_value()) << done.error().message;
         own.insert(own.end(), more.begin(), more.end());
         expect_logits_of_fresh_session(session, session.logits(0), own);

@@ -29,7 +29,7 @@ std::vector<Option> filtered(const SamplingOptions& options, std::span<const flo
     const auto token = static_cast<std::int32_t>(i);
     float logit = logits[i];
     bool recent = false;
-    for (std::size_t back = 1; back <= std::min<std::size_t>(history.size(), options.repeat_last); ++back)
+    for (std::size_t back = 1; back <= std::min<std::size_t>(history.size(), options.repeat_last_n); ++back)
       recent = recent || history[history.size() - back] == token;
     if (recent) logit = logit > 0 ? logit / options.repeat_penalty : logit * options.repeat_penalty;
     list.push_back({.logit = logit, .token = token});
@@ -88,7 +88,7 @@ TEST(SamplerFormula, EveryDrawIsTheOneOfTheDescription) {
                                   .top_p = one_of(random, {1.0F, 0.95F, 0.5F, 0.01F}),
                                   .min_p = one_of(random, {0.0F, 0.05F, 0.3F, 1.0F}),
                                   .repeat_penalty = one_of(random, {1.0F, 1.1F, 2.0F, 0.7F}),
-                                  .repeat_last = one_of(random, {0U, 3U, 64U}),
+                                  .repeat_last_n = one_of(random, {0U, 3U, 64U}),
                                   .seed = seed,
                                   .greedy = random() % 8 == 0};
     auto sampler = Sampler::create(options);

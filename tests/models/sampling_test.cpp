@@ -107,7 +107,7 @@ TEST(Sampler, FiltersLookAtProbabilitiesBeforeTheTemperature) {
 TEST(Sampler, PenaltyLowersRecentTokensOfEitherSign) {
   const std::array<float, 3> logits = {2.0F, 1.5F, -1.0F};
   const auto greedy = [](float penalty, std::uint32_t last) {
-    SamplingOptions options{.repeat_penalty = penalty, .repeat_last = last, .greedy = true};
+    SamplingOptions options{.repeat_penalty = penalty, .repeat_last_n = last, .greedy = true};
     return make(options);
   };
   const std::array<std::int32_t, 4> history = {0, 0, 2, 2};

@@ -22,22 +22,22 @@ std::vector<Token> prompt_ids(std::size_t index) {
 std::vector<Token> alone(const std::vector<Token>& prompt, std::size_t count) {
   Loaded loaded(kTrainedModel, "cpu", {.context = 128});
   std::vector<Token> tokens;
-  EXPECT_TRUE(loaded.session->append(0, prompt).has_value());
+  EXPECT_TRUE(loaded.session->prefill(0, prompt).has_value());
   while (tokens.size() < count) {
     tokens.push_back(best(loaded.session->logits(0)));
-    EXPECT_TRUE(loaded.session->append(0, std::span(&tokens.back(), 1)).has_value());
+    EXPECT_TRUE(loaded.session->prefill(0, std::span(&tokens.back(), 1)).has_value());
   }
   return tokens;
 }
 
 TEST(Session, TwoInterleavedSequencesGiveTheTokensOfEachAlone) {
   constexpr std::size_t kCount = 24;
-  Loaded loaded(kTrainedModel, "cpu", {.context = 128, .sequences = 2});
+  Loaded loaded(kTrainedModel, "cpu", {.context = 128, .max_sequences = 2});
   Session& session = *loaded.session;
   std::vector<Token> next(2);
   std::vector<std::vector<Token>> tokens(2);
   for (std::uint32_t sequence = 0; sequence < 2; ++sequence) {
-    ASSERT_TRUE(session.append(sequence, prompt_ids(sequence)).has_value());
+    ASSERT_TRUE(session.prefill(sequence, prompt_ids(sequence)).has_value());
     next[sequence] = best(session.logits(0));
   }
   while (tokens[0].size() < kCount) {
@@ -55,11 +55,11 @@ TEST(Session, TruncatedSequencesGoOnAsIfNothingHadFollowed) {
   Loaded loaded(kTrainedModel, "cpu", {.context = 128});
   Session& session = *loaded.session;
   const std::vector<Token> prompt = prompt_ids(0);
-  ASSERT_TRUE(session.append(0, prompt).has_value());
+  ASSERT_TRUE(session.prefill(0, prompt).has_value());
   const Token expected = best(session.logits(0));
-  ASSERT_TRUE(session.append(0, prompt_ids(1)).has_value());
+  ASSERT_TRUE(session.prefill(0, prompt_ids(1)).has_value());
   session.truncate(0, prompt.size() - 1);
-  ASSERT_TRUE(session.append(0, std::span(&prompt.back(), 1)).has_value());
+  ASSERT_TRUE(session.prefill(0, std::span(&prompt.back(), 1)).has_value());
   EXPECT_EQ(best(session.logits(0)), expected);
 }
 
@@ -67,16 +67,16 @@ TEST(Session, TwoOfOneModelShareItsWeightsOnADevice) {
   Loaded loaded(kTrainedModel, "sim:0", {.context = 128});
   const auto other = Loaded::take(Session::create(*loaded.model, *loaded.runtime, {.context = 128}));
   const std::vector<Token> prompt = prompt_ids(0);
-  ASSERT_TRUE(loaded.session->append(0, prompt).has_value());
+  ASSERT_TRUE(loaded.session->prefill(0, prompt).has_value());
   const std::uint64_t copied = loaded.session->memory().copied_weights;
   EXPECT_GT(copied, 0U);
-  ASSERT_TRUE(other->append(0, prompt).has_value());
+  ASSERT_TRUE(other->prefill(0, prompt).has_value());
   EXPECT_EQ(other->memory().copied_weights, copied);
   EXPECT_TRUE(std::ranges::equal(other->logits(0), loaded.session->logits(0)));
   // What one of them leaves, the other keeps.
   loaded.session = nullptr;
   EXPECT_EQ(other->memory().copied_weights, copied);
-  EXPECT_TRUE(other->append(0, std::span(&prompt.back(), 1)).has_value());
+  EXPECT_TRUE(other->prefill(0, std::span(&prompt.back(), 1)).has_value());
   const auto third = Loaded::take(Session::create(*loaded.model, *loaded.runtime, {.context = 128}));
   EXPECT_EQ(third->memory().copied_weights, copied);
 }
@@ -88,15 +88,15 @@ TEST(Session, TwoOfOneModelSurviveTheirDevice) {
   Loaded loaded(kTrainedModel, Loaded::take(Runtime::create(options)), {.context = 128, .strategy = Strategy::layers});
   const auto other = Loaded::take(Session::create(*loaded.model, *loaded.runtime, loaded.session->options()));
   const std::vector<Token> prompt = prompt_ids(0);
-  ASSERT_TRUE(whole.session->append(0, prompt).has_value());
+  ASSERT_TRUE(whole.session->prefill(0, prompt).has_value());
   for (int step = 0; step < 8; ++step) {
     const Token next = best(whole.session->logits(0));
-    ASSERT_TRUE(whole.session->append(0, std::span(&next, 1)).has_value());
+    ASSERT_TRUE(whole.session->prefill(0, std::span(&next, 1)).has_value());
     for (Session* session : {loaded.session.get(), other.get()}) {
       if (step == 0) {
-        ASSERT_TRUE(session->append(0, prompt).has_value());
+        ASSERT_TRUE(session->prefill(0, prompt).has_value());
       }
-      const Status status = session->append(0, std::span(&next, 1));
+      const Status status = session->prefill(0, std::span(&next, 1));
       ASSERT_TRUE(status.has_value()) << status.error().message;
       EXPECT_TRUE(std::ranges::equal(session->logits(0), whole.session->logits(0))) << step;
     }
@@ -124,16 +124,16 @@ TEST(Session, AFullContextIsAnErrorAndLeavesTheSequenceAsItWas) {
   Loaded loaded(kTrainedModel, "cpu", {.context = 12});
   Session& session = *loaded.session;
   const std::vector<Token> prompt = prompt_ids(0);
-  ASSERT_TRUE(session.append(0, prompt).has_value());
-  const Status full = session.append(0, prompt);
+  ASSERT_TRUE(session.prefill(0, prompt).has_value());
+  const Status full = session.prefill(0, prompt);
   ASSERT_FALSE(full.has_value());
   EXPECT_EQ(full.error().code, Code::invalid);
   EXPECT_EQ(session.tokens(0).size(), prompt.size());
-  EXPECT_TRUE(session.append(0, std::span(prompt).first(2)).has_value());
+  EXPECT_TRUE(session.prefill(0, std::span(prompt).first(2)).has_value());
 }
 
 TEST(Session, BadBatchesAndOptionsAreErrors) {
-  Loaded loaded(kTrainedModel, "cpu", {.context = 64, .batch = 4});
+  Loaded loaded(kTrainedModel, "cpu", {.context = 64, .max_batch_tokens = 4});
   Session& session = *loaded.session;
   const BatchToken other_sequence[] = {{.sequence = 1, .token = 1}};
   const BatchToken negative[] = {{.token = -1}};
@@ -144,8 +144,8 @@ TEST(Session, BadBatchesAndOptionsAreErrors) {
     EXPECT_EQ(session.decode(batch).error().code, Code::invalid);
   const std::vector<BatchToken> long_batch(5, BatchToken{.token = 1});
   EXPECT_EQ(session.decode(long_batch).error().code, Code::invalid);
-  for (const SessionOptions& options :
-       {SessionOptions{.sequences = 0}, SessionOptions{.cache_dtype = DType::Q8_0}, SessionOptions{.batch = 513}})
+  for (const SessionOptions& options : {SessionOptions{.max_sequences = 0}, SessionOptions{.cache_dtype = DType::Q8_0},
+                                        SessionOptions{.max_batch_tokens = 513}})
     EXPECT_EQ(Session::create(*loaded.model, *loaded.runtime, options).error().code, Code::invalid);
   const auto too_long = Session::create(*loaded.model, *loaded.runtime, {.context = 0xFFFFFF00U});
   EXPECT_EQ(too_long.error().code, Code::out_of_memory);

@@ -19,7 +19,7 @@ inline Token best_of(std::span<const float> logits) {
 inline std::vector<std::vector<Token>> short_run(Session& session) {
   std::vector<std::vector<Token>> tokens(2);
   for (std::uint32_t sequence = 0; sequence < 2; ++sequence) {
-    const Status read = session.append(sequence, reference()["prompts"][sequence]["ids"].get<std::vector<Token>>());
+    const Status read = session.prefill(sequence, reference()["prompts"][sequence]["ids"].get<std::vector<Token>>());
     EXPECT_TRUE(read.has_value()) << read.error().message;
     if (!read) return tokens;
     tokens[sequence].push_back(best_of(session.logits(0)));

@@ -12,7 +12,7 @@ class SimulatedModel : public testing::TestWithParam<const char*> {
  protected:
   void TearDown() override { EXPECT_EQ(live_objects(), before_); }
 
-  static constexpr SessionOptions kOptions{.context = 64, .sequences = 2};
+  static constexpr SessionOptions kOptions{.context = 64, .max_sequences = 2};
 
  private:
   static std::uint64_t live_objects() {

@@ -9,7 +9,7 @@
 namespace shunt {
 
 // Of what was opened, each device that is not among those in use, and each API without devices.
-[[nodiscard]] std::vector<DeviceRejection> left_out_of(std::span<const ApiReport> opened,
-                                                       std::span<const DeviceInfo> in_use);
+[[nodiscard]] std::vector<DeviceRejection> rejections_of(std::span<const ApiReport> opened,
+                                                         std::span<const DeviceInfo> in_use);
 
 }  // namespace shunt

@@ -15,17 +15,17 @@
 
 namespace shunt {
 
-struct Price {
+struct OpCost {
   Support support;     // also without it where the device is known to compute the op wrongly
   Prediction compute;  // nothing where there is no support
 };
 
-class Prices {
+class CostCache {
  public:
-  Prices(std::span<Device* const> devices, std::span<const DeviceCost> costs) : devices_(devices), costs_(costs) {}
+  CostCache(std::span<Device* const> devices, std::span<const DeviceCost> costs) : devices_(devices), costs_(costs) {}
 
   // Valid as long as the object.
-  [[nodiscard]] const Price& of(const OpCall& call, std::uint32_t device);
+  [[nodiscard]] const OpCost& of(const OpCall& call, std::uint32_t device);
 
  private:
   using Key = std::vector<std::uint64_t>;  // the op, the device, and all about its operands
@@ -34,10 +34,10 @@ class Prices {
   };
   struct Entry {
     Attributes attributes;
-    Price price;
+    OpCost cost;
   };
 
-  [[nodiscard]] Price ask(const OpCall& call, std::uint32_t device) const;
+  [[nodiscard]] OpCost ask(const OpCall& call, std::uint32_t device) const;
 
   std::span<Device* const> devices_;
   std::span<const DeviceCost> costs_;

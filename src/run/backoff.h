@@ -10,7 +10,7 @@
 
 namespace shunt {
 
-class Setback {
+class Backoff {
  public:
   // Calls that pass it by after the first failure.
   static constexpr std::uint64_t kCalls = 64;
@@ -22,7 +22,7 @@ class Setback {
     failures_ = std::min(failures_ + 1, 20U);
   }
   // It went well.
-  void end() { *this = Setback(); }
+  void end() { *this = Backoff(); }
 
   [[nodiscard]] bool holds(std::uint64_t call) const { return call <= until_; }
   // It has gone well for as long again as it was left alone.

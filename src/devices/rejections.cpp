@@ -1,4 +1,4 @@
-#include "devices/left_out.h"
+#include "devices/rejections.h"
 
 #include <fmt/format.h>
 
@@ -16,7 +16,7 @@ std::string reason_for(const DeviceInfo& device, std::span<const DeviceInfo> in_
 
 }  // namespace
 
-std::vector<DeviceRejection> left_out_of(std::span<const ApiReport> opened, std::span<const DeviceInfo> in_use) {
+std::vector<DeviceRejection> rejections_of(std::span<const ApiReport> opened, std::span<const DeviceInfo> in_use) {
   std::vector<DeviceRejection> left_out;
   for (const ApiReport& api : opened) {
     if (api.devices.empty()) left_out.push_back({.id = api.api, .reason = api.reason});

@@ -1,4 +1,4 @@
-#include "plan/row_shares.h"
+#include "plan/tensor_split.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "run/fleet.h"
+#include "run/device_pool.h"
 
 #include <fmt/format.h>
 
@@ -32,34 +32,35 @@ std::string ids_of(std::span<Device* const> devices) {
 
 }  // namespace
 
-Fleet::Fleet(const Runtime& runtime) : runtime_(runtime), audits_{.each = runtime.options().audit} {
+DevicePool::DevicePool(const Runtime& runtime) : runtime_(runtime), audits_{.each = runtime.options().audit} {
   for (std::size_t index = 0; index < runtime.handles().size(); ++index)
     members_.push_back(
         {.device = runtime.current(index), .cost = runtime.costs()[index], .budget = runtime.budgets()[index]});
   update();
 }
 
-DeviceSet Fleet::devices() const {
+DeviceSet DevicePool::devices() const {
   DeviceSet set;
   set.devices = devices_;
   set.costs = costs_;
   set.budgets = budgets_;
-  set.left_out = left_out_;
+  set.quarantined = quarantined_;
   set.strict = runtime_.options().strict;
   return set;
 }
 
-void Fleet::note(const Plan& plan) {
+void DevicePool::note(const Plan& plan) {
   for (const MemoryUse& use : plan.memory)
     for (Member& member : members_)
       if (member.device->info().memory_pool == use.pool) member.planned = std::max(member.planned, use.total());
 }
 
-Status Fleet::recover(Error error) {
+Status DevicePool::recover(Error error) {
   // A plan may not fit what is left to a device that ran out of memory.
   const bool is_of_a_plan = error.code == Code::out_of_memory && error.device.empty();
   const auto failed = std::ranges::find_if(members_, [&](const Member& member) {
-    return !member.left_out && (member.device->info().id == error.device || (is_of_a_plan && member.shortages != 0));
+    return !member.is_quarantined &&
+           (member.device->info().id == error.device || (is_of_a_plan && member.shortages != 0));
   });
   if (failed == members_.end() || runtime_.options().strict) return std::unexpected(std::move(error));
   const std::string id = failed->device->info().id;
@@ -71,20 +72,20 @@ Status Fleet::recover(Error error) {
   if (devices_.size() == 1) {
     std::string others;
     for (const Member& member : members_)
-      if (member.left_out)
-        others += fmt::format("; {} failed before: {}", member.device->info().id, member.setback.why().message);
+      if (member.is_quarantined)
+        others += fmt::format("; {} failed before: {}", member.device->info().id, member.backoff.why().message);
     error.message += others;
     return std::unexpected(std::move(error));
   }
-  failed->left_out = true;
-  failed->setback.add(error, steps_);
+  failed->is_quarantined = true;
+  failed->backoff.add(error, steps_);
   update();
   tell(fmt::format("{} failed, {}: {}; going on with {}", id, name_of(error.code), error.message, ids_of(devices_)));
   return {};
 }
 
 // False where that has been tried, and where nobody knows how much memory there is.
-bool Fleet::shrink(Member& member) {
+bool DevicePool::shrink(Member& member) {
   const bool lives = member.device->health().status.has_value();
   if (!lives || member.budget == kNoBudget || ++member.shortages > kMostShortages) return false;
   if (member.planned != 0) member.budget = std::min(member.budget, member.planned);
@@ -93,7 +94,7 @@ bool Fleet::shrink(Member& member) {
   return true;
 }
 
-Status Fleet::judge(std::string_view what, bool is_finite, const Plan& plan) {
+Status DevicePool::judge(std::string_view what, bool is_finite, const Plan& plan) {
   if (!finite_is_due_) return {};
   if (is_finite) {
     suspects_.clear();
@@ -104,7 +105,7 @@ Status Fleet::judge(std::string_view what, bool is_finite, const Plan& plan) {
   return {};
 }
 
-std::optional<Error> Fleet::suspect(std::string_view what, const Plan& plan) {
+std::optional<Error> DevicePool::suspect(std::string_view what, const Plan& plan) {
   for (const Step& step : plan.steps) {
     const std::string& id = plan.devices[step.device].id;
     if (step.kind != Step::Kind::compute || std::ranges::find(suspects_, id) != suspects_.end()) continue;
@@ -117,21 +118,21 @@ std::optional<Error> Fleet::suspect(std::string_view what, const Plan& plan) {
   return std::nullopt;
 }
 
-void Fleet::acquit() {
+void DevicePool::acquit() {
   if (!suspects_.empty()) pardon(suspects_.back());
   suspects_.clear();
 }
 
-void Fleet::pardon(std::string_view device) {
+void DevicePool::pardon(std::string_view device) {
   for (Member& member : members_)
     if (member.device->info().id == device) {
-      member.left_out = false;
-      member.setback.end();
+      member.is_quarantined = false;
+      member.backoff.end();
     }
   update();
 }
 
-bool Fleet::count_step() {
+bool DevicePool::count_step() {
   ++steps_;
   bool changed = !finite_is_due_ && !suspects_.empty();
   if (changed) {
@@ -141,38 +142,38 @@ bool Fleet::count_step() {
   for (std::size_t index = 0; index < members_.size(); ++index) {
     Member& member = members_[index];
     const bool is_wrong = std::ranges::find(audits_.wrong, member.device->info().id) != audits_.wrong.end();
-    if (member.left_out && !is_wrong && !member.setback.holds(steps_)) changed = take_back(index) || changed;
-    if (!member.left_out && member.setback.is_over(steps_)) member.setback.end();
+    if (member.is_quarantined && !is_wrong && !member.backoff.holds(steps_)) changed = take_back(index) || changed;
+    if (!member.is_quarantined && member.backoff.is_over(steps_)) member.backoff.end();
   }
   if (changed) update();
   return changed;
 }
 
-bool Fleet::take_back(std::size_t index) {
+bool DevicePool::take_back(std::size_t index) {
   Member& member = members_[index];
   const std::string& id = member.device->info().id;
   auto revived = runtime_.revive(index);
   if (!revived) {
-    member.setback.add(std::move(revived).error(), steps_);
-    tell(fmt::format("{} cannot be used again yet: {}", id, member.setback.why().message));
+    member.backoff.add(std::move(revived).error(), steps_);
+    tell(fmt::format("{} cannot be used again yet: {}", id, member.backoff.why().message));
     return false;
   }
   member.device = *revived;
-  member.left_out = false;
+  member.is_quarantined = false;
   member.shortages = 0;
   member.budget = runtime_.budgets()[index];
   tell(fmt::format("{} is used again", id));
   return true;
 }
 
-void Fleet::update() {
+void DevicePool::update() {
   devices_.clear();
   costs_.clear();
   budgets_.clear();
-  left_out_.clear();
+  quarantined_.clear();
   for (const Member& member : members_) {
-    if (member.left_out) {
-      left_out_.push_back({.id = member.device->info().id, .why = member.setback.why().message});
+    if (member.is_quarantined) {
+      quarantined_.push_back({.id = member.device->info().id, .why = member.backoff.why().message});
       continue;
     }
     devices_.push_back(member.device);
@@ -184,7 +185,7 @@ void Fleet::update() {
 
 // One sample per device and run: many short programs say no more about it than the long one beside them. A device of
 // which a step is not known gives none.
-void Fleet::observe(const Plan& plan, std::span<const double> actual_us) {
+void DevicePool::observe(const Plan& plan, std::span<const double> actual_us) {
   if (actual_us.empty()) return;
   std::vector<double> predicted(plan.devices.size(), 0);
   std::vector<double> actual(plan.devices.size(), 0);
@@ -196,18 +197,18 @@ void Fleet::observe(const Plan& plan, std::span<const double> actual_us) {
   }
   for (std::size_t device = 0; device < plan.devices.size(); ++device)
     for (Member& member : members_)
-      if (predicted[device] > 0 && !member.left_out && member.device->info().id == plan.devices[device].id)
+      if (predicted[device] > 0 && !member.is_quarantined && member.device->info().id == plan.devices[device].id)
         member.ratio.add(actual[device] / predicted[device]);
 }
 
-bool Fleet::is_off() const {
+bool DevicePool::is_off() const {
   return std::ranges::any_of(members_, [](const Member& member) {
     const double off = member.ratio.get().value_or(member.factor) / member.factor;
-    return !member.left_out && (off > kOff || off * kOff < 1);
+    return !member.is_quarantined && (off > kOff || off * kOff < 1);
   });
 }
 
-void Fleet::correct() {
+void DevicePool::correct() {
   // What makes a processor slow makes it so for all of its devices.
   std::map<std::string, double> factors;
   for (const Member& member : members_)
@@ -219,12 +220,12 @@ void Fleet::correct() {
   update();
 }
 
-std::vector<std::string> Fleet::doubt_contradicted() {
+std::vector<std::string> DevicePool::doubt_contradicted() {
   std::vector<std::string> ids;
   for (Member& member : members_) {
     const double ratio = member.ratio.get().value_or(1);
     const bool is_contradicted = ratio > kContradicted || ratio * kContradicted < 1;
-    if (!is_contradicted || member.left_out || !member.cost.has_profile() || member.cost.is_doubted()) continue;
+    if (!is_contradicted || member.is_quarantined || !member.cost.has_profile() || member.cost.is_doubted()) continue;
     member.cost.doubt();
     ids.push_back(member.device->info().id);
   }
@@ -233,10 +234,10 @@ std::vector<std::string> Fleet::doubt_contradicted() {
 }
 
 // What runs took was held against other costs.
-void Fleet::set_costs(std::span<const DeviceCost> costs) {
+void DevicePool::set_costs(std::span<const DeviceCost> costs) {
   std::size_t next = 0;
   for (Member& member : members_) {
-    if (member.left_out) continue;
+    if (member.is_quarantined) continue;
     member.cost = costs[next++];
     member.ratio = {};
     member.factor = 1;
@@ -244,14 +245,14 @@ void Fleet::set_costs(std::span<const DeviceCost> costs) {
   update();
 }
 
-void Fleet::tell(const std::string& text) const {
+void DevicePool::tell(const std::string& text) const {
   trace::Recorder& recorder = runtime_.recorder();
   recorder.record(
       {.start_ns = runtime_.current(0)->now_ns(), .what = recorder.intern(text), .kind = trace::Kind::notice});
   if (runtime_.options().on_notice) runtime_.options().on_notice(text);
 }
 
-std::chrono::nanoseconds Fleet::timeout(double predicted_us) const {
+std::chrono::nanoseconds DevicePool::timeout(double predicted_us) const {
   if (runtime_.options().timeout) return *runtime_.options().timeout;
   return kLeastTimeout +
          std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(predicted_us * kTimesPredicted * 1e3, 1e17)));

@@ -1,4 +1,4 @@
-#include "plan/prices.h"
+#include "plan/cost_cache.h"
 
 #include <fmt/format.h>
 
@@ -19,30 +19,30 @@ void append(std::vector<std::uint64_t>& key, const Operand* operand) {
 
 }  // namespace
 
-std::size_t Prices::HashOfKey::operator()(const Key& key) const {
+std::size_t CostCache::HashOfKey::operator()(const Key& key) const {
   std::uint64_t hash = 0xCBF29CE484222325U;
   for (const std::uint64_t word : key) hash = (hash ^ word ^ (hash >> 32U)) * 0x100000001B3U;
   return hash;
 }
 
-const Price& Prices::of(const OpCall& call, std::uint32_t device) {
+const OpCost& CostCache::of(const OpCall& call, std::uint32_t device) {
   key_.assign({static_cast<std::uint64_t>(call.op), device});
   append(key_, call.output);
   for (const Operand* input : call.inputs) append(key_, input);
   std::vector<std::unique_ptr<Entry>>& alike = entries_[key_];
   const auto known =
       std::ranges::find_if(alike, [&](const auto& entry) { return entry->attributes == *call.attributes; });
-  if (known != alike.end()) return (*known)->price;
-  return alike.emplace_back(std::make_unique<Entry>(*call.attributes, ask(call, device)))->price;
+  if (known != alike.end()) return (*known)->cost;
+  return alike.emplace_back(std::make_unique<Entry>(*call.attributes, ask(call, device)))->cost;
 }
 
-Price Prices::ask(const OpCall& call, std::uint32_t device) const {
+OpCost CostCache::ask(const OpCall& call, std::uint32_t device) const {
   if (const std::string_view wrong = costs_[device].refusal(call.op); !wrong.empty())
     return {.support = {.reason = fmt::format("{}: it was wrong when it was measured: {}", name_of(call.op), wrong)},
             .compute = {}};
-  Price price{.support = devices_[device]->supports(std::span(&call, 1)), .compute = {}};
-  if (price.support) price.compute = costs_[device].compute(call);
-  return price;
+  OpCost cost{.support = devices_[device]->supports(std::span(&call, 1)), .compute = {}};
+  if (cost.support) cost.compute = costs_[device].compute(call);
+  return cost;
 }
 
 }  // namespace shunt

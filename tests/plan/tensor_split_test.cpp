@@ -1,4 +1,4 @@
-#include "plan/row_shares.h"
+#include "plan/tensor_split.h"
 
 #include <gtest/gtest.h>
 
@@ -61,7 +61,7 @@ double us_of_whole(const Graph& graph, SimulatedMachine& machine, std::vector<st
       ->predicted_us;
 }
 
-TEST(RowShares, EqualDevicesGetEqualPartsAndWorkAtOnce) {
+TEST(TensorSplit, EqualDevicesGetEqualPartsAndWorkAtOnce) {
   SimulatedMachine machine({device(1e10), device(1e10)});
   const Graph graph = chain_of_matmuls(4, kRows);
   const Chosen chosen = choose(graph, machine);
@@ -74,7 +74,7 @@ TEST(RowShares, EqualDevicesGetEqualPartsAndWorkAtOnce) {
   EXPECT_LT(chosen.plan.predicted_us, 0.55 * us_of_whole(graph, machine));
 }
 
-TEST(RowShares, FasterDevicesGetMore) {
+TEST(TensorSplit, FasterDevicesGetMore) {
   SimulatedMachine machine({device(1e10), device(3e10)});
   const Graph graph = chain_of_matmuls(4, kRows);
   const Chosen chosen = choose(graph, machine);
@@ -85,7 +85,7 @@ TEST(RowShares, FasterDevicesGetMore) {
   EXPECT_LT(chosen.plan.predicted_us, 0.85 * us_of_whole(graph, machine));
 }
 
-TEST(RowShares, ThreeDevicesShareToo) {
+TEST(TensorSplit, ThreeDevicesShareToo) {
   SimulatedMachine machine({device(1e10), device(1e10), device(1e10)});
   const Graph graph = chain_of_matmuls(4, kRows);
   const Chosen chosen = choose(graph, machine);
@@ -94,7 +94,7 @@ TEST(RowShares, ThreeDevicesShareToo) {
   EXPECT_LT(chosen.plan.predicted_us, 0.4 * us_of_whole(graph, machine));
 }
 
-TEST(RowShares, NothingIsSplitWhereCopiesTakeLonger) {
+TEST(TensorSplit, NothingIsSplitWhereCopiesTakeLonger) {
   SimulatedMachine slow_link({device(1e10), device(1e10, 1e6)});
   EXPECT_TRUE(choose(chain_of_matmuls(4, kRows), slow_link).splits.empty());
   SimulatedMachine slow_device({device(1e10), device(1e8)});
@@ -102,7 +102,7 @@ TEST(RowShares, NothingIsSplitWhereCopiesTakeLonger) {
 }
 
 // The second device is as fast as the first and holds two of eight matrices: a quarter of each is more than two whole.
-TEST(RowShares, MemoryThatHoldsAPartOfThemHoldsAPartOfEach) {
+TEST(TensorSplit, MemoryThatHoldsAPartOfThemHoldsAPartOfEach) {
   SimulatedMachine machine({device(1e10), device(1e10)});
   const Graph graph = chain_of_matmuls(8, kRows);
   const std::vector<std::uint64_t> budgets = {kNoBudget, 2 * kWeightBytes + (1U << 20U)};
@@ -116,7 +116,7 @@ TEST(RowShares, MemoryThatHoldsAPartOfThemHoldsAPartOfEach) {
   EXPECT_LT(chosen.plan.predicted_us, 0.85 * us_of_whole(graph, machine, budgets));
 }
 
-TEST(RowShares, WhatOneCannotBindItGetsInPartsThatItCan) {
+TEST(TensorSplit, WhatOneCannotBindItGetsInPartsThatItCan) {
   sim::Spec fast = device(1e12);
   fast.largest_binding_bytes = kWeightBytes / 3;
   SimulatedMachine machine({device(1e10), fast});
@@ -132,7 +132,7 @@ TEST(RowShares, WhatOneCannotBindItGetsInPartsThatItCan) {
   EXPECT_LT(chosen.plan.predicted_us, 0.1 * us_of_whole(graph, machine));
 }
 
-TEST(RowShares, WhatNobodyCanBindRunsAllTheSame) {
+TEST(TensorSplit, WhatNobodyCanBindRunsAllTheSame) {
   sim::Spec only = device(1e10);
   only.largest_binding_bytes = kWeightBytes / 2;
   SimulatedMachine machine({only});

@@ -15,8 +15,8 @@
 #include "plan/cost.h"
 #include "plan/plan.h"
 #include "run/audit.h"
+#include "run/backoff.h"
 #include "run/running_median.h"
-#include "run/setback.h"
 #include "shunt/runtime.h"
 
 namespace shunt {
@@ -34,13 +34,13 @@ struct DeviceSet {
   std::span<Device* const> devices;
   std::span<const DeviceCost> costs;
   std::span<const std::uint64_t> budgets;
-  std::span<const LeftOut> left_out;  // for now; the others are all that is there
-  bool strict = false;                // what a preferred device cannot run is an error
+  std::span<const Quarantined> quarantined;  // for now; the others are all that is there
+  bool strict = false;                       // what a preferred device cannot run is an error
 };
 
-class Fleet {
+class DevicePool {
  public:
-  explicit Fleet(const Runtime& runtime);
+  explicit DevicePool(const Runtime& runtime);
 
   // Valid until a call below changes it.
   [[nodiscard]] DeviceSet devices() const;
@@ -87,8 +87,8 @@ class Fleet {
     std::uint64_t budget;
     std::uint64_t planned = 0;  // the most bytes that a plan took of its memory
     int shortages = 0;          // out of memory, one after the other
-    bool left_out = false;
-    Setback setback = {};
+    bool is_quarantined = false;
+    Backoff backoff = {};
     RunningMedian ratio = {};  // what its part of a run took, by what was predicted without a correction
     double factor = 1;         // the correction of its costs
   };
@@ -109,7 +109,7 @@ class Fleet {
   std::vector<Device*> devices_;
   std::vector<DeviceCost> costs_;
   std::vector<std::uint64_t> budgets_;
-  std::vector<LeftOut> left_out_;
+  std::vector<Quarantined> quarantined_;
 };
 
 }  // namespace shunt
