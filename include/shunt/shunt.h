@@ -200,7 +200,7 @@ typedef struct shunt_tensor_info {
 typedef struct shunt_graph shunt_graph;
 typedef struct shunt_computation shunt_computation;
 
-/* "0.1.0" */
+/* "0.2.0" */
 SHUNT_API const char* shunt_version(void);
 /* "invalid", "out_of_memory", ... */
 SHUNT_API const char* shunt_code_name(shunt_code code);
