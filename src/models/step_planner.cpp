@@ -51,6 +51,14 @@ std::vector<std::uint32_t> place_layers(const Graph& graph, std::size_t devices)
   return device_of_node;
 }
 
+// Leaves a request as much of the devices' own memory.
+void take_share(PlanRequest& request, double share) {
+  for (std::size_t device = 0; device < request.budget_bytes.size(); ++device)
+    if (request.devices[device]->info().memory_pool != kHostPool && request.budget_bytes[device] != kNoBudget)
+      request.budget_bytes[device] =
+          static_cast<std::uint64_t>(static_cast<double>(request.budget_bytes[device]) * share);
+}
+
 }  // namespace
 
 Result<std::uint32_t> cache_pages(std::uint32_t context, std::uint32_t sequences) {
@@ -85,8 +93,8 @@ Result<Plan> StepPlanner::one_token_as(const StepPlanner& other) {
 Result<PlannedGraph> StepPlanner::with_weights_of(const PlannedGraph& one, Graph graph) {
   const bool has_same_tensors = graph.tensors().size() == one.graph.tensors().size();
   SHUNT_TRY_ASSIGN(PlannedGraph step, finish(std::move(graph), &one));
+  if (has_same_tensors) step.homes = homes_of(one.plan, one.graph);
   if (options_.strategy != Strategy::automatic || !has_same_tensors) return step;
-  step.homes = homes_of(one.plan, one.graph);
   auto other = make_plan(request_for(step.graph, step.homes));
   if (other) step.plan.bound_us = other->bound_us;  // of either
   if (other && other->predicted_us * (1 + kLeastGain) < step.plan.predicted_us) step.plan = std::move(*other);
@@ -106,7 +114,11 @@ Result<Graph> StepPlanner::graph_of(std::uint32_t tokens, std::uint32_t outputs)
   return splits_.empty() ? std::move(graph) : split_rows(graph, splits_);
 }
 
-void StepPlanner::explain(PlannedGraph& step) { shunt::explain(request_for(step.graph, step.homes), step.plan); }
+void StepPlanner::explain(PlannedGraph& step) {
+  PlanRequest request = request_for(step.graph, step.homes);
+  if (one_token_ && step.homes.empty()) take_share(request, share_);
+  shunt::explain(request, step.plan);
+}
 
 PlanRequest StepPlanner::request_for(const Graph& graph, std::vector<std::uint32_t> homes) {
   PlanRequest request{.graph = &graph,
@@ -140,10 +152,7 @@ Result<PlannedGraph> StepPlanner::finish(Graph graph, const PlannedGraph* other)
 Result<PlannedGraph> StepPlanner::plan_one_token(double share) {
   SHUNT_TRY_ASSIGN(Graph graph, graph_of(1, 1));
   PlanRequest request = request_for(graph);
-  for (std::size_t device = 0; device < request.budget_bytes.size(); ++device)
-    if (request.devices[device]->info().memory_pool != kHostPool && request.budget_bytes[device] != kNoBudget)
-      request.budget_bytes[device] =
-          static_cast<std::uint64_t>(static_cast<double>(request.budget_bytes[device]) * share);
+  take_share(request, share);
   SHUNT_TRY_ASSIGN(Plan plan, make_plan(request));
   return PlannedGraph{std::move(graph), std::move(plan)};
 }

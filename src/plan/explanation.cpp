@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 #include <variant>
 
 #include "ops/units.h"
 #include "plan/groups.h"
+#include "plan/placement.h"
 #include "plan/planner.h"
 #include "plan/problem.h"
 
@@ -26,17 +28,24 @@ class Explainer {
       device_of_group_[groups_.of_node[node]] = device_of_node_[node];
     now_ = evaluate_(device_of_group_);
     const auto* search = std::get_if<Search>(&request.where);
-    if (search != nullptr && search->preferred == kNone)
+    if (search == nullptr) return;
+    preferred_ = search->preferred;
+    // The search takes whatever gains, once it takes several devices.
+    const auto first = device_of_group_.empty() ? 0 : device_of_group_.front();
+    if (preferred_ == kNone && std::ranges::all_of(device_of_group_, [&](auto device) { return device == first; }))
       margin_ = margin_or_default(search->margin, problem_.is_measured());
   }
 
   void run() {
     for (std::size_t unit = 0; unit < plan_.units.size(); ++unit) {
       Decision& decision = plan_.decisions[unit];
+      decision.group = groups_.of_node[plan_.units[unit].nodes.back()];
       decision.candidates[decision.device].added_us = 0;
       for (Candidate& candidate : decision.candidates)
-        if (candidate.device != decision.device && candidate.compute_us > 0 && candidate.reason != Reason::no_memory)
-          compare(groups_.of_node[plan_.units[unit].nodes.back()], candidate);
+        if (candidate.device != decision.device && candidate.compute_us > 0) compare(decision, candidate);
+      if (!is_searched(decision.reason)) continue;
+      decision.reason = reason_found(decision, preferred_);
+      decision.candidates[decision.device].reason = decision.reason;
     }
   }
 
@@ -51,19 +60,33 @@ class Explainer {
     return known->second;
   }
 
-  void compare(std::uint32_t group, Candidate& candidate) {
-    const Score& there = moved(group, candidate.device);
+  static bool is_searched(Reason reason) {
+    return reason != Reason::where_weights_are && reason != Reason::placed_by_hand;
+  }
+
+  void compare(const Decision& decision, Candidate& candidate) {
+    const std::vector<Lane>& lanes = problem_.lanes;
+    // Only the search counts what leaves the same memory.
+    const bool is_same_memory = lanes[candidate.device].memory == lanes[decision.device].memory;
+    if (candidate.reason == Reason::no_memory && !is_same_memory) return;
+    const Score& there = moved(decision.group, candidate.device);
     if (there.us == kCannot) return;
-    if (there.over_bytes > now_.over_bytes) {
-      if (candidate.reason != Reason::higher_cost) return;
-      candidate.reason = Reason::no_memory;
-      candidate.detail = fmt::format("values would need {} more than there are",
-                                     in_units(static_cast<std::uint64_t>(there.over_bytes - now_.over_bytes)));
-      return;
+    if (there.over_bytes > now_.over_bytes) return refuse(candidate, there.over_bytes - now_.over_bytes);
+    if (candidate.reason == Reason::no_memory) {
+      candidate.reason = Reason::higher_cost;
+      candidate.detail.clear();
     }
     candidate.added_us = there.us - now_.us;
-    if (candidate.reason != Reason::higher_cost || there.us >= now_.us || !margin_) return;
-    candidate.reason = there.us * (1 + *margin_) < now_.us ? Reason::not_tried : Reason::within_margin;
+    if (candidate.reason != Reason::higher_cost || there.us >= now_.us) return;
+    const bool is_within = margin_ && there.us * (1 + *margin_) >= now_.us;
+    candidate.reason = is_within ? Reason::within_margin : Reason::not_tried;
+  }
+
+  static void refuse(Candidate& candidate, double bytes) {
+    if (candidate.reason != Reason::higher_cost) return;
+    candidate.reason = Reason::no_memory;
+    candidate.detail =
+        fmt::format("values would need {} more than there are", in_units(static_cast<std::uint64_t>(bytes)));
   }
 
   PlanProblem problem_;
@@ -73,7 +96,8 @@ class Explainer {
   Evaluator evaluate_;
   std::vector<std::uint32_t> device_of_group_;
   Score now_;
-  std::optional<double> margin_;  // nothing: it was not searched for what is fastest
+  std::uint32_t preferred_ = kNone;
+  std::optional<double> margin_;  // nothing: any gain would have been taken
   std::map<std::pair<std::uint32_t, std::uint32_t>, Score> moved_;
 };
 

@@ -154,21 +154,9 @@ class Placer {
     }
   }
 
-  // Why the chosen one runs it, when all others are judged.
   [[nodiscard]] Reason reason_of(const Decision& decision) const {
     if (follows_weights()) return Reason::where_weights_are;
-    if (is_given()) return Reason::placed_by_hand;
-    if (decision.device == preferred_) return Reason::preferred;
-    if (preferred_ != kNone && decision.candidates[preferred_].reason == Reason::no_memory)
-      return Reason::preferred_is_full;
-    const auto is_other = [&](Reason reason) {
-      return std::ranges::any_of(decision.candidates, [&](const Candidate& candidate) {
-        return candidate.device != decision.device && candidate.reason == reason;
-      });
-    };
-    if (is_other(Reason::within_margin)) return Reason::kept;
-    if (is_other(Reason::higher_cost)) return Reason::lower_cost;
-    return is_other(Reason::no_memory) ? Reason::others_are_full : Reason::only_candidate;
+    return is_given() ? Reason::placed_by_hand : reason_found(decision, preferred_);
   }
 
   [[nodiscard]] std::unexpected<Error> nobody_can(const Unit& unit, const Decision& decision) const {
@@ -196,6 +184,20 @@ const std::vector<std::uint32_t>* given_places(const Where& where) {
   if (const auto* given = std::get_if<GivenPlaces>(&where)) return &given->device_of_node;
   const auto* followed = std::get_if<FollowWeights>(&where);
   return followed == nullptr ? nullptr : &followed->device_of_node;
+}
+
+Reason reason_found(const Decision& decision, std::uint32_t preferred) {
+  if (decision.device == preferred) return Reason::preferred;
+  if (preferred != kNone && decision.candidates[preferred].reason == Reason::no_memory)
+    return Reason::preferred_is_full;
+  const auto is_other = [&](Reason reason) {
+    return std::ranges::any_of(decision.candidates, [&](const Candidate& candidate) {
+      return candidate.device != decision.device && candidate.reason == reason;
+    });
+  };
+  if (is_other(Reason::within_margin)) return Reason::kept;
+  if (is_other(Reason::higher_cost) || is_other(Reason::not_tried)) return Reason::lower_cost;
+  return is_other(Reason::no_memory) ? Reason::others_are_full : Reason::only_candidate;
 }
 
 Result<Placement> place(const PlanProblem& problem, const Where& where) { return Placer(problem, where).place(); }

@@ -16,6 +16,9 @@ struct Placement {
 // Errors: unsupported where no device, or not the given one, can run a unit.
 [[nodiscard]] Result<Placement> place(const PlanProblem& problem, const Where& where);
 
+// Why a search left the chosen one of a decision its unit, when all other candidates are judged.
+[[nodiscard]] Reason reason_found(const Decision& decision, std::uint32_t preferred);
+
 // The places that were not searched for; null: they are to be.
 [[nodiscard]] const std::vector<std::uint32_t>* given_places(const Where& where);
 

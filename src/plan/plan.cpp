@@ -304,7 +304,7 @@ std::string_view name_of(Reason reason) {
     case Reason::within_margin:
       return "would gain less than the margin";
     case Reason::not_tried:
-      return "would be faster; the search ended before it tried this";
+      return "would be faster; the search did not try this";
     case Reason::not_preferred:
       return "another device is preferred";
     case Reason::weights_elsewhere:

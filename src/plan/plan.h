@@ -27,7 +27,7 @@ enum class Reason : std::uint8_t {
   where_weights_are,  // as in the plan of another step, which holds the weights there
   higher_cost,        // rejected: with this one the whole would take longer
   within_margin,      // rejected: with this one, or it and others, the whole would be faster, by less than the margin
-  not_tried,          // rejected: with this one the whole would be faster, which the search ended too early to see
+  not_tried,          // rejected: with this one the whole would be faster, which the search did not see
   not_preferred,      // rejected: the caller prefers another device
   weights_elsewhere,  // rejected: another device has it in the step that holds the weights
   group_cannot,       // rejected: ops that must run beside it cannot run there
@@ -63,6 +63,7 @@ struct Quarantined {
 struct Decision {
   std::uint32_t device = 0;
   Reason reason = Reason::only_candidate;
+  std::uint32_t group = 0;            // explained ones of one group run beside each other, and move together
   std::vector<Candidate> candidates;  // one per device, the chosen one included
   friend bool operator==(const Decision&, const Decision&) = default;
 };
@@ -133,10 +134,12 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<MemoryUse> memory;
   double predicted_us = 0;
-  double memory_wait_us = 0;  // of that, for memory that others still use: more than the search counted
-  double best_us = 0;         // what the planner's own choice is predicted to take, where this one was made by hand
-  double bound_us = 0;        // what no placement of these units beats, were copies free; 0: not known
-  bool is_measured = false;   // all of its devices were measured
+  // Of that, what waiting for memory that others still use adds to what the search counted. Now and then less than
+  // nothing, as links then carry copies in another order.
+  double memory_wait_us = 0;
+  double best_us = 0;        // what the planner's own choice is predicted to take, where this one was made by hand
+  double bound_us = 0;       // what no placement of these units beats, were copies free; 0: not known
+  bool is_measured = false;  // all of its devices were measured
   friend bool operator==(const Plan&, const Plan&) = default;
 
   // The copy of `tensor` (a base) that `device` can address, or null.

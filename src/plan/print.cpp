@@ -38,6 +38,7 @@ DecisionRecord record_of(const Plan& plan, const Graph& graph, std::size_t index
                         .nodes = {},
                         .device = plan.devices[decision.device].id,
                         .reason = std::string(name_of(decision.reason)),
+                        .group = decision.group,
                         .candidates = {}};
   for (const NodeId node : unit.nodes) record.nodes.push_back(graph.nodes()[node].name);
   for (const Candidate& candidate : decision.candidates) record.candidates.push_back(record_of(plan, candidate));

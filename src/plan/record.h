@@ -27,6 +27,7 @@ struct DecisionRecord {
   std::vector<std::string> nodes;  // that it computes; the last gives it its name
   std::string device;
   std::string reason;
+  std::uint32_t group = 0;  // those of one group move together
   std::vector<CandidateRecord> candidates;
 
   [[nodiscard]] const CandidateRecord* find(std::string_view id) const;
@@ -49,7 +50,7 @@ struct PlanRecord {
   [[nodiscard]] std::uint32_t rows_of(std::string_view input) const;
 };
 
-// "cpu:simd: higher predicted cost: 2.3 us more for the whole; the op alone 12.0 us +- 1.2 us"
+// "cpu:simd: higher predicted cost: the whole would take 2.3 us longer; the op alone 12.0 us +- 1.2 us"
 [[nodiscard]] std::string describe(const CandidateRecord& candidate);
 
 void visit_fields(field_json::FieldsOf<CandidateRecord> auto& candidate, const auto& visit) {
@@ -68,6 +69,7 @@ void visit_fields(field_json::FieldsOf<DecisionRecord> auto& decision, const aut
   visit("nodes", decision.nodes);
   visit("device", decision.device);
   visit("reason", decision.reason);
+  visit("group", decision.group);
   visit("candidates", decision.candidates);
 }
 

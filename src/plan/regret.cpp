@@ -77,8 +77,13 @@ double DecisionRegret::predicted_us() const {
 }
 
 double PlanRegret::regret_us() const {
+  std::map<std::uint32_t, double> of_groups;
+  for (const DecisionRegret& judged : decisions) {
+    double& most = of_groups[judged.decision.group];
+    most = std::max(most, judged.regret_us);
+  }
   double sum_us = 0;
-  for (const DecisionRegret& judged : decisions) sum_us += judged.regret_us;
+  for (const auto& [group, us] : of_groups) sum_us += us;
   return std::max(sum_us, regret_of_hand_us());
 }
 

@@ -2,8 +2,9 @@
 //
 // Regret is what another device is predicted to have saved: by how much the op took longer than predicted, less what
 // the whole was predicted to take longer on the best of all other devices that would have been used for it: that were
-// measured and, of the scalar reference, that the user named. Of a plan it is the sum or, where it was placed by hand,
-// what the planner's own choice was predicted to save, if that is more. Never below zero. Plain values; any thread.
+// measured and, of the scalar reference, that the user named. Ops of one group move together, so the largest regret
+// among them counts for the group. Of a plan it is the sum or, where it was placed by hand, what the planner's own
+// choice was predicted to save, if that is more. Never below zero. Plain values; any thread.
 #pragma once
 
 #include <cstdint>

@@ -34,11 +34,14 @@ class Scheduler {
 
   Plan schedule() {
     const auto units = static_cast<std::uint32_t>(plan_.units.size());
+    std::uint32_t ended = kNone;  // the last step of the stretch before the one before
+    std::uint32_t last = kNone;
     for (std::uint32_t begin = 0, before = 0; begin < units;) {
       const std::uint32_t end = end_of_stretch(begin);
-      for (std::uint32_t position = begin; position < end; ++position) stream_weights(position, before);
+      for (std::uint32_t position = begin; position < end; ++position) stream_weights(position, before, ended);
       for (std::uint32_t position = begin; position < end; ++position) add_unit(position);
       before = std::exchange(begin, end);
+      ended = std::exchange(last, last_step_of_device_[plan_.decisions[before].device]);
     }
     keep_inputs_and_outputs();
     std::vector<std::uint64_t> alignment;
@@ -112,8 +115,9 @@ class Scheduler {
     return static_cast<std::uint32_t>(plan_.units.size());
   }
 
-  // Copies the weights of a unit that are elsewhere, while the units from `before` on are still at work.
-  void stream_weights(std::uint32_t position, std::uint32_t before) {
+  // Copies the weights of a unit that are elsewhere once the step `ended` has ended, while the units from `before` on
+  // are still at work.
+  void stream_weights(std::uint32_t position, std::uint32_t before, std::uint32_t ended) {
     const std::uint32_t device = plan_.decisions[position].device;
     for (const TensorId input : plan_.units[position].inputs) {
       if (input == kNone) continue;
@@ -128,6 +132,7 @@ class Scheduler {
           {.kind = Step::Kind::transfer,
            .transfer = {
                .tensor = base, .from = home, .to = device, .bytes = graph_.tensor(base).operand.span_bytes()}});
+      after(plan_.steps.back(), ended);
     }
   }
 

@@ -53,6 +53,7 @@ void Evaluator::begin() {
   steps_.clear();
   open_ = kNone;
   streamed_bytes_ = 0;
+  ops_steps_.clear();
   last_step_.assign(problem_.lanes.size(), kNone);
   there_.assign(problem_.value_bytes.size() * pools_, kNotThere);
   home_.assign(problem_.value_bytes.size(), kNone);
@@ -97,7 +98,11 @@ std::uint32_t Evaluator::bring(std::uint32_t value, std::uint32_t device) {
   here = steps_.add_copy(home, device, bytes);
   if (writer != kNone) steps_.wait_for(here, writer);
   if (problem_.home_of(value) == kNone || streamed_bytes_ + bytes > problem_.lanes[device].streamed_bytes) close();
-  if (problem_.home_of(value) != kNone) streamed_bytes_ += bytes;
+  if (problem_.home_of(value) == kNone) return here;
+  streamed_bytes_ += bytes;
+  // It is there during the step before at the earliest, so that it takes over memory of the one before that.
+  const std::size_t ended = ops_steps_.size() - (open_ == kNone ? 0 : 1);
+  if (ended > 1) steps_.wait_for(here, ops_steps_[ended - 2]);
   return here;
 }
 
@@ -117,6 +122,7 @@ void Evaluator::add(std::uint32_t number, std::uint32_t device) {
     const std::uint32_t before = std::exchange(last_step_[device], steps_.add_ops(device));
     if (before != kNone) steps_.wait_for(last_step_[device], before);
     open_ = device;
+    ops_steps_.push_back(last_step_[device]);
   }
   const std::uint32_t step = last_step_[device];
   for (const std::uint32_t writer : needed_)

@@ -83,6 +83,7 @@ class Evaluator {
   Simulation steps_;
   std::uint32_t open_ = kNone;            // the device of the step that goes on, if it does
   std::uint64_t streamed_bytes_ = 0;      // that it waits for
+  std::vector<std::uint32_t> ops_steps_;  // all steps of ops, in their order
   std::vector<std::uint32_t> last_step_;  // by device
   std::vector<std::uint32_t> needed_;     // steps that an item waits for
   std::vector<std::uint32_t> there_;      // by value and pool: the step that put it there

@@ -26,8 +26,18 @@ bool is_state(const TensorInfo& tensor) { return tensor.operand.kind == TensorKi
 class Planner final : public BucketPlanner {
  public:
   Planner(const Graph& graph, const DeviceSet& set, Strategy strategy, std::optional<double> margin)
-      : graph_(graph), costs_(set.costs.begin(), set.costs.end()), set_(set), strategy_(strategy), margin_(margin) {
+      : graph_(graph),
+        devices_(set.devices.begin(), set.devices.end()),
+        costs_(set.costs.begin(), set.costs.end()),
+        budgets_(set.budgets.begin(), set.budgets.end()),
+        quarantined_(set.quarantined.begin(), set.quarantined.end()),
+        set_(set),
+        strategy_(strategy),
+        margin_(margin) {
+    set_.devices = devices_;
     set_.costs = costs_;
+    set_.budgets = budgets_;
+    set_.quarantined = quarantined_;
   }
 
   Result<PlannedGraph> plan(Bucket) override {
@@ -44,7 +54,11 @@ class Planner final : public BucketPlanner {
 
  private:
   const Graph& graph_;
-  const std::vector<DeviceCost> costs_;  // as they are when it plans
+  // As they are when it plans.
+  const std::vector<Device*> devices_;
+  const std::vector<DeviceCost> costs_;
+  const std::vector<std::uint64_t> budgets_;
+  const std::vector<Quarantined> quarantined_;
   DeviceSet set_;
   const Strategy strategy_;
   const std::optional<double> margin_;
