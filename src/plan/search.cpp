@@ -38,6 +38,7 @@ Evaluator::Evaluator(const SearchProblem& problem)
       ends_(problem.items.size()),
       steps_(problem.lanes) {
   for (const Lane& lane : problem.lanes) memory_of_pool_[lane.pool] = lane.memory;
+  shares_pools_ = pools_ < problem.lanes.size();
   std::vector<std::uint32_t> last(problem.value_bytes.size(), kNone);
   for (std::uint32_t i = 0; i < problem.items.size(); ++i) {
     const SearchProblem::Item& item = problem.items[i];
@@ -109,10 +110,11 @@ std::uint32_t Evaluator::bring(std::uint32_t value, std::uint32_t device) {
 void Evaluator::add(std::uint32_t number, std::uint32_t device) {
   const SearchProblem::Item& item = problem_.items[number];
   const std::uint32_t pool = problem_.lanes[device].pool;
-  if (open_ != device || brings_news(item, device)) close();
+  if (open_ != device || (shares_pools_ && brings_news(item, device))) close();
   needed_.clear();
   for (const std::uint32_t value : item.reads)
-    if (const std::uint32_t writer = bring(value, device); writer != kNone) needed_.push_back(writer);
+    if (const std::uint32_t writer = bring(value, device); writer != kNone && home_[value] != device)
+      needed_.push_back(writer);  // what the device made itself is there, as it does one thing after the other
   for (const std::uint32_t held : item.holds) {
     if (held_[held * pools_ + pool]) continue;
     held_[held * pools_ + pool] = true;

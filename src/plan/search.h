@@ -78,6 +78,7 @@ class Evaluator {
 
   const SearchProblem& problem_;
   std::size_t pools_ = 0;
+  bool shares_pools_ = false;  // several devices have one
   std::vector<std::uint32_t> memory_of_pool_;
   std::vector<std::vector<std::uint32_t>> ends_;  // by item: the values that nobody reads later
   Simulation steps_;
