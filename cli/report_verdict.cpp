@@ -78,7 +78,7 @@ std::string what_would_be_better(const trace::ExecutionSummary& summary, const s
 }
 
 std::vector<std::string> failures_of(const Recording& recording, const trace::ExecutionSummary& summary) {
-  // As a device pool tells of them.
+  // Notices of a device pool.
   std::vector<std::string> failures;
   std::ranges::copy_if(summary.notices, std::back_inserter(failures), [](const std::string& notice) {
     return notice.contains(" failed, ") || notice.ends_with("; it gets less to do");

@@ -43,7 +43,7 @@ struct RuntimeOptions {
   // A file that describes a machine (docs/machines.md), whose simulated devices are used in place of this one's, by the
   // ids that it gives them; empty: this machine.
   std::string machine = {};
-  // In place of a list: what devices must have, in which order they are preferred, and how many to take.
+  // Instead of a list: requirements on devices, their order of preference, and how many to take.
   std::optional<DeviceSelector> selector = std::nullopt;
   // For devices by their ids: how many bytes of their memory may be used. Without it what is free when the runtime
   // starts, but for a little; of the host's memory as much as is asked for.

@@ -123,7 +123,7 @@ void StepPlanner::explain(PlannedGraph& step) {
 PlanRequest StepPlanner::request_for(const Graph& graph, std::vector<std::uint32_t> homes) {
   PlanRequest request{.graph = &graph,
                       .devices = set_.devices,
-                      .costs = costs_,
+                      .costs = set_.costs,
                       .cost_cache = &cost_cache_,
                       .fuse = options_.fuse,
                       .budget_bytes = {set_.budgets.begin(), set_.budgets.end()},

@@ -30,12 +30,12 @@ inline constexpr std::uint32_t kPageTokens = 32;
 
 class StepPlanner {
  public:
-  // For these devices, which must outlive it too, with what they are known to take now.
+  // For these devices, which must outlive it too, at the costs and budgets that they have now.
   StepPlanner(const Model& model, const DeviceSet& set, const SessionOptions& options, std::uint32_t context)
       : model_(model),
-        set_(set),
-        costs_(set.costs.begin(), set.costs.end()),
-        cost_cache_(set.devices, costs_),
+        devices_(set),
+        set_(devices_.set()),
+        cost_cache_(set_.devices, set_.costs),
         options_(options),
         context_(context) {}
   StepPlanner(const StepPlanner&) = delete;
@@ -46,7 +46,7 @@ class StepPlanner {
   // A step of one token, with as much of the memory left for larger ones as another planner found best. Errors: as
   // plan().
   [[nodiscard]] Result<Plan> one_token_as(const StepPlanner& other);
-  // Says of each candidate of a step how much longer the step would take with it.
+  // Explains a step that it planned, as shunt::explain().
   void explain(PlannedGraph& step);
   // Its graph alone. Errors: those of build_step().
   [[nodiscard]] Result<Graph> graph_of(std::uint32_t tokens, std::uint32_t outputs) const;
@@ -62,8 +62,8 @@ class StepPlanner {
   [[nodiscard]] Result<double> predicted_us(const PlannedGraph& one);
 
   const Model& model_;
-  DeviceSet set_;
-  std::vector<DeviceCost> costs_;
+  const DeviceSnapshot devices_;
+  const DeviceSet set_;  // of that
   CostCache cost_cache_;
   SessionOptions options_;
   std::uint32_t context_;

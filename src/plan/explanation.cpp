@@ -50,7 +50,7 @@ class Explainer {
   }
 
  private:
-  // Of the placement with one group elsewhere.
+  // Scores the placement with one group moved.
   const Score& moved(std::uint32_t group, std::uint32_t device) {
     const auto [known, is_new] = moved_.try_emplace({group, device});
     if (!is_new) return known->second;
@@ -66,7 +66,7 @@ class Explainer {
 
   void compare(const Decision& decision, Candidate& candidate) {
     const std::vector<Lane>& lanes = problem_.lanes;
-    // Only the search counts what leaves the same memory.
+    // The evaluator, and not the room beside the choice, counts what a move frees in the same memory.
     const bool is_same_memory = lanes[candidate.device].memory == lanes[decision.device].memory;
     if (candidate.reason == Reason::no_memory && !is_same_memory) return;
     const Score& there = moved(decision.group, candidate.device);

@@ -9,7 +9,7 @@
 namespace shunt {
 namespace {
 
-// Where another device is preferred, one is taken as if it were as many times slower.
+// How many times slower the search takes a device if another one is preferred.
 constexpr double kAvoided = 1e3;
 
 // Sets of nodes that must stay together.
@@ -48,7 +48,7 @@ class Grouping {
     return info_of(graph_.nodes()[node].op).op_class == OpClass::layout;
   }
 
-  // What each node costs on each device: a unit's whole time stands with the node that makes its result.
+  // Prices each node on each device. The time of a unit is charged to the node that makes its result.
   void price_units() {
     us_.assign(nodes(), std::vector<double>(given_.devices.size(), 0));
     for (std::uint32_t device = 0; device < given_.devices.size(); ++device) {
@@ -147,7 +147,7 @@ class Grouping {
       std::uint64_t& budget = problem_.budget_bytes[problem_.lanes[device].memory];
       budget = std::min(budget, given_.budget_bytes[device]);
     }
-    // What is there already.
+    // Subtract what is there already.
     for (TensorId tensor = 0; tensor < given_.homes.size(); ++tensor) {
       if (given_.homes[tensor] == kNone) continue;
       std::uint64_t& budget = problem_.budget_bytes[problem_.lanes[given_.homes[tensor]].memory];

@@ -1,4 +1,5 @@
-// A plan's problem as the search takes it: nodes that run on one device whatever happens are a group. Plain functions.
+// Turns a planning problem into a search problem. A group is a set of nodes that always run on one device. Plain
+// functions.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@ struct Groups {
   std::vector<std::uint32_t> of_node;
 };
 
-// Nodes are joined where a device would fuse them as `rules` allow, where they use the same state, and views with what
-// they show. Of a `preferred` device all others are as if they were much slower; kNone: none is.
+// Joins nodes that a device would fuse as `rules` allow, nodes that use the same state, and views with what they show.
+// With a `preferred` device all others count as much slower; kNone: there is none.
 [[nodiscard]] Groups group_nodes(const PlanProblem& problem, const UnitRules& rules, std::uint32_t preferred);
 
 }  // namespace shunt

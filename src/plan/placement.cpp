@@ -97,13 +97,14 @@ class Placer {
     return candidate;
   }
 
-  // What cannot run a fused row may run its nodes one by one.
+  // Prices the nodes of a fused op one by one, for a device that lacks the op.
   void judge_apart(const Unit& unit, Candidate& candidate) const {
+    if (unit.nodes.size() == 1) return;
     Prediction all;
     for (const NodeId node : unit.nodes) {
       const Unit alone = unit_of(graph_, node);
       const OpCost& cost = problem_.cost_cache->of(UnitCall(graph_, alone).call(), candidate.device);
-      if (unit.nodes.size() == 1 || !cost.support || problem_.too_large_for(alone, candidate.device) != kNone ||
+      if (!cost.support || problem_.too_large_for(alone, candidate.device) != kNone ||
           state_elsewhere(alone, candidate.device))
         return;
       all.us += cost.compute.us;

@@ -298,7 +298,7 @@ std::string_view name_of(Reason reason) {
     case Reason::preferred_is_full:
       return "the preferred device has not enough memory";
     case Reason::where_weights_are:
-      return "as in the step that holds the weights";
+      return "its weights are already on this device";
     case Reason::higher_cost:
       return "higher predicted cost";
     case Reason::within_margin:
@@ -308,7 +308,7 @@ std::string_view name_of(Reason reason) {
     case Reason::not_preferred:
       return "another device is preferred";
     case Reason::weights_elsewhere:
-      return "another device has it in the step that holds the weights";
+      return "its weights are on another device";
     case Reason::group_cannot:
       return "ops that must run beside it cannot run here";
     case Reason::lacks_op:

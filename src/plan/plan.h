@@ -24,12 +24,12 @@ enum class Reason : std::uint8_t {
   placed_by_hand,     // the caller said so
   preferred,          // the caller prefers the device
   preferred_is_full,  // weights or state of the op have no room on the device that the caller prefers
-  where_weights_are,  // as in the plan of another step, which holds the weights there
+  where_weights_are,  // another step holds its weights there
   higher_cost,        // rejected: with this one the whole would take longer
   within_margin,      // rejected: with this one, or it and others, the whole would be faster, by less than the margin
   not_tried,          // rejected: with this one the whole would be faster, which the search did not see
   not_preferred,      // rejected: the caller prefers another device
-  weights_elsewhere,  // rejected: another device has it in the step that holds the weights
+  weights_elsewhere,  // rejected: another step holds its weights on another device
   group_cannot,       // rejected: ops that must run beside it cannot run there
   lacks_op,           // rejected: what it lacks stands beside
   too_large,          // rejected: an operand is larger than it can bind
@@ -47,8 +47,8 @@ struct Candidate {
   double compute_us = 0;  // of the op alone; 0 where it cannot run
   double uncertainty_us = 0;
   bool measured = false;  // the prediction rests on measurements of the device, not on priors
-  // How much longer the whole would take if the op, with what must run beside it, ran here and all else stayed; 0 for
-  // the chosen one. Nothing before explain(), and where there is no such plan.
+  // Time added to the whole plan if this op and its group ran here and all else stayed; 0 for the chosen device.
+  // Nothing before explain(), and where that is not possible.
   std::optional<double> added_us;
   friend bool operator==(const Candidate&, const Candidate&) = default;
 };
@@ -63,7 +63,7 @@ struct Quarantined {
 struct Decision {
   std::uint32_t device = 0;
   Reason reason = Reason::only_candidate;
-  std::uint32_t group = 0;            // explained ones of one group run beside each other, and move together
+  std::uint32_t group = 0;            // ops of one group run on one device; 0 before explain()
   std::vector<Candidate> candidates;  // one per device, the chosen one included
   friend bool operator==(const Decision&, const Decision&) = default;
 };
@@ -134,8 +134,8 @@ struct Plan {
   std::vector<Step> steps;
   std::vector<MemoryUse> memory;
   double predicted_us = 0;
-  // Of that, what waiting for memory that others still use adds to what the search counted. Now and then less than
-  // nothing, as links then carry copies in another order.
+  // The part of predicted_us that steps wait for memory still in use, which the search does not count. Now and then
+  // below zero, because links then carry copies in another order.
   double memory_wait_us = 0;
   double best_us = 0;        // what the planner's own choice is predicted to take, where this one was made by hand
   double bound_us = 0;       // what no placement of these units beats, were copies free; 0: not known

@@ -14,7 +14,7 @@
 
 namespace shunt {
 
-// The planner searches for the places that make the whole end first.
+// Search for the placement with the least predicted time.
 struct Search {
   // The index of the device that runs what it can; kNone: that of least predicted time.
   std::uint32_t preferred = kNone;
@@ -30,13 +30,13 @@ struct Search {
   std::vector<std::uint32_t> suggested = {};
 };
 
-// The caller's places: for each node the index of its device.
+// Use the caller's placement: for each node the index of its device.
 struct GivenPlaces {
   std::vector<std::uint32_t> device_of_node;
   bool compare = false;  // the plan also says what the planner's own choice would take
 };
 
-// Each node where another step has it, which holds the weights: for each node the index of its device.
+// Run each node where another step holds its weights: for each node the index of its device.
 struct FollowWeights {
   std::vector<std::uint32_t> device_of_node;
 };
@@ -48,7 +48,7 @@ struct PlanRequest {
   std::span<Device* const> devices;  // candidates
   // The cost of ops on each device; empty: the priors.
   std::span<const DeviceCost> costs = {};
-  // Of these devices and costs, shared by plans that are made one after the other; null: make_plan() has its own.
+  // Shared by plans for the same devices and costs; null: make_plan() has its own.
   CostCache* cost_cache = nullptr;
   Where where = Search{};
   bool fuse = true;  // let devices claim fused rows
@@ -66,9 +66,8 @@ struct PlanRequest {
 // number.
 [[nodiscard]] Result<Plan> make_plan(const PlanRequest& request);
 
-// Says of each candidate how much longer the whole would take with it, by the evaluator that the search used; corrects
-// reasons where a search that ended early did not know better. `plan` is one of `request`. The time is that of as many
-// evaluations as there are candidates.
+// Fills in Candidate::added_us by the search's evaluator, and corrects reasons that it contradicts. Takes as many
+// evaluations as there are candidates. REQUIRES: `plan` is one of `request`.
 void explain(const PlanRequest& request, Plan& plan);
 
 // Where a plan has each node of its graph, for another graph of the same nodes.

@@ -1,6 +1,6 @@
-// What there is to plan: a graph and all that is known of the devices, before anything is decided. A plan is made from
-// it in three steps, each a value: a placement (placement.h), then the plan itself (schedule.h), then, where somebody
-// asks, its explanation. One thread at a time.
+// A planning problem: a graph and everything known about the devices, before anything is decided. Planning turns it
+// into a placement (placement.h), then into a plan (schedule.h), and on request into an explained plan (planner.h). One
+// thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 namespace shunt {
 
 struct PlanProblem {
-  // What the request points to must outlive it.
+  // REQUIRES: what the request points to outlives the problem.
   explicit PlanProblem(const PlanRequest& request);
   PlanProblem(const PlanProblem&) = delete;
   PlanProblem& operator=(const PlanProblem&) = delete;

@@ -48,10 +48,12 @@ class Scheduler {
     for (const Plan::PlannedDevice& device : plan_.devices) alignment.push_back(device.alignment_bytes);
     const std::vector<std::uint64_t> arenas = assign_offsets(plan_.residences, alignment);
     for (std::size_t index = 0; index < arenas.size(); ++index) plan_.devices[index].arena_bytes = arenas[index];
-    const double us = simulate(plan_, problem_.lanes);
-    if (plan_.steps.size() > 1) wait_for_users();
-    plan_.predicted_us = simulate(plan_, problem_.lanes);
-    plan_.memory_wait_us = plan_.predicted_us - us;
+    const double counted_us = plan_.predicted_us = simulate(plan_, problem_.lanes);
+    if (plan_.steps.size() > 1) {
+      wait_for_users();
+      plan_.predicted_us = simulate(plan_, problem_.lanes);
+    }
+    plan_.memory_wait_us = plan_.predicted_us - counted_us;
     sum_memory();
     return std::move(plan_);
   }

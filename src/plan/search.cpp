@@ -101,7 +101,7 @@ std::uint32_t Evaluator::bring(std::uint32_t value, std::uint32_t device) {
   if (problem_.home_of(value) == kNone || streamed_bytes_ + bytes > problem_.lanes[device].streamed_bytes) close();
   if (problem_.home_of(value) == kNone) return here;
   streamed_bytes_ += bytes;
-  // It is there during the step before at the earliest, so that it takes over memory of the one before that.
+  // As in schedule.cpp: a copy begins when the step before the last one has ended, whose memory it takes over.
   const std::size_t ended = ops_steps_.size() - (open_ == kNone ? 0 : 1);
   if (ended > 1) steps_.wait_for(here, ops_steps_[ended - 2]);
   return here;

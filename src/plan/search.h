@@ -70,8 +70,8 @@ class Evaluator {
   // The step that puts a value into the pool of `device`, where a copy of it is put if there is none; kNone: none has
   // to.
   std::uint32_t bring(std::uint32_t value, std::uint32_t device);
-  // Whether an item must begin another step: a step waits only before it begins, and the open one does not wait for a
-  // value that another device makes in the same memory.
+  // Whether an item must begin another step, because it reads a value that another device makes in the same memory and
+  // the open step does not wait for: steps wait only before they begin.
   [[nodiscard]] bool brings_news(const SearchProblem::Item& item, std::uint32_t device) const;
   void count(std::uint32_t memory, std::uint64_t bytes);
   [[nodiscard]] std::uint32_t& there(std::uint32_t value, std::uint32_t pool) { return there_[value * pools_ + pool]; }

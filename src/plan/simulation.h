@@ -1,6 +1,6 @@
-// When steps begin and end, were all predictions right: on processors and links that are busy with one thing at a time,
-// in the order in which what steps wait for has ended, as the executor starts them. The planner's search and the plan
-// itself count with the same one. One thread at a time.
+// Simulates when steps begin and end if all predictions are right. Processors and links do one thing at a time, and a
+// step begins when the last step that it waits for has ended, as in the executor. The planner's search and the plan
+// itself use the same simulation. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@ class Simulation {
   // The number of the next step: ops on a device, or a copy between two devices. It waits for nothing yet.
   std::uint32_t add_ops(std::uint32_t device);
   std::uint32_t add_copy(std::uint32_t from, std::uint32_t to, std::uint64_t bytes);
-  // A step of ops takes longer.
+  // Adds to the time of a step of ops.
   void take(std::uint32_t number, double us) { steps_[number].us += us; }
-  // A step waits for another one too.
+  // Makes a step wait for another one too.
   void wait_for(std::uint32_t number, std::uint32_t other);
   [[nodiscard]] bool waits_for(std::uint32_t number, std::uint32_t other) const;
 
-  // Until when all of it takes.
+  // Returns when the last step ends.
   double run();
   // After run().
   [[nodiscard]] Span span_of(std::uint32_t number) const { return steps_[number].span; }

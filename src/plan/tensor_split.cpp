@@ -146,6 +146,12 @@ class Sharing {
     std::vector<double> bytes;  // by memory
   };
 
+  [[nodiscard]] bool fits(const Proposal& proposal) const {
+    for (std::size_t device = 0; device < request_.budget_bytes.size(); ++device)
+      if (proposal.bytes[lanes_[device].memory] > static_cast<double>(request_.budget_bytes[device])) return false;
+    return true;
+  }
+
   [[nodiscard]] Proposal propose() const {
     Proposal proposal{.splits = {}, .gain_us = 0, .bytes = std::vector<double>(memories_of(lanes_), 0)};
     std::set<TensorId> known;
@@ -225,13 +231,6 @@ class Sharing {
   std::vector<std::uint32_t> units_;
 };
 
-bool fits(const Sharing::Proposal& proposal, const PlanRequest& request) {
-  const std::vector<Lane> lanes = PlanProblem(request).lanes;
-  for (std::size_t device = 0; device < request.budget_bytes.size(); ++device)
-    if (proposal.bytes[lanes[device].memory] > static_cast<double>(request.budget_bytes[device])) return false;
-  return true;
-}
-
 }  // namespace
 
 std::vector<RowSplit> splits_for_binding(const PlanRequest& request) {
@@ -262,7 +261,7 @@ std::vector<RowSplit> splits_for_speed(const PlanRequest& request, const Plan& p
   if (request.devices.size() < 2 || search == nullptr || search->preferred != kNone) return {};
   Sharing sharing(request, plan);
   Sharing::Proposal proposal = sharing.propose();
-  if (!fits(proposal, request)) {
+  if (!sharing.fits(proposal)) {
     sharing.stay_within(request.budget_bytes);
     proposal = sharing.propose();
   }

@@ -38,6 +38,35 @@ struct DeviceSet {
   bool strict = false;                       // what a preferred device cannot run is an error
 };
 
+// A copy of a set, for whoever needs it after the pool has changed. A plain value.
+class DeviceSnapshot {
+ public:
+  explicit DeviceSnapshot(const DeviceSet& set)
+      : devices_(set.devices.begin(), set.devices.end()),
+        costs_(set.costs.begin(), set.costs.end()),
+        budgets_(set.budgets.begin(), set.budgets.end()),
+        quarantined_(set.quarantined.begin(), set.quarantined.end()),
+        strict_(set.strict) {}
+
+  // Valid as long as the snapshot stays where it is.
+  [[nodiscard]] DeviceSet set() const {
+    DeviceSet set;
+    set.devices = devices_;
+    set.costs = costs_;
+    set.budgets = budgets_;
+    set.quarantined = quarantined_;
+    set.strict = strict_;
+    return set;
+  }
+
+ private:
+  std::vector<Device*> devices_;
+  std::vector<DeviceCost> costs_;
+  std::vector<std::uint64_t> budgets_;
+  std::vector<Quarantined> quarantined_;
+  bool strict_;
+};
+
 class DevicePool {
  public:
   explicit DevicePool(const Runtime& runtime);

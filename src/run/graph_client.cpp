@@ -26,27 +26,15 @@ bool is_state(const TensorInfo& tensor) { return tensor.operand.kind == TensorKi
 class Planner final : public BucketPlanner {
  public:
   Planner(const Graph& graph, const DeviceSet& set, Strategy strategy, std::optional<double> margin)
-      : graph_(graph),
-        devices_(set.devices.begin(), set.devices.end()),
-        costs_(set.costs.begin(), set.costs.end()),
-        budgets_(set.budgets.begin(), set.budgets.end()),
-        quarantined_(set.quarantined.begin(), set.quarantined.end()),
-        set_(set),
-        strategy_(strategy),
-        margin_(margin) {
-    set_.devices = devices_;
-    set_.costs = costs_;
-    set_.budgets = budgets_;
-    set_.quarantined = quarantined_;
-  }
+      : graph_(graph), devices_(set), strategy_(strategy), margin_(margin) {}
 
   Result<PlannedGraph> plan(Bucket) override {
     if (!planned_) {
-      SHUNT_TRY_ASSIGN(planned_, plan_graph(graph_, set_, strategy_, margin_));
+      SHUNT_TRY_ASSIGN(planned_, plan_graph(graph_, devices_.set(), strategy_, margin_));
     }
     return *planned_;
   }
-  void explain(PlannedGraph& planned) override { explain_graph(planned, set_, strategy_, margin_); }
+  void explain(PlannedGraph& planned) override { explain_graph(planned, devices_.set(), strategy_, margin_); }
   Result<Plan> estimate(const BucketPlanner&) override {
     SHUNT_TRY_ASSIGN(PlannedGraph planned, plan(kRepeated));
     return std::move(planned.plan);
@@ -54,12 +42,7 @@ class Planner final : public BucketPlanner {
 
  private:
   const Graph& graph_;
-  // As they are when it plans.
-  const std::vector<Device*> devices_;
-  const std::vector<DeviceCost> costs_;
-  const std::vector<std::uint64_t> budgets_;
-  const std::vector<Quarantined> quarantined_;
-  DeviceSet set_;
+  const DeviceSnapshot devices_;
   const Strategy strategy_;
   const std::optional<double> margin_;
   std::optional<PlannedGraph> planned_;

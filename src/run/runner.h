@@ -43,7 +43,7 @@ class BucketPlanner {
   virtual ~BucketPlanner() = default;
   // Errors: those of make_plan().
   [[nodiscard]] virtual Result<PlannedGraph> plan(Bucket bucket) = 0;
-  // Says of each candidate of a plan that it made how much longer the bucket would take with it.
+  // Explains a plan that it made, as shunt::explain().
   virtual void explain(PlannedGraph& planned) = 0;
   // What plan(kRepeated) would be, or nearly, found in less time from what `other`, a planner of the same client, did.
   [[nodiscard]] virtual Result<Plan> estimate(const BucketPlanner& other) = 0;

@@ -17,7 +17,8 @@ namespace {
 
 using test::chain_of_matmuls;
 using test::kWeightBytes;
-using test::kWeightRows;
+using test::random_devices;
+using test::random_graph;
 using test::SimulatedMachine;
 
 TEST(Reasons, TheDeviceNamedFirstIsKeptUnlessAnotherGainsMoreThanTheMargin) {
@@ -38,45 +39,7 @@ TEST(Reasons, TheDeviceNamedFirstIsKeptUnlessAnotherGainsMoreThanTheMargin) {
   }
 }
 
-// Devices of one machine that differ in everything that costs time.
-std::vector<sim::Spec> random_devices(std::mt19937& random, std::size_t count) {
-  std::vector<sim::Spec> specs(count);
-  for (sim::Spec& spec : specs) {
-    spec.rate = {.flops_per_s = 1e9 * static_cast<double>(10 + random() % 40),
-                 .bytes_per_s = 1e9 * static_cast<double>(1 + random() % 10)};
-    spec.launch_us = static_cast<double>(random() % 20);
-    spec.link.bytes_per_s = 1e9 * static_cast<double>(1 + random() % 20);
-  }
-  return specs;
-}
-
-// Ops in a random order on random results of earlier ones, of which some have a weight.
-Graph random_graph(std::mt19937& random) {
-  GraphBuilder builder;
-  std::vector<Tensor> made = {builder.input("x", DType::F32, {64, kWeightRows})};
-  const std::uint32_t ops = 4 + static_cast<std::uint32_t>(random() % 12);
-  for (std::uint32_t i = 0; i < ops; ++i) {
-    const Tensor x = made[random() % made.size()];
-    const Tensor y = made[random() % made.size()];
-    switch (random() % 4) {
-      case 0:
-        made.push_back(builder.add(x, y));
-        break;
-      case 1:
-        made.push_back(builder.rms_norm(x));
-        break;
-      default:
-        made.push_back(
-            builder.matmul(x, builder.weight("w" + std::to_string(i), DType::F32, {kWeightRows, kWeightRows})));
-    }
-  }
-  Tensor sum = made.back();
-  for (const Tensor& each : made) sum = builder.add(sum, each);
-  builder.output(sum);
-  return *std::move(builder).finish();
-}
-
-// What the search knows of.
+// The part of a plan's time that the search counts.
 double counted_us(const Plan& plan) { return plan.predicted_us - plan.memory_wait_us; }
 
 // Where a plan has each node, but for those that must run beside a unit: they are elsewhere.

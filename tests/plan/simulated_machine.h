@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -26,5 +27,17 @@ struct SimulatedMachine {
   std::vector<Device*> devices;
   std::vector<DeviceCost> costs;
 };
+
+// Devices of one machine that differ in everything that costs time.
+inline std::vector<sim::Spec> random_devices(std::mt19937& random, std::size_t count) {
+  std::vector<sim::Spec> specs(count);
+  for (sim::Spec& spec : specs) {
+    spec.rate = {.flops_per_s = 1e9 * static_cast<double>(10 + random() % 40),
+                 .bytes_per_s = 1e9 * static_cast<double>(1 + random() % 10)};
+    spec.launch_us = static_cast<double>(random() % 20);
+    spec.link.bytes_per_s = 1e9 * static_cast<double>(1 + random() % 20);
+  }
+  return specs;
+}
 
 }  // namespace shunt::test

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <random>
+#include <string>
 #include <vector>
 
 #include "devices/cpu/device.h"
@@ -60,6 +62,32 @@ inline Graph chain_of_matmuls(std::uint32_t count, std::uint32_t rows = kWeightR
   for (std::uint32_t i = 0; i < count; ++i)
     x = builder.matmul(x, builder.weight("w" + std::to_string(i), DType::F32, {rows, rows}));
   builder.output(x);
+  return *std::move(builder).finish();
+}
+
+// Ops in a random order on random results of earlier ones, of which some have a weight.
+inline Graph random_graph(std::mt19937& random) {
+  GraphBuilder builder;
+  std::vector<Tensor> made = {builder.input("x", DType::F32, {64, kWeightRows})};
+  const std::uint32_t ops = 4 + static_cast<std::uint32_t>(random() % 12);
+  for (std::uint32_t i = 0; i < ops; ++i) {
+    const Tensor x = made[random() % made.size()];
+    const Tensor y = made[random() % made.size()];
+    switch (random() % 4) {
+      case 0:
+        made.push_back(builder.add(x, y));
+        break;
+      case 1:
+        made.push_back(builder.rms_norm(x));
+        break;
+      default:
+        made.push_back(
+            builder.matmul(x, builder.weight("w" + std::to_string(i), DType::F32, {kWeightRows, kWeightRows})));
+    }
+  }
+  Tensor sum = made.back();
+  for (const Tensor& each : made) sum = builder.add(sum, each);
+  builder.output(sum);
   return *std::move(builder).finish();
 }
 
