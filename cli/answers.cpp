@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "devices/device_json.h"
-#include "run/support_record.h"
+#include "devices/discovery/device_json.h"
+#include "run/verify/support_record.h"
 
 namespace shunt::cli {
 namespace {

@@ -11,7 +11,7 @@
 #include "models/evaluate.h"
 #include "models/generate.h"
 #include "output.h"
-#include "run/conformance.h"
+#include "run/verify/conformance.h"
 #include "shunt/devices.h"
 
 namespace shunt::cli {

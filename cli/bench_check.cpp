@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/stopwatch.h"
 #include "bench_options.h"
 #include "bench_planning.h"
 #include "command.h"
@@ -14,8 +15,7 @@
 #include "interrupt.h"
 #include "options.h"
 #include "output.h"
-#include "run/op_bench.h"
-#include "run/stopwatch.h"
+#include "run/measure/op_bench.h"
 #include "samples.h"
 #include "trace/recorder.h"
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "answers.h"
+#include "base/stopwatch.h"
 #include "command.h"
 #include "devices/cpu/limits.h"
 #include "interrupt.h"
@@ -13,7 +14,6 @@
 #include "models/step_planner.h"
 #include "options.h"
 #include "output.h"
-#include "run/stopwatch.h"
 #include "samples.h"
 
 namespace shunt::cli {

@@ -4,14 +4,14 @@
 
 #include <algorithm>
 
+#include "base/stopwatch.h"
 #include "bench_options.h"
 #include "bench_rates.h"
 #include "command.h"
 #include "interrupt.h"
 #include "options.h"
 #include "output.h"
-#include "run/op_bench.h"
-#include "run/stopwatch.h"
+#include "run/measure/op_bench.h"
 #include "samples.h"
 
 namespace shunt::cli {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "models/random_model.h"
+#include "models/random/random_model.h"
 #include "models/session.h"
 #include "models/step_planner.h"
 #include "options.h"

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "command_line.h"
-#include "run/op_cases.h"
+#include "run/measure/op_cases.h"
 
 namespace shunt::cli {
 

@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/stopwatch.h"
 #include "devices/sim/device.h"
 #include "loading.h"
 #include "models/session.h"
 #include "plan/planner.h"
-#include "run/stopwatch.h"
 
 namespace shunt::cli {
 namespace {

@@ -5,11 +5,11 @@
 #include <string>
 #include <vector>
 
+#include "base/stopwatch.h"
 #include "devices/cpu/limits.h"
 #include "interrupt.h"
 #include "output.h"
-#include "run/device_rates.h"
-#include "run/stopwatch.h"
+#include "run/measure/device_rates.h"
 #include "samples.h"
 
 namespace shunt::cli {

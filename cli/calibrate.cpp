@@ -1,5 +1,5 @@
 // shunt calibrate: measures the devices of this machine and keeps what it found for all later plans.
-#include "run/calibration.h"
+#include "run/measure/calibration.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +8,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/stopwatch.h"
 #include "command.h"
 #include "files.h"
 #include "interrupt.h"
@@ -17,9 +18,8 @@
 #include "models/step_ratios.h"
 #include "options.h"
 #include "output.h"
-#include "plan/profile.h"
-#include "run/samples.h"
-#include "run/stopwatch.h"
+#include "plan/costs/profile.h"
+#include "run/measure/samples.h"
 
 namespace shunt::cli {
 namespace {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <utility>
 
-#include "ops/nearest.h"
+#include "base/nearest.h"
 
 namespace shunt::cli {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "answers.h"
 #include "command.h"
-#include "devices/registry.h"
+#include "devices/discovery/registry.h"
 #include "options.h"
 #include "output.h"
 #include "shunt/devices.h"

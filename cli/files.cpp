@@ -6,9 +6,9 @@
 #include <system_error>
 #include <utility>
 
+#include "base/system/whole_file.h"
 #include "command_line.h"
 #include "output.h"
-#include "trace/whole_file.h"
 
 namespace shunt::cli {
 namespace {
@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 // Where a file would be made.
 fs::path place_of(const std::string& path) {
   std::error_code failed;
-  const fs::path whole = fs::absolute(trace::without_links(path), failed);
+  const fs::path whole = fs::absolute(without_links(path), failed);
   const fs::path place = fs::weakly_canonical(whole, failed);
   return failed ? whole : place;
 }

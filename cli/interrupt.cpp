@@ -7,7 +7,7 @@
 #include <cerrno>
 #include <csignal>
 
-#include "trace/whole_file.h"
+#include "base/system/whole_file.h"
 
 namespace shunt::cli {
 namespace {
@@ -26,7 +26,7 @@ Pipe signal_pipe{-1, -1};
 void on_signal(int signal) {
   const int saved = errno;
   if (!is_awaited.load() || signal_seen.exchange(signal) != 0) {
-    trace::remove_unfinished_files();
+    remove_unfinished_files();
     static_cast<void>(std::signal(signal, SIG_DFL));
     static_cast<void>(raise(signal));  // once this function has returned
     return;

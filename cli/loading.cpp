@@ -6,7 +6,7 @@
 #include <system_error>
 
 #include "interrupt.h"
-#include "models/random_model.h"
+#include "models/random/random_model.h"
 #include "output.h"
 
 namespace shunt::cli {

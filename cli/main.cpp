@@ -15,14 +15,14 @@
 #include <string>
 #include <vector>
 
+#include "base/nearest.h"
+#include "base/system/whole_file.h"
 #include "command.h"
 #include "commands.h"
 #include "files.h"
 #include "habits.h"
 #include "interrupt.h"
-#include "ops/nearest.h"
 #include "output.h"
-#include "trace/whole_file.h"
 #include "usage.h"
 
 namespace shunt::cli {
@@ -136,7 +136,7 @@ int end_with(const char* words) noexcept {
 // Memory may run out where nothing can be thrown: in the destructors of the JSON library, which allocate, and in
 // functions that drivers call.
 [[noreturn]] void end_without_memory() noexcept {
-  trace::remove_unfinished_files();
+  remove_unfinished_files();
   try {
     if (std::current_exception()) throw;
   } catch (const std::bad_alloc&) {

@@ -6,13 +6,13 @@
 #include <limits>
 #include <ranges>
 
+#include "base/nearest.h"
 #include "command.h"
 #include "files.h"
 #include "interrupt.h"
-#include "models/gguf.h"
-#include "models/mixture.h"
-#include "models/random_model.h"
-#include "ops/nearest.h"
+#include "models/gguf/gguf.h"
+#include "models/quantize/mixture.h"
+#include "models/random/random_model.h"
 #include "options.h"
 #include "output.h"
 

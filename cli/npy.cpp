@@ -6,8 +6,8 @@
 #include <cstring>
 #include <limits>
 
-#include "models/mapped_file.h"
-#include "trace/text_file.h"
+#include "base/system/mapped_file.h"
+#include "base/system/text_file.h"
 
 namespace shunt::cli {
 namespace {
@@ -124,7 +124,7 @@ Result<Array> array_from_npy(std::span<const std::byte> bytes) {
 }
 
 Result<Array> read_npy(const std::string& path) {
-  SHUNT_TRY_ASSIGN(const auto file, models::MappedFile::open(path));
+  SHUNT_TRY_ASSIGN(const auto file, MappedFile::open(path));
   auto array = array_from_npy(file->bytes());
   if (!array) return fail_at(path, std::move(array).error());
   SHUNT_TRY(file->health());
@@ -151,7 +151,7 @@ Status write_npy(const std::string& path, const Array& array, onnx::Type type) {
   } else {
     text.append(reinterpret_cast<const char*>(array.bytes.data()), array.bytes.size());
   }
-  return trace::write_text_file(path, text);
+  return write_text_file(path, text);
 }
 
 }  // namespace shunt::cli

@@ -23,7 +23,7 @@ struct Array {
 // 64-bit floats become F32; 64-bit integers and truth values I32. Errors: io; invalid for files that are no arrays, and
 // integers that do not fit; unsupported for other types, Fortran's order and more than four axes.
 [[nodiscard]] Result<Array> read_npy(const std::string& path);
-// As float32, float16, int32, or int64 where `type` says so. Errors: those of trace::write_text_file().
+// As float32, float16, int32, or int64 where `type` says so. Errors: those of write_text_file().
 [[nodiscard]] Status write_npy(const std::string& path, const Array& array, onnx::Type type);
 
 }  // namespace shunt::cli

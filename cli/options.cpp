@@ -14,16 +14,16 @@
 #include <ranges>
 #include <vector>
 
+#include "base/nearest.h"
+#include "base/system/thread_pool.h"
+#include "base/system/whole_file.h"
 #include "devices/faults.h"
 #include "devices/sim/machine.h"
-#include "devices/thread_pool.h"
-#include "models/gguf.h"
-#include "models/mixture.h"
-#include "ops/nearest.h"
+#include "models/gguf/gguf.h"
+#include "models/quantize/mixture.h"
 #include "ops/op.h"
 #include "output.h"
 #include "run/strategy.h"
-#include "trace/whole_file.h"
 
 namespace shunt::cli {
 namespace {
@@ -239,7 +239,7 @@ Status prepare_trace(const std::string& path, RuntimeOptions& runtime, bool& pro
   runtime.trace = true;
   profile = true;
   // Later, when all is done, it would be a pity.
-  auto writable = trace::check_writable(path);
+  auto writable = check_writable(path);
   return writable ? writable : fail_at("--trace", std::move(writable).error());
 }
 

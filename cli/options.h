@@ -83,7 +83,7 @@ void add_strategy(CommandLine& line, ComputationOptions& options, RuntimeOptions
 // --trace
 void add_trace(CommandLine& line, std::string& path);
 // Before the runtime is opened: if a trace was asked for, has it record the steps, and sets `profile`, for each op.
-// Errors: those of trace::check_writable().
+// Errors: those of check_writable().
 [[nodiscard]] Status prepare_trace(const std::string& path, RuntimeOptions& runtime, bool& profile);
 // Writes the trace if one was asked for, with where it comes from and how fast that was, and notes what it could not
 // keep.

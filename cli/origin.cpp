@@ -7,10 +7,10 @@
 #include <filesystem>
 #include <ranges>
 
+#include "base/field_json.h"
+#include "base/parse_json.h"
 #include "devices/device.h"
-#include "devices/field_json.h"
 #include "output.h"
-#include "trace/parse_json.h"
 
 namespace shunt::cli {
 
@@ -68,7 +68,7 @@ std::optional<T> find(const trace::Recording& recording, std::string_view key) {
   const auto found = recording.attachments.find(key);
   T value;
   if (found == recording.attachments.end() || found->second.empty() ||
-      !field_json::from_json(trace::parse_json(found->second.back()), value))
+      !field_json::from_json(parse_json(found->second.back()), value))
     return std::nullopt;
   return value;
 }

@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "ops/units.h"
+#include "base/json.h"
+#include "base/units.h"
 #include "shunt/status.h"
-#include "trace/json.h"
 
 namespace shunt::cli {
 

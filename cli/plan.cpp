@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "base/parse_json.h"
 #include "command.h"
 #include "loading.h"
 #include "models/context.h"
@@ -14,7 +15,6 @@
 #include "output.h"
 #include "plan_summary.h"
 #include "run/strategy.h"
-#include "trace/parse_json.h"
 
 namespace shunt::cli {
 namespace {
@@ -92,8 +92,8 @@ Status execute(Options& options) {
                        {"memory", to_json(peak)},
                        {"summary", to_json(steps)},
                        {"prompt_tokens", tokens},
-                       {"prompt", trace::parse_json(to_json(prompt.plan, prompt.graph))},
-                       {"generation", trace::parse_json(to_json(generation.plan, generation.graph))}});
+                       {"prompt", parse_json(to_json(prompt.plan, prompt.graph))},
+                       {"generation", parse_json(to_json(generation.plan, generation.graph))}});
   std::string text = fmt::format("context     {} ({})\n", in_words(context, "token"), origin) + summary_of(steps);
   text += fmt::format(
       "\nmemory of a run, at most, with the context full: {}\n"

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <iterator>
 
-#include "models/utf8.h"
+#include "models/text/utf8.h"
 
 namespace shunt::cli {
 namespace {

@@ -1,17 +1,17 @@
 // shunt quantize: a model with smaller weights.
-#include "models/quantizer.h"
+#include "models/quantize/quantizer.h"
 
 #include <fmt/format.h>
 
+#include "base/stopwatch.h"
+#include "base/system/thread_pool.h"
 #include "command.h"
-#include "devices/thread_pool.h"
 #include "files.h"
 #include "interrupt.h"
-#include "models/gguf.h"
-#include "models/mixture.h"
+#include "models/gguf/gguf.h"
+#include "models/quantize/mixture.h"
 #include "options.h"
 #include "output.h"
-#include "run/stopwatch.h"
 
 namespace shunt::cli {
 namespace {

@@ -8,10 +8,10 @@
 #include <span>
 
 #include "answers.h"
+#include "base/system/mapped_file.h"
 #include "command.h"
 #include "files.h"
 #include "loading.h"
-#include "models/mapped_file.h"
 #include "models/step_planner.h"
 #include "onnx/value.h"
 #include "options.h"
@@ -128,7 +128,7 @@ Result<std::vector<Replayed>> plan_steps(std::vector<PlanRegret> plans, const Op
 Result<std::vector<Replayed>> plan_graphs(std::vector<PlanRegret> plans, const Options& options, const Origin& origin,
                                           const SessionOptions& session, const Runtime& runtime) {
   const std::string& path = options.model.empty() ? origin.model : options.model;
-  auto file = models::MappedFile::open(path);
+  auto file = MappedFile::open(path);
   if (!file) return std::unexpected(with_hint(std::move(file).error(), options));
   const auto model = onnx::parse_model((*file)->bytes());
   if (!model) return fail_at(path, model.error());

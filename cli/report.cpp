@@ -3,6 +3,8 @@
 
 #include <filesystem>
 
+#include "base/parse_json.h"
+#include "base/system/text_file.h"
 #include "command.h"
 #include "files.h"
 #include "options.h"
@@ -13,8 +15,6 @@
 #include "report_verdict.h"
 #include "shunt/trace.h"
 #include "trace/chrome.h"
-#include "trace/parse_json.h"
-#include "trace/text_file.h"
 
 namespace shunt::cli {
 namespace {
@@ -29,7 +29,7 @@ struct Options {
 
 Json facts_of(const Options& options, const trace::Recording& recording, const trace::ExecutionSummary& summary,
               const Verdict& verdict, const std::vector<PlanRegret>& plans) {
-  const auto parse = [](const std::string& text) { return trace::parse_json(text); };
+  const auto parse = [](const std::string& text) { return parse_json(text); };
   Json facts = {{"trace", options.trace}, {"verdict", to_json(verdict)},        {"origin", nullptr},
                 {"speeds", nullptr},      {"summary", parse(to_json(summary))}, {"plans", Json::array()}};
   if (const auto origin = origin_in(recording)) facts["origin"] = to_json(*origin);
@@ -53,7 +53,7 @@ std::string path_of_page(const Options& options) {
 }
 
 Status write_page(const std::string& path, Json facts, const trace::Recording& recording) {
-  SHUNT_TRY(trace::write_text_file(path, report_page(std::move(facts), recording)));
+  SHUNT_TRY(write_text_file(path, report_page(std::move(facts), recording)));
   note(fmt::format("The page is {}; a browser opens it.", path));
   if (!has_charts()) note("It has tables but no charts: install npm, then build shunt again (./dev build).");
   return {};

@@ -8,8 +8,8 @@
 #include <map>
 #include <utility>
 
-#include "ops/units.h"
-#include "trace/parse_json.h"
+#include "base/parse_json.h"
+#include "base/units.h"
 
 namespace shunt::cli {
 namespace {
@@ -104,7 +104,7 @@ std::vector<MemoryOfDevices> memory_of(const Recording& recording) {
   const auto attached = recording.attachments.find(trace::kPlans);
   if (attached == recording.attachments.end()) return {};
   for (const std::string& text : attached->second) {
-    const Json plan = trace::parse_json(text);
+    const Json plan = parse_json(text);
     if (!plan.is_object() || !plan.contains("memory") || !plan["memory"].is_array()) continue;
     for (const Json& use : plan["memory"]) {
       if (!use.is_object()) continue;

@@ -7,17 +7,17 @@
 #include <utility>
 
 #include "answers.h"
+#include "base/nearest.h"
+#include "base/stopwatch.h"
+#include "base/system/text_file.h"
 #include "command.h"
 #include "devices/device.h"
 #include "files.h"
 #include "input.h"
 #include "interrupt.h"
 #include "loading.h"
-#include "ops/nearest.h"
 #include "options.h"
 #include "output.h"
-#include "run/stopwatch.h"
-#include "trace/text_file.h"
 
 namespace shunt::cli {
 namespace {
@@ -248,7 +248,7 @@ std::string check_template(const std::string& name) {
 Status execute(Options& options) {
   options.generate.sampling = sampling_options(options.sampling);
   if (!options.prompt_file.empty()) {
-    SHUNT_TRY_ASSIGN(options.prompt, trace::read_text_file(options.prompt_file));
+    SHUNT_TRY_ASSIGN(options.prompt, read_text_file(options.prompt_file));
     if (options.prompt->ends_with('\n')) options.prompt->pop_back();  // as of stdin
     if (options.prompt->empty())
       return fail(Code::invalid, fmt::format("the prompt in {} is empty", options.prompt_file));

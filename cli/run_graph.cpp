@@ -5,12 +5,12 @@
 #include <filesystem>
 #include <map>
 
+#include "base/nearest.h"
+#include "base/system/mapped_file.h"
 #include "command.h"
 #include "files.h"
 #include "loading.h"
-#include "models/mapped_file.h"
 #include "npy.h"
-#include "ops/nearest.h"
 #include "ops/quantize/blocks.h"
 #include "options.h"
 #include "origin.h"
@@ -170,7 +170,7 @@ Status show(const Options& options, const onnx::Imported& imported, const std::v
 
 Status execute(Options& options, Files& files) {
   SHUNT_TRY(prepare_trace(options.trace, options.runtime, options.computation.profile));
-  SHUNT_TRY_ASSIGN(const auto file, models::MappedFile::open(options.model));
+  SHUNT_TRY_ASSIGN(const auto file, MappedFile::open(options.model));
   const auto model = onnx::parse_model(file->bytes());
   if (!model) return fail_at(options.model, model.error());
   files.add_input("the model's external data", [&] { return external_files(options.model, *model); });

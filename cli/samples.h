@@ -2,7 +2,7 @@
 #pragma once
 
 #include "output.h"
-#include "run/samples.h"
+#include "run/measure/samples.h"
 
 namespace shunt::cli {
 

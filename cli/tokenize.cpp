@@ -4,7 +4,7 @@
 #include "command.h"
 #include "input.h"
 #include "loading.h"
-#include "models/utf8.h"
+#include "models/text/utf8.h"
 #include "options.h"
 #include "output.h"
 

@@ -16,7 +16,7 @@
 #include "ops/sample.h"
 #include "options.h"
 #include "output.h"
-#include "run/support_record.h"
+#include "run/verify/support_record.h"
 
 namespace shunt::cli {
 namespace {

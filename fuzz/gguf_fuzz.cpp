@@ -6,7 +6,7 @@
 #include <span>
 #include <vector>
 
-#include "models/gguf.h"
+#include "models/gguf/gguf.h"
 #include "models/model.h"
 #include "models/summary.h"
 

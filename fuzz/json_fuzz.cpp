@@ -10,18 +10,18 @@
 #include <string>
 #include <string_view>
 
-#include "devices/device_json.h"
+#include "base/parse_json.h"
+#include "devices/discovery/device_json.h"
+#include "devices/discovery/known_apis.h"
 #include "devices/faults.h"
-#include "devices/known_apis.h"
 #include "devices/sim/machine.h"
 #include "origin.h"
-#include "plan/profile.h"
+#include "plan/costs/profile.h"
 #include "plan/regret.h"
 #include "report_verdict.h"
 #include "require.h"
 #include "shunt/runtime.h"
 #include "trace/chrome.h"
-#include "trace/parse_json.h"
 
 namespace {
 
@@ -88,17 +88,17 @@ void check_known_devices(std::string_view text) {
   std::FILE* file = std::fopen(path.c_str(), "wb");
   require(file != nullptr && std::fwrite(text.data(), 1, text.size(), file) == text.size() && std::fclose(file) == 0);
   static_cast<void>(KnownApis());
-  const auto json = trace::parse_json(text);
+  const auto json = parse_json(text);
   if (!json.is_object() || !json.contains("apis") || !json["apis"].is_object()) return;
   for (const auto& entry : json["apis"])
     if (entry.is_object() && entry.contains("report")) static_cast<void>(report_from_json(entry["report"]));
 }
 
 void check_answer(std::string_view text) {
-  const auto report = report_from_json(trace::parse_json(text));
+  const auto report = report_from_json(parse_json(text));
   if (!report) return;
   const std::string again = to_json(*report).dump(-1, ' ', false, Json::error_handler_t::replace);
-  require(report_from_json(trace::parse_json(again)).has_value());
+  require(report_from_json(parse_json(again)).has_value());
 }
 
 }  // namespace

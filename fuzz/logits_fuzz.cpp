@@ -12,7 +12,7 @@
 
 #include "../tests/gguf_fields.h"
 #include "models/session.h"
-#include "models/utf8.h"
+#include "models/text/utf8.h"
 #include "require.h"
 
 // NOLINTNEXTLINE(readability-identifier-naming): the name that libFuzzer gives it.

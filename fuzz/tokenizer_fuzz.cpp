@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "../tests/models/small_vocabulary.h"
-#include "models/chat.h"
-#include "models/tokenizer.h"
-#include "models/utf8.h"
+#include "models/text/chat.h"
+#include "models/text/tokenizer.h"
+#include "models/text/utf8.h"
 
 namespace {
 
@@ -44,7 +44,7 @@ struct Kind {
 constexpr Kind kKinds[] = {
     {.model = "llama"},
 #define SHUNT_PRE_TOKENIZER(names, whole_words, adds_bos, ...) {.model = "gpt2", .pre_names = names},
-#include "models/pre_tokenizers.def"
+#include "models/text/pre_tokenizers.def"
     {.model = "t5"},
     {.model = "t5", .bytes = false},
     {.model = "t5", .normalizes = true},

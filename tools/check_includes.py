@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Checks which folder includes which: check_includes.py [ROOT].
 
-A folder of src/ includes only include/, ops/, trace/ and the folders above itself in FOLDERS; folders of
-src/devices/ never include each other; no two folders include each other in a circle; and every quoted
-include names a file by its path from src/ or include/. cli/, bindings/, tests/, fuzz/ and examples/ may
-include everything.
+A folder of src/ includes only include/, base/, ops/, trace/ and the folders above itself in FOLDERS; device APIs
+never include each other; no two folders include each other in a circle, and no two folders inside one either;
+and every quoted include names a file by its path from src/ or include/. cli/, bindings/, tests/, fuzz/ and
+examples/ may include everything.
 """
 
 import pathlib
@@ -12,8 +12,10 @@ import re
 import sys
 
 # The order in which a graph walks through the house (docs/architecture.md).
-FOLDERS = ["ops", "graph", "devices", "plan", "run", "models", "onnx", "arrays", "trace"]
-FOR_EVERYONE = {"include", "ops", "trace"}
+FOLDERS = ["base", "ops", "graph", "devices", "plan", "run", "models", "onnx", "arrays", "trace"]
+FOR_EVERYONE = {"include", "base", "ops", "trace"}
+# Folders of src/devices/ that are no device API: every API may use the first, and the second uses every API.
+SHARED_BY_DEVICES = {"shaders", "discovery"}
 SUFFIXES = {".h", ".cpp", ".def", ".cu", ".cuh", ".comp", ".glsl", ".frag", ".vert"}
 
 INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.MULTILINE)
@@ -40,10 +42,16 @@ def folder_of(root, path):
     return parts[1] if parts[0] == "src" else parts[0]
 
 
+def room_of(root, path):
+    """The folder inside its folder of src/ that holds the file, as "models/text", or None."""
+    parts = path.relative_to(root).parts
+    return "/".join(parts[1:3]) if parts[0] == "src" and len(parts) > 3 else None
+
+
 def backend_of(root, path):
     """The device API a file below src/devices/ belongs to, or None."""
-    parts = path.relative_to(root).parts
-    return parts[2] if parts[:2] == ("src", "devices") and len(parts) > 3 else None
+    folder, _, name = (room_of(root, path) or "").partition("/")
+    return name if folder == "devices" and name not in SHARED_BY_DEVICES else None
 
 
 def forbidden(root, path, target):
@@ -58,6 +66,8 @@ def forbidden(root, path, target):
         return None
     if here == "include":
         return None if there == "ops" else "include/ includes only itself and the tables of ops/"
+    if here == "base":
+        return "base/ includes only include/ and itself" if there != "include" else None
     if here not in FOLDERS:
         return f"src/{here}/ is not in the list of folders of tools/check_includes.py"
     if there in FOR_EVERYONE:
@@ -104,7 +114,9 @@ def problems(root):
                 found.append(f'{where}: includes "{included}", but {reason}')
             here, there = folder_of(root, path), folder_of(root, target)
             # The public headers expand the tables of ops/, which every other folder builds on.
-            if here != there and "include" not in (here, there):
+            if here == there:
+                here, there = room_of(root, path), room_of(root, target)
+            if here and there and here != there and "include" not in (here, there):
                 edges.setdefault(here, {}).setdefault(there, where)
     circle = circle_in(edges)
     if circle:

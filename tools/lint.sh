@@ -13,8 +13,8 @@ if grep -nE '\b(TO''DO|FIX''ME|XX''X)\b' "${sources[@]}" "${scripts[@]}" tools/*
   exit 1
 fi
 if grep -rnE '\b[Jj]son::(sax_)?parse\(' src cli bindings --include='*.cpp' --include='*.h' |
-  grep -vE '^src/(trace/parse_json\.h|devices/sim/machine\.cpp:[0-9]+: .*sax_parse)'; then
-  echo "lint: the lines above parse JSON of any depth; call trace::parse_json (src/trace/parse_json.h)" >&2
+  grep -vE '^src/(base/parse_json\.h|devices/sim/machine\.cpp:[0-9]+: .*sax_parse)'; then
+  echo "lint: the lines above parse JSON of any depth; call parse_json (src/base/parse_json.h)" >&2
   exit 1
 fi
 if grep -nE 'fmt::print|std::(cout|cerr|puts|printf)\b|[,(] *(stdout|stderr)\)|\bwrite\(STD' cli/*.cpp | grep -v '^cli/output\.cpp:'; then

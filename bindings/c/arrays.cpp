@@ -9,7 +9,7 @@
 #include <optional>
 #include <string>
 
-#include "ops/checked.h"
+#include "base/checked.h"
 #include "report.h"
 
 // NOLINTBEGIN(readability-identifier-naming): a name of shunt.h

@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <system_error>
 
-#include "ops/checked.h"
+#include "base/checked.h"
 
 namespace shunt::c {
 

@@ -6,7 +6,7 @@
 #include <optional>
 #include <vector>
 
-#include "devices/out_of_memory.h"
+#include "base/out_of_memory.h"
 #include "dlpack.h"
 #include "report.h"
 #include "shunt/computation.h"

@@ -2,8 +2,8 @@
 #include <cstddef>
 #include <cstdlib>
 
+#include "base/parse_json.h"
 #include "page.h"
-#include "trace/parse_json.h"
 
 #define SHUNT_EXPORT(name) __attribute__((export_name(name)))
 #define SHUNT_IMPORT(name) __attribute__((import_module("host"), import_name(name)))
@@ -24,7 +24,7 @@ SHUNT_EXPORT("shunt_page_interrupt") void shunt_page_interrupt(Page* page) { pag
 
 // Gives the answer to host.answer: what page.h says, or {"error": {"code", "message"}}.
 SHUNT_EXPORT("shunt_page_ask") void shunt_page_ask(Page* page, const char* request, std::size_t bytes) {
-  const Json json = shunt::trace::parse_json({request, bytes});
+  const Json json = parse_json({request, bytes});
   auto answer = page->answer(json);
   if (!answer) answer = Json{{"error", {{"code", name_of(answer.error().code)}, {"message", answer.error().message}}}};
   const std::string text = answer->dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "answers.h"
-#include "run/stopwatch.h"
+#include "base/stopwatch.h"
 
 namespace shunt::web {
 namespace {

@@ -12,8 +12,8 @@
 #include "arrays/choice.h"
 #include "arrays/prepared.h"
 #include "devices/cpu/device.h"
-#include "devices/registry.h"
-#include "run/backoff.h"
+#include "devices/discovery/registry.h"
+#include "run/pool/backoff.h"
 
 namespace shunt {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "plan/cost.h"
+#include "plan/costs/cost.h"
 #include "plan/planner.h"
 
 namespace shunt::arrays {

@@ -10,7 +10,7 @@
 #include <span>
 
 #include "arrays/work.h"
-#include "plan/cost.h"
+#include "plan/costs/cost.h"
 #include "run/executable.h"
 
 namespace shunt::arrays {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cctype>
 
-#include "ops/units.h"
+#include "base/units.h"
 #include "shunt/devices.h"
 
 namespace shunt {

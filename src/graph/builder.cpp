@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "ops/checked.h"
+#include "base/checked.h"
 #include "ops/expansion.h"
 #include "ops/op.h"
 #include "shunt/graph.h"

@@ -8,9 +8,9 @@
 #include <optional>
 #include <string>
 
+#include "base/checked.h"
 #include "devices/device.h"
 #include "models/step_planner.h"
-#include "ops/checked.h"
 
 namespace shunt::models {
 namespace {

@@ -5,9 +5,9 @@
 #include <string>
 #include <utility>
 
-#include "models/stop_matcher.h"
-#include "models/utf8.h"
-#include "run/stopwatch.h"
+#include "base/stopwatch.h"
+#include "models/text/stop_matcher.h"
+#include "models/text/utf8.h"
 
 namespace shunt {
 

@@ -9,11 +9,11 @@
 #include <optional>
 #include <string>
 
-#include "models/architecture.h"
-#include "models/chat.h"
-#include "models/gguf.h"
+#include "models/decoder/architecture.h"
+#include "models/gguf/gguf.h"
 #include "models/model_weights.h"
-#include "models/tokenizer.h"
+#include "models/text/chat.h"
+#include "models/text/tokenizer.h"
 
 namespace shunt::models {
 

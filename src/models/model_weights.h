@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "models/architecture.h"
+#include "models/decoder/architecture.h"
 
 namespace shunt::models {
 

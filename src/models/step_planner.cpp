@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
+#include "base/checked.h"
 #include "devices/device.h"
-#include "ops/checked.h"
 #include "run/strategy.h"
 
 namespace shunt::models {

@@ -12,8 +12,8 @@
 #include "models/model.h"
 #include "plan/planner.h"
 #include "plan/tensor_split.h"
-#include "run/device_pool.h"
 #include "run/plan_graph.h"
+#include "run/pool/device_pool.h"
 #include "shunt/model.h"
 
 namespace shunt::models {

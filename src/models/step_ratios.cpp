@@ -9,7 +9,7 @@
 #include "models/context.h"
 #include "models/session.h"
 #include "models/step_planner.h"
-#include "run/samples.h"
+#include "run/measure/samples.h"
 
 namespace shunt::models {
 namespace {

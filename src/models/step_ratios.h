@@ -7,7 +7,7 @@
 #include <functional>
 
 #include "models/model.h"
-#include "plan/profile.h"
+#include "plan/costs/profile.h"
 
 namespace shunt::models {
 

@@ -8,8 +8,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "models/mixture.h"
-#include "ops/units.h"
+#include "base/units.h"
+#include "models/quantize/mixture.h"
 
 namespace shunt::models {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "models/gguf.h"
+#include "models/gguf/gguf.h"
 #include "shunt/tensor.h"
 
 namespace shunt::models {

@@ -4,8 +4,8 @@
 
 #include <limits>
 
-#include "ops/checked.h"
-#include "ops/units.h"
+#include "base/checked.h"
+#include "base/units.h"
 
 namespace shunt::onnx {
 

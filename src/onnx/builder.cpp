@@ -8,9 +8,9 @@
 #include <limits>
 #include <numeric>
 
-#include "models/mapped_file.h"
+#include "base/checked.h"
+#include "base/system/mapped_file.h"
 #include "onnx/translators.h"
-#include "ops/checked.h"
 
 namespace shunt::onnx {
 
@@ -66,12 +66,12 @@ class OwnedWeights final : public WeightSource {
 };
 
 // A file of external data, which has to lie below the model's folder.
-Result<std::unique_ptr<models::MappedFile>> open_beside(const std::string& folder, std::string_view name) {
+Result<std::unique_ptr<MappedFile>> open_beside(const std::string& folder, std::string_view name) {
   const std::filesystem::path path(name);
   const bool leaves = path.is_absolute() || std::ranges::find(path, std::filesystem::path("..")) != path.end();
   if (name.empty() || leaves)
     return fail(Code::invalid, fmt::format("external data in \"{}\"; it must lie beside the model", name));
-  return models::MappedFile::open((std::filesystem::path(folder) / path).string());
+  return MappedFile::open((std::filesystem::path(folder) / path).string());
 }
 
 Result<std::span<const std::byte>> part_of(const TensorData& data, std::span<const std::byte> file) {
@@ -296,7 +296,7 @@ Status Builder::add_inputs(const Model& model, const std::map<std::string, Shape
 }
 
 Status Builder::add_initializers(const Model& model, const std::string& folder) {
-  std::map<std::string, std::unique_ptr<models::MappedFile>, std::less<>> files;
+  std::map<std::string, std::unique_ptr<MappedFile>, std::less<>> files;
   for (const TensorData& data : model.initializers) {
     std::span<const std::byte> external;
     if (data.is_external) {

@@ -5,8 +5,8 @@
 #include <array>
 #include <cmath>
 
+#include "base/checked.h"
 #include "onnx/translators.h"
-#include "ops/checked.h"
 
 namespace shunt::onnx {
 namespace {

@@ -6,8 +6,8 @@
 #include <limits>
 #include <numeric>
 
+#include "base/checked.h"
 #include "onnx/translators.h"
-#include "ops/checked.h"
 
 namespace shunt::onnx {
 namespace {

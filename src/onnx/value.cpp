@@ -6,7 +6,7 @@
 #include <cstring>
 #include <limits>
 
-#include "ops/checked.h"
+#include "base/checked.h"
 #include "ops/quantize/blocks.h"
 
 namespace shunt::onnx {

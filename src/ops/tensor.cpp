@@ -7,7 +7,7 @@
 #include <limits>
 #include <optional>
 
-#include "ops/checked.h"
+#include "base/checked.h"
 
 namespace shunt {
 namespace {

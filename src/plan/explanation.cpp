@@ -6,7 +6,7 @@
 #include <utility>
 #include <variant>
 
-#include "ops/units.h"
+#include "base/units.h"
 #include "plan/groups.h"
 #include "plan/placement.h"
 #include "plan/planner.h"

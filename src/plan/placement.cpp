@@ -8,8 +8,8 @@
 #include <utility>
 #include <variant>
 
+#include "base/units.h"
 #include "ops/op.h"
-#include "ops/units.h"
 #include "plan/choice.h"
 #include "plan/units.h"
 

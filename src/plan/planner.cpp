@@ -7,8 +7,8 @@
 #include <utility>
 #include <variant>
 
+#include "base/units.h"
 #include "ops/op.h"
-#include "ops/units.h"
 #include "plan/placement.h"
 #include "plan/problem.h"
 #include "plan/schedule.h"

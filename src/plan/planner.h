@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "devices/device.h"
-#include "plan/cost.h"
-#include "plan/cost_cache.h"
+#include "plan/costs/cost.h"
+#include "plan/costs/cost_cache.h"
 #include "plan/plan.h"
 
 namespace shunt {

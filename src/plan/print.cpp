@@ -3,11 +3,11 @@
 #include <set>
 #include <string_view>
 
+#include "base/json.h"
+#include "base/units.h"
 #include "ops/op.h"
-#include "ops/units.h"
 #include "plan/plan.h"
 #include "plan/record.h"
-#include "trace/json.h"
 
 namespace shunt {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/units.h"
+#include "base/units.h"
 
 namespace shunt {
 

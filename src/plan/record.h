@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "devices/field_json.h"
+#include "base/field_json.h"
 
 namespace shunt {
 

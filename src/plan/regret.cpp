@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <map>
 
-#include "devices/registry.h"
-#include "ops/units.h"
-#include "trace/parse_json.h"
+#include "base/parse_json.h"
+#include "base/units.h"
+#include "devices/discovery/registry.h"
 
 namespace shunt {
 namespace {
@@ -118,7 +118,7 @@ Result<std::vector<PlanRegret>> regrets_of(const trace::Recording& recording, st
   for (const std::string& text : attached->second) {
     PlanRegret& judged = plans.emplace_back();
     judged.number = static_cast<std::uint32_t>(plans.size());
-    if (!field_json::from_json(trace::parse_json(text), judged.plan))
+    if (!field_json::from_json(parse_json(text), judged.plan))
       return fail(Code::invalid, fmt::format("plan {} of the trace is not as this version of shunt writes one; record "
                                              "the trace again",
                                              judged.number));

@@ -5,7 +5,7 @@
 #include <numeric>
 #include <utility>
 
-#include "ops/units.h"
+#include "base/units.h"
 #include "plan/simulation.h"
 #include "plan/storage.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "devices/device.h"
-#include "plan/cost.h"
+#include "plan/costs/cost.h"
 
 namespace shunt {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "devices/out_of_memory.h"
+#include "base/out_of_memory.h"
 
 namespace shunt {
 namespace {

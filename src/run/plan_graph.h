@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "plan/plan.h"
-#include "run/device_pool.h"
+#include "run/pool/device_pool.h"
 #include "shunt/graph.h"
 #include "shunt/strategy.h"
 

@@ -6,8 +6,8 @@
 #include <cstddef>
 #include <optional>
 
-#include "run/device_pool.h"
-#include "run/running_median.h"
+#include "run/pool/device_pool.h"
+#include "run/pool/running_median.h"
 
 namespace shunt {
 

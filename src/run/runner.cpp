@@ -6,10 +6,10 @@
 #include <bit>
 #include <utility>
 
+#include "base/units.h"
 #include "devices/device.h"
-#include "ops/units.h"
 #include "plan/planner.h"
-#include "run/brief_calibration.h"
+#include "run/measure/brief_calibration.h"
 
 namespace shunt {
 

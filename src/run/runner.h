@@ -17,10 +17,10 @@
 #include <string_view>
 #include <vector>
 
-#include "run/device_pool.h"
 #include "run/executable.h"
 #include "run/plan_graph.h"
 #include "run/plan_review.h"
+#include "run/pool/device_pool.h"
 #include "shunt/runtime.h"
 
 namespace shunt {

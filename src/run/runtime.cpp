@@ -7,10 +7,10 @@
 #include <map>
 #include <mutex>
 
-#include "devices/registry.h"
-#include "devices/rejections.h"
-#include "devices/thread_pool.h"
-#include "plan/cost.h"
+#include "base/system/thread_pool.h"
+#include "devices/discovery/registry.h"
+#include "devices/discovery/rejections.h"
+#include "plan/costs/cost.h"
 #include "plan/planner.h"
 #include "run/weight_store.h"
 #include "trace/recorder.h"

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "base/nearest.h"
 #include "devices/device.h"
-#include "ops/nearest.h"
 
 namespace shunt {
 namespace {

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "run/device_pool.h"
+#include "run/pool/device_pool.h"
 #include "shunt/strategy.h"
 
 namespace shunt {

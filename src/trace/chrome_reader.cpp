@@ -5,9 +5,9 @@
 #include <optional>
 #include <unordered_map>
 
+#include "base/parse_json.h"
+#include "base/system/text_file.h"
 #include "trace/chrome.h"
-#include "trace/parse_json.h"
-#include "trace/text_file.h"
 
 namespace shunt::trace {
 namespace {

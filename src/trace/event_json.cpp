@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "trace/json.h"
+#include "base/json.h"
 
 namespace shunt::trace {
 

@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "ops/units.h"
-#include "trace/json.h"
+#include "base/json.h"
+#include "base/units.h"
 #include "trace/recording.h"
 
 namespace shunt::trace {

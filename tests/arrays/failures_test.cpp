@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "arrays/machine.h"
-#include "run/backoff.h"
+#include "run/pool/backoff.h"
 
 namespace shunt {
 namespace {

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "devices/cpu/device.h"
-#include "devices/registry.h"
+#include "devices/discovery/registry.h"
 #include "devices/sim/device.h"
 #include "ops/op.h"
 #include "shunt/arrays.h"

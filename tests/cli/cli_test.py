@@ -417,7 +417,7 @@ class Files(CommandLine):
         rank = int.from_bytes(data[place:place + 4], "little")
         place += 4 + 8 * rank
         names = re.findall(r'^SHUNT_FOREIGN_TYPE\("([^"]+)", (\d+), (\d+), (\d+)\)',
-                           (TABLE.parents[1] / "src/models/foreign_types.def").read_text(), re.MULTILINE)
+                           (TABLE.parents[1] / "src/models/gguf/foreign_types.def").read_text(), re.MULTILINE)
         self.assertGreater(len(names), 20)
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "foreign.gguf")

@@ -14,7 +14,7 @@ class CheckIncludes(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.root = pathlib.Path(folder.name)
-        for path in ("include/shunt/tensor.h", "src/ops/op.h", "src/graph/graph.h", "src/devices/device.h",
+        for path in ("include/shunt/tensor.h", "src/ops/op.h", "src/graph/graph.h", "src/devices/device.h", "src/base/json.h",
                      "src/devices/cpu/pool.h", "src/devices/sim/clock.h", "src/plan/plan.h", "src/run/executor.h",
                      "src/trace/recorder.h", "cli/main.cpp"):
             self.write(path, "")
@@ -30,8 +30,9 @@ class CheckIncludes(unittest.TestCase):
         return done.stdout
 
     def test_a_tree_that_keeps_the_rule_passes(self):
-        self.write("src/plan/cost.cpp", '#include "plan/plan.h"\n#include "devices/device.h"\n#include <vector>\n'
-                                        '#include "trace/recorder.h"\n#include "shunt/tensor.h"\n')
+        self.write("src/plan/costs/cost.cpp", '#include "plan/plan.h"\n#include "devices/device.h"\n#include <vector>\n'
+                                              '#include "trace/recorder.h"\n#include "shunt/tensor.h"\n')
+        self.write("src/ops/op.cpp", '#include "base/json.h"\n')
         self.write("include/shunt/graph.h", '#include "ops/op.h"\n')
         self.write("cli/main.cpp", '#include "run/executor.h"\n')
         self.assertEqual(self.check(), "")
@@ -57,8 +58,22 @@ class CheckIncludes(unittest.TestCase):
         self.assertIn("devices/sim and devices/cpu never include each other", self.check())
 
     def test_the_registry_may_include_a_backend(self):
-        self.write("src/devices/registry.cpp", '#include "devices/cpu/pool.h"\n')
+        self.write("src/devices/discovery/registry.cpp", '#include "devices/cpu/pool.h"\n')
         self.assertEqual(self.check(), "")
+
+    def test_no_backend_includes_discovery_and_all_may_include_the_shaders(self):
+        self.write("src/devices/shaders/dispatch.h", '#include "devices/device.h"\n')
+        self.write("src/devices/cpu/pool.h", '#include "devices/shaders/dispatch.h"\n')
+        self.assertEqual(self.check(), "")
+        self.write("src/devices/discovery/registry.h", '#include "devices/cpu/pool.h"\n')
+        self.write("src/devices/cpu/pool.h", '#include "devices/discovery/registry.h"\n')
+        self.assertIn("devices/cpu/ includes devices/discovery/ at src/devices/cpu/pool.h:1", self.check())
+
+    def test_the_base_stands_on_nothing(self):
+        self.write("src/base/json.h", '#include "shunt/tensor.h"\n')
+        self.assertEqual(self.check(), "")
+        self.write("src/base/json.h", '#include "ops/op.h"\n')
+        self.assertIn("base/ includes only include/ and itself", self.check())
 
     def test_public_headers_reach_only_the_tables(self):
         self.write("include/shunt/runtime.h", '#include "run/executor.h"\n')
@@ -67,11 +82,11 @@ class CheckIncludes(unittest.TestCase):
     def test_folders_do_not_include_each_other_in_a_circle(self):
         self.write("src/trace/report.cpp", '#include "plan/plan.h"\n')
         self.assertEqual(self.check(), "")
-        self.write("src/plan/cost.cpp", '#include "trace/recorder.h"\n')
-        self.assertIn("plan/ includes trace/ at src/plan/cost.cpp:1", self.check())
+        self.write("src/plan/costs/cost.cpp", '#include "trace/recorder.h"\n')
+        self.assertIn("plan/ includes trace/ at src/plan/costs/cost.cpp:1", self.check())
 
     def test_a_path_that_does_not_exist_is_refused(self):
-        self.write("src/plan/cost.cpp", '#include "plan/gone.h"\n')
+        self.write("src/plan/costs/cost.cpp", '#include "plan/gone.h"\n')
         self.assertIn('"plan/gone.h" is no path', self.check())
 
     def test_a_header_named_without_its_folder_is_refused(self):

@@ -1,6 +1,6 @@
 """A new device API is one folder and one row: does what docs/adding-a-device.md says, and looks for the device.
 
-add_device_test.py COMPILE_COMMANDS LIBRARY [LINK_ARGUMENT...]: how src/devices/registry.cpp is compiled, and what a
+add_device_test.py COMPILE_COMMANDS LIBRARY [LINK_ARGUMENT...]: how src/devices/discovery/registry.cpp is compiled, and what a
 program links.
 """
 
@@ -21,7 +21,7 @@ del sys.argv[1:]
 
 PROGRAM = """
 #include <cstdio>
-#include "devices/registry.h"
+#include "devices/discovery/registry.h"
 int main() {
   const auto registry = shunt::open_devices({.devices = "cpu,pretend", .threads = 1});
   if (!registry) return 1;
@@ -78,7 +78,7 @@ class AddDevice(unittest.TestCase):
 
         (self.copy / "list.cpp").write_text(PROGRAM)
         objects = []
-        for source in ("list.cpp", "src/devices/registry.cpp", "src/devices/pretend/device.cpp"):
+        for source in ("list.cpp", "src/devices/discovery/registry.cpp", "src/devices/pretend/device.cpp"):
             compiler, flags, target = self.compile(self.copy / source)
             objects.append(str(target))
         run([*compiler, *flags, *objects, *LINK, "-o", "list"], self.copy)

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <thread>
 
-#include "devices/registry.h"
+#include "devices/discovery/registry.h"
 
 namespace shunt {
 namespace {

@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "devices/registry.h"
+#include "devices/discovery/registry.h"
 #include "devices/sim/device.h"
 #include "shunt/runtime.h"
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "devices/registry.h"
+#include "devices/discovery/registry.h"
 
 namespace shunt {
 

@@ -6,7 +6,7 @@
 #include <cmath>
 #include <thread>
 
-#include "devices/registry.h"
+#include "devices/discovery/registry.h"
 
 namespace shunt::sim {
 namespace {

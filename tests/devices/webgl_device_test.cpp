@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "base/system/shared_library.h"
 #include "devices/each_api.h"
-#include "devices/library.h"
 #include "devices/webgl/context.h"
 
 namespace shunt::webgl {
@@ -102,7 +102,7 @@ class WebglDevices : public testing::Test {
 
   // What else runs on this thread need not know of the context.
   void TearDown() override {
-    const auto library = Library::open(SHUNT_WEBGL_ON_EGL, "SHUNT_WEBGL_LIBRARY", "");
+    const auto library = SharedLibrary::open(SHUNT_WEBGL_ON_EGL, "SHUNT_WEBGL_LIBRARY", "");
     ASSERT_TRUE(library.has_value());
     library->find<void (*)()>("shunt_webgl_leave")();
   }

@@ -11,8 +11,8 @@
 #include <numeric>
 #include <sstream>
 
-#include "devices/own_cache.h"
-#include "devices/registry.h"
+#include "base/own_cache.h"
+#include "devices/discovery/registry.h"
 
 namespace shunt::webgpu {
 namespace {

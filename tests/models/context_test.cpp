@@ -7,9 +7,9 @@
 #include "devices/device.h"
 #include "models/context.h"
 #include "models/generate.h"
-#include "models/gguf_bytes.h"
-#include "models/gguf_writer.h"
-#include "models/random_model.h"
+#include "models/gguf/gguf_bytes.h"
+#include "models/gguf/gguf_writer.h"
+#include "models/random/random_model.h"
 #include "models/reference.h"
 #include "models/step_planner.h"
 

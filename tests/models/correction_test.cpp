@@ -1,6 +1,6 @@
 // Sessions on devices that are not as fast as they say.
-#include "models/gguf_bytes.h"
-#include "models/random_model.h"
+#include "models/gguf/gguf_bytes.h"
+#include "models/random/random_model.h"
 #include "models/short_run.h"
 #include "run/wrong_beliefs.h"
 

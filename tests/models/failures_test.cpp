@@ -5,8 +5,8 @@
 #include <random>
 
 #include "devices/each_api.h"
-#include "models/gguf_bytes.h"
-#include "models/random_model.h"
+#include "models/gguf/gguf_bytes.h"
+#include "models/random/random_model.h"
 #include "models/short_run.h"
 #include "trace/recorder.h"
 

@@ -3,10 +3,10 @@
 
 #include <random>
 
-#include "models/gguf_bytes.h"
-#include "models/random_model.h"
+#include "models/gguf/gguf_bytes.h"
+#include "models/random/random_model.h"
 #include "models/reference.h"
-#include "models/utf8.h"
+#include "models/text/utf8.h"
 
 namespace shunt::models {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "models/generate.h"
-#include "models/gguf_bytes.h"
-#include "models/gguf_writer.h"
-#include "models/random_model.h"
+#include "models/gguf/gguf_bytes.h"
+#include "models/gguf/gguf_writer.h"
+#include "models/random/random_model.h"
 #include "models/reference.h"
 
 namespace shunt::models {
@@ -84,7 +84,7 @@ TEST_F(Load, AnUnknownArchitectureNamesTheKnownOnes) {
   EXPECT_EQ(error.code, Code::unsupported);
   std::string known;
 #define SHUNT_ARCHITECTURE(function, name) known += (known.empty() ? "" : " ") + std::string(name);
-#include "models/architectures.def"
+#include "models/decoder/architectures.def"
   expect_says(error.message, "model architecture \"gpt2\"; supported: " + known);
 }
 

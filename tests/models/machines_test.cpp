@@ -5,8 +5,8 @@
 
 #include <functional>
 
-#include "models/gguf_bytes.h"
-#include "models/random_model.h"
+#include "models/gguf/gguf_bytes.h"
+#include "models/random/random_model.h"
 #include "models/reference.h"
 #include "models/step_planner.h"
 #include "plan/planner.h"

@@ -1,10 +1,10 @@
 // What a model's plans and traces look like: no op on cpu:scalar, and one event for each op that ran.
 #include <nlohmann/json.hpp>
 
-#include "models/gguf_bytes.h"
-#include "models/mixture.h"
-#include "models/quantizer.h"
-#include "models/random_model.h"
+#include "models/gguf/gguf_bytes.h"
+#include "models/quantize/mixture.h"
+#include "models/quantize/quantizer.h"
+#include "models/random/random_model.h"
 #include "models/reference.h"
 #include "models/step_planner.h"
 #include "trace/chrome.h"

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <random>
 
-#include "models/gguf_bytes.h"
-#include "models/random_model.h"
+#include "models/gguf/gguf_bytes.h"
+#include "models/random/random_model.h"
 #include "models/reference.h"
 #include "models/step_planner.h"
 

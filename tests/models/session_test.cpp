@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "models/generate.h"
-#include "models/gguf_bytes.h"
-#include "models/quantizer.h"
+#include "models/gguf/gguf_bytes.h"
+#include "models/quantize/quantizer.h"
 #include "models/reference.h"
 
 namespace shunt::models {

@@ -1,10 +1,10 @@
 // Whole steps beside the sum of their ops.
 #include "models/step_ratios.h"
 
-#include "devices/registry.h"
+#include "devices/discovery/registry.h"
 #include "devices/sim/device.h"
-#include "models/gguf_bytes.h"
-#include "models/random_model.h"
+#include "models/gguf/gguf_bytes.h"
+#include "models/random/random_model.h"
 #include "models/short_run.h"
 
 namespace shunt::models {

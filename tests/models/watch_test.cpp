@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "devices/own_cache.h"
-#include "devices/registry.h"
+#include "base/own_cache.h"
+#include "devices/discovery/registry.h"
 #include "devices/sim/device.h"
 #include "models/session.h"
 #include "trace/recorder.h"

@@ -7,7 +7,7 @@
 #include <random>
 #include <vector>
 
-#include "models/gguf.h"
+#include "models/gguf/gguf.h"
 #include "ops/quantize/blocks.h"
 
 namespace shunt {

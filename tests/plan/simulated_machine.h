@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "devices/sim/device.h"
-#include "plan/cost.h"
+#include "plan/costs/cost.h"
 
 namespace shunt::test {
 

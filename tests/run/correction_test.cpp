@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "run/graphs.h"
-#include "run/running_median.h"
+#include "run/pool/running_median.h"
 #include "run/wrong_beliefs.h"
 #include "shunt/computation.h"
 

@@ -3,7 +3,7 @@
 
 #include <random>
 
-#include "devices/registry.h"
+#include "devices/discovery/registry.h"
 #include "devices/sim/device.h"
 #include "graph/row_split.h"
 #include "ops/op.h"

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "devices/registry.h"
+#include "devices/discovery/registry.h"
 #include "devices/sim/device.h"
 #include "shunt/computation.h"
 #include "trace/recorder.h"

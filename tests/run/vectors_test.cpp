@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "models/gguf.h"
+#include "models/gguf/gguf.h"
 #include "ops/each_target.h"
 #include "ops/quantize/blocks.h"
 #include "plan/planner.h"

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "devices/own_cache.h"
-#include "devices/registry.h"
+#include "base/own_cache.h"
+#include "devices/discovery/registry.h"
 #include "devices/sim/device.h"
 #include "shunt/runtime.h"
 

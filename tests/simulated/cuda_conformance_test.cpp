@@ -2,8 +2,8 @@
 #include <string_view>
 
 #include "ops/cuda.h"
-#include "run/conformance.h"
-#include "run/support_check.h"
+#include "run/verify/conformance.h"
+#include "run/verify/support_check.h"
 #include "simulated/simulated.h"
 
 namespace shunt::simulated {

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "devices/registry.h"
+#include "devices/discovery/registry.h"
 
 namespace shunt::simulated {
 

@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "ops/shader.h"
-#include "run/conformance.h"
-#include "run/support_check.h"
+#include "run/verify/conformance.h"
+#include "run/verify/support_check.h"
 #include "simulated/simulated_metal.h"
 
 namespace shunt::simulated {

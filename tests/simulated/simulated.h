@@ -7,7 +7,7 @@
 #include <cstdlib>
 #include <string>
 
-#include "devices/registry.h"
+#include "devices/discovery/registry.h"
 #include "simulated/control.h"
 
 namespace shunt::simulated {

@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "devices/registry.h"
+#include "devices/discovery/registry.h"
 #include "simulated/metal_control.h"
 
 namespace shunt::simulated {

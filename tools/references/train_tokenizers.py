@@ -6,7 +6,7 @@
 Needs Hugging Face's tokenizers as Node package (npm install tokenizers; NODE_PATH names its node_modules) and
 SentencePiece as Python package (Debian's python3-sentencepiece). Byte-level families cut text by the pattern that was
 published with them; the SentencePiece models are trained by SentencePiece and rebuilt with Hugging Face's library, and
-where the two differ, that is printed. tests/models/reference_tokenizers_test.cpp reads the results.
+where the two differ, that is printed. tests/models/text/reference_tokenizers_test.cpp reads the results.
 """
 import base64
 import io

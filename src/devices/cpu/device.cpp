@@ -8,12 +8,12 @@
 #include <cstring>
 #include <ranges>
 
+#include "base/out_of_memory.h"
+#include "devices/backend.h"
 #include "devices/cpu/memory.h"
 #include "devices/cpu/program.h"
 #include "devices/cpu/targets.h"
 #include "devices/identity.h"
-#include "devices/out_of_memory.h"
-#include "devices/registry.h"
 #include "ops/kernel.h"
 
 namespace shunt::cpu {

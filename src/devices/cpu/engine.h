@@ -6,7 +6,7 @@
 #include <functional>
 #include <mutex>
 
-#include "devices/thread_pool.h"
+#include "base/system/thread_pool.h"
 
 namespace shunt::cpu {
 

@@ -8,8 +8,8 @@
 #include <memory>
 #include <vector>
 
+#include "base/system/thread_pool.h"
 #include "devices/device.h"
-#include "devices/thread_pool.h"
 
 namespace shunt::cpu {
 

@@ -7,8 +7,8 @@
 #include <cstdio>
 #include <string>
 
-#include "devices/cgroup.h"
-#include "ops/units.h"
+#include "base/system/cgroup.h"
+#include "base/units.h"
 
 namespace shunt::cpu {
 namespace {

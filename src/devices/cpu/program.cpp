@@ -6,8 +6,8 @@
 #include <mutex>
 #include <utility>
 
+#include "base/out_of_memory.h"
 #include "devices/cpu/memory.h"
-#include "devices/out_of_memory.h"
 
 namespace shunt::cpu {
 namespace {

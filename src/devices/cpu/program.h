@@ -4,9 +4,9 @@
 #include <atomic>
 #include <vector>
 
+#include "base/system/thread_pool.h"
 #include "devices/kernel_run.h"
 #include "devices/program_trace.h"
-#include "devices/thread_pool.h"
 #include "devices/waiting.h"
 
 namespace shunt::cpu {

@@ -3,8 +3,8 @@
 
 #include <memory>
 
+#include "devices/backend.h"
 #include "devices/cuda/driver.h"
-#include "devices/registry.h"
 
 namespace shunt::cuda {
 

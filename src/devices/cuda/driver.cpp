@@ -116,7 +116,8 @@ Result<std::shared_ptr<const Driver>> Driver::open(const DriverApi& api) {
 }
 
 Status Driver::load() {
-  SHUNT_TRY_ASSIGN(const Library library, Library::open(api_->libraries, api_->library_variable, api_->install));
+  SHUNT_TRY_ASSIGN(const SharedLibrary library,
+                   SharedLibrary::open(api_->libraries, api_->library_variable, api_->install));
   std::size_t next = 0;
   std::string missing;
 #define SHUNT_DRIVER_CALL(member, cuda, hip, parameters, arguments)           \

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "devices/library.h"
+#include "base/system/shared_library.h"
 
 namespace shunt::cuda {
 

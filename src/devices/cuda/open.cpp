@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <span>
 
+#include "devices/backend.h"
 #include "devices/cuda/device.h"
 #include "devices/cuda/program.h"
-#include "devices/registry.h"
 
 namespace shunt {
 namespace cuda {
@@ -24,8 +24,8 @@ std::string not_built(const DriverApi& api) {
 
 BackendReport open(const DriverApi& api, const OpenOptions& options) {
   BackendReport report{.api = std::string(api.name), .devices = {}};
-  const bool takes_ptx =
-      &api == &cuda_api() || Library::named_by(api.library_variable) != nullptr;  // one that stands in for HIP's may
+  const bool takes_ptx = &api == &cuda_api() ||
+                         SharedLibrary::named_by(api.library_variable) != nullptr;  // one that stands in for HIP's may
   report.stop(StartStage::not_built, not_built(api));
   if (!is_built(takes_ptx ? &CudaModule::ptx : &CudaModule::code_object)) return report;
   auto driver = Driver::open(api);

@@ -62,8 +62,8 @@ bool lists(const char* list, std::string_view extension) {
 }
 
 Result<std::shared_ptr<const Egl>> Egl::open() {
-  SHUNT_TRY_ASSIGN(Library library,
-                   Library::open("libEGL.so.1", "SHUNT_EGL_LIBRARY", "on Debian and Ubuntu install libegl1"));
+  SHUNT_TRY_ASSIGN(SharedLibrary library,
+                   SharedLibrary::open("libEGL.so.1", "SHUNT_EGL_LIBRARY", "on Debian and Ubuntu install libegl1"));
   std::shared_ptr<Egl> opened(new Egl);
   EglFunctions& egl = opened->functions_;
 #define SHUNT_EGL_LOAD(result, name, parameters)              \

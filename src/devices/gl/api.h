@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "devices/library.h"
+#include "base/system/shared_library.h"
 
 namespace shunt::gl {
 

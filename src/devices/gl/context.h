@@ -10,8 +10,8 @@
 #include <memory>
 #include <string>
 
-#include "devices/dispatch.h"
 #include "devices/gl/api.h"
+#include "devices/shaders/dispatch.h"
 
 namespace shunt::gl {
 

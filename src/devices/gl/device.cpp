@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "devices/gl/program.h"
-#include "devices/gl_names.h"
 #include "devices/identity.h"
+#include "devices/shaders/gl_names.h"
 #include "devices/submissions.h"
 
 namespace shunt::gl {

@@ -2,8 +2,8 @@
 // run on the CPU. One folder, two rows of backends.def.
 #pragma once
 
+#include "devices/backend.h"
 #include "devices/gl/context.h"
-#include "devices/registry.h"
 
 namespace shunt::gl {
 

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "devices/gl_names.h"
+#include "devices/shaders/gl_names.h"
 
 namespace shunt::gl {
 namespace {

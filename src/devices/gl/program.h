@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "devices/dispatch.h"
 #include "devices/gl/memory.h"
+#include "devices/shaders/dispatch.h"
 #include "devices/waiting.h"
 
 namespace shunt::gl {

@@ -8,8 +8,8 @@
 #include <string>
 
 #include "devices/device.h"
-#include "devices/dispatch.h"
 #include "devices/metal/runtime.h"
+#include "devices/shaders/dispatch.h"
 
 namespace shunt::metal {
 

@@ -5,10 +5,10 @@
 #include <cstring>
 #include <deque>
 
+#include "devices/backend.h"
 #include "devices/health.h"
 #include "devices/identity.h"
 #include "devices/metal/program.h"
-#include "devices/registry.h"
 #include "devices/waiting.h"
 
 namespace shunt::metal {

@@ -13,15 +13,15 @@ constexpr std::string_view kAdvice = "Metal is Apple's: it takes a Mac with macO
 Result<std::shared_ptr<const Runtime>> Runtime::open() {
   std::shared_ptr<Runtime> runtime(new Runtime);
   SHUNT_TRY_ASSIGN(runtime->metal_,
-                   Library::open("/System/Library/Frameworks/Metal.framework/Metal", kLibraryVariable, kAdvice));
-  SHUNT_TRY_ASSIGN(runtime->objective_c_, Library::open("/usr/lib/libobjc.A.dylib", kLibraryVariable, kAdvice));
+                   SharedLibrary::open("/System/Library/Frameworks/Metal.framework/Metal", kLibraryVariable, kAdvice));
+  SHUNT_TRY_ASSIGN(runtime->objective_c_, SharedLibrary::open("/usr/lib/libobjc.A.dylib", kLibraryVariable, kAdvice));
   SHUNT_TRY(runtime->load());
   return runtime;
 }
 
 Status Runtime::load() {
   const char* missing = nullptr;
-  const auto find = [&]<class Function>(const Library& library, const char* name, Function& function) {
+  const auto find = [&]<class Function>(const SharedLibrary& library, const char* name, Function& function) {
     function = library.find<Function>(name);
     if (function == nullptr) missing = name;
   };

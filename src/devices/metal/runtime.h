@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "devices/library.h"
+#include "base/system/shared_library.h"
 
 namespace shunt::metal {
 
@@ -111,8 +111,8 @@ class Runtime {
   Runtime() = default;
   [[nodiscard]] Status load();
 
-  Library objective_c_;
-  Library metal_;
+  SharedLibrary objective_c_;
+  SharedLibrary metal_;
   Functions functions_;
   Messages messages_;
   Id string_class_ = nullptr;

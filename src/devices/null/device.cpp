@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "devices/registry.h"
+#include "devices/backend.h"
 
 namespace shunt::null {
 namespace {

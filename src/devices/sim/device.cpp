@@ -6,7 +6,7 @@
 #include <charconv>
 #include <cstring>
 
-#include "devices/registry.h"
+#include "devices/backend.h"
 #include "devices/sim/machine.h"
 #include "devices/sim/program.h"
 

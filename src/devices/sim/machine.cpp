@@ -13,9 +13,9 @@
 #include <system_error>
 #include <type_traits>
 
-#include "devices/bytes_in.h"
+#include "base/parse_bytes.h"
+#include "base/parse_json.h"
 #include "devices/device.h"
-#include "trace/parse_json.h"
 
 namespace shunt::sim {
 namespace {
@@ -146,10 +146,10 @@ class Reader {
   Result<Machine> read(std::string_view text) {
     Complaints complaints;
     if (!Json::sax_parse(text, &complaints)) return wrong("", complaints.text);
-    const Json json = trace::parse_json(text);
+    const Json json = parse_json(text);
     if (json.is_discarded())
-      return wrong("", fmt::format("it is nested more than {} deep, or longer than {} MiB", trace::kMostJsonDepth,
-                                   trace::kMostJsonBytes >> 20U));
+      return wrong("", fmt::format("it is nested more than {} deep, or longer than {} MiB", kMostJsonDepth,
+                                   kMostJsonBytes >> 20U));
     Machine machine;
     SHUNT_TRY(read(json, "", machine));
     device_.clear();
@@ -204,7 +204,7 @@ class Reader {
   Status read(const Json& json, const std::string& key, std::uint64_t& value, Range range) {
     std::optional<double> bytes;
     if (json.is_number()) bytes = json.get<double>();
-    if (json.is_string()) bytes = bytes_in(json.get_ref<const std::string&>());
+    if (json.is_string()) bytes = parse_bytes(json.get_ref<const std::string&>());
     if (!bytes || !(*bytes >= range.least && *bytes <= range.most))
       return unlike(key, json,
                     fmt::format("a number from {:g} to {:g}, or a text such as \"24 GiB\" that says as much",

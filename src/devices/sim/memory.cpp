@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "ops/units.h"
+#include "base/units.h"
 
 namespace shunt::sim {
 namespace {

@@ -59,8 +59,8 @@ std::unexpected<Error> error_of(VkResult result, std::string_view what) {
 
 Result<std::shared_ptr<Instance>> Instance::open() {
   std::shared_ptr<Instance> opened(new Instance);
-  SHUNT_TRY_ASSIGN(opened->library_,
-                   Library::open("libvulkan.so.1", "SHUNT_VULKAN_LIBRARY", "on Debian and Ubuntu install libvulkan1"));
+  SHUNT_TRY_ASSIGN(opened->library_, SharedLibrary::open("libvulkan.so.1", "SHUNT_VULKAN_LIBRARY",
+                                                         "on Debian and Ubuntu install libvulkan1"));
   const auto get = opened->library_.find<PFN_vkGetInstanceProcAddr>("vkGetInstanceProcAddr");
   opened->find_ = get;
   const auto create = get == nullptr ? nullptr : as<PFN_vkCreateInstance>(get(VK_NULL_HANDLE, "vkCreateInstance"));

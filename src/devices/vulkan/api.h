@@ -10,7 +10,7 @@
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan_core.h>
 
-#include "devices/library.h"
+#include "base/system/shared_library.h"
 
 namespace shunt::vulkan {
 
@@ -112,7 +112,7 @@ class Instance {
 
  private:
   Instance() = default;
-  Library library_;
+  SharedLibrary library_;
   PFN_vkGetInstanceProcAddr find_ = nullptr;
   VkInstance instance_ = VK_NULL_HANDLE;
   InstanceFunctions functions_;

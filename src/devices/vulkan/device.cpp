@@ -5,9 +5,9 @@
 #include <deque>
 #include <utility>
 
+#include "devices/backend.h"
 #include "devices/health.h"
 #include "devices/identity.h"
-#include "devices/registry.h"
 #include "devices/vulkan/context.h"
 #include "devices/vulkan/program.h"
 #include "devices/waiting.h"

@@ -4,7 +4,7 @@
 #include <map>
 #include <memory>
 
-#include "devices/dispatch.h"
+#include "devices/shaders/dispatch.h"
 #include "devices/vulkan/buffer.h"
 #include "devices/vulkan/pipeline_cache.h"
 

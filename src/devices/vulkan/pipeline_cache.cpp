@@ -8,10 +8,10 @@
 #include <fstream>
 #include <system_error>
 
-#include "devices/cache_folder.h"
-#include "devices/fnv.h"
-#include "devices/out_of_memory.h"
-#include "trace/whole_file.h"
+#include "base/fnv.h"
+#include "base/out_of_memory.h"
+#include "base/system/cache_folder.h"
+#include "base/system/whole_file.h"
 
 namespace shunt::vulkan {
 namespace {
@@ -137,8 +137,8 @@ void PipelineCache::write() const {
   const VkPhysicalDeviceProperties& properties = context_->properties();
   const auto folder = cache_folder();
   // Where it cannot be written, kernels are compiled again next time.
-  const bool is_kept = folder && trace::write_whole_file((*folder / cache_file_name(properties)).string(),
-                                                         seal_cache(properties, now), trace::Readers::user)
+  const bool is_kept = folder && write_whole_file((*folder / cache_file_name(properties)).string(),
+                                                  seal_cache(properties, now), Readers::user)
                                      .has_value();
   static_cast<void>(is_kept);
 }

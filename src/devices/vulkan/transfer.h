@@ -11,8 +11,8 @@
 #include <memory>
 #include <vector>
 
-#include "devices/hazards.h"
-#include "devices/thread_pool.h"
+#include "base/system/thread_pool.h"
+#include "devices/shaders/hazards.h"
 #include "devices/vulkan/buffer.h"
 
 namespace shunt::vulkan {

@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "devices/library.h"
+#include "base/system/shared_library.h"
 
 namespace shunt::webgl {
 
@@ -14,7 +14,7 @@ Result<Functions> open_api() {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment is set before threads are
   const char* const file = std::getenv(kVariable);
   if (file == nullptr || *file == '\0') return fail(Code::unsupported, "WebGL2 is a browser's API");
-  SHUNT_TRY_ASSIGN(const Library library, Library::open(file, kVariable, "it must be a library's file"));
+  SHUNT_TRY_ASSIGN(const SharedLibrary library, SharedLibrary::open(file, kVariable, "it must be a library's file"));
   const auto functions = library.find<const Functions* (*)()>("shunt_webgl_functions");
   if (functions == nullptr)
     return fail(Code::unsupported, fmt::format("{} of {} lacks shunt_webgl_functions", file, kVariable));

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "devices/dispatch.h"
+#include "devices/shaders/dispatch.h"
 #include "devices/webgl/api.h"
 
 namespace shunt::webgl {

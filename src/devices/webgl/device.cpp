@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "devices/gl_names.h"
 #include "devices/identity.h"
+#include "devices/shaders/gl_names.h"
 #include "devices/submissions.h"
 #include "devices/webgl/program.h"
 

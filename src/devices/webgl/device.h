@@ -1,7 +1,7 @@
 // WebGL2 as a device: what browsers without WebGPU have. Kernels are draws to textures.
 #pragma once
 
-#include "devices/registry.h"
+#include "devices/backend.h"
 #include "devices/webgl/api.h"
 
 namespace shunt::webgl {

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "devices/gl_names.h"
+#include "devices/shaders/gl_names.h"
 
 namespace shunt::webgl {
 namespace {

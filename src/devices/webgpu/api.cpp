@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "devices/library.h"
+#include "base/system/shared_library.h"
 
 namespace shunt::webgpu {
 namespace {
@@ -13,9 +13,9 @@ constexpr const char* kMarkOfVersion = "wgpuGetInstanceCapabilities";
 }  // namespace
 
 Result<Functions> open_library() {
-  SHUNT_TRY_ASSIGN(const Library library,
-                   Library::open("libwebgpu_wrapper.so", "SHUNT_WEBGPU_LIBRARY",
-                                 "npm ci --prefix tools/npm fetches Dawn's; name it in SHUNT_WEBGPU_LIBRARY"));
+  SHUNT_TRY_ASSIGN(const SharedLibrary library,
+                   SharedLibrary::open("libwebgpu_wrapper.so", "SHUNT_WEBGPU_LIBRARY",
+                                       "npm ci --prefix tools/npm fetches Dawn's; name it in SHUNT_WEBGPU_LIBRARY"));
   if (library.find<void (*)()>(kMarkOfVersion) == nullptr)
     return fail(Code::unsupported,
                 fmt::format("{} is not Dawn's library of May 2025; take bun-webgpu-linux-x64 0.1.7", library.name()));

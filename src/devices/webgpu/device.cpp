@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "devices/backend.h"
 #include "devices/identity.h"
-#include "devices/registry.h"
 #include "devices/webgpu/commands.h"
 
 namespace shunt::webgpu {

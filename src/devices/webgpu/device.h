@@ -8,8 +8,8 @@
 #include <memory>
 #include <string>
 
+#include "devices/backend.h"
 #include "devices/health.h"
-#include "devices/registry.h"
 #include "devices/waiting.h"
 #include "devices/webgpu/program.h"
 

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "devices/dispatch.h"
+#include "devices/shaders/dispatch.h"
 #include "devices/webgpu/buffer.h"
 #include "devices/webgpu/pipeline.h"
 

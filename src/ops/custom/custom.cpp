@@ -14,8 +14,9 @@ namespace {
 
 constexpr std::size_t kMaxNameBytes = 64;
 constexpr std::uint64_t kMaxItems = std::uint64_t{1} << 31U;  // so that the numbers of idle invocations fit 32 bits too
-constexpr std::uint64_t kMaxGroups = std::uint64_t{1} << 31U;  // what a grid of two axes has (devices/dispatch.cpp)
-constexpr std::uint64_t kItemsTogether = 64;                   // neighbours that no two threads share
+constexpr std::uint64_t kMaxGroups = std::uint64_t{1}
+                                     << 31U;  // what a grid of two axes has (devices/shaders/dispatch.cpp)
+constexpr std::uint64_t kItemsTogether = 64;  // neighbours that no two threads share
 
 struct alignas(16) AlignedArguments {
   std::array<std::byte, kMaxKernelArgumentBytes> bytes{};

@@ -1,0 +1,19 @@
+// A pool of the calling thread alone: WebAssembly has no other here.
+#include "base/system/thread_pool.h"
+
+namespace shunt {
+
+std::uint32_t usable_cores() { return 1; }
+
+ThreadPool::ThreadPool(std::uint32_t threads, std::span<const std::uint32_t> pin_to_cpus) {
+  if (threads > 1 || !pin_to_cpus.empty())
+    status_ = fail(Code::unsupported, "WebAssembly has one thread here, and no processor to pin it to");
+}
+
+ThreadPool::~ThreadPool() = default;
+
+void ThreadPool::barrier() {}
+
+void ThreadPool::run_erased(Function function, const void* context) { function(context, 0); }
+
+}  // namespace shunt

@@ -1,0 +1,14 @@
+// A browser keeps no measurements, and so makes none.
+#include "run/measure/brief_calibration.h"
+
+namespace shunt {
+
+Forecast forecast_of(const Plan&, double) { return {}; }
+bool pays_to_measure(const MeasuringOptions&) { return false; }
+std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime&, const DevicePool&, std::span<const Workload>,
+                                                       const std::atomic<bool>*) {
+  return std::nullopt;
+}
+void doubt_what_runs_contradict(const Runtime&, DevicePool&) {}
+
+}  // namespace shunt

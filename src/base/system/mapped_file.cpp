@@ -1,0 +1,111 @@
+#include "base/system/mapped_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <system_error>
+#include <utility>
+
+namespace shunt {
+namespace {
+
+std::unexpected<Error> io_error(std::string_view path, std::string_view what, int number) {
+  return fail(Code::io, fmt::format("{}: cannot {}: {}", path, what, std::generic_category().message(number)));
+}
+
+std::unexpected<Error> shrunk(std::string_view path, std::uint64_t bytes) {
+  return fail(Code::io, fmt::format("{}: the file became shorter than the {} bytes it had when it was opened; "
+                                    "do not change it while it is in use",
+                                    path, bytes));
+}
+
+// Closes the file unless it is given on.
+class Descriptor {
+ public:
+  explicit Descriptor(int number) : number_(number) {}
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (number_ >= 0) ::close(number_);
+  }
+  [[nodiscard]] int get() const { return number_; }
+  [[nodiscard]] int take() { return std::exchange(number_, -1); }
+
+ private:
+  int number_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<MappedFile>> MappedFile::open(const std::string& path) {
+  // Without O_NONBLOCK, opening a named pipe would wait for a writer.
+  Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) return io_error(path, "open the file", errno);
+  struct stat status = {};
+  if (::fstat(file.get(), &status) != 0) return io_error(path, "examine the file", errno);
+  if (!S_ISREG(status.st_mode)) return fail(Code::io, fmt::format("{}: not a regular file", path));
+  if (status.st_size <= 0) return fail(Code::io, fmt::format("{}: the file is empty", path));
+  const auto size = static_cast<std::size_t>(status.st_size);
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, file.get(), 0);
+  if (address == MAP_FAILED) return io_error(path, "map the file", errno);
+  const std::span<const std::byte> bytes(static_cast<const std::byte*>(address), size);
+  auto guard = SigbusGuard::watch(bytes);
+  if (!guard) {
+    ::munmap(address, size);
+    return fail_at(path, std::move(guard).error());
+  }
+  return std::make_unique<MappedFile>(Opened{path, file.take(), bytes, std::move(*guard)});
+}
+
+MappedFile::MappedFile(Opened opened)
+    : path_(std::move(opened.path)), file_(opened.file), bytes_(opened.bytes), guard_(std::move(opened.guard)) {}
+
+MappedFile::~MappedFile() {
+  // Before the addresses can be given to somebody else.
+  guard_.reset();
+  ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  ::close(file_);
+}
+
+Status MappedFile::read(std::uint64_t offset, std::span<std::byte> out) const {
+  if (offset > bytes_.size() || out.size() > bytes_.size() - offset)
+    return fail(Code::invalid, fmt::format("{}: {} bytes from byte {} run past the end at {}", path_, out.size(),
+                                           offset, bytes_.size()));
+  while (!out.empty()) {
+    const ssize_t count = ::pread(file_, out.data(), out.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return io_error(path_, fmt::format("read at byte {}", offset), errno);
+    if (count == 0) return shrunk(path_, bytes_.size());
+    out = out.subspan(static_cast<std::size_t>(count));
+    offset += static_cast<std::uint64_t>(count);
+  }
+  return {};
+}
+
+void MappedFile::release(std::uint64_t offset, std::uint64_t bytes) const {
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  const std::uint64_t size = bytes_.size();
+  if (offset >= size) return;
+  const std::uint64_t begin = (offset + page - 1) / page * page;
+  // The last page of the file belongs to nobody else, so it goes with the file's last byte.
+  const std::uint64_t last = bytes >= size - offset ? size : offset + bytes;
+  const std::uint64_t end = last == size ? size : last / page * page;
+  if (begin >= end) return;
+  // A refusal costs memory, nothing else.
+  (void)::madvise(const_cast<std::byte*>(bytes_.data()) + begin, end - begin, MADV_DONTNEED);
+}
+
+Status MappedFile::health() const {
+  struct stat status = {};
+  // Inside its last page a shorter file reads as zeros without any signal, so the size is asked as well.
+  if (guard_->broken() || ::fstat(file_, &status) != 0 || std::cmp_less(status.st_size, bytes_.size()))
+    return shrunk(path_, bytes_.size());
+  return {};
+}
+
+}  // namespace shunt

@@ -1,0 +1,52 @@
+// A whole file, mapped read-only. Owns the mapping and the open file.
+//
+// The bytes stay readable for the life of the object, also when the file shrinks: what is gone then reads
+// as zero and health() says so. All calls are safe from many threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "base/system/sigbus_guard.h"
+#include "shunt/status.h"
+
+namespace shunt {
+
+class MappedFile {
+  struct Opened {
+    std::string path;
+    int file;
+    std::span<const std::byte> bytes;
+    SigbusGuard guard;
+  };
+
+ public:
+  // For open() only.
+  explicit MappedFile(Opened opened);
+  // Errors: io, naming the file and the system's reason.
+  [[nodiscard]] static Result<std::unique_ptr<MappedFile>> open(const std::string& path);
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
+  // Reads through the file, not the mapping. Errors: io, also where the file has become shorter.
+  [[nodiscard]] Status read(std::uint64_t offset, std::span<std::byte> out) const;
+  // Lets go of the pages that lie wholly inside the span; they come back from the file when touched.
+  void release(std::uint64_t offset, std::uint64_t bytes) const;
+  // Errors: io once the file is shorter than it was when mapped.
+  [[nodiscard]] Status health() const;
+
+ private:
+  std::string path_;
+  int file_;
+  std::span<const std::byte> bytes_;
+  std::optional<SigbusGuard> guard_;  // never empty, but in the destructor
+};
+
+}  // namespace shunt

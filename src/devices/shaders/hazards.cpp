@@ -1,0 +1,32 @@
+#include "devices/shaders/hazards.h"
+
+#include <algorithm>
+
+namespace shunt {
+
+bool Hazards::has(const Access& access) const {
+  if (access.begin == access.end) return false;
+  return std::ranges::any_of(noted_, [&](const Access& other) {
+    return access.buffer == other.buffer && access.begin < other.end && other.begin < access.end &&
+           (access.writes || other.writes);
+  });
+}
+
+bool Hazards::has(const Hazards& others) const {
+  return std::ranges::any_of(others.noted_, [this](const Access& access) { return has(access); });
+}
+
+void Hazards::note(const Access& access) {
+  if (access.buffer == nullptr || access.begin == access.end) return;
+  // The same again, or what joins on to it, as the tensors of an arena do, stays one.
+  for (Access& other : noted_) {
+    if (other.buffer != access.buffer || other.writes != access.writes) continue;
+    if (access.begin > other.end || other.begin > access.end) continue;
+    other.begin = std::min(other.begin, access.begin);
+    other.end = std::max(other.end, access.end);
+    return;
+  }
+  noted_.push_back(access);
+}
+
+}  // namespace shunt

@@ -1,0 +1,111 @@
+// Model architectures: what a file's metadata means, and the graph of one step.
+//
+// An architecture is one row of architectures.def and one function that says in a ModelConfig what it is made of; the
+// graph of all of them is built by blocks.h. Everything here is a plain value or a free function; safe from many
+// threads.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/gguf/metadata.h"
+#include "shunt/graph.h"
+#include "shunt/weights.h"
+
+namespace shunt::models {
+
+enum class Activation : std::uint8_t { silu, gelu, swiglu_oai };
+
+// A mixture of experts in place of each feed-forward block.
+struct ExpertConfig {
+  std::uint32_t count = 0;  // 0: none
+  std::uint32_t used = 0;   // of each token
+  std::uint32_t feed_forward = 0;
+  std::uint32_t shared_feed_forward = 0;  // of one more expert that all tokens use, behind a gate of its own; 0: none
+  bool normalized = true;                 // the weights of the used ones sum to one
+  bool biases = false;                    // of the router and of the experts
+};
+
+// What a model is. Where a field says nothing else, its default is what models without that feature have.
+struct ModelConfig {
+  std::string_view architecture;  // a row of the table
+  std::uint32_t layers = 0;
+  std::uint32_t embedding = 0;
+  std::uint32_t heads = 0;
+  std::uint32_t kv_heads = 0;
+  std::uint32_t head_dim = 0;
+  std::uint32_t feed_forward = 0;
+  std::uint32_t vocabulary = 0;
+  std::uint32_t context_length = 0;  // tokens the model was trained on
+  float norm_epsilon = 1e-5F;
+  bool tied_output = false;  // the embedding is the output matrix too
+
+  // Rotary positions.
+  float rotary_base = 10000.0F;
+  float local_rotary_base = 0;  // of layers with a window, which then have no factors; 0: as all layers
+  std::uint32_t rotary_dims = 0;
+  bool rotary_halves = false;
+  std::uint32_t unrotated_every = 0;       // layers N - 1, 2N - 1, ... have none
+  std::string rotary_factors;              // weight whose elements divide the frequencies
+  std::string long_rotary_factors;         // the same for contexts longer than `short_context`
+  std::uint32_t short_context = 0;         // tokens
+  std::vector<float> made_rotary_factors;  // what the weight kMadeRotaryFactors holds
+
+  // Attention.
+  float attention_scale = 1;
+  float attention_soft_cap = 0;
+  std::uint32_t window = 0;        // how many positions a token sees; 0: all
+  std::uint32_t global_every = 0;  // layers N - 1, 2N - 1, ... have no window
+  bool query_key_norm = false;
+  bool attention_biases = false;  // of queries, keys and values
+  bool output_bias = false;       // of attention's output
+  bool attention_sinks = false;
+  bool fused_qkv = false;
+
+  // The rest of a layer.
+  Activation activation = Activation::silu;
+  std::string_view feed_forward_norm = "ffn_norm";
+  bool fused_gate_up = false;
+  bool post_norms = false;  // of what a block adds
+  ExpertConfig experts;
+  float embedding_scale = 1;
+  float residual_scale = 1;
+  float logit_divisor = 1;
+  float logit_soft_cap = 0;
+};
+
+// A weight that no file has; ModelWeights (models/model_weights.h) serves it.
+inline constexpr std::string_view kMadeRotaryFactors = "rotary_factors.made";
+
+// Whether tokens of that layer see a window only.
+[[nodiscard]] bool has_window(const ModelConfig& config, std::uint32_t layer);
+
+// Errors: unsupported for an unknown architecture, with the list of known ones, and for tensors that it does not use;
+// invalid where keys or tensors are missing or at odds with each other.
+[[nodiscard]] Result<ModelConfig> read_config(const Metadata& metadata, const WeightSource& weights);
+
+// The capacities that a step's graph is built for.
+struct StepShape {
+  std::uint32_t tokens = 1;              // bucket of tokens
+  std::uint32_t outputs = 1;             // bucket of rows of logits
+  std::uint32_t sequences = 1;           // rows of the page table
+  std::uint32_t pages_per_sequence = 1;  // columns of the page table
+  std::uint32_t pages = 1;               // of the cache
+  std::uint32_t page_tokens = 1;
+  DType cache_dtype = DType::F16;
+  friend bool operator==(const StepShape&, const StepShape&) = default;
+};
+
+// Tensors of the graph that a session writes before each step:
+//   "tokens" I32 [tokens], "positions" I32 [tokens], "sequences" I32 [tokens]: row in the page table,
+//   "pages" I32 [sequences, pages_per_sequence], "output_rows" I32 [outputs]: which tokens want logits.
+// Output 0 is F32 [outputs, vocabulary]. State is "cache.N.keys" and "cache.N.values",
+// [pages, page_tokens, kv_heads, head_dim].
+[[nodiscard]] Result<Graph> build_step(const ModelConfig& config, const WeightSource& weights, const StepShape& shape);
+
+// Bytes of the whole cache for one page of `page_tokens` tokens, over all layers.
+[[nodiscard]] std::uint64_t cache_page_bytes(const ModelConfig& config, std::uint32_t page_tokens, DType dtype);
+
+}  // namespace shunt::models

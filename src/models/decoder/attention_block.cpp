@@ -1,0 +1,88 @@
+// Self-attention as a part of StepBuilder.
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "models/decoder/blocks.h"
+
+namespace shunt::models {
+
+StepBuilder::Heads StepBuilder::project_heads(Tensor x) {
+  const std::uint32_t query_rows = config_.heads * config_.head_dim;
+  const std::uint32_t kv_rows = config_.kv_heads * config_.head_dim;
+  Heads result;
+  if (config_.fused_qkv) {
+    const std::uint32_t heads = config_.heads + 2 * config_.kv_heads;
+    const Tensor all = with_heads(
+        project(x, "attn_qkv", query_rows + 2 * kv_rows, config_.embedding, config_.attention_biases), heads);
+    result = {cut(all, 0, config_.heads), cut(all, config_.heads, config_.kv_heads),
+              cut(all, config_.heads + config_.kv_heads, config_.kv_heads)};
+  } else {
+    const auto projected = [&](std::string_view name, std::uint32_t heads) {
+      return with_heads(project(x, name, heads * config_.head_dim, config_.embedding, config_.attention_biases), heads);
+    };
+    result.query = projected("attn_q", config_.heads);
+    result.keys = projected("attn_k", config_.kv_heads);
+    result.values = projected("attn_v", config_.kv_heads);
+  }
+  if (config_.query_key_norm) {
+    result.query = norm(result.query, "attn_q_norm", config_.head_dim);
+    result.keys = norm(result.keys, "attn_k_norm", config_.head_dim);
+  }
+  return result;
+}
+
+Attributes StepBuilder::rotation() const {
+  const bool local = has_window(config_, layer_index_) && config_.local_rotary_base != 0;
+  return {{Attr::rotary_dims, config_.rotary_dims},
+          {Attr::rotary_base, local ? config_.local_rotary_base : config_.rotary_base},
+          {Attr::rotary_halves, config_.rotary_halves ? 1U : 0U}};
+}
+
+Tensor StepBuilder::rotary_factors() {
+  if (config_.rotary_factors.empty()) return {};
+  const std::string layer = std::exchange(layer_, "");
+  const Shape shape{config_.rotary_dims / 2};
+  Tensor factors = weight(config_.rotary_factors, shape);
+  if (!config_.long_rotary_factors.empty()) {
+    const Tensor of_long = weight(config_.long_rotary_factors, shape);
+    if (std::uint64_t{shape_.pages_per_sequence} * shape_.page_tokens > config_.short_context) factors = of_long;
+  }
+  layer_ = layer;
+  const bool local = has_window(config_, layer_index_) && config_.local_rotary_base != 0;
+  return local ? Tensor{} : factors;
+}
+
+Tensor StepBuilder::self_attention(Tensor x, Tensor residual) {
+  const Heads heads = project_heads(x);
+  const Shape cache{shape_.pages, shape_.page_tokens, config_.kv_heads, config_.head_dim};
+  const Tensor old_keys = graph_.state(fmt::format("cache.{}.keys", layer_index_), shape_.cache_dtype, cache);
+  const Tensor old_values = graph_.state(fmt::format("cache.{}.values", layer_index_), shape_.cache_dtype, cache);
+  const auto written = [&](Tensor state, Tensor what) {
+    return graph_.cache_write(state, what, positions_, sequences_, pages_);
+  };
+
+  const bool rotates = config_.unrotated_every == 0 || (layer_index_ + 1) % config_.unrotated_every != 0;
+  const Tensor factors = rotary_factors();
+  Tensor query = heads.query;
+  Tensor keys;
+  if (!rotates) {
+    keys = written(old_keys, heads.keys);
+  } else {
+    query = graph_.rotary(heads.query, positions_, factors, rotation());
+    keys = factors.id == kNone
+               ? graph_.rotary_cache_write(old_keys, heads.keys, positions_, sequences_, pages_, rotation())
+               : written(old_keys, graph_.rotary(heads.keys, positions_, factors, rotation()));
+  }
+  const Tensor values = written(old_values, heads.values);
+  const Tensor sinks = config_.attention_sinks ? weight("attn_sinks.weight", {config_.heads}) : Tensor{};
+  const Tensor mixed = graph_.attention(query, keys, values, positions_, sequences_, pages_, sinks,
+                                        {{Attr::scale, config_.attention_scale},
+                                         {Attr::soft_cap, config_.attention_soft_cap},
+                                         {Attr::window, has_window(config_, layer_index_) ? config_.window : 0U}});
+  const std::uint32_t columns = config_.heads * config_.head_dim;
+  const Tensor flat = graph_.reshape(mixed, {{Attr::dims, Shape{shape_.tokens, columns}}});
+  return add_block(flat, "attn_output", columns, config_.output_bias, "post_attention_norm", residual);
+}
+
+}  // namespace shunt::models

@@ -1,0 +1,111 @@
+#include "models/decoder/blocks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace shunt::models {
+
+StepBuilder::StepBuilder(const ModelConfig& config, std::span<const WeightInfo> weights, const StepShape& shape)
+    : config_(config), shape_(shape) {
+  for (const WeightInfo& info : weights) weights_.emplace(info.name, &info);
+  tokens_ = graph_.input("tokens", DType::I32, {shape.tokens}, Extent::tokens);
+  positions_ = graph_.input("positions", DType::I32, {shape.tokens}, Extent::tokens);
+  sequences_ = graph_.input("sequences", DType::I32, {shape.tokens}, Extent::tokens);
+  pages_ = graph_.input("pages", DType::I32, {shape.sequences, shape.pages_per_sequence});
+  output_rows_ = graph_.input("output_rows", DType::I32, {shape.outputs}, Extent::outputs);
+}
+
+Tensor StepBuilder::decoder() {
+  Tensor x = embed();
+  for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
+    begin_layer(layer);
+    x = self_attention(norm(x, "attn_norm", config_.embedding), x);
+    // What follows in the last layer concerns each token alone, so it is done only where logits are wanted.
+    if (layer + 1 == config_.layers) x = keep_outputs(x);
+    x = feed_forward(norm(x, config_.feed_forward_norm, config_.embedding), x);
+  }
+  return logits(x);
+}
+
+Result<Graph> StepBuilder::finish(Tensor output) && {
+  if (error_) return std::unexpected(std::move(*error_));
+  graph_.output(output);
+  return std::move(graph_).finish();
+}
+
+Tensor StepBuilder::weight(std::string_view name, const Shape& shape) {
+  const std::string full = layer_ + std::string(name);
+  used_.insert(full);
+  const auto refuse = [&](std::string why) {
+    if (!error_) error_ = Error{Code::invalid, std::move(why)};
+    return Tensor{};
+  };
+  const auto place = weights_.find(full);
+  if (place == weights_.end()) return refuse(fmt::format("the model has no tensor \"{}\"", full));
+  const WeightInfo& info = *place->second;
+  if (info.shape != shape)
+    return refuse(
+        fmt::format("tensor \"{}\" is {}, the metadata wants {}", full, to_string(info.shape), to_string(shape)));
+  if (info_of(info.dtype).kind == DTypeKind::integer)
+    return refuse(fmt::format("tensor \"{}\" is of the integer type {}", full, name_of(info.dtype)));
+  return graph_.weight(full, info.dtype, info.shape);
+}
+
+void StepBuilder::begin_layer(std::uint32_t index) {
+  layer_index_ = index;
+  layer_ = fmt::format("blk.{}.", index);
+  graph_.prefix(layer_);
+}
+
+Tensor StepBuilder::embed() {
+  const Tensor x = graph_.gather(weight("token_embd.weight", {config_.vocabulary, config_.embedding}), tokens_);
+  return config_.embedding_scale == 1 ? x : graph_.scale(x, {{Attr::factor, config_.embedding_scale}});
+}
+
+Tensor StepBuilder::norm(Tensor x, std::string_view name, std::uint32_t columns) {
+  return graph_.rms_norm_mul(x, weight(fmt::format("{}.weight", name), {columns}),
+                             {{Attr::epsilon, config_.norm_epsilon}});
+}
+
+Tensor StepBuilder::project(Tensor x, std::string_view name, std::uint32_t out, std::uint32_t columns, bool has_bias) {
+  const Tensor y = graph_.matmul(x, weight(fmt::format("{}.weight", name), {out, columns}));
+  return has_bias ? graph_.add(y, weight(fmt::format("{}.bias", name), {out})) : y;
+}
+
+Tensor StepBuilder::cut(Tensor x, std::uint32_t begin, std::uint32_t count) {
+  return graph_.slice(x, {{Attr::axis, 1U}, {Attr::begin, begin}, {Attr::count, count}});
+}
+
+Tensor StepBuilder::with_heads(Tensor x, std::uint32_t heads) {
+  return graph_.reshape(x, {{Attr::dims, Shape{shape_.tokens, heads, config_.head_dim}}});
+}
+
+Tensor StepBuilder::add_block(Tensor hidden, std::string_view name, std::uint32_t columns, bool has_bias,
+                              std::string_view post_norm, Tensor residual) {
+  if (!has_bias && !config_.post_norms && config_.residual_scale == 1)
+    return graph_.matmul_add(hidden, weight(fmt::format("{}.weight", name), {config_.embedding, columns}), residual);
+  return add_scaled(project(hidden, name, config_.embedding, columns, has_bias), post_norm, residual);
+}
+
+Tensor StepBuilder::add_scaled(Tensor y, std::string_view post_norm, Tensor residual) {
+  if (config_.post_norms) y = norm(y, post_norm, config_.embedding);
+  if (config_.residual_scale != 1) y = graph_.scale(y, {{Attr::factor, config_.residual_scale}});
+  return graph_.add(y, residual);
+}
+
+Tensor StepBuilder::keep_outputs(Tensor x) { return graph_.gather(x, output_rows_); }
+
+Tensor StepBuilder::logits(Tensor x) {
+  graph_.prefix("");
+  layer_.clear();
+  const Tensor normalized = norm(x, "output_norm", config_.embedding);
+  Tensor result =
+      project(normalized, config_.tied_output ? "token_embd" : "output", config_.vocabulary, config_.embedding, false);
+  if (config_.logit_divisor != 1) result = graph_.scale(result, {{Attr::factor, 1 / config_.logit_divisor}});
+  if (config_.logit_soft_cap != 0) result = graph_.soft_cap(result, {{Attr::cap, config_.logit_soft_cap}});
+  graph_.name(result, "logits");
+  return result;
+}
+
+}  // namespace shunt::models

@@ -1,0 +1,237 @@
+#include "plan/costs/cost.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+namespace shunt {
+namespace {
+
+// By as much, relatively, a device that was not measured differs from its priors.
+constexpr double kBelieved = 0.5;
+
+// What times differ by from the roofline, as a logarithm, before anything near is known.
+constexpr double kDeviation = 0.7;
+// In doublings of the work: shapes that are farther apart tell little of each other.
+constexpr double kReach = 4;
+// Steps of up to so many tokens wait for weights more than they compute; most devices have kernels of their own for
+// them.
+constexpr std::uint64_t kFewTokens = 8;
+constexpr std::uint64_t kLongCopyBytes = std::uint64_t{16} << 20U;
+// A measurement counts as confirmed for so long: a week, or a day where some of it looks wrong.
+constexpr double kConfirmedSeconds = 7 * 86400;
+constexpr double kFarRecordsSeconds = 86400;
+// What no measurement is better than.
+constexpr double kLeastSpread = 0.02;
+
+double bytes_of(const Cost& cost) { return cost.bytes_read + cost.bytes_written; }
+
+std::array<double, 3> place_of(const Cost& cost) {
+  return {std::log2(1 + cost.flops), std::log2(1 + cost.bytes_read), std::log2(1 + cost.bytes_written)};
+}
+
+// How much two shapes tell of each other, from 0 to 1: Matern's function of order 3/2.
+double likeness(const std::array<double, 3>& one, const std::array<double, 3>& other) {
+  const double distance = std::hypot(one[0] - other[0], one[1] - other[1], one[2] - other[2]) / kReach;
+  const double scaled = std::sqrt(3.0) * distance;
+  return (1 + scaled) * std::exp(-scaled);
+}
+
+// Solves `matrix` x = `values` by Cholesky's decomposition. REQUIRES: the matrix is symmetric and positive definite.
+std::vector<double> solve(std::vector<double> matrix, std::vector<double> values) {
+  const std::size_t count = values.size();
+  const auto at = [&](std::size_t row, std::size_t column) -> double& { return matrix[row * count + column]; };
+  for (std::size_t column = 0; column < count; ++column) {
+    for (std::size_t k = 0; k < column; ++k) at(column, column) -= at(column, k) * at(column, k);
+    at(column, column) = std::sqrt(at(column, column));
+    for (std::size_t row = column + 1; row < count; ++row) {
+      for (std::size_t k = 0; k < column; ++k) at(row, column) -= at(row, k) * at(column, k);
+      at(row, column) /= at(column, column);
+    }
+  }
+  for (std::size_t row = 0; row < count; ++row) {
+    for (std::size_t k = 0; k < row; ++k) values[row] -= at(row, k) * values[k];
+    values[row] /= at(row, row);
+  }
+  for (std::size_t row = count; row-- > 0;) {
+    for (std::size_t k = row + 1; k < count; ++k) values[row] -= at(k, row) * values[k];
+    values[row] /= at(row, row);
+  }
+  return values;
+}
+
+// Of the step of a model that an op belongs to: results have a row for each, and so has what is written to a cache.
+// Nothing where rows are no tokens.
+std::optional<std::uint32_t> tokens_of(const OpCall& call) {
+  const Operand& rows = call.output->kind == TensorKind::state ? *call.inputs[1] : *call.output;
+  if (rows.extent == Extent::fixed) return std::nullopt;
+  return rows.shape[0];
+}
+
+LinkRates prior_link(const DeviceInfo& device) {
+  return {.us = device.prior.link_us, .bytes_per_s = device.prior.link_bytes_per_s, .spread = device.prior.uncertainty};
+}
+
+// Priors for ops of other kinds, from those that were measured.
+ComputeRates middle_of(const std::map<std::string, TimeCurve, std::less<>>& curves) {
+  std::vector<double> flops;
+  std::vector<double> bytes;
+  for (const auto& [kind, curve] : curves) {
+    flops.push_back(curve.rates().flops_per_s);
+    bytes.push_back(curve.rates().bytes_per_s);
+  }
+  const auto middle = static_cast<std::ptrdiff_t>(flops.size() / 2);
+  std::ranges::nth_element(flops, flops.begin() + middle);
+  std::ranges::nth_element(bytes, bytes.begin() + middle);
+  return {.flops_per_s = flops[flops.size() / 2], .bytes_per_s = bytes[bytes.size() / 2]};
+}
+
+}  // namespace
+
+TimeCurve::TimeCurve(std::span<const MeasuredOp> points, double op_us) : op_us_(op_us) {
+  for (const MeasuredOp& point : points) {
+    const ComputeRates rates = rates_of(point, op_us);
+    rates_.flops_per_s = std::max(rates_.flops_per_s, rates.flops_per_s);
+    rates_.bytes_per_s = std::max(rates_.bytes_per_s, rates.bytes_per_s);
+  }
+  const std::size_t count = points.size();
+  std::vector<double> covariance(count * count);
+  std::vector<double> deviations;
+  for (std::size_t row = 0; row < count; ++row) {
+    const double spread = std::max(points[row].spread, kLeastSpread);
+    points_.push_back({.at = place_of(points[row].cost), .strength = 0, .spread = spread});
+    for (std::size_t column = 0; column <= row; ++column)
+      covariance[row * count + column] = covariance[column * count + row] =
+          kDeviation * kDeviation * likeness(points_[row].at, points_[column].at);
+    covariance[row * count + row] += spread * spread;
+    deviations.push_back(std::log(points[row].us / roofline_us(points[row].cost)));
+  }
+  const std::vector<double> strengths = solve(std::move(covariance), std::move(deviations));
+  for (std::size_t point = 0; point < count; ++point) points_[point].strength = strengths[point];
+}
+
+double TimeCurve::roofline_us(const Cost& cost) const {
+  return op_us_ + 1e6 * std::max(rates_.flops_per_s == 0 ? 0 : cost.flops / rates_.flops_per_s,
+                                 rates_.bytes_per_s == 0 ? 0 : bytes_of(cost) / rates_.bytes_per_s);
+}
+
+Prediction TimeCurve::predict(const Cost& cost) const {
+  const std::array<double, 3> at = place_of(cost);
+  double deviation = 0;
+  double nearest = 0;
+  double spread = kLeastSpread;
+  for (const Point& point : points_) {
+    const double like = likeness(at, point.at);
+    deviation += kDeviation * kDeviation * like * point.strength;
+    if (like <= nearest) continue;
+    nearest = like;
+    spread = point.spread;
+  }
+  const double us = roofline_us(cost) * std::exp(deviation);
+  // What the nearest one alone leaves open; the others only take from it.
+  const double open = kDeviation * std::sqrt(std::max(1 - nearest * nearest, 0.0));
+  return {.us = us, .uncertainty_us = us * std::hypot(open, spread)};
+}
+
+DeviceCost::DeviceCost(const DeviceInfo& device, const DeviceProfile* measured)
+    : prior_(device.prior), launch_us_(device.prior.launch_us), is_measured_(device.prior.uncertainty < kBelieved) {
+  if (device.memory_pool != kHostPool) to_device_ = from_device_ = prior_link(device);
+  if (measured != nullptr) use(device, within_limits(*measured, device));
+}
+
+void DeviceCost::use(const DeviceInfo& device, const UsableProfile& usable) {
+  const DeviceProfile& measured = usable.profile;
+  is_measured_ = is_measured_ || !measured.ops.empty();
+  has_profile_ = true;
+  checked_s_ = measured.checked_s;
+  is_doubted_ = usable.refused != 0 || checked_s_ == 0;
+  has_far_records_ = has_far_records(measured);
+  // A device that declines to copy is not known in this.
+  if (measured.launch_us + measured.op_us > 0) {
+    launch_us_ = measured.launch_us;
+    wake_us_ = measured.wake_us;
+    prior_.op_us = measured.op_us;
+  }
+  if (device.memory_pool != kHostPool && measured.to_device.bytes_per_s > 0) to_device_ = measured.to_device;
+  if (device.memory_pool != kHostPool && measured.from_device.bytes_per_s > 0) from_device_ = measured.from_device;
+  // Both at once then take nearly as long as one after the other.
+  const double apart_us = to_device_.copy_us(kLongCopyBytes) + from_device_.copy_us(kLongCopyBytes);
+  one_way_at_a_time_ =
+      measured.both_ways.bytes_per_s > 0 && measured.both_ways.copy_us(kLongCopyBytes) > 0.85 * apart_us;
+  refused_ = measured.refused;
+  few_tokens_ratio_ = measured.few_tokens_ratio;
+  many_tokens_ratio_ = measured.many_tokens_ratio;
+  for (const auto& [kind, points] : measured.ops)
+    if (!points.empty()) curves_.emplace(kind, TimeCurve(points, prior_.op_us));
+  if (curves_.empty()) return;
+  const ComputeRates others = middle_of(curves_);
+  if (others.flops_per_s > 0) prior_.flops_per_s = others.flops_per_s;
+  if (others.bytes_per_s > 0) prior_.bytes_per_s = others.bytes_per_s;
+  prior_.families.clear();
+  prior_.uncertainty = kBelieved;
+}
+
+bool DeviceCost::is_due(double now_s) const {
+  if (!has_profile_) return false;
+  // A clock that was set back tells nothing of the age.
+  const double age_s = checked_s_ > now_s ? kConfirmedSeconds : now_s - checked_s_;
+  return is_doubted_ || age_s >= (has_far_records_ ? kFarRecordsSeconds : kConfirmedSeconds);
+}
+
+std::string_view DeviceCost::refusal(Op op) const {
+  const auto found = refused_.find(name_of(op));
+  return found == refused_.end() ? std::string_view() : found->second;
+}
+
+Prediction DeviceCost::compute(const OpCall& call) const {
+  Prediction prediction = alone(call);
+  double factor = correction_;
+  if (const auto tokens = tokens_of(call)) factor *= *tokens <= kFewTokens ? few_tokens_ratio_ : many_tokens_ratio_;
+  prediction.us *= factor;
+  prediction.uncertainty_us *= factor;
+  return prediction;
+}
+
+Prediction DeviceCost::alone(const OpCall& call) const {
+  const Cost cost = info_of(call.op).cost_rule(call);
+  if (!curves_.empty()) {
+    const std::string kind = kind_of(call);
+    if (const auto curve = curves_.find(kind); curve != curves_.end()) return curve->second.predict(cost);
+    // The same op on other dtypes tells more than other ops.
+    const std::string_view op = std::string_view(kind).substr(0, kind.find(' ') + 1);
+    if (const auto near = curves_.lower_bound(op); near != curves_.end() && near->first.starts_with(op)) {
+      const Prediction prediction = near->second.predict(cost);
+      return {.us = prediction.us, .uncertainty_us = std::max(prediction.uncertainty_us, prediction.us * kBelieved)};
+    }
+  }
+  const auto family = prior_.families.find(info_of(call.op).family);
+  const ComputeRates rates = family != prior_.families.end()
+                                 ? family->second
+                                 : ComputeRates{.flops_per_s = prior_.flops_per_s, .bytes_per_s = prior_.bytes_per_s};
+  const double us = prior_.op_us + 1e6 * std::max(cost.flops / rates.flops_per_s, bytes_of(cost) / rates.bytes_per_s);
+  return {.us = us, .uncertainty_us = us * prior_.uncertainty};
+}
+
+double typical_us(const DeviceCost& cost) {
+  constexpr std::uint32_t kWidth = 4096;
+  constexpr double kProducts = 64;  // of a model of a billion parameters
+  constexpr std::uint32_t kPrompt = 512;
+  constexpr double kGenerated = 128;
+  const Attributes attributes;
+  const Operand weight = Operand::contiguous(DType::Q8_0, {kWidth, kWidth}, TensorKind::weight);
+  const auto step_us = [&](std::uint32_t tokens) {
+    const Operand x = Operand::contiguous(DType::F32, {tokens, kWidth}, TensorKind::value, Extent::tokens);
+    const Operand* const inputs[] = {&x, &weight};
+    return cost.launch_us() +
+           kProducts * cost.compute({.op = Op::matmul, .attributes = &attributes, .inputs = inputs, .output = &x}).us;
+  };
+  return step_us(kPrompt) + kGenerated * step_us(1);
+}
+
+std::vector<DeviceCost> prior_costs(std::span<Device* const> devices) {
+  std::vector<DeviceCost> costs;
+  for (const Device* device : devices) costs.emplace_back(device->info(), nullptr);
+  return costs;
+}
+
+}  // namespace shunt

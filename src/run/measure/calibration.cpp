@@ -1,0 +1,541 @@
+#include "run/measure/calibration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <map>
+#include <optional>
+#include <ranges>
+#include <set>
+
+#include "devices/cpu/limits.h"
+#include "plan/costs/profile_limits.h"
+#include "run/measure/device_rates.h"
+#include "run/measure/link_bench.h"
+#include "run/measure/op_bench.h"
+#include "run/measure/steady.h"
+#include "run/verify/conformance.h"
+
+namespace shunt {
+namespace {
+
+constexpr std::uint64_t kLinkSizes[] = {4U << 10U, 64U << 10U, 1U << 20U, 16U << 20U, 64U << 20U};
+// Where one use takes longer, larger shapes of its kind are not measured.
+constexpr double kLongUseSeconds = 0.4;
+constexpr double kLongUseSecondsQuick = 0.05;
+// A GPU works before it is timed, until it has not been faster by so much for so long.
+constexpr double kWakingSeconds = 0.03;
+constexpr double kFaster = 0.97;
+constexpr double kMostWakingSeconds = 0.5;
+// What caches are taken to hold where there is little time: filling as much memory as some of them have takes a second.
+constexpr std::uint64_t kBeyondCachesBriefly = std::uint64_t{192} << 20U;
+// Where there is little time: runs of a program until its time is known, and how long they may take.
+constexpr double kBriefRuns = 4;
+constexpr double kBriefSeconds = 0.05;
+// What a run takes at least, see OpBench.
+constexpr double kLeastRunSeconds = 2e-3;
+// Of the memory that ops share, beside what caches hold.
+constexpr std::uint64_t kMostReadBytes = std::uint64_t{256} << 20U;
+constexpr std::uint64_t kMostWrittenBytes = std::uint64_t{128} << 20U;
+// Times of one shape that differ by more are not of one kind of moment.
+constexpr double kDifferent = 1.1;
+// How often is measured again what was disturbed: by other work on the machine, or by a launch measured beside it.
+constexpr int kMostTries = 3;
+// A record is wrong that is off by so much, twice in a row, and a time of the start of work by as many microseconds
+// too.
+constexpr double kWrong = 2;
+constexpr double kWrongStartUs = 0.5;
+// A record that is so much slower than its device is believed to be, or reaches elsewhere, is tried all the same.
+constexpr double kFarSlower = 8;
+// Copies by which links are compared.
+constexpr std::uint64_t kComparedBytes[] = {64U << 10U, 16U << 20U};
+// Where reading more than caches hold takes longer, ops read what the caches have.
+constexpr double kLongSweepSeconds = 0.2;
+
+bool is_same(const Cost& one, const Cost& other) {
+  return one.flops == other.flops && one.bytes_read == other.bytes_read && one.bytes_written == other.bytes_written;
+}
+
+double longer_of(const Cost& cost, const Cost& than) {
+  const double flops = than.flops > 0 ? cost.flops / than.flops : 1;
+  const double bytes = (cost.bytes_read + cost.bytes_written) / (than.bytes_read + than.bytes_written);
+  return std::max(flops, bytes);
+}
+
+SteadyOptions steadiness_of(const Device& device, bool quick) {
+  return {.relative = quick ? 0.05 : 0.015,
+          .least = quick ? std::size_t{3} : std::size_t{5},
+          .most = quick ? std::size_t{7} : std::size_t{25},
+          .most_seconds = quick ? 0.1 : 1.0,
+          .now_s = [&device] { return static_cast<double>(device.now_ns()) / 1e9; }};
+}
+
+// How ops are timed.
+struct Timing {
+  BenchMemory* memory = nullptr;
+  std::uint64_t beyond_caches = cpu::beyond_cache_bytes();
+  double most_waking_s = kMostWakingSeconds;
+  SteadyOptions steadiness;
+
+  // Seconds until a use that takes `use_s` has read what no cache holds; 0 where it reads nothing.
+  [[nodiscard]] double sweep_s(const OpCase& use, double use_s) const {
+    const double bytes = cost_of(OpOperands(use).call()).bytes_read;
+    return bytes > 0 ? use_s * std::max(static_cast<double>(beyond_caches) / bytes, 1.0) : 0;
+  }
+};
+
+// GPUs that had nothing to do have slowed down: lets one work until it has got no faster for a while.
+Status wake(OpBench& bench, double most_seconds, const SteadyOptions& options) {
+  double best = std::numeric_limits<double>::infinity();
+  const double begin = options.now_s();
+  double since = begin;  // it has been no faster
+  for (double now = begin; now - since < kWakingSeconds && now - begin < most_seconds; now = options.now_s()) {
+    SHUNT_TRY_ASSIGN(const double seconds, bench.measure());
+    if (seconds < kFaster * best) since = now;
+    best = std::min(best, seconds);
+  }
+  return {};
+}
+
+// Microseconds of a use, with its part of what starts a program of so many.
+struct Timed {
+  Steady use;
+  std::uint32_t uses = 1;
+
+  // Nothing where the launch seems to take all of it. REQUIRES: `launch` is of one program, in microseconds.
+  [[nodiscard]] std::optional<Steady> without_launch(Steady launch) const {
+    launch.median /= uses;
+    return without(use, launch);
+  }
+};
+
+// Of a use that should take `expected_s`; nothing where the device declines it or has not the memory.
+Result<std::optional<Timed>> time_of(const OpCase& use, Device& device, double expected_s, const Timing& timing) {
+  const bool is_slow = timing.sweep_s(use, expected_s) > kLongSweepSeconds;
+  auto bench = OpBench::create(use, device, is_slow ? 0 : timing.beyond_caches, timing.memory);
+  if (!bench && (bench.error().code == Code::unsupported || bench.error().code == Code::out_of_memory))
+    return std::nullopt;
+  if (!bench) return std::unexpected(std::move(bench).error());
+  const auto us = [&]() -> Result<double> {
+    SHUNT_TRY_ASSIGN(const double seconds, (*bench)->measure());
+    return seconds * 1e6;
+  };
+  if (!device.info().is_host_cpu()) SHUNT_TRY(wake(**bench, timing.most_waking_s, timing.steadiness));
+  SHUNT_TRY_ASSIGN(const Steady time, measure_steadily(us, timing.steadiness));
+  return Timed{.use = time, .uses = (*bench)->uses()};
+}
+
+bool is_off(double was, double now) { return was > kWrong * now || now > kWrong * was; }
+
+bool is_start_off(double was_us, double now_us) {
+  return is_off(was_us, now_us) && std::abs(was_us - now_us) > kWrongStartUs;
+}
+
+// What was measured now is kept only where it differs by far: it was measured in a hurry.
+void keep_close_starts(const DeviceProfile& before, DeviceProfile& now) {
+  if (is_start_off(before.launch_us, now.launch_us) || is_start_off(before.wake_us, now.wake_us) ||
+      is_off(before.op_us, now.op_us))
+    return;
+  now.launch_us = before.launch_us;
+  now.wake_us = before.wake_us;
+  now.op_us = before.op_us;
+}
+
+void keep_close_link(const LinkRates& before, LinkRates& now) {
+  const auto is_close = [&](std::uint64_t bytes) { return !is_off(before.copy_us(bytes), now.copy_us(bytes)); };
+  if (now.bytes_per_s == 0 || (before.bytes_per_s > 0 && std::ranges::all_of(kComparedBytes, is_close))) now = before;
+}
+
+// What ops of usual sizes share; null where the device has not so much, and each takes what it needs.
+std::unique_ptr<BenchMemory> memory_for(Device& device, std::uint64_t read) {
+  if (const auto available = device.memory_available(); available && *available / 4 < read + kMostWrittenBytes)
+    return nullptr;
+  auto memory = BenchMemory::create(device, read, kMostWrittenBytes);
+  return memory ? std::move(*memory) : nullptr;
+}
+
+class Calibration {
+ public:
+  Calibration(Device& device, const CalibrationOptions& options, DeviceProfile before)
+      : device_(device), options_(options) {
+    for (const auto& [kind, points] : before.ops) recorded_.insert(kind);
+    profile_ = within_limits(std::move(before), device.info()).profile;
+  }
+
+  Result<DeviceProfile> run(std::span<const OpCase> cases) {
+    count_ = cases.size() * kMostTries + 2;
+    // All before anything is timed: a GPU that waits for the reference slows down.
+    SHUNT_TRY(check_ops(cases));
+    SHUNT_TRY(say("launches"));
+    SHUNT_TRY(measure_launches());
+    SHUNT_TRY(say("copies from and to the host"));
+    if (device_.info().memory_pool != kHostPool) SHUNT_TRY(measure_links());
+    memory_ = memory_for(device_, cpu::beyond_cache_bytes() + kMostReadBytes);
+    const std::vector<OpCase> ordered = in_order(cases);
+    // Memory that lies otherwise, and another moment of the machine, may make a difference that repetitions do not
+    // show.
+    for (int visit = 0; visit < kMostTries; ++visit)
+      for (const OpCase& use : ordered) {
+        SHUNT_TRY(say(kind_of(OpOperands(use).call())));
+        SHUNT_TRY(measure(use));
+      }
+    SHUNT_TRY(measure_impossible_again(ordered));
+    return finished();
+  }
+
+  // As many of `cases`, in their order, as there is time for.
+  Result<DeviceProfile> run_within(double seconds, std::span<const OpCase> cases) {
+    end_s_ = now_s() + seconds;
+    count_ = cases.size() + 2;
+    profile_.is_brief = true;
+    SHUNT_TRY(say("launches"));
+    SHUNT_TRY(measure_launches());
+    SHUNT_TRY(say("copies from and to the host"));
+    if (device_.info().memory_pool != kHostPool) SHUNT_TRY(measure_links());
+    double most_read = 0;
+    for (const OpCase& use : cases) most_read = std::max(most_read, cost_of(OpOperands(use).call()).bytes_read);
+    memory_ =
+        memory_for(device_, kBeyondCachesBriefly + std::min(static_cast<std::uint64_t>(most_read), kMostReadBytes));
+    for (const OpCase& use : cases) {
+      SHUNT_TRY(say(kind_of(OpOperands(use).call())));
+      SHUNT_TRY(measure_in_time(use));
+    }
+    return finished();
+  }
+
+  // Holds what is recorded against what launches, links and these ops take now, as far as there is time, and replaces
+  // what is wrong.
+  Result<DeviceProfile> check_within(double seconds, std::span<const OpCase> cases) {
+    const DeviceProfile before = profile_;
+    const bool was_brief = before.is_brief;
+    is_checking_ = true;
+    SHUNT_TRY(run_within(seconds, cases));
+    profile_.is_brief = was_brief;
+    keep_close_starts(before, profile_);
+    keep_close_link(before.to_device, profile_.to_device);
+    keep_close_link(before.from_device, profile_.from_device);
+    keep_close_link(before.both_ways, profile_.both_ways);
+    return std::move(profile_);
+  }
+
+ private:
+  [[nodiscard]] double now_s() const { return static_cast<double>(device_.now_ns()) / 1e9; }
+  [[nodiscard]] double seconds_left() const { return end_s_ - now_s(); }
+
+  [[nodiscard]] SteadyOptions steadiness() const { return steadiness_of(device_, options_.quick); }
+
+  Status say(const std::string& what, std::size_t things = 1) {
+    const bool goes_on = !options_.progress || options_.progress(what, done_, count_);
+    done_ += things;
+    if (!goes_on) return fail(Code::interrupted, "interrupted");
+    return {};
+  }
+
+  Status measure_launches() {
+    const auto bench = LaunchBench::create(device_);
+    if (!bench && bench.error().code == Code::unsupported) return {};
+    if (!bench) return std::unexpected(bench.error());
+    Samples ops;
+    const auto measure = [&]() -> Result<double> {
+      SHUNT_TRY_ASSIGN(const LaunchCost cost, (*bench)->measure());
+      ops.add(std::max(cost.op_us, 0.0));
+      return cost.program_us;
+    };
+    SHUNT_TRY_ASSIGN(const Steady program, measure_calmly(measure, steadiness(), kMostTries));
+    SHUNT_TRY_ASSIGN(const Steady after_pause,
+                     measure_calmly([&] { return (*bench)->measure_after_pause(); }, steadiness(), kMostTries));
+    // What is measured again was measured at a worse moment before.
+    if (launch_.count != 0 && launch_.median <= program.median) return {};
+    profile_.op_us = ops.median();
+    profile_.launch_us = std::max(program.median - profile_.op_us, 0.0);
+    profile_.wake_us = std::max(after_pause.median - program.median, 0.0);
+    launch_ = program;
+    launch_.median = profile_.launch_us;
+    return {};
+  }
+
+  Result<LinkRates> measure_link(LinkBench& bench, LinkBench::Direction direction, std::uint64_t most_bytes) {
+    std::vector<CopyTime> times;
+    for (const std::uint64_t bytes : kLinkSizes) {
+      const double expected_us =
+          times.empty() ? 0 : times.back().us * static_cast<double>(bytes) / static_cast<double>(times.back().bytes);
+      if (bytes > most_bytes || kBriefRuns * expected_us > seconds_left() * 1e6) break;
+      SHUNT_TRY_ASSIGN(const Steady time,
+                       measure_steadily([&] { return bench.measure_us(direction, bytes); }, steadiness()));
+      if (time.median > 0) times.push_back({bytes, time.median});
+    }
+    return times.size() < 2 ? LinkRates{} : fit_link(times);
+  }
+
+  Status measure_links() {
+    using Direction = LinkBench::Direction;
+    std::uint64_t most = options_.quick ? kLinkSizes[3] : kLinkSizes[4];
+    const std::uint64_t available = device_.memory_available().value_or(4 * most);
+    while (most * 4 > std::min(available, device_.info().largest_binding_bytes) && most > kLinkSizes[1]) most /= 4;
+    SHUNT_TRY_ASSIGN(const auto bench, LinkBench::create(device_, most));
+    SHUNT_TRY_ASSIGN(profile_.to_device, measure_link(*bench, Direction::to_device, most));
+    SHUNT_TRY_ASSIGN(profile_.from_device, measure_link(*bench, Direction::from_device, most));
+    SHUNT_TRY_ASSIGN(profile_.both_ways, measure_link(*bench, Direction::both, most));
+    return {};
+  }
+
+  // The least work of each kind first, so that the time of larger ones is known before.
+  static std::vector<OpCase> in_order(std::span<const OpCase> cases) {
+    std::vector<OpCase> ordered(cases.begin(), cases.end());
+    std::ranges::stable_sort(ordered, {}, work_of);
+    return ordered;
+  }
+
+  // Seconds that a use should take, from the nearest smaller one of its kind.
+  [[nodiscard]] double expected_s(const std::string& kind, const Cost& cost) const {
+    const auto known = profile_.ops.find(kind);
+    if (known == profile_.ops.end() || known->second.empty()) return 0;
+    const MeasuredOp& last = known->second.back();
+    return last.us / 1e6 * longer_of(cost, last.cost);
+  }
+
+  Status measure(const OpCase& use) {
+    const OpOperands operands(use);
+    const std::string kind = kind_of(operands.call());
+    const Cost cost = cost_of(operands.call());
+    const double expected = expected_s(kind, cost);
+    if (profile_.refused.contains(name_of(use.op)) ||
+        expected > (options_.quick ? kLongUseSecondsQuick : kLongUseSeconds))
+      return {};
+    std::vector<Steady>& visited = visits_[{kind, {cost.flops, cost.bytes_read, cost.bytes_written}}];
+    if (!needs_visit(visited)) return {};
+    SHUNT_TRY_ASSIGN(const auto time, timed(use, expected, {.memory = memory_.get(), .steadiness = steadiness()}));
+    if (!time) return {};
+    visited.push_back(*time);
+    std::vector<MeasuredOp>& points = profile_.ops[kind];
+    std::erase_if(points, [&](const MeasuredOp& point) { return is_same(point.cost, cost); });
+    points.push_back(of_visits(cost, visited));
+    return {};
+  }
+
+  // Of a use that should take `expected_s`, without the launch; nothing where it cannot be told from the launch, and
+  // where the device declines it.
+  Result<std::optional<Steady>> timed(const OpCase& use, double expected_s, const Timing& timing) {
+    for (int tries = 0; tries < kMostTries; ++tries) {
+      SHUNT_TRY_ASSIGN(const auto time, time_of(use, device_, expected_s, timing));
+      if (!time) return std::nullopt;
+      if (const auto alone = time->without_launch(launch_)) return alone;
+      SHUNT_TRY(measure_launches());
+    }
+    return std::nullopt;
+  }
+
+  // Beside a busy machine a clock may show a time that no processor could take.
+  Status measure_impossible_again(std::span<const OpCase> cases) {
+    UsableProfile usable = within_limits(profile_, device_.info());
+    if (usable.refused == 0) return {};
+    profile_ = std::move(usable.profile);
+    for (const OpCase& use : cases) {
+      const OpOperands operands(use);
+      const std::string kind = kind_of(operands.call());
+      const Cost cost = cost_of(operands.call());
+      const auto points = profile_.ops.find(kind);
+      if (points != profile_.ops.end() &&
+          std::ranges::any_of(points->second, [&](const MeasuredOp& point) { return is_same(point.cost, cost); }))
+        continue;
+      visits_.erase({kind, {cost.flops, cost.bytes_read, cost.bytes_written}});
+      SHUNT_TRY(measure(use));
+    }
+    return {};
+  }
+
+  // Nothing that cannot be true is kept.
+  DeviceProfile finished() {
+    profile_ = within_limits(std::move(profile_), device_.info()).profile;
+    profile_.checked_s = unix_seconds();
+    return profile_;
+  }
+
+  Status measure_in_time(const OpCase& use) {
+    const OpOperands operands(use);
+    const OpCall call = operands.call();
+    const double expected_s = most_expected_us(call) / 1e6;
+    // It is awake from the first one on.
+    const bool sleeps = !device_.info().is_host_cpu() && profile_.ops.empty();
+    Timing timing{.memory = memory_.get(), .beyond_caches = kBeyondCachesBriefly};
+    timing.most_waking_s = sleeps ? kBriefSeconds : 0;
+    timing.steadiness = steadiness();
+    timing.steadiness.most_seconds = kBriefSeconds;
+    const double sweep_s = use.rows == 1 ? timing.sweep_s(use, expected_s) : 0;
+    const double run_s = std::max({expected_s, sweep_s > kLongSweepSeconds ? 0 : sweep_s, kLeastRunSeconds});
+    const double needed_s = kBriefRuns * run_s + timing.most_waking_s;
+    if (needed_s > seconds_left()) return {};
+    const std::string kind = kind_of(call);
+    if (!recorded_.contains(kind)) {
+      SHUNT_TRY_ASSIGN(const bool is_right, is_right_in_time(call, needed_s));
+      if (!is_right) return {};
+    }
+    SHUNT_TRY_ASSIGN(auto time, timed(use, expected_s, timing));
+    if (!time) return {};
+    std::vector<MeasuredOp>& points = profile_.ops[kind];
+    if (is_checking_ && !points.empty()) {
+      const double recorded_us = TimeCurve(points, profile_.op_us).predict(cost_of(call)).us;
+      if (!is_off(recorded_us, time->median)) return {};
+      SHUNT_TRY_ASSIGN(time, timed(use, expected_s, timing));
+      if (!time || !is_off(recorded_us, time->median)) return {};
+      if (!checked_.contains(kind)) points.clear();
+    }
+    checked_.insert(kind);
+    points.push_back(of_visits(cost_of(call), std::span(&*time, 1)));
+    return {};
+  }
+
+  // A record that is to be checked may be far too slow, and would then never be tried.
+  [[nodiscard]] double most_expected_us(const OpCall& call) const {
+    const DeviceCost measured(device_.info(), &profile_);
+    const Prediction expected = measured.compute(call);
+    if (!is_checking_) return expected.us + expected.uncertainty_us;
+    const double believed_us = DeviceCost(device_.info(), nullptr).compute(call).us;
+    return std::min({expected.us, kFarSlower * believed_us, kFarSlower * best_us(cost_of(call))});
+  }
+
+  // At the best rates of all records.
+  [[nodiscard]] double best_us(const Cost& cost) const {
+    ComputeRates best;
+    for (const auto& [kind, points] : profile_.ops)
+      for (const MeasuredOp& point : points) {
+        const ComputeRates rates = rates_of(point, profile_.op_us);
+        best.flops_per_s = std::max(best.flops_per_s, rates.flops_per_s);
+        best.bytes_per_s = std::max(best.bytes_per_s, rates.bytes_per_s);
+      }
+    if (best.bytes_per_s == 0) return std::numeric_limits<double>::infinity();
+    const double bytes_us = (cost.bytes_read + cost.bytes_written) / best.bytes_per_s * 1e6;
+    return profile_.op_us + std::max(bytes_us, best.flops_per_s > 0 ? cost.flops / best.flops_per_s * 1e6 : 0);
+  }
+
+  // Whether the op was right on such dtypes, known so early that `needed_s` are left.
+  Result<bool> is_right_in_time(const OpCall& call, double needed_s) {
+    std::set<DType> dtypes{call.output->dtype};
+    for (const Operand* input : call.inputs)
+      if (input != nullptr && input->dtype != DType::I32) dtypes.insert(input->dtype);
+    const auto [found, is_new] = right_.try_emplace({call.op, dtypes}, false);
+    if (!is_new) return found->second;
+    const auto is_in_time = [&] { return seconds_left() > needed_s; };
+    const ConformanceOptions options{.ops = {call.op},
+                                     .dtypes = {dtypes.begin(), dtypes.end()},
+                                     .sizes = false,
+                                     .progress = [&](Op, std::uint64_t, std::uint64_t) { return is_in_time(); }};
+    SHUNT_TRY_ASSIGN(const bool is_right, is_right_on(options));
+    return found->second = is_right && is_in_time();
+  }
+
+  // Two where there is time, and one more where something disturbed one of them: a third one tells which of two that
+  // differ is the rule.
+  [[nodiscard]] bool needs_visit(std::span<const Steady> visited) const {
+    if (visited.size() < (options_.quick ? 1U : 2U)) return true;
+    return differ(visited) || !std::ranges::all_of(visited, &Steady::is_known);
+  }
+
+  static bool differ(std::span<const Steady> visited) {
+    const auto [least, most] = std::ranges::minmax(visited, {}, &Steady::median);
+    return most.median > kDifferent * least.median;
+  }
+
+  static MeasuredOp of_visits(const Cost& cost, std::span<const Steady> visited) {
+    Samples medians;
+    double spread = 0;
+    for (const Steady& visit : visited) {
+      medians.add(visit.median);
+      spread = std::max(spread, visit.spread);
+    }
+    const double middle = medians.median();
+    const double apart = (medians.quantile(0.5) - medians.least()) / middle;
+    return {.cost = cost, .us = middle, .spread = std::max(spread, apart)};
+  }
+
+  // Whether the device computes each op as the reference does.
+  Status check_ops(std::span<const OpCase> cases) {
+    std::set<Op> wanted;
+    for (const OpCase& use : cases) wanted.insert(use.op);
+    for (const Op op : wanted) {
+      SHUNT_TRY(say(fmt::format("whether {} is right", name_of(op)), 0));
+      profile_.refused.erase(std::string(name_of(op)));
+      SHUNT_TRY(is_right_on({.ops = {op}}));
+    }
+    return {};
+  }
+
+  // Whether the device computes these cases of an op as the reference does, and some of them at all.
+  Result<bool> is_right_on(const ConformanceOptions& options) {
+    Device* const devices[] = {&device_};
+    SHUNT_TRY_ASSIGN(const ConformanceReport report, check_conformance(devices, options));
+    if (!report.failures.empty())
+      profile_.refused.emplace(name_of(options.ops[0]),
+                               fmt::format("{}: {}", report.failures[0].call, report.failures[0].words));
+    return report.failures.empty() &&
+           std::ranges::any_of(report.tallies, [](const ConformanceTally& tally) { return tally.passed > 0; });
+  }
+
+  Device& device_;
+  const CalibrationOptions& options_;
+  DeviceProfile profile_;
+  std::unique_ptr<BenchMemory> memory_;
+  std::map<std::pair<std::string, std::array<double, 3>>, std::vector<Steady>> visits_;  // by kind and cost
+  std::map<std::pair<Op, std::set<DType>>, bool> right_;
+  Steady launch_;                                // of a program, in microseconds
+  std::set<std::string, std::less<>> recorded_;  // kinds that are checked: they were right when they were measured
+  std::set<std::string, std::less<>> checked_;   // kinds that were measured now
+  bool is_checking_ = false;
+  double end_s_ = std::numeric_limits<double>::infinity();
+  std::size_t done_ = 0;
+  std::size_t count_ = 0;
+};
+
+}  // namespace
+
+Result<std::vector<CheckedOp>> check_predictions(Device& device, std::span<const OpCase> cases,
+                                                 const DeviceProfile& profile, const CalibrationOptions& options) {
+  const DeviceCost cost(device.info(), &profile);
+  const std::unique_ptr<BenchMemory> memory = memory_for(device, cpu::beyond_cache_bytes() + kMostReadBytes);
+  std::vector<CheckedOp> checked;
+  std::size_t done = 0;
+  for (const OpCase& use : cases) {
+    const OpOperands operands(use);
+    const std::string kind = kind_of(operands.call());
+    if (options.progress && !options.progress(kind, done++, cases.size()))
+      return fail(Code::interrupted, "interrupted");
+    const auto points = profile.ops.find(kind);
+    const Prediction predicted = cost.compute(operands.call());
+    if (points == profile.ops.end() || predicted.us > kLongUseSeconds * 1e6) continue;
+    SHUNT_TRY_ASSIGN(const auto timed,
+                     time_of(use, device, predicted.us / 1e6,
+                             {.memory = memory.get(), .steadiness = steadiness_of(device, options.quick)}));
+    const auto time = timed ? timed->without_launch({.median = profile.launch_us}) : std::nullopt;
+    if (!time) continue;
+    const Cost its_cost = cost_of(operands.call());
+    const bool is_seen =
+        std::ranges::any_of(points->second, [&](const MeasuredOp& point) { return is_same(point.cost, its_cost); });
+    checked.push_back({.kind = kind, .is_seen = is_seen, .cost = its_cost, .predicted = predicted, .us = time->median});
+  }
+  return checked;
+}
+
+Result<DeviceProfile> calibrate(Device& device, std::span<const OpCase> cases, DeviceProfile before,
+                                const CalibrationOptions& options) {
+  return Calibration(device, options, std::move(before)).run(cases);
+}
+
+Result<DeviceProfile> calibrate_briefly(Device& device, std::span<const Workload> work, double seconds,
+                                        const CalibrationOptions& options) {
+  CalibrationOptions quick = options;
+  quick.quick = true;
+  return Calibration(device, quick, unmeasured(device.info())).run_within(seconds, cases_by_time(work, device));
+}
+
+Result<DeviceProfile> check_briefly(Device& device, std::span<const Workload> work, double seconds,
+                                    DeviceProfile before, const CalibrationOptions& options) {
+  CalibrationOptions quick = options;
+  quick.quick = true;
+  return Calibration(device, quick, std::move(before)).check_within(seconds, cases_by_time(work, device));
+}
+
+}  // namespace shunt

@@ -1,0 +1,139 @@
+#include "run/measure/calibration_cases.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <map>
+#include <ranges>
+#include <set>
+
+#include "plan/costs/cost.h"
+#include "plan/units.h"
+
+namespace shunt {
+namespace {
+
+// Heads of 64, four of which share keys and values.
+OpSizes sizes_of(std::uint32_t embedding, std::uint32_t feed_forward, std::uint32_t vocabulary, std::uint32_t context) {
+  return {.embedding = embedding,
+          .feed_forward = feed_forward,
+          .heads = embedding / 64,
+          .kv_heads = embedding / 64 / 4,
+          .head_dim = 64,
+          .vocabulary = vocabulary,
+          .page_tokens = 32,
+          .context = context};
+}
+
+// The dtypes of most models.
+bool is_usual(DType dtype) {
+  constexpr DType kUsual[] = {DType::F32, DType::F16, DType::Q8_0, DType::Q4_0, DType::Q4_K, DType::Q6_K};
+  return std::ranges::find(kUsual, dtype) != std::end(kUsual);
+}
+
+// Ops that read matrices or a cache have other kernels for few tokens than for many, and for one.
+bool has_kernels_for_few(const OpCase& use) {
+  return std::ranges::any_of(use.inputs, [](const CaseInput& input) {
+    return input.operand.shape.rank() > 1 &&
+           (input.operand.kind == TensorKind::weight || input.operand.kind == TensorKind::state);
+  });
+}
+
+}  // namespace
+
+Cost cost_of(const OpCall& call) { return info_of(call.op).cost_rule(call); }
+
+double work_of(const OpCase& use) {
+  const Cost cost = cost_of(OpOperands(use).call());
+  return cost.flops + cost.bytes_read + cost.bytes_written;
+}
+
+std::vector<OpCase> cases_by_time(std::span<const Workload> work, Device& device) {
+  struct Kind {
+    double us = 0;
+    std::map<std::string, OpCase> cases;
+  };
+  Device* const devices[] = {&device};
+  const std::vector<DeviceCost> costs = prior_costs(devices);
+  CostCache cost_cache(devices, costs);
+  std::map<std::string, Kind> by_name;
+  for (const Workload& step : work)
+    for (const Unit& unit :
+         choose_units(PlanProblem({.graph = step.graph, .devices = devices, .costs = costs, .cost_cache = &cost_cache}),
+                      {}, {})) {
+      const UnitCall unit_call(*step.graph, unit);
+      const OpCall call = unit_call.call();
+      const OpCost& cost = cost_cache.of(call, 0);
+      if (!cost.support) continue;
+      Kind& kind = by_name[kind_of(call)];
+      kind.us += step.times * cost.compute.us;
+      kind.cases.emplace(to_string(call), case_of(call));
+    }
+  std::vector<const Kind*> kinds;
+  for (const auto& [name, kind] : by_name) kinds.push_back(&kind);
+  std::ranges::stable_sort(kinds, std::greater(), &Kind::us);
+  std::vector<OpCase> cases;
+  for (const Kind* kind : kinds) {
+    const auto first = static_cast<std::ptrdiff_t>(cases.size());
+    std::ranges::copy(kind->cases | std::views::values, std::back_inserter(cases));
+    std::stable_sort(cases.begin() + first, cases.end(),
+                     [](const OpCase& one, const OpCase& other) { return work_of(one) < work_of(other); });
+  }
+  return cases;
+}
+
+std::vector<OpCase> calibration_cases(bool quick) {
+  std::vector<OpCase> cases;
+  std::set<std::pair<std::string, std::vector<double>>> seen;
+  // From a small model to one of a thousand million parameters.
+  const OpSizes models[] = {sizes_of(512, 1536, 32000, 512), sizes_of(1024, 4096, 32000, 512),
+                            sizes_of(2048, 8192, 32000, 2048)};
+  for (OpSizes sizes : models)
+    for (const std::uint32_t prompt : kMeasuredTokens) {
+      if (prompt == 1 || (quick && prompt != 4 && prompt != 128)) continue;
+      const bool is_middle = sizes.embedding == models[1].embedding;
+      sizes.prompt = prompt;
+      for (std::size_t op = 0; op < ops().size(); ++op) {
+        const auto uses = op_cases(static_cast<Op>(op), sizes);
+        if (!uses) continue;  // sizes that do not fit the op
+        for (const OpCase& use : *uses) {
+          const OpOperands operands(use);
+          const Cost cost = cost_of(operands.call());
+          if (use.rows > 1 && use.rows < 16 && (is_middle || !has_kernels_for_few(use))) continue;
+          if (!is_usual(use.dtype) && (quick || is_middle || prompt == 2 || prompt == 8 || prompt == 16)) continue;
+          if (seen.emplace(kind_of(operands.call()), std::vector{cost.flops, cost.bytes_read, cost.bytes_written})
+                  .second)
+            cases.push_back(use);
+        }
+      }
+    }
+  return cases;
+}
+
+std::vector<OpCase> cases_of(const Graph& graph, Device& device) {
+  Device* const devices[] = {&device};
+  const std::vector<DeviceCost> costs = prior_costs(devices);
+  CostCache cost_cache(devices, costs);
+  std::vector<OpCase> cases;
+  std::set<std::string> seen;
+  for (const bool fuse : {true, false})
+    for (const Unit& unit :
+         choose_units(PlanProblem({.graph = &graph, .devices = devices, .costs = costs, .cost_cache = &cost_cache}), {},
+                      {.fuse = fuse})) {
+      const UnitCall unit_call(graph, unit);
+      const OpCall call = unit_call.call();
+      if (cost_cache.of(call, 0).support && seen.insert(to_string(call)).second) cases.push_back(case_of(call));
+    }
+  return cases;
+}
+
+std::vector<OpCase> unseen_cases() {
+  OpSizes between = sizes_of(1280, 3584, 24000, 1024);
+  between.prompt = 200;
+  std::vector<OpCase> cases;
+  for (std::size_t op = 0; op < ops().size(); ++op)
+    if (auto uses = op_cases(static_cast<Op>(op), between)) std::ranges::move(*uses, std::back_inserter(cases));
+  return cases;
+}
+
+}  // namespace shunt

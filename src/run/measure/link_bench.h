@@ -1,0 +1,44 @@
+// How fast bytes move between a device's memory and the host's: each direction alone, and both at once.
+//
+// Owns its memory on the device, which must outlive it. One thread at a time.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "devices/device.h"
+#include "plan/costs/profile.h"
+
+namespace shunt {
+
+class LinkBench {
+ public:
+  enum class Direction : std::uint8_t { to_device, from_device, both };
+
+  // For copies of up to `most_bytes`. Errors: those of allocate().
+  [[nodiscard]] static Result<std::unique_ptr<LinkBench>> create(Device& device, std::uint64_t most_bytes);
+  // Microseconds by the device's clock that a copy takes; of both directions until the later one has ended.
+  // REQUIRES: bytes <= most_bytes.
+  [[nodiscard]] Result<double> measure_us(Direction direction, std::uint64_t bytes);
+
+ private:
+  explicit LinkBench(Device& device) : device_(device) {}
+
+  Device& device_;
+  std::unique_ptr<Buffer> down_;
+  std::unique_ptr<Buffer> up_;
+  std::vector<std::byte> host_down_;
+  std::vector<std::byte> host_up_;
+};
+
+struct CopyTime {
+  std::uint64_t bytes = 0;
+  double us = 0;
+};
+// Latency and bandwidth of which each copy takes its time, as well as two numbers can say it: relative errors weigh
+// alike. REQUIRES: at least two sizes, in ascending order.
+[[nodiscard]] LinkRates fit_link(const std::vector<CopyTime>& times);
+
+}  // namespace shunt

@@ -1,0 +1,187 @@
+#include "run/measure/op_bench.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace shunt {
+namespace {
+
+// Uses in one program, at most.
+constexpr std::uint32_t kMostUses = 1024;
+// How long a program should take at least, so that starting it does not count.
+constexpr double kProgramSeconds = 2e-3;
+
+std::uint64_t aligned(std::uint64_t bytes, std::uint64_t alignment) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+// Random bits in which no 16-bit number, and so no number and no scale of any dtype, is tiny or infinite.
+void fill_random(std::span<std::byte> out) {
+  std::uint64_t state = 1;
+  for (std::size_t at = 0; at < out.size(); at += sizeof state) {
+    // A linear congruential generator, of which the high bits count (Knuth, The Art of Computer Programming 2, 3.3.4).
+    state = state * 6364136223846793005U + 1442695040888963407U;
+    const std::uint64_t word = ((state ^ state >> 32U) & 0x3BFF3BFF3BFF3BFFU) | 0x2000200020002000U;
+    std::memcpy(out.data() + at, &word, std::min(sizeof word, out.size() - at));
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<BenchMemory>> BenchMemory::create(Device& device, std::uint64_t read_bytes,
+                                                         std::uint64_t written_bytes) {
+  constexpr std::uint64_t kPieceBytes = std::uint64_t{16} << 20U;
+  auto memory = std::make_unique<BenchMemory>();
+  memory->read_bytes_ = aligned(read_bytes, device.info().alignment_bytes);
+  memory->written_bytes_ = written_bytes;
+  SHUNT_TRY_ASSIGN(memory->buffer_, device.allocate(memory->read_bytes_ + written_bytes, BufferUse::weights));
+  std::vector<std::byte> piece(std::min(read_bytes, kPieceBytes));
+  fill_random(piece);
+  for (std::uint64_t offset = 0; offset < read_bytes; offset += piece.size()) {
+    const std::uint64_t bytes = std::min<std::uint64_t>(piece.size(), read_bytes - offset);
+    SHUNT_TRY(device.write({memory->buffer_.get(), offset, bytes}, std::span(piece).first(bytes)).wait());
+  }
+  return memory;
+}
+
+Result<std::unique_ptr<OpBench>> OpBench::create(OpCase use, Device& device, std::uint64_t memory_bytes,
+                                                 BenchMemory* shared) {
+  std::unique_ptr<OpBench> bench(new OpBench(std::move(use), device));
+  const OpCall calls[] = {bench->operands_.call()};
+  if (Support support = device.supports(calls); !support) return fail(Code::unsupported, std::move(support.reason));
+  bench->cost_ = info_of(bench->use_.op).cost_rule(calls[0]);
+  bench->choose_copies(memory_bytes);
+  SHUNT_TRY(bench->bind(shared));
+  SHUNT_TRY(bench->prepare(bench->copies_));
+  SHUNT_TRY_ASSIGN(const double first, bench->measure());
+  if (bench->reads_memory_ || first >= kProgramSeconds) return bench;
+  // The first run also took pages from the system.
+  SHUNT_TRY_ASSIGN(const double seconds, bench->measure());
+  const double wanted = std::min(kProgramSeconds / std::max(seconds, 1e-9), double{kMostUses});
+  SHUNT_TRY(bench->prepare(std::max(static_cast<std::uint32_t>(wanted), 1U)));
+  SHUNT_TRY(bench->measure());
+  return bench;
+}
+
+bool OpBench::rotates(const CaseInput& input) const {
+  return !input.is_absent && (input.operand.kind == TensorKind::weight || input.operand.kind == TensorKind::state);
+}
+
+// Only what an op reads half of or more needs copies: of others it would read another part next time anyway, or as
+// little.
+void OpBench::choose_copies(std::uint64_t memory_bytes) {
+  std::uint64_t bytes = 0;
+  for (const CaseInput& input : use_.inputs)
+    if (rotates(input)) bytes += input.operand.span_bytes();
+  if (use_.rows != 1 || bytes == 0 || memory_bytes == 0 || 2 * cost_.bytes_read < static_cast<double>(bytes)) return;
+  const std::uint64_t copies = (memory_bytes + bytes - 1) / bytes;
+  if (copies > kMostUses) return;
+  reads_memory_ = true;
+  copies_ = static_cast<std::uint32_t>(copies);
+}
+
+// Indices, which each bench has its own of, and state that the op changes.
+bool OpBench::is_written(std::size_t input) const {
+  return use_.inputs[input].operand.dtype == DType::I32 || (input == 0 && use_.output.kind == TensorKind::state);
+}
+
+Status OpBench::bind(BenchMemory* shared) {
+  const std::uint64_t alignment = device_.info().alignment_bytes;
+  std::uint64_t read = 0;
+  std::uint64_t written = 0;
+  const auto place = [&](std::uint64_t& offset, const Operand& operand, std::uint32_t copies) {
+    const Binding binding{.offset = offset, .bytes = operand.span_bytes()};
+    offset += aligned(binding.bytes, alignment) * copies;
+    return binding;
+  };
+  for (std::size_t index = 0; index < use_.inputs.size(); ++index) {
+    const CaseInput& input = use_.inputs[index];
+    std::uint64_t& offset = is_written(index) ? written : read;
+    inputs_.push_back(input.is_absent ? Binding{} : place(offset, input.operand, rotates(input) ? copies_ : 1));
+  }
+  // A new state is the old one, changed.
+  const bool changes_state = use_.output.kind == TensorKind::state;
+  if (!changes_state) output_ = place(written, use_.output, 1);
+  const bool shares = shared != nullptr && read <= shared->read_bytes_ && written <= shared->written_bytes_;
+  std::uint64_t first_read = 0;
+  if (shares) {
+    // Elsewhere than the one before, as far as there is room.
+    first_read = shared->next_ + read <= shared->read_bytes_ ? shared->next_ : 0;
+    shared->next_ = first_read + read;
+  } else {
+    SHUNT_TRY_ASSIGN(buffer_, device_.allocate(read + written, BufferUse::weights));
+  }
+  Buffer* const buffer = shares ? shared->buffer_.get() : buffer_.get();
+  const std::uint64_t first_written = shares ? shared->read_bytes_ : read;
+  for (std::size_t index = 0; index < inputs_.size(); ++index) {
+    if (use_.inputs[index].is_absent) continue;
+    inputs_[index].buffer = buffer;
+    inputs_[index].offset += is_written(index) ? first_written : first_read;
+    if (!shares || is_written(index)) SHUNT_TRY(fill(index));
+  }
+  output_.buffer = buffer;
+  output_.offset += first_written;
+  if (changes_state) output_ = inputs_[0];
+  return {};
+}
+
+Status OpBench::fill(std::size_t index) {
+  const CaseInput& input = use_.inputs[index];
+  Binding binding = inputs_[index];
+  std::vector<std::byte> bytes(binding.bytes);
+  if (input.operand.dtype == DType::I32) {
+    for (std::uint32_t i = 0; i < input.operand.shape.elements(); ++i) {
+      const auto number = static_cast<std::int32_t>((input.first + std::uint64_t{i} * input.step) % input.modulus);
+      std::memcpy(bytes.data() + i * sizeof number, &number, sizeof number);
+    }
+  } else {
+    fill_random(bytes);
+  }
+  for (std::uint32_t copy = 0; copy < (rotates(input) ? copies_ : 1); ++copy) {
+    SHUNT_TRY(device_.write(binding, bytes).wait());
+    binding.offset += aligned(binding.bytes, device_.info().alignment_bytes);
+  }
+  return {};
+}
+
+Status OpBench::prepare(std::uint32_t uses) {
+  const std::uint64_t alignment = device_.info().alignment_bytes;
+  std::vector<ProgramOp> ops;
+  for (std::uint32_t i = 0; i < uses; ++i) {
+    ProgramOp op{.call = operands_.call(), .inputs = inputs_, .output = output_, .name = fmt::format("use {}", i)};
+    const std::uint32_t copy = i % copies_;
+    for (std::size_t input = 0; input < op.inputs.size(); ++input)
+      if (rotates(use_.inputs[input])) op.inputs[input].offset += copy * aligned(op.inputs[input].bytes, alignment);
+    if (use_.output.kind == TensorKind::state) op.output = op.inputs[0];
+    ops.push_back(std::move(op));
+  }
+  uses_ = uses;
+  SHUNT_TRY_ASSIGN(program_, device_.prepare({.name = fmt::format("bench {}", name_of(use_.op)), .ops = ops}));
+  return {};
+}
+
+Result<double> OpBench::measure() {
+  const std::uint64_t begin = device_.now_ns();
+  SHUNT_TRY(device_.submit(*program_, {.parameters = {.tokens = use_.rows, .outputs = use_.rows}}).wait());
+  return static_cast<double>(device_.now_ns() - begin) / 1e9 / uses_;
+}
+
+Status measure_beside(cpu::Limits& limits, OpBench& bench, OpTimes& times, LimitTimes& limit_times) {
+  const double read_bytes_per_s = limits.read_bytes_per_s();
+  const double flops_per_s = limits.flops_per_s(limits.threads());
+  limit_times.read_bytes_per_s.add(read_bytes_per_s);
+  limit_times.flops_per_s.add(flops_per_s);
+  limit_times.flops_per_s_one_thread.add(limits.flops_per_s(1));
+  limit_times.fork_join_us.add(limits.fork_join_us());
+  SHUNT_TRY_ASSIGN(const double seconds, bench.measure());
+  times.seconds.add(seconds);
+  times.bytes_per_s.add(bench.bytes() / seconds);
+  times.flops_per_s.add(bench.cost().flops / seconds);
+  times.share_of_bandwidth.add(bench.bytes() / seconds / read_bytes_per_s);
+  times.share_of_peak.add(bench.cost().flops / seconds / flops_per_s);
+  return {};
+}
+
+}  // namespace shunt

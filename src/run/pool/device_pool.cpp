@@ -1,0 +1,261 @@
+#include "run/pool/device_pool.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "devices/device.h"
+#include "trace/recorder.h"
+
+namespace shunt {
+namespace {
+
+// How often a device gets less to do that ran out of memory, and how much less.
+constexpr int kMostShortages = 4;
+constexpr double kLess = 0.75;
+
+// By which factor predictions may be wrong before that is a reason to plan anew.
+constexpr double kOff = 1.5;
+// By which factor they contradict what was measured, beyond what other work on the machine explains.
+constexpr double kContradicted = 4;
+
+constexpr std::chrono::seconds kLeastTimeout{30};
+constexpr double kTimesPredicted = 100;
+
+std::string ids_of(std::span<Device* const> devices) {
+  std::string ids;
+  for (const Device* device : devices) ids += (ids.empty() ? "" : ", ") + device->info().id;
+  return ids;
+}
+
+}  // namespace
+
+DevicePool::DevicePool(const Runtime& runtime) : runtime_(runtime), audits_{.each = runtime.options().audit} {
+  for (std::size_t index = 0; index < runtime.handles().size(); ++index)
+    members_.push_back(
+        {.device = runtime.current(index), .cost = runtime.costs()[index], .budget = runtime.budgets()[index]});
+  update();
+}
+
+DeviceSet DevicePool::devices() const {
+  DeviceSet set;
+  set.devices = devices_;
+  set.costs = costs_;
+  set.budgets = budgets_;
+  set.quarantined = quarantined_;
+  set.strict = runtime_.options().strict;
+  return set;
+}
+
+void DevicePool::note(const Plan& plan) {
+  for (const MemoryUse& use : plan.memory)
+    for (Member& member : members_)
+      if (member.device->info().memory_pool == use.pool) member.planned = std::max(member.planned, use.total());
+}
+
+Status DevicePool::recover(Error error) {
+  // A plan may not fit what is left to a device that ran out of memory.
+  const bool is_of_a_plan = error.code == Code::out_of_memory && error.device.empty();
+  const auto failed = std::ranges::find_if(members_, [&](const Member& member) {
+    return !member.is_quarantined &&
+           (member.device->info().id == error.device || (is_of_a_plan && member.shortages != 0));
+  });
+  if (failed == members_.end() || runtime_.options().strict) return std::unexpected(std::move(error));
+  const std::string id = failed->device->info().id;
+  if (!is_of_a_plan && error.code == Code::out_of_memory && shrink(*failed)) {
+    update();
+    tell(fmt::format("{}: {}; it gets less to do", id, error.message));
+    return {};
+  }
+  if (devices_.size() == 1) {
+    std::string others;
+    for (const Member& member : members_)
+      if (member.is_quarantined)
+        others += fmt::format("; {} failed before: {}", member.device->info().id, member.backoff.why().message);
+    error.message += others;
+    return std::unexpected(std::move(error));
+  }
+  failed->is_quarantined = true;
+  failed->backoff.add(error, steps_);
+  update();
+  tell(fmt::format("{} failed, {}: {}; going on with {}", id, name_of(error.code), error.message, ids_of(devices_)));
+  return {};
+}
+
+// False where that has been tried, and where nobody knows how much memory there is.
+bool DevicePool::shrink(Member& member) {
+  const bool lives = member.device->health().status.has_value();
+  if (!lives || member.budget == kNoBudget || ++member.shortages > kMostShortages) return false;
+  if (member.planned != 0) member.budget = std::min(member.budget, member.planned);
+  member.budget = static_cast<std::uint64_t>(static_cast<double>(member.budget) * kLess);
+  member.planned = 0;
+  return true;
+}
+
+Status DevicePool::judge(std::string_view what, bool is_finite, const Plan& plan) {
+  if (!finite_is_due_) return {};
+  if (is_finite) {
+    suspects_.clear();
+    return {};
+  }
+  if (std::optional<Error> error = suspect(what, plan)) return std::unexpected(std::move(*error));
+  finite_is_due_ = false;
+  return {};
+}
+
+std::optional<Error> DevicePool::suspect(std::string_view what, const Plan& plan) {
+  for (const Step& step : plan.steps) {
+    const std::string& id = plan.devices[step.device].id;
+    if (step.kind != Step::Kind::compute || std::ranges::find(suspects_, id) != suspects_.end()) continue;
+    const bool has_other = !suspects_.empty() || devices_.size() > 1;
+    if (!has_other) break;
+    if (!suspects_.empty()) pardon(suspects_.back());
+    suspects_.push_back(id);
+    return Error{Code::internal, fmt::format("{} are not finite", what), id};
+  }
+  return std::nullopt;
+}
+
+void DevicePool::acquit() {
+  if (!suspects_.empty()) pardon(suspects_.back());
+  suspects_.clear();
+}
+
+void DevicePool::pardon(std::string_view device) {
+  for (Member& member : members_)
+    if (member.device->info().id == device) {
+      member.is_quarantined = false;
+      member.backoff.end();
+    }
+  update();
+}
+
+bool DevicePool::count_step() {
+  ++steps_;
+  bool changed = !finite_is_due_ && !suspects_.empty();
+  if (changed) {
+    pardon(suspects_.back());
+    suspects_.clear();
+  }
+  for (std::size_t index = 0; index < members_.size(); ++index) {
+    Member& member = members_[index];
+    const bool is_wrong = std::ranges::find(audits_.wrong, member.device->info().id) != audits_.wrong.end();
+    if (member.is_quarantined && !is_wrong && !member.backoff.holds(steps_)) changed = take_back(index) || changed;
+    if (!member.is_quarantined && member.backoff.is_over(steps_)) member.backoff.end();
+  }
+  if (changed) update();
+  return changed;
+}
+
+bool DevicePool::take_back(std::size_t index) {
+  Member& member = members_[index];
+  const std::string& id = member.device->info().id;
+  auto revived = runtime_.revive(index);
+  if (!revived) {
+    member.backoff.add(std::move(revived).error(), steps_);
+    tell(fmt::format("{} cannot be used again yet: {}", id, member.backoff.why().message));
+    return false;
+  }
+  member.device = *revived;
+  member.is_quarantined = false;
+  member.shortages = 0;
+  member.budget = runtime_.budgets()[index];
+  tell(fmt::format("{} is used again", id));
+  return true;
+}
+
+void DevicePool::update() {
+  devices_.clear();
+  costs_.clear();
+  budgets_.clear();
+  quarantined_.clear();
+  for (const Member& member : members_) {
+    if (member.is_quarantined) {
+      quarantined_.push_back({.id = member.device->info().id, .why = member.backoff.why().message});
+      continue;
+    }
+    devices_.push_back(member.device);
+    costs_.push_back(member.cost);
+    costs_.back().correct(member.factor);
+    budgets_.push_back(member.budget);
+  }
+}
+
+// One sample per device and run: many short programs say no more about it than the long one beside them. A device of
+// which a step is not known gives none.
+void DevicePool::observe(const Plan& plan, std::span<const double> actual_us) {
+  if (actual_us.empty()) return;
+  std::vector<double> predicted(plan.devices.size(), 0);
+  std::vector<double> actual(plan.devices.size(), 0);
+  for (std::size_t number = 0; number < plan.steps.size(); ++number) {
+    const Step& step = plan.steps[number];
+    if (step.kind != Step::Kind::compute) continue;
+    predicted[step.device] += (step.end_us - step.start_us) / plan.devices[step.device].correction;
+    actual[step.device] += actual_us[number] > 0 ? actual_us[number] : std::numeric_limits<double>::quiet_NaN();
+  }
+  for (std::size_t device = 0; device < plan.devices.size(); ++device)
+    for (Member& member : members_)
+      if (predicted[device] > 0 && !member.is_quarantined && member.device->info().id == plan.devices[device].id)
+        member.ratio.add(actual[device] / predicted[device]);
+}
+
+bool DevicePool::is_off() const {
+  return std::ranges::any_of(members_, [](const Member& member) {
+    const double off = member.ratio.get().value_or(member.factor) / member.factor;
+    return !member.is_quarantined && (off > kOff || off * kOff < 1);
+  });
+}
+
+void DevicePool::correct() {
+  // What makes a processor slow makes it so for all of its devices.
+  std::map<std::string, double> factors;
+  for (const Member& member : members_)
+    if (const auto ratio = member.ratio.get()) factors[member.device->info().compute_resource] = *ratio;
+  for (Member& member : members_) {
+    const auto of_resource = factors.find(member.device->info().compute_resource);
+    if (of_resource != factors.end()) member.factor = member.ratio.get().value_or(of_resource->second);
+  }
+  update();
+}
+
+std::vector<std::string> DevicePool::doubt_contradicted() {
+  std::vector<std::string> ids;
+  for (Member& member : members_) {
+    const double ratio = member.ratio.get().value_or(1);
+    const bool is_contradicted = ratio > kContradicted || ratio * kContradicted < 1;
+    if (!is_contradicted || member.is_quarantined || !member.cost.has_profile() || member.cost.is_doubted()) continue;
+    member.cost.doubt();
+    ids.push_back(member.device->info().id);
+  }
+  if (!ids.empty()) update();
+  return ids;
+}
+
+// What runs took was held against other costs.
+void DevicePool::set_costs(std::span<const DeviceCost> costs) {
+  std::size_t next = 0;
+  for (Member& member : members_) {
+    if (member.is_quarantined) continue;
+    member.cost = costs[next++];
+    member.ratio = {};
+    member.factor = 1;
+  }
+  update();
+}
+
+void DevicePool::tell(const std::string& text) const {
+  trace::Recorder& recorder = runtime_.recorder();
+  recorder.record(
+      {.start_ns = runtime_.current(0)->now_ns(), .what = recorder.intern(text), .kind = trace::Kind::notice});
+  if (runtime_.options().on_notice) runtime_.options().on_notice(text);
+}
+
+std::chrono::nanoseconds DevicePool::timeout(double predicted_us) const {
+  if (runtime_.options().timeout) return *runtime_.options().timeout;
+  return kLeastTimeout +
+         std::chrono::nanoseconds(static_cast<std::int64_t>(std::min(predicted_us * kTimesPredicted * 1e3, 1e17)));
+}
+
+}  // namespace shunt

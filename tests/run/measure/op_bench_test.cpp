@@ -1,0 +1,114 @@
+#include "run/measure/op_bench.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "devices/discovery/registry.h"
+
+namespace shunt {
+namespace {
+
+// Less than any real model, but whole blocks of every dtype.
+constexpr OpSizes kSmall{.embedding = 256,
+                         .feed_forward = 64,
+                         .heads = 4,
+                         .kv_heads = 2,
+                         .head_dim = 64,
+                         .vocabulary = 300,
+                         .page_tokens = 32,
+                         .prompt = 5,
+                         .context = 40};
+
+std::vector<OpCase> cases_of(Op op, const OpSizes& sizes = kSmall) {
+  auto cases = op_cases(op, sizes);
+  EXPECT_TRUE(cases.has_value()) << (cases ? "" : cases.error().message);
+  return cases.value_or(std::vector<OpCase>{});
+}
+
+TEST(OpCases, EveryOpWithAKernelHasOneRowAndAPrompt) {
+  for (std::size_t index = 0; index < ops().size(); ++index) {
+    const auto cases = cases_of(static_cast<Op>(index));
+    if (ops()[index].sample_rule == nullptr) {
+      EXPECT_TRUE(cases.empty()) << ops()[index].name;
+      continue;
+    }
+    for (const std::uint32_t rows : {1U, 5U})
+      EXPECT_TRUE(std::ranges::any_of(cases, [&](const OpCase& use) { return use.rows == rows; })) << ops()[index].name;
+    for (const OpCase& use : cases) EXPECT_GT(use.output.shape.elements(), 0U) << ops()[index].name;
+  }
+}
+
+TEST(OpCases, MatmulHasEveryWeightDtypeThatFits) {
+  const auto weights =
+      std::ranges::count_if(dtypes(), [](const DTypeInfo& info) { return info.kind != DTypeKind::integer; });
+  EXPECT_EQ(cases_of(Op::matmul).size(), 2 * static_cast<std::size_t>(weights));
+  OpSizes narrow = kSmall;
+  narrow.embedding = 32;
+  for (const OpCase& use : cases_of(Op::matmul, narrow)) EXPECT_LE(info_of(use.dtype).block_elements, 32U);
+}
+
+TEST(OpBench, RunsEveryCaseOnEveryDeviceThatSupportsIt) {
+  const Registry registry = *open_devices({.devices = "cpu", .threads = 2});
+  for (Device* device : registry.devices())
+    for (std::size_t op = 0; op < ops().size(); ++op)
+      for (const OpCase& use : cases_of(static_cast<Op>(op))) {
+        auto bench = OpBench::create(use, *device, 1U << 16);
+        if (!bench) {
+          EXPECT_EQ(bench.error().code, Code::unsupported) << bench.error().message;
+          continue;
+        }
+        const auto seconds = (*bench)->measure();
+        ASSERT_TRUE(seconds.has_value()) << seconds.error().message;
+        EXPECT_GT(*seconds, 0) << name_of(use.op);
+        EXPECT_GT((*bench)->bytes(), 0) << name_of(use.op);
+        EXPECT_GT((*bench)->cost().flops, 0) << name_of(use.op);
+      }
+}
+
+// With one row, weights and caches that an op reads in full are read from memory; a prompt reads them once for many.
+TEST(OpBench, SaysWhatIsReadFromMemory) {
+  const Registry registry = *open_devices({.devices = "cpu", .threads = 1});
+  const auto reads_memory = [&](Op op, std::uint32_t rows) {
+    for (const OpCase& use : cases_of(op))
+      if (use.rows == rows) return (*OpBench::create(use, *registry.devices()[0], 1U << 20))->reads_memory();
+    return false;
+  };
+  EXPECT_TRUE(reads_memory(Op::matmul, 1));
+  EXPECT_FALSE(reads_memory(Op::matmul, 5));
+  EXPECT_TRUE(reads_memory(Op::attention, 1));
+  EXPECT_FALSE(reads_memory(Op::gather, 1));       // one row of many
+  EXPECT_FALSE(reads_memory(Op::cache_write, 1));  // one position
+  EXPECT_FALSE(reads_memory(Op::add, 1));          // no weights
+}
+
+TEST(OpBench, IsMeasuredBesideTheLimits) {
+  const Registry registry = *open_devices({.devices = "cpu", .threads = 2});
+  auto limits = cpu::Limits::create(2);
+  ASSERT_TRUE(limits.has_value());
+  auto bench = OpBench::create(cases_of(Op::matmul)[0], *registry.devices()[0], 1U << 20);
+  ASSERT_TRUE(bench.has_value());
+  OpTimes times;
+  LimitTimes limit_times;
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(measure_beside(**limits, **bench, times, limit_times).has_value());
+  for (const Samples* samples : {&times.seconds, &times.bytes_per_s, &times.flops_per_s, &times.share_of_bandwidth,
+                                 &times.share_of_peak, &limit_times.read_bytes_per_s, &limit_times.flops_per_s,
+                                 &limit_times.flops_per_s_one_thread, &limit_times.fork_join_us}) {
+    EXPECT_EQ(samples->count(), 3U);
+    EXPECT_GT(samples->least(), 0);
+  }
+}
+
+TEST(Samples, GiveMedianAndRange) {
+  Samples samples;
+  EXPECT_TRUE(samples.empty());
+  for (const double value : {5.0, 1.0, 3.0}) samples.add(value);
+  EXPECT_EQ(samples.median(), 3);
+  samples.add(100);
+  EXPECT_EQ(samples.median(), 4);
+  EXPECT_EQ(samples.least(), 1);
+  EXPECT_EQ(samples.most(), 100);
+}
+
+}  // namespace
+}  // namespace shunt

@@ -1,0 +1,180 @@
+#include "run/verify/conformance.h"
+
+#include "ops/each_target.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+
+#include "devices/cpu/device.h"
+#include "run/verify/support_check.h"
+
+namespace shunt {
+namespace {
+
+// Three threads, so that work is split unevenly.
+struct CpuDevices {
+  std::shared_ptr<cpu::Engine> engine = std::make_shared<cpu::Engine>(3, std::span<const std::uint32_t>());
+  std::unique_ptr<Device> simd = cpu::make_cpu_device({.kernels = cpu::KernelSet::simd, .engine = engine});
+  std::unique_ptr<Device> scalar = cpu::make_cpu_device({.kernels = cpu::KernelSet::scalar, .engine = engine});
+};
+
+std::vector<Op> running_ops() {
+  std::vector<Op> found;
+  for (std::size_t index = 0; index < ops().size(); ++index)
+    if (ops()[index].sample_rule != nullptr) found.push_back(static_cast<Op>(index));
+  return found;
+}
+
+std::string text_of(const ConformanceFailure& failure, std::uint64_t seed) {
+  return failure.device + " " + failure.call + " seed " + std::to_string(seed) + " case " + to_string(failure.which) +
+         ": " + failure.words;
+}
+
+class EveryRow : public testing::TestWithParam<Op> {};
+
+TEST_P(EveryRow, GivesTheReferencesResultOnEveryDevice) {
+  test::for_each_simd_target([] {
+    CpuDevices cpu;
+    Device* const devices[] = {cpu.simd.get(), cpu.scalar.get()};
+    const ConformanceOptions options{.ops = {GetParam()}, .sizes = false};
+    const auto report = check_conformance(devices, options);
+    ASSERT_TRUE(report.has_value()) << report.error().message;
+    for (const ConformanceFailure& failure : report->failures) ADD_FAILURE() << text_of(failure, options.seed);
+    for (const KnownFailure& row : report->unexpected_passes)
+      ADD_FAILURE() << row.device << " passes, though its failure is known: " << row.reason;
+    std::set<std::string> that_ran;
+    for (const ConformanceTally& tally : report->tallies)
+      if (tally.passed > 0) that_ran.insert(tally.device);
+    for (const ConformanceTally& tally : report->tallies)
+      if (tally.device == "cpu:simd" && test::is_left_to_its_parts(tally)) that_ran.insert(tally.device);
+    EXPECT_EQ(that_ran, (std::set<std::string>{"cpu:scalar", "cpu:simd"}));
+    for (const Device* device : devices) test::expect_as_recorded(*report, *device, true);
+  });
+}
+
+// On the best instruction set: the others differ in the width of a vector alone, and large sizes take long.
+TEST_P(EveryRow, GivesTheReferencesResultPastEveryBorder) {
+  CpuDevices cpu;
+  Device* const devices[] = {cpu.simd.get()};
+  const ConformanceOptions options{.ops = {GetParam()}, .awkward = false};
+  const auto report = check_conformance(devices, options);
+  ASSERT_TRUE(report.has_value()) << report.error().message;
+  for (const ConformanceFailure& failure : report->failures) ADD_FAILURE() << text_of(failure, options.seed);
+}
+
+INSTANTIATE_TEST_SUITE_P(Conformance, EveryRow, testing::ValuesIn(running_ops()),
+                         [](const auto& test) { return std::string(name_of(test.param)); });
+
+// A device that does something wrong after each program.
+class Faulty final : public Device {
+ public:
+  using Fault = void (*)(const ProgramOp& op);
+  Faulty(Device& device, Fault fault) : device_(device), fault_(fault) {}
+
+  [[nodiscard]] const DeviceInfo& info() const override { return device_.info(); }
+  [[nodiscard]] std::optional<std::uint64_t> memory_available() const override { return device_.memory_available(); }
+  [[nodiscard]] Support supports(std::span<const OpCall> run) const override { return device_.supports(run); }
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) override {
+    return device_.allocate(bytes, use);
+  }
+  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory,
+                                                            std::shared_ptr<const void> owner) override {
+    return device_.import_host(memory, std::move(owner));
+  }
+  [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
+    return device_.write(to, from);
+  }
+  [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override { return device_.read(from, to); }
+  [[nodiscard]] Event copy_from_peer(Device& peer, const Binding& from, const Binding& to) override {
+    return device_.copy_from_peer(peer, from, to);
+  }
+  [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
+    op_ = request.ops.front();
+    return device_.prepare(request);
+  }
+  [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
+    const Status done = device_.submit(program, submission).wait();
+    if (done && op_.output.bytes > 0) fault_(op_);
+    return Event(done);
+  }
+  bool advance(std::chrono::nanoseconds patience) override { return device_.advance(patience); }
+  [[nodiscard]] Health health() const override { return device_.health(); }
+
+ private:
+  Device& device_;
+  Fault fault_;
+  ProgramOp op_;
+};
+
+std::byte& byte_of(const Binding& binding, std::uint64_t index) {
+  return binding.buffer->host()[binding.offset + index];
+}
+
+ConformanceReport report_on(Device& device, const ConformanceOptions& options) {
+  Device* const devices[] = {&device};
+  auto report = check_conformance(devices, options);
+  EXPECT_TRUE(report.has_value());
+  return std::move(report).value_or(ConformanceReport{});
+}
+
+bool says(const ConformanceReport& report, std::string_view words) {
+  return std::ranges::any_of(report.failures, [&](const ConformanceFailure& failure) {
+    return failure.words.find(words) != std::string::npos;
+  });
+}
+
+TEST(Conformance, FindsAWrongElement) {
+  CpuDevices cpu;
+  Faulty device(*cpu.simd, [](const ProgramOp& op) { byte_of(op.output, 3) ^= std::byte{0x40}; });
+  const ConformanceReport report = report_on(device, {.ops = {Op::add}});
+  EXPECT_FALSE(report.ok());
+  EXPECT_TRUE(says(report, "is above") || says(report, "element 0 is"));
+}
+
+TEST(Conformance, FindsWhatIsWrittenBesideTheResult) {
+  CpuDevices cpu;
+  Faulty after(*cpu.simd, [](const ProgramOp& op) { byte_of(op.output, op.output.bytes) = std::byte{0}; });
+  EXPECT_TRUE(says(report_on(after, {.ops = {Op::matmul}}), "after the start of the result"));
+  Faulty in_the_tail(*cpu.simd, [](const ProgramOp& op) { byte_of(op.output, op.output.bytes - 1) = std::byte{0}; });
+  EXPECT_TRUE(says(report_on(in_the_tail, {.ops = {Op::matmul}}), "rows of the result that are not valid"));
+  Faulty input(*cpu.simd, [](const ProgramOp& op) {
+    if (op.inputs[0].bytes > 0) byte_of(op.inputs[0], 0) ^= std::byte{1};
+  });
+  EXPECT_TRUE(says(report_on(input, {.ops = {Op::matmul}}), "changed its input x"));
+}
+
+TEST(Conformance, FindsStateThatIsWrong) {
+  CpuDevices cpu;
+  Faulty device(*cpu.simd, [](const ProgramOp& op) { byte_of(op.output, op.output.bytes - 1) ^= std::byte{0x40}; });
+  EXPECT_FALSE(report_on(device, {.ops = {Op::rotary_cache_write}}).ok());
+}
+
+TEST(Conformance, AKnownFailureIsNoNewsUntilItPasses) {
+  CpuDevices cpu;
+  Faulty device(*cpu.simd, [](const ProgramOp& op) { byte_of(op.output, 3) ^= std::byte{0x40}; });
+  const KnownFailure known[] = {{"cpu:simd", Op::silu, "", "flips a bit"}};
+  const ConformanceReport failing = report_on(device, {.ops = {Op::silu}, .known = known});
+  EXPECT_TRUE(failing.ok());
+  EXPECT_EQ(failing.known.size(), 1U);
+  const ConformanceReport passing = report_on(*cpu.simd, {.ops = {Op::silu}, .known = known});
+  EXPECT_FALSE(passing.ok());
+  EXPECT_EQ(passing.unexpected_passes.size(), 1U);
+  EXPECT_TRUE(report_on(*cpu.simd, {.ops = {Op::add}, .known = known}).ok()) << "a row that was not tried";
+}
+
+TEST(Conformance, ACaseCanBeRunAgainByItsChoices) {
+  CpuDevices cpu;
+  Faulty device(*cpu.simd, [](const ProgramOp& op) { byte_of(op.output, 3) ^= std::byte{0x40}; });
+  const ConformanceReport all = report_on(device, {.ops = {Op::softmax}, .seed = 7});
+  ASSERT_FALSE(all.failures.empty());
+  const ConformanceFailure& last = all.failures.back();
+  const ConformanceReport one = report_on(device, {.ops = {Op::softmax}, .seed = 7, .only = last.which});
+  ASSERT_EQ(one.failures.size(), 1U);
+  EXPECT_EQ(one.failures[0].call, last.call);
+  EXPECT_EQ(one.failures[0].words, last.words);
+}
+
+}  // namespace
+}  // namespace shunt

@@ -1,0 +1,57 @@
+// Every row of ops.def on every device that is not a CPU's.
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "devices/each_api.h"
+#include "models/reference.h"
+#include "models/step_planner.h"
+#include "run/verify/conformance.h"
+#include "run/verify/support_check.h"
+
+namespace shunt {
+namespace {
+
+// What the trained model runs, fused or not, or what others run in its place: a device that declines one of these
+// altogether cannot run them. Planned for a device that leaves to their parts the rows that only GPUs gain from.
+std::set<Op> ops_of_a_model() {
+  using models::Loaded;
+  const auto runtime = Loaded::take(Runtime::create({.threads = 1, .devices = "cpu:simd"}));
+  const auto model = Loaded::take(models::Model::load(models::kTrainedModel));
+  std::set<Op> found{Op::argmax, Op::scale};
+  for (const bool fuse : {true, false}) {
+    const auto step = Loaded::take(models::StepPlanner(*model, *runtime, {.fuse = fuse}, 64).plan(8, 1));
+    for (const Unit& unit : step.plan.units) found.insert(unit.op);
+  }
+  return found;
+}
+
+class DeviceConformance : public test::EachApi {};
+
+TEST_P(DeviceConformance, GivesTheReferencesResult) {
+  const ConformanceOptions options;
+  const std::set<Op> needed = ops_of_a_model();
+  ASSERT_FALSE(needed.empty());
+  const auto report = check_conformance(devices_, options);
+  ASSERT_TRUE(report.has_value()) << report.error().message;
+  for (const ConformanceFailure& failure : report->failures)
+    ADD_FAILURE() << failure.device << " " << failure.call << " seed " << options.seed << " case "
+                  << to_string(failure.which) << ": " << failure.words;
+  for (const KnownFailure& row : report->unexpected_passes)
+    ADD_FAILURE() << row.device << " passes, though its failure is known: " << row.reason;
+  for (const Device* device : devices_)
+    for (const Op op : needed)
+      EXPECT_TRUE(std::ranges::any_of(report->tallies,
+                                      [&](const ConformanceTally& tally) {
+                                        return tally.device == device->info().id && tally.op == op && tally.passed > 0;
+                                      }))
+          << device->info().id << " ran no case of " << name_of(op);
+  for (const Device* device : devices_) test::expect_as_recorded(*report, *device, test::is_expected(GetParam()));
+  for (const ConformanceTally& tally : report->tallies)
+    EXPECT_TRUE(tally.declined == 0 || !tally.reason.empty()) << tally.device << " declines without a reason";
+}
+
+SHUNT_FOR_EACH_API(DeviceConformance);
+
+}  // namespace
+}  // namespace shunt

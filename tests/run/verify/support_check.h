@@ -1,0 +1,59 @@
+// Holds what a device ran against the record of its kind in docs/support/, from which docs/support.md is made.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <string>
+
+#include "run/verify/support_record.h"
+
+namespace shunt::test {
+
+// The record whose label is the longest beginning of `label`; null where there is none.
+inline Json kept_record(const std::string& label) {
+  Json best;
+  std::size_t length = 0;
+  const auto folder = std::filesystem::path(SHUNT_TEST_DATA).parent_path().parent_path() / "docs" / "support";
+  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+    std::ifstream stream(file.path());
+    Json record = Json::parse(stream, nullptr, false);
+    if (!record.contains("label")) {
+      ADD_FAILURE() << file.path() << " is no record of a device";
+      continue;
+    }
+    const auto name = record["label"].get<std::string>();
+    if (!label.starts_with(name) || name.size() < length) continue;
+    best = std::move(record);
+    length = name.size();
+  }
+  return best;
+}
+
+// Whether the device leaves a fused row to its parts, because the family's kernels there do not normalize.
+inline bool is_left_to_its_parts(const ConformanceTally& tally) {
+  return tally.passed == 0 && tally.reason.contains("does not normalize x");
+}
+
+// The ops of the report only. `has_record`: a device without a record is a failure, not only news.
+inline void expect_as_recorded(const ConformanceReport& report, const Device& device, bool has_record) {
+  const SupportRecord now = support_record(report, device);
+  const Json kept = kept_record(now.label);
+  const std::string again = "tools/support.py --record SHUNT --devices " + now.device;
+  if (kept.is_null()) {
+    const std::string words = "docs/support has no record of \"" + now.label + "\"; " + again + " makes one";
+    if (has_record) ADD_FAILURE() << words;
+    std::cout << words << '\n';
+    return;
+  }
+  EXPECT_EQ(kept["emulated"], now.emulated) << now.label;
+  const Json ops = to_json(now)["ops"];
+  for (const auto& [op, cases] : ops.items())
+    EXPECT_EQ(kept["ops"].value(op, Json()).dump(), cases.dump())
+        << now.label << " runs " << op << " otherwise than docs/support says of " << kept["label"].get<std::string>()
+        << "; if it is right now: " << again;
+}
+
+}  // namespace shunt::test
