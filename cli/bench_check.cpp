@@ -111,10 +111,10 @@ class Checker {
   using Bench = std::shared_ptr<OpBench>;
 
   Result<Bench> bench(const Gate& gate, DType dtype, std::string_view device) const {
-    SHUNT_TRY_ASSIGN(const std::vector<OpCase> cases, op_cases(*gate.op, sizes_));
+    SHUNT_TRY_ASSIGN(const std::vector<BenchCase> cases, bench_cases(*gate.op, sizes_));
     const std::uint32_t rows = gate.rows == Rows::one ? 1 : sizes_.prompt;
     const auto use = std::ranges::find_if(
-        cases, [&](const OpCase& candidate) { return candidate.dtype == dtype && candidate.rows == rows; });
+        cases, [&](const BenchCase& candidate) { return candidate.dtype == dtype && candidate.rows == rows; });
     if (use == cases.end())
       return fail(Code::unsupported,
                   fmt::format("{} with {} is not measured for this shape", name_of(*gate.op), name_of(dtype)));

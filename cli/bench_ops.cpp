@@ -31,7 +31,7 @@ struct Options {
 
 struct Row {
   std::string device;
-  OpCase use;
+  BenchCase use;
   Cost cost;
   bool reads_memory = false;
   OpTimes times;
@@ -45,7 +45,7 @@ struct Report {
   std::vector<Row> rows;
 };
 
-Result<Row> measure(OpCase use, Device& device, cpu::Limits& limits, std::uint32_t repetitions, LimitTimes& times) {
+Result<Row> measure(BenchCase use, Device& device, cpu::Limits& limits, std::uint32_t repetitions, LimitTimes& times) {
   const std::atomic<bool>& ending = catch_interrupts();
   Row row{.device = device.info().id, .use = use};
   auto bench = OpBench::create(std::move(use), device, cpu::beyond_cache_bytes());
@@ -71,8 +71,8 @@ Result<Report> measure_all(const Options& options, std::span<const Op> chosen, s
   Report report{.shape = options.shape.name, .threads = limits->threads()};
   ProgressLine line;
   for (const Op op : chosen) {
-    SHUNT_TRY_ASSIGN(const std::vector<OpCase> cases, op_cases(op, sizes_of(options.shape)));
-    for (const OpCase& use : cases)
+    SHUNT_TRY_ASSIGN(const std::vector<BenchCase> cases, bench_cases(op, sizes_of(options.shape)));
+    for (const BenchCase& use : cases)
       for (Device* device : devices) {
         line.show(fmt::format("{}: {} {} with {} rows", device->info().id, name_of(op), name_of(use.dtype), use.rows));
         SHUNT_TRY_ASSIGN(Row row, measure(use, *device, *limits, options.repetitions, report.limits));

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "command_line.h"
-#include "run/measure/op_cases.h"
+#include "ops/bench_case.h"
 
 namespace shunt::cli {
 

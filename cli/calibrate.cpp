@@ -43,31 +43,31 @@ constexpr std::array kCheckedTokens = {1U, 4U, 64U, 256U, 512U};
 constexpr std::array kContexts = {128U, 1024U};
 
 // The different shapes of steps of so many tokens.
-Result<std::vector<OpCase>> cases_of_model(const models::Model& model, const Runtime& runtime, Device& device,
-                                           std::span<const std::uint32_t> tokens) {
+Result<std::vector<BenchCase>> cases_of_model(const models::Model& model, const Runtime& runtime, Device& device,
+                                              std::span<const std::uint32_t> tokens) {
   SHUNT_TRY_ASSIGN(const std::uint32_t longest, models::choose_context(model, runtime, {}));
   std::set<std::uint32_t> contexts = {longest};
   for (const std::uint32_t context : kContexts) contexts.insert(std::min(context, longest));
-  std::vector<OpCase> cases;
+  std::vector<BenchCase> cases;
   std::set<std::string> calls;
   for (const std::uint32_t context : contexts) {
     const models::StepPlanner planner(model, runtime, {}, context);
     for (const std::uint32_t count : tokens) {
       SHUNT_TRY_ASSIGN(const Graph graph, planner.graph_of(std::min(count, context), 1));
-      for (OpCase& use : cases_of(graph, device))
-        if (calls.insert(to_string(OpOperands(use).call())).second) cases.push_back(std::move(use));
+      for (BenchCase& use : cases_of(graph, device))
+        if (calls.insert(to_string(BenchOperands(use).call())).second) cases.push_back(std::move(use));
     }
   }
   return cases;
 }
 
 // Those of the model, if there is one, else those that models have.
-Result<std::vector<OpCase>> cases_for(const Options& options, const Runtime& runtime, Device& device,
-                                      const models::Model* model) {
+Result<std::vector<BenchCase>> cases_for(const Options& options, const Runtime& runtime, Device& device,
+                                         const models::Model* model) {
   if (model != nullptr)
     return cases_of_model(*model, runtime, device,
                           options.check ? std::span<const std::uint32_t>(kCheckedTokens) : kMeasuredTokens);
-  std::vector<OpCase> cases = calibration_cases(options.quick || options.check);
+  std::vector<BenchCase> cases = calibration_cases(options.quick || options.check);
   if (options.check) std::ranges::move(unseen_cases(), std::back_inserter(cases));
   return cases;
 }
@@ -163,7 +163,7 @@ auto with_progress(const Device& device, const Work& work) {
   });
 }
 
-Result<Checked> check(Device& device, std::span<const OpCase> cases, const DeviceProfile* before, bool quick) {
+Result<Checked> check(Device& device, std::span<const BenchCase> cases, const DeviceProfile* before, bool quick) {
   const std::string& id = device.info().id;
   if (before == nullptr)
     return fail(Code::invalid, fmt::format("{0} was not measured; run `shunt calibrate --devices {0}` before", id));
@@ -177,7 +177,8 @@ Result<Checked> check(Device& device, std::span<const OpCase> cases, const Devic
   return Checked{id, std::move(*checked)};
 }
 
-Result<DeviceProfile> measure(Device& device, std::span<const OpCase> cases, const DeviceProfile* before, bool quick) {
+Result<DeviceProfile> measure(Device& device, std::span<const BenchCase> cases, const DeviceProfile* before,
+                              bool quick) {
   const bool goes_on = before != nullptr && !before->is_brief;
   auto found = with_progress(device, [&](const Progress& progress) {
     return calibrate(device, cases, goes_on ? *before : unmeasured(device.info()),
@@ -234,7 +235,7 @@ struct Results {
 };
 
 // Errors: those that other devices have, too.
-Status add_device(Device& device, const Options& options, std::span<const OpCase> cases, const models::Model* steps,
+Status add_device(Device& device, const Options& options, std::span<const BenchCase> cases, const models::Model* steps,
                   Results& results) {
   const DeviceProfile* const before = results.kept.find(device.info());
   if (options.check) {
@@ -280,7 +281,7 @@ Status execute(Options& options) {
   SHUNT_TRY_ASSIGN(results.kept, load_profile(results.path, warning));
   const Stopwatch watch;
   for (Device* device : runtime->handles()) {
-    SHUNT_TRY_ASSIGN(const std::vector<OpCase> cases, cases_for(options, *runtime, *device, model.get()));
+    SHUNT_TRY_ASSIGN(const std::vector<BenchCase> cases, cases_for(options, *runtime, *device, model.get()));
     SHUNT_TRY(add_device(*device, options, cases, made ? made.get() : model.get(), results));
     if (was_interrupted()) break;
   }

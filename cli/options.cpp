@@ -141,7 +141,7 @@ void add_ops(CommandLine& line, std::vector<std::string>& names, std::string_vie
 std::vector<Op> chosen_ops(const std::vector<std::string>& names) {
   std::vector<Op> computing;
   for (std::size_t op = 0; op < ops().size(); ++op)
-    if (ops()[op].sample_rule != nullptr) computing.push_back(static_cast<Op>(op));
+    if (ops()[op].can_be_sampled()) computing.push_back(static_cast<Op>(op));
   if (names.empty()) return computing;
   std::vector<Op> chosen;
   for (const std::string& name : names) {

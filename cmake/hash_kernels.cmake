@@ -3,9 +3,9 @@
 # from kernel folders, of vectors (*-inl.h), of shaders and CUDA, and the tables that kernels expand. What every family
 # includes (ops/op.h and the like) describes calls; it does not compute.
 cmake_policy(VERSION 3.25)
-set(shunt_kernels_cpu "\\.cpp$" "_(shader|cuda)\\.cpp$")
-set(shunt_kernels_shader "(\\.comp|\\.frag|\\.vert|_shader\\.cpp)$" "^$")
-set(shunt_kernels_cuda "(\\.cu|_cuda\\.cpp)$" "^$")
+set(shunt_kernels_cpu "\\.cpp$" "_gpu\\.cpp$")
+set(shunt_kernels_shader "(\\.comp|\\.frag|\\.vert|_gpu\\.cpp)$" "^$")
+set(shunt_kernels_cuda "(\\.cu|_gpu\\.cpp)$" "^$")
 
 # `files` and all that they include, as relative paths.
 function(shunt_closure files out)

@@ -1,18 +1,27 @@
-# The list of kernel families is the list of folders under src/ops that hold NAME.cpp; a family has a SIMD
-# kernel where NAME_simd.cpp is there. Written to families.def for src/ops/families.cpp.
+# The list of kernel families is the list of folders under src/ops that hold NAME.cpp. Written to families.def: for each
+# SHUNT_FAMILY(NAME), SHUNT_SIMD_FAMILY(NAME) where NAME_simd.cpp is there, and SHUNT_GPU_FAMILY(NAME) where NAME_gpu.cpp
+# is.
 set(shunt_generated_dir ${CMAKE_CURRENT_BINARY_DIR}/generated)
 file(GLOB shunt_family_headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*/*.h
                                                  ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*/*.cpp)
 set(shunt_family_rows "")
+foreach(kind FAMILY SIMD_FAMILY GPU_FAMILY)
+  string(APPEND shunt_family_rows "#ifndef SHUNT_${kind}\n#define SHUNT_${kind}(name)\n#endif\n")
+endforeach()
 file(GLOB shunt_family_dirs ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*)
 foreach(dir IN LISTS shunt_family_dirs)
   get_filename_component(name ${dir} NAME)
   if(EXISTS ${dir}/${name}.cpp)
+    string(APPEND shunt_family_rows "SHUNT_FAMILY(${name})\n")
     if(EXISTS ${dir}/${name}_simd.cpp)
-      string(APPEND shunt_family_rows "SHUNT_FAMILY_SIMD(${name})\n")
-    else()
-      string(APPEND shunt_family_rows "SHUNT_FAMILY_SCALAR(${name})\n")
+      string(APPEND shunt_family_rows "SHUNT_SIMD_FAMILY(${name})\n")
+    endif()
+    if(EXISTS ${dir}/${name}_gpu.cpp)
+      string(APPEND shunt_family_rows "SHUNT_GPU_FAMILY(${name})\n")
     endif()
   endif()
+endforeach()
+foreach(kind FAMILY SIMD_FAMILY GPU_FAMILY)
+  string(APPEND shunt_family_rows "#undef SHUNT_${kind}\n")
 endforeach()
 file(CONFIGURE OUTPUT ${shunt_generated_dir}/families.def CONTENT "${shunt_family_rows}" @ONLY)

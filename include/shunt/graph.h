@@ -93,11 +93,10 @@ class GraphBuilder {
   // One function per other row of ops.def: `matmul(x, weight)`, `rms_norm(x, {{Attr::epsilon, 1e-6F}})`.
 #define SHUNT_TENSOR_PARAMETER(name) Tensor name
 #define SHUNT_TENSOR_ARGUMENT(name) name
-#define SHUNT_OP(name, inputs, required, attributes, shape_rule, cost_rule, tolerance, family) \
-  SHUNT_BUILDER_FUNCTION(name, inputs)
+#define SHUNT_OP(name, inputs, required, attributes, rule, tolerance, family) SHUNT_BUILDER_FUNCTION(name, inputs)
 #define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) SHUNT_BUILDER_FUNCTION(name, inputs)
-#define SHUNT_LAYOUT_OP(name, inputs, attributes, shape_rule) SHUNT_BUILDER_FUNCTION(name, inputs)
-#define SHUNT_CUSTOM(name, inputs, required, attributes, shape_rule, cost_rule, family)
+#define SHUNT_LAYOUT_OP(name, inputs, attributes, rule) SHUNT_BUILDER_FUNCTION(name, inputs)
+#define SHUNT_CUSTOM(name, inputs, required, attributes, rule, family)
 #define SHUNT_BUILDER_FUNCTION(name, inputs)                                     \
   Tensor name(SHUNT_PARAMETERS inputs, const Attributes& node_attributes = {}) { \
     const Tensor operands[] = {SHUNT_ARGUMENTS inputs};                          \

@@ -71,9 +71,9 @@ typedef enum shunt_dtype SHUNT_ENUM_TYPE {
 
 /* SHUNT_OP_matmul, ... */
 typedef enum shunt_op SHUNT_ENUM_TYPE {
-#define SHUNT_OP(name, inputs, required, attributes, shape_rule, cost_rule, tolerance, family) SHUNT_OP_##name,
+#define SHUNT_OP(name, inputs, required, attributes, rule, tolerance, family) SHUNT_OP_##name,
 #define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) SHUNT_OP_##name,
-#define SHUNT_LAYOUT_OP(name, inputs, attributes, shape_rule) SHUNT_OP_##name,
+#define SHUNT_LAYOUT_OP(name, inputs, attributes, rule) SHUNT_OP_##name,
 #include "ops/ops.def"
   SHUNT_OP_COUNT
 } shunt_op;
@@ -548,11 +548,10 @@ typedef shunt_bytes shunt_type_bytes;
     const shunt_tensor operands[] = {SHUNT_C_IDS inputs};                                                              \
     return shunt_add_node(in_graph, SHUNT_OP_##name, operands, sizeof operands / sizeof operands[0], with_attributes); \
   }
-#define SHUNT_OP(name, inputs, required, attributes, shape_rule, cost_rule, tolerance, family) \
-  SHUNT_C_FUNCTION(name, inputs)
+#define SHUNT_OP(name, inputs, required, attributes, rule, tolerance, family) SHUNT_C_FUNCTION(name, inputs)
 #define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) SHUNT_C_FUNCTION(name, inputs)
-#define SHUNT_LAYOUT_OP(name, inputs, attributes, shape_rule) SHUNT_C_FUNCTION(name, inputs)
-#define SHUNT_CUSTOM(name, inputs, required, attributes, shape_rule, cost_rule, family)
+#define SHUNT_LAYOUT_OP(name, inputs, attributes, rule) SHUNT_C_FUNCTION(name, inputs)
+#define SHUNT_CUSTOM(name, inputs, required, attributes, rule, family)
 #include "ops/ops.def"
 #undef SHUNT_C_FUNCTION
 

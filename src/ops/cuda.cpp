@@ -7,12 +7,12 @@
 #include <cstring>
 #include <limits>
 
+#include "ops/gpu_kernels.h"
 #include "ops/kernel.h"
 
 namespace shunt {
 
 #define SHUNT_CUDA_MODULE(family)                \
-  extern const CudaKernel family##_cuda;         \
   extern const std::byte family##_ptx[];         \
   extern const std::size_t family##_ptx_bytes;   \
   extern const std::byte family##_code_object[]; \
@@ -48,8 +48,11 @@ std::string refusal_of(const OpCall& call, const CudaModule& module) {
 
 std::span<const CudaModule> cuda_modules() {
   static const std::vector<CudaModule> kModules = {
-#define SHUNT_CUDA_MODULE(family) \
-  {#family, &family##_cuda, {family##_ptx, family##_ptx_bytes}, {family##_code_object, family##_code_object_bytes}},
+#define SHUNT_CUDA_MODULE(family)      \
+  {#family,                            \
+   &gpu_kernels(#family).cuda,         \
+   {family##_ptx, family##_ptx_bytes}, \
+   {family##_code_object, family##_code_object_bytes}},
 #include "cuda_modules.def"
 #undef SHUNT_CUDA_MODULE
   };

@@ -2,7 +2,7 @@
 //
 // A family folder `x/` may hold
 //   x.cu        one source for CUDA and HIP; ops/kernel.cuh says what it sees of a call
-//   x_cuda.cpp  `const CudaKernel x_cuda`: what the source can run and how many blocks that takes
+//   x_gpu.cpp   what the host knows of it, where the defaults of CudaKernel do not fit (ops/gpu_kernels.h)
 // The build compiles x.cu to PTX, which every NVIDIA driver assembles for its own GPU, and to a code object for AMD
 // GPUs, and embeds both. A build without clang has no PTX, one without hipcc no code objects. Plain values; any thread.
 #pragma once
@@ -15,18 +15,18 @@
 #include <vector>
 
 #include "ops/cuda_call.h"
-#include "ops/op.h"
+#include "ops/shader.h"
 
 namespace shunt {
 
 struct CudaKernel {
   // Empty: yes. Otherwise the reason why this kernel cannot run the op.
-  std::string (*supports)(const OpCall& call);
+  std::string (*supports)(const OpCall& call) = no_refusal;
   // REQUIRES (here and below): supports(call) is empty.
   // Blocks for all that the program is prepared for; kernels mask what a submission does not fill.
-  std::uint64_t (*blocks)(const OpCall& call);
+  std::uint64_t (*blocks)(const OpCall& call) = result_elements;
   // Numbers that the kernel reads behind CudaCall::constants; null: none.
-  std::vector<std::uint32_t> (*constants)(const OpCall& call);
+  std::vector<std::uint32_t> (*constants)(const OpCall& call) = nullptr;
 };
 
 // One family's kernel, named shunt_FAMILY in its compiled forms; a form that was not built is empty.

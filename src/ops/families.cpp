@@ -2,20 +2,29 @@
 
 namespace shunt {
 
-#define SHUNT_FAMILY_SCALAR(family) extern const CpuKernel family##_scalar;
-#define SHUNT_FAMILY_SIMD(family) extern const CpuKernel family##_scalar, family##_simd;
+#define SHUNT_FAMILY(family) extern const CpuKernel family##_scalar;
+#define SHUNT_SIMD_FAMILY(family) extern const CpuKernel family##_simd;
 #include "families.def"
-#undef SHUNT_FAMILY_SCALAR
-#undef SHUNT_FAMILY_SIMD
+
+namespace {
+
+// Null: the family has none.
+constexpr const CpuKernel* simd_kernel(std::string_view family) {
+#define SHUNT_SIMD_FAMILY(name) \
+  if (family == #name) return &name##_simd;
+#include "families.def"
+  return nullptr;
+}
+
+constexpr CpuFamily kFamilies[] = {
+#define SHUNT_FAMILY(family) {#family, &family##_scalar, simd_kernel(#family)},
+#include "families.def"
+};
+
+}  // namespace
 
 const CpuFamily& cpu_family(std::string_view name) {
   static constexpr CpuFamily kNone{"", nullptr, nullptr};
-  static constexpr CpuFamily kFamilies[] = {
-      kNone,
-#define SHUNT_FAMILY_SCALAR(family) {#family, &family##_scalar, nullptr},
-#define SHUNT_FAMILY_SIMD(family) {#family, &family##_scalar, &family##_simd},
-#include "families.def"
-  };
   for (const CpuFamily& family : kFamilies)
     if (family.name == name) return family;
   return kNone;

@@ -5,9 +5,14 @@
 #include <algorithm>
 
 #include "ops/expand.h"
-#include "ops/rules.h"
 
 namespace shunt {
+
+#define SHUNT_OP(name, inputs, required, attributes, rule, tolerance, family) extern const OpRule rule##_rule;
+#define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) extern const OpRule elementwise_rule;
+#define SHUNT_LAYOUT_OP(name, inputs, attributes, rule) extern const OpRule rule##_rule;
+#include "ops/ops.def"
+
 namespace {
 
 using enum Attr;
@@ -19,79 +24,40 @@ using enum Attr;
     constexpr std::array<Attr, SHUNT_COUNT attribute_list> attributes{SHUNT_SAME attribute_list};    \
   }
 #define SHUNT_SAME(...) __VA_ARGS__
-#define SHUNT_OP(name, inputs, required, attributes, shape_rule, cost_rule, tolerance, family) \
-  SHUNT_ROW_LISTS(name, inputs, attributes)
+#define SHUNT_OP(name, inputs, required, attributes, rule, tolerance, family) SHUNT_ROW_LISTS(name, inputs, attributes)
 #define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) SHUNT_ROW_LISTS(name, inputs, attributes)
-#define SHUNT_LAYOUT_OP(name, inputs, attributes, shape_rule) SHUNT_ROW_LISTS(name, inputs, attributes)
+#define SHUNT_LAYOUT_OP(name, inputs, attributes, rule) SHUNT_ROW_LISTS(name, inputs, attributes)
 #include "ops/ops.def"
 
-constexpr OpInfo kernel_row(std::string_view name, std::span<const std::string_view> inputs, std::uint32_t required,
-                            std::span<const Attr> attributes, ShapeRule shape_rule, CostRule cost_rule,
-                            SampleRule sample_rule, double tolerance, std::string_view family,
-                            std::string_view expansion = "") {
+// Every row that computes, but for its expression or expansion.
+constexpr OpInfo row_of(std::string_view name, std::span<const std::string_view> inputs, std::size_t required,
+                        std::span<const Attr> attributes, const OpRule& rule, double tolerance, std::string_view family,
+                        std::string_view expansion = "", std::string_view expression = "") {
   return {.name = name,
-          .op_class = OpClass::kernel,
+          .op_class = !expression.empty() ? OpClass::elementwise
+                      : family.empty()    ? OpClass::layout
+                                          : OpClass::kernel,
           .inputs = inputs,
-          .required_inputs = required,
+          .required_inputs = static_cast<std::uint32_t>(required),
           .attributes = attributes,
-          .shape_rule = shape_rule,
-          .cost_rule = cost_rule,
-          .sample_rule = sample_rule,
+          .rule = &rule,
           .tolerance = tolerance,
           .family = family,
-          .expression = "",
-          .expansion = expansion};
-}
-
-constexpr OpInfo elementwise_row(std::string_view name, std::span<const std::string_view> inputs,
-                                 std::span<const Attr> attributes, double tolerance, std::string_view expression,
-                                 std::string_view expansion = "") {
-  return {.name = name,
-          .op_class = OpClass::elementwise,
-          .inputs = inputs,
-          .required_inputs = static_cast<std::uint32_t>(inputs.size()),
-          .attributes = attributes,
-          .shape_rule = shape_rule::elementwise,
-          .cost_rule = cost_rule::rowwise,
-          .sample_rule = sample_rule::elementwise,
-          .tolerance = tolerance,
-          .family = "elementwise",
           .expression = expression,
           .expansion = expansion};
 }
 
-constexpr OpInfo layout_row(std::string_view name, std::span<const std::string_view> inputs,
-                            std::span<const Attr> attributes, ShapeRule shape_rule) {
-  return {.name = name,
-          .op_class = OpClass::layout,
-          .inputs = inputs,
-          .required_inputs = static_cast<std::uint32_t>(inputs.size()),
-          .attributes = attributes,
-          .shape_rule = shape_rule,
-          .cost_rule = nullptr,
-          .sample_rule = nullptr,
-          .tolerance = 0,
-          .family = "",
-          .expression = "",
-          .expansion = ""};
-}
-
 constexpr OpInfo kOps[] = {
-#define SHUNT_OP(name, in, required, attr, shape, cost, tolerance, family)                                    \
-  kernel_row(#name, row_##name::inputs, required, row_##name::attributes, shape_rule::shape, cost_rule::cost, \
-             sample_rule::shape, tolerance, #family),
-#define SHUNT_FUSED(name, in, required, attr, shape, cost, tolerance, family, expansion)                      \
-  kernel_row(#name, row_##name::inputs, required, row_##name::attributes, shape_rule::shape, cost_rule::cost, \
-             sample_rule::shape, tolerance, #family, expansion),
+#define SHUNT_ROW(name, required, rule, ...) \
+  row_of(#name, row_##name::inputs, required, row_##name::attributes, rule##_rule, __VA_ARGS__),
+#define SHUNT_OP(name, in, required, attr, rule, tolerance, family) SHUNT_ROW(name, required, rule, tolerance, #family)
+#define SHUNT_FUSED(name, in, required, attr, rule, tolerance, family, expansion) \
+  SHUNT_ROW(name, required, rule, tolerance, #family, expansion)
 #define SHUNT_ELEMENTWISE(name, in, attr, tolerance, expression) \
-  elementwise_row(#name, row_##name::inputs, row_##name::attributes, tolerance, #expression),
+  SHUNT_ROW(name, row_##name::inputs.size(), elementwise, tolerance, "elementwise", "", #expression)
 #define SHUNT_FUSED_ELEMENTWISE(name, in, attr, tolerance, expression, expansion) \
-  elementwise_row(#name, row_##name::inputs, row_##name::attributes, tolerance, #expression, expansion),
-#define SHUNT_CUSTOM(name, in, required, attr, shape, cost, family)                                                    \
-  kernel_row(#name, row_##name::inputs, required, row_##name::attributes, shape_rule::shape, cost_rule::cost, nullptr, \
-             0, #family),
-#define SHUNT_LAYOUT_OP(name, in, attr, shape) \
-  layout_row(#name, row_##name::inputs, row_##name::attributes, shape_rule::shape),
+  SHUNT_ROW(name, row_##name::inputs.size(), elementwise, tolerance, "elementwise", expansion, #expression)
+#define SHUNT_LAYOUT_OP(name, in, attr, rule) SHUNT_ROW(name, row_##name::inputs.size(), rule, 0, "")
 #include "ops/ops.def"
 };
 
@@ -208,7 +174,7 @@ Result<ResultShape> infer(Op op, InputOperands inputs, const Attributes& attribu
   const OpInfo& info = info_of(op);
   if (auto checked = check_operands(info, inputs, attributes); !checked)
     return fail_at(info.name, std::move(checked).error());
-  auto result = info.shape_rule(inputs, attributes);
+  auto result = info.rule->shape(inputs, attributes);
   if (!result) return fail_at(info.name, std::move(result).error());
   if (auto bytes = bytes_of(result->operand.dtype, result->operand.shape); !bytes)
     return fail_at(info.name, std::move(bytes).error());

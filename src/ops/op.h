@@ -29,17 +29,35 @@ struct ResultShape {
   std::uint64_t offset = 0;  // elements from the start of the input; layout ops only
 };
 using InputOperands = std::span<const Operand* const>;
-using ShapeRule = Result<ResultShape> (*)(InputOperands inputs, const Attributes& attributes);
 
 struct Cost {
   double flops = 0;
   double bytes_read = 0;
   double bytes_written = 0;
 };
-using CostRule = Cost (*)(const OpCall& call);
-// Makes operands that the row takes (ops/sample.h).
-class Sampler;
-using SampleRule = void (*)(Sampler& sampler);
+// 4 flops per element of input 0; reads all inputs and writes the result.
+[[nodiscard]] Cost rowwise_cost(const OpCall& call);
+
+class SampleBuilder;  // ops/sample.h
+class BenchBuilder;   // ops/bench_case.h
+struct BenchCase;
+struct BenchIndices;
+
+// Everything about an op but its kernels. `extern const OpRule NAME_rule` stands in the .cpp of its family, or in
+// ops/rules.cpp where several families share it; rows of ops.def name it.
+struct OpRule {
+  // Checks the operands and says what comes out. Products of extents are checked for overflow by infer().
+  Result<ResultShape> (*shape)(InputOperands inputs, const Attributes& attributes);
+  Cost (*cost)(const OpCall& call) = rowwise_cost;
+  // Makes operands that `shape` takes, for conformance. Null for layout ops and custom ones.
+  void (*sample)(SampleBuilder& sample) = nullptr;
+  // Adds the operands and attributes of a usual use, for benchmarks. Null where `sample` is.
+  void (*bench)(BenchBuilder& bench) = nullptr;
+  DType bench_dtype = DType::F32;     // of the operand whose dtype matters most
+  bool benches_every_weight = false;  // once with each dtype of weights
+  // What an I32 input of a benchmark holds; null: zeros.
+  BenchIndices (*bench_indices)(const BenchCase& use, std::size_t input) = nullptr;
+};
 
 enum class OpClass : std::uint8_t { layout, elementwise, kernel };
 
@@ -49,15 +67,15 @@ struct OpInfo {
   std::span<const std::string_view> inputs;
   std::uint32_t required_inputs;
   std::span<const Attr> attributes;
-  ShapeRule shape_rule;
-  CostRule cost_rule;      // null for layout ops
-  SampleRule sample_rule;  // null for layout ops, and for custom: nobody here knows what its kernel takes
+  const OpRule* rule;
   double tolerance;
   std::string_view family;      // "" for layout ops
   std::string_view expression;  // elementwise rows
   std::string_view expansion;   // fused rows, else ""
 
   [[nodiscard]] bool is_fused() const { return !expansion.empty(); }
+  // Whether it computes something that is known here: not a layout op, and not the caller's own kernel.
+  [[nodiscard]] bool can_be_sampled() const { return rule->sample != nullptr; }
 };
 
 // One row per Op, in the order of the enum.

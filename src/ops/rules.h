@@ -1,70 +1,60 @@
-// Shape, cost and sample rules that rows of ops.def name. Each shape rule checks its operands and answers
-// what comes out; products are checked for overflow by infer() before any rule's answer is used. The sample
-// rule of the same name makes operands that the shape rule takes, for conformance (ops/sample.h).
+// What the rules of several ops share: checks of operands, results, costs, samples and benchmark operands.
+//
+// A family's .cpp includes this to write its OpRule (ops/op.h). Pure functions; any thread.
 #pragma once
 
+#include <string>
+#include <string_view>
+
+#include "ops/bench_case.h"
 #include "ops/op.h"
+#include "ops/sample.h"
 
 namespace shunt {
 
-// Rules of ops that run somewhere.
-#define SHUNT_RUNNING_RULES(X) \
-  X(same)                      \
-  X(elementwise)               \
-  X(gather)                    \
-  X(matmul)                    \
-  X(norm_matmul)               \
-  X(rotary)                    \
-  X(cache_write)               \
-  X(attention)                 \
-  X(matmul_experts)            \
-  X(argmax)                    \
-  X(top_k)                     \
-  X(take)                      \
-  X(reduce)                    \
-  X(dot)                       \
-  X(weighted_sum)              \
-  X(concat)                    \
-  X(copy)                      \
-  X(quantize)                  \
-  X(dequantize)                \
-  X(conv2d)                    \
-  X(pool2d)                    \
-  X(resize)
+// An error of code invalid; infer() puts the op's name before the message.
+[[nodiscard]] std::unexpected<Error> invalid(std::string message);
+[[nodiscard]] std::string text_of(const Operand& operand);
+[[nodiscard]] bool is_floating(const Operand& operand);
+[[nodiscard]] Status need_floating(std::string_view name, const Operand& operand);
+[[nodiscard]] Status need_rank(std::string_view name, const Operand& operand, std::uint32_t rank);
+[[nodiscard]] Status need(std::string_view name, const Operand& operand, DType dtype, const Shape& shape);
+// Blocks are made of neighbouring elements of one row.
+[[nodiscard]] Status need_whole_rows(std::string_view name, const Operand& operand);
+// `small` equals the last axes of `large`.
+[[nodiscard]] bool is_suffix(const Shape& small, const Shape& large);
+[[nodiscard]] ResultShape value(DType dtype, const Shape& shape, Extent extent);
+// What an op that makes one element of each row gives: a row alone becomes an axis of one.
+[[nodiscard]] ResultShape one_of_each_row(DType dtype, const Operand& x);
+[[nodiscard]] Status need_elements(const Operand& x);
+[[nodiscard]] bool present(InputOperands inputs, std::size_t index);
 
-namespace shape_rule {
-#define SHUNT_RULE(name) Result<ResultShape> name(InputOperands inputs, const Attributes& attributes);
-SHUNT_RUNNING_RULES(SHUNT_RULE)
-SHUNT_RULE(custom)
-SHUNT_RULE(reshape)
-SHUNT_RULE(permute)
-SHUNT_RULE(slice)
-#undef SHUNT_RULE
-}  // namespace shape_rule
+// positions [tokens], sequences [tokens], pages [sequences, pages of each]
+[[nodiscard]] Status need_page_table(InputOperands inputs, std::size_t first, std::uint32_t tokens);
 
-namespace sample_rule {
-#define SHUNT_RULE(name) void name(Sampler& sampler);
-SHUNT_RUNNING_RULES(SHUNT_RULE)
-#undef SHUNT_RULE
-}  // namespace sample_rule
-#undef SHUNT_RUNNING_RULES
+// Of all elements, in the dtype's blocks.
+[[nodiscard]] double bytes_of(const Operand& operand);
+// No flops; every input read once.
+[[nodiscard]] Cost read_all_write_one(const OpCall& call);
 
-namespace cost_rule {
-#define SHUNT_RULE(name) Cost name(const OpCall& call);
-SHUNT_RULE(rowwise)
-SHUNT_RULE(gather)
-SHUNT_RULE(matmul)
-SHUNT_RULE(norm_matmul)
-SHUNT_RULE(cache_write)
-SHUNT_RULE(attention)
-SHUNT_RULE(matmul_experts)
-SHUNT_RULE(top_k)
-SHUNT_RULE(take)
-SHUNT_RULE(conv2d)
-SHUNT_RULE(pool2d)
-SHUNT_RULE(resize)
-SHUNT_RULE(custom)
-#undef SHUNT_RULE
-}  // namespace cost_rule
+// [entries, ..., columns] floats, sometimes of rank 1.
+[[nodiscard]] SampleBuilder::Request pick_rows(SampleBuilder& sample);
+// Adds a further operand that is broadcast along missing leading axes of `first`.
+void add_broadcast(SampleBuilder& sample, const SampleBuilder::Request& first, bool optional, Values values);
+
+// Tokens of a few sequences whose pages are shuffled over the state.
+struct Paging {
+  Entries tokens;
+  std::uint32_t before = 0;  // positions that a sequence holds already
+  std::uint32_t page_tokens = 1;
+  std::uint32_t pages = 0;
+  std::uint32_t sequence_pages = 0;
+};
+[[nodiscard]] Paging pick_paging(SampleBuilder& sample);
+// Adds positions, sequences and pages; no two tokens have the same place.
+void add_paging(SampleBuilder& sample, const Paging& paging);
+
+// Every required input is F32 [rows, embedding].
+void bench_rows(BenchBuilder& bench);
 
 }  // namespace shunt

@@ -71,7 +71,7 @@ std::string to_string(const SampleCase& which) {
   return fmt::format("{}:{}", sample_sizes()[static_cast<std::size_t>(which.sizes)].name, choices);
 }
 
-Sampler::Sampler(Op op, const SampleCase& wanted, std::uint64_t seed)
+SampleBuilder::SampleBuilder(Op op, const SampleCase& wanted, std::uint64_t seed)
     : wanted_(wanted),
       sizes_(sample_sizes()[static_cast<std::size_t>(wanted.sizes)]),
       random_(mixed(op, wanted.choices, seed)) {
@@ -79,9 +79,11 @@ Sampler::Sampler(Op op, const SampleCase& wanted, std::uint64_t seed)
   sample_.parameters = {.tokens = 3, .outputs = 2};
 }
 
-bool Sampler::takes(Attr attr) const { return std::ranges::find(row().attributes, attr) != row().attributes.end(); }
+bool SampleBuilder::takes(Attr attr) const {
+  return std::ranges::find(row().attributes, attr) != row().attributes.end();
+}
 
-std::size_t Sampler::take(std::size_t options) {
+std::size_t SampleBuilder::take(std::size_t options) {
   const std::size_t number = sample_.choices.size();
   const std::size_t choice = number < wanted_.choices.size() ? wanted_.choices[number] % options : 0;
   sample_.choices.push_back(static_cast<std::uint32_t>(choice));
@@ -89,22 +91,22 @@ std::size_t Sampler::take(std::size_t options) {
   return choice;
 }
 
-DType Sampler::pick_floating() {
+DType SampleBuilder::pick_floating() {
   static const std::vector<DType> kFloating = dtypes_of({DTypeKind::floating});
   return pick(std::span<const DType>(kFloating));
 }
 
-DType Sampler::pick_quantized() {
+DType SampleBuilder::pick_quantized() {
   static const std::vector<DType> kQuantized = dtypes_of({DTypeKind::quantized});
   return pick(std::span<const DType>(kQuantized));
 }
 
-DType Sampler::pick_weight() {
+DType SampleBuilder::pick_weight() {
   static const std::vector<DType> kWeights = dtypes_of({DTypeKind::floating, DTypeKind::quantized});
   return pick(std::span<const DType>(kWeights));
 }
 
-Entries Sampler::pick_entries() {
+Entries SampleBuilder::pick_entries() {
   const Entries picked =
       pick({Entries{.count = 7, .valid = 7}, Entries{.count = 1, .valid = 1}, Entries{.count = 33, .valid = 33},
             Entries{.count = 0, .valid = 0}, Entries{.count = 8, .extent = Extent::tokens, .valid = 5},
@@ -116,11 +118,11 @@ Entries Sampler::pick_entries() {
   return entries;
 }
 
-Shape Sampler::pick_shape(const Entries& entries, std::uint32_t columns) {
+Shape SampleBuilder::pick_shape(const Entries& entries, std::uint32_t columns) {
   return pick({Shape{entries.count, columns}, Shape{entries.count, 3, columns}, Shape{entries.count, 2, 3, columns}});
 }
 
-std::uint32_t Sampler::pick_columns(DType dtype) {
+std::uint32_t SampleBuilder::pick_columns(DType dtype) {
   const std::uint32_t block = info_of(dtype).block_elements;
   const bool plain = block == 1;
   const std::uint32_t picked =
@@ -128,20 +130,20 @@ std::uint32_t Sampler::pick_columns(DType dtype) {
   return sizes_.columns == 0 ? picked : (sizes_.columns + block - 1) / block * block;
 }
 
-Shape Sampler::pick_pixels(std::initializer_list<Shape> options) {
+Shape SampleBuilder::pick_pixels(std::initializer_list<Shape> options) {
   Shape picked = pick(options);
   if (sizes_.columns != 0) picked.set(1, std::max(sizes_.columns, 12U));
   return picked;
 }
 
-std::uint32_t Sampler::pick_weight_rows(std::initializer_list<std::uint32_t> options) {
+std::uint32_t SampleBuilder::pick_weight_rows(std::initializer_list<std::uint32_t> options) {
   const std::uint32_t picked = pick(options);
   return sizes_.weight_rows == 0 ? picked : sizes_.weight_rows;
 }
 
-std::uint32_t Sampler::context(std::uint32_t least) const { return std::max(least, sizes_.context); }
+std::uint32_t SampleBuilder::context(std::uint32_t least) const { return std::max(least, sizes_.context); }
 
-SampleTensor Sampler::empty_tensor(const Request& request) const {
+SampleTensor SampleBuilder::empty_tensor(const Request& request) const {
   SampleTensor tensor;
   const Shape storage = storage_shape(request.view, request.shape);
   tensor.operand = Operand::contiguous(request.dtype, storage, request.kind);
@@ -157,7 +159,7 @@ SampleTensor Sampler::empty_tensor(const Request& request) const {
   return tensor;
 }
 
-double Sampler::number(Values values, std::uint64_t index, std::uint32_t columns) {
+double SampleBuilder::number(Values values, std::uint64_t index, std::uint32_t columns) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   // Shading languages divide well only by what is between 2^-126 and 2^126 in size.
   static constexpr std::array kSpecial{0.0,        -0.0,  8e37, -8e37, kInfinity,
@@ -183,7 +185,7 @@ double Sampler::number(Values values, std::uint64_t index, std::uint32_t columns
   return negative ? -magnitude(random_) : magnitude(random_);
 }
 
-void Sampler::fill(SampleTensor& tensor, Values values) {
+void SampleBuilder::fill(SampleTensor& tensor, Values values) {
   const Operand& operand = tensor.operand;
   if (operand.shape.elements() == 0) return;
   const std::uint32_t entries = operand.shape[0];
@@ -195,7 +197,7 @@ void Sampler::fill(SampleTensor& tensor, Values values) {
                   factor * number(values, index, operand.shape.columns()));
 }
 
-void Sampler::fill_blocks(SampleTensor& tensor) {
+void SampleBuilder::fill_blocks(SampleTensor& tensor) {
   const Operand& operand = tensor.operand;
   if (operand.shape.elements() == 0) return;
   const DTypeInfo& info = info_of(operand.dtype);
@@ -211,13 +213,13 @@ void Sampler::fill_blocks(SampleTensor& tensor) {
   }
 }
 
-bool Sampler::has_room(const Shape& shape) {
+bool SampleBuilder::has_room(const Shape& shape) {
   elements_ += shape.elements();
   if (wanted_.sizes != Sizes::awkward && elements_ > kMostSampleElements) sample_.is_too_large = true;
   return !sample_.is_too_large;
 }
 
-void Sampler::add(const Request& request) {
+void SampleBuilder::add(const Request& request) {
   if (!has_room(request.shape)) {
     SampleTensor tensor{.operand = Operand::contiguous(request.dtype, request.shape, request.kind)};
     tensor.operand.extent = request.extent;
@@ -232,23 +234,23 @@ void Sampler::add(const Request& request) {
   sample_.inputs.emplace_back(std::move(tensor));
 }
 
-void Sampler::add_indices(const Shape& shape, Extent extent, std::span<const std::int32_t> values) {
+void SampleBuilder::add_indices(const Shape& shape, Extent extent, std::span<const std::int32_t> values) {
   SampleTensor tensor = empty_tensor({.dtype = DType::I32, .shape = shape, .extent = extent});
   const std::size_t valid = extent == Extent::fixed ? values.size() : valid_rows(shape[0], extent, sample_.parameters);
   for (std::size_t index = 0; index < valid; ++index) store_as(tensor.storage.data(), index, values[index]);
   sample_.inputs.emplace_back(std::move(tensor));
 }
 
-std::vector<std::int32_t> Sampler::indices(std::uint32_t count, std::uint32_t limit) {
+std::vector<std::int32_t> SampleBuilder::indices(std::uint32_t count, std::uint32_t limit) {
   std::vector<std::int32_t> numbers(count);
   for (std::int32_t& number : numbers) number = static_cast<std::int32_t>(random_() % limit);
   return numbers;
 }
 
 Sample make_sample(Op op, const SampleCase& wanted, std::uint64_t seed) {
-  Sampler sampler(op, wanted, seed);
-  info_of(op).sample_rule(sampler);
-  return std::move(sampler).finish();
+  SampleBuilder sample(op, wanted, seed);
+  info_of(op).rule->sample(sample);
+  return std::move(sample).finish();
 }
 
 }  // namespace shunt

@@ -1,6 +1,6 @@
 // Concrete uses of an op on awkward operands, made from its row: what conformance runs on every device.
 //
-// A row's sample rule (rules.h) asks a Sampler to pick dtypes, shapes and views and to add the operands. Which
+// The rule of an op (OpRule::sample) asks a SampleBuilder to pick dtypes, shapes and views and to add operands. Which
 // option each pick takes is a list of numbers, so that combinations can be walked through and a case can be made
 // again; the elements depend on these numbers, the sizes and the seed alone. Elements outside of a view and in invalid
 // rows of a bucket are NaN, or indices that lead nowhere: what reads them shows. Plain values, one thread.
@@ -81,9 +81,9 @@ struct Entries {
   std::uint32_t valid = 1;
 };
 
-class Sampler {
+class SampleBuilder {
  public:
-  Sampler(Op op, const SampleCase& wanted, std::uint64_t seed);
+  SampleBuilder(Op op, const SampleCase& wanted, std::uint64_t seed);
 
   [[nodiscard]] const OpInfo& row() const { return info_of(sample_.op); }
   // Whether the row takes this attribute.

@@ -8,11 +8,11 @@
 #include <ranges>
 
 #include "ops/custom/custom.h"
+#include "ops/gpu_kernels.h"
 
 namespace shunt {
 
 #define SHUNT_SHADER(name, folder)                    \
-  extern const ShaderKernel name##_shader;            \
   extern const std::uint32_t name##_spirv[];          \
   extern const std::size_t name##_spirv_words;        \
   extern const std::string_view name##_glsl430;       \
@@ -78,7 +78,7 @@ std::span<const Shader> shaders() {
 #define SHUNT_SHADER(text, folder)                    \
   Shader{.name = #text,                               \
          .family = #folder,                           \
-         .kernel = &text##_shader,                    \
+         .kernel = &shader_kernel(#folder, #text),    \
          .spirv = {text##_spirv, text##_spirv_words}, \
          .glsl430 = text##_glsl430,                   \
          .essl310 = text##_essl310,                   \

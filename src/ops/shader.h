@@ -4,7 +4,7 @@
 // A family folder may hold kernels, one or several, of any name x:
 //   x.comp         one GLSL source for all of these APIs; ops/kernel.glsl says what it sees of a call
 //   x.vulkan.comp  or one for Vulkan alone, which may use what only some of its devices have
-//   x_shader.cpp   `const ShaderKernel x_shader`: what the source can run and how many workgroups that takes
+//   FAMILY_gpu.cpp what the host knows of them, where the defaults of ShaderKernel do not fit (ops/gpu_kernels.h)
 //   x.frag or x.vert, x_first.frag  the same for WebGL2, which has no compute shaders: ops/texture.glsl says how
 // The build compiles them to SPIR-V, translates that and embeds all of it; without glslc it has none.
 // Plain values; any thread.
@@ -47,12 +47,19 @@ inline constexpr std::uint64_t kMostRoundsOnCpu = 65535;
 inline constexpr std::size_t kSpecializationConstants = 4;
 using Specialization = std::array<std::uint32_t, kSpecializationConstants>;
 
+// The defaults of kernels: they run every call that the family's arguments describe, and write the result a word or an
+// element for each invocation.
+[[nodiscard]] std::string no_refusal(const OpCall& call);
+[[nodiscard]] std::uint64_t result_words(const OpCall& call);
+[[nodiscard]] std::uint64_t result_elements(const OpCall& call);
+
 struct ShaderKernel {
+  std::string_view name;  // of its source; empty: the family's
   // Empty: yes. Otherwise the reason why this kernel cannot run the op.
-  std::string (*supports)(const OpCall& call);
+  std::string (*supports)(const OpCall& call) = no_refusal;
   // REQUIRES (here and below): supports(call) is empty.
   // Workgroups for all that the program is prepared for; kernels mask what a submission does not fill.
-  std::uint64_t (*groups)(const OpCall& call);
+  std::uint64_t (*groups)(const OpCall& call) = result_words;
   // Numbers that the kernel reads as one more input; null: none.
   std::vector<std::uint32_t> (*constants)(const OpCall& call) = nullptr;
   // Where there are no workgroups: words that a first pass computes, which the kernel reads at kFirstPassBinding; null:

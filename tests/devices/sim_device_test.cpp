@@ -169,7 +169,8 @@ TEST(SimDevice, HasRatesOfItsOwnForAFamily) {
   const Machine model(kSlow);
   const double flops =
       info_of(Op::add)
-          .cost_rule({.op = Op::add, .attributes = &model.attributes, .inputs = model.inputs, .output = &model.operand})
+          .rule
+          ->cost({.op = Op::add, .attributes = &model.attributes, .inputs = model.inputs, .output = &model.operand})
           .flops;
   Spec spec = kSlow;
   spec.rate_of_family["matmul"] = {.flops_per_s = 1, .bytes_per_s = 1};

@@ -19,7 +19,7 @@ constexpr std::uint32_t kPrompt = 512;
 
 double flops_of(const Graph& graph, const Unit& unit) {
   const UnitCall made(graph, unit);
-  return info_of(unit.op).cost_rule(made.call()).flops;
+  return info_of(unit.op).rule->cost(made.call()).flops;
 }
 
 // The share of the arithmetic that a device does.

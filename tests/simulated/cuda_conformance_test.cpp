@@ -18,7 +18,7 @@ std::vector<Use> uses() {
   std::vector<Use> found;
   for (const char* api : {"cuda", "hip"})
     for (std::size_t index = 0; index < ops().size(); ++index)
-      if (ops()[index].sample_rule != nullptr) found.push_back({api, static_cast<Op>(index)});
+      if (ops()[index].can_be_sampled()) found.push_back({api, static_cast<Op>(index)});
   return found;
 }
 

@@ -12,7 +12,7 @@ namespace {
 std::vector<Op> ops_that_compute() {
   std::vector<Op> found;
   for (std::size_t index = 0; index < ops().size(); ++index)
-    if (ops()[index].sample_rule != nullptr) found.push_back(static_cast<Op>(index));
+    if (ops()[index].can_be_sampled()) found.push_back(static_cast<Op>(index));
   return found;
 }
 

@@ -4,9 +4,25 @@
 
 #include "ops/elements.h"
 #include "ops/kernel_arguments.h"
+#include "ops/rules.h"
 
 namespace shunt {
 namespace {
+
+Result<ResultShape> result_shape(InputOperands inputs, const Attributes&) {
+  const Operand& x = *inputs[0];
+  SHUNT_TRY(need_floating("x", x));
+  SHUNT_TRY(need_elements(x));
+  return one_of_each_row(DType::I32, x);
+}
+
+void make_sample(SampleBuilder& sample) {
+  SampleBuilder::Request x = pick_rows(sample);
+  x.values = sample.pick({Values::ordinary, Values::ties});
+  sample.add(x);
+}
+
+void make_bench(BenchBuilder& bench) { bench.add_values({bench.rows(), bench.sizes().vocabulary}); }
 
 CpuWork work(const OpCall&, std::uint32_t) { return {}; }
 
@@ -35,5 +51,7 @@ int run(const CpuCall& call) {
 ArgmaxArgs argmax_arguments(const OpCall& call) { return {.x = strided(call.input(0))}; }
 
 extern const CpuKernel argmax_scalar{fits_row_arguments, work, write_arguments<argmax_arguments>, run};
+
+extern const OpRule argmax_rule{.shape = result_shape, .sample = make_sample, .bench = make_bench};
 
 }  // namespace shunt

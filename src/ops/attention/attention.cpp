@@ -1,14 +1,104 @@
 #include "ops/attention/attention.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "ops/elements.h"
 #include "ops/kernel_arguments.h"
+#include "ops/rules.h"
 
 namespace shunt {
 namespace {
+
+Result<ResultShape> result_shape(InputOperands inputs, const Attributes& attributes) {
+  const Operand& query = *inputs[0];
+  const Operand& keys = *inputs[1];
+  const Operand& values = *inputs[2];
+  SHUNT_TRY(need_floating("query", query));
+  SHUNT_TRY(need_rank("query", query, 3));
+  SHUNT_TRY(need_rank("keys", keys, 4));
+  SHUNT_TRY(need_floating("keys", keys));
+  if (values.dtype != keys.dtype || values.shape != keys.shape || keys.kind != TensorKind::state ||
+      values.kind != TensorKind::state)
+    return invalid(fmt::format("keys {} and values {} must be state tensors alike", text_of(keys), text_of(values)));
+  if (keys.shape[1] == 0 || keys.shape[2] == 0 || query.shape[1] % keys.shape[2] != 0 ||
+      query.shape[2] != keys.shape[3])
+    return invalid(fmt::format("heads of query {} do not divide over keys {}", text_of(query), text_of(keys)));
+  SHUNT_TRY(need_page_table(inputs, 3, query.shape[0]));
+  if (present(inputs, 6)) SHUNT_TRY(need("sinks", *inputs[6], DType::F32, Shape{query.shape[1]}));
+  if (!(attributes.f32(Attr::soft_cap) >= 0))
+    return invalid(fmt::format("soft_cap {} must not be negative", attributes.f32(Attr::soft_cap)));
+  return value(DType::F32, query.shape, query.extent);
+}
+
+// Every token is counted against half of what the table holds of a sequence, as one that fills up has it on the way, or
+// its window.
+Cost cost_of(const OpCall& call) {
+  const Operand& query = call.input(0);
+  const Operand& keys = call.input(1);
+  const std::uint32_t window = call.attributes->u32(Attr::window);
+  double positions = std::max(static_cast<double>(call.input(5).shape[1]) * keys.shape[1] / 2, 1.0);
+  if (window != 0) positions = std::min<double>(positions, window);
+  const double row = static_cast<double>(keys.shape[2]) * keys.shape[3] * info_of(keys.dtype).block_bytes;
+  return {.flops = 4.0 * static_cast<double>(query.shape.elements()) * positions,
+          .bytes_read = bytes_of(query) + 2.0 * positions * row,
+          .bytes_written = bytes_of(*call.output)};
+}
+
+void make_sample(SampleBuilder& sample) {
+  struct Heads {
+    std::uint32_t of_query;
+    std::uint32_t of_state;
+  };
+  const DType state = sample.pick_floating();
+  const DType dtype = sample.pick_floating();
+  const Paging paging = pick_paging(sample);
+  const Heads heads = sample.pick({Heads{4, 2}, Heads{1, 1}, Heads{6, 1}, Heads{3, 3}});
+  const std::uint32_t head_dim = sample.pick({64U, 16U, 40U, 7U, 260U});
+  const View view = sample.pick_view();
+  sample.set(Attr::scale, sample.pick({0.125F, 1.0F}));
+  sample.add({.dtype = dtype,
+              .shape = {paging.tokens.count, heads.of_query, head_dim},
+              .extent = paging.tokens.extent,
+              .view = view});
+  for (int keys_then_values = 0; keys_then_values < 2; ++keys_then_values)
+    sample.add({.dtype = state,
+                .shape = {paging.pages, paging.page_tokens, heads.of_state, head_dim},
+                .kind = TensorKind::state});
+  add_paging(sample, paging);
+  // What some kernels have nothing of; often left out, so that these are tried with all the rest.
+  struct More {
+    float soft_cap = 0;
+    std::uint32_t window = 0;
+    bool sinks = false;
+  };
+  const More more = sample.pick({More{}, More{}, More{}, More{.soft_cap = 2}, More{.window = 3}, More{.sinks = true},
+                                 More{.soft_cap = 5, .window = 1, .sinks = true}});
+  sample.set(Attr::soft_cap, more.soft_cap);
+  sample.set(Attr::window, more.window);
+  if (more.sinks)
+    sample.add({.shape = {heads.of_query}});
+  else
+    sample.add_absent();
+}
+
+void make_bench(BenchBuilder& bench) {
+  bench.add_values({bench.rows(), bench.sizes().heads, bench.sizes().head_dim});
+  bench.add_state();
+  bench.add_state();
+  bench.add_page_table();
+}
+
+// Each token sees half of the context, as its cost counts.
+BenchIndices bench_indices(const BenchCase& use, std::size_t index) {
+  const Shape& cache = use.shape(1);
+  const std::uint64_t context = std::uint64_t{cache[0]} * cache[1];
+  if (index == 3) return {.first = std::max<std::uint64_t>(context / 2, 1) - 1, .modulus = context};
+  return index == 5 ? BenchIndices{.step = 1, .modulus = cache[0]} : BenchIndices{};
+}
 
 CpuWork work(const OpCall& call, std::uint32_t) {
   return {
@@ -121,5 +211,12 @@ std::uint64_t visible_at_most(const OpCall& call) {
 }
 
 extern const CpuKernel attention_scalar{fits_attention_arguments, work, write_arguments<attention_arguments>, run};
+
+extern const OpRule attention_rule{.shape = result_shape,
+                                   .cost = cost_of,
+                                   .sample = make_sample,
+                                   .bench = make_bench,
+                                   .bench_dtype = DType::F16,
+                                   .bench_indices = bench_indices};
 
 }  // namespace shunt

@@ -1,10 +1,59 @@
 #include "ops/cache/cache.h"
 
+#include <fmt/format.h>
+
 #include "ops/kernel_arguments.h"
 #include "ops/rotary/reference.h"
+#include "ops/rules.h"
 
 namespace shunt {
 namespace {
+
+Result<ResultShape> result_shape(InputOperands inputs, const Attributes& attributes) {
+  const Operand& state = *inputs[0];
+  const Operand& x = *inputs[1];
+  SHUNT_TRY(need_rank("state", state, 4));
+  SHUNT_TRY(need_rotary(x, attributes));
+  if (state.kind != TensorKind::state || !is_floating(state) || !state.is_contiguous())
+    return invalid(fmt::format("state must be a floating state tensor, is {}", text_of(state)));
+  if (state.shape[1] == 0 || state.shape[2] != x.shape[1] || state.shape[3] != x.shape[2])
+    return invalid(fmt::format("state {} does not hold heads of x {}", text_of(state), text_of(x)));
+  SHUNT_TRY(need_page_table(inputs, 2, x.shape[0]));
+  return ResultShape{.operand = state};
+}
+
+Cost cost_of(const OpCall& call) {
+  const double written = bytes_of(call.input(1));
+  return {
+      .flops = static_cast<double>(call.input(1).shape.elements()), .bytes_read = written, .bytes_written = written};
+}
+
+void make_sample(SampleBuilder& sample) {
+  const DType state = sample.pick_floating();
+  const DType dtype = sample.pick_floating();
+  const Paging paging = pick_paging(sample);
+  const std::uint32_t heads = sample.pick({3U, 1U});
+  const std::uint32_t head_dim = sample.pick({64U, 2U, 34U});
+  const View view = sample.pick_view();
+  if (sample.takes(Attr::rotary_halves)) set_rotary_attributes(sample, head_dim);
+  sample.add({.dtype = state, .shape = {paging.pages, paging.page_tokens, heads, head_dim}, .kind = TensorKind::state});
+  sample.add(
+      {.dtype = dtype, .shape = {paging.tokens.count, heads, head_dim}, .extent = paging.tokens.extent, .view = view});
+  add_paging(sample, paging);
+}
+
+void make_bench(BenchBuilder& bench) {
+  bench.add_state();
+  bench.add_values({bench.rows(), bench.sizes().kv_heads, bench.sizes().head_dim});
+  bench.add_page_table();
+}
+
+// Cached tokens that follow each other.
+BenchIndices bench_indices(const BenchCase& use, std::size_t index) {
+  const Shape& cache = use.shape(0);
+  if (index == 2) return {.step = 1, .modulus = std::uint64_t{cache[0]} * cache[1]};
+  return index == 4 ? BenchIndices{.step = 1, .modulus = cache[0]} : BenchIndices{};
+}
 
 CpuWork work(const OpCall&, std::uint32_t) { return {}; }
 
@@ -47,5 +96,12 @@ CacheArgs cache_arguments(const OpCall& call) {
 }
 
 extern const CpuKernel cache_scalar{fits_arguments, work, write_arguments<cache_arguments>, run};
+
+extern const OpRule cache_write_rule{.shape = result_shape,
+                                     .cost = cost_of,
+                                     .sample = make_sample,
+                                     .bench = make_bench,
+                                     .bench_dtype = DType::F16,
+                                     .bench_indices = bench_indices};
 
 }  // namespace shunt

@@ -1,13 +1,71 @@
 #include "ops/conv2d/conv2d.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "ops/elements.h"
+#include "ops/images.h"
 #include "ops/kernel_arguments.h"
-#include "ops/window.h"
 
 namespace shunt {
 namespace {
+
+Result<ResultShape> result_shape(InputOperands inputs, const Attributes& attributes) {
+  const Operand& x = *inputs[0];
+  const Operand& weight = *inputs[1];
+  const std::uint32_t groups = attributes.u32(Attr::groups);
+  SHUNT_TRY(need_images(x));
+  SHUNT_TRY(need_floating("weight", weight));
+  if (weight.shape.rank() != 4)
+    return invalid(fmt::format("weight must be [filters, channels, height, width], is {}", text_of(weight)));
+  const std::uint32_t filters = weight.shape[0];
+  if (groups == 0 || filters % groups != 0 || std::uint64_t{weight.shape[1]} * groups != x.shape[1])
+    return invalid(
+        fmt::format("{} groups do not divide the channels of x {} and weight {}", groups, text_of(x), text_of(weight)));
+  if (inputs.size() > 2 && inputs[2] != nullptr) {
+    SHUNT_TRY(need_floating("bias", *inputs[2]));
+    if (inputs[2]->shape != Shape{filters})
+      return invalid(fmt::format("bias {} must have one element for each filter of weight {}", text_of(*inputs[2]),
+                                 text_of(weight)));
+  }
+  SHUNT_TRY_ASSIGN(Shape shape, moved_over(x, Shape{weight.shape[2], weight.shape[3]}, attributes,
+                                           attributes.shape(Attr::dilation)));
+  shape.set(1, filters);
+  return value(x.dtype, shape, x.extent);
+}
+
+Cost cost_of(const OpCall& call) {
+  const Operand& weight = call.input(1);
+  const double products = weight.shape[0] == 0 ? 0 : static_cast<double>(weight.shape.elements()) / weight.shape[0];
+  return {.flops = 2.0 * static_cast<double>(call.output->shape.elements()) * products,
+          .bytes_read = bytes_of(call.input(0)) + bytes_of(weight),
+          .bytes_written = bytes_of(*call.output)};
+}
+
+void make_sample(SampleBuilder& sample) {
+  const std::uint32_t groups = sample.pick({1U, 2U, 6U});
+  const SampleBuilder::Request x = pick_images(sample, 6);
+  const DType dtype = sample.pick_floating();
+  const Shape kernel = sample.pick({Shape{3, 3}, Shape{1, 1}, Shape{2, 3}});
+  const std::uint32_t filters = sample.pick({6U, 12U});
+  const bool has_bias = sample.pick({false, true});
+  set_window(sample);
+  sample.set(Attr::dilation, sample.pick({Shape{1, 1}, Shape{2, 1}}));
+  sample.set(Attr::groups, groups);
+  sample.add(x);
+  sample.add({.dtype = dtype, .shape = {filters, 6 / groups, kernel[0], kernel[1]}, .kind = TensorKind::weight});
+  if (has_bias)
+    sample.add({.shape = {filters}, .kind = TensorKind::weight});
+  else
+    sample.add_absent();
+}
+
+void make_bench(BenchBuilder& bench) {
+  add_bench_image(bench);
+  bench.add(BenchBuilder::weight(DType::F32, {kBenchChannels, kBenchChannels, 3, 3}));
+  bench.set(Attr::padding, Shape{1, 1});
+}
 
 CpuWork work(const OpCall&, std::uint32_t) { return {}; }
 
@@ -80,5 +138,7 @@ Conv2dArgs conv2d_arguments(const OpCall& call) {
 }
 
 extern const CpuKernel conv2d_scalar{fits_arguments, work, write_arguments<conv2d_arguments>, run};
+
+extern const OpRule conv2d_rule{.shape = result_shape, .cost = cost_of, .sample = make_sample, .bench = make_bench};
 
 }  // namespace shunt

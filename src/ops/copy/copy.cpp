@@ -1,10 +1,38 @@
 #include "ops/copy/copy.h"
 
+#include <fmt/format.h>
+
 #include "ops/elements.h"
 #include "ops/kernel_arguments.h"
+#include "ops/rules.h"
 
 namespace shunt {
 namespace {
+
+Result<ResultShape> result_shape(InputOperands inputs, const Attributes& attributes) {
+  const Operand& x = *inputs[0];
+  const DType to = attributes.dtype(Attr::to);
+  for (const DType dtype : {x.dtype, to})
+    if (info_of(dtype).kind == DTypeKind::quantized)
+      return invalid(
+          fmt::format("converts between dtypes that are not quantized, not {} to {}; quantize and dequantize do",
+                      text_of(x), name_of(to)));
+  return value(to, x.shape, x.extent);
+}
+
+void make_sample(SampleBuilder& sample) {
+  SampleBuilder::Request x = pick_rows(sample);
+  x.dtype = sample.pick({x.dtype, x.dtype, DType::I32, DType::I8, DType::U32});
+  x.values = sample.pick({Values::ordinary, Values::special});
+  sample.set(Attr::to, sample.pick({DType::F32, DType::F16, DType::BF16, DType::I32, DType::I8, DType::U32}));
+  sample.add(x);
+}
+
+// copy and quantize
+void make_bench(BenchBuilder& bench) {
+  bench.add_values({bench.rows(), bench.sizes().embedding});
+  bench.set(Attr::to, bench.dtype());
+}
 
 CpuWork work(const OpCall&, std::uint32_t) { return {}; }
 
@@ -49,5 +77,8 @@ std::uint64_t whole_fours(const OpCall& call) {
 }
 
 extern const CpuKernel copy_scalar{fits_arguments, work, write_arguments<copy_arguments>, run};
+
+extern const OpRule copy_rule{
+    .shape = result_shape, .sample = make_sample, .bench = make_bench, .bench_dtype = DType::F16};
 
 }  // namespace shunt

@@ -143,18 +143,26 @@ Result<ResultShape> infer_result(const std::shared_ptr<const UserKernel>& kernel
   return ResultShape{.operand = std::move(result)};
 }
 
-}  // namespace
-
-extern const CpuKernel custom_scalar;
-const CpuKernel custom_scalar{supports, work, write_arguments, run, context};
-
-Result<ResultShape> shape_rule::custom(InputOperands inputs, const Attributes& attributes) {
+Result<ResultShape> result_shape(InputOperands inputs, const Attributes& attributes) {
   const std::shared_ptr<const UserKernel>& kernel = attributes.user_kernel(Attr::code);
   if (kernel == nullptr) return fail(Code::invalid, "there is no kernel; give one as the attribute code");
   auto result = infer_result(kernel, inputs, attributes);
   if (!result) return fail_at(kernel->description().name, std::move(result).error());
   return result;
 }
+
+Cost cost_of(const OpCall& call) {
+  Cost cost = read_all_write_one(call);
+  cost.flops = kernel_of(call).flops(call);
+  return cost;
+}
+
+}  // namespace
+
+// It cannot be sampled: nobody here knows what the caller's kernel takes.
+extern const OpRule custom_rule{.shape = result_shape, .cost = cost_of};
+extern const CpuKernel custom_scalar;
+const CpuKernel custom_scalar{supports, work, write_arguments, run, context};
 
 std::string_view custom_name(const Attributes& attributes) {
   const auto* kernel = std::get_if<std::shared_ptr<const UserKernel>>(&attributes.get(Attr::code));

@@ -119,9 +119,9 @@ float erf(float x) {
 // Rows are numbered as in the enum Op.
 const uint kFirstRow = uint(__COUNTER__) + 1u;
 #define SHUNT_NUMBER(name) const uint op_##name = uint(__COUNTER__) - kFirstRow;
-#define SHUNT_OP(name, inputs, required, attributes, shape_rule, cost_rule, tolerance, family) SHUNT_NUMBER(name)
+#define SHUNT_OP(name, inputs, required, attributes, rule, tolerance, family) SHUNT_NUMBER(name)
 #define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) SHUNT_NUMBER(name)
-#define SHUNT_LAYOUT_OP(name, inputs, attributes, shape_rule) SHUNT_NUMBER(name)
+#define SHUNT_LAYOUT_OP(name, inputs, attributes, rule) SHUNT_NUMBER(name)
 #include "ops/ops.def"
 
 float element(uint index) {

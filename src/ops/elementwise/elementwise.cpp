@@ -1,5 +1,7 @@
 #include "ops/elementwise/elementwise.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
@@ -7,6 +9,7 @@
 #include "ops/elementwise/expressions.h"
 #include "ops/elementwise/prelude_scalar.h"
 #include "ops/kernel_arguments.h"
+#include "ops/rules.h"
 
 namespace shunt {
 namespace scalar_prelude::expressions {
@@ -23,6 +26,41 @@ namespace {
 }  // namespace scalar_prelude::expressions
 
 namespace {
+
+Result<ResultShape> result_shape(InputOperands inputs, const Attributes&) {
+  const Operand& first = *inputs[0];
+  Extent extent = first.extent;
+  for (const Operand* input : inputs) {
+    SHUNT_TRY(need_floating("operand", *input));
+    if (!is_suffix(input->shape, first.shape))
+      return invalid(fmt::format("{} does not equal the last axes of {}", text_of(*input), text_of(first)));
+  }
+  return value(first.dtype, first.shape, extent);
+}
+
+void make_sample(SampleBuilder& sample) {
+  SampleBuilder::Request first = pick_rows(sample);
+  // F32 devices make nothing of use of the sine of a huge number.
+  const bool turns = sample.row().expression.contains("sin(") || sample.row().expression.contains("cos(");
+  first.values = sample.pick({Values::ordinary, turns ? Values::extreme : Values::special});
+  // Also a vector, of columns or of entries.
+  const bool is_vector = sample.pick({false, false, true});
+  if (is_vector) first.shape = Shape{first.shape[0]};
+  sample.add(first);
+  // The reference of a fused row rounds inner results, and what it rounds to zero must not meet an infinity.
+  const Values others = sample.row().is_fused() ? Values::ordinary : first.values;
+  for (std::size_t input = 1; input < sample.row().inputs.size(); ++input) add_broadcast(sample, first, false, others);
+  if (sample.takes(Attr::factor)) sample.set(Attr::factor, sample.pick({0.5F, -3.0F}));
+  if (sample.takes(Attr::cap)) sample.set(Attr::cap, sample.pick({30.0F, 0.75F}));
+  if (sample.takes(Attr::low)) sample.set(Attr::low, sample.pick({-0.5F, -3.40282347e38F}));
+  if (sample.takes(Attr::high)) sample.set(Attr::high, sample.pick({1.25F, 3.40282347e38F}));
+  if (sample.takes(Attr::limit)) sample.set(Attr::limit, sample.pick({7.0F, 0.5F}));
+  if (sample.takes(Attr::alpha)) sample.set(Attr::alpha, sample.pick({1.702F, 1.0F}));
+}
+
+void make_bench(BenchBuilder& bench) {
+  bench.fill_up(BenchBuilder::values({bench.rows(), bench.sizes().feed_forward}));
+}
 
 using scalar_prelude::Real;
 using Expression = Real (*)(const Real* operand, const Real* attribute);
@@ -84,5 +122,7 @@ ElementwiseArgs elementwise_arguments(const OpCall& call) {
 }
 
 extern const CpuKernel elementwise_scalar{supports, work, write_arguments<elementwise_arguments>, run};
+
+extern const OpRule elementwise_rule{.shape = result_shape, .sample = make_sample, .bench = make_bench};
 
 }  // namespace shunt

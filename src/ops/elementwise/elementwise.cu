@@ -19,9 +19,9 @@ namespace {
 // Rows are numbered as in the enum Op.
 namespace row {
 enum : std::uint32_t {
-#define SHUNT_OP(name, inputs, required, attributes, shape_rule, cost_rule, tolerance, family) name,
+#define SHUNT_OP(name, inputs, required, attributes, rule, tolerance, family) name,
 #define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) name,
-#define SHUNT_LAYOUT_OP(name, inputs, attributes, shape_rule) name,
+#define SHUNT_LAYOUT_OP(name, inputs, attributes, rule) name,
 #include "ops/ops.def"
 };
 }  // namespace row

@@ -7,10 +7,88 @@
 #include "ops/elements.h"
 #include "ops/kernel_arguments.h"
 #include "ops/quantize/blocks.h"
+#include "ops/rules.h"
 #include "ops/strided.h"
 
 namespace shunt {
 namespace {
+
+Result<ResultShape> result_shape(InputOperands inputs, const Attributes&) {
+  const Operand& x = *inputs[0];
+  const Operand& weight = *inputs[1];
+  const Operand& ids = *inputs[2];
+  SHUNT_TRY(need_rank("ids", ids, 2));
+  SHUNT_TRY(need_rank("x", x, 3));
+  SHUNT_TRY(need_rank("weight", weight, 3));
+  if (ids.dtype != DType::I32) return invalid(fmt::format("ids must be I32, are {}", text_of(ids)));
+  if (x.dtype != DType::F32) return invalid(fmt::format("x must be F32, is {}", text_of(x)));
+  if (info_of(weight.dtype).kind == DTypeKind::integer)
+    return invalid(fmt::format("weight must not be {}", text_of(weight)));
+  const std::uint32_t used = ids.shape[1];
+  if (x.shape[0] != ids.shape[0] || (x.shape[1] != 1 && x.shape[1] != used))
+    return invalid(fmt::format("x {} must have the tokens of ids {}, and a row for all or for each of its experts",
+                               text_of(x), text_of(ids)));
+  if (x.shape[2] != weight.shape[2])
+    return invalid(fmt::format("columns of x {} and weight {} differ", text_of(x), text_of(weight)));
+  if (present(inputs, 3)) {
+    SHUNT_TRY(need_rank("slots", *inputs[3], 1));
+    if (inputs[3]->dtype != DType::I32) return invalid(fmt::format("slots must be I32, are {}", text_of(*inputs[3])));
+  }
+  if (present(inputs, 4)) SHUNT_TRY(need("bias", *inputs[4], DType::F32, Shape{weight.shape[0], weight.shape[1]}));
+  return value(DType::F32, Shape{ids.shape[0], used, weight.shape[1]}, x.extent);
+}
+
+// At most one matrix for each use of an expert.
+Cost cost_of(const OpCall& call) {
+  const Operand& weight = call.input(1);
+  const Shape& ids = call.input(2).shape;
+  const auto uses = static_cast<double>(ids.elements());
+  const double share = weight.shape[0] == 0 ? 0 : std::min(1.0, uses / weight.shape[0]);
+  return {.flops = 2.0 * static_cast<double>(call.output->shape.elements()) * weight.shape.columns(),
+          .bytes_read = bytes_of(call.input(0)) + bytes_of(weight) * share,
+          .bytes_written = bytes_of(*call.output)};
+}
+
+void make_sample(SampleBuilder& sample) {
+  const DType weight = sample.pick_weight();
+  const std::uint32_t columns = sample.pick_columns(weight);
+  const Entries entries = sample.pick_entries();
+  const std::uint32_t used = sample.pick({2U, 1U, 3U});
+  const std::uint32_t experts = sample.pick({4U, 1U, 9U});
+  const std::uint32_t rows = sample.pick_weight_rows({5U, 1U, 16U, 131U});
+  const bool row_for_each = sample.pick({false, true});
+  const bool has_slots = sample.pick({false, true});
+  const bool has_bias = sample.pick({false, true});
+  const View view = sample.pick_view();
+  const std::uint32_t held = has_slots ? experts / 2 + 1 : experts;
+  sample.add({.shape = {entries.count, row_for_each ? used : 1, columns}, .extent = entries.extent, .view = view});
+  sample.add({.dtype = weight, .shape = {held, rows, columns}, .kind = TensorKind::weight});
+  sample.add_indices({entries.count, used}, entries.extent, sample.indices(entries.count * used, experts));
+  if (has_slots) {
+    // Every other expert is held, the last of them in the first place.
+    std::vector<std::int32_t> slots(experts, -1);
+    for (std::uint32_t expert = 0; expert < experts; expert += 2)
+      slots[expert] = static_cast<std::int32_t>((experts - 1) / 2 - expert / 2);
+    sample.add_indices({experts}, Extent::fixed, slots);
+  } else {
+    sample.add_absent();
+  }
+  if (has_bias)
+    sample.add({.shape = {held, rows}, .kind = TensorKind::weight});
+  else
+    sample.add_absent();
+}
+
+void make_bench(BenchBuilder& bench) {
+  const OpSizes& sizes = bench.sizes();
+  bench.add_values({bench.rows(), 1, sizes.embedding});
+  bench.add(BenchBuilder::weight(bench.dtype(), {kBenchExperts, sizes.feed_forward, sizes.embedding}));
+  bench.add_indices({bench.rows(), kBenchUsedExperts});
+}
+
+BenchIndices bench_indices(const BenchCase& use, std::size_t) {
+  return {.first = 1, .step = 3, .modulus = use.shape(1)[0]};
+}
 
 // A row of the weight for each thread.
 CpuWork work(const OpCall& call, std::uint32_t) {
@@ -106,5 +184,12 @@ ExpertsArgs experts_arguments(const OpCall& call) {
 }
 
 extern const CpuKernel experts_scalar{experts_refusal, work, write_arguments<experts_arguments>, run};
+
+extern const OpRule matmul_experts_rule{.shape = result_shape,
+                                        .cost = cost_of,
+                                        .sample = make_sample,
+                                        .bench = make_bench,
+                                        .bench_dtype = DType::Q8_0,
+                                        .bench_indices = bench_indices};
 
 }  // namespace shunt

@@ -4,9 +4,48 @@
 
 #include "ops/elements.h"
 #include "ops/kernel_arguments.h"
+#include "ops/rules.h"
 
 namespace shunt {
 namespace {
+
+Result<ResultShape> result_shape(InputOperands inputs, const Attributes&) {
+  const Operand& x = *inputs[0];
+  const Operand& ids = *inputs[1];
+  SHUNT_TRY(need_rank("x", x, 2));
+  SHUNT_TRY(need_rank("ids", ids, 1));
+  if (ids.dtype != DType::I32) return invalid(fmt::format("ids must be I32, are {}", text_of(ids)));
+  if (info_of(x.dtype).kind == DTypeKind::integer) return invalid(fmt::format("x must not be {}", text_of(x)));
+  return value(DType::F32, Shape{ids.shape[0], x.shape[1]}, ids.extent);
+}
+
+Cost cost_of(const OpCall& call) {
+  const Operand& x = call.input(0);
+  const double written = bytes_of(*call.output);
+  const double row_share = x.shape[0] == 0 ? 0 : static_cast<double>(call.output->shape[0]) / x.shape[0];
+  return {.flops = static_cast<double>(call.output->shape.elements()),
+          .bytes_read = bytes_of(x) * std::min(row_share, 1.0),
+          .bytes_written = written};
+}
+
+void make_sample(SampleBuilder& sample) {
+  const DType dtype = sample.pick_weight();
+  const std::uint32_t columns = sample.pick_columns(dtype);
+  const Entries ids = sample.pick_entries();
+  const std::uint32_t rows = sample.pick_weight_rows({37U, 1U});
+  const View view = sample.pick({View::contiguous, View::offset});
+  sample.add({.dtype = dtype, .shape = {rows, columns}, .kind = TensorKind::weight, .view = view});
+  sample.add_indices({ids.count}, ids.extent, sample.indices(ids.count, rows));
+}
+
+void make_bench(BenchBuilder& bench) {
+  bench.add(BenchBuilder::weight(bench.dtype(), {bench.sizes().vocabulary, bench.sizes().embedding}));
+  bench.add_indices({bench.rows()});
+}
+
+BenchIndices bench_indices(const BenchCase& use, std::size_t) {
+  return {.first = 1, .step = kBenchStep, .modulus = use.shape(0)[0]};
+}
 
 CpuWork work(const OpCall&, std::uint32_t) { return {}; }
 
@@ -62,5 +101,12 @@ GatherArgs gather_arguments(const OpCall& call) {
 }
 
 extern const CpuKernel gather_scalar{fits_gather_arguments, work, write_arguments<gather_arguments>, run};
+
+extern const OpRule gather_rule{.shape = result_shape,
+                                .cost = cost_of,
+                                .sample = make_sample,
+                                .bench = make_bench,
+                                .bench_dtype = DType::Q8_0,
+                                .bench_indices = bench_indices};
 
 }  // namespace shunt

@@ -9,13 +9,96 @@
 #include "ops/elements.h"
 #include "ops/kernel.h"
 #include "ops/quantize/blocks.h"
+#include "ops/rules.h"
 
 namespace shunt {
 namespace {
 
-constexpr std::uint64_t kMax32 = std::numeric_limits<std::uint32_t>::max();
+Result<ResultShape> result_shape(InputOperands inputs, const Attributes&) {
+  const Operand& x = *inputs[0];
+  const Operand& weight = *inputs[1];
+  SHUNT_TRY(need_floating("x", x));
+  SHUNT_TRY(need_rank("weight", weight, 2));
+  if (info_of(weight.dtype).kind == DTypeKind::integer)
+    return invalid(fmt::format("weight must not be {}", text_of(weight)));
+  if (x.shape.rank() == 0 || x.shape.columns() != weight.shape[1])
+    return invalid(fmt::format("columns of x {} and weight {} differ", text_of(x), text_of(weight)));
+  Shape shape = x.shape;
+  shape.set(shape.rank() - 1, weight.shape[0]);
+  if (present(inputs, 2)) SHUNT_TRY(need("residual", *inputs[2], DType::F32, shape));
+  return value(DType::F32, shape, x.extent);
+}
 
-bool is_floating(const Operand& operand) { return info_of(operand.dtype).kind == DTypeKind::floating; }
+Cost cost_of(const OpCall& call) {
+  Cost cost = read_all_write_one(call);
+  cost.flops = 2.0 * static_cast<double>(call.output->shape.elements()) * call.input(0).shape.columns();
+  return cost;
+}
+
+void make_sample(SampleBuilder& sample) {
+  const DType weight = sample.pick_weight();
+  const std::uint32_t columns = sample.pick_columns(weight);
+  const DType dtype = sample.pick_floating();
+  const Entries entries = sample.pick_entries();
+  const std::uint32_t rows = sample.pick_weight_rows({5U, 1U, 16U, 131U});
+  const View view = sample.pick_view();
+  const bool has_middle_axis = sample.pick({false, false, true});
+  Shape x{entries.count, columns};
+  Shape result{entries.count, rows};
+  if (has_middle_axis) x = Shape{entries.count, 2, columns};
+  if (has_middle_axis) result = Shape{entries.count, 2, rows};
+  sample.add({.dtype = dtype, .shape = x, .extent = entries.extent, .view = view});
+  sample.add({.dtype = weight, .shape = {rows, columns}, .kind = TensorKind::weight});
+  if (sample.row().inputs.size() > 2) sample.add({.shape = result, .extent = entries.extent});
+}
+
+void make_bench(BenchBuilder& bench) {
+  const OpSizes& sizes = bench.sizes();
+  bench.add_values({bench.rows(), sizes.embedding});
+  bench.add(BenchBuilder::weight(bench.dtype(), {sizes.feed_forward, sizes.embedding}));
+  bench.fill_up(BenchBuilder::values({bench.rows(), sizes.feed_forward}));
+}
+
+Result<ResultShape> norm_matmul_result_shape(InputOperands inputs, const Attributes&) {
+  const Operand& x = *inputs[0];
+  const Operand& weight = *inputs[1];
+  if (x.dtype != DType::F32) return invalid(fmt::format("x must be F32, is {}", text_of(x)));
+  SHUNT_TRY_ASSIGN(ResultShape result, result_shape(inputs.first(2), {}));
+  SHUNT_TRY(need("norm", *inputs[2], DType::F32, Shape{weight.shape[1]}));
+  if (present(inputs, 3)) SHUNT_TRY(need("up", *inputs[3], weight.dtype, weight.shape));
+  return result;
+}
+
+Cost norm_matmul_cost_of(const OpCall& call) {
+  Cost cost = cost_of(call);
+  cost.flops = cost.flops * static_cast<double>(call.inputs.size() - 2) + rowwise_cost(call).flops;
+  return cost;
+}
+
+void make_norm_matmul_sample(SampleBuilder& sample) {
+  const DType weight = sample.pick_weight();
+  const std::uint32_t columns = sample.pick_columns(weight);
+  const Entries entries = sample.pick_entries();
+  const std::uint32_t rows = sample.pick_weight_rows({5U, 1U, 16U, 131U});
+  const View view = sample.pick_view();
+  sample.set(Attr::epsilon, sample.pick({1e-5F, 0.5F}));
+  sample.add({.shape = {entries.count, columns}, .extent = entries.extent, .view = view});
+  sample.add({.dtype = weight, .shape = {rows, columns}, .kind = TensorKind::weight});
+  sample.add({.shape = {columns}, .kind = TensorKind::weight});
+  if (sample.row().inputs.size() > 3)
+    sample.add({.dtype = weight, .shape = {rows, columns}, .kind = TensorKind::weight});
+}
+
+void make_norm_matmul_bench(BenchBuilder& bench) {
+  const OpSizes& sizes = bench.sizes();
+  const Operand matrix = BenchBuilder::weight(bench.dtype(), {sizes.feed_forward, sizes.embedding});
+  bench.add_values({bench.rows(), sizes.embedding});
+  bench.add(matrix);
+  bench.add(BenchBuilder::weight(DType::F32, {sizes.embedding}));
+  bench.fill_up(matrix);
+}
+
+constexpr std::uint64_t kMax32 = std::numeric_limits<std::uint32_t>::max();
 
 // Strides of a [..., columns] operand, the last that of its columns; axes that it lacks are never stepped over.
 void write_strides(const Operand& operand, std::uint32_t (&strides)[4]) {
@@ -200,5 +283,17 @@ MatmulArgs matmul_args(const OpCall& call) {
 
 extern const CpuKernel matmul_scalar;
 const CpuKernel matmul_scalar{supports, work, write_arguments, run};
+
+extern const OpRule matmul_rule{.shape = result_shape,
+                                .cost = cost_of,
+                                .sample = make_sample,
+                                .bench = make_bench,
+                                .bench_dtype = DType::Q8_0,
+                                .benches_every_weight = true};
+extern const OpRule norm_matmul_rule{.shape = norm_matmul_result_shape,
+                                     .cost = norm_matmul_cost_of,
+                                     .sample = make_norm_matmul_sample,
+                                     .bench = make_norm_matmul_bench,
+                                     .bench_dtype = DType::Q8_0};
 
 }  // namespace shunt

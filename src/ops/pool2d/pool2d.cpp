@@ -1,15 +1,53 @@
 #include "ops/pool2d/pool2d.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "ops/elements.h"
+#include "ops/images.h"
 #include "ops/kernel_arguments.h"
-#include "ops/window.h"
 
 namespace shunt {
 namespace {
+
+Result<ResultShape> result_shape(InputOperands inputs, const Attributes& attributes) {
+  const Operand& x = *inputs[0];
+  SHUNT_TRY(need_images(x));
+  const Shape& kernel = attributes.shape(Attr::kernel);
+  SHUNT_TRY_ASSIGN(const Shape shape, moved_over(x, kernel, attributes, Shape{1, 1}));
+  // Otherwise there would be places of the kernel without an element.
+  if (x.shape[2] == 0 || x.shape[3] == 0) return invalid(fmt::format("x {} has no pixels", text_of(x)));
+  for (std::size_t axis = 0; axis < 2; ++axis) {
+    const WindowAxis window = window_axis(axis, kernel, attributes, Shape{1, 1});
+    if (window.before >= window.kernel || window.after >= window.kernel)
+      return invalid(fmt::format("padding {} must be less than the kernel {}",
+                                 to_string(attributes.shape(Attr::padding)), to_string(kernel)));
+  }
+  return value(x.dtype, shape, x.extent);
+}
+
+Cost cost_of(const OpCall& call) {
+  const Shape& kernel = call.attributes->shape(Attr::kernel);
+  return {.flops = static_cast<double>(call.output->shape.elements()) * kernel[0] * kernel[1],
+          .bytes_read = bytes_of(call.input(0)),
+          .bytes_written = bytes_of(*call.output)};
+}
+
+void make_sample(SampleBuilder& sample) {
+  const SampleBuilder::Request x = pick_images(sample, 3);
+  sample.set(Attr::kernel, sample.pick({Shape{2, 2}, Shape{3, 4}}));
+  set_window(sample);
+  sample.add(x);
+}
+
+void make_bench(BenchBuilder& bench) {
+  add_bench_image(bench);
+  bench.set(Attr::kernel, Shape{2, 2});
+  bench.set(Attr::stride, Shape{2, 2});
+}
 
 CpuWork work(const OpCall&, std::uint32_t) { return {}; }
 
@@ -68,5 +106,7 @@ Range pool_range(const Pool2dArgs& args, std::size_t axis, std::uint64_t place) 
 }
 
 extern const CpuKernel pool2d_scalar{fits_arguments, work, write_arguments<pool2d_arguments>, run};
+
+extern const OpRule pool2d_rule{.shape = result_shape, .cost = cost_of, .sample = make_sample, .bench = make_bench};
 
 }  // namespace shunt

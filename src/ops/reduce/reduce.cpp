@@ -1,14 +1,39 @@
 #include "ops/reduce/reduce.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "ops/elements.h"
 #include "ops/kernel_arguments.h"
+#include "ops/rules.h"
 
 namespace shunt {
 namespace {
+
+Result<ResultShape> result_shape(InputOperands inputs, const Attributes&) {
+  const Operand& x = *inputs[0];
+  SHUNT_TRY(need_floating("x", x));
+  SHUNT_TRY(need_elements(x));
+  return one_of_each_row(x.dtype, x);
+}
+
+void make_sample(SampleBuilder& sample) { sample.add(pick_rows(sample)); }
+
+Result<ResultShape> dot_result_shape(InputOperands inputs, const Attributes& attributes) {
+  SHUNT_TRY(need_floating("b", *inputs[1]));
+  if (!is_suffix(inputs[1]->shape, inputs[0]->shape))
+    return invalid(fmt::format("b {} does not equal the last axes of a {}", text_of(*inputs[1]), text_of(*inputs[0])));
+  return result_shape(inputs, attributes);
+}
+
+void make_dot_sample(SampleBuilder& sample) {
+  const SampleBuilder::Request a = pick_rows(sample);
+  sample.add(a);
+  add_broadcast(sample, a, false, Values::ordinary);
+}
 
 CpuWork work(const OpCall&, std::uint32_t) { return {}; }
 
@@ -59,5 +84,8 @@ ReduceArgs reduce_arguments(const OpCall& call) {
 }
 
 extern const CpuKernel reduce_scalar{fits_row_arguments, work, write_arguments<reduce_arguments>, run};
+
+extern const OpRule reduce_rule{.shape = result_shape, .sample = make_sample, .bench = bench_rows};
+extern const OpRule dot_rule{.shape = dot_result_shape, .sample = make_dot_sample, .bench = bench_rows};
 
 }  // namespace shunt

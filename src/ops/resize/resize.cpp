@@ -1,12 +1,42 @@
 #include "ops/resize/resize.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "ops/elements.h"
+#include "ops/images.h"
 #include "ops/kernel_arguments.h"
 
 namespace shunt {
 namespace {
+
+Result<ResultShape> result_shape(InputOperands inputs, const Attributes& attributes) {
+  const Operand& x = *inputs[0];
+  const Shape& size = attributes.shape(Attr::size);
+  SHUNT_TRY(need_images(x));
+  SHUNT_TRY(need_pair("size", size));
+  if (x.shape[2] == 0 || x.shape[3] == 0) return invalid(fmt::format("x {} has no pixels", text_of(x)));
+  return value(x.dtype, Shape{x.shape[0], x.shape[1], size[0], size[1]}, x.extent);
+}
+
+Cost cost_of(const OpCall& call) {
+  const double written = bytes_of(*call.output);
+  return {.flops = 8.0 * static_cast<double>(call.output->shape.elements()),
+          .bytes_read = bytes_of(call.input(0)),
+          .bytes_written = written};
+}
+
+void make_sample(SampleBuilder& sample) {
+  const SampleBuilder::Request x = pick_images(sample, 3);
+  sample.set(Attr::size, sample.pick({Shape{18, 24}, Shape{1, 1}, Shape{4, 50}, Shape{13, 5}}));
+  sample.add(x);
+}
+
+void make_bench(BenchBuilder& bench) {
+  add_bench_image(bench);
+  bench.set(Attr::size, Shape{2 * kBenchPixels, 2 * kBenchPixels});
+}
 
 CpuWork work(const OpCall&, std::uint32_t) { return {}; }
 
@@ -66,5 +96,7 @@ Between resize_place(const ResizeArgs& args, std::size_t axis, std::uint64_t pla
 }
 
 extern const CpuKernel resize_scalar{fits_arguments, work, write_arguments<resize_arguments>, run};
+
+extern const OpRule resize_rule{.shape = result_shape, .cost = cost_of, .sample = make_sample, .bench = make_bench};
 
 }  // namespace shunt

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "ops/op.h"
 #include "ops/rotary/rotary_args.h"
 #include "ops/strided.h"
 
@@ -13,6 +14,10 @@ namespace shunt {
                                           const Operand* factors);
 // Of a call of `rotary`.
 [[nodiscard]] RotaryArgs rotary_arguments(const OpCall& call);
+
+// Checks x [tokens, heads, head_dim] and the rotary attributes; cache_write takes the same.
+[[nodiscard]] Status need_rotary(const Operand& x, const Attributes& attributes);
+void set_rotary_attributes(SampleBuilder& sample, std::uint32_t head_dim);
 
 // What the SIMD kernels keep for each pair of a head, in whole vectors: turns per position, sine and cosine.
 inline std::uint32_t padded_pairs(std::uint32_t dims) { return (dims / 2 + 15) / 16 * 16; }

@@ -1,12 +1,47 @@
 #include "ops/top_k/top_k.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "ops/elements.h"
 #include "ops/kernel_arguments.h"
+#include "ops/rules.h"
 
 namespace shunt {
 namespace {
+
+Result<ResultShape> result_shape(InputOperands inputs, const Attributes& attributes) {
+  const Operand& x = *inputs[0];
+  const std::uint32_t k = attributes.u32(Attr::k);
+  SHUNT_TRY(need_floating("x", x));
+  SHUNT_TRY(need_elements(x));
+  if (k == 0 || k > x.shape.columns())
+    return invalid(fmt::format("k {} must be from 1 to the columns of {}", k, text_of(x)));
+  Shape shape = x.shape;
+  shape.set(shape.rank() - 1, k);
+  return value(DType::I32, shape, x.shape.rank() > 1 ? x.extent : Extent::fixed);
+}
+
+// Each index is found by going over the row.
+Cost cost_of(const OpCall& call) {
+  Cost cost = read_all_write_one(call);
+  cost.flops = static_cast<double>(call.input(0).shape.elements()) * call.attributes->u32(Attr::k);
+  return cost;
+}
+
+void make_sample(SampleBuilder& sample) {
+  SampleBuilder::Request x = pick_rows(sample);
+  x.values = sample.pick({Values::ordinary, Values::ties, Values::special});
+  const bool all = sample.pick({false, true});
+  sample.set(Attr::k, all ? x.shape.columns() : std::min(x.shape.columns(), 4U));
+  sample.add(x);
+}
+
+void make_bench(BenchBuilder& bench) {
+  bench.add_values({bench.rows(), bench.sizes().embedding});
+  bench.set(Attr::k, std::min(kBenchExperts, bench.sizes().embedding));
+}
 
 CpuWork work(const OpCall&, std::uint32_t) { return {}; }
 
@@ -62,5 +97,7 @@ TopKArgs top_k_arguments(const OpCall& call) {
 }
 
 extern const CpuKernel top_k_scalar{fits_row_arguments, work, write_arguments<top_k_arguments>, run};
+
+extern const OpRule top_k_rule{.shape = result_shape, .cost = cost_of, .sample = make_sample, .bench = make_bench};
 
 }  // namespace shunt

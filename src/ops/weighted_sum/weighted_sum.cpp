@@ -1,10 +1,52 @@
 #include "ops/weighted_sum/weighted_sum.h"
 
+#include <fmt/format.h>
+
 #include "ops/elements.h"
 #include "ops/kernel_arguments.h"
+#include "ops/rules.h"
 
 namespace shunt {
 namespace {
+
+Result<ResultShape> result_shape(InputOperands inputs, const Attributes&) {
+  const Operand& x = *inputs[0];
+  const Operand& weights = *inputs[1];
+  SHUNT_TRY(need_floating("x", x));
+  SHUNT_TRY(need_floating("weights", weights));
+  const std::uint32_t rank = x.shape.rank();
+  bool alike = rank >= 2 && weights.shape.rank() + 1 == rank;
+  for (std::size_t axis = 0; alike && axis + 1 < rank; ++axis) alike = x.shape[axis] == weights.shape[axis];
+  if (!alike) return invalid(fmt::format("weights {} must be one for each row of x {}", text_of(weights), text_of(x)));
+  if (rank == 2 && x.extent != Extent::fixed)
+    return invalid(fmt::format("axis 0 of x {} is a bucket and cannot be summed over", text_of(x)));
+  Shape shape;
+  for (std::size_t axis = 0; axis + 2 < rank; ++axis) shape.append(x.shape[axis]);
+  shape.append(x.shape.columns());
+  return value(x.dtype, shape, x.extent);
+}
+
+void make_sample(SampleBuilder& sample) {
+  const DType dtype = sample.pick_floating();
+  const std::uint32_t columns = sample.pick_columns(dtype);
+  const Entries entries = sample.pick_entries();
+  const std::uint32_t count = sample.pick({4U, 1U, 9U});
+  const View view = sample.pick_view();
+  const DType weights = sample.pick_floating();
+  const View weights_view = sample.pick_view();
+  const bool has_middle_axis = sample.pick({false, false, true});
+  Shape rows{entries.count, count};
+  if (has_middle_axis) rows = Shape{entries.count, 2, count};
+  Shape x = rows;
+  x.append(columns);
+  sample.add({.dtype = dtype, .shape = x, .extent = entries.extent, .view = view});
+  sample.add({.dtype = weights, .shape = rows, .extent = entries.extent, .view = weights_view});
+}
+
+void make_bench(BenchBuilder& bench) {
+  bench.add_values({bench.rows(), kBenchUsedExperts, bench.sizes().embedding});
+  bench.add_values({bench.rows(), kBenchUsedExperts});
+}
 
 CpuWork work(const OpCall&, std::uint32_t) { return {}; }
 
@@ -47,5 +89,7 @@ WeightedSumArgs weighted_sum_arguments(const OpCall& call) {
 }
 
 extern const CpuKernel weighted_sum_scalar{fits_arguments, work, write_arguments<weighted_sum_arguments>, run};
+
+extern const OpRule weighted_sum_rule{.shape = result_shape, .sample = make_sample, .bench = make_bench};
 
 }  // namespace shunt

@@ -193,7 +193,7 @@ Prediction DeviceCost::compute(const OpCall& call) const {
 }
 
 Prediction DeviceCost::alone(const OpCall& call) const {
-  const Cost cost = info_of(call.op).cost_rule(call);
+  const Cost cost = info_of(call.op).rule->cost(call);
   if (!curves_.empty()) {
     const std::string kind = kind_of(call);
     if (const auto curve = curves_.find(kind); curve != curves_.end()) return curve->second.predict(cost);

@@ -82,8 +82,8 @@ struct Timing {
   SteadyOptions steadiness;
 
   // Seconds until a use that takes `use_s` has read what no cache holds; 0 where it reads nothing.
-  [[nodiscard]] double sweep_s(const OpCase& use, double use_s) const {
-    const double bytes = cost_of(OpOperands(use).call()).bytes_read;
+  [[nodiscard]] double sweep_s(const BenchCase& use, double use_s) const {
+    const double bytes = cost_of(BenchOperands(use).call()).bytes_read;
     return bytes > 0 ? use_s * std::max(static_cast<double>(beyond_caches) / bytes, 1.0) : 0;
   }
 };
@@ -114,7 +114,7 @@ struct Timed {
 };
 
 // Of a use that should take `expected_s`; nothing where the device declines it or has not the memory.
-Result<std::optional<Timed>> time_of(const OpCase& use, Device& device, double expected_s, const Timing& timing) {
+Result<std::optional<Timed>> time_of(const BenchCase& use, Device& device, double expected_s, const Timing& timing) {
   const bool is_slow = timing.sweep_s(use, expected_s) > kLongSweepSeconds;
   auto bench = OpBench::create(use, device, is_slow ? 0 : timing.beyond_caches, timing.memory);
   if (!bench && (bench.error().code == Code::unsupported || bench.error().code == Code::out_of_memory))
@@ -166,7 +166,7 @@ class Calibration {
     profile_ = within_limits(std::move(before), device.info()).profile;
   }
 
-  Result<DeviceProfile> run(std::span<const OpCase> cases) {
+  Result<DeviceProfile> run(std::span<const BenchCase> cases) {
     count_ = cases.size() * kMostTries + 2;
     // All before anything is timed: a GPU that waits for the reference slows down.
     SHUNT_TRY(check_ops(cases));
@@ -175,12 +175,12 @@ class Calibration {
     SHUNT_TRY(say("copies from and to the host"));
     if (device_.info().memory_pool != kHostPool) SHUNT_TRY(measure_links());
     memory_ = memory_for(device_, cpu::beyond_cache_bytes() + kMostReadBytes);
-    const std::vector<OpCase> ordered = in_order(cases);
+    const std::vector<BenchCase> ordered = in_order(cases);
     // Memory that lies otherwise, and another moment of the machine, may make a difference that repetitions do not
     // show.
     for (int visit = 0; visit < kMostTries; ++visit)
-      for (const OpCase& use : ordered) {
-        SHUNT_TRY(say(kind_of(OpOperands(use).call())));
+      for (const BenchCase& use : ordered) {
+        SHUNT_TRY(say(kind_of(BenchOperands(use).call())));
         SHUNT_TRY(measure(use));
       }
     SHUNT_TRY(measure_impossible_again(ordered));
@@ -188,7 +188,7 @@ class Calibration {
   }
 
   // As many of `cases`, in their order, as there is time for.
-  Result<DeviceProfile> run_within(double seconds, std::span<const OpCase> cases) {
+  Result<DeviceProfile> run_within(double seconds, std::span<const BenchCase> cases) {
     end_s_ = now_s() + seconds;
     count_ = cases.size() + 2;
     profile_.is_brief = true;
@@ -197,11 +197,11 @@ class Calibration {
     SHUNT_TRY(say("copies from and to the host"));
     if (device_.info().memory_pool != kHostPool) SHUNT_TRY(measure_links());
     double most_read = 0;
-    for (const OpCase& use : cases) most_read = std::max(most_read, cost_of(OpOperands(use).call()).bytes_read);
+    for (const BenchCase& use : cases) most_read = std::max(most_read, cost_of(BenchOperands(use).call()).bytes_read);
     memory_ =
         memory_for(device_, kBeyondCachesBriefly + std::min(static_cast<std::uint64_t>(most_read), kMostReadBytes));
-    for (const OpCase& use : cases) {
-      SHUNT_TRY(say(kind_of(OpOperands(use).call())));
+    for (const BenchCase& use : cases) {
+      SHUNT_TRY(say(kind_of(BenchOperands(use).call())));
       SHUNT_TRY(measure_in_time(use));
     }
     return finished();
@@ -209,7 +209,7 @@ class Calibration {
 
   // Holds what is recorded against what launches, links and these ops take now, as far as there is time, and replaces
   // what is wrong.
-  Result<DeviceProfile> check_within(double seconds, std::span<const OpCase> cases) {
+  Result<DeviceProfile> check_within(double seconds, std::span<const BenchCase> cases) {
     const DeviceProfile before = profile_;
     const bool was_brief = before.is_brief;
     is_checking_ = true;
@@ -284,8 +284,8 @@ class Calibration {
   }
 
   // The least work of each kind first, so that the time of larger ones is known before.
-  static std::vector<OpCase> in_order(std::span<const OpCase> cases) {
-    std::vector<OpCase> ordered(cases.begin(), cases.end());
+  static std::vector<BenchCase> in_order(std::span<const BenchCase> cases) {
+    std::vector<BenchCase> ordered(cases.begin(), cases.end());
     std::ranges::stable_sort(ordered, {}, work_of);
     return ordered;
   }
@@ -298,8 +298,8 @@ class Calibration {
     return last.us / 1e6 * longer_of(cost, last.cost);
   }
 
-  Status measure(const OpCase& use) {
-    const OpOperands operands(use);
+  Status measure(const BenchCase& use) {
+    const BenchOperands operands(use);
     const std::string kind = kind_of(operands.call());
     const Cost cost = cost_of(operands.call());
     const double expected = expected_s(kind, cost);
@@ -319,7 +319,7 @@ class Calibration {
 
   // Of a use that should take `expected_s`, without the launch; nothing where it cannot be told from the launch, and
   // where the device declines it.
-  Result<std::optional<Steady>> timed(const OpCase& use, double expected_s, const Timing& timing) {
+  Result<std::optional<Steady>> timed(const BenchCase& use, double expected_s, const Timing& timing) {
     for (int tries = 0; tries < kMostTries; ++tries) {
       SHUNT_TRY_ASSIGN(const auto time, time_of(use, device_, expected_s, timing));
       if (!time) return std::nullopt;
@@ -330,12 +330,12 @@ class Calibration {
   }
 
   // Beside a busy machine a clock may show a time that no processor could take.
-  Status measure_impossible_again(std::span<const OpCase> cases) {
+  Status measure_impossible_again(std::span<const BenchCase> cases) {
     UsableProfile usable = within_limits(profile_, device_.info());
     if (usable.refused == 0) return {};
     profile_ = std::move(usable.profile);
-    for (const OpCase& use : cases) {
-      const OpOperands operands(use);
+    for (const BenchCase& use : cases) {
+      const BenchOperands operands(use);
       const std::string kind = kind_of(operands.call());
       const Cost cost = cost_of(operands.call());
       const auto points = profile_.ops.find(kind);
@@ -355,8 +355,8 @@ class Calibration {
     return profile_;
   }
 
-  Status measure_in_time(const OpCase& use) {
-    const OpOperands operands(use);
+  Status measure_in_time(const BenchCase& use) {
+    const BenchOperands operands(use);
     const OpCall call = operands.call();
     const double expected_s = most_expected_us(call) / 1e6;
     // It is awake from the first one on.
@@ -453,9 +453,9 @@ class Calibration {
   }
 
   // Whether the device computes each op as the reference does.
-  Status check_ops(std::span<const OpCase> cases) {
+  Status check_ops(std::span<const BenchCase> cases) {
     std::set<Op> wanted;
-    for (const OpCase& use : cases) wanted.insert(use.op);
+    for (const BenchCase& use : cases) wanted.insert(use.op);
     for (const Op op : wanted) {
       SHUNT_TRY(say(fmt::format("whether {} is right", name_of(op)), 0));
       profile_.refused.erase(std::string(name_of(op)));
@@ -492,14 +492,14 @@ class Calibration {
 
 }  // namespace
 
-Result<std::vector<CheckedOp>> check_predictions(Device& device, std::span<const OpCase> cases,
+Result<std::vector<CheckedOp>> check_predictions(Device& device, std::span<const BenchCase> cases,
                                                  const DeviceProfile& profile, const CalibrationOptions& options) {
   const DeviceCost cost(device.info(), &profile);
   const std::unique_ptr<BenchMemory> memory = memory_for(device, cpu::beyond_cache_bytes() + kMostReadBytes);
   std::vector<CheckedOp> checked;
   std::size_t done = 0;
-  for (const OpCase& use : cases) {
-    const OpOperands operands(use);
+  for (const BenchCase& use : cases) {
+    const BenchOperands operands(use);
     const std::string kind = kind_of(operands.call());
     if (options.progress && !options.progress(kind, done++, cases.size()))
       return fail(Code::interrupted, "interrupted");
@@ -519,7 +519,7 @@ Result<std::vector<CheckedOp>> check_predictions(Device& device, std::span<const
   return checked;
 }
 
-Result<DeviceProfile> calibrate(Device& device, std::span<const OpCase> cases, DeviceProfile before,
+Result<DeviceProfile> calibrate(Device& device, std::span<const BenchCase> cases, DeviceProfile before,
                                 const CalibrationOptions& options) {
   return Calibration(device, options, std::move(before)).run(cases);
 }

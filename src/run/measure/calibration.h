@@ -26,7 +26,7 @@ struct CalibrationOptions {
 // Measures launches, links and `cases`, and adds them to `before`, whose measurements of other shapes stay. What the
 // device declines is left out; what it computes wrongly is in `refused`. Errors: interrupted where progress ended it;
 // those of the device.
-[[nodiscard]] Result<DeviceProfile> calibrate(Device& device, std::span<const OpCase> cases, DeviceProfile before,
+[[nodiscard]] Result<DeviceProfile> calibrate(Device& device, std::span<const BenchCase> cases, DeviceProfile before,
                                               const CalibrationOptions& options);
 
 // Measures for at most `seconds` by the device's clock: launches and links, then the ops of these steps, those kinds
@@ -51,7 +51,7 @@ struct CheckedOp {
 };
 // Holds what a profile predicts of `cases` against what they take now. Kinds that it does not have, and shapes that
 // take very long, are left out. Errors: as calibrate().
-[[nodiscard]] Result<std::vector<CheckedOp>> check_predictions(Device& device, std::span<const OpCase> cases,
+[[nodiscard]] Result<std::vector<CheckedOp>> check_predictions(Device& device, std::span<const BenchCase> cases,
                                                                const DeviceProfile& profile,
                                                                const CalibrationOptions& options);
 

@@ -32,8 +32,8 @@ bool is_usual(DType dtype) {
 }
 
 // Ops that read matrices or a cache have other kernels for few tokens than for many, and for one.
-bool has_kernels_for_few(const OpCase& use) {
-  return std::ranges::any_of(use.inputs, [](const CaseInput& input) {
+bool has_kernels_for_few(const BenchCase& use) {
+  return std::ranges::any_of(use.inputs, [](const BenchInput& input) {
     return input.operand.shape.rank() > 1 &&
            (input.operand.kind == TensorKind::weight || input.operand.kind == TensorKind::state);
   });
@@ -41,17 +41,17 @@ bool has_kernels_for_few(const OpCase& use) {
 
 }  // namespace
 
-Cost cost_of(const OpCall& call) { return info_of(call.op).cost_rule(call); }
+Cost cost_of(const OpCall& call) { return info_of(call.op).rule->cost(call); }
 
-double work_of(const OpCase& use) {
-  const Cost cost = cost_of(OpOperands(use).call());
+double work_of(const BenchCase& use) {
+  const Cost cost = cost_of(BenchOperands(use).call());
   return cost.flops + cost.bytes_read + cost.bytes_written;
 }
 
-std::vector<OpCase> cases_by_time(std::span<const Workload> work, Device& device) {
+std::vector<BenchCase> cases_by_time(std::span<const Workload> work, Device& device) {
   struct Kind {
     double us = 0;
-    std::map<std::string, OpCase> cases;
+    std::map<std::string, BenchCase> cases;
   };
   Device* const devices[] = {&device};
   const std::vector<DeviceCost> costs = prior_costs(devices);
@@ -67,23 +67,23 @@ std::vector<OpCase> cases_by_time(std::span<const Workload> work, Device& device
       if (!cost.support) continue;
       Kind& kind = by_name[kind_of(call)];
       kind.us += step.times * cost.compute.us;
-      kind.cases.emplace(to_string(call), case_of(call));
+      kind.cases.emplace(to_string(call), bench_case_of(call));
     }
   std::vector<const Kind*> kinds;
   for (const auto& [name, kind] : by_name) kinds.push_back(&kind);
   std::ranges::stable_sort(kinds, std::greater(), &Kind::us);
-  std::vector<OpCase> cases;
+  std::vector<BenchCase> cases;
   for (const Kind* kind : kinds) {
     const auto first = static_cast<std::ptrdiff_t>(cases.size());
     std::ranges::copy(kind->cases | std::views::values, std::back_inserter(cases));
     std::stable_sort(cases.begin() + first, cases.end(),
-                     [](const OpCase& one, const OpCase& other) { return work_of(one) < work_of(other); });
+                     [](const BenchCase& one, const BenchCase& other) { return work_of(one) < work_of(other); });
   }
   return cases;
 }
 
-std::vector<OpCase> calibration_cases(bool quick) {
-  std::vector<OpCase> cases;
+std::vector<BenchCase> calibration_cases(bool quick) {
+  std::vector<BenchCase> cases;
   std::set<std::pair<std::string, std::vector<double>>> seen;
   // From a small model to one of a thousand million parameters.
   const OpSizes models[] = {sizes_of(512, 1536, 32000, 512), sizes_of(1024, 4096, 32000, 512),
@@ -94,10 +94,10 @@ std::vector<OpCase> calibration_cases(bool quick) {
       const bool is_middle = sizes.embedding == models[1].embedding;
       sizes.prompt = prompt;
       for (std::size_t op = 0; op < ops().size(); ++op) {
-        const auto uses = op_cases(static_cast<Op>(op), sizes);
+        const auto uses = bench_cases(static_cast<Op>(op), sizes);
         if (!uses) continue;  // sizes that do not fit the op
-        for (const OpCase& use : *uses) {
-          const OpOperands operands(use);
+        for (const BenchCase& use : *uses) {
+          const BenchOperands operands(use);
           const Cost cost = cost_of(operands.call());
           if (use.rows > 1 && use.rows < 16 && (is_middle || !has_kernels_for_few(use))) continue;
           if (!is_usual(use.dtype) && (quick || is_middle || prompt == 2 || prompt == 8 || prompt == 16)) continue;
@@ -110,11 +110,11 @@ std::vector<OpCase> calibration_cases(bool quick) {
   return cases;
 }
 
-std::vector<OpCase> cases_of(const Graph& graph, Device& device) {
+std::vector<BenchCase> cases_of(const Graph& graph, Device& device) {
   Device* const devices[] = {&device};
   const std::vector<DeviceCost> costs = prior_costs(devices);
   CostCache cost_cache(devices, costs);
-  std::vector<OpCase> cases;
+  std::vector<BenchCase> cases;
   std::set<std::string> seen;
   for (const bool fuse : {true, false})
     for (const Unit& unit :
@@ -122,17 +122,17 @@ std::vector<OpCase> cases_of(const Graph& graph, Device& device) {
                       {.fuse = fuse})) {
       const UnitCall unit_call(graph, unit);
       const OpCall call = unit_call.call();
-      if (cost_cache.of(call, 0).support && seen.insert(to_string(call)).second) cases.push_back(case_of(call));
+      if (cost_cache.of(call, 0).support && seen.insert(to_string(call)).second) cases.push_back(bench_case_of(call));
     }
   return cases;
 }
 
-std::vector<OpCase> unseen_cases() {
+std::vector<BenchCase> unseen_cases() {
   OpSizes between = sizes_of(1280, 3584, 24000, 1024);
   between.prompt = 200;
-  std::vector<OpCase> cases;
+  std::vector<BenchCase> cases;
   for (std::size_t op = 0; op < ops().size(); ++op)
-    if (auto uses = op_cases(static_cast<Op>(op), between)) std::ranges::move(*uses, std::back_inserter(cases));
+    if (auto uses = bench_cases(static_cast<Op>(op), between)) std::ranges::move(*uses, std::back_inserter(cases));
   return cases;
 }
 

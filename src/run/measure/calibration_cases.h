@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "devices/device.h"
-#include "run/measure/op_cases.h"
+#include "ops/bench_case.h"
 #include "shunt/graph.h"
 
 namespace shunt {
@@ -15,12 +15,12 @@ namespace shunt {
 // In steps of so many tokens ops are measured.
 inline constexpr std::array kMeasuredTokens = {1U, 2U, 4U, 8U, 16U, 128U, 512U};
 // What to measure. The shapes that models have, of the ops and dtypes that they use; `quick`: fewer of each.
-[[nodiscard]] std::vector<OpCase> calibration_cases(bool quick);
+[[nodiscard]] std::vector<BenchCase> calibration_cases(bool quick);
 // Each different shape that a device would compute of a graph, were it alone.
-[[nodiscard]] std::vector<OpCase> cases_of(const Graph& graph, Device& device);
+[[nodiscard]] std::vector<BenchCase> cases_of(const Graph& graph, Device& device);
 
 // Shapes between those of calibration_cases().
-[[nodiscard]] std::vector<OpCase> unseen_cases();
+[[nodiscard]] std::vector<BenchCase> unseen_cases();
 
 // A step that is to run so often.
 struct Workload {
@@ -29,11 +29,11 @@ struct Workload {
 };
 // Each different shape that a device would compute of these steps: kinds by the time that they should take altogether,
 // and the least work of each first, which tells what the others take.
-[[nodiscard]] std::vector<OpCase> cases_by_time(std::span<const Workload> work, Device& device);
+[[nodiscard]] std::vector<BenchCase> cases_by_time(std::span<const Workload> work, Device& device);
 
 // By the op's cost rule.
 [[nodiscard]] Cost cost_of(const OpCall& call);
 // Operations and bytes.
-[[nodiscard]] double work_of(const OpCase& use);
+[[nodiscard]] double work_of(const BenchCase& use);
 
 }  // namespace shunt

@@ -46,12 +46,12 @@ Result<std::unique_ptr<BenchMemory>> BenchMemory::create(Device& device, std::ui
   return memory;
 }
 
-Result<std::unique_ptr<OpBench>> OpBench::create(OpCase use, Device& device, std::uint64_t memory_bytes,
+Result<std::unique_ptr<OpBench>> OpBench::create(BenchCase use, Device& device, std::uint64_t memory_bytes,
                                                  BenchMemory* shared) {
   std::unique_ptr<OpBench> bench(new OpBench(std::move(use), device));
   const OpCall calls[] = {bench->operands_.call()};
   if (Support support = device.supports(calls); !support) return fail(Code::unsupported, std::move(support.reason));
-  bench->cost_ = info_of(bench->use_.op).cost_rule(calls[0]);
+  bench->cost_ = info_of(bench->use_.op).rule->cost(calls[0]);
   bench->choose_copies(memory_bytes);
   SHUNT_TRY(bench->bind(shared));
   SHUNT_TRY(bench->prepare(bench->copies_));
@@ -65,7 +65,7 @@ Result<std::unique_ptr<OpBench>> OpBench::create(OpCase use, Device& device, std
   return bench;
 }
 
-bool OpBench::rotates(const CaseInput& input) const {
+bool OpBench::rotates(const BenchInput& input) const {
   return !input.is_absent && (input.operand.kind == TensorKind::weight || input.operand.kind == TensorKind::state);
 }
 
@@ -73,7 +73,7 @@ bool OpBench::rotates(const CaseInput& input) const {
 // little.
 void OpBench::choose_copies(std::uint64_t memory_bytes) {
   std::uint64_t bytes = 0;
-  for (const CaseInput& input : use_.inputs)
+  for (const BenchInput& input : use_.inputs)
     if (rotates(input)) bytes += input.operand.span_bytes();
   if (use_.rows != 1 || bytes == 0 || memory_bytes == 0 || 2 * cost_.bytes_read < static_cast<double>(bytes)) return;
   const std::uint64_t copies = (memory_bytes + bytes - 1) / bytes;
@@ -97,7 +97,7 @@ Status OpBench::bind(BenchMemory* shared) {
     return binding;
   };
   for (std::size_t index = 0; index < use_.inputs.size(); ++index) {
-    const CaseInput& input = use_.inputs[index];
+    const BenchInput& input = use_.inputs[index];
     std::uint64_t& offset = is_written(index) ? written : read;
     inputs_.push_back(input.is_absent ? Binding{} : place(offset, input.operand, rotates(input) ? copies_ : 1));
   }
@@ -128,12 +128,13 @@ Status OpBench::bind(BenchMemory* shared) {
 }
 
 Status OpBench::fill(std::size_t index) {
-  const CaseInput& input = use_.inputs[index];
+  const BenchInput& input = use_.inputs[index];
   Binding binding = inputs_[index];
   std::vector<std::byte> bytes(binding.bytes);
   if (input.operand.dtype == DType::I32) {
     for (std::uint32_t i = 0; i < input.operand.shape.elements(); ++i) {
-      const auto number = static_cast<std::int32_t>((input.first + std::uint64_t{i} * input.step) % input.modulus);
+      const auto number =
+          static_cast<std::int32_t>((input.indices.first + i * input.indices.step) % input.indices.modulus);
       std::memcpy(bytes.data() + i * sizeof number, &number, sizeof number);
     }
   } else {

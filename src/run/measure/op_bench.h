@@ -10,7 +10,7 @@
 
 #include "devices/cpu/limits.h"
 #include "devices/device.h"
-#include "run/measure/op_cases.h"
+#include "ops/bench_case.h"
 #include "run/measure/samples.h"
 
 namespace shunt {
@@ -36,7 +36,8 @@ class OpBench {
   // which wakes threads and touches memory, is over when it returns. Errors: unsupported with the device's reason;
   // out_of_memory; those of a run.
   // Where `shared` has room for all, nothing else is allocated.
-  [[nodiscard]] static Result<std::unique_ptr<OpBench>> create(OpCase use, Device& device, std::uint64_t memory_bytes,
+  [[nodiscard]] static Result<std::unique_ptr<OpBench>> create(BenchCase use, Device& device,
+                                                               std::uint64_t memory_bytes,
                                                                BenchMemory* shared = nullptr);
 
   // Seconds that one use takes, by the device's clock.
@@ -45,7 +46,7 @@ class OpBench {
   // In one program, whose start is part of what they take.
   [[nodiscard]] std::uint32_t uses() const { return uses_; }
 
-  [[nodiscard]] const OpCase& use() const { return use_; }
+  [[nodiscard]] const BenchCase& use() const { return use_; }
   [[nodiscard]] const Device& device() const { return device_; }
   // What one use computes and moves, by the row's cost rule.
   [[nodiscard]] const Cost& cost() const { return cost_; }
@@ -54,16 +55,16 @@ class OpBench {
   [[nodiscard]] bool reads_memory() const { return reads_memory_; }
 
  private:
-  OpBench(OpCase use, Device& device) : use_(std::move(use)), operands_(use_), device_(device) {}
-  [[nodiscard]] bool rotates(const CaseInput& input) const;
+  OpBench(BenchCase use, Device& device) : use_(std::move(use)), operands_(use_), device_(device) {}
+  [[nodiscard]] bool rotates(const BenchInput& input) const;
   void choose_copies(std::uint64_t memory_bytes);
   [[nodiscard]] Status bind(BenchMemory* shared);
   [[nodiscard]] bool is_written(std::size_t input) const;
   [[nodiscard]] Status fill(std::size_t input);
   [[nodiscard]] Status prepare(std::uint32_t uses);
 
-  OpCase use_;
-  OpOperands operands_;
+  BenchCase use_;
+  BenchOperands operands_;
   Device& device_;
   Cost cost_;
   bool reads_memory_ = false;

@@ -38,7 +38,7 @@ Rows rows_of(const AuditedOp& op, std::uint32_t turn) {
         return input != nullptr && (input->kind == TensorKind::weight || input->kind == TensorKind::state);
       });
   if (!has_own_rows || all.count == 0) return all;
-  const double flops_of_row = info_of(op.call.op).cost_rule(op.call).flops / output.shape[0];
+  const double flops_of_row = info_of(op.call.op).rule->cost(op.call).flops / output.shape[0];
   const auto count =
       static_cast<std::uint32_t>(std::clamp(kMostFlops / flops_of_row, 1.0, static_cast<double>(all.count)));
   const std::uint32_t windows = (all.count + count - 1) / count;
@@ -93,7 +93,7 @@ std::vector<std::optional<HostTensor>> moved_by(double part, std::vector<std::op
 
 }  // namespace
 
-bool can_audit(Op op) { return info_of(op).sample_rule != nullptr; }
+bool can_audit(Op op) { return info_of(op).can_be_sampled(); }
 
 Status audit(const AuditedOp& op, std::uint32_t turn) {
   const Operand& output = *op.call.output;

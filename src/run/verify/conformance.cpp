@@ -70,7 +70,7 @@ Result<Case> make_case(Op op, const SampleCase& which, std::uint64_t seed) {
 // REQUIRES: the call of the case is set.
 bool is_soon_computed(const Case& made) {
   return !made.sample.is_too_large && made.output.shape.elements() <= kMostSampleElements &&
-         info_of(made.call.op).cost_rule(made.call).flops <= kMostFlops;
+         info_of(made.call.op).rule->cost(made.call).flops <= kMostFlops;
 }
 
 // An op stands for those that its family's kernels compute in the same way.
@@ -216,7 +216,7 @@ class Conformance {
     for (std::size_t index = 0; index < ops().size(); ++index) {
       const Op op = static_cast<Op>(index);
       const bool chosen = options_.ops.empty() || std::ranges::find(options_.ops, op) != options_.ops.end();
-      if (!chosen || info_of(op).sample_rule == nullptr) continue;
+      if (!chosen || !info_of(op).can_be_sampled()) continue;
       if (auto done = run_op(op); !done) return fail_at(name_of(op), std::move(done).error());
     }
     for (auto& [key, tally] : tallies_) report_.tallies.push_back(std::move(tally));

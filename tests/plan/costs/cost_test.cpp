@@ -289,7 +289,7 @@ TEST(DeviceCost, OfOtherDtypesIsThatOfTheSameOp) {
   DeviceInfo info = processor();
   info.prior = {.launch_us = 1, .op_us = 1, .flops_per_s = 1e6, .bytes_per_s = 1e6};
   DeviceProfile profile = unmeasured(info);
-  profile.ops["matmul F32 Q8_0 -> F32"] = {{.cost = info_of(Op::matmul).cost_rule(call), .us = 7, .spread = 0.01}};
+  profile.ops["matmul F32 Q8_0 -> F32"] = {{.cost = info_of(Op::matmul).rule->cost(call), .us = 7, .spread = 0.01}};
   profile.ops["silu F32 -> F32"] = {{.cost = {10, 10, 10}, .us = 500, .spread = 0.01}};
   const Prediction prediction = DeviceCost(info, &profile).compute(call);
   EXPECT_NEAR(prediction.us, 7, 0.2);

@@ -24,7 +24,7 @@ auto with_addition(const Use& use) {
 }
 
 Cost addition(double elements) {
-  const Cost whole = with_addition([](const OpCall& call) { return info_of(call.op).cost_rule(call); });
+  const Cost whole = with_addition([](const OpCall& call) { return info_of(call.op).rule->cost(call); });
   const double part = elements / kElements;
   return {part * whole.flops, part * whole.bytes_read, part * whole.bytes_written};
 }

@@ -25,11 +25,11 @@ constexpr OpSizes kTiny{.embedding = 32,
                         .prompt = 8,
                         .context = 16};
 
-std::vector<OpCase> cases_with(std::uint32_t prompt, std::initializer_list<Op> wanted) {
+std::vector<BenchCase> cases_with(std::uint32_t prompt, std::initializer_list<Op> wanted) {
   OpSizes sizes = kTiny;
   sizes.prompt = prompt;
-  std::vector<OpCase> cases;
-  for (const Op op : wanted) std::ranges::move(*op_cases(op, sizes), std::back_inserter(cases));
+  std::vector<BenchCase> cases;
+  for (const Op op : wanted) std::ranges::move(*bench_cases(op, sizes), std::back_inserter(cases));
   return cases;
 }
 
@@ -43,7 +43,7 @@ sim::Spec told() {
   return spec;
 }
 
-DeviceProfile calibrated(Device& device, std::span<const OpCase> cases) {
+DeviceProfile calibrated(Device& device, std::span<const BenchCase> cases) {
   auto profile = calibrate(device, cases, unmeasured(device.info()), {});
   EXPECT_TRUE(profile.has_value()) << profile.error().message;
   return std::move(*profile);
@@ -51,7 +51,7 @@ DeviceProfile calibrated(Device& device, std::span<const OpCase> cases) {
 
 TEST(Calibration, FindsWhatASimulatedDeviceIsTold) {
   const auto device = sim::make_sim_device(told(), std::make_shared<sim::VirtualClock>());
-  const std::vector<OpCase> cases = cases_with(8, {Op::add, Op::silu, Op::matmul, Op::attention, Op::gather});
+  const std::vector<BenchCase> cases = cases_with(8, {Op::add, Op::silu, Op::matmul, Op::attention, Op::gather});
   const DeviceProfile profile = calibrated(*device, cases);
   EXPECT_NEAR(profile.launch_us, 20, 0.01);
   EXPECT_NEAR(profile.op_us, 3, 0.01);
@@ -63,8 +63,8 @@ TEST(Calibration, FindsWhatASimulatedDeviceIsTold) {
   const DeviceCost cost(device->info(), &profile);
   EXPECT_TRUE(cost.is_measured());
   EXPECT_FALSE(cost.one_way_at_a_time());
-  for (const OpCase& use : cases) {
-    const OpOperands operands(use);
+  for (const BenchCase& use : cases) {
+    const BenchOperands operands(use);
     const Prediction measured = cost.compute(operands.call());
     const Prediction believed = DeviceCost(device->info(), nullptr).compute(operands.call());  // is what it was told
     EXPECT_NEAR(measured.us, believed.us, 0.05 * believed.us) << kind_of(operands.call());
@@ -74,7 +74,7 @@ TEST(Calibration, FindsWhatASimulatedDeviceIsTold) {
 
 TEST(Calibration, PredictsShapesBetweenThoseThatItMeasured) {
   const auto device = sim::make_sim_device(told(), std::make_shared<sim::VirtualClock>());
-  std::vector<OpCase> cases = cases_with(4, {Op::add, Op::matmul});
+  std::vector<BenchCase> cases = cases_with(4, {Op::add, Op::matmul});
   std::ranges::move(cases_with(64, {Op::add, Op::matmul}), std::back_inserter(cases));
   const DeviceProfile profile = calibrated(*device, cases);
   const auto checked = check_predictions(*device, cases_with(16, {Op::add, Op::matmul}), profile, {});
@@ -195,7 +195,7 @@ TEST(Calibration, OfADisturbedLaunchIsMeasuredAgain) {
   // As many as are measured at first, with all repetitions and after pauses.
   for (const std::size_t times : {60U, 100'000U}) {
     DisturbedDevice device(spec, {.program = "copies of", .us = 20'000, .times = times});
-    const std::vector<OpCase> cases = cases_with(8, {Op::add, Op::silu});
+    const std::vector<BenchCase> cases = cases_with(8, {Op::add, Op::silu});
     const DeviceProfile profile = calibrated(device, cases);
     if (times > 1000) {
       EXPECT_TRUE(profile.ops.empty()) << "nothing can be told from such launches";
@@ -203,8 +203,8 @@ TEST(Calibration, OfADisturbedLaunchIsMeasuredAgain) {
     }
     expect_no_record_beats(profile, spec);
     EXPECT_NEAR(profile.launch_us, spec.launch_us, 1);
-    for (const OpCase& use : cases) {
-      const OpOperands operands(use);
+    for (const BenchCase& use : cases) {
+      const BenchOperands operands(use);
       const double us = DeviceCost(device.info(), nullptr).compute(operands.call()).us;
       EXPECT_NEAR(DeviceCost(device.info(), &profile).compute(operands.call()).us, us, 0.1 * us);
     }
@@ -315,8 +315,8 @@ TEST(BriefCalibration, PredictsWhatItReachedAndKeepsWhatIsBelievedOfTheRest) {
   const DeviceProfile profile = measured_within(*device, 2).profile;
   const DeviceCost measured(device->info(), &profile);
   for (const std::uint32_t tokens : {1U, 16U})
-    for (const OpCase& use : cases_of(weighty_graph(tokens), *device)) {
-      const OpOperands operands(use);
+    for (const BenchCase& use : cases_of(weighty_graph(tokens), *device)) {
+      const BenchOperands operands(use);
       const double us = DeviceCost(truth->info(), nullptr).compute(operands.call()).us;
       EXPECT_NEAR(measured.compute(operands.call()).us, us, 0.1 * us) << kind_of(operands.call());
       EXPECT_LT(believed.compute(operands.call()).us, us);
@@ -324,8 +324,8 @@ TEST(BriefCalibration, PredictsWhatItReachedAndKeepsWhatIsBelievedOfTheRest) {
   const DeviceProfile unreached = measured_within(*device, 0.001).profile;
   const DeviceCost still_believed(device->info(), &unreached);
   EXPECT_TRUE(unreached.ops.empty());
-  const OpCase use = cases_with(8, {Op::silu})[0];
-  const OpOperands operands(use);
+  const BenchCase use = cases_with(8, {Op::silu})[0];
+  const BenchOperands operands(use);
   EXPECT_NEAR(still_believed.compute(operands.call()).us, believed.compute(operands.call()).us, 0.01);
 }
 
@@ -345,9 +345,9 @@ TEST(Calibration, CasesOfAGraphAreWhatItsDeviceWouldCompute) {
   builder.output(builder.rms_norm_mul(rows, builder.weight("w", DType::F32, {16})));
   const Graph graph = *std::move(builder).finish();
   const auto device = sim::make_sim_device(told(), std::make_shared<sim::VirtualClock>());
-  const std::vector<OpCase> cases = cases_of(graph, *device);
+  const std::vector<BenchCase> cases = cases_of(graph, *device);
   std::set<std::string> kinds;
-  for (const OpCase& use : cases) kinds.insert(kind_of(OpOperands(use).call()));
+  for (const BenchCase& use : cases) kinds.insert(kind_of(BenchOperands(use).call()));
   EXPECT_EQ(kinds, (std::set<std::string>{"gather F32 I32 -> F32", "rms_norm_mul F32 F32 -> F32", "rms_norm F32 -> F32",
                                           "mul F32 F32 -> F32"}));
   EXPECT_EQ(calibrated(*device, cases).ops.size(), 4U);

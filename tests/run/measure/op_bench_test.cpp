@@ -20,22 +20,23 @@ constexpr OpSizes kSmall{.embedding = 256,
                          .prompt = 5,
                          .context = 40};
 
-std::vector<OpCase> cases_of(Op op, const OpSizes& sizes = kSmall) {
-  auto cases = op_cases(op, sizes);
+std::vector<BenchCase> cases_of(Op op, const OpSizes& sizes = kSmall) {
+  auto cases = bench_cases(op, sizes);
   EXPECT_TRUE(cases.has_value()) << (cases ? "" : cases.error().message);
-  return cases.value_or(std::vector<OpCase>{});
+  return cases.value_or(std::vector<BenchCase>{});
 }
 
 TEST(OpCases, EveryOpWithAKernelHasOneRowAndAPrompt) {
   for (std::size_t index = 0; index < ops().size(); ++index) {
     const auto cases = cases_of(static_cast<Op>(index));
-    if (ops()[index].sample_rule == nullptr) {
+    if !(ops()[index].can_be_sampled()) {
       EXPECT_TRUE(cases.empty()) << ops()[index].name;
       continue;
     }
     for (const std::uint32_t rows : {1U, 5U})
-      EXPECT_TRUE(std::ranges::any_of(cases, [&](const OpCase& use) { return use.rows == rows; })) << ops()[index].name;
-    for (const OpCase& use : cases) EXPECT_GT(use.output.shape.elements(), 0U) << ops()[index].name;
+      EXPECT_TRUE(std::ranges::any_of(cases, [&](const BenchCase& use) { return use.rows == rows; }))
+          << ops()[index].name;
+    for (const BenchCase& use : cases) EXPECT_GT(use.output.shape.elements(), 0U) << ops()[index].name;
   }
 }
 
@@ -45,14 +46,14 @@ TEST(OpCases, MatmulHasEveryWeightDtypeThatFits) {
   EXPECT_EQ(cases_of(Op::matmul).size(), 2 * static_cast<std::size_t>(weights));
   OpSizes narrow = kSmall;
   narrow.embedding = 32;
-  for (const OpCase& use : cases_of(Op::matmul, narrow)) EXPECT_LE(info_of(use.dtype).block_elements, 32U);
+  for (const BenchCase& use : cases_of(Op::matmul, narrow)) EXPECT_LE(info_of(use.dtype).block_elements, 32U);
 }
 
 TEST(OpBench, RunsEveryCaseOnEveryDeviceThatSupportsIt) {
   const Registry registry = *open_devices({.devices = "cpu", .threads = 2});
   for (Device* device : registry.devices())
     for (std::size_t op = 0; op < ops().size(); ++op)
-      for (const OpCase& use : cases_of(static_cast<Op>(op))) {
+      for (const BenchCase& use : cases_of(static_cast<Op>(op))) {
         auto bench = OpBench::create(use, *device, 1U << 16);
         if (!bench) {
           EXPECT_EQ(bench.error().code, Code::unsupported) << bench.error().message;
@@ -70,7 +71,7 @@ TEST(OpBench, RunsEveryCaseOnEveryDeviceThatSupportsIt) {
 TEST(OpBench, SaysWhatIsReadFromMemory) {
   const Registry registry = *open_devices({.devices = "cpu", .threads = 1});
   const auto reads_memory = [&](Op op, std::uint32_t rows) {
-    for (const OpCase& use : cases_of(op))
+    for (const BenchCase& use : cases_of(op))
       if (use.rows == rows) return (*OpBench::create(use, *registry.devices()[0], 1U << 20))->reads_memory();
     return false;
   };

@@ -1,0 +1,26 @@
+#include "ops/experts/experts.h"
+#include "ops/gpu_kernels.h"
+
+namespace shunt {
+namespace {
+
+std::uint64_t groups(const OpCall& call) {
+  const ExpertsArgs args = experts_arguments(call);
+  return std::uint64_t{args.tokens} * args.used * ((args.m + kExpertsGroupRows - 1) / kExpertsGroupRows);
+}
+
+Specialization specialization(const OpCall& call) { return {experts_arguments(call).weight_dtype}; }
+
+std::uint64_t rounds(const OpCall& call, const ShaderLimits&) {
+  return rounds_over(experts_arguments(call).k) * (1 + kExpertsGroupRows) + kRoundsOfAGroup;
+}
+
+constexpr ShaderKernel kShaders[] = {
+    {.groups = groups, .specialization = specialization, .rounds = rounds},
+};
+
+}  // namespace
+
+extern const GpuKernels experts_gpu{.shaders = kShaders};
+
+}  // namespace shunt

@@ -1,0 +1,17 @@
+#include "ops/gpu_kernels.h"
+
+namespace shunt {
+namespace {
+
+// The dtype of x.
+Specialization specialization(const OpCall& call) { return {static_cast<std::uint32_t>(call.input(0).dtype)}; }
+
+constexpr ShaderKernel kShaders[] = {
+    {.specialization = specialization},
+};
+
+}  // namespace
+
+extern const GpuKernels gather_gpu{.shaders = kShaders};
+
+}  // namespace shunt

@@ -1,0 +1,20 @@
+#include "ops/gpu_kernels.h"
+
+namespace shunt {
+namespace {
+
+std::uint64_t rounds(const OpCall& call, const ShaderLimits&) {
+  // A stretch of 64 columns is a round more.
+  const std::uint64_t stretches = 1 + call.output->shape.columns() / (64 * kShaderGroupSize);
+  return rounds_over_rows(*call.output, 2) + 4 * stretches;
+}
+
+constexpr ShaderKernel kShaders[] = {
+    {.groups = whole_rows, .rounds = rounds},
+};
+
+}  // namespace
+
+extern const GpuKernels layer_norm_gpu{.shaders = kShaders};
+
+}  // namespace shunt

@@ -1,0 +1,35 @@
+#include <fmt/format.h>
+
+#include "ops/gpu_kernels.h"
+#include "ops/quantize/quantize.h"
+
+namespace shunt {
+namespace {
+
+// The dtype of x.
+Specialization specialization(const OpCall& call) { return {static_cast<std::uint32_t>(call.input(0).dtype)}; }
+
+// One kernel makes floats, the other blocks of the one dtype whose scale follows from the elements.
+std::string refusal_but_for(const OpCall& call, bool is_it) {
+  if (is_it) return {};
+  return fmt::format("{}: shaders do not search for the scales of {}", name_of(call.op), name_of(call.output->dtype));
+}
+std::string decodes(const OpCall& call) {
+  return refusal_but_for(call, info_of(call.output->dtype).kind == DTypeKind::floating);
+}
+std::string encodes(const OpCall& call) { return refusal_but_for(call, call.output->dtype == DType::Q8_0); }
+
+std::uint64_t pairs_of_blocks(const OpCall& call) {
+  return (call.output->shape.elements() + kShaderGroupSize - 1) / kShaderGroupSize;
+}
+
+constexpr ShaderKernel kShaders[] = {
+    {.name = "dequantize", .supports = decodes, .specialization = specialization},
+    {.supports = encodes, .groups = pairs_of_blocks, .specialization = specialization},
+};
+
+}  // namespace
+
+extern const GpuKernels quantize_gpu{.shaders = kShaders};
+
+}  // namespace shunt

@@ -1,0 +1,53 @@
+#include <fmt/format.h>
+
+#include "ops/gpu_kernels.h"
+#include "ops/top_k/top_k_args.h"
+
+namespace shunt {
+namespace {
+
+// Elements that a workgroup may look at for one row: about as many as take a second. Drivers end what takes long.
+constexpr std::uint64_t kMostLooks = std::uint64_t{1} << 28U;
+
+std::string supports(const OpCall& call) {
+  const std::uint64_t k = call.attributes->u32(Attr::k);
+  const std::uint64_t columns = call.input(0).shape.columns();
+  if (k * columns <= kMostLooks) return {};
+  return fmt::format("top_k: {} of {} columns, and the shader looks at no more than {} elements for a row", k, columns,
+                     kMostLooks);
+}
+
+// Each place that is found makes one invocation look for its next best.
+std::uint64_t rounds(const OpCall& call, const ShaderLimits&) {
+  const std::uint64_t looks = rounds_over(call.input(0).shape.columns());
+  return looks + call.attributes->u32(Attr::k) * (1 + looks + kRoundsOfAGroup);
+}
+
+// To find few places one after the other is less than to rank all columns.
+constexpr std::uint32_t kFew = 16;
+
+std::string rank_supports(const OpCall& call) {
+  const std::uint64_t columns = call.input(0).shape.columns();
+  if (call.attributes->u32(Attr::k) <= kFew) return "top_k: it looks for few";
+  if (columns * columns <= kMostLooks) return {};
+  return fmt::format("top_k: {} columns, and the shader compares no more than {} pairs of a row", columns, kMostLooks);
+}
+
+std::uint64_t rank_groups(const OpCall& call) {
+  return call.input(0).shape.rows() * rounds_over(call.input(0).shape.columns());
+}
+
+std::uint64_t rank_rounds(const OpCall& call, const ShaderLimits&) {
+  return (call.input(0).shape.columns() / kTopKAtOnce + 1) * (std::uint64_t{1} + kTopKAtOnce);
+}
+
+constexpr ShaderKernel kShaders[] = {
+    {.supports = supports, .groups = one_per_input_row, .rounds = rounds},
+    {.name = "top_k_rank", .supports = rank_supports, .groups = rank_groups, .rank = 1, .rounds = rank_rounds},
+};
+
+}  // namespace
+
+extern const GpuKernels top_k_gpu{.shaders = kShaders};
+
+}  // namespace shunt
