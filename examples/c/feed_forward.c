@@ -44,9 +44,9 @@ static shunt_graph* build(void) {
   const shunt_tensor by_up = shunt_constant(graph, "up", SHUNT_DTYPE_F32, in, up, sizeof up);
   const shunt_tensor by_down = shunt_constant(graph, "down", SHUNT_DTYPE_F32, out, down, sizeof down);
   const shunt_tensor hidden =
-      shunt_mul(graph, shunt_silu(graph, shunt_matmul(graph, input, by_gate, SHUNT_DEFAULTS), SHUNT_DEFAULTS),
-                shunt_matmul(graph, input, by_up, SHUNT_DEFAULTS), SHUNT_DEFAULTS);
-  shunt_output(graph, shunt_matmul(graph, hidden, by_down, SHUNT_DEFAULTS));
+      shunt_mul(graph, shunt_silu(graph, shunt_linear(graph, input, by_gate, SHUNT_DEFAULTS), SHUNT_DEFAULTS),
+                shunt_linear(graph, input, by_up, SHUNT_DEFAULTS), SHUNT_DEFAULTS);
+  shunt_output(graph, shunt_linear(graph, hidden, by_down, SHUNT_DEFAULTS));
   return graph;
 }
 

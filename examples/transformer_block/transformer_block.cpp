@@ -69,18 +69,18 @@ Result<Graph> build(const MemoryWeights& weights, std::uint32_t tokens) {
   const Shape cache{kPages, kPageTokens, kKvHeads, kHeadDim};
 
   const Tensor a = graph.rms_norm_mul(x, weight("attn_norm"));
-  const Tensor query = graph.rotary(heads(graph.matmul(a, weight("query")), kHeads), positions, {});
-  const Tensor key = graph.rotary(heads(graph.matmul(a, weight("key")), kKvHeads), positions, {});
-  const Tensor value = heads(graph.matmul(a, weight("value")), kKvHeads);
+  const Tensor query = graph.rotary(heads(graph.linear(a, weight("query")), kHeads), positions, {});
+  const Tensor key = graph.rotary(heads(graph.linear(a, weight("key")), kKvHeads), positions, {});
+  const Tensor value = heads(graph.linear(a, weight("value")), kKvHeads);
   const Tensor keys = graph.cache_write(graph.state("keys", DType::F32, cache), key, positions, sequences, pages);
   const Tensor values = graph.cache_write(graph.state("values", DType::F32, cache), value, positions, sequences, pages);
   const Tensor mixed = graph.attention(query, keys, values, positions, sequences, pages, {},
                                        {{Attr::scale, 1.0F / std::sqrt(static_cast<float>(kHeadDim))}});
   const Tensor flat = graph.reshape(mixed, {{Attr::dims, Shape{tokens, kHeads * kHeadDim}}});
-  const Tensor y = graph.matmul_add(flat, weight("attn_output"), x);
+  const Tensor y = graph.linear_add(flat, weight("attn_output"), x);
   const Tensor b = graph.rms_norm_mul(y, weight("ffn_norm"));
-  const Tensor hidden = graph.swiglu(graph.matmul(b, weight("gate")), graph.matmul(b, weight("up")));
-  graph.output(graph.matmul_add(hidden, weight("down"), y));
+  const Tensor hidden = graph.swiglu(graph.linear(b, weight("gate")), graph.linear(b, weight("up")));
+  graph.output(graph.linear_add(hidden, weight("down"), y));
   return std::move(graph).finish();
 }
 

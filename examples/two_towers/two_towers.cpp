@@ -59,10 +59,10 @@ Result<Graph> build(std::uint32_t width) {
   for (std::size_t i = 0; i < 2; ++i) {
     Tensor x = graph.input(kTowers[i], DType::F32, {kRows, width});
     for (std::uint32_t layer = 0; layer < kLayers; ++layer)
-      x = graph.silu(graph.matmul(x, graph.weight(name_of_layer(kTowers[i], layer), DType::F32, {width, width})));
+      x = graph.silu(graph.linear(x, graph.weight(name_of_layer(kTowers[i], layer), DType::F32, {width, width})));
     made[i] = x;
   }
-  graph.output(graph.matmul(made[0], made[1]));
+  graph.output(graph.linear(made[0], made[1]));
   return std::move(graph).finish();
 }
 

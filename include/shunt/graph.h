@@ -90,7 +90,7 @@ class GraphBuilder {
     return custom(std::move(kernel), std::span(inputs.begin(), inputs.size()), arguments);
   }
 
-  // One function per other row of ops.def: `matmul(x, weight)`, `rms_norm(x, {{Attr::epsilon, 1e-6F}})`.
+  // One function per other row of ops.def: `linear(x, weight)`, `rms_norm(x, {{Attr::epsilon, 1e-6F}})`.
 #define SHUNT_TENSOR_PARAMETER(name) Tensor name
 #define SHUNT_TENSOR_ARGUMENT(name) name
 #define SHUNT_OP(name, inputs, required, attributes, rule, tolerance, family) SHUNT_BUILDER_FUNCTION(name, inputs)

@@ -69,7 +69,7 @@ typedef enum shunt_dtype SHUNT_ENUM_TYPE {
   SHUNT_DTYPE_COUNT
 } shunt_dtype;
 
-/* SHUNT_OP_matmul, ... */
+/* SHUNT_OP_linear, ... */
 typedef enum shunt_op SHUNT_ENUM_TYPE {
 #define SHUNT_OP(name, inputs, required, attributes, rule, tolerance, family) SHUNT_OP_##name,
 #define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) SHUNT_OP_##name,
@@ -537,7 +537,7 @@ typedef shunt_bytes shunt_type_bytes;
   }
 #include "ops/attributes.def"
 
-/* shunt_matmul(graph, x, weight, SHUNT_DEFAULTS), ...: a function for each row of ops/ops.def. */
+/* shunt_linear(graph, x, weight, SHUNT_DEFAULTS), ...: a function for each row of ops/ops.def. */
 #define SHUNT_C_PARAMETER(name) shunt_tensor name
 #define SHUNT_C_ID(name) name
 #define SHUNT_C_PARAMETERS(...) SHUNT_EACH_COMMA(SHUNT_C_PARAMETER, __VA_ARGS__)

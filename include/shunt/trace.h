@@ -57,7 +57,7 @@ struct Recording {
   std::uint64_t overwritten = 0;  // those that are missing: the oldest
 
   [[nodiscard]] const std::string& text_of(Label label) const { return labels[label < labels.size() ? label : 0]; }
-  // The kind of op that ran, such as "matmul". REQUIRES: an event of kind op.
+  // The kind of op that ran, such as "linear". REQUIRES: an event of kind op.
   [[nodiscard]] std::string_view op_of(const ExecutionEvent& event) const;
 };
 
@@ -98,8 +98,8 @@ struct ExecutionSummary {
   Tally runs;                            // of whole plans
   std::vector<Tally> devices;            // their programs, by device
   std::uint64_t runs_with_ops = 0;       // of the runs, those in which ops were timed one by one
-  std::vector<Tally> ops;                // "matmul"; the times of a plan's ops stand for all of its runs
-  std::vector<Tally> ops_by_device;      // "matmul on cpu:simd"
+  std::vector<Tally> ops;                // "linear"; the times of a plan's ops stand for all of its runs
+  std::vector<Tally> ops_by_device;      // "linear on cpu:simd"
   std::vector<Tally> audits;             // by device; those that failed showed it to be wrong
   std::vector<Tally> links;              // "cpu:simd -> vulkan:0"
   std::vector<Overlap> overlaps;         // where there were any

@@ -136,7 +136,7 @@ Tensor apply(GraphBuilder& graph, Function function, Tensor a, Tensor b) {
     case Function::multiply:
       return graph.mul(a, b);
     case Function::matmul:
-      return graph.matmul(a, b);
+      return graph.linear(a, b);
     case Function::dot:
       return graph.dot(a, b);
     case Function::sum:

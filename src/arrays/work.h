@@ -19,7 +19,7 @@ namespace shunt::arrays {
 #define SHUNT_ARRAY_FUNCTIONS(X) \
   X(add, add, 2)                 \
   X(multiply, mul, 2)            \
-  X(matmul, matmul, 2)           \
+  X(matmul, linear, 2)           \
   X(dot, dot, 2)                 \
   X(sum, reduce_sum, 1)          \
   X(softmax, softmax, 1)

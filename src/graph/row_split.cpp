@@ -35,7 +35,7 @@ class Splitter {
   }
 
  private:
-  static constexpr std::size_t kInput = 0;  // operands of a matmul
+  static constexpr std::size_t kInput = 0;  // operands of a linear
   static constexpr std::size_t kWeight = 1;
 
   void add_leaf(TensorId id) {
@@ -53,9 +53,9 @@ class Splitter {
                                   operand.shape.columns());
   }
 
-  // How the weight of a matmul is split; null where it is not, and for other nodes.
+  // How the weight of a linear is split; null where it is not, and for other nodes.
   [[nodiscard]] const RowSplit* split_at(const Node& node) const {
-    if (node.op != Op::matmul) return nullptr;
+    if (node.op != Op::linear) return nullptr;
     const TensorInfo& weight = graph_.tensor(node.inputs[kWeight]);
     if (weight.operand.kind != TensorKind::weight || weight.producer != kNone) return nullptr;
     const auto place = split_of_.find(weight.name);
@@ -105,7 +105,7 @@ class Splitter {
 
   void add_part(const Node& node, std::size_t part) {
     const auto input_of = [&](TensorId input) {
-      if (node.op != Op::matmul) return parts_[input][part];
+      if (node.op != Op::linear) return parts_[input][part];
       if (input == node.inputs[kInput]) return input_of_part(input, part);
       const std::span<const std::uint32_t> rows = rows_[node.output];
       const Operand& weight = graph_.tensor(input).operand;
@@ -115,7 +115,7 @@ class Splitter {
     parts_[node.output][part] = copy_of(node, input_of, fmt::format("{}[{}]", node.name, part));
   }
 
-  // What a part of a matmul reads: its own norm of x, if x is normalized.
+  // What a part of a linear reads: its own norm of x, if x is normalized.
   Tensor input_of_part(TensorId x, std::size_t part) {
     const NodeId scale = graph_.tensor(x).producer;
     if (part == 0 || scale == kNone || graph_.nodes()[scale].op != Op::mul) return whole(x);

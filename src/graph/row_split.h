@@ -16,8 +16,8 @@ struct RowSplit {
   std::vector<std::uint32_t> devices;
 };
 
-// The same graph, in which matmuls with these weights are made by part. Elementwise ops on what is split alike stay
-// split, and what normalizes the input of a matmul is computed for each part again, so that a device can fuse both;
+// The same graph, in which linear ops with these weights are made by part. Elementwise ops on what is split alike stay
+// split, and what normalizes the input of a linear is computed for each part again, so that a device can fuse both;
 // other ops get the parts put together, under the name of what was split. Inputs, state and outputs keep their names
 // and their order. Weights that are not there, and uses by other ops, stay as they are.
 // Errors: invalid where the rows of a split are not those of its weight.

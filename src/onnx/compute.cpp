@@ -30,7 +30,7 @@ Result<Value> by_matrix(const Call& call, const Value& x, const Value& b) {
   SHUNT_TRY_ASSIGN(const Tensor operand, call.builder().tensor(x));
   Builder& builder = call.builder();
   SHUNT_TRY_ASSIGN(const std::uint32_t rows, call.extents(x.shape, 0, x.shape.rank() - 1));
-  const Tensor y = builder.graph().matmul(builder.reshaped(operand, {rows, x.shape.columns()}), weight);
+  const Tensor y = builder.graph().linear(builder.reshaped(operand, {rows, x.shape.columns()}), weight);
   Shape shape = x.shape;
   shape.set(shape.rank() - 1, b.shape[1]);
   return Builder::computed(builder.reshaped(y, shape), x.type, shape);
@@ -155,7 +155,7 @@ Outputs gemm(const Call& call) {
   const std::uint32_t inner = b->shape[is_exchanged ? 1 : 0];
   if (rows[1] != inner) return call.invalid(fmt::format("{} by {}", to_string(a->shape), to_string(b->shape)));
   const Shape shape{rows[0], b->shape[is_exchanged ? 0 : 1]};
-  Tensor y = builder.graph().matmul(x, weight);
+  Tensor y = builder.graph().linear(x, weight);
   if (const float alpha = call.real("alpha", 1); alpha != 1) y = builder.graph().scale(y, {{Attr::factor, alpha}});
   Value result = Builder::computed(y, a->type, shape);
   if (!call.has(2)) return one(std::move(result));

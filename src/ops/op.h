@@ -89,7 +89,7 @@ struct OpInfo {
 // Of the kernel that is the attribute `code`.
 [[nodiscard]] std::string_view custom_name(const Attributes& attributes);
 
-// "matmul(F32[2, 64], Q4_K[128, 64])"; of a custom op with its kernel's name
+// "linear(F32[2, 64], Q4_K[128, 64])"; of a custom op with its kernel's name
 [[nodiscard]] std::string to_string(const OpCall& call);
 
 }  // namespace shunt

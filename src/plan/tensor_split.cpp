@@ -29,7 +29,7 @@ std::vector<TensorId> matrices_of(const Graph& graph, const Unit& unit) {
   std::vector<TensorId> matrices;
   for (const NodeId node : unit.nodes) {
     const Node& each = graph.nodes()[node];
-    if (each.op != Op::matmul) continue;
+    if (each.op != Op::linear) continue;
     const TensorInfo& weight = graph.tensor(each.inputs[1]);
     if (weight.operand.kind != TensorKind::weight || weight.producer != kNone || !weight.rows_of.empty()) return {};
     matrices.push_back(each.inputs[1]);

@@ -59,7 +59,7 @@ TEST(CApi, RunsAGraphAgainAndAgain) {
   const shunt_tensor x = shunt_input(graph, "x", SHUNT_DTYPE_F32, {2, {2, 3}}, SHUNT_FIXED);
   const shunt_tensor w = shunt_constant(graph, "w", SHUNT_DTYPE_F32, {2, {2, 3}}, weight.data(), sizeof weight);
   const shunt_attribute twice = shunt_attr_factor(2);
-  const shunt_tensor y = shunt_scale(graph, shunt_matmul(graph, x, w, kDefaults), {&twice, 1});
+  const shunt_tensor y = shunt_scale(graph, shunt_linear(graph, x, w, kDefaults), {&twice, 1});
   EXPECT_EQ(shunt_shape_of(graph, y).rank, 2U);
   EXPECT_EQ(shunt_shape_of(graph, y).extents[1], 2U);
   shunt_output(graph, y);
@@ -119,7 +119,7 @@ TEST(CApi, StateLivesFromRunToRun) {
 
 TEST(CApi, EnumsAreThoseOfTheTables) {
   EXPECT_EQ(static_cast<std::size_t>(SHUNT_DTYPE_COUNT), shunt::dtypes().size());
-  EXPECT_EQ(static_cast<int>(SHUNT_OP_matmul), static_cast<int>(shunt::Op::matmul));
+  EXPECT_EQ(static_cast<int>(SHUNT_OP_linear), static_cast<int>(shunt::Op::linear));
   EXPECT_EQ(static_cast<int>(SHUNT_ATTR_count), static_cast<int>(shunt::Attr::count));
   EXPECT_STREQ(shunt_code_name(SHUNT_OUT_OF_MEMORY), "out_of_memory");
 }
@@ -127,7 +127,7 @@ TEST(CApi, EnumsAreThoseOfTheTables) {
 TEST(CApi, TheFirstMistakeOfAGraphIsReported) {
   const shunt_error unknown = error_of([](shunt_graph* graph) {
     const shunt_tensor x = shunt_input(graph, "x", SHUNT_DTYPE_F32, {2, {2, 3}}, SHUNT_FIXED);
-    const shunt_tensor bad = shunt_matmul(graph, x, shunt_tensor{77}, kDefaults);
+    const shunt_tensor bad = shunt_linear(graph, x, shunt_tensor{77}, kDefaults);
     EXPECT_EQ(bad.id, SHUNT_NO_TENSOR_ID);
     shunt_output(graph, shunt_input(graph, nullptr, SHUNT_DTYPE_F32, {0, {}}, SHUNT_FIXED));
   });

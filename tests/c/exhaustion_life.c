@@ -89,7 +89,7 @@ static ending life_of_a_graph_on(const shunt_runtime* its_runtime) {
   const shunt_shape two_rows = {2, {2, 4}};
   const shunt_tensor x = shunt_input(graph, "x", SHUNT_DTYPE_F32, one_row, SHUNT_FIXED);
   const shunt_tensor w = shunt_constant(graph, "w", SHUNT_DTYPE_F32, two_rows, weight, sizeof weight);
-  shunt_output(graph, shunt_relu(graph, shunt_matmul(graph, x, w, SHUNT_DEFAULTS), SHUNT_DEFAULTS));
+  shunt_output(graph, shunt_relu(graph, shunt_linear(graph, x, w, SHUNT_DEFAULTS), SHUNT_DEFAULTS));
   shunt_computation* computation = shunt_computation_new(its_runtime, graph, NULL, &error);
   if (computation == NULL) return refused();
   const ending ended = run_computation(computation);

@@ -36,7 +36,7 @@ class Calibrate(CommandLine):
         self.assertEqual(measured, self.generation())
 
         kinds = json.loads(self.file.read_text())["devices"][0]["ops"]
-        self.assertIn("matmul F32 F16 -> F32", kinds)
+        self.assertIn("linear F32 F16 -> F32", kinds)
         again = self.data("calibrate", MODEL, "--quick", "--devices", "cpu:simd")
         self.assertEqual(again["devices"][0]["ops"].keys(), kinds.keys())
 

@@ -33,10 +33,10 @@ class Verify(CommandLine):
                 self.assertEqual(of_q4 > 0, op == "dequantize")
 
     def test_the_table_has_a_block_for_each_device(self):
-        text = shunt("verify", "add", "argmax", "matmul", "dequantize", "--devices", "cpu:simd,cpu:scalar", *ALONE).stdout
+        text = shunt("verify", "add", "argmax", "linear", "dequantize", "--devices", "cpu:simd,cpu:scalar", *ALONE).stdout
         simd, scalar = text.split("\n\ncpu:scalar, ")
         self.assertRegex(simd, r"^cpu:simd, .+\nop +cases +dtypes\nadd +\d+ right, error \S+ +F32, F16, BF16\n")
-        self.assertRegex(simd, r"\nmatmul +\d+ right, \d+ declined, error \S+ +in part F32, F16, BF16, all block types\n")
+        self.assertRegex(simd, r"\nlinear +\d+ right, \d+ declined, error \S+ +in part F32, F16, BF16, all block types\n")
         self.assertRegex(simd, r"\ncpu:simd declined \d+, such as: .+")
         self.assertRegex(scalar, r"\nargmax +\d+ right, error \S+ +F32, F16, BF16, I32\n")
         self.assertRegex(scalar, r"\ndequantize +\d+ right, error \S+ +F32, F16, BF16, all block types\n$")
@@ -148,7 +148,7 @@ class Usage(CommandLine):
         self.refused(2, "Q4_K_M", "make-model", "nano", "Q9", "/nonexistent/never.gguf")
         self.refused(2, "rms_norm", "verify", "normalise")
         self.refused(2, "rms_norm", "verify", "reshape")
-        self.refused(2, "3.0.1", "verify", "matmul", "--case", "3.x")
+        self.refused(2, "3.0.1", "verify", "linear", "--case", "3.x")
         self.refused(2, "--case", "verify", "--case", "3.0.1")
 
     def test_errors_while_running_exit_with_1_and_say_what_is_wrong(self):
@@ -533,14 +533,14 @@ class Files(CommandLine):
             self.assertGreater(result["share_of_bandwidth"], 0)
 
     def test_bench_of_ops_has_rates_and_shares(self):
-        quick = ("bench", "ops", "matmul", "argmax", "--shape", "micro", "--prompt", "3", "--repetitions", "2",
+        quick = ("bench", "ops", "linear", "argmax", "--shape", "micro", "--prompt", "3", "--repetitions", "2",
                  "--threads", "2")
         result = self.data(*quick, "--devices", "cpu")
         self.assertEqual((result["shape"], result["threads"]), ("micro", 2))
         for what in ("read_bytes_per_s", "peak_flops_per_s", "peak_flops_per_s_one_thread", "fork_join_us"):
             self.assertGreater(result[what]["min"], 0)
         self.assertEqual({(row["op"], row["rows"], row["device"]) for row in result["ops"]},
-                         {(op, rows, device) for op in ("matmul", "argmax") for rows in (1, 3)
+                         {(op, rows, device) for op in ("linear", "argmax") for rows in (1, 3)
                           for device in ("cpu:simd", "cpu:scalar")})
         self.assertLessEqual({"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K", "Q5_K", "Q6_K"},
                              {row["dtype"] for row in result["ops"]})

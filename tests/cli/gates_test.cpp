@@ -41,15 +41,15 @@ TEST(Gates, HoldEveryWeightDtypeToTheMachinesLimits) {
   for (std::size_t index = 0; index < dtypes().size(); ++index) {
     const DTypeKind kind = dtypes()[index].kind;
     if (kind == DTypeKind::integer) continue;
-    const auto of_matmul = [&](std::string_view rows) {
+    const auto of_linear = [&](std::string_view rows) {
       return [=](const Gate& gate) {
-        return gate.op == Op::matmul && gate.dtype == static_cast<DType>(index) && gate.rows == rows;
+        return gate.op == Op::linear && gate.dtype == static_cast<DType>(index) && gate.rows == rows;
       };
     };
-    EXPECT_TRUE(has_gate("share_of_read", of_matmul("one"))) << dtypes()[index].name;
-    EXPECT_TRUE(has_gate("share_of_peak", of_matmul("prompt"))) << dtypes()[index].name;
+    EXPECT_TRUE(has_gate("share_of_read", of_linear("one"))) << dtypes()[index].name;
+    EXPECT_TRUE(has_gate("share_of_peak", of_linear("prompt"))) << dtypes()[index].name;
     if (kind == DTypeKind::quantized) {
-      EXPECT_TRUE(has_gate("speed_over_f16", of_matmul("one"))) << dtypes()[index].name;
+      EXPECT_TRUE(has_gate("speed_over_f16", of_linear("one"))) << dtypes()[index].name;
     }
   }
 }

@@ -106,7 +106,7 @@ class Mistakes(CommandLine):
                              (("run", MODEL, "x", "--chat", "--template", "lama3"), "llama3"),
                              (("quantize", MODEL, "/nonexistent/x", "Q4_K_N"), "Q4_K_S"),
                              (("make-model", "nanno", "F16", "/nonexistent/x"), "nano"),
-                             (("verify", "matmull"), "matmul")):
+                             (("verify", "linearr"), "linear")):
             self.refused(2, f"(did you mean {meant}?)", *words)
 
     def test_types_are_known_in_any_case(self):

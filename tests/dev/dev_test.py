@@ -200,7 +200,7 @@ class Dev(unittest.TestCase):
 
     def test_bench_and_verify_call_the_program(self):
         self.assertEqual(self.dev("bench", "model").stdout, "shunt bench model\n")
-        self.assertEqual(self.dev("verify", "matmul").stdout, "shunt verify matmul\n")
+        self.assertEqual(self.dev("verify", "linear").stdout, "shunt verify linear\n")
         self.assertEqual(self.dev("bench", "--check", "--json").stdout, "shunt bench check --json\n")
 
     def test_a_tree_that_was_moved_is_configured_anew(self):

@@ -47,7 +47,7 @@ TEST(Machine, EachKeyIsAFieldOfTheDevice) {
   const auto machine = machine_from_json(
       R"({"name": "a machine", "devices": [{"type": "cpu", "id": "p"}, {
         "id": "gpu:7", "name": "a GPU", "type": "discrete", "computes": false, "launch_us": 0, "op_us": 2.5,
-        "flops_per_s": 6e13, "bytes_per_s": 3e12, "rates": {"matmul": {"flops_per_s": 9e14}, "softmax": {}},
+        "flops_per_s": 6e13, "bytes_per_s": 3e12, "rates": {"linear": {"flops_per_s": 9e14}, "softmax": {}},
         "link": {"latency_us": 3, "bytes_per_s": 5e10, "peers": false}, "memory_bytes": "1.5 KiB",
         "memory_pool": "a pool", "memory_resource": "a memory", "compute_resource": "a chip", "features": ["fp16", "shared-memory"],
         "lacks": ["softmax", "add"], "watchdog_us": 12,
@@ -67,8 +67,8 @@ TEST(Machine, EachKeyIsAFieldOfTheDevice) {
   EXPECT_EQ(gpu.op_us, 2.5);
   EXPECT_EQ(gpu.rate.flops_per_s, 6e13);
   EXPECT_EQ(gpu.rate.bytes_per_s, 3e12);
-  EXPECT_EQ(gpu.rate_of_family.at("matmul").flops_per_s, 9e14);
-  EXPECT_EQ(gpu.rate_of_family.at("matmul").bytes_per_s, 3e12) << "as the others";
+  EXPECT_EQ(gpu.rate_of_family.at("linear").flops_per_s, 9e14);
+  EXPECT_EQ(gpu.rate_of_family.at("linear").bytes_per_s, 3e12) << "as the others";
   EXPECT_EQ(gpu.rate_of_family.at("softmax").flops_per_s, 6e13);
   EXPECT_EQ(gpu.link.latency_us, 3);
   EXPECT_EQ(gpu.link.bytes_per_s, 5e10);
@@ -170,11 +170,11 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{with(R"("id": "x", "bytes_per_s": 1e999)"), {"it is no JSON", "overflow"}},
         Wrong{with(R"("id": "x", "bytes_per_s": null)"), {"\"bytes_per_s\" is null"}},
         Wrong{with(R"("id": "x", "rates": [])"), {"\"rates\" is a list"}},
-        Wrong{with(R"("id": "x", "rates": {"matmull": {}})"),
-              {"\"rates\" has a family of kernels \"matmull\"", " matmul "}},
-        Wrong{with(R"("id": "x", "rates": {"matmul": {"flops": 1}})"),
-              {"\"rates.matmul\" has a key \"flops\"", "there are: flops_per_s bytes_per_s"}},
-        Wrong{with(R"("id": "x", "rates": {"matmul": {"flops_per_s": 0}})"), {"\"rates.matmul.flops_per_s\" is 0"}},
+        Wrong{with(R"("id": "x", "rates": {"linearr": {}})"),
+              {"\"rates\" has a family of kernels \"linearr\"", " linear "}},
+        Wrong{with(R"("id": "x", "rates": {"linear": {"flops": 1}})"),
+              {"\"rates.linear\" has a key \"flops\"", "there are: flops_per_s bytes_per_s"}},
+        Wrong{with(R"("id": "x", "rates": {"linear": {"flops_per_s": 0}})"), {"\"rates.linear.flops_per_s\" is 0"}},
         Wrong{with(R"("id": "x", "link": {"latency": 1})"),
               {"\"link\" has a key \"latency\"", "latency_us bytes_per_s"}},
         Wrong{with(R"("id": "x", "link": {"bytes_per_s": 0})"), {"\"link.bytes_per_s\" is 0"}},
@@ -188,7 +188,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{with(R"("id": "x", "features": "fp16")"), {"\"features\" is \"fp16\"; it has to be a list of names"}},
         Wrong{with(R"("id": "x", "features": ["fp17"])"),
               {"\"features\" has the name \"fp17\"", "there are: fp16 fp64"}},
-        Wrong{with(R"("id": "x", "lacks": ["add", "matmulx"])"), {"\"lacks\" has the name \"matmulx\"", " matmul "}},
+        Wrong{with(R"("id": "x", "lacks": ["add", "linearx"])"), {"\"lacks\" has the name \"linearx\"", " linear "}},
         Wrong{with(R"("id": "x", "lacks": [[]])"), {"\"lacks\" is a list; it has to be a name"}},
         Wrong{with(R"("id": "x", "faults": {"lost_at_op": -1})"), {"\"faults.lost_at_op\" is -1"}},
         Wrong{with(R"("id": "x", "faults": {"lost": 1})"), {"\"faults\" has a key \"lost\"", "allocation_fails"}},

@@ -173,7 +173,7 @@ TEST(SimDevice, HasRatesOfItsOwnForAFamily) {
           ->cost({.op = Op::add, .attributes = &model.attributes, .inputs = model.inputs, .output = &model.operand})
           .flops;
   Spec spec = kSlow;
-  spec.rate_of_family["matmul"] = {.flops_per_s = 1, .bytes_per_s = 1};
+  spec.rate_of_family["linear"] = {.flops_per_s = 1, .bytes_per_s = 1};
   spec.rate_of_family["elementwise"] = {.flops_per_s = flops * 1e6, .bytes_per_s = 1e30};  // a microsecond an op
   Machine machine(spec);
   EXPECT_TRUE(machine.submit().wait().has_value());

@@ -60,7 +60,7 @@ class Validation(unittest.TestCase):
         self.expect_silence(SHUNT, "verify", "--devices", self.devices())
 
     def test_kernels_that_only_gpus_run(self) -> None:
-        ops = ("rms_norm_matmul", "rms_norm_swiglu")
+        ops = ("rms_norm_linear", "rms_norm_swiglu")
         pretended = {"SHUNT_VULKAN_LIBRARY": FAULTY_LIBRARY, "SHUNT_VULKAN_PRETENDS": "discrete"}
         done = self.expect_silence(SHUNT, "verify", *ops, "--devices", self.devices(**pretended), "--json", **pretended)
         devices = json.loads(done.stdout)["devices"]

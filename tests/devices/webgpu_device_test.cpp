@@ -273,7 +273,7 @@ TEST_F(WebGpu, EndsWorkThatRunsPastItsDeadline) {
   const Attributes attributes;
   const std::uint64_t bytes = operand.span_bytes();
   const auto buffer = allocate(3 * bytes);
-  const ProgramOp op{.call = {.op = Op::matmul, .attributes = &attributes, .inputs = {inputs, 2}, .output = &operand},
+  const ProgramOp op{.call = {.op = Op::linear, .attributes = &attributes, .inputs = {inputs, 2}, .output = &operand},
                      .inputs = {{buffer.get(), 0, bytes}, {buffer.get(), bytes, bytes}},
                      .output = {buffer.get(), 2 * bytes, bytes},
                      .name = "product"};

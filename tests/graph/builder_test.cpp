@@ -11,12 +11,12 @@ namespace {
 TEST(GraphBuilder, TheFirstErrorSticksAndNamesTheNode) {
   GraphBuilder builder;
   const Tensor x = builder.input("x", DType::F32, {2, 3});
-  const Tensor bad = builder.matmul(x, builder.weight("w", DType::F32, {4, 5}));
+  const Tensor bad = builder.linear(x, builder.weight("w", DType::F32, {4, 5}));
   builder.output(builder.add(bad, bad));
   const auto graph = std::move(builder).finish();
   ASSERT_FALSE(graph.has_value());
   EXPECT_EQ(graph.error().code, Code::invalid);
-  EXPECT_EQ(graph.error().message, "matmul: columns of x F32[2, 3] and weight F32[4, 5] differ (node \"matmul.0\")");
+  EXPECT_EQ(graph.error().message, "linear: columns of x F32[2, 3] and weight F32[4, 5] differ (node \"linear.0\")");
 }
 
 TEST(GraphBuilder, AGraphWithoutOutputsAndTwoTensorsOfOneNameAreErrors) {
@@ -209,7 +209,7 @@ TEST(Fusion, FindsWhatTheBuilderExpanded) {
   const Tensor x = builder.input("x", DType::F32, {2, 8});
   const Tensor normed = builder.rms_norm_mul(x, builder.weight("n", DType::F32, {8}), {{Attr::epsilon, 0.25F}});
   const Tensor gated = builder.swiglu(normed, x);
-  builder.output(builder.matmul_add(gated, builder.weight("w", DType::F32, {8, 8}), x));
+  builder.output(builder.linear_add(gated, builder.weight("w", DType::F32, {8, 8}), x));
   const auto graph = std::move(builder).finish();
   ASSERT_TRUE(graph.has_value());
   EXPECT_EQ(graph->nodes().size(), 6U);
@@ -219,7 +219,7 @@ TEST(Fusion, FindsWhatTheBuilderExpanded) {
   EXPECT_EQ(norms[0].attributes.f32(Attr::epsilon), 0.25F);
   EXPECT_EQ(norms[0].output, normed.id);
   EXPECT_EQ(find_fusions(*graph, Op::swiglu).size(), 1U);
-  const auto sums = find_fusions(*graph, Op::matmul_add);
+  const auto sums = find_fusions(*graph, Op::linear_add);
   ASSERT_EQ(sums.size(), 1U);
   EXPECT_EQ(sums[0].inputs[2], x.id);
   EXPECT_TRUE(find_fusions(*graph, Op::rotary_cache_write).empty());
@@ -243,8 +243,8 @@ TEST(Fusion, WhatAnExpansionSaysTwiceIsOneNodeOrTwo) {
     const Tensor norm = builder.weight("norm", DType::F32, {8});
     const Tensor first = builder.rms_norm_mul(x, norm);
     const Tensor second = twice ? builder.rms_norm_mul(x, norm) : first;
-    const Tensor gate = builder.matmul(first, builder.weight("gate", DType::F32, {4, 8}));
-    builder.output(builder.swiglu(gate, builder.matmul(second, builder.weight("up", DType::F32, {4, 8}))));
+    const Tensor gate = builder.linear(first, builder.weight("gate", DType::F32, {4, 8}));
+    builder.output(builder.swiglu(gate, builder.linear(second, builder.weight("up", DType::F32, {4, 8}))));
     const auto graph = std::move(builder).finish();
     ASSERT_TRUE(graph.has_value());
     const std::vector<Unit> found = find_fusions(*graph, Op::rms_norm_swiglu);

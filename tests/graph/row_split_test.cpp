@@ -16,11 +16,11 @@ Graph block() {
   const auto weight = [&](const char* name, const Shape& shape) { return builder.weight(name, DType::F32, shape); };
   const Tensor x = builder.input("x", DType::F32, {4, kColumns}, Extent::tokens);
   const Tensor normalized = builder.mul(builder.rms_norm(x), weight("norm", {kColumns}));
-  const Tensor gate = builder.matmul(normalized, weight("gate", {kRows, kColumns}));
-  const Tensor up = builder.matmul(normalized, weight("up", {kRows, kColumns}));
+  const Tensor gate = builder.linear(normalized, weight("gate", {kRows, kColumns}));
+  const Tensor up = builder.linear(normalized, weight("up", {kRows, kColumns}));
   const Tensor inner = builder.mul(builder.silu(gate), up);
   builder.name(inner, "inner");
-  const Tensor sum = builder.add(x, builder.matmul(inner, weight("down", {kColumns, kRows})));
+  const Tensor sum = builder.add(x, builder.linear(inner, weight("down", {kColumns, kRows})));
   builder.name(sum, "sum");
   builder.output(sum);
   return *std::move(builder).finish();
@@ -37,7 +37,7 @@ TEST(SplitRows, PartsStaySplitThroughElementwiseOpsAndAreThenPutTogether) {
                              {.weight = "up", .rows = {8, 4}, .devices = {}}};
   const auto graph = split_rows(block(), splits);
   ASSERT_TRUE(graph.has_value()) << graph.error().message;
-  EXPECT_EQ(count_of(*graph, Op::matmul), 5U);
+  EXPECT_EQ(count_of(*graph, Op::linear), 5U);
   EXPECT_EQ(count_of(*graph, Op::silu), 2U);
   EXPECT_EQ(count_of(*graph, Op::concat), 1U);
   EXPECT_EQ(count_of(*graph, Op::rms_norm), 2U) << "one for each part";
@@ -63,7 +63,7 @@ TEST(SplitRows, WhatIsSplitInAnotherWayIsPutTogetherBefore) {
                              {.weight = "up", .rows = {4, 4, 4}, .devices = {}}};
   const auto graph = split_rows(block(), splits);
   ASSERT_TRUE(graph.has_value()) << graph.error().message;
-  EXPECT_EQ(count_of(*graph, Op::matmul), 6U);
+  EXPECT_EQ(count_of(*graph, Op::linear), 6U);
   EXPECT_EQ(count_of(*graph, Op::concat), 3U);
   EXPECT_EQ(graph->nodes()[producer_of(*graph, "inner")].op, Op::mul);
 }
@@ -83,8 +83,8 @@ TEST(SplitRows, WithoutSplitsAGraphStaysAsItIs) {
 TEST(SplitRows, PartsThatAreThereAlreadyStay) {
   GraphBuilder builder;
   const Tensor x = builder.input("x", DType::F32, {4, kColumns});
-  builder.output(builder.matmul(x, builder.weight_rows("gate", DType::F32, 4, 8, kColumns)));
-  builder.output(builder.matmul(x, builder.weight("up", DType::F32, {kRows, kColumns})));
+  builder.output(builder.linear(x, builder.weight_rows("gate", DType::F32, 4, 8, kColumns)));
+  builder.output(builder.linear(x, builder.weight("up", DType::F32, {kRows, kColumns})));
   const RowSplit up[] = {{.weight = "up", .rows = {8, 4}, .devices = {}}};
   const auto graph = split_rows(*std::move(builder).finish(), up);
   ASSERT_TRUE(graph.has_value()) << graph.error().message;

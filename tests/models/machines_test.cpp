@@ -53,7 +53,7 @@ Graph wide_graph() {
   for (int chain = 0; chain < 24; ++chain) {
     Tensor x = builder.input(fmt::format("x{}", chain), DType::F32, {512, 1024});
     const Tensor w = builder.input(fmt::format("w{}", chain), DType::F32, {1024, 1024});
-    for (int link = 0; link < 4; ++link) x = builder.matmul(x, w);
+    for (int link = 0; link < 4; ++link) x = builder.linear(x, w);
     builder.output(x);
   }
   return *std::move(builder).finish();

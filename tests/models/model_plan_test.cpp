@@ -25,7 +25,7 @@ void expect_simd_only(const Model& model, const Runtime& runtime) {
         for (std::size_t i = 0; i < step.plan.units.size(); ++i)
           EXPECT_EQ(step.plan.devices[step.plan.decisions[i].device].id, "cpu:simd")
               << to_string(UnitCall(step.graph, step.plan.units[i]).call());
-        for (const Op fused : {Op::rotary_cache_write, Op::matmul_add})
+        for (const Op fused : {Op::rotary_cache_write, Op::linear_add})
           EXPECT_EQ(std::ranges::count(step.plan.units, fused, &Unit::op) > 0, fuse) << name_of(fused);
       }
 }

@@ -35,7 +35,7 @@ struct Inputs {
   bool has_bias = false;
 
   [[nodiscard]] KernelCase use() const {
-    return {Op::matmul_experts,
+    return {Op::linear_experts,
             {&x, &weight, &ids, has_slots ? &slots : nullptr, has_bias ? &bias : nullptr},
             {},
             {.tokens = 3, .outputs = 2}};
@@ -134,7 +134,7 @@ TEST(Experts, SimdIsTheFormulaOnEveryTarget) {
           SCOPED_TRACE(inputs.use().text() + " threads " + std::to_string(threads));
           const KernelResult result = run_kernel(simd(), inputs.use(), threads);
           ASSERT_EQ(result.declined, "");
-          EXPECT_LE(nmse(values_of(result.output), expected), info_of(Op::matmul_experts).tolerance);
+          EXPECT_LE(nmse(values_of(result.output), expected), info_of(Op::linear_experts).tolerance);
         }
       }
   });
@@ -198,7 +198,7 @@ TEST(Experts, ColumnsThatAreNotNeighboursAreForTheReference) {
   inputs.x = permuted(random_tensor(DType::F32, {4, 64, 1}, 1), {0, 2, 1});
   EXPECT_EQ(run_kernel(simd(), inputs.use()).declined, "");
   inputs.x = permuted(random_tensor(DType::F32, {64, 1, 4}, 1), {2, 1, 0});
-  EXPECT_EQ(run_kernel(simd(), inputs.use()).declined, "matmul_experts: the elements of a row of x must be neighbours");
+  EXPECT_EQ(run_kernel(simd(), inputs.use()).declined, "linear_experts: the elements of a row of x must be neighbours");
   EXPECT_LE(nmse(values_of(run_kernel(scalar(), inputs.use()).output), formula(inputs)), 1e-13);
 }
 
@@ -207,10 +207,10 @@ TEST(Experts, OperandsThatDoNotFitAreErrors) {
   const Operand weight = Operand::contiguous(DType::F32, Shape{4, 5, 64});
   const Operand ids = Operand::contiguous(DType::I32, Shape{4, 2});
   const Operand* inputs[] = {&x, &weight, &ids};
-  const auto result = infer(Op::matmul_experts, inputs, {});
+  const auto result = infer(Op::linear_experts, inputs, {});
   ASSERT_FALSE(result.has_value());
   EXPECT_EQ(result.error().message,
-            "matmul_experts: x F32[4, 3, 64] must have the tokens of ids I32[4, 2], and a row for all or for each of "
+            "linear_experts: x F32[4, 3, 64] must have the tokens of ids I32[4, 2], and a row for all or for each of "
             "its experts");
 }
 

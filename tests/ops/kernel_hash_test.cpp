@@ -17,7 +17,7 @@ TEST(KernelHash, IsThereForEveryFamilyAndTellsThemApart) {
   for (const std::string_view language : {"cpu", "shader", "cuda"}) {
     const auto hashes = kernel_hashes(language);
     EXPECT_EQ(hashes.size(), all.size());
-    for (const std::string_view family : {"matmul", "elementwise", "norm"}) {
+    for (const std::string_view family : {"linear", "elementwise", "norm"}) {
       ASSERT_TRUE(hashes.contains(family));
       EXPECT_EQ(hashes.find(family)->second.size(), 16U);
       different.insert(hashes.find(family)->second);

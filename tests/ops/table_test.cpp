@@ -35,13 +35,13 @@ TEST(Shapes, SizesThatOverflowAreErrors) {
   EXPECT_EQ(bytes_of(DType::Q4_K, Shape{2, 512}).value_or(0), 2U * 2 * 144);
 }
 
-TEST(Shapes, MatmulNeedsEqualColumns) {
+TEST(Shapes, LinearNeedsEqualColumns) {
   const Operand x = Operand::contiguous(DType::F32, Shape{3, 64});
   const Operand weight = Operand::contiguous(DType::F32, Shape{5, 32});
   const Operand* inputs[] = {&x, &weight};
-  auto result = infer(Op::matmul, inputs, {});
+  auto result = infer(Op::linear, inputs, {});
   ASSERT_FALSE(result.has_value());
-  EXPECT_EQ(result.error().message, "matmul: columns of x F32[3, 64] and weight F32[5, 32] differ");
+  EXPECT_EQ(result.error().message, "linear: columns of x F32[3, 64] and weight F32[5, 32] differ");
 }
 
 }  // namespace

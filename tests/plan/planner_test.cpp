@@ -15,7 +15,7 @@ namespace shunt {
 namespace {
 
 using test::branching_graph;
-using test::chain_of_matmuls;
+using test::chain_of_linears;
 using test::kWeightBytes;
 using test::SeparateDevices;
 using test::SimulatedMachine;
@@ -119,7 +119,7 @@ TEST(Planner, NoPlacementByHandIsMuchBetterThanItsChoice) {
 }
 
 TEST(Planner, BudgetsHoldAndLargerOnesAreNoSlower) {
-  const Graph graph = chain_of_matmuls(20);
+  const Graph graph = chain_of_linears(20);
   sim::Spec fast;
   fast.rate.bytes_per_s = 1e12;
   SimulatedMachine machine({sim::Spec{.rate = {.flops_per_s = 1e11, .bytes_per_s = 1e10}}, fast});
@@ -141,7 +141,7 @@ TEST(Planner, BudgetsHoldAndLargerOnesAreNoSlower) {
 }
 
 TEST(Planner, AMemoryThatSeveralDevicesTakeFromIsCountedOnce) {
-  const Graph graph = chain_of_matmuls(12);
+  const Graph graph = chain_of_linears(12);
   sim::Spec fast;
   fast.rate.bytes_per_s = 1e12;
   fast.memory_resource = "gpu";
@@ -169,7 +169,7 @@ TEST(Planner, AMemoryThatSeveralDevicesTakeFromIsCountedOnce) {
 }
 
 TEST(Planner, WhatFitsNowhereIsAnErrorWithTheNumbers) {
-  const Graph graph = chain_of_matmuls(2);
+  const Graph graph = chain_of_linears(2);
   SimulatedMachine machine(std::vector<sim::Spec>(2));
   const auto plan = make_plan({.graph = &graph, .devices = machine.devices, .budget_bytes = {300'000, 100'000}});
   ASSERT_FALSE(plan.has_value());
@@ -196,7 +196,7 @@ class StreamedWeights : public testing::Test {
     GraphBuilder builder;
     Tensor x = builder.input("x", DType::F32, {512, 256}, Extent::tokens);
     for (int layer = 0; layer < 6; ++layer)
-      x = builder.matmul(x, builder.weight("w" + std::to_string(layer), DType::F32, {256, 256}));
+      x = builder.linear(x, builder.weight("w" + std::to_string(layer), DType::F32, {256, 256}));
     builder.output(x);
     return *std::move(builder).finish();
   }
@@ -301,14 +301,14 @@ TEST(Planner, FusedFormsAreClaimedWhereTheyAreCheaperAndNotWhenForbidden) {
   EXPECT_EQ(apart->units.size(), 2U);
 }
 
-// A norm and three matmuls that read it, as attention has them; `others` may read it too.
+// A norm and three linear ops that read it, as attention has them; `others` may read it too.
 struct NormReaders {
   explicit NormReaders(const std::function<void(GraphBuilder&, Tensor)>& others) {
     GraphBuilder builder;
     const Tensor x = builder.input("x", DType::F32, {1, 64});
     const Tensor normed = builder.rms_norm_mul(x, builder.weight("norm", DType::F32, {64}));
     for (const char* name : {"q", "k", "v"})
-      builder.output(builder.matmul(normed, builder.weight(name, DType::F32, {8, 64})));
+      builder.output(builder.linear(normed, builder.weight(name, DType::F32, {8, 64})));
     others(builder, normed);
     graph = *std::move(builder).finish();
     plan = *make_plan({.graph = &graph, .devices = machine.devices});
@@ -323,7 +323,7 @@ struct NormReaders {
 TEST(Planner, WhatAllReadersRepeatIsNotComputedOnItsOwn) {
   const NormReaders alone([](GraphBuilder&, Tensor) {});
   EXPECT_EQ(alone.plan.units.size(), 3U);
-  EXPECT_EQ(alone.count(Op::rms_norm_matmul), 3);
+  EXPECT_EQ(alone.count(Op::rms_norm_linear), 3);
   EXPECT_TRUE(check(alone.plan, alone.graph).has_value());
 }
 
@@ -331,7 +331,7 @@ TEST(Planner, WhatSomebodyReadsFromMemoryIsComputedOnceForAll) {
   const NormReaders added([](GraphBuilder& builder, Tensor normed) { builder.output(builder.neg(normed)); });
   EXPECT_EQ(added.plan.units.size(), 5U);
   EXPECT_EQ(added.count(Op::rms_norm_mul), 1);
-  EXPECT_EQ(added.count(Op::matmul), 3);
+  EXPECT_EQ(added.count(Op::linear), 3);
   EXPECT_TRUE(check(added.plan, added.graph).has_value());
   const NormReaders given([](GraphBuilder& builder, Tensor normed) { builder.output(normed); });
   EXPECT_EQ(given.plan.units.size(), 4U);
@@ -358,13 +358,13 @@ TEST(Planner, AFusedRowDoesNotRepeatWhatIsComputedAnyway) {
 
 TEST(Planner, BothProductsOfAGatedUnitRepeatTheNormInOneUnit) {
   const NormReaders gated([](GraphBuilder& builder, Tensor normed) {
-    const Tensor gate = builder.matmul(normed, builder.weight("gate", DType::F32, {8, 64}));
-    const Tensor up = builder.matmul(normed, builder.weight("up", DType::F32, {8, 64}));
+    const Tensor gate = builder.linear(normed, builder.weight("gate", DType::F32, {8, 64}));
+    const Tensor up = builder.linear(normed, builder.weight("up", DType::F32, {8, 64}));
     builder.output(builder.swiglu(gate, up));
   });
   EXPECT_EQ(gated.plan.units.size(), 4U);
   EXPECT_EQ(gated.count(Op::rms_norm_swiglu), 1);
-  EXPECT_EQ(gated.count(Op::rms_norm_matmul), 3);
+  EXPECT_EQ(gated.count(Op::rms_norm_linear), 3);
   EXPECT_TRUE(check(gated.plan, gated.graph).has_value());
 }
 

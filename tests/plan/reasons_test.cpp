@@ -15,14 +15,14 @@
 namespace shunt {
 namespace {
 
-using test::chain_of_matmuls;
+using test::chain_of_linears;
 using test::kWeightBytes;
 using test::random_devices;
 using test::random_graph;
 using test::SimulatedMachine;
 
 TEST(Reasons, TheDeviceNamedFirstIsKeptUnlessAnotherGainsMoreThanTheMargin) {
-  const Graph graph = chain_of_matmuls(4);
+  const Graph graph = chain_of_linears(4);
   sim::Spec slow;
   slow.rate.bytes_per_s = 1e9;
   sim::Spec faster = slow;
@@ -62,7 +62,7 @@ TEST(Reasons, AndDifferencesAreThoseOfPlansWithTheOpForcedThere) {
     SCOPED_TRACE(seed);
     std::mt19937 random(seed);
     SimulatedMachine machine(random_devices(random, 2 + seed % 2));
-    const Graph graph = seed % 4 < 2 ? chain_of_matmuls(6) : random_graph(random);
+    const Graph graph = seed % 4 < 2 ? chain_of_linears(6) : random_graph(random);
     const double margin = seed % 2 == 0 ? 0.0 : 0.3;
     PlanRequest request{.graph = &graph, .devices = machine.devices, .where = Search{.margin = margin}};
     if (seed % 4 < 2) {
@@ -115,7 +115,7 @@ TEST(Reasons, AndDifferencesAreThoseOfPlansWithTheOpForcedThere) {
 }
 
 TEST(Reasons, APreferredDeviceRunsWhatItCanAndItsMemoryHolds) {
-  const Graph graph = chain_of_matmuls(8);
+  const Graph graph = chain_of_linears(8);
   sim::Spec slow;
   slow.rate.bytes_per_s = 1e8;
   SimulatedMachine machine({sim::Spec{}, slow});
@@ -140,7 +140,7 @@ TEST(Reasons, APreferredDeviceRunsWhatItCanAndItsMemoryHolds) {
 
 // Weights would fit by themselves; with the values beside them they do not.
 TEST(Reasons, APreferredDeviceThatValuesFillIsShortOfMemoryToo) {
-  const Graph graph = chain_of_matmuls(3);
+  const Graph graph = chain_of_linears(3);
   sim::Spec slow;
   slow.rate.bytes_per_s = 1e8;
   SimulatedMachine machine({sim::Spec{}, slow});

@@ -11,7 +11,7 @@
 namespace shunt {
 namespace {
 
-using test::chain_of_matmuls;
+using test::chain_of_linears;
 using test::SimulatedMachine;
 
 constexpr std::uint32_t kRows = 4096;
@@ -63,7 +63,7 @@ double us_of_whole(const Graph& graph, SimulatedMachine& machine, std::vector<st
 
 TEST(TensorSplit, EqualDevicesGetEqualPartsAndWorkAtOnce) {
   SimulatedMachine machine({device(1e10), device(1e10)});
-  const Graph graph = chain_of_matmuls(4, kRows);
+  const Graph graph = chain_of_linears(4, kRows);
   const Chosen chosen = choose(graph, machine);
   ASSERT_EQ(chosen.splits.size(), 4U);
   for (const RowSplit& split : chosen.splits) {
@@ -76,7 +76,7 @@ TEST(TensorSplit, EqualDevicesGetEqualPartsAndWorkAtOnce) {
 
 TEST(TensorSplit, FasterDevicesGetMore) {
   SimulatedMachine machine({device(1e10), device(3e10)});
-  const Graph graph = chain_of_matmuls(4, kRows);
+  const Graph graph = chain_of_linears(4, kRows);
   const Chosen chosen = choose(graph, machine);
   ASSERT_FALSE(chosen.splits.empty());
   const RowSplit& split = chosen.splits.front();
@@ -87,7 +87,7 @@ TEST(TensorSplit, FasterDevicesGetMore) {
 
 TEST(TensorSplit, ThreeDevicesShareToo) {
   SimulatedMachine machine({device(1e10), device(1e10), device(1e10)});
-  const Graph graph = chain_of_matmuls(4, kRows);
+  const Graph graph = chain_of_linears(4, kRows);
   const Chosen chosen = choose(graph, machine);
   ASSERT_FALSE(chosen.splits.empty());
   EXPECT_EQ(chosen.splits.front().rows.size(), 3U);
@@ -96,15 +96,15 @@ TEST(TensorSplit, ThreeDevicesShareToo) {
 
 TEST(TensorSplit, NothingIsSplitWhereCopiesTakeLonger) {
   SimulatedMachine slow_link({device(1e10), device(1e10, 1e6)});
-  EXPECT_TRUE(choose(chain_of_matmuls(4, kRows), slow_link).splits.empty());
+  EXPECT_TRUE(choose(chain_of_linears(4, kRows), slow_link).splits.empty());
   SimulatedMachine slow_device({device(1e10), device(1e8)});
-  EXPECT_TRUE(choose(chain_of_matmuls(4, kRows), slow_device).splits.empty());
+  EXPECT_TRUE(choose(chain_of_linears(4, kRows), slow_device).splits.empty());
 }
 
 // The second device is as fast as the first and holds two of eight matrices: a quarter of each is more than two whole.
 TEST(TensorSplit, MemoryThatHoldsAPartOfThemHoldsAPartOfEach) {
   SimulatedMachine machine({device(1e10), device(1e10)});
-  const Graph graph = chain_of_matmuls(8, kRows);
+  const Graph graph = chain_of_linears(8, kRows);
   const std::vector<std::uint64_t> budgets = {kNoBudget, 2 * kWeightBytes + (1U << 20U)};
   const Chosen chosen = choose(graph, machine, budgets);
   ASSERT_FALSE(chosen.splits.empty());
@@ -120,7 +120,7 @@ TEST(TensorSplit, WhatOneCannotBindItGetsInPartsThatItCan) {
   sim::Spec fast = device(1e12);
   fast.largest_binding_bytes = kWeightBytes / 3;
   SimulatedMachine machine({device(1e10), fast});
-  const Graph graph = chain_of_matmuls(2, kRows);
+  const Graph graph = chain_of_linears(2, kRows);
   const Chosen chosen = choose(graph, machine);
   ASSERT_EQ(chosen.splits.size(), 2U);
   for (const RowSplit& split : chosen.splits) {
@@ -136,7 +136,7 @@ TEST(TensorSplit, WhatNobodyCanBindRunsAllTheSame) {
   sim::Spec only = device(1e10);
   only.largest_binding_bytes = kWeightBytes / 2;
   SimulatedMachine machine({only});
-  const Graph graph = chain_of_matmuls(1, kRows);
+  const Graph graph = chain_of_linears(1, kRows);
   EXPECT_FALSE(make_plan({.graph = &graph, .devices = machine.devices}).has_value());
   EXPECT_EQ(choose(graph, machine).splits.front().rows.size(), 2U);
 }

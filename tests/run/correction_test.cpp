@@ -9,7 +9,7 @@
 namespace shunt {
 namespace {
 
-using test::chain_of_matmuls;
+using test::chain_of_linears;
 using test::kWeightRows;
 
 constexpr std::uint32_t kProducts = 4;
@@ -21,7 +21,7 @@ class WrongBeliefsOfComputations : public test::WrongBeliefs {
       ASSERT_TRUE(weights_.add("w" + std::to_string(i), DType::F32, {kWeightRows, kWeightRows}, zeros_).has_value());
   }
   std::unique_ptr<Computation> create(const Runtime& runtime) {
-    auto computation = Computation::create(chain_of_matmuls(kProducts), runtime, &weights_, {.margin = 0.05});
+    auto computation = Computation::create(chain_of_linears(kProducts), runtime, &weights_, {.margin = 0.05});
     EXPECT_TRUE(computation.has_value()) << computation.error().message;
     return *std::move(computation);
   }

@@ -210,7 +210,7 @@ Graph graph_with_scratch() {
   for (int i = 0; i < 3; ++i) {
     x = builder.rms_norm(builder.softmax(x, Tensor{}));
     x = builder.dequantize(builder.quantize(x, {{Attr::to, DType::Q8_0}}));
-    x = builder.matmul(builder.copy(x, {{Attr::to, DType::F16}}), builder.weight("w", DType::F32, {512, 512}));
+    x = builder.linear(builder.copy(x, {{Attr::to, DType::F16}}), builder.weight("w", DType::F32, {512, 512}));
   }
   builder.output(x);
   auto graph = std::move(builder).finish();

@@ -53,14 +53,14 @@ inline Graph branching_graph(std::uint32_t rows, std::uint32_t depth) {
   return std::move(*graph);
 }
 
-// A chain of matmuls, each with a weight of its own of rows x rows.
+// A chain of linear ops, each with a weight of its own of rows x rows.
 inline constexpr std::uint32_t kWeightRows = 256;
 inline constexpr std::uint64_t kWeightBytes = std::uint64_t{kWeightRows} * kWeightRows * sizeof(float);
-inline Graph chain_of_matmuls(std::uint32_t count, std::uint32_t rows = kWeightRows) {
+inline Graph chain_of_linears(std::uint32_t count, std::uint32_t rows = kWeightRows) {
   GraphBuilder builder;
   Tensor x = builder.input("x", DType::F32, {1, rows});
   for (std::uint32_t i = 0; i < count; ++i)
-    x = builder.matmul(x, builder.weight("w" + std::to_string(i), DType::F32, {rows, rows}));
+    x = builder.linear(x, builder.weight("w" + std::to_string(i), DType::F32, {rows, rows}));
   builder.output(x);
   return *std::move(builder).finish();
 }
@@ -82,7 +82,7 @@ inline Graph random_graph(std::mt19937& random) {
         break;
       default:
         made.push_back(
-            builder.matmul(x, builder.weight("w" + std::to_string(i), DType::F32, {kWeightRows, kWeightRows})));
+            builder.linear(x, builder.weight("w" + std::to_string(i), DType::F32, {kWeightRows, kWeightRows})));
     }
   }
   Tensor sum = made.back();

@@ -48,10 +48,10 @@ class SplitRows : public testing::TestWithParam<DType> {
     GraphBuilder builder;
     const Tensor x = builder.input("x", DType::F32, {kTokens, kColumns});
     const Tensor normalized = builder.rms_norm(x);
-    const Tensor gate = builder.matmul(normalized, builder.weight("gate", GetParam(), {kRows, kColumns}));
-    const Tensor up = builder.matmul(normalized, builder.weight("up", GetParam(), {kRows, kColumns}));
+    const Tensor gate = builder.linear(normalized, builder.weight("gate", GetParam(), {kRows, kColumns}));
+    const Tensor up = builder.linear(normalized, builder.weight("up", GetParam(), {kRows, kColumns}));
     const Tensor inner = builder.mul(builder.silu(gate), up);
-    builder.output(builder.add(x, builder.matmul(inner, builder.weight("down", GetParam(), {kColumns, kRows}))));
+    builder.output(builder.add(x, builder.linear(inner, builder.weight("down", GetParam(), {kColumns, kRows}))));
     return *std::move(builder).finish();
   }
 
@@ -127,7 +127,7 @@ TEST(Computation, SplitsWeightsAmongDevicesWhereThatPays) {
     const auto runtime = Runtime::over(std::move(registry), std::make_unique<trace::Recorder>());
     GraphBuilder builder;
     const Tensor x = builder.input("x", DType::F32, {kTokens, kColumns});
-    builder.output(builder.matmul(x, builder.weight("w", DType::F32, {kMany, kColumns})));
+    builder.output(builder.linear(x, builder.weight("w", DType::F32, {kMany, kColumns})));
     auto computation = Computation::create(*std::move(builder).finish(), *runtime, &source);
     ASSERT_TRUE(computation.has_value()) << computation.error().message;
     std::vector<float> values(std::size_t{kTokens} * kColumns);
@@ -137,10 +137,10 @@ TEST(Computation, SplitsWeightsAmongDevicesWhereThatPays) {
     ASSERT_TRUE((*computation)->run({}).has_value());
     y[count - 1].resize(std::size_t{kTokens} * kMany);
     ASSERT_TRUE((*computation)->read(0, 0, std::as_writable_bytes(std::span(y[count - 1]))).has_value());
-    const bool is_split = (*computation)->explain().find("matmul.0[1]") != std::string::npos;
+    const bool is_split = (*computation)->explain().find("linear.0[1]") != std::string::npos;
     EXPECT_EQ(is_split, count == 2) << (*computation)->explain();
     EXPECT_LT(static_cast<double>(runtime->handles()[0]->now_ns() - begin_ns) / 1e3, count == 1 ? 6000 : 4500);
-    EXPECT_FALSE((*computation)->write("matmul.0", std::as_bytes(std::span(values))).has_value());
+    EXPECT_FALSE((*computation)->write("linear.0", std::as_bytes(std::span(values))).has_value());
   }
   EXPECT_EQ(y[0], y[1]);
 }
@@ -150,7 +150,7 @@ TEST(WeightRows, ThatTheWeightHasNotAreAnError) {
   MemoryWeights source;
   ASSERT_TRUE(source.add("w", DType::F32, {4, 8}, std::as_bytes(std::span(values))).has_value());
   GraphBuilder builder;
-  builder.output(builder.matmul(builder.input("x", DType::F32, {1, 8}), builder.weight_rows("w", DType::F32, 2, 3, 8)));
+  builder.output(builder.linear(builder.input("x", DType::F32, {1, 8}), builder.weight_rows("w", DType::F32, 2, 3, 8)));
   const Graph graph = *std::move(builder).finish();
   WeightStore weights(&source);
   test::SeparateDevices machine(1);

@@ -239,11 +239,11 @@ TEST(SimulatedRun, TwoTowersAreComputedAtOnce) {
     for (int layer = 0; layer < 8; ++layer) {
       const std::string name = tower + std::to_string(layer);
       ASSERT_TRUE(source.add(name, DType::F32, {kWidth, kWidth}, std::as_bytes(std::span(matrix))));
-      x = builder.silu(builder.matmul(x, builder.weight(name, DType::F32, {kWidth, kWidth})));
+      x = builder.silu(builder.linear(x, builder.weight(name, DType::F32, {kWidth, kWidth})));
     }
     towers.push_back(x);
   }
-  builder.output(builder.matmul(towers[0], towers[1]));
+  builder.output(builder.linear(towers[0], towers[1]));
   const Graph graph = std::move(*std::move(builder).finish());
 
   trace::Recorder recorder;

@@ -45,7 +45,7 @@ class Strategies : public testing::Test {
   static Graph graph() {
     GraphBuilder builder;
     const Tensor x = builder.input("x", DType::F32, {64, 64});
-    builder.output(builder.softmax(builder.matmul(x, x), {}, {}));
+    builder.output(builder.softmax(builder.linear(x, x), {}, {}));
     return *std::move(builder).finish();
   }
   // Why it cannot be made, or which devices run its ops.

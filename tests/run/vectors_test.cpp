@@ -110,7 +110,7 @@ class CaseBuilder {
   Rounding rounding_;
 };
 
-Tensor matmul(CaseBuilder& build) { return build.graph.matmul(build.activation("src1"), build.stored("src0")); }
+Tensor linear(CaseBuilder& build) { return build.graph.linear(build.activation("src1"), build.stored("src0")); }
 
 Tensor rms_norm(CaseBuilder& build) { return build.graph.rms_norm(build.stored("src0"), {{Attr::epsilon, 1e-5F}}); }
 

@@ -68,12 +68,12 @@ TEST(ChromeTrace, TheFirstTrackThatIsFreeIsTaken) {
 
 TEST(ChromeTrace, TimesAreMicrosecondsSinceTheFirst) {
   SampleRecorder sample;
-  sample.add({.what = "matmul \"odd\"\n\xff", .device = "cpu", .start_us = 3, .duration_us = 2})
+  sample.add({.what = "linear \"odd\"\n\xff", .device = "cpu", .start_us = 3, .duration_us = 2})
       .add({.what = "add", .device = "cpu", .start_us = 9, .duration_us = 1});
   const Json json = json_of(sample.recorder());
   ASSERT_TRUE(json.is_object());
   const Json& events = json["traceEvents"];
-  EXPECT_EQ(events[2]["name"], "matmul \"odd\"\n\uFFFD");
+  EXPECT_EQ(events[2]["name"], "linear \"odd\"\n\uFFFD");
   EXPECT_EQ(events[2]["ts"], 0.0);
   EXPECT_EQ(events[2]["dur"], 2.0);
   EXPECT_EQ(events[3]["ts"], 6.0);
@@ -103,7 +103,7 @@ TEST(ChromeTrace, CanBeReadAgain) {
   for (std::size_t kind = 0; kind <= static_cast<std::size_t>(Kind::audit); ++kind)
     recorder.record({.start_ns = 1234567 + 1001 * kind,
                      .duration_ns = 1000 + kind,
-                     .what = recorder.intern("matmul blk.0"),
+                     .what = recorder.intern("linear blk.0"),
                      .device = recorder.intern("vulkan:0"),
                      .from = recorder.intern("cpu:simd"),
                      .reason = recorder.intern("lower predicted cost"),
@@ -121,7 +121,7 @@ TEST(ChromeTrace, CanBeReadAgain) {
   EXPECT_EQ(again->attachments, recorder.attachments());
   ASSERT_EQ(again->events.size(), recorder.snapshot().size());
   EXPECT_EQ(again->events[2].code, Code::device_lost);
-  EXPECT_EQ(again->op_of(again->events[1]), "matmul");
+  EXPECT_EQ(again->op_of(again->events[1]), "linear");
 }
 
 TEST(ChromeTrace, WhatIsNoTraceOfOursIsRefused) {

@@ -108,7 +108,7 @@ TEST(Summary, ComparesAndPadsWithinBounds) {
 
 TEST(Summary, CountsAudits) {
   SampleRecorder sample;
-  sample.add({.kind = Kind::audit, .what = "matmul a", .device = "gpu", .duration_us = 4});
+  sample.add({.kind = Kind::audit, .what = "linear a", .device = "gpu", .duration_us = 4});
   Recorder& recorder = sample.recorder();
   recorder.record({.device = recorder.intern("gpu"), .kind = Kind::audit, .failed = true});
   const ExecutionSummary summary = summarize(recording_of(recorder));

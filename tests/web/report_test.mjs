@@ -85,7 +85,7 @@ async function decisionsAreSortedFilteredAndExplained(page, trace) {
   await open(page, pageOf(trace));
   const nodes = () => page.$$eval('#decisions tr.decision', (all) => all.map(({ cells }) => cells[1].textContent));
   const all = (await nodes()).length;
-  await page.type('#filter', 'blk.5 matmul');
+  await page.type('#filter', 'blk.5 linear');
   const some = await nodes();
   assert.ok(some.length > 0 && some.length < all && some.every((node) => node.startsWith('blk.5.')), some.join());
   await page.select('#filter-device', 'cpu');
@@ -146,7 +146,7 @@ async function anEmptyTraceIsAPage(page, trace) {
 async function namesAreNoMarkup(page, trace) {
   const name = '</script><img src=x onerror="throw 1"><!--';
   await open(page, pageOf(trace, (json) => {
-    for (const event of json.traceEvents) if (event.cat === 'op') event.name = `matmul ${name}`;
+    for (const event of json.traceEvents) if (event.cat === 'op') event.name = `linear ${name}`;
     for (const unit of json.otherData.plans[0].units) unit.nodes = [name];
     json.otherData.origin[0].model = name;
   }));

@@ -71,7 +71,7 @@ HWY_EXPORT(round_flops);
 namespace {
 
 constexpr std::uint64_t kLeastBytes = std::uint64_t{256} << 20U;
-// About ten milliseconds, as long as a large matmul takes: where other programs want the cores too, both then wait
+// About ten milliseconds, as long as a large linear takes: where other programs want the cores too, both then wait
 // alike.
 constexpr std::uint64_t kMultiplyRounds = 4'000'000;
 constexpr std::size_t kRegions = 501;

@@ -38,7 +38,7 @@ struct Spec {
   Rate rate{.flops_per_s = 1e12, .bytes_per_s = 100e9};
   std::optional<Rate> believed;  // what it says of itself of all families; nothing: the truth
   double uncertainty = 0.1;      // of what it says, relative; from 0.5 on it has to be measured
-  std::map<std::string, Rate, std::less<>> rate_of_family;  // where a kernel family has its own: "matmul"
+  std::map<std::string, Rate, std::less<>> rate_of_family;  // where a kernel family has its own: "linear"
 
   Link link;
 

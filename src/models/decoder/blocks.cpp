@@ -69,7 +69,7 @@ Tensor StepBuilder::norm(Tensor x, std::string_view name, std::uint32_t columns)
 }
 
 Tensor StepBuilder::project(Tensor x, std::string_view name, std::uint32_t out, std::uint32_t columns, bool has_bias) {
-  const Tensor y = graph_.matmul(x, weight(fmt::format("{}.weight", name), {out, columns}));
+  const Tensor y = graph_.linear(x, weight(fmt::format("{}.weight", name), {out, columns}));
   return has_bias ? graph_.add(y, weight(fmt::format("{}.bias", name), {out})) : y;
 }
 
@@ -84,7 +84,7 @@ Tensor StepBuilder::with_heads(Tensor x, std::uint32_t heads) {
 Tensor StepBuilder::add_block(Tensor hidden, std::string_view name, std::uint32_t columns, bool has_bias,
                               std::string_view post_norm, Tensor residual) {
   if (!has_bias && !config_.post_norms && config_.residual_scale == 1)
-    return graph_.matmul_add(hidden, weight(fmt::format("{}.weight", name), {config_.embedding, columns}), residual);
+    return graph_.linear_add(hidden, weight(fmt::format("{}.weight", name), {config_.embedding, columns}), residual);
   return add_scaled(project(hidden, name, config_.embedding, columns, has_bias), post_norm, residual);
 }
 

@@ -36,7 +36,7 @@ Tensor StepBuilder::apply_experts(Tensor x, std::string_view name, Tensor ids, s
                                   std::uint32_t columns) {
   const std::uint32_t count = config_.experts.count;
   const Tensor bias = config_.experts.biases ? weight(fmt::format("{}.bias", name), {count, out}) : Tensor{};
-  return graph_.matmul_experts(x, weight(fmt::format("{}.weight", name), {count, out, columns}), ids, {}, bias);
+  return graph_.linear_experts(x, weight(fmt::format("{}.weight", name), {count, out, columns}), ids, {}, bias);
 }
 
 Tensor StepBuilder::mixture_of_experts(Tensor x) {

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "ops/conv2d/conv2d_args.h"
-#include "ops/matmul/matmul_blocking.h"
+#include "ops/linear/linear_blocking.h"
 
 namespace shunt {
 

@@ -1,5 +1,5 @@
 // Convolution as a product of matrices: what each pixel of the result reads of x becomes a column, and columns are
-// multiplied with filters in the tiles of matmul. Included by conv2d_simd.cpp, once per instruction set.
+// multiplied with filters in the tiles of linear. Included by conv2d_simd.cpp, once per instruction set.
 //
 // A batch of pixels is gathered into panels [products][kPanelRows] of the thread's scratch, and serves all filters that
 // the thread has to compute of it. Lanes past the last pixel of the last panel hold anything; nobody reads their sums.
@@ -11,7 +11,7 @@
 #endif
 
 #include "ops/conv2d/conv2d_operands-inl.h"
-#include "ops/matmul/register_tile-inl.h"
+#include "ops/linear/register_tile-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace shunt {

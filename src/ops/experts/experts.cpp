@@ -133,17 +133,17 @@ std::string experts_refusal(const OpCall& call) {
   const Operand& weight = call.input(1);
   const DTypeInfo& info = info_of(weight.dtype);
   if (weight.layout != Layout::rows)
-    return fmt::format("matmul_experts: weight is in layout {}, must be in layout rows", name_of(weight.layout));
-  if (!weight.has_contiguous_rows()) return "matmul_experts: the elements of a row of weight must be neighbours";
+    return fmt::format("linear_experts: weight is in layout {}, must be in layout rows", name_of(weight.layout));
+  if (!weight.has_contiguous_rows()) return "linear_experts: the elements of a row of weight must be neighbours";
   const std::uint64_t row = weight.strides[1];
   if (weight.shape[2] % info.block_elements != 0 || row % info.block_elements != 0)
-    return fmt::format("matmul_experts: rows of weight {} {} are not whole blocks of {}", info.name,
+    return fmt::format("linear_experts: rows of weight {} {} are not whole blocks of {}", info.name,
                        to_string(weight.shape), info.block_elements);
   if (row / info.block_elements * info.block_bytes > std::numeric_limits<std::uint32_t>::max())
-    return fmt::format("matmul_experts: a row of weight {} {} is larger than 4 GiB", info.name,
+    return fmt::format("linear_experts: a row of weight {} {} is larger than 4 GiB", info.name,
                        to_string(weight.shape));
   if (row != 0 && weight.strides[0] % row != 0)
-    return fmt::format("matmul_experts: matrices of weight {} {} are not whole rows apart", info.name,
+    return fmt::format("linear_experts: matrices of weight {} {} are not whole rows apart", info.name,
                        to_string(weight.shape));
   return fits_arguments(call);
 }
@@ -185,7 +185,7 @@ ExpertsArgs experts_arguments(const OpCall& call) {
 
 extern const CpuKernel experts_scalar{experts_refusal, work, write_arguments<experts_arguments>, run};
 
-extern const OpRule matmul_experts_rule{.shape = result_shape,
+extern const OpRule linear_experts_rule{.shape = result_shape,
                                         .cost = cost_of,
                                         .sample = make_sample,
                                         .bench = make_bench,

@@ -1,4 +1,4 @@
-// Arguments of matmul_experts: out[t, j] = weight[slot of ids[t, j]] x[t, 0 or j] (+ bias), zeros where no matrix is
+// Arguments of linear_experts: out[t, j] = weight[slot of ids[t, j]] x[t, 0 or j] (+ bias), zeros where no matrix is
 // held for the expert.
 #pragma once
 

@@ -1,5 +1,5 @@
-// The SIMD matmul over selected experts. Uses (a token and one of its experts) are ordered by matrix, and each matrix
-// is multiplied with its uses: few of them by the dot kernel of matmul, many by its tiles. Threads share the rows of
+// The SIMD linear over selected experts. Uses (a token and one of its experts) are ordered by matrix, and each matrix
+// is multiplied with its uses: few of them by the dot kernel of linear, many by its tiles. Threads share the rows of
 // every matrix. A program for one token has one phase; others have three: ordering, packing x for the tiles, products.
 #include "ops/simd_targets.h"
 
@@ -8,8 +8,8 @@
 #include "hwy/foreach_target.h"
 // After foreach_target.h:
 #include "hwy/highway.h"
-#include "ops/matmul/matmul_dot-inl.h"
-#include "ops/matmul/matmul_tile-inl.h"
+#include "ops/linear/linear_dot-inl.h"
+#include "ops/linear/linear_tile-inl.h"
 
 #ifndef SHUNT_OPS_EXPERTS_SIMD_ONCE
 #define SHUNT_OPS_EXPERTS_SIMD_ONCE
@@ -61,14 +61,14 @@ struct ExpertsRun {
   }
   [[nodiscard]] Range share(std::uint64_t grain) const { return share_of(args.m, call.thread, call.threads, grain); }
   [[nodiscard]] float* scratch() const { return reinterpret_cast<float*>(call.thread_scratch); }
-  // What matmul's kernels need to know of one matrix.
-  [[nodiscard]] MatmulArgs matrix() const {
-    MatmulArgs matmul;
-    matmul.k = args.k;
-    matmul.m = args.m;
-    matmul.weight_dtype = args.weight_dtype;
-    matmul.weight_row_bytes = args.weight_row_bytes;
-    return matmul;
+  // What linear's kernels need to know of one matrix.
+  [[nodiscard]] LinearArgs matrix() const {
+    LinearArgs linear;
+    linear.k = args.k;
+    linear.m = args.m;
+    linear.weight_dtype = args.weight_dtype;
+    linear.weight_row_bytes = args.weight_row_bytes;
+    return linear;
   }
   [[nodiscard]] ExpertOrder order() const {
     ExpertOrder order;
@@ -96,7 +96,7 @@ namespace {
 
 // Each use by itself.
 void multiply_uses(const ExpertsRun& run) {
-  const MatmulArgs matrix = run.matrix();
+  const LinearArgs matrix = run.matrix();
   const Range rows = run.share(4);
   for (std::uint64_t use = 0; use < run.uses(); ++use) {
     const std::uint32_t slot = run.slot(use);
@@ -194,9 +194,9 @@ HWY_EXPORT(pack);
 HWY_EXPORT(multiply);
 
 std::string supports(const OpCall& call) {
-  if (!call.input(0).has_contiguous_rows()) return "matmul_experts: the elements of a row of x must be neighbours";
+  if (!call.input(0).has_contiguous_rows()) return "linear_experts: the elements of a row of x must be neighbours";
   if (call.has_input(4) && !call.input(4).has_contiguous_rows())
-    return "matmul_experts: the elements of a row of bias must be neighbours";
+    return "linear_experts: the elements of a row of bias must be neighbours";
   return experts_refusal(call);
 }
 

@@ -223,7 +223,7 @@ double typical_us(const DeviceCost& cost) {
     const Operand x = Operand::contiguous(DType::F32, {tokens, kWidth}, TensorKind::value, Extent::tokens);
     const Operand* const inputs[] = {&x, &weight};
     return cost.launch_us() +
-           kProducts * cost.compute({.op = Op::matmul, .attributes = &attributes, .inputs = inputs, .output = &x}).us;
+           kProducts * cost.compute({.op = Op::linear, .attributes = &attributes, .inputs = inputs, .output = &x}).us;
   };
   return step_us(kPrompt) + kGenerated * step_us(1);
 }

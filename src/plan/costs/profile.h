@@ -17,7 +17,7 @@
 
 namespace shunt {
 
-// The op and the dtypes of its operands: "matmul F32 Q8_0 -> F32". Times of one kind are compared with each other.
+// The op and the dtypes of its operands: "linear F32 Q8_0 -> F32". Times of one kind are compared with each other.
 [[nodiscard]] std::string kind_of(const OpCall& call);
 
 // One shape of an op.

@@ -194,7 +194,7 @@ TEST(Lists, WhatWasMeasuredDecidesOverWhatIsBelieved) {
   for (const Device* each : registry.devices()) {
     DeviceProfile measured = unmeasured(each->info());
     const double us = each->info().id == "cuda:0" ? 10 : 1000;
-    measured.ops["matmul F32 Q8_0 -> F32"] = {{.cost = {2 * 4096.0 * 4096, 18e6, 16e3}, .us = us, .spread = 0.01}};
+    measured.ops["linear F32 Q8_0 -> F32"] = {{.cost = {2 * 4096.0 * 4096, 18e6, 16e3}, .us = us, .spread = 0.01}};
     profile.set(measured);
   }
   const PredictedUs measured = [&](const DeviceInfo& info) { return typical_us(DeviceCost(info, profile.find(info))); };

@@ -119,9 +119,9 @@ TEST(Profile, HoldsForTheSameDeviceDriverAndThreadsOnly) {
 TEST(Profile, KeepsOnlyOpsWhoseKernelsAreStillTheSame) {
   Profile profile = some_profile();
   DeviceProfile& device = profile.devices[0];
-  device.ops["matmul F32 F32 -> F32"] = {{.cost = {1000, 8000, 4000}, .us = 2.5, .spread = 0.01}};
-  device.ops["removed F32 -> F32"] = device.ops["matmul F32 F32 -> F32"];
-  device.refused["matmul"] = "it was wrong";
+  device.ops["linear F32 F32 -> F32"] = {{.cost = {1000, 8000, 4000}, .us = 2.5, .spread = 0.01}};
+  device.ops["removed F32 -> F32"] = device.ops["linear F32 F32 -> F32"];
+  device.refused["linear"] = "it was wrong";
   ASSERT_TRUE(device.kernels.contains("elementwise"));
   device.kernels["elementwise"] += "!";
   const auto read = profile_from_json(to_json(profile));
@@ -130,13 +130,13 @@ TEST(Profile, KeepsOnlyOpsWhoseKernelsAreStillTheSame) {
   ASSERT_NE(kept, nullptr) << "launches and links are the device's, whatever its kernels";
   EXPECT_EQ(kept->launch_us, 3);
   EXPECT_EQ(kept->ops.size(), 1U);
-  EXPECT_TRUE(kept->ops.contains("matmul F32 F32 -> F32"));
+  EXPECT_TRUE(kept->ops.contains("linear F32 F32 -> F32"));
   EXPECT_EQ(kept->refused.size(), 1U);
   EXPECT_EQ(kept->few_tokens_ratio, 1) << "whole steps ran with other kernels";
   EXPECT_EQ(kept->kernels, unmeasured(processor()).kernels);
 }
 
-Cost matmul(double m, double k, double n) { return {2 * m * k * n, m * k + 4 * k * n, 4 * m * n}; }
+Cost linear(double m, double k, double n) { return {2 * m * k * n, m * k + 4 * k * n, 4 * m * n}; }
 
 // A device whose caches, tiles and launches make it anything but a roofline.
 double true_us(const Cost& cost) {
@@ -149,7 +149,7 @@ TEST(TimeCurve, PredictsMeasuredShapesAsMeasuredAndOthersAsTheNearest) {
   std::vector<MeasuredOp> points;
   for (const double size : {256, 1024, 4096})
     for (const double n : {1, 8, 64, 512}) {
-      const Cost cost = matmul(size, size, n);
+      const Cost cost = linear(size, size, n);
       points.push_back({.cost = cost, .us = true_us(cost), .spread = 0.01});
     }
   const TimeCurve curve(points, 1);
@@ -160,7 +160,7 @@ TEST(TimeCurve, PredictsMeasuredShapesAsMeasuredAndOthersAsTheNearest) {
   }
   for (const double size : {512, 2000})
     for (const double n : {3, 20, 200}) {
-      const Cost cost = matmul(size, size, n);
+      const Cost cost = linear(size, size, n);
       const Prediction prediction = curve.predict(cost);
       EXPECT_NEAR(prediction.us, true_us(cost), 0.35 * true_us(cost)) << size << " " << n;
       EXPECT_LT(std::abs(prediction.us - true_us(cost)), 2 * prediction.uncertainty_us);
@@ -168,9 +168,9 @@ TEST(TimeCurve, PredictsMeasuredShapesAsMeasuredAndOthersAsTheNearest) {
 }
 
 TEST(TimeCurve, FarFromAllMeasurementsIsARooflineAndUncertain) {
-  const std::vector<MeasuredOp> points = {{.cost = matmul(256, 256, 1), .us = 30, .spread = 0.01}};
+  const std::vector<MeasuredOp> points = {{.cost = linear(256, 256, 1), .us = 30, .spread = 0.01}};
   const TimeCurve curve(points, 1);
-  const Prediction far = curve.predict(matmul(65536, 65536, 1));
+  const Prediction far = curve.predict(linear(65536, 65536, 1));
   const double roofline = 1 + 29 * (65536.0 / 256) * (65536.0 / 256);  // as many flops, and fewer bytes
   EXPECT_NEAR(far.us, roofline, 0.01 * roofline);
   EXPECT_GT(far.uncertainty_us, 0.6 * far.us);
@@ -180,13 +180,13 @@ TEST(TimeCurve, OnePoisonedMeasurementOfManyChangesItsSurroundingsOnly) {
   std::vector<MeasuredOp> points;
   for (const double size : {256, 1024, 4096})
     for (const double n : {1, 8, 64, 512}) {
-      const Cost cost = matmul(size, size, n);
+      const Cost cost = linear(size, size, n);
       points.push_back({.cost = cost, .us = 1 + cost.flops / 1e5 + cost.bytes_read / 1e4, .spread = 0.01});
     }
   const TimeCurve sound(points, 1);
   points[0].us *= 50;
   const TimeCurve poisoned(points, 1);
-  const Cost far = matmul(4000, 4000, 300);
+  const Cost far = linear(4000, 4000, 300);
   EXPECT_NEAR(poisoned.predict(far).us, sound.predict(far).us, 0.05 * sound.predict(far).us);
 }
 
@@ -284,12 +284,12 @@ TEST(DeviceCost, OfOtherDtypesIsThatOfTheSameOp) {
   const Operand y = Operand::contiguous(DType::F32, {4, 32});
   const Operand* const inputs[] = {&x, &weight};
   const Attributes none;
-  const OpCall call{.op = Op::matmul, .attributes = &none, .inputs = inputs, .output = &y};
-  EXPECT_EQ(kind_of(call), "matmul F32 Q4_0 -> F32");
+  const OpCall call{.op = Op::linear, .attributes = &none, .inputs = inputs, .output = &y};
+  EXPECT_EQ(kind_of(call), "linear F32 Q4_0 -> F32");
   DeviceInfo info = processor();
   info.prior = {.launch_us = 1, .op_us = 1, .flops_per_s = 1e6, .bytes_per_s = 1e6};
   DeviceProfile profile = unmeasured(info);
-  profile.ops["matmul F32 Q8_0 -> F32"] = {{.cost = info_of(Op::matmul).rule->cost(call), .us = 7, .spread = 0.01}};
+  profile.ops["linear F32 Q8_0 -> F32"] = {{.cost = info_of(Op::linear).rule->cost(call), .us = 7, .spread = 0.01}};
   profile.ops["silu F32 -> F32"] = {{.cost = {10, 10, 10}, .us = 500, .spread = 0.01}};
   const Prediction prediction = DeviceCost(info, &profile).compute(call);
   EXPECT_NEAR(prediction.us, 7, 0.2);

@@ -45,7 +45,7 @@ DeviceProfile measured() {
   for (const double elements : {1e3, 1e4, 1e5, kElements})
     profile.ops[kAdd].push_back({.cost = addition(elements), .us = 1 + elements * 12 / 2e4, .spread = 0.02});
   for (const double rows : {1.0, 4.0, 16.0, 64.0, 256.0})
-    profile.ops["matmul F32 F32 -> F32"].push_back({.cost = product(rows), .us = 250 + rows * 20, .spread = 0.02});
+    profile.ops["linear F32 F32 -> F32"].push_back({.cost = product(rows), .us = 250 + rows * 20, .spread = 0.02});
   profile.to_device = profile.from_device = {.us = 10, .bytes_per_s = 2e10, .spread = 0.1};
   return profile;
 }
@@ -69,7 +69,7 @@ TEST(ProfileLimits, ARecordOfNextToNoTimeIsNotUsed) {
     for (const bool has_others : {true, false})
       for (std::size_t point = 0; point < 4; ++point) {
         DeviceProfile poisoned = measured();
-        if (!has_others) poisoned.ops.erase("matmul F32 F32 -> F32");
+        if (!has_others) poisoned.ops.erase("linear F32 F32 -> F32");
         poisoned.ops[kAdd][point].us = 0.001;
         if (point == 0 && !has_others && units == 0) continue;  // too little is known to tell
         EXPECT_EQ(within_limits(poisoned, device_of(units)).refused, 1U) << units << " " << has_others << " " << point;

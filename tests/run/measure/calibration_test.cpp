@@ -38,7 +38,7 @@ sim::Spec told() {
   spec.launch_us = 20;
   spec.op_us = 3;
   spec.rate = {.flops_per_s = 1e9, .bytes_per_s = 2e9};
-  spec.rate_of_family["matmul"] = {.flops_per_s = 5e8, .bytes_per_s = 1e9};
+  spec.rate_of_family["linear"] = {.flops_per_s = 5e8, .bytes_per_s = 1e9};
   spec.link = {.latency_us = 15, .bytes_per_s = 4e9};
   return spec;
 }
@@ -51,7 +51,7 @@ DeviceProfile calibrated(Device& device, std::span<const BenchCase> cases) {
 
 TEST(Calibration, FindsWhatASimulatedDeviceIsTold) {
   const auto device = sim::make_sim_device(told(), std::make_shared<sim::VirtualClock>());
-  const std::vector<BenchCase> cases = cases_with(8, {Op::add, Op::silu, Op::matmul, Op::attention, Op::gather});
+  const std::vector<BenchCase> cases = cases_with(8, {Op::add, Op::silu, Op::linear, Op::attention, Op::gather});
   const DeviceProfile profile = calibrated(*device, cases);
   EXPECT_NEAR(profile.launch_us, 20, 0.01);
   EXPECT_NEAR(profile.op_us, 3, 0.01);
@@ -74,10 +74,10 @@ TEST(Calibration, FindsWhatASimulatedDeviceIsTold) {
 
 TEST(Calibration, PredictsShapesBetweenThoseThatItMeasured) {
   const auto device = sim::make_sim_device(told(), std::make_shared<sim::VirtualClock>());
-  std::vector<BenchCase> cases = cases_with(4, {Op::add, Op::matmul});
-  std::ranges::move(cases_with(64, {Op::add, Op::matmul}), std::back_inserter(cases));
+  std::vector<BenchCase> cases = cases_with(4, {Op::add, Op::linear});
+  std::ranges::move(cases_with(64, {Op::add, Op::linear}), std::back_inserter(cases));
   const DeviceProfile profile = calibrated(*device, cases);
-  const auto checked = check_predictions(*device, cases_with(16, {Op::add, Op::matmul}), profile, {});
+  const auto checked = check_predictions(*device, cases_with(16, {Op::add, Op::linear}), profile, {});
   ASSERT_TRUE(checked.has_value());
   ASSERT_FALSE(checked->empty());
   std::size_t unseen = 0;
@@ -259,11 +259,11 @@ TEST(Calibration, EndsWhenItIsToldTo) {
   EXPECT_EQ(asked, 3U);
 }
 
-// A matmul, which should take most of the time, and two small ops.
+// A linear, which should take most of the time, and two small ops.
 Graph weighty_graph(std::uint32_t tokens) {
   GraphBuilder builder;
   const Tensor x = builder.input("x", DType::F32, {tokens, 256}, Extent::tokens);
-  const Tensor y = builder.matmul(x, builder.weight("w", DType::Q8_0, {512, 256}));
+  const Tensor y = builder.linear(x, builder.weight("w", DType::Q8_0, {512, 256}));
   builder.output(builder.silu(builder.add(y, y)));
   return *std::move(builder).finish();
 }
@@ -292,7 +292,7 @@ Brief measured_within(Device& device, double seconds) {
 }
 
 TEST(BriefCalibration, EndsInTimeAndTakesTheHeaviestKindsFirst) {
-  const std::string heaviest = "matmul F32 Q8_0 -> F32";
+  const std::string heaviest = "linear F32 Q8_0 -> F32";
   std::size_t kinds = 0;
   for (const double seconds : {0.01, 0.3, 2.0}) {
     const auto device = sim::make_sim_device(boaster(), std::make_shared<sim::VirtualClock>());
@@ -335,7 +335,7 @@ TEST(BriefCalibration, DoesNotTimeWhatADeviceComputesWrongly) {
   const auto wrong = sim::make_sim_device(spec, std::make_shared<sim::VirtualClock>());
   const DeviceProfile profile = measured_within(*wrong, 2).profile;
   EXPECT_TRUE(profile.ops.empty());
-  EXPECT_TRUE(profile.refused.contains("matmul"));
+  EXPECT_TRUE(profile.refused.contains("linear"));
 }
 
 TEST(Calibration, CasesOfAGraphAreWhatItsDeviceWouldCompute) {

@@ -63,8 +63,8 @@ class MisleadingRecords : public test::WrongBeliefs {
     GraphBuilder builder;
     const Tensor x = builder.input("x", DType::F32, {rows, width});
     const auto weight = [&](const char* name) { return builder.weight(name, DType::F32, {width, width}); };
-    const Tensor y = builder.silu(builder.matmul(x, weight("w0")));
-    builder.output(builder.matmul(builder.add(x, y), weight("w1")));
+    const Tensor y = builder.silu(builder.linear(x, weight("w0")));
+    builder.output(builder.linear(builder.add(x, y), weight("w1")));
     return *std::move(builder).finish();
   }
 

@@ -40,13 +40,13 @@ TEST(OpCases, EveryOpWithAKernelHasOneRowAndAPrompt) {
   }
 }
 
-TEST(OpCases, MatmulHasEveryWeightDtypeThatFits) {
+TEST(OpCases, LinearHasEveryWeightDtypeThatFits) {
   const auto weights =
       std::ranges::count_if(dtypes(), [](const DTypeInfo& info) { return info.kind != DTypeKind::integer; });
-  EXPECT_EQ(cases_of(Op::matmul).size(), 2 * static_cast<std::size_t>(weights));
+  EXPECT_EQ(cases_of(Op::linear).size(), 2 * static_cast<std::size_t>(weights));
   OpSizes narrow = kSmall;
   narrow.embedding = 32;
-  for (const BenchCase& use : cases_of(Op::matmul, narrow)) EXPECT_LE(info_of(use.dtype).block_elements, 32U);
+  for (const BenchCase& use : cases_of(Op::linear, narrow)) EXPECT_LE(info_of(use.dtype).block_elements, 32U);
 }
 
 TEST(OpBench, RunsEveryCaseOnEveryDeviceThatSupportsIt) {
@@ -75,8 +75,8 @@ TEST(OpBench, SaysWhatIsReadFromMemory) {
       if (use.rows == rows) return (*OpBench::create(use, *registry.devices()[0], 1U << 20))->reads_memory();
     return false;
   };
-  EXPECT_TRUE(reads_memory(Op::matmul, 1));
-  EXPECT_FALSE(reads_memory(Op::matmul, 5));
+  EXPECT_TRUE(reads_memory(Op::linear, 1));
+  EXPECT_FALSE(reads_memory(Op::linear, 5));
   EXPECT_TRUE(reads_memory(Op::attention, 1));
   EXPECT_FALSE(reads_memory(Op::gather, 1));       // one row of many
   EXPECT_FALSE(reads_memory(Op::cache_write, 1));  // one position
@@ -87,7 +87,7 @@ TEST(OpBench, IsMeasuredBesideTheLimits) {
   const Registry registry = *open_devices({.devices = "cpu", .threads = 2});
   auto limits = cpu::Limits::create(2);
   ASSERT_TRUE(limits.has_value());
-  auto bench = OpBench::create(cases_of(Op::matmul)[0], *registry.devices()[0], 1U << 20);
+  auto bench = OpBench::create(cases_of(Op::linear)[0], *registry.devices()[0], 1U << 20);
   ASSERT_TRUE(bench.has_value());
   OpTimes times;
   LimitTimes limit_times;

@@ -61,7 +61,7 @@ void expect_right_with_any_numbers(const std::string& device) {
   for (const Tensor each : {builder.exp(x), builder.silu(x), builder.gelu(x), builder.gelu_erf(x), builder.sigmoid(x),
                             builder.softplus(x), builder.sin(x), builder.tanh(x), builder.sub(x, y), builder.div(x, y),
                             builder.softmax(x, {}, {}), builder.rms_norm(x), builder.layer_norm(x),
-                            builder.reduce_sum(x), builder.dot(x, y), builder.argmax(x), builder.matmul(x, turned)})
+                            builder.reduce_sum(x), builder.dot(x, y), builder.argmax(x), builder.linear(x, turned)})
     builder.output(each);
   auto graph = std::move(builder).finish();
   ASSERT_TRUE(graph.has_value()) << graph.error().message;
@@ -165,7 +165,7 @@ TEST(Audits, TakeSomeRowsOfWhatIsLargeAndOthersNextTime) {
   const Operand* const inputs[] = {&x, &weight};
   const Attributes attributes;
   AuditedOp op{
-      .call = {.op = Op::matmul, .attributes = &attributes, .inputs = inputs, .output = &output},
+      .call = {.op = Op::linear, .attributes = &attributes, .inputs = inputs, .output = &output},
       .parameters = {.tokens = kRows - 1},
       .inputs = {bytes_of_floats(std::size_t{kRows} * kWidth, 0.5F), bytes_of_floats(std::size_t{kWidth} * kWidth, 2)},
       .output = bytes_of_floats(std::size_t{kRows} * kWidth, kWidth)};

@@ -1,7 +1,7 @@
 // A fragment multiplies one weight row with one row of x.
-#include "ops/matmul/matmul_args.h"
+#include "ops/linear/linear_args.h"
 
-#define Arguments MatmulArgs
+#define Arguments LinearArgs
 #include "ops/kernel.glsl"
 
 layout(constant_id = 0) const uint kWeightDtype = 0u;

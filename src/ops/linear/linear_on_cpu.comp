@@ -1,14 +1,14 @@
 // For drivers that compute on the CPU: each invocation multiplies one weight row with up to four rows of x, because
 // there a barrier costs more than all that a workgroup shares. Floats and Q8_0 alone: such drivers are slow with all
 // that a kernel has, used or not.
-#include "ops/matmul/matmul_args.h"
+#include "ops/linear/linear_args.h"
 
-#define Arguments MatmulArgs
+#define Arguments LinearArgs
 #include "ops/kernel.glsl"
 
 layout(constant_id = 0) const uint kWeightDtype = 0u;
 layout(constant_id = 1) const uint kXDtype = 0u;
-layout(constant_id = 2) const uint kXRows = 1u;  // of an invocation, at most kMatmulGroupRows
+layout(constant_id = 2) const uint kXRows = 1u;  // of an invocation, at most kLinearGroupRows
 
 SHUNT_INPUT(3, x)
 SHUNT_WEIGHT(4, weight)
@@ -16,8 +16,8 @@ SHUNT_INPUT(5, residual)
 
 const uint kBlock = 32u;  // of Q8_0
 
-uint begins[kMatmulGroupRows];  // of the rows of x
-float sum[kMatmulGroupRows];
+uint begins[kLinearGroupRows];  // of the rows of x
+float sum[kLinearGroupRows];
 
 // Adds a factor times one column of each row of x. Every element is one load whatever its dtype: such drivers run both
 // sides of a branch.

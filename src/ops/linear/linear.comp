@@ -1,7 +1,7 @@
 // A workgroup multiplies one weight row with up to four rows of x.
-#include "ops/matmul/matmul_args.h"
+#include "ops/linear/linear_args.h"
 
-#define Arguments MatmulArgs
+#define Arguments LinearArgs
 #include "ops/kernel.glsl"
 
 layout(constant_id = 0) const uint kWeightDtype = 0u;
@@ -26,12 +26,12 @@ float x_at(uint index) {
 
 void main() {
   uint r = group_index() % args.m;
-  uint first = group_index() / args.m * kMatmulGroupRows;
+  uint first = group_index() / args.m * kLinearGroupRows;
   uint end = valid_rows(args.extents.x, args.extent) * args.extents.y * args.extents.z;
   uint lane = gl_LocalInvocationID.x;
-  uint rows = first < end ? min(kMatmulGroupRows, end - first) : 0u;
-  uint begins[kMatmulGroupRows];
-  for (uint i = 0u; i < kMatmulGroupRows; ++i)
+  uint rows = first < end ? min(kLinearGroupRows, end - first) : 0u;
+  uint begins[kLinearGroupRows];
+  for (uint i = 0u; i < kLinearGroupRows; ++i)
     begins[i] = row_offset(args.extents, args.x_strides, first + (i < rows ? i : 0u));
   vec4 sum = vec4(0.0);
   uint weight_row = byte_offset(2u) + r * args.weight_row_bytes;

@@ -2,14 +2,14 @@
 #include <algorithm>
 
 #include "ops/gpu_kernels.h"
-#include "ops/matmul/matmul.h"
+#include "ops/linear/linear.h"
 
 namespace shunt {
 namespace {
 
 std::uint64_t groups(const OpCall& call) {
-  const MatmulArgs args = matmul_args(call);
-  return (matmul_capacity(args) + kMatmulGroupRows - 1) / kMatmulGroupRows * args.m;
+  const LinearArgs args = linear_args(call);
+  return (linear_capacity(args) + kLinearGroupRows - 1) / kLinearGroupRows * args.m;
 }
 
 // The dtype of the weight.
@@ -19,19 +19,19 @@ Specialization specialization(const OpCall& call) { return {static_cast<std::uin
 std::string on_cpu_supports(const OpCall& call) {
   if (std::string reason = normalizes_refusal(call); !reason.empty()) return reason;
   const DType dtype = call.input(1).dtype;
-  if (matmul_args(call).m < kShaderGroupSize) return "matmul: the weight has few rows";
+  if (linear_args(call).m < kShaderGroupSize) return "linear: the weight has few rows";
   if (info_of(dtype).kind != DTypeKind::quantized || dtype == DType::Q8_0) return {};
-  return fmt::format("matmul: {} is not one of few types of weights", name_of(dtype));
+  return fmt::format("linear: {} is not one of few types of weights", name_of(dtype));
 }
 
-std::uint32_t on_cpu_x_rows(const MatmulArgs& args) {
-  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(matmul_capacity(args), 1, kMatmulGroupRows));
+std::uint32_t on_cpu_x_rows(const LinearArgs& args) {
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(linear_capacity(args), 1, kLinearGroupRows));
 }
 
 std::uint64_t on_cpu_groups(const OpCall& call) { return (groups(call) + kShaderGroupSize - 1) / kShaderGroupSize; }
 
 Specialization on_cpu_specialization(const OpCall& call) {
-  const MatmulArgs args = matmul_args(call);
+  const LinearArgs args = linear_args(call);
   return {args.weight_dtype, args.x_dtype, on_cpu_x_rows(args)};
 }
 
@@ -39,13 +39,13 @@ bool on_cpu_runs_on(const ShaderLimits& limits) { return limits.on_cpu; }
 
 // Each column of the weight is multiplied with up to four rows of x.
 std::uint64_t rounds(const OpCall& call, const ShaderLimits& limits) {
-  const std::uint64_t k = matmul_args(call).k;
+  const std::uint64_t k = linear_args(call).k;
   if (limits.language == ShaderLanguage::essl300) return k;
-  return rounds_over(k) * (1 + kMatmulGroupRows) + kRoundsOfAGroup + kMatmulGroupRows;
+  return rounds_over(k) * (1 + kLinearGroupRows) + kRoundsOfAGroup + kLinearGroupRows;
 }
 std::uint64_t on_cpu_rounds(const OpCall& call, const ShaderLimits&) {
-  const MatmulArgs args = matmul_args(call);
-  return args.k * (std::uint64_t{1} + on_cpu_x_rows(args)) + args.k / 32 + std::uint64_t{2} * kMatmulGroupRows;
+  const LinearArgs args = linear_args(call);
+  return args.k * (std::uint64_t{1} + on_cpu_x_rows(args)) + args.k / 32 + std::uint64_t{2} * kLinearGroupRows;
 }
 
 // Smaller ones are those of drivers on the CPU to which a barrier costs more than all of this saves.
@@ -55,94 +55,94 @@ constexpr GroupNeeds kRowNeeds = {.group = 32, .smallest_subgroup = kSmallestSub
 constexpr GroupNeeds kNormNeeds = {.group = 32, .smallest_subgroup = kSmallestSubgroup, .on_cpu = false};
 constexpr GroupNeeds kTileNeeds = {.group = 128,
                                    .smallest_subgroup = kSmallestSubgroup,
-                                   .shared_bytes = sizeof(float) * 2 * 32 * (kMatmulTileRows + 4)};
+                                   .shared_bytes = sizeof(float) * 2 * 32 * (kLinearTileRows + 4)};
 
 // Empty, or why x is not read four elements at a time.
-std::string fours_refusal(const MatmulArgs& args) {
+std::string fours_refusal(const LinearArgs& args) {
   const bool is_in_fours =
       args.x_strides[0] % 4 == 0 && args.x_strides[1] % 4 == 0 && args.x_strides[2] % 4 == 0 && args.x_strides[3] == 1;
   if (args.k % 8 == 0 && is_in_fours && static_cast<DType>(args.x_dtype) == DType::F32) return {};
-  return "matmul: x is not of F32 in eights";
+  return "linear: x is not of F32 in eights";
 }
 
-std::string few_rows_refusal(const MatmulArgs& args) {
-  const std::uint64_t rows = matmul_capacity(args);
-  if (rows == 0 || rows > kMatmulRowXRows) return "matmul: x has not few rows";
+std::string few_rows_refusal(const LinearArgs& args) {
+  const std::uint64_t rows = linear_capacity(args);
+  if (rows == 0 || rows > kLinearRowXRows) return "linear: x has not few rows";
   return fours_refusal(args);
 }
 
 std::string row_supports(const OpCall& call) {
-  const MatmulArgs args = matmul_args(call);
+  const LinearArgs args = linear_args(call);
   if (args.has_norm != 0) return normalizes_refusal(call);
   return few_rows_refusal(args);
 }
 
 std::string norm_supports(const OpCall& call) {
-  const MatmulArgs args = matmul_args(call);
-  if (args.has_norm == 0) return "matmul: x is not normalized";
+  const LinearArgs args = linear_args(call);
+  if (args.has_norm == 0) return "linear: x is not normalized";
   return few_rows_refusal(args);
 }
 
-std::uint64_t row_groups(const OpCall& call) { return matmul_args(call).m; }
+std::uint64_t row_groups(const OpCall& call) { return linear_args(call).m; }
 
 // An invocation takes eight columns at a time; the parts of the subgroups follow.
 std::uint64_t row_rounds(const OpCall& call, const ShaderLimits&) {
-  return matmul_args(call).k / 8 / kRowNeeds.group + std::uint64_t{8} * kMatmulRowXRows * kRowNeeds.group;
+  return linear_args(call).k / 8 / kRowNeeds.group + std::uint64_t{8} * kLinearRowXRows * kRowNeeds.group;
 }
 
 Specialization row_specialization(const OpCall& call) {
-  const MatmulArgs args = matmul_args(call);
-  return {args.weight_dtype, static_cast<std::uint32_t>(matmul_capacity(args)), 1 + args.has_up, kRowNeeds.group};
+  const LinearArgs args = linear_args(call);
+  return {args.weight_dtype, static_cast<std::uint32_t>(linear_capacity(args)), 1 + args.has_up, kRowNeeds.group};
 }
 
 std::string tile_supports(const OpCall& call) {
-  const MatmulArgs args = matmul_args(call);
+  const LinearArgs args = linear_args(call);
   if (args.has_norm != 0) return normalizes_refusal(call);
-  if (matmul_capacity(args) <= kMatmulRowXRows) return "matmul: x has few rows";
+  if (linear_capacity(args) <= kLinearRowXRows) return "linear: x has few rows";
   return fours_refusal(args);
 }
 
 std::uint64_t tile_groups(const OpCall& call) {
-  const MatmulArgs args = matmul_args(call);
-  const auto tiles = [](std::uint64_t rows) { return (rows + kMatmulTileRows - 1) / kMatmulTileRows; };
-  return tiles(args.m) * tiles(matmul_capacity(args));
+  const LinearArgs args = linear_args(call);
+  const auto tiles = [](std::uint64_t rows) { return (rows + kLinearTileRows - 1) / kLinearTileRows; };
+  return tiles(args.m) * tiles(linear_capacity(args));
 }
 
 // A step puts 32 columns into shared memory, of which an invocation brings two eights, and goes over them.
 std::uint64_t tile_rounds(const OpCall& call, const ShaderLimits&) {
   constexpr std::uint64_t kColumns = 32;
   constexpr std::uint64_t kBringing = std::uint64_t{2} * (1 + 4 + 4);
-  return (matmul_args(call).k / kColumns + 1) * (1 + kBringing + kColumns) + 64;
+  return (linear_args(call).k / kColumns + 1) * (1 + kBringing + kColumns) + 64;
 }
 
 Specialization tile_specialization(const OpCall& call) {
-  return {matmul_args(call).weight_dtype, 0, 0, kTileNeeds.group};
+  return {linear_args(call).weight_dtype, 0, 0, kTileNeeds.group};
 }
 
 constexpr ShaderKernel kShaders[] = {
     {.supports = normalizes_refusal, .groups = groups, .specialization = specialization, .rounds = rounds},
-    {.name = "matmul_on_cpu",
+    {.name = "linear_on_cpu",
      .supports = on_cpu_supports,
      .groups = on_cpu_groups,
      .specialization = on_cpu_specialization,
      .runs_on = on_cpu_runs_on,
      .rank = 4,
      .rounds = on_cpu_rounds},
-    {.name = "matmul_row",
+    {.name = "linear_row",
      .supports = row_supports,
      .groups = row_groups,
      .specialization = row_specialization,
      .runs_on = offers<kRowNeeds>,
      .rank = 3,
      .rounds = row_rounds},
-    {.name = "matmul_norm",
+    {.name = "linear_norm",
      .supports = norm_supports,
      .groups = row_groups,
      .specialization = row_specialization,
      .runs_on = offers<kNormNeeds>,
      .rank = 3,
      .rounds = row_rounds},
-    {.name = "matmul_tile",
+    {.name = "linear_tile",
      .supports = tile_supports,
      .groups = tile_groups,
      .specialization = tile_specialization,
@@ -153,6 +153,6 @@ constexpr ShaderKernel kShaders[] = {
 
 }  // namespace
 
-extern const GpuKernels matmul_gpu{.shaders = kShaders, .cuda = {.supports = normalizes_refusal, .blocks = groups}};
+extern const GpuKernels linear_gpu{.shaders = kShaders, .cuda = {.supports = normalizes_refusal, .blocks = groups}};
 
 }  // namespace shunt

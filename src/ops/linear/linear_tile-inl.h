@@ -1,4 +1,4 @@
-// matmul of many token rows: vectors run along the token rows. Included by matmul_simd.cpp, once per
+// linear of many token rows: vectors run along the token rows. Included by linear_simd.cpp, once per
 // instruction set.
 //
 // Phase 1 packs x into panels [k][kPanelRows], widened and transposed; rows past the last are zero. Phase 2:
@@ -12,8 +12,8 @@
 #endif
 
 #include "ops/kernel.h"
-#include "ops/matmul/matmul.h"
-#include "ops/matmul/register_tile-inl.h"
+#include "ops/linear/linear.h"
+#include "ops/linear/register_tile-inl.h"
 #include "ops/quantize/blocks_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -108,7 +108,7 @@ static HWY_NOINLINE void store_sums(const TileBatch& batch, const float* sums, s
 }
 
 // The weight rows of `range`; scratch holds kBlockRows strips of weights and kBlockRows rows of sums.
-static HWY_NOINLINE void tile_rows(const MatmulArgs& args, const std::byte* weight, const TileBatch& batch, Range range,
+static HWY_NOINLINE void tile_rows(const LinearArgs& args, const std::byte* weight, const TileBatch& batch, Range range,
                                    float* scratch) {
   const auto dtype = static_cast<DType>(args.weight_dtype);
   const DTypeInfo& info = info_of(dtype);

@@ -1,7 +1,7 @@
-// matmul of few token rows: vectors run along k, and each sum over k is folded at the end. Included by
-// matmul_simd.cpp, once per instruction set.
+// linear of few token rows: vectors run along k, and each sum over k is folded at the end. Included by
+// linear_simd.cpp, once per instruction set.
 //
-// One row reads the weight's blocks straight into its accumulators (see also matmul_groups-inl.h); memory bounds it
+// One row reads the weight's blocks straight into its accumulators (see also linear_groups-inl.h); memory bounds it
 // or, with few bits to a weight, decoding. From two rows on, a
 // strip of four weight rows is decoded once into the thread's scratch and multiplied with all token rows.
 #if defined(SHUNT_OPS_MATMUL_DOT_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -12,9 +12,9 @@
 #endif
 
 #include "ops/kernel.h"
-#include "ops/matmul/matmul.h"
-#include "ops/matmul/matmul_blocking.h"
-#include "ops/matmul/matmul_groups-inl.h"
+#include "ops/linear/linear.h"
+#include "ops/linear/linear_blocking.h"
+#include "ops/linear/linear_groups-inl.h"
 #include "ops/quantize/blocks_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
@@ -92,7 +92,7 @@ HWY_INLINE BlockVec dot_row(const std::byte* row, std::size_t elements, const fl
 
 // scratch holds a sum for each group of x.
 template <DType kDType>
-HWY_NOINLINE void dot_one_row(const MatmulArgs& args, const std::byte* weight, const float* x, const float* residual,
+HWY_NOINLINE void dot_one_row(const LinearArgs& args, const std::byte* weight, const float* x, const float* residual,
                               float* out, Range range, float* scratch) {
   if constexpr (kHasGroups<kDType>) sum_groups(x, args.k, scratch);
   for (std::uint64_t r = range.begin; r < range.end; r += 4) {
@@ -107,7 +107,7 @@ HWY_NOINLINE void dot_one_row(const MatmulArgs& args, const std::byte* weight, c
   }
 }
 
-HWY_INLINE void dot_one_row(const MatmulArgs& args, const std::byte* weight, const float* x, const float* residual,
+HWY_INLINE void dot_one_row(const LinearArgs& args, const std::byte* weight, const float* x, const float* residual,
                             float* out, Range range, float* scratch) {
   switch (static_cast<DType>(args.weight_dtype)) {
 #define SHUNT_DOT_floating(name) \
@@ -175,7 +175,7 @@ HWY_INLINE void dot_strip_all(const float* weights, const float* const* x, std::
 }
 
 // `rows` <= kDotRows token rows; scratch holds four strips.
-static HWY_NOINLINE void dot_rows(const MatmulArgs& args, const std::byte* weight, const float* const* x,
+static HWY_NOINLINE void dot_rows(const LinearArgs& args, const std::byte* weight, const float* const* x,
                                   const float* const* residual, float* const* out, std::size_t rows, Range range,
                                   float* scratch) {
   const auto dtype = static_cast<DType>(args.weight_dtype);

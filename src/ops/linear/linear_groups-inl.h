@@ -1,5 +1,5 @@
 // One token row times weight rows made of groups of 32 elements that share a scale and an offset (Q4_0, Q4_K, Q5_K).
-// Included by matmul_dot-inl.h, once per instruction set.
+// Included by linear_dot-inl.h, once per instruction set.
 //
 // Scale and offset are taken out of the sum over a group: scale * sum(q x) + offset * sum(x). An element then costs its
 // conversion and one multiply-add, and the sums of x, which all weight rows need, are made once.
@@ -10,7 +10,7 @@
 #define SHUNT_OPS_MATMUL_GROUPS_INL_H_
 #endif
 
-#include "ops/matmul/matmul_blocking.h"
+#include "ops/linear/linear_blocking.h"
 #include "ops/quantize/blocks_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();

@@ -5,14 +5,14 @@
 SHUNT_EXTENSION(GL_KHR_shader_subgroup_basic)
 SHUNT_EXTENSION(GL_KHR_shader_subgroup_arithmetic)
 SHUNT_EXTENSION(GL_EXT_control_flow_attributes)
-#include "ops/matmul/matmul_args.h"
+#include "ops/linear/linear_args.h"
 
-#define Arguments MatmulArgs
+#define Arguments LinearArgs
 #define SHUNT_GROUP_SIZE_ID 3
 #include "ops/kernel.glsl"
 
 layout(constant_id = 0) const uint kWeightDtype = 0u;
-layout(constant_id = 1) const uint kXRows = 1u;    // at most kMatmulRowXRows
+layout(constant_id = 1) const uint kXRows = 1u;    // at most kLinearRowXRows
 layout(constant_id = 2) const uint kWeights = 1u;  // 1, or 2: gate and up
 
 SHUNT_INPUT(3, x)
@@ -30,7 +30,7 @@ SHUNT_WEIGHT(4, weight)
 SHUNT_INPUT(5, residual)
 const uint kSquares = 0u;
 #endif
-#include "ops/matmul/eights.glsl"
+#include "ops/linear/eights.glsl"
 
 const uint kLeastSubgroup = 8u;
 const uint kSums = (kWeights + kSquares) * kXRows;

@@ -1,4 +1,4 @@
-#include "ops/matmul/matmul.h"
+#include "ops/linear/linear.h"
 
 #include <fmt/format.h>
 
@@ -59,7 +59,7 @@ void make_bench(BenchBuilder& bench) {
   bench.fill_up(BenchBuilder::values({bench.rows(), sizes.feed_forward}));
 }
 
-Result<ResultShape> norm_matmul_result_shape(InputOperands inputs, const Attributes&) {
+Result<ResultShape> norm_linear_result_shape(InputOperands inputs, const Attributes&) {
   const Operand& x = *inputs[0];
   const Operand& weight = *inputs[1];
   if (x.dtype != DType::F32) return invalid(fmt::format("x must be F32, is {}", text_of(x)));
@@ -69,13 +69,13 @@ Result<ResultShape> norm_matmul_result_shape(InputOperands inputs, const Attribu
   return result;
 }
 
-Cost norm_matmul_cost_of(const OpCall& call) {
+Cost norm_linear_cost_of(const OpCall& call) {
   Cost cost = cost_of(call);
   cost.flops = cost.flops * static_cast<double>(call.inputs.size() - 2) + rowwise_cost(call).flops;
   return cost;
 }
 
-void make_norm_matmul_sample(SampleBuilder& sample) {
+void make_norm_linear_sample(SampleBuilder& sample) {
   const DType weight = sample.pick_weight();
   const std::uint32_t columns = sample.pick_columns(weight);
   const Entries entries = sample.pick_entries();
@@ -89,7 +89,7 @@ void make_norm_matmul_sample(SampleBuilder& sample) {
     sample.add({.dtype = weight, .shape = {rows, columns}, .kind = TensorKind::weight});
 }
 
-void make_norm_matmul_bench(BenchBuilder& bench) {
+void make_norm_linear_bench(BenchBuilder& bench) {
   const OpSizes& sizes = bench.sizes();
   const Operand matrix = BenchBuilder::weight(bench.dtype(), {sizes.feed_forward, sizes.embedding});
   bench.add_values({bench.rows(), sizes.embedding});
@@ -143,20 +143,20 @@ std::string norm_refusal(const OpCall& call) {
   return call.has_input(3) ? weight_refusal(call, call.input(3)) : std::string();
 }
 
-std::string supports(const OpCall& call) { return matmul_refusal(call); }
+std::string supports(const OpCall& call) { return linear_refusal(call); }
 
 // One decoded row of the weight and one of x for each thread; what is normalized lies where all threads read it.
 CpuWork work(const OpCall& call, std::uint32_t) {
-  const MatmulArgs args = matmul_args(call);
+  const LinearArgs args = linear_args(call);
   CpuWork work{.phases = 1, .shared_scratch_bytes = 0, .thread_scratch_bytes = 2ULL * args.k * sizeof(float)};
   if (args.has_norm == 0) return work;
   work.phases = 2;
-  work.shared_scratch_bytes = matmul_capacity(args) * args.k * sizeof(float);
+  work.shared_scratch_bytes = linear_capacity(args) * args.k * sizeof(float);
   return work;
 }
 
 void write_arguments(const OpCall& call, std::span<std::byte, kMaxArgumentBytes> out) {
-  const MatmulArgs args = matmul_args(call);
+  const LinearArgs args = linear_args(call);
   std::memcpy(out.data(), &args, sizeof(args));
 }
 
@@ -172,7 +172,7 @@ double dot(const float* a, const float* b, std::uint64_t count) {
 }
 
 void widen_row(const CpuCall& call, std::uint64_t row, float* to) {
-  const auto& args = call.args<MatmulArgs>();
+  const auto& args = call.args<LinearArgs>();
   const std::uint64_t begin = row_offset(args.extents, args.x_strides, row);
   for (std::uint64_t column = 0; column < args.k; ++column)
     to[column] = static_cast<float>(
@@ -180,7 +180,7 @@ void widen_row(const CpuCall& call, std::uint64_t row, float* to) {
 }
 
 void normalize_rows(const CpuCall& call, std::uint64_t rows) {
-  const auto& args = call.args<MatmulArgs>();
+  const auto& args = call.args<LinearArgs>();
   const Range range = share_of(rows, call.thread, call.threads);
   for (std::uint64_t row = range.begin; row < range.end; ++row) {
     float* const x = reinterpret_cast<float*>(call.shared_scratch) + row * args.k;
@@ -197,7 +197,7 @@ void normalize_rows(const CpuCall& call, std::uint64_t rows) {
 template <class Store>
 void multiply_row(const CpuCall& call, const std::byte* weight, std::uint64_t r, std::uint64_t rows,
                   const Store& store) {
-  const auto& args = call.args<MatmulArgs>();
+  const auto& args = call.args<LinearArgs>();
   auto* const decoded = reinterpret_cast<float*>(call.thread_scratch);
   decode_row(static_cast<DType>(args.weight_dtype), weight + r * args.weight_row_bytes, args.k, decoded);
   for (std::uint64_t row = 0; row < rows; ++row) {
@@ -211,8 +211,8 @@ void multiply_row(const CpuCall& call, const std::byte* weight, std::uint64_t r,
 }
 
 int run(const CpuCall& call) {
-  const auto& args = call.args<MatmulArgs>();
-  const std::uint64_t rows = matmul_rows(args, *call.parameters);
+  const auto& args = call.args<LinearArgs>();
+  const std::uint64_t rows = linear_rows(args, *call.parameters);
   if (args.has_norm != 0 && call.phase == 0) {
     normalize_rows(call, rows);
     return 0;
@@ -238,7 +238,7 @@ int run(const CpuCall& call) {
 
 }  // namespace
 
-std::string matmul_refusal(const OpCall& call) {
+std::string linear_refusal(const OpCall& call) {
   const Operand& x = call.input(0);
   if (!is_floating(x)) return fmt::format("{}: x must be F32, F16 or BF16, is {}", name_of(call.op), name_of(x.dtype));
   if (std::string reason = strides_refusal(call, "x", x); !reason.empty()) return reason;
@@ -252,15 +252,15 @@ bool normalizes(const OpCall& call) { return call.inputs.size() > 2 && info_of(c
 
 std::string normalizes_refusal(const OpCall& call) {
   if (!normalizes(call)) return {};
-  return fmt::format("{}: the kernel does not normalize x; rms_norm and matmul do that one after the other",
+  return fmt::format("{}: the kernel does not normalize x; rms_norm and linear do that one after the other",
                      name_of(call.op));
 }
 
-MatmulArgs matmul_args(const OpCall& call) {
+LinearArgs linear_args(const OpCall& call) {
   const Operand& x = call.input(0);
   const Operand& weight = call.input(1);
   const DTypeInfo& info = info_of(weight.dtype);
-  MatmulArgs args{};
+  LinearArgs args{};
   for (std::size_t axis = 0; axis < 4; ++axis) args.extents[axis] = axis + 1 < x.shape.rank() ? x.shape[axis] : 1;
   args.extent = static_cast<std::uint32_t>(x.shape.rank() > 1 ? x.extent : Extent::fixed);
   write_strides(x, args.x_strides);
@@ -281,19 +281,19 @@ MatmulArgs matmul_args(const OpCall& call) {
   return args;
 }
 
-extern const CpuKernel matmul_scalar;
-const CpuKernel matmul_scalar{supports, work, write_arguments, run};
+extern const CpuKernel linear_scalar;
+const CpuKernel linear_scalar{supports, work, write_arguments, run};
 
-extern const OpRule matmul_rule{.shape = result_shape,
+extern const OpRule linear_rule{.shape = result_shape,
                                 .cost = cost_of,
                                 .sample = make_sample,
                                 .bench = make_bench,
                                 .bench_dtype = DType::Q8_0,
                                 .benches_every_weight = true};
-extern const OpRule norm_matmul_rule{.shape = norm_matmul_result_shape,
-                                     .cost = norm_matmul_cost_of,
-                                     .sample = make_norm_matmul_sample,
-                                     .bench = make_norm_matmul_bench,
+extern const OpRule norm_linear_rule{.shape = norm_linear_result_shape,
+                                     .cost = norm_linear_cost_of,
+                                     .sample = make_norm_linear_sample,
+                                     .bench = make_norm_linear_bench,
                                      .bench_dtype = DType::Q8_0};
 
 }  // namespace shunt

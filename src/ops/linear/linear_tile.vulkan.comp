@@ -1,9 +1,9 @@
 // Many rows of x times a weight, as prompts have them: a workgroup of 128 multiplies 64 rows of the weight with 64 rows
 // of x, each invocation four by eight of them, from shared memory, where each step puts 32 columns of both.
-#include "ops/matmul/matmul_args.h"
+#include "ops/linear/linear_args.h"
 #include "ops/vulkan.glsl"
 
-#define Arguments MatmulArgs
+#define Arguments LinearArgs
 #define SHUNT_GROUP_SIZE_ID 3
 #include "ops/kernel.glsl"
 
@@ -12,10 +12,10 @@ layout(constant_id = 0) const uint kWeightDtype = 0u;
 SHUNT_INPUT(3, x)
 SHUNT_WEIGHT(4, weight)
 SHUNT_INPUT(5, residual)
-#include "ops/matmul/eights.glsl"
+#include "ops/linear/eights.glsl"
 
 const uint kUnits = 4u;                         // eights of a row, per step
-const uint kFours = kMatmulTileRows / 4u + 1u;  // of rows; one more, so that columns begin in different banks
+const uint kFours = kLinearTileRows / 4u + 1u;  // of rows; one more, so that columns begin in different banks
 shared vec4 weights[kUnits * 8u][kFours];
 shared vec4 xs[kUnits * 8u][kFours];
 
@@ -35,24 +35,24 @@ void put_xs(uint unit, uint row, vec4 a, vec4 b) {
 void main() {
   uint dtype = kWeightDtype;
   uint lane = gl_LocalInvocationID.x;
-  uint x_tiles = (args.extents.x * args.extents.y * args.extents.z + kMatmulTileRows - 1u) / kMatmulTileRows;
-  uint first_row = group_index() / x_tiles * kMatmulTileRows;
-  uint first_x = group_index() % x_tiles * kMatmulTileRows;
+  uint x_tiles = (args.extents.x * args.extents.y * args.extents.z + kLinearTileRows - 1u) / kLinearTileRows;
+  uint first_row = group_index() / x_tiles * kLinearTileRows;
+  uint first_x = group_index() % x_tiles * kLinearTileRows;
   uint valid = valid_rows(args.extents.x, args.extent) * args.extents.y * args.extents.z;
   bool in_vectors = (byte_offset(1u) & 15u) == 0u;
   // What this invocation brings: of one row of each, every other unit.
-  uint own = lane % kMatmulTileRows;
+  uint own = lane % kLinearTileRows;
   uint row = byte_offset(2u) + min(first_row + own, args.m - 1u) * args.weight_row_bytes;
   bool has_x = first_x + own < valid;
   uint begin = row_offset(args.extents, args.x_strides, has_x ? first_x + own : 0u);
   uint units = first_x < valid ? args.k / 8u : 0u;
 
-  uint fours = lane % (kMatmulTileRows / 4u);
-  uint eights = lane / (kMatmulTileRows / 4u);
+  uint fours = lane % (kLinearTileRows / 4u);
+  uint eights = lane / (kLinearTileRows / 4u);
   vec4 sums[8];
   for (uint i = 0u; i < 8u; ++i) sums[i] = vec4(0.0);
   for (uint step = 0u; step < units; step += kUnits) {
-    for (uint i = lane / kMatmulTileRows; i < kUnits; i += gl_WorkGroupSize.x / kMatmulTileRows) {
+    for (uint i = lane / kLinearTileRows; i < kUnits; i += gl_WorkGroupSize.x / kLinearTileRows) {
       uint unit = step + i;
       Eight eight = Eight(vec4(0.0), vec4(0.0));
       vec4 a = vec4(0.0);

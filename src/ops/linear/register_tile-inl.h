@@ -7,7 +7,7 @@
 #define SHUNT_OPS_REGISTER_TILE_INL_H_
 #endif
 
-#include "ops/matmul/matmul_blocking.h"
+#include "ops/linear/linear_blocking.h"
 #include "ops/quantize/block_vectors-inl.h"
 
 HWY_BEFORE_NAMESPACE();

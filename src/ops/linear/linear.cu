@@ -1,32 +1,32 @@
 // A block multiplies one weight row with up to four rows of x.
-#include "ops/matmul/matmul_args.h"
+#include "ops/linear/linear_args.h"
 
 #include "ops/weight.cuh"
 
-SHUNT_KERNEL(matmul) {
+SHUNT_KERNEL(linear) {
   using namespace shunt;
-  const auto& args = arguments_of<MatmulArgs>(call);
+  const auto& args = arguments_of<LinearArgs>(call);
   const std::uint64_t r = group() % args.m;
-  const std::uint64_t first = group() / args.m * kMatmulGroupRows;
-  const std::uint64_t end = matmul_rows(args, parameters_of(call));
+  const std::uint64_t first = group() / args.m * kLinearGroupRows;
+  const std::uint64_t end = linear_rows(args, parameters_of(call));
   if (first >= end) return;
   const std::uint64_t left = end - first;
-  const std::uint32_t rows = left < kMatmulGroupRows ? static_cast<std::uint32_t>(left) : kMatmulGroupRows;
-  std::uint64_t begins[kMatmulGroupRows];
-  float sums[kMatmulGroupRows];
-  for (std::uint32_t i = 0; i < kMatmulGroupRows; ++i) {
+  const std::uint32_t rows = left < kLinearGroupRows ? static_cast<std::uint32_t>(left) : kLinearGroupRows;
+  std::uint64_t begins[kLinearGroupRows];
+  float sums[kLinearGroupRows];
+  for (std::uint32_t i = 0; i < kLinearGroupRows; ++i) {
     begins[i] = row_offset(args.extents, args.x_strides, first + (i < rows ? i : 0));
     sums[i] = 0.0F;
   }
   const std::uint8_t* weight = input_of<std::uint8_t>(call, 1) + r * args.weight_row_bytes;
   for (std::uint32_t column = lane(); column < args.k; column += kGroup) {
     const float w = weight_at(args.weight_dtype, weight, column);
-    for (std::uint32_t i = 0; i < kMatmulGroupRows; ++i)
+    for (std::uint32_t i = 0; i < kLinearGroupRows; ++i)
       if (i < rows)
         sums[i] +=
             w * load(args.x_dtype, input_of<void>(call, 0), begins[i] + std::uint64_t{column} * args.x_strides[3]);
   }
-  for (std::uint32_t i = 0; i < kMatmulGroupRows; ++i) {
+  for (std::uint32_t i = 0; i < kLinearGroupRows; ++i) {
     if (i >= rows) continue;  // for all threads of the block
     float sum = sum_of_group(sums[i]);
     if (lane() != 0) continue;

@@ -1,24 +1,24 @@
-// The SIMD matmul: few token rows go to the dot kernel, many to the tile kernel, decided by the valid rows of
+// The SIMD linear: few token rows go to the dot kernel, many to the tile kernel, decided by the valid rows of
 // the submission. Token rows are taken in batches of kBatchRows. A program prepared for few F32 rows has one
 // phase; any other has two per batch, the first of which widens or packs x into the shared scratch.
 #include "ops/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
-#define HWY_TARGET_INCLUDE "ops/matmul/matmul_simd.cpp"
+#define HWY_TARGET_INCLUDE "ops/linear/linear_simd.cpp"
 #include "hwy/foreach_target.h"
 // After foreach_target.h:
 #include "hwy/highway.h"
-#include "ops/matmul/matmul_dot-inl.h"
-#include "ops/matmul/matmul_tile-inl.h"
+#include "ops/linear/linear_dot-inl.h"
+#include "ops/linear/linear_tile-inl.h"
 
 #ifndef SHUNT_OPS_MATMUL_SIMD_ONCE
 #define SHUNT_OPS_MATMUL_SIMD_ONCE
 namespace shunt {
 
 // One batch of token rows of one call.
-struct MatmulBatch {
+struct LinearBatch {
   const CpuCall& call;
-  const MatmulArgs& args;
+  const LinearArgs& args;
   std::uint64_t begin;
   std::size_t rows;
 
@@ -48,7 +48,7 @@ namespace shunt {
 namespace HWY_NAMESPACE {
 
 // Few rows: [rows][k] F32, where x is not that already.
-void widen(const MatmulBatch& batch) {
+void widen(const LinearBatch& batch) {
   const auto dtype = static_cast<DType>(batch.args.x_dtype);
   if (dtype == DType::F32) return;
   const Range range = batch.share(batch.rows, 1);
@@ -56,7 +56,7 @@ void widen(const MatmulBatch& batch) {
     decode_row_simd(dtype, batch.x(t), batch.args.k, batch.shared() + t * batch.args.k);
 }
 
-void pack(const MatmulBatch& batch) {
+void pack(const LinearBatch& batch) {
   if (batch.rows <= kDotRows) return widen(batch);
   const std::uint64_t k = batch.args.k;
   const std::uint64_t panels = (batch.rows + kPanelRows - 1) / kPanelRows;
@@ -73,7 +73,7 @@ void pack(const MatmulBatch& batch) {
   }
 }
 
-void multiply_few(const MatmulBatch& batch) {
+void multiply_few(const LinearBatch& batch) {
   const float* x[kDotRows];
   const float* residual[kDotRows];
   float* out[kDotRows];
@@ -89,7 +89,7 @@ void multiply_few(const MatmulBatch& batch) {
   dot_rows(batch.args, batch.call.inputs[1], x, residual, out, batch.rows, range, batch.scratch());
 }
 
-void multiply(const MatmulBatch& batch) {
+void multiply(const LinearBatch& batch) {
   if (batch.rows <= kDotRows) return multiply_few(batch);
   const float* residual[kBatchRows];
   float* out[kBatchRows];
@@ -122,14 +122,14 @@ std::string supports(const OpCall& call) {
   if (!call.input(0).has_contiguous_rows())
     return fmt::format("{}: the elements of a row of x must be neighbours", name_of(call.op));
   if (std::string reason = normalizes_refusal(call); !reason.empty()) return reason;
-  return matmul_refusal(call);
+  return linear_refusal(call);
 }
 
 bool has_pack_phase(std::uint64_t capacity, DType x_dtype) { return capacity > kDotRows || x_dtype != DType::F32; }
 
 CpuWork work(const OpCall& call, std::uint32_t) {
-  const MatmulArgs args = matmul_args(call);
-  const std::uint64_t capacity = matmul_capacity(args);
+  const LinearArgs args = linear_args(call);
+  const std::uint64_t capacity = linear_capacity(args);
   const std::uint64_t batches = std::max<std::uint64_t>(1, (capacity + kBatchRows - 1) / kBatchRows);
   CpuWork work;
   // Four strips, or the sums of the groups of x.
@@ -145,17 +145,17 @@ CpuWork work(const OpCall& call, std::uint32_t) {
 }
 
 void write_arguments(const OpCall& call, std::span<std::byte, kMaxArgumentBytes> out) {
-  const MatmulArgs args = matmul_args(call);
+  const LinearArgs args = linear_args(call);
   std::memcpy(out.data(), &args, sizeof(args));
 }
 
 int run(const CpuCall& call) {
-  const auto& args = call.args<MatmulArgs>();
-  const bool packs = has_pack_phase(matmul_capacity(args), static_cast<DType>(args.x_dtype));
+  const auto& args = call.args<LinearArgs>();
+  const bool packs = has_pack_phase(linear_capacity(args), static_cast<DType>(args.x_dtype));
   const std::uint64_t begin = std::uint64_t{packs ? call.phase / 2 : 0} * kBatchRows;
-  const std::uint64_t valid = matmul_rows(args, *call.parameters);
+  const std::uint64_t valid = linear_rows(args, *call.parameters);
   if (begin >= valid || args.m == 0) return 0;
-  const MatmulBatch batch{call, args, begin,
+  const LinearBatch batch{call, args, begin,
                           static_cast<std::size_t>(std::min<std::uint64_t>(valid - begin, kBatchRows))};
   if (packs && call.phase % 2 == 0) {
     HWY_DYNAMIC_DISPATCH(pack)(batch);
@@ -167,8 +167,8 @@ int run(const CpuCall& call) {
 
 }  // namespace
 
-extern const CpuKernel matmul_simd;
-const CpuKernel matmul_simd{supports, work, write_arguments, run};
+extern const CpuKernel linear_simd;
+const CpuKernel linear_simd{supports, work, write_arguments, run};
 
 }  // namespace shunt
 #endif  // HWY_ONCE

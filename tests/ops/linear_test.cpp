@@ -1,4 +1,4 @@
-#include "ops/matmul/matmul.h"
+#include "ops/linear/linear.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -149,7 +149,7 @@ void check(const CpuKernel& kernel, const Case& c, double tolerance) {
   const Operand result = operand(DType::F32, c.rows, c.m, out_pitch);
   const Operand* operands[] = {&x, &weight, &residual};
   const Attributes none;
-  const OpCall op{.op = c.residual ? Op::matmul_add : Op::matmul,
+  const OpCall op{.op = c.residual ? Op::linear_add : Op::linear,
                   .attributes = &none,
                   .inputs = std::span(operands).first(c.residual ? 3 : 2),
                   .output = &result};
@@ -211,10 +211,10 @@ std::vector<std::uint32_t> columns_of(DType dtype) {
 // Calls body(kernel, name) for the scalar kernel and for the SIMD kernel on every instruction set here.
 template <class Body>
 void for_each_kernel(Body body) {
-  body(*cpu_family("matmul").scalar, std::string("scalar"));
+  body(*cpu_family("linear").scalar, std::string("scalar"));
   for (const std::int64_t target : hwy::SupportedAndGeneratedTargets()) {
     hwy::SetSupportedTargetsForTest(target);
-    body(*cpu_family("matmul").simd, std::string(hwy::TargetName(target)));
+    body(*cpu_family("linear").simd, std::string(hwy::TargetName(target)));
     hwy::SetSupportedTargetsForTest(0);
   }
 }
@@ -226,9 +226,9 @@ void check_everywhere(const Case& c) {
   });
 }
 
-class MatmulOf : public ::testing::TestWithParam<DType> {};
+class LinearOf : public ::testing::TestWithParam<DType> {};
 
-TEST_P(MatmulOf, AgreesWithDoubleSumsOnAwkwardShapes) {
+TEST_P(LinearOf, AgreesWithDoubleSumsOnAwkwardShapes) {
   std::uint32_t seed = 1;
   for (const std::uint32_t k : columns_of(GetParam()))
     for (const std::uint32_t m : {1U, 5U, 97U})
@@ -238,23 +238,23 @@ TEST_P(MatmulOf, AgreesWithDoubleSumsOnAwkwardShapes) {
       }
 }
 
-TEST_P(MatmulOf, EveryFewRowsAndEveryThreadCount) {
+TEST_P(LinearOf, EveryFewRowsAndEveryThreadCount) {
   const std::uint32_t k = columns_of(GetParam()).back();
   for (std::uint32_t rows = 1; rows <= 26; ++rows)
     check_everywhere({.weight = GetParam(), .rows = rows, .k = k, .m = 13, .threads = 1 + rows % 3, .seed = rows});
 }
 
-TEST_P(MatmulOf, MoreRowsThanABatch) {
+TEST_P(LinearOf, MoreRowsThanABatch) {
   check_everywhere({.weight = GetParam(), .rows = 513, .k = 256, .m = 110, .threads = 2, .residual = true, .seed = 3});
 }
 
-TEST_P(MatmulOf, AddsTheResidual) {
+TEST_P(LinearOf, AddsTheResidual) {
   for (const std::uint32_t rows : {1U, 6U, 40U})
     check_everywhere(
         {.weight = GetParam(), .rows = rows, .k = 256, .m = 30, .threads = 2, .residual = true, .seed = 7});
 }
 
-TEST_P(MatmulOf, RowsMayLieApartAndXMayBeHalfPrecision) {
+TEST_P(LinearOf, RowsMayLieApartAndXMayBeHalfPrecision) {
   for (const DType x : {DType::F32, DType::F16, DType::BF16})
     for (const std::uint32_t rows : {1U, 5U, 35U})
       for (const bool residual : {false, true})
@@ -269,22 +269,22 @@ TEST_P(MatmulOf, RowsMayLieApartAndXMayBeHalfPrecision) {
                           .seed = rows});
 }
 
-TEST_P(MatmulOf, RowsPastTheValidOnesStayUntouched) {
+TEST_P(LinearOf, RowsPastTheValidOnesStayUntouched) {
   for (const DType x : {DType::F32, DType::F16})
     for (const std::uint32_t valid : {0U, 1U, 2U, 7U, 31U, 63U})
       check_everywhere({.weight = GetParam(), .x = x, .rows = 64, .k = 256, .m = 9, .threads = 2, .valid = valid});
 }
 
 // The sums of x over groups take more scratch than the strips of several rows do.
-TEST_P(MatmulOf, VeryLongRows) {
+TEST_P(LinearOf, VeryLongRows) {
   const Case c{.weight = GetParam(), .rows = 1, .k = 160 * 1024, .m = 2, .threads = 2, .seed = 5};
   for_each_kernel([&](const CpuKernel& kernel, const std::string& name) {
     SCOPED_TRACE(name + ": " + c.text());
-    check(kernel, c, info_of(Op::matmul).tolerance);
+    check(kernel, c, info_of(Op::linear).tolerance);
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Weights, MatmulOf, ::testing::ValuesIn(kWeights),
+INSTANTIATE_TEST_SUITE_P(Weights, LinearOf, ::testing::ValuesIn(kWeights),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
 // What a [rows, k] times a [m, k] gives, both packed.
@@ -296,7 +296,7 @@ std::vector<float> product(const CpuKernel& kernel, DType weight_dtype, const By
   const Operand result = Operand::contiguous(DType::F32, Shape{rows, m});
   const Operand* operands[] = {&x, &weight};
   const Attributes none;
-  const OpCall op{.op = Op::matmul, .attributes = &none, .inputs = operands, .output = &result};
+  const OpCall op{.op = Op::linear, .attributes = &none, .inputs = operands, .output = &result};
   const std::byte* inputs[] = {reinterpret_cast<const std::byte*>(xs.data()), weight_bytes.data()};
   const Parameters parameters;
   std::vector<float> out(std::size_t{rows} * m, kCanary);
@@ -308,7 +308,7 @@ std::vector<float> product(const CpuKernel& kernel, DType weight_dtype, const By
   return out;
 }
 
-TEST_P(MatmulOf, OneHotRowsReadTheDecodedWeightsExactly) {
+TEST_P(LinearOf, OneHotRowsReadTheDecodedWeightsExactly) {
   constexpr std::uint32_t k = 512;
   constexpr std::uint32_t m = 7;
   std::mt19937 random(11);
@@ -329,7 +329,7 @@ TEST_P(MatmulOf, OneHotRowsReadTheDecodedWeightsExactly) {
   });
 }
 
-TEST(Matmul, EveryF16WeightIsWidenedExactly) {
+TEST(Linear, EveryF16WeightIsWidenedExactly) {
   constexpr std::uint32_t k = 16;
   Bytes bytes(std::size_t{65536} * k * 2);
   for (std::uint32_t r = 0; r < 65536; ++r) {
@@ -345,7 +345,7 @@ TEST(Matmul, EveryF16WeightIsWidenedExactly) {
   });
 }
 
-TEST(Matmul, LeadingAxesAreRowsWithStridesOfTheirOwn) {
+TEST(Linear, LeadingAxesAreRowsWithStridesOfTheirOwn) {
   // x [2, 3, 2, 4] as a permuted view: axes 0 and 2 of the storage [2, 3, 2, 4] are exchanged.
   const Shape shape{2, 3, 2, 4};
   Operand x = Operand::contiguous(DType::F32, shape);
@@ -354,7 +354,7 @@ TEST(Matmul, LeadingAxesAreRowsWithStridesOfTheirOwn) {
   const Operand result = Operand::contiguous(DType::F32, Shape{2, 3, 2, 3});
   const Operand* operands[] = {&x, &weight};
   const Attributes none;
-  const OpCall op{.op = Op::matmul, .attributes = &none, .inputs = operands, .output = &result};
+  const OpCall op{.op = Op::linear, .attributes = &none, .inputs = operands, .output = &result};
   std::vector<float> xs(48);
   std::vector<float> ws(12);
   for (std::size_t i = 0; i < xs.size(); ++i) xs[i] = static_cast<float>(i);
@@ -381,25 +381,25 @@ TEST(Matmul, LeadingAxesAreRowsWithStridesOfTheirOwn) {
   });
 }
 
-TEST(Matmul, NoColumnsGiveTheResidual) {
+TEST(Linear, NoColumnsGiveTheResidual) {
   check_everywhere({.rows = 3, .k = 0, .m = 5, .residual = true});
   check_everywhere({.rows = 20, .k = 0, .m = 5, .residual = true});
   check_everywhere({.rows = 2, .k = 8, .m = 0});
 }
 
-TEST(Matmul, SaysWhyItCannotRun) {
+TEST(Linear, SaysWhyItCannotRun) {
   Operand x = Operand::contiguous(DType::F32, Shape{4, 64});
   const Operand weight = Operand::contiguous(DType::Q8_0, Shape{8, 64}, TensorKind::weight);
   const Operand result = Operand::contiguous(DType::F32, Shape{4, 8});
   const Operand* operands[] = {&x, &weight};
   const Attributes none;
-  const OpCall op{.op = Op::matmul, .attributes = &none, .inputs = operands, .output = &result};
-  EXPECT_EQ(matmul_refusal(op), "");
+  const OpCall op{.op = Op::linear, .attributes = &none, .inputs = operands, .output = &result};
+  EXPECT_EQ(linear_refusal(op), "");
   std::swap(x.strides[0], x.strides[1]);
-  EXPECT_EQ(matmul_refusal(op), "") << "the reference takes x in any way";
-  EXPECT_EQ(cpu_family("matmul").simd->supports(op), "matmul: the elements of a row of x must be neighbours");
+  EXPECT_EQ(linear_refusal(op), "") << "the reference takes x in any way";
+  EXPECT_EQ(cpu_family("linear").simd->supports(op), "linear: the elements of a row of x must be neighbours");
   x = Operand::contiguous(DType::I32, Shape{4, 64});
-  EXPECT_EQ(matmul_refusal(op), "matmul: x must be F32, F16 or BF16, is I32");
+  EXPECT_EQ(linear_refusal(op), "linear: x must be F32, F16 or BF16, is I32");
 }
 
 }  // namespace
