@@ -1,7 +1,7 @@
-// What can compute here: the devices that each API of this machine offers, and why an API offers none.
+// Device discovery and selection: the devices that each API of this machine offers, or why it offers none.
 //
-// Nothing has to be started to know it: what was found is kept until a driver or a library changes. Plain values; all
-// calls are safe from many threads.
+// Results are cached until a driver or a library changes, so most calls start no driver. Plain values; all calls are
+// safe from many threads.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ enum class DeviceFeature : std::uint8_t {
 #undef SHUNT_DEVICE_FEATURE
 };
 [[nodiscard]] std::string_view name_of(DeviceFeature feature);
-// Errors: invalid, with the known names.
+// Errors: invalid, with a list of the known names.
 [[nodiscard]] Result<DeviceFeature> device_feature_from_name(std::string_view name);
 
 // A set of features.
@@ -48,7 +48,7 @@ class DeviceFeatures {
   [[nodiscard]] constexpr bool contains(DeviceFeature feature) const {
     return (bits_ >> static_cast<unsigned>(feature) & 1U) != 0;
   }
-  // In the order of the table.
+  // The features in the order of the table.
   [[nodiscard]] std::vector<DeviceFeature> list() const;
   [[nodiscard]] constexpr bool operator==(const DeviceFeatures&) const = default;
 
@@ -56,7 +56,7 @@ class DeviceFeatures {
   std::uint32_t bits_ = 0;
 };
 
-// A budget of memory: as many bytes as are asked for.
+// A memory budget without a limit.
 inline constexpr std::uint64_t kNoBudget = ~std::uint64_t{0};
 
 struct ComputeRates {
@@ -66,45 +66,45 @@ struct ComputeRates {
 
 // Prior rates of a device, used until it is measured.
 struct PriorRates {
-  double launch_us = 0;  // of one program
-  double op_us = 0;      // of one op within a program
+  double launch_us = 0;  // per program
+  double op_us = 0;      // per op within a program
   double flops_per_s = 0;
   double bytes_per_s = 0;
-  double link_us = 10;            // of a copy between the device's memory and the host's, in either direction
-  double link_bytes_per_s = 6e9;  // of a long one: what PCIe 3 gives through pageable memory
+  double link_us = 10;            // per copy between the device's memory and the host's, in either direction
+  double link_bytes_per_s = 6e9;  // of long copies; the default is PCIe 3 through pageable memory
   double uncertainty = 0.5;       // relative
-  std::map<std::string, ComputeRates, std::less<>> families;  // of kernels that reach other rates, by name
+  std::map<std::string, ComputeRates, std::less<>> families;  // kernel families with other rates, by name
 };
 
-// One device. What its API does not tell is empty or 0.
+// One device. Fields that its API does not report are empty or 0.
 struct DeviceInfo {
-  std::string id;  // stable: API and which one, "cpu:simd"
+  std::string id;  // stable: the API and which of its devices, "cpu:simd"
   std::string name;
   std::string vendor;
   DeviceType type = DeviceType::other;
-  bool emulated = false;         // computes on the CPU what is made for a GPU: used only where its id is named
-  std::string driver;            // its name and version
+  bool emulated = false;         // its driver computes on the CPU; used only if its id is given
+  std::string driver;            // the driver's name and version
   std::string api_version;       // "Vulkan 1.3"
-  std::string uuid;              // 32 hexadecimal digits, the same through each API
+  std::string uuid;              // 32 hexadecimal digits, the same in every API
   std::string pci_address;       // "0000:65:00.0"
-  std::string hardware;          // vendor and device as PCI numbers them, "10de:2330"
-  std::string compute_resource;  // devices with the same one compete for the same processors
-  std::string memory_resource;   // devices with the same one take from the same memory, whose bytes count once
-  std::string memory_pool;       // devices with the same one see each other's buffers: no copies between them
-  bool links_to_peers = false;   // copies from others that have it come straight, not through the host's memory
+  std::string hardware;          // PCI ids of vendor and device, "10de:2330"
+  std::string compute_resource;  // devices with the same value compete for the same processors
+  std::string memory_resource;   // devices with the same value share one memory, which is counted once
+  std::string memory_pool;       // devices with the same value see each other's buffers and need no copies
+  bool links_to_peers = false;   // copies between devices with this flag bypass the host's memory
   std::uint64_t memory_bytes = 0;
   std::uint64_t alignment_bytes = 64;
   std::uint64_t largest_binding_bytes = ~std::uint64_t{0};
-  std::uint64_t shared_memory_bytes = 0;  // of a workgroup
+  std::uint64_t shared_memory_bytes = 0;  // per workgroup
   std::uint32_t largest_workgroup = 0;    // invocations
   std::uint32_t subgroup_size = 0;        // invocations
-  std::uint32_t compute_units = 0;        // multiprocessors; threads of a CPU
-  std::uint32_t clock_mhz = 0;            // the highest
+  std::uint32_t compute_units = 0;        // a GPU's multiprocessors; a CPU's threads
+  std::uint32_t clock_mhz = 0;            // maximum
   DeviceFeatures features;
   std::vector<std::string> details;  // in the API's own words: "AVX3", "compute 9.0"
   PriorRates prior;
 
-  // The processor of this machine or of a simulated one, not a driver that makes it look like something else.
+  // True for the CPU of this machine or of a simulated one, but not for an emulated device that runs on it.
   [[nodiscard]] bool is_host_cpu() const { return type == DeviceType::cpu && !emulated; }
 };
 
@@ -119,59 +119,59 @@ enum class StartStage : std::uint8_t {
 struct ApiReport {
   std::string api;
   StartStage stage = StartStage::not_asked;
-  std::string reason;  // where it offers nothing: why, and what helps
-  std::string hint;    // where it offers something: what would help to get more, if anything
+  std::string reason;  // without devices: why, and what helps
+  std::string hint;    // with devices: what would make more of them available, if anything
   std::vector<DeviceInfo> devices;
-  double start_ms = 0;    // what library and driver took to start
-  bool is_known = false;  // found earlier, and nothing has changed since
+  double start_ms = 0;    // time that the library and the driver took to start
+  bool is_known = false;  // cached, and nothing has changed since
 };
 
 struct FindOptions {
-  bool again = false;         // look, even if nothing has changed
-  std::uint32_t threads = 0;  // of the CPU, as RuntimeOptions has it
-  std::string simulated;      // devices to list too that are made up where they are named: "sim:0,sim:1"
+  bool again = false;         // ignore the cached results
+  std::uint32_t threads = 0;  // CPU threads, as in RuntimeOptions
+  std::string simulated;      // simulated devices to list too, "sim:0,sim:1"; they exist only if named
 };
 
-// All APIs, in the order in which their devices are preferred. Each that is not known is started in a process of its
-// own, all at once, and given 5 s: what crashes or hangs there stays there.
+// Returns all APIs, in order of preference of their devices. An API without cached results is started in its own
+// process, where a crash or a hang does no harm. All start at once and have 5 s.
 [[nodiscard]] std::vector<ApiReport> find_devices(const FindOptions& options = {});
 
-// Free bytes of the memories that devices take from, by memory_resource, as the system tells them now, without starting
-// anything. What it does not tell is not in it.
+// Returns the free bytes of the devices' memories now, by memory_resource, without starting a device. Memories that the
+// system does not report are left out.
 [[nodiscard]] std::map<std::string, std::uint64_t> free_memory(std::span<const DeviceInfo> devices);
 
-// What a device must have to be chosen.
+// What a device must have to be selected.
 struct DeviceRequirements {
-  std::uint64_t min_memory_bytes = 0;  // a device of unknown memory has none
+  std::uint64_t min_memory_bytes = 0;  // a device whose memory is unknown counts as having none
   DeviceFeatures features;
-  std::string vendor;  // part of its vendor's name, in whatever case; empty: any
+  std::string vendor;  // part of the vendor's name, case-insensitive; empty: any
   std::optional<DeviceType> type;
-  std::function<bool(const DeviceInfo&)> accept;  // null: all
-  // Empty: met. Else the first that is not, with both numbers.
+  std::function<bool(const DeviceInfo&)> accept;  // null: accepts all
+  // Returns the first requirement that the device does not meet, with both numbers; empty if it meets all.
   [[nodiscard]] std::string refusal(const DeviceInfo& device) const;
 };
 
-// A device's id or an API, which means what is not emulated, and what it has to have beside what all must have.
+// A device's id, or an API for its devices that are not emulated, with requirements beyond those of all devices.
 struct DeviceCandidate {
   std::string name;
   DeviceRequirements requirements = {};
 };
 
-// Which devices to use, in order of preference: those of the chain in its order, then the others by score. One that
-// fails to start is passed over. Emulated devices are used where the chain has their id; the name of an API means all
-// others of it. Of one GPU that several APIs offer only the preferred one is used.
+// Selects devices in order of preference: the chain in its order, then the others by score. A device that fails to
+// start is skipped. An emulated device is used only if the chain has its id; an API's name stands for all its other
+// devices. If several APIs offer the same GPU, only the preferred one is used.
 struct DeviceSelector {
-  DeviceRequirements requirements;  // of every device
+  DeviceRequirements requirements;  // for every device
   std::vector<DeviceCandidate> chain;
-  bool only_chain = false;             // no others
-  bool prefers_discrete = false;       // among the others, before all that are not
-  bool without_cpu = false;            // else the processor comes last, unless the chain names it
-  std::size_t most = ~std::size_t{0};  // devices to take
-  // The greatest is preferred; null: the arithmetic rate that devices promise, in a Runtime the predicted speed.
+  bool only_chain = false;             // use no others
+  bool prefers_discrete = false;       // among the others, discrete GPUs come first
+  bool without_cpu = false;            // leave out the CPU unless the chain names it; otherwise it comes last
+  std::size_t most = ~std::size_t{0};  // the largest number of devices to use
+  // The highest score is preferred. Null: the device's prior arithmetic rate, or the predicted speed in a Runtime.
   std::function<double(const DeviceInfo&)> score;
 };
 
-// Why a device was not taken.
+// Why a device is not used.
 struct DeviceRejection {
   std::string id;  // or the candidate's name
   std::string reason;
@@ -180,7 +180,8 @@ struct DeviceSelection {
   std::vector<DeviceInfo> devices;  // in order of preference
   std::vector<DeviceRejection> rejections;
 };
-// Errors: invalid for a name that no API and no device has, unsupported where no device is left, with each reason.
+// Applies a selector to what was found. Errors: invalid for a name that no API and no device has; unsupported if no
+// device is left, with the reason for each.
 [[nodiscard]] Result<DeviceSelection> select(const DeviceSelector& selector, std::span<const ApiReport> found);
 
 }  // namespace shunt

@@ -1,9 +1,8 @@
-// A tensor graph: what to compute. Built once through GraphBuilder, then constant.
+// A tensor graph: what to compute. GraphBuilder builds it once; from then on it is constant.
 //
-// A Graph owns nodes and tensor descriptions, never data. Every use of an op is checked when it is added;
-// the first error sticks to the builder and finish() returns it, so that building code reads straight
-// through. Nodes stand in an order in which they can run. A builder belongs to one thread; a Graph may be read
-// from any.
+// A Graph owns nodes and tensor descriptions, never data. Every use of an op is checked when it is added. The builder
+// keeps the first error until finish() returns it, so building code needs no checks. Nodes are in an order in which
+// they can run. A builder serves one thread at a time; a Graph may be read from any thread.
 #pragma once
 
 #include <cstdint>
@@ -23,25 +22,25 @@ using TensorId = std::uint32_t;
 using NodeId = std::uint32_t;
 inline constexpr std::uint32_t kNone = 0xFFFFFFFFU;
 
-// A tensor of the graph that is being built. Invalid after an error, which later calls then pass on.
+// A tensor of the graph being built. After an error it is invalid, and so is every tensor made from it.
 struct Tensor {
   TensorId id = kNone;
 };
 
 struct TensorInfo {
-  std::string name;          // unique; made up from the node for values
+  std::string name;          // unique; derived from the node for values
   Operand operand;           // dtype, layout, kind, extents, strides
   NodeId producer = kNone;   // kNone for weights, inputs and state
   TensorId base = kNone;     // the tensor whose storage it shares: itself, unless a view or a new state
   std::uint64_t offset = 0;  // elements into the storage of `base`
-  std::string rows_of;       // a weight that is a part of another, by its name; empty: it is whole
+  std::string rows_of;       // for a part of a weight, the name of the whole; else empty
   std::uint32_t first_row = 0;
 };
 
 struct Node {
   Op op{};
   Attributes attributes;
-  std::vector<TensorId> inputs;  // kNone where an optional input is absent
+  std::vector<TensorId> inputs;  // kNone for an absent optional input
   TensorId output = kNone;
   std::string name;
 };
@@ -53,7 +52,7 @@ class Graph {
   [[nodiscard]] std::span<const TensorId> outputs() const { return outputs_; }
   [[nodiscard]] const TensorInfo& tensor(TensorId id) const { return tensors_[id]; }
   [[nodiscard]] std::optional<TensorId> find(std::string_view name) const;
-  // The version of a state that a tensor shows: itself, or for a view what it is a view of.
+  // The version of a state that a tensor shows: the tensor itself, or the one it is a view of.
   [[nodiscard]] TensorId version_of(TensorId id) const;
 
  private:
@@ -63,26 +62,27 @@ class Graph {
   std::vector<TensorId> outputs_;
 };
 
-// The tensors of a graph may take 2^56 bytes together, so that no sum of their sizes, offsets and copies overflows.
+// The tensors of a graph may take at most 2^56 bytes together, so no sum of sizes, offsets and copies overflows.
 class GraphBuilder {
  public:
-  // A constant of that name in a WeightSource. Naming the same weight again gives the same tensor.
+  // Adds a constant that a WeightSource has by this name. The same name again returns the same tensor.
   Tensor weight(std::string_view name, DType dtype, const Shape& shape);
-  // Rows of a constant [rows, columns], [count, columns] from row `first` on: "name[first:first + count]".
+  // Adds rows `first` to `first + count - 1` of a constant [rows, columns] as a tensor [count, columns], named
+  // "name[first:first + count]".
   Tensor weight_rows(std::string_view name, DType dtype, std::uint32_t first, std::uint32_t count,
                      std::uint32_t columns);
-  // Written by the caller before each submission. `extent` says what counts its valid entries on axis 0.
+  // Adds an input, which the caller writes before each submission. `extent` says what counts its valid entries on axis
+  // 0.
   Tensor input(std::string_view name, DType dtype, const Shape& shape, Extent extent = Extent::fixed);
-  // Lives from submission to submission. An op that changes it returns the new state, and from then on nothing else
-  // can be read or changed: using an older version is an error.
+  // Adds state, which lives from one submission to the next. An op that changes it returns the new version. Reading or
+  // changing an older version is an error.
   Tensor state(std::string_view name, DType dtype, const Shape& shape);
 
-  // Adds a use of any op; inputs in the order of the row, Tensor{} for an absent optional one. A fused row is
-  // added as its expansion: graphs stay primitive.
+  // Adds a use of any op. Inputs are in the order of its row, with Tensor{} for an absent optional one. A fused op is
+  // added as its expansion, so graphs contain only primitive ops.
   Tensor add_node(Op op, std::span<const Tensor> inputs, const Attributes& attributes = {});
 
-  // Adds a use of a kernel of your own (shunt/kernel.h), named after it. Views that are not contiguous are copied for
-  // it.
+  // Adds a use of a custom op (shunt/kernel.h), named after its kernel. Views that are not contiguous are copied first.
   Tensor custom(std::shared_ptr<const UserKernel> kernel, std::span<const Tensor> inputs,
                 std::span<const std::byte> arguments = {});
   Tensor custom(std::shared_ptr<const UserKernel> kernel, std::initializer_list<Tensor> inputs,
@@ -90,10 +90,11 @@ class GraphBuilder {
     return custom(std::move(kernel), std::span(inputs.begin(), inputs.size()), arguments);
   }
 
-  // One function per other row of ops.def: `linear(x, weight)`, `rms_norm(x, {{Attr::epsilon, 1e-6F}})`.
+  // One function for each other row of ops.def: `linear(x, weight)`, `rms_norm(x, {{Attr::epsilon, 1e-6F}})`.
 #define SHUNT_TENSOR_PARAMETER(name) Tensor name
 #define SHUNT_TENSOR_ARGUMENT(name) name
-#define SHUNT_OP(name, inputs, required, attributes, rule, tolerance, family) SHUNT_BUILDER_FUNCTION(name, inputs)
+#define SHUNT_OP(name, inputs, required, attributes, rule, tolerance, family) \
+  SHUNT_BUILDER_FUNCTION(name, inputs)
 #define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) SHUNT_BUILDER_FUNCTION(name, inputs)
 #define SHUNT_LAYOUT_OP(name, inputs, attributes, rule) SHUNT_BUILDER_FUNCTION(name, inputs)
 #define SHUNT_CUSTOM(name, inputs, required, attributes, rule, family)
@@ -111,36 +112,36 @@ class GraphBuilder {
 #undef SHUNT_TENSOR_PARAMETER
 #undef SHUNT_TENSOR_ARGUMENT
 
-  // What a run of the graph gives back, in the order of these calls.
+  // Makes the tensor an output. Outputs are numbered in the order of these calls.
   void output(Tensor tensor);
-  // Names the tensor (for messages, plans and traces).
+  // Names the tensor for messages, plans and traces.
   void name(Tensor tensor, std::string_view name);
-  // Text put before the names of nodes added from now on: "blk.3."
+  // Sets a prefix for the names of all nodes added from now on: "blk.3."
   void prefix(std::string_view text) { prefix_ = text; }
 
-  // Shape so far; empty after an error.
+  // The tensor's shape; empty after an error.
   [[nodiscard]] Shape shape_of(Tensor tensor) const;
 
-  // Errors: the first that any call met, or invalid for a graph without outputs.
+  // Returns the graph. Errors: the first error of any call; invalid for a graph without outputs.
   [[nodiscard]] Result<Graph> finish() &&;
 
  private:
-  // Takes memory for it unless it shares that of another.
+  // Counts its bytes unless it shares another tensor's storage.
   Tensor add_tensor(TensorInfo info);
   Tensor add_primitive(Op op, std::span<const Tensor> inputs, const Attributes& attributes);
   Tensor add_custom(std::span<const Tensor> inputs, const Attributes& attributes);
   Tensor add_leaf(std::string_view name, const Operand& operand);
   Tensor add_weight(std::string_view name, const Operand& operand);
   Tensor refuse(Error error);
-  // Whether an op has changed the state that the tensor shows.
+  // True if an op has changed the state that the tensor shows.
   [[nodiscard]] bool is_outdated(TensorId id) const;
-  // The name, with primes where it is taken.
+  // Returns the name, with primes appended if it is taken.
   [[nodiscard]] std::string unused_name(std::string name) const;
 
   Graph graph_;
   std::map<std::string, TensorId, std::less<>> ids_;  // by name
-  std::uint64_t bytes_ = 0;                           // of all tensors with memory of their own
-  std::map<TensorId, TensorId> newest_;               // of each changed state, by its base
+  std::uint64_t bytes_ = 0;                           // of all tensors with their own storage
+  std::map<TensorId, TensorId> newest_;               // version of each changed state, by its base
   std::optional<Error> error_;
   std::string prefix_;
 };

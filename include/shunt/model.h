@@ -1,9 +1,9 @@
-// A language model from a GGUF file: facts about it, text as tokens, conversations, and sessions that compute logits
-// and text.
+// A language model from a GGUF file: its metadata, tokenizer and chat formats, and sessions that compute logits and
+// text.
 //
 // A LanguageModel owns the open file; all its calls are safe from many threads. A LanguageSession holds sequences of
-// tokens with what the model remembers of them, and serves one thread at a time. It keeps what it uses of the model and
-// of the runtime, so that the three may end in any order. Everything else is a plain value.
+// tokens and their KV cache, and serves one thread at a time. It shares ownership of what it uses of the model and the
+// runtime, so all three may be destroyed in any order. Everything else is a plain value.
 #pragma once
 
 #include <atomic>
@@ -31,18 +31,18 @@ class Session;
 using Token = std::int32_t;
 
 struct EncodeOptions {
-  // Begin with the BOS token, unless the text itself begins with its marker: there is never a second one.
+  // Begin with the BOS token. A text that already begins with its marker gets no second one.
   bool add_bos = false;
-  // End with the EOS token: for whole texts, not for those that a model is to go on with.
+  // End with the EOS token: for complete texts, not for prompts that the model continues.
   bool add_eos = false;
-  // Control tokens such as "</s>" written in the text become those tokens. (User-defined tokens always do.)
+  // Parse control tokens such as "</s>" in the text. User-defined tokens are always parsed.
   bool parse_special = false;
 };
 
 struct DecodeOptions {
-  // Control tokens appear as their names, except a BOS at the beginning; otherwise they have no text.
+  // Write control tokens by name, except a leading BOS. Otherwise they have no text.
   bool control = false;
-  // The tokens begin a text: drop the space that encode() puts first.
+  // Drop the leading space that encode() adds: for tokens that begin a text.
   bool drop_prefix = true;
 };
 
@@ -53,25 +53,25 @@ struct Message {
 
 struct ChatOptions {
   std::string_view format;        // one of LanguageModel::chat_formats(); empty: the model's own
-  std::span<const Token> so_far;  // a conversation up to and with a reply, which the messages follow
-  bool add_reply_opening = true;  // end where the model is to answer
+  std::span<const Token> so_far;  // an earlier conversation, ending with a reply, that the messages continue
+  bool add_reply_opening = true;  // end where the model's reply begins
 };
 
-// The largest context that nobody asked for.
+// The largest context that a session chooses by itself.
 inline constexpr std::uint32_t kDefaultContext = 8192;
 
 struct SessionOptions {
-  // Tokens that each sequence can hold; 0: the model's own length, at most kDefaultContext, at most what fits.
+  // Tokens that each sequence can hold. 0: the model's own context length, at most kDefaultContext and what fits.
   std::uint32_t context = 0;
   std::uint32_t max_sequences = 1;
   DType cache_dtype = DType::F16;        // F16, BF16 or F32
-  std::uint32_t max_batch_tokens = 512;  // of one step
+  std::uint32_t max_batch_tokens = 512;  // in one step
   bool fuse = true;                      // let devices claim fused ops
   Strategy strategy = Strategy::automatic;
-  // By which part of its own time another choice must be faster than the device named first; nothing: 0.05, and 1 (half
-  // the time) while the rates of a device are priors and not measured.
+  // Another choice replaces the first device only if that one would take more than 1 + margin times as long. Empty:
+  // 0.05, or 1 while any device's rates are priors.
   std::optional<double> margin = std::nullopt;
-  bool profile = false;  // record the time of each op, in a sample of the steps
+  bool profile = false;  // record the time of each op in a sample of the steps
 };
 
 struct BatchToken {
@@ -80,38 +80,39 @@ struct BatchToken {
   bool wants_logits = false;
 };
 
-// The filters work one after the other: repetition penalty, top-k, top-p, min-p, temperature (top-p and min-p look at
-// the probabilities before the temperature). A seed means the same on every platform.
+// The filters apply in this order: repetition penalty, top-k, top-p, min-p, temperature. Top-p and min-p use the
+// probabilities before the temperature. A seed gives the same result on every platform.
 struct SamplingOptions {
   float temperature = 0.8F;          // >= 0; divides the logits; 0 is greedy
-  std::uint32_t top_k = 40;          // only the k best tokens; 0: all
-  float top_p = 0.95F;               // (0, 1]; only the fewest best tokens that together have this probability; 1: all
-  float min_p = 0.05F;               // [0, 1]; only tokens at least this times as likely as the best; 0: all
+  std::uint32_t top_k = 40;          // keeps the k most likely tokens; 0: all
+  float top_p = 0.95F;               // (0, 1]; keeps the fewest most likely tokens with this total probability; 1: all
+  float min_p = 0.05F;               // [0, 1]; keeps tokens at least this many times as likely as the best; 0: all
   float repeat_penalty = 1.0F;       // > 0; divides positive and multiplies negative logits of recent tokens; 1: off
   std::uint32_t repeat_last_n = 64;  // how many tokens count as recent; 0: none
   std::uint64_t seed = 0;
-  bool greedy = false;  // the best token after the penalty; everything else above is ignored
+  bool greedy = false;  // take the best token after the repetition penalty; the other filters are ignored
 };
 
 struct GenerateOptions {
   std::uint32_t max_tokens = 0;  // 0: until the end token or a full context
   SamplingOptions sampling;
-  std::vector<std::string> stops;  // text that ends generation and is not given out
-  bool ignore_end = false;         // go on after end tokens
+  std::vector<std::string> stops;  // texts that end generation; they are not part of the output
+  bool ignore_end = false;         // continue after end tokens
   std::uint32_t sequence = 0;
 };
 
 struct LoadOptions {
   bool read_ahead = false;  // read all weights into memory now, so that the first steps do not wait for the disk
-  Watch watch = {};         // of that
+  Watch watch = {};         // progress and interruption of the read-ahead
 };
 
 struct GenerateCallbacks {
-  // New text, cut at whole characters, as soon as it cannot be the beginning of a stop text. False ends the text here.
+  // Receives new text in whole characters, as soon as it cannot begin a stop text. Returns false to end generation.
   std::function<bool(std::string_view text)> on_text;
-  // Prompt tokens done and all of them, after each step of the prompt.
+  // Receives prompt tokens done and in total, after each step of the prompt.
   std::function<void(std::size_t done, std::size_t total)> on_prompt;
-  // Set (by a signal handler, say) to end this call after the current step, as RuntimeOptions::watch ends any.
+  // Ends this call after the current step once it is set, by a signal handler for example. RuntimeOptions::watch does
+  // the same for all calls.
   const std::atomic<bool>* interrupted = nullptr;
 };
 
@@ -131,20 +132,19 @@ enum class StopReason : std::uint8_t {
 [[nodiscard]] std::string_view name_of(StopReason reason);
 
 struct Generation {
-  std::vector<Token> tokens;  // generated, without the end token
+  std::vector<Token> tokens;  // the generated tokens without the end token
   std::string text;
   StopReason stop = StopReason::length;
   std::uint32_t prompt_tokens = 0;
-  double prompt_s = 0;      // until the first logits
-  double generate_s = 0;    // from there on
-  std::uint32_t steps = 0;  // of generation: tokens computed one by one
+  double prompt_s = 0;      // time to the first logits
+  double generate_s = 0;    // time after them
+  std::uint32_t steps = 0;  // decode steps: tokens computed one at a time
 };
 
 class LanguageModel {
  public:
-  // Of a split model any part. Errors: io; invalid for what is no whole GGUF file or is at odds with itself;
-  // unsupported for an architecture, a tokenizer or a tensor type that is not known here, with a list of those that
-  // are; interrupted.
+  // Opens a GGUF file, or a split model by any of its parts. Errors: io; invalid for a truncated or inconsistent file;
+  // unsupported for an unknown architecture, tokenizer or tensor type, with a list of the known ones; interrupted.
   [[nodiscard]] static Result<std::unique_ptr<LanguageModel>> load(const std::string& path,
                                                                    const LoadOptions& options = {});
   // REQUIRES: the bytes begin at a multiple of 8 and outlive the model and its sessions.
@@ -153,32 +153,31 @@ class LanguageModel {
   LanguageModel(const LanguageModel&) = delete;
   LanguageModel& operator=(const LanguageModel&) = delete;
 
-  // What the file calls the model; empty where it does not.
+  // The model's name in the file; empty if it has none.
   [[nodiscard]] std::string_view name() const;
   [[nodiscard]] std::string_view architecture() const;
-  // Tokens that the model was trained on at once.
+  // The context length in tokens that the model was trained with.
   [[nodiscard]] std::uint32_t context_length() const;
-  // Tokens are 0 to vocabulary() - 1.
+  // The number of tokens; they are 0 to vocabulary() - 1.
   [[nodiscard]] std::uint32_t vocabulary() const;
   [[nodiscard]] std::uint64_t weight_bytes() const;
 
-  // Errors: invalid where the text is longer than 1 GiB or not UTF-8, or a token is asked for that the vocabulary
-  // lacks.
+  // Errors: invalid if the text is longer than 1 GiB or not UTF-8, or if the vocabulary lacks a requested token.
   [[nodiscard]] Result<std::vector<Token>> encode(std::string_view text, const EncodeOptions& options = {}) const;
-  // The text that encode() made these of; not always UTF-8, as a token may be part of a character. Errors: invalid
-  // where a token is outside the vocabulary.
+  // Returns the text that encode() turns into these tokens. It need not be UTF-8, because a token may be part of a
+  // character. Errors: invalid if a token is outside the vocabulary.
   [[nodiscard]] Result<std::string> decode(std::span<const Token> tokens, const DecodeOptions& options = {}) const;
   [[nodiscard]] std::optional<Token> bos() const;
-  // A prompt for this model begins with BOS.
+  // True if a prompt for this model begins with BOS.
   [[nodiscard]] bool adds_bos() const;
-  // After this token the model has said all.
+  // True if this token ends the model's output.
   [[nodiscard]] bool is_end(Token token) const;
 
-  // The name of the model's own chat format. Errors: unsupported, with why it has none.
+  // The name of the model's own chat format. Errors: unsupported, with the reason why it has none.
   [[nodiscard]] Result<std::string_view> chat_format() const;
   [[nodiscard]] static std::vector<std::string_view> chat_formats();
-  // Errors: unsupported where there is no such format or the vocabulary lacks a token of it; invalid for a role that
-  // the format does not know, or for messages in an order that it cannot tell.
+  // Encodes messages as a prompt. Errors: unsupported if there is no such format or the vocabulary lacks one of its
+  // tokens; invalid for a role that the format lacks, or an order of messages that it cannot express.
   [[nodiscard]] Result<std::vector<Token>> apply_chat_template(std::span<const Message> messages,
                                                                const ChatOptions& options = {}) const;
 
@@ -191,8 +190,8 @@ class LanguageModel {
 
 class LanguageSession {
  public:
-  // Errors: invalid for options out of range, unsupported where a strategy prefers devices that there are none of and
-  // that is strict, out_of_memory where the context does not fit.
+  // Errors: invalid for options out of range; unsupported if RuntimeOptions::strict is set and the strategy prefers a
+  // kind of device that is not there; out_of_memory if the context does not fit.
   [[nodiscard]] static Result<std::unique_ptr<LanguageSession>> create(const LanguageModel& model,
                                                                        const Runtime& runtime,
                                                                        const SessionOptions& options = {});
@@ -200,32 +199,30 @@ class LanguageSession {
   LanguageSession(const LanguageSession&) = delete;
   LanguageSession& operator=(const LanguageSession&) = delete;
 
-  // Appends the prompt to its sequence, and what is generated: another prompt may follow on it. A text that begins
-  // its sequence gets the BOS of models that take one, and control tokens written in it become those tokens.
-  // Errors: invalid for options out of range, an empty prompt and one that does not fit; those of the devices. A
-  // context that becomes full later is no error: the text so far is the result, with the reason context_full, and its
-  // last token had no room in the sequence.
+  // Appends the prompt and the generated tokens to the sequence, so another prompt may follow. A text that begins its
+  // sequence gets a BOS if the model takes one; control tokens in the text are parsed. Errors: invalid for options out
+  // of range, an empty prompt or one that does not fit; those of the devices. A context that fills up later is not an
+  // error: generation stops with context_full, and the last token is not in the sequence.
   [[nodiscard]] Result<Generation> generate(std::string_view prompt, const GenerateOptions& options = {},
                                             const GenerateCallbacks& callbacks = {});
   [[nodiscard]] Result<Generation> generate(std::span<const Token> prompt, const GenerateOptions& options = {},
                                             const GenerateCallbacks& callbacks = {});
 
-  // Appends tokens to their sequences in one step. Afterwards logits(i) are those of the i-th token that
-  // wanted them. Errors: invalid for a bad token, sequence, batch size or a full context: then, and after any
-  // other error, the sequences are as before; interrupted where RuntimeOptions::watch says so.
+  // Appends tokens to their sequences in one step. Afterwards logits(i) belong to the i-th token with wants_logits.
+  // After an error all sequences are as before. Errors: invalid for a bad token, sequence or batch size, or a full
+  // context; interrupted by RuntimeOptions::watch; those of the devices.
   [[nodiscard]] Status decode(std::span<const BatchToken> batch);
-  // Appends tokens to one sequence in as many steps as it takes; the logits of the last are logits(0). Errors: as
-  // decode; before the first step where all of them do not fit the context. The tokens of the steps before the error
-  // stay.
+  // Appends tokens to one sequence in as many steps as needed. logits(0) belong to the last token. Errors: as decode();
+  // if the tokens do not all fit the context, before the first step. Steps before the error keep their tokens.
   [[nodiscard]] Status prefill(std::uint32_t sequence, std::span<const Token> tokens);
-  // F32 [vocabulary], until the next step; empty where nothing was wanted.
+  // F32 [vocabulary], valid until the next step; empty if no token wanted these logits.
   [[nodiscard]] std::span<const float> logits(std::size_t index) const;
 
-  // Forgets the tokens from `length` on. Errors: invalid for a sequence that is not there.
+  // Drops the tokens from position `length` on. Errors: invalid for an unknown sequence.
   [[nodiscard]] Status truncate(std::uint32_t sequence, std::size_t length);
-  // Empty for a sequence that is not there.
+  // The tokens of a sequence; empty for an unknown one.
   [[nodiscard]] std::span<const Token> tokens(std::uint32_t sequence) const;
-  // Tokens that each sequence can hold.
+  // The number of tokens that each sequence can hold.
   [[nodiscard]] std::uint32_t context() const;
 
  private:

@@ -1,8 +1,8 @@
-// The devices of this machine, chosen and started: what graphs and models run on.
+// The devices that graphs and models run on, selected and started.
 //
-// A Runtime is a handle: sessions, computations and arrays keep what they use of it, so that handles and objects may
-// end in any order. The devices and the record of what they did end with the last of them. devices() and what was
-// recorded may be read from any thread.
+// A Runtime is a handle. Sessions, computations and arrays share ownership of what they use of it, so handles and
+// objects may be destroyed in any order. Devices and the recording live until the last of them is gone. devices() and
+// the recording may be read from any thread.
 #pragma once
 
 #include <chrono>
@@ -33,95 +33,95 @@ struct Recording;
 }  // namespace trace
 
 struct RuntimeOptions {
-  // Threads of the CPU, the caller's included; 0: one per core this process may use.
+  // CPU threads, including the caller's. 0: one per core that this process may use.
   std::uint32_t threads = 0;
-  // The processor of each thread but the caller's (entry 0); empty: not pinned.
+  // The processor that each thread is pinned to; entry 0 is the caller's, which is not pinned. Empty: no pinning.
   std::vector<std::uint32_t> pin_to_cpus;
-  // Comma-separated device ids or API names (without emulated devices) in order of preference. Empty: what the variable
-  // SHUNT_DEVICES lists, else the processor and each GPU, of several APIs through the one predicted to be fastest.
+  // Comma-separated device ids or API names (without emulated devices) in order of preference. Empty: the environment
+  // variable SHUNT_DEVICES; without it the CPU and each GPU, through the API predicted to be fastest.
   std::string devices;
-  // A file that describes a machine (docs/machines.md), whose simulated devices are used in place of this one's, by the
-  // ids that it gives them; empty: this machine.
+  // A file that describes a machine to simulate (docs/machines.md). Its devices replace those of this machine and have
+  // the ids that the file gives them. Empty: this machine.
   std::string machine = {};
-  // Instead of a list: requirements on devices, their order of preference, and how many to take.
+  // Replaces the list of devices: their requirements, order of preference and number.
   std::optional<DeviceSelector> selector = std::nullopt;
-  // For devices by their ids: how many bytes of their memory may be used. Without it what is free when the runtime
-  // starts, but for a little; of the host's memory as much as is asked for.
+  // Bytes of memory that plans may use, by device id. By default nearly all memory that is free when the runtime
+  // starts; host memory has no limit.
   std::map<std::string, std::uint64_t> budgets = {};
-  // Whether measurements of this machine tell how fast devices are. Where there are none, and a model is to do so much
-  // that it can pay, devices are then measured for up to 3 s (docs/calibration.md).
+  // Predict with measurements of this machine. If there are none and a model has enough work to do, devices are then
+  // measured for up to 3 s (docs/calibration.md).
   bool calibrated = true;
   // Record events from the start.
   bool trace = false;
-  // Where a device fails, and where one that the caller prefers cannot run an op: an error, and nothing runs elsewhere.
+  // Return an error if a device fails, or if the preferred device cannot run an op. Nothing runs elsewhere.
   bool strict = false;
-  // What one program may take until its device counts as hung; nothing: 30 s and 100 times what was predicted.
+  // The time after which an unfinished program's device counts as hung. Empty: 30 s plus 100 times the predicted time.
   std::optional<std::chrono::milliseconds> timeout = std::nullopt;
-  // Of the runs of a plan, each of that number has one of its ops computed again by the scalar reference, each time the
-  // next one; a device whose result is another has failed, and is not used again. 0: none (docs/failures.md).
+  // In every n-th run of a plan, the scalar reference computes one op again, each time the next one. A device with a
+  // wrong result has failed and is not used again. 0: no audits (docs/failures.md).
   std::uint32_t audit = 0;
-  // Faults that devices are told to have, such as "vulkan:0 lost at op 250, cuda:0 oom after 3 allocations", to see
-  // what becomes of a program then (docs/failures.md). Empty: what the environment variable SHUNT_FAULTS says.
+  // Faults to inject, such as "vulkan:0 lost at op 250, cuda:0 oom after 3 allocations" (docs/failures.md). Empty: the
+  // environment variable SHUNT_FAULTS.
   std::string faults = {};
-  // Gets what the user should hear of while something runs: that a device failed, and what happens now; that devices
-  // are measured. On the thread that runs it.
+  // Receives messages for the user during a run: a device failed and what replaces it, or devices are measured. Called
+  // on the thread that made the call.
   std::function<void(const std::string& text)> on_notice = {};
-  // Progress and interruption of long calls of everything that runs on it.
+  // Progress and interruption of long calls on all objects that use this runtime.
   Watch watch = {};
 };
 
-// RuntimeOptions::budgets of a text such as "vulkan:0=4GiB, cuda:0=512MiB". Errors: invalid for what is no such text.
+// Parses text such as "vulkan:0=4GiB, cuda:0=512MiB" for RuntimeOptions::budgets. Errors: invalid for other text.
 [[nodiscard]] Result<std::map<std::string, std::uint64_t>> budgets_from_text(std::string_view text);
 
 class Runtime {
  public:
-  // Errors: invalid for an unknown device, for both a list and a selector of devices, a forbidden processor, a budget
-  // or a fault of a device that is not used, or a machine's file that says what it may not; unsupported for an absent
-  // device, io for a file that cannot be read.
+  // Starts the devices. Errors: invalid for an unknown device, a list together with a selector, a processor that this
+  // process may not use, a budget or fault of a device not in use, or a malformed machine file; unsupported for an
+  // absent device; io for a file that cannot be read.
   [[nodiscard]] static Result<std::unique_ptr<Runtime>> create(const RuntimeOptions& options);
-  // Over devices that the caller has opened, all of them chosen. `recorder` is what they record to; of `options` count
-  // those that say how things are run, and whether measured costs count.
+  // Takes over devices that the caller has opened, and uses all of them. They record to `recorder`. Only `calibrated`
+  // and the options about how to run apply.
   [[nodiscard]] static std::unique_ptr<Runtime> over(Registry registry, std::unique_ptr<trace::Recorder> recorder,
                                                      const RuntimeOptions& options = {.calibrated = false});
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
-  // Another handle to the same runtime.
+  // Returns another handle to the same runtime.
   [[nodiscard]] std::unique_ptr<const Runtime> share() const;
 
   [[nodiscard]] const RuntimeOptions& options() const;
-  // The devices in use, in order of preference, as they were when they were opened.
+  // The devices in use, in order of preference, as described when they were opened.
   [[nodiscard]] std::span<const DeviceInfo> devices() const;
-  // How many bytes of each one's memory plans may use; kNoBudget: as many as are asked for.
+  // Bytes of each device's memory that plans may use; kNoBudget: no limit.
   [[nodiscard]] std::span<const std::uint64_t> budgets() const;
-  // What the user should hear of, such as measurements that could not be read.
+  // Messages for the user about the start, such as measurements that could not be read.
   [[nodiscard]] std::span<const std::string> warnings() const;
-  // Devices and APIs that are there or were looked for but are not in use, and why.
+  // Devices and APIs that were found or requested but are not in use, and why.
   [[nodiscard]] std::span<const DeviceRejection> rejections() const;
 
-  // A copy of what was recorded since the start, or since it was last cleared, with the newest 262,144 events
-  // (shunt/trace.h). Any thread, also while something runs.
+  // Copies what was recorded since the start or the last clear: at most the newest 262,144 events (shunt/trace.h). Any
+  // thread, also during a run.
   [[nodiscard]] trace::Recording recording() const;
-  // Forgets the events so far; plans that were made are kept, for the events of their later runs. Any thread.
+  // Drops the events so far. Plans stay, because later runs refer to them. Any thread.
   void clear_recording() const;
-  // Writes what was recorded so far as a trace that `shunt report` reads (docs/telemetry.md). The file appears when it
-  // is whole, or not at all. Errors: invalid for what is no regular file, io.
+  // Writes the recording as a trace that `shunt report` reads (docs/telemetry.md). The file appears complete or not at
+  // all. Errors: invalid if the path is not a regular file; io.
   [[nodiscard]] Status write_trace(const std::string& path) const;
 
-  // The rest is of use inside the library only.
+  // The rest is for use inside the library.
   // The devices themselves, in the order of devices().
   [[nodiscard]] std::span<Device* const> handles() const;
-  // What each one takes for what: as `shunt calibrate` measured it, else its prior.
+  // The costs of each device, as measured by `shunt calibrate`, else its prior.
   [[nodiscard]] std::span<const DeviceCost> costs() const;
-  // What works in place of a device of handles(): itself, or what was opened after it was lost.
+  // The device now in use for handles()[device]: the same one, or the one opened after it was lost.
   [[nodiscard]] Device* current(std::size_t device) const;
-  // Opens it anew if it is lost and nobody has done so. Any thread. Errors: why that is not possible.
+  // Opens a lost device again, unless that was already done. Any thread. Errors: the reason it cannot be opened.
   [[nodiscard]] Result<Device*> revive(std::size_t device) const;
-  // The copies of a source's weights on these devices, of all that run here; `source` may be null. Any thread.
+  // The copies of a source's weights, shared by everything that runs on this runtime. `source` may be null. Any thread.
   [[nodiscard]] std::shared_ptr<WeightStore> weights_of(WeightSource* source) const;
-  // Every API, with its devices or why it has none.
+  // Every API, with its devices or the reason it has none.
   [[nodiscard]] const Registry& registry() const;
-  // What all record to.
+  // The recorder of all devices.
   [[nodiscard]] trace::Recorder& recorder() const;
 
  private:
