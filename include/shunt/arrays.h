@@ -1,11 +1,11 @@
-// Functions of arrays in the caller's memory, each call on the device that measures fastest for its size: a GPU, the
-// CPU's vector units or its scalar code, whichever the runtime has.
+// Functions of arrays in the caller's memory. Each call runs on the device measured to be fastest for its size: a GPU,
+// the CPU's vector units or its scalar code.
 //
-// Arrays are F32, rows one after the other. A result may lie where inputs lie, or overlap them; it is written only when
-// it is whole, so after an error it is as it was. Empty arrays are right: sums of nothing are 0.
-// An Arrays owns what it has prepared on the devices and what it has measured, and keeps what it uses of the runtime,
-// so that the two may end in any order. Nothing is kept on disk. One thread at a time, and nobody else on the runtime's
-// devices meanwhile.
+// Arrays are contiguous F32. A result may overlap inputs. It is written only when it is complete, so it is unchanged
+// after an error. Empty arrays are valid; the sum of an empty array is 0.
+// An Arrays owns its prepared programs and its measurements. It shares ownership of what it uses of the runtime, so
+// both may be destroyed in any order. Nothing is kept on disk. One thread at a time; nothing else may use the runtime's
+// devices during a call.
 #pragma once
 
 #include <chrono>
@@ -23,26 +23,26 @@
 namespace shunt {
 
 struct ArraysOptions {
-  // Another device takes over the calls of a size where it is faster by this factor. While one of the two was not
-  // measured yet, it must be predicted to be twice as fast.
+  // Another device takes over the calls of a size if it is faster by this factor. Until both are measured, it must be
+  // predicted to be twice as fast.
   double margin = 1.2;
-  // The largest share of the time of all calls that goes to trying other devices than the one predicted to be fastest.
+  // The largest share of all calls' time spent on trying devices other than the one predicted to be fastest.
   double exploring_share = 0.05;
-  // Programs that stay prepared; beyond that the one not used for longest goes.
+  // The largest number of programs that stay prepared. Beyond it the least recently used one is dropped.
   std::size_t most_prepared = 64;
-  // By which calls are measured and time out; null: the machine's monotonic clock.
+  // The clock for measurements and timeouts. Null: the machine's monotonic clock.
   std::function<std::chrono::nanoseconds()> now;
 };
 
 struct ArrayCall {
-  // Device ids or API names with commas: only these compute, and one alone never falls back. Empty: all devices of the
-  // runtime.
+  // Comma-separated ids or API names of the only devices to use. A single device never falls back. Empty: all devices
+  // of the runtime.
   std::string_view devices;
-  // Of the whole call. A device that may hang gets half of what is left, so that the next one can still answer.
+  // The timeout of the whole call. A device that may hang gets half of the time left, so the next one can still finish.
   std::optional<std::chrono::nanoseconds> timeout;
 };
 
-// X(name, in words)
+// X(name, description)
 #define SHUNT_ARRAY_REASONS(X)                                       \
   X(nothing_to_compute, "there is nothing to compute")               \
   X(only_candidate, "no other device may or can")                    \
@@ -62,10 +62,10 @@ enum class ArrayReason : std::uint8_t {
 
 // How a call was computed.
 struct ArrayRun {
-  std::string_view device;  // its id, which lives as long as the runtime; empty where there was nothing to compute
+  std::string_view device;  // the device's id, valid as long as the runtime; empty if there was nothing to compute
   ArrayReason reason = ArrayReason::nothing_to_compute;
-  double us = 0;         // from the inputs in the caller's memory to the result there
-  std::string failures;  // of the devices that were tried before; empty: none
+  double us = 0;         // time from inputs to result, both in the caller's memory
+  std::string failures;  // failures of the devices that were tried before; empty: none
 };
 
 // a [rows, inner], b [inner, columns] -> [rows, columns]
@@ -77,15 +77,15 @@ struct ProductExtents {
 
 class Arrays {
  public:
-  // The chain in which devices follow one that fails is runtime.devices(), from its end on to its beginning.
-  // Errors: invalid for a margin below 1, a share outside of 0 to 1, no room for a program, a runtime without devices.
+  // If a device fails, the next one of runtime.devices() takes over, and the first one after the last. Errors: invalid
+  // for a margin below 1, a share outside 0 to 1, most_prepared of 0, or a runtime without devices.
   [[nodiscard]] static Result<std::unique_ptr<Arrays>> create(const Runtime& runtime, ArraysOptions options = {});
   ~Arrays();
   Arrays(const Arrays&) = delete;
   Arrays& operator=(const Arrays&) = delete;
 
-  // Errors of all: invalid for sizes that do not go together, more than 2^31 elements in an array, and unknown devices;
-  // unsupported for absent devices and where none can compute it; timed_out; else that of the last device tried.
+  // Errors of all functions: invalid for sizes that do not match, arrays of over 2^31 elements and unknown devices;
+  // unsupported for absent devices, or if no device can compute it; timed_out; else the last tried device's error.
   [[nodiscard]] Result<ArrayRun> add(std::span<const float> a, std::span<const float> b, std::span<float> out,
                                      const ArrayCall& call = {});
   [[nodiscard]] Result<ArrayRun> multiply(std::span<const float> a, std::span<const float> b, std::span<float> out,
@@ -93,17 +93,17 @@ class Arrays {
   [[nodiscard]] Result<ArrayRun> matmul(std::span<const float> a, std::span<const float> b,
                                         const ProductExtents& extents, std::span<float> out,
                                         const ArrayCall& call = {});
-  // Sums are made of more bits than F32 has.
+  // dot() and sum() accumulate with more precision than F32.
   [[nodiscard]] Result<ArrayRun> dot(std::span<const float> a, std::span<const float> b, float& out,
                                      const ArrayCall& call = {});
   [[nodiscard]] Result<ArrayRun> sum(std::span<const float> x, float& out, const ArrayCall& call = {});
-  // Of each row of so many columns.
+  // Computes the softmax of each row of `columns` elements.
   [[nodiscard]] Result<ArrayRun> softmax(std::span<const float> x, std::size_t columns, std::span<float> out,
                                          const ArrayCall& call = {});
 
-  // Programs that are prepared now.
+  // The number of prepared programs.
   [[nodiscard]] std::size_t prepared() const;
-  // What is known so far: per function and size the time of each device, and which devices are set aside, and why.
+  // Explains what is known so far: each device's time by function and size, and which devices are quarantined and why.
   [[nodiscard]] std::string explain() const;
 
  private:

@@ -1,5 +1,4 @@
-// What a graph is made of: the ops, their attributes, and operands. Everything expands from the tables
-// under ops/; all types are plain values.
+// Ops, their attributes and their operands. The enums expand from the tables in ops/; all types are plain values.
 #pragma once
 
 #include <cstddef>
@@ -48,7 +47,7 @@ struct AttributeInfo {
 };
 [[nodiscard]] const AttributeInfo& info_of(Attr attr);
 
-// The attributes of one node. An attribute that was not set has the default of its row.
+// The attributes of one node. An attribute that was not set has its row's default.
 class Attributes {
  public:
   Attributes() = default;
@@ -56,7 +55,7 @@ class Attributes {
 
   void set(Attr attr, AttributeValue value);
   [[nodiscard]] const AttributeValue& get(Attr attr) const;
-  // REQUIRES: the row of `attr` has that type.
+  // REQUIRES (for the six below): the row of `attr` has that type.
   [[nodiscard]] float f32(Attr attr) const { return std::get<float>(get(attr)); }
   [[nodiscard]] std::uint32_t u32(Attr attr) const { return std::get<std::uint32_t>(get(attr)); }
   [[nodiscard]] DType dtype(Attr attr) const { return std::get<DType>(get(attr)); }
@@ -67,7 +66,7 @@ class Attributes {
   [[nodiscard]] std::span<const std::byte> bytes(Attr attr) const {
     return std::get<std::vector<std::byte>>(get(attr));
   }
-  // What was set, in the order of the table.
+  // The attributes that were set, in the order of the table.
   [[nodiscard]] std::span<const std::pair<Attr, AttributeValue>> set_values() const { return values_; }
   friend bool operator==(const Attributes&, const Attributes&) = default;
 
@@ -75,28 +74,28 @@ class Attributes {
   std::vector<std::pair<Attr, AttributeValue>> values_;
 };
 
-// One operand of a concrete op: everything about a tensor but its bytes.
+// One operand of a concrete op: everything about a tensor except its data.
 struct Operand {
   DType dtype = DType::F32;
   Layout layout = Layout::rows;
   TensorKind kind = TensorKind::value;
   Extent extent = Extent::fixed;  // what counts the valid entries of axis 0
   Shape shape;
-  Strides strides{};  // elements; the innermost is 1 unless the operand is a permuted view
+  Strides strides{};  // in elements; the innermost is 1 unless the operand is a permuted view
 
   [[nodiscard]] static Operand contiguous(DType dtype, const Shape& shape, TensorKind kind = TensorKind::value,
                                           Extent extent = Extent::fixed);
-  // Bytes between the first and one past the last byte used. REQUIRES: a validated shape.
+  // Returns the bytes from the first byte used to the end of the last. REQUIRES: a validated shape.
   [[nodiscard]] std::uint64_t span_bytes() const;
   [[nodiscard]] bool is_contiguous() const { return strides == contiguous_strides(shape); }
-  // Rows may lie anywhere, the elements of a row are neighbours.
+  // True if the elements of each row are contiguous. The rows may be anywhere.
   [[nodiscard]] bool has_contiguous_rows() const {
     return shape.rank() == 0 || shape.columns() <= 1 || strides[shape.rank() - 1] == 1;
   }
 };
 
 [[nodiscard]] std::string_view name_of(Op op);
-// Errors: invalid, with the list of ops.
+// Errors: invalid, with a list of the ops.
 [[nodiscard]] Result<Op> op_from_name(std::string_view name);
 
 }  // namespace shunt

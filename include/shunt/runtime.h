@@ -75,9 +75,9 @@ struct RuntimeOptions {
 
 class Runtime {
  public:
-  // Starts the devices. Errors: invalid for an unknown device, a list together with a selector, a processor that this
-  // process may not use, a budget or fault of a device not in use, or a malformed machine file; unsupported for an
-  // absent device; io for a file that cannot be read.
+  // Starts the devices. Errors: invalid for an unknown device, a forbidden processor or a malformed machine file; also
+  // for a list together with a selector, or a budget or fault of a device that is not in use; unsupported for an absent
+  // device; io for a file that cannot be read.
   [[nodiscard]] static Result<std::unique_ptr<Runtime>> create(const RuntimeOptions& options);
   // Takes over devices that the caller has opened, and uses all of them. They record to `recorder`. Only `calibrated`
   // and the options about how to run apply.

@@ -1,8 +1,8 @@
 // Errors as values: every fallible call of Shunt returns a Result<T>.
 //
-// A Result owns either the value or an Error with one of few codes and a message for people that names
-// the op, tensor, device and numbers involved. Nothing here throws; a broken invariant of Shunt's own
-// aborts. All types are plain values and may be used from any thread.
+// A Result owns either the value or an Error, which is one of a few codes with a readable message. The message names
+// the op, tensor, device and numbers involved. Nothing here throws; a broken invariant inside Shunt aborts. All types
+// are plain values and may be used from any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 
 namespace shunt {
 
-// X(name, what it means to a caller)
+// X(name, what the code means to a caller)
 #define SHUNT_ERROR_CODES(X)                                                  \
   X(invalid, "the input breaks a stated rule; the same call will fail again") \
   X(unsupported, "well formed, but nothing here can do it")                   \
   X(out_of_memory, "an allocation or a memory budget failed")                 \
   X(device_lost, "a device stopped answering; its memory is gone")            \
-  X(timed_out, "a submission did not finish in the time it was given")        \
+  X(timed_out, "a submission did not finish within its time limit")           \
   X(io, "a file could not be read or written, or changed while in use")       \
   X(internal, "a library or driver broke its own contract")                   \
-  X(interrupted, "the caller asked for the call to end before it was done")
+  X(interrupted, "the caller ended the call early")
 
 enum class Code : std::uint8_t {
 #define SHUNT_CODE(name, meaning) name,
@@ -35,7 +35,7 @@ enum class Code : std::uint8_t {
 struct Error {
   Code code = Code::internal;
   std::string message;
-  std::string device = {};  // the id of the one that failed; empty: it is no failure of a device
+  std::string device = {};  // the id of the device that failed; empty: no device failed
 };
 
 template <class T>
@@ -46,19 +46,19 @@ using Status = Result<void>;
   return std::unexpected(Error{code, std::move(message)});
 }
 
-// Adds the place where an error passed through: "what: message".
+// Prefixes the message with the place that an error passed through: "what: message".
 [[nodiscard]] std::unexpected<Error> fail_at(std::string_view what, Error error);
 
 }  // namespace shunt
 
-// Returns the error of `expression` to the caller, or goes on.
+// Returns the error of `expression` to the caller, if it has one.
 #define SHUNT_TRY(expression)                                      \
   do {                                                             \
     if (auto shunt_try_result = (expression); !shunt_try_result)   \
       return std::unexpected(std::move(shunt_try_result).error()); \
   } while (false)
 
-// Declares `variable` (with its type, e.g. `auto x`) from a Result, or returns the error.
+// Declares `variable` (with its type, such as `auto x`) from a Result, or returns the error.
 #define SHUNT_TRY_ASSIGN(variable, expression) \
   SHUNT_TRY_ASSIGN_AS(SHUNT_JOIN(shunt_result_, __LINE__), variable, expression)
 #define SHUNT_TRY_ASSIGN_AS(result, variable, expression)         \

@@ -1,4 +1,4 @@
-// How several devices are used. Plain values; any thread.
+// How work is divided among several devices. Plain values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 namespace shunt {
 
 // X(enumerator, name, meaning)
-#define SHUNT_STRATEGIES(X)                                  \
-  X(automatic, "auto", "by predicted time")                  \
-  X(gpu, "gpu", "the first GPU, but for what it cannot run") \
-  X(cpu, "cpu", "the processor, but for what it cannot run") \
+#define SHUNT_STRATEGIES(X)                                    \
+  X(automatic, "auto", "by predicted time")                    \
+  X(gpu, "gpu", "the first GPU, except for ops it cannot run") \
+  X(cpu, "cpu", "the CPU, except for ops it cannot run")       \
   X(layers, "layers", "layers in turn")
 
 enum class Strategy : std::uint8_t {
@@ -21,7 +21,7 @@ enum class Strategy : std::uint8_t {
 #undef SHUNT_STRATEGY
 };
 [[nodiscard]] std::string_view name_of(Strategy strategy);
-// Errors: invalid, with the list of names.
+// Errors: invalid, with a list of the names.
 [[nodiscard]] Result<Strategy> strategy_from_name(std::string_view name);
 
 }  // namespace shunt

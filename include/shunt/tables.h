@@ -1,9 +1,8 @@
-/* Tables of the public interface as X macros, which the headers for C++ and for C both expand. Only definitions of
- * macros: any compiler, any thread.
+/* Tables of the public interface as X macros, which the C++ and C headers expand. Macro definitions only; any compiler.
  */
 #pragma once
 
-/* X(enumerator, name): what a device is. */
+/* X(enumerator, name): types of devices. */
 #define SHUNT_DEVICE_TYPES(X) \
   X(discrete, "discrete")     \
   X(integrated, "integrated") \
@@ -11,21 +10,21 @@
   X(cpu, "cpu")               \
   X(other, "other")
 
-/* X(enumerator, name, meaning): what kernels and transfers could make use of. */
-#define SHUNT_DEVICE_FEATURES(X)                                                                     \
-  X(fp16, "fp16", "arithmetic in half precision")                                                    \
-  X(fp64, "fp64", "arithmetic in double precision")                                                  \
-  X(bf16, "bf16", "arithmetic or matrix products of bfloat16")                                       \
-  X(int8, "int8", "sums of products of 8-bit integers in one instruction")                           \
-  X(atomics, "atomics", "atomic operations on integers in memory")                                   \
-  X(shared_memory, "shared-memory", "memory that the invocations of a workgroup share")              \
-  X(subgroups, "subgroups", "invocations that exchange values without memory")                       \
-  X(cooperative_matrix, "cooperative-matrix", "units that multiply matrices")                        \
-  X(async_transfers, "async-transfers", "copies beside computations, by engines of their own")       \
-  X(unified_memory, "unified-memory", "the host's memory is the device's: nothing has to be copied") \
-  X(timestamps, "timestamps", "the device tells when an op began and ended")
+/* X(enumerator, name, meaning): features that kernels and transfers can use. */
+#define SHUNT_DEVICE_FEATURES(X)                                                                  \
+  X(fp16, "fp16", "arithmetic in half precision")                                                 \
+  X(fp64, "fp64", "arithmetic in double precision")                                               \
+  X(bf16, "bf16", "arithmetic or matrix products of bfloat16")                                    \
+  X(int8, "int8", "sums of products of 8-bit integers in one instruction")                        \
+  X(atomics, "atomics", "atomic operations on integers in memory")                                \
+  X(shared_memory, "shared-memory", "memory that the invocations of a workgroup share")           \
+  X(subgroups, "subgroups", "invocations that exchange values without memory")                    \
+  X(cooperative_matrix, "cooperative-matrix", "units that multiply matrices")                     \
+  X(async_transfers, "async-transfers", "separate engines that copy during computations")         \
+  X(unified_memory, "unified-memory", "memory shared with the host, so nothing has to be copied") \
+  X(timestamps, "timestamps", "start and end times of each op from the device")
 
-/* X(enumerator, name): how far an API came. */
+/* X(enumerator, name): how far the start of an API got. */
 #define SHUNT_START_STAGES(X)           \
   X(started, "started")                 \
   X(not_asked, "not asked for")         \
@@ -37,7 +36,7 @@
   X(crashed, "crashed")                 \
   X(timed_out, "timed out")
 
-/* X(enumerator, name, unit): what a long call is doing, and in which unit its progress is counted. */
+/* X(enumerator, name, unit): what a long call is doing, and the unit of its progress. */
 #define SHUNT_PROGRESS_KINDS(X)                     \
   X(reading_model, "reading the model", "bytes")    \
   X(copying_weights, "copying weights", "bytes")    \

@@ -1,7 +1,7 @@
-// What a tensor is: element type, extents, and what role it plays in a graph. Plain values, no ownership.
+// What a tensor is: its element type, its extents and its role in a graph. Plain values without ownership; any thread.
 //
-// Shapes are written outermost first; a tensor has at most kMaxRank axes, and the innermost axis lies
-// contiguously in memory unless strides say otherwise. Strides and offsets count elements.
+// Shapes are written outermost first. A tensor has at most kMaxRank axes. The innermost axis is contiguous in memory
+// unless strides say otherwise. Strides and offsets count elements.
 #pragma once
 
 #include <array>
@@ -30,13 +30,13 @@ struct DTypeInfo {
   DTypeKind kind;
 };
 
-// One row per DType, in the order of the enum.
+// Returns one row per DType, in the order of the enum.
 [[nodiscard]] std::span<const DTypeInfo> dtypes();
 [[nodiscard]] const DTypeInfo& info_of(DType dtype);
 [[nodiscard]] std::string_view name_of(DType dtype);
-// Errors: unsupported, with the list of names.
+// Errors: unsupported, with a list of the names.
 [[nodiscard]] Result<DType> dtype_from_name(std::string_view name);
-// Errors: unsupported, with the list of what is supported.
+// Errors: unsupported, with a list of the supported types.
 [[nodiscard]] Result<DType> dtype_from_gguf_id(std::uint32_t id);
 
 inline constexpr std::size_t kMaxRank = 4;
@@ -57,7 +57,7 @@ class Shape {
   constexpr void append(std::uint32_t extent) { extents_[rank_++] = extent; }
   // The innermost extent; 1 for a scalar.
   [[nodiscard]] constexpr std::uint32_t columns() const { return rank_ == 0 ? 1 : extents_[rank_ - 1]; }
-  // Product of all extents but the innermost. Validated shapes do not overflow.
+  // The product of all extents except the innermost. It does not overflow for validated shapes.
   [[nodiscard]] constexpr std::uint64_t rows() const {
     std::uint64_t product = 1;
     for (std::size_t axis = 0; axis + 1 < rank_; ++axis) product *= extents_[axis];
@@ -74,18 +74,18 @@ class Shape {
 // "[2, 3, 4]"
 [[nodiscard]] std::string to_string(const Shape& shape);
 
-// Elements between neighbours on each axis. An axis of a contiguous tensor steps over all inner ones.
+// Elements between neighbours on each axis. In a contiguous tensor an axis steps over all inner axes.
 using Strides = std::array<std::uint64_t, kMaxRank>;
 [[nodiscard]] Strides contiguous_strides(const Shape& shape);
 
-// Bytes of a contiguous tensor. Errors: invalid where a row is not a whole number of blocks or the
-// product does not fit 63 bits.
+// Returns the bytes of a contiguous tensor. Errors: invalid if a row is not a whole number of blocks, or if the product
+// does not fit 63 bits.
 [[nodiscard]] Result<std::uint64_t> bytes_of(DType dtype, const Shape& shape);
 
 enum class TensorKind : std::uint8_t {
   weight,  // constant, owned by a WeightStore, loaded from a WeightSource
   input,   // written by the caller before each submission
-  state,   // lives from submission to submission, changed by ops
+  state,   // lives from one submission to the next, changed by ops
   value,   // computed within a submission
 };
 

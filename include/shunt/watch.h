@@ -1,10 +1,10 @@
-// Progress of long calls, and their interruption.
+// Progress and interruption of long calls.
 //
 // A long call loads a model, copies its weights to a device, measures devices, reads a prompt, generates text or runs a
-// computation. It reports its progress on the thread that made it. Between its steps it looks at a flag, which any
-// thread or a signal handler may set; once it is set, the call ends with Code::interrupted, and a generation ends with
+// computation. It reports its progress on the thread that made it. Between its steps it checks a flag, which any thread
+// or a signal handler may set. Once the flag is set, the call ends with Code::interrupted; a generation ends with
 // StopReason::interrupted and the text so far. The flag stays set until its owner clears it.
-// Plain values; the flag must outlive everything that was given it.
+// Plain values. The flag must outlive everything that refers to it.
 #pragma once
 
 #include <atomic>
@@ -36,15 +36,15 @@ struct Progress {
 };
 
 struct Watch {
-  // Called on the thread that made the call. It must not call the object that is at work.
+  // Called on the thread that made the long call. It must not use that call's object.
   std::function<void(const Progress& progress)> on_progress = {};
-  // Set by any thread or a signal handler to end the call after its current step; null: it cannot be interrupted.
+  // Any thread or a signal handler may set it, to end the call after its current step. Null: no interruption.
   const std::atomic<bool>* interrupted = nullptr;
 
   [[nodiscard]] bool is_interrupted() const { return interrupted != nullptr && interrupted->load(); }
-  // Errors: interrupted, with what was interrupted and where: "`what` was interrupted".
+  // Errors: interrupted, once the flag is set: "`what` was interrupted".
   [[nodiscard]] Status check(std::string_view what) const;
-  // Nothing where `total` is 0.
+  // Calls on_progress, unless `total` is 0.
   void report(ProgressKind kind, std::uint64_t done, std::uint64_t total) const;
 };
 

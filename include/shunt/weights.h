@@ -1,7 +1,7 @@
-// Where constant tensors come from: a model file, several of them, memory, or slices in a browser.
+// Sources of constant tensors: model files, memory, or slices in a browser.
 //
-// A source describes its tensors and hands out their bytes. It must outlive every WeightStore that reads
-// from it. All calls are safe from many threads.
+// A source describes its tensors and gives access to their bytes. It must outlive every WeightStore that reads from it.
+// All calls are safe from many threads.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct WeightInfo {
   std::string name;
   DType dtype = DType::F32;
   Shape shape;              // outermost first
-  std::uint64_t bytes = 0;  // contiguous, rows as in the file
+  std::uint64_t bytes = 0;  // of the contiguous tensor, rows as in the file
 };
 
 class WeightSource {
@@ -34,26 +34,25 @@ class WeightSource {
   // Copies `out.size()` bytes from `offset` of tensor `index`. Errors: invalid outside the tensor, io.
   [[nodiscard]] virtual Status read(std::size_t index, std::uint64_t offset, std::span<std::byte> out) = 0;
 
-  // The tensor's bytes where they can be addressed without a copy, else empty. The memory stays valid
-  // and readable for the life of the source, also when the file shrinks: the bytes that are gone then
-  // read as zero and health() says so.
+  // Returns the tensor's bytes if they can be addressed without a copy, else none. The memory stays readable for the
+  // life of the source, even if the file shrinks. Missing bytes then read as zero, and health() returns an error.
   [[nodiscard]] virtual std::span<const std::byte> mapped(std::size_t index) = 0;
 
-  // What keeps the bytes of mapped() valid beyond the life of the source, for devices that a submission may outlive;
-  // null: nothing does.
+  // Returns an owner that keeps the bytes of mapped() valid beyond the life of the source; null if there is none. It is
+  // for devices that a submission may outlive.
   [[nodiscard]] virtual std::shared_ptr<const void> owner(std::size_t) { return nullptr; }
 
-  // The caller has its own copy of these bytes; the source may let their pages go.
+  // Tells the source that the caller has copied these bytes, so it may release their pages.
   virtual void release(std::size_t index, std::uint64_t offset, std::uint64_t bytes) = 0;
 
-  // Errors: io once mapped bytes were found missing.
+  // Errors: io after mapped bytes were found missing.
   [[nodiscard]] virtual Status health() const = 0;
 };
 
-// Constants that lie in the caller's memory, which must stay as it is for the life of the source.
+// Constants in the caller's memory, which must stay valid and unchanged for the life of the source.
 class MemoryWeights final : public WeightSource {
  public:
-  // Errors: invalid where the name is taken, or `bytes` are not those of a contiguous tensor of that dtype and shape.
+  // Adds a tensor. Errors: invalid if the name is taken, or if the size of `bytes` does not fit dtype and shape.
   [[nodiscard]] Status add(std::string_view name, DType dtype, const Shape& shape, std::span<const std::byte> bytes);
 
   [[nodiscard]] std::span<const WeightInfo> weights() const override { return infos_; }
