@@ -8,6 +8,7 @@ mapfile -t sources < <(bash tools/sources.sh)
 clang-format-19 --dry-run -Werror "${sources[@]}"
 shellcheck "${scripts[@]}"
 python3 tools/check_includes.py
+python3 tools/check_prose.py
 if grep -nE '\b(TO''DO|FIX''ME|XX''X)\b' "${sources[@]}" "${scripts[@]}" tools/*.py tools/gpu/*.py CMakeLists.txt ./*/CMakeLists.txt bindings/web/*.mjs bindings/web/page/* tests/web/*.mjs; then
   echo "lint: the lines above say that they are unfinished" >&2
   exit 1
