@@ -1,5 +1,5 @@
-// Chooses a device for each node of a graph: the whole is predicted to end first there, within the memory that pools
-// may give. Pure functions.
+// Chooses a device for each node of a graph so that the whole is predicted to end first, within the memory budgets.
+// Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,23 @@
 namespace shunt {
 
 struct Choice {
-  std::vector<std::uint32_t> device_of_node;  // as that of GivenPlaces
-  double bound_us = 0;                        // no choice takes less; 0: not known
-  // A faster choice that gains less than the margin, in the same form; empty: there is none.
+  std::vector<std::uint32_t> device_of_node;  // as in GivenPlaces
+  double bound_us = 0;                        // lower bound on any choice; 0: unknown
+  // A faster choice that gains less than the margin, in the same form; empty: none.
   std::vector<std::uint32_t> within_margin;
-  // For each node, then device: whether all that must run beside the node can run there, how much more its weights and
-  // state would take there, and what is left to them.
+  // The room for a node on a device: whether all that must run beside the node can run there, how many more bytes its
+  // weights and state would need there, and how many bytes are free.
   struct Room {
     bool can_run = true;
     std::uint64_t needed_bytes = 0;
     std::uint64_t free_bytes = kNoBudget;
     [[nodiscard]] bool is_lacking() const { return needed_bytes > free_bytes; }
   };
-  std::vector<Room> rooms;  // empty: there is one device
+  std::vector<Room> rooms;  // by node, then device; empty: there is one device
 };
 
-// Nothing where no placement of the whole is possible, of which a device for each unit in turn may say why. A mix of
-// devices is chosen only where it gains more than the margin.
+// Returns nothing if no placement of the whole graph is possible; placing each unit in turn may then say why. Chooses a
+// mix of devices only if it gains more than the margin.
 [[nodiscard]] std::optional<Choice> choose_devices(const PlanProblem& problem, const Search& search);
 
 }  // namespace shunt

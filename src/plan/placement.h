@@ -1,4 +1,4 @@
-// Chooses the units (nodes or fused rows) of a graph and a device for each, with the reason. A pure function.
+// Chooses the units (nodes or fused ops) of a graph and a device for each, with the reason. Pure functions.
 #pragma once
 
 #include <vector>
@@ -13,13 +13,13 @@ struct Placement {
   double bound_us = 0;  // as in Plan
 };
 
-// Errors: unsupported where no device, or not the given one, can run a unit.
+// Errors: unsupported if no device, or not the given one, can run a unit.
 [[nodiscard]] Result<Placement> place(const PlanProblem& problem, const Where& where);
 
-// Why a search left the chosen one of a decision its unit, when all other candidates are judged.
+// Returns why the search kept a unit on its chosen device. REQUIRES: all other candidates have been judged.
 [[nodiscard]] Reason reason_found(const Decision& decision, std::uint32_t preferred);
 
-// The places that were not searched for; null: they are to be.
+// Returns the places that are given rather than searched for; null: they are to be searched.
 [[nodiscard]] const std::vector<std::uint32_t>* given_places(const Where& where);
 
 }  // namespace shunt

@@ -1,7 +1,7 @@
-// A Plan: which op on which device, in what order, with which transfers and where every tensor lies, and why.
+// A Plan: which op runs on which device, in what order, with which transfers, where every tensor is stored, and why.
 //
-// A plain value. It can be printed, compared and checked on its own; equal inputs give equal plans.
-// Devices are indices into `devices`, tensors and nodes are ids of the graph it was made for.
+// A plain value. It can be printed, compared and checked on its own; equal inputs give equal plans. Devices are indices
+// into `devices`; tensors and nodes are ids of the graph it was made for.
 #pragma once
 
 #include <cstdint>
@@ -17,26 +17,26 @@ namespace shunt {
 
 // Why a device was, or was not, given an op.
 enum class Reason : std::uint8_t {
-  only_candidate,     // no other device could
-  lower_cost,         // with any other the whole would take longer
-  others_are_full,    // others could, and have no room
-  kept,               // another would make the whole faster, by less than the margin
-  placed_by_hand,     // the caller said so
+  only_candidate,     // no other device can run it
+  lower_cost,         // any other device would make the whole slower
+  others_are_full,    // others can run it, but have no room
+  kept,               // another would make the whole faster, but by less than the margin
+  placed_by_hand,     // the caller chose the device
   preferred,          // the caller prefers the device
-  preferred_is_full,  // weights or state of the op have no room on the device that the caller prefers
-  where_weights_are,  // another step holds its weights there
-  higher_cost,        // rejected: with this one the whole would take longer
-  within_margin,      // rejected: with this one, or it and others, the whole would be faster, by less than the margin
-  not_tried,          // rejected: with this one the whole would be faster, which the search did not see
+  preferred_is_full,  // weights or state of the op do not fit on the device that the caller prefers
+  where_weights_are,  // its weights are already on this device, for another step
+  higher_cost,        // rejected: it would make the whole slower
+  within_margin,      // rejected: it, alone or with others, would make the whole faster, but by less than the margin
+  not_tried,          // rejected: it would make the whole faster, but the search did not see that
   not_preferred,      // rejected: the caller prefers another device
-  weights_elsewhere,  // rejected: another step holds its weights on another device
+  weights_elsewhere,  // rejected: its weights are on another device, for another step
   group_cannot,       // rejected: ops that must run beside it cannot run there
-  lacks_op,           // rejected: what it lacks stands beside
+  lacks_op,           // rejected: the detail says what it lacks
   too_large,          // rejected: an operand is larger than it can bind
-  no_memory,          // rejected: what the op needs has no room there; how much stands beside
-  state_elsewhere,    // rejected: state the op changes lives in another memory
+  no_memory,          // rejected: what the op needs does not fit there; the detail says how much
+  state_elsewhere,    // rejected: the op changes state that is in another memory
   not_named,          // rejected: the caller named another device
-  quarantined,        // rejected: it failed before; how stands beside
+  quarantined,        // rejected: it failed before; the detail says how
 };
 [[nodiscard]] std::string_view name_of(Reason reason);
 
@@ -44,11 +44,11 @@ struct Candidate {
   std::uint32_t device = 0;
   Reason reason = Reason::lacks_op;
   std::string detail;     // what it lacks, which operand is too large, or how much memory there is
-  double compute_us = 0;  // of the op alone; 0 where it cannot run
+  double compute_us = 0;  // of the op alone; 0: it cannot run
   double uncertainty_us = 0;
   bool measured = false;  // the prediction rests on measurements of the device, not on priors
-  // Time added to the whole plan if this op and its group ran here and all else stayed; 0 for the chosen device.
-  // Nothing before explain(), and where that is not possible.
+  // Time added to the whole plan if this op and its group ran here and all else stayed; 0 for the chosen device. Empty
+  // before explain(), and if the move is impossible.
   std::optional<double> added_us;
   friend bool operator==(const Candidate&, const Candidate&) = default;
 };
@@ -78,7 +78,8 @@ struct Residence {
   StorageKind kind = StorageKind::value;
   std::uint64_t offset = 0;  // in the device's arena; values and inputs only
   std::uint64_t bytes = 0;
-  // First writer and last reader, as positions in `units`; inputs and outputs of the graph are used after the last one.
+  // First writer and last reader, as positions in `units`. Inputs and outputs of the graph are in use past the last
+  // unit.
   std::uint32_t first = 0;
   std::uint32_t last = 0;
   friend bool operator==(const Residence&, const Residence&) = default;
@@ -98,13 +99,13 @@ struct Step {
   std::uint32_t first_unit = 0;  // compute: a run of `units`
   std::uint32_t unit_count = 0;
   Transfer transfer;
-  std::vector<std::uint32_t> after;  // steps that must have ended
+  std::vector<std::uint32_t> after;  // steps that must end first
   double start_us = 0;               // predicted
   double end_us = 0;
   friend bool operator==(const Step&, const Step&) = default;
 };
 
-// What the plan takes of one memory pool.
+// The memory that the plan uses in one pool.
 struct MemoryUse {
   std::string pool;
   std::uint64_t weight_bytes = 0;
@@ -120,39 +121,39 @@ struct Plan {
     std::string id;
     std::string pool;
     std::string resource;
-    std::uint64_t alignment_bytes = 1;  // of what lies in its arena
+    std::uint64_t alignment_bytes = 1;  // of tensors in its arena
     std::uint64_t arena_bytes = 0;
     std::uint64_t scratch_bytes = 0;
-    double correction = 1;  // of what it was predicted to take
+    double correction = 1;  // factor on its predicted times
     friend bool operator==(const PlannedDevice&, const PlannedDevice&) = default;
   };
   std::vector<PlannedDevice> devices;
-  std::vector<Quarantined> quarantined;  // devices that are no candidates for now
+  std::vector<Quarantined> quarantined;  // devices that may not be used for now
   std::vector<Unit> units;
   std::vector<Decision> decisions;  // one per unit
   std::vector<Residence> residences;
   std::vector<Step> steps;
   std::vector<MemoryUse> memory;
   double predicted_us = 0;
-  // The part of predicted_us that steps wait for memory still in use, which the search does not count. Now and then
-  // below zero, because links then carry copies in another order.
+  // The part of predicted_us that steps wait for memory still in use, which the search does not count. Sometimes
+  // negative, because links then carry copies in another order.
   double memory_wait_us = 0;
-  double best_us = 0;        // what the planner's own choice is predicted to take, where this one was made by hand
-  double bound_us = 0;       // what no placement of these units beats, were copies free; 0: not known
-  bool is_measured = false;  // all of its devices were measured
+  double best_us = 0;        // predicted time of the planner's own choice, if this one was made by hand
+  double bound_us = 0;       // lower bound on any placement of these units, if copies were free; 0: unknown
+  bool is_measured = false;  // all its devices were measured
   friend bool operator==(const Plan&, const Plan&) = default;
 
   // The copy of `tensor` (a base) that `device` can address, or null.
   [[nodiscard]] const Residence* find(TensorId tensor, std::uint32_t device) const;
 };
 
-// Whether the plan computes the graph. Trusts nothing in it: every index is in range; every node is computed, and made
-// once; what a unit reads was written, and its state is of the version that the graph says, by a step that has ended;
-// every copy has the tensor's bytes, aligned and inside its arena; memory is taken over only when its readers have
-// ended. Errors: internal.
+// Checks that the plan computes the graph, trusting nothing in it. Every index is in range. Every node is computed, and
+// made once. Every unit reads values that were written, and state of the version that the graph says, by steps that
+// have ended. Every copy has the tensor's bytes, aligned and inside its arena. Memory is reused only when its readers
+// have ended. Errors: internal.
 [[nodiscard]] Status check(const Plan& plan, const Graph& graph);
 
-// For people: devices, memory, steps and, if asked, each decision with its candidates.
+// Describes devices, memory, steps and, if asked, each decision with its candidates.
 [[nodiscard]] std::string to_text(const Plan& plan, const Graph& graph, bool explain);
 [[nodiscard]] std::string to_json(const Plan& plan, const Graph& graph);
 

@@ -16,27 +16,27 @@ namespace shunt {
 
 // Search for the placement with the least predicted time.
 struct Search {
-  // The index of the device that runs what it can; kNone: that of least predicted time.
+  // The index of the device that runs all that it can; kNone: the device of least predicted time.
   std::uint32_t preferred = kNone;
-  bool strict = false;  // what the preferred device cannot run is an error
-  // By which part of its own time another choice must be faster than the device named first, and a mix of devices than
-  // one; nothing: margin_or_default().
+  bool strict = false;  // an op that the preferred device cannot run is an error
+  // The share of its own time by which another device must beat the first one, and a mix of devices a single one.
+  // Empty: margin_or_default().
   std::optional<double> margin = {};
-  // For each tensor the index of the device in whose memory it is already: weights, of which others may get a copy for
-  // as long as they use it, and state. kNone: wherever it is used. Empty: all kNone.
+  // By tensor, the index of the device whose memory already holds it: weights, of which others may get a copy while
+  // they use them, and state. kNone: placed wherever it is used. Empty: all kNone.
   std::vector<std::uint32_t> homes = {};
-  // For each tensor the index of a device where it may do well, which is tried beside others: parts of weights that
-  // were split for these. kNone: nobody knows. Empty: all kNone.
+  // By tensor, the index of a device where it may do well, which the search also tries: for parts of split weights.
+  // kNone: unknown. Empty: all kNone.
   std::vector<std::uint32_t> suggested = {};
 };
 
-// Use the caller's placement: for each node the index of its device.
+// Use the caller's placement: the index of a device for each node.
 struct GivenPlaces {
   std::vector<std::uint32_t> device_of_node;
-  bool compare = false;  // the plan also says what the planner's own choice would take
+  bool compare = false;  // also predict the planner's own choice, as Plan::best_us
 };
 
-// Run each node where another step holds its weights: for each node the index of its device.
+// Run each node where another step already holds its weights: the index of a device for each node.
 struct FollowWeights {
   std::vector<std::uint32_t> device_of_node;
 };
@@ -48,32 +48,31 @@ struct PlanRequest {
   std::span<Device* const> devices;  // candidates
   // The cost of ops on each device; empty: the priors.
   std::span<const DeviceCost> costs = {};
-  // Shared by plans for the same devices and costs; null: make_plan() has its own.
+  // Shared by plans for the same devices and costs; null: make_plan() makes its own.
   CostCache* cost_cache = nullptr;
   Where where = Search{};
-  bool fuse = true;  // let devices claim fused rows
-  // For each device the bytes that its memory (memory_of()) may give to a plan, of several devices the least; empty: as
-  // much as is asked for.
+  bool fuse = true;  // let devices run fused ops
+  // By device, the bytes that its memory (memory_of()) may give to a plan; the least counts if devices share a memory.
+  // Empty: no limit.
   std::vector<std::uint64_t> budget_bytes = {};
-  std::span<const Quarantined> quarantined = {};  // devices that are no candidates for now; the plan lists them
+  std::span<const Quarantined> quarantined = {};  // devices that may not be used for now; the plan lists them
 };
 
-// `margin`; if nobody says so 5 %, and 100 % while the rates of a device are priors.
+// Returns `margin`, or its default if empty: 5 %, or 100 % while the rates of a device are priors.
 [[nodiscard]] double margin_or_default(std::optional<double> margin, bool is_measured);
 
-// Errors: unsupported where no device can run an op, with each device's reason, or where the preferred one cannot and
-// nothing may run elsewhere; out_of_memory where budgets do not hold; invalid for places, homes or budgets of another
-// number.
+// Errors: unsupported if no device can run an op, with each device's reason, or if a strict preferred device cannot run
+// one. out_of_memory if the budgets cannot be met. invalid for the wrong number of places, homes or budgets.
 [[nodiscard]] Result<Plan> make_plan(const PlanRequest& request);
 
 // Fills in Candidate::added_us by the search's evaluator, and corrects reasons that it contradicts. Takes as many
-// evaluations as there are candidates. REQUIRES: `plan` is one of `request`.
+// evaluations as there are candidates. REQUIRES: `plan` was made for `request`.
 void explain(const PlanRequest& request, Plan& plan);
 
-// Where a plan has each node of its graph, for another graph of the same nodes.
+// Returns the device of each node in a plan, for another graph with the same nodes.
 [[nodiscard]] std::vector<std::uint32_t> devices_of_nodes(const Plan& plan, const Graph& graph);
 
-// Where a plan holds the weights and the state of its graph, as Search::homes: for another graph of the same tensors.
+// Returns where a plan holds weights and state, as Search::homes, for another graph with the same tensors.
 [[nodiscard]] std::vector<std::uint32_t> homes_of(const Plan& plan, const Graph& graph);
 
 }  // namespace shunt

@@ -14,16 +14,16 @@
 namespace shunt {
 
 struct PlanProblem {
-  // REQUIRES: what the request points to outlives the problem.
+  // REQUIRES: everything that the request points to outlives the problem.
   explicit PlanProblem(const PlanRequest& request);
   PlanProblem(const PlanProblem&) = delete;
   PlanProblem& operator=(const PlanProblem&) = delete;
   ~PlanProblem() = default;
 
-  // What each device may give; empty: as much as is asked for.
+  // Sets the bytes that each device may give; empty: no limit.
   void set_budgets(std::vector<std::uint64_t> bytes);
 
-  // The device in whose memory a base tensor is already, or kNone.
+  // The device whose memory already holds a base tensor, or kNone.
   [[nodiscard]] std::uint32_t home_of(TensorId base) const { return homes.empty() ? kNone : homes[base]; }
   // The first tensor of a unit that the device cannot bind whole, or kNone.
   [[nodiscard]] TensorId too_large_for(const Unit& unit, std::uint32_t device) const;
@@ -32,13 +32,13 @@ struct PlanProblem {
   const Graph& graph;
   const std::span<Device* const> devices;
   const bool fuse;
-  const std::vector<DeviceCost> priors;  // where the request has no costs
+  const std::vector<DeviceCost> priors;  // used if the request has no costs
   const std::span<const DeviceCost> costs;
-  std::optional<CostCache> own_cache;  // where the request has none
+  std::optional<CostCache> own_cache;  // used if the request has none
   CostCache* const cost_cache;
   const std::span<const std::uint32_t> homes;
   std::vector<std::uint64_t> budget_bytes;
-  std::vector<Lane> lanes;  // of the devices, with their room for weights that are elsewhere
+  std::vector<Lane> lanes;  // one per device, with its room for weights that are elsewhere
 };
 
 }  // namespace shunt

@@ -1,5 +1,5 @@
-// What the JSON of a plan says of its decisions, as values: to_json(plan) writes them, and what looks back at a plan
-// that ran reads them. Devices, ops and dtypes are names, so that no graph and no device need be there.
+// The decisions in the JSON of a plan, as values: to_json(plan) writes them, and reviews of plans that ran read them.
+// Devices, ops and dtypes are names, so that neither graph nor devices are needed.
 #pragma once
 
 #include <cstdint>
@@ -17,17 +17,17 @@ struct CandidateRecord {
   std::string detail;     // why it could not run the op
   double compute_us = 0;  // of the op alone; 0: it could not run
   double uncertainty_us = 0;
-  bool measured = true;            // what is predicted rests on measurements of the device
-  std::optional<double> added_us;  // how much longer the whole was predicted to take with it
+  bool measured = true;            // the prediction rests on measurements of the device
+  std::optional<double> added_us;  // time that it was predicted to add to the whole
 };
 
 struct DecisionRecord {
   std::string op;
   std::string call;                // the op with its operands
-  std::vector<std::string> nodes;  // that it computes; the last gives it its name
+  std::vector<std::string> nodes;  // those that it computes; the last gives it its name
   std::string device;
   std::string reason;
-  std::uint32_t group = 0;  // those of one group move together
+  std::uint32_t group = 0;  // units of one group move together
   std::vector<CandidateRecord> candidates;
 
   [[nodiscard]] const CandidateRecord* find(std::string_view id) const;
@@ -41,12 +41,12 @@ struct InputRecord {
 
 struct PlanRecord {
   double predicted_us = 0;
-  double best_us = 0;  // of a plan made by hand: what the planner's own choice was predicted to take; else the same
+  double best_us = 0;  // predicted time of the planner's own choice; predicted_us unless made by hand
   bool measured = false;
   std::vector<InputRecord> inputs;
   std::vector<DecisionRecord> units;
 
-  // The first extent of an input; 0 where there is no such input.
+  // Returns the first extent of an input; 0: no such input.
   [[nodiscard]] std::uint32_t rows_of(std::string_view input) const;
 };
 

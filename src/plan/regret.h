@@ -1,10 +1,10 @@
-// A recording's plans, seen after they ran: what each op took beside what was predicted, and what its decision lost.
+// Reviews a recording's plans after they ran: what each op took against its prediction, and the regret of its decision.
 //
-// Regret is what another device is predicted to have saved: by how much the op took longer than predicted, less what
-// the whole was predicted to take longer on the best of all other devices that would have been used for it: that were
-// measured and, of the scalar reference, that the user named. Ops of one group move together, so the largest regret
-// among them counts for the group. Of a plan it is the sum or, where it was placed by hand, what the planner's own
-// choice was predicted to save, if that is more. Never below zero. Plain values; any thread.
+// Regret is the time that another device was predicted to save. It is the op's time beyond its prediction, less the
+// time that the best other device was predicted to add to the whole. Only devices that would have been used count:
+// measured ones, and the scalar reference if the user named it. Ops of one group move together, so that the largest
+// regret among them counts for the group. A plan's regret is the sum. If it was placed by hand, it is what the
+// planner's own choice was predicted to save, if that is more. Regret is never negative. Plain values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@
 
 namespace shunt {
 
-// Of all that ended well.
+// Times of all runs that succeeded.
 struct Actual {
   std::uint64_t times = 0;
   double mean_us = 0;
@@ -30,35 +30,36 @@ struct Actual {
 
 struct DecisionRegret {
   DecisionRecord decision;
-  Actual actual;           // no times where ops were not timed one by one
-  double regret_us = 0;    // each time, on the mean
-  std::string best_other;  // whose prediction that is against; empty where no other could run it
+  Actual actual;           // empty if ops were not timed one by one
+  double regret_us = 0;    // per run, on average
+  std::string best_other;  // the device it is measured against; empty: no other could run it
 
-  // What the op itself was predicted to take.
+  // The predicted time of the op itself.
   [[nodiscard]] double predicted_us() const;
 };
 
 struct PlanRegret {
-  std::uint32_t number = 0;  // what events call it
+  std::uint32_t number = 0;  // as events call it
   PlanRecord plan;
-  Actual actual;  // of whole runs; of those that were slowed down, having no prediction, only where there are no others
+  // Times of whole runs. Runs that were slowed down have no prediction, and count only if there are no others.
+  Actual actual;
   std::vector<DecisionRegret> decisions;
 
   [[nodiscard]] double regret_us() const;  // per run
-  // What the planner's own choice was predicted to save, per run, of a plan that was placed by hand.
+  // The time per run that the planner's own choice was predicted to save, for a plan placed by hand.
   [[nodiscard]] double regret_of_hand_us() const;
-  // "a step of 16 tokens", or which inputs it takes.
+  // "a step of 16 tokens", or the inputs it takes.
   [[nodiscard]] std::string title() const;
 };
 
-// All plans that are attached, in their order. `named`: the devices that the user listed, with commas between. Errors:
-// invalid where one is not what to_json(plan) writes.
+// Returns all attached plans, in order. `named`: the devices that the user listed, separated by commas. Errors: invalid
+// if a plan is not what to_json(plan) writes.
 [[nodiscard]] Result<std::vector<PlanRegret>> regrets_of(const trace::Recording& recording,
                                                          std::string_view named = {});
 
-// For people: each decision with all candidates, what it took and what was lost.
+// Describes each decision with all its candidates, its actual time and its regret.
 [[nodiscard]] std::string to_text(const PlanRegret& plan);
-// As the plan has it, with what it took and what was lost beside each decision.
+// Writes the plan's JSON, with the actual time and the regret of each decision.
 [[nodiscard]] std::string to_json(const PlanRegret& plan);
 
 }  // namespace shunt

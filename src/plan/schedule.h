@@ -1,4 +1,4 @@
-// Turns a placement into a plan: steps, copies, lifetimes, storage, and the time that all of it takes. A pure function.
+// Turns a placement into a plan: steps, copies, lifetimes, storage and predicted times. A pure function.
 #pragma once
 
 #include "plan/placement.h"

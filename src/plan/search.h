@@ -1,8 +1,8 @@
-// Searches which device should run which part of a graph: numbers in, numbers out.
+// Searches for the device that should run each part of a graph. Input and output are plain numbers.
 //
-// Items run in a given order. Those of one group run on one device. The time of a placement is that of a timeline on
-// which devices work at once, links carry one copy at a time, and neighbours on one device are one step; what a pool
-// must hold is held against its budget. Deterministic: the work is counted, not timed.
+// Items run in a given order, and those of one group run on one device. A placement is timed on a timeline: devices
+// work at once, links carry one copy at a time, and neighbours on one device are one step. The bytes in each memory are
+// compared with its budget. Deterministic: the search is limited by counted work, not by time.
 #pragma once
 
 #include <cstdint>
@@ -22,75 +22,75 @@ struct SearchProblem {
     std::uint32_t group = 0;
     std::uint32_t made = kNone;        // the value it makes or changes
     std::vector<std::uint32_t> reads;  // values
-    std::vector<std::uint32_t> holds;  // what must lie in the same pool: weights and state
-    std::vector<double> us;            // by device; kCannot where it cannot run
+    std::vector<std::uint32_t> holds;  // weights and state, which must be in the same pool
+    std::vector<double> us;            // by device; kCannot: it cannot run there
   };
   std::vector<Lane> lanes;
   std::vector<std::uint64_t> budget_bytes;  // by memory
   std::vector<Item> items;
   std::vector<std::uint64_t> value_bytes;
   std::vector<std::uint64_t> held_bytes;
-  std::vector<std::uint32_t> outputs;  // values that must be there in the end
-  // By value the device in whose pool it is from the beginning, beside what the budgets say; kNone: of what is not
-  // made it is everywhere. Shorter than the values: kNone for the rest.
+  std::vector<std::uint32_t> outputs;  // values that are needed at the end
+  // By value, the device whose pool holds it from the beginning, in addition to the budgets. kNone: a value that no
+  // item makes is everywhere. Shorter than the values: kNone for the rest.
   std::vector<std::uint32_t> homes = {};
   [[nodiscard]] std::uint32_t home_of(std::uint32_t value) const { return value < homes.size() ? homes[value] : kNone; }
   std::uint32_t groups = 0;
-  // By group a device that may do well, kNone where nobody knows; empty: for no group. One more place to start from.
+  // By group, a device that may do well; kNone: unknown; empty: for no group. The search also starts from these.
   std::vector<std::uint32_t> suggested = {};
 };
 
-// What the items of each group take together, by group and device.
+// Returns the total time of each group's items, by group and device.
 [[nodiscard]] std::vector<double> us_of_groups(const SearchProblem& problem);
-// For each item the bytes that it holds and no earlier one does.
+// Returns for each item the bytes that it holds and no earlier one does.
 [[nodiscard]] std::vector<std::uint64_t> newly_held_bytes(const SearchProblem& problem);
 
 struct Score {
-  double over_bytes = 0;  // of all budgets together
+  double over_bytes = 0;  // summed over all budgets
   double us = kCannot;    // until the last item has ended
   [[nodiscard]] bool operator<(const Score& other) const {
     return over_bytes != other.over_bytes ? over_bytes < other.over_bytes : us < other.us;
   }
 };
 
-// Counts what a placement costs.
+// Computes the score of placements.
 class Evaluator {
  public:
   // `problem` must outlive it.
   explicit Evaluator(const SearchProblem& problem);
   // `device_of_group`: one per group.
   [[nodiscard]] Score operator()(std::span<const std::uint32_t> device_of_group);
-  // Of the last placement, by memory.
+  // Peak bytes of the last placement, by memory.
   [[nodiscard]] std::span<const std::uint64_t> memory_bytes() const { return most_bytes_; }
 
  private:
   void begin();
   void close();
   void add(std::uint32_t item, std::uint32_t device);
-  // The step that puts a value into the pool of `device`, where a copy of it is put if there is none; kNone: none has
-  // to.
+  // Returns the step that puts a value into the pool of `device`, and adds a copy if there is none; kNone: no step
+  // needs to.
   std::uint32_t bring(std::uint32_t value, std::uint32_t device);
-  // Whether an item must begin another step, because it reads a value that another device makes in the same memory and
-  // the open step does not wait for: steps wait only before they begin.
+  // Whether an item must begin a new step: it reads a value that another device makes in the same memory, and the open
+  // step does not wait for it. Steps wait only before they begin.
   [[nodiscard]] bool brings_news(const SearchProblem::Item& item, std::uint32_t device) const;
   void count(std::uint32_t memory, std::uint64_t bytes);
   [[nodiscard]] std::uint32_t& there(std::uint32_t value, std::uint32_t pool) { return there_[value * pools_ + pool]; }
 
   const SearchProblem& problem_;
   std::size_t pools_ = 0;
-  bool shares_pools_ = false;  // several devices have one
+  bool shares_pools_ = false;  // several devices share one
   std::vector<std::uint32_t> memory_of_pool_;
-  std::vector<std::vector<std::uint32_t>> ends_;  // by item: the values that nobody reads later
+  std::vector<std::vector<std::uint32_t>> ends_;  // by item: the values that no later item reads
   Simulation steps_;
-  std::uint32_t open_ = kNone;            // the device of the step that goes on, if it does
-  std::uint64_t streamed_bytes_ = 0;      // that it waits for
-  std::vector<std::uint32_t> ops_steps_;  // all steps of ops, in their order
+  std::uint32_t open_ = kNone;            // the device of the open step, if any
+  std::uint64_t streamed_bytes_ = 0;      // that the open step waits for
+  std::vector<std::uint32_t> ops_steps_;  // all steps of ops, in order
   std::vector<std::uint32_t> last_step_;  // by device
   std::vector<std::uint32_t> needed_;     // steps that an item waits for
   std::vector<std::uint32_t> there_;      // by value and pool: the step that put it there
   std::vector<std::uint32_t> home_;       // by value: the device that made it
-  std::vector<bool> held_;                // by what is held, and pool
-  std::vector<std::uint64_t> bytes_;      // by memory: now, and at most
+  std::vector<bool> held_;                // by held tensor and pool
+  std::vector<std::uint64_t> bytes_;      // by memory: now, and at the peak
   std::vector<std::uint64_t> most_bytes_;
 };
 
@@ -99,10 +99,10 @@ struct SearchResult {
   Score score;
 };
 
-// For each device: all on it, but for what it cannot run, which goes where it runs fastest. Scored.
+// For each device: everything on it, except what it cannot run, which goes where it runs fastest. Scored.
 [[nodiscard]] std::vector<SearchResult> single_devices(const SearchProblem& problem);
 
-// The best of what can be found with a bounded amount of work. Where no placement is possible its time is kCannot.
+// Returns the best placement found with a bounded amount of work. If no placement is possible, its time is kCannot.
 [[nodiscard]] SearchResult search(const SearchProblem& problem);
 
 }  // namespace shunt

@@ -19,12 +19,12 @@ class Simulation {
 
   // Forgets all steps.
   void clear();
-  // The number of the next step: ops on a device, or a copy between two devices. It waits for nothing yet.
+  // Adds a step and returns its number: ops on a device, or a copy between two devices. It waits for nothing yet.
   std::uint32_t add_ops(std::uint32_t device);
   std::uint32_t add_copy(std::uint32_t from, std::uint32_t to, std::uint64_t bytes);
   // Adds to the time of a step of ops.
   void take(std::uint32_t number, double us) { steps_[number].us += us; }
-  // Makes a step wait for another one too.
+  // Makes a step also wait for `other`.
   void wait_for(std::uint32_t number, std::uint32_t other);
   [[nodiscard]] bool waits_for(std::uint32_t number, std::uint32_t other) const;
 
@@ -39,16 +39,16 @@ class Simulation {
     std::uint32_t from = kNone;  // of a copy
     std::uint64_t bytes = 0;
     double us = 0;                // of ops
-    std::uint32_t waits = kNone;  // the last of them in waits_
+    std::uint32_t waits = kNone;  // its last wait in waits_
     std::uint32_t wait_count = 0;
-    std::uint32_t going_on = 0;      // of the steps that it waits for
+    std::uint32_t going_on = 0;      // unfinished steps that it waits for
     std::uint32_t first_waiter = 0;  // in waiters_; those of the next step follow
     bool at_host = false;            // a copy that is half way
     Span span;
   };
   struct Wait {
     std::uint32_t step;
-    std::uint32_t before;  // of the same step, or kNone
+    std::uint32_t before;  // the step's previous wait, or kNone
   };
   struct Going {
     double until_us;
@@ -68,7 +68,7 @@ class Simulation {
   std::vector<TimedStep> steps_;
   std::vector<Wait> waits_;
   std::vector<std::uint32_t> waiters_;
-  std::vector<Going> going_;  // a heap; the first to end comes first
+  std::vector<Going> going_;  // a heap; the first to end is on top
   std::uint32_t turn_ = 0;
 };
 

@@ -1,4 +1,4 @@
-// Offsets in the devices' arenas: tensors whose lives do not overlap may share memory.
+// Assigns offsets in the devices' arenas: tensors whose lifetimes do not overlap may share memory.
 #pragma once
 
 #include <map>
@@ -7,10 +7,10 @@
 
 namespace shunt {
 
-// Who holds which bytes of an arena: whoever took them last.
+// Tracks who holds which bytes of an arena: the last to take them.
 class Owners {
  public:
-  // Calls visit(owner) for each that holds some of them, perhaps more than once.
+  // Takes bytes, and calls visit(owner) for each that held some of them, perhaps more than once.
   template <class Visit>
   void take(std::uint64_t begin, std::uint64_t end, std::uint32_t owner, const Visit& visit) {
     if (begin == end) return;

@@ -1,10 +1,11 @@
-// Predicted times of ops and copies on one device, each with its uncertainty.
+// Predicts the times of ops and copies on one device, each with its uncertainty.
 //
-// Where nothing was measured: a roofline over the prior rates of the device. Where it was: the
-// roofline of the best rates that its kind of op reached, corrected by what the shapes nearest to this one took. The
-// correction is a Gaussian process over the logarithms of flops, bytes read and bytes written: a shape that was
-// measured is predicted as it was, one far from all as the roofline says, and the uncertainty grows on the way
-// (Rasmussen and Williams, Gaussian Processes for Machine Learning, chapter 2). Frozen once it is made; any thread.
+// Without measurements, an op's time is a roofline over the device's prior rates. With them, it is the roofline of the
+// best rates that its kind of op reached, corrected by the times of the nearest measured shapes. The correction is a
+// Gaussian process over the logarithms of flops, bytes read and bytes written (Rasmussen and Williams, Gaussian
+// Processes for Machine Learning, chapter 2). A measured shape is predicted as measured, a distant one as the roofline
+// says, and the uncertainty grows in between. Constant once made, except for doubt() and correct(); const calls are
+// safe from any thread.
 #pragma once
 
 #include <array>
@@ -25,19 +26,19 @@ struct Prediction {
   double uncertainty_us = 0;
 };
 
-// Of one kind of op.
+// Predicts the times of one kind of op.
 class TimeCurve {
  public:
   // REQUIRES: points is not empty.
   TimeCurve(std::span<const MeasuredOp> points, double op_us);
   [[nodiscard]] Prediction predict(const Cost& cost) const;
-  // The best that any of the points reached.
+  // The best rates that any point reached.
   [[nodiscard]] const ComputeRates& rates() const { return rates_; }
 
  private:
   struct Point {
     std::array<double, 3> at;  // logarithms of the work
-    double strength;           // of its pull on the correction
+    double strength;           // weight in the correction
     double spread;
   };
   [[nodiscard]] double roofline_us(const Cost& cost) const;
@@ -49,33 +50,33 @@ class TimeCurve {
 
 class DeviceCost {
  public:
-  // `measured` may be null; the device then has its priors only. Of a profile only what can be true is used
+  // `measured` may be null; the device then has only its priors. Implausible numbers of a profile are ignored
   // (profile_limits.h).
   DeviceCost(const DeviceInfo& device, const DeviceProfile* measured);
 
-  // Empty, or how the device was seen to compute an op wrongly.
+  // How the device was seen to compute an op wrongly; empty: it was not.
   [[nodiscard]] std::string_view refusal(Op op) const;
-  // Of an op within a program.
+  // Predicts an op within a program.
   [[nodiscard]] Prediction compute(const OpCall& call) const;
-  // Of starting a program, and how much more that is where the device had nothing to do before.
+  // The time to start a program, and the extra time if the device was idle before.
   [[nodiscard]] double launch_us() const { return launch_us_ * correction_; }
   [[nodiscard]] double wake_us() const { return wake_us_ * correction_; }
-  // Of a copy from, and to, the host's memory; of nothing where that is its own.
+  // Copies from and to the host's memory; zero rates if the device's memory is the host's.
   [[nodiscard]] const LinkRates& to_device() const { return to_device_; }
   [[nodiscard]] const LinkRates& from_device() const { return from_device_; }
-  // Copies in one direction wait for those in the other.
+  // Whether copies in one direction wait for those in the other.
   [[nodiscard]] bool one_way_at_a_time() const { return one_way_at_a_time_; }
-  // Somebody measured it, or knows it as well as that.
+  // Whether the device was measured, or its priors are as good as measurements.
   [[nodiscard]] bool is_measured() const { return is_measured_; }
-  // What was measured has to be measured again: its profile has numbers that cannot be true, runs have contradicted it,
-  // or nobody has confirmed it for long. `now_s`: unix_seconds().
+  // Whether the device must be measured again: its profile has numbers that cannot be true, runs have contradicted it,
+  // or it was not confirmed for long. `now_s`: unix_seconds().
   [[nodiscard]] bool is_due(double now_s) const;
   [[nodiscard]] bool is_doubted() const { return is_doubted_; }
   void doubt() { is_doubted_ = true; }
   [[nodiscard]] bool has_profile() const { return has_profile_; }
-  // DeviceProfile::checked_s, as it was read; 0 without a profile.
+  // DeviceProfile::checked_s as it was read; 0 without a profile.
   [[nodiscard]] double checked_s() const { return checked_s_; }
-  // As devices turned out to be: everything takes so many times what it would without this.
+  // Sets the factor by which every predicted time is multiplied, as observed in runs.
   void correct(double factor) { correction_ = factor; }
   [[nodiscard]] double correction() const { return correction_; }
 
@@ -101,11 +102,11 @@ class DeviceCost {
   std::map<std::string, TimeCurve, std::less<>> curves_;  // by kind
 };
 
-// What a device takes for a typical piece of work of a language model, to compare devices before a model is known:
-// reading a prompt of 512 tokens and generating 128, of the products alone.
+// Predicts a typical language-model workload, to compare devices before a model is known: the matrix products of
+// reading a prompt of 512 tokens and generating 128.
 [[nodiscard]] double typical_us(const DeviceCost& cost);
 
-// The priors of each device.
+// Returns the costs of each device by its priors alone.
 [[nodiscard]] std::vector<DeviceCost> prior_costs(std::span<Device* const> devices);
 
 }  // namespace shunt

@@ -1,6 +1,6 @@
-// What ops take on devices, asked once of all that are alike: a model has the same few in each of its layers.
+// Caches the costs of ops on devices: equal ops, as in the layers of a model, are predicted once.
 //
-// For the same devices and costs throughout, which must outlive it. One thread at a time.
+// Serves one set of devices and costs, which must outlive it. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -16,19 +16,19 @@
 namespace shunt {
 
 struct OpCost {
-  Support support;     // also without it where the device is known to compute the op wrongly
-  Prediction compute;  // nothing where there is no support
+  Support support;     // none if the device is known to compute the op wrongly
+  Prediction compute;  // zero without support
 };
 
 class CostCache {
  public:
   CostCache(std::span<Device* const> devices, std::span<const DeviceCost> costs) : devices_(devices), costs_(costs) {}
 
-  // Valid as long as the object.
+  // The reference is valid as long as the cache.
   [[nodiscard]] const OpCost& of(const OpCall& call, std::uint32_t device);
 
  private:
-  using Key = std::vector<std::uint64_t>;  // the op, the device, and all about its operands
+  using Key = std::vector<std::uint64_t>;  // the op, the device, and everything about its operands
   struct HashOfKey {
     [[nodiscard]] std::size_t operator()(const Key& key) const;
   };
@@ -42,7 +42,7 @@ class CostCache {
   std::span<Device* const> devices_;
   std::span<const DeviceCost> costs_;
   std::unordered_map<Key, std::vector<std::unique_ptr<Entry>>, HashOfKey> entries_;
-  Key key_;  // of the call that is asked for
+  Key key_;  // of the call being looked up
 };
 
 }  // namespace shunt

@@ -1,8 +1,8 @@
-// Which numbers of a profile can be true. A clock that was read beside a busy machine, or a file that somebody changed,
-// may say that a device computes faster than its processors can; no plan may be made of that.
+// Decides which numbers of a profile can be true. A clock read on a busy machine, or an edited file, may claim that a
+// device is faster than its processors can be. No plan may rest on such numbers.
 //
-// The limits are those of the processors, where their number is known, and otherwise what the device's other records
-// and its prior leave room for. Plain functions; any thread.
+// The limits are those of the processors, if their number is known, and what the device's other records and its prior
+// leave room for. Plain functions; any thread.
 #pragma once
 
 #include <cstddef>
@@ -11,19 +11,19 @@
 
 namespace shunt {
 
-// What a record says that the device reaches. A large part of a short time is the wait for the op before.
+// Returns the rates that a record implies. A large part of a short time is the wait for the previous op.
 [[nodiscard]] ComputeRates rates_of(const MeasuredOp& point, double op_us);
 
 struct UsableProfile {
   DeviceProfile profile;
-  std::size_t refused = 0;  // numbers that are not in it, as they cannot be true
+  std::size_t refused = 0;  // how many numbers were dropped because they cannot be true
 };
-// The profile without the records that beat what the device can reach, and without launches, links and ratios that no
-// device has. What is left out counts as not measured.
+// Drops records that exceed what the device can reach, and launches, links and ratios that no device has. What is
+// dropped counts as not measured.
 [[nodiscard]] UsableProfile within_limits(DeviceProfile profile, const DeviceInfo& device);
 
-// Some op is recorded to be far slower than what the device's other records imply. It may be so, or a measurement was
-// disturbed.
+// Whether some op was recorded far slower than the device's other records imply. It may be that slow, or its
+// measurement was disturbed.
 [[nodiscard]] bool has_far_records(const DeviceProfile& profile);
 
 }  // namespace shunt
