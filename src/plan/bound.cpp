@@ -8,11 +8,12 @@
 namespace shunt {
 namespace {
 
-// Budgets become prices, in microseconds for all bytes that are held, and so do processors, of which only one need be
-// the last to end. For any prices the cheapest placement, part by part, costs no more than the best one takes.
+// Budgets become prices, in microseconds for all bytes that are held. Processors are priced too, since the plan ends
+// with the last of them. At any prices, the placement that is cheapest part by part costs no more than the best one
+// takes.
 constexpr int kHalvings = 12;
-constexpr double kMostPrice = 1e4;  // in times what was found
-constexpr int kShares = 8;          // how often work is shared out anew
+constexpr double kMostPrice = 1e4;  // a multiple of the time found
+constexpr int kShares = 8;          // how often work is redistributed
 
 class Relaxation {
  public:
@@ -23,7 +24,7 @@ class Relaxation {
     for (const Lane& lane : problem.lanes) resources_ = std::max<std::size_t>(resources_, lane.resource + 1);
   }
 
-  // However work is spread, some processor does its share of it.
+  // However work is spread, some processor does at least its share.
   [[nodiscard]] double of_loads() {
     std::vector<double> held(problem_.groups, 0);
     for (std::size_t i = 0; i < problem_.items.size(); ++i) held[problem_.items[i].group] += held_bytes_[i];
@@ -52,7 +53,7 @@ class Relaxation {
     return best;
   }
 
-  // However many processors there are, each waits for what it reads.
+  // With any number of processors, each waits for what it reads.
   [[nodiscard]] double of_longest_path() {
     const auto items = static_cast<std::uint32_t>(problem_.items.size());
     const std::vector<double> held = held_by_longest_items();
@@ -85,7 +86,7 @@ class Relaxation {
   }
 
  private:
-  // The device of least cost, the first of several, with that cost.
+  // Returns the device of least cost, the first of equals, and that cost.
   template <class CostOf>
   [[nodiscard]] std::pair<double, std::size_t> cheapest(const CostOf& cost_of) const {
     std::pair<double, std::size_t> least = {kCannot, 0};
@@ -94,7 +95,7 @@ class Relaxation {
     return least;
   }
 
-  // By item. Those of a group are in one place: what they hold may count where they work most.
+  // Returns held bytes by item. A group is in one place, so all that it holds may be charged to its longest item.
   [[nodiscard]] std::vector<double> held_by_longest_items() const {
     std::vector<std::uint32_t> longest(problem_.groups, kNone);
     std::vector<double> held(problem_.items.size(), 0);
@@ -106,8 +107,8 @@ class Relaxation {
     return held;
   }
 
-  // Of what is relaxed at some prices the best that is found. `relaxed` tells its cost, and what it holds in each
-  // memory.
+  // Returns the best bound found for a relaxation, by raising the prices of full memories. `relaxed` returns its cost
+  // at some prices, and adds what it holds in each memory.
   template <class Relaxed>
   [[nodiscard]] double climb(const Relaxed& relaxed) const {
     const std::size_t memories = problem_.budget_bytes.size();
@@ -143,7 +144,7 @@ class Relaxation {
     return best;
   }
 
-  // Towards the processors that have more to do; all together weigh 1.
+  // Shifts weight to the processors that have more to do; all weights add up to 1.
   void weigh(std::vector<double>& weights, std::span<const double> loads) const {
     const double most = std::max(1e-9, *std::ranges::max_element(loads));
     double sum = 0;
@@ -159,7 +160,7 @@ class Relaxation {
   std::size_t resources_ = 0;
   double found_us_;
   std::vector<double> us_of_group_;  // by group and device
-  std::vector<double> held_bytes_;   // by item: what no earlier one holds
+  std::vector<double> held_bytes_;   // by item: bytes that no earlier one holds
   double all_bytes_ = 1;
 };
 

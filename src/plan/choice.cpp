@@ -26,7 +26,7 @@ class Chooser {
     const SearchResult& chosen = wanted_.preferred == kNone ? best_of(alone, mixed) : preferred_of(alone, mixed);
     if (chosen.score.us == kCannot) return std::nullopt;
     Choice choice{.device_of_node = by_node(chosen), .rooms = rooms_beside(chosen)};
-    // Times of devices that are avoided are not what they take.
+    // Times of avoided devices are inflated, and not comparable.
     if (wanted_.preferred != kNone) return choice;
     const SearchResult& fastest = least_of(alone, mixed);
     if (fastest.score.us < chosen.score.us) choice.within_margin = by_node(fastest);
@@ -55,7 +55,8 @@ class Chooser {
     return rooms;
   }
 
-  // For each group and device what the group would hold there that the choice does not, and what the choice leaves.
+  // Counts, for each group and device, the bytes that the group would add there, and the bytes that the choice leaves
+  // free.
   void count_bytes(const SearchResult& chosen, std::vector<Choice::Room>& of_groups) const {
     const std::vector<std::uint64_t>& budgets = problem_.budget_bytes;
     const std::size_t devices = problem_.lanes.size();
@@ -82,7 +83,8 @@ class Chooser {
     if (wanted_.preferred != kNone) count_values(chosen, evaluate, of_groups);
   }
 
-  // What the preferred device was passed over for may be room for values: all that a group would add there counts.
+  // The preferred device may have been passed over for lack of room for values, so count all that a group would add
+  // there.
   void count_values(const SearchResult& chosen, Evaluator& evaluate, std::vector<Choice::Room>& of_groups) const {
     const std::uint32_t memory = problem_.lanes[wanted_.preferred].memory;
     for (std::size_t group = 0; group < problem_.groups; ++group) {
@@ -115,7 +117,7 @@ class Chooser {
     return mixed.score < least.score ? mixed : least;
   }
 
-  // The device named first, unless another gains more than the margin.
+  // Returns the first device, unless another choice gains more than the margin.
   [[nodiscard]] const SearchResult& best_of(std::span<const SearchResult> alone, const SearchResult& mixed) const {
     const SearchResult* best = &alone.front();
     const auto gains = [&](const SearchResult& other) {
@@ -128,7 +130,7 @@ class Chooser {
     return gains(mixed) ? mixed : *best;
   }
 
-  // All on the preferred device, or as much as its memory holds.
+  // Returns everything on the preferred device, or as much as its memory holds.
   [[nodiscard]] const SearchResult& preferred_of(std::span<const SearchResult> alone, const SearchResult& mixed) const {
     const SearchResult& all = alone[wanted_.preferred];
     return all.score.us != kCannot && all.score.over_bytes == 0 ? all : mixed;

@@ -30,7 +30,7 @@ class Explainer {
     const auto* search = std::get_if<Search>(&request.where);
     if (search == nullptr) return;
     preferred_ = search->preferred;
-    // The search takes whatever gains, once it takes several devices.
+    // Once the search uses several devices, it takes any gain.
     const auto first = device_of_group_.empty() ? 0 : device_of_group_.front();
     if (preferred_ == kNone && std::ranges::all_of(device_of_group_, [&](auto device) { return device == first; }))
       margin_ = margin_or_default(search->margin, problem_.is_measured());
@@ -66,7 +66,7 @@ class Explainer {
 
   void compare(const Decision& decision, Candidate& candidate) {
     const std::vector<Lane>& lanes = problem_.lanes;
-    // The evaluator, and not the room beside the choice, counts what a move frees in the same memory.
+    // In the same memory, a move also frees bytes: the evaluator counts that, Choice::Room does not.
     const bool is_same_memory = lanes[candidate.device].memory == lanes[decision.device].memory;
     if (candidate.reason == Reason::no_memory && !is_same_memory) return;
     const Score& there = moved(decision.group, candidate.device);
@@ -97,7 +97,7 @@ class Explainer {
   std::vector<std::uint32_t> device_of_group_;
   Score now_;
   std::uint32_t preferred_ = kNone;
-  std::optional<double> margin_;  // nothing: any gain would have been taken
+  std::optional<double> margin_;  // empty: any gain would have been taken
   std::map<std::pair<std::uint32_t, std::uint32_t>, Score> moved_;
 };
 

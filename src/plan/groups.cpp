@@ -9,7 +9,7 @@
 namespace shunt {
 namespace {
 
-// How many times slower the search takes a device if another one is preferred.
+// How many times slower the search takes a device to be if another one is preferred.
 constexpr double kAvoided = 1e3;
 
 // Sets of nodes that must stay together.
@@ -48,7 +48,7 @@ class Grouping {
     return info_of(graph_.nodes()[node].op).op_class == OpClass::layout;
   }
 
-  // Prices each node on each device. The time of a unit is charged to the node that makes its result.
+  // Predicts each node on each device. The time of a unit is charged to the node that makes its result.
   void price_units() {
     us_.assign(nodes(), std::vector<double>(given_.devices.size(), 0));
     for (std::uint32_t device = 0; device < given_.devices.size(); ++device) {
@@ -109,7 +109,7 @@ class Grouping {
         problem_.outputs.push_back(value(graph_.tensor(output).base));
   }
 
-  // A view runs nowhere.
+  // A view does not run by itself.
   void join_with_producer(NodeId node) {
     for (const TensorId input : graph_.nodes()[node].inputs)
       if (input != kNone && graph_.tensor(input).producer != kNone) together_.join(graph_.tensor(input).producer, node);
@@ -126,7 +126,7 @@ class Grouping {
   void add_operand(SearchProblem::Item& item, TensorId base) {
     const TensorKind kind = graph_.tensor(base).operand.kind;
     const std::uint32_t home = given_.home_of(base);
-    if (kind == TensorKind::state && home != kNone) return;  // it is where the item must run
+    if (kind == TensorKind::state && home != kNone) return;  // the item must run where it is
     const bool is_held = home == kNone && (kind == TensorKind::weight || kind == TensorKind::state);
     if (is_held && number_of_held_[base] == kNone) {
       number_of_held_[base] = static_cast<std::uint32_t>(problem_.held_bytes.size());
@@ -147,7 +147,7 @@ class Grouping {
       std::uint64_t& budget = problem_.budget_bytes[problem_.lanes[device].memory];
       budget = std::min(budget, given_.budget_bytes[device]);
     }
-    // Subtract what is there already.
+    // Subtract what is already there.
     for (TensorId tensor = 0; tensor < given_.homes.size(); ++tensor) {
       if (given_.homes[tensor] == kNone) continue;
       std::uint64_t& budget = problem_.budget_bytes[problem_.lanes[given_.homes[tensor]].memory];

@@ -46,7 +46,7 @@ class Placer {
 
   [[nodiscard]] bool is_given() const { return given_places(where_) != nullptr; }
   [[nodiscard]] bool follows_weights() const { return std::holds_alternative<FollowWeights>(where_); }
-  // Where a unit is to run; kNone: where it takes least.
+  // The device that a unit is to run on; kNone: the fastest.
   [[nodiscard]] std::uint32_t chosen_for(const Unit& unit) const {
     return choice_.device_of_node.empty() ? kNone : choice_.device_of_node[unit.nodes.back()];
   }
@@ -97,7 +97,7 @@ class Placer {
     return candidate;
   }
 
-  // Prices the nodes of a fused op one by one, for a device that lacks the op.
+  // Adds up the costs of a fused op's nodes, for a device that lacks the op.
   void judge_apart(const Unit& unit, Candidate& candidate) const {
     if (unit.nodes.size() == 1) return;
     Prediction all;
@@ -137,7 +137,7 @@ class Placer {
     return decision;
   }
 
-  // Says why one that can run a unit does not.
+  // Gives the reason that a device that can run a unit does not.
   void reject(const Unit& unit, const Decision& decision, Candidate& candidate) const {
     const Choice::Room room = room_of(unit, candidate.device);
     if (follows_weights()) {
@@ -175,7 +175,7 @@ class Placer {
   const Graph& graph_;
   const Where& where_;
   std::uint32_t preferred_ = kNone;
-  Choice choice_;  // without devices: each unit where it takes least
+  Choice choice_;  // empty device_of_node: each unit runs where it is fastest
   std::map<TensorId, std::string> state_pool_;
 };
 

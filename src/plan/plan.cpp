@@ -14,7 +14,7 @@ namespace {
 
 std::unexpected<Error> broken(std::string message) { return fail(Code::internal, "plan: " + std::move(message)); }
 
-// Which steps are certain to have ended before each step begins.
+// Computes which steps are certain to have ended before each step begins.
 class StepOrder {
  public:
   explicit StepOrder(const Plan& plan) : words_((plan.steps.size() + 63) / 64), before_(plan.steps.size() * words_) {
@@ -34,7 +34,7 @@ class StepOrder {
   std::vector<std::uint64_t> before_;  // a bit for each step, per step
 };
 
-// Everything that the other checks, and whoever prints or runs the plan, use as an index.
+// Checks everything that other checks, and whoever prints or runs the plan, use as an index.
 Status check_indices(const Plan& plan, const Graph& graph) {
   const auto tensor = [&](TensorId id) { return id < graph.tensors().size(); };
   const auto device = [&](std::uint32_t index) { return index < plan.devices.size(); };
@@ -69,7 +69,7 @@ Status check_indices(const Plan& plan, const Graph& graph) {
 }
 
 Status check_units(const Plan& plan, const Graph& graph) {
-  // Fused rows may repeat what others compute inside.
+  // Fused ops may repeat what others compute inside.
   std::vector<bool> covered(graph.nodes().size(), false);
   std::vector<std::uint32_t> made(graph.nodes().size(), 0);
   for (const Unit& unit : plan.units) {
@@ -101,7 +101,7 @@ Status check_units(const Plan& plan, const Graph& graph) {
   return {};
 }
 
-// Where a step or one of its units uses a copy of a tensor.
+// The place where a step or one of its units uses a copy of a tensor.
 struct Access {
   std::uint32_t step = kNone;
   std::uint32_t position = 0;  // of the unit; 0 for transfers
@@ -109,7 +109,7 @@ struct Access {
 };
 
 struct Use {
-  Access writer;  // step kNone: nobody
+  Access writer;  // step kNone: no writer
   std::vector<Access> all;
 };
 
@@ -144,7 +144,7 @@ class Dataflow {
     return {};
   }
 
-  // The residences in an order in which they are written, inputs first.
+  // Returns the residences in the order in which they are written, inputs first.
   [[nodiscard]] std::vector<std::uint32_t> by_writer() const {
     std::vector<std::uint32_t> order(uses_.size());
     std::iota(order.begin(), order.end(), 0U);
@@ -236,13 +236,13 @@ class Dataflow {
   const Graph& graph_;
   StepOrder order_;
   std::vector<Use> uses_;                           // one per residence
-  std::vector<std::vector<std::uint32_t>> copies_;  // the residences of each tensor, in their order
+  std::vector<std::vector<std::uint32_t>> copies_;  // the residences of each tensor, in order
   std::vector<bool> is_output_;                     // by base
   std::map<TensorId, TensorId> versions_;           // of each changed state, by its base
 };
 
 Status check_residence(const Residence& residence, const Plan::PlannedDevice& device, const TensorInfo& tensor) {
-  // Others than the one that holds a weight get it as a value.
+  // Devices other than the one that holds a weight get it as a value.
   const bool is_streamed = residence.kind == StorageKind::value && tensor.operand.kind == TensorKind::weight;
   if ((residence.kind != storage_of(tensor.operand.kind) && !is_streamed) ||
       residence.bytes != tensor.operand.span_bytes())
@@ -265,7 +265,7 @@ Status check_storage(const Plan& plan, const Graph& graph, const Dataflow& dataf
   for (const std::uint32_t later : dataflow.by_writer()) {
     const Residence& residence = plan.residences[later];
     if (!in_arena(residence)) continue;
-    // Who held the memory before was checked when the present owner took it.
+    // The owner before was checked when the present one took the memory.
     std::optional<std::uint32_t> owner;
     arenas[residence.device].take(residence.offset, residence.offset + residence.bytes, later,
                                   [&](std::uint32_t earlier) {

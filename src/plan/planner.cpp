@@ -16,16 +16,16 @@
 namespace shunt {
 namespace {
 
-constexpr int kBudgetAttempts = 8;  // with ever smaller ones, in the end with none
+constexpr int kBudgetAttempts = 8;  // with ever smaller budgets, and none in the last
 
-// A memory that bounds a plan, and what the plan takes of it.
+// A memory with a budget, and what the plan uses of it.
 struct Bounded {
-  std::string_view memory;  // memory_of() its devices
+  std::string_view memory;  // memory_of() of its devices
   std::uint64_t budget = kNoBudget;
   MemoryUse use;
 };
 
-// What a plan takes of the first memory of which it takes more than the least of the budgets of its devices.
+// Returns the first memory of which a plan takes more than the least budget of its devices, and what it takes.
 std::optional<Bounded> over_budget(const Plan& plan, const PlanRequest& request) {
   std::vector<Bounded> memories;
   std::set<std::string_view> counted;
@@ -47,7 +47,7 @@ std::optional<Bounded> over_budget(const Plan& plan, const PlanRequest& request)
   return over == memories.end() ? std::nullopt : std::optional(*over);
 }
 
-// Errors: unsupported for the first op that the preferred device does not run.
+// Errors: unsupported for the first op that does not run on the preferred device.
 Status check_preference(const Plan& plan, const Graph& graph, std::uint32_t preferred) {
   const auto elsewhere =
       std::ranges::find_if(plan.decisions, [&](const Decision& decision) { return decision.device != preferred; });
@@ -69,7 +69,7 @@ std::unexpected<Error> too_little(const Bounded& memory) {
                           in_units(use.state_bytes), in_units(use.value_bytes), in_units(use.scratch_bytes)));
 }
 
-// Errors: invalid for lists of another number than what they list.
+// Errors: invalid for lists of the wrong length.
 Status check_numbers(const PlanRequest& request) {
   const std::size_t devices = request.devices.size();
   if (devices == 0) return fail(Code::invalid, "no devices to plan for");
@@ -91,8 +91,8 @@ Status check_numbers(const PlanRequest& request) {
   return {};
 }
 
-// Plans until what a plan really takes of each memory, scratch and arenas included, is within the request's budgets.
-// Errors: as make_plan().
+// Plans again until the real use of each memory, scratch and arenas included, is within the request's budgets. Errors:
+// as make_plan().
 Result<Plan> plan_within_budgets(const PlanRequest& request, PlanProblem& problem, const Where& where) {
   for (int attempt = 1;; ++attempt) {
     SHUNT_TRY_ASSIGN(Placement placement, place(problem, where));
@@ -120,7 +120,7 @@ std::vector<std::uint32_t> devices_of_nodes(const Plan& plan, const Graph& graph
   std::vector<std::uint32_t> device_of_node(graph.nodes().size(), 0);
   for (std::size_t unit = 0; unit < plan.units.size(); ++unit)
     for (const NodeId node : plan.units[unit].nodes) device_of_node[node] = plan.decisions[unit].device;
-  for (NodeId node = 0; node < graph.nodes().size(); ++node) {  // views are where what they show is
+  for (NodeId node = 0; node < graph.nodes().size(); ++node) {  // views are where their sources are
     const Node& each = graph.nodes()[node];
     if (info_of(each.op).op_class != OpClass::layout) continue;
     for (const TensorId input : each.inputs)

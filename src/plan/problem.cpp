@@ -37,7 +37,7 @@ void PlanProblem::set_budgets(std::vector<std::uint64_t> bytes) {
   std::vector<std::uint64_t> held(memories_of(lanes), 0);
   for (TensorId tensor = 0; tensor < homes.size(); ++tensor)
     if (homes[tensor] != kNone) held[lanes[homes[tensor]].memory] += graph.tensor(tensor).operand.span_bytes();
-  // Two stretches of weights are there at once, and values beside them.
+  // Two batches of weights are there at once, and values with them.
   for (std::size_t device = 0; device < lanes.size(); ++device) {
     const std::uint64_t left = budget_bytes[device] - std::min(budget_bytes[device], held[lanes[device].memory]);
     lanes[device].streamed_bytes = std::min(lanes[device].streamed_bytes, left / 8);

@@ -15,15 +15,16 @@ namespace {
 
 using trace::Kind;
 
-// What events of ops are called: ProgramTrace names them so.
+// Returns the name of an op's events, as ProgramTrace gives it.
 std::string name_of(const DecisionRecord& decision) {
   return fmt::format("{} {}", decision.op, decision.nodes.empty() ? "" : decision.nodes.back());
 }
 
-// Stands in for ops that no other kernels of the processor have; nobody runs anything else on it, unless he says so.
+// The scalar reference stands in for ops that no other CPU kernels have. Nothing else runs on it unless the user names
+// it.
 constexpr std::string_view kReference = "cpu:scalar";
 
-// Whether the device would have been used, and more than a guess says how fast it is.
+// Whether the device would have been used, and its speed is not just a guess.
 bool counts(const CandidateRecord& other, std::string_view named) {
   if (!other.added_us || !other.measured) return false;
   const std::vector<std::string_view> names = names_in(named);

@@ -34,7 +34,7 @@ class Scheduler {
 
   Plan schedule() {
     const auto units = static_cast<std::uint32_t>(plan_.units.size());
-    std::uint32_t ended = kNone;  // the last step of the stretch before the one before
+    std::uint32_t ended = kNone;  // the last step of the stretch before the last one
     std::uint32_t last = kNone;
     for (std::uint32_t begin = 0, before = 0; begin < units;) {
       const std::uint32_t end = end_of_stretch(begin);
@@ -90,7 +90,7 @@ class Scheduler {
     if (other != kNone && std::ranges::find(step.after, other) == step.after.end()) step.after.push_back(other);
   }
 
-  // Where a weight is copied from for `device`; kNone where it needs no such copy, or has one.
+  // Returns the device that a weight is copied from for `device`; kNone: it needs no such copy, or has one.
   [[nodiscard]] std::uint32_t streamed_from(TensorId base, std::uint32_t device) const {
     const std::uint32_t home = problem_.home_of(base);
     const bool is_weight = graph_.tensor(base).operand.kind == TensorKind::weight;
@@ -98,8 +98,8 @@ class Scheduler {
     return index_of(base, device) == kNone ? home : kNone;
   }
 
-  // Units that begin together: neighbours on one device, of which only the first may wait for values of others, with no
-  // more weights to be copied than come together.
+  // Returns the end of a stretch of units that begin together: neighbours on one device, of which only the first may
+  // wait for values from other devices, and whose streamed weights fit one batch.
   [[nodiscard]] std::uint32_t end_of_stretch(std::uint32_t begin) const {
     const std::uint32_t device = plan_.decisions[begin].device;
     std::uint64_t bytes = 0;
@@ -117,8 +117,8 @@ class Scheduler {
     return static_cast<std::uint32_t>(plan_.units.size());
   }
 
-  // Copies the weights of a unit that are elsewhere once the step `ended` has ended, while the units from `before` on
-  // are still at work.
+  // Copies the weights of a unit that are elsewhere, once the step `ended` has ended. The units from `before` on may
+  // still be at work.
   void stream_weights(std::uint32_t position, std::uint32_t before, std::uint32_t ended) {
     const std::uint32_t device = plan_.decisions[position].device;
     for (const TensorId input : plan_.units[position].inputs) {
@@ -138,7 +138,7 @@ class Scheduler {
     }
   }
 
-  // The copy of an input that `device` can read; a transfer step makes it where there is none.
+  // Returns the copy of an input that `device` can read, and adds a transfer step if there is none.
   std::uint32_t bring(TensorId base, std::uint32_t device, std::uint32_t position) {
     if (const std::uint32_t here = index_of(base, device); here != kNone) return here;
     const std::uint32_t copy_source = copies_[base].empty() ? kNone : copies_[base].front();
@@ -156,8 +156,8 @@ class Scheduler {
     return copy;
   }
 
-  // Whether a unit that reads these begins a step of its own: where it reads what another device makes, in the same
-  // memory, which the step before does not wait for.
+  // Whether a unit that reads these inputs must begin a new step: it reads what another device makes in the same
+  // memory, and the last step does not wait for that.
   [[nodiscard]] bool brings_news(std::span<const std::uint32_t> inputs, const Step& last) const {
     return std::ranges::any_of(inputs, [&](std::uint32_t input) {
       const std::uint32_t writer = uses_[input].writer;
@@ -202,7 +202,7 @@ class Scheduler {
     uses_[output].writer = number;
   }
 
-  // Outputs are read after a run, and inputs are what they were in the next one.
+  // Outputs are read after a run, and inputs keep their values for the next one.
   void keep_inputs_and_outputs() {
     const auto end = static_cast<std::uint32_t>(plan_.units.size());
     for (const TensorId output : graph_.outputs())
@@ -211,7 +211,7 @@ class Scheduler {
       if (residence.kind == StorageKind::input) residence.last = end;
   }
 
-  // Where a tensor takes over the memory of an earlier one, its writer waits for all that used the earlier one.
+  // If a tensor reuses the memory of an earlier one, its writer waits for all users of the earlier one.
   void wait_for_users() {
     std::vector<std::uint32_t> order(plan_.residences.size());
     std::iota(order.begin(), order.end(), 0U);
@@ -232,7 +232,7 @@ class Scheduler {
     }
   }
 
-  // Each step becomes a program with scratch memory of its own.
+  // Each step becomes a program with its own scratch memory.
   [[nodiscard]] std::uint64_t scratch_of(const Step& step) const {
     std::vector<UnitCall> units;
     for (std::uint32_t i = 0; i < step.unit_count; ++i) units.emplace_back(graph_, plan_.units[step.first_unit + i]);
@@ -264,7 +264,7 @@ class Scheduler {
   const Graph& graph_;
   Plan plan_;
   std::vector<Uses> uses_;                          // one per residence
-  std::vector<std::vector<std::uint32_t>> copies_;  // the residences of each tensor, in their order
+  std::vector<std::vector<std::uint32_t>> copies_;  // the residences of each tensor, in order
   std::vector<std::uint32_t> last_step_of_device_;
 };
 

@@ -101,7 +101,7 @@ std::uint32_t Evaluator::bring(std::uint32_t value, std::uint32_t device) {
   if (problem_.home_of(value) == kNone || streamed_bytes_ + bytes > problem_.lanes[device].streamed_bytes) close();
   if (problem_.home_of(value) == kNone) return here;
   streamed_bytes_ += bytes;
-  // As in schedule.cpp: a copy begins when the step before the last one has ended, whose memory it takes over.
+  // As in schedule.cpp: a copy begins when the step before the last one has ended, since it reuses its memory.
   const std::size_t ended = ops_steps_.size() - (open_ == kNone ? 0 : 1);
   if (ended > 1) steps_.wait_for(here, ops_steps_[ended - 2]);
   return here;
@@ -114,7 +114,7 @@ void Evaluator::add(std::uint32_t number, std::uint32_t device) {
   needed_.clear();
   for (const std::uint32_t value : item.reads)
     if (const std::uint32_t writer = bring(value, device); writer != kNone && home_[value] != device)
-      needed_.push_back(writer);  // what the device made itself is there, as it does one thing after the other
+      needed_.push_back(writer);  // what the device itself made is there already, since it does one thing at a time
   for (const std::uint32_t held : item.holds) {
     if (held_[held * pools_ + pool]) continue;
     held_[held * pools_ + pool] = true;
@@ -158,11 +158,11 @@ Score Evaluator::operator()(std::span<const std::uint32_t> device_of_group) {
 
 namespace {
 
-// The work that a search may do, in items looked at.
+// The work that a search may do, in items evaluated.
 constexpr std::size_t kLeastWork = 100'000;
 constexpr std::size_t kWorkForFewGroups = 400'000;
 constexpr std::size_t kWorkPerItem = 20;
-// Groups up to which all pairs of them are tried.
+// Up to so many groups, all pairs of them are tried.
 constexpr std::size_t kFewGroups = 16;
 constexpr double kNowhere = -1;
 constexpr int kPrices = 12;
@@ -216,7 +216,7 @@ class Searcher {
     return evaluate_(placement);
   }
 
-  // Of devices on one processor with one memory those that another beats in a group are no choice for it.
+  // Drops a group's slower devices among those that share a processor and a memory: they are never the better choice.
   void drop_dominated() {
     const std::vector<double> us = us_of_group_;
     const auto beats = [&](std::uint32_t group, std::uint32_t one, std::uint32_t other) {
@@ -252,7 +252,7 @@ class Searcher {
     return us_of_group_[group * devices_ + device] != kCannot;
   }
 
-  // Where these are few enough.
+  // Tries all placements, if they are few enough.
   bool try_all() {
     double work = static_cast<double>(problem_.items.size());
     for (std::size_t i = 0; i < order_.size(); ++i) work *= devices_;
@@ -277,14 +277,14 @@ class Searcher {
     std::vector<std::uint64_t> held;  // bytes by memory
   };
 
-  // The device of an earlier item on the way to (item, device).
+  // Returns the device of an earlier item on the way to (item, device).
   [[nodiscard]] std::uint32_t device_at(std::uint32_t wanted, std::uint32_t item, std::uint32_t device) const {
     for (; item > wanted; --item) device = way_[item * devices_ + device];
     return device;
   }
 
-  // The placement of least time where one thing happens after the other and each held byte has a price, in microseconds
-  // by memory. Memories are filled no further than their budgets.
+  // Returns the fastest placement if one thing happens at a time and each held byte has a price, in microseconds by
+  // memory. Memories are not filled beyond their budgets.
   [[nodiscard]] std::optional<Placement> along_the_order(std::span<const double> prices) {
     const auto items = static_cast<std::uint32_t>(problem_.items.size());
     left_ -= std::min(left_, problem_.items.size());
@@ -311,7 +311,7 @@ class Searcher {
     return placement;
   }
 
-  // Of what begins on a device after something else, elsewhere or not.
+  // The time to start on a device after something else, there or on another device.
   static double start_us(const Lane& lane, std::uint32_t device, std::uint32_t before) {
     return before == device ? 0 : lane.launch_us + (before == kNone ? 0 : lane.wake_us);
   }
@@ -341,7 +341,7 @@ class Searcher {
     to.held[lane.memory] += held_first_[number];
   }
 
-  // Bisects the price of each memory that is full, so that what gains most by the byte comes first.
+  // Bisects the price of each full memory, so that what gains most per byte comes first.
   void price_memory() {
     std::vector<double> prices(problem_.budget_bytes.size(), 0);
     auto placement = along_the_order(prices);
@@ -368,7 +368,8 @@ class Searcher {
 
   // --- With devices at once ---
 
-  // Each item in turn on the device where it would end first, as budgets allow; of a group the first decides.
+  // Places each item in turn on the device where it would end first, within budgets. The first item of a group decides
+  // for it.
   void start_where_each_ends_first() {
     const std::size_t pools = pools_of(problem_.lanes);
     std::vector<double> free(devices_, 0);
@@ -417,7 +418,7 @@ class Searcher {
     consider(std::move(placement));
   }
 
-  // Each group in turn where the whole would end first, had the rest been placed as the best so far.
+  // Places each group in turn where the whole would end first, if the rest stayed as in the best placement so far.
   void start_from_what_ends_first() {
     if (best_.device_of_group.empty()) return;
     Placement placement = best_.device_of_group;
@@ -438,7 +439,7 @@ class Searcher {
     consider(std::move(placement));
   }
 
-  // The best so far, but for the groups that somebody has thought of.
+  // Tries the best placement so far with the suggested groups moved.
   void start_as_suggested() {
     if (problem_.suggested.empty()) return;
     Placement placement = best_.device_of_group;
@@ -448,7 +449,7 @@ class Searcher {
     consider(std::move(placement));
   }
 
-  // The best so far with a quarter of the groups anywhere.
+  // Returns the best placement so far with a quarter of the groups moved at random.
   SearchResult kicked() {
     Placement placement = best_.device_of_group;
     for (std::size_t i = 0; i < placement.size() / 4 + 1; ++i)
@@ -457,7 +458,7 @@ class Searcher {
     return {std::move(placement), its};
   }
 
-  // Takes what improves on `from` until nothing does, or the work is done.
+  // Improves `from` until nothing helps, or the work is used up.
   void improve(const SearchResult& from) {
     SearchResult now = from;
     while (left_ > 0 && improve_once(now)) {
@@ -480,7 +481,7 @@ class Searcher {
     return move_borders(now) || move_single_groups(now);
   }
 
-  // order_[first .. last] to one device, where it can run each of them.
+  // Moves order_[first .. last] to one device, as far as it can run them.
   [[nodiscard]] Placement with_stretch(const Placement& placement, std::size_t first, std::size_t last,
                                        std::uint32_t device) const {
     Placement changed = placement;
@@ -504,7 +505,7 @@ class Searcher {
     return improved;
   }
 
-  // What of order_[first ..] one device runs to another, and the other's to the one.
+  // Swaps two devices over growing stretches of groups from order_[first] on.
   bool swap_stretches(SearchResult& now) {
     bool improved = false;
     for (std::size_t first = 0; first < order_.size(); ++first)
@@ -521,7 +522,7 @@ class Searcher {
     return improved;
   }
 
-  // `count` groups from order_[first] on, each to any device.
+  // Moves `count` groups from order_[first] on, each to any device.
   bool move_any(SearchResult& now, const Placement& placement, int count, std::size_t first) {
     if (count == 0) return placement != now.device_of_group && attempt(now, placement);
     for (std::size_t i = first; i < order_.size() && left_ > 0; ++i)
@@ -530,7 +531,7 @@ class Searcher {
     return false;
   }
 
-  // Where the device changes, earlier or later, by powers of two.
+  // Moves the borders at which the device changes, earlier or later, by powers of two.
   bool move_borders(SearchResult& now) {
     bool improved = false;
     for (std::size_t border = 1; border < order_.size(); ++border) {
@@ -561,15 +562,15 @@ class Searcher {
   Evaluator evaluate_;
   std::uint32_t devices_;
   std::size_t left_;                       // work
-  std::vector<std::uint32_t> order_;       // groups, by their first items
+  std::vector<std::uint32_t> order_;       // groups, in the order of their first items
   std::vector<std::uint32_t> first_item_;  // by group
   std::vector<std::uint64_t> held_first_;  // by item: bytes that no earlier one holds
-  std::vector<std::uint32_t> maker_;       // by value: the item, on the way so far
+  std::vector<std::uint32_t> maker_;       // by value: the item that makes it, on the way so far
   std::vector<double> us_of_group_;        // by group and device
   std::vector<std::uint32_t> way_;         // by item and device: the device of the item before
   std::vector<SearchResult> starts_;
   SearchResult best_;
-  std::minstd_rand random_;  // begins alike each time
+  std::minstd_rand random_;  // the same seed each time
 };
 
 }  // namespace

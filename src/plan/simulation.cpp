@@ -34,7 +34,7 @@ void Simulation::wait_for(std::uint32_t number, std::uint32_t other) {
   ++step.wait_count;
 }
 
-// Those that wait for the same step stand together, in their order.
+// Groups the waiters of each step together, in order.
 void Simulation::find_waiters() {
   for (TimedStep& step : steps_) step.first_waiter = 0;
   for (const Wait& wait : waits_) ++steps_[wait.step].first_waiter;

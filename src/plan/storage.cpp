@@ -28,7 +28,7 @@ bool live_together(const Residence& a, const Residence& b) { return a.first <= b
 
 namespace {
 
-// Finds who lives together with a residence, by the units at which they do, but for the few that live long.
+// Finds the residences alive together with another: by the units at which they live, except for the few that live long.
 class Lives {
  public:
   explicit Lives(std::span<const Residence> residences) : residences_(residences), asked_(residences.size(), kNone) {
@@ -44,7 +44,7 @@ class Lives {
     for (std::uint32_t unit = residence.first; unit <= residence.last; ++unit) at_[unit].push_back(index);
   }
 
-  // Those of its device that were added.
+  // Returns those that were added, on the same device.
   [[nodiscard]] std::vector<const Residence*> with(std::uint32_t index) {
     std::vector<const Residence*> found;
     const Residence& residence = residences_[index];
@@ -65,10 +65,10 @@ class Lives {
   [[nodiscard]] static bool is_long(const Residence& residence) { return residence.last - residence.first > 64; }
 
   std::span<const Residence> residences_;
-  std::vector<std::uint32_t> asked_;  // who asked for each last
+  std::vector<std::uint32_t> asked_;  // who last asked for each
   std::vector<std::uint32_t> all_;
   std::vector<std::uint32_t> long_;
-  std::vector<std::vector<std::uint32_t>> at_;  // short ones, by unit
+  std::vector<std::vector<std::uint32_t>> at_;  // short-lived ones, by unit
 };
 
 }  // namespace

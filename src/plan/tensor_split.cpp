@@ -15,16 +15,16 @@
 namespace shunt {
 namespace {
 
-// Parts have a multiple of so many rows, and of some at least.
+// Parts have a multiple of kRows rows, and at least kLeastRows.
 constexpr std::uint32_t kRows = 64;
 constexpr double kLeastRows = 256;
-// Of the whole plan's time, what sharing must save by rough counting before it is planned.
+// The share of the plan's time that a rough estimate must save before the split is planned.
 constexpr double kLeastGain = 0.05;
 constexpr double kAll = 1;
-// Of a memory, beside what is no such weight.
+// The usable share of a memory, before other uses are subtracted.
 constexpr double kUsable = 0.95;
 
-// The weights that a unit multiplies with by row; none where it does not.
+// Returns the weights that a unit multiplies with by row; none if it does not.
 std::vector<TensorId> matrices_of(const Graph& graph, const Unit& unit) {
   std::vector<TensorId> matrices;
   for (const NodeId node : unit.nodes) {
@@ -39,13 +39,13 @@ std::vector<TensorId> matrices_of(const Graph& graph, const Unit& unit) {
 
 struct Share {
   std::uint32_t device = 0;
-  double all_us = 0;    // what the device takes for everything
-  double start_us = 0;  // and for taking part at all
+  double all_us = 0;    // time of the device for everything
+  double start_us = 0;  // and to take part at all
   double most = kAll;
   double part = 0;
 };
 
-// Parts in which all end at once, as far as none gets more than it may. False: they cannot hold everything.
+// Divides the work so that all end at once, with no part above its limit. False: they cannot hold everything.
 bool divide(std::span<Share> shares) {
   std::vector<bool> is_full(shares.size(), false);
   for (std::size_t round = 0; round <= shares.size(); ++round) {
@@ -80,7 +80,7 @@ double end_of(std::span<const Share> shares) {
   return end_us;
 }
 
-// Without those that would get next to nothing.
+// Divides the work, leaving out devices that would get next to nothing.
 void divide_among_useful(std::vector<Share>& shares, double rows) {
   while (divide(shares)) {
     const auto least = std::ranges::min_element(shares, {}, &Share::part);
@@ -119,7 +119,7 @@ class Sharing {
       if (!matrices_of(graph_, plan.units[unit]).empty()) units_.push_back(unit);
   }
 
-  // Of each weight a device may have as much as its memory holds of all of them.
+  // Limits a device's part of each weight to the share of all weights that its memory holds.
   void stay_within(std::span<const std::uint64_t> budgets) {
     std::vector<double> left(memories_of(lanes_), std::numeric_limits<double>::infinity());
     for (std::size_t device = 0; device < budgets.size(); ++device)
@@ -181,8 +181,8 @@ class Sharing {
   }
 
  private:
-  // Two devices on one chip, or that read one memory, are together no faster than the better one. That which has the
-  // unit now comes first.
+  // Two devices on one chip, or that read one memory, are together no faster than the better one. The unit's present
+  // device comes first.
   [[nodiscard]] std::vector<Share> shares_of(std::uint32_t unit) const {
     const Decision& decision = plan_.decisions[unit];
     const std::vector<TensorId> weights = matrices_of(graph_, plan_.units[unit]);
@@ -214,7 +214,7 @@ class Sharing {
   [[nodiscard]] double start_us(std::uint32_t unit, std::uint32_t device) const {
     const std::uint32_t home = plan_.decisions[unit].device;
     const Lane& lane = lanes_[device];
-    if (device == home) return lane.launch_us;  // of what comes after
+    if (device == home) return lane.launch_us;  // of the next step
     double us = lane.launch_us + lane.wake_us;
     const Unit& each = plan_.units[unit];
     for (const TensorId input : each.inputs)
@@ -227,7 +227,7 @@ class Sharing {
   const Graph& graph_;
   const Plan& plan_;
   std::vector<Lane> lanes_;
-  std::vector<double> most_;  // by device, of each weight
+  std::vector<double> most_;  // by device: the largest part of each weight
   std::vector<std::uint32_t> units_;
 };
 
@@ -244,7 +244,7 @@ std::vector<RowSplit> splits_for_binding(const PlanRequest& request) {
       const std::uint32_t rows = weight.operand.shape[0];
       const std::uint64_t bytes = weight.operand.span_bytes();
       if (bytes <= most || bytes / rows * kRows > most || !known.insert(id).second) continue;
-      // Equal ones, but for rounding down to what one can hold.
+      // Equal parts, rounded down to what each device can hold.
       const std::uint64_t at_most = most / (bytes / rows) / kRows * kRows;
       const std::uint64_t parts = (rows + at_most - 1) / at_most;
       const std::uint64_t each = ((rows + parts - 1) / parts + kRows - 1) / kRows * kRows;
@@ -303,7 +303,7 @@ std::vector<RowSplit> choose_splits(const PlanRequest& request, const Plan* plan
     least_us = *us;
     chosen = std::move(more);
   };
-  // Where a device is preferred it is to run what it can.
+  // A preferred device is to run all that it can.
   consider(splits_for_binding(request), search->preferred == kNone ? 0 : -1);
   if (plan != nullptr) consider(splits_for_speed(request, *plan), margin_or_default(search->margin, plan->is_measured));
   return chosen;

@@ -9,10 +9,10 @@
 namespace shunt {
 namespace {
 
-// A fused row that may be chosen, and which of its nodes nobody else needs.
+// A fused op that may be chosen.
 struct Fusion {
   Unit unit;
-  std::vector<bool> owns;  // as unit.nodes
+  std::vector<bool> owns;  // by unit.nodes: whether nobody else needs the node
 };
 
 class Chooser {
@@ -66,7 +66,7 @@ class Chooser {
     });
   }
 
-  // The cheapest predicted time of a unit on any device that can run it; nothing where none can.
+  // Returns the least predicted time of a unit on any device that can run it; nothing if none can.
   [[nodiscard]] std::optional<double> best_us(const Unit& unit) const {
     const UnitCall call(graph_, unit);
     std::optional<double> best;
@@ -79,7 +79,7 @@ class Chooser {
     return best;
   }
 
-  // How much of each node of `unit` it stands for: all of it, unless others read a result inside too. In their order.
+  // Returns how much of each node `unit` stands for, in order: all of it, unless others also read a result inside.
   [[nodiscard]] std::vector<double> shares_of(const Unit& unit) const {
     std::vector<double> shares(unit.nodes.size(), 1);
     for (std::size_t i = unit.nodes.size() - 1; i-- > 0;) {
@@ -104,7 +104,7 @@ class Chooser {
     return *together <= apart;
   }
 
-  // Those that pay, larger ones first.
+  // Returns the fusions that pay, larger ones first.
   [[nodiscard]] std::vector<Fusion> find_paying() const {
     std::vector<Fusion> found;
     for (std::size_t op = 0; op < ops().size(); ++op) {
@@ -120,7 +120,7 @@ class Chooser {
     return found;
   }
 
-  // Which of them run together: no two own a node, and what one owns no other repeats.
+  // Chooses fusions that can run together: no two own a node, and nobody repeats what another owns.
   [[nodiscard]] std::vector<const Fusion*> choose_among(std::span<const Fusion> fusions) const {
     enum class Mark : std::uint8_t { none, repeated, owned };
     std::vector<Mark> marks(graph_.nodes().size(), Mark::none);
@@ -137,7 +137,7 @@ class Chooser {
     return chosen;
   }
 
-  // Drops those that repeat a result which somebody needs from memory all the same. False: there are none.
+  // Drops fusions that repeat a result which is needed in memory anyway. False: there were none.
   [[nodiscard]] bool drop_vain(std::vector<Fusion>& fusions, std::span<const Fusion* const> chosen) const {
     std::vector<std::vector<const Fusion*>> with_node(graph_.nodes().size());
     for (const Fusion* fusion : chosen)

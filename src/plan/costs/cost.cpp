@@ -7,21 +7,20 @@
 namespace shunt {
 namespace {
 
-// By as much, relatively, a device that was not measured differs from its priors.
+// The relative difference between an unmeasured device and its priors.
 constexpr double kBelieved = 0.5;
 
-// What times differ by from the roofline, as a logarithm, before anything near is known.
+// Expected deviation of times from the roofline, as a logarithm, before anything nearby is known.
 constexpr double kDeviation = 0.7;
-// In doublings of the work: shapes that are farther apart tell little of each other.
+// In doublings of the work: shapes farther apart say little about each other.
 constexpr double kReach = 4;
-// Steps of up to so many tokens wait for weights more than they compute; most devices have kernels of their own for
-// them.
+// Steps of up to so many tokens wait for weights more than they compute; most devices have separate kernels for them.
 constexpr std::uint64_t kFewTokens = 8;
 constexpr std::uint64_t kLongCopyBytes = std::uint64_t{16} << 20U;
-// A measurement counts as confirmed for so long: a week, or a day where some of it looks wrong.
+// How long a measurement counts as confirmed: a week, or a day if some of it looks wrong.
 constexpr double kConfirmedSeconds = 7 * 86400;
 constexpr double kFarRecordsSeconds = 86400;
-// What no measurement is better than.
+// No measurement is more precise than this.
 constexpr double kLeastSpread = 0.02;
 
 double bytes_of(const Cost& cost) { return cost.bytes_read + cost.bytes_written; }
@@ -30,14 +29,14 @@ std::array<double, 3> place_of(const Cost& cost) {
   return {std::log2(1 + cost.flops), std::log2(1 + cost.bytes_read), std::log2(1 + cost.bytes_written)};
 }
 
-// How much two shapes tell of each other, from 0 to 1: Matern's function of order 3/2.
+// How much two shapes say about each other, from 0 to 1: the Matern function of order 3/2.
 double likeness(const std::array<double, 3>& one, const std::array<double, 3>& other) {
   const double distance = std::hypot(one[0] - other[0], one[1] - other[1], one[2] - other[2]) / kReach;
   const double scaled = std::sqrt(3.0) * distance;
   return (1 + scaled) * std::exp(-scaled);
 }
 
-// Solves `matrix` x = `values` by Cholesky's decomposition. REQUIRES: the matrix is symmetric and positive definite.
+// Solves `matrix` x = `values` by Cholesky decomposition. REQUIRES: the matrix is symmetric and positive definite.
 std::vector<double> solve(std::vector<double> matrix, std::vector<double> values) {
   const std::size_t count = values.size();
   const auto at = [&](std::size_t row, std::size_t column) -> double& { return matrix[row * count + column]; };
@@ -60,8 +59,8 @@ std::vector<double> solve(std::vector<double> matrix, std::vector<double> values
   return values;
 }
 
-// Of the step of a model that an op belongs to: results have a row for each, and so has what is written to a cache.
-// Nothing where rows are no tokens.
+// Returns the tokens of the model step that an op belongs to: a result has a row for each, and so does what is written
+// to a cache. Nothing if rows are not tokens.
 std::optional<std::uint32_t> tokens_of(const OpCall& call) {
   const Operand& rows = call.output->kind == TensorKind::state ? *call.inputs[1] : *call.output;
   if (rows.extent == Extent::fixed) return std::nullopt;
@@ -72,7 +71,7 @@ LinkRates prior_link(const DeviceInfo& device) {
   return {.us = device.prior.link_us, .bytes_per_s = device.prior.link_bytes_per_s, .spread = device.prior.uncertainty};
 }
 
-// Priors for ops of other kinds, from those that were measured.
+// Derives priors for other kinds of ops from the measured ones.
 ComputeRates middle_of(const std::map<std::string, TimeCurve, std::less<>>& curves) {
   std::vector<double> flops;
   std::vector<double> bytes;
@@ -128,7 +127,7 @@ Prediction TimeCurve::predict(const Cost& cost) const {
     spread = point.spread;
   }
   const double us = roofline_us(cost) * std::exp(deviation);
-  // What the nearest one alone leaves open; the others only take from it.
+  // The uncertainty that the nearest point alone leaves; other points only reduce it.
   const double open = kDeviation * std::sqrt(std::max(1 - nearest * nearest, 0.0));
   return {.us = us, .uncertainty_us = us * std::hypot(open, spread)};
 }
@@ -146,7 +145,7 @@ void DeviceCost::use(const DeviceInfo& device, const UsableProfile& usable) {
   checked_s_ = measured.checked_s;
   is_doubted_ = usable.refused != 0 || checked_s_ == 0;
   has_far_records_ = has_far_records(measured);
-  // A device that declines to copy is not known in this.
+  // A device that declines to copy has not been measured in this.
   if (measured.launch_us + measured.op_us > 0) {
     launch_us_ = measured.launch_us;
     wake_us_ = measured.wake_us;
@@ -154,7 +153,7 @@ void DeviceCost::use(const DeviceInfo& device, const UsableProfile& usable) {
   }
   if (device.memory_pool != kHostPool && measured.to_device.bytes_per_s > 0) to_device_ = measured.to_device;
   if (device.memory_pool != kHostPool && measured.from_device.bytes_per_s > 0) from_device_ = measured.from_device;
-  // Both at once then take nearly as long as one after the other.
+  // If so, both at once take nearly as long as one after the other.
   const double apart_us = to_device_.copy_us(kLongCopyBytes) + from_device_.copy_us(kLongCopyBytes);
   one_way_at_a_time_ =
       measured.both_ways.bytes_per_s > 0 && measured.both_ways.copy_us(kLongCopyBytes) > 0.85 * apart_us;
@@ -173,7 +172,7 @@ void DeviceCost::use(const DeviceInfo& device, const UsableProfile& usable) {
 
 bool DeviceCost::is_due(double now_s) const {
   if (!has_profile_) return false;
-  // A clock that was set back tells nothing of the age.
+  // If the clock was set back, the age is unknown.
   const double age_s = checked_s_ > now_s ? kConfirmedSeconds : now_s - checked_s_;
   return is_doubted_ || age_s >= (has_far_records_ ? kFarRecordsSeconds : kConfirmedSeconds);
 }
@@ -197,7 +196,7 @@ Prediction DeviceCost::alone(const OpCall& call) const {
   if (!curves_.empty()) {
     const std::string kind = kind_of(call);
     if (const auto curve = curves_.find(kind); curve != curves_.end()) return curve->second.predict(cost);
-    // The same op on other dtypes tells more than other ops.
+    // The same op on other dtypes says more than other ops do.
     const std::string_view op = std::string_view(kind).substr(0, kind.find(' ') + 1);
     if (const auto near = curves_.lower_bound(op); near != curves_.end() && near->first.starts_with(op)) {
       const Prediction prediction = near->second.predict(cost);

@@ -22,13 +22,13 @@ std::map<std::string, std::string, std::less<>> kernels_of(std::string_view devi
   return kernel_hashes(api == api_rows().end() ? std::string_view() : api->kernels);
 }
 
-// Of an op by its name, or of a kind, which begins with it.
+// Returns the family of an op by its name, or of a kind, which begins with it.
 std::string_view family_of(std::string_view kind) {
   const auto op = std::ranges::find(ops(), kind.substr(0, kind.find(' ')), &OpInfo::name);
   return op == ops().end() ? std::string_view() : op->family;
 }
 
-// Leaves out what was measured of kernels that are others now. Whole steps were run with all of them.
+// Drops measurements of kernels that have changed. Whole steps were run with all kernels.
 void keep_measured_kernels(DeviceProfile& device) {
   const auto now = kernels_of(device.id);
   const auto is_other = [&](const auto& entry) {
@@ -44,7 +44,7 @@ void keep_measured_kernels(DeviceProfile& device) {
 
 bool is_time(double us) { return std::isfinite(us) && us >= 0; }
 
-// Numbers that no measurement gives would spoil each plan.
+// A number that no measurement gives would spoil every plan.
 bool is_sound(const DeviceProfile& device) {
   const auto is_link = [](const LinkRates& link) {
     return is_time(link.us) && is_time(link.bytes_per_s) && is_time(link.spread);
@@ -62,7 +62,7 @@ bool is_sound(const DeviceProfile& device) {
 
 }  // namespace
 
-// THE list of what is kept of each struct.
+// THE list of what is stored for each struct.
 void visit_fields(field_json::FieldsOf<Cost> auto& cost, const auto& visit) {
   visit("flops", cost.flops);
   visit("bytes_read", cost.bytes_read);
@@ -144,7 +144,7 @@ void Profile::set(DeviceProfile profile) {
 
 std::string to_json(const Profile& profile) {
   const Json json = json_object({{"format", kFormat}, {"devices", field_json::json_of(profile.devices)}});
-  // Drivers may give names that are no UTF-8.
+  // Drivers may give names that are not UTF-8.
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -152,8 +152,8 @@ Result<Profile> profile_from_json(std::string_view text) {
   auto json = parse_json(text);
   if (!json.is_object() || !json.contains("format") || json["format"] != kFormat || !json.contains("devices"))
     return fail(Code::invalid, fmt::format("it is not of the format \"{}\"", kFormat));
-  // What does not say so was not measured in a hurry, nor after a pause, nor in whole steps, and nobody knows when and
-  // with which kernels.
+  // Files without these fields were not measured in a hurry, after a pause, or in whole steps; when, and with which
+  // kernels, is unknown.
   for (Json& device : json["devices"])
     if (device.is_object()) {
       device.emplace("kernels", Json::object());

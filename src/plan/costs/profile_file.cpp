@@ -24,7 +24,7 @@ bool has_point(const DeviceProfile& profile, const std::string& kind, const Cost
          });
 }
 
-// `found` with the points that `now` has and neither it nor `before` has.
+// Returns `found` with the points that `now` has and neither `found` nor `before` has.
 DeviceProfile merged(const DeviceProfile& now, DeviceProfile found, const DeviceProfile* before) {
   if (!are_of_one_device(now, found) || (now.is_brief && !found.is_brief)) return found;
   if (found.is_brief && !now.is_brief) return now;
@@ -67,7 +67,7 @@ Status save_profile(const Profile& profile, const std::filesystem::path& path) {
 
 Status add_to_profile(const std::filesystem::path& path, const DeviceProfile& found, const DeviceProfile* before) {
   SHUNT_TRY_ASSIGN(const FileLock lock, FileLock::take(path));
-  std::string warning;  // of a file that was broken a moment ago
+  std::string warning;  // for a file that was broken a moment ago
   SHUNT_TRY_ASSIGN(Profile profile, load_profile(path, warning));
   const auto now = std::ranges::find(profile.devices, found.id, &DeviceProfile::id);
   profile.set(now == profile.devices.end() ? found : merged(*now, found, before));

@@ -10,33 +10,34 @@ namespace {
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
-// What a core reaches in one cycle: two products of the widest vectors of 8-bit integers, two loads and a store of
-// them. The clock is at least as high as that of any processor of today, as not all tell theirs.
+// What a core does in one cycle: two products of the widest vectors of 8-bit integers, and two loads and a store of
+// them. The clock is at least that of any current processor, because some do not report theirs.
 constexpr double kCoreFlopsPerCycle = 256;
 constexpr double kCoreBytesPerCycle = 512;
 constexpr double kCoreHz = 6e9;
-// The same of a GPU's multiprocessor: matrix units on 8-bit numbers with sparsity, and shared memory.
+// The same for a GPU's multiprocessor: matrix units on 8-bit numbers with sparsity, and shared memory.
 constexpr double kMultiprocessorFlopsPerCycle = 16384;
 constexpr double kMultiprocessorBytesPerCycle = 1024;
 constexpr double kMultiprocessorHz = 3e9;
 
-// What a record may claim above the best of the others, once there are enough: caches are faster than memory by less.
+// How far a record may exceed the best of the others, once there are enough: caches exceed memory by less.
 constexpr double kAboveOthers = 64;
 constexpr std::size_t kEnoughOthers = 8;
-// Operations per byte that processors balance, at most; few records of ops with many operations say little of them.
+// The most operations per byte that processors balance. A few records of compute-heavy ops say little about their
+// bytes.
 constexpr double kFlopsPerByte = 1024;
-// What a record may claim above the device's prior.
+// How far a record may exceed the device's prior.
 constexpr double kAbovePrior = 1e4;
 
 constexpr double kMostStartUs = 1e6;  // of a launch, an op, a wake-up and a link
 constexpr double kMostLinkBytesPerS = 2e12;
 constexpr double kMostRatio = 8;
-// So many times slower than the others is far.
+// A record so many times slower than the others is far off.
 constexpr double kFar = 16;
 
 double bytes_of(const Cost& cost) { return cost.bytes_read + cost.bytes_written; }
 
-// The two greatest values, so that each can be held against the others.
+// The two greatest values, so that each can be compared with the others.
 class Greatest {
  public:
   void add(double value) {
@@ -59,7 +60,7 @@ ComputeRates limits_of(const DeviceInfo& device) {
           .bytes_per_s = cycles_per_s * (is_cpu ? kCoreBytesPerCycle : kMultiprocessorBytesPerCycle)};
 }
 
-// What the records of one device may say.
+// The limits on the records of one device.
 class RecordLimits {
  public:
   RecordLimits(const DeviceInfo& device, const DeviceProfile& profile)
@@ -83,7 +84,7 @@ class RecordLimits {
   }
 
  private:
-  // What the other records, or the prior where there are few, leave room for.
+  // Returns the most that the other records leave room for, or the prior if there are few.
   [[nodiscard]] ComputeRates most_beside(const ComputeRates& rates) const {
     const auto above_prior = [](double prior) { return prior > 0 ? kAbovePrior * prior : kUnlimited; };
     if (count_ <= kEnoughOthers)
