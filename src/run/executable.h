@@ -1,7 +1,7 @@
-// A graph and its plan, bound to memory and prepared on the plan's devices, ready to be run again and again.
+// A graph and its plan, bound to memory and prepared on the plan's devices, ready to run repeatedly.
 //
-// Weights, state and arenas come from stores that must outlive it. Executables that share an ArenaStore must
-// not run at the same time. One thread at a time.
+// Weights, state and arenas come from stores that must outlive it. Executables that share an ArenaStore must not run at
+// the same time. One thread at a time.
 #pragma once
 
 #include <memory>
@@ -21,7 +21,7 @@
 
 namespace shunt {
 
-// The same outcome; an error of it is the device's failure, unless it is one of the input or of a file.
+// Returns the same outcome. Its error is the device's failure, unless it is one of the input or of a file.
 template <class Outcome>
 [[nodiscard]] Outcome on_device(const Device& device, Outcome outcome) {
   if (!outcome && outcome.error().code != Code::invalid && outcome.error().code != Code::io)
@@ -31,14 +31,14 @@ template <class Outcome>
 
 // Errors of an executable name the device that failed, if one did.
 struct ExecutableContext {
-  std::span<Device* const> devices;  // those the plan was made for, in its order
+  std::span<Device* const> devices;  // the plan's devices, in its order
   WeightStore* weights = nullptr;
   StateStore* state = nullptr;
   ArenaStore* arenas = nullptr;
   trace::Recorder* recorder = nullptr;  // may be null
   Audits* audits = nullptr;             // null: none
-  const Watch* watch = nullptr;         // null: nobody hears of its progress, and nothing interrupts it
-  bool may_stop = true;                 // between steps; false: an interrupted run would leave state half changed
+  const Watch* watch = nullptr;         // null: no progress is reported, and nothing interrupts it
+  bool may_stop = true;                 // between steps; false: stopping would leave state half changed
 };
 
 class Executable {
@@ -47,23 +47,26 @@ class Executable {
   [[nodiscard]] static Result<std::unique_ptr<Executable>> create(Graph graph, Plan plan,
                                                                   const ExecutableContext& context);
 
-  // Writes the first bytes of an input on every device that reads it. Errors: invalid for another kind of
-  // tensor or too many bytes.
+  // Writes the first bytes of an input on every device that reads it. Errors: invalid for another kind of tensor or too
+  // many bytes.
   [[nodiscard]] Status write_input(TensorId input, std::span<const std::byte> bytes);
-  // Runs the plan once and waits; the submission's time-out holds for each of its programs. Ops are timed, where that
-  // is asked for and recorded, in the first two runs and in each 32nd: programs that do not record themselves are then
-  // submitted op by op, each of which is waited for while nothing else runs. In an audited run one op, each time the
-  // next one of the plan, is held against the reference before anything that follows from it begins; a device that it
-  // shows to be wrong has failed. After an error no output may be read.
+  // Runs the plan once and waits. The submission's timeout holds for each of its programs. After an error no output may
+  // be read.
+  //
+  // If op timing is asked for and recorded, ops are timed in the first two runs and in every 32nd. Programs without
+  // their own trace are then submitted op by op, and each op is waited for while nothing else runs. An audited run
+  // compares one op with the reference before anything that depends on it begins, each time the next op of the plan. A
+  // device that computed it wrongly has failed.
   [[nodiscard]] Status run(const Submission& submission);
-  // Of a run whose results are not finite: the first op that makes such numbers of finite ones, on which device, and
-  // which of its weights have such numbers. Runs the plan again for each of a logarithm of its ops. Errors: of running.
+  // Explains results that are not finite: names the first op that makes such numbers from finite ones, its device, and
+  // those of its weights that have such numbers. Runs the plan again for each of a logarithm of its ops. Errors: of
+  // running.
   [[nodiscard]] Result<std::string> find_not_finite(const Submission& submission);
-  // What each step took in the last run, from when its device was free for it, by that device's clock; 0 for copies,
-  // and for what ended unseen while this thread computed. Empty where the run was audited, or a program of it was
+  // What each step took in the last run, from when its device was free for it, by that device's clock. 0 for copies,
+  // and for steps that ended unseen while this thread computed. Empty if the run was audited, or a program was
   // submitted op by op.
   [[nodiscard]] std::span<const double> actual_us() const { return actual_us_; }
-  // Copies bytes of output `index` from `offset`. Errors: invalid outside of it.
+  // Copies bytes of output `index` from `offset`. Errors: invalid outside the output.
   [[nodiscard]] Status read_output(std::size_t index, std::uint64_t offset, std::span<std::byte> to) const;
 
   [[nodiscard]] const Graph& graph() const { return graph_; }
@@ -76,56 +79,56 @@ class Executable {
   Executable(Graph graph, Plan plan, const ExecutableContext& context);
 
   [[nodiscard]] Status bind_storage();
-  // A weight, copied to its device where need be. `progress` counts the bytes of the plan's weights.
+  // Returns a weight, copied to its device if needed. `progress` counts the bytes of the plan's weights.
   [[nodiscard]] Result<Binding> bind_weight(const Residence& residence, Progress& progress);
   [[nodiscard]] Status prepare_programs();
-  // Of a compute step, or of a part of it.
+  // A compute step, or a part of one, prepared on its device.
   struct Prepared {
     std::unique_ptr<Program> program;
-    std::optional<ProgramTrace> trace;  // of a program that does not record itself
+    std::optional<ProgramTrace> trace;  // if the program has no trace of its own
     [[nodiscard]] bool is_timed_in_ops(const Submission& submission) const {
       return trace && trace->wants_ops(submission);
     }
   };
   [[nodiscard]] Result<Prepared> prepare(const Step& step, std::string_view name) const;
-  // The unit of the run that begins, by its position.
+  // Returns the position of the unit to audit in the run that begins.
   [[nodiscard]] std::optional<std::uint32_t> next_audit() const;
-  // The step in three parts, of which the unit is one. REQUIRES: nothing else runs.
+  // Runs the step in three parts, of which the unit is one. REQUIRES: nothing else runs.
   [[nodiscard]] Status run_audited(const Step& step, std::uint32_t position, const Submission& submission);
-  // The same, but the result of the unit is only looked at.
+  // The same, but only checks whether the unit's result is finite.
   [[nodiscard]] Status run_inspected(const Step& step, std::uint32_t position, const Submission& submission);
-  // Whether the result of a unit is finite, in a run of its own.
+  // Whether the result of a unit is finite, in a separate run.
   [[nodiscard]] Result<bool> is_finite_at(std::uint32_t position, const Submission& submission);
   [[nodiscard]] Result<bool> is_finite_weight(TensorId weight, std::uint32_t device) const;
-  // A step's program, op by op. REQUIRES: it is timed in ops, and nothing else runs.
+  // Runs a step's program op by op. REQUIRES: it is timed in ops, and nothing else runs.
   [[nodiscard]] Status run_in_ops(std::uint32_t step, const Submission& submission);
   [[nodiscard]] Status run_part(const Step& step, std::uint32_t begin, std::uint32_t end, const Submission& submission);
   [[nodiscard]] Result<std::vector<std::byte>> read_tensor(TensorId tensor, std::uint32_t device) const;
   void name_events();
   void record_audit(std::string_view label, std::uint32_t device, std::uint64_t start_ns, const Submission& submission,
                     const Status& right) const;
-  // `predicted_us`: 0 where it was no run as predicted.
+  // `predicted_us`: 0 if the run was not one as predicted.
   void record_run(std::uint32_t step, std::uint64_t start_ns, double predicted_us, const Status& status) const;
-  // What of the graph's outputs a step makes.
+  // Returns the graph's outputs that a step makes.
   [[nodiscard]] std::vector<Binding> results_of(const Step& step) const;
-  // The bytes of a tensor (also a view) that `device` can address.
+  // Returns the bytes of a tensor (also a view) that `device` can address.
   [[nodiscard]] Binding binding_of(TensorId tensor, std::uint32_t device) const;
 
   Graph graph_;
   Plan plan_;
   ExecutableContext context_;
   std::vector<Device*> devices_;
-  std::vector<std::shared_ptr<Buffer>> arenas_;        // one per device, null where nothing lies
+  std::vector<std::shared_ptr<Buffer>> arenas_;        // one per device, null if empty
   std::vector<Binding> storage_;                       // one per residence
-  std::vector<std::shared_ptr<Buffer>> weights_;       // that storage_ has
+  std::vector<std::shared_ptr<Buffer>> weights_;       // those in storage_
   std::vector<Prepared> programs_;                     // one per step, empty for transfers
-  std::vector<std::unique_ptr<std::byte[]>> staging_;  // one per step; of copies by way of the host, from the first on
+  std::vector<std::unique_ptr<std::byte[]>> staging_;  // one per step; for copies by way of the host, once needed
   std::vector<double> actual_us_;                      // one per step
   std::vector<trace::Label> transfer_labels_;          // one per step, 0 for compute
-  std::uint32_t runs_ = 0;                             // that began
+  std::uint32_t runs_ = 0;                             // runs begun
   std::optional<bool> inspected_;                      // in a run that inspects a unit: whether its result was finite
   trace::Label run_label_ = 0;
-  std::uint32_t plan_number_ = 0;  // among those attached to the recorder
+  std::uint32_t plan_number_ = 0;  // among the plans attached to the recorder
 };
 
 }  // namespace shunt

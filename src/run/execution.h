@@ -1,8 +1,8 @@
 // One run of an executable as a completion-driven state machine.
 //
-// A step starts when all steps before it have ended; completions arrive from any thread and are worked off
-// by whoever calls advance(), so one thread can pump all devices. After the first failure, and once the run is
-// interrupted, nothing new starts, and the run is done when what was in flight has ended.
+// A step starts when all steps that it waits for have ended. Completions arrive from any thread and are handled by
+// whoever calls advance(), so that one thread can pump all devices. After the first failure, or once the run is
+// interrupted, nothing new starts. The run is done when everything in flight has ended.
 #pragma once
 
 #include <chrono>
@@ -18,21 +18,21 @@ namespace shunt {
 
 class Execution {
  public:
-  // `audited`: the position of the unit that is held against the reference.
+  // `audited`: the position of the unit that is compared with the reference.
   Execution(Executable& executable, const Submission& submission, std::optional<std::uint32_t> audited);
 
   Execution(const Execution&) = delete;
   Execution& operator=(const Execution&) = delete;
-  // Waits for what is in flight, where an exception has ended the run before.
+  // Waits for what is in flight, if an exception has ended the run early.
   ~Execution();
 
-  // Starts what can start and works off what has ended. False once the run is done.
+  // Starts what can start and handles what has ended. False once the run is done.
   bool advance();
-  // Pumps until done: lends this thread to devices that need one, and sleeps where none does.
+  // Pumps until done: lends this thread to devices that need one, and sleeps if none does.
   [[nodiscard]] Status wait();
 
  private:
-  // The ways to move bytes, tried in this order: directly, or down to the host and up again.
+  // The ways to move bytes, in the order tried: directly, or down to the host and up again.
   enum class Phase : std::uint8_t { compute, peer_copy, to_host, from_host };
   struct Completion {
     std::uint32_t step;
@@ -43,12 +43,12 @@ class Execution {
   [[nodiscard]] bool is_audited(const Step& step) const;
   [[nodiscard]] bool is_timed_in_ops(std::uint32_t step) const;
   void start(std::uint32_t step, Phase phase);
-  // The device that works on it.
+  // The device that works on a step in this phase.
   [[nodiscard]] std::uint32_t worker_of(std::uint32_t step, Phase phase) const;
-  // How long to wait for one device, while others may end something too.
+  // How long to wait for one device while others may finish something too.
   [[nodiscard]] std::chrono::nanoseconds patience() const;
   [[nodiscard]] Event launch(std::uint32_t step, Phase phase);
-  // The host's memory on the way of a transfer.
+  // Host memory for a transfer by way of the host.
   [[nodiscard]] std::span<std::byte> staging_of(std::uint32_t step);
   void finish(Completion completion);
   void note_program(const Completion& completion);
@@ -65,18 +65,18 @@ class Execution {
   std::vector<std::uint32_t> waiting_for_;           // per step
   std::vector<std::vector<std::uint32_t>> waiters_;  // per step
   std::vector<std::uint64_t> started_ns_;
-  std::vector<std::uint64_t> free_ns_;  // per device: since when, by its clock
+  std::vector<std::uint64_t> free_ns_;  // per device: since when it is free, by its clock
   std::vector<std::uint32_t> ready_;
-  std::vector<std::uint32_t> starting_;  // those of ready_ that advance() works off
+  std::vector<std::uint32_t> starting_;  // those of ready_ that advance() is starting
   std::uint32_t in_flight_ = 0;
   std::vector<std::uint32_t> in_flight_on_;  // per device
-  std::vector<bool> unwatched_;              // per device: whether what it does has ended while this thread computed
+  std::vector<bool> unwatched_;              // per device: work may have ended while this thread computed
   std::uint32_t left_ = 0;
   Status status_;
 
   std::mutex mutex_;
   std::condition_variable arrived_;
-  std::vector<Completion> completions_;  // it and the next have room for all steps
+  std::vector<Completion> completions_;  // this and taken_ have room for all steps
   std::vector<Completion> taken_;
 };
 

@@ -1,4 +1,4 @@
-// Whether numbers are finite where they are due. Pure functions.
+// Checks that numbers are finite. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace shunt {
 
-// Of the elements that lie wholly in these bytes of a contiguous tensor, which begin at `offset`, and were computed for
-// these parameters. What has no floating elements is finite.
+// Checks the elements wholly inside these bytes of a contiguous tensor, which begin at `offset` and were computed for
+// these parameters. A tensor without floating-point elements is finite.
 [[nodiscard]] bool are_finite(const Operand& operand, const Parameters& parameters, std::uint64_t offset,
                               std::span<const std::byte> bytes);
 

@@ -1,5 +1,5 @@
-// Memory that several executables share: state, which lives from submission to submission, and arenas, of
-// which only one executable at a time is using its tensors. One thread at a time.
+// Memory that several executables share: state, which lives from submission to submission, and arenas, which one
+// executable at a time may use. One thread at a time.
 #pragma once
 
 #include <map>
@@ -12,10 +12,10 @@
 
 namespace shunt {
 
-// The state tensors of a session, by name, each in one memory pool; zeroed at first.
+// The state tensors of a session, by name, each in one memory pool; initially zero.
 class StateStore {
  public:
-  // Errors: invalid where the name was acquired with another size or in another pool; out_of_memory.
+  // Errors: invalid if the name was acquired with another size or in another pool; out_of_memory.
   [[nodiscard]] Result<Binding> acquire(const TensorInfo& state, Device& device);
   [[nodiscard]] std::uint64_t bytes() const;
 
@@ -27,12 +27,11 @@ class StateStore {
   std::map<std::string, Entry, std::less<>> entries_;
 };
 
-// One arena per device, as large as the largest that was asked for. A larger one replaces it; whoever holds
-// the old one keeps it.
+// One arena per device, as large as the largest request. A larger one replaces it; holders keep the old one.
 class ArenaStore {
  public:
   [[nodiscard]] Result<std::shared_ptr<Buffer>> acquire(std::uint64_t bytes, Device& device);
-  // Of all arenas that are alive, the replaced ones that somebody holds included.
+  // The bytes of all live arenas, including replaced ones that are still held.
   [[nodiscard]] std::uint64_t bytes() const;
 
  private:

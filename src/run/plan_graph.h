@@ -1,4 +1,4 @@
-// Plans a graph of one's own. A plain function; any thread.
+// Plans a caller's own graph. Plain functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,16 @@
 namespace shunt {
 
 struct PlannedGraph {
-  Graph graph;  // with its large products in parts, where that is better
+  Graph graph;  // with large products split, if that is better
   Plan plan;
-  std::vector<std::uint32_t> homes = {};  // where others hold its weights and state, as Search::homes; empty: it does
+  std::vector<std::uint32_t> homes = {};  // where others hold its weights and state, as Search::homes; empty: itself
 };
 
-// Errors: invalid for Strategy::layers, of which a graph has none; those of make_plan().
+// Errors: invalid for Strategy::layers, since a graph has no layers; those of make_plan().
 [[nodiscard]] Result<PlannedGraph> plan_graph(const Graph& graph, const DeviceSet& set, Strategy strategy,
                                               std::optional<double> margin);
 
-// As explain(), of a plan that plan_graph() made of the same.
+// As explain(), for a plan that plan_graph() made from the same arguments.
 void explain_graph(PlannedGraph& planned, const DeviceSet& set, Strategy strategy, std::optional<double> margin);
 
 }  // namespace shunt

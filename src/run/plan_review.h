@@ -1,6 +1,6 @@
-// When it pays to look for another plan, as devices turned out not to be as fast as they were taken for. Planning takes
-// time, and so does the move: it is looked for in ever longer intervals, and worth what it gains in as many runs as
-// there have been, so that noise does not cost more than it may gain. A plain value; one thread at a time.
+// Decides when to look for another plan because devices are not as fast as predicted. Planning takes time, and so does
+// changing plans. So it looks at ever longer intervals, and changes only if the gain over as many runs as there have
+// been is worth the cost. Noise then costs no more than it may gain. A plain value; one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -13,33 +13,34 @@ namespace shunt {
 
 class PlanReview {
  public:
-  // The plan has run once, and took so long; to plan it again takes as long as its units are many.
+  // Adds a run of the plan, which took `us`. Planning again takes time in proportion to `units`.
   void add_run(double us, std::size_t units);
-  // Another plan runs from now on.
+  // Starts over with another plan.
   void begin_anew() { run_us_ = {}; }
 
-  // Time to look: devices are off their predictions, or a better plan did not yet pay.
+  // Whether to look now: devices are off their predictions, or a better plan did not pay yet.
   [[nodiscard]] bool is_due(const DevicePool& device_pool) const;
-  // What a run takes; nothing while too few were seen. The next look is after as much time as all runs took.
+  // Begins a look and returns what a run takes; nothing while too few runs were seen. The next look is due after as
+  // much time as all runs took.
   [[nodiscard]] std::optional<double> begin();
-  // To gain so much per run for what it costs once, in as many runs as there have been. What is not worth it yet makes
-  // another look due.
+  // Whether gaining `gain_us` per run for `cost_us` once is worth it, over as many runs as there have been. If it is
+  // not worth it yet, another look is due.
   [[nodiscard]] bool is_worth(double gain_us, double cost_us, double runs);
 
-  // What all runs took.
+  // The time of all runs.
   [[nodiscard]] double ran_us() const { return ran_us_; }
-  // What it costs to look for all the plans of a graph's steps.
+  // The time to plan all steps of the graph again.
   [[nodiscard]] double planning_us() const;
 
  private:
   RunningMedian run_us_;
   double ran_us_ = 0;
-  double look_again_us_ = 0;  // when runs took so much
-  double look_us_ = 0;        // what looking takes
+  double look_again_us_ = 0;  // the next look is due when runs took so long
+  double look_us_ = 0;        // the time of a look
   bool knows_better_ = false;
 };
 
-// What it takes to copy the weights to where a plan has them.
+// Predicts the time to copy the weights to where a plan has them.
 [[nodiscard]] double weights_us(const Plan& plan, const DeviceSet& set);
 
 }  // namespace shunt

@@ -1,4 +1,4 @@
-// Which device a strategy prefers. Plain functions; any thread.
+// Selects the device that a strategy prefers. Plain functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace shunt {
 
-// "auto: by predicted time; gpu: ...", with `layers` where there are some.
+// "auto: by predicted time; gpu: ...", including `layers` if asked for.
 [[nodiscard]] std::string describe_strategies(bool with_layers);
 
-// For Search::preferred: the first device of the kind that a strategy prefers, an emulated one only where there is
-// no other; kNone where there is none, and where it prefers none.
+// Returns Search::preferred: the first device of the kind that a strategy prefers, an emulated one only if there is no
+// other. kNone if there is none, or the strategy prefers no kind.
 [[nodiscard]] std::uint32_t preferred_device(Strategy strategy, std::span<Device* const> devices);
 
-// Tells the user where a strategy prefers devices that there are none of: then it is as `auto`. Errors: unsupported
-// where that is strict.
+// Tells the user if a strategy prefers devices that do not exist; it then works as `auto`. Errors: unsupported if that
+// is strict.
 [[nodiscard]] Status check_strategy(Strategy strategy, const DevicePool& device_pool);
 
 }  // namespace shunt

@@ -1,8 +1,8 @@
-// Finds or makes the copy of each weight in a memory pool: at most one per pool and layout, shared by all that hold it.
+// Finds or makes the copy of each weight in a memory pool: at most one per pool and layout, shared by all holders.
 //
-// A device that can address the source's memory gets it without a copy; others get a copy whose source pages are
-// released as they are consumed. A copy ends with the last that holds it. The sessions and computations of one source
-// on one runtime share a store (Runtime::weights_of). The source must outlive the store. One thread at a time.
+// A device that can address the source's memory gets it without a copy. Others get a copy, and its source pages are
+// released as they are consumed. A copy ends with its last holder. The sessions and computations of one source on one
+// runtime share a store (Runtime::weights_of). The source must outlive the store. One thread at a time.
 #pragma once
 
 #include <map>
@@ -23,18 +23,18 @@ class WeightStore {
   struct Weight {
     std::shared_ptr<Buffer> buffer;
     std::uint64_t bytes = 0;
-    bool was_copied = false;  // just now
+    bool was_copied = false;  // by this call
   };
-  // A weight, or rows of one. Errors: invalid where the source has no such tensor or another dtype or shape;
+  // Acquires a weight, or rows of one. Errors: invalid if the source has no such tensor or another dtype or shape;
   // unsupported for another layout than the source's rows; io; out_of_memory.
   [[nodiscard]] Result<Weight> acquire(const TensorInfo& weight, Device& device);
 
-  // Bytes of a weight, or of rows of one, from its source. Errors: invalid as for acquire(); io.
+  // Reads bytes of a weight, or of rows of one, from its source. Errors: invalid as for acquire(); io.
   [[nodiscard]] Status read(const TensorInfo& weight, std::uint64_t offset, std::span<std::byte> to) const;
 
-  // Of the copies that somebody holds, in bytes; weights that are read where the source has them do not count.
+  // The bytes of all held copies; weights read from the source's own memory do not count.
   [[nodiscard]] std::uint64_t copied_bytes() const;
-  // Errors: io once the source lost bytes that programs read.
+  // Errors: io once the source has lost bytes that programs read.
   [[nodiscard]] Status health() const { return source_ == nullptr ? Status{} : source_->health(); }
 
  private:

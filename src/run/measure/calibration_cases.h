@@ -1,4 +1,4 @@
-// Which shapes of ops are measured: those that models have, those of a graph, and those of steps that are to run. Plain
+// Selects the shapes of ops to measure: those that models have, those of a graph, and those of steps to come. Plain
 // functions; any thread.
 #pragma once
 
@@ -12,28 +12,28 @@
 
 namespace shunt {
 
-// In steps of so many tokens ops are measured.
+// Ops are measured in steps of so many tokens.
 inline constexpr std::array kMeasuredTokens = {1U, 2U, 4U, 8U, 16U, 128U, 512U};
-// What to measure. The shapes that models have, of the ops and dtypes that they use; `quick`: fewer of each.
+// Returns the shapes that models have, of the ops and dtypes that they use; `quick`: fewer of each.
 [[nodiscard]] std::vector<BenchCase> calibration_cases(bool quick);
-// Each different shape that a device would compute of a graph, were it alone.
+// Returns each different shape that a device would compute of a graph, if it were alone.
 [[nodiscard]] std::vector<BenchCase> cases_of(const Graph& graph, Device& device);
 
-// Shapes between those of calibration_cases().
+// Returns shapes between those of calibration_cases().
 [[nodiscard]] std::vector<BenchCase> unseen_cases();
 
-// A step that is to run so often.
+// A step that is to run `times` times.
 struct Workload {
   const Graph* graph = nullptr;
   double times = 0;
 };
-// Each different shape that a device would compute of these steps: kinds by the time that they should take altogether,
-// and the least work of each first, which tells what the others take.
+// Returns each different shape that a device would compute of these steps. Kinds are ordered by the time that they
+// should take altogether. The least work of each comes first, to predict the rest.
 [[nodiscard]] std::vector<BenchCase> cases_by_time(std::span<const Workload> work, Device& device);
 
 // By the op's cost rule.
 [[nodiscard]] Cost cost_of(const OpCall& call);
-// Operations and bytes.
+// The sum of operations and bytes.
 [[nodiscard]] double work_of(const BenchCase& use);
 
 }  // namespace shunt

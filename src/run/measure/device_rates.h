@@ -1,8 +1,8 @@
-// What a device takes to start work and how fast it moves bytes, measured through the device contract: the cost of a
-// program that does next to nothing, and copies of F32 of many sizes.
+// Measures how long a device takes to start work and how fast it moves bytes, through the device contract: the cost of
+// a program that does next to nothing, and copies of F32 of many sizes.
 //
-// Each object owns its memory on the device, which must outlive it; measure() is one repetition, so that callers can
-// measure in turn with something else and take medians. One thread at a time.
+// Each object owns its memory on the device, which must outlive it. measure() is one repetition, so that callers can
+// alternate with other measurements and take medians. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace shunt {
 
-// A program of copies between two halves of a buffer, there and back, each of which reads what the one before wrote.
+// A program of copies back and forth between the halves of a buffer, each of which reads what the one before wrote.
 class CopyChain {
  public:
   // Each copy moves `bytes`: half of them read, half written. Errors: unsupported with the device's reason; those of
@@ -35,7 +35,7 @@ class CopyChain {
 
 struct LaunchCost {
   double program_us = 0;  // from submit() until a program of one tiny op is done
-  double op_us = 0;       // each further tiny op that waits for the one before
+  double op_us = 0;       // each further tiny op that waits for the previous one
 };
 
 class LaunchBench {
@@ -43,7 +43,7 @@ class LaunchBench {
   // The first runs are over when it returns. Errors: those of CopyChain::create and of a run.
   [[nodiscard]] static Result<std::unique_ptr<LaunchBench>> create(Device& device);
   [[nodiscard]] Result<LaunchCost> measure();
-  // LaunchCost::program_us of a program that comes after a pause. Errors: those of a run.
+  // Measures LaunchCost::program_us after a pause. Errors: those of a run.
   [[nodiscard]] Result<double> measure_after_pause();
 
  private:
@@ -51,17 +51,17 @@ class LaunchBench {
 
   std::unique_ptr<CopyChain> one_;
   std::unique_ptr<CopyChain> some_;
-  std::unique_ptr<CopyChain> twice_;  // as many
+  std::unique_ptr<CopyChain> twice_;  // twice as many copies as some_
 };
 
-// One point of the curve.
+// Measures one point of the curve.
 class CopyBench {
  public:
-  // With as many copies in a program as make it take 2 ms, or at least one. The first runs are over when it returns.
-  // `launch` is what is not counted: what one program takes besides its copies.
+  // Puts as many copies into a program as make it take 2 ms, but at least one. The first runs are over when it returns.
+  // `launch`, the cost of a program without its copies, is not counted.
   [[nodiscard]] static Result<std::unique_ptr<CopyBench>> create(Device& device, std::uint64_t bytes,
                                                                  const LaunchCost& launch);
-  // Microseconds that one copy takes.
+  // Microseconds per copy.
   [[nodiscard]] Result<double> measure_us();
 
  private:
@@ -71,8 +71,8 @@ class CopyBench {
   std::unique_ptr<CopyChain> chain_;
 };
 
-// The sizes of the curve, in bytes that a copy moves: powers of 4 from 4 KiB to 1 GiB, as far as a quarter of the free
-// memory and the largest binding go.
+// The sizes of the curve, in bytes that a copy moves: powers of 4 from 4 KiB to 1 GiB, up to a quarter of the free
+// memory and the largest binding.
 [[nodiscard]] std::vector<std::uint64_t> curve_sizes(const Device& device);
 
 }  // namespace shunt

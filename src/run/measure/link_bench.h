@@ -1,4 +1,4 @@
-// How fast bytes move between a device's memory and the host's: each direction alone, and both at once.
+// Measures how fast bytes move between device and host memory: each direction alone, and both at once.
 //
 // Owns its memory on the device, which must outlive it. One thread at a time.
 #pragma once
@@ -19,8 +19,8 @@ class LinkBench {
 
   // For copies of up to `most_bytes`. Errors: those of allocate().
   [[nodiscard]] static Result<std::unique_ptr<LinkBench>> create(Device& device, std::uint64_t most_bytes);
-  // Microseconds by the device's clock that a copy takes; of both directions until the later one has ended.
-  // REQUIRES: bytes <= most_bytes.
+  // Microseconds that a copy takes by the device's clock; for both directions, until the later one has ended. REQUIRES:
+  // bytes <= most_bytes.
   [[nodiscard]] Result<double> measure_us(Direction direction, std::uint64_t bytes);
 
  private:
@@ -37,8 +37,8 @@ struct CopyTime {
   std::uint64_t bytes = 0;
   double us = 0;
 };
-// Latency and bandwidth of which each copy takes its time, as well as two numbers can say it: relative errors weigh
-// alike. REQUIRES: at least two sizes, in ascending order.
+// Fits latency and bandwidth to these times, by the least sum of squared relative errors. REQUIRES: at least two sizes,
+// in ascending order.
 [[nodiscard]] LinkRates fit_link(const std::vector<CopyTime>& times);
 
 }  // namespace shunt

@@ -1,9 +1,9 @@
-// Times one op on one device, the way a plan would run it: as a program of many uses of the op, one after the other.
+// Times one op on one device as a plan would run it: as a program of many uses of the op, one after the other.
 //
-// With one row, as in generation, each use reads weights and state of its own, together more than any cache holds:
-// memory is measured. Otherwise, and where an op reads only little, all uses share their operands, which then stay in
-// the caches as far as they fit, as activations do in a model. Owns its memory on the device, which must outlive it.
-// One thread at a time.
+// With one row, as in decode, each use reads its own weights and state, together more than any cache holds, so that
+// memory is measured. Otherwise, and if an op reads only little, all uses share their operands. These then stay in
+// caches as far as they fit, as activations do in a model. Owns its memory on the device, which must outlive it. One
+// thread at a time.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,11 @@
 
 namespace shunt {
 
-// Memory that several benches read and write in turn, so that only the first has to fill it. Must outlive them.
+// Memory that several benches read and write in turn, so that it is filled only once. Must outlive them.
 class BenchMemory {
  public:
-  // Random numbers of every dtype in `read_bytes`, and room for `written_bytes`. Errors: those of the device.
+  // Allocates `read_bytes` of numbers that are random in every dtype, and room for `written_bytes`. Errors: those of
+  // the device.
   [[nodiscard]] static Result<std::unique_ptr<BenchMemory>> create(Device& device, std::uint64_t read_bytes,
                                                                    std::uint64_t written_bytes);
 
@@ -27,31 +28,29 @@ class BenchMemory {
   std::unique_ptr<Buffer> buffer_;
   std::uint64_t read_bytes_ = 0;
   std::uint64_t written_bytes_ = 0;
-  std::uint64_t next_ = 0;  // where the next bench begins to read
+  std::uint64_t next_ = 0;  // where the next bench starts to read
 };
 
 class OpBench {
  public:
   // `memory_bytes` is more than a cache holds, see cpu::beyond_cache_bytes(); 0: no memory is measured. The first run,
-  // which wakes threads and touches memory, is over when it returns. Errors: unsupported with the device's reason;
-  // out_of_memory; those of a run.
-  // Where `shared` has room for all, nothing else is allocated.
-  [[nodiscard]] static Result<std::unique_ptr<OpBench>> create(BenchCase use, Device& device,
-                                                               std::uint64_t memory_bytes,
+  // which wakes threads and touches memory, is over when it returns. If `shared` has room for everything, nothing else
+  // is allocated. Errors: unsupported with the device's reason; out_of_memory; those of a run.
+  [[nodiscard]] static Result<std::unique_ptr<OpBench>> create(BenchCase use, Device& device, std::uint64_t memory_bytes,
                                                                BenchMemory* shared = nullptr);
 
-  // Seconds that one use takes, by the device's clock.
+  // Seconds per use, by the device's clock.
   [[nodiscard]] Result<double> measure();
 
-  // In one program, whose start is part of what they take.
+  // Uses in one program; its start is part of what they take.
   [[nodiscard]] std::uint32_t uses() const { return uses_; }
 
   [[nodiscard]] const BenchCase& use() const { return use_; }
   [[nodiscard]] const Device& device() const { return device_; }
-  // What one use computes and moves, by the row's cost rule.
+  // What one use computes and moves, by the op's cost rule.
   [[nodiscard]] const Cost& cost() const { return cost_; }
   [[nodiscard]] double bytes() const { return cost_.bytes_read + cost_.bytes_written; }
-  // Weights and state are read from memory.
+  // Whether weights and state are read from memory.
   [[nodiscard]] bool reads_memory() const { return reads_memory_; }
 
  private:
@@ -68,7 +67,7 @@ class OpBench {
   Device& device_;
   Cost cost_;
   bool reads_memory_ = false;
-  std::uint32_t copies_ = 1;        // of what rotates
+  std::uint32_t copies_ = 1;        // of operands that rotate
   std::uint32_t uses_ = 1;          // in one program
   std::unique_ptr<Buffer> buffer_;  // null: shared
   std::vector<Binding> inputs_;     // the first copy of each
@@ -76,12 +75,12 @@ class OpBench {
   std::unique_ptr<Program> program_;
 };
 
-// An op's times beside the machine's limits, measured in turn.
+// An op's times next to the machine's limits, measured in turn.
 struct OpTimes {
   Samples seconds;             // of one use
   Samples bytes_per_s;         // by the cost rule
   Samples flops_per_s;         // by the cost rule
-  Samples share_of_bandwidth;  // of what was read per second just before
+  Samples share_of_bandwidth;  // of the bytes read per second just before
   Samples share_of_peak;       // of the multiply-adds per second just before, all threads
 };
 

@@ -7,7 +7,7 @@
 
 namespace shunt {
 
-// REQUIRES of the getters: not empty.
+// REQUIRES for the getters: not empty.
 class Samples {
  public:
   void add(double value) { values_.insert(std::ranges::upper_bound(values_, value), value); }
@@ -17,7 +17,7 @@ class Samples {
     const std::size_t middle = values_.size() / 2;
     return values_.size() % 2 == 1 ? values_[middle] : (values_[middle - 1] + values_[middle]) / 2;
   }
-  // As large as this part of them is at most, from 0 to 1.
+  // The value that this part of the samples, from 0 to 1, does not exceed.
   [[nodiscard]] double quantile(double part) const {
     return values_[static_cast<std::size_t>(std::lround(part * static_cast<double>(values_.size() - 1)))];
   }

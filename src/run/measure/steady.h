@@ -1,4 +1,4 @@
-// Repeats a measurement until its median is known well enough. Pure but for the measurement; one thread.
+// Repeats a measurement until its median is known well enough. Pure except for the measurement; one thread.
 #pragma once
 
 #include <cstdint>
@@ -10,32 +10,33 @@
 namespace shunt {
 
 struct SteadyOptions {
-  double relative = 0.015;  // how well the median has to be known
+  double relative = 0.015;  // wanted relative accuracy of the median
   std::size_t least = 5;    // measurements
   std::size_t most = 25;
-  double most_seconds = 1;        // of all together; what was measured once then stands
+  double most_seconds = 1;        // of all together; one measurement then has to do
   std::function<double()> now_s;  // seconds since any origin
 };
 
 struct Steady {
   double median = 0;
-  double spread = 0;  // relative: the standard error of the median, by how far the measurements lie apart
+  double spread = 0;  // relative standard error of the median, by how much the measurements differ
   std::size_t count = 0;
-  bool is_known = false;  // as well as was asked for; else something disturbed it
+  bool is_known = false;  // as well as asked; else something disturbed it
 };
 
-// Single outliers do not move it. Where the later half of the measurements differs from the earlier one by far more
-// than they do among themselves, conditions have changed: the earlier ones are forgotten, twice at most. Errors: those
-// of `measure`.
+// Measures until the median is steady; single outliers do not move it. If the later half of the measurements differs
+// from the earlier one by far more than the measurements of each do, conditions have changed. The earlier half is then
+// dropped, at most twice. Errors: those of `measure`.
 [[nodiscard]] Result<Steady> measure_steadily(const std::function<Result<double>()>& measure,
                                               const SteadyOptions& options);
 
-// The same, again where it is not known as well as asked for, as beside a busy machine: the steadiest of `most` times.
+// The same, repeated while the result is not known as well as asked, as on a busy machine. Returns the steadiest of at
+// most `most` results.
 [[nodiscard]] Result<Steady> measure_calmly(const std::function<Result<double>()>& measure,
                                             const SteadyOptions& options, int most);
 
-// What of `whole` is not `part` of it, with the uncertainty of both; nothing where it is not clearly more than that
-// uncertainty: the two were then measured at different moments of the machine.
+// Returns `whole` less `part`, with the uncertainty of both. Nothing if the difference is not clearly more than its
+// uncertainty: conditions then changed between the two.
 [[nodiscard]] std::optional<Steady> without(const Steady& whole, const Steady& part);
 
 }  // namespace shunt

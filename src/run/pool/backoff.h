@@ -1,5 +1,5 @@
-// That something failed, and how long it is left alone: twice as many calls after each failure. A plain value; one
-// thread at a time.
+// Records that something failed, and how long to leave it alone: twice as many calls after each failure. A plain value;
+// one thread at a time.
 #pragma once
 
 #include <algorithm>
@@ -12,20 +12,20 @@ namespace shunt {
 
 class Backoff {
  public:
-  // Calls that pass it by after the first failure.
+  // Calls that avoid it after the first failure.
   static constexpr std::uint64_t kCalls = 64;
 
-  // It failed in call number `call`.
+  // Records a failure in call number `call`.
   void add(Error why, std::uint64_t call) {
     why_ = std::move(why);
     until_ = call + (kCalls << failures_);
     failures_ = std::min(failures_ + 1, 20U);
   }
-  // It went well.
+  // Forgets all failures.
   void end() { *this = Backoff(); }
 
   [[nodiscard]] bool holds(std::uint64_t call) const { return call <= until_; }
-  // It has gone well for as long again as it was left alone.
+  // Whether it has worked since for as long as it was left alone.
   [[nodiscard]] bool is_over(std::uint64_t call) const {
     return failures_ != 0 && call > until_ + (kCalls << (failures_ - 1));
   }

@@ -1,8 +1,8 @@
-// Which devices of a runtime a session or a computation runs on: all of them, but for those that failed.
+// The devices of a runtime that a session or a computation runs on: all except those that failed.
 //
-// A device that failed is left alone for a number of steps, which doubles with each failure, and opened anew if it was
-// lost. One that ran out of memory gets less to do a few times before that. The runtime must outlive it. One thread at
-// a time.
+// A device that failed is quarantined for a number of steps, which doubles with each failure, and reopened if it was
+// lost. A device that ran out of memory first gets a smaller budget a few times. The runtime must outlive it. One
+// thread at a time.
 #pragma once
 
 #include <chrono>
@@ -21,9 +21,9 @@
 
 namespace shunt {
 
-// What plans are made for; the three in one order.
+// What plans are made for. The spans are in the same order.
 struct DeviceSet {
-  // All of a runtime.
+  // All devices of a runtime.
   DeviceSet(const Runtime& runtime)  // NOLINT(google-explicit-constructor): it is what a runtime has
       : devices(runtime.handles()),
         costs(runtime.costs()),
@@ -34,11 +34,11 @@ struct DeviceSet {
   std::span<Device* const> devices;
   std::span<const DeviceCost> costs;
   std::span<const std::uint64_t> budgets;
-  std::span<const Quarantined> quarantined;  // for now; the others are all that is there
-  bool strict = false;                       // what a preferred device cannot run is an error
+  std::span<const Quarantined> quarantined;  // excluded for now; the other spans have only devices in use
+  bool strict = false;                       // an op that a preferred device cannot run is an error
 };
 
-// A copy of a set, for whoever needs it after the pool has changed. A plain value.
+// A copy of a set, for use after the pool has changed. A plain value.
 class DeviceSnapshot {
  public:
   explicit DeviceSnapshot(const DeviceSet& set)
@@ -48,7 +48,7 @@ class DeviceSnapshot {
         quarantined_(set.quarantined.begin(), set.quarantined.end()),
         strict_(set.strict) {}
 
-  // Valid as long as the snapshot stays where it is.
+  // Valid as long as the snapshot exists and is not moved.
   [[nodiscard]] DeviceSet set() const {
     DeviceSet set;
     set.devices = devices_;
@@ -71,42 +71,43 @@ class DevicePool {
  public:
   explicit DevicePool(const Runtime& runtime);
 
-  // Valid until a call below changes it.
+  // Valid until a non-const call below.
   [[nodiscard]] DeviceSet devices() const;
 
-  // A plan that is to run.
+  // Notes a plan that is about to run.
   void note(const Plan& plan);
-  // After an error: ok to try again, for which the set has changed. Else the error, where it is none of a device, where
-  // no other is left, and where nothing is to run elsewhere.
+  // Handles an error. Returns ok to try again with a changed set of devices. Returns the error if it is not a device's,
+  // if no other device is left, or if nothing may run elsewhere.
   [[nodiscard]] Status recover(Error error);
-  // What executables for these devices note. A device that one shows to be wrong is not tried again.
+  // What executables for these devices note. A device that an audit shows to be wrong is not used again.
   [[nodiscard]] Audits& audits() { return audits_; }
-  // A device that computes wrongly may make numbers that are not finite, and so may a graph. As nobody knows which
-  // device it was, each of the plan is left out in turn until `what` is finite; if it never is, the graph wants it so,
-  // from then on. The error of a device, for recover().
+  // Judges whether a result is finite. If not, either a device computes wrongly or the graph wants it so. As nobody
+  // knows which device it was, each of the plan's is left out in turn until `what` is finite. If it never is, the graph
+  // wants it so from then on. Returns the error of a device, for recover().
   [[nodiscard]] Status judge(std::string_view what, bool is_finite, const Plan& plan);
-  // The same where they must be finite: the error of the next device to leave out, or nothing once each had its turn.
+  // The same for results that must be finite: returns the error of the next device to leave out, or nothing once each
+  // had its turn.
   [[nodiscard]] std::optional<Error> suspect(std::string_view what, const Plan& plan);
-  // None of them was to blame: nothing is left out for it any more.
+  // None of the devices was to blame: takes back those left out.
   void acquit();
-  // After a step that went well. True: the set has changed, as a device may be tried again.
+  // Counts a step that succeeded. True: the set has changed, because a device may be tried again.
   [[nodiscard]] bool count_step();
 
-  // What the steps of a plan took that has run; empty where that is not known.
+  // Notes the times of a plan's steps after a run; empty if they are not known.
   void observe(const Plan& plan, std::span<const double> actual_us);
-  // A device has become so much slower or faster than predicted that other plans may be better.
+  // Whether a device is so much slower or faster than predicted that other plans may be better.
   [[nodiscard]] bool is_off() const;
-  // From now on its costs are what it takes. Plans that were made keep theirs.
+  // Corrects the costs of devices by what they take. Plans already made keep theirs.
   void correct();
-  // Measured devices whose parts of runs take so many times more, or less, than predicted that their records must be
-  // wrong: by id, each once. From now on their costs are doubted.
+  // Returns, by id and each once, measured devices whose parts of runs take so many times more or less than predicted
+  // that their records must be wrong. Their costs are doubted from now on.
   [[nodiscard]] std::vector<std::string> doubt_contradicted();
-  // What the devices of devices() take, in their order, as somebody has measured it meanwhile.
+  // Sets the costs of devices(), in order, as measured meanwhile.
   void set_costs(std::span<const DeviceCost> costs);
 
-  // Tells the user.
+  // Notifies the user.
   void tell(const std::string& text) const;
-  // What a program may take.
+  // The time that a program may take.
   [[nodiscard]] std::chrono::nanoseconds timeout(double predicted_us) const;
 
  private:
@@ -114,15 +115,15 @@ class DevicePool {
     Device* device;
     DeviceCost cost;
     std::uint64_t budget;
-    std::uint64_t planned = 0;  // the most bytes that a plan took of its memory
-    int shortages = 0;          // out of memory, one after the other
+    std::uint64_t planned = 0;  // most bytes of its memory that a plan used
+    int shortages = 0;          // consecutive out-of-memory failures
     bool is_quarantined = false;
     Backoff backoff = {};
-    RunningMedian ratio = {};  // what its part of a run took, by what was predicted without a correction
+    RunningMedian ratio = {};  // actual over predicted time of its part of a run, before correction
     double factor = 1;         // the correction of its costs
   };
 
-  // Takes a device back at once: it was none of its fault.
+  // Takes a device back at once, because it was not to blame.
   void pardon(std::string_view device);
   [[nodiscard]] bool shrink(Member& member);
   [[nodiscard]] bool take_back(std::size_t index);
@@ -132,9 +133,9 @@ class DevicePool {
   std::vector<Member> members_;  // one per device of the runtime
   std::uint64_t steps_ = 0;
   Audits audits_;
-  std::vector<std::string> suspects_;  // devices that were left out because of numbers that are not finite
+  std::vector<std::string> suspects_;  // devices left out because of numbers that are not finite
   bool finite_is_due_ = true;
-  // Of those that are not left out.
+  // The devices in use.
   std::vector<Device*> devices_;
   std::vector<DeviceCost> costs_;
   std::vector<std::uint64_t> budgets_;

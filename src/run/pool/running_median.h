@@ -1,4 +1,4 @@
-// The middle one of the last values: as long as fewer than half of them are wrong, it lies between right ones. A plain
+// The median of the last values: as long as fewer than half of them are wrong, it lies between right ones. A plain
 // value; one thread at a time.
 #pragma once
 
@@ -15,12 +15,12 @@ class RunningMedian {
   static constexpr std::size_t kWindow = 31;
   static constexpr std::size_t kEnough = 15;
 
-  // What is no number, or not above zero, says nothing.
+  // Ignores values that are not finite or not above zero.
   void add(double value) {
     if (std::isfinite(value) && value > 0) last_[count_++ % kWindow] = value;
   }
 
-  // Nothing before enough was seen.
+  // Returns nothing before kEnough values were seen.
   [[nodiscard]] std::optional<double> get() const {
     if (count_ < kEnough) return std::nullopt;
     auto sorted = last_;

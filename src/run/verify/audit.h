@@ -1,10 +1,10 @@
-// Holds what a device made of one op, on the numbers of a run, against the scalar reference.
+// Compares one op's result on a device, on the numbers of a run, with the scalar reference.
 //
-// The tolerance of an op's row is proved on ordinary numbers (ops/sample.h), and those of a run may be any: a result is
-// also right if it is that of inputs which differ by no more than that tolerance, and a difference that is next to
-// nothing beside the inputs counts as none. Only what is many times further off is wrong, so that a right device never
-// is. Ops are taken one by one, each on what it really read, so that no tolerance has to speak of several.
-// Pure functions and plain values; any thread.
+// An op's tolerance is proved on ordinary numbers (ops/sample.h), but those of a run may be any. So a result is also
+// right if inputs that differ by no more than that tolerance give it. A difference that is negligible compared with the
+// inputs does not count. Only a result many times further off is wrong, so that a correct device never is. Ops are
+// audited one by one, each on the inputs it really read, so that no tolerance has to cover several. Pure functions and
+// plain values; any thread.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,13 @@
 
 namespace shunt {
 
-// Whose ops are audited, and what came of it.
+// Which runs are audited, and the devices found wrong.
 struct Audits {
-  std::uint32_t each = 0;          // of the runs of a plan, each of that number; 0: none
+  std::uint32_t each = 0;          // audit each run of a plan whose number is a multiple of this; 0: none
   std::vector<std::string> wrong;  // ids of devices
 };
 
-// One op of a run: its bytes are those of its operands, from their first element on.
+// One op of a run. Its bytes are those of its operands, from the first element on.
 struct AuditedOp {
   OpCall call;
   Parameters parameters;
@@ -31,11 +31,11 @@ struct AuditedOp {
   std::vector<std::byte> output;
 };
 
-// Whether there is a reference for it: not for what the caller computes.
+// Whether there is a reference for it: not for custom ops.
 [[nodiscard]] bool can_audit(Op op);
 
-// Of what takes too long for the reference, some rows, which differ with `turn`. Errors: internal where the result is
-// wrong, with the element, the value and the one wanted; those of run_reference().
+// Audits an op; if the reference would take too long, only some rows, which differ with `turn`. Errors: internal if the
+// result is wrong, with the element, the value and the expected one; those of run_reference().
 [[nodiscard]] Status audit(const AuditedOp& op, std::uint32_t turn);
 
 }  // namespace shunt

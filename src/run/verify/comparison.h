@@ -1,4 +1,4 @@
-// How far a computed tensor is from the expected one. Pure functions; any thread.
+// Measures how far a computed tensor is from the expected one. Pure functions; any thread.
 #pragma once
 
 #include <cstddef>
@@ -10,10 +10,10 @@
 namespace shunt {
 
 struct Comparison {
-  // Mean square of the difference over the mean square of what was expected. Elements beyond 1e6 count on their
-  // own, by the square of their relative error, so that they do not hide the others; the larger of both stands.
+  // Mean square of the difference over the mean square of the expected values. Elements beyond 1e6 count separately, by
+  // the square of their relative error, so that they do not hide the others. The larger of the two is the error.
   double error = 0;
-  // The first element where one is not a number or infinite and the other is not, or not the same; else empty.
+  // The first element where the two are not both finite, the same infinity, or both not a number; else empty.
   std::string mismatch;
   // Where they differ most.
   std::size_t worst = 0;
@@ -21,17 +21,17 @@ struct Comparison {
   double actual = 0;
 };
 
-// Tiny numbers may become zero on the way.
+// Tiny numbers may be flushed to zero.
 inline constexpr double kTiny = 1e-30;
 
-// `expected` and `actual` are contiguous tensors of `dtype` with `columns` in each row; differences below `negligible`
+// `expected` and `actual` are contiguous tensors of `dtype` with `columns` in each row. Differences below `negligible`
 // count as none.
 [[nodiscard]] Comparison compare(DType dtype, std::uint32_t columns, std::span<const std::byte> expected,
                                  std::span<const std::byte> actual, double negligible = kTiny);
 
-// The largest error that is right for a use of an op: that of its row, and for results in a 16-bit dtype the
-// distance of neighbours, since two right results may round to either. The reference of a fused row also rounds
-// inner results, which take the dtype of the inputs.
+// The largest error that is right for a use of an op: the tolerance of its row. Results in a 16-bit dtype may differ by
+// the distance of neighbours, if that is more, since two right results may round to either. The reference of a fused op
+// also rounds inner results, which take the dtype of the inputs.
 [[nodiscard]] double tolerance_of(Op op, std::span<const Operand* const> inputs, const Operand& output);
 
 }  // namespace shunt

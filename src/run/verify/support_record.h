@@ -1,5 +1,5 @@
-// What one device runs: the cases of a conformance run, counted by op and dtype. `shunt verify` prints it, and a record
-// of it for each kind of device is kept in docs/support/. Plain values; any thread.
+// What one device runs: the cases of a conformance run, counted by op and dtype. `shunt verify` prints it;
+// docs/support/ has a record for each kind of device. Plain values; any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace shunt {
 struct CaseCounts {
   std::uint64_t passed = 0;
   std::uint64_t declined = 0;
-  std::uint64_t failed = 0;  // known failures among them
+  std::uint64_t failed = 0;  // including known failures
   double largest_error = 0;  // of the passed cases
 
   void add(const ConformanceTally& tally);
@@ -23,21 +23,21 @@ struct CaseCounts {
 
 struct OpRecord {
   CaseCounts all;
-  // A case of awkward sizes counts for each dtype that its operands and its result have, but not for I32 where that is
-  // an index.
+  // A case of awkward sizes counts for each dtype of its operands and its result, except for I32 where that is an
+  // index.
   std::map<DType, CaseCounts> of_dtype;
 };
 
 struct SupportRecord {
   std::string device;  // its id
-  // What tells kinds of devices apart: the id of this machine's processor, of others the API and the name,
-  // "vulkan llvmpipe (LLVM 15.0.6, 256 bits)".
+  // Tells kinds of devices apart: the id for this machine's CPU, else the API and the name, "vulkan llvmpipe (LLVM
+  // 15.0.6, 256 bits)".
   std::string label;
   bool emulated = false;
   std::map<Op, OpRecord> ops;
 };
 
-// What the report says of a device.
+// Summarizes what the report says about a device.
 [[nodiscard]] SupportRecord support_record(const ConformanceReport& report, const Device& device);
 
 // {"device", "label", "emulated", "ops": {OP: {"cases": [passed, declined, failed], DTYPE: the same of each}}}
