@@ -14,13 +14,13 @@
 namespace shunt {
 namespace {
 
-// What a device is asked to bring along; copying more takes longer than another question.
+// The most bytes of results that a device is asked to bring along; copying more takes longer than another request.
 constexpr std::uint64_t kMostResultBytes = std::uint64_t{1} << 20U;
 
-// A GPU whose ops are timed one by one takes half as long again, and more where each is waited for.
+// Timing ops one by one makes a GPU's run half as long again, and more if each op is waited for.
 constexpr std::uint32_t kRunsPerProfile = 32;
 
-// Where element `elements` of a tensor begins, in bytes. REQUIRES: at the start of a block.
+// Returns the byte at which element `elements` of a tensor begins. REQUIRES: it starts a block.
 std::uint64_t byte_offset(DType dtype, std::uint64_t elements) {
   const DTypeInfo& info = info_of(dtype);
   return elements / info.block_elements * info.block_bytes;
@@ -190,7 +190,7 @@ Status Executable::run_in_ops(std::uint32_t number, const Submission& submission
   return {};
 }
 
-// Weights as their source has them: a copy that has changed is found, too.
+// Reads weights from their source, so that a copy that has changed is found, too.
 Result<std::vector<std::byte>> Executable::read_tensor(TensorId id, std::uint32_t device) const {
   const TensorInfo& tensor = graph_.tensor(id);
   const Binding binding = binding_of(id, device);
@@ -236,8 +236,8 @@ Result<std::string> Executable::find_not_finite(const Submission& submission) {
   std::vector<std::uint32_t> positions;
   for (std::uint32_t position = 0; position < plan_.units.size(); ++position)
     if (graph_.tensor(plan_.units[position].output).operand.kind == TensorKind::value) positions.push_back(position);
-  // What is made of numbers that are not finite is not finite, so that the first is between the last that is and the
-  // first seen that is not.
+  // Numbers computed from non-finite ones are not finite. So the first op lies between the last finite result and the
+  // first one seen that is not.
   std::size_t begin = 0;
   std::size_t end = positions.size();
   while (begin < end) {

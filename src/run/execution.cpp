@@ -7,7 +7,7 @@
 namespace shunt {
 namespace {
 
-// How long one of several devices at work is waited for, in turn.
+// How long to wait for each of several busy devices, in turn.
 constexpr std::chrono::microseconds kGlance{20};
 
 }  // namespace
@@ -53,7 +53,7 @@ bool Execution::advance() {
     starting_.swap(ready_);
     for (const std::uint32_t number : starting_) {
       const Step& step = executable_.plan_.steps[number];
-      // What the reference takes, and whoever waits for each op, must be nobody else's time.
+      // The time of the reference, and of waiting for each op, must not count for anything else.
       if ((is_audited(step) || is_timed_in_ops(number)) && in_flight_ != 0)
         ready_.push_back(number);
       else
@@ -68,12 +68,12 @@ Status Execution::wait() {
     bool worked = false;
     for (std::size_t index = 0; index < executable_.devices_.size(); ++index) {
       Device* const device = executable_.devices_[index];
-      // Others compute by themselves, and their advance() waits until they have: first this thread computes what it
+      // Other devices compute by themselves, and their advance() waits for them. So this thread first computes what it
       // can.
       worked = work_on_processors() || worked;
       if (device->info().is_host_cpu() || !device->advance(patience())) continue;
       worked = true;
-      // What has ended may start something that comes before what the next device would do.
+      // Completed work may start something that comes before what the next device would do.
       if (!advance()) return status_;
       unwatched_[index] = false;
     }
@@ -83,7 +83,7 @@ Status Execution::wait() {
   return status_;
 }
 
-// All that is queued for them, and what that starts. False where there was nothing.
+// Does all work queued for host CPUs, and what that starts. False if there was nothing.
 bool Execution::work_on_processors() {
   bool worked = false;
   const auto work = [](Device* device) { return device->info().is_host_cpu() && device->advance(); };
@@ -124,7 +124,7 @@ void Execution::start(std::uint32_t step, Phase phase) {
   if (in_flight_on_[worker] == 0) unwatched_[worker] = false;
   if (started_ns_[step] == 0) started_ns_[step] = now_ns(step);
   Event event = launch(step, phase);
-  // Nothing throws from here on: what is in flight is counted and will arrive.
+  // Nothing throws from here on: work in flight is counted and will complete.
   ++in_flight_;
   ++in_flight_on_[worker];
   event.on_done([this, step, phase](const Status& status) {
@@ -202,7 +202,7 @@ void Execution::note_program(const Completion& completion) {
   const std::uint32_t device = step.device;
   const std::uint64_t now = now_ns(number);
   const std::uint64_t begin = std::max(started_ns_[number], free_ns_[device]);
-  // The parts of a step that is audited have been recorded.
+  // The parts of an audited step have been recorded.
   if (const auto& trace = executable_.programs_[number].trace; trace && !is_audited(step))
     trace->record_program(begin, now, submission_.step, completion.status, is_timed_in_ops(number));
   if (!completion.status) return;
@@ -218,7 +218,7 @@ const Device& Execution::device_that_failed(const Completion& completion) const 
   return completion.phase == Phase::to_host || !from.health().status ? from : to;
 }
 
-// By the clock of the device that works on it, or receives what it moves.
+// The time by the clock of the device that computes, or receives the transfer.
 std::uint64_t Execution::now_ns(std::uint32_t number) const {
   const Step& step = executable_.plan_.steps[number];
   return executable_.devices_[step.kind == Step::Kind::compute ? step.device : step.transfer.to]->now_ns();

@@ -11,7 +11,7 @@
 namespace shunt {
 namespace {
 
-// Every row of the graph was computed, as its plan says.
+// Whether every row of the graph was computed, as its plan assumes.
 bool fills(const Graph& graph, const Parameters& parameters) {
   return std::ranges::all_of(graph.tensors(), [&](const TensorInfo& tensor) {
     const Operand& operand = tensor.operand;
@@ -22,7 +22,7 @@ bool fills(const Graph& graph, const Parameters& parameters) {
 
 bool is_state(const TensorInfo& tensor) { return tensor.operand.kind == TensorKind::state; }
 
-// Plans the one bucket, once.
+// Plans the single bucket, once.
 class Planner final : public BucketPlanner {
  public:
   Planner(const Graph& graph, const DeviceSet& set, Strategy strategy, std::optional<double> margin)
@@ -71,7 +71,7 @@ std::unique_ptr<BucketPlanner> GraphClient::planner_for(const DeviceSet& set, st
   return std::make_unique<Planner>(graph_, set, options_.strategy, margin);
 }
 
-// As much as there was. How long it takes to make state again is not known.
+// Expects as much work as there was. The time to rebuild state is unknown.
 std::vector<RunClient::Expected> GraphClient::expected() const {
   if (options_.strategy != Strategy::automatic || has_state_) return {};
   return {{.bucket = kRepeated, .times = static_cast<double>(runner_.runs())}};
@@ -99,7 +99,7 @@ Status GraphClient::rebuild() {
     const auto inputs_of_run = inputs_;
     Status rebuilt = rebuild_state_();
     inputs_ = inputs_of_run;
-    if (!rebuilt) runner_.begin_anew();  // state that is half made is no zeros
+    if (!rebuilt) runner_.begin_anew();  // half-rebuilt state is not zero
     SHUNT_TRY(std::move(rebuilt));
   }
   for (const auto& [input, bytes] : inputs_) SHUNT_TRY(write_now(input, bytes));
@@ -141,7 +141,7 @@ Status GraphClient::run_now(const Parameters& parameters) {
   last_ = parameters;
   is_computed_ = true;
   state_is_written_ = writes_state_;
-  // Later it cannot be told from what state to compute again.
+  // Read outputs now: later there is no telling from what state to compute them again.
   if (has_state_ && rebuild_state_ && !runner_.is_rebuilding())
     for (std::size_t index = 0; index < graph_.outputs().size(); ++index) {
       const Operand& operand = graph_.tensor(graph_.outputs()[index]).operand;
@@ -157,7 +157,7 @@ Status GraphClient::read(std::size_t index, std::uint64_t offset, std::span<std:
   if (index >= graph_.outputs().size())
     return fail(Code::invalid, fmt::format("output {} of {} was asked for", index, graph_.outputs().size()));
   Status status = read_now(index, offset, to);
-  // What a run changed cannot be told from what was before it.
+  // After a run changed state, there is no telling what it was before.
   if (status || writes_state_ || runner_.runs() == 0 || status.error().device.empty()) return status;
   SHUNT_TRY(runner_.recover(std::move(status).error()));
   return runner_.attempt([&]() -> Status {
@@ -166,8 +166,8 @@ Status GraphClient::read(std::size_t index, std::uint64_t offset, std::span<std:
   });
 }
 
-// Errors: besides those of a device, internal for a device that may be why numbers are not finite. Where no other may
-// do its work, they are what the caller gets.
+// Errors: those of a device, and internal for a device that may be why numbers are not finite. If no other device may
+// do its work, the caller gets them.
 Status GraphClient::read_now(std::size_t index, std::uint64_t offset, std::span<std::byte> to) {
   SHUNT_TRY(executable()->read_output(index, offset, to));
   const Operand& operand = graph_.tensor(graph_.outputs()[index]).operand;

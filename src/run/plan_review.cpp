@@ -7,8 +7,8 @@
 namespace shunt {
 namespace {
 
-// What planning takes for each unit, on a slow processor; in how many times of that another plan is looked for first,
-// and how many plans are made where there is one.
+// The planning time of a unit on a slow processor; how many times the planning time runs must take before the first
+// look; and how many plans are made if there is a better one.
 constexpr double kPlanUs = 20;
 constexpr double kTimesOfLooking = 20;
 constexpr double kPlansInAll = 25;

@@ -128,7 +128,7 @@ void Runner::finish(bool may_replan) {
   is_outdated_ = device_pool_.count_step() || has_measured() || (may_replan && knows_better_plan());
 }
 
-// As much work is expected as there was.
+// Expects as much work as there was.
 bool Runner::has_measured() {
   constexpr double kLeastUs = 3e6;
   if (review_.ran_us() < std::max(measure_us_, kLeastUs)) return false;
@@ -162,7 +162,7 @@ bool Runner::measure(const std::atomic<bool>* interrupted) {
   return costs.has_value();
 }
 
-// Devices are not as fast as they were taken for, and it pays to change to what that makes the best plan.
+// Whether devices are not as fast as predicted, and changing to the plan that is best now pays.
 bool Runner::knows_better_plan() {
   if (planner_ == nullptr || !review_.is_due(device_pool_)) return false;
   const auto now_us = review_.begin();

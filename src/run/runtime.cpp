@@ -19,10 +19,10 @@
 namespace shunt {
 namespace {
 
-// Of an event for each op of a model, some hundred a step, this keeps some hundred steps: 16 MiB.
+// With an event for each op of a model, some hundred a step, this keeps some hundred steps: 16 MiB.
 constexpr std::size_t kTraceEvents = 1U << 18U;
 
-// Of a device's free memory; drivers keep some for programs and their own.
+// The usable share of a device's free memory; drivers keep some for programs and themselves.
 constexpr double kShareOfFree = 0.95;
 
 std::vector<std::uint64_t> budgets_of(std::span<Device* const> devices,
@@ -41,7 +41,7 @@ std::vector<std::uint64_t> budgets_of(std::span<Device* const> devices,
   return budgets;
 }
 
-// What was measured of this machine, if that counts.
+// Loads what was measured of this machine, if the options allow it.
 Profile profile_for(const RuntimeOptions& options, std::vector<std::string>& warnings) {
   if (!options.calibrated) return {};
   const auto path = profile_path();
@@ -66,7 +66,7 @@ std::string from_the_environment(const char* name) {
 
 }  // namespace
 
-// What all handles share. Devices end before what they record to.
+// What all handles share. Devices end before the recorder that they record to.
 struct Runtime::Parts {
   explicit Parts(const RuntimeOptions& its_options) : options(its_options) {}
 
@@ -80,7 +80,7 @@ struct Runtime::Parts {
             .faults = faults};
   }
   [[nodiscard]] Status open();
-  // These devices are in use.
+  // Uses these devices.
   void use(std::vector<Device*> chosen) {
     devices = std::move(chosen);
     for (const Device* device : devices) infos.push_back(device->info());
@@ -93,17 +93,17 @@ struct Runtime::Parts {
   std::unique_ptr<trace::Recorder> recorder;
   std::unique_ptr<Registry> registry;
   std::vector<Device*> devices;
-  std::vector<DeviceInfo> infos;  // one per device, as are those below
+  std::vector<DeviceInfo> infos;  // one per device, like the vectors below
   std::vector<std::uint64_t> budgets;
   std::vector<DeviceCost> costs;
   std::vector<std::string> warnings;
   std::vector<DeviceRejection> rejections;
 
-  // Devices in place of those that were lost, which stay for what still holds memory of theirs.
+  // Devices that replace lost ones. Lost devices stay for owners of their memory.
   std::mutex mutex;
   std::vector<std::unique_ptr<Device>> revived;
   std::vector<Device*> current;
-  // Those that are in use.
+  // The stores in use.
   std::map<const WeightSource*, std::weak_ptr<WeightStore>> weights;
 };
 
@@ -123,11 +123,11 @@ trace::Recorder& Runtime::recorder() const { return *parts_->recorder; }
 trace::Recording Runtime::recording() const { return trace::recording_of(*parts_->recorder); }
 void Runtime::clear_recording() const { parts_->recorder->clear(); }
 
-// Starts the devices that the options ask for.
+// Opens the devices that the options ask for.
 Status Runtime::Parts::open() {
   const Profile profile = profile_for(options, warnings);
   OpenOptions open = open_options();
-  // As between plans, a guess takes the place of a measurement only where it promises half the time.
+  // As with plans, a prior wins over a measurement only if it promises half the time.
   open.predicted_us = [&](const DeviceInfo& device) {
     const DeviceCost cost(device, profile.find(device));
     return typical_us(cost) * (1 + margin_or_default(std::nullopt, cost.is_measured()));
@@ -165,10 +165,10 @@ Result<std::unique_ptr<Runtime>> Runtime::create(const RuntimeOptions& options) 
   SHUNT_TRY_ASSIGN(parts->faults, faults_from_text(chosen.faults));
   parts->recorder = std::make_unique<trace::Recorder>(options.trace ? kTraceEvents : trace::Recorder::kDefaultCapacity);
   parts->recorder->set_enabled(options.trace);
-  // Nobody measures a machine that does not exist.
+  // A simulated machine has no measurements.
   if (!chosen.machine.empty()) chosen.calibrated = false;
   SHUNT_TRY(parts->open());
-  // The environment speaks to all of a program's runtimes.
+  // Environment variables apply to all runtimes of a program.
   if (const Status faults = check_faults(parts->faults, parts->devices); !faults) {
     if (!options.faults.empty()) return std::unexpected(faults.error());
     parts->warnings.push_back(faults.error().message);
@@ -183,7 +183,7 @@ Device* Runtime::current(std::size_t device) const {
 }
 
 std::shared_ptr<WeightStore> Runtime::weights_of(WeightSource* source) const {
-  // The last that uses it removes it from the table.
+  // Its last user removes it from the table.
   const auto end = [parts = std::weak_ptr(parts_), source](const WeightStore* store) {
     const std::unique_ptr<const WeightStore> ended(store);
     const std::shared_ptr<Parts> its = parts.lock();

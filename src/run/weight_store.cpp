@@ -46,7 +46,7 @@ Result<WeightStore::Weight> WeightStore::acquire(const TensorInfo& weight, Devic
   const Key key{weight.name, device.info().memory_pool, weight.operand.layout};
   if (const auto copy = copies_.find(key); copy != copies_.end()) {
     std::shared_ptr<Buffer> buffer = copy->second.buffer.lock();
-    // Others may still hold what was lost with its device.
+    // Others may still hold a buffer that was lost with its device.
     if (buffer != nullptr && copy->second.device->health().status)
       return Weight{.buffer = std::move(buffer), .bytes = part.bytes};
   }

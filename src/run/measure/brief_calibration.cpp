@@ -15,21 +15,21 @@
 namespace shunt {
 namespace {
 
-// What it may cost, and when it ends, as a measurement that has begun is not cut off.
+// The most that measuring may take, and when it stops starting measurements: one that has begun is not cut off.
 constexpr double kMostSeconds = 3;
 constexpr double kSeconds = 2;
-// A record that has to be checked may be wrong by so much, in either direction.
+// How far a record to be checked may be off, in either direction.
 constexpr double kMostWrong = 1000;
 
 using Devices = std::span<Device* const>;
 
-// Nothing can be chosen between the kernels of one processor.
+// One processor's kernels leave no choice.
 bool has_choice(Devices devices) {
   return devices.size() > 1 &&
          std::ranges::any_of(devices, [](const Device* device) { return !device->info().is_host_cpu(); });
 }
 
-// How much slower, and faster, a device may turn out to be than its costs say.
+// How much slower, or faster, a device may really be than its costs say.
 struct Doubt {
   double slower = 1;
   double faster = 1;
@@ -41,15 +41,15 @@ Doubt doubt_of(const DeviceCost& cost, const Device& device, double now_s) {
   return {.slower = 1 + uncertainty, .faster = 1 - uncertainty};
 }
 
-// What knowing better can save: the device that would do most turns out as slow as is believed possible, all others as
-// fast, and the work is planned for that instead.
+// Estimates the time saved if measured costs replace the priors. The device with the most work turns out as slow as its
+// costs allow, all others as fast, and the work is planned for that instead.
 Result<double> most_saved_us(const MeasuringOptions& options, double now_s) {
   DeviceSet set = options.device_pool.devices();
   SHUNT_TRY_ASSIGN(const Forecast believed, options.forecast(set, options.margin));
   std::vector<DeviceCost> costs(set.costs.begin(), set.costs.end());
   const DeviceCost& of_most = costs[believed.device];
   const double worst_us = believed.us * doubt_of(of_most, *set.devices[believed.device], now_s).slower;
-  // A record that is merely old is taken at its word for this, lest each short work is held up for it.
+  // A record that is only old is taken at its word here, so that it does not hold up every short job.
   const bool is_only_old = of_most.is_due(now_s) && !of_most.is_doubted();
   if ((is_only_old ? believed.us : worst_us) < kMostSeconds * 1e6) return 0;
   for (std::size_t device = 0; device < costs.size(); ++device) {
@@ -65,8 +65,7 @@ bool needs_measuring(const DeviceCost& cost, double now_s) {
   return cost.has_profile() ? cost.is_due(now_s) : !cost.is_measured();
 }
 
-// Measures each of `devices`, or checks what `known` has of it, within an equal part of the time that is left. False:
-// it was interrupted.
+// Measures each of `devices`, or checks what `known` has of it, in an equal share of the time left. False: interrupted.
 bool measure(const Watch& watch, const DevicePool& device_pool, Devices devices, std::span<const Workload> work,
              const Profile& known, std::vector<DeviceProfile>& found, const std::atomic<bool>* interrupted) {
   const auto is_interrupted = [&] { return watch.is_interrupted() || (interrupted != nullptr && interrupted->load()); };
@@ -75,7 +74,7 @@ bool measure(const Watch& watch, const DevicePool& device_pool, Devices devices,
   for (std::size_t index = 0; index < devices.size(); ++index) {
     const double share_s = (end_s - now_s()) / static_cast<double>(devices.size() - index);
     const CalibrationOptions options{.progress = [&](const std::string&, std::size_t done, std::size_t count) {
-      // How much there is to measure of the next devices is not known yet: as much as of this one.
+      // The number of measurements of the next devices is unknown; assume as many as of this one.
       watch.report(ProgressKind::measuring, index * count + done, devices.size() * count);
       return !is_interrupted();
     }};
@@ -107,7 +106,7 @@ bool pays_to_measure(const MeasuringOptions& options) {
   if (!options.runtime.options().calibrated || !has_choice(set.devices) ||
       std::ranges::none_of(set.costs, [&](const DeviceCost& cost) { return needs_measuring(cost, now_s); }))
     return false;
-  // Where no plan can be made, the first step will say so.
+  // If no plan can be made, the first step will report it.
   return most_saved_us(options, now_s).value_or(0) >= kMostSeconds * 1e6;
 }
 
@@ -116,7 +115,7 @@ std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime& runtime, c
                                                        const std::atomic<bool>* interrupted) {
   const DeviceSet set = device_pool.devices();
   const auto path = profile_path();
-  std::string warning;  // the runtime has given it
+  std::string warning;  // the runtime has reported it
   auto profile = path ? load_profile(*path, warning) : Result<Profile>(std::unexpected(path.error()));
   if (!profile) return std::nullopt;
   const double now_s = unix_seconds();
@@ -125,7 +124,7 @@ std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime& runtime, c
   for (std::size_t index = 0; index < set.devices.size(); ++index) {
     Device* const device = set.devices[index];
     if (!needs_measuring(set.costs[index], now_s)) continue;
-    // Another session may have measured it meanwhile.
+    // Another session may have measured the device meanwhile.
     const DeviceProfile* const kept = profile->find(device->info());
     if (kept != nullptr && (!set.costs[index].has_profile() || kept->checked_s > set.costs[index].checked_s()))
       continue;
@@ -160,7 +159,7 @@ void doubt_what_runs_contradict(const Runtime& runtime, DevicePool& device_pool)
   const std::vector<std::string> ids = device_pool.doubt_contradicted();
   if (ids.empty() || !runtime.options().calibrated) return;
   const auto path = profile_path();
-  std::string warning;  // the runtime has given it
+  std::string warning;  // the runtime has reported it
   auto profile = path ? load_profile(*path, warning) : Result<Profile>(std::unexpected(path.error()));
   if (!profile) return;
   for (const DeviceProfile& device : profile->devices) {

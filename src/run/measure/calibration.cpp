@@ -24,36 +24,37 @@ namespace shunt {
 namespace {
 
 constexpr std::uint64_t kLinkSizes[] = {4U << 10U, 64U << 10U, 1U << 20U, 16U << 20U, 64U << 20U};
-// Where one use takes longer, larger shapes of its kind are not measured.
+// If one use takes longer, larger shapes of its kind are not measured.
 constexpr double kLongUseSeconds = 0.4;
 constexpr double kLongUseSecondsQuick = 0.05;
-// A GPU works before it is timed, until it has not been faster by so much for so long.
+// Before it is timed, a GPU works until it has not got faster by this factor for this long.
 constexpr double kWakingSeconds = 0.03;
 constexpr double kFaster = 0.97;
 constexpr double kMostWakingSeconds = 0.5;
-// What caches are taken to hold where there is little time: filling as much memory as some of them have takes a second.
+// What caches are assumed to hold if time is short: filling as much memory as some really have takes a second.
 constexpr std::uint64_t kBeyondCachesBriefly = std::uint64_t{192} << 20U;
-// Where there is little time: runs of a program until its time is known, and how long they may take.
+// If time is short: runs of a program until its time is known, and how long they may take.
 constexpr double kBriefRuns = 4;
 constexpr double kBriefSeconds = 0.05;
-// What a run takes at least, see OpBench.
+// The least time of a run, see OpBench.
 constexpr double kLeastRunSeconds = 2e-3;
-// Of the memory that ops share, beside what caches hold.
+// Limits of the memory that ops share, in addition to what caches hold.
 constexpr std::uint64_t kMostReadBytes = std::uint64_t{256} << 20U;
 constexpr std::uint64_t kMostWrittenBytes = std::uint64_t{128} << 20U;
-// Times of one shape that differ by more are not of one kind of moment.
+// Times of one shape that differ by more were measured under different conditions.
 constexpr double kDifferent = 1.1;
-// How often is measured again what was disturbed: by other work on the machine, or by a launch measured beside it.
+// How often a disturbed measurement is repeated: disturbed by other work on the machine, or by the launch measured with
+// it.
 constexpr int kMostTries = 3;
-// A record is wrong that is off by so much, twice in a row, and a time of the start of work by as many microseconds
-// too.
+// A record is wrong if it is off by this factor twice in a row; a start-up time also has to be off by this many
+// microseconds.
 constexpr double kWrong = 2;
 constexpr double kWrongStartUs = 0.5;
-// A record that is so much slower than its device is believed to be, or reaches elsewhere, is tried all the same.
+// A record so many times slower than the device's prior, or than its rates elsewhere, is timed all the same.
 constexpr double kFarSlower = 8;
-// Copies by which links are compared.
+// Sizes of the copies by which links are compared.
 constexpr std::uint64_t kComparedBytes[] = {64U << 10U, 16U << 20U};
-// Where reading more than caches hold takes longer, ops read what the caches have.
+// If reading more than caches hold takes longer, ops read from the caches.
 constexpr double kLongSweepSeconds = 0.2;
 
 bool is_same(const Cost& one, const Cost& other) {
@@ -81,18 +82,18 @@ struct Timing {
   double most_waking_s = kMostWakingSeconds;
   SteadyOptions steadiness;
 
-  // Seconds until a use that takes `use_s` has read what no cache holds; 0 where it reads nothing.
+  // Seconds until uses of `use_s` each have read more than any cache holds; 0 if they read nothing.
   [[nodiscard]] double sweep_s(const BenchCase& use, double use_s) const {
     const double bytes = cost_of(BenchOperands(use).call()).bytes_read;
     return bytes > 0 ? use_s * std::max(static_cast<double>(beyond_caches) / bytes, 1.0) : 0;
   }
 };
 
-// GPUs that had nothing to do have slowed down: lets one work until it has got no faster for a while.
+// Idle GPUs slow down. Lets one work until it has not got faster for a while.
 Status wake(OpBench& bench, double most_seconds, const SteadyOptions& options) {
   double best = std::numeric_limits<double>::infinity();
   const double begin = options.now_s();
-  double since = begin;  // it has been no faster
+  double since = begin;  // no faster since
   for (double now = begin; now - since < kWakingSeconds && now - begin < most_seconds; now = options.now_s()) {
     SHUNT_TRY_ASSIGN(const double seconds, bench.measure());
     if (seconds < kFaster * best) since = now;
@@ -101,19 +102,19 @@ Status wake(OpBench& bench, double most_seconds, const SteadyOptions& options) {
   return {};
 }
 
-// Microseconds of a use, with its part of what starts a program of so many.
+// Microseconds of a use, including its share of starting a program of so many.
 struct Timed {
   Steady use;
   std::uint32_t uses = 1;
 
-  // Nothing where the launch seems to take all of it. REQUIRES: `launch` is of one program, in microseconds.
+  // Returns nothing if the launch seems to take all of it. REQUIRES: `launch` is of one program, in microseconds.
   [[nodiscard]] std::optional<Steady> without_launch(Steady launch) const {
     launch.median /= uses;
     return without(use, launch);
   }
 };
 
-// Of a use that should take `expected_s`; nothing where the device declines it or has not the memory.
+// Times a use that should take `expected_s`. Nothing if the device declines it or lacks the memory.
 Result<std::optional<Timed>> time_of(const BenchCase& use, Device& device, double expected_s, const Timing& timing) {
   const bool is_slow = timing.sweep_s(use, expected_s) > kLongSweepSeconds;
   auto bench = OpBench::create(use, device, is_slow ? 0 : timing.beyond_caches, timing.memory);
@@ -135,7 +136,7 @@ bool is_start_off(double was_us, double now_us) {
   return is_off(was_us, now_us) && std::abs(was_us - now_us) > kWrongStartUs;
 }
 
-// What was measured now is kept only where it differs by far: it was measured in a hurry.
+// Keeps new start-up times only if they differ by far, since they were measured in a hurry.
 void keep_close_starts(const DeviceProfile& before, DeviceProfile& now) {
   if (is_start_off(before.launch_us, now.launch_us) || is_start_off(before.wake_us, now.wake_us) ||
       is_off(before.op_us, now.op_us))
@@ -150,7 +151,7 @@ void keep_close_link(const LinkRates& before, LinkRates& now) {
   if (now.bytes_per_s == 0 || (before.bytes_per_s > 0 && std::ranges::all_of(kComparedBytes, is_close))) now = before;
 }
 
-// What ops of usual sizes share; null where the device has not so much, and each takes what it needs.
+// Allocates what ops of usual sizes share. Null if the device lacks the memory; each op then allocates what it needs.
 std::unique_ptr<BenchMemory> memory_for(Device& device, std::uint64_t read) {
   if (const auto available = device.memory_available(); available && *available / 4 < read + kMostWrittenBytes)
     return nullptr;
@@ -168,7 +169,7 @@ class Calibration {
 
   Result<DeviceProfile> run(std::span<const BenchCase> cases) {
     count_ = cases.size() * kMostTries + 2;
-    // All before anything is timed: a GPU that waits for the reference slows down.
+    // Check everything before timing: a GPU that waits for the reference slows down.
     SHUNT_TRY(check_ops(cases));
     SHUNT_TRY(say("launches"));
     SHUNT_TRY(measure_launches());
@@ -176,8 +177,8 @@ class Calibration {
     if (device_.info().memory_pool != kHostPool) SHUNT_TRY(measure_links());
     memory_ = memory_for(device_, cpu::beyond_cache_bytes() + kMostReadBytes);
     const std::vector<BenchCase> ordered = in_order(cases);
-    // Memory that lies otherwise, and another moment of the machine, may make a difference that repetitions do not
-    // show.
+    // Visit each case several times: other memory addresses, or other conditions, may change times in ways that
+    // repetitions do not show.
     for (int visit = 0; visit < kMostTries; ++visit)
       for (const BenchCase& use : ordered) {
         SHUNT_TRY(say(kind_of(BenchOperands(use).call())));
@@ -187,7 +188,7 @@ class Calibration {
     return finished();
   }
 
-  // As many of `cases`, in their order, as there is time for.
+  // Measures as many of `cases`, in order, as there is time for.
   Result<DeviceProfile> run_within(double seconds, std::span<const BenchCase> cases) {
     end_s_ = now_s() + seconds;
     count_ = cases.size() + 2;
@@ -207,8 +208,7 @@ class Calibration {
     return finished();
   }
 
-  // Holds what is recorded against what launches, links and these ops take now, as far as there is time, and replaces
-  // what is wrong.
+  // Compares records with what launches, links and these ops take now, as far as time allows, and replaces wrong ones.
   Result<DeviceProfile> check_within(double seconds, std::span<const BenchCase> cases) {
     const DeviceProfile before = profile_;
     const bool was_brief = before.is_brief;
@@ -248,7 +248,7 @@ class Calibration {
     SHUNT_TRY_ASSIGN(const Steady program, measure_calmly(measure, steadiness(), kMostTries));
     SHUNT_TRY_ASSIGN(const Steady after_pause,
                      measure_calmly([&] { return (*bench)->measure_after_pause(); }, steadiness(), kMostTries));
-    // What is measured again was measured at a worse moment before.
+    // A repeated measurement replaces one that was taken under worse conditions.
     if (launch_.count != 0 && launch_.median <= program.median) return {};
     profile_.op_us = ops.median();
     profile_.launch_us = std::max(program.median - profile_.op_us, 0.0);
@@ -283,14 +283,14 @@ class Calibration {
     return {};
   }
 
-  // The least work of each kind first, so that the time of larger ones is known before.
+  // Orders each kind by work, least first, so that it predicts the time of larger ones.
   static std::vector<BenchCase> in_order(std::span<const BenchCase> cases) {
     std::vector<BenchCase> ordered(cases.begin(), cases.end());
     std::ranges::stable_sort(ordered, {}, work_of);
     return ordered;
   }
 
-  // Seconds that a use should take, from the nearest smaller one of its kind.
+  // Predicts the seconds of a use from the nearest smaller one of its kind.
   [[nodiscard]] double expected_s(const std::string& kind, const Cost& cost) const {
     const auto known = profile_.ops.find(kind);
     if (known == profile_.ops.end() || known->second.empty()) return 0;
@@ -317,8 +317,8 @@ class Calibration {
     return {};
   }
 
-  // Of a use that should take `expected_s`, without the launch; nothing where it cannot be told from the launch, and
-  // where the device declines it.
+  // Times a use that should take `expected_s`, without the launch. Nothing if it cannot be told from the launch, or the
+  // device declines it.
   Result<std::optional<Steady>> timed(const BenchCase& use, double expected_s, const Timing& timing) {
     for (int tries = 0; tries < kMostTries; ++tries) {
       SHUNT_TRY_ASSIGN(const auto time, time_of(use, device_, expected_s, timing));
@@ -329,7 +329,7 @@ class Calibration {
     return std::nullopt;
   }
 
-  // Beside a busy machine a clock may show a time that no processor could take.
+  // On a busy machine a clock may show a time that no processor could achieve.
   Status measure_impossible_again(std::span<const BenchCase> cases) {
     UsableProfile usable = within_limits(profile_, device_.info());
     if (usable.refused == 0) return {};
@@ -348,7 +348,7 @@ class Calibration {
     return {};
   }
 
-  // Nothing that cannot be true is kept.
+  // Keeps no numbers that cannot be true.
   DeviceProfile finished() {
     profile_ = within_limits(std::move(profile_), device_.info()).profile;
     profile_.checked_s = unix_seconds();
@@ -359,7 +359,7 @@ class Calibration {
     const BenchOperands operands(use);
     const OpCall call = operands.call();
     const double expected_s = most_expected_us(call) / 1e6;
-    // It is awake from the first one on.
+    // Only the first measurement finds it asleep.
     const bool sleeps = !device_.info().is_host_cpu() && profile_.ops.empty();
     Timing timing{.memory = memory_.get(), .beyond_caches = kBeyondCachesBriefly};
     timing.most_waking_s = sleeps ? kBriefSeconds : 0;
@@ -389,7 +389,7 @@ class Calibration {
     return {};
   }
 
-  // A record that is to be checked may be far too slow, and would then never be tried.
+  // A record to be checked may be far too slow, and would then never be timed.
   [[nodiscard]] double most_expected_us(const OpCall& call) const {
     const DeviceCost measured(device_.info(), &profile_);
     const Prediction expected = measured.compute(call);
@@ -398,7 +398,7 @@ class Calibration {
     return std::min({expected.us, kFarSlower * believed_us, kFarSlower * best_us(cost_of(call))});
   }
 
-  // At the best rates of all records.
+  // Predicts by the best rates of all records.
   [[nodiscard]] double best_us(const Cost& cost) const {
     ComputeRates best;
     for (const auto& [kind, points] : profile_.ops)
@@ -412,7 +412,7 @@ class Calibration {
     return profile_.op_us + std::max(bytes_us, best.flops_per_s > 0 ? cost.flops / best.flops_per_s * 1e6 : 0);
   }
 
-  // Whether the op was right on such dtypes, known so early that `needed_s` are left.
+  // Whether the op was correct on such dtypes, and that was known with `needed_s` left.
   Result<bool> is_right_in_time(const OpCall& call, double needed_s) {
     std::set<DType> dtypes{call.output->dtype};
     for (const Operand* input : call.inputs)
@@ -428,8 +428,8 @@ class Calibration {
     return found->second = is_right && is_in_time();
   }
 
-  // Two where there is time, and one more where something disturbed one of them: a third one tells which of two that
-  // differ is the rule.
+  // Visits twice if there is time, and once more if one visit was disturbed: a third one decides between two that
+  // differ.
   [[nodiscard]] bool needs_visit(std::span<const Steady> visited) const {
     if (visited.size() < (options_.quick ? 1U : 2U)) return true;
     return differ(visited) || !std::ranges::all_of(visited, &Steady::is_known);
@@ -452,7 +452,7 @@ class Calibration {
     return {.cost = cost, .us = middle, .spread = std::max(spread, apart)};
   }
 
-  // Whether the device computes each op as the reference does.
+  // Checks that the device computes each op as the reference does.
   Status check_ops(std::span<const BenchCase> cases) {
     std::set<Op> wanted;
     for (const BenchCase& use : cases) wanted.insert(use.op);
@@ -464,7 +464,7 @@ class Calibration {
     return {};
   }
 
-  // Whether the device computes these cases of an op as the reference does, and some of them at all.
+  // Checks that the device computes these cases of an op as the reference does, and does not decline all of them.
   Result<bool> is_right_on(const ConformanceOptions& options) {
     Device* const devices[] = {&device_};
     SHUNT_TRY_ASSIGN(const ConformanceReport report, check_conformance(devices, options));
@@ -482,8 +482,8 @@ class Calibration {
   std::map<std::pair<std::string, std::array<double, 3>>, std::vector<Steady>> visits_;  // by kind and cost
   std::map<std::pair<Op, std::set<DType>>, bool> right_;
   Steady launch_;                                // of a program, in microseconds
-  std::set<std::string, std::less<>> recorded_;  // kinds that are checked: they were right when they were measured
-  std::set<std::string, std::less<>> checked_;   // kinds that were measured now
+  std::set<std::string, std::less<>> recorded_;  // kinds to check: they were correct when they were measured
+  std::set<std::string, std::less<>> checked_;   // kinds measured now
   bool is_checking_ = false;
   double end_s_ = std::numeric_limits<double>::infinity();
   std::size_t done_ = 0;

@@ -13,7 +13,7 @@
 namespace shunt {
 namespace {
 
-// Heads of 64, four of which share keys and values.
+// Heads have 64 elements, and four share keys and values.
 OpSizes sizes_of(std::uint32_t embedding, std::uint32_t feed_forward, std::uint32_t vocabulary, std::uint32_t context) {
   return {.embedding = embedding,
           .feed_forward = feed_forward,
@@ -31,7 +31,7 @@ bool is_usual(DType dtype) {
   return std::ranges::find(kUsual, dtype) != std::end(kUsual);
 }
 
-// Ops that read matrices or a cache have other kernels for few tokens than for many, and for one.
+// Ops that read matrices or a cache have different kernels for one token, few tokens and many.
 bool has_kernels_for_few(const BenchCase& use) {
   return std::ranges::any_of(use.inputs, [](const BenchInput& input) {
     return input.operand.shape.rank() > 1 &&
@@ -85,7 +85,7 @@ std::vector<BenchCase> cases_by_time(std::span<const Workload> work, Device& dev
 std::vector<BenchCase> calibration_cases(bool quick) {
   std::vector<BenchCase> cases;
   std::set<std::pair<std::string, std::vector<double>>> seen;
-  // From a small model to one of a thousand million parameters.
+  // From a small model to one of a billion parameters.
   const OpSizes models[] = {sizes_of(512, 1536, 32000, 512), sizes_of(1024, 4096, 32000, 512),
                             sizes_of(2048, 8192, 32000, 2048)};
   for (OpSizes sizes : models)
@@ -95,7 +95,7 @@ std::vector<BenchCase> calibration_cases(bool quick) {
       sizes.prompt = prompt;
       for (std::size_t op = 0; op < ops().size(); ++op) {
         const auto uses = bench_cases(static_cast<Op>(op), sizes);
-        if (!uses) continue;  // sizes that do not fit the op
+        if (!uses) continue;  // the sizes do not fit the op
         for (const BenchCase& use : *uses) {
           const BenchOperands operands(use);
           const Cost cost = cost_of(operands.call());

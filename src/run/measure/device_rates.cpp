@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t kLeastBytes = std::uint64_t{4} << 10U;
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 30U;
-// What a tiny op moves.
+// The bytes that a tiny op moves.
 constexpr std::uint64_t kTinyBytes = 2 * sizeof(float);
 // Tiny ops in a program.
 constexpr std::uint32_t kSome = 64;
@@ -23,7 +23,7 @@ constexpr std::uint32_t kMostCopies = 1024;
 // How long a program should take at least.
 constexpr double kProgramNs = 2e6;
 constexpr std::uint32_t kColumns = 1024;
-// As long as the part of a step that another device computes.
+// About as long as the part of a step that another device computes.
 constexpr std::chrono::milliseconds kPause{1};
 
 Shape shape_of(std::uint64_t elements) {
@@ -69,7 +69,7 @@ Result<std::unique_ptr<LaunchBench>> LaunchBench::create(Device& device) {
   SHUNT_TRY_ASSIGN(bench->one_, CopyChain::create(device, kTinyBytes, 1));
   SHUNT_TRY_ASSIGN(bench->some_, CopyChain::create(device, kTinyBytes, kSome));
   SHUNT_TRY_ASSIGN(bench->twice_, CopyChain::create(device, kTinyBytes, 2 * kSome));
-  // What is compiled or touched first is not what a program takes.
+  // First runs also compile and touch memory.
   SHUNT_TRY(bench->measure());
   return bench;
 }
@@ -95,14 +95,14 @@ Result<std::unique_ptr<CopyBench>> CopyBench::create(Device& device, std::uint64
   const double enough = kProgramNs + bench->start_ns_;
   for (std::uint32_t copies = 1;;) {
     SHUNT_TRY_ASSIGN(bench->chain_, CopyChain::create(device, bytes, copies));
-    // One run that is disturbed, or the first to touch memory, does not tell that a program is long enough.
+    // One disturbed run, or the first to touch memory, does not show that a program is long enough.
     double quickest = std::numeric_limits<double>::infinity();
     for (int run = 0; run < 3 && quickest >= enough; ++run) {
       SHUNT_TRY_ASSIGN(const double ns, bench->chain_->run_ns());
       quickest = std::min(quickest, ns);
     }
     if (quickest >= enough || copies == kMostCopies) return bench;
-    // A short program tells little of how many copies are enough.
+    // A short program says little about how many copies are enough.
     const double wanted = copies * std::min(1.2 * kProgramNs / std::max(quickest - bench->start_ns_, 1.0), 16.0);
     copies = std::clamp(static_cast<std::uint32_t>(wanted), copies + 1, kMostCopies);
   }
@@ -110,7 +110,7 @@ Result<std::unique_ptr<CopyBench>> CopyBench::create(Device& device, std::uint64
 
 Result<double> CopyBench::measure_us() {
   SHUNT_TRY_ASSIGN(const double ns, chain_->run_ns());
-  // Short copies may seem to take no time, where the launch was measured at a worse moment.
+  // Short copies may seem to take no time if the launch was measured under worse conditions.
   return std::max(ns - start_ns_, 1.0) / chain_->copies() / 1e3;
 }
 

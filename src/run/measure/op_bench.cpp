@@ -8,20 +8,20 @@
 namespace shunt {
 namespace {
 
-// Uses in one program, at most.
+// The most uses in one program.
 constexpr std::uint32_t kMostUses = 1024;
-// How long a program should take at least, so that starting it does not count.
+// The least time of a program, so that starting it does not count.
 constexpr double kProgramSeconds = 2e-3;
 
 std::uint64_t aligned(std::uint64_t bytes, std::uint64_t alignment) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-// Random bits in which no 16-bit number, and so no number and no scale of any dtype, is tiny or infinite.
+// Fills with random bits in which no 16-bit number, and so no number or scale of any dtype, is tiny or infinite.
 void fill_random(std::span<std::byte> out) {
   std::uint64_t state = 1;
   for (std::size_t at = 0; at < out.size(); at += sizeof state) {
-    // A linear congruential generator, of which the high bits count (Knuth, The Art of Computer Programming 2, 3.3.4).
+    // A linear congruential generator, whose high bits count (Knuth, The Art of Computer Programming 2, 3.3.4).
     state = state * 6364136223846793005U + 1442695040888963407U;
     const std::uint64_t word = ((state ^ state >> 32U) & 0x3BFF3BFF3BFF3BFFU) | 0x2000200020002000U;
     std::memcpy(out.data() + at, &word, std::min(sizeof word, out.size() - at));
@@ -57,7 +57,7 @@ Result<std::unique_ptr<OpBench>> OpBench::create(BenchCase use, Device& device, 
   SHUNT_TRY(bench->prepare(bench->copies_));
   SHUNT_TRY_ASSIGN(const double first, bench->measure());
   if (bench->reads_memory_ || first >= kProgramSeconds) return bench;
-  // The first run also took pages from the system.
+  // The first run also got pages from the system.
   SHUNT_TRY_ASSIGN(const double seconds, bench->measure());
   const double wanted = std::min(kProgramSeconds / std::max(seconds, 1e-9), double{kMostUses});
   SHUNT_TRY(bench->prepare(std::max(static_cast<std::uint32_t>(wanted), 1U)));
@@ -69,7 +69,7 @@ bool OpBench::rotates(const BenchInput& input) const {
   return !input.is_absent && (input.operand.kind == TensorKind::weight || input.operand.kind == TensorKind::state);
 }
 
-// Only what an op reads half of or more needs copies: of others it would read another part next time anyway, or as
+// Copies only operands of which an op reads at least half: of others it would read another part next time anyway, or as
 // little.
 void OpBench::choose_copies(std::uint64_t memory_bytes) {
   std::uint64_t bytes = 0;
@@ -82,7 +82,7 @@ void OpBench::choose_copies(std::uint64_t memory_bytes) {
   copies_ = static_cast<std::uint32_t>(copies);
 }
 
-// Indices, which each bench has its own of, and state that the op changes.
+// Whether an input is written: indices, of which each bench has its own, and state that the op changes.
 bool OpBench::is_written(std::size_t input) const {
   return use_.inputs[input].operand.dtype == DType::I32 || (input == 0 && use_.output.kind == TensorKind::state);
 }
@@ -101,13 +101,13 @@ Status OpBench::bind(BenchMemory* shared) {
     std::uint64_t& offset = is_written(index) ? written : read;
     inputs_.push_back(input.is_absent ? Binding{} : place(offset, input.operand, rotates(input) ? copies_ : 1));
   }
-  // A new state is the old one, changed.
+  // New state is the old state, changed.
   const bool changes_state = use_.output.kind == TensorKind::state;
   if (!changes_state) output_ = place(written, use_.output, 1);
   const bool shares = shared != nullptr && read <= shared->read_bytes_ && written <= shared->written_bytes_;
   std::uint64_t first_read = 0;
   if (shares) {
-    // Elsewhere than the one before, as far as there is room.
+    // Elsewhere than the previous bench, if there is room.
     first_read = shared->next_ + read <= shared->read_bytes_ ? shared->next_ : 0;
     shared->next_ = first_read + read;
   } else {

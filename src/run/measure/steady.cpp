@@ -11,9 +11,9 @@ namespace shunt {
 namespace {
 
 constexpr int kMostChanges = 2;
-// Measurements of each half that tell whether conditions have changed.
+// Measurements in each half needed to tell whether conditions have changed.
 constexpr std::size_t kHalf = 5;
-// By how much the halves differ then: in standard errors, and relatively.
+// How far the halves then differ: in standard errors, and relatively.
 constexpr double kFar = 5;
 constexpr double kFarRelative = 0.1;
 
@@ -23,7 +23,7 @@ double median_of(std::span<const double> values) {
   return samples.median();
 }
 
-// The standard error of a median of normally distributed values, whose deviation is estimated by the median distance
+// The standard error of a median of normally distributed values. Their deviation is estimated by the median distance
 // from their median: Hampel, The influence curve and its role in robust estimation, 1974.
 double error_of(std::span<const double> values, double median) {
   std::vector<double> distances;

@@ -12,13 +12,13 @@
 namespace shunt {
 namespace {
 
-// How often a device gets less to do that ran out of memory, and how much less.
+// How often the budget of a device that ran out of memory is reduced, and by what factor.
 constexpr int kMostShortages = 4;
 constexpr double kLess = 0.75;
 
-// By which factor predictions may be wrong before that is a reason to plan anew.
+// The factor by which predictions may be off before it is time to plan again.
 constexpr double kOff = 1.5;
-// By which factor they contradict what was measured, beyond what other work on the machine explains.
+// The factor by which runs contradict what was measured, beyond what other work on the machine explains.
 constexpr double kContradicted = 4;
 
 constexpr std::chrono::seconds kLeastTimeout{30};
@@ -56,7 +56,7 @@ void DevicePool::note(const Plan& plan) {
 }
 
 Status DevicePool::recover(Error error) {
-  // A plan may not fit what is left to a device that ran out of memory.
+  // A plan may not fit the reduced budget of a device that ran out of memory.
   const bool is_of_a_plan = error.code == Code::out_of_memory && error.device.empty();
   const auto failed = std::ranges::find_if(members_, [&](const Member& member) {
     return !member.is_quarantined &&
@@ -84,7 +84,7 @@ Status DevicePool::recover(Error error) {
   return {};
 }
 
-// False where that has been tried, and where nobody knows how much memory there is.
+// False if that was tried often enough, or nobody knows how much memory there is.
 bool DevicePool::shrink(Member& member) {
   const bool lives = member.device->health().status.has_value();
   if (!lives || member.budget == kNoBudget || ++member.shortages > kMostShortages) return false;
@@ -183,8 +183,8 @@ void DevicePool::update() {
   }
 }
 
-// One sample per device and run: many short programs say no more about it than the long one beside them. A device of
-// which a step is not known gives none.
+// Takes one sample per device and run: many short programs say no more about it than the long one next to them. A
+// device with an unknown step gives no sample.
 void DevicePool::observe(const Plan& plan, std::span<const double> actual_us) {
   if (actual_us.empty()) return;
   std::vector<double> predicted(plan.devices.size(), 0);
@@ -209,7 +209,7 @@ bool DevicePool::is_off() const {
 }
 
 void DevicePool::correct() {
-  // What makes a processor slow makes it so for all of its devices.
+  // What slows a processor down slows all of its devices.
   std::map<std::string, double> factors;
   for (const Member& member : members_)
     if (const auto ratio = member.ratio.get()) factors[member.device->info().compute_resource] = *ratio;
@@ -233,7 +233,7 @@ std::vector<std::string> DevicePool::doubt_contradicted() {
   return ids;
 }
 
-// What runs took was held against other costs.
+// Run times were compared with other costs: forget them.
 void DevicePool::set_costs(std::span<const DeviceCost> costs) {
   std::size_t next = 0;
   for (Member& member : members_) {

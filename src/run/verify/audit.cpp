@@ -13,13 +13,13 @@
 namespace shunt {
 namespace {
 
-// Of a tolerance: a hundred times the distance.
+// A factor on the tolerance: a hundred times the distance.
 constexpr double kRoom = 1e4;
 
-// Beside the largest number that was read.
+// Relative to the largest number that was read.
 constexpr double kNegligible = 1e-6;
 
-// What the reference may compute: a fraction of a second.
+// The most that the reference may compute: a fraction of a second.
 constexpr double kMostFlops = 1U << 28U;
 
 // Entries of axis 0.
@@ -28,7 +28,8 @@ struct Rows {
   std::uint32_t count = 1;
 };
 
-// Rows that are counted by a step's tokens or outputs do not depend on each other where they meet a weight or state.
+// If rows are counted by a step's tokens or outputs, they do not depend on each other where they meet a weight or
+// state.
 Rows rows_of(const AuditedOp& op, std::uint32_t turn) {
   const Operand& output = *op.call.output;
   if (output.shape.rank() == 0) return {};
@@ -75,13 +76,13 @@ double largest_of(std::span<const std::optional<HostTensor>> inputs) {
   return largest;
 }
 
-// Each number by that part of it, up or down.
+// Moves each number by `part` of it, up or down.
 std::vector<std::optional<HostTensor>> moved_by(double part, std::vector<std::optional<HostTensor>> inputs) {
   std::uint32_t state = 1;
   for (auto& input : inputs) {
     if (!input || !is_floating_value(*input)) continue;
     for (std::uint64_t index = 0; index < input->operand.shape.elements(); ++index) {
-      // A linear congruential generator, of which the high bits count.
+      // A linear congruential generator, whose high bits count.
       state = state * 1664525U + 1013904223U;
       const double value = load_element(input->operand.dtype, input->bytes.data(), index);
       store_element(input->operand.dtype, input->bytes.data(), index,

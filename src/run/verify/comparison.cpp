@@ -33,13 +33,13 @@ std::vector<double> values_of(DType dtype, std::uint32_t columns, std::span<cons
   return values;
 }
 
-// Both finite, or the same infinity, or both not a number.
+// Whether both are finite, the same infinity, or not a number.
 bool are_alike(double expected, double actual) {
   if (std::isfinite(expected)) return std::isfinite(actual);
   return std::isnan(expected) ? std::isnan(actual) : expected == actual;
 }
 
-// The largest relative error of rounding to a 16-bit dtype; that of others is part of each row's tolerance.
+// The largest relative error of rounding to a 16-bit dtype; for other dtypes it is part of each row's tolerance.
 double rounding_of(DType dtype) {
   switch (dtype) {
     case DType::F16:

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::byte kCanary{0xA5};
 
-// What the reference computes soon.
+// The most flops of a case that the reference computes fast.
 constexpr double kMostFlops = 1 << 26U;
 
 std::uint64_t bytes_before(const Operand& operand, std::uint64_t elements) {
@@ -25,14 +25,14 @@ std::uint64_t bytes_before(const Operand& operand, std::uint64_t elements) {
   return elements / info.block_elements * info.block_bytes;
 }
 
-// The valid part of an operand.
+// Returns a plain copy of the valid part of an operand.
 HostTensor valid_part(const SampleTensor& tensor, const Parameters& parameters) {
   const Operand& operand = tensor.operand;
   const std::uint32_t rows = operand.shape.rank() == 0 ? 1 : operand.shape[0];
   return plain_copy(operand, tensor.storage, tensor.offset, valid_rows(rows, operand.extent, parameters));
 }
 
-// A sample, the call that it makes, and what should come out.
+// A sample, its call, and the expected result.
 struct Case {
   Sample sample;
   std::vector<const Operand*> operands;
@@ -73,7 +73,7 @@ bool is_soon_computed(const Case& made) {
          info_of(made.call.op).rule->cost(made.call).flops <= kMostFlops;
 }
 
-// An op stands for those that its family's kernels compute in the same way.
+// The first op stands for others that its family's kernels compute in the same way.
 bool is_first_of_its_family(Op op) {
   const std::string_view family = info_of(op).family;
   return std::ranges::find(ops(), family, &OpInfo::family) - ops().begin() == static_cast<std::ptrdiff_t>(op);
@@ -110,7 +110,7 @@ class Guarded {
   }
   [[nodiscard]] const std::vector<std::byte>& content() const { return content_; }
 
-  // What is there now. Errors: internal where a guard byte has changed.
+  // Reads the content back. Errors: internal if a guard byte has changed.
   Result<std::vector<std::byte>> read(Device& device, std::string_view what) const {
     std::vector<std::byte> all(content_.size() + 2 * margin_);
     SHUNT_TRY(device.read({buffer_.get(), 0, all.size()}, all).wait());
@@ -135,7 +135,7 @@ class Trial {
  public:
   Trial(Device& device, const Case& tried) : device_(device), case_(tried) {}
 
-  // The error beside the reference. Errors: anything that is wrong, in words.
+  // Returns the error relative to the reference. Errors: anything that is wrong.
   Result<double> run() {
     SHUNT_TRY(allocate());
     SHUNT_TRY(submit());
@@ -256,7 +256,7 @@ class Conformance {
     return {};
   }
 
-  // The first and the second option of every pick.
+  // Runs every other size twice: with the first option of every pick, and with the second.
   Status run_sizes(Op op) {
     if (!options_.sizes || (!options_.full && !is_first_of_its_family(op))) return {};
     const std::size_t picks = make_sample(op, {}, options_.seed).options.size();
@@ -317,7 +317,7 @@ class Conformance {
                                 .words = std::move(words)});
   }
 
-  // Whether rows of the table of known failures speak of this case.
+  // Whether the table of known failures has this case.
   bool note_known(const Device& device, const Case& made, bool failed) {
     bool known = false;
     for (std::size_t row = 0; row < options_.known.size(); ++row) {

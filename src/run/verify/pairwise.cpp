@@ -5,7 +5,7 @@
 namespace shunt {
 namespace {
 
-// Which pairs of options have not been together yet. Options of all picks are numbered through.
+// Tracks the pairs of options that have not been together yet. Options of all picks are numbered consecutively.
 class Pairs {
  public:
   explicit Pairs(std::span<const std::uint32_t> options) : first_(1, 0) {
@@ -20,7 +20,7 @@ class Pairs {
     return open_[place(pick, option, other, its)];
   }
 
-  // How many open pairs an option would close with those chosen already.
+  // Counts the open pairs that an option would close with those already chosen.
   [[nodiscard]] std::uint32_t gain(std::size_t pick, std::uint32_t option, const Combination& chosen) const {
     std::uint32_t closed = 0;
     for (std::size_t other = 0; other < chosen.size(); ++other)
@@ -50,8 +50,8 @@ class Pairs {
   std::vector<bool> open_;
 };
 
-// Fills in the free picks, each with the option that closes most pairs; of equals the one that comes next
-// after `turn`, so that options without open pairs still vary.
+// Fills in the free picks, each with the option that closes most pairs. Ties go to the next one after `turn`, so that
+// options without open pairs still vary.
 void fill_in(Combination& chosen, std::span<const std::uint32_t> options, const Pairs& pairs, std::size_t turn) {
   for (std::size_t pick = 0; pick < chosen.size(); ++pick) {
     if (chosen[pick] != Pairs::kFree) continue;
