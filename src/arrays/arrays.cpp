@@ -26,8 +26,8 @@ using arrays::SizeClass;
 using arrays::Work;
 using Nanoseconds = std::chrono::nanoseconds;
 
-// A GPU never gets less than this, and of the CPU only the caller's thread does: it needs few microseconds, and to wake
-// others can take tens.
+// Calls smaller than this never go to a GPU, and on the CPU they use only the caller's thread: they need a few
+// microseconds, and waking other threads can take tens.
 constexpr std::uint64_t kTinyBytes = 16U << 10U;
 
 Nanoseconds machine_now() { return std::chrono::steady_clock::now().time_since_epoch(); }
@@ -42,7 +42,7 @@ SizeClass size_of(const Work& work) {
   return {static_cast<std::uint32_t>(work.function), static_cast<std::uint32_t>(std::bit_width(work.units()))};
 }
 
-// Whether a result is not a number where nothing explains it: inputs from which no sum or product can overflow.
+// Whether a result is not a number although no sum or product of such inputs can overflow.
 bool is_unexplained(const Work& work, std::span<const float> results) {
   constexpr float kOrdinary = 1e14F;
   const auto is_ordinary = [](float value) { return std::fabs(value) <= kOrdinary; };
@@ -50,7 +50,7 @@ bool is_unexplained(const Work& work, std::span<const float> results) {
          std::ranges::all_of(work.a, is_ordinary) && std::ranges::all_of(work.b, is_ordinary);
 }
 
-// When a call must have ended; nothing: never.
+// When a call must have ended; empty: never.
 using Deadline = std::optional<Nanoseconds>;
 
 Status late(const Work& work, Nanoseconds timeout) {
@@ -82,31 +82,31 @@ struct Arrays::Parts {
   struct Slot {
     double predicted_us = 0;
     std::string lacks;  // why it cannot compute them; empty: it can
-    Backoff backoff;    // such as no memory for them
+    Backoff backoff;    // for example out of memory for them
   };
   struct Method {
     Device* device;
     const DeviceCost& cost;
-    std::unique_ptr<Device> alone;  // the same on the caller's thread, for tiny calls; null where there is none
+    std::unique_ptr<Device> alone;  // the same on the caller's thread, for tiny calls; null if there is none
     std::unique_ptr<arrays::DeviceMemory> memory = std::make_unique<arrays::DeviceMemory>();
     Backoff backoff;
-    bool is_lost = false;  // to be opened again before it is tried again
+    bool is_lost = false;  // must be reopened before it is tried again
     std::map<SizeClass, Slot> slots;
   };
   struct Entry {
     std::size_t method;
     Device* device;
     Bucket bucket;
-    std::uint64_t used;  // the call that used it last
+    std::uint64_t used;  // the last call that used it
     std::unique_ptr<Prepared> program;
   };
-  // One call on its way along the chain.
+  // One call on its way along the chain of devices.
   struct Attempt {
     const Work& work;
     SizeClass size;
     std::optional<Nanoseconds> timeout;
     Nanoseconds start;
-    std::vector<Contender> left;  // to be tried, in the order of the chain
+    std::vector<Contender> left;  // to be tried, in chain order
 
     [[nodiscard]] Deadline deadline() const {
       if (!timeout) return std::nullopt;
@@ -132,7 +132,7 @@ struct Arrays::Parts {
   void set_back(std::size_t index, const Attempt& attempt, const Error& why);
   [[nodiscard]] std::optional<Nanoseconds> given_to(std::size_t index, const Attempt& attempt) const;
 
-  const std::unique_ptr<const Runtime> handle;  // what is below ends before it
+  const std::unique_ptr<const Runtime> handle;  // the members below end before it
   const Runtime& runtime;
   ArraysOptions options;
   arrays::Choices choices;
@@ -165,7 +165,7 @@ Result<std::unique_ptr<Arrays>> Arrays::create(const Runtime& runtime, ArraysOpt
   return std::unique_ptr<Arrays>(new Arrays(std::move(parts)));
 }
 
-// The methods that a list names, in its order; all for an empty one.
+// Returns the methods that a list names, in its order; all if it is empty.
 Result<std::vector<std::size_t>> Arrays::Parts::named(std::string_view list) const {
   std::vector<std::size_t> found;
   if (list.empty()) {
@@ -174,7 +174,7 @@ Result<std::vector<std::size_t>> Arrays::Parts::named(std::string_view list) con
   }
   SHUNT_TRY_ASSIGN(const std::vector<Device*> devices, select_devices(runtime.registry(), list));
   for (Device* device : devices) {
-    // Of the runtime those that it was opened with, in whose place others may compute by now.
+    // Compare with the devices that the runtime was opened with; others may have replaced them by now.
     const auto opened = std::ranges::find(runtime.handles(), device);
     if (opened != runtime.handles().end())
       found.push_back(static_cast<std::size_t>(opened - runtime.handles().begin()));
@@ -196,7 +196,7 @@ Arrays::Parts::Slot& Arrays::Parts::slot_of(Method& method, const Work& work) {
   return slot;
 }
 
-// Those of `named` that can compute the call, in the order of the chain.
+// Returns those of `named` that can compute the call, in chain order.
 Result<std::vector<Contender>> Arrays::Parts::candidates(const Work& work, std::span<const std::size_t> named) {
   std::vector<Contender> found;
   Error why{.code = Code::unsupported, .message = {}};
@@ -225,7 +225,7 @@ Result<std::vector<Contender>> Arrays::Parts::candidates(const Work& work, std::
 
 Choice Arrays::Parts::first_choice(const Attempt& attempt, std::optional<Nanoseconds> given) {
   std::vector<Contender> among;
-  // Tiny calls stay with the CPU where there is one.
+  // Tiny calls stay on the CPU if there is one.
   if (is_tiny(attempt.work))
     std::ranges::copy_if(attempt.left, std::back_inserter(among),
                          [&](const Contender& each) { return is_cpu(*methods[each.device].device); });
@@ -233,7 +233,7 @@ Choice Arrays::Parts::first_choice(const Attempt& attempt, std::optional<Nanosec
                         given ? us_of(*given) : std::numeric_limits<double>::infinity());
 }
 
-// A GPU may hang. The CPU does not, so it gets everything.
+// A GPU may hang. The CPU does not, so it gets all the time that is left.
 std::optional<Nanoseconds> Arrays::Parts::given_to(std::size_t index, const Attempt& attempt) const {
   if (!attempt.timeout) return std::nullopt;
   const Nanoseconds left = *attempt.deadline() - options.now();
@@ -254,11 +254,11 @@ Result<Prepared*> Arrays::Parts::prepare(std::size_t index, const Work& work) {
   return programs.back().program.get();
 }
 
-// Leaves the result where the caller wants it, or everything as it was. `begin`: when what is measured began.
+// Writes the result where the caller wants it, or leaves everything as it was. `begin`: when the measured time began.
 Status Arrays::Parts::compute(std::size_t index, const Attempt& attempt, Nanoseconds& begin) {
   const Work& work = attempt.work;
   Device& device = *methods[index].device;
-  // Nothing can come between the CPU and the end of its work but a time-out.
+  // Once the CPU has begun, only a timeout can keep it from finishing.
   const bool straight = is_cpu(device) && !is_reduction(work.function);
   if (!straight) staging.resize(work.results());
   const std::span<float> results = straight ? work.out : std::span(staging).first(work.results());
@@ -284,7 +284,7 @@ Status Arrays::Parts::compute(std::size_t index, const Attempt& attempt, Nanosec
   return {};
 }
 
-// A device that was lost is tried again as another one that is opened in its place.
+// Opens a device in place of a lost one.
 Status Arrays::Parts::open_again(std::size_t index) {
   Method& method = methods[index];
   SHUNT_TRY_ASSIGN(method.device, runtime.revive(index));
@@ -310,7 +310,7 @@ void Arrays::Parts::set_back(std::size_t index, const Attempt& attempt, const Er
   const bool lives = method.device->health().status.has_value();
   method.is_lost = method.is_lost || !lives;
   (lives && is_of_size ? method.slots[attempt.size].backoff : method.backoff).add(why, calls);
-  // What is prepared may be lost, or in the way of other calls.
+  // Prepared programs may be lost, or may take memory from other calls.
   std::erase_if(programs, [&](const Entry& entry) { return entry.method == index; });
   method.memory = std::make_unique<arrays::DeviceMemory>();
 }
@@ -326,7 +326,7 @@ Result<ArrayRun> Arrays::Parts::run(const Result<Work>& wanted, const ArrayCall&
   Choice choice = first_choice(attempt, call.timeout);
   ArrayRun result;
   for (;;) {
-    // What follows in the chain comes next, and then what stands before.
+    // Next come the devices that follow in the chain, then those before.
     const auto place = std::ranges::find(attempt.left, choice.device, &Contender::device);
     std::ranges::rotate(attempt.left, place);
     attempt.left.erase(attempt.left.begin());

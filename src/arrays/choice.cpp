@@ -44,7 +44,7 @@ const Contender* Choices::to_explore(const Calls& calls, std::span<const Contend
                           calls.count - timing->second.last_call() < kOldCalls;
     if (each.device == best.device || is_known) continue;
     const double us = expected_us(calls, each);
-    // A bad measurement makes nothing hopeless that was predicted to be good.
+    // A bad measurement alone does not rule out a device that was predicted to be good.
     const double at_best_us = std::min(us, each.predicted_us);
     if (us > limit_us || at_best_us > kHopeless * expected_us(calls, best)) continue;
     if (explored_us_ + us <= share_ * total_us_) return &each;

@@ -1,7 +1,7 @@
-// Which device takes the next call: what calls of a size took on each, and who is to be tried.
+// Chooses the device for the next call, from what calls of its size took on each device.
 //
-// A time is the median of the last few, so that one outlier changes nothing; before there is one, the prediction stands
-// for it. Devices are indices. A plain value without a clock of its own; one thread at a time.
+// A time is the median of the last few measurements, so that one outlier changes nothing. Until there is one, the
+// prediction is used. Devices are indices. A plain value without its own clock; one thread at a time.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@
 
 namespace shunt::arrays {
 
-// Calls that are measured together: those of one function whose units have the same power of two.
+// Calls that share measurements: those of one function whose units have the same power of two.
 struct SizeClass {
   std::uint32_t function = 0;
   std::uint32_t log2 = 0;
@@ -34,7 +34,7 @@ struct Choice {
 
 class Timing {
  public:
-  // So many measurements make a time that is believed.
+  // The number of measurements after which a time is trusted.
   static constexpr std::size_t kEnough = 3;
 
   Timing();
@@ -43,11 +43,11 @@ class Timing {
   [[nodiscard]] bool is_known() const { return count_ != 0; }
   // REQUIRES: is_known().
   [[nodiscard]] double median_us() const;
-  // The number of the call that was measured last.
+  // The number of the last measured call.
   [[nodiscard]] std::uint64_t last_call() const { return last_call_; }
 
  private:
-  std::array<double, 5> last_us_;  // infinity where there is none yet
+  std::array<double, 5> last_us_;  // infinity: not measured yet
   std::size_t count_ = 0;
   std::size_t next_ = 0;
   std::uint64_t last_call_ = 0;
@@ -55,19 +55,19 @@ class Timing {
 
 class Choices {
  public:
-  // A measurement older than so many calls of its size is made again, if the share allows.
+  // A measurement older than so many calls of its size is repeated, if the share allows.
   static constexpr std::uint64_t kOldCalls = 256;
-  // What was predicted, and measured if it was, to take so many times what the fastest takes is not tried.
+  // A device is not tried if its prediction, and its measurement if any, is so many times that of the fastest.
   static constexpr double kHopeless = 4;
-  // The margin to a device that was not measured.
+  // The margin by which an unmeasured device must be faster.
   static constexpr double kUnmeasuredMargin = 2;
 
   Choices(double margin, double exploring_share) : margin_(margin), share_(exploring_share) {}
 
-  // Among `candidates`, in order of preference, of which those predicted to take more than `limit_us` are passed over
+  // Chooses among `candidates`, given in order of preference. Those predicted to take more than `limit_us` are skipped,
   // unless that leaves none. REQUIRES: !candidates.empty().
   [[nodiscard]] Choice choose(SizeClass size, std::span<const Contender> candidates, double limit_us);
-  // What the call that was chosen last took, wherever it was computed in the end.
+  // Records what the last chosen call took, wherever it was computed in the end.
   void record(SizeClass size, std::size_t device, double us);
 
   [[nodiscard]] const Timing* find(SizeClass size, std::size_t device) const;
@@ -75,22 +75,22 @@ class Choices {
  private:
   struct Calls {
     std::uint64_t count = 0;
-    std::optional<std::size_t> device;  // that takes them
+    std::optional<std::size_t> device;  // that computes them
     std::map<std::size_t, Timing> timings;
   };
 
   static double expected_us(const Calls& calls, const Contender& candidate);
-  // The candidate that takes the calls of a size from now on.
+  // The candidate that computes calls of this size from now on.
   static const Contender& fastest(const Calls& calls, std::span<const Contender> candidates);
   [[nodiscard]] double margin_between(const Calls& calls, const Contender& a, const Contender& b) const;
-  // One worth a try in place of `best`, or null.
+  // Returns a candidate worth trying instead of `best`, or null.
   [[nodiscard]] const Contender* to_explore(const Calls& calls, std::span<const Contender> candidates,
                                             const Contender& best, double limit_us) const;
 
   double margin_;
   double share_;
   std::map<SizeClass, Calls> calls_;
-  bool exploring_ = false;  // the call chosen last
+  bool exploring_ = false;  // whether the last chosen call explores
   double explored_us_ = 0;
   double total_us_ = 0;
 };

@@ -9,7 +9,7 @@
 namespace shunt::arrays {
 namespace {
 
-// Below it, copies take less than preparing a program for memory that it has not seen.
+// Below this size, copies take less time than preparing a program for new memory.
 constexpr std::uint64_t kInPlaceBytes = 1U << 20U;
 
 Result<Plan> plan_for(const Graph& graph, Device& device, const DeviceCost* cost = nullptr) {
@@ -22,7 +22,7 @@ bool overlap(std::span<const float> x, std::span<const float> y) {
   return before(x.data(), y.data() + y.size()) && before(y.data(), x.data() + x.size());
 }
 
-// b [columns, outputs] of a matmul -> [outputs, columns], in tiles that stay in the cache.
+// Transposes b [columns, outputs] of a matmul to [outputs, columns], in tiles that fit the cache.
 void transpose(const Work& work, std::vector<float>& out) {
   constexpr std::size_t kTile = 32;
   const std::size_t rows = work.columns;
@@ -35,18 +35,19 @@ void transpose(const Work& work, std::vector<float>& out) {
           out[j * rows + i] = work.b[i * columns + j];
 }
 
-// Elementwise kernels read an element before they write it.
+// Elementwise kernels read each element before they write it.
 bool may_share(Function function, std::span<const float> input, std::span<const float> out) {
   if (!overlap(input, out)) return true;
   return (function == Function::add || function == Function::multiply) && input.data() == out.data();
 }
 
-// Programs over the caller's memory, which the CPU imports as it is: results as well, which nobody changes but they.
+// Programs on the caller's memory, which the CPU imports as it is. That includes results, which only the programs
+// change.
 class InPlace {
  public:
   explicit InPlace(Device& device) : device_(device) {}
 
-  // A use of `op` on inputs of one shape.
+  // Adds a use of `op` on inputs of one shape.
   Status add(Op op, const Shape& shape, std::span<const std::span<const float>> inputs, std::span<float> result) {
     Call& call = *calls_.emplace_back(std::make_unique<Call>());
     call.operand = Operand::contiguous(DType::F32, shape);

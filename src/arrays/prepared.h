@@ -1,5 +1,5 @@
-// How one device computes one call: by a program prepared for a bucket, between copies of inputs and results, or, where
-// the device is the CPU and the arrays are large, in the caller's own memory.
+// Computes one call on one device: by a program prepared for a bucket, between copies of inputs and results. If the
+// device is the CPU and the arrays are large, it works in the caller's own memory.
 //
 // A Prepared uses memory of a DeviceMemory that must outlive it. One thread at a time.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace shunt::arrays {
 
-// What the programs of one device share.
+// The memory that the programs of one device share.
 struct DeviceMemory {
   WeightStore weights{nullptr};
   StateStore state;
@@ -28,9 +28,9 @@ class Prepared {
   [[nodiscard]] static Result<std::unique_ptr<Prepared>> create(const Bucket& bucket, Device& device,
                                                                 DeviceMemory& memory, trace::Recorder* recorder);
 
-  // Computes what read() then gives. REQUIRES: a work of the bucket.
+  // Computes the results for read(). REQUIRES: a work of the bucket.
   [[nodiscard]] Status run(const Work& work, std::optional<std::chrono::nanoseconds> timeout);
-  // REQUIRES: run() went well, and work.results() elements.
+  // REQUIRES: run() succeeded, and `results` has work.results() elements.
   [[nodiscard]] Status read(const Work& work, std::span<float> results) const;
 
  private:
@@ -38,15 +38,16 @@ class Prepared {
   [[nodiscard]] Status write(std::string_view input, std::span<const float> values);
 
   std::unique_ptr<Executable> executable_;
-  std::vector<float> staging_;  // the rest of a sum's input, filled up with zeros; the transpose of a matmul's b
+  std::vector<float> staging_;  // the rest of a sum's input, padded with zeros; the transpose of a matmul's b
 };
 
-// What a call should take, copies from and to the host's memory included. Errors: unsupported, with what is lacking.
+// Predicts the time of a call, including copies from and to the host's memory. Errors: unsupported, with what is
+// lacking.
 [[nodiscard]] Result<double> predict_us(const Work& work, Device& device, const DeviceCost& cost);
 
-// Whether `results` may be computed where they go while the inputs are read where they lie.
+// Whether `results` may be computed in place, with inputs read where they are.
 [[nodiscard]] bool can_run_in_place(const Device& device, const Work& work);
-// REQUIRES: can_run_in_place(), work.results() elements. Errors: unsupported where the device cannot import memory.
+// REQUIRES: can_run_in_place(), and work.results() elements. Errors: unsupported if the device cannot import memory.
 [[nodiscard]] Status run_in_place(Device& device, const Work& work, std::span<float> results);
 
 }  // namespace shunt::arrays

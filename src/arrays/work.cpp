@@ -7,7 +7,7 @@
 namespace shunt::arrays {
 namespace {
 
-// Rows of the graphs of elementwise functions: a bucket then fits any size but for less than one of them.
+// The row length in graphs of elementwise functions: a bucket then fits any size to within one row.
 constexpr std::uint32_t kElementwiseColumns = 256;
 constexpr std::uint64_t kMostElements = std::uint64_t{1} << 31U;
 
@@ -15,7 +15,7 @@ std::unexpected<Error> refuse(Function function, std::string_view why) {
   return fail(Code::invalid, fmt::format("{}: {}", name_of(function), why));
 }
 
-// The sizes that are wanted, and a limit that keeps all numbers of kernels below 2^32.
+// Checks for the wanted size, and for a limit that keeps all numbers in kernels below 2^32.
 Status need(Function function, std::string_view name, std::uint64_t elements, std::uint64_t wanted) {
   if (elements != wanted)
     return refuse(function, fmt::format("{} has {} elements, must have {}", name, elements, wanted));

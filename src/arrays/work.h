@@ -1,4 +1,4 @@
-// One call of an array function: the caller's memory and its extents, and the graph that computes such calls.
+// One call of an array function: the caller's memory, its extents, and the graph that computes such calls.
 //
 // Plain values that point into the caller's memory. Graphs are made for a bucket of rows, so that calls of many sizes
 // share one. Pure functions; any thread.
@@ -32,19 +32,19 @@ enum class Function : std::uint8_t {
 [[nodiscard]] std::string_view name_of(Function function);
 [[nodiscard]] Op op_of(Function function);
 [[nodiscard]] std::size_t inputs_of(Function function);
-// Whether it answers one number: devices then sum rows, and the caller's thread what comes of them.
+// Whether the result is one number: devices then sum rows, and the caller's thread adds up their sums.
 [[nodiscard]] bool is_reduction(Function function);
 
 // What a graph is made for.
 struct Bucket {
   Function function{};
-  std::uint32_t rows = 0;     // room for so many; sums of less than a row have none
+  std::uint32_t rows = 0;     // capacity; 0 for sums of less than a row
   std::uint32_t columns = 0;  // of a row of the first input
   std::uint32_t outputs = 0;  // columns of the product; matmul only
   friend bool operator==(const Bucket&, const Bucket&) = default;
 };
 
-// Elements of the rows that sums are cut into.
+// Elements per row of a sum's input.
 inline constexpr std::uint32_t kSumColumns = 1024;
 
 struct Work {
@@ -52,17 +52,17 @@ struct Work {
   std::span<const float> a;
   std::span<const float> b;  // empty where the function has one input
   std::span<float> out;
-  std::uint32_t rows = 0;     // that are computed together; of sums the whole ones
+  std::uint32_t rows = 0;     // computed together; for sums, the whole rows
   std::uint32_t columns = 0;  // as in Bucket
   std::uint32_t outputs = 0;
 
   [[nodiscard]] Bucket bucket() const { return {function, rows == 0 ? 0 : std::bit_ceil(rows), columns, outputs}; }
-  // What its time depends on, of calls of one function: elements, or products of a matmul.
+  // What its time depends on, among calls of one function: elements, or products of a matmul.
   [[nodiscard]] std::uint64_t units() const;
   [[nodiscard]] std::uint64_t bytes() const { return (a.size() + b.size() + out.size()) * sizeof(float); }
-  // Elements that the device gives back: of sums one per row, and that of what is left.
+  // Elements that the device returns: for sums one per row, and one for the rest.
   [[nodiscard]] std::size_t results() const { return is_reduction(function) ? std::size_t{rows} + 1 : out.size(); }
-  // The last elements of a sum's input, which fill no row.
+  // The last elements of a sum's input, which do not fill a row.
   [[nodiscard]] std::span<const float> rest_of(std::span<const float> input) const {
     return input.subspan(std::size_t{rows} * columns);
   }
@@ -70,7 +70,7 @@ struct Work {
   [[nodiscard]] std::string text() const;
 };
 
-// Each refuses sizes that do not go together: invalid, with the numbers.
+// Errors: invalid for sizes that do not match, with the numbers.
 [[nodiscard]] Result<Work> elementwise(Function function, std::span<const float> a, std::span<const float> b,
                                        std::span<float> out);
 [[nodiscard]] Result<Work> product(std::span<const float> a, std::span<const float> b, std::uint64_t rows,
@@ -78,14 +78,14 @@ struct Work {
 [[nodiscard]] Result<Work> reduction(Function function, std::span<const float> a, std::span<const float> b, float& out);
 [[nodiscard]] Result<Work> softmax(std::span<const float> x, std::uint64_t columns, std::span<float> out);
 
-// Whether nothing needs a device; then the result is written.
+// Whether the call is empty and needs no device; if so, writes the result.
 [[nodiscard]] bool fill_if_empty(const Work& work);
 
-// Inputs "a" and "b" with extent tokens, but "b" of a matmul transposed; for sums also "a rest" and "b rest" of a row
-// each. The outputs follow each other as in Work::results().
+// Makes a graph with inputs "a" and "b" with extent tokens, except that "b" of a matmul is transposed. Sums also have
+// "a rest" and "b rest" of a row each. The outputs are in the order of Work::results().
 [[nodiscard]] Result<Graph> graph_for(const Bucket& bucket);
 
-// Writes what the device gave back to where the caller wants it.
+// Writes the device's results to where the caller wants them.
 void commit(const Work& work, std::span<const float> results);
 
 }  // namespace shunt::arrays

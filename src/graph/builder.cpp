@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kMostBytes = std::uint64_t{1} << 56U;
 
-// The tables have rows for what a caller may have made of a number.
+// A caller may have cast any number to an enum; only the rows of the tables are valid.
 Status check_leaf(const Operand& operand) {
   if (static_cast<std::size_t>(operand.dtype) >= dtypes().size())
     return fail(Code::invalid,

@@ -47,7 +47,7 @@ class Matcher {
   bool match_inputs(const Expansion& part, const Node& node) {
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       if (i >= part.arguments.size()) {
-        if (node.inputs[i] != kNone) return false;  // an optional input that the fused row does not have
+        if (node.inputs[i] != kNone) return false;  // an optional input that the fused op lacks
       } else if (!match(part.arguments[i], node.inputs[i])) {
         return false;
       }
@@ -73,7 +73,7 @@ class Matcher {
            result->operand.kind == output.kind && result->operand.extent == output.extent;
   }
 
-  // The unit runs where its last node stands: what its first ones read of a state must still be there.
+  // The unit runs at its last node, so the state that its first nodes read must still be there.
   [[nodiscard]] bool reads_state_unchanged() const {
     return std::ranges::none_of(unit_.inputs, [&](TensorId input) {
       if (input == kNone || graph_.tensor(input).operand.kind != TensorKind::state) return false;

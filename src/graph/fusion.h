@@ -1,4 +1,4 @@
-// Finds where a graph contains the expansion of a fused row, so that a device may claim the fused form.
+// Finds where a graph contains the expansion of a fused op, so that a device may run the fused form.
 #pragma once
 
 #include <vector>
@@ -8,13 +8,13 @@
 
 namespace shunt {
 
-// One thing to place: a node of the graph, or a fused row standing for several.
+// What a device runs at once: a node of the graph, or a fused op that stands for several.
 struct Unit {
   Op op{};
   Attributes attributes;
   std::vector<TensorId> inputs;  // kNone where absent
   TensorId output = kNone;
-  std::vector<NodeId> nodes;  // what it stands for, in order; the last one makes `output`
+  std::vector<NodeId> nodes;  // the nodes it stands for, in order; the last one makes `output`
 
   [[nodiscard]] bool is_fused() const { return nodes.size() > 1; }
   friend bool operator==(const Unit&, const Unit&) = default;
@@ -22,11 +22,11 @@ struct Unit {
 
 [[nodiscard]] Unit unit_of(const Graph& graph, NodeId node);
 
-// Every place where the row's expansion matches: attributes agree, and the fused row's shape rule gives the same
-// result. Others may read inner results too. In order of the root node.
+// Returns every match of a fused op's expansion, in order of the root node. Attributes agree, and the fused op's shape
+// rule gives the same result. Other nodes may read inner results too.
 [[nodiscard]] std::vector<Unit> find_fusions(const Graph& graph, Op fused);
 
-// The concrete call of a unit, with operands that live in the graph. Holds pointers into both.
+// The concrete call of a unit, with operands that are in the graph. Holds pointers into both.
 struct UnitCall {
   UnitCall(const Graph& graph, const Unit& unit);
   std::vector<const Operand*> inputs;

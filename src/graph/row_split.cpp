@@ -26,7 +26,7 @@ class Splitter {
         if (node.inputs[i] != kNone && (split_at(node) == nullptr || i != kWeight)) is_read[node.inputs[i]] = true;
     for (TensorId id = 0; id < graph_.tensors().size(); ++id) {
       const TensorInfo& tensor = graph_.tensor(id);
-      // A weight of which only parts are used is not needed whole.
+      // A weight used only in parts is not needed whole.
       if (tensor.producer == kNone && (is_read[id] || tensor.operand.kind != TensorKind::weight)) add_leaf(id);
     }
     for (const Node& node : graph_.nodes()) SHUNT_TRY(add(node));
@@ -53,7 +53,7 @@ class Splitter {
                                   operand.shape.columns());
   }
 
-  // How the weight of a linear is split; null where it is not, and for other nodes.
+  // Returns how the weight of a linear is split; null if it is not, and for other nodes.
   [[nodiscard]] const RowSplit* split_at(const Node& node) const {
     if (node.op != Op::linear) return nullptr;
     const TensorInfo& weight = graph_.tensor(node.inputs[kWeight]);
@@ -79,21 +79,21 @@ class Splitter {
     return {};
   }
 
-  // Parts are added when somebody needs one of those put together, so that all of a device's stand together.
+  // Defers adding parts until one of them is needed whole, so that all parts of a device are adjacent.
   void put_off(const Node& node, std::span<const std::uint32_t> rows) {
     rows_[node.output] = rows;
     parts_[node.output].resize(rows.size());
     waiting_.push_back(&node);
   }
 
-  // An elementwise op on nothing but what is split alike.
+  // Whether a node is an elementwise op whose inputs are all split alike.
   [[nodiscard]] bool is_by_part(const Node& node) const {
     return info_of(node.op).op_class == OpClass::elementwise && std::ranges::all_of(node.inputs, [&](TensorId input) {
              return input != kNone && !rows_[input].empty() && std::ranges::equal(rows_[input], rows_[node.inputs[0]]);
            });
   }
 
-  // The first part last: others, elsewhere, can begin before it, and what comes next goes on where it is.
+  // Adds the first part last: other devices can begin before it, and what follows continues on its device.
   void add_waiting() {
     std::size_t parts = 0;
     for (const Node* node : waiting_) parts = std::max(parts, rows_[node->output].size());
@@ -115,7 +115,7 @@ class Splitter {
     parts_[node.output][part] = copy_of(node, input_of, fmt::format("{}[{}]", node.name, part));
   }
 
-  // What a part of a linear reads: its own norm of x, if x is normalized.
+  // Returns the input of a part of a linear: its own norm of x, if x is normalized.
   Tensor input_of_part(TensorId x, std::size_t part) {
     const NodeId scale = graph_.tensor(x).producer;
     if (part == 0 || scale == kNone || graph_.nodes()[scale].op != Op::mul) return whole(x);
@@ -154,11 +154,11 @@ class Splitter {
   const Graph& graph_;
   std::map<std::string_view, const RowSplit*> split_of_;
   GraphBuilder builder_;
-  std::vector<Tensor> whole_;                                 // by tensor of graph_; none: not made, or not yet
-  std::vector<std::span<const std::uint32_t>> rows_;          // of the parts of those that are split
-  std::vector<std::vector<Tensor>> parts_;                    // of those
-  std::vector<const Node*> waiting_;                          // by part, and not yet added
-  std::map<std::pair<TensorId, std::size_t>, Tensor> norms_;  // by what they are of, and the part
+  std::vector<Tensor> whole_;                                 // by tensor of graph_; none: not made (yet)
+  std::vector<std::span<const std::uint32_t>> rows_;          // of the parts of each split tensor
+  std::vector<std::vector<Tensor>> parts_;                    // of each split tensor
+  std::vector<const Node*> waiting_;                          // computed by part, and not yet added
+  std::map<std::pair<TensorId, std::size_t>, Tensor> norms_;  // by the normalized tensor, and the part
 };
 
 }  // namespace

@@ -10,17 +10,17 @@
 namespace shunt {
 
 struct RowSplit {
-  std::string weight;               // [rows, columns], by its name
-  std::vector<std::uint32_t> rows;  // of each part, in order; their sum is that of the weight
-  // For who places the parts: the device that each is meant for; empty: nobody has thought of one.
+  std::string weight;               // the name of a weight [rows, columns]
+  std::vector<std::uint32_t> rows;  // of each part, in order; they add up to those of the weight
+  // The device that each part is meant for; empty: no suggestion.
   std::vector<std::uint32_t> devices;
 };
 
-// The same graph, in which linear ops with these weights are made by part. Elementwise ops on what is split alike stay
-// split, and what normalizes the input of a linear is computed for each part again, so that a device can fuse both;
-// other ops get the parts put together, under the name of what was split. Inputs, state and outputs keep their names
-// and their order. Weights that are not there, and uses by other ops, stay as they are.
-// Errors: invalid where the rows of a split are not those of its weight.
+// Returns the same graph with linear ops by these weights computed in parts. Elementwise ops on operands that are split
+// alike stay split. The norm of a linear's input is computed again for each part, so that a device can fuse both. Other
+// ops get the parts joined, under the name of the tensor that was split. Inputs, state and outputs keep their names and
+// their order. Weights that do not exist, and uses by other ops, stay as they are. Errors: invalid if the rows of a
+// split do not match its weight.
 [[nodiscard]] Result<Graph> split_rows(const Graph& graph, std::span<const RowSplit> splits);
 
 }  // namespace shunt

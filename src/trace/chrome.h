@@ -1,6 +1,7 @@
-// A recording as a trace that chrome://tracing and ui.perfetto.dev open, and back: tracks.h says which tracks it has.
-// otherData holds how many events there were and how many of the first are missing, and the attachments: the plans with
-// every decision and its candidates, and what the recording's maker knew of it.
+// Writes a recording as a trace that chrome://tracing and ui.perfetto.dev open, and reads it back. Its tracks are those
+// of tracks.h. otherData holds the number of events, how many of the first are missing, and the attachments: plans with
+// every decision and its candidates, and what the maker of the recording knew about it.
+//
 // Format: Trace Event Format, "complete" events
 // (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
 #pragma once
@@ -14,10 +15,10 @@
 namespace shunt::trace {
 
 [[nodiscard]] std::string to_chrome_json(const Recording& recording);
-// What to_chrome_json() was given, but for the origin of its times and labels that no event has. `origin`: what
-// messages call the text. Errors: invalid for what is no such trace.
+// Returns what to_chrome_json() was given, except for the origin of its times and labels without events. `origin`: what
+// messages call the text. Errors: invalid if it is no such trace.
 [[nodiscard]] Result<Recording> from_chrome_json(std::string_view text, std::string_view origin);
-// From a file. Errors: io; those of from_chrome_json().
+// Reads a file. Errors: io; those of from_chrome_json().
 [[nodiscard]] Result<Recording> read_chrome_trace(const std::string& path);
 
 }  // namespace shunt::trace

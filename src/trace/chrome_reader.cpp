@@ -12,7 +12,7 @@
 namespace shunt::trace {
 namespace {
 
-// Times in traces are below this: 30 years in microseconds.
+// The upper limit of times in traces: 30 years in microseconds.
 constexpr double kMostUs = 1e15;
 
 std::optional<Kind> kind_from_name(std::string_view name) {
@@ -31,10 +31,10 @@ Code code_from_name(std::string_view name) {
   return Code::internal;
 }
 
-// Fills a recording with the events one by one, so that they need not all be JSON at the same time.
+// Fills a recording event by event, so that not all events need be JSON values at once.
 class Reader {
  public:
-  // False: this is no event that to_chrome_json() writes.
+  // False: to_chrome_json() does not write such an event.
   bool add(const Json& json) {
     if (!json.is_object()) return false;
     const std::string phase = text(json, "ph");
@@ -60,7 +60,7 @@ class Reader {
     return true;
   }
 
-  // False: this is not what to_chrome_json() leaves beside the events.
+  // False: to_chrome_json() does not write this next to the events.
   bool add_rest(const Json& other) {
     if (!other.is_object() || !other.contains("events_recorded")) return false;
     recording_.recorded = static_cast<std::uint64_t>(number(other, "events_recorded"));
@@ -86,7 +86,7 @@ class Reader {
     return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
   }
 
-  // From 0 to kMostUs; 0 where there is none.
+  // Returns a number, clamped to 0 .. kMostUs; 0 if there is none.
   static double number(const Json& json, const char* key) {
     const auto found = json.find(key);
     return found != json.end() && found->is_number() ? std::clamp(found->get<double>(), 0.0, kMostUs) : 0;

@@ -1,4 +1,4 @@
-// What JSON lines and traces for viewers say alike of an event.
+// The JSON fields of an event that JSON lines and traces for viewers share.
 #pragma once
 
 #include <span>
@@ -9,11 +9,10 @@
 
 namespace shunt::trace {
 
-// Texts as JSON has them, in quotes; what is no UTF-8 becomes U+FFFD.
+// Quotes texts for JSON; invalid UTF-8 becomes U+FFFD.
 [[nodiscard]] std::vector<std::string> quoted(std::span<const std::string> texts);
 
-// ',"device":...' and so on: all but kind, name and times, and of that only what is known. `texts` are the quoted
-// labels.
+// Returns ',"device":...' and so on: every known field except kind, name and times. `texts` are the quoted labels.
 [[nodiscard]] std::string fields_of(const ExecutionEvent& event, std::span<const std::string> texts);
 
 }  // namespace shunt::trace

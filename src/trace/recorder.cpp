@@ -68,8 +68,8 @@ Recorder::Recorder(std::size_t capacity) : labels_{""}, label_ids_{{"", 0}} {
   mask_ = rounded - 1;
 }
 
-// A seqlock per slot: the sequence is odd while its words change, and twice the event's number plus two
-// once they stand. A writer that finds the slot taken by a later event, or still being written, gives way.
+// A seqlock per slot: the sequence is odd while its words change, and twice the event's number plus two once they are
+// complete. A writer that finds the slot taken by a later event, or still being written, gives up.
 void Recorder::record(const ExecutionEvent& event) {
   if (!enabled() || slots_ == nullptr) return;
   const std::uint64_t number = next_.fetch_add(1, std::memory_order_relaxed);

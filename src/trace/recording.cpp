@@ -15,7 +15,7 @@ std::string_view Recording::op_of(const ExecutionEvent& event) const {
 }
 
 Recording recording_of(const Recorder& recorder) {
-  // Labels last: every event's is among them.
+  // Copy labels last, so that they include every event's.
   Recording recording{.events = recorder.snapshot(),
                       .labels = {},
                       .attachments = recorder.attachments(),

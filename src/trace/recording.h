@@ -1,4 +1,4 @@
-// Recordings (shunt/trace.h) of recorders. Plain functions; any thread.
+// Makes recordings (shunt/trace.h) from recorders. Plain functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ class Recorder;
 
 [[nodiscard]] Recording recording_of(const Recorder& recorder);
 
-// Of the earliest event; 0 where there is none.
+// The start of the earliest event; 0 if there is none.
 [[nodiscard]] std::uint64_t origin_ns(const Recording& recording);
 
 }  // namespace shunt::trace

@@ -14,20 +14,20 @@
 namespace shunt::trace {
 namespace {
 
-// `stands_for`: how many like it there were.
+// `stands_for`: the number of events that this one represents.
 void add(Tally& tally, const ExecutionEvent& event, double stands_for = 1) {
   const double us = stands_for * us_of(event.duration_ns);
   ++tally.events;
   tally.failed += event.failed ? 1 : 0;
   tally.actual_us += us;
   tally.bytes += event.bytes;
-  // What failed took no time that could have been predicted.
+  // A failed event has no time that could have been predicted.
   if (event.predicted_us <= 0 || event.failed) return;
   tally.predicted_us += stands_for * static_cast<double>(event.predicted_us);
   tally.compared_us += us;
 }
 
-// Ops are timed one by one in some runs of a plan only.
+// Scales up op times, since ops are timed one by one only in some runs of a plan.
 class SampledRuns {
  public:
   explicit SampledRuns(const Recording& recording) {
@@ -36,7 +36,7 @@ class SampledRuns {
       if (event.kind == Kind::op) plans_[event.plan].with_ops.insert(event.step);
     }
   }
-  // For how many ops one that was timed stands. The first run of a plan, with all caches cold, is like no other.
+  // Returns how many ops a timed one represents. The first run of a plan, with cold caches, represents only itself.
   [[nodiscard]] double share(const ExecutionEvent& op) const {
     const auto& [runs, with_ops] = plans_.at(op.plan);
     if (with_ops.size() < 2) return std::max(1.0, static_cast<double>(runs));
@@ -76,11 +76,11 @@ class Table {
   std::vector<Tally> rows_;
 };
 
-// When something was busy, from many events in any order.
+// Computes when something was busy, from many events in any order.
 class BusyTime {
  public:
   void add(const ExecutionEvent& event) { spans_.push_back({event.start_ns, event.start_ns + event.duration_ns}); }
-  // Joins what overlaps. Once, before what follows.
+  // Joins overlapping spans. Call once, before the functions below.
   void join() {
     std::ranges::sort(spans_);
     std::vector<Span> joined;
@@ -124,7 +124,7 @@ std::vector<Overlap> overlaps_of(const Recording& recording) {
   std::vector<std::pair<std::string, BusyTime>> all(devices.begin(), devices.end());
   all.emplace_back("copies", std::move(copies));
   for (auto& [name, busy] : all) busy.join();
-  // Each is compared with each, so that a trace that names many more devices than a machine has is not taken whole.
+  // All pairs are compared, so limit traces that name many more devices than a machine has.
   if (all.size() > kMostCompared) {
     std::ranges::sort(all, std::ranges::greater(), [](const auto& named) { return named.second.us(); });
     all.resize(kMostCompared);
@@ -270,7 +270,7 @@ std::string to_text(const ExecutionSummary& summary) {
   const bool is_sample = summary.runs_with_ops < summary.runs.events;
   text += to_text(is_sample ? fmt::format("ops ({} of {} runs)", summary.runs_with_ops, summary.runs.events) : "ops",
                   summary.ops);
-  // With one device for each op the table above has said all.
+  // If each op has one device, the table above says everything.
   if (summary.ops_by_device.size() > summary.ops.size()) text += to_text("ops by device", summary.ops_by_device);
   return text;
 }

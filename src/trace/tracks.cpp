@@ -11,14 +11,14 @@
 namespace shunt::trace {
 namespace {
 
-// In the order of tracks.
+// In track order.
 enum class Place : std::uint8_t { host, device, link };
 
 struct Row {
   std::string name;
   std::size_t lanes = 0;
   std::set<std::size_t> free;                      // lanes on which nothing runs
-  std::multimap<std::uint64_t, std::size_t> busy;  // the others, by when their events end
+  std::multimap<std::uint64_t, std::size_t> busy;  // the others, by the end of their events
   std::size_t first_track = 0;
 };
 
@@ -56,8 +56,8 @@ std::string row_of(const Recording& recording, const ExecutionEvent& event) {
   return device;
 }
 
-// The first lane that is free when the event begins, a new one if need be. REQUIRES: events come in the order of their
-// beginnings.
+// Returns the first lane that is free when the event begins, or a new one. REQUIRES: events come in the order in which
+// they begin.
 std::size_t lane_of(Row& row, const ExecutionEvent& event) {
   const auto still_busy = row.busy.upper_bound(event.start_ns);
   for (auto ended = row.busy.begin(); ended != still_busy; ++ended) row.free.insert(ended->second);

@@ -1,6 +1,6 @@
-// Which track of a viewer shows an event: one for the programs of each device and one for their ops, one for each link,
-// and one for runs. Events of one track never overlap: where some do (a device with several queues, copies at the same
-// time), there are more tracks of that name, "cpu:simd (2)".
+// Assigns events to tracks of a viewer: one for the programs of each device, one for their ops, one for each link, and
+// one for runs. Events of one track never overlap. If some do (a device with several queues, copies at the same time),
+// there are more tracks of that name, "cpu:simd (2)".
 #pragma once
 
 #include <cstdint>
