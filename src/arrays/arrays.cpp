@@ -26,8 +26,8 @@ using arrays::SizeClass;
 using arrays::Work;
 using Nanoseconds = std::chrono::nanoseconds;
 
-// Calls smaller than this never go to a GPU, and on the CPU they use only the caller's thread: they need a few
-// microseconds, and waking other threads can take tens.
+// Smaller calls prefer the CPU to GPUs, and use only the caller's thread there. They need a few microseconds, and
+// waking other threads can take tens.
 constexpr std::uint64_t kTinyBytes = 16U << 10U;
 
 Nanoseconds machine_now() { return std::chrono::steady_clock::now().time_since_epoch(); }
@@ -42,7 +42,7 @@ SizeClass size_of(const Work& work) {
   return {static_cast<std::uint32_t>(work.function), static_cast<std::uint32_t>(std::bit_width(work.units()))};
 }
 
-// Whether a result is not a number although no sum or product of such inputs can overflow.
+// Returns whether a result is not a number although no sum or product of such inputs can overflow.
 bool is_unexplained(const Work& work, std::span<const float> results) {
   constexpr float kOrdinary = 1e14F;
   const auto is_ordinary = [](float value) { return std::fabs(value) <= kOrdinary; };
@@ -78,7 +78,7 @@ std::string_view words_of(ArrayReason reason) {
 }
 
 struct Arrays::Parts {
-  // What is known of a device for calls of one size.
+  // The state of a device for calls of one size.
   struct Slot {
     double predicted_us = 0;
     std::string lacks;  // why it cannot compute them; empty: it can

@@ -34,7 +34,7 @@ struct Choice {
 
 class Timing {
  public:
-  // The number of measurements after which a time is trusted.
+  // The number of measurements that make a time trusted.
   static constexpr std::size_t kEnough = 3;
 
   Timing();
@@ -55,9 +55,9 @@ class Timing {
 
 class Choices {
  public:
-  // A measurement older than so many calls of its size is repeated, if the share allows.
+  // A measurement older than this many calls of its size is repeated, if the share allows.
   static constexpr std::uint64_t kOldCalls = 256;
-  // A device is not tried if its prediction, and its measurement if any, is so many times that of the fastest.
+  // A device is not tried if its prediction, and its measurement if any, is this many times that of the fastest.
   static constexpr double kHopeless = 4;
   // The margin by which an unmeasured device must be faster.
   static constexpr double kUnmeasuredMargin = 2;

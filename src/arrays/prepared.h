@@ -45,7 +45,7 @@ class Prepared {
 // lacking.
 [[nodiscard]] Result<double> predict_us(const Work& work, Device& device, const DeviceCost& cost);
 
-// Whether `results` may be computed in place, with inputs read where they are.
+// Returns whether `results` may be computed in place, with inputs read where they are.
 [[nodiscard]] bool can_run_in_place(const Device& device, const Work& work);
 // REQUIRES: can_run_in_place(), and work.results() elements. Errors: unsupported if the device cannot import memory.
 [[nodiscard]] Status run_in_place(Device& device, const Work& work, std::span<float> results);

@@ -32,10 +32,10 @@ enum class Function : std::uint8_t {
 [[nodiscard]] std::string_view name_of(Function function);
 [[nodiscard]] Op op_of(Function function);
 [[nodiscard]] std::size_t inputs_of(Function function);
-// Whether the result is one number: devices then sum rows, and the caller's thread adds up their sums.
+// Returns whether the result is one number: devices then sum rows, and the caller's thread adds up their sums.
 [[nodiscard]] bool is_reduction(Function function);
 
-// What a graph is made for.
+// The sizes that a graph is made for.
 struct Bucket {
   Function function{};
   std::uint32_t rows = 0;     // capacity; 0 for sums of less than a row
@@ -50,14 +50,14 @@ inline constexpr std::uint32_t kSumColumns = 1024;
 struct Work {
   Function function{};
   std::span<const float> a;
-  std::span<const float> b;  // empty where the function has one input
+  std::span<const float> b;  // empty if the function has one input
   std::span<float> out;
   std::uint32_t rows = 0;     // computed together; for sums, the whole rows
   std::uint32_t columns = 0;  // as in Bucket
   std::uint32_t outputs = 0;
 
   [[nodiscard]] Bucket bucket() const { return {function, rows == 0 ? 0 : std::bit_ceil(rows), columns, outputs}; }
-  // What its time depends on, among calls of one function: elements, or products of a matmul.
+  // The size that its time depends on, among calls of one function: elements, or products of a matmul.
   [[nodiscard]] std::uint64_t units() const;
   [[nodiscard]] std::uint64_t bytes() const { return (a.size() + b.size() + out.size()) * sizeof(float); }
   // Elements that the device returns: for sums one per row, and one for the rest.
@@ -78,7 +78,7 @@ struct Work {
 [[nodiscard]] Result<Work> reduction(Function function, std::span<const float> a, std::span<const float> b, float& out);
 [[nodiscard]] Result<Work> softmax(std::span<const float> x, std::uint64_t columns, std::span<float> out);
 
-// Whether the call is empty and needs no device; if so, writes the result.
+// Returns whether the call is empty and needs no device; if so, writes the result.
 [[nodiscard]] bool fill_if_empty(const Work& work);
 
 // Makes a graph with inputs "a" and "b" with extent tokens, except that "b" of a matmul is transposed. Sums also have

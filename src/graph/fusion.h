@@ -8,11 +8,11 @@
 
 namespace shunt {
 
-// What a device runs at once: a node of the graph, or a fused op that stands for several.
+// A unit is what a device runs at once: a node of the graph, or a fused op that stands for several.
 struct Unit {
   Op op{};
   Attributes attributes;
-  std::vector<TensorId> inputs;  // kNone where absent
+  std::vector<TensorId> inputs;  // kNone if absent
   TensorId output = kNone;
   std::vector<NodeId> nodes;  // the nodes it stands for, in order; the last one makes `output`
 

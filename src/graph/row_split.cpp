@@ -86,7 +86,7 @@ class Splitter {
     waiting_.push_back(&node);
   }
 
-  // Whether a node is an elementwise op whose inputs are all split alike.
+  // Returns whether a node is an elementwise op whose inputs are all split alike.
   [[nodiscard]] bool is_by_part(const Node& node) const {
     return info_of(node.op).op_class == OpClass::elementwise && std::ranges::all_of(node.inputs, [&](TensorId input) {
              return input != kNone && !rows_[input].empty() && std::ranges::equal(rows_[input], rows_[node.inputs[0]]);

@@ -15,8 +15,8 @@ struct Choice {
   double bound_us = 0;                        // lower bound on any choice; 0: unknown
   // A faster choice that gains less than the margin, in the same form; empty: none.
   std::vector<std::uint32_t> within_margin;
-  // The room for a node on a device: whether all that must run beside the node can run there, how many more bytes its
-  // weights and state would need there, and how many bytes are free.
+  // The room for a node on a device. It says whether the node's whole group can run there, how many more bytes the
+  // group's weights and state would need there, and how many are free.
   struct Room {
     bool can_run = true;
     std::uint64_t needed_bytes = 0;

@@ -9,7 +9,7 @@
 namespace shunt {
 namespace {
 
-// How many times slower the search takes a device to be if another one is preferred.
+// The factor by which other devices count as slower if one is preferred.
 constexpr double kAvoided = 1e3;
 
 // Sets of nodes that must stay together.

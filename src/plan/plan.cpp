@@ -155,7 +155,7 @@ class Dataflow {
     return order;
   }
 
-  // Whether all uses of `earlier` have ended before `later` is written for the first time.
+  // Returns whether all uses of `earlier` have ended before `later` is first written.
   [[nodiscard]] bool ends_before(std::size_t earlier, std::size_t later) const {
     if (uses_[later].writer.step == kNone) return false;  // an input: written before the first step
     return !is_output_[plan_.residences[earlier].tensor] &&
@@ -168,7 +168,7 @@ class Dataflow {
     return one.step == other.step ? one.position < other.position : order_.has_ended(one.step, other.step);
   }
 
-  // As Plan::find().
+  // Works as Plan::find().
   [[nodiscard]] std::uint32_t copy_on(TensorId base, std::uint32_t device) const {
     for (const std::uint32_t copy : copies_[base])
       if (plan_.devices[plan_.residences[copy].device].pool == plan_.devices[device].pool) return copy;

@@ -30,7 +30,7 @@ enum class Reason : std::uint8_t {
   not_tried,          // rejected: it would make the whole faster, but the search did not see that
   not_preferred,      // rejected: the caller prefers another device
   weights_elsewhere,  // rejected: its weights are on another device, for another step
-  group_cannot,       // rejected: ops that must run beside it cannot run there
+  group_cannot,       // rejected: ops of its group cannot run there
   lacks_op,           // rejected: the detail says what it lacks
   too_large,          // rejected: an operand is larger than it can bind
   no_memory,          // rejected: what the op needs does not fit there; the detail says how much

@@ -16,7 +16,7 @@
 namespace shunt {
 namespace {
 
-constexpr int kBudgetAttempts = 8;  // with ever smaller budgets, and none in the last
+constexpr int kBudgetAttempts = 8;  // with ever smaller budgets, zero in the last
 
 // A memory with a budget, and what the plan uses of it.
 struct Bounded {

@@ -22,11 +22,11 @@ struct Search {
   // The share of its own time by which another device must beat the first one, and a mix of devices a single one.
   // Empty: margin_or_default().
   std::optional<double> margin = {};
-  // By tensor, the index of the device whose memory already holds it: weights, of which others may get a copy while
-  // they use them, and state. kNone: placed wherever it is used. Empty: all kNone.
+  // The device whose memory already holds each tensor: weights, which other devices may copy while they use them, and
+  // state. kNone: placed wherever it is used. Empty: all kNone.
   std::vector<std::uint32_t> homes = {};
-  // By tensor, the index of a device where it may do well, which the search also tries: for parts of split weights.
-  // kNone: unknown. Empty: all kNone.
+  // A device where each tensor may do well, which the search also tries: for parts of split weights. kNone: unknown.
+  // Empty: all kNone.
   std::vector<std::uint32_t> suggested = {};
 };
 
@@ -52,8 +52,8 @@ struct PlanRequest {
   CostCache* cost_cache = nullptr;
   Where where = Search{};
   bool fuse = true;  // let devices run fused ops
-  // By device, the bytes that its memory (memory_of()) may give to a plan; the least counts if devices share a memory.
-  // Empty: no limit.
+  // The bytes that the memory (memory_of()) of each device may give to a plan. Devices that share a memory get the
+  // least of theirs. Empty: no limit.
   std::vector<std::uint64_t> budget_bytes = {};
   std::span<const Quarantined> quarantined = {};  // devices that may not be used for now; the plan lists them
 };
@@ -61,8 +61,8 @@ struct PlanRequest {
 // Returns `margin`, or its default if empty: 5 %, or 100 % while the rates of a device are priors.
 [[nodiscard]] double margin_or_default(std::optional<double> margin, bool is_measured);
 
-// Errors: unsupported if no device can run an op, with each device's reason, or if a strict preferred device cannot run
-// one. out_of_memory if the budgets cannot be met. invalid for the wrong number of places, homes or budgets.
+// Errors: unsupported if no device can run an op, with each device's reason, or if a strict preferred device cannot;
+// out_of_memory if the budgets cannot be met; invalid for the wrong number of places, homes or budgets.
 [[nodiscard]] Result<Plan> make_plan(const PlanRequest& request);
 
 // Fills in Candidate::added_us by the search's evaluator, and corrects reasons that it contradicts. Takes as many

@@ -24,7 +24,7 @@ std::string name_of(const DecisionRecord& decision) {
 // it.
 constexpr std::string_view kReference = "cpu:scalar";
 
-// Whether the device would have been used, and its speed is not just a guess.
+// Returns whether the device would have been used, and its speed is not just a guess.
 bool counts(const CandidateRecord& other, std::string_view named) {
   if (!other.added_us || !other.measured) return false;
   const std::vector<std::string_view> names = names_in(named);

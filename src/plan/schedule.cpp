@@ -98,8 +98,8 @@ class Scheduler {
     return index_of(base, device) == kNone ? home : kNone;
   }
 
-  // Returns the end of a stretch of units that begin together: neighbours on one device, of which only the first may
-  // wait for values from other devices, and whose streamed weights fit one batch.
+  // Returns the end of a stretch of units that begin together: neighbours on one device. Only the first may wait for
+  // values from other devices, and their streamed weights fit one batch.
   [[nodiscard]] std::uint32_t end_of_stretch(std::uint32_t begin) const {
     const std::uint32_t device = plan_.decisions[begin].device;
     std::uint64_t bytes = 0;
@@ -156,8 +156,8 @@ class Scheduler {
     return copy;
   }
 
-  // Whether a unit that reads these inputs must begin a new step: it reads what another device makes in the same
-  // memory, and the last step does not wait for that.
+  // Returns whether a unit that reads these inputs must begin a new step. It must if it reads what another device makes
+  // in the same memory, and the last step does not wait for that.
   [[nodiscard]] bool brings_news(std::span<const std::uint32_t> inputs, const Step& last) const {
     return std::ranges::any_of(inputs, [&](std::uint32_t input) {
       const std::uint32_t writer = uses_[input].writer;

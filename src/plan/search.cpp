@@ -162,7 +162,7 @@ namespace {
 constexpr std::size_t kLeastWork = 100'000;
 constexpr std::size_t kWorkForFewGroups = 400'000;
 constexpr std::size_t kWorkPerItem = 20;
-// Up to so many groups, all pairs of them are tried.
+// With at most this many groups, all pairs of them are tried.
 constexpr std::size_t kFewGroups = 16;
 constexpr double kNowhere = -1;
 constexpr int kPrices = 12;
@@ -233,7 +233,7 @@ class Searcher {
           if (one != other && beats(group, one, other)) us_of_group_[group * devices_ + other] = kCannot;
   }
 
-  // Whether any group may run on more than one device.
+  // Returns whether any group may run on more than one device.
   [[nodiscard]] bool has_choice() const {
     return std::ranges::any_of(order_, [&](std::uint32_t group) {
       const auto of_group = std::span(us_of_group_).subspan(std::size_t{group} * devices_, devices_);

@@ -31,12 +31,12 @@ struct SearchProblem {
   std::vector<std::uint64_t> value_bytes;
   std::vector<std::uint64_t> held_bytes;
   std::vector<std::uint32_t> outputs;  // values that are needed at the end
-  // By value, the device whose pool holds it from the beginning, in addition to the budgets. kNone: a value that no
-  // item makes is everywhere. Shorter than the values: kNone for the rest.
+  // The device whose pool holds each value from the beginning, in addition to the budgets. kNone: a value that no item
+  // makes is everywhere. Shorter than the values: kNone for the rest.
   std::vector<std::uint32_t> homes = {};
   [[nodiscard]] std::uint32_t home_of(std::uint32_t value) const { return value < homes.size() ? homes[value] : kNone; }
   std::uint32_t groups = 0;
-  // By group, a device that may do well; kNone: unknown; empty: for no group. The search also starts from these.
+  // A device that may do well for each group; kNone: unknown; empty: for no group. The search also starts from these.
   std::vector<std::uint32_t> suggested = {};
 };
 
@@ -70,8 +70,8 @@ class Evaluator {
   // Returns the step that puts a value into the pool of `device`, and adds a copy if there is none; kNone: no step
   // needs to.
   std::uint32_t bring(std::uint32_t value, std::uint32_t device);
-  // Whether an item must begin a new step: it reads a value that another device makes in the same memory, and the open
-  // step does not wait for it. Steps wait only before they begin.
+  // Returns whether an item must begin a new step. It must if it reads a value that another device makes in the same
+  // memory, and the open step does not wait for it. Steps wait only before they begin.
   [[nodiscard]] bool brings_news(const SearchProblem::Item& item, std::uint32_t device) const;
   void count(std::uint32_t memory, std::uint64_t bytes);
   [[nodiscard]] std::uint32_t& there(std::uint32_t value, std::uint32_t pool) { return there_[value * pools_ + pool]; }

@@ -34,15 +34,15 @@ class Owners {
   std::map<std::uint64_t, Held> held_;  // by the first byte
 };
 
-// Gives each value and input an offset that is a multiple of its device's alignment, largest first, at the
-// lowest place that no tensor alive at the same time covers. Returns the arena bytes of each device.
+// Gives each value and input an offset that is a multiple of its device's alignment. The largest come first, each at
+// the lowest place that no tensor alive at the same time covers. Returns the arena bytes of each device.
 [[nodiscard]] std::vector<std::uint64_t> assign_offsets(std::vector<Residence>& residences,
                                                         std::span<const std::uint64_t> alignment_of_device);
 
 [[nodiscard]] StorageKind storage_of(TensorKind kind);
-// Whether it has an offset in its device's arena.
+// Returns whether it has an offset in its device's arena.
 [[nodiscard]] bool in_arena(const Residence& residence);
-// Whether some unit needs both.
+// Returns whether some unit needs both.
 [[nodiscard]] bool live_together(const Residence& a, const Residence& b);
 
 }  // namespace shunt

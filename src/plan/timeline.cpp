@@ -6,7 +6,7 @@
 namespace shunt {
 namespace {
 
-// How long an idle device stays ready for work: CPU threads spin for about as long.
+// An idle device stays ready for work for this long: CPU threads spin for about as long.
 constexpr double kAwakeUs = 50;
 
 std::uint32_t number_of(std::vector<std::string_view>& known, std::string_view id) {

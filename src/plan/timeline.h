@@ -12,7 +12,7 @@
 
 namespace shunt {
 
-// What the timeline knows of a device. Devices are indices; pools, memories and resources have numbers of their own.
+// A device as the timeline sees it. Devices are indices; pools, memories and resources have numbers of their own.
 struct Lane {
   std::uint32_t pool = 0;
   std::uint32_t memory = 0;  // what budgets bound; several pools share one if a GPU is used through several APIs
@@ -23,8 +23,8 @@ struct Lane {
   LinkRates from_host;
   bool links_to_peers = false;
   bool one_way_at_a_time = false;  // its copies to and from the host wait for each other
-  // Weights copied to it for a step come in batches of up to so many bytes: computing begins before all have arrived,
-  // and further batches arrive meanwhile.
+  // Weights copied to it for a step come in batches of at most this size: computing begins before all have arrived, and
+  // further batches arrive meanwhile.
   std::uint64_t streamed_bytes = std::uint64_t{64} << 20U;
 };
 
@@ -35,7 +35,7 @@ struct Lane {
 // The id that Lane::memory numbers. Host memory has no bound: there each pool is a memory of its own.
 [[nodiscard]] std::string_view memory_of(const DeviceInfo& device);
 
-// Whether a copy between two pools goes by way of the host's memory.
+// Returns whether a copy between two pools goes by way of the host's memory.
 [[nodiscard]] bool goes_through_host(const Lane& from, const Lane& to);
 // Predicts a copy that waits for nothing; 0 within one pool.
 [[nodiscard]] Prediction predict_copy(const Lane& from, const Lane& to, std::uint64_t bytes);

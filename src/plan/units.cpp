@@ -52,7 +52,7 @@ class Chooser {
     if (producer != kNone) readers_[producer].push_back(reader);
   }
 
-  // Where a unit is to run; kNone: anywhere.
+  // The device that a unit is to run on; kNone: any.
   [[nodiscard]] std::uint32_t device_of(const Unit& unit) const {
     return device_of_node_.empty() ? kNone : device_of_node_[unit.nodes.back()];
   }

@@ -236,8 +236,8 @@ Result<std::string> Executable::find_not_finite(const Submission& submission) {
   std::vector<std::uint32_t> positions;
   for (std::uint32_t position = 0; position < plan_.units.size(); ++position)
     if (graph_.tensor(plan_.units[position].output).operand.kind == TensorKind::value) positions.push_back(position);
-  // Numbers computed from non-finite ones are not finite. So the first op lies between the last finite result and the
-  // first one seen that is not.
+  // Numbers computed from non-finite ones are not finite. So the first such op lies between the last finite result and
+  // the first one seen that is not.
   std::size_t begin = 0;
   std::size_t end = positions.size();
   while (begin < end) {

@@ -58,11 +58,11 @@ class Executable {
   // compares one op with the reference before anything that depends on it begins, each time the next op of the plan. A
   // device that computed it wrongly has failed.
   [[nodiscard]] Status run(const Submission& submission);
-  // Explains results that are not finite: names the first op that makes such numbers from finite ones, its device, and
+  // Explains results that are not finite. Names the first op that makes such numbers from finite ones, its device, and
   // those of its weights that have such numbers. Runs the plan again for each of a logarithm of its ops. Errors: of
   // running.
   [[nodiscard]] Result<std::string> find_not_finite(const Submission& submission);
-  // What each step took in the last run, from when its device was free for it, by that device's clock. 0 for copies,
+  // The time of each step in the last run, from when its device was free for it, by that device's clock. 0 for copies,
   // and for steps that ended unseen while this thread computed. Empty if the run was audited, or a program was
   // submitted op by op.
   [[nodiscard]] std::span<const double> actual_us() const { return actual_us_; }
@@ -97,7 +97,7 @@ class Executable {
   [[nodiscard]] Status run_audited(const Step& step, std::uint32_t position, const Submission& submission);
   // The same, but only checks whether the unit's result is finite.
   [[nodiscard]] Status run_inspected(const Step& step, std::uint32_t position, const Submission& submission);
-  // Whether the result of a unit is finite, in a separate run.
+  // Returns whether the result of a unit is finite, in a separate run.
   [[nodiscard]] Result<bool> is_finite_at(std::uint32_t position, const Submission& submission);
   [[nodiscard]] Result<bool> is_finite_weight(TensorId weight, std::uint32_t device) const;
   // Runs a step's program op by op. REQUIRES: it is timed in ops, and nothing else runs.

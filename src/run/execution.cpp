@@ -7,7 +7,7 @@
 namespace shunt {
 namespace {
 
-// How long to wait for each of several busy devices, in turn.
+// The time to wait for each of several busy devices, in turn.
 constexpr std::chrono::microseconds kGlance{20};
 
 }  // namespace

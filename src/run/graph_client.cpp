@@ -11,7 +11,7 @@
 namespace shunt {
 namespace {
 
-// Whether every row of the graph was computed, as its plan assumes.
+// Returns whether every row of the graph was computed, as its plan assumes.
 bool fills(const Graph& graph, const Parameters& parameters) {
   return std::ranges::all_of(graph.tensors(), [&](const TensorInfo& tensor) {
     const Operand& operand = tensor.operand;

@@ -29,7 +29,7 @@ class GraphClient final : private RunClient {
   [[nodiscard]] std::optional<PlannedGraph> explained();
   void on_lost_state(std::function<Status()> rebuild) { rebuild_state_ = std::move(rebuild); }
 
-  // As in Computation.
+  // The same as in Computation.
   [[nodiscard]] Status write(std::string_view input, std::span<const std::byte> bytes);
   [[nodiscard]] Status run(const Parameters& parameters);
   [[nodiscard]] Status read(std::size_t index, std::uint64_t offset, std::span<std::byte> to);

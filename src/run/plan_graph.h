@@ -22,7 +22,7 @@ struct PlannedGraph {
 [[nodiscard]] Result<PlannedGraph> plan_graph(const Graph& graph, const DeviceSet& set, Strategy strategy,
                                               std::optional<double> margin);
 
-// As explain(), for a plan that plan_graph() made from the same arguments.
+// Works as explain(), for a plan that plan_graph() made from the same arguments.
 void explain_graph(PlannedGraph& planned, const DeviceSet& set, Strategy strategy, std::optional<double> margin);
 
 }  // namespace shunt

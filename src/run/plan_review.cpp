@@ -7,8 +7,8 @@
 namespace shunt {
 namespace {
 
-// The planning time of a unit on a slow processor; how many times the planning time runs must take before the first
-// look; and how many plans are made if there is a better one.
+// The planning time of a unit on a slow processor. Runs must take so many times the planning time before the first
+// look. If there is a better plan, so many plans are made.
 constexpr double kPlanUs = 20;
 constexpr double kTimesOfLooking = 20;
 constexpr double kPlansInAll = 25;

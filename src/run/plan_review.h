@@ -1,6 +1,6 @@
 // Decides when to look for another plan because devices are not as fast as predicted. Planning takes time, and so does
-// changing plans. So it looks at ever longer intervals, and changes only if the gain over as many runs as there have
-// been is worth the cost. Noise then costs no more than it may gain. A plain value; one thread at a time.
+// changing plans. So looks come at ever longer intervals, and a change must pay within as many runs as there have been.
+// Noise then costs no more than it may gain. A plain value; one thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -18,13 +18,13 @@ class PlanReview {
   // Starts over with another plan.
   void begin_anew() { run_us_ = {}; }
 
-  // Whether to look now: devices are off their predictions, or a better plan did not pay yet.
+  // Returns whether to look now: devices are off their predictions, or a better plan did not pay yet.
   [[nodiscard]] bool is_due(const DevicePool& device_pool) const;
   // Begins a look and returns what a run takes; nothing while too few runs were seen. The next look is due after as
   // much time as all runs took.
   [[nodiscard]] std::optional<double> begin();
-  // Whether gaining `gain_us` per run for `cost_us` once is worth it, over as many runs as there have been. If it is
-  // not worth it yet, another look is due.
+  // Returns whether gaining `gain_us` per run for `cost_us` once is worth it over `runs` runs. If it is not worth it
+  // yet, another look is due.
   [[nodiscard]] bool is_worth(double gain_us, double cost_us, double runs);
 
   // The time of all runs.

@@ -162,7 +162,7 @@ bool Runner::measure(const std::atomic<bool>* interrupted) {
   return costs.has_value();
 }
 
-// Whether devices are not as fast as predicted, and changing to the plan that is best now pays.
+// Returns whether devices are not as fast as predicted, and changing to the plan that is best now pays.
 bool Runner::knows_better_plan() {
   if (planner_ == nullptr || !review_.is_due(device_pool_)) return false;
   const auto now_us = review_.begin();

@@ -48,7 +48,7 @@ class BucketPlanner {
   [[nodiscard]] virtual Result<Plan> estimate(const BucketPlanner& other) = 0;
 };
 
-// What a runner needs from its client.
+// The interface between a runner and its client.
 class RunClient {
  public:
   RunClient() = default;
@@ -109,8 +109,8 @@ class Runner {
   // Called after work that succeeded. If devices should be measured, or another plan would be better, the next work
   // starts over. `may_replan`: the client can rebuild its state, and the run was one of kRepeated.
   void finish(bool may_replan);
-  // Measures unmeasured devices if knowing them can pay for the expected runs, and tells the user before. True: costs
-  // have changed, and so will the next plans. `interrupted` may be null.
+  // Measures unmeasured devices if knowing them can pay for the expected runs, and notifies the user before. True:
+  // costs have changed, and so will the next plans. `interrupted` may be null.
   [[nodiscard]] bool measure(const std::atomic<bool>* interrupted);
   // Handles a device's error that came to light later. Returns ok if its work may be done again by attempt(); else the
   // error.

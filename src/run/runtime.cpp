@@ -66,7 +66,7 @@ std::string from_the_environment(const char* name) {
 
 }  // namespace
 
-// What all handles share. Devices end before the recorder that they record to.
+// The parts that all handles share. Devices end before the recorder that they record to.
 struct Runtime::Parts {
   explicit Parts(const RuntimeOptions& its_options) : options(its_options) {}
 
@@ -127,7 +127,7 @@ void Runtime::clear_recording() const { parts_->recorder->clear(); }
 Status Runtime::Parts::open() {
   const Profile profile = profile_for(options, warnings);
   OpenOptions open = open_options();
-  // As with plans, a prior wins over a measurement only if it promises half the time.
+  // The same as between plans: a prior wins over a measurement only if it promises half the time.
   open.predicted_us = [&](const DeviceInfo& device) {
     const DeviceCost cost(device, profile.find(device));
     return typical_us(cost) * (1 + margin_or_default(std::nullopt, cost.is_measured()));

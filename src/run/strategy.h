@@ -13,12 +13,12 @@ namespace shunt {
 // "auto: by predicted time; gpu: ...", including `layers` if asked for.
 [[nodiscard]] std::string describe_strategies(bool with_layers);
 
-// Returns Search::preferred: the first device of the kind that a strategy prefers, an emulated one only if there is no
-// other. kNone if there is none, or the strategy prefers no kind.
+// Returns Search::preferred: the first device of the kind that a strategy prefers. An emulated device is chosen only if
+// there is no other. kNone if there is none, or the strategy prefers no kind.
 [[nodiscard]] std::uint32_t preferred_device(Strategy strategy, std::span<Device* const> devices);
 
-// Tells the user if a strategy prefers devices that do not exist; it then works as `auto`. Errors: unsupported if that
-// is strict.
+// Notifies the user if a strategy prefers devices that do not exist; it then works as `auto`. Errors: unsupported if
+// that is strict.
 [[nodiscard]] Status check_strategy(Strategy strategy, const DevicePool& device_pool);
 
 }  // namespace shunt

@@ -1,6 +1,6 @@
 // Writes a recording as a trace that chrome://tracing and ui.perfetto.dev open, and reads it back. Its tracks are those
-// of tracks.h. otherData holds the number of events, how many of the first are missing, and the attachments: plans with
-// every decision and its candidates, and what the maker of the recording knew about it.
+// of tracks.h. otherData holds the number of events, and how many of the first are missing. It also holds the
+// attachments: plans with every decision and its candidates, and what the maker of the recording knew about it.
 //
 // Format: Trace Event Format, "complete" events
 // (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).

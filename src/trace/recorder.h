@@ -42,7 +42,7 @@ class Recorder {
   [[nodiscard]] std::vector<ExecutionEvent> snapshot() const;
   // Events recorded since the start or the last clear, including those overwritten.
   [[nodiscard]] std::uint64_t recorded() const;
-  // How many of these, the oldest, were overwritten.
+  // The number of these, the oldest, that were overwritten.
   [[nodiscard]] std::uint64_t overwritten() const;
   // Forgets the events, but not labels and attachments, which prepared programs refer to.
   void clear();

@@ -124,7 +124,7 @@ std::vector<Overlap> overlaps_of(const Recording& recording) {
   std::vector<std::pair<std::string, BusyTime>> all(devices.begin(), devices.end());
   all.emplace_back("copies", std::move(copies));
   for (auto& [name, busy] : all) busy.join();
-  // All pairs are compared, so limit traces that name many more devices than a machine has.
+  // Limits the devices of a trace, since all pairs of them are compared.
   if (all.size() > kMostCompared) {
     std::ranges::sort(all, std::ranges::greater(), [](const auto& named) { return named.second.us(); });
     all.resize(kMostCompared);

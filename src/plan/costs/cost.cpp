@@ -14,10 +14,11 @@ constexpr double kBelieved = 0.5;
 constexpr double kDeviation = 0.7;
 // In doublings of the work: shapes farther apart say little about each other.
 constexpr double kReach = 4;
-// Steps of up to so many tokens wait for weights more than they compute; most devices have separate kernels for them.
+// Steps of at most this many tokens wait for weights more than they compute; most devices have separate kernels for
+// them.
 constexpr std::uint64_t kFewTokens = 8;
 constexpr std::uint64_t kLongCopyBytes = std::uint64_t{16} << 20U;
-// How long a measurement counts as confirmed: a week, or a day if some of it looks wrong.
+// A measurement counts as confirmed for a week, or for a day if some of it looks wrong.
 constexpr double kConfirmedSeconds = 7 * 86400;
 constexpr double kFarRecordsSeconds = 86400;
 // No measurement is more precise than this.
@@ -29,7 +30,7 @@ std::array<double, 3> place_of(const Cost& cost) {
   return {std::log2(1 + cost.flops), std::log2(1 + cost.bytes_read), std::log2(1 + cost.bytes_written)};
 }
 
-// How much two shapes say about each other, from 0 to 1: the Matern function of order 3/2.
+// Returns how much two shapes say about each other, from 0 to 1: the Matern function of order 3/2.
 double likeness(const std::array<double, 3>& one, const std::array<double, 3>& other) {
   const double distance = std::hypot(one[0] - other[0], one[1] - other[1], one[2] - other[2]) / kReach;
   const double scaled = std::sqrt(3.0) * distance;
@@ -59,7 +60,7 @@ std::vector<double> solve(std::vector<double> matrix, std::vector<double> values
   return values;
 }
 
-// Returns the tokens of the model step that an op belongs to: a result has a row for each, and so does what is written
+// Returns the tokens of the model step that an op belongs to. A result has a row for each, and so does what is written
 // to a cache. Nothing if rows are not tokens.
 std::optional<std::uint32_t> tokens_of(const OpCall& call) {
   const Operand& rows = call.output->kind == TensorKind::state ? *call.inputs[1] : *call.output;

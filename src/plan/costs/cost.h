@@ -54,7 +54,7 @@ class DeviceCost {
   // (profile_limits.h).
   DeviceCost(const DeviceInfo& device, const DeviceProfile* measured);
 
-  // How the device was seen to compute an op wrongly; empty: it was not.
+  // Returns how the device was seen to compute an op wrongly; empty: it was not.
   [[nodiscard]] std::string_view refusal(Op op) const;
   // Predicts an op within a program.
   [[nodiscard]] Prediction compute(const OpCall& call) const;
@@ -64,12 +64,12 @@ class DeviceCost {
   // Copies from and to the host's memory; zero rates if the device's memory is the host's.
   [[nodiscard]] const LinkRates& to_device() const { return to_device_; }
   [[nodiscard]] const LinkRates& from_device() const { return from_device_; }
-  // Whether copies in one direction wait for those in the other.
+  // Returns whether copies in one direction wait for those in the other.
   [[nodiscard]] bool one_way_at_a_time() const { return one_way_at_a_time_; }
-  // Whether the device was measured, or its priors are as good as measurements.
+  // Returns whether the device was measured, or its priors are as good as measurements.
   [[nodiscard]] bool is_measured() const { return is_measured_; }
-  // Whether the device must be measured again: its profile has numbers that cannot be true, runs have contradicted it,
-  // or it was not confirmed for long. `now_s`: unix_seconds().
+  // Returns whether the device must be measured again: its profile has numbers that cannot be true, runs have
+  // contradicted it, or it was not confirmed for long. `now_s`: unix_seconds().
   [[nodiscard]] bool is_due(double now_s) const;
   [[nodiscard]] bool is_doubted() const { return is_doubted_; }
   void doubt() { is_doubted_ = true; }

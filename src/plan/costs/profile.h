@@ -1,4 +1,4 @@
-// What was measured of a machine's devices: how long launches, copies and ops of many shapes took.
+// The measurements of a machine's devices: how long launches, copies and ops of many shapes took.
 //
 // Plain values, kept as one human-readable JSON file per machine. A profile also says what the device was when it was
 // measured. Its numbers do not hold for another driver or number of threads, and times of ops do not hold for other
@@ -38,7 +38,7 @@ struct LinkRates {
 };
 
 struct DeviceProfile {
-  // What the profile is valid for.
+  // The device, driver and kernels that the profile is valid for.
   std::string id;
   std::string name;
   std::string driver;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr double kUnlimited = std::numeric_limits<double>::infinity();
 
-// What a core does in one cycle: two products of the widest vectors of 8-bit integers, and two loads and a store of
+// The work of a core in one cycle: two products of the widest vectors of 8-bit integers, and two loads and a store of
 // them. The clock is at least that of any current processor, because some do not report theirs.
 constexpr double kCoreFlopsPerCycle = 256;
 constexpr double kCoreBytesPerCycle = 512;
@@ -20,19 +20,19 @@ constexpr double kMultiprocessorFlopsPerCycle = 16384;
 constexpr double kMultiprocessorBytesPerCycle = 1024;
 constexpr double kMultiprocessorHz = 3e9;
 
-// How far a record may exceed the best of the others, once there are enough: caches exceed memory by less.
+// A record may exceed the best of the others by this factor, once there are enough: caches exceed memory by less.
 constexpr double kAboveOthers = 64;
 constexpr std::size_t kEnoughOthers = 8;
 // The most operations per byte that processors balance. A few records of compute-heavy ops say little about their
 // bytes.
 constexpr double kFlopsPerByte = 1024;
-// How far a record may exceed the device's prior.
+// A record may exceed the device's prior by this factor.
 constexpr double kAbovePrior = 1e4;
 
 constexpr double kMostStartUs = 1e6;  // of a launch, an op, a wake-up and a link
 constexpr double kMostLinkBytesPerS = 2e12;
 constexpr double kMostRatio = 8;
-// A record so many times slower than the others is far off.
+// A record this many times slower than the others is far off.
 constexpr double kFar = 16;
 
 double bytes_of(const Cost& cost) { return cost.bytes_read + cost.bytes_written; }

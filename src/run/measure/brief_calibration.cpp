@@ -18,7 +18,7 @@ namespace {
 // The most that measuring may take, and when it stops starting measurements: one that has begun is not cut off.
 constexpr double kMostSeconds = 3;
 constexpr double kSeconds = 2;
-// How far a record to be checked may be off, in either direction.
+// A record to be checked may be off by this factor, in either direction.
 constexpr double kMostWrong = 1000;
 
 using Devices = std::span<Device* const>;
@@ -29,7 +29,7 @@ bool has_choice(Devices devices) {
          std::ranges::any_of(devices, [](const Device* device) { return !device->info().is_host_cpu(); });
 }
 
-// How much slower, or faster, a device may really be than its costs say.
+// The factors by which a device may really be slower, or faster, than its costs say.
 struct Doubt {
   double slower = 1;
   double faster = 1;

@@ -1,5 +1,5 @@
 // Measures unmeasured devices before they work, and checks records that runs have contradicted or that nobody has
-// confirmed for long. Does so only if there is enough work to pay for it.
+// confirmed for long. It does so only if there is enough work to pay for it.
 //
 // Plain functions; one thread at a time.
 #pragma once
@@ -32,12 +32,11 @@ struct MeasuringOptions {
   std::function<Result<Forecast>(const DeviceSet& set, std::optional<double> margin)> forecast;
 };
 
-// Whether measured costs could save more time of the work than measuring takes.
+// Returns whether measured costs could save more time of the work than measuring takes.
 [[nodiscard]] bool pays_to_measure(const MeasuringOptions& options);
 
-// Returns the costs of the pool's devices, in order, with what was measured now, which is saved for later runs. Nothing
-// if it was interrupted, by the runtime's watch or by `interrupted`, which may be null. Tells the user before it
-// begins.
+// Measures the pool's devices and returns their costs, in order; what was measured is saved for later runs. Nothing if
+// interrupted, by the runtime's watch or by `interrupted`, which may be null. Notifies the user before it begins.
 [[nodiscard]] std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime& runtime,
                                                                      const DevicePool& device_pool,
                                                                      std::span<const Workload> work,

@@ -31,7 +31,7 @@ constexpr double kLongUseSecondsQuick = 0.05;
 constexpr double kWakingSeconds = 0.03;
 constexpr double kFaster = 0.97;
 constexpr double kMostWakingSeconds = 0.5;
-// What caches are assumed to hold if time is short: filling as much memory as some really have takes a second.
+// The assumed size of caches if time is short: filling as much memory as some really have takes a second.
 constexpr std::uint64_t kBeyondCachesBriefly = std::uint64_t{192} << 20U;
 // If time is short: runs of a program until its time is known, and how long they may take.
 constexpr double kBriefRuns = 4;
@@ -43,14 +43,14 @@ constexpr std::uint64_t kMostReadBytes = std::uint64_t{256} << 20U;
 constexpr std::uint64_t kMostWrittenBytes = std::uint64_t{128} << 20U;
 // Times of one shape that differ by more were measured under different conditions.
 constexpr double kDifferent = 1.1;
-// How often a disturbed measurement is repeated: disturbed by other work on the machine, or by the launch measured with
-// it.
+// The number of tries for a disturbed measurement: disturbed by other work on the machine, or by the launch measured
+// with it.
 constexpr int kMostTries = 3;
 // A record is wrong if it is off by this factor twice in a row; a start-up time also has to be off by this many
 // microseconds.
 constexpr double kWrong = 2;
 constexpr double kWrongStartUs = 0.5;
-// A record so many times slower than the device's prior, or than its rates elsewhere, is timed all the same.
+// A record this many times slower than the device's prior, or than its rates elsewhere, is timed all the same.
 constexpr double kFarSlower = 8;
 // Sizes of the copies by which links are compared.
 constexpr std::uint64_t kComparedBytes[] = {64U << 10U, 16U << 20U};
@@ -75,7 +75,7 @@ SteadyOptions steadiness_of(const Device& device, bool quick) {
           .now_s = [&device] { return static_cast<double>(device.now_ns()) / 1e9; }};
 }
 
-// How ops are timed.
+// The way that ops are timed.
 struct Timing {
   BenchMemory* memory = nullptr;
   std::uint64_t beyond_caches = cpu::beyond_cache_bytes();
@@ -102,7 +102,7 @@ Status wake(OpBench& bench, double most_seconds, const SteadyOptions& options) {
   return {};
 }
 
-// Microseconds of a use, including its share of starting a program of so many.
+// Microseconds of a use, including its share of starting a program of `uses`.
 struct Timed {
   Steady use;
   std::uint32_t uses = 1;
@@ -136,7 +136,7 @@ bool is_start_off(double was_us, double now_us) {
   return is_off(was_us, now_us) && std::abs(was_us - now_us) > kWrongStartUs;
 }
 
-// Keeps new start-up times only if they differ by far, since they were measured in a hurry.
+// Keeps new start-up times only if they differ greatly, since they were measured in a hurry.
 void keep_close_starts(const DeviceProfile& before, DeviceProfile& now) {
   if (is_start_off(before.launch_us, now.launch_us) || is_start_off(before.wake_us, now.wake_us) ||
       is_off(before.op_us, now.op_us))
@@ -412,7 +412,7 @@ class Calibration {
     return profile_.op_us + std::max(bytes_us, best.flops_per_s > 0 ? cost.flops / best.flops_per_s * 1e6 : 0);
   }
 
-  // Whether the op was correct on such dtypes, and that was known with `needed_s` left.
+  // Returns whether the op was correct on such dtypes, and that was known with `needed_s` left.
   Result<bool> is_right_in_time(const OpCall& call, double needed_s) {
     std::set<DType> dtypes{call.output->dtype};
     for (const Operand* input : call.inputs)

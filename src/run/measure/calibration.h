@@ -28,9 +28,9 @@ struct CalibrationOptions {
 [[nodiscard]] Result<DeviceProfile> calibrate(Device& device, std::span<const BenchCase> cases, DeviceProfile before,
                                               const CalibrationOptions& options);
 
-// Measures for at most `seconds` by the device's clock: launches and links, then the ops of these steps, those kinds
-// first that should take most of their time. An op is timed after it was correct on the dtypes in question. The result
-// is brief, and lacks what there was no time for. `options.quick` is taken for true. Errors: as calibrate().
+// Measures for at most `seconds` by the device's clock: launches, links, then the ops of these steps. Those kinds come
+// first that should take most of the steps' time. An op is timed after it was correct on the dtypes in question. The
+// result is brief, and lacks what there was no time for. `options.quick` is taken to be true. Errors: as calibrate().
 [[nodiscard]] Result<DeviceProfile> calibrate_briefly(Device& device, std::span<const Workload> work, double seconds,
                                                       const CalibrationOptions& options);
 

@@ -12,7 +12,7 @@
 
 namespace shunt {
 
-// Ops are measured in steps of so many tokens.
+// The numbers of tokens of the steps in which ops are measured.
 inline constexpr std::array kMeasuredTokens = {1U, 2U, 4U, 8U, 16U, 128U, 512U};
 // Returns the shapes that models have, of the ops and dtypes that they use; `quick`: fewer of each.
 [[nodiscard]] std::vector<BenchCase> calibration_cases(bool quick);
@@ -31,7 +31,7 @@ struct Workload {
 // should take altogether. The least work of each comes first, to predict the rest.
 [[nodiscard]] std::vector<BenchCase> cases_by_time(std::span<const Workload> work, Device& device);
 
-// By the op's cost rule.
+// Returns the cost by the op's cost rule.
 [[nodiscard]] Cost cost_of(const OpCall& call);
 // The sum of operations and bytes.
 [[nodiscard]] double work_of(const BenchCase& use);

@@ -20,7 +20,7 @@ constexpr std::uint64_t kTinyBytes = 2 * sizeof(float);
 // Tiny ops in a program.
 constexpr std::uint32_t kSome = 64;
 constexpr std::uint32_t kMostCopies = 1024;
-// How long a program should take at least.
+// The least time of a program.
 constexpr double kProgramNs = 2e6;
 constexpr std::uint32_t kColumns = 1024;
 // About as long as the part of a step that another device computes.

@@ -1,5 +1,5 @@
-// Measures how long a device takes to start work and how fast it moves bytes, through the device contract: the cost of
-// a program that does next to nothing, and copies of F32 of many sizes.
+// Measures how long a device takes to start work and how fast it moves bytes, through the device contract. It times
+// programs that do next to nothing, and copies of F32 of many sizes.
 //
 // Each object owns its memory on the device, which must outlive it. measure() is one repetition, so that callers can
 // alternate with other measurements and take medians. One thread at a time.
@@ -71,8 +71,8 @@ class CopyBench {
   std::unique_ptr<CopyChain> chain_;
 };
 
-// The sizes of the curve, in bytes that a copy moves: powers of 4 from 4 KiB to 1 GiB, up to a quarter of the free
-// memory and the largest binding.
+// Returns the sizes of the curve, in bytes that a copy moves. They are powers of 4 from 4 KiB to 1 GiB, up to a quarter
+// of the free memory and the largest binding.
 [[nodiscard]] std::vector<std::uint64_t> curve_sizes(const Device& device);
 
 }  // namespace shunt

@@ -82,7 +82,7 @@ void OpBench::choose_copies(std::uint64_t memory_bytes) {
   copies_ = static_cast<std::uint32_t>(copies);
 }
 
-// Whether an input is written: indices, of which each bench has its own, and state that the op changes.
+// Returns whether an input is written: indices, of which each bench has its own, and state that the op changes.
 bool OpBench::is_written(std::size_t input) const {
   return use_.inputs[input].operand.dtype == DType::I32 || (input == 0 && use_.output.kind == TensorKind::state);
 }

@@ -47,10 +47,10 @@ class OpBench {
 
   [[nodiscard]] const BenchCase& use() const { return use_; }
   [[nodiscard]] const Device& device() const { return device_; }
-  // What one use computes and moves, by the op's cost rule.
+  // The work of one use and the bytes it moves, by the op's cost rule.
   [[nodiscard]] const Cost& cost() const { return cost_; }
   [[nodiscard]] double bytes() const { return cost_.bytes_read + cost_.bytes_written; }
-  // Whether weights and state are read from memory.
+  // Returns whether weights and state are read from memory.
   [[nodiscard]] bool reads_memory() const { return reads_memory_; }
 
  private:

@@ -13,7 +13,7 @@ namespace {
 constexpr int kMostChanges = 2;
 // Measurements in each half needed to tell whether conditions have changed.
 constexpr std::size_t kHalf = 5;
-// How far the halves then differ: in standard errors, and relatively.
+// The least difference between the halves then: in standard errors, and relatively.
 constexpr double kFar = 5;
 constexpr double kFarRelative = 0.1;
 

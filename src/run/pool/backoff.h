@@ -25,7 +25,7 @@ class Backoff {
   void end() { *this = Backoff(); }
 
   [[nodiscard]] bool holds(std::uint64_t call) const { return call <= until_; }
-  // Whether it has worked since for as long as it was left alone.
+  // Returns whether it has worked since for as long as it was left alone.
   [[nodiscard]] bool is_over(std::uint64_t call) const {
     return failures_ != 0 && call > until_ + (kCalls << (failures_ - 1));
   }

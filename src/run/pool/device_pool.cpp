@@ -12,7 +12,7 @@
 namespace shunt {
 namespace {
 
-// How often the budget of a device that ran out of memory is reduced, and by what factor.
+// The number of times that the budget of a device that ran out of memory is reduced, and the factor.
 constexpr int kMostShortages = 4;
 constexpr double kLess = 0.75;
 
@@ -84,7 +84,7 @@ Status DevicePool::recover(Error error) {
   return {};
 }
 
-// False if that was tried often enough, or nobody knows how much memory there is.
+// False if that was tried often enough, or the memory of the device is unknown.
 bool DevicePool::shrink(Member& member) {
   const bool lives = member.device->health().status.has_value();
   if (!lives || member.budget == kNoBudget || ++member.shortages > kMostShortages) return false;

@@ -21,7 +21,7 @@
 
 namespace shunt {
 
-// What plans are made for. The spans are in the same order.
+// The devices that plans are made for. The spans are in the same order.
 struct DeviceSet {
   // All devices of a runtime.
   DeviceSet(const Runtime& runtime)  // NOLINT(google-explicit-constructor): it is what a runtime has
@@ -79,11 +79,11 @@ class DevicePool {
   // Handles an error. Returns ok to try again with a changed set of devices. Returns the error if it is not a device's,
   // if no other device is left, or if nothing may run elsewhere.
   [[nodiscard]] Status recover(Error error);
-  // What executables for these devices note. A device that an audit shows to be wrong is not used again.
+  // The audits that executables for these devices note. A device that an audit shows to be wrong is not used again.
   [[nodiscard]] Audits& audits() { return audits_; }
-  // Judges whether a result is finite. If not, either a device computes wrongly or the graph wants it so. As nobody
-  // knows which device it was, each of the plan's is left out in turn until `what` is finite. If it never is, the graph
-  // wants it so from then on. Returns the error of a device, for recover().
+  // Judges a result. If it is not finite, either a device computes wrongly or the graph makes such numbers itself. As
+  // nobody knows which device it was, each of the plan's is left out in turn until `what` is finite. If it never is,
+  // the graph counts as the cause from then on. Returns the error of a device, for recover().
   [[nodiscard]] Status judge(std::string_view what, bool is_finite, const Plan& plan);
   // The same for results that must be finite: returns the error of the next device to leave out, or nothing once each
   // had its turn.
@@ -95,12 +95,12 @@ class DevicePool {
 
   // Notes the times of a plan's steps after a run; empty if they are not known.
   void observe(const Plan& plan, std::span<const double> actual_us);
-  // Whether a device is so much slower or faster than predicted that other plans may be better.
+  // Returns whether a device is so much slower or faster than predicted that other plans may be better.
   [[nodiscard]] bool is_off() const;
   // Corrects the costs of devices by what they take. Plans already made keep theirs.
   void correct();
-  // Returns, by id and each once, measured devices whose parts of runs take so many times more or less than predicted
-  // that their records must be wrong. Their costs are doubted from now on.
+  // Returns measured devices whose parts of runs take so much more or less time than predicted that their records must
+  // be wrong. They are listed by id, each only once ever. Their costs are doubted from now on.
   [[nodiscard]] std::vector<std::string> doubt_contradicted();
   // Sets the costs of devices(), in order, as measured meanwhile.
   void set_costs(std::span<const DeviceCost> costs);

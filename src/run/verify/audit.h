@@ -31,7 +31,7 @@ struct AuditedOp {
   std::vector<std::byte> output;
 };
 
-// Whether there is a reference for it: not for custom ops.
+// Returns whether there is a reference for it: not for custom ops.
 [[nodiscard]] bool can_audit(Op op);
 
 // Audits an op; if the reference would take too long, only some rows, which differ with `turn`. Errors: internal if the

@@ -33,7 +33,7 @@ std::vector<double> values_of(DType dtype, std::uint32_t columns, std::span<cons
   return values;
 }
 
-// Whether both are finite, the same infinity, or not a number.
+// Returns whether both are finite, the same infinity, or not a number.
 bool are_alike(double expected, double actual) {
   if (std::isfinite(expected)) return std::isfinite(actual);
   return std::isnan(expected) ? std::isnan(actual) : expected == actual;

@@ -15,7 +15,7 @@ struct Comparison {
   double error = 0;
   // The first element where the two are not both finite, the same infinity, or both not a number; else empty.
   std::string mismatch;
-  // Where they differ most.
+  // The element where they differ most.
   std::size_t worst = 0;
   double expected = 0;
   double actual = 0;

@@ -317,7 +317,7 @@ class Conformance {
                                 .words = std::move(words)});
   }
 
-  // Whether the table of known failures has this case.
+  // Returns whether the table of known failures has this case.
   bool note_known(const Device& device, const Case& made, bool failed) {
     bool known = false;
     for (std::size_t row = 0; row < options_.known.size(); ++row) {

@@ -1,10 +1,10 @@
 // Compares devices with the scalar reference: every row of ops.def on awkward operands (ops/sample.h).
 //
-// A case is one sample on one device, through the device contract. It passes if the result is the reference's within
+// A case is one sample on one device, through the device contract. It passes if the result matches the reference within
 // tolerance_of(), nothing was written outside the valid part of the result, and the inputs are unchanged. The reference
-// sees neither views nor buckets: it gets plain copies of what is valid. A device may decline a case with a reason;
+// sees neither views nor buckets: it gets plain copies of the valid parts. A device may decline a case with a reason;
 // cpu:scalar may not. After the awkward operands come those of each other row of sample_sizes.def, if the reference
-// computes them fast: for the first op of each family, or for all. One thread; nothing is kept.
+// computes them fast. These run for the first op of each family, or for all. One thread; nothing is kept.
 #pragma once
 
 #include <functional>
