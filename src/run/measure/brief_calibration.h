@@ -35,8 +35,9 @@ struct MeasuringOptions {
 // Returns whether measured costs could save more time of the work than measuring takes.
 [[nodiscard]] bool pays_to_measure(const MeasuringOptions& options);
 
-// Measures the pool's devices and returns their costs, in order; what was measured is saved for later runs. Nothing if
-// interrupted, by the runtime's watch or by `interrupted`, which may be null. Notifies the user before it begins.
+// Measures the devices that need it, and returns the costs of all devices in the pool, in order. What was measured is
+// saved for later runs. Nothing if interrupted, by the runtime's watch or by `interrupted`, which may be null. Notifies
+// the user before it begins.
 [[nodiscard]] std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime& runtime,
                                                                      const DevicePool& device_pool,
                                                                      std::span<const Workload> work,

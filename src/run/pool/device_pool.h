@@ -100,7 +100,7 @@ class DevicePool {
   // Corrects the costs of devices by what they take. Plans already made keep theirs.
   void correct();
   // Returns measured devices whose parts of runs take so much more or less time than predicted that their records must
-  // be wrong. They are listed by id, each only once ever. Their costs are doubted from now on.
+  // be wrong. They are listed by id, each once. Their costs are doubted from now on.
   [[nodiscard]] std::vector<std::string> doubt_contradicted();
   // Sets the costs of devices(), in order, as measured meanwhile.
   void set_costs(std::span<const DeviceCost> costs);

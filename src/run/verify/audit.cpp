@@ -28,7 +28,7 @@ struct Rows {
   std::uint32_t count = 1;
 };
 
-// Rows that are counted by a step's tokens or outputs do not depend on each other when they meet a weight or state.
+// Rows counted by a step's tokens or outputs do not depend on each other if the op reads a weight or state.
 Rows rows_of(const AuditedOp& op, std::uint32_t turn) {
   const Operand& output = *op.call.output;
   if (output.shape.rank() == 0) return {};
