@@ -116,7 +116,7 @@ class DevicePool {
     DeviceCost cost;
     std::uint64_t budget;
     std::uint64_t planned = 0;  // most bytes of its memory that a plan used
-    int shortages = 0;          // consecutive out-of-memory failures
+    int shortages = 0;          // out-of-memory failures since it was last opened
     bool is_quarantined = false;
     Backoff backoff = {};
     RunningMedian ratio = {};  // actual over predicted time of its part of a run, before correction
