@@ -12,6 +12,7 @@
 #include "bench_planning.h"
 #include "command.h"
 #include "devices/device.h"
+#include "gates.h"
 #include "interrupt.h"
 #include "options.h"
 #include "output.h"
@@ -22,37 +23,6 @@
 namespace shunt::cli {
 namespace {
 
-enum class Measure : std::uint8_t {
-  simd_speedup,
-  share_of_read,
-  share_of_peak,
-  speed_over_f16,
-  fork_join_us,
-  trace_event_ns,
-  plan_op_us,
-  found_op_ns
-};
-enum class Rows : std::uint8_t { one, prompt };
-
-struct Gate {
-  Measure measure;
-  std::string_view measure_name;
-  std::optional<Op> op;
-  DType dtype;
-  Rows rows;
-  double limit;
-
-  [[nodiscard]] bool is_upper_bound() const { return !op; }
-  [[nodiscard]] bool passes(double value) const { return is_upper_bound() ? value <= limit : value >= limit; }
-};
-
-constexpr Gate kGates[] = {
-#define SHUNT_GATE(measure, op, dtype, rows, limit) \
-  {Measure::measure, #measure, Op::op, DType::dtype, Rows::rows, limit},
-#define SHUNT_LIMIT_GATE(measure, limit) {Measure::measure, #measure, std::nullopt, DType::F32, Rows::one, limit},
-#include "gates.def"
-};
-
 struct Options {
   std::vector<std::string> ops;
   BenchShape shape;
@@ -62,9 +32,9 @@ struct Options {
 };
 
 struct Verdict {
-  const Gate* gate;
+  Gate gate;
   Samples values;
-  [[nodiscard]] bool passed() const { return gate->passes(values.median()); }
+  [[nodiscard]] bool passed() const { return gate.passes(values.median()); }
 };
 
 class Checker {
@@ -112,7 +82,7 @@ class Checker {
 
   Result<Bench> bench(const Gate& gate, DType dtype, std::string_view device) const {
     SHUNT_TRY_ASSIGN(const std::vector<BenchCase> cases, bench_cases(*gate.op, sizes_));
-    const std::uint32_t rows = gate.rows == Rows::one ? 1 : sizes_.prompt;
+    const std::uint32_t rows = gate.rows == GateRows::one ? 1 : sizes_.prompt;
     const auto use = std::ranges::find_if(
         cases, [&](const BenchCase& candidate) { return candidate.dtype == dtype && candidate.rows == rows; });
     if (use == cases.end())
@@ -161,19 +131,19 @@ class Checker {
 std::string name_of(const Gate& gate) {
   if (!gate.op) return std::string(gate.measure_name);
   return fmt::format("{} {} {} {}", gate.measure_name, name_of(*gate.op), name_of(gate.dtype),
-                     gate.rows == Rows::one ? "one row" : "prompt");
+                     gate.rows == GateRows::one ? "one row" : "prompt");
 }
 
-std::vector<const Gate*> chosen_gates(const std::vector<std::string>& names) {
-  std::vector<const Gate*> chosen;
+std::vector<Gate> chosen_gates(const std::vector<std::string>& names) {
+  std::vector<Gate> chosen = gates();
   std::vector<Op> ops;
   for (const std::string& name : names) {
     ops.push_back(or_refuse(op_from_name(name)));
-    if (std::ranges::find(kGates, std::optional(ops.back()), &Gate::op) == std::end(kGates))
+    if (std::ranges::find(chosen, std::optional(ops.back()), &Gate::op) == chosen.end())
       refuse(fmt::format("no gate measures {}", name));
   }
-  for (const Gate& gate : kGates)
-    if (names.empty() || (gate.op && std::ranges::find(ops, *gate.op) != ops.end())) chosen.push_back(&gate);
+  const auto is_chosen = [&](const Gate& gate) { return gate.op && std::ranges::find(ops, *gate.op) != ops.end(); };
+  if (!names.empty()) std::erase_if(chosen, [&](const Gate& gate) { return !is_chosen(gate); });
   return chosen;
 }
 
@@ -187,15 +157,15 @@ Status repeat(const Round& round, std::uint32_t times, Samples& values) {
   return {};
 }
 
-Result<std::vector<Verdict>> check_all(const Options& options, std::span<const Gate* const> gates) {
+Result<std::vector<Verdict>> check_all(const Options& options, std::span<const Gate> gates) {
   SHUNT_TRY_ASSIGN(const auto runtime, Runtime::create({.threads = options.threads}));
   SHUNT_TRY_ASSIGN(const auto limits, cpu::Limits::create(options.threads));
   Checker checker(options, *runtime, *limits);
   ProgressLine line;
   std::vector<Verdict> verdicts;
-  for (const Gate* gate : gates) {
-    line.show(fmt::format("gate {} of {}: {}", verdicts.size() + 1, gates.size(), name_of(*gate)));
-    SHUNT_TRY_ASSIGN(const Round round, checker.round_of(*gate));
+  for (const Gate& gate : gates) {
+    line.show(fmt::format("gate {} of {}: {}", verdicts.size() + 1, gates.size(), name_of(gate)));
+    SHUNT_TRY_ASSIGN(const Round round, checker.round_of(gate));
     verdicts.push_back({.gate = gate});
     SHUNT_TRY(repeat(round, options.repetitions, verdicts.back().values));
     // A busy moment is likelier than a slow build: only what seems to fail three times as often does.
@@ -207,12 +177,12 @@ Result<std::vector<Verdict>> check_all(const Options& options, std::span<const G
 Json to_json(std::span<const Verdict> verdicts, const Options& options) {
   Json json = {{"shape", options.shape.name}, {"repetitions", options.repetitions}, {"gates", Json::array()}};
   for (const Verdict& verdict : verdicts) {
-    const Gate& gate = *verdict.gate;
+    const Gate& gate = verdict.gate;
     Json entry = {{"measure", gate.measure_name}};
     if (gate.op)
       entry.update(Json{{"op", name_of(*gate.op)},
                         {"dtype", name_of(gate.dtype)},
-                        {"rows", gate.rows == Rows::one ? 1 : options.shape.prompt}});
+                        {"rows", gate.rows == GateRows::one ? 1 : options.shape.prompt}});
     entry[gate.is_upper_bound() ? "at_most" : "at_least"] = gate.limit;
     entry["value"] = json_of(verdict.values);
     entry["passed"] = verdict.passed();
@@ -225,7 +195,7 @@ Json to_json(std::span<const Verdict> verdicts, const Options& options) {
 std::string to_text(std::span<const Verdict> verdicts) {
   std::string text = fmt::format("{:<42} {:>8}  {:>16}  limit\n", "gate", "median", "least .. most");
   for (const Verdict& verdict : verdicts) {
-    const Gate& gate = *verdict.gate;
+    const Gate& gate = verdict.gate;
     text += fmt::format("{:<42} {:>8.2f}  {:>16}  {:<8} {:>4.2f}  {}\n", name_of(gate), verdict.values.median(),
                         fmt::format("{:.2f} .. {:.2f}", verdict.values.least(), verdict.values.most()),
                         gate.is_upper_bound() ? "at most" : "at least", gate.limit, verdict.passed() ? "ok" : "FAILED");
@@ -234,7 +204,7 @@ std::string to_text(std::span<const Verdict> verdicts) {
 }
 
 Status execute(const Options& options) {
-  const std::vector<const Gate*> gates = chosen_gates(options.ops);
+  const std::vector<Gate> gates = chosen_gates(options.ops);
   SHUNT_TRY_ASSIGN(const std::vector<Verdict> verdicts, check_all(options, gates));
   SHUNT_TRY(options.json ? print_json(to_json(verdicts, options)) : print(to_text(verdicts)));
   const auto failed = std::ranges::count_if(verdicts, [](const Verdict& verdict) { return !verdict.passed(); });

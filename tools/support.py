@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""What runs where: docs/support.md and the tables of README.md, made from the records of devices in docs/support/ and
+"""What runs where: docs/support.md and the tables of README.md, made from the records of devices in docs/support.json and
 from what the tests of architectures and tokenizers say.
 
 support.py MODELS_TEST [--check]
-support.py --record SHUNT [--devices LIST] [--ops LIST] [--to FOLDER]
+support.py --record SHUNT [--devices LIST] [--ops LIST] [--to FILE]
 
 The first writes the files; with --check it fails where they say anything else. Differences of logits are not the same on
 every processor, so they are tabled as powers of ten that they stay under.
@@ -26,7 +26,7 @@ import typing
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 FILE = ROOT / "docs/support.md"
-RECORDS = ROOT / "docs/support"
+RECORDS = ROOT / "docs/support.json"
 README = ROOT / "README.md"
 MARKS = ("<!-- made by tools/support.py -->\n", "<!-- end of what tools/support.py made -->\n")
 TESTS = "*Architectures.*:*ReferenceTokenizers.HardStrings*"
@@ -35,8 +35,8 @@ REFERENCE = "cpu:scalar"
 PROCESSOR = ("cpu:simd", REFERENCE)
 INTRODUCTION = """# What runs where
 
-Made by `tools/support.py build/release/tests/models_test` from the records of devices in [support/](support/) and from
-what tests compute; a test compares. [measurements/](measurements/README.md) has the trained model on each device.
+Made by `tools/support.py build/release/tests/models_test` from the records of devices in [support.json](support.json)
+and from what tests compute; a test compares. [measurements/](measurements/README.md) has the trained model on each device.
 
 """
 ARCHITECTURES = """## Model architectures
@@ -90,8 +90,39 @@ def steady(label: str) -> str:
     return (angle.group() if angle else re.sub(r" \((?!simulated).*|/.*", "", label)).strip()
 
 
-def file_name(label: str) -> str:
-    return re.sub(r"[^a-z0-9]+", "-", label.lower()).strip("-") + ".json"
+def ops_in_order() -> list:
+    """None outside of a clone, where the script and the program are all there is."""
+    path = ROOT / "src/ops/ops.def"
+    return re.findall(r"^SHUNT_[A-Z_]+\((\w+), \(", path.read_text(encoding="utf-8"), re.MULTILINE) if path.exists() else []
+
+
+def read_records(path: pathlib.Path) -> list:
+    """[{label, emulated, ops: {op: counts}}] of a file with a line for each op: groups of devices that count alike."""
+    if not path.exists():
+        return []
+    text = json.loads(path.read_text(encoding="utf-8"))
+    records = [device | {"ops": {}} for device in text["devices"]]
+    for op, groups in text["ops"].items():
+        for devices, counts in groups:
+            for device in devices:
+                records[device]["ops"][op] = counts
+    return records
+
+
+def write_records(path: pathlib.Path, records: list) -> None:
+    records.sort(key=lambda found: found["label"])
+    known = ops_in_order()
+    lines = []
+    ops = list(dict.fromkeys(op for found in records for op in found["ops"]))
+    for op in sorted(ops, key=lambda op: known.index(op) if op in known else len(known)):
+        groups: dict = {}
+        for number, found in enumerate(records):
+            if op in found["ops"]:
+                groups.setdefault(json.dumps(found["ops"][op]), []).append(number)
+        lines.append(f"{json.dumps(op)}: [{', '.join(f'[{devices}, {counts}]' for counts, devices in groups.items())}]")
+    devices = [json.dumps({"label": found["label"], "emulated": found["emulated"]}) for found in records]
+    between = ",\n  "
+    path.write_text(f'{{"devices": [\n  {between.join(devices)}\n],\n"ops": {{\n  {between.join(lines)}\n}}}}\n', encoding="utf-8")
 
 
 def verified(shunt: str, device: str, ops: list) -> dict | None:
@@ -103,23 +134,21 @@ def verified(shunt: str, device: str, ops: list) -> dict | None:
     return json.loads(done.stdout)
 
 
-def record(shunt: str, device: str, chosen: list, folder: pathlib.Path) -> bool:
+def record(shunt: str, device: str, chosen: list, path: pathlib.Path) -> bool:
     """Whether all cases were right."""
     report = verified(shunt, device, chosen)
     if report is None:
         return False
     for failure in report["failures"]:
         print(f"{failure['device']} FAILED {failure['call']}\n  {failure['what']}\n  once more: {failure['again']}")
-    folder.mkdir(parents=True, exist_ok=True)
+    records = {kept["label"]: kept for kept in read_records(path)}
     for found in report["devices"]:
         label = steady(found["label"])
-        path = folder / file_name(label)
-        before = json.loads(path.read_text(encoding="utf-8"))["ops"] if chosen and path.exists() else {}
-        ops = ",\n".join(f"  {json.dumps(op)}: {json.dumps(counts)}" for op, counts in (before | found["ops"]).items())
-        path.write_text(f'{{"label": {json.dumps(label)}, "emulated": {json.dumps(found["emulated"])}, "ops": {{\n{ops}\n}}}}\n',
-                        encoding="utf-8")
+        before = records[label]["ops"] if chosen and label in records else {}
+        records[label] = {"label": label, "emulated": found["emulated"], "ops": before | found["ops"]}
         passed, declined, failed = totals(found, list(found["ops"]))
-        print(f"{path}: {passed} cases right, {declined} declined, {failed} failed")
+        print(f"{label}: {passed} cases right, {declined} declined, {failed} failed")
+    write_records(path, list(records.values()))
     return report["ok"]
 
 
@@ -129,11 +158,11 @@ def totals(found: dict, ops: list) -> list:
 
 def kept_records() -> list:
     """The processor's first, then those of each API together."""
-    records = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(RECORDS.glob("*.json"))]
+    records = read_records(RECORDS)
     labels = [found["label"] for found in records]
     for label in PROCESSOR:
         if label not in labels:
-            sys.exit(f"support.py: docs/support has no record of {label}; support.py --record SHUNT --devices {label}")
+            sys.exit(f"support.py: docs/support.json has no record of {label}; support.py --record SHUNT --devices {label}")
     return sorted(records, key=lambda found: (PROCESSOR + (found["label"],)).index(found["label"]))
 
 
@@ -246,9 +275,8 @@ def devices_table(records: list, ops: list) -> str:
             remarks.insert(0, "emulated on the CPU")
         api, _, name = label.partition(" ")
         name += ")" * (name.count("(") - name.count(")"))
-        rows.append([api.split(":")[0], name or label, *map(str, totals(found, ops)), "; ".join(remarks),
-                     f"[{file_name(label)[:-5]}](support/{file_name(label)})"])
-    return table(["API", "device", "right", "declined", "wrong", "remark", "record"], rows)
+        rows.append([api.split(":")[0], name or label, *map(str, totals(found, ops)), "; ".join(remarks)])
+    return table(["API", "device", "right", "declined", "wrong", "remark"], rows)
 
 
 class Bounds:
@@ -301,7 +329,8 @@ def make(models_test: str, check: bool) -> None:
     architectures = [test for test in tests if "architecture" in test]
     tokenizers = [test for test in tests if "tokenizer" in test]
     records = kept_records()
-    ops = list(next(found for found in records if found["label"] == REFERENCE)["ops"])
+    reference = next(found for found in records if found["label"] == REFERENCE)
+    ops = [op for op in ops_in_order() if op in reference["ops"]]
     before = {path: path.read_text(encoding="utf-8") for path in (FILE, README)}
     bounds = Bounds(before[FILE] if check else "")
     names = ", ".join(f"*{KIND_NAMES[kind]}*: {' '.join(names)}" for kind, names in dtypes_by_kind().items())
@@ -332,7 +361,7 @@ def main() -> None:
     parser.add_argument("--record", metavar="SHUNT")
     parser.add_argument("--devices", metavar="LIST", help="ids with commas between them; without it all that are found")
     parser.add_argument("--ops", metavar="LIST", default="", help="names with commas between them; without it all")
-    parser.add_argument("--to", metavar="FOLDER", type=pathlib.Path, default=RECORDS)
+    parser.add_argument("--to", metavar="FILE", type=pathlib.Path, default=RECORDS)
     options = parser.parse_args()
     if (options.models_test is None) == (options.record is None):
         parser.error("give MODELS_TEST or --record SHUNT")

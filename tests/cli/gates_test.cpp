@@ -4,35 +4,19 @@
 #include <algorithm>
 #include <vector>
 
-#include "ops/kernel.h"
-#include "ops/op.h"
+#include "../../cli/gates.h"
 
-namespace shunt {
+namespace shunt::cli {
 namespace {
 
-struct Gate {
-  std::string_view measure;
-  Op op;
-  DType dtype;
-  std::string_view rows;
-  double limit;
-};
-
-std::vector<Gate> gates() {
-  return {
-#define SHUNT_GATE(measure, op, dtype, rows, limit) {#measure, Op::op, DType::dtype, #rows, limit},
-#include "../../cli/gates.def"
-  };
-}
-
 bool has_gate(std::string_view measure, const auto& matches) {
-  return std::ranges::any_of(gates(), [&](const Gate& gate) { return gate.measure == measure && matches(gate); });
+  return std::ranges::any_of(gates(), [&](const Gate& gate) { return gate.measure_name == measure && matches(gate); });
 }
 
 TEST(Gates, HoldEveryFamilyWithASimdKernelToASpeedup) {
   for (const OpInfo& row : ops())
     if (cpu_family(row.family).simd != nullptr) {
-      EXPECT_TRUE(has_gate("simd_speedup", [&](const Gate& gate) { return info_of(gate.op).family == row.family; }))
+      EXPECT_TRUE(has_gate("simd_speedup", [&](const Gate& gate) { return info_of(*gate.op).family == row.family; }))
           << row.family;
     }
 }
@@ -41,25 +25,25 @@ TEST(Gates, HoldEveryWeightDtypeToTheMachinesLimits) {
   for (std::size_t index = 0; index < dtypes().size(); ++index) {
     const DTypeKind kind = dtypes()[index].kind;
     if (kind == DTypeKind::integer) continue;
-    const auto of_linear = [&](std::string_view rows) {
+    const auto of_linear = [&](GateRows rows) {
       return [=](const Gate& gate) {
         return gate.op == Op::linear && gate.dtype == static_cast<DType>(index) && gate.rows == rows;
       };
     };
-    EXPECT_TRUE(has_gate("share_of_read", of_linear("one"))) << dtypes()[index].name;
-    EXPECT_TRUE(has_gate("share_of_peak", of_linear("prompt"))) << dtypes()[index].name;
+    EXPECT_TRUE(has_gate("share_of_read", of_linear(GateRows::one))) << dtypes()[index].name;
+    EXPECT_TRUE(has_gate("share_of_peak", of_linear(GateRows::prompt))) << dtypes()[index].name;
     if (kind == DTypeKind::quantized) {
-      EXPECT_TRUE(has_gate("speed_over_f16", of_linear("one"))) << dtypes()[index].name;
+      EXPECT_TRUE(has_gate("speed_over_f16", of_linear(GateRows::one))) << dtypes()[index].name;
     }
   }
 }
 
 TEST(Gates, AreAllPossible) {
   for (const Gate& gate : gates()) {
-    EXPECT_GT(gate.limit, 0) << gate.measure;
-    EXPECT_TRUE(gate.limit < 1 || !gate.measure.starts_with("share_")) << gate.measure;
+    EXPECT_GT(gate.limit, 0) << gate.measure_name;
+    EXPECT_TRUE(gate.limit < 1 || !gate.measure_name.starts_with("share_")) << gate.measure_name;
   }
 }
 
 }  // namespace
-}  // namespace shunt
+}  // namespace shunt::cli

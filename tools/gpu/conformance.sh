@@ -3,8 +3,8 @@
 #
 #   tools/gpu/conformance.sh PROGRAM [DEVICE [FOLDER]]     DEVICE [cuda:0]; the output of each check goes to FOLDER
 #
-# Checks that the device is there, every op against the reference (with Python 3; FOLDER/support gets the record for
-# docs/support/ of a clone), that the trained model's text is that of cpu:scalar, and, with the CUDA toolkit's
+# Checks that the device is there, every op against the reference (with Python 3; FOLDER/support.json gets the record for
+# docs/support.json of a clone), that the trained model's text is that of cpu:scalar, and, with the CUDA toolkit's
 # compute-sanitizer (in PATH, in /usr/local/cuda or named by COMPUTE_SANITIZER), that kernels stay within their memory and
 # do not race. Ends with 0 if all checks passed, 1 if one failed, 2 if one could not be made.
 set -uo pipefail
@@ -65,7 +65,7 @@ same_text() { # FILE
 check devices has_device
 support=$here/support.py # in a bundle, or in a clone
 if [[ ! -f $support ]]; then support=$here/../support.py; fi
-check verify python3 "$support" --record "$program" --devices "$device" --to "$folder/support"
+check verify python3 "$support" --record "$program" --devices "$device" --to "$folder/support.json"
 for name in tiny-llama-f16.gguf tiny-llama-q8_0.gguf; do
   file=$(file_of "$name")
   if [[ -n $file ]]; then

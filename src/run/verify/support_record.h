@@ -1,4 +1,4 @@
-// The cases of a conformance run on one device, counted by op and dtype. `shunt verify` prints them; docs/support/ has
+// The cases of a conformance run on one device, counted by op and dtype. `shunt verify` prints them; docs/support.json has
 // a record for each kind of device. Plain values; any thread.
 #pragma once
 

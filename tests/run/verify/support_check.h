@@ -1,8 +1,9 @@
-// Holds what a device ran against the record of its kind in docs/support/, from which docs/support.md is made.
+// Holds what a device ran against the record of its kind in docs/support.json, from which docs/support.md is made.
 #pragma once
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -12,23 +13,23 @@
 
 namespace shunt::test {
 
-// The record whose label is the longest beginning of `label`; null where there is none.
+// The record whose label is the longest beginning of `label`: {"label", "emulated", "ops"}; null where there is none.
 inline Json kept_record(const std::string& label) {
+  std::ifstream stream(std::filesystem::path(SHUNT_TEST_DATA).parent_path().parent_path() / "docs" / "support.json");
+  const Json all = Json::parse(stream, nullptr, false);
   Json best;
-  std::size_t length = 0;
-  const auto folder = std::filesystem::path(SHUNT_TEST_DATA).parent_path().parent_path() / "docs" / "support";
-  for (const auto& file : std::filesystem::directory_iterator(folder)) {
-    std::ifstream stream(file.path());
-    Json record = Json::parse(stream, nullptr, false);
-    if (!record.contains("label")) {
-      ADD_FAILURE() << file.path() << " is no record of a device";
-      continue;
-    }
-    const auto name = record["label"].get<std::string>();
-    if (!label.starts_with(name) || name.size() < length) continue;
-    best = std::move(record);
-    length = name.size();
+  std::size_t number = 0;
+  for (std::size_t i = 0; i < all["devices"].size(); ++i) {
+    const auto name = all["devices"][i]["label"].get<std::string>();
+    if (!label.starts_with(name) || (!best.is_null() && name.size() < best["label"].get<std::string>().size())) continue;
+    best = all["devices"][i];
+    number = i;
   }
+  if (best.is_null()) return best;
+  best["ops"] = Json::object();
+  for (const auto& [op, groups] : all["ops"].items())
+    for (const Json& group : groups)  // [[devices], counts]
+      if (std::ranges::find(group[0], number) != group[0].end()) best["ops"][op] = group[1];
   return best;
 }
 
@@ -43,7 +44,7 @@ inline void expect_as_recorded(const ConformanceReport& report, const Device& de
   const Json kept = kept_record(now.label);
   const std::string again = "tools/support.py --record SHUNT --devices " + now.device;
   if (kept.is_null()) {
-    const std::string words = "docs/support has no record of \"" + now.label + "\"; " + again + " makes one";
+    const std::string words = "docs/support.json has no record of \"" + now.label + "\"; " + again + " makes one";
     if (has_record) ADD_FAILURE() << words;
     std::cout << words << '\n';
     return;
@@ -52,7 +53,7 @@ inline void expect_as_recorded(const ConformanceReport& report, const Device& de
   const Json ops = to_json(now)["ops"];
   for (const auto& [op, cases] : ops.items())
     EXPECT_EQ(kept["ops"].value(op, Json()).dump(), cases.dump())
-        << now.label << " runs " << op << " otherwise than docs/support says of " << kept["label"].get<std::string>()
+        << now.label << " runs " << op << " otherwise than docs/support.json says of " << kept["label"].get<std::string>()
         << "; if it is right now: " << again;
 }
 

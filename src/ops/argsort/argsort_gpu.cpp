@@ -1,0 +1,35 @@
+#include <fmt/format.h>
+
+#include "ops/gpu_kernels.h"
+
+namespace shunt {
+namespace {
+
+// Pairs of columns that a kernel may compare for one row: about as many as take a second. Drivers end what takes long.
+constexpr std::uint64_t kMostPairs = std::uint64_t{1} << 28U;
+
+std::string supports(const OpCall& call) {
+  const std::uint64_t columns = call.input(0).shape.columns();
+  if (columns * columns <= kMostPairs) return {};
+  return fmt::format("argsort: {} columns, and the kernel compares no more than {} pairs of a row", columns,
+                     kMostPairs);
+}
+
+std::uint64_t groups(const OpCall& call) {
+  return call.input(0).shape.rows() * rounds_over(call.input(0).shape.columns());
+}
+
+// Each column is compared with all others, four to a round of the outer loop; a fragment goes over the row for each bit
+// of a value, and twice more.
+std::uint64_t rounds(const OpCall& call, const ShaderLimits& limits) {
+  const std::uint64_t columns = call.input(0).shape.columns();
+  return limits.language == ShaderLanguage::essl300 ? 34 * columns + 32 : (columns / 4 + 1) * 5;
+}
+
+constexpr ShaderKernel kShaders[] = {{.supports = supports, .groups = groups, .rounds = rounds}};
+
+}  // namespace
+
+extern const GpuKernels argsort_gpu{.shaders = kShaders, .cuda = {.supports = supports}};
+
+}  // namespace shunt
