@@ -17,10 +17,10 @@ namespace {
 
 constexpr std::uint32_t kLargestBatch = 512;
 
-// How much of the memory that is free the cache may take by itself.
+// The share of free memory that the cache may take.
 constexpr double kCacheShare = 0.8;
 
-// The bytes that may be used of a device's memory; nothing where they are not known.
+// Returns how many bytes of a device's memory may be used, or nullopt if unknown.
 std::optional<std::uint64_t> memory_of(const Runtime& runtime, std::size_t device) {
   const auto available = runtime.handles()[device]->memory_available();
   const std::uint64_t budget = runtime.budgets()[device];
@@ -42,7 +42,7 @@ std::optional<std::uint64_t> memory_of_all(const Runtime& runtime) {
   return all;
 }
 
-// The tokens per sequence that fit beside the weights; nothing where the memory is not known.
+// Returns how many tokens per sequence fit beside the weights, or nullopt if the memory is unknown.
 std::optional<std::uint64_t> context_that_fits(const Model& model, const SessionOptions& options,
                                                std::optional<std::uint64_t> available) {
   if (!available) return std::nullopt;
@@ -74,7 +74,7 @@ Status check_options(const SessionOptions& options) {
 Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime, const SessionOptions& options) {
   SHUNT_TRY(check_options(options));
   SHUNT_TRY(cache_pages(options.context, options.max_sequences));
-  // All on the first device, if it holds what is asked for.
+  // Counts the memory of all devices only if the first one is too small.
   auto fits = context_that_fits(model, options, memory_of(runtime, 0));
   if (fits && *fits < std::max(options.context, 1U)) fits = context_that_fits(model, options, memory_of_all(runtime));
   if (fits && *fits == 0)

@@ -1,4 +1,4 @@
-// How many tokens a session can hold. A plain function; any thread.
+// Chooses how many tokens a session can hold. A plain function; any thread.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,8 @@
 
 namespace shunt::models {
 
-// The context that a session with these options has: what was asked for, or the default. Errors: invalid for options
-// out of range; out_of_memory where it does not fit beside the weights.
+// Returns the context of a session with these options: the requested one or the default. Errors: invalid for options
+// out of range; out_of_memory if it does not fit beside the weights.
 [[nodiscard]] Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime,
                                                    const SessionOptions& options);
 

@@ -13,7 +13,7 @@ std::vector<Scored> best_of(std::span<const float> logits, std::size_t count) {
   std::vector<Token> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   const auto logit = [&](Token id) { return logits[static_cast<std::size_t>(id)]; };
-  // Not-a-number comes last, so that this is an order.
+  // NaN sorts last, which makes this a strict weak order.
   const auto better = [&](Token a, Token b) {
     if (std::isnan(logit(a)) != std::isnan(logit(b))) return std::isnan(logit(b));
     return logit(a) > logit(b) || (!(logit(b) > logit(a)) && a < b);
@@ -25,7 +25,7 @@ std::vector<Scored> best_of(std::span<const float> logits, std::size_t count) {
   return top;
 }
 
-// -log of the probability that softmax(logits) gives to `token`.
+// Returns -log of the probability that softmax(logits) gives to `token`.
 double negative_log_likelihood(std::span<const float> logits, Token token) {
   const auto best = static_cast<double>(std::ranges::max(logits));
   double sum = 0;
@@ -33,7 +33,7 @@ double negative_log_likelihood(std::span<const float> logits, Token token) {
   return best + std::log(sum) - static_cast<double>(logits[static_cast<std::size_t>(token)]);
 }
 
-// The tokens [begin, end) in one step. Their likelihoods are added to `nll_sum`.
+// Runs the tokens [begin, end) in one step and adds their negative log likelihoods to `nll_sum`.
 Status step(Session& session, std::size_t begin, std::size_t end, const EvaluateOptions& options,
             Evaluation& evaluation, double& nll_sum) {
   const std::vector<Token>& tokens = evaluation.tokens;
@@ -53,7 +53,7 @@ Status step(Session& session, std::size_t begin, std::size_t end, const Evaluate
   return {};
 }
 
-// Errors: invalid for too few tokens, and where they do not fit.
+// Errors: invalid for too few tokens, and for more than the context holds.
 Status check_count(const Session& session, std::size_t count, std::size_t least) {
   if (count < least)
     return fail(Code::invalid,
@@ -88,7 +88,7 @@ void compare_best(std::span<const float> logits, std::span<const float> exact, A
   if (best_of(logits, 1).front().id == best.front().id) ++agreement.same;
 }
 
-// One step of both sessions, each token with its logits.
+// Runs one step in both sessions and compares the logits of each token.
 Status compare_step(Session& session, Session& exact, std::span<const Token> tokens, Agreement& agreement, Sums& sums) {
   std::vector<BatchToken> batch;
   for (const Token token : tokens) batch.push_back({.sequence = 0, .token = token, .wants_logits = true});

@@ -1,5 +1,4 @@
-// How a model judges a given text: the best successors of its tokens, how likely its own were, and whether devices
-// agree.
+// Evaluates a model on a given text: the best next tokens, the likelihood of the text, and whether devices agree.
 #pragma once
 
 #include <atomic>
@@ -18,36 +17,37 @@ struct Scored {
 };
 
 struct EvaluateOptions {
-  std::size_t top = 10;     // how many successors of each token
-  bool every = false;       // of every token, not only of the last
-  bool perplexity = false;  // find mean_nll
-  // Called before each step with the tokens that are done; false ends the evaluation.
+  std::size_t top = 10;     // how many next tokens to report
+  bool every = false;       // for every token, not only for the last
+  bool perplexity = false;  // compute mean_nll
+  // Called before each step with the number of tokens done; returning false ends the evaluation.
   std::function<bool(std::size_t done)> progress;
 };
 
 struct Evaluation {
   std::vector<Token> tokens;
-  std::vector<std::vector<Scored>> tops;  // best first; of each token, or of the last one only
-  // Mean negative log likelihood of the tokens after the first; its exponential is the perplexity.
+  std::vector<std::vector<Scored>> tops;  // best first; for each token, or only for the last
+  // Mean negative log likelihood of all tokens but the first; its exponential is the perplexity.
   std::optional<double> mean_nll;
 };
 
-// Rows of logits of one step where all are wanted: with a vocabulary of 128k tokens 32 MiB. What
-// SessionOptions::batch should be then.
+// Rows of logits per step if all are wanted, for SessionOptions::max_batch_tokens. With a vocabulary of 128k tokens
+// they take 32 MiB.
 inline constexpr std::uint32_t kEvaluatedRowsPerStep = 64;
 
-// Runs the tokens through an empty sequence 0. Errors: invalid for no tokens, fewer than two where the perplexity is
-// wanted, more than the context holds, and where `progress` ended it; those of Session::decode.
+// Runs the tokens through sequence 0, which must be empty. Errors: invalid for no tokens, for fewer than two if the
+// perplexity is wanted, and for more than the context holds; interrupted if `progress` returned false; those of
+// Session::decode.
 [[nodiscard]] Result<Evaluation> evaluate(Session& session, std::span<const Token> tokens,
                                           const EvaluateOptions& options);
 
-// How near the logits of a session are to those of another one along the same tokens.
+// How close a session's logits are to those of a reference session on the same tokens.
 struct Agreement {
   std::size_t tokens = 0;
-  double nmse = 0;          // the sum of the squared differences of all logits over that of the squares of the other's
-  std::size_t decided = 0;  // tokens whose two best successors are more than kDecidedMargin apart in the other session
-  std::size_t same = 0;     // of these, those with the same best successor in both
-  // What two devices that compute the same model right may differ by.
+  double nmse = 0;          // sum of squared differences of all logits, divided by the sum of the reference's squares
+  std::size_t decided = 0;  // tokens whose two best next tokens differ by more than kDecidedMargin in the reference
+  std::size_t same = 0;     // of these, those with the same best next token in both
+  // True if two devices that both compute the model correctly may differ this much.
   [[nodiscard]] bool ok() const { return nmse <= kMostNmse && same == decided; }
 
   static constexpr double kMostNmse = 1e-4;
@@ -55,12 +55,12 @@ struct Agreement {
 };
 
 struct CompareOptions {
-  std::size_t alone = 4;  // of the tokens, the last that are read one by one as in generation; the others are a prompt
+  std::size_t alone = 4;  // how many of the last tokens to run one by one, as in generation; the rest is a prompt
   std::function<bool(std::size_t done)> progress;  // as in EvaluateOptions
 };
 
-// Runs the tokens through empty sequences 0 of both. `exact` is the one that is held to be right. Errors: invalid for
-// sessions of models with other vocabularies; those of evaluate().
+// Runs the tokens through sequence 0 of both sessions, which must be empty. `exact` is the reference. Errors: invalid
+// if the models' vocabularies differ in size; those of evaluate().
 [[nodiscard]] Result<Agreement> compare(Session& session, Session& exact, std::span<const Token> tokens,
                                         const CompareOptions& options);
 

@@ -25,16 +25,16 @@ std::string_view name_of(StopReason reason) {
 namespace models {
 namespace {
 
-// Tokens of an answer that nobody has limited.
+// Tokens to expect of an answer without a limit.
 constexpr std::uint32_t kUsualAnswer = 256;
 
-// The way of the text: bytes of tokens, whole characters, what is certain not to begin a stop string.
+// Joins the bytes of tokens into whole characters and holds back what may begin a stop string.
 class TextOutput {
  public:
   TextOutput(StopMatcher matcher, const GenerateCallbacks& callbacks, std::string& text)
       : matcher_(std::move(matcher)), callbacks_(callbacks), text_(text) {}
 
-  // Why the text is to end with these bytes, if it is.
+  // Appends bytes. Returns why the text must end with them, or nullopt.
   std::optional<StopReason> push(std::string_view bytes) {
     emit(matcher_.push(characters_.push(bytes)));
     if (refused_) return StopReason::interrupted;
@@ -57,7 +57,7 @@ class TextOutput {
   StopMatcher matcher_;
   const GenerateCallbacks& callbacks_;
   std::string& text_;
-  bool refused_ = false;  // the caller wants no more
+  bool refused_ = false;  // on_text returned false
 };
 
 }  // namespace
@@ -69,7 +69,7 @@ Result<Generation> generate(Session& session, std::span<const Token> prompt, con
   if (prompt.empty()) return fail(Code::invalid, "the prompt is empty; give some text");
   Generation result{.prompt_tokens = static_cast<std::uint32_t>(prompt.size())};
   TextOutput output(std::move(matcher), callbacks, result.text);
-  bool stopped = false;  // before the text was whole, as the caller wants it
+  bool stopped = false;  // the caller interrupted the generation
   const auto interrupted = [&] {
     stopped = stopped || session.watch().is_interrupted() ||
               (callbacks.interrupted != nullptr && callbacks.interrupted->load());

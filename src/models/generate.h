@@ -1,4 +1,4 @@
-// Generation: a prompt into a sequence of a session, and tokens out of it until something ends it.
+// Text generation: runs a prompt through a sequence of a session, then samples tokens until something ends it.
 #pragma once
 
 #include <span>
@@ -9,9 +9,9 @@
 
 namespace shunt::models {
 
-// Appends `prompt` to the sequence and generates. The last generated token is not in the sequence yet.
-// Errors: those of Session::append, Sampler::create and StopMatcher::create. A full context in the middle is no
-// error here: the text so far is the result, with the reason context_full.
+// Appends `prompt` to the sequence and generates tokens. The last generated token is not in the sequence yet. Errors:
+// those of Session::prefill, Sampler::create and StopMatcher::create. A context that fills up during generation is no
+// error: the result is the text so far, with the reason context_full.
 [[nodiscard]] Result<Generation> generate(Session& session, std::span<const Token> prompt,
                                           const GenerateOptions& options, const GenerateCallbacks& callbacks);
 

@@ -84,7 +84,7 @@ Result<Generation> LanguageSession::generate(std::string_view prompt, const Gene
 Result<Generation> LanguageSession::generate(std::span<const Token> prompt, const GenerateOptions& options,
                                              const GenerateCallbacks& callbacks) {
   SHUNT_TRY_ASSIGN(Generation generation, models::generate(*session_, prompt, options, callbacks));
-  // The last token was chosen, but not computed yet.
+  // The last token was sampled but not computed yet.
   const bool fits = tokens(options.sequence).size() < context();
   if (generation.steps < generation.tokens.size() && fits)
     SHUNT_TRY(session_->prefill_despite_interruption(options.sequence, generation.tokens.back()));

@@ -54,7 +54,7 @@ Status Model::warm(const Progress& progress) {
   for (std::size_t index = 0; index < file_->weights().size(); ++index) {
     const std::span<const std::byte> bytes = file_->mapped(index);
     for (std::uint64_t offset = 0; offset < bytes.size(); offset += kPageBytes) {
-      // A volatile read is what brings the page in.
+      // The volatile read pages the bytes in.
       static_cast<void>(*static_cast<const volatile std::byte*>(&bytes[offset]));
       done += std::min(kPageBytes, bytes.size() - offset);
       if (done - reported < kReportBytes) continue;

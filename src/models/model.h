@@ -1,7 +1,7 @@
-// A model file, understood: its configuration, weights, tokenizer and chat template.
+// A loaded model file: its configuration, weights, tokenizer and chat template.
 //
-// Owns the open file; sessions borrow it and must not outlive it. Everything but warm() may be called from
-// many threads.
+// Owns the open file; sessions borrow the model and must not outlive it. All calls but warm() are safe from many
+// threads.
 #pragma once
 
 #include <functional>
@@ -19,8 +19,8 @@ namespace shunt::models {
 
 class Model {
  public:
-  // Errors: those of GgufFile::open, read_config and Tokenizer::create. `adjust` may change what the file says of
-  // itself, for experiments.
+  // `adjust` may change the configuration from the file, for experiments. Errors: those of GgufFile::open, read_config
+  // and Tokenizer::create.
   using Adjust = std::function<void(ModelConfig& config)>;
   [[nodiscard]] static Result<std::unique_ptr<Model>> load(const std::string& path, const Adjust& adjust = {});
   // REQUIRES: as GgufFile::from_memory.
@@ -31,12 +31,12 @@ class Model {
   [[nodiscard]] const GgufFile& file() const { return *file_; }
   [[nodiscard]] WeightSource& weights() const { return *weights_; }
   [[nodiscard]] const Tokenizer& tokenizer() const { return tokenizer_; }
-  // Errors: unsupported where the file has no template or none that is known.
+  // Errors: unsupported if the file has no template, or an unknown one.
   [[nodiscard]] const Result<ChatTemplate>& chat() const { return chat_; }
   [[nodiscard]] std::uint64_t weight_bytes() const;
 
-  // Reads the mapped weights into memory, so that the first tokens do not wait for the disk piece by piece.
-  // `progress(done, total)` in bytes is called now and then; false stops early. Errors: io.
+  // Reads the mapped weights into memory, so that the first tokens do not wait for page faults. Calls `progress(done,
+  // total)`, in bytes, now and then; returning false stops early. Errors: io.
   using Progress = std::function<bool(std::uint64_t done, std::uint64_t total)>;
   [[nodiscard]] Status warm(const Progress& progress);
 

@@ -1,4 +1,4 @@
-// The weights of a model: those of its file, then those that are made from its metadata.
+// The weights of a model: those of its file, then those computed from its metadata.
 //
 // ModelWeights borrows both and must not outlive them. All calls are safe from many threads.
 #pragma once
@@ -9,7 +9,7 @@
 
 namespace shunt::models {
 
-// Those of the file, then the made ones of `config`.
+// Returns the weights of the file, then those computed for `config`.
 [[nodiscard]] std::vector<WeightInfo> all_weights(std::span<const WeightInfo> of_file, const ModelConfig& config);
 
 class ModelWeights final : public WeightSource {

@@ -14,12 +14,12 @@ Status check(bool good, std::string_view option, float value, std::string_view p
   return fail(Code::invalid, fmt::format("sampling: {} is {}; it must be {}", option, value, possible));
 }
 
-// A total order, so that every sort gives the same result everywhere.
+// A total order, so that sorting gives the same result on every platform.
 constexpr auto kBetter = [](const auto& a, const auto& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.token < b.token;
 };
 
-// exp(logit - best), where infinite logits are taken as limits: only the infinite ones count then.
+// Returns exp((logit - best) / temperature). If the best logit is infinite, only logits equal to it count.
 double weight_of(float logit, float best, float temperature) {
   if (logit == best) return 1.0;
   if (std::isinf(best)) return 0.0;
@@ -88,14 +88,14 @@ void Sampler::collect(std::span<const float> logits, std::span<const std::int32_
 
 void Sampler::keep_top_k() {
   if (options_.top_k == 0 || options_.top_k >= candidates_.size()) return;
-  // Sorted rather than only parted, so that sums over the candidates round alike everywhere.
+  // Sorted rather than partitioned, so that sums over the candidates round the same on every platform.
   const auto end = candidates_.begin() + static_cast<std::ptrdiff_t>(options_.top_k);
   std::ranges::partial_sort(candidates_, end, kBetter);
   candidates_.erase(end, candidates_.end());
 }
 
-// Top-p and min-p each keep a number of the best candidates, so the order of the two makes no difference, and the
-// cheaper one goes first to leave less to sort.
+// Top-p and min-p each keep some of the best candidates, so their order makes no difference. Min-p goes first because
+// it is cheaper and leaves less to sort.
 void Sampler::keep_probable(float best) {
   double total = 0;
   for (Candidate& candidate : candidates_) total += candidate.weight = weight_of(candidate.logit, best, 1);
@@ -125,7 +125,7 @@ std::int32_t Sampler::draw(double unit) {
     rest -= candidate.weight;
     if (rest < 0) return candidate.token;
   }
-  return candidates_[0].token;  // rounding left nothing over
+  return candidates_[0].token;  // only reached by rounding
 }
 
 }  // namespace shunt::models

@@ -1,8 +1,8 @@
-// Choosing the next token from logits: greedily or at random, always the same for the same seed.
+// Chooses the next token from logits, greedily or at random; the same seed gives the same choices.
 //
-// The filters work one after the other: repetition penalty, top-k, top-p, min-p, temperature (top-p and min-p look at
-// the probabilities before the temperature). The generator is our own, so a seed means the same on every
-// platform. A Sampler serves one sequence and one thread at a time.
+// The filters apply in this order: repetition penalty, top-k, top-p, min-p, temperature. Top-p and min-p use the
+// probabilities before the temperature. The random generator is our own, so a seed means the same on every platform. A
+// Sampler serves one sequence and one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace shunt::models {
 
-// Errors: invalid, naming the option, its value and what is possible.
+// Errors: invalid; the message names the option, its value and the possible values.
 [[nodiscard]] Status validate(const SamplingOptions& options);
 
 // Sebastiano Vigna's splitmix64 (public domain; "Fast splittable pseudorandom number generators", 2014).
@@ -21,7 +21,7 @@ class SplitMix64 {
  public:
   explicit SplitMix64(std::uint64_t seed) : state_(seed) {}
   std::uint64_t next();
-  // Uniform in [0, 1), 53 bits.
+  // Uniform in [0, 1), with 53 random bits.
   double next_unit();
 
  private:
@@ -32,9 +32,9 @@ class Sampler {
  public:
   [[nodiscard]] static Result<Sampler> create(const SamplingOptions& options);
 
-  // The next token, an index into `logits`; `history` is all tokens so far, oldest first. Of equal logits the first
-  // counts as better. NaN never wins; where every logit is NaN or -infinity the first of the latter is
-  // chosen. Each call that is not greedy draws exactly one random number. Errors: invalid where no logit is a number.
+  // Returns the next token, an index into `logits`. `history` holds all tokens so far, oldest first. Of equal logits
+  // the first wins. NaN never wins; if every logit is NaN or -infinity, the first -infinity wins. Each call that is not
+  // greedy draws exactly one random number. Errors: invalid if no logit is a number.
   [[nodiscard]] Result<std::int32_t> sample(std::span<const float> logits, std::span<const std::int32_t> history);
 
   [[nodiscard]] const SamplingOptions& options() const { return options_; }
@@ -54,7 +54,7 @@ class Sampler {
 
   SamplingOptions options_;
   SplitMix64 random_;
-  std::vector<Candidate> candidates_;  // working memory; the rest too
+  std::vector<Candidate> candidates_;  // scratch memory, as is recent_
   std::vector<std::int32_t> recent_;
 };
 

@@ -1,7 +1,7 @@
-// The sequences of a session, and which pages of the cache each holds.
+// The sequences of a session and the cache pages that each holds.
 //
-// Each page belongs to one sequence. Pages that were given back are taken again before others, so that a cache grows no
-// further than it has to. A plain value; one thread at a time.
+// Each page belongs to one sequence. Freed pages are reused before untouched ones, so the cache grows no further than
+// it must. A plain value; one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -19,22 +19,22 @@ class Sequences {
 
   [[nodiscard]] std::size_t count() const { return sequences_.size(); }
   [[nodiscard]] std::span<const Token> tokens(std::size_t index) const { return sequences_[index].tokens; }
-  // Of its tokens, those that the cache knows: all, unless it was lost.
+  // How many of the sequence's tokens are in the cache: all, unless the cache was lost.
   [[nodiscard]] std::size_t computed(std::size_t index) const { return sequences_[index].computed; }
 
-  // Takes the pages for tokens that are to follow.
+  // Allocates the pages for tokens that are about to follow.
   void reserve(std::span<const BatchToken> batch);
-  // The cache knows these tokens, too.
+  // Records that the cache now holds these tokens.
   void add_computed(std::span<const BatchToken> batch);
   void append(std::span<const BatchToken> batch);
-  // Forgets the tokens from `length` on.
+  // Drops the tokens from `length` on.
   void truncate(std::size_t index, std::size_t length);
-  // The cache is lost.
+  // Records that the cache is lost.
   void forget_cache();
 
-  // The positions of tokens that follow those that the cache knows.
+  // Returns the positions of the batch's tokens, which follow the cached ones.
   [[nodiscard]] std::vector<std::int32_t> positions_of(std::span<const BatchToken> batch) const;
-  // [sequences, pages_per_sequence], -1 where there is no page.
+  // [sequences, pages_per_sequence]; -1 means no page.
   [[nodiscard]] std::vector<std::int32_t> page_table() const;
 
  private:
@@ -46,7 +46,7 @@ class Sequences {
 
   std::uint32_t pages_per_sequence_;
   std::vector<Sequence> sequences_;
-  std::int32_t untouched_page_ = 0;  // it and all after it were never held
+  std::int32_t untouched_page_ = 0;  // this page and all after it were never used
   std::vector<std::int32_t> free_pages_;
 };
 

@@ -78,7 +78,8 @@ std::vector<RunClient::Expected> Session::expected() const {
 }
 
 Result<std::vector<RunClient::Sample>> Session::samples() const {
-  // These reach the rates of long prompts, or nearly, in less time; what a longer context takes follows from this one.
+  // Large enough to nearly reach the rates of long prompts in less time; times for longer contexts are derived from
+  // these.
   constexpr std::uint64_t kPromptTokens = 64;
   constexpr std::uint32_t kContext = 1024;
   const StepPlanner steps(model_, {}, options_, std::min(context_, kContext));
@@ -120,7 +121,7 @@ Status Session::decode(std::span<const BatchToken> batch) {
   return {};
 }
 
-// Computes again what the cache has lost.
+// Recomputes the tokens that the cache has lost.
 Status Session::rebuild() {
   for (std::uint32_t index = 0; index < sequences_.count(); ++index) {
     const std::span<const Token> tokens = sequences_.tokens(index);
@@ -181,7 +182,7 @@ Status Session::run_once(std::span<const BatchToken> batch) {
   logits_.resize(std::size_t{parameters.outputs} * model_.config().vocabulary);
   SHUNT_TRY(executable->read_output(0, 0, std::as_writable_bytes(std::span(logits_))));
   if (!std::ranges::all_of(logits_, [](float logit) { return std::isfinite(logit); })) {
-    // The error of a device that may have made them; nothing where no other is left to compute them.
+    // suspect() blames a device that may have made them, or returns nothing if no other device is left to try.
     if (auto error = runner_.device_pool().suspect("the logits", executable->plan()))
       return std::unexpected(std::move(*error));
     return computes_again_ ? give_up(*executable, submission) : compute_again(batch);
@@ -191,7 +192,7 @@ Status Session::run_once(std::span<const BatchToken> batch) {
   return {};
 }
 
-// Once, with what the cache holds: steps whose logits nobody reads may have spoiled it.
+// Tries once more with a rebuilt cache: steps whose logits nobody read may have corrupted it.
 Status Session::compute_again(std::span<const BatchToken> batch) {
   computes_again_ = true;
   runner_.begin_anew();
@@ -201,7 +202,7 @@ Status Session::compute_again(std::span<const BatchToken> batch) {
   return status;
 }
 
-// The error that says which op it is. No device is to blame: all are used again.
+// Returns an error that names the op. No device is to blame, so all are used again.
 Status Session::give_up(Executable& executable, const Submission& submission) {
   const auto found = executable.find_not_finite(submission);
   const std::string why = found ? *found : found.error().message;

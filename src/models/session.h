@@ -1,6 +1,6 @@
 // Runs a model over sequences of tokens: the paged cache, batches, logits.
 //
-// A session holds one or more sequences that share a cache of pages (sequences.h); a runner (run/runner.h) computes its
+// A session holds one or more sequences that share a paged cache (sequences.h). A runner (run/runner.h) executes its
 // steps. The model and the runtime must outlive it. One thread at a time.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace shunt::models {
 
-// What a session is to do.
+// The work that a session should expect.
 struct Work {
   std::uint64_t prompt_tokens = 0;
   std::uint64_t generated_tokens = 0;
@@ -25,31 +25,30 @@ struct Work {
 
 class Session final : private RunClient {
  public:
-  // Errors: those of choose_context(); unsupported where a strategy prefers devices that there are none of and that is
-  // strict.
+  // Errors: those of choose_context(); unsupported if a strict strategy prefers devices that do not exist.
   [[nodiscard]] static Result<std::unique_ptr<Session>> create(const Model& model, const Runtime& runtime,
                                                                const SessionOptions& options);
 
-  // Before the first step: this is to come. Devices that nobody has measured are measured now, where that can pay.
+  // Announces the work before the first step. Measures devices that have not been measured yet, if that can pay off.
   void prepare_for(const Work& work, const std::atomic<bool>* interrupted);
 
-  // Appends tokens to their sequences in one step. Afterwards logits(i) are those of the i-th token that
-  // wanted them. A device that fails is left out from then on, and what it knew is computed again elsewhere. Errors:
-  // invalid for a bad token, sequence, batch size or a full context; those of a device where no other is left;
-  // interrupted. Then the sequences are as before.
+  // Appends tokens to their sequences in one step. Afterwards logits(i) belongs to the i-th token that wanted logits. A
+  // device that fails is quarantined, and what it held is recomputed elsewhere. Errors: invalid for a bad token,
+  // sequence or batch size, or a full context; the device's error if no other device is left; interrupted. On error the
+  // sequences are unchanged.
   [[nodiscard]] Status decode(std::span<const BatchToken> batch);
-  // F32 [vocabulary], until the next decode; empty where nothing was wanted.
+  // F32 [vocabulary], valid until the next decode; empty if none were wanted.
   [[nodiscard]] std::span<const float> logits(std::size_t index) const;
 
-  // Appends tokens to one sequence in as many steps as it takes; the logits of the last are logits(0).
-  // `after_step(tokens done)` returning false stops early. Errors: as decode; before the first step where all
-  // of them do not fit the context.
+  // Appends tokens to one sequence in as many steps as needed; logits(0) then belongs to the last token.
+  // `after_step(tokens done)` may return false to stop early. Errors: as decode(), but before the first step if not all
+  // of the tokens fit the context.
   using AfterStep = std::function<bool(std::size_t done)>;
   [[nodiscard]] Status prefill(std::uint32_t sequence, std::span<const Token> tokens, const AfterStep& after_step = {});
-  // One token, also where the runtime's watch says that it is interrupted.
+  // Appends one token even if the runtime's watch is interrupted.
   [[nodiscard]] Status prefill_despite_interruption(std::uint32_t sequence, Token token);
 
-  // Forgets the tokens from `length` on.
+  // Drops the tokens from `length` on.
   void truncate(std::uint32_t sequence, std::size_t length) { sequences_.truncate(sequence, length); }
 
   [[nodiscard]] std::span<const Token> tokens(std::uint32_t sequence) const { return sequences_.tokens(sequence); }
@@ -57,12 +56,12 @@ class Session final : private RunClient {
   [[nodiscard]] std::uint32_t context() const { return context_; }
   [[nodiscard]] const SessionOptions& options() const { return options_; }
   [[nodiscard]] const Model& model() const { return model_; }
-  // The runtime's.
+  // The runtime's watch.
   [[nodiscard]] const Watch& watch() const { return watch_; }
 
-  // The devices that have run steps, in the order in which they first did.
+  // The devices that have run steps, in the order of their first step.
   [[nodiscard]] std::span<const std::string> used_devices() const { return runner_.used_devices(); }
-  // The plan for a step of that many tokens and rows of logits, made if need be.
+  // Returns the plan for a step of that many tokens and rows of logits, and makes it if needed.
   [[nodiscard]] Result<const Plan*> plan_for(std::uint32_t tokens, std::uint32_t outputs);
   [[nodiscard]] Runner::Memory memory() const { return runner_.memory(); }
 
@@ -77,7 +76,7 @@ class Session final : private RunClient {
   [[nodiscard]] Status rebuild() override;
   [[nodiscard]] std::optional<double> rebuild_us(BucketPlanner& planner) const override;
 
-  // Tokens of the steps that a prompt is read in, at most `most`; 0 where no work is expected.
+  // Tokens per step of the expected prompt, at most `most`; 0 if no work is expected.
   [[nodiscard]] std::uint32_t prompt_step(std::uint64_t most) const;
   [[nodiscard]] Status check(std::span<const BatchToken> batch) const;
   [[nodiscard]] Status run_once(std::span<const BatchToken> batch);
@@ -91,9 +90,9 @@ class Session final : private RunClient {
   Watch watch_;
   const std::uint32_t context_;
   Sequences sequences_;
-  std::optional<Work> work_;  // while devices may be measured for it
+  std::optional<Work> work_;  // set while devices may be measured for it
   std::vector<float> logits_;
-  bool computes_again_ = false;  // as logits were not finite
+  bool computes_again_ = false;  // recomputing because logits were not finite
   Runner runner_;
 };
 

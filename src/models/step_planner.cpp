@@ -16,19 +16,19 @@
 namespace shunt::models {
 namespace {
 
-// With how much less of the devices' memory the step of one token is planned again, and how often; then how often half
-// of the difference is given back.
+// While the largest step does not fit, the step of one token is planned again with kLess times the memory, in at most
+// kAttempts attempts. Then kRefinements bisections give some of the memory back.
 constexpr int kAttempts = 10;
 constexpr double kLess = 0.8;
 constexpr int kRefinements = 3;
-// A prompt has more tokens than the answer to it: of as many as it has, those that are generated.
+// Generated tokens per prompt token, as prompts are usually longer than answers.
 constexpr double kAnswer = 0.25;
-// What of a device's memory may be left free for it.
+// Shares of a device's memory that may be left free for the weights of a prompt.
 constexpr double kRooms[] = {0.125, 0.1875, 0.25, 0.3125, 0.375};
-// What a step has to gain, relative to its time, for weights to be copied each time.
+// The gain, relative to a step's time, that justifies copying weights in each step.
 constexpr double kLeastGain = 0.1;
 
-// The N of "blk.N.*".
+// Parses N from "blk.N.*".
 std::optional<std::uint32_t> layer_of(std::string_view node) {
   constexpr std::string_view kPrefix = "blk.";
   if (!node.starts_with(kPrefix)) return std::nullopt;
@@ -38,8 +38,8 @@ std::optional<std::uint32_t> layer_of(std::string_view node) {
   return layer;
 }
 
-// The device of each node, for Strategy::layers. The nodes of layer N are named "blk.N.*"; those before the first layer
-// stay with it, those after the last one with that. REQUIRES: devices > 0.
+// Returns the device of each node, for Strategy::layers. The nodes of layer N are named "blk.N.*". Nodes before the
+// first layer go with it, and nodes after the last layer go with that. REQUIRES: devices > 0.
 std::vector<std::uint32_t> place_layers(const Graph& graph, std::size_t devices) {
   std::vector<std::uint32_t> device_of_node;
   device_of_node.reserve(graph.nodes().size());
@@ -51,7 +51,7 @@ std::vector<std::uint32_t> place_layers(const Graph& graph, std::size_t devices)
   return device_of_node;
 }
 
-// Leaves a request as much of the devices' own memory.
+// Reduces the budgets of devices with memory of their own to `share`.
 void take_share(PlanRequest& request, double share) {
   for (std::size_t device = 0; device < request.budget_bytes.size(); ++device)
     if (request.devices[device]->info().memory_pool != kHostPool && request.budget_bytes[device] != kNoBudget)
@@ -88,15 +88,15 @@ Result<Plan> StepPlanner::one_token_as(const StepPlanner& other) {
   return std::move(one.plan);
 }
 
-// The steps that hold their weights and state as `one` does: each where its weights are or, if that gains enough, with
-// copies of weights for as long as it takes.
+// Plans a step that holds its weights and state as `one` does. Units run where their weights are, unless copying
+// weights for the duration of the step gains enough.
 Result<PlannedGraph> StepPlanner::with_weights_of(const PlannedGraph& one, Graph graph) {
   const bool has_same_tensors = graph.tensors().size() == one.graph.tensors().size();
   SHUNT_TRY_ASSIGN(PlannedGraph step, finish(std::move(graph), &one));
   if (has_same_tensors) step.homes = homes_of(one.plan, one.graph);
   if (options_.strategy != Strategy::automatic || !has_same_tensors) return step;
   auto other = make_plan(request_for(step.graph, step.homes));
-  if (other) step.plan.bound_us = other->bound_us;  // of either
+  if (other) step.plan.bound_us = other->bound_us;  // the bound of both plans
   if (other && other->predicted_us * (1 + kLeastGain) < step.plan.predicted_us) step.plan = std::move(*other);
   return step;
 }
@@ -139,7 +139,7 @@ PlanRequest StepPlanner::request_for(const Graph& graph, std::vector<std::uint32
   return request;
 }
 
-// Where another step has the weights, if it has the same nodes.
+// Plans `graph` with the weights where `other` has them, if both have the same nodes.
 Result<PlannedGraph> StepPlanner::finish(Graph graph, const PlannedGraph* other) {
   PlanRequest request = request_for(graph);
   if (other != nullptr && other->graph.nodes().size() == graph.nodes().size())
@@ -148,7 +148,7 @@ Result<PlannedGraph> StepPlanner::finish(Graph graph, const PlannedGraph* other)
   return PlannedGraph{std::move(graph), std::move(plan)};
 }
 
-// With `share` of the devices' budgets.
+// Plans with `share` of the devices' budgets.
 Result<PlannedGraph> StepPlanner::plan_one_token(double share) {
   SHUNT_TRY_ASSIGN(Graph graph, graph_of(1, 1));
   PlanRequest request = request_for(graph);
@@ -200,7 +200,7 @@ Result<PlannedGraph> StepPlanner::within_memory(PlannedGraph one) {
   return with_room(std::move(one));
 }
 
-// Of reading a prompt and generating an answer, when weights lie as in `one`.
+// Predicts the time to read a prompt and generate an answer with the weights placed as in `one`.
 Result<double> StepPlanner::predicted_us(const PlannedGraph& one) {
   const std::uint32_t batch = std::min(options_.max_batch_tokens, context_);
   SHUNT_TRY_ASSIGN(Graph graph, graph_of(batch, 1));
@@ -208,8 +208,8 @@ Result<double> StepPlanner::predicted_us(const PlannedGraph& one) {
   return prompt.plan.predicted_us + kAnswer * batch * one.plan.predicted_us;
 }
 
-// Less of its weights on a device leaves room for those of a prompt that come and go: as much as makes reading a prompt
-// and generating an answer take least.
+// Keeps fewer weights on a device, which leaves room for those that a prompt copies there temporarily. Leaves the room
+// that minimizes the time to read a prompt and generate an answer.
 Result<PlannedGraph> StepPlanner::with_room(PlannedGraph one) {
   const auto holds_weights = [&](bool host) {
     return std::ranges::any_of(one.plan.memory, [&](const MemoryUse& use) {

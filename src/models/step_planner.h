@@ -1,8 +1,7 @@
-// Plans the steps of a session, so that they share its weights and state.
+// Plans the steps of a session so that all share its weights and state.
 //
-// The weights lie where a step of one token has them, split by rows where that pays. That step is planned once, with
-// ever less of the devices' memory, until the largest step fits there too. The model must outlive it. One thread at a
-// time.
+// Weights are placed for a step of one token, and split by rows where that pays off. That step is planned with less and
+// less device memory until the largest step fits too. The model must outlive the planner. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +17,19 @@
 
 namespace shunt::models {
 
-// Tokens of one page of the cache.
+// Tokens per page of the cache.
 inline constexpr std::uint32_t kPageTokens = 32;
 
-// Pages that one sequence of that many tokens takes.
+// Pages for one sequence of that many tokens.
 [[nodiscard]] constexpr std::uint32_t pages_of(std::uint32_t tokens) {
   return tokens / kPageTokens + (tokens % kPageTokens != 0 ? 1U : 0U);
 }
-// Pages of the whole cache. Errors: invalid for more than the 32-bit numbers of pages can tell apart.
+// Pages of the whole cache. Errors: invalid for more pages than 32-bit numbers can tell apart.
 [[nodiscard]] Result<std::uint32_t> cache_pages(std::uint32_t context, std::uint32_t sequences);
 
 class StepPlanner {
  public:
-  // For these devices, which must outlive it too, at the costs and budgets that they have now.
+  // Plans for these devices, which must outlive the planner, at their current costs and budgets.
   StepPlanner(const Model& model, const DeviceSet& set, const SessionOptions& options, std::uint32_t context)
       : model_(model),
         devices_(set),
@@ -41,14 +40,13 @@ class StepPlanner {
   StepPlanner(const StepPlanner&) = delete;
   StepPlanner& operator=(const StepPlanner&) = delete;
 
-  // A step of up to `tokens` tokens and `outputs` rows of logits; loads nothing. Errors: those of make_plan().
+  // Plans a step of up to `tokens` tokens and `outputs` rows of logits; loads nothing. Errors: those of make_plan().
   [[nodiscard]] Result<PlannedGraph> plan(std::uint32_t tokens, std::uint32_t outputs);
-  // A step of one token, with as much of the memory left for larger ones as another planner found best. Errors: as
-  // plan().
+  // Plans a step of one token with the row splits and the share of memory that `other` found best. Errors: as plan().
   [[nodiscard]] Result<Plan> one_token_as(const StepPlanner& other);
-  // Explains a step that it planned, as shunt::explain().
+  // Explains a step planned here, as shunt::explain() does.
   void explain(PlannedGraph& step);
-  // Its graph alone. Errors: those of build_step().
+  // Builds only the graph of a step. Errors: those of build_step().
   [[nodiscard]] Result<Graph> graph_of(std::uint32_t tokens, std::uint32_t outputs) const;
 
  private:
@@ -63,12 +61,12 @@ class StepPlanner {
 
   const Model& model_;
   const DeviceSnapshot devices_;
-  const DeviceSet set_;  // of that
+  const DeviceSet set_;  // a view of devices_
   CostCache cost_cache_;
   SessionOptions options_;
   std::uint32_t context_;
   std::optional<PlannedGraph> one_token_;
-  double share_ = 1;  // of the devices' budgets that one_token_ was planned with
+  double share_ = 1;  // share of the devices' budgets that one_token_ was planned with
   std::vector<RowSplit> splits_;
 };
 

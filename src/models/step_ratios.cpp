@@ -14,18 +14,18 @@
 namespace shunt::models {
 namespace {
 
-// Steps are measured in the middle of it, at which plans count attention.
+// Steps are measured at the middle of the context, which is where plans predict attention.
 constexpr std::uint32_t kContext = 1024;
-// Steps of both kinds take turns, as a machine that others use is slow for seconds. In the first round they prepare
-// programs and wake threads.
+// Alternates steps of both kinds, because a shared machine can be slow for seconds. The first round is a warm-up that
+// prepares programs and wakes threads.
 constexpr std::size_t kRounds = 6;
-constexpr std::size_t kPromptSteps = 1;  // in a round
+constexpr std::size_t kPromptSteps = 1;  // per round
 constexpr std::size_t kTokenSteps = 10;
 constexpr std::size_t kSteps = kRounds * (kPromptSteps + kTokenSteps);
 constexpr std::uint32_t kMostTokens = 512;
 constexpr std::uint32_t kLeastTokens = 32;
 constexpr double kLongestStepUs = 1e6;
-// Times that are farther off come from something else.
+// Ratios farther from 1 have another cause.
 constexpr double kMostOff = 4;
 
 class StepBench {
@@ -33,7 +33,7 @@ class StepBench {
   StepBench(Session& session, const Device& device, const StepProgress& progress)
       : session_(session), device_(device), progress_(progress) {}
 
-  // What steps of so many tokens take, in us.
+  // Runs `times` steps of `tokens` tokens and adds their times to `us`, unless it is null.
   Status run(std::uint32_t tokens, std::size_t times, Samples* us) {
     const std::vector<Token> appended(tokens, 1);
     const std::uint32_t before = (session_.context() - tokens) / 2;
@@ -50,7 +50,7 @@ class StepBench {
  private:
   static Status interrupted() { return fail(Code::interrupted, "interrupted"); }
 
-  // So many tokens are in the context.
+  // Brings the context to exactly `tokens` tokens.
   Status go_to(std::uint32_t tokens) {
     const std::size_t present = session_.tokens(0).size();
     session_.truncate(0, tokens);
@@ -91,7 +91,7 @@ Result<DeviceProfile> measure_steps(const Model& model, const Runtime& runtime, 
     SHUNT_TRY(bench.run(options.max_batch_tokens, kPromptSteps, round == 0 ? nullptr : &prompt_us));
     SHUNT_TRY(bench.run(1, kTokenSteps, round == 0 ? nullptr : &token_us));
   }
-  // Starting a program is not what ops take.
+  // The launch overhead is no part of the ops' time.
   const auto ratio = [&](std::uint32_t tokens, double us) -> Result<double> {
     SHUNT_TRY_ASSIGN(const PlannedGraph step, planner.plan(tokens, 1));
     const double of_ops = (us - cost.launch_us()) / (step.plan.predicted_us - cost.launch_us());

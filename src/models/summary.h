@@ -1,4 +1,4 @@
-// What `shunt inspect` shows of a model file, as plain data for text and JSON. Values; any thread.
+// The contents of a model file as `shunt inspect` shows them: plain data for text and JSON. Values; any thread.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ namespace shunt::models {
 
 struct TensorLine {
   std::string name;
-  std::string dtype;  // its name, also of one that Shunt does not know
+  std::string dtype;  // its name, even if Shunt does not know the type
   Shape shape;
   std::uint64_t bytes = 0;
 };
@@ -21,23 +21,23 @@ struct TensorLine {
 struct MetadataLine {
   std::string key;
   std::string type;                      // "u32", "array of string", ...
-  const MetadataValue* value = nullptr;  // in the model, which must live as long
+  const MetadataValue* value = nullptr;  // points into the model, which must outlive it
   bool is_array = false;
   std::uint64_t elements = 1;  // of an array
 };
 
 struct DTypeShare {
   std::string dtype;
-  bool is_foreign = false;  // Shunt does not compute with it
+  bool is_foreign = false;  // Shunt cannot compute with it
   std::size_t tensors = 0;
   std::uint64_t parameters = 0;
   std::uint64_t bytes = 0;
 };
 
 struct ModelSummary {
-  std::string architecture;  // "" where the file does not say
+  std::string architecture;  // "" if the file does not say
   std::string name;
-  std::string file_type;  // "Q4_K_M", or "type 99" where the number is not known, or ""
+  std::string file_type;  // "Q4_K_M", "type 99" for an unknown number, or ""
   std::uint64_t parameters = 0;
   std::uint64_t tensor_bytes = 0;
   std::uint64_t file_bytes = 0;
@@ -51,8 +51,8 @@ struct ModelSummary {
 
 [[nodiscard]] ModelSummary summarize(const GgufFile& model);
 
-// `value` for people: strings as they are, arrays as "[a, b, c, ...]", at most `most` elements of them and at
-// most 32 `most` bytes of a string.
+// Formats `value` for display: strings as they are, arrays as "[a, b, c, ...]". Shows at most `most` elements of an
+// array and 32 * `most` bytes of a string.
 [[nodiscard]] std::string abbreviated(const MetadataValue& value, std::size_t most = 8);
 
 }  // namespace shunt::models
