@@ -36,7 +36,7 @@ Result<const Architecture*> architecture_named(std::string_view name) {
   return fail(Code::unsupported, fmt::format("model architecture \"{}\"; supported: {}", name, known));
 }
 
-// Whether a model that has this tensor, and does not use it, computes something else.
+// True if a model that has this tensor would compute something else without it.
 bool matters(std::string_view name) {
   return name.starts_with("blk.") || name.starts_with("rope_") || name.ends_with(".bias");
 }
@@ -59,7 +59,7 @@ Status check_tensors(const ModelConfig& config, const WeightSource& weights) {
   return {};
 }
 
-// Limits that keep every product of two of these within 32 bits.
+// The limits keep every product of two of these sizes within 32 bits.
 Status read_sizes(const ConfigReader& reader, ModelConfig& config) {
   SHUNT_TRY_ASSIGN(config.layers, reader.count("block_count", 1U << 12U));
   SHUNT_TRY_ASSIGN(config.context_length, reader.count("context_length", 1U << 28U));

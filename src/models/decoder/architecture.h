@@ -1,8 +1,7 @@
 // Model architectures: what a file's metadata means, and the graph of one step.
 //
-// An architecture is one row of architectures.def and one function that says in a ModelConfig what it is made of; the
-// graph of all of them is built by blocks.h. Everything here is a plain value or a free function; safe from many
-// threads.
+// An architecture is one row of architectures.def and one function that describes it in a ModelConfig. blocks.h builds
+// the graphs of all architectures. Everything here is a plain value or a free function; safe from many threads.
 #pragma once
 
 #include <cstdint>
@@ -18,19 +17,19 @@ namespace shunt::models {
 
 enum class Activation : std::uint8_t { silu, gelu, swiglu_oai };
 
-// A mixture of experts in place of each feed-forward block.
+// A mixture of experts that replaces each feed-forward block.
 struct ExpertConfig {
   std::uint32_t count = 0;  // 0: none
-  std::uint32_t used = 0;   // of each token
+  std::uint32_t used = 0;   // per token
   std::uint32_t feed_forward = 0;
-  std::uint32_t shared_feed_forward = 0;  // of one more expert that all tokens use, behind a gate of its own; 0: none
-  bool normalized = true;                 // the weights of the used ones sum to one
+  std::uint32_t shared_feed_forward = 0;  // of one more expert that all tokens use, with a gate of its own; 0: none
+  bool normalized = true;                 // the weights of the experts used sum to one
   bool biases = false;                    // of the router and of the experts
 };
 
-// What a model is. Where a field says nothing else, its default is what models without that feature have.
+// The description of a model. Unless a field says otherwise, its default means that the model lacks the feature.
 struct ModelConfig {
-  std::string_view architecture;  // a row of the table
+  std::string_view architecture;  // a row of architectures.def
   std::uint32_t layers = 0;
   std::uint32_t embedding = 0;
   std::uint32_t heads = 0;
@@ -40,27 +39,27 @@ struct ModelConfig {
   std::uint32_t vocabulary = 0;
   std::uint32_t context_length = 0;  // tokens the model was trained on
   float norm_epsilon = 1e-5F;
-  bool tied_output = false;  // the embedding is the output matrix too
+  bool tied_output = false;  // the embedding is also the output matrix
 
   // Rotary positions.
   float rotary_base = 10000.0F;
-  float local_rotary_base = 0;  // of layers with a window, which then have no factors; 0: as all layers
+  float local_rotary_base = 0;  // of layers with a window, which then use no factors; 0: as all layers
   std::uint32_t rotary_dims = 0;
   bool rotary_halves = false;
-  std::uint32_t unrotated_every = 0;       // layers N - 1, 2N - 1, ... have none
-  std::string rotary_factors;              // weight whose elements divide the frequencies
+  std::uint32_t unrotated_every = 0;       // layers N - 1, 2N - 1, ... have no rotary positions
+  std::string rotary_factors;              // the weight whose elements divide the frequencies
   std::string long_rotary_factors;         // the same for contexts longer than `short_context`
   std::uint32_t short_context = 0;         // tokens
-  std::vector<float> made_rotary_factors;  // what the weight kMadeRotaryFactors holds
+  std::vector<float> made_rotary_factors;  // the contents of the weight kMadeRotaryFactors
 
   // Attention.
   float attention_scale = 1;
   float attention_soft_cap = 0;
-  std::uint32_t window = 0;        // how many positions a token sees; 0: all
+  std::uint32_t window = 0;        // how many positions a token attends to; 0: all
   std::uint32_t global_every = 0;  // layers N - 1, 2N - 1, ... have no window
   bool query_key_norm = false;
   bool attention_biases = false;  // of queries, keys and values
-  bool output_bias = false;       // of attention's output
+  bool output_bias = false;       // of the output of attention
   bool attention_sinks = false;
   bool fused_qkv = false;
 
@@ -68,7 +67,7 @@ struct ModelConfig {
   Activation activation = Activation::silu;
   std::string_view feed_forward_norm = "ffn_norm";
   bool fused_gate_up = false;
-  bool post_norms = false;  // of what a block adds
+  bool post_norms = false;  // on what a block adds
   ExpertConfig experts;
   float embedding_scale = 1;
   float residual_scale = 1;
@@ -76,14 +75,14 @@ struct ModelConfig {
   float logit_soft_cap = 0;
 };
 
-// A weight that no file has; ModelWeights (models/model_weights.h) serves it.
+// A computed weight that no file has; ModelWeights (models/model_weights.h) serves it.
 inline constexpr std::string_view kMadeRotaryFactors = "rotary_factors.made";
 
-// Whether tokens of that layer see a window only.
+// True if the tokens of that layer attend to a window only.
 [[nodiscard]] bool has_window(const ModelConfig& config, std::uint32_t layer);
 
-// Errors: unsupported for an unknown architecture, with the list of known ones, and for tensors that it does not use;
-// invalid where keys or tensors are missing or at odds with each other.
+// Errors: unsupported for an unknown architecture, with the list of known ones, and for tensors that the architecture
+// does not use; invalid for keys or tensors that are missing or contradict each other.
 [[nodiscard]] Result<ModelConfig> read_config(const Metadata& metadata, const WeightSource& weights);
 
 // The capacities that a step's graph is built for.
@@ -98,14 +97,14 @@ struct StepShape {
   friend bool operator==(const StepShape&, const StepShape&) = default;
 };
 
-// Tensors of the graph that a session writes before each step:
+// The session writes these tensors of the graph before each step:
 //   "tokens" I32 [tokens], "positions" I32 [tokens], "sequences" I32 [tokens]: row in the page table,
 //   "pages" I32 [sequences, pages_per_sequence], "output_rows" I32 [outputs]: which tokens want logits.
-// Output 0 is F32 [outputs, vocabulary]. State is "cache.N.keys" and "cache.N.values",
-// [pages, page_tokens, kv_heads, head_dim].
+// Output 0 is F32 [outputs, vocabulary]. The state is "cache.N.keys" and "cache.N.values", [pages, page_tokens,
+// kv_heads, head_dim].
 [[nodiscard]] Result<Graph> build_step(const ModelConfig& config, const WeightSource& weights, const StepShape& shape);
 
-// Bytes of the whole cache for one page of `page_tokens` tokens, over all layers.
+// Bytes of one page of `page_tokens` tokens in the caches of all layers.
 [[nodiscard]] std::uint64_t cache_page_bytes(const ModelConfig& config, std::uint32_t page_tokens, DType dtype);
 
 }  // namespace shunt::models

@@ -1,4 +1,4 @@
-// Self-attention as a part of StepBuilder.
+// The self-attention part of StepBuilder.
 #include <fmt/format.h>
 
 #include <utility>

@@ -21,7 +21,7 @@ Tensor StepBuilder::decoder() {
   for (std::uint32_t layer = 0; layer < config_.layers; ++layer) {
     begin_layer(layer);
     x = self_attention(norm(x, "attn_norm", config_.embedding), x);
-    // What follows in the last layer concerns each token alone, so it is done only where logits are wanted.
+    // The rest of the last layer treats each token alone, so it is computed only for tokens that want logits.
     if (layer + 1 == config_.layers) x = keep_outputs(x);
     x = feed_forward(norm(x, config_.feed_forward_norm, config_.embedding), x);
   }

@@ -1,7 +1,7 @@
-// The blocks that decoders are made of, over a GraphBuilder: which of them, and how, is the ModelConfig's to say.
+// The blocks of decoders, built with a GraphBuilder as the ModelConfig says.
 //
-// One StepBuilder builds one graph and borrows what it is made from. Each weight is checked where it is used, and the
-// first that is missing or of another shape is the error that finish() returns.
+// One StepBuilder builds one graph and borrows its arguments. Each weight is checked at its use; finish() returns the
+// error of the first that is missing or has another shape.
 #pragma once
 
 #include <map>
@@ -17,9 +17,9 @@ class StepBuilder {
  public:
   StepBuilder(const ModelConfig& config, std::span<const WeightInfo> weights, const StepShape& shape);
 
-  // The whole model -> [outputs, vocabulary].
+  // Builds the whole model -> [outputs, vocabulary].
   Tensor decoder();
-  // Names of the weights that were asked for, or would be in another context.
+  // Names of the weights that the graph uses or, with another context, would use.
   [[nodiscard]] const std::set<std::string, std::less<>>& used() const { return used_; }
   // Errors: invalid for the weights, and those of GraphBuilder.
   [[nodiscard]] Result<Graph> finish(Tensor output) &&;
@@ -29,41 +29,42 @@ class StepBuilder {
     Tensor query, keys, values;  // [tokens, heads, head_dim]
   };
 
-  // Rows of the token embedding -> [tokens, embedding].
+  // Looks up the token embeddings -> [tokens, embedding].
   Tensor embed();
-  // Blocks from now on belong to layer `index`: weights "blk.N.NAME".
+  // The next blocks belong to layer `index`, with weights "blk.N.NAME".
   void begin_layer(std::uint32_t index);
-  // Causal attention over the paged cache; x and residual [tokens, embedding] -> their like.
+  // Causal attention over the paged cache; x, residual and the result are [tokens, embedding].
   Tensor self_attention(Tensor x, Tensor residual);
   [[nodiscard]] Heads project_heads(Tensor x);
   Tensor rotated(Tensor x);
   [[nodiscard]] Attributes rotation() const;
   Tensor rotary_factors();
-  // x and residual [rows, embedding] -> their like.
+  // x, residual and the result are [rows, embedding].
   Tensor feed_forward(Tensor x, Tensor residual);
   Tensor mixture_of_experts(Tensor x);
   Tensor shared_expert(Tensor x);
-  // x [rows, 1 or used, columns] with the experts' matrices NAME.weight [count, out, columns], ids [rows, used]
-  // -> [rows, used, out].
+  // Multiplies x [rows, 1 or used, columns] by the experts' matrices NAME.weight [count, out, columns] that ids [rows,
+  // used] select -> [rows, used, out].
   Tensor apply_experts(Tensor x, std::string_view name, Tensor ids, std::uint32_t out, std::uint32_t columns);
   Tensor activated(Tensor gate, Tensor up);
-  // What a block adds: hidden [rows, columns] by the matrix `name`, then as post_norms and residual_scale want it.
+  // Multiplies hidden [rows, columns] by the matrix `name` and adds it to `residual`, with post_norms and
+  // residual_scale.
   Tensor add_block(Tensor hidden, std::string_view name, std::uint32_t columns, bool has_bias,
                    std::string_view post_norm, Tensor residual);
   Tensor add_scaled(Tensor y, std::string_view post_norm, Tensor residual);
-  // Only the rows whose logits are wanted: [tokens, embedding] -> [outputs, embedding].
+  // Keeps only the rows whose logits are wanted: [tokens, embedding] -> [outputs, embedding].
   Tensor keep_outputs(Tensor x);
   // [outputs, embedding] -> [outputs, vocabulary].
   Tensor logits(Tensor x);
 
-  // x [rows, columns] by the matrix NAME.weight [out, columns], and NAME.bias if it has one.
+  // Multiplies x [rows, columns] by the matrix NAME.weight [out, columns] and adds NAME.bias if it has one.
   Tensor project(Tensor x, std::string_view name, std::uint32_t out, std::uint32_t columns, bool has_bias);
   // Normalizes the last axis of x with NAME.weight.
   Tensor norm(Tensor x, std::string_view name, std::uint32_t columns);
   // Columns `begin` to `begin + count` of x [rows, columns].
   Tensor cut(Tensor x, std::uint32_t begin, std::uint32_t count);
   Tensor with_heads(Tensor x, std::uint32_t heads);
-  // A weight of this layer, or of the model outside of layers.
+  // A weight of this layer or, outside of layers, of the model.
   Tensor weight(std::string_view name, const Shape& shape);
 
   const ModelConfig& config_;

@@ -13,8 +13,8 @@ constexpr std::uint32_t kMostExperts = 1U << 12U;
 constexpr std::uint32_t kMostFeedForward = 1U << 24U;
 constexpr std::uint32_t kMostTokens = 1U << 28U;
 
-// Pairs that turn less than once within the original context are stretched by `factor`, those that turn often stay, and
-// a ramp lies between (Peng et al. 2023, arXiv 2309.00071).
+// YaRN: pairs that turn less than once within the original context are stretched by `factor`. Pairs that turn often are
+// unchanged, with a ramp in between (Peng et al. 2023, arXiv 2309.00071).
 struct Yarn {
   float factor = 1;
   float original = 0;  // tokens
@@ -45,7 +45,7 @@ std::vector<float> yarn_factors(const Yarn& yarn, const ModelConfig& config, boo
   return factors;
 }
 
-// Scores grow by what both queries and keys are multiplied with.
+// Queries and keys are both multiplied by `factor`, so scores grow by its square.
 void magnify(ModelConfig& config, float factor) { config.attention_scale *= factor * factor; }
 
 Status read_yarn(const ConfigReader& reader, float factor, bool whole_pairs, ModelConfig& config) {
@@ -62,7 +62,8 @@ Status read_yarn(const ConfigReader& reader, float factor, bool whole_pairs, Mod
   return {};
 }
 
-// One set of factors for contexts as in training, one for longer ones (Ding et al. 2024, arXiv 2402.13753).
+// Uses one set of factors for contexts up to the training length and one for longer ones (Ding et al. 2024, arXiv
+// 2402.13753).
 Status read_long_rope(const ConfigReader& reader, ModelConfig& config) {
   config.rotary_factors = "rope_factors_short.weight";
   config.long_rotary_factors = "rope_factors_long.weight";
@@ -116,7 +117,7 @@ void read_optional_biases(const ConfigReader& reader, ModelConfig& config) {
 
 Status read_experts(const ConfigReader& reader, ModelConfig& config) {
   ExpertConfig& experts = config.experts;
-  SHUNT_TRY_ASSIGN(const std::uint32_t count, reader.u32_or("expert_count", 0));  // dense models may say 0
+  SHUNT_TRY_ASSIGN(const std::uint32_t count, reader.u32_or("expert_count", 0));  // dense models may have a 0 here
   if (count == 0) return {};
   SHUNT_TRY_ASSIGN(experts.count, reader.count("expert_count", kMostExperts));
   SHUNT_TRY_ASSIGN(experts.used, reader.count("expert_used_count", experts.count));
@@ -135,7 +136,7 @@ Status read_rotary_scaling(const ConfigReader& reader, bool whole_pairs, ModelCo
   if (reader.has_tensor("rope_factors_long.weight")) return read_long_rope(reader, config);
   if (reader.has_tensor("rope_freqs.weight")) config.rotary_factors = "rope_freqs.weight";
   SHUNT_TRY_ASSIGN(const std::string_view type, reader.string_or("rope.scaling.type", "none"));
-  SHUNT_TRY_ASSIGN(const float older, reader.f32_or("rope.scale_linear", 0));  // 0: not scaled, as is 1
+  SHUNT_TRY_ASSIGN(const float older, reader.f32_or("rope.scale_linear", 0));  // 0 and 1: not scaled
   SHUNT_TRY_ASSIGN(float factor, reader.f32_or("rope.scaling.factor", older));
   if (factor == 0) factor = 1;
   if (!(factor > 0) || !std::isfinite(factor))

@@ -1,5 +1,5 @@
-// What the configuration of an architecture is read from: a file's keys, without the architecture's name before them,
-// and the names of its tensors. Borrows both; safe from many threads.
+// Reads the configuration of an architecture from a file's keys, without the architecture's prefix, and from the names
+// of its tensors. Borrows both; safe from many threads.
 #pragma once
 
 #include <string>
@@ -16,16 +16,16 @@ class ConfigReader {
 
   [[nodiscard]] bool has_tensor(std::string_view name) const;
 
-  // `architecture.key` of the file. Errors: invalid for another type, a missing key without fallback, or a number out
-  // of range.
+  // Reads `architecture.key` from the file. Errors: invalid for another type, a missing key without a fallback, or a
+  // number out of range.
   [[nodiscard]] Result<std::uint32_t> u32_or(std::string_view key, std::uint32_t fallback) const;
   [[nodiscard]] Result<float> f32(std::string_view key) const;
   [[nodiscard]] Result<float> f32_or(std::string_view key, float fallback) const;
   [[nodiscard]] Result<std::string_view> string_or(std::string_view key, std::string_view fallback) const;
-  // From 1 to `most`.
+  // Reads a number from 1 to `most`.
   [[nodiscard]] Result<std::uint32_t> count(std::string_view key, std::uint32_t most) const;
   [[nodiscard]] Result<std::uint32_t> count_or(std::string_view key, std::uint32_t fallback, std::uint32_t most) const;
-  // More than 0 and finite.
+  // Reads a finite number above 0.
   [[nodiscard]] Result<float> positive_or(std::string_view key, float fallback) const;
 
  private:
@@ -37,13 +37,15 @@ class ConfigReader {
 };
 
 // Parts that several architectures share.
-// Biases of attention where the file has them.
+//
+// Reads which biases of attention the file has.
 void read_optional_biases(const ConfigReader& reader, ModelConfig& config);
-// Keys of a mixture of experts; leaves `experts.count` 0 where the file has none.
+// Reads the keys of a mixture of experts; leaves `experts.count` 0 if the file has none.
 [[nodiscard]] Status read_experts(const ConfigReader& reader, ModelConfig& config);
-// `attention.sliding_window`; layers N - 1, 2N - 1, ... stay without.
+// Reads `attention.sliding_window`; layers N - 1, 2N - 1, ... have no window, with N = `global_every`.
 [[nodiscard]] Status read_window(const ConfigReader& reader, std::uint32_t global_every, ModelConfig& config);
-// What rope.scaling.* and tensors say of the frequencies. `whole_pairs`: YaRN's ramp begins and ends at whole pairs.
+// Reads how rope.scaling.* and tensors scale the frequencies. `whole_pairs`: YaRN's ramp begins and ends at whole
+// pairs.
 [[nodiscard]] Status read_rotary_scaling(const ConfigReader& reader, bool whole_pairs, ModelConfig& config);
 
 }  // namespace shunt::models

@@ -1,4 +1,4 @@
-// The feed-forward block, dense or of experts, as a part of StepBuilder.
+// The feed-forward part of StepBuilder, dense or with experts.
 #include <fmt/format.h>
 
 #include "models/decoder/blocks.h"
@@ -43,7 +43,7 @@ Tensor StepBuilder::mixture_of_experts(Tensor x) {
   const ExpertConfig& experts = config_.experts;
   const Tensor scores = project(x, "ffn_gate_inp", experts.count, config_.embedding, experts.biases);
   const Tensor ids = graph_.top_k(scores, {{Attr::k, experts.used}});
-  // The softmax over the chosen scores is that over all of them, made to sum to one again.
+  // The softmax over the chosen scores equals the softmax over all, renormalized to sum to one.
   const Tensor weights =
       experts.normalized ? graph_.softmax(graph_.take(scores, ids), {}) : graph_.take(graph_.softmax(scores, {}), ids);
   const auto rows = static_cast<std::uint32_t>(graph_.shape_of(x).rows());

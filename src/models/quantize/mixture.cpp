@@ -19,12 +19,12 @@ using enum DType;
 constexpr Mixture plain(std::string_view name, std::uint32_t file_type, DType dtype) {
   return {name, file_type, dtype, dtype, dtype, {dtype}, {dtype}, dtype};
 }
-// A precise output matrix, and all else alike.
+// The same dtype everywhere, but a more precise output matrix.
 constexpr Mixture even(std::string_view name, std::uint32_t file_type, DType dtype) {
   return {name, file_type, dtype, Q6_K, dtype, {dtype}, {dtype}, dtype};
 }
 
-// Types of uneven levels.
+// The types with uneven levels.
 constexpr Mixture uneven(std::string_view name, std::uint32_t file_type, DType dtype) {
   return {name,  file_type, dtype, Q6_K, dtype, {dtype, Q5_K, Care::shared}, {dtype, Q5_K, Care::first_8th},
           dtype, dtype,     Q5_K};
@@ -51,11 +51,11 @@ constexpr Mixture kMixtures[] = {
     uneven("IQ4_NL", 25, IQ4_NL),
     uneven("IQ4_XS", 30, IQ4_XS),
     {"MXFP4_MOE", 38, Q8_0, Q8_0, Q8_0, {Q8_0}, {Q8_0}, Q8_0, MXFP4},
-    // llama.cpp has no type of dense models in MXFP4, and so no number of its own for them.
+    // llama.cpp has no file type for dense models in MXFP4, and so no number for one.
     {"MXFP4", 38, MXFP4, Q8_0, MXFP4, {MXFP4}, {MXFP4}, MXFP4},
 };
 
-// "blk.12.ffn_down.weight" -> 12.
+// Parses 12 from "blk.12.ffn_down.weight".
 std::optional<std::uint32_t> layer_of(std::string_view name) {
   constexpr std::string_view kPrefix = "blk.";
   if (!name.starts_with(kPrefix)) return std::nullopt;
@@ -101,7 +101,7 @@ DType wanted_dtype(const Mixture& mixture, const WeightInfo& tensor, const Mixtu
   if (name == "output.weight" || (model.tied && name == "token_embd.weight")) return mixture.output;
   if (name == "token_embd.weight") return mixture.embedding;
   if (tensor.shape.rank() == 3 && mixture.experts != mixture.base) return mixture.experts;
-  // The matrices that all tokens share are small beside eight experts.
+  // The matrices that all tokens share are small compared with eight experts.
   const bool spares_shared = model.experts == 8 && info_of(mixture.base).kind == DTypeKind::quantized;
   const auto choose = [&](const Part& part) {
     const std::optional<std::uint32_t> layer = layer_of(name);
@@ -115,7 +115,7 @@ DType wanted_dtype(const Mixture& mixture, const WeightInfo& tensor, const Mixtu
   return mixture.base;
 }
 
-// What a row that is not whole blocks of `dtype` gets instead.
+// Returns the dtype to use if a row is not whole blocks of `dtype`.
 DType fallback_of(DType dtype, std::uint32_t columns) {
   const DType smaller = [&] {
     switch (dtype) {

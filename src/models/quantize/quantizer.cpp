@@ -17,11 +17,11 @@
 namespace shunt::models {
 namespace {
 
-constexpr std::uint64_t kPiece = 1U << 16;  // elements that a thread converts at a time: whole blocks of any dtype
+constexpr std::uint64_t kPiece = 1U << 16;  // elements that a thread converts at a time; whole blocks of any dtype
 constexpr std::uint64_t kPiecesAtOnce = 64;
 constexpr float kLargestF16 = 65504.0F;
 
-// A tensor on its way from one dtype to another. Rows are whole blocks of both, so it is one long row.
+// A tensor to convert. Rows are whole blocks of both dtypes, so the tensor is one long row.
 struct Conversion {
   const WeightInfo& info;
   std::span<const std::byte> source;
@@ -39,7 +39,7 @@ struct Conversion {
 
 constexpr std::uint64_t kNone = ~std::uint64_t{0};
 
-// The first element that the result cannot hold, or kNone.
+// Returns the index of the first element that the result cannot hold, or kNone.
 std::uint64_t unfit_element(std::span<const float> values, DType to) {
   const float largest = to == DType::F16 ? kLargestF16 : std::numeric_limits<float>::max();
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -47,7 +47,7 @@ std::uint64_t unfit_element(std::span<const float> values, DType to) {
   return kNone;
 }
 
-// Converts elements [begin, end) into `out` on all threads; answers the first element that is not fit.
+// Converts elements [begin, end) into `out` on all threads. Returns the first element that does not fit.
 std::uint64_t convert(const Conversion& conversion, std::uint64_t begin, std::uint64_t end, std::byte* out,
                       ThreadPool& pool) {
   std::atomic<std::uint64_t> next_piece{0};
@@ -98,7 +98,7 @@ Status check_source(const WeightInfo& info, DType to) {
 Metadata new_metadata(const Metadata& old, const Mixture& mixture) {
   Metadata metadata = old;
   metadata.set("general.file_type", mixture.file_type);
-  // The version of the block formats, which other programs want to see.
+  // The version of the block formats, which other programs expect.
   if (info_of(mixture.base).kind == DTypeKind::quantized)
     metadata.set("general.quantization_version", std::uint32_t{2});
   for (const std::string_view key : {"split.no", "split.count", "split.tensors.count"}) metadata.erase(key);
@@ -110,7 +110,7 @@ Result<MixtureModel> mixture_model(const GgufFile& model) {
   const std::string architecture(metadata.string_or("general.architecture", "").value_or(""));
   SHUNT_TRY_ASSIGN(const std::uint32_t layers, metadata.u32_or(architecture + ".block_count", 0));
   SHUNT_TRY_ASSIGN(const std::uint32_t experts, metadata.u32_or(architecture + ".expert_count", 0));
-  // Some models have a number of heads for each layer; such count as sharing nothing.
+  // Some models have a number of heads per layer; these count as not sharing heads.
   const std::uint32_t heads = metadata.u32_or(architecture + ".attention.head_count", 1).value_or(1);
   const std::uint32_t kv_heads = metadata.u32_or(architecture + ".attention.head_count_kv", heads).value_or(heads);
   return MixtureModel{.layers = layers,

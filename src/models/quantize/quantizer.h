@@ -1,7 +1,7 @@
-// Converts a model file to another file type: matrices to the dtypes of the type's mixture, all else as it is.
+// Converts a model file to another file type: matrices get the dtypes of its mixture, all else stays the same.
 //
-// Reads through the mapping and writes as it goes, so memory stays at a few megabytes per thread. The target
-// appears only when everything is written. Call from one thread; its functions are called on it.
+// Reads through the mapping and writes as it goes, so it needs only a few megabytes of memory per thread. The target
+// appears only when it is complete. Call from one thread, which also runs the callbacks.
 #pragma once
 
 #include <cstddef>
@@ -17,13 +17,13 @@
 namespace shunt::models {
 
 struct QuantizeProgress {
-  std::size_t index = 0;  // of the tensor that comes next
+  std::size_t index = 0;  // of the next tensor
   std::size_t count = 0;
   std::string_view name;
   Shape shape;
   DType from = DType::F32;
   DType to = DType::F32;
-  std::string_view note;  // why `to` is not what the type says, or empty
+  std::string_view note;  // why `to` differs from the file type, or empty
 };
 
 struct QuantizeOptions {
@@ -32,9 +32,9 @@ struct QuantizeOptions {
   WriteProgress on_write{};
 };
 
-// `type` is a name of mixture.h. `in` and `out` may be the same file. Errors: io; invalid for an unknown type,
-// a tensor with an element that is not finite or that is quantized in another dtype already, and where
-// on_write ended it.
+// `type` is a name from mixture.h. `in` and `out` may be the same file. Errors: io; invalid for an unknown type, a
+// tensor with an element that is not finite, or one already quantized in another dtype; interrupted if on_write
+// returned false.
 [[nodiscard]] Status quantize_file(const std::string& in, const std::string& out, std::string_view type,
                                    const QuantizeOptions& options = {});
 

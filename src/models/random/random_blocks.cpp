@@ -18,8 +18,8 @@ std::uint64_t next(std::uint64_t& state) {
   return mixed ^ (mixed >> 31);
 }
 
-// Each turns a block of random bits into values of about `scale`: the sign and the fraction of a float stay
-// random and its exponent is set, a quantized block keeps its quants.
+// Each overload turns a block of random bits into values of about `scale`. Floats keep a random sign and fraction and
+// get a fixed exponent; quantized blocks keep their quants.
 void settle(F32Block& block, float scale) {
   std::uint32_t bits = std::bit_cast<std::uint32_t>(block.value);
   bits = (bits & 0x807FFFFFU) | 0x3F800000U;
@@ -37,7 +37,7 @@ void settle(IQ4_NLBlock& block, float scale) { block.scale = f32_to_f16(scale); 
 void settle(IQ4_XSBlock& block, float scale) { block.scale = f32_to_f16(scale); }
 void settle(Q3_KBlock& block, float scale) { block.scale = f32_to_f16(scale); }
 void settle(Q5_0Block& block, float scale) { block.scale = f32_to_f16(scale); }
-// The minimum is that of the quants' mean, so that the mean is zero.
+// The minimum cancels the mean of the quants, so the mean is zero.
 void settle(Q4_1Block& block, float scale) {
   block.scale = f32_to_f16(scale);
   block.min = f32_to_f16(scale * -7.5F);
@@ -50,14 +50,14 @@ void settle(Q2_KBlock& block, float scale) {
   block.scale = f32_to_f16(scale);
   block.min = f32_to_f16(scale * 1.5F);
 }
-// Exponents are of the two powers of two around the scale, in such shares that the mean square is that of the scale.
+// Picks one of the two powers of two around `scale`, with probabilities that give the mean square of `scale`.
 void settle(MXFP4Block& block, float scale) {
   int power = 0;
   const float ratio = 2 * std::frexp(scale, &power);
   const bool larger = static_cast<float>(block.exponent) < 256 * (ratio * ratio - 1) / 3;
   block.exponent = static_cast<std::uint8_t>(std::clamp(power + 127 - (larger ? 0 : 1), 0, 254));
 }
-// Group scales and minima are random, and 7.5 (or 15.5) is the mean of the quants: the mean is zero.
+// Group scales and minima are random, and 7.5 (or 15.5) is the mean of the quants, so the mean is zero.
 void settle(Q4_KBlock& block, float scale) {
   block.scale = f32_to_f16(scale);
   block.min = f32_to_f16(scale * 7.5F);
@@ -93,7 +93,7 @@ constexpr Settler kSettlers[] = {
 }  // namespace
 
 RandomBlocks::RandomBlocks(DType dtype, float size, std::uint64_t seed) : dtype_(dtype), state_(seed) {
-  // How large values are at scale 1 is asked of the decoder.
+  // Measures with the decoder how large values are at scale 1.
   constexpr std::size_t kSample = 1U << 14;
   const DTypeInfo& info = info_of(dtype);
   std::vector<std::byte> blocks(kSample / info.block_elements * info.block_bytes);

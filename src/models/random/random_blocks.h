@@ -1,5 +1,5 @@
-// Random weights without quantizing anything: blocks of random bits whose scales are set so that values have
-// a wanted size. For tests and measurements of speed; gigabytes take seconds.
+// Random weights without quantization: blocks of random bits, with scales set so that the values have a given size. For
+// tests and speed measurements; gigabytes take seconds.
 //
 // Pure functions: the same seed gives the same bytes. Any thread.
 #pragma once
@@ -13,13 +13,13 @@
 
 namespace shunt::models {
 
-// Fills a stretch of a tensor, beginning at a block, with blocks of zero mean and root mean square `size`.
+// Fills part of a tensor, from the start of a block, with blocks of zero mean and root mean square `size`.
 class RandomBlocks {
  public:
   // REQUIRES: a floating or quantized dtype.
   RandomBlocks(DType dtype, float size, std::uint64_t seed);
 
-  // The next blocks. REQUIRES: whole blocks.
+  // Writes the next blocks. REQUIRES: whole blocks.
   void fill(std::span<std::byte> out);
 
  private:

@@ -102,7 +102,7 @@ std::vector<GgufTensor> tensors_of(const ModelShape& shape) {
   return tensors;
 }
 
-// Norms are ones; a matrix keeps the size of what it multiplies, so that nothing grows over the layers.
+// Norms are ones. Matrices preserve the size of their input, so that values do not grow over the layers.
 Status write_tensor(GgufWriter& writer, const GgufTensor& tensor, std::uint64_t seed, std::vector<std::byte>& buffer) {
   SHUNT_TRY_ASSIGN(std::uint64_t left, bytes_of(tensor.dtype, tensor.shape));
   if (tensor.shape.rank() == 1) {
@@ -140,7 +140,7 @@ Status make_model(std::string_view shape_name, std::string_view type, const std:
   SHUNT_TRY_ASSIGN(auto writer, GgufWriter::create(path, metadata_of(shape, mixture), tensors, progress));
   std::vector<std::byte> buffer(1U << 20);
   for (std::size_t i = 0; i < tensors.size(); ++i) {
-    // Far apart in the generator's sequence.
+    // Seeds that are far apart in the generator's sequence.
     const std::uint64_t tensor_seed = (seed * 1000003 + i) * 0xD1342543DE82EF95U;
     SHUNT_TRY(write_tensor(*writer, tensors[i], tensor_seed, buffer));
   }

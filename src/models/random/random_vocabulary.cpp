@@ -11,15 +11,15 @@ namespace {
 
 enum TokenType : std::int32_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kByte = 6 };
 
-constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581, SentencePiece's mark of a space
+constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581, SentencePiece's space mark
 constexpr std::string_view kConsonants = "bcdfghjklmnpqrstvwxz";
 constexpr std::string_view kVowels = "aeiou";
 constexpr std::string_view kChatTemplate =
     "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + "
     "'\n'}}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
-// All pieces in order: letters, then syllables, then words of two and three syllables, each also with the
-// mark of a space before it. Every one but the letters is made of two earlier ones.
+// All pieces in order: letters, then syllables, then words of two and three syllables, the latter two also with a space
+// mark in front. Every piece but the letters joins two earlier ones.
 class Pieces {
  public:
   explicit Pieces(std::size_t count) : count_(count) {

@@ -1,5 +1,5 @@
-// A vocabulary for random models: <unk> <s> </s>, the 256 bytes, the two ChatML marks, then unique pieces
-// that merge from shorter ones, with falling scores as a trained SentencePiece model has them.
+// A vocabulary for random models: <unk> <s> </s>, the 256 bytes, the two ChatML markers, then unique pieces that merge
+// from shorter ones. Scores decrease as in a trained SentencePiece model.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace shunt::models {
 
-// Tokens that every vocabulary here begins with.
+// The tokens that every vocabulary begins with.
 inline constexpr std::uint32_t kFixedTokens = 3 + 256 + 2;
 
 // Adds the tokenizer.* keys of a vocabulary of `size` tokens. REQUIRES: kFixedTokens <= size <= 200000.

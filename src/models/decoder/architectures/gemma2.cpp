@@ -1,5 +1,5 @@
 // Gemma 2: norms before and after each block, soft caps on scores and logits, a window in every other layer (Gemma Team
-// 2024, arXiv 2408.00118). Files have 1 added to the weights of norms.
+// 2024, arXiv 2408.00118). In GGUF files the weights of norms already include the added 1.
 #include <cmath>
 
 #include "models/decoder/config_reader.h"
@@ -9,7 +9,7 @@ namespace shunt::models {
 Status configure_gemma2(const ConfigReader& reader, ModelConfig& config);
 
 Status configure_gemma2(const ConfigReader& reader, ModelConfig& config) {
-  constexpr std::uint32_t kLayersOf27b = 46;  // which divides by the root of another number, and no key says so
+  constexpr std::uint32_t kLayersOf27b = 46;  // divides scores by another root, and no key says so
   config.rotary_halves = true;
   config.post_norms = true;
   config.activation = Activation::gelu;

@@ -1,5 +1,5 @@
-// Gemma 3, its text part: as Gemma 2, with norms of queries and keys in place of soft caps; five layers of six have a
-// window, and rotary positions of their own (Gemma Team 2025, arXiv 2503.19786).
+// The text part of Gemma 3: as Gemma 2, but with norms of queries and keys instead of soft caps. Five of six layers
+// have a window and their own rotary base (Gemma Team 2025, arXiv 2503.19786).
 #include <cmath>
 
 #include "models/decoder/config_reader.h"

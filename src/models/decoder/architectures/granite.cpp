@@ -1,5 +1,5 @@
-// Granite 3: as Llama, with factors on embeddings, scores, what blocks add, and logits (IBM,
-// https://huggingface.co/docs/ transformers/model_doc/granite).
+// Granite 3: as Llama, with factors on embeddings, scores, block outputs and logits (IBM,
+// https://huggingface.co/docs/transformers/model_doc/granite).
 #include "models/decoder/config_reader.h"
 
 namespace shunt::models {

@@ -1,5 +1,5 @@
-// Phi 3 and 3.5, and Phi 4 mini: projections of attention in one matrix, those of the feed-forward block in another,
-// and two sets of rotary factors (Abdin et al. 2024, arXiv 2404.14219).
+// Phi 3 and 3.5, and Phi 4 mini: queries, keys and values share one matrix, gate and up another, and there are two sets
+// of rotary factors (Abdin et al. 2024, arXiv 2404.14219).
 #include "models/decoder/config_reader.h"
 
 namespace shunt::models {

@@ -1,5 +1,5 @@
-// Qwen 1.5 and 2 with experts: one of them is shared by all tokens, and the others' weights are what the softmax over
-// all of them gives (Yang et al. 2024, arXiv 2407.10671).
+// Qwen 1.5 and 2 with experts: all tokens share one of them, and the weights of the others come from a softmax over all
+// of them (Yang et al. 2024, arXiv 2407.10671).
 #include "models/decoder/config_reader.h"
 
 namespace shunt::models {
