@@ -26,13 +26,13 @@ std::string part_suffix(std::uint32_t part, std::uint32_t count) {
 
 Result<GgufHeader> parse_mapped(const MappedFile& file, ForeignTypes foreign) {
   auto header = parse_gguf(file.bytes(), foreign);
-  // A header that was torn away while it was read is the file's fault, not the format's.
+  // If reading the file failed, report that and not a bad format.
   SHUNT_TRY(file.health());
   if (!header) return fail_at(file.path(), std::move(header).error());
   return header;
 }
 
-// Parts in this model as its metadata says; 1 for a whole model.
+// Returns how many parts the metadata says the model has; 1 if it is not split.
 Result<std::uint32_t> split_count(const Metadata& metadata) {
   SHUNT_TRY_ASSIGN(const std::uint32_t count, metadata.u32_or(kSplitCount, 0));
   if (count > kMostParts)
@@ -49,7 +49,7 @@ Status check_part(const Metadata& metadata, std::uint32_t part, std::uint32_t co
   return {};
 }
 
-// The number in `text` as a part's name has it; 0 where there is none.
+// Parses the number of a part's name; 0 if `text` is not a number.
 std::uint32_t number_in(std::string_view text) {
   std::uint32_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);

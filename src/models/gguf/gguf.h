@@ -1,7 +1,7 @@
 // A GGUF model file as a source of weights: one file, the parts of a split model, or bytes in memory.
 //
-// The object owns its mappings; spans from mapped() live as long as it or their owner() does. Opening reads the headers
-// only. All calls are safe from many threads.
+// The object owns its mappings; spans from mapped() live as long as it or their owner() does. Opening reads only the
+// headers. All calls are safe from many threads.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@
 
 namespace shunt::models {
 
-// The files that open() would read: `path`, and the other parts that its name tells of. They need not be there.
+// Returns the files that open() would read: `path` and the other parts that its name implies. They need not exist.
 [[nodiscard]] std::vector<std::string> files_of_model(const std::string& path);
 
 class GgufFile final : public WeightSource {
@@ -29,25 +29,25 @@ class GgufFile final : public WeightSource {
  public:
   // For open() and from_memory() only.
   explicit GgufFile(Empty) {}
-  // Opens `path` and, where it is a part of a split model (NAME-00001-of-00003.gguf, any of them), all other
-  // parts. Errors: io, invalid (no GGUF file, damaged, cut short), unsupported (version, tensor type unless listed).
+  // Opens `path`. If it is any part of a split model (NAME-00001-of-00003.gguf), opens all other parts too. Errors: io;
+  // invalid (not a GGUF file, damaged, truncated); unsupported (version, tensor type unless listed).
   [[nodiscard]] static Result<std::unique_ptr<GgufFile>> open(const std::string& path,
                                                               ForeignTypes foreign = ForeignTypes::refuse);
   // Reads a model from memory. REQUIRES: the bytes begin at a multiple of 8 and outlive the object.
   [[nodiscard]] static Result<std::unique_ptr<GgufFile>> from_memory(std::span<const std::byte> bytes);
 
-  // Of the first part.
+  // These four are those of the first part.
   [[nodiscard]] const Metadata& metadata() const { return metadata_; }
   [[nodiscard]] std::uint32_t version() const { return version_; }
   [[nodiscard]] std::uint32_t alignment() const { return alignment_; }
   [[nodiscard]] std::uint64_t data_offset() const { return parts_.front().data_offset; }
-  // Of all parts together.
+  // Totals over all parts.
   [[nodiscard]] std::uint64_t total_bytes() const;
   [[nodiscard]] std::size_t part_count() const { return parts_.size(); }
-  // The index of a tensor in weights().
+  // Returns the index of a tensor in weights().
   [[nodiscard]] std::optional<std::size_t> find(std::string_view name) const;
 
-  // Tensors that are no weights here, as Shunt does not know their type; with ForeignTypes::list.
+  // With ForeignTypes::list: the tensors that are not in weights() because Shunt does not know their type.
   [[nodiscard]] std::span<const ForeignTensor> foreign() const { return foreign_; }
 
   [[nodiscard]] std::span<const WeightInfo> weights() const override { return weights_; }
@@ -70,9 +70,9 @@ class GgufFile final : public WeightSource {
     std::uint64_t offset = 0;
   };
 
-  // Takes over the tensors of one more part.
+  // Adds the tensors of another part.
   void append(Part part, GgufHeader& header);
-  // Opens all parts of the model that has part number `given` at `path`.
+  // Opens all parts of the model; `path` is part number `given`.
   Status open_parts(const std::string& path, std::uint32_t given, std::uint32_t count, ForeignTypes foreign);
   Status index_names();
 

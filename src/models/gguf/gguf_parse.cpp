@@ -17,7 +17,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "GGUF is read by copying its little-endian numbers");
 
-// Generous for any model, and small enough that records of a few bytes cannot claim much memory.
+// Generous for any model, yet small enough that records of a few bytes cannot claim much memory.
 constexpr std::uint64_t kMaxKeys = 1U << 14;
 constexpr std::uint64_t kMaxTensors = 1U << 18;
 constexpr std::uint64_t kMaxKeyBytes = 65535;
@@ -26,7 +26,7 @@ constexpr std::uint64_t kMinTensorBytes = 8 + 4 + 4 + 8;  // length, rank, type,
 
 std::unexpected<Error> invalid(std::string message) { return fail(Code::invalid, std::move(message)); }
 
-// Walks over the bytes of a header.
+// Reads the bytes of a header in order.
 class Cursor {
  public:
   explicit Cursor(std::span<const std::byte> file) : file_(file) {}
@@ -54,7 +54,7 @@ class Cursor {
     return {};
   }
 
-  // Values of one byte or more each.
+  // Reads a list of values of at least one byte each.
   template <class T>
   Status read(std::vector<T>& list, std::string_view what) {
     std::uint64_t count = 0;
@@ -148,7 +148,7 @@ Status read_entry(Cursor& cursor, std::uint64_t index, Metadata& metadata) {
   return metadata.insert(std::move(key), std::move(value));
 }
 
-// In the file the innermost extent comes first.
+// Reads a shape, which the file stores innermost extent first.
 Status read_shape(Cursor& cursor, Shape& shape, std::string_view what) {
   std::uint32_t rank = 0;
   SHUNT_TRY(cursor.read(rank, what));
@@ -190,7 +190,7 @@ ForeignTensor foreign_tensor(const WeightInfo& info, std::uint32_t type) {
   return tensor;
 }
 
-// Appends a tensor and what its record says of its offset: the distance from the start of the tensor data.
+// Appends a tensor and its offset, which is still relative to the start of the tensor data.
 Status read_tensor(Cursor& cursor, std::uint64_t index, ForeignTypes foreign, GgufHeader& header) {
   WeightInfo info;
   SHUNT_TRY(cursor.read(info.name, fmt::format("the name of tensor {}", index)));
@@ -219,7 +219,7 @@ Status read_tensor(Cursor& cursor, std::uint64_t index, ForeignTypes foreign, Gg
   return {};
 }
 
-// Turns distances into offsets in the file and checks that each tensor lies inside it.
+// Turns relative offsets into offsets in the file and checks that each tensor is inside the file.
 Status place_tensors(std::uint64_t file_bytes, GgufHeader& header) {
   for (std::size_t i = 0; i < header.tensors.size(); ++i) {
     const WeightInfo& info = header.tensors[i];
@@ -237,7 +237,7 @@ Status place_tensors(std::uint64_t file_bytes, GgufHeader& header) {
   return {};
 }
 
-// Tensors that shared bytes would let a small file claim much memory.
+// Refuses overlapping tensors, with which a small file could claim much memory.
 Status check_overlaps(const GgufHeader& header) {
   std::vector<std::uint32_t> order(header.tensors.size());
   std::iota(order.begin(), order.end(), 0U);

@@ -1,8 +1,8 @@
 // Reads the header of one GGUF file (versions 2 and 3, little-endian): metadata and tensor records.
 //
-// Nothing in the file is trusted. Every count, length and offset is checked against the bytes that are
-// there before anything is allocated, so that a header takes at most about four times its size in memory.
-// Format: https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. A pure function; any thread.
+// Nothing in the file is trusted. Every count, length and offset is checked against the available bytes before any
+// allocation. Thus a header takes at most about four times its size in memory. Format:
+// https://github.com/ggml-org/ggml/blob/master/docs/gguf.md. A pure function; any thread.
 #pragma once
 
 #include <cstddef>
@@ -23,14 +23,14 @@ inline constexpr std::uint32_t kGgufDefaultAlignment = 32;
 inline constexpr std::uint32_t kGgufMaxAlignment = 1U << 20;
 inline constexpr std::string_view kGgufAlignmentKey = "general.alignment";
 
-// What becomes of tensors of a type that is not in ops/dtypes.def: an error, or a list of their own.
+// How to treat tensors of a type that is not in ops/dtypes.def: as an error, or in a list of their own.
 enum class ForeignTypes : std::uint8_t { refuse, list };
 
 struct ForeignTensor {
   std::string name;
-  std::string type;  // "IQ2_XXS", or "type 99" where nobody knows it
+  std::string type;  // "IQ2_XXS", or "type 99" for an unknown number
   Shape shape;
-  std::uint64_t bytes = 0;  // 0 where that is not known
+  std::uint64_t bytes = 0;  // 0 if unknown
 };
 
 struct GgufHeader {
@@ -43,15 +43,15 @@ struct GgufHeader {
   std::vector<ForeignTensor> foreign;
 };
 
-// Errors: invalid (no GGUF file, damaged, cut short), unsupported (another version, byte order or tensor
-// type). Messages give offsets; the caller adds the file's name.
+// Errors: invalid (not a GGUF file, damaged, truncated), unsupported (another version, byte order or tensor type).
+// Messages give offsets; the caller adds the file's name.
 [[nodiscard]] Result<GgufHeader> parse_gguf(std::span<const std::byte> file,
                                             ForeignTypes foreign = ForeignTypes::refuse);
 
-// A power of two that keeps elements of every dtype aligned. Errors: invalid.
+// Returns a power of two that keeps elements of every dtype aligned. Errors: invalid.
 [[nodiscard]] Result<std::uint32_t> gguf_alignment(const Metadata& metadata);
 
-// A name from a file, safe to print: quoted, escaped and not too long.
+// Makes a name from a file safe to print: quoted, escaped and not too long.
 [[nodiscard]] std::string quoted(std::string_view name);
 
 }  // namespace shunt::models

@@ -1,7 +1,7 @@
-// Writes a GGUF file (version 3, little-endian): the header at once, then the tensors' bytes as they come.
+// Writes a GGUF file (version 3, little-endian): first the header, then the tensors' bytes as they come.
 //
-// The file takes its place in finish(); until then, and after any error, the target is as it was
-// (base/system/whole_file.h). For one thread at a time.
+// finish() puts the file in its place. Until then, and after any error, the target is unchanged
+// (base/system/whole_file.h). One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -24,15 +24,15 @@ struct GgufTensor {
   Shape shape;  // outermost first
 };
 
-// Told after each piece of at most 16 MiB how many of the tensors' bytes are written; false ends the writing.
+// Called after each piece of at most 16 MiB with the tensor bytes written so far; returning false ends the writing.
 using WriteProgress = std::function<bool(std::uint64_t done_bytes, std::uint64_t total_bytes)>;
 
 class GgufWriter {
   struct Opened;
 
  public:
-  // Writes the header. The alignment is the metadata's, else 32.
-  // Errors: io; invalid for a tensor or key that a file cannot hold, and where `path` is a folder or device.
+  // Writes the header. The alignment is that of the metadata, or 32. Errors: io; invalid for a tensor or key that a
+  // file cannot hold, and if `path` is a folder or device.
   [[nodiscard]] static Result<std::unique_ptr<GgufWriter>> create(const std::string& path, const Metadata& metadata,
                                                                   std::span<const GgufTensor> tensors,
                                                                   WriteProgress progress = {});
@@ -41,11 +41,11 @@ class GgufWriter {
   GgufWriter(const GgufWriter&) = delete;
   GgufWriter& operator=(const GgufWriter&) = delete;
 
-  // Appends to the data of the tensors, one after the other in the order given; one call may end inside a
-  // tensor or span several. Padding is added. Errors: io (a full disk, ...), invalid past the last tensor or
-  // where the progress function ended it.
+  // Appends to the data of the tensors, in the order given. One call may end inside a tensor or span several. Adds
+  // padding. Errors: io (a full disk, ...); invalid past the last tensor; interrupted if the progress function returned
+  // false.
   [[nodiscard]] Status write(std::span<const std::byte> bytes);
-  // Errors: invalid while bytes of a tensor are missing, io. Nothing can be written afterwards.
+  // Completes the file; nothing can be written afterwards. Errors: invalid while bytes of a tensor are missing; io.
   [[nodiscard]] Status finish();
 
  private:
@@ -64,8 +64,8 @@ class GgufWriter {
 
   Opened opened_;
   std::uint64_t written_bytes_ = 0;    // of the tensors
-  std::size_t tensor_ = 0;             // that the next byte belongs to
-  std::uint64_t tensor_position_ = 0;  // bytes of it that are written
+  std::size_t tensor_ = 0;             // the tensor of the next byte
+  std::uint64_t tensor_position_ = 0;  // bytes of it already written
 };
 
 }  // namespace shunt::models

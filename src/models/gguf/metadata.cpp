@@ -37,7 +37,7 @@ std::unexpected<Error> wrong_type(std::string_view key, const MetadataValue& val
               fmt::format("metadata key \"{}\" is not {} (its type is {})", key, wanted, type_name(value)));
 }
 
-// The value as a T, or nothing where it is no integer or does not fit.
+// Returns the value as a T, or nullopt if it is not an integer or does not fit.
 template <class T>
 std::optional<T> integer_of(const MetadataValue& value) {
   return std::visit(

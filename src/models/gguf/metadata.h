@@ -1,9 +1,8 @@
-// The key-value pairs of a model file, typed, in the order of the file. A plain value; reading is safe
-// from many threads.
+// The typed key-value pairs of a model file, in the order of the file. A plain value; reading is safe from many
+// threads.
 //
-// A value keeps the exact type it has in the file, so that writing it again changes nothing. Getters
-// accept every type of the wanted class that holds the number, and check range, so callers never trust a
-// file.
+// A value keeps the exact type it has in the file, so writing it again changes nothing. Getters accept every type of
+// the requested kind that holds the number, and check ranges. Callers therefore need not trust a file.
 #pragma once
 
 #include <cstdint>
@@ -48,36 +47,36 @@ class Metadata {
  public:
   using Entry = std::pair<std::string, MetadataValue>;
 
-  // Errors: invalid where the key is there already.
+  // Errors: invalid if the key already exists.
   [[nodiscard]] Status insert(std::string key, MetadataValue value);
-  // Replaces the value in its place, or appends.
+  // Replaces the value in place, or appends it.
   void set(std::string key, MetadataValue value);
-  // Nothing happens where the key is missing.
+  // Does nothing if the key is missing.
   void erase(std::string_view key);
 
-  // Null where the key is missing.
+  // Returns null if the key is missing.
   [[nodiscard]] const MetadataValue* find(std::string_view key) const;
-  // In the order in which the keys came.
+  // All entries, in the order in which the keys came.
   [[nodiscard]] std::span<const Entry> all() const { return entries_; }
 
-  // Errors: invalid where the key is missing, of another type or out of range; the message names the key.
+  // Errors: invalid if the key is missing, of another type or out of range; the message names the key.
   [[nodiscard]] Result<std::uint32_t> u32(std::string_view key) const;
   [[nodiscard]] Result<float> f32(std::string_view key) const;
   [[nodiscard]] Result<bool> boolean(std::string_view key) const;
   [[nodiscard]] Result<std::string_view> string(std::string_view key) const;
-  // A pointer into this object.
+  // Returns a pointer into this object.
   [[nodiscard]] Result<const std::vector<std::string>*> strings(std::string_view key) const;
   [[nodiscard]] Result<std::vector<float>> f32s(std::string_view key) const;
   [[nodiscard]] Result<std::vector<std::int32_t>> i32s(std::string_view key) const;
 
-  // The fallback where the key is missing; still an error where it has another type.
+  // Return the fallback if the key is missing. A value of another type is still an error.
   [[nodiscard]] Result<std::uint32_t> u32_or(std::string_view key, std::uint32_t fallback) const;
   [[nodiscard]] Result<float> f32_or(std::string_view key, float fallback) const;
   [[nodiscard]] Result<bool> boolean_or(std::string_view key, bool fallback) const;
   [[nodiscard]] Result<std::string_view> string_or(std::string_view key, std::string_view fallback) const;
 
  private:
-  // Where `key` stands in `order_`, or would stand.
+  // The position of `key` in `order_`, or where it would be inserted.
   [[nodiscard]] std::vector<std::uint32_t>::const_iterator place_of(std::string_view key) const;
 
   std::vector<Entry> entries_;

@@ -28,7 +28,7 @@ void BpeMerger::split_characters(std::string_view word) {
   symbols_.clear();
   for (std::size_t begin = 0; begin < word.size();) {
     const Utf8Unit unit = first_utf8_unit(word.substr(begin));
-    // A byte that belongs to no character stands alone, so that each comes back as it was.
+    // A byte that belongs to no character is a symbol of its own, so that decoding restores it.
     const bool whole = merge_table_ == nullptr && unit.kind == Utf8Unit::Kind::character;
     const std::size_t length = whole ? unit.length : 1;
     const auto index = static_cast<std::uint32_t>(symbols_.size());

@@ -1,9 +1,9 @@
-// Byte-pair encoding: of all neighbours that may become one, the best pair merges first, the leftmost of equals.
+// Byte-pair encoding: of all neighbours that can merge, the best pair merges first, and the leftmost of equals.
 //
-// Without a merge table it is done as SentencePiece does it: pairs of characters that together are a token merge by its
-// score, and what is no token in the end becomes bytes. With one, as GPT-2 does it: bytes merge by rank.
-// O(n log n) in the length of the text, whatever the text. Borrows vocabulary and merges, which must outlive it;
-// keeps its working memory from call to call, so one object serves one thread at a time.
+// Without a merge table it works as in SentencePiece: two neighbours merge if they form a token, by its score. What is
+// not a token in the end becomes bytes. With a merge table it works as in GPT-2: bytes merge by rank. Takes O(n log n)
+// for any text of n bytes. Borrows the vocabulary and the merges, which must outlive it. Keeps its scratch memory
+// between calls, so one object serves one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class BpeMerger {
   explicit BpeMerger(const Vocabulary& vocabulary, const MergeTable* merges = nullptr)
       : vocabulary_(vocabulary), merge_table_(merges) {}
 
-  // Append the tokens of a text, or of a text within which nothing merges over the beginning of a word.
+  // Append the tokens of a text. append_word() is for text in which nothing merges across the start of a word.
   // REQUIRES: text.size() < 2^31.
   void append_tokens(std::string_view text, std::vector<Token>& tokens);
   void append_word(std::string_view word, std::vector<Token>& tokens);
@@ -29,20 +29,20 @@ class BpeMerger {
   static constexpr std::uint32_t kEnd = UINT32_MAX;
   static constexpr Token kNone = -1;
 
-  // A piece of the text; a list linked both ways, in which merging removes the right one of two.
+  // A piece of the text, in a doubly linked list; merging removes the right piece of two.
   struct Symbol {
     std::uint32_t begin;
     std::uint32_t length;  // 0 once merged into its left neighbour
     std::uint32_t previous;
     std::uint32_t next;
-    Token token;  // kNone where it is none
+    Token token;  // kNone if it is not a token
   };
   struct Merge {
-    float score;         // or the negative rank
+    float score;         // or the negated rank
     std::uint32_t left;  // index of a symbol
     std::uint32_t right;
-    std::uint32_t length;  // of both when found; another length by now means that one of them has changed
-    Token token;           // that both become
+    std::uint32_t length;  // of both when found; if it differs now, one of them has changed
+    Token token;           // the result of the merge
   };
 
   void split_characters(std::string_view word);

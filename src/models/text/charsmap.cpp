@@ -12,8 +12,8 @@ namespace {
 
 // A unit of a darts-clone double array: https://github.com/s-yata/darts-clone
 constexpr std::uint32_t kLeaf = 1U << 31U;
-// Of characters, and of what stands for them: those of Unicode take less, and a map that claims more would make much
-// text of little.
+// The longest character sequence, and the longest replacement. Unicode needs less, and longer replacements would let a
+// map make much text from little.
 constexpr std::size_t kMostBytes = 256;
 
 constexpr std::size_t offset(std::uint32_t unit) { return std::size_t{unit >> 10U} << ((unit & 1U << 9U) >> 6U); }

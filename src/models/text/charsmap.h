@@ -1,8 +1,8 @@
-// The normalisation that a SentencePiece model carries: which characters, or runs of them, stand for which others.
+// The normalization in a SentencePiece model: which characters, or runs of characters, to replace with which text.
 //
-// Format: tokenizer.ggml.precompiled_charsmap is what SentencePiece calls precompiled_charsmap: the size in bytes of a
-// double array (darts-clone), the array, and the texts to put in place, each ended by a zero byte; little-endian.
-// Owns everything; immutable after creation, so all calls are safe from many threads.
+// Format: tokenizer.ggml.precompiled_charsmap is SentencePiece's precompiled_charsmap, little-endian. It holds the size
+// in bytes of a double array (darts-clone), the array, and the replacement texts, each ended by a zero byte. Owns
+// everything; immutable after creation, so all calls are safe from many threads.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ class Charsmap {
  public:
   // The map that changes nothing.
   Charsmap() = default;
-  // No bytes: the map that changes nothing. Errors: invalid where sizes do not fit together.
+  // Parses a map; no bytes give the map that changes nothing. Errors: invalid if the sizes are inconsistent.
   [[nodiscard]] static Result<Charsmap> parse(std::span<const std::uint8_t> bytes);
 
-  // What the beginning of a text stands for, and how much of the text that is. A character that the map does not
-  // know stands for itself.
+  // The replacement for the beginning of a text, and the length of what it replaces. A character that the map does not
+  // know is kept.
   struct Step {
     std::string_view text;
     std::size_t length;  // in bytes

@@ -27,7 +27,7 @@ std::string roles_of(const ChatFormat& format) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// A message's content as the format tells it.
+// Returns the content of a message as the format renders it.
 std::string_view told(const Message& message, const ChatFormat& format) {
   constexpr std::string_view kWhite = " \t\n\v\f\r";
   std::string_view content = message.content;
@@ -112,7 +112,7 @@ Result<std::vector<Segment>> ChatTemplate::lay_out(std::span<const Message> mess
                                                    bool add_generation_prompt) const {
   std::vector<Segment> segments;
   segments.reserve(6 * messages.size() + 1);
-  const Message* held = nullptr;  // a system message that waits for the user's
+  const Message* held = nullptr;  // a system message that waits for a user message
   for (const Message& message : messages) {
     const RoleFormat* role = find_role(*format_, message.role);
     if (role == nullptr)

@@ -12,7 +12,7 @@ std::vector<RoleFormat> chatml_roles() {
           {"assistant", "<|im_start|>assistant\n", "<|im_end|>\n"}};
 }
 
-// gpt-oss's template writes this itself; its line with today's date is left out.
+// gpt-oss's template writes this text itself, plus a line with today's date, which is left out.
 constexpr std::string_view kHarmonySystem =
     "<|start|>system<|message|>You are ChatGPT, a large language model trained by OpenAI.\nKnowledge cutoff: "
     "2024-06\n\nReasoning: medium\n\n# Valid channels: analysis, commentary, final. Channel must be included for every "
@@ -52,7 +52,7 @@ std::vector<ChatFormat> chatml_family() {
   };
 }
 
-// Llama 2, and Mistral's versions, which differ by a space here and there.
+// Llama 2 and the versions of Mistral, which differ in a space here and there.
 std::vector<ChatFormat> inst_family() {
   const auto mistral = [](std::string_view name, std::vector<std::string_view> recognised_by, RoleFormat system,
                           RoleFormat user, RoleFormat assistant, bool system_in_user) {

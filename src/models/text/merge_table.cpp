@@ -8,7 +8,7 @@
 namespace shunt::models {
 namespace {
 
-// The token that merges mean by `letters`: usually a normal one, of some files a user-defined one.
+// Returns the token that a merge calls `letters`: usually a normal one, in some files a user-defined one.
 std::optional<Token> token_spelled(const Vocabulary& vocabulary, std::string_view letters) {
   const std::string bytes = Vocabulary::bytes_spelled(letters);
   if (const auto token = vocabulary.find_normal(bytes)) return token;

@@ -1,7 +1,7 @@
-// The merges of a byte-level vocabulary, by rank: which pairs of neighbouring tokens become one, and which first.
+// The merges of a byte-level vocabulary, by rank: which pairs of neighbouring tokens merge, and which first.
 //
-// Format: tokenizer.ggml.merges of the GGUF specification, "LEFT RIGHT" in the letters for bytes, best first.
-// Owns everything; immutable after creation, so all calls are safe from many threads.
+// Format: tokenizer.ggml.merges of the GGUF specification, "LEFT RIGHT" in byte letters, best first. Owns everything;
+// immutable after creation, so all calls are safe from many threads.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +17,10 @@ class MergeTable {
  public:
   struct Merge {
     std::uint32_t rank;  // 0 is the best
-    Token token;         // that the two become
+    Token token;         // the result of the merge
   };
 
-  // Errors: invalid where a merge is no pair, or names a token that the vocabulary lacks.
+  // Errors: invalid if a merge is not a pair, or names a token that the vocabulary lacks.
   [[nodiscard]] static Result<MergeTable> create(const Metadata& metadata, const Vocabulary& vocabulary);
 
   [[nodiscard]] std::optional<Merge> find(Token left, Token right) const {

@@ -20,7 +20,7 @@ constexpr int kMaxDepth = 8;
 
 bool is_ascii_letter(char32_t code) { return (code | 0x20U) >= U'a' && (code | 0x20U) <= U'z'; }
 
-// Both cases, and the two characters outside ASCII that fold to a letter of it.
+// Adds both cases, and the two characters outside ASCII that fold to a letter in it.
 void add_folded(char32_t letter, Set& set) {
   const char32_t lower = letter | 0x20U;
   set.ranges = {{lower, lower}, {lower ^ 0x20U, lower ^ 0x20U}};
@@ -131,7 +131,7 @@ class Parser {
     return set;
   }
 
-  // After the backslash. Adds to `set`; \S only where it stands alone.
+  // Parses what follows the backslash and adds it to `set`; \S is allowed only on its own.
   Status parse_escape(Set& set, bool alone) {
     if (take("p{")) {
       const std::size_t end = source_.find('}', at_);

@@ -1,9 +1,9 @@
-// The part of regular expressions that published pre-tokenizers are written in, over Unicode characters.
+// The subset of regular expressions that published pre-tokenizers use, over Unicode characters.
 //
 // Characters, sets ([^a-z\r\n\p{L}]), \s \S \r \n \p{Lu}, groups (?: ) and (?i: ), lookahead (?= ) and (?! ),
-// alternatives, and the greedy quantifiers ? * + {n} {n,m}; of a group only ?. Alternatives are tried in order and
-// quantifiers give back, as usual. Matching needs stack by the size of the pattern, not of the text.
-// A plain value, immutable; all calls are safe from many threads.
+// alternatives, and the greedy quantifiers ? * + {n} {n,m}; groups take only ?. Alternatives are tried in order and
+// quantifiers backtrack, as usual. The stack needed depends on the size of the pattern, not of the text. An immutable
+// plain value; all calls are safe from many threads.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ namespace shunt::models {
 struct Character {
   char32_t code = 0;
   CharacterClasses classes = 0;
-  std::uint32_t begin = 0;  // in bytes of the text that it was read from
+  std::uint32_t begin = 0;  // in bytes of the source text
 };
 
 class Pattern {
  public:
-  // Errors: invalid where `source` is none of the above, with the place.
+  // Errors: invalid, with the position, if `source` uses anything else.
   [[nodiscard]] static Result<Pattern> parse(std::string_view source);
 
-  // The end of the match that begins at `at`, as an index of `text`; nothing where there is none.
+  // Returns the end of the match that begins at `at`, as an index of `text`, or nullopt.
   [[nodiscard]] std::optional<std::size_t> match(std::span<const Character> text, std::size_t at) const;
 
   struct Set {
@@ -43,8 +43,8 @@ class Pattern {
   struct Item {
     enum class Kind : std::uint8_t { set, group, ahead, not_ahead };
     Kind kind = Kind::set;
-    Set set;                             // of Kind::set
-    std::vector<Sequence> alternatives;  // of the others
+    Set set;                             // for Kind::set
+    std::vector<Sequence> alternatives;  // for the other kinds
     std::uint32_t least = 1;
     std::uint32_t most = 1;
   };

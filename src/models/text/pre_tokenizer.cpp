@@ -36,7 +36,7 @@ std::vector<std::string_view> names_of(const Row& row) {
   return names;
 }
 
-// A part of the text, in characters.
+// Part of the text, in characters.
 struct Range {
   std::size_t begin;
   std::size_t end;
@@ -57,10 +57,10 @@ std::vector<Character> characters_of(std::string_view text) {
   return characters;
 }
 
-// The matches within `range`, and what stands between them.
+// Appends the matches within `range`, and the text between them.
 void cut(const Pattern& rule, std::span<const Character> text, Range range, std::vector<Range>& pieces) {
   const std::span<const Character> visible = text.first(range.end);  // lookahead stops at the end of a piece
-  std::size_t begin = range.begin;                                   // of what no match has claimed
+  std::size_t begin = range.begin;                                   // of the text that no match has claimed
   for (std::size_t at = range.begin; at < range.end;) {
     const auto end = rule.match(visible, at);
     if (!end || *end == at) {

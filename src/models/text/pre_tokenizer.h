@@ -1,7 +1,7 @@
-// Pre-tokenizers: how a byte-level vocabulary cuts text into words, within which merges stay.
+// Pre-tokenizers: how a byte-level vocabulary cuts text into words, which merges never cross.
 //
-// A pre-tokenizer is one row of pre_tokenizers.def, chosen by the file's tokenizer.ggml.pre. Words are views
-// into the text and together make all of it. A plain value, immutable; all calls are safe from many threads.
+// A pre-tokenizer is one row of pre_tokenizers.def, chosen by the file's tokenizer.ggml.pre. Words are views into the
+// text and together cover all of it. An immutable plain value; all calls are safe from many threads.
 #pragma once
 
 #include <string>
@@ -15,16 +15,16 @@ namespace shunt::models {
 
 class PreTokenizer {
  public:
-  // Errors: unsupported for a name that is in no row, with the list of those that are.
+  // Errors: unsupported for a name that no row has, with the list of known names.
   [[nodiscard]] static Result<PreTokenizer> create(std::string_view name);
 
-  // Appends the words of `text`. What is not UTF-8 counts byte by byte as characters of no class.
-  // REQUIRES: text.size() < 2^32.
+  // Appends the words of `text`. Bytes that are not UTF-8 count as characters of no class. REQUIRES: text.size() <
+  // 2^32.
   void append_words(std::string_view text, std::vector<std::string_view>& words) const;
 
-  // A word that is a token becomes that token, whatever the merges would give.
+  // True if a word that is a token becomes that token, whatever the merges would give.
   [[nodiscard]] bool whole_words() const { return whole_words_; }
-  // Whether BOS begins a text where the file does not say.
+  // True if BOS begins a text when the file does not say.
   [[nodiscard]] bool adds_bos() const { return adds_bos_; }
 
  private:
@@ -36,7 +36,7 @@ class PreTokenizer {
   bool adds_bos_;
 };
 
-// All names that create() knows, in the order of the table.
+// Returns all names that create() knows, in the order of the table.
 [[nodiscard]] std::vector<std::string_view> pre_tokenizer_names();
 
 }  // namespace shunt::models

@@ -9,7 +9,7 @@
 
 namespace shunt::models {
 
-// REQUIRES: matched < text.size(); after a complete match the stream is over.
+// REQUIRES: matched < text.size(); the stream is over after a complete match.
 void StopMatcher::Pattern::advance(char byte) {
   while (matched > 0 && text[matched] != byte) matched = borders[matched - 1];
   if (text[matched] == byte) ++matched;

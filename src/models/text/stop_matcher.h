@@ -1,8 +1,8 @@
-// Finds stop strings in streamed text and holds back what might turn out to be the beginning of one.
+// Finds stop strings in streamed text and holds back what may be the beginning of one.
 //
-// The result does not depend on how the text is cut into pieces: the stop string that is completed first
-// ends the text, and of those completed by the same byte the longest. One object serves one stream and
-// one thread at a time. Pieces should be cut between characters (Utf8Stream does that); output then is, too.
+// The result does not depend on how the text is cut into pieces. The stop string that is completed first ends the text;
+// of those completed by the same byte, the longest does. One object serves one stream and one thread at a time. If
+// pieces are cut between characters, as Utf8Stream does, so is the output.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,15 @@ namespace shunt::models {
 
 class StopMatcher {
  public:
-  // Without stop strings everything passes at once.
-  // Errors: invalid where a stop string is empty or not UTF-8; it could never or would always match.
+  // Without stop strings all text passes at once. Errors: invalid if a stop string is empty or not UTF-8, as it would
+  // match always or never.
   [[nodiscard]] static Result<StopMatcher> create(std::vector<std::string> stops);
 
-  // The text that is now known to stand before any stop string; empty once stopped.
+  // Returns the text now known to precede any stop string; empty once stopped.
   [[nodiscard]] std::string push(std::string_view text);
-  // The end of the text: what was held back, unless a stop string was found.
+  // Ends the text and returns what was held back, unless a stop string was found.
   [[nodiscard]] std::string flush();
-  // The stop string that was found; push and flush return nothing from then on.
+  // The stop string that was found; from then on push and flush return nothing.
   [[nodiscard]] std::optional<std::string_view> stopped_by() const;
 
  private:
@@ -33,7 +33,7 @@ class StopMatcher {
   struct Pattern {
     std::string text;
     std::vector<std::size_t> borders;  // [i]: length of the longest proper border of text[0..i]
-    std::size_t matched = 0;           // how much of `text` the input ends with
+    std::size_t matched = 0;           // length of the prefix of `text` that the input ends with
 
     void advance(char byte);
   };

@@ -14,14 +14,14 @@ namespace {
 
 constexpr std::size_t kMaxTextBytes = std::size_t{1} << 30;
 
-// Special tokens that end a text or a turn, by the names that models in use give them.
+// Special tokens that end a text or a turn, as common models name them.
 constexpr std::string_view kEndNames[] = {
     "</s>",          "<eos>",           "<EOT>",      "<|im_end|>",
     "<|endoftext|>", "<|end_of_text|>", "<|eot_id|>", "<|eom_id|>",
     "<|eot|>",       "<|eom|>",         "<|end|>",    "<|return|>",
     "<end_of_turn>", "<|end_of_turn|>", "<|call|>",   "<｜end▁of▁sentence｜>",
 };
-// Where there is the second, the first only parts the messages of one reply.
+// If a vocabulary has kReplyEnd, kMessageEnd only separates the messages of one reply.
 constexpr std::string_view kMessageEnd = "<|end|>";
 constexpr std::string_view kReplyEnd = "<|return|>";
 
@@ -32,7 +32,7 @@ struct Tokenizer::Kind {
   std::string_view name;
   std::string_view meaning;
   Spelling spelling;
-  bool adds_bos;  // where the file does not say, and no pre-tokenizer does
+  bool adds_bos;  // if neither the file nor a pre-tokenizer says
   bool adds_prefix;
   Result<Method> (*create)(const Metadata&, const Vocabulary&);
 };
@@ -57,10 +57,10 @@ std::span<const Tokenizer::Kind> Tokenizer::kinds() {
   return kKinds;
 }
 
-// Text runs gather until a special token or the end, then become tokens as one.
+// Collects text until a special token or the end, then tokenizes it as one run.
 class Tokenizer::Encoder {
  public:
-  // `prefix`: a space is due before the first text.
+  // `prefix`: put a space before the first text.
   Encoder(const Vocabulary& vocabulary, const Method& method, bool prefix)
       : vocabulary_(vocabulary),
         byte_level_(std::get_if<ByteLevel>(&method)),
@@ -128,7 +128,7 @@ class Tokenizer::Encoder {
   }
 
   const Vocabulary& vocabulary_;
-  const ByteLevel* byte_level_;  // null where the method is another
+  const ByteLevel* byte_level_;  // null for other methods
   const Unigram* unigram_;
   BpeMerger merger_;
   bool prefix_due_;

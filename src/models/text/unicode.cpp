@@ -26,7 +26,7 @@ constexpr bool is_space_control(char32_t code) { return (code >= 0x09 && code <=
 CharacterClasses classes_of(char32_t code) {
   constexpr char32_t kLast = 0x10FFFF;
   if (code > kLast) return named("Cn");
-  // The last run that begins at `code` or before it.
+  // Finds the last run that begins at or before `code`.
   const auto* const next =
       std::ranges::upper_bound(kCategoryRuns, static_cast<std::uint32_t>(code) << 8U | 0xFFU, std::ranges::less());
   const CharacterClasses category = bit(*std::prev(next) & 0xFFU);

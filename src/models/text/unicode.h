@@ -1,4 +1,4 @@
-// What Unicode says about characters: general categories and white space. Free functions over a generated table
+// Unicode properties of characters: general categories and white space. Free functions over a generated table
 // (tools/unicode_classes.py); safe from many threads.
 #pragma once
 
@@ -12,10 +12,11 @@ namespace shunt::models {
 using CharacterClasses = std::uint32_t;
 inline constexpr CharacterClasses kWhiteSpace = 1U << 31U;
 
-// The category of a character, and kWhiteSpace if that is what it is. What is no code point is unassigned.
+// Returns the category of a character, and kWhiteSpace if it is white space. Values that are not code points are
+// unassigned.
 [[nodiscard]] CharacterClasses classes_of(char32_t code);
 
-// "Lu": that category; "L": all that begin with L. Nothing where there is no such category.
+// Parses "Lu" as that category and "L" as all that begin with L. Returns nullopt if there is no such category.
 [[nodiscard]] std::optional<CharacterClasses> classes_named(std::string_view name);
 
 }  // namespace shunt::models

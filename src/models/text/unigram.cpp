@@ -10,7 +10,7 @@
 namespace shunt::models {
 namespace {
 
-// How far an unknown character is below the least likely token, as in SentencePiece.
+// How far the score of an unknown character is below that of the least likely token, as in SentencePiece.
 constexpr double kUnknownPenalty = 10.0;
 constexpr Token kUnknown = -1;
 
@@ -26,7 +26,7 @@ Result<std::vector<std::uint8_t>> charsmap_bytes(const Metadata& metadata) {
 
 }  // namespace
 
-// A place between two characters: the best way to come there.
+// A position between two characters, with the best path to it.
 struct Unigram::Node {
   double score = -std::numeric_limits<double>::infinity();
   std::size_t from = 0;
@@ -41,14 +41,14 @@ Result<Unigram> Unigram::create(const Metadata& metadata, const Vocabulary& voca
   float least = 0;
   for (Token token = 0; vocabulary.contains(token); ++token) {
     if (vocabulary.type(token) != TokenType::normal || vocabulary.bytes(token).empty()) continue;
-    if (vocabulary.score(token) == -std::numeric_limits<float>::infinity()) continue;  // never the likeliest
+    if (vocabulary.score(token) == -std::numeric_limits<float>::infinity()) continue;  // never the best choice
     least = unigram.by_bytes_.empty() ? vocabulary.score(token) : std::min(least, vocabulary.score(token));
     unigram.by_bytes_.push_back(token);
   }
   unigram.unknown_score_ = static_cast<double>(least) - kUnknownPenalty;
   const auto bytes_of = [&](Token token) { return vocabulary.bytes(token); };
   std::ranges::stable_sort(unigram.by_bytes_, {}, bytes_of);
-  // Of tokens alike the first alone is ever used.
+  // Of tokens with equal bytes only the first is ever used.
   const auto repeated = std::ranges::unique(unigram.by_bytes_, {}, bytes_of);
   unigram.by_bytes_.erase(repeated.begin(), repeated.end());
   return unigram;
@@ -56,7 +56,7 @@ Result<Unigram> Unigram::create(const Metadata& metadata, const Vocabulary& voca
 
 std::string Unigram::normalize(std::string_view text, bool prefix) const {
   std::string result;
-  bool after_space = single_spaces_;  // so that none begins the text
+  bool after_space = single_spaces_;  // so that no space begins the text
   for (std::size_t at = 0; at < text.size();) {
     const Charsmap::Step step = charsmap_.first(text.substr(at));
     at += step.length;
@@ -70,14 +70,14 @@ std::string Unigram::normalize(std::string_view text, bool prefix) const {
   return prefix && !result.empty() ? " " + result : result;
 }
 
-// All tokens that begin at `at`: narrows the sorted list byte by byte.
+// Visits all tokens that begin at `at`, narrowing the sorted list byte by byte.
 void Unigram::extend(std::string_view text, std::size_t at, const Vocabulary& vocabulary,
                      std::vector<Node>& nodes) const {
   const auto reach = [&](std::size_t end, double score, Token token) {
     if (nodes[at].score + score > nodes[end].score) nodes[end] = {nodes[at].score + score, at, token};
   };
   const std::size_t character = first_utf8_unit(text.substr(at)).length;
-  bool covered = false;  // by a token of its own
+  bool covered = false;  // by a single token
   std::span<const Token> candidates = by_bytes_;
   for (std::size_t length = 1; at + length <= text.size(); ++length) {
     const auto byte_of = [&](Token token) { return static_cast<std::uint8_t>(vocabulary.bytes(token)[length - 1]); };

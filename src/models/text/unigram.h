@@ -1,10 +1,9 @@
-// SentencePiece's unigram model: of all ways to cut a text into tokens, the one whose scores have the greatest sum.
+// SentencePiece's unigram model: cuts a text into the tokens whose scores have the greatest sum.
 //
-// A character that no token covers is unknown, at a score below all others; where the vocabulary has all bytes it
-// becomes those, else a run of unknown characters becomes one unknown token. Text is normalised before: by the
-// model's map of characters, and, where it asks for it, to single spaces with none at either end.
-// Owns what it keeps, but not the vocabulary, which each call names; immutable, so all calls are safe from many
-// threads.
+// A character that no token covers is unknown, with a score below all others. If the vocabulary has all bytes, the
+// character becomes bytes; otherwise a run of unknown characters becomes one unknown token. Text is first normalized by
+// the model's character map. If the model asks for it, spaces are reduced to single ones, with none at either end. Does
+// not own the vocabulary, which each call takes; immutable, so all calls are safe from many threads.
 #pragma once
 
 #include <string>
@@ -18,12 +17,12 @@ namespace shunt::models {
 
 class Unigram {
  public:
-  // Errors: those of Charsmap::parse, and invalid where a key is of another type.
+  // Errors: those of Charsmap::parse; invalid if a key is of another type.
   [[nodiscard]] static Result<Unigram> create(const Metadata& metadata, const Vocabulary& vocabulary);
 
-  // With a space before it if `prefix`, unless nothing is left of the text.
+  // Adds a leading space if `prefix`, unless the result is empty.
   [[nodiscard]] std::string normalize(std::string_view text, bool prefix) const;
-  // Appends the tokens of a normalised text. `vocabulary` is the one that create() was given.
+  // Appends the tokens of a normalized text. `vocabulary` is the one given to create().
   void append_tokens(std::string_view text, const Vocabulary& vocabulary, std::vector<Token>& tokens) const;
 
  private:
@@ -33,7 +32,7 @@ class Unigram {
   Charsmap charsmap_;
   bool single_spaces_ = false;
   double unknown_score_ = 0;
-  std::vector<Token> by_bytes_;  // normal tokens
+  std::vector<Token> by_bytes_;  // normal tokens, sorted by bytes
 };
 
 }  // namespace shunt::models

@@ -7,14 +7,14 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-// What a lead byte promises: the length of the character and the range of its second byte.
+// What a lead byte requires: the length of the character and the range of its second byte.
 struct Lead {
   std::size_t length;
   std::uint8_t second_low;
   std::uint8_t second_high;
 };
 
-// Length 0 for a byte that begins nothing.
+// Length 0 means that the byte begins no character.
 Lead lead_of(std::uint8_t byte) {
   if (byte < 0x80) return {1, 0, 0};
   if (byte < 0xC2) return {0, 0, 0};

@@ -25,7 +25,7 @@ std::optional<std::uint8_t> hex_digit(char digit) {
   return std::nullopt;
 }
 
-// "<0x41>" -> 0x41.
+// Parses 0x41 from "<0x41>".
 std::optional<std::uint8_t> byte_named(std::string_view text) {
   if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
   const auto high = hex_digit(text[3]);
@@ -45,7 +45,7 @@ std::string with_spaces(std::string_view text) {
   return result;
 }
 
-// What GPT-2 writes for each byte: itself where Latin-1 has a visible character, else a letter from U+0100 on.
+// The letter that GPT-2 writes for each byte: itself if Latin-1 has a visible character, else one from U+0100 on.
 constexpr std::array<char32_t, 256> kByteLetters = [] {
   std::array<char32_t, 256> letters{};
   char32_t next = 0x100;
@@ -57,7 +57,7 @@ constexpr std::array<char32_t, 256> kByteLetters = [] {
 }();
 constexpr char32_t kLetterCount = 0x100 + 68;
 
-// Bytes that some valid UTF-8 contains.
+// True for bytes that occur in valid UTF-8.
 bool occurs_in_utf8(std::size_t byte) { return byte < 0xC0 || (byte > 0xC1 && byte < 0xF5); }
 
 bool has_space_inside(std::string_view bytes) {
@@ -102,7 +102,7 @@ Result<Vocabulary> Vocabulary::create(const Metadata& metadata, Spelling spellin
   Vocabulary vocabulary(spelling);
   std::size_t bytes = 0;
   for (const std::string& text : *texts) bytes += std::max(text.size(), kUnknownBytes.size());
-  vocabulary.bytes_.reserve(bytes);  // views into it are taken while it grows
+  vocabulary.bytes_.reserve(bytes);  // reserved because views into it are taken while it grows
   vocabulary.byte_tokens_.fill(kNone);
   for (std::size_t id = 0; id < texts->size(); ++id) {
     if (types[id] < 1 || types[id] > 6)
@@ -228,13 +228,13 @@ std::optional<Token> Vocabulary::find_special(std::string_view text) const {
   return match && bytes(*match).size() == text.size() ? match : std::nullopt;
 }
 
-// Narrows the sorted list byte by byte to those that share a prefix with the text.
+// Narrows the sorted list byte by byte to the tokens that share a prefix with the text.
 std::optional<Token> Vocabulary::match_special(std::string_view text, bool control) const {
   const auto counts = [&](Token token) { return control || type(token) == TokenType::user_defined; };
   std::optional<Token> longest;
   std::span<const Token> candidates = specials_;
   for (std::size_t depth = 0; candidates.size() > 1; ++depth) {
-    std::size_t complete = 0;  // at most one control and one user-defined token of this very text
+    std::size_t complete = 0;  // at most one control and one user-defined token have this exact text
     while (complete < candidates.size() && bytes(candidates[complete]).size() == depth) ++complete;
     for (std::size_t at = complete; at-- > 0;)
       if (counts(candidates[at])) longest = candidates[at];
