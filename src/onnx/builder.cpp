@@ -46,7 +46,7 @@ DType dtype_of(Type type) {
   }
 }
 
-// Weights and what they lie in.
+// Weights and the memory that holds them.
 class OwnedWeights final : public WeightSource {
  public:
   OwnedWeights(MemoryWeights weights, std::vector<std::unique_ptr<std::vector<std::byte>>> memory)
@@ -65,7 +65,7 @@ class OwnedWeights final : public WeightSource {
   std::vector<std::unique_ptr<std::vector<std::byte>>> memory_;
 };
 
-// A file of external data, which has to lie below the model's folder.
+// Opens a file of external data, which must be inside the model's folder.
 Result<std::unique_ptr<MappedFile>> open_beside(const std::string& folder, std::string_view name) {
   const std::filesystem::path path(name);
   const bool leaves = path.is_absolute() || std::ranges::find(path, std::filesystem::path("..")) != path.end();
@@ -201,7 +201,7 @@ Value Builder::known(Constant constant, Type type, const Shape& shape) {
 
 Result<Tensor> Builder::weight(std::string name, const Constant& constant, const Shape& shape) {
   name = fmt::format("{}#{}", name, made_++);
-  constexpr std::size_t kBytes = 4;  // of an element, which is F32 or I32
+  constexpr std::size_t kBytes = 4;  // per element, F32 or I32
   if (Status room = budget_.take(constant.size(), kBytes); !room) return fail_at(name, std::move(room).error());
   auto memory = std::make_unique<std::vector<std::byte>>(constant.size() * kBytes);
   for (std::size_t i = 0; i < constant.size(); ++i) {
@@ -239,7 +239,7 @@ Tensor Builder::sliced(Tensor x, std::uint32_t axis, std::uint32_t begin, std::u
   return graph_.copy(graph_.slice(x, {{Attr::axis, axis}, {Attr::begin, begin}, {Attr::count, count}}));
 }
 
-// Neighbours are joined, then pairs of them, so that each is copied few times.
+// Joins neighbours, then pairs of them, so that each part is copied only a few times.
 Tensor Builder::joined(std::vector<Tensor> parts, std::uint32_t axis) {
   while (parts.size() > 1) {
     std::vector<Tensor> pairs;
@@ -269,7 +269,7 @@ Tensor Builder::with_last_axis_at(Tensor x, std::uint32_t rank, std::uint32_t ax
 
 Status Builder::add_inputs(const Model& model, const std::map<std::string, Shape>& shapes) {
   for (const ValueInfo& input : model.inputs) {
-    // Older models name initializers among their inputs.
+    // Older models list initializers among their inputs.
     if (values_.contains(input.name)) continue;
     SHUNT_TRY_ASSIGN(const Shape shape, shape_of_input(input, shapes));
     switch (input.type) {
@@ -354,7 +354,7 @@ Result<Imported> Builder::finish(const Model& model) && {
     if (value == values_.end())
       return fail(Code::invalid, fmt::format("nothing computes the model's output \"{}\"", output.name));
     SHUNT_TRY_ASSIGN(const Tensor from, tensor(value->second));
-    // An input or a constant may be an output; a copy is a computed value.
+    // An output may be an input or a constant; the copy makes it a computed value.
     graph_.output(graph_.copy(from, {{Attr::to, dtype_of(value->second.type)}}));
     imported.outputs.push_back({.name = std::string(output.name),
                                 .type = value->second.type,

@@ -1,4 +1,4 @@
-// Products of matrices, norms and reductions.
+// Matrix products, norms and reductions.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -8,13 +8,13 @@
 namespace shunt::onnx {
 namespace {
 
-// Matrices that are multiplied one by one; each becomes nodes of its own, which take such bytes and time.
+// Matrices that may be multiplied one by one; each becomes its own nodes, which cost that many bytes and the time.
 constexpr std::uint32_t kMostMatrices = 256;
 constexpr std::uint64_t kBytesPerMatrix = 16384;
 
 std::uint32_t extent_from_end(const Shape& shape, std::uint32_t place) { return shape[shape.rank() - 1 - place]; }
 
-// b [k, n], exchanged as the op wants it: [n, k].
+// Transposes b [k, n] to [n, k], as the op expects it.
 Result<Tensor> exchanged(const Call& call, const Value& b) {
   constexpr std::uint32_t kAxes[] = {1, 0};
   if (b.is_known()) {
@@ -24,7 +24,7 @@ Result<Tensor> exchanged(const Call& call, const Value& b) {
   return call.builder().permuted(b.tensor, kAxes);
 }
 
-// x [.., k] by b [k, n].
+// Multiplies x [.., k] by b [k, n].
 Result<Value> by_matrix(const Call& call, const Value& x, const Value& b) {
   SHUNT_TRY_ASSIGN(const Tensor weight, exchanged(call, b));
   SHUNT_TRY_ASSIGN(const Tensor operand, call.builder().tensor(x));
@@ -36,7 +36,7 @@ Result<Value> by_matrix(const Call& call, const Value& x, const Value& b) {
   return Builder::computed(builder.reshaped(y, shape), x.type, shape);
 }
 
-// Matrix `index` of x [matrices, rows, columns].
+// Returns matrix `index` of x [matrices, rows, columns].
 Value matrix_of(const Call& call, Tensor x, const Shape& shape, std::uint32_t index) {
   Builder& builder = call.builder();
   const Tensor one = shape[0] == 1 ? x : builder.sliced(x, 0, index, 1);
@@ -44,7 +44,7 @@ Value matrix_of(const Call& call, Tensor x, const Shape& shape, std::uint32_t in
   return Builder::computed(builder.reshaped(one, matrix), Type::f32, matrix);
 }
 
-// a [.., m, k] by b [.., k, n], both with the same leading axes or b without.
+// Multiplies a [.., m, k] by b [.., k, n], both with the same leading axes.
 Result<Value> by_matrices(const Call& call, const Value& a, const Value& b) {
   Builder& builder = call.builder();
   const std::uint32_t k = a.shape.columns();
@@ -77,7 +77,7 @@ Result<Value> by_matrices(const Call& call, const Value& a, const Value& b) {
   return Builder::computed(builder.reshaped(builder.joined(std::move(results), 0), shape), a.type, shape);
 }
 
-// Which axes are reduced, from the front, in order; all where none is named.
+// Returns the axes to reduce, counted from the front, in order; all axes if none is named.
 Result<std::vector<std::uint32_t>> reduced_axes(const Call& call, std::uint32_t rank) {
   std::span<const std::int64_t> named = call.integers("axes");
   if (call.has(1)) {

@@ -1,4 +1,4 @@
-// Operators that treat each element alone.
+// Elementwise operators.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace shunt::onnx {
 namespace {
 
-// The shape without leading axes of one, which broadcasting ignores.
+// Drops leading axes of one, which broadcasting ignores.
 Shape trimmed(const Shape& shape) {
   Shape result;
   for (std::uint32_t axis = 0; axis < shape.rank(); ++axis)
@@ -69,7 +69,7 @@ Result<std::int64_t> apply(const Call& call, Op op, std::int64_t a, std::int64_t
   return result;
 }
 
-// Both are known: computed now.
+// Computes the result now, as both operands are known.
 Result<Value> folded(const Call& call, Op op, const Value& a, const Value& b, const Shape& shape) {
   if (a.constant->is_integer != b.constant->is_integer) return call.invalid("integers and floats together");
   SHUNT_TRY_ASSIGN(Constant result, call.repeated(*a.constant, a.shape, shape));
@@ -85,7 +85,7 @@ Result<Value> folded(const Call& call, Op op, const Value& a, const Value& b, co
   return Builder::known(std::move(result), a.type, shape);
 }
 
-// A tensor whose shape is a suffix of `shape`. Constants are repeated as far as they have to be.
+// Returns a tensor whose shape is a suffix of `shape`. Constants are repeated as needed.
 Result<Tensor> fitted(const Call& call, const Value& value, const Shape& shape) {
   const Shape small = trimmed(value.shape);
   Builder& builder = call.builder();
@@ -102,7 +102,7 @@ Result<Tensor> fitted(const Call& call, const Value& value, const Shape& shape) 
   return builder.weight(value.name, elements, to);
 }
 
-// a - b as b and a exchanged, for an `a` that is repeated over b: -b + a; a / b as (1 / b) a.
+// For an `a` that is broadcast over b: turns a - b into -b + a, and a / b into (1 / b) * a.
 struct Exchanged {
   Op first;
   Op then;
@@ -204,7 +204,7 @@ Outputs clip(const Call& call) {
   return unary(call, Op::clamp, attributes);
 }
 
-// In inference a scale and a shift for each channel.
+// In inference this is a scale and a shift per channel.
 Outputs batch_normalization(const Call& call) {
   SHUNT_TRY_ASSIGN(const Value* x, call.input(0));
   SHUNT_TRY_ASSIGN(const std::span<const float> scale, call.known_floats(1));

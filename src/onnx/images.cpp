@@ -1,4 +1,4 @@
-// Convolutions, pools and resizing, of images [images, channels, height, width].
+// Convolutions, pooling and resizing of images [images, channels, height, width].
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,12 +19,12 @@ struct Window {
   Pair dilation{1, 1};
   std::array<std::uint32_t, 4> padding{};  // above, left, below, right
 
-  // Extent of the result on `axis` (0: height).
+  // The result's extent on `axis` (0: height).
   [[nodiscard]] std::int64_t result_of(std::uint32_t extent, std::size_t axis) const {
     const std::int64_t padded = std::int64_t{extent} + padding[axis] + padding[axis + 2];
     return padded < covered(axis) ? 0 : (padded - covered(axis)) / stride[axis] + 1;
   }
-  // Extent of x under the kernel at one place. REQUIRES: the kernel has no extent of 0.
+  // The extent of x that the kernel covers at one position. REQUIRES: the kernel has no extent of 0.
   [[nodiscard]] std::int64_t covered(std::size_t axis) const {
     return std::int64_t{dilation[axis]} * (kernel[axis] - 1) + 1;
   }
@@ -45,7 +45,7 @@ Result<Pair> pair_of(const Call& call, std::string_view name, const Pair& fallba
   return Pair{static_cast<std::uint32_t>(numbers[0]), static_cast<std::uint32_t>(numbers[1])};
 }
 
-// SAME_UPPER and SAME_LOWER: the result is as large as x over the stride.
+// For SAME_UPPER and SAME_LOWER: pads so that the result is as large as x divided by the stride.
 Status pad_to_same(const Call& call, const Shape& x, bool more_below, Window& window) {
   for (std::size_t axis = 0; axis < 2; ++axis) {
     const std::int64_t extent = x[axis + 2];
@@ -77,7 +77,7 @@ Result<Window> window_of(const Call& call, const Shape& x, const Pair& kernel) {
   return window;
 }
 
-// The result's shape. Errors: invalid where the kernel does not fit.
+// Returns the shape of the result. Errors: invalid if the kernel does not fit.
 Result<Shape> result_shape(const Call& call, const Window& window, const Shape& x, std::uint32_t channels) {
   const auto height = checked_product<std::uint32_t>(window.result_of(x[2], 0));
   const auto width = checked_product<std::uint32_t>(window.result_of(x[3], 1));
@@ -102,7 +102,7 @@ Outputs pool(const Call& call, Op op) {
                         x->type, shape));
 }
 
-// Height and width of the result, from sizes or scales.
+// Returns the height and width of the result, from sizes or scales.
 Result<Pair> resized(const Call& call, const Shape& x) {
   std::vector<std::int64_t> scaled;
   std::span<const std::int64_t> sizes;

@@ -1,7 +1,7 @@
-// From an ONNX model to a graph of ours.
+// Imports an ONNX model as a graph.
 //
-// What does not depend on the model's inputs is computed while importing; the rest becomes nodes. Shapes are those of
-// the inputs that are given, so a graph serves these shapes only.
+// Whatever does not depend on the model's inputs is computed during import; the rest becomes nodes. The graph serves
+// only the shapes of the given inputs.
 #pragma once
 
 #include <map>
@@ -18,7 +18,7 @@ namespace shunt::onnx {
 // An input or output of the imported graph.
 struct Port {
   std::string name;
-  Type type = Type::f32;  // in ONNX; the graph has I32 for all integers and F32 for double
+  Type type = Type::f32;  // in ONNX; the graph uses I32 for all integers and F32 for double
   DType dtype = DType::F32;
   Shape shape;
 };
@@ -26,14 +26,14 @@ struct Port {
 struct Imported {
   Graph graph;
   std::vector<Port> inputs;
-  std::vector<Port> outputs;  // in the order of the graph's
-  // Source of the graph's weights, with the memory that they lie in.
+  std::vector<Port> outputs;  // in the order of the graph's outputs
+  // Source of the graph's weights; owns their memory.
   std::unique_ptr<WeightSource> weights;
 };
 
-// `shapes`: of the inputs whose extents the model leaves open. `folder`: where files of external data lie. Errors:
-// unsupported for nodes, attributes and types that are not there, naming the node; invalid for a model that
-// contradicts itself; io.
+// `shapes` gives inputs whose extents the model leaves open. `folder` holds the files of external data. Errors:
+// unsupported for unknown nodes, attributes and types, naming the node; invalid for a model that contradicts itself;
+// io.
 [[nodiscard]] Result<Imported> import_model(const Model& model, const std::map<std::string, Shape>& shapes,
                                             const std::string& folder);
 

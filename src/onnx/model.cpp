@@ -21,7 +21,7 @@ Status each_field(std::span<const std::byte> bytes, const Take& take) {
   return {};
 }
 
-// The same for a field that is a message.
+// The same for the fields of a field that is a message.
 template <class Take>
 Status each_field_of(const ProtoField& parent, const Take& take) {
   SHUNT_TRY_ASSIGN(const std::span<const std::byte> bytes, parent.message());

@@ -1,4 +1,4 @@
-// An ONNX model as its file has it: plain values, and texts that view into the file's bytes
+// An ONNX model as stored in its file: plain values, and strings that view the file's bytes
 // (https://github.com/onnx/onnx/blob/main/onnx/onnx.proto).
 #pragma once
 
@@ -34,10 +34,10 @@ struct TensorData {
   std::string_view name;
   Type type = Type::undefined;
   std::vector<std::int64_t> dims;
-  std::span<const std::byte> raw;  // little-endian; empty where the elements stand in one of the next two
+  std::span<const std::byte> raw;  // little-endian; empty if one of the next two has the elements
   std::vector<float> floats;
   std::vector<std::int64_t> integers;
-  // Of a tensor whose elements lie in another file.
+  // For a tensor whose elements are in another file.
   bool is_external = false;
   std::string_view file;
   std::uint64_t offset = 0;
@@ -58,7 +58,7 @@ struct Node {
   std::string_view name;
   std::string_view op;
   std::string_view domain;
-  std::vector<std::string_view> inputs;  // empty for one that is absent
+  std::vector<std::string_view> inputs;  // empty if absent
   std::vector<std::string_view> outputs;
   std::vector<Attribute> attributes;
 };
@@ -66,7 +66,7 @@ struct Node {
 struct ValueInfo {
   std::string_view name;
   Type type = Type::undefined;
-  std::vector<std::optional<std::int64_t>> dims;  // nothing for one that has only a name
+  std::vector<std::optional<std::int64_t>> dims;  // nullopt for an extent that has only a name
   bool has_shape = false;
 };
 
@@ -79,8 +79,8 @@ struct Model {
   std::vector<ValueInfo> outputs;
 };
 
-// `bytes` must outlive the model. Errors: invalid for bytes that are no ONNX model, unsupported for sparse tensors,
-// functions of the model's own, and operator sets before 13.
+// `bytes` must outlive the model. Errors: invalid for bytes that are not an ONNX model; unsupported for sparse tensors,
+// the model's own functions, and operator sets before 13.
 [[nodiscard]] Result<Model> parse_model(std::span<const std::byte> bytes);
 
 }  // namespace shunt::onnx

@@ -40,7 +40,7 @@ Status ProtoField::append_to(std::vector<std::int64_t>& numbers) const {
     return {};
   }
   if (kind != Kind::bytes) return of_another_kind(*this, "numbers");
-  // Packed numbers are varints one after the other, with nothing between.
+  // Packed numbers are consecutive varints without separators.
   std::uint64_t item = 0;
   unsigned shift = 0;
   for (const std::byte byte : bytes) {

@@ -1,4 +1,4 @@
-// Operators that move elements and compute nothing, and those on shapes, which are known before the graph runs.
+// Operators that only move elements, and those on shapes, which are known before the graph runs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace shunt::onnx {
 namespace {
 
-// The same elements under another shape.
+// Returns the same elements with another shape.
 Result<Value> with_shape(const Call& call, const Value& x, const Shape& shape) {
   if (shape.elements() != x.shape.elements())
     return call.invalid(fmt::format("{} does not become {}", to_string(x.shape), to_string(shape)));
@@ -22,7 +22,7 @@ Result<Value> with_shape(const Call& call, const Value& x, const Shape& shape) {
   return result;
 }
 
-// What an attribute or, from operator set 13 on, an input says. Nothing: absent.
+// Reads axes from an attribute or, since operator set 13, an input. Empty if absent.
 Result<std::span<const std::int64_t>> axes_of(const Call& call, std::size_t index) {
   if (call.has(index)) return call.known_integers(index);
   return call.integers("axes");
@@ -32,7 +32,7 @@ Constant integers(std::vector<std::int64_t> numbers) {
   return {.is_integer = true, .floats = {}, .integers = std::move(numbers)};
 }
 
-// `count` indices of axis `axis` of a known value: index_at(0), index_at(1), ...
+// Picks `count` indices of axis `axis` of a known value: index_at(0), index_at(1), ...
 template <class IndexAt>
 Result<Value> picked(const Call& call, const Value& x, std::uint32_t axis, std::uint32_t count,
                      const IndexAt& index_at) {
@@ -59,7 +59,7 @@ Result<Value> picked(const Call& call, const Value& x, std::uint32_t axis, std::
   return Builder::known(std::move(result), x.type, shape);
 }
 
-// `count` indices from `begin` on.
+// Cuts `count` indices, starting at `begin`.
 Result<Value> cut(const Call& call, const Value& x, std::uint32_t axis, std::uint32_t begin, std::uint32_t count) {
   if (x.is_known()) return picked(call, x, axis, count, [&](std::uint32_t i) { return begin + i; });
   Shape shape = x.shape;
@@ -131,7 +131,7 @@ Outputs cast(const Call& call) {
   if (!to_integer && !to_float) return call.unsupported(fmt::format("to {}", name_of(result.type)));
   if (x->is_known()) {
     const Constant& from = *x->constant;
-    if (from.is_integer == to_integer) return one(std::move(result));  // the same elements
+    if (from.is_integer == to_integer) return one(std::move(result));  // keeps the elements
     SHUNT_TRY_ASSIGN(Constant elements, call.zeros(to_integer, from.size()));
     for (std::size_t i = 0; i < from.size(); ++i) {
       if (from.is_integer) {
@@ -257,7 +257,7 @@ Outputs transpose(const Call& call) {
 
 namespace {
 
-// Known parts that follow each other along an axis.
+// Joins known parts along an axis.
 Result<Value> concatenated(const Call& call, std::span<const Value* const> parts, const Shape& shape,
                            std::uint32_t axis) {
   const bool is_integer = parts.front()->constant->is_integer;
@@ -398,7 +398,7 @@ Outputs gather(const Call& call) {
     result.shape = shape;
     return one(std::move(result));
   }
-  if (ids->is_known() && ids->constant->size() == 1) {  // one index: a cut without its axis
+  if (ids->is_known() && ids->constant->size() == 1) {  // one index: a slice without its axis
     SHUNT_TRY_ASSIGN(const std::uint32_t index, call.axis_in(ids->constant->integers[0], x->shape[axis]));
     SHUNT_TRY_ASSIGN(const Value row, cut(call, *x, axis, index, 1));
     SHUNT_TRY_ASSIGN(Value result, with_shape(call, row, shape));

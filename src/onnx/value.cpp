@@ -43,7 +43,7 @@ T element(std::span<const std::byte> bytes, std::size_t index) {
   return value;
 }
 
-// One element in the file's encoding, as a number of the wanted kind.
+// Reads one element in the file's encoding as a number of that kind.
 float real_of(Type type, std::span<const std::byte> raw, std::size_t index) {
   switch (type) {
     case Type::f16:
@@ -73,8 +73,8 @@ std::int64_t integer_of(Type type, std::span<const std::byte> raw, std::size_t i
   }
 }
 
-// Calls visit(index of an element of the result, index of its source) for a result of shape `to`, where axis i steps
-// `strides[i]` elements of the source.
+// Calls visit(index of an element of the result, index of its source) for a result of shape `to`. Axis i advances
+// `strides[i]` elements in the source.
 template <class Visit>
 void each_element(const Shape& to, const Strides& strides, const Visit& visit) {
   std::array<std::uint32_t, kMaxRank> at{};
@@ -137,7 +137,7 @@ Result<Shape> shape_from(std::span<const std::int64_t> dims) {
     if (extent < 0 || extent > std::numeric_limits<std::int32_t>::max())
       return fail(Code::invalid, fmt::format("an axis of {}", extent));
     shape.append(static_cast<std::uint32_t>(extent));
-    // An extent of 0 counts as 1, so that no product of some of the extents is larger either.
+    // An extent of 0 counts as 1, which bounds every product of some of the extents too.
     const auto more = checked_product(elements, std::max<std::int64_t>(1, extent));
     elements = more.value_or(kMostElements + 1);
     if (elements > kMostElements)
@@ -172,7 +172,7 @@ Result<Constant> constant_from(Budget& budget, const TensorData& data, const Sha
       constant.floats[i] = real_of(data.type, raw, i);
     else if (data.type == Type::f32)
       constant.floats[i] = data.floats[i];
-    else  // halves stand as numbers
+    else  // f16 and bf16 are stored as integers
       constant.floats[i] = data.type == Type::f16 ? f16_to_f32(static_cast<std::uint16_t>(data.integers[i]))
                                                   : bf16_to_f32(static_cast<std::uint16_t>(data.integers[i]));
   }
