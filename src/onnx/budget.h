@@ -1,5 +1,5 @@
 // Limits what importing one ONNX model may make. One sum covers all constants that are read, computed, repeated,
-// joined, copied or kept as weights, and the nodes into which one node of the file is unrolled.
+// joined, copied or kept as weights. It also covers the nodes into which one node of the file is unrolled.
 //
 // Everything counts, even what is dropped again, so the budget bounds time as well as memory. It grows with the files.
 // A model that holds its weights makes at most about 20 bytes per byte: an 8-bit integer is read as 64 bits, converted,

@@ -32,9 +32,9 @@ enum class Spelling : std::uint8_t {
 class Vocabulary {
  public:
   // Byte letters need no scores (all 0 then) and no types (all normal then). Tolerates empty tokens (never found in
-  // text) and duplicates (text gives the lowest id). Errors: invalid if arrays differ in length, a type is unknown, a
-  // score is not a number, a byte token is not <0xHH>, or a special id is outside the vocabulary; also if text could
-  // not always be encoded: bytes of valid UTF-8 are missing and there is no unknown token.
+  // text) and duplicates (text gives the lowest id). Errors: invalid if arrays differ in length, a type is unknown or
+  // a score is not a number; if a byte token is not <0xHH> or a special id is outside the vocabulary; if some text
+  // could not be encoded, because bytes of valid UTF-8 are missing and there is no unknown token.
   [[nodiscard]] static Result<Vocabulary> create(const Metadata& metadata, Spelling spelling);
 
   Vocabulary(Vocabulary&&) = default;
