@@ -1,4 +1,4 @@
-// What commands answer with --json, and the page in a browser too. Plain functions.
+// The JSON answers of commands, which the page in a browser uses too. Plain functions.
 #pragma once
 
 #include <cstdint>
@@ -19,22 +19,22 @@ namespace shunt::cli {
 // shunt devices
 using FreeMemory = std::map<std::string, std::uint64_t>;
 [[nodiscard]] std::vector<DeviceInfo> devices_of(std::span<const ApiReport> found);
-// Of its memory, which may be less than all of what it takes from. Nothing where it is not known.
+// The free memory that the device can use, at most its own size; nullopt if unknown.
 [[nodiscard]] std::optional<std::uint64_t> available_to(const DeviceInfo& device, const FreeMemory& free);
 [[nodiscard]] Json to_json(std::span<const ApiReport> found);
 
-// shunt run. The rest of what one generation was.
+// shunt run. The context of one generation.
 struct GenerationContext {
   std::span<const Token> prompt;
   std::uint64_t seed = 0;
   std::uint32_t context = 0;
   double load_s = 0;
-  std::vector<std::string> devices;  // that computed
+  std::vector<std::string> devices;  // those that computed
 };
 [[nodiscard]] Json to_json(const Generation& generation, const GenerationContext& context);
-// Per second; 0 where no time has passed.
+// Per second; 0 if no time has passed.
 [[nodiscard]] double rate(std::size_t count, double seconds);
-// The ids of the devices that got work in any of the plans, in their order.
+// The ids of the devices that have work in any of the plans, in the order of the plans.
 [[nodiscard]] std::vector<std::string> working_devices(std::span<const Plan* const> plans);
 
 // shunt eval
@@ -44,7 +44,7 @@ struct GenerationContext {
 // shunt verify
 [[nodiscard]] Json to_json(const ConformanceReport& report, const ConformanceOptions& options,
                            std::span<Device* const> devices);
-// How to run a failed case once more.
+// The command that runs a failed case again.
 [[nodiscard]] std::string again(const ConformanceFailure& failure, std::uint64_t seed);
 
 }  // namespace shunt::cli

@@ -1,7 +1,7 @@
-// shunt bench check: whether this build is as fast as it has to be, on this machine.
+// shunt bench check: checks this build against its speed gates, on this machine.
 //
-// All limits but four are ratios of two things that are measured in turn, so that a slow machine, or a slow moment of
-// it, meets both alike.
+// All limits but four are ratios of two quantities that are measured in turn, so that a slow machine, or a slow moment
+// of it, affects both alike.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -86,11 +86,11 @@ class Checker {
     const auto use = std::ranges::find_if(
         cases, [&](const BenchCase& candidate) { return candidate.dtype == dtype && candidate.rows == rows; });
     if (use == cases.end())
-      return fail(Code::unsupported,
-                  fmt::format("{} with {} is not measured for this shape", name_of(*gate.op), name_of(dtype)));
+      return fail(Code::unsupported, fmt::format("{} with {} has no case for this shape; choose another --shape",
+                                                 name_of(*gate.op), name_of(dtype)));
     const auto place =
         std::ranges::find_if(runtime_.handles(), [&](const Device* known) { return known->info().id == device; });
-    if (place == runtime_.handles().end()) return fail(Code::unsupported, fmt::format("there is no {}", device));
+    if (place == runtime_.handles().end()) return fail(Code::unsupported, fmt::format("device {} is absent", device));
     SHUNT_TRY_ASSIGN(Bench made, OpBench::create(*use, **place, cpu::beyond_cache_bytes()));
     return made;
   }
@@ -108,7 +108,7 @@ class Checker {
     return [pair]() -> Result<double> { return pair->fork_join_us(); };
   }
 
-  // With the two readings of the clock that each event takes.
+  // Includes the two readings of the clock for each event.
   static Round trace_event() {
     auto recorder = std::make_shared<trace::Recorder>();
     recorder->set_enabled(true);
@@ -140,7 +140,7 @@ std::vector<Gate> chosen_gates(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     ops.push_back(or_refuse(op_from_name(name)));
     if (std::ranges::find(chosen, std::optional(ops.back()), &Gate::op) == chosen.end())
-      refuse(fmt::format("no gate measures {}", name));
+      refuse(fmt::format("no gate measures {}; leave OP out to check all gates", name));
   }
   const auto is_chosen = [&](const Gate& gate) { return gate.op && std::ranges::find(ops, *gate.op) != ops.end(); };
   if (!names.empty()) std::erase_if(chosen, [&](const Gate& gate) { return !is_chosen(gate); });
@@ -168,7 +168,7 @@ Result<std::vector<Verdict>> check_all(const Options& options, std::span<const G
     SHUNT_TRY_ASSIGN(const Round round, checker.round_of(gate));
     verdicts.push_back({.gate = gate});
     SHUNT_TRY(repeat(round, options.repetitions, verdicts.back().values));
-    // A busy moment is likelier than a slow build: only what seems to fail three times as often does.
+    // A busy moment is more likely than a slow build: measures three times as often before a gate fails.
     if (!verdicts.back().passed()) SHUNT_TRY(repeat(round, 2 * options.repetitions, verdicts.back().values));
   }
   return verdicts;
@@ -209,7 +209,8 @@ Status execute(const Options& options) {
   SHUNT_TRY(options.json ? print_json(to_json(verdicts, options)) : print(to_text(verdicts)));
   const auto failed = std::ranges::count_if(verdicts, [](const Verdict& verdict) { return !verdict.passed(); });
   if (failed == 0) return {};
-  return fail(Code::internal, fmt::format("{} of {} speed gates failed", failed, verdicts.size()));
+  return fail(Code::internal,
+              fmt::format("{} of {} speed gates failed; repeat the check on an idle machine", failed, verdicts.size()));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// shunt bench model: how fast a model reads a prompt and generates.
+// shunt bench model: measures the speed of a model's prefill and decode.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -35,10 +35,10 @@ struct Options {
 struct Measured {
   Samples prompt, generate;   // tokens/s
   Samples bandwidth;          // bytes/s
-  std::uint32_t threads = 0;  // that read memory
+  std::uint32_t threads = 0;  // those that read memory
 };
 
-// The weights that a generated token reads: all but an embedding of which it reads one row.
+// The bytes of weights that a generated token reads: all but an embedding, of which it reads one row.
 std::uint64_t bytes_per_token(const models::Model& model) {
   std::uint64_t bytes = 0;
   for (const WeightInfo& weight : model.weights().weights())
@@ -53,7 +53,7 @@ std::vector<Token> random_tokens(std::uint32_t count, std::uint32_t vocabulary) 
   return tokens;
 }
 
-// Tokens per second of `tokens` from an empty context on, in as large or as small steps as asked.
+// Measures the tokens per second of `tokens` from an empty context, in one step or one by one.
 Result<double> time_tokens(Session& session, std::span<const Token> tokens, bool one_by_one) {
   session.truncate(0, 0);
   const Stopwatch watch;
@@ -65,7 +65,7 @@ Result<double> time_tokens(Session& session, std::span<const Token> tokens, bool
   return static_cast<double>(tokens.size()) / watch.seconds();
 }
 
-// One repetition after the other, each with all measurements, so that a slow moment of the machine meets them alike.
+// Does all measurements in each repetition, so that a slow moment of the machine affects them alike.
 Result<Measured> measure(Session& session, const Options& options) {
   const std::uint32_t vocabulary = session.model().config().vocabulary;
   const std::vector<Token> prompt = random_tokens(options.prompt, vocabulary);
@@ -89,7 +89,7 @@ Result<Measured> measure(Session& session, const Options& options) {
   return measured;
 }
 
-// Tokens per second, in the middle of so many as are generated.
+// Predicts the tokens per second of generation.
 Result<double> predict_generation(const models::Model& model, const Runtime& runtime, const Options& options) {
   models::StepPlanner planner(model, runtime, options.session, options.generate);
   SHUNT_TRY_ASSIGN(const PlannedGraph step, planner.plan(1, 1));
@@ -105,8 +105,8 @@ Status execute(Options& options) {
   SHUNT_TRY(prepare_trace(options.trace, options.runtime, options.session.profile));
   if (options.session.context == 0) options.session.context = std::max(options.prompt, options.generate);
   if (options.session.context < std::max(options.prompt, options.generate))
-    refuse(fmt::format("-c {} is less than --prompt {} or --generate {}", options.session.context, options.prompt,
-                       options.generate));
+    refuse(fmt::format("-c {} is less than --prompt {} or --generate {}; choose a larger context, or fewer tokens",
+                       options.session.context, options.prompt, options.generate));
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
   SHUNT_TRY_ASSIGN(const auto model, load_model(options.model));
   SHUNT_TRY_ASSIGN(const auto session, Session::create(*model, *runtime, options.session));
@@ -145,10 +145,10 @@ Status execute(Options& options) {
                   fmt::join(working_devices(plans), ", "), in_words(measured.threads, "thread"), options.repetitions);
   text += line_of(fmt::format("prompt {}", options.prompt), measured.prompt, "tokens/s", 1);
   text += line_of(fmt::format("generate {}", options.generate), measured.generate, "tokens/s", 1);
-  text += fmt::format("predicted      {:>9.2f} tokens/s of the prompt, {:.2f} of generation\n", predicted_prompt,
+  text += fmt::format("predicted      {:>9.2f} tokens/s for the prompt, {:.2f} for generation\n", predicted_prompt,
                       predicted_generate);
   text += line_of("memory read", measured.bandwidth, "GB/s    ", 1e9);
-  text += fmt::format("generation reads {} of weights per token: {:.0f} % of the memory's bandwidth\n", in_units(bytes),
+  text += fmt::format("generation reads {} of weights per token: {:.0f} % of the memory bandwidth\n", in_units(bytes),
                       100 * share);
   return print(text);
 }
@@ -161,9 +161,9 @@ Action bench_model(CommandLine& line) {
   const auto count = [&](const char* name, std::uint32_t& value, const char* meaning) {
     add_number(line, name, value, fmt::format("{} [{}]", meaning, value), 1U, 1U << 20U);
   };
-  count("--prompt", options->prompt, "Tokens of the prompt");
-  count("--generate", options->generate, "Tokens generated, from an empty context on");
-  count("--repetitions", options->repetitions, "Times that each is measured, in turn");
+  count("--prompt", options->prompt, "Tokens in the prompt");
+  count("--generate", options->generate, "Tokens to generate from an empty context");
+  count("--repetitions", options->repetitions, "Number of times to measure each, in turn");
   add_session(line, options->session, options->runtime);
   add_runtime(line, options->runtime);
   add_trace(line, options->trace);

@@ -1,4 +1,4 @@
-// shunt bench ops: how fast single ops are, beside what the machine reaches at best.
+// shunt bench ops: measures the speed of single ops, relative to the machine's limits.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -17,7 +17,7 @@
 namespace shunt::cli {
 namespace {
 
-// After so long an op that was measured at least once is not measured again.
+// An op is not measured again after this time.
 constexpr double kPatienceSeconds = 2;
 
 struct Options {
@@ -127,7 +127,7 @@ std::string head_of(const Report& report) {
 std::string line_of(const Row& row) {
   const std::string start =
       fmt::format("{:<18} {:<5} {:>5}  {:<11}", name_of(row.use.op), name_of(row.use.dtype), row.use.rows, row.device);
-  if (!row.refusal.empty()) return fmt::format("{} cannot: {}\n", start, row.refusal);
+  if (!row.refusal.empty()) return fmt::format("{} unsupported: {}\n", start, row.refusal);
   const OpTimes& times = row.times;
   return fmt::format("{} {:>10} {:>9.2f} {:>12.2f} {:>8.1f} {:>5.0f} % {:>9.1f} {:>5.0f} %  {}\n", start,
                      in_units(static_cast<std::uint64_t>(row.cost.bytes_read + row.cost.bytes_written)),
@@ -142,9 +142,10 @@ std::string to_text(const Report& report) {
                       "rows", "device", "moves", "MFLOP", "us", "GB/s", "of read", "GFLOP/s", "of peak", "from");
   for (const Row& row : report.rows) text += line_of(row);
   text +=
-      "\nmoves, MFLOP: of one use, by the op's cost rule. of read, of peak: of what the machine reads and multiplies.\n"
-      "from memory: each use reads other weights (or another cache), together more than the processor's caches hold.\n"
-      "reused: all uses share their operands; what stays in the caches can come faster than memory is read.\n";
+      "\nmoves, MFLOP: per use, by the op's cost rule. of read, of peak: share of the machine's read and multiply "
+      "rates.\n"
+      "from memory: each use reads different weights (or another KV cache), together more than the caches hold.\n"
+      "reused: all uses share their operands, so cached data may arrive faster than memory can be read.\n";
   return text;
 }
 
@@ -168,10 +169,10 @@ Action bench_ops(CommandLine& line) {
   add_repetitions(line, options->repetitions);
   add_threads(line, options->runtime.threads);
   line.option("--devices", options->runtime.devices,
-              "Devices to measure, such as cpu:simd,cpu:scalar [those that a run would use]")
+              "Devices to measure, such as cpu:simd,cpu:scalar [the first one that a run would use]")
       .value_name("LIST");
   line.flag("--curve", options->curve,
-            "Instead of ops: what each device takes to start a program, and GB/s over the size of a copy");
+            "Measure devices instead of ops: the time to start a program, and GB/s by the size of a copy");
   add_json(line, options->json);
   return [options] { return execute(*options); };
 }

@@ -18,13 +18,13 @@ std::string check_shape(const std::string& name) {
     if (shape.name == name) return {};
     known += fmt::format("{}{}", known.empty() ? "" : ", ", shape.name);
   }
-  return fmt::format("no shape is named \"{}\"; there are {}", name, known);
+  return fmt::format("no shape is named \"{}\"; choose from {}", name, known);
 }
 
 }  // namespace
 
 void add_shape(CommandLine& line, BenchShape& shape) {
-  line.option("--shape", shape.name, fmt::format("Model shape whose sizes to use, see make-model [{}]", shape.name))
+  line.option("--shape", shape.name, fmt::format("Model shape whose sizes to use (see make-model) [{}]", shape.name))
       .value_name("SHAPE")
       .check(check_shape);
   add_number(line, "--prompt", shape.prompt, fmt::format("Rows of a prompt, and tokens of context [{}]", shape.prompt),
@@ -46,8 +46,8 @@ OpSizes sizes_of(const BenchShape& shape) {
 }
 
 void add_repetitions(CommandLine& line, std::uint32_t& repetitions) {
-  add_number(line, "--repetitions", repetitions, fmt::format("Times that each is measured, in turn [{}]", repetitions),
-             1U, 1000U);
+  add_number(line, "--repetitions", repetitions,
+             fmt::format("Number of times to measure each, in turn [{}]", repetitions), 1U, 1000U);
 }
 
 }  // namespace shunt::cli

@@ -1,4 +1,4 @@
-// Options that the bench commands of single ops share. One thread.
+// Options shared by the bench commands for single ops. One thread.
 #pragma once
 
 #include <string>

@@ -17,7 +17,7 @@
 namespace shunt::cli {
 namespace {
 
-// A chain with side branches over x [4096, 16], five ops to a link.
+// A chain with side branches over x [4096, 16], with five ops per link.
 Result<Graph> many_ops() {
   constexpr int kLinks = 2000;
   GraphBuilder builder;
@@ -32,7 +32,7 @@ Result<Graph> many_ops() {
   return std::move(builder).finish();
 }
 
-// Each faster than the one before.
+// Four simulated devices, each faster than the one before.
 std::vector<std::unique_ptr<Device>> four_devices() {
   std::array<sim::Spec, 4> specs;
   for (std::size_t i = 0; i < specs.size(); ++i) {

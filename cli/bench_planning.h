@@ -1,4 +1,4 @@
-// What planning takes, for `shunt bench check`. One thread.
+// Measures planning, for `shunt bench check`. One thread.
 #pragma once
 
 #include <functional>
@@ -12,7 +12,7 @@ using Round = std::function<Result<double>()>;
 
 // Microseconds per op of planning a graph of 10,000 ops for four devices.
 [[nodiscard]] Result<Round> planning();
-// Nanoseconds per op of finding the plan of a model's step that has been planned. Errors: those of a model's file.
+// Nanoseconds per op of finding the plan of a model's step that was planned before. Errors: those of a model's file.
 [[nodiscard]] Result<Round> finding_plans();
 
 }  // namespace shunt::cli

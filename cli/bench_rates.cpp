@@ -15,16 +15,16 @@
 namespace shunt::cli {
 namespace {
 
-// After so long a size that was measured at least once is not measured again.
+// A size is not measured again after this time.
 constexpr double kPatienceSeconds = 1;
-// Where a copy takes longer, larger ones are not measured.
+// If a copy takes longer, larger ones are not measured.
 constexpr double kLongCopyUs = 1e5;
 
 struct Point {
   std::uint64_t bytes = 0;
   Samples us;
   Samples bytes_per_s;
-  Samples share_of_bandwidth;  // of what the processor read from memory just before
+  Samples share_of_bandwidth;  // relative to the rate at which the processor read memory just before
 };
 
 struct DeviceRates {
@@ -34,7 +34,7 @@ struct DeviceRates {
   Samples program_us;
   Samples op_us;
   std::vector<Point> curve;
-  std::string end;  // why there are no larger sizes, or nothing at all
+  std::string end;  // why there are no larger sizes, or no sizes at all
 };
 
 struct Report {
@@ -98,7 +98,7 @@ Result<DeviceRates> measure_device(Device& device, cpu::Limits& limits, std::uin
     if (!point) return std::unexpected(std::move(point).error());
     rates.curve.push_back(std::move(*point));
     if (rates.curve.back().us.median() < kLongCopyUs) continue;
-    rates.end = fmt::format("a copy of {} takes too long to try a larger one", in_units(bytes));
+    rates.end = fmt::format("a copy of {} takes too long to try larger ones", in_units(bytes));
     break;
   }
   return rates;
@@ -136,19 +136,20 @@ std::string to_text(const DeviceRates& rates) {
     if (rates.is_host_cpu) text += fmt::format("  {:>5.0f} %", 100 * point.share_of_bandwidth.median());
     text += '\n';
   }
-  if (!rates.end.empty()) text += fmt::format("{} {}\n", rates.curve.empty() ? "cannot:" : "no more:", rates.end);
+  if (!rates.end.empty())
+    text += fmt::format("{} {}\n", rates.curve.empty() ? "unsupported:" : "no larger sizes:", rates.end);
   return text;
 }
 
 std::string to_text(const Report& report) {
-  std::string text = fmt::format("copies of F32, each after the other; threads: {}; medians\n", report.threads);
+  std::string text = fmt::format("copies of F32, one after another; threads: {}; medians\n", report.threads);
   if (!report.read_bytes_per_s.empty())
     text += fmt::format("memory read {:.1f} GB/s\n", report.read_bytes_per_s.median() / 1e9);
   for (const DeviceRates& rates : report.devices) text += to_text(rates);
   text +=
-      "\na program: from submit until done. moves: what one copy reads and writes, half each, which is also what a "
-      "cache\n"
-      "has to hold. us: of one copy among many in a program, without what starts the program.\n";
+      "\na program: the time from submission until completion. moves: the bytes that one copy reads and writes, half "
+      "each,\n"
+      "which a cache would have to hold. us: the time of one copy among many in a program, without starting it.\n";
   return text;
 }
 

@@ -1,4 +1,4 @@
-// What `shunt bench ops --curve` shows: what each device takes to start work, and how fast it copies. One thread.
+// `shunt bench ops --curve`: how long each device takes to start work, and how fast it copies. One thread.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace shunt::cli {
 
-// Measures and prints. `threads`: of the processor, whose memory is read beside copies; 0: one per core. Errors: those
-// of devices, except that a device which cannot copy, or a size for which memory is lacking, is told in the output.
+// Measures and prints. `threads` of the processor read memory beside the copies; 0: one per core. Errors: those of
+// devices. A device that cannot copy, or a size that does not fit its memory, is reported in the output instead.
 [[nodiscard]] Status bench_rates(std::span<Device* const> devices, std::uint32_t threads, std::uint32_t repetitions,
                                  bool json);
 

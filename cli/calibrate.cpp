@@ -1,4 +1,4 @@
-// shunt calibrate: measures the devices of this machine and keeps what it found for all later plans.
+// shunt calibrate: measures the devices of this machine, and keeps the results for all later plans.
 #include "run/measure/calibration.h"
 
 #include <fmt/format.h>
@@ -32,19 +32,19 @@ struct Options {
   bool json = false;
 };
 
-// Without a model, whole steps are measured of one of random weights: large enough that no cache holds it, and small
+// Without a model, whole steps are measured with random weights of this shape: too large for any cache, and small
 // enough for most devices.
 constexpr std::string_view kStepShape = "168m";
 constexpr std::string_view kStepType = "Q8_0";
 
 constexpr std::array kCheckedTokens = {1U, 4U, 64U, 256U, 512U};
 
-// Attention is measured in shorter contexts than the model's too.
+// Attention is also measured in contexts shorter than the model's.
 constexpr std::array kContexts = {128U, 1024U};
 
-// The different shapes of steps of so many tokens.
+// The distinct op cases in steps of these numbers of tokens.
 Result<std::vector<BenchCase>> cases_of_model(const models::Model& model, const Runtime& runtime, Device& device,
-                                              std::span<const std::uint32_t> tokens) {
+                                           std::span<const std::uint32_t> tokens) {
   SHUNT_TRY_ASSIGN(const std::uint32_t longest, models::choose_context(model, runtime, {}));
   std::set<std::uint32_t> contexts = {longest};
   for (const std::uint32_t context : kContexts) contexts.insert(std::min(context, longest));
@@ -61,9 +61,9 @@ Result<std::vector<BenchCase>> cases_of_model(const models::Model& model, const 
   return cases;
 }
 
-// Those of the model, if there is one, else those that models have.
+// The cases of the model if there is one, else typical ones.
 Result<std::vector<BenchCase>> cases_for(const Options& options, const Runtime& runtime, Device& device,
-                                         const models::Model* model) {
+                                      const models::Model* model) {
   if (model != nullptr)
     return cases_of_model(*model, runtime, device,
                           options.check ? std::span<const std::uint32_t>(kCheckedTokens) : kMeasuredTokens);
@@ -87,15 +87,15 @@ std::string to_text(const Profile& profile, const std::filesystem::path& path) {
                         device.launch_us, device.wake_us, device.op_us, in_words(device.to_device),
                         in_words(device.from_device), device.few_tokens_ratio, device.many_tokens_ratio,
                         device.ops.size(), shapes);
-    for (const auto& [op, why] : device.refused) text += fmt::format("  {} is not used here: {}\n", op, why);
+    for (const auto& [op, why] : device.refused) text += fmt::format("  {} is not used on this device: {}\n", op, why);
   }
   return text + fmt::format(
-                    "few, many: what whole steps of few and of many tokens took, relative to the sum of their "
+                    "few, many: the time of whole steps of few and of many tokens, relative to the sum of their "
                     "ops\nkept in {}\n",
                     path.string());
 }
 
-// How far predictions were off, of seen or of unseen shapes.
+// Errors of the predictions for seen or for unseen shapes.
 struct Errors {
   Samples relative;  // without sign
   void add(double error) { relative.add(std::abs(error)); }
@@ -147,12 +147,12 @@ Status print_checks(const std::vector<Checked>& checks, bool as_json) {
                   "unseen shapes", "device", "count", "median", "90 %", "count", "median", "90 %");
   for (const Checked& check : checks)
     text += fmt::format("{:<12} {} {}\n", check.device, check.errors(true).text(), check.errors(false).text());
-  return print(text + "by how much predictions differ from what was measured now, relative to that\n");
+  return print(text + "difference between the predicted and the measured time, relative to the measured time\n");
 }
 
 using Progress = std::function<bool(const std::string& what, std::size_t done, std::size_t count)>;
 
-// With a line of progress and an ear for Ctrl-C.
+// Runs `work` with a progress line, until Ctrl-C.
 template <class Work>
 auto with_progress(const Device& device, const Work& work) {
   ProgressLine line;
@@ -166,8 +166,8 @@ auto with_progress(const Device& device, const Work& work) {
 Result<Checked> check(Device& device, std::span<const BenchCase> cases, const DeviceProfile* before, bool quick) {
   const std::string& id = device.info().id;
   if (before == nullptr)
-    return fail(Code::invalid, fmt::format("{0} was not measured; run `shunt calibrate --devices {0}` before", id));
-  // Ops are held against what they take alone.
+    return fail(Code::invalid, fmt::format("{0} was not measured; run `shunt calibrate --devices {0}` first", id));
+  // Ops are compared with their times alone.
   DeviceProfile alone = *before;
   alone.few_tokens_ratio = alone.many_tokens_ratio = 1;
   auto checked = with_progress(device, [&](const Progress& progress) {
@@ -188,7 +188,7 @@ Result<DeviceProfile> measure(Device& device, std::span<const BenchCase> cases, 
   return found;
 }
 
-// By the profile as it is kept.
+// Measures whole steps, planned with the profile as it is kept.
 Result<DeviceProfile> measure_steps(const Device& device, const models::Model& model, std::uint32_t threads,
                                     const DeviceProfile& profile) {
   SHUNT_TRY_ASSIGN(const auto alone, Runtime::create({.threads = threads, .devices = profile.id}));
@@ -200,18 +200,18 @@ Result<DeviceProfile> measure_steps(const Device& device, const models::Model& m
 }
 
 void note_that_steps_are_not_measured(std::string_view where, const Error& error) {
-  note(fmt::format("{}: whole steps are not measured: {}", where, error.message));
+  note(fmt::format("{}: whole steps were not measured: {}", where, error.message));
 }
 
-// What comes of all devices.
+// The results of all devices.
 struct Results {
   std::filesystem::path path;
-  Profile kept;  // at `path`, but for what others have added since
+  Profile kept;  // at `path`, except what other processes have added since
   Profile measured;
   std::vector<Checked> checks;
   std::vector<Error> failures;
 
-  // What was measured stays, whatever becomes of the next device.
+  // Saves what was measured, even if a later device fails.
   Status keep(const DeviceProfile& found) {
     measured.set(found);
     const auto before = std::ranges::find(kept.devices, found.id, &DeviceProfile::id);
@@ -225,7 +225,7 @@ struct Results {
     if (options.check) return print_checks(checks, options.json);
     return print(options.json ? to_json(measured) : to_text(measured, path));
   }
-  // Errors: why devices were not measured.
+  // Errors: the reasons why devices were not measured.
   [[nodiscard]] Status status() const {
     if (failures.empty()) return {};
     Error all = failures.front();
@@ -234,7 +234,7 @@ struct Results {
   }
 };
 
-// Errors: those that other devices have, too.
+// Measures or checks one device. Errors: only those that would stop every other device too.
 Status add_device(Device& device, const Options& options, std::span<const BenchCase> cases, const models::Model* steps,
                   Results& results) {
   const DeviceProfile* const before = results.kept.find(device.info());
@@ -277,7 +277,7 @@ Status execute(Options& options) {
     else
       note_that_steps_are_not_measured("all devices", step_model.error());
   }
-  std::string warning;  // the runtime has given it
+  std::string warning;  // the runtime has already printed it
   SHUNT_TRY_ASSIGN(results.kept, load_profile(results.path, warning));
   const Stopwatch watch;
   for (Device* device : runtime->handles()) {
@@ -293,10 +293,10 @@ Status execute(Options& options) {
 
 Action calibrate(CommandLine& line) {
   auto options = std::make_shared<Options>();
-  add_model_file(line, "MODEL", options->model, "GGUF file whose shapes are to be measured [those of usual models]");
+  add_model_file(line, "MODEL", options->model, "GGUF file whose shapes to measure [shapes of common models]");
   line.flag("--check", options->check,
-            "Measure nothing new, but hold what was predicted of shapes, seen and unseen, against what they take now");
-  line.flag("--quick", options->quick, "Fewer sizes and dtypes, and less exact");
+            "Keep the measurements, and compare predictions with times measured now, for seen and unseen shapes");
+  line.flag("--quick", options->quick, "Measure fewer sizes and dtypes, and less exactly");
   line.files.add_output("the file of measurements", [] {
     const auto path = profile_path();
     return std::vector{path ? path->string() : std::string()};

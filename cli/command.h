@@ -1,4 +1,4 @@
-// What a command of the program is. One thread.
+// The interface of a command. One thread.
 #pragma once
 
 #include <functional>
@@ -9,15 +9,15 @@
 
 namespace shunt::cli {
 
-// Does a command's work once its options are parsed. An error ends the program with exit code 1; a
-// WrongUsage thrown from it means exit code 2.
+// Does a command's work once its options are parsed. An error ends the program with exit code 1, a thrown WrongUsage
+// with exit code 2.
 using Action = std::function<Status()>;
 
-// One function per row: adds the command's options to `line` and returns what to do.
+// One function per row: adds the command's options to `line` and returns the action.
 #define SHUNT_COMMAND(function, name, summary, example) [[nodiscard]] Action function(CommandLine& line);
 #include "commands.def"
 
-// The value, where the caller's own words are all that can be wrong with it.
+// Returns the value. An error is refused as wrong usage, so use it only if nothing but the user's input can be wrong.
 template <class T>
 [[nodiscard]] T or_refuse(Result<T> result) {
   if (!result) refuse(result.error().message);

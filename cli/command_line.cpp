@@ -13,10 +13,10 @@
 namespace shunt::cli {
 namespace {
 
-// "-o,--output" is called "--output".
+// "--output" for "-o,--output".
 std::string longest_name(const std::string& names) { return names.substr(names.rfind(',') + 1); }
 
-// The option whose name, as the parser gives it, begins `text`.
+// Finds the option whose name, as CLI11 spells it, begins `text`.
 CLI::Option* find_option_at(CLI::App& parser, std::string_view text) {
   for (CLI::Option* option : parser.get_options({})) {
     const std::string name = option->get_name();
@@ -29,14 +29,14 @@ CLI::Option* find_option_at(CLI::App& parser, std::string_view text) {
 
 std::string names_of(const Option& option) { return fmt::format("{}", fmt::join(option.names(), ", ")); }
 
-// The parser knows an option by one name; people may have typed the other.
+// CLI11 reports one name of an option, and the user may have typed the other: shows both.
 std::string with_all_names(CLI::App& parser, const std::string& message) {
   CLI::Option* const option = find_option_at(parser, message);
   if (option == nullptr || option->get_positional()) return message;
   return names_of(Option(option)) + message.substr(option->get_name().size());
 }
 
-// Words that nothing takes, in their order. After "--" every word is an argument.
+// Describes the first word that nothing takes. After "--" every word is an argument.
 std::string describe_extra(CLI::App& parser) {
   std::vector<std::string> words = parser.remaining();
   const auto dashes = std::ranges::find(words, "--");
@@ -51,15 +51,15 @@ std::string describe_extra(CLI::App& parser) {
                        did_you_mean(name, names));
   }
   if (dashes != words.end()) words.erase(dashes);
-  return fmt::format("\"{}\" is one argument too many; put text of several words in quotes", words.front());
+  return fmt::format("unexpected argument \"{}\"; put a text of several words in quotes", words.front());
 }
 
-// Too few or too many values of an option.
+// Describes too few or too many values of an option.
 std::string describe_mismatch(CLI::App& parser, const std::string& message) {
   CLI::Option* const found = find_option_at(parser, message);
   if (found == nullptr) return message;
   const Option option(found);
-  if (found->count() > 1) return fmt::format("{} is given {} times", names_of(option), found->count());
+  if (found->count() > 1) return fmt::format("{} is given {} times; give it once", names_of(option), found->count());
   return fmt::format("{} needs a value: {}", names_of(option), option.value_name());
 }
 
@@ -104,7 +104,7 @@ std::vector<std::string> Option::names() const {
   return names;
 }
 
-// Checks add a colon and their own words to a type's name.
+// Checks append a colon and their own text to the type's name.
 std::string Option::value_name() const {
   if (option_->get_type_size() == 0) return {};
   const std::string type = option_->get_type_name();

@@ -1,5 +1,4 @@
-// shunt completions: what completes commands and options in bash, zsh and fish, made from the commands' own
-// descriptions.
+// shunt completions: prints completion scripts for bash, zsh and fish, generated from the descriptions of the commands.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,7 +35,7 @@ std::string_view second_word(std::string_view name) {
   return space == std::string_view::npos ? "" : name.substr(space + 1);
 }
 
-// The first words of commands, each once, in their order.
+// The first words of commands, each once, in order.
 std::vector<std::string_view> first_words() {
   std::vector<std::string_view> words;
   for (const Command& command : kCommands)
@@ -44,7 +43,7 @@ std::vector<std::string_view> first_words() {
   return words;
 }
 
-// Second words of the commands that begin with `first`.
+// The second words of the commands that begin with `first`.
 std::string second_words(std::string_view first) {
   std::string words;
   for (const Command& command : kCommands)
@@ -137,7 +136,7 @@ Status execute(const Options& options) {
     if (shell.name != options.shell) continue;
     return options.json ? print_json({{"shell", shell.name}, {"script", shell.script()}}) : print(shell.script());
   }
-  refuse(fmt::format("no completions for \"{}\"; there are: bash, zsh, fish", options.shell));
+  refuse(fmt::format("no completions for \"{}\"; choose bash, zsh or fish", options.shell));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// shunt devices: what can compute here, and why the rest cannot.
+// shunt devices: lists the devices of each API, or why it has none.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -29,7 +29,7 @@ std::string driver_of(const DeviceInfo& device) {
   return device.api_version.empty() ? "-" : device.api_version;
 }
 
-// What else runs on the same processor: the first device that is listed of it.
+// The first listed device on the same processor; "-" if it is this one.
 std::string first_of(const DeviceInfo& device, std::span<const ApiReport> found) {
   for (const ApiReport& report : found)
     for (const DeviceInfo& other : report.devices)
@@ -69,7 +69,7 @@ std::string features_to_text(std::span<const ApiReport> found) {
   return in_columns(rows);
 }
 
-// What took time, and what could be better.
+// Prints hints, and how long drivers took to start.
 void say_more(std::span<const ApiReport> found) {
   std::vector<std::string> times;
   for (const ApiReport& report : found) {
@@ -78,10 +78,10 @@ void say_more(std::span<const ApiReport> found) {
       times.push_back(fmt::format("{} {:.0f} ms", report.api, report.start_ms));
     if (!report.hint.empty()) note(fmt::format("{}: {}", report.api, report.hint));
   }
-  if (!times.empty()) note(fmt::format("Started for the first time, at once: {}.", fmt::join(times, ", ")));
+  if (!times.empty()) note(fmt::format("Started these drivers at the same time: {}.", fmt::join(times, ", ")));
 }
 
-// Those of the machine that a file describes, whose APIs are one; of this one without.
+// Finds the devices of this machine, or those of the machine that a file describes.
 Result<std::vector<ApiReport>> find(const FindOptions& options, const std::string& machine) {
   if (machine.empty()) return find_devices(options);
   SHUNT_TRY_ASSIGN(const Registry registry, open_devices({.machine = machine}));
@@ -101,8 +101,9 @@ Action devices(CommandLine& line) {
   };
   auto options = std::make_shared<Options>();
   add_threads(line, options->find.threads);
-  line.flag("--features", options->features, "Show limits and features in place of memory and drivers");
-  line.flag("--again", options->find.again, "Start every driver again, even if nothing has changed since it was");
+  line.flag("--features", options->features, "Show limits and features instead of memory and drivers");
+  line.flag("--again", options->find.again,
+            "Start every driver again, even if nothing has changed since the last time");
   add_machine(line, options->machine);
   add_json(line, options->json);
   return [options]() -> Status {

@@ -1,4 +1,4 @@
-// shunt eval: the best next tokens of a text, its perplexity, and whether devices agree on both.
+// shunt eval: shows the most likely next tokens of a text or its perplexity, or compares the logits of devices.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -40,7 +40,7 @@ std::vector<Token> parse_ids(const std::string& list) {
     Token token = 0;
     const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), token);
     if (error != std::errc() || end != word.data() + word.size() || token < 0)
-      refuse(fmt::format("--tokens: \"{}\" is no token id; give numbers with spaces between them", word));
+      refuse(fmt::format("--tokens: \"{}\" is not a token id; give numbers separated by spaces", word));
     tokens.push_back(token);
   }
   return tokens;
@@ -63,7 +63,7 @@ std::string to_text(const Evaluation& evaluation, const Options& options, const 
   return text;
 }
 
-// With progress, and Ctrl-C ends it.
+// Evaluates with a progress line; Ctrl-C ends it.
 Result<Evaluation> evaluate(Session& session, const std::vector<Token>& tokens, const Options& options) {
   const std::atomic<bool>& ending = catch_interrupts();
   ProgressLine line;
@@ -78,14 +78,13 @@ Result<Evaluation> evaluate(Session& session, const std::vector<Token>& tokens, 
 
 std::string to_text(const Agreement& agreement, const std::string& against) {
   return fmt::format(
-      "against {}: NMSE of the logits {:.2g} over {} tokens, at most {:.0e} allowed; best next token the same after {} "
-      "of "
-      "the {} whose two best are more than {} apart\n",
+      "against {}: NMSE of the logits {:.2g} over {} tokens, at most {:.0e} allowed; same best next token after {} of "
+      "the {} tokens whose two best logits are more than {} apart\n",
       against, agreement.nmse, agreement.tokens, Agreement::kMostNmse, agreement.same, agreement.decided,
       Agreement::kDecidedMargin);
 }
 
-// Holds the session against one on the devices of --against. Errors: internal where they differ.
+// Compares the session with one on the devices of --against. Errors: internal if their logits differ.
 Status compare(const models::Model& model, Session& session, const std::vector<Token>& tokens, const Options& options) {
   RuntimeOptions others = options.runtime;
   others.devices = options.against;
@@ -102,12 +101,14 @@ Status compare(const models::Model& model, Session& session, const std::vector<T
   line.clear();
   SHUNT_TRY(options.json ? print_json(to_json(agreement)) : print(to_text(agreement, options.against)));
   if (agreement.ok()) return {};
-  return fail(Code::internal, fmt::format("these devices do not compute what {} does", options.against));
+  return fail(
+      Code::internal,
+      fmt::format("the logits differ from those of {}; run shunt verify to see which ops differ", options.against));
 }
 
 Status execute(Options& options) {
   if (!options.against.empty() && (options.every || options.perplexity))
-    refuse("--against comes without --every and --perplexity");
+    refuse("--against excludes --every and --perplexity; leave them out");
   if (options.text.has_value() == options.tokens.has_value()) refuse("give either --text or --tokens");
   std::vector<Token> tokens;
   if (options.tokens) tokens = parse_ids(*options.tokens);
@@ -117,8 +118,8 @@ Status execute(Options& options) {
   if (options.text) {
     SHUNT_TRY_ASSIGN(tokens, encode_raw(model->tokenizer(), *options.text));
   }
-  if (tokens.empty()) refuse("there is nothing to evaluate: no tokens are given");
-  if (options.perplexity && tokens.size() < 2) refuse("--perplexity needs at least two tokens");
+  if (tokens.empty()) refuse("there is nothing to evaluate: no tokens are given; name some with --tokens or --text");
+  if (options.perplexity && tokens.size() < 2) refuse("--perplexity needs at least two tokens; give a longer text");
   if (options.every || options.perplexity || !options.against.empty())
     options.session.max_batch_tokens = models::kEvaluatedRowsPerStep;
   SHUNT_TRY_ASSIGN(const auto session, Session::create(*model, *runtime, options.session));
@@ -138,15 +139,15 @@ Status execute(Options& options) {
 Action eval(CommandLine& line) {
   auto options = std::make_shared<Options>();
   add_model(line, options->model);
-  line.option("--text", options->text, "Evaluate this text; special tokens in it are parsed, BOS is added");
+  line.option("--text", options->text, "Evaluate this text; special tokens are parsed, and BOS is added");
   line.option("--tokens", options->tokens, "Evaluate these tokens, such as \"1 2 3\"; nothing is added")
       .value_name("IDS");
-  add_number(line, "--top", options->top, fmt::format("How many of the best next tokens to show [{}]", options->top),
+  add_number(line, "--top", options->top, fmt::format("Number of most likely next tokens to show [{}]", options->top),
              1U, 1U << 30U);
-  line.flag("--every", options->every, "Show them after every token, not only after the last");
+  line.flag("--every", options->every, "Show them after every token, instead of after the last one only");
   line.flag("--perplexity", options->perplexity, "Show the mean negative log likelihood and the perplexity");
   line.option("--against", options->against,
-              "Instead: whether the logits are those of these devices, such as cpu:scalar; if not, the exit code is 1")
+              "Compare the logits with those of these devices instead, such as cpu:scalar; exit with 1 if they differ")
       .value_name("DEVICES");
   add_session(line, options->session, options->runtime);
   add_runtime(line, options->runtime);

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Where a file would be made.
+// The absolute path at which a file would be created.
 fs::path place_of(const std::string& path) {
   std::error_code failed;
   const fs::path whole = fs::absolute(without_links(path), failed);
@@ -23,7 +23,7 @@ fs::path place_of(const std::string& path) {
   return failed ? whole : place;
 }
 
-// By device and inode where both are there, else by name.
+// Compares device and inode if both exist, else names.
 bool are_one_file(const std::string& one, const std::string& other) {
   std::error_code failed;
   const bool has_one = fs::exists(one, failed);
@@ -54,12 +54,12 @@ void Files::check() const {
     const File& output = outputs[index];
     for (const File& input : inputs)
       if (are_one_file(output.path, input.path))
-        refuse(fmt::format("{} and {} are the same file, {}; give {} another name, so that {} is not lost", output.name,
-                           input.name, in_quotes(input.path), output.name, input.name));
+        refuse(fmt::format("{} and {} are the same file, {}; give {} another name, so that {} is not overwritten",
+                           output.name, input.name, in_quotes(input.path), output.name, input.name));
     for (std::size_t other = 0; other < index; ++other)
       if (are_one_file(output.path, outputs[other].path))
-        refuse(fmt::format("{} and {} are the same file, {}; give each a name of its own", outputs[other].name,
-                           output.name, in_quotes(output.path)));
+        refuse(fmt::format("{} and {} are the same file, {}; give each its own name", outputs[other].name, output.name,
+                           in_quotes(output.path)));
   }
 }
 

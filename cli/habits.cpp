@@ -17,7 +17,7 @@ struct Habit {
   Kind kind;
   std::string_view spellings;
   std::string_view takes;
-  std::string_view words;  // what it becomes, or the sentence
+  std::string_view words;  // what replaces it, or the sentence
 };
 
 constexpr Habit kHabits[] = {
@@ -64,7 +64,7 @@ class Translation {
     return word;
   }
 
-  // An option of the command, not an argument.
+  // An option of the command itself, never an argument.
   [[nodiscard]] std::optional<Option> own(const std::string& name) const {
     if (!name.starts_with('-')) return std::nullopt;
     return line_.find(name);
@@ -77,7 +77,7 @@ class Translation {
     if (equals != std::string::npos) value = word.substr(equals + 1);
     if (const auto option = own(name); option || !name.starts_with('-')) {
       options_.push_back(word);
-      // What follows is no option, whatever it looks like.
+      // The next word is its value, even if it looks like an option.
       if (option && option->takes_value() && !value && !rest_.empty()) options_.push_back(take());
       return;
     }
@@ -96,7 +96,7 @@ class Translation {
       options_.insert(options_.end(), words.begin(), words.end());
       return true;
     }
-    if (!line_.find("MODEL")) return false;  // it has no habits of models
+    if (!line_.find("MODEL")) return false;  // these options are for commands with a model
     const bool one = habit.takes == "N";
     if (!value && !rest_.empty() && (one || lists(habit.takes, rest_.front()))) take();
     const std::string text = fmt::format("{}: {}", name, habit.words);
@@ -118,7 +118,7 @@ class Translation {
       if (!option->is_argument()) {
         add(name, given);
       } else {
-        // The model is the first argument, and a text may begin with a dash.
+        // The model is the first argument; a text comes last, since it may begin with a dash.
         (name == "MODEL" || name == "IN" ? first_ : last_).push_back(given);
       }
       return true;
@@ -126,7 +126,7 @@ class Translation {
     return false;
   }
 
-  // The same thing twice, such as the type of keys and of values, is said once.
+  // Adds an option once if it is given twice with one value, as for the cache types of keys and of values.
   void add(const std::string& name, const std::string& value) {
     for (std::size_t at = 0; at + 1 < options_.size(); ++at)
       if (options_[at] == name && options_[at + 1] == value) return;
@@ -136,9 +136,9 @@ class Translation {
 
   const CommandLine& line_;
   std::span<const std::string> rest_;
-  std::vector<std::string> first_;    // arguments that come before all others
-  std::vector<std::string> options_;  // and the other arguments, as they stand
-  std::vector<std::string> last_;     // arguments that come after them
+  std::vector<std::string> first_;    // arguments that go before all others
+  std::vector<std::string> options_;  // and the other arguments, in the given order
+  std::vector<std::string> last_;     // arguments that go after them
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Options as users of llama.cpp's programs know them (habits.def), in words of ours. One thread.
+// Translates llama.cpp's options (habits.def) into Shunt's. One thread.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace shunt::cli {
 
-// The words of a call of the command `line`, with each habit in words that it has. Says what is not needed. Throws
-// WrongUsage where something cannot be had.
+// Returns the words of a call with llama.cpp's options replaced by those of the command `line`. Prints a note for each
+// option that is not needed. Throws WrongUsage for options that Shunt does not support.
 [[nodiscard]] std::vector<std::string> in_our_words(const CommandLine& line, std::span<const std::string> words);
 
 }  // namespace shunt::cli

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kPieceBytes = 4096;
 
-// Bytes read; 0 at the end.
+// Returns the number of bytes read; 0 at the end.
 Result<std::size_t> read_piece(std::string& text) {
   char piece[kPieceBytes];
   while (true) {

@@ -1,4 +1,4 @@
-// What people type or pipe in. One thread.
+// Reads stdin. One thread.
 #pragma once
 
 #include <optional>
@@ -8,13 +8,13 @@
 
 namespace shunt::cli {
 
-// All of stdin, without the newline that ends it. Errors: io.
+// Reads all of stdin, without the final newline. Errors: io.
 [[nodiscard]] Result<std::string> read_stdin();
 
-// Stdin line by line. Unlike a stream it stops waiting when Ctrl-C comes.
+// Reads stdin line by line. Unlike a stream, it stops waiting on Ctrl-C.
 class LineReader {
  public:
-  // Without the newline; nothing at the end of the input or after Ctrl-C.
+  // Returns the next line without its newline; nullopt at the end of the input or after Ctrl-C.
   [[nodiscard]] std::optional<std::string> next();
 
  private:

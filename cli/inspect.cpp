@@ -1,4 +1,4 @@
-// shunt inspect: what a model file holds.
+// shunt inspect: shows what a model file contains.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -60,7 +60,7 @@ Json to_json(const ModelSummary& summary) {
   return json;
 }
 
-// Fits the longest name, up to a limit.
+// The length of the longest name, up to a limit.
 template <class Lines, class Name>
 std::size_t width_of(const Lines& lines, Name name) {
   std::size_t width = 0;
@@ -68,7 +68,7 @@ std::size_t width_of(const Lines& lines, Name name) {
   return std::min(width, kMostColumnBytes);
 }
 
-// On one line.
+// The value on one line.
 std::string shown(const std::string& value) {
   std::string text;
   for (const char byte : value) text += byte == '\n' ? "\\n" : std::string(1, byte);
@@ -116,7 +116,7 @@ Action inspect(CommandLine& line) {
   };
   auto options = std::make_shared<Options>();
   add_model(line, options->model);
-  line.flag("--tensors", options->tensors, "List each tensor too (JSON always does)");
+  line.flag("--tensors", options->tensors, "List the tensors too (JSON always has them)");
   add_json(line, options->json);
   return [options]() -> Status {
     SHUNT_TRY_ASSIGN(const auto file, models::GgufFile::open(options->model, models::ForeignTypes::list));

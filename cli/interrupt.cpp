@@ -12,17 +12,17 @@
 namespace shunt::cli {
 namespace {
 
-// A signal handler reaches nothing but globals.
+// Global, because a signal handler can reach nothing else.
 std::atomic<bool> ending{false};
 std::atomic<int> signal_seen{0};
 std::atomic<bool> is_awaited{false};
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
-// A pipe that holds a byte for each signal: waiting on it misses none, whenever it comes. -1 where there is none.
+// A pipe with a byte for each signal, so that waiting on it misses none. -1 until it is opened.
 using Pipe = std::array<std::atomic<int>, 2>;
 Pipe signal_pipe{-1, -1};
 
-// Where nobody waits for a signal, or one came before, the process ends by it and takes unfinished files along.
+// Sets the flag at the first awaited signal. Any other signal removes unfinished files and ends the process.
 void on_signal(int signal) {
   const int saved = errno;
   if (!is_awaited.load() || signal_seen.exchange(signal) != 0) {
@@ -45,8 +45,8 @@ void open_pipe() {
 void install(int signal) {
   struct sigaction action{};
   action.sa_handler = on_signal;
-  action.sa_flags = SA_RESTART;  // reads and writes go on after it
-  // One signal must not come amid the handling of another.
+  action.sa_flags = SA_RESTART;  // reads and writes continue after a signal
+  // Blocks the other signals while one is handled.
   for (const int other : {SIGINT, SIGTERM, SIGHUP}) static_cast<void>(sigaddset(&action.sa_mask, other));
   static_cast<void>(sigaction(signal, &action, nullptr));
 }
@@ -56,10 +56,10 @@ void install(int signal) {
 void leave_no_files_at_signals() {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before{};
-    // One that is ignored, as nohup has it, stays ignored.
+    // An ignored signal stays ignored, as nohup expects.
     if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler == SIG_DFL) install(signal);
   }
-  // Writing beyond the largest file that is allowed is an error of the write, not the end of the process.
+  // Exceeding the file size limit is an error of the write; it must not end the process.
   static_cast<void>(std::signal(SIGXFSZ, SIG_IGN));
 }
 

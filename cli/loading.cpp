@@ -12,7 +12,7 @@
 namespace shunt::cli {
 namespace {
 
-// A smaller file is read faster than anybody can read a progress line.
+// Smaller files need no progress line.
 constexpr std::uint64_t kLargeBytes = 128U << 20U;
 
 }  // namespace

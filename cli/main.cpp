@@ -1,5 +1,5 @@
-// shunt: the program. Exit codes: 0 done, 1 an error while running, 2 wrong usage, 130 ended by Ctrl-C (143 by
-// SIGTERM). A reader that closes stdout early ends the program quietly with 0.
+// The program shunt. Exit codes: 0 success, 1 an error while running, 2 wrong usage, 130 ended by Ctrl-C (143 by
+// SIGTERM). If the reader of stdout closes it early, the program ends quietly with 0.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -36,14 +36,13 @@ std::string usage(std::string_view group) {
   std::string text = fmt::format("Usage: shunt {}COMMAND ...\n\n", group);
   for (const Command& command : kCommands)
     if (command.name.starts_with(group)) text += fmt::format("  {:<12} {}\n", command.name, command.summary);
-  text += "\nshunt COMMAND --help says more, with an example; shunt --version shows the version.\n";
+  text += "\nshunt COMMAND --help describes a command, with an example; shunt --version prints the version.\n";
   if (group.empty())
-    text +=
-        "Data goes to stdout, words for people to stderr. Exit codes: 0 done, 1 error, 2 wrong usage, 130 Ctrl-C.\n";
+    text += "Data goes to stdout, messages go to stderr. Exit codes: 0 success, 1 error, 2 wrong usage, 130 Ctrl-C.\n";
   return text;
 }
 
-// The command that the words begin with.
+// Finds the command that the words begin with.
 const Command* find_command(std::span<const std::string> words) {
   for (const Command& command : kCommands) {
     const std::size_t space = command.name.find(' ');
@@ -54,7 +53,7 @@ const Command* find_command(std::span<const std::string> words) {
   return nullptr;
 }
 
-// Of the commands that begin with `group`, or those and the groups of all.
+// The names of the commands that begin with `group`.
 std::vector<std::string_view> names_in(std::string_view group) {
   std::vector<std::string_view> names;
   for (const Command& command : kCommands)
@@ -62,7 +61,7 @@ std::vector<std::string_view> names_in(std::string_view group) {
   return names;
 }
 
-// "bench " where some command's name is "bench" and another word.
+// Returns "bench " if the name of some command is "bench" and another word, else an empty text.
 std::string group_of(std::string_view word) {
   const std::string group = fmt::format("{} ", word);
   return std::ranges::any_of(kCommands, [&](const Command& command) { return command.name.starts_with(group); })
@@ -77,7 +76,7 @@ int report(const Status& status) {
   return status ? kDone : kRunTimeError;
 }
 
-// `words` are those after the name.
+// `words` follow the name of the command.
 int run_command(const Command& command, std::span<const std::string> words) {
   const std::string name = fmt::format("shunt {}", command.name);
   CommandLine line(name, std::string(command.summary));
@@ -86,12 +85,12 @@ int run_command(const Command& command, std::span<const std::string> words) {
     if (!line.parse(in_our_words(line, words))) return report(print(help_page(line, command.example)));
     return report(action());
   } catch (const WrongUsage& mistake) {
-    complain(fmt::format("{}\n{} --help shows how it is used.", mistake.what(), name));
+    complain(fmt::format("{}\nSee {} --help.", mistake.what(), name));
     return kWrongUsage;
   }
 }
 
-// What is not a command: help, the version, or a mistake.
+// Handles all that is not a command: help, the version, or a mistake.
 int run_other(std::span<const std::string> words) {
   const std::string word = words.empty() ? "" : words[0];
   if (word == "--version") return report(print("shunt " SHUNT_VERSION "\n"));
@@ -104,8 +103,8 @@ int run_other(std::span<const std::string> words) {
   } else {
     const std::string name = group + (group.empty() ? word : second);
     complain(fmt::format("no command is named {}{}", in_quotes(name), did_you_mean(name, names_in(group))));
-    say(fmt::format("There are: {}", fmt::join(names_in(group), ", ")));
-    say(fmt::format("shunt {}--help says what each does.", group));
+    say(fmt::format("Commands: {}", fmt::join(names_in(group), ", ")));
+    say(fmt::format("See shunt {}--help.", group));
     return kWrongUsage;
   }
   say("\n" + usage(group));
@@ -123,7 +122,7 @@ int run_program(std::vector<std::string> words) {
   return run_command(*command, std::span(words).subspan(command->name.contains(' ') ? 2 : 1));
 }
 
-// Where even the message finds no memory, a plain one takes its place.
+// Prints a fixed message if there is no memory for this one.
 int end_with(const char* words) noexcept {
   try {
     complain(words);
@@ -134,7 +133,7 @@ int end_with(const char* words) noexcept {
 }
 
 // Memory may run out where nothing can be thrown: in the destructors of the JSON library, which allocate, and in
-// functions that drivers call.
+// callbacks from drivers.
 [[noreturn]] void end_without_memory() noexcept {
   remove_unfinished_files();
   try {
@@ -148,8 +147,8 @@ int end_with(const char* words) noexcept {
   std::abort();
 }
 
-// Else the first file that a driver opens takes the number of a closed one, and our output goes there. What stands in
-// for it refuses to be read or written.
+// Opens placeholders for closed standard files. Otherwise a driver's first file would get such a number, and our output
+// would go there. A placeholder refuses reads or writes.
 void occupy_closed_standard_files() {
   for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(file, F_GETFD) == -1) static_cast<void>(open("/dev/null", file == STDIN_FILENO ? O_WRONLY : O_RDONLY));
@@ -160,7 +159,7 @@ void occupy_closed_standard_files() {
 
 int main(int argc, char** argv) {
   shunt::cli::occupy_closed_standard_files();
-  // A closed pipe is an error of the write, not the end of the process.
+  // Writing to a closed pipe is an error of the write; it must not end the process.
   static_cast<void>(std::signal(SIGPIPE, SIG_IGN));
   shunt::cli::leave_no_files_at_signals();
   std::set_terminate(shunt::cli::end_without_memory);

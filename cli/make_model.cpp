@@ -1,4 +1,4 @@
-// shunt make-model: a model of random weights.
+// shunt make-model: writes a model with random weights.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -37,7 +37,7 @@ Status execute(Options& options) {
   if (std::ranges::find(models::model_shapes(), options.shape, &models::ModelShape::name) ==
       models::model_shapes().end())
     refuse(fmt::format(
-        "no shape is named \"{}\"{}; there are {}", options.shape,
+        "no shape is named \"{}\"{}; choose from {}", options.shape,
         did_you_mean(options.shape, models::model_shapes() | std::views::transform(&models::ModelShape::name)),
         shape_names()));
   options.type = or_refuse(models::mixture_from_name(options.type)).name;
@@ -64,8 +64,8 @@ Status execute(Options& options) {
 Action make_model(CommandLine& line) {
   auto options = std::make_shared<Options>();
   line.option("SHAPE", options->shape, "Shape of the model: " + shape_names()).required();
-  line.option("TYPE", options->type, with_types("Weights as")).required();
-  line.output("OUT", options->out, "GGUF file to write; one of that name is replaced").required();
+  line.option("TYPE", options->type, with_types("Type of the weights:")).required();
+  line.output("OUT", options->out, "GGUF file to write; an existing file is replaced").required();
   add_number(line, "--seed", options->seed, "Seed of the weights [1]", std::uint64_t{0},
              std::numeric_limits<std::uint64_t>::max());
   add_json(line, options->json);

@@ -1,4 +1,4 @@
-// shunt manual: the manual page, made from the commands' own descriptions.
+// shunt manual: prints the manual page, generated from the descriptions of the commands.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -11,7 +11,7 @@
 namespace shunt::cli {
 namespace {
 
-// Text as roff takes it: no escapes, no hyphens where dashes are meant, no line that begins with a request.
+// Escapes text for roff: backslashes, dashes that are not hyphens, and lines that would begin a request.
 std::string as_roff(std::string_view text) {
   std::string result;
   for (const char letter : text) {
@@ -41,14 +41,13 @@ std::string section_of(const Command& command) {
 }
 
 std::string page() {
-  std::string text =
-      ".TH SHUNT 1 \"\" \"shunt " SHUNT_VERSION
-      "\"\n.SH NAME\nshunt \\- run tensor graphs and language models on whatever processors a machine has\n"
-      ".SH SYNOPSIS\n.B shunt\nCOMMAND ...\n.SH COMMANDS\n";
+  std::string text = ".TH SHUNT 1 \"\" \"shunt " SHUNT_VERSION
+                     "\"\n.SH NAME\nshunt \\- run tensor graphs and language models on all processors of a machine\n"
+                     ".SH SYNOPSIS\n.B shunt\nCOMMAND ...\n.SH COMMANDS\n";
   for (const Command& command : kCommands) text += section_of(command);
   return text +
-         ".SH EXIT STATUS\n0 done, 1 an error while running, 2 wrong usage, 130 ended by Ctrl\\-C.\n"
-         "Data goes to standard output, words for people to standard error.\n";
+         ".SH EXIT STATUS\n0 success, 1 an error while running, 2 wrong usage, 130 ended by Ctrl\\-C.\n"
+         "Data goes to standard output, messages go to standard error.\n";
 }
 
 Json in_json(const Command& command) {

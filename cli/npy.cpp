@@ -16,7 +16,7 @@ constexpr std::string_view kMagic = "\x93NUMPY";
 constexpr std::uint64_t kMostElements = std::uint64_t{1} << 29U;
 
 std::unexpected<Error> no_array(std::string why) {
-  return fail(Code::invalid, fmt::format("not an array of NumPy: {}", why));
+  return fail(Code::invalid, fmt::format("not a NumPy array: {}", why));
 }
 
 struct Header {
@@ -24,7 +24,7 @@ struct Header {
   Shape shape;
 };
 
-// What stands after `'key':` in the header's dictionary.
+// The text after `'key':` in the header's dictionary.
 std::string_view after(std::string_view text, std::string_view key) {
   const std::size_t place = text.find(fmt::format("'{}':", key));
   if (place == std::string_view::npos) return {};
@@ -33,7 +33,7 @@ std::string_view after(std::string_view text, std::string_view key) {
 }
 
 Result<Shape> shape_in(std::string_view text) {
-  if (!text.starts_with('(') || !text.contains(')')) return no_array("its shape is missing");
+  if (!text.starts_with('(') || !text.contains(')')) return no_array("its header has no shape");
   text = text.substr(1, text.find(')') - 1);
   Shape shape;
   std::uint64_t elements = 1;
@@ -43,10 +43,12 @@ Result<Shape> shape_in(std::string_view text) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), extent);
     if (error != std::errc()) return no_array("an axis is too long");
     text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-    if (shape.rank() == kMaxRank) return fail(Code::unsupported, fmt::format("more than {} axes", kMaxRank));
+    if (shape.rank() == kMaxRank)
+      return fail(Code::unsupported, fmt::format("the array has more than {} axes", kMaxRank));
     shape.append(extent);
     elements *= std::max(1U, extent);
-    if (elements > kMostElements) return fail(Code::unsupported, fmt::format("more than {} elements", kMostElements));
+    if (elements > kMostElements)
+      return fail(Code::unsupported, fmt::format("the array has more than {} elements", kMostElements));
   }
   return shape;
 }
@@ -54,10 +56,10 @@ Result<Shape> shape_in(std::string_view text) {
 Result<Header> header_in(std::string_view text) {
   Header header;
   header.type = after(text, "descr");
-  if (header.type.size() < 4 || header.type[0] != '\'') return no_array("its type is missing");
+  if (header.type.size() < 4 || header.type[0] != '\'') return no_array("its header has no type");
   header.type = header.type.substr(1, header.type.find('\'', 1) - 1);
   if (after(text, "fortran_order").starts_with("True"))
-    return fail(Code::unsupported, "an array in Fortran's order; save numpy.ascontiguousarray(x)");
+    return fail(Code::unsupported, "the array is in Fortran order; save numpy.ascontiguousarray(x) instead");
   SHUNT_TRY_ASSIGN(header.shape, shape_in(after(text, "shape")));
   return header;
 }
@@ -65,14 +67,14 @@ Result<Header> header_in(std::string_view text) {
 template <class From, class To>
 Status convert(std::span<const std::byte> raw, std::uint64_t count, std::vector<std::byte>& out) {
   if (raw.size() != count * sizeof(From))
-    return no_array(fmt::format("{} bytes of elements, {} are needed", raw.size(), count * sizeof(From)));
+    return no_array(fmt::format("it has {} bytes of elements and needs {}", raw.size(), count * sizeof(From)));
   out.resize(count * sizeof(To));
   for (std::uint64_t i = 0; i < count; ++i) {
     From from;
     std::memcpy(&from, raw.data() + i * sizeof(From), sizeof(From));
     if constexpr (std::is_integral_v<To> && sizeof(From) > sizeof(To))
       if (from < std::numeric_limits<To>::min() || from > std::numeric_limits<To>::max())
-        return fail(Code::invalid, fmt::format("element {} is {}, which is no integer of 32 bits", i, from));
+        return fail(Code::invalid, fmt::format("element {} is {}, which does not fit a 32-bit integer", i, from));
     const auto to = static_cast<To>(from);
     std::memcpy(out.data() + i * sizeof(To), &to, sizeof(To));
   }
@@ -96,8 +98,9 @@ Result<Array> array_of(const Header& header, std::span<const std::byte> raw) {
            : header.type == "<i8" ? convert<std::int64_t, std::int32_t>(raw, count, array.bytes)
                                   : convert<std::uint8_t, std::int32_t>(raw, count, array.bytes);
   } else {
-    return fail(Code::unsupported,
-                fmt::format("elements of type \"{}\"; supported: <f4 <f8 <f2 <i4 <i8 |b1", header.type));
+    return fail(
+        Code::unsupported,
+        fmt::format("elements of type \"{}\" are not supported; use one of <f4 <f8 <f2 <i4 <i8 |b1", header.type));
   }
   SHUNT_TRY(done);
   return array;
@@ -113,7 +116,7 @@ std::string_view type_name(DType dtype, bool is_wide) {
 
 Result<Array> array_from_npy(std::span<const std::byte> bytes) {
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-  if (!text.starts_with(kMagic) || text.size() < 12) return no_array("it does not begin as one");
+  if (!text.starts_with(kMagic) || text.size() < 12) return no_array("it lacks the magic number");
   const std::size_t width = text[6] == '\x01' ? 2 : 4;  // of the header's length
   std::uint32_t length = 0;
   std::memcpy(&length, text.data() + 8, width);

@@ -28,7 +28,7 @@
 namespace shunt::cli {
 namespace {
 
-// The finite number that a text is; nothing where it is none.
+// Parses a finite number; nullopt if the text is not one.
 std::optional<double> decimal(const std::string& text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -36,7 +36,7 @@ std::optional<double> decimal(const std::string& text) {
   return is_number ? std::optional(number) : std::nullopt;
 }
 
-// An option that takes a finite number from `least` to `most`.
+// Adds an option that takes a finite number from `least` to `most`.
 Option add_decimal(CommandLine& line, const char* name, const std::function<void(double)>& take,
                    const std::string& meaning, double least, double most) {
   const auto check = [=](const std::string& text) -> std::string {
@@ -48,7 +48,7 @@ Option add_decimal(CommandLine& line, const char* name, const std::function<void
   return line.option(name, [take](const std::string& text) { take(decimal(text).value_or(0)); }, meaning).check(check);
 }
 
-// The dtypes that a cache can have.
+// The dtypes that a KV cache can have.
 std::vector<std::string_view> cache_dtypes() {
   std::vector<std::string_view> names;
   for (const auto& dtype : dtypes())
@@ -62,12 +62,13 @@ DType parse_cache_dtype(std::string text) {
   const std::vector<std::string_view> names = cache_dtypes();
   const auto dtype = dtype_from_name(text);
   if (dtype && std::ranges::find(names, text) != names.end()) return *dtype;
-  refuse(fmt::format("--cache-type: \"{}\"{} is none of {}", text, did_you_mean(text, names), fmt::join(names, ", ")));
+  refuse(
+      fmt::format("--cache-type: \"{}\"{} is not one of {}", text, did_you_mean(text, names), fmt::join(names, ", ")));
 }
 
-// "DEVICE=SIZE" each.
+// Parses texts of the form "DEVICE=SIZE".
 std::map<std::string, std::uint64_t> parse_budgets(const std::vector<std::string>& texts) {
-  // An empty one is refused as well.
+  // An empty text is refused too.
   std::string all = fmt::format("{}", fmt::join(texts, ","));
   if (all.empty() && !texts.empty()) all = ",";
   const auto budgets = budgets_from_text(all);
@@ -75,7 +76,7 @@ std::map<std::string, std::uint64_t> parse_budgets(const std::vector<std::string
   return *budgets;
 }
 
-// "only:NAME" is the devices of that name and no others.
+// "only:NAME" selects the devices of that name and no others.
 void parse_strategy(const std::string& text, Strategy& strategy, RuntimeOptions& runtime, bool with_layers) {
   constexpr std::string_view kOnly = "only:";
   if (text.starts_with(kOnly) && text.size() > kOnly.size()) {
@@ -84,7 +85,8 @@ void parse_strategy(const std::string& text, Strategy& strategy, RuntimeOptions&
   }
   const auto known = strategy_from_name(text);
   if (!known) refuse(fmt::format("--strategy: {} only:NAME", known.error().message));
-  if (*known == Strategy::layers && !with_layers) refuse("--strategy: layers is for language models: a graph has none");
+  if (*known == Strategy::layers && !with_layers)
+    refuse("--strategy: layers is for language models, and a graph has no layers; choose auto, gpu or cpu");
   strategy = *known;
 }
 
@@ -100,15 +102,15 @@ void add_strategy(CommandLine& line, Strategy& strategy, std::optional<double>& 
           [&strategy, &runtime, with_layers](const std::string& text) {
             parse_strategy(text, strategy, runtime, with_layers);
           },
-          fmt::format("How devices are used. {}; only:NAME: that device or API alone [{}]",
+          fmt::format("How to place ops. {}; only:NAME: on that device or API alone [{}]",
                       describe_strategies(with_layers), name_of(strategy)))
       .value_name("NAME");
   add_decimal(
       line, "--margin", [&margin](double part) { margin = part; },
-      "How much faster, as a part of their own time, other devices must be than the first [0.05, and 1 while "
+      "How much faster other devices must be than the first one, as a share of their own time [0.05, or 1 while "
       "devices are not measured]",
       0, 1e6)
-      .value_name("PART");
+      .value_name("SHARE");
 }
 
 }  // namespace
@@ -119,13 +121,13 @@ Option add_model_file(CommandLine& line, const std::string& name, std::string& p
 }
 
 void add_model(CommandLine& line, std::string& path) {
-  add_model_file(line, "MODEL", path, "GGUF file; of a split model any part").required();
+  add_model_file(line, "MODEL", path, "GGUF file, or any part of a split model").required();
 }
 
 Option add_json(CommandLine& line, bool& json) { return line.flag("--json", json, "Print the result as JSON"); }
 
 void add_threads(CommandLine& line, std::uint32_t& threads) {
-  add_number(line, "--threads", threads, "Threads of the CPU [one per core]", 1U, kMostThreads);
+  add_number(line, "--threads", threads, "CPU threads [one per core]", 1U, kMostThreads);
 }
 
 std::string with_types(std::string_view what) {
@@ -148,7 +150,7 @@ std::vector<Op> chosen_ops(const std::vector<std::string>& names) {
     const auto known = std::ranges::find(computing, name, [](Op op) { return name_of(op); });
     if (known == computing.end()) {
       const auto known_names = computing | std::views::transform([](Op op) { return name_of(op); });
-      refuse(fmt::format("OP: no op that computes is named {}{}; there are {}", in_quotes(name),
+      refuse(fmt::format("OP: no op that computes is named {}{}; choose from {}", in_quotes(name),
                          did_you_mean(name, known_names), fmt::join(known_names, ", ")));
     }
     if (std::ranges::find(chosen, *known) == chosen.end()) chosen.push_back(*known);
@@ -164,11 +166,11 @@ void add_runtime(CommandLine& line, RuntimeOptions& options, bool only_plans) {
       .value_name("LIST");
   line.option(
           "--budget", [&options](const std::vector<std::string>& texts) { options.budgets = parse_budgets(texts); },
-          "Memory that may be used of a device, such as vulkan:0=4GiB; again for another [what is free]")
+          "Memory to use at most on a device, such as vulkan:0=4GiB; repeat it for other devices [what is free]")
       .value_name("DEVICE=SIZE");
-  line.flag("--strict", options.strict,
-            "Let nothing run elsewhere: an error where a device fails, or the preferred one cannot run an op or is not "
-            "there");
+  line.flag(
+      "--strict", options.strict,
+      "Allow no fallback: report an error if a device fails, or if the preferred one is absent or cannot run an op");
   options.on_notice = [](const std::string& text) { note(text); };
   add_machine(line, options.machine);
   if (only_plans) return;
@@ -177,22 +179,20 @@ void add_runtime(CommandLine& line, RuntimeOptions& options, bool only_plans) {
       [&options](double seconds) {
         options.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(std::ceil(seconds * 1e3)));
       },
-      "What one program of a device may take until that counts as hung [30 and 100 times what is predicted]", 0.001,
-      1e6)
+      "Time after which a program on a device counts as hung [30, plus 100 times its predicted time]", 0.001, 1e6)
       .value_name("SECONDS");
   line.flag(
           "--audit", 16, [&options](std::int64_t each) { options.audit = static_cast<std::uint32_t>(each); },
-          "Compute an op of each 16th run of a plan again, with --audit=N of each Nth, to find devices that are wrong")
+          "Check one op against the reference in every 16th run of a plan, or with --audit=N in every Nth")
       .check(in_range(1U, 1U << 30U));
 }
 
 void add_machine(CommandLine& line, std::string& path) {
-  line.input("--machine", path,
-             "Simulate the machine that a file describes (docs/machines.md), and use its devices in place of these");
+  line.input("--machine", path, "Use simulated devices of the machine that this file describes (docs/machines.md)");
 }
 
 Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options, std::string_view option) {
-  // What is wrong with the file is no matter of usage.
+  // A mistake in the file is an error, not wrong usage.
   if (!options.machine.empty()) SHUNT_TRY(sim::read_machine(options.machine));
   if (const char* faults = std::getenv("SHUNT_FAULTS"); faults != nullptr)
     if (const auto understood = faults_from_text(faults); !understood)
@@ -206,11 +206,11 @@ Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options, std
 
 void add_session(CommandLine& line, SessionOptions& options, RuntimeOptions& runtime) {
   add_number(line, "-c,--context", options.context,
-             fmt::format("Tokens of context [the model's, at most {} and what fits in memory]", kDefaultContext), 1U,
-             1U << 24U);
+             fmt::format("Context in tokens [the model's, but at most {} and what fits in memory]", kDefaultContext),
+             1U, 1U << 24U);
   line.option(
           "--cache-type", [&options](const std::string& text) { options.cache_dtype = parse_cache_dtype(text); },
-          fmt::format("Dtype of the cache: {} [{}]", fmt::join(cache_dtypes(), ", "), name_of(options.cache_dtype)))
+          fmt::format("Dtype of the KV cache: {} [{}]", fmt::join(cache_dtypes(), ", "), name_of(options.cache_dtype)))
       .value_name("TYPE");
   add_strategy(line, options, runtime);
 }
@@ -231,14 +231,14 @@ std::string_view context_origin(const SessionOptions& asked, const models::Model
 
 void add_trace(CommandLine& line, std::string& path) {
   line.output("--trace", path,
-              "Write what ran when and why there, for shunt report, chrome://tracing and ui.perfetto.dev");
+              "Record what ran where, when and why, for shunt report, chrome://tracing or ui.perfetto.dev");
 }
 
 Status prepare_trace(const std::string& path, RuntimeOptions& runtime, bool& profile) {
   if (path.empty()) return {};
   runtime.trace = true;
   profile = true;
-  // Later, when all is done, it would be a pity.
+  // Found after the run, this would lose its trace.
   auto writable = check_writable(path);
   return writable ? writable : fail_at("--trace", std::move(writable).error());
 }
@@ -248,11 +248,11 @@ Status write_trace(const Runtime& runtime, const std::string& path, const Origin
   if (path.empty()) return {};
   trace::Recorder& recorder = runtime.recorder();
   attach(recorder, origin);
-  // On a machine that does not exist the time that passed here tells nothing.
+  // The time that passed here says nothing about a simulated machine.
   if (speeds && origin.machine.empty()) attach(recorder, *speeds);
   if (recorder.overwritten() != 0)
-    note(fmt::format("The first {} of {} events are not in the trace: newer ones took their place.",
-                     recorder.overwritten(), recorder.recorded()));
+    note(fmt::format("The trace lacks the first {} of {} events: newer events overwrote them.", recorder.overwritten(),
+                     recorder.recorded()));
   return runtime.write_trace(path);
 }
 
@@ -266,17 +266,18 @@ void add_sampling(CommandLine& line, SamplingArguments& arguments) {
         .value_name("X")
         .group("Sampling");
   };
-  const Option greedy = line.flag("--greedy", options.greedy, "Always take the likeliest token").group("Sampling");
-  arguments.temperature = number("--temperature", options.temperature, "Flatten the odds; 0: greedy");
+  const Option greedy = line.flag("--greedy", options.greedy, "Always take the most likely token").group("Sampling");
+  arguments.temperature = number("--temperature", options.temperature, "Randomness of the choice; 0: greedy");
   greedy.excludes(add_number(line, "--top-k", options.top_k,
-                             fmt::format("Only the N likeliest tokens; 0: all [{}]", options.top_k), 0U, 1U << 31U)
+                             fmt::format("Choose among the N most likely tokens; 0: all [{}]", options.top_k), 0U,
+                             1U << 31U)
                       .group("Sampling"));
-  greedy.excludes(
-      number("--top-p", options.top_p, "Only the likeliest tokens that together have this probability; 1: all"));
-  greedy.excludes(
-      number("--min-p", options.min_p, "Only tokens at least this times as likely as the likeliest; 0: all"));
+  greedy.excludes(number("--top-p", options.top_p,
+                         "Choose among the most likely tokens that together have this probability; 1: all"));
+  greedy.excludes(number("--min-p", options.min_p,
+                         "Choose among tokens with at least this share of the highest probability; 0: all"));
   number("--repeat-penalty", options.repeat_penalty, "Make recent tokens less likely; 1: off");
-  add_number(line, "--seed", arguments.seed, "Seed of the random choices [a new one each time, which is shown]",
+  add_number(line, "--seed", arguments.seed, "Seed of the random choices [a random one, which is printed]",
              std::uint64_t{0}, std::numeric_limits<std::uint64_t>::max())
       .group("Sampling");
 }
@@ -284,7 +285,7 @@ void add_sampling(CommandLine& line, SamplingArguments& arguments) {
 SamplingOptions sampling_options(const SamplingArguments& arguments) {
   SamplingOptions options = arguments.options;
   if (options.greedy && options.temperature > 0 && arguments.temperature->was_given())
-    refuse("--greedy excludes --temperature, unless that is 0");
+    refuse("--greedy excludes --temperature above 0; leave one of them out");
   options.seed = arguments.seed ? *arguments.seed : std::random_device{}();
   if (const Status status = models::validate(options); !status) {
     // "sampling: top_p is ..." becomes "--top-p is ..."

@@ -1,4 +1,4 @@
-// Options that several commands take: each is described once, here. One thread.
+// Options that several commands share, each described once. One thread.
 #pragma once
 
 #include <fmt/format.h>
@@ -19,14 +19,14 @@
 
 namespace shunt::cli {
 
-// The whole number that a text is; nothing where it is none, or does not fit.
+// Parses a whole number; nullopt if the text is not one, or does not fit into T.
 template <class T>
 [[nodiscard]] std::optional<T> whole_number(const std::string& text) {
   T number{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
-// A check that a text is a whole number from `least` to `most`.
+// Checks that a text is a whole number from `least` to `most`.
 template <class T>
 [[nodiscard]] Check in_range(T least, T most) {
   return [=](const std::string& text) -> std::string {
@@ -35,7 +35,7 @@ template <class T>
     return fmt::format("\"{}\" is not a number from {} to {}", text, least, most);
   };
 }
-// An option that takes such a number. T is made from one.
+// Adds an option that takes such a number. T can be assigned from Number.
 template <class T, class Number>
 Option add_number(CommandLine& line, const char* name, T& value, const std::string& meaning, Number least,
                   Number most) {
@@ -45,59 +45,58 @@ Option add_number(CommandLine& line, const char* name, T& value, const std::stri
   return line.option(name, take, meaning).value_name("N").check(in_range(least, most));
 }
 
-// A GGUF file to read: with all parts of a split model.
+// Adds a GGUF file to read; of a split model all parts count as inputs.
 Option add_model_file(CommandLine& line, const std::string& name, std::string& path, const std::string& meaning);
-// MODEL, required
+// MODEL, required.
 void add_model(CommandLine& line, std::string& path);
 Option add_json(CommandLine& line, bool& json);
 void add_threads(CommandLine& line, std::uint32_t& threads);
-// "what F16, Q8_0, ...": the types that quantize and make-model write.
+// Returns "what F16, Q8_0, ...", with the types that quantize and make-model write.
 [[nodiscard]] std::string with_types(std::string_view what);
 
-// Names of ops that compute, not of those that only make views.
+// Adds OP: names of ops that compute, which excludes those that only make views.
 void add_ops(CommandLine& line, std::vector<std::string>& names, std::string_view what_for);
-// Those named, or all. Wrong names are wrong usage.
+// Returns the named ops, or all if none is named. Unknown names are wrong usage.
 [[nodiscard]] std::vector<Op> chosen_ops(const std::vector<std::string>& names);
 
-// What --devices means where nobody names any.
+// The default of --devices.
 inline constexpr std::string_view kAllDevices =
-    "all; emulated ones only where their id is named, and each GPU through the API predicted to be fastest";
-// --machine
+    "all but emulated ones, which must be named by id; each GPU through the API predicted to be fastest";
+// Adds --machine.
 void add_machine(CommandLine& line, std::string& path);
-// --threads, --devices, --budget, --strict, --machine and, unless nothing is to run, --timeout and --audit; notices go
+// Adds --threads, --devices, --budget, --strict, --machine and, unless `only_plans`, --timeout and --audit. Notices go
 // to stderr.
 void add_runtime(CommandLine& line, RuntimeOptions& options, bool only_plans = false);
-// Wrong names of devices are wrong usage of `option`. Errors: else those of Runtime::create().
+// Unknown names of devices are wrong usage of `option`. Errors: all others of Runtime::create().
 [[nodiscard]] Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options,
                                                             std::string_view option = "--devices");
 
-// -c, --cache-type, --strategy, --margin
+// Adds -c, --cache-type, --strategy and --margin.
 void add_session(CommandLine& line, SessionOptions& options, RuntimeOptions& runtime);
-// --strategy, which may name the devices of the runtime, and --margin
+// Adds --strategy, which may also name the devices of the runtime, and --margin.
 void add_strategy(CommandLine& line, SessionOptions& options, RuntimeOptions& runtime);
 void add_strategy(CommandLine& line, ComputationOptions& options, RuntimeOptions& runtime);
-// Where a session's context comes from: "-c", "the model's", "the default" or "what fits in memory".
+// Says where a session's context comes from: "-c", "the model's", "the default" or "what fits in memory".
 [[nodiscard]] std::string_view context_origin(const SessionOptions& asked, const models::ModelConfig& config,
                                               std::uint32_t context);
 
-// --trace
+// Adds --trace.
 void add_trace(CommandLine& line, std::string& path);
-// Before the runtime is opened: if a trace was asked for, has it record the steps, and sets `profile`, for each op.
-// Errors: those of check_writable().
+// If a trace was asked for, lets the runtime record steps, and sets `profile` to record each op. Call it before the
+// runtime is opened. Errors: those of check_writable().
 [[nodiscard]] Status prepare_trace(const std::string& path, RuntimeOptions& runtime, bool& profile);
-// Writes the trace if one was asked for, with where it comes from and how fast that was, and notes what it could not
-// keep.
+// Writes the trace, if one was asked for, with its origin and speeds. Prints a notice if events were overwritten.
 [[nodiscard]] Status write_trace(const Runtime& runtime, const std::string& path, const Origin& origin,
                                  const std::optional<Speeds>& speeds = std::nullopt);
 
-// --greedy, --temperature, --top-k, --top-p, --min-p, --repeat-penalty, --seed
+// The values of --greedy, --temperature, --top-k, --top-p, --min-p, --repeat-penalty and --seed.
 struct SamplingArguments {
   SamplingOptions options;
   std::optional<std::uint64_t> seed;
   std::optional<Option> temperature;
 };
 void add_sampling(CommandLine& line, SamplingArguments& arguments);
-// With a random seed where none was given. Values out of range are wrong usage.
+// Picks a random seed if none was given. Values out of range are wrong usage.
 [[nodiscard]] SamplingOptions sampling_options(const SamplingArguments& arguments);
 
 }  // namespace shunt::cli

@@ -62,7 +62,7 @@ void attach_as(trace::Recorder& recorder, std::string_view key, const T& value) 
   recorder.attach(key, to_json(value).dump(-1, ' ', false, Json::error_handler_t::replace));
 }
 
-// The last that was attached.
+// Finds the value that was attached last.
 template <class T>
 std::optional<T> find(const trace::Recording& recording, std::string_view key) {
   const auto found = recording.attachments.find(key);
@@ -141,9 +141,10 @@ void attach(trace::Recorder& recorder, const Speeds& speeds) { attach_as(recorde
 Result<Origin> origin_in(const trace::Recording& recording) {
   auto origin = find<Origin>(recording, kOrigin);
   if (origin) return *std::move(origin);
-  return fail(Code::invalid,
-              "it does not say which model and options it comes from; record it again, with this version of shunt and "
-              "--trace of run, eval, bench model or run-graph");
+  return fail(
+      Code::invalid,
+      "the trace does not say which model and options it comes from; record it again with this version of shunt "
+      "and --trace of run, eval, bench model or run-graph");
 }
 
 std::optional<Speeds> speeds_in(const trace::Recording& recording) { return find<Speeds>(recording, kSpeeds); }

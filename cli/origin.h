@@ -1,5 +1,5 @@
-// Where a trace comes from: the model, the options and the devices. Traces carry it, so that a report can say what ran
-// and `shunt replay` can plan it again. Plain values.
+// The origin of a trace: the model, the options and the devices. It is stored in the trace, so that a report can say
+// what ran and `shunt replay` can plan it again. Plain values.
 #pragma once
 
 #include <map>
@@ -24,14 +24,14 @@ struct Origin {
   };
   std::string command;  // "run"
   std::string version;  // of shunt
-  std::string model;    // a path from the root on; of run-graph an ONNX file
-  std::string machine;  // the same; empty: the machine that the trace was recorded on
+  std::string model;    // an absolute path; for run-graph, of an ONNX file
+  std::string machine;  // likewise; empty: the machine that recorded the trace
   std::vector<DeviceName> devices;
   std::string named;  // the list of devices that the user gave; empty: none
   std::uint32_t threads = 0;
   std::map<std::string, std::uint64_t> budgets;
-  std::map<std::string, std::vector<std::int64_t>> shapes;  // of the inputs of a graph that is no language model
-  std::uint32_t context = 0;                                // what it came to; 0 for a graph
+  std::map<std::string, std::vector<std::int64_t>> shapes;  // of the inputs of a graph other than a language model
+  std::uint32_t context = 0;                                // the one in use; 0 for a graph
   std::uint32_t sequences = 1;
   std::uint32_t batch = 0;
   bool fuse = true;
@@ -40,12 +40,12 @@ struct Origin {
   std::vector<double> margin;  // one or none
 
   [[nodiscard]] bool is_graph() const { return command == "run-graph"; }
-  // Of a graph the strategy and the margin. Errors: invalid for names that are not known here.
+  // For a graph only the strategy and the margin. Errors: invalid for unknown names.
   [[nodiscard]] Result<SessionOptions> session() const;
   [[nodiscard]] RuntimeOptions runtime() const;
 };
 
-// How fast it was; nothing where that is not known, as on machines that do not exist.
+// The measured speeds; not stored for simulated machines.
 struct Speeds {
   std::uint64_t prompt_tokens = 0;
   double prompt_tokens_per_s = 0;
@@ -64,7 +64,7 @@ struct Speeds {
 void attach(trace::Recorder& recorder, const Origin& origin);
 void attach(trace::Recorder& recorder, const Speeds& speeds);
 
-// Errors: invalid where the recording does not say it.
+// Errors: invalid if the recording has no origin.
 [[nodiscard]] Result<Origin> origin_in(const trace::Recording& recording);
 [[nodiscard]] std::optional<Speeds> speeds_in(const trace::Recording& recording);
 

@@ -32,7 +32,7 @@ std::string coloured(std::string_view colour, std::string_view text) {
   return fmt::format("{}{}{}", colour, text, kEnd);
 }
 
-// Stderr may be closed: then there is nobody to tell.
+// Ignores failures: stderr may be closed.
 void write_error(std::string_view text) {
   static_cast<void>(std::fwrite(text.data(), 1, text.size(), stderr));
   static_cast<void>(std::fflush(stderr));
@@ -41,7 +41,7 @@ void write_error(std::string_view text) {
 }  // namespace
 
 Status print(std::string_view words) {
-  // Byte for byte into files and pipes; a terminal gets nothing that steers it.
+  // Files and pipes get the exact bytes; a terminal gets nothing that controls it.
   const std::string safe = is_terminal(STDOUT_FILENO) ? printable(words) : std::string();
   const std::string_view text = is_terminal(STDOUT_FILENO) ? std::string_view(safe) : words;
   if (std::fwrite(text.data(), 1, text.size(), stdout) == text.size() && std::fflush(stdout) == 0) return {};

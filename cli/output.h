@@ -1,7 +1,7 @@
-// Where words go: data to stdout, words for people to stderr. One thread.
+// Output: data goes to stdout, messages go to stderr. One thread.
 //
-// A terminal gets nothing from a file that would steer it (printable.h), nor does stderr anywhere.
-// Colours appear on terminals only, and not where NO_COLOR is set (https://no-color.org).
+// Text for a terminal, and all text for stderr, is escaped so that it cannot control the terminal (printable.h).
+// Colours appear on terminals only, and not if NO_COLOR is set (https://no-color.org).
 #pragma once
 
 #include <cstdint>
@@ -15,26 +15,26 @@
 
 namespace shunt::cli {
 
-// Writes all of it to stdout at once; whole characters, if it is text. Errors: io; see also reader_left().
+// Writes `words` to stdout and flushes it. Text must consist of whole characters. Errors: io; see also reader_left().
 [[nodiscard]] Status print(std::string_view words);
 [[nodiscard]] Status print_json(const Json& json);
-// A write failed because whoever read stdout has closed it: no error of ours.
+// Whether a write failed because the reader of stdout has closed it, which counts as success.
 [[nodiscard]] bool reader_left();
 
-// A line for people, on stderr.
+// Writes a line to stderr.
 void say(std::string_view line);
-// The same, set back.
+// Writes a dimmed line to stderr.
 void note(std::string_view line);
-// Words that input is to follow, on stderr.
+// Writes a prompt for input to stderr, without a newline.
 void ask(std::string_view words);
-// "shunt: message"
+// Writes "shunt: message" to stderr.
 void complain(std::string_view message);
-// "shunt: out of memory", without taking any.
+// Writes "shunt: out of memory" to stderr without allocating.
 void complain_without_memory() noexcept;
 
 [[nodiscard]] bool is_terminal(int file);
 
-// One line on a terminal's stderr that is written over again and goes away at the end; nothing elsewhere.
+// A line on stderr that is overwritten, and cleared at the end. Shown on terminals only.
 class ProgressLine {
  public:
   ProgressLine() = default;
@@ -42,7 +42,7 @@ class ProgressLine {
   ProgressLine& operator=(const ProgressLine&) = delete;
   ~ProgressLine() { clear(); }
   void show(std::string_view text);
-  // "text: 1.5 MiB of 3.0 MiB", where that has changed by a hundredth.
+  // Shows "text: 1.5 MiB of 3.0 MiB" whenever the share has changed by a hundredth.
   void show_share(std::string_view text, std::uint64_t done_bytes, std::uint64_t total_bytes);
   void clear();
 
@@ -51,13 +51,14 @@ class ProgressLine {
   std::uint64_t hundredth_ = ~std::uint64_t{0};
 };
 
-// The first row is the heading. Columns are as wide as their widest cell, up to kMostColumnBytes, two spaces apart.
+// Formats rows, the first of which is the heading. Columns are as wide as their widest cell, up to kMostColumnBytes,
+// and two spaces apart.
 using Rows = std::vector<std::vector<std::string>>;
 [[nodiscard]] std::string in_columns(const Rows& rows);
 using shunt::in_units;
 // "1 token", "2 tokens"
 [[nodiscard]] std::string in_words(std::uint64_t count, std::string_view thing);
-// In quotes, with escapes, on one line: what is no character shows as U+FFFD.
+// Quotes and escapes bytes on one line. Invalid UTF-8 shows as U+FFFD.
 [[nodiscard]] std::string in_quotes(std::string_view bytes);
 
 }  // namespace shunt::cli

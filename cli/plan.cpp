@@ -1,4 +1,4 @@
-// shunt plan: where each op would run, why, and what memory a run would take. Loads no weights.
+// shunt plan: shows where each op would run, why, and how much memory a run would take. Loads no weights.
 #include "plan/plan.h"
 
 #include <fmt/format.h>
@@ -28,7 +28,7 @@ struct Options {
   bool json = false;
 };
 
-// What `run` holds at most when its context is full, in bytes.
+// The peak memory of `run` with a full context, in bytes.
 struct PeakMemory {
   std::uint64_t weights = 0;
   std::uint64_t cache = 0;
@@ -39,15 +39,15 @@ struct PeakMemory {
   [[nodiscard]] std::uint64_t total() const { return weights + cache + arena + scratch + logits + process; }
 };
 
-// The most that this process has held, in bytes.
+// The peak memory of this process so far, in bytes.
 std::uint64_t own_peak() {
   rusage usage{};
   static_cast<void>(getrusage(RUSAGE_SELF, &usage));
   return static_cast<std::uint64_t>(usage.ru_maxrss) * 1024;
 }
 
-// The steps share arenas, weights and cache; each keeps its own scratch memory. This process has opened the same
-// file and made the same plans as a run would, so that its own peak stands for the rest.
+// The steps share arenas, weights and cache; each keeps its own scratch memory. This process has opened the same file
+// and made the same plans as a run would, so its own peak covers the rest.
 PeakMemory predict_memory(const PlannedGraph& prompt, const PlannedGraph& generation, std::uint32_t vocabulary) {
   PeakMemory peak{.logits = std::uint64_t{vocabulary} * sizeof(float), .process = own_peak()};
   for (const PlannedGraph* step : {&prompt, &generation}) {
@@ -96,7 +96,7 @@ Status execute(Options& options) {
                        {"generation", parse_json(to_json(generation.plan, generation.graph))}});
   std::string text = fmt::format("context     {} ({})\n", in_words(context, "token"), origin) + summary_of(steps);
   text += fmt::format(
-      "\nmemory of a run, at most, with the context full: {}\n"
+      "\npeak memory of a run with a full context: {}\n"
       "  = {} weights + {} cache + {} values + {} scratch + {} logits + {} the process itself\n",
       in_units(peak.total()), in_units(peak.weights), in_units(peak.cache), in_units(peak.arena),
       in_units(peak.scratch), in_units(peak.logits), in_units(peak.process));
@@ -111,7 +111,7 @@ Status execute(Options& options) {
 Action plan(CommandLine& line) {
   auto options = std::make_shared<Options>();
   add_model(line, options->model);
-  line.flag("--explain", options->explain, "Show each op with every candidate, and why it was taken or not");
+  line.flag("--explain", options->explain, "Show each op with all candidates, and why each was chosen or not");
   add_number(line, "--tokens", options->prompt, fmt::format("Tokens of the prompt [{}]", options->prompt), 1U,
              1U << 24U);
   add_session(line, options->session, options->runtime);

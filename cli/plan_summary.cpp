@@ -17,11 +17,11 @@
 namespace shunt::cli {
 namespace {
 
-// Of all devices and links, the one that is busy for the longest part of a step.
+// The device or link that is busy for the longest part of a step.
 struct Bottleneck {
   std::string name;
   double share = 0;     // of the step's time
-  std::string largest;  // of a device: the op that takes most of its time
+  std::string largest;  // for a device: the op that takes most of its time
   double largest_share = 0;
 };
 
@@ -87,7 +87,7 @@ std::string ranges_of(const std::set<std::uint32_t>& numbers) {
   return fmt::format("{}", fmt::join(ranges, ", "));
 }
 
-// The layers that each device runs whole, those of which it runs a part, and the ops that are of no layer.
+// A device's share of a step: whole layers, parts of layers, and ops outside of layers.
 struct Work {
   std::set<std::uint32_t> whole;
   std::set<std::uint32_t> parts;
@@ -128,7 +128,7 @@ std::string describe(const Work& work) {
 
 std::string percent(double part) { return fmt::format("{:.0f} %", part * 100); }
 
-// Of each memory what the two steps take at most, both steps' scratch memory included.
+// The peak bytes of each memory pool over the two steps. Their scratch memory adds up.
 std::map<std::string_view, std::uint64_t> memory_of(const PlannedSteps& steps) {
   std::map<std::string_view, std::uint64_t> bytes;
   for (const MemoryUse& one : steps.generation.plan.memory) {
@@ -145,7 +145,7 @@ std::map<std::string_view, std::uint64_t> memory_of(const PlannedSteps& steps) {
   return bytes;
 }
 
-// Of many devices only those that run something.
+// If there are many devices, lists only those that run something.
 std::string devices_table(const PlannedSteps& steps) {
   constexpr std::size_t kManyDevices = 10;
   const Plan& plan = steps.generation.plan;
@@ -154,7 +154,7 @@ std::string devices_table(const PlannedSteps& steps) {
   const std::vector<double> prompt = busy_us(steps.prompt.plan);
   const std::map<std::string_view, std::uint64_t> memory = memory_of(steps);
   Rows rows = {{"device", "of a token", "of the prompt", "memory", "runs, in a step of generation"}};
-  std::map<std::string_view, std::string_view> first_of;  // the device in whose row a memory's bytes stand
+  std::map<std::string_view, std::string_view> first_of;  // the device whose row shows the bytes of a pool
   std::size_t idle = 0;
   for (std::size_t device = 0; device < plan.devices.size(); ++device) {
     const Plan::PlannedDevice& one = plan.devices[device];
@@ -179,7 +179,7 @@ std::string speed_line(std::string_view what, std::uint32_t tokens, const Plan& 
   return fmt::format("{:<11} {:.1f} tokens/s, {} in {}{}{}\n", what, tokens_per_s(tokens, plan),
                      in_words(tokens, "token"), in_time(plan.predicted_us),
                      plan.bound_us > 0 ? fmt::format(", at least {} in any placement", in_time(plan.bound_us)) : "",
-                     plan.is_measured ? "" : " (a guess: shunt calibrate measures)");
+                     plan.is_measured ? "" : " (from priors; run shunt calibrate to measure)");
 }
 
 }  // namespace

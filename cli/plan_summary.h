@@ -1,4 +1,4 @@
-// What `shunt plan` shows of a model's plans on one screen. Plain functions.
+// The summary of a model's plans that `shunt plan` shows. Plain functions.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ struct PlannedSteps {
   std::uint32_t prompt_tokens = 0;
 };
 
-// Predicted speeds, the bottleneck, what runs where by layers, and the memory of each device.
+// Returns predicted speeds, the bottleneck, and for each device its layers and memory.
 [[nodiscard]] std::string summary_of(const PlannedSteps& steps);
-// The speeds and the bottleneck.
+// Returns the speeds and the bottleneck.
 [[nodiscard]] Json to_json(const PlannedSteps& steps);
 
 }  // namespace shunt::cli

@@ -1,4 +1,4 @@
-// Text that a terminal may get: what came out of a file must not steer it.
+// Makes text from files safe for a terminal, which it must not control.
 #pragma once
 
 #include <string>
@@ -6,9 +6,9 @@
 
 namespace shunt::cli {
 
-// The text with every character that steers a terminal, or turns what is read around, as an escape: control characters
-// other than newline and tab (\x1b; U+009B as \u009b), what sets the direction of text (\u202e), and bytes that are no
-// UTF-8 (\xff). All else is unchanged.
+// Escapes every character that controls a terminal or reorders text: control characters other than newline and tab
+// (\x1b; U+009B as \u009b), characters that set the direction of text (\u202e), and bytes that are not UTF-8 (\xff).
+// All else is unchanged.
 [[nodiscard]] std::string printable(std::string_view text);
 
 }  // namespace shunt::cli

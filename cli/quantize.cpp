@@ -1,4 +1,4 @@
-// shunt quantize: a model with smaller weights.
+// shunt quantize: converts the weights of a model to a smaller type.
 #include "models/quantize/quantizer.h"
 
 #include <fmt/format.h>
@@ -47,10 +47,10 @@ Status execute(Options& options) {
   const double seconds = watch.seconds();
   SHUNT_TRY_ASSIGN(const auto before, models::GgufFile::open(options.in));
   SHUNT_TRY_ASSIGN(const auto after, models::GgufFile::open(options.out));
-  note(fmt::format("{}: {} of type {}, from {} in {:.1f} s", options.out, in_units(after->total_bytes()), options.type,
-                   in_units(before->total_bytes()), seconds));
+  note(fmt::format("{}: {} of type {}, converted from {} in {:.1f} s", options.out, in_units(after->total_bytes()),
+                   options.type, in_units(before->total_bytes()), seconds));
   if (converted == 0)
-    note(fmt::format("No tensor was converted: none is a matrix that {} keeps in another dtype.", options.type));
+    note(fmt::format("No tensor was converted: every matrix already has the dtype that {} gives it.", options.type));
   if (!options.json) return {};
   return print_json({{"in", options.in},
                      {"out", options.out},
@@ -65,9 +65,9 @@ Status execute(Options& options) {
 
 Action quantize(CommandLine& line) {
   auto options = std::make_shared<Options>();
-  add_model_file(line, "IN", options->in, "GGUF file, best with weights of F32, F16 or BF16").required();
-  line.output("OUT", options->out, "GGUF file to write; one of that name is replaced").required();
-  line.option("TYPE", options->type, with_types("Weights as")).required();
+  add_model_file(line, "IN", options->in, "GGUF file, preferably with weights in F32, F16 or BF16").required();
+  line.output("OUT", options->out, "GGUF file to write; an existing file is replaced").required();
+  line.option("TYPE", options->type, with_types("Type of the weights:")).required();
   add_threads(line, options->threads);
   add_json(line, options->json);
   return [options] { return execute(*options); };

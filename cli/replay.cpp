@@ -1,5 +1,5 @@
-// shunt replay: what another strategy, or other devices, would have made of the steps of a trace, or of its graph.
-// Plans them and computes nothing.
+// shunt replay: plans the steps of a trace, or its graph, again with another strategy or for other devices. Computes
+// nothing.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -27,23 +27,23 @@ namespace {
 
 struct Options {
   std::string trace;
-  std::string model;  // empty: where it was
+  std::string model;  // empty: the path in the trace
   SessionOptions session;
   RuntimeOptions runtime;
   std::optional<Option> strategy;
   bool json = false;
 };
 
-// A plan that ran, beside the one that would have run instead.
+// A plan that ran, and the plan that would have run instead.
 struct Replayed {
   PlanRegret before;
   double predicted_us = 0;
   std::vector<std::string> devices;
   std::size_t nodes = 0;
-  std::size_t moved = 0;  // of them to another device
+  std::size_t moved = 0;  // of them, those that moved to another device
 };
 
-// Times of all runs of all plans.
+// The times of all runs of all plans.
 struct Total {
   double actual_us = 0;
   double predicted_us = 0;
@@ -61,7 +61,7 @@ Total total_of(std::span<const Replayed> steps) {
   return total;
 }
 
-// What was, where nothing else is asked for. Other machines have other devices.
+// The options of the trace, overridden by those of the user. Devices and budgets do not carry over to another machine.
 RuntimeOptions runtime_of(const Options& options, const Origin& origin) {
   RuntimeOptions runtime = origin.runtime();
   const RuntimeOptions& asked = options.runtime;
@@ -103,9 +103,10 @@ Replayed compare(PlanRegret before, const Graph& graph, const Plan& after) {
   return replayed;
 }
 
-// What a user has moved meanwhile.
+// Suggests --model, since the user may have moved the file.
 Error with_hint(Error error, const Options& options) {
-  if (options.model.empty() && error.code == Code::io) error.message += "; --model says where it is now";
+  if (options.model.empty() && error.code == Code::io)
+    error.message += "; if it was moved, name its new place with --model";
   return error;
 }
 
@@ -118,7 +119,9 @@ Result<std::vector<Replayed>> plan_steps(std::vector<PlanRegret> plans, const Op
   for (PlanRegret& plan : plans) {
     const std::uint32_t tokens = plan.plan.rows_of("tokens");
     if (tokens == 0)
-      return fail(Code::invalid, fmt::format("plan {} of the trace is no step of a language model", plan.number));
+      return fail(
+          Code::invalid,
+          fmt::format("plan {} of the trace is not a step of a language model; record the trace again", plan.number));
     SHUNT_TRY_ASSIGN(const PlannedGraph step, planner.plan(tokens, plan.plan.rows_of("output_rows")));
     steps.push_back(compare(std::move(plan), step.graph, step.plan));
   }
@@ -174,7 +177,7 @@ std::string to_text(std::span<const Replayed> steps, const SessionOptions& sessi
   rows.push_back({"all runs", "", ms(total.actual_us), ms(total.predicted_us), ms(total.replayed_us), "", ""});
   std::string text = in_columns(rows);
   if (total.predicted_us > 0 && total.replayed_us > 0)
-    text += fmt::format("strategy {}: predicted to take {:.3g} times what was predicted of the plans that ran\n",
+    text += fmt::format("strategy {}: predicted to take {:.3g} times the predicted time of the plans that ran\n",
                         name_of(session.strategy), total.replayed_us / total.predicted_us);
   return text;
 }
@@ -191,8 +194,8 @@ Status execute(const Options& options) {
   const auto plan_again = origin.is_graph() ? plan_graphs : plan_steps;
   SHUNT_TRY_ASSIGN(const std::vector<Replayed> steps, plan_again(std::move(plans), options, origin, session, *runtime));
   if (recording.overwritten > 0)
-    note(fmt::format("The first {} of {} events are not in the trace; their runs are not counted.",
-                     recording.overwritten, recording.recorded));
+    note(fmt::format("The trace lacks the first {} of {} events; their runs are not counted.", recording.overwritten,
+                     recording.recorded));
   return options.json ? print_json(to_json(steps, origin, session)) : print(to_text(steps, session));
 }
 
@@ -200,9 +203,9 @@ Status execute(const Options& options) {
 
 Action replay(CommandLine& line) {
   auto options = std::make_shared<Options>();
-  line.input("TRACE", options->trace, "File that --trace of run, eval, bench model or run-graph has written")
-      .required();
-  add_model_file(line, "--model", options->model, "The model, where it is no longer where it was").value_name("FILE");
+  line.input("TRACE", options->trace, "File written by --trace of run, eval, bench model or run-graph").required();
+  add_model_file(line, "--model", options->model, "The model, if it was moved since the trace was recorded")
+      .value_name("FILE");
   add_strategy(line, options->session, options->runtime);
   add_runtime(line, options->runtime, true);
   add_json(line, options->json);

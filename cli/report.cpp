@@ -1,4 +1,4 @@
-// shunt report: what a trace tells, as a page, as text or as data.
+// shunt report: summarizes a trace as a page, as text or as JSON.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -46,7 +46,7 @@ std::string explain(const std::vector<PlanRegret>& plans) {
 
 bool is_text(const Options& options) { return !options.lines && !options.explain && !options.json; }
 
-// Empty: no page.
+// The path of the page; empty if none is written.
 std::string path_of_page(const Options& options) {
   if (!options.page.empty() || !is_text(options)) return options.page;
   return std::filesystem::path(options.trace).replace_extension(".html").string();
@@ -54,8 +54,8 @@ std::string path_of_page(const Options& options) {
 
 Status write_page(const std::string& path, Json facts, const trace::Recording& recording) {
   SHUNT_TRY(write_text_file(path, report_page(std::move(facts), recording)));
-  note(fmt::format("The page is {}; a browser opens it.", path));
-  if (!has_charts()) note("It has tables but no charts: install npm, then build shunt again (./dev build).");
+  note(fmt::format("Wrote {}; open it in a browser.", path));
+  if (!has_charts()) note("The page has tables but no charts: install npm, then build shunt again (./dev build).");
   return {};
 }
 
@@ -78,14 +78,13 @@ Status execute(const Options& options) {
 
 Action report(CommandLine& line) {
   auto options = std::make_shared<Options>();
-  line.input("TRACE", options->trace, "File that --trace of run, run-graph, eval or bench model has written")
-      .required();
+  line.input("TRACE", options->trace, "File written by --trace of run, run-graph, eval or bench model").required();
   line.option("-o,--output", options->page,
-              "Where the page goes [beside the trace, as .html; with another option no page]")
+              "File of the page [beside the trace, as .html; no page with any other option]")
       .value_name("FILE");
   line.files.add_output("--output", [options] { return std::vector{path_of_page(*options)}; });
-  const Option explain = line.flag("--explain", options->explain,
-                                   "Print each op's candidates, what it took, and what another device had saved");
+  const Option explain =
+      line.flag("--explain", options->explain, "Print each op with its candidates, its times, and the regret");
   const Option lines = line.flag("--lines", options->lines, "Print each event as a line of JSON");
   const Option json = add_json(line, options->json);
   explain.excludes(lines).excludes(json);

@@ -27,14 +27,14 @@ namespace {
 using trace::ExecutionEvent;
 using trace::Recording;
 
-// More make the page slow to open and show no more: the shortest are left out of the timeline.
+// The timeline leaves out the shortest events beyond this number: they would slow the page down and show nothing.
 constexpr std::size_t kMostEvents = 60'000;
 
 std::string_view text(const std::byte* bytes, std::size_t count) {
   return {reinterpret_cast<const char*>(bytes), count};
 }
 
-// Those that the timeline shows, by their start.
+// The events that the timeline shows, sorted by start.
 struct Shown {
   std::vector<std::size_t> events;
   std::size_t left_out = 0;
@@ -57,7 +57,7 @@ Shown choose(const Recording& recording) {
   return shown;
 }
 
-// Columns, each with a value per event; times in nanoseconds since the first.
+// Returns columns with one value per event; times are in nanoseconds since the first event.
 Json timeline_of(const Recording& recording) {
   const Shown shown = choose(recording);
   const trace::Tracks tracks = trace::tracks_of(recording);
@@ -88,7 +88,7 @@ Json timeline_of(const Recording& recording) {
           {"longest_left_out_us", trace::us_of(shown.longest_left_out_ns)}};
 }
 
-// JSON that may stand in a script element: no "</script>" and no "<!--" ends it early.
+// Returns JSON that is safe in a script element: it contains no "</script>" and no "<!--".
 std::string in_script(const Json& json) {
   std::string text = json.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string safe;
@@ -107,7 +107,7 @@ struct Part {
   std::string_view content;
 };
 
-// The template with each part in the place of its mark, which it has once.
+// Replaces each mark, which occurs once, by the content of its part.
 std::string fill(std::string_view page, std::span<const Part> parts) {
   std::string filled;
   for (const Part& part : parts) {

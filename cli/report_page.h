@@ -1,4 +1,4 @@
-// The page of `shunt report`: one HTML file that needs nothing else. Its own parts stand in cli/report/. Any thread.
+// The page of `shunt report`: one self-contained HTML file, assembled from cli/report/. Any thread.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace shunt::cli {
 
-// `facts`: what the page says besides its timeline; it reads what `shunt report --json` prints.
+// Returns the page. `facts` is what `shunt report --json` prints; the timeline is added from the recording.
 [[nodiscard]] std::string report_page(Json facts, const trace::Recording& recording);
 
 // Whether this build has the library that draws its charts.

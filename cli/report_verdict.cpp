@@ -40,14 +40,14 @@ std::string what_was_lost(const std::vector<std::string>& failures) {
   return fmt::format("{} (below)", in_words(failures.size(), "failure"));
 }
 
-// Each time that a plan ran.
+// The regret of all runs of all plans.
 double regret_us(const std::vector<PlanRegret>& plans) {
   double sum = 0;
   for (const PlanRegret& plan : plans) sum += plan.regret_us() * static_cast<double>(plan.actual.times);
   return sum;
 }
 
-// The op and the device that would have saved most.
+// Names the op and the device that would have saved most.
 std::string largest_regret(const std::vector<PlanRegret>& plans) {
   std::map<std::pair<std::string, std::string>, double> regrets;
   for (const PlanRegret& plan : plans)
@@ -55,35 +55,35 @@ std::string largest_regret(const std::vector<PlanRegret>& plans) {
       if (judged.regret_us > 0)
         regrets[{judged.decision.op, judged.best_other}] += judged.regret_us * static_cast<double>(plan.actual.times);
   const auto most = std::ranges::max_element(regrets, {}, [](const auto& each) { return each.second; });
-  return most == regrets.end() ? "" : fmt::format("most with {} on {}", most->first.first, most->first.second);
+  return most == regrets.end() ? "" : fmt::format("most by running {} on {}", most->first.first, most->first.second);
 }
 
 std::string what_would_be_better(const trace::ExecutionSummary& summary, const std::vector<PlanRegret>& plans) {
   constexpr double kWorth = 0.05;  // of the time of all runs
   if (plans.empty()) return "the trace has no plans to judge";
   const bool measured = std::ranges::all_of(plans, [](const PlanRegret& plan) { return plan.plan.measured; });
-  const std::string advice = measured ? "" : "; shunt calibrate would replace guesses about these devices";
-  // With devices chosen by hand nobody has predicted others.
+  const std::string advice = measured ? "" : "; run shunt calibrate to measure these devices instead of using priors";
+  // A placement by hand has no predictions for other devices.
   const auto is_alone = [](const DecisionRegret& judged) { return judged.best_other.empty(); };
   if (std::ranges::all_of(plans, [&](const PlanRegret& plan) {
         return plan.regret_of_hand_us() == 0 && std::ranges::all_of(plan.decisions, is_alone);
       }))
-    return "no other placement was predicted to compare it with" + advice;
+    return "no other placement was predicted for comparison" + advice;
   const double regret = regret_us(plans);
   const double whole = summary.runs.actual_us;
   if (whole <= 0 || regret < kWorth * whole) return "no other placement is predicted to be much faster" + advice;
   const std::string most = largest_regret(plans);
   return fmt::format("other devices were predicted to save {} ({}), {}{}", in_time(regret), percent(regret / whole),
-                     most.empty() ? "placed with --strategy auto" : most, advice);
+                     most.empty() ? "with --strategy auto" : most, advice);
 }
 
 std::vector<std::string> failures_of(const Recording& recording, const trace::ExecutionSummary& summary) {
-  // Notices of a device pool.
+  // The notices of a device pool.
   std::vector<std::string> failures;
   std::ranges::copy_if(summary.notices, std::back_inserter(failures), [](const std::string& notice) {
     return notice.contains(" failed, ") || notice.ends_with("; it gets less to do");
   });
-  // Events that failed, where no notice tells of their device.
+  // Failed events of devices that no notice mentions.
   std::map<std::string, std::uint64_t> counts;
   for (const ExecutionEvent& event : recording.events)
     if (event.failed && event.kind != Kind::run)
@@ -98,7 +98,7 @@ std::vector<std::string> failures_of(const Recording& recording, const trace::Ex
   return failures;
 }
 
-// The largest plan decides: plans of one session share their memory.
+// Takes the largest plan, because the plans of a session share their memory.
 std::vector<MemoryOfDevices> memory_of(const Recording& recording) {
   std::vector<std::pair<std::string, MemoryOfDevices>> pools;
   const auto attached = recording.attachments.find(trace::kPlans);
@@ -149,10 +149,10 @@ Latency latency_of(const Recording& recording, const std::vector<PlanRegret>& pl
   };
   Latency latency;
   const ExecutionEvent* before = nullptr;
-  bool in_prompt = true;  // the first step is of the prompt, even if that is one token
+  bool in_prompt = true;  // the first step belongs to the prompt, even if it has one token
   for (const ExecutionEvent* run : runs) {
     const std::uint32_t tokens = tokens_of(*run);
-    if (tokens == 0) return {};  // of no language model
+    if (tokens == 0) return {};  // not a language model
     const std::uint64_t end_ns = run->start_ns + run->duration_ns;
     const bool of_prompt = tokens > 1 || before == nullptr;
     if (of_prompt && in_prompt)

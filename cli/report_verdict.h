@@ -1,5 +1,4 @@
-// What a trace comes to, for the top of a report: a verdict, failures, memory by device and how long tokens took. Plain
-// functions.
+// The top of a report: the verdict, failures, memory by device, and the latency of tokens. Plain functions.
 #pragma once
 
 #include <string>
@@ -11,9 +10,9 @@
 
 namespace shunt::cli {
 
-// What the plans of a trace take of one memory at most.
+// The most that the plans of a trace take of one memory pool.
 struct MemoryOfDevices {
-  std::string devices;  // that compute in it, by their ids, or the memory's name
+  std::string devices;  // ids of the devices that compute in it, or the name of the pool
   std::uint64_t weight_bytes = 0;
   std::uint64_t state_bytes = 0;
   std::uint64_t value_bytes = 0;
@@ -21,17 +20,17 @@ struct MemoryOfDevices {
   [[nodiscard]] std::uint64_t total() const { return weight_bytes + state_bytes + value_bytes + scratch_bytes; }
 };
 
-// Of a language model, by the runs of its steps.
+// The latency of a language model, from the runs of its steps.
 struct Latency {
-  double first_token_us = 0;     // from the first event to the end of the prompt's last step; 0: not known
-  std::vector<double> token_us;  // between the ends of two steps of generation, sorted
+  double first_token_us = 0;     // from the first event to the end of the prompt's last step; 0: unknown
+  std::vector<double> token_us;  // times between the ends of consecutive steps of generation, sorted
 
-  // The least that is no less than this part of them; 0 where there are none.
+  // The least time that is no shorter than this share of them; 0 if there are none.
   [[nodiscard]] double percentile(double part) const;
 };
 
 struct Verdict {
-  std::string sentence;  // what ran where, what was lost, and what would be better
+  std::string sentence;  // what ran where, what failed, and what would be faster
   std::vector<std::string> failures;
   std::vector<MemoryOfDevices> memory;
   Latency latency;

@@ -1,4 +1,4 @@
-// shunt run: text out of a model, once or in turns.
+// shunt run: generates text with a model, once or in a chat.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <unistd.h>
@@ -31,7 +31,7 @@ struct Options {
   std::string prompt_file;
   bool chat = false;
   bool raw = false;
-  std::string chat_template;  // a name; empty: the model's own
+  std::string chat_template;  // its name; empty: the model's own
   std::optional<std::string> system;
   GenerateOptions generate;
   SamplingArguments sampling;
@@ -43,7 +43,7 @@ struct Options {
   [[nodiscard]] bool converses() const { return !prompt && !raw && is_terminal(STDIN_FILENO); }
 };
 
-// Of one token alone there is no speed: the prompt's last step has given it.
+// Empty if only one token was generated: it came from the last step of the prompt.
 std::string speed(std::size_t count, double seconds) {
   return count > 0 ? fmt::format(", {:.1f} tokens/s", rate(count, seconds)) : std::string();
 }
@@ -68,7 +68,7 @@ class Run {
     SHUNT_TRY_ASSIGN(session_, Session::create(*model_, *runtime_, options_.session));
     load_s_ = watch.seconds();
     if (session_->context() > model_->config().context_length)
-      note(fmt::format("The model was made for {} tokens; beyond them its text may fall apart.",
+      note(fmt::format("The model was made for {} tokens; the text may degrade beyond them.",
                        model_->config().context_length));
     const Status status = options_.prompt ? answer() : converse();
     SHUNT_TRY(write_trace(*runtime_, options_.trace,
@@ -95,8 +95,8 @@ class Run {
     return messages;
   }
 
-  // Feeds `tokens` to the model and generates. What is to be seen goes to stdout as it comes: `echo` once the prompt is
-  // through, then the text. Without an echo the text is a reply.
+  // Feeds `tokens` to the model and generates. Streams to stdout: `echo` once the prompt is done, then the text.
+  // Without an echo the text is a reply.
   Result<Generation> generate(std::span<const Token> tokens, std::optional<std::string_view> echo) {
     Status written;
     bool begins = true;
@@ -111,7 +111,7 @@ class Run {
       if (done == total && echo) show(*echo);
     };
     const auto on_text = [&](std::string_view text) {
-      // A reply's first word brings the space that would part it from a word before it.
+      // The first word of a reply may begin with the space that separates words.
       if (std::exchange(begins, false) && !echo && text.starts_with(' ')) text.remove_prefix(1);
       show(text);
       return written.has_value();
@@ -128,7 +128,7 @@ class Run {
     return generation;
   }
 
-  // What goes to stderr begins a line of its own where a terminal shows it beside the text.
+  // Ends the current line of text if a terminal shows both stdout and stderr, so that a message gets its own line.
   void begin_line() {
     line_.clear();
     if (std::exchange(is_within_line_, false) && is_terminal(STDOUT_FILENO) && is_terminal(STDERR_FILENO)) say("");
@@ -146,8 +146,8 @@ class Run {
   Status answer() {
     SHUNT_TRY_ASSIGN(const std::vector<Token> tokens, encode_prompt());
     if (tokens.size() > session_->context())
-      return fail(Code::invalid, fmt::format("the prompt has {} tokens, the context holds {}; choose a larger one with "
-                                             "-c, or shorten the prompt",
+      return fail(Code::invalid, fmt::format("the prompt has {} tokens, but the context holds {}; choose a larger "
+                                             "context with -c, or shorten the prompt",
                                              tokens.size(), session_->context()));
     std::optional<std::string_view> echo;
     if (!options_.chat) echo = *options_.prompt;
@@ -166,9 +166,9 @@ class Run {
   }
 
   Status converse() {
-    if (!chat()) return fail(Code::unsupported, fmt::format("no chat is possible: {}", chat().error().message));
+    if (!chat()) return fail(Code::unsupported, fmt::format("cannot chat with this model: {}", chat().error().message));
     catch_interrupts();
-    note(fmt::format("Chat with {}. Ctrl-D ends it, Ctrl-C a reply.", options_.model));
+    note(fmt::format("Chat with {}. Ctrl-C stops a reply, Ctrl-D ends the chat.", options_.model));
     std::vector<Token> so_far;
     LineReader lines;
     Status status;
@@ -183,7 +183,7 @@ class Run {
     return status;
   }
 
-  // One turn of a chat. `so_far` is the whole conversation; its end may not be in the session yet.
+  // Does one turn of a chat. `so_far` is the whole conversation, whose end may not be in the session yet.
   Status reply(const std::string& content, std::vector<Token>& so_far) {
     const std::vector<Message> messages =
         so_far.empty() ? first_messages(content) : std::vector<Message>{{"user", content}};
@@ -217,7 +217,7 @@ class Run {
     const std::uint32_t threads = runtime_->devices().front().compute_units;
     note(fmt::format("devices    {}{}", fmt::join(devices(), ", "),
                      threads == 0 ? "" : fmt::format(", {}", in_words(threads, "thread"))));
-    note(fmt::format("context    {} ({}), {} taken", in_words(context, "token"),
+    note(fmt::format("context    {} ({}), {} in use", in_words(context, "token"),
                      context_origin(options_.session, model_->config(), context), session_->tokens(0).size()));
     note(fmt::format("prompt     {}{}", in_words(sum_.prompt_tokens, "token"),
                      speed(sum_.prompt_tokens, sum_.prompt_s)));
@@ -230,39 +230,42 @@ class Run {
 
   const Options& options_;
   ProgressLine line_;
-  bool is_within_line_ = false;  // of the text on stdout
+  bool is_within_line_ = false;  // whether the text on stdout is in the middle of a line
   std::unique_ptr<Runtime> runtime_;
   std::unique_ptr<models::Model> model_;
   std::optional<Result<ChatTemplate>> chosen_;  // with --template
   std::unique_ptr<Session> session_;
   double load_s_ = 0;
-  Generation sum_;  // over all turns; the last one's stop
+  Generation sum_;  // of all turns, with the stop reason of the last
 };
 
 std::string check_template(const std::string& name) {
   const std::vector<std::string_view> names = ChatTemplate::names();
   if (std::ranges::find(names, name) != names.end()) return {};
-  return fmt::format("\"{}\"{} is none of {}", name, did_you_mean(name, names), fmt::join(names, ", "));
+  return fmt::format("\"{}\"{} is not one of {}", name, did_you_mean(name, names), fmt::join(names, ", "));
 }
 
 Status execute(Options& options) {
   options.generate.sampling = sampling_options(options.sampling);
   if (!options.prompt_file.empty()) {
     SHUNT_TRY_ASSIGN(options.prompt, read_text_file(options.prompt_file));
-    if (options.prompt->ends_with('\n')) options.prompt->pop_back();  // as of stdin
+    if (options.prompt->ends_with('\n')) options.prompt->pop_back();  // as for stdin
     if (options.prompt->empty())
-      return fail(Code::invalid, fmt::format("the prompt in {} is empty", options.prompt_file));
+      return fail(Code::invalid,
+                  fmt::format("the prompt in {} is empty; write some text into it", options.prompt_file));
   }
   SHUNT_TRY(prepare_trace(options.trace, options.runtime, options.session.profile));
   if (options.converses()) {
-    if (options.json) refuse("--json needs a prompt");
+    if (options.json) refuse("--json needs a prompt; give one, or pipe it in");
   } else {
-    if (options.system && !options.chat) refuse("--system needs --chat");
-    if (!options.chat_template.empty() && !options.chat) refuse("--template needs --chat");
+    if (options.system && !options.chat) refuse("--system needs --chat; add it");
+    if (!options.chat_template.empty() && !options.chat) refuse("--template needs --chat; add it");
     if (!options.prompt) {
-      if (is_terminal(STDIN_FILENO)) note("The prompt, up to Ctrl-D:");
+      if (is_terminal(STDIN_FILENO)) note("Type the prompt, then Ctrl-D:");
       SHUNT_TRY_ASSIGN(options.prompt, read_stdin());
-      if (options.prompt->empty()) return fail(Code::invalid, "the prompt from stdin is empty");
+      if (options.prompt->empty())
+        return fail(Code::invalid,
+                    "the prompt from stdin is empty; pipe some text in, or give the prompt as an argument");
     }
   }
   return Run(options).execute();
@@ -273,24 +276,24 @@ Status execute(Options& options) {
 Action run(CommandLine& line) {
   auto options = std::make_shared<Options>();
   add_model(line, options->model);
-  const Option prompt = line.option("PROMPT", options->prompt, "Text to go on from [a chat on a terminal, else stdin]");
-  line.input("-f,--file", options->prompt_file, "Take the prompt from this file").excludes(prompt);
+  const Option prompt = line.option("PROMPT", options->prompt, "Text to continue [a chat on a terminal, else stdin]");
+  line.input("-f,--file", options->prompt_file, "Read the prompt from this file").excludes(prompt);
   const Option chat =
-      line.flag("--chat", options->chat, "Take the prompt as a user's message, in the model's chat format");
+      line.flag("--chat", options->chat, "Send the prompt as a user's message in the model's chat format");
   const Option system = line.option("--system", options->system, "System message of the chat");
   const Option named = line.option("--template", options->chat_template,
-                                   "Chat format by its name; a wrong one lists them all [the model's]")
+                                   "Name of a chat format; an unknown name lists them all [the model's own]")
                            .value_name("NAME")
                            .check(check_template);
-  line.flag("--raw", options->raw, "Take the prompt as it is, from a terminal too: no chat")
+  line.flag("--raw", options->raw, "Take the prompt as it is, and never chat")
       .excludes(chat)
       .excludes(system)
       .excludes(named);
   add_number(line, "-n,--tokens", options->generate.max_tokens,
-             "Most tokens to generate [until the model ends the text]", 1U, 1U << 30U);
-  line.option("--stop", options->generate.stops, "End before this text; may be given several times")
+             "Number of tokens to generate at most [until the model ends the text]", 1U, 1U << 30U);
+  line.option("--stop", options->generate.stops, "Stop before this text; repeat it for several texts")
       .check([](const std::string& text) { return std::string(text.empty() ? "a stop text must not be empty" : ""); });
-  line.flag("--ignore-eos", options->generate.ignore_end, "Go on where the model would end the text");
+  line.flag("--ignore-eos", options->generate.ignore_end, "Continue when the model would end the text");
   add_session(line, options->session, options->runtime);
   add_runtime(line, options->runtime);
   add_sampling(line, options->sampling);

@@ -1,4 +1,4 @@
-// shunt run-graph: computes an ONNX model once.
+// shunt run-graph: runs an ONNX model once.
 #include <fmt/format.h>
 
 #include <cstring>
@@ -33,7 +33,7 @@ struct Options {
   bool json = false;
 };
 
-// The files of "x=a.npy" and "a.npy".
+// The file names in "x=a.npy" and "a.npy".
 std::vector<std::string> files_in(const std::vector<std::string>& texts) {
   std::vector<std::string> files;
   for (const std::string& text : texts) files.push_back(text.substr(text.find('=') + 1));
@@ -47,20 +47,20 @@ std::vector<std::string> external_files(const std::string& path, const onnx::Mod
   return files;
 }
 
-// "x=a.npy" -> x, a.npy; "a.npy" -> `only` where it is the one that there is.
+// "x=a.npy" -> x, a.npy; "a.npy" -> the only known name, a.npy.
 std::pair<std::string, std::string> name_and_file(const std::string& text, std::span<const std::string> known,
                                                   std::string_view what) {
   const std::size_t place = text.find('=');
   if (place != std::string::npos) return {text.substr(0, place), text.substr(place + 1)};
   if (known.size() != 1)
-    refuse(fmt::format("\"{}\": the model has {} {}s ({}); say which: NAME=FILE", text, known.size(), what,
+    refuse(fmt::format("\"{}\": the model has {} {}s ({}); name one of them: NAME=FILE", text, known.size(), what,
                        fmt::join(known, ", ")));
   return {known.front(), text};
 }
 
 void check_name(const std::string& name, std::span<const std::string> known, std::string_view what) {
   if (std::ranges::find(known, name) == known.end())
-    refuse(fmt::format("the model has no {} {}{}; there are: {}", what, in_quotes(name), did_you_mean(name, known),
+    refuse(fmt::format("the model has no {} {}{}; choose from: {}", what, in_quotes(name), did_you_mean(name, known),
                        fmt::join(known, ", ")));
 }
 
@@ -121,7 +121,7 @@ Result<std::map<std::string, Array>> read_inputs(const Options& options, const o
     arrays.insert_or_assign(name, std::move(array));
   }
   for (const std::string& name : names)
-    if (!arrays.contains(name)) refuse(fmt::format("input \"{}\" is not given: --input {}=FILE.npy", name, name));
+    if (!arrays.contains(name)) refuse(fmt::format("input \"{}\" is missing; add --input {}=FILE.npy", name, name));
   return arrays;
 }
 
@@ -130,8 +130,8 @@ Result<std::vector<Array>> compute(const onnx::Imported& imported, Computation& 
   for (const onnx::Port& port : imported.inputs) {
     const Array& array = inputs.at(port.name);
     if (array.dtype != port.dtype)
-      return fail(Code::invalid, fmt::format("input \"{}\" is {} in the model, the file has {}", port.name,
-                                             onnx::name_of(port.type), name_of(array.dtype)));
+      return fail(Code::invalid, fmt::format("input \"{}\" is {} in the model, but its file has {}; convert the array",
+                                             port.name, onnx::name_of(port.type), name_of(array.dtype)));
     SHUNT_TRY(computation.write(port.name, array.bytes));
   }
   SHUNT_TRY(computation.run());
@@ -198,9 +198,10 @@ Status execute(Options& options, Files& files) {
 Action run_graph(CommandLine& line) {
   auto options = std::make_shared<Options>();
   line.input("MODEL", options->model, "ONNX file").required();
-  line.option("--input", options->inputs, "An input, an array of NumPy; the name may be left out where there is one")
+  line.option("--input", options->inputs,
+              "Read an input from a NumPy array; NAME= may be left out if there is only one")
       .value_name("NAME=FILE");
-  line.option("--output", options->outputs, "Write an output as an array of NumPy").value_name("NAME=FILE");
+  line.option("--output", options->outputs, "Write an output as a NumPy array").value_name("NAME=FILE");
   Files& files = line.files;
   files.add_input("--input", [options] { return files_in(options->inputs); });
   files.add_output("--output", [options] { return files_in(options->outputs); });

@@ -1,4 +1,4 @@
-// shunt tokenize: text into tokens.
+// shunt tokenize: splits a text into a model's tokens.
 #include <fmt/format.h>
 
 #include "command.h"
@@ -17,7 +17,7 @@ struct Options {
   bool json = false;
 };
 
-// A token may be part of a character; then it shows as U+FFFD.
+// A token that is part of a character shows as U+FFFD.
 std::string text_of(const models::Tokenizer& tokenizer, Token token) {
   models::Utf8Stream characters;
   const std::string begin = characters.push(tokenizer.piece(token, true));
@@ -50,7 +50,7 @@ Status execute(const Options& options) {
 Action tokenize(CommandLine& line) {
   auto options = std::make_shared<Options>();
   add_model(line, options->model);
-  line.option("TEXT", options->text, "The text; special tokens in it are parsed [stdin]");
+  line.option("TEXT", options->text, "The text, in which special tokens are parsed [stdin]");
   add_json(line, options->json);
   return [options] { return execute(*options); };
 }

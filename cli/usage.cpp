@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kNameWidth = 18;
 
-// The name, and the meaning beside it in lines that a terminal of 100 columns shows whole.
+// The name, and the meaning beside it, wrapped to 100 columns.
 std::string line_of(const std::string& name, std::string_view meaning) {
   constexpr std::size_t kMostColumns = 100;
   std::string lines = fmt::format("  {:<{}}  ", name, kNameWidth);

@@ -1,4 +1,4 @@
-// How a command is used, in words: its help page, and what is wrong with a call. One thread.
+// The help page of a command. One thread.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace shunt::cli {
 
-// Usage, arguments, options by group, and the example. An option's default is part of its meaning.
+// Returns usage, arguments, options by group, and the example. Meanings include the defaults.
 [[nodiscard]] std::string help_page(const CommandLine& line, std::string_view example);
 
 // "-n, --tokens N", or the name of an argument.

@@ -1,4 +1,4 @@
-// shunt verify: whether the devices of this machine compute right.
+// shunt verify: checks that the devices of this machine compute correct results.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -32,11 +32,11 @@ struct Options {
 
 SampleCase parse_case(std::string_view text) {
   SampleCase which;
-  const std::string_view choices = text.substr(text.find(':') + 1);  // all of it where there is none
+  const std::string_view choices = text.substr(text.find(':') + 1);  // all of it if there is no colon
   if (choices.size() != text.size()) {
     const auto sizes = std::ranges::find(sample_sizes(), text.substr(0, text.find(':')), &SizesInfo::name);
     if (sizes == sample_sizes().end())
-      refuse(fmt::format("--case: {} names no sizes; there are {}", in_quotes(text),
+      refuse(fmt::format("--case: {} names no sizes; choose from {}", in_quotes(text),
                          fmt::join(sample_sizes() | std::views::transform(&SizesInfo::name), ", ")));
     which.sizes = static_cast<Sizes>(sizes - sample_sizes().begin());
   }
@@ -45,26 +45,27 @@ SampleCase parse_case(std::string_view text) {
   while (true) {
     const auto [next, error] = std::from_chars(at, end, which.choices.emplace_back());
     if (error != std::errc() || (next != end && *next != '.'))
-      refuse(fmt::format("--case: {} is not what a failed case prints, such as 3.0.1 or wide:0.0.0", in_quotes(text)));
+      refuse(
+          fmt::format("--case: {} is not a case as a failure prints it, such as 3.0.1 or wide:0.0.0", in_quotes(text)));
     if (next == end) return which;
     at = next + 1;
   }
 }
 
-// A case picks one of so many options at each place, as the op's sample rule has them.
+// Refuses a case unless each of its numbers is an option of the op's sample rule.
 void check_case(Op op, const SampleCase& which) {
   const std::vector<std::uint32_t> options = make_sample(op, {}, 0).options;
   if (std::ranges::equal(which.choices, options, std::less())) return;
   std::vector<std::string> ranges;
   for (const std::uint32_t count : options) ranges.push_back(fmt::format("0-{}", count - 1));
-  refuse(fmt::format("--case: {} is no case of {}, which takes {} numbers: {}", to_string(which), name_of(op),
+  refuse(fmt::format("--case: {} is not a case of {}, which takes {} numbers: {}", to_string(which), name_of(op),
                      options.size(), fmt::join(ranges, ", ")));
 }
 
 ConformanceOptions to_conformance(const Options& options) {
   ConformanceOptions chosen{.ops = chosen_ops(options.ops), .full = options.full, .seed = options.seed};
   if (options.only.empty()) return chosen;
-  if (options.ops.size() != 1) refuse("--case: name the one op that it is a case of");
+  if (options.ops.size() != 1) refuse("--case: name exactly one op, whose case it is");
   chosen.only = parse_case(options.only);
   check_case(chosen.ops.front(), *chosen.only);
   return chosen;
@@ -73,7 +74,7 @@ ConformanceOptions to_conformance(const Options& options) {
 std::string text_of(const CaseCounts& cases) {
   std::vector<std::string> parts;
   if (cases.failed > 0) parts.push_back(fmt::format("{} FAILED", cases.failed));
-  if (cases.passed > 0) parts.push_back(fmt::format("{} right", cases.passed));
+  if (cases.passed > 0) parts.push_back(fmt::format("{} correct", cases.passed));
   if (cases.declined > 0) parts.push_back(fmt::format("{} declined", cases.declined));
   if (cases.passed > 0) parts.push_back(fmt::format("error {:.1g}", cases.largest_error));
   return fmt::format("{}", fmt::join(parts, ", "));
@@ -91,7 +92,7 @@ std::string text_of(const std::set<DType>& chosen) {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// What became of the cases with each dtype: "F32, F16; in part Q4_0; declined Q4_K".
+// The outcome by dtype: "F32, F16; in part Q4_0; declined Q4_K".
 std::string dtypes_of(const OpRecord& op) {
   std::set<DType> right;
   std::set<DType> in_part;
@@ -130,10 +131,10 @@ std::string to_text(const ConformanceReport& report, const Options& options, std
   for (const KnownFailure& row : report.known)
     text += fmt::format("\nknown to fail: {} on {}: {}\n", name_of(row.op), row.device, row.reason);
   for (const KnownFailure& row : report.unexpected_passes)
-    text += fmt::format("\n{} on {} {} was known to fail and is right now; remove its row from known_failures.def\n",
+    text += fmt::format("\n{} on {} {} is a known failure, but passed; remove its row from known_failures.def\n",
                         name_of(row.op), row.device, row.dtype);
   for (const ConformanceFailure& failure : report.failures)
-    text += fmt::format("\n{} FAILED {}\n  {}\n  once more: {}\n", failure.device, failure.call, failure.words,
+    text += fmt::format("\n{} FAILED {}\n  {}\n  run it again: {}\n", failure.device, failure.call, failure.words,
                         again(failure, options.seed));
   return text;
 }
@@ -145,7 +146,7 @@ Status verdict(const ConformanceReport& report, const Options& options) {
     return fail(Code::internal,
                 fmt::format("{} of {} cases failed and {} known failures passed (seed {})", report.failures.size(),
                             all.passed + all.failed, report.unexpected_passes.size(), options.seed));
-  note(fmt::format("{} cases right, {} declined, seed {}", all.passed, all.declined, options.seed));
+  note(fmt::format("{} cases correct, {} declined, seed {}", all.passed, all.declined, options.seed));
   return {};
 }
 
@@ -172,10 +173,10 @@ Action verify(CommandLine& line) {
   add_ops(line, options->ops, "Ops to check");
   line.flag(
       "--full", options->full,
-      "Every combination of dtypes, shapes and views, and all large sizes of each op, not only every pair of them");
-  add_number(line, "--seed", options->seed, "Seed of the numbers [1]", std::uint64_t{0},
+      "Check every combination of dtypes, shapes and views and all large sizes of each op, instead of every pair");
+  add_number(line, "--seed", options->seed, "Seed of the random inputs [1]", std::uint64_t{0},
              std::numeric_limits<std::uint64_t>::max());
-  line.option("--case", options->only, "Only this case of the op, as a failure prints it").value_name("CASE");
+  line.option("--case", options->only, "Check only this case of the op, as a failure prints it").value_name("CASE");
   add_runtime(line, options->runtime);
   add_json(line, options->json);
   return [options] { return execute(*options); };

@@ -1,6 +1,6 @@
-// Lets a program that was built with glibc 2.38 or newer run on an older one. Its headers send C++ to these four
-// functions, which differ from those of C17 in reading binary numbers ("0b1"), and an older glibc lacks them. Here they
-// are those of C17, also for what is linked statically.
+// Lets a program that was built with glibc 2.38 or newer run on an older one. The newer headers redirect C++ to these
+// four functions, which an older glibc lacks. They differ from those of C17 in reading binary numbers ("0b1"). This
+// file defines them as those of C17, also for statically linked libraries.
 #include <cstdarg>
 
 // NOLINTBEGIN(bugprone-reserved-identifier,cert-dcl*,readability-identifier-naming): glibc's own names

@@ -1,4 +1,4 @@
-// Fills the page of `shunt report` from the data that stands in it.
+// Fills the page of `shunt report` from the data embedded in it.
 'use strict';
 
 const facts = JSON.parse(document.getElementById('data').textContent);
@@ -8,12 +8,12 @@ const kDeviceColours = ['#4477aa', '#dd7733', '#338855', '#aa4477', '#bb9922', '
 const kOpColours = ['#5b8ff9', '#61c9a8', '#f6bd16', '#e8684a', '#9270ca', '#6dc8ec', '#ff99c3', '#2f8f83', '#a0855b',
   '#8d98a3'];
 const kRowsAtOnce = 200;
-const kMostOps = 12;  // that the chart of ops shows one by one
+const kMostOps = 12;  // shown one by one in the chart of ops
 
 const find = (selector) => document.querySelector(selector);
 const isDark = matchMedia('(prefers-color-scheme: dark)');
 
-// ---- Words and elements
+// ---- Text and elements
 
 function element(tag, attributes = {}, ...children) {
   const made = document.createElement(tag);
@@ -65,7 +65,7 @@ function legend(selector, entries) {
 
 // ---- Header
 
-// What the page opens with: the sentence, how long tokens took, what failed, and the memory of each device.
+// Fills the top of the page: the verdict, what failed, and the memory of each device.
 function fillVerdict() {
   find('#verdict').textContent = verdict.sentence;
   find('#failures-section').hidden = verdict.failures.length === 0;
@@ -79,8 +79,9 @@ function latencyFigures() {
   const figures = [];
   if (verdict.first_token_us > 0) figures.push([microseconds(verdict.first_token_us), 'to the first token']);
   if (verdict.tokens > 0) {
-    figures.push([microseconds(verdict.token_p50_us), `half of ${times(verdict.tokens, 'token')} took at most`],
-      [microseconds(verdict.token_p90_us), '90 % took at most'], [microseconds(verdict.token_p99_us), '99 % took at most']);
+    figures.push([microseconds(verdict.token_p50_us), `or less for half of ${times(verdict.tokens, 'token')}`],
+      [microseconds(verdict.token_p90_us), 'or less for 90 %'],
+      [microseconds(verdict.token_p99_us), 'or less for 99 %']);
   }
   return figures;
 }
@@ -97,7 +98,7 @@ function fillHeader() {
   legend('#devices', deviceIds.map((id) => ({
     name: id, colour: colourOfDevice(id), note: nameOf(id) ? `${nameOf(id).name} (${nameOf(id).type})` : '',
   })));
-  const figures = [[microseconds(summary.span_us), 'from first to last'],
+  const figures = [[microseconds(summary.span_us), 'from the first event to the last'],
     [summary.runs.events.toLocaleString('en'), 'runs of plans']];
   if (speeds?.prompt_tokens > 0) {
     figures.push([`${speeds.prompt_tokens_per_s.toFixed(1)} tokens/s`, times(speeds.prompt_tokens, 'token') + ' of prompt']);
@@ -108,7 +109,7 @@ function fillHeader() {
   }
   figures.push(...latencyFigures());
   const { predicted_us: predicted, compared_us: compared } = summary.runs;
-  if (compared > 0) figures.push([percent(predicted / compared), 'predicted, of the actual time']);
+  if (compared > 0) figures.push([percent(predicted / compared), 'of the actual time was predicted']);
   const regret = plans.reduce((sum, plan) => sum + plan.regret_us * plan.actual.times, 0);
   if (plans.length > 0) figures.push([microseconds(regret), 'regret of all decisions']);
   const failed = summary.devices.reduce((sum, device) => sum + device.failed, 0);
@@ -118,7 +119,7 @@ function fillHeader() {
   if (summary.events_overwritten > 0) {
     find('#warnings').hidden = false;
     find('#warnings').textContent = `The first ${summary.events_overwritten.toLocaleString('en')} of `
-      + `${times(summary.events_recorded, 'event')} are missing: newer ones took their place. Nothing here counts them.`;
+      + `${times(summary.events_recorded, 'event')} are missing and not counted: newer events overwrote them.`;
   }
 }
 
@@ -126,12 +127,12 @@ function fillHeader() {
 
 const charts = [];
 
-// `options(style)` gives what ECharts draws; it is drawn again when the colour scheme changes. Without the library, or
-// without anything to draw, the chart's place says so.
+// Draws a chart with the ECharts options that `options(style)` returns, and redraws it when the colour scheme changes.
+// Without the library, or with nothing to draw, the place of the chart says so.
 function addChart(selector, isEmpty, options, prepare = () => {}) {
   const place = find(selector);
   const why = isEmpty ? 'The trace has nothing to show here.'
-    : 'This build of shunt draws no charts: install npm, then build it again (./dev build).';
+    : 'This build of shunt has no charts: install npm, then build shunt again (./dev build).';
   if (isEmpty || typeof echarts === 'undefined') {
     place.classList.add('absent');
     place.textContent = why;
@@ -166,7 +167,7 @@ const eventCount = columns.start.length;
 const label = (index) => timeline.labels[index] ?? '';
 const opOf = (index) => label(columns.name[index]).split(' ')[0];
 
-// Events by track, in the order of their starts.
+// The events of each track, sorted by start.
 const eventsOfTrack = timeline.tracks.map(() => []);
 for (let index = 0; index < eventCount; ++index) eventsOfTrack[columns.track[index]].push(index);
 
@@ -176,7 +177,7 @@ function colourOfEvent(index) {
   return columns.kind[index] === 'run' ? '#9aa4ae' : colourOfDevice(label(columns.device[index]));
 }
 
-// What to draw of [from, to] (ns) on that many pixels: [track, start, end, event, events drawn together].
+// The blocks to draw for [from, to] (ns) on that many pixels: [track, start, end, event, events drawn as one].
 function visibleBlocks(from, to, pixels) {
   const narrow = (to - from) / pixels;
   const blocks = [];
@@ -202,7 +203,7 @@ function visibleBlocks(from, to, pixels) {
 function describeEvent([, start, end, index, together]) {
   if (together > 1) {
     return lines(times(together, 'event'), `from ${microseconds(start / 1e3)} to ${microseconds(end / 1e3)}`,
-      `the longest: ${label(columns.name[index])}, ${microseconds(columns.duration[index] / 1e3)}`, 'Zoom in to part them.');
+      `the longest: ${label(columns.name[index])}, ${microseconds(columns.duration[index] / 1e3)}`, 'Zoom in to separate them.');
   }
   const actual = columns.duration[index] / 1e3;
   const predicted = columns.predicted_us[index];
@@ -237,7 +238,7 @@ function fillTimeline() {
     name: at === kOpColours.length - 1 && opNames.length > kOpColours.length ? 'other ops' : name, colour: colourOfOp(name),
   })));
   find('#left-out').textContent = timeline.left_out === 0 ? '' : `Left out: the ${times(timeline.left_out, 'shortest event')}, `
-    + `none longer than ${microseconds(timeline.longest_left_out_us)}. Everything below counts them.`;
+    + `none longer than ${microseconds(timeline.longest_left_out_us)}. They count everywhere below.`;
   addChart('#timeline', eventCount === 0, (style) => ({
     grid: { left: 12, right: 20, top: 10, bottom: 62, containLabel: true },
     tooltip: { confine: true, backgroundColor: style.panel, borderColor: style.line,
@@ -270,7 +271,7 @@ function fillTimes() {
   const whole = Math.max(summary.span_us, 1e-9);
   if (summary.runs_with_ops > 0 && summary.runs_with_ops < summary.runs.events) {
     find('#sampled').textContent = `Ops were timed one by one in ${summary.runs_with_ops} of ${times(summary.runs.events, 'run')}; `
-      + 'their sums stand for all.';
+      + 'their sums represent all runs.';
   }
   const predicted = ({ predicted_us: us }) => number(us > 0 ? milliseconds(us) : '');
   find('#time-by-device tbody').append(...[...summary.devices, ...summary.links].map((tally) => row([tally.name,
@@ -313,7 +314,7 @@ const describeUnit = (unit) => `${nodeOf(unit)}: ${unit.op} on ${unit.device}: $
 
 function showMap(plan) {
   const layers = new Map();
-  const roles = [];  // what a column stands for: an op, and which of a layer's
+  const roles = [];  // of the columns: an op, numbered if a layer has several
   const outside = [];
   for (const unit of plan.units) {
     const layer = /^blk\.(\d+)\./.exec(nodeOf(unit))?.[1];
@@ -400,7 +401,7 @@ const kColumns = [
 ];
 
 function candidatesOf({ unit }) {
-  const head = row(['Candidate', 'Reason', 'The whole', 'The op alone', 'Uncertainty']);
+  const head = row(['Candidate', 'Reason', 'The whole plan', 'The op alone', 'Uncertainty']);
   const rows = unit.candidates.map((candidate) => {
     const { added_us: added, compute_us: compute, uncertainty_us: uncertainty } = candidate;
     const whole = added === null || added === 0 ? '' : `${added > 0 ? '+' : '-'} ${microseconds(Math.abs(added))}`;
@@ -411,7 +412,7 @@ function candidatesOf({ unit }) {
   const took = unit.actual.times > 0
     ? `Took ${microseconds(unit.actual.mean_us)} (${microseconds(unit.actual.least_us)} to ${microseconds(unit.actual.most_us)}), ${times(unit.actual.times, 'time')}. `
     : 'Its time was not recorded. ';
-  const regret = unit.regret_us > 0 ? `${unit.best_other} was predicted to take ${microseconds(unit.regret_us)} less than that.` : '';
+  const regret = unit.regret_us > 0 ? `${unit.best_other} was predicted to save ${microseconds(unit.regret_us)} of that.` : '';
   const cell = element('td', { colspan: kColumns.length }, element('div', { class: 'call' }, unit.call),
     element('table', {}, head, ...rows), element('div', {}, took + regret));
   return element('tr', { class: 'candidates' }, cell);

@@ -115,7 +115,7 @@ class Calibrate(CommandLine):
         self.assertEqual([bool(device["ops"]) for device in kept], [True, True])
 
     def test_nothing_can_be_checked_that_was_not_measured(self):
-        self.refused(1, "cpu:simd was not measured; run `shunt calibrate --devices cpu:simd` before",
+        self.refused(1, "cpu:simd was not measured; run `shunt calibrate --devices cpu:simd` first",
                      "calibrate", "--check", "--devices", "cpu:simd")
 
 

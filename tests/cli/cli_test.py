@@ -35,11 +35,11 @@ class Verify(CommandLine):
     def test_the_table_has_a_block_for_each_device(self):
         text = shunt("verify", "add", "argmax", "linear", "dequantize", "--devices", "cpu:simd,cpu:scalar", *ALONE).stdout
         simd, scalar = text.split("\n\ncpu:scalar, ")
-        self.assertRegex(simd, r"^cpu:simd, .+\nop +cases +dtypes\nadd +\d+ right, error \S+ +F32, F16, BF16\n")
-        self.assertRegex(simd, r"\nlinear +\d+ right, \d+ declined, error \S+ +in part F32, F16, BF16, all block types\n")
+        self.assertRegex(simd, r"^cpu:simd, .+\nop +cases +dtypes\nadd +\d+ correct, error \S+ +F32, F16, BF16\n")
+        self.assertRegex(simd, r"\nlinear +\d+ correct, \d+ declined, error \S+ +in part F32, F16, BF16, all block types\n")
         self.assertRegex(simd, r"\ncpu:simd declined \d+, such as: .+")
-        self.assertRegex(scalar, r"\nargmax +\d+ right, error \S+ +F32, F16, BF16, I32\n")
-        self.assertRegex(scalar, r"\ndequantize +\d+ right, error \S+ +F32, F16, BF16, all block types\n$")
+        self.assertRegex(scalar, r"\nargmax +\d+ correct, error \S+ +F32, F16, BF16, I32\n")
+        self.assertRegex(scalar, r"\ndequantize +\d+ correct, error \S+ +F32, F16, BF16, all block types\n$")
         for line in text.splitlines():
             if " declined " not in line:
                 self.assertLessEqual(len(line), 120)
@@ -49,12 +49,12 @@ class Verify(CommandLine):
                        "--threads", "3")
         self.assertEqual(chosen.returncode, 0, chosen.stderr)
         self.assertEqual(len(chosen.stdout.splitlines()), 3)
-        self.assertRegex(chosen.stdout, r"^cpu:simd, .+\nop .+\nsoftmax +1 right, error ")
+        self.assertRegex(chosen.stdout, r"^cpu:simd, .+\nop .+\nsoftmax +1 correct, error ")
         self.assertIn("seed 9", chosen.stderr)
 
     def test_numbers_that_are_no_case_are_refused_with_what_a_case_is(self):
         for case in ("99.99.99", "1.2", "0.0.0.0.0.0.0.0.0.0.0.0"):
-            self.refused(2, f"--case: {case} is no case of softmax, which takes 9 numbers: 0-2, 0-3, ", "verify",
+            self.refused(2, f"--case: {case} is not a case of softmax, which takes 9 numbers: 0-2, 0-3, ", "verify",
                          "softmax", "--case", case)
 
 
@@ -80,7 +80,7 @@ class Usage(CommandLine):
         page = shunt("run", "--help").stdout
         self.assertIn("Usage: shunt run MODEL [PROMPT] [OPTIONS]\n", page)
         self.assertIn("\n  -n, --tokens N ", page)
-        self.assertIn("Dtype of the cache: F32, F16, BF16 [F16]\n", page)
+        self.assertIn("Dtype of the KV cache: F32, F16, BF16 [F16]\n", page)
 
     def test_help_before_a_command_shows_its_page(self):
         for command in COMMANDS:
@@ -102,7 +102,7 @@ class Usage(CommandLine):
         self.refused(2, "no command is named \"nonsense\"", "nonsense")
         self.refused(2, "MODEL", "run")
         self.refused(2, "no option is named --fast", "run", MODEL, "x", "--fast", "3")
-        self.refused(2, "\"time\" is one argument too many", "run", MODEL, "Once", "time", "there")
+        self.refused(2, "unexpected argument \"time\"", "run", MODEL, "Once", "time", "there")
         self.refused(2, "--top-k: \"many\" is not a number from 0 to", "run", MODEL, "x", "--top-k", "many")
         self.refused(2, "--top-k: \"-1\" is not a number from 0 to", "run", MODEL, "x", "--top-k", "-1")
         self.refused(2, "--threads: \"0\" is not a number from 1 to 1024", "run", MODEL, "x", "--threads", "0")
@@ -113,17 +113,17 @@ class Usage(CommandLine):
         self.refused(2, "-c, --context: \"4k\" is not a number from 1 to", "run", MODEL, "x", "-c", "4k")
         self.refused(2, "-n, --tokens needs a value: N", "run", MODEL, "x", "-n")
         self.refused(2, "-n, --tokens is given 2 times", "run", MODEL, "x", "-n", "3", "-n", "4")
-        self.refused(2, "\"-n\" is one argument too many", "run", MODEL, "--", "-x", "-n", "3")
+        self.refused(2, "unexpected argument \"-n\"", "run", MODEL, "--", "-x", "-n", "3")
         self.refused(2, "--seed: \"-1\" is not a number", "run", MODEL, "x", "--seed", "-1")
         self.refused(2, "--seed: \"x\" is not a number", "make-model", "nano", "F16", "/nonexistent/x", "--seed", "x")
-        self.refused(2, "\"Q3\" is none of F32, F16, BF16", "run", MODEL, "x", "--cache-type", "Q3")
+        self.refused(2, "\"Q3\" is not one of F32, F16, BF16", "run", MODEL, "x", "--cache-type", "Q3")
         self.refused(2, "--top: \"0\" is not a number from 1", "eval", MODEL, "--text", "x", "--top", "0")
         self.refused(2, "stop text", "run", MODEL, "x", "--stop", "")
         self.refused(2, "--raw", "run", MODEL, "x", "--chat", "--raw")
         self.refused(2, "--chat", "run", MODEL, "x", "--system", "Be brief.")
         self.refused(2, "--chat", "run", MODEL, "x", "--template", "chatml")
         self.refused(2, "--raw", "run", MODEL, "x", "--template", "chatml", "--raw")
-        self.refused(2, "\"alpaca\" is none of gpt-oss, llama3, ", "run", MODEL, "x", "--chat", "--template", "alpaca")
+        self.refused(2, "\"alpaca\" is not one of gpt-oss, llama3, ", "run", MODEL, "x", "--chat", "--template", "alpaca")
         self.refused(1, "<|start_header_id|>", "run", MODEL, "x", "--chat", "--template", "llama3")
         self.refused(1, "the text is not UTF-8: byte 0xFF at offset 1", "tokenize", MODEL, b"x\xff")
         self.refused(2, "unknown device \"gpu\"", "run", MODEL, "x", "--devices", "gpu")
@@ -137,8 +137,8 @@ class Usage(CommandLine):
         self.refused(2, "no gate", "bench", "check", "swiglu")
         self.refused(2, "--text", "eval", MODEL)
         self.refused(2, "--text", "eval", MODEL, "--text", "x", "--tokens", "1")
-        self.refused(2, "\"x\" is no token id", "eval", MODEL, "--tokens", "1 x")
-        self.refused(2, "\"-2\" is no token id", "eval", MODEL, "--tokens", "1 -2")
+        self.refused(2, "\"x\" is not a token id", "eval", MODEL, "--tokens", "1 x")
+        self.refused(2, "\"-2\" is not a token id", "eval", MODEL, "--tokens", "1 -2")
         self.refused(2, "no tokens are given", "eval", MODEL, "--tokens", "")
         self.refused(2, "two tokens", "eval", MODEL, "--tokens", "1", "--perplexity")
         self.refused(2, "--against", "eval", MODEL, "--tokens", "1 2", "--perplexity", "--against", "cpu:scalar")

@@ -95,7 +95,7 @@ class Devices(unittest.TestCase):
         """Of a machine with this driver of Vulkan and nothing else. Answers the machine."""
         machine = Machine(self.folder, ["vulkan"], VK_DRIVER_FILES=str(driver))
         first = machine.call("devices")
-        self.assertRegex(first.stderr, r"Started for the first time, at once: .*vulkan \d+ ms")
+        self.assertRegex(first.stderr, r"Started these drivers at the same time: .*vulkan \d+ ms")
         found = machine.devices()
         self.assertEqual([device["id"] for device in found["devices"]], ["cpu:simd", "cpu:scalar", "vulkan:0"])
         device = found["devices"][-1]

@@ -23,7 +23,7 @@ from program import COMMANDS, PROGRAM, SECONDS, shunt
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/measurements").glob("*.md"))]
 # What depends on the machine that runs the test: the memory of the process itself, and the sum that it is part of.
-OF_THE_MACHINE = (r"(?<=\+ )[\d.]+ \w+(?= the process itself)", r"(?<=with the context full: )[\d.]+ \w+")
+OF_THE_MACHINE = (r"(?<=\+ )[\d.]+ \w+(?= the process itself)", r"(?<=with a full context: )[\d.]+ \w+")
 # Options of this program; what follows after a pipe or a semicolon is none of it.
 CALL = re.compile(r"^(?:\$ )?(?:\w+=(?:\"[^\"]*\"|\S+) )*(?:[\w./]+/)?shunt (?P<rest>.+)")
 

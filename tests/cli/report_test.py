@@ -72,7 +72,7 @@ class Traces(CommandLine):
     def test_nobody_regrets_a_guess_or_the_reference_that_was_not_named(self):
         trace = self.record("--devices", "cpu:simd,cpu:scalar", *ALONE)
         guessed = self.data("report", self.with_candidates(trace, measured=False))
-        self.assertIn("; no other placement was predicted to compare it with; shunt calibrate would", guessed["verdict"]["sentence"])
+        self.assertIn("; no other placement was predicted for comparison; run shunt calibrate to", guessed["verdict"]["sentence"])
         unnamed = self.data("report", self.changed(self.with_candidates(trace, measured=True),
                                                    lambda other: other["origin"][0].update(named="")))
         for report in (guessed, unnamed):
@@ -126,8 +126,8 @@ class Traces(CommandLine):
             busy = {tally["name"]: tally["actual_us"] for tally in report["summary"]["devices"]}
             for device, us in busy.items():
                 self.assertRegex(verdict["sentence"], rf"\b{100 * us / sum(busy.values()):.0f} %( of the work ran)? on {device}")
-            better = (r"other devices were predicted to save .* \(\d+ %\), placed with --strategy auto" if arguments is THREE
-                      else "no other placement was predicted to compare it with")
+            better = (r"other devices were predicted to save .* \(\d+ %\), with --strategy auto" if arguments is THREE
+                      else "no other placement was predicted for comparison")
             self.assertRegex(verdict["sentence"], f"; nothing failed; {better}")
             self.assertEqual({memory["devices"] for memory in verdict["memory"]}, devices)
             for memory in verdict["memory"]:
@@ -155,7 +155,7 @@ class Traces(CommandLine):
                 event["dur"] = 1e6
         pathlib.Path(trace).write_text(json.dumps(data))
         self.assertRegex(self.data("report", trace)["verdict"]["sentence"],
-                         r"; other devices were predicted to save \d+\.\d+ m?s \(\d+ %\), most with attention on cpu:scalar")
+                         r"; other devices were predicted to save \d+\.\d+ m?s \(\d+ %\), most by running attention on cpu:scalar")
 
     def test_what_failed_stands_in_the_verdict(self):
         result = shunt("run", MODEL, "Once upon a time", "-n", "12", "--greedy", "--devices", "sim:0,cpu:scalar", "--strategy", "layers",

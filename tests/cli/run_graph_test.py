@@ -46,7 +46,7 @@ class RunGraph(unittest.TestCase):
         for option, name, there in (("--input", "foo", "x"), ("--input", "", "x"), ("--output", "foo", "")):
             done = shunt(DATA / "perceptron.onnx", "--input", DATA / "perceptron.x.npy", option, f"{name}=/nonexistent.npy")
             self.assertEqual(done.returncode, 2, done.stderr)
-            self.assertIn(f'the model has no {option[2:]} "{name}"; there are: {there}', done.stderr)
+            self.assertIn(f'the model has no {option[2:]} "{name}"; choose from: {there}', done.stderr)
 
     def test_results_are_written_as_arrays(self) -> None:
         expected = json.loads((DATA / "external.json").read_text(encoding="utf-8"))["outputs"][0]
@@ -121,7 +121,7 @@ class RunGraph(unittest.TestCase):
             moved = json.loads(trace.read_text())
             moved["otherData"]["origin"][0]["model"] = "/nonexistent.onnx"
             trace.write_text(json.dumps(moved))
-            self.assertIn("--model says where it is now", replay(trace).stderr)
+            self.assertIn("if it was moved, name its new place with --model", replay(trace).stderr)
             again = replay(trace, "--model", DATA / "perceptron.onnx")
             self.assertEqual(again.returncode, 0, again.stderr)
 
@@ -129,9 +129,9 @@ class RunGraph(unittest.TestCase):
         model = DATA / "perceptron.onnx"
         self.refused(2, "input \"x\" is not given", model)
         self.refused(1, "the model has axis 1 of 12", model, "--input", DATA / "external.x.npy")
-        self.refused(1, "not an array of NumPy", model, "--input", model)
+        self.refused(1, "not a NumPy array", model, "--input", model)
         self.refused(1, "not an ONNX model", DATA / "external.x.npy", "--input", DATA / "external.x.npy")
-        self.refused(2, "say which: NAME=FILE", DATA / "elementwise.onnx", "--input", DATA / "elementwise.x.npy")
+        self.refused(2, "name one of them: NAME=FILE", DATA / "elementwise.onnx", "--input", DATA / "elementwise.x.npy")
         with tempfile.TemporaryDirectory() as folder:
             lonely = pathlib.Path(folder) / "external.onnx"
             lonely.write_bytes((DATA / "external.onnx").read_bytes())

@@ -109,7 +109,7 @@ async function itOpensWithAVerdict(page, trace) {
   const memory = await page.$$eval('#memory tbody tr', (all) => all.map(({ cells }) => cells[0].textContent));
   assert.deepEqual(memory.sort(), ['cpu', 'gpu:0', 'gpu:1']);
   const figures = await textOf(page, '#figures');
-  for (const words of ['to the first token', 'half of 15 tokens', '90 % took', '99 % took']) assert.ok(figures.includes(words), figures);
+  for (const words of ['to the first token', 'or less for half of 15 tokens', 'or less for 90 %', 'or less for 99 %']) assert.ok(figures.includes(words), figures);
   await open(page, pageOf(trace, (json) => {
     const program = json.traceEvents.find(({ cat }) => cat === 'program');
     program.args.outcome = 'device_lost';
