@@ -40,7 +40,7 @@ Status fill(const T& from, T* to, std::string_view what) {
 template <class Range>
 Result<std::size_t> place_in(const Range& range, std::size_t index, std::string_view what) {
   if (index >= range.size())
-    return fail(Code::invalid, fmt::format("{} {} of {} was asked for", what, index, range.size()));
+    return fail(Code::invalid, fmt::format("{} {} was asked for, but there are {}", what, index, range.size()));
   return index;
 }
 
@@ -74,7 +74,7 @@ Result<DeviceType> type_of(std::string_view name) {
     if (name_of(static_cast<DeviceType>(type)) == name) return static_cast<DeviceType>(type);
     known += fmt::format(" {}", name_of(static_cast<DeviceType>(type)));
   }
-  return fail(Code::invalid, fmt::format("no device has type \"{}\"; there are:{}", name, known));
+  return fail(Code::invalid, fmt::format("unknown device type \"{}\"; choose from:{}", name, known));
 }
 
 Result<DeviceRequirements> requirements_of(const shunt_requirements& from) {

@@ -130,7 +130,8 @@ Status create(const shunt_runtime* runtime, const shunt_computation_options* fro
 Result<const shunt::TensorInfo*> output_of(const shunt_computation* computation, std::size_t output) {
   SHUNT_TRY(need(computation, "the computation"));
   const std::size_t count = computation->computation->output_count();
-  if (output >= count) return shunt::fail(Code::invalid, fmt::format("output {} of {} was asked for", output, count));
+  if (output >= count)
+    return shunt::fail(Code::invalid, fmt::format("output {} was asked for, but the graph has {}", output, count));
   return &computation->computation->output(output);
 }
 

@@ -9,11 +9,11 @@
 namespace shunt {
 
 // X(enumerator, name, meaning)
-#define SHUNT_STRATEGIES(X)                                    \
-  X(automatic, "auto", "by predicted time")                    \
-  X(gpu, "gpu", "the first GPU, except for ops it cannot run") \
-  X(cpu, "cpu", "the CPU, except for ops it cannot run")       \
-  X(layers, "layers", "layers in turn")
+#define SHUNT_STRATEGIES(X)                                        \
+  X(automatic, "auto", "by predicted time")                        \
+  X(gpu, "gpu", "on the first GPU, except ops that it cannot run") \
+  X(cpu, "cpu", "on the processor, except ops that it cannot run") \
+  X(layers, "layers", "layers on the devices in turn")
 
 enum class Strategy : std::uint8_t {
 #define SHUNT_STRATEGY(strategy, name, meaning) strategy,

@@ -43,7 +43,7 @@ Result<DeviceFeature> device_feature_from_name(std::string_view name) {
   if (found != std::end(kFeatureNames)) return static_cast<DeviceFeature>(found - std::begin(kFeatureNames));
   std::string known;
   for (const std::string_view each : kFeatureNames) known += fmt::format(" {}", each);
-  return fail(Code::invalid, fmt::format("no device has a feature \"{}\"; there are:{}", name, known));
+  return fail(Code::invalid, fmt::format("unknown device feature \"{}\"; choose from:{}", name, known));
 }
 
 std::vector<DeviceFeature> DeviceFeatures::list() const {
@@ -55,16 +55,17 @@ std::vector<DeviceFeature> DeviceFeatures::list() const {
 
 std::string DeviceRequirements::refusal(const DeviceInfo& device) const {
   if (min_memory_bytes != 0 && device.memory_bytes == 0)
-    return fmt::format("{} of memory wanted, and how much {} has is unknown", in_units(min_memory_bytes), device.id);
+    return fmt::format("{} of memory is required, but the memory of {} is unknown", in_units(min_memory_bytes),
+                       device.id);
   if (device.memory_bytes < min_memory_bytes)
-    return fmt::format("{} of memory wanted, {} has {}", in_units(min_memory_bytes), device.id,
+    return fmt::format("{} of memory is required, but {} has {}", in_units(min_memory_bytes), device.id,
                        in_units(device.memory_bytes));
   for (const DeviceFeature feature : features.list())
     if (!device.features.contains(feature)) return fmt::format("{} lacks {}", device.id, name_of(feature));
   if (!in_lower_case(device.vendor).contains(in_lower_case(vendor)))
-    return fmt::format("vendor \"{}\" wanted, that of {} is \"{}\"", vendor, device.id, device.vendor);
+    return fmt::format("vendor \"{}\" is required, but that of {} is \"{}\"", vendor, device.id, device.vendor);
   if (type && device.type != *type)
-    return fmt::format("type {} wanted, that of {} is {}", name_of(*type), device.id, name_of(device.type));
+    return fmt::format("type {} is required, but that of {} is {}", name_of(*type), device.id, name_of(device.type));
   if (accept && !accept(device)) return fmt::format("{} is not accepted by the caller", device.id);
   return {};
 }

@@ -44,7 +44,7 @@ std::optional<std::size_t> place_of(const std::optional<std::uint64_t>& fault, s
 
 Status FaultCount::strike(const std::optional<std::uint64_t>& lost, const std::optional<std::uint64_t>& error,
                           std::uint64_t number, std::string_view thing) const {
-  const auto why = [&] { return fmt::format("{}: {} {} is told to fail", device_, thing, number); };
+  const auto why = [&] { return fmt::format("{}: injected fault: {} {} fails", device_, thing, number); };
   if (lost == number) return fail(Code::device_lost, why());
   if (error == number) return fail(Code::internal, why());
   return {};
@@ -53,7 +53,7 @@ Status FaultCount::strike(const std::optional<std::uint64_t>& lost, const std::o
 Status FaultCount::allocation() {
   const std::uint64_t number = allocations_++;
   if (faults_.allocation_fails && number >= *faults_.allocation_fails)
-    return fail(Code::out_of_memory, fmt::format("{}: allocation {} is told to fail", device_, number));
+    return fail(Code::out_of_memory, fmt::format("{}: injected fault: allocation {} fails", device_, number));
   return {};
 }
 
@@ -101,7 +101,7 @@ Result<FaultTable> faults_from_text(std::string_view text) {
     }
     if (!known)
       return fail(Code::invalid,
-                  fmt::format("the fault \"{}\" is not understood; write a device and one of {}, with commas between",
+                  fmt::format("the fault \"{}\" is not understood; write a device and one of {}, separated by commas",
                               item, known_faults()));
   }
   FaultTable table;

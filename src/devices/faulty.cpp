@@ -96,11 +96,11 @@ class FaultyDevice final : public Device {
     if (Status lost = health().status; !lost) return Event(std::move(lost));
     const FaultCount::Ops faults = faults_->ops(mine.size(submission));
     const auto told = [&](Code code, std::string_view what) {
-      return fail(code, fmt::format("{}: program \"{}\" is told to {}", info().id, mine.name(), what));
+      return fail(code, fmt::format("{}: injected fault in program \"{}\": {}", info().id, mine.name(), what));
     };
     if (faults.hangs || !hung_.empty()) return hang(submission);
-    if (faults.lost) return Event(health_.note(told(Code::device_lost, "be lost")));
-    if (faults.error) return Event(Status(told(Code::internal, "fail")));
+    if (faults.lost) return Event(health_.note(told(Code::device_lost, "device lost")));
+    if (faults.error) return Event(Status(told(Code::internal, "error")));
     Event event = real_->submit(mine.real(), submission);
     const FaultyProgram::Output* const output = mine.last_output(submission);
     if (output == nullptr) return event;
@@ -117,7 +117,7 @@ class FaultyDevice final : public Device {
       return true;
     }
     const Status status = health_.note(
-        fail(Code::timed_out, fmt::format("{}: a program that is told to hang was given no more time", info().id)));
+        fail(Code::timed_out, fmt::format("{}: injected fault: a program hung until its deadline", info().id)));
     for (Hung& each : std::exchange(hung_, {})) each.event.complete(status);
     return true;
   }

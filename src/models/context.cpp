@@ -59,13 +59,14 @@ std::string count_of_sequences(std::uint32_t count) {
 
 Status check_options(const SessionOptions& options) {
   if (options.max_sequences == 0 || options.max_sequences > 1024)
-    return fail(Code::invalid, fmt::format("{} sequences; 1 to 1024 are possible", options.max_sequences));
-  if (options.max_batch_tokens == 0 || options.max_batch_tokens > kLargestBatch)
     return fail(Code::invalid,
-                fmt::format("a batch of {} tokens; 1 to {} are possible", options.max_batch_tokens, kLargestBatch));
+                fmt::format("{} sequences are asked for; 1 to 1024 are possible", options.max_sequences));
+  if (options.max_batch_tokens == 0 || options.max_batch_tokens > kLargestBatch)
+    return fail(Code::invalid, fmt::format("a batch of {} tokens is asked for; 1 to {} are possible",
+                                           options.max_batch_tokens, kLargestBatch));
   if (info_of(options.cache_dtype).kind != DTypeKind::floating)
     return fail(Code::invalid,
-                fmt::format("a cache of {}; F32, F16 and BF16 are possible", name_of(options.cache_dtype)));
+                fmt::format("the KV cache cannot be {}; choose F32, F16 or BF16", name_of(options.cache_dtype)));
   return {};
 }
 
@@ -97,7 +98,9 @@ Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime,
                             bytes ? fmt::format("{} MiB", *bytes >> 20U) : "more than 2^64 bytes", *fits));
   }
   constexpr std::uint32_t kMost = std::numeric_limits<std::int32_t>::max();  // positions are 32-bit integers
-  if (context > kMost) return fail(Code::invalid, fmt::format("a context of {} tokens; at most {}", context, kMost));
+  if (context > kMost)
+    return fail(Code::invalid,
+                fmt::format("a context of {} tokens is asked for; at most {} are possible", context, kMost));
   return context;
 }
 

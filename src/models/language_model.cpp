@@ -101,7 +101,8 @@ std::span<const float> LanguageSession::logits(std::size_t index) const { return
 
 Status LanguageSession::truncate(std::uint32_t sequence, std::size_t length) {
   if (sequence >= session_->options().max_sequences)
-    return fail(Code::invalid, fmt::format("sequence {}; there are {}", sequence, session_->options().max_sequences));
+    return fail(Code::invalid, fmt::format("sequence {} is out of range; the session has {}", sequence,
+                                           session_->options().max_sequences));
   session_->truncate(sequence, length);
   return {};
 }

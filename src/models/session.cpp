@@ -95,12 +95,13 @@ Result<std::vector<RunClient::Sample>> Session::samples() const {
 Status Session::check(std::span<const BatchToken> batch) const {
   if (batch.empty() || batch.size() > options_.max_batch_tokens)
     return fail(Code::invalid,
-                fmt::format("a step of {} tokens; 1 to {} are possible", batch.size(), options_.max_batch_tokens));
+                fmt::format("a step has {} tokens; it must have 1 to {}", batch.size(), options_.max_batch_tokens));
   std::vector<std::uint64_t> length;
   for (std::size_t index = 0; index < sequences_.count(); ++index) length.push_back(sequences_.tokens(index).size());
   for (const BatchToken& entry : batch) {
     if (entry.sequence >= sequences_.count())
-      return fail(Code::invalid, fmt::format("sequence {}; there are {}", entry.sequence, sequences_.count()));
+      return fail(Code::invalid,
+                  fmt::format("sequence {} is out of range; the session has {}", entry.sequence, sequences_.count()));
     if (entry.token < 0 || static_cast<std::uint32_t>(entry.token) >= model_.config().vocabulary)
       return fail(Code::invalid,
                   fmt::format("token {} is outside the vocabulary of {}", entry.token, model_.config().vocabulary));
@@ -208,7 +209,8 @@ Status Session::give_up(Executable& executable, const Submission& submission) {
   const std::string why = found ? *found : found.error().message;
   runner_.device_pool().acquit();
   runner_.begin_anew();
-  return fail(Code::internal, fmt::format("the logits are not finite, computed twice and on every device: {}", why));
+  return fail(Code::internal,
+              fmt::format("the logits are not finite, even when computed again on every device: {}", why));
 }
 
 std::span<const float> Session::logits(std::size_t index) const {

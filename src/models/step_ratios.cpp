@@ -80,7 +80,7 @@ Result<DeviceProfile> measure_steps(const Model& model, const Runtime& runtime, 
     if (step.plan.predicted_us <= kLongestStepUs) break;
     if (options.max_batch_tokens <= kLeastTokens)
       return fail(Code::unsupported,
-                  fmt::format("one of {} tokens should take {:.1f} s, and {:.0f} s is the longest",
+                  fmt::format("a step of {} tokens is predicted to take {:.1f} s, longer than the limit of {:.0f} s",
                               options.max_batch_tokens, step.plan.predicted_us / 1e6, kLongestStepUs / 1e6));
   }
   SHUNT_TRY_ASSIGN(const auto session, Session::create(model, runtime, options));

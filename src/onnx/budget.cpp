@@ -20,8 +20,8 @@ Status Budget::take(std::uint64_t count, std::uint64_t bytes_each) {
   const auto made = bytes ? checked_sum(made_bytes_, *bytes) : std::nullopt;
   if (!made || *made > most_bytes_)
     return fail(Code::unsupported,
-                fmt::format("{} elements of {} bytes would be made while the model is imported, after {}; a model of "
-                            "this size may make {} in all",
+                fmt::format("importing the model would compute {} elements of {} bytes, after {}; a model of this size "
+                            "may compute {} in all",
                             count, bytes_each, in_units(made_bytes_), in_units(most_bytes_)));
   made_bytes_ = *made;
   return {};

@@ -70,13 +70,14 @@ Result<std::unique_ptr<MappedFile>> open_beside(const std::string& folder, std::
   const std::filesystem::path path(name);
   const bool leaves = path.is_absolute() || std::ranges::find(path, std::filesystem::path("..")) != path.end();
   if (name.empty() || leaves)
-    return fail(Code::invalid, fmt::format("external data in \"{}\"; it must lie beside the model", name));
+    return fail(Code::invalid,
+                fmt::format("external data in \"{}\" is not in the model's folder; put it beside the model", name));
   return MappedFile::open((std::filesystem::path(folder) / path).string());
 }
 
 Result<std::span<const std::byte>> part_of(const TensorData& data, std::span<const std::byte> file) {
   if (data.offset > file.size() || data.length.value_or(0) > file.size() - data.offset)
-    return fail(Code::invalid, fmt::format("tensor \"{}\" lies beyond the end of \"{}\"", data.name, data.file));
+    return fail(Code::invalid, fmt::format("tensor \"{}\" runs past the end of \"{}\"", data.name, data.file));
   return file.subspan(data.offset, data.length.value_or(file.size() - data.offset));
 }
 
@@ -85,18 +86,19 @@ Result<Shape> shape_of_input(const ValueInfo& input, const std::map<std::string,
   std::vector<std::int64_t> dims;
   for (std::size_t axis = 0; axis < input.dims.size(); ++axis) {
     if (asked == given.end() && !input.dims[axis])
-      return fail(Code::invalid, fmt::format("input \"{}\" has no fixed extent on axis {}: give it", input.name, axis));
+      return fail(Code::invalid,
+                  fmt::format("input \"{}\" has no fixed extent on axis {}; give its shape", input.name, axis));
     dims.push_back(input.dims[axis].value_or(-1));
   }
   if (asked == given.end()) {
     if (!input.has_shape)
-      return fail(Code::invalid, fmt::format("input \"{}\" has no shape in the model: give it", input.name));
+      return fail(Code::invalid, fmt::format("input \"{}\" has no shape in the model; give one", input.name));
     return shape_from(dims);
   }
   const Shape& shape = asked->second;
   for (std::size_t axis = 0; input.has_shape && axis < dims.size(); ++axis)
     if (dims.size() != shape.rank() || (dims[axis] >= 0 && dims[axis] != shape[axis]))
-      return fail(Code::invalid, fmt::format("input \"{}\" is given as {}, the model has axis {} of {}", input.name,
+      return fail(Code::invalid, fmt::format("input \"{}\" is given as {}, but the model has axis {} of {}", input.name,
                                              to_string(shape), axis, dims[axis]));
   return shape;
 }
@@ -209,7 +211,7 @@ Result<Tensor> Builder::weight(std::string name, const Constant& constant, const
       if (constant.integers[i] < std::numeric_limits<std::int32_t>::min() ||
           constant.integers[i] > std::numeric_limits<std::int32_t>::max())
         return fail(Code::unsupported,
-                    fmt::format("\"{}\" has {}, which is no integer of 32 bits", name, constant.integers[i]));
+                    fmt::format("\"{}\" has {}, which does not fit a 32-bit integer", name, constant.integers[i]));
       const auto number = static_cast<std::int32_t>(constant.integers[i]);
       std::memcpy(memory->data() + i * kBytes, &number, kBytes);
     } else {
@@ -281,7 +283,8 @@ Status Builder::add_inputs(const Model& model, const std::map<std::string, Shape
       case Type::i64:
         break;
       default:
-        return fail(Code::unsupported, fmt::format("input \"{}\" of {}", input.name, name_of(input.type)));
+        return fail(Code::unsupported,
+                    fmt::format("input \"{}\" has the unsupported type {}", input.name, name_of(input.type)));
     }
     const DType dtype = dtype_of(input.type);
     Value value = computed(graph_.input(input.name, dtype, shape), input.type, shape);

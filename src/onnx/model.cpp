@@ -50,7 +50,7 @@ Result<std::uint64_t> number_in(std::string_view text) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size())
-    return fail(Code::invalid, fmt::format("\"{}\" is no offset or length", text));
+    return fail(Code::invalid, fmt::format("\"{}\" is not an offset or length", text));
   return number;
 }
 

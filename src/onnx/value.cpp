@@ -130,19 +130,20 @@ bool holds_integers(Type type) {
 
 Result<Shape> shape_from(std::span<const std::int64_t> dims) {
   if (dims.size() > kMaxRank)
-    return fail(Code::unsupported, fmt::format("a tensor of {} axes; at most {}", dims.size(), kMaxRank));
+    return fail(Code::unsupported,
+                fmt::format("a tensor has {} axes; at most {} are supported", dims.size(), kMaxRank));
   Shape shape;
   std::uint64_t elements = 1;
   for (const std::int64_t extent : dims) {
     if (extent < 0 || extent > std::numeric_limits<std::int32_t>::max())
-      return fail(Code::invalid, fmt::format("an axis of {}", extent));
+      return fail(Code::invalid, fmt::format("an axis has the invalid extent {}", extent));
     shape.append(static_cast<std::uint32_t>(extent));
     // An extent of 0 counts as 1, which bounds every product of some of the extents too.
     const auto more = checked_product(elements, std::max<std::int64_t>(1, extent));
     elements = more.value_or(kMostElements + 1);
     if (elements > kMostElements)
       return fail(Code::unsupported,
-                  fmt::format("a tensor {} of more than {} elements", to_string(shape), kMostElements));
+                  fmt::format("a tensor {} has more than {} elements", to_string(shape), kMostElements));
   }
   return shape;
 }
@@ -150,7 +151,8 @@ Result<Shape> shape_from(std::span<const std::int64_t> dims) {
 Result<Constant> constant_from(Budget& budget, const TensorData& data, const Shape& shape,
                                std::span<const std::byte> external) {
   if (bytes_of_one(data.type) == 0)
-    return fail(Code::unsupported, fmt::format("tensor \"{}\" of {}", data.name, name_of(data.type)));
+    return fail(Code::unsupported,
+                fmt::format("tensor \"{}\" has the unsupported type {}", data.name, name_of(data.type)));
   const std::uint64_t count = shape.elements();
   const std::span<const std::byte> raw = data.is_external ? external : data.raw;
   const bool has_raw = data.is_external || !data.raw.empty();
@@ -159,7 +161,8 @@ Result<Constant> constant_from(Budget& budget, const TensorData& data, const Sha
   };
   const bool is_integer = holds_integers(data.type);
   if (!has_raw && data.type == Type::f64)
-    return fail(Code::unsupported, fmt::format("tensor \"{}\" of double without raw data", data.name));
+    return fail(Code::unsupported,
+                fmt::format("tensor \"{}\" holds doubles without raw data, which is not supported", data.name));
   const std::size_t there = has_raw                  ? raw.size() / bytes_of_one(data.type)
                             : data.type == Type::f32 ? data.floats.size()
                                                      : data.integers.size();

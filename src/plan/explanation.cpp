@@ -86,7 +86,7 @@ class Explainer {
     if (candidate.reason != Reason::higher_cost) return;
     candidate.reason = Reason::no_memory;
     candidate.detail =
-        fmt::format("values would need {} more than there are", in_units(static_cast<std::uint64_t>(bytes)));
+        fmt::format("values would need {} more than is free", in_units(static_cast<std::uint64_t>(bytes)));
   }
 
   PlanProblem problem_;

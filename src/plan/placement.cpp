@@ -149,7 +149,7 @@ class Placer {
     } else if (room.is_lacking()) {
       candidate.reason = Reason::no_memory;
       candidate.detail =
-          fmt::format("needs {} more, {} are left", in_units(room.needed_bytes), in_units(room.free_bytes));
+          fmt::format("needs {} more, but {} are free", in_units(room.needed_bytes), in_units(room.free_bytes));
     } else if (!choice_.within_margin.empty() && choice_.within_margin[unit.nodes.back()] == candidate.device) {
       candidate.reason = Reason::within_margin;
     }

@@ -286,7 +286,7 @@ std::string_view name_of(Reason reason) {
     case Reason::only_candidate:
       return "only candidate";
     case Reason::others_are_full:
-      return "the others have not enough memory";
+      return "the other devices lack memory";
     case Reason::lower_cost:
       return "lower predicted cost";
     case Reason::kept:
@@ -296,7 +296,7 @@ std::string_view name_of(Reason reason) {
     case Reason::preferred:
       return "preferred";
     case Reason::preferred_is_full:
-      return "the preferred device has not enough memory";
+      return "the preferred device lacks memory";
     case Reason::where_weights_are:
       return "its weights are already on this device";
     case Reason::higher_cost:
@@ -310,7 +310,7 @@ std::string_view name_of(Reason reason) {
     case Reason::weights_elsewhere:
       return "its weights are on another device";
     case Reason::group_cannot:
-      return "ops that must run beside it cannot run here";
+      return "other ops of its group cannot run here";
     case Reason::lacks_op:
       return "lacks the op";
     case Reason::too_large:

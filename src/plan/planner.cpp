@@ -55,7 +55,7 @@ Status check_preference(const Plan& plan, const Graph& graph, std::uint32_t pref
   const Unit& unit = plan.units[static_cast<std::size_t>(elsewhere - plan.decisions.begin())];
   const Candidate& refused = elsewhere->candidates[preferred];
   return fail(Code::unsupported,
-              fmt::format("\"{}\" cannot run on {} ({}{}{}), and nothing may run elsewhere: that is strict",
+              fmt::format("\"{}\" cannot run on {} ({}{}{}), and strict allows no fallback",
                           graph.nodes()[unit.nodes.back()].name, plan.devices[preferred].id, name_of(refused.reason),
                           refused.detail.empty() ? "" : ": ", refused.detail));
 }
@@ -63,8 +63,8 @@ Status check_preference(const Plan& plan, const Graph& graph, std::uint32_t pref
 std::unexpected<Error> too_little(const Bounded& memory) {
   const MemoryUse& use = memory.use;
   return fail(Code::out_of_memory,
-              fmt::format("memory \"{}\" may give {}, and the plan that takes least of it needs {}: {} of "
-                          "weights, {} of state, {} of values and {} of scratch; give it more, or name more devices",
+              fmt::format("memory \"{}\" has a budget of {}, but the smallest plan needs {}: {} of weights, {} of "
+                          "state, {} of values and {} of scratch; raise the budget, or name more devices",
                           use.pool, in_units(memory.budget), in_units(use.total()), in_units(use.weight_bytes),
                           in_units(use.state_bytes), in_units(use.value_bytes), in_units(use.scratch_bytes)));
 }
@@ -75,19 +75,19 @@ Status check_numbers(const PlanRequest& request) {
   if (devices == 0) return fail(Code::invalid, "no devices to plan for");
   if (!request.budget_bytes.empty() && request.budget_bytes.size() != devices)
     return fail(Code::invalid,
-                fmt::format("there are {} budgets for {} devices", request.budget_bytes.size(), devices));
+                fmt::format("{} budgets are given for {} devices", request.budget_bytes.size(), devices));
   if (const auto* search = std::get_if<Search>(&request.where);
       search != nullptr && !search->homes.empty() && search->homes.size() != request.graph->tensors().size())
-    return fail(Code::invalid, fmt::format("there are homes of {} tensors, the graph has {}", search->homes.size(),
+    return fail(Code::invalid, fmt::format("homes are given for {} tensors, but the graph has {}", search->homes.size(),
                                            request.graph->tensors().size()));
   const std::vector<std::uint32_t>* const places = given_places(request.where);
   if (places == nullptr) return {};
   if (places->size() != request.graph->nodes().size())
-    return fail(Code::invalid, fmt::format("a placement by hand names {} nodes, the graph has {}", places->size(),
+    return fail(Code::invalid, fmt::format("a placement by hand names {} nodes, but the graph has {}", places->size(),
                                            request.graph->nodes().size()));
   for (const std::uint32_t index : *places)
     if (index >= devices)
-      return fail(Code::invalid, fmt::format("a placement by hand names device {}, there are {}", index, devices));
+      return fail(Code::invalid, fmt::format("a placement by hand names device {}, but there are {}", index, devices));
   return {};
 }
 

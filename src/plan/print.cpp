@@ -100,14 +100,14 @@ std::string to_text(const Plan& plan, const Graph& graph, bool explain) {
       "predicted: {}{}{}{}\n", in_time(plan.predicted_us),
       plan.memory_wait_us > 0 ? fmt::format(", {} of that waiting for memory in use", in_time(plan.memory_wait_us))
                               : "",
-      plan.bound_us > 0 ? fmt::format(", at least {} of any placement", in_time(plan.bound_us)) : "",
-      plan.is_measured ? "" : " (before any measurement: a guess)");
+      plan.bound_us > 0 ? fmt::format(", at least {} in any placement", in_time(plan.bound_us)) : "",
+      plan.is_measured ? "" : " (from priors; run shunt calibrate to measure)");
   for (const Quarantined& device : plan.quarantined)
     text += fmt::format("{} is quarantined after a failure: {}\n", device.id, device.why);
   std::set<std::string_view> split;
   for (const TensorInfo& tensor : graph.tensors())
     if (!tensor.rows_of.empty()) split.insert(tensor.rows_of);
-  if (!split.empty()) text += fmt::format("weights that devices share by rows: {}\n", split.size());
+  if (!split.empty()) text += fmt::format("weights split by rows among devices: {}\n", split.size());
   for (const MemoryUse& use : plan.memory)
     text += fmt::format("memory \"{}\": {} = {} weights + {} state + {} values + {} scratch\n", use.pool,
                         in_units(use.total()), in_units(use.weight_bytes), in_units(use.state_bytes),

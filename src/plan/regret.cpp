@@ -120,8 +120,8 @@ Result<std::vector<PlanRegret>> regrets_of(const trace::Recording& recording, st
     PlanRegret& judged = plans.emplace_back();
     judged.number = static_cast<std::uint32_t>(plans.size());
     if (!field_json::from_json(parse_json(text), judged.plan))
-      return fail(Code::invalid, fmt::format("plan {} of the trace is not as this version of shunt writes one; record "
-                                             "the trace again",
+      return fail(Code::invalid, fmt::format("plan {} of the trace is damaged or from another version of shunt; "
+                                             "record the trace again",
                                              judged.number));
     judged.actual = (runs.contains(judged.number) ? runs : slowed_down)[judged.number];
     for (DecisionRecord& decision : judged.plan.units) {

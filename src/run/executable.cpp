@@ -245,7 +245,7 @@ Result<std::string> Executable::find_not_finite(const Submission& submission) {
     SHUNT_TRY_ASSIGN(const bool finite, is_finite_at(positions[middle], submission));
     (finite ? begin : end) = finite ? middle + 1 : middle;
   }
-  if (begin == positions.size()) return std::string("each op, looked at alone, made finite numbers");
+  if (begin == positions.size()) return std::string("each op alone computes finite numbers");
   const Unit& unit = plan_.units[positions[begin]];
   const std::uint32_t device = plan_.decisions[positions[begin]].device;
   std::string found = fmt::format("op {} makes tensor \"{}\" not finite on {}", name_of(unit.op),
@@ -311,12 +311,12 @@ void Executable::name_events() {
 
 Status Executable::write_input(TensorId input, std::span<const std::byte> bytes) {
   if (input >= graph_.tensors().size() || graph_.tensor(input).operand.kind != TensorKind::input)
-    return fail(Code::invalid, fmt::format("tensor {} is no input of the graph", input));
+    return fail(Code::invalid, fmt::format("tensor {} is not an input of the graph", input));
   for (std::size_t index = 0; index < plan_.residences.size(); ++index) {
     const Residence& residence = plan_.residences[index];
     if (residence.tensor != input) continue;
     if (bytes.size() > residence.bytes)
-      return fail(Code::invalid, fmt::format("input \"{}\" has {} bytes, {} were given", graph_.tensor(input).name,
+      return fail(Code::invalid, fmt::format("input \"{}\" has {} bytes, but {} were given", graph_.tensor(input).name,
                                              residence.bytes, bytes.size()));
     Device& device = *devices_[residence.device];
     SHUNT_TRY(on_device(device, device.write(storage_[index], bytes).wait()));
@@ -357,12 +357,13 @@ void Executable::record_run(std::uint32_t step, std::uint64_t start_ns, double p
 
 Status Executable::read_output(std::size_t index, std::uint64_t offset, std::span<std::byte> to) const {
   if (index >= graph_.outputs().size())
-    return fail(Code::invalid, fmt::format("output {} of {} was asked for", index, graph_.outputs().size()));
+    return fail(Code::invalid,
+                fmt::format("output {} was asked for, but the graph has {}", index, graph_.outputs().size()));
   const TensorId output = graph_.outputs()[index];
   const auto home = std::ranges::find(plan_.residences, graph_.tensor(output).base, &Residence::tensor);
   Binding binding = binding_of(output, home->device);
   if (offset > binding.bytes || to.size() > binding.bytes - offset)
-    return fail(Code::invalid, fmt::format("{} bytes from {} of output \"{}\" were asked for, it has {}", to.size(),
+    return fail(Code::invalid, fmt::format("{} bytes from {} of output \"{}\" were asked for, but it has {}", to.size(),
                                            offset, graph_.tensor(output).name, binding.bytes));
   binding.offset += offset;
   binding.bytes = to.size();

@@ -94,8 +94,7 @@ Status GraphClient::rebuild() {
   if (state_is_written_) {
     if (!rebuild_state_)
       return fail(Code::device_lost,
-                  "the graph's state was lost with a device, and only its owner can compute it again: say how with "
-                  "Computation::on_lost_state()");
+                  "the graph's state was lost with a device; use Computation::on_lost_state() to compute it again");
     const auto inputs_of_run = inputs_;
     Status rebuilt = rebuild_state_();
     inputs_ = inputs_of_run;
@@ -155,7 +154,8 @@ Status GraphClient::run_now(const Parameters& parameters) {
 Status GraphClient::read(std::size_t index, std::uint64_t offset, std::span<std::byte> to) {
   if (executable() == nullptr) return fail(Code::invalid, "there is nothing to read: the last run failed");
   if (index >= graph_.outputs().size())
-    return fail(Code::invalid, fmt::format("output {} of {} was asked for", index, graph_.outputs().size()));
+    return fail(Code::invalid,
+                fmt::format("output {} was asked for, but the graph has {}", index, graph_.outputs().size()));
   Status status = read_now(index, offset, to);
   // After a run changed state, there is no telling what it was before.
   if (status || writes_state_ || runner_.runs() == 0 || status.error().device.empty()) return status;

@@ -15,8 +15,9 @@ Result<Binding> StateStore::acquire(const TensorInfo& state, Device& device) {
   }
   const Entry& entry = place->second;
   if (entry.buffer->bytes() != bytes || entry.pool != device.info().memory_pool)
-    return fail(Code::invalid, fmt::format("state \"{}\" has {} bytes in \"{}\", {} in \"{}\" are wanted", state.name,
-                                           entry.buffer->bytes(), entry.pool, bytes, device.info().memory_pool));
+    return fail(Code::invalid,
+                fmt::format("state \"{}\" has {} bytes in \"{}\", but {} in \"{}\" are needed", state.name,
+                            entry.buffer->bytes(), entry.pool, bytes, device.info().memory_pool));
   return Binding{.buffer = entry.buffer.get(), .offset = 0, .bytes = bytes};
 }
 

@@ -180,7 +180,7 @@ bool Runner::knows_better_plan() {
   const auto rebuild_us = client_.rebuild_us(*planner);
   if (!other || !rebuild_us) return false;
   if (!review_.is_worth(gain_us(other->plan), weights_us(other->plan, set) + *rebuild_us, runs_)) return false;
-  device_pool_.tell(fmt::format("{} takes {}; as devices turned out to be, another plan should take {}", options_.run,
+  device_pool_.tell(fmt::format("{} takes {}; at the measured speeds another plan should take {}", options_.run,
                                 in_time(*now_us), in_time(other->plan.predicted_us)));
   next_planner_ = std::move(planner);
   return true;

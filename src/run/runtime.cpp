@@ -213,13 +213,13 @@ Result<Device*> Runtime::revive(std::size_t device) const {
       parts_->revived.push_back(std::move(anew));
       return current = parts_->revived.back().get();
     }
-  return fail(Code::unsupported, fmt::format("{} cannot be opened anew", current->info().id));
+  return fail(Code::unsupported, fmt::format("{} cannot be opened again", current->info().id));
 }
 
 Status Runtime::Parts::set_budgets(const std::map<std::string, std::uint64_t>& named) {
   for (const auto& [id, bytes] : named)
     if (std::ranges::none_of(devices, [&](const Device* device) { return device->info().id == id; }))
-      return fail(Code::invalid, fmt::format("a budget names \"{}\", which is none of the devices in use", id));
+      return fail(Code::invalid, fmt::format("a budget names \"{}\", which is not among the devices in use", id));
   budgets = budgets_of(devices, named);
   return {};
 }

@@ -36,7 +36,7 @@ Result<Strategy> strategy_from_name(std::string_view name) {
     names.push_back(kStrategies[index].name);
   }
   return fail(Code::invalid,
-              fmt::format("unknown strategy \"{}\"{}; there are:{}", name, did_you_mean(name, names), known));
+              fmt::format("unknown strategy \"{}\"{}; choose from:{}", name, did_you_mean(name, names), known));
 }
 
 std::string describe_strategies(bool with_layers) {
@@ -65,8 +65,8 @@ Status check_strategy(Strategy strategy, const DevicePool& device_pool) {
   std::string names;
   for (const Device* device : set.devices) names += " " + device->info().id;
   const std::string what =
-      fmt::format("strategy {}: there is no such device among those in use:{}", name_of(strategy), names);
-  if (set.strict) return fail(Code::unsupported, what + "; nothing may run elsewhere: that is strict");
+      fmt::format("strategy {}: no such device is among those in use:{}", name_of(strategy), names);
+  if (set.strict) return fail(Code::unsupported, what + "; strict allows no fallback to auto");
   device_pool.tell(what + "; going on as with auto");
   return {};
 }

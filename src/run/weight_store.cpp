@@ -29,7 +29,7 @@ Result<WeightStore::Part> WeightStore::find(const TensorInfo& weight) const {
     shape.set(0, wanted.shape[0]);
   if (info.dtype != wanted.dtype || shape != wanted.shape)
     return fail(Code::invalid,
-                fmt::format("tensor \"{}\" is {}{}, the graph wants {}{}{}", name, name_of(info.dtype),
+                fmt::format("tensor \"{}\" is {}{}, but the graph needs {}{}{}", name, name_of(info.dtype),
                             to_string(info.shape), name_of(wanted.dtype), to_string(wanted.shape),
                             weight.rows_of.empty() ? "" : fmt::format(" from row {} on", weight.first_row)));
   SHUNT_TRY_ASSIGN(const std::uint64_t bytes, bytes_of(info.dtype, shape));
@@ -40,9 +40,8 @@ Result<WeightStore::Part> WeightStore::find(const TensorInfo& weight) const {
 Result<WeightStore::Weight> WeightStore::acquire(const TensorInfo& weight, Device& device) {
   SHUNT_TRY_ASSIGN(const Part part, find(weight));
   if (weight.operand.layout != Layout::rows)
-    return fail(Code::unsupported,
-                fmt::format("weight \"{}\" is wanted in layout {}; weights can be loaded as rows only", weight.name,
-                            static_cast<unsigned>(weight.operand.layout)));
+    return fail(Code::unsupported, fmt::format("weight \"{}\" cannot be loaded in layout {}; only rows are supported",
+                                               weight.name, static_cast<unsigned>(weight.operand.layout)));
   const Key key{weight.name, device.info().memory_pool, weight.operand.layout};
   if (const auto copy = copies_.find(key); copy != copies_.end()) {
     std::shared_ptr<Buffer> buffer = copy->second.buffer.lock();

@@ -116,11 +116,12 @@ Result<Recording> from_chrome_json(std::string_view text, std::string_view origi
   if (rest.is_discarded())
     return fail(
         Code::invalid,
-        fmt::format("{}: it is no JSON of a trace: it ends too early, is nested too deeply or longer than {} MiB",
+        fmt::format("{}: it is not the JSON of a trace: it ends early, is nested too deeply, or is longer than {} MiB",
                     origin, kMostTraceBytes >> 20U));
   if (!is_ours || !rest.is_object() || !rest.contains("otherData") || !reader.add_rest(rest["otherData"]))
-    return fail(Code::invalid,
-                fmt::format("{}: it is no trace of shunt; `shunt run MODEL PROMPT --trace FILE` writes one", origin));
+    return fail(
+        Code::invalid,
+        fmt::format("{}: it is not a trace of shunt; record one with `shunt run MODEL PROMPT --trace FILE`", origin));
   return reader.take();
 }
 

@@ -183,7 +183,7 @@ TEST_F(ArrayFunctions, NameDevicesThatAreNotThere) {
   auto run = arrays_->add(x, x, x, {.devices = "abacus"});
   ASSERT_FALSE(run.has_value());
   EXPECT_EQ(run.error().code, Code::invalid);
-  EXPECT_NE(run.error().message.find("\"abacus\"; there are: sim:0 cpu:simd"), std::string::npos)
+  EXPECT_NE(run.error().message.find("\"abacus\"; choose from: sim:0 cpu:simd"), std::string::npos)
       << run.error().message;
   run = arrays_->add(x, x, x, {.devices = "cuda:0"});
   ASSERT_FALSE(run.has_value());

@@ -186,7 +186,7 @@ TEST(CDevices, MistakesAreNamed) {
   shunt_device_selector selector{};
   selector.requirements.type = "abacus";
   EXPECT_EQ(open(selector, error), nullptr);
-  EXPECT_NE(std::strstr(error.message, "\"abacus\"; there are: discrete"), nullptr) << error.message;
+  EXPECT_NE(std::strstr(error.message, "\"abacus\"; choose from: discrete"), nullptr) << error.message;
   selector = {};
   selector.requirements.features = SHUNT_FEATURE_BIT(SHUNT_FEATURE_COUNT);
   EXPECT_EQ(open(selector, error), nullptr);
@@ -239,7 +239,7 @@ TEST(CDevices, AreChosenByWhatTheyHave) {
   EXPECT_EQ(chosen(selector), std::vector<std::string>{"gpu:0"});
   selector = {};
   selector.requirements.min_memory_bytes = std::uint64_t{1} << 60U;
-  EXPECT_NE(chosen(selector).at(0).find("no device is what is wanted"), std::string::npos);
+  EXPECT_NE(chosen(selector).at(0).find("no device meets the requirements"), std::string::npos);
 }
 
 TEST(CDevices, ARuntimeTellsWhatItUsesAndWhyNotTheOthers) {

@@ -261,13 +261,14 @@ TEST_F(CModel, MistakesAreNamed) {
             nullptr);
   options.cache_dtype = SHUNT_DTYPE_Q8_0;
   EXPECT_EQ(shunt_session_open(model_.get(), runtime_.get(), &options, &error_), nullptr);
-  expect_error(error_.code, SHUNT_INVALID, "a cache of Q8_0");
+  expect_error(error_.code, SHUNT_INVALID, "the KV cache cannot be Q8_0");
 
   const Session session = open(16);
   EXPECT_EQ(shunt_session_context(session.get()), 16U);
   const std::int32_t bad = -1;
   expect_error(shunt_session_prefill(session.get(), 0, &bad, 1, &error_), SHUNT_INVALID, "token -1");
-  expect_error(shunt_session_truncate(session.get(), 1, 0, &error_), SHUNT_INVALID, "sequence 1; there are 1");
+  expect_error(shunt_session_truncate(session.get(), 1, 0, &error_), SHUNT_INVALID,
+               "sequence 1 is out of range; the session has 1");
   const std::vector<std::int32_t> many(17, 300);
   expect_error(shunt_session_prefill(session.get(), 0, many.data(), many.size(), &error_), SHUNT_INVALID,
                "17 tokens do not fit: the context holds 16");

@@ -80,7 +80,7 @@ class Calibrate(CommandLine):
 
         measured = shunt(*large, both, "--json")
         self.assertEqual(json.loads(measured.stdout)["stop"], "stop string", measured.stderr)
-        self.assertIn(f"measuring {emulated[0]}, {emulated[1]} before so much work", measured.stderr)
+        self.assertIn(f"measuring {emulated[0]}, {emulated[1]} before a long run", measured.stderr)
         self.assertIn(f"kept in {self.file}; `shunt calibrate`", measured.stderr)
         kept = self.file.read_text()
         self.assertEqual([(device["id"], device["is_brief"]) for device in json.loads(kept)["devices"]],

@@ -127,7 +127,7 @@ class Usage(CommandLine):
         self.refused(1, "<|start_header_id|>", "run", MODEL, "x", "--chat", "--template", "llama3")
         self.refused(1, "the text is not UTF-8: byte 0xFF at offset 1", "tokenize", MODEL, b"x\xff")
         self.refused(2, "unknown device \"gpu\"", "run", MODEL, "x", "--devices", "gpu")
-        self.refused(2, "unknown strategy \"fast\"; there are: auto gpu cpu layers", "run", MODEL, "x", "--strategy", "fast")
+        self.refused(2, "unknown strategy \"fast\"; choose from: auto gpu cpu layers", "run", MODEL, "x", "--strategy", "fast")
         self.refused(1, "device \"sim:x\" is absent", "run", MODEL, "x", "--devices", "cpu,sim:x")
         self.refused(2, "rms_norm", "bench", "ops", "nonsense")
         self.refused(2, "reshape", "bench", "ops", "reshape")
@@ -372,7 +372,7 @@ class Run(CommandLine):
                     self.refused(2, "--trace and MODEL are the same file", *command, "--trace", trace)
             for trace in (kept, os.path.join(folder, "new.json")):
                 self.refused(1, "no-such.gguf", "run", "no-such.gguf", "Once", "--trace", trace)
-            self.refused(1, "no regular file", "run", model, "Once", "--trace", folder)
+            self.refused(1, "not a regular file", "run", model, "Once", "--trace", folder)
             self.assertEqual(sorted(os.listdir(folder)), ["kept.json", "link.gguf", "y.gguf"])
             self.assertEqual(pathlib.Path(kept).read_text(), "kept")
             self.assertEqual(pathlib.Path(model).read_bytes(), pathlib.Path(MODEL).read_bytes())
@@ -505,7 +505,7 @@ class Files(CommandLine):
             before = pathlib.Path(MODEL).read_bytes()
             self.refused(2, "the same file", "quantize", MODEL, path, "Q8_0")
             self.refused(2, "the same file", "quantize", MODEL, MODEL, "Q8_0")
-            self.refused(1, "is no regular file", "quantize", MODEL, folder, "Q8_0")
+            self.refused(1, "is not a regular file", "quantize", MODEL, folder, "Q8_0")
             self.assertEqual(pathlib.Path(MODEL).read_bytes(), before)
 
     def test_a_full_disk_is_a_clear_error_and_leaves_nothing(self):

@@ -102,7 +102,7 @@ class Failures(CommandLine):
     def test_faults_of_a_device_that_is_not_used_are_told(self):
         result = self.faulty("cuda:7 lost at op 3")
         self.assertEqual(result.returncode, 0)
-        self.assertIn('a fault names "cuda:7", which is none of the devices in use', result.stderr)
+        self.assertIn('a fault names "cuda:7", which is not among the devices in use', result.stderr)
 
     def test_logits_are_those_of_the_reference(self):
         result = shunt("eval", MODEL, "--text", "Once upon a time", "--devices", "sim:0,cpu:simd", "--strategy", "layers",
@@ -112,7 +112,7 @@ class Failures(CommandLine):
 
     def test_a_kind_of_device_that_there_is_not_is_done_without_unless_that_is_strict(self):
         call = (*RUN, "--devices", "cpu:scalar", "--strategy", "gpu")
-        missing = "strategy gpu: there is no such device among those in use: cpu:scalar"
+        missing = "strategy gpu: no such device is among those in use: cpu:scalar"
         result = shunt(*call)
         self.assertEqual((result.returncode, result.stdout), (0, shunt(*RUN, "--devices", "cpu:scalar").stdout))
         self.assertIn(f"{missing}; going on as with auto", result.stderr)

@@ -110,12 +110,12 @@ class Machines(CommandLine):
 
     def test_a_file_that_is_wrong_is_refused_with_its_name_and_the_place(self):
         path = self.machine({"devices": [{"id": "cpu", "type": "cpu", "flops": 1}]})
-        self.refused(1, f"{path}: device \"cpu\": it has a key \"flops\", which there is not; there are: id name", "plan",
+        self.refused(1, f"{path}: device \"cpu\": it has the unknown key \"flops\"; choose from: id name", "plan",
                      MODEL, "--machine", path)
         path = self.machine("{\n  \"devices\": [,]\n}")
-        self.refused(1, f"{path}: it is no JSON: parse error at line 2, column 15", "devices", "--machine", path)
+        self.refused(1, f"{path}: it is not valid JSON: parse error at line 2, column 15", "devices", "--machine", path)
         self.refused(1, "/nowhere.json: ", "plan", MODEL, "--machine", "/nowhere.json")
-        self.refused(2, "--devices: unknown device \"gpu\"; there are: cpu", "plan", MODEL, "--devices", "gpu",
+        self.refused(2, "--devices: unknown device \"gpu\"; choose from: cpu", "plan", MODEL, "--devices", "gpu",
                      "--machine", str(EXAMPLES[0]))
 
 
@@ -139,7 +139,7 @@ class Machines(CommandLine):
         weights = self.data("plan", *machine, "--strategy", "cpu")["memory"]["weights_bytes"]
         with_no_page = ("--budget", f"gpu:0={weights + 1000}B")
         self.assertEqual(self.data("run", *call, *with_no_page, STORY, "--greedy", "-n", "8")["text"], expected)
-        self.refused(2, "none of the devices in use", "plan", *call, "--budget", "gpu:7=1GiB")
+        self.refused(2, "not among the devices in use", "plan", *call, "--budget", "gpu:7=1GiB")
         self.refused(2, "is not DEVICE=SIZE", "plan", *call, "--budget", "gpu:0=much")
         for empty in ("", ",", "gpu:0=1GiB,"):
             self.refused(2, "\"\" is not DEVICE=SIZE", "plan", *call, "--budget", empty)

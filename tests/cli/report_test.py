@@ -212,7 +212,7 @@ class Traces(CommandLine):
         for option in ("--timeout", "--audit"):
             for call in (("replay", trace), ("plan", MODEL)):
                 self.refused(2, f"no option is named {option}", *call, f"{option}=1")
-        self.refused(1, "strategy gpu: there is no such device", "replay", trace, "--strategy", "gpu", "--strict")
+        self.refused(1, "strategy gpu: no such device", "replay", trace, "--strategy", "gpu", "--strict")
         self.refused(1, "which model and options it comes from; record it again", "replay",
                      self.changed(trace, lambda other: other.pop("origin")))
 
@@ -228,10 +228,10 @@ class Traces(CommandLine):
 
     def test_what_is_no_trace_is_refused(self):
         self.refused(1, "cannot read \"/nonexistent.json\"", "report", "/nonexistent.json")
-        self.refused(1, "it is no JSON", "report", MODEL)
+        self.refused(1, "it is not the JSON of a trace", "report", MODEL)
         empty = os.path.join(self.folder, "empty.json")
         pathlib.Path(empty).write_text("{}")
-        self.refused(1, f"{empty}: it is no trace of shunt", "report", empty)
+        self.refused(1, f"{empty}: it is not a trace of shunt", "report", empty)
         trace = self.record()
         self.refused(2, "the same file", "report", trace, "-o", trace)
         self.refused(2, "excludes", "report", trace, "--lines", "--json")

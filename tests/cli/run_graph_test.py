@@ -74,7 +74,7 @@ class RunGraph(unittest.TestCase):
         alone = ("--devices", "cpu:scalar", "--strategy", "gpu")
         done = shunt(*call, *alone)
         self.assertEqual(done.returncode, 0, done.stderr)
-        missing = "strategy gpu: there is no such device among those in use: cpu:scalar"
+        missing = "strategy gpu: no such device is among those in use: cpu:scalar"
         self.assertIn(f"{missing}; going on as with auto", done.stderr)
         self.refused(1, missing, *call, *alone, "--strict")
         self.refused(2, "layers is for language models", *call, "--strategy", "layers")
@@ -127,7 +127,7 @@ class RunGraph(unittest.TestCase):
 
     def test_mistakes_are_named(self) -> None:
         model = DATA / "perceptron.onnx"
-        self.refused(2, "input \"x\" is not given", model)
+        self.refused(2, "input \"x\" is missing; add --input x=FILE.npy", model)
         self.refused(1, "the model has axis 1 of 12", model, "--input", DATA / "external.x.npy")
         self.refused(1, "not a NumPy array", model, "--input", model)
         self.refused(1, "not an ONNX model", DATA / "external.x.npy", "--input", DATA / "external.x.npy")

@@ -54,7 +54,7 @@ TEST_F(CpuDevices, AreSelectedByIdAndByApiInTheOrderGiven) {
   const auto unknown = select_devices(registry_, "cpu,gpu:7");
   ASSERT_FALSE(unknown.has_value());
   EXPECT_EQ(unknown.error().code, Code::invalid);
-  EXPECT_EQ(unknown.error().message, "unknown device \"gpu:7\"; there are: cpu:simd cpu:scalar");
+  EXPECT_EQ(unknown.error().message, "unknown device \"gpu:7\"; choose from: cpu:simd cpu:scalar");
 }
 
 TEST_F(CpuDevices, ComputeWhatWasWritten) {

@@ -228,7 +228,7 @@ TEST(SimDevice, DeclinesWhatItIsToldToLack) {
   OpCall mul = add;
   mul.op = Op::mul;
   EXPECT_TRUE(machine.device->supports(std::span(&add, 1)));
-  EXPECT_EQ(machine.device->supports(std::span(&mul, 1)).reason, "mul: sim:0 is told to lack it");
+  EXPECT_EQ(machine.device->supports(std::span(&mul, 1)).reason, "mul: sim:0 lacks it by its description");
 }
 
 TEST(SimDevice, CopiesFromItsPeersAndFromNobodyElse) {

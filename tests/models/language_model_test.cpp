@@ -167,8 +167,8 @@ TEST_F(LanguageModelTest, MistakesAreNamed) {
   expect(session->generate(std::span<const Token>()), Code::invalid, "empty");
   expect(session->generate("a\xFF"), Code::invalid, "0xFF");
   expect(session->generate("a", {.sampling = {.top_p = 2}}), Code::invalid, "top_p is 2");
-  expect(session->generate("a", {.sequence = 2}), Code::invalid, "sequence 2; there are 2");
-  expect(session->truncate(2, 0), Code::invalid, "sequence 2; there are 2");
+  expect(session->generate("a", {.sequence = 2}), Code::invalid, "sequence 2 is out of range; the session has 2");
+  expect(session->truncate(2, 0), Code::invalid, "sequence 2 is out of range; the session has 2");
   expect(session->prefill(0, std::vector<Token>{-1}), Code::invalid, "token -1");
   expect(session->prefill(0, std::vector<Token>(17, 300)), Code::invalid, "17 tokens do not fit: the context holds 16");
   EXPECT_TRUE(session->tokens(0).empty());

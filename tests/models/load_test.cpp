@@ -85,7 +85,7 @@ TEST_F(Load, AnUnknownArchitectureNamesTheKnownOnes) {
   std::string known;
 #define SHUNT_ARCHITECTURE(function, name) known += (known.empty() ? "" : " ") + std::string(name);
 #include "models/decoder/architectures.def"
-  expect_says(error.message, "model architecture \"gpt2\"; supported: " + known);
+  expect_says(error.message, "model architecture \"gpt2\" is not supported; supported: " + known);
 }
 
 TEST_F(Load, AnUnknownTokenizerNamesTheKnownOnes) {

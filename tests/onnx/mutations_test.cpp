@@ -91,7 +91,7 @@ TEST(Onnx, ExternalDataStaysBesideTheModel) {
   ASSERT_TRUE(model.has_value()) << model.error().message;
   const auto graph = import_model(*model, {}, SHUNT_TEST_DATA "/onnx");
   ASSERT_FALSE(graph.has_value());
-  EXPECT_NE(graph.error().message.find("must lie beside the model"), std::string::npos) << graph.error().message;
+  EXPECT_NE(graph.error().message.find("put it beside the model"), std::string::npos) << graph.error().message;
 }
 
 }  // namespace

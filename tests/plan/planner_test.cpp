@@ -174,7 +174,7 @@ TEST(Planner, WhatFitsNowhereIsAnErrorWithTheNumbers) {
   const auto plan = make_plan({.graph = &graph, .devices = machine.devices, .budget_bytes = {300'000, 100'000}});
   ASSERT_FALSE(plan.has_value());
   EXPECT_EQ(plan.error().code, Code::out_of_memory);
-  EXPECT_NE(plan.error().message.find("may give 293.0 KiB"), std::string::npos) << plan.error().message;
+  EXPECT_NE(plan.error().message.find("has a budget of 293.0 KiB"), std::string::npos) << plan.error().message;
   EXPECT_EQ(make_plan({.graph = &graph, .devices = machine.devices, .budget_bytes = {1}}).error().code, Code::invalid);
 }
 

@@ -134,7 +134,7 @@ TEST(Reasons, APreferredDeviceRunsWhatItCanAndItsMemoryHolds) {
     EXPECT_EQ(decision.reason, decision.device == 1 ? Reason::preferred : Reason::preferred_is_full);
     if (decision.device == 1) continue;
     EXPECT_TRUE(decision.candidates[1].detail.starts_with("needs ")) << decision.candidates[1].detail;
-    EXPECT_NE(decision.candidates[1].detail.find(" are left"), std::string::npos) << decision.candidates[1].detail;
+    EXPECT_NE(decision.candidates[1].detail.find(" are free"), std::string::npos) << decision.candidates[1].detail;
   }
 }
 

@@ -157,7 +157,7 @@ TEST(WeightRows, ThatTheWeightHasNotAreAnError) {
   const auto found = weights.acquire(graph.tensor(*graph.find("w[2:5]")), *machine.devices[0]);
   ASSERT_FALSE(found.has_value());
   EXPECT_EQ(found.error().code, Code::invalid);
-  EXPECT_EQ(found.error().message, "tensor \"w\" is F32[4, 8], the graph wants F32[3, 8] from row 2 on");
+  EXPECT_EQ(found.error().message, "tensor \"w\" is F32[4, 8], but the graph needs F32[3, 8] from row 2 on");
 }
 
 }  // namespace

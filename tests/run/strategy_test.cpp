@@ -96,10 +96,9 @@ TEST_F(Strategies, LetOthersRunWhatADeviceCannotUnlessThatIsStrict) {
 
 TEST_F(Strategies, SayWhereThereIsNoSuchDevice) {
   EXPECT_EQ(ran_on({kProcessor}, {.strategy = Strategy::gpu}), "cpu:0");
-  const std::string what = "strategy gpu: there is no such device among those in use: cpu:0";
+  const std::string what = "strategy gpu: no such device is among those in use: cpu:0";
   EXPECT_EQ(notices_, std::vector<std::string>{what + "; going on as with auto"});
-  EXPECT_EQ(ran_on({kProcessor}, {.strategy = Strategy::gpu}, true),
-            what + "; nothing may run elsewhere: that is strict");
+  EXPECT_EQ(ran_on({kProcessor}, {.strategy = Strategy::gpu}, true), what + "; strict allows no fallback to auto");
   EXPECT_EQ(notices_.size(), 1U);
 }
 
@@ -109,7 +108,7 @@ TEST_F(Strategies, AreKnownByName) {
   const auto unknown = strategy_from_name("random");
   ASSERT_FALSE(unknown.has_value());
   EXPECT_EQ(unknown.error().code, Code::invalid);
-  EXPECT_EQ(unknown.error().message, "unknown strategy \"random\"; there are: auto gpu cpu layers");
+  EXPECT_EQ(unknown.error().message, "unknown strategy \"random\"; choose from: auto gpu cpu layers");
 }
 
 TEST_F(Strategies, AComputationIsProfiledWhereThatIsAskedFor) {

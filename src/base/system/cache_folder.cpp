@@ -44,12 +44,12 @@ std::unexpected<Error> io_error(const std::filesystem::path& path, std::string_v
 
 Result<std::filesystem::path> cache_folder() {
   std::filesystem::path folder = chosen_folder();
-  if (folder.empty()) return fail(Code::io, "there is no folder for caches: set SHUNT_CACHE_DIR, or HOME");
+  if (folder.empty()) return fail(Code::io, "no cache folder is known; set SHUNT_CACHE_DIR or HOME");
   if (const std::error_code why = make_private(folder))
-    return io_error(folder, fmt::format("{}; set SHUNT_CACHE_DIR to a folder that may be written", why.message()));
+    return io_error(folder, fmt::format("{}; set SHUNT_CACHE_DIR to a writable folder", why.message()));
   std::error_code failed;
   if (!std::filesystem::is_directory(folder, failed))
-    return io_error(folder, "it is no folder; set SHUNT_CACHE_DIR to one that may be written");
+    return io_error(folder, "it is not a folder; set SHUNT_CACHE_DIR to a writable one");
   return folder;
 }
 

@@ -37,7 +37,7 @@ Result<SharedLibrary> SharedLibrary::open(std::span<const char* const> names, co
   }
   for (std::string& place : places_of(names))
     if (void* handle = dlopen(place.c_str(), RTLD_NOW | RTLD_LOCAL)) return SharedLibrary(handle, std::move(place));
-  return fail(Code::io, fmt::format("{} is not there; {}", fmt::join(names, ", "), advice));
+  return fail(Code::io, fmt::format("{} was not found; {}", fmt::join(names, ", "), advice));
 }
 
 void* SharedLibrary::address_of(const char* symbol) const { return dlsym(handle_, symbol); }

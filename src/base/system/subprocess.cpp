@@ -57,7 +57,7 @@ Result<ToolResult> run_tool(std::span<const char* const> arguments, std::span<co
   const Stream out;
   const Stream errors;
   if (!in.fill(input) || out.file() < 0 || errors.file() < 0)
-    return fail(Code::io, fmt::format("{} gets no memory for its files", arguments[0]));
+    return fail(Code::io, fmt::format("cannot start {}: no memory for its input and output", arguments[0]));
   std::vector<char*> words;
   for (const char* argument : arguments) words.push_back(const_cast<char*>(argument));
   words.push_back(nullptr);
@@ -69,11 +69,11 @@ Result<ToolResult> run_tool(std::span<const char* const> arguments, std::span<co
   const int refused = posix_spawnp(&process, arguments[0], &actions, nullptr, words.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
   if (refused != 0)
-    return fail(Code::io, fmt::format("{} cannot be started: {}", arguments[0],
-                                      refused == ENOENT ? "there is no such program" : "the system refuses"));
+    return fail(Code::io, fmt::format("cannot start {}: {}", arguments[0],
+                                      refused == ENOENT ? "no such program is installed" : "the system refuses"));
   int state = 0;
   while (waitpid(process, &state, 0) < 0)
-    if (errno != EINTR) return fail(Code::io, fmt::format("nobody knows how {} ended", arguments[0]));
+    if (errno != EINTR) return fail(Code::io, fmt::format("the exit status of {} is unknown", arguments[0]));
   return ToolResult{.exit = WIFEXITED(state) ? WEXITSTATUS(state) : 128 + WTERMSIG(state),
                     .output = out.content(),
                     .errors = errors.content()};

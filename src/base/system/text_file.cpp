@@ -25,8 +25,8 @@ Result<std::string> read_text_file(const std::string& path, std::uint64_t most_b
   const int reason = errno;
   if (file != nullptr) static_cast<void>(std::fclose(file));
   if (text.size() > most_bytes)
-    return fail(Code::invalid,
-                fmt::format("\"{}\" has more than {} bytes, which no text that it should be has", path, most_bytes));
+    return fail(Code::invalid, fmt::format("\"{}\" has more than {} bytes, which is too long for a file of this kind",
+                                           path, most_bytes));
   if (done) return text;
   return fail(Code::io, fmt::format("cannot read \"{}\": {}", path, std::generic_category().message(reason)));
 }

@@ -80,8 +80,8 @@ Status pin(std::thread& thread, std::uint32_t cpu) {
   // The system would also take one that this process was asked to keep away from.
   const std::vector<std::uint32_t> allowed = allowed_processors();
   if (!allowed.empty() && std::ranges::find(allowed, cpu) == allowed.end())
-    return fail(Code::invalid, fmt::format("a thread was to be pinned to processor {}; this process may use {}", cpu,
-                                           fmt::join(allowed, ", ")));
+    return fail(Code::invalid, fmt::format("a thread cannot be pinned to processor {}: this process may use only {}",
+                                           cpu, fmt::join(allowed, ", ")));
 #if defined(__linux__)
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -122,7 +122,7 @@ void ThreadPool::start(std::uint32_t workers, std::span<const std::uint32_t> pin
       workers_.emplace_back([this, thread] { work(thread); });
     } catch (const std::system_error& refused) {
       status_ = fail(Code::out_of_memory,
-                     fmt::format("the system has only {} of {} threads for this process ({}); take fewer (--threads)",
+                     fmt::format("the system gives this process only {} of {} threads ({}); use fewer (--threads)",
                                  thread, workers + 1, refused.code().message()));
       return;
     }

@@ -57,7 +57,8 @@ void free_entry(std::size_t entry) {
 Status check_target(const std::string& path) {
   struct stat status{};
   if (::stat(path.c_str(), &status) != 0 || S_ISREG(status.st_mode)) return {};
-  return fail(Code::invalid, fmt::format("\"{}\" is no regular file, so it cannot be replaced; name a new file", path));
+  return fail(Code::invalid,
+              fmt::format("\"{}\" is not a regular file, so it cannot be replaced; name a new file", path));
 }
 
 }  // namespace
@@ -121,7 +122,7 @@ Status WholeFile::open_beside(Readers readers) {
 }
 
 Status WholeFile::append(std::span<const std::byte> bytes) {
-  if (file_ < 0) return fail(Code::invalid, fmt::format("{}: the file is finished", path_));
+  if (file_ < 0) return fail(Code::invalid, fmt::format("{}: the file is already finished", path_));
   constexpr std::size_t kMostAtOnce = std::size_t{1} << 30U;
   while (!bytes.empty()) {
     const ssize_t count = ::write(file_, bytes.data(), std::min(bytes.size(), kMostAtOnce));
@@ -134,7 +135,7 @@ Status WholeFile::append(std::span<const std::byte> bytes) {
 }
 
 Status WholeFile::finish() {
-  if (file_ < 0) return fail(Code::invalid, fmt::format("{}: the file is finished", path_));
+  if (file_ < 0) return fail(Code::invalid, fmt::format("{}: the file is already finished", path_));
   int reason = 0;
   // A file system may only now find that it has no room. One that cannot say (EINVAL) has nothing to wait for.
   if (::fsync(file_) != 0 && errno != EINVAL && errno != ENOSYS) reason = errno;

@@ -148,7 +148,7 @@ std::string last_words(int file) {
   text.resize(static_cast<std::size_t>(std::max<ssize_t>(0, count)));
   text.resize(text.find_last_not_of(" \n\r") + 1);
   text.erase(0, text.find_last_of('\n') + 1);
-  return text.empty() ? text : fmt::format("; its last words: {}", text);
+  return text.empty() ? text : fmt::format("; its last output: {}", text);
 }
 
 ProbedApi stopped(const ApiRow& api, StartStage stage, std::string reason) {
@@ -159,7 +159,7 @@ ProbedApi stopped(const ApiRow& api, StartStage stage, std::string reason) {
 ProbedApi conclude(Child& child, std::chrono::milliseconds patience) {
   if (child.process <= 0)
     return stopped(*child.api, StartStage::no_start,
-                   fmt::format("no process to try it in could be made: {}", std::strerror(errno)));
+                   fmt::format("cannot start a process to probe it: {}", std::strerror(errno)));
   if (!child.is_over) static_cast<void>(kill(child.process, SIGKILL));
   const int status = child.wait();
   if (!child.is_over)

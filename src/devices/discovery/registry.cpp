@@ -111,7 +111,7 @@ Result<Registry> open_machine(const OpenOptions& options) {
     if (api.open == open_sim) {
       SHUNT_TRY_ASSIGN(backend, api.start(options));
     } else {
-      backend.stop(StartStage::not_asked, fmt::format("the machine is that of {}", options.machine));
+      backend.stop(StartStage::not_asked, fmt::format("the machine is the one described in {}", options.machine));
     }
   }
   return registry;
@@ -147,13 +147,13 @@ Result<std::unique_ptr<Device>> open_anew(const ApiRow& api, const Device& lost,
   SHUNT_TRY_ASSIGN(BackendReport report, api.start(its_options));
   for (std::unique_ptr<Device>& device : report.devices)
     if (device->info().id == id) return std::move(device);
-  return fail(Code::unsupported, report.absent_because.empty() ? "it is not there any more" : report.absent_because);
+  return fail(Code::unsupported, report.absent_because.empty() ? "it is no longer there" : report.absent_because);
 }
 
 Status check_faults(const FaultTable& faults, std::span<Device* const> devices) {
   for (const auto& [id, count] : faults)
     if (std::ranges::none_of(devices, [&](const Device* device) { return device->info().id == id; }))
-      return fail(Code::invalid, fmt::format("a fault names \"{}\", which is none of the devices in use", id));
+      return fail(Code::invalid, fmt::format("a fault names \"{}\", which is not among the devices in use", id));
   return {};
 }
 
@@ -190,7 +190,7 @@ std::vector<ApiReport> Registry::reports() const {
 }
 
 std::unexpected<Error> unknown_device(std::string_view name, std::span<const std::string> ids) {
-  return fail(Code::invalid, fmt::format("unknown device \"{}\"{}; there are: {}", name, did_you_mean(name, ids),
+  return fail(Code::invalid, fmt::format("unknown device \"{}\"{}; choose from: {}", name, did_you_mean(name, ids),
                                          fmt::join(ids, " ")));
 }
 
@@ -213,14 +213,14 @@ Result<Registry> open_devices(const OpenOptions& options) {
     const std::vector<DeviceInfo> of_others = devices_of_others(reports, api.name);
     its_options.known = of_others;
     if (std::ranges::find(wanted, &api) == wanted.end()) {
-      backend.stop(StartStage::not_asked, "it was not asked for; --devices may name it");
+      backend.stop(StartStage::not_asked, "it was not asked for; name it with --devices to use it");
     } else if (report == reports.end()) {
       SHUNT_TRY_ASSIGN(backend, api.start(its_options));
     } else if (report->devices.empty()) {
       backend.stop(report->stage, report->reason);
     } else if (options.devices.empty() && !unnamed.contains(api.name)) {
       backend.stop(StartStage::not_asked,
-                   "it offers only what is used already or what is emulated; --devices may name it");
+                   "its devices are emulated or already in use; name them with --devices to use them");
     } else {
       SHUNT_TRY_ASSIGN(backend, open(api, *report, its_options));
     }
@@ -236,7 +236,7 @@ std::string only_emulated(std::string_view api, std::span<const DeviceInfo> devi
   if (devices.empty() || !std::ranges::all_of(devices, &DeviceInfo::emulated)) return {};
   std::vector<std::string> names;
   for (const DeviceInfo& device : devices) names.push_back(fmt::format("{} ({})", device.id, device.name));
-  return fmt::format("{} has only emulated devices here, which are used where their id is named: {}", api,
+  return fmt::format("{} has only emulated devices here, which are used only if named by id: {}", api,
                      fmt::join(names, ", "));
 }
 

@@ -75,7 +75,7 @@ struct Selected {
 // Why the name of an API means none of its devices: all are emulated. Empty: that is not so.
 [[nodiscard]] std::string only_emulated(std::string_view api, std::span<const DeviceInfo> devices);
 
-// "unknown device ...; there are: ..."
+// "unknown device ...; choose from: ..."
 [[nodiscard]] std::unexpected<Error> unknown_device(std::string_view name, std::span<const std::string> ids);
 // Of what was found, the devices that other APIs than this one have: OpenOptions::known.
 [[nodiscard]] std::vector<DeviceInfo> devices_of_others(std::span<const ApiReport> found, std::string_view api);

@@ -9,7 +9,7 @@ namespace {
 
 std::string reason_for(const DeviceInfo& device, std::span<const DeviceInfo> in_use) {
   const auto same = std::ranges::find(in_use, device.compute_resource, &DeviceInfo::compute_resource);
-  if (device.emulated) return "it is emulated on the processor, and is used only where it is named";
+  if (device.emulated) return "it is emulated on the processor, and is used only if named by id";
   if (same != in_use.end()) return fmt::format("it is the same processor as {}", same->id);
   return "it was not asked for";
 }

@@ -26,7 +26,7 @@ class Choice {
     std::ranges::stable_sort(others, [this](const DeviceInfo* a, const DeviceInfo* b) { return rank(*a) > rank(*b); });
     for (const DeviceInfo* device : others) {
       if (device->is_host_cpu() && selector_.without_cpu)
-        reject(device->id, "the processor is not wanted");
+        reject(device->id, "the selector excludes the processor");
       else
         consider(*device, nullptr);
     }
@@ -34,14 +34,14 @@ class Choice {
 
   Result<DeviceSelection> done() && {
     while (selection_.devices.size() > selector_.most) {
-      reject(selection_.devices.back().id, fmt::format("{} are preferred", selector_.most));
+      reject(selection_.devices.back().id, fmt::format("{} others are preferred", selector_.most));
       selection_.devices.pop_back();
     }
     if (!selection_.devices.empty()) return std::move(selection_);
     std::string reasons;
     for (const DeviceRejection& rejection : selection_.rejections)
       reasons += fmt::format("{}{}: {}", reasons.empty() ? "" : "; ", rejection.id, rejection.reason);
-    return fail(Code::unsupported, fmt::format("no device is what is wanted ({})", reasons));
+    return fail(Code::unsupported, fmt::format("no device meets the requirements ({})", reasons));
   }
 
  private:
@@ -134,7 +134,7 @@ Result<Device*> start(const std::string& id, std::span<const ApiReport> found, c
   }
   for (const auto& device : opened->devices)
     if (device->info().id == id) return device.get();
-  return fail(Code::unsupported, opened->absent_because.empty() ? "it is not there any more" : opened->absent_because);
+  return fail(Code::unsupported, opened->absent_because.empty() ? "it is no longer there" : opened->absent_because);
 }
 
 // Nothing of it costs anything to start.
@@ -172,7 +172,7 @@ Result<Selected> open_selected(const DeviceSelector& selector, const OpenOptions
     for (const DeviceInfo& wanted : selection.devices) {
       const auto device = start(wanted.id, found, options, selected.registry);
       if (!device) {
-        failures.push_back({wanted.id, fmt::format("it does not start: {}", device.error().message)});
+        failures.push_back({wanted.id, fmt::format("it did not start: {}", device.error().message)});
         break;
       }
       selected.devices.push_back(*device);

@@ -61,7 +61,7 @@ class SimDevice final : public Device {
   [[nodiscard]] Support supports(std::span<const OpCall> run) const override {
     for (const OpCall& call : run)
       if (std::ranges::find(spec_.lacks, call.op) != spec_.lacks.end())
-        return {.reason = fmt::format("{}: {} is told to lack it", name_of(call.op), info_.id)};
+        return {.reason = fmt::format("{}: {} lacks it by its description", name_of(call.op), info_.id)};
     Support support = KernelRun::supports(run, scalar_kernel, 1, info_.id);
     support.scratch_bytes = spec_.computes ? support.scratch_bytes + kScratchMargin : 0;
     return support;
@@ -237,7 +237,7 @@ class SimDevice final : public Device {
     const std::size_t count = faults.error.value_or(program.size());
     Status status = program.compute(count, submission.parameters, faults);
     if (status && faults.error)
-      status = fail(Code::internal, fmt::format("program \"{}\": the simulation lets \"{}\" fail on {}", program.name(),
+      status = fail(Code::internal, fmt::format("program \"{}\": injected fault: \"{}\" fails on {}", program.name(),
                                                 program.op_name(*faults.error), info_.id));
     program.record(start, clock_->now(), count, submission, status);
     complete(number, std::move(status));

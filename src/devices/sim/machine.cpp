@@ -125,13 +125,14 @@ class Complaints final : public nlohmann::json_sax<Json> {
   }
   bool key(string_t& key) override {
     if (keys_.back().insert(key).second) return true;
-    text = fmt::format("the key {} stands twice in one object", in_quotes(key));
+    text = fmt::format("the key {} occurs twice in one object", in_quotes(key));
     return false;
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) override {
     constexpr std::size_t kMostWords = 200;  // it may quote all that it has read
     const std::string_view words = error.what();
-    text = fmt::format("it is no JSON: {}", words.substr(std::min(words.find("] ") + 2, words.size()), kMostWords));
+    text =
+        fmt::format("it is not valid JSON: {}", words.substr(std::min(words.find("] ") + 2, words.size()), kMostWords));
     return false;
   }
 
@@ -166,13 +167,13 @@ class Reader {
     return fail(Code::invalid, fmt::format("{}: {}{}", origin_, where, what));
   }
   [[nodiscard]] std::unexpected<Error> unlike(std::string_view key, const Json& found, std::string_view wanted) const {
-    return wrong(key, fmt::format("{} {}; it has to be {}", key.empty() ? "it is" : "is", shown(found), wanted));
+    return wrong(key, fmt::format("{} {}; it must be {}", key.empty() ? "it is" : "is", shown(found), wanted));
   }
   // `what` of that name is not among those that there are.
   template <class Names>
   [[nodiscard]] std::unexpected<Error> unknown(std::string_view key, std::string_view what, const std::string& found,
                                                const Names& names) const {
-    return wrong(key, fmt::format("{} {} {}, which there is not; there are: {}", key.empty() ? "it has" : "has", what,
+    return wrong(key, fmt::format("{} the unknown {} {}; choose from: {}", key.empty() ? "it has" : "has", what,
                                   in_quotes(found), fmt::join(names, " ")));
   }
 
@@ -182,7 +183,7 @@ class Reader {
     std::vector<std::string_view> names;
     visit_fields(value, [&](const char* name, auto&&, Range = {}) { names.emplace_back(name); });
     for (const auto& item : json.items())
-      if (std::ranges::find(names, item.key()) == names.end()) return unknown(key, "a key", item.key(), names);
+      if (std::ranges::find(names, item.key()) == names.end()) return unknown(key, "key", item.key(), names);
     Status status;
     visit_fields(value, [&](const char* name, auto&& field, Range range = {}) {
       const auto found = json.find(name);
@@ -207,8 +208,8 @@ class Reader {
     if (json.is_string()) bytes = parse_bytes(json.get_ref<const std::string&>());
     if (!bytes || !(*bytes >= range.least && *bytes <= range.most))
       return unlike(key, json,
-                    fmt::format("a number from {:g} to {:g}, or a text such as \"24 GiB\" that says as much",
-                                range.least, range.most));
+                    fmt::format("a number from {:g} to {:g}, or a text such as \"24 GiB\" in this range", range.least,
+                                range.most));
     value = json.is_number_unsigned() ? json.get<std::uint64_t>() : static_cast<std::uint64_t>(*bytes);
     return {};
   }
@@ -235,7 +236,7 @@ class Reader {
     std::vector<std::string_view> names;
     for (std::size_t number = 0; number < count; ++number) names.push_back(name_of(static_cast<Enum>(number)));
     const auto name = std::ranges::find(names, json.get_ref<const std::string&>());
-    if (name == names.end()) return unknown(key, "the name", json.get<std::string>(), names);
+    if (name == names.end()) return unknown(key, "name", json.get<std::string>(), names);
     value = static_cast<Enum>(name - names.begin());
     return {};
   }
@@ -269,7 +270,7 @@ class Reader {
     for (const OpInfo& op : ops())
       if (!op.family.empty()) families.insert(op.family);
     for (const auto& item : json.items()) {
-      if (!families.contains(item.key())) return unknown(key, "a family of kernels", item.key(), families);
+      if (!families.contains(item.key())) return unknown(key, "kernel family", item.key(), families);
       Rate& rate = value.rates.try_emplace(item.key(), value.others).first->second;
       SHUNT_TRY(read(item.value(), fmt::format("{}.{}", key, item.key()), rate));
     }
@@ -296,47 +297,47 @@ class Reader {
   [[nodiscard]] Status complete(const Json& json, Spec& spec) const {
     const auto is_bad = [](char letter) { return static_cast<unsigned char>(letter) <= ' ' || letter == ','; };
     if (spec.id.empty() || std::ranges::any_of(spec.id, is_bad) || spec.id == kHostPool)
-      return wrong("id", fmt::format("is {}; it has to be a name without commas and spaces, and not \"{}\"",
+      return wrong("id", fmt::format("is {}; it must be a name without commas and spaces, and not \"{}\"",
                                      in_quotes(spec.id), kHostPool));
     const bool is_cpu = spec.type == DeviceType::cpu;
     if (spec.memory_pool.empty()) spec.memory_pool = is_cpu ? kHostPool : spec.id;
     if (spec.memory_resource.empty()) spec.memory_resource = spec.memory_pool;
     if (is_cpu && spec.memory_pool != kHostPool)
       return wrong("memory_pool",
-                   fmt::format("is {}; that of a cpu is \"{}\"", in_quotes(spec.memory_pool), kHostPool));
+                   fmt::format("is {}; for a cpu it must be \"{}\"", in_quotes(spec.memory_pool), kHostPool));
     if (spec.memory_pool == kHostPool && json.contains("link"))
-      return wrong("link", "is there, and what computes in the host's memory has none; leave it out");
+      return wrong("link", "is given, but a device in the host's memory has no link; leave it out");
     return {};
   }
 
   // What depends on several devices.
   [[nodiscard]] Status check(const Machine& machine) const {
-    if (machine.devices.empty()) return wrong("devices", "has no device; a machine has one at least");
+    if (machine.devices.empty()) return wrong("devices", "has no device; a machine needs at least one");
     std::map<std::string, const Spec*> first_of_id;
     std::map<std::string, const Spec*> first_of_pool;
     std::map<std::string, const Spec*> first_of_memory;
     for (const Spec& spec : machine.devices) {
       if (!first_of_id.emplace(spec.id, &spec).second)
-        return wrong("devices", fmt::format("has two of the id {}; give each its own", in_quotes(spec.id)));
+        return wrong("devices", fmt::format("has two devices with the id {}; give each its own", in_quotes(spec.id)));
       const Spec& first = *first_of_pool.emplace(spec.memory_pool, &spec).first->second;
       if (first.memory_bytes != spec.memory_bytes || first.computes != spec.computes)
         return wrong(
             "devices",
-            fmt::format("has {} and {} in the memory pool {}, of {} bytes{} and {} bytes{}; what shares a pool "
-                        "has the same \"memory_bytes\" and \"computes\"",
+            fmt::format("has {} and {} in the memory pool {}, of {} bytes{} and {} bytes{}; devices of one pool "
+                        "must have the same \"memory_bytes\" and \"computes\"",
                         in_quotes(first.id), in_quotes(spec.id), in_quotes(spec.memory_pool), first.memory_bytes,
                         first.computes ? "" : " that are not real", spec.memory_bytes,
                         spec.computes ? "" : " that are not real"));
       const Spec& other = *first_of_memory.emplace(spec.memory_resource, &spec).first->second;
       if (other.memory_bytes != spec.memory_bytes)
-        return wrong("devices", fmt::format("has {} and {} in the memory {}, of {} and {} bytes; what shares a memory "
-                                            "has the same \"memory_bytes\"",
+        return wrong("devices", fmt::format("has {} and {} in the memory {}, of {} and {} bytes; devices of one memory "
+                                            "must have the same \"memory_bytes\"",
                                             in_quotes(other.id), in_quotes(spec.id), in_quotes(spec.memory_resource),
                                             other.memory_bytes, spec.memory_bytes));
     }
     if (std::ranges::find(machine.devices, DeviceType::cpu, &Spec::type) == machine.devices.end())
       return wrong("devices",
-                   "has none of the type \"cpu\"; a machine has a processor, which runs what nothing else can");
+                   "has none of the type \"cpu\"; a machine needs a processor, which runs what nothing else can");
     return {};
   }
 

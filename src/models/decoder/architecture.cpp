@@ -33,7 +33,7 @@ Result<const Architecture*> architecture_named(std::string_view name) {
     if (row.name == name) return &row;
     known += (known.empty() ? "" : " ") + std::string(row.name);
   }
-  return fail(Code::unsupported, fmt::format("model architecture \"{}\"; supported: {}", name, known));
+  return fail(Code::unsupported, fmt::format("model architecture \"{}\" is not supported; supported: {}", name, known));
 }
 
 // True if a model that has this tensor would compute something else without it.
@@ -53,8 +53,8 @@ Status check_tensors(const ModelConfig& config, const WeightSource& weights) {
     std::string known;
     for (const std::string& name : used)
       if (!name.starts_with("blk.") || name.starts_with("blk.0.")) known += " " + name;
-    return fail(Code::unsupported, fmt::format("tensor \"{}\"; this {} model with {} blocks uses:{}", info.name,
-                                               config.architecture, config.layers, known));
+    return fail(Code::unsupported, fmt::format("tensor \"{}\" is not supported; this {} model with {} blocks uses:{}",
+                                               info.name, config.architecture, config.layers, known));
   }
   return {};
 }
@@ -74,13 +74,14 @@ Status read_sizes(const ConfigReader& reader, ModelConfig& config) {
   SHUNT_TRY_ASSIGN(config.rotary_dims, reader.count_or("rope.dimension_count", config.head_dim, config.head_dim));
   if (config.heads % config.kv_heads != 0)
     return fail(Code::invalid,
-                fmt::format("{} heads do not divide over {} key/value heads", config.heads, config.kv_heads));
+                fmt::format("{} heads cannot be divided among {} key/value heads", config.heads, config.kv_heads));
   if (config.head_dim == 0)
     return fail(Code::invalid, fmt::format("{} heads do not fit into {} elements", config.heads, config.embedding));
   if (value_dim != config.head_dim)
-    return fail(Code::unsupported, fmt::format("values of {} elements beside keys of {}", value_dim, config.head_dim));
+    return fail(Code::unsupported, fmt::format("values have {} elements and keys {}; only equal sizes are supported",
+                                               value_dim, config.head_dim));
   if (config.rotary_dims % 2 != 0)
-    return fail(Code::invalid, fmt::format("{} rotary dimensions; they come in pairs", config.rotary_dims));
+    return fail(Code::invalid, fmt::format("{} rotary dimensions; the number must be even", config.rotary_dims));
   config.attention_scale = 1 / std::sqrt(static_cast<float>(config.head_dim));
   return {};
 }

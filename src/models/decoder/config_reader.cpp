@@ -94,7 +94,7 @@ Result<std::string_view> ConfigReader::string_or(std::string_view key, std::stri
 Result<std::uint32_t> ConfigReader::count(std::string_view key, std::uint32_t most) const {
   SHUNT_TRY_ASSIGN(const std::uint32_t value, metadata_.u32(full(key)));
   if (value == 0 || value > most)
-    return fail(Code::invalid, fmt::format("metadata key \"{}\" is {}; 1 to {} make sense", full(key), value, most));
+    return fail(Code::invalid, fmt::format("metadata key \"{}\" is {}; it must be 1 to {}", full(key), value, most));
   return value;
 }
 
@@ -140,10 +140,12 @@ Status read_rotary_scaling(const ConfigReader& reader, bool whole_pairs, ModelCo
   SHUNT_TRY_ASSIGN(float factor, reader.f32_or("rope.scaling.factor", older));
   if (factor == 0) factor = 1;
   if (!(factor > 0) || !std::isfinite(factor))
-    return fail(Code::invalid, fmt::format("rotary positions scaled by {}; it must be positive", factor));
+    return fail(Code::invalid, fmt::format("rotary positions are scaled by {}; the factor must be positive", factor));
   if (type != "none" && type != "linear" && type != "yarn")
-    return fail(Code::unsupported,
-                fmt::format("rotary scaling \"{}\"; supported: none, linear, yarn, longrope with its tensors", type));
+    return fail(
+        Code::unsupported,
+        fmt::format("rotary scaling \"{}\" is not supported; supported: none, linear, yarn, longrope with its tensors",
+                    type));
   if (type == "yarn") return read_yarn(reader, factor, whole_pairs, config);
   if (factor == 1) return {};
   config.made_rotary_factors.assign(config.rotary_dims / 2, factor);

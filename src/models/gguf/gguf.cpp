@@ -152,7 +152,7 @@ Status GgufFile::index_names() {
   std::iota(by_name_.begin(), by_name_.end(), 0U);
   std::ranges::sort(by_name_, {}, name);
   const auto twice = std::ranges::adjacent_find(by_name_, {}, name);
-  if (twice != by_name_.end()) return invalid(fmt::format("tensor {} stands twice", quoted(name(*twice))));
+  if (twice != by_name_.end()) return invalid(fmt::format("tensor {} occurs twice", quoted(name(*twice))));
   return {};
 }
 

@@ -144,7 +144,7 @@ Status read_entry(Cursor& cursor, std::uint64_t index, Metadata& metadata) {
   } else {
     SHUNT_TRY(read_scalar(cursor, type, value, what));
   }
-  if (metadata.find(key) != nullptr) return invalid(fmt::format("{} stands twice", what));
+  if (metadata.find(key) != nullptr) return invalid(fmt::format("{} occurs twice", what));
   return metadata.insert(std::move(key), std::move(value));
 }
 

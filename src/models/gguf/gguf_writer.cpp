@@ -101,7 +101,7 @@ Status check_names(std::span<const GgufTensor> tensors) {
   std::set<std::string_view> names;
   for (const GgufTensor& tensor : tensors)
     if (!names.insert(tensor.name).second)
-      return fail(Code::invalid, fmt::format("tensor {} stands twice", quoted(tensor.name)));
+      return fail(Code::invalid, fmt::format("tensor {} occurs twice", quoted(tensor.name)));
   return {};
 }
 

@@ -72,7 +72,7 @@ std::vector<std::uint32_t>::const_iterator Metadata::place_of(std::string_view k
 Status Metadata::insert(std::string key, MetadataValue value) {
   const auto place = place_of(key);
   if (place != order_.end() && entries_[*place].first == key)
-    return fail(Code::invalid, fmt::format("metadata key \"{}\" stands twice", key));
+    return fail(Code::invalid, fmt::format("metadata key \"{}\" occurs twice", key));
   order_.insert(place, static_cast<std::uint32_t>(entries_.size()));
   entries_.emplace_back(std::move(key), std::move(value));
   return {};

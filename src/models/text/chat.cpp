@@ -65,7 +65,7 @@ Result<ChatTemplate> ChatTemplate::named(std::string_view name, const Tokenizer&
   const ChatFormat* format = find_chat_format(name);
   if (format == nullptr)
     return fail(Code::unsupported,
-                fmt::format("no chat template is named \"{}\"; there are {}", name, fmt::join(names(), ", ")));
+                fmt::format("no chat template is named \"{}\"; choose from {}", name, fmt::join(names(), ", ")));
   return of(*format, tokenizer);
 }
 

@@ -151,9 +151,9 @@ std::string to_json(const Profile& profile) {
 Result<Profile> profile_from_json(std::string_view text) {
   auto json = parse_json(text);
   if (!json.is_object() || !json.contains("format") || json["format"] != kFormat || !json.contains("devices"))
-    return fail(Code::invalid, fmt::format("it is not of the format \"{}\"", kFormat));
-  // Files without these fields were not measured in a hurry, after a pause, or in whole steps; when, and with which
-  // kernels, is unknown.
+    return fail(Code::invalid, fmt::format("its format is not \"{}\"", kFormat));
+  // What does not say so was not measured in a hurry, nor after a pause, nor in whole steps, and nobody knows when and
+  // with which kernels.
   for (Json& device : json["devices"])
     if (device.is_object()) {
       device.emplace("kernels", Json::object());
@@ -165,9 +165,9 @@ Result<Profile> profile_from_json(std::string_view text) {
     }
   Profile profile;
   if (!field_json::from_json(json["devices"], profile.devices))
-    return fail(Code::invalid, "a field is missing, or is not what it has to be");
+    return fail(Code::invalid, "a field is missing or has the wrong type");
   for (DeviceProfile& device : profile.devices) {
-    if (!is_sound(device)) return fail(Code::invalid, fmt::format("{} has times that are none", device.id));
+    if (!is_sound(device)) return fail(Code::invalid, fmt::format("{} has invalid times", device.id));
     keep_measured_kernels(device);
   }
   return profile;

@@ -55,7 +55,7 @@ Result<Profile> load_profile(const std::filesystem::path& path, std::string& war
   aside += ".broken";
   std::filesystem::rename(path, aside, failed);
   warning = fmt::format(
-      "the measurements of this machine in {} cannot be used: {}; they {} {}; `shunt calibrate` makes new ones",
+      "the measurements of this machine in {} cannot be used: {}; they {} {}; run `shunt calibrate` to measure again",
       path.string(), profile.error().message, failed ? "could not be moved to" : "are now in", aside.string());
   return Profile{};
 }

@@ -133,7 +133,7 @@ std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime& runtime, c
   }
   if (!devices.empty()) {
     device_pool.tell(
-        fmt::format("measuring {} before so much work, {} s at most; kept in {}; `shunt calibrate` measures better",
+        fmt::format("measuring {} before a long run, for at most {} s; kept in {}; `shunt calibrate` measures better",
                     fmt::join(ids, ", "), kMostSeconds, path->string()));
     trace::Recorder& recorder = runtime.recorder();
     const bool is_traced = recorder.enabled();

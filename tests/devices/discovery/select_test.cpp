@@ -40,7 +40,7 @@ std::vector<ApiReport> machine() {
   };
   ApiReport absent{.api = "hip",
                    .stage = StartStage::no_library,
-                   .reason = "libamdhip64.so is not there",
+                   .reason = "libamdhip64.so was not found",
                    .hint = {},
                    .devices = {}};
   return {report("cpu", {cpu}), report("cuda", {cuda}), absent, report("vulkan", {vulkan, integrated, emulated})};
@@ -80,7 +80,7 @@ TEST(Select, UnknownMemoryMeetsNoMinimum) {
   DeviceSelector selector;
   selector.requirements.min_memory_bytes = 1;
   EXPECT_EQ(chosen(selector), "cuda:0,cpu:simd");
-  EXPECT_EQ(why_not(selector, "vulkan:1"), "1 byte of memory wanted, and how much vulkan:1 has is unknown");
+  EXPECT_EQ(why_not(selector, "vulkan:1"), "1 byte of memory is required, but the memory of vulkan:1 is unknown");
   selector.requirements.min_memory_bytes = std::uint64_t{25} << 30U;
   EXPECT_EQ(chosen(selector), "cuda:0");
 }
@@ -105,7 +105,7 @@ TEST(Select, TheChainComesFirstEachWithItsOwnRequirements) {
   EXPECT_EQ(chosen({.chain = {{"cuda", huge}, {"vulkan:0"}, {"hip"}}, .only_chain = true}), "vulkan:0");
   EXPECT_EQ(chosen({.chain = {{"vulkan"}}, .only_chain = true}), "vulkan:0,vulkan:1");
   EXPECT_EQ(chosen({.chain = {{"cpu:simd"}, {"cuda:0"}}}), "cpu:simd,cuda:0,vulkan:1");
-  EXPECT_EQ(why_not({.chain = {{"hip"}}}, "hip"), "libamdhip64.so is not there");
+  EXPECT_EQ(why_not({.chain = {{"hip"}}}, "hip"), "libamdhip64.so was not found");
 }
 
 TEST(Select, AnEmulatedDeviceJoinsByItsOwnIdAlone) {
@@ -123,9 +123,10 @@ TEST(Select, AnEmulatedDeviceJoinsByItsOwnIdAlone) {
   std::erase_if(of_vulkan, [](const DeviceInfo& info) { return !info.emulated; });
   of_vulkan.front().name = "llvmpipe";
   EXPECT_EQ(chosen_of({.chain = {{"vulkan"}}}), "cuda:0,cpu:simd");
-  EXPECT_EQ(chosen_of({.chain = {{"vulkan"}}, .only_chain = true}),
-            "error: no device is what is wanted (vulkan: vulkan has only emulated devices here, which are used where "
-            "their id is named: vulkan:2 (llvmpipe))");
+  EXPECT_EQ(
+      chosen_of({.chain = {{"vulkan"}}, .only_chain = true}),
+      "error: no device meets the requirements (vulkan: vulkan has only emulated devices here, which are used only if "
+      "named by id: vulkan:2 (llvmpipe))");
 }
 
 // Simulated devices in the place of those of some APIs.
@@ -168,7 +169,7 @@ TEST(Lists, TheNameOfAnApiMeansNoEmulatedDevice) {
   const Registry emulated =
       registry_of({{.id = "cpu:simd", .resource = "cpu"}, {.id = "vulkan:0", .emulated = true, .resource = "cpu"}});
   EXPECT_EQ(listed(emulated, "vulkan,cpu"),
-            "error: vulkan has only emulated devices here, which are used where their id is named: vulkan:0 "
+            "error: vulkan has only emulated devices here, which are used only if named by id: vulkan:0 "
             "(simulated accelerator)");
   EXPECT_EQ(listed(emulated, ""), "cpu:simd");
 }
@@ -205,7 +206,7 @@ TEST(Select, NothingLeftIsAnErrorWithEachReason) {
   const auto nothing = select({.chain = {{"hip"}}, .only_chain = true}, machine());
   ASSERT_FALSE(nothing.has_value());
   EXPECT_EQ(nothing.error().code, Code::unsupported);
-  EXPECT_TRUE(nothing.error().message.contains("libamdhip64.so is not there")) << nothing.error().message;
+  EXPECT_TRUE(nothing.error().message.contains("libamdhip64.so was not found")) << nothing.error().message;
   for (const char* name : {"gpu", "vulkan:7", ""}) {
     const auto unknown = select({.chain = {{name}}}, machine());
     ASSERT_FALSE(unknown.has_value()) << name;

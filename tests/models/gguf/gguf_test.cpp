@@ -118,7 +118,7 @@ TEST(Gguf, UnknownValueTypesAndNestedArraysAreErrors) {
               "array of arrays");
   GgufBytes twice(3, 0, 2);
   twice.key("k", kU32).number(1U).key("k", kU32).number(2U);
-  expect_says(error_of(twice), "metadata key \"k\" stands twice");
+  expect_says(error_of(twice), "metadata key \"k\" occurs twice");
 }
 
 TEST(Gguf, AlignmentMustBeASanePowerOfTwo) {
@@ -153,7 +153,7 @@ TEST(Gguf, TensorRecordsAreChecked) {
 TEST(Gguf, TensorsMustBeDistinct) {
   GgufBytes names(3, 2, 0);
   names.tensor("w", {8}, kTypeF32, 0).tensor("w", {8}, kTypeF32, 32).pad(32).zeros(64);
-  expect_says(error_of(names), "tensor \"w\" stands twice");
+  expect_says(error_of(names), "tensor \"w\" occurs twice");
   GgufBytes overlap(3, 2, 0);
   overlap.tensor("a", {16}, kTypeF32, 0).tensor("b", {8}, kTypeF32, 32).pad(32).zeros(64);
   expect_says(error_of(overlap), "tensor \"a\" ends at byte");
@@ -214,7 +214,7 @@ TEST_F(Split, PartsThatDoNotFitTogetherAreErrors) {
   expect_says(error(), "m-00002-of-00002.gguf: says it is part 1 of 2, its name says part 2 of 2");
   expect_says(error(1), "its name must end in -00001-of-00002.gguf");
   write(1, 1, 2, 2, "aa");
-  expect_says(error(), "tensor \"aa\" stands twice");
+  expect_says(error(), "tensor \"aa\" occurs twice");
   write(1, 1, 2, 2, "bb");
   write(0, 0, 2, 3, "aa");
   expect_says(error(), "the 2 parts hold 2 tensors, split.tensors.count says 3");

@@ -155,7 +155,7 @@ TEST(GgufWriter, AFolderOrDeviceIsNotReplaced) {
     auto writer = GgufWriter::create(path, {}, tensors);
     ASSERT_FALSE(writer.has_value()) << path;
     EXPECT_EQ(writer.error().code, Code::invalid);
-    EXPECT_NE(writer.error().message.find("\"" + path + "\" is no regular file"), std::string::npos);
+    EXPECT_NE(writer.error().message.find("\"" + path + "\" is not a regular file"), std::string::npos);
   }
   EXPECT_EQ(folder.file_count(), 1U);
 }
