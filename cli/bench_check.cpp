@@ -17,6 +17,7 @@
 #include "options.h"
 #include "output.h"
 #include "run/measure/op_bench.h"
+#include "run/opened_devices.h"
 #include "samples.h"
 #include "trace/recorder.h"
 
@@ -88,9 +89,10 @@ class Checker {
     if (use == cases.end())
       return fail(Code::unsupported, fmt::format("{} with {} has no case for this shape; choose another --shape",
                                                  name_of(*gate.op), name_of(dtype)));
-    const auto place =
-        std::ranges::find_if(runtime_.handles(), [&](const Device* known) { return known->info().id == device; });
-    if (place == runtime_.handles().end()) return fail(Code::unsupported, fmt::format("device {} is absent", device));
+    const auto place = std::ranges::find_if(opened(runtime_).handles(),
+                                            [&](const Device* known) { return known->info().id == device; });
+    if (place == opened(runtime_).handles().end())
+      return fail(Code::unsupported, fmt::format("device {} is absent", device));
     SHUNT_TRY_ASSIGN(Bench made, OpBench::create(*use, **place, cpu::beyond_cache_bytes()));
     return made;
   }

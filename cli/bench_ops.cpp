@@ -12,6 +12,7 @@
 #include "options.h"
 #include "output.h"
 #include "run/measure/op_bench.h"
+#include "run/opened_devices.h"
 #include "samples.h"
 
 namespace shunt::cli {
@@ -153,7 +154,7 @@ Status execute(const Options& options) {
   const std::vector<Op> chosen = chosen_ops(options.ops);
   if (options.curve && !options.ops.empty()) refuse("--curve measures devices, not ops; leave out OP");
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
-  std::span<Device* const> devices = runtime->handles();
+  std::span<Device* const> devices = opened(*runtime).handles();
   if (options.runtime.devices.empty()) devices = devices.first(1);
   if (options.curve) return bench_rates(devices, options.runtime.threads, options.repetitions, options.json);
   SHUNT_TRY_ASSIGN(const Report report, measure_all(options, chosen, devices));

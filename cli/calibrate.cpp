@@ -1,5 +1,6 @@
 // shunt calibrate: measures the devices of this machine, and keeps the results for all later plans.
 #include "run/measure/calibration.h"
+#include "run/opened_devices.h"
 
 #include <fmt/format.h>
 
@@ -44,7 +45,7 @@ constexpr std::array kContexts = {128U, 1024U};
 
 // The distinct op cases in steps of these numbers of tokens.
 Result<std::vector<BenchCase>> cases_of_model(const models::Model& model, const Runtime& runtime, Device& device,
-                                           std::span<const std::uint32_t> tokens) {
+                                              std::span<const std::uint32_t> tokens) {
   SHUNT_TRY_ASSIGN(const std::uint32_t longest, models::choose_context(model, runtime, {}));
   std::set<std::uint32_t> contexts = {longest};
   for (const std::uint32_t context : kContexts) contexts.insert(std::min(context, longest));
@@ -63,7 +64,7 @@ Result<std::vector<BenchCase>> cases_of_model(const models::Model& model, const 
 
 // The cases of the model if there is one, else typical ones.
 Result<std::vector<BenchCase>> cases_for(const Options& options, const Runtime& runtime, Device& device,
-                                      const models::Model* model) {
+                                         const models::Model* model) {
   if (model != nullptr)
     return cases_of_model(*model, runtime, device,
                           options.check ? std::span<const std::uint32_t>(kCheckedTokens) : kMeasuredTokens);
@@ -280,7 +281,7 @@ Status execute(Options& options) {
   std::string warning;  // the runtime has already printed it
   SHUNT_TRY_ASSIGN(results.kept, load_profile(results.path, warning));
   const Stopwatch watch;
-  for (Device* device : runtime->handles()) {
+  for (Device* device : opened(*runtime).handles()) {
     SHUNT_TRY_ASSIGN(const std::vector<BenchCase> cases, cases_for(options, *runtime, *device, model.get()));
     SHUNT_TRY(add_device(*device, options, cases, made ? made.get() : model.get(), results));
     if (was_interrupted()) break;

@@ -23,6 +23,7 @@
 #include "models/quantize/mixture.h"
 #include "ops/op.h"
 #include "output.h"
+#include "run/opened_devices.h"
 #include "run/strategy.h"
 
 namespace shunt::cli {
@@ -246,7 +247,7 @@ Status prepare_trace(const std::string& path, RuntimeOptions& runtime, bool& pro
 Status write_trace(const Runtime& runtime, const std::string& path, const Origin& origin,
                    const std::optional<Speeds>& speeds) {
   if (path.empty()) return {};
-  trace::Recorder& recorder = runtime.recorder();
+  trace::Recorder& recorder = opened(runtime).recorder();
   attach(recorder, origin);
   // The time that passed here says nothing about a simulated machine.
   if (speeds && origin.machine.empty()) attach(recorder, *speeds);

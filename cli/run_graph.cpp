@@ -15,6 +15,7 @@
 #include "options.h"
 #include "origin.h"
 #include "output.h"
+#include "run/opened_devices.h"
 #include "shunt/computation.h"
 
 namespace shunt::cli {
@@ -185,7 +186,7 @@ Status execute(Options& options, Files& files) {
   if (options.explain) say(computation->explain());
   SHUNT_TRY_ASSIGN(const std::vector<Array> results, compute(imported, *computation, inputs));
   if (!options.trace.empty()) {
-    attach(runtime->recorder(),
+    attach(opened(*runtime).recorder(),
            origin_of("run-graph", options.model, shapes, options.computation, *runtime, options.runtime));
     SHUNT_TRY(runtime->write_trace(options.trace));
   }

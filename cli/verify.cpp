@@ -16,6 +16,7 @@
 #include "ops/sample.h"
 #include "options.h"
 #include "output.h"
+#include "run/opened_devices.h"
 #include "run/verify/support_record.h"
 
 namespace shunt::cli {
@@ -159,10 +160,10 @@ Status execute(const Options& options) {
     if (number % 64 == 0) progress.show(fmt::format("{}: case {} of {}", name_of(op), number + 1, count));
     return !interrupted;
   };
-  SHUNT_TRY_ASSIGN(const ConformanceReport report, check_conformance(runtime->handles(), conformance));
+  SHUNT_TRY_ASSIGN(const ConformanceReport report, check_conformance(opened(*runtime).handles(), conformance));
   progress.clear();
-  SHUNT_TRY(options.json ? print_json(to_json(report, conformance, runtime->handles()))
-                         : print(to_text(report, options, runtime->handles())));
+  SHUNT_TRY(options.json ? print_json(to_json(report, conformance, opened(*runtime).handles()))
+                         : print(to_text(report, options, opened(*runtime).handles())));
   return verdict(report, options);
 }
 

@@ -8,6 +8,7 @@
 
 #include "answers.h"
 #include "base/stopwatch.h"
+#include "run/opened_devices.h"
 
 namespace shunt::web {
 namespace {
@@ -186,8 +187,8 @@ Result<Json> Page::verify(const Json& request) {
   SHUNT_TRY_ASSIGN(options.ops, ops_of(request));
   options.progress = [&](Op, std::uint64_t, std::uint64_t) { return !interrupted_; };
   SHUNT_TRY_ASSIGN(Runtime * runtime, runtime_of(request));
-  SHUNT_TRY_ASSIGN(const ConformanceReport report, check_conformance(runtime->handles(), options));
-  return cli::to_json(report, options, runtime->handles());
+  SHUNT_TRY_ASSIGN(const ConformanceReport report, check_conformance(opened(*runtime).handles(), options));
+  return cli::to_json(report, options, opened(*runtime).handles());
 }
 
 }  // namespace shunt::web

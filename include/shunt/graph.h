@@ -93,8 +93,7 @@ class GraphBuilder {
   // One function for each other row of ops.def: `linear(x, weight)`, `rms_norm(x, {{Attr::epsilon, 1e-6F}})`.
 #define SHUNT_TENSOR_PARAMETER(name) Tensor name
 #define SHUNT_TENSOR_ARGUMENT(name) name
-#define SHUNT_OP(name, inputs, required, attributes, rule, tolerance, family) \
-  SHUNT_BUILDER_FUNCTION(name, inputs)
+#define SHUNT_OP(name, inputs, required, attributes, rule, tolerance, family) SHUNT_BUILDER_FUNCTION(name, inputs)
 #define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) SHUNT_BUILDER_FUNCTION(name, inputs)
 #define SHUNT_LAYOUT_OP(name, inputs, attributes, rule) SHUNT_BUILDER_FUNCTION(name, inputs)
 #define SHUNT_CUSTOM(name, inputs, required, attributes, rule, family)

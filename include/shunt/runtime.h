@@ -22,13 +22,8 @@
 
 namespace shunt {
 
-class Device;
-class DeviceCost;
-struct Registry;
-class WeightSource;
-class WeightStore;
+class OpenedDevices;
 namespace trace {
-class Recorder;
 struct Recording;
 }  // namespace trace
 
@@ -79,10 +74,6 @@ class Runtime {
   // for a list together with a selector, or a budget or fault of a device that is not in use; unsupported for an absent
   // device; io for a file that cannot be read.
   [[nodiscard]] static Result<std::unique_ptr<Runtime>> create(const RuntimeOptions& options);
-  // Takes over devices that the caller has opened, and uses all of them. They record to `recorder`. Only `calibrated`
-  // and the options about how to run apply.
-  [[nodiscard]] static std::unique_ptr<Runtime> over(Registry registry, std::unique_ptr<trace::Recorder> recorder,
-                                                     const RuntimeOptions& options = {.calibrated = false});
   ~Runtime();
   Runtime(const Runtime&) = delete;
   Runtime& operator=(const Runtime&) = delete;
@@ -108,26 +99,10 @@ class Runtime {
   // all. Errors: invalid if the path is not a regular file; io.
   [[nodiscard]] Status write_trace(const std::string& path) const;
 
-  // The rest is for use inside the library.
-  // The devices themselves, in the order of devices().
-  [[nodiscard]] std::span<Device* const> handles() const;
-  // The costs of each device, as measured by `shunt calibrate`, else its prior.
-  [[nodiscard]] std::span<const DeviceCost> costs() const;
-  // The device now in use for handles()[device]: the same one, or the one opened after it was lost.
-  [[nodiscard]] Device* current(std::size_t device) const;
-  // Opens a lost device again, unless that was already done. Any thread. Errors: the reason it cannot be opened.
-  [[nodiscard]] Result<Device*> revive(std::size_t device) const;
-  // The copies of a source's weights, shared by everything that runs on this runtime. `source` may be null. Any thread.
-  [[nodiscard]] std::shared_ptr<WeightStore> weights_of(WeightSource* source) const;
-  // Every API, with its devices or the reason it has none.
-  [[nodiscard]] const Registry& registry() const;
-  // The recorder of all devices.
-  [[nodiscard]] trace::Recorder& recorder() const;
-
  private:
-  struct Parts;
-  explicit Runtime(std::shared_ptr<Parts> parts);
-  std::shared_ptr<Parts> parts_;
+  friend class OpenedDevices;
+  explicit Runtime(std::shared_ptr<OpenedDevices> opened);
+  std::shared_ptr<OpenedDevices> opened_;
 };
 
 }  // namespace shunt

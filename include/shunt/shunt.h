@@ -549,8 +549,7 @@ typedef shunt_bytes shunt_type_bytes;
     const shunt_tensor operands[] = {SHUNT_C_IDS inputs};                                                              \
     return shunt_add_node(in_graph, SHUNT_OP_##name, operands, sizeof operands / sizeof operands[0], with_attributes); \
   }
-#define SHUNT_OP(name, inputs, required, attributes, rule, tolerance, family) \
-  SHUNT_C_FUNCTION(name, inputs)
+#define SHUNT_OP(name, inputs, required, attributes, rule, tolerance, family) SHUNT_C_FUNCTION(name, inputs)
 #define SHUNT_ELEMENTWISE(name, inputs, attributes, tolerance, expression) SHUNT_C_FUNCTION(name, inputs)
 #define SHUNT_LAYOUT_OP(name, inputs, attributes, rule) SHUNT_C_FUNCTION(name, inputs)
 #define SHUNT_CUSTOM(name, inputs, required, attributes, rule, family)

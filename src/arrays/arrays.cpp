@@ -13,6 +13,7 @@
 #include "arrays/prepared.h"
 #include "devices/cpu/device.h"
 #include "devices/discovery/registry.h"
+#include "run/opened_devices.h"
 #include "run/pool/backoff.h"
 
 namespace shunt {
@@ -136,7 +137,7 @@ struct Arrays::Parts {
   const Runtime& runtime;
   ArraysOptions options;
   arrays::Choices choices;
-  std::vector<Method> methods;  // in the order of runtime.handles()
+  std::vector<Method> methods;  // in the order of opened(runtime).handles()
   std::shared_ptr<cpu::Engine> alone = std::make_shared<cpu::Engine>(1, std::span<const std::uint32_t>());
   std::vector<Entry> programs;
   std::vector<float> staging;
@@ -151,13 +152,13 @@ Result<std::unique_ptr<Arrays>> Arrays::create(const Runtime& runtime, ArraysOpt
   if (!(options.exploring_share >= 0 && options.exploring_share <= 1))
     return fail(Code::invalid, fmt::format("exploring_share {} must be from 0 to 1", options.exploring_share));
   if (options.most_prepared == 0) return fail(Code::invalid, "most_prepared must be 1 or more");
-  if (runtime.handles().empty()) return fail(Code::invalid, "the runtime has no devices");
+  if (opened(runtime).handles().empty()) return fail(Code::invalid, "the runtime has no devices");
   if (!options.now) options.now = machine_now;
   auto parts = std::make_unique<Parts>(runtime, std::move(options));
-  for (std::size_t index = 0; index < runtime.handles().size(); ++index) {
-    Device* const device = runtime.current(index);
+  for (std::size_t index = 0; index < opened(runtime).handles().size(); ++index) {
+    Device* const device = opened(runtime).current(index);
     parts->methods.push_back({.device = device,
-                              .cost = runtime.costs()[index],
+                              .cost = opened(runtime).costs()[index],
                               .alone = cpu::over(parts->alone, *device),
                               .backoff = {},
                               .slots = {}});
@@ -172,12 +173,12 @@ Result<std::vector<std::size_t>> Arrays::Parts::named(std::string_view list) con
     for (std::size_t index = 0; index < methods.size(); ++index) found.push_back(index);
     return found;
   }
-  SHUNT_TRY_ASSIGN(const std::vector<Device*> devices, select_devices(runtime.registry(), list));
+  SHUNT_TRY_ASSIGN(const std::vector<Device*> devices, select_devices(opened(runtime).registry(), list));
   for (Device* device : devices) {
     // Compare with the devices that the runtime was opened with; others may have replaced them by now.
-    const auto opened = std::ranges::find(runtime.handles(), device);
-    if (opened != runtime.handles().end())
-      found.push_back(static_cast<std::size_t>(opened - runtime.handles().begin()));
+    const auto opened = std::ranges::find(opened(runtime).handles(), device);
+    if (opened != opened(runtime).handles().end())
+      found.push_back(static_cast<std::size_t>(opened - opened(runtime).handles().begin()));
   }
   if (found.empty())
     return fail(Code::unsupported,
@@ -249,7 +250,7 @@ Result<Prepared*> Arrays::Parts::prepare(std::size_t index, const Work& work) {
       return entry.program.get();
     }
   if (programs.size() == options.most_prepared) programs.erase(std::ranges::min_element(programs, {}, &Entry::used));
-  SHUNT_TRY_ASSIGN(auto program, Prepared::create(work.bucket(), *device, *method.memory, &runtime.recorder()));
+  SHUNT_TRY_ASSIGN(auto program, Prepared::create(work.bucket(), *device, *method.memory, &opened(runtime).recorder()));
   programs.push_back({index, device, work.bucket(), calls, std::move(program)});
   return programs.back().program.get();
 }
@@ -287,7 +288,7 @@ Status Arrays::Parts::compute(std::size_t index, const Attempt& attempt, Nanosec
 // Opens a device in place of a lost one.
 Status Arrays::Parts::open_again(std::size_t index) {
   Method& method = methods[index];
-  SHUNT_TRY_ASSIGN(method.device, runtime.revive(index));
+  SHUNT_TRY_ASSIGN(method.device, opened(runtime).revive(index));
   method.alone = cpu::over(alone, *method.device);
   method.is_lost = false;
   return {};

@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "devices/device.h"
 #include "models/step_planner.h"
+#include "run/opened_devices.h"
 
 namespace shunt::models {
 namespace {
@@ -22,7 +23,7 @@ constexpr double kCacheShare = 0.8;
 
 // Returns how many bytes of a device's memory may be used, or nullopt if unknown.
 std::optional<std::uint64_t> memory_of(const Runtime& runtime, std::size_t device) {
-  const auto available = runtime.handles()[device]->memory_available();
+  const auto available = opened(runtime).handles()[device]->memory_available();
   const std::uint64_t budget = runtime.budgets()[device];
   if (available) return std::min(*available, budget);
   return budget == kNoBudget ? std::nullopt : std::optional(budget);
@@ -30,10 +31,10 @@ std::optional<std::uint64_t> memory_of(const Runtime& runtime, std::size_t devic
 
 std::optional<std::uint64_t> memory_of_all(const Runtime& runtime) {
   std::map<std::string, std::uint64_t> memories;
-  for (std::size_t device = 0; device < runtime.handles().size(); ++device) {
+  for (std::size_t device = 0; device < opened(runtime).handles().size(); ++device) {
     const auto bytes = memory_of(runtime, device);
     if (!bytes) return std::nullopt;
-    std::uint64_t& most = memories[runtime.handles()[device]->info().memory_resource];
+    std::uint64_t& most = memories[opened(runtime).handles()[device]->info().memory_resource];
     most = std::max(most, *bytes);
   }
   std::uint64_t all = 0;

@@ -10,6 +10,7 @@
 #include "models/session.h"
 #include "models/step_planner.h"
 #include "run/measure/samples.h"
+#include "run/opened_devices.h"
 
 namespace shunt::models {
 namespace {
@@ -70,8 +71,8 @@ class StepBench {
 
 Result<DeviceProfile> measure_steps(const Model& model, const Runtime& runtime, DeviceProfile profile,
                                     const StepProgress& progress) {
-  const Device& device = *runtime.handles()[0];
-  const DeviceCost& cost = runtime.costs()[0];
+  const Device& device = *opened(runtime).handles()[0];
+  const DeviceCost& cost = opened(runtime).costs()[0];
   SessionOptions options = {.context = kContext};
   SHUNT_TRY_ASSIGN(options.context, choose_context(model, runtime, options));
   StepPlanner planner(model, runtime, options, options.context);

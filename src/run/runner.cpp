@@ -10,6 +10,7 @@
 #include "devices/device.h"
 #include "plan/planner.h"
 #include "run/measure/brief_calibration.h"
+#include "run/opened_devices.h"
 
 namespace shunt {
 
@@ -18,7 +19,7 @@ Runner::Runner(const Runtime& runtime, RunClient& client, const RunnerOptions& o
       client_(client),
       options_(options),
       device_pool_(runtime),
-      weights_(runtime.weights_of(options.weights)) {}
+      weights_(opened(runtime).weights_of(options.weights)) {}
 
 Status Runner::attempt(const std::function<Status()>& work) {
   if (is_rebuilding_) return work();
@@ -72,13 +73,13 @@ Result<Executable*> Runner::executable_for(Bucket bucket) {
   if (executable != nullptr) return executable.get();
   SHUNT_TRY_ASSIGN(PlannedGraph planned, planner().plan(rounded));
   device_pool_.note(planned.plan);
-  if (runtime_.recorder().enabled()) planner().explain(planned);
+  if (opened(runtime_).recorder().enabled()) planner().explain(planned);
   SHUNT_TRY_ASSIGN(executable, Executable::create(std::move(planned.graph), std::move(planned.plan),
                                                   {.devices = device_pool_.devices().devices,
                                                    .weights = weights_.get(),
                                                    .state = &state_,
                                                    .arenas = &arenas_,
-                                                   .recorder = &runtime_.recorder(),
+                                                   .recorder = &opened(runtime_).recorder(),
                                                    .audits = &device_pool_.audits(),
                                                    .watch = options_.watch,
                                                    .may_stop = options_.may_stop}));

@@ -14,6 +14,7 @@
 #include "devices/discovery/registry.h"
 #include "devices/sim/device.h"
 #include "ops/op.h"
+#include "run/opened_devices.h"
 #include "shunt/arrays.h"
 #include "trace/recorder.h"
 
@@ -38,7 +39,7 @@ struct ArraysMachine {
             cpu::make_cpu_device({.kernels = kernels, .engine = engine, .recorder = nullptr, .id = {}}));
     registry.backends.emplace_back(BackendReport{.api = "cuda", .devices = {}})
         .stop(StartStage::no_library, "no library in this test");
-    runtime = Runtime::over(std::move(registry), std::make_unique<trace::Recorder>());
+    runtime = runtime_over(std::move(registry), std::make_unique<trace::Recorder>());
   }
 
   [[nodiscard]] std::unique_ptr<Arrays> arrays(ArraysOptions options = {}) const {

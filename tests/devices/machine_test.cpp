@@ -8,6 +8,7 @@
 
 #include "devices/discovery/registry.h"
 #include "devices/sim/device.h"
+#include "run/opened_devices.h"
 #include "shunt/runtime.h"
 
 namespace shunt::sim {
@@ -221,10 +222,10 @@ TEST(Machine, ItsDevicesAreAllThereIs) {
   const std::string file = (kExamples / "two-unequal-gpus.json").string();
   const auto runtime = Runtime::create({.machine = file});
   ASSERT_TRUE(runtime.has_value()) << runtime.error().message;
-  EXPECT_EQ(ids_of((*runtime)->handles()), (std::vector<std::string>{"cpu", "gpu:0", "gpu:1"}));
-  for (const BackendReport& backend : (*runtime)->registry().backends)
+  EXPECT_EQ(ids_of(opened(**runtime).handles()), (std::vector<std::string>{"cpu", "gpu:0", "gpu:1"}));
+  for (const BackendReport& backend : opened(**runtime).registry().backends)
     EXPECT_EQ(backend.devices.empty(), backend.api != "sim") << backend.api;
-  EXPECT_EQ(ids_of((*Runtime::create({.devices = "gpu:1, cpu", .machine = file}))->handles()),
+  EXPECT_EQ(ids_of(opened(**Runtime::create({.devices = "gpu:1, cpu", .machine = file})).handles()),
             (std::vector<std::string>{"gpu:1", "cpu"}));
   const auto unknown = Runtime::create({.devices = "gpu:2", .machine = file});
   ASSERT_FALSE(unknown.has_value());
@@ -233,7 +234,7 @@ TEST(Machine, ItsDevicesAreAllThereIs) {
   ASSERT_FALSE(absent.has_value());
   EXPECT_EQ(absent.error().message, "device \"vulkan:0\" is absent: the machine is the one described in " + file);
   ASSERT_EQ(setenv("SHUNT_DEVICES", "gpu:0", 1), 0);
-  EXPECT_EQ(ids_of((*Runtime::create({.machine = file}))->handles()), std::vector<std::string>{"gpu:0"});
+  EXPECT_EQ(ids_of(opened(**Runtime::create({.machine = file})).handles()), std::vector<std::string>{"gpu:0"});
   ASSERT_EQ(unsetenv("SHUNT_DEVICES"), 0);
 }
 
@@ -244,7 +245,7 @@ TEST(Machine, ASelectorChoosesAmongItsDevices) {
   options.selector->most = 2;
   const auto runtime = Runtime::create(options);
   ASSERT_TRUE(runtime.has_value()) << runtime.error().message;
-  EXPECT_EQ(ids_of((*runtime)->handles()), (std::vector<std::string>{"gpu:1", "gpu:0"}));
+  EXPECT_EQ(ids_of(opened(**runtime).handles()), (std::vector<std::string>{"gpu:1", "gpu:0"}));
   ASSERT_EQ((*runtime)->rejections().size(), 1U);
   EXPECT_EQ((*runtime)->rejections()[0].id, "cpu");
 }

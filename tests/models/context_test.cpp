@@ -12,6 +12,7 @@
 #include "models/random/random_model.h"
 #include "models/reference.h"
 #include "models/step_planner.h"
+#include "run/opened_devices.h"
 
 namespace shunt::models {
 namespace {
@@ -104,7 +105,7 @@ TEST(Context, ByDefaultIsWhatFitsInMemory) {
   const auto model = Loaded::take(Model::load(folder.file("m")));
   const std::uint64_t token_bytes = cache_page_bytes(model->config(), 1, DType::F32);
   ASSERT_EQ(token_bytes, 512U << 10U);
-  const std::uint64_t available = runtime->handles()[0]->memory_available().value_or(0);
+  const std::uint64_t available = opened(*runtime).handles()[0]->memory_available().value_or(0);
   ASSERT_GT(available, std::uint64_t{1} << 30U);
   const auto sequences = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(available / token_bytes / 1000, 1, 1024));
   const SessionOptions options{.max_sequences = sequences, .cache_dtype = DType::F32};
@@ -132,7 +133,7 @@ TEST(Context, LeavesRoomForTheWeights) {
   TestFolder folder;
   write_zeros(folder, {.layers = 64, .heads = 16, .head_dim = 64, .context = 1U << 20U});
   const auto runtime = Loaded::take(Runtime::create({.threads = 1}));
-  const std::uint64_t available = runtime->handles()[0]->memory_available().value_or(0);
+  const std::uint64_t available = opened(*runtime).handles()[0]->memory_available().value_or(0);
   const auto sequences =
       static_cast<std::uint32_t>(std::clamp<std::uint64_t>(available / (512U << 10U) / 2000, 1, 1024));
   const SessionOptions options{.max_sequences = sequences, .cache_dtype = DType::F32};
@@ -151,7 +152,7 @@ TEST(Context, WithoutRoomForAnyIsAnErrorThatNamesTheWeights) {
   TestFolder folder;
   write_zeros(folder, {});
   const auto runtime = Loaded::take(Runtime::create({.threads = 1}));
-  const std::uint64_t total = runtime->handles()[0]->info().memory_bytes;
+  const std::uint64_t total = opened(*runtime).handles()[0]->info().memory_bytes;
   ASSERT_GT(total, 0U);
   grow_unused(folder.file("m"), 2 * total / kUnusedBytes);
   const auto model = Loaded::take(Model::load(folder.file("m")));

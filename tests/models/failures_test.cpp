@@ -8,6 +8,7 @@
 #include "models/gguf/gguf_bytes.h"
 #include "models/random/random_model.h"
 #include "models/short_run.h"
+#include "run/opened_devices.h"
 #include "trace/recorder.h"
 
 namespace shunt::models {
@@ -69,8 +70,8 @@ class Failures : public testing::Test {
   // All of it was given back.
   void expect_no_leaks(Loaded& loaded) {
     loaded.session = nullptr;
-    for (std::size_t index = 0; index < loaded.runtime->handles().size(); ++index) {
-      const Device& device = *loaded.runtime->current(index);
+    for (std::size_t index = 0; index < opened(*loaded.runtime).handles().size(); ++index) {
+      const Device& device = *opened(*loaded.runtime).current(index);
       if (device.info().is_host_cpu()) continue;
       EXPECT_EQ(device.memory_available(), device.info().memory_bytes) << device.info().id;
     }
@@ -248,12 +249,12 @@ TEST_F(Failures, OfMemoryGiveADeviceLessToDo) {
   const SessionOptions options{.context = 64, .max_batch_tokens = 8, .margin = 0.05};
   const Loaded whole(folder_.file("m"), open(), options);
   EXPECT_EQ(generate(whole), text_);
-  const std::uint64_t needed =
-      whole.runtime->handles()[0]->info().memory_bytes - *whole.runtime->handles()[0]->memory_available();
+  const std::uint64_t needed = opened(*whole.runtime).handles()[0]->info().memory_bytes -
+                               *opened(*whole.runtime).handles()[0]->memory_available();
   EXPECT_TRUE(notices_.empty());
 
   Loaded loaded(folder_.file("m"), open(), options);
-  Device& device = *loaded.runtime->handles()[0];
+  Device& device = *opened(*loaded.runtime).handles()[0];
   const std::uint64_t left = needed * 9 / 10;
   const auto others = Loaded::take(device.allocate(*device.memory_available() - left, BufferUse::values));
   EXPECT_EQ(generate(loaded), text_);
@@ -266,7 +267,7 @@ TEST_F(Failures, OfMemoryGiveADeviceLessToDo) {
 
 std::size_t audits_of(const Loaded& loaded, bool failed) {
   return static_cast<std::size_t>(std::ranges::count_if(
-      loaded.runtime->recorder().snapshot(),
+      opened(*loaded.runtime).recorder().snapshot(),
       [&](const trace::ExecutionEvent& event) { return event.kind == trace::Kind::audit && event.failed == failed; }));
 }
 

@@ -10,6 +10,7 @@
 #include "models/reference.h"
 #include "models/step_planner.h"
 #include "plan/planner.h"
+#include "run/opened_devices.h"
 
 namespace shunt::models {
 namespace {
@@ -90,7 +91,7 @@ class ExampleMachines : public testing::Test {
   Planned plans_for(const std::string& machine, const Mutation& mutate) const {
     auto runtime = Loaded::take(Runtime::create({.machine = kMachines + machine + ".json"}));
     std::vector<DeviceCost> costs;
-    for (const Device* device : runtime->handles()) {
+    for (const Device* device : opened(*runtime).handles()) {
       DeviceInfo info = device->info();
       mutate(info.prior);
       costs.emplace_back(info, nullptr);

@@ -6,6 +6,7 @@
 #include "devices/sim/device.h"
 #include "models/short_run.h"
 #include "models/step_planner.h"
+#include "run/opened_devices.h"
 #include "trace/chrome.h"
 #include "trace/recorder.h"
 #include "trace/recording.h"
@@ -26,7 +27,7 @@ std::unique_ptr<Runtime> separate_cpus() {
         cpu::make_cpu_device({.kernels = kernels, .engine = engine, .recorder = recorder.get(), .memory_pool = pool}));
   Registry registry;
   registry.backends.push_back(std::move(report));
-  return Runtime::over(std::move(registry), std::move(recorder));
+  return runtime_over(std::move(registry), std::move(recorder));
 }
 
 std::size_t copies_in(const Plan& plan) {
@@ -87,7 +88,7 @@ TEST(Mixed, CopiesAreInThePlanInItsWordsAndInTheTrace) {
   const Plan& plan = *Loaded::take(loaded.session->plan_for(3, 1));
   const PlannedGraph same = Loaded::take(StepPlanner(*loaded.model, *loaded.runtime, kInTurn, 64).plan(3, 1));
   const std::string words = to_text(same.plan, same.graph, true);
-  const std::string trace = trace::to_chrome_json(recording_of(loaded.runtime->recorder()));
+  const std::string trace = trace::to_chrome_json(recording_of(opened(*loaded.runtime).recorder()));
   std::size_t found = 0;
   for (const Step& step : plan.steps) {
     if (step.kind != Step::Kind::transfer) continue;
@@ -100,7 +101,7 @@ TEST(Mixed, CopiesAreInThePlanInItsWordsAndInTheTrace) {
   }
   EXPECT_GT(found, 0U);
   std::uint64_t copied = 0;
-  for (const trace::ExecutionEvent& event : loaded.runtime->recorder().snapshot())
+  for (const trace::ExecutionEvent& event : opened(*loaded.runtime).recorder().snapshot())
     if (event.kind == trace::Kind::transfer) ++copied;
   EXPECT_EQ(copied, found);
   EXPECT_NE(words.find("placed by hand"), std::string::npos);
@@ -121,8 +122,7 @@ TEST(Mixed, DevicesThatShareEachWeightGiveTheTextOfOneDevice) {
     registry.backends.push_back(std::move(report));
     const SessionOptions options{.context = 64, .max_sequences = 2};
     Loaded loaded(
-        path,
-        Runtime::over(std::move(registry), std::move(recorder), {.calibrated = false, .strict = true, .audit = 1}),
+        path, runtime_over(std::move(registry), std::move(recorder), {.calibrated = false, .strict = true, .audit = 1}),
         options);
     expect_the_scalar_devices_run(*loaded.session, path);
     const PlannedGraph one =
@@ -165,7 +165,7 @@ TEST(Mixed, ALostDeviceIsTheErrorOfAStrictStepAndTheSequencesStay) {
   registry.backends.push_back(std::move(simulated));
   Loaded loaded(
       kTrainedModel,
-      Runtime::over(std::move(registry), std::make_unique<trace::Recorder>(0), {.calibrated = false, .strict = true}),
+      runtime_over(std::move(registry), std::make_unique<trace::Recorder>(0), {.calibrated = false, .strict = true}),
       kInTurn);
   const std::vector<Token> prompt = {1, 300, 301};
   ASSERT_TRUE(loaded.session->prefill(0, prompt).has_value());

@@ -7,6 +7,7 @@
 #include "models/random/random_model.h"
 #include "models/reference.h"
 #include "models/step_planner.h"
+#include "run/opened_devices.h"
 #include "trace/chrome.h"
 #include "trace/recorder.h"
 #include "trace/recording.h"
@@ -33,7 +34,7 @@ void expect_simd_only(const Model& model, const Runtime& runtime) {
 TEST(ModelPlan, NoOpOfTheTrainedModelIsScalarInAnyFileType) {
   TestFolder folder;
   const auto runtime = Loaded::take(Runtime::create({.threads = 2}));
-  ASSERT_EQ(runtime->handles().size(), 2U);
+  ASSERT_EQ(opened(*runtime).handles().size(), 2U);
   for (const char* type : {"F16", "Q8_0", "Q4_0", "Q4_K_M"}) {
     SCOPED_TRACE(type);
     const Status written = quantize_file(kTrainedModel, folder.file(type), type, {.threads = 2});
@@ -70,7 +71,8 @@ TEST(ModelTrace, HasAnEventForEachOpInsideItsProgram) {
   ASSERT_TRUE(session->prefill(0, prompt).has_value());
   ASSERT_TRUE(session->prefill(0, std::span(prompt).first(1)).has_value());
 
-  const auto json = nlohmann::json::parse(trace::to_chrome_json(recording_of(runtime->recorder())), nullptr, false);
+  const auto json =
+      nlohmann::json::parse(trace::to_chrome_json(recording_of(opened(*runtime).recorder())), nullptr, false);
   ASSERT_TRUE(json.is_object());
   for (std::uint32_t step = 0; step < 2; ++step) {
     const Plan& plan = *Loaded::take(session->plan_for(step == 0 ? 4 : 1, 1));
@@ -117,7 +119,7 @@ TEST(ModelTrace, HasAProgramAndARunPerStepUnlessOpsAreAskedFor) {
   const auto session = Loaded::take(Session::create(*model, *runtime, {.context = 64}));
   const std::vector<Token> prompt = {1, 300};
   for (int step = 0; step < 3; ++step) ASSERT_TRUE(session->prefill(0, prompt).has_value());
-  const auto events = runtime->recorder().snapshot();
+  const auto events = opened(*runtime).recorder().snapshot();
   ASSERT_EQ(events.size(), 6U);
   for (std::size_t index = 0; index < events.size(); ++index)
     EXPECT_EQ(events[index].kind, index % 2 == 0 ? trace::Kind::program : trace::Kind::run);

@@ -1,5 +1,6 @@
 // Whole steps beside the sum of their ops.
 #include "models/step_ratios.h"
+#include "run/opened_devices.h"
 
 #include "devices/discovery/registry.h"
 #include "devices/sim/device.h"
@@ -25,7 +26,7 @@ std::unique_ptr<Runtime> machine(double slower, double believed = 1e10) {
   report.devices = sim::make_sim_devices(std::vector{cpu}, std::make_shared<sim::VirtualClock>());
   Registry registry;
   registry.backends.push_back(std::move(report));
-  return Runtime::over(std::move(registry), std::make_unique<trace::Recorder>(0));
+  return runtime_over(std::move(registry), std::make_unique<trace::Recorder>(0));
 }
 
 TEST(StepRatios, AreWhatStepsTakeInPlaceOfWhatWasPredicted) {
@@ -34,7 +35,7 @@ TEST(StepRatios, AreWhatStepsTakeInPlaceOfWhatWasPredicted) {
   const auto model = Loaded::take(Model::load(folder.file("m")));
   for (const double slower : {1.0, 0.8, 1.5}) {
     const auto runtime = machine(slower);
-    DeviceProfile before = unmeasured(runtime->handles()[0]->info());
+    DeviceProfile before = unmeasured(opened(*runtime).handles()[0]->info());
     before.few_tokens_ratio = 7;
     std::size_t steps = 0;
     const auto after = measure_steps(*model, *runtime, before, [&](std::size_t done, std::size_t count) {
@@ -56,7 +57,7 @@ TEST(StepRatios, EndWhereOneSaysSo) {
   const auto runtime = machine(1);
   for (const std::size_t least : {1U, 3U}) {  // while the context is filled, or later
     std::size_t last = 0;
-    const auto ended = measure_steps(*model, *runtime, unmeasured(runtime->handles()[0]->info()),
+    const auto ended = measure_steps(*model, *runtime, unmeasured(opened(*runtime).handles()[0]->info()),
                                      [&](std::size_t done, std::size_t) { return (last = done) < least; });
     ASSERT_FALSE(ended.has_value());
     EXPECT_EQ(ended.error().code, Code::interrupted);
@@ -69,7 +70,7 @@ TEST(StepRatios, AreNotMeasuredWhereThatTakesTooLong) {
   ASSERT_TRUE(make_model("nano", "F16", folder.file("m")).has_value());
   const auto model = Loaded::take(Model::load(folder.file("m")));
   const auto runtime = machine(1, 1e5);
-  const auto refused = measure_steps(*model, *runtime, unmeasured(runtime->handles()[0]->info()),
+  const auto refused = measure_steps(*model, *runtime, unmeasured(opened(*runtime).handles()[0]->info()),
                                      [](std::size_t, std::size_t) { return true; });
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, Code::unsupported);

@@ -12,6 +12,7 @@
 #include "devices/discovery/registry.h"
 #include "devices/sim/device.h"
 #include "models/session.h"
+#include "run/opened_devices.h"
 #include "trace/recorder.h"
 
 namespace shunt::models {
@@ -31,7 +32,7 @@ class MeasuringWatched : public test::OwnCache {
       report.devices.push_back(sim::make_sim_device({.id = id, .uncertainty = 0.9}, clock, recorder.get()));
     Registry registry;
     registry.backends.push_back(std::move(report));
-    const auto runtime = Runtime::over(
+    const auto runtime = runtime_over(
         std::move(registry), std::move(recorder),
         {.watch = {.on_progress = [this](const Progress& each) { note(each); }, .interrupted = &interrupted_}});
     const auto model = Model::load(SHUNT_TEST_DATA "/../../models/tiny-llama-q8_0.gguf");

@@ -11,6 +11,7 @@
 #include "devices/each_api.h"
 #include "mutations.h"
 #include "ops/spirv.h"
+#include "run/opened_devices.h"
 #include "shunt/computation.h"
 #include "shunt/kernel.h"
 
@@ -149,7 +150,7 @@ class CustomOnVulkan : public test::EachApi {
     for (const auto& runtime : runtimes_) {
       const auto actual = run<T>(*runtime, build(), inputs);
       ASSERT_TRUE(actual.has_value()) << actual.error().message;
-      EXPECT_EQ(*actual, *expected) << runtime->handles()[0]->info().name;
+      EXPECT_EQ(*actual, *expected) << opened(*runtime).handles()[0]->info().name;
     }
   }
 

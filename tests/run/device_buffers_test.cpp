@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "devices/each_api.h"
+#include "run/opened_devices.h"
 #include "shunt/computation.h"
 
 namespace shunt {
@@ -22,7 +23,7 @@ struct Doubling {
     Registry registry;
     registry.backends.push_back({.api = std::string(api_of(device->info().id)), .devices = {}});
     registry.backends.back().devices.push_back(std::move(device));
-    runtime = Runtime::over(std::move(registry), std::make_unique<trace::Recorder>());
+    runtime = runtime_over(std::move(registry), std::make_unique<trace::Recorder>());
     GraphBuilder builder;
     const Tensor x = builder.input("x", DType::F32, Shape{elements});
     builder.output(builder.add(x, x));

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "run/graphs.h"
+#include "run/opened_devices.h"
 #include "shunt/computation.h"
 #include "shunt/runtime.h"
 
@@ -44,7 +45,7 @@ inline void expect_program_events(const std::string& id) {
   for (std::size_t run = 0; run < kRuns; ++run) ASSERT_TRUE(computation->run().has_value());
   const std::uint64_t end_ns = trace::now_ns();
 
-  const trace::Recorder& recorder = (*runtime)->recorder();
+  const trace::Recorder& recorder = opened(**runtime).recorder();
   std::size_t programs = 0;
   for (const trace::ExecutionEvent& event : recorder.snapshot()) {
     if (event.kind != trace::Kind::program) continue;
@@ -98,7 +99,7 @@ class ManyOps {
       ADD_FAILURE() << runtime_.error().message;
       return;
     }
-    const std::span<Device* const> devices = (*runtime_)->handles();
+    const std::span<Device* const> devices = opened(**runtime_).handles();
     auto plan = make_plan({.graph = &graph_, .devices = devices});
     EXPECT_TRUE(plan.has_value()) << plan.error().message;
     auto executable = Executable::create(graph_, std::move(*plan),
@@ -106,7 +107,7 @@ class ManyOps {
                                           .weights = &weights_,
                                           .state = &state_,
                                           .arenas = &arenas_,
-                                          .recorder = &(*runtime_)->recorder()});
+                                          .recorder = &opened(**runtime_).recorder()});
     EXPECT_TRUE(executable.has_value()) << executable.error().message;
     executable_ = std::move(*executable);
     for (std::size_t i = 0; i < kElements; ++i) y_[i] = static_cast<float>(i % 7) - 3.0F;
@@ -115,7 +116,7 @@ class ManyOps {
 
   [[nodiscard]] bool is_made() const { return executable_ != nullptr; }
   [[nodiscard]] const Executable& executable() const { return *executable_; }
-  [[nodiscard]] trace::Recorder& recorder() const { return (*runtime_)->recorder(); }
+  [[nodiscard]] trace::Recorder& recorder() const { return opened(**runtime_).recorder(); }
 
   // Its first result.
   std::span<const float> run(std::uint32_t step) {

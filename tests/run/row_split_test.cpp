@@ -8,6 +8,7 @@
 #include "graph/row_split.h"
 #include "ops/op.h"
 #include "run/graphs.h"
+#include "run/opened_devices.h"
 #include "shunt/computation.h"
 #include "shunt/runtime.h"
 #include "shunt/weights.h"
@@ -124,7 +125,7 @@ TEST(Computation, SplitsWeightsAmongDevicesWhereThatPays) {
                                                     clock));
     Registry registry;
     registry.backends.push_back(std::move(report));
-    const auto runtime = Runtime::over(std::move(registry), std::make_unique<trace::Recorder>());
+    const auto runtime = runtime_over(std::move(registry), std::make_unique<trace::Recorder>());
     GraphBuilder builder;
     const Tensor x = builder.input("x", DType::F32, {kTokens, kColumns});
     builder.output(builder.linear(x, builder.weight("w", DType::F32, {kMany, kColumns})));
@@ -133,13 +134,13 @@ TEST(Computation, SplitsWeightsAmongDevicesWhereThatPays) {
     std::vector<float> values(std::size_t{kTokens} * kColumns);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 17) / 8 - 1;
     ASSERT_TRUE((*computation)->write("x", std::as_bytes(std::span(values))).has_value());
-    const std::uint64_t begin_ns = runtime->handles()[0]->now_ns();
+    const std::uint64_t begin_ns = opened(*runtime).handles()[0]->now_ns();
     ASSERT_TRUE((*computation)->run({}).has_value());
     y[count - 1].resize(std::size_t{kTokens} * kMany);
     ASSERT_TRUE((*computation)->read(0, 0, std::as_writable_bytes(std::span(y[count - 1]))).has_value());
     const bool is_split = (*computation)->explain().find("linear.0[1]") != std::string::npos;
     EXPECT_EQ(is_split, count == 2) << (*computation)->explain();
-    EXPECT_LT(static_cast<double>(runtime->handles()[0]->now_ns() - begin_ns) / 1e3, count == 1 ? 6000 : 4500);
+    EXPECT_LT(static_cast<double>(opened(*runtime).handles()[0]->now_ns() - begin_ns) / 1e3, count == 1 ? 6000 : 4500);
     EXPECT_FALSE((*computation)->write("linear.0", std::as_bytes(std::span(values))).has_value());
   }
   EXPECT_EQ(y[0], y[1]);

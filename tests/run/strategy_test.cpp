@@ -1,5 +1,6 @@
 // Which devices a strategy likes, and what becomes of a graph of one's own with it.
 #include "run/strategy.h"
+#include "run/opened_devices.h"
 
 #include <gtest/gtest.h>
 
@@ -36,10 +37,10 @@ class Strategies : public testing::Test {
     for (const Spec& spec : specs) report.devices.push_back(sim::make_sim_device(spec, clock, recorder.get()));
     Registry registry;
     registry.backends.push_back(std::move(report));
-    return Runtime::over(std::move(registry), std::move(recorder),
-                         {.calibrated = false, .strict = strict, .on_notice = [this](const std::string& text) {
-                            notices_.push_back(text);
-                          }});
+    return runtime_over(std::move(registry), std::move(recorder),
+                        {.calibrated = false, .strict = strict, .on_notice = [this](const std::string& text) {
+                           notices_.push_back(text);
+                         }});
   }
   // A product that a GPU ends first, with a softmax after it.
   static Graph graph() {
@@ -65,7 +66,7 @@ class Strategies : public testing::Test {
 
 TEST_F(Strategies, PreferRealDevicesToEmulatedOnes) {
   const auto preferred = [&](Strategy strategy, const std::vector<Spec>& specs) {
-    return preferred_device(strategy, open(specs)->handles());
+    return preferred_device(strategy, opened(*open(specs)).handles());
   };
   EXPECT_EQ(preferred(Strategy::gpu, {kProcessor, kEmulated, kGpu}), 2U);
   EXPECT_EQ(preferred(Strategy::gpu, {kProcessor, kEmulated}), 1U);
@@ -119,7 +120,7 @@ TEST_F(Strategies, AComputationIsProfiledWhereThatIsAskedFor) {
     ASSERT_TRUE(computation.has_value()) << computation.error().message;
     for (int run = 0; run < 3; ++run) ASSERT_TRUE((*computation)->run());
     std::size_t ops = 0;
-    for (const trace::ExecutionEvent& event : (*runtime)->recorder().snapshot())
+    for (const trace::ExecutionEvent& event : opened(**runtime).recorder().snapshot())
       if (event.kind == trace::Kind::op) ++ops;
     EXPECT_EQ(ops, profile ? 4U : 0U) << "two ops, in the first two runs";
   }

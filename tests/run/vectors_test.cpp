@@ -16,6 +16,7 @@
 #include "ops/quantize/blocks.h"
 #include "plan/planner.h"
 #include "run/executable.h"
+#include "run/opened_devices.h"
 #include "shunt/runtime.h"
 
 namespace shunt {
@@ -277,7 +278,7 @@ class OutsideVector : public testing::TestWithParam<Vector> {
     file_ = take(GgufFile::open(path_of(GetParam().file)));
     ASSERT_EQ(file_->metadata().string("case.op").value_or("?"), GetParam().ggml_op);
     runtime_ = take(Runtime::create({.threads = 2, .devices = "cpu:scalar,cpu:simd"}));
-    ASSERT_EQ(runtime_->handles().size(), 2U);
+    ASSERT_EQ(opened(*runtime_).handles().size(), 2U);
   }
 
   // Calls body(device) for the scalar device, and for the SIMD device on every instruction set here.
@@ -285,9 +286,9 @@ class OutsideVector : public testing::TestWithParam<Vector> {
   void for_each_device(Body body) {
     {
       SCOPED_TRACE("cpu:scalar");
-      body(*runtime_->handles()[0]);
+      body(*opened(*runtime_).handles()[0]);
     }
-    test::for_each_simd_target([&] { body(*runtime_->handles()[1]); });
+    test::for_each_simd_target([&] { body(*opened(*runtime_).handles()[1]); });
   }
 
   std::unique_ptr<GgufFile> file_;

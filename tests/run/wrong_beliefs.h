@@ -10,6 +10,7 @@
 #include "base/own_cache.h"
 #include "devices/discovery/registry.h"
 #include "devices/sim/device.h"
+#include "run/opened_devices.h"
 #include "shunt/runtime.h"
 
 namespace shunt::test {
@@ -39,7 +40,7 @@ class WrongBeliefs : public OwnCache {
     report.devices = sim::make_sim_devices(specs, std::make_shared<sim::VirtualClock>());
     Registry registry;
     registry.backends.push_back(std::move(report));
-    return Runtime::over(
+    return runtime_over(
         std::move(registry), std::make_unique<trace::Recorder>(0),
         {.calibrated = calibrated, .on_notice = [this](const std::string& text) { notices_.push_back(text); }});
   }

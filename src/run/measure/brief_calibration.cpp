@@ -10,6 +10,7 @@
 #include "devices/device.h"
 #include "plan/costs/profile.h"
 #include "plan/planner.h"
+#include "run/opened_devices.h"
 #include "trace/recorder.h"
 
 namespace shunt {
@@ -135,7 +136,7 @@ std::optional<std::vector<DeviceCost>> measure_briefly(const Runtime& runtime, c
     device_pool.tell(
         fmt::format("measuring {} before a long run, for at most {} s; kept in {}; `shunt calibrate` measures better",
                     fmt::join(ids, ", "), kMostSeconds, path->string()));
-    trace::Recorder& recorder = runtime.recorder();
+    trace::Recorder& recorder = opened(runtime).recorder();
     const bool is_traced = recorder.enabled();
     recorder.set_enabled(false);
     std::vector<DeviceProfile> found;

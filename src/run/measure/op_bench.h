@@ -36,7 +36,8 @@ class OpBench {
   // `memory_bytes` is more than a cache holds, see cpu::beyond_cache_bytes(); 0: no memory is measured. The first run,
   // which wakes threads and touches memory, is over when it returns. If `shared` has room for everything, nothing else
   // is allocated. Errors: unsupported with the device's reason; out_of_memory; those of a run.
-  [[nodiscard]] static Result<std::unique_ptr<OpBench>> create(BenchCase use, Device& device, std::uint64_t memory_bytes,
+  [[nodiscard]] static Result<std::unique_ptr<OpBench>> create(BenchCase use, Device& device,
+                                                               std::uint64_t memory_bytes,
                                                                BenchMemory* shared = nullptr);
 
   // Seconds per use, by the device's clock.

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "devices/device.h"
+#include "run/opened_devices.h"
 #include "trace/recorder.h"
 
 namespace shunt {
@@ -33,9 +34,10 @@ std::string ids_of(std::span<Device* const> devices) {
 }  // namespace
 
 DevicePool::DevicePool(const Runtime& runtime) : runtime_(runtime), audits_{.each = runtime.options().audit} {
-  for (std::size_t index = 0; index < runtime.handles().size(); ++index)
-    members_.push_back(
-        {.device = runtime.current(index), .cost = runtime.costs()[index], .budget = runtime.budgets()[index]});
+  for (std::size_t index = 0; index < opened(runtime).handles().size(); ++index)
+    members_.push_back({.device = opened(runtime).current(index),
+                        .cost = opened(runtime).costs()[index],
+                        .budget = runtime.budgets()[index]});
   update();
 }
 
@@ -152,7 +154,7 @@ bool DevicePool::count_step() {
 bool DevicePool::take_back(std::size_t index) {
   Member& member = members_[index];
   const std::string& id = member.device->info().id;
-  auto revived = runtime_.revive(index);
+  auto revived = opened(runtime_).revive(index);
   if (!revived) {
     member.backoff.add(std::move(revived).error(), steps_);
     tell(fmt::format("{} cannot be used again yet: {}", id, member.backoff.why().message));
@@ -246,9 +248,9 @@ void DevicePool::set_costs(std::span<const DeviceCost> costs) {
 }
 
 void DevicePool::tell(const std::string& text) const {
-  trace::Recorder& recorder = runtime_.recorder();
+  trace::Recorder& recorder = opened(runtime_).recorder();
   recorder.record(
-      {.start_ns = runtime_.current(0)->now_ns(), .what = recorder.intern(text), .kind = trace::Kind::notice});
+      {.start_ns = opened(runtime_).current(0)->now_ns(), .what = recorder.intern(text), .kind = trace::Kind::notice});
   if (runtime_.options().on_notice) runtime_.options().on_notice(text);
 }
 

@@ -14,6 +14,7 @@
 
 #include "plan/costs/cost.h"
 #include "plan/plan.h"
+#include "run/opened_devices.h"
 #include "run/pool/backoff.h"
 #include "run/pool/running_median.h"
 #include "run/verify/audit.h"
@@ -25,8 +26,8 @@ namespace shunt {
 struct DeviceSet {
   // All devices of a runtime.
   DeviceSet(const Runtime& runtime)  // NOLINT(google-explicit-constructor): it is what a runtime has
-      : devices(runtime.handles()),
-        costs(runtime.costs()),
+      : devices(opened(runtime).handles()),
+        costs(opened(runtime).costs()),
         budgets(runtime.budgets()),
         strict(runtime.options().strict) {}
   DeviceSet() = default;

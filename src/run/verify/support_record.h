@@ -1,5 +1,5 @@
-// The cases of a conformance run on one device, counted by op and dtype. `shunt verify` prints them; docs/support.json has
-// a record for each kind of device. Plain values; any thread.
+// The cases of a conformance run on one device, counted by op and dtype. `shunt verify` prints them; docs/support.json
+// has a record for each kind of device. Plain values; any thread.
 #pragma once
 
 #include <cstdint>

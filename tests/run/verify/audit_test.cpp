@@ -1,5 +1,6 @@
 // Whether audits find what is wrong, and nothing else.
 #include "run/verify/audit.h"
+#include "run/opened_devices.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -29,7 +30,7 @@ std::unique_ptr<Runtime> open(const std::string& devices, std::uint32_t audit, c
 }
 
 std::vector<trace::ExecutionEvent> audits_of(const Runtime& runtime) {
-  std::vector<trace::ExecutionEvent> events = runtime.recorder().snapshot();
+  std::vector<trace::ExecutionEvent> events = opened(runtime).recorder().snapshot();
   std::erase_if(events, [](const trace::ExecutionEvent& event) { return event.kind != trace::Kind::audit; });
   return events;
 }

@@ -21,7 +21,8 @@ inline Json kept_record(const std::string& label) {
   std::size_t number = 0;
   for (std::size_t i = 0; i < all["devices"].size(); ++i) {
     const auto name = all["devices"][i]["label"].get<std::string>();
-    if (!label.starts_with(name) || (!best.is_null() && name.size() < best["label"].get<std::string>().size())) continue;
+    if (!label.starts_with(name) || (!best.is_null() && name.size() < best["label"].get<std::string>().size()))
+      continue;
     best = all["devices"][i];
     number = i;
   }
@@ -53,8 +54,8 @@ inline void expect_as_recorded(const ConformanceReport& report, const Device& de
   const Json ops = to_json(now)["ops"];
   for (const auto& [op, cases] : ops.items())
     EXPECT_EQ(kept["ops"].value(op, Json()).dump(), cases.dump())
-        << now.label << " runs " << op << " otherwise than docs/support.json says of " << kept["label"].get<std::string>()
-        << "; if it is right now: " << again;
+        << now.label << " runs " << op << " otherwise than docs/support.json says of "
+        << kept["label"].get<std::string>() << "; if it is right now: " << again;
 }
 
 }  // namespace shunt::test
