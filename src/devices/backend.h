@@ -1,6 +1,6 @@
-// How a device API is opened: the function that each row of backends.def names, what it is told, and what it answers.
+// How a device API is opened: the function behind each row of backends.def, its options and its report.
 //
-// Plain values. A backend includes this; which APIs are opened, and when, is devices/discovery/'s.
+// Plain values. A backend includes this header; devices/discovery/ decides which APIs are opened, and when.
 #pragma once
 
 #include <functional>
@@ -16,42 +16,41 @@
 
 namespace shunt {
 
-// How long a device is predicted to take for work that is the same for all.
+// Predicts how long a device takes for a fixed amount of work.
 using PredictedUs = std::function<double(const DeviceInfo&)>;
 
 struct OpenOptions {
-  // Only the APIs of these devices are started, as select_devices() reads the list. Empty: those of the processor and
-  // of each GPU, of several that offer the same one the fastest.
+  // Start only the APIs of these devices, a list as select_devices() reads it. Empty: the processor and every GPU, each
+  // through the API that is fastest for it.
   std::string_view devices;
-  // A file that describes a machine (sim/machine.h), whose devices are simulated and all that there is; empty: this
-  // machine.
+  // A file that describes a simulated machine (sim/machine.h); only its devices exist then. Empty: this machine.
   std::string_view machine = {};
-  std::uint32_t threads = 0;               // of the CPU; 0: one per core this process may use
+  std::uint32_t threads = 0;  // of the CPU; 0: one per core this process may use
   std::vector<std::uint32_t> pin_to_cpus;  // one per thread; empty: not pinned
   trace::Recorder* recorder = nullptr;     // must outlive the devices; may be null
-  std::span<const DeviceInfo> known;       // devices of other APIs: the same hardware perhaps (identity.h)
-  FaultTable faults = {};                  // that devices are told to have
-  const Device* in_place_of = nullptr;     // the lost one that is opened anew
-  PredictedUs predicted_us = {};           // of several APIs of one GPU, which is the fastest; null: the first
+  std::span<const DeviceInfo> known;  // devices of other APIs, perhaps the same hardware (identity.h)
+  FaultTable faults = {};  // faults to inject
+  const Device* in_place_of = nullptr;  // the lost device that is being reopened
+  PredictedUs predicted_us = {};  // picks the fastest API of a GPU; null: the first one
 };
 
-// The names in a comma-separated list, without the spaces around them.
+// Returns the names in a comma-separated list, without surrounding spaces.
 [[nodiscard]] std::vector<std::string_view> names_in(std::string_view list);
 
-// What one API answered.
+// What one API reported.
 struct BackendReport {
   std::string api;
   std::vector<std::unique_ptr<Device>> devices;
-  // Where there are no devices: how far it came, why no further, and what helps.
+  // Without devices: how far the start came, why it stopped there, and what would help.
   StartStage stage = StartStage::started;
   std::string absent_because = {};
 
-  // No devices, and this is why.
+  // Records that there are no devices, and why.
   void stop(StartStage where, std::string why) {
     stage = where;
     absent_because = std::move(why);
   }
-  // The same of an error on the way to the API: io means that its library is not there.
+  // Records an error met on the way to the API; io means that its library is missing.
   void stop(Error why) {
     stop(why.code == Code::io ? StartStage::no_library : StartStage::no_start, std::move(why.message));
   }

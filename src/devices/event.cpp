@@ -23,7 +23,7 @@ Event::Event(Status status) : state_(std::make_shared<State>()) {
 
 Event::Event(Device* device) : state_(std::make_shared<State>()) {
   state_->device = device;
-  state_->callbacks.reserve(1);  // what is in flight must not be without one for want of memory
+  state_->callbacks.reserve(1);  // so that work in flight never lacks room for a callback
 }
 
 bool Event::poll() const { return state_->done.load(std::memory_order_acquire); }

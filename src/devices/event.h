@@ -1,8 +1,7 @@
-// The end of something a device was asked to do. Any error of a submission may surface here.
+// The completion of a request to a device. Any error of a submission may surface here.
 //
-// An Event is a shared handle: copies speak of the same completion. All calls are safe from many threads.
-// Devices that have no thread of their own make progress when somebody calls Device::advance(); wait() does
-// so for its own device.
+// An Event is a shared handle: copies refer to the same completion. All calls are safe from many threads. Devices
+// without threads of their own make progress when somebody calls Device::advance(); wait() does so for its own device.
 #pragma once
 
 #include <functional>
@@ -16,9 +15,9 @@ class Device;
 
 class Event {
  public:
-  // Done already, with that outcome.
+  // Makes an event that is done, with this outcome.
   explicit Event(Status status);
-  // Pending. `device` must outlive it; wait() calls device->advance().
+  // Makes a pending event. `device` must outlive it; wait() calls device->advance().
   explicit Event(Device* device);
 
   [[nodiscard]] bool poll() const;
@@ -26,10 +25,10 @@ class Event {
   void on_done(std::function<void(const Status&)> callback);
   // Blocks until done and returns the outcome.
   [[nodiscard]] Status wait();
-  // The outcome. REQUIRES: poll().
+  // Returns the outcome. REQUIRES: poll().
   [[nodiscard]] Status status() const;
 
-  // For devices: ends the event. Only the first call counts.
+  // For devices: completes the event. Only the first call counts.
   void complete(Status status);
 
  private:

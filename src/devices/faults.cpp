@@ -34,7 +34,7 @@ std::string known_faults() {
   return list;
 }
 
-// The first of `count` that has the number `fault`, where they begin with number `first`.
+// Returns the position of op number `fault` among `count` ops whose first has number `first`.
 std::optional<std::size_t> place_of(const std::optional<std::uint64_t>& fault, std::uint64_t first, std::size_t count) {
   if (!fault || *fault < first || *fault - first >= count) return std::nullopt;
   return static_cast<std::size_t>(*fault - first);

@@ -12,7 +12,7 @@
 namespace shunt {
 namespace {
 
-// How long a program may hang that has no time-out of its own, as with a GPU's driver.
+// How long a program without a timeout of its own may hang, like the watchdog of a GPU driver.
 constexpr std::chrono::seconds kWatchdog{10};
 
 class FaultyProgram final : public Program {
@@ -36,9 +36,9 @@ class FaultyProgram final : public Program {
   [[nodiscard]] bool records() const override { return real_->records(); }
   [[nodiscard]] Program& real() { return *real_; }
   [[nodiscard]] const std::string& name() const { return name_; }
-  // How many ops are submitted.
+  // The number of ops submitted.
   [[nodiscard]] std::size_t size(const Submission& submission) const { return submission.op ? 1 : ops_; }
-  // Of the last of these that makes floating-point values; null where there is none.
+  // The last of them with a floating-point output; null if there is none.
   [[nodiscard]] const Output* last_output(const Submission& submission) const {
     const Output* last = nullptr;
     for (const Output& output : outputs_)
@@ -169,7 +169,7 @@ class FaultyDevice final : public Device {
   const std::unique_ptr<Device> real_;
   const std::shared_ptr<FaultCount> faults_;
   HealthRecord health_;
-  std::vector<Hung> hung_;  // the first is the one that all others wait for
+  std::vector<Hung> hung_;  // all others wait for the first
 };
 
 }  // namespace

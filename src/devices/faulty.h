@@ -1,4 +1,4 @@
-// A device with faults, over a real one that has none of them.
+// A device that injects faults into a real one.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace shunt {
 
-// All devices that copy from each other have to be made so. `faults` may be null.
+// If devices copy from each other, all of them must be wrapped. `faults` may be null.
 [[nodiscard]] std::unique_ptr<Device> make_faulty(std::unique_ptr<Device> real, std::shared_ptr<FaultCount> faults);
 
 }  // namespace shunt

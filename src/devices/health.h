@@ -1,4 +1,5 @@
-// Whether a device still answers, as its one worker finds out and any thread may ask; and errors that name the device.
+// Whether a device still answers: written by its one worker, readable from any thread. Also makes errors that name the
+// device.
 #pragma once
 
 #include <fmt/format.h>
@@ -14,7 +15,7 @@ namespace shunt {
 
 class HealthRecord {
  public:
-  // `id` is the device's, and has to outlive it.
+  // `id` is the device's, and must outlive this.
   explicit HealthRecord(const std::string& id) : id_(id) {}
 
   [[nodiscard]] Health get() const {
@@ -22,25 +23,25 @@ class HealthRecord {
     return health_;
   }
 
-  // An error of `what` on the device.
+  // Makes an error about `what` on this device.
   [[nodiscard]] std::unexpected<Error> at(std::string_view what, Error error) const {
     return fail_at(fmt::format("{} on {}", what, id_), std::move(error));
   }
 
-  // Passes a status on. The first device_lost or timed_out stays: handles made before are invalid from then on.
+  // Returns the status. The first device_lost or timed_out is kept: earlier handles are invalid from then on.
   Status note(Status status) {
     const bool is_end = !status && (status.error().code == Code::device_lost || status.error().code == Code::timed_out);
     return is_end ? lose(std::move(status)) : status;
   }
 
-  // The same for an error of any code. REQUIRES: !status.
+  // Does the same for an error of any code. REQUIRES: !status.
   Status lose(Status status) {
     const std::scoped_lock lock(mutex_);
     if (health_.status) health_ = {.status = status, .epoch = health_.epoch + 1};
     return status;
   }
 
-  // What work() answers, a Status or a Result, unless the device was lost. `what` it does stands before an error.
+  // Returns the outcome of work(), a Status or a Result, or the error if the device was lost. `what` prefixes errors.
   template <class Work>
   auto attempt(std::string_view what, const Work& work) -> decltype(work()) {
     SHUNT_TRY(get().status);
@@ -49,13 +50,13 @@ class HealthRecord {
     return outcome;
   }
 
-  // The same for Device::allocate(); `work` answers the buffer of a backend.
+  // Does the same for Device::allocate(); `work` returns a backend's buffer.
   template <class Work>
   Result<std::unique_ptr<Buffer>> attempt_buffer(std::uint64_t bytes, const Work& work) {
     return attempt(fmt::format("{} bytes", bytes), [&]() -> Result<std::unique_ptr<Buffer>> { return work(); });
   }
 
-  // And for Device::prepare().
+  // Does the same for Device::prepare().
   template <class Work>
   Result<std::unique_ptr<Program>> attempt_program(const ProgramRequest& request, const Work& work) {
     return attempt(fmt::format("program \"{}\"", request.name),

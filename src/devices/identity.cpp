@@ -5,15 +5,15 @@
 namespace shunt {
 namespace {
 
-// Whether two devices tell the same of what both tell.
+// Whether both values are known and equal.
 bool is_same(const std::string& a, const std::string& b) { return !a.empty() && a == b; }
 
-// Some APIs write more behind the name.
+// Some APIs append more to the name.
 bool is_same_name(const DeviceInfo& a, const DeviceInfo& b) {
   return !a.name.empty() && !b.name.empty() && (a.name.contains(b.name) || b.name.contains(a.name));
 }
 
-// What is known to be the same hardware; null: nothing, or more than one thing could be.
+// Returns the device known to be the same hardware; null if there is none, or more than one could be.
 const DeviceInfo* find_same(const DeviceInfo& info, std::span<const DeviceInfo> known) {
   const auto only = [&](const auto& matches) -> const DeviceInfo* {
     const DeviceInfo* found = nullptr;

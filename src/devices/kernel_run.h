@@ -1,5 +1,5 @@
-// A run of ops through the CPU's kernels: for each op the kernel, its plain-data arguments and its pointers. What the
-// devices of cpu/ and sim/ have in common; which threads run it, and when, is theirs.
+// A run of ops through the CPU's kernels: for each op the kernel, its plain-data arguments and its pointers. The
+// devices of cpu/ and sim/ share it; they decide which threads run it, and when.
 //
 // Holds pointers into the buffers that the ops were bound to. Constant once made; any thread may run a share.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace shunt {
 
-// The scratch memory of a run of ops: a block that all threads share, then a block for each.
+// The scratch memory of a run of ops: one block shared by all threads, then one block per thread.
 class ScratchSize {
  public:
   void add(const CpuWork& work);
@@ -28,24 +28,24 @@ class ScratchSize {
 
 class KernelRun {
  public:
-  // The kernel for a call, or null.
+  // Returns the kernel for a call, or null.
   using Choose = const CpuKernel* (*)(const OpCall& call);
-  // Where a binding begins; null for one without a buffer.
+  // Returns where a binding begins; null for a binding without a buffer.
   using Address = std::byte* (*)(const Binding& binding);
 
-  // Device::supports() of a device that runs these kernels on so many threads.
+  // Device::supports() for a device that runs these kernels on this many threads.
   [[nodiscard]] static Support supports(std::span<const OpCall> run, Choose choose, std::uint32_t threads,
                                         std::string_view device);
 
-  // REQUIRES: supports() said yes to the ops.
+  // REQUIRES: supports() accepted the ops.
   KernelRun(std::span<const ProgramOp> ops, Choose choose, Address address, std::uint32_t threads);
 
   [[nodiscard]] std::size_t size() const { return steps_.size(); }
-  // How often all threads meet in an op.
+  // How often all threads synchronize within an op.
   [[nodiscard]] std::uint32_t phases(std::size_t op) const { return steps_[op].phases; }
   [[nodiscard]] const ScratchSize& scratch() const { return scratch_; }
 
-  // Runs one thread's share of a phase of an op and returns what the kernel does. The caller fills in phase, thread,
+  // Runs one thread's share of a phase of an op and returns the kernel's result. The caller fills in phase, thread,
   // threads, parameters and scratch.
   [[nodiscard]] int run(std::size_t op, CpuCall& call) const;
 

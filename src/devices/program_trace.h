@@ -1,5 +1,5 @@
-// What a device records of a prepared program: an event for each submission and, where it was asked for, one for each
-// op. Labels are interned beforehand. Constant once made; any thread may record.
+// Traces a prepared program: one event per submission and, on request, one per op. Labels are interned beforehand.
+// Constant once made; any thread may record.
 #pragma once
 
 #include <string_view>
@@ -15,17 +15,17 @@ class ProgramTrace {
   // `recorder` may be null; it must outlive this.
   ProgramTrace(const ProgramRequest& request, std::string_view device, trace::Recorder* recorder);
 
-  // Somebody records now.
+  // Whether a recorder is attached and enabled.
   [[nodiscard]] bool is_on() const { return recorder_ != nullptr && recorder_->enabled(); }
   [[nodiscard]] bool wants_ops(const Submission& submission) const { return is_on() && submission.profile; }
-  // `in_ops`: one op was submitted after the other, of which there is no prediction.
+  // `in_ops`: the ops were submitted one by one, for which there is no prediction.
   void record_program(std::uint64_t start_ns, std::uint64_t end_ns, std::uint32_t step, const Status& status,
                       bool in_ops = false) const;
   void record_op(std::size_t op, std::uint64_t start_ns, std::uint64_t end_ns, std::uint32_t step) const;
 
  private:
   trace::Recorder* recorder_;
-  trace::ExecutionEvent program_;  // what is known of them beforehand
+  trace::ExecutionEvent program_;  // the part known beforehand, of this and of ops_
   std::vector<trace::ExecutionEvent> ops_;
 };
 

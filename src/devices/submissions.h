@@ -1,7 +1,7 @@
-// What a device does with submissions that end in their order and are asked for one by one: OpenGL and WebGL2.
+// The queue of submissions of a device whose submissions end in order and are polled one by one: OpenGL and WebGL2.
 //
-// A program has name(), and was_cut_short(): whether its last submission stopped at the deadline before its last op.
-// Owned by the device; one thread.
+// A Program must have name() and was_cut_short(): whether its last submission stopped at the deadline before its last
+// op. Owned by the device; one thread.
 #pragma once
 
 #include <fmt/format.h>
@@ -18,16 +18,16 @@ namespace shunt {
 template <class Program>
 class Submissions {
  public:
-  // Both must outlive it.
+  // Both must outlive this.
   Submissions(Device& device, HealthRecord& health) : device_(device), health_(health) {}
 
   [[nodiscard]] bool empty() const { return pending_.empty(); }
 
-  // Device::submit(). `start(deadline)` starts the program.
+  // Implements Device::submit(). `start(deadline)` starts the program.
   template <class Start>
   Event submit(Program& program, const Submission& submission, const Start& start) {
     if (Status lost = health_.get().status; !lost) return Event(std::move(lost));
-    // Nothing was started, so the device is as it was.
+    // Nothing was started, so the device is unharmed.
     const Deadline deadline = deadline_of(submission);
     if (has_passed(deadline)) return Event(late(program, "its deadline had passed before it was submitted"));
     Status started = health_.attempt(name_of(program), [&] { return start(deadline); });
@@ -37,8 +37,8 @@ class Submissions {
     return event;
   }
 
-  // Ends the oldest submission if it is over, which `has_ended(program, deadline)` says, or late; true if it did, or
-  // none is left.
+  // Completes the oldest submission if it has ended, as `has_ended(program, deadline)` reports, or if it is late.
+  // Returns true if it did, or if none is left.
   template <class HasEnded>
   bool complete_first(const HasEnded& has_ended) {
     if (pending_.empty()) return true;
@@ -52,7 +52,7 @@ class Submissions {
       alive = health_.get().status;
       first.event.complete(outcome);
     }
-    // What was lost is lost for all.
+    // A lost device fails all that is pending.
     std::deque<Pending> rest;
     if (!alive) rest.swap(pending_);
     for (Pending& each : rest) each.event.complete(alive);
@@ -71,7 +71,7 @@ class Submissions {
     return health_.at(name_of(program), {Code::timed_out, std::move(why)});
   }
 
-  // `ended`: whether it has, by its deadline.
+  // `ended`: whether it ended by its deadline.
   Status outcome_of(const Program& program, Result<bool> ended) {
     if (!ended) return health_.note(health_.at(name_of(program), std::move(ended).error()));
     if (!*ended) return health_.note(late(program, "it still ran at its deadline"));

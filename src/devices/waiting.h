@@ -1,5 +1,5 @@
 // How a device without a thread of its own waits in advance(): for a slice of time, and no longer than a submission may
-// take. By the machine's clock. Plain functions; any thread.
+// take, by the machine's clock. Plain functions; any thread.
 #pragma once
 
 #include <algorithm>
@@ -11,10 +11,10 @@
 
 namespace shunt {
 
-// When a submission has timed out; nothing: never.
+// When a submission times out; nullopt: never.
 using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 
-// Of a submission that is made now.
+// Returns the deadline of a submission made now.
 [[nodiscard]] inline Deadline deadline_of(const Submission& submission) {
   using Time = std::chrono::steady_clock::time_point;
   if (!submission.timeout) return std::nullopt;
@@ -26,7 +26,7 @@ using Deadline = std::optional<std::chrono::steady_clock::time_point>;
   return deadline && std::chrono::steady_clock::now() >= *deadline;
 }
 
-// `patience`, or what is left until the deadline.
+// Returns `patience`, or the time left until the deadline if that is less.
 [[nodiscard]] inline std::chrono::nanoseconds patience_until(const Deadline& deadline,
                                                              std::chrono::nanoseconds patience = kPatience) {
   if (!deadline) return patience;
@@ -34,8 +34,8 @@ using Deadline = std::optional<std::chrono::steady_clock::time_point>;
   return std::clamp(left, std::chrono::nanoseconds(0), patience);
 }
 
-// For APIs that can be asked but not waited for: asks `is_over` again and again, at first at once, then with naps in
-// between, until it says yes or patience ends.
+// For APIs that can be polled but not waited for: polls `is_over`, at first continuously, then with naps in between,
+// until it returns true or patience ends.
 template <class IsOver>
 void poll_patiently(std::chrono::nanoseconds patience, const IsOver& is_over) {
   constexpr std::chrono::microseconds kEagerness{500};
