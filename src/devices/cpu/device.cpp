@@ -22,11 +22,11 @@ namespace {
 template <KernelSet set>
 const CpuKernel* kernel_for(const OpCall& call) {
   const CpuFamily& family = cpu_family(info_of(call.op).family);
-  // What the caller computes is the same with both sets.
+  // Custom ops have one kernel for both sets.
   return set == KernelSet::simd && call.op != Op::custom ? family.simd : family.scalar;
 }
 
-// The lines of a file of the system, each without its end; none where there is no such file.
+// Returns the lines of a system file, without line ends; none if there is no such file.
 std::vector<std::string> lines_of(const char* path) {
   std::vector<std::string> lines;
   std::FILE* file = std::fopen(path, "re");
@@ -44,7 +44,7 @@ std::vector<std::string> lines_of(const char* path) {
   return lines;
 }
 
-// What stands behind the first of these keys in /proc/cpuinfo: "model name : AMD EPYC 7543". Empty: not there.
+// Returns the value of the first of these keys in /proc/cpuinfo: "model name : AMD EPYC 7543". Empty: not there.
 std::string processor_says(std::initializer_list<std::string_view> keys) {
   for (const std::string& line : lines_of("/proc/cpuinfo")) {
     const std::size_t colon = line.find(": ");
@@ -69,7 +69,7 @@ std::uint32_t highest_clock_mhz() {
 DeviceFeatures features() {
   DeviceFeatures found = {DeviceFeature::fp64, DeviceFeature::atomics, DeviceFeature::unified_memory,
                           DeviceFeature::timestamps};
-  // X86's words and Arm's, as Linux has them.
+  // Flags of x86 and Arm, as Linux spells them.
   const std::string flags = processor_says({"flags", "Features"});
   for (const auto word : std::views::split(flags, ' ')) {
     const std::string_view flag(word.begin(), word.end());
@@ -137,7 +137,7 @@ class CpuDevice final : public Device {
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
     Event event(this);
     engine_->enqueue([event, &program, submission, deadline = deadline_of(submission)](ThreadPool& pool) mutable {
-      // Others wait for it, whatever happens.
+      // The event is completed whatever happens, because others wait for it.
       event.complete(guarded([&] { return static_cast<CpuProgram&>(program).run(pool, submission, deadline); },
                              [] { return Status(std::unexpected(out_of_memory())); }));
     });

@@ -17,12 +17,12 @@ struct CpuDeviceOptions {
   std::shared_ptr<Engine> engine;
   trace::Recorder* recorder = nullptr;
   std::string memory_pool =
-      std::string(kHostPool);  // tests give two CPU devices pools of their own, so that copies are needed
+      std::string(kHostPool);  // tests give two CPU devices separate pools to force copies
   std::string id;              // default "cpu:simd" or "cpu:scalar"
 };
 
 [[nodiscard]] std::unique_ptr<Device> make_cpu_device(CpuDeviceOptions options);
-// The same as `device` but with another engine; null where that was not made here.
+// Makes the same device on another engine; null if `device` was not made here.
 [[nodiscard]] std::unique_ptr<Device> over(std::shared_ptr<Engine> engine, const Device& device);
 
 }  // namespace shunt::cpu

@@ -13,7 +13,7 @@ bool Engine::advance() {
   std::unique_lock lock(mutex_);
   if (busy_ || queue_.empty()) return false;
   busy_ = true;
-  // Whoever saw busy_ may sleep until its job is done, so nothing may be left behind.
+  // A thread that saw busy_ may sleep until its job is done, so the queue must be emptied.
   while (!queue_.empty()) {
     const std::function<void(ThreadPool&)> job = std::move(queue_.front());
     queue_.pop_front();

@@ -1,5 +1,5 @@
-// The processor cores as one compute resource: a thread pool and the queue of submissions that wait for it.
-// Shared by the devices cpu:simd and cpu:scalar. All calls are safe from many threads.
+// The processor cores as one compute resource: a thread pool and the queue of submissions waiting for it. Shared by the
+// devices cpu:simd and cpu:scalar. All calls are safe from many threads.
 #pragma once
 
 #include <deque>
@@ -14,11 +14,11 @@ class Engine {
  public:
   Engine(std::uint32_t threads, std::span<const std::uint32_t> pin_to_cpus) : pool_(threads, pin_to_cpus) {}
 
-  // `job` runs on the thread that calls advance(), with the pool to itself.
+  // `job` runs on the thread that calls advance(), with exclusive use of the pool.
   void enqueue(std::function<void(ThreadPool&)> job);
 
-  // Runs all that is queued, also by other threads. False where there is nothing to do, or another thread is at it
-  // already: it will then run everything that was queued before this call.
+  // Runs everything that is queued, including jobs of other threads. Returns false if there is nothing to do, or if
+  // another thread is already running the queue: it will then run all that was queued before this call.
   bool advance();
 
   [[nodiscard]] std::uint32_t threads() const { return pool_.threads(); }

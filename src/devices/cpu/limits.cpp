@@ -12,7 +12,7 @@ namespace shunt::cpu {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// A number that depends on every vector. Asks ahead, as the kernels do: processors do not fetch across pages.
+// Returns a number that depends on every vector. Prefetches, as the kernels do: processors do not fetch across pages.
 float read_all(const float* values, std::size_t count) {
   const hn::ScalableTag<float> d;
   const std::size_t lanes = hn::Lanes(d);
@@ -27,8 +27,8 @@ float read_all(const float* values, std::size_t count) {
   return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e))));
 }
 
-// Twelve sums that do not wait for each other keep two units of latency up to six busy, and with two factors they
-// fit sixteen registers. They start apart, or else the compiler would compute one of them.
+// Twelve independent sums keep two units with a latency of up to six cycles busy, and with two factors they fit sixteen
+// registers. They start from different values, or else the compiler would merge them.
 inline constexpr std::size_t kSums = 12;
 
 float multiply_add(std::uint64_t rounds) {
@@ -44,7 +44,7 @@ float multiply_add(std::uint64_t rounds) {
   return hn::GetLane(hn::SumOfLanes(d, sums[0]));
 }
 
-// Operations of one round.
+// Floating-point operations in one round.
 std::uint64_t round_flops() { return 2 * kSums * hn::Lanes(hn::ScalableTag<float>()); }
 
 }  // namespace HWY_NAMESPACE
@@ -71,8 +71,7 @@ HWY_EXPORT(round_flops);
 namespace {
 
 constexpr std::uint64_t kLeastBytes = std::uint64_t{256} << 20U;
-// About ten milliseconds, as long as a large linear takes: where other programs want the cores too, both then wait
-// alike.
+// About ten milliseconds, as long as a large linear, so that both are delayed alike when other programs want the cores.
 constexpr std::uint64_t kMultiplyRounds = 4'000'000;
 constexpr std::size_t kRegions = 501;
 
@@ -96,7 +95,7 @@ std::uint64_t beyond_cache_bytes() {
 
 Result<std::unique_ptr<Limits>> Limits::create(std::uint32_t threads) {
   SHUNT_TRY_ASSIGN(std::unique_ptr<Buffer> buffer, allocate_host(beyond_cache_bytes()));
-  // Untouched pages would all be the same one.
+  // Untouched pages would all map to the same one.
   std::ranges::fill(buffer->host(), std::byte{1});
   return std::unique_ptr<Limits>(new Limits(threads != 0 ? threads : usable_cores(), std::move(buffer)));
 }

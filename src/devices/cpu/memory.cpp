@@ -33,7 +33,7 @@ class HostBuffer final : public Buffer {
   std::shared_ptr<const void> owner_;
 };
 
-// A line "MemAvailable:   123 kB" of /proc/meminfo.
+// Reads a line such as "MemAvailable:   123 kB" of /proc/meminfo.
 std::optional<std::uint64_t> meminfo(const char* format) {
   std::FILE* file = std::fopen("/proc/meminfo", "re");
   if (file == nullptr) return std::nullopt;
@@ -68,7 +68,7 @@ Result<std::unique_ptr<Buffer>> allocate_host(std::uint64_t bytes) {
 }
 
 std::unique_ptr<Buffer> wrap_host(std::span<const std::byte> memory, std::shared_ptr<const void> owner) {
-  // A Buffer has one kind of pointer; whether it is written is a matter of the programs that it is bound to.
+  // A Buffer has one pointer type; whether it is written depends on the programs bound to it.
   return std::make_unique<HostBuffer>(const_cast<std::byte*>(memory.data()), memory.size(), false, std::move(owner));
 }
 

@@ -1,4 +1,4 @@
-// Host memory as device buffers: page-aligned, zeroed, and taken from the system only where it is touched.
+// Host memory as device buffers: page-aligned, zeroed, and backed by the system only where it is touched.
 #pragma once
 
 #include <memory>
@@ -8,12 +8,12 @@
 
 namespace shunt::cpu {
 
-// Errors: out_of_memory with what was asked and what is free.
+// Errors: out_of_memory, with the sizes requested and free.
 [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate_host(std::uint64_t bytes);
-// `owner` keeps the memory, or the caller; only programs that have it as the place of a result write it.
+// `owner`, or else the caller, keeps the memory alive. Only programs that bind it as an output write to it.
 [[nodiscard]] std::unique_ptr<Buffer> wrap_host(std::span<const std::byte> memory, std::shared_ptr<const void> owner);
 
-// In bytes; nothing where the system does not tell. All of the machine's, and what this process can still take of it.
+// In bytes; nullopt if the system does not report it. The machine's memory, and what this process can still take of it.
 [[nodiscard]] std::optional<std::uint64_t> total_memory();
 [[nodiscard]] std::optional<std::uint64_t> available_memory();
 

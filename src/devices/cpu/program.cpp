@@ -12,7 +12,7 @@
 namespace shunt::cpu {
 namespace {
 
-constexpr int kNoMemory = -1;  // what a kernel that throws has failed with
+constexpr int kNoMemory = -1;  // the error of a kernel that threw
 
 std::byte* address_of(const Binding& binding) {
   return binding.buffer == nullptr ? nullptr : binding.buffer->host().data() + binding.offset;
@@ -20,14 +20,14 @@ std::byte* address_of(const Binding& binding) {
 
 }  // namespace
 
-// How a run ended, written by whichever thread met the first failure of the first failing step.
+// How a run ended, written by the thread that met the first failure of the first failing step.
 struct CpuProgram::Outcome {
   static constexpr std::uint32_t kNever = 0xFFFFFFFFU;
   std::atomic<std::uint32_t> failed_step{kNever};
   std::atomic<int> kernel_error{0};
   std::atomic<bool> timed_out{false};
   std::mutex mutex;
-  Status failure;  // what a kernel said of it; guarded by mutex
+  Status failure;  // the kernel's message; guarded by mutex
 
   void note(const Status& why) {
     const std::scoped_lock lock(mutex);
@@ -74,7 +74,7 @@ void CpuProgram::run_thread(ThreadPool& pool, const Submission& submission, cons
   std::uint64_t start = profile ? trace::now_ns() : 0;
   for (std::uint32_t index = 0; index < kernels_.size(); ++index) {
     for (call.phase = 0; call.phase < kernels_.phases(index); ++call.phase) {
-      // One that throws has had no memory: nobody may stay behind at the barrier.
+      // A kernel throws only for lack of memory. No thread may be left at the barrier.
       const int error = guarded([&] { return kernels_.run(index, call); }, [] { return kNoMemory; });
       if (error != 0) {
         outcome.kernel_error.store(error, std::memory_order_relaxed);
@@ -91,8 +91,8 @@ void CpuProgram::run_thread(ThreadPool& pool, const Submission& submission, cons
       const std::uint64_t end = trace::now_ns();
       trace_.record_op(index, std::exchange(start, end), end, submission.step);
     }
-    // Every thread sees the same answer: what made it true happened before the barrier, and a thread that is
-    // ahead can only fail a later step.
+    // Every thread sees the same answer: its cause came before the barrier, and a thread that is ahead can only fail a
+    // later step.
     if (outcome.ends_after(index)) return;
   }
 }

@@ -1,4 +1,4 @@
-// A prepared run of ops on the CPU, for all threads of the pool.
+// A prepared run of ops on the CPU, executed by all threads of the pool.
 #pragma once
 
 #include <atomic>
@@ -13,8 +13,8 @@ namespace shunt::cpu {
 
 class CpuProgram final : public Program {
  public:
-  // `device` is the label under which events are recorded; `recorder` may be null.
-  // REQUIRES: choose(call) is a kernel that supports the call.
+  // `device` is the label of recorded events; `recorder` may be null. REQUIRES: choose(call) returns a kernel that
+  // supports the call.
   [[nodiscard]] static Result<std::unique_ptr<CpuProgram>> create(const ProgramRequest& request,
                                                                   KernelRun::Choose choose, std::uint32_t threads,
                                                                   trace::Recorder* recorder, std::string_view device);
@@ -22,7 +22,7 @@ class CpuProgram final : public Program {
   [[nodiscard]] std::uint64_t scratch_bytes() const override { return scratch_ ? scratch_->bytes() : 0; }
   [[nodiscard]] bool records() const override { return true; }
 
-  // Runs all ops on all threads of the pool. Errors: internal where a kernel failed, timed_out.
+  // Runs all ops on all threads of the pool. Errors: internal if a kernel failed, timed_out.
   [[nodiscard]] Status run(ThreadPool& pool, const Submission& submission, const Deadline& deadline);
 
  private:

@@ -1,4 +1,4 @@
-// The instruction sets that the SIMD kernels are compiled for and that this processor has.
+// The instruction sets that the SIMD kernels are compiled for and this processor has.
 #pragma once
 
 #include <string>

@@ -7,7 +7,7 @@
 namespace shunt::cuda {
 namespace {
 
-constexpr std::uint64_t kLeastBytes = 16;  // an allocation of nothing is an error
+constexpr std::uint64_t kLeastBytes = 16;  // allocating zero bytes is an error
 
 }  // namespace
 
@@ -26,7 +26,7 @@ Context::~Context() {
   if (context_ == nullptr) return;
   enter();
   if (stream_ != nullptr) {
-    // What still runs keeps its memory until the process ends.
+    // Work that still runs keeps its memory until the process ends.
     if (!is_idle()) return;
     for (const auto& destroy : kept_) destroy(call());
     static_cast<void>(call().stream_destroy(stream_));

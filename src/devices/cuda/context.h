@@ -1,4 +1,4 @@
-// One device behind a driver: its context, its stream, and its memory.
+// One device behind a driver: its context, its stream and its memory.
 //
 // Buffers, kernels and programs share it, so that handles live as long as what was made with them. All work goes
 // through one stream, in order. One thread at a time, which enter() binds to the context.
@@ -25,14 +25,14 @@ class Context {
   [[nodiscard]] const DriverFunctions& call() const { return driver_->call(); }
   [[nodiscard]] int device() const { return device_; }
   [[nodiscard]] Handle stream() const { return stream_; }
-  // 0 where the device does not answer.
+  // Returns 0 if the device does not answer.
   [[nodiscard]] int attribute(int number) const;
-  // Binds the calling thread.
+  // Binds the calling thread to the context.
   void enter() const { static_cast<void>(call().context_enter(context_)); }
 
-  // The stream may go on with what it was given, for ever: from now on nothing is freed before it has ended.
+  // Call when the stream may run forever: from now on, nothing is freed before its work has ended.
   void distrust() { trusted_ = false; }
-  // Runs `destroy` when the device cannot be using its object any more: now, or at the end, or never.
+  // Runs `destroy` when the device can no longer be using the object: now, at the end, or never.
   void end(std::function<void(const DriverFunctions&)> destroy);
 
  private:
@@ -47,7 +47,7 @@ class Context {
   std::vector<std::function<void(const DriverFunctions&)>> kept_;
 };
 
-// Memory of the device, zeroed.
+// Device memory, zeroed.
 class CudaBuffer final : public Buffer {
  public:
   // Errors: out_of_memory.
@@ -69,7 +69,7 @@ class CudaBuffer final : public Buffer {
   Address address_ = 0;
 };
 
-// Memory of the host that the device copies from and to by itself, and an event that says when it has.
+// Pinned host memory that the device copies from and to by itself, and an event for when it has done so.
 class Pinned {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Pinned>> create(std::shared_ptr<Context> context, std::uint64_t bytes);
@@ -78,9 +78,9 @@ class Pinned {
   Pinned& operator=(const Pinned&) = delete;
 
   [[nodiscard]] std::span<std::byte> memory() const { return memory_; }
-  // After what the stream was given so far.
+  // Records the event after everything the stream was given so far.
   [[nodiscard]] Status mark();
-  // kSuccess, kNotReady or an error of the device. REQUIRES: mark() was called.
+  // Returns kSuccess, kNotReady or an error of the device. REQUIRES: mark() was called.
   [[nodiscard]] int query() const { return context_->call().event_query(event_); }
 
  private:

@@ -24,7 +24,7 @@ std::string version_text(const Driver& driver) {
   return fmt::format("{} {}", driver.api().title, version);
 }
 
-// "0000:65:00.0"; empty where the driver does not tell.
+// Returns "0000:65:00.0"; empty if the driver does not tell.
 std::string pci_address_of(const Context& context) {
   const AttributeNumbers& numbers = context.driver().api().attributes;
   const int bus = context.attribute(numbers.pci_bus);
@@ -33,7 +33,7 @@ std::string pci_address_of(const Context& context) {
   return fmt::format("{:04x}:{:02x}:{:02x}.0", context.attribute(numbers.pci_domain), bus, device);
 }
 
-// What stands in a file of the system, as "vendor" and "device" of a PCI device; empty where there is none.
+// Returns the first word of a system file, such as "vendor" of a PCI device; empty if there is none.
 std::string word_in(const std::string& file) {
   std::ifstream stream(file);
   std::string word;
@@ -41,7 +41,7 @@ std::string word_in(const std::string& file) {
   return word;
 }
 
-// "10de:2330"; empty where the system does not tell.
+// Returns "10de:2330"; empty if the system does not tell.
 std::string hardware_of(const std::string& pci_address) {
   const std::string folder = fmt::format("/sys/bus/pci/devices/{}/", pci_address);
   const std::string vendor = word_in(folder + "vendor");
@@ -50,15 +50,15 @@ std::string hardware_of(const std::string& pci_address) {
   return fmt::format("{}:{}", vendor.substr(2), device.substr(2));
 }
 
-// What the two APIs tell by numbers of their own.
+// Fills in what the two APIs report under attribute numbers of their own.
 void describe_limits(const Context& context, DeviceInfo& info) {
   const AttributeNumbers& numbers = context.driver().api().attributes;
   const auto number = [&](int attribute) {
     return static_cast<std::uint32_t>(std::max(0, context.attribute(attribute)));
   };
   constexpr double kFlopsPerCycle = 256;  // of a multiprocessor: 128 lanes that multiply and add
-  // What the kernels make of that, and of the memory: on an H200 a model of a billion parameters in Q8_0 reads 552
-  // tokens of a prompt in a second and generates 121, where the shaders do 8562 and 816.
+  // The share of that, and the memory bandwidth, that the kernels reach: on an H200, a model of a billion parameters in
+  // Q8_0 runs 552 prompt tokens per second and generates 121; the shaders reach 8562 and 816.
   constexpr double kReached = 0.02;
   constexpr double kBytesPerS = 150e9;
   info.compute_units = number(numbers.compute_units);
@@ -200,7 +200,7 @@ class CudaDevice final : public Device {
   [[nodiscard]] Health health() const override { return health_.get(); }
 
  private:
-  // A submission or a read, in the order of the stream.
+  // A submission or a read, in stream order.
   struct Pending {
     Event event;
     CudaProgram* program = nullptr;
@@ -217,7 +217,7 @@ class CudaDevice final : public Device {
     return static_cast<CudaBuffer*>(binding.buffer)->address() + binding.offset;
   }
 
-  // Completes the oldest of what is pending if it is over or late. False: not yet.
+  // Completes the oldest pending work if it has ended or is late. Returns false if it has not.
   bool complete_first() {
     Pending& first = pending_.front();
     const int answer = first.query();
@@ -238,7 +238,7 @@ class CudaDevice final : public Device {
     return true;
   }
 
-  // Waits for pinned memory within a call; what is pending before it may turn out to be late meanwhile.
+  // Waits for pinned memory within a call; earlier pending work may turn out to be late meanwhile.
   [[nodiscard]] Settle settle() {
     return [this](const Pinned& pinned) -> Status {
       while (true) {
@@ -251,8 +251,8 @@ class CudaDevice final : public Device {
     };
   }
 
-  // What a call that failed answers. What is lost stays lost: all that is pending and all that comes later gets the
-  // same answer. Running out of memory and what a driver declines leave a device as it was.
+  // Returns the status of a failed call. A lost device stays lost: all pending and later work gets the same status.
+  // Running out of memory, or a driver that declines, leaves a device as it was.
   Status lose(std::string_view what, Error why) {
     const Code code = why.code;
     Status status = health_.at(what, std::move(why));

@@ -1,4 +1,4 @@
-// A GPU behind the driver of CUDA or HIP as a Device.
+// A GPU behind the CUDA or HIP driver as a Device.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,7 @@
 
 namespace shunt::cuda {
 
-// The device with that number. Errors: those of the driver.
+// Makes the device with that number. Errors: those of the driver.
 [[nodiscard]] Result<std::unique_ptr<Device>> make_cuda_device(std::shared_ptr<const Driver> driver, int ordinal,
                                                                const OpenOptions& options);
 

@@ -1,4 +1,4 @@
-// The driver API of CUDA, and HIP's of the same shape: the calls in use, found in a library that is opened at run time.
+// The driver API of CUDA, and HIP's of the same shape: the calls in use, from a library opened at run time.
 //
 // The declarations are our own (calls.def), so that no toolkit is needed. Plain tables of pointers; any thread.
 #pragma once
@@ -26,9 +26,9 @@ inline constexpr int kSuccess = 0;
 inline constexpr int kNotReady = 600;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventWithoutTime = 2;
-inline constexpr int kCaptureRelaxed = 2;  // a driver may load kernels meanwhile
+inline constexpr int kCaptureRelaxed = 2;  // lets a driver load kernels during capture
 
-// Numbers of the device attributes in use, which differ.
+// The numbers of the device attributes in use, which differ between the APIs.
 struct AttributeNumbers {
   int compute_units;
   int capability_major;
@@ -44,38 +44,38 @@ struct AttributeNumbers {
   int copy_engines;
 };
 
-// One of the two APIs.
+// CUDA or HIP.
 struct DriverApi {
   std::string_view name;  // of the backend
   std::string_view title;
   std::string_view vendor;
   std::span<const char* const> functions;  // in the order of the table
   std::span<const char* const> libraries;  // tried in this order
-  const char* library_variable;            // names another library to open instead
+  const char* library_variable;  // names a library to open instead
   std::string_view install;
   AttributeNumbers attributes;
 };
 [[nodiscard]] const DriverApi& cuda_api();
 [[nodiscard]] const DriverApi& hip_api();
 
-// "what: out of memory (2)" with the code that fits. REQUIRES: `number` is an error.
+// Makes the error "what: out of memory (2)" with the matching code. REQUIRES: `number` is an error.
 [[nodiscard]] std::unexpected<Error> error_of(int number, std::string_view what);
 [[nodiscard]] inline Status check(int number, std::string_view what) {
   if (number == kSuccess) return {};
   return error_of(number, what);
 }
 
-// The library, initialized. It stays loaded until the process ends, as its own threads may run.
+// The library, initialized. It stays loaded until the process ends, because its own threads may run.
 class Driver {
  public:
-  // Errors: unsupported, with the stage where it stopped and what helps.
+  // Errors: unsupported, with the stage where it stopped and what would help.
   [[nodiscard]] static Result<std::shared_ptr<const Driver>> open(const DriverApi& api);
 
   [[nodiscard]] const DriverApi& api() const { return *api_; }
   [[nodiscard]] const DriverFunctions& call() const { return functions_; }
-  // The library says of itself, by exporting shunt_driver_is_simulated, that it computes on the CPU.
+  // Whether the library computes on the CPU, as it tells by exporting shunt_driver_is_simulated.
   [[nodiscard]] bool simulated() const { return simulated_; }
-  // Whether it takes PTX: CUDA, and a HIP over CUDA that exports shunt_driver_takes_ptx.
+  // Whether it takes PTX: CUDA does, and a HIP over CUDA that exports shunt_driver_takes_ptx.
   [[nodiscard]] bool takes_ptx() const { return takes_ptx_; }
 
  private:

@@ -1,4 +1,4 @@
-// The two rows that share this folder: CUDA, and HIP, whose driver has the same shape.
+// The two backends in this folder: CUDA, and HIP, whose driver has the same shape.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace shunt {
 namespace cuda {
 namespace {
 
-// Whether this build has the kernels in a form.
+// Whether this build contains kernels in a form.
 bool is_built(std::span<const std::byte> CudaModule::* form) {
   return std::ranges::any_of(cuda_modules(), [&](const CudaModule& module) { return !(module.*form).empty(); });
 }
@@ -25,7 +25,7 @@ std::string not_built(const DriverApi& api) {
 BackendReport open(const DriverApi& api, const OpenOptions& options) {
   BackendReport report{.api = std::string(api.name), .devices = {}};
   const bool takes_ptx = &api == &cuda_api() ||
-                         SharedLibrary::named_by(api.library_variable) != nullptr;  // one that stands in for HIP's may
+                         SharedLibrary::named_by(api.library_variable) != nullptr;  // a library that replaces HIP's may
   report.stop(StartStage::not_built, not_built(api));
   if (!is_built(takes_ptx ? &CudaModule::ptx : &CudaModule::code_object)) return report;
   auto driver = Driver::open(api);

@@ -69,7 +69,7 @@ Status CudaProgram::plan(const ProgramOp& op, std::uint32_t number, Kernels& ker
   if (blocks == 0) return {};
   SHUNT_TRY_ASSIGN(const Handle function, kernels.of(*choice.module));
   CudaBlock block = cuda_block(op.call, *choice.module);
-  // Offsets within blocks_, until its address is known; those of operands are addresses already.
+  // Offsets are within blocks_ until its address is known; operands are addresses already.
   CudaCall call{.output = address_of(op.output), .constants = block.constants_at};
   for (std::size_t i = 0; i < op.inputs.size(); ++i) call.inputs[i] = address_of(op.inputs[i]);
   std::memcpy(block.bytes.data(), &call, sizeof(call));

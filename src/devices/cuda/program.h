@@ -1,4 +1,4 @@
-// A run of ops as one captured graph of kernels: what changes from step to step is a block of parameters in memory.
+// A run of ops as one captured graph of kernels; only a block of parameters in memory changes from step to step.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@
 
 namespace shunt::cuda {
 
-// The kernels of a device, each loaded when it is first used. Owned by the device.
+// A device's kernels, each loaded on first use. Owned by the device.
 class Kernels {
  public:
   explicit Kernels(std::shared_ptr<Context> context);
@@ -18,7 +18,7 @@ class Kernels {
   Kernels(const Kernels&) = delete;
   Kernels& operator=(const Kernels&) = delete;
 
-  // The function of a module. Errors: unsupported where the module has no form that the driver takes.
+  // Returns the function of a module. Errors: unsupported if the module has no form that the driver takes.
   [[nodiscard]] Result<Handle> of(const CudaModule& module);
 
  private:
@@ -30,12 +30,12 @@ class Kernels {
   std::vector<Loaded> loaded_;  // one per entry of cuda_modules()
 };
 
-// The form of a kernel that a driver takes; empty where this build has none.
+// Returns the form of a kernel that a driver takes; empty if this build has none.
 [[nodiscard]] std::span<const std::byte> image_for(const Driver& driver, const CudaModule& module);
 
 class CudaProgram final : public Program {
  public:
-  // The buffers and `kernels` must outlive it. Errors: unsupported where an op has no kernel, out_of_memory.
+  // The buffers and `kernels` must outlive it. Errors: unsupported if an op has no kernel, out_of_memory.
   [[nodiscard]] static Result<std::unique_ptr<CudaProgram>> create(std::shared_ptr<Context> context, Kernels& kernels,
                                                                    const ProgramRequest& request);
   ~CudaProgram() override;
@@ -44,31 +44,31 @@ class CudaProgram final : public Program {
 
   [[nodiscard]] std::uint64_t scratch_bytes() const override { return blocks_->bytes(); }
   [[nodiscard]] const std::string& name() const { return name_; }
-  // Copies the parameters and starts the graph, or the kernels of one op. REQUIRES: no submission of it is in flight.
+  // Copies the parameters and starts the graph, or one op's kernels. REQUIRES: no submission of it is in flight.
   [[nodiscard]] Status submit(const Submission& submission);
-  // As Pinned::query(), of the last submission.
+  // Like Pinned::query(), for the last submission.
   [[nodiscard]] int query() const { return upload_->query(); }
 
  private:
   struct Launch {
     Handle function = nullptr;
     unsigned blocks = 0;
-    Address call = 0;  // first an offset into blocks_
+    Address call = 0;  // initially an offset into blocks_
     std::uint32_t op = 0;
   };
   explicit CudaProgram(std::shared_ptr<Context> context) : context_(std::move(context)) {}
   [[nodiscard]] Status plan(const ProgramOp& op, std::uint32_t number, Kernels& kernels);
   [[nodiscard]] Status upload();
   [[nodiscard]] Status capture();
-  // Those of a submission, one by one; while the stream is captured, into the graph.
+  // Launches a submission's kernels one by one; into the graph while the stream is captured.
   [[nodiscard]] Status launch(const Submission& submission);
 
   std::shared_ptr<Context> context_;
   std::string name_;
   std::vector<Launch> launches_;
-  std::vector<std::byte> content_;      // of blocks_, until it is there
+  std::vector<std::byte> content_;  // of blocks_, until it is uploaded
   std::unique_ptr<CudaBuffer> blocks_;  // parameters, then the call of each kernel
-  std::unique_ptr<Pinned> upload_;      // what is on its way there: all of it, then the parameters
+  std::unique_ptr<Pinned> upload_;  // the source of uploads: first all of blocks_, then only the parameters
   Handle executable_ = nullptr;
 };
 

@@ -1,5 +1,5 @@
-// Bytes between the caller's memory and the device's, through pinned memory: copies to the device are over for the
-// caller once they are in pinned memory, copies to the host when the stream has passed them.
+// Moves bytes between the caller's memory and the device's through pinned memory. A copy to the device is done for the
+// caller once its bytes are in pinned memory; a copy to the host is done when the stream has passed it.
 //
 // Owned by one device; one thread at a time.
 #pragma once
@@ -13,7 +13,7 @@
 
 namespace shunt::cuda {
 
-// Waits until what `query` asks for is over, or says why the device will not get there.
+// Waits for the event that `pinned` queries, or returns why the device will not reach it.
 using Settle = std::function<Status(const Pinned& pinned)>;
 
 // Bytes on their way to the host.
@@ -26,15 +26,15 @@ class Transfer {
  public:
   explicit Transfer(std::shared_ptr<Context> context) : context_(std::move(context)) {}
 
-  // The span is free when it returns; the stream does the rest in its order.
+  // The span may be reused after this returns; the stream copies the rest in order.
   [[nodiscard]] Status write(Address to, std::span<const std::byte> from, const Settle& settle);
-  // What has to arrive for the last bytes to be there; all before them are when it returns.
+  // Returns the arrival to wait for before the last bytes are there; all earlier bytes have arrived on return.
   [[nodiscard]] Result<Arrival> read(Address from, std::span<std::byte> to, const Settle& settle);
-  // Hands the bytes over and keeps the pinned memory for later reads. REQUIRES: they have arrived.
+  // Copies the bytes out and keeps the pinned memory for later reads. REQUIRES: they have arrived.
   void finish(Arrival arrival);
 
  private:
-  // The half that is being filled is marked, and the other one taken once the stream has passed it.
+  // Marks the half being filled, and switches to the other one once the stream has passed it.
   [[nodiscard]] Status turn(const Settle& settle);
   [[nodiscard]] Result<std::unique_ptr<Pinned>> take_for_read();
 

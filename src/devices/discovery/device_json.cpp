@@ -4,7 +4,7 @@
 
 namespace shunt {
 
-// THE list of what is kept of each struct.
+// THE list of the fields that are kept of each struct.
 void visit_fields(field_json::FieldsOf<PriorRates> auto& rates, const auto& visit) {
   visit("launch_us", rates.launch_us);
   visit("op_us", rates.op_us);

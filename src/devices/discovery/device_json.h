@@ -1,4 +1,4 @@
-// Descriptions of devices as JSON: what is kept of a machine, and what commands answer. Plain functions; any thread.
+// Device descriptions as JSON, for the cache of known APIs and the output of commands. Plain functions; any thread.
 #pragma once
 
 #include "base/json.h"
@@ -6,10 +6,10 @@
 
 namespace shunt {
 
-// One key per field of the structs, under its name.
+// One key per field of the structs, under the field's name.
 [[nodiscard]] Json to_json(const DeviceInfo& device);
 [[nodiscard]] Json to_json(const ApiReport& report);
-// Nothing where a field is missing, or is not what it has to be.
+// Returns nullopt if a field is missing or malformed.
 [[nodiscard]] std::optional<ApiReport> report_from_json(const Json& json);
 
 }  // namespace shunt

@@ -30,7 +30,7 @@ std::string group_of(const struct stat& file) {
   return found->gr_name;
 }
 
-// Starts all of them: in other processes what may do harm, which is kept then.
+// Starts all of them. APIs that may crash or hang run in child processes, and their reports are kept.
 std::vector<ApiReport> start(std::span<const ApiRow* const> apis, const FindOptions& options, const KnownApis& known) {
   const std::vector<const ApiRow*> apart = to_probe(apis);
   std::vector<ApiReport> reports;
@@ -40,13 +40,13 @@ std::vector<ApiReport> start(std::span<const ApiRow* const> apis, const FindOpti
           start_here(*api, {.devices = options.simulated, .threads = options.threads, .pin_to_cpus = {}, .known = {}}));
   if (apart.empty()) return reports;
   std::vector<ProbedApi> found = probe(apart, kPatience);
-  // What cannot be kept is found again the next time, at the same cost.
+  // A report that cannot be kept is found again next time, at the same cost.
   [[maybe_unused]] const Status kept = known.keep(found);
   for (ProbedApi& each : found) reports.push_back(std::move(each.report));
   return reports;
 }
 
-// What would help this API to offer a GPU; empty: nothing that is seen.
+// What would help this API to offer a GPU; empty if nothing was found.
 std::string hint_for(const ApiRow& api, const ApiReport& report) {
   return offers_a_gpu(report) ? std::string() : access_hint(names_in(api.files));
 }

@@ -1,4 +1,4 @@
-// What some APIs offer, from what is known of them or by starting them. Plain functions; any thread.
+// What some APIs offer, from the cache or by starting them. Plain functions; any thread.
 #pragma once
 
 #include <span>
@@ -8,15 +8,15 @@
 
 namespace shunt {
 
-// One report per API, in their order. What the environment hides is not in them.
+// Returns one report per API, in their order, without the devices that the environment hides.
 [[nodiscard]] std::vector<ApiReport> reports_of(std::span<const ApiRow* const> apis, const FindOptions& options);
 
-// "you may not open /dev/dri/renderD128: ..." with what helps, for the first of the files that is there but closed to
-// this user; empty: none is.
+// Returns "you may not open /dev/dri/renderD128: ..." and what helps, for the first file that exists but is closed to
+// this user; empty if there is none.
 [[nodiscard]] std::string access_hint(std::span<const std::string_view> files);
 
-// Takes out the devices of a vendor that the variable of the vendor's own API (CUDA_VISIBLE_DEVICES and its kin) hides
-// from that API, wherever else they are offered.
+// Drops devices that their vendor's own variable hides (CUDA_VISIBLE_DEVICES and the like), from every API that offers
+// them.
 void drop_hidden(std::span<ApiReport> reports);
 
 }  // namespace shunt

@@ -16,7 +16,7 @@ std::optional<std::uint64_t> number_in(const std::string& file) {
   return std::nullopt;
 }
 
-// As the kernel's driver for AMD's GPUs tells it: https://docs.kernel.org/gpu/amdgpu/driver-misc.html.
+// As Linux's amdgpu driver reports it: https://docs.kernel.org/gpu/amdgpu/driver-misc.html.
 std::optional<std::uint64_t> free_of_amd(const std::string& pci_address) {
   const std::string folder = fmt::format("/sys/bus/pci/devices/{}/", pci_address);
   const auto total = number_in(folder + "mem_info_vram_total");
@@ -67,7 +67,7 @@ class Nvml {
 
 std::map<std::string, std::uint64_t> free_memory(std::span<const DeviceInfo> devices) {
   std::map<std::string, std::uint64_t> found;
-  std::optional<Nvml> nvidia;  // started once, and only where there is such a GPU
+  std::optional<Nvml> nvidia;  // started once, and only if there is such a GPU
   const auto ask = [&](const DeviceInfo& device) -> std::optional<std::uint64_t> {
     if (device.vendor == sim::kVendor) return device.memory_bytes;
     if (device.memory_resource == "host") return cpu::available_memory();

@@ -8,7 +8,7 @@
 namespace shunt {
 namespace {
 
-// The first of the API's variables that is set, as NAME=VALUE; empty: none.
+// Returns the first of the API's variables that is set, as NAME=VALUE; empty if none is.
 std::string setting_of(const ApiRow& api) {
   for (const std::string_view name : names_in(api.hidden_by))
     // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment is set before threads are
@@ -17,7 +17,7 @@ std::string setting_of(const ApiRow& api) {
   return {};
 }
 
-// Whether the setting hides every device, whatever there is.
+// Whether the setting hides every device.
 bool hides_all(std::string_view setting) {
   const std::string_view value = setting.substr(setting.find('=') + 1);
   return value.empty() || value == "-1" || value == "NoDevFiles";
@@ -30,7 +30,7 @@ void drop_hidden(std::span<ApiReport> reports) {
     const std::string setting = setting_of(api);
     if (setting.empty()) continue;
     const auto own = std::ranges::find(reports, api.name, &ApiReport::api);
-    // Where the vendor's own API tells nothing, only a setting that hides all can be followed.
+    // If the vendor's own API reports nothing, only a setting that hides all devices can be followed.
     if ((own == reports.end() || own->devices.empty()) && !hides_all(setting)) continue;
     const auto is_hidden = [&](const DeviceInfo& device) {
       if (device.emulated || !device.hardware.starts_with(api.vendor)) return false;

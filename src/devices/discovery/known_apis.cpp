@@ -24,17 +24,17 @@
 namespace shunt {
 namespace {
 
-constexpr int kFormat = 2;                 // grows when a description means something else
-constexpr std::size_t kMostEntries = 256;  // of environments seen long ago, the oldest goes
+constexpr int kFormat = 2;  // grows when the meaning of a description changes
+constexpr std::size_t kMostEntries = 256;  // the oldest entries are dropped beyond this
 
-// Beginnings of the variables that change what loaders and drivers find.
+// Prefixes of the variables that change what loaders and drivers find.
 constexpr std::string_view kVariables[] = {
     "CUDA_",         "NVIDIA_",    "HIP_",         "ROCR_", "HSA_",     "GPU_DEVICE_ORDINAL=",
     "VK_",           "EGL_",       "__EGL_",       "__GLX", "LIBGL_",   "MESA_",
     "LP_",           "GALLIUM",    "DRI_PRIME=",   "LD_",   "XDG_DATA", "SHUNT_CUDA_",
     "ZINK_",         "AMD_",       "RADV_",        "ANV_",  "INTEL_",   "SHUNT_HIP_",
     "SHUNT_VULKAN_", "SHUNT_EGL_", "SHUNT_WEBGPU_"};
-// Where drivers are announced, and what shows that a kernel has one.
+// Where drivers are announced, and files that show whether the kernel has a driver.
 constexpr const char* kPlaces[] = {"/etc/ld.so.cache",
                                    "/usr/share/vulkan/icd.d",
                                    "/usr/local/share/vulkan/icd.d",
@@ -47,14 +47,14 @@ constexpr const char* kPlaces[] = {"/etc/ld.so.cache",
                                    "/dev/dri",
                                    "/sys/module/nvidia/version"};
 
-// Empty where it cannot be read.
+// Empty if it cannot be read.
 std::string text_of(const char* file) { return read_text_file(file).value_or(std::string()); }
 
 std::uint64_t hash_of(std::string_view text, std::uint64_t before) {
   return fnv1a(std::as_bytes(std::span(text)), before);
 }
 
-// What a build can tell its devices by: another one may ask more of them.
+// Identifies a build by its kernels: another build may require more of devices.
 std::uint64_t hash_of_kernels() {
   std::uint64_t hash = kFormat;
   for (const Shader& shader : shaders())
@@ -64,7 +64,7 @@ std::uint64_t hash_of_kernels() {
   return hash;
 }
 
-// Those of the environment that change what is found, as NAME=VALUE.
+// Returns the environment variables that change what is found, as NAME=VALUE.
 std::vector<std::string_view> variables() {
   std::vector<std::string_view> found;
   for (char** variable = environ; variable != nullptr && *variable != nullptr; ++variable)
@@ -75,7 +75,7 @@ std::vector<std::string_view> variables() {
   return found;
 }
 
-// Whose answer it is: the build's, the system's since it was started, the user's, and that of these variables.
+// Identifies this build, boot, user and set of variables: answers hold only for these.
 std::string surroundings() {
   std::uint64_t hash = hash_of(text_of("/proc/sys/kernel/random/boot_id"), hash_of_kernels());
   hash = hash_of(fmt::format("{}", geteuid()), hash);
@@ -83,7 +83,7 @@ std::string surroundings() {
   return fmt::format("{:016x}", hash);
 }
 
-// Size and time of the last change; "-" where there is no such file.
+// Returns size, time of the last change and mode; "-" if there is no such file.
 std::string state_of(const std::string& file) {
   struct stat found{};
   if (stat(file.c_str(), &found) != 0) return "-";
@@ -100,11 +100,11 @@ std::vector<std::string> places() {
   std::vector<std::string> found(std::begin(kPlaces), std::end(kPlaces));
   for (const ApiRow& api : api_rows())
     for (const std::string_view file : names_in(api.files)) found.emplace_back(file);
-  // Variables name files and folders, with colons between.
+  // Variables name files and folders, separated by colons.
   for (const std::string_view variable : variables())
     for (const auto part : std::views::split(variable.substr(variable.find('=') + 1), ':'))
       if (const std::string_view name(part); name.starts_with('/')) found.emplace_back(name);
-  // A driver's announcement may be changed in its place.
+  // A driver's announcement may be edited in place.
   for (const char* folder : kPlaces) {
     std::error_code failed;
     if (std::string_view(folder).ends_with(".d"))
@@ -132,7 +132,7 @@ Result<std::filesystem::path> file() {
   return folder / "devices.json";
 }
 
-// An empty object where there is none that can be read.
+// Returns an empty object if there is no readable file.
 Json entries_in(const std::filesystem::path& path) {
   Json json = parse_json(text_of(path.c_str()));
   const bool is_ours = json.is_object() && json.contains("format") && json["format"] == kFormat &&
@@ -157,7 +157,7 @@ std::optional<ApiReport> KnownApis::find(const ApiRow& api) const {
 Status KnownApis::keep(std::span<const ProbedApi> found) const {
   SHUNT_TRY_ASSIGN(const std::filesystem::path path, file());
   SHUNT_TRY_ASSIGN(const FileLock lock, FileLock::take(path));
-  Json entries = entries_in(path);  // others may have kept more meanwhile
+  Json entries = entries_in(path);  // other processes may have added more meanwhile
   const Json of_places = states_of(places());
   for (const ProbedApi& each : found) {
     const std::string key = key_of(each.report.api, surroundings_);

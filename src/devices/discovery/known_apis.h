@@ -1,8 +1,8 @@
-// What was found out about APIs earlier, as long as it holds: a file in the folder of caches.
+// Cache of what APIs offered when they were last started: a file in the cache folder.
 //
-// An entry belongs to an API and to the environment variables that drivers read. It holds while the files that the API
-// was loaded from, and the places where drivers are announced, those that the variables name too, are as they were,
-// until the system is started again. A file that is damaged or of another version is as none. One thread.
+// An entry belongs to an API and to the environment variables that drivers read. It is valid until the next boot, while
+// these are unchanged: the files the API was loaded from, and the places where drivers are announced, including places
+// named by those variables. A damaged file, or one of another version, is ignored. One thread.
 #pragma once
 
 #include <optional>
@@ -16,12 +16,12 @@ namespace shunt {
 
 class KnownApis {
  public:
-  // Reads what is known in the environment as it is now.
+  // Reads what is known for the current environment.
   KnownApis();
 
-  // Nothing where nothing is known, or what is known no longer holds.
+  // Returns nullopt if nothing is known, or if it is no longer valid.
   [[nodiscard]] std::optional<ApiReport> find(const ApiRow& api) const;
-  // Keeps them beside what is known of others. Errors: io; the next process will have to look again.
+  // Keeps the reports, beside those of other APIs. Errors: io; the next process will have to probe again.
   [[nodiscard]] Status keep(std::span<const ProbedApi> found) const;
 
  private:

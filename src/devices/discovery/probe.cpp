@@ -24,7 +24,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Files that this process has mapped, each once.
+// Returns the files that this process has mapped, each once.
 std::vector<std::string> mapped_files() {
   std::vector<std::string> files;
   std::ifstream maps("/proc/self/maps");
@@ -35,18 +35,18 @@ std::vector<std::string> mapped_files() {
   }
   std::ranges::sort(files);
   files.erase(std::ranges::unique(files).begin(), files.end());
-  // Devices and shared memory are mapped too.
+  // Devices and shared memory appear in the list too.
   std::erase_if(files,
                 [](const std::string& file) { return file.starts_with("/dev/") || file.starts_with("/memfd:"); });
   return files;
 }
 
-// One child, and what it answers.
+// One child process and its answer.
 struct Child {
   const ApiRow* api = nullptr;
   pid_t process = -1;
-  int answers = -1;  // read end
-  int words = -1;    // what it wrote for people, in memory
+  int answers = -1;  // read end of a pipe
+  int words = -1;  // its output and errors, an in-memory file
   std::string answer{};
   bool is_over = false;
 
@@ -68,7 +68,7 @@ struct Child {
       if (file >= 0) close(file);
   }
 
-  // Until it has ended; answers how.
+  // Waits until the child has ended; returns its status.
   int wait() {
     int status = 0;
     while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
@@ -86,8 +86,8 @@ void write_all(int file, std::string_view text) {
   }
 }
 
-// In the child. Nothing of the parent's may notice: no core file, no words, no handlers of its signals, and nothing
-// that is thrown reaches the copies of its functions.
+// Runs in the child. The parent must notice nothing: no core file, no output, no signal handlers of its own, and no
+// exception that reaches the copies of its functions.
 [[noreturn]] void answer_and_end(const ApiRow& api, int answers, int words) noexcept {
   static_cast<void>(prctl(PR_SET_PDEATHSIG, SIGKILL));
   const rlimit none{0, 0};
@@ -112,7 +112,7 @@ Child start(const ApiRow& api) {
   return child;
 }
 
-// Reads what is there. The answer ends where the child closes its end.
+// Reads what is available. The answer ends when the child closes its end.
 void read_some(Child& child) {
   std::array<char, 4096> piece{};
   const ssize_t count = read(child.answers, piece.data(), piece.size());
@@ -139,7 +139,7 @@ void read_until(std::span<Child> children, Clock::time_point deadline) {
   }
 }
 
-// The last line that the child wrote for people, for a message; empty: none.
+// Returns the last line of the child's stderr, for a message; empty if there is none.
 std::string last_words(int file) {
   std::string text(4096, '\0');
   const off_t end = lseek(file, 0, SEEK_END);
@@ -155,7 +155,7 @@ ProbedApi stopped(const ApiRow& api, StartStage stage, std::string reason) {
   return {.report = {.api = std::string(api.name), .stage = stage, .reason = std::move(reason)}, .files = {}};
 }
 
-// Ends the child, and says what it answered or how it ended.
+// Ends the child, and reports its answer or how it ended.
 ProbedApi conclude(Child& child, std::chrono::milliseconds patience) {
   if (child.process <= 0)
     return stopped(*child.api, StartStage::no_start,

@@ -1,7 +1,7 @@
-// Starting an API where it can do no harm: in a process of its own, which is ended when it takes too long.
+// Starts an API safely: in a process of its own, which is killed when it takes too long.
 //
-// The process is a copy of this one (fork), so that nothing has to be installed for it; of this one's threads it has
-// only the caller's. Plain functions; any thread.
+// The process is a fork of this one, so nothing has to be installed for it. It has only the caller's thread. Plain
+// functions; any thread.
 #pragma once
 
 #include <chrono>
@@ -15,17 +15,17 @@ namespace shunt {
 
 struct ProbedApi {
   ApiReport report;
-  std::vector<std::string> files;  // that were mapped when it had started: its libraries and drivers
+  std::vector<std::string> files;  // mapped after it started: its libraries and drivers
 };
 
-// Starts all of them at once. What crashed, hung or could not be tried is in the report's stage and reason.
+// Starts all of them at once. The report's stage and reason tell which crashed, hung or could not be tried.
 [[nodiscard]] std::vector<ProbedApi> probe(std::span<const ApiRow* const> apis, std::chrono::milliseconds patience);
 
-// Those of them that are to be started in another process: their library may do harm, and this process has not loaded
-// it yet. Once it has, nothing is gained by another process, whose drivers might not work.
+// Returns the APIs to start in another process: their library may crash or hang, and this process has not loaded it
+// yet. Once it has, another process gains nothing, and the drivers might not work there.
 [[nodiscard]] std::vector<const ApiRow*> to_probe(std::span<const ApiRow* const> apis);
 
-// Starts it here and describes what it offers; its devices end again.
+// Starts the API in this process and describes what it offers; closes its devices again.
 [[nodiscard]] ApiReport start_here(const ApiRow& api, const OpenOptions& options);
 
 }  // namespace shunt

@@ -19,7 +19,7 @@ const ApiRow* row_of(std::string_view api) {
   return row == api_rows().end() ? nullptr : &*row;
 }
 
-// Errors: invalid for a name that begins with that of no API, with what there is.
+// Errors: invalid for a name that begins with no API's name; the message lists what there is.
 Status check_names(std::string_view list) {
   for (const std::string_view name : names_in(list)) {
     if (row_of(api_of(name)) != nullptr) continue;
@@ -31,7 +31,7 @@ Status check_names(std::string_view list) {
   return {};
 }
 
-// The APIs that a list names; all where it is empty.
+// Returns the APIs that a list names; all if it is empty.
 std::vector<const ApiRow*> apis_in(std::string_view list) {
   const std::vector<std::string_view> names = names_in(list);
   std::vector<const ApiRow*> apis;
@@ -40,11 +40,11 @@ std::vector<const ApiRow*> apis_in(std::string_view list) {
   return apis;
 }
 
-// Which of the devices an empty list means: those of the processor and, of each GPU, those of the API that is predicted
-// to be fastest there. Emulated ones are for those who name them.
+// Which devices an empty list means: the processor's, and for each GPU those of the API predicted to be fastest there.
+// Emulated devices must be named.
 class Unnamed {
  public:
-  // `reports`: in the table's order, whose first wins among equals.
+  // `reports`: in the table's order; the first wins among equals.
   Unnamed(std::span<const ApiReport> reports, const PredictedUs& predicted_us) {
     for (const ApiReport& report : reports)
       for (const DeviceInfo& device : report.devices) {
@@ -68,7 +68,7 @@ class Unnamed {
   std::map<std::string, Owner> owners_;  // by compute resource
 };
 
-// The APIs whose devices an empty list means.
+// Returns the APIs whose devices an empty list means.
 std::set<std::string, std::less<>> unnamed_apis(std::span<const ApiReport> reports, const PredictedUs& predicted_us) {
   std::set<std::string, std::less<>> apis;
   const Unnamed unnamed(reports, predicted_us);
@@ -78,7 +78,7 @@ std::set<std::string, std::less<>> unnamed_apis(std::span<const ApiReport> repor
   return apis;
 }
 
-// Why a name means no device of the registry.
+// Returns why a name means no device of the registry.
 std::unexpected<Error> nothing_named(const Registry& registry, std::string_view name) {
   std::vector<std::string> ids;
   for (const ApiReport& report : registry.reports()) {
@@ -92,7 +92,7 @@ std::unexpected<Error> nothing_named(const Registry& registry, std::string_view 
   return unknown_device(name, ids);
 }
 
-// Opens the API, and drops of its devices what the report has not: the environment hides it.
+// Opens the API and drops the devices that its report lacks: the environment hides them.
 Result<BackendReport> open(const ApiRow& api, const ApiReport& report, const OpenOptions& options) {
   SHUNT_TRY_ASSIGN(BackendReport opened, api.start(options));
   if (opened.devices.empty()) return opened;
@@ -103,7 +103,7 @@ Result<BackendReport> open(const ApiRow& api, const ApiReport& report, const Ope
   return opened;
 }
 
-// Every API but the one that simulates stays as it is.
+// Only the simulating API is started.
 Result<Registry> open_machine(const OpenOptions& options) {
   Registry registry;
   for (const ApiRow& api : api_rows()) {
@@ -129,7 +129,7 @@ std::span<const ApiRow> api_rows() {
 
 Result<BackendReport> ApiRow::start(const OpenOptions& options) const {
   SHUNT_TRY_ASSIGN(BackendReport report, open(options));
-  // Simulated devices have theirs by themselves.
+  // Simulated devices inject their faults themselves.
   if (options.faults.empty() || open == open_sim) return report;
   for (std::unique_ptr<Device>& device : report.devices) {
     const auto faults = options.faults.find(device->info().id);
@@ -198,7 +198,7 @@ Result<Registry> open_devices(const OpenOptions& options) {
   if (!options.machine.empty()) return open_machine(options);
   SHUNT_TRY(check_names(options.devices));
   const std::vector<const ApiRow*> wanted = apis_in(options.devices);
-  // What is started here without harm needs no report.
+  // APIs without a library start here safely, so they need no report.
   std::vector<const ApiRow*> apart;
   for (const ApiRow* api : wanted)
     if (!api->library.empty()) apart.push_back(api);

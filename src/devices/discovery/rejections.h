@@ -1,4 +1,4 @@
-// Why devices and APIs are not in use. A plain function; any thread.
+// Why devices and APIs are not in use. Plain function; any thread.
 #pragma once
 
 #include <span>
@@ -8,7 +8,7 @@
 
 namespace shunt {
 
-// Of what was opened, each device that is not among those in use, and each API without devices.
+// Returns each opened device that is not in use, and each API without devices.
 [[nodiscard]] std::vector<DeviceRejection> rejections_of(std::span<const ApiReport> opened,
                                                          std::span<const DeviceInfo> in_use);
 

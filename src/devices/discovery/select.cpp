@@ -45,7 +45,7 @@ class Choice {
   }
 
  private:
-  // The processor last, then by what is preferred.
+  // Puts the processor last, then orders by preference.
   using Rank = std::tuple<bool, bool, double>;
   [[nodiscard]] Rank rank(const DeviceInfo& device) const {
     const double score = selector_.score ? selector_.score(device) : device.prior.flops_per_s;
@@ -56,7 +56,7 @@ class Choice {
     const auto has_it = [&](const ApiReport& api) {
       return std::ranges::find(api.devices, candidate.name, &DeviceInfo::id) != api.devices.end();
     };
-    // The devices of a simulated machine bear any names.
+    // The devices of a simulated machine may have any names.
     auto report = std::ranges::find_if(found_, has_it);
     if (report == found_.end()) report = std::ranges::find(found_, api_of(candidate.name), &ApiReport::api);
     if (report == found_.end()) return unknown(candidate.name);
@@ -83,13 +83,13 @@ class Choice {
     return unknown_device(name, ids);
   }
 
-  // Takes the device if it is what is wanted. `candidate`: what names it; null: nothing does.
+  // Takes the device if it meets the requirements. `candidate`: the entry that names it; null if none does.
   void consider(const DeviceInfo& device, const DeviceCandidate* candidate) {
     if (std::ranges::find(selection_.devices, device.id, &DeviceInfo::id) != selection_.devices.end()) return;
     std::string refusal = selector_.requirements.refusal(device);
     if (refusal.empty() && candidate != nullptr) refusal = candidate->requirements.refusal(device);
     if (!refusal.empty()) return reject(device.id, std::move(refusal));
-    // An emulation of a GPU computes on the processor and is none: it takes nobody's place.
+    // An emulated GPU computes on the processor, so it replaces no other device.
     const auto same = std::ranges::find_if(selection_.devices, [&](const DeviceInfo& taken) {
       return taken.compute_resource == device.compute_resource && api_of(taken.id) != api_of(device.id) &&
              !taken.emulated;
@@ -119,7 +119,7 @@ Result<DeviceSelection> select(const DeviceSelector& selector, std::span<const A
 
 namespace {
 
-// The device of that id, which is started with its API if that is not done yet. Errors: why there is none.
+// Returns the device with that id, starting its API first if needed. Errors: why there is none.
 Result<Device*> start(const std::string& id, std::span<const ApiReport> found, const OpenOptions& options,
                       Registry& registry) {
   auto opened = std::ranges::find(registry.backends, api_of(id), &BackendReport::api);
@@ -137,7 +137,7 @@ Result<Device*> start(const std::string& id, std::span<const ApiReport> found, c
   return fail(Code::unsupported, opened->absent_because.empty() ? "it is no longer there" : opened->absent_because);
 }
 
-// Nothing of it costs anything to start.
+// Starting simulated devices costs nothing.
 Result<Selected> open_simulated(const DeviceSelector& selector, const OpenOptions& options) {
   Selected selected;
   SHUNT_TRY_ASSIGN(selected.registry, open_devices(options));
@@ -149,7 +149,7 @@ Result<Selected> open_simulated(const DeviceSelector& selector, const OpenOption
   return selected;
 }
 
-// As if what failed had not been found: what was the same processor may be taken now.
+// Acts as if the failed device had not been found: the same processor may now be taken through another API.
 void drop(const DeviceRejection& failed, std::span<ApiReport> found) {
   const auto report = std::ranges::find(found, api_of(failed.id), &ApiReport::api);
   report->reason = failed.reason;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr EglInt kMostDevices = 32;
 
-// X(code of ours, name, number).
+// X(our code, name, number).
 #define SHUNT_EGL_ERRORS(X)                    \
   X(unsupported, EGL_NOT_INITIALIZED, 0x3001)  \
   X(internal, EGL_BAD_ACCESS, 0x3002)          \

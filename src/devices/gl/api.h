@@ -1,8 +1,8 @@
-// EGL and OpenGL, opened at run time: the types, numbers and functions that are used here, so that no header of theirs
-// is needed, and their errors as ours.
+// EGL and OpenGL, opened at run time: the types, constants and functions in use, so that none of their headers is
+// needed, and their errors as ours.
 //
 // EGL 1.4 with extensions, OpenGL 4.3, OpenGL ES 3.1: https://registry.khronos.org. Plain tables of pointers; any
-// thread. What GL's functions do depends on the context that is current on the calling thread (context.h).
+// thread. GL functions act on the context that is current on the calling thread (context.h).
 #pragma once
 
 #include <cstddef>
@@ -58,7 +58,7 @@ using GLsync = struct SyncObject*;
   X(EglDisplay, GetPlatformDisplayEXT, (EglEnum, void*, const EglInt*)) \
   X(EglBool, QueryDevicesEXT, (EglInt, EglDevice*, EglInt*))
 
-// X(result, name, parameters) that every context must have, and those that only some have.
+// X(result, name, parameters) of functions that every context must have, and of those that only some have.
 #define SHUNT_GL_FUNCTIONS(X)                                                  \
   X(GLenum, GetError, ())                                                      \
   X(const GLubyte*, GetString, (GLenum))                                       \
@@ -119,8 +119,8 @@ inline constexpr EglInt kEglContextMajorVersion = 0x3098;
 inline constexpr EglInt kEglContextMinorVersion = 0x30FB;
 inline constexpr EglInt kEglContextProfileMask = 0x30FD;
 inline constexpr EglInt kEglCoreProfile = 0x0001;
-inline constexpr EglInt kEglResetNotificationKhr = 0x31BD;  // of a context of OpenGL
-inline constexpr EglInt kEglResetNotificationExt = 0x3138;  // of one of OpenGL ES
+inline constexpr EglInt kEglResetNotificationKhr = 0x31BD;  // for OpenGL contexts
+inline constexpr EglInt kEglResetNotificationExt = 0x3138;  // for OpenGL ES contexts
 inline constexpr EglInt kEglLoseContextOnReset = 0x31BF;
 inline constexpr EglEnum kEglOpenGlEs = 0x30A0;
 inline constexpr EglEnum kEglOpenGl = 0x30A2;
@@ -169,33 +169,33 @@ inline constexpr GLbitfield kShaderStorageBarrier = 0x2000;
 inline constexpr GLbitfield kAllBarriers = 0xFFFFFFFF;
 inline constexpr GLbitfield kSyncFlushCommands = 0x0001;
 
-// Whether a list of extensions, parted by spaces, has this one. `list` may be null.
+// Whether a space-separated list of extensions has this one. `list` may be null.
 [[nodiscard]] bool lists(const char* list, std::string_view extension);
 
-// Something that a context can be made on.
+// What a context can be created on.
 struct Display {
   EglDisplay handle = nullptr;
   std::string name;  // for messages
   bool is_last_resort = false;
 };
 
-// libEGL. Its displays are never terminated, since other users of the process may share them, and it stays loaded,
-// since unloading would leak what they hold.
+// libEGL. Its displays are never terminated, because other users in the process may share them. It stays loaded,
+// because unloading would leak what they hold.
 class Egl {
  public:
-  // Errors: unsupported, with the stage where it stopped and what helps.
+  // Errors: unsupported, with the stage where it stopped and what would help.
   [[nodiscard]] static Result<std::shared_ptr<const Egl>> open();
 
   [[nodiscard]] const EglFunctions& call() const { return functions_; }
-  // Whether a context has an optional one of them is told by its version and extensions: loaders answer for any name.
-  // Errors: unsupported, with the function that is missing.
+  // Loaders answer for any name: version and extensions tell whether a context has an optional function. Errors:
+  // unsupported, with the name of the missing function.
   [[nodiscard]] Result<Functions> functions() const;
-  // REQUIRES: the name is that of a function of this type.
+  // REQUIRES: `name` is a function of this type.
   template <class Function>
   [[nodiscard]] Function function(const char* name) const {
     return reinterpret_cast<Function>(functions_.GetProcAddress(name));
   }
-  // Those without a window: each processor that EGL knows, then the one of its own choice.
+  // Returns the displays without a window: each processor that EGL knows, then EGL's default.
   [[nodiscard]] std::vector<Display> displays() const;
 
  private:
@@ -203,9 +203,9 @@ class Egl {
   EglFunctions functions_;
 };
 
-// "what: EGL_BAD_ALLOC (0x3003)" with the code that fits. REQUIRES: the last call failed.
+// Makes the error "what: EGL_BAD_ALLOC (0x3003)" with the matching code. REQUIRES: the last call failed.
 [[nodiscard]] std::unexpected<Error> egl_error(const EglFunctions& egl, std::string_view what);
-// "what: GL_OUT_OF_MEMORY (0x0505)" with the code that fits. REQUIRES: error is not kNoError.
+// Makes the error "what: GL_OUT_OF_MEMORY (0x0505)" with the matching code. REQUIRES: error is not kNoError.
 [[nodiscard]] std::unexpected<Error> gl_error(GLenum error, std::string_view what);
 
 }  // namespace shunt::gl

@@ -10,14 +10,14 @@
 namespace shunt::gl {
 namespace {
 
-// A context that is lost may answer errors without end.
+// A lost context may return errors endlessly.
 constexpr int kMostErrors = 16;
 constexpr GLuint kUuidBytes = 16;
 
 struct ApiRow {
-  std::string_view name;  // for people
+  std::string_view name;  // for messages
   EglEnum egl;
-  int version;  // the least, 10 times the major one and the minor one
+  int version;  // the least required, as 10 * major + minor
 };
 const ApiRow& row_of(Api api) {
   static constexpr ApiRow kRows[] = {{"OpenGL", kEglOpenGl, 43}, {"OpenGL ES", kEglOpenGlEs, 31}};
@@ -69,7 +69,7 @@ Status Context::create_handle() {
   std::vector<EglInt> attributes = {kEglContextMajorVersion, row.version / 10, kEglContextMinorVersion,
                                     row.version % 10};
   if (api_ == Api::gl) attributes.insert(attributes.end(), {kEglContextProfileMask, kEglCoreProfile});
-  // First one that tells when the driver resets it, which not every driver can.
+  // Tries first for a context that reports resets, which not every driver supports.
   for (const bool tells : {true, false}) {
     std::vector<EglInt> all = attributes;
     const EglInt notification = api_ == Api::gl ? kEglResetNotificationKhr : kEglResetNotificationExt;

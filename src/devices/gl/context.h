@@ -1,9 +1,9 @@
-// One context of OpenGL or OpenGL ES without a window, and when it is current.
+// One OpenGL or OpenGL ES context without a window, and when it is current.
 //
-// A context is current on one thread at a time, and a thread has one at a time: each call into a device takes it with a
-// Current and gives it back, together with what the thread had before, so that the next call may come from any thread
-// and an application's own use of GL is not disturbed. Buffers and programs share the Context.
-// One thread at a time.
+// A context is current on one thread at a time, and a thread has one at a time. Each call into a device makes the
+// context current with a Current and then restores what the thread had before. So the next call may come from any
+// thread, and an application's own use of GL is not disturbed. Buffers and programs share the Context. One thread at a
+// time.
 #pragma once
 
 #include <functional>
@@ -16,18 +16,18 @@
 namespace shunt::gl {
 
 enum class Api : std::uint8_t { gl, gles };
-[[nodiscard]] std::string_view name_of(Api api);  // as the row of backends.def
-// What this API compiles of a kernel.
+[[nodiscard]] std::string_view name_of(Api api);  // as in backends.def
+// The form of a kernel that this API compiles.
 [[nodiscard]] ShaderLanguage language_of(Api api);
 [[nodiscard]] std::string_view source_of(const Shader& shader, Api api);
 
-// What a context answered about itself.
+// What a context reports about itself.
 struct Description {
   std::string renderer;
   std::string vendor;
   std::string version;  // "OpenGL 4.5"
-  std::string driver;   // in its own words
-  std::string uuid;     // of the processor, in hexadecimal; empty: unknown
+  std::string driver;  // as the driver words it
+  std::string uuid;  // of the processor, in hexadecimal; empty: unknown
   bool has_own_memory = false;
   std::uint64_t memory_bytes = 0;  // 0: unknown
   std::uint64_t shared_memory_bytes = 0;
@@ -36,12 +36,12 @@ struct Description {
   DispatchLimits limits;
 };
 
-// Changes the functions of a context before they are used: how tests provoke what a driver rarely does.
+// Changes a context's functions before they are used; tests use it to provoke rare driver behaviour.
 using Adjust = std::function<void(Functions&)>;
 
 class Context {
  public:
-  // Errors: unsupported for a display without such contexts, or too small a one.
+  // Errors: unsupported if the display has no such contexts, or its limits are too small.
   [[nodiscard]] static Result<std::shared_ptr<Context>> create(std::shared_ptr<const Egl> egl, const Display& display,
                                                                Api api, const Adjust& adjust);
   ~Context();
@@ -50,14 +50,14 @@ class Context {
 
   // REQUIRES for all of these: a Current of this context.
   [[nodiscard]] const Functions& call() const { return functions_; }
-  // The first error since the last check.
+  // Returns the first error since the last check.
   [[nodiscard]] Status check(std::string_view what) const;
-  // device_lost once the driver has reset the context.
+  // Returns device_lost once the driver has reset the context.
   [[nodiscard]] Status check_alive() const;
 
   [[nodiscard]] Api api() const { return api_; }
   [[nodiscard]] const Description& description() const { return description_; }
-  // Free memory of the processor. Takes the context itself.
+  // Returns the processor's free memory. Makes the context current itself.
   [[nodiscard]] std::optional<std::uint64_t> memory_available() const;
 
  private:
@@ -78,11 +78,11 @@ class Context {
   Functions functions_;
   Description description_;
   std::vector<std::string> extensions_;
-  int version_ = 0;  // 10 times the major one, and the minor one
+  int version_ = 0;  // 10 * major + minor
   bool counts_memory_ = false;
 };
 
-// Makes a context current on this thread, and gives the thread back what it had before. Nests.
+// Makes a context current on this thread, and restores the previous one at the end. Nests.
 class Current {
  public:
   explicit Current(const Context& context);
@@ -90,7 +90,7 @@ class Current {
   Current(const Current&) = delete;
   Current& operator=(const Current&) = delete;
 
-  // Errors: device_lost, out_of_memory, internal where another thread holds it. Without success, no call of GL.
+  // Errors: device_lost, out_of_memory, internal if another thread holds it. REQUIRES: check it before any GL call.
   [[nodiscard]] const Status& status() const { return status_; }
 
  private:

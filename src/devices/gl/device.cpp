@@ -98,7 +98,7 @@ class GlDevice final : public Device {
   GlDevice(std::shared_ptr<Context> context, std::unique_ptr<Kernels> kernels, DeviceInfo info)
       : context_(std::move(context)), kernels_(std::move(kernels)), info_(std::move(info)) {}
 
-  // Does something at once, with the context.
+  // Does work immediately, with the context current.
   template <class Work>
   Status now(std::string_view what, const Work& work) {
     return health_.attempt(what, [&]() -> Status {

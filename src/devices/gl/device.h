@@ -1,5 +1,5 @@
-// OpenGL 4.3 and OpenGL ES 3.1 compute as devices, without a window: any GPU whose driver has EGL, and drivers that
-// run on the CPU. One folder, two rows of backends.def.
+// OpenGL 4.3 and OpenGL ES 3.1 compute as devices, without a window: any GPU whose driver has EGL, and drivers that run
+// on the CPU. One folder, two rows of backends.def.
 #pragma once
 
 #include "devices/backend.h"
@@ -7,7 +7,7 @@
 
 namespace shunt::gl {
 
-// The devices of one API, or the stage where it stopped. `adjust`: see context.h; none but for tests.
+// Returns the devices of one API, or the stage where it stopped. `adjust`: see context.h; for tests only.
 [[nodiscard]] BackendReport open_api(Api api, const OpenOptions& options = {}, const Adjust& adjust = {});
 
 }  // namespace shunt::gl

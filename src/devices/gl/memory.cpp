@@ -25,7 +25,7 @@ Status GlBuffer::allocate() {
   if (bytes_ > kMostBytes) return fail(Code::out_of_memory, "more than can be addressed");
   const Current current(*context_);
   SHUNT_TRY(current.status());
-  // Kernels see whole words.
+  // Kernels access whole words.
   const std::uint64_t whole = std::max<std::uint64_t>(4, (bytes_ + 3) / 4 * 4);
   const Functions& call = context_->call();
   call.GenBuffers(1, &name_);

@@ -1,4 +1,4 @@
-// Memory of a context: a buffer object, whose bytes the host reaches by copies. One thread at a time.
+// Memory of a context: a buffer object, which the host accesses by copies. One thread at a time.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// A run of ops as a list of dispatches, given to the driver anew for each submission: what changes from step to step is
-// a block of parameters in a buffer. One thread at a time.
+// A run of ops as a list of dispatches, issued to the driver for each submission; only a block of parameters in a
+// buffer changes from step to step. One thread at a time.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 
 namespace shunt::gl {
 
-// The compiled kernels of a device, each made when it is first used. Owned by the device.
+// A device's compiled kernels, each made on first use. Owned by the device.
 class Kernels {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Kernels>> create(std::shared_ptr<Context> context);
@@ -22,9 +22,9 @@ class Kernels {
   Kernels(const Kernels&) = delete;
   Kernels& operator=(const Kernels&) = delete;
 
-  // REQUIRES: a Current of the context. Errors: internal, with what the compiler said.
+  // REQUIRES: a Current of the context. Errors: internal, with the compiler's output.
   [[nodiscard]] Result<GLuint> of(const SpecializedShader& kernel);
-  // Bound where a kernel has an input that a call has not.
+  // Bound to a kernel's input that a call does not have.
   [[nodiscard]] GLuint nothing() const { return nothing_->name(); }
 
  private:
@@ -38,7 +38,7 @@ class Kernels {
 
 class GlProgram final : public Program {
  public:
-  // The buffers and `kernels` must outlive it. Errors: unsupported where an op has no kernel, out_of_memory, internal.
+  // The buffers and `kernels` must outlive it. Errors: unsupported if an op has no kernel, out_of_memory, internal.
   [[nodiscard]] static Result<std::unique_ptr<GlProgram>> create(std::shared_ptr<Context> context, Kernels& kernels,
                                                                  const ProgramRequest& request);
   ~GlProgram() override;
@@ -48,10 +48,10 @@ class GlProgram final : public Program {
   [[nodiscard]] std::uint64_t scratch_bytes() const override { return blocks_->bytes(); }
   [[nodiscard]] const std::string& name() const { return name_; }
 
-  // REQUIRES for the rest: a Current of the context.
-  // Starts it. Drivers that compute on the CPU may do all of the work here, so this stops at the deadline, too.
+  // REQUIRES for the rest: a Current of the context. Starts it. Drivers that compute on the CPU may do all the work
+  // here, so this stops at the deadline too.
   [[nodiscard]] Status submit(const Submission& submission, const Deadline& deadline);
-  // True: what was submitted has ended; false: it still runs after so many nanoseconds.
+  // Returns true if the submission has ended; false if it still runs after that many nanoseconds.
   [[nodiscard]] Result<bool> wait(std::uint64_t nanoseconds) const;
   // Whether the deadline came before the last dispatch was submitted.
   [[nodiscard]] bool was_cut_short() const { return was_cut_short_; }

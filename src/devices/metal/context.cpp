@@ -9,7 +9,8 @@ namespace shunt::metal {
 namespace {
 
 constexpr std::uint64_t kSharedStorage = 0;  // MTLResourceStorageModeShared, cached and tracked by default
-// What GPUs of Intel and AMD ask of the offset of a buffer in the constant address space; Apple's ask for less.
+// The alignment that Intel and AMD GPUs require of a buffer's offset in the constant address space; Apple's require
+// less.
 constexpr std::uint64_t kConstantAlignment = 256;
 
 }  // namespace
@@ -34,7 +35,7 @@ Result<std::unique_ptr<MetalBuffer>> MetalBuffer::create(std::shared_ptr<const C
   Owned buffer = context->runtime().own(call.new_buffer(context->device(), words, kSharedStorage));
   void* const memory = call.contents(buffer.get());
   if (memory == nullptr) return fail(Code::out_of_memory, "Metal gives no buffer");
-  std::memset(memory, 0, words);  // Metal promises no content
+  std::memset(memory, 0, words);  // Metal does not zero it
   const std::span host(static_cast<std::byte*>(memory), bytes);
   return std::unique_ptr<MetalBuffer>(new MetalBuffer(std::move(context), std::move(buffer), host));
 }

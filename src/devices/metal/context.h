@@ -1,7 +1,7 @@
-// One GPU of Metal: its queue and its memory.
+// One Metal GPU: its queue and its memory.
 //
-// Buffers and programs share it. Nothing must be kept alive for a submission that nobody waits for any more: a command
-// buffer itself retains what was bound to it until it has ended. One thread at a time.
+// Buffers and programs share it. Abandoned submissions need nothing kept alive for them: a command buffer retains what
+// was bound to it until it has ended. One thread at a time.
 #pragma once
 
 #include <memory>
@@ -35,7 +35,7 @@ class Context {
   DispatchLimits limits_;
 };
 
-// Memory that the GPU and the host share, zeroed.
+// Memory shared by the GPU and the host, zeroed.
 class MetalBuffer final : public Buffer {
  public:
   // Errors: out_of_memory.

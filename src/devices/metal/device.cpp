@@ -1,4 +1,4 @@
-// Metal: the GPUs of Apple's machines. No thread of its own; advance() asks whether the GPU is done.
+// Metal: the GPUs of Apple's machines. No thread of its own; advance() polls the GPU.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 constexpr std::uint64_t kCompleted = 4;
 constexpr std::uint64_t kFailed = 5;
 
-// MTLCommandBufferError; what is not here concerns the program alone.
+// MTLCommandBufferError; others concern only the program.
 Code code_of(std::int64_t number) {
   switch (number) {
     case 2:  // Timeout
@@ -89,7 +89,7 @@ class MetalDevice final : public Device {
     return fail(Code::unsupported, fmt::format("{} takes whole pages of memory only", info_.id));
   }
 
-  // All memory is mapped, and its buffers are not in use: whoever reads or writes has waited for what computes on them.
+  // All memory is mapped, and its buffers are idle: the caller has waited for programs that use them.
   [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
     if (Status status = health_.get().status; !status || from.empty()) return Event(std::move(status));
     std::memcpy(to.buffer->host().data() + to.offset, from.data(), from.size());
@@ -115,7 +115,7 @@ class MetalDevice final : public Device {
     return event;
   }
 
-  // Metal's own wait has no limit, and a callback would take a block, which is no C++: so the status is asked for.
+  // Metal's own wait has no timeout, and a callback would need an Objective-C block, so the status is polled.
   bool advance(std::chrono::nanoseconds patience) override {
     if (pending_.empty()) return false;
     poll_patiently(patience, [this] { return complete_first(); });
@@ -139,7 +139,7 @@ class MetalDevice final : public Device {
     return health_.at(fmt::format("program \"{}\"", program.name()), error);
   }
 
-  // How a submission ended; nothing where it goes on.
+  // Returns how a submission ended; nullopt while it runs.
   [[nodiscard]] std::optional<Status> end_of(const Pending& pending) const {
     const Messages& call = context_->call();
     const std::uint64_t status = call.status(pending.commands.get());
@@ -153,7 +153,7 @@ class MetalDevice final : public Device {
     return std::nullopt;
   }
 
-  // Completes the oldest submission if it is over or late; the queue runs them in their order. False: not yet.
+  // Completes the oldest submission if it is over or late; the queue runs them in order. Returns false if it is not.
   bool complete_first() {
     std::optional<Status> ended = end_of(pending_.front());
     if (!ended) return false;
@@ -161,7 +161,7 @@ class MetalDevice final : public Device {
     std::deque<Pending> over;
     over.push_back(std::move(pending_.front()));
     pending_.pop_front();
-    // A device that is gone ends all that it was given.
+    // A lost device ends all submissions.
     if (!health_.get().status)
       for (; !pending_.empty(); pending_.pop_front()) over.push_back(std::move(pending_.front()));
     for (Pending& each : over) {

@@ -7,7 +7,7 @@
 namespace shunt::metal {
 namespace {
 
-constexpr std::uint64_t kLanguageVersion = (2U << 16U) + 3;  // MTLLanguageVersion2_3, as cmake/shaders.cmake has it
+constexpr std::uint64_t kLanguageVersion = (2U << 16U) + 3;  // MTLLanguageVersion2_3, as in cmake/shaders.cmake
 constexpr std::uint64_t kTypeOfConstants = 33;               // MTLDataTypeUInt
 constexpr Size kThreads = {kShaderGroupSize, 1, 1};
 
@@ -38,7 +38,7 @@ Result<Owned> Pipelines::compile(const SpecializedShader& kernel) const {
                                             runtime.describe(error)));
   };
   const Owned options = runtime.new_options();
-  // By default Metal assumes that there are neither infinities nor NaN.
+  // By default Metal assumes that there are no infinities or NaN.
   call.set_fast_math(options.get(), false);
   call.set_language_version(options.get(), kLanguageVersion);
   Id error = nullptr;
@@ -103,10 +103,10 @@ Result<Owned> MetalProgram::submit(const Submission& submission) {
   return runtime.keep(commands);
 }
 
-// No barriers: this kind of encoder runs its dispatches one after the other, and each sees what those before it wrote.
+// No barriers: this kind of encoder runs its dispatches in order, and each sees what earlier ones wrote.
 void MetalProgram::encode(Id encoder, const Submission& submission) const {
   const Messages& call = context_->call();
-  Bindings last;  // stays bound from dispatch to dispatch
+  Bindings last;  // stays bound between dispatches
   for (const Step& step : steps_) {
     if (!submission.includes(step.op)) continue;
     call.set_pipeline(encoder, step.pipeline);

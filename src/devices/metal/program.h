@@ -1,4 +1,4 @@
-// A run of ops as a list of dispatches that every submission encodes anew, as Metal has it.
+// A run of ops as a list of dispatches that every submission encodes again, as Metal requires.
 #pragma once
 
 #include <array>
@@ -11,13 +11,13 @@
 
 namespace shunt::metal {
 
-// The compiled kernels of a device, each made when it is first used. Owned by the device.
+// A device's compiled kernels, each made on first use. Owned by the device.
 class Pipelines {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Pipelines>> create(std::shared_ptr<const Context> context);
-  // Lives as long as this. Errors: internal where Metal refuses the kernel.
+  // The result lives as long as this. Errors: internal if Metal refuses the kernel.
   [[nodiscard]] Result<Id> of(const SpecializedShader& kernel);
-  // Bound where a kernel has an input that a call has not.
+  // Bound to a kernel's input that a call does not have.
   [[nodiscard]] Id nothing() const { return nothing_->handle(); }
 
  private:
@@ -31,15 +31,14 @@ class Pipelines {
 
 class MetalProgram final : public Program {
  public:
-  // The buffers and `pipelines` must outlive it. Errors: unsupported where an op has no kernel, out_of_memory,
-  // internal.
+  // The buffers and `pipelines` must outlive it. Errors: unsupported if an op has no kernel, out_of_memory, internal.
   [[nodiscard]] static Result<std::unique_ptr<MetalProgram>> create(std::shared_ptr<const Context> context,
                                                                     Pipelines& pipelines,
                                                                     const ProgramRequest& request);
 
   [[nodiscard]] std::uint64_t scratch_bytes() const override { return blocks_->bytes(); }
   [[nodiscard]] const std::string& name() const { return name_; }
-  // The command buffer that was committed.
+  // Returns the committed command buffer.
   [[nodiscard]] Result<Owned> submit(const Submission& submission);
 
  private:

@@ -5,7 +5,7 @@
 namespace shunt::metal {
 namespace {
 
-constexpr const char* kLibraryVariable = "SHUNT_METAL_LIBRARY";  // of a library that stands in for both
+constexpr const char* kLibraryVariable = "SHUNT_METAL_LIBRARY";  // a library that replaces both
 constexpr std::string_view kAdvice = "Metal is Apple's: it takes a Mac with macOS 11 or later";
 
 }  // namespace

@@ -1,7 +1,7 @@
 // Metal without Apple's headers: the Objective-C runtime and the framework, opened at run time, and typed messages.
 //
-// A message is a C call of objc_msgSend through the type of the method behind it. Objects that a call named new or copy
-// returns are the caller's (Owned); others live as long as the Pool around the call. The functions are Apple's stable
+// A message is a C call of objc_msgSend through the type of the method behind it. The caller owns objects returned by
+// calls named new or copy (Owned); others live as long as the Pool around the call. The functions are Apple's stable
 // ABI, https://clang.llvm.org/docs/AutomaticReferenceCounting.html#runtime-support. Constant once opened; any thread.
 #pragma once
 
@@ -30,7 +30,7 @@ class Message<Result(Parameters...)> {
  public:
   Message() = default;
   Message(void (*send)(), Selector selector) : send_(send), selector_(selector) {}
-  // To nil: nothing happens, and the answer is nil or 0.
+  // A message to nil does nothing and returns nil or 0.
   Result operator()(Id receiver, Parameters... arguments) const {
     return reinterpret_cast<Result (*)(Id, Selector, Parameters...)>(send_)(receiver, selector_, arguments...);
   }
@@ -49,7 +49,7 @@ struct Messages {
 class Owned {
  public:
   Owned() = default;
-  // Takes over the reference that the caller has.
+  // Takes over the caller's reference.
   Owned(Id object, void (*release)(Id)) : object_(object), release_(release) {}
   ~Owned() {
     if (object_ != nullptr) release_(object_);
@@ -70,16 +70,16 @@ class Owned {
 
 class Runtime {
  public:
-  // Errors: unsupported, with the stage where it stopped and what helps.
+  // Errors: unsupported, with the stage where it stopped and what would help.
   [[nodiscard]] static Result<std::shared_ptr<const Runtime>> open();
 
   [[nodiscard]] const Messages& call() const { return messages_; }
-  // A library that stands in for Apple's says so by exporting shunt_metal_is_simulated.
+  // Whether the library replaces Apple's, as it tells by exporting shunt_metal_is_simulated.
   [[nodiscard]] bool simulated() const { return simulated_; }
-  // All GPUs that there are.
+  // Returns all GPUs.
   [[nodiscard]] std::vector<Owned> devices() const;
 
-  // Takes over a reference, and adds one.
+  // Takes over a reference; adds one.
   [[nodiscard]] Owned own(Id object) const { return {object, functions_.release}; }
   [[nodiscard]] Owned keep(Id object) const { return own(functions_.retain(object)); }
   // MTLCompileOptions.
@@ -87,11 +87,11 @@ class Runtime {
   // MTLFunctionConstantValues.
   [[nodiscard]] Owned new_constants() const { return own(messages_.new_constants(constants_class_)); }
 
-  // REQUIRES (here and below): a Pool is there, which the string and the answers live in.
+  // REQUIRES (here and below): a Pool exists; the string and the results live in it.
   [[nodiscard]] Id string(const std::string& text) const { return messages_.make_string(string_class_, text.c_str()); }
-  // Of an NSString.
+  // The content of an NSString.
   [[nodiscard]] std::string text(Id string) const;
-  // "description (code)" of an NSError.
+  // Describes an NSError: "description (code)".
   [[nodiscard]] std::string describe(Id error) const;
 
  private:
@@ -105,7 +105,7 @@ class Runtime {
     void* (*push_pool)() = nullptr;
     void (*pop_pool)(void*) = nullptr;
     Id (*default_device)() = nullptr;
-    Id (*all_devices)() = nullptr;  // null on systems that have one GPU
+    Id (*all_devices)() = nullptr;  // null on systems with one GPU
   };
 
   Runtime() = default;
@@ -121,7 +121,7 @@ class Runtime {
   bool simulated_ = false;
 };
 
-// Releases, at its end, what calls on this thread returned without giving it away. Pools end in the reverse order.
+// At its end, releases what calls on this thread returned without giving it away. Pools end in reverse order.
 class Pool {
  public:
   explicit Pool(const Runtime& runtime) : functions_(runtime.functions_), pool_(functions_.push_pool()) {}

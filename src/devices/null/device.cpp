@@ -1,9 +1,9 @@
-// The skeleton of a backend: a device with memory that computes nothing. docs/adding-a-device.md begins with a copy
-// of this folder. It is compiled, so that it fits the contract, but it has no row in backends.def.
+// The skeleton of a backend: a device with memory that computes nothing. docs/adding-a-device.md begins with a copy of
+// this folder. It is compiled, so that it fits the contract, but has no row in backends.def.
 //
-// A real backend answers the same calls. Where it grows, its parts have the same names as elsewhere:
+// A real backend implements the same calls. As it grows, its parts have the same names as elsewhere:
 //   device.cpp   this file: Device, and open_null()
-//   api.h/.cpp   the functions of the API, opened at run time: no header and no library of it is needed to build
+//   api.h/.cpp   the functions of the API, opened at run time: building needs no header and no library of it
 //   memory.h     Buffer            program.h    Program: what prepare() records, captures or compiles
 #include <fmt/format.h>
 
@@ -15,7 +15,7 @@
 namespace shunt::null {
 namespace {
 
-// Memory that only the device can address would leave host() empty.
+// For memory that only the device can address, host() would be empty.
 class NullBuffer final : public Buffer {
  public:
   explicit NullBuffer(std::uint64_t bytes) : memory_(bytes) {}
@@ -29,11 +29,11 @@ class NullBuffer final : public Buffer {
 class NullDevice final : public Device {
  public:
   NullDevice() {
-    // All of it is asked of the API, none is known by its name.
+    // A real backend asks its API for all of this and knows no device by name.
     info_.id = "null:0";
     info_.name = "nothing";
     info_.vendor = "nobody";
-    info_.emulated = true;  // never taken unless it is named, never counted as a GPU
+    info_.emulated = true;  // used only if named, never counted as a GPU
     info_.compute_resource = info_.id;
     info_.memory_resource = info_.id;
     info_.memory_pool = info_.id;
@@ -44,21 +44,21 @@ class NullDevice final : public Device {
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
   [[nodiscard]] std::optional<std::uint64_t> memory_available() const override { return std::nullopt; }
 
-  // Yes is an empty reason, together with what a program of these ops takes besides its bindings.
+  // An empty reason means yes, with the scratch bytes that a program of these ops needs.
   [[nodiscard]] Support supports(std::span<const OpCall> run) const override {
     if (run.empty()) return {};
     return {.reason = fmt::format("{}: {} has no kernels", name_of(run.front().op), info_.id)};
   }
 
-  // Zeroed, as state has to be.
+  // Zeroed, as state must be.
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {
     if (bytes > kMemoryBytes)
       return fail(Code::out_of_memory, fmt::format("{} bytes of {} wanted, it has {}", bytes, info_.id, kMemoryBytes));
     return std::make_unique<NullBuffer>(bytes);
   }
 
-  // These are done when they return. Whoever has a queue gives back Event(this) and completes it later: from a thread
-  // or a callback of its own, or from advance().
+  // These are done when they return. A device with a queue returns Event(this) and completes it later: from a thread or
+  // callback of its own, or from advance().
   [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
     std::ranges::copy(from, at(to));
     return Event(Status{});
@@ -68,7 +68,7 @@ class NullDevice final : public Device {
     return Event(Status{});
   }
 
-  // Called for ops that supports() said yes to.
+  // Called only for ops that supports() accepted.
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
     return fail(Code::unsupported, fmt::format("program \"{}\": {} has no kernels", request.name, info_.id));
   }
@@ -94,11 +94,11 @@ class NullDevice final : public Device {
 
 namespace shunt {
 
-// The row SHUNT_BACKEND(null) would declare it.
+// A row SHUNT_BACKEND(null) would declare this.
 Result<BackendReport> open_null(const OpenOptions& options);
 
-// Errors are for options that cannot be fulfilled. An API that is not there, or has no device, is no error: the report
-// says at which stage it stopped, and what would help.
+// Errors are for options that cannot be fulfilled. An absent API, or one without devices, is no error: the report tells
+// at which stage it stopped, and what would help.
 Result<BackendReport> open_null(const OpenOptions&) {
   BackendReport report{.api = "null"};
   report.devices.push_back(std::make_unique<null::NullDevice>());

@@ -6,7 +6,7 @@
 namespace shunt {
 namespace {
 
-// APIs promise 65535 workgroups along an axis; the second axis takes what is above.
+// APIs guarantee 65535 workgroups along an axis; the second axis takes the rest.
 constexpr std::uint64_t kGroupsAlongX = 32768;
 
 std::uint64_t aligned(std::uint64_t bytes, std::uint64_t alignment) {
@@ -41,12 +41,12 @@ Result<Dispatch> plan_dispatch(const ProgramOp& op, const DispatchLimits& limits
   dispatch.block = call_block(op.call, offsets);
   if (kernel.constants != nullptr) dispatch.constants = kernel.constants(op.call);
   if (kernel.first_pass_words != nullptr) dispatch.first_pass_words = kernel.first_pass_words(op.call);
-  // Constants follow the last input that the row has, given or not.
+  // Constants are bound after the last input in the op's row, whether that is present or not.
   dispatch.constants_binding = kFirstInputBinding + static_cast<std::uint32_t>(info_of(op.call.op).inputs.size());
   return dispatch;
 }
 
-// What an op touches. State that it changes in place is its output, which it may read too.
+// Visits the memory that an op touches. State that it changes in place is its output, which it may also read.
 template <class Visit>
 void visit_accesses(const ProgramOp& op, const Visit& visit) {
   visit(Access::write(op.output));

@@ -1,7 +1,7 @@
-// A run of ops as dispatches of shader kernels: what the backends of Vulkan, OpenGL, WebGPU and Metal record.
+// A run of ops as dispatches of shader kernels, which the backends of Vulkan, OpenGL, WebGPU and Metal record.
 //
-// A program owns one buffer of blocks: Parameters at its beginning, then for each dispatch its uniform block and its
-// constants. Plain values; the buffers that they name belong to the caller. Any thread.
+// A program owns one buffer of blocks: first Parameters, then for each dispatch its uniform block and its constants.
+// Plain values; the buffers they name belong to the caller. Any thread.
 #pragma once
 
 #include <array>
@@ -21,38 +21,38 @@ struct DispatchLimits {
   ShaderLimits shader;
   std::uint64_t storage_alignment_bytes = 4;   // of the offset of a storage binding
   std::uint64_t uniform_alignment_bytes = 16;  // of the offset of a uniform binding
-  bool binds_whole_buffers = false;            // kernels see all of a buffer, not only what is bound
+  bool binds_whole_buffers = false;  // kernels see a whole buffer, not only the bound range
 };
 
 struct Dispatch {
   SpecializedShader kernel;
   std::string name;      // of the node
-  std::uint32_t op = 0;  // of the program's, by number
-  // It reads or overwrites what dispatches since the last barrier wrote or read: one goes before it.
+  std::uint32_t op = 0;  // index in the program
+  // It touches what dispatches since the last barrier wrote, or overwrites what they read: put a barrier before it.
   bool needs_barrier = false;
   std::array<std::uint32_t, 2> grid{};   // workgroups along x and y
-  std::vector<std::byte> block;          // content of the binding kCallBinding
+  std::vector<std::byte> block;  // bound at kCallBinding
   std::vector<std::uint32_t> constants;  // empty: none
   std::uint64_t first_pass_words = 0;
   std::uint64_t block_at = 0;  // in the buffer of blocks
   std::uint64_t constants_at = 0;
   std::uint32_t constants_binding = 0;
-  // What is bound at kOutputBinding and on, in whole words; no buffer: nothing of the call, but perhaps the constants.
+  // Bound from kOutputBinding on, in whole words. No buffer: no operand of the call, but possibly the constants.
   std::array<Binding, kMaxShaderOperands> operands;
 };
 
 struct DispatchPlan {
-  std::vector<Dispatch> dispatches;  // those that have work to do, in the order of the ops
+  std::vector<Dispatch> dispatches;  // those with work to do, in the order of the ops
   std::uint64_t block_bytes = 0;
   Hazards hazards;  // of all dispatches together
-  // Puts all but the Parameters in place. REQUIRES: blocks.size() >= block_bytes.
+  // Writes all blocks except Parameters. REQUIRES: blocks.size() >= block_bytes.
   void write_blocks(std::span<std::byte> blocks) const;
 };
 
-// Errors: unsupported where an op has no kernel.
+// Errors: unsupported if an op has no kernel.
 [[nodiscard]] Result<DispatchPlan> plan_dispatches(std::span<const ProgramOp> ops, const DispatchLimits& limits);
 
-// Device::supports() of a device that runs shader kernels.
+// Device::supports() for a device that runs shader kernels.
 [[nodiscard]] Support dispatch_support(std::span<const OpCall> run, const DispatchLimits& limits);
 
 }  // namespace shunt

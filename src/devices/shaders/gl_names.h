@@ -1,5 +1,4 @@
-// What OpenGL and WebGL2 answer in the same words: names of renderers, and logs of shaders and programs. Plain
-// functions.
+// What OpenGL and WebGL2 share: names of renderers, and logs of shaders and programs. Plain functions.
 #pragma once
 
 #include <algorithm>
@@ -14,18 +13,18 @@ namespace shunt {
   return std::ranges::any_of(kOnTheCpu, [&](std::string_view name) { return renderer.contains(name); });
 }
 
-// glGetShaderiv or glGetProgramiv, and glGetShaderInfoLog or glGetProgramInfoLog.
+// The types of glGetShaderiv and glGetProgramiv, and of glGetShaderInfoLog and glGetProgramInfoLog.
 using GlAsk = void (*)(unsigned object, unsigned what, int* value);
 using GlAskLog = void (*)(unsigned object, int capacity, int* length, char* text);
 
-// Whether `what`, a compile or link status, is good.
+// Whether `what`, a compile or link status, is true.
 [[nodiscard]] inline bool gl_succeeded(unsigned object, unsigned what, GlAsk ask) {
   int status = 0;
   ask(object, what, &status);
   return status != 0;
 }
 
-// What the compiler or linker said.
+// Returns the log of the compiler or linker.
 [[nodiscard]] inline std::string gl_log_of(unsigned object, GlAsk ask, GlAskLog ask_log) {
   constexpr unsigned kInfoLogLength = 0x8B84;
   int length = 0;

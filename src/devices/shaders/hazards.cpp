@@ -18,7 +18,7 @@ bool Hazards::has(const Hazards& others) const {
 
 void Hazards::note(const Access& access) {
   if (access.buffer == nullptr || access.begin == access.end) return;
-  // The same again, or what joins on to it, as the tensors of an arena do, stays one.
+  // Adjoining or overlapping ranges, such as tensors of an arena, are merged into one.
   for (Access& other : noted_) {
     if (other.buffer != access.buffer || other.writes != access.writes) continue;
     if (access.begin > other.end || other.begin > access.end) continue;

@@ -1,7 +1,7 @@
-// Which work must wait for other work, by the memory that both touch: what reads or overwrites what was written (RAW,
-// WAW), and what overwrites what was read (WAR). Work without such a hazard may run at the same time.
+// Which work must wait for other work because of shared memory: reads or overwrites of what was written (RAW, WAW), and
+// overwrites of what was read (WAR). Work without such a hazard may run at the same time.
 //
-// Plain values; the buffers are only compared. One thread at a time.
+// Plain values; buffers are only compared. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Access {
   std::uint64_t end = 0;
   bool writes = false;
 
-  // Of what is bound, in whole words, as kernels address it.
+  // Ranges in whole words, as kernels address them.
   [[nodiscard]] static Access read(const Binding& binding) { return of(binding, false); }
   [[nodiscard]] static Access write(const Binding& binding) { return of(binding, true); }
 
@@ -29,11 +29,11 @@ struct Access {
 
 class Hazards {
  public:
-  // Whether it must wait for any that was noted.
+  // Whether it must wait for an access that was noted.
   [[nodiscard]] bool has(const Access& access) const;
   [[nodiscard]] bool has(const Hazards& others) const;
   void note(const Access& access);
-  // After a barrier, behind which all that was noted is over.
+  // Call after a barrier: all noted accesses have ended.
   void clear() { noted_.clear(); }
 
  private:

@@ -13,7 +13,7 @@ namespace shunt {
 namespace {
 
 constexpr const char* kLibraryVariable = "SHUNT_SHADERC_LIBRARY";
-// As Debian and Ubuntu, other distributions and the Vulkan SDK name them.
+// Names used by Debian, Ubuntu, other distributions and the Vulkan SDK.
 constexpr const char* kCompilers[] = {"libshaderc.so.1", "libshaderc_shared.so.1", "libshaderc_shared.so"};
 constexpr const char* kValidators[] = {"libSPIRV-Tools-shared.so", "libshaderc.so.1", "libshaderc_shared.so.1",
                                        "libshaderc_shared.so"};

@@ -1,4 +1,4 @@
-// The compiler of GLSL and the validator of SPIR-V, found at run time: both may be absent.
+// The GLSL compiler and the SPIR-V validator, found at run time: both may be absent.
 //
 // Plain functions; any thread.
 #pragma once
@@ -13,13 +13,13 @@
 
 namespace shunt {
 
-// A compute shader for Vulkan 1.1, by libshaderc (SHUNT_SHADERC_LIBRARY names another file), or where that cannot be
-// opened, as on Debian 12, by the program glslc. `name` stands in messages. Errors: io where neither is there, invalid
-// with the compiler's lines.
+// Compiles a compute shader for Vulkan 1.1 with libshaderc (SHUNT_SHADERC_LIBRARY names another file). If that cannot
+// be opened, as on Debian 12, it runs the program glslc. `name` is used in messages. Errors: io if neither is present,
+// invalid with the compiler's output.
 [[nodiscard]] Result<std::vector<std::uint32_t>> compile_glsl(const std::string& text, const std::string& name);
 
-// Runs the validator of SPIRV-Tools for Vulkan 1.1: from its library, from libshaderc, which holds it too, or the
-// program spirv-val. Where none is there it passes everything. Errors: invalid, with what the validator says.
+// Validates for Vulkan 1.1 with SPIRV-Tools: its library, libshaderc, which contains it too, or the program spirv-val.
+// Passes everything if none is present. Errors: invalid, with the validator's message.
 [[nodiscard]] Status validate_spirv(std::span<const std::uint32_t> words);
 
 }  // namespace shunt

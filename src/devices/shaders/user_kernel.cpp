@@ -1,4 +1,4 @@
-// make_kernel() of shunt/kernel.h: from text or words to a kernel that devices may be asked to run.
+// make_kernel() of shunt/kernel.h: turns text or words into a kernel for devices.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::string_view kUsualVersion = "#version 450";
 
-// Where the directive begins that says the version, which stands before all but comments; npos: there is none.
+// Returns where the #version directive begins, which only comments may precede; npos if there is none.
 std::size_t find_version(std::string_view text) {
   std::size_t at = 0;
   while ((at = text.find_first_not_of(" \t\r\n", at)) != std::string_view::npos) {
@@ -26,7 +26,7 @@ std::size_t find_version(std::string_view text) {
   return std::string_view::npos;
 }
 
-// The prelude behind the version, and then the caller's lines by their own numbers.
+// Inserts the prelude after the version; the caller's lines keep their numbers.
 std::string with_prelude(std::string_view text) {
   std::string version(kUsualVersion);
   std::string rest(text);

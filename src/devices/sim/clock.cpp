@@ -15,7 +15,7 @@ void VirtualClock::at(Time when, std::function<void()> event) {
 }
 
 bool VirtualClock::advance() {
-  // Whoever comes second waits: what it was to wait for may be the event that is happening.
+  // A second caller waits: the event it waits for may be the one now running.
   const std::scoped_lock one_at_a_time(advancing_);
   std::function<void()> event;
   {

@@ -13,7 +13,7 @@
 namespace shunt::sim {
 namespace {
 
-// A device that does not compute has nowhere to write to, and reads as zeros.
+// A device that does not compute has no memory: writes are dropped, and reads return zeros.
 void move_bytes(std::byte* to, const std::byte* from, std::uint64_t bytes) {
   if (to == nullptr || bytes == 0) return;
   if (from == nullptr)
@@ -121,7 +121,7 @@ class SimDevice final : public Device {
     const std::scoped_lock lock(mutex_);
     if (!health_.status) return Event(health_.status);
     FaultCount::Ops faults = faults_->ops(mine.size());
-    // What comes after a program that never ends never begins.
+    // Work submitted behind a hanging program never begins.
     if (hung_) faults.hangs = 0;
     hung_ = faults.hangs.has_value();
 
@@ -144,7 +144,7 @@ class SimDevice final : public Device {
     return pending.event;
   }
 
-  // Another in its place: on the same clock, in the same memory, with the faults that are still to come.
+  // Makes a replacement on the same clock, in the same memory, with the faults still to come.
   [[nodiscard]] std::unique_ptr<Device> again() const {
     return make_sim_device(spec_, clock_, recorder_, use_, faults_);
   }
@@ -164,7 +164,7 @@ class SimDevice final : public Device {
     Event event;
   };
 
-  // Lets something happen unless the device is gone by then.
+  // Schedules an event that is skipped if the device is gone by then.
   void at(Time when, std::function<void()> event) {
     clock_->at(when, [alive = std::weak_ptr(alive_), event = std::move(event)] {
       if (!alive.expired()) event();
@@ -189,7 +189,7 @@ class SimDevice final : public Device {
     });
     return pending.event;
   }
-  // What ends a program that has not ended by itself: its own time-out, or the watchdog.
+  // Schedules the end of a program that does not end by itself: its own timeout, or the watchdog.
   void watch(std::uint64_t number, SimProgram& program, std::size_t reached, Time start, const Submission& submission,
              Time end) {
     const Time watchdog = start + from_us(spec_.watchdog_us);
@@ -243,7 +243,7 @@ class SimDevice final : public Device {
     complete(number, std::move(status));
   }
 
-  // The device is gone, and with it all that was to come. What it did of the first `most` ops has been done.
+  // Ends the device and all pending work. Of the program's first `most` ops, those done by now have taken effect.
   void end_early(SimProgram& program, std::size_t most, Time start, const Submission& submission, Status why) {
     const Time now = clock_->now();
     std::size_t done = 0;
@@ -261,7 +261,7 @@ class SimDevice final : public Device {
     }
     for (Pending& pending : ended) pending.event.complete(why);
   }
-  // Passes on what a fault answers.
+  // Passes a fault's outcome on; device_lost also loses the device.
   Status note(Status fault) {
     if (!fault && fault.error().code == Code::device_lost) lose(fault);
     return fault;
@@ -283,7 +283,7 @@ class SimDevice final : public Device {
 
   mutable std::mutex mutex_;
   Health health_;
-  std::vector<Pending> pending_;  // in the order of the calls
+  std::vector<Pending> pending_;  // in the order of submission
   std::uint64_t next_pending_ = 0;
   bool hung_ = false;
   Time compute_free_{};
@@ -291,7 +291,7 @@ class SimDevice final : public Device {
   Time from_device_free_{};
 };
 
-// One more than the greatest N of the names "sim:N"; "sim" alone is "sim:0".
+// Returns one more than the greatest N of the names "sim:N"; "sim" alone is "sim:0".
 std::size_t wanted_devices(std::string_view list) {
   constexpr std::size_t kMost = 64;
   constexpr std::string_view kPrefix = "sim:";
@@ -347,7 +347,7 @@ Result<BackendReport> open_sim(const OpenOptions& options) {
     for (std::size_t number = 0; number < count; ++number) specs.push_back({.id = fmt::format("sim:{}", number)});
   }
   if (specs.empty()) report.stop(StartStage::no_device, "a device is simulated where it is named, as sim:0 or sim:1");
-  // A trace begins where those of real devices do.
+  // Traces start at the same origin as those of real devices.
   const auto clock =
       std::make_shared<sim::VirtualClock>(std::chrono::nanoseconds(static_cast<std::int64_t>(trace::now_ns())));
   report.devices = sim::make_sim_devices(specs, clock, options.recorder, options.faults);

@@ -1,8 +1,8 @@
-// Simulated devices: they take as long as their Spec says, by a clock that stands still until somebody waits for them,
-// and give right results, or zeros where they do not compute.
+// Simulated devices: they take as long as their Spec says, on a clock that stands still until somebody waits for them.
+// Results are right, or zeros for devices that do not compute.
 //
 // Each launch, transfer and fault is one event on the clock that all devices of a simulated machine share. Beside real
-// devices, whose work takes no time on that clock, results are right and times mean nothing.
+// devices, whose work takes no time on that clock, results are right but times mean nothing.
 #pragma once
 
 #include <memory>
@@ -17,13 +17,13 @@
 
 namespace shunt::sim {
 
-// `recorder`, which may be null, gets the clock's times. The device keeps the clock; its events end with it, on the
-// thread that ends it, so nobody may be advancing the clock then. `use`: of its memory pool. `faults`, where not null,
-// are in place of the Spec's.
+// `recorder` may be null; it gets the clock's times. The device shares ownership of the clock. Its events end with it,
+// on the thread that destroys it. REQUIRES: nobody advances the clock meanwhile. `use`: bytes used of its memory pool.
+// `faults`, if not null, replace the Spec's.
 [[nodiscard]] std::unique_ptr<Device> make_sim_device(Spec spec, std::shared_ptr<VirtualClock> clock,
                                                       trace::Recorder* recorder = nullptr, PoolUse use = no_use(),
                                                       std::shared_ptr<FaultCount> faults = nullptr);
-// All of a machine: those of one memory pool take from the same bytes.
+// Makes all devices of a machine; those of one memory pool share its bytes.
 [[nodiscard]] std::vector<std::unique_ptr<Device>> make_sim_devices(std::span<const Spec> specs,
                                                                     const std::shared_ptr<VirtualClock>& clock,
                                                                     trace::Recorder* recorder = nullptr,

@@ -23,7 +23,7 @@ namespace {
 constexpr std::size_t kMostDevices = 64;
 constexpr std::size_t kMostFileBytes = std::size_t{1} << 20U;
 
-// What a number may be, both ends included.
+// The range of a number, both ends included.
 struct Range {
   double least = 0;
   double most = 0;
@@ -32,13 +32,13 @@ constexpr Range kPerSecond{1e3, 1e21};
 constexpr Range kMicroseconds{0, 1e9};
 constexpr Range kBytes{1, 1e18};
 
-// What is not said of a family is as with the others.
+// Rates not given for a family are those of the others.
 struct FamilyRates {
   const Rate& others;
   std::map<std::string, Rate, std::less<>>& rates;
 };
 
-// THE list of what a file says: calls visit(key, field) for each, with its range where it is a number.
+// THE list of keys in a file: calls visit(key, field) for each, with the range of numbers.
 template <class Visit>
 void visit_fields(Rate& rate, const Visit& visit) {
   visit("flops_per_s", rate.flops_per_s, kPerSecond);
@@ -92,7 +92,7 @@ std::string in_quotes(const std::string& text) {
   return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// A value as messages show it.
+// Returns a value as messages show it.
 std::string shown(const Json& json) {
   constexpr std::size_t kMostShown = 60;
   if (json.is_object()) return "an object";
@@ -101,7 +101,7 @@ std::string shown(const Json& json) {
   return text.size() <= kMostShown ? text : "a long text";
 }
 
-// Why a text is no JSON, or says a thing twice; the parser by itself does neither.
+// Explains why a text is not JSON, or repeats a key; the parser alone does neither.
 class Complaints final : public nlohmann::json_sax<Json> {
  public:
   std::string text;
@@ -129,7 +129,7 @@ class Complaints final : public nlohmann::json_sax<Json> {
     return false;
   }
   bool parse_error(std::size_t, const std::string&, const nlohmann::detail::exception& error) override {
-    constexpr std::size_t kMostWords = 200;  // it may quote all that it has read
+    constexpr std::size_t kMostWords = 200;  // the message may quote everything it has read
     const std::string_view words = error.what();
     text =
         fmt::format("it is not valid JSON: {}", words.substr(std::min(words.find("] ") + 2, words.size()), kMostWords));
@@ -159,7 +159,7 @@ class Reader {
   }
 
  private:
-  // "FILE: device "gpu:0", "link.peers" is 3; ..."
+  // Makes an error such as "FILE: device "gpu:0", "link.peers" is 3; ...".
   [[nodiscard]] std::unexpected<Error> wrong(std::string_view key, std::string_view what) const {
     std::string where = device_;
     if (!key.empty()) where += fmt::format("{}\"{}\"", where.empty() ? "" : ", ", key);
@@ -169,7 +169,7 @@ class Reader {
   [[nodiscard]] std::unexpected<Error> unlike(std::string_view key, const Json& found, std::string_view wanted) const {
     return wrong(key, fmt::format("{} {}; it must be {}", key.empty() ? "it is" : "is", shown(found), wanted));
   }
-  // `what` of that name is not among those that there are.
+  // Makes the error for an unknown `what` of that name.
   template <class Names>
   [[nodiscard]] std::unexpected<Error> unknown(std::string_view key, std::string_view what, const std::string& found,
                                                const Names& names) const {
@@ -229,7 +229,7 @@ class Reader {
     return {};
   }
 
-  // One of the names that name_of() gives the numbers from 0 to `count`.
+  // Reads one of the names that name_of() returns for 0 to `count` - 1.
   template <class Enum>
   Status read_name(const Json& json, const std::string& key, std::size_t count, Enum& value) {
     if (!json.is_string()) return unlike(key, json, "a name");
@@ -293,7 +293,7 @@ class Reader {
     return {};
   }
 
-  // What depends on several keys of a device.
+  // Checks and fills what depends on several keys of a device.
   [[nodiscard]] Status complete(const Json& json, Spec& spec) const {
     const auto is_bad = [](char letter) { return static_cast<unsigned char>(letter) <= ' ' || letter == ','; };
     if (spec.id.empty() || std::ranges::any_of(spec.id, is_bad) || spec.id == kHostPool)
@@ -310,7 +310,7 @@ class Reader {
     return {};
   }
 
-  // What depends on several devices.
+  // Checks what depends on several devices.
   [[nodiscard]] Status check(const Machine& machine) const {
     if (machine.devices.empty()) return wrong("devices", "has no device; a machine needs at least one");
     std::map<std::string, const Spec*> first_of_id;
@@ -342,7 +342,7 @@ class Reader {
   }
 
   std::string_view origin_;
-  std::string device_;  // the one that is being read; empty: none
+  std::string device_;  // the one being read; empty: none
 };
 
 }  // namespace
@@ -353,7 +353,7 @@ Result<Machine> read_machine(const std::string& file) {
   std::ifstream stream(file, std::ios::binary);
   std::string text(kMostFileBytes + 1, '\0');
   stream.read(text.data(), static_cast<std::streamsize>(text.size()));
-  // A file that could be read has given all, or has reached its end.
+  // Reading succeeded if it filled the buffer or reached the end of the file.
   if (!stream && !stream.eof())
     return fail(Code::io, fmt::format("{}: the description of a machine cannot be read: {}", file,
                                       std::generic_category().message(errno)));

@@ -25,7 +25,7 @@ Result<std::unique_ptr<SimBuffer>> SimBuffer::create(std::shared_ptr<Budget> bud
   SHUNT_TRY(budget->take(bytes));
   std::unique_ptr<SimBuffer> buffer(new SimBuffer(std::move(budget), bytes));
   if (!real || bytes == 0) return buffer;
-  // Pages that nobody touches cost nothing, as state wants it.
+  // Untouched pages cost nothing, as state buffers require.
   std::size_t room = bytes + kAlignment;
   buffer->owned_.reset(std::calloc(room, 1));
   void* begin = buffer->owned_.get();

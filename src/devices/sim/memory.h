@@ -11,16 +11,16 @@
 
 namespace shunt::sim {
 
-// Bytes that are taken of a memory pool, by all devices that share it.
+// Bytes taken from a memory pool, by all devices that share it.
 using PoolUse = std::shared_ptr<std::atomic<std::uint64_t>>;
 [[nodiscard]] inline PoolUse no_use() { return std::make_shared<std::atomic<std::uint64_t>>(0); }
 
-// What a device's buffers have in common. They share it, so that they may outlive the device. Any thread.
+// The budget that a device's buffers share; they may outlive the device. Any thread.
 class Budget {
  public:
   Budget(const Spec& spec, PoolUse use) : device_(spec.id), bytes_(spec.memory_bytes), used_(std::move(use)) {}
 
-  // Errors: out_of_memory with what was asked and what is free.
+  // Errors: out_of_memory, with the sizes requested and free.
   [[nodiscard]] Status take(std::uint64_t bytes);
   void give_back(std::uint64_t bytes) { *used_ -= bytes; }
   [[nodiscard]] std::uint64_t available() const { return bytes_ - *used_; }
@@ -34,7 +34,7 @@ class Budget {
 
 class SimBuffer final : public Buffer {
  public:
-  // Zeroed; without memory of its own where the device does not compute. Errors: out_of_memory.
+  // Zeroed; has no memory of its own if the device does not compute. Errors: out_of_memory.
   [[nodiscard]] static Result<std::unique_ptr<SimBuffer>> create(std::shared_ptr<Budget> budget, std::uint64_t bytes,
                                                                  bool real);
   ~SimBuffer() override { budget_->give_back(bytes_); }
@@ -60,7 +60,7 @@ class SimBuffer final : public Buffer {
   std::byte* begin_ = nullptr;
 };
 
-// Where a binding of a simulated device begins; null where there is no buffer, or no memory behind it.
+// Returns where a binding of a simulated device begins; null without a buffer, or without memory behind it.
 [[nodiscard]] std::byte* address_of(const Binding& binding);
 
 }  // namespace shunt::sim

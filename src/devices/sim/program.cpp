@@ -9,7 +9,7 @@
 namespace shunt::sim {
 namespace {
 
-// Launch and roofline.
+// Op overhead plus the roofline.
 double op_us(const OpCall& call, const Spec& spec) {
   const auto own = spec.rate_of_family.find(info_of(call.op).family);
   const Rate& rate = own == spec.rate_of_family.end() ? spec.rate : own->second;
@@ -20,7 +20,7 @@ double op_us(const OpCall& call, const Spec& spec) {
 
 }  // namespace
 
-// At most eleven days, so that sums of many are still numbers.
+// Caps at eleven days, so that sums of many do not overflow.
 Time from_us(double us) { return Time(std::llround(std::min(us, 1e12) * 1e3)); }
 
 const CpuKernel* scalar_kernel(const OpCall& call) { return cpu_family(info_of(call.op).family).scalar; }

@@ -1,4 +1,4 @@
-// A prepared run of ops on a simulated device: how long each takes, and the kernels where the device computes.
+// A prepared run of ops on a simulated device: how long each takes, and the kernels if the device computes.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ using Time = VirtualClock::Time;
 // The reference kernel, which every op has.
 [[nodiscard]] const CpuKernel* scalar_kernel(const OpCall& call);
 
-// What the alignment of its scratch memory takes.
+// Bytes that aligning the scratch memory takes.
 inline constexpr std::size_t kScratchMargin = 64;
 
 class SimProgram final : public Program {
@@ -30,12 +30,12 @@ class SimProgram final : public Program {
   [[nodiscard]] const std::string& name() const { return name_; }
   [[nodiscard]] std::size_t size() const { return ops_.size(); }
   [[nodiscard]] const std::string& op_name(std::size_t op) const { return ops_[op].name; }
-  // From the start of a submission to the start of an op; of size(): to its end.
+  // Returns the time from the start of a submission to the start of an op; for size(): to the end.
   [[nodiscard]] Time begin_of(std::size_t op) const { return begins_[op]; }
 
-  // Computes the first `count` ops, with the results that those faults of theirs make of them. Errors: internal.
+  // Computes the first `count` ops, with their injected faults applied to the results. Errors: internal.
   [[nodiscard]] Status compute(std::size_t count, const Parameters& parameters, const FaultCount::Ops& faults);
-  // Records a submission that began at `start` and has ended after so many ops.
+  // Records a submission that began at `start` and ended after `count` ops.
   void record(Time start, Time end, std::size_t count, const Submission& submission, const Status& status) const;
 
  private:

@@ -1,4 +1,4 @@
-// What a simulated device is told to be: how fast, how large, and when to fail. Plain values.
+// Describes a simulated device: how fast, how large, and when it fails. Plain values.
 #pragma once
 
 #include <cstdint>
@@ -14,43 +14,43 @@
 
 namespace shunt::sim {
 
-// Of all simulated devices.
+// Reported by all simulated devices.
 inline constexpr std::string_view kVendor = "simulated";
 
 using Rate = ComputeRates;
 
-// To and from the host and the other devices of the simulated machine. Devices in the host's memory have none.
+// The link to the host and to the other devices of the simulated machine. Devices in the host's memory have none.
 struct Link {
   double latency_us = 10;
   double bytes_per_s = 6e9;
-  bool peers = true;  // whether it copies from other devices without the host
+  bool peers = true;  // copies from other devices without going through the host
 };
 
 struct Spec {
   std::string id = "sim:0";
   std::string name = "simulated accelerator";
   DeviceType type = DeviceType::other;
-  bool emulated = true;  // used only where it is named
+  bool emulated = true;  // used only if it is named
   bool computes = true;  // false: takes its time, but has no memory and reads as zeros
 
   double launch_us = 10;  // of a program
   double op_us = 1;       // of each op within it
   Rate rate{.flops_per_s = 1e12, .bytes_per_s = 100e9};
-  std::optional<Rate> believed;  // what it says of itself of all families; nothing: the truth
-  double uncertainty = 0.1;      // of what it says, relative; from 0.5 on it has to be measured
-  std::map<std::string, Rate, std::less<>> rate_of_family;  // where a kernel family has its own: "linear"
+  std::optional<Rate> believed;  // the prior it reports for all families; nullopt: the true rate
+  double uncertainty = 0.1;  // of that prior, relative; from 0.5 on it must be measured
+  std::map<std::string, Rate, std::less<>> rate_of_family;  // own rates of kernel families, by name: "linear"
 
   Link link;
 
   std::uint64_t memory_bytes = std::uint64_t{1} << 30U;
   std::uint64_t largest_binding_bytes = ~std::uint64_t{0};  // of one operand
-  std::string memory_pool;       // empty: its own; devices that share one are of the same memory_bytes and computes
-  std::string memory_resource;   // empty: its pool; pools that share one take from the same memory_bytes
+  std::string memory_pool;  // empty: its own; devices that share one have equal memory_bytes and computes
+  std::string memory_resource;  // empty: its pool; pools that share one share the same memory_bytes
   std::string compute_resource;  // empty: its own
   DeviceFeatures features;
-  std::vector<Op> lacks;  // ops that it declines
+  std::vector<Op> lacks;  // ops that it does not support
 
-  double watchdog_us = 10e6;  // a program that takes longer is a lost device, as with a GPU's driver
+  double watchdog_us = 10e6;  // a program that takes longer loses the device, as with a GPU's driver
   Faults faults;
 };
 

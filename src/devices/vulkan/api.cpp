@@ -68,7 +68,7 @@ Result<std::shared_ptr<Instance>> Instance::open() {
   VkApplicationInfo application{};
   application.sType = VK_STRUCTURE_TYPE_APPLICATION_INFO;
   application.pApplicationName = "shunt";
-  application.apiVersion = VK_API_VERSION_1_3;  // at most; 1.1 is enough
+  application.apiVersion = VK_API_VERSION_1_3;  // the highest to use; 1.1 is enough
   VkInstanceCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
   info.pApplicationInfo = &application;

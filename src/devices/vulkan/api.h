@@ -1,7 +1,7 @@
 // The Vulkan library, opened at run time: its functions, and its errors as ours.
 //
-// Vulkan 1.1, and what of 1.2 and 1.3 a device has, https://registry.khronos.org/vulkan/specs/1.3/html/. Plain tables
-// of pointers; any thread.
+// Vulkan 1.1, and the parts of 1.2 and 1.3 that a device has, https://registry.khronos.org/vulkan/specs/1.3/html/.
+// Plain tables of pointers; any thread.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@
 
 namespace shunt::vulkan {
 
-// Functions of an instance, and of a device.
+// Functions of an instance, then functions of a device.
 #define SHUNT_VULKAN_INSTANCE_FUNCTIONS(X)  \
   X(DestroyInstance)                        \
   X(EnumeratePhysicalDevices)               \
@@ -93,7 +93,7 @@ struct DeviceFunctions {
 // The library and one instance of it; both end with the object.
 class Instance {
  public:
-  // Errors: unsupported, with the stage where it stopped and what helps.
+  // Errors: unsupported, with the stage where it stopped and what would help.
   [[nodiscard]] static Result<std::shared_ptr<Instance>> open();
   ~Instance();
   Instance(const Instance&) = delete;
@@ -101,13 +101,13 @@ class Instance {
 
   [[nodiscard]] const InstanceFunctions& functions() const { return functions_; }
   [[nodiscard]] VkInstance handle() const { return instance_; }
-  // Of an extension; null where it is not there.
+  // Returns a function of an extension; null if it is absent.
   template <class Function>
   [[nodiscard]] Function function(const char* name) const {
     return reinterpret_cast<Function>(find_(instance_, name));
   }
-  // Null where the device has neither the function nor an extension of the same. REQUIRES: `device` was made with this
-  // instance.
+  // Functions are null if the device has neither them nor an extension with the same. REQUIRES: `device` was made with
+  // this instance.
   [[nodiscard]] DeviceFunctions device_functions(VkDevice device) const;
 
  private:
@@ -118,7 +118,7 @@ class Instance {
   InstanceFunctions functions_;
 };
 
-// "what: VK_ERROR_DEVICE_LOST" with the code that fits. REQUIRES: result is an error.
+// Makes the error "what: VK_ERROR_DEVICE_LOST" with the matching code. REQUIRES: result is an error.
 [[nodiscard]] std::unexpected<Error> error_of(VkResult result, std::string_view what);
 [[nodiscard]] inline Status check(VkResult result, std::string_view what) {
   if (result == VK_SUCCESS) return {};

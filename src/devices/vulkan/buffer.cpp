@@ -86,7 +86,7 @@ Result<std::unique_ptr<VulkanBuffer>> VulkanBuffer::import(const std::shared_ptr
   SHUNT_TRY(handle->import({memory.data() - before, bytes}, std::move(owner)));
   std::unique_ptr<VulkanBuffer> buffer(new VulkanBuffer(handle, memory.size()));
   buffer->first_byte_ = before;
-  buffer->mapped_ = const_cast<std::byte*>(memory.data());  // whom it belongs to keeps it unchanged
+  buffer->mapped_ = const_cast<std::byte*>(memory.data());  // its owner keeps it unchanged
   return buffer;
 }
 

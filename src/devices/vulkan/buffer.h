@@ -1,4 +1,4 @@
-// Memory of a device as a buffer; mapped where the host can address it.
+// Device memory as a buffer, mapped if the host can address it.
 #pragma once
 
 #include <memory>
@@ -7,8 +7,8 @@
 
 namespace shunt::vulkan {
 
-// A buffer's handle and its memory, which both live until the device is done with them. Copies that were asked for but
-// not begun share it.
+// A buffer's handle and its memory, which live until the device is done with them. Requested copies that have not begun
+// share it.
 class BufferHandle {
  public:
   explicit BufferHandle(std::shared_ptr<Context> context) : context_(std::move(context)) {}
@@ -33,10 +33,10 @@ class BufferHandle {
 
 class VulkanBuffer final : public Buffer {
  public:
-  // Zeroed if mapped; otherwise Transfer::clear() does it. Errors: out_of_memory.
+  // Zeroed if mapped; otherwise Transfer::clear() zeroes it. Errors: out_of_memory.
   [[nodiscard]] static Result<std::unique_ptr<VulkanBuffer>> create(const std::shared_ptr<Context>& context,
                                                                     std::uint64_t bytes, Place place);
-  // Over memory that `owner` keeps. Errors: unsupported, also without an owner.
+  // Wraps memory that `owner` keeps alive. Errors: unsupported, also without an owner.
   [[nodiscard]] static Result<std::unique_ptr<VulkanBuffer>> import(const std::shared_ptr<Context>& context,
                                                                     std::span<const std::byte> memory,
                                                                     std::shared_ptr<const void> owner);
@@ -44,7 +44,7 @@ class VulkanBuffer final : public Buffer {
   [[nodiscard]] std::uint64_t bytes() const override { return bytes_; }
   [[nodiscard]] std::span<std::byte> host() override { return {mapped_, mapped_ == nullptr ? 0 : bytes_}; }
   [[nodiscard]] const std::shared_ptr<const BufferHandle>& handle() const { return handle_; }
-  // Where its bytes begin behind the handle.
+  // The offset of its first byte within the handle.
   [[nodiscard]] std::uint64_t first_byte() const { return first_byte_; }
 
  private:

@@ -9,10 +9,10 @@
 namespace shunt::vulkan {
 namespace {
 
-// Clocks drift apart by some millionths.
+// Clocks drift apart by a few millionths.
 constexpr std::uint64_t kFreshNs = 100'000'000;
 
-// The host's clock that trace::now_ns() reads.
+// The host clock that trace::now_ns() reads.
 constexpr VkTimeDomainEXT kHostClock = VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT;
 
 bool reads_both_clocks(const Instance& instance, VkPhysicalDevice physical) {
@@ -43,7 +43,7 @@ std::uint64_t Clock::between_ns(std::uint64_t first, std::uint64_t last) const {
 
 std::optional<std::uint64_t> Clock::host_ns(std::uint64_t timestamp) {
   if (!is_known_ || (trace::now_ns() - host_ns_ > kFreshNs && !read())) return std::nullopt;
-  // What lies more than half of the clock's range ahead was before.
+  // A timestamp more than half of the clock's range ahead lies before.
   const bool is_before = ((timestamp - device_time_) & mask_) > mask_ / 2;
   return is_before ? host_ns_ - between_ns(timestamp, device_time_) : host_ns_ + between_ns(device_time_, timestamp);
 }

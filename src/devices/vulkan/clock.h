@@ -1,6 +1,6 @@
-// A device's clock and the host's: when, by trace::now_ns(), something ended that the device wrote down.
+// A device's clock and the host's: converts the device's timestamps to trace::now_ns().
 //
-// By VK_EXT_calibrated_timestamps, which reads both clocks at once. One thread at a time.
+// Uses VK_EXT_calibrated_timestamps, which reads both clocks at once. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -14,18 +14,18 @@ class Clock {
  public:
   struct Kind {
     double period_ns = 1;
-    std::uint32_t bits = 0;  // of a timestamp; 0: there are none
+    std::uint32_t bits = 0;  // of a timestamp; 0: no timestamps
     bool is_readable = false;
   };
-  // The functions must outlive it.
+  // The functions must outlive this.
   Clock(const Instance& instance, VkPhysicalDevice physical, const DeviceFunctions& call, VkDevice device,
         const Kind& kind);
 
-  // Both clocks can be read.
+  // Whether both clocks can be read.
   [[nodiscard]] bool is_known() const { return is_known_; }
-  // How long it took from one timestamp to a later one.
+  // Returns the time from one timestamp to a later one.
   [[nodiscard]] std::uint64_t between_ns(std::uint64_t first, std::uint64_t last) const;
-  // Nothing where is_known() is false, or reading them failed.
+  // Returns nullopt if is_known() is false, or if reading the clocks failed.
   [[nodiscard]] std::optional<std::uint64_t> host_ns(std::uint64_t timestamp);
 
  private:
@@ -36,7 +36,7 @@ class Clock {
   double period_ns_;
   std::uint64_t mask_;
   bool is_known_ = false;
-  // When both were read last.
+  // Both clocks at the last reading.
   std::uint64_t device_time_ = 0;
   std::uint64_t host_ns_ = 0;
 };

@@ -14,7 +14,7 @@
 namespace shunt::vulkan {
 namespace {
 
-// How long closing waits for what was submitted, and the end of the process once more.
+// How long closing waits for submitted work; the end of the process waits once more.
 constexpr std::chrono::seconds kClosingPatience{2};
 
 Result<bool> have_reached(Queue& compute, Queue* transfer, const Moment& moment) {
@@ -23,7 +23,7 @@ Result<bool> have_reached(Queue& compute, Queue* transfer, const Moment& moment)
   return transfer->has_reached(moment.transfer);
 }
 
-// Whether it is over by then. What fails is over, too.
+// Whether it is over by `end`. A failure counts as over.
 template <class IsOver>
 bool is_over_by(std::chrono::steady_clock::time_point end, const IsOver& is_over) {
   while (true) {
@@ -34,7 +34,7 @@ bool is_over_by(std::chrono::steady_clock::time_point end, const IsOver& is_over
   }
 }
 
-// Work that never ended, with all that it may still touch: the driver's objects, and memory of the host that it reads.
+// Work that never ended, with everything it may still touch: driver objects, and host memory that it reads.
 struct Abandoned {
   std::function<Result<bool>()> is_over;
   std::shared_ptr<const void> kept;
@@ -50,7 +50,7 @@ AllAbandoned& all_abandoned() {
   return all;
 }
 
-// At the end of the process drivers take away what their own threads use.
+// Waits at the end of the process, when drivers take away what their own threads use.
 void wait_for_abandoned() {
   AllAbandoned& all = all_abandoned();
   const std::scoped_lock lock(all.mutex);
@@ -58,10 +58,10 @@ void wait_for_abandoned() {
   for (const Abandoned& work : all.works) is_over_by(end, work.is_over);
 }
 
-// Keeps it for the rest of the process.
+// Keeps the objects for the rest of the process.
 template <class... Kept>
 void abandon(std::function<Result<bool>()> is_over, Kept... kept) {
-  // After the drivers were loaded, and so before what they do at the end.
+  // Registered after the drivers were loaded, so it runs before their exit handlers.
   static const int is_registered = std::atexit(wait_for_abandoned);
   static_cast<void>(is_registered);
   AllAbandoned& all = all_abandoned();
@@ -104,7 +104,7 @@ Status Context::start() {
                                                .bits = queues[0].timestamp_bits,
                                                .is_readable = features_.reads_clocks});
   SHUNT_TRY_ASSIGN(compute_, Queue::create(*functions_, device_, queues[0], features_.timeline));
-  // Only a semaphore orders one queue after another.
+  // Only a semaphore can order one queue after another.
   if (queues.size() == 1 || !features_.timeline) return {};
   SHUNT_TRY_ASSIGN(transfer_, Queue::create(*functions_, device_, queues[1], true));
   return {};

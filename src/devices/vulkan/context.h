@@ -1,4 +1,4 @@
-// One logical device of Vulkan: its queues, its memory, and what may be freed only when its work is over.
+// One logical Vulkan device: its queues, its memory, and objects to free only when their work is over.
 //
 // Buffers and programs share it, so that handles live as long as what was made with them. One thread at a time.
 #pragma once
@@ -17,7 +17,7 @@
 
 namespace shunt::vulkan {
 
-// How far both queues are.
+// The progress of both queues.
 struct Moment {
   std::uint64_t compute = 0;
   std::uint64_t transfer = 0;
@@ -37,39 +37,39 @@ class Context {
   [[nodiscard]] const VkPhysicalDeviceProperties& properties() const { return properties_; }
   [[nodiscard]] const VkPhysicalDeviceIDProperties& ids() const { return ids_; }
   [[nodiscard]] const Features& features() const { return features_; }
-  // What it knows beside limits: driver, PCI address, features.
+  // Fills in what the context knows besides limits: driver, PCI address, features.
   void describe(DeviceInfo& info);
   [[nodiscard]] Memory& memory() { return *memory_; }
-  // By which timestamps of programs are.
+  // The clock of programs' timestamps.
   [[nodiscard]] Clock& clock() { return *clock_; }
-  // Where programs run.
+  // The queue on which programs run.
   [[nodiscard]] Queue& compute() { return *compute_; }
-  // Where large copies run: another queue if the device has one for it.
+  // The queue on which large copies run: another one if the device has one for copies.
   [[nodiscard]] Queue& transfer() { return transfer_ == nullptr ? *compute_ : *transfer_; }
   [[nodiscard]] bool has_transfer_queue() const { return transfer_ != nullptr; }
-  // Of both queues.
+  // The queue families of both.
   [[nodiscard]] std::array<std::uint32_t, 2> families() {
     return {compute().place().family, transfer().place().family};
   }
-  // All memory is the host's own: buffers are mapped, and nothing is staged.
+  // Whether all memory is the host's: buffers are mapped, and nothing is staged.
   [[nodiscard]] bool shares_host_memory() const {
     return properties_.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ||
            properties_.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
   }
-  // It uses the host's memory in place. Whole pages around what is given are there too, so the driver's pages must be
-  // no larger than the machine's. Drivers on the CPU do not: a page of a file that was cut short would end the process
-  // in a thread of theirs.
+  // Whether it uses host memory in place. The whole pages around a given range exist too, so the driver's pages must be
+  // no larger than the machine's. Drivers on the CPU are excluded: a file truncated while mapped would kill the process
+  // in one of their threads.
   [[nodiscard]] bool imports_host_memory() const {
     return properties_.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU && features_.import_alignment_bytes != 0 &&
            features_.import_alignment_bytes <= page_bytes_;
   }
 
-  // All that was submitted so far.
+  // Returns the point that all work submitted so far reaches.
   [[nodiscard]] Moment submitted();
   [[nodiscard]] Result<bool> has_reached(const Moment& moment);
-  // Frees handles once all that was submitted is over: now, later, or at the end. What never ends keeps them.
+  // Frees handles once all submitted work is over: now, later, or at the end. Work that never ends keeps them.
   void release(std::function<void()> free);
-  // Frees what was waiting to be freed and may be.
+  // Frees what is due to be freed.
   void collect();
 
  private:
@@ -79,17 +79,17 @@ class Context {
   };
 
   Context() = default;
-  // Whether all that was submitted ends before the time is over; also where the device is lost.
+  // Whether all submitted work ends in time; also true if the device is lost.
   [[nodiscard]] bool ends_within(std::chrono::nanoseconds patience);
   [[nodiscard]] Status start();
-  // Of computing, then of copying if another one is for that.
+  // The queue for computing, then the one for copying if there is a separate one.
   [[nodiscard]] Result<std::vector<QueuePlace>> choose_queues() const;
   [[nodiscard]] Status make_device(const FeatureChain& chain, std::span<const QueuePlace> queues);
 
   std::shared_ptr<Instance> instance_;
   VkPhysicalDevice physical_ = VK_NULL_HANDLE;
   VkDevice device_ = VK_NULL_HANDLE;
-  std::unique_ptr<DeviceFunctions> functions_ = std::make_unique<DeviceFunctions>();  // what the others refer to
+  std::unique_ptr<DeviceFunctions> functions_ = std::make_unique<DeviceFunctions>();  // the other members refer to it
   VkPhysicalDeviceProperties properties_{};
   VkPhysicalDeviceIDProperties ids_{};
   Features features_;
@@ -101,9 +101,9 @@ class Context {
   std::deque<Release> to_free_;
 };
 
-// Work of a queue before and after it: what was written is seen from here on.
+// Orders a queue's work: what was written before is visible after.
 void full_barrier(const DeviceFunctions& call, VkCommandBuffer commands);
-// What was written is seen by the host once a submission is over.
+// Makes what was written visible to the host once a submission is over.
 void host_barrier(const DeviceFunctions& call, VkCommandBuffer commands);
 
 }  // namespace shunt::vulkan

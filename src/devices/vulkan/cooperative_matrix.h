@@ -1,4 +1,4 @@
-// VK_KHR_cooperative_matrix, which older headers lack, as far as it is in use.
+// The parts of VK_KHR_cooperative_matrix in use, which older headers lack.
 //
 // https://registry.khronos.org/vulkan/specs/latest/man/html/VK_KHR_cooperative_matrix.html. Plain data.
 #pragma once

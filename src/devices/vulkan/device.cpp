@@ -70,7 +70,7 @@ DeviceInfo describe(Context& context, std::size_t number, const OpenOptions& opt
   info.api_version = fmt::format("Vulkan {}.{}", VK_API_VERSION_MAJOR(properties.apiVersion),
                                  VK_API_VERSION_MINOR(properties.apiVersion));
   context.describe(info);
-  // A multiprocessor has 128 lanes that multiply and add, a bit more than a billion times a second.
+  // A multiprocessor has 128 lanes that multiply and add at somewhat more than 1 GHz.
   const double rate = info.compute_units == 0 ? 1e12 : info.compute_units * 256e9 * 1.5;
   info.prior = {.launch_us = emulated ? 200.0 : 30.0,
                 .op_us = emulated ? 50.0 : 5.0,
@@ -185,13 +185,13 @@ class VulkanDevice final : public Device {
     return {&context_->compute(), moment.compute};
   }
 
-  // No longer than until the next deadline.
+  // At most until the next deadline.
   [[nodiscard]] std::uint64_t patience_ns(std::chrono::nanoseconds patience) const {
     for (const Pending& each : pending_) patience = std::min(patience, patience_until(each.deadline, patience));
     return static_cast<std::uint64_t>(patience.count());
   }
 
-  // For the first of each queue.
+  // Waits for the first pending work of each queue.
   Status wait_for_pending(std::chrono::nanoseconds most) {
     std::vector<Point> points;
     for (const Pending& each : pending_) {
@@ -199,7 +199,7 @@ class VulkanDevice final : public Device {
       if (std::ranges::find(points, point.queue, &Point::queue) == points.end()) points.push_back(point);
     }
     const std::uint64_t patience = patience_ns(most);
-    // A GPU is mostly done before the system would wake a thread again; a driver on the CPU needs the processor itself.
+    // A GPU is usually done before the system would wake a thread; a driver on the CPU needs the processor itself.
     if (!info_.emulated) {
       SHUNT_TRY_ASSIGN(const bool over, Queue::poll_for_any(points, std::min(patience, kEagernessNs)));
       if (over) return {};
@@ -208,8 +208,8 @@ class VulkanDevice final : public Device {
     return {};
   }
 
-  // Waits a while, and ends what is over or late. Callbacks of events may ask the device for more, so nothing ends
-  // before all that ended is taken out.
+  // Waits a while, then completes what has ended or is late. Callbacks of events may ask the device for more, so all
+  // ended work is removed from the queue first.
   void work_on_pending(std::chrono::nanoseconds patience) {
     std::vector<std::pair<Event, Status>> ended;
     Status waited = wait_for_pending(patience);
@@ -227,7 +227,7 @@ class VulkanDevice final : public Device {
     for (auto& [event, status] : ended) event.complete(std::move(status));
   }
 
-  // Nothing: it has not ended. What was lost is lost for all that is pending.
+  // Returns nullopt if the work has not ended. A lost device fails all that is pending.
   std::optional<Status> end_of(Pending& pending) {
     Status status = health_.get().status;
     if (status) {
@@ -245,7 +245,7 @@ class VulkanDevice final : public Device {
     return status;
   }
 
-  // Within a call; what is pending may turn out to be late meanwhile.
+  // Waits within a call; pending work may turn out to be late meanwhile.
   [[nodiscard]] Settle settle() {
     return [this](const Moment& moment) -> Status {
       for (const Moment& part : {Moment{.compute = moment.compute}, Moment{.transfer = moment.transfer}})
@@ -262,7 +262,7 @@ class VulkanDevice final : public Device {
     };
   }
 
-  // Memory of buffers that are gone, but that copies were still to use.
+  // Frees the memory of destroyed buffers that copies were still to use.
   Status free_what_is_over() {
     SHUNT_TRY(transfer_.flush());
     SHUNT_TRY(settle()(context_->submitted()));

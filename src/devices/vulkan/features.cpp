@@ -9,7 +9,7 @@
 namespace shunt::vulkan {
 namespace {
 
-// One structure of features after another.
+// Links one feature structure after another.
 class Linker {
  public:
   explicit Linker(VkPhysicalDeviceFeatures2& first) : end_(&first.pNext) {}
@@ -157,7 +157,7 @@ void FeatureChain::link() {
     linker.link(timeline_, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_TIMELINE_SEMAPHORE_FEATURES);
   if (!offers(VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME, VK_API_VERSION_1_2)) return;
   linker.link(memory_model_, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES);
-  // Kernels with cooperative matrices are written in that memory model.
+  // Kernels with cooperative matrices use the Vulkan memory model.
   if (offers(kCooperativeMatrixExtension, 0)) linker.link(matrix_, kCooperativeMatrixFeaturesType);
 }
 

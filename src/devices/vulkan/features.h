@@ -1,5 +1,5 @@
-// What a device of Vulkan can do beyond 1.1: asked once, by what its version and extensions offer, and enabled where
-// kernels or this backend can use it.
+// What a Vulkan device can do beyond 1.1: queried once, as its version and extensions offer it, and enabled if kernels
+// or this backend can use it.
 //
 // Plain values; any thread.
 #pragma once
@@ -25,7 +25,7 @@ struct MatrixShape {
 };
 
 struct Features {
-  // Of kernels.
+  // Used by kernels.
   bool f16 = false;  // arithmetic, and storage buffers of it
   bool f64 = false;
   bool int8 = false;  // arithmetic, and storage buffers of it
@@ -33,32 +33,32 @@ struct Features {
   bool int64 = false;
   bool integer_dot = false;  // of four packed bytes
   std::uint32_t subgroup = 0;
-  std::uint32_t smallest_subgroup = 0;  // a kernel may ask for any power of two between these where it may ask at all
+  std::uint32_t smallest_subgroup = 0;  // kernels may ask for any power of two between these, if at all
   std::uint32_t largest_subgroup = 0;
   bool subgroup_arithmetic = false;  // and shuffles
   bool chooses_subgroup = false;
-  std::vector<MatrixShape> matrices;  // cooperative ones; empty: none
+  std::vector<MatrixShape> matrices;  // cooperative matrices; empty: none
   std::uint32_t shared_memory_bytes = 0;
   std::uint32_t largest_workgroup = 0;
-  // Of the device.
+  // Used by the device.
   bool timeline = false;
   bool memory_budget = false;
-  bool reads_clocks = false;                 // its own and the host's at once
-  std::uint64_t import_alignment_bytes = 0;  // of host memory that it can use in place; 0: it cannot
-  std::string driver;                        // its name and version; empty: it does not say
-  std::string pci_address;                   // the same
-  std::uint32_t compute_units = 0;           // the same
+  bool reads_clocks = false;  // its own and the host's at once
+  std::uint64_t import_alignment_bytes = 0;  // for using host memory in place; 0: it cannot
+  std::string driver;  // name and version; empty: unknown
+  std::string pci_address;  // empty: unknown
+  std::uint32_t compute_units = 0;  // 0: unknown
 
-  // Cooperative matrices of 16 x 16 F16 by F16 to F32.
+  // Whether it multiplies cooperative matrices of 16 x 16 F16 by F16 to F32.
   [[nodiscard]] bool multiplies_f16_by_16() const;
-  // Fills in what is known from here.
+  // Fills in what these features tell of a device.
   void describe(DeviceInfo& info) const;
 };
 
-// What kernels need of every device. Errors: unsupported, with the limit's name and both numbers.
+// Checks the limits that kernels need of every device. Errors: unsupported, with the limit's name and both numbers.
 [[nodiscard]] Status check_limits(const VkPhysicalDeviceProperties& properties);
 
-// The structures of features that a device has, linked as Vulkan wants them.
+// The feature structures that a device has, linked as Vulkan requires.
 class FeatureChain {
  public:
   FeatureChain(const Instance& instance, VkPhysicalDevice physical, const VkPhysicalDeviceProperties& properties);
@@ -67,14 +67,14 @@ class FeatureChain {
   FeatureChain& operator=(const FeatureChain&) = delete;
 
   [[nodiscard]] const Features& features() const { return features_; }
-  // For vkCreateDevice, while this lives.
+  // For vkCreateDevice; valid while this lives.
   [[nodiscard]] const void* enabled() const { return &core_; }
   [[nodiscard]] const std::vector<const char*>& extensions() const { return extensions_; }
 
  private:
-  // Whether it can only be asked.
+  // Whether the device lists an extension, without enabling it.
   [[nodiscard]] bool lists(const char* extension) const;
-  // Enables an extension if the device has it and has not its content in its version; whether there is either.
+  // Whether the device has the extension, which it then enables, or has its content in its version.
   bool offers(const char* extension, std::uint32_t in_version);
   void link();
   void ask_features();

@@ -13,7 +13,7 @@ struct MemoryBlock {
   std::uint32_t type = 0;
   std::uint64_t bytes = 0;
   std::byte* mapped = nullptr;
-  std::map<std::uint64_t, std::uint64_t> unused = {};  // from offset to bytes; no two touch
+  std::map<std::uint64_t, std::uint64_t> unused = {};  // from offset to bytes; no two are adjacent
 
   [[nodiscard]] bool is_empty() const { return unused.size() == 1 && unused.begin()->second == bytes; }
 };
@@ -25,7 +25,7 @@ constexpr std::uint64_t kLeastBlockBytes = 8 * kMiB;
 constexpr std::uint64_t kMostBlockBytes = 256 * kMiB;
 constexpr std::uint64_t kBlocksPerHeap = 32;  // small heaps have small blocks
 
-// What a place must have, and what it would rather have or not have.
+// The required, preferred and unwanted properties of a place.
 struct Wish {
   VkMemoryPropertyFlags wanted = 0;
   VkMemoryPropertyFlags liked = 0;
@@ -79,7 +79,7 @@ std::uint64_t Memory::heap_bytes(std::uint32_t type) const {
   return properties_.memoryHeaps[properties_.memoryTypes[type].heapIndex].size;
 }
 
-// The best first; a driver lists the faster of equals first.
+// Best first; a driver lists the faster of equal types first.
 std::vector<std::uint32_t> Memory::types_for(std::uint32_t allowed, Place place) const {
   const Wish wish = wish_of(place, limits_.shares_host_memory);
   std::vector<std::uint32_t> types;
@@ -131,7 +131,7 @@ std::optional<Stretch> Memory::take(MemoryBlock& block, const VkMemoryRequiremen
   return std::nullopt;
 }
 
-// As much again as the type holds.
+// As much again as the type already holds.
 std::uint64_t Memory::next_block_bytes(std::uint32_t type) const {
   std::uint64_t held = 0;
   for (const auto& block : blocks_)
@@ -141,7 +141,7 @@ std::uint64_t Memory::next_block_bytes(std::uint32_t type) const {
   return std::clamp(std::bit_floor(std::max<std::uint64_t>(held, 1)), kLeastBlockBytes, most);
 }
 
-// Where memory is short, a smaller block may still be had.
+// If memory is short, a smaller block may still be available.
 Result<MemoryBlock*> Memory::add_block_for(std::uint32_t type, std::uint64_t needed) {
   std::uint64_t bytes = next_block_bytes(type);
   while (true) {
@@ -252,7 +252,7 @@ std::optional<std::uint64_t> Memory::available() const {
   properties.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MEMORY_PROPERTIES_2;
   properties.pNext = &budget;
   instance_.functions().GetPhysicalDeviceMemoryProperties2(physical_, &properties);
-  // The driver counts whole blocks as in use.
+  // The driver counts whole blocks as used.
   std::uint64_t unused = 0;
   for (const auto& block : blocks_)
     if (properties_.memoryTypes[block->type].heapIndex == main_heap_)

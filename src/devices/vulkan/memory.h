@@ -1,7 +1,7 @@
-// The memory of a device in large blocks, of which buffers get stretches: a driver gives few blocks, and slowly.
+// Device memory in large blocks, from which buffers get ranges: drivers allow few blocks and allocate them slowly.
 //
-// A type's blocks grow with what it holds; what is big gets a block of its own. A block without stretches goes back to
-// the driver, but for one of each type. Owned by the Context; one thread at a time.
+// A type's blocks grow with what it holds; a large buffer gets a block of its own. An empty block is returned to the
+// driver, except for one per type. Owned by the Context; one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@
 
 namespace shunt::vulkan {
 
-// Who uses it: what is mapped is always coherent, so nothing is flushed.
+// Who uses it. Mapped memory is always coherent, so nothing is flushed.
 enum class Place : std::uint8_t {
-  device,     // the device; mapped only where it shares the host's memory
-  shared,     // the device reads what the host writes now and then; mapped
-  staging,    // the host writes, the device copies; mapped
+  device,  // the device; mapped only if it shares the host's memory
+  shared,  // the device reads what the host writes occasionally; mapped
+  staging,  // the host writes, the device copies; mapped
   read_back,  // the device copies, the host reads; mapped
 };
 
 struct MemoryBlock;
 
-// A stretch of a block.
+// A range of a block.
 struct Stretch {
   MemoryBlock* block = nullptr;
   VkDeviceMemory memory = VK_NULL_HANDLE;
@@ -41,27 +41,27 @@ class Memory {
     bool shares_host_memory = false;
     bool has_budget = false;  // VK_EXT_memory_budget
   };
-  // The instance and `call` must outlive it.
+  // The instance and `call` must outlive this.
   Memory(const Instance& instance, VkPhysicalDevice physical, const DeviceFunctions& call, VkDevice device,
          const Limits& limits);
   ~Memory();
   Memory(const Memory&) = delete;
   Memory& operator=(const Memory&) = delete;
 
-  // Errors: out_of_memory, with what was wanted and what there is.
+  // Errors: out_of_memory, with the sizes requested and available.
   [[nodiscard]] Result<Stretch> allocate(const VkMemoryRequirements& needs, Place place);
-  // A block over memory of the host, which has no stretches. Errors: unsupported where the driver does not take it.
+  // Makes a block over host memory, from which no ranges are taken. Errors: unsupported if the driver refuses it.
   [[nodiscard]] Result<VkDeviceMemory> import(std::span<const std::byte> memory, std::uint32_t allowed_types);
   void free(const Stretch& stretch);
   void free_import(VkDeviceMemory memory);
-  // Gives the driver back all blocks that hold nothing.
+  // Returns all empty blocks to the driver.
   void trim();
 
-  // Of the largest heap on the device.
+  // Bytes of the device's largest heap.
   [[nodiscard]] std::uint64_t bytes() const { return properties_.memoryHeaps[main_heap_].size; }
-  // What buffers on it could get now; nothing without VK_EXT_memory_budget.
+  // Bytes that buffers on that heap could get now; nullopt without VK_EXT_memory_budget.
   [[nodiscard]] std::optional<std::uint64_t> available() const;
-  // Of all types; for tests.
+  // The number of blocks of all types; for tests.
   [[nodiscard]] std::size_t blocks() const { return blocks_.size(); }
 
  private:

@@ -1,4 +1,4 @@
-// The compiled kernels of a device, each made when it is first used. Owned by the device; one thread at a time.
+// A device's compiled kernels, each made on first use. Owned by the device; one thread at a time.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ class Pipelines {
   [[nodiscard]] Result<VkPipeline> of(const SpecializedShader& kernel);
   [[nodiscard]] VkPipelineLayout layout() const { return layout_; }
   [[nodiscard]] VkDescriptorSetLayout set_layout() const { return set_layout_; }
-  // Bound where a kernel has an input that a call has not.
+  // Bound to a kernel's input that a call does not have.
   [[nodiscard]] VkBuffer nothing() const { return nothing_->handle()->get(); }
 
  private:
@@ -35,7 +35,7 @@ class Pipelines {
   std::unique_ptr<VulkanBuffer> nothing_;
 };
 
-// How a binding of a kernel is described.
+// Returns the descriptor type of a kernel's binding.
 [[nodiscard]] VkDescriptorType type_of(std::uint32_t binding);
 
 [[nodiscard]] DispatchLimits limits_of(const Context& context);

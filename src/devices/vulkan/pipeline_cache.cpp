@@ -19,7 +19,7 @@ namespace {
 constexpr std::array<char, 8> kMagic = {'s', 'h', 'u', 'n', 't', 'v', 'k', '1'};
 constexpr std::uint64_t kMostBytes = std::uint64_t{256} << 20U;
 
-// Of the file; the driver's data follows. Devices and drivers compare by these bytes.
+// The file's header; the driver's data follows. Devices and drivers are compared by these bytes.
 struct Header {
   std::array<char, 8> magic{};
   std::uint32_t driver_version = 0;
@@ -44,7 +44,7 @@ Header header_of(const VkPhysicalDeviceProperties& properties, std::span<const s
   return header;
 }
 
-// The driver's own header, as Vulkan defines it.
+// Checks the driver's own header, as Vulkan defines it.
 bool is_of_driver(const VkPhysicalDeviceProperties& properties, std::span<const std::byte> data) {
   VkPipelineCacheHeaderVersionOne header;
   if (data.size() < sizeof(header)) return false;
@@ -105,7 +105,7 @@ PipelineCache::PipelineCache(std::shared_ptr<Context> context) : context_(std::m
   info.pInitialData = known.data();
   const DeviceFunctions& call = context_->call();
   if (call.CreatePipelineCache(context_->handle(), &info, nullptr, &cache_) == VK_SUCCESS) return;
-  // Perhaps it does not like what it wrote.
+  // The driver may reject what it wrote itself.
   cache_ = VK_NULL_HANDLE;
   info.initialDataSize = 0;
   info.pInitialData = nullptr;
@@ -127,7 +127,7 @@ std::vector<std::byte> PipelineCache::data() const {
 }
 
 void PipelineCache::save() const {
-  // Called where nothing may throw. Without memory it is not kept, as where it cannot be written.
+  // Called where nothing may throw. Out of memory is treated like a failed write: the cache is not kept.
   guarded([&] { write(); }, [] {});
 }
 
@@ -136,7 +136,7 @@ void PipelineCache::write() const {
   if (now.empty() || fnv1a(now) == loaded_hash_) return;
   const VkPhysicalDeviceProperties& properties = context_->properties();
   const auto folder = cache_folder();
-  // Where it cannot be written, kernels are compiled again next time.
+  // If it cannot be written, kernels are compiled again next time.
   const bool is_kept = folder && write_whole_file((*folder / cache_file_name(properties)).string(),
                                                   seal_cache(properties, now), Readers::user)
                                      .has_value();

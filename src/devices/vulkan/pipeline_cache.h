@@ -1,7 +1,6 @@
-// What the driver made of kernels, kept on disk for the next time: one file per device and driver in the folder of
-// caches.
+// The driver's compiled kernels, kept on disk: one file per device and driver in the cache folder.
 //
-// A file that is not whole, or another device's or driver's, counts as none; without a folder nothing is kept. Owned by
+// A file that is damaged, or of another device or driver, is ignored; without a folder nothing is kept. Owned by
 // Pipelines; one thread.
 #pragma once
 
@@ -16,24 +15,24 @@
 
 namespace shunt::vulkan {
 
-// The file's name tells devices and drivers apart.
+// The file's name identifies device and driver.
 [[nodiscard]] std::string cache_file_name(const VkPhysicalDeviceProperties& properties);
-// Puts a header before a driver's data.
+// Prepends our header to a driver's data.
 [[nodiscard]] std::vector<std::byte> seal_cache(const VkPhysicalDeviceProperties& properties,
                                                 std::span<const std::byte> data);
-// The driver's data; empty if the content is not what seal_cache() made for that device and driver.
+// Returns the driver's data; empty unless seal_cache() made the content for that device and driver.
 [[nodiscard]] std::span<const std::byte> unseal_cache(const VkPhysicalDeviceProperties& properties,
                                                       std::span<const std::byte> content);
 
 class PipelineCache {
  public:
-  // Empty where there is no file.
+  // Empty if there is no file.
   explicit PipelineCache(std::shared_ptr<Context> context);
   ~PipelineCache();
   PipelineCache(const PipelineCache&) = delete;
   PipelineCache& operator=(const PipelineCache&) = delete;
 
-  // Null where the driver has none.
+  // Null if the driver has no cache.
   [[nodiscard]] VkPipelineCache get() const { return cache_; }
   // Writes the file if there is anything new.
   void save() const;

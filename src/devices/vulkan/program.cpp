@@ -10,7 +10,7 @@
 namespace shunt::vulkan {
 namespace {
 
-// What a dispatch wrote, for those behind it.
+// Makes what a dispatch wrote visible to the dispatches after it.
 void dispatch_barrier(const DeviceFunctions& call, VkCommandBuffer commands) {
   VkMemoryBarrier memory{};
   memory.sType = VK_STRUCTURE_TYPE_MEMORY_BARRIER;
@@ -100,7 +100,7 @@ Result<VkDescriptorSet> VulkanProgram::make_set(const Dispatch& dispatch) {
   return set;
 }
 
-// What the host addresses anyway need not be brought.
+// Results that the host can address need no copy.
 Status VulkanProgram::make_results(std::span<const Binding> results) {
   std::uint64_t bytes = 0;
   for (const Binding& result : results) {
@@ -180,7 +180,7 @@ Result<Moment> VulkanProgram::submit(Transfer& transfer, const Submission& submi
   return transfer.submit(commands_[std::to_underlying(timing_)], touches_, results_);
 }
 
-// What ended while the host did something else ended when the device says so.
+// Work that ended while the host was busy is timed by the device's clock.
 void VulkanProgram::finish(const Status& status) const {
   std::uint64_t end_ns = trace::now_ns();
   const std::vector<std::uint64_t> times =
@@ -190,7 +190,7 @@ void VulkanProgram::finish(const Status& status) const {
   if (timing_ == Timing::each && !times.empty()) trace_ops(times, end_ns);
 }
 
-// Those that were written, the last one at the end; empty where they cannot be read.
+// Returns the timestamps that were written, the last one at the end; empty if they cannot be read.
 std::vector<std::uint64_t> VulkanProgram::read_times() const {
   const std::size_t count = timing_ == Timing::each ? steps_.size() + 1 : 1;
   const auto first = static_cast<std::uint32_t>(steps_.size() + 1 - count);

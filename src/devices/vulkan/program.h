@@ -1,4 +1,4 @@
-// A run of ops as one recorded command buffer: what changes from step to step is a block of parameters in memory.
+// A run of ops as one recorded command buffer; only a block of parameters in memory changes from step to step.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ namespace shunt::vulkan {
 
 class VulkanProgram final : public Program {
  public:
-  // The buffers and `pipelines` must outlive it. Errors: unsupported where an op has no kernel, out_of_memory.
+  // The buffers and `pipelines` must outlive it. Errors: unsupported if an op has no kernel, out_of_memory.
   [[nodiscard]] static Result<std::unique_ptr<VulkanProgram>> create(std::shared_ptr<Context> context,
                                                                      Pipelines& pipelines,
                                                                      const ProgramRequest& request, ProgramTrace trace);
@@ -26,9 +26,9 @@ class VulkanProgram final : public Program {
   [[nodiscard]] std::uint64_t scratch_bytes() const override { return blocks_->bytes(); }
   [[nodiscard]] bool records() const override { return true; }
   [[nodiscard]] const std::string& name() const { return name_; }
-  // When it is over. REQUIRES: the last submission is.
+  // Returns the moment at which it is over. REQUIRES: the last submission is over.
   [[nodiscard]] Result<Moment> submit(Transfer& transfer, const Submission& submission);
-  // Records what became of the last submission, and if it was asked for how long each op took.
+  // Records the outcome of the last submission and, if requested, how long each op took.
   void finish(const Status& status) const;
 
  private:
@@ -45,7 +45,7 @@ class VulkanProgram final : public Program {
   [[nodiscard]] Status make_sets(std::size_t count);
   [[nodiscard]] Result<VkDescriptorSet> make_set(const Dispatch& dispatch);
   [[nodiscard]] Status make_results(std::span<const Binding> results);
-  // Which times the device writes down.
+  // Which timestamps the device writes.
   enum class Timing : std::uint8_t { none, end, each };
   [[nodiscard]] Timing timing_for(const Submission& submission) const;
   [[nodiscard]] Status record(Timing timing);
@@ -62,9 +62,9 @@ class VulkanProgram final : public Program {
   std::vector<Step> steps_;
   std::vector<Brought> results_;  // copied at the end
   VkDescriptorPool sets_ = VK_NULL_HANDLE;
-  std::array<VkCommandBuffer, 3> commands_{};  // by Timing; with that of each op, one op after the other
-  VkQueryPool times_ = VK_NULL_HANDLE;         // before the first step and after each
-  // Of the last submission.
+  std::array<VkCommandBuffer, 3> commands_{};  // by Timing; with `each`, ops run one after the other
+  VkQueryPool times_ = VK_NULL_HANDLE;  // before the first step and after each
+  // About the last submission.
   std::uint64_t start_ns_ = 0;
   std::uint32_t number_ = 0;
   Timing timing_ = Timing::none;

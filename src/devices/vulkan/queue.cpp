@@ -131,7 +131,7 @@ Result<bool> Queue::has_reached(std::uint64_t number) {
   return number <= reached_;
 }
 
-// What was submitted before a fence is over when the fence is.
+// Work submitted before a fence is over when the fence is signalled.
 Result<bool> Queue::wait_for_fence(std::uint64_t number, std::uint64_t nanoseconds) {
   const auto place = std::ranges::find(fences_, number, &Fence::number);
   if (place == fences_.end()) return number <= reached_;

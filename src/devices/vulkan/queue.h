@@ -1,6 +1,6 @@
-// A queue of a device: work is submitted to it in order, and each submission has a number by which others wait for it.
+// A queue of a device: work runs in order of submission, and others wait for a submission by its number.
 //
-// The numbers are values of a timeline semaphore; a device without these has fences, and then one queue only. Owned by
+// The numbers are values of a timeline semaphore. A device without those uses fences, and then only one queue. Owned by
 // the Context; one thread at a time.
 #pragma once
 
@@ -14,16 +14,16 @@
 
 namespace shunt::vulkan {
 
-// Which of a device's queues.
+// Identifies one of a device's queues.
 struct QueuePlace {
   std::uint32_t family = 0;
   std::uint32_t index = 0;
-  std::uint32_t timestamp_bits = 0;  // 0: it has none
+  std::uint32_t timestamp_bits = 0;  // 0: no timestamps
 };
 
 class Queue;
 
-// What a queue has done when it reaches a submission.
+// The state of a queue when it has reached a submission.
 struct Point {
   Queue* queue = nullptr;
   std::uint64_t number = 0;  // 0: nothing
@@ -39,21 +39,22 @@ class Queue {
   Queue& operator=(const Queue&) = delete;
 
   [[nodiscard]] const QueuePlace& place() const { return place_; }
-  // To be recorded once and submitted again and again.
+  // Makes a command buffer that is recorded once and submitted repeatedly.
   [[nodiscard]] Result<VkCommandBuffer> make_commands() const;
-  // Begun, for one submission. The next one that is submitted with it takes it back.
+  // Begins a command buffer for one submission, which takes it back.
   [[nodiscard]] Result<VkCommandBuffer> begin();
-  // Of what begin() answered, where a recording failed.
+  // Returns a buffer of begin() whose recording failed.
   void discard(VkCommandBuffer once) { free_commands_.push_back(once); }
-  // Starts `once` of begin(), then `recorded`, either of which may be null, when the point of another queue is reached.
+  // Starts `once` of begin(), then `recorded` (either may be null), when the other queue's point is reached.
   [[nodiscard]] Result<Point> submit(VkCommandBuffer once, VkCommandBuffer recorded, const Point& after);
 
   // The number of the last submission.
   [[nodiscard]] std::uint64_t submitted() const { return submitted_; }
   [[nodiscard]] Result<bool> has_reached(std::uint64_t number);
-  // Until one of the points is reached or the time is over; whether one is. REQUIRES: points of different queues.
+  // Waits until one of the points is reached or the time is over; returns whether one is reached. REQUIRES: the points
+  // are of different queues.
   [[nodiscard]] static Result<bool> wait_for_any(std::span<const Point> points, std::uint64_t nanoseconds);
-  // The same, asking again and again.
+  // Does the same by polling.
   [[nodiscard]] static Result<bool> poll_for_any(std::span<const Point> points, std::uint64_t nanoseconds);
 
  private:
@@ -79,8 +80,8 @@ class Queue {
   VkCommandPool pool_ = VK_NULL_HANDLE;
   VkSemaphore semaphore_ = VK_NULL_HANDLE;  // null: fences
   std::uint64_t submitted_ = 0;
-  std::uint64_t reached_ = 0;  // as far as is known
-  std::deque<Fence> fences_;   // of submissions that are not known to be over
+  std::uint64_t reached_ = 0;  // as far as known
+  std::deque<Fence> fences_;  // of submissions not known to be over
   std::vector<VkFence> free_fences_;
   std::deque<Used> used_;
   std::vector<VkCommandBuffer> free_commands_;

@@ -8,9 +8,10 @@ namespace shunt::vulkan {
 namespace {
 
 constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20U;
-constexpr std::uint64_t kSmallBytes = std::uint64_t{256} << 10U;  // go with a program, on its queue
-constexpr std::size_t kMostArrivals = 4;                          // of one read
-constexpr std::uint32_t kMostCopiers = 4;                         // threads; a link is faster than one of them
+constexpr std::uint64_t kSmallBytes = std::uint64_t{256} << 10U;  // up to this size, copied with a program, on its
+                                                                  // queue
+constexpr std::size_t kMostArrivals = 4;  // of one read
+constexpr std::uint32_t kMostCopiers = 4;  // threads; a link is faster than a single thread
 
 bool is_nothing(const Moment& moment) { return moment.compute == 0 && moment.transfer == 0; }
 
@@ -127,7 +128,7 @@ Result<std::vector<Arrival>> Transfer::read(VulkanBuffer& from, std::uint64_t of
          .reads = Access::read({&from, offset + at, bytes}),
          .writes = {}});
     SHUNT_TRY(begin_on(queue));
-    // Not what other queues do.
+    // Waits only for this queue's work.
     const bool computes = &queue == &context_->compute();
     arrivals.push_back({std::move(piece), to.subspan(at, bytes),
                         computes ? Moment{.compute = queue.submitted()} : Moment{.transfer = queue.submitted()}});
@@ -164,7 +165,7 @@ Result<Moment> Transfer::computed_before(const Hazards& touches) {
   return last;
 }
 
-// What waits for nothing that runs overtakes it; another queue costs little beside what is large.
+// A read that does not depend on running work overtakes it on the other queue, whose cost is small for large reads.
 Queue& Transfer::queue_for_read(std::uint64_t bytes, const Moment& after) {
   const bool is_next = computing_.empty() || after.compute == computing_.back().number;
   return bytes <= kSmallBytes && is_next ? context_->compute() : context_->transfer();
@@ -176,7 +177,7 @@ void Transfer::record(VkCommandBuffer commands) const {
   Hazards since_barrier;
   full_barrier(call, commands);
   for (const Copy& copy : waiting_) {
-    if (copy.target.use_count() == 1) continue;  // nobody has the buffer any more
+    if (copy.target.use_count() == 1) continue;  // the buffer is gone
     if (since_barrier.has(copy.reads) || since_barrier.has(copy.writes)) {
       full_barrier(call, commands);
       since_barrier.clear();
@@ -211,7 +212,7 @@ Result<Moment> Transfer::submit(VkCommandBuffer program, const std::shared_ptr<c
   return Moment{.compute = point.number};
 }
 
-// Copies, then a program if there is one.
+// Begins the copies, then a program if there is one.
 Result<Point> Transfer::begin(Queue& queue, VkCommandBuffer program) {
   Point after;
   if (context_->has_transfer_queue() && &queue == &context_->compute()) {

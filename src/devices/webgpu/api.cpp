@@ -7,7 +7,7 @@
 namespace shunt::webgpu {
 namespace {
 
-// Dawn dropped it when it changed the structures of api.h: a library without it would read ours wrongly.
+// Dawn dropped it when it changed the structures of api.h: a library without it would misread ours.
 constexpr const char* kMarkOfVersion = "wgpuGetInstanceCapabilities";
 
 }  // namespace

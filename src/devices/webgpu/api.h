@@ -1,8 +1,8 @@
-// The compute part of Dawn's C interface of May 2025, and the library that has it, opened at run time.
+// The compute part of Dawn's C interface of May 2025, and the library that provides it, opened at run time.
 //
-// Layouts and numbers are those of the library in npm's bun-webgpu-linux-x64 0.1.7; they differ from today's webgpu.h
-// (https://github.com/webgpu-native/webgpu-headers) in sizes and in some numbers, so no header of a system will do.
-// Names are ours, the order and size of fields are not. Plain tables of pointers; any thread.
+// Layouts and numbers are those of the library in npm's bun-webgpu-linux-x64 0.1.7. They differ from today's webgpu.h
+// (https://github.com/webgpu-native/webgpu-headers) in sizes and in some numbers, so no system header will do. The
+// names are ours; the order and size of fields are Dawn's. Plain tables of pointers; any thread.
 #pragma once
 
 #include <array>
@@ -30,7 +30,7 @@ using CommandEncoderHandle = struct CommandEncoderObject*;
 using CommandBufferHandle = struct CommandBufferObject*;
 using ComputePassEncoderHandle = struct ComputePassEncoderObject*;
 
-// Texts without a length end in a zero.
+// Texts without a length end in a zero byte.
 inline constexpr std::size_t kZeroTerminated = ~std::size_t{0};
 struct StringView {
   const char* data = nullptr;
@@ -63,14 +63,14 @@ struct FutureWaitInfo {
   Future future;
   Bool completed = 0;
 };
-inline constexpr std::uint32_t kAllowProcessEvents = 2;  // the mode of callbacks that we ask for
+inline constexpr std::uint32_t kAllowProcessEvents = 2;  // the callback mode we use
 
 template <class Callback>
 struct CallbackInfo {
   const ChainedStruct* next = nullptr;
   std::uint32_t mode = kAllowProcessEvents;
   Callback callback = nullptr;
-  void* first = nullptr;  // what the callback gets as its last two arguments
+  void* first = nullptr;  // the callback's last two arguments
   void* second = nullptr;
 };
 template <class Callback>
@@ -137,7 +137,7 @@ struct AdapterPropertiesMemoryHeaps {
   const MemoryHeapInfo* heaps = nullptr;
 };
 
-// A limit that is not asked for; those that no kernel depends on stay unnamed.
+// Means no requirement; limits that no kernel depends on have no name here.
 inline constexpr std::uint32_t kAnyLimit = ~std::uint32_t{0};
 inline constexpr std::uint64_t kAnyBytes = ~std::uint64_t{0};
 template <std::size_t count>
@@ -272,7 +272,7 @@ struct BindGroupDescriptor {
   const BindGroupEntry* entries = nullptr;
 };
 
-// X(answer, name, arguments): the library has it as wgpuNAME. A descriptor that nothing needs is a null void*.
+// X(result, name, arguments): the library exports it as wgpuNAME. A descriptor that is never needed is a null void*.
 #define SHUNT_WEBGPU_FUNCTIONS(X)                                                                                  \
   X(InstanceHandle, CreateInstance, (const InstanceDescriptor*))                                                   \
   X(void, InstanceRelease, (InstanceHandle))                                                                       \
@@ -334,7 +334,7 @@ struct Functions {
 };
 // NOLINTEND(readability-identifier-naming)
 
-// A handle that is released with its owner: Owned<BufferHandle>(handle, {functions.BufferRelease}).
+// Releases a handle with its owner: Owned<BufferHandle>(handle, {functions.BufferRelease}).
 template <class Handle>
 struct Release {
   void (*function)(Handle) = nullptr;
@@ -344,7 +344,7 @@ template <class Handle>
 using Owned = std::unique_ptr<std::remove_pointer_t<Handle>, Release<Handle>>;
 
 // Opens the library that SHUNT_WEBGPU_LIBRARY names, else libwebgpu_wrapper.so beside this program, in ../lib from
-// there, or where the system looks. It stays loaded until the process ends. Errors: unsupported, with what helps.
+// there, or where the system looks. It stays loaded until the process ends. Errors: unsupported, with what would help.
 [[nodiscard]] Result<Functions> open_library();
 
 }  // namespace shunt::webgpu

@@ -12,7 +12,7 @@
 
 namespace shunt::webgpu {
 
-// WebGPU's own, of the offset of a binding.
+// WebGPU's alignment of a binding's offset.
 inline constexpr std::uint64_t kAlignment = 256;
 
 inline std::uint64_t whole_words(std::uint64_t bytes) { return (bytes + 3) / 4 * 4; }
@@ -20,7 +20,7 @@ inline std::uint64_t aligned(std::uint64_t bytes) { return (bytes + kAlignment -
 
 class WebGpuBuffer final : public Buffer {
  public:
-  // Zeroed, and in whole words. Errors: out_of_memory, device_lost.
+  // Zeroed, in whole words. Errors: out_of_memory, device_lost.
   [[nodiscard]] static Result<std::unique_ptr<WebGpuBuffer>> create(std::shared_ptr<Context> context,
                                                                     std::uint64_t bytes, BufferUsage usage);
   ~WebGpuBuffer() override;
@@ -40,13 +40,13 @@ class WebGpuBuffer final : public Buffer {
   std::uint64_t bytes_ = 0;
 };
 
-// The host's bytes to a buffer. WebGPU writes whole words: a small kernel puts what is left of the last one, so that
-// the bytes after it stay as they are.
+// Writes the host's bytes to a buffer. WebGPU writes whole words: a small kernel writes the rest of the last word, so
+// that the bytes after it keep their values.
 class Writer {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Writer>> create(std::shared_ptr<Context> context);
-  // `from` is copied before it returns; the device has it before what is submitted later.
-  // REQUIRES: offset is a multiple of 4.
+  // Copies `from` before it returns; the bytes arrive before anything submitted later. REQUIRES: offset is a multiple
+  // of 4.
   void write(const WebGpuBuffer& to, std::uint64_t offset, std::span<const std::byte> from);
 
  private:

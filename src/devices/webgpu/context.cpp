@@ -9,7 +9,7 @@ namespace shunt::webgpu {
 namespace {
 
 constexpr std::uint64_t kForever = ~std::uint64_t{0};
-// The kernel with the most operands binds seven; WebGPU promises eight.
+// The kernel with the most operands binds seven; WebGPU guarantees eight.
 constexpr std::uint32_t kStorageBuffers = 10;
 
 // Dawn's messages have several lines.
@@ -45,7 +45,7 @@ void keep_answer(Status32, Handle handle, StringView message, void* answer, void
   *static_cast<Answer<Handle>*>(answer) = {handle, in_one_line(message)};
 }
 
-// The limits to ask for: what kernels and weights can use of what the adapter has, else WebGPU's defaults.
+// The limits to request: what kernels and weights can use of the adapter's, else WebGPU's defaults.
 Limits wanted_limits(const Limits& adapter) {
   Limits wanted;
   wanted.max_storage_buffers_per_stage = std::min(kStorageBuffers, adapter.max_storage_buffers_per_stage);

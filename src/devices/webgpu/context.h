@@ -1,8 +1,7 @@
-// One device of Dawn: its instance, adapter and queue, what went wrong on it, and what is still awaited.
+// One Dawn device: its instance, adapter and queue, its errors, and the work still awaited.
 //
-// Errors reach us in callbacks, late: an Outcome collects those of one piece of work. Callbacks run inside wait(), on
-// the caller's thread, so each context has an instance of its own. Buffers and programs share the context.
-// One thread at a time.
+// Errors arrive late, in callbacks: an Outcome collects those of one piece of work. Callbacks run inside wait(), on the
+// caller's thread, so each context has its own instance. Buffers and programs share the context. One thread at a time.
 #pragma once
 
 #include <chrono>
@@ -14,17 +13,17 @@
 
 namespace shunt::webgpu {
 
-// Work that was handed over and how it ended. Owned by the context too until its last callback came.
+// A piece of work and how it ended. The context shares ownership until its last callback came.
 struct Outcome {
   std::uint32_t awaited = 0;  // callbacks
-  Future last;                // that of the callback which comes last
+  Future last;  // of the last callback
   Status status;              // the first error
   [[nodiscard]] bool done() const { return awaited == 0; }
 };
 
 struct AdapterChoice {
   PowerPreference power = PowerPreference::none;
-  bool fallback = false;  // one that computes on the CPU
+  bool fallback = false;  // an adapter that computes on the CPU
 };
 
 struct AdapterDescription {
@@ -39,7 +38,7 @@ struct AdapterDescription {
 
 class Context {
  public:
-  // Errors: unsupported where there is no such adapter, or it grants no device.
+  // Errors: unsupported if there is no such adapter, or it grants no device.
   [[nodiscard]] static Result<std::shared_ptr<Context>> create(const Functions& functions, const AdapterChoice& choice);
   ~Context();
   Context(const Context&) = delete;
@@ -52,26 +51,26 @@ class Context {
   [[nodiscard]] std::uint64_t largest_buffer_bytes() const { return limits_.max_buffer_bytes; }
   [[nodiscard]] std::uint64_t largest_binding_bytes() const;
 
-  // What is done between the two is covered: its errors go to the outcome.
+  // Errors of all work between the two go to the outcome.
   void open_scopes() const;
   [[nodiscard]] std::shared_ptr<Outcome> close_scopes();
-  // The outcome also awaits the end of all work that was submitted.
+  // Makes the outcome also await the end of all submitted work.
   void await_work(const std::shared_ptr<Outcome>& outcome) const;
-  // The outcome also awaits that the host can read the first bytes of a buffer.
+  // Makes the outcome also await that the host can read the first bytes of a buffer.
   void await_map(const std::shared_ptr<Outcome>& outcome, BufferHandle buffer, std::uint64_t bytes) const;
 
-  // Calls what is due, for at most so long until the outcome is done.
+  // Runs due callbacks for at most `patience`, until the outcome is done.
   void wait(const Outcome& outcome, std::chrono::nanoseconds patience);
-  // Waits as long as it takes. The result: conclude()'s.
+  // Waits as long as it takes; returns conclude().
   [[nodiscard]] Status settle(const Outcome& outcome);
-  // How the work ended: device_lost once the device is, else the outcome's own error, else one that nothing covered.
+  // Returns how the work ended: device_lost if the device is lost, else the outcome's own error, else a stray error.
   // REQUIRES: outcome.done().
   [[nodiscard]] Status conclude(const Outcome& outcome);
-  // An error that nothing covered, once: that of a write, for one.
+  // Returns an error outside all scopes, such as that of a write; each is returned once.
   [[nodiscard]] Status take_stray_error();
   [[nodiscard]] const Status& lost() const { return lost_; }
 
-  // Ends the device as a crash of its driver would: later work fails with device_lost.
+  // Destroys the device as a driver crash would: later work fails with device_lost.
   void destroy() const { functions_.DeviceDestroy(device_); }
 
  private:

@@ -12,7 +12,7 @@
 namespace shunt::webgpu {
 namespace {
 
-// A read back of more has a buffer of its own.
+// A larger read gets a buffer of its own.
 constexpr std::uint64_t kKeptReadbackBytes = std::uint64_t{16} << 20U;
 
 DeviceType type_of(AdapterType type) {
@@ -123,7 +123,7 @@ Event WebGpuDevice::submit(Program& program, const Submission& submission) {
 bool WebGpuDevice::advance(std::chrono::nanoseconds patience) {
   if (pending_.empty()) return false;
   context_->wait(*pending_.front().outcome, until_deadline(patience));
-  // Callbacks of events may ask the device for more, so nothing ends before all that ended is taken out.
+  // Callbacks of events may ask the device for more, so all ended work is removed from the queue first.
   std::vector<std::pair<Event, Status>> ended;
   for (auto pending = pending_.begin(); pending != pending_.end();) {
     if (!has_ended(*pending)) {
@@ -186,7 +186,7 @@ Status WebGpuDevice::copy_out(Pending& pending) {
 namespace shunt {
 namespace {
 
-// WebGPU lists no adapters; it gives the one that fits a wish best.
+// WebGPU lists no adapters; it returns the one that best fits a request.
 constexpr webgpu::AdapterChoice kChoices[] = {
     {.power = webgpu::PowerPreference::high_performance},
     {.power = webgpu::PowerPreference::low_power},

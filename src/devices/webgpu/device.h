@@ -1,7 +1,7 @@
-// WebGPU as a device, through Dawn: no thread of its own; advance() waits for the GPU and calls what is due.
+// WebGPU as a device, through Dawn. It has no thread of its own; advance() waits for the GPU and runs due callbacks.
 //
-// Reads and submissions are pending until then; writes are copied at once, and an error of theirs surfaces at the next
-// event. A time-out or a loss ends the device: what may still run on it cannot be called back.
+// Reads and submissions are pending until then; writes are copied at once, and their errors surface at the next event.
+// A timeout or a loss ends the device: what may still run on it cannot be cancelled.
 #pragma once
 
 #include <deque>
@@ -41,7 +41,7 @@ class WebGpuDevice final : public Device {
     std::string what;
     Deadline deadline;
     std::unique_ptr<WebGpuBuffer> mapped;  // of a read
-    std::size_t skipped = 0;               // bytes in front of what is read
+    std::size_t skipped = 0;  // bytes before those requested
     std::span<std::byte> to;
   };
 

@@ -26,7 +26,7 @@ std::vector<KernelBinding> bindings_of(std::string_view wgsl) {
 
 namespace {
 
-// WebGPU refuses values of constants that a kernel has not.
+// WebGPU refuses values of constants that a kernel does not have.
 std::vector<ConstantEntry> constants_of(std::string_view wgsl, const Specialization& values) {
   static constexpr std::array<std::string_view, kSpecializationConstants> kKeys = {"0", "1", "2", "3"};
   std::vector<ConstantEntry> constants;

@@ -1,4 +1,4 @@
-// Compute pipelines of WGSL kernels, with layouts that hold what a kernel binds and nothing else.
+// Compute pipelines of WGSL kernels, whose layouts hold exactly what a kernel binds.
 //
 // Pipelines are owned by the device and shared by its programs. One thread at a time.
 #pragma once
@@ -18,7 +18,7 @@ struct KernelBinding {
   BufferBindingType type = BufferBindingType::unused;
 };
 
-// What a kernel binds. REQUIRES: `wgsl` declares uniform and read_write storage buffers, as naga writes them.
+// Returns a kernel's bindings. REQUIRES: `wgsl` declares uniform and read_write storage buffers, as naga writes them.
 [[nodiscard]] std::vector<KernelBinding> bindings_of(std::string_view wgsl);
 
 struct Pipeline {
@@ -26,15 +26,15 @@ struct Pipeline {
   Owned<BindGroupLayoutHandle> layout;
   Owned<ComputePipelineHandle> handle;
 };
-// Errors: internal, with what the validation says.
+// Errors: internal, with the validation message.
 [[nodiscard]] Result<Pipeline> make_pipeline(Context& context, std::string_view name, std::string_view wgsl,
                                              const Specialization& values = {});
 
-// The kernels of ops, each compiled when it is first used.
+// The kernels of ops, each compiled on first use.
 class Pipelines {
  public:
   explicit Pipelines(std::shared_ptr<Context> context) : context_(std::move(context)) {}
-  // The answer lives as long as this.
+  // The result lives as long as this.
   [[nodiscard]] Result<const Pipeline*> of(const SpecializedShader& kernel);
 
  private:

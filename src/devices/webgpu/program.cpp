@@ -19,7 +19,7 @@ bool is_constants(const Dispatch& dispatch, std::uint32_t binding) {
   return !dispatch.constants.empty() && binding == dispatch.constants_binding;
 }
 
-// Weights have buffers of their own and are operands of a call once.
+// Weights have buffers of their own and occur once among a call's operands.
 std::uint64_t most_moved_bytes(const OpCall& call) {
   std::uint64_t bytes = kMaxShaderOperands * kAlignment;
   for (std::size_t input = 0; input < call.inputs.size(); ++input)
@@ -43,7 +43,7 @@ Support program_support(std::span<const OpCall> run, const DispatchLimits& limit
   if (!support) return support;
   std::uint64_t most = 0;
   for (const OpCall& call : run) most = std::max(most, most_moved_bytes(call));
-  support.scratch_bytes = 2 * support.scratch_bytes + most;  // uniform blocks, constants laid out alike
+  support.scratch_bytes = 2 * support.scratch_bytes + most;  // uniform blocks, and constants in the same layout
   return support;
 }
 

@@ -1,7 +1,7 @@
-// A run of ops as pipelines and bind groups, made once; a submission encodes them anew, as WebGPU has it.
+// A run of ops as pipelines and bind groups, made once; each submission encodes them again, as WebGPU requires.
 //
 // All storage is bound read_write, as naga declares it. WebGPU refuses a dispatch that binds one buffer both read and
-// read_write, and values lie in one arena, so read-only inputs would not do. It also refuses two writable bindings of
+// read_write; since values share one arena, read-only inputs would not work. It also refuses two writable bindings of
 // the same bytes: an input that overlaps another operand is copied to scratch memory within the submission.
 #pragma once
 
@@ -22,19 +22,18 @@ namespace shunt::webgpu {
 
 class WebGpuProgram final : public Program {
  public:
-  // The buffers and `pipelines` must outlive it. Errors: unsupported where an op has no kernel, out_of_memory,
-  // internal.
+  // The buffers and `pipelines` must outlive it. Errors: unsupported if an op has no kernel, out_of_memory, internal.
   [[nodiscard]] static Result<std::unique_ptr<WebGpuProgram>> create(std::shared_ptr<Context> context,
                                                                      Pipelines& pipelines,
                                                                      const ProgramRequest& request);
 
   [[nodiscard]] std::uint64_t scratch_bytes() const override;
   [[nodiscard]] const std::string& name() const { return name_; }
-  // Starts it; errors come with the outcome.
+  // Starts it; errors arrive with the outcome.
   [[nodiscard]] std::shared_ptr<Outcome> submit(const Submission& submission);
 
  private:
-  // A binding of an operand that is not where the call has it.
+  // An operand's binding that differs from the call's.
   struct Moved {
     std::uint32_t binding = 0;
     Binding from;  // no buffer: the call has no such operand
@@ -58,8 +57,8 @@ class WebGpuProgram final : public Program {
   std::shared_ptr<Context> context_;
   std::string name_;
   std::unique_ptr<WebGpuBuffer> blocks_;     // the uniform blocks
-  std::unique_ptr<WebGpuBuffer> constants_;  // laid out alike: one buffer cannot be uniform and writable; may be null
-  std::unique_ptr<WebGpuBuffer> scratch_;    // what is moved, one dispatch after the other; may be null
+  std::unique_ptr<WebGpuBuffer> constants_;  // same layout: one buffer cannot be uniform and writable; may be null
+  std::unique_ptr<WebGpuBuffer> scratch_;  // moved operands, one dispatch after the other; may be null
   std::vector<Step> steps_;                  // one per dispatch
 };
 
