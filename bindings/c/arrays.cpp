@@ -15,7 +15,7 @@
 // NOLINTBEGIN(readability-identifier-naming): a name of shunt.h
 struct shunt_arrays {
   std::unique_ptr<shunt::Arrays> arrays;
-  std::string device;  // this and the next two: of the last call
+  std::string device;  // about the last call, like the next two
   std::string reason;
   std::string failures;
   std::string text;
@@ -33,14 +33,14 @@ using shunt::Status;
 using shunt::c::need;
 using shunt::c::report;
 
-// Errors: invalid for null; out_of_memory for one that an earlier call has left half changed.
+// Errors: invalid for null; out_of_memory if an earlier call left the object half changed.
 Status need(const shunt_arrays* arrays, std::string_view what) {
   SHUNT_TRY(need(static_cast<const void*>(arrays), what));
   if (!arrays->is_broken) return {};
   return shunt::fail(shunt::Code::out_of_memory, fmt::format("{} ran out of memory in an earlier call; free it", what));
 }
 
-// Sizes that do not fit are refused as what they then are: far too many.
+// Sizes that overflow are refused as what they are: far too many.
 std::size_t elements_of(std::size_t rows, std::size_t columns) {
   return shunt::checked_product<std::size_t>(rows, columns).value_or(std::numeric_limits<std::size_t>::max());
 }
@@ -61,7 +61,7 @@ struct Memory {
   const char* name;
 };
 
-// What `work` makes of the arrays, and how, or why not.
+// Runs `work` on the arrays; returns its result and how it ran, or the error.
 template <class Work>
 shunt_code run_on(shunt_arrays* arrays, std::initializer_list<Memory> memories, const shunt_array_call* call,
                   shunt_array_run* run, shunt_error* error, const Work& work) {

@@ -22,10 +22,10 @@ namespace {
 
 static_assert(SHUNT_NO_BYTES == kNoBudget);
 
-// Fills as much of a struct of the caller's as it has. Errors: invalid where its size was not set.
+// Fills as much of the caller's struct as the caller's version has. Errors: invalid if its size was not set.
 template <class T>
 Status fill(const T& from, T* to, std::string_view what) {
-  constexpr std::size_t kMostUnknown = 1024;  // bytes of fields that this library does not know
+  constexpr std::size_t kMostUnknown = 1024;  // bytes of fields unknown to this library
   SHUNT_TRY(need(to, what));
   const std::size_t size = to->size;
   if (size < sizeof size || size > sizeof(T) + kMostUnknown)
@@ -36,7 +36,7 @@ Status fill(const T& from, T* to, std::string_view what) {
   return {};
 }
 
-// Errors: invalid past the last.
+// Errors: invalid beyond the last.
 template <class Range>
 Result<std::size_t> place_in(const Range& range, std::size_t index, std::string_view what) {
   if (index >= range.size())
@@ -44,7 +44,7 @@ Result<std::size_t> place_in(const Range& range, std::size_t index, std::string_
   return index;
 }
 
-// A row of a table by its number; NULL past the last.
+// Returns a row of a table by its number; NULL beyond the last.
 template <std::size_t kCount>
 const char* row_of(const char* const (&names)[kCount], unsigned row) {
   return row < kCount ? names[row] : nullptr;

@@ -1,4 +1,4 @@
-// Records of devices in the words of C, and selectors of the caller's. Plain values; any thread.
+// Device records as C structs, and the caller's selectors. Plain values; any thread.
 #pragma once
 
 #include <span>
@@ -9,10 +9,10 @@
 
 namespace shunt::c {
 
-// Holds the text that a record for C points to. The device's own record must outlive it.
+// Owns the text that a C record points to. The device's own record must outlive it.
 struct DeviceRecord {
   explicit DeviceRecord(const DeviceInfo& its_device);
-  // Free memory and budget are not known.
+  // Leaves free memory and budget unknown.
   [[nodiscard]] shunt_device_info info() const;
 
   const DeviceInfo* device;
@@ -20,7 +20,7 @@ struct DeviceRecord {
   std::string details;
 };
 
-// Errors: invalid for a chain, a type or a feature that does not exist.
+// Errors: invalid for a chained struct, type or feature that does not exist.
 [[nodiscard]] Result<DeviceSelector> selector_of(const shunt_device_selector& from);
 
 }  // namespace shunt::c

@@ -12,7 +12,7 @@ namespace {
 constexpr std::int32_t kCpu = 1;
 
 struct Row {
-  std::uint8_t code;  // 0: signed, 1: unsigned, 2: floating, 4: brain floating
+  std::uint8_t code;  // 0: signed, 1: unsigned, 2: float, 4: bfloat
   std::uint8_t bits;
   DType dtype;
 };

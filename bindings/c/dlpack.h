@@ -1,5 +1,5 @@
-// The structs of DLPack (https://dmlc.github.io/dlpack/latest/c_api.html), as far as tensors of the CPU need them, laid
-// out as there; and what of them becomes which tensor.
+// The structs of DLPack (https://dmlc.github.io/dlpack/latest/c_api.html) that CPU tensors need, laid out as there, and
+// how they map to tensors.
 #pragma once
 
 #include <cstdint>
@@ -46,11 +46,11 @@ struct Content {
   std::span<const std::byte> bytes;
 };
 
-// Errors: unsupported for memory of another device than the CPU, dtypes that Shunt does not have, more than 4 axes and
-// tensors that are not contiguous.
+// Errors: unsupported for memory of a device other than the CPU, dtypes that Shunt lacks, more than 4 axes, and tensors
+// that are not contiguous.
 [[nodiscard]] Result<Content> content_of(const Tensor& tensor);
-// A tensor with memory of its own, to be filled. Null for blocks, which DLPack does not know. REQUIRES: `bytes` are
-// those of a contiguous tensor of that dtype and shape.
+// Makes a tensor with uninitialized memory of its own. Returns null for block dtypes, which DLPack lacks. REQUIRES:
+// `bytes` are those of a contiguous tensor of that dtype and shape.
 [[nodiscard]] Owned make_empty(DType dtype, const Shape& shape, std::uint64_t bytes);
 
 }  // namespace shunt::dlpack

@@ -1,4 +1,4 @@
-// The functions of shunt/shunt.h that make kernels of the caller's.
+// The functions of shunt/shunt.h that make custom kernels.
 #include "shunt/kernel.h"
 
 #include <algorithm>
@@ -27,7 +27,7 @@ Result<shunt::Operand> operand_of(const shunt_operand& from) {
   return shunt::Operand::contiguous(dtype, shape, shunt::TensorKind::value, extent);
 }
 
-// A use in the words of C, which points into itself.
+// A use as a C struct; it contains pointers into itself.
 struct Use {
   explicit Use(const shunt::KernelUse& from) {
     std::ranges::transform(from.inputs, inputs.begin(), operand_to);
@@ -54,7 +54,7 @@ std::function<std::uint64_t(const shunt::KernelUse&, const shunt::Operand&)> cou
   };
 }
 
-// REQUIRES: `from` has a name and says what the result is.
+// REQUIRES: `from` has a name and describes its result.
 shunt::KernelDescription description_of(const shunt_kernel_description& from, std::span<const std::uint32_t> spirv) {
   shunt::KernelDescription description{.name = from.name, .inputs = from.inputs, .argument_bytes = from.argument_bytes};
   if (from.glsl != nullptr) description.glsl = from.glsl;

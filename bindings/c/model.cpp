@@ -45,14 +45,14 @@ static_assert(SHUNT_STOP_LENGTH == static_cast<int>(StopReason::length));
 static_assert(SHUNT_STOP_CONTEXT_FULL == static_cast<int>(StopReason::context_full));
 static_assert(SHUNT_STOP_INTERRUPTED == static_cast<int>(StopReason::interrupted));
 
-// Errors: invalid for null; out_of_memory for one that an earlier call has left half changed.
+// Errors: invalid for null; out_of_memory if an earlier call left the session half changed.
 Status need(const shunt_session* session, std::string_view what) {
   SHUNT_TRY(need(static_cast<const void*>(session), what));
   if (!session->is_broken) return {};
   return shunt::fail(Code::out_of_memory, fmt::format("{} ran out of memory in an earlier call; close it", what));
 }
 
-// Writes what fits, and how many there are.
+// Writes what fits, and the total count.
 template <class T, class Values>
 Status give(const Values& values, T* to, std::size_t capacity, std::size_t* count) {
   SHUNT_TRY(need(count, "where the count goes"));
@@ -181,13 +181,13 @@ shunt_generation summary_of(const shunt::Generation& generation) {
           .generate_s = generation.generate_s};
 }
 
-// Errors: invalid where it is null.
+// Errors: invalid if it is null.
 Result<std::string_view> text_of(const char* text) {
   SHUNT_TRY(need(text, "the prompt"));
   return text;
 }
 
-// `prompt` is text or tokens.
+// `prompt`: text or tokens.
 template <class Prompt>
 Status generate(shunt_session* session, const Result<Prompt>& prompt, const shunt_generate_options* options,
                 shunt_on_text on_text, void* user, shunt_generation* generation) {
@@ -354,7 +354,7 @@ shunt_generate_options shunt_generate_defaults(void) {
 
 const char* shunt_stop_name(shunt_stop stop) {
   if (static_cast<unsigned>(stop) > SHUNT_STOP_INTERRUPTED) return "unknown";
-  return shunt::name_of(static_cast<StopReason>(stop)).data();  // a literal, so that a 0 follows
+  return shunt::name_of(static_cast<StopReason>(stop)).data();  // a literal, so it is zero-terminated
 }
 
 shunt_code shunt_generate(shunt_session* session, const char* prompt, const shunt_generate_options* options,

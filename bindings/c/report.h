@@ -1,5 +1,5 @@
-// What the files of this folder share: how an error leaves, and the objects that several of them open. Plain functions;
-// any thread.
+// Shared by the files of this folder: how errors are reported, and the objects that several of them open. Plain
+// functions; any thread.
 #pragma once
 
 #include <cstddef>
@@ -46,10 +46,10 @@ std::nullptr_t refuse(const Result<T>& result, shunt_error* error) {
   return nullptr;
 }
 
-// For the catch-all of a function: writes what was thrown to `error`, which may be null.
+// For a function's catch-all: writes what was thrown to `error`, which may be null.
 shunt_code report_thrown(shunt_error* error) noexcept;
 
-// Result of a function that caught an exception: the error code, or NULL.
+// The result of a function that caught an exception: the error code, or NULL.
 struct Thrown {
   shunt_code code;
   operator shunt_code() const { return code; }  // NOLINT(google-explicit-constructor)
@@ -58,28 +58,28 @@ struct Thrown {
     return nullptr;
   }
 };
-// The same for a function that changes `object`, which may have been left half changed: it is not to be used again.
+// Does the same for a function that changes `object`, and marks it unusable because it may be half changed.
 template <class Object>
 Thrown break_off(Object* object, shunt_error* error) noexcept {
   if (object != nullptr) object->is_broken = true;
   return {report_thrown(error)};
 }
 
-// Empty for a null one.
+// Returns an empty string for null.
 [[nodiscard]] std::string text_or_empty(const char* text);
-// Errors: invalid for a null object, called `what`.
+// Errors: invalid if `object`, called `what` in the message, is null.
 [[nodiscard]] Status need(const void* object, std::string_view what);
-// Errors: invalid for what is no row of the table.
+// Errors: invalid for a value that is not in the table.
 [[nodiscard]] Result<DType> dtype_of(shunt_dtype dtype);
 // Errors: invalid for too many axes.
 [[nodiscard]] Result<Shape> shape_of(const shunt_shape& from);
 [[nodiscard]] shunt_shape shape_to(const Shape& from);
-// Errors: invalid for what is no row of the enum.
+// Errors: invalid for a value that is not in the enum.
 [[nodiscard]] Result<Extent> extent_of(shunt_extent extent);
 
 // Errors: invalid for more bytes than any memory has.
 [[nodiscard]] Status fits_memory(std::size_t count, std::size_t bytes_each, std::string_view what);
-// An array of the caller's. Errors: invalid where it is null and not empty, or longer than any memory.
+// Views the caller's array. Errors: invalid if it is null and not empty, or larger than any memory.
 template <class T>
 Result<std::span<const T>> array_of(const T* first, std::size_t count, std::string_view what) {
   if (count != 0) SHUNT_TRY(need(static_cast<const void*>(first), what));
@@ -89,8 +89,8 @@ Result<std::span<const T>> array_of(const T* first, std::size_t count, std::stri
 
 }  // namespace shunt::c
 
-// Ends each function of the interface that can run out of memory: `shunt_code f(..., shunt_error* error) try { ... }`,
-// then one of these. Nothing may be thrown into a caller in C.
+// Ends each exported function that can run out of memory: `shunt_code f(..., shunt_error* error) try { ... }`, then one
+// of these. No exception may reach a C caller.
 #define SHUNT_C_END(error)                                   \
   catch (...) {                                              \
     return shunt::c::Thrown{shunt::c::report_thrown(error)}; \

@@ -42,7 +42,7 @@ using shunt::c::report;
 using shunt::c::shape_of;
 using shunt::c::shape_to;
 
-// Errors: invalid for null; out_of_memory for one that an earlier call has left half changed.
+// Errors: invalid for null; out_of_memory if an earlier call left the computation half changed.
 Status need(const shunt_computation* computation, std::string_view what) {
   SHUNT_TRY(need(static_cast<const void*>(computation), what));
   if (!computation->is_broken) return {};
@@ -87,7 +87,7 @@ Result<shunt::Attributes> attributes_of(const shunt_attributes& from) {
   return attributes;
 }
 
-// What `work` adds to the graph, or no tensor after an error, which the graph keeps.
+// Returns the tensor that `work` adds to the graph, or no tensor after an error, which the graph keeps.
 template <class Work>
 shunt_tensor add_to(shunt_graph* graph, const Work& work) {
   if (graph == nullptr || graph->error || graph->refused) return shunt_none();

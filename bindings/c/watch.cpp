@@ -11,14 +11,14 @@ struct shunt_interrupt {
 };
 // NOLINTEND(readability-identifier-naming)
 
-// A signal handler may set it.
+// A signal handler may set the flag.
 static_assert(std::atomic<bool>::is_always_lock_free);
 
 namespace shunt::c {
 
 Watch watch_of(shunt_on_progress on_progress, void* user, const shunt_interrupt* interrupt) {
   Watch watch;
-  // The function is copied to wherever the flag is read, so that it keeps the flag too.
+  // The function is copied to every place that reads the flag, so it also keeps the flag alive.
   const std::shared_ptr<const std::atomic<bool>> flag = interrupt == nullptr ? nullptr : interrupt->flag;
   watch.interrupted = flag.get();
   if (on_progress != nullptr || flag != nullptr)

@@ -1,4 +1,4 @@
-// Progress and interruption of long calls in the words of C. Plain functions; any thread.
+// Progress and interruption of long calls through C callbacks. Plain functions; any thread.
 #pragma once
 
 #include "shunt/shunt.h"
@@ -6,7 +6,7 @@
 
 namespace shunt::c {
 
-// Keeps the flag of the interrupt, which may be null, as may the callback.
+// Shares ownership of the interrupt's flag. Both the interrupt and the callback may be null.
 [[nodiscard]] Watch watch_of(shunt_on_progress on_progress, void* user, const shunt_interrupt* interrupt);
 
 }  // namespace shunt::c

@@ -1,4 +1,4 @@
-// What shunt.mjs calls. Strings are UTF-8 in WebAssembly's memory, given by address and length.
+// The functions that shunt.mjs calls. Strings are UTF-8 in WebAssembly's memory, passed as address and length.
 #include <cstddef>
 #include <cstdlib>
 
@@ -22,7 +22,7 @@ SHUNT_EXPORT("shunt_page_open") Page* shunt_page_open() {
 SHUNT_EXPORT("shunt_page_close") void shunt_page_close(Page* page) { delete page; }
 SHUNT_EXPORT("shunt_page_interrupt") void shunt_page_interrupt(Page* page) { page->interrupt(); }
 
-// Gives the answer to host.answer: what page.h says, or {"error": {"code", "message"}}.
+// Passes the answer to host.answer: as in page.h, or {"error": {"code", "message"}}.
 SHUNT_EXPORT("shunt_page_ask") void shunt_page_ask(Page* page, const char* request, std::size_t bytes) {
   const Json json = parse_json({request, bytes});
   auto answer = page->answer(json);
@@ -34,7 +34,7 @@ SHUNT_EXPORT("shunt_page_ask") void shunt_page_ask(Page* page, const char* reque
 SHUNT_EXPORT("shunt_allocate") void* shunt_allocate(std::size_t bytes) { return std::malloc(bytes); }
 SHUNT_EXPORT("shunt_free") void shunt_free(void* memory) { std::free(memory); }
 
-// Debian's WASI libraries are built with stack protection and do not bring what it needs.
+// Debian's WASI libraries use stack protection but do not provide its symbols.
 extern const std::uintptr_t __stack_chk_guard;
 const std::uintptr_t __stack_chk_guard = 0x595e9fbd;
 void __stack_chk_fail() { __builtin_trap(); }

@@ -1,5 +1,5 @@
-// The functions of fmt that are no templates, and the templates that its headers leave to its library. Debian has no
-// such library for WebAssembly, and with FMT_HEADER_ONLY each source would compile them again.
+// fmt's non-template functions, and the templates that its headers leave to its library. Debian has no such library for
+// WebAssembly, and with FMT_HEADER_ONLY each source file would compile them again.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE

@@ -1,7 +1,7 @@
-// How C lays out the structs of an interface in wasm32's memory, and values that are read from there and written to it.
+// How C lays out the structs of an interface in wasm32's memory, with functions to read and write values there.
 //
-// A type has `bytes`, `alignment`, `read(memory, at)` and `write(memory, at, value)`; `memory` is a DataView, made anew
-// wherever WebAssembly may have run in between, as its memory moves when it grows.
+// A type has `bytes`, `alignment`, `read(memory, at)` and `write(memory, at, value)`. `memory` is a DataView, to be
+// recreated whenever WebAssembly may have run in between: its memory moves when it grows.
 
 function scalar(bytes, read, write) {
   return { bytes, alignment: bytes, read, write };
@@ -11,7 +11,7 @@ export const u32 = scalar(
   (memory, at) => memory.getUint32(at, true),
   (memory, at, value) => memory.setUint32(at, value, true),
 );
-// As a Number: sizes, offsets and times; all that is beyond 2^53 is as good as endless.
+// A Number, for sizes, offsets and times; anything beyond 2^53 is as good as infinite.
 export const u64 = scalar(
   8,
   (memory, at) => Number(memory.getBigUint64(at, true)),
@@ -27,8 +27,8 @@ export const size = u32;
 
 const roundUp = (value, unit) => Math.ceil(value / unit) * unit;
 
-// `fields`: name -> type, in C's order. Its values are objects with these names; a name that is not in what is written
-// stays as it is in memory.
+// `fields`: name -> type, in C's order. Values are objects with these names; writing leaves fields without a value
+// unchanged in memory.
 export function struct(fields) {
   const offsets = {};
   let end = 0;

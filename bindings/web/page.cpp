@@ -27,7 +27,7 @@ bool has_type(const Json& value) {
     return value.is_string();
 }
 
-// Replaces `value` where the request says something else.
+// Replaces `value` if the request gives another.
 template <class T>
 Status take(const Json& request, const char* name, T& value) {
   const auto found = request.find(name);
@@ -156,7 +156,7 @@ Result<Json> Page::run(const Json& request) {
   const double load_s = watch.seconds();
   const auto on_text = [&](std::string_view text) {
     on_text_(text);
-    std::this_thread::yield();  // the page paints it
+    std::this_thread::yield();  // so that the page paints it
     return true;
   };
   SHUNT_TRY_ASSIGN(const Generation generation,

@@ -1,7 +1,7 @@
-// What a page has open: a model and the devices it was asked to use. Answers requests in JSON with what commands answer
-// with --json, so that a page and a terminal say the same.
+// What a page has open: a model and its devices. Answers JSON requests with what commands answer with --json, so that a
+// page and a terminal report the same.
 //
-// Owns all of it. One request at a time; interrupt() may come in between, while an answer waits for the browser.
+// Owns all of it. One request at a time; interrupt() may be called meanwhile, while an answer waits for the browser.
 #pragma once
 
 #include <atomic>
@@ -21,18 +21,18 @@ class Page {
   using OnText = std::function<void(std::string_view text)>;
   explicit Page(OnText on_text) : on_text_(std::move(on_text)) {}
 
-  // {"do": NAME, ...}. Without "device", the devices are chosen as `shunt run` does.
+  // {"do": NAME, ...}. Without "device", the devices are chosen as `shunt run` chooses them.
   //   devices     -> as shunt devices
-  //   open_model  address, bytes: of a GGUF file in WebAssembly's memory, 16-byte aligned, from then on the page's
+  //   open_model  address, bytes: a GGUF file in WebAssembly's memory, 16-byte aligned; the page owns it from then on
   //               -> architecture, weight_bytes, context, chat
   //   run         prompt, tokens [64], greedy [true], ignore_eos [false], chat [false], seed [0], temperature [0.8],
-  //               context [0: the model's], device -> as shunt run; on_text gets the text as it comes
+  //               context [0: the model's], device -> as shunt run; on_text gets the text as it arrives
   //   eval        tokens, top [10], every, perplexity, context, device -> as shunt eval
   //   verify      ops [all], device -> as shunt verify
-  // Errors: invalid for what is not that; those of the functions that do the work.
+  // Errors: invalid for any other request; those of the functions that do the work.
   [[nodiscard]] Result<Json> answer(const Json& request);
 
-  // Ends the generation under way after its current token.
+  // Ends the running generation after its current token.
   void interrupt() { interrupted_ = true; }
 
  private:
@@ -45,16 +45,17 @@ class Page {
   [[nodiscard]] Result<Json> run(const Json& request);
   [[nodiscard]] Result<Json> eval(const Json& request);
   [[nodiscard]] Result<Json> verify(const Json& request);
-  // Opened once and kept.
+  // Opens it once and keeps it.
   [[nodiscard]] Result<Runtime*> runtime_of(const Json& request);
-  // Of the open model, its sequence empty. The last one is kept while the same is asked for.
+  // Returns a session of the open model with an empty sequence. The last session is kept for requests that ask for the
+  // same.
   [[nodiscard]] Result<models::Session*> session_of(const Json& request, SessionOptions options);
-  // Devices may have failed: the next request starts anew.
+  // Devices may have failed: the next request opens them again.
   void forget_devices();
 
   OnText on_text_;
   std::atomic<bool> interrupted_{false};
-  std::map<std::string, std::unique_ptr<Runtime>> runtimes_;  // by the list of devices
+  std::map<std::string, std::unique_ptr<Runtime>> runtimes_;  // by the device list
   std::unique_ptr<std::byte, Free> file_;
   std::unique_ptr<models::Model> model_;
   std::unique_ptr<models::Session> session_;

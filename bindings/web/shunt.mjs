@@ -1,11 +1,11 @@
-// Shunt in a browser: loads shunt.wasm and asks it.
+// Shunt in a browser: loads shunt.wasm and sends it requests.
 //
 //   const shunt = await Shunt.load();
 //   await shunt.openModel(await (await fetch('model.gguf')).arrayBuffer());
 //   await shunt.generate({ device: 'webgpu:0', prompt: 'Once' }, { onText: (piece) => console.log(piece) });
 //
 // Requests and answers are those of bindings/web/page.h; answers are what the program prints with --json. One request
-// is worked on at a time, the others wait. Errors are ShuntErrors. Needs WebAssembly with SIMD and JSPI.
+// runs at a time, and the others wait. Errors are ShuntErrors. Needs WebAssembly with SIMD and JSPI.
 import { wasiImports } from './wasi.mjs';
 import { webglImports } from './webgl.mjs';
 import { webgpuImports } from './webgpu.mjs';
@@ -20,7 +20,7 @@ export class ShuntError extends Error {
   }
 }
 
-// What this browser lacks, in words; empty: nothing.
+// Returns a message saying what this browser lacks; empty: nothing.
 export function missingHere() {
   if (typeof WebAssembly === 'undefined') return 'This browser has no WebAssembly.';
   if (!('Suspending' in WebAssembly))
@@ -28,7 +28,7 @@ export function missingHere() {
   return '';
 }
 
-// Returns once the browser has had a turn, and no earlier than that many milliseconds from now.
+// Resolves after at least that many milliseconds, and after the browser has had a turn.
 function rest(milliseconds) {
   if (milliseconds >= 1) return new Promise((resolve) => setTimeout(resolve, milliseconds));
   return new Promise((resolve) => {
@@ -56,7 +56,7 @@ async function bytesOf(response, onProgress) {
   }
 }
 
-// The bytes of a file. `onProgress(done, total)`: in bytes; the total is 0 where the server does not tell.
+// Downloads a file. `onProgress(done, total)`: in bytes; the total is 0 if the server does not tell.
 export async function download(url, onProgress) {
   return bytesOf(await fetch(url), onProgress);
 }
@@ -107,7 +107,7 @@ export class Shunt {
     return new TextDecoder().decode(new Uint8Array(this.#exports.memory.buffer, address >>> 0, bytes));
   }
 
-  // The address of a copy.
+  // Copies bytes into WebAssembly's memory; returns the copy's address.
   #copy(bytes) {
     const address = this.#exports.shunt_allocate(bytes.length) >>> 0;
     if (address === 0)
@@ -129,7 +129,7 @@ export class Shunt {
     return answer;
   }
 
-  // Runs `work` when all that was asked for before is done.
+  // Runs `work` when all earlier requests are done.
   #inTurn(work) {
     const done = this.#queue.then(work);
     this.#queue = done.catch(() => {});
@@ -148,7 +148,7 @@ export class Shunt {
     });
   }
 
-  // `request`: as page.h has it for run. `signal`: an AbortSignal that ends it after the current token.
+  // `request`: as in page.h for run. `signal`: an AbortSignal that ends it after the current token.
   generate(request, { onText, signal } = {}) {
     return this.#inTurn(async () => {
       const interrupt = () => this.#exports.shunt_page_interrupt(this.#page);

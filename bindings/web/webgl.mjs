@@ -1,14 +1,14 @@
 // The imports of the module "webgl": one function for each row of src/devices/webgl/api.h, by its name.
 //
-// WebGL has objects where OpenGL ES has numbers, so objects are kept here under numbers that are never used twice.
-// Pointers are places in the memory of the WebAssembly instance, which may move whenever it grows: views are made anew.
+// WebGL has objects where OpenGL ES has numbers, so objects are kept here under numbers that are never reused. Pointers
+// are offsets in the instance's memory, which may move whenever it grows, so views are recreated for every access.
 
 const kInfoLogLength = 0x8b84;
 const kUnsignaled = 0x9118;
 const kContextLost = 0x9242;
 
 class Objects {
-  // Whether one was asked for that is gone: it was of a context that was lost, and another one is in its place.
+  // Whether an object was requested that is gone because its context was lost and replaced.
   missed = false;
   #objects = new Map();
   #last = 0;
@@ -56,7 +56,7 @@ export function webglImports(wasm) {
 
   // Pointers arrive as signed numbers.
   const bytes = (at, count) => new Uint8Array(wasm.memory.buffer, at >>> 0, count);
-  // What the host writes may begin anywhere, a view of words may not.
+  // The host's data may begin at any byte; a view of words may not.
   const words = (at, count) =>
     at % 4 === 0
       ? new Uint32Array(wasm.memory.buffer, at >>> 0, count)
@@ -66,7 +66,7 @@ export function webglImports(wasm) {
 
   const text = (at, count) => new TextDecoder().decode(bytes(at, count));
   const name = (at) => text(at, bytes(at).indexOf(0));
-  // With a zero at the end; answers how many bytes come before it.
+  // Writes a zero-terminated text; returns its bytes without the zero.
   const putText = (at, capacity, value) => {
     const { written } = new TextEncoder().encodeInto(value, bytes(at, capacity - 1));
     bytes(at, capacity)[written] = 0;
@@ -162,7 +162,7 @@ export function webglImports(wasm) {
     ClearBufferuiv: (what, index, value) => gl.clearBufferuiv(what, index, words(value, 4)),
     Viewport: (x, y, width, height) => gl.viewport(x, y, width, height),
     DrawArrays: (mode, first, count) => gl.drawArrays(mode, first, count),
-    // Four words a texel; `to` is where an array of words begins.
+    // Four words per texel; `to` is the address of an array of words.
     ReadPixels: (x, y, width, height, format, type, to) =>
       gl.readPixels(x, y, width, height, format, type, words(to, 4 * width * height)),
 

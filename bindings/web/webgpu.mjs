@@ -1,18 +1,18 @@
 // The browser's WebGPU behind the C functions of src/devices/webgpu/api.h: imports of the module "webgpu".
 //
-// A handle is a number that stands for an object until it is released. What is awaited becomes a future of its
-// instance; the callback of a future that has settled runs in InstanceWaitAny or InstanceProcessEvents and nowhere
-// else. InstanceWaitAny and Availability suspend WebAssembly, nothing else does.
+// A handle is a number that names an object until it is released. An asynchronous result becomes a future of its
+// instance. The callback of a settled future runs only in InstanceWaitAny or InstanceProcessEvents. Only
+// InstanceWaitAny and Availability suspend WebAssembly.
 import { array, pointer, u32 } from './layouts.mjs';
 import { numbers, structs } from './webgpu_structs.mjs';
 
 const { kSuccess, kTypeOfWgsl, kAnyLimit } = numbers;
 const kAnyBytes = Number(numbers.kAnyBytes);
-// Of waits and callbacks that do not succeed; api.h leaves them unnamed.
+// Statuses of failed waits and callbacks, which api.h does not name.
 const kTimedOut = 2;
 const kFailed = 3;
 const kLostReasons = { unknown: 1, destroyed: 2 };
-const kAvailability = { noWebGpu: 0, noAdapter: 1, available: 2 };  // of instead/devices/webgpu/api.cpp
+const kAvailability = { noWebGpu: 0, noAdapter: 1, available: 2 };  // as in instead/devices/webgpu/api.cpp
 const kErrorFilters = {
   [numbers['ErrorFilter::validation']]: 'validation',
   [numbers['ErrorFilter::out_of_memory']]: 'out-of-memory',
@@ -31,7 +31,7 @@ const kReleased = [
   'ComputePipeline', 'BindGroup', 'CommandEncoder', 'CommandBuffer', 'ComputePassEncoder',
 ];
 const kLongestTimerMs = 2 ** 31 - 1;
-// Those that kernels depend on: api.h's name -> the browser's.
+// The limits that kernels depend on: api.h's name -> the browser's.
 const kLimits = {
   max_storage_buffers_per_stage: 'maxStorageBuffersPerShaderStage',
   max_storage_textures_per_stage: 'maxStorageTexturesPerShaderStage',
@@ -55,7 +55,7 @@ function nameOfAdapter(info) {
   return info.device || info.description || [info.vendor, info.architecture].filter(Boolean).join(' ') || 'GPU';
 }
 
-// WebAssembly hands numbers over as signed ones; all of this interface are unsigned.
+// WebAssembly passes numbers as signed; all of this interface are unsigned.
 const unsigned = (number) => (typeof number === 'bigint' ? Number(BigInt.asUintN(64, number)) : number >>> 0);
 
 async function requestAdapter(powerPreference, forceFallbackAdapter) {
@@ -76,13 +76,13 @@ function limitsOf(limits) {
   return required;
 }
 
-// Its futures, and what came without having been asked for: all that waits for its callback.
+// An instance's futures, and unrequested events: everything that waits for its callback.
 class Instance {
-  futures = new Map();  // id -> call once it has settled, else null
-  wake = () => {};      // ends the sleep of a wait
+  futures = new Map();  // id -> call once settled, else null
+  wake = () => {};  // ends a wait's sleep
   last = 0;
 
-  // `answer`: a promise of the call that gives the answer to WebAssembly. It must not be rejected.
+  // `answer`: a promise of the call that passes the answer to WebAssembly. It must not be rejected.
   add(answer) {
     const id = ++this.last;
     this.futures.set(id, null);
@@ -93,7 +93,7 @@ class Instance {
     return id;
   }
 
-  // Gives the answer of a future, if it has come. The result: whether it has, now or before.
+  // Passes on the answer of a future if it has arrived. Returns whether it has, now or before.
   settle(id) {
     const call = this.futures.get(id);
     if (call === null) return false;
@@ -117,9 +117,9 @@ class Instance {
   }
 }
 
-// `wasm`: memory, table, malloc(bytes), free(pointer) of the instance, there once it has been made.
+// `wasm`: memory, table, malloc(bytes), free(pointer) of the instance, available once it is made.
 export function webgpuImports(wasm) {
-  const objects = new Map();  // handle -> {object, owner}; the owner: its instance and, of a device, stray()
+  const objects = new Map();  // handle -> {object, owner}; owner: its instance, with stray() for a device
   const mapped = new Map();   // GPUBuffer -> its copy in WebAssembly's memory
   let lastHandle = 0;
 
@@ -136,7 +136,7 @@ export function webgpuImports(wasm) {
     objects.set(++lastHandle, { object, owner });
     return lastHandle;
   };
-  // A handle of what an object has made.
+  // Makes a handle for something that an object created.
   const keepOf = (maker, object) => keep(object, kept(maker).owner);
 
   const copy = (bytes) => {
@@ -149,7 +149,7 @@ export function webgpuImports(wasm) {
     const bytes = new TextEncoder().encode(text);
     return { data: copy(bytes), length: bytes.length };
   };
-  // Calls WebAssembly with the numbers, the message, and the two pointers that the callback asked for.
+  // Calls WebAssembly with the numbers, the message, and the callback's two pointers.
   const callBack = ({ callback, first, second }, numbers, message) => {
     const text = copyText(message);
     const view = copy(new Uint8Array(structs.StringView.bytes));
@@ -158,7 +158,7 @@ export function webgpuImports(wasm) {
     wasm.free(view);
     wasm.free(text.data);
   };
-  // A callback of a device: its first argument is the address of the handle.
+  // Calls a device's callback, whose first argument is the address of the handle.
   const callBackOf = (device, info, number, message) => {
     const cell = copy(new Uint8Array(pointer.bytes));
     pointer.write(memory(), cell, device);
@@ -169,7 +169,8 @@ export function webgpuImports(wasm) {
     wasm.free(mapped.get(buffer) ?? 0);
     mapped.delete(buffer);
   };
-  // A future of the object's instance. `start` gives a promise; `answered` and `refused` say what the callback gets.
+  // Makes a future of the object's instance. `start` returns a promise; `answered` and `refused` give the callback's
+  // arguments.
   const future = (handle, at, start, answered, refused) => {
     const info = read('CallbackInfo<MapCallback>', at);
     const answer = start().then(
@@ -196,7 +197,7 @@ export function webgpuImports(wasm) {
     const instance = get(handle);
     const type = structs.FutureWaitInfo;
     const end = performance.now() + timeoutNs / 1e6;
-    // What was answered before is there at once, and whoever asks again is waiting for something else.
+    // Earlier answers are available at once; a caller that asks again is waiting for something else.
     if (list(type, count, infos).every(({ future: { id } }) => !instance.futures.has(id))) await instance.sleep(0);
     for (;;) {
       let settled = false;
@@ -243,7 +244,7 @@ export function webgpuImports(wasm) {
       structs.Limits.write(memory(), at, Object.fromEntries(named));
       return kSuccess;
     },
-    AdapterHasFeature: () => 0,  // those that api.h names are Dawn's own
+    AdapterHasFeature: () => 0,  // the features that api.h names are Dawn's own
     AdapterRequestDevice(adapter, at, info) {
       const { owner: { instance } } = kept(adapter);
       const descriptor = read('DeviceDescriptor', at);
@@ -338,7 +339,7 @@ export function webgpuImports(wasm) {
   };
   for (const type of kReleased) functions[`${type}Release`] = (handle) => objects.delete(handle);
 
-  // No exception of the browser may unwind WebAssembly: it becomes an error of the device that nothing covers.
+  // No browser exception may unwind WebAssembly: it becomes an uncaptured error of the device.
   const guarded = (name) => (...numbers) => {
     const [handle, ...others] = numbers.map(unsigned);
     try {

@@ -1,5 +1,5 @@
-// The structs and numbers of src/devices/webgpu/api.h under the names that they and their fields have there, as wasm32
-// has them. tests/web/structs_test.mjs has the compiler compare them.
+// The structs and constants of src/devices/webgpu/api.h, under the same names, in wasm32's layout.
+// tests/web/structs_test.mjs has the compiler compare them.
 import { array, f64, pointer, size, struct, u32, u64 } from './layouts.mjs';
 
 export const numbers = {
@@ -30,7 +30,7 @@ function endOfText(memory, at) {
   return end;
 }
 
-// A text reads as a string; what is written is {data, length}.
+// Reads as a string; is written as {data, length}.
 const stringFields = struct({ data: pointer, length: size });
 const StringView = {
   ...stringFields,

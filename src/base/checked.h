@@ -1,5 +1,5 @@
-// Products and sums of extents, counts and bytes that a file, an option or a caller chose: the value, or nothing where
-// it does not fit the wanted type. Such sizes are computed here and nowhere else. Pure functions; any thread.
+// Overflow-checked products and sums of extents, counts and bytes that a file, an option or a caller chose. They return
+// nullopt if the result does not fit the wanted type. Such sizes are computed only here. Pure functions; any thread.
 #pragma once
 
 #include <concepts>
@@ -8,7 +8,7 @@
 
 namespace shunt {
 
-// A factor of 0 makes it 0, whatever the others are. Of a single factor: the number in another type, if it fits.
+// A factor of 0 makes the product 0, whatever the others are. A single factor is converted, if it fits.
 template <std::unsigned_integral T = std::uint64_t, std::integral... Factors>
 [[nodiscard]] constexpr std::optional<T> checked_product(Factors... factors) {
   const bool has_zero = ((factors == 0) || ...);

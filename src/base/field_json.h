@@ -1,5 +1,5 @@
-// Structs as JSON, one key per field under its name, and back. A struct says what it keeps once: by a function
-// visit_fields(value, visit) beside it that calls visit(key, field) for each field. Plain functions; any thread.
+// Structs to and from JSON, with one key per field. A struct lists its fields once, in a function visit_fields(value,
+// visit) beside it that calls visit(key, field) for each field. Plain functions; any thread.
 #pragma once
 
 #include <concepts>
@@ -11,11 +11,11 @@
 
 namespace shunt::field_json {
 
-// What visit_fields() of a struct takes, constant or not: FieldsOf<Struct> auto&.
+// The parameter type of a struct's visit_fields(), constant or not: FieldsOf<Struct> auto&.
 template <class T, class Struct>
 concept FieldsOf = std::same_as<std::remove_const_t<T>, Struct>;
 
-// How many values an enumeration has, whose names name_of() tells.
+// The number of values of an enumeration that name_of() names.
 template <class Enum>
 struct Count;
 

@@ -19,7 +19,7 @@ namespace {
 constexpr std::size_t kReserve = std::size_t{16} << 20U;
 constexpr std::size_t kAlignment = alignof(std::max_align_t);
 
-// Handed out from the front, and whole again once everything was given back.
+// Allocates from the front; resets when everything was freed.
 struct Reserve {
   std::mutex mutex;
   std::size_t used = 0;

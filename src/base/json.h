@@ -1,6 +1,6 @@
 // The one type of JSON values. Copies and parses may throw std::bad_alloc as containers do; its destructor needs no
-// memory that might be missing. A null that becomes an array by push_back() or an object by [] is left broken where
-// memory runs out in it: begin with Json::array() or json_object().
+// memory that may be missing. If memory runs out while push_back() turns a null into an array, or [] into an object,
+// the value is broken: begin with Json::array() or json_object().
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace shunt {
 
-// What sets our values apart from nlohmann's own, so that nobody else's code meets the allocator below.
+// Makes our JSON type distinct from nlohmann's default, so that nobody else's code gets the allocator below.
 template <class T>
 class JsonAllocator : public std::allocator<T> {
  public:
@@ -28,13 +28,12 @@ class JsonAllocator : public std::allocator<T> {
 using Json = nlohmann::basic_json<nlohmann::ordered_map, std::vector, std::string, bool, std::int64_t, std::uint64_t,
                                   double, JsonAllocator>;
 
-// An object of these. nlohmann's own constructor from a list loses what it has made where memory runs out in the
-// middle.
+// Makes an object of these. If memory runs out midway, nlohmann's constructor from a list leaks what it has made.
 [[nodiscard]] Json json_object(std::initializer_list<std::pair<const char*, Json>> fields);
 
 #if defined(__cpp_exceptions)
-// Memory for the destructors of values where the system has none left: 16 MiB that nobody touches before, enough for a
-// document of 250,000 values. Throws std::bad_alloc beyond. Any thread.
+// Memory for values' destructors when the system has none left: 16 MiB, untouched until then, enough for a document of
+// 250,000 values. Throws std::bad_alloc beyond. Any thread.
 [[nodiscard]] void* allocate_for_destructor(std::size_t bytes);
 void deallocate_from_destructor(void* memory) noexcept;
 #endif
@@ -42,8 +41,8 @@ void deallocate_from_destructor(void* memory) noexcept;
 }  // namespace shunt
 
 #if defined(__cpp_exceptions)
-// nlohmann's destructor moves the values inside an array or object to a std::vector first, so as not to recurse, and is
-// noexcept: without memory for that vector the process ends. Arrays themselves have JsonAllocator.
+// nlohmann's destructor is noexcept and moves the values inside an array or object to a std::vector to avoid recursion:
+// without memory for that vector the process would end. Arrays themselves use JsonAllocator.
 template <>
 class std::allocator<shunt::Json> {  // NOLINT(cert-dcl58-cpp): the standard allows it for a program's own type
  public:

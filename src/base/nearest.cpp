@@ -10,7 +10,7 @@ constexpr std::size_t kLongestWord = 64;  // longer ones are no names
 
 char lower(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; }
 
-// Changes that make one of the other (optimal string alignment).
+// Returns the optimal string alignment distance.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<std::size_t>> changes(a.size() + 1, std::vector<std::size_t>(b.size() + 1));
   for (std::size_t i = 0; i <= a.size(); ++i) changes[i][0] = i;
@@ -25,7 +25,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return changes[a.size()][b.size()];
 }
 
-// Whether the words are as long and have other letters. Of a short name that is another name: a GPU is no CPU.
+// Whether the words have equal length but different letters. For short names that is another name: a GPU is no CPU.
 bool has_other_letters(std::string_view text, std::string_view name) {
   return text.size() == name.size() && !std::ranges::is_permutation(text, name, {}, lower, lower);
 }

@@ -1,4 +1,4 @@
-// What somebody meant who wrote a name that does not exist. Pure functions; any thread.
+// Suggests a name for a misspelt one. Pure functions; any thread.
 #pragma once
 
 #include <optional>
@@ -12,12 +12,12 @@ namespace shunt {
 // Whether they differ at most in the case of ASCII letters.
 [[nodiscard]] bool is_same_word(std::string_view a, std::string_view b);
 
-// The name that takes the fewest changes to become `text`: a letter more, less, another, or two swapped; case is no
-// change. A name that begins with three or more letters of `text` is one change away. Nothing where each takes more
-// changes than a third of its letters, or a name of three letters would need another one.
+// Returns the name with the fewest changes to `text`: a letter added, removed, replaced, or two swapped; case is
+// ignored. A name that begins with `text`, of three or more letters, is one change away. Returns nullopt if each name
+// needs more changes than a third of its letters, or if a three-letter name would need a different letter.
 [[nodiscard]] std::optional<std::string_view> nearest(std::string_view text, std::span<const std::string_view> names);
 
-// " (did you mean NAME?)", or empty: to stand behind the name that does not exist.
+// Returns " (did you mean NAME?)", or an empty string, to append to an unknown name.
 template <class Names>
 [[nodiscard]] std::string did_you_mean(std::string_view text, const Names& names) {
   std::vector<std::string_view> views;

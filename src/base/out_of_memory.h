@@ -1,8 +1,8 @@
-// What happens where the standard library finds no memory.
+// How the code handles running out of memory.
 //
-// The core throws nothing itself. An allocation that fails passes through it as std::bad_alloc up to its border
-// (bindings/c/, cli/), which answers out_of_memory. Where something has to be put in order on the way, such as an event
-// that others wait for, guarded() stops it.
+// The core throws nothing itself. A failed allocation passes through it as std::bad_alloc up to its border
+// (bindings/c/, cli/), which returns out_of_memory. If something must be put in order on the way, such as an event that
+// others wait for, guarded() catches it.
 #pragma once
 
 #include <type_traits>
@@ -11,10 +11,10 @@
 
 namespace shunt {
 
-// So short that it takes no memory itself.
+// Short enough to need no allocation.
 [[nodiscard]] inline Error out_of_memory() { return {.code = Code::out_of_memory, .message = "out of memory"}; }
 
-// The result of `work`, or of `otherwise` where that throws. A build without exceptions ends there instead.
+// Returns the result of `work`, or of `otherwise` if it throws. Without exceptions, a build ends there instead.
 template <class Work, class Otherwise>
 std::invoke_result_t<const Work&> guarded(const Work& work, const Otherwise& otherwise) {
 #if defined(__cpp_exceptions)

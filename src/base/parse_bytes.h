@@ -1,4 +1,4 @@
-// Amounts of memory as people write them. Pure function.
+// Parses amounts of memory. Pure function.
 #pragma once
 
 #include <optional>
@@ -6,7 +6,7 @@
 
 namespace shunt {
 
-// "24 GiB", "1.5MiB" or "64" (bytes), rounded down to a byte; nothing where it is no such text.
+// Parses "24 GiB", "1.5MiB" or "64" (bytes), rounded down to a byte; nullopt for any other text.
 [[nodiscard]] std::optional<double> parse_bytes(std::string_view text);
 
 }  // namespace shunt

@@ -1,4 +1,4 @@
-// How long something takes, by the monotonic clock. A plain value; one thread at a time.
+// Measures elapsed time by the monotonic clock. A plain value; one thread at a time.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@ namespace shunt {
 
 class Stopwatch {
  public:
-  // Since it was made.
+  // Time since construction.
   [[nodiscard]] double seconds() const {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
   }

@@ -7,7 +7,7 @@
 namespace shunt {
 
 std::string in_units(std::uint64_t bytes) {
-  // What would be shown as 1024.0 of a unit is shown in the next.
+  // A value that would round to 1024.0 of a unit is shown in the next one.
   const auto size = static_cast<double>(bytes);
   constexpr double kFull = 1023.95;
   if (bytes < 1024) return fmt::format("{} byte{}", bytes, bytes == 1 ? "" : "s");

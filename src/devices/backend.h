@@ -25,13 +25,13 @@ struct OpenOptions {
   std::string_view devices;
   // A file that describes a simulated machine (sim/machine.h); only its devices exist then. Empty: this machine.
   std::string_view machine = {};
-  std::uint32_t threads = 0;  // of the CPU; 0: one per core this process may use
+  std::uint32_t threads = 0;               // of the CPU; 0: one per core this process may use
   std::vector<std::uint32_t> pin_to_cpus;  // one per thread; empty: not pinned
   trace::Recorder* recorder = nullptr;     // must outlive the devices; may be null
-  std::span<const DeviceInfo> known;  // devices of other APIs, perhaps the same hardware (identity.h)
-  FaultTable faults = {};  // faults to inject
-  const Device* in_place_of = nullptr;  // the lost device that is being reopened
-  PredictedUs predicted_us = {};  // picks the fastest API of a GPU; null: the first one
+  std::span<const DeviceInfo> known;       // devices of other APIs, perhaps the same hardware (identity.h)
+  FaultTable faults = {};                  // faults to inject
+  const Device* in_place_of = nullptr;     // the lost device that is being reopened
+  PredictedUs predicted_us = {};           // picks the fastest API of a GPU; null: the first one
 };
 
 // Returns the names in a comma-separated list, without surrounding spaces.

@@ -35,7 +35,7 @@ namespace shunt {
 inline constexpr std::string_view kHostPool = "host";
 
 struct Support {
-  std::string reason;  // empty: supported
+  std::string reason;               // empty: supported
   std::uint64_t scratch_bytes = 0;  // upper bound on what a program of these ops needs besides its bindings
   explicit operator bool() const { return reason.empty(); }
 };
@@ -62,7 +62,7 @@ struct ProgramOp {
   OpCall call;
   std::vector<Binding> inputs;  // one per call.inputs
   Binding output;
-  std::string name;  // of the node, for traces and messages
+  std::string name;         // of the node, for traces and messages
   std::string_view reason;  // why it runs here, for traces; empty: unknown
   double predicted_us = 0;  // 0: unknown
 };
@@ -90,7 +90,7 @@ class Program {
 struct Submission {
   Parameters parameters;
   std::uint32_t step = 0;  // number for the trace
-  bool profile = false;  // time each op, if the program records itself; may split the submission
+  bool profile = false;    // time each op, if the program records itself; may split the submission
   // For programs that do not record themselves: run only the op with this number. The ops before it have been
   // submitted.
   std::optional<std::uint32_t> op;
@@ -102,7 +102,7 @@ struct Submission {
 };
 
 struct Health {
-  Status status;  // device_lost or timed_out after a failure
+  Status status;            // device_lost or timed_out after a failure
   std::uint32_t epoch = 0;  // grows when earlier handles become invalid
 };
 

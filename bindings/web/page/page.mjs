@@ -1,7 +1,7 @@
-// The page around Shunt: loads the model that lies beside it, then generates on the device that is chosen.
+// The page around Shunt: loads the model that lies beside it, then generates on the chosen device.
 //
-// ?device=webgpu:0&prompt=...&tokens=32&temperature=0 fills the form in. document.body.dataset.state is loading, ready,
-// running, or failed where nothing can be done any more.
+// ?device=webgpu:0&prompt=...&tokens=32&temperature=0 fills in the form. document.body.dataset.state is loading, ready,
+// running, or failed when the page can do nothing more.
 import { download, missingHere, Shunt } from './shunt.mjs';
 
 const kModel = 'tiny-llama-q8_0.gguf';

@@ -24,14 +24,14 @@ std::filesystem::path chosen_folder() {
   return {};
 }
 
-// Folders that are made on the way are the user's alone too.
+// Folders created on the way are private to the user too.
 std::error_code make_private(const std::filesystem::path& folder) {
   std::error_code failed;
   if (std::filesystem::is_directory(folder, failed)) return {};
   const std::filesystem::path above = folder.parent_path();
   if (!above.empty() && above != folder)
     if (const std::error_code why = make_private(above)) return why;
-  // EEXIST: somebody else was faster.
+  // EEXIST: another process created it first.
   if (mkdir(folder.c_str(), S_IRWXU) == 0 || errno == EEXIST) return {};
   return {errno, std::generic_category()};
 }

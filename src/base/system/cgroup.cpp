@@ -25,21 +25,22 @@ std::vector<std::string> lines_of(const Path& path) {
   return lines;
 }
 
-// Nothing for "max" and for -1, which both mean: no limit.
+// Returns nullopt for "max" and for -1, which both mean no limit.
 std::optional<std::uint64_t> number_in(std::string_view text) {
   std::uint64_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   return error == std::errc() ? std::optional(number) : std::nullopt;
 }
 
-// The number behind `key` (a word and a space, or nothing) in the first line that begins with it.
+// Returns the number after `key` (a word and a space, or empty) in the first line that begins with it.
 std::optional<std::uint64_t> read_number(const Path& path, std::string_view key = {}) {
   for (const std::string& line : lines_of(path))
     if (line.starts_with(key)) return number_in(std::string_view(line).substr(key.size()));
   return std::nullopt;
 }
 
-// The process's group and its parents. A line of /proc/self/cgroup is "4:cpu,cpuacct:/a/b", or "0::/a/b" in version 2.
+// Returns the process's group and its parents. /proc/self/cgroup has lines "4:cpu,cpuacct:/a/b", or "0::/a/b" in
+// version 2.
 std::vector<Group> groups_of(const Path& root, std::string_view controller) {
   std::vector<Group> groups;
   for (const std::string& line : lines_of(root / "proc/self/cgroup")) {
@@ -65,7 +66,7 @@ std::optional<std::uint64_t> cgroup_available_memory(const Path& root) {
     const auto limit = read_number(folder / (v2 ? "memory.max" : "memory.limit_in_bytes"));
     const auto used = read_number(folder / (v2 ? "memory.current" : "memory.usage_in_bytes"));
     if (!limit || !used) continue;
-    // Pages of files that were not read lately make room for others.
+    // Pages of files not read lately make room for others.
     const std::uint64_t idle =
         read_number(folder / "memory.stat", v2 ? "inactive_file " : "total_inactive_file ").value_or(0);
     const std::uint64_t left = *limit - std::min(*limit, *used - std::min(*used, idle));

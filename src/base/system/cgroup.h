@@ -1,9 +1,9 @@
-// What the control groups of this process leave it of the machine, as Linux tells in files (cgroup 2:
+// What this process's control groups leave it of the machine, from Linux's files (cgroup 2:
 // https://docs.kernel.org/admin-guide/cgroup-v2.html; cgroup 1: .../cgroup-v1/memory.html,
 // .../scheduler/sched-bwc.html).
 //
-// A limit of a group binds all groups in it, so the tightest of the process's group and its parents counts.
-// `root` is the folder in which proc/ and sys/ lie. Safe from many threads.
+// A group's limit binds all groups in it, so the tightest limit of the process's group and its parents counts. `root`
+// is the folder that contains proc/ and sys/. Safe from many threads.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace shunt {
 
-// Bytes that may still be taken; nothing where no group limits them.
+// Returns the bytes that may still be taken; nullopt if no group limits them.
 [[nodiscard]] std::optional<std::uint64_t> cgroup_available_memory(const std::filesystem::path& root = "/");
-// Cores whose time may be used, a part of one counted as a whole; nothing where no group limits it.
+// Returns the cores whose time may be used, rounded up; nullopt if no group limits it.
 [[nodiscard]] std::optional<std::uint32_t> cgroup_cores(const std::filesystem::path& root = "/");
 
 }  // namespace shunt

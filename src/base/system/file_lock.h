@@ -1,7 +1,7 @@
-// Keeps other processes out while a file of the cache folder is read, changed and written again.
+// Excludes other processes while a file of the cache folder is read, changed and written back.
 //
-// The lock is held on a file beside it, which stays: one that is replaced cannot be locked itself. A process that ends
-// gives it back. One thread at a time; two objects exclude each other within a process too.
+// The lock is on a file beside it, which remains: a file that gets replaced cannot be locked itself. The lock ends with
+// its process. One thread at a time; two objects exclude each other within a process too.
 #pragma once
 
 #include <filesystem>
@@ -12,7 +12,7 @@ namespace shunt {
 
 class FileLock {
  public:
-  // Waits for its turn. File systems without locks give one that excludes nobody. Errors: io.
+  // Waits for the lock. On file systems without locks, the result excludes nobody. Errors: io.
   [[nodiscard]] static Result<FileLock> take(const std::filesystem::path& file);
   FileLock(FileLock&& other) noexcept;
   FileLock& operator=(FileLock&&) = delete;

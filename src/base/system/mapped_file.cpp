@@ -24,7 +24,7 @@ std::unexpected<Error> shrunk(std::string_view path, std::uint64_t bytes) {
                                     path, bytes));
 }
 
-// Closes the file unless it is given on.
+// Closes the file unless ownership was passed on.
 class Descriptor {
  public:
   explicit Descriptor(int number) : number_(number) {}
@@ -66,7 +66,7 @@ MappedFile::MappedFile(Opened opened)
     : path_(std::move(opened.path)), file_(opened.file), bytes_(opened.bytes), guard_(std::move(opened.guard)) {}
 
 MappedFile::~MappedFile() {
-  // Before the addresses can be given to somebody else.
+  // Before the addresses can be reused.
   guard_.reset();
   ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
   ::close(file_);
@@ -92,17 +92,17 @@ void MappedFile::release(std::uint64_t offset, std::uint64_t bytes) const {
   const std::uint64_t size = bytes_.size();
   if (offset >= size) return;
   const std::uint64_t begin = (offset + page - 1) / page * page;
-  // The last page of the file belongs to nobody else, so it goes with the file's last byte.
+  // Nobody else uses the file's last page, so it is released with the file's last byte.
   const std::uint64_t last = bytes >= size - offset ? size : offset + bytes;
   const std::uint64_t end = last == size ? size : last / page * page;
   if (begin >= end) return;
-  // A refusal costs memory, nothing else.
+  // A failure only costs memory.
   (void)::madvise(const_cast<std::byte*>(bytes_.data()) + begin, end - begin, MADV_DONTNEED);
 }
 
 Status MappedFile::health() const {
   struct stat status = {};
-  // Inside its last page a shorter file reads as zeros without any signal, so the size is asked as well.
+  // Within its last page, a shorter file reads as zeros without a signal, so the size is checked too.
   if (guard_->broken() || ::fstat(file_, &status) != 0 || std::cmp_less(status.st_size, bytes_.size()))
     return shrunk(path_, bytes_.size());
   return {};

@@ -1,7 +1,7 @@
 // A whole file, mapped read-only. Owns the mapping and the open file.
 //
-// The bytes stay readable for the life of the object, also when the file shrinks: what is gone then reads
-// as zero and health() says so. All calls are safe from many threads.
+// The bytes stay readable for the life of the object. If the file shrinks, missing bytes read as zero and health()
+// reports it. All calls are safe from many threads.
 #pragma once
 
 #include <cstddef>
@@ -35,18 +35,18 @@ class MappedFile {
 
   [[nodiscard]] const std::string& path() const { return path_; }
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
-  // Reads through the file, not the mapping. Errors: io, also where the file has become shorter.
+  // Reads through the file, not the mapping. Errors: io, also if the file has become shorter.
   [[nodiscard]] Status read(std::uint64_t offset, std::span<std::byte> out) const;
-  // Lets go of the pages that lie wholly inside the span; they come back from the file when touched.
+  // Releases the pages wholly inside the span; touching them reads them from the file again.
   void release(std::uint64_t offset, std::uint64_t bytes) const;
-  // Errors: io once the file is shorter than it was when mapped.
+  // Errors: io once the file is shorter than when it was mapped.
   [[nodiscard]] Status health() const;
 
  private:
   std::string path_;
   int file_;
   std::span<const std::byte> bytes_;
-  std::optional<SigbusGuard> guard_;  // never empty, but in the destructor
+  std::optional<SigbusGuard> guard_;  // empty only in the destructor
 };
 
 }  // namespace shunt

@@ -25,7 +25,7 @@ struct Slot {
 };
 static_assert(std::atomic<std::uintptr_t>::is_always_lock_free && std::atomic<bool>::is_always_lock_free);
 
-// What the handler reads; constant-initialised, since a signal can come before any constructor.
+// The handler's data; constant-initialised, since a signal can arrive before any constructor runs.
 struct Registry {
   std::array<Slot, kSlots> slots{};
   std::uintptr_t page_bytes = 0;
@@ -39,7 +39,7 @@ bool replace_page(std::uintptr_t address) {
     if (begin <= kClaimed || address < begin || address >= slot.end.load(std::memory_order_relaxed)) continue;
     const std::uintptr_t page = address & ~(registry.page_bytes - 1);
     slot.broken.store(true, std::memory_order_release);
-    // mmap is one system call here and touches no lock of the C library.
+    // mmap is a single system call here and takes no lock of the C library.
     return mmap(reinterpret_cast<void*>(page), registry.page_bytes, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED,
                 -1, 0) != MAP_FAILED;
   }
@@ -53,7 +53,7 @@ void call_previous(int signal, siginfo_t* info, void* context) {
   } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
     previous.sa_handler(signal);
   } else if (previous.sa_handler == SIG_DFL || info->si_code > 0) {
-    // A fault cannot be ignored: it would come again for ever.
+    // A fault cannot be ignored: it would recur forever.
     struct sigaction standard = {};
     standard.sa_handler = SIG_DFL;
     sigaction(signal, &standard, nullptr);

@@ -1,10 +1,9 @@
 // Turns "the file shrank under its mapping" from a signal into a flag.
 //
-// Reading a mapped page that the file no longer has raises SIGBUS. While a range is guarded, the handler
-// puts a page of zeros in the place of such a page, marks the range broken and lets the read go on. Every
-// other SIGBUS goes to the handler that was there before. Signals belong to the whole process, and so does
-// this registry: it is made of lock-free slots that the handler can read at any time, and the handler is
-// installed once, with the first range. All calls are safe from many threads.
+// Reading a mapped page that the file no longer has raises SIGBUS. While a range is guarded, the handler replaces such
+// a page by zeros, marks the range broken and resumes the read. Every other SIGBUS goes to the previous handler.
+// Signals belong to the whole process, and so does this registry: lock-free slots that the handler can read at any
+// time. The handler is installed once, with the first range. All calls are safe from many threads.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +15,14 @@ namespace shunt {
 
 class SigbusGuard {
  public:
-  // Guards whole pages: `mapping` begins on a page. Errors: out_of_memory where all slots are taken.
+  // Guards whole pages: `mapping` begins on a page. Errors: out_of_memory if all slots are taken.
   [[nodiscard]] static Result<SigbusGuard> watch(std::span<const std::byte> mapping);
   SigbusGuard(SigbusGuard&& other) noexcept;
   SigbusGuard& operator=(SigbusGuard&&) = delete;
   // REQUIRES: nobody reads the mapping any more.
   ~SigbusGuard();
 
-  // A page of the range was found missing.
+  // Whether a page of the range was missing.
   [[nodiscard]] bool broken() const;
 
  private:

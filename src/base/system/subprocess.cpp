@@ -16,7 +16,7 @@ extern char** environ;  // NOLINT(readability-redundant-declaration): not every 
 namespace shunt {
 namespace {
 
-// Memory as a file: nothing waits for a reader, and nothing is left behind.
+// An in-memory file: nothing waits for a reader, and nothing is left behind.
 class Stream {
  public:
   Stream() : file_(memfd_create("shunt-tool", MFD_CLOEXEC)) {}

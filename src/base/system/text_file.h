@@ -1,4 +1,4 @@
-// Files of text that people asked for by name: traces, pages. Plain functions; any thread.
+// Text files that users name: traces, pages. Plain functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace shunt {
 
-// The file appears when it is whole, or not at all. Errors: those of WholeFile (base/system/whole_file.h).
+// Writes the file completely or not at all. Errors: those of WholeFile (base/system/whole_file.h).
 [[nodiscard]] Status write_text_file(const std::string& path, std::string_view text);
 inline constexpr std::uint64_t kMostTextBytes = std::uint64_t{1} << 30U;
-// Errors: io; invalid for what is longer.
+// Errors: io; invalid if the file is longer.
 [[nodiscard]] Result<std::string> read_text_file(const std::string& path, std::uint64_t most_bytes = kMostTextBytes);
 
 }  // namespace shunt

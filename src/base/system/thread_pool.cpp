@@ -21,7 +21,7 @@
 namespace shunt {
 namespace {
 
-// Some tens of microseconds: longer than the gap between two ops, shorter than a scheduler's time slice.
+// Tens of microseconds: longer than the gap between two ops, shorter than a scheduler's time slice.
 constexpr int kSpins = 1500;
 
 void pause() {
@@ -32,12 +32,11 @@ void pause() {
 #endif
 }
 
-// How long threads wait for others in the middle of a job before they sleep. To wake a dozen threads takes longer than
-// most ops do: once all slept because one was late, that one alone would be awake for the next op, and the others sleep
-// again before it has come.
+// How long threads wait within a job before they sleep. Waking a dozen threads takes longer than most ops: once all
+// sleep because one was late, only that one is awake for the next op, and the others sleep again before it arrives.
 constexpr std::chrono::milliseconds kPatienceWithinJob{5};
 
-// Meanwhile they leave the processor to others so often: pauses alone leave it to the thread that shares its core.
+// How often they yield the processor meanwhile: pauses alone yield it only to the thread that shares the core.
 constexpr int kSpinsBetweenYields = 200;
 
 bool changes_within(int spins, const std::atomic<std::uint32_t>& value, std::uint32_t old) {
@@ -48,12 +47,12 @@ bool changes_within(int spins, const std::atomic<std::uint32_t>& value, std::uin
   return false;
 }
 
-// Waits until `value` is no longer `old`: the next job may come soon or never.
+// Waits until `value` is no longer `old`; the next job may come soon or never.
 void wait_for_job(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
   if (!changes_within(kSpins, value, old)) value.wait(old, std::memory_order_acquire);
 }
 
-// The same, for what another thread is about to do.
+// Does the same, for what another thread is about to do.
 void wait_within_job(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
   if (changes_within(kSpins, value, old)) return;
   const auto begin = std::chrono::steady_clock::now();
@@ -64,7 +63,7 @@ void wait_within_job(const std::atomic<std::uint32_t>& value, std::uint32_t old)
   value.wait(old, std::memory_order_acquire);
 }
 
-// The processors that this process may use; nothing where the system does not tell.
+// Returns the processors that this process may use; empty if the system does not tell.
 std::vector<std::uint32_t> allowed_processors() {
   std::vector<std::uint32_t> allowed;
 #if defined(__linux__)
@@ -77,7 +76,7 @@ std::vector<std::uint32_t> allowed_processors() {
 }
 
 Status pin(std::thread& thread, std::uint32_t cpu) {
-  // The system would also take one that this process was asked to keep away from.
+  // The system would also accept a processor outside the process's affinity mask.
   const std::vector<std::uint32_t> allowed = allowed_processors();
   if (!allowed.empty() && std::ranges::find(allowed, cpu) == allowed.end())
     return fail(Code::invalid, fmt::format("a thread cannot be pinned to processor {}: this process may use only {}",
@@ -169,7 +168,7 @@ void ThreadPool::run_erased(Function function, const void* context) {
   for (std::uint32_t left = running_.load(std::memory_order_acquire); left != 0;
        left = running_.load(std::memory_order_acquire))
     wait_within_job(running_, left);
-  // Nobody else is left who could set it.
+  // No other thread is left that could set it.
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 

@@ -18,11 +18,11 @@ namespace shunt {
 namespace {
 
 constexpr std::size_t kLongestPath = 4096;
-constexpr std::size_t kLongestName = 200;  // of 255, so that there is room for what is appended
+constexpr std::size_t kLongestName = 200;  // below 255, to leave room for what is appended
 constexpr int kAttempts = 100;
 
-// The list of unfinished files is global because a signal handler reaches nothing else. An entry belongs to the process
-// that made it: a forked child must not remove its parent's files.
+// The list of unfinished files is global because a signal handler can reach nothing else. An entry belongs to the
+// process that made it: a forked child must not remove its parent's files.
 struct Unfinished {
   static constexpr int kFree = 0;
   static constexpr int kReserved = -1;
@@ -34,7 +34,7 @@ constexpr std::size_t kNoEntry = kEntries;
 std::array<Unfinished, kEntries> unfinished_files;
 static_assert(std::atomic<int>::is_always_lock_free);
 
-// kNoEntry where the list is full.
+// Returns kNoEntry if the list is full.
 std::size_t reserve_entry() {
   for (std::size_t entry = 0; entry < kEntries; ++entry) {
     int expected = Unfinished::kFree;
@@ -108,7 +108,7 @@ Result<WholeFile> WholeFile::create(const std::string& path, Readers readers) {
 Status WholeFile::open_beside(Readers readers) {
   constexpr mode_t kUser = S_IRUSR | S_IWUSR;
   constexpr mode_t kAll = kUser | S_IRGRP | S_IWGRP | S_IROTH | S_IWOTH;
-  const std::size_t name = target_.rfind('/') + 1;  // 0 where there is no slash
+  const std::size_t name = target_.rfind('/') + 1;  // 0 without a slash
   const std::string stem = target_.substr(0, name + std::min(target_.size() - name, kLongestName));
   for (int attempt = 0; attempt < kAttempts && file_ < 0; ++attempt) {
     unfinished_ = fmt::format("{}.partial-{}-{}", stem, ::getpid(), attempt);
@@ -137,7 +137,7 @@ Status WholeFile::append(std::span<const std::byte> bytes) {
 Status WholeFile::finish() {
   if (file_ < 0) return fail(Code::invalid, fmt::format("{}: the file is already finished", path_));
   int reason = 0;
-  // A file system may only now find that it has no room. One that cannot say (EINVAL) has nothing to wait for.
+  // A file system may only now notice that it is full. One that cannot sync (EINVAL) has nothing to wait for.
   if (::fsync(file_) != 0 && errno != EINVAL && errno != ENOSYS) reason = errno;
   if (::close(std::exchange(file_, -1)) != 0 && reason == 0) reason = errno;
   if (reason == 0 && std::rename(unfinished_.c_str(), target_.c_str()) != 0) reason = errno;

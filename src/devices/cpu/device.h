@@ -16,9 +16,8 @@ struct CpuDeviceOptions {
   KernelSet kernels = KernelSet::simd;
   std::shared_ptr<Engine> engine;
   trace::Recorder* recorder = nullptr;
-  std::string memory_pool =
-      std::string(kHostPool);  // tests give two CPU devices separate pools to force copies
-  std::string id;              // default "cpu:simd" or "cpu:scalar"
+  std::string memory_pool = std::string(kHostPool);  // tests give two CPU devices separate pools to force copies
+  std::string id;                                    // default "cpu:simd" or "cpu:scalar"
 };
 
 [[nodiscard]] std::unique_ptr<Device> make_cpu_device(CpuDeviceOptions options);

@@ -51,7 +51,7 @@ struct DriverApi {
   std::string_view vendor;
   std::span<const char* const> functions;  // in the order of the table
   std::span<const char* const> libraries;  // tried in this order
-  const char* library_variable;  // names a library to open instead
+  const char* library_variable;            // names a library to open instead
   std::string_view install;
   AttributeNumbers attributes;
 };

@@ -66,9 +66,9 @@ class CudaProgram final : public Program {
   std::shared_ptr<Context> context_;
   std::string name_;
   std::vector<Launch> launches_;
-  std::vector<std::byte> content_;  // of blocks_, until it is uploaded
+  std::vector<std::byte> content_;      // of blocks_, until it is uploaded
   std::unique_ptr<CudaBuffer> blocks_;  // parameters, then the call of each kernel
-  std::unique_ptr<Pinned> upload_;  // the source of uploads: first all of blocks_, then only the parameters
+  std::unique_ptr<Pinned> upload_;      // the source of uploads: first all of blocks_, then only the parameters
   Handle executable_ = nullptr;
 };
 

@@ -24,7 +24,7 @@
 namespace shunt {
 namespace {
 
-constexpr int kFormat = 2;  // grows when the meaning of a description changes
+constexpr int kFormat = 2;                 // grows when the meaning of a description changes
 constexpr std::size_t kMostEntries = 256;  // the oldest entries are dropped beyond this
 
 // Prefixes of the variables that change what loaders and drivers find.

@@ -46,7 +46,7 @@ struct Child {
   const ApiRow* api = nullptr;
   pid_t process = -1;
   int answers = -1;  // read end of a pipe
-  int words = -1;  // its output and errors, an in-memory file
+  int words = -1;    // its output and errors, an in-memory file
   std::string answer{};
   bool is_over = false;
 

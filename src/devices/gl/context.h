@@ -26,8 +26,8 @@ struct Description {
   std::string renderer;
   std::string vendor;
   std::string version;  // "OpenGL 4.5"
-  std::string driver;  // as the driver words it
-  std::string uuid;  // of the processor, in hexadecimal; empty: unknown
+  std::string driver;   // as the driver words it
+  std::string uuid;     // of the processor, in hexadecimal; empty: unknown
   bool has_own_memory = false;
   std::uint64_t memory_bytes = 0;  // 0: unknown
   std::uint64_t shared_memory_bytes = 0;

@@ -21,7 +21,7 @@ struct DispatchLimits {
   ShaderLimits shader;
   std::uint64_t storage_alignment_bytes = 4;   // of the offset of a storage binding
   std::uint64_t uniform_alignment_bytes = 16;  // of the offset of a uniform binding
-  bool binds_whole_buffers = false;  // kernels see a whole buffer, not only the bound range
+  bool binds_whole_buffers = false;            // kernels see a whole buffer, not only the bound range
 };
 
 struct Dispatch {
@@ -31,7 +31,7 @@ struct Dispatch {
   // It touches what dispatches since the last barrier wrote, or overwrites what they read: put a barrier before it.
   bool needs_barrier = false;
   std::array<std::uint32_t, 2> grid{};   // workgroups along x and y
-  std::vector<std::byte> block;  // bound at kCallBinding
+  std::vector<std::byte> block;          // bound at kCallBinding
   std::vector<std::uint32_t> constants;  // empty: none
   std::uint64_t first_pass_words = 0;
   std::uint64_t block_at = 0;  // in the buffer of blocks

@@ -37,15 +37,15 @@ struct Spec {
   double op_us = 1;       // of each op within it
   Rate rate{.flops_per_s = 1e12, .bytes_per_s = 100e9};
   std::optional<Rate> believed;  // the prior it reports for all families; nullopt: the true rate
-  double uncertainty = 0.1;  // of that prior, relative; from 0.5 on it must be measured
+  double uncertainty = 0.1;      // of that prior, relative; from 0.5 on it must be measured
   std::map<std::string, Rate, std::less<>> rate_of_family;  // own rates of kernel families, by name: "linear"
 
   Link link;
 
   std::uint64_t memory_bytes = std::uint64_t{1} << 30U;
   std::uint64_t largest_binding_bytes = ~std::uint64_t{0};  // of one operand
-  std::string memory_pool;  // empty: its own; devices that share one have equal memory_bytes and computes
-  std::string memory_resource;  // empty: its pool; pools that share one share the same memory_bytes
+  std::string memory_pool;       // empty: its own; devices that share one have equal memory_bytes and computes
+  std::string memory_resource;   // empty: its pool; pools that share one share the same memory_bytes
   std::string compute_resource;  // empty: its own
   DeviceFeatures features;
   std::vector<Op> lacks;  // ops that it does not support

@@ -43,11 +43,11 @@ struct Features {
   // Used by the device.
   bool timeline = false;
   bool memory_budget = false;
-  bool reads_clocks = false;  // its own and the host's at once
+  bool reads_clocks = false;                 // its own and the host's at once
   std::uint64_t import_alignment_bytes = 0;  // for using host memory in place; 0: it cannot
-  std::string driver;  // name and version; empty: unknown
-  std::string pci_address;  // empty: unknown
-  std::uint32_t compute_units = 0;  // 0: unknown
+  std::string driver;                        // name and version; empty: unknown
+  std::string pci_address;                   // empty: unknown
+  std::uint32_t compute_units = 0;           // 0: unknown
 
   // Whether it multiplies cooperative matrices of 16 x 16 F16 by F16 to F32.
   [[nodiscard]] bool multiplies_f16_by_16() const;

@@ -17,9 +17,9 @@ namespace shunt::vulkan {
 
 // Who uses it. Mapped memory is always coherent, so nothing is flushed.
 enum class Place : std::uint8_t {
-  device,  // the device; mapped only if it shares the host's memory
-  shared,  // the device reads what the host writes occasionally; mapped
-  staging,  // the host writes, the device copies; mapped
+  device,     // the device; mapped only if it shares the host's memory
+  shared,     // the device reads what the host writes occasionally; mapped
+  staging,    // the host writes, the device copies; mapped
   read_back,  // the device copies, the host reads; mapped
 };
 

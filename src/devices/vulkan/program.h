@@ -63,7 +63,7 @@ class VulkanProgram final : public Program {
   std::vector<Brought> results_;  // copied at the end
   VkDescriptorPool sets_ = VK_NULL_HANDLE;
   std::array<VkCommandBuffer, 3> commands_{};  // by Timing; with `each`, ops run one after the other
-  VkQueryPool times_ = VK_NULL_HANDLE;  // before the first step and after each
+  VkQueryPool times_ = VK_NULL_HANDLE;         // before the first step and after each
   // About the last submission.
   std::uint64_t start_ns_ = 0;
   std::uint32_t number_ = 0;

@@ -81,7 +81,7 @@ class Queue {
   VkSemaphore semaphore_ = VK_NULL_HANDLE;  // null: fences
   std::uint64_t submitted_ = 0;
   std::uint64_t reached_ = 0;  // as far as known
-  std::deque<Fence> fences_;  // of submissions not known to be over
+  std::deque<Fence> fences_;   // of submissions not known to be over
   std::vector<VkFence> free_fences_;
   std::deque<Used> used_;
   std::vector<VkCommandBuffer> free_commands_;

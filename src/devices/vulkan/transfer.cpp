@@ -10,8 +10,8 @@ namespace {
 constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20U;
 constexpr std::uint64_t kSmallBytes = std::uint64_t{256} << 10U;  // up to this size, copied with a program, on its
                                                                   // queue
-constexpr std::size_t kMostArrivals = 4;  // of one read
-constexpr std::uint32_t kMostCopiers = 4;  // threads; a link is faster than a single thread
+constexpr std::size_t kMostArrivals = 4;                          // of one read
+constexpr std::uint32_t kMostCopiers = 4;                         // threads; a link is faster than a single thread
 
 bool is_nothing(const Moment& moment) { return moment.compute == 0 && moment.transfer == 0; }
 

@@ -1,4 +1,4 @@
-// Outside of browsers; in one bindings/web/instead/ has another in its place.
+// For builds outside of browsers; bindings/web/instead/ replaces it in browsers.
 #include "devices/webgl/api.h"
 
 #include <fmt/format.h>

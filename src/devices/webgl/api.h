@@ -1,8 +1,8 @@
-// WebGL2: the types, numbers and functions that are used here, and their errors as ours.
+// WebGL2: the types, constants and functions in use, and their errors as ours.
 //
-// WebGL 2.0 (https://registry.khronos.org/webgl/specs/latest/2.0/) in the words of OpenGL ES 3.0, whose functions do
-// the same. All parameters are integers and pointers, so that a browser's side is one line for each. A table of
-// pointers to one context, which stays current; one thread.
+// WebGL 2.0 (https://registry.khronos.org/webgl/specs/latest/2.0/), under the names of OpenGL ES 3.0, whose functions
+// do the same. All parameters are integers and pointers, so that the browser's side is one line per function. A table
+// of pointers to one context, which stays current; one thread.
 #pragma once
 
 #include <cstdint>
@@ -21,11 +21,11 @@ using GLsizei = int;
 using GLuint = unsigned;
 using GLintptr = std::intptr_t;
 using GLsizeiptr = std::intptr_t;
-using GLsync = struct SyncObject*;  // in a browser a number
+using GLsync = struct SyncObject*;  // a number in a browser
 
-// X(result, name, parameters). The last two are not of OpenGL ES:
-//   IsContextLost  as WebGL has it
-//   DescribeGpu    puts a name of what computes, with a zero at its end, into so many characters
+// X(result, name, parameters). The last two are not in OpenGL ES:
+//   IsContextLost  as in WebGL
+//   DescribeGpu    writes the name of what computes, zero-terminated, into that many characters
 #define SHUNT_WEBGL_FUNCTIONS(X)                                                                               \
   X(GLenum, GetError, ())                                                                                      \
   X(void, GetIntegerv, (GLenum name, GLint * value))                                                           \
@@ -88,9 +88,9 @@ struct Functions {
 };
 // NOLINTEND(readability-identifier-naming)
 
-// The functions of a context of its own, current from here on: a browser's, or natively those that the library named by
-// SHUNT_WEBGL_LIBRARY gives (`const Functions* shunt_webgl_functions()`), as tests do.
-// Errors: unsupported, with the stage where it stopped.
+// Opens a context of its own, current from then on, and returns its functions: the browser's, or natively those of the
+// library named by SHUNT_WEBGL_LIBRARY (`const Functions* shunt_webgl_functions()`), which tests use. Errors:
+// unsupported, with the stage where it stopped.
 [[nodiscard]] Result<Functions> open_api();
 
 inline constexpr GLenum kNoError = 0;
@@ -125,7 +125,7 @@ inline constexpr GLint kUnsignaled = 0x9118;
 inline constexpr GLint kSignaled = 0x9119;
 inline constexpr GLuint kInvalidIndex = 0xFFFFFFFF;
 
-// "what: OUT_OF_MEMORY (0x0505)" with the code that fits. REQUIRES: error is not kNoError.
+// Makes the error "what: OUT_OF_MEMORY (0x0505)" with the matching code. REQUIRES: error is not kNoError.
 [[nodiscard]] std::unexpected<Error> webgl_error(GLenum error, std::string_view what);
 
 }  // namespace shunt::webgl

@@ -10,7 +10,7 @@
 namespace shunt::webgl {
 namespace {
 
-// A context that is lost may answer errors without end.
+// A lost context may return errors endlessly.
 constexpr int kMostErrors = 16;
 constexpr std::size_t kNameCharacters = 256;
 

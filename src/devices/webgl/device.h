@@ -1,4 +1,4 @@
-// WebGL2 as a device: what browsers without WebGPU have. Kernels are draws to textures.
+// WebGL2 as a device, for browsers without WebGPU. Kernels are draws to textures.
 #pragma once
 
 #include "devices/backend.h"
@@ -6,7 +6,7 @@
 
 namespace shunt::webgl {
 
-// Errors: unsupported for a context that kernels cannot run on.
+// Errors: unsupported if kernels cannot run on the context.
 [[nodiscard]] Result<std::unique_ptr<Device>> open_device(const Functions& functions);
 
 }  // namespace shunt::webgl

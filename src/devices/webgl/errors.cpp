@@ -5,7 +5,7 @@
 namespace shunt::webgl {
 namespace {
 
-// X(code of ours, name, number).
+// X(our code, name, number).
 #define SHUNT_WEBGL_ERRORS(X)                        \
   X(internal, INVALID_ENUM, 0x0500)                  \
   X(internal, INVALID_VALUE, 0x0501)                 \

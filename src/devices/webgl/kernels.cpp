@@ -7,14 +7,14 @@
 namespace shunt::webgl {
 namespace {
 
-// One triangle over all that the viewport shows; a kernel's fragments do the rest.
+// One triangle that covers the viewport; the kernel's fragments do the rest.
 constexpr std::string_view kCover = R"(#version 300 es
 void main() {
   vec2 corner = vec2(float((gl_VertexID & 1) * 4 - 1), float((gl_VertexID & 2) * 2 - 1));
   gl_Position = vec4(corner, 0.0, 1.0);
 }
 )";
-// A point's one fragment; `point_word` is what ops/texture.glsl calls it.
+// A point's single fragment; ops/texture.glsl names `point_word`.
 constexpr std::string_view kPut = R"(#version 300 es
 precision highp int;
 flat in uint point_word;
@@ -76,7 +76,7 @@ Result<GLuint> Kernels::link(std::string_view name, std::string_view vertices, s
       done = fail(Code::internal, "it does not link: " + gl_log_of(program, call.GetProgramiv, call.GetProgramInfoLog));
   }
   if (done) bind(program);
-  // What a lost context answers means nothing.
+  // The results of a lost context mean nothing.
   if (Status alive = context_->check("linkProgram"); !alive) done = std::move(alive);
   if (done) return program;
   call.DeleteProgram(program);

@@ -1,4 +1,4 @@
-// The kernels of a device as linked programs, each made when it is first used. Owned by the device; one thread.
+// A device's kernels as linked programs, each made on first use. Owned by the device; one thread.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@ namespace shunt::webgl {
 struct Kernel {
   GLuint program = 0;
   GLuint first_pass = 0;  // zero: none
-  // Its invocations choose what they write: each is a point. Otherwise each is a fragment that writes its own word.
+  // Invocations choose where they write: each is a point. If false, each is a fragment that writes its own word.
   bool scatters = false;
 };
 
@@ -23,9 +23,9 @@ class Kernels {
   Kernels(const Kernels&) = delete;
   Kernels& operator=(const Kernels&) = delete;
 
-  // Errors: internal, with what the compiler said.
+  // Errors: internal, with the compiler's output.
   [[nodiscard]] Result<Kernel> of(const SpecializedShader& shader);
-  // Bound where a kernel has an input that a call has not.
+  // Bound to a kernel's input that a call does not have.
   [[nodiscard]] const Texture& nothing() const { return *nothing_; }
 
  private:

@@ -9,7 +9,7 @@ namespace {
 constexpr std::uint64_t kWordBytes = sizeof(std::uint32_t);
 constexpr std::uint64_t kRowBytes = kRowWords * kWordBytes;
 
-// Where it is drawn to in place of `area` of a target: the same columns, the first rows.
+// The scratch rectangle drawn to instead of `area` of a target: the same columns, the first rows.
 Rectangle in_scratch(const Rectangle& area) { return {area.x, 0, area.width, area.height}; }
 
 std::uint64_t scratch_bytes_of(const Rectangle& area) {
@@ -17,7 +17,7 @@ std::uint64_t scratch_bytes_of(const Rectangle& area) {
   return static_cast<std::uint64_t>(area.x + area.width) * kWordBytes;
 }
 
-// What the first pass of one op takes: nothing where a texture has too few bytes, and then the kernel does without.
+// Bytes that an op's first pass needs. Returns 0 if they exceed a texture; the kernel then works without a first pass.
 std::uint64_t first_pass_bytes(std::uint64_t words, std::uint64_t most) {
   if (words == 0 || words > most / kWordBytes) return 0;
   return scratch_bytes_of(rectangle_of(0, words));
@@ -101,7 +101,7 @@ Status WebglProgram::upload(const DispatchPlan& plan) {
     const auto put_offset = [&](std::uint64_t operand, std::uint32_t value) {
       std::memcpy(blocks.data() + step.dispatch.block_at + operand * kWordBytes, &value, sizeof(value));
     };
-    // Offsets that nothing else needs carry what kernels must know (ops/texture.glsl).
+    // Unused offsets carry what kernels must know (ops/texture.glsl).
     if (step.kernel.scatters) put_offset(1, static_cast<std::uint32_t>(step.area.height));
     if (step.first_pass.height > 0) put_offset(kFirstPassBinding - kOutputBinding, 1);
   }
@@ -127,7 +127,7 @@ void WebglProgram::bind(const Step& step, GLuint program, const Texture* first_p
   call.BindBufferRange(kUniformBuffer, kParametersBinding, blocks_, 0, sizeof(Parameters));
   for (std::uint32_t operand = 0; operand < kMaxShaderOperands; ++operand) {
     const auto* texture = static_cast<const Texture*>(dispatch.operands[operand].buffer);
-    // Points do not read what they write, and what is drawn to must not be bound.
+    // Points do not read what they write, and a texture being drawn to must not be bound.
     if (operand == 0 && step.kernel.scatters) texture = nullptr;
     if (step.constants != nullptr && kOutputBinding + operand == dispatch.constants_binding) texture = step.constants;
     if (first_pass != nullptr && kOutputBinding + operand == kFirstPassBinding) texture = first_pass;

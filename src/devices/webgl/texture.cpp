@@ -11,11 +11,11 @@ namespace shunt::webgl {
 namespace {
 
 constexpr std::uint64_t kWordBytes = sizeof(std::uint32_t);
-// Of a texel as it is read: only this format is one that every context answers.
+// Words per texel when reading: the only format that every context supports.
 constexpr std::uint64_t kReadWords = 4;
-constexpr std::uint64_t kReadRows = 64;  // at once
+constexpr std::uint64_t kReadRows = 64;  // per call
 
-// Calls visit(rectangle, words before it) for the pieces, in order, of which these words of a texture are made.
+// Calls visit(rectangle, words before it) in order for the pieces that make up these words of a texture.
 template <class Visit>
 void for_each_piece(std::uint64_t first, std::uint64_t words, std::uint64_t most_rows, const Visit& visit) {
   for (std::uint64_t done = 0; done < words;) {

@@ -1,8 +1,7 @@
-// Memory of a context: a texture of 32-bit words, row by row, kRowWords to a row, and the framebuffer that draws to it.
+// Memory of a context: a texture of 32-bit words in rows of kRowWords, and the framebuffer that draws to it.
 //
-// WebGL can neither sample and draw to one texture at once nor write a part of a word. So kernels draw to a texture
-// beside it, whose content is then copied, and the host's writes fill words up with what they hold.
-// One thread at a time.
+// WebGL can neither sample and draw to one texture at once nor write part of a word. So kernels draw to a scratch
+// texture whose content is then copied, and host writes pad words with their old content. One thread at a time.
 #pragma once
 
 #include <memory>
@@ -26,10 +25,10 @@ class Texture final : public Buffer {
   [[nodiscard]] GLuint framebuffer() const { return framebuffer_; }
   [[nodiscard]] const Rectangle& whole() const { return whole_; }
 
-  // They wait for what was submitted before.
+  // Both wait for what was submitted before.
   [[nodiscard]] Status write(std::uint64_t offset, std::span<const std::byte> from);
   [[nodiscard]] Status read(std::uint64_t offset, std::span<std::byte> to) const;
-  // What `from` holds there comes to `to` of this texture; both of one size.
+  // Copies rectangle `at` of `from` to `to` of this texture; both have one size.
   void copy(const Texture& from, const Rectangle& at, const Rectangle& to) const;
 
  private:

@@ -16,7 +16,7 @@ namespace shunt::webgpu {
 // A piece of work and how it ended. The context shares ownership until its last callback came.
 struct Outcome {
   std::uint32_t awaited = 0;  // callbacks
-  Future last;  // of the last callback
+  Future last;                // of the last callback
   Status status;              // the first error
   [[nodiscard]] bool done() const { return awaited == 0; }
 };

@@ -41,7 +41,7 @@ class WebGpuDevice final : public Device {
     std::string what;
     Deadline deadline;
     std::unique_ptr<WebGpuBuffer> mapped;  // of a read
-    std::size_t skipped = 0;  // bytes before those requested
+    std::size_t skipped = 0;               // bytes before those requested
     std::span<std::byte> to;
   };
 

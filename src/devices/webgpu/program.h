@@ -58,7 +58,7 @@ class WebGpuProgram final : public Program {
   std::string name_;
   std::unique_ptr<WebGpuBuffer> blocks_;     // the uniform blocks
   std::unique_ptr<WebGpuBuffer> constants_;  // same layout: one buffer cannot be uniform and writable; may be null
-  std::unique_ptr<WebGpuBuffer> scratch_;  // moved operands, one dispatch after the other; may be null
+  std::unique_ptr<WebGpuBuffer> scratch_;    // moved operands, one dispatch after the other; may be null
   std::vector<Step> steps_;                  // one per dispatch
 };
 

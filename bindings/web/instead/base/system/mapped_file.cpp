@@ -1,4 +1,4 @@
-// A page has no files; models come to it as bytes in memory.
+// A page has no files; models reach it as bytes in memory.
 #include "base/system/mapped_file.h"
 
 #include <fmt/format.h>
@@ -11,7 +11,7 @@ Result<std::unique_ptr<MappedFile>> MappedFile::open(const std::string& path) {
 
 MappedFile::MappedFile(Opened opened)
     : path_(std::move(opened.path)), file_(opened.file), bytes_(opened.bytes), guard_(std::move(opened.guard)) {}
-MappedFile::~MappedFile() { static_cast<void>(file_); }  // none was opened, so none is closed
+MappedFile::~MappedFile() { static_cast<void>(file_); }  // none was opened
 
 Status MappedFile::read(std::uint64_t, std::span<std::byte>) const {
   return fail(Code::unsupported, fmt::format("{}: a page cannot read files", path_));
@@ -19,7 +19,7 @@ Status MappedFile::read(std::uint64_t, std::span<std::byte>) const {
 void MappedFile::release(std::uint64_t, std::uint64_t) const {}
 Status MappedFile::health() const { return {}; }
 
-// Nothing is mapped, so nothing is to be guarded.
+// Nothing is mapped, so nothing needs guarding.
 SigbusGuard::SigbusGuard(SigbusGuard&&) noexcept = default;
 SigbusGuard::~SigbusGuard() = default;
 

@@ -1,4 +1,4 @@
-// A pool of the calling thread alone: WebAssembly has no other here.
+// A pool of the calling thread alone: WebAssembly has no other thread here.
 #include "base/system/thread_pool.h"
 
 namespace shunt {

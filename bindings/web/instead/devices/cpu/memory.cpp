@@ -36,7 +36,7 @@ class HostBuffer final : public Buffer {
 }  // namespace
 
 std::optional<std::uint64_t> total_memory() { return kMostBytes; }
-// What was freed counts as taken: only the allocator knows of it.
+// Freed memory counts as taken: only the allocator knows of it.
 std::optional<std::uint64_t> available_memory() { return kMostBytes - __builtin_wasm_memory_size(0) * kPageBytes; }
 
 Result<std::unique_ptr<Buffer>> allocate_host(std::uint64_t bytes) {
@@ -57,7 +57,7 @@ Result<std::unique_ptr<Buffer>> allocate_host(std::uint64_t bytes) {
 }
 
 std::unique_ptr<Buffer> wrap_host(std::span<const std::byte> memory, std::shared_ptr<const void> owner) {
-  // A Buffer has one kind of pointer; weights are only ever read through it.
+  // A Buffer has one pointer type; weights are only ever read through it.
   return std::make_unique<HostBuffer>(std::span(const_cast<std::byte*>(memory.data()), memory.size()), nullptr,
                                       std::move(owner));
 }

@@ -1,4 +1,4 @@
-// In a browser nothing can hang or crash that the browser does not hold, and nothing has to be remembered.
+// The browser contains hangs and crashes itself, so APIs start directly, and nothing is kept.
 #include "devices/discovery/find.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The browser's WebGL2 as the functions of devices/webgl/api.h: imports that webgl.mjs implements.
+// The browser's WebGL2 behind the functions of devices/webgl/api.h: imports that webgl.mjs implements.
 #include "devices/webgl/api.h"
 
 #define SHUNT_WEBGL_IMPORT(result, name, parameters) \
@@ -6,7 +6,7 @@
 // NOLINTBEGIN(readability-identifier-naming): the names are the API's
 namespace shunt::webgl::imports {
 SHUNT_WEBGL_FUNCTIONS(SHUNT_WEBGL_IMPORT)
-// Makes a context, if there is none or it was lost. Zero: there is no WebGL2 here.
+// Makes a context if there is none or it was lost. Returns zero if WebGL2 is absent.
 SHUNT_WEBGL_IMPORT(int, Open, ())
 }  // namespace shunt::webgl::imports
 // NOLINTEND(readability-identifier-naming)

@@ -1,4 +1,4 @@
-// The browser's WebGPU as the functions of devices/webgpu/api.h: imports that webgpu.mjs implements.
+// The browser's WebGPU behind the functions of devices/webgpu/api.h: imports that webgpu.mjs implements.
 #include "devices/webgpu/api.h"
 
 #define SHUNT_WEBGPU_IMPORT(answer, name, arguments) \
@@ -6,7 +6,7 @@
 // NOLINTBEGIN(readability-identifier-naming): the names are the API's
 namespace shunt::webgpu::imports {
 SHUNT_WEBGPU_FUNCTIONS(SHUNT_WEBGPU_IMPORT)
-// An entry of enum Availability. Suspends WebAssembly, as asking for an adapter takes a while.
+// Returns a value of enum Availability. Suspends WebAssembly, because requesting an adapter takes a while.
 SHUNT_WEBGPU_IMPORT(std::uint32_t, Availability, ())
 }  // namespace shunt::webgpu::imports
 // NOLINTEND(readability-identifier-naming)
@@ -33,8 +33,8 @@ Result<Functions> open_library() {
     case Availability::available:
       break;
   }
-  // Called through lambdas: where nothing calls it, clang drops the import of a function whose arguments' types are
-  // templates that nothing has instantiated yet.
+  // Called through lambdas: otherwise clang drops the import of an uncalled function whose parameter types are
+  // templates not instantiated yet.
   Functions functions;
 #define SHUNT_WEBGPU_FILL(answer, name, arguments) \
   functions.name = [](auto... values) -> answer { return imports::name(values...); };

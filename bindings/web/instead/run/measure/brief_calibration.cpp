@@ -1,4 +1,4 @@
-// A browser keeps no measurements, and so makes none.
+// A browser keeps no measurements, so none are made.
 #include "run/measure/brief_calibration.h"
 
 namespace shunt {
