@@ -16,8 +16,8 @@ struct shunt_graph {
   shunt::GraphBuilder builder;
   shunt::MemoryWeights constants;
   std::vector<shunt::dlpack::Owned> taken;  // memory of constants
-  std::optional<shunt::Error> error;        // the first, unless the builder has it
-  bool refused = false;                     // the builder has it
+  std::optional<shunt::Error> error;        // the first one, unless the builder holds it
+  bool refused = false;                     // the builder holds the error
 };
 
 struct shunt_computation {

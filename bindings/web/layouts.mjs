@@ -1,4 +1,4 @@
-// How C lays out the structs of an interface in wasm32's memory, with functions to read and write values there.
+// The layout of an interface's C structs in wasm32's memory, with functions to read and write values there.
 //
 // A type has `bytes`, `alignment`, `read(memory, at)` and `write(memory, at, value)`. `memory` is a DataView, to be
 // recreated whenever WebAssembly may have run in between: its memory moves when it grows.

@@ -1,4 +1,4 @@
-// What a page has open: a model and its devices. Answers JSON requests with what commands answer with --json, so that a
+// The state of a page: a model and its devices. Answers JSON requests with what commands answer with --json, so that a
 // page and a terminal report the same.
 //
 // Owns all of it. One request at a time; interrupt() may be called meanwhile, while an answer waits for the browser.

@@ -8,7 +8,7 @@ const kUnsignaled = 0x9118;
 const kContextLost = 0x9242;
 
 class Objects {
-  // Whether an object was requested that is gone because its context was lost and replaced.
+  // Set when an object was requested that is gone because its context was lost and replaced.
   missed = false;
   #objects = new Map();
   #last = 0;

@@ -79,7 +79,7 @@ function limitsOf(limits) {
 // An instance's futures, and unrequested events: everything that waits for its callback.
 class Instance {
   futures = new Map();  // id -> call once settled, else null
-  wake = () => {};  // ends a wait's sleep
+  wake = () => {};      // ends a wait's sleep
   last = 0;
 
   // `answer`: a promise of the call that passes the answer to WebAssembly. It must not be rejected.

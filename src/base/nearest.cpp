@@ -6,7 +6,7 @@
 namespace shunt {
 namespace {
 
-constexpr std::size_t kLongestWord = 64;  // longer ones are no names
+constexpr std::size_t kLongestWord = 64;  // longer words are not names
 
 char lower(char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; }
 
@@ -25,7 +25,8 @@ std::size_t distance(std::string_view a, std::string_view b) {
   return changes[a.size()][b.size()];
 }
 
-// Whether the words have equal length but different letters. For short names that is another name: a GPU is no CPU.
+// Returns whether the words have equal length but different letters. For short names that is another name: a GPU is no
+// CPU.
 bool has_other_letters(std::string_view text, std::string_view name) {
   return text.size() == name.size() && !std::ranges::is_permutation(text, name, {}, lower, lower);
 }
@@ -43,7 +44,7 @@ std::optional<std::string_view> nearest(std::string_view text, std::span<const s
   std::size_t fewest = 0;
   for (const std::string_view name : names) {
     if (name.size() > kLongestWord) continue;
-    const std::size_t dashes = std::min(name.size(), name.find_first_not_of('-'));  // they do not count
+    const std::size_t dashes = std::min(name.size(), name.find_first_not_of('-'));  // leading dashes do not count
     const std::size_t letters = name.size() - dashes;
     std::size_t changes = distance(text, name);
     if (letters > kBeginning && text.size() >= kBeginning + dashes && is_same_word(text, name.substr(0, text.size())))

@@ -9,7 +9,7 @@
 
 namespace shunt {
 
-// Whether they differ at most in the case of ASCII letters.
+// Returns whether they differ at most in the case of ASCII letters.
 [[nodiscard]] bool is_same_word(std::string_view a, std::string_view b);
 
 // Returns the name with the fewest changes to `text`: a letter added, removed, replaced, or two swapped; case is

@@ -1,4 +1,4 @@
-// How the code handles running out of memory.
+// Handles running out of memory.
 //
 // The core throws nothing itself. A failed allocation passes through it as std::bad_alloc up to its border
 // (bindings/c/, cli/), which returns out_of_memory. If something must be put in order on the way, such as an event that

@@ -16,7 +16,7 @@ inline constexpr std::uint64_t kMostJsonBytes = std::uint64_t{64} << 20U;
 // A trace's events are not kept as JSON.
 inline constexpr std::uint64_t kMostTraceBytes = std::uint64_t{512} << 20U;
 
-// Whether the text nests no deeper than kMostJsonDepth. Brackets in strings do not count.
+// Returns whether the text nests no deeper than kMostJsonDepth. Brackets in strings do not count.
 [[nodiscard]] bool is_shallow_json(std::string_view text);
 
 // Returns a discarded value if the text is not JSON, is too deep, or is longer than `most_bytes`.

@@ -1,4 +1,4 @@
-// How a device API is opened: the function behind each row of backends.def, its options and its report.
+// Opens a device API: the function behind each row of backends.def, its options and its report.
 //
 // Plain values. A backend includes this header; devices/discovery/ decides which APIs are opened, and when.
 #pragma once
@@ -37,11 +37,11 @@ struct OpenOptions {
 // Returns the names in a comma-separated list, without surrounding spaces.
 [[nodiscard]] std::vector<std::string_view> names_in(std::string_view list);
 
-// What one API reported.
+// One API's report.
 struct BackendReport {
   std::string api;
   std::vector<std::unique_ptr<Device>> devices;
-  // Without devices: how far the start came, why it stopped there, and what would help.
+  // Set if there are no devices: how far the start came, why it stopped there, and what would help.
   StartStage stage = StartStage::started;
   std::string absent_because = {};
 

@@ -82,8 +82,8 @@ class Program {
   virtual ~Program() = default;
   // Bytes the program holds besides its bindings.
   [[nodiscard]] virtual std::uint64_t scratch_bytes() const = 0;
-  // Whether it traces its own submissions and ops (program_trace.h), because it knows their times better than its
-  // caller.
+  // Returns whether the program traces its own submissions and ops (program_trace.h), because it knows their times
+  // better than its caller.
   [[nodiscard]] virtual bool records() const { return false; }
 };
 
@@ -91,8 +91,7 @@ struct Submission {
   Parameters parameters;
   std::uint32_t step = 0;  // number for the trace
   bool profile = false;    // time each op, if the program records itself; may split the submission
-  // For programs that do not record themselves: run only the op with this number. The ops before it have been
-  // submitted.
+  // Runs only the op with this number, after those before it. Only for programs that do not record themselves.
   std::optional<std::uint32_t> op;
   // Counts from submit() on the device's own clock (waiting.h has the machine's); when exceeded, the event is
   // timed_out.
@@ -106,7 +105,7 @@ struct Health {
   std::uint32_t epoch = 0;  // grows when earlier handles become invalid
 };
 
-// How long advance() waits for work elsewhere before it returns the thread.
+// The time that advance() waits for work elsewhere before it returns the thread.
 inline constexpr std::chrono::nanoseconds kPatience = std::chrono::milliseconds(50);
 
 class Device {

@@ -58,7 +58,7 @@ class FaultCount {
   [[nodiscard]] Status program();
   [[nodiscard]] Status transfer();
 
-  // Which of the next `count` ops have which fault, as positions among them.
+  // The faults of the next `count` ops, as positions among these.
   struct Ops {
     std::optional<std::size_t> lost, hangs, error, nonfinite;
     std::optional<std::size_t> wrong;  // this op and all later ones
@@ -77,7 +77,7 @@ class FaultCount {
 // Negates each number. REQUIRES: a floating dtype.
 void make_wrong(DType dtype, std::span<std::byte> numbers);
 
-// By device id.
+// Fault counts by device id.
 using FaultTable = std::map<std::string, std::shared_ptr<FaultCount>, std::less<>>;
 
 // Parses "vulkan:0 lost at op 250, cuda:0 oom after 3 allocations". Errors: invalid, with the accepted forms.

@@ -12,7 +12,7 @@
 namespace shunt {
 namespace {
 
-// How long a program without a timeout of its own may hang, like the watchdog of a GPU driver.
+// The longest time that a program without a timeout of its own may hang, like a GPU driver's watchdog.
 constexpr std::chrono::seconds kWatchdog{10};
 
 class FaultyProgram final : public Program {
@@ -151,7 +151,7 @@ class FaultyDevice final : public Device {
     return hung_.back().event;
   }
 
-  // All bits set are NaN in every floating dtype.
+  // All bits set is NaN in every floating dtype.
   Status spoil(const FaultyProgram::Output& output, Event& event) {
     SHUNT_TRY(event.wait());
     const std::vector<std::byte> nan(output.at.bytes, std::byte{0xFF});

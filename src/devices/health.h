@@ -1,5 +1,5 @@
-// Whether a device still answers: written by its one worker, readable from any thread. Also makes errors that name the
-// device.
+// The record of whether a device still answers: written by its one worker, readable from any thread. Also makes errors
+// that name the device.
 #pragma once
 
 #include <fmt/format.h>

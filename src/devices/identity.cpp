@@ -5,7 +5,7 @@
 namespace shunt {
 namespace {
 
-// Whether both values are known and equal.
+// Returns whether both values are known and equal.
 bool is_same(const std::string& a, const std::string& b) { return !a.empty() && a == b; }
 
 // Some APIs append more to the name.

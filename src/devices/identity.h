@@ -1,5 +1,5 @@
-// Which processor and which memory a device is. Several APIs may offer the same hardware: its memory counts once, and
-// its devices wait for each other. Plain function; any thread.
+// Identifies the processor and the memory of a device. Several APIs may offer the same hardware: its memory counts
+// once, and its devices wait for each other. Plain function; any thread.
 #pragma once
 
 #include <span>

@@ -41,7 +41,7 @@ class KernelRun {
   KernelRun(std::span<const ProgramOp> ops, Choose choose, Address address, std::uint32_t threads);
 
   [[nodiscard]] std::size_t size() const { return steps_.size(); }
-  // How often all threads synchronize within an op.
+  // Returns the phases of an op, at whose ends all threads meet.
   [[nodiscard]] std::uint32_t phases(std::size_t op) const { return steps_[op].phases; }
   [[nodiscard]] const ScratchSize& scratch() const { return scratch_; }
 

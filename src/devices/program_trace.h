@@ -15,7 +15,7 @@ class ProgramTrace {
   // `recorder` may be null; it must outlive this.
   ProgramTrace(const ProgramRequest& request, std::string_view device, trace::Recorder* recorder);
 
-  // Whether a recorder is attached and enabled.
+  // Returns whether a recorder is attached and enabled.
   [[nodiscard]] bool is_on() const { return recorder_ != nullptr && recorder_->enabled(); }
   [[nodiscard]] bool wants_ops(const Submission& submission) const { return is_on() && submission.profile; }
   // `in_ops`: the ops were submitted one by one, for which there is no prediction.

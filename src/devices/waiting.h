@@ -1,5 +1,5 @@
-// How a device without a thread of its own waits in advance(): for a slice of time, and no longer than a submission may
-// take, by the machine's clock. Plain functions; any thread.
+// Waiting in advance() for devices without a thread of their own: for a slice of time, and no longer than a submission
+// may take, by the machine's clock. Plain functions; any thread.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace shunt {
 
-// When a submission times out; nullopt: never.
+// The time at which a submission times out; nullopt: never.
 using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 
 // Returns the deadline of a submission made now.
@@ -34,7 +34,7 @@ using Deadline = std::optional<std::chrono::steady_clock::time_point>;
   return std::clamp(left, std::chrono::nanoseconds(0), patience);
 }
 
-// For APIs that can be polled but not waited for: polls `is_over`, at first continuously, then with naps in between,
+// Polls `is_over`, for APIs that can be polled but not waited for: at first continuously, then with naps in between,
 // until it returns true or patience ends.
 template <class IsOver>
 void poll_patiently(std::chrono::nanoseconds patience, const IsOver& is_over) {

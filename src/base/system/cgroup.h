@@ -1,4 +1,4 @@
-// What this process's control groups leave it of the machine, from Linux's files (cgroup 2:
+// Reads how much of the machine this process's control groups leave it, from Linux's files (cgroup 2:
 // https://docs.kernel.org/admin-guide/cgroup-v2.html; cgroup 1: .../cgroup-v1/memory.html,
 // .../scheduler/sched-bwc.html).
 //

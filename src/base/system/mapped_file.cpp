@@ -66,7 +66,7 @@ MappedFile::MappedFile(Opened opened)
     : path_(std::move(opened.path)), file_(opened.file), bytes_(opened.bytes), guard_(std::move(opened.guard)) {}
 
 MappedFile::~MappedFile() {
-  // Before the addresses can be reused.
+  // The guard must end before the addresses can be reused.
   guard_.reset();
   ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
   ::close(file_);

@@ -22,7 +22,7 @@ class SigbusGuard {
   // REQUIRES: nobody reads the mapping any more.
   ~SigbusGuard();
 
-  // Whether a page of the range was missing.
+  // Returns whether a page of the range was missing.
   [[nodiscard]] bool broken() const;
 
  private:

@@ -32,11 +32,11 @@ void pause() {
 #endif
 }
 
-// How long threads wait within a job before they sleep. Waking a dozen threads takes longer than most ops: once all
-// sleep because one was late, only that one is awake for the next op, and the others sleep again before it arrives.
+// The time that threads wait within a job before they sleep. Waking a dozen threads takes longer than most ops: once
+// all sleep because one was late, only that one is awake for the next op, and the others sleep again before it arrives.
 constexpr std::chrono::milliseconds kPatienceWithinJob{5};
 
-// How often they yield the processor meanwhile: pauses alone yield it only to the thread that shares the core.
+// The spins between yields of the processor meanwhile: pauses alone yield it only to the thread that shares the core.
 constexpr int kSpinsBetweenYields = 200;
 
 bool changes_within(int spins, const std::atomic<std::uint32_t>& value, std::uint32_t old) {

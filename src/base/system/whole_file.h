@@ -14,7 +14,7 @@
 
 namespace shunt {
 
-// Who may read a new file: whoever the umask permits, or only its user.
+// The readers of a new file: those that the umask permits, or only its user.
 enum class Readers : std::uint8_t { by_umask, user };
 
 class WholeFile {
@@ -49,13 +49,13 @@ class WholeFile {
 // Errors: those of WholeFile.
 [[nodiscard]] Status write_whole_file(const std::string& path, std::span<const std::byte> content,
                                       Readers readers = Readers::by_umask);
-// Whether write_whole_file() could write there now; leaves nothing behind. Errors: the same.
+// Returns whether write_whole_file() could write there now; leaves nothing behind. Errors: the same.
 [[nodiscard]] Status check_writable(const std::string& path);
 
 // Returns the file that a path names after following links, even if that does not exist yet.
 [[nodiscard]] std::string without_links(std::string path);
 
-// For a process that ends before its files are finished. Safe in a signal handler.
+// Removes the unfinished files of a process that ends early. Safe in a signal handler.
 void remove_unfinished_files() noexcept;
 
 }  // namespace shunt

@@ -3,7 +3,7 @@
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "devices/cpu/limits.cpp"
 #include "hwy/foreach_target.h"
-// After foreach_target.h:
+// These come after foreach_target.h:
 #include "hwy/cache_control.h"
 #include "hwy/highway.h"
 

@@ -20,7 +20,7 @@ std::byte* address_of(const Binding& binding) {
 
 }  // namespace
 
-// How a run ended, written by the thread that met the first failure of the first failing step.
+// The end of a run, written by the thread that met the first failure of the first failing step.
 struct CpuProgram::Outcome {
   static constexpr std::uint32_t kNever = 0xFFFFFFFFU;
   std::atomic<std::uint32_t> failed_step{kNever};

@@ -73,9 +73,9 @@ class Driver {
 
   [[nodiscard]] const DriverApi& api() const { return *api_; }
   [[nodiscard]] const DriverFunctions& call() const { return functions_; }
-  // Whether the library computes on the CPU, as it tells by exporting shunt_driver_is_simulated.
+  // Returns whether the library computes on the CPU, as it tells by exporting shunt_driver_is_simulated.
   [[nodiscard]] bool simulated() const { return simulated_; }
-  // Whether it takes PTX: CUDA does, and a HIP over CUDA that exports shunt_driver_takes_ptx.
+  // Returns whether it takes PTX: CUDA does, and a HIP over CUDA that exports shunt_driver_takes_ptx.
   [[nodiscard]] bool takes_ptx() const { return takes_ptx_; }
 
  private:

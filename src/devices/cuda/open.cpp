@@ -12,7 +12,7 @@ namespace shunt {
 namespace cuda {
 namespace {
 
-// Whether this build contains kernels in a form.
+// Returns whether this build contains kernels in a form.
 bool is_built(std::span<const std::byte> CudaModule::* form) {
   return std::ranges::any_of(cuda_modules(), [&](const CudaModule& module) { return !(module.*form).empty(); });
 }

@@ -46,7 +46,7 @@ std::vector<ApiReport> start(std::span<const ApiRow* const> apis, const FindOpti
   return reports;
 }
 
-// What would help this API to offer a GPU; empty if nothing was found.
+// Returns what would help this API to offer a GPU; empty if nothing was found.
 std::string hint_for(const ApiRow& api, const ApiReport& report) {
   return offers_a_gpu(report) ? std::string() : access_hint(names_in(api.files));
 }

@@ -1,4 +1,4 @@
-// What some APIs offer, from the cache or by starting them. Plain functions; any thread.
+// Reports what some APIs offer, from the cache or by starting them. Plain functions; any thread.
 #pragma once
 
 #include <span>

@@ -17,7 +17,7 @@ std::string setting_of(const ApiRow& api) {
   return {};
 }
 
-// Whether the setting hides every device.
+// Returns whether the setting hides every device.
 bool hides_all(std::string_view setting) {
   const std::string_view value = setting.substr(setting.find('=') + 1);
   return value.empty() || value == "-1" || value == "NoDevFiles";

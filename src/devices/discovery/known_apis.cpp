@@ -34,7 +34,7 @@ constexpr std::string_view kVariables[] = {
     "LP_",           "GALLIUM",    "DRI_PRIME=",   "LD_",   "XDG_DATA", "SHUNT_CUDA_",
     "ZINK_",         "AMD_",       "RADV_",        "ANV_",  "INTEL_",   "SHUNT_HIP_",
     "SHUNT_VULKAN_", "SHUNT_EGL_", "SHUNT_WEBGPU_"};
-// Where drivers are announced, and files that show whether the kernel has a driver.
+// The places where drivers are announced, and files that show whether the kernel has a driver.
 constexpr const char* kPlaces[] = {"/etc/ld.so.cache",
                                    "/usr/share/vulkan/icd.d",
                                    "/usr/local/share/vulkan/icd.d",
@@ -47,7 +47,7 @@ constexpr const char* kPlaces[] = {"/etc/ld.so.cache",
                                    "/dev/dri",
                                    "/sys/module/nvidia/version"};
 
-// Empty if it cannot be read.
+// Returns an empty text if the file cannot be read.
 std::string text_of(const char* file) { return read_text_file(file).value_or(std::string()); }
 
 std::uint64_t hash_of(std::string_view text, std::uint64_t before) {

@@ -40,8 +40,8 @@ std::vector<const ApiRow*> apis_in(std::string_view list) {
   return apis;
 }
 
-// Which devices an empty list means: the processor's, and for each GPU those of the API predicted to be fastest there.
-// Emulated devices must be named.
+// The devices that an empty list means: the processor's, and for each GPU those of the API predicted to be fastest
+// there. Emulated devices must be named.
 class Unnamed {
  public:
   // `reports`: in the table's order; the first wins among equals.
@@ -103,7 +103,7 @@ Result<BackendReport> open(const ApiRow& api, const ApiReport& report, const Ope
   return opened;
 }
 
-// Only the simulating API is started.
+// Starts only the simulating API.
 Result<Registry> open_machine(const OpenOptions& options) {
   Registry registry;
   for (const ApiRow& api : api_rows()) {

@@ -38,7 +38,7 @@ struct ApiRow {
 struct Registry {
   std::vector<BackendReport> backends;
   [[nodiscard]] std::vector<Device*> devices() const;
-  // The same, as plain values.
+  // Returns the same, as plain values.
   [[nodiscard]] std::vector<ApiReport> reports() const;
 };
 
@@ -52,7 +52,7 @@ struct Registry {
 // Errors: invalid for faults of a device that is not listed.
 [[nodiscard]] Status check_faults(const FaultTable& faults, std::span<Device* const> devices);
 
-// What a selector chose, started in its order.
+// The devices that a selector chose, started in its order.
 struct Selected {
   Registry registry;
   std::vector<Device*> devices;  // in order of preference
@@ -70,7 +70,7 @@ struct Selected {
 [[nodiscard]] Result<std::vector<Device*>> select_devices(const Registry& registry, std::string_view list,
                                                           const PredictedUs& predicted_us = {});
 
-// Whether `name`, an id or an API, means the device; emulated devices are meant only by their ids.
+// Returns whether `name`, an id or an API, means the device; emulated devices are meant only by their ids.
 [[nodiscard]] bool is_meant(const DeviceInfo& device, std::string_view api, std::string_view name);
 // Says that a bare API name means no device because all of the API's devices are emulated; empty if that is not so.
 [[nodiscard]] std::string only_emulated(std::string_view api, std::span<const DeviceInfo> devices);

@@ -1,4 +1,4 @@
-// Why devices and APIs are not in use. Plain function; any thread.
+// Reports why devices and APIs are not in use. Plain function; any thread.
 #pragma once
 
 #include <span>

@@ -169,10 +169,10 @@ inline constexpr GLbitfield kShaderStorageBarrier = 0x2000;
 inline constexpr GLbitfield kAllBarriers = 0xFFFFFFFF;
 inline constexpr GLbitfield kSyncFlushCommands = 0x0001;
 
-// Whether a space-separated list of extensions has this one. `list` may be null.
+// Returns whether a space-separated list of extensions has this one. `list` may be null.
 [[nodiscard]] bool lists(const char* list, std::string_view extension);
 
-// What a context can be created on.
+// A display that a context can be created on.
 struct Display {
   EglDisplay handle = nullptr;
   std::string name;  // for messages

@@ -21,7 +21,7 @@ enum class Api : std::uint8_t { gl, gles };
 [[nodiscard]] ShaderLanguage language_of(Api api);
 [[nodiscard]] std::string_view source_of(const Shader& shader, Api api);
 
-// What a context reports about itself.
+// A context's report about itself.
 struct Description {
   std::string renderer;
   std::string vendor;
@@ -90,7 +90,7 @@ class Current {
   Current(const Current&) = delete;
   Current& operator=(const Current&) = delete;
 
-  // Errors: device_lost, out_of_memory, internal if another thread holds it. REQUIRES: check it before any GL call.
+  // Errors: device_lost, out_of_memory, internal if another thread holds it. Unless it succeeded, make no GL call.
   [[nodiscard]] const Status& status() const { return status_; }
 
  private:

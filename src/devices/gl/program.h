@@ -53,7 +53,7 @@ class GlProgram final : public Program {
   [[nodiscard]] Status submit(const Submission& submission, const Deadline& deadline);
   // Returns true if the submission has ended; false if it still runs after that many nanoseconds.
   [[nodiscard]] Result<bool> wait(std::uint64_t nanoseconds) const;
-  // Whether the deadline came before the last dispatch was submitted.
+  // Returns whether the deadline came before the last dispatch was submitted.
   [[nodiscard]] bool was_cut_short() const { return was_cut_short_; }
 
  private:

@@ -74,7 +74,7 @@ class Runtime {
   [[nodiscard]] static Result<std::shared_ptr<const Runtime>> open();
 
   [[nodiscard]] const Messages& call() const { return messages_; }
-  // Whether the library replaces Apple's, as it tells by exporting shunt_metal_is_simulated.
+  // Returns whether the library replaces Apple's, as it tells by exporting shunt_metal_is_simulated.
   [[nodiscard]] bool simulated() const { return simulated_; }
   // Returns all GPUs.
   [[nodiscard]] std::vector<Owned> devices() const;

@@ -1,4 +1,4 @@
-// What OpenGL and WebGL2 share: names of renderers, and logs of shaders and programs. Plain functions.
+// Helpers that OpenGL and WebGL2 share: names of renderers, and logs of shaders and programs. Plain functions.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace shunt {
 
-// Whether a renderer of this name computes on the CPU.
+// Returns whether a renderer of this name computes on the CPU.
 [[nodiscard]] inline bool is_software_renderer(std::string_view renderer) {
   constexpr std::string_view kOnTheCpu[] = {"llvmpipe", "softpipe", "swrast", "Software Rasterizer", "SwiftShader"};
   return std::ranges::any_of(kOnTheCpu, [&](std::string_view name) { return renderer.contains(name); });
@@ -17,7 +17,7 @@ namespace shunt {
 using GlAsk = void (*)(unsigned object, unsigned what, int* value);
 using GlAskLog = void (*)(unsigned object, int capacity, int* length, char* text);
 
-// Whether `what`, a compile or link status, is true.
+// Returns whether `what`, a compile or link status, is true.
 [[nodiscard]] inline bool gl_succeeded(unsigned object, unsigned what, GlAsk ask) {
   int status = 0;
   ask(object, what, &status);

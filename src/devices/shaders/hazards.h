@@ -1,5 +1,5 @@
-// Which work must wait for other work because of shared memory: reads or overwrites of what was written (RAW, WAW), and
-// overwrites of what was read (WAR). Work without such a hazard may run at the same time.
+// Finds which work must wait for other work because of shared memory: reads or overwrites of what was written (RAW,
+// WAW), and overwrites of what was read (WAR). Work without such a hazard may run at the same time.
 //
 // Plain values; buffers are only compared. One thread at a time.
 #pragma once
@@ -29,7 +29,7 @@ struct Access {
 
 class Hazards {
  public:
-  // Whether it must wait for an access that was noted.
+  // Returns whether it must wait for an access that was noted.
   [[nodiscard]] bool has(const Access& access) const;
   [[nodiscard]] bool has(const Hazards& others) const;
   void note(const Access& access);

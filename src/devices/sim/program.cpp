@@ -58,7 +58,7 @@ Status SimProgram::compute(std::size_t count, const Parameters& parameters, cons
         return fail(Code::internal,
                     fmt::format("program \"{}\": kernel of \"{}\" failed with {}", name_, ops_[op].name, error));
       }
-    // All bits set are NaN in every floating dtype.
+    // All bits set is NaN in every floating dtype.
     const Op& done = ops_[op];
     if (faults.nonfinite == op) std::memset(address_of(done.output), 0xFF, done.output.bytes);
     if (faults.wrong && *faults.wrong <= op && !done.is_state && info_of(done.dtype).kind == DTypeKind::floating)

@@ -43,7 +43,7 @@ std::uint64_t Clock::between_ns(std::uint64_t first, std::uint64_t last) const {
 
 std::optional<std::uint64_t> Clock::host_ns(std::uint64_t timestamp) {
   if (!is_known_ || (trace::now_ns() - host_ns_ > kFreshNs && !read())) return std::nullopt;
-  // A timestamp more than half of the clock's range ahead lies before.
+  // A difference of more than half the clock's range means that the timestamp is earlier.
   const bool is_before = ((timestamp - device_time_) & mask_) > mask_ / 2;
   return is_before ? host_ns_ - between_ns(timestamp, device_time_) : host_ns_ + between_ns(device_time_, timestamp);
 }

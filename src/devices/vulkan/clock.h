@@ -21,7 +21,7 @@ class Clock {
   Clock(const Instance& instance, VkPhysicalDevice physical, const DeviceFunctions& call, VkDevice device,
         const Kind& kind);
 
-  // Whether both clocks can be read.
+  // Returns whether both clocks can be read.
   [[nodiscard]] bool is_known() const { return is_known_; }
   // Returns the time from one timestamp to a later one.
   [[nodiscard]] std::uint64_t between_ns(std::uint64_t first, std::uint64_t last) const;

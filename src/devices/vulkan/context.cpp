@@ -14,7 +14,7 @@
 namespace shunt::vulkan {
 namespace {
 
-// How long closing waits for submitted work; the end of the process waits once more.
+// The time that closing waits for submitted work; the end of the process waits as long again.
 constexpr std::chrono::seconds kClosingPatience{2};
 
 Result<bool> have_reached(Queue& compute, Queue* transfer, const Moment& moment) {
@@ -23,7 +23,7 @@ Result<bool> have_reached(Queue& compute, Queue* transfer, const Moment& moment)
   return transfer->has_reached(moment.transfer);
 }
 
-// Whether it is over by `end`. A failure counts as over.
+// Returns whether it is over by `end`. A failure counts as over.
 template <class IsOver>
 bool is_over_by(std::chrono::steady_clock::time_point end, const IsOver& is_over) {
   while (true) {

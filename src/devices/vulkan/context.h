@@ -51,14 +51,14 @@ class Context {
   [[nodiscard]] std::array<std::uint32_t, 2> families() {
     return {compute().place().family, transfer().place().family};
   }
-  // Whether all memory is the host's: buffers are mapped, and nothing is staged.
+  // Returns whether all memory is the host's: buffers are mapped, and nothing is staged.
   [[nodiscard]] bool shares_host_memory() const {
     return properties_.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU ||
            properties_.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU;
   }
-  // Whether it uses host memory in place. The whole pages around a given range exist too, so the driver's pages must be
-  // no larger than the machine's. Drivers on the CPU are excluded: a file truncated while mapped would kill the process
-  // in one of their threads.
+  // Returns whether it uses host memory in place. The whole pages around a given range exist too, so the driver's pages
+  // must be no larger than the machine's. Drivers on the CPU are excluded: a file truncated while mapped would kill the
+  // process in one of their threads.
   [[nodiscard]] bool imports_host_memory() const {
     return properties_.deviceType == VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU && features_.import_alignment_bytes != 0 &&
            features_.import_alignment_bytes <= page_bytes_;
@@ -79,7 +79,7 @@ class Context {
   };
 
   Context() = default;
-  // Whether all submitted work ends in time; also true if the device is lost.
+  // Returns whether all submitted work ends in time; also true if the device is lost.
   [[nodiscard]] bool ends_within(std::chrono::nanoseconds patience);
   [[nodiscard]] Status start();
   // The queue for computing, then the one for copying if there is a separate one.

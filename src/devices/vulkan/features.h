@@ -1,5 +1,5 @@
-// What a Vulkan device can do beyond 1.1: queried once, as its version and extensions offer it, and enabled if kernels
-// or this backend can use it.
+// The features of a Vulkan device beyond 1.1: queried once, by its version and extensions, and enabled if kernels or
+// this backend can use them.
 //
 // Plain values; any thread.
 #pragma once
@@ -49,7 +49,7 @@ struct Features {
   std::string pci_address;                   // empty: unknown
   std::uint32_t compute_units = 0;           // 0: unknown
 
-  // Whether it multiplies cooperative matrices of 16 x 16 F16 by F16 to F32.
+  // Returns whether it multiplies cooperative matrices of 16 x 16 F16 by F16 to F32.
   [[nodiscard]] bool multiplies_f16_by_16() const;
   // Fills in what these features tell of a device.
   void describe(DeviceInfo& info) const;
@@ -72,9 +72,9 @@ class FeatureChain {
   [[nodiscard]] const std::vector<const char*>& extensions() const { return extensions_; }
 
  private:
-  // Whether the device lists an extension, without enabling it.
+  // Returns whether the device lists an extension, without enabling it.
   [[nodiscard]] bool lists(const char* extension) const;
-  // Whether the device has the extension, which it then enables, or has its content in its version.
+  // Returns whether the device has the extension, which it then enables, or has its content in its version.
   bool offers(const char* extension, std::uint32_t in_version);
   void link();
   void ask_features();

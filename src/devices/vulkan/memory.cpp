@@ -131,7 +131,7 @@ std::optional<Stretch> Memory::take(MemoryBlock& block, const VkMemoryRequiremen
   return std::nullopt;
 }
 
-// As much again as the type already holds.
+// Returns as much again as the type already holds.
 std::uint64_t Memory::next_block_bytes(std::uint32_t type) const {
   std::uint64_t held = 0;
   for (const auto& block : blocks_)

@@ -15,7 +15,7 @@
 
 namespace shunt::vulkan {
 
-// Who uses it. Mapped memory is always coherent, so nothing is flushed.
+// The users of the memory. Mapped memory is always coherent, so nothing is flushed.
 enum class Place : std::uint8_t {
   device,     // the device; mapped only if it shares the host's memory
   shared,     // the device reads what the host writes occasionally; mapped

@@ -26,7 +26,7 @@ namespace shunt::vulkan {
 
 class PipelineCache {
  public:
-  // Empty if there is no file.
+  // Starts empty if there is no file.
   explicit PipelineCache(std::shared_ptr<Context> context);
   ~PipelineCache();
   PipelineCache(const PipelineCache&) = delete;

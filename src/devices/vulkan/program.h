@@ -45,7 +45,7 @@ class VulkanProgram final : public Program {
   [[nodiscard]] Status make_sets(std::size_t count);
   [[nodiscard]] Result<VkDescriptorSet> make_set(const Dispatch& dispatch);
   [[nodiscard]] Status make_results(std::span<const Binding> results);
-  // Which timestamps the device writes.
+  // The timestamps that the device writes.
   enum class Timing : std::uint8_t { none, end, each };
   [[nodiscard]] Timing timing_for(const Submission& submission) const;
   [[nodiscard]] Status record(Timing timing);

@@ -43,7 +43,7 @@ class Queue {
   [[nodiscard]] Result<VkCommandBuffer> make_commands() const;
   // Begins a command buffer for one submission, which takes it back.
   [[nodiscard]] Result<VkCommandBuffer> begin();
-  // Returns a buffer of begin() whose recording failed.
+  // Takes back a buffer of begin() whose recording failed.
   void discard(VkCommandBuffer once) { free_commands_.push_back(once); }
   // Starts `once` of begin(), then `recorded` (either may be null), when the other queue's point is reached.
   [[nodiscard]] Result<Point> submit(VkCommandBuffer once, VkCommandBuffer recorded, const Point& after);

@@ -8,8 +8,7 @@ namespace shunt::vulkan {
 namespace {
 
 constexpr std::uint64_t kPieceBytes = std::uint64_t{4} << 20U;
-constexpr std::uint64_t kSmallBytes = std::uint64_t{256} << 10U;  // up to this size, copied with a program, on its
-                                                                  // queue
+constexpr std::uint64_t kSmallBytes = std::uint64_t{256} << 10U;  // up to this, copied with a program
 constexpr std::size_t kMostArrivals = 4;                          // of one read
 constexpr std::uint32_t kMostCopiers = 4;                         // threads; a link is faster than a single thread
 

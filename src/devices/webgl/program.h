@@ -27,9 +27,9 @@ class WebglProgram final : public Program {
 
   // Starts it. Drivers that compute on the CPU may do all the work here, so this stops at the deadline too.
   [[nodiscard]] Status submit(const Submission& submission, const Deadline& deadline);
-  // Whether the last submission has ended.
+  // Returns whether the last submission has ended.
   [[nodiscard]] Result<bool> has_ended() const;
-  // Whether the deadline came before the last draw was submitted.
+  // Returns whether the deadline came before the last draw was submitted.
   [[nodiscard]] bool was_cut_short() const { return was_cut_short_; }
 
  private:

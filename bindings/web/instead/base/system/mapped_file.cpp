@@ -19,7 +19,7 @@ Status MappedFile::read(std::uint64_t, std::span<std::byte>) const {
 void MappedFile::release(std::uint64_t, std::uint64_t) const {}
 Status MappedFile::health() const { return {}; }
 
-// Nothing is mapped, so nothing needs guarding.
+// Without mappings there is nothing to guard.
 SigbusGuard::SigbusGuard(SigbusGuard&&) noexcept = default;
 SigbusGuard::~SigbusGuard() = default;
 
