@@ -141,7 +141,7 @@ const char* shunt_version(void) { return SHUNT_VERSION; }
 
 const char* shunt_code_name(shunt_code code) {
   constexpr const char* kNames[] = {"ok",
-#define SHUNT_CODE(name, meaning) #name,
+#define SHUNT_CODE(name, c_name, meaning) #name,
                                     SHUNT_ERROR_CODES(SHUNT_CODE)
 #undef SHUNT_CODE
   };

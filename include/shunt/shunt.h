@@ -41,16 +41,13 @@ extern "C" {
 #define SHUNT_ENUM_TYPE
 #endif
 
+/* SHUNT_OK, then SHUNT_INVALID, SHUNT_UNSUPPORTED, SHUNT_OUT_OF_MEMORY, ...: a code for each row of SHUNT_ERROR_CODES.
+ */
 typedef enum shunt_code SHUNT_ENUM_TYPE {
   SHUNT_OK = 0,
-  SHUNT_INVALID,
-  SHUNT_UNSUPPORTED,
-  SHUNT_OUT_OF_MEMORY,
-  SHUNT_DEVICE_LOST,
-  SHUNT_TIMED_OUT,
-  SHUNT_IO,
-  SHUNT_INTERNAL,
-  SHUNT_INTERRUPTED /* a shunt_interrupt ended the call between two of its steps */
+#define SHUNT_CODE(name, c_name, meaning) SHUNT_##c_name,
+  SHUNT_ERROR_CODES(SHUNT_CODE)
+#undef SHUNT_CODE
 } shunt_code;
 
 /* Why a call failed: what happened, to what, with which numbers. Longer messages are truncated. */
@@ -198,7 +195,7 @@ typedef struct shunt_tensor_info {
 typedef struct shunt_graph shunt_graph;
 typedef struct shunt_computation shunt_computation;
 
-/* "0.2.0" */
+/* Returns the version, such as "1.2.3". */
 SHUNT_API const char* shunt_version(void);
 /* "invalid", "out_of_memory", ... */
 SHUNT_API const char* shunt_code_name(shunt_code code);

@@ -11,21 +11,12 @@
 #include <string_view>
 #include <utility>
 
+#include "shunt/tables.h"
+
 namespace shunt {
 
-// X(name, what the code means to a caller)
-#define SHUNT_ERROR_CODES(X)                                                  \
-  X(invalid, "the input breaks a stated rule; the same call will fail again") \
-  X(unsupported, "well formed, but nothing here can do it")                   \
-  X(out_of_memory, "an allocation or a memory budget failed")                 \
-  X(device_lost, "a device stopped answering; its memory is gone")            \
-  X(timed_out, "a submission did not finish within its time limit")           \
-  X(io, "a file could not be read or written, or changed while in use")       \
-  X(internal, "a library or driver broke its own contract")                   \
-  X(interrupted, "the caller ended the call early")
-
 enum class Code : std::uint8_t {
-#define SHUNT_CODE(name, meaning) name,
+#define SHUNT_CODE(name, c_name, meaning) name,
   SHUNT_ERROR_CODES(SHUNT_CODE)
 #undef SHUNT_CODE
 };

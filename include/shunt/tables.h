@@ -2,6 +2,17 @@
  */
 #pragma once
 
+/* X(enumerator, name in C, meaning): why a call failed. */
+#define SHUNT_ERROR_CODES(X)                                                           \
+  X(invalid, INVALID, "the input breaks a stated rule; the same call will fail again") \
+  X(unsupported, UNSUPPORTED, "well formed, but nothing here can do it")               \
+  X(out_of_memory, OUT_OF_MEMORY, "an allocation or a memory budget failed")           \
+  X(device_lost, DEVICE_LOST, "a device stopped answering; its memory is gone")        \
+  X(timed_out, TIMED_OUT, "a submission did not finish within its time limit")         \
+  X(io, IO, "a file could not be read or written, or changed while in use")            \
+  X(internal, INTERNAL, "a library or driver broke its own contract")                  \
+  X(interrupted, INTERRUPTED, "the caller ended the call early")
+
 /* X(enumerator, name): types of devices. */
 #define SHUNT_DEVICE_TYPES(X) \
   X(discrete, "discrete")     \

@@ -6,8 +6,8 @@ namespace shunt {
 
 std::string_view name_of(Code code) {
   switch (code) {
-#define SHUNT_CODE(name, meaning) \
-  case Code::name:                \
+#define SHUNT_CODE(name, c_name, meaning) \
+  case Code::name:                        \
     return #name;
     SHUNT_ERROR_CODES(SHUNT_CODE)
 #undef SHUNT_CODE

@@ -24,7 +24,7 @@ std::optional<Kind> kind_from_name(std::string_view name) {
 }
 
 Code code_from_name(std::string_view name) {
-#define SHUNT_CODE(code, meaning) \
+#define SHUNT_CODE(code, c_name, meaning) \
   if (name == #code) return Code::code;
   SHUNT_ERROR_CODES(SHUNT_CODE)
 #undef SHUNT_CODE
