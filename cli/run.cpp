@@ -11,7 +11,6 @@
 #include "base/stopwatch.h"
 #include "base/system/text_file.h"
 #include "command.h"
-#include "devices/device.h"
 #include "files.h"
 #include "input.h"
 #include "interrupt.h"

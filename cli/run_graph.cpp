@@ -15,7 +15,6 @@
 #include "options.h"
 #include "origin.h"
 #include "output.h"
-#include "run/opened_devices.h"
 #include "shunt/computation.h"
 
 namespace shunt::cli {
@@ -185,11 +184,9 @@ Status execute(Options& options, Files& files) {
                                                                imported.weights.get(), options.computation));
   if (options.explain) say(computation->explain());
   SHUNT_TRY_ASSIGN(const std::vector<Array> results, compute(imported, *computation, inputs));
-  if (!options.trace.empty()) {
-    attach(opened(*runtime).recorder(),
-           origin_of("run-graph", options.model, shapes, options.computation, *runtime, options.runtime));
-    SHUNT_TRY(runtime->write_trace(options.trace));
-  }
+  SHUNT_TRY(write_trace(*runtime, options.trace,
+                        origin_of("run-graph", options.model, shapes, options.computation, *runtime, options.runtime),
+                        std::nullopt));
   SHUNT_TRY(write_outputs(options, imported, results, output_names(*model)));
   return show(options, imported, results);
 }

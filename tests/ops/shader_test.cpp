@@ -14,7 +14,7 @@ std::string takes_none(const OpCall&) { return "argmax: never"; }
 std::uint64_t one_group(const OpCall&) { return 1; }
 Specialization rows_of(const OpCall& call) { return {static_cast<std::uint32_t>(call.input(0).shape[0]), 7}; }
 
-constexpr ShaderKernel kPlain{takes_all, one_group, nullptr};
+constexpr ShaderKernel kPlain{.supports = takes_all, .groups = one_group};
 constexpr ShaderKernel kPicky{.supports = takes_few_rows,
                               .groups = one_group,
                               .constants = nullptr,

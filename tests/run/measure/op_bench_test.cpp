@@ -29,7 +29,7 @@ std::vector<BenchCase> cases_of(Op op, const OpSizes& sizes = kSmall) {
 TEST(OpCases, EveryOpWithAKernelHasOneRowAndAPrompt) {
   for (std::size_t index = 0; index < ops().size(); ++index) {
     const auto cases = cases_of(static_cast<Op>(index));
-    if !(ops()[index].can_be_sampled()) {
+    if (!ops()[index].can_be_sampled()) {
       EXPECT_TRUE(cases.empty()) << ops()[index].name;
       continue;
     }

@@ -30,7 +30,8 @@ inline Json kept_record(const std::string& label) {
   best["ops"] = Json::object();
   for (const auto& [op, groups] : all["ops"].items())
     for (const Json& group : groups)  // [[devices], counts]
-      if (std::ranges::find(group[0], number) != group[0].end()) best["ops"][op] = group[1];
+      if (std::ranges::any_of(group[0], [&](const Json& device) { return device == number; }))
+        best["ops"][op] = group[1];
   return best;
 }
 
