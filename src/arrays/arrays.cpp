@@ -20,11 +20,11 @@ namespace shunt {
 namespace {
 
 using arrays::Bucket;
-using arrays::Choice;
+using arrays::Chosen;
 using arrays::Contender;
 using arrays::Prepared;
 using arrays::SizeClass;
-using arrays::Work;
+using arrays::Task;
 using Nanoseconds = std::chrono::nanoseconds;
 
 // Smaller calls prefer the CPU to GPUs, and use only the caller's thread there. They need a few microseconds, and
@@ -37,14 +37,14 @@ double us_of(Nanoseconds time) { return std::chrono::duration<double, std::micro
 
 bool is_cpu(const Device& device) { return device.info().is_host_cpu(); }
 
-bool is_tiny(const Work& work) { return work.bytes() < kTinyBytes; }
+bool is_tiny(const Task& work) { return work.bytes() < kTinyBytes; }
 
-SizeClass size_of(const Work& work) {
+SizeClass size_of(const Task& work) {
   return {static_cast<std::uint32_t>(work.function), static_cast<std::uint32_t>(std::bit_width(work.units()))};
 }
 
 // Returns whether a result is not a number although no sum or product of such inputs can overflow.
-bool is_unexplained(const Work& work, std::span<const float> results) {
+bool is_unexplained(const Task& work, std::span<const float> results) {
   constexpr float kOrdinary = 1e14F;
   const auto is_ordinary = [](float value) { return std::fabs(value) <= kOrdinary; };
   return std::ranges::any_of(results, [](float value) { return std::isnan(value); }) &&
@@ -54,7 +54,7 @@ bool is_unexplained(const Work& work, std::span<const float> results) {
 // When a call must have ended; empty: never.
 using Deadline = std::optional<Nanoseconds>;
 
-Status late(const Work& work, Nanoseconds timeout) {
+Status late(const Task& work, Nanoseconds timeout) {
   return fail(Code::timed_out, fmt::format("{} did not end in the {:g} us it was given", work.text(), us_of(timeout)));
 }
 
@@ -103,7 +103,7 @@ struct Arrays::Parts {
   };
   // One call on its way along the chain of devices.
   struct Attempt {
-    const Work& work;
+    const Task& work;
     SizeClass size;
     std::optional<Nanoseconds> timeout;
     Nanoseconds start;
@@ -121,15 +121,15 @@ struct Arrays::Parts {
         options(std::move(its_options)),
         choices(options.margin, options.exploring_share) {}
 
-  Result<ArrayRun> run(const Result<Work>& work, const ArrayCall& call);
+  Result<ArrayRun> run(const Result<Task>& work, const ArrayCall& call);
   Result<std::vector<std::size_t>> named(std::string_view list) const;
-  Result<std::vector<Contender>> candidates(const Work& work, std::span<const std::size_t> named);
-  Slot& slot_of(Method& method, const Work& work);
-  Choice first_choice(const Attempt& attempt, std::optional<Nanoseconds> given);
+  Result<std::vector<Contender>> candidates(const Task& work, std::span<const std::size_t> named);
+  Slot& slot_of(Method& method, const Task& work);
+  Chosen first_choice(const Attempt& attempt, std::optional<Nanoseconds> given);
   Status try_device(std::size_t index, const Attempt& attempt, double& us);
   Status open_again(std::size_t index);
   Status compute(std::size_t index, const Attempt& attempt, Nanoseconds& begin);
-  Result<Prepared*> prepare(std::size_t index, const Work& work);
+  Result<Prepared*> prepare(std::size_t index, const Task& work);
   void set_back(std::size_t index, const Attempt& attempt, const Error& why);
   [[nodiscard]] std::optional<Nanoseconds> given_to(std::size_t index, const Attempt& attempt) const;
 
@@ -176,9 +176,9 @@ Result<std::vector<std::size_t>> Arrays::Parts::named(std::string_view list) con
   SHUNT_TRY_ASSIGN(const std::vector<Device*> devices, select_devices(opened(runtime).registry(), list));
   for (Device* device : devices) {
     // Compare with the devices that the runtime was opened with; others may have replaced them by now.
-    const auto opened = std::ranges::find(opened(runtime).handles(), device);
-    if (opened != opened(runtime).handles().end())
-      found.push_back(static_cast<std::size_t>(opened - opened(runtime).handles().begin()));
+    const auto known = std::ranges::find(opened(runtime).handles(), device);
+    if (known != opened(runtime).handles().end())
+      found.push_back(static_cast<std::size_t>(known - opened(runtime).handles().begin()));
   }
   if (found.empty())
     return fail(Code::unsupported,
@@ -186,7 +186,7 @@ Result<std::vector<std::size_t>> Arrays::Parts::named(std::string_view list) con
   return found;
 }
 
-Arrays::Parts::Slot& Arrays::Parts::slot_of(Method& method, const Work& work) {
+Arrays::Parts::Slot& Arrays::Parts::slot_of(Method& method, const Task& work) {
   const auto [place, is_new] = method.slots.try_emplace(size_of(work));
   Slot& slot = place->second;
   if (!is_new) return slot;
@@ -198,7 +198,7 @@ Arrays::Parts::Slot& Arrays::Parts::slot_of(Method& method, const Work& work) {
 }
 
 // Returns those of `named` that can compute the call, in chain order.
-Result<std::vector<Contender>> Arrays::Parts::candidates(const Work& work, std::span<const std::size_t> named) {
+Result<std::vector<Contender>> Arrays::Parts::candidates(const Task& work, std::span<const std::size_t> named) {
   std::vector<Contender> found;
   Error why{.code = Code::unsupported, .message = {}};
   const auto refuse = [&](std::size_t index, Code code, std::string_view reason) {
@@ -224,7 +224,7 @@ Result<std::vector<Contender>> Arrays::Parts::candidates(const Work& work, std::
   return found;
 }
 
-Choice Arrays::Parts::first_choice(const Attempt& attempt, std::optional<Nanoseconds> given) {
+Chosen Arrays::Parts::first_choice(const Attempt& attempt, std::optional<Nanoseconds> given) {
   std::vector<Contender> among;
   // Tiny calls stay on the CPU if there is one.
   if (is_tiny(attempt.work))
@@ -241,7 +241,7 @@ std::optional<Nanoseconds> Arrays::Parts::given_to(std::size_t index, const Atte
   return attempt.left.empty() || is_cpu(*methods[index].device) ? left : left / 2;
 }
 
-Result<Prepared*> Arrays::Parts::prepare(std::size_t index, const Work& work) {
+Result<Prepared*> Arrays::Parts::prepare(std::size_t index, const Task& work) {
   const Method& method = methods[index];
   Device* const device = is_tiny(work) && method.alone != nullptr ? method.alone.get() : method.device;
   for (Entry& entry : programs)
@@ -257,7 +257,7 @@ Result<Prepared*> Arrays::Parts::prepare(std::size_t index, const Work& work) {
 
 // Writes the result where the caller wants it, or leaves everything as it was. `begin`: when the measured time began.
 Status Arrays::Parts::compute(std::size_t index, const Attempt& attempt, Nanoseconds& begin) {
-  const Work& work = attempt.work;
+  const Task& work = attempt.work;
   Device& device = *methods[index].device;
   // Once the CPU has begun, only a timeout can keep it from finishing.
   const bool straight = is_cpu(device) && !is_reduction(work.function);
@@ -316,15 +316,15 @@ void Arrays::Parts::set_back(std::size_t index, const Attempt& attempt, const Er
   method.memory = std::make_unique<arrays::DeviceMemory>();
 }
 
-Result<ArrayRun> Arrays::Parts::run(const Result<Work>& wanted, const ArrayCall& call) {
+Result<ArrayRun> Arrays::Parts::run(const Result<Task>& wanted, const ArrayCall& call) {
   if (!wanted) return std::unexpected(wanted.error());
-  const Work& work = *wanted;
+  const Task& work = *wanted;
   SHUNT_TRY_ASSIGN(const std::vector<std::size_t> chain, named(call.devices));
   if (fill_if_empty(work)) return ArrayRun{};
   ++calls;
   Attempt attempt{.work = work, .size = size_of(work), .timeout = call.timeout, .start = options.now(), .left = {}};
   SHUNT_TRY_ASSIGN(attempt.left, candidates(work, chain));
-  Choice choice = first_choice(attempt, call.timeout);
+  Chosen choice = first_choice(attempt, call.timeout);
   ArrayRun result;
   for (;;) {
     // Next come the devices that follow in the chain, then those before.

@@ -52,7 +52,7 @@ const Contender* Choices::to_explore(const Calls& calls, std::span<const Contend
   return nullptr;
 }
 
-Choice Choices::choose(SizeClass size, std::span<const Contender> candidates, double limit_us) {
+Chosen Choices::choose(SizeClass size, std::span<const Contender> candidates, double limit_us) {
   Calls& calls = calls_[size];
   ++calls.count;
   exploring_ = false;

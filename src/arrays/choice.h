@@ -27,7 +27,7 @@ struct Contender {
   double predicted_us = 0;
 };
 
-struct Choice {
+struct Chosen {
   std::size_t device = 0;
   ArrayReason reason{};
 };
@@ -66,7 +66,7 @@ class Choices {
 
   // Chooses among `candidates`, given in order of preference. Those predicted to take more than `limit_us` are skipped,
   // unless that leaves none. REQUIRES: !candidates.empty().
-  [[nodiscard]] Choice choose(SizeClass size, std::span<const Contender> candidates, double limit_us);
+  [[nodiscard]] Chosen choose(SizeClass size, std::span<const Contender> candidates, double limit_us);
   // Records what the last chosen call took, wherever it was computed in the end.
   void record(SizeClass size, std::size_t device, double us);
 

@@ -23,7 +23,7 @@ bool overlap(std::span<const float> x, std::span<const float> y) {
 }
 
 // Transposes b [columns, outputs] of a matmul to [outputs, columns], in tiles that fit the cache.
-void transpose(const Work& work, std::vector<float>& out) {
+void transpose(const Task& work, std::vector<float>& out) {
   constexpr std::size_t kTile = 32;
   const std::size_t rows = work.columns;
   const std::size_t columns = work.outputs;
@@ -114,7 +114,7 @@ Status Prepared::write(std::string_view input, std::span<const float> values) {
   return executable_->write_input(*executable_->graph().find(input), std::as_bytes(values));
 }
 
-Status Prepared::run(const Work& work, std::optional<std::chrono::nanoseconds> timeout) {
+Status Prepared::run(const Task& work, std::optional<std::chrono::nanoseconds> timeout) {
   const bool has_b = inputs_of(work.function) == 2;
   const bool reduces = is_reduction(work.function);
   if (work.rows != 0) {
@@ -135,7 +135,7 @@ Status Prepared::run(const Work& work, std::optional<std::chrono::nanoseconds> t
   return executable_->run({.parameters = {.tokens = work.rows}, .timeout = timeout});
 }
 
-Status Prepared::read(const Work& work, std::span<float> results) const {
+Status Prepared::read(const Task& work, std::span<float> results) const {
   const auto read_output = [&](std::size_t output, std::span<float> to) {
     return executable_->read_output(output, 0, std::as_writable_bytes(to));
   };
@@ -144,7 +144,7 @@ Status Prepared::read(const Work& work, std::span<float> results) const {
   return read_output(work.rows != 0 ? 1 : 0, results.last(1));
 }
 
-Result<double> predict_us(const Work& work, Device& device, const DeviceCost& cost) {
+Result<double> predict_us(const Task& work, Device& device, const DeviceCost& cost) {
   SHUNT_TRY_ASSIGN(const Graph graph, graph_for(work.bucket()));
   SHUNT_TRY_ASSIGN(const Plan plan, plan_for(graph, device, &cost));
   double us = plan.predicted_us + cost.to_device().copy_us(work.a.size_bytes());
@@ -152,13 +152,13 @@ Result<double> predict_us(const Work& work, Device& device, const DeviceCost& co
   return us + cost.from_device().copy_us(work.results() * sizeof(float));
 }
 
-bool can_run_in_place(const Device& device, const Work& work) {
+bool can_run_in_place(const Device& device, const Task& work) {
   if (!device.info().is_host_cpu() || work.function == Function::matmul || work.bytes() < kInPlaceBytes) return false;
   return is_reduction(work.function) ||
          (may_share(work.function, work.a, work.out) && may_share(work.function, work.b, work.out));
 }
 
-Status run_in_place(Device& device, const Work& work, std::span<float> results) {
+Status run_in_place(Device& device, const Task& work, std::span<float> results) {
   InPlace program(device);
   const Op op = op_of(work.function);
   const std::size_t inputs = inputs_of(work.function);

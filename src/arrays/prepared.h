@@ -29,9 +29,9 @@ class Prepared {
                                                                 DeviceMemory& memory, trace::Recorder* recorder);
 
   // Computes the results for read(). REQUIRES: a work of the bucket.
-  [[nodiscard]] Status run(const Work& work, std::optional<std::chrono::nanoseconds> timeout);
+  [[nodiscard]] Status run(const Task& work, std::optional<std::chrono::nanoseconds> timeout);
   // REQUIRES: run() succeeded, and `results` has work.results() elements.
-  [[nodiscard]] Status read(const Work& work, std::span<float> results) const;
+  [[nodiscard]] Status read(const Task& work, std::span<float> results) const;
 
  private:
   explicit Prepared(std::unique_ptr<Executable> executable) : executable_(std::move(executable)) {}
@@ -43,11 +43,11 @@ class Prepared {
 
 // Predicts the time of a call, including copies from and to the host's memory. Errors: unsupported, with what is
 // lacking.
-[[nodiscard]] Result<double> predict_us(const Work& work, Device& device, const DeviceCost& cost);
+[[nodiscard]] Result<double> predict_us(const Task& work, Device& device, const DeviceCost& cost);
 
 // Returns whether `results` may be computed in place, with inputs read where they are.
-[[nodiscard]] bool can_run_in_place(const Device& device, const Work& work);
+[[nodiscard]] bool can_run_in_place(const Device& device, const Task& work);
 // REQUIRES: can_run_in_place(), and work.results() elements. Errors: unsupported if the device cannot import memory.
-[[nodiscard]] Status run_in_place(Device& device, const Work& work, std::span<float> results);
+[[nodiscard]] Status run_in_place(Device& device, const Task& work, std::span<float> results);
 
 }  // namespace shunt::arrays

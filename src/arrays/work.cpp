@@ -59,20 +59,20 @@ std::size_t inputs_of(Function function) {
 
 bool is_reduction(Function function) { return function == Function::dot || function == Function::sum; }
 
-std::uint64_t Work::units() const {
+std::uint64_t Task::units() const {
   return function == Function::matmul ? std::uint64_t{rows} * columns * outputs : a.size();
 }
 
-std::string Work::text() const {
+std::string Task::text() const {
   if (function == Function::matmul)
     return fmt::format("matmul of [{}, {}] and [{}, {}]", rows, columns, columns, outputs);
   return fmt::format("{} of {} elements", name_of(function), a.size());
 }
 
-Result<Work> elementwise(Function function, std::span<const float> a, std::span<const float> b, std::span<float> out) {
+Result<Task> elementwise(Function function, std::span<const float> a, std::span<const float> b, std::span<float> out) {
   SHUNT_TRY(need(function, "b", b.size(), a.size()));
   SHUNT_TRY(need(function, "the result", out.size(), a.size()));
-  return Work{.function = function,
+  return Task{.function = function,
               .a = a,
               .b = b,
               .out = out,
@@ -80,7 +80,7 @@ Result<Work> elementwise(Function function, std::span<const float> a, std::span<
               .columns = kElementwiseColumns};
 }
 
-Result<Work> product(std::span<const float> a, std::span<const float> b, std::uint64_t rows, std::uint64_t inner,
+Result<Task> product(std::span<const float> a, std::span<const float> b, std::uint64_t rows, std::uint64_t inner,
                      std::uint64_t columns, std::span<float> out) {
   for (const std::uint64_t extent : {rows, inner, columns})
     if (extent > kMostElements)
@@ -88,7 +88,7 @@ Result<Work> product(std::span<const float> a, std::span<const float> b, std::ui
   SHUNT_TRY(need(Function::matmul, "a", a.size(), rows * inner));
   SHUNT_TRY(need(Function::matmul, "b", b.size(), inner * columns));
   SHUNT_TRY(need(Function::matmul, "the result", out.size(), rows * columns));
-  return Work{.function = Function::matmul,
+  return Task{.function = Function::matmul,
               .a = a,
               .b = b,
               .out = out,
@@ -97,10 +97,10 @@ Result<Work> product(std::span<const float> a, std::span<const float> b, std::ui
               .outputs = static_cast<std::uint32_t>(columns)};
 }
 
-Result<Work> reduction(Function function, std::span<const float> a, std::span<const float> b, float& out) {
+Result<Task> reduction(Function function, std::span<const float> a, std::span<const float> b, float& out) {
   SHUNT_TRY(need(function, "a", a.size(), a.size()));
   if (inputs_of(function) == 2) SHUNT_TRY(need(function, "b", b.size(), a.size()));
-  return Work{.function = function,
+  return Task{.function = function,
               .a = a,
               .b = b,
               .out = {&out, 1},
@@ -108,12 +108,12 @@ Result<Work> reduction(Function function, std::span<const float> a, std::span<co
               .columns = kSumColumns};
 }
 
-Result<Work> softmax(std::span<const float> x, std::uint64_t columns, std::span<float> out) {
+Result<Task> softmax(std::span<const float> x, std::uint64_t columns, std::span<float> out) {
   SHUNT_TRY(need(Function::softmax, "the result", out.size(), x.size()));
-  if (x.empty()) return Work{.function = Function::softmax};
+  if (x.empty()) return Task{.function = Function::softmax};
   if (columns == 0 || x.size() % columns != 0)
     return refuse(Function::softmax, fmt::format("{} elements are not whole rows of {} columns", x.size(), columns));
-  return Work{.function = Function::softmax,
+  return Task{.function = Function::softmax,
               .a = x,
               .b = {},
               .out = out,
@@ -121,7 +121,7 @@ Result<Work> softmax(std::span<const float> x, std::uint64_t columns, std::span<
               .columns = static_cast<std::uint32_t>(columns)};
 }
 
-bool fill_if_empty(const Work& work) {
+bool fill_if_empty(const Task& work) {
   if (!work.a.empty() && (work.function != Function::matmul || !work.b.empty())) return false;
   std::ranges::fill(work.out, 0.0F);
   return true;
@@ -169,7 +169,7 @@ Result<Graph> graph_for(const Bucket& bucket) {
   return std::move(graph).finish();
 }
 
-void commit(const Work& work, std::span<const float> results) {
+void commit(const Task& work, std::span<const float> results) {
   if (!is_reduction(work.function)) {
     std::ranges::copy(results, work.out.begin());
     return;

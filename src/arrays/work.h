@@ -47,7 +47,7 @@ struct Bucket {
 // Elements per row of a sum's input.
 inline constexpr std::uint32_t kSumColumns = 1024;
 
-struct Work {
+struct Task {
   Function function{};
   std::span<const float> a;
   std::span<const float> b;  // empty if the function has one input
@@ -71,21 +71,21 @@ struct Work {
 };
 
 // Errors: invalid for sizes that do not match, with the numbers.
-[[nodiscard]] Result<Work> elementwise(Function function, std::span<const float> a, std::span<const float> b,
+[[nodiscard]] Result<Task> elementwise(Function function, std::span<const float> a, std::span<const float> b,
                                        std::span<float> out);
-[[nodiscard]] Result<Work> product(std::span<const float> a, std::span<const float> b, std::uint64_t rows,
+[[nodiscard]] Result<Task> product(std::span<const float> a, std::span<const float> b, std::uint64_t rows,
                                    std::uint64_t inner, std::uint64_t columns, std::span<float> out);
-[[nodiscard]] Result<Work> reduction(Function function, std::span<const float> a, std::span<const float> b, float& out);
-[[nodiscard]] Result<Work> softmax(std::span<const float> x, std::uint64_t columns, std::span<float> out);
+[[nodiscard]] Result<Task> reduction(Function function, std::span<const float> a, std::span<const float> b, float& out);
+[[nodiscard]] Result<Task> softmax(std::span<const float> x, std::uint64_t columns, std::span<float> out);
 
 // Returns whether the call is empty and needs no device; if so, writes the result.
-[[nodiscard]] bool fill_if_empty(const Work& work);
+[[nodiscard]] bool fill_if_empty(const Task& work);
 
 // Makes a graph with inputs "a" and "b" with extent tokens, except that "b" of a matmul is transposed. Sums also have
-// "a rest" and "b rest" of a row each. The outputs are in the order of Work::results().
+// "a rest" and "b rest" of a row each. The outputs are in the order of Task::results().
 [[nodiscard]] Result<Graph> graph_for(const Bucket& bucket);
 
 // Writes the device's results to where the caller wants them.
-void commit(const Work& work, std::span<const float> results);
+void commit(const Task& work, std::span<const float> results);
 
 }  // namespace shunt::arrays

@@ -54,6 +54,14 @@ struct BackendReport {
   void stop(Error why) {
     stop(why.code == Code::io ? StartStage::no_library : StartStage::no_start, std::move(why.message));
   }
+  // Adds a device, or records why it could not be used.
+  template <class Opened>
+  void add(Result<std::unique_ptr<Opened>> device) {
+    if (device)
+      devices.push_back(std::move(*device));
+    else
+      stop(StartStage::lacks, std::move(device).error().message);
+  }
 };
 
 #define SHUNT_BACKEND(name, ...) [[nodiscard]] Result<BackendReport> open_##name(const OpenOptions& options);

@@ -32,7 +32,7 @@ Support KernelRun::supports(std::span<const OpCall> run, Choose choose, std::uin
 
 KernelRun::KernelRun(std::span<const ProgramOp> ops, Choose choose, Address address, std::uint32_t threads) {
   for (const ProgramOp& op : ops) {
-    Step step{.kernel = choose(op.call), .output = address(op.output)};
+    BoundOp step{.kernel = choose(op.call), .output = address(op.output)};
     step.kernel->write_arguments(op.call, step.arguments.bytes);
     for (const Binding& input : op.inputs) step.inputs.push_back(address(input));
     const CpuWork work = step.kernel->work(op.call, threads);
@@ -44,7 +44,7 @@ KernelRun::KernelRun(std::span<const ProgramOp> ops, Choose choose, Address addr
 }
 
 int KernelRun::run(std::size_t op, CpuCall& call) const {
-  const Step& step = steps_[op];
+  const BoundOp& step = steps_[op];
   call.arguments = step.arguments.bytes.data();
   call.inputs = step.inputs;
   call.output = step.output;

@@ -53,7 +53,7 @@ class KernelRun {
   struct alignas(16) Arguments {
     std::array<std::byte, kMaxArgumentBytes> bytes{};
   };
-  struct Step {
+  struct BoundOp {
     const CpuKernel* kernel = nullptr;
     Arguments arguments;
     std::vector<const std::byte*> inputs;
@@ -62,7 +62,7 @@ class KernelRun {
     std::shared_ptr<const void> context;
   };
 
-  std::vector<Step> steps_;
+  std::vector<BoundOp> steps_;
   ScratchSize scratch_;
 };
 

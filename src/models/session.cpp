@@ -58,7 +58,7 @@ std::unique_ptr<BucketPlanner> Session::planner_for(const DeviceSet& set, std::o
   return std::make_unique<Planner>(model_, set, options, context_);
 }
 
-void Session::prepare_for(const Work& work, const std::atomic<bool>* interrupted) {
+void Session::prepare_for(const ExpectedTokens& work, const std::atomic<bool>* interrupted) {
   if (runner_.runs() != 0 || options_.strategy != Strategy::automatic) return;
   work_ = work;
   if (runner_.measure(interrupted)) runner_.begin_anew();

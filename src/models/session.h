@@ -18,7 +18,7 @@
 namespace shunt::models {
 
 // The work that a session should expect.
-struct Work {
+struct ExpectedTokens {
   std::uint64_t prompt_tokens = 0;
   std::uint64_t generated_tokens = 0;
 };
@@ -30,7 +30,7 @@ class Session final : private RunClient {
                                                                const SessionOptions& options);
 
   // Announces the work before the first step. Measures devices that have not been measured yet, if that can pay off.
-  void prepare_for(const Work& work, const std::atomic<bool>* interrupted);
+  void prepare_for(const ExpectedTokens& work, const std::atomic<bool>* interrupted);
 
   // Appends tokens to their sequences in one step. Afterwards logits(i) belongs to the i-th token that wanted logits. A
   // device that fails is quarantined, and what it held is recomputed elsewhere. Errors: invalid for a bad token,
@@ -90,7 +90,7 @@ class Session final : private RunClient {
   Watch watch_;
   const std::uint32_t context_;
   Sequences sequences_;
-  std::optional<Work> work_;  // set while devices may be measured for it
+  std::optional<ExpectedTokens> work_;  // set while devices may be measured for it
   std::vector<float> logits_;
   bool computes_again_ = false;  // recomputing because logits were not finite
   Runner runner_;

@@ -21,8 +21,8 @@ struct Race {
   Race(std::array<double, 2> predicted, std::array<double, 2> real, double share = 0)
       : choices(1.2, share), contenders{{{0, predicted[0]}, {1, predicted[1]}}}, us(real) {}
 
-  Choice call(double limit_us = kNoLimit) {
-    const Choice choice = choices.choose(kSize, contenders, limit_us);
+  Chosen call(double limit_us = kNoLimit) {
+    const Chosen choice = choices.choose(kSize, contenders, limit_us);
     choices.record(kSize, choice.device, us[choice.device]);
     return choice;
   }
@@ -30,7 +30,7 @@ struct Race {
 
 TEST(ArrayChoice, BeginsWithThePredictionAndGoesOnWithWhatIsMeasured) {
   Race race({10, 30}, {100, 30});
-  Choice choice = race.call();
+  Chosen choice = race.call();
   EXPECT_EQ(choice.device, 0U);
   EXPECT_EQ(choice.reason, ArrayReason::predicted);
   choice = race.call();
@@ -58,7 +58,7 @@ TEST(ArrayChoice, StaysWithinTheMargin) {
     // They take turns in being a little faster.
     race.us[first] = i / 100 % 2 == 0 ? 11.5 : 10;
     race.us[1 - first] = i / 100 % 2 == 0 ? 10 : 11.5;
-    const Choice choice = race.call();
+    const Chosen choice = race.call();
     if (choice.reason != ArrayReason::explored) {
       EXPECT_EQ(choice.device, first) << i;
     }
@@ -87,7 +87,7 @@ TEST(ArrayChoice, OneOutlierChangesNothing) {
   }
   race.us[0] = 10;
   for (int i = 0; i < 20; ++i) {
-    const Choice choice = race.call();
+    const Chosen choice = race.call();
     if (choice.reason != ArrayReason::explored) {
       EXPECT_EQ(choice.device, 0U);
     }
@@ -97,7 +97,7 @@ TEST(ArrayChoice, OneOutlierChangesNothing) {
 TEST(ArrayChoice, TheFirstCallOfASizeGoesToTheBestPrediction) {
   Race race({10, 11}, {10, 11}, 1);
   for (int i = 0; i < 100; ++i) race.call();
-  const Choice choice = race.choices.choose({.function = 0, .log2 = 11}, race.contenders, kNoLimit);
+  const Chosen choice = race.choices.choose({.function = 0, .log2 = 11}, race.contenders, kNoLimit);
   EXPECT_EQ(choice.device, 0U);
   EXPECT_EQ(choice.reason, ArrayReason::predicted) << "there is nothing to compare with yet";
 }
@@ -119,7 +119,7 @@ TEST(ArrayChoice, ExploresNoMoreThanItsShareAndNothingHopeless) {
   double total = 0;
   std::size_t times = 0;
   for (int i = 0; i < 1000; ++i) {
-    const Choice choice = race.call();
+    const Chosen choice = race.call();
     total += race.us[choice.device];
     if (choice.reason != ArrayReason::explored) continue;
     EXPECT_EQ(choice.device, 1U);

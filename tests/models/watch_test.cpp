@@ -22,7 +22,7 @@ class MeasuringWatched : public test::OwnCache {
  protected:
   static constexpr std::size_t kEndsAfter = 4;
   // So much that it pays to measure the devices before.
-  static constexpr Work kMuchWork{.prompt_tokens = 100'000, .generated_tokens = 10'000'000};
+  static constexpr ExpectedTokens kMuchWork{.prompt_tokens = 100'000, .generated_tokens = 10'000'000};
 
   void prepare() {
     auto recorder = std::make_unique<trace::Recorder>();

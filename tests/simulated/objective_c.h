@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "devices/metal/runtime.h"
+#include "devices/metal/objective_c.h"
 
 namespace shunt::simulated {
 

@@ -9,9 +9,9 @@
 namespace shunt {
 namespace {
 
-class Choice {
+class Selection {
  public:
-  Choice(const DeviceSelector& selector, std::span<const ApiReport> found) : selector_(selector), found_(found) {}
+  Selection(const DeviceSelector& selector, std::span<const ApiReport> found) : selector_(selector), found_(found) {}
 
   Status follow_chain() {
     for (const DeviceCandidate& candidate : selector_.chain) SHUNT_TRY(follow(candidate));
@@ -111,7 +111,7 @@ class Choice {
 }  // namespace
 
 Result<DeviceSelection> select(const DeviceSelector& selector, std::span<const ApiReport> found) {
-  Choice choice(selector, found);
+  Selection choice(selector, found);
   SHUNT_TRY(choice.follow_chain());
   if (!selector.only_chain) choice.add_others();
   return std::move(choice).done();

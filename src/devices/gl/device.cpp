@@ -134,12 +134,8 @@ BackendReport open_api(Api api, const OpenOptions& options, const Adjust& adjust
   for (const Display& display : (*egl)->displays()) {
     if (display.is_last_resort && !report.devices.empty()) continue;
     auto context = Context::create(*egl, display, api, adjust);
-    auto device = context ? GlDevice::create(std::move(*context), report.devices.size(), options)
-                          : std::unexpected(std::move(context).error());
-    if (device)
-      report.devices.push_back(std::move(*device));
-    else
-      report.stop(StartStage::lacks, device.error().message);
+    report.add(context ? GlDevice::create(std::move(*context), report.devices.size(), options)
+                       : std::unexpected(std::move(context).error()));
   }
   return report;
 }

@@ -86,7 +86,7 @@ GlProgram::~GlProgram() {
   if (current.status()) context_->call().DeleteSync(done_);
 }
 
-void GlProgram::dispatch(const Step& step) const {
+void GlProgram::dispatch(const Launch& step) const {
   const Functions& call = context_->call();
   const auto bind = [&](GLenum target, std::uint32_t binding, GLuint buffer, std::uint64_t offset,
                         std::uint64_t bytes) {
@@ -116,7 +116,7 @@ Status GlProgram::submit(const Submission& submission, const Deadline& deadline)
   const Functions& call = context_->call();
   SHUNT_TRY(blocks_->write(0, std::as_bytes(std::span(&submission.parameters, 1))));
   was_cut_short_ = false;
-  for (const Step& step : steps_) {
+  for (const Launch& step : steps_) {
     if (!submission.includes(step.dispatch.op)) continue;
     was_cut_short_ = has_passed(deadline);
     if (was_cut_short_) break;

@@ -57,18 +57,18 @@ class GlProgram final : public Program {
   [[nodiscard]] bool was_cut_short() const { return was_cut_short_; }
 
  private:
-  struct Step {
+  struct Launch {
     Dispatch dispatch;
     GLuint kernel = 0;
   };
   GlProgram(std::shared_ptr<Context> context, Kernels& kernels) : context_(std::move(context)), kernels_(kernels) {}
-  void dispatch(const Step& step) const;
+  void dispatch(const Launch& step) const;
 
   std::shared_ptr<Context> context_;
   Kernels& kernels_;
   std::string name_;
   std::unique_ptr<GlBuffer> blocks_;
-  std::vector<Step> steps_;
+  std::vector<Launch> steps_;
   GLsync done_ = nullptr;
   bool was_cut_short_ = false;
 };

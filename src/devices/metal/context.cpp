@@ -15,7 +15,7 @@ constexpr std::uint64_t kConstantAlignment = 256;
 
 }  // namespace
 
-Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const Runtime> runtime, Owned device) {
+Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const ObjectiveC> runtime, Owned device) {
   std::shared_ptr<Context> context(new Context(std::move(runtime), std::move(device)));
   const Pool pool(context->runtime());
   const Messages& call = context->call();

@@ -8,16 +8,16 @@
 #include <string>
 
 #include "devices/device.h"
-#include "devices/metal/runtime.h"
+#include "devices/metal/objective_c.h"
 #include "devices/shaders/dispatch.h"
 
 namespace shunt::metal {
 
 class Context {
  public:
-  [[nodiscard]] static Result<std::shared_ptr<Context>> create(std::shared_ptr<const Runtime> runtime, Owned device);
+  [[nodiscard]] static Result<std::shared_ptr<Context>> create(std::shared_ptr<const ObjectiveC> runtime, Owned device);
 
-  [[nodiscard]] const Runtime& runtime() const { return *runtime_; }
+  [[nodiscard]] const ObjectiveC& runtime() const { return *runtime_; }
   [[nodiscard]] const Messages& call() const { return runtime_->call(); }
   [[nodiscard]] Id device() const { return device_.get(); }
   [[nodiscard]] Id queue() const { return queue_.get(); }
@@ -25,10 +25,10 @@ class Context {
   [[nodiscard]] const DispatchLimits& limits() const { return limits_; }
 
  private:
-  Context(std::shared_ptr<const Runtime> runtime, Owned device)
+  Context(std::shared_ptr<const ObjectiveC> runtime, Owned device)
       : runtime_(std::move(runtime)), device_(std::move(device)) {}
 
-  std::shared_ptr<const Runtime> runtime_;  // outlives the references below
+  std::shared_ptr<const ObjectiveC> runtime_;  // outlives the references below
   Owned device_;
   Owned queue_;
   std::string name_;

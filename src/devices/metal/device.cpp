@@ -9,6 +9,7 @@
 #include "devices/health.h"
 #include "devices/identity.h"
 #include "devices/metal/program.h"
+#include "devices/pending.h"
 #include "devices/waiting.h"
 
 namespace shunt::metal {
@@ -64,7 +65,7 @@ DeviceInfo describe(const Context& context, std::size_t number) {
 
 class MetalDevice final : public Device {
  public:
-  static Result<std::unique_ptr<Device>> create(std::shared_ptr<const Runtime> runtime, Owned device,
+  static Result<std::unique_ptr<Device>> create(std::shared_ptr<const ObjectiveC> runtime, Owned device,
                                                 std::size_t number) {
     SHUNT_TRY_ASSIGN(std::shared_ptr<Context> context, Context::create(std::move(runtime), std::move(device)));
     SHUNT_TRY_ASSIGN(std::unique_ptr<Pipelines> pipelines, Pipelines::create(context));
@@ -118,7 +119,7 @@ class MetalDevice final : public Device {
   // Metal's own wait has no timeout, and a callback would need an Objective-C block, so the status is polled.
   bool advance(std::chrono::nanoseconds patience) override {
     if (pending_.empty()) return false;
-    poll_patiently(patience, [this] { return complete_first(); });
+    poll_patiently(patience, [this] { return complete(); });
     return true;
   }
 
@@ -153,22 +154,14 @@ class MetalDevice final : public Device {
     return std::nullopt;
   }
 
-  // Completes the oldest submission if it is over or late; the queue runs them in order. Returns false if it is not.
-  bool complete_first() {
-    std::optional<Status> ended = end_of(pending_.front());
-    if (!ended) return false;
-    const Status status = health_.note(std::move(*ended));
-    std::deque<Pending> over;
-    over.push_back(std::move(pending_.front()));
-    pending_.pop_front();
-    // A lost device ends all submissions.
-    if (!health_.get().status)
-      for (; !pending_.empty(); pending_.pop_front()) over.push_back(std::move(pending_.front()));
-    for (Pending& each : over) {
-      each.commands = {};
-      each.event.complete(status);
-    }
-    return true;
+  // Completes what is over or late; a lost device fails all that is pending. Returns false if nothing has ended.
+  bool complete() {
+    return complete_ended(pending_, [this](const Pending& each) -> std::optional<Status> {
+      if (Status lost = health_.get().status; !lost) return lost;
+      std::optional<Status> ended = end_of(each);
+      if (ended) ended = health_.note(std::move(*ended));
+      return ended;
+    });
   }
 
   std::shared_ptr<Context> context_;
@@ -185,7 +178,7 @@ namespace shunt {
 
 Result<BackendReport> open_metal(const OpenOptions&) {
   BackendReport report{.api = "metal", .devices = {}};
-  auto runtime = metal::Runtime::open();
+  auto runtime = metal::ObjectiveC::open();
   if (!runtime) {
     report.stop(std::move(runtime).error());
     return report;
@@ -196,11 +189,7 @@ Result<BackendReport> open_metal(const OpenOptions&) {
   }
   report.stop(StartStage::no_device, "Metal finds no GPU");
   for (metal::Owned& found : (*runtime)->devices()) {
-    auto device = metal::MetalDevice::create(*runtime, std::move(found), report.devices.size());
-    if (device)
-      report.devices.push_back(std::move(*device));
-    else
-      report.stop(StartStage::lacks, device.error().message);
+    report.add(metal::MetalDevice::create(*runtime, std::move(found), report.devices.size()));
   }
   return report;
 }

@@ -1,4 +1,4 @@
-#include "devices/metal/runtime.h"
+#include "devices/metal/objective_c.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@ constexpr std::string_view kAdvice = "Metal is Apple's: it takes a Mac with macO
 
 }  // namespace
 
-Result<std::shared_ptr<const Runtime>> Runtime::open() {
-  std::shared_ptr<Runtime> runtime(new Runtime);
+Result<std::shared_ptr<const ObjectiveC>> ObjectiveC::open() {
+  std::shared_ptr<ObjectiveC> runtime(new ObjectiveC);
   SHUNT_TRY_ASSIGN(runtime->metal_,
                    SharedLibrary::open("/System/Library/Frameworks/Metal.framework/Metal", kLibraryVariable, kAdvice));
   SHUNT_TRY_ASSIGN(runtime->objective_c_, SharedLibrary::open("/usr/lib/libobjc.A.dylib", kLibraryVariable, kAdvice));
@@ -19,7 +19,7 @@ Result<std::shared_ptr<const Runtime>> Runtime::open() {
   return runtime;
 }
 
-Status Runtime::load() {
+Status ObjectiveC::load() {
   const char* missing = nullptr;
   const auto find = [&]<class Function>(const SharedLibrary& library, const char* name, Function& function) {
     function = library.find<Function>(name);
@@ -48,7 +48,7 @@ Status Runtime::load() {
   return {};
 }
 
-std::vector<Owned> Runtime::devices() const {
+std::vector<Owned> ObjectiveC::devices() const {
   const Pool pool(*this);
   std::vector<Owned> found;
   const Owned all = own(functions_.all_devices == nullptr ? nullptr : functions_.all_devices());
@@ -59,12 +59,12 @@ std::vector<Owned> Runtime::devices() const {
   return found;
 }
 
-std::string Runtime::text(Id string) const {
+std::string ObjectiveC::text(Id string) const {
   const char* const characters = messages_.utf8(string);
   return characters == nullptr ? "" : characters;
 }
 
-std::string Runtime::describe(Id error) const {
+std::string ObjectiveC::describe(Id error) const {
   if (error == nullptr) return "no error is given";
   return fmt::format("{} ({})", text(messages_.description(error)), messages_.code(error));
 }

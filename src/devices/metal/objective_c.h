@@ -68,10 +68,10 @@ class Owned {
   void (*release_)(Id) = nullptr;
 };
 
-class Runtime {
+class ObjectiveC {
  public:
   // Errors: unsupported, with the stage where it stopped and what would help.
-  [[nodiscard]] static Result<std::shared_ptr<const Runtime>> open();
+  [[nodiscard]] static Result<std::shared_ptr<const ObjectiveC>> open();
 
   [[nodiscard]] const Messages& call() const { return messages_; }
   // Returns whether the library replaces Apple's, as it tells by exporting shunt_metal_is_simulated.
@@ -108,7 +108,7 @@ class Runtime {
     Id (*all_devices)() = nullptr;  // null on systems with one GPU
   };
 
-  Runtime() = default;
+  ObjectiveC() = default;
   [[nodiscard]] Status load();
 
   SharedLibrary objective_c_;
@@ -124,13 +124,13 @@ class Runtime {
 // At its end, releases what calls on this thread returned without giving it away. Pools end in reverse order.
 class Pool {
  public:
-  explicit Pool(const Runtime& runtime) : functions_(runtime.functions_), pool_(functions_.push_pool()) {}
+  explicit Pool(const ObjectiveC& runtime) : functions_(runtime.functions_), pool_(functions_.push_pool()) {}
   ~Pool() { functions_.pop_pool(pool_); }
   Pool(const Pool&) = delete;
   Pool& operator=(const Pool&) = delete;
 
  private:
-  const Runtime::Functions& functions_;
+  const ObjectiveC::Functions& functions_;
   void* pool_;
 };
 

@@ -30,7 +30,7 @@ Result<Id> Pipelines::of(const SpecializedShader& kernel) {
 }
 
 Result<Owned> Pipelines::compile(const SpecializedShader& kernel) const {
-  const Runtime& runtime = context_->runtime();
+  const ObjectiveC& runtime = context_->runtime();
   const Messages& call = context_->call();
   const Pool pool(runtime);
   const auto refused = [&](std::string_view stage, Id error) {
@@ -90,7 +90,7 @@ MetalProgram::Bindings MetalProgram::bindings_of(const Dispatch& dispatch, Id no
 }
 
 Result<Owned> MetalProgram::submit(const Submission& submission) {
-  const Runtime& runtime = context_->runtime();
+  const ObjectiveC& runtime = context_->runtime();
   const Messages& call = context_->call();
   const Pool pool(runtime);
   std::memcpy(blocks_->host().data(), &submission.parameters, sizeof(submission.parameters));
@@ -107,7 +107,7 @@ Result<Owned> MetalProgram::submit(const Submission& submission) {
 void MetalProgram::encode(Id encoder, const Submission& submission) const {
   const Messages& call = context_->call();
   Bindings last;  // stays bound between dispatches
-  for (const Step& step : steps_) {
+  for (const Launch& step : steps_) {
     if (!submission.includes(step.op)) continue;
     call.set_pipeline(encoder, step.pipeline);
     for (std::uint64_t binding = 0; binding < kShaderBindings; ++binding)

@@ -48,7 +48,7 @@ class MetalProgram final : public Program {
     bool operator==(const Bound&) const = default;
   };
   using Bindings = std::array<Bound, kShaderBindings>;
-  struct Step {
+  struct Launch {
     Id pipeline = nullptr;
     Size groups;
     Bindings bound;
@@ -62,7 +62,7 @@ class MetalProgram final : public Program {
   std::shared_ptr<const Context> context_;
   std::string name_;
   std::unique_ptr<MetalBuffer> blocks_;
-  std::vector<Step> steps_;
+  std::vector<Launch> steps_;
 };
 
 }  // namespace shunt::metal

@@ -8,6 +8,7 @@
 #include "devices/backend.h"
 #include "devices/health.h"
 #include "devices/identity.h"
+#include "devices/pending.h"
 #include "devices/vulkan/context.h"
 #include "devices/vulkan/program.h"
 #include "devices/waiting.h"
@@ -208,23 +209,11 @@ class VulkanDevice final : public Device {
     return {};
   }
 
-  // Waits a while, then completes what has ended or is late. Callbacks of events may ask the device for more, so all
-  // ended work is removed from the queue first.
+  // Waits a while, then completes what has ended or is late.
   void work_on_pending(std::chrono::nanoseconds patience) {
-    std::vector<std::pair<Event, Status>> ended;
     Status waited = wait_for_pending(patience);
     if (!waited) waited = health_.lose(health_.at(pending_.front().what(), std::move(waited).error()));
-    for (auto pending = pending_.begin(); pending != pending_.end();) {
-      std::optional<Status> status = end_of(*pending);
-      if (!status) {
-        ++pending;
-        continue;
-      }
-      ended.emplace_back(pending->event, std::move(*status));
-      pending = pending_.erase(pending);
-    }
-    context_->collect();
-    for (auto& [event, status] : ended) event.complete(std::move(status));
+    complete_ended(pending_, [this](Pending& each) { return end_of(each); });
   }
 
   // Returns nullopt if the work has not ended. A lost device fails all that is pending.
@@ -242,6 +231,7 @@ class VulkanDevice final : public Device {
       }
     }
     if (pending.program != nullptr) pending.program->finish(status);
+    context_->collect();
     return status;
   }
 
@@ -305,11 +295,7 @@ Result<BackendReport> open_vulkan(const OpenOptions& options) {
   }
   report.stop(StartStage::no_device, "no driver offers a device; install mesa-vulkan-drivers or the vendor's driver");
   for (const VkPhysicalDevice physical : found) {
-    auto device = vulkan::VulkanDevice::create(*instance, physical, report.devices.size(), options);
-    if (device)
-      report.devices.push_back(std::move(*device));
-    else
-      report.stop(StartStage::lacks, device.error().message);
+    report.add(vulkan::VulkanDevice::create(*instance, physical, report.devices.size(), options));
   }
   return report;
 }

@@ -147,7 +147,7 @@ Status VulkanProgram::write_commands(VkCommandBuffer commands, Timing timing) co
   full_barrier(call, commands);
   if (timing == Timing::each) write_time(0);
   for (std::uint32_t index = 0; index < last; ++index) {
-    const Step& step = steps_[index];
+    const Launch& step = steps_[index];
     if (step.needs_barrier || timing == Timing::each) dispatch_barrier(call, commands);
     call.CmdBindPipeline(commands, VK_PIPELINE_BIND_POINT_COMPUTE, step.pipeline);
     call.CmdBindDescriptorSets(commands, VK_PIPELINE_BIND_POINT_COMPUTE, pipelines_.layout(), 0, 1, &step.set, 0,

@@ -32,7 +32,7 @@ class VulkanProgram final : public Program {
   void finish(const Status& status) const;
 
  private:
-  struct Step {
+  struct Launch {
     VkPipeline pipeline = VK_NULL_HANDLE;
     VkDescriptorSet set = VK_NULL_HANDLE;
     std::array<std::uint32_t, 2> grid{};
@@ -59,7 +59,7 @@ class VulkanProgram final : public Program {
   std::string name_;
   std::unique_ptr<VulkanBuffer> blocks_;
   std::shared_ptr<const Hazards> touches_;
-  std::vector<Step> steps_;
+  std::vector<Launch> steps_;
   std::vector<Brought> results_;  // copied at the end
   VkDescriptorPool sets_ = VK_NULL_HANDLE;
   std::array<VkCommandBuffer, 3> commands_{};  // by Timing; with `each`, ops run one after the other

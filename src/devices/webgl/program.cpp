@@ -47,7 +47,7 @@ Result<std::unique_ptr<WebglProgram>> WebglProgram::create(std::shared_ptr<Conte
 Status WebglProgram::add(Dispatch dispatch) {
   SHUNT_TRY_ASSIGN(const Kernel kernel, kernels_.of(dispatch.kernel));
   const Binding& output = dispatch.operands[0];
-  Step step{.kernel = kernel, .target = static_cast<const Texture*>(output.buffer)};
+  Launch step{.kernel = kernel, .target = static_cast<const Texture*>(output.buffer)};
   if (kernel.scatters)
     step.area = step.target->whole();
   else
@@ -80,7 +80,7 @@ Result<const Texture*> WebglProgram::constants_of(const Dispatch& dispatch) {
 Status WebglProgram::allocate_scratch() {
   std::uint64_t bytes = 0;
   std::uint64_t first_bytes = 0;
-  for (const Step& step : steps_) {
+  for (const Launch& step : steps_) {
     if (!step.kernel.scatters || step.reads_target) bytes = std::max(bytes, webgl::scratch_bytes_of(step.area));
     if (step.first_pass.height > 0) first_bytes = std::max(first_bytes, webgl::scratch_bytes_of(step.first_pass));
   }
@@ -97,7 +97,7 @@ Status WebglProgram::allocate_scratch() {
 Status WebglProgram::upload(const DispatchPlan& plan) {
   std::vector<std::byte> blocks(plan.block_bytes);
   plan.write_blocks(blocks);
-  for (const Step& step : steps_) {
+  for (const Launch& step : steps_) {
     const auto put_offset = [&](std::uint64_t operand, std::uint32_t value) {
       std::memcpy(blocks.data() + step.dispatch.block_at + operand * kWordBytes, &value, sizeof(value));
     };
@@ -118,7 +118,7 @@ WebglProgram::~WebglProgram() {
   if (blocks_ != 0) context_->call().DeleteBuffers(1, &blocks_);
 }
 
-void WebglProgram::bind(const Step& step, GLuint program, const Texture* first_pass) const {
+void WebglProgram::bind(const Launch& step, GLuint program, const Texture* first_pass) const {
   const Functions& call = context_->call();
   const Dispatch& dispatch = step.dispatch;
   call.UseProgram(program);
@@ -136,7 +136,7 @@ void WebglProgram::bind(const Step& step, GLuint program, const Texture* first_p
   }
 }
 
-void WebglProgram::draw_first_pass(const Step& step) const {
+void WebglProgram::draw_first_pass(const Launch& step) const {
   const Functions& call = context_->call();
   const Rectangle& area = step.first_pass;
   bind(step, step.kernel.first_pass, nullptr);
@@ -145,7 +145,7 @@ void WebglProgram::draw_first_pass(const Step& step) const {
   call.DrawArrays(kTriangles, 0, 3);
 }
 
-void WebglProgram::draw(const Step& step) const {
+void WebglProgram::draw(const Launch& step) const {
   const Functions& call = context_->call();
   const Rectangle scratch = in_scratch(step.area);
   const bool in_place = step.kernel.scatters && !step.reads_target;
@@ -170,7 +170,7 @@ Status WebglProgram::submit(const Submission& submission, const Deadline& deadli
   call.BindBuffer(kUniformBuffer, blocks_);
   call.BufferSubData(kUniformBuffer, 0, sizeof(submission.parameters), &submission.parameters);
   was_cut_short_ = false;
-  for (const Step& step : steps_) {
+  for (const Launch& step : steps_) {
     if (!submission.includes(step.dispatch.op)) continue;
     was_cut_short_ = has_passed(deadline);
     if (was_cut_short_) break;

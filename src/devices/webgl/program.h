@@ -33,7 +33,7 @@ class WebglProgram final : public Program {
   [[nodiscard]] bool was_cut_short() const { return was_cut_short_; }
 
  private:
-  struct Step {
+  struct Launch {
     Dispatch dispatch;
     Kernel kernel;
     const Texture* target = nullptr;
@@ -47,15 +47,15 @@ class WebglProgram final : public Program {
   [[nodiscard]] Result<const Texture*> constants_of(const Dispatch& dispatch);
   [[nodiscard]] Status allocate_scratch();
   [[nodiscard]] Status upload(const DispatchPlan& plan);
-  void draw(const Step& step) const;
-  void draw_first_pass(const Step& step) const;
+  void draw(const Launch& step) const;
+  void draw_first_pass(const Launch& step) const;
   // `first_pass`: the texture bound for the first pass's words; may be null.
-  void bind(const Step& step, GLuint program, const Texture* first_pass) const;
+  void bind(const Launch& step, GLuint program, const Texture* first_pass) const;
 
   std::shared_ptr<Context> context_;
   Kernels& kernels_;
   std::string name_;
-  std::vector<Step> steps_;
+  std::vector<Launch> steps_;
   std::vector<std::vector<std::uint32_t>> constants_;  // each distinct one
   std::vector<std::unique_ptr<Texture>> constants_textures_;
   std::unique_ptr<Texture> scratch_;     // drawn to instead of targets; null: never needed

@@ -7,6 +7,7 @@
 
 #include "devices/backend.h"
 #include "devices/identity.h"
+#include "devices/pending.h"
 #include "devices/webgpu/commands.h"
 
 namespace shunt::webgpu {
@@ -123,17 +124,8 @@ Event WebGpuDevice::submit(Program& program, const Submission& submission) {
 bool WebGpuDevice::advance(std::chrono::nanoseconds patience) {
   if (pending_.empty()) return false;
   context_->wait(*pending_.front().outcome, until_deadline(patience));
-  // Callbacks of events may ask the device for more, so all ended work is removed from the queue first.
-  std::vector<std::pair<Event, Status>> ended;
-  for (auto pending = pending_.begin(); pending != pending_.end();) {
-    if (!has_ended(*pending)) {
-      ++pending;
-      continue;
-    }
-    ended.emplace_back(pending->event, end_of(*pending));
-    pending = pending_.erase(pending);
-  }
-  for (auto& [event, status] : ended) event.complete(std::move(status));
+  complete_ended(pending_,
+                 [this](Pending& each) { return has_ended(each) ? std::optional(end_of(each)) : std::nullopt; });
   return true;
 }
 
@@ -230,12 +222,8 @@ Result<BackendReport> open_webgpu(const OpenOptions& options) {
             "VK_ICD_FILENAMES=/usr/lib/chromium/vk_swiftshader_icd.json",
             report.absent_because));
   for (auto& context : found) {
-    auto device =
-        webgpu::WebGpuDevice::create(std::move(context), fmt::format("webgpu:{}", report.devices.size()), options);
-    if (device)
-      report.devices.push_back(std::move(*device));
-    else
-      report.stop(StartStage::lacks, device.error().message);
+    report.add(
+        webgpu::WebGpuDevice::create(std::move(context), fmt::format("webgpu:{}", report.devices.size()), options));
   }
   return report;
 }

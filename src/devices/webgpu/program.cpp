@@ -98,7 +98,7 @@ Status WebGpuProgram::make_buffers(const DispatchPlan& plan) {
     context_->call().QueueWriteBuffer(context_->queue(), constants_->handle(), 0, blocks.data(), blocks.size());
   }
   std::uint64_t most = 0;
-  for (const Step& step : steps_)
+  for (const Launch& step : steps_)
     if (!step.moved.empty()) most = std::max(most, step.moved.back().at + aligned(step.moved.back().from.bytes + 1));
   if (most == 0) return {};
   SHUNT_TRY_ASSIGN(scratch_, make(most, kStorage));
@@ -108,7 +108,7 @@ Status WebGpuProgram::make_buffers(const DispatchPlan& plan) {
 Status WebGpuProgram::make_groups(const DispatchPlan& plan) {
   context_->open_scopes();
   for (std::size_t index = 0; index < steps_.size(); ++index) {
-    Step& step = steps_[index];
+    Launch& step = steps_[index];
     std::vector<BindGroupEntry> entries;
     for (const KernelBinding& binding : step.pipeline->bindings)
       entries.push_back(entry_of(plan.dispatches[index], step, binding.number));
@@ -120,7 +120,7 @@ Status WebGpuProgram::make_groups(const DispatchPlan& plan) {
   return {};
 }
 
-BindGroupEntry WebGpuProgram::entry_of(const Dispatch& dispatch, const Step& step, std::uint32_t binding) const {
+BindGroupEntry WebGpuProgram::entry_of(const Dispatch& dispatch, const Launch& step, std::uint32_t binding) const {
   BindGroupEntry entry{.binding = binding};
   const auto bind = [&](BufferHandle buffer, std::uint64_t offset, std::uint64_t bytes) {
     entry.buffer = buffer;
@@ -151,7 +151,7 @@ std::shared_ptr<Outcome> WebGpuProgram::submit(const Submission& submission) {
   context_->call().QueueWriteBuffer(context_->queue(), blocks_->handle(), 0, &submission.parameters,
                                     sizeof(submission.parameters));
   Commands commands(*context_);
-  for (const Step& step : steps_) {
+  for (const Launch& step : steps_) {
     if (!submission.includes(step.op)) continue;
     for (const Moved& moved : step.moved)
       if (moved.from.buffer != nullptr)

@@ -39,7 +39,7 @@ class WebGpuProgram final : public Program {
     Binding from;  // no buffer: the call has no such operand
     std::uint64_t at = 0;
   };
-  struct Step {
+  struct Launch {
     const Pipeline* pipeline = nullptr;
     Owned<BindGroupHandle> group;
     std::array<std::uint32_t, 2> grid{};
@@ -52,14 +52,14 @@ class WebGpuProgram final : public Program {
   [[nodiscard]] Status make_steps(const DispatchPlan& plan, Pipelines& pipelines);
   [[nodiscard]] Status make_buffers(const DispatchPlan& plan);
   [[nodiscard]] Status make_groups(const DispatchPlan& plan);
-  [[nodiscard]] BindGroupEntry entry_of(const Dispatch& dispatch, const Step& step, std::uint32_t binding) const;
+  [[nodiscard]] BindGroupEntry entry_of(const Dispatch& dispatch, const Launch& step, std::uint32_t binding) const;
 
   std::shared_ptr<Context> context_;
   std::string name_;
   std::unique_ptr<WebGpuBuffer> blocks_;     // the uniform blocks
   std::unique_ptr<WebGpuBuffer> constants_;  // same layout: one buffer cannot be uniform and writable; may be null
   std::unique_ptr<WebGpuBuffer> scratch_;    // moved operands, one dispatch after the other; may be null
-  std::vector<Step> steps_;                  // one per dispatch
+  std::vector<Launch> steps_;                // one per dispatch
 };
 
 }  // namespace shunt::webgpu

@@ -158,7 +158,7 @@ std::string_view mixture_name(std::uint32_t file_type) {
   return "";
 }
 
-Choice choose_dtype(const Mixture& mixture, const WeightInfo& tensor, const MixtureModel& model) {
+ChosenDType choose_dtype(const Mixture& mixture, const WeightInfo& tensor, const MixtureModel& model) {
   if (!is_converted(tensor)) return {.dtype = tensor.dtype};
   const DType wanted = wanted_dtype(mixture, tensor, model);
   const std::uint32_t columns = tensor.shape.columns();

@@ -58,13 +58,13 @@ struct MixtureModel {
 // Returns the name of llama.cpp's file type, or "" if mixtures() lacks it.
 [[nodiscard]] std::string_view mixture_name(std::uint32_t file_type);
 
-struct Choice {
+struct ChosenDType {
   DType dtype = DType::F32;
   std::string note{};  // why it differs from the mixture, or empty
 };
 
 // Chooses the dtype of one tensor. Norms, vectors, routers and tensors that are not weights keep theirs. Rows that are
 // not whole blocks get the nearest dtype with blocks of 32 elements, or F16.
-[[nodiscard]] Choice choose_dtype(const Mixture& mixture, const WeightInfo& tensor, const MixtureModel& model);
+[[nodiscard]] ChosenDType choose_dtype(const Mixture& mixture, const WeightInfo& tensor, const MixtureModel& model);
 
 }  // namespace shunt::models

@@ -124,7 +124,7 @@ Status quantize_model(GgufFile& model, const std::string& out, const Mixture& mi
   std::vector<GgufTensor> tensors;
   std::vector<std::string> notes;
   for (const WeightInfo& info : model.weights()) {
-    Choice choice = choose_dtype(mixture, info, kind);
+    ChosenDType choice = choose_dtype(mixture, info, kind);
     SHUNT_TRY(check_source(info, choice.dtype));
     tensors.push_back({.name = info.name, .dtype = choice.dtype, .shape = info.shape});
     notes.push_back(std::move(choice.note));

@@ -43,7 +43,7 @@ Result<Charsmap> Charsmap::parse(std::span<const std::uint8_t> bytes) {
   return map;
 }
 
-Charsmap::Step Charsmap::first(std::string_view text) const {
+Charsmap::Replacement Charsmap::first(std::string_view text) const {
   struct Found {
     std::size_t begin;  // in texts_
     std::size_t length;

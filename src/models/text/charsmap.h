@@ -24,12 +24,12 @@ class Charsmap {
 
   // The replacement for the beginning of a text, and the length of what it replaces. A character that the map does not
   // know is kept.
-  struct Step {
+  struct Replacement {
     std::string_view text;
     std::size_t length;  // in bytes
   };
   // REQUIRES: !text.empty().
-  [[nodiscard]] Step first(std::string_view text) const;
+  [[nodiscard]] Replacement first(std::string_view text) const;
 
  private:
   std::vector<std::uint32_t> units_;

@@ -58,7 +58,7 @@ std::string Unigram::normalize(std::string_view text, bool prefix) const {
   std::string result;
   bool after_space = single_spaces_;  // so that no space begins the text
   for (std::size_t at = 0; at < text.size();) {
-    const Charsmap::Step step = charsmap_.first(text.substr(at));
+    const Charsmap::Replacement step = charsmap_.first(text.substr(at));
     at += step.length;
     for (const char byte : step.text) {
       if (byte == ' ' && after_space) continue;

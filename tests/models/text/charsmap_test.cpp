@@ -33,7 +33,7 @@ TEST(Charsmap, CharactersStandForLittleText) {
     const std::string text(length, 'x');
     const auto map = Charsmap::parse(map_of_a(text));
     ASSERT_TRUE(map.has_value()) << map.error().message;
-    const Charsmap::Step step = map->first("ab");
+    const Charsmap::Replacement step = map->first("ab");
     EXPECT_EQ(step.length, 1U);
     EXPECT_EQ(step.text, length <= 256 ? text : "a") << length;
     EXPECT_EQ(map->first("b").text, "b");
