@@ -1,5 +1,5 @@
 if(SHUNT_SANITIZE)
-  add_compile_options(-fsanitize=${SHUNT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g)
+  add_compile_options(-fsanitize=${SHUNT_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=${SHUNT_SANITIZE})
 endif()
 # The library counts its branches for the fuzzer; programs without a fuzzer ignore the counts.

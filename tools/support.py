@@ -255,7 +255,8 @@ def ops_table(records: list, ops: list) -> str:
 
 
 def counts_table(records: list, ops: list) -> str:
-    """How many ops run with each dtype."""
+    """How many ops run with each dtype, of those that every record has."""
+    ops = [op for op in ops if all(op in found["ops"] for found in records)]
     dtypes = [dtype for names in dtypes_by_kind().values() for dtype in names]
     columns = columns_of(records, lambda found: [str(sum(found["ops"].get(op, {}).get(dtype, [0])[0] > 0 for op in ops))
                                                  for dtype in dtypes])

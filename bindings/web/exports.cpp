@@ -24,7 +24,7 @@ SHUNT_EXPORT("shunt_page_interrupt") void shunt_page_interrupt(Page* page) { pag
 
 // Passes the answer to host.answer: as in page.h, or {"error": {"code", "message"}}.
 SHUNT_EXPORT("shunt_page_ask") void shunt_page_ask(Page* page, const char* request, std::size_t bytes) {
-  const Json json = parse_json({request, bytes});
+  const Json json = shunt::parse_json({request, bytes});
   auto answer = page->answer(json);
   if (!answer) answer = Json{{"error", {{"code", name_of(answer.error().code)}, {"message", answer.error().message}}}};
   const std::string text = answer->dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -14,6 +14,11 @@
 namespace shunt::models {
 namespace {
 
+template <class... Arguments>
+std::unexpected<Error> invalid(fmt::format_string<Arguments...> text, Arguments&&... arguments) {
+  return fail(Code::invalid, fmt::format(text, std::forward<Arguments>(arguments)...));
+}
+
 class Planner final : public BucketPlanner {
  public:
   Planner(const Model& model, const DeviceSet& set, const SessionOptions& options, std::uint32_t context)
@@ -78,37 +83,31 @@ std::vector<RunClient::Expected> Session::expected() const {
 }
 
 Result<std::vector<RunClient::Sample>> Session::samples() const {
-  // Large enough to nearly reach the rates of long prompts in less time; times for longer contexts are derived from
-  // these.
+  // Nearly reaches the rates of long prompts in less time; times for longer contexts are derived from these.
   constexpr std::uint64_t kPromptTokens = 64;
   constexpr std::uint32_t kContext = 1024;
   const StepPlanner steps(model_, {}, options_, std::min(context_, kContext));
   const std::uint32_t tokens = std::max(prompt_step(kPromptTokens), 1U);
-  SHUNT_TRY_ASSIGN(Graph one, steps.graph_of(1, 1));
-  SHUNT_TRY_ASSIGN(Graph prompt, steps.graph_of(tokens, 1));
-  std::vector<Sample> samples;
-  samples.push_back({.graph = std::move(one), .times = static_cast<double>(work_->generated_tokens)});
-  samples.push_back({.graph = std::move(prompt), .times = static_cast<double>(work_->prompt_tokens) / tokens});
+  std::vector<Sample> samples(2);
+  SHUNT_TRY_ASSIGN(samples[0].graph, steps.graph_of(1, 1));
+  samples[0].times = static_cast<double>(work_->generated_tokens);
+  SHUNT_TRY_ASSIGN(samples[1].graph, steps.graph_of(tokens, 1));
+  samples[1].times = static_cast<double>(work_->prompt_tokens) / tokens;
   return samples;
 }
 
 Status Session::check(std::span<const BatchToken> batch) const {
   if (batch.empty() || batch.size() > options_.max_batch_tokens)
-    return fail(Code::invalid,
-                fmt::format("a step has {} tokens; it must have 1 to {}", batch.size(), options_.max_batch_tokens));
+    return invalid("a step has {} tokens; it must have 1 to {}", batch.size(), options_.max_batch_tokens);
   std::vector<std::uint64_t> length;
   for (std::size_t index = 0; index < sequences_.count(); ++index) length.push_back(sequences_.tokens(index).size());
   for (const BatchToken& entry : batch) {
     if (entry.sequence >= sequences_.count())
-      return fail(Code::invalid,
-                  fmt::format("sequence {} is out of range; the session has {}", entry.sequence, sequences_.count()));
+      return invalid("sequence {} is out of range; the session has {}", entry.sequence, sequences_.count());
     if (entry.token < 0 || static_cast<std::uint32_t>(entry.token) >= model_.config().vocabulary)
-      return fail(Code::invalid,
-                  fmt::format("token {} is outside the vocabulary of {}", entry.token, model_.config().vocabulary));
+      return invalid("token {} is outside the vocabulary of {}", entry.token, model_.config().vocabulary);
     if (++length[entry.sequence] > context_)
-      return fail(
-          Code::invalid,
-          fmt::format("the context of {} tokens is full; start with a larger one (option context, -c)", context_));
+      return invalid("the context of {} tokens is full; start with a larger one (option context, -c)", context_);
   }
   return {};
 }
@@ -127,10 +126,9 @@ Status Session::rebuild() {
   for (std::uint32_t index = 0; index < sequences_.count(); ++index) {
     const std::span<const Token> tokens = sequences_.tokens(index);
     while (sequences_.computed(index) < tokens.size()) {
+      const std::span<const Token> lost = tokens.subspan(sequences_.computed(index));
       std::vector<BatchToken> batch;
-      for (const Token token :
-           tokens.subspan(sequences_.computed(index))
-               .first(std::min<std::size_t>(options_.max_batch_tokens, tokens.size() - sequences_.computed(index))))
+      for (const Token token : lost.first(std::min<std::size_t>(options_.max_batch_tokens, lost.size())))
         batch.push_back({.sequence = index, .token = token});
       SHUNT_TRY(run_once(batch));
     }
@@ -206,11 +204,10 @@ Status Session::compute_again(std::span<const BatchToken> batch) {
 // Returns an error that names the op. No device is to blame, so all are used again.
 Status Session::give_up(Executable& executable, const Submission& submission) {
   const auto found = executable.find_not_finite(submission);
-  const std::string why = found ? *found : found.error().message;
   runner_.device_pool().acquit();
   runner_.begin_anew();
-  return fail(Code::internal,
-              fmt::format("the logits are not finite, even when computed again on every device: {}", why));
+  return fail(Code::internal, fmt::format("the logits are not finite, even when computed again on every device: {}",
+                                          found ? *found : found.error().message));
 }
 
 std::span<const float> Session::logits(std::size_t index) const {
@@ -221,11 +218,9 @@ std::span<const float> Session::logits(std::size_t index) const {
 
 Status Session::prefill(std::uint32_t sequence, std::span<const Token> tokens, const AfterStep& after_step) {
   if (sequence < sequences_.count() && tokens.size() > context_ - sequences_.tokens(sequence).size())
-    return fail(
-        Code::invalid,
-        fmt::format(
-            "{} tokens do not fit: the context holds {}, {} are taken; start with a larger one (option context, -c)",
-            tokens.size(), context_, sequences_.tokens(sequence).size()));
+    return invalid(
+        "{} tokens do not fit: the context holds {}, {} are taken; start with a larger one (option context, -c)",
+        tokens.size(), context_, sequences_.tokens(sequence).size());
   for (std::size_t done = 0; done < tokens.size();) {
     const std::size_t count = std::min<std::size_t>(options_.max_batch_tokens, tokens.size() - done);
     std::vector<BatchToken> batch;

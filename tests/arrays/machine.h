@@ -84,7 +84,10 @@ struct ArrayCase {
     return is_product() ? size * columns : function == "sum" || function == "dot" ? 1 : size;
   }
   [[nodiscard]] Op op() const {
-    return *op_from_name(function == "multiply" ? "mul" : function == "sum" ? "reduce_sum" : function);
+    return *op_from_name(function == "multiply" ? "mul"
+                         : function == "sum"    ? "reduce_sum"
+                         : function == "matmul" ? "linear"
+                                                : function);
   }
 
   Result<ArrayRun> run(Arrays& arrays, std::span<const float> x, std::span<const float> y, std::span<float> out,

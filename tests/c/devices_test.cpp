@@ -170,7 +170,7 @@ TEST(CDevices, MistakesAreNamed) {
   shunt_device_info info{};
   info.size = sizeof info;
   EXPECT_EQ(shunt_found_device(found.get(), 1000, &info, &error), SHUNT_INVALID);
-  EXPECT_NE(std::strstr(error.message, "device 1000 of "), nullptr) << error.message;
+  EXPECT_NE(std::strstr(error.message, "device 1000 was asked for"), nullptr) << error.message;
   EXPECT_EQ(shunt_found_device(found.get(), 0, nullptr, &error), SHUNT_INVALID);
   EXPECT_EQ(shunt_found_device(nullptr, 0, &info, &error), SHUNT_INVALID);
   EXPECT_EQ(shunt_found_api(nullptr, 0, nullptr, &error), SHUNT_INVALID);

@@ -39,6 +39,9 @@ inline bool is_expected(const std::string& api) {
 class EachApi : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
+#ifdef SHUNT_SANITIZE_THREADS
+    if (GetParam() != "sim") GTEST_SKIP() << "ThreadSanitizer cannot see into the driver of " << GetParam();
+#endif
     // Outside of a browser WebGL2 is what the tests bring along.
     ASSERT_EQ(setenv("SHUNT_WEBGL_LIBRARY", SHUNT_WEBGL_ON_EGL, 1), 0);
     auto registry = open_devices({.devices = GetParam(), .threads = 2});

@@ -22,7 +22,7 @@ int main() {
   std::uint64_t passed = 0;
   for (const auto& tally : report->tallies)
     if (tally.device == "cpu:simd") passed += tally.passed;
-  std::puts(passed > 50 ? "right" : "hardly tried");
+  std::puts(passed > 20 ? "right" : "hardly tried");
 }
 """
 

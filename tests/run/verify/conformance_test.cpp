@@ -7,41 +7,22 @@
 #include <algorithm>
 #include <set>
 
-#include "devices/cpu/device.h"
+#include "run/verify/cpu_devices.h"
 #include "run/verify/support_check.h"
 
 namespace shunt {
 namespace {
 
-// Three threads, so that work is split unevenly.
-struct CpuDevices {
-  std::shared_ptr<cpu::Engine> engine = std::make_shared<cpu::Engine>(3, std::span<const std::uint32_t>());
-  std::unique_ptr<Device> simd = cpu::make_cpu_device({.kernels = cpu::KernelSet::simd, .engine = engine});
-  std::unique_ptr<Device> scalar = cpu::make_cpu_device({.kernels = cpu::KernelSet::scalar, .engine = engine});
-};
-
-std::vector<Op> running_ops() {
-  std::vector<Op> found;
-  for (std::size_t index = 0; index < ops().size(); ++index)
-    if (ops()[index].can_be_sampled()) found.push_back(static_cast<Op>(index));
-  return found;
-}
-
-std::string text_of(const ConformanceFailure& failure, std::uint64_t seed) {
-  return failure.device + " " + failure.call + " seed " + std::to_string(seed) + " case " + to_string(failure.which) +
-         ": " + failure.words;
-}
-
 class EveryRow : public testing::TestWithParam<Op> {};
 
 TEST_P(EveryRow, GivesTheReferencesResultOnEveryDevice) {
   test::for_each_simd_target([] {
-    CpuDevices cpu;
+    test::CpuDevices cpu;
     Device* const devices[] = {cpu.simd.get(), cpu.scalar.get()};
     const ConformanceOptions options{.ops = {GetParam()}, .sizes = false};
     const auto report = check_conformance(devices, options);
     ASSERT_TRUE(report.has_value()) << report.error().message;
-    for (const ConformanceFailure& failure : report->failures) ADD_FAILURE() << text_of(failure, options.seed);
+    for (const ConformanceFailure& failure : report->failures) ADD_FAILURE() << test::text_of(failure, options.seed);
     for (const KnownFailure& row : report->unexpected_passes)
       ADD_FAILURE() << row.device << " passes, though its failure is known: " << row.reason;
     std::set<std::string> that_ran;
@@ -54,17 +35,7 @@ TEST_P(EveryRow, GivesTheReferencesResultOnEveryDevice) {
   });
 }
 
-// On the best instruction set: the others differ in the width of a vector alone, and large sizes take long.
-TEST_P(EveryRow, GivesTheReferencesResultPastEveryBorder) {
-  CpuDevices cpu;
-  Device* const devices[] = {cpu.simd.get()};
-  const ConformanceOptions options{.ops = {GetParam()}, .awkward = false};
-  const auto report = check_conformance(devices, options);
-  ASSERT_TRUE(report.has_value()) << report.error().message;
-  for (const ConformanceFailure& failure : report->failures) ADD_FAILURE() << text_of(failure, options.seed);
-}
-
-INSTANTIATE_TEST_SUITE_P(Conformance, EveryRow, testing::ValuesIn(running_ops()),
+INSTANTIATE_TEST_SUITE_P(Conformance, EveryRow, testing::ValuesIn(test::running_ops()),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
 // A device that does something wrong after each program.
@@ -126,7 +97,7 @@ bool says(const ConformanceReport& report, std::string_view words) {
 }
 
 TEST(Conformance, FindsAWrongElement) {
-  CpuDevices cpu;
+  test::CpuDevices cpu;
   Faulty device(*cpu.simd, [](const ProgramOp& op) { byte_of(op.output, 3) ^= std::byte{0x40}; });
   const ConformanceReport report = report_on(device, {.ops = {Op::add}});
   EXPECT_FALSE(report.ok());
@@ -134,7 +105,7 @@ TEST(Conformance, FindsAWrongElement) {
 }
 
 TEST(Conformance, FindsWhatIsWrittenBesideTheResult) {
-  CpuDevices cpu;
+  test::CpuDevices cpu;
   Faulty after(*cpu.simd, [](const ProgramOp& op) { byte_of(op.output, op.output.bytes) = std::byte{0}; });
   EXPECT_TRUE(says(report_on(after, {.ops = {Op::linear}}), "after the start of the result"));
   Faulty in_the_tail(*cpu.simd, [](const ProgramOp& op) { byte_of(op.output, op.output.bytes - 1) = std::byte{0}; });
@@ -146,13 +117,13 @@ TEST(Conformance, FindsWhatIsWrittenBesideTheResult) {
 }
 
 TEST(Conformance, FindsStateThatIsWrong) {
-  CpuDevices cpu;
+  test::CpuDevices cpu;
   Faulty device(*cpu.simd, [](const ProgramOp& op) { byte_of(op.output, op.output.bytes - 1) ^= std::byte{0x40}; });
   EXPECT_FALSE(report_on(device, {.ops = {Op::rotary_cache_write}}).ok());
 }
 
 TEST(Conformance, AKnownFailureIsNoNewsUntilItPasses) {
-  CpuDevices cpu;
+  test::CpuDevices cpu;
   Faulty device(*cpu.simd, [](const ProgramOp& op) { byte_of(op.output, 3) ^= std::byte{0x40}; });
   const KnownFailure known[] = {{"cpu:simd", Op::silu, "", "flips a bit"}};
   const ConformanceReport failing = report_on(device, {.ops = {Op::silu}, .known = known});
@@ -165,7 +136,7 @@ TEST(Conformance, AKnownFailureIsNoNewsUntilItPasses) {
 }
 
 TEST(Conformance, ACaseCanBeRunAgainByItsChoices) {
-  CpuDevices cpu;
+  test::CpuDevices cpu;
   Faulty device(*cpu.simd, [](const ProgramOp& op) { byte_of(op.output, 3) ^= std::byte{0x40}; });
   const ConformanceReport all = report_on(device, {.ops = {Op::softmax}, .seed = 7});
   ASSERT_FALSE(all.failures.empty());

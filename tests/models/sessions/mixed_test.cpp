@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include "devices/cpu/device.h"
-#include "devices/each_api.h"
 #include "devices/sim/device.h"
 #include "models/short_run.h"
 #include "models/step_planner.h"
@@ -175,18 +174,6 @@ TEST(Mixed, ALostDeviceIsTheErrorOfAStrictStepAndTheSequencesStay) {
   EXPECT_EQ(loaded.session->tokens(0).size(), prompt.size());
   EXPECT_EQ(loaded.session->prefill(1, prompt).error().code, Code::device_lost);
 }
-
-// On the CPU and the first device of each API.
-class MixedWithEachApi : public test::EachApi {};
-
-TEST_P(MixedWithEachApi, LayersInTurnGiveTheTextOfOneDevice) {
-  Loaded loaded(kQuantizedModel, "cpu:simd," + devices_.front()->info().id, kInTurn);
-  expect_the_scalar_devices_run(*loaded.session, kQuantizedModel);
-  for (const std::uint32_t tokens : {16U, 1U})
-    EXPECT_GT(copies_in(*Loaded::take(loaded.session->plan_for(tokens, 1))), 0U);
-}
-
-SHUNT_FOR_EACH_API(MixedWithEachApi);
 
 TEST(Mixed, OneDeviceInTurnIsThatDeviceAlone) {
   Loaded loaded(kTrainedModel, "cpu:simd", {.context = 64, .strategy = Strategy::layers});
