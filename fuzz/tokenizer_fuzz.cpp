@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "../tests/models/small_vocabulary.h"
+#include "../tests/models/text/small_vocabulary.h"
 #include "models/text/chat.h"
 #include "models/text/tokenizer.h"
 #include "models/text/utf8.h"

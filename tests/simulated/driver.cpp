@@ -27,8 +27,10 @@ namespace {
 using KernelFunction = void (*)(const CudaCall* call);
 static_assert(kBlockThreads == kCudaGroupSize);
 
-using cuda::Address;
-using cuda::Handle;
+using namespace cuda;  // handles and addresses
+
+// Any of them, as what it points at here.
+using Handle = void*;
 
 constexpr int kOk = 0;
 constexpr int kInvalidValue = 1;
@@ -254,10 +256,10 @@ int simulated_device_attribute(int* value, int, int) {
   *value = 1;
   return kOk;
 }
-int simulated_context_retain(Handle* context, int) {
+int simulated_context_retain(ContextHandle* context, int) {
   const Call call;
   ++driver().contexts;
-  *context = &driver();
+  *context = reinterpret_cast<ContextHandle>(&driver());
   return kOk;
 }
 int simulated_context_release(int) {
@@ -272,7 +274,9 @@ int simulated_context_release(int) {
   }
   return kOk;
 }
-int simulated_context_enter(Handle context) { return context == &driver() ? kOk : kInvalidHandle; }
+int simulated_context_enter(ContextHandle context) {
+  return static_cast<void*>(context) == &driver() ? kOk : kInvalidHandle;
+}
 
 int simulated_memory_info(std::size_t* available, std::size_t* total) {
   const Call call;
@@ -309,21 +313,21 @@ int simulated_host_free(void* memory) {
   return driver().pinned.erase(address(memory)) == 1 ? kOk : kInvalidValue;
 }
 
-int simulated_fill(Address to, unsigned char value, std::size_t bytes, Handle stream) {
+int simulated_fill(Address to, unsigned char value, std::size_t bytes, StreamHandle stream) {
   const Call call;
   Stream* const found = find(driver().streams, stream);
   if (call.state() != kOk) return call.state();
   if (found == nullptr || !driver().holds(to, bytes)) return kInvalidValue;
   return driver().give(*found, {.kind = Work::Kind::fill, .to = to, .bytes = bytes, .value = value});
 }
-int simulated_copy_to_device(Address to, const void* from, std::size_t bytes, Handle stream) {
+int simulated_copy_to_device(Address to, const void* from, std::size_t bytes, StreamHandle stream) {
   const Call call;
   Stream* const found = find(driver().streams, stream);
   if (call.state() != kOk) return call.state();
   if (found == nullptr || !driver().holds(to, bytes)) return kInvalidValue;
   return driver().give(*found, {.kind = Work::Kind::copy, .to = to, .from = address(from), .bytes = bytes});
 }
-int simulated_copy_to_host(void* to, Address from, std::size_t bytes, Handle stream) {
+int simulated_copy_to_host(void* to, Address from, std::size_t bytes, StreamHandle stream) {
   const Call call;
   Stream* const found = find(driver().streams, stream);
   if (call.state() != kOk) return call.state();
@@ -331,22 +335,22 @@ int simulated_copy_to_host(void* to, Address from, std::size_t bytes, Handle str
   return driver().give(*found, {.kind = Work::Kind::copy, .to = address(to), .from = from, .bytes = bytes});
 }
 
-int simulated_stream_create(Handle* stream, unsigned) {
+int simulated_stream_create(StreamHandle* stream, unsigned) {
   const Call call;
-  *stream = keep(driver().streams, std::make_unique<Stream>());
+  *stream = static_cast<StreamHandle>(keep(driver().streams, std::make_unique<Stream>()));
   return call.state();
 }
-int simulated_stream_destroy(Handle stream) {
+int simulated_stream_destroy(StreamHandle stream) {
   const Call call;
   return destroy(driver().streams, stream);
 }
-int simulated_stream_query(Handle stream) {
+int simulated_stream_query(StreamHandle stream) {
   const Call call;
   Stream* const found = find(driver().streams, stream);
   return found == nullptr ? kInvalidHandle : driver().query(*found, found->given);
 }
 
-int simulated_capture_begin(Handle stream, int) {
+int simulated_capture_begin(StreamHandle stream, int) {
   const Call call;
   Stream* const found = find(driver().streams, stream);
   if (call.state() != kOk) return call.state();
@@ -356,23 +360,23 @@ int simulated_capture_begin(Handle stream, int) {
   keep(driver().graphs, std::move(graph));
   return kOk;
 }
-int simulated_capture_end(Handle stream, Handle* graph) {
+int simulated_capture_end(StreamHandle stream, GraphHandle* graph) {
   const Call call;
   Stream* const found = find(driver().streams, stream);
   if (found == nullptr || found->recording == nullptr) return kInvalidValue;
-  *graph = std::exchange(found->recording, nullptr);
+  *graph = reinterpret_cast<GraphHandle>(std::exchange(found->recording, nullptr));
   return call.state();
 }
-int simulated_graph_instantiate(Handle* executable, Handle graph, unsigned long long) {
+int simulated_graph_instantiate(ExecutableHandle* executable, GraphHandle graph, unsigned long long) {
   const Call call;
   const Graph* const found = find(driver().graphs, graph);
   if (call.state() != kOk) return call.state();
   if (found == nullptr) return kInvalidHandle;
-  *executable = keep(driver().executables, std::make_unique<Graph>(*found));
+  *executable = static_cast<ExecutableHandle>(keep(driver().executables, std::make_unique<Graph>(*found)));
   ++driver().graphs_made;
   return kOk;
 }
-int simulated_graph_launch(Handle executable, Handle stream) {
+int simulated_graph_launch(ExecutableHandle executable, StreamHandle stream) {
   const Call call;
   const Graph* const found = find(driver().executables, executable);
   Stream* const on = find(driver().streams, stream);
@@ -382,40 +386,41 @@ int simulated_graph_launch(Handle executable, Handle stream) {
   ++driver().launches;
   return kOk;
 }
-int simulated_graph_destroy(Handle graph) {
+int simulated_graph_destroy(GraphHandle graph) {
   const Call call;
   return destroy(driver().graphs, graph);
 }
-int simulated_executable_destroy(Handle executable) {
+int simulated_executable_destroy(ExecutableHandle executable) {
   const Call call;
   return destroy(driver().executables, executable);
 }
 
-int simulated_module_load(Handle* module, const void* image) {
+int simulated_module_load(ModuleHandle* module, const void* image) {
   const Call call;
   if (call.state() != kOk) return call.state();
   const std::string_view text(static_cast<const char*>(image));
   if (driver().fault == Fault::bad_image || text.find(".target sm_") == std::string_view::npos) return kInvalidImage;
-  *module = keep(driver().modules, std::make_unique<Module>(Module{text}));
+  *module = static_cast<ModuleHandle>(keep(driver().modules, std::make_unique<Module>(Module{text})));
   return kOk;
 }
-int simulated_module_unload(Handle module) {
+int simulated_module_unload(ModuleHandle module) {
   const Call call;
   if (call.state() != kOk) return call.state();
   return destroy(driver().modules, module);
 }
-int simulated_module_function(Handle* function, Handle module, const char* name) {
+int simulated_module_function(FunctionHandle* function, ModuleHandle module, const char* name) {
   const Call call;
   const Module* const found = find(driver().modules, module);
   if (call.state() != kOk) return call.state();
   if (found == nullptr) return kInvalidHandle;
   const std::string entry = std::string(".entry ") + name + "(";
   if (found->image.find(entry) == std::string_view::npos) return kNotFound;
-  *function = reinterpret_cast<Handle>(kernel_named(name));
+  *function = reinterpret_cast<FunctionHandle>(kernel_named(name));
   return *function == nullptr ? kNotFound : kOk;
 }
-int simulated_launch(Handle function, unsigned blocks, unsigned blocks_y, unsigned blocks_z, unsigned threads,
-                     unsigned threads_y, unsigned threads_z, unsigned, Handle stream, void** arguments, void** extra) {
+int simulated_launch(FunctionHandle function, unsigned blocks, unsigned blocks_y, unsigned blocks_z, unsigned threads,
+                     unsigned threads_y, unsigned threads_z, unsigned, StreamHandle stream, void** arguments,
+                     void** extra) {
   const Call call;
   Stream* const found = find(driver().streams, stream);
   if (call.state() != kOk) return call.state();
@@ -430,16 +435,16 @@ int simulated_launch(Handle function, unsigned blocks, unsigned blocks_y, unsign
                                 .kernel = reinterpret_cast<KernelFunction>(function)});
 }
 
-int simulated_event_create(Handle* event, unsigned) {
+int simulated_event_create(EventHandle* event, unsigned) {
   const Call call;
-  *event = keep(driver().events, std::make_unique<Recorded>());
+  *event = static_cast<EventHandle>(keep(driver().events, std::make_unique<Recorded>()));
   return call.state();
 }
-int simulated_event_destroy(Handle event) {
+int simulated_event_destroy(EventHandle event) {
   const Call call;
   return destroy(driver().events, event);
 }
-int simulated_event_record(Handle event, Handle stream) {
+int simulated_event_record(EventHandle event, StreamHandle stream) {
   const Call call;
   Recorded* const found = find(driver().events, event);
   Stream* const on = find(driver().streams, stream);
@@ -448,7 +453,7 @@ int simulated_event_record(Handle event, Handle stream) {
   *found = {on, on->given};
   return kOk;
 }
-int simulated_event_query(Handle event) {
+int simulated_event_query(EventHandle event) {
   const Call call;
   const Recorded* const found = find(driver().events, event);
   if (found == nullptr) return kInvalidHandle;

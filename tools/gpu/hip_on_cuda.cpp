@@ -3,10 +3,10 @@
 #include <dlfcn.h>
 
 #include <cstddef>
-#include <cstdint>
 
-using Handle = void*;
-using Address = std::uint64_t;
+#include "devices/cuda/handles.h"
+
+using namespace shunt::cuda;
 
 namespace {
 

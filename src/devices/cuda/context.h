@@ -24,7 +24,7 @@ class Context {
   [[nodiscard]] const Driver& driver() const { return *driver_; }
   [[nodiscard]] const DriverFunctions& call() const { return driver_->call(); }
   [[nodiscard]] int device() const { return device_; }
-  [[nodiscard]] Handle stream() const { return stream_; }
+  [[nodiscard]] StreamHandle stream() const { return stream_; }
   // Returns 0 if the device does not answer.
   [[nodiscard]] int attribute(int number) const;
   // Binds the calling thread to the context.
@@ -41,8 +41,8 @@ class Context {
 
   std::shared_ptr<const Driver> driver_;
   int device_ = 0;
-  Handle context_ = nullptr;
-  Handle stream_ = nullptr;
+  ContextHandle context_ = nullptr;
+  StreamHandle stream_ = nullptr;
   bool trusted_ = true;
   std::vector<std::function<void(const DriverFunctions&)>> kept_;
 };
@@ -88,7 +88,7 @@ class Pinned {
 
   std::shared_ptr<Context> context_;
   std::span<std::byte> memory_;
-  Handle event_ = nullptr;
+  EventHandle event_ = nullptr;
 };
 
 }  // namespace shunt::cuda

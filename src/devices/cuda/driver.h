@@ -11,11 +11,9 @@
 #include <string_view>
 
 #include "base/system/shared_library.h"
+#include "devices/cuda/handles.h"
 
 namespace shunt::cuda {
-
-using Handle = void*;
-using Address = std::uint64_t;
 
 struct DriverFunctions {
 #define SHUNT_DRIVER_CALL(member, cuda, hip, parameters, arguments) int(*member) parameters = nullptr;

@@ -28,7 +28,7 @@ Kernels::~Kernels() {
           [module = loaded.module](const DriverFunctions& call) { static_cast<void>(call.module_unload(module)); });
 }
 
-Result<Handle> Kernels::of(const CudaModule& module) {
+Result<FunctionHandle> Kernels::of(const CudaModule& module) {
   Loaded& loaded = loaded_[static_cast<std::size_t>(&module - cuda_modules().data())];
   if (loaded.function != nullptr) return loaded.function;
   const std::span<const std::byte> image = image_for(context_->driver(), module);
@@ -67,7 +67,7 @@ Status CudaProgram::plan(const ProgramOp& op, std::uint32_t number, Kernels& ker
   if (choice.module == nullptr) return fail(Code::unsupported, choice.refusal);
   const std::uint64_t blocks = choice.module->kernel->blocks(op.call);
   if (blocks == 0) return {};
-  SHUNT_TRY_ASSIGN(const Handle function, kernels.of(*choice.module));
+  SHUNT_TRY_ASSIGN(const FunctionHandle function, kernels.of(*choice.module));
   CudaBlock block = cuda_block(op.call, *choice.module);
   // Offsets are within blocks_ until its address is known; operands are addresses already.
   CudaCall call{.output = address_of(op.output), .constants = block.constants_at};
@@ -101,7 +101,7 @@ Status CudaProgram::capture() {
   const DriverFunctions& call = context_->call();
   SHUNT_TRY(check(call.capture_begin(context_->stream(), kCaptureRelaxed), "starting to record kernels"));
   const Status launched = launch({});
-  Handle graph = nullptr;
+  GraphHandle graph = nullptr;
   const Status ended = check(call.capture_end(context_->stream(), &graph), "recording kernels");
   Status made = !launched ? launched : ended;
   if (made) made = check(call.graph_instantiate(&executable_, graph, 0), "preparing the recorded kernels");

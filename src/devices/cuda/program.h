@@ -19,12 +19,12 @@ class Kernels {
   Kernels& operator=(const Kernels&) = delete;
 
   // Returns the function of a module. Errors: unsupported if the module has no form that the driver takes.
-  [[nodiscard]] Result<Handle> of(const CudaModule& module);
+  [[nodiscard]] Result<FunctionHandle> of(const CudaModule& module);
 
  private:
   struct Loaded {
-    Handle module = nullptr;
-    Handle function = nullptr;
+    ModuleHandle module = nullptr;
+    FunctionHandle function = nullptr;
   };
   std::shared_ptr<Context> context_;
   std::vector<Loaded> loaded_;  // one per entry of cuda_modules()
@@ -51,7 +51,7 @@ class CudaProgram final : public Program {
 
  private:
   struct Launch {
-    Handle function = nullptr;
+    FunctionHandle function = nullptr;
     unsigned blocks = 0;
     Address call = 0;  // initially an offset into blocks_
     std::uint32_t op = 0;
@@ -69,7 +69,7 @@ class CudaProgram final : public Program {
   std::vector<std::byte> content_;      // of blocks_, until it is uploaded
   std::unique_ptr<CudaBuffer> blocks_;  // parameters, then the call of each kernel
   std::unique_ptr<Pinned> upload_;      // the source of uploads: first all of blocks_, then only the parameters
-  Handle executable_ = nullptr;
+  ExecutableHandle executable_ = nullptr;
 };
 
 }  // namespace shunt::cuda
