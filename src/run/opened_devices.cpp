@@ -109,7 +109,7 @@ Result<std::shared_ptr<OpenedDevices>> OpenedDevices::create(const RuntimeOption
   if (options.selector && !options.devices.empty())
     return fail(Code::invalid, fmt::format("devices are chosen both by name (\"{}\") and by a selector; choose one way",
                                            options.devices));
-  const std::shared_ptr<OpenedDevices> made(new OpenedDevices(options));
+  std::shared_ptr<OpenedDevices> made(new OpenedDevices(options));
   RuntimeOptions& chosen = made->options_;
   if (chosen.devices.empty()) chosen.devices = from_the_environment("SHUNT_DEVICES");
   if (chosen.faults.empty()) chosen.faults = from_the_environment("SHUNT_FAULTS");

@@ -133,8 +133,8 @@ Status OpBench::fill(std::size_t index) {
   std::vector<std::byte> bytes(binding.bytes);
   if (input.operand.dtype == DType::I32) {
     for (std::uint32_t i = 0; i < input.operand.shape.elements(); ++i) {
-      const auto number =
-          static_cast<std::int32_t>((input.indices.first + i * input.indices.step) % input.indices.modulus);
+      const auto number = static_cast<std::int32_t>((input.indices.first + std::uint64_t{i} * input.indices.step) %
+                                                    input.indices.modulus);
       std::memcpy(bytes.data() + i * sizeof number, &number, sizeof number);
     }
   } else {
