@@ -1,4 +1,5 @@
-// A thread finds the place of one column of a row: before it stand as many columns as precede it.
+// A block sorts the indices of one row by a bitonic network whose comparators all point the same way, so that a row of
+// any length is sorted as if it were filled up with elements that stay behind it (Batcher, 1968).
 #include "ops/argsort/argsort_args.h"
 
 #include "ops/kernel.cuh"
@@ -6,11 +7,34 @@
 namespace shunt {
 namespace {
 
-// Whether a value stands before another: the smaller first, of equals the lower index, NaN last.
-SHUNT_FUNCTION bool precedes(float value, std::uint32_t place, float other, std::uint32_t its) {
-  const bool is_number = value == value;
-  if (is_number != (other == other)) return is_number;
-  return value < other || (!(other < value) && place < its);
+struct Row {
+  const void* x;
+  std::uint64_t begin;
+  std::uint64_t stride;
+  std::uint32_t dtype;
+  std::uint32_t columns;
+  std::int32_t* ids;
+};
+
+// Whether column a stands before column b: the smaller first, of equals the lower index, NaN last.
+SHUNT_FUNCTION bool precedes(const Row& row, std::int32_t a, std::int32_t b) {
+  const float first = load(row.dtype, row.x, row.begin + static_cast<std::uint32_t>(a) * row.stride);
+  const float second = load(row.dtype, row.x, row.begin + static_cast<std::uint32_t>(b) * row.stride);
+  const bool is_number = first == first;
+  if (is_number != (second == second)) return is_number;
+  return first < second || (!(second < first) && a < b);
+}
+
+// Puts the places i and i ^ mask in order, for each i of the row.
+SHUNT_FUNCTION void compare(const Row& row, std::uint32_t mask) {
+  for (std::uint32_t i = lane(); i < row.columns; i += kGroup) {
+    const std::uint32_t other = i ^ mask;
+    if (other <= i || other >= row.columns || !precedes(row, row.ids[other], row.ids[i])) continue;
+    const std::int32_t id = row.ids[i];
+    row.ids[i] = row.ids[other];
+    row.ids[other] = id;
+  }
+  sync();
 }
 
 }  // namespace
@@ -19,17 +43,15 @@ SHUNT_FUNCTION bool precedes(float value, std::uint32_t place, float other, std:
 SHUNT_KERNEL(argsort) {
   using namespace shunt;
   const auto& args = arguments_of<ArgsortArgs>(call);
+  const std::uint64_t number = group();
+  if (number >= valid_row_count(args.x, parameters_of(call))) return;
   const std::uint32_t columns = args.x.extents[3];
-  const std::uint64_t row = thread_index() / columns;
-  const auto column = static_cast<std::uint32_t>(thread_index() % columns);
-  if (row >= valid_row_count(args.x, parameters_of(call))) return;
-  const std::uint64_t begin = row_offset(args.x, row);
-  const auto at = [&](std::uint32_t i) {
-    return load(args.x.dtype, input_of<void>(call, 0), begin + std::uint64_t{i} * args.x.strides[3]);
-  };
-  const float value = at(column);
-  std::uint32_t before = 0;
-  for (std::uint32_t other = 0; other < columns; ++other)
-    if (precedes(at(other), other, value, column)) ++before;
-  output_of<std::int32_t>(call)[row * columns + before] = static_cast<std::int32_t>(column);
+  const Row row{input_of<void>(call, 0), row_offset(args.x, number), args.x.strides[3], args.x.dtype, columns,
+                output_of<std::int32_t>(call) + number * columns};
+  for (std::uint32_t i = lane(); i < columns; i += kGroup) row.ids[i] = static_cast<std::int32_t>(i);
+  sync();
+  for (std::uint64_t size = 2; size < std::uint64_t{2} * columns; size *= 2) {
+    compare(row, static_cast<std::uint32_t>(size - 1));
+    for (std::uint64_t stride = size / 4; stride > 0; stride /= 2) compare(row, static_cast<std::uint32_t>(stride));
+  }
 }

@@ -5,13 +5,13 @@
 namespace shunt {
 namespace {
 
-// Pairs of columns that a kernel may compare for one row: about as many as take a second. Drivers end what takes long.
+// Pairs of columns that a shader may compare for one row: about as many as take a second. Drivers end what takes long.
 constexpr std::uint64_t kMostPairs = std::uint64_t{1} << 28U;
 
 std::string supports(const OpCall& call) {
   const std::uint64_t columns = call.input(0).shape.columns();
   if (columns * columns <= kMostPairs) return {};
-  return fmt::format("argsort: {} columns, and the kernel compares no more than {} pairs of a row", columns,
+  return fmt::format("argsort: {} columns, and the shader compares no more than {} pairs of a row", columns,
                      kMostPairs);
 }
 
@@ -30,6 +30,6 @@ constexpr ShaderKernel kShaders[] = {{.supports = supports, .groups = groups, .r
 
 }  // namespace
 
-extern const GpuKernels argsort_gpu{.shaders = kShaders, .cuda = {.supports = supports}};
+extern const GpuKernels argsort_gpu{.shaders = kShaders, .cuda = {.blocks = one_per_input_row}};
 
 }  // namespace shunt
