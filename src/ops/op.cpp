@@ -29,7 +29,7 @@ using enum Attr;
 #define SHUNT_LAYOUT_OP(name, inputs, attributes, rule) SHUNT_ROW_LISTS(name, inputs, attributes)
 #include "ops/ops.def"
 
-// Every row that computes, but for its expression or expansion.
+// A row of any kind: a family makes it compute, an expression makes it elementwise, an expansion makes it fused.
 constexpr OpInfo row_of(std::string_view name, std::span<const std::string_view> inputs, std::size_t required,
                         std::span<const Attr> attributes, const OpRule& rule, double tolerance, std::string_view family,
                         std::string_view expansion = "", std::string_view expression = "") {
