@@ -46,7 +46,11 @@ SHUNT_KERNEL(argsort) {
   const std::uint64_t number = group();
   if (number >= valid_row_count(args.x, parameters_of(call))) return;
   const std::uint32_t columns = args.x.extents[3];
-  const Row row{input_of<void>(call, 0), row_offset(args.x, number), args.x.strides[3], args.x.dtype, columns,
+  const Row row{input_of<void>(call, 0),
+                row_offset(args.x, number),
+                args.x.strides[3],
+                args.x.dtype,
+                columns,
                 output_of<std::int32_t>(call) + number * columns};
   for (std::uint32_t i = lane(); i < columns; i += kGroup) row.ids[i] = static_cast<std::int32_t>(i);
   sync();
