@@ -1,6 +1,6 @@
-// The uses of each op that are measured, with sizes that a model of the llama architecture has: what benchmarks run.
+// The uses of each op that benchmarks run, with the sizes of a model of the llama architecture.
 //
-// The rule of an op (ops/op.h) adds the operands, so that a new row is measured without being listed anywhere. Plain
+// The rule of an op (ops/op.h) adds the operands, so a new row is measured without being listed anywhere. Plain
 // values; any thread.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace shunt {
 
-// A model's sizes, and how many tokens a prompt and its context have.
+// A model's sizes, and the number of tokens in a prompt and its context.
 struct OpSizes {
   std::uint32_t embedding = 0;
   std::uint32_t feed_forward = 0;
@@ -19,7 +19,7 @@ struct OpSizes {
   std::uint32_t kv_heads = 0;
   std::uint32_t head_dim = 0;
   std::uint32_t vocabulary = 0;
-  std::uint32_t page_tokens = 0;  // of the cache
+  std::uint32_t page_tokens = 0;  // of the KV cache
   std::uint32_t prompt = 512;
   std::uint32_t context = 512;
 };
@@ -35,14 +35,14 @@ inline constexpr std::uint32_t kBenchStep = 7919;
 
 struct BenchInput {
   Operand operand;
-  BenchIndices indices;  // I32 inputs; others get random numbers
+  BenchIndices indices;  // of I32 inputs; others get random numbers
   bool is_absent = false;
 };
 
 struct BenchCase {
   Op op{};
-  DType dtype = DType::F32;  // of the operand whose dtype matters most: weight, state, or what x becomes
-  std::uint32_t rows = 0;    // tokens: 1 as in generation, or a prompt
+  DType dtype = DType::F32;  // of the operand whose dtype matters most: weight, state or converted x
+  std::uint32_t rows = 0;    // tokens: 1 as in decode, or a prompt
   Attributes attributes;
   std::vector<BenchInput> inputs;
   Operand output;
@@ -50,7 +50,7 @@ struct BenchCase {
   [[nodiscard]] const Shape& shape(std::size_t input) const { return inputs[input].operand.shape; }
 };
 
-// A case as a call. It must outlive this, and may not be moved meanwhile.
+// The operands of a case as an OpCall. The case must outlive this and must not move.
 class BenchOperands {
  public:
   explicit BenchOperands(const BenchCase& use);
@@ -63,11 +63,11 @@ class BenchOperands {
   std::vector<const Operand*> inputs_;
 };
 
-// Experts of a layer, and how many a token uses.
+// The experts of a layer, and how many of them a token uses.
 inline constexpr std::uint32_t kBenchExperts = 8;
 inline constexpr std::uint32_t kBenchUsedExperts = 2;
 
-// Collects the operands of a case: what OpRule::bench fills in.
+// Collects the operands of a case; OpRule::bench adds them.
 class BenchBuilder {
  public:
   BenchBuilder(Op op, const OpSizes& sizes, std::uint32_t rows, DType dtype)
@@ -86,9 +86,9 @@ class BenchBuilder {
   void add(const Operand& operand) { use_.inputs.push_back({.operand = operand}); }
   void add_values(const Shape& shape) { add(values(shape)); }
   void add_indices(const Shape& shape) { add(Operand::contiguous(DType::I32, shape, TensorKind::input)); }
-  // Keys or values of the cache, of dtype(): [pages, page_tokens, kv_heads, head_dim].
+  // Adds keys or values of the KV cache, of dtype(): [pages, page_tokens, kv_heads, head_dim].
   void add_state();
-  // Positions, sequences and pages: one sequence.
+  // Adds the positions, sequences and pages of one sequence.
   void add_page_table();
   // Adds `operand` until every required input is given.
   void fill_up(const Operand& operand);
@@ -103,12 +103,12 @@ class BenchBuilder {
   BenchCase use_;
 };
 
-// A use of the op on operands such as those of `call`, all entries of buckets valid; indices lead everywhere, and
-// tokens see half of the context.
+// Returns a use of the op on operands like those of `call`, with all entries of buckets valid. Indices spread over all
+// that they can address, and tokens see half of the context.
 [[nodiscard]] BenchCase bench_case_of(const OpCall& call);
 
-// Every dtype for linear and a usual one for the rest, each with one row and with a prompt's. Empty for layout and
-// custom ops. Errors: invalid where the sizes do not fit the op.
+// Returns cases with every weight dtype for linear and a typical one for other ops. Each has a case with one row and
+// one with the rows of a prompt. Empty for layout and custom ops. Errors: invalid if the sizes do not fit the op.
 [[nodiscard]] Result<std::vector<BenchCase>> bench_cases(Op op, const OpSizes& sizes);
 
 }  // namespace shunt

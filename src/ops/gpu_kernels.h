@@ -1,8 +1,8 @@
-// What the host knows of a family's GPU kernels: which calls they run, and with how many workgroups or blocks.
+// The host's description of a family's GPU kernels: which calls they run, and with how many workgroups or blocks.
 //
-// A family folder `x/` may hold x_gpu.cpp with `const GpuKernels x_gpu`. It says what differs from the defaults of
-// ShaderKernel and CudaKernel: kernels that run every call of the family's ops, and write the result word by word or
-// element by element. A family without the file has these. Pure functions; any thread.
+// A family folder `x/` may hold x_gpu.cpp with `const GpuKernels x_gpu`, which overrides the defaults of ShaderKernel
+// and CudaKernel. By default, kernels run every call of the family's ops and write the result word by word or element
+// by element. Pure functions; any thread.
 #pragma once
 
 #include <cstdint>
@@ -20,41 +20,41 @@ struct GpuKernels {
   CudaKernel cuda;
 };
 [[nodiscard]] const GpuKernels& gpu_kernels(std::string_view family);
-// What is said of the shader `name`, or the defaults.
+// Returns the entry for the shader `name`, or the defaults.
 [[nodiscard]] const ShaderKernel& shader_kernel(std::string_view family, std::string_view name);
 
-// Empty, or why rows of this operand, which the kernel writes, share 32-bit words.
+// Returns an empty string, or the refusal if rows of `written`, which the kernel writes, share 32-bit words.
 [[nodiscard]] std::string whole_words_refusal(const OpCall& call, const Operand& written);
 
-// Workgroups whose invocations write a word each: ops/words.glsl, ops/bits.glsl.
+// The number of workgroups if each invocation writes one word (ops/words.glsl, ops/bits.glsl).
 [[nodiscard]] std::uint64_t groups_for_words(const Operand& written);
-// Workgroups that write whole rows: ops/row_groups.glsl.
+// The number of workgroups that write whole rows (ops/row_groups.glsl).
 [[nodiscard]] std::uint64_t groups_for_rows(const Operand& written);
-// Blocks whose threads write an element each.
+// The number of blocks if each thread writes one element.
 [[nodiscard]] std::uint64_t blocks_for_elements(std::uint64_t elements);
 
-// ShaderKernel::groups of whole rows of the result.
+// ShaderKernel::groups for kernels that write whole rows of the result.
 [[nodiscard]] std::uint64_t whole_rows(const OpCall& call);
 // ShaderKernel::groups or CudaKernel::blocks: one for each row of the result, or of input 0.
 [[nodiscard]] std::uint64_t one_per_row(const OpCall& call);
 [[nodiscard]] std::uint64_t one_per_input_row(const OpCall& call);
 
-// ShaderKernel::rounds, in each of which the invocations of a workgroup take one column each of `columns`.
+// ShaderKernel::rounds of a loop in which each invocation of a workgroup takes one of `columns` per iteration.
 [[nodiscard]] std::uint64_t rounds_over(std::uint64_t columns);
-// The same of kernels whose workgroups compute one row or two (ops/row_groups.glsl), for which they go so many times
-// over the columns of the input, of which `written` has as many.
+// The same for kernels whose workgroups compute one or two rows (ops/row_groups.glsl). They make `times` passes over
+// the columns of the input, which has as many as `written`.
 [[nodiscard]] std::uint64_t rounds_over_rows(const Operand& written, std::uint32_t times);
-// Rounds of a sum or a maximum over a workgroup, each half as wide as the one before.
+// Iterations of a sum or a maximum over a workgroup; each is half as wide as the one before.
 inline constexpr std::uint64_t kRoundsOfAGroup = 6;
 
-// What the workgroups of a kernel for Vulkan alone are made of.
+// The workgroup limits that a Vulkan-only kernel needs.
 struct GroupNeeds {
-  std::uint32_t group = 0;  // invocations, which its fourth constant says
+  std::uint32_t group = 0;  // invocations per workgroup; the fourth constant gives it
   std::uint32_t smallest_subgroup = 0;
   std::uint32_t shared_bytes = 0;
-  bool on_cpu = true;  // also where the driver computes on the CPU
+  bool on_cpu = true;  // also runs if the driver computes on the CPU
 };
-// ShaderKernel::runs_on of such a kernel.
+// ShaderKernel::runs_on for such a kernel.
 template <GroupNeeds needs>
 [[nodiscard]] bool offers(const ShaderLimits& limits) {
   return limits.largest_group >= needs.group && limits.smallest_subgroup >= needs.smallest_subgroup &&

@@ -1,11 +1,11 @@
-// What every CUDA-style kernel sees: the words of the language, its call, elements of every dtype, and sums of a block.
+// The prelude of every CUDA-style kernel: language keywords, its call, elements of every dtype, and sums over a block.
 //
 // A FAMILY.cu includes this file and the family's FAMILY_args.h, and defines SHUNT_KERNEL(FAMILY). It is compiled by
 // clang for CUDA without a toolkit, by nvcc, by hipcc, and by tests for the host, so it uses no header or function of
 // these. Blocks have 64 threads; there are as many as the prepared capacity needs, and tails are masked.
-// What differs stands here:
-//   SHUNT_GLOBAL, SHUNT_FUNCTION, SHUNT_SHARED  before a kernel, a function of the device, a variable of a block
-//   lane(), group()                             which thread of its block, which block
+// This file hides the differences between the compilers:
+//   SHUNT_GLOBAL, SHUNT_FUNCTION, SHUNT_SHARED  mark a kernel, a device function, a variable shared by a block
+//   lane(), group()                             the thread's number in its block, the block's number
 //   sync()                                      waits for the whole block
 #pragma once
 
@@ -71,7 +71,7 @@ SHUNT_FUNCTION T* output_of(const CudaCall* call) {
   return reinterpret_cast<T*>(call->output);
 }
 
-// Elements of each dtype. Rows are numbered as in the enum DType.
+// The dtypes, numbered as in the enum DType.
 namespace dtype {
 enum : std::uint32_t {
 #define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) name,
@@ -90,7 +90,7 @@ SHUNT_FUNCTION std::uint64_t row_bytes(std::uint32_t of, std::uint64_t elements)
   }
 }
 
-// The exponent is put right by a product, so that subnormal halves need no case of their own.
+// A product corrects the exponent, so subnormal halves need no special case.
 SHUNT_FUNCTION float widen_f16(std::uint32_t half) {
   const float size = kernel_math::float_of((half & 0x7FFFU) << 13U) * 0x1p112F;
   const std::uint32_t bits = kernel_math::bits_of(size) | (size >= 65536.0F ? 0x7F800000U : 0U);
@@ -98,7 +98,7 @@ SHUNT_FUNCTION float widen_f16(std::uint32_t half) {
 }
 SHUNT_FUNCTION float widen_bf16(std::uint32_t bits) { return kernel_math::float_of(bits << 16U); }
 
-// To the nearest, ties to even.
+// Rounds to nearest, ties to even.
 SHUNT_FUNCTION std::uint16_t narrow_f16(float value) {
   const std::uint32_t bits = kernel_math::bits_of(value);
   const std::uint32_t sign = bits >> 16U & 0x8000U;
@@ -108,7 +108,7 @@ SHUNT_FUNCTION std::uint16_t narrow_f16(float value) {
     half = 0x7E00U;
   } else if (size >= 0x47800000U) {
     half = 0x7C00U;
-  } else if (size < 0x38800000U) {  // steps of 2^-24 are those of the floats above a half
+  } else if (size < 0x38800000U) {  // has steps of 2^-24, like floats above 0.5
     half = kernel_math::bits_of(kernel_math::float_of(size) + 0.5F) - 0x3F000000U;
   } else {
     half = (size - (112U << 23U) + 0xFFFU + (size >> 13U & 1U)) >> 13U;
@@ -121,7 +121,7 @@ SHUNT_FUNCTION std::uint16_t narrow_bf16(float value) {
   return static_cast<std::uint16_t>((bits + 0x7FFFU + (bits >> 16U & 1U)) >> 16U);
 }
 
-// Of a plain dtype.
+// REQUIRES: `of` is F32, F16, BF16 or I32.
 SHUNT_FUNCTION float load(std::uint32_t of, const void* data, std::uint64_t index) {
   switch (of) {
     case dtype::F16:
@@ -134,7 +134,7 @@ SHUNT_FUNCTION float load(std::uint32_t of, const void* data, std::uint64_t inde
       return static_cast<const float*>(data)[index];
   }
 }
-// Of a floating dtype.
+// REQUIRES: `of` is a floating dtype.
 SHUNT_FUNCTION void store(std::uint32_t of, void* data, std::uint64_t index, float value) {
   switch (of) {
     case dtype::F16:
@@ -148,8 +148,8 @@ SHUNT_FUNCTION void store(std::uint32_t of, void* data, std::uint64_t index, flo
   }
 }
 
-// What `merge` makes of the values of all threads of the block, the same in each of them. All of them must call it.
-// The second round is read before the next call's first is over, so that nobody needs to wait at the end.
+// Merges the values of all threads of the block and returns the result to each of them. REQUIRES: all threads call it.
+// `parts` is read before the next call's first sync() ends, so there is no sync() at the end.
 template <class Merge>
 SHUNT_FUNCTION float merged(float value, Merge merge) {
   constexpr std::uint32_t kPart = 8;

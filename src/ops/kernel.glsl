@@ -1,14 +1,14 @@
-// What every kernel sees of its call. A FAMILY.comp includes FAMILY_args.h, defines
-// `Arguments` to be the struct of that, then includes this file, then names its buffers.
+// The prelude of every GLSL kernel: its bindings and how it reads and writes elements. A FAMILY.comp includes
+// FAMILY_args.h, defines `Arguments` as the struct of that header, includes this file, then declares its buffers.
 //
-//   binding 0  uniform block: where in its binding each operand begins, in bytes (output, then inputs), and the
-//              family's arguments; constant for a program
+//   binding 0  uniform block: the byte offset of each operand in its binding (output, then inputs), and the family's
+//              arguments; constant for a program
 //   binding 1  uniform block: Parameters (parameters.h), written before each submission
-//   binding 2  the output, 3 and on: the inputs, and last what SHUNT_CONSTANTS is made of (shader.h)
-// Workgroups have 64 invocations in a row, or as many as the specialization constant says whose number a kernel for
-// Vulkan alone defines as SHUNT_GROUP_SIZE_ID. There are as many as the prepared capacity needs; tails are masked.
-// Where SHUNT_FRAGMENT, SHUNT_FIRST_PASS or SHUNT_POINTS is defined there are no workgroups, and textures in place of
-// buffers (texture.glsl).
+//   binding 2  the output; 3 and up: the inputs, then the numbers of ShaderKernel::constants (shader.h)
+// Workgroups are one-dimensional and have 64 invocations. A Vulkan-only kernel may choose another size: it defines
+// SHUNT_GROUP_SIZE_ID as the number of the specialization constant that holds it. There are as many workgroups as the
+// prepared capacity needs; tails are masked. With SHUNT_FRAGMENT, SHUNT_FIRST_PASS or SHUNT_POINTS defined, there are
+// no workgroups, and textures replace buffers (texture.glsl).
 // Kernels go through the C preprocessor first, so that they can expand the tables; args.h says how they share headers.
 #include "ops/strided_args.h"
 
@@ -25,8 +25,8 @@ layout(std140, binding = 1) uniform Step { Parameters parameters; };
 
 uint byte_offset(uint operand) { return byte_offsets[operand >> 2u][operand & 3u]; }
 
-// Gives invocation_index(); SHUNT_WORDS, which declares the words of an input as name_word(index); and of the output
-// put_word() and word_before(), what a word holds.
+// Defines invocation_index(), SHUNT_WORDS, put_word() and word_before(). SHUNT_WORDS declares the words of an input as
+// name_word(index); put_word() writes a word of the output, and word_before() returns what it holds.
 #if defined(SHUNT_FRAGMENT) || defined(SHUNT_FIRST_PASS) || defined(SHUNT_POINTS)
 #include "ops/texture.glsl"
 #else
@@ -47,13 +47,13 @@ void put_word(uint word, uint bits) { output_words[word] = bits; }
 uint word_before(uint word) { return output_words[word]; }
 #endif
 
-// parameters.h
+// The same as in parameters.h.
 uint valid_rows(uint capacity, uint extent) {
   if (extent == 0u) return capacity;
   return min(capacity, extent == 1u ? parameters.tokens : parameters.outputs);
 }
 
-// strided_args.h
+// The same as in strided_args.h.
 uint valid_row_count(StridedTensor x) {
   if (x.entries == 0u) return 0u;
   return x.extents.x * x.extents.y * x.extents.z / x.entries * valid_rows(x.entries, x.extent);
@@ -65,7 +65,7 @@ uint row_offset(uvec4 extents, uvec4 strides, uint row) {
 }
 
 bool is_half(uint dtype) { return dtype == F16 || dtype == BF16; }
-// Elements of a contiguous tensor that share a word.
+// The number of elements of a contiguous tensor that share a word.
 uint per_word(uint dtype) { return is_half(dtype) ? 2u : 1u; }
 
 float widen(uint dtype, uint bits) {
@@ -74,7 +74,7 @@ float widen(uint dtype, uint bits) {
   return dtype == I32 ? float(int(bits)) : uintBitsToFloat(bits);
 }
 
-// To the nearest, ties to even: what packHalf2x16 does is up to the implementation.
+// Rounds to nearest, ties to even; how packHalf2x16 rounds is up to the implementation.
 uint to_f16(float value) {
   uint bits = floatBitsToUint(value);
   uint sign = (bits >> 16u) & 0x8000u;
@@ -96,14 +96,14 @@ uint to_bf16(float value) {
   if ((bits & 0x7FFFFFFFu) > 0x7F800000u) return (bits >> 16u) | 0x40u;
   return (bits + 0x7FFFu + ((bits >> 16u) & 1u)) >> 16u;
 }
-// The bits of an element, in the lower part of the word.
+// Returns the bits of an element, in the lower part of the word.
 uint narrow(uint dtype, float value) {
   if (dtype == F16) return to_f16(value);
   if (dtype == BF16) return to_bf16(value);
   return floatBitsToUint(value);
 }
 
-// Bytes of so many elements, whole blocks of them.
+// Returns the bytes of `elements` elements, which must be whole blocks.
 uint row_bytes(uint dtype, uint elements) {
 #define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) \
   if (dtype == name) return elements / block_elements##u * block_bytes##u;
@@ -111,11 +111,11 @@ uint row_bytes(uint dtype, uint elements) {
   return 0u;
 }
 
-// An input, and how its elements are read. `offset` is where the tensor begins, in bytes.
+// Declares an input and the functions that read its elements. `offset` is where the tensor begins, in bytes.
 #define SHUNT_INPUT(number, name) \
   SHUNT_WORDS(number, name)       \
   SHUNT_ELEMENTS(name)
-// The same where name_word() is there.
+// The same if name_word() is already declared.
 #define SHUNT_ELEMENTS(name)                                                                      \
   uint name##_half(uint byte) { return name##_word(byte >> 2u) >> ((byte & 2u) * 8u) & 0xFFFFu; } \
   int name##_int(uint offset, uint index) { return int(name##_word((offset >> 2u) + index)); }    \
@@ -126,7 +126,7 @@ uint row_bytes(uint dtype, uint elements) {
 
 #include "ops/quantize/blocks.glsl"
 
-// Of a contiguous tensor: puts elements `first` and, with two to a word, first + 1 where that is below `end`.
+// Writes element `first` of the contiguous result and, with two to a word, element first + 1 if that is below `end`.
 // REQUIRES: `first` is a multiple of per_word(dtype).
 void store(uint dtype, uint first, uint end, vec2 values) {
   uint word = (byte_offset(0u) >> 2u) + first / per_word(dtype);

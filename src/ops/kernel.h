@@ -1,12 +1,12 @@
 // How the CPU runs one op: the interface that every kernel family's .cpp and _simd.cpp fills in.
 //
 // A family folder `x/` holds
-//   x_args.h    plain-data arguments, the same header for C++, CUDA and GLSL (args.h says how)
-//   x.h         the function that derives them from an OpCall; used by every backend
+//   x_args.h    plain-data arguments, one header for C++, CUDA and GLSL (args.h)
+//   x.h         the function that derives them from an OpCall, for every backend
 //   x.cpp       `const CpuKernel x_scalar`: the reference. Accumulates in double. Supports every dtype of the op.
 //   x_simd.cpp  `const CpuKernel x_simd`: optional; Highway, one source for several instruction sets
-// A kernel is called once per phase by each thread of the pool, with a barrier between phases; `thread` of
-// `threads` says which share of the work is meant. Nothing is allocated while it runs.
+// Each thread of the pool calls a kernel once per phase, with a barrier between phases; `thread` of `threads`
+// selects the thread's share of the work. A running kernel allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -22,16 +22,16 @@ namespace shunt {
 
 inline constexpr std::size_t kMaxArgumentBytes = 256;
 
-// What a concrete op needs while it runs.
+// The phases and scratch memory of one use of an op.
 struct CpuWork {
   std::uint32_t phases = 1;
-  std::uint64_t shared_scratch_bytes = 0;  // one block for all threads, aligned to 64
-  std::uint64_t thread_scratch_bytes = 0;  // one block for each thread, aligned to 64
+  std::uint64_t shared_scratch_bytes = 0;  // one block for all threads, aligned to 64 bytes
+  std::uint64_t thread_scratch_bytes = 0;  // one block for each thread, aligned to 64 bytes
 };
 
 struct CpuCall {
   const void* arguments = nullptr;           // the family's plain-data arguments
-  std::span<const std::byte* const> inputs;  // null where an optional input was not given
+  std::span<const std::byte* const> inputs;  // null for an optional input that was not given
   std::byte* output = nullptr;
   const Parameters* parameters = nullptr;
   std::uint32_t phase = 0;
@@ -39,8 +39,8 @@ struct CpuCall {
   std::uint32_t threads = 1;
   std::byte* shared_scratch = nullptr;
   std::byte* thread_scratch = nullptr;
-  const void* context = nullptr;  // what CpuKernel::context() gave
-  Status* failure = nullptr;      // of this thread; null: nobody listens
+  const void* context = nullptr;  // the result of CpuKernel::context()
+  Status* failure = nullptr;      // where this thread reports an error; null: nobody reads it
 
   template <class T>
   [[nodiscard]] const T& args() const {
@@ -57,15 +57,15 @@ struct CpuCall {
 };
 
 struct CpuKernel {
-  // Empty: yes. Otherwise the reason why this kernel cannot run the op.
+  // Returns an empty string if this kernel can run the op, otherwise the reason why not.
   std::string (*supports)(const OpCall& call);
   // REQUIRES (here and below): supports(call) is empty.
   CpuWork (*work)(const OpCall& call, std::uint32_t threads);
-  // Writes the family's arguments into `out`, aligned to 16.
+  // Writes the family's arguments into `out`, aligned to 16 bytes.
   void (*write_arguments)(const OpCall& call, std::span<std::byte, kMaxArgumentBytes> out);
-  // 0, or a number that the caller reports as an internal error, with what the kernel left in `failure`.
+  // Returns 0, or a number that the caller reports as an internal error together with `failure`.
   int (*run)(const CpuCall& call);
-  // What a run needs beside the arguments, kept as long as the program; null: nothing.
+  // Makes what a run needs besides the arguments, kept as long as the program; null: nothing.
   std::shared_ptr<const void> (*context)(const OpCall& call) = nullptr;
 };
 
@@ -75,7 +75,7 @@ struct Range {
   std::uint64_t end = 0;
 };
 
-// The share of `total` items of one thread, in whole multiples of `grain` (but for the last).
+// Returns one thread's share of `total` items, in whole multiples of `grain` except for the last.
 inline Range share_of(std::uint64_t total, std::uint32_t thread, std::uint32_t threads, std::uint64_t grain = 1) {
   const std::uint64_t grains = (total + grain - 1) / grain;
   const std::uint64_t begin = grains * thread / threads * grain;
@@ -83,7 +83,7 @@ inline Range share_of(std::uint64_t total, std::uint32_t thread, std::uint32_t t
   return {begin < total ? begin : total, end < total ? end : total};
 }
 
-// The kernels of a family; simd is null where the folder has no x_simd.cpp. Expanded from the folders.
+// The kernels of a family; simd is null if the folder has no x_simd.cpp. The build finds families by their folders.
 struct CpuFamily {
   std::string_view name;
   const CpuKernel* scalar;

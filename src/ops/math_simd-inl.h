@@ -1,4 +1,4 @@
-// Functions of F32 vectors for the SIMD kernels, compiled once per instruction set. NaN comes back as NaN.
+// Functions on F32 vectors for the SIMD kernels, compiled once per instruction set. NaN gives NaN.
 //
 // Included by x_simd.cpp files after hwy/highway.h, within foreach_target.
 #if defined(SHUNT_OPS_MATH_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -21,7 +21,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class D>
 using Ints = hn::Vec<hn::RebindToSigned<D>>;
 
-// x = n ln 2 + r with |r| <= ln 2 / 2, x clamped to where exp(x) is between 0 and infinity in F32.
+// x = n ln 2 + r with |r| <= ln 2 / 2; x is clamped to the range where exp(x) is between 0 and infinity in F32.
 template <class D>
 struct Reduced {
   hn::Vec<D> r;
@@ -33,12 +33,12 @@ HWY_INLINE Reduced<D> reduce_by_ln2(D d, V x) {
   const hn::RebindToSigned<D> di;
   const V clamped = hn::Min(hn::Max(x, hn::Set(d, -104.0F)), hn::Set(d, 89.0F));
   const V turns = hn::Round(hn::Mul(clamped, hn::Set(d, 1.44269504F)));
-  // ln 2 in two parts, the first with trailing zeros so that its products are exact.
+  // ln 2 is split in two parts; the first has trailing zeros, so that its products are exact.
   const V r = hn::NegMulAdd(turns, hn::Set(d, 1.42860677e-6F), hn::NegMulAdd(turns, hn::Set(d, 0x1.62e4p-1F), clamped));
   return {r, hn::ConvertTo(di, turns)};
 }
 
-// exp(r) - 1 for |r| <= ln 2 / 2: the Taylor series, whose first term left out is below 6e-9.
+// exp(r) - 1 for |r| <= ln 2 / 2: the Taylor series, whose first omitted term is below 6e-9.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V expm1_near_zero(D d, V r) {
   V p = hn::Set(d, 1.0F / 5040.0F);
@@ -57,30 +57,30 @@ HWY_INLINE hn::Vec<D> power_of_two(D d, Ints<D> n) {
   return hn::BitCast(d, hn::ShiftLeft<23>(hn::Add(n, hn::Set(di, 127))));
 }
 
-// Within 2 units in the last place; 0 and infinity where F32 ends.
+// Within 2 units in the last place; 0 or infinity outside the range of F32.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V exp(D d, V x) {
   const Reduced<D> reduced = reduce_by_ln2(d, x);
-  // In two factors, as 2^n alone leaves the normal numbers where the result does.
+  // Scales in two steps, because 2^n alone is not a normal number when the result is not.
   const Ints<D> half = hn::ShiftRight<1>(reduced.n);
   const V mantissa = hn::Add(expm1_near_zero(d, reduced.r), hn::Set(d, 1.0F));
   const V result = hn::Mul(hn::Mul(mantissa, power_of_two(d, half)), power_of_two(d, hn::Sub(reduced.n, half)));
   return hn::IfThenElse(hn::IsNaN(x), x, result);
 }
 
-// exp(x) for x <= 0, at less cost: within 2 units in the last place down to -86, below that 0.
+// A faster exp(x) for x <= 0: within 2 units in the last place down to -86, and 0 below that.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V exp_below_zero(D d, V x) {
   const hn::RebindToSigned<D> di;
   const V lowest = hn::Set(d, -86.0F);
-  // Adding 1.5 * 2^23 rounds to a whole number n, whose lower bits are then those of the sum; 127 more is the
-  // exponent field of 2^n.
+  // Adding 1.5 * 2^23 rounds to a whole number n, and the lower bits of the sum are those of n. The additional 127
+  // makes them the exponent field of 2^n.
   const V rounder = hn::Set(d, 12582912.0F + 127.0F);
   const V shifted = hn::MulAdd(hn::Max(x, lowest), hn::Set(d, 1.44269504F), rounder);
   const V n = hn::Sub(shifted, rounder);
-  // From x itself, so that NaN gets through.
+  // Uses x itself, so that NaN propagates.
   const V r = hn::NegMulAdd(n, hn::Set(d, 1.42860677e-6F), hn::NegMulAdd(n, hn::Set(d, 0x1.62e4p-1F), x));
-  // Interpolated at Chebyshev nodes.
+  // A polynomial interpolated at Chebyshev nodes.
   V p = hn::Set(d, 0.00836915567F);
   for (const float c : {0.0419175575F, 0.166665052F, 0.499988689F, 1.00000001F, 1.00000008F})
     p = hn::MulAdd(p, r, hn::Set(d, c));
@@ -88,15 +88,15 @@ HWY_INLINE V exp_below_zero(D d, V x) {
   return hn::IfThenZeroElse(hn::Lt(x, lowest), hn::Mul(p, power));
 }
 
-// Within 2 units in the last place. With x = 2^n m and m between the roots of a half and of two, log m = 2 artanh s for
-// s = (m - 1) / (m + 1), of which the first term left out is below 2e-9 of the first.
+// Within 2 units in the last place. For x = 2^n m with m between sqrt(1/2) and sqrt(2), log m = 2 artanh s with
+// s = (m - 1) / (m + 1). The first omitted term of its series is below 2e-9 of the first term.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V log(D d, V x) {
   const hn::RebindToSigned<D> di;
   const V least_normal = hn::Set(d, 0x1p-126F);
   const auto subnormal = hn::Lt(x, least_normal);
   const V scaled = hn::IfThenElse(subnormal, hn::Mul(x, hn::Set(d, 0x1p23F)), x);
-  // Counted from the root of a half, whose bits are these.
+  // 0x3F3504F3 is sqrt(1/2), the lowest m, as bits.
   const Ints<D> bits = hn::BitCast(di, scaled);
   const Ints<D> n = hn::ShiftRight<23>(hn::Sub(bits, hn::Set(di, 0x3F3504F3)));
   const V m = hn::BitCast(d, hn::Sub(bits, hn::ShiftLeft<23>(n)));
@@ -114,7 +114,7 @@ HWY_INLINE V log(D d, V x) {
   return hn::IfThenElse(hn::Ge(x, hn::Zero(d)), result, hn::Set(d, std::numeric_limits<float>::quiet_NaN()));
 }
 
-// With e = exp(-2 |x|) - 1, which keeps its precision near zero, tanh |x| = -e / (e + 2).
+// tanh |x| = -e / (e + 2) with e = exp(-2 |x|) - 1, which stays precise near zero.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V tanh(D d, V x) {
   const V magnitude = hn::Min(hn::Abs(x), hn::Set(d, 20.0F));
@@ -125,8 +125,8 @@ HWY_INLINE V tanh(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, hn::CopySignToAbs(result, x));
 }
 
-// Polynomials interpolated at Chebyshev nodes: erf(x) / x in x^2 below 1 (relative error 1e-9), and above
-// erfc(x) exp(x^2) in 1 / (1 + x / 2) up to 4 (5e-8), where F32 has reached 1.
+// Uses polynomials interpolated at Chebyshev nodes. Below 1: erf(x) / x in x^2 (relative error 1e-9). From 1 to 4,
+// where erf reaches 1 in F32: erfc(x) exp(x^2) in 1 / (1 + x / 2) (error 5e-8).
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE V erf(D d, V x) {
   const V magnitude = hn::Min(hn::Abs(x), hn::Set(d, 4.0F));
@@ -148,8 +148,8 @@ HWY_INLINE V erf(D d, V x) {
   return hn::IfThenElse(hn::IsNaN(x), x, hn::CopySignToAbs(result, x));
 }
 
-// Sine and cosine of 2 pi t for |t| <= 1, each within 2e-7: the nearest quarter turn exactly, and polynomials
-// interpolated at Chebyshev nodes for the eighth of a turn that is left on either side.
+// Computes sine and cosine of 2 pi t for |t| <= 1, each within 2e-7. The nearest quarter turn is exact; polynomials
+// interpolated at Chebyshev nodes cover the remaining eighth of a turn on either side.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE void sine_and_cosine_of_turns(D d, V t, V& sine, V& cosine) {
   const hn::RebindToSigned<D> di;
@@ -172,8 +172,8 @@ HWY_INLINE void sine_and_cosine_of_turns(D d, V t, V& sine, V& cosine) {
   cosine = hn::Xor(hn::IfThenElse(odd, s, c), cosine_sign);
 }
 
-// Sine and cosine of x for |x| <= 8192, each within 2e-7: what is left of the nearest quarter turn, which is subtracted
-// in three parts of which the first two have exact products, goes into Taylor series.
+// Computes sine and cosine of x for |x| <= 8192, each within 2e-7. Subtracts the nearest quarter turn in three parts,
+// of which the first two have exact products; Taylor series take the remainder.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE void sine_and_cosine_near_zero(D d, V x, V& sine, V& cosine) {
   const hn::RebindToSigned<D> di;
@@ -199,7 +199,7 @@ HWY_INLINE void sine_and_cosine_near_zero(D d, V x, V& sine, V& cosine) {
   cosine = hn::Xor(hn::IfThenElse(odd, s, c), cosine_sign);
 }
 
-// Each lane by itself: for arguments that take many words of pi to reduce.
+// Calls `function` for each lane, for arguments that take many words of pi to reduce.
 template <class D, class V = hn::Vec<D>>
 HWY_NOINLINE V by_lanes(D d, V x, float (*function)(float)) {
   HWY_ALIGN float lanes[hn::MaxLanes(D())];
@@ -228,7 +228,7 @@ HWY_INLINE V cosine(D d, V x) {
   return c;
 }
 
-// The largest lane that is a number, also where that is -infinity, which MaxOfLanes of some targets does not see.
+// Returns the largest lane that is not NaN, even if it is -infinity, which MaxOfLanes of some targets misses.
 template <class D, class V = hn::Vec<D>>
 HWY_INLINE float largest_lane(D d, V v) {
   HWY_ALIGN float lanes[hn::MaxLanes(D())];

@@ -23,7 +23,7 @@ struct OpCall {
   [[nodiscard]] bool has_input(std::size_t index) const { return index < inputs.size() && inputs[index] != nullptr; }
 };
 
-// What a shape rule answers: the result, and for a layout op where in the input's storage it begins.
+// The answer of a shape rule: the result and, for a layout op, where it begins in the input's storage.
 struct ResultShape {
   Operand operand;
   std::uint64_t offset = 0;  // elements from the start of the input; layout ops only
@@ -35,7 +35,7 @@ struct Cost {
   double bytes_read = 0;
   double bytes_written = 0;
 };
-// 4 flops per element of input 0; reads all inputs and writes the result.
+// Counts 4 flops per element of input 0, one read of each input and the write of the result.
 [[nodiscard]] Cost rowwise_cost(const OpCall& call);
 
 class SampleBuilder;  // ops/sample.h
@@ -43,19 +43,19 @@ class BenchBuilder;   // ops/bench_case.h
 struct BenchCase;
 struct BenchIndices;
 
-// Everything about an op but its kernels. `extern const OpRule NAME_rule` stands in the .cpp of its family, or in
-// ops/rules.cpp where several families share it; rows of ops.def name it.
+// Everything about an op except its kernels. `extern const OpRule NAME_rule` is defined in the .cpp of its family, or
+// in ops/rules.cpp if several families share it; rows of ops.def name it.
 struct OpRule {
-  // Checks the operands and says what comes out. Products of extents are checked for overflow by infer().
+  // Checks the operands and returns the result. infer() checks products of extents for overflow.
   Result<ResultShape> (*shape)(InputOperands inputs, const Attributes& attributes);
   Cost (*cost)(const OpCall& call) = rowwise_cost;
-  // Makes operands that `shape` takes, for conformance. Null for layout ops and custom ones.
+  // Adds operands that `shape` accepts, for the conformance test. Null for layout and custom ops.
   void (*sample)(SampleBuilder& sample) = nullptr;
-  // Adds the operands and attributes of a usual use, for benchmarks. Null where `sample` is.
+  // Adds the operands and attributes of a typical use, for benchmarks. Null if `sample` is.
   void (*bench)(BenchBuilder& bench) = nullptr;
   DType bench_dtype = DType::F32;     // of the operand whose dtype matters most
-  bool benches_every_weight = false;  // once with each dtype of weights
-  // What an I32 input of a benchmark holds; null: zeros.
+  bool benches_every_weight = false;  // benchmarks run once with each weight dtype
+  // Returns the elements of an I32 input of a benchmark; null: zeros.
   BenchIndices (*bench_indices)(const BenchCase& use, std::size_t input) = nullptr;
 };
 
@@ -74,7 +74,7 @@ struct OpInfo {
   std::string_view expansion;   // fused rows, else ""
 
   [[nodiscard]] bool is_fused() const { return !expansion.empty(); }
-  // Whether it computes something that is known here: not a layout op, and not the caller's own kernel.
+  // Returns whether the table knows what the op computes: false for layout and custom ops.
   [[nodiscard]] bool can_be_sampled() const { return rule->sample != nullptr; }
 };
 
@@ -82,14 +82,14 @@ struct OpInfo {
 [[nodiscard]] std::span<const OpInfo> ops();
 [[nodiscard]] const OpInfo& info_of(Op op);
 
-// Checks count, dtypes, extents and attributes of a use of `op` and says what comes out.
+// Checks count, dtypes, extents and attributes of a use of `op` and returns its result.
 // Errors: invalid; the message begins with the op's name.
 [[nodiscard]] Result<ResultShape> infer(Op op, InputOperands inputs, const Attributes& attributes);
 
-// Of the kernel that is the attribute `code`.
+// Returns the name of the kernel in the attribute `code`.
 [[nodiscard]] std::string_view custom_name(const Attributes& attributes);
 
-// "linear(F32[2, 64], Q4_K[128, 64])"; of a custom op with its kernel's name
+// Returns "linear(F32[2, 64], Q4_K[128, 64])"; a custom op is shown with its kernel's name.
 [[nodiscard]] std::string to_string(const OpCall& call);
 
 }  // namespace shunt

@@ -1,9 +1,9 @@
-// Concrete uses of an op on awkward operands, made from its row: what conformance runs on every device.
+// Concrete uses of an op on awkward operands, made from its row; the conformance test runs them on every device.
 //
-// The rule of an op (OpRule::sample) asks a SampleBuilder to pick dtypes, shapes and views and to add operands. Which
-// option each pick takes is a list of numbers, so that combinations can be walked through and a case can be made
-// again; the elements depend on these numbers, the sizes and the seed alone. Elements outside of a view and in invalid
-// rows of a bucket are NaN, or indices that lead nowhere: what reads them shows. Plain values, one thread.
+// The rule of an op (OpRule::sample) asks a SampleBuilder to pick dtypes, shapes and views and to add operands. A list
+// of numbers says which option each pick takes, so that tests can walk through combinations and repeat a case. The
+// elements depend only on these numbers, the sizes and the seed. Elements outside of a view and in invalid rows of a
+// bucket are NaN or invalid indices, so that reading them shows. Plain values, one thread.
 #pragma once
 
 #include <cstdint>
@@ -18,21 +18,21 @@
 
 namespace shunt {
 
-// How an operand lies in its storage.
+// The layout of an operand in its storage.
 enum class View : std::uint8_t {
   contiguous,
-  offset,  // begins inside its storage
-  padded,  // its rows are longer than what is seen of them
+  offset,  // begins after the start of its storage
+  padded,  // its rows are longer in storage than in the view
   turned,  // the two innermost axes are swapped in memory
 };
 
-// Which numbers a tensor holds.
+// The numbers that a tensor holds.
 enum class Values : std::uint8_t {
-  ordinary,  // from a quarter to two, one in four negative: sums do not come to next to nothing
-  special,   // some of them zero, huge, tiny, infinite or not a number; none subnormal, which devices may read as zero
-  extreme,   // the same but for the huge
-  ties,      // few different ones
-  mask,      // zero or minus infinity, zero first in every row
+  ordinary,  // magnitudes from 1/4 to 2, one in four negative, so that sums do not nearly cancel
+  special,   // some are zero, huge, tiny, infinite or NaN; none is subnormal, as devices may read those as zero
+  extreme,   // the same without huge ones
+  ties,      // few distinct ones
+  mask,      // zero or minus infinity; every row begins with zero
 };
 
 // The rows of sample_sizes.def.
@@ -46,16 +46,16 @@ struct SizesInfo {
 };
 [[nodiscard]] std::span<const SizesInfo> sample_sizes();
 
-// Which sample of an op.
+// Identifies a sample of an op.
 struct SampleCase {
   Sizes sizes = Sizes::awkward;
-  std::vector<std::uint32_t> choices;  // the option that each pick takes; picks beyond the end take their first
+  std::vector<std::uint32_t> choices;  // the option that each pick takes; further picks take their first option
   friend bool operator==(const SampleCase&, const SampleCase&) = default;
 };
-// "3.0.1", and of sizes that are not awkward "wide:3.0.1".
+// Returns "3.0.1", or "wide:3.0.1" if the sizes are not awkward.
 [[nodiscard]] std::string to_string(const SampleCase& which);
 
-// Elements of all operands of a sample whose sizes are not awkward.
+// The most elements that all operands of a sample may have together, unless its sizes are awkward.
 inline constexpr std::uint64_t kMostSampleElements = std::uint64_t{9} << 20U;
 
 struct SampleTensor {
@@ -67,14 +67,14 @@ struct SampleTensor {
 struct Sample {
   Op op{};
   Attributes attributes;
-  std::vector<std::optional<SampleTensor>> inputs;  // nothing: an absent optional one
+  std::vector<std::optional<SampleTensor>> inputs;  // nullopt: an optional input that is absent
   Parameters parameters;
   std::vector<std::uint32_t> choices;  // the option that each pick took
-  std::vector<std::uint32_t> options;  // how many each pick had
-  bool is_too_large = false;           // its operands have more than kMostSampleElements, and some no storage
+  std::vector<std::uint32_t> options;  // how many options each pick had
+  bool is_too_large = false;           // has more than kMostSampleElements; some operands have no storage
 };
 
-// Extents of axis 0 and how many of its entries are valid.
+// The extent of axis 0, and how many of its entries are valid.
 struct Entries {
   std::uint32_t count = 1;
   Extent extent = Extent::fixed;
@@ -86,11 +86,11 @@ class SampleBuilder {
   SampleBuilder(Op op, const SampleCase& wanted, std::uint64_t seed);
 
   [[nodiscard]] const OpInfo& row() const { return info_of(sample_.op); }
-  // Whether the row takes this attribute.
+  // Returns whether the row takes this attribute.
   [[nodiscard]] bool takes(Attr attr) const;
   void set(Attr attr, AttributeValue value) { sample_.attributes.set(attr, std::move(value)); }
 
-  // How many options a pick has must not depend on other picks.
+  // REQUIRES: the number of options does not depend on other picks.
   template <class T>
   [[nodiscard]] T pick(std::span<const T> options) {
     return options[take(options.size())];
@@ -102,19 +102,18 @@ class SampleBuilder {
   [[nodiscard]] DType pick_floating();
   [[nodiscard]] DType pick_quantized();
   [[nodiscard]] DType pick_weight();  // floating or quantized
-  // One, few and many; none; buckets that are full, half full and empty.
+  // Picks one, few, many or no entries, or a bucket that is full, half full or empty.
   [[nodiscard]] Entries pick_entries();
-  // Axis 0 of `entries`, then up to two more, then columns. With `columns` first the sample of rank 1 is a row,
-  // otherwise it is a column of entries.
+  // Picks a shape: axis 0 of `entries`, up to two more axes, then columns.
   [[nodiscard]] Shape pick_shape(const Entries& entries, std::uint32_t columns);
   [[nodiscard]] View pick_view() { return pick({View::contiguous, View::offset, View::padded, View::turned}); }
-  // One block, a few, and for plain dtypes odd numbers and more than a tile.
+  // Picks one block or a few; for plain dtypes also odd numbers and more than a tile.
   [[nodiscard]] std::uint32_t pick_columns(DType dtype);
-  // The two last extents of images; the columns are what the sizes say.
+  // Picks the last two extents of images; the sizes may override the number of columns.
   [[nodiscard]] Shape pick_pixels(std::initializer_list<Shape> options);
-  // Of a weight, unless the sizes say otherwise one of `options`.
+  // Picks the rows of a weight from `options`, unless the sizes give them.
   [[nodiscard]] std::uint32_t pick_weight_rows(std::initializer_list<std::uint32_t> options);
-  // Positions before the first token of a sequence, unless the sizes say otherwise `least`.
+  // Returns how many positions precede the first token of a sequence: `least`, or more if the sizes say so.
   [[nodiscard]] std::uint32_t context(std::uint32_t least) const;
 
   struct Request {
@@ -129,7 +128,7 @@ class SampleBuilder {
   void add(const Request& request);
   void add_indices(const Shape& shape, Extent extent, std::span<const std::int32_t> values);
   void add_absent() { sample_.inputs.emplace_back(); }
-  // Random numbers from 0 to limit - 1.
+  // Returns random numbers from 0 to limit - 1.
   [[nodiscard]] std::vector<std::int32_t> indices(std::uint32_t count, std::uint32_t limit);
   [[nodiscard]] std::mt19937_64& random() { return random_; }
 
@@ -143,7 +142,7 @@ class SampleBuilder {
   [[nodiscard]] double number(Values values, std::uint64_t index, std::uint32_t columns);
 
   Sample sample_;
-  // Adds so many elements. False: they are too many.
+  // Counts the elements of an operand; returns false if the sample has too many.
   [[nodiscard]] bool has_room(const Shape& shape);
 
   SampleCase wanted_;
@@ -152,7 +151,7 @@ class SampleBuilder {
   std::mt19937_64 random_;
 };
 
-// REQUIRES: the row of `op` is no layout op.
+// REQUIRES: info_of(op).can_be_sampled().
 [[nodiscard]] Sample make_sample(Op op, const SampleCase& wanted, std::uint64_t seed);
 
 }  // namespace shunt
