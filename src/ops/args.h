@@ -1,17 +1,17 @@
-// The words in which a FAMILY_args.h describes a kernel's arguments once for C++, CUDA and GLSL.
+// The macros with which a FAMILY_args.h describes a kernel's arguments once for C++, CUDA and GLSL.
 //
-//   SHUNT_ARGS(NormArgs) {        a plain struct; in C++ in namespace shunt, and all its fields begin as zero
-//     StridedTensor x;            a struct made the same way
-//     SHUNT_U32(has_weight);      a number of 32 bits
+//   SHUNT_ARGS(NormArgs) {        a plain struct; in C++ in namespace shunt, with all fields zero-initialized
+//     StridedTensor x;            a struct declared the same way
+//     SHUNT_U32(has_weight);      a 32-bit number
 //     SHUNT_F32(epsilon);
-//     SHUNT_U32S(4, strides);     2, 4 or 8 of them: an array in C++; in GLSL a vector, or two of four
+//     SHUNT_U32S(4, strides);     2, 4 or 8 numbers: an array in C++; in GLSL a vector, or two of four
 //   };
 //   SHUNT_ARGS_BYTES(NormArgs, 80)
-//   SHUNT_ARGS_CONSTANT(kRows, 4)  a number that kernels and the host share
+//   SHUNT_ARGS_CONSTANT(kRows, 4)  a constant that kernels and the host share
 //
-// C++ lays the struct out as a uniform block (std140) has it: structs and more than two numbers begin at a multiple of
-// 16 bytes. Plain arrays do not: GLSL would put each of their numbers 16 bytes from the next. What only C++ and CUDA
-// understand stands behind `#ifndef SHUNT_GLSL`, which the build defines where it preprocesses a shader.
+// C++ lays the struct out like a uniform block (std140): structs and more than two numbers begin at a multiple of 16
+// bytes. Do not use plain arrays: GLSL would place their numbers 16 bytes apart. Put what only C++ and CUDA understand
+// behind `#ifndef SHUNT_GLSL`; the build defines SHUNT_GLSL when it preprocesses a shader.
 #pragma once
 
 #ifdef SHUNT_GLSL

@@ -5,7 +5,7 @@
 namespace shunt {
 namespace {
 
-// Small shapes do not fill the blocks of every dtype.
+// Skips dtypes whose blocks do not divide the embedding.
 std::vector<DType> dtypes_of(const OpInfo& row, const OpSizes& sizes) {
   if (!row.rule->benches_every_weight || row.is_fused()) return {row.rule->bench_dtype};
   std::vector<DType> all;
@@ -67,7 +67,7 @@ BenchCase bench_case_of(const OpCall& call) {
     input.is_absent = operand == nullptr;
     if (operand == nullptr) continue;
     input.operand = *operand;
-    // Rows of state are not those of tokens.
+    // Rows of state are not tokens.
     if (operand->extent == Extent::tokens) use.rows = operand->shape[0];
     input.operand.extent = Extent::fixed;
     if (operand->kind == TensorKind::weight && info_of(operand->dtype).kind != DTypeKind::integer)

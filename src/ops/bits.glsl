@@ -1,7 +1,7 @@
-// What kernels share that move elements of any plain dtype as the bits that they are, also of 8. Needs kernel.glsl.
+// Shared by kernels that move elements of any plain dtype, including 8-bit ones, as raw bits. Needs kernel.glsl.
 uint element_bytes(uint dtype) { return dtype == I8 ? 1u : is_half(dtype) ? 2u : 4u; }
 
-// An input, and the bits of its elements. `offset` is where the tensor begins, in bytes.
+// Declares an input and a function for its elements' bits. `offset` is where the tensor begins, in bytes.
 #define SHUNT_BITS(number, name)                                        \
   SHUNT_WORDS(number, name)                                             \
   uint name##_bits(uint dtype, uint offset, uint index) {               \
@@ -12,10 +12,10 @@ uint element_bytes(uint dtype) { return dtype == I8 ? 1u : is_half(dtype) ? 2u :
     return word >> ((byte & 3u) * 8u) & (each == 1u ? 0xFFu : 0xFFFFu); \
   }
 
-// The kernel's: element `index` of the contiguous result.
+// Defined by the kernel: returns the bits of element `index` of the contiguous result.
 uint result_bits(uint index);
 
-// Writes this invocation's word of a result of so many valid elements.
+// Writes this invocation's word of a result with `end` valid elements.
 void store_word_of_bits(uint dtype, uint end) {
   uint each = element_bytes(dtype);
   uint first = invocation_index() * (4u / each);

@@ -36,7 +36,7 @@ std::string refusal_of(const OpCall& call, const CudaModule& module) {
   for (std::size_t i = 0; i < call.inputs.size(); ++i)
     if (call.has_input(i))
       if (std::string reason = layout_refusal(call, row.inputs[i], call.input(i)); !reason.empty()) return reason;
-  // What the arguments can describe.
+  // Refuses what the arguments cannot describe.
   if (std::string reason = cpu_family(row.family).scalar->supports(call); !reason.empty()) return reason;
   if (std::string reason = module.kernel->supports(call); !reason.empty()) return reason;
   if (const std::uint64_t blocks = module.kernel->blocks(call); blocks > kMostBlocks)

@@ -1,17 +1,17 @@
 // How a CUDA-style kernel finds its call: plain data, written by the host and read by the kernels of FAMILY.cu.
 //
-// A call is a block of device memory: CudaCall, then the family's arguments. It is constant for a program; what changes
-// from submission to submission is behind `parameters`.
+// A call is a block of device memory: CudaCall, then the family's arguments. It is constant for a program; `parameters`
+// points to what changes between submissions.
 #pragma once
 
 #include <cstdint>
 
 namespace shunt {
 
-inline constexpr std::uint32_t kCudaGroupSize = 64;  // threads of a block
+inline constexpr std::uint32_t kCudaGroupSize = 64;  // threads per block
 inline constexpr std::uint32_t kMaxCudaInputs = 8;
 
-// Addresses on the device; 0: none.
+// Device addresses; 0: none.
 struct CudaCall {
   std::uint64_t parameters = 0;
   std::uint64_t output = 0;

@@ -1,4 +1,4 @@
-// One element at a time, as a double: what the scalar reference kernels read and write.
+// Reads and writes single elements as doubles, for the scalar reference kernels.
 //
 // Pure functions of their arguments; safe from any thread. Indices count elements.
 #pragma once
@@ -26,7 +26,7 @@ inline void store_as(std::byte* data, std::uint64_t index, T value) {
   std::memcpy(data + index * sizeof(T), &value, sizeof(T));
 }
 
-// REQUIRES: dtype is not one of blocks.
+// REQUIRES: dtype is not quantized.
 inline double load_element(DType dtype, const std::byte* data, std::uint64_t index) {
   switch (dtype) {
     case DType::F16:
@@ -44,7 +44,7 @@ inline double load_element(DType dtype, const std::byte* data, std::uint64_t ind
   }
 }
 
-// Towards zero, at most the largest and at least the smallest that Integer has; NaN becomes 0.
+// Truncates towards zero and clamps to the range of Integer; NaN becomes 0.
 template <class Integer>
 inline Integer whole_of(double value) {
   using Limits = std::numeric_limits<Integer>;
@@ -54,7 +54,7 @@ inline Integer whole_of(double value) {
   return static_cast<Integer>(value);
 }
 
-// REQUIRES: dtype is not one of blocks. 16-bit types round from F32.
+// Rounds to F32 before 16-bit types. REQUIRES: dtype is not quantized.
 inline void store_element(DType dtype, std::byte* data, std::uint64_t index, double value) {
   switch (dtype) {
     case DType::F16:

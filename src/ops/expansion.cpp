@@ -72,7 +72,7 @@ const Expansion& expansion_of(Op op) {
     std::vector<Expansion> all;
     for (const OpInfo& row : ops()) {
       auto parsed = row.is_fused() ? parse_expansion(row) : Result<Expansion>(Expansion{});
-      if (!parsed) std::abort();  // a broken row of our own table
+      if (!parsed) std::abort();  // a broken row of ops.def
       all.push_back(std::move(*parsed));
     }
     return all;

@@ -1,6 +1,6 @@
 // The expansion of a fused row, "mul(rms_norm(x), weight)", as a tree.
 //
-// The trees are parsed once from the table and constant from then on.
+// The trees are parsed from the table once and are constant afterwards.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 namespace shunt {
 
 struct Expansion {
-  // Index of one of the fused row's inputs; only where `arguments` is empty.
+  // Index of one of the fused row's inputs; valid if `arguments` is empty.
   std::uint32_t input = 0;
-  // The inner row; only where `arguments` is not empty.
+  // The inner row; valid if `arguments` is not empty.
   Op op{};
   std::vector<Expansion> arguments;
 
@@ -23,10 +23,10 @@ struct Expansion {
 // REQUIRES: info_of(op).is_fused().
 [[nodiscard]] const Expansion& expansion_of(Op op);
 
-// Those of a fused row's attributes that the inner row `op` takes.
+// Returns those of a fused row's attributes that the inner row `op` takes.
 [[nodiscard]] Attributes attributes_for(Op op, const Attributes& attributes);
 
-// Reads the text of a row. Errors: invalid, with the place.
+// Parses a row's expansion. Errors: invalid, with the position.
 [[nodiscard]] Result<Expansion> parse_expansion(const OpInfo& row);
 
 }  // namespace shunt

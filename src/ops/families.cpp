@@ -8,7 +8,7 @@ namespace shunt {
 
 namespace {
 
-// Null: the family has none.
+// Returns null if the family has none.
 constexpr const CpuKernel* simd_kernel(std::string_view family) {
 #define SHUNT_SIMD_FAMILY(name) \
   if (family == #name) return &name##_simd;

@@ -1,4 +1,4 @@
-// Rows of F32, F16 and BF16 to and from F32, for the SIMD kernels; compiled once per instruction set.
+// Conversions of F32, F16 and BF16 rows to and from F32 for the SIMD kernels, compiled once per instruction set.
 //
 // Included by x_simd.cpp files after hwy/highway.h and ops/elements.h, within foreach_target.
 #if defined(SHUNT_OPS_FLOAT_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
@@ -8,7 +8,7 @@
 #define SHUNT_OPS_FLOAT_ROWS_INL_H_
 #endif
 
-// Instruction sets that convert F16 in hardware; the others go through the conversions of blocks.h.
+// Instruction sets that convert F16 in hardware; the others use the conversions of blocks.h.
 #undef SHUNT_HAS_F16_VECTORS
 #if HWY_TARGET == HWY_AVX2 || HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL || \
     (HWY_TARGET == HWY_NEON && HWY_ARCH_ARM_A64)
@@ -24,7 +24,7 @@ namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 using Floats = hn::ScalableTag<float>;
 
-// Elements from `in` that the vector loops take; the rest go one by one.
+// Returns how many elements the vector loops convert; the rest are converted one by one.
 HWY_INLINE std::size_t whole_vectors(std::size_t elements) {
   return elements / hn::Lanes(Floats()) * hn::Lanes(Floats());
 }
@@ -96,7 +96,7 @@ inline void narrow_row(DType dtype, const float* in, std::size_t elements, std::
   std::memcpy(out, in, elements * sizeof(float));
 }
 
-// A row as neighbouring floats: where they lie if they do, else in `buffer`. `begin` and `stride` count elements.
+// Returns a row as contiguous floats, in place if possible, else in `buffer`. `begin` and `stride` count elements.
 inline const float* floats_of(DType dtype, const std::byte* data, std::uint64_t begin, std::uint64_t stride,
                               std::size_t elements, float* buffer) {
   if (stride == 1 && dtype == DType::F32) return reinterpret_cast<const float*>(data) + begin;

@@ -63,7 +63,7 @@ std::uint64_t groups_for_rows(const Operand& written) {
 std::uint64_t rounds_over(std::uint64_t columns) { return (columns + kShaderGroupSize - 1) / kShaderGroupSize; }
 
 std::uint64_t rounds_over_rows(const Operand& written, std::uint32_t times) {
-  constexpr std::uint64_t kStoring = 3;  // a word, and each of its elements
+  constexpr std::uint64_t kStoring = 3;  // one for a word, and one for each of its elements
   const std::uint64_t columns = written.shape.columns();
   const std::uint64_t rows = columns % elements_per_word(written.dtype) == 0 ? 1 : 2;
   return rows * (1 + times * (rounds_over(columns) + kRoundsOfAGroup) + kStoring * rounds_over(columns));

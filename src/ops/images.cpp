@@ -7,7 +7,7 @@
 namespace shunt {
 namespace {
 
-// How many places a kernel has along an axis, or 0.
+// Returns how many places a kernel has along an axis; 0 if it does not fit.
 std::uint64_t places(std::uint32_t extent, const WindowAxis& axis) {
   const std::uint64_t reach = std::uint64_t{axis.kernel - 1} * axis.dilation + 1;
   const std::uint64_t padded = std::uint64_t{extent} + axis.before + axis.after;

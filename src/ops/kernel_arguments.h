@@ -1,5 +1,5 @@
-// From an OpCall to the bytes of CpuCall::arguments: CpuKernel::write_arguments of a family whose `derive`
-// turns an OpCall into its plain-data arguments.
+// Writes the bytes of CpuCall::arguments: the CpuKernel::write_arguments of a family whose `derive` turns an
+// OpCall into its plain-data arguments.
 #pragma once
 
 #include <cstring>

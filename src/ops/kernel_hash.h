@@ -1,5 +1,5 @@
-// What tells the kernels of this build from those of another: hashes of their sources, by family and language. What was
-// measured of a kernel says nothing about another one. Plain functions; any thread.
+// Hashes of the kernels' sources, by family and language. They tell this build's kernels from those of another, because
+// measurements of one kernel do not apply to another. Plain functions; any thread.
 #pragma once
 
 #include <map>
@@ -8,7 +8,7 @@
 
 namespace shunt {
 
-// The hash of each family's kernels in a language: "cpu", "shader" or "cuda"; any other: of all three together.
+// Returns the hash of each family's kernels in "cpu", "shader" or "cuda"; any other language means all three together.
 [[nodiscard]] std::map<std::string, std::string, std::less<>> kernel_hashes(std::string_view language);
 
 }  // namespace shunt

@@ -1,7 +1,7 @@
-// The functions that expressions and kernels need of one float, without a library: the same for CUDA, HIP and the host.
+// The float functions that expressions and kernels need, without a library: the same for CUDA, HIP and the host.
 //
-// SHUNT_FUNCTION stands before each function: what makes it one of the device. Within 4 units in the last place, erf
-// within 8, sin and cos within 2e-7; tests/ops/kernel_math_test.cpp holds them to that.
+// SHUNT_FUNCTION makes each a device function. Results are within 4 units in the last place, erf within 8, sin and cos
+// within 2e-7; tests/ops/kernel_math_test.cpp checks that.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ SHUNT_FUNCTION float float_of(std::uint32_t bits) { return __builtin_bit_cast(fl
 SHUNT_FUNCTION std::uint32_t bits_of(float value) { return __builtin_bit_cast(std::uint32_t, value); }
 
 SHUNT_FUNCTION float abs(float x) { return float_of(bits_of(x) & 0x7FFFFFFFU); }
-// NaN if either is.
+// NaN if either argument is NaN.
 SHUNT_FUNCTION float min(float a, float b) { return b < a || b != b ? b : a; }
 SHUNT_FUNCTION float max(float a, float b) { return a < b || b != b ? b : a; }
 SHUNT_FUNCTION float select(float condition, float chosen, float other) { return condition > 0.0F ? chosen : other; }
@@ -30,7 +30,7 @@ SHUNT_FUNCTION float power_of_two(std::int32_t exponent) {
   return float_of(static_cast<std::uint32_t>(exponent + 127) << 23U);
 }
 
-// 2^n e^r with n whole and |r| at most half the logarithm of two, which is subtracted in two parts.
+// exp(x) = 2^n e^r with n whole and |r| <= ln 2 / 2; ln 2 is subtracted in two parts.
 SHUNT_FUNCTION float exp(float x) {
   if (x != x) return x;
   if (x > 88.8F) return float_of(0x7F800000U);
@@ -46,18 +46,18 @@ SHUNT_FUNCTION float exp(float x) {
   sum = sum * r + 1.0F / 6.0F;
   sum = sum * r + 0.5F;
   sum = (sum * r) * r + r + 1.0F;
-  const std::int32_t half = n / 2;  // 2^n itself may lie outside of the normal numbers
+  const std::int32_t half = n / 2;  // 2^n itself may not be a normal number
   return sum * power_of_two(half) * power_of_two(n - half);
 }
 
-// With x = 2^n m and m between the roots of a half and of two, log m = 2 artanh s for s = (m - 1) / (m + 1).
+// For x = 2^n m with m between sqrt(1/2) and sqrt(2), log m = 2 artanh s with s = (m - 1) / (m + 1).
 SHUNT_FUNCTION float log(float x) {
   if (!(x >= 0.0F)) return float_of(0x7FC00000U);
   if (x == 0.0F) return float_of(0xFF800000U);
   if (bits_of(x) == 0x7F800000U) return x;
   const bool subnormal = bits_of(x) < 0x00800000U;
   const std::uint32_t bits = bits_of(subnormal ? x * 8388608.0F : x);
-  // Counted from the root of a half, whose bits are these.
+  // 0x3F3504F3 is sqrt(1/2), the lowest m, as bits.
   const std::int32_t n = static_cast<std::int32_t>(bits - 0x3F3504F3U) >> 23;
   const float m = float_of(bits - (static_cast<std::uint32_t>(n) << 23U));
   const float count = static_cast<float>(subnormal ? n - 23 : n);
@@ -70,8 +70,8 @@ SHUNT_FUNCTION float log(float x) {
   return count * 0.693145751953125F + (count * 1.42860682e-6F + ((sum * square) * s + (s + s)));
 }
 
-// Sine and cosine for |x| <= 8192: what is left of the nearest quarter turn, which is subtracted in three parts of
-// which the first two have exact products, goes into Taylor series. `quarters` more turns a sine into a cosine.
+// Computes the sine of x plus `quarters` quarter turns (1: the cosine) for |x| <= 8192. Subtracts the nearest quarter
+// turn in three parts, of which the first two have exact products; Taylor series take the remainder.
 SHUNT_FUNCTION float sine(float x, std::int32_t quarters) {
   if (!(abs(x) < 1e9F)) return x - x;
   const float scaled = x * 0.636619772F;
@@ -99,7 +99,7 @@ SHUNT_FUNCTION float sine(float x, std::int32_t quarters) {
 SHUNT_FUNCTION float sin(float x) { return sine(x, 0); }
 SHUNT_FUNCTION float cos(float x) { return sine(x, 1); }
 
-// A continued fraction near zero, where the other form would cancel.
+// Uses a continued fraction near zero, where the other form would cancel.
 SHUNT_FUNCTION float tanh(float x) {
   const float size = abs(x);
   float value = 1.0F;
@@ -114,7 +114,7 @@ SHUNT_FUNCTION float tanh(float x) {
   return x < 0.0F ? -value : value;
 }
 
-// A series of positive terms, and a continued fraction where that would take long
+// Uses a series of positive terms, and a continued fraction where that would take long
 // (https://dlmf.nist.gov/7.6.E2, https://dlmf.nist.gov/7.9.E1).
 SHUNT_FUNCTION float erf(float x) {
   const float size = abs(x);

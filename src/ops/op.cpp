@@ -17,7 +17,7 @@ namespace {
 
 using enum Attr;
 
-// The lists of each row, as constants that the table points at.
+// The lists of each row, as constants that the table points to.
 #define SHUNT_ROW_LISTS(name, input_list, attribute_list)                                            \
   namespace row_##name {                                                                             \
     constexpr std::array<std::string_view, SHUNT_COUNT input_list> inputs{SHUNT_STRINGS input_list}; \
@@ -29,7 +29,7 @@ using enum Attr;
 #define SHUNT_LAYOUT_OP(name, inputs, attributes, rule) SHUNT_ROW_LISTS(name, inputs, attributes)
 #include "ops/ops.def"
 
-// A row of any kind: a family makes it compute, an expression makes it elementwise, an expansion makes it fused.
+// Makes a row of any kind: with a family it computes, with an expression it is elementwise, with an expansion fused.
 constexpr OpInfo row_of(std::string_view name, std::span<const std::string_view> inputs, std::size_t required,
                         std::span<const Attr> attributes, const OpRule& rule, double tolerance, std::string_view family,
                         std::string_view expansion = "", std::string_view expression = "") {
@@ -71,7 +71,7 @@ constexpr std::size_t kAttributeCount = 0
 #include "ops/attributes.def"
     ;
 
-// The tables have rows for what a caller may have made of a number.
+// Checks that an attribute and its dtype are in the tables, because callers can cast any number to these enums.
 Status check_attribute(const OpInfo& info, Attr attr, const AttributeValue& value) {
   if (static_cast<std::size_t>(attr) >= kAttributeCount)
     return fail(Code::invalid,

@@ -1,13 +1,13 @@
-// Floats as numbers in the order of their values, made of their bits: what a compiler assumes of NaN and infinities
-// does not matter then.
+// Maps floats to integers in the order of their values, by their bits. Compilers may assume that there are no NaN or
+// infinities; this does not depend on it.
 
-const uint kNotANumber = 0xFFFFFFFFu;     // above all others
-const uint kInfinity = 0xFF800000u;       // and below it all that is finite
-const uint kMinusInfinity = 0x007FFFFFu;  // below all that is finite; 0 is nothing's
+const uint kNotANumber = 0xFFFFFFFFu;     // above all other values
+const uint kInfinity = 0xFF800000u;       // above all finite values
+const uint kMinusInfinity = 0x007FFFFFu;  // below all finite values; no value maps to 0
 
 bool is_number(float value) { return (floatBitsToUint(value) & 0x7FFFFFFFu) <= 0x7F800000u; }
 
-// Both zeros have the same.
+// Both zeros map to the same number.
 uint order_of(float value) {
   if (!is_number(value)) return kNotANumber;
   uint bits = floatBitsToUint(value);

@@ -1,4 +1,4 @@
-// The look-ups in the page table of page_table_args.h.
+// Lookups in the page table of page_table_args.h.
 #include "ops/page_table_args.h"
 
 const uint kNoSlot = 0xFFFFFFFFu;
@@ -8,7 +8,7 @@ uint sequence_capacity(PageTable table, int sequence) {
   return table.sequence_pages * table.page_tokens;
 }
 
-// Where in the page table the page of a position stands. REQUIRES: position is below the sequence's capacity.
+// Returns the index of a position's page in the page table. REQUIRES: `position` is below the sequence's capacity.
 uint page_entry(PageTable table, int sequence, uint position) {
   return uint(sequence) * table.table_strides.x + position / table.page_tokens * table.table_strides.y;
 }

@@ -1,4 +1,4 @@
-// From operands to the page table that describes them to kernels (page_table_args.h). A pure function.
+// Makes the page table that describes operands to kernels (page_table_args.h). A pure function.
 #pragma once
 
 #include "ops/page_table_args.h"

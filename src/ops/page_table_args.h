@@ -1,7 +1,7 @@
-// Where the tokens of a step lie in paged state [pages, page_tokens, heads, head_dim]: plain data for the
-// arguments of every family that reads or writes state, and the lookup of C++ and CUDA (page_table.glsl has GLSL's).
+// The places of a step's tokens in paged state [pages, page_tokens, heads, head_dim].
 //
-// Index tensors hold what a caller wrote: every index is checked here before it is used.
+// PageTable is plain data for the arguments of every family that reads or writes state. The lookup here is for C++ and
+// CUDA; page_table.glsl has the GLSL one. Callers write the index tensors, so the lookup checks every index before use.
 #pragma once
 
 #include "ops/args.h"
@@ -22,13 +22,13 @@ namespace shunt {
 
 inline constexpr std::uint64_t kNoSlot = ~std::uint64_t{0};
 
-// How many positions a sequence can have; 0 for one that is not in the table.
+// Returns how many positions a sequence can have; 0 if it is not in the table.
 constexpr std::uint64_t sequence_capacity(const PageTable& table, std::int32_t sequence) {
   if (sequence < 0 || static_cast<std::uint32_t>(sequence) >= table.sequences) return 0;
   return std::uint64_t{table.sequence_pages} * table.page_tokens;
 }
 
-// The slot page * page_tokens + offset of a position, or kNoSlot where sequence, position or page is out of range.
+// Returns slot page * page_tokens + offset of a position, or kNoSlot if sequence, position or page is out of range.
 constexpr std::uint64_t state_slot(const PageTable& table, const std::int32_t* pages, std::int32_t sequence,
                                    std::int64_t position) {
   if (position < 0 || static_cast<std::uint64_t>(position) >= sequence_capacity(table, sequence)) return kNoSlot;

@@ -1,5 +1,5 @@
-// Runs ops on host memory with the scalar reference kernels, without a device: what other results are held
-// against. A fused row is run as its expansion. Single-threaded; plain values.
+// Runs ops on host memory with the scalar reference kernels, without a device. Other results are compared with
+// these. A fused op runs as its expansion. Single-threaded; plain values.
 #pragma once
 
 #include <cstddef>
@@ -16,12 +16,12 @@ struct HostTensor {
   std::vector<std::byte> bytes;
 };
 
-// The first `rows` entries of axis 0 of an operand that begins `offset` elements into `storage`, as a plain tensor.
+// Copies the first `rows` entries of axis 0 of an operand that begins `offset` elements into `storage`.
 [[nodiscard]] HostTensor plain_copy(const Operand& from, std::span<const std::byte> storage, std::uint64_t offset,
                                     std::uint32_t rows);
 
-// The result of one use of an op; null where an optional input is absent. An op whose result is state gives the
-// new state and leaves the old one as it was. Errors: those of infer(); unsupported where the reference declines.
+// Returns the result of one use of an op; an absent optional input is null. An op whose result is state returns the
+// new state and does not change the old one. Errors: those of infer(); unsupported if the reference declines.
 [[nodiscard]] Result<HostTensor> run_reference(Op op, const Attributes& attributes,
                                                std::span<const HostTensor* const> inputs);
 

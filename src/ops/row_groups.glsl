@@ -1,12 +1,11 @@
-// What kernels share whose workgroups compute whole rows of the result: one each or, where rows of 16 bits share a
-// word, two, so that no word is of two groups. Needs kernel.glsl; on the host groups_for_rows() says how many there
-// are.
+// Shared by kernels whose workgroups compute whole rows of the result: one each, or two if 16-bit rows share a word.
+// Thus no word belongs to two groups. Needs kernel.glsl; on the host, groups_for_rows() returns the number of groups.
 uint rows_of_group(uint dtype, uint columns) { return columns % per_word(dtype) == 0u ? 1u : 2u; }
 
-// The kernel's: an element of the group's first (0) or second row.
+// Defined by the kernel: returns an element of the group's first (0) or second (1) row.
 float result(uint row_in_group, uint column);
 
-// Writes the group's rows, of which those below `valid` exist.
+// Writes the group's rows that are below `valid`.
 void store_rows(uint dtype, uint columns, uint valid) {
   uint rows = rows_of_group(dtype, columns);
   uint first_row = group_index() * rows;
@@ -29,9 +28,9 @@ void store_rows(uint dtype, uint columns, uint valid) {
   }
 }
 
-// Of all invocations of the group, for all of them. REQUIRES: all call it, with the same `call`, a number below kCalls
-// that no other call of theirs has: drivers of OpenGL move what is read before a barrier behind it, so no call may
-// overwrite another's answer.
+// Sums over all invocations of the group; each gets the sum. REQUIRES: all of them call it, with the same `call`, which
+// is below kCalls and used by no other call. OpenGL drivers move reads from before a barrier to behind it, so no call
+// may overwrite another's result.
 const uint kCalls = 4u;
 shared float lane_values[kGroup];
 shared float group_values[kCalls];
@@ -50,7 +49,7 @@ float sum_of_group(uint call, float value) {
 
 shared uint lane_orders[kGroup];
 shared uint group_orders[kCalls];
-// The same for the largest.
+// The same for the largest `order`.
 uint largest_of_group(uint call, uint order) {
   uint lane = gl_LocalInvocationID.x;
   lane_orders[lane] = order;

@@ -8,7 +8,7 @@
 namespace shunt {
 namespace {
 
-// The last axes of `shape`, `count` of them.
+// Returns the last `count` axes of `shape`.
 Shape last_axes(const Shape& shape, std::uint32_t count) {
   Shape last;
   for (std::size_t axis = shape.rank() - count; axis < shape.rank(); ++axis) last.append(shape[axis]);
@@ -214,7 +214,7 @@ void add_broadcast(SampleBuilder& sample, const SampleBuilder::Request& first, b
 
 Paging pick_paging(SampleBuilder& sample) {
   Paging paging{.tokens = sample.pick_entries(), .page_tokens = sample.pick({32U, 1U, 5U})};
-  // Each sequence holds its share of the tokens, and as many before them or more.
+  // Each sequence holds its share of the tokens, and at least as many before them.
   const std::uint32_t share = paging.tokens.count / kSequences + 1;
   paging.before = sample.context(share);
   paging.sequence_pages = (paging.before + share) / paging.page_tokens + 1;

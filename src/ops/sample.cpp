@@ -21,17 +21,17 @@ std::vector<DType> dtypes_of(std::initializer_list<DTypeKind> kinds) {
   return found;
 }
 
-// So that cases with the same seed do not share their numbers.
+// Gives cases with the same seed different numbers.
 std::uint64_t mixed(Op op, std::span<const std::uint32_t> choices, std::uint64_t seed) {
   std::uint64_t hash = seed * 0x9E3779B97F4A7C15U + static_cast<std::uint64_t>(op) + 1;
   for (const std::uint32_t choice : choices) hash = (hash ^ choice) * 0x100000001B3U + (hash >> 29);
   return hash;
 }
 
-// What no kernel may read: bytes that are NaN in floating dtypes and scales, and -1 as an index.
+// Fills what no kernel may read: NaN in floating dtypes and scales, and -1 as an index.
 constexpr std::byte kGarbage{0xFF};
 
-// The storage that a view of `shape` is cut from.
+// Returns the shape of the storage that a view of `shape` is cut from.
 Shape storage_shape(View view, Shape shape) {
   const std::uint32_t rank = shape.rank();
   if (view == View::offset) shape.set(0, shape[0] + 1);
@@ -44,7 +44,7 @@ Shape storage_shape(View view, Shape shape) {
   return shape;
 }
 
-// Elements from the start of the tensor to the element that is `index`th in the order of a contiguous one.
+// Returns the offset of the `index`th element, in the order of a contiguous tensor, from the start of the tensor.
 std::uint64_t element_at(const Operand& operand, std::uint64_t index) {
   std::uint64_t at = 0;
   for (std::size_t axis = operand.shape.rank(); axis-- > 0;) {
@@ -161,7 +161,7 @@ SampleTensor SampleBuilder::empty_tensor(const Request& request) const {
 
 double SampleBuilder::number(Values values, std::uint64_t index, std::uint32_t columns) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  // Shading languages divide well only by what is between 2^-126 and 2^126 in size.
+  // Shading languages divide precisely only by magnitudes from 2^-126 to 2^126.
   static constexpr std::array kSpecial{0.0,        -0.0,  8e37, -8e37, kInfinity,
                                        -kInfinity, 2e-38, 90.0, -90.0, std::numeric_limits<double>::quiet_NaN()};
   constexpr double kHuge = 8e37;

@@ -41,7 +41,7 @@ std::string operand_refusal(const OpCall& call, std::string_view name, const Ope
   return {};
 }
 
-// Empty, or why no shader can run the call.
+// Returns an empty string, or why no shader can run the call.
 std::string call_refusal(const OpCall& call, std::uint64_t largest_binding_bytes) {
   const OpInfo& row = info_of(call.op);
   if (call.inputs.size() + 1 > kMaxShaderOperands)
@@ -49,12 +49,12 @@ std::string call_refusal(const OpCall& call, std::uint64_t largest_binding_bytes
   std::string refusal = operand_refusal(call, "the result", *call.output, largest_binding_bytes);
   for (std::size_t i = 0; i < call.inputs.size() && refusal.empty(); ++i)
     if (call.has_input(i)) refusal = operand_refusal(call, row.inputs[i], call.input(i), largest_binding_bytes);
-  // What its arguments can describe; those of custom describe every call.
+  // The arguments must be able to describe the call; those of custom ops always can.
   if (refusal.empty() && call.op != Op::custom) refusal = cpu_family(row.family).scalar->supports(call);
   return refusal;
 }
 
-// Empty, or why a driver would leave the kernel's loops before they end.
+// Returns an empty string, or why a driver would leave the kernel's loops early.
 std::string rounds_refusal(const ShaderKernel& kernel, const OpCall& call, const ShaderLimits& limits) {
   if (!limits.on_cpu || kernel.rounds == nullptr) return {};
   const std::uint64_t rounds = kernel.rounds(call, limits);
@@ -63,7 +63,7 @@ std::string rounds_refusal(const ShaderKernel& kernel, const OpCall& call, const
                      name_of(call.op), rounds, kMostRoundsOnCpu);
 }
 
-// A kernel of the caller's is the only one there is for a call of it.
+// A custom op has only one kernel: the caller's.
 ShaderChoice choose_custom(const OpCall& call, const ShaderLimits& limits) {
   const UserKernel& kernel = kernel_of(call);
   std::string refusal = kernel.device_refusal(limits);
@@ -117,7 +117,7 @@ bool has_shaders(ShaderLanguage language) {
 }
 
 std::string specialized(std::string_view text, const Specialization& values) {
-  // The first line says the version. What follows gives each constant its macro, which else gets the default.
+  // The first line is the version. Macros after it override the default of each constant.
   const std::size_t second_line = std::min(text.find('\n'), text.size() - 1) + 1;
   std::string source(text.substr(0, second_line));
   for (std::size_t id = 0; id < values.size(); ++id)
@@ -146,7 +146,7 @@ ShaderChoice choose_shader(const OpCall& call, const ShaderLimits& limits, std::
     if (refusal.empty()) refusal = rounds_refusal(*shader.kernel, call, limits);
     if (refusal.empty()) {
       choice.shader = &shader;
-    } else if (choice.refusal.empty() || rank < refused_rank) {  // the plainest kernel's reason says most
+    } else if (choice.refusal.empty() || rank < refused_rank) {  // the plainest kernel's reason is the most useful
       choice.refusal = std::move(refusal);
       refused_rank = rank;
     }

@@ -129,8 +129,8 @@ struct ShaderChoice {
                                          std::span<const Shader> among = shaders());
 [[nodiscard]] SpecializedShader specialize(const Shader& shader, const OpCall& call);
 
-// Returns the content of the uniform block at kCallBinding. `byte_offsets` gives where the output and each input
-// begin in their bindings, in bytes; both are multiples of the element size. REQUIRES: choose_shader() found a shader.
+// Returns the content of the uniform block at kCallBinding. `byte_offsets` gives the offset of the output, then of
+// each input, in its binding: a multiple of the element size. REQUIRES: choose_shader() found a shader.
 [[nodiscard]] std::vector<std::byte> call_block(const OpCall& call, std::span<const std::uint32_t> byte_offsets);
 
 // Returns whether this input has a binding of its own. State that an op changes in place is bound as its output.

@@ -11,7 +11,7 @@
 namespace shunt {
 namespace {
 
-// The numbers of the SPIR-V specification 1.3.
+// Numbers from the SPIR-V specification 1.3.
 constexpr std::uint32_t kMagic = 0x07230203;
 constexpr std::uint32_t kFirstVersion = 0x00010000;
 constexpr std::uint32_t kLastVersion = 0x00010300;
@@ -66,7 +66,7 @@ constexpr std::uint32_t kLocalSize = 17;
 constexpr std::uint32_t kLocalSizeId = 38;
 constexpr std::uint32_t kWorkgroupSize = 25;  // the built-in constant
 
-// X(number, name, what of SpirvNeeds it sets)
+// X(number, name, the field of SpirvNeeds that it sets)
 #define SHUNT_SPIRV_CAPABILITIES(X)                 \
   X(0, Matrix, none)                                \
   X(1, Shader, none)                                \
@@ -228,7 +228,7 @@ class Module {
     return {};
   }
 
-  // Types stand before those made of them, so their sizes are known.
+  // A type is declared before its uses, so its size is known.
   [[nodiscard]] std::uint64_t size_of(std::uint32_t type) const {
     const auto size = sizes_.find(type);
     return size == sizes_.end() ? kHuge : size->second;
@@ -383,10 +383,10 @@ class Module {
 
   std::uint32_t inputs_;
   SpirvNeeds needs_;
-  std::size_t at_ = 0;  // of the instruction that is read
+  std::size_t at_ = 0;  // the word of the current instruction
   std::span<const std::uint32_t> operands_;
   std::optional<std::uint32_t> entry_point_;
-  // By id.
+  // By id:
   std::map<std::uint32_t, std::uint32_t> bindings_;
   std::map<std::uint32_t, std::uint32_t> sets_;
   std::map<std::uint32_t, std::uint32_t> spec_ids_;
@@ -408,7 +408,7 @@ Result<SpirvNeeds> check_spirv(std::span<const std::uint32_t> words, std::uint32
 }
 
 std::string needs_refusal(const SpirvNeeds& needs, const ShaderLimits& limits) {
-  constexpr std::uint32_t kLargestDepth = 64;  // of a workgroup; what Vulkan promises
+  constexpr std::uint32_t kLargestDepth = 64;  // of a workgroup; guaranteed by Vulkan
   if (needs.group_size() > limits.largest_group || needs.group[2] > kLargestDepth)
     return fmt::format("its workgroup has {} x {} x {} invocations, and {} fit", needs.group[0], needs.group[1],
                        needs.group[2], limits.largest_group);

@@ -1,5 +1,5 @@
-// The hyperbolic tangent, as kernel_math.cuh has it: what the built-in one promises is too little near zero, and far
-// from it some overflow. Needs order.glsl.
+// The hyperbolic tangent, computed as in kernel_math.cuh. The built-in one guarantees too little precision near zero,
+// and some implementations overflow far from it. Needs order.glsl.
 float tanh_of(float x) {
   float size = abs(x);
   float value = 1.0;

@@ -64,7 +64,7 @@ Result<std::uint64_t> bytes_of(DType dtype, const Shape& shape) {
   if (shape.columns() % info.block_elements != 0)
     return fail(Code::invalid, fmt::format("{}{}: a row of {} elements is not a whole number of blocks of {}",
                                            info.name, to_string(shape), shape.columns(), info.block_elements));
-  // An extent of 0 counts as 1, so that no product of some of the extents, such as a stride, overflows either.
+  // Counts an extent of 0 as 1, so that no product of some extents, such as a stride, overflows either.
   std::optional<std::uint64_t> most = info.block_bytes;
   for (std::size_t axis = 0; most && axis < shape.rank(); ++axis)
     most = checked_product(*most, std::max(shape[axis], 1U));

@@ -1,14 +1,13 @@
-// What kernel.glsl gives a kernel in WebGL2, which has neither compute shaders nor buffers for them. Memory is textures
-// of 32-bit words, kRowWords to a row, and an invocation writes one word:
+// The WebGL2 part of kernel.glsl. WebGL2 has neither compute shaders nor storage buffers, so memory is textures of
+// 32-bit words, kRowWords to a row, and an invocation writes one word:
 //
-//   SHUNT_FRAGMENT  invocation i is the fragment of word i of the result. What is drawn to has the result's columns,
-//   but
-//                   begins with its first row. It keeps its word where the kernel does not write.
-//   SHUNT_FIRST_PASS  the same for the words of a first pass (shader.h), which have a texture of their own: for the
-//   kernel
-//                   that of binding 9, and the offset of that operand is 1; 0 where it must do without.
-//   SHUNT_POINTS    invocation i is a point that lands on the word that the kernel writes, or nowhere.
-// The texture of binding n is called texture_n; a kernel's main is called from here.
+//   SHUNT_FRAGMENT    Invocation i is the fragment of word i of the result. The render target has the columns of the
+//                     result's texture, but begins with the result's first row. A fragment that the kernel does not
+//                     write keeps its word.
+//   SHUNT_FIRST_PASS  The same for the words of a first pass (shader.h), which have their own texture. The kernel reads
+//                     it at binding 9; the byte offset of that operand is 1, or 0 if there is no first pass.
+//   SHUNT_POINTS      Invocation i is a point that lands on the word that the kernel writes, or nowhere.
+// The texture of binding n is called texture_n. This file defines main(), which calls the kernel's.
 const uint kRowWords = 4096u;
 
 ivec2 texel_of(uint word) { return ivec2(word % kRowWords, word / kRowWords); }
@@ -33,12 +32,12 @@ void main() {
 layout(location = 0) out uint own_word;
 SHUNT_WORDS(2, output)
 
-// Fragments beside the result have numbers beyond its end.
+// Fragments outside of the result get numbers beyond its end.
 uint invocation_index() {
   uvec2 at = uvec2(gl_FragCoord.xy);
   return at.y * kRowWords + at.x - (byte_offset(0u) >> 2u) % kRowWords;
 }
-// REQUIRES for both: the fragment's own word.
+// REQUIRES (both): `word` is the fragment's own.
 void put_word(uint word, uint bits) { own_word = bits; }
 uint word_before(uint word) { return output_word(word); }
 
@@ -51,12 +50,12 @@ layout(location = 0) flat out uint point_word;
 
 uint invocation_index() { return uint(gl_VertexIndex); }
 void put_word(uint word, uint bits) {
-  // Where state is bound as an input it would have its offset: here it has the rows of what is drawn to.
+  // The state is not bound as an input, so its offset carries the number of rows of the render target.
   vec2 size = vec2(float(kRowWords), float(byte_offset(1u)));
   gl_Position = vec4((vec2(texel_of(word)) + 0.5) / size * 2.0 - 1.0, 0.0, 1.0);
   point_word = bits;
 }
-// REQUIRES: never called; points write whole words.
+// REQUIRES: it is not called; points write whole words.
 uint word_before(uint word) { return 0u; }
 
 void main() {

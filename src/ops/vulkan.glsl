@@ -1,4 +1,4 @@
-// What a kernel for Vulkan alone, x.vulkan.comp, may ask for. It includes this before anything else, as extensions come
-// first in a shader; the C preprocessor, which goes before the shader's own, would not let their directive through.
+// Declares extensions in a Vulkan-only kernel, x.vulkan.comp. Include it before anything else, because extensions come
+// first in a shader. The C preprocessor, which runs before the shader's own, would not pass their directive on.
 #define SHUNT_HASH #
 #define SHUNT_EXTENSION(name) SHUNT_HASH extension name : require

@@ -1,4 +1,4 @@
-// Element k of a weight row of any floating or quantized dtype; the blocks are those of ops/quantize/blocks.h.
+// Reads element k of a weight row of any floating or quantized dtype; ops/quantize/blocks.h describes the blocks.
 #pragma once
 
 #include "ops/kernel.cuh"
@@ -12,7 +12,7 @@ SHUNT_FUNCTION float q8_0_at(const std::uint8_t* row, std::uint32_t k) {
   return half_at(block) * static_cast<float>(static_cast<std::int8_t>(block[2U + k % 32U]));
 }
 
-// The nibble of element k of blocks whose byte j holds elements j and j + 16.
+// Returns the nibble of element k in blocks whose byte j holds elements j and j + 16.
 SHUNT_FUNCTION std::uint32_t nibble_at(const std::uint8_t* quants, std::uint32_t k) {
   const std::uint32_t both = quants[k % 16U];
   return k % 32U < 16U ? both & 15U : both >> 4U;
@@ -28,7 +28,7 @@ SHUNT_FUNCTION float q4_1_at(const std::uint8_t* row, std::uint32_t k) {
   return half_at(block) * static_cast<float>(nibble_at(block + 4, k)) + half_at(block + 2);
 }
 
-// The fifth bits lie before the nibbles.
+// The fifth bits precede the nibbles.
 SHUNT_FUNCTION float five_bits_at(const std::uint8_t* high_bits, std::uint32_t k) {
   const std::uint32_t high = static_cast<std::uint32_t>(high_bits[k % 32U / 8U]) >> k % 8U & 1U;
   return static_cast<float>(nibble_at(high_bits + 4, k) | high << 4U);
@@ -44,7 +44,7 @@ SHUNT_FUNCTION float q5_1_at(const std::uint8_t* row, std::uint32_t k) {
   return half_at(block) * five_bits_at(block + 4, k) + half_at(block + 2);
 }
 
-// The low two bits of element i of a block of Q2_K or Q3_K.
+// Returns the low two bits of element i in a block of Q2_K or Q3_K.
 SHUNT_FUNCTION std::uint32_t two_bits_at(const std::uint8_t* quants, std::uint32_t i) {
   return static_cast<std::uint32_t>(quants[i / 128U * 32U + i % 32U]) >> i % 128U / 32U * 2U & 3U;
 }
@@ -68,7 +68,8 @@ SHUNT_FUNCTION float q3_k_at(const std::uint8_t* row, std::uint32_t k) {
   return half_at(block + 108) * (static_cast<float>(scale) - 32.0F) * (static_cast<float>(quant) - 4.0F);
 }
 
-// Of blocks that begin with two halves and the 6-bit scales and minima of eight groups; `quant` of group `g`.
+// Dequantizes `quant` of group `g`, in blocks that begin with two halves and the 6-bit scales and minima of eight
+// groups.
 SHUNT_FUNCTION float k_element(const std::uint8_t* block, std::uint32_t g, std::uint32_t quant) {
   const std::uint8_t* scales = block + 4;
   std::uint32_t scale = scales[g & 3U];
@@ -113,7 +114,7 @@ SHUNT_FUNCTION float q6_k_at(const std::uint8_t* row, std::uint32_t k) {
   return half_at(block + 208) * static_cast<float>(scale) * (static_cast<float>(low | high << 4U) - 32.0F);
 }
 
-// kCodebook of blocks.h; four levels to a word, so that no device needs memory of its own for them.
+// kCodebook of blocks.h, four levels to a word, so that no device memory is needed for them.
 SHUNT_FUNCTION float codebook_level(std::uint32_t quant) {
   const std::uint32_t words[4] = {0xBFAD9881U, 0xF6EADDCFU, 0x26190D01U, 0x71594535U};
   return static_cast<float>(static_cast<std::int8_t>(words[quant / 4U] >> quant % 4U * 8U & 255U));

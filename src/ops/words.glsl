@@ -1,9 +1,9 @@
-// What kernels share whose invocations compute one word of the result each. Needs kernel.glsl.
+// Shared by kernels whose invocations each compute one word of the result. Needs kernel.glsl.
 
-// The kernel's: element `index` of the contiguous result.
+// Defined by the kernel: returns element `index` of the contiguous result.
 float element(uint index);
 
-// Writes this invocation's word of a result of so many valid elements. A loop, as compilers copy what they call.
+// Writes this invocation's word of a result with `end` valid elements. It loops, because compilers inline each call.
 void store_word(uint dtype, uint end) {
   uint first = invocation_index() * per_word(dtype);
   if (first >= end) return;
