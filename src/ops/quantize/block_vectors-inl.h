@@ -1,4 +1,4 @@
-// What all block loaders are made of: vectors of F32 out of bytes and halves, tables of sixteen values, and the
+// Common ground of all block loaders: vectors of F32 from bytes and 16-bit floats, tables of sixteen values, and the
 // loaders of the plain dtypes. Included by the loaders' files, once per instruction set; see blocks_simd-inl.h.
 #if defined(SHUNT_OPS_BLOCK_VECTORS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_BLOCK_VECTORS_INL_H_
@@ -18,7 +18,7 @@ namespace shunt {
 namespace HWY_NAMESPACE {
 namespace hn = hwy::HWY_NAMESPACE;
 
-// The widest F32 vector for which a 16-byte half of a block is whole vectors.
+// The widest F32 vector that splits half a block (16 elements) into whole vectors.
 using BlockTag = hn::CappedTag<float, 16>;
 using BlockVec = hn::Vec<BlockTag>;
 inline constexpr std::size_t kBlockLanes = HWY_LANES(float) < 16 ? HWY_LANES(float) : 16;
@@ -30,8 +30,8 @@ HWY_INLINE T read_as(const std::byte* from) {
   return value;
 }
 
-// Makes the compiler forget what it knows of a value. Left alone, gcc builds vectors out of scalars, and
-// broadcasts lanes of registers instead of scalars in memory: both with shuffles, which are scarce here.
+// Hides from the compiler what it knows about a value. Left alone, gcc builds vectors from scalars and broadcasts lanes
+// of registers instead of scalars in memory. Both use shuffles, which are scarce here.
 template <class T>
 HWY_INLINE void forget_register(T& value) {
 #if HWY_COMPILER_GCC || HWY_COMPILER_CLANG
@@ -45,14 +45,14 @@ HWY_INLINE void forget_memory(T& value) {
 #endif
 }
 
-// Asks for the `bytes` that will be read kPrefetchBytes from now. Processors fetch ahead on their own, but not
-// across pages; on a Sapphire Rapids core this raises a row by matrix product from memory by up to 30 %.
+// Prefetches the `bytes` that begin kPrefetchBytes ahead. Processors fetch ahead on their own, but not across pages. On
+// a Sapphire Rapids core this speeds up the product of a row and a matrix in memory by up to 30 %.
 inline constexpr std::size_t kPrefetchBytes = 2048;
 HWY_INLINE void prefetch(const std::byte* row, std::size_t bytes) {
   for (std::size_t at = 0; at < bytes; at += 64) hwy::Prefetch(row + kPrefetchBytes + at);
 }
 
-// F16 -> F32. Highway's own fallback for processors without the instruction knows no infinities.
+// Converts F16 to F32. Highway's fallback for processors without the instruction does not handle infinities.
 template <class D>
 HWY_INLINE hn::Vec<D> load_f16(D d, const std::byte* from) {
   const hn::Rebind<std::uint16_t, D> du16;
@@ -63,7 +63,7 @@ HWY_INLINE hn::Vec<D> load_f16(D d, const std::byte* from) {
   const hn::RebindToUnsigned<D> du32;
   const auto bits = hn::PromoteTo(du32, half);
   const auto magnitude = hn::And(bits, hn::Set(du32, 0x7FFF));
-  // Read as F32, the shifted bits are the value over 2^112, subnormals included.
+  // Read as F32, the shifted bits are the value divided by 2^112, subnormals included.
   const auto scaled = hn::Mul(hn::BitCast(d, hn::ShiftLeft<13>(magnitude)), hn::Set(d, 0x1p112F));
   const auto special = hn::Or(hn::ShiftLeft<13>(magnitude), hn::Set(du32, 0x7F800000));
   const auto quiet =
@@ -82,13 +82,13 @@ HWY_INLINE hn::Vec<D> load_bf16(D d, const std::byte* from) {
   return hn::BitCast(d, hn::ShiftLeft<16>(hn::PromoteTo(du32, bits)));
 }
 
-// Lanes(d) unsigned or signed bytes -> I32.
+// Widens Lanes(d) unsigned or signed bytes to I32.
 template <class T, class D>
 HWY_INLINE hn::Vec<hn::RebindToSigned<D>> load_bytes(D, const void* from) {
   return hn::PromoteTo(hn::RebindToSigned<D>(), hn::LoadU(hn::Rebind<T, D>(), static_cast<const T*>(from)));
 }
 
-// Calls load(i) for each whole vector in turn, then one(i) for each element left.
+// Hands the sink each whole vector in turn, then each remaining element.
 #define SHUNT_LOAD_PLAIN(LOAD, ELEMENT_BYTES, ONE)                                                       \
   constexpr std::size_t kStep = kBlockLanes;                                                             \
   std::size_t i = 0;                                                                                     \
@@ -138,13 +138,13 @@ struct Loader<DType::BF16> {
 };
 #undef SHUNT_LOAD_PLAIN
 
-// The F16 at the start of a block of at least eight bytes, in every lane.
+// Broadcasts the F16 at the start of a block. REQUIRES: the block has at least eight bytes.
 HWY_INLINE BlockVec broadcast_f16(BlockTag d, const std::byte* block) {
   return hn::Set(d, hn::GetLane(load_f16(hn::FixedTag<float, 4>(), block)));
 }
 
-// The F16 at the start of each of four neighbouring blocks. Converted together and broadcast from memory: one
-// at a time they would cost as many shuffles as the quants.
+// The F16 at the start of each of four consecutive blocks, converted together and broadcast from memory. Converting
+// them one at a time would cost as many shuffles as the quants.
 struct FourScales {
   alignas(16) float values[4];
 
@@ -158,8 +158,8 @@ struct FourScales {
   }
 };
 
-// Sixteen values looked up by the low four bits of each index. With sixteen lanes the table is one register
-// and scaling it replaces scaling every element.
+// Sixteen values, looked up by four bits of each byte. With sixteen lanes the table is one register, and scaling it
+// replaces scaling every element.
 struct NibbleTable {
 #if HWY_TARGET == HWY_AVX3
   BlockVec values;
@@ -169,7 +169,7 @@ struct NibbleTable {
       : values(hn::MulAdd(hn::Iota(d, 0.0F), scale, offset)) {}
   // scale * (q - 8)
   HWY_INLINE NibbleTable(BlockTag d, BlockVec scale) : values(hn::Mul(hn::Iota(d, -8.0F), scale)) {}
-  // The permutation reads four bits of an index, whatever the others are.
+  // The permutation reads the low four bits of an index and ignores the others.
   HWY_INLINE BlockVec low(BlockTag, hn::Vec<hn::RebindToSigned<BlockTag>> bytes) const {
     return hn::TableLookupLanes(values, hn::Indices512<float>{bytes.raw});
   }
@@ -191,17 +191,17 @@ struct NibbleTable {
 #endif
 };
 
-// Whole bytes are put together first, many at a time, then widened.
+// Quants are assembled as whole bytes, many at a time, and then widened.
 using ByteTag = hn::CappedTag<std::uint8_t, 32>;
 using HalfTag = hn::FixedTag<std::uint8_t, 16>;
 
-// The nibbles of sixteen neighbouring bytes, a byte each.
+// The nibbles of sixteen consecutive bytes, one per byte.
 struct Nibbles {
   hn::Vec<HalfTag> low;
   hn::Vec<HalfTag> high;
   HWY_INLINE explicit Nibbles(const std::byte* from) {
     const HalfTag d8;
-    const hn::Repartition<std::uint16_t, HalfTag> d16;  // bytes have no shift of their own everywhere
+    const hn::Repartition<std::uint16_t, HalfTag> d16;  // some targets cannot shift bytes
     const auto nibble = hn::Set(d8, 15);
     const auto bytes = hn::LoadU(d8, reinterpret_cast<const std::uint8_t*>(from));
     low = hn::And(bytes, nibble);

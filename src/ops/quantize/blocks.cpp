@@ -49,7 +49,7 @@ void decode(const Q8_0Block& block, float* out) {
   for (std::size_t j = 0; j < 32; ++j) out[j] = scale * static_cast<float>(block.quants[j]);
 }
 
-// Two bits of element i of a block of Q2_K or Q3_K.
+// The low two bits of element i of a block of Q2_K or Q3_K.
 template <class Block>
 int two_bits(const Block& block, std::size_t i) {
   return (block.quants[32 * (i / 128) + i % 32] >> (i % 128 / 32 * 2)) & 3;
@@ -113,7 +113,7 @@ void decode(const Q6_KBlock& block, float* out) {
   }
 }
 
-// 32 elements from a table of levels.
+// Decodes 32 elements with a table of levels.
 void decode_levels(const std::int8_t (&levels)[16], float scale, const std::uint8_t* quants, float* out) {
   for (std::size_t j = 0; j < 16; ++j) {
     out[j] = scale * static_cast<float>(levels[quants[j] & 15]);

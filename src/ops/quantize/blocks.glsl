@@ -1,7 +1,7 @@
-// Elements of rows of any floating or quantized dtype; the blocks are those of ops/quantize/blocks.h. Kernels get it
-// with ops/kernel.glsl. A kernel is specialized for the dtype, so that one of these loaders is left of them all.
+// Reads elements of rows of any floating or quantized dtype, in the blocks of ops/quantize/blocks.h. Included by
+// ops/kernel.glsl. A kernel is specialized for its dtype, so only one of these loaders remains in it.
 
-// kCodebook of blocks.h.
+// A level of kCodebook (blocks.h).
 float codebook_level(uint quant) {
   const uvec4 levels = uvec4(0xBFAD9881u, 0xF6EADDCFu, 0x26190D01u, 0x71594535u);
   return float(int(levels[quant >> 2u] << (24u - (quant & 3u) * 8u)) >> 24);
@@ -16,10 +16,10 @@ float mx_element(uint exponent, uint quant) {
   return (quant & 8u) != 0u ? -twice * scale : twice * scale;
 }
 
-// What a byte stands for that holds a signed number.
+// The value of a byte that holds a signed number.
 float signed_byte(uint byte) { return float(int(byte << 24u) >> 24); }
 
-// Loaders of blocks of 32 and of 256 elements: element `k` of the row that begins at a byte.
+// Loaders of blocks of 32 and of 256 elements. Each returns element `k` of the row that begins at byte `row`.
 #define SHUNT_BLOCKS_OF_32(name)                                                                                 \
   uint name##_nibble(uint quants, uint k) { return name##_byte(quants + k % 16u) >> (k / 16u % 2u * 4u) & 15u; } \
   float name##_five_bits(uint high_bits, uint k) {                                                               \
@@ -55,7 +55,8 @@ float signed_byte(uint byte) { return float(int(byte << 24u) >> 24); }
     return mx_element(name##_byte(block), name##_nibble(block + 1u, k));                                         \
   }
 
-// Of Q4_K and Q5_K: `quant` of group g, whose 6-bit scale and minimum k_group of blocks.h finds.
+// name_k_element() is for Q4_K and Q5_K: it decodes `quant` of group g with the group's 6-bit scale and minimum
+// (k_group in blocks.h).
 #define SHUNT_BLOCKS_OF_256(name)                                                                              \
   float name##_k_element(uint block, uint g, uint quant) {                                                     \
     uint scale = name##_byte(block + 4u + g % 4u);                                                             \
@@ -112,11 +113,11 @@ float signed_byte(uint byte) { return float(int(byte << 24u) >> 24); }
     return name##_f16(block) * (float(scale) - 32.0) * codebook_level(name##_nibble(block + 8u + g * 16u, k)); \
   }
 
-// An input of any floating or quantized dtype.
+// Declares an input of any floating or quantized dtype.
 #define SHUNT_WEIGHT(number, name) \
   SHUNT_WORDS(number, name)        \
   SHUNT_WEIGHT_ELEMENTS(name)
-// The same where name_word() is there.
+// The same if name_word() is already defined.
 #define SHUNT_WEIGHT_ELEMENTS(name)                                                             \
   SHUNT_ELEMENTS(name)                                                                          \
   uint name##_byte(uint byte) { return name##_word(byte >> 2u) >> ((byte & 3u) * 8u) & 0xFFu; } \

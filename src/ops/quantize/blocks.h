@@ -1,10 +1,10 @@
-// How elements lie in memory: one plain-data block per floating or quantized row of dtypes.def, the
-// conversions between F32 and the 16-bit types, and exact scalar decoders.
+// How elements are stored: one plain-data block per floating or quantized row of dtypes.def, the conversions between
+// F32 and the 16-bit types, and exact scalar decoders.
 //
-// Formats: the block types of GGUF files (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md and the
-// block structs of ggml's ggml-common.h), little endian; MXFP4 by the OCP Microscaling Formats specification
-// 1.0. Decoders are exact: every product of scale and quant fits the 24 bits of a float, so the one rounding
-// left is that of adding or subtracting a minimum.
+// Formats: the block types of GGUF files (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md and the block
+// structs of ggml's ggml-common.h), little endian; MXFP4 by the OCP Microscaling Formats specification 1.0. Decoders
+// are exact: every product of scale and quant fits the 24 bits of a float; only adding or subtracting a minimum
+// rounds.
 // Pure functions of their arguments; safe from any thread. Rows need no alignment.
 #pragma once
 
@@ -41,7 +41,7 @@ struct Q4_1Block {
   std::uint8_t quants[16];
 };
 
-// 32 elements scale * (q - 16); nibbles as in Q4_0, and the fifth bit of element j is bit j of high_bits, read as one
+// 32 elements scale * (q - 16); nibbles as in Q4_0. The fifth bit of element j is bit j of high_bits, read as one
 // little-endian number.
 struct Q5_0Block {
   std::uint16_t scale;  // F16
@@ -72,8 +72,8 @@ struct Q2_KBlock {
   std::uint16_t min;    // F16
 };
 
-// 256 elements in 16 groups of 16: scale * (s - 32) * (q - 4). The low bits of q lie as in Q2_K; the third of elements
-// l, l + 32, ... of the whole block are the bits of high_bits[l]. See q3_group_scale for s.
+// 256 elements in 16 groups of 16: scale * (s - 32) * (q - 4). The low two bits of q are stored as in Q2_K; the third
+// bit of element l + 32 p is bit p of high_bits[l]. See q3_group_scale for s.
 struct Q3_KBlock {
   std::uint8_t high_bits[32];
   std::uint8_t quants[64];
@@ -90,7 +90,7 @@ struct Q4_KBlock {
   std::uint8_t quants[128];
 };
 
-// As Q4_K with a fifth bit: that of element l of group g is bit g of high_bits[l].
+// Like Q4_K with a fifth bit: bit g of high_bits[l] for element l of group g.
 struct Q5_KBlock {
   std::uint16_t scale;  // F16
   std::uint16_t min;    // F16
@@ -115,7 +115,7 @@ struct IQ4_NLBlock {
 };
 
 // 256 elements in 8 groups of 32, each like an IQ4_NL block of scale * (s - 32). The low four bits of s of group g are
-// nibble g of scales_low, its high two are bits 2 g and 2 g + 1 of scales_high.
+// nibble g of scales_low; its high two are bits 2 g and 2 g + 1 of scales_high.
 struct IQ4_XSBlock {
   std::uint16_t scale;  // F16
   std::uint16_t scales_high;
@@ -129,7 +129,7 @@ struct MXFP4Block {
   std::uint8_t quants[16];
 };
 
-// The block sizes are those of the table; integer rows have no block struct.
+// Block sizes match dtypes.def; integer dtypes have no block struct.
 #define SHUNT_BLOCK_SIZE_floating(name, block_bytes) static_assert(sizeof(name##Block) == (block_bytes));
 #define SHUNT_BLOCK_SIZE_quantized(name, block_bytes) static_assert(sizeof(name##Block) == (block_bytes));
 #define SHUNT_BLOCK_SIZE_integer(name, block_bytes)
@@ -139,7 +139,7 @@ struct MXFP4Block {
 #undef SHUNT_BLOCK_SIZE_quantized
 #undef SHUNT_BLOCK_SIZE_integer
 
-// IEEE 754 binary16. Exact; a signalling NaN comes back quiet, as from the processors' own instructions.
+// Converts IEEE 754 binary16, exactly. A signalling NaN becomes quiet, as with the processors' own instructions.
 [[nodiscard]] constexpr float f16_to_f32(std::uint16_t half) {
   const std::uint32_t sign = (half & 0x8000U) << 16;
   const std::uint32_t exponent = (half >> 10) & 0x1FU;
@@ -153,7 +153,7 @@ struct MXFP4Block {
   return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
 }
 
-// Rounds to nearest, ties to even; too large becomes infinite, NaN stays NaN (quiet).
+// Rounds to nearest, ties to even. Values that are too large become infinite; NaN stays NaN (quiet).
 [[nodiscard]] constexpr std::uint16_t f32_to_f16(float value) {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 16) & 0x8000U;
@@ -164,7 +164,7 @@ struct MXFP4Block {
   } else if (magnitude >= 0x47800000U) {  // 2^16
     half = 0x7C00U;
   } else if (magnitude < 0x38800000U) {
-    // Below 2^-14 the steps are those of a float just above 0.5: let that addition round.
+    // Below 2^-14 the steps are those of a float just above 0.5, so adding 0.5 does the rounding.
     half = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5F) - std::bit_cast<std::uint32_t>(0.5F);
   } else {
     half = (magnitude - (112U << 23) + 0xFFFU + ((magnitude >> 13) & 1U)) >> 13;
@@ -172,7 +172,7 @@ struct MXFP4Block {
   return static_cast<std::uint16_t>(sign | half);
 }
 
-// bfloat16: the upper half of an F32. Exact.
+// Converts bfloat16, the upper half of an F32, exactly.
 [[nodiscard]] constexpr float bf16_to_f32(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
 }
@@ -190,8 +190,8 @@ struct KGroup {
   std::uint8_t min = 0;
 };
 
-// Groups 0-3 lie in the lower 6 bits of bytes 0-3 (scales) and 4-7 (minima); groups 4-7 have their lower 4 bits
-// in bytes 8-11 (scale low, minimum high) and their upper 2 in the upper bits of bytes 0-3 and 4-7.
+// Unpacks a group. Groups 0-3 are in the lower 6 bits of bytes 0-3 (scales) and 4-7 (minima). Groups 4-7 have their
+// lower 4 bits in bytes 8-11 (scale low, minimum high) and their upper 2 in the upper bits of bytes 0-3 and 4-7.
 [[nodiscard]] constexpr KGroup k_group(const std::uint8_t (&group_scales)[12], std::size_t group) {
   const auto byte = [&](std::size_t i) { return static_cast<std::uint32_t>(group_scales[i]); };
   if (group < 4)
@@ -200,8 +200,8 @@ struct KGroup {
           static_cast<std::uint8_t>((byte(group + 4) >> 4) | ((byte(group) >> 6) << 4))};
 }
 
-// The 6-bit scale of a group of Q3_K: its low four bits are a nibble of byte group % 8 (low: groups 0-7), its high two
-// a pair of bits of byte 8 + group % 4.
+// The 6-bit scale of a group of Q3_K. Its low four bits are a nibble of byte group % 8 (the low one for groups 0-7);
+// its high two are a pair of bits of byte 8 + group % 4.
 [[nodiscard]] constexpr std::uint8_t q3_group_scale(const std::uint8_t (&group_scales)[12], std::size_t group) {
   const std::uint32_t low = (std::uint32_t{group_scales[group % 8]} >> (group / 8 * 4)) & 15U;
   const std::uint32_t high = (std::uint32_t{group_scales[8 + group % 4]} >> (group / 4 * 2)) & 3U;
@@ -217,20 +217,20 @@ struct KGroup {
 
 // The levels of IQ4_NL and IQ4_XS.
 inline constexpr std::int8_t kCodebook[16] = {-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113};
-// Twice the numbers of a 4-bit float: sign, two bits of exponent, one of fraction.
+// Twice the values of a 4-bit float: sign, two bits of exponent, one of fraction.
 inline constexpr std::int8_t kMxValues[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
-// Half of the power of two that an MXFP4 block's exponent stands for, 2^(exponent - 128). The specification has NaN at
-// 255; files are read as ggml reads them, which goes on counting.
+// Half of the power of two that the exponent of an MXFP4 block encodes, 2^(exponent - 128). The specification defines
+// 255 as NaN; this follows ggml, which reads it as 2^127.
 [[nodiscard]] constexpr float mx_scale(std::uint8_t exponent) {
   const std::uint32_t bits = exponent < 2 ? 0x200000U << exponent : (std::uint32_t{exponent} - 1U) << 23;
   return std::bit_cast<float>(bits);
 }
 
-// Exact decoder of `elements` neighbouring elements that begin at a block.
+// Decodes `elements` consecutive elements exactly. `row` begins at a block.
 using RowDecoder = void (*)(const std::byte* row, std::uint64_t elements, float* out);
 
-// Null for integer dtypes.
+// Returns null for integer dtypes.
 [[nodiscard]] RowDecoder decoder_of(DType dtype);
 
 // REQUIRES: dtype is floating or quantized; elements is a whole number of blocks.

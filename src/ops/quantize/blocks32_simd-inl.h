@@ -13,7 +13,8 @@ HWY_BEFORE_NAMESPACE();
 namespace shunt {
 namespace HWY_NAMESPACE {
 
-// Rows of 32-element blocks that begin with their scale. Base::block<kSlot>(d, quants, scale, i, sink).
+// Loads rows of 32-element blocks that begin with their scale. Calls Base::block<kSlot>(d, quants, scale, i, sink) for
+// each.
 template <class Block, class Base>
 struct ScaledBlockLoader {
   template <class Sink>
@@ -61,8 +62,8 @@ struct Loader<DType::Q4_0> : ScaledBlockLoader<Q4_0Block, Loader<DType::Q4_0>> {
   }
 };
 
-// Rows of 32-element blocks that begin with their scale and minimum.
-// Base::block<kSlot>(d, quants, scale, min, i, sink).
+// Loads rows of 32-element blocks that begin with their scale and minimum.
+// Calls Base::block<kSlot>(d, quants, scale, min, i, sink) for each.
 template <class Block, class Base>
 struct AffineBlockLoader {
   template <class Sink>
@@ -101,7 +102,7 @@ struct Loader<DType::Q4_1> : AffineBlockLoader<Q4_1Block, Loader<DType::Q4_1>> {
   }
 };
 
-// Sixteen times bit j of two bytes, in byte j; `bytes` says which byte of `word` each of them looks at.
+// Spreads sixteen bits to a byte each: byte j is 16 if bit j % 8 of byte bytes[j] of `word` is set, else 0.
 HWY_INLINE hn::Vec<HalfTag> spread_bits(std::uint32_t word, const std::uint8_t* bytes) {
   const HalfTag d8;
   alignas(16) static constexpr std::uint8_t kBits[16] = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
@@ -111,7 +112,7 @@ HWY_INLINE hn::Vec<HalfTag> spread_bits(std::uint32_t word, const std::uint8_t* 
   return hn::IfThenElseZero(hn::Eq(seen, bits), hn::Set(d8, 16));
 }
 
-// The 32 quants of a Q5_0 or Q5_1 block, a byte each. The high bits lie before the nibbles.
+// Unpacks the 32 quants of a Q5_0 or Q5_1 block to a byte each. The high bits are stored just before the nibbles.
 HWY_INLINE void join_five_bits(const std::byte* nibbles, std::uint8_t* quants) {
   const HalfTag d8;
   alignas(16) static constexpr std::uint8_t kLow[16] = {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1};

@@ -1,11 +1,11 @@
-// Block loaders: rows of floating and quantized dtypes as vectors of F32. Included by the _simd.cpp files of
-// several families, once per instruction set; formats and their sources are in blocks.h.
+// Block loaders: rows of floating and quantized dtypes as vectors of F32. Included by the _simd.cpp files of several
+// families, once per instruction set; formats and their sources are in blocks.h.
 //
-// `load_row<DType::X>(d, row, elements, sink)` decodes `elements` neighbouring elements beginning at a block
-// and hands them to the sink, in any order:
-//   sink.put<slot>(i, v)   elements i .. i + Lanes(d) - 1; slot (0 .. 3) is constant at each call site and
-//                          neighbouring calls differ in it, for sinks with several accumulators
-//   sink.one(i, value)     a single element: the rest of a plain row that does not fill a vector
+// `load_row<DType::X>(d, row, elements, sink)` decodes `elements` consecutive elements, beginning at a block, and hands
+// them to the sink, in any order:
+//   sink.put<slot>(i, v)   elements i .. i + Lanes(d) - 1; slot (0 .. 3) is constant at each call site and differs
+//                          between neighbouring calls, for sinks with several accumulators
+//   sink.one(i, value)     one element, from the rest of a plain row that does not fill a vector
 // Values equal those of decode_row. Reads nothing outside the row; rows need no alignment.
 #if defined(SHUNT_OPS_BLOCKS_SIMD_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_BLOCKS_SIMD_INL_H_
@@ -43,7 +43,7 @@ HWY_NOINLINE void store_row(const std::byte* row, std::size_t elements, float* o
   load_row<kDType>(BlockTag(), row, elements, sink);
 }
 
-// The SIMD twin of decode_row. REQUIRES: dtype is floating or quantized; elements is a whole number of blocks.
+// The SIMD version of decode_row. REQUIRES: dtype is floating or quantized; elements is a whole number of blocks.
 HWY_INLINE void decode_row_simd(DType dtype, const std::byte* row, std::size_t elements, float* out) {
   switch (dtype) {
 #define SHUNT_STORE_floating(name) \

@@ -19,7 +19,7 @@ void main() {
   uint first = invocation_index() * per_word(args.to);
   uint end = valid_row_count(args.x) * args.x.extents.w;
   if (first >= end) return;
-  // Rows are whole blocks, so that no word has elements of two.
+  // Rows are whole blocks, so no word holds elements of two rows.
   float second = is_half(args.to) ? x_at(from, first + 1u) : 0.0;
   store(args.to, first, end, vec2(x_at(from, first), second));
 }

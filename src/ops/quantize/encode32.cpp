@@ -15,7 +15,7 @@ constexpr std::array<float, kElements> kEqualWeights = [] {
   return weights;
 }();
 
-// Scale and quants + kHalf of a symmetric block.
+// Returns the scale of a symmetric block, and writes its quants, offset by kHalf, to `quants`.
 template <int kHalf>
 std::uint16_t quantize_symmetric(const float* x, std::array<std::uint8_t, kElements>& quants) {
   const std::uint16_t scale = f16_scale(fit_scale<kElements, kHalf>(x, kEqualWeights.data()));
@@ -25,7 +25,7 @@ std::uint16_t quantize_symmetric(const float* x, std::array<std::uint8_t, kEleme
   return scale;
 }
 
-// Scale and minimum are written to the block.
+// Writes scale and minimum to the block.
 template <int kMax, class Block>
 void quantize_range(const float* x, Block& block, std::array<std::uint8_t, kElements>& quants) {
   const Affine fitted = fit_affine<kMax, kElements, MinSign::any>(x, kEqualWeights.data());
@@ -37,13 +37,13 @@ void quantize_range(const float* x, Block& block, std::array<std::uint8_t, kElem
   for (std::size_t j = 0; j < kElements; ++j) quants[j] = static_cast<std::uint8_t>(q[j]);
 }
 
-// The low four bits of all quants.
+// Packs the low four bits of all quants.
 void pack_nibbles(const std::array<std::uint8_t, kElements>& quants, std::uint8_t (&packed)[16]) {
   for (std::size_t j = 0; j < 16; ++j)
     packed[j] = static_cast<std::uint8_t>((quants[j] & 15U) | (quants[j + 16] & 15U) << 4);
 }
 
-// The fifth bit of all quants.
+// Packs the fifth bits of all quants.
 void pack_high_bits(const std::array<std::uint8_t, kElements>& quants, std::uint8_t (&packed)[4]) {
   for (std::size_t byte = 0; byte < 4; ++byte) {
     std::uint32_t bits = 0;

@@ -1,6 +1,7 @@
-// One encoder for each block type: 1, 32 or 256 elements to a block. What encode.h offers for rows is made of them.
+// Encoders of single blocks, one per block type, with 1, 32 or 256 elements to a block. The row encoders of encode.h
+// are built on them.
 //
-// Pure functions; safe from any thread. Blocks are written whole.
+// Pure functions; safe from any thread. Every byte of a block is written.
 #pragma once
 
 #include "ops/quantize/blocks.h"

@@ -8,7 +8,7 @@
 namespace shunt::encoding {
 namespace {
 
-// Signed levels, evenly spaced.
+// Evenly spaced signed levels.
 template <int kHalf, int kGroupLow>
 struct EvenLevels {
   static constexpr std::size_t kElements = 16;
@@ -36,7 +36,7 @@ void pack_group(std::uint8_t (&packed)[12], std::size_t g, std::uint32_t scale, 
   }
 }
 
-// All but the fifth bits.
+// Packs all but the fifth bits.
 template <int kMax, class Block>
 void pack(const AffineBlock32<kMax>& fitted, Block& block) {
   block.scale = fitted.scale;
@@ -51,7 +51,7 @@ void pack(const AffineBlock32<kMax>& fitted, Block& block) {
   }
 }
 
-// Two bits of each element, four elements to a byte; `quant(i)` is that of element i.
+// Packs two bits of each element, four elements to a byte; `quant(i)` is the quant of element i.
 template <class Quant>
 void pack_pairs(std::uint8_t (&packed)[64], Quant quant) {
   for (std::size_t i = 0; i < 64; ++i) {

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kElements = 32;
 
-// The nearest of the levels, which rise; NaN gives the first.
+// Returns the nearest of the ascending levels; NaN gives the first.
 template <std::size_t kCount>
 Lanes nearest_of(const std::array<float, kCount>& levels, Lanes value) {
   Lanes level = all(levels[0]);
@@ -20,7 +20,7 @@ Lanes nearest_of(const std::array<float, kCount>& levels, Lanes value) {
   return level;
 }
 
-// The number of a level, the first of several.
+// Returns the index of a level, the first if it occurs more than once.
 std::uint32_t number_of(const std::int8_t (&levels)[16], float level) {
   std::uint32_t number = 0;
   while (number < 15 && static_cast<float>(levels[number]) != level) ++number;
@@ -38,21 +38,21 @@ constexpr std::array<float, 16> kUneven = [] {
   return levels;
 }();
 
-// The levels of IQ4_NL and IQ4_XS, and the group scales of the latter.
+// The levels of IQ4_NL and IQ4_XS, and the range of group scales of IQ4_XS.
 struct UnevenLevels {
   static constexpr std::size_t kElements = 32;
   static constexpr float kScaleLow = -32;
   static constexpr float kScaleHigh = 31;
   static Lanes nearest_level(Lanes value) { return nearest_of(kUneven, value); }
 
-  // Tries grids that put the extreme element at different places near either end, and solves for the best scale on
+  // Tries grids that put the extreme element at different positions near either end, and solves for the best scale on
   // each.
   static float fit(const float* x, const float* weights) {
     constexpr int kSteps = 9;
     const float extreme = extreme_of(x, kElements);
     if (extreme == 0.0F) return 0.0F;
     float best_scale = extreme / kUneven.front();
-    float best_gain = 0;  // squares explained: the error is the sum of weighted squares less this
+    float best_gain = 0;  // squares explained: the error is the sum of weighted squares minus this
     for (const float end : {kUneven.front(), kUneven.back()}) {
       for (int step = -kSteps; step <= kSteps; ++step) {
         const float factor = (end + 2.0F * static_cast<float>(step)) / extreme;
@@ -71,10 +71,10 @@ struct UnevenLevels {
   }
 };
 
-// All numbers of an MXFP4 block with one exponent, doubled, in rising order.
+// Twice the values of a 4-bit float, ascending.
 constexpr std::array<float, 15> kMxLevels = {-12, -8, -6, -4, -3, -2, -1, 0, 1, 2, 3, 4, 6, 8, 12};
 
-// The error of the block at that exponent; q gets its levels.
+// Returns the squared error of the block at that exponent; q receives its levels.
 float quantize_mx(const float* x, std::uint8_t exponent, float* q) {
   const float scale = mx_scale(exponent);
   const float factor = inverse(scale);
@@ -114,13 +114,13 @@ void encode(const float* x, IQ4_XSBlock& block) {
   for (std::size_t g = 0; g < 8; ++g) pack_levels(kCodebook, fitted.q.data() + 32 * g, block.quants + 16 * g);
 }
 
-// The exponent that keeps the largest element in range, or one of its neighbours.
+// Picks the exponent that keeps the largest element in range, or a neighbour with less error.
 void encode(const float* x, MXFP4Block& block) {
   int power = 0;
   std::frexp(extreme_of(x, kElements), &power);
   float best_error = -1;
   for (const int offset : {0, 1, -1}) {
-    // Scales below 2^-126 have no inverse.
+    // Keeps scales normal: smaller ones may have no finite inverse.
     const auto exponent = static_cast<std::uint8_t>(std::clamp(power + 124 + offset, 2, 254));
     std::array<float, kElements> q;
     const float error = quantize_mx(x, exponent, q.data());

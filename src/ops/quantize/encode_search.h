@@ -1,7 +1,7 @@
-// The searches behind the encoders: where to put the grid of a group of elements.
+// The searches behind the encoders: they choose the grid of quantized values for a group of elements.
 //
-// Four vector lanes on every processor and one order of additions, so that files quantized on different
-// machines are the same. Pure functions; safe from any thread.
+// Every processor uses four vector lanes and the same order of additions, so that files quantized on different machines
+// are identical. Pure functions; safe from any thread.
 #pragma once
 
 #include <algorithm>
@@ -25,8 +25,8 @@ inline Lanes load(const float* from) {
 inline void store(Lanes lanes, float* to) { std::memcpy(to, &lanes, sizeof(Lanes)); }
 inline Lanes all(float value) { return Lanes{value, value, value, value}; }
 
-// The nearest whole number in [low, high], both small; NaN gives one of the two. Adding and taking away
-// 1.5 * 2^23 rounds as the processor does.
+// Returns the nearest whole number in [low, high]; NaN gives one of the bounds. Adding and subtracting 1.5 * 2^23
+// rounds as the processor does. REQUIRES: both bounds are small.
 inline Lanes nearest(Lanes value, float low, float high) {
   const Lanes round = all(12582912.0F);
   const Lanes raised = value > all(low) ? value : all(low);
@@ -35,7 +35,7 @@ inline Lanes nearest(Lanes value, float low, float high) {
 }
 inline float nearest(float value, float low, float high) { return nearest(all(value), low, high)[0]; }
 
-// `values_of(j)` answers the terms of elements j to j + 3; the result is the sum of each over all elements.
+// Sums each term over all elements; `values_of(j)` returns the terms of elements j to j + 3.
 template <std::size_t elements, std::size_t terms, class Values>
 inline std::array<float, terms> sums_over(Values values_of) {
   static_assert(elements % kLanes == 0);
@@ -52,8 +52,8 @@ inline std::array<float, terms> sums_over(Values values_of) {
 
 inline float inverse(float value) { return value == 0.0F ? 0.0F : 1.0F / value; }
 
-// `value` as F16, for scales. Among the coarse steps of the smallest numbers it rounds away from zero: quants
-// can shrink to fit a scale that is too large, but not grow beyond their range.
+// Converts a scale to F16. Where the steps between small numbers are coarse, it rounds away from zero: quants can
+// shrink to fit a scale that is too large, but cannot grow beyond their range.
 inline std::uint16_t f16_scale(float value) {
   const std::uint16_t bits = f32_to_f16(value);
   const bool too_small = std::abs(f16_to_f32(bits)) < std::abs(value) * (1.0F - 0x1p-9F);
@@ -68,8 +68,8 @@ inline float extreme_of(const float* x, std::size_t elements) {
   return extreme;
 }
 
-// Finds the scale for x ~ scale * q, q in [-kHalf, kHalf - 1], by trying grids that put the extreme element at
-// different places near the end of the range, and solving for the best scale on each.
+// Finds the scale for x ~ scale * q, q in [-kHalf, kHalf - 1]. Tries grids that put the extreme element at different
+// positions near the end of the range, and solves for the best scale on each.
 template <std::size_t kElements, int kHalf>
 float fit_scale(const float* x, const float* weights) {
   constexpr float kLow = -kHalf;
@@ -78,7 +78,7 @@ float fit_scale(const float* x, const float* weights) {
   const float extreme = extreme_of(x, kElements);
   if (extreme == 0.0F) return 0.0F;
   float best_scale = extreme / kLow;
-  float best_gain = 0;  // squares explained: the error is the sum of weighted squares less this
+  float best_gain = 0;  // squares explained: the error is the sum of weighted squares minus this
   for (int step = -kSteps; step <= kSteps; ++step) {
     const float factor = (kLow + 0.1F * static_cast<float>(step)) / extreme;
     const auto [product, square] = sums_over<kElements, 2>([&](std::size_t j) -> std::array<Lanes, 2> {
@@ -94,7 +94,7 @@ float fit_scale(const float* x, const float* weights) {
   return best_scale;
 }
 
-// How much an error of each element of a group counts.
+// Computes how much an error of each element of a group counts.
 inline void weigh(const float* x, std::size_t elements, float* weights) {
   float squares = 0;
   for (std::size_t j = 0; j < elements; ++j) squares += x[j] * x[j];
@@ -123,10 +123,10 @@ inline float affine_error(const float* x, const float* weights, Affine grid, con
   })[0];
 }
 
-// What a format can store as a minimum.
+// The sign of the minima that a format can store.
 enum class MinSign : std::uint8_t { not_negative, any };
 
-// The best grid for quants that are given: weighted least squares.
+// Solves for the best grid for given quants, by weighted least squares.
 template <std::size_t kElements, MinSign kMinSign>
 inline Affine solve_affine(const float* x, const float* weights, const float* q) {
   const auto [w, wx, wq, wqq, wqx] = sums_over<kElements, 5>([&](std::size_t j) -> std::array<Lanes, 5> {
@@ -143,7 +143,7 @@ inline Affine solve_affine(const float* x, const float* weights, const float* q)
   return grid;
 }
 
-// Tries grids that overshoot or undershoot the range of the group, and improves each.
+// Finds the best of several grids that overshoot or undershoot the range of the group, each refined.
 template <int kMax, std::size_t kElements, MinSign kMinSign>
 Affine fit_affine(const float* x, const float* weights) {
   const auto [smallest, largest] = std::minmax_element(x, x + kElements);

@@ -1,5 +1,5 @@
-// The searches behind the encoders of 256-element blocks, whose groups have small scales of their own on top of the
-// block's. An element weighs more the larger it is. Pure functions; safe from any thread.
+// The searches behind the encoders of 256-element blocks, whose groups have small scales of their own that multiply the
+// block's. Larger elements weigh more. Pure functions; safe from any thread.
 #pragma once
 
 #include <algorithm>
@@ -27,8 +27,8 @@ struct AffineBlock {
     return {.scale = f16_to_f32(scale) * group_scale, .min = f16_to_f32(min) * group_min};
   }
 
-  // Among the neighbours of each group's scale and minimum, takes the pair with the least error; answers the
-  // error of the whole block.
+  // Replaces the scale and minimum of each group by the neighbouring pair with the least error. Returns the error of
+  // the whole block.
   float refine_groups(const float* x, const float* weights) {
     float total = 0;
     for (std::size_t g = 0; g < kGroups; ++g) {
@@ -38,7 +38,7 @@ struct AffineBlock {
       const float centre_min = mins[g];
       float best_error = -1;
       for (int i = 0; i < 9; ++i) {
-        // The centre comes first, so that it wins where nothing is better.
+        // The centre comes first, so that it wins ties.
         const float new_scale = centre_scale + static_cast<float>((i + 1) % 3 - 1);
         const float new_min = centre_min + static_cast<float>((i / 3 + 1) % 3 - 1);
         if (new_scale < 0 || new_scale > kScaleMax || new_min < 0 || new_min > kScaleMax) continue;
@@ -57,7 +57,7 @@ struct AffineBlock {
     return total;
   }
 
-  // The best scale and minimum of the block for all else as it is: weighted least squares.
+  // Solves for the best scale and minimum of the block, with everything else fixed, by weighted least squares.
   void solve_block(const float* x, const float* weights) {
     double aa = 0, ac = 0, cc = 0, ax = 0, cx = 0;
     for (std::size_t i = 0; i < kSuper; ++i) {
@@ -117,8 +117,8 @@ struct AffineBlock {
 
 // A block of Q3_K, Q6_K or IQ4_XS before it is packed: x ~ scale * scales[g] * q, q one of the levels.
 //
-// Levels has kElements of a group, the range of group scales kScaleLow (-128 or alike) to kScaleHigh,
-// nearest_level(value) for four values, and fit(x, weights) for the best scale of a group.
+// Levels provides kElements per group; the range of group scales, from kScaleLow (negative, such as -128) to
+// kScaleHigh; nearest_level(value) for four values; and fit(x, weights), the best scale of a group.
 template <class Levels>
 struct ScaledBlock {
   static constexpr std::size_t kElements = Levels::kElements;

@@ -12,15 +12,15 @@ HWY_BEFORE_NAMESPACE();
 namespace shunt {
 namespace HWY_NAMESPACE {
 
-// The eight scales and minima of a Q4_K or Q5_K block, times the block's own.
+// The eight scales and minima of a Q4_K or Q5_K block, multiplied by the block's own.
 struct KScales {
   alignas(32) float scales[8];
-  alignas(32) float offsets[8];  // minus the minima
+  alignas(32) float offsets[8];  // negated minima
 
   HWY_INLINE explicit KScales(const std::byte* block) {
     const hn::FixedTag<float, 4> d4;
     const hn::CappedTag<float, 8> d;
-    // Both kinds begin with scale, min and twelve bytes of packed scales; see k_group.
+    // Both formats begin with scale, min and twelve bytes of packed scales; see k_group.
     alignas(16) float factors[4];
     hn::Store(load_f16(d4, block), d4, factors);
     const auto scale_words = read_as<std::uint32_t>(block + 4);
@@ -90,10 +90,10 @@ struct Loader<DType::Q5_K> {
     }
   }
 
-  // The 256 quants of a block, a byte each.
+  // Unpacks the 256 quants of a block to a byte each.
   static HWY_INLINE void join(const std::byte* block, std::uint8_t* quants) {
     const ByteTag d8;
-    const hn::Repartition<std::uint16_t, ByteTag> d16;  // bytes have no shift of their own everywhere
+    const hn::Repartition<std::uint16_t, ByteTag> d16;  // some targets cannot shift bytes
     const auto nibble = hn::Set(d8, 15);
     const auto fifth = hn::Set(d8, 16);
     for (std::size_t l = 0; l < 32; l += hn::MaxLanes(d8)) {
@@ -159,7 +159,7 @@ struct Loader<DType::Q6_K> {
       sink.template put<kSlot>(i + j, hn::Mul(hn::ConvertTo(d, load_bytes<std::int8_t>(d, quants + j)), factor));
   }
 
-  // One half of a block, 128 elements, as signed bytes q - 32.
+  // Unpacks half a block, 128 elements, to signed bytes q - 32.
   static HWY_INLINE void join(const std::byte* low_bits, const std::byte* high_bits, std::int8_t* quants) {
     const ByteTag d8;
     const hn::Repartition<std::uint16_t, ByteTag> d16;
@@ -185,8 +185,8 @@ struct Loader<DType::Q6_K> {
   }
 };
 
-// Rows of 256-element blocks whose 16 groups of 16 have a scale and an offset each. Base::read(d, block, scales,
-// offsets, quants) unpacks a block, its quants a byte each.
+// Loads rows of 256-element blocks whose 16 groups of 16 have a scale and an offset each. Base::read(d, block, scales,
+// offsets, quants) unpacks a block, its quants to a byte each.
 template <class Block, class Base>
 struct SixteenGroupLoader {
   template <class Sink>
@@ -255,7 +255,7 @@ template <>
 struct Loader<DType::Q3_K> : SixteenGroupLoader<Q3_KBlock, Loader<DType::Q3_K>> {
   static HWY_INLINE void read(BlockTag d, const std::byte* block, float* scales, float* offsets, std::uint8_t* quants) {
     const auto scale = hn::Set(d, f16_to_f32(read_as<std::uint16_t>(block + offsetof(Q3_KBlock, scale))));
-    // Nibbles and pairs of bits are moved apart, to a byte each; see q3_group_scale.
+    // Spreads nibbles and pairs of bits to a byte each; see q3_group_scale.
     const std::byte* const groups = block + offsetof(Q3_KBlock, group_scales);
     const auto nibbles = read_as<std::uint64_t>(groups);
     const std::uint64_t pairs = read_as<std::uint32_t>(groups + 8);

@@ -14,8 +14,8 @@ HWY_BEFORE_NAMESPACE();
 namespace shunt {
 namespace HWY_NAMESPACE {
 
-// 32 elements out of sixteen levels. On processors without a wide enough permutation the levels are looked up as
-// bytes and widened like Q8_0.
+// Decodes 32 elements with sixteen levels. On processors without a wide enough permutation, levels are looked up as
+// bytes and widened as in Q8_0.
 template <const std::int8_t (&kLevels)[16]>
 struct LevelBlock {
   template <int kSlot, class Sink>
@@ -82,7 +82,7 @@ struct Loader<DType::IQ4_XS> {
   static HWY_INLINE void group_scales(const std::byte* block, float* scales) {
     const hn::CappedTag<float, 8> d;
     const auto scale = hn::Set(d, f16_to_f32(read_as<std::uint16_t>(block)));
-    // Nibbles and pairs of bits are moved apart, to a byte each.
+    // Spreads nibbles and pairs of bits to a byte each.
     std::uint64_t low = read_as<std::uint32_t>(block + offsetof(IQ4_XSBlock, scales_low));
     low = (low | low << 16) & 0x0000FFFF0000FFFFU;
     low = (low | low << 8) & 0x00FF00FF00FF00FFU;

@@ -1,4 +1,4 @@
-// Floats to blocks of Q8_0, as encode32.cpp has them to the bit. A workgroup makes two blocks: 17 words.
+// Quantizes floats to Q8_0, bit for bit as encode32.cpp does. A workgroup writes two blocks: 17 words.
 #include "ops/quantize/quantize_args.h"
 
 #define Arguments QuantizeArgs
@@ -12,12 +12,12 @@ shared float magnitudes[kGroup];
 shared uint quants[kGroup];
 shared uint scales[2];
 
-// What processors of all kinds divide alike: x / 127 and 1 / scale by whole numbers. Numbers that are not finite give
-// some block.
+// Divisions in integer arithmetic, which gives the same bits on every device: x / 127 and 1 / scale. Non-finite numbers
+// give an unspecified block.
 float of_127(float x) {
   uint bits = floatBitsToUint(x);
   uint exponent = bits >> 23u;
-  // Too small for any F16: what is not zero stays so.
+  // Too small for any F16: anything but zero stays nonzero.
   if (exponent < 8u) return bits == 0u ? 0.0 : uintBitsToFloat(0x00800000u);
   uint mantissa = (bits & 0x7FFFFFu) | 0x800000u;
   uint shift = (mantissa << 7u) / 127u < 0x1000000u ? 7u : 6u;
@@ -25,7 +25,7 @@ float of_127(float x) {
   if (((mantissa << shift) - quotient * 127u) * 2u > 127u) quotient += 1u;
   return uintBitsToFloat(((exponent - shift) << 23u) + (quotient - 0x800000u));
 }
-// Of a positive F16.
+// The inverse of a positive F16; 0 for 0.
 float inverse(uint scale) {
   if (scale == 0u) return 0.0;
   uint bits = floatBitsToUint(unpackHalf2x16(scale).x);
@@ -36,7 +36,7 @@ float inverse(uint scale) {
   if (rest % mantissa * 2u > mantissa) quotient += 1u;
   return uintBitsToFloat(((253u - (bits >> 23u)) << 23u) + (quotient - 0x800000u));
 }
-// f16_scale of encode_search.h.
+// As f16_scale in encode_search.h.
 uint f16_scale(float value) {
   uint bits = to_f16(value);
   return unpackHalf2x16(bits).x < value * (1.0 - 0.001953125) ? bits + 1u : bits;
@@ -71,7 +71,7 @@ void main() {
   if (lane % 32u == 0u) scales[lane / 32u] = scale;
   quants[lane] = uint(int(roundEven(clamp(value * inverse(scale), -127.0, 127.0)))) & 0xFFu;
   barrier();
-  // Of two blocks the second may not be valid; they share a word.
+  // The second of the two blocks may not be valid; they share a word.
   uint bytes = first < end ? (min(end - first, kGroup) / 32u) * 34u : 0u;
   uint at = lane * 4u;
   if (at >= bytes) return;

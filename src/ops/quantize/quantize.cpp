@@ -27,13 +27,12 @@ void make_sample(SampleBuilder& sample) {
   const DType dtype = sample.pick_floating();
   const Entries entries = sample.pick_entries();
   const Shape shape = sample.pick_shape(entries, columns);
-  // Blocks are made of neighbours, so the rows must be contiguous.
+  // A block holds consecutive elements, so rows must be contiguous.
   const View view = sample.pick({View::contiguous, View::offset, View::padded});
   sample.set(Attr::to, to);
   sample.add({.dtype = dtype, .shape = shape, .extent = entries.extent, .view = view});
 }
 
-// copy and quantize
 void make_bench(BenchBuilder& bench) {
   bench.add_values({bench.rows(), bench.sizes().embedding});
   bench.set(Attr::to, bench.dtype());

@@ -1,5 +1,5 @@
-// From a call of the family quantize to its arguments (quantize_args.h), and what a thread of the CPU does with them.
-// Pure functions, for the host.
+// Builds the arguments of the quantize kernels (quantize_args.h) from a call, and computes a CPU thread's share of it.
+// Pure functions; host only.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,16 @@
 
 namespace shunt {
 
-// Axes are merged where x allows it, so rows are long.
+// Merges axes where the strides of x allow it, so that rows are long.
 [[nodiscard]] QuantizeArgs quantize_arguments(const OpCall& call);
-// Empty, or why the arguments cannot describe the call.
+// Returns why the arguments cannot describe the call, or an empty string.
 [[nodiscard]] std::string fits_quantize_arguments(const OpCall& call);
 [[nodiscard]] CpuWork quantize_work(const OpCall& call, std::uint32_t threads);
 
-// Elements that a thread takes at a time: whole blocks of every dtype.
+// Elements that a thread converts at a time: whole blocks of every dtype.
 inline constexpr std::uint64_t kQuantizePiece = 1024;
 
-// What one thread does. `decode(dtype, row, elements, out)` widens to F32.
+// Computes one thread's share. `decode(dtype, row, elements, out)` widens to F32.
 template <class Decode>
 void quantize_share(const CpuCall& call, Decode decode) {
   const auto& args = call.args<QuantizeArgs>();

@@ -6,10 +6,10 @@
 namespace shunt {
 namespace {
 
-// The dtype of x.
+// Shaders are specialized for the dtype of x.
 Specialization specialization(const OpCall& call) { return {static_cast<std::uint32_t>(call.input(0).dtype)}; }
 
-// One kernel makes floats, the other blocks of the one dtype whose scale follows from the elements.
+// One kernel writes floats, the other blocks of Q8_0, the only quantized dtype whose scale needs no search.
 std::string refusal_but_for(const OpCall& call, bool is_it) {
   if (is_it) return {};
   return fmt::format("{}: shaders do not search for the scales of {}", name_of(call.op), name_of(call.output->dtype));

@@ -1,5 +1,5 @@
-// The SIMD kernels of quantize and dequantize: vector loaders before the shared encoders, which are
-// vectorized themselves and give the same blocks on every processor.
+// The SIMD kernels of quantize and dequantize: vector loaders in front of the shared encoders, which are vectorized
+// themselves and give the same blocks on every processor.
 #include "ops/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
