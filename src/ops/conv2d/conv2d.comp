@@ -1,4 +1,4 @@
-// One invocation computes kConvRun elements of the result that follow each other.
+// One invocation computes kConvRun consecutive elements of the result.
 #include "ops/conv2d/conv2d_args.h"
 
 #define Arguments Conv2dArgs
@@ -11,8 +11,8 @@ SHUNT_INPUT(5, bias)
 float x_at(uint at) { return x_element(args.x.dtype, byte_offset(1u), at); }
 float weight_at(uint at) { return weight_element(args.weight_dtype, byte_offset(2u), at); }
 
-// Of each element: the filter, and where in x the plane of its group's first channel, its row and its column begin.
-// Rows and columns of the padding before x wrap around and are beyond the last.
+// For each element: its filter; where in x the plane of its group's first channel begins; and the row and column of x
+// at which the kernel begins. Rows and columns of the padding before x wrap around to beyond the last.
 uint filters[kConvRun];
 uint planes[kConvRun];
 uint rows[kConvRun];
@@ -32,7 +32,7 @@ void place(uint i, uint index) {
       args.has_bias == 0u ? 0.0 : bias_element(args.bias_dtype, byte_offset(3u), filter_number * args.bias_stride);
 }
 
-// Adds one element of the kernel times what lies under it.
+// Adds one element of the kernel times the element of x under it, for each element of the result.
 void add(uint channel, uint y, uint x) {
   uint tap = channel * args.weight_strides.y + y * args.weight_strides.z + x * args.weight_strides.w;
   float factor = 0.0;

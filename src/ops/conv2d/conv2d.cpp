@@ -69,7 +69,7 @@ void make_bench(BenchBuilder& bench) {
 
 CpuWork work(const OpCall&, std::uint32_t) { return {}; }
 
-// One element of the result.
+// Computes one element of the result.
 double convolved(const Conv2dArgs& args, const CpuCall& call, std::uint64_t image, std::uint64_t filter,
                  std::uint64_t y, std::uint64_t x) {
   const std::uint64_t first_channel = filter / (args.filters / args.groups) * args.channels;
@@ -78,7 +78,7 @@ double convolved(const Conv2dArgs& args, const CpuCall& call, std::uint64_t imag
     sum = load_element(static_cast<DType>(args.bias_dtype), call.inputs[2], filter * args.bias_stride);
   for (std::uint64_t channel = 0; channel < args.channels; ++channel)
     for (std::uint64_t i = 0; i < args.kernel[0]; ++i) {
-      // Before the first row the difference wraps around and is beyond the last.
+      // Before the first row the difference wraps around to beyond the last.
       const std::uint64_t row = y * args.stride[0] + i * args.dilation[0] - args.padding[0];
       if (row >= args.x.extents[2]) continue;
       for (std::uint64_t j = 0; j < args.kernel[1]; ++j) {

@@ -1,4 +1,4 @@
-// From a call of the family conv2d to its arguments (conv2d_args.h). Pure functions, for the host.
+// Builds the arguments of the conv2d kernels (conv2d_args.h) from a call. Pure functions; host only.
 #pragma once
 
 #include "ops/conv2d/conv2d_args.h"

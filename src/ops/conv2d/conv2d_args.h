@@ -1,5 +1,5 @@
-// Arguments of conv2d: out[n, f, y, x] = bias[f] + the sum over channels of f's group and the elements of the kernel
-// of weight times what of x lies there; around x there are zeros.
+// Arguments of conv2d: out[n, f, y, x] = bias[f] + the sum of weight times the element of x under it, over the channels
+// of f's group and the elements of the kernel. x is padded with zeros.
 #pragma once
 
 #include "ops/strided_args.h"
@@ -11,7 +11,7 @@ SHUNT_ARGS(Conv2dArgs) {
   SHUNT_U32(channels);  // of each group
   SHUNT_U32(groups);
   SHUNT_U32(has_bias);
-  SHUNT_U32S(2, places);  // of the kernel: height and width of the result, and so on
+  SHUNT_U32S(2, places);  // positions of the kernel: height and width of the result; all pairs are in this order
   SHUNT_U32S(2, kernel);
   SHUNT_U32S(2, stride);
   SHUNT_U32S(2, dilation);
@@ -24,5 +24,5 @@ SHUNT_ARGS(Conv2dArgs) {
 };
 SHUNT_ARGS_BYTES(Conv2dArgs, 144)
 
-// Elements of the result that an invocation of the kernel in GLSL computes: whole words of any dtype.
+// Elements of the result per invocation of the GLSL kernel: whole words of any dtype.
 SHUNT_ARGS_CONSTANT(kConvRun, 4)

@@ -1,4 +1,4 @@
-// How the SIMD convolution cuts its work; the same for every instruction set, since scratch sizes depend on it.
+// How the SIMD convolution divides its work. The same for every instruction set, since scratch sizes depend on it.
 #pragma once
 
 #include <algorithm>
@@ -8,21 +8,22 @@
 
 namespace shunt {
 
-// Fewer filters of a group than this do not fill a tile of registers: rows of pixels are computed one filter at a time.
+// Groups with fewer filters do not fill a register tile: they compute rows of pixels one filter at a time.
 inline constexpr std::uint64_t kTiledFilters = 6;
-// The rows of x for such a filter, in floats: they stay in the first-level cache.
+// Target size of the rows of x for such a filter, in floats: they stay in the first-level cache.
 inline constexpr std::uint64_t kRowFloats = 6144;
-// Floats behind the end of a row that its last vector may touch: lanes of the widest one.
+// Floats past the end of a row that its last vector may touch: the lanes of the widest vector.
 inline constexpr std::uint64_t kRowSlack = 16;
-// Gathered columns of x, in floats: 512 KiB of the second-level cache, if 32 columns are not more than that.
+// Target size of the gathered columns of x, in floats: 512 KiB of the second-level cache, or 32 columns if they are
+// larger.
 inline constexpr std::uint64_t kColumnFloats = 131072;
 
-// Products that make one element of the result.
+// Products that are summed to one element of the result.
 inline std::uint64_t conv_products(const Conv2dArgs& args) {
   return std::uint64_t{args.channels} * args.kernel[0] * args.kernel[1];
 }
 
-// Pixels of the result whose columns of x are gathered at a time; whole panels, at most kBatchRows.
+// Pixels of the result whose columns of x are gathered together: whole panels, at most kBatchRows pixels.
 inline std::uint64_t conv_batch(const Conv2dArgs& args) {
   const std::uint64_t pixels = std::uint64_t{args.places[0]} * args.places[1];
   const std::uint64_t most = std::min<std::uint64_t>(kBatchRows, (pixels + kPanelRows - 1) / kPanelRows * kPanelRows);
@@ -30,12 +31,13 @@ inline std::uint64_t conv_batch(const Conv2dArgs& args) {
   return std::clamp<std::uint64_t>(fit, kPanelRows, std::max<std::uint64_t>(kPanelRows, most));
 }
 
-// A row of x as its taps read it: every stride-th element of it together, in so many phases, with the padding.
+// How rows of x are copied for the taps: with their padding, and split into phases, each of which holds every stride-th
+// element contiguously.
 struct ConvRows {
   std::uint64_t phases = 0;
   std::uint64_t phase_floats = 0;
-  std::uint64_t reach = 0;  // rows of x for one row of the result
-  std::uint64_t rows = 0;   // of the result at a time
+  std::uint64_t reach = 0;  // rows of x that one row of the result reads
+  std::uint64_t rows = 0;   // rows of the result computed at a time
 
   [[nodiscard]] std::uint64_t row_floats() const { return phases * phase_floats; }
   [[nodiscard]] std::uint64_t sum_floats(const Conv2dArgs& args) const { return rows * (args.places[1] + kRowSlack); }
@@ -53,7 +55,7 @@ inline ConvRows conv_rows(const Conv2dArgs& args) {
   return cut;
 }
 
-// Whether filters are computed one at a time. Kernels that reach far would make their rows of x long for nothing.
+// Returns whether filters are computed one at a time. A kernel that reaches far would make rows of x long for no gain.
 inline bool conv_by_rows(const Conv2dArgs& args) {
   constexpr std::uint64_t kFar = 64;
   const auto reach = [&](int axis) { return std::uint64_t{args.kernel[axis]} * args.dilation[axis]; };

@@ -1,4 +1,4 @@
-// What both ways to convolve read and write: weights, biases, runs of x, and rows of the result. Included by
+// Loads and stores of both kinds of convolution: weights, biases, runs of x, and rows of the result. Included by
 // conv2d_simd.cpp, once per instruction set.
 #if defined(SHUNT_OPS_CONV2D_OPERANDS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_CONV2D_OPERANDS_INL_H_
@@ -15,7 +15,7 @@ HWY_BEFORE_NAMESPACE();
 namespace shunt {
 namespace HWY_NAMESPACE {
 
-// `count` neighbouring floats; what is copied twice is the same.
+// Copies `count` contiguous floats. The last vector may overlap the one before it.
 HWY_INLINE void copy_floats(const float* HWY_RESTRICT in, std::size_t count, float* HWY_RESTRICT out) {
   const Floats d;
   const std::size_t lanes = hn::Lanes(d);
@@ -26,8 +26,8 @@ HWY_INLINE void copy_floats(const float* HWY_RESTRICT in, std::size_t count, flo
   for (; i < count; ++i) out[i] = in[i];
 }
 
-// Every second of the floats of `in`, as far as whole vectors reach; returns how many of `count`. Reads none behind the
-// last.
+// Copies every second float of `in`, as far as whole vectors reach, and returns how many of `count` it copied. Never
+// reads past the last of the `count`.
 HWY_INLINE std::size_t copy_every_second(const float* HWY_RESTRICT in, std::size_t count, float* HWY_RESTRICT out) {
   const Floats d;
   const std::size_t lanes = hn::Lanes(d);
@@ -50,12 +50,12 @@ struct ConvOperands {
   const Conv2dArgs& args;
   DType x_dtype = static_cast<DType>(args.x.dtype);
   bool plain_x = x_dtype == DType::F32 && args.x.strides[3] == 1;
-  // The elements of a filter are neighbours.
+  // Whether the elements of a filter are contiguous.
   bool dense_weight = (args.kernel[1] == 1 || args.weight_strides[3] == 1) &&
                       (args.kernel[0] == 1 || args.weight_strides[2] == args.kernel[1]) &&
                       (args.channels == 1 || args.weight_strides[1] == args.kernel[0] * args.kernel[1]);
 
-  // Elements begin .. begin + count - 1 of a filter, in the order channel, row, column.
+  // Reads elements begin .. begin + count - 1 of a filter, in the order channel, row, column.
   void read_weights(std::uint64_t filter, std::uint64_t begin, std::size_t count, float* out) const {
     const auto dtype = static_cast<DType>(args.weight_dtype);
     const std::uint64_t first = filter * args.weight_strides[0];
@@ -77,7 +77,7 @@ struct ConvOperands {
         load_element(static_cast<DType>(args.bias_dtype), call.inputs[2], filter * args.bias_stride));
   }
 
-  // Every step-th of the elements of x from `at` on.
+  // Reads every `step`-th element of x, beginning at `at`.
   HWY_INLINE void read_x(std::uint64_t at, std::uint64_t step, std::size_t count, float* out) const {
     if (plain_x) {
       const float* const x = reinterpret_cast<const float*>(call.inputs[0]) + at;
@@ -93,7 +93,7 @@ struct ConvOperands {
       out[i] = static_cast<float>(load_element(x_dtype, call.inputs[0], at + i * stride));
   }
 
-  // Pixels of the plane of an image and a filter.
+  // Writes `count` pixels of one image and filter, beginning at `pixel`.
   void write(std::uint64_t image, std::uint64_t filter, std::uint64_t pixel, const float* sums,
              std::size_t count) const {
     const std::uint64_t plane = image * args.filters + filter;

@@ -1,10 +1,10 @@
-// Convolution with few filters in a group (each channel with its own, above all): one filter at a time over a block of
-// rows, whose sums stay in registers over all elements of the kernel. Included by conv2d_simd.cpp, once per
-// instruction set.
+// Convolution for groups of few filters, depthwise convolution above all. Computes one filter at a time over a block of
+// rows, whose sums stay in registers over all elements of the kernel. Included by conv2d_simd.cpp, once per instruction
+// set.
 //
-// The rows of x that a block needs are copied with their padding, so that no element of the kernel falls off; where the
-// kernel moves by more than one column, every stride-th element lies together. What lies behind the end of a row may be
-// anything; it counts for sums behind the end of the result only.
+// The rows of x that a block needs are copied with their padding, so that the kernel never leaves them. If the kernel
+// moves by more than one column, every stride-th element is stored contiguously. The floats past the end of a row are
+// arbitrary; they only affect sums past the end of the result.
 #if defined(SHUNT_OPS_CONV2D_ROWS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_CONV2D_ROWS_INL_H_
 #undef SHUNT_OPS_CONV2D_ROWS_INL_H_
@@ -64,12 +64,12 @@ class RowConvolution {
       operands_.write(image, filter, y * args_.places[1], sums_ + (y - rows.begin) * sum_pitch_, args_.places[1]);
   }
 
-  // What these rows of the result reach of the channel that begins at `first`.
+  // Copies what these rows of the result read of the channel that begins at `first`.
   void copy_x(std::uint64_t first, Range rows) {
     const std::uint64_t count = (rows.end - rows.begin - 1) * args_.stride[0] + cut_.reach;
     for (std::uint64_t i = 0; i < count; ++i) {
       float* const out = x_ + i * cut_.row_floats();
-      // Before the first row the difference wraps around and is beyond the last.
+      // Before the first row the difference wraps around to beyond the last.
       const std::uint64_t row = rows.begin * args_.stride[0] + i - args_.padding[0];
       if (row >= args_.x.extents[2]) {
         std::fill_n(out, cut_.row_floats(), 0.0F);
@@ -80,7 +80,7 @@ class RowConvolution {
     }
   }
 
-  // Elements phase, phase + stride, ... of a padded row.
+  // Copies elements phase, phase + stride, ... of a padded row.
   void copy_phase(std::uint64_t row, std::uint64_t phase, float* out) {
     const std::uint64_t stride = args_.stride[1];
     const std::uint64_t padding = args_.padding[1];
@@ -94,7 +94,7 @@ class RowConvolution {
     std::fill_n(out + end, count - end, 0.0F);
   }
 
-  // A row of the result, one channel: up to four vectors at a time, of which the last may reach past the row.
+  // Adds one channel to a row of the result, up to four vectors at a time. The last vector may reach past the row.
   void add_row(const float* x, float* sums) const {
     const std::size_t lanes = hn::Lanes(Floats());
     for (std::size_t at = 0; at < args_.places[1];) {
@@ -134,7 +134,7 @@ class RowConvolution {
   float* sums_;            // [rows][out[1] + kRowSlack]
   std::uint64_t taps_;     // elements of the kernel
   float* weights_;         // [taps] of one channel of a filter
-  std::uint32_t* shifts_;  // [taps], where in x_ what they meet begins
+  std::uint32_t* shifts_;  // [taps], offsets in x_ of the elements under the taps
   float* x_;               // [rows of x][phases][phase_floats]
 };
 

@@ -1,4 +1,4 @@
-// The SIMD convolution: as a product of matrices in tiles, or, where a group has few filters, row by row.
+// The SIMD convolution: a matrix product in tiles or, if groups have few filters, row by row.
 #include <algorithm>
 
 #include "ops/conv2d/conv2d.h"

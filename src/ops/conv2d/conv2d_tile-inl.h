@@ -1,8 +1,8 @@
-// Convolution as a product of matrices: what each pixel of the result reads of x becomes a column, and columns are
+// Convolution as a matrix product: the elements of x that a pixel of the result reads become a column, and columns are
 // multiplied with filters in the tiles of linear. Included by conv2d_simd.cpp, once per instruction set.
 //
-// A batch of pixels is gathered into panels [products][kPanelRows] of the thread's scratch, and serves all filters that
-// the thread has to compute of it. Lanes past the last pixel of the last panel hold anything; nobody reads their sums.
+// A batch of pixels is gathered into panels [products][kPanelRows] in the thread's scratch, and serves all filters that
+// the thread computes for it. Lanes past the last pixel of the last panel are arbitrary; their sums are never read.
 #if defined(SHUNT_OPS_CONV2D_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_CONV2D_TILE_INL_H_
 #undef SHUNT_OPS_CONV2D_TILE_INL_H_
@@ -30,7 +30,7 @@ class TiledConvolution {
         panels_(reinterpret_cast<float*>(call.thread_scratch)),
         weights_(panels_ + batch_ * products_),
         sums_(weights_ + kBlockRows * kTileElements) {
-    // A kernel of one element sees the rows of x as one.
+    // A kernel of one element can treat the rows of x as one.
     const bool one = args_.kernel[0] == 1 && args_.kernel[1] == 1 && args_.stride[0] == 1 && args_.stride[1] == 1;
     const bool same = args_.places[0] == args_.x.extents[2] && args_.places[1] == args_.x.extents[3];
     if (!one || !same || args_.x.strides[2] != std::uint64_t{args_.x.extents[3]} * args_.x.strides[3]) return;
@@ -60,11 +60,11 @@ class TiledConvolution {
   }
 
  private:
-  // A run of pixels of one row of the result within a panel.
+  // Consecutive pixels of one row of the result, within one panel.
   struct Run {
     std::uint64_t y, x;
     std::uint64_t count;
-    float* out;  // of the first product
+    float* out;  // where the first product goes
   };
 
   void gather(std::uint64_t image, std::uint64_t group, Range pixels) {
@@ -80,13 +80,13 @@ class TiledConvolution {
     }
   }
 
-  // What column j of the kernel meets, over all its rows and channels.
+  // Gathers the elements of x under column j of the kernel, for all its rows and channels.
   void gather_column(std::uint64_t first, const Run& run, std::uint64_t j) {
     const std::uint64_t stride = args_.stride[1];
-    const std::uint64_t shift = run.x * stride + j * args_.dilation[1];  // on the padded row
+    const std::uint64_t shift = run.x * stride + j * args_.dilation[1];  // in the padded row
     const std::uint64_t padding = args_.padding[1];
     const std::uint64_t beyond = x_width_ + padding;
-    // The pixels for which that is on x.
+    // The pixels for which that column is inside x.
     const std::size_t begin =
         std::min<std::uint64_t>(run.count, shift >= padding ? 0 : (padding - shift + stride - 1) / stride);
     const std::size_t end =
@@ -95,7 +95,7 @@ class TiledConvolution {
     float* out = run.out;
     for (std::uint64_t channel = 0; channel < args_.channels; ++channel)
       for (std::uint64_t i = 0; i < args_.kernel[0]; ++i, out += args_.kernel[1] * kPanelRows) {
-        // Before the first row the difference wraps around and is beyond the last.
+        // Before the first row the difference wraps around to beyond the last.
         const std::uint64_t row = run.y * args_.stride[0] + i * args_.dilation[0] - args_.padding[0];
         if (row >= args_.x.extents[2] || begin == end) {
           zero_floats(run.count, out);
@@ -116,7 +116,7 @@ class TiledConvolution {
         const std::size_t elements = std::min<std::uint64_t>(products_ - begin, kTileElements);
         for (std::size_t r = 0; r < rows; ++r)
           operands_.read_weights(first + r, begin, elements, weights_ + r * kTileElements);
-        // The last tile may reach past the block: it multiplies zeros there.
+        // The last tile may reach past the block: pad it with zeros.
         for (std::size_t r = rows; r % kTileRows != 0; ++r) zero_floats(kTileElements, weights_ + r * kTileElements);
         tile_strip(panels_, products_, count, weights_, rows, begin, elements, sums_);
       }

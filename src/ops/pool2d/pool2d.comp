@@ -9,7 +9,7 @@
 
 SHUNT_INPUT(3, x)
 
-// The first row or column of x under a place of the kernel, and the one behind the last.
+// The first row or column of x under one position of the kernel, and the one past the last.
 uvec2 covered(uint place, uint stride, uint kernel, uint before, uint extent) {
   uint begin = place * stride;
   return uvec2(begin < before ? 0u : begin - before, min(begin + kernel - before, extent));

@@ -18,7 +18,7 @@ Result<ResultShape> result_shape(InputOperands inputs, const Attributes& attribu
   SHUNT_TRY(need_images(x));
   const Shape& kernel = attributes.shape(Attr::kernel);
   SHUNT_TRY_ASSIGN(const Shape shape, moved_over(x, kernel, attributes, Shape{1, 1}));
-  // Otherwise there would be places of the kernel without an element.
+  // The kernel must cover at least one element of x at every position.
   if (x.shape[2] == 0 || x.shape[3] == 0) return invalid(fmt::format("x {} has no pixels", text_of(x)));
   for (std::size_t axis = 0; axis < 2; ++axis) {
     const WindowAxis window = window_axis(axis, kernel, attributes, Shape{1, 1});
@@ -51,7 +51,7 @@ void make_bench(BenchBuilder& bench) {
 
 CpuWork work(const OpCall&, std::uint32_t) { return {}; }
 
-// `begin` is where the plane of x begins.
+// `begin` is the first element of the plane of x.
 double pooled(const Pool2dArgs& args, const CpuCall& call, std::uint64_t begin, Range rows, Range columns) {
   double sum = 0;
   double largest = -std::numeric_limits<double>::infinity();

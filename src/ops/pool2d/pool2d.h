@@ -1,4 +1,4 @@
-// From a call of the family pool2d to its arguments (pool2d_args.h). Pure functions, for the host.
+// Builds the arguments of the pool2d kernels (pool2d_args.h) from a call. Pure functions; host only.
 #pragma once
 
 #include "ops/kernel.h"
@@ -8,7 +8,7 @@
 namespace shunt {
 
 [[nodiscard]] Pool2dArgs pool2d_arguments(const OpCall& call);
-// The rows (axis 0) or columns (axis 1) of x that one place of the kernel covers.
+// Returns the rows (axis 0) or columns (axis 1) of x under one position of the kernel.
 [[nodiscard]] Range pool_range(const Pool2dArgs& args, std::size_t axis, std::uint64_t place);
 
 }  // namespace shunt

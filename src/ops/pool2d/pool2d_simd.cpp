@@ -1,4 +1,4 @@
-// Vectors run along the rows of x: the rows under the kernel are put together first, then the columns of that.
+// Vectors run along the rows of x: the rows under the kernel are combined first, then the columns of the combined row.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -25,7 +25,7 @@ float joined(bool is_max, float a, float b) {
   return b > a || std::isnan(b) ? b : a;
 }
 
-// sums = sums joined with x
+// Combines x into sums: adds it, or takes the maximum.
 void join_row(bool is_max, const float* HWY_RESTRICT x, std::size_t elements, float* HWY_RESTRICT sums) {
   const Floats d;
   std::size_t i = 0;
@@ -38,7 +38,7 @@ void join_row(bool is_max, const float* HWY_RESTRICT x, std::size_t elements, fl
   for (; i < elements; ++i) sums[i] = joined(is_max, sums[i], x[i]);
 }
 
-// A row of the result.
+// Computes a row of the result.
 void pool_row(const Pool2dArgs& args, const CpuCall& call, std::uint64_t row) {
   const DType dtype = static_cast<DType>(args.x.dtype);
   const bool is_max = args.is_max != 0;
