@@ -1,4 +1,4 @@
-// Every elementwise row, from its expression. One invocation computes one word of the result.
+// Computes every elementwise row of ops.def from its expression. One invocation computes one word of the result.
 #include "ops/elementwise/elementwise_args.h"
 #include "ops/expand.h"
 
@@ -14,9 +14,9 @@ SHUNT_INPUT(4, input_1)
 SHUNT_INPUT(5, input_2)
 SHUNT_INPUT(6, input_3)
 
-// The prelude of the expressions: as kernel_math.cuh has them. What GLSL has of its own is not precise enough, or may
-// do with NaN what it likes.
-// Compilers make the last line their own min or max, which may drop a NaN; it has numbers only.
+// The prelude of the expressions, as in kernel_math.cuh. GLSL's own functions are not precise enough, or leave NaN
+// undefined.
+// Compilers turn the last line into their own min or max, which may drop a NaN; only numbers reach it.
 float lesser(float a, float b) {
   if (!is_number(a)) return a;
   if (!is_number(b)) return b;
@@ -31,13 +31,13 @@ float exp_of(float x) { return is_number(x) ? exp(x) : x; }
 float select(float condition, float chosen, float other) { return condition > 0.0 ? chosen : other; }
 
 float sine(float x, int quarters) {
-  // Compilers take x - x for zero.
+  // Built from bits, since compilers fold x - x to zero.
   uint bits = floatBitsToUint(x);
   if (!(abs(x) < 1e9)) return (bits & 0x7F800000u) == 0x7F800000u ? uintBitsToFloat(bits | 0x7FC00000u) : 0.0;
   float scaled = x * 0.636619772;
   int n = int(scaled + (scaled < 0.0 ? -0.5 : 0.5));
   float whole = float(n);
-  // The last bit is 0; to clear it keeps compilers from making one number of the three parts of pi / 2.
+  // The last bit is 0 already. Clearing it stops compilers from merging the three parts of pi / 2 into one number.
   float most = uintBitsToFloat(floatBitsToUint(whole * 1.5703125) & ~1u);
   float r = ((x - most) - whole * 4.83751297e-4) - whole * 7.54978942e-8;
   float square = r * r;
@@ -50,10 +50,10 @@ float sine(float x, int quarters) {
   return (quadrant & 2) == 0 ? value : -value;
 }
 
-// Not a number and minus infinity are made of the bits of x, as constants of these are errors in WGSL.
+// NaN and minus infinity are built from the bits of x: as constants they are errors in WGSL.
 float log_of(float x) {
   uint bits = floatBitsToUint(x);
-  // Negative or not a number: a comparison of floats may take the latter for positive.
+  // Negative or NaN. Compares bits, since a comparison of floats may take NaN for positive.
   if (bits > 0x7F800000u && bits != 0x80000000u) return uintBitsToFloat(bits | 0x7FC00000u);
   if (x == 0.0) return uintBitsToFloat(bits | 0xFF800000u);
   if (bits == 0x7F800000u) return x;

@@ -40,14 +40,14 @@ Result<ResultShape> result_shape(InputOperands inputs, const Attributes&) {
 
 void make_sample(SampleBuilder& sample) {
   SampleBuilder::Request first = pick_rows(sample);
-  // F32 devices make nothing of use of the sine of a huge number.
+  // In F32, the sine of a huge number is useless: leave those out.
   const bool turns = sample.row().expression.contains("sin(") || sample.row().expression.contains("cos(");
   first.values = sample.pick({Values::ordinary, turns ? Values::extreme : Values::special});
-  // Also a vector, of columns or of entries.
+  // Covers vectors too, of columns or of entries.
   const bool is_vector = sample.pick({false, false, true});
   if (is_vector) first.shape = Shape{first.shape[0]};
   sample.add(first);
-  // The reference of a fused row rounds inner results, and what it rounds to zero must not meet an infinity.
+  // The reference of a fused row rounds intermediate results, and one rounded to zero must not meet an infinity.
   const Values others = sample.row().is_fused() ? Values::ordinary : first.values;
   for (std::size_t input = 1; input < sample.row().inputs.size(); ++input) add_broadcast(sample, first, false, others);
   if (sample.takes(Attr::factor)) sample.set(Attr::factor, sample.pick({0.5F, -3.0F}));

@@ -1,4 +1,4 @@
-// Every elementwise row, from its expression. A thread computes one element of the result.
+// Computes every elementwise row of ops.def from its expression. A thread computes one element of the result.
 #include "ops/elementwise/elementwise_args.h"
 
 #include "ops/elementwise/expressions.h"
@@ -48,7 +48,7 @@ SHUNT_KERNEL(elementwise) {
   if (row >= valid_row_count(args.x, parameters_of(call))) return;
   const std::uint64_t column = index % args.x.extents[3];
   float operand[kMaxElementwiseOperands];
-  // A loop of known length leaves the operands in registers.
+  // A loop of constant length keeps the operands in registers.
   for (std::uint32_t k = 0; k < kMaxElementwiseOperands; ++k)
     operand[k] = k < args.operands
                      ? load(args.dtypes[k], input_of<void>(call, k),

@@ -1,2 +1,2 @@
-// A fragment is an invocation of the compute kernel.
+// Each fragment is one invocation of the compute kernel.
 #include "ops/elementwise/elementwise.comp"

@@ -1,4 +1,4 @@
-// From a call of the family elementwise to its arguments (elementwise_args.h). Pure functions, for the host.
+// Builds the arguments of the elementwise kernels (elementwise_args.h) from a call. Pure functions; host only.
 #pragma once
 
 #include "ops/elementwise/elementwise_args.h"
@@ -6,7 +6,7 @@
 
 namespace shunt {
 
-// Axes are merged where all operands allow it, so rows are long.
+// Merges axes where the strides of all operands allow it, so that rows are long.
 [[nodiscard]] ElementwiseArgs elementwise_arguments(const OpCall& call);
 
 }  // namespace shunt

@@ -1,4 +1,4 @@
-// Arguments of every elementwise row: what each kernel needs to know about its operands and attributes.
+// Arguments of every elementwise row: its operands and attributes.
 #pragma once
 
 #include "ops/strided_args.h"

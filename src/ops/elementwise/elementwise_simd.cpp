@@ -9,7 +9,7 @@
 #ifndef SHUNT_OPS_ELEMENTWISE_ONCE
 #define SHUNT_OPS_ELEMENTWISE_ONCE
 namespace shunt {
-// Operands are converted to F32 in pieces of so many neighbouring elements.
+// Elements of a row whose operands are converted to F32 at a time.
 inline constexpr std::size_t kElementwisePiece = 1024;
 }  // namespace shunt
 #endif

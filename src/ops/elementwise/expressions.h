@@ -1,9 +1,9 @@
-// Expands the elementwise rows of ops.def into one function each over a value type V that has + - * / and the
-// functions of a prelude: `V row_name(const V* operand, const V* attribute)`. Rows may have the names of these
-// functions.
+// Expands each elementwise row of ops.def into a function over a value type V:
+//   V row_name(const V* operand, const V* attribute)
+// V has + - * / and the functions of a prelude; rows may have the same names as those functions.
 //
-// To expand: define SHUNT_VALUE as the type, optionally SHUNT_FUNCTION as what stands before each function,
-// open a namespace below the prelude's, and use
+// To expand: define SHUNT_VALUE as the type and SHUNT_FUNCTION as the specifiers of each function (kernel.cuh already
+// does), open a namespace inside the prelude's, and use
 //   #define SHUNT_ELEMENTWISE(...) SHUNT_ELEMENTWISE_FUNCTION(__VA_ARGS__)
 //   #include "ops/ops.def"
 #pragma once

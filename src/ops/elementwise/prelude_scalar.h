@@ -1,6 +1,6 @@
-// The functions of elementwise expressions over one double: the reference's meaning of each.
+// The functions of elementwise expressions over one double, as the reference defines them.
 //
-// Literals of expressions are F32 (as shaders need them), so the double wears a coat that takes them.
+// Literals in expressions are F32, as shaders need them; Real wraps a double so that it accepts them.
 #pragma once
 
 #include <cmath>
@@ -29,10 +29,10 @@ inline Real tanh(Real x) { return Real(std::tanh(x.value)); }
 inline Real erf(Real x) { return Real(std::erf(x.value)); }
 inline Real sqrt(Real x) { return Real(std::sqrt(x.value)); }
 inline Real abs(Real x) { return Real(std::abs(x.value)); }
-// NaN if either is.
+// NaN if either argument is.
 inline Real min(Real a, Real b) { return b.value < a.value || std::isnan(b.value) ? b : a; }
 inline Real max(Real a, Real b) { return a.value < b.value || std::isnan(b.value) ? b : a; }
-// `chosen` where `condition` is above zero, else `other`.
+// Returns `chosen` if `condition` is above zero, else `other`.
 inline Real select(Real condition, Real chosen, Real other) { return condition.value > 0 ? chosen : other; }
 
 }  // namespace shunt::scalar_prelude

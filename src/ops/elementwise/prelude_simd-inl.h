@@ -18,7 +18,7 @@ namespace prelude {
 namespace hn = hwy::HWY_NAMESPACE;
 using Floats = hn::ScalableTag<float>;
 
-// A vector with the operators that expressions use; a literal becomes a vector of it.
+// A vector with the operators that expressions use. Literals are broadcast to all lanes.
 struct Vector {
   hn::Vec<Floats> lanes;
 
@@ -41,7 +41,7 @@ HWY_INLINE Vector tanh(Vector x) { return Vector(math::tanh(Floats(), x.lanes));
 HWY_INLINE Vector erf(Vector x) { return Vector(math::erf(Floats(), x.lanes)); }
 HWY_INLINE Vector sqrt(Vector x) { return Vector(hn::Sqrt(x.lanes)); }
 HWY_INLINE Vector abs(Vector x) { return Vector(hn::Abs(x.lanes)); }
-// NaN if either is.
+// NaN where either argument is.
 HWY_INLINE Vector min(Vector a, Vector b) {
   const auto is_b = hn::Or(hn::Lt(b.lanes, a.lanes), hn::IsNaN(b.lanes));
   return Vector(hn::IfThenElse(is_b, b.lanes, a.lanes));
@@ -50,7 +50,7 @@ HWY_INLINE Vector max(Vector a, Vector b) {
   const auto is_b = hn::Or(hn::Lt(a.lanes, b.lanes), hn::IsNaN(b.lanes));
   return Vector(hn::IfThenElse(is_b, b.lanes, a.lanes));
 }
-// `chosen` where `condition` is above zero, else `other`.
+// Returns `chosen` where `condition` is above zero, else `other`.
 HWY_INLINE Vector select(Vector condition, Vector chosen, Vector other) {
   return Vector(hn::IfThenElse(hn::Gt(condition.lanes, hn::Zero(Floats())), chosen.lanes, other.lanes));
 }
