@@ -9,7 +9,7 @@
 SHUNT_BITS(3, a)
 SHUNT_BITS(4, b)
 
-// Of a's extents or, on the axis along which they follow each other, of both.
+// An extent of the result: a's or, on the axis of concatenation, the sum of both.
 uint extent_of_result(uint axis, uint of_a, uint of_b) { return axis == args.axis ? of_a + of_b : of_a; }
 uint height() { return extent_of_result(1u, args.a.extents.y, args.b.extents.y); }
 uint depth() { return extent_of_result(2u, args.a.extents.z, args.b.extents.z); }
@@ -38,7 +38,7 @@ uint result_bits(uint index) {
 
 void main() {
   uint end = extent_of_result(0u, args.a.extents.x, args.b.extents.x) * height() * depth() * columns();
-  // Where axis 0 is a bucket it is not the one along which they follow each other.
+  // A bucket is never the axis of concatenation.
   if (args.a.extent != 0u && args.a.entries != 0u)
     end = end / args.a.entries * valid_rows(args.a.entries, args.a.extent);
   store_word_of_bits(args.a.dtype, end);

@@ -1,4 +1,4 @@
-// From a call of the family concat to its arguments (concat_args.h). Pure functions, for the host.
+// Builds the arguments of the concat kernels (concat_args.h) from a call. Pure functions; host only.
 #pragma once
 
 #include "ops/concat/concat_args.h"

@@ -1,4 +1,4 @@
-// Arguments of concat: a contiguous result of a's elements and, behind them on one axis, those of b.
+// Arguments of concat: the contiguous result holds a and, after it along one axis, b.
 #pragma once
 
 #include "ops/strided_args.h"
@@ -6,7 +6,7 @@
 SHUNT_ARGS(ConcatArgs) {
   StridedTensor a;
   StridedTensor b;
-  SHUNT_U32(axis);  // among the four of the extents
+  SHUNT_U32(axis);  // index into the four extents
   SHUNT_U32(reserved);
   SHUNT_U32S(2, reserved_too);
 };
@@ -15,7 +15,7 @@ SHUNT_ARGS_BYTES(ConcatArgs, 112)
 #ifndef SHUNT_GLSL
 namespace shunt {
 
-// Which element of the result begins row `row` of a, or of b.
+// Returns the element of the result at which row `row` of a, or of b, begins.
 constexpr std::uint64_t concat_target(const ConcatArgs& args, bool of_b, std::uint64_t row) {
   const StridedTensor& from = of_b ? args.b : args.a;
   std::uint64_t index[4] = {row / from.extents[2] / from.extents[1], row / from.extents[2] % from.extents[1],

@@ -1,4 +1,4 @@
-// Rows are moved whole where their elements are neighbours; vectors have nothing to add.
+// Copies whole rows where their elements are contiguous; vector code would gain nothing.
 #include <algorithm>
 
 #include "ops/concat/concat.h"

@@ -11,7 +11,7 @@ SHUNT_BITS(3, x)
 
 bool is_integer(uint dtype) { return dtype == I32 || dtype == I8 || dtype == U32; }
 
-// Below: the bits of an integer, which I8 has in the lower eight of the word.
+// The functions below return the bits of an integer; those of an I8 are the lower eight of the word.
 uint signed_whole(float value) {
   if (value >= 2147483648.0) return 0x7FFFFFFFu;
   if (value <= -2147483648.0) return 0x80000000u;

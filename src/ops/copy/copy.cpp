@@ -28,7 +28,6 @@ void make_sample(SampleBuilder& sample) {
   sample.add(x);
 }
 
-// copy and quantize
 void make_bench(BenchBuilder& bench) {
   bench.add_values({bench.rows(), bench.sizes().embedding});
   bench.set(Attr::to, bench.dtype());

@@ -1,4 +1,5 @@
-// A thread copies one element; or four words, at once where both runs begin at a multiple of 16 bytes.
+// A thread copies one element or, if x is copied unchanged, four words: in one access if both buffers are 16-byte
+// aligned.
 #include "ops/copy/copy_args.h"
 
 #include "ops/kernel.cuh"
@@ -8,7 +9,7 @@ namespace {
 
 SHUNT_FUNCTION bool is_integer(std::uint32_t of) { return of == dtype::I32 || of == dtype::I8 || of == dtype::U32; }
 
-// Towards zero, and beyond what any of the dtypes holds; NaN becomes 0.
+// Truncates towards zero and clamps to +-2^32, which no integer dtype holds; NaN becomes 0.
 SHUNT_FUNCTION std::int64_t whole(float value) {
   if (value != value) return 0;
   if (value >= 4294967296.0F) return 4294967296;
@@ -26,7 +27,7 @@ SHUNT_FUNCTION std::int64_t between(std::int64_t least, std::int64_t value, std:
   return value < least ? least : value > most ? most : value;
 }
 
-// The nearest that the dtype holds.
+// Stores the nearest value that the dtype holds.
 SHUNT_FUNCTION void store_integer(std::uint32_t of, void* data, std::uint64_t at, std::int64_t value) {
   if (of == dtype::I8)
     static_cast<std::int8_t*>(data)[at] = static_cast<std::int8_t>(between(-128, value, 127));
@@ -40,7 +41,7 @@ struct alignas(16) Four {
   std::uint32_t words[4];
 };
 
-// Words `first` to first + 3 of so many.
+// Copies those of words `first` to first + 3 that are below `words`.
 SHUNT_FUNCTION void copy_words(std::uint32_t* to, const std::uint32_t* from, std::uint64_t first, std::uint64_t words) {
   if (first >= words) return;
   const auto places = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);

@@ -1,4 +1,4 @@
-// From a call of the family copy to its arguments (copy_args.h). Pure functions, for the host.
+// Builds the arguments of the copy kernels (copy_args.h) from a call. Pure functions; host only.
 #pragma once
 
 #include "ops/copy/copy_args.h"
@@ -6,10 +6,10 @@
 
 namespace shunt {
 
-// Axes are merged where x allows it, so rows are long.
+// Merges axes where the strides of x allow it, so that rows are long.
 [[nodiscard]] CopyArgs copy_arguments(const OpCall& call);
 
-// How many times four words are copied as they are; 0 where x is not.
+// Returns the number of four-word pieces, rounded up, if x is copied unchanged; else 0.
 [[nodiscard]] std::uint64_t whole_fours(const OpCall& call);
 
 }  // namespace shunt

@@ -8,7 +8,7 @@ std::string whole_supports(const OpCall& call) { return whole_fours(call) != 0 ?
 
 std::uint64_t whole_groups(const OpCall& call) { return (whole_fours(call) + kShaderGroupSize - 1) / kShaderGroupSize; }
 
-// A thread moves four words where x is copied as it is, else an element.
+// A thread moves four words if x is copied unchanged, else one element.
 std::uint64_t blocks(const OpCall& call) {
   const std::uint64_t fours = whole_fours(call);
   return blocks_for_elements(fours != 0 ? fours : call.output->shape.elements());

@@ -10,7 +10,7 @@
 namespace shunt {
 namespace {
 
-// Conversions go through F32 in pieces of so many elements.
+// Elements of a row that are copied at a time. Scratch for conversions through F32 holds as many.
 constexpr std::size_t kPiece = 1024;
 
 bool is_floating(DType dtype) { return info_of(dtype).kind == DTypeKind::floating; }
@@ -37,7 +37,7 @@ namespace shunt {
 namespace HWY_NAMESPACE {
 namespace {
 
-// At most kPiece elements of one row. `begin` and `stride` count elements of x.
+// Copies at most kPiece elements of one row. `begin` and `stride` count elements of x.
 void copy_piece(const CpuCall& call, DType from, DType to, std::uint64_t begin, std::uint64_t stride,
                 std::size_t elements, std::byte* out) {
   const std::byte* in = call.inputs[0] + begin * element_bytes(from);
