@@ -1,4 +1,4 @@
-// A workgroup makes one element of each row; or two where they are of 16 bits.
+// A workgroup reduces one row, or two if two results share a word.
 #include "ops/reduce/reduce_args.h"
 
 #define Arguments ReduceArgs
@@ -10,7 +10,7 @@
 SHUNT_INPUT(3, x)
 SHUNT_INPUT(4, b)
 
-const uint kStretch = 64u;  // elements that an invocation sums before it adds to what it has: long rows stay precise
+const uint kStretch = 64u;  // elements that an invocation sums before adding to its total, for precision on long rows
 
 float values[2];
 
@@ -24,7 +24,7 @@ float element(uint row, uint column) {
   return value * b_element(args.b_dtype, byte_offset(2u), b_at);
 }
 
-// What this invocation has to add.
+// This invocation's part of the sum of a row.
 float part_of_sum(uint row) {
   float sum = 0.0;
   for (uint begin = gl_LocalInvocationID.x; begin < args.x.extents.w; begin += kGroup * kStretch) {

@@ -1,4 +1,4 @@
-// From a call of the family reduce to its arguments (reduce_args.h). Pure functions, for the host.
+// Builds the arguments of the reduce kernels (reduce_args.h) from a call. Pure functions; host only.
 #pragma once
 
 #include "ops/reduce/reduce_args.h"

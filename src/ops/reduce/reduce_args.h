@@ -1,12 +1,12 @@
-// Arguments of reduce_sum, reduce_mean, reduce_max and dot: one element of each row of x, in x's dtype.
+// Arguments of reduce_sum, reduce_mean, reduce_max and dot: one result for each row of x, in x's dtype.
 #pragma once
 
 #include "ops/strided_args.h"
 
 SHUNT_ARGS(ReduceArgs) {
   StridedTensor x;
-  SHUNT_U32S(4, b_strides);  // dot: of b, which is seen with the extents of x
-  SHUNT_U32(kind);           // one of those below
+  SHUNT_U32S(4, b_strides);  // dot: of b, broadcast to the extents of x
+  SHUNT_U32(kind);           // one of the constants below
   SHUNT_U32(b_dtype);
   SHUNT_U32S(2, reserved);
 };

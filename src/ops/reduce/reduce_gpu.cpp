@@ -3,13 +3,14 @@
 namespace shunt {
 namespace {
 
-// An element is a row of one.
+// Each result counts as a row of one element.
 std::uint64_t groups(const OpCall& call) {
   return groups_for_rows(
       {.dtype = call.output->dtype, .shape = {static_cast<std::uint32_t>(call.input(0).shape.rows()), 1}});
 }
 
-// One row, or two whose elements share a word; a stretch of 64 elements is a round and theirs.
+// A workgroup takes one row, or two whose results share a word. A stretch of 64 elements costs one round on top of
+// theirs.
 std::uint64_t rounds(const OpCall& call, const ShaderLimits&) {
   const std::uint64_t each = rounds_over(call.input(0).shape.columns());
   const std::uint64_t rows = info_of(call.output->dtype).block_bytes < sizeof(float) ? 2 : 1;

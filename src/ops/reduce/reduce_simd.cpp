@@ -16,7 +16,8 @@ namespace shunt {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Sums of short stretches are in F32, their sum is in double: long rows keep their precision. `b` may be null: ones.
+// Sums short stretches in F32 and adds them up in double, so that long rows keep their precision. A null `b` stands for
+// ones.
 double sum_row(const float* x, const float* b, std::size_t elements) {
   constexpr std::size_t kStretch = 1024;
   const Floats d;

@@ -8,19 +8,19 @@
 
 SHUNT_INPUT(3, x)
 
-// Two neighbours in x and how much the second counts.
+// Two neighbouring rows or columns of x, and the weight of the second.
 struct Between {
   uint first;
   uint second;
   float share;
 };
 
-// Where row or column `place` of `size` lies among `extent`; the place in x is numerator / (2 size).
+// Maps row or column `place` of `size` to the `extent` of x. Its position in x is numerator / (2 size).
 Between place_of(uint place, uint size, uint extent) {
   uint doubled = (2u * place + 1u) * extent;  // numerator + size
   uint last = extent - 1u;
   if (args.is_linear == 0u) {
-    // Rounded, halves down: the ceiling of the place less a half, or 0.
+    // Rounds halves down: the ceiling of the position minus a half, at least 0.
     uint above = max(doubled, 2u * size) - 2u * size;
     uint nearest = min((above + 2u * size - 1u) / (2u * size), last);
     return Between(nearest, nearest, 0.0);

@@ -79,13 +79,13 @@ ResizeArgs resize_arguments(const OpCall& call) {
 Between resize_place(const ResizeArgs& args, std::size_t axis, std::uint64_t place) {
   const std::int64_t in = args.x.extents[2 + axis];
   const std::int64_t out = args.size[axis];
-  // The place in x is numerator / (2 out).
+  // The position in x is numerator / (2 out).
   const std::int64_t numerator = (2 * static_cast<std::int64_t>(place) + 1) * in - out;
   const auto inside = [&](std::int64_t pixel) {
     return static_cast<std::uint64_t>(std::clamp<std::int64_t>(pixel, 0, in - 1));
   };
   if (args.is_linear == 0) {
-    // Rounded, halves down: the ceiling of the place less a half; not below 0, as that would be cut off anyway.
+    // Rounds halves down: the ceiling of the position minus a half, clamped to 0 as inside() would do anyway.
     const std::int64_t above = std::max<std::int64_t>(0, numerator - out);
     const std::uint64_t nearest = inside((above + 2 * out - 1) / (2 * out));
     return {nearest, nearest, 0};

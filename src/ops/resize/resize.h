@@ -1,4 +1,4 @@
-// From a call of the family resize to its arguments (resize_args.h). Pure functions, for the host.
+// Builds the arguments of the resize kernels (resize_args.h) from a call. Pure functions; host only.
 #pragma once
 
 #include "ops/resize/resize_args.h"
@@ -8,13 +8,13 @@ namespace shunt {
 
 [[nodiscard]] ResizeArgs resize_arguments(const OpCall& call);
 
-// Two neighbours in x and how much the second counts.
+// Two neighbouring rows or columns of x, and the weight of the second.
 struct Between {
   std::uint64_t first = 0;
   std::uint64_t second = 0;
   double share = 0;
 };
-// Where a row (axis 0) or column (axis 1) of the result lies.
+// Maps a row (axis 0) or column (axis 1) of the result to x.
 [[nodiscard]] Between resize_place(const ResizeArgs& args, std::size_t axis, std::uint64_t place);
 
 }  // namespace shunt

@@ -1,5 +1,5 @@
-// Arguments of resize_nearest and resize_bilinear. Pixel i of n of the result lies at (i + 1/2) in / n - 1/2 of x, in
-// pixels of x.
+// Arguments of resize_nearest and resize_bilinear. Along an axis, pixel i of n of the result is at position
+// (i + 1/2) * m / n - 1/2 among the m pixels of x.
 #pragma once
 
 #include "ops/strided_args.h"

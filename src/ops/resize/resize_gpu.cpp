@@ -6,7 +6,7 @@
 namespace shunt {
 namespace {
 
-// Places are counted in halves of a pixel, in 32 bits.
+// The shader computes positions in 32 bits, as fractions whose numerators reach 2 * from * to.
 std::string supports(const OpCall& call) {
   for (std::size_t axis = 2; axis < 4; ++axis) {
     const std::uint64_t from = call.input(0).shape[axis];

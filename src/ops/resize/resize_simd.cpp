@@ -1,5 +1,4 @@
-// Rows are mixed in F32 and whole, then columns by their indices; that leaves little to vectors, which the compiler
-// finds by itself.
+// Interpolates between whole rows in F32, then between columns by index. The compiler vectorizes what little there is.
 #include "ops/elements.h"
 #include "ops/kernel_arguments.h"
 #include "ops/resize/resize.h"
@@ -7,7 +6,7 @@
 namespace shunt {
 namespace {
 
-// A row between two of x, as floats.
+// The scratch holds one row, interpolated between two of x, in F32.
 CpuWork work(const OpCall& call, std::uint32_t) {
   return {.phases = 1,
           .shared_scratch_bytes = 0,
@@ -16,7 +15,7 @@ CpuWork work(const OpCall& call, std::uint32_t) {
 
 float mixed(float a, float b, float share) { return share == 0 ? a : a + (b - a) * share; }
 
-// What lies between two rows.
+// Interpolates between two rows of x.
 void mix_rows(const ResizeArgs& args, const CpuCall& call, std::uint64_t begin, const Between& y, float* out) {
   const DType dtype = static_cast<DType>(args.x.dtype);
   const std::uint64_t first = begin + y.first * args.x.strides[2];
