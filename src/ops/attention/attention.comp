@@ -1,5 +1,5 @@
-// A workgroup attends with one head of one token: online softmax over tiles of 64 positions, of which each invocation
-// scores one; then each invocation sums up to four elements of the result. Larger heads take several turns.
+// A workgroup computes one head of one token: online softmax over tiles of 64 positions, one score per invocation,
+// after which each invocation sums up to four elements of the result. Larger heads take several passes.
 #include "ops/attention/attention_args.h"
 #include "ops/page_table.glsl"
 
@@ -21,8 +21,8 @@ shared uint slots[kGroup];
 shared float scores[kGroup];
 shared float tops[kGroup];
 
-// Writes the elements of the group's row from `part` on. All invocations of a group pass every barrier, in loops whose
-// bounds come from uniform blocks alone: what WGSL asks.
+// Writes the elements of the group's row from `part` on. WGSL requires that all invocations of a group pass every
+// barrier, in loops whose bounds come from uniform blocks alone.
 void attend(uint part) {
   uint row = group_index();
   bool live = row < valid_row_count(args.query);
@@ -80,7 +80,7 @@ void attend(uint part) {
     float shrink = exp(largest - top);
     largest = top;
     total *= shrink;
-    // The tile is summed before it is added: long sums stay precise.
+    // The tile is summed before it is added, so that long sums stay precise.
     float tile_total = 0.0;
     float tile_sums[kElements];
     for (uint i = 0u; i < kElements; ++i) tile_sums[i] = 0.0;
@@ -95,7 +95,8 @@ void attend(uint part) {
       }
     }
     total += tile_total;
-    // Two loops: one would hold an fma, which SPIRV-Cross writes wrongly for OpenGL ES (cmake/embed_shader.cmake).
+    // Two loops, because one would contain an fma, which SPIRV-Cross mistranslates for OpenGL ES
+    // (cmake/embed_shader.cmake).
     for (uint i = 0u; i < kElements; ++i) sums[i] *= shrink;
     for (uint i = 0u; i < kElements; ++i) sums[i] += tile_sums[i];
     barrier();

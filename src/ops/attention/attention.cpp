@@ -34,8 +34,8 @@ Result<ResultShape> result_shape(InputOperands inputs, const Attributes& attribu
   return value(DType::F32, query.shape, query.extent);
 }
 
-// Every token is counted against half of what the table holds of a sequence, as one that fills up has it on the way, or
-// its window.
+// Counts each token against half of its sequence's capacity in the page table, the average while it fills up, or
+// against the window if that is smaller.
 Cost cost_of(const OpCall& call) {
   const Operand& query = call.input(0);
   const Operand& keys = call.input(1);
@@ -69,7 +69,8 @@ void make_sample(SampleBuilder& sample) {
                 .shape = {paging.pages, paging.page_tokens, heads.of_state, head_dim},
                 .kind = TensorKind::state});
   add_paging(sample, paging);
-  // What some kernels have nothing of; often left out, so that these are tried with all the rest.
+  // Options that some kernels do not support. They are often left out so that those kernels are tested with all the
+  // rest.
   struct More {
     float soft_cap = 0;
     std::uint32_t window = 0;
@@ -92,7 +93,7 @@ void make_bench(BenchBuilder& bench) {
   bench.add_page_table();
 }
 
-// Each token sees half of the context, as its cost counts.
+// Each token sees half of the context, as its cost assumes.
 BenchIndices bench_indices(const BenchCase& use, std::size_t index) {
   const Shape& cache = use.shape(1);
   const std::uint64_t context = std::uint64_t{cache[0]} * cache[1];
@@ -105,7 +106,7 @@ CpuWork work(const OpCall& call, std::uint32_t) {
       .phases = 1, .shared_scratch_bytes = 0, .thread_scratch_bytes = call.input(0).shape.columns() * sizeof(double)};
 }
 
-// The query row's products with one key or value row, and what the online softmax keeps.
+// The online softmax of one query row over key and value rows.
 class Row {
  public:
   Row(const AttentionArgs& args, const CpuCall& call, std::uint64_t row)
@@ -122,7 +123,7 @@ class Row {
     total_ = 1;
   }
 
-  // `begin` is the first element of the key and value row.
+  // Adds one key and value row, whose first element is `begin`.
   void see(std::uint64_t begin) {
     double score = 0;
     for (std::uint64_t i = 0; i < head_dim_; ++i)

@@ -1,5 +1,5 @@
-// A block attends with one head of one token: online softmax over tiles of 64 positions, of which each thread scores
-// one; then each thread sums up to four elements of the result. Larger heads take several turns.
+// A block computes one head of one token: online softmax over tiles of 64 positions, one score per thread, after which
+// each thread sums up to four elements of the result. Larger heads take several passes.
 #include "ops/attention/attention_args.h"
 
 #include "ops/kernel.cuh"
@@ -55,7 +55,7 @@ SHUNT_KERNEL(attention) {
       sync();
       const float shrink = kernel_math::exp(largest - top);
       largest = top;
-      // The tile is summed before it is added: long sums stay precise.
+      // The tile is summed before it is added, so that long sums stay precise.
       float tile_total = 0.0F;
       float tile_sums[kElements];
       for (std::uint32_t i = 0; i < kElements; ++i) tile_sums[i] = 0.0F;

@@ -1,5 +1,5 @@
-// A fragment computes one element of the result: values of all positions that its token sees, weighted as they come
-// (online softmax) by the scores of the first pass.
+// A fragment computes one element of the result: the values of all positions that its token sees, weighted one after
+// the other (online softmax) by the scores of the first pass.
 #include "ops/attention/score.glsl"
 
 SHUNT_INPUT(5, values)
@@ -15,7 +15,7 @@ void main() {
   bool has_scores = byte_offset(7u) != 0u;
   float sum = 0.0;
   float total = 0.0;
-  // Of a stretch of positions, which are summed before they are added: long sums stay precise.
+  // Sums of a stretch of positions, taken before they are added, so that long sums stay precise.
   float near_sum = 0.0;
   float near_total = 0.0;
   float largest = kLeast;

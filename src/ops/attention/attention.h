@@ -1,4 +1,4 @@
-// From a call of the family attention to its arguments (attention_args.h). Pure functions, for the host.
+// Builds the arguments of calls of the attention family (attention_args.h). Pure functions, for the host.
 #pragma once
 
 #include <string>
@@ -10,9 +10,9 @@
 namespace shunt {
 
 [[nodiscard]] AttentionArgs attention_arguments(const OpCall& call);
-// The most positions that a token may see.
+// Returns the most positions that a token may see.
 [[nodiscard]] std::uint64_t visible_at_most(const OpCall& call);
-// Empty, or why the arguments cannot describe the call.
+// Returns why the arguments cannot describe the call, or an empty string.
 [[nodiscard]] std::string fits_attention_arguments(const OpCall& call);
 
 }  // namespace shunt

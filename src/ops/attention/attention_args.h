@@ -1,7 +1,7 @@
-// Arguments of attention over paged keys and values with grouped heads: token t sees positions 0 .. positions[t]
-// of its sequence, as far as the table holds them; positions without a valid page are left out, and a token
-// that sees nothing becomes zeros. A window leaves out all but the last positions, a soft cap of c makes scores
-// c tanh(score / c), and a sink is one more score of each head, without a value.
+// Arguments of attention over paged keys and values with grouped heads. Token t sees positions 0 .. positions[t] of its
+// sequence, up to the capacity of the page table. Positions without a valid page are skipped, and a token that sees
+// nothing yields zeros. A window keeps only the last positions. A soft cap of c turns scores into c tanh(score / c). A
+// sink adds one score per head, without a value.
 #pragma once
 
 #include "ops/page_table_args.h"
@@ -21,13 +21,13 @@ SHUNT_ARGS(AttentionArgs) {
 };
 SHUNT_ARGS_BYTES(AttentionArgs, 112)
 
-// Elements of a head that a group of the kernels in CUDA and GLSL sums at once.
+// Elements of a head that a group of the CUDA and GLSL kernels sums at once.
 SHUNT_ARGS_CONSTANT(kHeadPart, 256)
 
 #ifndef SHUNT_GLSL
 namespace shunt {
 
-// How many leading positions a token sees; 0 for padding.
+// Returns how many leading positions a token sees; 0 for padding.
 constexpr std::uint64_t visible_positions(const PageTable& table, std::int32_t sequence, std::int32_t position) {
   if (position < 0) return 0;
   const std::uint64_t capacity = sequence_capacity(table, sequence);
@@ -35,7 +35,7 @@ constexpr std::uint64_t visible_positions(const PageTable& table, std::int32_t s
   return wanted < capacity ? wanted : capacity;
 }
 
-// The first position that a token sees, if it sees any.
+// Returns the first position that a token sees, if it sees any.
 constexpr std::uint64_t first_position(const AttentionArgs& args, std::int32_t position) {
   if (args.window == 0 || position < 0) return 0;
   const std::uint64_t wanted = static_cast<std::uint64_t>(position) + 1;

@@ -1,4 +1,4 @@
-// A fragment computes the score of one position for one row: row after row, each of capacity() words.
+// A fragment computes the score of one position for one row. Rows follow each other, each of capacity() words.
 #include "ops/attention/score.glsl"
 
 void main() {

@@ -4,14 +4,14 @@
 namespace shunt {
 namespace {
 
-// A score for each position that a row could see.
+// One score for each position that a row could see.
 std::uint64_t first_pass_words(const OpCall& call) {
   const AttentionArgs args = attention_arguments(call);
   return row_count(args.query) * args.table.sequence_pages * args.table.page_tokens;
 }
 
-// Of each tile of 64 positions: the product with a key, the top score of the group, and for each position the elements
-// that an invocation sums.
+// Rounds per tile of 64 positions: the product with a key, the largest score of the group, and for each position the
+// elements that an invocation sums.
 std::uint64_t rounds(const OpCall& call, const ShaderLimits& limits) {
   constexpr std::uint64_t kElements = kHeadPart / kShaderGroupSize;
   const std::uint64_t positions = visible_at_most(call);
@@ -36,8 +36,8 @@ std::string row_supports(const OpCall& call) {
 
 Specialization row_specialization(const OpCall& call) { return {call.input(0).shape.columns(), 0, 0, kNeeds.group}; }
 
-// Of each tile of as many positions as a workgroup has invocations: the parts of its subgroups, and the positions, four
-// or more at a time.
+// Rounds per tile, which has one position per invocation: the results of the subgroups, and the positions, at least
+// four at a time.
 std::uint64_t row_rounds(const OpCall& call, const ShaderLimits&) {
   constexpr std::uint64_t kParts = kNeeds.group / kNeeds.smallest_subgroup;
   constexpr std::uint64_t kOfTile = 1 + 2 * kParts;

@@ -1,5 +1,5 @@
-// A workgroup of 128 attends with one head of one token over keys and values of F16: it scores 128 positions at a time,
-// one by each invocation, then each sums words of the values of every few of them.
+// A workgroup of 128 computes one head of one token over F16 keys and values. It scores 128 positions at a time, one
+// per invocation; then each invocation sums one word of the values of every few positions.
 #include "ops/vulkan.glsl"
 SHUNT_EXTENSION(GL_KHR_shader_subgroup_basic)
 SHUNT_EXTENSION(GL_KHR_shader_subgroup_arithmetic)
@@ -24,8 +24,8 @@ SHUNT_INPUT(8, pages)
 SHUNT_INPUT(9, sinks)
 layout(std430, binding = 4) readonly buffer key_vector_buffer { uvec4 key_vectors[]; };
 
-const uint kTile = 128u;  // the workgroup
-const uint kAhead = 8u;   // words of values that an invocation asks for before it waits for the first
+const uint kTile = 128u;  // invocations of the workgroup
+const uint kAhead = 8u;   // words of values that an invocation loads before it waits for the first
 const uint kMostSubgroups = 32u;
 shared vec4 query_row[kHeadPart / 4u];
 shared uint slots[kTile];
@@ -35,8 +35,8 @@ shared float parts[kMostSubgroups];
 
 vec4 halves(uvec2 words) { return vec4(unpackHalf2x16(words.x), unpackHalf2x16(words.y)); }
 
-// Eight elements of a key, the first of which has this number. What is read one after the other stands in no branch: a
-// device waits at the end of each.
+// Returns eight elements of a key, from number `element` on. Consecutive reads stay outside branches, because a device
+// waits at the end of each.
 uvec4 key_of(const bool in_vectors, uint element) {
   if (in_vectors) return key_vectors[(byte_offset(2u) >> 4u) + (element >> 3u)];
   uint word = (byte_offset(2u) >> 2u) + (element >> 1u);
@@ -76,7 +76,7 @@ void main() {
   uint visible = visible_positions(sequence, position);
 
   bool in_vectors = (byte_offset(2u) & 15u) == 0u;
-  // Of the values this invocation sums one word of every `strands`th position.
+  // This invocation sums one word of the values of every `strands`-th position.
   uint words = head_dim / 2u;
   uint strands = kTile / words;
   uint strand = lane / words;

@@ -64,7 +64,7 @@ class Attention {
       run_few(block, {group, std::min(group + batch, range.end)}, rows, padded);
   }
 
-  // Many rows of one group: tiles of scores are products of matrices.
+  // Many rows of one group: the scores of a tile are a matrix product.
   void run_many(const Block& block, std::uint32_t group, std::size_t rows) {
     const std::size_t padded = (rows + kMultiplyRows - 1) / kMultiplyRows * kMultiplyRows;
     load_queries(block, group, rows, padded, 0);
@@ -105,7 +105,7 @@ class Attention {
     for (std::size_t i = 0; i < count; ++i) store(block, range.begin + static_cast<std::uint32_t>(i), rows, i * padded);
   }
 
-  // Reads keys (or values) where they lie if vectors can; else head by head through a tile of F32.
+  // Reads keys (or values) in place if vectors can, otherwise head by head through a tile of F32.
   template <bool kDot>
   void see_tile(std::size_t padded, GroupRange range, const FewHeads* heads) {
     const std::byte* const* rows = kDot ? keys_ : values_;
@@ -144,7 +144,7 @@ class Attention {
       add_tile<kRows, Load>(heads, head_count, rows, count_, elements, width_);
   }
 
-  // Which token and query head a row of a block and group is.
+  // The token and the query head of a row of a block and group.
   [[nodiscard]] std::uint64_t token_of(const Block& block, std::size_t row) const {
     return block.first + row / groups_.heads;
   }
@@ -152,7 +152,8 @@ class Attention {
     return std::uint64_t{group} * groups_.heads + row % groups_.heads;
   }
 
-  // Scaled queries, zeros up to `padded` rows and `width_` columns, and fresh sums, from row `at` of the scratch on.
+  // Loads scaled queries, padded with zeros to `padded` rows and `width_` columns, and clears the sums, from scratch
+  // row `at` on.
   void load_queries(const Block& block, std::uint32_t group, std::size_t rows, std::size_t padded, std::size_t at) {
     std::fill_n(scratch_.query + (at + rows) * width_, (padded - rows) * width_, 0.0F);
     std::fill_n(scratch_.sums + at * width_, padded * width_, 0.0F);
@@ -169,7 +170,7 @@ class Attention {
     }
   }
 
-  // With a sink, the sum begins with that.
+  // A sink starts the sum.
   [[nodiscard]] RowState first_state(std::uint64_t head) const {
     RowState state;
     if (args_.has_sinks == 0) return state;
@@ -178,13 +179,13 @@ class Attention {
     return state;
   }
 
-  // Bytes from the start of a position's row to the key head of a group.
+  // Returns the bytes from the start of a position's row to the key head of a group.
   [[nodiscard]] std::size_t head_offset(std::uint32_t group) const {
     const std::size_t head = std::size_t{group} * groups_.heads / heads_per_key_;
     return head * head_dim_ * info_of(static_cast<DType>(args_.state_dtype)).block_bytes;
   }
 
-  // The tile of the positions from `next` on that have a page; false if there is none.
+  // Finds the next tile: positions from `next` on that have a page. Returns false if there are none.
   bool find_tile(const Block& block, std::uint64_t& next) {
     const std::uint64_t row_bytes =
         head_dim_ * args_.kv_heads * info_of(static_cast<DType>(args_.state_dtype)).block_bytes;
@@ -207,7 +208,7 @@ class Attention {
     return count_ != 0;
   }
 
-  // The tile's keys or values of one head as F32.
+  // Loads the tile's keys or values of one head as F32.
   void load_rows(const std::byte* const* rows, std::uint32_t group) {
     const DType dtype = static_cast<DType>(args_.state_dtype);
     const std::size_t offset = head_offset(group);
@@ -218,7 +219,7 @@ class Attention {
     }
   }
 
-  // How many positions of the tile come before this one.
+  // Returns how many positions of the tile precede this one.
   [[nodiscard]] std::size_t tile_index(std::uint64_t position) const {
     return static_cast<std::size_t>(std::lower_bound(positions_, positions_ + count_, position) - positions_);
   }
@@ -255,7 +256,7 @@ class Attention {
   std::uint32_t heads_per_key_;
   Scratch scratch_;
   Groups groups_;
-  // The tile at hand: the rows of its positions, from their first head on.
+  // The current tile: its positions and the start of their rows (first head).
   std::size_t count_ = 0;
   std::uint64_t positions_[kTileKeys];
   const std::byte* keys_[kTileKeys];

@@ -1,4 +1,4 @@
-// What the fragments of attention share: which position of a token counts, and the score that it has.
+// What the attention fragment shaders share: the positions that a token sees, and their scores.
 #include "ops/attention/attention_args.h"
 #include "ops/page_table.glsl"
 
@@ -13,7 +13,7 @@ SHUNT_INPUT(6, positions)
 SHUNT_INPUT(7, sequences)
 SHUNT_INPUT(8, pages)
 
-// Positions that a row of the first pass has room for.
+// Returns the number of positions that a row of the first pass has room for.
 uint capacity() { return args.table.sequence_pages * args.table.page_tokens; }
 
 // A token and one of its heads.
@@ -22,7 +22,7 @@ struct Row {
   uint kv_head;
   int sequence;
   uint first;    // position that the token sees
-  uint visible;  // and the one behind the last
+  uint visible;  // one past the last
 };
 Row row_of(uint number) {
   uint heads = args.query.extents.z;
@@ -33,12 +33,12 @@ Row row_of(uint number) {
              visible_positions(sequence, position));
 }
 
-// kNoSlot where the position has no page. REQUIRES: position < row.visible.
+// Returns kNoSlot if the position has no page. REQUIRES: position < row.visible.
 uint slot_of(Row row, uint position) {
   int page = pages_int(byte_offset(6u), page_entry(args.table, row.sequence, position));
   return slot_in_page(args.table, page, position);
 }
-// Where keys and values of a slot begin, in elements.
+// Returns the first element of a slot's keys and values.
 uint element_of(Row row, uint slot) { return (slot * args.kv_heads + row.kv_head) * args.query.extents.w; }
 
 float score_of(Row row, uint slot) {

@@ -1,6 +1,6 @@
-// What attention does with one tile of keys or values in F32; compiled once per instruction set.
+// Attention's work on one tile of keys or values in F32; compiled once per instruction set.
 //
-// Rows are padded to whole vectors with zeros, so nothing here has a remainder; all pointers are aligned to 64.
+// Rows are padded with zeros to whole vectors, so nothing here has a remainder. All pointers are aligned to 64 bytes.
 // Included by attention_simd.cpp after hwy/highway.h, within foreach_target.
 #if defined(SHUNT_OPS_ATTENTION_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_ATTENTION_TILE_INL_H_
@@ -20,7 +20,7 @@ namespace tiles {
 
 using namespace shunt::attention;
 
-// Rows and vectors of the block of results that multiply() keeps in registers.
+// Columns, in vectors, of the block of kMultiplyRows rows of results that multiply() keeps in registers.
 constexpr std::size_t kMultiplyVectors = HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_NEON ? 4 : 2;
 
 template <std::size_t kVectors>
@@ -40,7 +40,7 @@ HWY_INLINE void multiply_block(const float* HWY_RESTRICT a, std::size_t a_stride
       for (std::size_t v = 0; v < kVectors; ++v) sums[r][v] = hn::MulAdd(left, right[v], sums[r][v]);
     }
   }
-  // What is there is added last: long sums stay precise.
+  // The old value is added last, so that long sums stay precise.
   for (std::size_t r = 0; r < kMultiplyRows; ++r)
     for (std::size_t v = 0; v < kVectors; ++v) {
       float* const to = c + r * c_stride + v * lanes;
@@ -91,7 +91,7 @@ inline void transpose(const float* HWY_RESTRICT in, std::size_t in_stride, std::
 #endif
 }
 
-// How a vector of state elements becomes F32.
+// Loads a vector of state elements as F32.
 struct LoadF32 {
   using Element = float;
   HWY_INLINE hn::Vec<Floats> operator()(const float* from) const { return hn::LoadU(Floats(), from); }
@@ -115,8 +115,8 @@ struct LoadF16 {
 };
 #endif
 
-// scores[row][key] = query[row] . key, for few rows and some keys that are read where they lie.
-// query [kRows, width] and scores [kRows, kTileKeys]; REQUIRES: the keys have whole vectors of elements.
+// scores[row][key] = query[row] . key, for a few rows and keys, the keys read in place. query [kRows, width], scores
+// [kRows, kTileKeys]. REQUIRES: the keys consist of whole vectors.
 template <std::size_t kRows, std::size_t kKeys, class Load>
 HWY_INLINE void dot_keys(const float* HWY_RESTRICT query, std::size_t width, const std::byte* const* keys,
                          std::size_t offset, std::size_t elements, float* HWY_RESTRICT scores) {
@@ -139,8 +139,8 @@ HWY_INLINE void dot_keys(const float* HWY_RESTRICT query, std::size_t width, con
     for (std::size_t k = 0; k < kKeys; ++k) scores[r * kTileKeys + k] = hn::GetLane(hn::SumOfLanes(d, sums[r][k]));
 }
 
-// sums[row] += weights[row][key] value[key], for few rows and some values that are read where they lie.
-// weights [kRows, kTileKeys] and sums [kRows, width]; REQUIRES: the values have whole vectors of elements.
+// sums[row] += weights[row][key] value[key], for a few rows and values, the values read in place. weights [kRows,
+// kTileKeys], sums [kRows, width]. REQUIRES: the values consist of whole vectors.
 template <std::size_t kRows, std::size_t kKeys, class Load>
 HWY_INLINE void add_values(const float* HWY_RESTRICT weights, const std::byte* const* values, std::size_t offset,
                            std::size_t elements, std::size_t width, float* HWY_RESTRICT sums) {
@@ -155,7 +155,7 @@ HWY_INLINE void add_values(const float* HWY_RESTRICT weights, const std::byte* c
     hn::Vec<Floats> value[kKeys];
     for (std::size_t k = 0; k < kKeys; ++k) value[k] = load(from[k] + i);
     for (std::size_t r = 0; r < kRows; ++r) {
-      // Several keys are summed before they are added: long sums stay precise.
+      // Several keys are summed before they are added, so that long sums stay precise.
       auto sum = hn::Mul(weight[r][0], value[0]);
       for (std::size_t k = 1; k < kKeys; ++k) sum = hn::MulAdd(weight[r][k], value[k], sum);
       hn::Store(hn::Add(hn::Load(d, sums + r * width + i), sum), d, sums + r * width + i);
@@ -163,8 +163,8 @@ HWY_INLINE void add_values(const float* HWY_RESTRICT weights, const std::byte* c
   }
 }
 
-// The heads of a key head, as few rows see them: where in a position's row of state they lie, and where their
-// rows stand in the scratch.
+// The rows of one key head when there are few: the head's offset within a position's row of state, and the rows' places
+// in the scratch.
 struct FewHeads {
   std::size_t offset = 0;  // bytes
   const float* query = nullptr;
@@ -172,8 +172,7 @@ struct FewHeads {
   float* sums = nullptr;
 };
 
-// One tile for several key heads. Positions are the outer loop, so that neighbouring heads are read in the order
-// in which they lie in memory.
+// One tile for several key heads. Positions are the outer loop, so that neighbouring heads are read in memory order.
 template <std::size_t kRows, class Load>
 void dot_tile(const FewHeads* heads, std::size_t head_count, const std::byte* const* keys, std::size_t count,
               std::size_t elements, std::size_t width) {
@@ -200,7 +199,7 @@ void add_tile(const FewHeads* heads, std::size_t head_count, const std::byte* co
       add_values<kRows, 1, Load>(heads[h].scores + j, values + j, heads[h].offset, elements, width, heads[h].sums);
 }
 
-// cap tanh(score / cap) of all scores [kTileKeys].
+// Replaces all scores [kTileKeys] by cap tanh(score / cap).
 inline void cap_scores(float cap, float* HWY_RESTRICT scores) {
   const Floats d;
   const auto caps = hn::Set(d, cap);
@@ -209,8 +208,8 @@ inline void cap_scores(float cap, float* HWY_RESTRICT scores) {
     hn::Store(hn::Mul(math::tanh(d, hn::Mul(hn::Load(d, scores + j), inverse)), caps), d, scores + j);
 }
 
-// The online softmax of one row (https://arxiv.org/abs/2205.14135): turns scores [kTileKeys], of which those from
-// `seen` on do not count, into weights, and brings what was summed before to the new scale.
+// The online softmax of one row (https://arxiv.org/abs/2205.14135). Turns scores [kTileKeys] into weights, ignoring
+// those from `seen` on, and rescales the earlier sums.
 inline void weigh_row(std::size_t seen, std::size_t width, RowState& state, float* HWY_RESTRICT scores,
                       float* HWY_RESTRICT sums) {
   const Floats d;

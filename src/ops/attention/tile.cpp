@@ -25,19 +25,19 @@ Block block_at(const AttentionArgs& args, const StepIndices& step, const Groups&
     if (step.sequence(args.table, token) != block.sequence) break;
     const std::uint64_t visible = step.visible(args.table, token);
     const std::uint64_t begin = std::min(step.first(args, token), visible);
-    // A token that sees nothing says nothing of where to begin.
+    // A token that sees nothing does not limit where to begin.
     if (visible != 0) block.begin = block.visible == 0 ? begin : std::min(block.begin, begin);
     block.visible = std::max(block.visible, visible);
     ++block.tokens;
   }
-  // A small constant stands for what a row costs beside its keys.
+  // The constant stands for a row's cost apart from its keys.
   block.cost = block.tokens * (block.visible - block.begin + kTileKeys);
   return block;
 }
 
 GroupRange share_of_block(std::uint64_t cost_before, const Block& block, std::uint32_t groups, std::uint64_t whole_cost,
                           std::uint32_t thread, std::uint32_t threads) {
-  // The middle of group g is at cost_before + (g + 1/2) cost; doubled to stay whole.
+  // The middle of group g is at cost_before + (g + 1/2) cost; everything is doubled to stay in whole numbers.
   const auto first_from = [&](std::uint64_t boundary) {
     const std::uint64_t start = 2 * cost_before + block.cost;
     if (2 * boundary <= start) return std::uint32_t{0};

@@ -1,8 +1,8 @@
-// The sizes of what the SIMD attention kernel works on at a time, and how a step's tokens are cut into work.
+// Block sizes of the SIMD attention kernel, and how the tokens of a step are divided into work.
 //
-// A block is some neighbouring tokens of one sequence; a group is some query heads of one key head. The rows of
-// a block and a group (token after token, head after head) share keys and values, which are converted to F32
-// once per tile for all of them.
+// A block is a run of neighbouring tokens of one sequence; a group is some query heads of one key head. The rows of a
+// block and a group (token after token, head after head) share keys and values, which are converted to F32 once per
+// tile for all of them.
 #pragma once
 
 #include <cstddef>
@@ -17,28 +17,28 @@ inline constexpr std::size_t kTileKeys = 64;
 inline constexpr std::size_t kMultiplyRows = 6;
 inline constexpr std::size_t kBlockRows = 48;
 static_assert(kBlockRows % kMultiplyRows == 0);
-// Up to so many rows take one dot product per key; more are multiplied as matrices.
+// Up to this many rows use one dot product per key; more are multiplied as matrices.
 inline constexpr std::size_t kFewRows = 4;
 
-// What the online softmax keeps for each row.
+// State of the online softmax of one row.
 struct RowState {
   float largest = std::numeric_limits<float>::lowest();
   float total = 0;
 };
 
-// How heads are grouped. Groups are made smaller where there would be fewer of them than threads.
+// How heads are grouped. Groups get smaller if there would otherwise be fewer of them than threads.
 struct Groups {
   std::uint32_t count = 1;         // over all key heads
   std::uint32_t heads = 1;         // query heads of each
-  std::uint32_t block_tokens = 1;  // the most tokens of a block
+  std::uint32_t block_tokens = 1;  // at most, per block
 };
 [[nodiscard]] Groups groups_of(const AttentionArgs& args, std::uint64_t tokens, std::uint32_t threads);
 
 struct Block {
-  std::uint64_t first = 0;  // token
+  std::uint64_t first = 0;  // first token
   std::uint32_t tokens = 0;
   std::int32_t sequence = 0;
-  std::uint64_t begin = 0;    // the first position that one of the tokens sees
+  std::uint64_t begin = 0;    // first position that one of the tokens sees
   std::uint64_t visible = 0;  // one past the last of them
   std::uint64_t cost = 0;     // of one group, in rows and positions
 };
@@ -63,12 +63,12 @@ struct StepIndices {
   }
 };
 
-// The block that begins at token `first`. REQUIRES: first < tokens.
+// Returns the block that begins at token `first`. REQUIRES: first < tokens.
 [[nodiscard]] Block block_at(const AttentionArgs& args, const StepIndices& step, const Groups& groups,
                              std::uint64_t first, std::uint64_t tokens);
 
-// Where each thread's work lies when blocks follow each other and each is `groups` items of equal cost: an item
-// belongs to the thread in whose share of the whole cost its middle falls.
+// Each thread's share when blocks follow each other and each is `groups` items of equal cost. An item belongs to the
+// thread in whose share of the whole cost its middle falls.
 struct GroupRange {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
@@ -78,7 +78,7 @@ struct GroupRange {
 
 inline std::size_t padded_width(std::size_t head_dim) { return (head_dim + 15) / 16 * 16; }
 
-// Each thread's scratch, in floats aligned to 64 bytes.
+// Each thread's scratch of floats, aligned to 64 bytes.
 struct Scratch {
   float* query = nullptr;      // [kBlockRows, width]
   float* sums = nullptr;       // [kBlockRows, width]

@@ -1,8 +1,8 @@
-// How the fast kernels read a weight: eight elements of a row at once, as two words or more, and as many of x. Needs
-// kernel.glsl, SHUNT_INPUT x at binding 3 and SHUNT_WEIGHT weight.
+// How the fast kernels read a weight: eight elements of a row at a time, as two or more words, with the eight matching
+// elements of x. Needs kernel.glsl, SHUNT_INPUT x at binding 3 and SHUNT_WEIGHT weight.
 layout(std430, binding = 3) readonly buffer x_vector_buffer { vec4 x_vectors[]; };
 
-// The columns where the two fours of a unit begin.
+// Returns the columns where the two groups of four elements of a unit begin.
 uvec2 columns_of(uint dtype, uint unit) {
   uint at = unit % 32u * 4u;
   uint block = unit / 32u * 256u;
@@ -12,32 +12,33 @@ uvec2 columns_of(uint dtype, uint unit) {
   return unit * 8u + uvec2(0u, 4u);
 }
 
-// Eight elements of a row of the weight: twice four.
+// Eight elements of a weight row, as two groups of four.
 struct Eight {
   vec4 a;
   vec4 b;
 };
-// The same before their scale, so that a sum of products takes it once.
+// The same before scaling, so that a sum of products is scaled only once.
 struct ScaledEight {
   Eight quants;
   float scale;
 };
 
-// The word that begins at a byte, which is a multiple of 2. Reads do not wait for what the byte is.
+// Returns the word at a byte offset, a multiple of 2. Both loads are unconditional, so they do not wait for the offset.
 uint word_at(uint byte) {
   uint low = weight_word(byte >> 2u);
-  uint high = weight_word(byte + 2u >> 2u);  // the same one again, or the next
+  uint high = weight_word(byte + 2u >> 2u);  // the same word, or the next
   return (byte & 2u) == 0u ? low : low >> 16u | high << 16u;
 }
-// The two words that begin there.
+// Returns the two words at a byte offset, a multiple of 2.
 uvec2 words_at(uint byte) {
   uint low = weight_word(byte >> 2u);
   uint mid = weight_word((byte >> 2u) + 1u);
-  uint high = weight_word(byte + 6u >> 2u);  // the same one again, or the next
+  uint high = weight_word(byte + 6u >> 2u);  // the same word, or the next
   return (byte & 2u) == 0u ? uvec2(low, mid) : uvec2(low, mid) >> 16u | uvec2(mid, high) << 16u;
 }
 
-// Numbers of eight bits, by the bits of a float between 2^23 and 2^24: conversions are slow.
+// Converts four bytes to float, minus `less`, by way of the bits of a float between 2^23 and 2^24: conversions are
+// slow.
 vec4 bytes_of(uint word, float less) {
   const uint bits = 0x4B000000u;
   uvec4 each = uvec4(word & 0xFFu, word >> 8u & 0xFFu, word >> 16u & 0xFFu, word >> 24u) | bits;
@@ -47,7 +48,7 @@ vec4 signed_bytes_of(uint word) { return bytes_of(word ^ 0x80808080u, 128.0); }
 vec4 low_nibbles_of(uint word, float less) { return bytes_of(word & 0x0F0F0F0Fu, less); }
 vec4 high_nibbles_of(uint word, float less) { return bytes_of(word >> 4u & 0x0F0F0F0Fu, less); }
 
-// Blocks of 32: `unit` counts eights of a row. Q8_0 has them in their order, the others in the nibbles of a word.
+// Blocks of 32. `unit` counts eights of a row. Q8_0 stores them in order, the other dtypes in the nibbles of a word.
 ScaledEight eight_of_q8_0(uint row, uint unit) {
   uint block = row + unit / 4u * 34u;
   uvec2 words = words_at(block + 2u + unit % 4u * 8u);
@@ -65,7 +66,7 @@ Eight eight_of_q4_1(uint row, uint unit) {
   return Eight(scales.x * low_nibbles_of(word, 0.0) + scales.y, scales.x * high_nibbles_of(word, 0.0) + scales.y);
 }
 
-// Blocks of 256, words of which begin at multiples of 2 at least. The scale and the minimum of group g.
+// Blocks of 256, whose words begin at multiples of at least 2 bytes. Returns the scale and the offset of group g.
 vec2 scales_of_k(uint block, uint g) {
   vec2 scales = unpackHalf2x16(word_at(block));
   uint scale = weight_byte(block + 4u + g % 4u);
@@ -141,7 +142,7 @@ Eight eight_of(uint dtype, uint row, uint unit) {
   return Eight(eight.scale * eight.quants.a, eight.scale * eight.quants.b);
 }
 
-// Four elements of x, `at` elements from its start, a multiple of 4.
+// Returns four elements of x, `at` elements from its start. REQUIRES: `at` is a multiple of 4.
 vec4 x_of(bool in_vectors, uint at) {
   if (in_vectors) return x_vectors[(byte_offset(1u) >> 4u) + (at >> 2u)];
   uint word = (byte_offset(1u) >> 2u) + at;

@@ -1,4 +1,4 @@
-// A workgroup multiplies one weight row with up to four rows of x.
+// A workgroup multiplies one weight row by up to four rows of x.
 #include "ops/linear/linear_args.h"
 
 #define Arguments LinearArgs
@@ -12,7 +12,8 @@ SHUNT_INPUT(5, residual)
 
 shared vec4 sums[kGroup];
 
-// An element of x by one load whatever its dtype: drivers that compute on the CPU run both sides of a branch.
+// Loads an element of x with one read for any dtype, because drivers that compute on the CPU run both sides of a
+// branch.
 float x_at(uint index) {
   uint byte = byte_offset(1u) + (is_half(args.x_dtype) ? 2u : 4u) * index;
   return widen(args.x_dtype, x_word(byte >> 2u) >> ((byte & 2u) * 8u));
@@ -37,7 +38,7 @@ void main() {
   uint weight_row = byte_offset(2u) + r * args.weight_row_bytes;
   uint end_column = rows > 0u ? args.k : 0u;
   uint weight_dtype = kWeightDtype;
-  // Drivers that do not make constants of what a kernel is specialized for choose a loop here, not a loader in it.
+  // Drivers that do not fold specialization constants choose a loop here instead of a loader inside the loop.
   if (weight_dtype == F16) {
     SUM(weight_f16(weight_row + 2u * column))
   } else if (weight_dtype == Q8_0) {

@@ -100,7 +100,7 @@ void make_norm_linear_bench(BenchBuilder& bench) {
 
 constexpr std::uint64_t kMax32 = std::numeric_limits<std::uint32_t>::max();
 
-// Strides of a [..., columns] operand, the last that of its columns; axes that it lacks are never stepped over.
+// Writes the strides of a [..., columns] operand, with that of the columns last. Missing axes have extent 1.
 void write_strides(const Operand& operand, std::uint32_t (&strides)[4]) {
   const std::size_t leading = operand.shape.rank() - 1;
   for (std::size_t axis = 0; axis < leading; ++axis) strides[axis] = static_cast<std::uint32_t>(operand.strides[axis]);
@@ -145,7 +145,7 @@ std::string norm_refusal(const OpCall& call) {
 
 std::string supports(const OpCall& call) { return linear_refusal(call); }
 
-// One decoded row of the weight and one of x for each thread; what is normalized lies where all threads read it.
+// Each thread has a decoded row of the weight and one of x. Normalized rows are shared by all threads.
 CpuWork work(const OpCall& call, std::uint32_t) {
   const LinearArgs args = linear_args(call);
   CpuWork work{.phases = 1, .shared_scratch_bytes = 0, .thread_scratch_bytes = 2ULL * args.k * sizeof(float)};
@@ -160,7 +160,7 @@ void write_arguments(const OpCall& call, std::span<std::byte, kMaxArgumentBytes>
   std::memcpy(out.data(), &args, sizeof(args));
 }
 
-// Four partial sums, so that additions need not wait for each other.
+// Uses four partial sums so that additions do not wait for each other.
 double dot(const float* a, const float* b, std::uint64_t count) {
   double sums[4] = {0, 0, 0, 0};
   std::uint64_t i = 0;
@@ -193,7 +193,7 @@ void normalize_rows(const CpuCall& call, std::uint64_t rows) {
   }
 }
 
-// Row r of a weight times each of the first `rows` of x: store(row, product).
+// Multiplies row r of a weight by each of the first `rows` rows of x and calls store(row, product).
 template <class Store>
 void multiply_row(const CpuCall& call, const std::byte* weight, std::uint64_t r, std::uint64_t rows,
                   const Store& store) {

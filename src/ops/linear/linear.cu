@@ -1,4 +1,4 @@
-// A block multiplies one weight row with up to four rows of x.
+// A block multiplies one weight row by up to four rows of x.
 #include "ops/linear/linear_args.h"
 
 #include "ops/weight.cuh"
@@ -27,7 +27,7 @@ SHUNT_KERNEL(linear) {
             w * load(args.x_dtype, input_of<void>(call, 0), begins[i] + std::uint64_t{column} * args.x_strides[3]);
   }
   for (std::uint32_t i = 0; i < kLinearGroupRows; ++i) {
-    if (i >= rows) continue;  // for all threads of the block
+    if (i >= rows) continue;  // the same for all threads of the block
     float sum = sum_of_group(sums[i]);
     if (lane() != 0) continue;
     if (args.has_residual != 0)

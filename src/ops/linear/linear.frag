@@ -1,4 +1,4 @@
-// A fragment multiplies one weight row with one row of x.
+// A fragment multiplies one weight row by one row of x.
 #include "ops/linear/linear_args.h"
 
 #define Arguments LinearArgs
@@ -10,12 +10,12 @@ SHUNT_INPUT(3, x)
 SHUNT_WEIGHT(4, weight)
 SHUNT_INPUT(5, residual)
 
-// Column `column` of the row of x that begins so many elements from its start.
+// Returns an element of the row of x that begins `begin` elements from the start of x.
 float x_at(uint begin, uint column) {
   return x_element(args.x_dtype, byte_offset(1u), begin + column * args.x_strides.w);
 }
 
-// The sum over four columns, of which a word of the weight has a byte each.
+// Returns the sum over four columns whose weights are the bytes of one word.
 float four(uint bytes, uint begin, uint column) {
   ivec4 quants = ivec4(int(bytes << 24u), int(bytes << 16u), int(bytes << 8u), int(bytes)) >> 24;
   return dot(vec4(quants),
@@ -28,7 +28,7 @@ float sum_q8_0(uint weight_row, uint begin) {
     uint byte = weight_row + block * 34u;
     uint word = byte >> 2u;
     uint bits = weight_word(word);
-    // The scale is one half of a word: quants begin in its other half, or with the next word.
+    // The scale is half a word. The quants begin in the other half of that word or with the next word.
     bool apart = (byte & 2u) == 0u;
     float scale = unpackHalf2x16(apart ? bits & 0xFFFFu : bits >> 16u).x;
     float total = 0.0;

@@ -1,4 +1,4 @@
-// From a call of the family linear to its arguments (linear_args.h). Pure functions, for the host.
+// Builds the arguments of calls of the linear family (linear_args.h). Pure functions, for the host.
 #pragma once
 
 #include <string>
@@ -8,11 +8,11 @@
 
 namespace shunt {
 
-// Why no kernel of this family can run the call; empty where all can.
+// Returns why no kernel of this family can run the call, or an empty string.
 [[nodiscard]] std::string linear_refusal(const OpCall& call);
-// Whether x is normalized before it is multiplied.
+// Returns whether the call normalizes x before multiplying.
 [[nodiscard]] bool normalizes(const OpCall& call);
-// Empty, or why a kernel that does not do so cannot run the call.
+// Returns why a kernel that does not normalize cannot run the call, or an empty string.
 [[nodiscard]] std::string normalizes_refusal(const OpCall& call);
 // REQUIRES: linear_refusal(call) is empty.
 [[nodiscard]] LinearArgs linear_args(const OpCall& call);

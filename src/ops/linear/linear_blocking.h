@@ -1,32 +1,32 @@
-// How the SIMD linear cuts its work; the same for every instruction set, since scratch sizes depend on it.
+// Block sizes of the SIMD linear. They are the same for every instruction set, since scratch sizes depend on them.
 #pragma once
 
 #include <cstddef>
 
 namespace shunt {
 
-// At most so many token rows take the dot kernel, more the tile kernel. Measured with m 2816, k 1024 and Q4_0 on
-// one core, GFLOP/s of dot and tile: AVX-512, 12 rows 81 and 52, 16 rows 87 and 70, 20 rows 93 and 60, 24 rows 96
-// and 70, 32 rows about 90 both; AVX2, 12 rows 51 and 39, 16 rows 53 both, 24 rows 55 and 52, 32 rows 58 and 61.
-// `shunt bench ops linear --threads 1 --prompt ROWS` times the kernel that is chosen.
+// Up to this many token rows use the dot kernel; more use the tile kernel. Measured with m 2816, k 1024 and Q4_0 on one
+// core, in GFLOP/s of dot and tile: AVX-512, 12 rows 81 and 52, 16 rows 87 and 70, 20 rows 93 and 60, 24 rows 96 and
+// 70, 32 rows about 90 both; AVX2, 12 rows 51 and 39, 16 rows 53 both, 24 rows 55 and 52, 32 rows 58 and 61. `shunt
+// bench ops linear --threads 1 --prompt ROWS` times the kernel that is chosen.
 inline constexpr std::size_t kDotRows = 24;
 
-// Elements of a weight row that are decoded at a time: four rows of them fit the first-level cache together
-// with the same part of eight token rows. A multiple of every block.
+// Elements of a weight row decoded at a time. Four such strips fit the first-level cache together with the same part of
+// eight token rows. A multiple of every block size.
 inline constexpr std::size_t kStripElements = 1024;
 
-// Elements of a weight row that share scale and offset, where a dtype has them.
+// Elements of a weight row that share a scale and an offset, for dtypes that have them.
 inline constexpr std::size_t kGroupElements = 32;
 
-// Token rows of a panel; a multiple of what any target's tile takes.
+// Token rows of a panel; a multiple of every target's tile width.
 inline constexpr std::size_t kPanelRows = 32;
-// Elements of k per tile: a panel of them (32 KiB) stays in the first-level cache while the tiles pass by.
+// Elements of k per tile. Such a part of a panel (32 KiB) stays in the first-level cache while all tiles use it.
 inline constexpr std::size_t kTileElements = 256;
-// Weight rows that a thread decodes before it multiplies them with all panels; a multiple of every tile.
+// Weight rows that a thread decodes before multiplying them by all panels; a multiple of every tile height.
 inline constexpr std::size_t kBlockRows = 96;
 // Token rows packed at a time, which bounds the scratch.
 inline constexpr std::size_t kBatchRows = 512;
-// Sums of one weight row for a batch, and a vector more so that rows do not fall on the same cache sets.
+// Sums of one weight row for a batch, plus a vector so that rows do not map to the same cache sets.
 inline constexpr std::size_t kSumPitch = kBatchRows + 16;
 
 }  // namespace shunt

@@ -1,9 +1,9 @@
-// linear of few token rows: vectors run along k, and each sum over k is folded at the end. Included by
+// linear for few token rows. Vectors run along k, and each sum over k is folded at the end. Included by
 // linear_simd.cpp, once per instruction set.
 //
-// One row reads the weight's blocks straight into its accumulators (see also linear_groups-inl.h); memory bounds it
-// or, with few bits to a weight, decoding. From two rows on, a
-// strip of four weight rows is decoded once into the thread's scratch and multiplied with all token rows.
+// One token row reads the weight's blocks straight into its accumulators (see also linear_groups-inl.h). Memory limits
+// its speed or, with few bits per weight, decoding. With two or more rows, a strip of four weight rows is decoded once
+// into the thread's scratch and multiplied by all token rows.
 #if defined(SHUNT_OPS_MATMUL_DOT_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_MATMUL_DOT_INL_H_
 #undef SHUNT_OPS_MATMUL_DOT_INL_H_
@@ -23,7 +23,7 @@ namespace HWY_NAMESPACE {
 
 using Vec4 = hn::Vec<hn::FixedTag<float, 4>>;
 
-// The four sums over the lanes of a, b, c, d.
+// Returns the sums over the lanes of a, b, c and d.
 HWY_INLINE Vec4 sum4(BlockTag t, BlockVec a, BlockVec b, BlockVec c, BlockVec d) {
   const hn::FixedTag<float, 4> d4;
   const hn::RepartitionToWide<BlockTag> wide;
@@ -90,7 +90,7 @@ HWY_INLINE BlockVec dot_row(const std::byte* row, std::size_t elements, const fl
   }
 }
 
-// scratch holds a sum for each group of x.
+// `scratch` has room for one sum per group of x.
 template <DType kDType>
 HWY_NOINLINE void dot_one_row(const LinearArgs& args, const std::byte* weight, const float* x, const float* residual,
                               float* out, Range range, float* scratch) {
@@ -125,12 +125,12 @@ HWY_INLINE void dot_one_row(const LinearArgs& args, const std::byte* weight, con
   }
 }
 
-// Sums of four weight rows times kTokens token rows, kept from strip to strip.
+// Sums of four weight rows times up to kDotRows token rows, kept from strip to strip.
 struct DotSums {
   alignas(64) float lanes[kDotRows][4][kBlockLanes];
 };
 
-// Four decoded weight rows, `kStripElements` apart, times kTokens rows of x.
+// Multiplies four decoded weight rows, kStripElements apart, by kTokens rows of x.
 template <std::size_t kTokens>
 HWY_INLINE void dot_strip(const float* weights, const float* const* x, std::size_t elements, bool first,
                           float (*sums)[4][kBlockLanes]) {
@@ -156,7 +156,7 @@ HWY_INLINE void dot_strip(const float* weights, const float* const* x, std::size
       for (std::size_t r = 0; r < 4; ++r) sums[t][r][0] += weights[r * kStripElements + i] * x[t][i];
 }
 
-// Token rows at a time: 4 x 4 sums, 4 weights and an x take 21 of 32 registers, 4 x 2 sums 13 of 16.
+// Token rows at a time. 4 x 4 sums, 4 weights and one x take 21 of 32 registers; 4 x 2 sums take 13 of 16.
 inline constexpr std::size_t kDotTokens = HWY_CAP_GE512 || HWY_TARGET == HWY_NEON ? 4 : 2;
 
 HWY_INLINE void dot_strip_all(const float* weights, const float* const* x, std::size_t rows, std::size_t begin,
@@ -174,7 +174,7 @@ HWY_INLINE void dot_strip_all(const float* weights, const float* const* x, std::
   }
 }
 
-// `rows` <= kDotRows token rows; scratch holds four strips.
+// REQUIRES: `rows` <= kDotRows token rows; `scratch` has room for four strips.
 static HWY_NOINLINE void dot_rows(const LinearArgs& args, const std::byte* weight, const float* const* x,
                                   const float* const* residual, float* const* out, std::size_t rows, Range range,
                                   float* scratch) {
@@ -187,7 +187,7 @@ static HWY_NOINLINE void dot_rows(const LinearArgs& args, const std::byte* weigh
     for (std::size_t begin = 0; begin < args.k || begin == 0; begin += kStripElements) {
       const std::size_t elements = HWY_MIN(args.k - begin, kStripElements);
       const std::size_t row_offset = begin / info.block_elements * info.block_bytes;
-      // Where rows are missing at the end, the last one stands in; its sums are not stored.
+      // If fewer than four rows are left, the last one is repeated; the extra sums are not stored.
       for (std::uint64_t i = 0; i < 4; ++i)
         decode_row_simd(dtype, weight + (r + HWY_MIN(i, count - 1)) * args.weight_row_bytes + row_offset, elements,
                         scratch + i * kStripElements);

@@ -12,10 +12,9 @@ std::uint64_t groups(const OpCall& call) {
   return (linear_capacity(args) + kLinearGroupRows - 1) / kLinearGroupRows * args.m;
 }
 
-// The dtype of the weight.
 Specialization specialization(const OpCall& call) { return {static_cast<std::uint32_t>(call.input(1).dtype)}; }
 
-// Fewer rows than a workgroup has invocations would leave some without work.
+// With fewer rows than a workgroup has invocations, some would be idle.
 std::string on_cpu_supports(const OpCall& call) {
   if (std::string reason = normalizes_refusal(call); !reason.empty()) return reason;
   const DType dtype = call.input(1).dtype;
@@ -37,7 +36,7 @@ Specialization on_cpu_specialization(const OpCall& call) {
 
 bool on_cpu_runs_on(const ShaderLimits& limits) { return limits.on_cpu; }
 
-// Each column of the weight is multiplied with up to four rows of x.
+// Each column of the weight is multiplied by up to four rows of x.
 std::uint64_t rounds(const OpCall& call, const ShaderLimits& limits) {
   const std::uint64_t k = linear_args(call).k;
   if (limits.language == ShaderLanguage::essl300) return k;
@@ -48,16 +47,16 @@ std::uint64_t on_cpu_rounds(const OpCall& call, const ShaderLimits&) {
   return args.k * (std::uint64_t{1} + on_cpu_x_rows(args)) + args.k / 32 + std::uint64_t{2} * kLinearGroupRows;
 }
 
-// Smaller ones are those of drivers on the CPU to which a barrier costs more than all of this saves.
+// Smaller subgroups mean a driver on the CPU, for which a barrier costs more than these kernels save.
 constexpr std::uint32_t kSmallestSubgroup = 8;
 constexpr GroupNeeds kRowNeeds = {.group = 32, .smallest_subgroup = kSmallestSubgroup};
-// That each workgroup normalizes x anew costs nothing where the weights are what it waits for: not on a CPU.
+// Every workgroup normalizes x again. That is free while it waits for the weights, but not on a CPU.
 constexpr GroupNeeds kNormNeeds = {.group = 32, .smallest_subgroup = kSmallestSubgroup, .on_cpu = false};
 constexpr GroupNeeds kTileNeeds = {.group = 128,
                                    .smallest_subgroup = kSmallestSubgroup,
                                    .shared_bytes = sizeof(float) * 2 * 32 * (kLinearTileRows + 4)};
 
-// Empty, or why x is not read four elements at a time.
+// Returns why x cannot be read four elements at a time, or an empty string.
 std::string fours_refusal(const LinearArgs& args) {
   const bool is_in_fours =
       args.x_strides[0] % 4 == 0 && args.x_strides[1] % 4 == 0 && args.x_strides[2] % 4 == 0 && args.x_strides[3] == 1;
@@ -85,7 +84,7 @@ std::string norm_supports(const OpCall& call) {
 
 std::uint64_t row_groups(const OpCall& call) { return linear_args(call).m; }
 
-// An invocation takes eight columns at a time; the parts of the subgroups follow.
+// An invocation takes eight columns at a time. Then the sums of the subgroups are added.
 std::uint64_t row_rounds(const OpCall& call, const ShaderLimits&) {
   return linear_args(call).k / 8 / kRowNeeds.group + std::uint64_t{8} * kLinearRowXRows * kRowNeeds.group;
 }
@@ -108,7 +107,7 @@ std::uint64_t tile_groups(const OpCall& call) {
   return tiles(args.m) * tiles(linear_capacity(args));
 }
 
-// A step puts 32 columns into shared memory, of which an invocation brings two eights, and goes over them.
+// A step loads 32 columns into shared memory, two eights per invocation, and multiplies them.
 std::uint64_t tile_rounds(const OpCall& call, const ShaderLimits&) {
   constexpr std::uint64_t kColumns = 32;
   constexpr std::uint64_t kBringing = std::uint64_t{2} * (1 + 4 + 4);

@@ -1,8 +1,8 @@
-// One token row times weight rows made of groups of 32 elements that share a scale and an offset (Q4_0, Q4_K, Q5_K).
-// Included by linear_dot-inl.h, once per instruction set.
+// Multiplies one token row by weight rows made of groups of 32 elements that share a scale and an offset (Q4_0, Q4_K,
+// Q5_K). Included by linear_dot-inl.h, once per instruction set.
 //
-// Scale and offset are taken out of the sum over a group: scale * sum(q x) + offset * sum(x). An element then costs its
-// conversion and one multiply-add, and the sums of x, which all weight rows need, are made once.
+// Scale and offset are factored out of the sum over a group: scale * sum(q x) + offset * sum(x). An element then costs
+// its conversion and one multiply-add. The sums of x are computed once for all weight rows.
 #if defined(SHUNT_OPS_MATMUL_GROUPS_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_MATMUL_GROUPS_INL_H_
 #undef SHUNT_OPS_MATMUL_GROUPS_INL_H_
@@ -27,13 +27,13 @@ HWY_INLINE void sum_groups(const float* x, std::size_t elements, float* sums) {
   }
 }
 
-// The low nibbles of neighbouring bytes as F32, and the high ones times kHighTimes.
+// Loads the low nibbles of adjacent bytes as F32, and the high ones times kHighTimes.
 inline constexpr float kHighTimes = HWY_TARGET == HWY_AVX3 ? 1 : 16;
 HWY_INLINE void load_nibbles(const std::byte* from, BlockVec& low, BlockVec& high) {
   const BlockTag d;
   const auto bytes = load_bytes<std::uint8_t>(d, from);
 #if HWY_TARGET == HWY_AVX3
-  // The permutation reads four bits of an index, whatever the others are.
+  // The permutation reads four bits of each index and ignores the rest.
   const auto values = hn::Iota(d, 0.0F);
   low = hn::TableLookupLanes(values, hn::Indices512<float>{bytes.raw});
   high = hn::TableLookupLanes(values, hn::Indices512<float>{hn::ShiftRight<4>(bytes).raw});
@@ -44,7 +44,7 @@ HWY_INLINE void load_nibbles(const std::byte* from, BlockVec& low, BlockVec& hig
 #endif
 }
 
-// The quants of a block as F32: those of an even group, and of the odd one after it times 1 / kOddFactor.
+// Loads the quants of a block as F32: those of an even group, and those of the next odd group divided by kOddFactor.
 template <DType kDType>
 struct GroupQuants;
 
@@ -75,12 +75,12 @@ struct GroupQuants<DType::Q5_K> {
   }
 };
 
-// With sixteen lanes Q4_0 is faster by its own loader, which has the offset for nothing.
+// With sixteen lanes Q4_0 is faster with its own loader, which applies the offset for free.
 template <DType kDType>
 inline constexpr bool kHasGroups =
     kDType == DType::Q4_K || kDType == DType::Q5_K || (kDType == DType::Q4_0 && HWY_TARGET != HWY_AVX3);
 
-// Lanes that together make row * x. `sums` are those of sum_groups().
+// Returns lanes that sum to row * x. `sums` comes from sum_groups().
 template <DType kDType>
 HWY_INLINE BlockVec dot_groups(const std::byte* row, std::size_t elements, const float* x, const float* sums) {
   using Quants = GroupQuants<kDType>;
@@ -116,7 +116,7 @@ HWY_INLINE BlockVec dot_groups(const std::byte* row, std::size_t elements, const
   return hn::Add(hn::MulAdd(odd_total, hn::Set(d, Quants::kOddFactor), even_total), hn::Load(d, rest));
 }
 
-// The sums over one Q4_0 block, without scale and offset: of low and of high nibbles.
+// Sums q x over one Q4_0 block, without scale and offset, for the low and the high nibbles.
 HWY_INLINE void sum_q4_0(const std::byte* block, const float* x, BlockVec& low_sum, BlockVec& high_sum) {
   const BlockTag d;
   low_sum = hn::Zero(d);

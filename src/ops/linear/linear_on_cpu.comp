@@ -1,6 +1,6 @@
-// For drivers that compute on the CPU: each invocation multiplies one weight row with up to four rows of x, because
-// there a barrier costs more than all that a workgroup shares. Floats and Q8_0 alone: such drivers are slow with all
-// that a kernel has, used or not.
+// For drivers that compute on the CPU. Each invocation multiplies one weight row by up to four rows of x, because a
+// barrier costs more there than sharing within a workgroup saves. Supports only floats and Q8_0: such drivers are
+// slowed by everything in a kernel, used or not.
 #include "ops/linear/linear_args.h"
 
 #define Arguments LinearArgs
@@ -8,7 +8,7 @@
 
 layout(constant_id = 0) const uint kWeightDtype = 0u;
 layout(constant_id = 1) const uint kXDtype = 0u;
-layout(constant_id = 2) const uint kXRows = 1u;  // of an invocation, at most kLinearGroupRows
+layout(constant_id = 2) const uint kXRows = 1u;  // per invocation, at most kLinearGroupRows
 
 SHUNT_INPUT(3, x)
 SHUNT_WEIGHT(4, weight)
@@ -19,8 +19,8 @@ const uint kBlock = 32u;  // of Q8_0
 uint begins[kLinearGroupRows];  // of the rows of x
 float sum[kLinearGroupRows];
 
-// Adds a factor times one column of each row of x. Every element is one load whatever its dtype: such drivers run both
-// sides of a branch.
+// Adds a factor times one column of each row of x. Every element takes one read for any dtype, because such drivers run
+// both sides of a branch.
 void add_column(float factor, uint column) {
   uint x_dtype = kXDtype;
   uint x_rows = kXRows;

@@ -1,2 +1,2 @@
-// linear and linear_add of few rows of x.
+// linear and linear_add for few rows of x.
 #include "ops/linear/row.glsl"

@@ -1,12 +1,12 @@
-// The SIMD linear: few token rows go to the dot kernel, many to the tile kernel, decided by the valid rows of
-// the submission. Token rows are taken in batches of kBatchRows. A program prepared for few F32 rows has one
-// phase; any other has two per batch, the first of which widens or packs x into the shared scratch.
+// The SIMD linear. The valid rows of a submission decide: few token rows go to the dot kernel, many to the tile kernel.
+// Token rows are taken in batches of kBatchRows. A program prepared for few F32 rows has one phase. Any other has two
+// per batch, the first of which widens or packs x into the shared scratch.
 #include "ops/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/linear/linear_simd.cpp"
 #include "hwy/foreach_target.h"
-// After foreach_target.h:
+// Must follow foreach_target.h.
 #include "hwy/highway.h"
 #include "ops/linear/linear_dot-inl.h"
 #include "ops/linear/linear_tile-inl.h"
@@ -15,7 +15,7 @@
 #define SHUNT_OPS_MATMUL_SIMD_ONCE
 namespace shunt {
 
-// One batch of token rows of one call.
+// One batch of a call's token rows.
 struct LinearBatch {
   const CpuCall& call;
   const LinearArgs& args;
@@ -47,7 +47,7 @@ HWY_BEFORE_NAMESPACE();
 namespace shunt {
 namespace HWY_NAMESPACE {
 
-// Few rows: [rows][k] F32, where x is not that already.
+// For few rows: widens x to [rows][k] F32 unless it is F32 already.
 void widen(const LinearBatch& batch) {
   const auto dtype = static_cast<DType>(batch.args.x_dtype);
   if (dtype == DType::F32) return;
@@ -132,7 +132,7 @@ CpuWork work(const OpCall& call, std::uint32_t) {
   const std::uint64_t capacity = linear_capacity(args);
   const std::uint64_t batches = std::max<std::uint64_t>(1, (capacity + kBatchRows - 1) / kBatchRows);
   CpuWork work;
-  // Four strips, or the sums of the groups of x.
+  // Room for four strips, or for the sums of the groups of x.
   const std::uint64_t few_bytes = std::max<std::uint64_t>(4 * kStripElements, args.k / kGroupElements) * sizeof(float);
   work.thread_scratch_bytes = few_bytes;
   if (!has_pack_phase(capacity, static_cast<DType>(args.x_dtype))) return work;

@@ -1,9 +1,8 @@
-// linear of many token rows: vectors run along the token rows. Included by linear_simd.cpp, once per
-// instruction set.
+// linear for many token rows. Vectors run along the token rows. Included by linear_simd.cpp, once per instruction set.
 //
-// Phase 1 packs x into panels [k][kPanelRows], widened and transposed; rows past the last are zero. Phase 2:
-// each thread decodes a block of weight rows, kTileElements of k at a time, and multiplies it with every panel
-// (register_tile-inl.h). The sums [weight row][token row] are transposed into the result at the end.
+// Phase 1 packs x into panels [k][kPanelRows], widened and transposed; rows past the last are zero. In phase 2 each
+// thread decodes a block of weight rows, kTileElements of k at a time, and multiplies it by every panel
+// (register_tile-inl.h). Finally the sums [weight row][token row] are transposed into the result.
 #if defined(SHUNT_OPS_MATMUL_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_MATMUL_TILE_INL_H_
 #undef SHUNT_OPS_MATMUL_TILE_INL_H_
@@ -44,7 +43,7 @@ HWY_INLINE Vec4 load4(const std::byte* row, std::size_t i) {
   return hn::LoadU(d4, reinterpret_cast<const float*>(row + 4 * i));
 }
 
-// Four token rows, `count` of them there, elements begin .. end - 1 -> columns 0 .. 3 of `panel`.
+// Packs elements begin .. end - 1 of four token rows into columns 0 .. 3 of `panel`. Rows from `count` on become zeros.
 template <DType kDType>
 HWY_INLINE void pack4(const std::byte* const* rows, std::size_t count, Range elements, float* panel) {
   const Tag4 d4;
@@ -63,7 +62,7 @@ HWY_INLINE void pack4(const std::byte* const* rows, std::size_t count, Range ele
     }
 }
 
-// Packs the elements of one panel. `rows` holds the start of each of its `count` <= kPanelRows token rows.
+// Packs the elements of one panel. `rows` holds the starts of its `count` <= kPanelRows token rows.
 static HWY_NOINLINE void pack_panel(DType dtype, const std::byte* const* rows, std::size_t count, Range elements,
                                     float* panel) {
   for (std::size_t t = 0; t < kPanelRows; t += 4) {
@@ -74,11 +73,11 @@ static HWY_NOINLINE void pack_panel(DType dtype, const std::byte* const* rows, s
   }
 }
 
-// Where a batch of token rows comes from and goes to.
+// Source and destination of a batch of token rows.
 struct TileBatch {
   const float* panels;           // [panels][k][kPanelRows]
   std::size_t rows;              // <= kBatchRows
-  const float* const* residual;  // per token row; null pointers where there is none
+  const float* const* residual;  // per token row; null if there is none
   float* const* out;             // per token row
 };
 
@@ -107,7 +106,7 @@ static HWY_NOINLINE void store_sums(const TileBatch& batch, const float* sums, s
   }
 }
 
-// The weight rows of `range`; scratch holds kBlockRows strips of weights and kBlockRows rows of sums.
+// Computes the weight rows of `range`. `scratch` holds kBlockRows strips of weights and kBlockRows rows of sums.
 static HWY_NOINLINE void tile_rows(const LinearArgs& args, const std::byte* weight, const TileBatch& batch, Range range,
                                    float* scratch) {
   const auto dtype = static_cast<DType>(args.weight_dtype);
@@ -121,7 +120,7 @@ static HWY_NOINLINE void tile_rows(const LinearArgs& args, const std::byte* weig
       for (std::size_t i = 0; i < count; ++i)
         decode_row_simd(dtype, weight + (r + i) * args.weight_row_bytes + row_offset, elements,
                         scratch + i * kTileElements);
-      // The last tile may reach past the block: it multiplies zeros there.
+      // The last tile may reach past the block; it multiplies zeros there.
       for (std::size_t i = count; i % kTileRows != 0; ++i)
         std::memset(scratch + i * kTileElements, 0, kTileElements * sizeof(float));
       tile_strip(batch.panels, args.k, batch.rows, scratch, count, begin, elements, sums);

@@ -1,5 +1,5 @@
-// Many rows of x times a weight, as prompts have them: a workgroup of 128 multiplies 64 rows of the weight with 64 rows
-// of x, each invocation four by eight of them, from shared memory, where each step puts 32 columns of both.
+// Multiplies many rows of x by a weight, as in prefill. A workgroup of 128 multiplies 64 rows of the weight by 64 rows
+// of x, four by eight of them per invocation. Each step puts 32 columns of both into shared memory.
 #include "ops/linear/linear_args.h"
 #include "ops/vulkan.glsl"
 
@@ -14,8 +14,8 @@ SHUNT_WEIGHT(4, weight)
 SHUNT_INPUT(5, residual)
 #include "ops/linear/eights.glsl"
 
-const uint kUnits = 4u;                         // eights of a row, per step
-const uint kFours = kLinearTileRows / 4u + 1u;  // of rows; one more, so that columns begin in different banks
+const uint kUnits = 4u;                         // eights of a row per step
+const uint kFours = kLinearTileRows / 4u + 1u;  // fours of rows, plus one so that columns begin in different banks
 shared vec4 weights[kUnits * 8u][kFours];
 shared vec4 xs[kUnits * 8u][kFours];
 
@@ -40,7 +40,7 @@ void main() {
   uint first_x = group_index() % x_tiles * kLinearTileRows;
   uint valid = valid_rows(args.extents.x, args.extent) * args.extents.y * args.extents.z;
   bool in_vectors = (byte_offset(1u) & 15u) == 0u;
-  // What this invocation brings: of one row of each, every other unit.
+  // This invocation loads every other unit of one row of the weight and one row of x.
   uint own = lane % kLinearTileRows;
   uint row = byte_offset(2u) + min(first_row + own, args.m - 1u) * args.weight_row_bytes;
   bool has_x = first_x + own < valid;

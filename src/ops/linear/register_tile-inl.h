@@ -1,5 +1,5 @@
-// The product that stays in registers: kTileRows rows of F32 weights times up to two vectors of packed columns.
-// Included by the _simd.cpp files of several families, once per instruction set.
+// A matrix product held in registers: kTileRows rows of F32 weights times up to two vectors of packed columns. Included
+// by the _simd.cpp files of several families, once per instruction set.
 #if defined(SHUNT_OPS_REGISTER_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_REGISTER_TILE_INL_H_
 #undef SHUNT_OPS_REGISTER_TILE_INL_H_
@@ -14,12 +14,12 @@ HWY_BEFORE_NAMESPACE();
 namespace shunt {
 namespace HWY_NAMESPACE {
 
-// 12 x 2 sums, 2 vectors of x and a weight take 27 of 32 registers, 6 x 2 sums 15 of 16.
+// 12 x 2 sums, 2 vectors of x and a weight take 27 of 32 registers; 6 x 2 sums take 15 of 16.
 inline constexpr std::size_t kTileRows = HWY_CAP_GE512 || HWY_TARGET == HWY_NEON ? 12 : 6;
 inline constexpr std::size_t kTileTokens = 2 * kBlockLanes;
 static_assert(kBlockRows % kTileRows == 0 && kPanelRows % kTileTokens == 0);
 
-// sums[r][t] (+)= weights[r][..] * panel[..][t], kTileRows rows and kVectors vectors of t.
+// sums[r][t] (+)= weights[r][..] * panel[..][t], for kTileRows rows and kVectors vectors of t.
 template <std::size_t kVectors>
 HWY_NOINLINE void tile(const float* HWY_RESTRICT weights, const float* HWY_RESTRICT panel, std::size_t elements,
                        bool first, float* HWY_RESTRICT sums) {
@@ -39,16 +39,16 @@ HWY_NOINLINE void tile(const float* HWY_RESTRICT weights, const float* HWY_RESTR
   }
   HWY_UNROLL(12) for (std::size_t r = 0; r < kTileRows; ++r) {
     HWY_UNROLL(2) for (std::size_t v = 0; v < kVectors; ++v) {
-      // Strips are summed apart: shorter chains of additions, smaller errors.
+      // Each strip is summed separately: shorter chains of additions have smaller errors.
       float* const sum = sums + r * kSumPitch + v * kBlockLanes;
       hn::Store(first ? acc[r][v] : hn::Add(acc[r][v], hn::Load(d, sum)), d, sum);
     }
   }
 }
 
-// Elements begin .. begin + elements - 1 of a block of decoded weight rows [weight_rows][kTileElements] times those of
-// all `tokens` columns of `panels` [panels][k][kPanelRows]. Weight rows up to the next multiple of kTileRows are read
-// too.
+// Multiplies elements begin .. begin + elements - 1 of a block of decoded weight rows [weight_rows][kTileElements] by
+// those of all `tokens` columns of `panels` [panels][k][kPanelRows]. Also reads weight rows up to the next multiple of
+// kTileRows.
 HWY_INLINE void tile_strip(const float* panels, std::size_t k, std::size_t tokens, const float* weights,
                            std::size_t weight_rows, std::size_t begin, std::size_t elements, float* sums) {
   for (std::size_t t = 0; t < tokens; t += kTileTokens) {

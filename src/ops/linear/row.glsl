@@ -1,6 +1,6 @@
-// Few rows of x times one weight or two, as generation has them: what counts is how fast the weights are read. A
-// workgroup multiplies one row of each weight with all rows of x. Where SHUNT_NORMALIZED is defined, it also sums the
-// squares of x: what they make of a row of x is a factor, which the products get at the end.
+// Multiplies few rows of x by one or two weights, as in decode, where the speed of reading the weights matters. A
+// workgroup multiplies one row of each weight by all rows of x. If SHUNT_NORMALIZED is defined, it also sums the
+// squares of x, which give each row of x a factor that is applied to its products at the end.
 #include "ops/vulkan.glsl"
 SHUNT_EXTENSION(GL_KHR_shader_subgroup_basic)
 SHUNT_EXTENSION(GL_KHR_shader_subgroup_arithmetic)
@@ -34,15 +34,15 @@ const uint kSquares = 0u;
 
 const uint kLeastSubgroup = 8u;
 const uint kSums = (kWeights + kSquares) * kXRows;
-shared float parts[gl_WorkGroupSize.x / kLeastSubgroup][kSums];  // of each subgroup
+shared float parts[gl_WorkGroupSize.x / kLeastSubgroup][kSums];  // per subgroup
 
-// Eights of a row that one invocation asks for before it waits for the first.
+// Eights of a row that an invocation loads before it waits for the first.
 const uint kAhead = 4u;
 
-float sums[kSums];    // of each weight's products with each row of x, then of the squares of each row of x
+float sums[kSums];    // products of each weight with each row of x, then the sum of squares of each row of x
 uint begins[kXRows];  // of the rows of x
 
-// Four elements of norm, `at` elements from its start, a multiple of 4.
+// Returns four elements of norm, `at` elements from its start. REQUIRES: `at` is a multiple of 4.
 #ifdef SHUNT_NORMALIZED
 vec4 norm_of(const bool in_vectors, uint at) {
   if (in_vectors) return norm_vectors[(byte_offset(3u) >> 4u) + (at >> 2u)];
@@ -51,8 +51,8 @@ vec4 norm_of(const bool in_vectors, uint at) {
 }
 #endif
 
-// Adds `count` eights of the row of each weight, a workgroup apart. What is asked for first stands in no branch: a
-// device waits at the end of each for what it reads.
+// Adds `count` eights of the row of each weight, one workgroup apart. The first loads are outside any branch, because a
+// device waits for its reads at the end of each.
 void add_units(const bool in_vectors, uint row_bytes_before, uint unit, const uint count) {
   uint dtype = kWeightDtype;
   uint weights = kWeights;
@@ -94,7 +94,7 @@ void add_row(const bool in_vectors, uint row_bytes_before) {
   for (; unit < units; unit += apart) add_units(in_vectors, row_bytes_before, unit, 1u);
 }
 
-// Makes of each sum that over the workgroup, the subgroups of which meet in shared memory.
+// Replaces each sum by the sum over the workgroup; subgroups exchange theirs in shared memory.
 void sum_over_group() {
   uint count = kSums;
   [[unroll]] for (uint i = 0u; i < count; ++i)
@@ -110,7 +110,7 @@ void sum_over_group() {
   }
 }
 
-// Of output element (t, r), once the sums are there.
+// Returns output element (t, r). REQUIRES: the sums are complete.
 float result(uint t, uint r) {
 #ifdef SHUNT_NORMALIZED
   uint x_rows = kXRows;

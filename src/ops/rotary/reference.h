@@ -1,4 +1,4 @@
-// The rotation in double, as the scalar kernels of rotary and cache share it.
+// The rotation in double, shared by the scalar kernels of rotary and cache.
 #pragma once
 
 #include <cmath>
@@ -9,7 +9,7 @@
 
 namespace shunt {
 
-// Radians per position of pair i. `factors` is null where there are none.
+// Returns the radians per position of pair i. `factors` is null if there are none.
 inline double rotary_frequency(const RotaryArgs& args, std::uint32_t i, const std::byte* factors) {
   const double frequency = std::pow(static_cast<double>(args.base), -2.0 * i / args.dims);
   if (args.has_factors == 0) return frequency;

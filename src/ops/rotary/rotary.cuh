@@ -1,5 +1,5 @@
-// The turning of pairs, for rotary and cache. How far a pair turns per position comes as a fraction of a full turn in
-// 64-bit fixed point (rotary/turns.h); in doubles large positions lose nothing that a float would show.
+// Rotates pairs, for rotary and cache. A pair's turns per position are a fraction of a full turn in 64-bit fixed point
+// (rotary/turns.h). In double, large positions lose nothing that a float would show.
 #pragma once
 
 #include "ops/kernel.cuh"
@@ -12,7 +12,7 @@ struct Rotation {
   float sine;
 };
 
-// Of so many full turns.
+// Returns the cosine and sine of this many full turns.
 SHUNT_FUNCTION Rotation rotation(double turns) {
   double fraction = turns - static_cast<double>(static_cast<std::int64_t>(turns));
   if (fraction < 0.0) fraction += 1.0;
@@ -36,8 +36,8 @@ SHUNT_FUNCTION Rotation rotation(double turns) {
   }
 }
 
-// Element i of the head of x that begins at `begin`, turned as at that position. `turns` are the constants of the
-// call; `factors` may be null.
+// Returns element i of the head of x that begins at `begin`, rotated for `position`. `turns` are the call's constants;
+// `factors` may be null.
 SHUNT_FUNCTION float rotated(const RotaryArgs& args, const void* x, std::uint64_t begin, std::uint32_t i,
                              std::int32_t position, const std::uint32_t* turns, const float* factors) {
   const auto element = [&](std::uint32_t at) {

@@ -1,10 +1,10 @@
-// The turning of pairs.
+// Rotates pairs.
 //
-// How far a pair turns per position comes as a fraction of a full turn in 64-bit fixed point, so that large positions
-// lose nothing, and sine and cosine are computed here: what the built-in ones promise is too little.
+// A pair's turns per position are a fraction of a full turn in 64-bit fixed point, so that large positions lose no
+// precision. Sine and cosine are computed here, because the built-in functions guarantee too little precision.
 #include "ops/rotary/rotary_args.h"
 
-// The upper word of a product, from halves: umulExtended does not translate to WGSL.
+// Returns the upper word of a product, computed from halves: umulExtended does not translate to WGSL.
 uint upper_product(uint a, uint b) {
   uint low = (a & 0xFFFFu) * (b & 0xFFFFu);
   uint middle = (a >> 16u) * (b & 0xFFFFu) + (low >> 16u);
@@ -12,17 +12,16 @@ uint upper_product(uint a, uint b) {
   return (a >> 16u) * (b >> 16u) + (middle >> 16u) + (other >> 16u);
 }
 
-// What is a fraction of a turn in 64-bit fixed point less whole turns, divided by a factor, which it takes for
-// positive. The factor is 24 bits times a power of two, so this is a long division, of at most 8 bits at a time: what
-// is left is less than the divisor, and fits with them into 32. Whole turns of the quotient may be lost: positions are
-// whole.
+// Returns `turn`, a fraction of a turn in 64-bit fixed point, divided by the absolute value of a factor. The factor is
+// 24 bits times a power of two, so this is a long division by at most 8 bits at a time: the remainder is less than the
+// divisor and fits with them into 32 bits. Whole turns of the quotient may be lost, since positions are whole numbers.
 uvec2 divided(uvec2 turn, float factor) {
   uint bits = floatBitsToUint(factor) & 0x7FFFFFFFu;
   uint exponent = max(bits >> 23u, 1u);
   uint divisor = bits < 0x00800000u ? bits : (bits & 0x7FFFFFu) | 0x800000u;
   uvec2 quotient = uvec2(0u);
   uint rest = 0u;
-  // The factor is divisor * 2^(exponent - 150), so the turn has 150 - exponent more bits, all zero, or fewer.
+  // The factor is divisor * 2^(exponent - 150), so the turn has up to 150 - exponent more bits, all zero.
   uint end = 214u - min(exponent, 214u);
   for (uint bit = 0u; bit < end && divisor != 0u; bit += 8u) {
     uint count = min(end - bit, 8u);
@@ -36,7 +35,7 @@ uvec2 divided(uvec2 turn, float factor) {
   return quotient;
 }
 
-// Cosine and sine of position * turn full turns.
+// Returns the cosine and sine of position * turn full turns.
 vec2 rotation(uint position, uvec2 turn) {
   uint turns = turn.x * position + upper_product(turn.y, position);
   uint quadrant = (turns + 0x20000000u) >> 30u;
@@ -51,7 +50,7 @@ vec2 rotation(uint position, uvec2 turn) {
   return vec2(cosine, sine);
 }
 
-// The pair that element i of a head belongs to, its two elements, and whether it is the second.
+// The pair that element i of a head belongs to, its two elements, and whether i is the second.
 struct RotaryPair {
   uint number;
   uint first;

@@ -1,13 +1,12 @@
-// Arguments of rotary position embedding, also within rotary_cache_write. Pair i of a head is turned by
-// position * base^(-2 i / dims) / factors[i] (RoFormer, https://arxiv.org/abs/2104.09864); elements from
-// `dims` on pass through.
+// Arguments of rotary position embedding, also within rotary_cache_write. Pair i of a head is rotated by position *
+// base^(-2 i / dims) / factors[i] (RoFormer, https://arxiv.org/abs/2104.09864). Elements from `dims` on pass through.
 #pragma once
 
 #include "ops/strided_args.h"
 
 SHUNT_ARGS(RotaryArgs) {
   StridedTensor x;  // [1, tokens, heads, head_dim]; the contiguous result has its extents and dtype
-  SHUNT_U32(dims);  // elements that are rotated, even
+  SHUNT_U32(dims);  // rotated elements, even
   SHUNT_U32(halves);
   SHUNT_F32(base);
   SHUNT_U32(has_factors);

@@ -1,7 +1,7 @@
-// The rotation of heads with SIMD, shared by rotary and cache; compiled once per instruction set.
+// SIMD rotation of heads, shared by rotary and cache; compiled once per instruction set.
 //
-// Frequencies are built once per call and thread in double, as turns per position: a position's fraction of a
-// turn is exact enough for any context length. Sines and cosines are built once per position, for all its heads.
+// Frequencies are computed in double, as turns per position, once per call and thread. A position's fraction of a turn
+// is then exact enough for any context length. Sines and cosines are computed once per position, for all its heads.
 // Included by x_simd.cpp files after hwy/highway.h, within foreach_target.
 #if defined(SHUNT_OPS_ROTARY_ROTATE_INL_H_) == defined(HWY_TARGET_TOGGLE)
 #ifdef SHUNT_OPS_ROTARY_ROTATE_INL_H_
@@ -19,7 +19,7 @@ namespace HWY_NAMESPACE {
 
 class Rotation {
  public:
-  // `scratch` has rotation_scratch_bytes(head_dim) bytes, aligned to 64; `factors` may be null.
+  // REQUIRES: `scratch` has rotation_scratch_bytes(head_dim) bytes, aligned to 64. `factors` may be null.
   Rotation(const RotaryArgs& args, const std::byte* factors, std::byte* scratch)
       : args_(args),
         pairs_(args.dims / 2),
@@ -109,7 +109,7 @@ class Rotation {
   std::size_t pairs_;
   std::size_t padded_;
   double* turns_;
-  float* sines_;  // first the fractions of a turn
+  float* sines_;  // at first the fractions of a turn
   float* cosines_;
 };
 
