@@ -1,4 +1,4 @@
-// From a call of the family argmax to its arguments (argmax_args.h). Pure functions, for the host.
+// Builds the arguments of calls of the argmax family (argmax_args.h). Pure functions, for the host.
 #pragma once
 
 #include "ops/argmax/argmax_args.h"

@@ -1,5 +1,5 @@
-// Arguments of argmax: per row of x the first index of the largest element, as I32. NaN never wins; a row of
-// nothing but NaN answers 0.
+// Arguments of argmax: the first index of the largest element of each row of x, as I32. NaN never wins; a row of only
+// NaN gives 0.
 #pragma once
 
 #include "ops/strided_args.h"

@@ -11,22 +11,22 @@
 namespace shunt {
 namespace {
 
-// Columns are converted to F32 in pieces of so many.
+// Columns converted to F32 at a time.
 constexpr std::size_t kPiece = 4096;
 
 // The first place of the largest number among some columns of a row.
 struct Largest {
   float value = -std::numeric_limits<float>::infinity();
   std::uint32_t place = 0;
-  std::uint32_t found = 0;  // 0: nothing but NaN so far
+  std::uint32_t found = 0;  // 0: only NaN so far
 
-  // `later` is of columns to the right.
+  // REQUIRES: `later` is of columns further right.
   void join(const Largest& later) {
     if (later.found != 0 && (found == 0 || later.value > value)) *this = later;
   }
 };
 
-// Few rows are cut into columns, of which each thread takes some; the second phase joins the parts.
+// If there are few rows, each thread takes some columns of each, and the second phase joins the parts.
 bool cuts_columns(std::uint64_t rows, std::uint64_t columns, std::uint32_t threads) {
   return rows < threads && columns >= 4096;
 }
@@ -48,7 +48,7 @@ namespace shunt {
 namespace HWY_NAMESPACE {
 namespace {
 
-// -infinity if there is no number.
+// Returns the largest number, or -infinity if there is none.
 float largest_number(const float* x, std::size_t elements) {
   const Floats d;
   auto largest = hn::Set(d, -std::numeric_limits<float>::infinity());

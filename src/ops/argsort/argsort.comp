@@ -1,4 +1,4 @@
-// An invocation finds the place of one column of a row: before it stand as many columns as precede it.
+// An invocation finds the place of one column of a row: the number of columns that precede it.
 #include "ops/argsort/argsort_args.h"
 
 #define Arguments ArgsortArgs

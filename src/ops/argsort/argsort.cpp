@@ -18,7 +18,7 @@ Result<ResultShape> result_shape(InputOperands inputs, const Attributes&) {
   return value(DType::I32, x.shape, x.shape.rank() > 1 ? x.extent : Extent::fixed);
 }
 
-// A comparison for each element and halving of its row.
+// Counts one comparison for each element and halving of its row.
 Cost cost_of(const OpCall& call) {
   Cost cost = rowwise_cost(call);
   cost.flops *= std::log2(1.0 + call.input(0).shape.columns());

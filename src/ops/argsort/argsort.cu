@@ -1,5 +1,5 @@
-// A block sorts the indices of one row by a bitonic network whose comparators all point the same way, so that a row of
-// any length is sorted as if it were filled up with elements that stay behind it (Batcher, 1968).
+// A block sorts the indices of one row with a bitonic network whose comparators all point the same way. A row of any
+// length is then sorted as if padded with elements that stay at its end (Batcher, 1968).
 #include "ops/argsort/argsort_args.h"
 
 #include "ops/kernel.cuh"
@@ -16,7 +16,7 @@ struct Row {
   std::int32_t* ids;
 };
 
-// Whether column a stands before column b: the smaller first, of equals the lower index, NaN last.
+// Returns whether column a precedes column b: smaller values first, then lower indices, NaN last.
 SHUNT_FUNCTION bool precedes(const Row& row, std::int32_t a, std::int32_t b) {
   const float first = load(row.dtype, row.x, row.begin + static_cast<std::uint32_t>(a) * row.stride);
   const float second = load(row.dtype, row.x, row.begin + static_cast<std::uint32_t>(b) * row.stride);
@@ -25,7 +25,7 @@ SHUNT_FUNCTION bool precedes(const Row& row, std::int32_t a, std::int32_t b) {
   return first < second || (!(second < first) && a < b);
 }
 
-// Puts the places i and i ^ mask in order, for each i of the row.
+// Sorts places i and i ^ mask for each i of the row.
 SHUNT_FUNCTION void compare(const Row& row, std::uint32_t mask) {
   for (std::uint32_t i = lane(); i < row.columns; i += kGroup) {
     const std::uint32_t other = i ^ mask;

@@ -1,4 +1,4 @@
-// A fragment finds which column of its row stands at its place, bit by bit of the order of that column's value.
+// A fragment finds the column that belongs at its place, determining the order of that column's value bit by bit.
 #include "ops/argsort/argsort_args.h"
 
 #define Arguments ArgsortArgs
@@ -30,7 +30,7 @@ void main() {
   uint order = 0u;
   for (uint bit = 0x80000000u; bit != 0u; bit >>= 1u)
     if (columns_below(order | bit) <= place) order |= bit;
-  uint equals = place - columns_below(order);  // of those with this value, the lower index first
+  uint equals = place - columns_below(order);  // number among the columns of this value, lower indices first
   for (uint column = 0u; column < columns; ++column) {
     if (order_at(column) != order) continue;
     if (equals == 0u) put_word((byte_offset(0u) >> 2u) + invocation_index(), column);

@@ -1,4 +1,4 @@
-// From a call of the family argsort to its arguments (argsort_args.h). A pure function, for the host.
+// Builds the arguments of calls of the argsort family (argsort_args.h). A pure function, for the host.
 #pragma once
 
 #include "ops/argsort/argsort_args.h"

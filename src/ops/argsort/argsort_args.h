@@ -1,4 +1,5 @@
-// Arguments of argsort: per row of x the indices that sort it, as I32; of equals the lower index first, NaN last.
+// Arguments of argsort: the indices that sort each row of x, as I32. Of equals the lower index comes first; NaN is
+// last.
 #pragma once
 
 #include "ops/strided_args.h"

@@ -5,7 +5,7 @@
 namespace shunt {
 namespace {
 
-// Pairs of columns that a shader may compare for one row: about as many as take a second. Drivers end what takes long.
+// The most pairs of columns that a shader compares for one row: about a second's work. Drivers abort longer kernels.
 constexpr std::uint64_t kMostPairs = std::uint64_t{1} << 28U;
 
 std::string supports(const OpCall& call) {
@@ -19,8 +19,8 @@ std::uint64_t groups(const OpCall& call) {
   return call.input(0).shape.rows() * rounds_over(call.input(0).shape.columns());
 }
 
-// Each column is compared with all others, four to a round of the outer loop; a fragment goes over the row for each bit
-// of a value, and twice more.
+// Each column is compared with all others, four per round of the outer loop. A fragment goes over the row once for each
+// bit of a value, and twice more.
 std::uint64_t rounds(const OpCall& call, const ShaderLimits& limits) {
   const std::uint64_t columns = call.input(0).shape.columns();
   return limits.language == ShaderLanguage::essl300 ? 34 * columns + 32 : (columns / 4 + 1) * 5;

@@ -1,4 +1,4 @@
-// Elements become integers in the order of their values, with the index in the lower half, and these are sorted.
+// Turns elements into integers in the order of their values, with the index in the lower half, and sorts these.
 #include <algorithm>
 #include <span>
 
@@ -19,7 +19,7 @@ namespace shunt {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Greater for greater values, the same for both zeros, and greatest for NaN.
+// Computes keys that grow with the value, are equal for both zeros, and are greatest for NaN.
 void keys_of(const float* x, std::size_t elements, std::uint32_t* keys) {
   const Floats d;
   const hn::RebindToUnsigned<Floats> du;

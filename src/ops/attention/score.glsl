@@ -1,4 +1,4 @@
-// What the attention fragment shaders share: the positions that a token sees, and their scores.
+// Shared by the attention fragment shaders: the positions that a token sees, and their scores.
 #include "ops/attention/attention_args.h"
 #include "ops/page_table.glsl"
 
@@ -21,7 +21,7 @@ struct Row {
   uint number;
   uint kv_head;
   int sequence;
-  uint first;    // position that the token sees
+  uint first;    // the first position that the token sees
   uint visible;  // one past the last
 };
 Row row_of(uint number) {

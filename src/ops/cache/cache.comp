@@ -1,4 +1,4 @@
-// One invocation writes one word of the state: an element, or two of 16 bits. The output is the state.
+// One invocation writes one word of the state: one element, or two of 16 bits. The output is the state.
 #include "ops/cache/cache_args.h"
 #include "ops/page_table.glsl"
 #include "ops/rotary/rotary.glsl"
@@ -30,7 +30,7 @@ void main() {
   uint heads = x.extents.z;
   uint step = per_word(args.state_dtype);
   uint index = invocation_index() * step;
-  uint row = index / head_dim;  // of token and head
+  uint row = index / head_dim;  // a token and a head
   if (row >= valid_row_count(x)) return;
   uint token = row / heads;
   int position = positions_int(byte_offset(3u), token * args.table.position_stride);

@@ -48,7 +48,7 @@ void make_bench(BenchBuilder& bench) {
   bench.add_page_table();
 }
 
-// Cached tokens that follow each other.
+// Consecutive cached tokens.
 BenchIndices bench_indices(const BenchCase& use, std::size_t index) {
   const Shape& cache = use.shape(0);
   if (index == 2) return {.step = 1, .modulus = std::uint64_t{cache[0]} * cache[1]};

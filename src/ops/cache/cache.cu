@@ -10,7 +10,7 @@ SHUNT_KERNEL(cache) {
   const std::uint32_t head_dim = x.extents[3];
   const std::uint64_t heads = x.extents[2];
   const std::uint64_t index = thread_index();
-  const std::uint64_t row = index / head_dim;  // of token and head
+  const std::uint64_t row = index / head_dim;  // a token and a head
   if (row >= valid_row_count(x, parameters_of(call))) return;
   const std::uint64_t token = row / heads;
   const std::int32_t position = input_of<std::int32_t>(call, 2)[token * args.table.position_stride];

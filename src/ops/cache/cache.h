@@ -1,4 +1,4 @@
-// From a call of the family cache to its arguments (cache_args.h). Pure functions, for the host.
+// Builds the arguments of calls of the cache family (cache_args.h). Pure functions, for the host.
 #pragma once
 
 #include "ops/cache/cache_args.h"

@@ -1,2 +1,2 @@
-// A point is an invocation of the compute kernel: which word of the state it writes comes from the page table.
+// A point does the work of one invocation of the compute kernel. The page table says which word of the state it writes.
 #include "ops/cache/cache.comp"

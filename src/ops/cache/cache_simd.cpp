@@ -18,7 +18,7 @@ namespace shunt {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Where row `token`, head 0 of x goes, in heads from the start of the state; kNoSlot for padding.
+// Returns where head 0 of row `token` of x goes, in heads from the start of the state; kNoSlot for padding.
 std::uint64_t first_head(const CacheArgs& args, const CpuCall& call, std::uint64_t token) {
   const std::int32_t position = call.in<std::int32_t>(2)[token * args.table.position_stride];
   const std::int32_t sequence = call.in<std::int32_t>(3)[token * args.table.sequence_stride];

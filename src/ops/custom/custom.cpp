@@ -15,14 +15,14 @@ namespace {
 constexpr std::size_t kMaxNameBytes = 64;
 constexpr std::uint64_t kMaxItems = std::uint64_t{1} << 31U;  // so that the numbers of idle invocations fit 32 bits too
 constexpr std::uint64_t kMaxGroups = std::uint64_t{1}
-                                     << 31U;  // what a grid of two axes has (devices/shaders/dispatch.cpp)
-constexpr std::uint64_t kItemsTogether = 64;  // neighbours that no two threads share
+                                     << 31U;  // the most in a grid of two axes (devices/shaders/dispatch.cpp)
+constexpr std::uint64_t kItemsTogether = 64;  // neighbouring items that stay on one thread
 
 struct alignas(16) AlignedArguments {
   std::array<std::byte, kMaxKernelArgumentBytes> bytes{};
 };
 
-// A use with operands of its own.
+// A use that owns copies of its operands and arguments.
 struct Use {
   std::shared_ptr<const UserKernel> kernel;
   std::vector<Operand> inputs;
@@ -159,7 +159,7 @@ Cost cost_of(const OpCall& call) {
 
 }  // namespace
 
-// It cannot be sampled: nobody here knows what the caller's kernel takes.
+// There are no samples: only the caller knows what the kernel accepts.
 extern const OpRule custom_rule{.shape = result_shape, .cost = cost_of};
 extern const CpuKernel custom_scalar;
 const CpuKernel custom_scalar{supports, work, write_arguments, run, context};

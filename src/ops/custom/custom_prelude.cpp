@@ -3,7 +3,7 @@
 namespace shunt {
 namespace {
 
-// Reads what call_block() and CustomArgs hold. Comments count as text of the compiler's, so they stand here to be read.
+// Reads what call_block() and CustomArgs hold. Its comments are part of the text that callers see, so they document it.
 constexpr std::string_view kPrelude = R"glsl(
 // What a kernel of your own sees of its use. Besides these it is plain GLSL:
 //   SHUNT_INPUT(0, F32, x)     declares input 0: x(index) is an element of it, x_count() how many there are, x_extent(axis)

@@ -1,4 +1,4 @@
-// A workgroup multiplies up to four rows of an expert's matrix with one row of x.
+// A workgroup multiplies up to four rows of an expert's matrix by one row of x.
 #include "ops/experts/experts_args.h"
 
 #define Arguments ExpertsArgs
@@ -16,7 +16,7 @@ shared vec4 sums[kGroup];
 
 const uint kNoExpert = 0xFFFFFFFFu;
 
-// expert_slot of experts_args.h.
+// The same as expert_slot in experts_args.h.
 uint slot_of(uint use) {
   int slot = ids_int(byte_offset(3u), use / args.used * args.id_strides.x + use % args.used * args.id_strides.y);
   if (slot < 0 || uint(slot) >= args.experts) return kNoExpert;

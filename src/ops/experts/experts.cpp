@@ -38,7 +38,7 @@ Result<ResultShape> result_shape(InputOperands inputs, const Attributes&) {
   return value(DType::F32, Shape{ids.shape[0], used, weight.shape[1]}, x.extent);
 }
 
-// At most one matrix for each use of an expert.
+// Reads at most one matrix for each use of an expert.
 Cost cost_of(const OpCall& call) {
   const Operand& weight = call.input(1);
   const Shape& ids = call.input(2).shape;
@@ -65,7 +65,7 @@ void make_sample(SampleBuilder& sample) {
   sample.add({.dtype = weight, .shape = {held, rows, columns}, .kind = TensorKind::weight});
   sample.add_indices({entries.count, used}, entries.extent, sample.indices(entries.count * used, experts));
   if (has_slots) {
-    // Every other expert is held, the last of them in the first place.
+    // Every other expert is held; the last of them has slot 0.
     std::vector<std::int32_t> slots(experts, -1);
     for (std::uint32_t expert = 0; expert < experts; expert += 2)
       slots[expert] = static_cast<std::int32_t>((experts - 1) / 2 - expert / 2);
@@ -90,7 +90,7 @@ BenchIndices bench_indices(const BenchCase& use, std::size_t) {
   return {.first = 1, .step = 3, .modulus = use.shape(1)[0]};
 }
 
-// A row of the weight for each thread.
+// Each thread decodes one row of the weight.
 CpuWork work(const OpCall& call, std::uint32_t) {
   return {
       .phases = 1, .shared_scratch_bytes = 0, .thread_scratch_bytes = call.input(1).shape.columns() * sizeof(float)};

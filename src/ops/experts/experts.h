@@ -1,4 +1,4 @@
-// From a call of the family experts to its arguments (experts_args.h). Pure functions, for the host.
+// Builds the arguments of calls of the experts family (experts_args.h). Pure functions, for the host.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace shunt {
 
-// Empty, or why no kernel of this family can run the call.
+// Returns why no kernel of this family can run the call, or an empty string.
 [[nodiscard]] std::string experts_refusal(const OpCall& call);
 // REQUIRES: experts_refusal(call) is empty.
 [[nodiscard]] ExpertsArgs experts_arguments(const OpCall& call);

@@ -1,12 +1,12 @@
-// The SIMD linear over selected experts. Uses (a token and one of its experts) are ordered by matrix, and each matrix
-// is multiplied with its uses: few of them by the dot kernel of linear, many by its tiles. Threads share the rows of
-// every matrix. A program for one token has one phase; others have three: ordering, packing x for the tiles, products.
+// The SIMD linear over selected experts. Uses (a token and one of its experts) are sorted by matrix, and each matrix is
+// multiplied by its uses: few of them with linear's dot kernel, many with its tiles. Threads share the rows of every
+// matrix. A program for one token has one phase. Others have three: sorting, packing x for the tiles, products.
 #include "ops/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "ops/experts/experts_simd.cpp"
 #include "hwy/foreach_target.h"
-// After foreach_target.h:
+// Must follow foreach_target.h.
 #include "hwy/highway.h"
 #include "ops/linear/linear_dot-inl.h"
 #include "ops/linear/linear_tile-inl.h"
@@ -19,10 +19,10 @@
 
 namespace shunt {
 
-// Uses ordered by matrix, in the shared scratch; those of experts that are not held come last.
+// Uses sorted by matrix, in the shared scratch. Those of experts that are not held come last.
 struct ExpertOrder {
-  std::uint32_t* begins = nullptr;  // [held + 2], of the uses of each matrix; the one after the last is of no matrix
-  std::uint32_t* panels = nullptr;  // [held], the first panel of each that has more than kDotRows uses
+  std::uint32_t* begins = nullptr;  // [held + 2], of the uses of each matrix, then of those without one
+  std::uint32_t* panels = nullptr;  // [held], first panel of each matrix with more than kDotRows uses
   std::uint32_t* uses = nullptr;    // [tokens * used]
   float* packed = nullptr;          // panels [k][kPanelRows]
 };
@@ -61,7 +61,7 @@ struct ExpertsRun {
   }
   [[nodiscard]] Range share(std::uint64_t grain) const { return share_of(args.m, call.thread, call.threads, grain); }
   [[nodiscard]] float* scratch() const { return reinterpret_cast<float*>(call.thread_scratch); }
-  // What linear's kernels need to know of one matrix.
+  // Returns the arguments of linear's kernels for one matrix.
   [[nodiscard]] LinearArgs matrix() const {
     LinearArgs linear;
     linear.k = args.k;
@@ -94,7 +94,7 @@ namespace shunt {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Each use by itself.
+// Multiplies each use separately.
 void multiply_uses(const ExpertsRun& run) {
   const LinearArgs matrix = run.matrix();
   const Range rows = run.share(4);
@@ -107,7 +107,7 @@ void multiply_uses(const ExpertsRun& run) {
   }
 }
 
-// Panels of matrices with many uses, a strip of a panel at a time.
+// Packs the panels of matrices with many uses, a strip of a panel at a time.
 void pack(const ExpertsRun& run) {
   const ExpertOrder order = run.order();
   const std::uint64_t k = run.args.k;
@@ -132,7 +132,7 @@ void pack(const ExpertsRun& run) {
   }
 }
 
-// Uses [first, first + count) of the order, count <= kDotRows.
+// Multiplies uses [first, first + count) of the order. REQUIRES: count <= kDotRows.
 void multiply_few(const ExpertsRun& run, const ExpertOrder& order, std::uint32_t slot, std::uint32_t first,
                   std::uint32_t count) {
   const float* x[kDotRows];
@@ -148,7 +148,7 @@ void multiply_few(const ExpertsRun& run, const ExpertOrder& order, std::uint32_t
   dot_rows(run.matrix(), run.weight(slot), x, bias, out, count, run.share(4), run.scratch());
 }
 
-// The same, count <= kBatchRows, from panels.
+// Does the same from panels. REQUIRES: count <= kBatchRows.
 void multiply_many(const ExpertsRun& run, const ExpertOrder& order, std::uint32_t slot, std::uint32_t first,
                    std::uint32_t count) {
   const float* bias[kBatchRows];
@@ -203,7 +203,7 @@ std::string supports(const OpCall& call) {
 CpuWork work(const OpCall& call, std::uint32_t) {
   const ExpertsArgs args = experts_arguments(call);
   CpuWork work;
-  // Four strips, or the sums of the groups of x.
+  // Room for four strips, or for the sums of the groups of x.
   work.thread_scratch_bytes = std::max<std::uint64_t>(4 * kStripElements, args.k / kGroupElements) * sizeof(float);
   if (args.tokens <= 1) return work;
   const std::uint64_t uses = std::uint64_t{args.tokens} * args.used;
@@ -216,7 +216,7 @@ CpuWork work(const OpCall& call, std::uint32_t) {
   return work;
 }
 
-// Counts, then places each use behind those of its matrix that came before it.
+// A counting sort: counts the uses of each matrix, then places each use after the earlier ones of its matrix.
 void put_in_order(const ExpertsRun& run) {
   const ExpertOrder order = run.order();
   const std::uint32_t held = run.args.held;
@@ -231,7 +231,7 @@ void put_in_order(const ExpertsRun& run) {
     if (count > kDotRows) panels += static_cast<std::uint32_t>((count + kPanelRows - 1) / kPanelRows);
   }
   for (std::uint32_t group = 0; group <= held; ++group) order.begins[group + 1] += order.begins[group];
-  // Each begin moves to its end, which is the next one's begin, and all move back by one place.
+  // Placing moves each begin to its end, which is the next begin; then all move back by one place.
   for (std::uint32_t use = 0; use < uses; ++use) order.uses[order.begins[group_of(use)]++] = use;
   for (std::uint32_t group = held + 1; group > 0; --group) order.begins[group] = order.begins[group - 1];
   order.begins[0] = 0;

@@ -1,4 +1,4 @@
-// One invocation widens one element. An id outside x leaves its row as it is.
+// One invocation widens one element. For an id outside x, the row of the result is left unchanged.
 #include "ops/gather/gather_args.h"
 
 #define Arguments GatherArgs

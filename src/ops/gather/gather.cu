@@ -1,4 +1,4 @@
-// A thread widens one element. An id outside x leaves its row as it is.
+// A thread widens one element. For an id outside x, the row of the result is left unchanged.
 #include "ops/gather/gather_args.h"
 
 #include "ops/weight.cuh"

@@ -1,4 +1,4 @@
-// From a call of the family gather to its arguments (gather_args.h). Pure functions, for the host.
+// Builds the arguments of calls of the gather family (gather_args.h). Pure functions, for the host.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace shunt {
 
 [[nodiscard]] GatherArgs gather_arguments(const OpCall& call);
-// Empty, or why the arguments cannot describe the call.
+// Returns why the arguments cannot describe the call, or an empty string.
 [[nodiscard]] std::string fits_gather_arguments(const OpCall& call);
 
 }  // namespace shunt

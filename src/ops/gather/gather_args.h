@@ -1,4 +1,5 @@
-// Arguments of gather: row ids[i] of x, widened to F32. An id outside x is an error code, its row is not written.
+// Arguments of gather: row ids[i] of x, widened to F32. An id outside x gives an error code, and its row is not
+// written.
 #pragma once
 
 #include "ops/parameters.h"
@@ -6,18 +7,18 @@
 SHUNT_ARGS(GatherArgs) {
   SHUNT_U32(rows);  // of x
   SHUNT_U32(columns);
-  SHUNT_U32S(2, strides);  // of x, elements
+  SHUNT_U32S(2, strides);  // of x, in elements
   SHUNT_U32(dtype);
   SHUNT_U32(ids);  // rows of the result
   SHUNT_U32(id_stride);
-  SHUNT_U32(extent);  // what counts the valid ids
+  SHUNT_U32(extent);  // value of an Extent: what counts the valid ids
 };
 SHUNT_ARGS_BYTES(GatherArgs, 32)
 
 #ifndef SHUNT_GLSL
 namespace shunt {
 
-// What the kernels return where an id is outside x.
+// Returned by kernels if an id is outside x.
 inline constexpr int kGatherIdOutOfRange = 1;
 
 }  // namespace shunt

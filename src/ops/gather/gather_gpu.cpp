@@ -3,7 +3,6 @@
 namespace shunt {
 namespace {
 
-// The dtype of x.
 Specialization specialization(const OpCall& call) { return {static_cast<std::uint32_t>(call.input(0).dtype)}; }
 
 constexpr ShaderKernel kShaders[] = {

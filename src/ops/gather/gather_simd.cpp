@@ -17,7 +17,7 @@ namespace shunt {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Elements [begin, end) of row `id` to where they belong in row `to` of the result.
+// Widens elements [begin, end) of row `id` into row `to` of the result.
 void widen_part(const GatherArgs& args, const CpuCall& call, std::uint64_t id, std::uint64_t to, Range part) {
   const DType dtype = static_cast<DType>(args.dtype);
   const DTypeInfo& info = info_of(dtype);
@@ -30,8 +30,8 @@ void widen_part(const GatherArgs& args, const CpuCall& call, std::uint64_t id, s
   floats_of(dtype, call.inputs[0], begin, args.strides[1], elements, out);
 }
 
-// Threads share elements, not rows: one row is enough work for several. A share begins at a whole block, as each
-// row is a whole number of blocks and the grain is a multiple of every block size.
+// Threads share elements rather than rows: one row is enough work for several. A share begins at a whole block, because
+// each row is a whole number of blocks and the grain is a multiple of every block size.
 int run(const CpuCall& call) {
   constexpr std::uint64_t kGrain = 256;
   const auto& args = call.args<GatherArgs>();

@@ -1,4 +1,4 @@
-// A workgroup normalizes one row, or two.
+// A workgroup normalizes one or two rows.
 #include "ops/layer_norm/layer_norm_args.h"
 
 #define Arguments LayerNormArgs
@@ -8,7 +8,8 @@
 
 SHUNT_INPUT(3, x)
 
-// Columns of which an invocation sums its own before it adds them to others: long rows stay precise.
+// Columns of a stretch. An invocation sums its own columns of a stretch before it adds them to the rest, so that long
+// rows stay precise.
 const uint kStretch = 64u * kGroup;
 
 uint first_row;

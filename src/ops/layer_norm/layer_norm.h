@@ -1,4 +1,4 @@
-// From a call of the family layer_norm to its arguments (layer_norm_args.h). Pure functions, for the host.
+// Builds the arguments of calls of the layer_norm family (layer_norm_args.h). Pure functions, for the host.
 #pragma once
 
 #include "ops/layer_norm/layer_norm_args.h"

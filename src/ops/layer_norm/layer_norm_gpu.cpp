@@ -4,7 +4,7 @@ namespace shunt {
 namespace {
 
 std::uint64_t rounds(const OpCall& call, const ShaderLimits&) {
-  // A stretch of 64 columns is a round more.
+  // Each stretch of 64 columns per invocation adds a round.
   const std::uint64_t stretches = 1 + call.output->shape.columns() / (64 * kShaderGroupSize);
   return rounds_over_rows(*call.output, 2) + 4 * stretches;
 }

@@ -17,8 +17,8 @@ namespace shunt {
 namespace HWY_NAMESPACE {
 namespace {
 
-// The sum of x - shift, or of its squares. Sums of short stretches are in F32, their sum is in double: long rows keep
-// their precision.
+// Returns the sum of x - shift, or of its squares. Short stretches are summed in F32 and their sums in double, so that
+// long rows keep their precision.
 template <bool kSquares>
 double sum_of(const float* x, float shift, std::size_t elements) {
   constexpr std::size_t kStretch = 1024;
@@ -67,7 +67,7 @@ void normalize_row(const LayerNormArgs& args, const CpuCall& call, std::uint64_t
   narrow_row(dtype, buffer, elements, call.output + target * sizeof(std::uint16_t));
 }
 
-// Threads share rows; where there are fewer rows than threads, each sums whole rows and writes some columns.
+// Threads share rows. With fewer rows than threads, each thread sums whole rows and writes some columns.
 int run(const CpuCall& call) {
   const auto& args = call.args<LayerNormArgs>();
   const std::uint64_t columns = args.x.extents[3];

@@ -1,4 +1,4 @@
-// What the fragments of norm share: the elements of a row, and the factor that all of them are scaled by.
+// Shared by the norm fragment shaders: the elements of a row, and the factor that scales all of them.
 #include "ops/norm/norm_args.h"
 
 #define Arguments NormArgs

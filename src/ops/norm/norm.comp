@@ -1,4 +1,4 @@
-// A workgroup normalizes one row, or two.
+// A workgroup normalizes one or two rows.
 #include "ops/norm/norm_args.h"
 
 #define Arguments NormArgs

@@ -1,4 +1,4 @@
-// From a call of the family norm to its arguments (norm_args.h). Pure functions, for the host.
+// Builds the arguments of calls of the norm family (norm_args.h). Pure functions, for the host.
 #pragma once
 
 #include "ops/norm/norm_args.h"

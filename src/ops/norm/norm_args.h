@@ -1,5 +1,5 @@
-// Arguments of rms_norm and rms_norm_mul: x / sqrt(mean(x^2) + epsilon), per row, times a weight that is
-// broadcast along missing leading axes.
+// Arguments of rms_norm and rms_norm_mul: x / sqrt(mean(x^2) + epsilon), per row, times a weight that is broadcast
+// along missing leading axes.
 #pragma once
 
 #include "ops/strided_args.h"
@@ -14,5 +14,5 @@ SHUNT_ARGS(NormArgs) {
 };
 SHUNT_ARGS_BYTES(NormArgs, 80)
 
-// Fours of elements that an invocation of the kernel for Vulkan keeps at most.
+// The most groups of four elements that an invocation of the Vulkan kernel keeps.
 SHUNT_ARGS_CONSTANT(kNormRowFours, 16)

@@ -1,4 +1,4 @@
-// A workgroup of 256 normalizes one row of F32, which its invocations keep, four elements at a time.
+// A workgroup of 256 normalizes one F32 row, which its invocations keep, four elements at a time.
 #include "ops/vulkan.glsl"
 SHUNT_EXTENSION(GL_KHR_shader_subgroup_basic)
 SHUNT_EXTENSION(GL_KHR_shader_subgroup_arithmetic)
@@ -8,7 +8,7 @@ SHUNT_EXTENSION(GL_KHR_shader_subgroup_arithmetic)
 #define SHUNT_GROUP_SIZE_ID 3
 #include "ops/kernel.glsl"
 
-layout(constant_id = 0) const uint kFoursEach = 1u;  // of an invocation, at most kNormRowFours
+layout(constant_id = 0) const uint kFoursEach = 1u;  // per invocation, at most kNormRowFours
 
 SHUNT_INPUT(3, x)
 SHUNT_INPUT(4, weight)
@@ -16,7 +16,7 @@ SHUNT_INPUT(4, weight)
 const uint kMostSubgroups = 64u;
 shared float parts[kMostSubgroups];
 
-// Elements `at` to at + 3 from the start of a tensor.
+// Returns elements `at` to `at` + 3 from the start of a tensor.
 vec4 x_four(uint at) {
   uint word = (byte_offset(1u) >> 2u) + at;
   return uintBitsToFloat(uvec4(x_word(word), x_word(word + 1u), x_word(word + 2u), x_word(word + 3u)));

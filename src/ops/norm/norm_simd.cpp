@@ -17,7 +17,7 @@ namespace shunt {
 namespace HWY_NAMESPACE {
 namespace {
 
-// Sums of short stretches are in F32, their sum is in double: long rows keep their precision.
+// Short stretches are summed in F32 and their sums in double, so that long rows keep their precision.
 double sum_of_squares(const float* x, std::size_t elements) {
   constexpr std::size_t kStretch = 1024;
   const Floats d;
@@ -75,7 +75,7 @@ void normalize_row(const NormArgs& args, const CpuCall& call, std::uint64_t row,
   narrow_row(dtype, row_buffer, elements, call.output + target * sizeof(std::uint16_t));
 }
 
-// Threads share rows; where there are fewer rows than threads, each sums whole rows and writes some columns.
+// Threads share rows. With fewer rows than threads, each thread sums whole rows and writes some columns.
 int run(const CpuCall& call) {
   const auto& args = call.args<NormArgs>();
   const std::uint64_t columns = args.x.extents[3];

@@ -31,7 +31,7 @@ void make_sample(SampleBuilder& sample) {
   sample.add({.dtype = dtype, .shape = {entries.count, heads, head_dim}, .extent = entries.extent, .view = view});
   sample.add_indices({entries.count}, entries.extent, sample.indices(entries.count, 4000));
   if (!has_factors) return sample.add_absent();
-  // As many as the shape rule requires: half of the rotated dims.
+  // The shape rule requires half of the rotated dims.
   const std::uint32_t dims = head_dim / 4 * 2;
   sample.set(Attr::rotary_dims, dims);
   sample.add({.shape = {(dims == 0 ? head_dim : dims) / 2}});

@@ -1,2 +1,2 @@
-// A fragment is an invocation of the compute kernel.
+// A fragment does the work of one invocation of the compute kernel.
 #include "ops/rotary/rotary.comp"

@@ -21,7 +21,7 @@ uvec2 divided(uvec2 turn, float factor) {
   uint divisor = bits < 0x00800000u ? bits : (bits & 0x7FFFFFu) | 0x800000u;
   uvec2 quotient = uvec2(0u);
   uint rest = 0u;
-  // The factor is divisor * 2^(exponent - 150), so the turn has up to 150 - exponent more bits, all zero.
+  // The factor is divisor * 2^(exponent - 150), so the turn has 150 - exponent more bits, all zero (fewer if negative).
   uint end = 214u - min(exponent, 214u);
   for (uint bit = 0u; bit < end && divisor != 0u; bit += 8u) {
     uint count = min(end - bit, 8u);

@@ -1,4 +1,4 @@
-// A workgroup turns the scores of one row, or two, into shares.
+// A workgroup turns the scores of one or two rows into shares.
 #include "ops/softmax/softmax_args.h"
 
 #define Arguments SoftmaxArgs
@@ -11,7 +11,7 @@ SHUNT_INPUT(3, x)
 SHUNT_INPUT(4, mask)
 
 uint first_row;
-uint tops[2];  // the order of the largest score
+uint tops[2];  // order of the largest score
 float sums[2];
 
 float score(uint row, uint column) {
@@ -22,7 +22,7 @@ float score(uint row, uint column) {
   return value + mask_element(args.mask_dtype, byte_offset(2u), at);
 }
 
-// The exponential beside the largest of the row. REQUIRES: that is finite.
+// Returns exp(of - largest of the row). REQUIRES: the largest is finite.
 float power(uint row_in_group, float of) {
   return order_of(of) == kMinusInfinity ? 0.0 : exp(of - value_of(tops[row_in_group]));
 }
@@ -30,7 +30,7 @@ float power(uint row_in_group, float of) {
 float result(uint row_in_group, uint column) {
   uint top = tops[row_in_group];
   if (top <= kMinusInfinity) return 0.0;
-  if (top >= kInfinity) return value_of(top | 0x00400000u);  // NaN, as infinity less infinity is
+  if (top >= kInfinity) return value_of(top | 0x00400000u);  // NaN, like infinity minus infinity
   return power(row_in_group, score(first_row + row_in_group, column)) / sums[row_in_group];
 }
 

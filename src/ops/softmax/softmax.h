@@ -1,4 +1,4 @@
-// From a call of the family softmax to its arguments (softmax_args.h). Pure functions, for the host.
+// Builds the arguments of calls of the softmax family (softmax_args.h). Pure functions, for the host.
 #pragma once
 
 #include "ops/softmax/softmax_args.h"

@@ -1,5 +1,5 @@
-// Arguments of softmax: exp(scale x + mask) / sum, per row; the mask is broadcast along missing leading axes.
-// A row whose scores are all -infinity becomes zeros.
+// Arguments of softmax: exp(scale x + mask) / sum, per row. The mask is broadcast along missing leading axes. A row
+// whose scores are all -infinity becomes zeros.
 #pragma once
 
 #include "ops/strided_args.h"

@@ -12,14 +12,14 @@
 namespace shunt {
 namespace {
 
-// What one thread found in its columns of one row: the sum is of exp(score - largest).
+// One thread's result for its columns of one row; the sum is of exp(score - largest).
 struct SoftmaxPart {
   double sum = 0;
   float largest = -std::numeric_limits<float>::infinity();
   std::uint32_t reserved = 0;
 };
 
-// Few rows are cut into columns, of which each thread takes some; the second phase joins the parts.
+// If there are few rows, each thread takes some columns of each, and the second phase joins the parts.
 bool cuts_columns(std::uint64_t rows, std::uint64_t columns, std::uint32_t threads) {
   return rows < threads && columns >= 2048;
 }
@@ -43,7 +43,7 @@ namespace {
 
 constexpr float kLowest = -std::numeric_limits<float>::infinity();
 
-// out = scale x + mask; answers the largest that is a number. `mask` may be null.
+// Computes out = scale x + mask and returns the largest number in it, ignoring NaN. `mask` may be null.
 float score_row(const float* x, float scale, const float* mask, std::size_t elements, float* out) {
   const Floats d;
   const auto scales = hn::Set(d, scale);
@@ -63,7 +63,7 @@ float score_row(const float* x, float scale, const float* mask, std::size_t elem
   return result;
 }
 
-// x = exp(x - shift) in place, for shift >= x; answers the sum, of which short stretches are in F32.
+// Computes x = exp(x - shift) in place, for shift >= x. Returns the sum, in which short stretches are summed in F32.
 double exp_row(float shift, std::size_t elements, float* x) {
   constexpr std::size_t kStretch = 1024;
   const Floats d;
@@ -95,11 +95,11 @@ void multiply_row(float factor, std::size_t elements, float* x) {
   for (; i < elements; ++i) x[i] *= factor;
 }
 
-// Scores of nothing but -infinity are shifted by nothing, so that they become zeros.
+// Scores that are all -infinity are not shifted, so that they become zeros.
 float shift_of(float largest) { return largest == kLowest ? 0.0F : largest; }
 float factor_of(double sum) { return sum == 0 ? 0.0F : static_cast<float>(1.0 / sum); }
 
-// Leaves exp(score - largest) of the columns of `part` in `out`.
+// Writes exp(score - largest) of the columns of `part` to `out`.
 SoftmaxPart exp_part(const SoftmaxArgs& args, const CpuCall& call, std::uint64_t row, Range part, float* out) {
   const std::size_t elements = part.end - part.begin;
   float* const buffer = reinterpret_cast<float*>(call.thread_scratch);
@@ -130,7 +130,7 @@ void run_rows(const SoftmaxArgs& args, const CpuCall& call) {
   }
 }
 
-// Phase 0 leaves each part's exponentials in shared scratch, phase 1 brings them to one scale.
+// Phase 0 leaves each part's exponentials in the shared scratch; phase 1 rescales them to a common scale.
 void run_columns(const SoftmaxArgs& args, const CpuCall& call) {
   const DType dtype = static_cast<DType>(args.x.dtype);
   const std::uint64_t columns = args.x.extents[3];

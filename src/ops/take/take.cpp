@@ -35,7 +35,7 @@ void make_sample(SampleBuilder& sample) {
   sample.add(x);
   Shape shape = x.shape;
   shape.set(shape.rank() - 1, count);
-  // One of them is an index that x has not.
+  // One of the indices is out of range.
   sample.add_indices(shape, x.extent,
                      sample.indices(static_cast<std::uint32_t>(shape.elements()), x.shape.columns() + 1));
 }

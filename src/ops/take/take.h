@@ -1,4 +1,4 @@
-// From a call of the family take to its arguments (take_args.h). Pure functions, for the host.
+// Builds the arguments of calls of the take family (take_args.h). Pure functions, for the host.
 #pragma once
 
 #include "ops/strided.h"

@@ -1,4 +1,4 @@
-// In which order columns stand in the result: the greater first, of equals the lower index, NaN last.
+// The order of columns in the result: greater values first, then lower indices, NaN last.
 #include "ops/order.glsl"
 
 uint rank_of(float value) { return is_number(value) ? order_of(value) : 0u; }

@@ -1,5 +1,5 @@
-// A workgroup finds the places of one row, one after the other: each is the first among the best that every invocation
-// has left of its columns.
+// A workgroup finds the places of one row, one after the other. Each is the first among the best remaining columns of
+// all invocations.
 #include "ops/top_k/top_k_args.h"
 
 #define Arguments TopKArgs
@@ -12,7 +12,7 @@ SHUNT_INPUT(3, x)
 const uint kNone = 0xFFFFFFFFu;
 shared uint orders[kGroup];
 shared uint places[kGroup];
-// What was found, in turn in the first and the second: drivers of OpenGL move what is read before a barrier behind it.
+// Results alternate between the two elements, because OpenGL drivers move reads from before a barrier to after it.
 shared uint found_orders[2];
 shared uint found_places[2];
 
@@ -21,7 +21,7 @@ void main() {
   bool live = row < valid_row_count(args.x);
   uint lane = gl_LocalInvocationID.x;
   uint begin = row_offset(args.x.extents, args.x.strides, row);
-  uint last = kNotANumber;  // nothing's order
+  uint last = kNotANumber;  // an order that no column has
   uint last_place = 0u;
   uint best = 0u;
   uint place = kNone;

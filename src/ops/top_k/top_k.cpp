@@ -23,7 +23,7 @@ Result<ResultShape> result_shape(InputOperands inputs, const Attributes& attribu
   return value(DType::I32, shape, x.shape.rank() > 1 ? x.extent : Extent::fixed);
 }
 
-// Each index is found by going over the row.
+// Counts one pass over the row for each index.
 Cost cost_of(const OpCall& call) {
   Cost cost = read_all_write_one(call);
   cost.flops = static_cast<double>(call.input(0).shape.elements()) * call.attributes->u32(Attr::k);
@@ -50,14 +50,14 @@ struct Place {
   std::uint32_t index = 0;
 };
 
-// Whether `a` stands before `b` in the result.
+// Returns whether `a` precedes `b` in the result.
 bool precedes(const Place& a, const Place& b) {
   if (std::isnan(a.value) != std::isnan(b.value)) return std::isnan(b.value);
   if (a.value > b.value || a.value < b.value) return a.value > b.value;
   return a.index < b.index;
 }
 
-// Each place of the result is the first of the elements that come after the place before it.
+// Each place of the result is the first of the elements after the previous place.
 void find_row(const TopKArgs& args, const CpuCall& call, std::uint64_t row) {
   const std::uint64_t begin = row_offset(args.x, row);
   const auto at = [&](std::uint32_t i) {

@@ -1,4 +1,4 @@
-// From a call of the family top_k to its arguments (top_k_args.h). Pure functions, for the host.
+// Builds the arguments of calls of the top_k family (top_k_args.h). Pure functions, for the host.
 #pragma once
 
 #include "ops/strided.h"

@@ -1,5 +1,5 @@
-// Arguments of top_k: per row of x the indices of its k largest elements, as I32; of equals the lower index first,
-// NaN last.
+// Arguments of top_k: the indices of the k largest elements of each row of x, as I32. Of equals the lower index comes
+// first; NaN is last.
 #pragma once
 
 #include "ops/strided_args.h"
@@ -12,5 +12,5 @@ SHUNT_ARGS(TopKArgs) {
 };
 SHUNT_ARGS_BYTES(TopKArgs, 64)
 
-// Columns that an invocation of top_k_rank.comp compares in a round.
+// Columns that an invocation of top_k_rank.comp compares per round.
 SHUNT_ARGS_CONSTANT(kTopKAtOnce, 4)

@@ -6,7 +6,7 @@
 namespace shunt {
 namespace {
 
-// Elements that a workgroup may look at for one row: about as many as take a second. Drivers end what takes long.
+// The most elements that a workgroup looks at for one row: about a second's work. Drivers abort longer kernels.
 constexpr std::uint64_t kMostLooks = std::uint64_t{1} << 28U;
 
 std::string supports(const OpCall& call) {
@@ -17,13 +17,13 @@ std::string supports(const OpCall& call) {
                      kMostLooks);
 }
 
-// Each place that is found makes one invocation look for its next best.
+// Each place found makes one invocation look for its next best column.
 std::uint64_t rounds(const OpCall& call, const ShaderLimits&) {
   const std::uint64_t looks = rounds_over(call.input(0).shape.columns());
   return looks + call.attributes->u32(Attr::k) * (1 + looks + kRoundsOfAGroup);
 }
 
-// To find few places one after the other is less than to rank all columns.
+// Up to this k, finding places one after the other takes less work than ranking all columns.
 constexpr std::uint32_t kFew = 16;
 
 std::string rank_supports(const OpCall& call) {

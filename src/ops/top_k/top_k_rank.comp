@@ -1,4 +1,4 @@
-// An invocation ranks one column of a row: before it stand as many columns as precede it.
+// An invocation ranks one column of a row by counting the columns that precede it.
 #include "ops/top_k/top_k_args.h"
 
 #define Arguments TopKArgs

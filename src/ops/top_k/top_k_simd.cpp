@@ -19,7 +19,7 @@ namespace shunt {
 namespace HWY_NAMESPACE {
 namespace {
 
-// The first index of the largest number; `elements` if there is none.
+// Returns the first index of the largest number, or `elements` if there is none.
 std::size_t place_of_largest(const float* x, std::size_t elements) {
   const Floats d;
   auto largest = hn::Set(d, -std::numeric_limits<float>::infinity());
@@ -37,8 +37,8 @@ std::size_t place_of_largest(const float* x, std::size_t elements) {
   return i;
 }
 
-// What was found becomes NaN in the thread's copy of the row, so that the next one is found; once nothing else is
-// left, the elements that were NaN follow by index.
+// Each result is replaced by NaN in the thread's copy of the row, so that the next one is found. Once only NaN is left,
+// the elements that were NaN follow by index.
 void find_row(const TopKArgs& args, const CpuCall& call, std::uint64_t row) {
   const std::size_t columns = args.x.extents[3];
   float* const left = reinterpret_cast<float*>(call.thread_scratch);

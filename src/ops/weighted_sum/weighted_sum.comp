@@ -9,7 +9,7 @@
 SHUNT_INPUT(3, x)
 SHUNT_INPUT(4, weights)
 
-const uint kStretch = 64u;  // products that are summed before they are added to the others: many stay precise
+const uint kStretch = 64u;  // products summed before they are added to the rest, so that long sums stay precise
 
 float element(uint index) {
   uint row = index / args.columns;

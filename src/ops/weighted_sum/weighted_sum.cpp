@@ -75,7 +75,7 @@ int run(const CpuCall& call) {
 
 WeightedSumArgs weighted_sum_arguments(const OpCall& call) {
   const Operand& x = call.input(0);
-  // The extent of the result counts, whatever that of the weights says.
+  // The result's extent applies, not that of the weights.
   Operand weights = call.input(1);
   weights.extent = x.extent;
   WeightedSumArgs args;

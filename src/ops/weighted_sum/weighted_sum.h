@@ -1,4 +1,4 @@
-// From a call of the family weighted_sum to its arguments (weighted_sum_args.h). Pure functions, for the host.
+// Builds the arguments of calls of the weighted_sum family (weighted_sum_args.h). Pure functions, for the host.
 #pragma once
 
 #include "ops/strided.h"

@@ -4,8 +4,8 @@
 #include "ops/strided_args.h"
 
 SHUNT_ARGS(WeightedSumArgs) {
-  StridedTensor weights;     // a row of the result for each of its rows
-  SHUNT_U32S(4, x_strides);  // of x without its columns, whose axes are then those of weights
+  StridedTensor weights;     // each of its rows gives a row of the result
+  SHUNT_U32S(4, x_strides);  // of x without its columns; the remaining axes are those of weights
   SHUNT_U32(columns);
   SHUNT_U32(column_stride);  // of x
   SHUNT_U32(x_dtype);        // and of the result

@@ -3,7 +3,7 @@
 namespace shunt {
 namespace {
 
-// A word of the result has at most two elements; a stretch of 64 products is a round and theirs.
+// A word of the result has at most two elements. Each stretch of 64 products adds a round to those of its products.
 std::uint64_t rounds(const OpCall& call, const ShaderLimits&) {
   const std::uint64_t products = call.input(1).shape.columns();
   return 2 * (2 + products + products / 64);

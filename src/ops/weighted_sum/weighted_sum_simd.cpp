@@ -8,7 +8,7 @@
 #ifndef SHUNT_OPS_WEIGHTED_SUM_ONCE
 #define SHUNT_OPS_WEIGHTED_SUM_ONCE
 namespace shunt {
-// Columns that are summed at a time.
+// Columns summed at a time.
 inline constexpr std::size_t kWeightedSumPiece = 512;
 }  // namespace shunt
 #endif
@@ -37,7 +37,7 @@ void add_row(const float* x, float weight, bool first, std::size_t elements, flo
   for (; i < elements; ++i) sum[i] = first ? x[i] * weight : x[i] * weight + sum[i];
 }
 
-// Columns of one row, no more than a piece of them.
+// Sums columns of one row, at most kWeightedSumPiece of them.
 void sum_piece(const WeightedSumArgs& args, const CpuCall& call, std::uint64_t row, Range columns) {
   const DType dtype = static_cast<DType>(args.x_dtype);
   const std::uint64_t weights = row_offset(args.weights, row);
@@ -57,7 +57,7 @@ void sum_piece(const WeightedSumArgs& args, const CpuCall& call, std::uint64_t r
   narrow_row(dtype, sum, elements, call.output + (row * args.columns + columns.begin) * info_of(dtype).block_bytes);
 }
 
-// Threads share elements, as one row is work for several.
+// Threads share elements, because one row is enough work for several.
 int run(const CpuCall& call) {
   const auto& args = call.args<WeightedSumArgs>();
   const std::uint64_t columns = args.columns;
