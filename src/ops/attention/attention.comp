@@ -1,5 +1,5 @@
-// A workgroup computes one head of one token: online softmax over tiles of 64 positions, one score per invocation,
-// after which each invocation sums up to four elements of the result. Larger heads take several passes.
+// A workgroup computes one head of one token: online softmax over tiles of 64 positions, one score per invocation. Then
+// each invocation sums up to four elements of the result. Larger heads take several passes.
 #include "ops/attention/attention_args.h"
 #include "ops/page_table.glsl"
 

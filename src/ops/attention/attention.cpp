@@ -34,8 +34,8 @@ Result<ResultShape> result_shape(InputOperands inputs, const Attributes& attribu
   return value(DType::F32, query.shape, query.extent);
 }
 
-// Counts each token against half of its sequence's capacity in the page table, the average while it fills up, or
-// against the window if that is smaller.
+// Counts each token against half of its sequence's capacity, the average while it fills up, or the window if that is
+// smaller.
 Cost cost_of(const OpCall& call) {
   const Operand& query = call.input(0);
   const Operand& keys = call.input(1);

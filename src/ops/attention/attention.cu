@@ -1,5 +1,5 @@
-// A block computes one head of one token: online softmax over tiles of 64 positions, one score per thread, after which
-// each thread sums up to four elements of the result. Larger heads take several passes.
+// A block computes one head of one token: online softmax over tiles of 64 positions, one score per thread. Then each
+// thread sums up to four elements of the result. Larger heads take several passes.
 #include "ops/attention/attention_args.h"
 
 #include "ops/kernel.cuh"

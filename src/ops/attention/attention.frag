@@ -1,5 +1,5 @@
-// A fragment computes one element of the result: the values of all positions that its token sees, weighted one after
-// the other (online softmax) by the scores of the first pass.
+// A fragment computes one element of the result. It weights the values of all positions that its token sees, one after
+// the other (online softmax), by the scores of the first pass.
 #include "ops/attention/score.glsl"
 
 SHUNT_INPUT(5, values)

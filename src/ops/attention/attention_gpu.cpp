@@ -10,8 +10,8 @@ std::uint64_t first_pass_words(const OpCall& call) {
   return row_count(args.query) * args.table.sequence_pages * args.table.page_tokens;
 }
 
-// Rounds per tile of 64 positions: the product with a key, the largest score of the group, and for each position the
-// elements that an invocation sums.
+// Rounds per tile of 64 positions: the product with a key, the group's largest score, and per position the elements
+// that an invocation sums.
 std::uint64_t rounds(const OpCall& call, const ShaderLimits& limits) {
   constexpr std::uint64_t kElements = kHeadPart / kShaderGroupSize;
   const std::uint64_t positions = visible_at_most(call);

@@ -163,7 +163,7 @@ HWY_INLINE void add_values(const float* HWY_RESTRICT weights, const std::byte* c
   }
 }
 
-// The rows of one key head when there are few: the head's offset within a position's row of state, and the rows' places
+// The rows of one key head when there are few: the head's offset in a position's row of state, and where the rows are
 // in the scratch.
 struct FewHeads {
   std::size_t offset = 0;  // bytes

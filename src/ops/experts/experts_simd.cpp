@@ -1,4 +1,4 @@
-// The SIMD linear over selected experts. Uses (a token and one of its experts) are sorted by matrix, and each matrix is
+// The SIMD linear over selected experts. Uses (a token and one of its experts) are sorted by matrix. Each matrix is
 // multiplied by its uses: few of them with linear's dot kernel, many with its tiles. Threads share the rows of every
 // matrix. A program for one token has one phase. Others have three: sorting, packing x for the tiles, products.
 #include "ops/simd_targets.h"

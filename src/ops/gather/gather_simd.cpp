@@ -30,8 +30,8 @@ void widen_part(const GatherArgs& args, const CpuCall& call, std::uint64_t id, s
   floats_of(dtype, call.inputs[0], begin, args.strides[1], elements, out);
 }
 
-// Threads share elements rather than rows: one row is enough work for several. A share begins at a whole block, because
-// each row is a whole number of blocks and the grain is a multiple of every block size.
+// Threads share elements rather than rows: one row is enough work for several. A share begins at a whole block: each
+// row is a whole number of blocks, and the grain is a multiple of every block size.
 int run(const CpuCall& call) {
   constexpr std::uint64_t kGrain = 256;
   const auto& args = call.args<GatherArgs>();

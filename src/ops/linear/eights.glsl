@@ -1,5 +1,5 @@
-// How the fast kernels read a weight: eight elements of a row at a time, as two or more words, with the eight matching
-// elements of x. Needs kernel.glsl, SHUNT_INPUT x at binding 3 and SHUNT_WEIGHT weight.
+// How the fast kernels read a weight: eight elements of a row at a time as two or more words, and the matching elements
+// of x. Needs kernel.glsl, SHUNT_INPUT x at binding 3 and SHUNT_WEIGHT weight.
 layout(std430, binding = 3) readonly buffer x_vector_buffer { vec4 x_vectors[]; };
 
 // Returns the columns where the two groups of four elements of a unit begin.

@@ -1,6 +1,6 @@
 // linear and linear_add: out[t, r] = sum over c of x[t, c] * weight[r, c], plus residual[t, r] if there is one.
 // rms_norm_linear: the same with x[t, c] * norm[c] / sqrt(mean over c of x[t, c]^2 + epsilon) for x[t, c].
-// rms_norm_swiglu: silu(first product) * second product, with the weights gate and up.
+// rms_norm_swiglu: the same with two weights, gate and up, giving silu(first product) * second product.
 //
 // x [..., k] F32, F16 or BF16: all axes but the last are rows ("tokens"). weight [m, k] of any floating or quantized
 // dtype, layout rows. residual and out [..., m] F32. x may have any strides; in the others the elements of a row are

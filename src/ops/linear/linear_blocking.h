@@ -5,10 +5,11 @@
 
 namespace shunt {
 
-// Up to this many token rows use the dot kernel; more use the tile kernel. Measured with m 2816, k 1024 and Q4_0 on one
-// core, in GFLOP/s of dot and tile: AVX-512, 12 rows 81 and 52, 16 rows 87 and 70, 20 rows 93 and 60, 24 rows 96 and
-// 70, 32 rows about 90 both; AVX2, 12 rows 51 and 39, 16 rows 53 both, 24 rows 55 and 52, 32 rows 58 and 61. `shunt
-// bench ops linear --threads 1 --prompt ROWS` times the kernel that is chosen.
+// Up to this many token rows use the dot kernel; more use the tile kernel.
+// Measured with m 2816, k 1024 and Q4_0 on one core, in GFLOP/s of dot and tile:
+// AVX-512: 12 rows 81 and 52, 16 rows 87 and 70, 20 rows 93 and 60, 24 rows 96 and 70, 32 rows about 90 both;
+// AVX2: 12 rows 51 and 39, 16 rows 53 both, 24 rows 55 and 52, 32 rows 58 and 61.
+// `shunt bench ops linear --threads 1 --prompt ROWS` times the kernel that is chosen.
 inline constexpr std::size_t kDotRows = 24;
 
 // Elements of a weight row decoded at a time. Four such strips fit the first-level cache together with the same part of

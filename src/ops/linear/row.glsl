@@ -1,6 +1,6 @@
 // Multiplies few rows of x by one or two weights, as in decode, where the speed of reading the weights matters. A
 // workgroup multiplies one row of each weight by all rows of x. If SHUNT_NORMALIZED is defined, it also sums the
-// squares of x, which give each row of x a factor that is applied to its products at the end.
+// squares of x. They give each row of x a factor, which is applied to its products at the end.
 #include "ops/vulkan.glsl"
 SHUNT_EXTENSION(GL_KHR_shader_subgroup_basic)
 SHUNT_EXTENSION(GL_KHR_shader_subgroup_arithmetic)

@@ -13,7 +13,7 @@ uint upper_product(uint a, uint b) {
 }
 
 // Returns `turn`, a fraction of a turn in 64-bit fixed point, divided by the absolute value of a factor. The factor is
-// 24 bits times a power of two, so this is a long division by at most 8 bits at a time: the remainder is less than the
+// 24 bits times a power of two, so this is a long division by at most 8 bits at a time. The remainder is less than the
 // divisor and fits with them into 32 bits. Whole turns of the quotient may be lost, since positions are whole numbers.
 uvec2 divided(uvec2 turn, float factor) {
   uint bits = floatBitsToUint(factor) & 0x7FFFFFFFu;

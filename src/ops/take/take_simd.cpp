@@ -17,7 +17,7 @@ void take_rows(const TakeArgs& args, const CpuCall& call, Range rows) {
     const std::int32_t* const ids = call.in<std::int32_t>(1) + row_offset(args.x.extents, args.id_strides, row);
     Word* const out = call.out<Word>() + row * args.count;
     for (std::uint64_t j = 0; j < args.count; ++j) {
-      // As an unsigned number, a negative index is beyond every row.
+      // A negative index, as an unsigned number, is beyond every row.
       const auto id = static_cast<std::uint32_t>(ids[j * args.id_strides[3]]);
       out[j] = id < columns ? x[std::uint64_t{id} * args.x.strides[3]] : Word{0};
     }
