@@ -1,5 +1,5 @@
-// Where the fields of a GGUF file's header lie, so that each can be damaged by itself: counts, lengths, types, values,
-// names, extents and offsets. Plain functions; a header that is damaged already has the fields up to there.
+// Locates the fields of a GGUF file's header, so that each can be damaged separately: counts, lengths, types, values,
+// names, extents and offsets. In a damaged header it finds the fields up to the damage. Plain functions.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ struct GgufField {
   std::size_t bytes = 0;
 };
 
-// Values that code is likely to get wrong, as numbers of any width.
+// Values that code often gets wrong, as integers of any width.
 inline constexpr std::uint64_t kTellingNumbers[] = {
     0,
     1,
@@ -33,7 +33,7 @@ inline constexpr std::uint64_t kTellingNumbers[] = {
     std::numeric_limits<std::uint32_t>::max(),
     std::uint64_t{1} << 32U,
     65536,
-    0x7FC00000,  // a float that is not a number
+    0x7FC00000,  // NaN as a float
     0x7F800000,  // infinity
 };
 
@@ -73,7 +73,7 @@ class GgufFieldReader {
  private:
   static constexpr std::uint64_t kString = 8, kArray = 9;
   static constexpr std::size_t kBytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
-  static constexpr std::uint64_t kEnds = 2;  // of an array only so many first and last elements are fields
+  static constexpr std::uint64_t kEnds = 2;  // only the first and last elements of an array are fields
 
   std::uint64_t take(std::size_t bytes, bool is_field = true) {
     if (bytes > file_.size() - at_) ended_ = true;
@@ -95,7 +95,7 @@ class GgufFieldReader {
     }
     const std::uint64_t of = take(4, is_field);
     const std::uint64_t count = take(8, is_field);
-    if (of == kArray) ended_ = true;  // no file of ours has any
+    if (of == kArray) ended_ = true;  // no test file nests arrays
     for (std::uint64_t i = 0; i < count && !ended_; ++i) value(of, is_field && (i < kEnds || i + kEnds >= count));
   }
 

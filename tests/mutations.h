@@ -1,5 +1,5 @@
-// Files with damage: each mutation changes a few bytes, cuts the end off, or puts a piece of the file elsewhere. Equal
-// seeds give equal mutations.
+// Damaged files: each mutation changes a few bytes, truncates the file, or moves a piece of it. Equal seeds give equal
+// mutations.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ inline std::vector<std::byte> bytes_of_file(const std::string& path) {
 
 class Mutations {
  public:
-  // Only the first `reach` bytes are changed.
+  // Changes only the first `reach` bytes.
   Mutations(std::vector<std::byte> original, std::size_t reach, std::uint32_t seed)
       : original_(std::move(original)), reach_(std::min(reach, original_.size())), random_(seed) {}
 

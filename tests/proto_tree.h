@@ -1,6 +1,6 @@
-// A file of protocol buffers as a tree of fields, so that each can be changed by itself and the lengths around it stay
-// right (https://protobuf.dev/programming-guides/encoding). Knows no schema: bytes that read as a message are one.
-// Plain functions; they trust nothing in the bytes.
+// A protocol buffers file as a tree of fields, so that each field can be changed separately while the enclosing lengths
+// stay right (https://protobuf.dev/programming-guides/encoding). It knows no schema: bytes that parse as a message
+// become one. Plain functions; they trust nothing in the bytes.
 #pragma once
 
 #include <cstddef>
@@ -17,15 +17,15 @@ namespace shunt {
 struct ProtoNode {
   enum class Kind : std::uint8_t { number = 0, bits64 = 1, bytes = 2, bits32 = 5, message };
 
-  std::uint32_t number = 0;  // of the field
+  std::uint32_t number = 0;  // the field's number
   Kind kind = Kind::number;
-  std::uint64_t value = 0;  // of a number or bits
+  std::uint64_t value = 0;  // of a varint or fixed-size field
   std::string bytes = {};
   std::vector<ProtoNode> fields = {};  // of a message
 };
 using ProtoTree = std::vector<ProtoNode>;
 
-inline constexpr std::uint32_t kMostProtoFieldNumber = 32;  // ONNX has none above
+inline constexpr std::uint32_t kMostProtoFieldNumber = 32;  // ONNX uses no higher number
 inline constexpr unsigned kMostProtoDepth = 12;
 
 inline std::optional<std::uint64_t> take_proto_number(std::string_view& rest) {
@@ -39,7 +39,7 @@ inline std::optional<std::uint64_t> take_proto_number(std::string_view& rest) {
   return std::nullopt;
 }
 
-// Nothing where the bytes are no message.
+// Returns nullopt if the bytes are not a message.
 inline std::optional<ProtoTree> proto_tree(std::string_view rest, unsigned depth = 0) {
   ProtoTree tree;
   while (!rest.empty()) {
@@ -102,7 +102,7 @@ inline std::string proto_bytes(const ProtoTree& tree) {
   return to;
 }
 
-// A field, by the list that it stands in.
+// A field's list and its index there.
 struct ProtoPlace {
   ProtoTree* list = nullptr;
   std::size_t index = 0;
@@ -116,7 +116,7 @@ inline void append_proto_places(ProtoTree& tree, std::vector<ProtoPlace>& places
   }
 }
 
-// Of all fields, those of messages too. They hold until one is added or removed.
+// Returns the places of all fields, including those inside messages. Valid until a field is added or removed.
 inline std::vector<ProtoPlace> proto_places(ProtoTree& tree) {
   std::vector<ProtoPlace> places;
   append_proto_places(tree, places);

@@ -1,4 +1,4 @@
-// Machines and numbers for the tests of array functions.
+// Machines and inputs for the tests of array functions.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ namespace shunt {
 
 using Floats = std::vector<float>;
 
-// Simulated devices with a clock of their own, and behind them the CPU.
+// Simulated devices on a virtual clock, and behind them the CPU.
 struct ArraysMachine {
   std::shared_ptr<sim::VirtualClock> clock = std::make_shared<sim::VirtualClock>();
   std::unique_ptr<Runtime> runtime;
@@ -50,14 +50,14 @@ struct ArraysMachine {
   }
 };
 
-// So near that it is predicted to be faster than the CPU.
+// So close to the host that it is predicted to beat the CPU.
 inline sim::Spec near_spec(std::string id = "sim:0", const Faults& faults = {}) {
   sim::Spec spec{.id = std::move(id), .launch_us = 0.1, .op_us = 0.1, .memory_pool = "host", .faults = faults};
   spec.rate = {.flops_per_s = 1e15, .bytes_per_s = 1e15};
   return spec;
 }
 
-// From a quarter to two, one in four negative: sums do not come to next to nothing.
+// Magnitudes from 0.25 to 2, one in four negative, so that sums do not cancel.
 inline Floats numbers(std::size_t count, std::uint32_t seed) {
   std::mt19937 random(seed);
   Floats values(count);
@@ -69,12 +69,12 @@ inline Floats numbers(std::size_t count, std::uint32_t seed) {
   return values;
 }
 
-// One call of any function, with inputs and result of its own.
+// One call of an array function, with its inputs and its result.
 struct ArrayCase {
   std::string function;
   std::size_t size = 0;     // elements; rows of a product
-  std::size_t columns = 1;  // of softmax and of the product
-  std::size_t inner = 1;    // of the product
+  std::size_t columns = 1;  // for softmax and the product
+  std::size_t inner = 1;    // for the product
 
   [[nodiscard]] ProductExtents extents() const { return {size, inner, columns}; }
   [[nodiscard]] bool is_product() const { return function == "matmul"; }
@@ -100,7 +100,7 @@ struct ArrayCase {
     return arrays.softmax(x, columns, out, call);
   }
 
-  // In plain loops.
+  // Computes the result in plain loops.
   [[nodiscard]] std::vector<double> expected(const Floats& x, const Floats& y) const {
     std::vector<double> out(results());
     const auto at = [](const Floats& values, std::size_t i) { return static_cast<double>(values[i]); };
@@ -125,7 +125,7 @@ struct ArrayCase {
     return out;
   }
 
-  // Within the tolerance of the op's row.
+  // Expects `actual` to be within the tolerance of the op's row.
   void expect_right(const Floats& actual, const std::vector<double>& wanted) const {
     double difference = 0;
     double size_of_all = 0;

@@ -1,4 +1,4 @@
-// What tests keep of devices is their own.
+// Gives each test a device cache of its own.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 
 namespace shunt::test {
 
-// Sets a variable for as long as it lives.
+// Sets an environment variable for its own lifetime.
 class Setting {
  public:
   Setting(const char* name, const std::string& value) : name_(name) {

@@ -1,4 +1,4 @@
-/* Lets the Nth allocation, thread or file operation of a process fail (exhaustion.cpp). For C. */
+/* Makes the Nth allocation, thread or file operation of a process fail (exhaustion.cpp). For C. */
 #pragma once
 
 #ifdef __cplusplus
@@ -16,11 +16,11 @@ enum exhaustion_kind {
   EXHAUSTION_KINDS
 };
 
-/* From now on the `nth` of that kind fails, from 1; with `stays` all that follow it too. */
+/* Makes the `nth` call of that kind fail, counted from now, starting at 1; `stays`: every later one too. */
 void exhaustion_arm(enum exhaustion_kind kind, long nth, int stays);
-/* Whether it has failed. Nothing fails from now on. */
+/* Stops failing calls and returns whether the fault had struck. */
 int exhaustion_disarm(void);
-/* Allocations of operator new that live. */
+/* Live allocations of operator new. */
 long exhaustion_live(void);
 
 #ifdef __cplusplus

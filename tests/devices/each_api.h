@@ -1,7 +1,7 @@
-// Tests that run on every device of every row of backends.def but the CPU, whose own tests ask more of it.
+// Tests that run on the devices of every row of backends.def except the CPU, whose own tests are stricter.
 //
-// A machine without a device of an API skips that API's tests and says why. Where SHUNT_EXPECT_APIS names the API
-// (words parted by spaces, as ./dev test sets it once it has installed what they need), its absence is a failure.
+// A machine without a device of an API skips that API's tests and says why. If SHUNT_EXPECT_APIS (names separated by
+// spaces, set by ./dev test once it has installed what they need) names the API, its absence is a failure.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -42,7 +42,7 @@ class EachApi : public testing::TestWithParam<std::string> {
 #ifdef SHUNT_SANITIZE_THREADS
     if (GetParam() != "sim") GTEST_SKIP() << "ThreadSanitizer cannot see into the driver of " << GetParam();
 #endif
-    // Outside of a browser WebGL2 is what the tests bring along.
+    // Outside a browser, WebGL2 is the stand-in that the tests build.
     ASSERT_EQ(setenv("SHUNT_WEBGL_LIBRARY", SHUNT_WEBGL_ON_EGL, 1), 0);
     auto registry = open_devices({.devices = GetParam(), .threads = 2});
     ASSERT_TRUE(registry.has_value()) << registry.error().message;
@@ -60,7 +60,7 @@ class EachApi : public testing::TestWithParam<std::string> {
   std::vector<Device*> devices_;
 };
 
-// Names the tests of an API after it.
+// Instantiates a suite for APIs and names each instance after its API.
 #define SHUNT_FOR_APIS(suite, apis) \
   INSTANTIATE_TEST_SUITE_P(Devices, suite, testing::ValuesIn(apis), [](const auto& test) { return test.param; })
 #define SHUNT_FOR_EACH_API(suite) SHUNT_FOR_APIS(suite, shunt::test::apis_beside_the_cpu())

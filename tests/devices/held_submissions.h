@@ -1,7 +1,7 @@
-// Submissions that the stand-in for Vulkan's library holds back, with copies of all that their structures point to, and
-// the thread that begins them later, in their order.
+// Submissions that the stand-in Vulkan library holds back, with copies of everything their structures point to, and the
+// thread that later starts them in order.
 //
-// Calls of one queue exclude each other here, as Vulkan asks for it. Any thread.
+// Calls on one queue are serialized here, as Vulkan requires. Safe from any thread.
 #pragma once
 
 #include <chrono>
@@ -61,7 +61,7 @@ struct HeldSubmission {
   std::vector<std::uint64_t> signal_values = {};
 };
 
-// The driver's own.
+// The real driver's functions.
 struct QueueFunctions {
   PFN_vkQueueSubmit submit;
   PFN_vkQueueWaitIdle wait_idle;
@@ -69,7 +69,7 @@ struct QueueFunctions {
 
 class HeldSubmissions {
  public:
-  // When a submission begins: nothing stands for never.
+  // How long a submission is delayed; empty means forever.
   using Delay = std::optional<std::chrono::milliseconds>;
 
   void note_queue(VkQueue queue, VkDevice device) {
@@ -77,7 +77,7 @@ class HeldSubmissions {
     lines_[queue].device = device;
   }
 
-  // Behind those of its queue that wait; at once if there are none and it is not delayed.
+  // Appends to the queue's waiting submissions; submits at once if none is waiting and there is no delay.
   VkResult submit(HeldSubmission submission, Delay delay, const QueueFunctions& real) {
     const std::scoped_lock lock(mutex_);
     Line& line = lines_[submission.queue];
@@ -90,7 +90,7 @@ class HeldSubmissions {
     return VK_SUCCESS;
   }
 
-  // Begins all of them now, and waits for each.
+  // Starts all held submissions now and waits for each.
   void release() {
     const std::scoped_lock lock(mutex_);
     for (auto& [queue, line] : lines_)
@@ -102,7 +102,8 @@ class HeldSubmissions {
     changed_.notify_all();
   }
 
-  // Once nothing of the device waits: what `wait` answers. Where that is never so: device lost.
+  // Waits until nothing of the device is held, then returns what `wait` returns; device lost if that would never
+  // happen.
   VkResult wait_idle(VkDevice device, PFN_vkDeviceWaitIdle wait) {
     std::unique_lock lock(mutex_);
     for (auto& [queue, line] : lines_) {
@@ -138,7 +139,7 @@ class HeldSubmissions {
     while (!line.waiting.empty() && !line.never_begins()) {
       const std::uint64_t which = line.begun;
       const auto due = std::chrono::steady_clock::now() + *line.waiting.front().delay;
-      // Whoever releases all of them meanwhile ends the wait.
+      // release() ends this wait early.
       changed_.wait_until(lock, due, [&line, which] { return line.begun != which; });
       if (line.begun == which) line.begin_first();
     }
@@ -148,7 +149,7 @@ class HeldSubmissions {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::map<VkQueue, Line> lines_;  // a queue's place stays where it is
+  std::map<VkQueue, Line> lines_;  // a map, so that lines keep their addresses
 };
 
 }  // namespace shunt::test

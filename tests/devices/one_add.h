@@ -1,4 +1,4 @@
-// The smallest program: four sums on a device.
+// The smallest program: one addition of four floats on a device.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@ namespace shunt::test {
 
 class OneAdd {
  public:
-  // `first`: the summand 1, 2, 3, 4 if nothing else is bound. `brings`: the program says that its sum will be read.
+  // `first`: the summand 1, 2, 3, 4 unless another is bound. `brings`: the program declares that its sum will be read.
   explicit OneAdd(Device& device, const Binding& first = {}, bool brings = false)
       : device_(device), first_(first), status_(prepare(brings)) {}
 
@@ -33,7 +33,7 @@ class OneAdd {
   }
 
  private:
-  // Each of the operands begins at a multiple of every alignment there is.
+  // Operands are spaced by a multiple of every alignment in use.
   static constexpr std::uint64_t kApart = 256;
 
   [[nodiscard]] Binding of(std::size_t operand) { return {buffer_.get(), operand * kApart, 16}; }

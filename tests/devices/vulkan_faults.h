@@ -1,5 +1,5 @@
-// Faults of the stand-in for Vulkan's library as text: SHUNT_VULKAN_FAULT and set_vulkan_faults() (faulty_vulkan.h has
-// the grammar). Plain values; any thread.
+// Faults of the stand-in Vulkan library as text: SHUNT_VULKAN_FAULT and set_vulkan_faults() (grammar in
+// faulty_vulkan.h). Plain values; any thread.
 #pragma once
 
 #include <charconv>
@@ -28,7 +28,7 @@ struct VulkanFaultRule {
 #undef SHUNT_VULKAN_FAULT_KIND
   };
   Kind kind = Kind::delay;
-  std::uint64_t number = 0;  // of the submission or allocation, the first is 0
+  std::uint64_t number = 0;  // of the submission or allocation, counted from 0
   bool and_all_after = false;
   std::chrono::milliseconds delay{0};
 
@@ -50,7 +50,7 @@ inline constexpr Row kRows[] = {
 #undef SHUNT_VULKAN_FAULT_KIND
 };
 
-// All of the text is the number, but for the ending.
+// Parses text that consists of a number and `ending`.
 inline std::optional<std::uint64_t> number_of(std::string_view text, std::string_view ending = "") {
   if (!text.ends_with(ending)) return std::nullopt;
   text.remove_suffix(ending.size());
@@ -60,7 +60,7 @@ inline std::optional<std::uint64_t> number_of(std::string_view text, std::string
   return number;
 }
 
-// Of "delay 50ms at submission 3".
+// Parses one rule, such as "delay 50ms at submission 3".
 inline std::optional<VulkanFaultRule> rule_of(const std::string& text) {
   std::istringstream in(text);
   std::vector<std::string> words;
@@ -81,7 +81,7 @@ inline std::optional<VulkanFaultRule> rule_of(const std::string& text) {
 
 }  // namespace vulkan_faults
 
-// Nothing for a text that says something else; then `wrong` is the part that does.
+// Parses all rules. Returns nullopt on an error and puts the offending part into `wrong`.
 inline std::optional<std::vector<VulkanFaultRule>> vulkan_faults_of(std::string_view text, std::string& wrong) {
   std::vector<VulkanFaultRule> rules;
   std::istringstream in{std::string(text)};

@@ -1,4 +1,4 @@
-// The expectations made by Hugging Face transformers from the trained model, and sessions to compare with them.
+// Expected results that Hugging Face transformers computed from the trained model, and sessions to compare with them.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ inline const nlohmann::json& reference() {
 
 inline constexpr const char* kTrainedModel = SHUNT_TEST_DATA "/tiny-llama-f16.gguf";
 
-// A model with a runtime and a session on it. Ends the test's program where the fixture is missing.
+// A model with a runtime and a session. Ends the test program if the fixture is missing.
 struct Loaded {
   std::unique_ptr<Runtime> runtime;
   std::unique_ptr<Model> model;
@@ -46,7 +46,7 @@ struct Loaded {
   }
 };
 
-// The logits after each of the last `count` tokens of `tokens`, all rows one after the other.
+// Returns the logits after each of the last `count` tokens, row after row.
 inline std::vector<float> last_logits(Session& session, const std::vector<Token>& tokens, std::size_t count) {
   session.truncate(0, 0);
   std::vector<float> all;

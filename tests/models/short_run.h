@@ -1,4 +1,4 @@
-// A short run of a model that is the same on every device: two prompts of the reference, four tokens after each.
+// A short run of a model with the same result on every device: two prompts of the reference, four tokens after each.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +15,7 @@ inline Token best_of(std::span<const float> logits) {
   return static_cast<Token>(std::ranges::max_element(logits) - logits.begin());
 }
 
-// What follows greedily on each of two prompts, in two sequences of one session; each step is a batch of both.
+// Greedy continuations of two prompts, as two sequences of one session; each step is a batch of both.
 inline std::vector<std::vector<Token>> short_run(Session& session) {
   std::vector<std::vector<Token>> tokens(2);
   for (std::uint32_t sequence = 0; sequence < 2; ++sequence) {
@@ -37,7 +37,7 @@ inline std::vector<std::vector<Token>> short_run(Session& session) {
   return tokens;
 }
 
-// The logits that choose each of the tokens where these follow on the prompts.
+// Returns the logits from which each of the given tokens is chosen, if they follow the prompts.
 inline std::vector<float> logits_along(Session& session, const std::vector<std::vector<Token>>& tokens) {
   std::vector<float> logits;
   for (std::size_t index = 0; index < tokens.size(); ++index) {
@@ -49,7 +49,7 @@ inline std::vector<float> logits_along(Session& session, const std::vector<std::
   return logits;
 }
 
-// The same text as cpu:scalar gives, and along it the same logits but for rounding.
+// Expects the text of cpu:scalar and, along it, the same logits except for rounding.
 inline void expect_the_scalar_devices_run(Session& session, const std::string& path) {
   const Loaded exact(path, "cpu:scalar", session.options());
   const std::vector<std::vector<Token>> tokens = short_run(*exact.session);

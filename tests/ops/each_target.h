@@ -1,4 +1,4 @@
-// Runs a test body once for every instruction set of the SIMD kernels that this machine has.
+// Runs a test body once for each instruction set of the SIMD kernels that this machine supports.
 #pragma once
 
 #include "ops/simd_targets.h"
@@ -10,7 +10,7 @@
 
 namespace shunt::test {
 
-// REQUIRES: no kernel runs on another thread meanwhile.
+// REQUIRES: no kernel runs on another thread at the same time.
 template <class Body>
 void for_each_simd_target(Body body) {
   for (std::int64_t rest = hwy::SupportedTargets(); rest != 0; rest &= rest - 1) {

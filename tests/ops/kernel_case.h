@@ -1,8 +1,8 @@
-// Runs CPU kernels on concrete operands, without a device: tensors of random numbers, views of them, and a
-// runner that plays every thread of every phase in turn.
+// Runs CPU kernels on concrete operands without a device: tensors of random numbers, views of them, and a runner that
+// plays every thread of every phase in turn.
 //
-// The runner surrounds the result with guard bytes and fills result and scratch with a pattern first, so a
-// test can see which elements were written and that nothing beyond was. Single-threaded.
+// The runner fills the result and the scratch memory with a pattern and surrounds the result with guard bytes. A test
+// thus sees which elements were written, and that nothing beyond them was. Single-threaded.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 inline constexpr std::byte kCanary{0xA5};
 inline constexpr std::size_t kGuardBytes = 256;
 
-// Bytes whose first is aligned to 64, with guard bytes on either side.
+// A byte buffer aligned to 64 bytes, with guard bytes on both sides.
 class GuardedBytes {
  public:
   explicit GuardedBytes(std::size_t size) : size_(size), storage_(size + 2 * kGuardBytes + 64, kCanary) {
@@ -49,8 +49,8 @@ class GuardedBytes {
 
 struct Tensor {
   Operand operand;
-  std::vector<std::byte> bytes{};  // the storage, of which a view sees a part
-  std::uint64_t offset = 0;        // elements from the start of the storage; plain dtypes only
+  std::vector<std::byte> bytes{};  // the storage; a view covers part of it
+  std::uint64_t offset = 0;        // in elements from the start of the storage; plain dtypes only
 
   [[nodiscard]] const std::byte* data() const { return bytes.data() + offset * info_of(operand.dtype).block_bytes; }
 };
@@ -69,7 +69,7 @@ inline Tensor tensor_of(DType dtype, const Shape& shape, const std::vector<doubl
   return tensor;
 }
 
-// REQUIRES: a plain dtype. Numbers between `low` and `high`.
+// Random numbers between `low` and `high`. REQUIRES: a plain dtype.
 inline Tensor random_tensor(DType dtype, const Shape& shape, std::uint64_t seed, double low = -2, double high = 2) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> number(low, high);
@@ -78,7 +78,7 @@ inline Tensor random_tensor(DType dtype, const Shape& shape, std::uint64_t seed,
   return tensor;
 }
 
-// The result of the layout op, over the same bytes.
+// Applies a layout op to the same bytes.
 inline Tensor view_of(const Tensor& tensor, Op op, const Attributes& attributes) {
   const Operand* inputs[] = {&tensor.operand};
   auto result = infer(op, inputs, attributes);
@@ -95,13 +95,13 @@ inline Tensor sliced(const Tensor& tensor, std::uint32_t axis, std::uint32_t beg
   return view_of(tensor, Op::slice, {{Attr::axis, axis}, {Attr::begin, begin}, {Attr::count, count}});
 }
 
-// The same, with axis 0 as a bucket.
+// Returns the tensor with axis 0 as a bucket.
 inline Tensor bucket(Tensor tensor, Extent extent = Extent::tokens) {
   tensor.operand.extent = extent;
   return tensor;
 }
 
-// All elements in the order of a contiguous tensor. REQUIRES: a plain dtype.
+// Returns all elements in contiguous order. REQUIRES: a plain dtype.
 inline std::vector<double> values_of(const Tensor& tensor) {
   std::vector<double> values;
   const Shape& shape = tensor.operand.shape;
@@ -118,7 +118,7 @@ inline std::vector<double> values_of(const Tensor& tensor) {
   return values;
 }
 
-// Mean square of the difference over the mean square of `expected`.
+// Mean squared error relative to the mean square of `expected`.
 inline double nmse(const std::vector<double>& actual, const std::vector<double>& expected) {
   EXPECT_EQ(actual.size(), expected.size());
   double error = 0;
@@ -130,7 +130,7 @@ inline double nmse(const std::vector<double>& actual, const std::vector<double>&
   return error == 0 ? 0 : error / power;
 }
 
-// One use of an op: attributes, inputs (null: an optional one that is not given) and parameters.
+// One use of an op: attributes, inputs (null for an omitted optional one) and parameters.
 struct KernelCase {
   Op op{};
   std::vector<const Tensor*> inputs;
@@ -147,12 +147,12 @@ struct KernelCase {
 };
 
 struct KernelResult {
-  std::string declined;  // why the kernel does not support the case; nothing ran
+  std::string declined;  // why the kernel does not support the case; then nothing ran
   int code = 0;
   Tensor output{};
 };
 
-// The concrete call of a case: owns what OpCall points at.
+// The concrete call of a case; owns what OpCall points to.
 class BoundCase {
  public:
   explicit BoundCase(const KernelCase& use) : attributes_(use.attributes) {
@@ -174,8 +174,8 @@ class BoundCase {
   OpCall call_;
 };
 
-// Runs `kernel` as `threads` threads would. State (input 0 of an op whose result is state) is copied first and
-// changed in place in the result.
+// Runs `kernel` as `threads` threads would. State (input 0 if the op's result is state) is copied into the result
+// first, and updated there in place.
 inline KernelResult run_kernel(const CpuKernel& kernel, const KernelCase& use, std::uint32_t threads = 1) {
   const BoundCase bound(use);
   const OpCall& call = bound.call();
@@ -215,7 +215,7 @@ inline KernelResult run_kernel(const CpuKernel& kernel, const KernelCase& use, s
   return result;
 }
 
-// Rows of axis 0 from `valid` on hold nothing but the canary.
+// Returns whether the rows of axis 0 from `valid` on still hold only the canary.
 inline bool rows_are_untouched(const Tensor& output, std::uint32_t valid) {
   const std::uint32_t entries = output.operand.shape[0];
   if (entries == 0) return true;
@@ -224,7 +224,7 @@ inline bool rows_are_untouched(const Tensor& output, std::uint32_t valid) {
   return true;
 }
 
-// The first `entries` of axis 0.
+// Returns the first `entries` of axis 0.
 inline std::vector<double> leading_values(const Tensor& output, std::uint32_t entries) {
   std::vector<double> values = values_of(output);
   if (output.operand.shape[0] != 0) values.resize(values.size() / output.operand.shape[0] * entries);

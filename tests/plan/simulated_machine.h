@@ -1,4 +1,4 @@
-// A machine of simulated devices, for tests of planning.
+// A machine of simulated devices for planner tests.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace shunt::test {
 
-// Simulated devices of one machine; the first is the host's processor.
+// Simulated devices of one machine; the first is the host processor.
 struct SimulatedMachine {
   explicit SimulatedMachine(std::vector<sim::Spec> specs) {
     specs.front().memory_pool = kHostPool;
@@ -28,7 +28,7 @@ struct SimulatedMachine {
   std::vector<DeviceCost> costs;
 };
 
-// Devices of one machine that differ in everything that costs time.
+// Returns devices of one machine with different speeds, latencies and links.
 inline std::vector<sim::Spec> random_devices(std::mt19937& random, std::size_t count) {
   std::vector<sim::Spec> specs(count);
   for (sim::Spec& spec : specs) {

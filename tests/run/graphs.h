@@ -14,7 +14,7 @@
 
 namespace shunt::test {
 
-// CPU devices with memory pools of their own: what one computes must be copied to the other.
+// CPU devices with separate memory pools: transfers between them are copies.
 struct SeparateDevices {
   std::shared_ptr<cpu::Engine> engine = std::make_shared<cpu::Engine>(2, std::span<const std::uint32_t>());
   trace::Recorder recorder;
@@ -35,7 +35,7 @@ struct SeparateDevices {
   }
 };
 
-// A chain with side branches over x [rows, 16]: many values of different lives.
+// A chain with side branches over x [rows, 16]: many values of different lifetimes.
 inline Graph branching_graph(std::uint32_t rows, std::uint32_t depth) {
   GraphBuilder builder;
   const Tensor x = builder.input("x", DType::F32, {rows, 16}, Extent::tokens);
@@ -53,7 +53,7 @@ inline Graph branching_graph(std::uint32_t rows, std::uint32_t depth) {
   return std::move(*graph);
 }
 
-// A chain of linear ops, each with a weight of its own of rows x rows.
+// A chain of linear ops, each with its own weight [rows, rows].
 inline constexpr std::uint32_t kWeightRows = 256;
 inline constexpr std::uint64_t kWeightBytes = std::uint64_t{kWeightRows} * kWeightRows * sizeof(float);
 inline Graph chain_of_linears(std::uint32_t count, std::uint32_t rows = kWeightRows) {
@@ -65,7 +65,7 @@ inline Graph chain_of_linears(std::uint32_t count, std::uint32_t rows = kWeightR
   return *std::move(builder).finish();
 }
 
-// Ops in a random order on random results of earlier ones, of which some have a weight.
+// Random ops on random earlier results, some with a weight.
 inline Graph random_graph(std::mt19937& random) {
   GraphBuilder builder;
   std::vector<Tensor> made = {builder.input("x", DType::F32, {64, kWeightRows})};

@@ -1,4 +1,4 @@
-// What a trace has of the programs that one device ran.
+// Checks of the program events that one device's runs leave in a trace.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ inline std::unique_ptr<Computation> doubling(const Runtime& runtime) {
   return made ? std::move(*made) : nullptr;
 }
 
-// Runs a graph of one op three times on the device of this id, and expects its program in the trace each time.
+// Runs a graph of one op three times on the device `id`, and expects its program in the trace each time.
 inline void expect_program_events(const std::string& id) {
   constexpr std::size_t kRuns = 3;
   SCOPED_TRACE(id);
@@ -64,7 +64,7 @@ inline void expect_program_events(const std::string& id) {
   EXPECT_EQ(programs, kRuns);
 }
 
-// One run of a plan on one device: its program, and if they were timed each of its ops inside of it.
+// Expects one run of a plan on one device: its program event and, if ops were timed, each op's event inside it.
 inline void expect_events_of_run(const trace::Recorder& recorder, const Executable& executable, bool has_ops) {
   const std::vector<trace::ExecutionEvent> events = recorder.snapshot();
   const auto program = std::ranges::find(events, trace::Kind::program, &trace::ExecutionEvent::kind);
@@ -90,7 +90,7 @@ inline void expect_events_of_run(const trace::Recorder& recorder, const Executab
   EXPECT_LE(now_ns, program->start_ns + program->duration_ns);
 }
 
-// A graph of many ops on the device of this id, which may be told to have faults.
+// A graph of many ops on the device `id`, optionally with injected faults.
 class ManyOps {
  public:
   explicit ManyOps(const std::string& id, const std::string& faults = {})
@@ -118,7 +118,7 @@ class ManyOps {
   [[nodiscard]] const Executable& executable() const { return *executable_; }
   [[nodiscard]] trace::Recorder& recorder() const { return opened(**runtime_).recorder(); }
 
-  // Its first result.
+  // Returns the first output.
   std::span<const float> run(std::uint32_t step) {
     const Status ran = executable_->run({.parameters = {.tokens = kRows}, .step = step, .profile = true});
     EXPECT_TRUE(ran.has_value()) << ran.error().message;
@@ -139,7 +139,7 @@ class ManyOps {
   std::array<float, kElements> y_{};
 };
 
-// Ops of the first two of three runs are in the trace, and the results of all are the same.
+// Expects op events in the first two of three runs, and equal results in all three.
 inline void expect_op_events(const std::string& id) {
   SCOPED_TRACE(id);
   ManyOps ops(id);
@@ -155,7 +155,7 @@ inline void expect_op_events(const std::string& id) {
   }
 }
 
-// What an op in the middle does wrong is in the result, however the ops are submitted.
+// Expects a fault of an op in the middle to show in the result, however the ops are submitted.
 inline void expect_faults_in_result(const std::string& id) {
   SCOPED_TRACE(id);
   ManyOps ops(id, id + " nonfinite at op 2");

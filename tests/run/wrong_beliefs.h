@@ -1,4 +1,4 @@
-// A machine whose GPU is not as fast as it says.
+// A machine whose GPU is slower than its prior.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace shunt::test {
 
 class WrongBeliefs : public OwnCache {
  protected:
-  // A processor, and a GPU that takes `slower` times what it says.
+  // A processor, and a GPU that takes `slower` times as long as its prior says.
   std::unique_ptr<Runtime> machine(double slower) {
     constexpr double kFlops = 1e11;
     constexpr double kBytes = 1e10;

@@ -1,5 +1,5 @@
-// Runs a GPU's kernel on the CPU: the 64 threads of a block take turns on stacks of their own, and the whole block
-// waits at sync(). One block at a time, on one thread of the process at a time.
+// Runs a GPU kernel on the CPU: the 64 threads of a block take turns on separate stacks, and the whole block waits at
+// sync(). One block at a time, on one thread of the process at a time.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace shunt {
 
-// Which thread of its block, and which block, is running, and the barrier: what a kernel asks while it runs.
+// For the running kernel: its thread within the block, its block, and the barrier.
 std::uint32_t lane();
 std::uint64_t group();
 void sync();
@@ -16,8 +16,8 @@ namespace simulated {
 
 inline constexpr std::uint32_t kBlockThreads = 64;
 
-// `kernel` is called by each thread of each block. Those of every other block run backwards, so that a barrier that is
-// missing shows.
+// Calls `kernel` as each thread of each block. Every other block runs its threads in reverse, so that a missing barrier
+// shows.
 void run_blocks(const std::function<void()>& kernel, std::uint64_t blocks);
 
 }  // namespace simulated

@@ -1,4 +1,4 @@
-// y = x + x on one device, as a program over two buffers; the fixture of tests that let a simulated device fail.
+// y = x + x on one device, as a program over two buffers; the fixture of tests of failing simulated devices.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ class Doubling : public testing::Test {
   static constexpr std::uint32_t kElements = 100;
   static constexpr std::uint64_t kBytes = kElements * sizeof(float);
 
-  // The device that a simulation's open() found, with x of ones. Fatal where there is not one.
+  // Takes the device that a simulation's open() found and fills x with ones. Fatal unless there is exactly one.
   void open(BackendReport report) {
     report_ = std::move(report);
     ASSERT_EQ(report_.devices.size(), 1U) << report_.absent_because;

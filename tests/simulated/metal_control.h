@@ -1,4 +1,4 @@
-// How tests steer the simulated Metal: functions that the library exports beside those of Metal.
+// How tests control the simulated Metal: functions that the library exports next to Metal's.
 #pragma once
 
 #include <cstdint>
@@ -7,24 +7,24 @@ namespace shunt::simulated {
 
 enum class MetalFault : std::uint32_t {
   none,
-  no_device,      // there is no GPU
-  no_buffer,      // every allocation gives nil
+  no_device,      // no GPU is found
+  no_buffer,      // every allocation returns nil
   no_library,     // no kernel compiles
   command_error,  // the next command buffer ends with an error
-  never_done,     // nothing ends any more
+  never_done,     // nothing completes any more
 };
 
 struct MetalControl {
-  // `code`: of the error, an MTLCommandBufferError. Without a fault, all that is still to be done is done first.
+  // `code`: the error's MTLCommandBufferError. Clearing the fault first runs all pending work.
   void (*set_fault)(MetalFault fault, std::int64_t code);
-  // Objects that were made and not released by all who had a reference.
+  // Objects that were created and not released by all owners.
   std::uint64_t (*live_objects)();
   std::uint64_t (*commits)();
-  // Whether the kernel compiled last was to be precise.
+  // Whether the last kernel was compiled with precise math.
   bool (*precise)();
 };
 
-// The name under which the library exports `const MetalControl* (*)()`.
+// The name of the exported `const MetalControl* (*)()`.
 inline constexpr char kMetalControlName[] = "shunt_simulated_metal_control";
 
 }  // namespace shunt::simulated

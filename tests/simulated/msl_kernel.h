@@ -1,4 +1,4 @@
-// A kernel that was translated to MSL and from there to C++ (msl_as_cpp.py), and what it is called with.
+// A kernel that was translated to MSL and from there to C++ (msl_as_cpp.py), and the arguments of its call.
 #pragma once
 
 #include <array>
@@ -17,19 +17,19 @@ inline constexpr std::size_t kMetalBuffers = 31;
 struct MslArgument {
   std::byte* bytes = nullptr;
   template <class T>
-  operator T&() const {  // NOLINT(google-explicit-constructor): a parameter takes it as what it is declared
+  operator T&() const {  // NOLINT(google-explicit-constructor): converts to the parameter's declared type
     return *reinterpret_cast<T*>(bytes);
   }
 };
 
-// By [[function_constant(i)]].
+// Indexed by [[function_constant(i)]].
 using MslConstants = std::array<std::uint32_t, 4>;
 
-// What is bound, what the kernel is specialized for, and the numbers of threads that MSL has attributes for.
+// The bindings, the specialization constants, and the thread numbers that MSL has attributes for.
 struct MslCall {
   std::array<std::byte*, kMetalBuffers> buffers{};
   MslConstants constants{};
-  std::uint32_t width = 1;  // of the grid, in groups
+  std::uint32_t width = 1;  // of the grid, in threadgroups
   std::uint32_t height = 1;
 
   [[nodiscard]] MslArgument buffer(std::size_t index) const {
@@ -53,7 +53,7 @@ struct MslCall {
 };
 
 struct MslKernel {
-  std::string_view source;  // the MSL that it was made of
+  std::string_view source;  // the MSL that it was translated from
   void (*run)(const MslCall& call) = nullptr;
 };
 

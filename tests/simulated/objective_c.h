@@ -1,7 +1,7 @@
-// An Objective-C runtime for tests: objects that count references, pools, and messages by the name of a class.
+// An Objective-C runtime for tests: reference-counted objects, autorelease pools, and messages by class name.
 //
-// Stricter than Apple's: a message that a class does not know, one to an object that is gone, and an object that
-// nobody's pool takes end the program with a word on why. Any thread.
+// Stricter than Apple's: a message that a class does not know, a message to a released object, and an object
+// autoreleased without a pool abort the program with a message. Safe from any thread.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ namespace shunt::simulated {
 using metal::Id;
 using metal::Selector;
 using Method = void (*)();
-// By class and selector. Provided by whoever has the classes.
+// Methods by class and selector. Defined by the simulation that has the classes.
 const std::map<std::pair<std::string_view, std::string_view>, Method>& methods();
-// Whether there is a class to send messages to itself.
+// Whether there is a class object of this name to send messages to.
 bool has_class(std::string_view name);
 
 class Instance {
@@ -38,10 +38,10 @@ class Instance {
   std::uint64_t references_ = 1;
 };
 
-// Null stays null.
+// Ignores null.
 void retain(Instance* instance);
 void release(Instance* instance);
-// Gives a reference to the innermost pool of this thread.
+// Passes a reference to the innermost pool of this thread.
 Id autorelease(Instance* instance);
 std::uint64_t live_objects();
 [[noreturn]] void refuse(std::string_view what, std::string_view why);
@@ -51,7 +51,7 @@ T& as(Id id) {
   return *static_cast<T*>(reinterpret_cast<Instance*>(id));
 }
 
-// A reference that an instance has to another one.
+// An instance's reference to another instance.
 template <class T>
 class Held {
  public:

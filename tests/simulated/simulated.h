@@ -1,4 +1,4 @@
-// Devices on the simulated driver, for tests; what they show is how calls flow, not how a GPU behaves.
+// Devices on the simulated driver, for tests. They show the flow of calls, not how a GPU behaves.
 #pragma once
 
 #include <dlfcn.h>
@@ -12,7 +12,7 @@
 
 namespace shunt::simulated {
 
-// Opens CUDA and HIP on the simulated driver for as long as it lives.
+// Opens CUDA and HIP on the simulated driver for its own lifetime.
 class Simulation {
  public:
   explicit Simulation(const char* library = SHUNT_SIMULATED_DRIVER) {

@@ -1,4 +1,4 @@
-// Metal devices on the simulation, for tests; what they show is how calls flow, not how Apple's machines behave.
+// Devices on the simulated Metal, for tests. They show the flow of calls, not how Apple's machines behave.
 #pragma once
 
 #include <dlfcn.h>
@@ -11,7 +11,7 @@
 
 namespace shunt::simulated {
 
-// Opens Metal on the simulation for as long as it lives.
+// Opens Metal on the simulation for its own lifetime.
 class MetalSimulation {
  public:
   explicit MetalSimulation(const char* library = SHUNT_SIMULATED_METAL) {

@@ -1,14 +1,14 @@
-// Turns from one flow of control to another, each on a stack of its own.
+// Switches between flows of control, each on its own stack.
 #pragma once
 
 namespace shunt::simulated {
 
-// Where a flow of control stopped.
+// Where a flow of control is suspended.
 struct Place {
   void* registers[5] = {};
 };
 
-// Stops here and goes on at `to`; returns when somebody turns to `from`.
+// Suspends this flow in `from` and resumes `to`; returns when another flow switches back to `from`.
 void turn(Place& from, Place& to);
 
 }  // namespace shunt::simulated

@@ -1,4 +1,4 @@
-// Recordings for tests: devices, links and ops that never were.
+// Made-up recordings of devices, links and ops, for tests.
 #pragma once
 
 #include <string_view>
@@ -19,7 +19,7 @@ struct Happened {
   float predicted_us = 0;
 };
 
-// A recorder that is on, with all that happened.
+// An enabled recorder to which events are added.
 class SampleRecorder {
  public:
   explicit SampleRecorder(std::size_t capacity = 64) : recorder_(capacity) { recorder_.set_enabled(true); }

@@ -1,4 +1,4 @@
-// Builds GGUF bytes number by number, right or wrong, for tests of the reader.
+// Builds GGUF bytes number by number, valid or not, for tests of the reader.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -57,14 +57,14 @@ class GgufBytes {
   std::vector<std::byte> bytes_;
 };
 
-// A folder of its own for one test, gone with it.
+// A folder for one test, removed with it.
 class TestFolder {
  public:
   TestFolder() {
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
     std::string name =
         "shunt-" + std::string(test->test_suite_name()) + "-" + test->name() + "-" + std::to_string(::getpid());
-    std::ranges::replace(name, '/', '-');  // of a test with parameters
+    std::ranges::replace(name, '/', '-');  // from a parameterized test
     path_ = std::filesystem::temp_directory_path() / name;
     std::error_code ignored;
     std::filesystem::remove_all(path_, ignored);

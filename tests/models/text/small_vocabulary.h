@@ -1,6 +1,6 @@
-// Vocabularies built in code, small enough to reason about: <unk> <s> </s> <|im_start|> <|im_end|>, the 256 bytes
-// (byte b is token 5 + b), then the given pieces with falling scores, as a trained SentencePiece model has them, or
-// byte-level with merges.
+// Vocabularies built in code, small enough to reason about: <unk> <s> </s> <|im_start|> <|im_end|>, the 256 bytes (byte
+// b is token 5 + b), then the given pieces. Scores fall as in a trained SentencePiece model; the byte-level kind has
+// merges.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ inline constexpr std::string_view kChatMl =
     "{% for message in messages %}{{'<|im_start|>' + message['role'] + '\n' + message['content'] + '<|im_end|>' + "
     "'\n'}}{% endfor %}";
 
-// "\u2581" in a piece is written as a space here.
+// Spells "\u2581" in a piece as a space.
 inline std::string with_marks(std::string_view piece) {
   std::string marked;
   for (const char byte : piece) {
@@ -30,7 +30,7 @@ inline std::string with_marks(std::string_view piece) {
   return marked;
 }
 
-// `types_of` the pieces; normal where it is empty.
+// `types_of`: the types of the pieces; all normal if empty.
 inline Metadata vocabulary_of(const std::vector<std::string>& pieces, const std::vector<std::int64_t>& types_of = {}) {
   std::vector<std::string> tokens = {"<unk>", "<s>", "</s>", "<|im_start|>", "<|im_end|>"};
   std::vector<std::int64_t> types = {2, 3, 3, 4, 4};
@@ -56,7 +56,7 @@ inline Metadata vocabulary_of(const std::vector<std::string>& pieces, const std:
   return metadata;
 }
 
-// What byte-level vocabularies write for bytes: Latin-1 where that is visible, else letters from U+0100 on.
+// Spells bytes as byte-level vocabularies do: Latin-1 if visible, otherwise letters from U+0100 on.
 inline std::string byte_letters(std::string_view bytes) {
   const auto visible = [](unsigned byte) {
     return (byte > 0x20 && byte < 0x7F) || (byte > 0xA0 && byte != 0xAD && byte <= 0xFF);
@@ -79,7 +79,7 @@ inline std::string byte_letters(std::string_view bytes) {
   return letters;
 }
 
-// The same tokens as a byte-level vocabulary. Every way to make a normal piece of two tokens before it is a merge, in
+// The same tokens as a byte-level vocabulary. Each way to split a normal piece into two earlier tokens is a merge, in
 // the order of the pieces. `pre`: tokenizer.ggml.pre.
 inline Metadata byte_level_vocabulary_of(const std::vector<std::string>& pieces, std::string pre,
                                          const std::vector<std::int64_t>& types_of = {}) {

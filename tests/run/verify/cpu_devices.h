@@ -1,4 +1,4 @@
-// The processor's two devices and the ops that conformance tests run on them.
+// The processor's two devices, and the ops that conformance tests run on them.
 #pragma once
 
 #include <string>

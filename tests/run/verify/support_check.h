@@ -1,4 +1,4 @@
-// Holds what a device ran against the record of its kind in docs/support.json, from which docs/support.md is made.
+// Compares what a device ran with its record in docs/support.json, from which docs/support.md is generated.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -13,7 +13,8 @@
 
 namespace shunt::test {
 
-// The record whose label is the longest beginning of `label`: {"label", "emulated", "ops"}; null where there is none.
+// Returns the record {"label", "emulated", "ops"} with the longest label that `label` starts with; null if there is
+// none.
 inline Json kept_record(const std::string& label) {
   std::ifstream stream(std::filesystem::path(SHUNT_TEST_DATA).parent_path().parent_path() / "docs" / "support.json");
   const Json all = Json::parse(stream, nullptr, false);
@@ -35,12 +36,12 @@ inline Json kept_record(const std::string& label) {
   return best;
 }
 
-// Whether the device leaves a fused row to its parts, because the family's kernels there do not normalize.
+// Returns whether the device runs a fused row as its parts, because the family's kernels there do not normalize.
 inline bool is_left_to_its_parts(const ConformanceTally& tally) {
   return tally.passed == 0 && tally.reason.contains("does not normalize x");
 }
 
-// The ops of the report only. `has_record`: a device without a record is a failure, not only news.
+// Compares only the ops of the report. `has_record`: whether a missing record is a failure or just printed.
 inline void expect_as_recorded(const ConformanceReport& report, const Device& device, bool has_record) {
   const SupportRecord now = support_record(report, device);
   const Json kept = kept_record(now.label);

@@ -1,2 +1,2 @@
-// What translated kernels include beside metal_stdlib; they use nothing of it.
+// Included by translated kernels next to metal_stdlib; they use nothing from it.
 #pragma once
