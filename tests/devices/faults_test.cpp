@@ -1,4 +1,4 @@
-// What devices are told to do wrong, in words, and that those which are told so do it.
+// Faults as text, and devices that show them.
 #include "devices/faulty.h"
 
 #include <fmt/format.h>
@@ -55,7 +55,7 @@ TEST(FaultsInWords, ThatNobodyKnowsAreRefused) {
   }
 }
 
-// Over the scalar processor, which has no faults of its own.
+// A faulty device over the scalar processor, which has no faults of its own.
 class FaultyCpu : public testing::Test {
  protected:
   std::unique_ptr<Device> told(const Faults& faults) const {

@@ -1,5 +1,5 @@
-// A library that does not survive its start: what SHUNT_VULKAN_LIBRARY names in tests of the probe. How it fails is
-// what SHUNT_FAULTY_START says: "crash", "hang", or else it answers nothing.
+// A library that does not survive its start, for SHUNT_VULKAN_LIBRARY in tests of the probe. SHUNT_FAULTY_START says
+// how it fails: "crash", "hang", or otherwise no functions.
 #include <unistd.h>
 #include <vulkan/vulkan_core.h>
 

@@ -1,4 +1,4 @@
-// A Vulkan library that passes everything on to the real one, but for the fault that a test has set and for what its
+// A Vulkan library that forwards everything to the real one, except for the fault that a test has set and for what its
 // devices pretend to be.
 #include "devices/faulty_vulkan.h"
 
@@ -27,12 +27,12 @@ using shunt::test::VulkanFault;
 using shunt::test::VulkanFaultRule;
 
 std::atomic<VulkanFault> fault{VulkanFault::none};
-std::atomic<int> calls_left{0};  // that go well
+std::atomic<int> calls_left{0};  // calls left before the fault strikes
 std::atomic<int> blocks{0};
 std::atomic<int> submissions{0};
 VkInstance real_instance = VK_NULL_HANDLE;
 
-// The functions of the instance pass on to those of the device that they are called with: there may be several.
+// Instance-level functions dispatch on the device they are called with, so several devices work.
 #define REAL(name) real<PFN_vk##name>("vk" #name)
 
 PFN_vkGetInstanceProcAddr real_instance_function() {
@@ -59,17 +59,17 @@ bool pretends(const std::string& wanted) {
 
 bool strikes(VulkanFault one) { return fault == one && calls_left-- <= 0; }
 
-// They live as long as the process: a submission may begin when all else has ended.
+// Never destroyed: a submission may start after everything else has ended.
 HeldSubmissions& held() {
   static auto& submissions_held = *new HeldSubmissions;
   return submissions_held;
 }
 
-// What SHUNT_VULKAN_FAULT or set_vulkan_faults() says.
+// The rules of SHUNT_VULKAN_FAULT or set_vulkan_faults().
 struct Rules {
   std::mutex mutex;
   std::vector<VulkanFaultRule> rules;
-  std::uint64_t submissions = 0;  // and allocations: since the rules hold
+  std::uint64_t submissions = 0;  // counted, like allocations, since the rules were set
   std::uint64_t allocations = 0;
 };
 Rules& rules() {
@@ -84,7 +84,7 @@ bool set_rules(const char* text) {
     static_cast<void>(std::fprintf(stderr, "SHUNT_VULKAN_FAULT: \"%s\" is no fault\n", wrong.c_str()));
     return false;
   }
-  // A thread that begins a submission later needs this library.
+  // Keeps this library loaded for threads that start submissions later.
   Dl_info self{};
   if (!parsed->empty() && dladdr(reinterpret_cast<void*>(&set_vulkan_faults), &self) != 0)
     static_cast<void>(dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE));
@@ -94,7 +94,7 @@ bool set_rules(const char* text) {
   return true;
 }
 
-// A test that has set a wrong fault must not pass.
+// Aborts if the fault does not parse, so that a test with a wrong fault cannot pass.
 void read_environment() {
   static const bool kIsRight = [] {
     const char* const text = std::getenv("SHUNT_VULKAN_FAULT");
@@ -103,7 +103,7 @@ void read_environment() {
   if (!kIsRight) std::abort();
 }
 
-// The first rule for the next submission or allocation.
+// Returns the first rule for the next submission or allocation.
 std::optional<VulkanFaultRule> next_rule(bool is_submission) {
   const std::scoped_lock lock(rules().mutex);
   const std::uint64_t number = is_submission ? rules().submissions++ : rules().allocations++;
@@ -216,7 +216,7 @@ void memory(VkPhysicalDevice device, VkPhysicalDeviceMemoryProperties2* answer) 
     }
 }
 
-// The family that only copies is the last one, and really the first one's queue.
+// The pretended copy-only family comes last and uses the first family's queue.
 std::uint32_t real_families(VkPhysicalDevice device) {
   std::uint32_t count = 0;
   REAL(GetPhysicalDeviceQueueFamilyProperties)(device, &count, nullptr);

@@ -1,4 +1,4 @@
-// Machines from files: what each key becomes, what is refused with which words, and how the devices are opened.
+// Machines from files: what each key sets, the wording of errors, and how the devices are opened.
 #include "devices/sim/machine.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 const std::filesystem::path kExamples = SHUNT_TEST_DATA "/../../examples/machines";
 
-// A processor and one device with these keys.
+// A machine of a processor and one device with these keys.
 std::string with(const std::string& keys) { return R"({"devices": [{"id": "cpu", "type": "cpu"}, {)" + keys + "}]}"; }
 
 std::vector<std::string> ids_of(std::span<Device* const> devices) {

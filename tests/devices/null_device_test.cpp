@@ -1,4 +1,4 @@
-// The skeleton keeps the contract as far as it goes.
+// The skeleton device keeps the contract as far as it can.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Simulated devices: when things happen on their clock, and what each fault looks like from outside.
+// Simulated devices: when things happen on their clock, and how each fault looks from outside.
 #include "devices/sim/device.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ TEST(VirtualClock, AnEventMayPlanOthers) {
   EXPECT_EQ(clock.now(), nanoseconds(10));
 }
 
-// A program of three ops: y = x + x, y + y, y + y over four floats. An op takes 3 us, the launch 10.
+// A program of three ops: y = x + x, y + y, y + y over four floats. An op takes 3 us, the launch 10 us.
 constexpr std::uint64_t kBytes = 16;
 const Spec kSlow{.launch_us = 10,
                  .op_us = 3,
@@ -95,7 +95,7 @@ struct Machine {
   }
   [[nodiscard]] Event submit(const Submission& submission = {}) const { return device->submit(*program, submission); }
 
-  // The device is gone for good, says so whatever is asked of it, and keeps no memory.
+  // Expects the device to be lost for good, to say so in every call, and to hold no memory.
   void expect_lost(Code code) {
     EXPECT_EQ(device->health().status.error().code, code);
     EXPECT_EQ(device->health().epoch, 1U);
@@ -174,7 +174,7 @@ TEST(SimDevice, HasRatesOfItsOwnForAFamily) {
           .flops;
   Spec spec = kSlow;
   spec.rate_of_family["linear"] = {.flops_per_s = 1, .bytes_per_s = 1};
-  spec.rate_of_family["elementwise"] = {.flops_per_s = flops * 1e6, .bytes_per_s = 1e30};  // a microsecond an op
+  spec.rate_of_family["elementwise"] = {.flops_per_s = flops * 1e6, .bytes_per_s = 1e30};  // one microsecond per op
   Machine machine(spec);
   EXPECT_TRUE(machine.submit().wait().has_value());
   EXPECT_EQ(machine.clock->now(), kProgramTime + microseconds(3));

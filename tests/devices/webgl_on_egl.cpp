@@ -1,6 +1,6 @@
-// WebGL2 without a browser: a library for SHUNT_WEBGL_LIBRARY that gives the functions of one context of OpenGL ES 3.0,
-// made when it is first asked and current on that thread from then on. What WebGL forbids and OpenGL ES leaves
-// undefined (reading what is written) is an error here, too.
+// WebGL2 without a browser: a library for SHUNT_WEBGL_LIBRARY with the functions of one OpenGL ES 3.0 context, created
+// on first use and current on that thread from then on. Reading what is being written, which WebGL forbids and OpenGL
+// ES leaves undefined, is an error here too.
 #include <dlfcn.h>
 
 #include <array>
@@ -24,11 +24,11 @@ constexpr std::size_t kUnits = 32;
 using AnyFunction = void (*)();
 using GetProcAddress = AnyFunction (*)(const char*);
 
-// What is bound, as far as the rules need it.
+// The bindings that the rules depend on.
 struct Bound {
   Functions real;
   const unsigned char* (*GetString)(GLenum) = nullptr;  // NOLINT(readability-identifier-naming)
-  std::map<GLuint, GLuint> texture_of;                  // a framebuffer
+  std::map<GLuint, GLuint> texture_of;                  // by framebuffer
   GLuint framebuffer = 0;
   std::array<GLuint, kUnits> textures{};
   std::size_t unit = 0;
@@ -76,7 +76,7 @@ void describe_gpu(GLsizei capacity, GLchar* text) {
   static_cast<void>(std::snprintf(text, static_cast<std::size_t>(capacity), "%s", name));
 }
 
-// A context without a window, and how it is taken and given back.
+// A context without a window, and how to make it current and release it.
 struct Context {
   void* display = nullptr;
   void* handle = nullptr;

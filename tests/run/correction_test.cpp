@@ -1,4 +1,4 @@
-// Graphs of one's own on devices that are not as fast as they say.
+// Computations on devices that are slower or faster than their priors.
 #include <gtest/gtest.h>
 
 #include "run/graphs.h"
@@ -60,7 +60,7 @@ TEST_F(WrongBeliefsOfComputations, ThatChangeNoPlanMoveNothing) {
   }
 }
 
-// A processor that is much faster than it is believed to be, which nobody sees as long as it has nothing to do.
+// A processor much faster than its prior, which goes unnoticed while the planner gives it nothing to do.
 TEST_F(WrongBeliefsOfComputations, AreMeasuredOnceWhereSoMuchWorkIsDone) {
   const sim::Spec gpu{
       .id = "gpu:0", .rate = {.flops_per_s = 1e9, .bytes_per_s = 1e7}, .uncertainty = 0.9, .link = {.latency_us = 1}};

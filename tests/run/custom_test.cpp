@@ -1,4 +1,4 @@
-// Kernels of the caller's as ops of graphs: the same numbers from GLSL, SPIR-V and the CPU function, and every refusal.
+// Kernels of the caller's as ops of graphs: equal numbers from GLSL, SPIR-V and the CPU function, and every error.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -62,7 +62,7 @@ KernelDescription leaky_on_the_processor() {
   return description;
 }
 
-// One F32 in, one out, an expression of x(i).
+// A kernel of one F32 input and one F32 output: an expression of x(i).
 KernelDescription unary(const std::string& name, const std::string& expression) {
   return {.name = name,
           .glsl =
@@ -119,7 +119,7 @@ std::unique_ptr<Runtime> runtime_on(const std::string& devices) {
   return runtime ? std::move(*runtime) : nullptr;
 }
 
-// Between ops of the table: 2 x goes through the kernel, and what comes out is negated.
+// Puts the kernel between ops of the table: it reads 2 x, and its result is negated.
 Result<Graph> leaky_graph(const Kernel& kernel, const Shape& shape, const LeakyArguments& arguments = {}) {
   GraphBuilder graph;
   const Tensor x = graph.input("x", DType::F32, shape);
@@ -129,7 +129,7 @@ Result<Graph> leaky_graph(const Kernel& kernel, const Shape& shape, const LeakyA
   return std::move(graph).finish();
 }
 
-// Every device of Vulkan, each alone.
+// Each device of Vulkan by itself.
 class CustomOnVulkan : public test::EachApi {
  protected:
   void SetUp() override {
@@ -142,7 +142,7 @@ class CustomOnVulkan : public test::EachApi {
     for (const std::string& id : ids) runtimes_.push_back(runtime_on(id));
     processor_ = runtime_on("cpu:simd");
   }
-  // The outputs of a graph on every device and the processor are the same.
+  // Expects the same outputs of a graph on every device and the processor.
   template <class T = float>
   void expect_same(const std::function<Result<Graph>()>& build, const Inputs& inputs) {
     const auto expected = run<T>(*processor_, build(), inputs);
@@ -183,8 +183,8 @@ TEST_P(CustomOnVulkan, AModuleDoesWhatItsGlslDoes) {
   expect_same([&] { return leaky_graph(kernel, {300}); }, {{"x", bytes_of_values(numbers(300))}});
 }
 
-// Operands of all storage that the prelude reads, a result of two elements to a word whose last word is half full, and
-// views that begin anywhere.
+// Covers operands of every storage type that the prelude reads, a result with two elements per word and a half-filled
+// last word, and views at any offset.
 TEST_P(CustomOnVulkan, OperandsOfOtherDTypesAndViews) {
   const Kernel kernel =
       made({.name = "mix",
@@ -224,7 +224,7 @@ void main() {
   constexpr std::uint32_t kRows = 7;
   const auto build = [&] {
     GraphBuilder graph;
-    // Row 1 and on of each: at byte 2, 2, 4, 1, 4 and 1 of its storage.
+    // Views from row 1 on. They begin at bytes 2, 2, 4, 1, 4 and 1 of their storage.
     const auto from_one = [&](std::string_view name, DType dtype) {
       return graph.slice(graph.input(name, dtype, {kRows + 2}), {{Attr::begin, 1U}, {Attr::count, kRows}});
     };
@@ -267,7 +267,7 @@ TEST_P(CustomOnVulkan, ViewsThatAreNotContiguousAreCopied) {
   expect_same(build, {{"x", bytes_of_values(numbers(24))}});
 }
 
-// A workgroup for each row, which shares memory.
+// One workgroup per row, with shared memory.
 TEST_P(CustomOnVulkan, WorkgroupsOfTheCallersNumberShareMemory) {
   const Kernel kernel =
       made({.name = "row_sum",
@@ -311,7 +311,7 @@ void main() {
       {{"x", bytes_of_values(numbers(189))}});
 }
 
-// Pipelines are kept by what they were made of: one of the same name, or where one was before, is another.
+// Pipelines are cached by their source. A kernel with an equal name, or with the address of an earlier one, is another.
 TEST_P(CustomOnVulkan, KernelsOfOneNameStayApartAndOldOnesAreGone) {
   const Inputs inputs{{"x", bytes_of_values<float>({1, 2, 3})}};
   const Kernel plus = made(unary("same", "x(i) + 1.0"));
@@ -349,7 +349,7 @@ TEST_P(CustomOnVulkan, AWorkgroupThatDoesNotFitIsUnsupportedWithItsSize) {
   EXPECT_SAYS(values.error(), "huge: its workgroup has 1024 x 2 x 1 invocations");
 }
 
-// Each device runs it right, or says why not.
+// Each device either runs the kernel correctly or says why it cannot.
 class CustomOnEachApi : public test::EachApi {};
 SHUNT_FOR_EACH_API(CustomOnEachApi);
 
@@ -402,7 +402,7 @@ TEST_F(CustomOnProcessor, AFunctionAloneNeedsNoCompiler) {
   ASSERT_EQ(setenv("SHUNT_SHADERC_LIBRARY", "/nowhere/libshaderc.so", 1), 0);
   const auto kernel = make_kernel(description);
   const Error error = refusal(leaky());
-  ASSERT_EQ(setenv("SHUNT_SHADERC_LIBRARY", before.c_str(), 1), 0);  // an empty one names nothing
+  ASSERT_EQ(setenv("SHUNT_SHADERC_LIBRARY", before.c_str(), 1), 0);  // an empty path names no library
   ASSERT_TRUE(kernel.has_value()) << kernel.error().message;
   const auto values = run(*runtime_, leaky_graph(*kernel, {1000}), {{"x", bytes_of_values(numbers(1000))}});
   EXPECT_TRUE(values.has_value()) << values.error().message;
@@ -428,7 +428,7 @@ TEST_F(CustomOnProcessor, ItsErrorEndsTheRun) {
   }
 }
 
-// Only as many items as there are valid rows; every item by one thread.
+// Computes only the items of valid rows, each on exactly one thread.
 TEST_F(CustomOnProcessor, ComputesTheValidItemsOnce) {
   const auto visits = std::make_shared<std::array<std::atomic<int>, 12>>();
   KernelDescription description = leaky_on_the_processor();
@@ -555,7 +555,7 @@ TEST_F(Modules, OfAnotherKindAreRefused) {
   EXPECT_SAYS(with(at + 3, 0x6E69616E), "its entry point is not called main");
 }
 
-// What the check of words lets through, the validator stops: here a constant of a type that is none.
+// Errors that pass the word check are caught by the validator: here a constant whose type is not a type.
 TEST_F(Modules, AreValidated) {
   auto words = words_;
   for (std::size_t at = 5; at < words.size(); at += words[at] >> 16U)
@@ -574,7 +574,7 @@ TEST_F(Modules, WithDamageNeverCrash) {
   for (std::size_t at = 0; at < words_.size(); ++at) {
     const std::vector<std::uint32_t> cut(words_.begin(), words_.begin() + static_cast<std::ptrdiff_t>(at));
     if (check_spirv(cut, 1).has_value() && at % 32 == 0) {
-      EXPECT_FALSE(make(cut).has_value()) << at;  // the validator's share: a program, where its library is not there
+      EXPECT_FALSE(make(cut).has_value()) << at;  // left to the validator, a program, if its library is absent
     }
     for (const std::uint32_t word : {0U, 1U, 0xFFFFU, 0x7FFFFFFFU, 0xFFFF0000U, 0xFFFFFFFFU, words_[at] ^ 0x10000U}) {
       auto words = words_;
@@ -582,7 +582,7 @@ TEST_F(Modules, WithDamageNeverCrash) {
       taken += check_spirv(words, 1).has_value() ? 1U : 0U;
     }
   }
-  EXPECT_GT(taken, 0U);  // most words stand in functions, which the validator judges
+  EXPECT_GT(taken, 0U);  // most words are in functions, which only the validator judges
   const auto bytes = std::as_bytes(std::span(words_));
   Mutations mutations({bytes.begin(), bytes.end()}, bytes.size(), 7);
   for (int i = 0; i < 20000; ++i) {

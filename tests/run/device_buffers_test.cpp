@@ -1,4 +1,4 @@
-// What a caller reads and writes stays inside the memory it names, on every device, and any bytes inside can be read.
+// Callers' reads and writes stay inside the memory they name on every device, and any byte range inside is readable.
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -48,7 +48,7 @@ struct Doubling {
 
 class DeviceBuffers : public test::EachApi {
  protected:
-  // Calls check(doubling) for each device of the API, with 1, 2, 3, 4 as x.
+  // Calls check(doubling) for each device of the API; x is 1, 2, 3, 4.
   template <class Check>
   void on_each(const Check& check) {
     for (BackendReport& backend : registry_.backends)

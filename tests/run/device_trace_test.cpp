@@ -1,4 +1,4 @@
-// A trace has the programs and the ops of devices of every API.
+// Traces record the programs and the ops of devices of every API.
 #include <string>
 #include <vector>
 

@@ -42,7 +42,7 @@ std::vector<float> numbers(std::size_t count, std::uint32_t seed) {
   return values;
 }
 
-// With the inputs as they are; two outputs of `size` elements.
+// Runs with the current inputs and returns two outputs of `size` elements.
 std::vector<float> run(Executable& executable, std::size_t size, std::uint32_t rows) {
   const Status status = executable.run({.parameters = {.tokens = rows}});
   EXPECT_TRUE(status.has_value()) << status.error().message;
@@ -58,7 +58,7 @@ std::vector<float> run(Executable& executable, const std::vector<float>& x, std:
   return run(executable, x.size(), rows);
 }
 
-// The same kernels on the same numbers: any placement gives the same bits.
+// The same kernels run on the same numbers, so any placement gives the same bits.
 TEST(Executable, AnyPlacementGivesTheSameNumbers) {
   const Graph graph = branching_graph(4, 6);
   const std::vector<float> x = numbers(64, 1);
@@ -80,7 +80,7 @@ TEST(Executable, AnyPlacementGivesTheSameNumbers) {
     }
 }
 
-// Computes by itself, as a GPU does: advance() waits for it. Notes how much others had recorded by then.
+// Computes asynchronously, as a GPU does: advance() waits for it. Notes how many events others had recorded by then.
 class WorksByItself final : public Device {
  public:
   WorksByItself(Device& inner, const trace::Recorder& recorder)
@@ -125,7 +125,7 @@ class WorksByItself final : public Device {
   std::vector<std::chrono::nanoseconds> patience_;
 };
 
-// Two of them at work: what one ends is not noticed late because the other is waited for.
+// With two devices at work, the end of one is noticed promptly although the other is being waited for.
 TEST(Executable, OneOfSeveralDevicesIsNotWaitedForLong) {
   GraphBuilder builder;
   const Tensor x = builder.input("x", DType::F32, {4, 16}, Extent::tokens);
@@ -176,7 +176,7 @@ TEST(Executable, TheProcessorComputesWhileOthersDo) {
   }
 }
 
-// A source in memory that cannot be mapped, so that weights are copied.
+// A source whose memory cannot be mapped, so that weights are copied.
 class CopiedWeights final : public WeightSource {
  public:
   explicit CopiedWeights(std::vector<float> values)
@@ -203,7 +203,7 @@ class CopiedWeights final : public WeightSource {
   std::vector<WeightInfo> infos_;
 };
 
-// Ops whose kernels need scratch memory: some a large block for each thread, some one that all share.
+// Ops whose kernels need scratch memory: some a large block per thread, some one shared block.
 Graph graph_with_scratch() {
   GraphBuilder builder;
   Tensor x = builder.input("x", DType::F32, {1, 512});

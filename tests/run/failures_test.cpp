@@ -1,4 +1,4 @@
-// A graph of one's own, while devices fail.
+// Computations while devices fail.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -16,7 +16,7 @@ using Values = std::array<float, 16>;
 
 class FailingComputation : public testing::Test {
  protected:
-  // On a simulated device with faults, and the scalar processor.
+  // A runtime with a simulated device that has faults, and the scalar processor.
   std::unique_ptr<Runtime> open(const std::string& faults, bool strict = false) {
     auto runtime = Runtime::create({.threads = 1,
                                     .devices = "sim:0,cpu:scalar",
@@ -33,7 +33,7 @@ class FailingComputation : public testing::Test {
     builder.output(builder.add(x, x));
     return *std::move(builder).finish();
   }
-  // Puts x beside what it keeps, and answers all of that.
+  // A graph that writes x to its state at a position and outputs the whole state.
   static Graph keeping() {
     GraphBuilder builder;
     const Tensor kept = builder.state("kept", DType::F32, {1, 4, 1, 16});
@@ -54,7 +54,7 @@ class FailingComputation : public testing::Test {
     SHUNT_TRY(write(computation, static_cast<float>(position + 1)));
     return computation.run();
   }
-  // The first element of each position.
+  // Returns the first element of each position.
   static std::vector<float> kept_by(const Computation& computation) {
     std::vector<float> all(64);
     const Status read = computation.read(0, 0, std::as_writable_bytes(std::span(all)));
@@ -160,7 +160,7 @@ TEST_F(FailingComputation, GivesNumbersThatAreNotFiniteWhereTheGraphWantsThem) {
       ASSERT_TRUE((*computation)->run().has_value());
       EXPECT_EQ(read(**computation), 2 * value);
     }
-    // Each device was tried without the other, once.
+    // Each device was tried once without the other.
     EXPECT_EQ(notices_.size(), strict ? 0U : 2U);
     for (const std::string& notice : notices_)
       EXPECT_NE(notice.find("output 0 are not finite"), std::string::npos) << notice;

@@ -29,7 +29,7 @@ std::vector<std::byte> random_rows(DType dtype, std::uint32_t rows, std::uint32_
     return {bytes.begin(), bytes.end()};
   }
   std::vector<std::byte> blocks(*bytes_of(dtype, {rows, columns}));
-  for (std::size_t i = 0; i < blocks.size(); ++i)  // Q8_0: a scale of 1/16, and 32 numbers
+  for (std::size_t i = 0; i < blocks.size(); ++i)  // Q8_0: a scale of 1/16 and 32 numbers
     blocks[i] = i % 34 == 0 ? std::byte{0} : i % 34 == 1 ? std::byte{0x2c} : static_cast<std::byte>(random());
   return blocks;
 }
@@ -62,7 +62,7 @@ class SplitRows : public testing::TestWithParam<DType> {
     return x;
   }
 
-  // Each node on the device that its name tells: "[1]" is of the second part.
+  // Runs each node on the device that its name gives: "[1]" marks the second part.
   [[nodiscard]] std::vector<float> run(const Graph& graph, bool shared_pool) {
     test::SeparateDevices machine(3, shared_pool);
     std::vector<std::uint32_t> placement;
@@ -108,7 +108,7 @@ TEST_P(SplitRows, GiveTheNumbersOfTheWhole) {
 INSTANTIATE_TEST_SUITE_P(Weights, SplitRows, testing::Values(DType::F32, DType::Q8_0),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
-// Two that are as fast as each other, and slow: planned, split and computed in half the time.
+// Two equally fast, slow devices: the computation is planned, split and done in half the time.
 TEST(Computation, SplitsWeightsAmongDevicesWhereThatPays) {
   constexpr std::uint32_t kMany = 2048;
   const std::vector<std::byte> rows = random_rows(DType::F32, kMany, kColumns);

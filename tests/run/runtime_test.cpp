@@ -17,7 +17,7 @@ TEST(Runtime, RefusesAProcessorThatThisProcessMayNotUse) {
   EXPECT_NE(runtime.error().message.find("processor 4000"), std::string::npos) << runtime.error().message;
 }
 
-// Twice x, plus x.
+// 2 x + x.
 Result<std::unique_ptr<Computation>> small_computation(const Runtime& runtime) {
   GraphBuilder graph;
   const Tensor x = graph.input("x", DType::F32, {4});

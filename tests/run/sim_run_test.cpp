@@ -1,4 +1,4 @@
-// Plans on simulated devices: how long they take, and what becomes of a run when a device fails.
+// Plans on simulated devices: how long they take, and how a run ends when a device fails.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ struct SimMachine {
   ArenaStore arenas;
   trace::Recorder recorder;
 
-  // Device 1 has the faults.
+  // Only device 1 has the faults.
   explicit SimMachine(std::size_t count, const Faults& faults = {}) {
     recorder.set_enabled(true);
     for (std::size_t number = 0; number < count; ++number) {
@@ -76,7 +76,7 @@ std::vector<std::uint32_t> in_turn(const Graph& graph, std::uint32_t devices) {
   return placement;
 }
 
-// On one device, so that every number is computed in the order of the graph.
+// Computes on one device, so every number is computed in the order of the graph.
 std::vector<float> expected(const Graph& graph) {
   SimMachine machine(1);
   const auto executable = std::move(*machine.compile(graph, in_turn(graph, 1)));
@@ -84,7 +84,7 @@ std::vector<float> expected(const Graph& graph) {
   return outputs_of(*executable);
 }
 
-// The time of a run on the clock, in microseconds.
+// Returns the time of a run on the virtual clock, in microseconds.
 double time_of_run(SimMachine& machine, Executable& executable) {
   EXPECT_TRUE(write(executable).has_value());
   const auto start = machine.clock->now();
@@ -128,7 +128,7 @@ TEST(SimulatedRun, OfAnyPlacementIsRightAndTakesTheTimeThatWasPredicted) {
   }
 }
 
-// Every op of device 1 in turn is where it fails.
+// Each op of device 1 in turn is the one that fails.
 class FailingRun : public testing::Test {
  protected:
   const Graph graph_ = branching_graph(kRows, 3);
@@ -137,7 +137,7 @@ class FailingRun : public testing::Test {
 
   [[nodiscard]] std::uint64_t ops() const { return std::uint64_t(std::ranges::count(placement_, 1U)); }
 
-  // Runs until the fault and returns what came of it.
+  // Runs until the fault and returns the error.
   static Error failure_of(Executable& executable, std::optional<std::chrono::nanoseconds> timeout = {}) {
     const Status status = run(executable, timeout);
     EXPECT_FALSE(status.has_value());
@@ -227,7 +227,7 @@ TEST_F(FailingRun, SpreadsWhatIsNoNumber) {
   EXPECT_EQ(outputs_of(*executable), right_);
 }
 
-// Chains of matrix products that meet at the end (examples/two_towers).
+// Two chains of matrix products whose results are joined (examples/two_towers).
 TEST(SimulatedRun, TwoTowersAreComputedAtOnce) {
   constexpr std::uint32_t kWidth = 1024;
   const std::vector<float> matrix(std::size_t{kWidth} * kWidth);

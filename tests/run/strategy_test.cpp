@@ -1,4 +1,4 @@
-// Which devices a strategy likes, and what becomes of a graph of one's own with it.
+// The devices that each strategy prefers, and how computations run under it.
 #include "run/strategy.h"
 #include "run/opened_devices.h"
 
@@ -28,7 +28,7 @@ const Spec kGpu{.id = "gpu:0", .type = DeviceType::discrete, .emulated = false};
 
 class Strategies : public testing::Test {
  protected:
-  // Of simulated devices.
+  // A runtime of simulated devices.
   std::unique_ptr<Runtime> open(const std::vector<Spec>& specs, bool strict = false) {
     auto recorder = std::make_unique<trace::Recorder>();
     recorder->set_enabled(true);
@@ -42,14 +42,14 @@ class Strategies : public testing::Test {
                            notices_.push_back(text);
                          }});
   }
-  // A product that a GPU ends first, with a softmax after it.
+  // A product that a GPU finishes first, followed by a softmax.
   static Graph graph() {
     GraphBuilder builder;
     const Tensor x = builder.input("x", DType::F32, {64, 64});
     builder.output(builder.softmax(builder.linear(x, x), {}, {}));
     return *std::move(builder).finish();
   }
-  // Why it cannot be made, or which devices run its ops.
+  // Returns the devices that run the graph's ops, or why it cannot be made.
   std::string ran_on(const std::vector<Spec>& specs, const ComputationOptions& options, bool strict = false) {
     const auto runtime = open(specs, strict);
     const auto computation = Computation::create(graph(), *runtime, nullptr, options);

@@ -1,5 +1,5 @@
-// Whole graphs of one op on each CPU device against outside vectors: what ggml computed (tests/data/vectors), and for
-// products the sums in double over the same blocks.
+// Graphs of one op on each CPU device against outside vectors: results of ggml (tests/data/vectors) and, for products,
+// sums in double over the same blocks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ T take(Result<T> result) {
   return std::move(*result);
 }
 
-// All values of a tensor of the file, decoded; of integers the numbers.
+// Returns all values of a tensor of the file, decoded; integers as numbers.
 std::vector<float> decoded(GgufFile& file, std::string_view name) {
   const auto index = file.find(name);
   EXPECT_TRUE(index.has_value()) << "no tensor " << name;
@@ -58,7 +58,7 @@ std::vector<std::int32_t> integers(GgufFile& file, std::string_view name) {
 
 enum class Rounding : std::uint8_t { none, F16, Q8_0, Q8_K };
 
-// Each `block` of elements becomes whole multiples of a scale, at most 127 of them.
+// Rounds each `block` of elements to multiples of a scale, at most 127 of them.
 void round_to_8_bits(std::vector<float>& values, std::size_t block, bool half_scale) {
   for (std::size_t begin = 0; begin < values.size(); begin += block) {
     float largest = 0;
@@ -78,17 +78,17 @@ std::vector<float> rounded(std::vector<float> values, Rounding rounding) {
   return values;
 }
 
-// The graph of a case, written over the tensors of its file, and what its inputs hold.
+// Builds the graph of a case over its file's tensors, and the contents of its inputs.
 class CaseBuilder {
  public:
   CaseBuilder(GgufFile& file, Rounding rounding) : file_(file), rounding_(rounding) {}
 
-  // A tensor of the file, read by the graph as it is stored.
+  // A tensor of the file that the graph reads as stored.
   Tensor stored(std::string_view name) {
     const WeightInfo& info = file_.weights()[file_.find(name).value_or(0)];
     return graph.weight(name, info.dtype, info.shape);
   }
-  // A tensor of the file that ggml rounds before it multiplies.
+  // A tensor of the file that ggml rounds before multiplying.
   Tensor activation(std::string_view name) {
     return input(name, DType::F32, shape_of(name), rounded(decoded(file_, name), rounding_));
   }
@@ -129,7 +129,7 @@ Tensor rotary(CaseBuilder& build, std::uint32_t halves) {
 Tensor rotary_of_pairs(CaseBuilder& build) { return rotary(build, 0); }
 Tensor rotary_of_halves(CaseBuilder& build) { return rotary(build, 1); }
 
-// How many leading positions each of `tokens` tokens sees: the zeros of its row of the mask, which must stand first.
+// Returns how many leading positions each token sees: the zeros in its row of the mask, which must come first.
 std::vector<std::int32_t> last_visible(GgufFile& file, std::uint32_t tokens, std::uint32_t positions) {
   const std::vector<float> mask = decoded(file, "mask");
   std::vector<std::int32_t> last;
@@ -142,8 +142,8 @@ std::vector<std::int32_t> last_visible(GgufFile& file, std::uint32_t tokens, std
   return last;
 }
 
-// The file's keys and values [kv_heads, positions, head_dim] go through the cache, in pages that lie apart and in
-// another order than the positions; its query is [heads, tokens, head_dim].
+// Writes the file's keys and values [kv_heads, positions, head_dim] through the cache, into scattered pages in another
+// order than the positions. The file's query is [heads, tokens, head_dim].
 Tensor attention(CaseBuilder& build) {
   constexpr std::uint32_t kPage = 32;
   const Shape keys = build.shape_of("k");
@@ -188,7 +188,7 @@ std::vector<double> product(GgufFile& file) {
   return sums;
 }
 
-// Attention in double over the decoded keys and values: each token's softmax over what it sees, two passes.
+// Attention in double over the decoded keys and values: a two-pass softmax over what each token sees.
 std::vector<double> weighted_mean(GgufFile& file) {
   const std::vector<float> q = decoded(file, "q");
   const std::vector<float> k = decoded(file, "k");
@@ -201,7 +201,7 @@ std::vector<double> weighted_mean(GgufFile& file) {
   for (std::size_t head = 0; head < query[0]; ++head)
     for (std::size_t token = 0; token < query[1]; ++token) {
       const float* own = &q[(head * query[1] + token) * dim];
-      const std::size_t first = head / (query[0] / keys[0]) * keys[1] * dim;  // of the group's keys
+      const std::size_t first = head / (query[0] / keys[0]) * keys[1] * dim;  // of this group's keys
       double* out = &result[(token * query[0] + head) * dim];
       double total = 0;
       for (std::size_t position = 0; position <= static_cast<std::size_t>(last[token]); ++position) {
@@ -236,7 +236,7 @@ constexpr Vector kVectors[] = {
 #include "run/vectors.def"
 };
 
-// Runs the case on the one device and gives its result.
+// Runs the case on one device and returns its result.
 std::vector<float> run_on(Device& device, GgufFile& file, const Vector& vector, Rounding rounding) {
   CaseBuilder build(file, rounding);
   build.graph.output(vector.build(build));
@@ -281,7 +281,7 @@ class OutsideVector : public testing::TestWithParam<Vector> {
     ASSERT_EQ(opened(*runtime_).handles().size(), 2U);
   }
 
-  // Calls body(device) for the scalar device, and for the SIMD device on every instruction set here.
+  // Calls body(device) for the scalar device, and for the SIMD device on every instruction set of this machine.
   template <class Body>
   void for_each_device(Body body) {
     {
@@ -334,7 +334,7 @@ TEST(OutsideVectors, EveryFileIsTested) {
     found.insert(entry.path().stem().string());
   }
   ASSERT_FALSE(error) << kFolder << ": " << error.message();
-  // Equal also in number: no file is listed twice.
+  // Equal counts too, so no file is listed twice.
   EXPECT_EQ(listed, found);
 }
 

@@ -1,4 +1,4 @@
-// What is found out about APIs, what of it is kept, and what a driver that crashes or hangs can do.
+// What API discovery reports and caches, and what a driver that crashes or hangs can do.
 #include "devices/discovery/registry.h"
 
 #include <gtest/gtest.h>
@@ -270,7 +270,7 @@ TEST(AccessHint, NamesTheFileAndItsGroup) {
   ASSERT_EQ(chmod(file.c_str(), 0), 0);
   const std::string_view files[] = {"/nowhere/at/all", file};
   EXPECT_EQ(access_hint({files, 1}), "");
-  // Nothing is closed to root: somebody else asks.
+  // Root may open everything, so another user must ask.
   EXPECT_EXIT(
       {
         if (setuid(65534) != 0) std::exit(1);

@@ -1,4 +1,4 @@
-// Which devices a selector takes of those that are there, and what happens when one does not start.
+// Which of the present devices a selector takes, and what happens when one does not start.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -129,11 +129,11 @@ TEST(Select, AnEmulatedDeviceJoinsByItsOwnIdAlone) {
       "named by id: vulkan:2 (llvmpipe))");
 }
 
-// Simulated devices in the place of those of some APIs.
+// A simulated device that replaces one of some API.
 struct Offered {
   std::string id;
   bool emulated = false;
-  std::string resource;  // what it computes on
+  std::string resource;  // the compute resource
   double gigabytes_per_s = 1;
 };
 Registry registry_of(const std::vector<Offered>& all) {

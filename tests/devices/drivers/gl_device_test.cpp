@@ -1,4 +1,4 @@
-// What is special about OpenGL and OpenGL ES; what every device owes is in the tests that run on each API.
+// Specifics of OpenGL and OpenGL ES; the tests for each API cover what every device must do.
 #include "devices/gl/device.h"
 
 #include <chrono>
@@ -17,7 +17,7 @@ std::string name(Api api) { return std::string(name_of(api)); }
 
 // z = x + y over `count` floats in one buffer.
 struct AddCase {
-  static constexpr std::uint64_t kPlace = 256;  // where each tensor begins is a multiple of it
+  static constexpr std::uint64_t kPlace = 256;  // tensors begin at multiples of it
   Operand operand;
   const Operand* inputs[2] = {&operand, &operand};
   Attributes attributes;
@@ -114,12 +114,12 @@ TEST_P(GlDevices, SayWhatTheyAre) {
   EXPECT_EQ(info.emulated, info.type == DeviceType::cpu);
   EXPECT_EQ(info.emulated, info.compute_resource == "cpu");
   EXPECT_EQ(info.alignment_bytes % 256, 0U);
-  EXPECT_GE(info.largest_binding_bytes, std::uint64_t{1} << 27U);  // what the APIs promise
+  EXPECT_GE(info.largest_binding_bytes, std::uint64_t{1} << 27U);  // the APIs' guaranteed minimum
 }
 
 TEST_P(GlDevices, BeginWithZeros) {
   const auto device = open();
-  // More than one piece of what is uploaded where the API cannot clear, and no whole number of words.
+  // More than one upload piece if the API cannot clear, and not a whole number of words.
   const std::uint64_t bytes = (std::uint64_t{1} << 20U) + 7;
   const auto buffer = device->allocate(bytes, BufferUse::state).value();
   EXPECT_EQ(buffer->bytes(), bytes);
@@ -211,11 +211,11 @@ TEST_P(GlDevices, RefuseMoreMemoryThanThereIsAndGoOn) {
   expect_a_right_sum(*device);
 }
 
-// A driver that fails where a test says so.
+// A driver that fails when a test asks for it.
 struct Faults {
   bool reset = false;
   bool never_ends = false;
-  GLenum error = kNoError;  // answered once
+  GLenum error = kNoError;  // returned once
 };
 Faults faults;
 
@@ -268,7 +268,7 @@ TEST_P(FailingGlDevices, WorkThatStillRunsAtItsDeadlineIsATimeOutAndLosesTheDevi
   const auto device = open_failing();
   AddCase add(*device);
   faults.never_ends = true;
-  // A deadline that passes before all is submitted is a time-out, too, and leaves the device as it was.
+  // A deadline that passes before everything is submitted is also a timeout, and leaves the device as it was.
   for (milliseconds time(10); device->health().status && time < std::chrono::minutes(1); time *= 4)
     EXPECT_EQ(code_of(device->submit(*add.program, {.timeout = time}).wait()), Code::timed_out);
   EXPECT_EQ(code_of(device->health().status), Code::timed_out);

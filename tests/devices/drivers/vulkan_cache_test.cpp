@@ -91,14 +91,14 @@ class VulkanCacheFolder : public testing::Test {
   }
   static void use(const fs::path& folder) { ASSERT_EQ(setenv("SHUNT_CACHE_DIR", folder.c_str(), 1), 0); }
 
-  // Runs a kernel on a device that then ends.
+  // Runs a kernel on a device and closes the device.
   static void compute() {
     const Registry registry = *open_devices({.devices = "vulkan"});
     test::OneAdd add(*registry.devices().front());
     EXPECT_TRUE(add.run().has_value());
     EXPECT_EQ(add.result(), (std::vector<float>{11, 22, 33, 44}));
   }
-  // What devices left there, and what they did not finish; others keep things there too.
+  // The files that devices left, including unfinished ones; the cache holds other things too.
   std::vector<fs::path> files() {
     std::vector<fs::path> found;
     for (const auto& entry : fs::directory_iterator(folder_))

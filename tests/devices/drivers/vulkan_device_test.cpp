@@ -1,4 +1,4 @@
-// Failures of Vulkan reach the surface: as the right code, at the right event, with nothing hung.
+// Failures of Vulkan surface as the right code at the right event, and nothing hangs.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -19,7 +19,7 @@ namespace {
 
 using test::VulkanFault;
 
-// The library of the tests in the place of Vulkan's, whose devices pretend to be what the parameter says.
+// Replaces Vulkan's library with the tests' own, whose devices pretend to be what the parameter says.
 class VulkanFaults : public testing::TestWithParam<const char*> {
  protected:
   void SetUp() override {
@@ -52,7 +52,7 @@ class VulkanFaults : public testing::TestWithParam<const char*> {
     return std::ranges::find(registry_.backends, "vulkan", &BackendReport::api)->absent_because;
   }
   void set_fault(VulkanFault fault, int after = 0) { set_fault_(fault, after); }
-  // Memory of its own, which the host reaches through copies only.
+  // Whether the memory is the device's own, which the host reaches only through copies.
   [[nodiscard]] static bool stages() { return std::string_view(GetParam()).contains("discrete"); }
 
   trace::Recorder recorder_;
@@ -72,7 +72,7 @@ INSTANTIATE_TEST_SUITE_P(Pretending, VulkanFaults, testing::Values("fences", "di
                            return name;
                          });
 
-// Where the host reaches the device's memory through copies only.
+// Devices whose memory the host reaches only through copies.
 class VulkanStaging : public VulkanFaults {};
 INSTANTIATE_TEST_SUITE_P(Pretending, VulkanStaging, testing::Values("discrete queues"),
                          [](const auto&) { return std::string("discrete_queues"); });
@@ -99,7 +99,7 @@ TEST_P(VulkanFaults, WithoutAFaultTheLibraryIsTheRealOne) {
 }
 
 TEST_P(VulkanFaults, BytesComeBackAsTheyWereWrittenAndTheRestIsZero) {
-  constexpr std::uint64_t kBytes = (std::uint64_t{17} << 20U) + 7;  // more than are read at a time
+  constexpr std::uint64_t kBytes = (std::uint64_t{17} << 20U) + 7;  // more than is read at a time
   auto buffer = device_->allocate(kBytes, BufferUse::values);
   ASSERT_TRUE(buffer.has_value()) << buffer.error().message;
   EXPECT_EQ((*buffer)->host().empty(), stages());
@@ -109,7 +109,7 @@ TEST_P(VulkanFaults, BytesComeBackAsTheyWereWrittenAndTheRestIsZero) {
     std::ranges::copy(bytes, expected.begin() + static_cast<std::ptrdiff_t>(offset));
   };
   write(3, pattern(5, 1));
-  write(4, pattern(9 << 20U, 2));  // over a small one that may still wait
+  write(4, pattern(9 << 20U, 2));  // over a small write that may still be pending
   write(kBytes - 5, pattern(5, 3));
   write(100, pattern(17, 4));
   EXPECT_TRUE(content_of(*device_, **buffer) == expected);
@@ -234,7 +234,7 @@ TEST_P(VulkanFaults, ALargeBufferGivesItsMemoryBackAtOnce) {
   ASSERT_TRUE(buffer.has_value()) << buffer.error().message;
   EXPECT_EQ(blocks_(), before + 1);
   buffer->reset();
-  // Nothing is copied into it any more.
+  // The buffer is no longer a copy target.
   ASSERT_TRUE(device_->allocate(16, BufferUse::values).has_value());
   auto other = device_->allocate(16, BufferUse::values);
   ASSERT_TRUE(other.has_value());
@@ -391,7 +391,7 @@ TEST_P(VulkanFaults, WhatIsAvailableIsAskedOfTheDriverAndCountsBlocksThatAreNotF
 TEST_P(VulkanFaults, MemoryOfTheHostIsUsedInPlaceWhereItIsTheDevicesToo) {
   std::vector<float> values(4096);
   std::iota(values.begin(), values.end(), 1.0F);
-  // Kernels read it from any offset that their bindings may have.
+  // Kernels read it from any offset that is valid for their bindings.
   const auto address = reinterpret_cast<std::uintptr_t>(values.data());
   const std::span<const float> aligned = std::span(values).subspan((256 - address % 256) / sizeof(float), 1024);
   const std::shared_ptr<const void> owner(values.data(), [](const void*) {});
@@ -415,7 +415,7 @@ TEST_P(VulkanFaults, MemoryOfTheHostIsUsedInPlaceWhereItIsTheDevicesToo) {
       << "nobody keeps it for a submission that outlives its deadline";
 }
 
-// The submission begins when all that it touches has been closed.
+// The submission starts after everything it touches has been closed.
 TEST_P(VulkanFaults, WhatASubmissionMayStillTouchOutlivesAllThatWasClosed) {
   constexpr std::size_t kPage = 4096;
   std::shared_ptr<std::byte> pages(static_cast<std::byte*>(std::aligned_alloc(kPage, kPage)), std::free);
@@ -456,7 +456,7 @@ TEST_P(VulkanFaults, ADeviceBelowWhatKernelsNeedIsAbsentAndSaysOfWhat) {
   EXPECT_NE(why.find("maxPerStageDescriptorStorageBuffers is 4, and kernels need 8"), std::string::npos) << why;
 }
 
-// Mesa's driver tells both clocks.
+// Mesa's driver exposes both clocks.
 TEST(Vulkan, AProgramEndedWhenTheDeviceSaysThoughNobodyLooked) {
   trace::Recorder recorder;
   recorder.set_enabled(true);
@@ -469,7 +469,7 @@ TEST(Vulkan, AProgramEndedWhenTheDeviceSaysThoughNobodyLooked) {
   }
   test::OneAdd add(**mesa);
   ASSERT_TRUE(add.run().has_value());
-  // A busy machine may take longer than the first pauses.
+  // On a busy machine the first pauses may be too short.
   constexpr std::chrono::seconds kLongestPause{10};
   bool is_over = false;
   for (std::chrono::milliseconds pause{10}; !is_over && pause < kLongestPause; pause *= 2) {

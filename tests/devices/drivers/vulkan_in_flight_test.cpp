@@ -1,5 +1,5 @@
-// Submissions that are delayed, dropped or lost, as SHUNT_VULKAN_FAULT says: what is in flight ends rightly or with an
-// error, and outlives whatever is closed.
+// Submissions that SHUNT_VULKAN_FAULT delays, drops or loses: work in flight ends correctly or with an error, and
+// outlives whatever is closed.
 #include <dlfcn.h>
 
 #include <chrono>
@@ -19,7 +19,7 @@ namespace {
 
 const std::vector<float> kSum{11, 22, 33, 44};
 
-// A device whose memory the host reaches, so that a run of a program is one submission and nothing else is.
+// A device with host-visible memory, so that a program's run is exactly one submission.
 class VulkanInFlight : public testing::Test {
  protected:
   void SetUp() override {
@@ -65,7 +65,7 @@ TEST_F(VulkanInFlight, ADelayedSubmissionEndsRightAndThoseBehindItToo) {
   EXPECT_EQ(other.result(), kSum);
 }
 
-// Closing waits for what ends soon, and then nothing is kept.
+// Closing waits for work that ends soon, and then nothing is kept.
 TEST_F(VulkanInFlight, ADelayedSubmissionMayOutliveItsDeadlineAndAllThatIsClosed) {
   {
     test::OneAdd add(*device_);

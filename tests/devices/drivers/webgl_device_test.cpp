@@ -1,5 +1,4 @@
-// What is special about WebGL2, on a context of OpenGL ES 3.0; what every device owes is in the tests that run on each
-// API.
+// Specifics of WebGL2, on an OpenGL ES 3.0 context; the tests for each API cover what every device must do.
 #include "devices/webgl/device.h"
 
 #include <chrono>
@@ -17,7 +16,7 @@ using std::chrono::milliseconds;
 
 Code code_of(const Status& status) { return status ? Code{} : status.error().code; }
 
-// z = x + y over `count` floats in one buffer. Where z begins, in floats, is up to the test.
+// z = x + y over `count` floats in one buffer. The test chooses where z begins, in floats.
 struct AddCase {
   Operand operand;
   const Operand* inputs[2] = {&operand, &operand};
@@ -78,11 +77,11 @@ TEST(WebglRectangles, AreColumnsOfARowOrWholeRows) {
   expect(rectangle_of(2 * kRowWords + 7, 3 * kRowWords), 0, 2, kRow, 4);
 }
 
-// A context that fails where a test says so.
+// A context that fails when a test asks for it.
 struct Faults {
   bool lost = false;
   bool never_ends = false;
-  GLenum error = kNoError;  // answered once
+  GLenum error = kNoError;  // returned once
 };
 Faults faults;
 
@@ -100,7 +99,7 @@ class WebglDevices : public testing::Test {
     GTEST_SKIP() << "webgl2 is absent: " << functions.error().message;
   }
 
-  // What else runs on this thread need not know of the context.
+  // Releases the context, which other code on this thread does not expect.
   void TearDown() override {
     const auto library = SharedLibrary::open(SHUNT_WEBGL_ON_EGL, "SHUNT_WEBGL_LIBRARY", "");
     ASSERT_TRUE(library.has_value());
@@ -172,7 +171,7 @@ TEST_F(WebglDevices, MoveAnyBytes) {
   std::vector<std::byte> expected(bytes);
   for (std::size_t i = 0; i < bytes; ++i) expected[i] = static_cast<std::byte>(i * 31 + i / kRow);
   ASSERT_TRUE(device->write({buffer.get(), 0, bytes}, expected).wait());
-  // Within a word, over words, over rows, many rows, none.
+  // Within a word, across words, across rows, many rows, and empty.
   constexpr std::pair<std::uint64_t, std::uint64_t> kPieces[] = {
       {5, 2},         {5, 11},    {4, 8},       {kRow - 3, 6}, {kRow, kRow}, {2 * kRow + 1, 66 * kRow},
       {bytes - 1, 1}, {bytes, 0}, {3, 2 * kRow}};
@@ -213,7 +212,7 @@ TEST_F(WebglDevices, PassOnThatMemoryIsShort) {
   expect_a_right_sum(*device);
 }
 
-// Results that begin and end anywhere in a row, or go over several.
+// Results that begin and end anywhere in a row, or span several rows.
 TEST_F(WebglDevices, WriteTheResultAndNothingBesideIt) {
   const auto device = open();
   for (const std::uint32_t count : {1U, 100U, 4096U, 4097U, 10000U}) {
@@ -237,7 +236,7 @@ TEST_F(WebglDevices, WriteTheResultAndNothingBesideIt) {
   }
 }
 
-// State is drawn to in place unless its texture holds what is read, which the context here refuses as browsers do.
+// State is drawn in place unless its texture also holds an input, which this context refuses as browsers do.
 TEST_F(WebglDevices, WriteStateThatSharesATextureWithItsInputs) {
   const auto device = open();
   constexpr std::uint32_t kTokens = 2;
@@ -312,7 +311,7 @@ TEST_F(WebglDevices, WorkThatStillRunsAtItsDeadlineIsATimeOutAndLosesTheDevice) 
   const auto device = open_failing();
   AddCase add(*device);
   faults.never_ends = true;
-  // A deadline that passes before all is submitted is a time-out, too, and leaves the device as it was.
+  // A deadline that passes before everything is submitted is also a timeout, and leaves the device as it was.
   for (milliseconds time(10); device->health().status && time < std::chrono::minutes(1); time *= 4)
     EXPECT_EQ(code_of(device->submit(*add.program, add.all(time)).wait()), Code::timed_out);
   EXPECT_EQ(code_of(device->health().status), Code::timed_out);

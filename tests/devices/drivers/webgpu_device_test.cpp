@@ -1,7 +1,7 @@
-// What is special about WebGPU: errors that come late, words of four bytes, and operands that must not overlap.
+// Specifics of WebGPU: errors that arrive late, four-byte words, and operands that must not overlap.
 //
-// Runs on SwiftShader. A machine without Dawn or SwiftShader skips, and says why; where SHUNT_EXPECT_APIS names webgpu
-// that is a failure.
+// Runs on SwiftShader. Without Dawn or SwiftShader the tests are skipped and say why; if SHUNT_EXPECT_APIS names
+// webgpu, that is a failure.
 #include "devices/webgpu/device.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ bool is_expected() {
 }
 
 BackendReport open() {
-  // What the caller set stands: another driver may be under test.
+  // Keeps the caller's settings: another driver may be under test.
   std::optional<Setting> library;
   std::optional<Setting> driver;
   if (std::getenv("SHUNT_WEBGPU_LIBRARY") == nullptr && std::filesystem::exists(kDawn))
@@ -91,7 +91,7 @@ std::vector<float> counted(std::size_t count) {
   return values;
 }
 
-// sum = x + y, wherever in memory they are.
+// sum = x + y, at any place in memory.
 struct Add {
   Operand x;
   Operand y;
@@ -163,7 +163,7 @@ TEST_F(WebGpu, WritesAResultOverItsInputs) {
   EXPECT_EQ(read<float>(*buffer, 0, 5), (std::vector<float>{4, 8, 12, 16, 20}));
 }
 
-// Columns of one tensor: both inputs span nearly all of it, and neither begins where a binding may.
+// Columns of one tensor: both inputs span nearly all of it, and neither begins at an offset valid for bindings.
 TEST_F(WebGpu, AddsViewsOfOneTensor) {
   const auto buffer = allocate(1024);
   Operand view = Operand::contiguous(DType::F32, {3, 2});
@@ -188,7 +188,7 @@ TEST_F(WebGpu, RefusesMoreMemoryThanABufferCanHave) {
   EXPECT_NE(allocate(16), nullptr);
 }
 
-// Dawn itself plays a device whose memory is used up.
+// Dawn itself can simulate a device that is out of memory.
 TEST_F(WebGpu, TellsThatTheDeviceRanOutOfMemoryFromOtherErrors) {
   struct PretendedShortage {
     ChainedStruct chain{nullptr, 0x00050040};
@@ -265,7 +265,7 @@ TEST_F(WebGpu, RefusesWorkWhoseDeadlineHasPassed) {
   EXPECT_TRUE(device().submit(*program, {}).wait().has_value());
 }
 
-// A product that takes SwiftShader seconds.
+// A product that takes seconds on SwiftShader.
 TEST_F(WebGpu, EndsWorkThatRunsPastItsDeadline) {
   constexpr std::uint32_t kSize = 256;
   const Operand operand = Operand::contiguous(DType::F32, {kSize, kSize});
@@ -303,7 +303,7 @@ TEST_F(WebGpu, IsAbsentWhereNoAdapterIs) {
 TEST(WebGpuKernels, DeclareWhatTheyBind) {
   if (!has_shaders(ShaderLanguage::wgsl)) GTEST_SKIP() << "built without Node: no WGSL";
   for (const Shader& shader : shaders()) {
-    if (!shader.is_in(ShaderLanguage::wgsl)) continue;  // a kernel of Vulkan's
+    if (!shader.is_in(ShaderLanguage::wgsl)) continue;  // a Vulkan kernel
     const auto bindings = bindings_of(shader.wgsl);
     ASSERT_GE(bindings.size(), 3U) << shader.name;
     for (const KernelBinding& binding : bindings)

@@ -1,4 +1,4 @@
-// Barriers stand where work depends on other work, and nowhere else.
+// Barriers are placed where work depends on other work, and nowhere else.
 #include "devices/shaders/hazards.h"
 
 #include <gtest/gtest.h>
@@ -69,7 +69,7 @@ class DispatchBarriers : public HazardsTest {
   void SetUp() override {
     if (shaders().empty()) GTEST_SKIP() << "this build has no shaders: glslc was missing";
   }
-  // Slots of 64 bytes: the sum of two goes into a third.
+  // Slots of 64 bytes: writes the sum of two slots into a third.
   void add(std::uint64_t a, std::uint64_t b, std::uint64_t sum) {
     ops_.push_back({.call = {Op::add, &attributes_, inputs_, &operand_},
                     .inputs = {at(a * 64, 16), at(b * 64, 16)},

@@ -1,4 +1,4 @@
-// Measuring devices: simulated ones are told how fast they are, and the measurement finds it again on their clock.
+// Measuring devices: the measurement recovers the speeds of simulated devices on their virtual clock.
 #include "run/measure/calibration.h"
 
 #include <gtest/gtest.h>
@@ -66,7 +66,7 @@ TEST(Calibration, FindsWhatASimulatedDeviceIsTold) {
   for (const BenchCase& use : cases) {
     const BenchOperands operands(use);
     const Prediction measured = cost.compute(operands.call());
-    const Prediction believed = DeviceCost(device->info(), nullptr).compute(operands.call());  // is what it was told
+    const Prediction believed = DeviceCost(device->info(), nullptr).compute(operands.call());  // the simulated rates
     EXPECT_NEAR(measured.us, believed.us, 0.05 * believed.us) << kind_of(operands.call());
     EXPECT_LE(measured.uncertainty_us, 0.05 * measured.us);
   }
@@ -122,8 +122,8 @@ TEST(Calibration, DoesNotTimeWhatADeviceComputesWronglyAndPlansDoNotUseIt) {
   EXPECT_NE(plan->decisions[0].candidates[0].detail.find("it was wrong when it was measured"), std::string::npos);
 }
 
-// A device beside a busy machine: programs whose name begins so take so much longer, the first `times` of them. Less
-// than zero: they seem to take a nanosecond.
+// A device on a busy machine: each of the first `times` runs of programs whose name starts with `program` takes `us`
+// longer. If `us` is negative, they appear to take a nanosecond.
 struct Disturbance {
   std::string program;
   std::int64_t us = 0;
@@ -173,7 +173,7 @@ class DisturbedDevice : public Device {
   Disturbance disturbance_;
   std::set<const Program*> disturbed_;
   std::int64_t late_ns_ = 0;
-  std::uint64_t stands_at_ns_ = 0;  // 0: it does not
+  std::uint64_t stands_at_ns_ = 0;  // 0: the clock runs
 };
 
 void expect_no_record_beats(const DeviceProfile& profile, const sim::Spec& spec) {
@@ -187,12 +187,12 @@ void expect_no_record_beats(const DeviceProfile& profile, const sim::Spec& spec)
   EXPECT_GT(count, 0U);
 }
 
-// Launches took 20 ms when they were measured, and 20 us afterwards: programs of ops then took less than "their
+// Launches took 20 ms while being measured and 20 us afterwards, so programs of ops appeared to take less than "their
 // launch".
 TEST(Calibration, OfADisturbedLaunchIsMeasuredAgain) {
   sim::Spec spec = told();
   spec.rate_of_family.clear();
-  // As many as are measured at first, with all repetitions and after pauses.
+  // 60 covers all initial measurements, with repetitions and after pauses.
   for (const std::size_t times : {60U, 100'000U}) {
     DisturbedDevice device(spec, {.program = "copies of", .us = 20'000, .times = times});
     const std::vector<BenchCase> cases = cases_with(8, {Op::add, Op::silu});
@@ -230,7 +230,7 @@ TEST(MeasureSteadily, TellsWhetherSomethingDisturbedIt) {
   const auto steady = measure_steadily(noisy, {.now_s = [] { return 0.0; }});
   ASSERT_TRUE(steady.has_value());
   EXPECT_FALSE(steady->is_known);
-  // As soon as the machine is quiet again.
+  // The time is known as soon as the machine is quiet again.
   number = 0;
   const auto calmed = [&]() -> Result<double> { return ++number <= 25 ? 10 + number * 37 % 90 : 10; };
   const auto calm = measure_calmly(calmed, {.now_s = [] { return 0.0; }}, 3);
@@ -259,7 +259,7 @@ TEST(Calibration, EndsWhenItIsToldTo) {
   EXPECT_EQ(asked, 3U);
 }
 
-// A linear, which should take most of the time, and two small ops.
+// A linear, which should dominate the time, and two small ops.
 Graph weighty_graph(std::uint32_t tokens) {
   GraphBuilder builder;
   const Tensor x = builder.input("x", DType::F32, {tokens, 256}, Extent::tokens);
@@ -268,7 +268,7 @@ Graph weighty_graph(std::uint32_t tokens) {
   return *std::move(builder).finish();
 }
 
-// Ten times as slow as it says of itself.
+// A device ten times as slow as its prior.
 sim::Spec boaster() {
   sim::Spec spec = told();
   spec.rate_of_family.clear();
@@ -366,7 +366,7 @@ TEST(MeasureSteadily, ForgetsWhatWasBeforeConditionsChanged) {
   int number = 0;
   const auto throttled = [&]() -> Result<double> {
     ++number;
-    return (number <= 6 ? 10 : 20) * (1 + 0.04 * (number % 3));  // too rough to be known at once
+    return (number <= 6 ? 10 : 20) * (1 + 0.04 * (number % 3));  // too noisy to settle at once
   };
   const auto steady = measure_steadily(throttled, {.relative = 0.001, .now_s = [] { return 0.0; }});
   ASSERT_TRUE(steady.has_value());

@@ -1,5 +1,4 @@
-// What a device takes to start and how fast it moves bytes: a simulated device is told both, and the measurement finds
-// them again on its clock.
+// Launch times and transfer speeds: the measurement recovers what a simulated device was given, on its virtual clock.
 #include "run/measure/device_rates.h"
 
 #include <gtest/gtest.h>
@@ -47,7 +46,7 @@ TEST(CopyBench, FindsTheBandwidthOfASimulatedDevice) {
     const auto us = (*bench)->measure_us();
     ASSERT_TRUE(us.has_value()) << us.error().message;
     const double expected = static_cast<double>(bytes) / 50e9 * 1e6;
-    EXPECT_NEAR(*us, expected, 0.01 * expected) << bytes;  // a copy of the simulation takes whole nanoseconds
+    EXPECT_NEAR(*us, expected, 0.01 * expected) << bytes;  // the simulation rounds a copy to whole nanoseconds
   }
 }
 

@@ -1,7 +1,7 @@
-// Whatever one number of a profile says, plans come back to what they were, within a bounded time.
+// Whatever one number of a profile says, plans return to the sound ones within a bounded time.
 //
-// Chances are few: a profile is read, a graph runs for some seconds of the simulated clock, and after a week it does so
-// once more. The profile on disk must then be right again.
+// There are few chances to recover: a profile is read, a graph runs for some seconds of the simulated clock, and does
+// so once more a week later. The profile on disk must then be right again.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ class MisleadingRecords : public test::WrongBeliefs {
   void SetUp() override {
     for (const char* name : {"w0", "w1"})
       ASSERT_TRUE(weights_.add(name, DType::F32, {kRows, kRows}, zeros_).has_value());
-    // What is to run, and more shapes of its kinds.
+    // The workload, and more shapes of its kinds.
     const Graph graphs[] = {graph(kRows, 1), graph(64, 1), graph(64, 4), graph(32, 16)};
     std::vector<Workload> work;
     for (const Graph& each : graphs) work.push_back({.graph = &each, .times = 1});
@@ -43,7 +43,7 @@ class MisleadingRecords : public test::WrongBeliefs {
     sound_ = Json::parse(to_json(profile));
   }
 
-  // A GPU, and a processor that is ten times as slow. Neither is known before it is measured.
+  // A GPU, and a processor ten times as slow. The priors of both are highly uncertain.
   static std::vector<sim::Spec> specs() {
     return {{.id = "gpu:0",
              .rate = {.flops_per_s = 1e9, .bytes_per_s = 3e6},
@@ -70,7 +70,7 @@ class MisleadingRecords : public test::WrongBeliefs {
 
   void write(const Json& profile) const { std::ofstream(path_) << profile.dump(); }
 
-  // The devices of all ops, after so many runs.
+  // Returns the devices of all ops after `runs` runs.
   std::string placement_after(int runs) {
     const auto runtime = machine(specs(), true);
     auto computation = Computation::create(graph(kRows, 1), *runtime, &weights_, {.margin = 0.05});
@@ -86,7 +86,7 @@ class MisleadingRecords : public test::WrongBeliefs {
     return devices;
   }
 
-  // A week later.
+  // Makes the profile a week old.
   void age() const {
     std::ifstream file(path_);
     Json profile = Json::parse(file);
@@ -103,7 +103,7 @@ class MisleadingRecords : public test::WrongBeliefs {
   Json sound_;
 };
 
-// All numbers of a profile, as pointers into it.
+// Returns JSON pointers to all numbers of a profile.
 std::vector<Json::json_pointer> numbers_of(const Json& profile) {
   std::vector<Json::json_pointer> numbers;
   const Json flat = profile.flatten();
@@ -131,7 +131,7 @@ TEST_F(MisleadingRecords, EachNumberAThousandTimesTooLargeOrTooSmallIsPutRight) 
       misled += placement_after(0) == sound ? 0U : 1U;
       misled_for_a_week += placement_after(kRuns) == sound ? 0U : 1U;
       age();
-      // Where little is lost it takes more work until it is worth looking.
+      // If little is lost, it takes more work before measuring again pays.
       const bool comes_back =
           (placement_after(kRuns) == sound || placement_after(kManyRuns) == sound) && placement_after(0) == sound;
       if (!comes_back) lost.push_back(number.to_string() + (factor > 1 ? " * 1000" : " / 1000"));

@@ -9,7 +9,7 @@
 namespace shunt {
 namespace {
 
-// Less than any real model, but whole blocks of every dtype.
+// Smaller than any real model, but with whole blocks of every dtype.
 constexpr OpSizes kSmall{.embedding = 256,
                          .feed_forward = 64,
                          .heads = 4,
@@ -67,7 +67,7 @@ TEST(OpBench, RunsEveryCaseOnEveryDeviceThatSupportsIt) {
       }
 }
 
-// With one row, weights and caches that an op reads in full are read from memory; a prompt reads them once for many.
+// With one row, weights and caches that an op reads in full come from memory; a prompt reads them once for many rows.
 TEST(OpBench, SaysWhatIsReadFromMemory) {
   const Registry registry = *open_devices({.devices = "cpu", .threads = 1});
   const auto reads_memory = [&](Op op, std::uint32_t rows) {

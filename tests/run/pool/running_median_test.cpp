@@ -26,7 +26,7 @@ TEST(RunningMedian, IsRightWhileFewerThanHalfOfTheValuesArePoisoned) {
     RunningMedian median;
     std::size_t since = 0;
     for (int i = 0; i < 300; ++i) {
-      // No three in a row of seven values, whatever they are.
+      // Three in a row of every seven values are wrong, whatever they are.
       const bool poisoned = i % 7 < 3;
       const double wrong = random() % 2 == 0 ? 1e-9 : 1e9;
       const double right = 0.9 + 0.2 * (static_cast<double>(random() % 1000) / 1000);

@@ -1,4 +1,4 @@
-// Every row of ops.def on every device that is not a CPU's.
+// Every row of ops.def on every device other than the CPU.
 #include <algorithm>
 #include <set>
 #include <string>
@@ -12,8 +12,8 @@
 namespace shunt {
 namespace {
 
-// What the trained model runs, fused or not, or what others run in its place: a device that declines one of these
-// altogether cannot run them. Planned for a device that leaves to their parts the rows that only GPUs gain from.
+// The ops that the trained model runs, fused or not, and those that stand in for them elsewhere. A device that declines
+// one of these entirely cannot run the model. Planned for a device that splits the fused rows of which only GPUs gain.
 std::set<Op> ops_of_a_model() {
   using models::Loaded;
   const auto runtime = Loaded::take(Runtime::create({.threads = 1, .devices = "cpu:simd"}));

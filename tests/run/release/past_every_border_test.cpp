@@ -1,4 +1,4 @@
-// Every op on sizes past the borders of kernels: minutes of the same code as that of awkward sizes.
+// Every op on sizes beyond the kernels' block borders: minutes of the same code that awkward sizes run.
 #include <gtest/gtest.h>
 
 #include "run/verify/cpu_devices.h"
@@ -8,7 +8,7 @@ namespace {
 
 class PastEveryBorder : public testing::TestWithParam<Op> {};
 
-// On the best instruction set: the others differ in the width of a vector alone, and large sizes take long.
+// Uses the best instruction set only: the others differ only in vector width, and large sizes take long.
 TEST_P(PastEveryBorder, GivesTheReferencesResult) {
   test::CpuDevices cpu;
   Device* const devices[] = {cpu.simd.get()};

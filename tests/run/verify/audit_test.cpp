@@ -1,4 +1,4 @@
-// Whether audits find what is wrong, and nothing else.
+// Audits find wrong results and report nothing else.
 #include "run/verify/audit.h"
 #include "run/opened_devices.h"
 
@@ -35,7 +35,7 @@ std::vector<trace::ExecutionEvent> audits_of(const Runtime& runtime) {
   return events;
 }
 
-// A number of each of these sizes, in turn positive and negative, or all negative.
+// Returns numbers of magnitudes from `least` to `most`: alternating in sign, or all negative.
 std::vector<float> numbers(std::size_t count, float least, float most, bool negative) {
   std::vector<float> values;
   for (std::size_t index = 0; index < count; ++index) {
@@ -51,7 +51,7 @@ std::vector<std::byte> bytes_of_floats(std::size_t count, float value) {
   return bytes;
 }
 
-// What conformance does not ask for: numbers for which tolerances do not hold that speak of ordinary ones.
+// Goes beyond conformance: extreme numbers, for which the tolerances of ordinary ones do not hold.
 void expect_right_with_any_numbers(const std::string& device) {
   constexpr std::uint32_t kRows = 8;
   constexpr std::uint32_t kColumns = 64;
@@ -141,7 +141,7 @@ TEST(Audits, SayWhatIsWrong) {
   EXPECT_TRUE(audits[1].failed);
 }
 
-// Where a sum of numbers near one comes to next to nothing inside of an op, right devices are off by their last digits.
+// When terms near one cancel to almost nothing inside an op, correct devices differ in their last digits.
 TEST(Audits, PassOverWhatIsNextToNothing) {
   const Operand x = Operand::contiguous(DType::F32, {16});
   const Operand* const inputs[] = {&x};
@@ -156,7 +156,7 @@ TEST(Audits, PassOverWhatIsNextToNothing) {
   EXPECT_FALSE(audit(op, 0).has_value());
 }
 
-// A product of many rows is taken in windows; one number of each row is wrong in the last of them alone.
+// Audits check a product of many rows in windows; one number per row is wrong in the last window only.
 TEST(Audits, TakeSomeRowsOfWhatIsLargeAndOthersNextTime) {
   constexpr std::uint32_t kRows = 64;
   constexpr std::uint32_t kWidth = 2048;
@@ -170,7 +170,7 @@ TEST(Audits, TakeSomeRowsOfWhatIsLargeAndOthersNextTime) {
       .parameters = {.tokens = kRows - 1},
       .inputs = {bytes_of_floats(std::size_t{kRows} * kWidth, 0.5F), bytes_of_floats(std::size_t{kWidth} * kWidth, 2)},
       .output = bytes_of_floats(std::size_t{kRows} * kWidth, kWidth)};
-  // Beyond what is valid anything may stand.
+  // Anything may follow the valid rows.
   std::memset(op.output.data() + op.output.size() - 4, 0xFF, 4);
   EXPECT_TRUE(audit(op, 0).has_value());
   EXPECT_TRUE(audit(op, 1).has_value());

@@ -38,7 +38,7 @@ TEST_P(EveryRow, GivesTheReferencesResultOnEveryDevice) {
 INSTANTIATE_TEST_SUITE_P(Conformance, EveryRow, testing::ValuesIn(test::running_ops()),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
-// A device that does something wrong after each program.
+// A device that misbehaves after each program.
 class Faulty final : public Device {
  public:
   using Fault = void (*)(const ProgramOp& op);
