@@ -1,4 +1,4 @@
-// How long a session's sequences may become: the default, what fits in memory, and what happens at the end.
+// How long a session's sequences may become: the default, what fits in memory, and what happens at the limit.
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ constexpr std::uint32_t kVocabulary = 288;
 
 constexpr std::uint64_t kUnusedBytes = 4U << 20U;  // of a tensor that no step reads, the last of the file
 
-// A model of zeros: small in the file, as large in the cache as is asked for.
+// Writes a model of zeros: small on disk, with a cache as large as `sizes` asks for.
 void write_zeros(const TestFolder& folder, const Sizes& sizes) {
   ASSERT_TRUE(make_model("nano", "F16", folder.file("nano")).has_value());
   Metadata metadata = Loaded::take(GgufFile::open(folder.file("nano")))->metadata();
@@ -66,14 +66,14 @@ void write_zeros(const TestFolder& folder, const Sizes& sizes) {
   ASSERT_TRUE(writer->finish().has_value());
 }
 
-// Makes the unused tensor `times` as large, by a hole in the file.
+// Makes the unused tensor `times` as large by a hole in the file.
 void grow_unused(const std::string& path, std::uint64_t times) {
   std::vector<std::byte> bytes = read_bytes(path);
   constexpr std::string_view kName = "unused.weight";
   const auto* text = reinterpret_cast<const std::byte*>(kName.data());
   const auto place = std::search(bytes.begin(), bytes.end(), text, text + kName.size());
   ASSERT_NE(place, bytes.end());
-  // Behind the name stand the number of dimensions and the dimensions, innermost first.
+  // The name is followed by the number of dimensions and the dimensions, innermost first.
   std::memcpy(&*place + kName.size() + 4 + 16, &times, sizeof times);
   write_bytes(path, bytes);
   ASSERT_EQ(::truncate(path.c_str(), static_cast<off_t>(bytes.size() + (times - 1) * kUnusedBytes)), 0);
@@ -98,7 +98,7 @@ TEST(Context, IsAtMost8192ByDefault) {
 }
 
 TEST(Context, ByDefaultIsWhatFitsInMemory) {
-  // 512 KiB per token and sequence, and as many sequences as leave room for about a thousand tokens here.
+  // 512 KiB per token and sequence, and enough sequences that about a thousand tokens of each fit in memory here.
   TestFolder folder;
   write_zeros(folder, {.layers = 64, .heads = 16, .head_dim = 64, .context = 1U << 20U});
   const auto runtime = Loaded::take(Runtime::create({.threads = 1}));
@@ -177,7 +177,7 @@ TEST(Context, PagesAreCountedWithoutOverflow) {
     ASSERT_FALSE(refused.has_value()) << sequences;
     EXPECT_EQ(refused.error().code, Code::invalid);
   }
-  // Whatever is known of memory.
+  // Refused whatever is known of the memory.
   TestFolder folder;
   write_zeros(folder, {});
   const auto model = Loaded::take(Model::load(folder.file("m")));
@@ -217,7 +217,7 @@ TEST_F(FullContext, NamesTheLimitAndFillsToTheLastToken) {
   const BatchToken over[] = {{.sequence = 1, .token = 5}, {.sequence = 0, .token = 5, .wants_logits = true}};
   expect_names_the_limit(session_.decode(over));
   EXPECT_EQ(session_.tokens(1).size(), 0U);
-  // The other sequence has a context of its own.
+  // The other sequence has its own context.
   EXPECT_TRUE(session_.prefill(1, all).has_value());
   EXPECT_EQ(session_.tokens(1).size(), 40U);
 }
@@ -230,7 +230,7 @@ TEST_F(FullContext, EndsGenerationWithTheTextSoFar) {
   EXPECT_EQ(generation->stop, StopReason::context_full);
   EXPECT_EQ(name_of(generation->stop), "context full");
   EXPECT_EQ(session_.tokens(0).size(), 40U);
-  // One more than the sequence holds: the last was chosen from the last logits.
+  // One more than the sequence holds: the last token was chosen from the final logits.
   EXPECT_EQ(generation->tokens.size(), 6U);
 }
 

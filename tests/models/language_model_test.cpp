@@ -1,4 +1,4 @@
-// The interface for programs: what it says is what the session beneath it says, and what it says of mistakes.
+// The interface for programs: its results are those of the session beneath it, and mistakes give useful errors.
 #include "shunt/model.h"
 
 #include "models/generate.h"
@@ -27,7 +27,7 @@ class LanguageModelTest : public testing::Test {
   [[nodiscard]] std::unique_ptr<LanguageSession> session(const SessionOptions& options) const {
     return Loaded::take(LanguageSession::create(*model_, *runtime_, options));
   }
-  // What the session that the program uses makes of the prompt.
+  // Generates from the prompt with the session beneath the interface.
   static Generation beneath(std::size_t prompt) {
     const Loaded loaded(kTrainedModel, "cpu", {.context = 128});
     return Loaded::take(generate(*loaded.session, prompt_ids(prompt), kGreedy, {}));
@@ -100,7 +100,7 @@ TEST_F(LanguageModelTest, GeneratesTheTextOfTheSessionBeneath) {
   EXPECT_EQ(again->text, expected.text);
 }
 
-// The sequence holds all that was generated, so that generation can go on from there.
+// The sequence holds everything generated, so generation can continue from there.
 TEST_F(LanguageModelTest, APromptMayFollowOnWhatWasGenerated) {
   constexpr std::size_t kFirst = 9;
   const std::vector<Token> expected = beneath(0).tokens;
@@ -115,7 +115,7 @@ TEST_F(LanguageModelTest, APromptMayFollowOnWhatWasGenerated) {
   const auto rest = session->generate(std::span(expected).subspan(kFirst, 1), options);
   ASSERT_TRUE(rest.has_value()) << rest.error().message;
   EXPECT_TRUE(std::ranges::equal(rest->tokens, std::span(expected).subspan(kFirst + 1, 6)));
-  // A text that follows begins neither with a BOS nor with the space of a beginning.
+  // A continuing text starts with neither a BOS nor a prefix space.
   const std::size_t before = session->tokens(0).size();
   ASSERT_TRUE(session->generate("<|im_end|>\n", options).has_value());
   EXPECT_EQ(session->tokens(0)[before], 4);

@@ -1,4 +1,4 @@
-// Whole model files: versions, splits, files that change, and what is said of files that are not supported.
+// Whole model files: versions, splits, files that change, and errors for unsupported files.
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ class Load : public testing::Test {
 
   [[nodiscard]] std::string file(std::string_view name) const { return folder_.file(name); }
 
-  // The nano model with other metadata, or some of its tensors only, or one more.
+  // Writes the nano model with other metadata, with only some of its tensors, or with one more.
   void write(const std::string& path, const Metadata& metadata, std::size_t first = 0, std::size_t count = 1000,
              const std::string& more = "") {
     const auto nano = Loaded::take(GgufFile::open(file("nano.gguf")));
@@ -102,7 +102,7 @@ TEST_F(Load, AnUnknownTensorTypeNamesEveryKnownOne) {
   const auto* text = reinterpret_cast<const std::byte*>(kName.data());
   auto place = std::search(bytes.begin(), bytes.end(), text, text + kName.size());
   ASSERT_NE(place, bytes.end());
-  // Behind the name: the number of dimensions, two dimensions, the type.
+  // The name is followed by the number of dimensions, two dimensions and the type.
   place[static_cast<std::ptrdiff_t>(kName.size() + 4 + 16)] = std::byte{9};
   write_bytes(file("type.gguf"), bytes);
   const auto model = Model::load(file("type.gguf"));
@@ -184,7 +184,7 @@ TEST_F(Load, AFileThatShrinksUnderARunningSessionIsAnIoError) {
   ASSERT_FALSE(done.has_value());
   EXPECT_EQ(done.error().code, Code::io);
   expect_says(done.error().message, path);
-  // The session is as it was, and says so again.
+  // The session is unchanged and repeats the error.
   EXPECT_EQ(loaded.session->tokens(0).size(), 3U);
   EXPECT_EQ(loaded.session->prefill(0, tokens).error().code, Code::io);
   const auto generation = generate(*loaded.session, tokens, {.max_tokens = 3}, {});
@@ -196,7 +196,7 @@ TEST_F(Load, AFileThatShrinksUnderARunningSessionIsAnIoError) {
 }
 
 TEST_F(Load, ProgressOfWarmingRisesToAllAndCanBeStopped) {
-  // Reports come every 64 MiB, so a model of more than that is needed.
+  // Progress is reported every 64 MiB, so the model must be larger.
   const std::string path = file("large.gguf");
   std::vector<std::byte> bytes;
   {
@@ -237,7 +237,7 @@ class SplitModel : public Load {
   [[nodiscard]] std::string part(int number, int count = 3) const {
     return file("m-0000" + std::to_string(number) + "-of-0000" + std::to_string(count) + ".gguf");
   }
-  // Writes part `number` (from 1) to `path`, saying that it is `says` of `count`.
+  // Writes part `number` (from 1) to `path`, labelled as part `says` of `count`.
   void write_part(const std::string& path, int number, int says, int count = 3) {
     Metadata own = number == 1 ? metadata() : Metadata();
     own.set("split.no", static_cast<std::uint16_t>(says - 1));
@@ -290,7 +290,7 @@ TEST_F(SplitModel, PartsThatCountDifferentlyAreRefused) {
   const Error failed = error();
   EXPECT_EQ(failed.code, Code::invalid);
   expect_says(failed.message, "m-00003-of-00003.gguf: says it is part 3 of 4, its name says part 3 of 3");
-  // Opened itself, its name cannot be right.
+  // Opened directly, its name cannot be right.
   expect_says(error(3).message, "its name must end in -00003-of-00004.gguf");
 }
 

@@ -1,5 +1,4 @@
-// What is planned for each of the example machines, and that these plans come from the cost model: with a wrong one
-// they are not what they should be.
+// Plans for each of the example machines. They follow from the cost model: with a wrong one they are not as expected.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -23,7 +22,7 @@ double flops_of(const Graph& graph, const Unit& unit) {
   return info_of(unit.op).rule->cost(made.call()).flops;
 }
 
-// The share of the arithmetic that a device does.
+// Returns the share of the arithmetic that a device does.
 double share_of(const Plan& plan, const Graph& graph, std::string_view device) {
   double all = 0;
   double its = 0;
@@ -48,7 +47,7 @@ const MemoryUse* memory_of(const Plan& plan, std::string_view pool) {
   return use == plan.memory.end() ? nullptr : &*use;
 }
 
-// Many chains that do not need each other.
+// Many independent chains.
 Graph wide_graph() {
   GraphBuilder builder;
   for (int chain = 0; chain < 24; ++chain) {
@@ -60,7 +59,7 @@ Graph wide_graph() {
   return *std::move(builder).finish();
 }
 
-// What a plan has to be like; says what it is not.
+// Collects the expectations that a plan does not meet.
 class Expectations {
  public:
   void expect(bool holds, std::string_view machine, std::string_view what) {
@@ -81,7 +80,7 @@ class ExampleMachines : public testing::Test {
     model_ = Loaded::take(Model::load(folder_.file("m")));
   }
 
-  // The plans for a machine whose devices are taken for what the mutation makes of them.
+  // Plans for a machine whose devices the planner takes for mutated ones.
   struct Planned {
     std::unique_ptr<Runtime> runtime;
     PlannedGraph prompt, token;

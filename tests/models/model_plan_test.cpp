@@ -1,4 +1,4 @@
-// What a model's plans and traces look like: no op on cpu:scalar, and one event for each op that ran.
+// A model's plans and traces: no op on cpu:scalar, and one event for each op that ran.
 #include <nlohmann/json.hpp>
 
 #include "models/gguf/gguf_bytes.h"
@@ -102,7 +102,7 @@ TEST(ModelTrace, HasAnEventForEachOpInsideItsProgram) {
       const auto predicted_us = static_cast<float>(decision.candidates[decision.device].compute_us);
       EXPECT_GT(predicted_us, 0) << name;
       EXPECT_FLOAT_EQ(ops[i]["args"].value("predicted_us", 0.0F), predicted_us) << name;
-      EXPECT_GE(ops[i]["ts"].get<double>(), now - 0.002) << name;  // of microseconds with three digits
+      EXPECT_GE(ops[i]["ts"].get<double>(), now - 0.002) << name;  // timestamps are microseconds with three digits
       now = ops[i]["ts"].get<double>() + ops[i]["dur"].get<double>();
       EXPECT_LE(now, end + 0.002) << name;
     }

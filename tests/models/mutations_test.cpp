@@ -1,4 +1,4 @@
-// Model files of several architectures with damage: an error that says something, or a model.
+// Damaged model files of several architectures give a useful error or a model.
 #include <gtest/gtest.h>
 
 #include "models/model.h"
@@ -26,7 +26,7 @@ TEST_P(MutatedModel, IsRefusedOrLoads) {
     else
       ASSERT_FALSE(model.error().message.empty()) << "mutation " << i;
   }
-  // Most damage is to names and numbers that matter; some hits what nothing depends on.
+  // Most damage hits names and numbers that matter; some hits bytes that nothing depends on.
   EXPECT_GT(loaded, 0);
   EXPECT_LT(loaded, kMutations);
 }

@@ -1,4 +1,4 @@
-// The cache's pages under sequences that grow, shrink and fill up in any order.
+// The cache's pages while sequences grow, shrink and fill up in any order.
 #include <cmath>
 #include <random>
 
@@ -54,7 +54,7 @@ TEST_F(Pages, AnyOrderOfGrowingAndShrinkingGivesTheLogitsOfTheTokens) {
         own.resize(std::min(own.size(), length));
       } else {
         std::vector<Token> more(1 + random() % (kContext - 1));
-        // Often exactly as many as there is room for.
+        // Often exactly as many as fit.
         if (random() % 2 == 0 || more.size() > kContext - own.size()) more.resize(kContext - own.size());
         for (Token& token : more) token = static_cast<Token>(5 + random() % 250);
         if (more.empty()) continue;
@@ -86,7 +86,7 @@ TEST_F(Pages, EverySequenceCanBeFilledAtTheSameTime) {
       const BatchToken over[] = {{.sequence = i, .token = 5}};
       EXPECT_FALSE(session.decode(over).has_value());
     }
-    // The same tokens, so the same logits, whichever pages they lie in.
+    // The same tokens give the same logits, whichever pages they are in.
     for (std::size_t i = 0; i < session.logits(0).size(); ++i)
       for (std::size_t row = 1; row < kSequences; ++row)
         ASSERT_NEAR(session.logits(row)[i], session.logits(0)[i], 1e-4) << "context " << context;

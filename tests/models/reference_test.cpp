@@ -1,4 +1,4 @@
-// The trained model against Hugging Face transformers: token ids, logits, greedy tokens, perplexity.
+// The trained model against Hugging Face transformers: token ids, logits, greedy tokens and perplexity.
 #include "models/reference.h"
 
 #include <cmath>
@@ -14,7 +14,7 @@ struct Setup {
 
 class TrainedModel : public testing::TestWithParam<Setup> {
  protected:
-  // The scalar kernels take minutes under a sanitizer, and the tests of ops and of tiny models run the same code.
+  // The scalar kernels take minutes under a sanitizer, and the tests of ops and tiny models run the same code.
   [[nodiscard]] static bool is_slow_here() {
 #ifdef SHUNT_SANITIZED
     return GetParam().cache == DType::F32;
@@ -40,7 +40,7 @@ TEST_P(TrainedModel, GivesTheReferencesLogits) {
 
 TEST_P(TrainedModel, AgreesWithTheReferencesGreedyTokens) {
   if (is_slow_here()) GTEST_SKIP() << "scalar kernels under a sanitizer";
-  // Another choice is right only where the two best logits of the scalar F32 path are closer than this.
+  // Another choice is right only if the two best logits of the scalar F32 path are closer than this.
   constexpr float kMargin = 1e-2F;
   Loaded exact(kTrainedModel, "cpu:scalar", {.context = 1024, .cache_dtype = DType::F32});
   std::size_t compared = 0;

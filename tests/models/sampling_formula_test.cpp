@@ -1,4 +1,4 @@
-// The sampler against its description written once more, without any cleverness: a list of pairs, in double.
+// The sampler against a plain rewrite of its description: a list of pairs, in double.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -21,7 +21,7 @@ double sum_of(const std::vector<double>& values) {
   return sum;
 }
 
-// What is left of the tokens after penalty, top-k, top-p and min-p, best first.
+// Returns the tokens left after penalty, top-k, top-p and min-p, best first.
 std::vector<Option> filtered(const SamplingOptions& options, std::span<const float> logits,
                              std::span<const std::int32_t> history) {
   std::vector<Option> list;
@@ -52,7 +52,7 @@ std::vector<Option> filtered(const SamplingOptions& options, std::span<const flo
   return list;
 }
 
-// The token whose stretch of the line from 0 to 1 holds `unit`.
+// Returns the token whose part of the interval from 0 to 1 contains `unit`.
 std::int32_t drawn(const std::vector<Option>& list, float temperature, double unit) {
   std::vector<double> weights;
   for (const Option& option : list)
@@ -79,7 +79,7 @@ TEST(SamplerFormula, EveryDrawIsTheOneOfTheDescription) {
     std::normal_distribution<float> normal(0, one_of(random, {0.5F, 2.0F, 6.0F}));
     std::vector<float> logits(1 + random() % 80);
     for (float& logit : logits) logit = normal(random);
-    // Equal ones too.
+    // Includes equal ones.
     for (std::size_t i = 0; i < logits.size() / 5; ++i) logits[random() % logits.size()] = logits[0];
     std::vector<std::int32_t> history(random() % 40);
     for (std::int32_t& token : history) token = static_cast<std::int32_t>(random() % (logits.size() + 2)) - 1;

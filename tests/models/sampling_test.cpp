@@ -12,7 +12,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
-// Nothing is filtered.
+// Filters nothing.
 constexpr SamplingOptions kOpen{.temperature = 1, .top_k = 0, .top_p = 1, .min_p = 0, .seed = 7};
 
 Sampler make(const SamplingOptions& options) {
@@ -27,7 +27,7 @@ SamplingOptions open(auto change) {
   return options;
 }
 
-// Probabilities .5 .25 .15 .1, in another order: token 2 is the best, then 0, 3, 1.
+// Probabilities .5 .25 .15 .1 in another order: token 2 is the best, then 0, 3, 1.
 const std::array<float, 4> kLogits = {std::log(0.25F), std::log(0.1F), std::log(0.5F), std::log(0.15F)};
 
 std::set<std::int32_t> reachable(const SamplingOptions& options, std::span<const float> logits,
@@ -38,7 +38,7 @@ std::set<std::int32_t> reachable(const SamplingOptions& options, std::span<const
   return tokens;
 }
 
-// Pearson's statistic of 20000 draws against probabilities.
+// Returns Pearson's statistic of 20000 draws against these probabilities.
 double chi_square(const SamplingOptions& options, std::span<const float> logits, std::span<const double> expected) {
   constexpr int kDraws = 20000;
   Sampler sampler = make(options);
@@ -55,12 +55,11 @@ double chi_square(const SamplingOptions& options, std::span<const float> logits,
   return statistic;
 }
 
-// With three degrees of freedom 16.27 is exceeded once in a thousand seeds; these seeds are fixed.
+// With three degrees of freedom, one seed in a thousand exceeds 16.27; these seeds are fixed.
 TEST(Sampler, DrawsByProbability) { EXPECT_LT(chi_square(kOpen, kLogits, std::array{0.25, 0.1, 0.5, 0.15}), 16.27); }
 
 TEST(Sampler, TemperatureSharpensAndFlattens) {
-  const double cold =
-      0.25 * 0.25 + 0.1 * 0.1 + 0.5 * 0.5 + 0.15 * 0.15;  // at temperature 1/2 probabilities are squared
+  const double cold = 0.25 * 0.25 + 0.1 * 0.1 + 0.5 * 0.5 + 0.15 * 0.15;  // temperature 1/2 squares probabilities
   EXPECT_LT(chi_square(open([](auto& o) { o.temperature = 0.5F; }), kLogits,
                        std::array{0.0625 / cold, 0.01 / cold, 0.25 / cold, 0.0225 / cold}),
             16.27);
@@ -89,7 +88,7 @@ TEST(Sampler, TopPKeepsTheFewestThatReachIt) {
 }
 
 TEST(Sampler, TopPCountsOnlyWhatTopKLeft) {
-  // Of the two best, 2/3 and 1/3 are left: the best alone reaches 0.6.
+  // Of the two best, 2/3 and 1/3 remain: the best alone reaches 0.6.
   EXPECT_EQ(reachable(open([](auto& o) { o.top_k = 2, o.top_p = 0.6F; }), kLogits), std::set{2});
 }
 
@@ -112,13 +111,14 @@ TEST(Sampler, PenaltyLowersRecentTokensOfEitherSign) {
   };
   const std::array<std::int32_t, 4> history = {0, 0, 2, 2};
   EXPECT_EQ(greedy(1.0F, 64).sample(logits, history), 0);
-  EXPECT_EQ(greedy(1.5F, 64).sample(logits, history), 1);  // 2 / 1.5 < 1.5, once although it stands there twice
+  EXPECT_EQ(greedy(1.5F, 64).sample(logits, history),
+            1);  // 2 / 1.5 < 1.5; the penalty applies once although the token occurs twice
   EXPECT_EQ(greedy(1.3F, 64).sample(logits, history), 0);  // 2 / 1.3 > 1.5
   EXPECT_EQ(greedy(1.5F, 2).sample(logits, history), 0);   // token 0 is no longer recent
   EXPECT_EQ(greedy(1.5F, 0).sample(logits, history), 0);
   const std::array<float, 2> negative = {-1.0F, -1.5F};
   EXPECT_EQ(greedy(2.0F, 64).sample(negative, std::array{0}), 1);
-  EXPECT_EQ(greedy(2.0F, 64).sample(negative, std::array{-1, 7, 0}), 1);  // tokens that are none are ignored
+  EXPECT_EQ(greedy(2.0F, 64).sample(negative, std::array{-1, 7, 0}), 1);  // invalid tokens are ignored
 }
 
 TEST(Sampler, GreedyTakesTheFirstOfTheBest) {

@@ -1,4 +1,4 @@
-// Whole steps beside the sum of their ops.
+// Times of whole steps relative to the sums of their ops.
 #include "models/step_ratios.h"
 #include "run/opened_devices.h"
 
@@ -11,7 +11,7 @@
 namespace shunt::models {
 namespace {
 
-// A processor that takes `slower` times what is believed of it.
+// A processor that takes `slower` times as long as its prior says.
 std::unique_ptr<Runtime> machine(double slower, double believed = 1e10) {
   const double flops = believed;
   const double bytes = believed / 10;
@@ -55,7 +55,7 @@ TEST(StepRatios, EndWhereOneSaysSo) {
   ASSERT_TRUE(make_model("nano", "F16", folder.file("m")).has_value());
   const auto model = Loaded::take(Model::load(folder.file("m")));
   const auto runtime = machine(1);
-  for (const std::size_t least : {1U, 3U}) {  // while the context is filled, or later
+  for (const std::size_t least : {1U, 3U}) {  // while filling the context, or later
     std::size_t last = 0;
     const auto ended = measure_steps(*model, *runtime, unmeasured(opened(*runtime).handles()[0]->info()),
                                      [&](std::size_t done, std::size_t) { return (last = done) < least; });

@@ -1,4 +1,4 @@
-// Long work tells how far it is, and ends where its watch says so.
+// Long operations report their progress and stop when their watch says so.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 class MeasuringWatched : public test::OwnCache {
  protected:
   static constexpr std::size_t kEndsAfter = 4;
-  // So much that it pays to measure the devices before.
+  // Enough that measuring the devices first pays.
   static constexpr ExpectedTokens kMuchWork{.prompt_tokens = 100'000, .generated_tokens = 10'000'000};
 
   void prepare() {

@@ -1,4 +1,4 @@
-// A SIMD device that lacks an op: the op falls to the scalar device, and the plan says why.
+// A SIMD device that lacks an op: the op falls back to the scalar device, and the plan says why.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@
 namespace shunt {
 namespace {
 
-// A device that can do all that another can, but for one op, and with operands of so many bytes only.
+// A device with the abilities of another, except for one op and for operands larger than a limit.
 class Lacking final : public Device {
  public:
   Lacking(std::unique_ptr<Device> inner, std::optional<Op> op, std::uint64_t largest_binding_bytes = kNoLimit)
@@ -65,7 +65,7 @@ std::unique_ptr<Device> cpu_device(cpu::KernelSet kernels, const std::shared_ptr
   return cpu::make_cpu_device({.kernels = kernels, .engine = engine});
 }
 
-// x [4, 64] through a norm, a softmax, an argmax, and a gated unit.
+// x [4, 64] through a norm, a softmax, an argmax and a gated unit.
 Graph mixed_graph() {
   GraphBuilder builder;
   const Tensor x = builder.input("x", DType::F32, {4, 64});
@@ -161,7 +161,7 @@ TEST_F(Fallback, WithoutTheScalarDeviceTheErrorHasTheReason) {
 }
 
 TEST_F(Fallback, AnOperandThatIsTooLargeToBindIsScalarAndTheReasonIsRecorded) {
-  // The operands of mixed_graph() have 1024 bytes, but for the 16 of its last output.
+  // All operands of mixed_graph() have 1024 bytes, except its last output, which has 16.
   Lacking small(cpu_device(cpu::KernelSet::simd, engine_), std::nullopt, 1023);
   const Plan made = plan({&small, scalar_.get()});
   EXPECT_TRUE(check(made, graph_).has_value());
@@ -183,7 +183,7 @@ TEST_F(Fallback, AnOperandThatIsTooLargeToBindIsScalarAndTheReasonIsRecorded) {
   EXPECT_NE(refused.error().message.find("it binds 1023 bytes at most"), std::string::npos) << refused.error().message;
 }
 
-// A fused row that is lacked is no loss: its parts run instead.
+// Lacking a fused row is no loss: its parts run instead.
 class FusedFallback : public Fallback {
  protected:
   FusedFallback() : Fallback(Op::swiglu) {}

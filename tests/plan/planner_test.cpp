@@ -189,7 +189,7 @@ TEST(Planner, TenThousandOpsOnFourDevicesHaveAPlan) {
   EXPECT_TRUE(check(*plan, graph).has_value());
 }
 
-// Weights are in the host's memory, beside a slow processor; their products with many rows are the graph.
+// Weights in the host's memory next to a slow processor; the graph consists of their products with many rows.
 class StreamedWeights : public testing::Test {
  protected:
   static Graph products() {
@@ -208,7 +208,7 @@ class StreamedWeights : public testing::Test {
     two[1].link.bytes_per_s = link_bytes_per_s;
     return two;
   }
-  // All weights at home on device 0.
+  // All weights have their home on device 0.
   static PlanRequest request(const Graph& graph, const SimulatedMachine& machine) {
     Search search{.margin = 0.0};
     for (const TensorInfo& tensor : graph.tensors())
@@ -236,7 +236,7 @@ TEST_F(StreamedWeights, AreCopiedForAStepWhereThatIsFasterAndTakeMemoryOnlyMeanw
   const auto host = std::ranges::find(plan->memory, "host", &MemoryUse::pool);
   EXPECT_EQ(host->weight_bytes, 6 * kWeightBytes);
 
-  // With room for few at once they come one after the other.
+  // If only a few fit at once, they arrive one after the other.
   asked.budget_bytes = {kNoBudget, std::uint64_t{2400} << 10U};
   const auto tight = make_plan(asked);
   ASSERT_TRUE(tight.has_value()) << tight.error().message;
@@ -301,7 +301,7 @@ TEST(Planner, FusedFormsAreClaimedWhereTheyAreCheaperAndNotWhenForbidden) {
   EXPECT_EQ(apart->units.size(), 2U);
 }
 
-// A norm and three linear ops that read it, as attention has them; `others` may read it too.
+// A norm and three linear ops that read it, as in attention; `others` may read it too.
 struct NormReaders {
   explicit NormReaders(const std::function<void(GraphBuilder&, Tensor)>& others) {
     GraphBuilder builder;
@@ -407,7 +407,7 @@ Residence& first_of(Plan& plan, StorageKind kind) {
 
 constexpr std::uint32_t kFar = 1U << 20;
 
-// Each of these breaks one rule that check() must know.
+// Each case breaks one rule that check() must enforce.
 TEST(PlanCheck, FindsBrokenPlans) {
   const Graph graph = branching_graph(4, 3);
   SeparateDevices machine(2);
@@ -463,7 +463,7 @@ TEST(PlanCheck, FindsBrokenPlans) {
         }}});
 }
 
-// "c" may take the memory of "a" only when the copy of "a" to the other device has ended.
+// "c" may reuse the memory of "a" only after the copy of "a" to the other device has ended.
 TEST(PlanCheck, MemoryIsTakenOverOnlyWhenItsReadersHaveEnded) {
   GraphBuilder builder;
   const Tensor x = builder.input("x", DType::F32, {64});

@@ -1,4 +1,4 @@
-// Why a plan has each op where it is, and nowhere else.
+// Why a plan has each op on its device and not on another.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ TEST(Reasons, TheDeviceNamedFirstIsKeptUnlessAnotherGainsMoreThanTheMargin) {
 // The part of a plan's time that the search counts.
 double counted_us(const Plan& plan) { return plan.predicted_us - plan.memory_wait_us; }
 
-// Where a plan has each node, but for those that must run beside a unit: they are elsewhere.
+// Returns the plan's placement with the group of a unit moved to `device`.
 GivenPlaces with_unit_on(const PlanRequest& request, const Plan& plan, std::size_t unit, std::uint32_t device) {
   GivenPlaces places{devices_of_nodes(plan, *request.graph)};
   const std::vector<std::uint32_t> before = places.device_of_node;
@@ -53,8 +53,8 @@ GivenPlaces with_unit_on(const PlanRequest& request, const Plan& plan, std::size
   return places;
 }
 
-// Each rejected candidate in turn gets what it was not given, and all else stays: the whole then takes as much longer
-// as the explanation says, and the reason is true.
+// Forces each rejected candidate in turn and keeps everything else: the whole plan must then take as much longer as the
+// explanation says, and the reason must be true.
 TEST(Reasons, AndDifferencesAreThoseOfPlansWithTheOpForcedThere) {
   std::map<Reason, int> seen;
   int compared = 0;
@@ -68,7 +68,7 @@ TEST(Reasons, AndDifferencesAreThoseOfPlansWithTheOpForcedThere) {
     if (seed % 4 < 2) {
       request.budget_bytes.assign(machine.devices.size(), 0);
       for (std::uint64_t& bytes : request.budget_bytes)
-        bytes = (random() % 8) * (kWeightBytes + 8192);  // values and scratch beside weights
+        bytes = (random() % 8) * (kWeightBytes + 8192);  // values and scratch memory next to weights
       request.budget_bytes.front() = kNoBudget;
     }
     Plan plan = *make_plan(request);
@@ -138,7 +138,7 @@ TEST(Reasons, APreferredDeviceRunsWhatItCanAndItsMemoryHolds) {
   }
 }
 
-// Weights would fit by themselves; with the values beside them they do not.
+// The weights alone would fit; together with the values they do not.
 TEST(Reasons, APreferredDeviceThatValuesFillIsShortOfMemoryToo) {
   const Graph graph = chain_of_linears(3);
   sim::Spec slow;

@@ -17,12 +17,12 @@ namespace {
 using test::SampleRecorder;
 using trace::Kind;
 
-// With which the whole was predicted to take longer.
+// `added_us`: how much longer the whole plan was predicted to take with it.
 CandidateRecord candidate(const std::string& device, double added_us, double compute_us = 10) {
   return {.device = device, .reason = "some reason", .compute_us = compute_us, .added_us = added_us};
 }
 
-// A plan of one op "add n" on "a", where these were the candidates.
+// A plan of one op "add n" on "a" with these candidates.
 std::string plan_of(const std::vector<CandidateRecord>& candidates) {
   const PlanRecord plan{.predicted_us = 7,
                         .inputs = {{"x", "F32", {4, 5}}},
@@ -89,7 +89,7 @@ TEST(Regret, APlanMadeByHandIsComparedWithTheBest) {
   for (const auto& [best_us, measured, regret_us] :
        {std::tuple(30.0, true, 20.0), std::tuple(40.0, true, 0.0), std::tuple(30.0, false, 0.0)}) {
     SampleRecorder sample;
-    const auto plans = after(sample, plan_with(best_us, measured), 25);  // a run takes 50
+    const auto plans = after(sample, plan_with(best_us, measured), 25);  // a run takes 50 us
     ASSERT_TRUE(plans.has_value()) << plans.error().message;
     EXPECT_EQ(plans->front().regret_us(), regret_us);
   }
@@ -160,7 +160,7 @@ TEST(Regret, APlanThatIsNotOursIsRefused) {
   }
 }
 
-// A plan as the planner makes it survives the way into a trace and out of it, with every decision.
+// A planner's plan survives writing to a trace and reading back, with every decision.
 TEST(Regret, ReadsThePlansThatPlannersMake) {
   const Graph graph = test::branching_graph(3, 4);
   test::SeparateDevices machine(3);

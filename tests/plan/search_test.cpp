@@ -90,7 +90,7 @@ TEST(Search, ComesCloseToTheBestOfAllPlacements) {
   EXPECT_LE(ratios[kProblems * 95 / 100], 1.02);
 }
 
-// A hundred groups in a few branches, too many for all placements to be tried.
+// A hundred groups in a few branches, too many to try all placements.
 SearchProblem large_problem(std::uint32_t seed) {
   std::mt19937 random(seed);
   SearchProblem large;
@@ -133,7 +133,7 @@ TEST(Bound, IsNoHigherThanTheBestOfAllPlacements) {
   for (std::uint32_t seed = 0; seed < 500; ++seed) {
     const SearchProblem problem = random_problem(seed);
     const Score best = brute_force(problem);
-    // Whatever was found, and however much worse than the best it is.
+    // Holds for any solution found, however much worse than the best.
     for (const double found_us : {best.us, 1.5 * best.us})
       ASSERT_LE(lower_bound_us(problem, found_us), best.us * (1 + 1e-9)) << "seed " << seed;
     const double bound = lower_bound_us(problem, best.us);
@@ -157,7 +157,7 @@ TEST(Bound, ShowsHowFarLargeProblemsMayBeFromTheBest) {
   EXPECT_LT(*std::ranges::min_element(gaps), 2) << "a bound that says something";
 }
 
-// Two equal devices: each does half of what does not wait for another.
+// Two equal devices: each does half of the independent work.
 TEST(Bound, SharesWorkThatIsIndependent) {
   SearchProblem problem;
   problem.lanes = {{.pool = 0, .memory = 0, .resource = 0}, {.pool = 1, .memory = 1, .resource = 1}};

@@ -13,7 +13,7 @@
 namespace shunt {
 namespace {
 
-// However the nodes lie, in one memory or in several: but for waits for memory the plan takes what the evaluator says.
+// For any placement, in one memory or several, the plan takes as long as the evaluator says, except for memory waits.
 TEST(Simulation, TheSearchCountsWhatThePlanTakes) {
   for (std::uint32_t seed = 0; seed < 1000; ++seed) {
     SCOPED_TRACE(seed);

@@ -31,7 +31,7 @@ TEST(Owners, SayWhoTookEachByteLast) {
   }
 }
 
-// The lowest place that nobody alive at the same time covers, the largest first: asked of all.
+// Places each at the lowest offset free of all that live at the same time, largest first, by checking every pair.
 std::vector<std::uint64_t> offsets_by_asking_all(std::vector<Residence> residences, std::uint64_t alignment) {
   std::vector<std::size_t> order;
   for (std::size_t i = 0; i < residences.size(); ++i) order.push_back(i);

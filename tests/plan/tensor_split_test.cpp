@@ -30,7 +30,7 @@ struct Chosen {
   Plan plan;
 };
 
-// The whole way: what pays is split, and planned.
+// The whole process: split what pays, then plan.
 Chosen choose(const Graph& graph, SimulatedMachine& machine, std::vector<std::uint64_t> budgets = {}) {
   const auto request_for = [&](const Graph& placed, std::span<const RowSplit> splits) {
     return PlanRequest{.graph = &placed,
@@ -101,7 +101,8 @@ TEST(TensorSplit, NothingIsSplitWhereCopiesTakeLonger) {
   EXPECT_TRUE(choose(chain_of_linears(4, kRows), slow_device).splits.empty());
 }
 
-// The second device is as fast as the first and holds two of eight matrices: a quarter of each is more than two whole.
+// The second device is as fast as the first and has memory for two of eight matrices: a quarter of each is better than
+// two whole ones.
 TEST(TensorSplit, MemoryThatHoldsAPartOfThemHoldsAPartOfEach) {
   SimulatedMachine machine({device(1e10), device(1e10)});
   const Graph graph = chain_of_linears(8, kRows);

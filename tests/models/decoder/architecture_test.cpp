@@ -1,4 +1,4 @@
-// A llama model against the same computation written out in double, for settings that no bundled model has.
+// A llama model against the same computation written out in double, for settings that no bundled model uses.
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -19,7 +19,7 @@ struct Settings {
   const char* shape = "nano";
   float epsilon = 1e-5F;
   float rotary_base = 10000;
-  std::uint32_t rotary_dims = 0;  // 0: as the shape has it
+  std::uint32_t rotary_dims = 0;  // 0: from the shape
 };
 
 std::ostream& operator<<(std::ostream& out, const Settings& settings) {
@@ -27,7 +27,7 @@ std::ostream& operator<<(std::ostream& out, const Settings& settings) {
              << settings.rotary_dims;
 }
 
-// The random model of that shape with these settings, and with norms that are not all ones.
+// Writes the random model of that shape with these settings, and with norms that are not all ones.
 void write_model(const TestFolder& folder, const Settings& settings) {
   ASSERT_TRUE(make_model(settings.shape, "F16", folder.file("plain")).has_value());
   const auto plain = Loaded::take(GgufFile::open(folder.file("plain")));
@@ -55,7 +55,7 @@ void write_model(const TestFolder& folder, const Settings& settings) {
   ASSERT_TRUE(writer->finish().has_value());
 }
 
-// The model of Touvron et al. 2023 (arXiv 2302.13971), token after token, with nothing shared or fused.
+// The model of Touvron et al. 2023 (arXiv 2302.13971), token by token, with nothing shared or fused.
 class PlainLlama {
  public:
   PlainLlama(GgufFile& file, const Settings& settings) : settings_(settings) {
@@ -76,7 +76,7 @@ class PlainLlama {
     values_.resize(layers_);
   }
 
-  // The logits after one more token.
+  // Returns the logits after one more token.
   Values next(Token token) {
     const auto embedding = weights_["token_embd.weight"].begin() + token * static_cast<std::ptrdiff_t>(width_);
     Values x(embedding, embedding + static_cast<std::ptrdiff_t>(width_));
@@ -114,7 +114,7 @@ class PlainLlama {
       for (std::size_t i = 0; i < x.size(); ++i) result[row] += weight[row * x.size() + i] * x[i];
     return result;
   }
-  // Pairs (2i, 2i+1) of the leading elements of each head are turned.
+  // Rotates the pairs (2i, 2i+1) of the leading elements of each head.
   void rotate(Values& x) const {
     for (std::size_t begin = 0; begin < x.size(); begin += head_dim_)
       for (std::size_t i = 0; i < settings_.rotary_dims; i += 2) {

@@ -1,5 +1,5 @@
-// Tiny random models of each architecture against Hugging Face transformers: tools/references/architectures.py made the
-// files, which have the tokens and the logits that it computed. tools/support.py tables what the tests record.
+// Tiny random models of each architecture against Hugging Face transformers. tools/references/architectures.py made the
+// files, which contain the tokens and the logits it computed. tools/support.py tabulates what the tests record.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -13,7 +13,7 @@ namespace {
 
 struct File {
   const char* name;    // in tests/data/architectures
-  const char* models;  // in use that are made of the same parts
+  const char* models;  // models in use that consist of the same parts
 };
 
 constexpr File kFiles[] = {
@@ -39,7 +39,7 @@ std::ostream& operator<<(std::ostream& out, const File& file) { return out << fi
 
 std::string path_of(const std::string& name) { return SHUNT_TEST_DATA "/architectures/" + name + ".gguf"; }
 
-// The largest difference of a logit, relative to the largest logit.
+// The largest error of a logit, relative to the largest logit.
 double difference(const Model& model, const std::string& devices, DType cache) {
   const auto runtime = Loaded::take(Runtime::create({.threads = 2, .devices = devices}));
   const auto session = Loaded::take(Session::create(model, *runtime, {.context = 64, .cache_dtype = cache}));
@@ -52,7 +52,7 @@ double difference(const Model& model, const std::string& devices, DType cache) {
   double most = 0;
   for (std::size_t i = 0; i < logits.size(); ++i) {
     const double apart = std::abs(static_cast<double>(logits[i]) - static_cast<double>(expected[i]));
-    if (!(apart <= most)) most = apart;  // also where it is not a number
+    if (!(apart <= most)) most = apart;  // true for NaN too
     largest = std::max(largest, std::abs(static_cast<double>(expected[i])));
   }
   return most / largest;

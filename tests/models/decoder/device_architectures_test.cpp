@@ -1,5 +1,5 @@
-// Models of several architectures and types of weights on every device of Vulkan, held against cpu:scalar on the same
-// file along the same tokens. tools/gpu/agreement.py does so with more of them, on any device.
+// Models of several architectures and weight types on every Vulkan device, compared with cpu:scalar on the same file
+// along the same tokens. tools/gpu/agreement.py compares more of them, on any device.
 #include <unistd.h>
 
 #include <cstdio>
@@ -13,7 +13,7 @@
 namespace shunt::models {
 namespace {
 
-constexpr std::size_t kTokens = 16;  // more than the windows of the tiny models
+constexpr std::size_t kTokens = 16;  // more than the tiny models' attention windows
 
 struct Case {
   const char* model;
@@ -28,7 +28,7 @@ std::string test_name(const testing::TestParamInfo<Case>& info) {
   return name;
 }
 
-// A model's file of some type, as long as it lives.
+// A model file of some type, removed with the object.
 class TypedFile {
  public:
   explicit TypedFile(const Case& row)
@@ -49,7 +49,7 @@ class TypedFile {
   std::string path_;
 };
 
-// The first of those that the file has with its reference.
+// Returns the first reference tokens that the file contains.
 std::vector<Token> tokens_for(const Model& model) {
   const auto given = Loaded::take(model.metadata().i32s("shunt.reference.tokens"));
   return {given.begin(), given.begin() + kTokens};
@@ -86,8 +86,8 @@ TEST_P(DeviceArchitectures, AgreeWithTheScalarCpu) {
   }
 }
 
-// Rows of the tiny models are too short for blocks of 256: Q4_K_M gives them Q5_0 and Q8_0, and F16 where they are no
-// blocks of 32 either.
+// Rows of the tiny models are too short for blocks of 256: Q4_K_M gives them Q5_0 and Q8_0, and F16 if they are not
+// whole blocks of 32 either.
 constexpr Case kCases[] = {{"gemma3", "F16"},   {"gemma3", "Q8_0"},   {"gemma3", "Q4_K_M"},
                            {"gpt-oss", "F16"},  {"gpt-oss", "Q8_0"},  {"gpt-oss", "Q4_K_M"},
                            {"qwen3moe", "F16"}, {"qwen3moe", "Q8_0"}, {"qwen3moe", "Q4_K_M"}};

@@ -1,4 +1,4 @@
-// Damaged files: an error or a model that runs, never a crash, and no more memory than the file warrants.
+// Damaged files give an error or a model that runs, never a crash, and take no more memory than the file warrants.
 #include <gtest/gtest.h>
 #include <malloc.h>
 
@@ -21,7 +21,7 @@ std::atomic<std::size_t> peak_bytes{0};
 
 }  // namespace
 
-// Counts what the program allocates.
+// Counts the program's allocations.
 void* operator new(std::size_t size) {
   void* memory = std::malloc(size == 0 ? 1 : size);
   if (memory == nullptr) std::abort();
@@ -52,7 +52,7 @@ std::vector<std::byte> nano() {
   return read_bytes(folder.file("nano"));
 }
 
-// Opens the bytes as a model and forgets it; whether that worked.
+// Opens the bytes as a model and discards it; returns whether that worked.
 bool loads(std::span<const std::byte> bytes) {
   if (auto file = GgufFile::from_memory(bytes); file) {
     EXPECT_EQ(summarize(**file).tensors.size(), (*file)->weights().size());
@@ -65,7 +65,7 @@ bool loads(std::span<const std::byte> bytes) {
   return model.has_value();
 }
 
-// Runs `body` and gives the most memory that it had at a time.
+// Runs `body` and returns its peak memory.
 template <class Body>
 std::size_t peak_of(Body body) {
   const std::size_t before = live_bytes.load();
@@ -76,8 +76,8 @@ std::size_t peak_of(Body body) {
 
 enum class Outcome : std::uint8_t { refused, ran };
 
-// Opens the bytes as a model and generates a few tokens. Everything that is allocated before the first op, mapped
-// memory for cache and programs included, must stay in proportion to the file.
+// Opens the bytes as a model and generates a few tokens. Everything allocated before the first op, including mapped
+// memory for cache and programs, must stay in proportion to the file.
 Outcome use(std::span<const std::byte> bytes, const Runtime& runtime, const SessionOptions& options) {
   std::unique_ptr<Model> model;
   std::unique_ptr<Session> session;
@@ -89,7 +89,7 @@ Outcome use(std::span<const std::byte> bytes, const Runtime& runtime, const Sess
   };
   const Plan* plan = nullptr;
   const std::size_t peak = peak_of([&] {
-    // A prompt of up to 8 tokens, then one token at a time.
+    // Prefills up to 8 tokens, then decodes one at a time.
     static_cast<void>(keep(Model::from_memory(bytes), model) &&
                       keep(Session::create(*model, runtime, options), session) && keep(session->plan_for(8, 1), plan) &&
                       keep(session->plan_for(1, 1), plan));
@@ -130,12 +130,12 @@ TEST(DamagedGguf, CutAtEveryByteIsAnError) {
     ASSERT_EQ(cut.error().code, Code::invalid) << "cut at byte " << size;
     ASSERT_FALSE(cut.error().message.empty()) << "cut at byte " << size;
   }
-  // The padding behind the last tensor carries nothing.
+  // The padding after the last tensor carries nothing.
   for (std::size_t size = end; size < whole.size(); ++size)
     ASSERT_EQ(use(std::span(whole).first(size), *runtime, {}), Outcome::ran) << "cut at byte " << size;
 }
 
-// 20,000 files in four parts, so that they can run beside each other.
+// 20,000 files in four parts, so that they can run in parallel.
 class FlippedBits : public testing::TestWithParam<unsigned> {};
 constexpr unsigned kParts = 4;
 constexpr unsigned kFilesOfPart = 5000;
@@ -151,7 +151,7 @@ TEST_P(FlippedBits, GiveAnErrorOrACompletedRun) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     std::vector<std::byte> bytes = whole;
-    // Mostly in the header, where the structure is; every fourth file anywhere. Half of them one bit only.
+    // Damages mostly the header, which has the structure; every fourth file anywhere. Half of them by one bit only.
     const std::size_t range = seed % 4 == 0 ? bytes.size() : header;
     const std::uint32_t flips = random() % 2 == 0 ? 1 : 2 + random() % 8;
     for (std::uint32_t flip = 0; flip < flips; ++flip) {
@@ -163,7 +163,7 @@ TEST_P(FlippedBits, GiveAnErrorOrACompletedRun) {
     (outcome == Outcome::ran ? ran : refused) += 1;
     if (HasFailure()) return;
   }
-  // Neither all harmless nor all refused: both ways were really tried.
+  // Neither all were harmless nor all refused, so both outcomes were exercised.
   EXPECT_GT(refused, kFilesOfPart / 10);
   EXPECT_GT(ran, kFilesOfPart / 10);
   RecordProperty("ran", static_cast<int>(ran));
@@ -171,7 +171,7 @@ TEST_P(FlippedBits, GiveAnErrorOrACompletedRun) {
 
 INSTANTIATE_TEST_SUITE_P(Seeds, FlippedBits, testing::Range(0U, kParts));
 
-// Files that say as much as they can with few bytes.
+// Files whose few bytes demand as much as possible.
 TEST(DamagedGguf, MemoryStaysInProportion) {
   constexpr std::uint64_t kMany = 4000000;
   constexpr std::uint32_t kU8 = 0, kU32 = 4, kBool = 7, kString = 8, kArray = 9;

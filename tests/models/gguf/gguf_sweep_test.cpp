@@ -1,5 +1,5 @@
-// Files with one field damaged at a time, each of them and in each way that code is likely to get wrong: an error that
-// says something or a model that runs, never a crash, and no more memory than the file warrants.
+// Files with one field damaged at a time, every field in every way that code often gets wrong. The result is a useful
+// error or a model that runs, never a crash, and no more memory than the file warrants.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace shunt::models {
 namespace {
 
 constexpr const char* kModels = SHUNT_TEST_DATA "/../../fuzz/corpus/logits/";
-// Of what a session says that it takes; the files have a few KB.
+// The limit on a session's reported memory; the files have a few KB.
 constexpr std::uint64_t kMostBytes = std::uint64_t{64} << 20U;
 constexpr std::size_t kMostMessage = 4096;
 
@@ -25,7 +25,7 @@ void expect_reason(const Error& error) {
   EXPECT_LT(error.message.size(), kMostMessage);
 }
 
-// Whether the bytes are a model that gives logits.
+// Returns whether the bytes are a model that gives logits.
 bool gives_logits(std::span<const std::byte> bytes, const Runtime& runtime) {
   const auto model = Model::from_memory(bytes);
   if (!model) return expect_reason(model.error()), false;
@@ -62,7 +62,7 @@ TEST_P(SweptGguf, EachFieldOfTheHeaderIsRefusedOrRuns) {
   for (const GgufField& field : fields) {
     std::vector<std::uint64_t> numbers(std::begin(kTellingNumbers), std::end(kTellingNumbers));
     numbers.insert(numbers.end(), {number_at(whole_, field) + 1, number_at(whole_, field) - 1});
-    // Numbers of few bytes have fewer ends.
+    // Narrow numbers have fewer extremes.
     for (std::uint64_t& number : numbers)
       if (field.bytes < sizeof number) number &= (std::uint64_t{1} << 8 * field.bytes) - 1;
     std::ranges::sort(numbers);
@@ -77,7 +77,7 @@ TEST_P(SweptGguf, EachFieldOfTheHeaderIsRefusedOrRuns) {
       if (HasFailure()) return;
     }
   }
-  // Both ways were really taken.
+  // Both outcomes occurred.
   EXPECT_GT(refused, fields.size());
   EXPECT_GT(ran, fields.size() / 10);
 }

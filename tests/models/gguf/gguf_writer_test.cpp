@@ -51,7 +51,7 @@ TEST(GgufWriter, WhatIsWrittenIsReadAgain) {
   const auto data = bytes_from(12 + 2 * 3 * 68 + 60, 3);
   auto writer = GgufWriter::create(path, metadata, tensors);
   ASSERT_TRUE(writer.has_value()) << writer.error().message;
-  // Pieces that end inside tensors and cross their borders.
+  // Pieces that end inside tensors and cross tensor borders.
   for (std::size_t at = 0; at < data.size(); at += 37) {
     auto piece = std::span(data).subspan(at, std::min<std::size_t>(37, data.size() - at));
     ASSERT_TRUE((*writer)->write(piece).has_value());

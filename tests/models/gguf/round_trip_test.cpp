@@ -24,7 +24,7 @@ class RoundTrip : public testing::Test {
  protected:
   void SetUp() override { model_ = Loaded::take(Model::load(kTrainedModel)); }
 
-  // In every way to encode: the text itself comes back, and a stream of pieces gives it too.
+  // Expects the text back from every way of encoding, and from a stream of pieces.
   void expect_back(const std::string& text) {
     const Tokenizer& tokenizer = model_->tokenizer();
     for (const bool bos : {false, true}) {
@@ -35,7 +35,7 @@ class RoundTrip : public testing::Test {
       const auto parsed = tokenizer.encode(text, {.add_bos = bos, .parse_special = true});
       ASSERT_TRUE(parsed.has_value());
       const std::string back = tokenizer.decode(*parsed, {.control = true}).value_or("?");
-      // A BOS marker that begins the text is the BOS.
+      // A leading BOS marker in the text becomes the BOS itself.
       EXPECT_EQ(text.starts_with("<s>") ? "<s>" + back : back, text);
       std::string pieces;
       for (const Token token : *plain) pieces += tokenizer.piece(token);
@@ -69,8 +69,8 @@ TEST_F(RoundTrip, RandomBytesComeBackOrAreNoText) {
 }
 
 TEST_F(RoundTrip, RandomUnicode) {
-  // First and last of what is drawn: ASCII, Latin, Greek to Arabic, U+2581 and its neighbours, Han, Hangul,
-  // private use, emoji, and everything.
+  // First and last code point of each range to draw from: ASCII, Latin, Greek to Arabic, U+2581 and its neighbours,
+  // Han, Hangul, private use, emoji, and everything.
   constexpr std::pair<std::uint32_t, std::uint32_t> kRanges[] = {
       {0x20, 0x7E},     {0x01, 0x24F},    {0x370, 0x6FF},     {0x2580, 0x2583},   {0x4E00, 0x9FFF},
       {0xAC00, 0xD7A3}, {0xE000, 0xFFFF}, {0x1F300, 0x1F6FF}, {0x10000, 0x10FFFF}};
@@ -98,7 +98,7 @@ TEST_F(RoundTrip, PiecesOfTheVocabularyInAnyOrder) {
     std::string text;
     for (std::size_t left = random() % 30; left > 0; --left)
       text += tokenizer.piece(static_cast<Token>(1 + random() % (tokenizer.token_count() - 1)), random() % 2 == 0);
-    // "<s>" inside is parsed; more than one at the beginning would be taken for one. Single bytes rarely make text.
+    // An inner "<s>" is parsed; several leading ones would count as one. Single bytes rarely form text.
     if (text.starts_with("<s>") || !is_utf8(text)) continue;
     ++compared;
     const auto parsed = tokenizer.encode(text, {.parse_special = true});
@@ -107,7 +107,7 @@ TEST_F(RoundTrip, PiecesOfTheVocabularyInAnyOrder) {
     const auto plain = tokenizer.encode(text);
     ASSERT_TRUE(plain.has_value());
     EXPECT_EQ(tokenizer.decode(*plain).value_or("?"), text);
-    // Without markup no control token comes out, whatever the text spells.
+    // Without markup, no control tokens appear, whatever the text spells.
     for (const Token control : {0, 1, 2}) EXPECT_EQ(std::ranges::count(*plain, control), 0);
     if (HasFailure()) return;
   }

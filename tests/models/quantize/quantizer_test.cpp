@@ -171,7 +171,7 @@ TEST(Quantizer, ASourceThatShrinksIsAnIoError) {
   EXPECT_EQ(folder.file_count(), 1U);
 }
 
-// Mean negative log likelihood over the reference's text.
+// Returns the mean negative log likelihood over the reference's text.
 double mean_nll(const std::string& path) {
   Loaded loaded(path, "cpu:simd,cpu:scalar", {.context = 1024});
   const auto ids = reference()["perplexity"]["ids"].get<std::vector<Token>>();

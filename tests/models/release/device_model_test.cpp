@@ -1,4 +1,4 @@
-// The trained model on every device that is not a CPU's.
+// The trained model on every device other than the CPU.
 #include "devices/each_api.h"
 #include "models/short_run.h"
 

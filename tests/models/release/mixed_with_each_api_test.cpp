@@ -1,4 +1,4 @@
-// Layers of a model in turn on the processor and the first device of each API.
+// Layers of a model alternate between the processor and the first device of each API.
 #include "devices/each_api.h"
 #include "models/short_run.h"
 

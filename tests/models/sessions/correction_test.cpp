@@ -1,4 +1,4 @@
-// Sessions on devices that are not as fast as they say.
+// Sessions on devices that are slower or faster than their priors.
 #include "models/gguf/gguf_bytes.h"
 #include "models/random/random_model.h"
 #include "models/short_run.h"

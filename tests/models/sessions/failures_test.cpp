@@ -1,4 +1,4 @@
-// What becomes of a text when devices fail while it is made: nothing, as long as one of them is left.
+// A text stays unchanged when devices fail while it is generated, as long as one of them is left.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::uint32_t kTokens = 12;
 
-// A small model, and a text of it that nothing has gone wrong with.
+// A small model, and the text it generates when nothing fails.
 class Failures : public testing::Test {
  protected:
   void SetUp() override {
@@ -51,7 +51,7 @@ class Failures : public testing::Test {
     return run;
   }
 
-  // The best token each time; with `error`, up to the first one.
+  // Generates greedily; with `error`, up to the first error.
   std::vector<Token> generate(const Loaded& loaded, Error* error = nullptr) {
     std::vector<Token> tokens;
     Status status = loaded.session->prefill(0, prompt_);
@@ -67,7 +67,7 @@ class Failures : public testing::Test {
     return tokens;
   }
 
-  // All of it was given back.
+  // Expects all memory to have been released.
   void expect_no_leaks(Loaded& loaded) {
     loaded.session = nullptr;
     for (std::size_t index = 0; index < opened(*loaded.runtime).handles().size(); ++index) {
@@ -82,7 +82,7 @@ class Failures : public testing::Test {
   std::vector<std::string> notices_;
 };
 
-// How many ops and programs of a device a run has until the prompt is read, and how many each token takes then.
+// How many ops of a device run before the prompt has been read, and how many per token after that.
 struct Work {
   std::size_t prompt = 0;
   std::size_t token = 0;
@@ -126,8 +126,8 @@ std::string fault_in(Phase phase, const Work& work, std::mt19937& random) {
   return "";
 }
 
-// Fault x phase x device, on simulated devices and the scalar processor, which compute the same bits. The number of
-// cases.
+// Every combination of fault, phase and device, on simulated devices and the scalar processor, which compute equal
+// bits. Returns the number of cases.
 std::size_t Failures::fail_everywhere(Strategy strategy, std::uint32_t first_seed, std::uint32_t end_seed) {
   const std::string all = fmt::format("{}", fmt::join(kDevices, ","));
   std::size_t cases = 0;
@@ -138,7 +138,7 @@ std::size_t Failures::fail_everywhere(Strategy strategy, std::uint32_t first_see
       for (const Phase phase : kPhases) {
         std::mt19937 random(seed * 64 + device * 8 + static_cast<std::uint32_t>(phase));
         const Work work = work_of(*whole.loaded, device);
-        if (work.token == 0) continue;  // it has nothing to do
+        if (work.token == 0) continue;  // the device has no work
         const std::string fault = fmt::format("{} {}", kDevices[device], fault_in(phase, work, random));
         SCOPED_TRACE(fmt::format("{}, {}", name_of(strategy), fault));
         notices_.clear();
@@ -148,7 +148,7 @@ std::size_t Failures::fail_everywhere(Strategy strategy, std::uint32_t first_see
         expect_no_leaks(*run.loaded);
         if (notices_.empty()) continue;
         ++struck;
-        // Of a result that is no number nobody can tell who made it.
+        // A non-finite result does not show which device produced it.
         if (fault.find("nonfinite") == std::string::npos) {
           EXPECT_EQ(notices_.front().find(kDevices[device]), 0U) << notices_.front();
         }
@@ -157,7 +157,7 @@ std::size_t Failures::fail_everywhere(Strategy strategy, std::uint32_t first_see
   return cases;
 }
 
-// 540 cases in all, of which a sanitizer gets every eighteenth.
+// 540 cases in all; a sanitizer runs every eighteenth.
 TEST_F(Failures, LeaveTheTextAsItIsWhateverFailsInLayers) {
   EXPECT_EQ(fail_everywhere(Strategy::layers, 0, 18), 180U / kSeedStep);
 }
@@ -168,7 +168,7 @@ TEST_F(Failures, LeaveTheTextAsItIsWhateverFailsInSearchedPlans) {
   EXPECT_GE(fail_everywhere(Strategy::automatic, 0, 36), 140U / kSeedStep);
 }
 
-// One after the other, until only one is left.
+// Devices fail one after the other until only one is left.
 TEST_F(Failures, OfSeveralDevicesLeaveTheTextAsItIs) {
   for (std::uint32_t seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);
@@ -242,7 +242,7 @@ TEST_F(Failures, OfADeviceThatIsWellAgainEndAfterAWhileThatDoubles) {
   EXPECT_EQ(generate(*run.loaded), text_);
 }
 
-// Somebody else takes the memory between the plan and the weights, of a GPU that is worth its copies.
+// Another process takes memory of a GPU that is worth its copies, after the plan and before the weights are placed.
 TEST_F(Failures, OfMemoryGiveADeviceLessToDo) {
   std::ofstream(folder_.file("machine.json")) << R"({"name": "one GPU", "devices": [
     {"id": "gpu:0", "type": "discrete", "launch_us": 1, "op_us": 0.1, "flops_per_s": 1e12, "bytes_per_s": 1e11,
@@ -288,7 +288,7 @@ TEST_F(Failures, OfADeviceThatIsWrongAreFoundByAudits) {
     EXPECT_EQ(notices_[0].find("sim:0 failed, internal: "), 0U) << notices_[0];
     EXPECT_NE(notices_[0].find("is wrong"), std::string::npos) << notices_[0];
     EXPECT_EQ(audits_of(*run.loaded, true), 1U);
-    // Not after a while either.
+    // No further notices appear later.
     for (std::uint64_t step = 0; step <= Backoff::kCalls; ++step) {
       run.loaded->session->truncate(0, 20);
       ASSERT_TRUE(run.loaded->session->prefill(0, text_).has_value());
@@ -297,7 +297,7 @@ TEST_F(Failures, OfADeviceThatIsWrongAreFoundByAudits) {
   }
 }
 
-// One of three, somewhere in the middle of a text: once each op has had its turn it is known.
+// One of three devices turns wrong in the middle of a text, and is detected once each op has been audited.
 TEST_F(Failures, OfADeviceThatBecomesWrongAreFoundOnceEachOpHasHadItsTurn) {
   constexpr std::uint32_t kEach = 2;
   for (const char* device : kDevices)
@@ -368,7 +368,7 @@ TEST_F(Failures, OfAModelThatHasNoFiniteLogitsAreNoneOfADevice) {
   }
 }
 
-// On devices of an API beside the processor, in their own kind of memory: faults on each one, audits on the first.
+// Devices of an API next to the processor, with their own kind of memory: faults on each one, audits on the first.
 class DeviceFailures : public test::EachApi {};
 
 double error_of(std::span<const float> logits, std::span<const float> expected) {
@@ -432,7 +432,7 @@ TEST_P(DeviceFailures, AreFoundByAuditsWhereADeviceIsWrongAndNowhereElse) {
     exact.session->truncate(0, 0);
     ASSERT_TRUE(exact.session->prefill(0, token).has_value());
     ASSERT_TRUE(loaded.session->prefill(0, token).has_value());
-    // A text and a turn of each op.
+    // Enough for a text and one audit of each op.
     const std::size_t steps = 20 + Loaded::take(loaded.session->plan_for(1, 1))->units.size();
     for (std::size_t step = 0; step < steps; ++step) {
       token = {best_of(exact.session->logits(0))};

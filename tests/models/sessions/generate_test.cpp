@@ -1,4 +1,4 @@
-// Generation as a caller sees it: text at whole characters, stop strings, end tokens, interruption.
+// Generation as a caller sees it: text in whole characters, stop strings, end tokens, interruption.
 #include "models/generate.h"
 
 #include <random>
@@ -34,7 +34,7 @@ Collected collect(Session& session, std::span<const Token> prompt, const Generat
   return collected;
 }
 
-// A model of random weights speaks in bytes as often as in pieces, so characters are cut in every way.
+// A model of random weights emits bytes as often as pieces, so characters are split in every way.
 TEST(Generate, TextComesOutAtWholeCharacters) {
   TestFolder folder;
   ASSERT_TRUE(make_model("nano", "F16", folder.file("m")).has_value());
@@ -62,7 +62,7 @@ TEST(Generate, TextComesOutAtWholeCharacters) {
       EXPECT_TRUE(is_utf8(piece)) << "seed " << seed;
       if (static_cast<unsigned char>(piece[0]) >= 0xC0 && piece != "\xEF\xBF\xBD") ++multibyte;
     }
-    // What was streamed is the text of all bytes at once.
+    // The streamed text is the text of all bytes at once.
     Utf8Stream whole;
     std::string expected = whole.push(bytes);
     expected += whole.flush();
@@ -73,7 +73,7 @@ TEST(Generate, TextComesOutAtWholeCharacters) {
   EXPECT_GT(multibyte, 5U);
 }
 
-// Every split of a text by its own stop string: the text ends before the earliest place where it stands.
+// Random substrings of a text as stop strings: the text ends before their first occurrence.
 TEST(Generate, StopStringsEndTheTextWhereverTheyStand) {
   Loaded loaded(kTrainedModel, "cpu", {.context = 128});
   const auto prompt = reference()["prompts"][0]["ids"].get<std::vector<Token>>();
@@ -93,7 +93,7 @@ TEST(Generate, StopStringsEndTheTextWhereverTheyStand) {
   }
 }
 
-// What might have become a stop string is text after all when generation ends first.
+// The possible start of a stop string is text after all if generation ends first.
 TEST(Generate, TheBeginningOfAStopStringIsGivenOutAtTheEnd) {
   Loaded loaded(kTrainedModel, "cpu", {.context = 128});
   const auto prompt = reference()["prompts"][0]["ids"].get<std::vector<Token>>();
@@ -172,7 +172,7 @@ TEST(Generate, AnInterruptEndsItAfterTheStep) {
   EXPECT_LT(in_text->tokens.size(), 20U);
 }
 
-// What a stop string might still have taken back is not given out either.
+// Text withheld because a stop string might still have removed it is not delivered either.
 TEST(Generate, TheTextEndsWhereItsReaderWantsNoMore) {
   Loaded loaded(kTrainedModel, "cpu", {.context = 128});
   const auto prompt = reference()["prompts"][0]["ids"].get<std::vector<Token>>();
@@ -206,7 +206,7 @@ TEST(Generate, NeedsAPromptAndSaneOptions) {
   EXPECT_TRUE(loaded.session->tokens(0).empty());
 }
 
-// Two conversations in one session, step by step in turns and with prompts in the same batch.
+// Two conversations in one session, in alternating steps and with prompts in the same batch.
 TEST(Generate, InterleavedSequencesGiveTheTokensOfEachAlone) {
   constexpr std::size_t kSequences = 3;
   constexpr std::size_t kCount = 45;  // over several pages of the cache
@@ -225,9 +225,9 @@ TEST(Generate, InterleavedSequencesGiveTheTokensOfEachAlone) {
   Session& session = *owned;
   std::vector<Sampler> samplers;
   std::vector<std::vector<Token>> history = prompts;
-  // All prompts in one batch, their tokens taking turns.
+  // All prompts in one batch, with their tokens interleaved.
   std::vector<BatchToken> batch;
-  std::vector<std::uint32_t> order;  // of the sequences in logits()
+  std::vector<std::uint32_t> order;  // sequences in the order of logits()
   for (std::size_t position = 0; position < 200; ++position)
     for (std::uint32_t i = 0; i < kSequences; ++i) {
       if (position >= prompts[i].size()) continue;

@@ -1,4 +1,4 @@
-// One model on several devices: layer by layer in turn, with copies between them.
+// One model on several devices: layers alternate, with copies between them.
 #include <fmt/format.h>
 
 #include "devices/cpu/device.h"
@@ -15,7 +15,7 @@ namespace {
 
 constexpr SessionOptions kInTurn{.context = 64, .max_sequences = 2, .strategy = Strategy::layers};
 
-// cpu:simd and cpu:scalar as if each had memory of its own.
+// cpu:simd and cpu:scalar with separate memory pools.
 std::unique_ptr<Runtime> separate_cpus() {
   auto recorder = std::make_unique<trace::Recorder>();
   recorder->set_enabled(true);
@@ -58,7 +58,7 @@ TEST(Mixed, EachLayerWithItsStateAndWeightsIsOnItsDevice) {
       }
     }
     for (const Decision& decision : step.plan.decisions) EXPECT_EQ(decision.reason, Reason::placed_by_hand);
-    // The sum after each layer, and nothing else.
+    // Only the sum after each layer.
     EXPECT_EQ(copies_in(step.plan), layers - 1);
   }
 }
@@ -71,7 +71,7 @@ TEST(Mixed, WeightsAreCopiedOnlyToTheDevicesThatUseThem) {
     EXPECT_LT(use.weight_bytes, loaded.model->weight_bytes());
     planned += use.weight_bytes;
   }
-  // The embedding is the output matrix too, and there once for each.
+  // The embedding is also the output matrix, and stored once per device.
   EXPECT_TRUE(loaded.model->config().tied_output);
   std::uint64_t embedding = 0;
   for (const WeightInfo& info : loaded.model->weights().weights())
@@ -106,7 +106,7 @@ TEST(Mixed, CopiesAreInThePlanInItsWordsAndInTheTrace) {
   EXPECT_NE(words.find("placed by hand"), std::string::npos);
 }
 
-// Two devices that are as fast as each other, and slow: each reads half of each matrix.
+// Two equally fast, slow devices: each reads half of each matrix.
 TEST(Mixed, DevicesThatShareEachWeightGiveTheTextOfOneDevice) {
   for (const char* path : {kTrainedModel, kQuantizedModel}) {
     SCOPED_TRACE(path);
@@ -137,7 +137,7 @@ TEST(Mixed, DevicesThatShareEachWeightGiveTheTextOfOneDevice) {
   }
 }
 
-// The weights of sim:0 and sim:1, which cannot address the file, and no others.
+// Copied are exactly the weights of sim:0 and sim:1, which cannot address the file.
 TEST(Mixed, TheCpuAndTwoSimulatedDevicesGiveTheTextOfOneDevice) {
   for (const char* path : {kTrainedModel, kQuantizedModel}) {
     SCOPED_TRACE(path);

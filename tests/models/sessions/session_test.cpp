@@ -1,4 +1,4 @@
-// Sessions: several sequences in one cache, fullness, mistakes, and quantized files against the scalar device.
+// Sessions: several sequences in one cache, full caches, mistakes, and quantized files against the scalar device.
 #include "models/session.h"
 
 #include <cmath>
@@ -73,7 +73,7 @@ TEST(Session, TwoOfOneModelShareItsWeightsOnADevice) {
   ASSERT_TRUE(other->prefill(0, prompt).has_value());
   EXPECT_EQ(other->memory().copied_weights, copied);
   EXPECT_TRUE(std::ranges::equal(other->logits(0), loaded.session->logits(0)));
-  // What one of them leaves, the other keeps.
+  // When one session is closed, the other keeps what they share.
   loaded.session = nullptr;
   EXPECT_EQ(other->memory().copied_weights, copied);
   EXPECT_TRUE(other->prefill(0, std::span(&prompt.back(), 1)).has_value());

@@ -7,7 +7,7 @@
 namespace shunt::models {
 namespace {
 
-// A map in which 'a' stands for `text`, laid out as darts-clone has it.
+// A map in which 'a' stands for `text`, in the layout of darts-clone.
 std::vector<std::uint8_t> map_of_a(const std::string& text) {
   constexpr std::uint32_t kRoot = 0x100;
   constexpr std::uint32_t kNode = kRoot ^ 'a';
@@ -15,7 +15,7 @@ std::vector<std::uint8_t> map_of_a(const std::string& text) {
   std::vector<std::uint32_t> units(kLeaf + 1);
   units[0] = kRoot << 10U;
   units[kNode] = 0x200U << 10U | 1U << 8U | 'a';
-  units[kLeaf] = 1U << 31U;  // the text begins at 0
+  units[kLeaf] = 1U << 31U;  // the text's offset is 0
   std::vector<std::uint8_t> bytes;
   const auto put = [&](std::uint32_t word) {
     for (const unsigned shift : {0U, 8U, 16U, 24U}) bytes.push_back(static_cast<std::uint8_t>(word >> shift));
@@ -27,7 +27,7 @@ std::vector<std::uint8_t> map_of_a(const std::string& text) {
   return bytes;
 }
 
-// Of a file of many bytes and a prompt of many characters, text would come that no memory holds.
+// Otherwise a large file and a long prompt could expand to text that no memory holds.
 TEST(Charsmap, CharactersStandForLittleText) {
   for (const std::size_t length : {std::size_t{0}, std::size_t{1}, std::size_t{256}, std::size_t{257}}) {
     const std::string text(length, 'x');

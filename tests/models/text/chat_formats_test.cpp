@@ -1,4 +1,4 @@
-// Each family of chat templates: recognised by a template of its shape, and rendered exactly.
+// Each family of chat templates: recognised from a template of its form, and rendered exactly.
 #include "models/text/chat_formats.h"
 
 #include <gtest/gtest.h>
@@ -15,9 +15,9 @@ namespace {
 
 struct Family {
   std::string_view name;
-  std::string_view source;                 // of a template, with the family's markers and order of roles
+  std::string_view source;                 // a template with the family's markers and order of roles
   std::vector<std::string_view> specials;  // of the vocabulary; the first one is BOS
-  // System "Be brief.", user "Hi", assistant "Hello!", user " Bye\n", and the opening of a reply; BOS left out.
+  // System "Be brief.", user "Hi", assistant "Hello!", user " Bye\n", and the start of a reply, without BOS.
   std::string_view rendered;
 };
 
@@ -151,12 +151,12 @@ const std::vector<Family>& families() {
   return rows;
 }
 
-// Bytes and special tokens, nothing else.
+// Bytes and special tokens only.
 Metadata metadata_of(const Family& family, bool add_bos) {
   std::vector<std::string> tokens(family.specials.begin(), family.specials.end());
   std::vector<std::int32_t> types(tokens.size(), 3);
   for (std::uint32_t code = 0x21; code < 0x144; ++code) {
-    if ((code >= 0x7F && code < 0xA1) || code == 0xAD) continue;  // no letter of a byte
+    if ((code >= 0x7F && code < 0xA1) || code == 0xAD) continue;  // does not stand for a byte
     tokens.push_back(
         code < 0x80 ? std::string(1, static_cast<char>(code))
                     : std::string{static_cast<char>(0xC0U | code >> 6U), static_cast<char>(0x80U | (code & 0x3FU))});
@@ -242,7 +242,7 @@ TEST(ChatFormats, QwenThinksOrNotByName) {
   ASSERT_TRUE(quiet.has_value()) << quiet.error().message;
   EXPECT_EQ(text_of(*tokenizer, *quiet->encode(conversation(), *tokenizer, true)),
             std::string(qwen.rendered) + "<think>\n\n</think>\n\n");
-  // A thought of a past reply is not told again.
+  // Thoughts in past replies are left out.
   std::vector<Message> messages = conversation();
   messages[2].content = "<think>\nA greeting.\n</think>\n\nHello!";
   for (const std::string_view name : {"qwen3", "chatml"}) {
@@ -284,7 +284,7 @@ TEST(ChatFormats, UnknownTemplatesAndNamesListTheKnownOnes) {
   EXPECT_NE(lacking.error().message.find("<|start_header_id|>"), std::string::npos);
 }
 
-// gpt-oss parts the messages of one reply by the token that ends a reply elsewhere.
+// gpt-oss separates the messages of one reply by a token that ends the reply in other families.
 TEST(ChatFormats, TheEndOfAHarmonyMessageEndsNoReply) {
   const auto tokenizer_of = [](std::string_view name) {
     return *Tokenizer::create(metadata_of(*std::ranges::find(families(), name, &Family::name), true));

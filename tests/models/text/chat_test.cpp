@@ -66,7 +66,7 @@ TEST_F(Chat, AReplyIsClosedAsFarAsItIsOpen) {
   const std::vector<Message> asked = {{"user", "hello"}};
   const std::vector<Message> next = {{"user", "old"}};
   const Tokens whole = encode({{"user", "hello"}, {"assistant", "wor"}, {"user", "old"}}, true);
-  // The model's reply as it was generated: cut off, ended, or ended with the line break too.
+  // The model's reply as generated: cut off, ended, or ended with a line break too.
   Tokens reply = *tokenizer_.encode_segments(std::vector<Segment>{{"wor", Markup::none}}, {.add_prefix = false});
   const Tokens closing =
       *tokenizer_.encode_segments(std::vector<Segment>{{"<|im_end|>\n", Markup::all}}, {.add_prefix = false});

@@ -9,7 +9,7 @@
 namespace shunt::models {
 namespace {
 
-// The length of the match at the beginning of an ASCII text; -1 where there is none.
+// Returns the length of the match at the start of an ASCII text, or -1.
 int length(std::string_view pattern, std::string_view text) {
   const auto parsed = Pattern::parse(pattern);
   EXPECT_TRUE(parsed.has_value()) << parsed.error().message;
@@ -41,7 +41,7 @@ TEST(Pattern, GroupsCanBeMissingAndFoldCase) {
   EXPECT_EQ(length("(?:ab|a)?b", "ab"), 2);
   EXPECT_EQ(length("(?:ab)?c", "c"), 1);
   EXPECT_EQ(length("(?i:'lL)x", "'Llx"), 4);
-  EXPECT_EQ(length("(?i:a)a", "AA"), -1);  // only inside
+  EXPECT_EQ(length("(?i:a)a", "AA"), -1);  // only inside the group
 }
 
 TEST(Pattern, LookaheadTakesNothing) {

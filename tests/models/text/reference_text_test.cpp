@@ -1,4 +1,4 @@
-// The trained model's vocabulary against the token ids that Hugging Face transformers gave (tests/data).
+// The trained model's vocabulary against token ids from Hugging Face transformers (tests/data).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -67,7 +67,7 @@ TEST_F(ReferenceText, TheLongTextGivesTheReferenceIds) {
   EXPECT_EQ(tokens, ids);
 }
 
-// "<|im_start|>ROLE\nCONTENT<|im_end|>\n" ... as messages; an unfinished last one is the opening of the reply.
+// Returns "<|im_start|>ROLE\nCONTENT<|im_end|>\n" ... as messages; an unfinished last one is the start of the reply.
 std::vector<Message> messages_of(std::string_view text) {
   constexpr std::string_view kStart = "<|im_start|>";
   constexpr std::string_view kEnd = "<|im_end|>\n";
@@ -93,7 +93,7 @@ TEST_F(ReferenceText, ChatPromptsGiveTheReferenceIds) {
     const auto ids = prompt["ids"].get<Tokens>();
     const std::vector<Message> messages = messages_of(text);
     EXPECT_EQ(chat->encode(messages, *tokenizer_, true).value_or(Tokens{}), ids) << text;
-    // Turn by turn the same.
+    // Encoding turn by turn gives the same.
     Tokens tokens;
     for (std::size_t turn = 0; turn < messages.size(); ++turn) {
       const auto more =

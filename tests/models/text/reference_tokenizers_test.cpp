@@ -1,5 +1,5 @@
-// Tokenizers of every kind against the ids that Hugging Face's and Google's libraries gave (tests/data/tokenizers, made
-// by tools/references/train_tokenizers.py). tools/support.py tables what the tests record.
+// Tokenizers of every kind against ids from Hugging Face's and Google's libraries (tests/data/tokenizers, made by
+// tools/references/train_tokenizers.py). tools/support.py tabulates what the tests record.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::vector<std::uint8_t> bytes_of(const std::string& hex) {
   return bytes;
 }
 
-// As a GGUF file would have it.
+// The metadata that a GGUF file would have.
 Metadata metadata_of(const Json& json) {
   Metadata metadata;
   metadata.set("tokenizer.ggml.model", json["model"].get<std::string>());
@@ -88,7 +88,8 @@ TEST_P(ReferenceTokenizers, TextComesBack) {
     if (!changes) {
       EXPECT_EQ(back, text);
     } else if (const auto unknown = std::ranges::find(tokens, 0); unknown == tokens.end()) {
-      EXPECT_EQ(tokenizer->encode(back).value_or(Tokens{-1}), tokens) << '"' << text << '"';  // normalised for good
+      EXPECT_EQ(tokenizer->encode(back).value_or(Tokens{-1}), tokens)
+          << '"' << text << '"';  // normalisation loses information only once
     }
   }
 }
@@ -102,7 +103,7 @@ INSTANTIATE_TEST_SUITE_P(Kinds, ReferenceTokenizers,
                            return name;
                          });
 
-// How many strings the vocabulary `name` has other tokens for when it is cut as `other` is.
+// Returns how many strings give other tokens if the vocabulary `name` is split as `other` is.
 std::size_t differing(const std::string& name, const std::string& other) {
   const Json json = read(name);
   Metadata metadata = metadata_of(json);
@@ -116,8 +117,8 @@ std::size_t differing(const std::string& name, const std::string& other) {
   return count;
 }
 
-// Were a rule or the flag of whole words not applied, the strings would show it: of any two families at least one has
-// other tokens when it is cut as the other.
+// The strings would reveal a rule or whole-words flag that is not applied: of any two families, at least one gives
+// other tokens if split as the other.
 TEST(ReferenceTokenizers, TheStringsTellFamiliesApart) {
   const std::vector<std::string> names = {"default", "gpt-2", "llama-bpe", "qwen2", "tekken", "smollm", "gpt-4o"};
   for (std::size_t first = 0; first < names.size(); ++first)

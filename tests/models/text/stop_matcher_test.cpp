@@ -69,7 +69,7 @@ TEST(StopMatcher, TheResultDoesNotDependOnHowTheTextIsCut) {
     };
     const std::vector<std::string> stops = {word(6), word(6)};
     const std::string text = word(40);
-    // Expected: the earliest end of a stop string, and before it the longest that ends there.
+    // Expects the earliest end of a stop string and, among those that end there, the longest.
     std::string expected = text;
     for (std::size_t end = 1; end <= text.size() && expected.size() == text.size(); ++end)
       for (const std::string& stop : stops)

@@ -19,7 +19,7 @@ Tokenizer make(const Metadata& metadata) {
   return std::move(*tokenizer);
 }
 
-// The pieces of a text, control tokens by name.
+// Returns the pieces of a text, with control tokens by name.
 std::vector<std::string> pieces(const Tokenizer& tokenizer, std::string_view text, EncodeOptions options = {}) {
   std::vector<std::string> result;
   for (const Token token : tokenizer.encode(text, options).value_or(Tokens{-1}))
@@ -54,7 +54,7 @@ TEST(Tokenizer, WhatIsNoTokenBecomesBytes) {
   const Tokenizer tokenizer = make(small_vocabulary());
   EXPECT_EQ(tokenizer.encode("\xC3\xA9z\xC3\xA8").value_or(Tokens{}),
             (Tokens{kFirstPiece + 14, kFirstPiece + 26, 5 + 'z', 5 + 0xC3, 5 + 0xA8}));
-  // A U+2581 of the text is not a space.
+  // A U+2581 in the text is not a space.
   EXPECT_EQ(tokenizer.encode("\xE2\x96\x81").value_or(Tokens{}),
             (Tokens{kFirstPiece + 14, 5 + 0xE2, 5 + 0x96, 5 + 0x81}));
 }
@@ -93,7 +93,7 @@ TEST(Tokenizer, NeverASecondBos) {
   EXPECT_EQ(*tokenizer.encode("<s>world", {.add_bos = false, .parse_special = true}), once);
   EXPECT_EQ(*tokenizer.encode("<s>", {.add_bos = true, .parse_special = true}), Tokens{1});
   EXPECT_EQ(*tokenizer.encode("", {.add_bos = true}), Tokens{1});
-  // Without parse_special the marker is text like any other.
+  // Without parse_special, the marker is plain text.
   EXPECT_EQ(tokenizer.encode("<s>", {.add_bos = true})->size(), 5U);
 }
 
@@ -123,7 +123,7 @@ TEST(Tokenizer, PiecesAndEnds) {
   EXPECT_EQ(tokenizer.eos(), 2);
   EXPECT_FALSE(tokenizer.eot().has_value());
   EXPECT_TRUE(tokenizer.is_end(2));
-  EXPECT_TRUE(tokenizer.is_end(4));  // <|im_end|>, by its name
+  EXPECT_TRUE(tokenizer.is_end(4));  // <|im_end|>, found by its name
   EXPECT_FALSE(tokenizer.is_end(3));
   EXPECT_FALSE(tokenizer.is_end(1));
   EXPECT_FALSE(tokenizer.decode(Tokens{1, 999999}).has_value());
@@ -143,7 +143,7 @@ TEST(Tokenizer, FileDecidesOnBosAndEnds) {
   EXPECT_TRUE(make(small_vocabulary()).adds_bos());
 }
 
-// What SentencePiece's description says, without any cleverness.
+// A direct implementation of SentencePiece's description.
 Pieces merge_naively(const std::vector<std::string>& vocabulary, const std::string& text) {
   Pieces symbols;
   for (const char letter : text) symbols.emplace_back(1, letter);
@@ -175,7 +175,7 @@ TEST(Tokenizer, AgreesWithNaiveMergingOnRandomVocabularies) {
     std::vector<std::string> vocabulary;
     for (int count = 0; count < 25; ++count) {
       std::string piece = word(5);
-      // Half of the vocabularies have pieces that span words, half do not.
+      // Half of the vocabularies have pieces that span words.
       if (seed % 2 == 0) std::erase_if(piece, [&](char& letter) { return letter == ' ' && &letter != piece.data(); });
       if (piece.size() > 1 && std::ranges::find(vocabulary, piece) == vocabulary.end()) vocabulary.push_back(piece);
     }
@@ -264,7 +264,7 @@ TEST(Tokenizer, EmptyAndRepeatedTokensAreTolerated) {
 struct Broken {
   const char* why;
   Code code;
-  const char* message;  // a part of it
+  const char* message;  // part of it
   void (*breaks)(Metadata&);
 };
 

@@ -28,7 +28,7 @@ TEST(Utf8Stream, ACharacterIsReleasedWithItsLastByte) {
   EXPECT_EQ(stream.push("\x80"), "\xF0\x9F\x98\x80");
 }
 
-// The examples of the Unicode standard, section 3.9, on replacing maximal subparts.
+// The examples of section 3.9 of the Unicode standard on replacing maximal subparts.
 TEST(Utf8Stream, InvalidUnitsBecomeOneReplacementEach) {
   const std::string r = "\xEF\xBF\xBD";
   const std::pair<std::string_view, std::string> cases[] = {

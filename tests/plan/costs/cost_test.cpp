@@ -38,7 +38,7 @@ Profile some_profile() {
 }
 
 struct ProfileFile : testing::Test {
-  // Other tests of this program may run at the same time.
+  // Unique per process: other tests of this program may run at the same time.
   const std::filesystem::path path = testing::TempDir() + "calibration_" + std::to_string(getpid()) + ".json";
   const std::filesystem::path aside = path.string() + ".broken";
   ProfileFile() { clear(); }
@@ -138,7 +138,7 @@ TEST(Profile, KeepsOnlyOpsWhoseKernelsAreStillTheSame) {
 
 Cost linear(double m, double k, double n) { return {2 * m * k * n, m * k + 4 * k * n, 4 * m * n}; }
 
-// A device whose caches, tiles and launches make it anything but a roofline.
+// The true times of a device that its caches, tiles and launches make unlike a roofline.
 double true_us(const Cost& cost) {
   const double bytes = cost.bytes_read + cost.bytes_written;
   const double cached = bytes < 1e6 ? 3e10 : 1e10;
@@ -171,7 +171,7 @@ TEST(TimeCurve, FarFromAllMeasurementsIsARooflineAndUncertain) {
   const std::vector<MeasuredOp> points = {{.cost = linear(256, 256, 1), .us = 30, .spread = 0.01}};
   const TimeCurve curve(points, 1);
   const Prediction far = curve.predict(linear(65536, 65536, 1));
-  const double roofline = 1 + 29 * (65536.0 / 256) * (65536.0 / 256);  // as many flops, and fewer bytes
+  const double roofline = 1 + 29 * (65536.0 / 256) * (65536.0 / 256);  // as many flops, fewer bytes
   EXPECT_NEAR(far.us, roofline, 0.01 * roofline);
   EXPECT_GT(far.uncertainty_us, 0.6 * far.us);
 }
@@ -248,7 +248,7 @@ TEST(DeviceCost, OfADeviceThatDeclinesToCopyKeepsWhatIsBelievedOfItsLaunches) {
   EXPECT_EQ(DeviceCost(info, &profile).launch_us(), 7);
 }
 
-// A device that is busy with a model does not wait for each op as it does for one alone.
+// A device busy with a model does not pay for each op the delays it pays for a single one.
 TEST(DeviceCost, IsThatOfOpsInWholeStepsOfFewOrManyTokens) {
   DeviceInfo info = processor();
   info.prior = {.launch_us = 1, .op_us = 1, .flops_per_s = 1e6, .bytes_per_s = 1e6};

@@ -1,4 +1,4 @@
-// What becomes of the file of measurements where several processes measure at once.
+// The file of measurements when several processes measure at once.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ DeviceProfile device(const std::string& id) {
   info.id = id;
   info.name = "A device";
   info.driver = "1";
-  return unmeasured(info);  // with the kernels of this build
+  return unmeasured(info);  // for this build's kernels
 }
 
 DeviceProfile with_points(std::initializer_list<double> flops, double us = 1) {
@@ -53,7 +53,7 @@ class ProfileAtOnce : public testing::Test {
     EXPECT_TRUE(profile.has_value());
     return profile.value_or(Profile{});
   }
-  // The flops of the points that are kept, with their times.
+  // Returns the flops of the stored points, with their times.
   [[nodiscard]] std::map<double, double> points() const {
     std::map<double, double> points;
     const Profile profile = kept();
@@ -73,7 +73,7 @@ TEST_F(ProfileAtOnce, KeepsDevicesThatOthersMeasuredMeanwhile) {
 
 TEST_F(ProfileAtOnce, LosesNothingThatManyAddAtOnce) {
   constexpr std::size_t kWriters = 4;
-  constexpr std::size_t kDevices = 8;  // of each
+  constexpr std::size_t kDevices = 8;  // per process
   std::vector<std::jthread> writers;
   for (std::size_t writer = 0; writer < kWriters; ++writer)
     writers.emplace_back([this, writer] {
@@ -87,7 +87,7 @@ TEST_F(ProfileAtOnce, LosesNothingThatManyAddAtOnce) {
 TEST_F(ProfileAtOnce, KeepsShapesThatOthersMeasuredMeanwhile) {
   const DeviceProfile before = with_points({1});
   add(before);
-  add(with_points({1, 2}), &before);  // two processes began with the same
+  add(with_points({1, 2}), &before);  // two processes start from the same profile
   add(with_points({1, 3}, 5), &before);
   EXPECT_EQ(points(), (std::map<double, double>{{1, 5}, {2, 1}, {3, 5}}));
 }

@@ -1,4 +1,4 @@
-// What a profile may say at most, whoever wrote it.
+// The limits on what a profile can claim, whoever wrote it.
 #include "plan/costs/profile_limits.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ DeviceInfo device_of(std::uint32_t units) {
   return info;
 }
 
-// Caches, memory and many operations per byte: what one processor really reaches.
+// What one processor reached through caches, memory and many operations per byte.
 DeviceProfile measured() {
   DeviceProfile profile{.id = "cpu:simd", .checked_s = 1e9, .launch_us = 3, .wake_us = 20, .op_us = 0.5};
   for (const double elements : {1e3, 1e4, 1e5, kElements})
