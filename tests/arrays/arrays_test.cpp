@@ -1,4 +1,4 @@
-// What array functions compute on every method, and what they say of mistakes.
+// Results of array functions for every method, and the errors for mistakes.
 #include "shunt/arrays.h"
 
 #include <gtest/gtest.h>
@@ -94,7 +94,7 @@ TEST_F(ArrayFunctions, MayWriteWhereTheirInputsLie) {
       values = b;
       ASSERT_TRUE(example.run(*arrays_, a, values, values, {.devices = method}).has_value());
       example.expect_right(values, example.expected(a, b));
-      // Shifted by one element, to either side.
+      // Shifted by one element in either direction.
       for (const std::size_t to : {0U, 1U}) {
         values.assign(size + 1, 0);
         const std::span<float> from = std::span(values).subspan(1 - to, size);
@@ -173,7 +173,7 @@ TEST_F(ArrayFunctions, RefuseSizesThatDoNotGoTogether) {
   EXPECT_EQ(message(arrays_->matmul(x, x, {2, 3, 2}, x)), "matmul: the result has 6 elements, must have 4");
   const std::size_t huge = std::size_t{1} << 32U;
   EXPECT_NE(message(arrays_->matmul(x, x, {huge, huge, 3}, x)).find("4294967296"), std::string::npos);
-  // Never looked at.
+  // Its elements are never read.
   const std::span<const float> long_array(x.data(), (std::size_t{1} << 31U) + 1);
   EXPECT_NE(message(arrays_->sum(long_array, total)).find("2147483649"), std::string::npos);
 }
@@ -235,7 +235,7 @@ TEST(Arrays, TinyCallsNeverGoToAGpuUnlessItIsNamed) {
 }
 
 TEST(Arrays, MeasurementsCorrectAPrediction) {
-  // Predicted to take a tenth of what the other takes, it takes a hundred times as long.
+  // Its prediction is a tenth of the other's time; it takes a hundred times as long.
   sim::Spec boaster = near_spec("sim:0");
   boaster.believed = boaster.rate;
   boaster.rate_of_family["elementwise"] = {.flops_per_s = 1e6, .bytes_per_s = 1e6};

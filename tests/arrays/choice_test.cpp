@@ -1,4 +1,4 @@
-// Which device takes the next call, from invented times.
+// Which device takes the next call, given invented times.
 #include "arrays/choice.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 constexpr SizeClass kSize{.function = 0, .log2 = 10};
 constexpr double kNoLimit = std::numeric_limits<double>::infinity();
 
-// Two devices whose calls take what `us` says.
+// Two devices whose calls take `us`.
 struct Race {
   Choices choices;
   std::array<Contender, 2> contenders;
@@ -55,7 +55,7 @@ TEST(ArrayChoice, StaysWithinTheMargin) {
   for (int i = 0; i < 20; ++i) race.call();
   const std::size_t first = race.call().device;
   for (int i = 0; i < 2000; ++i) {
-    // They take turns in being a little faster.
+    // The two alternate in being slightly faster.
     race.us[first] = i / 100 % 2 == 0 ? 11.5 : 10;
     race.us[1 - first] = i / 100 % 2 == 0 ? 10 : 11.5;
     const Chosen choice = race.call();

@@ -10,7 +10,7 @@ namespace {
 constexpr std::size_t kSize = 20000;
 constexpr std::chrono::hours kHour{1};
 
-// What the CPU makes of a call when nothing else is there.
+// Returns what the CPU alone computes.
 Floats right(const ArrayCase& example) {
   const ArraysMachine machine({});
   Floats out(example.results());
@@ -25,7 +25,7 @@ TEST(ArrayFailures, FallAlongTheChainInEveryFunction) {
   for (const ArrayCase& example : one_of_each(kSize)) {
     const Floats wanted = right(example);
     for (const Faults& faults : all_faults) {
-      // Sums are those of rows and that of the rest; all else is one op.
+      // Sums take two ops, of rows and of the rest; everything else takes one.
       if (faults.lost_at_op == 1 && example.results() != 1) continue;
       SCOPED_TRACE(example.function + std::to_string(&faults - all_faults));
       const ArraysMachine machine({near_spec("sim:0", faults), near_spec("sim:1", faults)});
@@ -169,7 +169,7 @@ TEST(ArrayFailures, ADeviceThatHangsLeavesHalfOfTheTimeToTheNext) {
 TEST(ArrayFailures, ACallThatTakesLongerThanItMayTimesOut) {
   const ArraysMachine machine({});
   std::chrono::seconds now{0};
-  // Whoever looks at this clock loses a second.
+  // Each reading of this clock advances it by a second.
   const auto arrays = machine.arrays({.now = [&now] { return now += std::chrono::seconds(1); }});
   for (const ArrayCase& example : one_of_each(kSize)) {
     Floats out(example.results(), -7);

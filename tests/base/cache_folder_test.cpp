@@ -1,4 +1,4 @@
-// Where caches go.
+// Where caches are stored.
 #include "base/system/cache_folder.h"
 
 #include <gtest/gtest.h>

@@ -12,7 +12,7 @@
 namespace shunt {
 namespace {
 
-// A machine's proc/ and sys/ in a folder of its own.
+// A machine's proc/ and sys/ in a temporary folder.
 class Cgroup : public testing::Test {
  protected:
   void SetUp() override { std::filesystem::remove_all(root_); }
@@ -80,7 +80,7 @@ TEST_F(Cgroup, OfVersionOneHaveAFolderPerController) {
   EXPECT_EQ(cores(), 3U);
 }
 
-// In a container without a namespace of its own the group's path is one of the host, which is not there.
+// In a container without its own cgroup namespace, the group's path belongs to the host and does not exist.
 TEST_F(Cgroup, AreFoundAboveAFolderThatIsNotThere) {
   put("proc/self/cgroup", "4:memory:/docker/0123");
   put("sys/fs/cgroup/memory/memory.limit_in_bytes", "1000");

@@ -1,4 +1,4 @@
-// Who holds a file's lock keeps others out.
+// The holder of a file's lock keeps others out.
 #include "base/system/file_lock.h"
 
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 namespace shunt {
 namespace {
 
-// Whether somebody else could take it now.
+// Returns whether someone else could take the lock now.
 bool is_free(const std::filesystem::path& file) {
   const int other = ::open((file.string() + ".lock").c_str(), O_RDWR | O_CLOEXEC);
   EXPECT_GE(other, 0);

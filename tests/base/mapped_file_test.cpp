@@ -95,7 +95,7 @@ TEST(MappedFile, ReleasedPagesComeBackFromTheFile) {
   EXPECT_EQ(count((*file)->bytes(), std::byte{7}), kBytes);
 }
 
-// How many pages of a file's mapping this process has in memory, as /proc/self/smaps says.
+// Returns how many pages of a file's mapping this process has in memory, according to /proc/self/smaps.
 std::size_t present_pages(std::string_view path) {
   std::ifstream maps("/proc/self/smaps");
   bool inside = false;
@@ -119,16 +119,16 @@ TEST(MappedFile, ReleaseGivesBackEveryPageThatLiesInside) {
   const auto touch = [&] { ASSERT_EQ(count(bytes, std::byte{7}), kBytes); };
   touch();
   ASSERT_EQ(present_pages(path), pages);
-  (*file)->release(1, 3 * page - 1);  // pages 1 and 2; page 0 has a byte outside
+  (*file)->release(1, 3 * page - 1);  // pages 1 and 2; one byte of page 0 is outside
   EXPECT_EQ(present_pages(path), pages - 2);
   touch();
   (*file)->release(page, page);
   EXPECT_EQ(present_pages(path), pages - 1);
   touch();
-  (*file)->release(page, 2 * page - 1);  // page 2 has a byte outside
+  (*file)->release(page, 2 * page - 1);  // one byte of page 2 is outside
   EXPECT_EQ(present_pages(path), pages - 1);
   touch();
-  (*file)->release(page, kBytes);  // to the end, which is inside of a page
+  (*file)->release(page, kBytes);  // to the end, inside a page
   EXPECT_EQ(present_pages(path), 1U);
 }
 
@@ -136,7 +136,7 @@ void exit_with_42(int) { ::_exit(42); }
 
 constexpr const char* kAnyFile = SHUNT_TEST_DATA "/tiny-llama-f16.gguf";
 
-// Maps a file that nobody guards, shortens it and reads what is gone.
+// Maps an unguarded file, truncates it and reads a page that is gone.
 void touch_missing_page() {
   const int file = ::memfd_create("unguarded", 0);
   if (file < 0 || ::ftruncate(file, kBytes) != 0) ::_exit(1);

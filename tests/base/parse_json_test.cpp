@@ -1,4 +1,4 @@
-// Text of JSON is refused, not followed to the end of the stack.
+// Hostile JSON text is refused before it exhausts the stack.
 #include "base/parse_json.h"
 
 #include <gtest/gtest.h>
@@ -44,7 +44,7 @@ TEST(ParseJson, IsBoundedInSize) {
   EXPECT_TRUE(parse_json("[1, 2]", 5).is_discarded());
 }
 
-// Each reader of a file, with what used to end the process.
+// Each reader of a file, with JSON nested too deeply.
 class JsonReaders : public test::OwnCache {};
 TEST_F(JsonReaders, RefuseWhatIsTooDeep) {
   constexpr std::size_t kDeep = 1'000'000;

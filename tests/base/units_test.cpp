@@ -33,7 +33,7 @@ TEST(Units, LongNamesAreCutBetweenCharacters) {
   EXPECT_EQ(first_characters("\u2581x", 2), "");
 }
 
-// No number of more than four digits before its point, and within a twentieth of what is meant.
+// At most four digits before the point, and within a twentieth of the true value.
 TEST(Units, AreNearForEverySize) {
   const std::string units[] = {"bytes", "byte", "KiB", "MiB", "GiB", "TiB"};
   for (int bit = 0; bit < 53; ++bit)

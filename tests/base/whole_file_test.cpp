@@ -74,7 +74,7 @@ TEST_F(WholeFileTest, ASignalHandlerRemovesThoseOfItsProcess) {
   std::vector<WholeFile> unfinished;
   for (int number = 0; number < 3; ++number) unfinished.push_back(*WholeFile::create(path("file")));
   EXPECT_EQ(files().size(), 3U);
-  // A copy of the process, as drivers are tried in, takes none of them along.
+  // A forked process, such as the one that tries drivers, removes none of them.
   const pid_t child = fork();
   if (child == 0) {
     remove_unfinished_files();

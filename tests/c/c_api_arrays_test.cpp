@@ -1,4 +1,4 @@
-// Array functions as a program in C calls them.
+// Array functions as called from a C program.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,4 +1,4 @@
-// The interface for C as a program uses it, and what it says of mistakes.
+// The C interface as programs use it, and the errors it gives for mistakes.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -41,7 +41,7 @@ Computation create(const Runtime& runtime, shunt_graph* graph, shunt_error& erro
   return {shunt_computation_new(runtime.get(), graph, &options, &error), &shunt_computation_free};
 }
 
-// Why no computation comes of the graph that `build` builds.
+// Returns the error that making a computation of `build`'s graph gives.
 template <class Build>
 shunt_error error_of(const Build& build) {
   const Runtime runtime = open();
@@ -199,7 +199,7 @@ TEST(CApi, AnUnknownDeviceIsNamed) {
   EXPECT_EQ(shunt_device_id(runtime.get(), 1), nullptr);
 }
 
-// Why no runtime comes of the options.
+// Returns why these options give no runtime.
 std::string refusal_of(const shunt_runtime_options& options) {
   shunt_error error;
   EXPECT_EQ(shunt_runtime_open(&options, &error), nullptr);
@@ -288,7 +288,7 @@ TEST(CApi, TracesTellWhatRanWhere) {
   EXPECT_EQ(summary_of()["runs"]["events"], 0);
 }
 
-// A tensor whose deleter counts.
+// A tensor whose deleter counts its calls.
 struct Given {
   shunt::dlpack::ManagedTensor managed{};
   std::array<std::int64_t, 2> shape{2, 2};
@@ -362,7 +362,7 @@ const char* pairs_result(const shunt_kernel_use* use, shunt_operand* result, voi
   return nullptr;
 }
 
-// The sum of each two neighbours, times what `user` points to.
+// Adds each two neighbours and multiplies by the factor that `user` points to.
 const char* pairs_on_cpu(const shunt_kernel_work* work, void* user) {
   const auto* x = static_cast<const float*>(work->input_data[0]);
   auto* y = static_cast<float*>(work->result_data);

@@ -1,4 +1,4 @@
-// Devices through the interface for C: the records of the interface for C++, and selection by criteria.
+// Devices through the C interface: records equal to those of the C++ interface, and selection by criteria.
 #include "shunt/devices.h"
 
 #include <gtest/gtest.h>
@@ -132,7 +132,7 @@ TEST(CDevices, AnApiThatIsAbsentSaysWhy) {
   EXPECT_TRUE(is_there);
 }
 
-// A program that was built against another version of the header.
+// For a program that was built against another version of the header.
 TEST(CDevices, StructsGrow) {
   const Found found = find();
   const shunt_device_info whole = device_of(found, 0);
@@ -267,7 +267,7 @@ TEST(CDevices, ARuntimeTellsWhatItUsesAndWhyNotTheOthers) {
   EXPECT_FALSE(rejected.contains(device.id));
 }
 
-// Without a selector, too: one that is emulated, or the same processor as another, or of an API that is absent.
+// Reported without a selector too: an emulated device, one on the same processor as another, one of an absent API.
 TEST(CDevices, ARuntimeOfNamedDevicesTellsWhyNotTheOthers) {
   shunt_runtime_options options{};
   options.threads = 1;

@@ -1,8 +1,7 @@
-// Stands before the C library and operator new, and lets the Nth call of one kind fail. A program links it, or has it
-// in LD_PRELOAD with
-//   SHUNT_TEST_EXHAUSTION=KIND:N    KIND as in kNames; "N+": that one and all after it
-//   SHUNT_TEST_EXHAUSTED=FILE       appears once it has failed
-// which counts from the beginning of main() to its end.
+// Interposes the C library and operator new, and makes the Nth call of one kind fail. Link it, or preload it with
+//   SHUNT_TEST_EXHAUSTION=KIND:N    KIND as in kNames; "N+": that call and all later ones
+//   SHUNT_TEST_EXHAUSTED=FILE       created once a call has failed
+// Calls count from the beginning of main() to its end.
 #include "exhaustion.h"
 
 #include <dlfcn.h>
@@ -43,7 +42,7 @@ bool fails(exhaustion_kind kind) {
   return true;
 }
 
-// What stands behind this library.
+// Finds the function that this library interposes.
 template <class Function>
 Function* next(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));

@@ -22,7 +22,7 @@ static void give_up(const char* words) {
   exit(1);
 }
 
-/* The answer of a life: it failed as it should, or passed. */
+/* How a life ends: with the expected error, or normally. */
 typedef enum { REFUSED, PASSED } ending;
 
 static ending refused(void) {
@@ -31,7 +31,7 @@ static ending refused(void) {
   return REFUSED;
 }
 
-/* It reads what was measured of the device. */
+/* Reads the device's profile. */
 static ending life_of_a_runtime(void) {
   const shunt_runtime_options options = {.threads = 3, .devices = "cpu"};
   shunt_runtime* opened = shunt_runtime_open(&options, &error);
@@ -53,7 +53,7 @@ static ending life_of_a_machine(void) {
   return PASSED;
 }
 
-/* As they were found before. */
+/* From the cache of found devices. */
 static ending life_of_found_devices(void) {
   shunt_found* found = shunt_find_devices(NULL, &error);
   if (found == NULL) return refused();
@@ -183,7 +183,7 @@ typedef struct dl_tensor {
 
 static void forget(dl_tensor* self) { self->context = NULL; }
 
-/* Its memory is the caller's; it is given away until its context is NULL. */
+/* The memory is the caller's; it is given away until `context` is NULL. */
 static dl_tensor lent(float* data, int64_t* extent) {
   dl_tensor tensor = {.data = data, .device = {1, 0}, .rank = 1, .dtype = {2, 32, 1}, .shape = extent};
   tensor.context = data;
@@ -267,7 +267,8 @@ static ending speak(const shunt_model* opened) {
   if (strcmp(text, "Once upon a time") != 0) give_up("a text does not come back from its tokens");
   const shunt_message message = {"user", "Hello"};
   const shunt_chat_options options = {.format = "chatml"};
-  if (shunt_apply_chat_template(opened, &message, 1, &options, tokens, 64, &count, &error) != SHUNT_OK) return refused();
+  if (shunt_apply_chat_template(opened, &message, 1, &options, tokens, 64, &count, &error) != SHUNT_OK)
+    return refused();
   return PASSED;
 }
 
@@ -331,7 +332,7 @@ static ending life_of_a_session(void) {
   ending ended = PASSED;
   if (shunt_generate(session, "Once upon", &how, NULL, NULL, &generation, &error) != SHUNT_OK) {
     ended = refused();
-    /* It is still there, and says that it is not to be used. */
+    /* The session still exists, and reports that it is unusable. */
     if (shunt_session_truncate(session, 0, 0, &error) != SHUNT_OK) (void)refused();
   } else if (expected[0] == '\0') {
     snprintf(expected, sizeof expected, "%s", generation.text);
@@ -343,7 +344,7 @@ static ending life_of_a_session(void) {
 }
 
 static void sweep(const char* name, ending (*life)(void), enum exhaustion_kind kind, int stays) {
-  /* What is made once for all lives is made by the first ones. */
+  /* The first lives create what all lives share. */
   for (int warm = 0; warm < 2; ++warm)
     if (life() != PASSED) give_up(name);
   const long before = exhaustion_live();
@@ -363,7 +364,7 @@ static void sweep(const char* name, ending (*life)(void), enum exhaustion_kind k
   printf("%s: passes without a failure from %ld on\n", name, nth);
 }
 
-/* What lives in the cache: what was found of this machine, and measurements of the device in use. */
+/* Fills the cache with the devices found and with the profile of the device in use. */
 static void fill_cache(void) {
   if (life_of_found_devices() != PASSED) give_up("the devices of this machine");
   shunt_device_info device = {.size = sizeof device};

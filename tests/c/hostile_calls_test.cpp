@@ -1,10 +1,10 @@
-// Every function of shunt.h with arguments that make no sense: NULL, NULL with a count, counts larger than any memory,
-// numbers that are no row of an enum, extents of 0 and of 2^32 - 1. A call ends with an error that says something, or
-// with what the header promises, and never the process.
+// Calls every function of shunt.h with senseless arguments: NULL, NULL with a count, counts larger than any memory,
+// values outside an enum, extents of 0 and of 2^32 - 1. A call gives a useful error or what the header promises, and
+// never ends the process.
 //
-// The list of functions is made from the header (CMakeLists.txt), and the arguments follow from the types of their
-// parameters, so that a new function is called without a line here. Handles are valid or NULL, and memory is as large
-// as its count says unless no memory is: more cannot be asked of C.
+// The list of functions is made from the header (CMakeLists.txt), and arguments follow from parameter types, so a new
+// function needs no line here. Handles are valid or NULL, and memory is as large as its count says or NULL: C allows no
+// further check.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -28,7 +28,7 @@
 namespace {
 
 constexpr const char* kModel = SHUNT_TEST_DATA "/../../models/tiny-llama-q8_0.gguf";
-constexpr std::size_t kElements = 8;  // the largest count that is no lie
+constexpr std::size_t kElements = 8;  // the largest count that memory backs
 constexpr std::size_t kHugeCounts[] = {std::numeric_limits<std::size_t>::max(),
                                        std::numeric_limits<std::size_t>::max() / 2};
 
@@ -37,7 +37,7 @@ const char* scale_result(const shunt_kernel_use* use, shunt_operand* result, voi
   return nullptr;
 }
 
-// What calls are made on. Objects are made when they are first asked for, and again after one was ended.
+// The objects that calls use. Each is created on first use, and again after a call has ended it.
 class World {
  public:
   shunt_runtime* runtime() {
@@ -92,7 +92,7 @@ class World {
     return computation_.get();
   }
 
-  // Zeros, as large as kElements of anything.
+  // Zeros, with room for kElements of any type.
   void* memory() { return memory_.at(next_memory_++).data(); }
   shunt_error error{};
 
@@ -103,7 +103,7 @@ class World {
     graph_.reset();
     if (session_ != nullptr) static_cast<void>(shunt_session_truncate(session_.get(), 0, 0, nullptr));
   }
-  // The call has ended the object, or taken it over.
+  // Drops an object that a call has ended or taken over.
   void forget(const void* object) {
     let_go(graph_, object);
     let_go(computation_, object);
@@ -113,7 +113,7 @@ class World {
     let_go(model_, object);
     let_go(runtime_, object);
   }
-  // Before the runtime or the model is ended: nothing lives on it.
+  // Called before the runtime or the model ends, when nothing may depend on it.
   void end_dependants() {
     session_.reset();
     arrays_.reset();
@@ -124,7 +124,7 @@ class World {
   template <class Owner>
   static void let_go(Owner& owner, const void* object) {
     if (object != owner.get()) return;
-    // NOLINTNEXTLINE(bugprone-unused-return-value): it is gone
+    // NOLINTNEXTLINE(bugprone-unused-return-value): the call has ended it
     static_cast<void>(owner.release());
   }
 
@@ -149,12 +149,12 @@ class World {
 template <class T>
 struct Type {};
 
-// How objects of a type are made and ended, where the interface has a function without arguments for it.
+// How to create and end objects of a type, if the interface can do so without arguments.
 template <class T>
 struct Known {
   static inline T* (*make)() = nullptr;
   static inline void (*end)(T*) = nullptr;
-  static inline T* object = nullptr;  // that calls are made on
+  static inline T* object = nullptr;  // the object of the calls
 };
 bool is_end(std::string_view name) { return name.ends_with("_free") || name.ends_with("_close"); }
 template <class R, class... Args>
@@ -168,7 +168,7 @@ void learn(std::string_view name, void (*end)(T*)) {
   if (is_end(name)) Known<T>::end = end;
 }
 
-// The values of a parameter. What follows is for types that no function below knows better.
+// Returns the values to try for a parameter. This one serves types without an overload below.
 template <class T>
 std::vector<T> values(World& world, Type<T>) {
   if constexpr (std::is_enum_v<T>) {
@@ -200,7 +200,7 @@ std::vector<const char*> values(World&, Type<const char*>) { return {nullptr, ""
 std::vector<shunt_error*> values(World& world, Type<shunt_error*>) { return {nullptr, &world.error}; }
 std::vector<shunt_tensor> values(World&, Type<shunt_tensor>) { return {{0}, {77}, {SHUNT_NO_TENSOR_ID}}; }
 
-// Not every type is a parameter both as constant and as not.
+// Not every type occurs both const and non-const.
 #define SHUNT_HANDLE(name)                                                                            \
   [[maybe_unused]] std::vector<shunt_##name*> values(World& world, Type<shunt_##name*>) {             \
     return {nullptr, world.name()};                                                                   \
@@ -359,7 +359,7 @@ std::vector<const shunt_kernel_description*> values(World& world, Type<const shu
   return all;
 }
 
-// Results are ended at once.
+// Ends a result at once.
 template <class T>
 void end(T* object) {
   ASSERT_TRUE(Known<T>::end != nullptr) << "no function ends it";
@@ -372,7 +372,7 @@ bool says_why(const shunt_error& error, shunt_code code) {
   return error.code == code && has_message == (code != SHUNT_OK) && std::strlen(error.message) < sizeof error.message;
 }
 
-// A result that the caller has to end.
+// A result that the caller must end.
 template <class T>
 constexpr bool kIsOut = std::is_pointer_v<T> && !std::is_const_v<std::remove_pointer_t<T>>;
 
@@ -396,7 +396,7 @@ void check_result(R result, const shunt_error* error, bool lacks_handle) {
   }
 }
 
-// Calls the function with the combination of arguments that has this number; answers how many there are.
+// Calls the function with combination `number` of arguments; returns the number of combinations.
 template <class R, class... Args, std::size_t... I>
 std::size_t call(World& world, std::string_view name, R (*function)(Args...), [[maybe_unused]] std::size_t number,
                  std::index_sequence<I...>) {
@@ -451,7 +451,7 @@ constexpr Function kFunctions[] = {
 
 class HostileCalls : public testing::TestWithParam<Function> {
  protected:
-  // Calls may write files, and open all devices of a machine, of which one is enough.
+  // Calls may write files and open all devices of a machine, of which one is enough here.
   HostileCalls() {
 #define SHUNT_C_FUNCTION(name) learn(#name, &name);
 #include "c_functions.def"
@@ -475,7 +475,7 @@ INSTANTIATE_TEST_SUITE_P(Header, HostileCalls, testing::ValuesIn(kFunctions),
 
 constexpr shunt_attributes kNone{nullptr, 0};
 
-// What the graph says of calls that answer no code themselves.
+// Returns the graph's error for calls that return no code themselves.
 template <class Add>
 std::string refusal_of(const Add& add) {
   World world;
@@ -516,7 +516,7 @@ TEST(HostileGraphs, AreRefusedWithWhatWasWrong) {
        "more than any memory");
 }
 
-// Four tensors of 2^62 bytes are 2^64 bytes together, for which 64 bits have the number 0.
+// Four tensors of 2^62 bytes are 2^64 bytes together, which wraps to 0 in 64 bits.
 TEST(HostileGraphs, AreRefusedWhereTheirTensorsAreTooLargeTogether) {
   const std::string message = refusal_of([](shunt_graph* graph) {
     for (const char* name : {"a", "b", "c", "d"})
@@ -544,7 +544,7 @@ TEST(HostileTensors, OfDlpackAreRefused) {
                             .byte_offset = 0};
           shunt_graph* const graph = shunt_graph_new();
           const shunt_tensor tensor = shunt_constant_dlpack(graph, "w", &managed);
-          // A scalar, and shapes without elements, are as good as any.
+          // Scalars and shapes without elements are valid.
           const bool is_good = (rank == 0 && has_data) || (rank > 0 && rank <= 4 && has_shape && extent == 0);
           EXPECT_EQ(tensor.id != SHUNT_NO_TENSOR_ID, is_good) << extent << " " << rank << has_data << has_shape;
           shunt_graph_free(graph);

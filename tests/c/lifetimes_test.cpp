@@ -1,5 +1,5 @@
-// Runtime, model, session, computation and arrays are closed in every order, through the interfaces for C and C++,
-// while nothing runs and while a submission is in flight. AddressSanitizer sees what is used after its end.
+// Closes runtime, model, session, computation and arrays in every order, through the C and C++ interfaces, while
+// nothing runs and while a submission is in flight. AddressSanitizer detects any use after the end.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -26,13 +26,13 @@ constexpr const char* kModel = SHUNT_TEST_DATA "/../../models/tiny-llama-q8_0.gg
 constexpr std::array<float, 4> kX{1, 2, 3, 4};
 constexpr std::array<float, 4> kSum{11, 22, 33, 44};
 
-// The memory of a constant is the caller's, and stays until its computation has ended.
+// A constant in the caller's memory, which must stay until its computation has ended.
 struct Constant {
   using Values = std::array<float, 4>;
   std::unique_ptr<Values> values = std::make_unique<Values>(Values{10, 20, 30, 40});
 };
 
-// What is closed, by its place in an order.
+// What is closed; values are positions in an order.
 enum Part : std::size_t { kRuntime, kModelFile, kSession, kComputation, kArrays, kParts };
 using Order = std::array<std::size_t, kParts>;
 
@@ -44,7 +44,7 @@ std::vector<Order> all_orders() {
   return orders;
 }
 
-// Every order of the runtime, the model and the session; the rest is closed before, after or between.
+// Every order of the runtime, the model and the session; the rest is closed before, after or in between.
 std::vector<Order> main_orders() {
   std::array<std::size_t, 3> main{kRuntime, kModelFile, kSession};
   std::vector<Order> orders;
@@ -55,7 +55,7 @@ std::vector<Order> main_orders() {
   return orders;
 }
 
-// One with each of the three first.
+// One order beginning with each of the three.
 std::vector<Order> few_orders() {
   return {{kRuntime, kModelFile, kSession, kComputation, kArrays},
           {kModelFile, kSession, kArrays, kComputation, kRuntime},
@@ -64,11 +64,11 @@ std::vector<Order> few_orders() {
 
 struct Setting {
   const char* devices;
-  std::uint32_t timeout_ms = 0;               // 0: as it is by itself
-  std::function<void()> before_step = [] {};  // when all is open
+  std::uint32_t timeout_ms = 0;               // 0: the default
+  std::function<void()> before_step = [] {};  // once everything is open
 };
 
-// The interface for C.
+// The C interface.
 class ThroughC {
  public:
   explicit ThroughC(const Setting& setting) {
@@ -132,7 +132,7 @@ class ThroughC {
   shunt_arrays* arrays_ = nullptr;
 };
 
-// The interface for C++.
+// The C++ interface.
 class ThroughCxx {
  public:
   explicit ThroughCxx(const Setting& setting) {
@@ -190,7 +190,7 @@ class ThroughCxx {
 template <class Objects>
 class Lifetimes : public testing::Test {
  protected:
-  // What is still open goes on as before after each close.
+  // After each close, whatever is still open must work as before.
   static void close_while_used(const Setting& setting, const Order& order) {
     Objects objects(setting);
     std::array<bool, kParts> is_open{};
@@ -203,7 +203,7 @@ class Lifetimes : public testing::Test {
       is_open[part] = false;
     }
   }
-  // After a step that has left a submission in flight.
+  // Closes after a step that has left a submission in flight.
   static void close_after_step(const Setting& setting, const Order& order) {
     Objects objects(setting);
     objects.step();
@@ -224,7 +224,7 @@ TYPED_TEST(Lifetimes, OnASimulatedDeviceTheOrdersWillDo) {
   for (const Order& order : main_orders()) this->close_while_used({.devices = "sim:0"}, order);
 }
 
-// A Vulkan library that holds submissions back, and a device that takes the host's memory in place.
+// A Vulkan library that holds submissions back, with a device that uses the host's memory in place.
 class FaultyVulkan {
  public:
   FaultyVulkan() {
@@ -244,7 +244,7 @@ class FaultyVulkan {
 
   void set(const char* faults) { EXPECT_TRUE(set_faults_(faults)); }
   void release() { release_(); }
-  // Else the test is skipped, or fails where it is expected.
+  // If false, the test is skipped, or fails if Vulkan is expected.
   [[nodiscard]] static bool is_there() {
     return shunt::Runtime::create({.threads = 1, .devices = "vulkan:0"}).has_value();
   }
@@ -267,7 +267,7 @@ TYPED_TEST(Lifetimes, OnVulkanTheOrdersWillDo) {
   for (const Order& order : main_orders()) this->close_while_used({.devices = "vulkan:0"}, order);
 }
 
-// It outlives its deadline, and the step ends elsewhere; it begins while the objects are closed.
+// The submission outlives its deadline, the step ends on another device, and the submission starts during the closes.
 TYPED_TEST(Lifetimes, ADelayedSubmissionMayBeInFlight) {
   FaultyVulkan vulkan;
   SHUNT_SKIP_WITHOUT_VULKAN();
@@ -280,7 +280,7 @@ TYPED_TEST(Lifetimes, ADelayedSubmissionMayBeInFlight) {
   }
 }
 
-// It begins when all has been closed.
+// The submission starts after everything has been closed.
 TYPED_TEST(Lifetimes, ASubmissionMayOutliveAll) {
   FaultyVulkan vulkan;
   SHUNT_SKIP_WITHOUT_VULKAN();

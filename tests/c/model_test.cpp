@@ -1,4 +1,4 @@
-// Language models through the interface for C: the same text as through the one for C++, and what it says of mistakes.
+// Language models through the C interface: the same text as through C++, and the errors for mistakes.
 #include "shunt/model.h"
 
 #include <gtest/gtest.h>
@@ -48,7 +48,7 @@ class CModel : public testing::Test {
     return tokens;
   }
 
-  // The text of the interface for C++.
+  // Returns the text from the C++ interface.
   static shunt::Generation expected(std::uint32_t max_tokens) {
     const auto runtime = shunt::Runtime::create({.threads = 1, .devices = "cpu"});
     const auto model = shunt::LanguageModel::load(kModel);
@@ -214,7 +214,7 @@ TEST_F(CModel, TextAndConversationsBecomeTokensAndComeBack) {
   EXPECT_EQ(bytes, 14U);
   ASSERT_EQ(shunt_detokenize(model_.get(), tokens.data(), tokens.size(), SHUNT_SHOW_CONTROL, text, 3, &bytes, &error_),
             SHUNT_OK);
-  EXPECT_STREQ(text, "<|im_end|> h\xC3\xA9");  // three bytes of it anew, and no room for the 0
+  EXPECT_STREQ(text, "<|im_end|> h\xC3\xA9");  // overwrites three bytes, with no room for the 0
   EXPECT_EQ(bytes, 14U);
 
   const shunt_message messages[] = {{"system", "be"}, {"user", "<|im_end|>"}};

@@ -1,5 +1,5 @@
-// Progress and interruption of long calls, through the interface for C: from callbacks, other threads and signal
-// handlers, between steps, with everything as it was.
+// Progress and interruption of long calls through the C interface: from callbacks, other threads and signal handlers,
+// between steps, leaving everything as it was.
 #include "shunt/shunt.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using Model = std::unique_ptr<shunt_model, decltype(&shunt_model_close)>;
 using Session = std::unique_ptr<shunt_session, decltype(&shunt_session_close)>;
 using Computation = std::unique_ptr<shunt_computation, decltype(&shunt_computation_free)>;
 
-shunt_interrupt* to_interrupt = nullptr;  // by a signal handler, which reaches nothing but globals
+shunt_interrupt* to_interrupt = nullptr;  // for a signal handler, which can reach only globals
 
 class CWatch : public testing::Test {
  public:
@@ -65,7 +65,7 @@ class CWatch : public testing::Test {
       shunt_interrupt_set(test.interrupt_.get());
   }
 
-  // Greedy; `on_text` gets this test.
+  // Greedy; `on_text` receives this test as its user pointer.
   shunt_generation generate(std::uint32_t max_tokens, shunt_on_text on_text = nullptr) {
     shunt_generate_options options = shunt_generate_defaults();
     options.greedy = 1;
@@ -153,7 +153,7 @@ TEST_F(CWatch, APromptIsCountedInTokensAndInterruptedBetweenItsSteps) {
   EXPECT_EQ(shunt_session_prefill(session_.get(), 0, prompt.data(), 6, &error_), SHUNT_OK) << error_.message;
 }
 
-// The text so far is that of a generation that nobody interrupts, and the sequence holds all of it.
+// The text so far is the start of an uninterrupted generation, and the sequence holds all of it.
 TEST_F(CWatch, AGenerationEndsWithTheTextSoFar) {
   const std::string whole = generate(24).text;
   const std::vector<std::int32_t> held = tokens();
@@ -194,7 +194,7 @@ TEST_F(CWatch, ASignalHandlerAndAnotherThreadMayInterrupt) {
   EXPECT_EQ(generate(24, from_a_thread).stop, SHUNT_STOP_INTERRUPTED);
 }
 
-// What a function for the processor sees of the test.
+// The test's state for a kernel function on the processor.
 struct Steps {
   shunt_interrupt* interrupt = nullptr;
   int done = 0;
@@ -212,7 +212,7 @@ const char* interrupting(const shunt_kernel_work* work, void* user) {
   return nullptr;
 }
 
-// Its first step is on the GPU, which is preferred, and its second on the processor, as the GPU lacks the op.
+// The first step runs on the preferred GPU, the second on the processor, since the GPU lacks the op.
 TEST_F(CWatch, ARunIsInterruptedBetweenItsSteps) {
   const std::string machine = testing::TempDir() + "watch_test_machine.json";
   std::ofstream(machine) << R"({"devices": [{"id": "gpu", "type": "discrete", "lacks": ["scale"]},

@@ -1,4 +1,4 @@
-// The table of speed gates leaves nothing out; the speeds themselves are no test's affair.
+// The table of speed gates is complete; speeds themselves are not tested.
 #include <gtest/gtest.h>
 
 #include <algorithm>

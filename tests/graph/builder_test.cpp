@@ -65,10 +65,10 @@ TEST(GraphBuilder, NoSumOfSizesOverflows) {
     const auto graph = std::move(builder).finish();
     return graph.error().message;
   };
-  constexpr std::uint32_t kHalf = 1U << 27U;  // of the tensors' 2^56 bytes: [2^27, 2^26]
+  constexpr std::uint32_t kHalf = 1U << 27U;  // tensors [2^27, 2^26] of 2^56 bytes
   EXPECT_EQ(error_of({{kHalf, kHalf / 2}, {kHalf, kHalf / 2}}), "the graph has no outputs");
   EXPECT_NE(error_of({{kHalf, kHalf / 2}, {kHalf, kHalf / 2}, {1}}).find("bytes together"), std::string::npos);
-  // 2^96 rows of nothing: no product of some of the extents overflows.
+  // 2^96 rows without elements: no product of some of the extents overflows.
   constexpr std::uint32_t kMost = 0xFFFFFFFFU;
   EXPECT_NE(error_of({{kMost, kMost, kMost, 0}}).find("does not fit 63 bits"), std::string::npos);
   EXPECT_EQ(error_of({{kMost, 0}}), "the graph has no outputs");
@@ -118,7 +118,7 @@ TEST(GraphBuilder, ReshapeOfAStridedViewIsAnErrorThatSaysWhatToDo) {
   EXPECT_NE(graph.error().message.find("copy it first"), std::string::npos);
 }
 
-// A state "cache" with the inputs that it takes to write it.
+// A state "cache" with the inputs needed to write it.
 class State : public testing::Test {
  protected:
   Tensor write(Tensor state) { return builder_.cache_write(state, x_, row_, row_, pages_); }
@@ -203,7 +203,7 @@ TEST(Expansions, BrokenTextIsAnErrorWithThePlace) {
   }
 }
 
-// The fused rows are added as their expansions, and found again.
+// Fused rows are added as their expansions, and found again.
 TEST(Fusion, FindsWhatTheBuilderExpanded) {
   GraphBuilder builder;
   const Tensor x = builder.input("x", DType::F32, {2, 8});

@@ -50,7 +50,7 @@ TEST(SplitRows, PartsStaySplitThroughElementwiseOpsAndAreThenPutTogether) {
   EXPECT_EQ(rows.first_row, 8U);
   ASSERT_EQ(graph->outputs().size(), 1U);
   EXPECT_EQ(graph->tensor(graph->outputs()[0]).name, "sum");
-  // All of the second part stands before the first.
+  // The whole second part comes before the first.
   const std::span<const Node> nodes = graph->nodes();
   for (NodeId node = 0; node < nodes.size(); ++node)
     if (nodes[node].name.ends_with("[0]")) {

@@ -1,4 +1,4 @@
-// ONNX files whose few bytes ask for much memory or time, or whose numbers overflow: each is refused, or costs little.
+// ONNX files whose few bytes demand much memory or time, or whose numbers overflow: each is refused or stays cheap.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -67,7 +67,7 @@ TEST(HostileOnnx, ConstantsThatGrowByJoiningHaveABudget) {
   expect_refused(file.output("c40"), Code::unsupported, kOverBudget);
 }
 
-// Each use of a constant as a tensor is a weight of its own.
+// Each use of a constant as a tensor is a separate weight.
 TEST(HostileOnnx, UsesOfAConstantHaveABudget) {
   OnnxBytes file;
   constexpr std::size_t kElements = 1 << 16;
@@ -100,7 +100,7 @@ TEST(HostileOnnx, MatricesThatBecomeNodesHaveABudget) {
   expect_refused(file.output("y0"), Code::unsupported, kOverBudget);
 }
 
-// Their loops would go over rows of nothing.
+// Their loops would run over empty rows.
 TEST(HostileOnnx, TensorsWithoutElementsCostNothing) {
   constexpr std::int64_t kRows = std::int64_t{1} << 28U;
   OnnxBytes file;
@@ -133,7 +133,7 @@ TEST(HostileOnnx, ProductsOfExtentsFit32Bits) {
   expect_refused(file, Code::unsupported, "more than 2^32 - 1 entries");
 }
 
-// Neighbours are joined, then pairs of them: no part is copied more often than parts can be halved.
+// Neighbours are joined pairwise, so each part is copied at most log2(parts) times.
 TEST(HostileOnnx, PartsAreJoinedInFewCopies) {
   constexpr int kParts = 256;
   OnnxBytes file;

@@ -1,4 +1,4 @@
-// ONNX files with damage: an error that says something, or a graph.
+// Damaged ONNX files give a useful error or a graph.
 #include "mutations.h"
 
 #include <gtest/gtest.h>
@@ -40,7 +40,7 @@ TEST_P(MutatedOnnx, IsRefusedOrImported) {
 INSTANTIATE_TEST_SUITE_P(Files, MutatedOnnx, testing::Values("transformer", "convolutions"),
                          [](const auto& file) { return std::string(file.param); });
 
-// Graphs of more than one kind come of the models whose results cli/run_graph_test.py compares.
+// cli/run_graph_test.py compares the results of models that give graphs of more than one kind.
 TEST(Onnx, ShapesAreThoseOfTheInputs) {
   const auto bytes = bytes_of_file(SHUNT_TEST_DATA "/onnx/perceptron.onnx");
   const auto model = parse_model(bytes);

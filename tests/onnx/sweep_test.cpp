@@ -1,5 +1,5 @@
-// ONNX files with one field damaged at a time, each of them and in each way that code is likely to get wrong: an error
-// that says something, or a graph that runs; never a crash.
+// ONNX files with one field damaged at a time, every field in every way that code often gets wrong: a useful error or a
+// graph that runs, never a crash.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@ namespace shunt::onnx {
 namespace {
 
 constexpr std::size_t kMostMessage = 4096;
-// Graphs that a damaged extent makes large are refused by this.
+// Refuses graphs that a damaged extent makes large.
 constexpr std::uint64_t kBudget = std::uint64_t{1} << 20U;
 
 void expect_reason(const Error& error) {
@@ -20,7 +20,7 @@ void expect_reason(const Error& error) {
   EXPECT_LT(error.message.size(), kMostMessage);
 }
 
-// Whether the bytes are a model that gives its outputs.
+// Returns whether the bytes are a model that computes its outputs.
 bool runs(std::span<const std::byte> bytes, const std::map<std::string, Shape>& shapes, const Runtime& runtime) {
   const auto model = parse_model(bytes);
   if (!model) return expect_reason(model.error()), false;
@@ -36,7 +36,7 @@ bool runs(std::span<const std::byte> bytes, const std::map<std::string, Shape>& 
   return true;
 }
 
-// All that one field may become.
+// Returns all replacements to try for one field.
 std::vector<ProtoNode> damages_of(const ProtoNode& node) {
   constexpr std::uint64_t kNumbers[] = {0,
                                         1,
@@ -132,7 +132,7 @@ TEST_P(SweptOnnx, EachFieldIsRefusedOrRuns) {
   const std::size_t fields = proto_places(tree_).size();
   ASSERT_GT(fields, 40U);
   for (std::size_t place = 0; place < fields; ++place) {
-    // Found again each time: what stands in place of a field moves those within it.
+    // Looked up again each time: replacing a field moves those inside it.
     ProtoNode& field = proto_places(tree_)[place].node();
     ProtoNode whole = field;
     const std::vector<ProtoNode> damages = damages_of(whole);

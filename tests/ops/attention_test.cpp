@@ -18,7 +18,7 @@ struct Setting {
   std::uint32_t head_dim = 16;
   std::uint32_t page_tokens = 16;
   std::uint32_t sequence_pages = 4;
-  // Sequence and position of each token.
+  // The sequence and position of each token.
   std::vector<std::pair<int, int>> tokens{};
   DType state = DType::F16;
   DType query = DType::F32;
@@ -27,7 +27,7 @@ struct Setting {
   bool sinks = false;
 };
 
-// `count` tokens of one sequence that follow each other.
+// Returns `count` consecutive tokens of one sequence.
 std::vector<std::pair<int, int>> prompt(int sequence, int first, int count) {
   std::vector<std::pair<int, int>> tokens;
   for (int i = 0; i < count; ++i) tokens.emplace_back(sequence, first + i);
@@ -41,7 +41,7 @@ struct Step {
   Tensor positions;
   Tensor sequences;
   Tensor pages;
-  Tensor sinks{};  // of rank 0: absent
+  Tensor sinks{};  // absent if of rank 0
   float soft_cap = 0;
   std::uint32_t window = 0;
 
@@ -57,7 +57,7 @@ struct Step {
 
 constexpr std::uint32_t kSequences = 3;
 
-// Three sequences whose pages are shuffled over the state, with a few pages that nobody owns.
+// Three sequences with shuffled pages, and a few pages that belong to none.
 Step step_of(const Setting& setting, std::uint64_t seed) {
   const auto tokens = static_cast<std::uint32_t>(setting.tokens.size());
   const std::uint32_t pages = kSequences * setting.sequence_pages + 2;
@@ -86,7 +86,7 @@ Step step_of(const Setting& setting, std::uint64_t seed) {
   return step;
 }
 
-// Two passes over all visible positions, as the definition says.
+// Two passes over all visible positions, straight from the definition.
 std::vector<double> formula(const Step& step, double scale) {
   const std::vector<double> query = values_of(step.query);
   const std::vector<double> keys = values_of(step.keys);
@@ -102,7 +102,7 @@ std::vector<double> formula(const Step& step, double scale) {
   for (std::size_t row = 0; row < step.query.operand.shape.rows(); ++row) {
     const double sequence = sequences[row / heads];
     if (sequence < 0 || sequence >= step.pages.operand.shape[0]) continue;
-    std::vector<std::pair<double, std::size_t>> seen;  // weight, first element of the row
+    std::vector<std::pair<double, std::size_t>> seen;  // weight, and first element of the row
     double sum = 0;
     const double position = positions[row / heads];
     if (step.has_sinks()) sum = std::exp(values_of(step.sinks)[row % heads]);
@@ -156,7 +156,7 @@ std::vector<Setting> settings() {
   };
 }
 
-// The same with what some architectures add, one by one and all at once.
+// The same with features of some architectures, one at a time and all at once.
 std::vector<Setting> settings_with_more() {
   std::vector<Setting> all;
   for (const Setting& plain : settings()) {
@@ -244,7 +244,7 @@ TEST(Attention, SimdAgreesWithScalarOnEveryTarget) {
   });
 }
 
-// Scores so far apart that a running maximum must be moved, and weights vanish.
+// Scores so far apart that the running maximum must be rescaled and weights vanish.
 TEST(Attention, LargeScoresDoNotOverflow) {
   const Step step = step_of({.heads = 2, .kv_heads = 1, .head_dim = 64, .tokens = prompt(0, 20, 40)}, 3);
   for_each_simd_target([&] {

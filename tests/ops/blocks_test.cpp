@@ -49,7 +49,7 @@ TEST(F16, EveryValueIsExactAndComesBack) {
 }
 
 TEST(F16, RoundsToNearestAndTiesToEven) {
-  // Between each pair of positive neighbours: just below, at and just above the middle.
+  // For each pair of positive neighbours: just below, at and just above the midpoint.
   for (std::uint32_t half = 0; half < 0x7BFF; ++half) {
     const double low = value_of_f16(half);
     const double high = value_of_f16(half + 1);
@@ -115,7 +115,7 @@ TEST(Blocks, Q4_1AddsAMinimum) {
   }
 }
 
-// Element j is j, in five bits: the nibbles of j and j + 16 are alike, the high bits those of the upper half.
+// Element j is j, in five bits: the nibbles of j and j + 16 are equal, and the high bits are set in the upper half.
 TEST(Blocks, Q5_0AndQ5_1TakeTheFifthBitOfElementJFromBitJ) {
   Q5_0Block block{.scale = kHalf, .high_bits = {0, 0, 255, 255}, .quants = {}};
   for (std::size_t j = 0; j < 16; ++j) block.quants[j] = static_cast<std::uint8_t>(j | (j << 4));
@@ -127,7 +127,7 @@ TEST(Blocks, Q5_0AndQ5_1TakeTheFifthBitOfElementJFromBitJ) {
     EXPECT_EQ(out[j], 0.5F * (static_cast<float>(j) - 16));
     EXPECT_EQ(out_with_min[j], 0.5F * static_cast<float>(j) + 1);
   }
-  // Each single bit belongs to one element.
+  // Each bit belongs to exactly one element.
   for (std::size_t bit = 0; bit < 32; ++bit) {
     Q5_0Block single{.scale = kOne, .high_bits = {}, .quants = {}};
     single.high_bits[bit / 8] = static_cast<std::uint8_t>(1U << (bit % 8));
@@ -239,7 +239,7 @@ TEST(Blocks, Q3_KHasSixBitScalesAndAThirdBitForEachGroupOf32) {
   Q3_KBlock block{.high_bits = {}, .quants = {}, .group_scales = {}, .scale = kHalf};
   const auto merge = [](std::uint8_t& byte, std::size_t bits) { byte = static_cast<std::uint8_t>(byte | bits); };
   const auto scale = [](std::size_t g) { return 4 * g + g / 4; };
-  // Four scales at a time: the lower and the upper nibbles of bytes 0-3 and 4-7, then pairs of bits of bytes 8-11.
+  // Four scales at a time: the lower, then the upper nibbles of bytes 0-3 and 4-7, then bit pairs of bytes 8-11.
   for (std::size_t g = 0; g < 16; ++g) {
     merge(block.group_scales[g < 8 ? g : g - 8], g < 8 ? scale(g) % 16 : scale(g) % 16 << 4);
     merge(block.group_scales[8 + g % 4], scale(g) / 16 << (2 * (g / 4)));

@@ -26,7 +26,7 @@ struct Step {
   }
 };
 
-// Eight tokens of two sequences of up to three pages; three of the tokens have no slot.
+// Eight tokens of two sequences of up to three pages; three tokens have no slot.
 Step step_of(DType x_dtype, DType state_dtype, std::uint32_t head_dim) {
   constexpr double kLargest = std::numeric_limits<std::int32_t>::max();
   Step step{.state = random_tensor(state_dtype, {kPages, kPageTokens, kHeads, head_dim}, 1),
@@ -38,7 +38,7 @@ Step step_of(DType x_dtype, DType state_dtype, std::uint32_t head_dim) {
   return step;
 }
 
-// Which slot each token of step_of() goes to; negative: none.
+// The slot of each token of step_of(); negative: none.
 constexpr int kSlots[10] = {6 * 4, 2 * 4 + 1, 0 * 4 + 3, 3 * 4 + 3, -1, -1, -1, -1, -1, -1};
 
 std::vector<double> rotated(const Tensor& x, const Tensor& positions, std::uint32_t halves) {

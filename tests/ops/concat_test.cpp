@@ -6,7 +6,7 @@ namespace {
 const CpuKernel& scalar() { return *cpu_family("concat").scalar; }
 const CpuKernel& simd() { return *cpu_family("concat").simd; }
 
-// Runs of both, in turn: what lies within the axis is moved as one.
+// Interleaves runs of both: everything within the axis moves as one block.
 std::vector<double> formula(const Tensor& a, const Tensor& b, std::uint32_t axis) {
   const auto run_of = [&](const Shape& shape) {
     std::size_t run = 1;

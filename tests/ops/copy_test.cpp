@@ -11,7 +11,7 @@ const CpuKernel& simd() { return *cpu_family("copy").simd; }
 
 constexpr DType kDTypes[] = {DType::F32, DType::F16, DType::BF16, DType::I32, DType::I8, DType::U32};
 
-// Element by element, each stored as the dtype `to` would hold it.
+// Copies element by element, rounding each to `to`.
 Tensor formula(const Tensor& x, DType to) {
   const std::vector<double> values = values_of(x);
   Tensor result = tensor_of(to, x.operand.shape);

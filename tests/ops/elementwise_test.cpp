@@ -31,7 +31,7 @@ constexpr double kHigh = 2.25;
 constexpr double kLimit = 1.25;
 constexpr double kAlpha = 1.75;
 
-// What the expressions of the rows mean, written a second time.
+// The meaning of the rows' expressions, written independently.
 double formula(Op op, double a, double b) {
   switch (op) {
     case Op::neg:
@@ -110,7 +110,7 @@ Attributes attributes_of(Op op) {
   return attributes;
 }
 
-// The least operand for which the formula is a number.
+// The smallest operand for which the formula is a number.
 double least(Op op) { return op == Op::log || op == Op::sqrt ? 0.25 : -3; }
 
 struct Operands {
@@ -118,7 +118,7 @@ struct Operands {
   KernelCase use;
 };
 
-// Operands of `op`; the second, if it takes one, is `second`.
+// Returns the operands of `op`; a second one, if needed, is `second`.
 Operands operands_of(Op op, const Tensor& first, const Tensor& second) {
   Operands result;
   result.tensors = {first};
@@ -181,7 +181,7 @@ TEST(Elementwise, ScalarIsTheFormula) {
         for (std::size_t i = 0; i < actual.size(); ++i) {
           std::byte rounded[4];
           store_element(dtype, rounded, 0, expected[i]);
-          // The literals of expressions are rounded to F32, which may round a 16-bit result the other way.
+          // Literals in expressions are rounded to F32, which may round a 16-bit result the other way.
           const double step = dtype == DType::F32 ? 4e-7 : dtype == DType::F16 ? 1e-3 : 8e-3;
           EXPECT_NEAR(actual[i], load_element(dtype, rounded, 0), std::abs(expected[i]) * step + 1e-12) << i;
         }
@@ -203,7 +203,7 @@ TEST(Elementwise, SimdAgreesWithScalarOnEveryTarget) {
             const KernelResult reference = run_kernel(scalar(), use, threads);
             const KernelResult result = run_kernel(simd(), use, threads);
             ASSERT_EQ(result.declined, "");
-            // A 16-bit result may round the other way where the F32 before it differs in its last bit.
+            // A 16-bit result may round the other way if the F32 value before it differs in its last bit.
             const double tolerance = first == DType::F32 ? info_of(op).tolerance : 1e-7;
             EXPECT_LE(nmse(values_of(result.output), values_of(reference.output)), tolerance);
           }
@@ -246,7 +246,7 @@ TEST(Elementwise, ExtremeInputsStayWhatTheyAre) {
   });
 }
 
-// NaN comes out where it went in, also where a comparison could choose the other operand.
+// NaN propagates, even where a comparison could choose the other operand.
 TEST(Elementwise, NanIsNeverDropped) {
   const Tensor numbers = tensor_of(DType::F32, {17}, std::vector<double>(17, 0.5));
   std::vector<double> values(17, 0.5);

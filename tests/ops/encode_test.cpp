@@ -45,7 +45,7 @@ std::vector<float> random_row(std::size_t elements, unsigned seed) {
   return x;
 }
 
-// Round-to-nearest on the grid that the range of each group gives, with exact scales: no search.
+// The error of round-to-nearest on the grid given by each group's range, with exact scales and no search.
 double nearest_error(const std::vector<float>& x, std::size_t group, int low, int high) {
   double error = 0;
   for (std::size_t begin = 0; begin < x.size(); begin += group) {
@@ -84,7 +84,7 @@ TEST(Encode, PlainTypesRoundToNearest) {
   }
 }
 
-// Four-bit floats with the power of two that keeps the largest element in range.
+// The error of four-bit floats with the power of two that keeps the largest element in range.
 double nearest_power_error(const std::vector<float>& x) {
   constexpr double kValues[] = {-6, -4, -3, -2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2, 3, 4, 6};
   double error = 0;
@@ -121,12 +121,12 @@ TEST(Encode, SearchBeatsRoundToNearest) {
   }
 }
 
-// The vectors' src0 were quantized by ggml from one stream of Mersenne twister numbers in [-1, 1); the plain
-// file shows the stream itself.
+// ggml quantized the vectors' src0 from one stream of Mersenne Twister numbers in [-1, 1); the f32 file contains the
+// stream itself.
 TEST(Encode, ErrorIsNotAboveThatOfGgmlsBlocks) {
   struct Case {
     const char* file;
-    std::size_t begin;  // of src0 in the stream
+    std::size_t begin;  // of src0 within the stream
   };
   constexpr Case kCases[] = {{"f32", 0},         {"f16", 40960},     {"q4_0", 81920},  {"q4_1", 122880},
                              {"q5_0", 163840},   {"q5_1", 204800},   {"q8_0", 245760}, {"q2_K", 286720},
@@ -152,7 +152,7 @@ TEST(Encode, ErrorIsNotAboveThatOfGgmlsBlocks) {
   }
 }
 
-// The distance of neighbouring levels, for types of fewer or uneven levels; 16 even ones are in all others.
+// Levels that the dtype represents exactly. By default 16 even ones; some types have fewer or uneven ones.
 std::vector<float> levels_of(DType dtype) {
   std::vector<float> levels;
   const auto even = [&](int low, int high) {
@@ -183,7 +183,7 @@ TEST(Encode, ValuesOnTheGridStay) {
     const std::vector<float> levels = levels_of(dtype);
     std::vector<float> x(256);
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = levels[i * 7 % levels.size()];
-    // A block of 256 rounds the scale of its groups a second time.
+    // Blocks of 256 round the scales of their groups a second time.
     const bool exact = info_of(dtype).block_elements <= 32 && dtype != DType::Q8_0;
     const double error = square_error(x, through(dtype, x)) / square_error(x, std::vector<float>(256));
     EXPECT_LE(error, exact ? 0.0 : 2e-5) << name_of(dtype);
@@ -193,8 +193,8 @@ TEST(Encode, ValuesOnTheGridStay) {
 TEST(Encode, DegenerateRowsKeepTheirMeaning) {
   for (const DType dtype : encodable()) {
     EXPECT_EQ(through(dtype, std::vector<float>(256, 0.0F)), std::vector<float>(256, 0.0F)) << name_of(dtype);
-    // 1000 and 1e-3 are between numbers of a 4-bit float. The scale of IQ4_XS is 1 / 4064 of the largest element: here
-    // one of the smallest F16, of few bits.
+    // 1000 and 1e-3 lie between 4-bit floats. The scale of IQ4_XS is 1 / 4064 of the largest element, which here is a
+    // tiny F16 with few bits.
     const bool coarse = dtype == DType::MXFP4 || dtype == DType::IQ4_XS;
     const float relative = coarse ? 0.025F : 0.01F;
     for (const float constant : {1.0F, -1.0F, 1000.0F, -1e-3F}) {
@@ -205,7 +205,7 @@ TEST(Encode, DegenerateRowsKeepTheirMeaning) {
     lonely[100] = 3.0F;
     const auto y = through(dtype, lonely);
     EXPECT_NEAR(y[100], 3.0F, 0.03F) << name_of(dtype);
-    // The codebook has no zero.
+    // These codebooks have no zero.
     const bool has_zero = dtype != DType::IQ4_NL && dtype != DType::IQ4_XS;
     EXPECT_LE(std::abs(y[99]), has_zero ? 0.0F : 0.03F) << name_of(dtype);
   }
@@ -219,7 +219,7 @@ TEST(Encode, WhatIsNotFiniteGivesSomeBlock) {
       x[17] = value;
       EXPECT_EQ(through(dtype, x).size(), x.size());
       const auto clean = random_row(512, 5);
-      // The block behind is not touched by it.
+      // The next block is unaffected.
       EXPECT_EQ(through(dtype, x)[300], through(dtype, clean)[300]) << name_of(dtype) << " " << value;
     }
   }

@@ -53,7 +53,7 @@ Tensor random_weight(DType dtype, const Shape& shape, std::uint64_t seed) {
   return weight;
 }
 
-// Experts are used unevenly: the first by most tokens. With slots every third expert is not held.
+// Experts are used unevenly: most tokens use the first. With slots, every third expert is not held.
 Inputs inputs_of(const Setting& setting, std::uint64_t seed) {
   std::mt19937_64 random(seed);
   std::vector<double> ids;
@@ -146,7 +146,7 @@ TEST(Experts, UnknownExpertsGiveZeros) {
   for (std::size_t i = 0; i < ids.size(); i += 5) ids[i] = -1;
   inputs.ids = tensor_of(DType::I32, {40, 2}, ids);
   const std::vector<double> expected = formula(inputs);
-  for (std::size_t i = 5; i < ids.size(); i += 10) ids[i] = 4;  // there are 0 .. 3
+  for (std::size_t i = 5; i < ids.size(); i += 10) ids[i] = 4;  // valid: 0 .. 3
   inputs.ids = tensor_of(DType::I32, {40, 2}, ids);
   for_each_simd_target([&] {
     for (const CpuKernel* kernel : {&scalar(), &simd()})

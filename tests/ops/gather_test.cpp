@@ -13,7 +13,7 @@ const CpuKernel& simd() { return *cpu_family("gather").simd; }
 
 constexpr std::uint32_t kRows = 11;
 
-// Random bytes; in quantized blocks every scale is a number below 2, as its upper bits are those of no large F16.
+// Random bytes. The mask on each byte keeps the F16 scales of quantized blocks below 2.
 Tensor random_rows(DType dtype, std::uint32_t columns, std::uint64_t seed) {
   if (info_of(dtype).kind == DTypeKind::floating) return random_tensor(dtype, {kRows, columns}, seed);
   Tensor tensor = tensor_of(dtype, {kRows, columns});

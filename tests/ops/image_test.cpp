@@ -1,4 +1,4 @@
-// Convolution, pooling and resizing, each against a second formula over plain arrays.
+// Convolution, pooling and resizing, each against an independent formula over plain arrays.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +11,7 @@ namespace {
 const CpuKernel& scalar(std::string_view family) { return *cpu_family(family).scalar; }
 const CpuKernel& simd(std::string_view family) { return *cpu_family(family).simd; }
 
-// Elements by four indices; outside there is nothing.
+// An image indexed by four indices; positions outside are absent.
 class Image {
  public:
   explicit Image(const Tensor& tensor) : shape_(tensor.operand.shape), values_(values_of(tensor)) {}
@@ -42,7 +42,7 @@ struct Convolution {
   }
 };
 
-// `shape` is that of the result.
+// `shape`: the result's.
 std::vector<double> formula(const Convolution& use, const Shape& shape, const Tensor& x, const Tensor& weight,
                             const std::vector<double>& bias) {
   const Image image(x);
@@ -75,7 +75,7 @@ std::vector<Convolution> convolutions() {
           {.x = {1, 1, 1, 1}, .weight = {2, 1, 3, 3}, .padding = {1, 1}, .bias = true},
           {.x = {1, 1, 2, 3}, .weight = {1, 1, 1, 7}, .padding = {0, 9}},
           {.x = {0, 2, 5, 5}, .weight = {3, 2, 3, 3}},
-          // More than one block of products, of filters, of pixels, of rows; a kernel that reaches far.
+          // More than one block of products, filters, pixels and rows; a kernel with a wide reach.
           {.x = {1, 30, 5, 7}, .weight = {98, 30, 3, 3}, .padding = {1, 1}, .bias = true},
           {.x = {1, 2, 26, 25}, .weight = {6, 2, 3, 3}, .padding = {1, 1}},
           {.x = {2, 3, 5, 9}, .weight = {7, 3, 1, 1}, .bias = true},

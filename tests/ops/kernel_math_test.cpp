@@ -1,4 +1,4 @@
-// The functions that CUDA kernels compute without a library, on the host, against those of the C++ library in double.
+// The functions that CUDA kernels compute without a library, on the host, against the C++ library in double.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 using Function = float (*)(float);
 using Exact = double (*)(double);
 
-// The largest distance from the exact value in units of the last place of a float there.
+// The largest distance from the exact value, in units in the last place (float).
 double largest_distance(Function function, Exact exact, float begin, float end) {
   constexpr std::uint32_t kSteps = 200'000;
   double largest = 0;

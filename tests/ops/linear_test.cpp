@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "ops/simd_targets.h"
-// After simd_targets.h:
+// Must follow simd_targets.h:
 #include "hwy/targets.h"
 #include "ops/kernel.h"
 #include "ops/quantize/blocks.h"
@@ -31,7 +31,7 @@ struct Case {
   std::uint32_t threads = 1;
   bool residual = false;
   std::uint32_t padding = 0;          // elements between neighbouring rows of x, out and residual
-  std::uint32_t valid = 0xFFFFFFFFU;  // Parameters::tokens; all rows where larger than `rows`
+  std::uint32_t valid = 0xFFFFFFFFU;  // Parameters::tokens; all rows if larger than `rows`
   std::uint32_t seed = 1;
 
   [[nodiscard]] std::string text() const {
@@ -42,7 +42,7 @@ struct Case {
 
 using Bytes = std::vector<std::byte>;
 
-// Where the F16 scales and minima of a block lie.
+// The offsets of a block's F16 scales and minima.
 std::vector<std::size_t> halves_of(DType dtype) {
   switch (dtype) {
     case DType::Q4_1:
@@ -66,7 +66,7 @@ std::vector<std::size_t> halves_of(DType dtype) {
   }
 }
 
-// Every element type at its real range; a quantized row is random bytes with finite scales.
+// Every element type in its real range; quantized rows are random bytes with finite scales.
 Bytes random_elements(DType dtype, std::uint64_t elements, std::mt19937& random) {
   const DTypeInfo& info = info_of(dtype);
   Bytes bytes(elements / info.block_elements * info.block_bytes);
@@ -103,14 +103,14 @@ struct AlignedDelete {
 };
 using Scratch = std::unique_ptr<std::byte, AlignedDelete>;
 
-// Exactly as large as asked for, so that a sanitizer sees any step outside; filled with NaN.
+// Exactly as large as requested, so that a sanitizer sees any access outside; filled with NaN.
 Scratch make_scratch(std::uint64_t bytes) {
   Scratch scratch(static_cast<std::byte*>(::operator new(bytes, std::align_val_t{64})));
   std::memset(scratch.get(), 0xFF, bytes);
   return scratch;
 }
 
-// The phases of one call, one thread after the other.
+// Runs the phases of one call, one thread after the other.
 void run_phases(const CpuKernel& kernel, const OpCall& op, CpuCall call, std::uint32_t threads) {
   const CpuWork work = kernel.work(op, threads);
   alignas(16) std::array<std::byte, kMaxArgumentBytes> arguments;
@@ -128,7 +128,7 @@ void run_phases(const CpuKernel& kernel, const OpCall& op, CpuCall call, std::ui
     }
 }
 
-// Runs a case and compares every element of the result's storage with plain double sums.
+// Runs a case and compares every element of the result's storage with plain sums in double.
 void check(const CpuKernel& kernel, const Case& c, double tolerance) {
   std::mt19937 random(c.seed);
   const std::uint64_t x_pitch = c.k + c.padding;
@@ -166,7 +166,7 @@ void check(const CpuKernel& kernel, const Case& c, double tolerance) {
   const std::vector<float> ws = decoded(c.weight, weight_bytes, std::uint64_t{c.m} * c.k);
   const std::vector<float> residuals = decoded(DType::F32, residual_bytes, c.rows * out_pitch);
   double error = 0;
-  double power = 0;  // of what is summed: the sums themselves may cancel
+  double power = 0;  // of the summands: the sums themselves may cancel
   for (std::uint64_t t = 0; t < c.rows; ++t) {
     for (std::uint64_t r = 0; r < out_pitch; ++r) {
       const float actual = out[t * out_pitch + r];
@@ -208,7 +208,7 @@ std::vector<std::uint32_t> columns_of(DType dtype) {
   }
 }
 
-// Calls body(kernel, name) for the scalar kernel and for the SIMD kernel on every instruction set here.
+// Calls body(kernel, name) for the scalar kernel, and for the SIMD kernel on every instruction set of this machine.
 template <class Body>
 void for_each_kernel(Body body) {
   body(*cpu_family("linear").scalar, std::string("scalar"));
@@ -275,7 +275,7 @@ TEST_P(LinearOf, RowsPastTheValidOnesStayUntouched) {
       check_everywhere({.weight = GetParam(), .x = x, .rows = 64, .k = 256, .m = 9, .threads = 2, .valid = valid});
 }
 
-// The sums of x over groups take more scratch than the strips of several rows do.
+// The group sums of x take more scratch memory than the strips of several rows do.
 TEST_P(LinearOf, VeryLongRows) {
   const Case c{.weight = GetParam(), .rows = 1, .k = 160 * 1024, .m = 2, .threads = 2, .seed = 5};
   for_each_kernel([&](const CpuKernel& kernel, const std::string& name) {
@@ -287,7 +287,7 @@ TEST_P(LinearOf, VeryLongRows) {
 INSTANTIATE_TEST_SUITE_P(Weights, LinearOf, ::testing::ValuesIn(kWeights),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
-// What a [rows, k] times a [m, k] gives, both packed.
+// The product of a [rows, k] and a [m, k], both packed.
 std::vector<float> product(const CpuKernel& kernel, DType weight_dtype, const Bytes& weight_bytes, std::uint32_t m,
                            const std::vector<float>& xs, std::uint32_t k) {
   const auto rows = static_cast<std::uint32_t>(xs.size() / k);
@@ -316,7 +316,7 @@ TEST_P(LinearOf, OneHotRowsReadTheDecodedWeightsExactly) {
   const std::vector<float> weights = decoded(GetParam(), bytes, std::uint64_t{m} * k);
   for_each_kernel([&](const CpuKernel& kernel, const std::string& name) {
     for (const std::uint32_t rows : {1U, 8U, k}) {
-      // Every element in turn, `rows` of them at a time.
+      // Selects every element in turn, `rows` of them at a time.
       for (std::uint32_t begin = 0; begin < k; begin += rows) {
         std::vector<float> xs(std::size_t{rows} * k);
         for (std::uint32_t t = 0; t < rows; ++t) xs[std::size_t{t} * k + begin + t] = 1;

@@ -63,7 +63,7 @@ TEST(Norm, SimdAgreesWithScalarOnEveryTarget) {
             SCOPED_TRACE(use.text() + " threads " + std::to_string(threads));
             const KernelResult reference = run_kernel(scalar(), use, threads);
             const KernelResult result = run_kernel(simd(), use, threads);
-            // A 16-bit result may round the other way where the F32 before it differs in its last bit.
+            // A 16-bit result may round the other way if the F32 value before it differs in its last bit.
             EXPECT_LE(nmse(values_of(result.output), values_of(reference.output)), dtype == DType::F32 ? 1e-12 : 1e-7);
           }
   });

@@ -1,4 +1,4 @@
-// The functions that elementwise expressions may use, also those that no row uses yet: each prelude against libm.
+// The functions that elementwise expressions may use, including those that no row uses yet: each prelude against libm.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -128,7 +128,7 @@ TEST(Prelude, SimdFunctionsAreWithinAFewUnitsInTheLastPlace) {
       run_simd(which, x, out);
       for (std::size_t i = 0; i < x.size(); ++i) {
         const double value = expected(which, static_cast<double>(x[i]));
-        // These cancel near their zeros.
+        // These functions cancel near their zeros.
         double scale = std::abs(value);
         if (which == 7) scale = 1 + std::abs(static_cast<double>(x[i]));
         if (which == 10 || which == 11) scale = 0.5;

@@ -61,7 +61,7 @@ TEST(Quantize, ValuesAreThoseOfTheDecoder) {
       const KernelCase use{.op = Op::dequantize, .inputs = {&x}, .attributes = to(target)};
       Tensor expected = tensor_of(target, x.operand.shape);
       expected.bytes = encoded(target, std::vector<double>(exact.begin(), exact.end()));
-      // As numbers: a zero may have either sign.
+      // Compared as numbers: a zero may have either sign.
       const auto values = values_of(expected);
       for (const std::uint32_t threads : {1U, 4U}) {
         EXPECT_EQ(values_of(run_kernel(*family().scalar, use, threads).output), values) << use.text();

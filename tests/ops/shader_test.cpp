@@ -1,4 +1,4 @@
-// Which of several kernels a family's call gets on a device, and what a kernel is compiled for.
+// Which of a family's kernels a call gets on a device, and the constants it is compiled with.
 #include "ops/shader.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ Shader shader_of(std::string_view name, const ShaderKernel& kernel, std::string_
   return {.name = name, .family = "argmax", .kernel = &kernel, .spirv = kWord, .wgsl = wgsl};
 }
 
-// argmax of so many rows of 8.
+// argmax of a given number of rows of 8.
 struct Argmax {
   explicit Argmax(std::uint32_t rows)
       : x(Operand::contiguous(DType::F32, {rows, 8})), out(Operand::contiguous(DType::I32, {rows})) {}

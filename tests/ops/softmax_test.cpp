@@ -25,7 +25,7 @@ std::vector<double> formula(const Tensor& x, const Tensor* mask, double scale) {
   return values;
 }
 
-// Zero or, here and there but never in the first column, -infinity.
+// Zeros, with some -infinity that are never in the first column.
 Tensor causal_like(const Shape& shape, std::uint64_t seed) {
   std::vector<double> values = values_of(random_tensor(DType::F32, shape, seed));
   for (std::size_t i = 0; i < values.size(); ++i)
@@ -70,7 +70,7 @@ TEST(Softmax, SimdAgreesWithScalarOnEveryTarget) {
             SCOPED_TRACE(use.text() + " threads " + std::to_string(threads));
             const KernelResult reference = run_kernel(scalar(), use, threads);
             const KernelResult result = run_kernel(simd(), use, threads);
-            // A 16-bit result may round the other way where the F32 before it differs in its last bit.
+            // A 16-bit result may round the other way if the F32 value before it differs in its last bit.
             EXPECT_LE(nmse(values_of(result.output), values_of(reference.output)), dtype == DType::F32 ? 1e-12 : 1e-7);
           }
   });
@@ -93,7 +93,7 @@ TEST(Softmax, RowsPastTheValidOnesAreLeftAlone) {
   });
 }
 
-// One row of 3 columns and one that threads share, on every target.
+// One row of 3 columns, and one that threads share, on every target.
 template <class Value, class Check>
 void for_each_row(Value value, Check check) {
   for_each_simd_target([&] {

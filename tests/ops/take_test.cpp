@@ -31,7 +31,7 @@ void expect_formula(const Tensor& x, const Tensor& ids) {
 
 TEST(Take, ElementsComeByTheIndicesOfTheirRow) {
   for (const DType dtype : {DType::F32, DType::F16, DType::BF16}) {
-    // Some indices lie before and behind the row.
+    // Some indices are before and after the row.
     expect_formula(random_tensor(dtype, {9}, 1), random_tensor(DType::I32, {4}, 2, -2, 12));
     expect_formula(random_tensor(dtype, {5, 7}, 1), random_tensor(DType::I32, {5, 3}, 2, -2, 9));
     expect_formula(random_tensor(dtype, {2, 3, 2, 5}, 1), random_tensor(DType::I32, {2, 3, 2, 8}, 2, 0, 5));

@@ -50,7 +50,7 @@ class Block {
   }
 
  private:
-  // Lets a lane come to its first stop.
+  // Runs a lane up to its first stop.
   [[gnu::noinline]] void start(Lane& lane) {
     lane.stack.resize(kStackBytes);
     if (getcontext(&begin_) != 0) __builtin_trap();
@@ -61,7 +61,7 @@ class Block {
     leap();
   }
   [[gnu::noinline]] void leap() {
-    // What comes back does so into this frame, which a call in the last place would have given up.
+    // The jump back returns into this frame, which a tail call would have released.
     if (__builtin_setjmp(scheduler_.registers) == 0 && swapcontext(&home_, &begin_) != 0) __builtin_trap();
   }
 

@@ -1,4 +1,4 @@
-// The CUDA kernels, compiled for the host, and the flow of calls around them against the scalar reference; simulated.
+// The CUDA kernels, compiled for the host, and the flow of calls around them, simulated, against the scalar reference.
 #include <string_view>
 
 #include "ops/cuda.h"

@@ -1,4 +1,4 @@
-// What goes wrong on the simulated CUDA device arrives as the right code at the right event, and nothing is leaked.
+// Failures of the simulated CUDA device surface as the right code at the right event, without leaks.
 #include <chrono>
 #include <numeric>
 
@@ -40,7 +40,7 @@ TEST_F(SimulatedFaults, AnEventIsPendingUntilTheDeviceIsAsked) {
 }
 
 TEST_F(SimulatedFaults, ManyBytesTakeSeveralTurnsThroughPinnedMemory) {
-  constexpr std::size_t kMany = 5'000'001;  // floats; five pieces and a rest
+  constexpr std::size_t kMany = 5'000'001;  // floats; five pieces and a remainder
   auto buffer = device().allocate(kMany * sizeof(float), BufferUse::weights);
   ASSERT_TRUE(buffer.has_value());
   std::vector<float> sent(kMany);
@@ -49,7 +49,7 @@ TEST_F(SimulatedFaults, ManyBytesTakeSeveralTurnsThroughPinnedMemory) {
   ASSERT_TRUE(device().write(all, std::as_bytes(std::span(sent))).wait().has_value());
   std::vector<float> came(kMany);
   Event read = device().read(all, std::as_writable_bytes(std::span(came)));
-  std::ranges::fill(sent, -1.0F);  // the caller's again since write() returned
+  std::ranges::fill(sent, -1.0F);  // the caller may reuse it once write() has returned
   ASSERT_TRUE(read.wait().has_value());
   std::iota(sent.begin(), sent.end(), 0.0F);
   EXPECT_EQ(came, sent);

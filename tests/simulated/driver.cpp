@@ -1,8 +1,8 @@
-// A driver of CUDA and HIP that is simulated: memory is the host's, kernels run on the CPU, one after the other.
+// A simulated driver of CUDA and HIP: memory is the host's, and kernels run on the CPU, one after the other.
 //
-// It keeps what matters of the real ones: streams go on only later than they are asked (here: when somebody asks for
-// the second time whether they have), graphs are recorded and started, what a kernel does wrong is seen late and then
-// at every call, handles must be destroyed, and copies must stay within allocations.
+// It keeps the essentials of the real ones. Streams advance later than asked (here: on the second query), and graphs
+// are recorded and launched. Kernel faults show up late, and then in every call. Handles must be destroyed, and copies
+// must stay within allocations.
 #include "devices/cuda/driver.h"
 
 #include <dlfcn.h>
@@ -29,7 +29,7 @@ static_assert(kBlockThreads == kCudaGroupSize);
 
 using namespace cuda;  // handles and addresses
 
-// Any of them, as what it points at here.
+// Any of the driver's handles, as what it points to here.
 using Handle = void*;
 
 constexpr int kOk = 0;
@@ -58,7 +58,7 @@ struct Stream {
   std::deque<Work> waiting;
   std::uint64_t given = 0;
   std::uint64_t done = 0;
-  bool asked = false;  // since something was given
+  bool asked = false;  // since work was last submitted
   Graph* recording = nullptr;
 };
 struct Recorded {
@@ -71,7 +71,7 @@ struct Module {
 
 template <class T>
 T* pointer(Address address) {
-  return reinterpret_cast<T*>(address);  // a number that the driver API passes on
+  return reinterpret_cast<T*>(address);  // the driver API passes addresses as numbers
 }
 Address address(const void* memory) { return reinterpret_cast<Address>(memory); }
 
@@ -114,7 +114,7 @@ class Driver {
     return kOk;
   }
 
-  // Whether the stream has passed a position; goes on with it if it was asked before.
+  // Whether the stream has passed a position; runs it up to there if it was queried before.
   int query(Stream& stream, std::uint64_t position) {
     if (broken != kOk) return broken;
     if (stream.done >= position) return kOk;
@@ -157,7 +157,7 @@ Driver& driver() {
   return instance;
 }
 
-// Each call of the driver holds the lock and finds out first whether the context still works.
+// Each driver call holds the lock and first checks that the context still works.
 class Call {
  public:
   Call() : lock_(driver().mutex) {}
@@ -266,7 +266,7 @@ int simulated_context_release(int) {
   const Call call;
   Driver& all = driver();
   if (all.contexts == 0) return kInvalidHandle;
-  if (--all.contexts == 0) {  // a new one works again
+  if (--all.contexts == 0) {  // a new context works again
     all.broken = kOk;
     all.memory.clear();
     all.modules.clear();
@@ -460,7 +460,7 @@ int simulated_event_query(EventHandle event) {
   return found->stream == nullptr ? call.state() : driver().query(*found->stream, found->position);
 }
 
-// One function under both names.
+// Exports one function under both names.
 // NOLINTBEGIN(readability-identifier-naming): the names are the APIs'
 #define SHUNT_DRIVER_CALL(member, cuda, hip, parameters, arguments) \
   int cuda parameters __attribute__((alias("simulated_" #member))); \

@@ -1,8 +1,8 @@
-// Metal, simulated: memory is the host's, and kernels run on the CPU, one command buffer after the other.
+// A simulated Metal: memory is the host's, and kernels run on the CPU, one command buffer after the other.
 //
-// It keeps what matters of the real one: a command buffer retains what is bound in it until it has ended, it ends only
-// later than it is asked (here: when somebody asks for the second time), and errors come with its status. What Metal
-// would do on Apple's machines beside this flow of calls it does not show.
+// It keeps the essentials of the real one. A command buffer retains its bindings until it ends, it ends later than
+// asked (here: on the second query), and errors come with its status. Beyond this flow of calls it says nothing about
+// Metal on Apple's machines.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -33,11 +33,11 @@ constexpr std::uint64_t kCommitted = 2;
 constexpr std::uint64_t kScheduled = 3;
 constexpr std::uint64_t kCompleted = 4;
 constexpr std::uint64_t kFailed = 5;
-// MTLCommandBufferError after which there is no device any more.
+// MTLCommandBufferError codes after which the device is gone.
 constexpr std::int64_t kAccessRevoked = 4;
 constexpr std::int64_t kDeviceRemoved = 11;
 
-// The one with this source, or null.
+// Returns the kernel with this source, or null.
 const MslKernel* kernel_of(std::string_view source) {
   static const std::vector<const MslKernel*> kKernels = {
 #define SHUNT_SHADER(name, family) &name##_msl_kernel,
@@ -82,7 +82,7 @@ struct Constants : Instance {
   Constants() : Instance("MTLFunctionConstantValues") {}
   MslConstants values{};
 };
-// A library, its function, or a pipeline.
+// A library, one of its functions, or a pipeline.
 struct Compiled : Instance {
   Compiled(std::string_view of_class, const MslKernel* compiled, const MslConstants& of_function = {})
       : Instance(of_class), kernel(compiled), constants(of_function) {}
@@ -129,12 +129,12 @@ class Driver {
   std::mutex mutex;
   MetalFault fault = MetalFault::none;
   std::int64_t code = 0;
-  std::int64_t lost = 0;  // the error that all command buffers end with
+  std::int64_t lost = 0;  // the error that all command buffers end with from now on
   std::uint64_t commits = 0;
   bool precise = false;
   std::deque<Held<Commands>> committed;
 
-  // Runs what was committed, up to a command buffer or all of it.
+  // Runs committed command buffers up to `last`, or all if null.
   void run_until(const Commands* last) {
     while (!committed.empty()) {
       const Held<Commands> next = std::move(committed.front());
@@ -160,11 +160,12 @@ class Driver {
 };
 
 Driver& driver() {
-  static Driver* const kDriver = new Driver;  // command buffers may be released at the end of the process
+  static Driver* const kDriver =
+      new Driver;  // never destroyed: command buffers may be released at the end of the process
   return *kDriver;
 }
 
-// The methods, by the names that messages.def gives them.
+// The methods, named as in messages.def.
 struct Methods {
   static Id make_string(Id, Selector, const char* text) { return autorelease(new String(text)); }
   static const char* utf8(Id self, Selector) { return as<String>(self).text.c_str(); }
@@ -264,7 +265,7 @@ struct Methods {
   static void end_encoding(Id self, Selector) { as<Encoder>(self).commands->encoding = false; }
 };
 
-// The method behind a message, whose type is that of the message.
+// Converts a function of the message's type to a Method.
 template <class Type>
 struct MethodOf;
 template <class Result, class... Parameters>

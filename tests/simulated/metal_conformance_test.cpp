@@ -1,4 +1,4 @@
-// The kernels in MSL, compiled for the host, and the flow of calls around them against the scalar reference; simulated.
+// The MSL kernels, compiled for the host, and the flow of calls around them, simulated, against the scalar reference.
 #include <algorithm>
 
 #include "ops/shader.h"
@@ -48,7 +48,7 @@ INSTANTIATE_TEST_SUITE_P(Conformance, SimulatedMetal, testing::ValuesIn(ops_that
 
 TEST(MslKernels, BuffersHaveTheNumbersOfTheBindings) {
   for (const Shader& shader : shaders()) {
-    if (!shader.is_in(ShaderLanguage::msl)) continue;  // a kernel of Vulkan's
+    if (!shader.is_in(ShaderLanguage::msl)) continue;  // a Vulkan kernel
     EXPECT_NE(shader.msl.find(std::string("kernel void ") + kMslEntry + "("), std::string_view::npos) << shader.name;
     for (const std::uint32_t binding : {kCallBinding, kParametersBinding, kOutputBinding})
       EXPECT_NE(shader.msl.find("[[buffer(" + std::to_string(binding) + ")]]"), std::string_view::npos)

@@ -1,4 +1,4 @@
-// What goes wrong on the simulated Metal device arrives as the right code at the right event, and nothing is leaked.
+// Failures of the simulated Metal device surface as the right code at the right event, without leaks.
 #include <chrono>
 
 #include "simulated/doubling.h"

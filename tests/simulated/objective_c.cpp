@@ -18,7 +18,7 @@ struct State {
   std::map<std::string_view, std::unique_ptr<Instance>> classes;
 };
 State& state() {
-  static State* const kState = new State;  // outlives whatever is released at the end of the process
+  static State* const kState = new State;  // never destroyed: outlives whatever is released at the end of the process
   return *kState;
 }
 
@@ -107,7 +107,7 @@ void objc_autoreleasePoolPop(void* pool) {
 
 // NOLINTEND(readability-identifier-naming)
 
-// The method that a message is for.
+// Finds the method for a message.
 [[gnu::used]] Method shunt_simulated_method(Id receiver, Selector selector) {
   if (receiver == nullptr) return nothing;
   const char* const name = reinterpret_cast<const char*>(selector);
@@ -119,7 +119,7 @@ void objc_autoreleasePoolPop(void* pool) {
   return found->second;
 }
 
-// Goes on in the method with all arguments where they are, whatever they are. The answer of `nothing` is 0.
+// Jumps to the method with all arguments in place, whatever they are. The result of `nothing` is 0.
 #if defined(__x86_64__)
 asm(R"(
 .text

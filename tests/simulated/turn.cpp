@@ -7,8 +7,8 @@ namespace {
 
 }  // namespace
 
-// The compiler's own pair needs no system call, and sanitizers, which cannot follow it, do not see it. The two must not
-// stand in one function, and callers must not know which registers stay as they are: hence this file.
+// The compiler's own pair needs no system call, and sanitizers, which cannot follow it, do not intercept it. The two
+// must not be in one function, and callers must not know which registers are preserved: hence this file.
 void turn(Place& from, Place& to) {
   if (__builtin_setjmp(from.registers) == 0) arrive(to);
 }

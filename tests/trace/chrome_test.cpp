@@ -94,7 +94,7 @@ TEST(ChromeTrace, SaysHowMuchOfTheBeginningIsMissing) {
   EXPECT_EQ(json["otherData"]["events_overwritten"], 6);
 }
 
-// Every field of an event comes back, and so does what is attached.
+// All fields of an event and all attachments survive the round trip.
 TEST(ChromeTrace, CanBeReadAgain) {
   Recorder recorder(8);
   recorder.set_enabled(true);

@@ -45,11 +45,11 @@ TEST(Summary, CountsByDeviceByOpAndByLink) {
   EXPECT_NE(to_text(summary).find("mul on dev:3"), std::string::npos) << to_text(summary);
 }
 
-// What ops took where they were timed stands for the runs of their plan in which they were not.
+// Times of sampled ops represent all runs of their plan.
 TEST(Summary, TakesSampledOpsForAllRunsOfTheirPlan) {
   SampleRecorder sample;
   Recorder& recorder = sample.recorder();
-  const std::uint64_t timed_ns[] = {4'000, 9'000, 1'000, 0, 0};  // a run of plan 1, the first two of plan 2
+  const std::uint64_t timed_ns[] = {4'000, 9'000, 1'000, 0, 0};  // one run of plan 1, the first two of plan 2
   for (std::uint32_t step = 0; step < 5; ++step) {
     const std::uint32_t plan = step == 0 ? 1 : 2;
     recorder.record({.duration_ns = 10'000, .kind = Kind::run, .step = step, .plan = plan});
@@ -91,7 +91,7 @@ TEST(Summary, TellsWhatWasBusyAtOnce) {
   EXPECT_NE(to_text(summary).find("cpu and gpu"), std::string::npos) << to_text(summary);
 }
 
-// A trace is a file: it may name as many devices as it has events, and as long.
+// A trace is a file: it may name as many devices as it has events, with names of any length.
 TEST(Summary, ComparesAndPadsWithinBounds) {
   constexpr std::size_t kDevices = 200;
   SampleRecorder sample(1024);
@@ -101,7 +101,7 @@ TEST(Summary, ComparesAndPadsWithinBounds) {
   const ExecutionSummary summary = summarize(recording_of(sample.recorder()));
   EXPECT_EQ(summary.devices.size(), kDevices);
   EXPECT_EQ(summary.overlaps.size(), 32U * 31U / 2);
-  // Those that were busy longest.
+  // Kept are the devices that were busy longest.
   EXPECT_EQ(summary.overlaps.front().first, first + std::to_string(kDevices - 1));
   EXPECT_LT(to_text(summary).size(), 1'000U * 200U);
 }
@@ -121,7 +121,7 @@ TEST(Summary, CountsAudits) {
   EXPECT_EQ(nlohmann::json::parse(to_json(summary), nullptr, false)["audits"][0]["failed"], 1);
 }
 
-// A prediction is compared with the time of the events that had one, and of no others.
+// Predictions are compared only with the time of events that had one.
 TEST(Summary, ComparesOnlyWhatWasPredictedAndEnded) {
   SampleRecorder sample;
   sample.add({.what = "a", .device = "cpu", .duration_us = 10, .predicted_us = 5})

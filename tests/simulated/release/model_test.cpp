@@ -1,5 +1,5 @@
-// The trained model on the simulated devices: the tokens of Hugging Face transformers, and what the scalar CPU
-// computes.
+// The trained model on the simulated devices: the tokens of Hugging Face transformers, and the results of the scalar
+// CPU.
 #include "models/short_run.h"
 #include "run/program_events.h"
 #include "simulated/simulated.h"
