@@ -111,8 +111,7 @@ TEST(Sampler, PenaltyLowersRecentTokensOfEitherSign) {
   };
   const std::array<std::int32_t, 4> history = {0, 0, 2, 2};
   EXPECT_EQ(greedy(1.0F, 64).sample(logits, history), 0);
-  EXPECT_EQ(greedy(1.5F, 64).sample(logits, history),
-            1);  // 2 / 1.5 < 1.5; the penalty applies once although the token occurs twice
+  EXPECT_EQ(greedy(1.5F, 64).sample(logits, history), 1);  // 2 / 1.5 < 1.5, penalized once although it occurs twice
   EXPECT_EQ(greedy(1.3F, 64).sample(logits, history), 0);  // 2 / 1.3 > 1.5
   EXPECT_EQ(greedy(1.5F, 2).sample(logits, history), 0);   // token 0 is no longer recent
   EXPECT_EQ(greedy(1.5F, 0).sample(logits, history), 0);

@@ -160,8 +160,7 @@ class Driver {
 };
 
 Driver& driver() {
-  static Driver* const kDriver =
-      new Driver;  // never destroyed: command buffers may be released at the end of the process
+  static Driver* const kDriver = new Driver;  // command buffers may be released at the end of the process
   return *kDriver;
 }
 
