@@ -1,4 +1,4 @@
-// Where caches are stored.
+// The folders of caches.
 #include "base/system/cache_folder.h"
 
 #include <gtest/gtest.h>

@@ -32,7 +32,7 @@ struct Constant {
   std::unique_ptr<Values> values = std::make_unique<Values>(Values{10, 20, 30, 40});
 };
 
-// What is closed; values are positions in an order.
+// The objects to close; values are positions in an order.
 enum Part : std::size_t { kRuntime, kModelFile, kSession, kComputation, kArrays, kParts };
 using Order = std::array<std::size_t, kParts>;
 

@@ -88,7 +88,7 @@ TEST(Sampler, TopPKeepsTheFewestThatReachIt) {
 }
 
 TEST(Sampler, TopPCountsOnlyWhatTopKLeft) {
-  // Of the two best, 2/3 and 1/3 remain: the best alone reaches 0.6.
+  // The two best become 2/3 and 1/3, so the best alone reaches 0.6.
   EXPECT_EQ(reachable(open([](auto& o) { o.top_k = 2, o.top_p = 0.6F; }), kLogits), std::set{2});
 }
 

@@ -114,7 +114,7 @@ class Driver {
     return kOk;
   }
 
-  // Whether the stream has passed a position; runs it up to there if it was queried before.
+  // Returns whether the stream has passed a position; runs it up to there if it was queried before.
   int query(Stream& stream, std::uint64_t position) {
     if (broken != kOk) return broken;
     if (stream.done >= position) return kOk;

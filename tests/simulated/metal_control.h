@@ -20,7 +20,7 @@ struct MetalControl {
   // Objects that were created and not released by all owners.
   std::uint64_t (*live_objects)();
   std::uint64_t (*commits)();
-  // Whether the last kernel was compiled with precise math.
+  // Returns whether the last kernel was compiled with precise math.
   bool (*precise)();
 };
 

@@ -18,7 +18,7 @@ using metal::Selector;
 using Method = void (*)();
 // Methods by class and selector. Defined by the simulation that has the classes.
 const std::map<std::pair<std::string_view, std::string_view>, Method>& methods();
-// Whether there is a class object of this name to send messages to.
+// Returns whether there is a class object of this name to send messages to.
 bool has_class(std::string_view name);
 
 class Instance {

@@ -3,7 +3,7 @@
 
 namespace shunt::simulated {
 
-// Where a flow of control is suspended.
+// The saved state of a suspended flow of control.
 struct Place {
   void* registers[5] = {};
 };

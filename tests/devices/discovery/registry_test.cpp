@@ -1,4 +1,4 @@
-// What API discovery reports and caches, and what a driver that crashes or hangs can do.
+// API discovery: what it reports and caches, and what a driver that crashes or hangs can do.
 #include "devices/discovery/registry.h"
 
 #include <gtest/gtest.h>

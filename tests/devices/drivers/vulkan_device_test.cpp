@@ -52,7 +52,7 @@ class VulkanFaults : public testing::TestWithParam<const char*> {
     return std::ranges::find(registry_.backends, "vulkan", &BackendReport::api)->absent_because;
   }
   void set_fault(VulkanFault fault, int after = 0) { set_fault_(fault, after); }
-  // Whether the memory is the device's own, which the host reaches only through copies.
+  // Returns whether the memory is the device's own, which the host reaches only through copies.
   [[nodiscard]] static bool stages() { return std::string_view(GetParam()).contains("discrete"); }
 
   trace::Recorder recorder_;

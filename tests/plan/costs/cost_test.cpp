@@ -1,4 +1,4 @@
-// What is kept of measurements, and what is predicted from them.
+// Stored measurements, and the predictions made from them.
 #include "plan/costs/cost.h"
 
 #include <gtest/gtest.h>

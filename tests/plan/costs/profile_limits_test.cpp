@@ -39,7 +39,7 @@ DeviceInfo device_of(std::uint32_t units) {
   return info;
 }
 
-// What one processor reached through caches, memory and many operations per byte.
+// Measurements of one processor, through caches, memory and many operations per byte.
 DeviceProfile measured() {
   DeviceProfile profile{.id = "cpu:simd", .checked_s = 1e9, .launch_us = 3, .wake_us = 20, .op_us = 0.5};
   for (const double elements : {1e3, 1e4, 1e5, kElements})
