@@ -1,6 +1,6 @@
-# Every src/ops/FAMILY/FAMILY.cu is compiled to PTX by clang, which needs no CUDA toolkit for it, and to a code object
-# for AMD GPUs by hipcc, and both are embedded. Without clang there is no PTX, without hipcc there are no code objects;
-# `shunt devices` says so. PTX 6.3 is the oldest that knows sm_75, so that old drivers take it too.
+# Each src/ops/FAMILY/FAMILY.cu is compiled to PTX by clang, which needs no CUDA toolkit for it, and to a code object
+# for AMD GPUs by hipcc; both are embedded. Without clang there is no PTX, and without hipcc no code object; `shunt
+# devices` says so. PTX 6.3 is the oldest version with sm_75, so old drivers accept it too.
 find_program(SHUNT_CUDA_CLANG NAMES clang++-19 clang++-20 clang++-18)
 find_program(SHUNT_HIPCC hipcc)
 set(SHUNT_CUDA_ARCHITECTURE sm_75 CACHE STRING "Oldest NVIDIA GPU that the PTX is for")
@@ -16,7 +16,7 @@ set(shunt_cuda_flags -std=c++20 -O3 -Wall -Wextra -Werror -I${CMAKE_CURRENT_SOUR
 set(shunt_cuda_rows "")
 set(shunt_cuda_sources "")
 
-# Embeds one compiled form of a kernel, or nothing where COMMAND is empty.
+# Embeds one compiled form of a kernel, or nothing if COMMAND is empty.
 function(shunt_embed_kernel name form text)
   set(base ${shunt_generated_dir}/cuda/${name}_${form})
   set(file "")
@@ -43,7 +43,7 @@ if(SHUNT_CUDA_CLANG)
 endif()
 set(shunt_hip_compile "")
 if(SHUNT_HIPCC)
-  # It asks for the GPUs of this machine although it is told which to compile for.
+  # hipcc queries this machine's GPUs although it is told which to compile for.
   set(shunt_hip_compile ${CMAKE_COMMAND} -E env HIP_PLATFORM=amd HCC_AMDGPU_TARGET=gfx90a ${SHUNT_HIPCC} --genco -x hip)
   foreach(architecture IN LISTS SHUNT_HIP_ARCHITECTURES)
     list(APPEND shunt_hip_compile --offload-arch=${architecture})

@@ -1,5 +1,5 @@
-# cmake -DNAME=x -DFILE=x.bin -DOUT=x.cpp [-DTEXT=ON] -P embed_bytes.cmake: a file as an array of bytes; text gets a zero
-# at its end. Without FILE the array is empty (its one byte does not count).
+# cmake -DNAME=x -DFILE=x.bin -DOUT=x.cpp [-DTEXT=ON] -P embed_bytes.cmake: embeds a file as an array of bytes; text is
+# zero-terminated. Without FILE the array is empty (its one byte does not count).
 set(bytes "")
 if(FILE)
   file(READ ${FILE} hex HEX)

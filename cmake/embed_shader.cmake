@@ -1,5 +1,5 @@
-# cmake -DNAME=x -DBASE=dir/x -DTEXTS=a;b -P embed_shader.cmake: dir/x.cpp with dir/x.spv as an array of words and each
-# text of dir/x.a and dir/x.b, empty where there is no such file.
+# cmake -DNAME=x -DBASE=dir/x -DTEXTS=a;b -P embed_shader.cmake: writes dir/x.cpp with dir/x.spv as an array of words
+# and the texts of dir/x.a and dir/x.b, empty if the file is missing.
 file(READ ${BASE}.spv bytes HEX)
 string(REGEX REPLACE "(..)(..)(..)(..)" "0x\\4\\3\\2\\1U," words "${bytes}")
 set(source "#include <cstddef>
@@ -14,7 +14,7 @@ const std::size_t ${NAME}_spirv_words = sizeof(${NAME}_spirv) / 4;
 foreach(text IN LISTS TEXTS)
   set(characters "")
   if(EXISTS ${BASE}.${text})
-    # For languages without fma, SPIRV-Cross writes x = fma(x, a, b) as "x *= a + b"; a sum that is meant has brackets.
+    # For languages without fma, SPIRV-Cross writes x = fma(x, a, b) as "x *= a + b"; real sums are in brackets.
     file(READ ${BASE}.${text} translated)
     string(REGEX REPLACE "([^ \n][^\n=]*) \\*= ([^\n(][^\n]* [+-] [^\n]*\n)" "\\1 = \\1 * \\2" corrected "${translated}")
     if(NOT corrected STREQUAL translated)
@@ -23,7 +23,7 @@ foreach(text IN LISTS TEXTS)
     file(READ ${BASE}.${text} bytes HEX)
     string(REGEX REPLACE "(..)" "0x\\1," characters "${bytes}")
   endif()
-  # The last character only ends the array, so that no array is empty.
+  # The last character only terminates the array, so that no array is empty.
   string(APPEND source "extern const std::string_view ${NAME}_${text};
 static const char ${NAME}_${text}_characters[] = {${characters}0};
 const std::string_view ${NAME}_${text}{${NAME}_${text}_characters, sizeof(${NAME}_${text}_characters) - 1};

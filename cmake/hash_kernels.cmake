@@ -1,13 +1,13 @@
-# cmake -DSOURCES=src -DCOMPILER=x -DOUT=kernel_hashes.def -P hash_kernels.cmake: for each kernel family, a hash of the
-# sources of its kernels in each language. Counted are the files of its folder in that language and what these include
-# from kernel folders, of vectors (*-inl.h), of shaders and CUDA, and the tables that kernels expand. What every family
-# includes (ops/op.h and the like) describes calls; it does not compute.
+# cmake -DSOURCES=src -DCOMPILER=x -DOUT=kernel_hashes.def -P hash_kernels.cmake: hashes, for each kernel family, the
+# sources of its kernels in each language. They are the files of its folder in that language (vectors (*-inl.h), shaders
+# or CUDA), what these include from kernel folders, and the tables that kernels expand. Files that every family includes
+# (ops/op.h and the like) are left out: they describe calls and do not compute.
 cmake_policy(VERSION 3.25)
 set(shunt_kernels_cpu "\\.cpp$" "_gpu\\.cpp$")
 set(shunt_kernels_shader "(\\.comp|\\.frag|\\.vert|_gpu\\.cpp)$" "^$")
 set(shunt_kernels_cuda "(\\.cu|_gpu\\.cpp)$" "^$")
 
-# `files` and all that they include, as relative paths.
+# `files` and everything they include, as relative paths.
 function(shunt_closure files out)
   set(seen "")
   while(files)

@@ -1,8 +1,8 @@
-# cmake --install: the program, the libraries, the headers with the tables that they expand, and what finds them.
+# cmake --install: the program, the libraries, the headers with the tables that they expand, and their package files.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
-# The public headers include the tables as "ops/ops.def", so that both stand in a folder of their own.
+# The public headers include the tables as "ops/ops.def", so both go into a folder of their own.
 set(shunt_headers_dir ${CMAKE_INSTALL_INCLUDEDIR}/shunt-${PROJECT_VERSION_MAJOR})
 set(shunt_cmake_dir ${CMAKE_INSTALL_LIBDIR}/cmake/shunt)
 foreach(target shunt shunt_c)
@@ -16,7 +16,7 @@ install(FILES src/ops/args.h src/ops/expand.h src/ops/parameters.h src/ops/attri
 install(TARGETS shunt_c shunt shunt_packages EXPORT shunt_targets)
 if(SHUNT_BUILD_CLI)
   install(TARGETS shunt_program)
-  # The program describes itself: words of the call, file, folder under share/.
+  # The program describes itself: the command's words, the file, the folder under share/.
   set(described "manual|shunt.1|man/man1" "completions bash|shunt|bash-completion/completions"
                 "completions zsh|_shunt|zsh/site-functions" "completions fish|shunt.fish|fish/vendor_completions.d")
   foreach(row IN LISTS described)
@@ -33,7 +33,7 @@ if(SHUNT_BUILD_CLI)
   endforeach()
   add_custom_target(shunt_descriptions ALL DEPENDS ${shunt_described})
 endif()
-# All that cmake --install takes, and nothing of the tests: what ./dev build makes.
+# Builds what cmake --install needs, without the tests; ./dev build makes this target.
 add_custom_target(installable DEPENDS ${shunt_described})
 add_dependencies(installable shunt shunt_c)
 if(SHUNT_BUILD_CLI)

@@ -1,6 +1,5 @@
-# The list of kernel families is the list of folders under src/ops that hold NAME.cpp. Written to families.def: for each
-# SHUNT_FAMILY(NAME), SHUNT_SIMD_FAMILY(NAME) where NAME_simd.cpp is there, and SHUNT_GPU_FAMILY(NAME) where NAME_gpu.cpp
-# is.
+# The kernel families are the folders under src/ops that contain NAME.cpp. families.def gets SHUNT_FAMILY(NAME) for
+# each, SHUNT_SIMD_FAMILY(NAME) if NAME_simd.cpp exists, and SHUNT_GPU_FAMILY(NAME) if NAME_gpu.cpp exists.
 set(shunt_generated_dir ${CMAKE_CURRENT_BINARY_DIR}/generated)
 file(GLOB shunt_family_headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*/*.h
                                                  ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*/*.cpp)

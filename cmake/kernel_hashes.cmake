@@ -1,5 +1,5 @@
-# kernel_hashes.def tells the kernels of one build from those of another: hash_kernels.cmake writes it whenever a source
-# below src/ops has changed, and src/ops/kernel_hash.cpp reads it.
+# kernel_hashes.def distinguishes the kernels of different builds. hash_kernels.cmake writes it whenever a source below
+# src/ops has changed; src/ops/kernel_hash.cpp reads it.
 file(GLOB_RECURSE shunt_hashed_sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*)
 set(shunt_hash_script ${CMAKE_CURRENT_SOURCE_DIR}/cmake/hash_kernels.cmake)
 add_custom_command(

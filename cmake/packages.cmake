@@ -1,7 +1,7 @@
-# What the core needs from the system, as the target shunt_packages.
+# The target shunt_packages: what the core needs from the system.
 add_library(shunt_packages INTERFACE)
 if(SHUNT_WEB)
-  # Headers alone, which fit every processor; Debian has no libraries for WebAssembly beyond the language's
+  # Only headers, which fit every processor; for WebAssembly, Debian has only the standard libraries
   # (bindings/web/fmt.cpp).
   target_include_directories(shunt_packages SYSTEM BEFORE INTERFACE ${CMAKE_SOURCE_DIR}/bindings/web/one_thread)
 else()

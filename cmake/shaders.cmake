@@ -1,8 +1,8 @@
-# Every src/ops/FAMILY/NAME.comp is preprocessed (kernels expand the op tables), compiled to SPIR-V, checked and
-# embedded. Without glslc there are none, and shaders.def is empty. The SPIR-V is also translated to each of
-# shunt_shader_texts by `shunt_to_TEXT x.spv --output x.TEXT`; a text whose translator is missing is empty. What
-# stands beside it as shunt_webgl_texts have it goes to WebGL2's language alone, with its names: all is bound by them.
-# NAME.vulkan.comp is not translated.
+# Each src/ops/FAMILY/NAME.comp is preprocessed (kernels expand the op tables), compiled to SPIR-V, checked and
+# embedded. Without glslc there are no shaders, and shaders.def is empty. The SPIR-V is also translated to each of
+# shunt_shader_texts by `shunt_to_TEXT x.spv --output x.TEXT`; a text is empty if its translator is missing. Files next
+# to it with the suffixes of shunt_webgl_texts are translated only to WebGL2's language, with their names, by which
+# everything is bound. NAME.vulkan.comp is not translated.
 find_program(SHUNT_GLSLC glslc)
 find_program(SHUNT_SPIRV_VAL spirv-val)
 find_program(SHUNT_SPIRV_CROSS spirv-cross)
@@ -10,7 +10,7 @@ set(shunt_shader_texts glsl430 essl310 wgsl msl)
 if(SHUNT_SPIRV_CROSS)
   set(shunt_to_glsl430 ${SHUNT_SPIRV_CROSS} --version 430 --no-es)
   set(shunt_to_essl310 ${SHUNT_SPIRV_CROSS} --version 310 --es)
-  # MSL 2.3 is that of macOS 11. Buffers have the numbers of our bindings, and arrays are the language's own.
+  # MSL 2.3 is the version of macOS 11. Buffers keep our binding numbers, and arrays are the language's own.
   set(shunt_to_msl ${SHUNT_SPIRV_CROSS} --msl --msl-version 20300 --msl-decoration-binding --msl-force-native-arrays)
 else()
   message(WARNING "spirv-cross is missing: this build has no shaders for OpenGL and Metal")

@@ -1,5 +1,5 @@
-# Toolchain: WebAssembly for browsers, by clang 19 with Debian's WASI libraries. A reactor: it has no main, a page calls
-# what it exports. There are no threads and no exceptions.
+# Toolchain: WebAssembly for browsers, by clang 19 with Debian's WASI libraries. The module is a reactor: it has no
+# main, and a page calls its exports. There are no threads and no exceptions.
 set(CMAKE_SYSTEM_NAME Generic)
 set(CMAKE_SYSTEM_PROCESSOR wasm32)
 set(CMAKE_C_COMPILER clang-19)

@@ -1,6 +1,6 @@
-# Of the sources, those that a browser can run: without the device APIs that none has and what needs an operating system
-# (or, for parse_bytes, std::from_chars of doubles, which WASI's library lacks), and with bindings/web/instead/PATH in
-# place of src/PATH.
+# The sources that a browser can run: without the device APIs that browsers lack and without what needs an operating
+# system (or, for parse_bytes, std::from_chars of doubles, which WASI's library lacks). bindings/web/instead/PATH
+# replaces src/PATH.
 set(not_in_browsers "devices/(cuda|gl|metal|null|sim|vulkan)/" "devices/discovery/(find|free_memory|known_apis|probe)\\."
                     "ops/cuda\\." "base/system/" "base/parse_bytes")
 list(JOIN not_in_browsers "|" not_in_browsers)

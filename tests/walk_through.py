@@ -1,5 +1,5 @@
-"""What the tests of docs/adding-*.md share: a copy of the sources in which a page's shell block is run and the result is
-compiled as the build compiles the same kind of file.
+"""Shared by the tests of docs/adding-*.md: a copy of the sources, in which a page's shell block is run and the result
+is compiled as the build compiles files of the same kind.
 
 A test's command line is TEST.py COMPILE_COMMANDS LIBRARY [LINK_ARGUMENT...].
 """
@@ -36,7 +36,7 @@ class WalkThrough(unittest.TestCase):
             shutil.copytree(ROOT / name, self.copy / name)
 
     def follow(self, page):
-        """Runs the first shell block of a page, and returns the files that it changed or made."""
+        """Runs the first shell block of a page; returns the files that it changed or made."""
         before = self.files()
         text = (ROOT / "docs" / page).read_text(encoding="utf-8")
         run(["bash", "-euc", re.search(r"```sh\n(.*?)```", text, re.DOTALL)[1]], self.copy)

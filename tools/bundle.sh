@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# bundle.sh PROGRAM FOLDER: PROGRAM with the libraries that not every Linux has, the bundled model, the data of the
-# tests and the scripts for a machine with a GPU. ./dev bundle calls this.
+# bundle.sh PROGRAM FOLDER: copies PROGRAM with the libraries that not every Linux has, the bundled model, the tests'
+# data and the scripts for a machine with a GPU. ./dev bundle calls this.
 set -euo pipefail
 
 program=$1
 folder=$2
 most_megabytes=64
-# What every Linux with glibc has, and libstdc++, which the carried libraries need in any version.
+# Libraries of every Linux with glibc; also libstdc++, which the bundled libraries need in any version.
 everywhere='^(linux-vdso|ld-linux|libc|libm|libdl|libpthread|librt|libstdc\+\+|libgcc_s)[.-]'
-# Loaders of drivers: a machine may have a GPU's driver and not these.
+# Driver loaders: a machine may have a GPU's driver but not these.
 loaders=(libvulkan.so.1 libEGL.so.1 libGLdispatch.so.0)
 
 say() { printf 'bundle: %s\n' "$*" >&2; }

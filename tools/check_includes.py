@@ -1,20 +1,19 @@
 #!/usr/bin/env python3
 """Checks which folder includes which: check_includes.py [ROOT].
 
-A folder of src/ includes only include/, base/, ops/, trace/ and the folders above itself in FOLDERS; device APIs
-never include each other; no two folders include each other in a circle, and no two folders inside one either;
-and every quoted include names a file by its path from src/ or include/. cli/, bindings/, tests/, fuzz/ and
-examples/ may include everything.
+A folder of src/ includes only include/, base/, ops/, trace/ and the folders above itself in FOLDERS. Device APIs never
+include each other. No two folders include each other in a circle, nor do two folders inside one. Every quoted include
+names a file by its path from src/ or include/. cli/, bindings/, tests/, fuzz/ and examples/ may include everything.
 """
 
 import pathlib
 import re
 import sys
 
-# The order in which a graph walks through the house (docs/architecture.md).
+# The order in which a graph passes through the folders (docs/architecture.md).
 FOLDERS = ["base", "ops", "graph", "devices", "plan", "run", "models", "onnx", "arrays", "trace"]
 FOR_EVERYONE = {"include", "base", "ops", "trace"}
-# Folders of src/devices/ that are no device API: every API may use the first, and the second uses every API.
+# Folders of src/devices/ that are not device APIs: every API may use the first; the second uses every API.
 SHARED_BY_DEVICES = {"shaders", "discovery"}
 SUFFIXES = {".h", ".cpp", ".def", ".cu", ".cuh", ".comp", ".glsl", ".frag", ".vert"}
 
@@ -22,13 +21,13 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*["<]([^">]+)[">]', re.MULTILIN
 
 
 def includes_of(path):
-    """The texts between quotes or angle brackets of every include in a file, with their line numbers."""
+    """Yields the text between quotes or angle brackets of each include in a file, with its line number."""
     text = path.read_text(encoding="utf-8")
     return [(text.count("\n", 0, match.start()) + 1, match.group(1)) for match in INCLUDE.finditer(text)]
 
 
 def resolve(root, included):
-    """The file of this repository that an include names, or None for a system or generated header."""
+    """Returns the file of this repository that an include names, or None for a system or generated header."""
     for base in ("src", "include", "tests"):
         candidate = root / base / included
         if candidate.is_file():
@@ -37,25 +36,25 @@ def resolve(root, included):
 
 
 def folder_of(root, path):
-    """'include', or the folder below src/ that holds the file."""
+    """Returns 'include', or the folder below src/ that contains the file."""
     parts = path.relative_to(root).parts
     return parts[1] if parts[0] == "src" else parts[0]
 
 
 def room_of(root, path):
-    """The folder inside its folder of src/ that holds the file, as "models/text", or None."""
+    """Returns the folder inside the file's folder of src/, such as "models/text", or None."""
     parts = path.relative_to(root).parts
     return "/".join(parts[1:3]) if parts[0] == "src" and len(parts) > 3 else None
 
 
 def backend_of(root, path):
-    """The device API a file below src/devices/ belongs to, or None."""
+    """Returns the device API that a file below src/devices/ belongs to, or None."""
     folder, _, name = (room_of(root, path) or "").partition("/")
     return name if folder == "devices" and name not in SHARED_BY_DEVICES else None
 
 
 def forbidden(root, path, target):
-    """Why `path` may not include `target`, or None."""
+    """Returns why `path` may not include `target`, or None."""
     here, there = folder_of(root, path), folder_of(root, target)
     if there == "tests":
         return "the library does not include tests/"
@@ -80,7 +79,7 @@ def forbidden(root, path, target):
 
 
 def circle_in(edges):
-    """A list of folders that include each other in a circle, or None. `edges`: folder -> {folder: example}."""
+    """Returns folders that include each other in a circle, or None. `edges`: folder -> {folder: example}."""
 
     def walk(folder, trail):
         if folder in trail:
@@ -113,7 +112,7 @@ def problems(root):
             if reason:
                 found.append(f'{where}: includes "{included}", but {reason}')
             here, there = folder_of(root, path), folder_of(root, target)
-            # The public headers expand the tables of ops/, which every other folder builds on.
+            # The public headers expand the tables of ops/, on which every other folder builds.
             if here == there:
                 here, there = room_of(root, path), room_of(root, target)
             if here and there and here != there and "include" not in (here, there):

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks the English of comments: check_prose.py [ROOT].
 
-A sentence in a comment of include/shunt/ has at most MOST_WORDS words, where a semicolon ends a sentence, too. No
-paragraph of a comment in CLEAN_FOLDERS begins with one of FRAGMENTS.
+A sentence in a comment of include/shunt/ has at most MOST_WORDS words; a semicolon also ends a sentence. No paragraph
+of a comment in CLEAN_FOLDERS begins with one of FRAGMENTS.
 """
 
 import pathlib
@@ -13,18 +13,18 @@ import check_includes
 
 MOST_WORDS = 25
 FRAGMENTS = ("Of", "As", "In place of", "Such", "That which", "Nothing of")
-# The folders among include, src, cli and bindings in which no comment begins with a fragment any more.
+# The folders among include, src, cli and bindings in which no comment begins with a fragment.
 CLEAN_FOLDERS = ["include"]
 SUFFIXES = check_includes.SUFFIXES | {".c"}
 
-# Comments; and literals, so that "https://" in a string is not taken for one.
+# Comments, and literals, so that "https://" in a string is not taken for a comment.
 TOKEN = re.compile(r"""'(?:\\.|[^'\\\n])'|"(?:\\.|[^"\\\n])*"|//[^\n]*|/\*.*?\*/""", re.DOTALL)
 MARKS = re.compile(r"^//+|^/\*+|^\s*\*(?!/)|\*/$")
 SKIPPED_WORDS = {"REQUIRES:", "Errors:"}
 
 
 def paragraphs(text):
-    """Each paragraph of each comment as a list of (line number, text), without URLs and indented code."""
+    """Yields each paragraph of each comment as a list of (line number, text), without URLs and indented code."""
     found, end = [], None  # end: line and column of a comment that the next line may continue
     for match in TOKEN.finditer(text):
         comment = match.group()
@@ -47,7 +47,7 @@ def paragraphs(text):
 
 
 def sentences(paragraph):
-    """The line number of the first word and the number of words of each sentence."""
+    """Yields the line number of the first word and the number of words of each sentence."""
     begin, count = None, 0
     for line, text in paragraph:
         for word in text.split():
@@ -61,7 +61,7 @@ def sentences(paragraph):
 
 
 def fragment_in(paragraph):
-    """The fragment that a paragraph begins with, or None."""
+    """Returns the fragment that a paragraph begins with, or None."""
     return next((each for each in FRAGMENTS if f"{paragraph[0][1]} ".startswith(each + " ")), None)
 
 

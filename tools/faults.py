@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Runs a model on devices that are told to fail, and holds what docs/failures.md says: whatever fails, a run ends in
-time, with the text that it has without faults, or with an error that says why.
+"""Runs a model on devices with injected faults, and checks docs/failures.md: whatever fails, a run ends in time, with
+its fault-free text or with an error that says why.
 
-    python3 tools/faults.py build/shunt --count 5000 --seed 1 --jobs 2
+python3 tools/faults.py build/shunt --count 5000 --seed 1 --jobs 2
 
-Each case has a number, and draws from it and the seed: up to four devices of this machine, the strategy, budgets, a
-time-out, and up to three faults (SHUNT_FAULTS). --first runs a case that failed again.
+Each case has a number. From it and the seed it draws up to four devices of this machine, the strategy, budgets, a
+timeout and up to three faults (SHUNT_FAULTS). --first repeats a failed case.
 """
 
 import argparse
@@ -21,10 +21,10 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 MODEL = ROOT / "models/tiny-llama-q8_0.gguf"
 RUN = ("run", str(MODEL), "Once", "-n", "4", "--greedy", "--threads", "1")
-# Far above what any of these runs takes: what is still there then hangs.
+# Far above the time of any of these runs: one that is still running hangs.
 SECONDS = 300
-# Kinds and things of docs/failures.md, with numbers up to about what a run of one device has. What is silently wrong is
-# a kind of its own, as only audits find it.
+# Kinds and targets of docs/failures.md, with numbers up to about what one device reaches in a run. Silently wrong
+# results are a separate kind, as only audits find them.
 FAULTS = {
     "oom after {} allocations": 30,
     "lost at op {}": 2000,
@@ -41,17 +41,17 @@ MOST_DEVICES, MOST_FAULTS = 4, 3
 
 def devices_here(program):
     answer = subprocess.run([program, "devices", "--json"], capture_output=True, text=True, timeout=SECONDS, check=True)
-    # Simulated ones are there for who names them.
+    # Simulated devices exist once they are named.
     return [device["id"] for device in json.loads(answer.stdout)["devices"]] + ["sim:0", "sim:1"]
 
 
 def case(number, seed, here):
-    """The environment and the arguments of a case."""
+    """Returns the environment and the arguments of a case."""
     draw = random.Random(f"{seed}:{number}")
     chosen = draw.sample(here, min(len(here), 1 + draw.randrange(MOST_DEVICES)))
     arguments = ["--devices", ",".join(chosen)]
     if draw.random() < 0.05:
-        # A device all of whose results are wrong, where each step is audited.
+        # A device with only wrong results, while every step is audited.
         return {"SHUNT_FAULTS": "sim:0 wrong after 0 ops"}, ["--devices", "sim:0,cpu:scalar", "--strategy", "gpu", "--audit=1"]
     faults = []
     for _ in range(1 + draw.randrange(MOST_FAULTS)):
@@ -63,7 +63,7 @@ def case(number, seed, here):
         arguments += ["--budget", f"{draw.choice(chosen)}={draw.choice([1, 3, 6, 20])}MiB"]
     hangs = any(" hang " in fault for fault in faults)
     if hangs or draw.random() < 0.2:
-        # Short ones end programs that are really in flight.
+        # Short timeouts end programs that are really in flight.
         arguments += ["--timeout", draw.choice(["0.5", "2"] if hangs else ["0.02", "0.1", "1"])]
     if draw.random() < 0.2:
         arguments += ["--strict"]
@@ -73,7 +73,7 @@ def case(number, seed, here):
 
 
 def complaint_about(program, whole, faults, arguments):
-    """What is wrong with the run, or None; and how it ended."""
+    """Returns what is wrong with the run, or None, and how it ended."""
     try:
         done = subprocess.run([program, *RUN, *arguments], capture_output=True, text=True, timeout=SECONDS, check=False,
                               env={**os.environ, **faults})

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# fuzz.sh SECONDS NAME: replays fuzz/corpus/NAME, then fuzzes for so long. New inputs go to build/fuzz/NAME,
-# inputs that fail to build/fuzz/NAME-*; the corpus of the repository is only read.
+# fuzz.sh SECONDS NAME: replays fuzz/corpus/NAME, then fuzzes for that long. New inputs go to build/fuzz/NAME, failing
+# inputs to build/fuzz/NAME-*; the repository's corpus is only read.
 set -euo pipefail
 
 seconds=$1 name=$2

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Everything about the sources that can be judged without running them. ./dev lint calls this.
+# Checks everything about the sources that needs no running. ./dev lint calls this.
 set -euo pipefail
 
 scripts=(dev .ci/run tools/*.sh tools/gpu/*.sh)

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""What runs where: docs/support.md and the tables of README.md, made from the records of devices in docs/support.json and
-from what the tests of architectures and tokenizers say.
+"""Makes docs/support.md and the tables of README.md from the records of devices in docs/support.json and from what the
+tests of architectures and tokenizers report.
 
 support.py MODELS_TEST [--check]
 support.py --record SHUNT [--devices LIST] [--ops LIST] [--to FILE]
 
-The first writes the files; with --check it fails where they say anything else. Differences of logits are not the same on
-every processor, so they are tabled as powers of ten that they stay under.
+The first form writes the files; with --check it fails if they differ. Differences of logits vary among processors, so
+they are given as powers of ten that they stay below.
 
-The second writes a record of each device: how many cases of `shunt verify` were right, declined and failed, by op and
-dtype; with --ops it replaces just these in the record that there is. It needs nothing but Python 3 and the program, so a machine with a GPU can do it. The tests that hold devices
-against the reference compare what they count with the record of the device's kind.
+The second form writes a record of each device: how many cases of `shunt verify` were right, declined and failed, by op
+and dtype; with --ops it replaces only these in the existing record. It needs only Python 3 and the program, so a
+machine with a GPU can do it. The tests that compare devices with the reference compare their counts with the record of
+the device's kind.
 """
 import argparse
 import difflib
@@ -30,7 +31,7 @@ RECORDS = ROOT / "docs/support.json"
 README = ROOT / "README.md"
 MARKS = ("<!-- made by tools/support.py -->\n", "<!-- end of what tools/support.py made -->\n")
 TESTS = "*Architectures.*:*ReferenceTokenizers.HardStrings*"
-# The device that runs every op: what others are compared with. It comes first after the other one of the processor.
+# The device that runs every op, with which others are compared. It comes first after the processor's other one.
 REFERENCE = "cpu:scalar"
 PROCESSOR = ("cpu:simd", REFERENCE)
 INTRODUCTION = """# What runs where
@@ -69,9 +70,9 @@ dtype, each with a reason that `shunt verify` and `shunt plan --explain` show; a
 tried*: the record is older than the op. Devices that run the same share a column.
 
 """
-# What a kind of dtypes is called where all of them are meant.
+# The name of a kind of dtypes when all of them are meant.
 KIND_NAMES = {"floating": "floats", "integer": "integers", "quantized": "blocks"}
-# (beginning of a label, what it does not say itself, what the API is called where all of its devices are such)
+# (beginning of a label, the remark it needs, the API's name if all of its devices are like this)
 REMARKS = (
     ("sim ", "a device that is made up, with the reference's kernels", ""),
     ("cuda simulated", "a driver of the tests, with kernels compiled for the CPU", "simulated"),
@@ -85,19 +86,20 @@ REMARKS = (
 
 
 def steady(label: str) -> str:
-    """What the label begins with on every machine that has such a device: without versions, addresses and buses."""
+    """The start of a label that is the same on every machine with such a device: no versions, addresses or buses."""
     angle = re.match(r"\S+ ANGLE \([^(]*\([^(]*", label)
     return (angle.group() if angle else re.sub(r" \((?!simulated).*|/.*", "", label)).strip()
 
 
 def ops_in_order() -> list:
-    """None outside of a clone, where the script and the program are all there is."""
+    """None outside a clone, where only the script and the program exist."""
     path = ROOT / "src/ops/ops.def"
     return re.findall(r"^SHUNT_[A-Z_]+\((\w+), \(", path.read_text(encoding="utf-8"), re.MULTILINE) if path.exists() else []
 
 
 def read_records(path: pathlib.Path) -> list:
-    """[{label, emulated, ops: {op: counts}}] of a file with a line for each op: groups of devices that count alike."""
+    """[{label, emulated, ops: {op: counts}}] of a file with a line per op, in which devices with equal counts are
+    grouped."""
     if not path.exists():
         return []
     text = json.loads(path.read_text(encoding="utf-8"))
@@ -126,7 +128,7 @@ def write_records(path: pathlib.Path, records: list) -> None:
 
 
 def verified(shunt: str, device: str, ops: list) -> dict | None:
-    """Nothing, and an error on stderr, where the program does not come so far."""
+    """Returns None, with an error on stderr, if the program does not get that far."""
     done = subprocess.run([shunt, "verify", *ops, "--devices", device, "--json"], capture_output=True, text=True, check=False)
     if not done.stdout.strip():
         print(f"support.py: {shunt} verify --devices {device}: {done.stderr.strip()}", file=sys.stderr)
@@ -135,7 +137,7 @@ def verified(shunt: str, device: str, ops: list) -> dict | None:
 
 
 def record(shunt: str, device: str, chosen: list, path: pathlib.Path) -> bool:
-    """Whether all cases were right."""
+    """Returns whether all cases were right."""
     report = verified(shunt, device, chosen)
     if report is None:
         return False
@@ -157,7 +159,7 @@ def totals(found: dict, ops: list) -> list:
 
 
 def kept_records() -> list:
-    """The processor's first, then those of each API together."""
+    """The processor's records first, then those of each API together."""
     records = read_records(RECORDS)
     labels = [found["label"] for found in records]
     for label in PROCESSOR:
@@ -167,7 +169,7 @@ def kept_records() -> list:
 
 
 def recorded(models_test: str) -> list:
-    """What the tests of architectures and tokenizers recorded, in their order."""
+    """Results that the tests of architectures and tokenizers recorded, in order."""
     with tempfile.TemporaryDirectory() as folder:
         path = pathlib.Path(folder) / "tests.json"
         done = subprocess.run([models_test, f"--gtest_filter={TESTS}", f"--gtest_output=json:{path}"],
@@ -185,7 +187,7 @@ def table(header: list, rows: list) -> str:
 
 @functools.cache
 def dtypes_by_kind() -> dict:
-    """{kind: dtypes}, in their order."""
+    """{kind: dtypes}, in order."""
     text = (ROOT / "src/ops/dtypes.def").read_text(encoding="utf-8")
     kinds: dict = {}
     for name, kind in re.findall(r"^SHUNT_DTYPE\((\w+),.*, (\w+)\)$", text, re.MULTILINE):
@@ -223,18 +225,18 @@ def api_of(label: str) -> str:
 
 
 def remarks_on(label: str) -> list:
-    """[(words, name)], see REMARKS"""
+    """[(words, name)], see REMARKS."""
     return [(words, name) for beginning, words, name in REMARKS if label.startswith(beginning)]
 
 
 def api_in_words(api: str, records: list) -> str:
-    """With what it is in truth where no device of the API is the real thing."""
+    """The API's name, with what its devices really are if none is the real thing."""
     names = [[name for _, name in remarks_on(found["label"]) if name] for found in records if api_of(found["label"]) == api]
     return f"{api} ({', '.join(dict.fromkeys(sum(names, [])))})" if all(names) else api
 
 
 def columns_of(records: list, cells_of: typing.Callable) -> dict:
-    """{title: cells}: a column for the records that have the same cells."""
+    """{title: cells}: one column for all records with the same cells."""
     alike: dict = {}
     for found in records:
         alike.setdefault(tuple(cells_of(found)), []).append(found)
@@ -242,7 +244,7 @@ def columns_of(records: list, cells_of: typing.Callable) -> dict:
 
 
 def column_title(group: list, records: list) -> str:
-    """The names of APIs whose devices are all in the group, and whole labels of others."""
+    """Names of APIs whose devices are all in the group, and whole labels of other devices."""
     labels = [found["label"] for found in group]
     strangers = {api_of(found["label"]) for found in records if found["label"] not in labels}
     return ", ".join(dict.fromkeys(label if api_of(label) in strangers else api_in_words(api_of(label), records)
@@ -255,7 +257,7 @@ def ops_table(records: list, ops: list) -> str:
 
 
 def counts_table(records: list, ops: list) -> str:
-    """How many ops run with each dtype, of those that every record has."""
+    """How many ops run with each dtype, counting ops that every record has."""
     ops = [op for op in ops if all(op in found["ops"] for found in records)]
     dtypes = [dtype for names in dtypes_by_kind().values() for dtype in names]
     columns = columns_of(records, lambda found: [str(sum(found["ops"].get(op, {}).get(dtype, [0])[0] > 0 for op in ops))
@@ -281,8 +283,8 @@ def devices_table(records: list, ops: list) -> str:
 
 
 class Bounds:
-    """Exponents of ten that differences stay under: those of `stated` where they hold, so that they need not be equal on
-    every processor, else of twice what was found."""
+    """Exponents of ten that differences stay below: those of `stated` if they hold, so that they need not be equal on
+    every processor; otherwise of twice what was found."""
 
     def __init__(self, stated: str):
         rows = re.findall(r"\| <= 1e(-\d+) \| <= 1e(-\d+) \| `([\w-]+)\.gguf` \|", stated)
@@ -374,7 +376,7 @@ def main() -> None:
     else:
         done = subprocess.run([options.record, "devices", "--json"], capture_output=True, text=True, check=True)
         devices = [device["id"] for device in json.loads(done.stdout)["devices"]]
-    # All are to be tried, whatever the first one does.
+    # Tries all, whatever the first one does.
     if not all([record(options.record, device, [op for op in options.ops.split(",") if op], options.to) for device in devices]):
         sys.exit(1)
 

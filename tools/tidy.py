@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs clang-tidy over a compilation database, on all cores: tidy.py BUILD_FOLDER.
 
-A file that was found clean is not looked at again until it, a header of this repository that it includes,
-its compiler flags, .clang-tidy or clang-tidy itself change: the hash of all these is remembered in
-~/.cache/shunt-tidy, which also serves other clones.
+A clean file is checked again only when it, a header of this repository that it includes, its compiler flags,
+.clang-tidy or clang-tidy itself changes: a hash of all these is stored in ~/.cache/shunt-tidy, which also serves other
+clones.
 """
 
 import concurrent.futures
@@ -19,7 +19,7 @@ import time
 import check_includes
 
 TIDY = "clang-tidy-19"
-# One pass over a SIMD source instead of one for each instruction set.
+# One pass over a SIMD source instead of one per instruction set.
 EXTRA = ["--extra-arg=-DHWY_COMPILE_ONLY_STATIC", "--extra-arg=-Wno-unknown-warning-option"]
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 KEPT_DAYS = 60
@@ -44,7 +44,7 @@ def files_below(path, seen):
 
 
 def key_of(entry, version):
-    """What decides the verdict on one entry of the database, as a hash that is equal in every clone."""
+    """Hashes what decides the verdict on one entry of the database; equal in every clone."""
     digest = hashlib.sha256()
     seen = set()
     files_below(pathlib.Path(entry["file"]), seen)
@@ -60,7 +60,7 @@ def judge(entry, folder):
     command = [TIDY, "--quiet", "-p", folder, *EXTRA, entry["file"]]
     begin = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    # Without a finding clang-tidy writes only its count of suppressed warnings, to stderr.
+    # Without findings, clang-tidy writes only its count of suppressed warnings, to stderr.
     output = done.stdout if done.returncode == 0 else done.stdout + done.stderr
     return done.returncode == 0 and not done.stdout.strip(), output, time.monotonic() - begin
 
@@ -82,7 +82,7 @@ def main():
             remembered.touch()
         else:
             waiting.append(entry)
-    # Long ones first, so that no core waits for the last.
+    # Long ones first, so that no core waits for the last one.
     waiting.sort(key=lambda entry: -os.path.getsize(entry["file"]))
     failed = 0
     jobs = int(os.environ.get("JOBS") or os.cpu_count() or 1)

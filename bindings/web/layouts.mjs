@@ -11,7 +11,7 @@ export const u32 = scalar(
   (memory, at) => memory.getUint32(at, true),
   (memory, at, value) => memory.setUint32(at, value, true),
 );
-// A Number, for sizes, offsets and times; anything beyond 2^53 is as good as infinite.
+// A Number, for sizes, offsets and times. Values beyond 2^53 count as infinite.
 export const u64 = scalar(
   8,
   (memory, at) => Number(memory.getBigUint64(at, true)),

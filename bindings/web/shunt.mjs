@@ -28,7 +28,7 @@ export function missingHere() {
   return '';
 }
 
-// Resolves after at least that many milliseconds, and after the browser has had a turn.
+// Resolves after at least that many milliseconds, and after the browser has run other tasks.
 function rest(milliseconds) {
   if (milliseconds >= 1) return new Promise((resolve) => setTimeout(resolve, milliseconds));
   return new Promise((resolve) => {
@@ -56,7 +56,7 @@ async function bytesOf(response, onProgress) {
   }
 }
 
-// Downloads a file. `onProgress(done, total)`: in bytes; the total is 0 if the server does not tell.
+// Downloads a file. `onProgress(done, total)`: in bytes; the total is 0 if the server does not report it.
 export async function download(url, onProgress) {
   return bytesOf(await fetch(url), onProgress);
 }
@@ -140,7 +140,7 @@ export class Shunt {
     return this.#inTurn(() => this.#answerTo({ do: 'devices' }));
   }
 
-  // `file`: an ArrayBuffer with a GGUF file.
+  // `file`: an ArrayBuffer with the contents of a GGUF file.
   openModel(file) {
     return this.#inTurn(() => {
       const bytes = new Uint8Array(file);

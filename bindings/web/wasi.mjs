@@ -1,10 +1,10 @@
-// The few WASI services that the C and C++ libraries of shunt.wasm call. A page has no files, no environment and no
-// arguments; stdout and stderr go to the console.
+// The few WASI services that the C and C++ libraries of shunt.wasm call. A page has no files, environment or arguments;
+// stdout and stderr go to the console.
 const kSuccess = 0;
 const kBadFile = 8;
 const kNotSupported = 52;
 
-// `wasm.memory` is read late: it exists only once the module does.
+// `wasm.memory` is read late, since it exists only once the module does.
 export function wasiImports(wasm) {
   const view = () => new DataView(wasm.memory.buffer);
   const services = {

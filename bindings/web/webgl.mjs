@@ -1,4 +1,4 @@
-// The imports of the module "webgl": one function for each row of src/devices/webgl/api.h, by its name.
+// The imports of the module "webgl": one function for each row of src/devices/webgl/api.h, under its name.
 //
 // WebGL has objects where OpenGL ES has numbers, so objects are kept here under numbers that are never reused. Pointers
 // are offsets in the instance's memory, which may move whenever it grows, so views are recreated for every access.
@@ -8,7 +8,7 @@ const kUnsignaled = 0x9118;
 const kContextLost = 0x9242;
 
 class Objects {
-  // Set when an object was requested that is gone because its context was lost and replaced.
+  // Set when a requested object is gone because its context was lost and replaced.
   missed = false;
   #objects = new Map();
   #last = 0;
@@ -56,7 +56,7 @@ export function webglImports(wasm) {
 
   // Pointers arrive as signed numbers.
   const bytes = (at, count) => new Uint8Array(wasm.memory.buffer, at >>> 0, count);
-  // The host's data may begin at any byte; a view of words may not.
+  // The host's data may begin at any byte, but a view of words may not.
   const words = (at, count) =>
     at % 4 === 0
       ? new Uint32Array(wasm.memory.buffer, at >>> 0, count)

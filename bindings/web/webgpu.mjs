@@ -93,7 +93,7 @@ class Instance {
     return id;
   }
 
-  // Passes on the answer of a future if it has arrived. Returns whether it has, now or before.
+  // Passes on a future's result if it has arrived. Returns whether it has, now or before.
   settle(id) {
     const call = this.futures.get(id);
     if (call === null) return false;
@@ -197,7 +197,7 @@ export function webgpuImports(wasm) {
     const instance = get(handle);
     const type = structs.FutureWaitInfo;
     const end = performance.now() + timeoutNs / 1e6;
-    // Earlier answers are available at once; a caller that asks again is waiting for something else.
+    // Results that arrived earlier are available at once; a caller that asks again is waiting for another.
     if (list(type, count, infos).every(({ future: { id } }) => !instance.futures.has(id))) await instance.sleep(0);
     for (;;) {
       let settled = false;
@@ -339,7 +339,7 @@ export function webgpuImports(wasm) {
   };
   for (const type of kReleased) functions[`${type}Release`] = (handle) => objects.delete(handle);
 
-  // No browser exception may unwind WebAssembly: it becomes an uncaptured error of the device.
+  // A browser exception must not unwind WebAssembly: it becomes an uncaptured error of the device.
   const guarded = (name) => (...numbers) => {
     const [handle, ...others] = numbers.map(unsigned);
     try {

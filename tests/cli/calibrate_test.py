@@ -1,4 +1,4 @@
-"""Measuring this machine, and what plans make of it.
+"""Measures this machine, and checks how plans use the measurements.
 
 Run by ctest as: python3 calibrate_test.py PROGRAM
 """

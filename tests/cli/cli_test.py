@@ -1,4 +1,4 @@
-"""The program as a user meets it: exit codes, what goes to stdout and stderr, JSON keys, real answers.
+"""The program as users meet it: exit codes, stdout and stderr, JSON keys, real answers.
 
 Run by ctest as: python3 cli_test.py PROGRAM
 """
@@ -545,7 +545,7 @@ class Files(CommandLine):
         self.assertLessEqual({"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K", "Q5_K", "Q6_K"},
                              {row["dtype"] for row in result["ops"]})
         for row in result["ops"]:
-            self.assertIn(row["repetitions"], (1, 2))  # an op that takes long is measured once
+            self.assertIn(row["repetitions"], (1, 2))  # a slow op is measured only once
             for what in ("seconds", "bytes_per_s", "flops_per_s", "share_of_bandwidth", "share_of_peak"):
                 self.assertEqual(set(row[what]), {"median", "min", "max"})
                 self.assertGreater(row[what]["min"], 0)

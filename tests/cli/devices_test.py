@@ -1,7 +1,7 @@
-"""What `shunt devices` says on machines that differ in what is installed, and what it still knows the next time.
+"""`shunt devices` on machines with different software installed, and what it remembers for the next call.
 
-Run by ctest as: python3 devices_test.py PROGRAM. A machine without a loader, or with one driver, is this one with the
-variables that name other files set. Prints how long an answer takes.
+Run by ctest as: python3 devices_test.py PROGRAM. Machines without a loader, or with one driver, are this one with
+variables that name other files. Prints how long an answer takes.
 """
 
 import json
@@ -19,7 +19,7 @@ from program import PROGRAM, SECONDS
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 APIS = re.findall(r"^SHUNT_BACKEND\((\w+)", (ROOT / "src/devices/backends.def").read_text(), re.MULTILINE)
-# The variable of each library, and what a user is told to do without it.
+# The variable of each library, and the advice to users who lack it.
 LIBRARIES = {
     "cuda": ("SHUNT_CUDA_LIBRARY", "install NVIDIA's driver"),
     "hip": ("SHUNT_HIP_LIBRARY", "install libamdhip64"),
@@ -31,7 +31,7 @@ LIBRARIES = {
     "webgl2": ("SHUNT_WEBGL_LIBRARY", "it must be a library's file"),
 }
 NOWHERE = "/nowhere/library.so"
-IN_PROCESSES = {"cuda", "hip", "vulkan", "gl", "gles", "webgpu"}  # of their own, whose answers are kept
+IN_PROCESSES = {"cuda", "hip", "vulkan", "gl", "gles", "webgpu"}  # in child processes, whose answers are cached
 DRIVER_VARIABLES = ("VK_", "SHUNT_", "EGL_", "__EGL_", "CUDA_", "HIP_", "LD_")
 LAVAPIPE = next(iter(sorted(pathlib.Path("/usr/share/vulkan/icd.d").glob("lvp_icd*.json"))), None)
 SWIFTSHADER = pathlib.Path("/usr/lib/chromium/vk_swiftshader_icd.json")
@@ -40,7 +40,7 @@ HAS_LOADER = subprocess.run(["sh", "-c", "ldconfig -p | grep -q libvulkan.so.1"]
 
 
 class Machine:
-    """This one, but for the variables of drivers: those that are given, and no library that is not."""
+    """This machine, with only the given driver variables, and without the libraries that are not given."""
 
     def __init__(self, cache, with_libraries=(), **variables):
         self.variables = {name: value for name, value in os.environ.items() if not name.startswith(DRIVER_VARIABLES)}
@@ -58,7 +58,7 @@ class Machine:
         return json.loads(self.call("devices", "--json", *arguments).stdout)
 
     def times(self, *arguments):
-        """The shortest of ten runs: seconds that passed, and seconds of processors."""
+        """The shortest of ten runs: wall-clock seconds and processor seconds."""
         passed, computed = [], []
         for _ in range(10):
             before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
@@ -80,7 +80,8 @@ class Devices(unittest.TestCase):
         return {api["api"] for api in found["apis"] if api["known"]}
 
     def expect_absent(self, found, text, api):
-        """It has no library here, or this build no kernels for it; both the JSON and the text say what helps."""
+        """Expects the API's library, or its kernels in this build, to be missing, and advice in both the JSON and the
+        text."""
         variable, advice = LIBRARIES[api]
         absent = {each["api"]: each for each in found["absent"]}[api]
         self.assertIn(absent["stage"], ("library not found", "not built"), absent)
@@ -92,7 +93,7 @@ class Devices(unittest.TestCase):
             self.assertIn("missing", absent["reason"])
 
     def expect_one_emulated_vulkan_device(self, driver, name):
-        """Of a machine with this driver of Vulkan and nothing else. Answers the machine."""
+        """Expects one emulated Vulkan device on a machine with only this Vulkan driver. Returns the machine."""
         machine = Machine(self.folder, ["vulkan"], VK_DRIVER_FILES=str(driver))
         first = machine.call("devices")
         self.assertRegex(first.stderr, r"Started these drivers at the same time: .*vulkan \d+ ms")
@@ -160,7 +161,7 @@ class Devices(unittest.TestCase):
         self.assertIn("vulkan:0", [device["id"] for device in machine.devices()["devices"]], "it is there again")
 
     def test_how_long_an_answer_takes(self):
-        """Here nothing is held to a time, as a busy machine has its own: what is printed is for people."""
+        """Asserts no times, since a busy machine varies; the printed times are for people."""
         with_vulkan = HAS_LOADER and LAVAPIPE is not None
         machine = Machine(self.folder, ["vulkan"] if with_vulkan else [], VK_DRIVER_FILES=str(LAVAPIPE))
         began = time.monotonic()

@@ -1,9 +1,8 @@
-"""What the documents show: commands and options that there are, and output as it is.
+"""Checks the commands, options and outputs that the documents show.
 
-An indented block shows output where the paragraph before it is the one word `prints` or `printed`: the commands of the
-block before are run in an empty folder, and what the last one prints must be that block, where a line of three dots
-stands for any lines. In all other blocks, and in
-code within a paragraph, each command and its options must be known to `--help`.
+An indented block is output if the paragraph before it is the one word `prints` or `printed`. The commands of the block
+before are run in an empty folder, and the last one must print that block, in which a line of three dots stands for any
+lines. In all other blocks, and in code within a paragraph, each command and its options must be known to `--help`.
 
 Run by ctest as: python3 docs_test.py PROGRAM
 """
@@ -22,14 +21,14 @@ from program import COMMANDS, PROGRAM, SECONDS, shunt
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docs/measurements").glob("*.md"))]
-# What depends on the machine that runs the test: the memory of the process itself, and the sum that it is part of.
+# Output that depends on the test machine: the memory of the process itself, and the total that includes it.
 OF_THE_MACHINE = (r"(?<=\+ )[\d.]+ \w+(?= the process itself)", r"(?<=with a full context: )[\d.]+ \w+")
-# Options of this program; what follows after a pipe or a semicolon is none of it.
+# This program's options end at a pipe or a semicolon.
 CALL = re.compile(r"^(?:\$ )?(?:\w+=(?:\"[^\"]*\"|\S+) )*(?:[\w./]+/)?shunt (?P<rest>.+)")
 
 
 def blocks(text):
-    """Paragraphs and blocks of code, as pairs of whether they are code and their lines."""
+    """Yields paragraphs and code blocks as pairs (is code, lines)."""
     text = re.sub(r"^```\w*\n(.*?)^```$", lambda fenced: "\n" + textwrap.indent(fenced[1], "    "), text,
                   flags=re.DOTALL | re.MULTILINE)
     lines, code = [], False
@@ -38,7 +37,7 @@ def blocks(text):
         if line and is_code == code:
             lines.append(line)
         elif not line and code and lines:
-            lines.append("")  # a block goes on after an empty line if it is indented there
+            lines.append("")  # an empty line continues a block if the next line is indented
         else:
             if lines:
                 yield code, trimmed(lines) if code else lines
@@ -52,13 +51,13 @@ def trimmed(lines):
 
 
 def whole_commands(lines):
-    """With what follows after a backslash, and without comments."""
+    """Yields each command with its backslash continuations and without comments."""
     for line in "\n".join(lines).replace("\\\n", " ").splitlines():
         yield re.sub(r"\s#\s.*", "", line).strip()
 
 
 def examples():
-    """Output that is shown: the document, the commands before it, and its lines."""
+    """Yields each shown output: its document, the commands before it, and its lines."""
     for document in DOCUMENTS:
         seen = list(blocks(document.read_text(encoding="utf-8")))
         for before, between, shown in zip(seen, seen[1:], seen[2:]):
@@ -67,7 +66,7 @@ def examples():
 
 
 def calls():
-    """Each call of the program that a document shows: the document, and what follows after its name."""
+    """Yields each call of the program that a document shows: the document, and what follows the program's name."""
     for document in DOCUMENTS:
         for code, lines in blocks(document.read_text(encoding="utf-8")):
             spans = whole_commands(lines) if code else re.findall(r"`([^`]+)`", " ".join(lines))
@@ -79,14 +78,14 @@ def calls():
 
 @functools.cache
 def options_of(command):
-    """Those that --help lists."""
+    """The options that --help lists."""
     result = shunt(*command.split(), "--help")
     assert result.returncode == 0, result.stderr
     return set(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", result.stdout))
 
 
 def command_in(words):
-    """The longest name of a command that the words begin with."""
+    """The longest command name that the words begin with."""
     for count in (2, 1):
         if " ".join(words[:count]) in COMMANDS:
             return " ".join(words[:count])

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""exhaustion_test.py SHUNT LIBRARY: each command with its Nth allocation, thread and file operation failing, one N at a
-time (tests/c/exhaustion.cpp). It ends with 0 and all of its result, or with 1, a message and nothing left behind."""
+"""exhaustion_test.py SHUNT LIBRARY: runs each command with its Nth allocation, thread or file operation failing, one
+N at a time (tests/c/exhaustion.cpp). It must end with 0 and its whole result, or with 1, a message and no files left
+behind."""
 
 import concurrent.futures
 import os
@@ -16,12 +17,12 @@ DATA = pathlib.Path(__file__).resolve().parents[1] / "data"
 MODEL = DATA / "tiny-llama-f16.gguf"
 CPU = ("--devices", "cpu", "--threads", "2")
 SECONDS = 60
-FIRST = 16  # so many N one after the other; then each a share larger than the one before
+FIRST = 16  # every N up to here; then N grows by a share
 SHARE = 0.25
 KINDS = ("allocation", "thread", "open", "write", "sync", "close", "rename")
 
-# What each command is called with; OUT is the file that it writes, TRACE one of a run. Of those in SAME what goes to
-# stdout is always the same.
+# The arguments of each command; OUT is the file it writes, TRACE the trace of a run. Commands in SAME always print the
+# same to stdout.
 COMMANDS = {
     "run": ("run", MODEL, "Once upon", "-n", "2", "--greedy", "-c", "64", *CPU, "--trace", "OUT"),
     "eval": ("eval", MODEL, "--text", "Once upon", "--top", "2", *CPU),
@@ -37,7 +38,7 @@ COMMANDS = {
     "completions": ("completions", "bash"),
     "calibrate": ("calibrate", "NANO", "--quick", "--devices", "cpu:simd", "--threads", "2"),
 }
-# These take seconds, so each N is four times the one before, and eight times for allocations.
+# These take seconds, so N grows fourfold, and for allocations eightfold.
 SLOW = ("calibrate",)
 SAME = ("run", "eval", "inspect", "tokenize", "make-model", "run-graph", "completions")
 
@@ -52,7 +53,7 @@ class Exhaustion(unittest.TestCase):
         assert cls.call(("make-model", "nano", "Q8_0", cls.nano), "").returncode == 0
         made = cls.call(COMMANDS["run"], cls.trace)
         assert made.returncode == 0, made.stderr
-        assert cls.call(COMMANDS["devices"], "").returncode == 0  # the cache has what it found
+        assert cls.call(COMMANDS["devices"], "").returncode == 0  # fills the cache with what it found
 
     @classmethod
     def tearDownClass(cls):
@@ -67,7 +68,7 @@ class Exhaustion(unittest.TestCase):
                                    "LD_PRELOAD": LIBRARY, **variables})
 
     def expect(self, name, wish, whole):
-        """Runs the command with that failure. Whether it came to it."""
+        """Runs the command with that failure; returns whether the failure happened."""
         with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as marks:
             out, mark = os.path.join(folder, "out"), os.path.join(marks, "failed")
             done = self.call(COMMANDS[name], out, SHUNT_TEST_EXHAUSTION=wish, SHUNT_TEST_EXHAUSTED=mark)
@@ -85,7 +86,7 @@ class Exhaustion(unittest.TestCase):
             return os.path.exists(mark)
 
     def sweep(self, name, kind):
-        """So many times of how many it failed."""
+        """Returns how many runs met a failure."""
         with tempfile.TemporaryDirectory() as folder:
             whole = self.call(COMMANDS[name], os.path.join(folder, "out"))
             self.assertEqual(whole.returncode, 0, whole.stderr)
@@ -102,13 +103,13 @@ class Exhaustion(unittest.TestCase):
             concurrent.futures.wait(sweeps.values())
         wrong = [str(future.exception()) for future in sweeps.values() if future.exception()]
         self.assertEqual(wrong, [], "\n".join(wrong))
-        # Commands share it, so that one may see what another has not finished yet.
+        # Commands share the cache, so one may see files that another has not finished yet.
         caches = (self.cache, *(f"{self.cache}-of-{name}" for name in SLOW))
         self.assertEqual([path for cache in caches for path in os.listdir(cache) if ".partial-" in path], [])
         times = {sweep: future.result() for sweep, future in sweeps.items()}
         for name in COMMANDS:
             self.assertGreater(times[name, "allocation"], 4 if name in SLOW else FIRST, name)
-        # Each kind failed somewhere.
+        # Each kind of failure happened somewhere.
         for name, kind in (("run", "thread"), ("quantize", "thread"), ("make-model", "write"), ("run-graph", "rename"),
                            ("report", "sync"), ("run", "close"), ("plan", "open"), ("calibrate", "rename")):
             self.assertGreater(times[name, kind], 0, (name, kind))

@@ -1,4 +1,4 @@
-"""Runs on devices that fail: the text is the same, and the user hears of it.
+"""Runs on failing devices: the text stays the same, and the user is told.
 
 Run by ctest as: python3 failures_test.py PROGRAM
 """
@@ -69,7 +69,7 @@ class Failures(CommandLine):
         whole = shunt(*call, "--devices", "cpu:simd")
         for timeout in ("0.02", "1"):
             result = shunt(*call, "--devices", "vulkan:0,cpu:simd", "--strategy", "gpu", "--timeout", timeout)
-            self.assertIn(result.returncode, (0, 1), result.stderr)  # a slow build's processor may be late, too
+            self.assertIn(result.returncode, (0, 1), result.stderr)  # a slow build may be late on the processor, too
             self.assertIn("it still ran at its deadline", result.stderr)
             if result.returncode == 0:
                 self.assertEqual(result.stdout, whole.stdout)
@@ -78,7 +78,7 @@ class Failures(CommandLine):
         with tempfile.TemporaryDirectory() as folder:
             model = os.path.join(folder, "nan.gguf")
             whole = bytearray(pathlib.Path(MODEL).read_bytes())
-            # The last bytes are those of a weight: halves that are no numbers.
+            # The last bytes belong to a weight: NaN in F16.
             whole[-64:] = b"\xff\x7f" * 32
             pathlib.Path(model).write_bytes(whole)
             for command in (("run", model, "Once upon a time", "-n", "4"), ("eval", model, "--text", "Once upon a time")):

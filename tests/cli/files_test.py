@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""files_test.py SHUNT: no command writes over what it reads, and what it writes appears whole or not at all."""
+"""files_test.py SHUNT: no command overwrites what it reads, and output files appear whole or not at all."""
 
 import os
 import pathlib
@@ -16,7 +16,7 @@ ONNX = DATA / "onnx"
 MACHINE = DATA.parents[1] / "examples/machines/two-unequal-gpus.json"
 CPU = ("--devices", "cpu", "--threads", "1")
 
-# Commands with OUT for what they write, and the inputs that OUT must not be: a word of the command each.
+# Commands with OUT for their output, and the inputs that OUT must not name: one word of the command each.
 COMMANDS = [
     (("run", "model.gguf", "-f", "prompt.txt", "-n", "1", *CPU, "--trace", "OUT"), ("model.gguf", "prompt.txt")),
     (("run", "model.gguf", "Once", "-n", "1", "--machine", "machine.json", "--trace", "OUT"), ("machine.json",)),
@@ -133,7 +133,7 @@ class Files(CommandLine):
             writer = Terminal("make-model", "1b", "F32", os.path.join(folder, "model.gguf"))
             writer.wait_for("writing ")
             self.assertEqual(len(os.listdir(folder)), 1)
-            # Both wait while the process does, so that no work happens between them.
+            # Both signals stay pending while the process is stopped, so no work happens between them.
             for number in (signal.SIGSTOP, signal.SIGINT, signal.SIGTERM, signal.SIGCONT):
                 writer.process.send_signal(number)
             ended, shown = writer.end()

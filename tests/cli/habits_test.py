@@ -1,4 +1,4 @@
-"""What people type who come from llama.cpp, or who mistype: it works, or one sentence says what to do.
+"""What users of llama.cpp type, and typing errors: it works, or one sentence says what to do.
 
 Run by ctest as: python3 habits_test.py PROGRAM
 """
@@ -18,7 +18,7 @@ FAST = ("--devices", "cpu:simd", *ALONE)
 
 
 def texts_of(row):
-    """The strings of a row; those that stand beside each other are one."""
+    """The strings of a row; adjacent literals are joined."""
     return ["".join(re.findall(r'"((?:[^"\\]|\\.)*)"', part)).replace('\\"', '"')
             for part in re.split(r',(?=\s*")', row)]
 
@@ -72,7 +72,7 @@ class Habits(CommandLine):
                 else:
                     self.assertEqual(result.returncode, 1)
                     self.assertIn("nothing.gguf", result.stderr.splitlines()[1])
-                break  # the other spellings are words of the same row
+                break  # the other spellings are in the same row
 
     def test_bench_and_quantize_have_theirs(self):
         result = self.data("bench", "model", "-m", MODEL, "-p", "8", "-n", "2", "-r", "1", "-t", "1", *FAST[:2])

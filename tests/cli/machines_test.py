@@ -1,4 +1,4 @@
-"""Machines that are not there: plans for each example, and a run on simulated devices that gives the real text.
+"""Simulated machines: plans for each example, and a run on simulated devices that gives the real text.
 
 Run by ctest as: python3 machines_test.py PROGRAM
 """
@@ -145,7 +145,7 @@ class Machines(CommandLine):
             self.refused(2, "\"\" is not DEVICE=SIZE", "plan", *call, "--budget", empty)
 
     def test_weights_that_do_not_fit_come_for_a_prompt_and_the_text_is_the_same(self):
-        """Not for generation, and not over a slow link."""
+        """Does not happen for generation or over a slow link."""
         cpu = {"id": "cpu", "type": "cpu", "flops_per_s": 1e9, "bytes_per_s": 1e9}
         gpu = {"id": "gpu:0", "type": "discrete", "launch_us": 5, "op_us": 1, "flops_per_s": 1e13, "bytes_per_s": 1e12,
                "link": {"latency_us": 2, "bytes_per_s": 5e10}, "memory_bytes": "1 GiB"}

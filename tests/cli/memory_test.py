@@ -16,7 +16,7 @@ CONTEXT = 4096
 
 
 def output_and_peak(*arguments):
-    """What the program printed as JSON, and the most memory that this one process held, in bytes."""
+    """The program's JSON output, and its peak resident memory in bytes."""
     with tempfile.TemporaryFile() as output:
         process = os.posix_spawn(PROGRAM, [PROGRAM, *arguments, "--json"], os.environ,
                                  file_actions=[(os.POSIX_SPAWN_DUP2, output.fileno(), 1)])
@@ -39,7 +39,7 @@ class PeakMemory(unittest.TestCase):
             activations = pool["value_bytes"]
             self.assertEqual(cache, 8 * 2 * CONTEXT * 1024 * 2)
             bound = 1.15 * (os.path.getsize(path) + cache + activations) + 64 * MIB
-            # The prediction is of a full context; the cache takes memory only where tokens were written.
+            # The prediction is for a full context; the cache occupies memory only for tokens that were written.
             taken = len(run["prompt_tokens"]) + len(run["tokens"])
             predicted = plan["predicted_peak_bytes"] - cache * (1 - taken / CONTEXT)
             print(f"peak {peak / MIB:.0f} MiB, bound {bound / MIB:.0f}, predicted {predicted / MIB:.0f} "

@@ -1,4 +1,4 @@
-"""The program under test, which is the first argument of the tests: calls of it, and what they must fulfil."""
+"""The program under test (the tests' first argument): functions to call it and to check its results."""
 
 import json
 import os
@@ -18,7 +18,7 @@ STORY = REFERENCE["prompts"][0]["text"]
 SECONDS = 120
 TABLE = pathlib.Path(__file__).resolve().parents[2] / "cli" / "commands.def"
 COMMANDS = re.findall(r'^SHUNT_COMMAND\(\w+, "([^"]+)"', TABLE.read_text(), re.MULTILINE)
-# Two threads wait for each other at every op, which takes long on a machine that is busy otherwise.
+# Two threads wait for each other at every op, which takes long on a busy machine.
 ALONE = ("--threads", "1")
 
 
@@ -28,7 +28,7 @@ def shunt(*arguments, stdin="", env=None):
 
 
 class Terminal:
-    """The program on a terminal, which shows stdout and stderr alike."""
+    """The program on a terminal that merges stdout and stderr."""
 
     def __init__(self, *arguments, env=None):
         own, its = pty.openpty()
@@ -39,7 +39,7 @@ class Terminal:
         self.shown = ""
 
     def wait_for(self, text):
-        """Reads until `text` shows (or, with None, until the program ends); forgets what was shown up to it."""
+        """Reads until `text` appears (with None, until the program ends), and discards the output up to there."""
         while text is None or text not in self.shown:
             ready, _, _ = select.select([self.file], [], [], SECONDS)
             if not ready:

@@ -1,4 +1,4 @@
-"""What traces tell: summaries, lines, decisions after the run, and the page.
+"""Trace reports: summaries, lines, decisions after the run, and the page.
 
 Run by ctest as: python3 report_test.py PROGRAM
 """
@@ -60,7 +60,7 @@ class Traces(CommandLine):
         self.assertRegex(text, r"\ncpu -> gpu:0 +\d+ ")
 
     def with_candidates(self, trace, **fields):
-        """The same trace, all of whose predictions are as if of devices like that."""
+        """Returns the trace with predictions as if from devices with these fields."""
         def change(other):
             for plan in other["plans"]:
                 plan.update(measured=fields["measured"])
@@ -133,7 +133,7 @@ class Traces(CommandLine):
             for memory in verdict["memory"]:
                 self.assertGreater(memory["weight_bytes"], 0)
                 self.assertEqual(memory["total_bytes"], sum(memory[f"{what}_bytes"] for what in ("weight", "state", "value", "scratch")))
-            self.assertEqual(verdict["tokens"], 2)  # of three the first is the prompt's
+            self.assertEqual(verdict["tokens"], 2)  # three, of which the first is the prompt's
             self.assertGreater(verdict["first_token_us"], 0)
             times = [verdict[f"token_{which}_us"] for which in ("p50", "p90", "p99", "most")]
             self.assertEqual(times, sorted(times))

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""run_graph_test.py SHUNT: ONNX models against what onnxruntime computed from them (tools/references/onnx_models.py)."""
+"""run_graph_test.py SHUNT: ONNX models against what onnxruntime computed from them (tools/references/onnx_models.py).
+"""
 import json
 import pathlib
 import struct

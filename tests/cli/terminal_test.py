@@ -1,4 +1,4 @@
-"""The program on a terminal: chats, colours, progress, and what Ctrl-C does.
+"""The program on a terminal: chats, colours, progress and Ctrl-C.
 
 Run by ctest as: python3 terminal_test.py PROGRAM
 """
@@ -66,7 +66,7 @@ class OnATerminal(CommandLine):
             self.assertEqual([line.index("sim:0 failed") for line in lines], [0], shown)
 
     def test_ctrl_c_at_the_prompt_ends_a_chat(self):
-        for _ in range(20):  # it may come before the program waits, or while it does
+        for _ in range(20):  # the signal may arrive before the program waits, or during the wait
             chat = Terminal("run", MODEL)
             chat.wait_for("> ")
             chat.process.send_signal(signal.SIGINT)
@@ -76,7 +76,7 @@ class OnATerminal(CommandLine):
         chat = Terminal("run", MODEL, "--ignore-eos", "--greedy")
         chat.wait_for("> ")
         chat.type("Tell me a story.\n")
-        chat.wait_for("\n")  # the echo of what was typed
+        chat.wait_for("\n")  # the echo of the input
         while len(chat.shown) < 8:
             chat.shown += os.read(chat.file, 1).decode(errors="replace")
         chat.process.send_signal(signal.SIGINT)

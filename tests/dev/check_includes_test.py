@@ -1,4 +1,4 @@
-"""The include rule, on small trees that break it in one place each."""
+"""The include rules, on small trees that each break them in one place."""
 
 import pathlib
 import subprocess

@@ -1,4 +1,4 @@
-"""The rules for comments, on small trees that break them in one place each."""
+"""The rules for comments, on small trees that each break them in one place."""
 
 import pathlib
 import subprocess

@@ -1,4 +1,4 @@
-"""How ./dev behaves, in a copy of it whose tools only write down that they were called."""
+"""How ./dev behaves, in a copy of it whose tools only record their calls."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
 RECORD = '#!/bin/bash\necho "$(basename "$0") $*" >>"$CALLS"\n'
-# What a configured and built tree leaves behind.
+# The files of a configured and built tree.
 CMAKE = RECORD + """
 folder=build/$2
 mkdir -p $folder
@@ -25,19 +25,19 @@ mkdir -p build/release/cli
 printf '#!/bin/bash\\necho "shunt $*"\\nexit 7\\n' >build/release/cli/shunt
 chmod +x build/release/cli/shunt
 """
-# Knows as installed what is listed in the file $INSTALLED, or everything when there is no such file.
+# Reports as installed what the file $INSTALLED lists, or everything if there is no such file.
 DPKG_QUERY = RECORD + """
 for package in "${@:4}"; do
   if [[ ! -f $INSTALLED ]] || grep -qx "$package" "$INSTALLED"; then echo "installed $package"; else missing=1; fi
 done
 exit ${missing:-0}
 """
-# As apt-get: what was installed is there afterwards.
+# Like apt-get: what was installed is listed afterwards.
 APT_GET = RECORD + """
 [[ ! -f $BROKEN_APT ]] || exit 100
 for word in "$@"; do echo "$word" >>"$INSTALLED"; done
 """
-# As npm ci: its own list is the newest file.
+# Like npm ci: its package list becomes the newest file.
 NPM = RECORD + """
 [[ ! -f $BROKEN_NPM ]] || exit 1
 mkdir -p tools/npm/node_modules/echarts

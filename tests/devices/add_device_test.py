@@ -1,4 +1,4 @@
-"""A new device API is one folder and one row: does what docs/adding-a-device.md says, and looks for the device."""
+"""A new device API is one folder and one row: follows docs/adding-a-device.md and looks for the device."""
 
 import pathlib
 import sys

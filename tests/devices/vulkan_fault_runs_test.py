@@ -8,12 +8,12 @@ import sys
 import unittest
 
 SHUNT, MODEL, FAULTY_LIBRARY = sys.argv[1:4]
-# Without SwiftShader, which ./dev adds: it compiles all kernels again in each of these runs.
+# Removes SwiftShader, which ./dev adds: it would compile all kernels again in each of these runs.
 os.environ.pop("VK_ADD_DRIVER_FILES", None)
-# These end in time, or with an error at once.
+# These runs end in time, or with an error at once.
 PROMPT_FAULTS = ("delay 30ms at submission 5", "delay 5ms from submission 2", "lose at submission 3", "fail at allocation 1",
                  "fail from allocation 1", "delay 20ms at submission 3, lose at submission 4")
-# These outlive the time that a program is given, which a busy machine may exceed by itself.
+# These outlive the program's deadline, which a busy machine may miss by itself.
 LATE_FAULTS = ("hang at submission 4", "delay 4000ms at submission 4",
                "hang at submission 4, fail from allocation 9")
 TIMEOUT = ("--timeout", "3")

@@ -1,4 +1,4 @@
-"""Vulkan is used as it may be: the validation layer, its checks of synchronization included, finds nothing.
+"""Vulkan is used correctly: the validation layer, including its synchronization checks, finds nothing.
 
 Usage: vulkan_validation_test.py SHUNT MODEL DEVICES_TEST FAULTY_LIBRARY
 """
@@ -46,8 +46,8 @@ class Validation(unittest.TestCase):
         return done
 
     def devices(self, **variables: str) -> str:
-        """Vulkan's, emulated ones too. SwiftShader only where there is no other: it takes five times as long, and what
-        the layer judges is the same calls."""
+        """The Vulkan devices, including emulated ones. SwiftShader only if there is no other: it takes five times as
+        long, and the layer judges the same calls."""
         done = subprocess.run([SHUNT, "devices", "--json"], env={**os.environ, **variables}, capture_output=True,
                               text=True, check=True, timeout=600)
         names = {device["id"]: device["name"] for device in json.loads(done.stdout)["devices"]

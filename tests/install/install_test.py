@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""install_test.py BUILD: what cmake --install puts into an empty folder serves a C program and somebody else's project."""
+"""install_test.py BUILD: what cmake --install puts into an empty folder serves a C program and another project."""
 import pathlib
 import re
 import subprocess
@@ -81,8 +81,8 @@ def the_shell_completes(prefix: pathlib.Path) -> None:
 
 
 def what_dev_build_makes_is_all_that_is_installed(build: pathlib.Path) -> None:
-    """./dev build makes the target installable alone."""
-    rules = {}  # by output: all outputs, and the inputs
+    """Checks that the target made by ./dev build is installable on its own."""
+    rules = {}  # output -> all outputs of its rule, and the inputs
     for outputs, inputs in re.findall(r"^build (.*?): \S+(.*)$", (build / "build.ninja").read_text(encoding="utf-8"), re.MULTILINE):
         outputs = [name.replace("${cmake_ninja_workdir}", "") for name in outputs.split() if name != "|"]
         for output in outputs:

@@ -1,4 +1,4 @@
-"""A new op is one folder and one row: does what docs/adding-an-op.md says, and holds its SIMD kernel against its reference."""
+"""A new op is one folder and one row: follows docs/adding-an-op.md, and compares its SIMD kernel with its reference."""
 
 import pathlib
 import sys
@@ -7,7 +7,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
 import walk_through
 
 TABLE = "src/ops/ops.def"
-# What expands the table or the list of families, and what the page makes.
+# The files that expand the table or the list of families, and those that the page makes.
 SOURCES = ["src/ops/op.cpp", "src/ops/families.cpp", "src/ops/gpu_kernels.cpp", "src/ops/pretend/pretend.cpp",
            "src/ops/pretend/pretend_gpu.cpp", "src/ops/pretend/pretend_simd.cpp"]
 PROGRAM = """
@@ -32,7 +32,7 @@ class AddOp(walk_through.WalkThrough):
         changed = self.follow("adding-an-op.md")
         self.assertEqual([path for path in changed if not path.startswith("src/ops/pretend/")], [TABLE])
         self.assertEqual(self.lines_added(TABLE), 1)
-        # As cmake/kernel_families.cmake lists the folder.
+        # The rows that cmake/kernel_families.cmake writes for the folder.
         rows = "".join(f"SHUNT_{kind}FAMILY(pretend)\n" for kind in ("", "SIMD_", "GPU_"))
         made = next(pathlib.Path(self.compile_commands).parent.glob("generated/families.def")).read_text()
         (self.copy / "generated").mkdir()

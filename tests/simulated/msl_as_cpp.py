@@ -1,8 +1,9 @@
-"""Makes C++ of a translated kernel: msl_as_cpp.py NAME KERNEL.msl OUT.cpp
+"""Turns a translated kernel into C++: msl_as_cpp.py NAME KERNEL.msl OUT.cpp
 
-C++ takes the text through simulated/msl/metal_stdlib as it is, but for casts that name an address space, and numbers,
-which are float in MSL, and constants that pipelines are specialized for. Added are a function that gives the entry point what its attributes ask for, and the text
-itself, by which the kernel is found. Without KERNEL.msl, as in a build without spirv-cross, there is no function.
+The text compiles as C++ through simulated/msl/metal_stdlib, except for casts that name an address space, literals with
+a point (float in MSL) and specialization constants, which this script rewrites. It adds a function that passes the
+entry point what its attributes ask for, and the text itself, by which the kernel is found. Without KERNEL.msl, as in a
+build without spirv-cross, there is no function.
 """
 
 import pathlib
@@ -14,7 +15,7 @@ ARGUMENTS = {
     "threadgroups_per_grid": "call.groups<metal::uint3>()",
     "thread_position_in_threadgroup": "call.thread<metal::uint3>()",
 }
-# Two lines: one for what the caller sets, and one for what it is where nobody does.
+# Two lines: the value that the caller sets, and its default.
 CONSTANT = r"constant uint (\w+)_tmp \[\[function_constant\((\d+)\)\]\];\nconstant uint \1 = .*\n"
 UNIT = """#include "simulated/msl_kernel.h"
 #include <metal_stdlib>

@@ -1,4 +1,4 @@
-// A page in headless Chromium (CHROMIUM, else /usr/bin/chromium), which computes on SwiftShader: no GPU is needed.
+// A page in headless Chromium (CHROMIUM, or else /usr/bin/chromium), which computes on SwiftShader and needs no GPU.
 import { once } from 'node:events';
 import fs from 'node:fs';
 import http from 'node:http';
@@ -22,7 +22,7 @@ const kTypes = {
   '.wasm': 'application/wasm',
 };
 
-// WebGPU is for secure contexts only, and a page of this host is one. `fileOf(name)`: what is served as /name.
+// WebGPU requires a secure context, which a page from this host is. `fileOf(name)`: the file to serve as /name.
 async function serve(fileOf) {
   const server = http.createServer((request, answer) => {
     const name = path.basename(new URL(request.url, 'http://host').pathname) || 'index.html';
@@ -38,8 +38,8 @@ async function serve(fileOf) {
   return server;
 }
 
-// Calls work(page, address) with an empty page of a new browser. `address` serves the files of `folder`, and `files`
-// (name -> path) beside them. What the page says goes to stderr.
+// Calls work(page, address) with an empty page of a new browser. `address` serves the files of `folder` and `files`
+// (name -> path). The page's console goes to stderr.
 export async function inBrowser(work, folder, files = {}) {
   if (!fs.existsSync(folder)) throw new Error(`${folder} is missing; ./dev web builds the page`);
   const profile = fs.mkdtempSync(path.join(os.tmpdir(), 'shunt-chromium-'));

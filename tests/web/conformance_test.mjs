@@ -8,7 +8,7 @@ import { kDevices } from './expectations.mjs';
 
 const kSupport = JSON.parse(fs.readFileSync(new URL('../../docs/support.json', import.meta.url), 'utf8'));
 
-// The ops of the record whose label is the longest beginning of this one.
+// The ops of the record with the longest label that this one starts with.
 function keptOps(label) {
   const numbers = kSupport.devices.map((_, number) => number).filter((n) => label.startsWith(kSupport.devices[n].label));
   const best = numbers.sort((a, b) => kSupport.devices[b].label.length - kSupport.devices[a].label.length)[0];

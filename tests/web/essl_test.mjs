@@ -1,4 +1,4 @@
-// node tests/web/essl_test.mjs FOLDER: a browser's WebGL2 takes every kernel of FOLDER/*.essl300*.
+// node tests/web/essl_test.mjs FOLDER: a browser's WebGL2 accepts every kernel of FOLDER/*.essl300*.
 import { checkKernels } from './kernels.mjs';
 
 const kCover = '#version 300 es\nvoid main() { gl_Position = vec4(0.0, 0.0, 0.0, 1.0); }\n';

@@ -1,4 +1,5 @@
-// What the browser has to offer, and what the trained model has to say there: two prompts, four tokens each.
+// The devices that a browser must offer, and the text that the trained model must give there: two prompts, four tokens
+// each.
 import fs from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
@@ -7,7 +8,7 @@ export const kTokens = 4;
 
 const fileOf = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
 const reference = JSON.parse(fs.readFileSync(fileOf('tests/data/tiny-llama-reference.json'), 'utf8'));
-// The shortest: SwiftShader is slow.
+// The shortest ones: SwiftShader is slow.
 const prompts = reference.prompts.sort((a, b) => a.ids.length - b.ids.length).slice(0, 2);
 
 // `prompts`: {text, ids, tokens}, where the tokens follow the ids.
@@ -22,7 +23,7 @@ export const kModels = [
   },
   {
     file: fileOf('tests/data/tiny-llama-f16.gguf'),
-    // Hugging Face transformers.
+    // From Hugging Face transformers.
     prompts: prompts.map((prompt) => ({ ...prompt, tokens: prompt.greedy_ids.slice(0, kTokens) })),
   },
 ];

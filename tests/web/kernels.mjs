@@ -1,13 +1,13 @@
-// Whether a browser takes the kernels that are built for it.
+// Checks that a browser accepts the kernels built for it.
 import fs from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { inBrowser } from './browser.mjs';
 
-// Hands kernels to `take` in a page: an array of what `kernelOf(file, code)` makes of the files of the command line's
-// FOLDER whose name matches `pattern`. It answers the adapter's name and a row per kernel, its name and what was said
-// against it; or an error. Prints the rows; the exit status is 0 if there are kernels and nothing was said.
+// Hands kernels to `take` in a page: an array of kernelOf(file, code) for the files of the command line's FOLDER whose
+// names match `pattern`. `take` returns the adapter's name and a row per kernel with its name and any complaint, or an
+// error. Prints the rows; the exit status is 0 if there are kernels and no complaints.
 export async function checkKernels(pattern, kernelOf, take) {
   const [, script, folder] = process.argv;
   if (folder === undefined) {

@@ -1,8 +1,8 @@
-// node tests/web/page_test.mjs FOLDER [--screenshot FILE]: the page of FOLDER (build/web/page) as somebody uses it.
-// With --screenshot no tests, but a picture of the page (docs/images/browser.png).
+// node tests/web/page_test.mjs FOLDER [--screenshot FILE]: the page of FOLDER (build/web/page) as users use it. With
+// --screenshot, takes a picture of the page (docs/images/browser.png) instead of testing.
 //
-// On every device that a browser has to have, the model says what it says natively, from both files. Generation can be
-// stopped, errors are shown, and a device that is lost leaves the others usable.
+// On every device that a browser must offer, the model gives its native text, from both files. Generation can be
+// stopped, errors are shown, and a lost device leaves the others usable.
 import assert from 'node:assert/strict';
 import { parseArgs } from 'node:util';
 
@@ -15,7 +15,7 @@ const kLosses = {
   webgl2: () => window.madeForTest.contexts.forEach((gl) => gl.getExtension('WEBGL_lose_context')?.loseContext()),
 };
 
-// Runs in the page before all else: keeps what the page makes of the browser's APIs.
+// Runs in the page before anything else: keeps what the page makes of the browser's APIs.
 function keepWhatIsMade() {
   window.madeForTest = { devices: [], contexts: [] };
   const { requestDevice } = GPUAdapter.prototype;
@@ -46,7 +46,7 @@ async function fill(page, selector, text) {
 async function open(page, address) {
   await page.goto(address);
   await page.waitForFunction(isReady);
-  // The page has the ids too, which tell more than the text.
+  // The page also has the ids, which are more exact than the text.
   await page.evaluate(async () => {
     const { Shunt } = await import('./shunt.mjs');
     const { generate } = Shunt.prototype;
@@ -124,7 +124,7 @@ async function aFileThatIsNoModelIsRefused(page, address) {
   console.log(`  ${await textOf(page, '#error')}`);
 }
 
-// What `look` sees on a page of a browser that `change` has changed.
+// Returns what `look` sees on a page of a browser that `change` has modified.
 async function changed(page, change, look) {
   const { identifier } = await page.evaluateOnNewDocument(change);
   await look();
@@ -189,7 +189,7 @@ if (folder === undefined) {
   process.exit(2);
 }
 await inBrowser(async (page, address) => {
-  page.setDefaultTimeout(0);  // ctest has one
+  page.setDefaultTimeout(0);  // ctest has a timeout
   await page.evaluateOnNewDocument(keepWhatIsMade);
   if (screenshot) return takeScreenshot(page, address, screenshot);
   for (const test of kTests) {

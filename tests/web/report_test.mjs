@@ -1,5 +1,5 @@
-// node tests/web/report_test.mjs SHUNT [--screenshot FILE [--dark] [--width N]]: the page of `shunt report`, as somebody opens it
-// from a file. With --screenshot no tests, but a picture of the page (docs/images/report.png).
+// node tests/web/report_test.mjs SHUNT [--screenshot FILE [--dark] [--width N]]: the page of `shunt report`, opened
+// from a file. With --screenshot, takes a picture of the page (docs/images/report.png) instead of testing.
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import fs from 'node:fs';
@@ -20,7 +20,7 @@ if (shunt === undefined) {
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'shunt-report-'));
 const run = (...words) => execFileSync(shunt, words, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'] });
 
-// The trace of a model spread over three devices, and its page.
+// Records a trace of a model spread over three devices, and makes its page.
 function record() {
   const trace = path.join(folder, 'trace.json');
   run('run', path.join(root, 'models/tiny-llama-q8_0.gguf'), 'Once upon a time', '-n', '16', '--greedy', '--strategy', 'layers',
@@ -28,7 +28,7 @@ function record() {
   return trace;
 }
 
-// A page of the trace as `change` has changed it.
+// Makes a page of the trace after `change` has modified it.
 function pageOf(trace, change = () => {}) {
   const json = JSON.parse(fs.readFileSync(trace, 'utf8'));
   change(json);
@@ -38,7 +38,7 @@ function pageOf(trace, change = () => {}) {
   return path.join(folder, 'changed.html');
 }
 
-// From a file, without network. What goes wrong in the page fails the test.
+// Opens the file without network. Any error in the page fails the test.
 async function open(page, file) {
   const errors = [];
   page.removeAllListeners('pageerror');
@@ -101,7 +101,7 @@ async function decisionsAreSortedFilteredAndExplained(page, trace) {
   assert.equal(await countOf(page, '#decisions .candidates'), 0);
 }
 
-// What ran where, what was lost, what would be better; how long tokens took, and the memory of each device.
+// The verdict: what ran where, what was lost and what would be better; token times; each device's memory.
 async function itOpensWithAVerdict(page, trace) {
   await open(page, pageOf(trace));
   assert.match(await textOf(page, '#verdict'), /\d+ % of the work ran on \S+, .*; nothing failed; .*\.$/);
@@ -119,7 +119,7 @@ async function itOpensWithAVerdict(page, trace) {
   assert.match(await textOf(page, '#failures'), /device_lost/);
 }
 
-// Nothing is wider than the screen of a phone; tables scroll by themselves.
+// Nothing is wider than a phone's screen; tables scroll on their own.
 async function itFitsANarrowScreen(page, trace) {
   for (const width of [420, 320, 1280]) {
     await page.setViewport({ width, height: 900 });
@@ -142,7 +142,7 @@ async function anEmptyTraceIsAPage(page, trace) {
   assert.equal(await page.$eval('#decisions-section', ({ hidden }) => hidden), true);
 }
 
-// Names may hold anything.
+// Names may contain anything.
 async function namesAreNoMarkup(page, trace) {
   const name = '</script><img src=x onerror="throw 1"><!--';
   await open(page, pageOf(trace, (json) => {
@@ -185,7 +185,7 @@ const kTests = [itOpensWithAVerdict, itFitsANarrowScreen, everySectionIsThere, t
 
 try {
   await inBrowser(async (page) => {
-    page.setDefaultTimeout(0);  // ctest has one
+    page.setDefaultTimeout(0);  // ctest has a timeout
     const trace = record();
     if (screenshot) return takeScreenshot(page, trace, screenshot);
     for (const test of kTests) {

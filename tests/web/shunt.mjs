@@ -1,9 +1,9 @@
 #!/usr/bin/env node
-// The part of the program shunt that tools/gpu/device_table.py asks for, in headless Chromium:
+// The part of the program shunt that tools/gpu/device_table.py calls, in headless Chromium:
 //
 //   tools/gpu/device_table.py tests/web/shunt.mjs --devices cpu:simd,cpu:scalar,webgpu:0,webgl2:0
 //
-// Each call starts a browser with the page of build/web/page (SHUNT_PAGE, if set).
+// Each call starts a browser with the page of build/web/page (or SHUNT_PAGE, if set).
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -23,7 +23,7 @@ const kOptions = {
   perplexity: { type: 'boolean', default: false },
 };
 
-// Command -> {file, method, request}: the model, the method of Shunt, and what it is asked.
+// Command -> {file, method, request}: the model, the method of Shunt, and the request.
 const kCommands = {
   devices: () => ({ method: 'devices', request: {} }),
   run: ([file, prompt], values) => ({

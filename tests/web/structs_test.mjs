@@ -1,6 +1,6 @@
-// node tests/web/structs_test.mjs [COMPILER]: bindings/web/webgpu_structs.mjs says what src/devices/webgpu/api.h says.
+// node tests/web/structs_test.mjs [COMPILER]: bindings/web/webgpu_structs.mjs agrees with src/devices/webgpu/api.h.
 //
-// Clang (clang++-19, unless named) lays out the structs for wasm32 and is told what JavaScript takes for granted.
+// Clang (clang++-19 by default) lays out the structs for wasm32 and asserts what the JavaScript assumes.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 

@@ -1,4 +1,4 @@
-// node tests/web/wgsl_test.mjs FOLDER: a browser's WebGPU takes every kernel of FOLDER/*.wgsl.
+// node tests/web/wgsl_test.mjs FOLDER: a browser's WebGPU accepts every kernel of FOLDER/*.wgsl.
 import { checkKernels } from './kernels.mjs';
 
 // Runs in the page.

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Whether models of many architectures, in several types of weights, are on devices what they are on cpu:scalar.
+"""Checks that models of many architectures and weight types give the same results on devices as on cpu:scalar.
 
 agreement.py SHUNT [--devices vulkan:0,vulkan:1] [--models trained,gemma3] [--types F16,Q8_0,Q4_K_M] [--tokens 48]
 
-Needs nothing but Python 3 and a folder with the program and its data: a bundle, or a clone after ./dev build. Prints a
-table in Markdown, a row per model, type and device, each made by the commands that stand below it; the exit code is 0
-where every row is ok. The models are the trained one (trained), the tiny ones of each architecture, whose rows are too
-short for blocks of 256 and get blocks of 32 instead, and random ones with rows of 256 (micro, micro-moe).
+Needs only Python 3 and a folder with the program and its data: a bundle, or a clone after ./dev build. Prints a table
+in Markdown: a row per model, type and device, with the commands that made it below. The exit code is 0 if every row is
+ok. The models are the trained one (trained), the tiny ones of each architecture, whose rows are too short for blocks of
+256 and get blocks of 32 instead, and random ones with rows of 256 (micro, micro-moe).
 """
 import argparse
 import json
@@ -45,7 +45,7 @@ class Agreement:
         return str(made)
 
     def ids(self, model: str, file: str) -> list:
-        """Tokens that the model was trained on, those that come with it, or some."""
+        """Returns tokens that the model was trained on, those that come with it, or others."""
         if model == "trained":
             prompt = json.loads((self.data / "tiny-llama-reference.json").read_text(encoding="utf-8"))["prompts"][0]
             given = prompt["ids"] + prompt["greedy_ids"]

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""A model with ever more of a GPU's memory: whether more is ever slower, and whether budgets hold. A table in Markdown.
+"""Runs a model with more and more of a GPU's memory, and checks that more is never slower and that budgets hold. Prints
+a table in Markdown.
 
 budget_sweep.py SHUNT [--model 1b:Q8_0] [--gpu vulkan:0] [--cpu cpu:simd] [--steps 20] [--rounds 5] [--prompt 256]
-                [--generate 64] [--folder FOLDER] [--calibrate]
+[--generate 64] [--folder FOLDER] [--calibrate]
 
-Plans may use from nothing to 1.3 times the weights of the GPU's memory, in so many steps. Steps take turns in each round; figures are
-medians over the rounds. `both` is the time to read the prompt and to generate, and the last column how much of the speed of the best
-smaller budget is reached there. Ends with 1 where a plan takes more than its budget. Needs nothing but Python 3 and the program.
+Plans may use GPU memory from nothing to 1.3 times the weights, in that many steps. The steps take turns in each round;
+figures are medians over the rounds. `both` is the time to read the prompt and to generate. The last column is the speed
+relative to the best smaller budget. Ends with 1 if a plan takes more than its budget. Needs only Python 3 and the
+program.
 """
 import argparse
 import pathlib

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""Whether the devices that are chosen by themselves are the best ones: a table in Markdown.
+"""Compares the devices that Shunt chooses with each device alone, as a table in Markdown.
 
-choice.py SHUNT [--models 168m:Q8_0,1b:Q8_0,FILE.gguf] [--gpu vulkan:0] [--cpu cpu:simd] [--rounds 7] [--prompt 128] [--generate 32]
-          [--folder FOLDER] [--calibrate]
+choice.py SHUNT [--models 168m:Q8_0,1b:Q8_0,FILE.gguf] [--gpu vulkan:0] [--cpu cpu:simd] [--rounds 7] [--prompt 128]
+[--generate 32] [--folder FOLDER] [--calibrate]
 
-Each model reads a prompt and generates, on both devices as Shunt chooses, on the GPU alone, and on the processor alone: these
-three take turns in each round. `of the best` is the time of the better one of the two alone, by the time of the choice: the median over the
-rounds, and where it lies with 95 % confidence (rank interval; that of 7 rounds is all of them but 2 %). Needs nothing but Python 3
-and the program.
+Each model reads a prompt and generates: as Shunt chooses between both devices, on the GPU alone, and on the processor
+alone. These three take turns in each round. `of the best` is the time of the better single device divided by the time
+of the choice: the median over the rounds, and its 95 % confidence interval (rank interval; with 7 rounds it spans
+all of them and misses in 2 %). Needs only Python 3 and the program.
 """
 import argparse
 import math
@@ -20,7 +20,7 @@ from speed import answer, model_file
 
 
 def interval(values: list[float]) -> tuple[float, float]:
-    """Of the median, with at least 95 % confidence where there are 6 values or more."""
+    """The median's confidence interval, at least 95 % for 6 values or more."""
     ordered = sorted(values)
     count = len(ordered)
     outside, cut = 0.0, 0

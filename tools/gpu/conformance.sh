@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Whether a GPU computes right: one table for a machine with a GPU, without network or package manager.
+# Checks whether a GPU computes correctly, without network or package manager, and prints one table.
 #
 #   tools/gpu/conformance.sh PROGRAM [DEVICE [FOLDER]]     DEVICE [cuda:0]; the output of each check goes to FOLDER
 #
-# Checks that the device is there, every op against the reference (with Python 3; FOLDER/support.json gets the record for
-# docs/support.json of a clone), that the trained model's text is that of cpu:scalar, and, with the CUDA toolkit's
-# compute-sanitizer (in PATH, in /usr/local/cuda or named by COMPUTE_SANITIZER), that kernels stay within their memory and
-# do not race. Ends with 0 if all checks passed, 1 if one failed, 2 if one could not be made.
+# Checks that the device exists; every op against the reference (with Python 3; FOLDER/support.json gets the record for
+# docs/support.json of a clone); that the trained model gives the text of cpu:scalar; and, with the CUDA toolkit's
+# compute-sanitizer (in PATH, in /usr/local/cuda or named by COMPUTE_SANITIZER), that kernels stay within their memory
+# and do not race. Ends with 0 if all checks passed, 1 if one failed, 2 if one could not be made.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 program=${1:?the program shunt}
@@ -23,7 +23,7 @@ row() { # CHECK RESULT WORDS
   if [[ $2 == 'not run' && $status -eq 0 ]]; then status=2; fi
 }
 
-# The line of a check's output that says most: the last one that is not empty.
+# The most informative line of a check's output: the last one that is not empty.
 last_line() { grep -v '^[[:space:]]*$' "$1" | tail -n 1 | cut -c1-140; }
 
 check() { # NAME COMMAND...

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""The trained model on every device: one row per device and file, as a table in Markdown or as JSON.
+"""Runs the trained model on every device: a row per device and file, as a table in Markdown or as JSON.
 
 device_table.py SHUNT [--devices gl:0,cpu:simd+vulkan:0] [--prompts 2] [--tokens 8] [--json FILE]
 
-Devices with + between them take the layers of the model in turn; their ops are those of other rows.
+Devices joined by + take the layers of the model in turn; their ops are in other rows.
 
-Needs nothing but Python 3 and a folder with the program and its data: a bundle, or a clone after ./dev build. Each row
-was made by the commands that stand below the table:
-  greedy          prompts whose first tokens are those that Hugging Face transformers (F16) or the device cpu:scalar
-                  (other files) chooses
-  teacher-forced  the tokens that have the same best successor, where the two best logits of cpu:scalar are farther
-                  apart than 0.01, and the mean negative log likelihood less that of cpu:scalar
-  verify          cases of all ops that match the reference, that fail, and that the device declines
+Needs only Python 3 and a folder with the program and its data: a bundle, or a clone after ./dev build. The commands
+that made each row follow the table:
+greedy          prompts whose first tokens equal those of Hugging Face transformers (F16) or of cpu:scalar
+                (other files)
+teacher-forced  tokens with the same best successor, if the two best logits of cpu:scalar are more than 0.01
+                apart, and the mean negative log likelihood less that of cpu:scalar
+verify          cases of all ops that match the reference, that fail, and that the device declines
 """
 import argparse
 import json
@@ -23,7 +23,7 @@ MARGIN = 1e-2
 
 
 def on(devices: str) -> list:
-    """The options for a row's devices."""
+    """Returns the options for a row's devices."""
     return ["--devices", devices.replace("+", ","), *(["--strategy", "layers"] if "+" in devices else [])]
 
 
@@ -42,7 +42,7 @@ class Table:
         self.files = {"F16": data / "tiny-llama-f16.gguf",
                       "Q8_0": first_that_exists(root / "models", root.parent / "models") / "tiny-llama-q8_0.gguf"}
         reference = json.loads((data / "tiny-llama-reference.json").read_text(encoding="utf-8"))
-        # The shortest first: slow devices are many.
+        # The shortest first, since many devices are slow.
         self.prompts = sorted(reference["prompts"], key=lambda prompt: len(prompt["ids"]))[:prompts]
         self.exact: dict[str, list] = {}
 
@@ -106,7 +106,7 @@ def main() -> int:
     found = table.run("devices")
     wanted = options.devices.split(",") if options.devices else [device["id"] for device in found["devices"]]
     names = {device["id"]: device["name"] for device in found["devices"]}
-    # A simulated device is there where it is named.
+    # A simulated device exists once it is named.
     names |= {name: "simulated" for name in wanted if name.startswith("sim:")}
     devices = [{"id": name, "name": " + ".join(names.get(part, "absent") for part in name.split("+"))} for name in wanted]
     rows = []

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""What becomes of a text when the device that makes it fails: a table in Markdown.
+"""Compares a model's text when its device fails with the text without failures, as a table in Markdown.
 
 failures.py SHUNT MODEL [--devices vulkan:0,cuda:0] [--beside cpu:simd] [--cases 20] [--tokens 40]
 
-Each case lets the device fail in one of five phases while it generates greedily, and compares the text with that of the scalar
-processor. Needs nothing but Python 3 and the program.
+Each case makes the device fail in one of five phases while it generates greedily, and compares the text with that of
+the scalar processor. Needs only Python 3 and the program.
 """
 import argparse
 import os
@@ -13,7 +13,7 @@ import re
 import subprocess
 
 OP_FAULTS = ("lost at op {}", "hang at op {}", "error at op {}", "nonfinite at op {}")
-# By phase: faults, and the numbers that they have.
+# Faults by phase, with the highest numbers they take.
 PHASES = {
     "load": (("oom after {} allocations", "lost at transfer {}", "error at transfer {}"), range(0, 8)),
     "plan": (("lost at program {}", "error at program {}"), range(0, 2)),

@@ -1,5 +1,5 @@
-// HIP's calls on an NVIDIA GPU: a library that exports those in use under HIP's names and passes each on to CUDA's
-// driver, which it opens at run time. For showing that the hip backend runs; hip_on_nvidia.sh builds and uses it.
+// HIP on an NVIDIA GPU: exports the HIP calls in use and forwards each to CUDA's driver, which it opens at run time. It
+// shows that the hip backend runs; hip_on_nvidia.sh builds and uses it.
 #include <dlfcn.h>
 
 #include <cstddef>
@@ -18,7 +18,7 @@ Function find(const char* name) {
   return kLibrary == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(kLibrary, name));
 }
 
-// Attributes are numbered otherwise; these are compute units, the two parts of the capability, and integrated.
+// HIP numbers attributes differently; these are compute units, both parts of the capability, and integrated.
 int cuda_attribute(int hip_attribute) {
   switch (hip_attribute) {
     case 63:
@@ -54,10 +54,10 @@ int cuda_attribute(int hip_attribute) {
 
 extern "C" {
 
-// The hip backend gives PTX to a library that exports this.
+// The hip backend passes PTX to libraries that export this.
 void shunt_driver_takes_ptx() {}
 
-// A row's name in HIP is a macro's argument, so that of the one call which differs can be replaced before it is one.
+// A row's HIP name is a macro argument, so the name of the one call that differs can be replaced before expansion.
 #define hipDeviceGetAttribute shunt_device_attribute
 #define SHUNT_DRIVER_CALL(member, cuda, hip, parameters, arguments) SHUNT_PASS_ON(cuda, hip, parameters, arguments)
 #define SHUNT_PASS_ON(cuda, hip, parameters, arguments)            \

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Runs a command with the hip backend on an NVIDIA GPU: HIP's calls are passed on to CUDA's driver (hip_on_cuda.cpp).
+# Runs a command with the hip backend on an NVIDIA GPU: HIP calls are forwarded to CUDA's driver (hip_on_cuda.cpp).
 #
 #   tools/gpu/hip_on_nvidia.sh COMMAND...       e.g. tools/gpu/hip_on_nvidia.sh build/shunt verify --devices hip:0
 #   tools/gpu/hip_on_nvidia.sh --build FOLDER   only builds libhip_on_cuda.so there
 #
-# The library is taken from beside this script or from ../lib (a bundle), else built with the first compiler found, for
-# which a clone is needed. It shows that the backend's calls are right for a driver of HIP's shape, not how AMD's behaves.
+# Uses the library next to this script or in ../lib (a bundle), or else builds it with the first compiler found, which
+# needs a clone. It shows that the backend's calls fit a driver of HIP's form, not how AMD's behaves.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 library=libhip_on_cuda.so

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""A model that does not fit a GPU's memory, on the GPU and the processor together: a table in Markdown.
+"""Runs a model that does not fit a GPU's memory on the GPU and the processor together; prints a table in Markdown.
 
 hybrid.py SHUNT [--model 8b:Q4_K] [--gpu vulkan:0] [--cpu cpu:simd] [--parts 0,0.25,0.5,0.75,1] [--prompt 512]
-                [--generate 64] [--repetitions 3] [--folder FOLDER] [--calibrate]
+[--generate 64] [--repetitions 3] [--folder FOLDER] [--calibrate]
 
-Of the GPU's memory plans may use so large a part of the model's weights (1: all that is free). The last column but one is what the
-memories allow for generation: the weights of each device at the rate at which the processor alone read memory
-meanwhile, and at which the GPU alone reads weights. Needs nothing but Python 3 and the program.
+Plans may use GPU memory for these parts of the model's weights (1: all free memory). The last column but one is the
+bound that memory sets on generation: the weights of each device, at the rate at which the processor alone reads memory
+during the run, and at which the GPU alone reads weights. Needs only Python 3 and the program.
 """
 import argparse
 import pathlib

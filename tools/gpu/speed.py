@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""How fast models of random weights run on a GPU: a table in Markdown.
+"""Measures how fast models of random weights run on a GPU; prints a table in Markdown.
 
 speed.py SHUNT [--devices vulkan:0,cuda:0] [--models 1b:Q8_0,1b:Q4_0,8b:Q8_0] [--prompt 512] [--generate 128]
-               [--repetitions 5] [--folder FOLDER]
+[--repetitions 5] [--folder FOLDER]
 
-Needs nothing but Python 3 and the program: a bundle, or a clone after ./dev build. Models are made in FOLDER, which needs
-as many bytes as they have, and stay there. Devices take turns on each model; figures are medians.
+Needs only Python 3 and the program: a bundle, or a clone after ./dev build. Models are made in FOLDER, which must have
+room for them, and stay there. Devices take turns on each model; figures are medians.
 """
 import argparse
 import json
