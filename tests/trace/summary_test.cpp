@@ -101,7 +101,7 @@ TEST(Summary, ComparesAndPadsWithinBounds) {
   const ExecutionSummary summary = summarize(recording_of(sample.recorder()));
   EXPECT_EQ(summary.devices.size(), kDevices);
   EXPECT_EQ(summary.overlaps.size(), 32U * 31U / 2);
-  // Kept are the devices that were busy longest.
+  // The devices that were busy longest are kept.
   EXPECT_EQ(summary.overlaps.front().first, first + std::to_string(kDevices - 1));
   EXPECT_LT(to_text(summary).size(), 1'000U * 200U);
 }

@@ -137,7 +137,7 @@ TEST(Mixed, DevicesThatShareEachWeightGiveTheTextOfOneDevice) {
   }
 }
 
-// Copied are exactly the weights of sim:0 and sim:1, which cannot address the file.
+// Only the weights of sim:0 and sim:1 are copied: these devices cannot address the file.
 TEST(Mixed, TheCpuAndTwoSimulatedDevicesGiveTheTextOfOneDevice) {
   for (const char* path : {kTrainedModel, kQuantizedModel}) {
     SCOPED_TRACE(path);

@@ -13,7 +13,7 @@ namespace shunt {
 namespace {
 
 // The ops that the trained model runs, fused or not, and those that stand in for them elsewhere. A device that declines
-// one of these entirely cannot run the model. Planned for a device that splits the fused rows of which only GPUs gain.
+// one of these entirely cannot run the model. Planned for a device that splits fused rows from which only GPUs gain.
 std::set<Op> ops_of_a_model() {
   using models::Loaded;
   const auto runtime = Loaded::take(Runtime::create({.threads = 1, .devices = "cpu:simd"}));
