@@ -3,7 +3,7 @@
 
 A clean file is checked again only when it, a header of this repository that it includes, its compiler flags,
 .clang-tidy or clang-tidy itself changes: a hash of all these is stored in ~/.cache/shunt-tidy, which also serves other
-clones.
+clones. The first call installs there the clang-tidy that tidy_requirements.txt names, with pip.
 """
 
 import concurrent.futures
@@ -12,22 +12,39 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 import check_includes
 
-TIDY = "clang-tidy-19"
 # One pass over a SIMD source instead of one per instruction set.
 EXTRA = ["--extra-arg=-DHWY_COMPILE_ONLY_STATIC", "--extra-arg=-Wno-unknown-warning-option"]
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+REQUIREMENTS = ROOT / "tools/tidy_requirements.txt"
 KEPT_DAYS = 60
 
 
 def cache_folder():
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return pathlib.Path(base) / "shunt-tidy"
+
+
+def installed(cache, version):
+    """Returns the path of clang-tidy, which is fetched from PyPI if this machine has no such version yet."""
+    folder = cache / f"clang-tidy-{version}"
+    if not folder.exists():
+        print(f"clang-tidy: fetching version {version} from PyPI", file=sys.stderr)
+        partial = tempfile.mkdtemp(prefix=".partial-", dir=cache)
+        done = subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "--require-hashes", "--no-deps",
+                               "--target", partial, "-r", REQUIREMENTS], check=False)
+        if done.returncode != 0:
+            shutil.rmtree(partial)
+            sys.exit("clang-tidy: pip could not fetch it; see its message above. It needs the package index of PyPI")
+        os.rename(partial, folder)
+    return folder / "clang_tidy/data/bin/clang-tidy"
 
 
 def files_below(path, seen):
@@ -56,8 +73,8 @@ def key_of(entry, version):
     return digest.hexdigest()
 
 
-def judge(entry, folder):
-    command = [TIDY, "--quiet", "-p", folder, *EXTRA, entry["file"]]
+def judge(program, entry, folder):
+    command = [program, "--quiet", "-p", folder, *EXTRA, entry["file"]]
     begin = time.monotonic()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     # Without findings, clang-tidy writes only its count of suppressed warnings, to stderr.
@@ -67,10 +84,10 @@ def judge(entry, folder):
 
 def main():
     folder = sys.argv[1]
-    version = subprocess.run([TIDY, "--version"], capture_output=True, text=True, check=True).stdout
-    version = re.search(r"version (\S+)", version).group(1)
+    version = re.search(r"clang-tidy==(\S+)", REQUIREMENTS.read_text(encoding="utf-8")).group(1)
     cache = cache_folder()
     cache.mkdir(parents=True, exist_ok=True)
+    program = installed(cache, version)
     entries = json.loads((pathlib.Path(folder) / "compile_commands.json").read_text(encoding="utf-8"))
     generated = str(pathlib.Path(folder).resolve()) + "/"
     entries = [entry for entry in entries if not os.path.abspath(entry["file"]).startswith(generated)]
@@ -87,7 +104,7 @@ def main():
     failed = 0
     jobs = int(os.environ.get("JOBS") or os.cpu_count() or 1)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for entry, (clean, output, seconds) in zip(waiting, pool.map(lambda e: judge(e, folder), waiting)):
+        for entry, (clean, output, seconds) in zip(waiting, pool.map(lambda e: judge(program, e, folder), waiting)):
             if os.environ.get("TIDY_TIMES"):
                 print(f"{seconds:6.1f} s {entry['file']}", file=sys.stderr)
             if clean:
@@ -96,7 +113,7 @@ def main():
                 failed += 1
                 print(output.replace(str(ROOT) + "/", ""), end="")
     for old in cache.iterdir():
-        if time.time() - old.stat().st_mtime > KEPT_DAYS * 86400:
+        if old.is_file() and time.time() - old.stat().st_mtime > KEPT_DAYS * 86400:
             old.unlink(missing_ok=True)
     print(f"clang-tidy: {len(entries)} files, {len(waiting)} new or changed, {failed} with findings")
     return 1 if failed else 0

@@ -73,7 +73,7 @@ SHUNT_FUNCTION float log(float x) {
 // Computes the sine of x plus `quarters` quarter turns (1: the cosine) for |x| <= 8192. Subtracts the nearest quarter
 // turn in three parts, of which the first two have exact products; Taylor series take the remainder.
 SHUNT_FUNCTION float sine(float x, std::int32_t quarters) {
-  if (!(abs(x) < 1e9F)) return x - x;
+  if (!(abs(x) < 1e9F)) return x - x;  // NOLINT(misc-redundant-expression): NaN of an infinity
   const float scaled = x * 0.636619772F;
   const std::int32_t n = static_cast<std::int32_t>(scaled + (scaled < 0.0F ? -0.5F : 0.5F));
   const float whole = static_cast<float>(n);
