@@ -12,6 +12,9 @@ import unittest
 
 from program import ALONE, CommandLine, MODEL, STORY, shunt
 
+SIMD = ("--devices", "cpu:simd", *ALONE)
+QUICK = ("--quick", *SIMD)
+
 
 class Calibrate(CommandLine):
     def setUp(self):
@@ -24,11 +27,11 @@ class Calibrate(CommandLine):
                         else os.environ.__setitem__("SHUNT_CACHE_DIR", before))
 
     def generation(self):
-        return self.data("plan", MODEL, "--devices", "cpu:simd", "-c", "64")["generation"]
+        return self.data("plan", MODEL, *SIMD, "-c", "64")["generation"]
 
     def test_plans_are_made_with_what_was_measured_and_broken_files_are_set_aside(self):
         believed = self.generation()
-        shown = shunt("calibrate", MODEL, "--quick", "--devices", "cpu:simd")
+        shown = shunt("calibrate", MODEL, *QUICK)
         self.assertRegex(shown.stdout, r"\ncpu:simd +\d+\.\d\d +\d+\.\d\d +\d+\.\d\d +- +- +\d+\.\d\d +\d+\.\d\d +\d+ +\d+\nfew, many: ")
         self.assertIn(str(self.file), shown.stdout)
         measured = self.generation()
@@ -37,31 +40,31 @@ class Calibrate(CommandLine):
 
         kinds = json.loads(self.file.read_text())["devices"][0]["ops"]
         self.assertIn("linear F32 F16 -> F32", kinds)
-        again = self.data("calibrate", MODEL, "--quick", "--devices", "cpu:simd")
+        again = self.data("calibrate", MODEL, *QUICK)
         self.assertEqual(again["devices"][0]["ops"].keys(), kinds.keys())
 
-        checked = self.data("calibrate", MODEL, "--check", "--quick", "--devices", "cpu:simd")[0]
+        checked = self.data("calibrate", MODEL, "--check", *QUICK)[0]
         self.assertEqual(checked["device"], "cpu:simd")
         self.assertGreater(checked["seen"]["count"], 10)
         self.assertGreater(checked["unseen"]["count"], 10)
         self.assertEqual(len(checked["ops"]), checked["seen"]["count"] + checked["unseen"]["count"])
-        self.assertRegex(shunt("calibrate", MODEL, "--check", "--quick", "--devices", "cpu:simd").stdout,
+        self.assertRegex(shunt("calibrate", MODEL, "--check", *QUICK).stdout,
                          r"\ncpu:simd +\d+ +\d+\.\d % +\d+\.\d % +\d+ +\d+\.\d % +\d+\.\d %\n")
 
         self.file.write_text(self.file.read_text()[:1000])
-        warned = shunt("plan", MODEL, "--devices", "cpu:simd", "-c", "64")
+        warned = shunt("plan", MODEL, *SIMD, "-c", "64")
         self.assertEqual(warned.returncode, 0)
         self.assertIn("cannot be used", warned.stderr)
         self.assertTrue(self.file.with_name("calibration.json.broken").exists())
         self.assertEqual(self.generation()["predicted_us"], believed["predicted_us"])
 
     def test_what_was_measured_in_a_hurry_is_replaced(self):
-        shunt("calibrate", MODEL, "--quick", "--devices", "cpu:simd")
+        shunt("calibrate", MODEL, *QUICK)
         kept = json.loads(self.file.read_text())
         self.assertFalse(kept["devices"][0]["is_brief"])
         kept["devices"][0] |= {"is_brief": True, "ops": kept["devices"][0]["ops"] | {"of another model": []}}
         self.file.write_text(json.dumps(kept))
-        shunt("calibrate", MODEL, "--quick", "--devices", "cpu:simd")
+        shunt("calibrate", MODEL, *QUICK)
         device = json.loads(self.file.read_text())["devices"][0]
         self.assertFalse(device["is_brief"])
         self.assertNotIn("of another model", device["ops"])
@@ -116,7 +119,7 @@ class Calibrate(CommandLine):
 
     def test_nothing_can_be_checked_that_was_not_measured(self):
         self.refused(1, "cpu:simd was not measured; run `shunt calibrate --devices cpu:simd` first",
-                     "calibrate", "--check", "--devices", "cpu:simd")
+                     "calibrate", "--check", *SIMD)
 
 
 if __name__ == "__main__":

@@ -15,49 +15,6 @@ import unittest
 
 from program import ALONE, COMMANDS, CommandLine, MODEL, PROGRAM, REFERENCE, SECONDS, STORY, TABLE, shunt
 
-class Verify(CommandLine):
-    def test_cases_are_counted_by_device_op_and_dtype(self):
-        report = self.data("verify", "add", "argmax", "dequantize", *ALONE)
-        self.assertTrue(report["ok"])
-        self.assertEqual([device["label"] for device in report["devices"]], ["cpu:simd", "cpu:scalar"])
-        for device in report["devices"]:
-            self.assertEqual(list(device["ops"]), ["add", "argmax", "dequantize"])
-            self.assertEqual(set(device["ops"]["argmax"]), {"cases", "F32", "F16", "BF16", "I32"})
-            for op, counts in device["ops"].items():
-                tallies = [tally for tally in report["tallies"]
-                           if (tally["device"], tally["op"], tally["sizes"]) == (device["device"], op, "awkward")]
-                self.assertEqual(counts["cases"], [sum(tally[key] for tally in tallies)
-                                                   for key in ("passed", "declined", "failed")])
-                of_q4 = sum(tally["passed"] for tally in tallies if "Q4_0" in tally["dtypes"])
-                self.assertEqual(counts.get("Q4_0", [0, 0, 0]), [of_q4, 0, 0])
-                self.assertEqual(of_q4 > 0, op == "dequantize")
-
-    def test_the_table_has_a_block_for_each_device(self):
-        text = shunt("verify", "add", "argmax", "linear", "dequantize", "--devices", "cpu:simd,cpu:scalar", *ALONE).stdout
-        simd, scalar = text.split("\n\ncpu:scalar, ")
-        self.assertRegex(simd, r"^cpu:simd, .+\nop +cases +dtypes\nadd +\d+ correct, error \S+ +F32, F16, BF16\n")
-        self.assertRegex(simd, r"\nlinear +\d+ correct, \d+ declined, error \S+ +in part F32, F16, BF16, all block types\n")
-        self.assertRegex(simd, r"\ncpu:simd declined \d+, such as: .+")
-        self.assertRegex(scalar, r"\nargmax +\d+ correct, error \S+ +F32, F16, BF16, I32\n")
-        self.assertRegex(scalar, r"\ndequantize +\d+ correct, error \S+ +F32, F16, BF16, all block types\n$")
-        for line in text.splitlines():
-            if " declined " not in line:
-                self.assertLessEqual(len(line), 120)
-
-    def test_one_op_one_case_one_device(self):
-        chosen = shunt("verify", "softmax", "--case", "1.2.3.0.1.0.2.0.1", "--seed", "9", "--devices", "cpu:simd",
-                       "--threads", "3")
-        self.assertEqual(chosen.returncode, 0, chosen.stderr)
-        self.assertEqual(len(chosen.stdout.splitlines()), 3)
-        self.assertRegex(chosen.stdout, r"^cpu:simd, .+\nop .+\nsoftmax +1 correct, error ")
-        self.assertIn("seed 9", chosen.stderr)
-
-    def test_numbers_that_are_no_case_are_refused_with_what_a_case_is(self):
-        for case in ("99.99.99", "1.2", "0.0.0.0.0.0.0.0.0.0.0.0"):
-            self.refused(2, f"--case: {case} is not a case of softmax, which takes 9 numbers: 0-2, 0-3, ", "verify",
-                         "softmax", "--case", case)
-
-
 class Usage(CommandLine):
     def test_every_command_has_help_with_an_example_and_json(self):
         overview = shunt("--help").stdout
@@ -518,72 +475,6 @@ class Files(CommandLine):
                 self.assertEqual(result.returncode, 1, result.stderr)
                 self.assertIn(f"{path}: cannot write beyond byte", result.stderr)
                 self.assertEqual(os.listdir(folder), [])
-
-    def test_bench_of_a_random_model(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "nano.gguf")
-            made = self.data("make-model", "nano", "Q8_0", path, "--seed", "3")
-            self.assertEqual(made["bytes"], os.path.getsize(path))
-            result = self.data("bench", "model", path, "--prompt", "8", "--generate", "4", "--repetitions", "2",
-                               "--threads", "2")
-            for what in ("prompt_tokens_per_s", "generate_tokens_per_s", "read_bytes_per_s"):
-                self.assertEqual(set(result[what]), {"median", "min", "max"})
-                self.assertGreater(result[what]["min"], 0)
-            self.assertEqual(result["threads"], 2)
-            self.assertGreater(result["share_of_bandwidth"], 0)
-
-    def test_bench_of_ops_has_rates_and_shares(self):
-        quick = ("bench", "ops", "linear", "argmax", "--shape", "micro", "--prompt", "3", "--repetitions", "2",
-                 "--threads", "2")
-        result = self.data(*quick, "--devices", "cpu")
-        self.assertEqual((result["shape"], result["threads"]), ("micro", 2))
-        for what in ("read_bytes_per_s", "peak_flops_per_s", "peak_flops_per_s_one_thread", "fork_join_us"):
-            self.assertGreater(result[what]["min"], 0)
-        self.assertEqual({(row["op"], row["rows"], row["device"]) for row in result["ops"]},
-                         {(op, rows, device) for op in ("linear", "argmax") for rows in (1, 3)
-                          for device in ("cpu:simd", "cpu:scalar")})
-        self.assertLessEqual({"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K", "Q5_K", "Q6_K"},
-                             {row["dtype"] for row in result["ops"]})
-        for row in result["ops"]:
-            self.assertIn(row["repetitions"], (1, 2))  # a slow op is measured only once
-            for what in ("seconds", "bytes_per_s", "flops_per_s", "share_of_bandwidth", "share_of_peak"):
-                self.assertEqual(set(row[what]), {"median", "min", "max"})
-                self.assertGreater(row[what]["min"], 0)
-            self.assertIn(row["reads"], ("memory", "reused"))
-        text = shunt(*quick)
-        self.assertEqual(text.stderr, "")
-        self.assertEqual(text.stdout.count("cpu:simd"), len(result["ops"]) // 2)
-        self.assertNotIn("cpu:scalar", text.stdout)
-
-    def test_bench_of_ops_has_launch_cost_and_a_curve(self):
-        result = self.data("bench", "ops", "--curve", "--devices", "cpu:simd,sim:0", "--repetitions", "1", *ALONE)
-        self.assertEqual((result["threads"], [device["device"] for device in result["devices"]]),
-                         (1, ["cpu:simd", "sim:0"]))
-        self.assertGreater(result["read_bytes_per_s"]["min"], 0)
-        for device in result["devices"]:
-            self.assertGreater(device["program_us"]["min"], 0)
-            self.assertEqual(set(device["op_us"]), {"median", "min", "max"})
-            sizes = [point["bytes"] for point in device["curve"]]
-            self.assertEqual(sizes, [4096 * 4 ** number for number in range(len(sizes))])
-            self.assertGreater(len(sizes), 3)
-            for point in device["curve"]:
-                self.assertGreater(point["bytes_per_s"]["min"], 0)
-                self.assertEqual("share_of_bandwidth" in point, device["device"] == "cpu:simd")
-        text = shunt("bench", "ops", "--curve", "--devices", "sim:0", "--repetitions", "1", *ALONE).stdout
-        self.assertRegex(text, r"\nsim:0, .+\na program of one tiny op +[\d.]+ us\neach further tiny op +-?[\d.]+ us\n")
-        self.assertRegex(text, r"\n +moves +us +GB/s\n +4.0 KiB +[\d.]+ +[\d.]+\n +16.0 KiB ")
-        self.refused(2, "--curve measures devices, not ops; leave out OP", "bench", "ops", "add", "--curve")
-
-    def test_a_check_of_speeds_says_what_was_held_to_which_limit(self):
-        check = shunt("bench", "check", "argmax", "--shape", "micro", "--prompt", "3", "--repetitions", "1", "--json")
-        result = json.loads(check.stdout)
-        self.assertEqual(len(result["gates"]), 1)
-        gate = result["gates"][0]
-        self.assertEqual((gate["measure"], gate["op"], gate["dtype"], gate["rows"]),
-                         ("simd_speedup", "argmax", "F32", 3))
-        self.assertEqual(gate["passed"], gate["value"]["median"] >= gate["at_least"])
-        self.assertEqual(result["passed"], gate["passed"])
-        self.assertEqual(check.returncode, 0 if gate["passed"] else 1)
 
 
 if __name__ == "__main__":

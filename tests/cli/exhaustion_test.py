@@ -38,7 +38,7 @@ COMMANDS = {
     "completions": ("completions", "bash"),
     "calibrate": ("calibrate", "NANO", "--quick", "--devices", "cpu:simd", "--threads", "2"),
 }
-# These take seconds, so N grows fourfold, and for allocations eightfold.
+# These take seconds, so N grows eightfold.
 SLOW = ("calibrate",)
 SAME = ("run", "eval", "inspect", "tokenize", "make-model", "run-graph", "completions")
 
@@ -94,7 +94,7 @@ class Exhaustion(unittest.TestCase):
         nth, times = 1, 0
         while self.expect(name, f"{kind}:{nth}{'+' if times % 4 == 3 else ''}", whole):
             times += 1
-            nth += nth * (7 if kind == "allocation" else 3) if name in SLOW else 1 if nth < FIRST else int(nth * SHARE)
+            nth += nth * 7 if name in SLOW else 1 if nth < FIRST else int(nth * SHARE)
         return times
 
     def test_each_command_ends_with_a_result_or_a_message(self):

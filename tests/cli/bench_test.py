@@ -1,0 +1,83 @@
+"""`shunt bench`: which numbers it gives, in words and as JSON.
+
+Run by ctest as: python3 bench_test.py PROGRAM
+"""
+
+import json
+import os
+import tempfile
+import unittest
+
+from program import ALONE, CommandLine, shunt
+
+
+class Bench(CommandLine):
+    def test_bench_of_a_random_model(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "nano.gguf")
+            made = self.data("make-model", "nano", "Q8_0", path, "--seed", "3")
+            self.assertEqual(made["bytes"], os.path.getsize(path))
+            result = self.data("bench", "model", path, "--prompt", "8", "--generate", "4", "--repetitions", "2",
+                               "--threads", "2")
+            for what in ("prompt_tokens_per_s", "generate_tokens_per_s", "read_bytes_per_s"):
+                self.assertEqual(set(result[what]), {"median", "min", "max"})
+                self.assertGreater(result[what]["min"], 0)
+            self.assertEqual(result["threads"], 2)
+            self.assertGreater(result["share_of_bandwidth"], 0)
+
+    def test_bench_of_ops_has_rates_and_shares(self):
+        quick = ("bench", "ops", "linear", "argmax", "--shape", "micro", "--prompt", "3", "--repetitions", "2",
+                 "--threads", "2")
+        result = self.data(*quick, "--devices", "cpu")
+        self.assertEqual((result["shape"], result["threads"]), ("micro", 2))
+        for what in ("read_bytes_per_s", "peak_flops_per_s", "peak_flops_per_s_one_thread", "fork_join_us"):
+            self.assertGreater(result[what]["min"], 0)
+        self.assertEqual({(row["op"], row["rows"], row["device"]) for row in result["ops"]},
+                         {(op, rows, device) for op in ("linear", "argmax") for rows in (1, 3)
+                          for device in ("cpu:simd", "cpu:scalar")})
+        self.assertLessEqual({"F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_K", "Q5_K", "Q6_K"},
+                             {row["dtype"] for row in result["ops"]})
+        for row in result["ops"]:
+            self.assertIn(row["repetitions"], (1, 2))  # a slow op is measured only once
+            for what in ("seconds", "bytes_per_s", "flops_per_s", "share_of_bandwidth", "share_of_peak"):
+                self.assertEqual(set(row[what]), {"median", "min", "max"})
+                self.assertGreater(row[what]["min"], 0)
+            self.assertIn(row["reads"], ("memory", "reused"))
+        text = shunt(*quick)
+        self.assertEqual(text.stderr, "")
+        self.assertEqual(text.stdout.count("cpu:simd"), len(result["ops"]) // 2)
+        self.assertNotIn("cpu:scalar", text.stdout)
+
+    def test_bench_of_ops_has_launch_cost_and_a_curve(self):
+        result = self.data("bench", "ops", "--curve", "--devices", "cpu:simd,sim:0", "--repetitions", "1", *ALONE)
+        self.assertEqual((result["threads"], [device["device"] for device in result["devices"]]),
+                         (1, ["cpu:simd", "sim:0"]))
+        self.assertGreater(result["read_bytes_per_s"]["min"], 0)
+        for device in result["devices"]:
+            self.assertGreater(device["program_us"]["min"], 0)
+            self.assertEqual(set(device["op_us"]), {"median", "min", "max"})
+            sizes = [point["bytes"] for point in device["curve"]]
+            self.assertEqual(sizes, [4096 * 4 ** number for number in range(len(sizes))])
+            self.assertGreater(len(sizes), 3)
+            for point in device["curve"]:
+                self.assertGreater(point["bytes_per_s"]["min"], 0)
+                self.assertEqual("share_of_bandwidth" in point, device["device"] == "cpu:simd")
+        text = shunt("bench", "ops", "--curve", "--devices", "sim:0", "--repetitions", "1", *ALONE).stdout
+        self.assertRegex(text, r"\nsim:0, .+\na program of one tiny op +[\d.]+ us\neach further tiny op +-?[\d.]+ us\n")
+        self.assertRegex(text, r"\n +moves +us +GB/s\n +4.0 KiB +[\d.]+ +[\d.]+\n +16.0 KiB ")
+        self.refused(2, "--curve measures devices, not ops; leave out OP", "bench", "ops", "add", "--curve")
+
+    def test_a_check_of_speeds_says_what_was_held_to_which_limit(self):
+        check = shunt("bench", "check", "argmax", "--shape", "micro", "--prompt", "3", "--repetitions", "1", "--json")
+        result = json.loads(check.stdout)
+        self.assertEqual(len(result["gates"]), 1)
+        gate = result["gates"][0]
+        self.assertEqual((gate["measure"], gate["op"], gate["dtype"], gate["rows"]),
+                         ("simd_speedup", "argmax", "F32", 3))
+        self.assertEqual(gate["passed"], gate["value"]["median"] >= gate["at_least"])
+        self.assertEqual(result["passed"], gate["passed"])
+        self.assertEqual(check.returncode, 0 if gate["passed"] else 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
