@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <functional>
+#include <span>
 
 #include "models/gguf/gguf_bytes.h"
 #include "models/random/random_model.h"
@@ -10,6 +11,7 @@
 #include "models/step_planner.h"
 #include "plan/planner.h"
 #include "run/opened_devices.h"
+#include "sanitized.h"
 
 namespace shunt::models {
 namespace {
@@ -230,7 +232,9 @@ TEST_F(ExampleMachines, GetOtherPlansFromAWrongCostModel) {
       {"links are useless", [](PriorRates& rates) { rates.link_bytes_per_s = 1e5; }},
       {"ops take long to start", [](PriorRates& rates) { rates.op_us *= 1000; }},
   };
-  for (const auto& [what, mutate] : mutations) EXPECT_FALSE(broken_with(mutate).empty()) << what;
+  const std::size_t count = test::kSanitized ? 1 : std::size(mutations);
+  for (const auto& [what, mutate] : std::span(mutations).first(count))
+    EXPECT_FALSE(broken_with(mutate).empty()) << what;
 }
 
 }  // namespace

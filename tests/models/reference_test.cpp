@@ -3,6 +3,8 @@
 
 #include <cmath>
 
+#include "sanitized.h"
+
 namespace shunt::models {
 namespace {
 
@@ -15,13 +17,7 @@ struct Setup {
 class TrainedModel : public testing::TestWithParam<Setup> {
  protected:
   // The scalar kernels take minutes under a sanitizer, and the tests of ops and tiny models run the same code.
-  [[nodiscard]] static bool is_slow_here() {
-#ifdef SHUNT_SANITIZED
-    return GetParam().cache == DType::F32;
-#else
-    return false;
-#endif
-  }
+  [[nodiscard]] static bool is_slow_here() { return test::kSanitized && GetParam().cache == DType::F32; }
 
   Loaded loaded_{kTrainedModel, GetParam().devices, {.context = 1024, .cache_dtype = GetParam().cache}};
 };

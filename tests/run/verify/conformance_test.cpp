@@ -9,6 +9,7 @@
 
 #include "run/verify/cpu_devices.h"
 #include "run/verify/support_check.h"
+#include "sanitized.h"
 
 namespace shunt {
 namespace {
@@ -16,7 +17,7 @@ namespace {
 class EveryRow : public testing::TestWithParam<Op> {};
 
 TEST_P(EveryRow, GivesTheReferencesResultOnEveryDevice) {
-  test::for_each_simd_target([] {
+  const auto conforms = [] {
     test::CpuDevices cpu;
     Device* const devices[] = {cpu.simd.get(), cpu.scalar.get()};
     const ConformanceOptions options{.ops = {GetParam()}, .sizes = false};
@@ -32,7 +33,12 @@ TEST_P(EveryRow, GivesTheReferencesResultOnEveryDevice) {
       if (tally.device == "cpu:simd" && test::is_left_to_its_parts(tally)) that_ran.insert(tally.device);
     EXPECT_EQ(that_ran, (std::set<std::string>{"cpu:scalar", "cpu:simd"}));
     for (const Device* device : devices) test::expect_as_recorded(*report, *device, true);
-  });
+  };
+  // The tests of ops run each instruction set under sanitizers.
+  if (test::kSanitized)
+    conforms();
+  else
+    test::for_each_simd_target(conforms);
 }
 
 INSTANTIATE_TEST_SUITE_P(Conformance, EveryRow, testing::ValuesIn(test::running_ops()),
