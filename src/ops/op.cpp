@@ -183,7 +183,7 @@ Result<ResultShape> infer(Op op, InputOperands inputs, const Attributes& attribu
 
 std::string to_string(const OpCall& call) {
   std::string text(call.op == Op::custom ? custom_name(*call.attributes) : name_of(call.op));
-  text += "(";
+  text += '(';
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     if (i != 0) text += ", ";
     text += call.has_input(i) ? std::string(name_of(call.input(i).dtype)) + to_string(call.input(i).shape) : "-";

@@ -23,12 +23,12 @@ class Chooser {
   [[nodiscard]] std::optional<Choice> choose() {
     const std::vector<SearchResult> alone = single_devices(problem_);
     const SearchResult mixed = search(problem_);
-    const SearchResult& chosen = wanted_.preferred == kNone ? best_of(alone, mixed) : preferred_of(alone, mixed);
+    const SearchResult chosen = wanted_.preferred == kNone ? best_of(alone, mixed) : preferred_of(alone, mixed);
     if (chosen.score.us == kCannot) return std::nullopt;
     Choice choice{.device_of_node = by_node(chosen), .rooms = rooms_beside(chosen)};
     // Times of avoided devices are inflated, and not comparable.
     if (wanted_.preferred != kNone) return choice;
-    const SearchResult& fastest = least_of(alone, mixed);
+    const SearchResult fastest = least_of(alone, mixed);
     if (fastest.score.us < chosen.score.us) choice.within_margin = by_node(fastest);
     if (chosen.score.over_bytes == 0) choice.bound_us = lower_bound_us(problem_, chosen.score.us);
     return choice;
@@ -112,13 +112,13 @@ class Chooser {
 
   [[nodiscard]] double margin() const { return margin_or_default(wanted_.margin, given_.is_measured()); }
 
-  [[nodiscard]] static const SearchResult& least_of(std::span<const SearchResult> alone, const SearchResult& mixed) {
+  [[nodiscard]] static SearchResult least_of(std::span<const SearchResult> alone, const SearchResult& mixed) {
     const SearchResult& least = *std::ranges::min_element(alone, std::less<>(), &SearchResult::score);
     return mixed.score < least.score ? mixed : least;
   }
 
   // Returns the first device, unless another choice gains more than the margin.
-  [[nodiscard]] const SearchResult& best_of(std::span<const SearchResult> alone, const SearchResult& mixed) const {
+  [[nodiscard]] SearchResult best_of(std::span<const SearchResult> alone, const SearchResult& mixed) const {
     const SearchResult* best = &alone.front();
     const auto gains = [&](const SearchResult& other) {
       if (other.score.over_bytes != best->score.over_bytes || best->score.us == kCannot)
@@ -131,7 +131,7 @@ class Chooser {
   }
 
   // Returns everything on the preferred device, or as much as its memory holds.
-  [[nodiscard]] const SearchResult& preferred_of(std::span<const SearchResult> alone, const SearchResult& mixed) const {
+  [[nodiscard]] SearchResult preferred_of(std::span<const SearchResult> alone, const SearchResult& mixed) const {
     const SearchResult& all = alone[wanted_.preferred];
     return all.score.us != kCannot && all.score.over_bytes == 0 ? all : mixed;
   }

@@ -152,7 +152,7 @@ struct Type {};
 // How to create and end objects of a type, if the interface can do so without arguments.
 template <class T>
 struct Known {
-  static inline T* (*make)() = nullptr;
+  [[maybe_unused]] static inline T* (*make)() = nullptr;
   static inline void (*end)(T*) = nullptr;
   static inline T* object = nullptr;  // the object of the calls
 };

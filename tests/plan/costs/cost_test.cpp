@@ -123,7 +123,7 @@ TEST(Profile, KeepsOnlyOpsWhoseKernelsAreStillTheSame) {
   device.ops["removed F32 -> F32"] = device.ops["linear F32 F32 -> F32"];
   device.refused["linear"] = "it was wrong";
   ASSERT_TRUE(device.kernels.contains("elementwise"));
-  device.kernels["elementwise"] += "!";
+  device.kernels["elementwise"] += '!';
   const auto read = profile_from_json(to_json(profile));
   ASSERT_TRUE(read.has_value()) << read.error().message;
   const DeviceProfile* const kept = read->find(processor());

@@ -5,14 +5,12 @@
 
 #include <cmath>
 #include <set>
-#include <span>
 #include <utility>
 
 #include "devices/sim/device.h"
 #include "plan/planner.h"
 #include "run/measure/link_bench.h"
 #include "run/measure/steady.h"
-#include "sanitized.h"
 
 namespace shunt {
 namespace {
@@ -27,13 +25,11 @@ constexpr OpSizes kTiny{.embedding = 32,
                         .prompt = 8,
                         .context = 16};
 
-// Under sanitizers, only the cases of the first op.
 std::vector<BenchCase> cases_with(std::uint32_t prompt, std::initializer_list<Op> wanted) {
   OpSizes sizes = kTiny;
   sizes.prompt = prompt;
   std::vector<BenchCase> cases;
-  for (const Op op : std::span(wanted).first(test::kSanitized ? 1 : wanted.size()))
-    std::ranges::move(*bench_cases(op, sizes), std::back_inserter(cases));
+  for (const Op op : wanted) std::ranges::move(*bench_cases(op, sizes), std::back_inserter(cases));
   return cases;
 }
 
