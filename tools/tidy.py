@@ -3,7 +3,7 @@
 
 A clean file is checked again only when it, a header of this repository that it includes, its compiler flags,
 .clang-tidy or clang-tidy itself changes: a hash of all these is stored in ~/.cache/shunt-tidy, which also serves other
-clones. The first call installs there the clang-tidy that tidy_requirements.txt names, with pip.
+clones. The first call installs the clang-tidy of tidy_requirements.txt there, with pip.
 """
 
 import concurrent.futures
@@ -33,7 +33,7 @@ def cache_folder():
 
 
 def installed(cache, version):
-    """Returns the path of clang-tidy, which is fetched from PyPI if this machine has no such version yet."""
+    """Returns the path of clang-tidy; fetches it from PyPI unless the cache has this version."""
     folder = cache / f"clang-tidy-{version}"
     if not folder.exists():
         print(f"clang-tidy: fetching version {version} from PyPI", file=sys.stderr)

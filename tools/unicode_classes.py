@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes src/models/text/unicode_classes.h: the general category of every Unicode character, from Python's unicodedata.
 
-tools/unicode_classes.py > src/models/text/unicode_classes.h
+    tools/unicode_classes.py > src/models/text/unicode_classes.h
 
 The Unicode version is that of the Python that runs it; the output names it.
 """

@@ -185,7 +185,7 @@ Result<Json> Page::eval(const Json& request) {
 Result<Json> Page::verify(const Json& request) {
   ConformanceOptions options;
   SHUNT_TRY_ASSIGN(options.ops, ops_of(request));
-  options.sizes = request.value("sizes", true);
+  SHUNT_TRY(take(request, "sizes", options.sizes));
   options.progress = [&](Op, std::uint64_t, std::uint64_t) { return !interrupted_; };
   SHUNT_TRY_ASSIGN(Runtime * runtime, runtime_of(request));
   SHUNT_TRY_ASSIGN(const ConformanceReport report, check_conformance(opened(*runtime).handles(), options));

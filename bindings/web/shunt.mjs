@@ -167,6 +167,7 @@ export class Shunt {
     return this.#inTurn(() => this.#answerTo({ ...request, do: 'eval' }));
   }
 
+  // `request`: {device, ops, sizes}; without `sizes: false`, large operands follow the awkward ones.
   verify(request) {
     return this.#inTurn(() => this.#answerTo({ ...request, do: 'verify' }));
   }

@@ -36,7 +36,7 @@ float inverse(uint scale) {
   if (rest % mantissa * 2u > mantissa) quotient += 1u;
   return uintBitsToFloat(((253u - (bits >> 23u)) << 23u) + (quotient - 0x800000u));
 }
-// As f16_scale in encode_search.h.
+// Converts a scale to F16, away from zero where the steps between small numbers are coarse, as encode_search.h does.
 uint f16_scale(float value) {
   uint bits = to_f16(value);
   return unpackHalf2x16(bits).x < value * (1.0 - 0.001953125) ? bits + 1u : bits;

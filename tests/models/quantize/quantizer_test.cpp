@@ -75,7 +75,7 @@ TEST(Quantizer, EveryTypeKeepsTensorsMetadataAndMostOfTheValues) {
   ASSERT_TRUE(source.has_value());
   for (const Mixture& mixture : mixtures()) {
     // The encoders' own tests run each of them under sanitizers.
-    if (test::kSanitized && mixture.name != std::string_view("Q4_K_M")) continue;
+    if (test::kSanitized && mixture.name != "Q4_K_M") continue;
     const std::string path = folder.file(mixture.name);
     expect_quantizes(kTrainedModel, path, mixture.name, {.threads = 2});
     auto result = GgufFile::open(path);
