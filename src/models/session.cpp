@@ -66,7 +66,7 @@ std::unique_ptr<BucketPlanner> Session::planner_for(const DeviceSet& set, std::o
 void Session::prepare_for(const ExpectedTokens& work, const std::atomic<bool>* interrupted) {
   if (runner_.runs() != 0 || options_.strategy != Strategy::automatic) return;
   work_ = work;
-  if (runner_.measure(interrupted)) runner_.begin_anew();
+  if (runner_.measure(interrupted)) runner_.start_over();
   work_ = std::nullopt;
 }
 
@@ -194,7 +194,7 @@ Status Session::run_once(std::span<const BatchToken> batch) {
 // Tries once more with a rebuilt cache: steps whose logits nobody read may have corrupted it.
 Status Session::compute_again(std::span<const BatchToken> batch) {
   computes_again_ = true;
-  runner_.begin_anew();
+  runner_.start_over();
   Status status = rebuild();
   if (status) status = run_once(batch);
   computes_again_ = false;
@@ -205,7 +205,7 @@ Status Session::compute_again(std::span<const BatchToken> batch) {
 Status Session::give_up(Executable& executable, const Submission& submission) {
   const auto found = executable.find_not_finite(submission);
   runner_.device_pool().acquit();
-  runner_.begin_anew();
+  runner_.start_over();
   return fail(Code::internal, fmt::format("the logits are not finite, even when computed again on every device: {}",
                                           found ? *found : found.error().message));
 }

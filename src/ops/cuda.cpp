@@ -32,7 +32,7 @@ std::string layout_refusal(const OpCall& call, std::string_view name, const Oper
 std::string refusal_of(const OpCall& call, const CudaModule& module) {
   const OpInfo& row = info_of(call.op);
   if (call.inputs.size() > kMaxCudaInputs)
-    return fmt::format("{}: {} inputs, and the kernel takes {}", row.name, call.inputs.size(), kMaxCudaInputs);
+    return fmt::format("{}: {} inputs, and the kernel takes at most {}", row.name, call.inputs.size(), kMaxCudaInputs);
   for (std::size_t i = 0; i < call.inputs.size(); ++i)
     if (call.has_input(i))
       if (std::string reason = layout_refusal(call, row.inputs[i], call.input(i)); !reason.empty()) return reason;
@@ -40,7 +40,7 @@ std::string refusal_of(const OpCall& call, const CudaModule& module) {
   if (std::string reason = cpu_family(row.family).scalar->supports(call); !reason.empty()) return reason;
   if (std::string reason = module.kernel->supports(call); !reason.empty()) return reason;
   if (const std::uint64_t blocks = module.kernel->blocks(call); blocks > kMostBlocks)
-    return fmt::format("{}: takes {} blocks, and a grid has {}", row.name, blocks, kMostBlocks);
+    return fmt::format("{}: takes {} blocks, and a grid has at most {}", row.name, blocks, kMostBlocks);
   return {};
 }
 

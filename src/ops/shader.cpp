@@ -45,7 +45,8 @@ std::string operand_refusal(const OpCall& call, std::string_view name, const Ope
 std::string call_refusal(const OpCall& call, std::uint64_t largest_binding_bytes) {
   const OpInfo& row = info_of(call.op);
   if (call.inputs.size() + 1 > kMaxShaderOperands)
-    return fmt::format("{}: {} operands, and shaders take {}", row.name, call.inputs.size() + 1, kMaxShaderOperands);
+    return fmt::format("{}: {} operands, and shaders take at most {}", row.name, call.inputs.size() + 1,
+                       kMaxShaderOperands);
   std::string refusal = operand_refusal(call, "the result", *call.output, largest_binding_bytes);
   for (std::size_t i = 0; i < call.inputs.size() && refusal.empty(); ++i)
     if (call.has_input(i)) refusal = operand_refusal(call, row.inputs[i], call.input(i), largest_binding_bytes);

@@ -337,7 +337,7 @@ class Module {
     if (!entry_point_) return invalid("it has no entry point");
     for (const Variable& variable : variables_) SHUNT_TRY(check(variable));
     if (!bound_.contains(kOutputBinding))
-      return invalid(fmt::format("it binds nothing at binding {}, the result", kOutputBinding));
+      return invalid(fmt::format("it binds nothing at binding {}, which is the result", kOutputBinding));
     if (std::ranges::any_of(needs_.group, [](std::uint32_t size) { return size == 0 || size > kLargestGroupSide; }))
       return invalid(
           fmt::format("its workgroup has {} x {} x {} invocations", needs_.group[0], needs_.group[1], needs_.group[2]));
@@ -414,9 +414,10 @@ std::string needs_refusal(const SpirvNeeds& needs, const ShaderLimits& limits) {
                        needs.group[2], limits.largest_group);
   if (needs.shared_bytes > limits.shared_bytes)
     return fmt::format("a workgroup shares {} bytes, and {} fit", needs.shared_bytes, limits.shared_bytes);
-  if (needs.f16 && !limits.has_f16) return "it computes in F16, which the device cannot";
-  if (needs.integer_dot && !limits.has_integer_dot) return "it uses integer dot products, which the device has not";
-  if (needs.subgroups && limits.smallest_subgroup == 0) return "it uses subgroups, which the device has not";
+  if (needs.f16 && !limits.has_f16) return "it computes in F16, which the device does not support";
+  if (needs.integer_dot && !limits.has_integer_dot)
+    return "it uses integer dot products, which the device does not support";
+  if (needs.subgroups && limits.smallest_subgroup == 0) return "it uses subgroups, which the device does not support";
   return {};
 }
 

@@ -98,7 +98,7 @@ Status GraphClient::rebuild() {
     const auto inputs_of_run = inputs_;
     Status rebuilt = rebuild_state_();
     inputs_ = inputs_of_run;
-    if (!rebuilt) runner_.begin_anew();  // half-rebuilt state is not zero
+    if (!rebuilt) runner_.start_over();  // half-rebuilt state is not zero
     SHUNT_TRY(std::move(rebuilt));
   }
   for (const auto& [input, bytes] : inputs_) SHUNT_TRY(write_now(input, bytes));

@@ -171,8 +171,8 @@ Result<Device*> OpenedDevices::revive(std::size_t device) {
     for (const std::unique_ptr<Device>& opened : backend.devices) {
       if (opened.get() != handles_[device]) continue;
       const auto api = std::ranges::find(api_rows(), backend.api, &ApiRow::name);
-      SHUNT_TRY_ASSIGN(std::unique_ptr<Device> anew, open_anew(*api, *current, open_options()));
-      revived_.push_back(std::move(anew));
+      SHUNT_TRY_ASSIGN(std::unique_ptr<Device> reopened, reopen_device(*api, *current, open_options()));
+      revived_.push_back(std::move(reopened));
       return current = revived_.back().get();
     }
   return fail(Code::unsupported, fmt::format("{} cannot be opened again", current->info().id));

@@ -16,7 +16,7 @@ class PlanReview {
   // Adds a run of the plan, which took `us`. Planning again takes time in proportion to `units`.
   void add_run(double us, std::size_t units);
   // Starts over with another plan.
-  void begin_anew() { run_us_ = {}; }
+  void start_over() { run_us_ = {}; }
 
   // Returns whether to look now: devices are off their predictions, or a better plan did not pay yet.
   [[nodiscard]] bool is_due(const DevicePool& device_pool) const;

@@ -34,12 +34,12 @@ Status Runner::attempt(const std::function<Status()>& work) {
 
 Status Runner::recover(Error error) {
   SHUNT_TRY(device_pool_.recover(std::move(error)));
-  begin_anew();
+  start_over();
   return {};
 }
 
 void Runner::change_plans() {
-  if (is_outdated_) begin_anew_with(std::exchange(next_planner_, nullptr));
+  if (is_outdated_) start_over_with(std::exchange(next_planner_, nullptr));
 }
 
 Status Runner::rebuild() {
@@ -49,14 +49,14 @@ Status Runner::rebuild() {
   return status;
 }
 
-void Runner::begin_anew_with(std::unique_ptr<BucketPlanner> planner) {
+void Runner::start_over_with(std::unique_ptr<BucketPlanner> planner) {
   last_run_ = nullptr;
   executables_.clear();
   state_ = {};
   arenas_ = {};
   planner_ = std::move(planner);
   next_planner_ = nullptr;
-  review_.begin_anew();
+  review_.start_over();
   is_outdated_ = false;
   client_.forget();
 }

@@ -116,7 +116,7 @@ class Runner {
   // error.
   [[nodiscard]] Status recover(Error error);
   // Drops everything that devices hold and everything that was planned.
-  void begin_anew() { begin_anew_with(nullptr); }
+  void start_over() { start_over_with(nullptr); }
 
   // Returns what runs for kRepeated, with its plan explained. REQUIRES: find(kRepeated) is not null. That bucket is
   // planned by itself.
@@ -143,7 +143,7 @@ class Runner {
   [[nodiscard]] BucketPlanner& planner();
   [[nodiscard]] bool has_measured();
   [[nodiscard]] bool knows_better_plan();
-  void begin_anew_with(std::unique_ptr<BucketPlanner> planner);
+  void start_over_with(std::unique_ptr<BucketPlanner> planner);
   void note_devices(const Executable& executable);
 
   const Runtime& runtime_;

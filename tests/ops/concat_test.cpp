@@ -77,7 +77,8 @@ TEST(Concat, WhatDoesNotFitIsAnError) {
   const Operand* uneven[] = {&b, &c};
   auto result = infer(Op::concat, buckets, {{Attr::axis, 0U}});
   ASSERT_FALSE(result.has_value());
-  EXPECT_EQ(result.error().message, "concat: axis 0 is a bucket, behind which nothing can stand");
+  EXPECT_EQ(result.error().message,
+            "concat: axis 0 of the first input varies with the number of tokens; nothing can follow it");
   result = infer(Op::concat, uneven, {{Attr::axis, 0U}});
   ASSERT_FALSE(result.has_value());
   EXPECT_EQ(result.error().message, "concat: a F32[4, 8] and b F32[4, 9] differ in more than axis 0");

@@ -138,7 +138,7 @@ Result<BackendReport> ApiRow::start(const OpenOptions& options) const {
   return report;
 }
 
-Result<std::unique_ptr<Device>> open_anew(const ApiRow& api, const Device& lost, const OpenOptions& options) {
+Result<std::unique_ptr<Device>> reopen_device(const ApiRow& api, const Device& lost, const OpenOptions& options) {
   const std::string& id = lost.info().id;
   OpenOptions its_options = options;
   its_options.devices = id;

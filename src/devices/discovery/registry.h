@@ -47,8 +47,8 @@ struct Registry {
 [[nodiscard]] Result<Registry> open_devices(const OpenOptions& options);
 
 // Opens a replacement for a lost device, which stays as it is. Errors: why the device is gone.
-[[nodiscard]] Result<std::unique_ptr<Device>> open_anew(const ApiRow& api, const Device& lost,
-                                                        const OpenOptions& options);
+[[nodiscard]] Result<std::unique_ptr<Device>> reopen_device(const ApiRow& api, const Device& lost,
+                                                            const OpenOptions& options);
 // Errors: invalid for faults of a device that is not listed.
 [[nodiscard]] Status check_faults(const FaultTable& faults, std::span<Device* const> devices);
 

@@ -31,7 +31,7 @@ std::string row_supports(const OpCall& call) {
   const std::uint32_t head_dim = args.query.extents[3];
   if (static_cast<DType>(args.state_dtype) == DType::F16 && head_dim % 8 == 0 && head_dim <= kHeadPart && head_dim != 0)
     return {};
-  return "attention: its heads are not of F16 in eights";
+  return "attention: the cached heads are not F16 in a multiple of 8 elements";
 }
 
 Specialization row_specialization(const OpCall& call) { return {call.input(0).shape.columns(), 0, 0, kNeeds.group}; }

@@ -21,7 +21,8 @@ Result<ResultShape> result_shape(InputOperands inputs, const Attributes& attribu
   if (shape != b.shape)
     return invalid(fmt::format("a {} and b {} differ in more than axis {}", text_of(a), text_of(b), axis));
   if (a.extent != b.extent) return invalid("axis 0 of a and b must be counted by the same");
-  if (axis == 0 && a.extent != Extent::fixed) return invalid("axis 0 is a bucket, behind which nothing can stand");
+  if (axis == 0 && a.extent != Extent::fixed)
+    return invalid("axis 0 of the first input varies with the number of tokens; nothing can follow it");
   const std::uint64_t together = std::uint64_t{a.shape[axis]} + b.shape[axis];
   if (together > std::numeric_limits<std::uint32_t>::max())
     return invalid(fmt::format("axis {} of the result would have {} entries", axis, together));

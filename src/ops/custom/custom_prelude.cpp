@@ -3,22 +3,22 @@
 namespace shunt {
 namespace {
 
-// Reads what call_block() and CustomArgs hold. Its comments are part of the text that callers see, so they document it.
+// Reads the block that call_block() and CustomArgs write. Users see this text, comments included.
 constexpr std::string_view kPrelude = R"glsl(
-// What a kernel of your own sees of its use. Besides these it is plain GLSL:
-//   SHUNT_INPUT(0, F32, x)     declares input 0: x(index) is an element of it, x_count() how many there are, x_extent(axis)
-//                              how many along an axis from the outermost on. F32, F16 and BF16 are read as float, I32
-//                              and I8 as int, U32 as uint; BYTES of any other dtype by their index.
-//   SHUNT_OUTPUT(F32, y)       declares the result: put_y(index, value) writes an element. I32 and U32 are alike; F16 and
-//                              BF16 are written by twos, put_y(i, vec2) elements 2 i and 2 i + 1.
-//   SHUNT_ARGUMENTS(float slope; uint width;)   declares what the use was given, as std140 has it.
-//   shunt_item(), shunt_items()                 the number of this invocation, and how many have something to do
-//   shunt_group()                               the number of this workgroup
+// Declares what a custom kernel may use besides plain GLSL:
+//   SHUNT_INPUT(0, F32, x)     declares input 0. x(index) reads an element, x_count() returns the number of elements, and
+//                              x_extent(axis) the extent of an axis, 0 being the outermost. F32, F16 and BF16 are read as
+//                              float, I32 and I8 as int, U32 as uint. For any other dtype, BYTES reads single bytes.
+//   SHUNT_OUTPUT(F32, y)       declares the result. put_y(index, value) writes an element of F32, I32 or U32. For F16 and
+//                              BF16, put_y(i, vec2) writes the two elements 2 i and 2 i + 1.
+//   SHUNT_ARGUMENTS(float slope; uint width;)   declares the arguments of the use, in std140 layout
+//   shunt_item(), shunt_items()                 return this invocation's number, and the number of items to compute
+//   shunt_group()                               returns this workgroup's number
 // Invocations past the last item must write nothing.
 layout(std140, set = 0, binding = 0) uniform shunt_call_block {
-  uvec4 shunt_offsets[2];  // where in what is bound the result and each input begin, in bytes
+  uvec4 shunt_offsets[2];  // of the result and of each input in its buffer, in bytes
   uvec4 shunt_extents[8];  // of the result and of each input
-  uvec4 shunt_work;        // items; what counts the valid entries of axis 0 of the result; its entries
+  uvec4 shunt_work;        // items; what counts the valid rows (0 nothing, 1 tokens, 2 outputs); rows of the result
 };
 layout(std140, set = 0, binding = 1) uniform shunt_step_block {
   uvec4 shunt_step;  // valid tokens and outputs of this submission

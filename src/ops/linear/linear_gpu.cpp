@@ -18,9 +18,9 @@ Specialization specialization(const OpCall& call) { return {static_cast<std::uin
 std::string on_cpu_supports(const OpCall& call) {
   if (std::string reason = normalizes_refusal(call); !reason.empty()) return reason;
   const DType dtype = call.input(1).dtype;
-  if (linear_args(call).m < kShaderGroupSize) return "linear: the weight has few rows";
+  if (linear_args(call).m < kShaderGroupSize) return "linear: the weight has too few rows for this kernel";
   if (info_of(dtype).kind != DTypeKind::quantized || dtype == DType::Q8_0) return {};
-  return fmt::format("linear: {} is not one of few types of weights", name_of(dtype));
+  return fmt::format("linear: this kernel is not for weights of {}", name_of(dtype));
 }
 
 std::uint32_t on_cpu_x_rows(const LinearArgs& args) {
@@ -61,12 +61,12 @@ std::string fours_refusal(const LinearArgs& args) {
   const bool is_in_fours =
       args.x_strides[0] % 4 == 0 && args.x_strides[1] % 4 == 0 && args.x_strides[2] % 4 == 0 && args.x_strides[3] == 1;
   if (args.k % 8 == 0 && is_in_fours && static_cast<DType>(args.x_dtype) == DType::F32) return {};
-  return "linear: x is not of F32 in eights";
+  return "linear: x is not F32 in rows of a multiple of 8 elements";
 }
 
 std::string few_rows_refusal(const LinearArgs& args) {
   const std::uint64_t rows = linear_capacity(args);
-  if (rows == 0 || rows > kLinearRowXRows) return "linear: x has not few rows";
+  if (rows == 0 || rows > kLinearRowXRows) return "linear: x has too many rows for this kernel";
   return fours_refusal(args);
 }
 
@@ -97,7 +97,7 @@ Specialization row_specialization(const OpCall& call) {
 std::string tile_supports(const OpCall& call) {
   const LinearArgs args = linear_args(call);
   if (args.has_norm != 0) return normalizes_refusal(call);
-  if (linear_capacity(args) <= kLinearRowXRows) return "linear: x has few rows";
+  if (linear_capacity(args) <= kLinearRowXRows) return "linear: x has too few rows for this kernel";
   return fours_refusal(args);
 }
 

@@ -28,7 +28,7 @@ std::string row_supports(const OpCall& call) {
   if (call.output->shape.columns() % 4 == 0 && fours_each(call) <= kNormRowFours && is_f32(0) && is_run(0) &&
       (call.inputs.size() < 2 || (is_f32(1) && is_run(1))))
     return {};
-  return fmt::format("{}: x is not of F32 in fours", name_of(call.op));
+  return fmt::format("{}: x is not F32 in rows of a multiple of 4 elements", name_of(call.op));
 }
 
 Specialization row_specialization(const OpCall& call) { return {fours_each(call), 0, 0, kNeeds.group}; }

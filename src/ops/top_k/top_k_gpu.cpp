@@ -28,7 +28,7 @@ constexpr std::uint32_t kFew = 16;
 
 std::string rank_supports(const OpCall& call) {
   const std::uint64_t columns = call.input(0).shape.columns();
-  if (call.attributes->u32(Attr::k) <= kFew) return "top_k: it looks for few";
+  if (call.attributes->u32(Attr::k) <= kFew) return "top_k: k is too small for this kernel";
   if (columns * columns <= kMostLooks) return {};
   return fmt::format("top_k: {} columns, and the shader compares no more than {} pairs of a row", columns, kMostLooks);
 }
