@@ -75,13 +75,13 @@ TEST_P(Architectures, GiveTheLogitsOfTransformers) {
   std::printf("%s: cpu:scalar %.1e, cpu:simd %.1e\n", GetParam().name, scalar, simd);
 }
 
-std::string test_name(const testing::TestParamInfo<File>& info) {
+std::string name_of_file(const testing::TestParamInfo<File>& info) {
   std::string name = info.param.name;
   std::erase(name, '-');
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Files, Architectures, testing::ValuesIn(kFiles), test_name);
+INSTANTIATE_TEST_SUITE_P(Files, Architectures, testing::ValuesIn(kFiles), name_of_file);
 
 TEST(Architectures, EveryRowOfTheTableHasAFile) {
   std::set<std::string_view> tested;

@@ -4,8 +4,8 @@
 
 #include <random>
 
-#include "devices/each_api.h"
 #include "models/gguf/gguf_bytes.h"
+#include "models/phase_faults.h"
 #include "models/random/random_model.h"
 #include "models/short_run.h"
 #include "run/opened_devices.h"
@@ -15,8 +15,6 @@
 namespace shunt::models {
 namespace {
 
-constexpr std::uint32_t kTokens = 12;
-
 // A small model, and the text it generates when nothing fails.
 class Failures : public testing::Test {
  protected:
@@ -25,7 +23,7 @@ class Failures : public testing::Test {
     for (Token token = 0; token < 20; ++token) prompt_.push_back(5 + token * 7);
     Run exact = start("cpu:scalar", "", {});
     text_ = generate(*exact.loaded);
-    ASSERT_EQ(text_.size(), kTokens);
+    ASSERT_EQ(text_.size(), kGenerated);
   }
 
   std::size_t fail_everywhere(Strategy strategy, std::uint32_t first_seed, std::uint32_t end_seed);
@@ -58,7 +56,7 @@ class Failures : public testing::Test {
     Status status = loaded.session->prefill(0, prompt_);
     while (status) {
       tokens.push_back(best_of(loaded.session->logits(0)));
-      if (tokens.size() == kTokens) return tokens;
+      if (tokens.size() == kGenerated) return tokens;
       status = loaded.session->prefill(0, std::span(tokens).last(1));
     }
     if (error != nullptr)
@@ -83,12 +81,6 @@ class Failures : public testing::Test {
   std::vector<std::string> notices_;
 };
 
-// How many ops of a device run before the prompt has been read, and how many per token after that.
-struct Work {
-  std::size_t prompt = 0;
-  std::size_t token = 0;
-};
-
 Work work_of(const Loaded& loaded, std::uint32_t device) {
   const auto ops = [&](std::uint32_t tokens) {
     const Plan* plan = Loaded::take(loaded.session->plan_for(tokens, 1));
@@ -97,31 +89,8 @@ Work work_of(const Loaded& loaded, std::uint32_t device) {
   return {.prompt = 2 * ops(8) + ops(4), .token = ops(1)};
 }
 
-enum class Phase : std::uint8_t { load, plan, transfer, prompt, generation };
-constexpr Phase kPhases[] = {Phase::load, Phase::plan, Phase::transfer, Phase::prompt, Phase::generation};
-constexpr const char* kOpFaults[] = {"lost", "hang", "error", "nonfinite"};
 constexpr const char* kDevices[] = {"sim:0", "cpu:scalar", "sim:1"};
 constexpr std::uint32_t kSeedStep = test::kSanitized ? 18 : 1;
-
-std::string fault_in(Phase phase, const Work& work, std::mt19937& random) {
-  const auto below = [&](std::size_t count) { return random() % std::max<std::size_t>(count, 1); };
-  const char* const op_fault = kOpFaults[below(std::size(kOpFaults))];
-  const char* const fault = below(2) == 0 ? "lost" : "error";
-  switch (phase) {
-    case Phase::load:
-      return below(2) == 0 ? fmt::format("oom after {} allocations", below(8))
-                           : fmt::format("{} at transfer {}", fault, below(8));
-    case Phase::plan:
-      return fmt::format("{} at program {}", fault, below(3));
-    case Phase::transfer:
-      return fmt::format("{} at transfer {}", fault, 8 + below(60));
-    case Phase::prompt:
-      return fmt::format("{} at op {}", op_fault, below(work.prompt));
-    case Phase::generation:
-      return fmt::format("{} at op {}", op_fault, work.prompt + below(work.token * (kTokens - 1)));
-  }
-  return "";
-}
 
 // Every combination of fault, phase and device, on simulated devices and the scalar processor, which compute equal
 // bits. Returns the number of cases.
@@ -184,7 +153,7 @@ TEST_F(Failures, OfTheLastDeviceAreTheErrorAndTheSequenceStays) {
   const Run run = start("sim:0,sim:1", "sim:0 lost at op 10, sim:1 lost at op 150", Strategy::automatic);
   Error error;
   const std::vector<Token> tokens = generate(*run.loaded, &error);
-  EXPECT_LT(tokens.size(), kTokens);
+  EXPECT_LT(tokens.size(), kGenerated);
   EXPECT_TRUE(std::ranges::equal(tokens, std::span(text_).first(tokens.size())));
   EXPECT_EQ(error.code, Code::device_lost);
   EXPECT_EQ(error.device, "sim:1");
@@ -205,7 +174,7 @@ TEST_F(Failures, AreTheErrorWhereNothingMayRunElsewhere) {
     SCOPED_TRACE(fault);
     const Run run = start("sim:0,cpu:scalar", fault, Strategy::automatic, true, 1);
     Error error;
-    EXPECT_LT(generate(*run.loaded, &error).size(), kTokens);
+    EXPECT_LT(generate(*run.loaded, &error).size(), kGenerated);
     EXPECT_EQ(error.code, code) << error.message;
     EXPECT_EQ(error.device, "sim:0") << error.message;
     EXPECT_TRUE(notices_.empty());
@@ -270,12 +239,6 @@ TEST_F(Failures, OfMemoryGiveADeviceLessToDo) {
   EXPECT_EQ(device.memory_available(), left);
 }
 
-std::size_t audits_of(const Loaded& loaded, bool failed) {
-  return static_cast<std::size_t>(std::ranges::count_if(
-      opened(*loaded.runtime).recorder().snapshot(),
-      [&](const trace::ExecutionEvent& event) { return event.kind == trace::Kind::audit && event.failed == failed; }));
-}
-
 TEST_F(Failures, OfADeviceThatIsWrongAreFoundByAudits) {
   for (const Strategy strategy : {Strategy::automatic, Strategy::gpu}) {
     SCOPED_TRACE(name_of(strategy));
@@ -334,7 +297,7 @@ TEST_F(Failures, OfNoDeviceAreFoundByAuditsOfAWholeText) {
         run.loaded->session->truncate(0, prompt_.size());
         ASSERT_TRUE(run.loaded->session->prefill(0, std::span(text_).first(1)).has_value());
       }
-      EXPECT_GE(audits_of(*run.loaded, false), units + kTokens);
+      EXPECT_GE(audits_of(*run.loaded, false), units + kGenerated);
       EXPECT_EQ(audits_of(*run.loaded, true), 0U);
       EXPECT_TRUE(notices_.empty());
     }
@@ -366,90 +329,6 @@ TEST_F(Failures, OfAModelThatHasNoFiniteLogitsAreNoneOfADevice) {
     EXPECT_TRUE(loaded.session->tokens(0).empty()) << "the sequence is as it was";
   }
 }
-
-// Devices of an API next to the processor, with their own kind of memory: faults on each one, audits on the first.
-class DeviceFailures : public test::EachApi {};
-
-double error_of(std::span<const float> logits, std::span<const float> expected) {
-  double error = 0;
-  double power = 0;
-  for (std::size_t i = 0; i < logits.size(); ++i) {
-    error += std::pow(double{logits[i]} - expected[i], 2);
-    power += std::pow(double{expected[i]}, 2);
-  }
-  return error / power;
-}
-
-TEST_P(DeviceFailures, LeaveTheLogitsAsTheyAre) {
-  const Loaded exact(kQuantizedModel, "cpu:scalar", {.context = 128, .max_sequences = 2});
-  const std::vector<std::vector<Token>> tokens = short_run(*exact.session);
-  const std::vector<float> expected = logits_along(*exact.session, tokens);
-  for (const Device* device : devices_) {
-    const std::string& id = device->info().id;
-    std::size_t struck = 0;
-    for (std::uint32_t seed = 0; seed < 20; ++seed) {
-      std::mt19937 random(seed);
-      const Work work{.prompt = 60, .token = 20};
-      const std::string fault = fmt::format("{} {}", id, fault_in(kPhases[seed % std::size(kPhases)], work, random));
-      SCOPED_TRACE(fmt::format("{}, {}", device->info().name, fault));
-      bool noticed = false;
-      const Loaded loaded(
-          kQuantizedModel,
-          Loaded::take(Runtime::create({.threads = 2,
-                                        .devices = id + ",cpu:simd",
-                                        .calibrated = false,
-                                        .timeout = std::chrono::seconds(5),
-                                        .faults = fault,
-                                        .on_notice = [&](const std::string&) { noticed = true; }})),
-          {.context = 128, .max_sequences = 2, .strategy = seed % 2 == 0 ? Strategy::gpu : Strategy::layers});
-      const std::vector<float> logits = logits_along(*loaded.session, tokens);
-      if (noticed) ++struck;
-      ASSERT_EQ(logits.size(), expected.size());
-      EXPECT_LE(error_of(logits, expected), 1e-6);
-    }
-    EXPECT_GE(struck, 12U) << device->info().name;
-  }
-}
-
-TEST_P(DeviceFailures, AreFoundByAuditsWhereADeviceIsWrongAndNowhereElse) {
-  const Loaded exact(kQuantizedModel, "cpu:scalar", {.context = 128});
-  const std::string id = devices_.front()->info().id;
-  for (const std::string fault : {"", " wrong after 0 ops"}) {
-    SCOPED_TRACE(fault);
-    std::vector<std::string> notices;
-    const Loaded loaded(
-        kQuantizedModel,
-        Loaded::take(Runtime::create({.threads = 2,
-                                      .devices = id + ",cpu:simd",
-                                      .calibrated = false,
-                                      .trace = true,
-                                      .audit = 1,
-                                      .faults = fault.empty() ? "" : id + fault,
-                                      .on_notice = [&](const std::string& text) { notices.push_back(text); }})),
-        {.context = 128, .strategy = Strategy::gpu});
-    std::vector<Token> token = reference()["prompts"][0]["ids"].get<std::vector<Token>>();
-    exact.session->truncate(0, 0);
-    ASSERT_TRUE(exact.session->prefill(0, token).has_value());
-    ASSERT_TRUE(loaded.session->prefill(0, token).has_value());
-    // Enough for a text and one audit of each op.
-    const std::size_t steps = 20 + Loaded::take(loaded.session->plan_for(1, 1))->units.size();
-    for (std::size_t step = 0; step < steps; ++step) {
-      token = {best_of(exact.session->logits(0))};
-      EXPECT_LE(error_of(loaded.session->logits(0), exact.session->logits(0)), 1e-6) << step;
-      if (exact.session->tokens(0).size() == exact.session->context()) {
-        exact.session->truncate(0, 4);
-        loaded.session->truncate(0, 4);
-      }
-      ASSERT_TRUE(exact.session->prefill(0, token).has_value());
-      ASSERT_TRUE(loaded.session->prefill(0, token).has_value());
-    }
-    EXPECT_GE(audits_of(loaded, false), steps);
-    EXPECT_EQ(audits_of(loaded, true), fault.empty() ? 0U : 1U);
-    EXPECT_EQ(notices.size(), fault.empty() ? 0U : 1U) << fmt::format("{}", fmt::join(notices, "; "));
-  }
-}
-
-SHUNT_FOR_APIS(DeviceFailures, (std::vector<std::string>{"vulkan", "gl"}));
 
 }  // namespace
 }  // namespace shunt::models

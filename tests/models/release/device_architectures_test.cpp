@@ -22,7 +22,7 @@ struct Case {
 
 std::ostream& operator<<(std::ostream& out, const Case& row) { return out << row.model << " as " << row.type; }
 
-std::string test_name(const testing::TestParamInfo<Case>& info) {
+std::string name_of_case(const testing::TestParamInfo<Case>& info) {
   std::string name = std::string(info.param.model) + "_" + info.param.type;
   std::erase(name, '-');
   return name;
@@ -92,7 +92,7 @@ constexpr Case kCases[] = {{"gemma3", "F16"},   {"gemma3", "Q8_0"},   {"gemma3",
                            {"gpt-oss", "F16"},  {"gpt-oss", "Q8_0"},  {"gpt-oss", "Q4_K_M"},
                            {"qwen3moe", "F16"}, {"qwen3moe", "Q8_0"}, {"qwen3moe", "Q4_K_M"}};
 
-INSTANTIATE_TEST_SUITE_P(Vulkan, DeviceArchitectures, testing::ValuesIn(kCases), test_name);
+INSTANTIATE_TEST_SUITE_P(Vulkan, DeviceArchitectures, testing::ValuesIn(kCases), name_of_case);
 
 TEST(Agreement, IsNotThereWhereAModelLacksAPart) {
   const std::string path = SHUNT_TEST_DATA "/architectures/gemma3.gguf";
