@@ -90,7 +90,7 @@ Json to_json(const Row& row) {
     json["unsupported"] = row.refusal;
     return json;
   }
-  json.update({{"bytes", row.cost.bytes_read + row.cost.bytes_written},
+  json.update({{"bytes", row.cost.bytes()},
                {"flops", row.cost.flops},
                {"reads", row.reads_memory ? "memory" : "reused"},
                {"repetitions", row.times.seconds.count()},
@@ -131,8 +131,8 @@ std::string line_of(const Row& row) {
   if (!row.refusal.empty()) return fmt::format("{} unsupported: {}\n", start, row.refusal);
   const OpTimes& times = row.times;
   return fmt::format("{} {:>10} {:>9.2f} {:>12.2f} {:>8.1f} {:>5.0f} % {:>9.1f} {:>5.0f} %  {}\n", start,
-                     in_units(static_cast<std::uint64_t>(row.cost.bytes_read + row.cost.bytes_written)),
-                     row.cost.flops / 1e6, times.seconds.median() * 1e6, times.bytes_per_s.median() / 1e9,
+                     in_units(static_cast<std::uint64_t>(row.cost.bytes())), row.cost.flops / 1e6,
+                     times.seconds.median() * 1e6, times.bytes_per_s.median() / 1e9,
                      100 * times.share_of_bandwidth.median(), times.flops_per_s.median() / 1e9,
                      100 * times.share_of_peak.median(), row.reads_memory ? "memory" : "reused");
 }

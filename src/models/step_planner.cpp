@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
 #include <limits>
 #include <string_view>
 #include <utility>
 
 #include "base/checked.h"
 #include "devices/device.h"
+#include "models/gguf/gguf_parse.h"
 #include "run/strategy.h"
 
 namespace shunt::models {
@@ -27,16 +27,6 @@ constexpr double kAnswer = 0.25;
 constexpr double kRooms[] = {0.125, 0.1875, 0.25, 0.3125, 0.375};
 // The gain, relative to a step's time, that justifies copying weights in each step.
 constexpr double kLeastGain = 0.1;
-
-// Parses N from "blk.N.*".
-std::optional<std::uint32_t> layer_of(std::string_view node) {
-  constexpr std::string_view kPrefix = "blk.";
-  if (!node.starts_with(kPrefix)) return std::nullopt;
-  std::uint32_t layer = 0;
-  const auto [end, error] = std::from_chars(node.data() + kPrefix.size(), node.data() + node.size(), layer);
-  if (error != std::errc() || end == node.data() + node.size() || *end != '.') return std::nullopt;
-  return layer;
-}
 
 // Returns the device of each node, for Strategy::layers. The nodes of layer N are named "blk.N.*". Nodes before the
 // first layer go with it, and nodes after the last layer go with that. REQUIRES: devices > 0.

@@ -36,7 +36,7 @@ struct Abbreviate {
     for (std::size_t i = 0; i < std::min(most, list.size()); ++i) {
       if (i != 0) text += ", ";
       if constexpr (std::is_same_v<T, std::string>)
-        text += quoted(list[i]);
+        text += quoted_name(list[i]);
       else
         text += (*this)(static_cast<T>(list[i]));
     }

@@ -34,6 +34,8 @@ struct Cost {
   double flops = 0;
   double bytes_read = 0;
   double bytes_written = 0;
+
+  [[nodiscard]] double bytes() const { return bytes_read + bytes_written; }
 };
 // Counts 4 flops per element of input 0, one read of each input and the write of the result.
 [[nodiscard]] Cost rowwise_cost(const OpCall& call);

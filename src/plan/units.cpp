@@ -15,9 +15,9 @@ struct Fusion {
   std::vector<bool> owns;  // by unit.nodes: whether nobody else needs the node
 };
 
-class Chooser {
+class UnitChooser {
  public:
-  Chooser(const PlanProblem& problem, std::span<const std::uint32_t> device_of_node, const UnitRules& rules)
+  UnitChooser(const PlanProblem& problem, std::span<const std::uint32_t> device_of_node, const UnitRules& rules)
       : problem_(problem),
         graph_(problem.graph),
         device_of_node_(device_of_node),
@@ -169,7 +169,7 @@ class Chooser {
 
 std::vector<Unit> choose_units(const PlanProblem& problem, std::span<const std::uint32_t> device_of_node,
                                const UnitRules& rules) {
-  return Chooser(problem, device_of_node, rules).choose();
+  return UnitChooser(problem, device_of_node, rules).choose();
 }
 
 }  // namespace shunt

@@ -23,11 +23,11 @@
 #include <vector>
 
 #include "../bindings/c/dlpack.h"
+#include "c/bundled_model.h"
 #include "shunt/shunt.h"
 
 namespace {
 
-constexpr const char* kModel = SHUNT_TEST_DATA "/../../models/tiny-llama-q8_0.gguf";
 constexpr std::size_t kElements = 8;  // the largest count that memory backs
 constexpr std::size_t kHugeCounts[] = {std::numeric_limits<std::size_t>::max(),
                                        std::numeric_limits<std::size_t>::max() / 2};

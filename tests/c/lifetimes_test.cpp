@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "c/bundled_model.h"
 #include "devices/each_api.h"
 #include "devices/faulty_vulkan.h"
 #include "shunt/arrays.h"
@@ -22,7 +23,6 @@
 
 namespace {
 
-constexpr const char* kModel = SHUNT_TEST_DATA "/../../models/tiny-llama-q8_0.gguf";
 constexpr std::array<float, 4> kX{1, 2, 3, 4};
 constexpr std::array<float, 4> kSum{11, 22, 33, 44};
 

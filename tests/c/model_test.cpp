@@ -8,12 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "c/bundled_model.h"
 #include "shunt/shunt.h"
 
 namespace {
-
-constexpr const char* kModel = SHUNT_TEST_DATA "/../../models/tiny-llama-q8_0.gguf";
-constexpr const char* kPrompt = "Once upon a time there was a fox named";
 
 using Runtime = std::unique_ptr<shunt_runtime, decltype(&shunt_runtime_close)>;
 using Model = std::unique_ptr<shunt_model, decltype(&shunt_model_close)>;

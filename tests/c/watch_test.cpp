@@ -13,10 +13,9 @@
 #include <thread>
 #include <vector>
 
-namespace {
+#include "c/bundled_model.h"
 
-constexpr const char* kModel = SHUNT_TEST_DATA "/../../models/tiny-llama-q8_0.gguf";
-constexpr const char* kPrompt = "Once upon a time there was a fox named";
+namespace {
 
 using Interrupt = std::unique_ptr<shunt_interrupt, decltype(&shunt_interrupt_free)>;
 using Runtime = std::unique_ptr<shunt_runtime, decltype(&shunt_runtime_close)>;

@@ -10,13 +10,6 @@ namespace {
 const GenerateOptions kGreedy{.max_tokens = 24, .sampling = {.greedy = true}};
 
 std::string prompt_text(std::size_t index) { return reference()["prompts"][index]["text"].get<std::string>(); }
-std::vector<Token> prompt_ids(std::size_t index) {
-  return reference()["prompts"][index]["ids"].get<std::vector<Token>>();
-}
-
-Token best(std::span<const float> logits) {
-  return static_cast<Token>(std::ranges::max_element(logits) - logits.begin());
-}
 
 class LanguageModelTest : public testing::Test {
  protected:
@@ -110,7 +103,7 @@ TEST_F(LanguageModelTest, APromptMayFollowOnWhatWasGenerated) {
   ASSERT_TRUE(session->generate(prompt_text(0), options).has_value());
   ASSERT_EQ(session->tokens(0).size(), prompt_ids(0).size() + kFirst);
   EXPECT_EQ(session->tokens(0).back(), expected[kFirst - 1]);
-  EXPECT_EQ(best(session->logits(0)), expected[kFirst]);
+  EXPECT_EQ(best_of(session->logits(0)), expected[kFirst]);
   options.max_tokens = 6;
   const auto rest = session->generate(std::span(expected).subspan(kFirst, 1), options);
   ASSERT_TRUE(rest.has_value()) << rest.error().message;
@@ -127,7 +120,7 @@ TEST_F(LanguageModelTest, SequencesDoNotKnowEachOther) {
   std::vector<Token> next(2);
   for (const std::uint32_t sequence : {0U, 1U}) {
     ASSERT_TRUE(session->prefill(sequence, prompt_ids(sequence)).has_value());
-    next[sequence] = best(session->logits(0));
+    next[sequence] = best_of(session->logits(0));
   }
   for (int step = 0; step < 8; ++step) {
     const BatchToken batch[] = {{.sequence = 0, .token = next[0], .wants_logits = true},
@@ -136,7 +129,7 @@ TEST_F(LanguageModelTest, SequencesDoNotKnowEachOther) {
     for (const std::uint32_t sequence : {0U, 1U}) {
       tokens[sequence].push_back(next[sequence]);
       ASSERT_EQ(session->logits(sequence).size(), model_->vocabulary());
-      next[sequence] = best(session->logits(sequence));
+      next[sequence] = best_of(session->logits(sequence));
     }
   }
   EXPECT_TRUE(session->logits(2).empty());

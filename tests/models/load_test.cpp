@@ -12,10 +12,6 @@
 namespace shunt::models {
 namespace {
 
-void expect_says(const std::string& message, std::string_view part) {
-  EXPECT_NE(message.find(part), std::string::npos) << "\"" << message << "\" does not say \"" << part << "\"";
-}
-
 class Load : public testing::Test {
  protected:
   Load() { EXPECT_TRUE(make_model("nano", "Q8_0", file("nano.gguf")).has_value()); }

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/session.h"
@@ -45,6 +47,19 @@ struct Loaded {
     return std::move(*result);
   }
 };
+
+// Returns the token ids of one of the reference's prompts.
+inline std::vector<Token> prompt_ids(std::size_t index) {
+  return reference()["prompts"][index]["ids"].get<std::vector<Token>>();
+}
+
+inline Token best_of(std::span<const float> logits) {
+  return static_cast<Token>(std::ranges::max_element(logits) - logits.begin());
+}
+
+inline void expect_says(const std::string& message, std::string_view part) {
+  EXPECT_NE(message.find(part), std::string::npos) << "\"" << message << "\" does not say \"" << part << "\"";
+}
 
 // Returns the logits after each of the last `count` tokens, row after row.
 inline std::vector<float> last_logits(Session& session, const std::vector<Token>& tokens, std::size_t count) {

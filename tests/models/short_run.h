@@ -11,15 +11,11 @@ namespace shunt::models {
 inline constexpr std::size_t kShortRunTokens = 4;
 inline constexpr const char* kQuantizedModel = SHUNT_TEST_DATA "/../../models/tiny-llama-q8_0.gguf";
 
-inline Token best_of(std::span<const float> logits) {
-  return static_cast<Token>(std::ranges::max_element(logits) - logits.begin());
-}
-
 // Greedy continuations of two prompts, as two sequences of one session; each step is a batch of both.
 inline std::vector<std::vector<Token>> short_run(Session& session) {
   std::vector<std::vector<Token>> tokens(2);
   for (std::uint32_t sequence = 0; sequence < 2; ++sequence) {
-    const Status read = session.prefill(sequence, reference()["prompts"][sequence]["ids"].get<std::vector<Token>>());
+    const Status read = session.prefill(sequence, prompt_ids(sequence));
     EXPECT_TRUE(read.has_value()) << read.error().message;
     if (!read) return tokens;
     tokens[sequence].push_back(best_of(session.logits(0)));
@@ -41,7 +37,7 @@ inline std::vector<std::vector<Token>> short_run(Session& session) {
 inline std::vector<float> logits_along(Session& session, const std::vector<std::vector<Token>>& tokens) {
   std::vector<float> logits;
   for (std::size_t index = 0; index < tokens.size(); ++index) {
-    auto text = reference()["prompts"][index]["ids"].get<std::vector<Token>>();
+    auto text = prompt_ids(index);
     text.insert(text.end(), tokens[index].begin(), tokens[index].end() - 1);
     const std::vector<float> rows = last_logits(session, text, tokens[index].size());
     logits.insert(logits.end(), rows.begin(), rows.end());

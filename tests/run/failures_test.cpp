@@ -12,7 +12,7 @@
 namespace shunt {
 namespace {
 
-using Values = std::array<float, 16>;
+using Outputs = std::array<float, 16>;
 
 class FailingComputation : public testing::Test {
  protected:
@@ -63,12 +63,12 @@ class FailingComputation : public testing::Test {
   }
 
   static Status write(Computation& computation, float value) {
-    Values x;
+    Outputs x;
     x.fill(value);
     return computation.write("x", std::as_bytes(std::span(x)));
   }
   static float read(const Computation& computation) {
-    Values y{};
+    Outputs y{};
     const Status read = computation.read(0, 0, std::as_writable_bytes(std::span(y)));
     EXPECT_TRUE(read.has_value()) << (read ? "" : read.error().message);
     EXPECT_EQ(y.front(), y.back());
@@ -175,7 +175,7 @@ TEST_F(FailingComputation, BlamesNobodyForRowsThatWereNotComputed) {
   const auto runtime = open("");
   auto computation = Computation::create(*std::move(builder).finish(), *runtime, nullptr);
   ASSERT_TRUE(computation.has_value()) << computation.error().message;
-  Values y{};
+  Outputs y{};
   const auto read_all = [&] { return (*computation)->read(0, 0, std::as_writable_bytes(std::span(y))); };
   ASSERT_TRUE(write(**computation, std::numeric_limits<float>::quiet_NaN()).has_value());
   ASSERT_TRUE(read_all().has_value());
@@ -234,7 +234,7 @@ TEST_F(FailingComputation, LosesStateThatNobodyMakesAgain) {
   EXPECT_EQ(lost.error().code, Code::device_lost);
   EXPECT_NE(lost.error().message.find("on_lost_state"), std::string::npos) << lost.error().message;
   EXPECT_TRUE((*computation)->explain().empty());
-  Values values{};
+  Outputs values{};
   EXPECT_EQ((*computation)->read(0, 0, std::as_writable_bytes(std::span(values))).error().code, Code::invalid);
 }
 

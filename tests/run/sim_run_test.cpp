@@ -49,21 +49,21 @@ struct SimMachine {
   }
 };
 
-constexpr std::uint32_t kRows = 3;
+constexpr std::uint32_t kTokenRows = 3;
 
 Status write(Executable& executable) {
-  std::vector<float> x(std::size_t{kRows} * 16);
+  std::vector<float> x(std::size_t{kTokenRows} * 16);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 7) - 3.5F;
   return executable.write_input(*executable.graph().find("x"), std::as_bytes(std::span(x)));
 }
 
 Status run(Executable& executable, std::optional<std::chrono::nanoseconds> timeout = {}) {
   SHUNT_TRY(write(executable));
-  return executable.run({.parameters = {.tokens = kRows}, .timeout = timeout});
+  return executable.run({.parameters = {.tokens = kTokenRows}, .timeout = timeout});
 }
 
 std::vector<float> outputs_of(const Executable& executable) {
-  std::vector<float> values(std::size_t{2} * kRows * 16);
+  std::vector<float> values(std::size_t{2} * kTokenRows * 16);
   const auto bytes = std::as_writable_bytes(std::span(values));
   EXPECT_TRUE(executable.read_output(0, 0, bytes.first(bytes.size() / 2)).has_value());
   EXPECT_TRUE(executable.read_output(1, 0, bytes.last(bytes.size() / 2)).has_value());
@@ -88,13 +88,13 @@ std::vector<float> expected(const Graph& graph) {
 double time_of_run(SimMachine& machine, Executable& executable) {
   EXPECT_TRUE(write(executable).has_value());
   const auto start = machine.clock->now();
-  EXPECT_TRUE(executable.run({.parameters = {.tokens = kRows}}).has_value());
+  EXPECT_TRUE(executable.run({.parameters = {.tokens = kTokenRows}}).has_value());
   return std::chrono::duration<double, std::micro>(machine.clock->now() - start).count();
 }
 
 TEST(SimulatedRun, OfAChainTakesTheTimeThatWasPredicted) {
   GraphBuilder builder;
-  Tensor x = builder.input("x", DType::F32, {kRows, 16}, Extent::tokens);
+  Tensor x = builder.input("x", DType::F32, {kTokenRows, 16}, Extent::tokens);
   for (int link = 0; link < 12; ++link) x = builder.silu(x);
   builder.output(x);
   const Graph graph = *std::move(builder).finish();
@@ -107,7 +107,7 @@ TEST(SimulatedRun, OfAChainTakesTheTimeThatWasPredicted) {
 }
 
 TEST(SimulatedRun, OfAnyPlacementIsRightAndTakesTheTimeThatWasPredicted) {
-  const Graph graph = branching_graph(kRows, 5);
+  const Graph graph = branching_graph(kTokenRows, 5);
   const std::vector<float> right = expected(graph);
   for (std::uint32_t seed = 0; seed < 30; ++seed) {
     SCOPED_TRACE(seed);
@@ -131,7 +131,7 @@ TEST(SimulatedRun, OfAnyPlacementIsRightAndTakesTheTimeThatWasPredicted) {
 // Each op of device 1 in turn is the one that fails.
 class FailingRun : public testing::Test {
  protected:
-  const Graph graph_ = branching_graph(kRows, 3);
+  const Graph graph_ = branching_graph(kTokenRows, 3);
   const std::vector<std::uint32_t> placement_ = in_turn(graph_, 3);
   const std::vector<float> right_ = expected(graph_);
 

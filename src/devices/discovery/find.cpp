@@ -15,7 +15,7 @@
 namespace shunt {
 namespace {
 
-constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::seconds kProbePatience{5};
 
 bool offers_a_gpu(const ApiReport& report) {
   return std::ranges::any_of(report.devices, [](const DeviceInfo& device) { return !device.emulated; });
@@ -39,7 +39,7 @@ std::vector<ApiReport> start(std::span<const ApiRow* const> apis, const FindOpti
       reports.push_back(
           start_here(*api, {.devices = options.simulated, .threads = options.threads, .pin_to_cpus = {}, .known = {}}));
   if (apart.empty()) return reports;
-  std::vector<ProbedApi> found = probe(apart, kPatience);
+  std::vector<ProbedApi> found = probe(apart, kProbePatience);
   // A report that cannot be kept is found again next time, at the same cost.
   [[maybe_unused]] const Status kept = known.keep(found);
   for (ProbedApi& each : found) reports.push_back(std::move(each.report));

@@ -14,8 +14,7 @@ double op_us(const OpCall& call, const Spec& spec) {
   const auto own = spec.rate_of_family.find(info_of(call.op).family);
   const Rate& rate = own == spec.rate_of_family.end() ? spec.rate : own->second;
   const Cost cost = info_of(call.op).rule->cost(call);
-  return spec.op_us +
-         std::max(cost.flops / rate.flops_per_s, (cost.bytes_read + cost.bytes_written) / rate.bytes_per_s) * 1e6;
+  return spec.op_us + std::max(cost.flops / rate.flops_per_s, cost.bytes() / rate.bytes_per_s) * 1e6;
 }
 
 }  // namespace

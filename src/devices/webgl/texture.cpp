@@ -10,7 +10,7 @@
 namespace shunt::webgl {
 namespace {
 
-constexpr std::uint64_t kWordBytes = sizeof(std::uint32_t);
+constexpr std::uint64_t kTexelBytes = sizeof(std::uint32_t);
 // Words per texel when reading: the only format that every context supports.
 constexpr std::uint64_t kReadWords = 4;
 constexpr std::uint64_t kReadRows = 64;  // per call
@@ -39,7 +39,7 @@ Result<std::unique_ptr<Texture>> Texture::create(std::shared_ptr<Context> contex
 Status Texture::allocate() {
   if (const std::uint64_t most = context_->limits().shader.largest_binding_bytes; bytes_ > most)
     return fail(Code::out_of_memory, fmt::format("a texture has at most {}", most));
-  whole_ = rectangle_of(0, std::max<std::uint64_t>(1, (bytes_ + kWordBytes - 1) / kWordBytes));
+  whole_ = rectangle_of(0, std::max<std::uint64_t>(1, (bytes_ + kTexelBytes - 1) / kTexelBytes));
   const Functions& call = context_->call();
   call.GenTextures(1, &name_);
   call.BindTexture(kTexture2D, name_);
@@ -66,9 +66,9 @@ Texture::~Texture() {
 
 Status Texture::write(std::uint64_t offset, std::span<const std::byte> from) {
   if (from.empty()) return {};
-  const std::uint64_t first = offset / kWordBytes;
-  const std::uint64_t words = (offset % kWordBytes + from.size() + kWordBytes - 1) / kWordBytes;
-  if (words * kWordBytes == from.size()) {
+  const std::uint64_t first = offset / kTexelBytes;
+  const std::uint64_t words = (offset % kTexelBytes + from.size() + kTexelBytes - 1) / kTexelBytes;
+  if (words * kTexelBytes == from.size()) {
     write_words(first, from);
     return context_->check("texSubImage2D");
   }
@@ -76,7 +76,7 @@ Status Texture::write(std::uint64_t offset, std::span<const std::byte> from) {
   read_words(first, std::span(filled).first(1));
   read_words(first + words - 1, std::span(filled).last(1));
   const auto bytes = std::as_writable_bytes(std::span(filled));
-  std::ranges::copy(from, bytes.begin() + static_cast<std::ptrdiff_t>(offset % kWordBytes));
+  std::ranges::copy(from, bytes.begin() + static_cast<std::ptrdiff_t>(offset % kTexelBytes));
   write_words(first, bytes);
   return context_->check("texSubImage2D");
 }
@@ -84,17 +84,17 @@ Status Texture::write(std::uint64_t offset, std::span<const std::byte> from) {
 void Texture::write_words(std::uint64_t first, std::span<const std::byte> words) const {
   const Functions& call = context_->call();
   call.BindTexture(kTexture2D, name_);
-  for_each_piece(first, words.size() / kWordBytes, ~std::uint64_t{0}, [&](const Rectangle& at, std::uint64_t before) {
+  for_each_piece(first, words.size() / kTexelBytes, ~std::uint64_t{0}, [&](const Rectangle& at, std::uint64_t before) {
     call.TexSubImage2D(kTexture2D, 0, at.x, at.y, at.width, at.height, kRedInteger, kUnsignedInt,
-                       words.data() + before * kWordBytes);
+                       words.data() + before * kTexelBytes);
   });
 }
 
 Status Texture::read(std::uint64_t offset, std::span<std::byte> to) const {
   if (to.empty()) return {};
-  const std::uint64_t begin = offset % kWordBytes;
-  std::vector<std::uint32_t> words((begin + to.size() + kWordBytes - 1) / kWordBytes);
-  read_words(offset / kWordBytes, words);
+  const std::uint64_t begin = offset % kTexelBytes;
+  std::vector<std::uint32_t> words((begin + to.size() + kTexelBytes - 1) / kTexelBytes);
+  read_words(offset / kTexelBytes, words);
   std::memcpy(to.data(), std::as_bytes(std::span(words)).data() + begin, to.size());
   return context_->check("readPixels");
 }

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kMostExperts = 1U << 12U;
 constexpr std::uint32_t kMostFeedForward = 1U << 24U;
-constexpr std::uint32_t kMostTokens = 1U << 28U;
+constexpr std::uint32_t kMostContext = 1U << 28U;
 
 // YaRN: pairs that turn less than once within the original context are stretched by `factor`. Pairs that turn often are
 // unchanged, with a ramp in between (Peng et al. 2023, arXiv 2309.00071).
@@ -51,7 +51,7 @@ void magnify(ModelConfig& config, float factor) { config.attention_scale *= fact
 Status read_yarn(const ConfigReader& reader, float factor, bool whole_pairs, ModelConfig& config) {
   Yarn yarn{.factor = factor};
   SHUNT_TRY_ASSIGN(const std::uint32_t original,
-                   reader.count_or("rope.scaling.original_context_length", config.context_length, kMostTokens));
+                   reader.count_or("rope.scaling.original_context_length", config.context_length, kMostContext));
   yarn.original = static_cast<float>(original);
   SHUNT_TRY_ASSIGN(yarn.fast, reader.positive_or("rope.scaling.yarn_beta_fast", yarn.fast));
   SHUNT_TRY_ASSIGN(yarn.slow, reader.positive_or("rope.scaling.yarn_beta_slow", yarn.slow));
@@ -68,7 +68,7 @@ Status read_long_rope(const ConfigReader& reader, ModelConfig& config) {
   config.rotary_factors = "rope_factors_short.weight";
   config.long_rotary_factors = "rope_factors_long.weight";
   SHUNT_TRY_ASSIGN(config.short_context,
-                   reader.count_or("rope.scaling.original_context_length", config.context_length, kMostTokens));
+                   reader.count_or("rope.scaling.original_context_length", config.context_length, kMostContext));
   SHUNT_TRY_ASSIGN(const float more, reader.positive_or("rope.scaling.attn_factor", 1));
   magnify(config, more);
   return {};
@@ -127,7 +127,7 @@ Status read_experts(const ConfigReader& reader, ModelConfig& config) {
 }
 
 Status read_window(const ConfigReader& reader, std::uint32_t global_every, ModelConfig& config) {
-  SHUNT_TRY_ASSIGN(config.window, reader.count("attention.sliding_window", kMostTokens));
+  SHUNT_TRY_ASSIGN(config.window, reader.count("attention.sliding_window", kMostContext));
   config.global_every = global_every;
   return {};
 }

@@ -18,8 +18,6 @@ constexpr std::string_view kExtension = ".gguf";
 
 constexpr std::uint32_t kMostParts = 1000;
 
-std::unexpected<Error> invalid(std::string message) { return fail(Code::invalid, std::move(message)); }
-
 std::string part_suffix(std::uint32_t part, std::uint32_t count) {
   return fmt::format("-{:05}-of-{:05}{}", part + 1, count, kExtension);
 }
@@ -152,7 +150,7 @@ Status GgufFile::index_names() {
   std::iota(by_name_.begin(), by_name_.end(), 0U);
   std::ranges::sort(by_name_, {}, name);
   const auto twice = std::ranges::adjacent_find(by_name_, {}, name);
-  if (twice != by_name_.end()) return invalid(fmt::format("tensor {} occurs twice", quoted(name(*twice))));
+  if (twice != by_name_.end()) return invalid(fmt::format("tensor {} occurs twice", quoted_name(name(*twice))));
   return {};
 }
 
@@ -173,7 +171,7 @@ Status GgufFile::read(std::size_t index, std::uint64_t offset, std::span<std::by
   if (index >= weights_.size()) return invalid(fmt::format("tensor {} of {} does not exist", index, weights_.size()));
   const WeightInfo& info = weights_[index];
   if (offset > info.bytes || out.size() > info.bytes - offset)
-    return invalid(fmt::format("tensor {}: {} bytes from byte {} run past its {}", quoted(info.name), out.size(),
+    return invalid(fmt::format("tensor {}: {} bytes from byte {} run past its {}", quoted_name(info.name), out.size(),
                                offset, info.bytes));
   const Part& part = parts_[locations_[index].part];
   const std::uint64_t begin = locations_[index].offset + offset;
@@ -182,7 +180,7 @@ Status GgufFile::read(std::size_t index, std::uint64_t offset, std::span<std::by
     return {};
   }
   auto done = part.file->read(begin, out);
-  if (!done) return fail_at(fmt::format("tensor {}", quoted(info.name)), std::move(done).error());
+  if (!done) return fail_at(fmt::format("tensor {}", quoted_name(info.name)), std::move(done).error());
   return {};
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <charconv>
 #include <concepts>
 #include <cstring>
 #include <limits>
@@ -23,8 +24,6 @@ constexpr std::uint64_t kMaxTensors = 1U << 18;
 constexpr std::uint64_t kMaxKeyBytes = 65535;
 constexpr std::uint64_t kMinKeyBytes = 8 + 4 + 1;         // length, type, value
 constexpr std::uint64_t kMinTensorBytes = 8 + 4 + 4 + 8;  // length, rank, type, offset
-
-std::unexpected<Error> invalid(std::string message) { return fail(Code::invalid, std::move(message)); }
 
 // Reads the bytes of a header in order.
 class Cursor {
@@ -134,7 +133,7 @@ Status read_entry(Cursor& cursor, std::uint64_t index, Metadata& metadata) {
   if (key.empty() || key.size() > kMaxKeyBytes)
     return invalid(
         fmt::format("metadata key {} has a name of {} bytes, 1 to {} are possible", index, key.size(), kMaxKeyBytes));
-  const std::string what = fmt::format("metadata key {}", quoted(key));
+  const std::string what = fmt::format("metadata key {}", quoted_name(key));
   std::uint32_t type = 0;
   MetadataValue value;
   SHUNT_TRY(cursor.read(type, what));
@@ -194,7 +193,7 @@ ForeignTensor foreign_tensor(const WeightInfo& info, std::uint32_t type) {
 Status read_tensor(Cursor& cursor, std::uint64_t index, ForeignTypes foreign, GgufHeader& header) {
   WeightInfo info;
   SHUNT_TRY(cursor.read(info.name, fmt::format("the name of tensor {}", index)));
-  const std::string what = fmt::format("tensor {}", quoted(info.name));
+  const std::string what = fmt::format("tensor {}", quoted_name(info.name));
   SHUNT_TRY(read_shape(cursor, info.shape, what));
   std::uint32_t type = 0;
   std::uint64_t offset = 0;
@@ -226,12 +225,12 @@ Status place_tensors(std::uint64_t file_bytes, GgufHeader& header) {
     std::uint64_t& offset = header.offsets[i];
     if (offset % header.alignment != 0)
       return invalid(fmt::format("tensor {} begins {} bytes into the data, not a multiple of the alignment {}",
-                                 quoted(info.name), offset, header.alignment));
+                                 quoted_name(info.name), offset, header.alignment));
     const auto end = checked_sum(offset, header.data_offset, info.bytes);
-    if (!end) return invalid(fmt::format("tensor {} has an offset that does not fit 64 bits", quoted(info.name)));
+    if (!end) return invalid(fmt::format("tensor {} has an offset that does not fit 64 bits", quoted_name(info.name)));
     if (*end > file_bytes)
       return invalid(fmt::format("the file ends at byte {}, tensor {} needs up to byte {}: download it again",
-                                 file_bytes, quoted(info.name), *end));
+                                 file_bytes, quoted_name(info.name), *end));
     offset += header.data_offset;
   }
   return {};
@@ -246,8 +245,8 @@ Status check_overlaps(const GgufHeader& header) {
     const std::uint64_t end = header.offsets[order[i - 1]] + header.tensors[order[i - 1]].bytes;
     if (end > header.offsets[order[i]])
       return invalid(fmt::format("tensor {} ends at byte {}, behind the start of tensor {} at byte {}",
-                                 quoted(header.tensors[order[i - 1]].name), end, quoted(header.tensors[order[i]].name),
-                                 header.offsets[order[i]]));
+                                 quoted_name(header.tensors[order[i - 1]].name), end,
+                                 quoted_name(header.tensors[order[i]].name), header.offsets[order[i]]));
   }
   return {};
 }
@@ -278,7 +277,18 @@ Status check_count(std::string_view what, std::uint64_t count, std::uint64_t mos
 
 }  // namespace
 
-std::string quoted(std::string_view name) {
+std::unexpected<Error> invalid(std::string message) { return fail(Code::invalid, std::move(message)); }
+
+std::optional<std::uint32_t> layer_of(std::string_view name) {
+  constexpr std::string_view kPrefix = "blk.";
+  if (!name.starts_with(kPrefix)) return std::nullopt;
+  std::uint32_t layer = 0;
+  const auto [end, error] = std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), layer);
+  if (error != std::errc() || end == name.data() + name.size() || *end != '.') return std::nullopt;
+  return layer;
+}
+
+std::string quoted_name(std::string_view name) {
   constexpr std::size_t kMost = 80;
   std::string text = "\"";
   for (const char character : name.substr(0, kMost)) {

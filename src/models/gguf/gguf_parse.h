@@ -7,6 +7,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <expected>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,6 +54,10 @@ struct GgufHeader {
 [[nodiscard]] Result<std::uint32_t> gguf_alignment(const Metadata& metadata);
 
 // Makes a name from a file safe to print: quoted, escaped and not too long.
-[[nodiscard]] std::string quoted(std::string_view name);
+[[nodiscard]] std::string quoted_name(std::string_view name);
+[[nodiscard]] std::unexpected<Error> invalid(std::string message);
+
+// Parses the layer's number, 12, from the name of a tensor or node: "blk.12.ffn_down.weight".
+[[nodiscard]] std::optional<std::uint32_t> layer_of(std::string_view name);
 
 }  // namespace shunt::models

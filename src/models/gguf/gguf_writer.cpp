@@ -73,17 +73,18 @@ Result<HeaderText> header_of(const Metadata& metadata, std::span<const GgufTenso
   for (const auto& [key, value] : metadata.all()) {
     text.put(key);
     if (!std::visit(PutValue{text}, value))
-      return fail(Code::invalid, fmt::format("metadata key {} has no value", quoted(key)));
+      return fail(Code::invalid, fmt::format("metadata key {} has no value", quoted_name(key)));
   }
   std::uint64_t offset = 0;
   for (const GgufTensor& tensor : tensors) {
     const DTypeInfo& dtype = info_of(tensor.dtype);
     if (dtype.gguf_id < 0)
-      return fail(Code::invalid, fmt::format("tensor {}: GGUF files know no {}", quoted(tensor.name), dtype.name));
+      return fail(Code::invalid, fmt::format("tensor {}: GGUF files know no {}", quoted_name(tensor.name), dtype.name));
     if (tensor.shape.elements() == 0)
-      return fail(Code::invalid, fmt::format("tensor {} is empty: {}", quoted(tensor.name), to_string(tensor.shape)));
+      return fail(Code::invalid,
+                  fmt::format("tensor {} is empty: {}", quoted_name(tensor.name), to_string(tensor.shape)));
     auto bytes = bytes_of(tensor.dtype, tensor.shape);
-    if (!bytes) return fail_at(fmt::format("tensor {}", quoted(tensor.name)), std::move(bytes).error());
+    if (!bytes) return fail_at(fmt::format("tensor {}", quoted_name(tensor.name)), std::move(bytes).error());
     text.put(tensor.name);
     text.put(tensor.shape.rank());
     for (std::size_t axis = tensor.shape.rank(); axis-- > 0;) text.put(std::uint64_t{tensor.shape[axis]});
@@ -91,7 +92,7 @@ Result<HeaderText> header_of(const Metadata& metadata, std::span<const GgufTenso
     text.put(offset);
     const auto end = checked_sum(offset, *bytes, alignment - 1);
     if (!end)
-      return fail(Code::invalid, fmt::format("tensor {} ends beyond what 64 bits can count", quoted(tensor.name)));
+      return fail(Code::invalid, fmt::format("tensor {} ends beyond what 64 bits can count", quoted_name(tensor.name)));
     offset = *end / alignment * alignment;
   }
   return text;
@@ -101,7 +102,7 @@ Status check_names(std::span<const GgufTensor> tensors) {
   std::set<std::string_view> names;
   for (const GgufTensor& tensor : tensors)
     if (!names.insert(tensor.name).second)
-      return fail(Code::invalid, fmt::format("tensor {} occurs twice", quoted(tensor.name)));
+      return fail(Code::invalid, fmt::format("tensor {} occurs twice", quoted_name(tensor.name)));
   return {};
 }
 
@@ -176,9 +177,9 @@ Status GgufWriter::tell_progress() const {
 
 Status GgufWriter::finish() {
   if (tensor_ != opened_.tensors.size())
-    return fail(Code::invalid,
-                fmt::format("{}: tensor {} has only {} of {} bytes", opened_.path,
-                            quoted(opened_.tensors[tensor_].name), tensor_position_, opened_.tensor_bytes[tensor_]));
+    return fail(Code::invalid, fmt::format("{}: tensor {} has only {} of {} bytes", opened_.path,
+                                           quoted_name(opened_.tensors[tensor_].name), tensor_position_,
+                                           opened_.tensor_bytes[tensor_]));
   return opened_.file.finish();
 }
 

@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <charconv>
 #include <initializer_list>
 #include <optional>
 #include <vector>
 
 #include "base/nearest.h"
+#include "models/gguf/gguf_parse.h"
 
 namespace shunt::models {
 namespace {
@@ -54,16 +54,6 @@ constexpr Mixture kMixtures[] = {
     // llama.cpp has no file type for dense models in MXFP4, and so no number for one.
     {"MXFP4", 38, MXFP4, Q8_0, MXFP4, {MXFP4}, {MXFP4}, MXFP4},
 };
-
-// Parses 12 from "blk.12.ffn_down.weight".
-std::optional<std::uint32_t> layer_of(std::string_view name) {
-  constexpr std::string_view kPrefix = "blk.";
-  if (!name.starts_with(kPrefix)) return std::nullopt;
-  std::uint32_t layer = 0;
-  const auto result = std::from_chars(name.data() + kPrefix.size(), name.data() + name.size(), layer);
-  if (result.ec != std::errc() || result.ptr == name.data() + name.size() || *result.ptr != '.') return std::nullopt;
-  return layer;
-}
 
 bool is_careful(Care care, std::uint32_t layer, const MixtureModel& model) {
   const std::uint32_t layers = model.layers;

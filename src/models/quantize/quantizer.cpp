@@ -81,7 +81,7 @@ Status convert_tensor(const Conversion& conversion, GgufWriter& writer, std::vec
     const std::uint64_t unfit = convert(conversion, begin, end, buffer.data(), pool);
     if (unfit != kNone)
       return fail(Code::invalid, fmt::format("tensor {}: element {} is not finite or too large for {}",
-                                             quoted(conversion.info.name), unfit, name_of(conversion.to)));
+                                             quoted_name(conversion.info.name), unfit, name_of(conversion.to)));
     SHUNT_TRY(writer.write(buffer));
   }
   return {};
@@ -92,7 +92,7 @@ Status check_source(const WeightInfo& info, DType to) {
     return {};
   return fail(Code::invalid, fmt::format("tensor {} is {} already; quantizing it again to {} would lose more than "
                                          "needed: begin from the F16 or F32 file",
-                                         quoted(info.name), name_of(info.dtype), name_of(to)));
+                                         quoted_name(info.name), name_of(info.dtype), name_of(to)));
 }
 
 Metadata new_metadata(const Metadata& old, const Mixture& mixture) {

@@ -6,10 +6,10 @@
 #include <string_view>
 #include <vector>
 
+#include "models/text/vocabulary.h"
+
 namespace shunt::models {
 namespace {
-
-enum TokenType : std::int32_t { kNormal = 1, kUnknown = 2, kControl = 3, kUserDefined = 4, kByte = 6 };
 
 constexpr std::string_view kSpace = "\xE2\x96\x81";  // U+2581, SentencePiece's space mark
 constexpr std::string_view kConsonants = "bcdfghjklmnpqrstvwxz";
@@ -61,19 +61,21 @@ class Pieces {
 
 void add_random_vocabulary(std::uint32_t size, Metadata& metadata) {
   std::vector<std::string> tokens{"<unk>", "<s>", "</s>"};
-  std::vector<std::int32_t> types{kUnknown, kControl, kControl};
+  std::vector<std::int32_t> types;
+  const auto add_type = [&types](TokenType type) { types.push_back(static_cast<std::int32_t>(type)); };
+  for (const TokenType type : {TokenType::unknown, TokenType::control, TokenType::control}) add_type(type);
   for (int byte = 0; byte < 256; ++byte) {
     tokens.push_back(fmt::format("<0x{:02X}>", byte));
-    types.push_back(kByte);
+    add_type(TokenType::byte);
   }
   const auto start_mark = static_cast<std::uint32_t>(tokens.size());
   tokens.insert(tokens.end(), {"<|im_start|>", "<|im_end|>"});
-  types.insert(types.end(), {kUserDefined, kUserDefined});
+  for (int mark = 0; mark < 2; ++mark) add_type(TokenType::user_defined);
   std::vector<float> scores(tokens.size(), 0.0F);
   const Pieces pieces(size - tokens.size());
   for (const std::string& piece : pieces.all()) {
     scores.push_back(-static_cast<float>(tokens.size() - kFixedTokens));
-    types.push_back(kNormal);
+    add_type(TokenType::normal);
     tokens.push_back(piece);
   }
   metadata.set("tokenizer.ggml.model", std::string("llama"));

@@ -24,8 +24,6 @@ constexpr double kFarRecordsSeconds = 86400;
 // No measurement is more precise than this.
 constexpr double kLeastSpread = 0.02;
 
-double bytes_of(const Cost& cost) { return cost.bytes_read + cost.bytes_written; }
-
 std::array<double, 3> place_of(const Cost& cost) {
   return {std::log2(1 + cost.flops), std::log2(1 + cost.bytes_read), std::log2(1 + cost.bytes_written)};
 }
@@ -112,7 +110,7 @@ TimeCurve::TimeCurve(std::span<const MeasuredOp> points, double op_us) : op_us_(
 
 double TimeCurve::roofline_us(const Cost& cost) const {
   return op_us_ + 1e6 * std::max(rates_.flops_per_s == 0 ? 0 : cost.flops / rates_.flops_per_s,
-                                 rates_.bytes_per_s == 0 ? 0 : bytes_of(cost) / rates_.bytes_per_s);
+                                 rates_.bytes_per_s == 0 ? 0 : cost.bytes() / rates_.bytes_per_s);
 }
 
 Prediction TimeCurve::predict(const Cost& cost) const {
@@ -208,7 +206,7 @@ Prediction DeviceCost::alone(const OpCall& call) const {
   const ComputeRates rates = family != prior_.families.end()
                                  ? family->second
                                  : ComputeRates{.flops_per_s = prior_.flops_per_s, .bytes_per_s = prior_.bytes_per_s};
-  const double us = prior_.op_us + 1e6 * std::max(cost.flops / rates.flops_per_s, bytes_of(cost) / rates.bytes_per_s);
+  const double us = prior_.op_us + 1e6 * std::max(cost.flops / rates.flops_per_s, cost.bytes() / rates.bytes_per_s);
   return {.us = us, .uncertainty_us = us * prior_.uncertainty};
 }
 

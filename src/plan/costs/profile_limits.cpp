@@ -35,8 +35,6 @@ constexpr double kMostRatio = 8;
 // A record this many times slower than the others is far off.
 constexpr double kFar = 16;
 
-double bytes_of(const Cost& cost) { return cost.bytes_read + cost.bytes_written; }
-
 // The two greatest values, so that each can be compared with the others.
 class Greatest {
  public:
@@ -133,7 +131,7 @@ std::size_t keep_possible_ratio(double& ratio) {
 
 ComputeRates rates_of(const MeasuredOp& point, double op_us) {
   const double us = std::max(point.us - op_us, point.us / 4);
-  return {.flops_per_s = point.cost.flops / us * 1e6, .bytes_per_s = bytes_of(point.cost) / us * 1e6};
+  return {.flops_per_s = point.cost.flops / us * 1e6, .bytes_per_s = point.cost.bytes() / us * 1e6};
 }
 
 UsableProfile within_limits(DeviceProfile profile, const DeviceInfo& device) {

@@ -63,7 +63,7 @@ bool is_same(const Cost& one, const Cost& other) {
 
 double longer_of(const Cost& cost, const Cost& than) {
   const double flops = than.flops > 0 ? cost.flops / than.flops : 1;
-  const double bytes = (cost.bytes_read + cost.bytes_written) / (than.bytes_read + than.bytes_written);
+  const double bytes = cost.bytes() / than.bytes();
   return std::max(flops, bytes);
 }
 
@@ -408,7 +408,7 @@ class Calibration {
         best.bytes_per_s = std::max(best.bytes_per_s, rates.bytes_per_s);
       }
     if (best.bytes_per_s == 0) return std::numeric_limits<double>::infinity();
-    const double bytes_us = (cost.bytes_read + cost.bytes_written) / best.bytes_per_s * 1e6;
+    const double bytes_us = cost.bytes() / best.bytes_per_s * 1e6;
     return profile_.op_us + std::max(bytes_us, best.flops_per_s > 0 ? cost.flops / best.flops_per_s * 1e6 : 0);
   }
 

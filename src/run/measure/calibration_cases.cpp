@@ -45,7 +45,7 @@ Cost cost_of(const OpCall& call) { return info_of(call.op).rule->cost(call); }
 
 double work_of(const BenchCase& use) {
   const Cost cost = cost_of(BenchOperands(use).call());
-  return cost.flops + cost.bytes_read + cost.bytes_written;
+  return cost.flops + cost.bytes();
 }
 
 std::vector<BenchCase> cases_by_time(std::span<const Workload> work, Device& device) {

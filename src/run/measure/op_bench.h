@@ -50,7 +50,7 @@ class OpBench {
   [[nodiscard]] const Device& device() const { return device_; }
   // The work of one use and the bytes it moves, by the op's cost rule.
   [[nodiscard]] const Cost& cost() const { return cost_; }
-  [[nodiscard]] double bytes() const { return cost_.bytes_read + cost_.bytes_written; }
+  [[nodiscard]] double bytes() const { return cost_.bytes(); }
   // Returns whether weights and state are read from memory.
   [[nodiscard]] bool reads_memory() const { return reads_memory_; }
 

@@ -20,7 +20,7 @@ constexpr double kRoom = 1e4;
 constexpr double kNegligible = 1e-6;
 
 // The most that the reference may compute: a fraction of a second.
-constexpr double kMostFlops = 1U << 28U;
+constexpr double kMostAuditFlops = 1U << 28U;
 
 // Entries of axis 0.
 struct Rows {
@@ -40,7 +40,7 @@ Rows rows_of(const AuditedOp& op, std::uint32_t turn) {
   if (!has_own_rows || all.count == 0) return all;
   const double flops_of_row = info_of(op.call.op).rule->cost(op.call).flops / output.shape[0];
   const auto count =
-      static_cast<std::uint32_t>(std::clamp(kMostFlops / flops_of_row, 1.0, static_cast<double>(all.count)));
+      static_cast<std::uint32_t>(std::clamp(kMostAuditFlops / flops_of_row, 1.0, static_cast<double>(all.count)));
   const std::uint32_t windows = (all.count + count - 1) / count;
   return {.first = std::min(turn % windows * count, all.count - count), .count = count};
 }

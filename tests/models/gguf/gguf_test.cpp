@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "models/gguf/gguf_bytes.h"
+#include "models/reference.h"
 
 namespace shunt::models {
 namespace {
@@ -17,10 +18,6 @@ std::string error_of(const GgufBytes& file, Code code = Code::invalid) {
   if (model) return "no error";
   EXPECT_EQ(model.error().code, code) << model.error().message;
   return model.error().message;
-}
-
-void expect_says(const std::string& message, std::string_view part) {
-  EXPECT_NE(message.find(part), std::string::npos) << "\"" << message << "\" does not say \"" << part << "\"";
 }
 
 TEST(Gguf, ReadsTheTrainedModel) {

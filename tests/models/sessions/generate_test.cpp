@@ -76,7 +76,7 @@ TEST(Generate, TextComesOutAtWholeCharacters) {
 // Random substrings of a text as stop strings: the text ends before their first occurrence.
 TEST(Generate, StopStringsEndTheTextWhereverTheyStand) {
   Loaded loaded(kTrainedModel, "cpu", {.context = 128});
-  const auto prompt = reference()["prompts"][0]["ids"].get<std::vector<Token>>();
+  const auto prompt = prompt_ids(0);
   const GenerateOptions plain{.max_tokens = 40, .sampling = {.greedy = true}, .ignore_end = true};
   const std::string text = collect(*loaded.session, prompt, plain).generation.text;
   ASSERT_GT(text.size(), 60U);
@@ -96,7 +96,7 @@ TEST(Generate, StopStringsEndTheTextWhereverTheyStand) {
 // The possible start of a stop string is text after all if generation ends first.
 TEST(Generate, TheBeginningOfAStopStringIsGivenOutAtTheEnd) {
   Loaded loaded(kTrainedModel, "cpu", {.context = 128});
-  const auto prompt = reference()["prompts"][0]["ids"].get<std::vector<Token>>();
+  const auto prompt = prompt_ids(0);
   GenerateOptions options{.max_tokens = 20, .sampling = {.greedy = true}, .ignore_end = true};
   const std::string text = collect(*loaded.session, prompt, options).generation.text;
   ASSERT_GT(text.size(), 20U);
@@ -175,7 +175,7 @@ TEST(Generate, AnInterruptEndsItAfterTheStep) {
 // Text withheld because a stop string might still have removed it is not delivered either.
 TEST(Generate, TheTextEndsWhereItsReaderWantsNoMore) {
   Loaded loaded(kTrainedModel, "cpu", {.context = 128});
-  const auto prompt = reference()["prompts"][0]["ids"].get<std::vector<Token>>();
+  const auto prompt = prompt_ids(0);
   const GenerateOptions options{.max_tokens = 40, .sampling = {.greedy = true}, .stops = {"e\x01"}, .ignore_end = true};
   const Collected whole = collect(*loaded.session, prompt, options);
   ASSERT_GT(whole.pieces.size(), 5U);
@@ -215,7 +215,7 @@ TEST(Generate, InterleavedSequencesGiveTheTokensOfEachAlone) {
   std::vector<std::vector<Token>> alone;
   std::vector<std::vector<Token>> prompts;
   for (std::size_t i = 0; i < kSequences; ++i) {
-    prompts.push_back(reference()["prompts"][i == 0 ? 8 : i]["ids"].get<std::vector<Token>>());
+    prompts.push_back(prompt_ids(i == 0 ? 8 : i));
     const auto single = Loaded::take(Session::create(*model, *runtime, {.context = 256}));
     alone.push_back(collect(*single, prompts[i],
                             {.max_tokens = kCount, .sampling = {.repeat_penalty = 1.5F, .seed = i}, .ignore_end = true})

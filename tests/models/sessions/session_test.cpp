@@ -11,20 +11,12 @@
 namespace shunt::models {
 namespace {
 
-Token best(std::span<const float> logits) {
-  return static_cast<Token>(std::ranges::max_element(logits) - logits.begin());
-}
-
-std::vector<Token> prompt_ids(std::size_t index) {
-  return reference()["prompts"][index]["ids"].get<std::vector<Token>>();
-}
-
 std::vector<Token> alone(const std::vector<Token>& prompt, std::size_t count) {
   Loaded loaded(kTrainedModel, "cpu", {.context = 128});
   std::vector<Token> tokens;
   EXPECT_TRUE(loaded.session->prefill(0, prompt).has_value());
   while (tokens.size() < count) {
-    tokens.push_back(best(loaded.session->logits(0)));
+    tokens.push_back(best_of(loaded.session->logits(0)));
     EXPECT_TRUE(loaded.session->prefill(0, std::span(&tokens.back(), 1)).has_value());
   }
   return tokens;
@@ -38,14 +30,14 @@ TEST(Session, TwoInterleavedSequencesGiveTheTokensOfEachAlone) {
   std::vector<std::vector<Token>> tokens(2);
   for (std::uint32_t sequence = 0; sequence < 2; ++sequence) {
     ASSERT_TRUE(session.prefill(sequence, prompt_ids(sequence)).has_value());
-    next[sequence] = best(session.logits(0));
+    next[sequence] = best_of(session.logits(0));
   }
   while (tokens[0].size() < kCount) {
     const BatchToken batch[] = {{.sequence = 0, .token = next[0], .wants_logits = true},
                                 {.sequence = 1, .token = next[1], .wants_logits = true}};
     for (std::uint32_t sequence = 0; sequence < 2; ++sequence) tokens[sequence].push_back(next[sequence]);
     ASSERT_TRUE(session.decode(batch).has_value());
-    for (std::uint32_t sequence = 0; sequence < 2; ++sequence) next[sequence] = best(session.logits(sequence));
+    for (std::uint32_t sequence = 0; sequence < 2; ++sequence) next[sequence] = best_of(session.logits(sequence));
   }
   for (std::uint32_t sequence = 0; sequence < 2; ++sequence)
     EXPECT_EQ(tokens[sequence], alone(prompt_ids(sequence), kCount));
@@ -56,11 +48,11 @@ TEST(Session, TruncatedSequencesGoOnAsIfNothingHadFollowed) {
   Session& session = *loaded.session;
   const std::vector<Token> prompt = prompt_ids(0);
   ASSERT_TRUE(session.prefill(0, prompt).has_value());
-  const Token expected = best(session.logits(0));
+  const Token expected = best_of(session.logits(0));
   ASSERT_TRUE(session.prefill(0, prompt_ids(1)).has_value());
   session.truncate(0, prompt.size() - 1);
   ASSERT_TRUE(session.prefill(0, std::span(&prompt.back(), 1)).has_value());
-  EXPECT_EQ(best(session.logits(0)), expected);
+  EXPECT_EQ(best_of(session.logits(0)), expected);
 }
 
 TEST(Session, TwoOfOneModelShareItsWeightsOnADevice) {
@@ -90,7 +82,7 @@ TEST(Session, TwoOfOneModelSurviveTheirDevice) {
   const std::vector<Token> prompt = prompt_ids(0);
   ASSERT_TRUE(whole.session->prefill(0, prompt).has_value());
   for (int step = 0; step < 8; ++step) {
-    const Token next = best(whole.session->logits(0));
+    const Token next = best_of(whole.session->logits(0));
     ASSERT_TRUE(whole.session->prefill(0, std::span(&next, 1)).has_value());
     for (Session* session : {loaded.session.get(), other.get()}) {
       if (step == 0) {

@@ -11,7 +11,7 @@
 namespace shunt {
 namespace {
 
-constexpr const char* kAdd = "add F32 F32 -> F32";
+constexpr const char* kAddition = "add F32 F32 -> F32";
 constexpr double kElements = 4 << 20;
 
 // Calls `use` with an addition of kElements.
@@ -43,7 +43,7 @@ DeviceInfo device_of(std::uint32_t units) {
 DeviceProfile measured() {
   DeviceProfile profile{.id = "cpu:simd", .checked_s = 1e9, .launch_us = 3, .wake_us = 20, .op_us = 0.5};
   for (const double elements : {1e3, 1e4, 1e5, kElements})
-    profile.ops[kAdd].push_back({.cost = addition(elements), .us = 1 + elements * 12 / 2e4, .spread = 0.02});
+    profile.ops[kAddition].push_back({.cost = addition(elements), .us = 1 + elements * 12 / 2e4, .spread = 0.02});
   for (const double rows : {1.0, 4.0, 16.0, 64.0, 256.0})
     profile.ops["linear F32 F32 -> F32"].push_back({.cost = product(rows), .us = 250 + rows * 20, .spread = 0.02});
   profile.to_device = profile.from_device = {.us = 10, .bytes_per_s = 2e10, .spread = 0.1};
@@ -70,7 +70,7 @@ TEST(ProfileLimits, ARecordOfNextToNoTimeIsNotUsed) {
       for (std::size_t point = 0; point < 4; ++point) {
         DeviceProfile poisoned = measured();
         if (!has_others) poisoned.ops.erase("linear F32 F32 -> F32");
-        poisoned.ops[kAdd][point].us = 0.001;
+        poisoned.ops[kAddition][point].us = 0.001;
         if (point == 0 && !has_others && units == 0) continue;  // too little is known to tell
         EXPECT_EQ(within_limits(poisoned, device_of(units)).refused, 1U) << units << " " << has_others << " " << point;
         const Prediction prediction = of_addition(device_of(units), poisoned);
@@ -81,10 +81,10 @@ TEST(ProfileLimits, ARecordOfNextToNoTimeIsNotUsed) {
 
 TEST(ProfileLimits, AKindOfWhichNothingIsTrueCountsAsNotMeasured) {
   DeviceProfile poisoned = measured();
-  for (MeasuredOp& point : poisoned.ops[kAdd]) point.us = 1e-9;
+  for (MeasuredOp& point : poisoned.ops[kAddition]) point.us = 1e-9;
   const UsableProfile usable = within_limits(poisoned, device_of(2));
   EXPECT_EQ(usable.refused, 4U);
-  EXPECT_FALSE(usable.profile.ops.contains(kAdd));
+  EXPECT_FALSE(usable.profile.ops.contains(kAddition));
   const Prediction prediction = of_addition(device_of(2), poisoned);
   EXPECT_GT(prediction.us, 100);
   EXPECT_GE(prediction.uncertainty_us, 0.5 * prediction.us);
@@ -94,15 +94,15 @@ TEST(ProfileLimits, NumbersThatAreNoneAreNotUsed) {
   const double infinity = std::numeric_limits<double>::infinity();
   for (const double none : {0.0, -1.0, std::nan(""), infinity}) {
     DeviceProfile broken = measured();
-    broken.ops[kAdd][1].us = none;
+    broken.ops[kAddition][1].us = none;
     EXPECT_EQ(within_limits(broken, device_of(2)).refused, 1U) << none;
     broken = measured();
     broken.few_tokens_ratio = none;
     EXPECT_EQ(within_limits(broken, device_of(2)).profile.few_tokens_ratio, 1) << none;
     if (none == 0) continue;
     broken = measured();
-    broken.ops[kAdd][1].cost.bytes_read = none;
-    broken.ops[kAdd][2].spread = none;
+    broken.ops[kAddition][1].cost.bytes_read = none;
+    broken.ops[kAddition][2].spread = none;
     broken.launch_us = none;
     broken.to_device.bytes_per_s = none;
     EXPECT_EQ(within_limits(broken, device_of(2)).refused, 4U) << none;
