@@ -2,6 +2,8 @@ function(shunt_warnings target)
   target_compile_options(${target} PRIVATE
     -Wall -Wextra -Wpedantic -Werror -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wcast-qual
     -Wconversion -Wsign-conversion -Wdouble-promotion
+    # In a unity build, a function may shadow a constant of another file.
+    $<$<BOOL:$<TARGET_PROPERTY:UNITY_BUILD>>:-Wno-shadow>
     -Wno-missing-field-initializers  # designated initializers leave the rest at its default
     # gcc 12 and 13 report overlaps inside std::string's own operator+ (gcc bug 105651).
     $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>

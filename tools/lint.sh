@@ -26,4 +26,4 @@ fi
 grep -rlZ --include='*.cpp' 'hwy/foreach_target.h' src |
   xargs -0 -n 1 -P "${JOBS:-$(nproc)}" clang++-19 --target=aarch64-linux-gnu -fsyntax-only -std=c++23 -fno-exceptions \
     -Wall -Wextra -Werror -Iinclude -Isrc
-python3 tools/tidy.py build/asan
+python3 tools/tidy.py build/lint
