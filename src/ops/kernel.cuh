@@ -150,30 +150,54 @@ SHUNT_FUNCTION void store(std::uint32_t of, void* data, std::uint64_t index, flo
 
 // Merges the values of all threads of the block and returns the result to each of them. REQUIRES: all threads call it.
 // `parts` is read before the next call's first sync() ends, so there is no sync() at the end.
-template <class Merge>
-SHUNT_FUNCTION float merged(float value, Merge merge) {
+template <class T, class Merge>
+SHUNT_FUNCTION T merged(T value, Merge merge) {
   constexpr std::uint32_t kPart = 8;
   static_assert(kPart * kPart == kGroup);
-  SHUNT_SHARED float values[kGroup];
-  SHUNT_SHARED float parts[kPart];
+  SHUNT_SHARED T values[kGroup];
+  SHUNT_SHARED T parts[kPart];
   values[lane()] = value;
   sync();
   if (lane() < kPart) {
     const std::uint64_t first = std::uint64_t{lane()} * kPart;
-    float part = values[first];
+    T part = values[first];
     for (std::uint32_t i = 1; i < kPart; ++i) part = merge(part, values[first + i]);
     parts[lane()] = part;
   }
   sync();
-  float all = parts[0];
+  T all = parts[0];
   for (std::uint32_t i = 1; i < kPart; ++i) all = merge(all, parts[i]);
   return all;
 }
-SHUNT_FUNCTION float sum_of_group(float value) {
-  return merged(value, [](float a, float b) { return a + b; });
+template <class T>
+SHUNT_FUNCTION T sum_of_group(T value) {
+  return merged(value, [](T a, T b) { return a + b; });
 }
 SHUNT_FUNCTION float largest_of_group(float value) {
   return merged(value, [](float a, float b) { return kernel_math::max(a, b); });
+}
+
+// Returns the sum of term(column) over the columns of a row to all threads of the block. REQUIRES: all threads call it.
+// A thread sums a stretch of its columns before it adds that to the rest, so that long rows stay precise.
+template <class Term>
+SHUNT_FUNCTION float sum_of_columns(std::uint32_t columns, Term term) {
+  constexpr std::uint32_t kStretch = 64 * kGroup;
+  float sum = 0.0F;
+  for (std::uint64_t first = lane(); first < columns; first += kStretch) {
+    const std::uint64_t end = first + kStretch < columns ? first + kStretch : columns;
+    float stretch = 0.0F;
+    for (std::uint64_t column = first; column < end; column += kGroup) stretch += term(column);
+    sum += stretch;
+  }
+  return sum_of_group(sum);
+}
+// The same for the largest term; NaN if there is one.
+template <class Term>
+SHUNT_FUNCTION float largest_of_columns(std::uint32_t columns, Term term) {
+  float largest = kernel_math::float_of(0xFF800000U);
+  for (std::uint64_t column = lane(); column < columns; column += kGroup)
+    largest = kernel_math::max(largest, term(column));
+  return largest_of_group(largest);
 }
 
 }  // namespace shunt

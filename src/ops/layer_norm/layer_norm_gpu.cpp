@@ -15,6 +15,6 @@ constexpr ShaderKernel kShaders[] = {
 
 }  // namespace
 
-extern const GpuKernels layer_norm_gpu{.shaders = kShaders};
+extern const GpuKernels layer_norm_gpu{.shaders = kShaders, .cuda = {.blocks = one_per_row}};
 
 }  // namespace shunt

@@ -10,12 +10,11 @@ SHUNT_KERNEL(norm) {
   if (row >= valid_row_count(args.x, parameters_of(call))) return;
   const std::uint32_t columns = args.x.extents[3];
   const std::uint64_t begin = row_offset(args.x, row);
-  float sum = 0.0F;
-  for (std::uint32_t column = lane(); column < columns; column += kGroup) {
-    const float value = load(args.x.dtype, input_of<void>(call, 0), begin + std::uint64_t{column} * args.x.strides[3]);
-    sum += value * value;
-  }
-  const float factor = 1.0F / kernel_math::sqrt(sum_of_group(sum) / static_cast<float>(columns) + args.epsilon);
+  const float sum = sum_of_columns(columns, [&](std::uint64_t column) {
+    const float value = load(args.x.dtype, input_of<void>(call, 0), begin + column * args.x.strides[3]);
+    return value * value;
+  });
+  const float factor = 1.0F / kernel_math::sqrt(sum / static_cast<float>(columns) + args.epsilon);
   const std::uint64_t weight_begin = row_offset(args.x.extents, args.weight_strides, row);
   for (std::uint32_t column = lane(); column < columns; column += kGroup) {
     float value =

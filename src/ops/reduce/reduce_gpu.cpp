@@ -23,6 +23,6 @@ constexpr ShaderKernel kShaders[] = {
 
 }  // namespace
 
-extern const GpuKernels reduce_gpu{.shaders = kShaders};
+extern const GpuKernels reduce_gpu{.shaders = kShaders, .cuda = {.blocks = one_per_input_row}};
 
 }  // namespace shunt

@@ -11,6 +11,6 @@ constexpr ShaderKernel kShaders[] = {
 
 }  // namespace
 
-extern const GpuKernels softmax_gpu{.shaders = kShaders};
+extern const GpuKernels softmax_gpu{.shaders = kShaders, .cuda = {.blocks = one_per_row}};
 
 }  // namespace shunt
