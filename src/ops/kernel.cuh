@@ -148,6 +148,21 @@ SHUNT_FUNCTION void store(std::uint32_t of, void* data, std::uint64_t index, flo
   }
 }
 
+// Copies one element of a dtype that is not quantized, bit for bit.
+SHUNT_FUNCTION void copy_element(std::uint32_t of, void* to, std::uint64_t to_index, const void* from,
+                                 std::uint64_t from_index) {
+  switch (row_bytes(of, 1)) {
+    case 1:
+      static_cast<std::uint8_t*>(to)[to_index] = static_cast<const std::uint8_t*>(from)[from_index];
+      break;
+    case 2:
+      static_cast<std::uint16_t*>(to)[to_index] = static_cast<const std::uint16_t*>(from)[from_index];
+      break;
+    default:
+      static_cast<std::uint32_t*>(to)[to_index] = static_cast<const std::uint32_t*>(from)[from_index];
+  }
+}
+
 // Merges the values of all threads of the block and returns the result to each of them. REQUIRES: all threads call it.
 // `parts` is read before the next call's first sync() ends, so there is no sync() at the end.
 template <class T, class Merge>

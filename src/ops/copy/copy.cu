@@ -68,12 +68,7 @@ SHUNT_KERNEL(copy) {
   if (row >= valid_row_count(args.x, parameters_of(call))) return;
   const std::uint64_t at = row_offset(args.x, row) + index % args.x.extents[3] * args.x.strides[3];
   if (args.x.dtype == args.to) {
-    if (row_bytes(args.to, 1) == 1)
-      output_of<std::uint8_t>(call)[index] = input_of<std::uint8_t>(call, 0)[at];
-    else if (row_bytes(args.to, 1) == 2)
-      output_of<std::uint16_t>(call)[index] = input_of<std::uint16_t>(call, 0)[at];
-    else
-      output_of<std::uint32_t>(call)[index] = input_of<std::uint32_t>(call, 0)[at];
+    copy_element(args.to, output_of<void>(call), index, input_of<void>(call, 0), at);
     return;
   }
   const void* const x = input_of<void>(call, 0);

@@ -48,6 +48,6 @@ constexpr ShaderKernel kShaders[] = {
 
 }  // namespace
 
-extern const GpuKernels top_k_gpu{.shaders = kShaders};
+extern const GpuKernels top_k_gpu{.shaders = kShaders, .cuda = {.blocks = one_per_input_row}};
 
 }  // namespace shunt
