@@ -15,12 +15,14 @@ std::uint64_t rounds(const OpCall& call, const ShaderLimits&) {
   return rounds_over(experts_arguments(call).k) * (1 + kExpertsGroupRows) + kRoundsOfAGroup;
 }
 
+std::uint64_t blocks(const OpCall& call) { return call.output->shape.elements(); }
+
 constexpr ShaderKernel kShaders[] = {
     {.groups = groups, .specialization = specialization, .rounds = rounds},
 };
 
 }  // namespace
 
-extern const GpuKernels experts_gpu{.shaders = kShaders};
+extern const GpuKernels experts_gpu{.shaders = kShaders, .cuda = {.blocks = blocks}};
 
 }  // namespace shunt
