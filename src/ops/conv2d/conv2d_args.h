@@ -26,3 +26,16 @@ SHUNT_ARGS_BYTES(Conv2dArgs, 144)
 
 // Elements of the result per invocation of the GLSL kernel: whole words of any dtype.
 SHUNT_ARGS_CONSTANT(kConvRun, 4)
+// Filters of a group per thread of the CUDA kernel.
+SHUNT_ARGS_CONSTANT(kConvFilters, 4)
+
+#ifndef SHUNT_GLSL
+namespace shunt {
+
+// Returns how many threads share the filters of a group.
+constexpr std::uint32_t conv_shares(const Conv2dArgs& args) {
+  return (args.filters / args.groups + kConvFilters - 1) / kConvFilters;
+}
+
+}  // namespace shunt
+#endif

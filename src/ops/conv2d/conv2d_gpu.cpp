@@ -1,4 +1,4 @@
-#include "ops/conv2d/conv2d_args.h"
+#include "ops/conv2d/conv2d.h"
 #include "ops/gpu_kernels.h"
 
 namespace shunt {
@@ -15,12 +15,18 @@ std::uint64_t rounds(const OpCall& call, const ShaderLimits&) {
   return std::uint64_t{weight[1]} * (1 + weight[2] * of_row) + std::uint64_t{2} * kConvRun;
 }
 
+std::uint64_t blocks(const OpCall& call) {
+  const Conv2dArgs args = conv2d_arguments(call);
+  return blocks_for_elements(std::uint64_t{args.x.entries} * args.groups * conv_shares(args) * args.places[0] *
+                             args.places[1]);
+}
+
 constexpr ShaderKernel kShaders[] = {
     {.groups = groups, .rounds = rounds},
 };
 
 }  // namespace
 
-extern const GpuKernels conv2d_gpu{.shaders = kShaders};
+extern const GpuKernels conv2d_gpu{.shaders = kShaders, .cuda = {.blocks = blocks}};
 
 }  // namespace shunt

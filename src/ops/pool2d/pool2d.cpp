@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -52,7 +51,7 @@ void make_bench(BenchBuilder& bench) {
 CpuWork work(const OpCall&, std::uint32_t) { return {}; }
 
 // `begin` is the first element of the plane of x.
-double pooled(const Pool2dArgs& args, const CpuCall& call, std::uint64_t begin, Range rows, Range columns) {
+double pooled(const Pool2dArgs& args, const CpuCall& call, std::uint64_t begin, PoolRange rows, PoolRange columns) {
   double sum = 0;
   double largest = -std::numeric_limits<double>::infinity();
   for (std::uint64_t row = rows.begin; row < rows.end; ++row)
@@ -96,13 +95,6 @@ Pool2dArgs pool2d_arguments(const OpCall& call) {
     args.padding[axis] = window.before;
   }
   return args;
-}
-
-Range pool_range(const Pool2dArgs& args, std::size_t axis, std::uint64_t place) {
-  const std::uint64_t begin = place * args.stride[axis];
-  const std::uint64_t end = begin + args.kernel[axis];
-  const std::uint64_t before = args.padding[axis];
-  return {begin < before ? 0 : begin - before, std::min<std::uint64_t>(end - before, args.x.extents[2 + axis])};
 }
 
 extern const CpuKernel pool2d_scalar{fits_arguments, work, write_arguments<pool2d_arguments>, run};

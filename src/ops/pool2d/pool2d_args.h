@@ -14,3 +14,23 @@ SHUNT_ARGS(Pool2dArgs) {
   SHUNT_U32S(2, reserved_too);
 };
 SHUNT_ARGS_BYTES(Pool2dArgs, 96)
+
+#ifndef SHUNT_GLSL
+namespace shunt {
+
+// A half-open range of rows or columns of x.
+struct PoolRange {
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
+};
+// Returns the rows (axis 0) or columns (axis 1) of x under one position of the kernel.
+constexpr PoolRange pool_range(const Pool2dArgs& args, std::uint32_t axis, std::uint64_t place) {
+  const std::uint64_t begin = place * args.stride[axis];
+  const std::uint64_t before = args.padding[axis];
+  const std::uint64_t end = begin + args.kernel[axis] - before;
+  const std::uint64_t pixels = args.x.extents[2 + axis];
+  return {begin < before ? 0 : begin - before, end < pixels ? end : pixels};
+}
+
+}  // namespace shunt
+#endif

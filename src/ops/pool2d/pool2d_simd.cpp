@@ -50,13 +50,13 @@ void pool_row(const Pool2dArgs& args, const CpuCall& call, std::uint64_t row) {
   const std::uint64_t plane = row / args.places[0];
   const std::uint64_t begin =
       plane / args.x.extents[1] * args.x.strides[0] + plane % args.x.extents[1] * args.x.strides[1];
-  const Range rows = pool_range(args, 0, row % args.places[0]);
+  const PoolRange rows = pool_range(args, 0, row % args.places[0]);
   std::fill_n(sums, width, none);
   for (std::uint64_t y = rows.begin; y < rows.end; ++y)
     join_row(is_max, floats_of(dtype, call.inputs[0], begin + y * args.x.strides[2], args.x.strides[3], width, buffer),
              width, sums);
   for (std::uint32_t x = 0; x < args.places[1]; ++x) {
-    const Range columns = pool_range(args, 1, x);
+    const PoolRange columns = pool_range(args, 1, x);
     float value = none;
     for (std::uint64_t column = columns.begin; column < columns.end; ++column)
       value = joined(is_max, value, sums[column]);

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "ops/elements.h"
 #include "ops/images.h"
 #include "ops/kernel_arguments.h"
@@ -74,25 +72,6 @@ ResizeArgs resize_arguments(const OpCall& call) {
   args.is_linear = call.op == Op::resize_bilinear ? 1 : 0;
   for (std::size_t axis = 0; axis < 2; ++axis) args.size[axis] = call.output->shape[2 + axis];
   return args;
-}
-
-Between resize_place(const ResizeArgs& args, std::size_t axis, std::uint64_t place) {
-  const std::int64_t in = args.x.extents[2 + axis];
-  const std::int64_t out = args.size[axis];
-  // The position in x is numerator / (2 out).
-  const std::int64_t numerator = (2 * static_cast<std::int64_t>(place) + 1) * in - out;
-  const auto inside = [&](std::int64_t pixel) {
-    return static_cast<std::uint64_t>(std::clamp<std::int64_t>(pixel, 0, in - 1));
-  };
-  if (args.is_linear == 0) {
-    // Rounds halves down: the ceiling of the position minus a half, clamped to 0 as inside() would do anyway.
-    const std::int64_t above = std::max<std::int64_t>(0, numerator - out);
-    const std::uint64_t nearest = inside((above + 2 * out - 1) / (2 * out));
-    return {nearest, nearest, 0};
-  }
-  if (numerator <= 0) return {0, 0, 0};
-  const std::int64_t first = numerator / (2 * out);
-  return {inside(first), inside(first + 1), static_cast<double>(numerator % (2 * out)) / static_cast<double>(2 * out)};
 }
 
 extern const CpuKernel resize_scalar{fits_arguments, work, write_arguments<resize_arguments>, run};
