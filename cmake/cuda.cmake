@@ -38,8 +38,10 @@ endfunction()
 
 set(shunt_ptx_compile "")
 if(SHUNT_CUDA_CLANG)
+  # Products and sums are fused unless a pragma says otherwise, as hipcc does by default.
   set(shunt_ptx_compile ${SHUNT_CUDA_CLANG} -x cuda -nocudainc -nocudalib --cuda-device-only
-      --cuda-gpu-arch=${SHUNT_CUDA_ARCHITECTURE} -Wno-unknown-cuda-version --cuda-feature=+ptx63 -S)
+      --cuda-gpu-arch=${SHUNT_CUDA_ARCHITECTURE} -Wno-unknown-cuda-version --cuda-feature=+ptx63
+      -ffp-contract=fast-honor-pragmas -S)
 endif()
 set(shunt_hip_compile "")
 if(SHUNT_HIPCC)

@@ -20,7 +20,7 @@
 #define SHUNT_SHARED static
 #else
 #define SHUNT_GLOBAL __attribute__((global))
-#define SHUNT_FUNCTION __attribute__((device)) inline
+#define SHUNT_FUNCTION __attribute__((device, always_inline)) inline
 #define SHUNT_SHARED __attribute__((shared))
 #endif
 
@@ -79,6 +79,16 @@ enum : std::uint32_t {
 };
 }  // namespace dtype
 
+SHUNT_FUNCTION std::uint32_t block_elements(std::uint32_t of) {
+  switch (of) {
+#define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) \
+  case dtype::name:                                                   \
+    return block_elements;
+#include "ops/dtypes.def"
+    default:
+      return 1;
+  }
+}
 SHUNT_FUNCTION std::uint64_t row_bytes(std::uint32_t of, std::uint64_t elements) {
   switch (of) {
 #define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) \

@@ -23,6 +23,14 @@ std::uint64_t pairs_of_blocks(const OpCall& call) {
   return (call.output->shape.elements() + kShaderGroupSize - 1) / kShaderGroupSize;
 }
 
+std::uint64_t blocks(const OpCall& call) {
+  const DTypeInfo& to = info_of(call.output->dtype);
+  const std::uint64_t elements = call.output->shape.elements();
+  if (to.kind == DTypeKind::floating) return blocks_for_elements(elements);
+  const std::uint64_t tile = quantize_tile(to.block_elements);
+  return (elements + tile - 1) / tile;
+}
+
 constexpr ShaderKernel kShaders[] = {
     {.name = "dequantize", .supports = decodes, .specialization = specialization},
     {.supports = encodes, .groups = pairs_of_blocks, .specialization = specialization},
@@ -30,6 +38,6 @@ constexpr ShaderKernel kShaders[] = {
 
 }  // namespace
 
-extern const GpuKernels quantize_gpu{.shaders = kShaders};
+extern const GpuKernels quantize_gpu{.shaders = kShaders, .cuda = {.blocks = blocks}};
 
 }  // namespace shunt
