@@ -45,14 +45,8 @@ inline std::vector<float> logits_along(Session& session, const std::vector<std::
   return logits;
 }
 
-// Expects the text of cpu:scalar and, along it, the same logits except for rounding.
-inline void expect_the_scalar_devices_run(Session& session, const std::string& path) {
-  const Loaded exact(path, "cpu:scalar", session.options());
-  const std::vector<std::vector<Token>> tokens = short_run(*exact.session);
-  for (const std::vector<Token>& each : tokens) ASSERT_EQ(each.size(), kShortRunTokens);
-  EXPECT_EQ(short_run(session), tokens);
-  const std::vector<float> expected = logits_along(*exact.session, tokens);
-  const std::vector<float> logits = logits_along(session, tokens);
+// Expects the same logits except for rounding.
+inline void expect_like(std::span<const float> logits, std::span<const float> expected) {
   ASSERT_EQ(logits.size(), expected.size());
   double error = 0;
   double power = 0;
@@ -61,6 +55,15 @@ inline void expect_the_scalar_devices_run(Session& session, const std::string& p
     power += std::pow(double{expected[i]}, 2);
   }
   EXPECT_LE(error / power, 1e-6);
+}
+
+// Expects the text of cpu:scalar and, along it, the same logits except for rounding.
+inline void expect_the_scalar_devices_run(Session& session, const std::string& path) {
+  const Loaded exact(path, "cpu:scalar", session.options());
+  const std::vector<std::vector<Token>> tokens = short_run(*exact.session);
+  for (const std::vector<Token>& each : tokens) ASSERT_EQ(each.size(), kShortRunTokens);
+  EXPECT_EQ(short_run(session), tokens);
+  expect_like(logits_along(session, tokens), logits_along(*exact.session, tokens));
 }
 
 }  // namespace shunt::models

@@ -39,6 +39,14 @@ TEST_P(SimulatedModel, ComputesWhatTheScalarCpuComputesFromBlocks) {
   expect_the_scalar_devices_run(*loaded.session, kQuantizedModel);
 }
 
+TEST_P(SimulatedModel, ComputesExpertsWithoutTheCpu) {
+  const std::string path = SHUNT_TEST_DATA "/architectures/gpt-oss.gguf";
+  const std::vector<Token> text = {1, 2, 3, 5, 8, 13};
+  const Loaded loaded(path, GetParam(), kOptions);
+  const Loaded exact(path, "cpu:scalar", kOptions);
+  expect_like(last_logits(*loaded.session, text, text.size()), last_logits(*exact.session, text, text.size()));
+}
+
 TEST_P(SimulatedModel, HasItsProgramsInTraces) { test::expect_program_events(GetParam()); }
 
 TEST_P(SimulatedModel, HasItsOpsInTraces) { test::expect_op_events(GetParam()); }
