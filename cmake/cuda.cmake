@@ -1,5 +1,6 @@
-# Each src/ops/FAMILY/FAMILY.cu is compiled to PTX by clang, which needs no CUDA toolkit for it, and to a code object
-# for AMD GPUs by hipcc; both are embedded. Without clang there is no PTX, and without hipcc no code object; `shunt
+# Each src/ops/FAMILY/x.cu is compiled to PTX by clang, which needs no CUDA toolkit for it, and to a code object for AMD
+# GPUs by hipcc; both are embedded. x.weights.cu becomes one PTX for each dtype of weights, since drivers compile it when
+# it is first used, and only few dtypes are. Without clang there is no PTX, and without hipcc no code object; `shunt
 # devices` says so. PTX 6.3 is the oldest version with sm_75, so old drivers accept it too.
 find_program(SHUNT_CUDA_CLANG NAMES clang++-19 clang++-20 clang++-18)
 find_program(SHUNT_HIPCC hipcc)
@@ -16,7 +17,7 @@ set(shunt_cuda_flags -std=c++20 -O3 -Wall -Wextra -Werror -I${CMAKE_CURRENT_SOUR
 set(shunt_cuda_rows "")
 set(shunt_cuda_sources "")
 
-# Embeds one compiled form of a kernel, or nothing if COMMAND is empty.
+# Embeds one compiled form of a source, or nothing if there is no COMMAND.
 function(shunt_embed_kernel name form text)
   set(base ${shunt_generated_dir}/cuda/${name}_${form})
   set(file "")
@@ -36,6 +37,9 @@ function(shunt_embed_kernel name form text)
   set(shunt_cuda_sources ${shunt_cuda_sources} ${base}.cpp PARENT_SCOPE)
 endfunction()
 
+file(STRINGS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/dtypes.def shunt_weight_dtypes REGEX "^SHUNT_DTYPE.*(floating|quantized)")
+list(TRANSFORM shunt_weight_dtypes REPLACE "SHUNT_DTYPE\\(([^,]*),.*" "\\1")
+
 set(shunt_ptx_compile "")
 if(SHUNT_CUDA_CLANG)
   # Products and sums are fused unless a pragma says otherwise, as hipcc does by default.
@@ -54,9 +58,18 @@ endif()
 if(shunt_ptx_compile OR shunt_hip_compile)
   foreach(shunt_cuda_source IN LISTS shunt_cuda_kernels)
     get_filename_component(name ${shunt_cuda_source} NAME_WE)
-    shunt_embed_kernel(${name} ptx ON ${shunt_ptx_compile})
+    get_filename_component(family ${shunt_cuda_source} DIRECTORY)
+    get_filename_component(family ${family} NAME)
     shunt_embed_kernel(${name} code_object OFF ${shunt_hip_compile})
-    string(APPEND shunt_cuda_rows "SHUNT_CUDA_MODULE(${name})\n")
+    if(shunt_cuda_source MATCHES "\\.weights\\.cu$")
+      foreach(weight IN LISTS shunt_weight_dtypes)
+        shunt_embed_kernel(${name}_${weight} ptx ON ${shunt_ptx_compile} -DSHUNT_WEIGHT=${weight})
+        string(APPEND shunt_cuda_rows "SHUNT_CUDA_MODULE(${name}_${weight}, ${name}, ${family}, ${weight})\n")
+      endforeach()
+    else()
+      shunt_embed_kernel(${name} ptx ON ${shunt_ptx_compile})
+      string(APPEND shunt_cuda_rows "SHUNT_CUDA_MODULE(${name}, ${name}, ${family}, )\n")
+    endif()
   endforeach()
 endif()
 if(NOT shunt_ptx_compile)

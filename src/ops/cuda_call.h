@@ -8,7 +8,7 @@
 
 namespace shunt {
 
-inline constexpr std::uint32_t kCudaGroupSize = 64;  // threads per block
+inline constexpr std::uint32_t kCudaGroupSize = 64;  // threads per block, unless a kernel wants another number
 inline constexpr std::uint32_t kMaxCudaInputs = 8;
 
 // Device addresses; 0: none.

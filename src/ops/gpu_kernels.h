@@ -18,6 +18,7 @@ namespace shunt {
 struct GpuKernels {
   std::span<const ShaderKernel> shaders;
   CudaKernel cuda;
+  std::span<const CudaKernel> more_cuda = {};  // with names
 };
 [[nodiscard]] const GpuKernels& gpu_kernels(std::string_view family);
 // Returns the entry for the shader `name`, or the defaults.

@@ -2,11 +2,16 @@
 //
 // A FAMILY.cu includes this file and the family's FAMILY_args.h, and defines SHUNT_KERNEL(FAMILY). It is compiled by
 // clang for CUDA without a toolkit, by nvcc, by hipcc, and by tests for the host, so it uses no header or function of
-// these. Blocks have 64 threads; there are as many as the prepared capacity needs, and tails are masked.
+// these. Blocks have 64 threads, or as many as CudaKernel::threads says; there are as many blocks as the prepared
+// capacity needs, and tails are masked.
 // This file hides the differences between the compilers:
 //   SHUNT_GLOBAL, SHUNT_FUNCTION, SHUNT_SHARED  mark a kernel, a device function, a variable shared by a block
 //   lane(), group()                             the thread's number in its block, the block's number
 //   sync()                                      waits for the whole block
+//   sync_warp()                                 waits for 32 threads
+//   from_lane(value, mask)                      the value of the thread of these 32 whose number differs in `mask`
+//   SHUNT_UNROLL                                unrolls a loop of constant length; its arrays stay in registers
+// All warps of a block must call sync_warp() and from_lane() equally often, since the host makes the whole block wait.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +29,12 @@
 #define SHUNT_SHARED __attribute__((shared))
 #endif
 
+#if defined(__clang__)
+#define SHUNT_UNROLL _Pragma("unroll")
+#else
+#define SHUNT_UNROLL _Pragma("GCC unroll 64")
+#endif
+
 #define SHUNT_KERNEL(family) extern "C" SHUNT_GLOBAL void shunt_##family(const shunt::CudaCall* call)
 
 #include "ops/kernel_math.cuh"
@@ -34,6 +45,8 @@ namespace shunt {
 std::uint32_t lane();
 std::uint64_t group();
 void sync();
+SHUNT_FUNCTION void sync_warp() { sync(); }
+float from_lane(float value, std::uint32_t mask);
 #elif defined(__HIP__)
 SHUNT_FUNCTION std::uint32_t lane() { return __builtin_amdgcn_workitem_id_x(); }
 SHUNT_FUNCTION std::uint64_t group() { return __builtin_amdgcn_workgroup_id_x(); }
@@ -42,14 +55,29 @@ SHUNT_FUNCTION void sync() {
   __builtin_amdgcn_s_barrier();
   __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 }
+SHUNT_FUNCTION void sync_warp() {
+  __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+  __builtin_amdgcn_wave_barrier();
+  __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+}
+SHUNT_FUNCTION float from_lane(float value, std::uint32_t mask) {
+  const auto at = static_cast<int>((lane() ^ mask) * 4U);
+  return __builtin_bit_cast(float, __builtin_amdgcn_ds_bpermute(at, __builtin_bit_cast(int, value)));
+}
 #elif defined(__clang__)
 SHUNT_FUNCTION std::uint32_t lane() { return static_cast<std::uint32_t>(__nvvm_read_ptx_sreg_tid_x()); }
 SHUNT_FUNCTION std::uint64_t group() { return static_cast<std::uint32_t>(__nvvm_read_ptx_sreg_ctaid_x()); }
 SHUNT_FUNCTION void sync() { __syncthreads(); }
+SHUNT_FUNCTION void sync_warp() { __nvvm_bar_warp_sync(~0U); }
+SHUNT_FUNCTION float from_lane(float value, std::uint32_t mask) {
+  return __nvvm_shfl_sync_bfly_f32(~0U, value, static_cast<int>(mask), 31);
+}
 #else
 SHUNT_FUNCTION std::uint32_t lane() { return threadIdx.x; }
 SHUNT_FUNCTION std::uint64_t group() { return blockIdx.x; }
 SHUNT_FUNCTION void sync() { __syncthreads(); }
+SHUNT_FUNCTION void sync_warp() { __syncwarp(); }
+SHUNT_FUNCTION float from_lane(float value, std::uint32_t mask) { return __shfl_xor_sync(~0U, value, mask); }
 #endif
 
 inline constexpr std::uint32_t kGroup = kCudaGroupSize;
@@ -102,9 +130,13 @@ SHUNT_FUNCTION std::uint64_t row_bytes(std::uint32_t of, std::uint64_t elements)
 
 // A product corrects the exponent, so subnormal halves need no special case.
 SHUNT_FUNCTION float widen_f16(std::uint32_t half) {
+#if defined(__clang__) && defined(__NVPTX__)
+  return static_cast<float>(__builtin_bit_cast(_Float16, static_cast<std::uint16_t>(half)));
+#else
   const float size = kernel_math::float_of((half & 0x7FFFU) << 13U) * 0x1p112F;
   const std::uint32_t bits = kernel_math::bits_of(size) | (size >= 65536.0F ? 0x7F800000U : 0U);
   return kernel_math::float_of(bits | (half & 0x8000U) << 16U);
+#endif
 }
 SHUNT_FUNCTION float widen_bf16(std::uint32_t bits) { return kernel_math::float_of(bits << 16U); }
 
@@ -171,6 +203,62 @@ SHUNT_FUNCTION void copy_element(std::uint32_t of, void* to, std::uint64_t to_in
     default:
       static_cast<std::uint32_t*>(to)[to_index] = static_cast<const std::uint32_t*>(from)[from_index];
   }
+}
+
+struct alignas(16) FourWords {
+  std::uint32_t words[4];
+};
+struct alignas(16) FourFloats {
+  float values[4];
+};
+
+// Reads 16 bytes with one access. REQUIRES: the address is a multiple of 16.
+SHUNT_FUNCTION FourWords load_four(const void* from) {
+#if defined(__clang__) && defined(__NVPTX__)
+  FourWords four;
+  asm volatile("ld.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(four.words[0]), "=r"(four.words[1]), "=r"(four.words[2]), "=r"(four.words[3])
+               : "l"(from));
+  return four;
+#else
+  return *static_cast<const FourWords*>(from);
+#endif
+}
+// The same for what is needed only once: past the first-level cache.
+SHUNT_FUNCTION FourWords load_once(const void* from) {
+#if defined(__clang__) && defined(__NVPTX__)
+  FourWords four;
+  asm volatile("ld.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
+               : "=r"(four.words[0]), "=r"(four.words[1]), "=r"(four.words[2]), "=r"(four.words[3])
+               : "l"(from));
+  return four;
+#else
+  return load_four(from);
+#endif
+}
+
+// Returns the bytes of `low` (0 to 3) and `high` (4 to 7) that the four lowest nibbles of `selector` name.
+SHUNT_FUNCTION std::uint32_t byte_permute(std::uint32_t low, std::uint32_t high, std::uint32_t selector) {
+#if defined(__clang__) && defined(__NVPTX__)
+  return __nvvm_prmt(low, high, selector);
+#else
+  const std::uint64_t both = low | std::uint64_t{high} << 32U;
+  std::uint32_t bytes = 0;
+  for (std::uint32_t i = 0; i < 4; ++i)
+    bytes |= static_cast<std::uint32_t>(both >> (selector >> 4U * i & 7U) * 8U & 255U) << 8U * i;
+  return bytes;
+#endif
+}
+
+// Returns 32 bits of `low` and `high`, from bit `shift` of `low` on. REQUIRES: `shift` < 32.
+SHUNT_FUNCTION std::uint32_t bits_from(std::uint32_t low, std::uint32_t high, std::uint32_t shift) {
+#if defined(__clang__) && defined(__NVPTX__)
+  std::uint32_t bits;
+  asm("shf.r.wrap.b32 %0, %1, %2, %3;" : "=r"(bits) : "r"(low), "r"(high), "r"(shift));
+  return bits;
+#else
+  return static_cast<std::uint32_t>((low | std::uint64_t{high} << 32U) >> shift);
+#endif
 }
 
 // Merges the values of all threads of the block and returns the result to each of them. REQUIRES: all threads call it.

@@ -21,18 +21,19 @@ struct Lane {
 
 class Block {
  public:
-  Block() {
-    for (current_ = 0; current_ < kBlockThreads; ++current_) start(lanes_[current_]);
-  }
-
-  void run(const std::function<void()>& kernel, std::uint64_t group) {
+  void run(const std::function<void()>& kernel, std::uint64_t group, std::uint32_t threads) {
+    if (threads > kMostBlockThreads) __builtin_trap();
     kernel_ = &kernel;
     group_ = group;
-    for (Lane& lane : lanes_) lane.running = true;
+    for (; started_ < threads; ++started_) {
+      current_ = started_;
+      start(lanes_[started_]);
+    }
+    for (std::uint32_t lane = 0; lane < threads; ++lane) lanes_[lane].running = true;
     for (bool left = true; left;) {
       left = false;
-      for (std::uint32_t place = 0; place < kBlockThreads; ++place) {
-        current_ = group % 2 == 0 ? place : kBlockThreads - 1 - place;
+      for (std::uint32_t place = 0; place < threads; ++place) {
+        current_ = group % 2 == 0 ? place : threads - 1 - place;
         if (!lanes_[current_].running) continue;
         turn(scheduler_, lanes_[current_].place);
         left = left || lanes_[current_].running;
@@ -75,7 +76,8 @@ class Block {
   }
 
   inline static Block* being_made = nullptr;
-  std::array<Lane, kBlockThreads> lanes_;
+  std::array<Lane, kMostBlockThreads> lanes_;
+  std::uint32_t started_ = 0;
   Place scheduler_;
   ucontext_t home_{};
   ucontext_t begin_{};
@@ -86,8 +88,8 @@ class Block {
 
 }  // namespace
 
-void run_blocks(const std::function<void()>& kernel, std::uint64_t blocks) {
-  for (std::uint64_t group = 0; group < blocks; ++group) Block::instance().run(kernel, group);
+void run_blocks(const std::function<void()>& kernel, std::uint64_t blocks, std::uint32_t threads) {
+  for (std::uint64_t group = 0; group < blocks; ++group) Block::instance().run(kernel, group, threads);
 }
 
 }  // namespace simulated
@@ -95,5 +97,13 @@ void run_blocks(const std::function<void()>& kernel, std::uint64_t blocks) {
 std::uint32_t lane() { return simulated::Block::instance().lane(); }
 std::uint64_t group() { return simulated::Block::instance().group(); }
 void sync() { simulated::Block::instance().leave(); }
+float from_lane(float value, std::uint32_t mask) {
+  static float values[simulated::kMostBlockThreads];
+  values[lane()] = value;
+  sync();
+  const float other = values[lane() ^ mask];
+  sync();
+  return other;
+}
 
 }  // namespace shunt

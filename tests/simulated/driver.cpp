@@ -25,7 +25,6 @@ namespace shunt::simulated {
 namespace {
 
 using KernelFunction = void (*)(const CudaCall* call);
-static_assert(kBlockThreads == kCudaGroupSize);
 
 using namespace cuda;  // handles and addresses
 
@@ -41,6 +40,7 @@ constexpr int kInvalidHandle = 400;
 constexpr int kNotFound = 500;
 constexpr int kNotReady = 600;
 constexpr int kIllegalAddress = 700;
+constexpr int kUnjoined = 904;
 constexpr std::uint64_t kMemoryBytes = std::uint64_t{2} << 30U;
 
 struct Work {
@@ -49,6 +49,7 @@ struct Work {
   Address from = 0;
   std::uint64_t bytes = 0;
   unsigned char value = 0;
+  std::uint32_t threads = 0;  // of a block
   KernelFunction kernel = nullptr;
 };
 struct Graph {
@@ -60,10 +61,14 @@ struct Stream {
   std::uint64_t done = 0;
   bool asked = false;  // since work was last submitted
   Graph* recording = nullptr;
+  std::uint64_t recorded = 0;  // of this recording
+  std::uint64_t joined = 0;    // how much of it another stream of the recording waited for
 };
 struct Recorded {
   Stream* stream = nullptr;
   std::uint64_t position = 0;
+  Graph* recording = nullptr;
+  std::uint64_t recorded = 0;
 };
 struct Module {
   std::string_view image;
@@ -106,6 +111,7 @@ class Driver {
   int give(Stream& stream, const Work& work) {
     if (stream.recording != nullptr) {
       stream.recording->work.push_back(work);
+      ++stream.recorded;
       return kOk;
     }
     stream.waiting.push_back(work);
@@ -147,7 +153,7 @@ class Driver {
           broken = kIllegalAddress;
           return;
         }
-        run_blocks([&work] { work.kernel(pointer<const CudaCall>(work.from)); }, work.bytes);
+        run_blocks([&work] { work.kernel(pointer<const CudaCall>(work.from)); }, work.bytes, work.threads);
     }
   }
 };
@@ -350,6 +356,22 @@ int simulated_stream_query(StreamHandle stream) {
   return found == nullptr ? kInvalidHandle : driver().query(*found, found->given);
 }
 
+int simulated_stream_wait(StreamHandle stream, EventHandle event, unsigned) {
+  const Call call;
+  Stream* const found = find(driver().streams, stream);
+  const Recorded* const recorded = find(driver().events, event);
+  if (call.state() != kOk) return call.state();
+  if (found == nullptr || recorded == nullptr) return kInvalidHandle;
+  if (recorded->recording == nullptr) return kOk;  // work runs in the order in which it was given
+  if (found->recording == nullptr) {
+    found->recording = recorded->recording;
+    found->recorded = 0;
+    found->joined = 0;
+  }
+  if (found->recording != recorded->recording) return kInvalidValue;
+  recorded->stream->joined = std::max(recorded->stream->joined, recorded->recorded);
+  return kOk;
+}
 int simulated_capture_begin(StreamHandle stream, int) {
   const Call call;
   Stream* const found = find(driver().streams, stream);
@@ -364,7 +386,13 @@ int simulated_capture_end(StreamHandle stream, GraphHandle* graph) {
   const Call call;
   Stream* const found = find(driver().streams, stream);
   if (found == nullptr || found->recording == nullptr) return kInvalidValue;
-  *graph = reinterpret_cast<GraphHandle>(std::exchange(found->recording, nullptr));
+  Graph* const recorded = std::exchange(found->recording, nullptr);
+  *graph = reinterpret_cast<GraphHandle>(recorded);
+  for (const auto& [handle, other] : driver().streams) {
+    if (other->recording != recorded) continue;
+    other->recording = nullptr;
+    if (other->joined < other->recorded) return kUnjoined;
+  }
   return call.state();
 }
 int simulated_graph_instantiate(ExecutableHandle* executable, GraphHandle graph, unsigned long long) {
@@ -424,7 +452,7 @@ int simulated_launch(FunctionHandle function, unsigned blocks, unsigned blocks_y
   const Call call;
   Stream* const found = find(driver().streams, stream);
   if (call.state() != kOk) return call.state();
-  if (found == nullptr || extra != nullptr || threads != kCudaGroupSize || threads_y * threads_z != 1)
+  if (found == nullptr || extra != nullptr || threads == 0 || threads > kMostBlockThreads || threads_y * threads_z != 1)
     return kInvalidValue;
   if (blocks == 0 || blocks > 0x7FFFFFFFU || blocks_y * blocks_z != 1) return kInvalidValue;
   Address block = 0;
@@ -432,6 +460,7 @@ int simulated_launch(FunctionHandle function, unsigned blocks, unsigned blocks_y
   return driver().give(*found, {.kind = Work::Kind::kernel,
                                 .from = block,
                                 .bytes = blocks,
+                                .threads = threads,
                                 .kernel = reinterpret_cast<KernelFunction>(function)});
 }
 
@@ -450,7 +479,7 @@ int simulated_event_record(EventHandle event, StreamHandle stream) {
   Stream* const on = find(driver().streams, stream);
   if (call.state() != kOk) return call.state();
   if (found == nullptr || on == nullptr) return kInvalidHandle;
-  *found = {on, on->given};
+  *found = {on, on->given, on->recording, on->recorded};
   return kOk;
 }
 int simulated_event_query(EventHandle event) {

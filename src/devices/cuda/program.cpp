@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace shunt::cuda {
 namespace {
@@ -13,34 +14,105 @@ Address address_of(const Binding& binding) {
   return static_cast<CudaBuffer*>(binding.buffer)->address() + binding.offset;
 }
 
+// Returns what an op reads and writes.
+Hazards accesses_of(const ProgramOp& op) {
+  Hazards accesses;
+  for (const Binding& input : op.inputs) accesses.note(Access::read(input));
+  accesses.note(Access::write(op.output));
+  return accesses;
+}
+
 }  // namespace
+
+// Streams beside the device's own, while a graph is captured: what they are given between fork() and join() runs beside
+// what that one is given.
+class SideStreams {
+ public:
+  explicit SideStreams(Context& context) : context_(context) {}
+  ~SideStreams() {
+    const DriverFunctions& call = context_.call();
+    for (const Side& side : sides_) {
+      static_cast<void>(call.stream_destroy(side.stream));
+      static_cast<void>(call.event_destroy(side.done));
+    }
+    if (begun_ != nullptr) static_cast<void>(call.event_destroy(begun_));
+  }
+  SideStreams(const SideStreams&) = delete;
+  SideStreams& operator=(const SideStreams&) = delete;
+
+  // Makes `count` streams wait for what the device's stream was given so far.
+  [[nodiscard]] Status fork(std::size_t count) {
+    const DriverFunctions& call = context_.call();
+    forked_ = count;
+    if (count == 0) return {};
+    if (begun_ == nullptr) SHUNT_TRY(check(call.event_create(&begun_, kEventWithoutTime), kWhat));
+    while (sides_.size() < count) SHUNT_TRY(add());
+    SHUNT_TRY(check(call.event_record(begun_, context_.stream()), kWhat));
+    for (std::size_t i = 0; i < count; ++i) SHUNT_TRY(check(call.stream_wait(sides_[i].stream, begun_, 0), kWhat));
+    return {};
+  }
+  [[nodiscard]] StreamHandle stream(std::size_t index) const { return sides_[index].stream; }
+  // Makes the device's stream wait for those of the last fork().
+  [[nodiscard]] Status join() {
+    const DriverFunctions& call = context_.call();
+    const std::size_t count = std::exchange(forked_, 0);
+    for (std::size_t i = 0; i < count; ++i) {
+      SHUNT_TRY(check(call.event_record(sides_[i].done, sides_[i].stream), kWhat));
+      SHUNT_TRY(check(call.stream_wait(context_.stream(), sides_[i].done, 0), kWhat));
+    }
+    return {};
+  }
+
+ private:
+  static constexpr std::string_view kWhat = "recording kernels side by side";
+  struct Side {
+    StreamHandle stream = nullptr;
+    EventHandle done = nullptr;
+  };
+  [[nodiscard]] Status add() {
+    Side side;
+    SHUNT_TRY(check(context_.call().stream_create(&side.stream, kStreamNonBlocking), kWhat));
+    if (const int made = context_.call().event_create(&side.done, kEventWithoutTime); made != kSuccess) {
+      static_cast<void>(context_.call().stream_destroy(side.stream));
+      return error_of(made, kWhat);
+    }
+    sides_.push_back(side);
+    return {};
+  }
+
+  Context& context_;
+  std::vector<Side> sides_;
+  EventHandle begun_ = nullptr;
+  std::size_t forked_ = 0;
+};
 
 std::span<const std::byte> image_for(const Driver& driver, const CudaModule& module) {
   return driver.takes_ptx() ? module.ptx : module.code_object;
 }
 
-Kernels::Kernels(std::shared_ptr<Context> context) : context_(std::move(context)), loaded_(cuda_modules().size()) {}
+Kernels::Kernels(std::shared_ptr<Context> context) : context_(std::move(context)), modules_(cuda_modules().size()) {}
 
 Kernels::~Kernels() {
-  for (const Loaded& loaded : loaded_)
-    if (loaded.module != nullptr)
-      context_->end(
-          [module = loaded.module](const DriverFunctions& call) { static_cast<void>(call.module_unload(module)); });
+  for (ModuleHandle module : modules_)
+    if (module != nullptr)
+      context_->end([module](const DriverFunctions& call) { static_cast<void>(call.module_unload(module)); });
 }
 
-Result<FunctionHandle> Kernels::of(const CudaModule& module) {
-  Loaded& loaded = loaded_[static_cast<std::size_t>(&module - cuda_modules().data())];
-  if (loaded.function != nullptr) return loaded.function;
-  const std::span<const std::byte> image = image_for(context_->driver(), module);
+Result<FunctionHandle> Kernels::of(const CudaChoice& choice) {
+  if (const auto found = functions_.find(choice.entry); found != functions_.end()) return found->second;
+  const CudaModule& row = *choice.module;
+  const std::span<const std::byte> image = image_for(context_->driver(), row);
   if (image.empty())
     return fail(Code::unsupported,
-                fmt::format("this build has no kernel {} for {}", module.family, context_->driver().api().title));
+                fmt::format("this build has no kernel {} for {}", row.name, context_->driver().api().title));
   const DriverFunctions& call = context_->call();
-  if (loaded.module == nullptr)
-    SHUNT_TRY(check(call.module_load(&loaded.module, image.data()), fmt::format("loading kernel {}", module.family)));
-  const std::string name = fmt::format("shunt_{}", module.family);
-  SHUNT_TRY(check(call.module_function(&loaded.function, loaded.module, name.c_str()), name));
-  return loaded.function;
+  ModuleHandle& module = modules_[static_cast<std::size_t>(&row - cuda_modules().data())];
+  if (module == nullptr)
+    SHUNT_TRY(check(call.module_load(&module, image.data()), fmt::format("loading kernel {}", row.name)));
+  FunctionHandle function = nullptr;
+  SHUNT_TRY(check(call.module_function(&function, module, choice.entry.c_str()), choice.entry));
+  functions_.emplace(choice.entry, function);
+  return function;
 }
 
 Result<std::unique_ptr<CudaProgram>> CudaProgram::create(std::shared_ptr<Context> context, Kernels& kernels,
@@ -67,13 +139,22 @@ Status CudaProgram::plan(const ProgramOp& op, std::uint32_t number, Kernels& ker
   if (choice.module == nullptr) return fail(Code::unsupported, choice.refusal);
   const std::uint64_t blocks = choice.module->kernel->blocks(op.call);
   if (blocks == 0) return {};
-  SHUNT_TRY_ASSIGN(const FunctionHandle function, kernels.of(*choice.module));
+  SHUNT_TRY_ASSIGN(const FunctionHandle function, kernels.of(choice));
   CudaBlock block = cuda_block(op.call, *choice.module);
   // Offsets are within blocks_ until its address is known; operands are addresses already.
   CudaCall call{.output = address_of(op.output), .constants = block.constants_at};
   for (std::size_t i = 0; i < op.inputs.size(); ++i) call.inputs[i] = address_of(op.inputs[i]);
   std::memcpy(block.bytes.data(), &call, sizeof(call));
-  launches_.push_back({function, static_cast<unsigned>(blocks), content_.size(), number});
+  const Hazards accesses = accesses_of(op);
+  const bool waits = launches_.empty() || hazards_.has(accesses);
+  if (waits) hazards_.clear();
+  hazards_.note(accesses);
+  launches_.push_back({.function = function,
+                       .blocks = static_cast<unsigned>(blocks),
+                       .threads = choice.module->kernel->threads(op.call),
+                       .call = content_.size(),
+                       .op = number,
+                       .waits = waits});
   content_.insert(content_.end(), block.bytes.begin(), block.bytes.end());
   return {};
 }
@@ -100,7 +181,8 @@ Status CudaProgram::capture() {
   if (launches_.empty()) return {};
   const DriverFunctions& call = context_->call();
   SHUNT_TRY(check(call.capture_begin(context_->stream(), kCaptureRelaxed), "starting to record kernels"));
-  const Status launched = launch({});
+  SideStreams sides(*context_);
+  const Status launched = record(sides);
   GraphHandle graph = nullptr;
   const Status ended = check(call.capture_end(context_->stream(), &graph), "recording kernels");
   Status made = !launched ? launched : ended;
@@ -109,15 +191,24 @@ Status CudaProgram::capture() {
   return made;
 }
 
-Status CudaProgram::launch(const Submission& submission) {
-  for (Launch& each : launches_) {
-    if (!submission.includes(each.op)) continue;
-    void* arguments[] = {&each.call};
-    SHUNT_TRY(check(context_->call().launch(each.function, each.blocks, 1, 1, kCudaGroupSize, 1, 1, 0,
-                                            context_->stream(), arguments, nullptr),
-                    "starting a kernel"));
+Status CudaProgram::record(SideStreams& sides) {
+  for (std::size_t first = 0; first < launches_.size();) {
+    std::size_t end = first + 1;
+    while (end < launches_.size() && !launches_[end].waits) ++end;
+    SHUNT_TRY(sides.fork(end - first - 1));
+    SHUNT_TRY(launch(launches_[first], context_->stream()));
+    for (std::size_t i = first + 1; i < end; ++i) SHUNT_TRY(launch(launches_[i], sides.stream(i - first - 1)));
+    SHUNT_TRY(sides.join());
+    first = end;
   }
   return {};
+}
+
+Status CudaProgram::launch(Launch& each, StreamHandle stream) {
+  void* arguments[] = {&each.call};
+  return check(
+      context_->call().launch(each.function, each.blocks, 1, 1, each.threads, 1, 1, 0, stream, arguments, nullptr),
+      "starting a kernel");
 }
 
 Status CudaProgram::submit(const Submission& submission) {
@@ -127,10 +218,12 @@ Status CudaProgram::submit(const Submission& submission) {
   SHUNT_TRY(
       check(call.copy_to_device(blocks_->address(), upload_->memory().data(), sizeof(parameters), context_->stream()),
             "copying parameters"));
-  if (submission.op)
-    SHUNT_TRY(launch(submission));
-  else if (executable_ != nullptr)
+  if (submission.op) {
+    for (Launch& each : launches_)
+      if (submission.includes(each.op)) SHUNT_TRY(launch(each, context_->stream()));
+  } else if (executable_ != nullptr) {
     SHUNT_TRY(check(call.graph_launch(executable_, context_->stream()), "starting kernels"));
+  }
   return upload_->mark();
 }
 

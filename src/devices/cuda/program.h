@@ -1,11 +1,13 @@
 // A run of ops as one captured graph of kernels; only a block of parameters in memory changes from step to step.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "devices/cuda/context.h"
+#include "devices/shaders/hazards.h"
 #include "ops/cuda.h"
 
 namespace shunt::cuda {
@@ -18,20 +20,20 @@ class Kernels {
   Kernels(const Kernels&) = delete;
   Kernels& operator=(const Kernels&) = delete;
 
-  // Returns the function of a module. Errors: unsupported if the module has no form that the driver takes.
-  [[nodiscard]] Result<FunctionHandle> of(const CudaModule& module);
+  // Returns the chosen function. Errors: unsupported if its module has no form that the driver takes.
+  // REQUIRES: choice.module is not null.
+  [[nodiscard]] Result<FunctionHandle> of(const CudaChoice& choice);
 
  private:
-  struct Loaded {
-    ModuleHandle module = nullptr;
-    FunctionHandle function = nullptr;
-  };
   std::shared_ptr<Context> context_;
-  std::vector<Loaded> loaded_;  // one per entry of cuda_modules()
+  std::vector<ModuleHandle> modules_;  // one per entry of cuda_modules()
+  std::map<std::string, FunctionHandle, std::less<>> functions_;
 };
 
 // Returns the form of a kernel that a driver takes; empty if this build has none.
 [[nodiscard]] std::span<const std::byte> image_for(const Driver& driver, const CudaModule& module);
+
+class SideStreams;
 
 class CudaProgram final : public Program {
  public:
@@ -53,19 +55,23 @@ class CudaProgram final : public Program {
   struct Launch {
     FunctionHandle function = nullptr;
     unsigned blocks = 0;
-    Address call = 0;  // initially an offset into blocks_
+    unsigned threads = 0;  // of a block
+    Address call = 0;      // initially an offset into blocks_
     std::uint32_t op = 0;
+    bool waits = false;  // for all before it; otherwise it may run at the same time as the last of these
   };
   explicit CudaProgram(std::shared_ptr<Context> context) : context_(std::move(context)) {}
   [[nodiscard]] Status plan(const ProgramOp& op, std::uint32_t number, Kernels& kernels);
   [[nodiscard]] Status upload();
   [[nodiscard]] Status capture();
-  // Launches a submission's kernels one by one; into the graph while the stream is captured.
-  [[nodiscard]] Status launch(const Submission& submission);
+  // Gives the stream, which is being captured, all kernels; those that need not wait for each other run side by side.
+  [[nodiscard]] Status record(SideStreams& sides);
+  [[nodiscard]] Status launch(Launch& each, StreamHandle stream);
 
   std::shared_ptr<Context> context_;
   std::string name_;
   std::vector<Launch> launches_;
+  Hazards hazards_;  // of the last launches that do not wait for each other, while the program is planned
   std::vector<std::byte> content_;      // of blocks_, until it is uploaded
   std::unique_ptr<CudaBuffer> blocks_;  // parameters, then the call of each kernel
   std::unique_ptr<Pinned> upload_;      // the source of uploads: first all of blocks_, then only the parameters

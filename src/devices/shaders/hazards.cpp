@@ -29,4 +29,8 @@ void Hazards::note(const Access& access) {
   noted_.push_back(access);
 }
 
+void Hazards::note(const Hazards& others) {
+  for (const Access& access : others.noted_) note(access);
+}
+
 }  // namespace shunt

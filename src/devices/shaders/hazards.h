@@ -33,6 +33,7 @@ class Hazards {
   [[nodiscard]] bool has(const Access& access) const;
   [[nodiscard]] bool has(const Hazards& others) const;
   void note(const Access& access);
+  void note(const Hazards& others);
   // Call after a barrier: all noted accesses have ended.
   void clear() { noted_.clear(); }
 
