@@ -34,6 +34,11 @@ SHUNT_ARGS_BYTES(LinearArgs, 112)
 SHUNT_ARGS_CONSTANT(kLinearGroupRows, 4)
 // The most rows of x that the kernel for few rows takes.
 SHUNT_ARGS_CONSTANT(kLinearRowXRows, 8)
+// The CUDA kernel for few rows: rows of the weight per warp, and columns that a warp takes at once.
+SHUNT_ARGS_CONSTANT(kLinearRowWeights, 2)
+SHUNT_ARGS_CONSTANT(kLinearRowPiece, 1024)
+// The warps that keep a large GPU busy: three blocks for each of an H100's 132 multiprocessors.
+SHUNT_ARGS_CONSTANT(kLinearRowEnough, 3168)
 // Rows of the weight, and of x, per workgroup of the kernel for many rows.
 SHUNT_ARGS_CONSTANT(kLinearTileRows, 64)
 
@@ -49,6 +54,53 @@ constexpr std::uint64_t linear_capacity(const LinearArgs& args) {
 constexpr std::uint64_t linear_rows(const LinearArgs& args, const Parameters& parameters) {
   return std::uint64_t{valid_rows(args.extents[0], static_cast<Extent>(args.extent), parameters)} * args.extents[1] *
          args.extents[2];
+}
+
+// Returns how many rows of x the CUDA kernel for few rows is compiled for, at least linear_capacity(args).
+constexpr std::uint32_t linear_row_x_rows(const LinearArgs& args) {
+  std::uint32_t rows = 1;
+  while (rows < linear_capacity(args)) rows *= 2;
+  return rows;
+}
+
+// Returns the threads of its blocks, which limits shared memory to what every GPU has.
+constexpr std::uint32_t linear_row_threads(std::uint32_t x_rows) { return x_rows < 8 ? 256 : 128; }
+
+// Returns the columns of x that it holds in shared memory at a time.
+constexpr std::uint32_t linear_row_tile(std::uint32_t x_rows) {
+  return x_rows < 4 ? 4 * kLinearRowPiece / x_rows : kLinearRowPiece;
+}
+
+// Returns how many pairs of rows of the weight, or of rows of gate and up, there are.
+constexpr std::uint64_t linear_row_pairs(const LinearArgs& args) {
+  return (std::uint64_t{args.m} * (1 + args.has_up) + 1) / kLinearRowWeights;
+}
+
+// Returns how many of its warps share the columns of a pair: more where there are few pairs.
+constexpr std::uint32_t linear_row_warps(const LinearArgs& args) {
+  const std::uint64_t pairs = linear_row_pairs(args);
+  const std::uint32_t most = linear_row_tile(linear_row_x_rows(args)) / kLinearRowPiece;
+  std::uint32_t warps = 1;
+  while (warps < most && warps * kLinearRowPiece < args.k && pairs * warps < kLinearRowEnough) warps *= 2;
+  return warps;
+}
+
+// Returns how many pairs one after the other a warp may take, for whose sums there is shared memory.
+constexpr std::uint32_t linear_row_most_turns(std::uint32_t x_rows) { return x_rows < 8 ? 32 : 8; }
+
+// Returns how many it takes: more where there are many pairs and one tile holds all of x, which so is read once.
+constexpr std::uint32_t linear_row_turns(const LinearArgs& args) {
+  const std::uint32_t x_rows = linear_row_x_rows(args);
+  if (args.k > linear_row_tile(x_rows)) return 1;
+  const std::uint64_t turns = (linear_row_pairs(args) + kLinearRowEnough - 1) / kLinearRowEnough;
+  return turns < linear_row_most_turns(x_rows) ? static_cast<std::uint32_t>(turns) : linear_row_most_turns(x_rows);
+}
+
+// Returns the blocks of the CUDA kernel for few rows.
+constexpr std::uint64_t linear_row_blocks(const LinearArgs& args) {
+  const std::uint64_t warps = linear_row_threads(linear_row_x_rows(args)) / 32;
+  const std::uint64_t each = warps / linear_row_warps(args) * linear_row_turns(args);
+  return (linear_row_pairs(args) + each - 1) / each;
 }
 
 }  // namespace shunt

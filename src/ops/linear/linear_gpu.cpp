@@ -150,8 +150,29 @@ constexpr ShaderKernel kShaders[] = {
      .rounds = tile_rounds},
 };
 
+std::string cuda_row_supports(const OpCall& call) {
+  const LinearArgs args = linear_args(call);
+  if (args.k == 0 || args.m == 0) return "linear: the weight is empty";
+  if (args.k % 32 != 0) return "linear: rows of the weight are not whole units of 32";
+  return few_rows_refusal(args);
+}
+
+std::uint64_t cuda_row_blocks(const OpCall& call) { return linear_row_blocks(linear_args(call)); }
+std::uint32_t cuda_row_threads(const OpCall& call) { return linear_row_threads(linear_row_x_rows(linear_args(call))); }
+std::string cuda_row_variant(const OpCall& call) { return fmt::format("_{}", linear_row_x_rows(linear_args(call))); }
+
+constexpr CudaKernel kMoreCuda[] = {
+    {.name = "linear_row",
+     .supports = cuda_row_supports,
+     .blocks = cuda_row_blocks,
+     .threads = cuda_row_threads,
+     .variant = cuda_row_variant,
+     .rank = 1},
+};
+
 }  // namespace
 
-extern const GpuKernels linear_gpu{.shaders = kShaders, .cuda = {.supports = normalizes_refusal, .blocks = groups}};
+extern const GpuKernels linear_gpu{
+    .shaders = kShaders, .cuda = {.supports = normalizes_refusal, .blocks = groups}, .more_cuda = kMoreCuda};
 
 }  // namespace shunt
