@@ -29,12 +29,13 @@ constexpr std::uint64_t sequence_capacity(const PageTable& table, std::int32_t s
 }
 
 // Returns slot page * page_tokens + offset of a position, or kNoSlot if sequence, position or page is out of range.
+// REQUIRES: `position` fits 32 bits.
 constexpr std::uint64_t state_slot(const PageTable& table, const std::int32_t* pages, std::int32_t sequence,
                                    std::int64_t position) {
   if (position < 0 || static_cast<std::uint64_t>(position) >= sequence_capacity(table, sequence)) return kNoSlot;
-  const auto at = static_cast<std::uint64_t>(position);
+  const auto at = static_cast<std::uint32_t>(position);  // GPUs divide 64 bits slowly
   const std::int32_t page = pages[static_cast<std::uint64_t>(sequence) * table.table_strides[0] +
-                                  at / table.page_tokens * table.table_strides[1]];
+                                  std::uint64_t{at / table.page_tokens} * table.table_strides[1]];
   if (page < 0 || static_cast<std::uint32_t>(page) >= table.pages) return kNoSlot;
   return static_cast<std::uint64_t>(page) * table.page_tokens + at % table.page_tokens;
 }

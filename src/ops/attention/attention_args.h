@@ -23,6 +23,8 @@ SHUNT_ARGS_BYTES(AttentionArgs, 112)
 
 // Elements of a head that a group of the CUDA and GLSL kernels sums at once.
 SHUNT_ARGS_CONSTANT(kHeadPart, 256)
+// Threads per block of the CUDA kernel for heads of up to kHeadPart elements of 16 bits.
+SHUNT_ARGS_CONSTANT(kAttentionRowThreads, 256)
 
 #ifndef SHUNT_GLSL
 namespace shunt {

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include "ops/attention/attention.h"
 #include "ops/gpu_kernels.h"
 
@@ -34,6 +36,34 @@ std::string row_supports(const OpCall& call) {
   return "attention: the cached heads are not F16 in a multiple of 8 elements";
 }
 
+std::string cuda_row_supports(const OpCall& call) {
+  const AttentionArgs args = attention_arguments(call);
+  const std::uint32_t head_dim = args.query.extents[3];
+  const auto dtype = static_cast<DType>(args.state_dtype);
+  if ((dtype == DType::F16 || dtype == DType::BF16) && head_dim % 8 == 0 && head_dim <= kHeadPart && head_dim != 0)
+    return {};
+  return "attention: its heads are not of 16 bits in eights";
+}
+
+std::uint32_t cuda_row_threads(const OpCall&) { return kAttentionRowThreads; }
+
+// Names the dtype, and how many threads read a head in eights.
+std::string cuda_row_variant(const OpCall& call) {
+  const AttentionArgs args = attention_arguments(call);
+  std::uint32_t threads = 8;
+  while (threads * 8 < args.query.extents[3]) threads *= 2;
+  return fmt::format("_{}_{}", name_of(static_cast<DType>(args.state_dtype)), threads);
+}
+
+constexpr CudaKernel kMoreCuda[] = {
+    {.name = "attention_row",
+     .supports = cuda_row_supports,
+     .blocks = one_per_row,
+     .threads = cuda_row_threads,
+     .variant = cuda_row_variant,
+     .rank = 1},
+};
+
 Specialization row_specialization(const OpCall& call) { return {call.input(0).shape.columns(), 0, 0, kNeeds.group}; }
 
 // Rounds per tile, which has one position per invocation: the results of the subgroups, and the positions, at least
@@ -57,6 +87,6 @@ constexpr ShaderKernel kShaders[] = {
 
 }  // namespace
 
-extern const GpuKernels attention_gpu{.shaders = kShaders, .cuda = {.blocks = one_per_row}};
+extern const GpuKernels attention_gpu{.shaders = kShaders, .cuda = {.blocks = one_per_row}, .more_cuda = kMoreCuda};
 
 }  // namespace shunt
