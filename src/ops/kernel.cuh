@@ -37,6 +37,18 @@
 
 #define SHUNT_KERNEL(family) extern "C" SHUNT_GLOBAL void shunt_##family(const shunt::CudaCall* call)
 
+// The same for a kernel with blocks of `threads` threads, of which a multiprocessor of CUDA is to hold `blocks`.
+#if defined(SHUNT_KERNELS_ON_HOST)
+#define SHUNT_BOUNDED_KERNEL(family, threads, blocks) SHUNT_KERNEL(family)
+#elif defined(__HIP__)
+#define SHUNT_BOUNDED_KERNEL(family, threads, blocks) \
+  extern "C" SHUNT_GLOBAL __attribute__((launch_bounds(threads))) void shunt_##family(const shunt::CudaCall* call)
+#else
+#define SHUNT_BOUNDED_KERNEL(family, threads, blocks) \
+  extern "C" SHUNT_GLOBAL                             \
+      __attribute__((launch_bounds(threads, blocks))) void shunt_##family(const shunt::CudaCall* call)
+#endif
+
 #include "ops/kernel_math.cuh"
 
 namespace shunt {
@@ -212,6 +224,8 @@ struct alignas(16) FourFloats {
   float values[4];
 };
 
+SHUNT_FUNCTION bool is_in_sixteens(const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; }
+
 // Reads 16 bytes with one access. REQUIRES: the address is a multiple of 16.
 SHUNT_FUNCTION FourWords load_four(const void* from) {
 #if defined(__clang__) && defined(__NVPTX__)
@@ -235,6 +249,17 @@ SHUNT_FUNCTION FourWords load_once(const void* from) {
 #else
   return load_four(from);
 #endif
+}
+
+// The same at any even address.
+SHUNT_FUNCTION FourWords load_once_at_even(const void* from) {
+  if (is_in_sixteens(from)) return load_once(from);
+  FourWords four;
+  const auto* const halves = static_cast<const std::uint16_t*>(from);
+  SHUNT_UNROLL
+  for (std::uint32_t i = 0; i < 4; ++i)
+    four.words[i] = halves[2U * i] | static_cast<std::uint32_t>(halves[2U * i + 1U]) << 16U;
+  return four;
 }
 
 // Returns the bytes of `low` (0 to 3) and `high` (4 to 7) that the four lowest nibbles of `selector` name.

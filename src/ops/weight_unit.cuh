@@ -76,14 +76,15 @@ template <std::uint32_t block_elements, std::uint32_t block_bytes, std::uint32_t
 struct UnitTraits {
   static constexpr std::uint32_t kBlockElements = block_elements;
   static constexpr std::uint32_t kBlockBytes = block_bytes;
-  static constexpr float kBias = bias;
+  static constexpr std::uint32_t kBias = bias;
   static constexpr bool kHasOffset = has_offset;
   static constexpr bool kHasHalves = has_halves;  // the halves have a scale each, and not the same
   float scale[2];
   float offset[2];
 };
 
-// read(block, unit) takes in unit `unit` of the block at `block`.
+// read(block, unit) takes in unit `unit` of the block at `block`. Q4_K and Q5_K have none: linear_row reads their
+// blocks as they lie.
 template <std::uint32_t of>
 struct WeightUnit;
 
@@ -189,10 +190,14 @@ struct WeightUnit<dtype::Q3_K> : UnitTraits<256, 110, 4, false, true> {
   }
 };
 
-// The scale and the offset of types whose blocks begin with two halves and the 6-bit scales and minima of eight units.
-template <std::uint32_t bytes>
-struct SuperblockUnit : UnitTraits<256, bytes, 0, true, false> {
-  SHUNT_FUNCTION void read_scales(const std::uint8_t* block, std::uint32_t unit) {
+template <>
+struct WeightUnit<dtype::Q5_K> : UnitTraits<256, 176, 0, true, false> {
+  EightWords quants;
+  EightWords high;
+  std::uint32_t unit;
+
+  // The block begins with two halves and the 6-bit scales and minima of its units.
+  SHUNT_FUNCTION void read_scales(const std::uint8_t* block) {
     const std::uint8_t* scales = block + 4;
     std::uint32_t six_bits = scales[unit & 3U];
     std::uint32_t min = scales[(unit & 3U) + 4U];
@@ -204,33 +209,12 @@ struct SuperblockUnit : UnitTraits<256, bytes, 0, true, false> {
       six_bits = (both & 15U) | (six_bits >> 6U) << 4U;
       min = both >> 4U | (min >> 6U) << 4U;
     }
-    this->scale[0] = half_at(block) * static_cast<float>(six_bits);
-    this->offset[0] = -half_at(block + 2) * static_cast<float>(min);
+    scale[0] = half_at(block) * static_cast<float>(six_bits);
+    offset[0] = -half_at(block + 2) * static_cast<float>(min);
   }
-};
-
-template <>
-struct WeightUnit<dtype::Q4_K> : SuperblockUnit<144> {
-  EightWords quants;
-  std::uint32_t shift;
-
-  SHUNT_FUNCTION void read(const std::uint8_t* block, std::uint32_t unit) {
-    read_scales(block, unit);
-    shift = unit % 2U * 4U;
-    quants.read(AlignedBytes(block + 16U + unit / 2U * 32U));
-  }
-  SHUNT_FUNCTION std::uint32_t four(std::uint32_t i) const { return nibbles(quants.words[i], shift); }
-};
-
-template <>
-struct WeightUnit<dtype::Q5_K> : SuperblockUnit<176> {
-  EightWords quants;
-  EightWords high;
-  std::uint32_t unit;
-
   SHUNT_FUNCTION void read(const std::uint8_t* block, std::uint32_t number) {
     unit = number;
-    read_scales(block, unit);
+    read_scales(block);
     high.read(AlignedBytes(block + 16));
     quants.read(AlignedBytes(block + 48U + unit / 2U * 32U));
   }

@@ -51,7 +51,8 @@ Result<std::unique_ptr<CudaBuffer>> CudaBuffer::create(std::shared_ptr<Context> 
   std::unique_ptr<CudaBuffer> buffer(new CudaBuffer(std::move(context), bytes));
   const Context& owner = *buffer->context_;
   owner.enter();
-  const std::uint64_t real_bytes = std::max(kLeastBytes, bytes);
+  // Kernels read words of 16 bytes whole.
+  const std::uint64_t real_bytes = std::max(kLeastBytes, (bytes + 15) / 16 * 16);
   SHUNT_TRY(check(owner.call().memory_allocate(&buffer->address_, real_bytes), "memory"));
   SHUNT_TRY(check(owner.call().fill(buffer->address_, 0, real_bytes, owner.stream()), "clearing memory"));
   return buffer;

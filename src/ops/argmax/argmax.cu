@@ -28,15 +28,29 @@ SHUNT_KERNEL(argmax) {
   if (row >= valid_row_count(args.x, parameters_of(call))) return;
   const std::uint64_t begin = row_offset(args.x, row);
   Best best{0.0F, kNone};
-  for (std::uint32_t column = lane(); column < args.x.extents[3]; column += kGroup) {
-    const float value = load(args.x.dtype, input_of<void>(call, 0), begin + std::uint64_t{column} * args.x.strides[3]);
-    if (value == value && beats({value, column}, best)) best = {value, column};
+  // Several loads are on their way at a time. Beyond the end of the row they repeat its last element.
+  constexpr std::uint32_t kAtOnce = 8;
+  const std::uint32_t columns = args.x.extents[3];
+  for (std::uint32_t first = lane(); first < columns; first += kAtOnce * kArgmaxThreads) {
+    Best each[kAtOnce];
+    SHUNT_UNROLL
+    for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+      const std::uint32_t column = first + i * kArgmaxThreads;
+      each[i].place = column < columns ? column : columns - 1;
+      each[i].value =
+          load(args.x.dtype, input_of<void>(call, 0), begin + std::uint64_t{each[i].place} * args.x.strides[3]);
+    }
+    SHUNT_UNROLL
+    for (std::uint32_t i = 0; i < kAtOnce; ++i)
+      if (each[i].value == each[i].value && beats(each[i], best)) best = each[i];
   }
-  SHUNT_SHARED Best parts[kGroup];
+  SHUNT_SHARED Best parts[kArgmaxThreads];
   parts[lane()] = best;
-  sync();
+  for (std::uint32_t others = kArgmaxThreads / 2; others != 0; others /= 2) {
+    sync();
+    if (lane() < others && beats(parts[lane() + others], parts[lane()])) parts[lane()] = parts[lane() + others];
+  }
   if (lane() != 0) return;
-  for (std::uint32_t i = 1; i < kGroup; ++i)
-    if (beats(parts[i], best)) best = parts[i];
+  best = parts[0];
   output_of<std::int32_t>(call)[row] = best.place == kNone ? 0 : static_cast<std::int32_t>(best.place);
 }

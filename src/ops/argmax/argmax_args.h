@@ -6,3 +6,6 @@
 
 SHUNT_ARGS(ArgmaxArgs) { StridedTensor x; };
 SHUNT_ARGS_BYTES(ArgmaxArgs, 48)
+
+// Threads per block of the CUDA kernel.
+SHUNT_ARGS_CONSTANT(kArgmaxThreads, 512)

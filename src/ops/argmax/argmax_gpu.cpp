@@ -1,3 +1,4 @@
+#include "ops/argmax/argmax_args.h"
 #include "ops/gpu_kernels.h"
 
 namespace shunt {
@@ -8,12 +9,14 @@ std::uint64_t rounds(const OpCall& call, const ShaderLimits& limits) {
   return limits.language == ShaderLanguage::essl300 ? columns : rounds_over(columns) + kRoundsOfAGroup;
 }
 
+std::uint32_t cuda_threads(const OpCall&) { return kArgmaxThreads; }
+
 constexpr ShaderKernel kShaders[] = {
     {.groups = one_per_input_row, .rounds = rounds},
 };
 
 }  // namespace
 
-extern const GpuKernels argmax_gpu{.shaders = kShaders, .cuda = {.blocks = one_per_input_row}};
+extern const GpuKernels argmax_gpu{.shaders = kShaders, .cuda = {.blocks = one_per_input_row, .threads = cuda_threads}};
 
 }  // namespace shunt

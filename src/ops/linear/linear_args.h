@@ -76,12 +76,12 @@ constexpr std::uint64_t linear_row_pairs(const LinearArgs& args) {
   return (std::uint64_t{args.m} * (1 + args.has_up) + 1) / kLinearRowWeights;
 }
 
-// Returns how many of its warps share the columns of a pair: more where there are few pairs.
+// Returns how many of its warps share the columns of a pair: as many as there are pieces of a tile, so that all warps
+// have nearly the same to do.
 constexpr std::uint32_t linear_row_warps(const LinearArgs& args) {
-  const std::uint64_t pairs = linear_row_pairs(args);
   const std::uint32_t most = linear_row_tile(linear_row_x_rows(args)) / kLinearRowPiece;
   std::uint32_t warps = 1;
-  while (warps < most && warps * kLinearRowPiece < args.k && pairs * warps < kLinearRowEnough) warps *= 2;
+  while (warps < most && warps * kLinearRowPiece < args.k) warps *= 2;
   return warps;
 }
 
@@ -92,7 +92,8 @@ constexpr std::uint32_t linear_row_most_turns(std::uint32_t x_rows) { return x_r
 constexpr std::uint32_t linear_row_turns(const LinearArgs& args) {
   const std::uint32_t x_rows = linear_row_x_rows(args);
   if (args.k > linear_row_tile(x_rows)) return 1;
-  const std::uint64_t turns = (linear_row_pairs(args) + kLinearRowEnough - 1) / kLinearRowEnough;
+  const std::uint64_t shares = linear_row_pairs(args) * linear_row_warps(args);
+  const std::uint64_t turns = (shares + kLinearRowEnough - 1) / kLinearRowEnough;
   return turns < linear_row_most_turns(x_rows) ? static_cast<std::uint32_t>(turns) : linear_row_most_turns(x_rows);
 }
 

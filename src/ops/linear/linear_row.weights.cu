@@ -1,7 +1,7 @@
-// Up to eight rows of x times a weight, at the speed of memory. A warp, or several that share the columns, multiplies
-// two rows of the weight: neighbours, or the same row of gate and up.
+// Up to eight rows of x times a weight. A warp, or several that share the columns, multiplies two rows of the weight:
+// neighbours, or the same row of gate and up.
 //
-// Weights are read 16 bytes a thread, one piece of columns ahead of the products. Quantized rows go through shared
+// Weights are read 16 bytes a thread, one piece of columns ahead of the products. Most quantized rows go through shared
 // memory, since their blocks lie at odd places. A tile of x stays in shared memory, normalized but for the factor of
 // its row, which the sums get at the end. The order of all sums is fixed.
 #include "ops/linear/linear_args.h"
@@ -13,22 +13,34 @@ namespace {
 
 constexpr std::uint32_t kWarp = 32;
 constexpr std::uint32_t kRows = kLinearRowWeights;
-constexpr std::uint32_t kPiece = kLinearRowPiece;   // columns of a weight row that a warp takes at once
-constexpr std::uint32_t kUnit = kUnitElements + 4;  // of x in shared memory: without bank conflicts, and with its sums
+constexpr std::uint32_t kPiece = kLinearRowPiece;  // columns of a weight row that a warp takes at once
+// A unit of x in shared memory: half of it, the sums of both halves, the other half. No two threads of eight that read
+// four elements each use the same banks, whether they take neighbouring units or halves of every other unit.
+constexpr std::uint32_t kUnit = kUnitElements + 4;
 constexpr std::uint32_t kHalf = kUnitElements / 2;
+constexpr std::uint32_t kSums = kHalf;
+constexpr std::uint32_t kOtherHalf = kHalf + 4;
 
 // Returns the place of a column in a tile of x.
 SHUNT_FUNCTION std::uint32_t in_tile(std::uint32_t column) {
-  return column / kUnitElements * kUnit + column % kUnitElements;
+  return column / kUnitElements * kUnit + column / kHalf % 2U * kOtherHalf + column % kHalf;
 }
 
 SHUNT_FUNCTION const FourFloats& four_at(const float* x) { return *reinterpret_cast<const FourFloats*>(x); }
 
-SHUNT_FUNCTION bool is_in_sixteens(const void* at) { return reinterpret_cast<std::uintptr_t>(at) % 16 == 0; }
-
 SHUNT_FUNCTION FourFloats read_four(const float* x, bool in_sixteens) {
   if (in_sixteens) return __builtin_bit_cast(FourFloats, load_four(x));
   return {{x[0], x[1], x[2], x[3]}};
+}
+
+// Turns four bytes into floats, `bias` smaller. 2^23 plus a byte is a float whose lowest bits are the byte.
+template <std::uint32_t bias>
+SHUNT_FUNCTION FourFloats numbers_of(std::uint32_t bytes) {
+  FourFloats four;
+  SHUNT_UNROLL
+  for (std::uint32_t i = 0; i < 4; ++i)
+    four.values[i] = kernel_math::float_of(byte_permute(bytes, 0x4B000000U, 0x7440U + i)) - (8388608.0F + bias);
+  return four;
 }
 
 SHUNT_FUNCTION float dot(const FourFloats& a, const FourFloats& b, float sum) {
@@ -47,6 +59,7 @@ struct WeightRows {
   static constexpr std::uint32_t kStageBytes = (kPieceBytes + 15 + 4 + 15) / kSixteen * kSixteen;
   static constexpr std::uint32_t kLoads = (kStageBytes / kSixteen + kWarp - 1) / kWarp;
   static constexpr std::uint32_t kSharedBytes = kRows * kStageBytes;  // of a warp
+  static constexpr bool kReadsAhead = true;
   FourWords loaded[kRows][kLoads]{};
 
   // Starts to read a piece that begins at `row` + `begin` and ends before `row` + `end`.
@@ -75,15 +88,6 @@ struct WeightRows {
       }
     }
   }
-  // Turns four bytes into floats, kBias smaller. 2^23 plus a byte is a float whose lowest bits are the byte.
-  SHUNT_FUNCTION static FourFloats numbers_of(std::uint32_t bytes) {
-    FourFloats four;
-    SHUNT_UNROLL
-    for (std::uint32_t i = 0; i < 4; ++i)
-      four.values[i] =
-          kernel_math::float_of(byte_permute(bytes, 0x4B000000U, 0x7440U + i)) - (8388608.0F + Unit::kBias);
-    return four;
-  }
   // Returns where in its part of shared memory a piece begins that is at `at`.
   SHUNT_FUNCTION static std::uint32_t place_of(const std::uint8_t* at) {
     return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>(at) % kSixteen);
@@ -107,10 +111,10 @@ struct WeightRows {
       for (std::uint32_t i = 0; i < 4; ++i) {
         FourFloats numbers[kRows];
         SHUNT_UNROLL
-        for (std::uint32_t r = 0; r < kRows; ++r) numbers[r] = numbers_of(units[r].four(half * 4U + i));
+        for (std::uint32_t r = 0; r < kRows; ++r) numbers[r] = numbers_of<Unit::kBias>(units[r].four(half * 4U + i));
         SHUNT_UNROLL
         for (std::uint32_t n = 0; n < x_rows; ++n) {
-          const FourFloats four = four_at(mine + std::uint64_t{n} * x_pitch + half * kHalf + i * 4U);
+          const FourFloats four = four_at(mine + std::uint64_t{n} * x_pitch + half * kOtherHalf + i * 4U);
           SHUNT_UNROLL
           for (std::uint32_t r = 0; r < kRows; ++r) products[r][n] = dot(numbers[r], four, products[r][n]);
         }
@@ -122,12 +126,103 @@ struct WeightRows {
         for (std::uint32_t n = 0; n < x_rows; ++n) {
           sums[r][n] += units[r].scale[which] * products[r][n];
           if constexpr (Unit::kHasOffset)
-            sums[r][n] += units[r].offset[which] * mine[std::uint64_t{n} * x_pitch + kUnitElements + half];
+            sums[r][n] += units[r].offset[which] * mine[std::uint64_t{n} * x_pitch + kSums + half];
         }
       }
     }
   }
 };
+
+// Rows of Q4_K, whose blocks have a multiple of 16 bytes, so that they go straight to registers. A thread takes 16
+// bytes of numbers: a half of an even unit in the low nibbles, and of the unit after it in the high ones.
+template <std::uint32_t of>
+struct SuperblockRows {
+  static constexpr std::uint32_t kBlockBytes = 144;
+  static constexpr std::uint32_t kHeaderBytes = 16;
+  static constexpr std::uint32_t kThreadsOfBlock = 8;
+  static constexpr std::uint32_t kSharedBytes = 0;
+  static constexpr bool kReadsAhead = true;
+  struct Block {
+    FourWords header;
+    FourWords numbers;
+  };
+  Block loaded[kRows]{};
+  Block held[kRows]{};
+
+  SHUNT_FUNCTION void load(const std::uint8_t* const (&rows)[kRows], std::uint64_t begin, std::uint64_t end) {
+    const std::uint32_t part = lane() % kThreadsOfBlock;
+    const std::uint64_t at = begin + lane() % kWarp / kThreadsOfBlock * kBlockBytes;
+    if (at >= end) return;
+    SHUNT_UNROLL
+    for (std::uint32_t r = 0; r < kRows; ++r) {
+      const std::uint8_t* const block = rows[r] + at;
+      loaded[r].header = load_once_at_even(block);
+      loaded[r].numbers = load_once_at_even(block + kHeaderBytes + part * 16U);
+    }
+  }
+  SHUNT_FUNCTION void put(std::uint8_t*) {
+    SHUNT_UNROLL
+    for (std::uint32_t r = 0; r < kRows; ++r) held[r] = loaded[r];
+  }
+  SHUNT_FUNCTION static std::uint32_t place_of(const std::uint8_t*) { return 0; }
+
+  // Scale and offset of the thread's two units. Their 6 bits lie in three words: those of units 4 to 7 in the third,
+  // and at the top of the others.
+  SHUNT_FUNCTION static void scales_of(const FourWords& header, float (&scales)[2], float (&offsets)[2]) {
+    const std::uint32_t pair = lane() % kThreadsOfBlock / 2U;
+    const std::uint32_t shift = pair % 2U * 16U;
+    const std::uint32_t first = header.words[1] >> shift;
+    const std::uint32_t second = header.words[2] >> shift;
+    const std::uint32_t third = header.words[3] >> shift;
+    const std::uint32_t six_bits = pair < 2U ? first & 0x3F3FU : (third & 0x0F0FU) | (first >> 2U & 0x3030U);
+    const std::uint32_t minima = pair < 2U ? second & 0x3F3FU : (third >> 4U & 0x0F0FU) | (second >> 2U & 0x3030U);
+    const float scale = widen_f16(header.words[0] & 0xFFFFU);
+    const float min_scale = widen_f16(header.words[0] >> 16U);
+    SHUNT_UNROLL
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      scales[i] = scale * static_cast<float>(six_bits >> 8U * i & 255U);
+      offsets[i] = -min_scale * static_cast<float>(minima >> 8U * i & 255U);
+    }
+  }
+  template <std::uint32_t x_rows>
+  SHUNT_FUNCTION void multiply(const std::uint8_t*, const std::uint32_t (&)[kRows], const float* x,
+                               std::uint32_t x_pitch, std::uint32_t columns, float (&sums)[kRows][x_rows]) const {
+    const std::uint32_t half = lane() % 2U;
+    const std::uint32_t first = lane() % kWarp / 2U * 2U;  // of two units
+    if (first * kUnitElements >= columns) return;
+    float scales[kRows][2];
+    float offsets[kRows][2];
+    SHUNT_UNROLL
+    for (std::uint32_t r = 0; r < kRows; ++r) scales_of(held[r].header, scales[r], offsets[r]);
+    SHUNT_UNROLL
+    for (std::uint32_t which = 0; which < 2; ++which) {
+      const float* const unit = x + std::uint64_t{first + which} * kUnit;
+      float products[kRows][x_rows]{};
+      SHUNT_UNROLL
+      for (std::uint32_t i = 0; i < 4; ++i) {
+        FourFloats numbers[kRows];
+        SHUNT_UNROLL
+        for (std::uint32_t r = 0; r < kRows; ++r)
+          numbers[r] = numbers_of<0>(nibbles(held[r].numbers.words[i], which * 4U));
+        SHUNT_UNROLL
+        for (std::uint32_t n = 0; n < x_rows; ++n) {
+          const FourFloats values = four_at(unit + std::uint64_t{n} * x_pitch + half * kOtherHalf + i * 4U);
+          SHUNT_UNROLL
+          for (std::uint32_t r = 0; r < kRows; ++r) products[r][n] = dot(numbers[r], values, products[r][n]);
+        }
+      }
+      SHUNT_UNROLL
+      for (std::uint32_t n = 0; n < x_rows; ++n) {
+        const float sum = unit[std::uint64_t{n} * x_pitch + kSums + half];
+        SHUNT_UNROLL
+        for (std::uint32_t r = 0; r < kRows; ++r)
+          sums[r][n] += scales[r][which] * products[r][n] + offsets[r][which] * sum;
+      }
+    }
+  }
+};
+template <>
+struct WeightRows<dtype::Q4_K> : SuperblockRows<dtype::Q4_K> {};
 
 // Rows of floats, which go straight to registers.
 template <std::uint32_t of, std::uint32_t bytes>
@@ -135,24 +230,16 @@ struct FloatRows {
   static constexpr std::uint32_t kEach = 16 / bytes;  // elements of a load
   static constexpr std::uint32_t kLoads = kPiece / kEach / kWarp;
   static constexpr std::uint32_t kSharedBytes = 0;
+  static constexpr bool kReadsAhead = false;  // registers for one piece only
   FourWords loaded[kRows][kLoads]{};
 
-  SHUNT_FUNCTION static FourWords sixteen_bytes(const std::uint8_t* at) {
-    if (is_in_sixteens(at)) return load_once(at);
-    FourWords four;
-    const auto* const halves = reinterpret_cast<const std::uint16_t*>(at);
-    SHUNT_UNROLL
-    for (std::uint32_t i = 0; i < 4; ++i)
-      four.words[i] = halves[2U * i] | static_cast<std::uint32_t>(halves[2U * i + 1U]) << 16U;
-    return four;
-  }
   SHUNT_FUNCTION void load(const std::uint8_t* const (&rows)[kRows], std::uint64_t begin, std::uint64_t end) {
     SHUNT_UNROLL
     for (std::uint32_t r = 0; r < kRows; ++r) {
       SHUNT_UNROLL
       for (std::uint32_t i = 0; i < kLoads; ++i) {
         const std::uint64_t at = begin + (lane() % kWarp + std::uint64_t{i} * kWarp) * 16U;
-        if (at < end) loaded[r][i] = sixteen_bytes(rows[r] + at);
+        if (at < end) loaded[r][i] = load_once_at_even(rows[r] + at);
       }
     }
   }
@@ -230,9 +317,9 @@ SHUNT_FUNCTION float put_tile(const CudaCall* call, std::uint32_t rows, std::uin
     for (std::uint32_t i = 0; i < kHalf / 4; ++i) {
       SHUNT_UNROLL
       for (std::uint32_t e = 0; e < 4; ++e) sum += fours[i].values[e];
-      *reinterpret_cast<FourFloats*>(unit + half * kHalf + i * 4U) = fours[i];
+      *reinterpret_cast<FourFloats*>(unit + half * kOtherHalf + i * 4U) = fours[i];
     }
-    unit[kUnitElements + half] = sum;
+    unit[kSums + half] = sum;
   }
   return squares;
 }
@@ -336,15 +423,13 @@ SHUNT_FUNCTION void multiply_rows(const CudaCall* call) {
         std::uint32_t places[kRows];
         SHUNT_UNROLL
         for (std::uint32_t r = 0; r < kRows; ++r) places[r] = Weights::place_of(weights[r] + piece * piece_bytes);
-        if constexpr (Weights::kSharedBytes != 0) {
-          sync_warp();
-          pieces.put(staged);
-          sync_warp();
-          load(turn + (turns_over ? 1 : 0), next);
-        }
+        if constexpr (Weights::kSharedBytes != 0) sync_warp();
+        pieces.put(staged);
+        if constexpr (Weights::kSharedBytes != 0) sync_warp();
+        if constexpr (Weights::kReadsAhead) load(turn + (turns_over ? 1 : 0), next);
         if (column < tile_end)
           pieces.multiply(staged, places, tile + in_tile(column - first), kPitch, tile_end - column, sums);
-        if constexpr (Weights::kSharedBytes == 0) load(turn + (turns_over ? 1 : 0), next);
+        if constexpr (!Weights::kReadsAhead) load(turn + (turns_over ? 1 : 0), next);
         piece = next;
       }
       if (tile_end < args.k) continue;
@@ -376,12 +461,22 @@ SHUNT_FUNCTION void multiply_rows(const CudaCall* call) {
   }
 }
 
+// Returns how many blocks a multiprocessor of 64 Ki registers is to hold; kLinearRowEnough counts on 3 for one row.
+[[maybe_unused]] constexpr std::uint32_t blocks_of(std::uint32_t of, std::uint32_t x_rows) {
+  return (x_rows == 1 && of != dtype::F32) || x_rows == 8 ? 3 : 2;
+}
+
 }  // namespace
 }  // namespace shunt
 
-#define SHUNT_FOR_WEIGHT(weight)                                                                 \
-  SHUNT_KERNEL(linear_row_##weight##_1) { shunt::multiply_rows<shunt::dtype::weight, 1>(call); } \
-  SHUNT_KERNEL(linear_row_##weight##_2) { shunt::multiply_rows<shunt::dtype::weight, 2>(call); } \
-  SHUNT_KERNEL(linear_row_##weight##_4) { shunt::multiply_rows<shunt::dtype::weight, 4>(call); } \
-  SHUNT_KERNEL(linear_row_##weight##_8) { shunt::multiply_rows<shunt::dtype::weight, 8>(call); }
+#define SHUNT_LINEAR_ROW(weight, x_rows)                                                  \
+  SHUNT_BOUNDED_KERNEL(linear_row_##weight##_##x_rows, shunt::linear_row_threads(x_rows), \
+                       shunt::blocks_of(shunt::dtype::weight, x_rows)) {                  \
+    shunt::multiply_rows<shunt::dtype::weight, x_rows>(call);                             \
+  }
+#define SHUNT_FOR_WEIGHT(weight) \
+  SHUNT_LINEAR_ROW(weight, 1)    \
+  SHUNT_LINEAR_ROW(weight, 2)    \
+  SHUNT_LINEAR_ROW(weight, 4)    \
+  SHUNT_LINEAR_ROW(weight, 8)
 #include "ops/each_weight.cuh"
