@@ -48,14 +48,31 @@ INSTANTIATE_TEST_SUITE_P(Conformance, SimulatedCuda, testing::ValuesIn(uses()),
 TEST(CudaModules, AreWholeAndForOldDriversToo) {
   ASSERT_FALSE(cuda_modules().empty());
   for (const CudaModule& module : cuda_modules()) {
-    ASSERT_FALSE(module.ptx.empty()) << module.family;
-    EXPECT_EQ(module.ptx.back(), std::byte{0}) << module.family;
+    ASSERT_FALSE(module.ptx.empty()) << module.name;
+    EXPECT_EQ(module.ptx.back(), std::byte{0}) << module.name;
     const std::string_view text(reinterpret_cast<const char*>(module.ptx.data()));
-    EXPECT_NE(text.find(".version 6.3\n"), std::string_view::npos) << module.family;
-    EXPECT_NE(text.find(".target sm_75\n"), std::string_view::npos) << module.family;
-    EXPECT_EQ(text.find(".extern"), std::string_view::npos) << module.family << " calls what nobody defines";
-    EXPECT_EQ(text.find(".local"), std::string_view::npos) << module.family << " keeps an array in slow memory";
+    EXPECT_NE(text.find(".version 6.3\n"), std::string_view::npos) << module.name;
+    EXPECT_NE(text.find(".target sm_75\n"), std::string_view::npos) << module.name;
+    EXPECT_EQ(text.find(".extern"), std::string_view::npos) << module.name << " calls what nobody defines";
+    EXPECT_EQ(text.find(".local"), std::string_view::npos) << module.name << " keeps an array in slow memory";
   }
+}
+
+// Returns the name of the kernel for `rows` of x by a weight of Q4_K.
+std::string kernel_for(std::uint32_t rows) {
+  const Operand x = Operand::contiguous(DType::F32, {rows, 256});
+  const Operand weight = Operand::contiguous(DType::Q4_K, {16, 256}, TensorKind::weight);
+  const Operand result = Operand::contiguous(DType::F32, {rows, 16});
+  const Operand* const inputs[] = {&x, &weight};
+  const Attributes none;
+  return choose_cuda({.op = Op::linear, .attributes = &none, .inputs = inputs, .output = &result}).entry;
+}
+
+TEST(CudaModules, TheBestKernelOfAFamilyIsChosen) {
+  EXPECT_EQ(kernel_for(1), "shunt_linear_row_Q4_K_1");
+  EXPECT_EQ(kernel_for(3), "shunt_linear_row_Q4_K_4");
+  EXPECT_EQ(kernel_for(8), "shunt_linear_row_Q4_K_8");
+  EXPECT_EQ(kernel_for(9), "shunt_linear");
 }
 
 }  // namespace
