@@ -258,7 +258,7 @@ SHUNT_FUNCTION FourWords load_once_at_even(const void* from) {
   const auto* const halves = static_cast<const std::uint16_t*>(from);
   SHUNT_UNROLL
   for (std::uint32_t i = 0; i < 4; ++i)
-    four.words[i] = halves[2U * i] | static_cast<std::uint32_t>(halves[2U * i + 1U]) << 16U;
+    four.words[i] = halves[std::uint64_t{2} * i] | static_cast<std::uint32_t>(halves[std::uint64_t{2} * i + 1U]) << 16U;
   return four;
 }
 

@@ -162,7 +162,7 @@ struct WeightUnit<dtype::Q2_K> : UnitTraits<256, 84, 0, true, true> {
       offset[half] = -half_at(block + 82) * static_cast<float>(both >> 4U);
     }
     shift = unit % 4U * 2U;
-    quants.read(AlignedBytes(block + 16U + unit / 4U * 32U));
+    quants.read(AlignedBytes(block + 16U + std::uint64_t{unit / 4U} * 32U));
   }
   SHUNT_FUNCTION std::uint32_t four(std::uint32_t i) const { return pairs(quants.words[i], shift); }
 };
@@ -183,7 +183,7 @@ struct WeightUnit<dtype::Q3_K> : UnitTraits<256, 110, 4, false, true> {
       scale[half] = half_at(block + 108) * (static_cast<float>(six_bits) - 32.0F);
     }
     high.read(UnalignedBytes(block));
-    quants.read(UnalignedBytes(block + 32U + unit / 4U * 32U));
+    quants.read(UnalignedBytes(block + 32U + std::uint64_t{unit / 4U} * 32U));
   }
   SHUNT_FUNCTION std::uint32_t four(std::uint32_t i) const {
     return pairs(quants.words[i], unit % 4U * 2U) | ones(high.words[i], unit) << 2U;
@@ -216,7 +216,7 @@ struct WeightUnit<dtype::Q5_K> : UnitTraits<256, 176, 0, true, false> {
     unit = number;
     read_scales(block);
     high.read(AlignedBytes(block + 16));
-    quants.read(AlignedBytes(block + 48U + unit / 2U * 32U));
+    quants.read(AlignedBytes(block + 48U + std::uint64_t{unit / 2U} * 32U));
   }
   SHUNT_FUNCTION std::uint32_t four(std::uint32_t i) const {
     return nibbles(quants.words[i], unit % 2U * 4U) | ones(high.words[i], unit) << 4U;
@@ -234,8 +234,8 @@ struct WeightUnit<dtype::Q6_K> : UnitTraits<256, 210, 32, false, true> {
     SHUNT_UNROLL
     for (std::uint32_t half = 0; half < 2; ++half)
       scale[half] = half_at(block + 208) * static_cast<float>(static_cast<std::int8_t>(block[192U + 2U * unit + half]));
-    quants.read(UnalignedBytes(block + (unit / 4U * 2U + unit % 2U) * 32U));
-    high.read(UnalignedBytes(block + 128U + unit / 4U * 32U));
+    quants.read(UnalignedBytes(block + std::uint64_t{unit / 4U * 2U + unit % 2U} * 32U));
+    high.read(UnalignedBytes(block + 128U + std::uint64_t{unit / 4U} * 32U));
   }
   SHUNT_FUNCTION std::uint32_t four(std::uint32_t i) const {
     return nibbles(quants.words[i], unit % 4U / 2U * 4U) | pairs(high.words[i], unit % 4U * 2U) << 4U;

@@ -75,7 +75,8 @@ int counted_main(int argc, char** argv, char** environment) {
     const char* const colon = std::strchr(wish, ':');
     for (int kind = 0; colon != nullptr && kind < EXHAUSTION_KINDS; ++kind)
       if (std::strncmp(wish, kNames[kind], static_cast<std::size_t>(colon - wish)) == 0)
-        exhaustion_arm(static_cast<exhaustion_kind>(kind), std::atol(colon + 1), std::strchr(colon, '+') != nullptr);
+        exhaustion_arm(static_cast<exhaustion_kind>(kind), std::strtol(colon + 1, nullptr, 10),
+                       std::strchr(colon, '+') != nullptr);
   }
   const int code = program(argc, argv, environment);
   exhaustion_disarm();
@@ -121,6 +122,7 @@ void operator delete[](void* memory, const std::nothrow_t&) noexcept { release(m
 
 extern "C" {
 
+// NOLINTNEXTLINE(readability-identifier-naming): the name is glibc's
 int __libc_start_main(Main* its_main, int argc, char** argv, void (*begin)(), void (*end)(), void (*loader_end)(),
                       void* stack) {
   program = its_main;

@@ -5,6 +5,7 @@
 extern "C" {
 #endif
 
+/* NOLINTNEXTLINE(readability-identifier-naming): a name for C */
 enum exhaustion_kind {
   EXHAUSTION_ALLOCATION, /* operator new */
   EXHAUSTION_THREAD,

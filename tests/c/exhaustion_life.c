@@ -164,6 +164,7 @@ static ending life_of_a_kernel(void) {
 }
 
 /* DLManagedTensor of DLPack 0.8, https://dmlc.github.io/dlpack/latest/c_api.html */
+/* NOLINTNEXTLINE(readability-identifier-naming): a name for C */
 typedef struct dl_tensor {
   void* data;
   struct {

@@ -65,7 +65,7 @@ SHUNT_FUNCTION void take_in(const CudaCall* call, const Row& row, std::uint64_t 
   bool is_seen[kLoads];
   SHUNT_UNROLL
   for (std::uint32_t i = 0; i < kLoads; ++i) {
-    const std::uint64_t at = tile + i * (kWarp / threads) + lane() % kWarp / threads;
+    const std::uint64_t at = tile + std::uint64_t{i} * (kWarp / threads) + lane() % kWarp / threads;
     const std::uint64_t slot = at < row.visible ? state_slot(args.table, input_of<std::int32_t>(call, 5), row.sequence,
                                                              static_cast<std::int64_t>(at))
                                                 : kNoSlot;
@@ -73,7 +73,8 @@ SHUNT_FUNCTION void take_in(const CudaCall* call, const Row& row, std::uint64_t 
     keys[i] = {};
     values[i] = {};
     if (!is_seen[i] || !row.has_chunk) continue;
-    const std::uint64_t begin = (slot * args.kv_heads + row.kv_head) * args.query.extents[3] + row.chunk * kElements;
+    const std::uint64_t begin =
+        (slot * args.kv_heads + row.kv_head) * args.query.extents[3] + std::uint64_t{row.chunk} * kElements;
     keys[i] = load_four(input_of<std::uint16_t>(call, 1) + begin);
     values[i] = load_four(input_of<std::uint16_t>(call, 2) + begin);
   }
@@ -135,8 +136,9 @@ SHUNT_FUNCTION void attend(const CudaCall* call) {
 
   Seen seen;
   const std::uint32_t warp = lane() / kWarp;
-  for (std::uint64_t first = first_position(args, position); first < row.visible; first += kWarps * kTile)
-    take_in<of, threads>(call, row, first + warp * kTile, query, seen);
+  for (std::uint64_t first = first_position(args, position); first < row.visible;
+       first += std::uint64_t{kWarps} * kTile)
+    take_in<of, threads>(call, row, first + std::uint64_t{warp} * kTile, query, seen);
   merge_warp<threads>(seen);
 
   SHUNT_SHARED float tops[kWarps];

@@ -69,7 +69,7 @@ struct WeightRows {
       const std::uint8_t* const first = rows[r] + begin;
       const std::uint8_t* const last = rows[r] + end;
       const std::uint8_t* const at =
-          first - reinterpret_cast<std::uintptr_t>(first) % kSixteen + lane() % kWarp * kSixteen;
+          first - reinterpret_cast<std::uintptr_t>(first) % kSixteen + std::uint64_t{lane() % kWarp} * kSixteen;
       SHUNT_UNROLL
       for (std::uint32_t i = 0; i < kLoads; ++i) {
         const std::uint8_t* const from = at + std::uint64_t{i} * kWarp * kSixteen;
@@ -84,7 +84,8 @@ struct WeightRows {
       SHUNT_UNROLL
       for (std::uint32_t i = 0; i < kLoads; ++i) {
         const std::uint32_t at = (lane() % kWarp + i * kWarp) * kSixteen;
-        if (at < kStageBytes) *reinterpret_cast<FourWords*>(shared + r * kStageBytes + at) = loaded[r][i];
+        if (at < kStageBytes)
+          *reinterpret_cast<FourWords*>(shared + std::uint64_t{r} * kStageBytes + at) = loaded[r][i];
       }
     }
   }
@@ -102,7 +103,9 @@ struct WeightRows {
     Unit units[kRows];
     SHUNT_UNROLL
     for (std::uint32_t r = 0; r < kRows; ++r)
-      units[r].read(shared + r * kStageBytes + places[r] + unit / kUnits * Unit::kBlockBytes, unit % kUnits);
+      units[r].read(
+          shared + std::uint64_t{r} * kStageBytes + places[r] + std::uint64_t{unit / kUnits} * Unit::kBlockBytes,
+          unit % kUnits);
     const float* const mine = x + std::uint64_t{unit} * kUnit;
     SHUNT_UNROLL
     for (std::uint32_t half = 0; half < 2; ++half) {
@@ -114,7 +117,8 @@ struct WeightRows {
         for (std::uint32_t r = 0; r < kRows; ++r) numbers[r] = numbers_of<Unit::kBias>(units[r].four(half * 4U + i));
         SHUNT_UNROLL
         for (std::uint32_t n = 0; n < x_rows; ++n) {
-          const FourFloats four = four_at(mine + std::uint64_t{n} * x_pitch + half * kOtherHalf + i * 4U);
+          const FourFloats four =
+              four_at(mine + std::uint64_t{n} * x_pitch + std::uint64_t{half} * kOtherHalf + std::uint64_t{i} * 4U);
           SHUNT_UNROLL
           for (std::uint32_t r = 0; r < kRows; ++r) products[r][n] = dot(numbers[r], four, products[r][n]);
         }
@@ -151,13 +155,13 @@ struct SuperblockRows {
 
   SHUNT_FUNCTION void load(const std::uint8_t* const (&rows)[kRows], std::uint64_t begin, std::uint64_t end) {
     const std::uint32_t part = lane() % kThreadsOfBlock;
-    const std::uint64_t at = begin + lane() % kWarp / kThreadsOfBlock * kBlockBytes;
+    const std::uint64_t at = begin + std::uint64_t{lane() % kWarp / kThreadsOfBlock} * kBlockBytes;
     if (at >= end) return;
     SHUNT_UNROLL
     for (std::uint32_t r = 0; r < kRows; ++r) {
       const std::uint8_t* const block = rows[r] + at;
       loaded[r].header = load_once_at_even(block);
-      loaded[r].numbers = load_once_at_even(block + kHeaderBytes + part * 16U);
+      loaded[r].numbers = load_once_at_even(block + kHeaderBytes + std::uint64_t{part} * 16U);
     }
   }
   SHUNT_FUNCTION void put(std::uint8_t*) {
@@ -206,7 +210,8 @@ struct SuperblockRows {
           numbers[r] = numbers_of<0>(nibbles(held[r].numbers.words[i], which * 4U));
         SHUNT_UNROLL
         for (std::uint32_t n = 0; n < x_rows; ++n) {
-          const FourFloats values = four_at(unit + std::uint64_t{n} * x_pitch + half * kOtherHalf + i * 4U);
+          const FourFloats values =
+              four_at(unit + std::uint64_t{n} * x_pitch + std::uint64_t{half} * kOtherHalf + std::uint64_t{i} * 4U);
           SHUNT_UNROLL
           for (std::uint32_t r = 0; r < kRows; ++r) products[r][n] = dot(numbers[r], values, products[r][n]);
         }
@@ -300,24 +305,25 @@ SHUNT_FUNCTION float put_tile(const CudaCall* call, std::uint32_t rows, std::uin
   for (std::uint32_t column = first + lane() % kThreadsOfRow * kHalf; column < end; column += kThreadsOfRow * kHalf) {
     FourFloats fours[kHalf / 4];
     SHUNT_UNROLL
-    for (std::uint32_t i = 0; i < kHalf / 4; ++i) fours[i] = read_four(x + column + i * 4U, x_in_sixteens);
+    for (std::uint32_t i = 0; i < kHalf / 4; ++i)
+      fours[i] = read_four(x + column + std::uint64_t{i} * 4U, x_in_sixteens);
     if (args.has_norm != 0) {
       SHUNT_UNROLL
       for (std::uint32_t i = 0; i < kHalf / 4; ++i) {
-        const FourFloats factors = read_four(norm + column + i * 4U, norm_in_sixteens);
+        const FourFloats factors = read_four(norm + column + std::uint64_t{i} * 4U, norm_in_sixteens);
         squares = dot(fours[i], fours[i], squares);
         SHUNT_UNROLL
         for (std::uint32_t e = 0; e < 4; ++e) fours[i].values[e] *= factors.values[e];
       }
     }
-    float* const unit = tile + std::uint64_t{n} * kPitch + (column - first) / kUnitElements * kUnit;
+    float* const unit = tile + std::uint64_t{n} * kPitch + std::uint64_t{(column - first) / kUnitElements} * kUnit;
     const std::uint32_t half = column / kHalf % 2U;
     float sum = 0.0F;
     SHUNT_UNROLL
     for (std::uint32_t i = 0; i < kHalf / 4; ++i) {
       SHUNT_UNROLL
       for (std::uint32_t e = 0; e < 4; ++e) sum += fours[i].values[e];
-      *reinterpret_cast<FourFloats*>(unit + half * kOtherHalf + i * 4U) = fours[i];
+      *reinterpret_cast<FourFloats*>(unit + std::uint64_t{half} * kOtherHalf + std::uint64_t{i} * 4U) = fours[i];
     }
     unit[kSums + half] = sum;
   }
@@ -392,7 +398,7 @@ SHUNT_FUNCTION void multiply_rows(const CudaCall* call) {
   const std::uint64_t piece_bytes = row_bytes(of, kPiece);
   const std::uint8_t* weights[kRows];
   const auto load = [&](std::uint32_t turn, std::uint32_t piece) {
-    const std::uint64_t row = (first_pair + turn * pairs + warp / sharing) * each;
+    const std::uint64_t row = (first_pair + std::uint64_t{turn} * pairs + warp / sharing) * each;
     const std::uint64_t begin = piece * piece_bytes;
     const std::uint64_t last = args.m - 1U;
     SHUNT_UNROLL
