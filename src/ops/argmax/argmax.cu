@@ -41,8 +41,10 @@ SHUNT_KERNEL(argmax) {
           load(args.x.dtype, input_of<void>(call, 0), begin + std::uint64_t{each[i].place} * args.x.strides[3]);
     }
     SHUNT_UNROLL
-    for (std::uint32_t i = 0; i < kAtOnce; ++i)
-      if (each[i].value == each[i].value && beats(each[i], best)) best = each[i];
+    for (std::uint32_t i = 0; i < kAtOnce; ++i) {
+      const float value = each[i].value;
+      if (value == value && beats(each[i], best)) best = each[i];
+    }
   }
   SHUNT_SHARED Best parts[kArgmaxThreads];
   parts[lane()] = best;

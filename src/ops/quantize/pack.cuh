@@ -13,7 +13,7 @@ SHUNT_FUNCTION std::uint32_t nibbles(const std::uint8_t* codes, std::uint32_t j)
 }
 // Returns byte j of codes 64 p + l (low nibble) and 64 p + 32 + l, where p is j / 32 and l is j % 32.
 SHUNT_FUNCTION std::uint32_t wide_nibbles(const std::uint8_t* codes, std::uint32_t j) {
-  const std::uint8_t* const first = codes + 64U * (j / 32U) + j % 32U;
+  const std::uint8_t* const first = codes + std::uint64_t{64} * (j / 32U) + j % 32U;
   return (first[0] & 15U) | (first[32] & 15U) << 4U;
 }
 // Returns byte j of two bits of each code, from bit `from` on: codes l, l + 32, l + 64 and l + 96 of a half.
@@ -26,7 +26,8 @@ SHUNT_FUNCTION std::uint32_t pairs(const std::uint8_t* codes, std::uint32_t j, s
 // Returns byte j of one bit of eight codes, which are `step` apart.
 SHUNT_FUNCTION std::uint32_t bits_of_eight(const std::uint8_t* codes, std::uint32_t bit, std::uint32_t step) {
   std::uint32_t bits = 0;
-  for (std::uint32_t i = 0; i < 8; ++i) bits |= (static_cast<std::uint32_t>(codes[i * step]) >> bit & 1U) << i;
+  for (std::uint32_t i = 0; i < 8; ++i)
+    bits |= (static_cast<std::uint32_t>(codes[std::uint64_t{i} * step]) >> bit & 1U) << i;
   return bits;
 }
 
@@ -93,7 +94,7 @@ SHUNT_FUNCTION std::uint32_t q4_or_5_k_byte(const Tile& tile, const Super& block
 }
 SHUNT_FUNCTION std::uint32_t q6_k_byte(const Tile& tile, const Super& block, std::uint32_t i) {
   if (i < 128) {
-    const std::uint8_t* const first = tile.codes + 128U * (i / 64U) + i % 64U;
+    const std::uint8_t* const first = tile.codes + std::uint64_t{128} * (i / 64U) + i % 64U;
     return (first[0] & 15U) | (first[64] & 15U) << 4U;
   }
   if (i < 192) return pairs(tile.codes, i - 128U, 4);
@@ -105,7 +106,7 @@ SHUNT_FUNCTION std::uint32_t iq4_xs_byte(const Tile& tile, const Super& block, s
     const std::uint32_t g = 2U * (i - 4U);
     return (scale_of(block, g, 32.0F) & 15U) | (scale_of(block, g + 1U, 32.0F) & 15U) << 4U;
   }
-  return nibbles(tile.codes + 32U * ((i - 8U) / 16U), (i - 8U) % 16U);
+  return nibbles(tile.codes + std::uint64_t{32} * ((i - 8U) / 16U), (i - 8U) % 16U);
 }
 
 // Returns byte i of block b of a tile.
