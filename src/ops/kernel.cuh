@@ -238,7 +238,12 @@ SHUNT_FUNCTION FourWords load_four(const void* from) {
   return *static_cast<const FourWords*>(from);
 #endif
 }
-// The same for what is needed only once: past the first-level cache.
+// Reads four floats, with one access if they begin at a multiple of 16 bytes.
+SHUNT_FUNCTION FourFloats read_four(const float* x, bool in_sixteens) {
+  if (in_sixteens) return __builtin_bit_cast(FourFloats, load_four(x));
+  return {{x[0], x[1], x[2], x[3]}};
+}
+// The same as load_four for what is needed only once: past the first-level cache.
 SHUNT_FUNCTION FourWords load_once(const void* from) {
 #if defined(__clang__) && defined(__NVPTX__)
   FourWords four;

@@ -83,10 +83,27 @@ struct UnitTraits {
   float offset[2];
 };
 
-// read(block, unit) takes in unit `unit` of the block at `block`. Q4_K and Q5_K have none: linear_row reads their
-// blocks as they lie.
+// read(block, unit) takes in unit `unit` of the block at `block`.
 template <std::uint32_t of>
 struct WeightUnit;
+
+// Turns four bytes into floats, `bias` smaller. 2^23 plus a byte is a float whose lowest bits are the byte.
+template <std::uint32_t bias>
+SHUNT_FUNCTION FourFloats numbers_of(std::uint32_t bytes) {
+  FourFloats four;
+  SHUNT_UNROLL
+  for (std::uint32_t i = 0; i < 4; ++i)
+    four.values[i] = kernel_math::float_of(byte_permute(bytes, 0x4B000000U, 0x7440U + i)) - (8388608.0F + bias);
+  return four;
+}
+
+// Returns element i of 16 bytes of a floating dtype.
+template <std::uint32_t of>
+SHUNT_FUNCTION float float_element(const FourWords& four, std::uint32_t i) {
+  if constexpr (of == dtype::F32) return kernel_math::float_of(four.words[i]);
+  const std::uint32_t sixteen = four.words[i / 2U] >> i % 2U * 16U & 0xFFFFU;
+  return of == dtype::F16 ? widen_f16(sixteen) : widen_bf16(sixteen);
+}
 
 template <>
 struct WeightUnit<dtype::Q8_0> : UnitTraits<32, 34, 128, false, false> {
@@ -190,14 +207,13 @@ struct WeightUnit<dtype::Q3_K> : UnitTraits<256, 110, 4, false, true> {
   }
 };
 
-template <>
-struct WeightUnit<dtype::Q5_K> : UnitTraits<256, 176, 0, true, false> {
-  EightWords quants;
-  EightWords high;
+// The scales of Q4_K and Q5_K, whose blocks begin with two halves and the 6-bit scales and minima of their units.
+template <std::uint32_t block_bytes>
+struct SuperblockUnit : UnitTraits<256, block_bytes, 0, true, false> {
   std::uint32_t unit;
 
-  // The block begins with two halves and the 6-bit scales and minima of its units.
-  SHUNT_FUNCTION void read_scales(const std::uint8_t* block) {
+  SHUNT_FUNCTION void read_scales(const std::uint8_t* block, std::uint32_t number) {
+    unit = number;
     const std::uint8_t* scales = block + 4;
     std::uint32_t six_bits = scales[unit & 3U];
     std::uint32_t min = scales[(unit & 3U) + 4U];
@@ -209,12 +225,29 @@ struct WeightUnit<dtype::Q5_K> : UnitTraits<256, 176, 0, true, false> {
       six_bits = (both & 15U) | (six_bits >> 6U) << 4U;
       min = both >> 4U | (min >> 6U) << 4U;
     }
-    scale[0] = half_at(block) * static_cast<float>(six_bits);
-    offset[0] = -half_at(block + 2) * static_cast<float>(min);
+    this->scale[0] = half_at(block) * static_cast<float>(six_bits);
+    this->offset[0] = -half_at(block + 2) * static_cast<float>(min);
   }
+};
+
+template <>
+struct WeightUnit<dtype::Q4_K> : SuperblockUnit<144> {
+  EightWords quants;
+
   SHUNT_FUNCTION void read(const std::uint8_t* block, std::uint32_t number) {
-    unit = number;
-    read_scales(block);
+    read_scales(block, number);
+    quants.read(AlignedBytes(block + 16U + unit / 2U * 32U));
+  }
+  SHUNT_FUNCTION std::uint32_t four(std::uint32_t i) const { return nibbles(quants.words[i], unit % 2U * 4U); }
+};
+
+template <>
+struct WeightUnit<dtype::Q5_K> : SuperblockUnit<176> {
+  EightWords quants;
+  EightWords high;
+
+  SHUNT_FUNCTION void read(const std::uint8_t* block, std::uint32_t number) {
+    read_scales(block, number);
     high.read(AlignedBytes(block + 16));
     quants.read(AlignedBytes(block + 48U + std::uint64_t{unit / 2U} * 32U));
   }

@@ -72,7 +72,7 @@ TEST(CudaModules, TheBestKernelOfAFamilyIsChosen) {
   EXPECT_EQ(kernel_for(1), "shunt_linear_row_Q4_K_1");
   EXPECT_EQ(kernel_for(3), "shunt_linear_row_Q4_K_4");
   EXPECT_EQ(kernel_for(8), "shunt_linear_row_Q4_K_8");
-  EXPECT_EQ(kernel_for(9), "shunt_linear");
+  EXPECT_EQ(kernel_for(9), "shunt_linear_tile_Q4_K");
 }
 
 }  // namespace

@@ -41,6 +41,9 @@ SHUNT_ARGS_CONSTANT(kLinearRowPiece, 1024)
 SHUNT_ARGS_CONSTANT(kLinearRowEnough, 3168)
 // Rows of the weight, and of x, per workgroup of the kernel for many rows.
 SHUNT_ARGS_CONSTANT(kLinearTileRows, 64)
+// The CUDA kernel for many rows: rows of the weight per block, and its threads.
+SHUNT_ARGS_CONSTANT(kLinearTileWeights, 128)
+SHUNT_ARGS_CONSTANT(kLinearTileThreads, 256)
 
 #ifndef SHUNT_GLSL
 namespace shunt {
@@ -96,6 +99,9 @@ constexpr std::uint32_t linear_row_turns(const LinearArgs& args) {
   const std::uint64_t turns = (shares + kLinearRowEnough - 1) / kLinearRowEnough;
   return turns < linear_row_most_turns(x_rows) ? static_cast<std::uint32_t>(turns) : linear_row_most_turns(x_rows);
 }
+
+// Returns how many tiles of `each` rows hold `rows`.
+constexpr std::uint64_t linear_tiles(std::uint64_t rows, std::uint32_t each) { return (rows + each - 1) / each; }
 
 // Returns the blocks of the CUDA kernel for few rows.
 constexpr std::uint64_t linear_row_blocks(const LinearArgs& args) {

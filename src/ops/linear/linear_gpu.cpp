@@ -103,8 +103,7 @@ std::string tile_supports(const OpCall& call) {
 
 std::uint64_t tile_groups(const OpCall& call) {
   const LinearArgs args = linear_args(call);
-  const auto tiles = [](std::uint64_t rows) { return (rows + kLinearTileRows - 1) / kLinearTileRows; };
-  return tiles(args.m) * tiles(linear_capacity(args));
+  return linear_tiles(args.m, kLinearTileRows) * linear_tiles(linear_capacity(args), kLinearTileRows);
 }
 
 // A step loads 32 columns into shared memory, two eights per invocation, and multiplies them.
@@ -150,15 +149,33 @@ constexpr ShaderKernel kShaders[] = {
      .rounds = tile_rounds},
 };
 
-std::string cuda_row_supports(const OpCall& call) {
-  const LinearArgs args = linear_args(call);
+// Returns why rows of the weight cannot be read in units, or an empty string.
+std::string cuda_units_refusal(const LinearArgs& args) {
   if (args.k == 0 || args.m == 0) return "linear: the weight is empty";
   if (args.k % 32 != 0) return "linear: rows of the weight are not whole units of 32";
+  return {};
+}
+
+std::string cuda_row_supports(const OpCall& call) {
+  const LinearArgs args = linear_args(call);
+  if (std::string reason = cuda_units_refusal(args); !reason.empty()) return reason;
   return few_rows_refusal(args);
+}
+
+std::string cuda_tile_supports(const OpCall& call) {
+  if (std::string reason = cuda_units_refusal(linear_args(call)); !reason.empty()) return reason;
+  return tile_supports(call);
 }
 
 std::uint64_t cuda_row_blocks(const OpCall& call) { return linear_row_blocks(linear_args(call)); }
 std::uint32_t cuda_row_threads(const OpCall& call) { return linear_row_threads(linear_row_x_rows(linear_args(call))); }
+
+std::uint64_t cuda_tile_blocks(const OpCall& call) {
+  const LinearArgs args = linear_args(call);
+  return linear_tiles(args.m, kLinearTileWeights) * linear_tiles(linear_capacity(args), kLinearTileRows);
+}
+std::uint32_t cuda_tile_threads(const OpCall&) { return kLinearTileThreads; }
+
 std::string cuda_row_variant(const OpCall& call) { return fmt::format("_{}", linear_row_x_rows(linear_args(call))); }
 
 constexpr CudaKernel kMoreCuda[] = {
@@ -167,6 +184,11 @@ constexpr CudaKernel kMoreCuda[] = {
      .blocks = cuda_row_blocks,
      .threads = cuda_row_threads,
      .variant = cuda_row_variant,
+     .rank = 1},
+    {.name = "linear_tile",
+     .supports = cuda_tile_supports,
+     .blocks = cuda_tile_blocks,
+     .threads = cuda_tile_threads,
      .rank = 1},
 };
 

@@ -28,21 +28,6 @@ SHUNT_FUNCTION std::uint32_t in_tile(std::uint32_t column) {
 
 SHUNT_FUNCTION const FourFloats& four_at(const float* x) { return *reinterpret_cast<const FourFloats*>(x); }
 
-SHUNT_FUNCTION FourFloats read_four(const float* x, bool in_sixteens) {
-  if (in_sixteens) return __builtin_bit_cast(FourFloats, load_four(x));
-  return {{x[0], x[1], x[2], x[3]}};
-}
-
-// Turns four bytes into floats, `bias` smaller. 2^23 plus a byte is a float whose lowest bits are the byte.
-template <std::uint32_t bias>
-SHUNT_FUNCTION FourFloats numbers_of(std::uint32_t bytes) {
-  FourFloats four;
-  SHUNT_UNROLL
-  for (std::uint32_t i = 0; i < 4; ++i)
-    four.values[i] = kernel_math::float_of(byte_permute(bytes, 0x4B000000U, 0x7440U + i)) - (8388608.0F + bias);
-  return four;
-}
-
 SHUNT_FUNCTION float dot(const FourFloats& a, const FourFloats& b, float sum) {
   SHUNT_UNROLL
   for (std::uint32_t i = 0; i < 4; ++i) sum += a.values[i] * b.values[i];
@@ -250,11 +235,6 @@ struct FloatRows {
   }
   SHUNT_FUNCTION void put(std::uint8_t*) const {}
   SHUNT_FUNCTION static std::uint32_t place_of(const std::uint8_t*) { return 0; }
-  SHUNT_FUNCTION static float element(const FourWords& four, std::uint32_t i) {
-    if constexpr (of == dtype::F32) return kernel_math::float_of(four.words[i]);
-    const std::uint32_t sixteen = four.words[i / 2U] >> i % 2U * 16U & 0xFFFFU;
-    return of == dtype::F16 ? widen_f16(sixteen) : widen_bf16(sixteen);
-  }
   template <std::uint32_t x_rows>
   SHUNT_FUNCTION void multiply(const std::uint8_t*, const std::uint32_t (&)[kRows], const float* x,
                                std::uint32_t x_pitch, std::uint32_t columns, float (&sums)[kRows][x_rows]) const {
@@ -268,7 +248,7 @@ struct FloatRows {
         SHUNT_UNROLL
         for (std::uint32_t r = 0; r < kRows; ++r) {
           SHUNT_UNROLL
-          for (std::uint32_t e = 0; e < 4; ++e) numbers[r].values[e] = element(loaded[r][i], part + e);
+          for (std::uint32_t e = 0; e < 4; ++e) numbers[r].values[e] = float_element<of>(loaded[r][i], part + e);
         }
         SHUNT_UNROLL
         for (std::uint32_t n = 0; n < x_rows; ++n) {

@@ -1,0 +1,198 @@
+// Many rows of x times a weight. A block multiplies a tile of the weight's rows by a tile of x's, in F32.
+//
+// Both tiles pass through shared memory, 32 columns at a time: half of the threads decode a unit of a weight row each,
+// the others read x. The next columns are read while these are multiplied. The order of all sums is fixed.
+#include "ops/linear/linear_args.h"
+
+#include "ops/weight_unit.cuh"
+
+namespace shunt {
+namespace {
+
+constexpr std::uint32_t kColumns = kUnitElements;           // of a step
+constexpr std::uint32_t kReaders = kLinearTileThreads / 2;  // threads that read the weight, and x
+constexpr std::uint32_t kWeightsOfThread = 8;               // rows of the weight whose sums a thread has
+constexpr std::uint32_t kXOfThread = 4;                     // rows of x, the same
+constexpr std::uint32_t kThreadsAlongX = kLinearTileRows / kXOfThread;
+static_assert(kReaders == kLinearTileWeights);
+static_assert(kThreadsAlongX * kLinearTileWeights / kWeightsOfThread == kLinearTileThreads);
+// Columns begin at a multiple of 16 bytes, four words after those of the column before in their banks.
+constexpr std::uint32_t kWeightPitch = kLinearTileWeights + 4;
+constexpr std::uint32_t kXPitch = kLinearTileRows + 4;
+constexpr std::uint32_t kFoursOfThread = kLinearTileRows * kColumns / 4 / kReaders;  // of x, in a step
+
+// 32 elements of a weight row, read at once and decoded later.
+template <std::uint32_t of>
+struct TileUnit {
+  using Unit = WeightUnit<of>;
+  Unit unit;
+
+  SHUNT_FUNCTION void read(const std::uint8_t* row, std::uint32_t number) {
+    constexpr std::uint32_t kUnits = Unit::kBlockElements / kUnitElements;
+    unit.read(row + std::uint64_t{number / kUnits} * Unit::kBlockBytes, number % kUnits);
+  }
+  SHUNT_FUNCTION FourFloats four(std::uint32_t i) const {
+    const std::uint32_t which = Unit::kHasHalves ? i / 4U : 0;
+    FourFloats values = numbers_of<Unit::kBias>(unit.four(i));
+    SHUNT_UNROLL
+    for (std::uint32_t e = 0; e < 4; ++e) {
+      values.values[e] *= unit.scale[which];
+      if constexpr (Unit::kHasOffset) values.values[e] += unit.offset[which];
+    }
+    return values;
+  }
+};
+
+template <std::uint32_t of, std::uint32_t bytes>
+struct FloatUnit {
+  static constexpr std::uint32_t kEach = 16 / bytes;  // elements of a load
+  FourWords loaded[kUnitElements / kEach];
+
+  SHUNT_FUNCTION void read(const std::uint8_t* row, std::uint32_t number) {
+    SHUNT_UNROLL
+    for (std::uint32_t i = 0; i < kUnitElements / kEach; ++i)
+      loaded[i] = load_once_at_even(row + std::uint64_t{number} * kUnitElements * bytes + std::uint64_t{i} * 16U);
+  }
+  SHUNT_FUNCTION FourFloats four(std::uint32_t i) const {
+    FourFloats values;
+    SHUNT_UNROLL
+    for (std::uint32_t e = 0; e < 4; ++e)
+      values.values[e] = float_element<of>(loaded[i * 4U / kEach], (i * 4U + e) % kEach);
+    return values;
+  }
+};
+template <>
+struct TileUnit<dtype::F32> : FloatUnit<dtype::F32, 4> {};
+template <>
+struct TileUnit<dtype::F16> : FloatUnit<dtype::F16, 2> {};
+template <>
+struct TileUnit<dtype::BF16> : FloatUnit<dtype::BF16, 2> {};
+
+// The columns of one step: a column of the weight after the other, then those of x.
+struct Step {
+  FourFloats weights[kColumns * kWeightPitch / 4];
+  FourFloats x[kColumns * kXPitch / 4];
+};
+
+// What a thread reads of a row in each step.
+template <std::uint32_t of>
+struct WeightReader {
+  const std::uint8_t* row;
+  TileUnit<of> unit;
+
+  SHUNT_FUNCTION void read(std::uint32_t step) { unit.read(row, step); }
+  SHUNT_FUNCTION void put(Step& step) const {
+    float* const at = step.weights[0].values + lane();
+    SHUNT_UNROLL
+    for (std::uint32_t i = 0; i < kColumns / 4; ++i) {
+      const FourFloats four = unit.four(i);
+      SHUNT_UNROLL
+      for (std::uint32_t e = 0; e < 4; ++e) at[(i * 4U + e) * std::uint64_t{kWeightPitch}] = four.values[e];
+    }
+  }
+};
+
+struct XReader {
+  const float* row;
+  FourFloats fours[kFoursOfThread];
+
+  // Returns the first of the four columns of load i.
+  SHUNT_FUNCTION static std::uint32_t column_of(std::uint32_t i) {
+    return (lane() % kReaders / kLinearTileRows * kFoursOfThread + i) * 4U;
+  }
+  SHUNT_FUNCTION void read(std::uint32_t step) {
+    SHUNT_UNROLL
+    for (std::uint32_t i = 0; i < kFoursOfThread; ++i)
+      fours[i] = read_four(row + std::uint64_t{step} * kColumns + column_of(i), is_in_sixteens(row));
+  }
+  SHUNT_FUNCTION void put(Step& step) const {
+    float* const at = step.x[0].values + lane() % kLinearTileRows;
+    SHUNT_UNROLL
+    for (std::uint32_t i = 0; i < kFoursOfThread; ++i) {
+      SHUNT_UNROLL
+      for (std::uint32_t e = 0; e < 4; ++e) at[std::uint64_t{column_of(i) + e} * kXPitch] = fours[i].values[e];
+    }
+  }
+};
+
+SHUNT_FUNCTION void multiply(const Step& step, float (&sums)[kWeightsOfThread][kXOfThread]) {
+  const std::uint32_t x_place = lane() % kThreadsAlongX;
+  const std::uint32_t weight_place = lane() / kThreadsAlongX * (kWeightsOfThread / 4);
+  SHUNT_UNROLL
+  for (std::uint32_t column = 0; column < kColumns; ++column) {
+    const FourFloats x = step.x[column * (kXPitch / 4) + x_place];
+    SHUNT_UNROLL
+    for (std::uint32_t part = 0; part < kWeightsOfThread / 4; ++part) {
+      const FourFloats weights = step.weights[column * (kWeightPitch / 4) + weight_place + part];
+      SHUNT_UNROLL
+      for (std::uint32_t r = 0; r < 4; ++r) {
+        SHUNT_UNROLL
+        for (std::uint32_t n = 0; n < kXOfThread; ++n) sums[part * 4U + r][n] += weights.values[r] * x.values[n];
+      }
+    }
+  }
+}
+
+SHUNT_FUNCTION void put_sums(const CudaCall* call, std::uint64_t first_weight, std::uint64_t first_x,
+                             std::uint64_t rows, const float (&sums)[kWeightsOfThread][kXOfThread]) {
+  const auto& args = arguments_of<LinearArgs>(call);
+  SHUNT_UNROLL
+  for (std::uint32_t n = 0; n < kXOfThread; ++n) {
+    const std::uint64_t token = first_x + std::uint64_t{lane() % kThreadsAlongX} * kXOfThread + n;
+    if (token >= rows) continue;
+    float* const out = output_of<float>(call) + row_offset(args.extents, args.out_strides, token);
+    const float* const residual = input_of<float>(call, 2) + row_offset(args.extents, args.residual_strides, token);
+    SHUNT_UNROLL
+    for (std::uint32_t r = 0; r < kWeightsOfThread; ++r) {
+      const std::uint64_t row = first_weight + std::uint64_t{lane() / kThreadsAlongX} * kWeightsOfThread + r;
+      if (row < args.m) out[row] = args.has_residual != 0 ? sums[r][n] + residual[row] : sums[r][n];
+    }
+  }
+}
+
+template <std::uint32_t of>
+SHUNT_FUNCTION void multiply_tile(const CudaCall* call) {
+  SHUNT_SHARED Step step;
+  const auto& args = arguments_of<LinearArgs>(call);
+  const std::uint64_t rows = linear_rows(args, parameters_of(call));
+  const std::uint64_t x_tiles = linear_tiles(linear_capacity(args), kLinearTileRows);
+  const std::uint64_t first_weight = group() / x_tiles * kLinearTileWeights;
+  const std::uint64_t first_x = group() % x_tiles * kLinearTileRows;
+  if (first_x >= rows) return;
+  // Past the last row, the last one is read again; its sums are not stored.
+  const std::uint64_t weight_row = first_weight + lane() % kReaders;
+  const std::uint64_t x_row = first_x + lane() % kLinearTileRows;
+  WeightReader<of> weight{
+      input_of<std::uint8_t>(call, 1) + (weight_row < args.m ? weight_row : args.m - 1U) * args.weight_row_bytes, {}};
+  XReader x{input_of<float>(call, 0) + row_offset(args.extents, args.x_strides, x_row < rows ? x_row : rows - 1), {}};
+  const bool reads_weight = lane() < kReaders;
+  const auto read = [&](std::uint32_t number) {
+    if (reads_weight)
+      weight.read(number);
+    else
+      x.read(number);
+  };
+  float sums[kWeightsOfThread][kXOfThread]{};
+  const std::uint32_t steps = args.k / kColumns;
+  read(0);
+  for (std::uint32_t number = 0; number < steps; ++number) {
+    if (reads_weight)
+      weight.put(step);
+    else
+      x.put(step);
+    sync();
+    if (number + 1 < steps) read(number + 1);
+    multiply(step, sums);
+    sync();
+  }
+  put_sums(call, first_weight, first_x, rows, sums);
+}
+
+}  // namespace
+}  // namespace shunt
+
+#define SHUNT_FOR_WEIGHT(weight)                                             \
+  SHUNT_BOUNDED_KERNEL(linear_tile_##weight, shunt::kLinearTileThreads, 2) { \
+    shunt::multiply_tile<shunt::dtype::weight>(call);                        \
+  }
+#include "ops/each_weight.cuh"
