@@ -236,7 +236,7 @@ struct WeightUnit<dtype::Q4_K> : SuperblockUnit<144> {
 
   SHUNT_FUNCTION void read(const std::uint8_t* block, std::uint32_t number) {
     read_scales(block, number);
-    quants.read(AlignedBytes(block + 16U + unit / 2U * 32U));
+    quants.read(AlignedBytes(block + 16U + std::uint64_t{unit / 2U} * 32U));
   }
   SHUNT_FUNCTION std::uint32_t four(std::uint32_t i) const { return nibbles(quants.words[i], unit % 2U * 4U); }
 };

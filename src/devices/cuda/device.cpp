@@ -57,9 +57,9 @@ void describe_limits(const Context& context, DeviceInfo& info) {
     return static_cast<std::uint32_t>(std::max(0, context.attribute(attribute)));
   };
   constexpr double kFlopsPerCycle = 256;  // of a multiprocessor: 128 lanes that multiply and add
-  // The share of that, and the memory bandwidth, that the kernels reach: on an H100, a model of a billion parameters in
-  // Q8_0 runs 590 prompt tokens per second and generates 700; the shaders reach 8648 and 834.
-  constexpr double kReached = 0.02;
+  // The share of that, and the memory bandwidth, that whole models reach on an H200
+  // (docs/measurements/2026-11-26-generation-on-cuda.md).
+  constexpr double kReached = 0.3;
   constexpr double kBytesPerS = 700e9;
   info.compute_units = number(numbers.compute_units);
   info.clock_mhz = number(numbers.clock_khz) / 1000;
