@@ -516,7 +516,7 @@ TEST(MakeKernel, RefusesWhatAUseDoesNotBind) {
               "images or samplers");
   EXPECT_SAYS(refused("SHUNT_ARGUMENTS(vec4 many[8];)", "put_y(0, many[7].x);"),
               "the block at binding 0 has more than 288 bytes");
-  EXPECT_SAYS(refused("shared float part[4];", "part[0] = x(0);"), "binds nothing at binding 2, the result");
+  EXPECT_SAYS(refused("shared float part[4];", "part[0] = x(0);"), "binds nothing at binding 2, which is the result");
   const Error error = refused("", "put_y(0, float(double(x(0)) * 2.0lf));");
   EXPECT_EQ(error.code, Code::unsupported);
   EXPECT_SAYS(error, "it needs capability 10; kernels may need Matrix (0), Shader (1)");
