@@ -20,7 +20,7 @@ SHUNT_FUNCTION float element(const FourWords& four, std::uint32_t i) {
   return of == dtype::F16 ? widen_f16(sixteen) : widen_bf16(sixteen);
 }
 
-// What a thread has seen of its positions: weights are relative to exp(largest).
+// The running softmax of a thread over its positions: weights are relative to exp(largest).
 struct Seen {
   float largest = kLeast;
   float total = 0.0F;

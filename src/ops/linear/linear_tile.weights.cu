@@ -74,7 +74,7 @@ struct Step {
   FourFloats x[kColumns * kXPitch / 4];
 };
 
-// What a thread reads of a row in each step.
+// Reads a row of the weight, 32 columns a step, and puts them into the tile.
 template <std::uint32_t of>
 struct WeightReader {
   const std::uint8_t* row;
