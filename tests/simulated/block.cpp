@@ -44,6 +44,8 @@ class Block {
   void leave() { turn(lanes_[current_].place, scheduler_); }
   [[nodiscard]] std::uint32_t lane() const { return current_; }
   [[nodiscard]] std::uint64_t group() const { return group_; }
+  [[nodiscard]] std::uint64_t groups() const { return groups_; }
+  void set_groups(std::uint64_t groups) { groups_ = groups; }
 
   static Block& instance() {
     static Block block;
@@ -83,12 +85,14 @@ class Block {
   ucontext_t begin_{};
   const std::function<void()>* kernel_ = nullptr;
   std::uint64_t group_ = 0;
+  std::uint64_t groups_ = 0;
   std::uint32_t current_ = 0;
 };
 
 }  // namespace
 
 void run_blocks(const std::function<void()>& kernel, std::uint64_t blocks, std::uint32_t threads) {
+  Block::instance().set_groups(blocks);
   for (std::uint64_t group = 0; group < blocks; ++group) Block::instance().run(kernel, group, threads);
 }
 
@@ -96,6 +100,7 @@ void run_blocks(const std::function<void()>& kernel, std::uint64_t blocks, std::
 
 std::uint32_t lane() { return simulated::Block::instance().lane(); }
 std::uint64_t group() { return simulated::Block::instance().group(); }
+std::uint64_t groups() { return simulated::Block::instance().groups(); }
 void sync() { simulated::Block::instance().leave(); }
 float from_lane(float value, std::uint32_t mask) {
   static float values[simulated::kMostBlockThreads];

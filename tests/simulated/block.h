@@ -7,9 +7,11 @@
 
 namespace shunt {
 
-// For the running kernel: its thread within the block, its block, the barrier, and another thread's value.
+// For the running kernel: its thread within the block, its block, how many there are, the barrier, and another thread's
+// value.
 std::uint32_t lane();
 std::uint64_t group();
+std::uint64_t groups();
 void sync();
 float from_lane(float value, std::uint32_t mask);
 

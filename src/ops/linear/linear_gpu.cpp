@@ -179,6 +179,11 @@ std::uint32_t cuda_tile_threads(const OpCall&) { return kLinearTileThreads; }
 std::string cuda_row_variant(const OpCall& call) { return fmt::format("_{}", linear_row_x_rows(linear_args(call))); }
 
 constexpr CudaKernel kMoreCuda[] = {
+    {.name = "linear",
+     .supports = normalizes_refusal,
+     .blocks = groups,
+     .variant = for_strips,
+     .weights = Layout::strips},
     {.name = "linear_row",
      .supports = cuda_row_supports,
      .blocks = cuda_row_blocks,
