@@ -26,6 +26,7 @@
 #include <vector>
 
 #include "devices/event.h"
+#include "ops/arithmetic.h"
 #include "ops/layout.h"
 #include "ops/op.h"
 #include "shunt/devices.h"
@@ -38,6 +39,7 @@ inline constexpr std::string_view kHostPool = "host";
 struct Support {
   std::string reason;                       // empty: supported
   std::uint64_t scratch_bytes = 0;          // upper bound on what a program of these ops needs besides its bindings
+  Arithmetic arithmetic = Arithmetic::f32;  // of products: the least exact that it uses, and the calls' numerics allow
   explicit operator bool() const { return reason.empty(); }
 };
 

@@ -102,7 +102,7 @@ CudaChoice choose_cuda(const OpCall& call, const CudaGpu& gpu, Layout weights) {
     if (module.family != row.family || !runs_on(module, gpu)) continue;
     if (!module.weight.empty() && name_of(call.input(kCudaWeight).dtype) != module.weight) continue;
     for (const CudaKernel* const kernel : module.kernels) {
-      if (kernel->weights != weights) continue;
+      if (kernel->weights != weights || !allows(call, kernel->arithmetic)) continue;
       if (choice.main.module != nullptr && choice.main.kernel->rank >= kernel->rank) continue;
       if (std::string refusal = refusal_of(call, *kernel, gpu); refusal.empty())
         choice.main = entry_of(module, *kernel, call);

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "ops/arithmetic.h"
 #include "ops/cuda_call.h"
 #include "ops/layout.h"
 #include "ops/shader.h"
@@ -44,6 +45,8 @@ struct CudaKernel {
   std::vector<std::uint32_t> (*constants)(const OpCall& call) = nullptr;
   // The layout in which it reads weights that have one other than rows (ops/strips.h).
   Layout weights = Layout::rows;
+  // How it computes products; it runs only calls whose numerics allow that.
+  Arithmetic arithmetic = Arithmetic::f32;
   // If not 0, a grid has at most so many blocks per multiprocessor, which share all the work.
   std::uint32_t most_blocks = 0;
   // It may start before the kernel ahead of it has ended, and itself waits for that one's results.

@@ -309,7 +309,10 @@ Status Executable::run_audited(const Step& step, std::uint32_t position, const S
   const Device& device = *devices_[step.device];
   const std::uint64_t start_ns = device.now_ns();
   SHUNT_TRY(run_part(step, step.first_unit, position, submission));
-  AuditedOp op{.call = call.call(), .parameters = submission.parameters};
+  const Decision& decision = plan_.decisions[position];
+  AuditedOp op{.call = call.call(),
+               .arithmetic = decision.candidates[decision.device].arithmetic,
+               .parameters = submission.parameters};
   for (const TensorId input : unit.inputs) {
     op.inputs.emplace_back();
     if (input == kNone) continue;

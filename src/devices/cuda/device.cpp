@@ -154,6 +154,7 @@ class CudaDevice final : public Device {
       for (const CudaChoice& each : {choice, in_strips(call)}) {
         if (each.main.module == nullptr) continue;
         scratch = std::max(scratch, scratch_of(each, call));
+        support.arithmetic = least_exact(support.arithmetic, each.main.kernel->arithmetic);
       }
     }
     support.scratch_bytes += scratch;

@@ -25,7 +25,7 @@ std::size_t CostCache::HashOfKey::operator()(const Key& key) const {
 }
 
 const OpCost& CostCache::of(const OpCall& call, std::uint32_t device) {
-  key_.assign({static_cast<std::uint64_t>(call.op), device});
+  key_.assign({static_cast<std::uint64_t>(call.op), device, static_cast<std::uint64_t>(call.numerics)});
   append(key_, call.output);
   for (const Operand* input : call.inputs) append(key_, input);
   std::vector<std::unique_ptr<Entry>>& alike = entries_[key_];
