@@ -243,6 +243,21 @@ SHUNT_FUNCTION FourFloats read_four(const float* x, bool in_sixteens) {
   if (in_sixteens) return __builtin_bit_cast(FourFloats, load_four(x));
   return {{x[0], x[1], x[2], x[3]}};
 }
+struct alignas(8) TwoFloats {
+  float values[2];
+};
+// Reads two floats, with one access if they begin at a multiple of 8 bytes.
+SHUNT_FUNCTION TwoFloats read_two(const float* x, bool in_eights) {
+#if defined(__clang__) && defined(__NVPTX__)
+  if (in_eights) {
+    TwoFloats two;
+    asm volatile("ld.v2.f32 {%0, %1}, [%2];" : "=f"(two.values[0]), "=f"(two.values[1]) : "l"(x));
+    return two;
+  }
+#endif
+  static_cast<void>(in_eights);
+  return {{x[0], x[1]}};
+}
 // The same as load_four for what is needed only once: past the first-level cache.
 SHUNT_FUNCTION FourWords load_once(const void* from) {
 #if defined(__clang__) && defined(__NVPTX__)
