@@ -20,13 +20,20 @@ class Kernels {
   Kernels(const Kernels&) = delete;
   Kernels& operator=(const Kernels&) = delete;
 
-  // Returns the function. Errors: unsupported if its module has no form that the driver takes.
-  [[nodiscard]] Result<FunctionHandle> of(const CudaEntry& entry);
+  // Returns the function, for blocks with so much shared memory besides what it declares. Errors: unsupported if its
+  // module has no form that the driver takes.
+  [[nodiscard]] Result<FunctionHandle> of(const CudaEntry& entry, std::uint32_t shared_bytes);
 
  private:
+  struct Function {
+    FunctionHandle handle = nullptr;
+    std::uint32_t shared_bytes = 0;  // that were asked for
+  };
+  [[nodiscard]] Result<Function*> find(const CudaEntry& entry);
+
   std::shared_ptr<Context> context_;
   std::vector<ModuleHandle> modules_;  // one per entry of cuda_modules()
-  std::map<std::string, FunctionHandle, std::less<>> functions_;
+  std::map<std::string, Function, std::less<>> functions_;
 };
 
 // Returns the form of a kernel that a driver takes; empty if this build has none.
