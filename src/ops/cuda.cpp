@@ -49,9 +49,9 @@ bool runs_on(const CudaModule& module, const CudaGpu& gpu) {
 
 std::string refusal_of(const OpCall& call, const CudaKernel& kernel, const CudaGpu& gpu) {
   if (std::string reason = kernel.supports(call); !reason.empty()) return reason;
-  if (kernel.shared_bytes != nullptr && kernel.shared_bytes(call) + kDeclaredSharedBytes > gpu.shared_bytes)
+  if (kernel.shared_bytes != nullptr && kernel.shared_bytes(call) > gpu.shared_bytes)
     return fmt::format("{}: takes {} bytes of shared memory, and a block has at most {}", name_of(call.op),
-                       kernel.shared_bytes(call) + kDeclaredSharedBytes, gpu.shared_bytes);
+                       kernel.shared_bytes(call), gpu.shared_bytes);
   if (const std::uint64_t blocks = blocks_of(kernel, call, gpu); blocks > kMostBlocks)
     return fmt::format("{}: takes {} blocks, and a grid has at most {}", name_of(call.op), blocks, kMostBlocks);
   return {};

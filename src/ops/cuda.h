@@ -56,8 +56,7 @@ struct CudaKernel {
   std::uint32_t most_blocks = 0;
   // It may start before the kernel ahead of it has ended, and itself waits for that one's results.
   bool starts_early = false;
-  // Returns the shared memory that a launch gives each block besides what the kernel declares, at most
-  // kDeclaredSharedBytes; null: none.
+  // Returns the shared memory that a launch gives each block besides what the kernel declares; null: none.
   std::uint32_t (*shared_bytes)(const OpCall& call) = nullptr;
   // Returns the bytes at CudaCall::scratch, which keep their values from the kernel before to this one; null: none.
   std::uint64_t (*scratch_bytes)(const OpCall& call) = nullptr;
@@ -65,8 +64,6 @@ struct CudaKernel {
   // input 0 share that. Null: none.
   const CudaKernel* before = nullptr;
 };
-
-inline constexpr std::uint32_t kDeclaredSharedBytes = 4096;
 
 // What the choice of a kernel depends on, of a GPU.
 struct CudaGpu {
