@@ -69,9 +69,9 @@ constexpr Layout layout_of(DType dtype) {
   }
 }
 
-#define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind)                                            \
-  static_assert(layout_of(DType::name).chunk.bytes ==                                                            \
-                layout_of(DType::name).chunk.columns / (block_elements) * (block_bytes)*kStripRows);             \
+#define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind)                                  \
+  static_assert(layout_of(DType::name).chunk.bytes ==                                                  \
+                layout_of(DType::name).chunk.columns / (block_elements) * (block_bytes) * kStripRows); \
   static_assert(layout_of(DType::name).chunk.bytes % 16 == 0, "copies of whole chunks are in units of 16 bytes");
 #include "ops/dtypes.def"
 
@@ -183,8 +183,7 @@ void write_block(const RowPart& part, std::size_t, Q3_KBlock& block) {
 template <class Block>
 void read_superblock(const Block& block, RowPart& part) {
   for (std::size_t g = 0; g < 8; ++g) {
-    for (std::size_t l = 0; l < 32; ++l)
-      part.quants[32 * g + l] = block.quants[32 * (g / 2) + l] >> g % 2U * 4U & 15U;
+    for (std::size_t l = 0; l < 32; ++l) part.quants[32 * g + l] = block.quants[32 * (g / 2) + l] >> g % 2U * 4U & 15U;
     const KGroup group = k_group(block.group_scales, g);
     part.group_scales[g] = group.scale;
     part.group_minima[g] = group.min;
@@ -239,8 +238,7 @@ void write_block(const RowPart& part, std::size_t, Q6_KBlock& block) {
 
 void read_block(const IQ4_XSBlock& block, RowPart& part, std::size_t) {
   for (std::size_t g = 0; g < 8; ++g) {
-    for (std::size_t l = 0; l < 32; ++l)
-      part.quants[32 * g + l] = block.quants[16 * g + l % 16] >> l / 16U * 4U & 15U;
+    for (std::size_t l = 0; l < 32; ++l) part.quants[32 * g + l] = block.quants[16 * g + l % 16] >> l / 16U * 4U & 15U;
     part.group_scales[g] = iq4_group_scale(block, g);
   }
   part.scales[0] = block.scale;
@@ -315,7 +313,8 @@ void get_quants(const Layout& layout, const ChunkRow& from, RowPart& part) {
   }
 }
 
-// A field of the headers: `bits` of a value at `bit` of the word at `at`. Fields of 16 bits and fewer do not cross words.
+// A field of the headers: `bits` of a value at `bit` of the word at `at`. Fields of 16 bits and fewer do not cross
+// words.
 struct Field {
   Word at;
   Word bit;

@@ -135,15 +135,19 @@ SHUNT_FUNCTION float iq4_xs_at(const std::uint8_t* row, std::uint32_t k) {
   return half_at(block) * (static_cast<float>(scale) - 32.0F) * codebook_level(nibble_at(quants, k));
 }
 
-// Twice a 4-bit float times half of the block's power of two: mx_scale and kMxValues of blocks.h.
+// Returns twice a 4-bit float: kMxValues of blocks.h.
+SHUNT_FUNCTION float mx_value(std::uint32_t quant) {
+  const std::uint32_t size = quant & 7U;
+  const float twice = static_cast<float>(size < 4U ? size : (2U | (size & 1U)) << (size / 2U - 1U));
+  return (quant & 8U) != 0U ? -twice : twice;
+}
+
+// Twice a 4-bit float times half of the block's power of two, mx_scale of blocks.h.
 SHUNT_FUNCTION float mxfp4_at(const std::uint8_t* row, std::uint32_t k) {
   const std::uint8_t* block = row + std::uint64_t{k / 32U} * 17U;
   const std::uint32_t exponent = block[0];
-  const std::uint32_t quant = nibble_at(block + 1, k);
-  const std::uint32_t size = quant & 7U;
-  const float twice = static_cast<float>(size < 4U ? size : (2U | (size & 1U)) << (size / 2U - 1U));
   const float scale = kernel_math::float_of(exponent < 2U ? 0x200000U << exponent : (exponent - 1U) << 23U);
-  return ((quant & 8U) != 0U ? -twice : twice) * scale;
+  return mx_value(nibble_at(block + 1, k)) * scale;
 }
 
 SHUNT_FUNCTION float weight_at(std::uint32_t of, const std::uint8_t* row, std::uint32_t k) {

@@ -2,12 +2,16 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "ops/quantize/blocks.h"
+
+#define SHUNT_KERNELS_ON_HOST
+#include "ops/strip.cuh"
 
 namespace shunt {
 namespace {
@@ -59,6 +63,111 @@ TEST(Strips, HaveTheBytesOfTheRowsInAnotherOrder) {
     std::vector<std::byte> rows(matrix.bytes.size());
     strips_to_rows(dtype, matrix.columns, strips, rows);
     EXPECT_EQ(rows, matrix.bytes);
+  }
+}
+
+// A matrix whose scales and minima are not too large and no NaN, so that its elements can be compared.
+Matrix moderate_matrix(DType dtype, std::uint64_t rows, std::uint64_t chunks) {
+  Matrix matrix = random_matrix(dtype, rows, chunks);
+  const auto moderate = [&](std::size_t block_bytes, std::initializer_list<std::size_t> halves) {
+    for (std::size_t block = 0; block < matrix.bytes.size(); block += block_bytes)
+      for (const std::size_t half : halves) matrix.bytes[block + half + 1] &= std::byte{0xBF};  // below 2
+  };
+  const std::size_t bytes = info_of(dtype).block_bytes;
+  if (dtype == DType::Q2_K) moderate(bytes, {80, 82});
+  if (dtype == DType::Q3_K) moderate(bytes, {108});
+  if (dtype == DType::Q6_K) moderate(bytes, {208});
+  if (dtype == DType::F16 || dtype == DType::BF16) moderate(bytes, {0});
+  for (std::size_t at = 0; dtype == DType::MXFP4 && at < matrix.bytes.size(); at += bytes)
+    matrix.bytes[at] = (matrix.bytes[at] & std::byte{0x1F}) | std::byte{0x60};
+  for (const DType with_min : {DType::Q4_1, DType::Q5_1, DType::Q4_K, DType::Q5_K})
+    if (dtype == with_min) moderate(bytes, {0, 2});
+  for (const DType without : {DType::Q4_0, DType::Q5_0, DType::Q8_0, DType::IQ4_NL, DType::IQ4_XS})
+    if (dtype == without) moderate(bytes, {0});
+  return matrix;
+}
+
+std::vector<float> elements_of(DType dtype, const Matrix& matrix) {
+  std::vector<float> elements(matrix.rows * matrix.columns);
+  decode_row(dtype, matrix.bytes.data(), elements.size(), elements.data());
+  return elements;
+}
+
+const std::uint8_t* data_of(const std::vector<std::byte>& bytes) {
+  return reinterpret_cast<const std::uint8_t*>(bytes.data());
+}
+
+TEST(Strips, HaveTheElementsOfTheRows) {
+  for (const DType dtype : dtypes_with_strips()) {
+    const Matrix matrix = moderate_matrix(dtype, 16, 3);
+    const std::vector<std::byte> strips = strips_of(dtype, matrix);
+    const std::vector<float> elements = elements_of(dtype, matrix);
+    for (std::uint32_t row = 0; row < matrix.rows; ++row)
+      for (std::uint32_t column = 0; column < matrix.columns; ++column)
+        ASSERT_EQ(strip_element(static_cast<std::uint32_t>(dtype), data_of(strips),
+                                static_cast<std::uint32_t>(matrix.columns), row, column),
+                  elements[row * matrix.columns + column])
+            << name_of(dtype) << " row " << row << " column " << column;
+  }
+}
+
+float number_of(std::uint32_t of, std::uint32_t sixteen_bits) {
+  return of == dtype::BF16 ? widen_bf16(sixteen_bits) : widen_f16(sixteen_bits);
+}
+
+// Checks what a warp decodes of a chunk: `elements` are of its rows, `columns` apart.
+template <std::uint32_t of>
+void expect_decoded(const std::uint8_t* chunk, const float* elements, std::uint64_t columns) {
+  using Chunk = Strip<of>;
+  for (std::uint32_t thread = 0; thread < 32; ++thread) {
+    Chunk strip;
+    strip.read(chunk, thread);
+    for (std::uint32_t column = 0; column < Chunk::kColumns; ++column) {
+      if (column % 16 / 4 != thread % 4) continue;
+      const std::uint32_t step = column / 16;
+      const StepHalves halves = strip.step(step);
+      const std::uint32_t pair = column % 4 < 2 ? halves.low : halves.high;
+      float value = number_of(of, column % 2 == 0 ? pair & 0xFFFFU : pair >> 16U);
+      if (step % 2 == 1) value /= static_cast<float>(Chunk::kOddFactor);
+      const std::uint32_t group = Chunk::kGroupColumns == 0 ? 0 : column / std::max(Chunk::kGroupColumns, 1U);
+      value = value / Chunk::kOne * strip.scale(group) * strip.outer() + strip.offset(group);
+      const float wanted = elements[thread / 4 * columns + column];
+      ASSERT_NEAR(value, wanted, 1e-5F * std::abs(wanted) + 1e-4F)
+          << name_of(static_cast<DType>(of)) << " thread " << thread << " column " << column;
+      if constexpr (Chunk::kHasOffsets) {
+        const std::uint32_t t = group / 2 % 4;
+        const OffsetHalves minima = strip.minima(t);
+        const std::uint32_t both = group < 8 ? minima.low : minima.high;
+        const float min = (group % 2 == 0 ? low_half(both) : high_half(both)) * strip.offset_factor() / Chunk::kOne;
+        ASSERT_NEAR(min, strip.offset(group), 1e-6F * std::abs(min)) << name_of(static_cast<DType>(of));
+      }
+    }
+  }
+}
+
+TEST(Strips, AreDecodedByWarps) {
+  for (const DType of : dtypes_with_strips()) {
+    const Matrix matrix = moderate_matrix(of, 16, 2);
+    const std::vector<std::byte> strips = strips_of(of, matrix);
+    const std::vector<float> elements = elements_of(of, matrix);
+    const StripChunk chunk = strip_chunk(of);
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      const std::uint8_t* at = data_of(strips) + std::size_t{i} * chunk.bytes;
+      const float* of_chunk = elements.data() + i / 2 * 8 * matrix.columns + i % 2 * chunk.columns;
+#define SHUNT_EXPECT(name) \
+  if (of == DType::name) expect_decoded<dtype::name>(at, of_chunk, matrix.columns);
+      SHUNT_EXPECT(F16)
+      SHUNT_EXPECT(BF16)
+#define SHUNT_QUANTIZED_floating(name)
+#define SHUNT_QUANTIZED_integer(name)
+#define SHUNT_QUANTIZED_quantized(name) SHUNT_EXPECT(name)
+#define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) SHUNT_QUANTIZED_##kind(name)
+#include "ops/dtypes.def"
+#undef SHUNT_QUANTIZED_floating
+#undef SHUNT_QUANTIZED_integer
+#undef SHUNT_QUANTIZED_quantized
+#undef SHUNT_EXPECT
+    }
   }
 }
 

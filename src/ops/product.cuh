@@ -1,0 +1,84 @@
+// Products of small matrices on tensor cores, and arithmetic on pairs of 16-bit floats in a register.
+//
+// The threads of a warp hold the operands together. Thread 4 g + t has of A (16 rows) pairs of columns: row g, columns
+// 2 t and 2 t + 1; row g + 8, the same; row g, columns 2 t + 8 and 2 t + 9; row g + 8, the same. It has of B (8
+// columns) rows 2 t and 2 t + 1 of column g, and rows 2 t + 8 and 2 t + 9; of the sums (16 rows, 8 columns) row g,
+// columns 2 t and 2 t + 1, and row g + 8, the same. REQUIRES: all threads of the warp call them.
+#pragma once
+
+#include "ops/kernel.cuh"
+
+namespace shunt {
+
+struct Product {
+  float sums[4];
+};
+
+#if defined(__clang__) && defined(__NVPTX__)
+
+// sums + A B, where A has 16 columns of halves.
+SHUNT_FUNCTION Product multiply_halves(const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
+                                       const Product& sums) {
+  Product d;
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, %12, "
+      "%13};"
+      : "=f"(d.sums[0]), "=f"(d.sums[1]), "=f"(d.sums[2]), "=f"(d.sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(sums.sums[0]), "f"(sums.sums[1]),
+        "f"(sums.sums[2]), "f"(sums.sums[3]));
+  return d;
+}
+// The same for bfloat16.
+SHUNT_FUNCTION Product multiply_bf16(const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
+                                     const Product& sums) {
+  Product d;
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%10, %11, "
+      "%12, %13};"
+      : "=f"(d.sums[0]), "=f"(d.sums[1]), "=f"(d.sums[2]), "=f"(d.sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1), "f"(sums.sums[0]), "f"(sums.sums[1]),
+        "f"(sums.sums[2]), "f"(sums.sums[3]));
+  return d;
+}
+// A B, where A has 8 columns of halves: a thread has columns 2 t and 2 t + 1 of row g and of row g + 8.
+SHUNT_FUNCTION Product multiply_eight_halves(std::uint32_t a0, std::uint32_t a1, std::uint32_t b) {
+  Product d;
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, {%7, %7, %7, %7};"
+      : "=f"(d.sums[0]), "=f"(d.sums[1]), "=f"(d.sums[2]), "=f"(d.sums[3])
+      : "r"(a0), "r"(a1), "r"(b), "f"(0.0F));
+  return d;
+}
+
+SHUNT_FUNCTION std::uint32_t add_halves(std::uint32_t a, std::uint32_t b) {
+  std::uint32_t sum;
+  asm("add.rn.f16x2 %0, %1, %2;" : "=r"(sum) : "r"(a), "r"(b));
+  return sum;
+}
+// Rounds to nearest, ties to even.
+SHUNT_FUNCTION std::uint32_t narrow_pair(float low, float high) {
+  std::uint32_t pair;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+SHUNT_FUNCTION std::uint32_t narrow_pair_bf16(float low, float high) {
+  std::uint32_t pair;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+  return pair;
+}
+
+#else
+
+SHUNT_FUNCTION std::uint32_t narrow_pair(float low, float high) {
+  return narrow_f16(low) | static_cast<std::uint32_t>(narrow_f16(high)) << 16U;
+}
+SHUNT_FUNCTION std::uint32_t narrow_pair_bf16(float low, float high) {
+  return narrow_bf16(low) | static_cast<std::uint32_t>(narrow_bf16(high)) << 16U;
+}
+SHUNT_FUNCTION std::uint32_t add_halves(std::uint32_t a, std::uint32_t b) {
+  return narrow_pair(widen_f16(a & 0xFFFFU) + widen_f16(b & 0xFFFFU), widen_f16(a >> 16U) + widen_f16(b >> 16U));
+}
+
+#endif
+
+SHUNT_FUNCTION float low_half(std::uint32_t pair) { return widen_f16(pair & 0xFFFFU); }
+SHUNT_FUNCTION float high_half(std::uint32_t pair) { return widen_f16(pair >> 16U); }
+
+}  // namespace shunt
