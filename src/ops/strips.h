@@ -23,26 +23,21 @@
 //   Q5_1            128   768       4 @ 0, 1 @ 512               4 scales, 4 minima
 //   Q4_K            256  1152       4 @ 0                        16 bytes: scale, min, three words of group scales
 //   Q5_K            256  1408       4 @ 0, 1 @ 1024              the same
-//   Q6_K            256  1680       4 @ 0, 2 @ 1024              16 group scales (+ 128), after those of all rows:
-//   scale Q2_K            256   672       2 @ 0                        16 bytes of group scales; after all: scale, min
+//   Q6_K            256  1680       4 @ 0, 2 @ 1024              16 group scales (+ 128); after all rows': scale
+//   Q2_K            256   672       2 @ 0                        16 bytes of group scales; after all rows': scale, min
 //   Q3_K            256   880       2 @ 0, 1 @ 512               12 bytes of group scales; after all: scale
 //   IQ4_XS          256  1088       4 @ 0                        scale, 6 bytes of group scales
 //
 // Scales and minima are F16. Group scales are packed so that those of two neighbouring groups, an even and an odd one,
-// are 16 bits apart: the two halves of a word. Of the pairs p = (group 2 p, group 2 p + 1), with bits of the lower
-// half:
-//   Q4_K, Q5_K  words: pair p of scales (p < 4) in bits 6 (p % 2) of word p / 2; bits 12 and 14 have the high two bits
-//   of
-//               the minima of pairs 2 (p / 2) and the next; word 2: the low four bits of the minima of pair p in bits 4
-//               p
-//   Q2_K        pair p of scales (p < 8) in bits 4 (p % 4) of word p / 4, of minima in word 2 + p / 4
-//   Q3_K        pair p (p < 3) in bits 0 of word p; pair 4 + p in bits 6 of word p; pairs 3 and 7: their low four bits
-//               in bits 12 of words 0 and 1, their high two in bits 12 and 14 of word 2
-//   Q6_K        word p % 4 has pair p in bits 0 (p < 4) or 8
-//   IQ4_XS      after the scale 16 bits, then a word: pairs 0 and 1 in bits 0 and 6 of the word; the two bytes of the
-//   16
-//               bits hold pair 2 in their low six bits, and the low two bits of pair 3; bits 12 of the word the other
-//               four
+// are 16 bits apart: the two halves of a word. Of the pairs p = (group 2 p, group 2 p + 1), by bits of the lower half:
+//   Q4_K, Q5_K  three words: scales of pair p in bits 6 (p % 2) of word p / 2, the high two bits of its minima in bits
+//               12 + 2 (p % 2) there, the low four in bits 4 p of word 2
+//   Q2_K        four words: scales of pair p in bits 4 (p % 4) of word p / 4, minima of word 2 + p / 4
+//   Q3_K        three words: pair p < 3 in bits 0 of word p, pair 4 + p in bits 6; of pairs 3 and 7 the low four bits
+//               in bits 12 of words 0 and 1, the high two in bits 12 and 14 of word 2
+//   Q6_K        four words: pair p in bits 8 (p / 4) of word p % 4
+//   IQ4_XS      two bytes and a word: pairs 0 and 1 in bits 0 and 6 of the word; pair 2 in the low six bits of the two
+//               bytes; of pair 3 the low two bits in the bytes, the others in bits 12 of the word
 //
 // Pure functions of their arguments; safe from any thread.
 #pragma once
