@@ -553,9 +553,9 @@ struct StripPlace {
 template <std::uint32_t of>
 SHUNT_FUNCTION StripPlace strip_place(const std::uint8_t* matrix, std::uint32_t columns, std::uint64_t row,
                                       std::uint32_t column) {
-  using Layout = Strip<of>;
-  const std::uint64_t chunk = row / 8U * (columns / Layout::kColumns) + column / Layout::kColumns;
-  return {matrix + chunk * Layout::kBytes, static_cast<std::uint32_t>(row % 8U), column % Layout::kColumns};
+  using Form = Strip<of>;
+  const std::uint64_t chunk = row / 8U * (columns / Form::kColumns) + column / Form::kColumns;
+  return {matrix + chunk * Form::kBytes, static_cast<std::uint32_t>(row % 8U), column % Form::kColumns};
 }
 
 // Reads a row's header and returns the number of an element's group: unsigned, as it is stored.
@@ -566,25 +566,42 @@ SHUNT_FUNCTION Header header_at(const StripPlace& place, std::uint32_t at) {
   return header;
 }
 
+// Returns get(index), calling it with constants only, so that headers stay in registers.
+template <std::uint32_t count, class Get>
+SHUNT_FUNCTION auto chosen(std::uint32_t index, Get get) {
+  auto found = get(0U);
+  SHUNT_UNROLL
+  for (std::uint32_t i = 1; i < count; ++i)
+    if (i == index) found = get(i);
+  return found;
+}
+
 // Returns the quant of an element times the scale of its block of 32, where quants are `bias` too large.
 SHUNT_FUNCTION float scaled_element(const StripPlace& at, std::uint32_t headers, float quant) {
   return at.half(headers + at.row * 8U + at.column / 32U * 2U) * quant;
 }
 SHUNT_FUNCTION float shifted_element(const StripPlace& at, std::uint32_t headers, float quant) {
   const FourMinima header = header_at<FourMinima>(at, headers);
-  return header.scale(at.column / 32U) * quant + header.offset(at.column / 32U);
+  const std::uint32_t group = at.column / 32U;
+  return chosen<4>(group, [&](std::uint32_t i) { return header.scale(i); }) * quant +
+         chosen<4>(group, [&](std::uint32_t i) { return header.offset(i); });
 }
-template <class Header>
-SHUNT_FUNCTION float superblock_element(const StripPlace& at, std::uint32_t headers, std::uint32_t group, float quant) {
+// Of types with `groups` groups in a chunk.
+template <class Header, std::uint32_t groups>
+SHUNT_FUNCTION float superblock_element(const StripPlace& at, std::uint32_t headers, float quant) {
   const Header header = header_at<Header>(at, headers);
-  return header.scale() * static_cast<float>(GroupPairs::of_group(header.scales(group / 2U), group)) * quant -
-         header.min() * static_cast<float>(GroupPairs::of_group(header.minima(group / 2U), group));
+  const std::uint32_t group = at.column / (256U / groups);
+  const std::uint32_t scales = chosen<groups / 2>(group / 2U, [&](std::uint32_t i) { return header.scales(i); });
+  const std::uint32_t minima = chosen<groups / 2>(group / 2U, [&](std::uint32_t i) { return header.minima(i); });
+  return header.scale() * static_cast<float>(GroupPairs::of_group(scales, group)) * quant -
+         header.min() * static_cast<float>(GroupPairs::of_group(minima, group));
 }
-template <class Header>
-SHUNT_FUNCTION float signed_element(const StripPlace& at, std::uint32_t headers, std::uint32_t group, float bias,
-                                    float quant) {
+template <class Header, std::uint32_t groups>
+SHUNT_FUNCTION float signed_element(const StripPlace& at, std::uint32_t headers, float bias, float quant) {
   const Header header = header_at<Header>(at, headers);
-  return header.scale() * (static_cast<float>(GroupPairs::of_group(header.scales(group / 2U), group)) - bias) * quant;
+  const std::uint32_t group = at.column / (256U / groups);
+  const std::uint32_t scales = chosen<groups / 2>(group / 2U, [&](std::uint32_t i) { return header.scales(i); });
+  return header.scale() * (static_cast<float>(GroupPairs::of_group(scales, group)) - bias) * quant;
 }
 
 // Returns the element of a matrix in strips, the same as weight_at() of one in rows.
@@ -608,17 +625,14 @@ SHUNT_FUNCTION float strip_element(const std::uint8_t* matrix, std::uint32_t col
   if constexpr (of == dtype::MXFP4)
     return mx_value(quant(4)) * header_at<ExponentHeader>(at, 512).scale(at.column / 32U);
   if constexpr (of == dtype::Q4_K)
-    return superblock_element<SuperblockHeader>(at, 1024, at.column / 32U, static_cast<float>(quant(4)));
-  if constexpr (of == dtype::Q5_K)
-    return superblock_element<SuperblockHeader>(at, 1280, at.column / 32U, with(quant(4), 1024, 1, 4));
-  if constexpr (of == dtype::Q2_K)
-    return superblock_element<Q2Header>(at, 512, at.column / 16U, static_cast<float>(quant(2)));
+    return superblock_element<SuperblockHeader, 8>(at, 1024, static_cast<float>(quant(4)));
+  if constexpr (of == dtype::Q5_K) return superblock_element<SuperblockHeader, 8>(at, 1280, with(quant(4), 1024, 1, 4));
+  if constexpr (of == dtype::Q2_K) return superblock_element<Q2Header, 16>(at, 512, static_cast<float>(quant(2)));
   if constexpr (of == dtype::Q3_K)
-    return signed_element<Q3Header>(at, 768, at.column / 16U, 32.0F, with(quant(2), 512, 1, 2) - 4.0F);
+    return signed_element<Q3Header, 16>(at, 768, 32.0F, with(quant(2), 512, 1, 2) - 4.0F);
   if constexpr (of == dtype::Q6_K)
-    return signed_element<Q6Header>(at, 1536, at.column / 16U, 128.0F, with(quant(4), 1024, 2, 4) - 32.0F);
-  if constexpr (of == dtype::IQ4_XS)
-    return signed_element<Iq4XsHeader>(at, 1024, at.column / 32U, 32.0F, codebook_level(quant(4)));
+    return signed_element<Q6Header, 16>(at, 1536, 128.0F, with(quant(4), 1024, 2, 4) - 32.0F);
+  if constexpr (of == dtype::IQ4_XS) return signed_element<Iq4XsHeader, 8>(at, 1024, 32.0F, codebook_level(quant(4)));
   return 0.0F;
 }
 SHUNT_FUNCTION float strip_element(std::uint32_t of, const std::uint8_t* matrix, std::uint32_t columns,

@@ -65,8 +65,8 @@ class Block {
   void meet_warp() { meet(warps_[current_ / kWarp]); }
   [[nodiscard]] std::uint32_t lane() const { return current_; }
   [[nodiscard]] std::uint64_t group() const { return group_; }
-  [[nodiscard]] std::uint64_t group_count() const { return group_count_; }
-  void set_group_count(std::uint64_t count) { group_count_ = count; }
+  [[nodiscard]] std::uint64_t groups() const { return groups_; }
+  void set_groups(std::uint64_t count) { groups_ = count; }
 
   static Block& instance() {
     static Block block;
@@ -122,14 +122,14 @@ class Block {
   ucontext_t begin_{};
   const std::function<void()>* kernel_ = nullptr;
   std::uint64_t group_ = 0;
-  std::uint64_t group_count_ = 0;
+  std::uint64_t groups_ = 0;
   std::uint32_t current_ = 0;
 };
 
 }  // namespace
 
 void run_blocks(const std::function<void()>& kernel, std::uint64_t blocks, std::uint32_t threads) {
-  Block::instance().set_group_count(blocks);
+  Block::instance().set_groups(blocks);
   for (std::uint64_t group = 0; group < blocks; ++group) Block::instance().run(kernel, group, threads);
 }
 
@@ -137,7 +137,7 @@ void run_blocks(const std::function<void()>& kernel, std::uint64_t blocks, std::
 
 std::uint32_t lane() { return simulated::Block::instance().lane(); }
 std::uint64_t group() { return simulated::Block::instance().group(); }
-std::uint64_t group_count() { return simulated::Block::instance().group_count(); }
+std::uint64_t groups() { return simulated::Block::instance().groups(); }
 void sync() { simulated::Block::instance().meet_block(); }
 void sync_warp() { simulated::Block::instance().meet_warp(); }
 void let_others_run() { simulated::Block::instance().leave(); }

@@ -11,7 +11,7 @@ namespace shunt {
 // other threads, and another thread's value.
 std::uint32_t lane();
 std::uint64_t group();
-std::uint64_t group_count();
+std::uint64_t groups();
 void sync();
 void sync_warp();
 void let_others_run();

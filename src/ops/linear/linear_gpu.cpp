@@ -199,10 +199,16 @@ LinearStripPlan strips_plan(const OpCall& call) {
   return linear_strip_plan(args.k, strip_shape(call.input(1).dtype), linear_row_x_rows(args));
 }
 
-std::string cuda_strips_supports(const OpCall&) { return "linear: the weight is not in layout strips"; }
+std::string cuda_strips_supports(const OpCall& call) {
+  const LinearArgs args = linear_args(call);
+  if (!has_strips(call.input(1).dtype, args.m, args.k)) return "linear: the weight cannot be in strips";
+  return few_rows_refusal(args);
+}
 
 std::uint64_t cuda_strips_blocks(const OpCall& call) { return linear_strip_count(linear_args(call)); }
 std::uint32_t cuda_strips_threads(const OpCall&) { return kLinearStripThreads; }
+
+std::uint32_t cuda_strips_shared_bytes(const OpCall& call) { return strips_plan(call).shared_bytes; }
 
 std::vector<std::uint32_t> cuda_strips_constants(const OpCall& call) {
   const auto words = std::bit_cast<std::array<std::uint32_t, sizeof(LinearStripPlan) / 4>>(strips_plan(call));
@@ -210,6 +216,11 @@ std::vector<std::uint32_t> cuda_strips_constants(const OpCall& call) {
 }
 
 constexpr CudaKernel kMoreCuda[] = {
+    {.name = "linear",
+     .supports = normalizes_refusal,
+     .blocks = groups,
+     .variant = for_strips,
+     .weights = Layout::strips},
     {.name = "linear_row",
      .supports = cuda_row_supports,
      .blocks = cuda_row_blocks,
@@ -227,7 +238,11 @@ constexpr CudaKernel kMoreCuda[] = {
      .threads = cuda_strips_threads,
      .variant = cuda_row_variant,
      .rank = 2,
-     .constants = cuda_strips_constants},
+     .constants = cuda_strips_constants,
+     .weights = Layout::strips,
+     .most_blocks = 1,
+     .starts_early = true,
+     .shared_bytes = cuda_strips_shared_bytes},
 };
 
 }  // namespace

@@ -11,7 +11,7 @@
 // fixed order. A phase is a batch with one segment of x, of which there is one if all of x fits in shared memory.
 #include "ops/linear/linear_args.h"
 
-#include "ops/ring.cuh"
+#include "ops/bulk_copy.cuh"
 #include "ops/strip.cuh"
 
 namespace shunt {
@@ -73,7 +73,7 @@ struct Stream {
   }
 };
 
-// The block's arguments as they are in device memory.
+// The kernel's arguments.
 struct Arguments {
   CudaCall call;
   LinearArgs args;
@@ -648,7 +648,7 @@ struct StripKernel {
   SHUNT_FUNCTION static WeightRowsOfBlock rows_of_block(const LinearArgs& args) {
     const std::uint32_t strips = linear_strip_count(args);
     const auto block = static_cast<std::uint32_t>(group());
-    const auto blocks = static_cast<std::uint32_t>(group_count());
+    const auto blocks = static_cast<std::uint32_t>(groups());
     const std::uint32_t each = strips / blocks;
     const std::uint32_t more = strips - each * blocks;
     const std::uint32_t first = block * each + (block < more ? block : more);
@@ -705,7 +705,7 @@ struct StripKernel {
 
   // Starts the ring, waits for x, and prepares it.
   SHUNT_FUNCTION static Begun begin(const CudaCall* call) {
-    const Arguments from = *reinterpret_cast<const Arguments*>(call);
+    const Arguments from{*call, arguments_of<LinearArgs>(call), constants_of<LinearStripPlan>(call)};
     start_barriers();
     const WeightRowsOfBlock weight = rows_of_block(from.args);
     const Stream stream = stream_of(from, weight);
@@ -737,9 +737,14 @@ struct StripKernel {
     if (lane() == 0) head().rows = linear_rows(from.args, parameters);
     return begun;
   }
+  // Copies the arguments, so that they need no registers later on.
   SHUNT_FUNCTION static void copy_to_head(const CudaCall* call) {
-    if (lane() < sizeof(Arguments) / 16U)
-      reinterpret_cast<FourWords*>(&head().arguments)[lane()] = reinterpret_cast<const FourWords*>(call)[lane()];
+    constexpr std::uint32_t kPlan = (sizeof(CudaCall) + sizeof(LinearArgs)) / 16;
+    const auto* const words = reinterpret_cast<const FourWords*>(call);
+    const auto* const plan = reinterpret_cast<const FourWords*>(&constants_of<LinearStripPlan>(call));
+    const std::uint32_t i = lane();
+    if (i < sizeof(Arguments) / 16U)
+      reinterpret_cast<FourWords*>(&head().arguments)[i] = i < kPlan ? words[i] : plan[i - kPlan];
   }
 
   // Reads a segment of x again and stores it.

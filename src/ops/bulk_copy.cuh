@@ -9,18 +9,12 @@
 // share a multiprocessor, and so a first-level cache, with its predecessor. On other launches the calls do nothing.
 #pragma once
 
-#include "ops/kernel.cuh"
+#include "ops/async_copy.cuh"
 
 namespace shunt {
 
 #if defined(SHUNT_KERNELS_ON_HOST)
 
-inline constexpr std::uint32_t kHostSharedBytes = 227 * 1024;
-
-SHUNT_FUNCTION std::uint8_t* dynamic_shared() {
-  alignas(128) static std::uint8_t memory[kHostSharedBytes];
-  return memory;
-}
 // A host barrier counts the phases that ended; copies are done at once.
 SHUNT_FUNCTION void start_barrier(std::uint64_t* barrier) { *barrier = 0; }
 SHUNT_FUNCTION void publish_barriers() {}
@@ -38,15 +32,6 @@ SHUNT_FUNCTION float fresh_float(const float* x) { return *x; }
 SHUNT_FUNCTION FourFloats fresh_four(const float* x, bool in_sixteens) { return read_four(x, in_sixteens); }
 
 #elif defined(__clang__) && defined(__NVPTX__)
-
-// Bytes that the launch asked for, in addition to the kernel's own variables.
-extern "C" __attribute__((shared, aligned(128))) std::uint8_t shunt_dynamic_shared[];
-SHUNT_FUNCTION std::uint8_t* dynamic_shared() { return shunt_dynamic_shared; }
-
-SHUNT_FUNCTION std::uint32_t shared_address(const void* at) {
-  return static_cast<std::uint32_t>(
-      reinterpret_cast<std::uintptr_t>((__attribute__((address_space(3))) const void*)(at)));
-}
 
 SHUNT_FUNCTION void start_barrier(std::uint64_t* barrier) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(shared_address(barrier)) : "memory");
