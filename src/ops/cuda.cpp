@@ -122,6 +122,7 @@ CudaChoice choose_cuda(const OpCall& call, const CudaGpu& gpu, Layout weights) {
 CudaBlock cuda_block(const OpCall& call, const CudaEntry& entry) {
   alignas(16) std::array<std::byte, kMaxArgumentBytes> arguments{};
   cpu_family(entry.module->family).scalar->write_arguments(call, arguments);
+  static_assert(kCudaArgumentBytes == kMaxArgumentBytes);
   CudaBlock block;
   block.bytes.resize(sizeof(CudaCall) + arguments.size());
   std::ranges::copy(arguments, block.bytes.begin() + sizeof(CudaCall));

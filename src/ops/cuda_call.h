@@ -10,6 +10,8 @@ namespace shunt {
 
 inline constexpr std::uint32_t kCudaGroupSize = 64;  // threads per block, unless a kernel wants another number
 inline constexpr std::uint32_t kMaxCudaInputs = 8;
+// The bytes of a call's arguments, after which its constants begin.
+inline constexpr std::uint32_t kCudaArgumentBytes = 256;
 // The bytes before CudaCall::scratch: counters, which are zero when a kernel begins and when it has ended.
 inline constexpr std::uint32_t kCudaCounterBytes = 512;
 

@@ -44,6 +44,14 @@ SHUNT_ARGS_CONSTANT(kLinearTileRows, 64)
 // The CUDA kernel for many rows: rows of the weight per block, and its threads.
 SHUNT_ARGS_CONSTANT(kLinearTileWeights, 128)
 SHUNT_ARGS_CONSTANT(kLinearTileThreads, 256)
+// The CUDA kernel for weights in strips: its threads, pairs of strips whose sums a block keeps for one row of x, the
+// most bytes of its ring, and the bytes of a block's shared memory, at least (more than half of what a multiprocessor
+// has, so that each has one block) and at most.
+SHUNT_ARGS_CONSTANT(kLinearStripThreads, 512)
+SHUNT_ARGS_CONSTANT(kLinearStripPairs, 16)
+SHUNT_ARGS_CONSTANT(kLinearStripRing, 114688)
+SHUNT_ARGS_CONSTANT(kLinearStripLeast, 118784)
+SHUNT_ARGS_CONSTANT(kLinearStripMost, 232448)
 
 #ifndef SHUNT_GLSL
 namespace shunt {
@@ -108,6 +116,73 @@ constexpr std::uint64_t linear_row_blocks(const LinearArgs& args) {
   const std::uint64_t warps = linear_row_threads(linear_row_x_rows(args)) / 32;
   const std::uint64_t each = warps / linear_row_warps(args) * linear_row_turns(args);
   return (linear_row_pairs(args) + each - 1) / each;
+}
+
+// ---- The CUDA kernel for weights in strips. A block multiplies pairs of strips: of its own stretch of the matrix, or
+// of gate and up.
+
+// What its shared memory depends on, of the weight's dtype.
+struct LinearStripShape {
+  std::uint32_t chunk_columns = 0;
+  std::uint32_t chunk_bytes = 0;
+  std::uint32_t x_column_bytes = 0;  // of a column of x, for one row
+  std::uint32_t sum_columns = 0;     // of a sum of x; 0: there are no sums
+};
+
+inline constexpr std::uint32_t kLinearStripWarps = kLinearStripThreads / 32;
+inline constexpr std::uint32_t kLinearStripHead = 1024;  // bytes of barriers and small things
+inline constexpr std::uint32_t kLinearStripMostStages = 8;
+
+// How a block uses its shared memory: the kernel's constants. Offsets are in bytes; sums follow the head.
+struct alignas(16) LinearStripPlan {
+  std::uint32_t chunks = 0;    // of a strip
+  std::uint32_t segment = 0;   // chunks of x in shared memory at a time
+  std::uint32_t segments = 0;  // how often
+  std::uint32_t batch = 0;     // pairs whose sums a block keeps at a time, twice
+  std::uint32_t stages = 0;    // of the ring
+  std::uint32_t x_at = 0;
+  std::uint32_t x_sums_at = 0;
+  std::uint32_t ring_at = 0;
+  std::uint32_t shared_bytes = 0;
+  std::uint32_t reserved[3]{};
+};
+static_assert(sizeof(LinearStripPlan) == 48);
+
+// Returns how many strips the weight, or each of gate and up, has.
+constexpr std::uint32_t linear_strip_count(const LinearArgs& args) { return args.m / 8; }
+
+// Returns the bytes of the sums of a pair: 16 rows of the weight for each warp.
+constexpr std::uint32_t linear_strip_sum_bytes(std::uint32_t x_rows) { return 16 * 4 * kLinearStripWarps * x_rows; }
+
+// Returns the plan for x with `k` columns. All of x is in shared memory if there is room, if need be at the cost of
+// sums, which then are stored more often; otherwise one segment after the other.
+constexpr LinearStripPlan linear_strip_plan(std::uint32_t k, const LinearStripShape& shape, std::uint32_t x_rows) {
+  constexpr std::uint32_t kAlignment = 128;
+  const std::uint32_t stage_bytes = 2 * kLinearStripWarps * shape.chunk_bytes;
+  const std::uint32_t x_bytes = shape.chunk_columns * shape.x_column_bytes * x_rows;  // of a chunk
+  // Sums of x are pairs of halves.
+  const std::uint32_t x_sum_bytes = shape.sum_columns == 0 ? 0 : shape.chunk_columns / shape.sum_columns * 4 * x_rows;
+  const std::uint32_t sum_bytes = 2 * linear_strip_sum_bytes(x_rows);
+  const std::uint32_t room = kLinearStripMost - kLinearStripHead - 2 * stage_bytes - kAlignment;
+  LinearStripPlan plan{.chunks = k / shape.chunk_columns, .batch = kLinearStripPairs / x_rows};
+  const std::uint64_t all_of_x = std::uint64_t{plan.chunks} * (x_bytes + x_sum_bytes);
+  while (plan.batch > 1 && all_of_x + plan.batch * sum_bytes > room) plan.batch /= 2;
+  plan.segment = plan.chunks;
+  if (all_of_x + plan.batch * sum_bytes > room) {
+    plan.batch = kLinearStripPairs / x_rows;
+    plan.segment = (room - plan.batch * sum_bytes) / (x_bytes + x_sum_bytes);
+  }
+  plan.segments = plan.segment == 0 ? 0 : (plan.chunks + plan.segment - 1) / plan.segment;
+  plan.x_at = kLinearStripHead + plan.batch * sum_bytes;
+  plan.x_sums_at = plan.x_at + plan.segment * x_bytes;
+  plan.ring_at = (plan.x_sums_at + plan.segment * x_sum_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const std::uint32_t left = kLinearStripMost - plan.ring_at;
+  plan.stages = (left < kLinearStripRing ? left : kLinearStripRing) / stage_bytes;
+  if (plan.stages < 2) plan.stages = 2;
+  if (plan.stages > kLinearStripMostStages) plan.stages = kLinearStripMostStages;
+  const std::uint32_t needed = plan.ring_at + plan.stages * stage_bytes;
+  plan.shared_bytes = needed < kLinearStripLeast ? kLinearStripLeast : needed;
+  return plan;
 }
 
 }  // namespace shunt
