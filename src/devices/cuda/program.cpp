@@ -217,7 +217,9 @@ Status CudaProgram::add(const CudaEntry& entry, const ProgramOp& op, std::uint32
                 .scratch = scratch_ == nullptr ? 0 : scratch_->address() + kCudaCounterBytes};
   for (std::size_t i = 0; i < op.inputs.size(); ++i) call.inputs[i] = address_of(op.inputs[i]);
   std::memcpy(block.bytes.data(), &call, sizeof(call));
-  const bool waits = launches_.empty() || hazards_.has(accesses);
+  // Kernels that fill the GPU gain nothing from others beside them.
+  const bool fills = kernel.most_blocks != 0;
+  const bool waits = launches_.empty() || fills || launches_.back().fills || hazards_.has(accesses);
   if (waits) hazards_.clear();
   hazards_.note(accesses);
   launches_.push_back({.function = function,
@@ -227,6 +229,7 @@ Status CudaProgram::add(const CudaEntry& entry, const ProgramOp& op, std::uint32
                        .call = content_.size(),
                        .op = number,
                        .waits = waits,
+                       .fills = fills,
                        .starts_early = kernel.starts_early});
   content_.insert(content_.end(), block.bytes.begin(), block.bytes.end());
   return {};

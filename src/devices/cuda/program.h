@@ -71,6 +71,7 @@ class CudaProgram final : public Program {
     Address call = 0;           // initially an offset into blocks_
     std::uint32_t op = 0;
     bool waits = false;         // for all before it; otherwise it may run at the same time as the last of these
+    bool fills = false;         // it has a block for each multiprocessor
     bool starts_early = false;  // it may be launched before the one ahead of it has ended
   };
   // What a kernel that ran before another has left in scratch memory, for ops in a row with the same input 0.
