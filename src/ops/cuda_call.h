@@ -17,7 +17,7 @@ struct CudaCall {
   std::uint64_t output = 0;
   std::uint64_t inputs[kMaxCudaInputs]{};
   std::uint64_t constants = 0;
-  std::uint64_t reserved = 0;
+  std::uint64_t scratch = 0;  // memory that only this call's kernels use
 };
 static_assert(sizeof(CudaCall) == 96 && sizeof(CudaCall) % 16 == 0);
 
