@@ -56,6 +56,14 @@ SHUNT_FUNCTION bool is_over(const Barrier* barrier, std::uint32_t parity) {
   return over;
 }
 SHUNT_FUNCTION void leave(Barrier* empty) { arrive(empty); }
+SHUNT_FUNCTION std::uint32_t cluster_blocks() { return 1; }
+SHUNT_FUNCTION std::uint32_t cluster_rank() { return 0; }
+SHUNT_FUNCTION void sync_cluster() { sync(); }
+SHUNT_FUNCTION void leave_cluster() {}
+SHUNT_FUNCTION void leave_in_cluster(Barrier* empty) { arrive(empty); }
+SHUNT_FUNCTION void copy_bulk_to_cluster(void* to, const void* from, std::uint32_t bytes, Barrier* barrier) {
+  copy_bulk(to, from, bytes, barrier);
+}
 SHUNT_FUNCTION void await_previous_kernel() {}
 SHUNT_FUNCTION void start_next_kernel() {}
 
@@ -120,6 +128,43 @@ SHUNT_FUNCTION bool is_over(const Barrier* barrier, std::uint32_t parity) {
 SHUNT_FUNCTION void leave(Barrier* empty) {
   sync_warp();
   if (lane() % 32U == 0) arrive(empty);
+}
+// A launch may let blocks that follow each other be a cluster, which share their shared memory.
+SHUNT_FUNCTION std::uint32_t cluster_blocks() {
+  std::uint32_t blocks;
+  asm("mov.u32 %0, %%cluster_nctaid.x;" : "=r"(blocks));
+  return blocks;
+}
+SHUNT_FUNCTION std::uint32_t cluster_rank() {
+  std::uint32_t rank;
+  asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+  return rank;
+}
+// Waits for all threads of the cluster that have not ended.
+SHUNT_FUNCTION void sync_cluster() {
+  asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
+}
+// The same before a thread ends, so that the other blocks can still reach this block's memory.
+SHUNT_FUNCTION void leave_cluster() { sync_cluster(); }
+// The warp leaves a stage that every block of the cluster fills: it arrives at the barriers of all of them.
+SHUNT_FUNCTION void leave_in_cluster(Barrier* empty) {
+  sync_warp();
+  if (lane() % 32U >= cluster_blocks()) return;
+  asm volatile(
+      "{\n\t.reg .b32 remote;\n\t"
+      "mapa.shared::cluster.u32 remote, %0, %1;\n\t"
+      "mbarrier.arrive.shared::cluster.b64 _, [remote];\n\t}" ::"r"(shared_address(empty)),
+      "r"(lane() % 32U)
+      : "memory");
+}
+// Starts a copy to the same place of all blocks of the cluster, which each block's barrier counts.
+SHUNT_FUNCTION void copy_bulk_to_cluster(void* to, const void* from, std::uint32_t bytes, Barrier* barrier) {
+  asm volatile(
+      "{\n\t.reg .b16 blocks;\n\tcvt.u16.u32 blocks, %4;\n\t"
+      "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], "
+      "blocks;\n\t}" ::"r"(shared_address(to)),
+      "l"(from), "r"(bytes), "r"(shared_address(barrier)), "r"((1U << cluster_blocks()) - 1U)
+      : "memory");
 }
 // Waits until the results of earlier kernels are visible, if the launch may overlap with them.
 SHUNT_FUNCTION void await_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }

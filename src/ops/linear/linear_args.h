@@ -149,21 +149,30 @@ constexpr std::uint64_t linear_x_tiles_blocks(const LinearArgs& args) {
   return linear_tiles(linear_capacity(args), kLinearPieceRows) * (kLinearPieceRows / kLinearXTilesRows);
 }
 
-// Returns how many tiles there are, for `x_rows` rows of x in each. With gate and up, a tile has rows of both.
-constexpr std::uint64_t linear_product_tiles(const LinearArgs& args, std::uint32_t x_rows) {
-  return linear_tiles(std::uint64_t{args.m} * (1 + args.has_up), kLinearProductWeights) *
+// Returns how many tiles there are for a cluster of so many blocks, with `x_rows` rows of x in each. With gate and up,
+// a tile has rows of both.
+constexpr std::uint64_t linear_product_tiles(const LinearArgs& args, std::uint32_t x_rows, std::uint32_t cluster) {
+  return linear_tiles(std::uint64_t{args.m} * (1 + args.has_up), kLinearProductWeights * cluster) *
          linear_tiles(linear_capacity(args), x_rows);
+}
+// Returns the blocks: as many as run at the same time, or as there are tiles.
+constexpr std::uint64_t linear_product_blocks(const LinearArgs& args, std::uint32_t x_rows, std::uint32_t cluster,
+                                              std::uint32_t multiprocessors) {
+  const std::uint64_t tiles = linear_product_tiles(args, x_rows, cluster);
+  return (tiles < multiprocessors / cluster ? tiles : multiprocessors / cluster) * cluster;
 }
 
 // Returns the rows of x in a tile: 16, 32, 64, 128 or, not for exact products, 256. Chosen is what takes the shortest
 // time if each multiprocessor computes a tile at a time; the times of tiles were measured on an H200.
-constexpr std::uint32_t linear_product_x_rows(const LinearArgs& args, bool exact, std::uint32_t multiprocessors) {
+constexpr std::uint32_t linear_product_x_rows(const LinearArgs& args, bool exact, std::uint32_t cluster,
+                                              std::uint32_t multiprocessors) {
   constexpr std::uint32_t kTimes[] = {24, 25, 28, 31, 45};
   std::uint32_t chosen = 16;
   std::uint64_t shortest = ~std::uint64_t{0};
   for (std::uint32_t i = 0; i < (exact ? 4U : 5U); ++i) {
     const std::uint32_t x_rows = 16U << i;
-    const std::uint64_t time = linear_tiles(linear_product_tiles(args, x_rows), multiprocessors) * kTimes[i];
+    const std::uint64_t tiles = linear_product_tiles(args, x_rows, cluster);
+    const std::uint64_t time = (tiles * cluster + multiprocessors - 1) / multiprocessors * kTimes[i];
     if (time < shortest) chosen = x_rows;
     if (time < shortest) shortest = time;
   }

@@ -59,30 +59,37 @@ struct Rings {
   }
 };
 
-// The work of this submission: tiles of the same rows of the weight follow each other.
+// The work of this submission: tiles of the same rows of the weight follow each other. The blocks of a cluster compute
+// tiles of the same rows of x side by side, and each copies a part of them for all.
 struct Work {
   const CudaCall* call;
   std::uint32_t rows;    // of x
   std::uint32_t strips;  // of both matrices, those of gate and up in turn
   std::uint32_t x_tiles;
-  std::uint32_t tiles;
+  std::uint32_t tiles;  // of a cluster
+  std::uint32_t blocks;
 
   SHUNT_FUNCTION Work(const CudaCall* of, std::uint32_t x_rows)
       : call(of),
         rows(static_cast<std::uint32_t>(linear_rows(args(), parameters_of(of)))),
         strips(args().m / kStripRows * (1U + args().has_up)),
         x_tiles((rows + x_rows - 1U) / x_rows),
-        tiles((strips + kStrips - 1U) / kStrips * x_tiles) {}
+        blocks(cluster_blocks()) {
+    tiles = (strips + blocks * kStrips - 1U) / (blocks * kStrips) * x_tiles;
+  }
 
-  // The tiles of this block.
-  SHUNT_FUNCTION static std::uint32_t first_tile() { return static_cast<std::uint32_t>(group()); }
-  SHUNT_FUNCTION static std::uint32_t tile_distance() { return static_cast<std::uint32_t>(groups()); }
+  // The tiles of this cluster.
+  SHUNT_FUNCTION std::uint32_t first_tile() const { return static_cast<std::uint32_t>(group()) / blocks; }
+  SHUNT_FUNCTION std::uint32_t tile_distance() const { return static_cast<std::uint32_t>(groups()) / blocks; }
 
   SHUNT_FUNCTION const LinearArgs& args() const { return arguments_of<LinearArgs>(call); }
   SHUNT_FUNCTION const float* x_factors(std::uint32_t halves_of_element) const {
     return reinterpret_cast<const float*>(call->scratch + linear_x_tiles_bytes(rows, args().k, halves_of_element));
   }
-  SHUNT_FUNCTION std::uint32_t first_strip(std::uint32_t tile) const { return tile / x_tiles * kStrips; }
+  // May be behind the last strip.
+  SHUNT_FUNCTION std::uint32_t first_strip(std::uint32_t tile) const {
+    return (tile / x_tiles * blocks + cluster_rank()) * kStrips;
+  }
   SHUNT_FUNCTION const std::uint8_t* strip_at(std::uint32_t strip) const {
     const std::uint32_t of_matrix = args().has_up != 0 ? strip / 2U : strip;
     return input_of<std::uint8_t>(call, args().has_up != 0 && strip % 2U == 1 ? 3 : 1) +
@@ -97,10 +104,11 @@ SHUNT_FUNCTION void copy_chunks(const Work& work, Rings<S>& rings) {
   RingPlace<S::kChunkStages> place;
   const std::uint32_t thread = lane() % 32U;
   const std::uint32_t chunks = work.args().k / Layout::kColumns;
-  for (std::uint32_t tile = Work::first_tile(); tile < work.tiles; tile += Work::tile_distance()) {
+  for (std::uint32_t tile = work.first_tile(); tile < work.tiles; tile += work.tile_distance()) {
     const std::uint32_t first = work.first_strip(tile);
-    const std::uint32_t count = work.strips - first < kStrips ? work.strips - first : kStrips;
-    const std::uint8_t* from = work.strip_at(first + (thread < count ? thread : 0));
+    const std::uint32_t left = first < work.strips ? work.strips - first : 0;
+    const std::uint32_t count = left < kStrips ? left : kStrips;
+    const std::uint8_t* from = work.strip_at(thread < count ? first + thread : 0);
     for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
       Barrier* const full = &rings.chunks.full[place.stage];
       rings.chunks.await_empty(place);
@@ -113,25 +121,34 @@ SHUNT_FUNCTION void copy_chunks(const Work& work, Rings<S>& rings) {
   }
 }
 
-// For one thread: copies the pieces of x for all tiles.
+// For one thread: copies the pieces of x for all tiles; with others of its cluster, its share of them, to all blocks.
 template <class S>
 SHUNT_FUNCTION void copy_pieces(const Work& work, Rings<S>& rings) {
   RingPlace<S::kPieceStages> place;
   constexpr std::uint32_t kEights = S::kXRows / kLinearPieceRows;
   const std::uint32_t eights = (work.rows + kLinearPieceRows - 1U) / kLinearPieceRows;
   const std::uint32_t pieces = work.args().k / kLinearPieceColumns;
-  for (std::uint32_t tile = Work::first_tile(); tile < work.tiles; tile += Work::tile_distance()) {
+  const std::uint32_t share = kEights / work.blocks;
+  const std::uint32_t before = share * cluster_rank();
+  for (std::uint32_t tile = work.first_tile(); tile < work.tiles; tile += work.tile_distance()) {
     const std::uint32_t first = tile % work.x_tiles * kEights;
     const std::uint32_t count = eights - first < kEights ? eights - first : kEights;
+    const std::uint32_t left = before < count ? count - before : 0;
+    const std::uint32_t own = (left < share ? left : share) * kLinearPieceBytes;
     const auto* from =
-        reinterpret_cast<const std::uint8_t*>(work.call->scratch) + std::uint64_t{first} * kLinearPieceBytes;
+        reinterpret_cast<const std::uint8_t*>(work.call->scratch) + std::uint64_t{first + before} * kLinearPieceBytes;
     for (std::uint32_t piece = 0; piece < pieces; ++piece) {
       Barrier* const full = &rings.pieces.full[place.stage];
+      std::uint8_t* const to = Rings<S>::piece_at(place.stage) + before * kLinearPieceBytes;
       rings.pieces.await_empty(place);
       expect_bytes(full, S::kHalves * count * kLinearPieceBytes);
       SHUNT_UNROLL
       for (std::uint32_t half = 0; half < S::kHalves; ++half) {
-        copy_bulk(Rings<S>::piece_at(place.stage) + half * S::kHalfBytes, from, count * kLinearPieceBytes, full);
+        if (work.blocks == 1) {
+          copy_bulk(to + half * S::kHalfBytes, from, own, full);
+        } else if (own != 0) {
+          copy_bulk_to_cluster(to + half * S::kHalfBytes, from, own, full);
+        }
         from += std::uint64_t{eights} * kLinearPieceBytes;
       }
       place.advance();
@@ -210,55 +227,86 @@ struct Weights {
   }
 };
 
+// Where a thread's sums of a tile go: two rows of the weight, and of each 8 rows of x two that follow each other.
+struct Outputs {
+  std::uint32_t rows = 0;  // of x, from the thread's first on
+  float* out;
+  std::uint32_t out_distance;
+  const float* residual;
+  std::uint32_t residual_distance;
+  const float* x_factors;
+
+  // Returns which of the rows of x sum `i` is of.
+  SHUNT_FUNCTION static constexpr std::uint32_t place(std::uint32_t i) { return i / 2U * 8U + i % 2U; }
+
+  SHUNT_FUNCTION void multiply(float (&results)[2], std::uint32_t i) const {
+    const float factor = place(i) < rows ? x_factors[place(i)] : 0.0F;
+    results[0] *= factor;
+    results[1] *= factor;
+  }
+  SHUNT_FUNCTION void add_residual(float (&results)[2], std::uint32_t i) const {
+    if (place(i) >= rows) return;
+    const float* const at = residual + std::uint64_t{residual_distance} * place(i);
+    results[0] += at[0];
+    results[1] += at[kStripRows];
+  }
+  SHUNT_FUNCTION void store(const float (&results)[2], std::uint32_t i) const {
+    if (place(i) >= rows) return;
+    float* const at = out + std::uint64_t{out_distance} * place(i);
+    at[0] = results[0];
+    at[kStripRows] = results[1];
+  }
+  // For gate and up.
+  SHUNT_FUNCTION void store_swiglu(const float (&results)[2], std::uint32_t i) const {
+    if (place(i) >= rows) return;
+    out[std::uint64_t{out_distance} * place(i)] = silu(results[0]) * results[1];
+  }
+};
+template <class S>
+SHUNT_FUNCTION Outputs outputs_of(const Work& work, std::uint32_t tile) {
+  Outputs outputs;
+  const LinearArgs& args = work.args();
+  const std::uint32_t strip = work.first_strip(tile) + lane() / 32U * 2U;
+  const std::uint32_t first = tile % work.x_tiles * S::kXRows + lane() % 4U * 2U;
+  if (strip >= work.strips || first >= work.rows) return outputs;
+  outputs.rows = work.rows - first;
+  const std::uint32_t column = strip / (1U + args.has_up) * kStripRows + lane() % 32U / 4U;
+  outputs.out_distance = linear_row_distance(args, args.out_strides);
+  outputs.out = output_of<float>(work.call) + std::uint64_t{first} * outputs.out_distance + column;
+  outputs.residual_distance = linear_row_distance(args, args.residual_strides);
+  outputs.residual = input_of<float>(work.call, 2) + std::uint64_t{first} * outputs.residual_distance + column;
+  outputs.x_factors = work.x_factors(S::kHalves) + first;
+  return outputs;
+}
+
 // Stores the thread's sums of a tile, times the factors of its two rows of the weight and of the rows of x. Stores may
 // alias the loads, so loads are made for many rows of x at a time.
 template <class S>
 SHUNT_FUNCTION void store_tile(const Work& work, std::uint32_t tile, const float (&sums)[S::kSums],
                                const float (&factors)[2]) {
   constexpr std::uint32_t kTogether = S::kSums / 2 < 16 ? S::kSums / 2 : 16;  // rows of x
-  const LinearArgs& args = work.args();
-  const std::uint32_t strip = work.first_strip(tile) + lane() / 32U * 2U;
-  const std::uint32_t first_row = tile % work.x_tiles * S::kXRows + lane() % 4U * 2U;
-  if (strip >= work.strips || first_row >= work.rows) return;
-  const std::uint32_t rows = work.rows - first_row;
-  const std::uint32_t column = strip / (1U + args.has_up) * kStripRows + lane() % 32U / 4U;
-  const std::uint64_t out_distance = linear_row_distance(args, args.out_strides);
-  const std::uint64_t residual_distance = linear_row_distance(args, args.residual_strides);
-  float* const out = output_of<float>(work.call) + first_row * out_distance + column;
-  const float* const residual = input_of<float>(work.call, 2) + first_row * residual_distance + column;
-  const float* const x_factors = work.x_factors(S::kHalves) + first_row;
+  const Outputs outputs = outputs_of<S>(work, tile);
+  if (outputs.rows == 0) return;
   SHUNT_UNROLL
   for (std::uint32_t first = 0; first < S::kSums / 2; first += kTogether) {
     float results[kTogether][2];
     SHUNT_UNROLL
     for (std::uint32_t i = 0; i < kTogether; ++i) {
-      const std::uint32_t place = (first + i) / 2U * 8U + i % 2U;  // among the tile's rows of x
-      const float x_factor = place < rows ? x_factors[place] : 0.0F;
       SHUNT_UNROLL
-      for (std::uint32_t r = 0; r < 2; ++r)
-        results[i][r] = sums[(first + i) / 2U * 4U + i % 2U + r * 2U] * factors[r] * x_factor;
+      for (std::uint32_t r = 0; r < 2; ++r) results[i][r] = sums[(first + i) / 2U * 4U + i % 2U + r * 2U] * factors[r];
+      outputs.multiply(results[i], first + i);
     }
-    if (args.has_residual != 0) {
+    if (work.args().has_up != 0) {
       SHUNT_UNROLL
-      for (std::uint32_t i = 0; i < kTogether; ++i) {
-        const std::uint32_t place = (first + i) / 2U * 8U + i % 2U;
-        SHUNT_UNROLL
-        for (std::uint32_t r = 0; r < 2; ++r)
-          if (place < rows) results[i][r] += residual[place * residual_distance + r * std::uint64_t{kStripRows}];
-      }
+      for (std::uint32_t i = 0; i < kTogether; ++i) outputs.store_swiglu(results[i], first + i);
+      continue;
+    }
+    if (work.args().has_residual != 0) {
+      SHUNT_UNROLL
+      for (std::uint32_t i = 0; i < kTogether; ++i) outputs.add_residual(results[i], first + i);
     }
     SHUNT_UNROLL
-    for (std::uint32_t i = 0; i < kTogether; ++i) {
-      const std::uint32_t place = (first + i) / 2U * 8U + i % 2U;
-      float* const at = out + place * out_distance;
-      if (place >= rows) continue;
-      if (args.has_up != 0) {
-        at[0] = results[i][0] / (1.0F + kernel_math::exp(-results[i][0])) * results[i][1];
-      } else {
-        at[0] = results[i][0];
-        at[kStripRows] = results[i][1];
-      }
-    }
+    for (std::uint32_t i = 0; i < kTogether; ++i) outputs.store(results[i], first + i);
   }
 }
 
@@ -268,7 +316,7 @@ SHUNT_FUNCTION void multiply_tiles(const Work& work, Rings<S>& rings) {
   RingPlace<S::kChunkStages> chunk_place;
   RingPlace<S::kPieceStages> piece_place;
   const std::uint32_t chunks = work.args().k / Layout::kColumns;
-  for (std::uint32_t tile = Work::first_tile(); tile < work.tiles; tile += Work::tile_distance()) {
+  for (std::uint32_t tile = work.first_tile(); tile < work.tiles; tile += work.tile_distance()) {
     Weights<S> weights;
     float sums[S::kSums];
     float totals[S::kExact ? S::kSums : 1]{};
@@ -299,7 +347,7 @@ SHUNT_FUNCTION void multiply_tiles(const Work& work, Rings<S>& rings) {
         }
         end_products();
         await_products<1>();
-        if (step % kStepsOfPiece == 0 && unread != nullptr) leave(unread);
+        if (step % kStepsOfPiece == 0 && unread != nullptr) leave_in_cluster(unread);
         if ((step + S::kSteps) % kStepsOfPiece != 0) continue;
         unread = &rings.pieces.empty[piece_place.stage];
         piece_place.advance();
@@ -314,7 +362,7 @@ SHUNT_FUNCTION void multiply_tiles(const Work& work, Rings<S>& rings) {
       }
     }
     await_products<0>();
-    leave(unread);
+    leave_in_cluster(unread);
     if constexpr (S::kExact) {
       store_tile<S>(work, tile, totals, {1.0F, 1.0F});
     } else {
@@ -329,10 +377,10 @@ SHUNT_FUNCTION void multiply_weights(const CudaCall* call) {
   const Work work(call, S::kXRows);
   if (lane() == 0) {
     rings.chunks.start(kReaders);
-    rings.pieces.start(kReaders);
+    rings.pieces.start(kReaders * work.blocks);
     publish_barriers();
   }
-  sync();
+  sync_cluster();
   const std::uint32_t warp = lane() / 32U;
   if (warp >= kReaders) {
     give_registers<40>();
@@ -345,6 +393,7 @@ SHUNT_FUNCTION void multiply_weights(const CudaCall* call) {
     take_registers<232>();
     await_previous_kernel();
     multiply_tiles<S>(work, rings);
+    leave_cluster();
   }
 }
 
