@@ -52,6 +52,12 @@ SHUNT_ARGS_CONSTANT(kLinearStripPairs, 16)
 SHUNT_ARGS_CONSTANT(kLinearStripRing, 114688)
 SHUNT_ARGS_CONSTANT(kLinearStripLeast, 118784)
 SHUNT_ARGS_CONSTANT(kLinearStripMost, 232448)
+// The CUDA kernel for many rows and weights in strips: rows of the weight per tile, and its threads.
+SHUNT_ARGS_CONSTANT(kLinearProductWeights, 128)
+SHUNT_ARGS_CONSTANT(kLinearProductThreads, 384)
+// The kernel before it, which writes x as tiles of halves: rows of x per block, and its threads.
+SHUNT_ARGS_CONSTANT(kLinearXTilesRows, 2)
+SHUNT_ARGS_CONSTANT(kLinearXTilesThreads, 256)
 
 #ifndef SHUNT_GLSL
 namespace shunt {
@@ -183,6 +189,82 @@ constexpr LinearStripPlan linear_strip_plan(std::uint32_t k, const LinearStripSh
   const std::uint32_t needed = plan.ring_at + plan.stages * stage_bytes;
   plan.shared_bytes = needed < kLinearStripLeast ? kLinearStripLeast : needed;
   return plan;
+}
+
+// The CUDA kernels for many rows and weights in strips: linear_x_tiles writes x as halves, linear_product multiplies.
+// The tiles consist of pieces of 8 rows by 64 columns, and hold 1 or 2 (exact) halves per element: [k / 64][halves]
+// [rows / 8][columns / 8][8 rows][8 columns]. Within 16 columns the order is 4 t, 4 t + 1 for t = 0 to 3, then 4 t + 2,
+// 4 t + 3. The factors of the rows follow, as floats.
+inline constexpr std::uint32_t kLinearPieceRows = 8;
+inline constexpr std::uint32_t kLinearPieceColumns = 64;
+inline constexpr std::uint32_t kLinearPieceBytes = kLinearPieceRows * kLinearPieceColumns * 2;
+
+constexpr std::uint64_t linear_x_tiles_bytes(std::uint64_t rows, std::uint32_t k, std::uint32_t halves) {
+  return linear_tiles(rows, kLinearPieceRows) * (k / kLinearPieceColumns) * halves * kLinearPieceBytes;
+}
+// Returns the bytes of scratch memory that hold tiles and factors.
+constexpr std::uint64_t linear_product_scratch(const LinearArgs& args, std::uint32_t halves) {
+  const std::uint64_t rows = linear_capacity(args);
+  return linear_x_tiles_bytes(rows, args.k, halves) + linear_tiles(rows, kLinearPieceRows) * kLinearPieceRows * 4;
+}
+
+// Returns whether all rows of a tensor with these strides lie at equal distances, which linear_product requires of the
+// residual and the result; and the distance.
+constexpr std::uint32_t linear_row_distance(const LinearArgs& args, const std::uint32_t (&strides)[4]) {
+  return args.extents[2] > 1 ? strides[2] : args.extents[1] > 1 ? strides[1] : strides[0];
+}
+constexpr bool linear_rows_are_even(const LinearArgs& args, const std::uint32_t (&strides)[4]) {
+  const std::uint64_t distance = linear_row_distance(args, strides);
+  return (args.extents[1] == 1 || strides[1] == distance * args.extents[2]) &&
+         (args.extents[0] == 1 || strides[0] == distance * args.extents[2] * args.extents[1]);
+}
+
+// Returns the blocks of linear_x_tiles.
+constexpr std::uint64_t linear_x_tiles_blocks(const LinearArgs& args) {
+  return linear_tiles(linear_capacity(args), kLinearPieceRows) * (kLinearPieceRows / kLinearXTilesRows);
+}
+
+// Returns how many tiles there are with `x_rows` rows of x in each. With gate and up, a tile has rows of both.
+constexpr std::uint64_t linear_product_tiles(const LinearArgs& args, std::uint32_t x_rows) {
+  return linear_tiles(std::uint64_t{args.m} * (1 + args.has_up), kLinearProductWeights) *
+         linear_tiles(linear_capacity(args), x_rows);
+}
+
+// Returns the rows of x in a tile: 16, 32, 64, 128 or, not for exact products, 256. Chosen is what takes the shortest
+// time if each multiprocessor computes a tile at a time; the times of tiles were measured on an H200.
+constexpr std::uint32_t linear_product_x_rows(const LinearArgs& args, bool exact) {
+  constexpr std::uint32_t kTimes[] = {24, 25, 28, 31, 45};
+  constexpr std::uint32_t kMultiprocessors = 132;
+  std::uint32_t chosen = 16;
+  std::uint64_t shortest = ~std::uint64_t{0};
+  for (std::uint32_t i = 0; i < (exact ? 4U : 5U); ++i) {
+    const std::uint32_t x_rows = 16U << i;
+    const std::uint64_t tiles = linear_product_tiles(args, x_rows);
+    const std::uint64_t time = (tiles + kMultiprocessors - 1) / kMultiprocessors * kTimes[i];
+    if (time < shortest) chosen = x_rows;
+    if (time < shortest) shortest = time;
+  }
+  return chosen;
+}
+
+// Its rings in shared memory: a stage of weights is a chunk of columns of 16 strips, one of x 64 columns of a tile's
+// rows. All that a multiprocessor of compute capability 9.0 gives to a block, less 1 KiB for barriers, is used.
+inline constexpr std::uint32_t kLinearProductShared = 226U << 10U;
+constexpr std::uint32_t linear_product_weight_stages(std::uint32_t chunk_bytes) {
+  const std::uint32_t stages = (64U << 10U) / (16 * chunk_bytes);
+  return stages < 3 ? 3 : stages > 6 ? 6 : stages;
+}
+constexpr std::uint32_t linear_product_x_stages(std::uint32_t chunk_bytes, std::uint32_t x_rows, std::uint32_t halves) {
+  const std::uint32_t weights = linear_product_weight_stages(chunk_bytes) * 16 * chunk_bytes;
+  const std::uint32_t stages =
+      (kLinearProductShared - weights) / (x_rows / kLinearPieceRows * halves * kLinearPieceBytes);
+  return stages > 8 ? 8 : stages;
+}
+// Returns the bytes of dynamic shared memory. `chunk_bytes` are those of a chunk of a strip (ops/strips.h).
+constexpr std::uint32_t linear_product_shared(std::uint32_t chunk_bytes, std::uint32_t x_rows, std::uint32_t halves) {
+  return linear_product_weight_stages(chunk_bytes) * 16 * chunk_bytes +
+         linear_product_x_stages(chunk_bytes, x_rows, halves) * (x_rows / kLinearPieceRows) * halves *
+             kLinearPieceBytes;
 }
 
 }  // namespace shunt
