@@ -7,7 +7,7 @@
 // On the host copies take place at once, and a thread that waits lets the others run (sync()).
 #pragma once
 
-#include "ops/kernel.cuh"
+#include "ops/async_copy.cuh"
 
 namespace shunt {
 
@@ -22,13 +22,6 @@ struct Barrier {
   std::int64_t bytes;      // to come
   std::uint32_t parity;
 };
-
-std::uint64_t groups();
-
-inline std::uint8_t* dynamic_shared() {
-  alignas(128) static std::uint8_t memory[std::size_t{227} << 10U];
-  return memory;
-}
 
 SHUNT_FUNCTION void start_barrier(Barrier* barrier, std::uint32_t arrivals) { *barrier = {arrivals, arrivals, 0, 0}; }
 SHUNT_FUNCTION void publish_barriers() {}
@@ -66,21 +59,6 @@ inline constexpr std::uint32_t kArrivalsOfWarp = 1;
 struct Barrier {
   std::uint64_t word;
 };
-
-SHUNT_FUNCTION std::uint64_t groups() { return static_cast<std::uint32_t>(__nvvm_read_ptx_sreg_nctaid_x()); }
-
-// Returns the address that instructions for shared memory take.
-SHUNT_FUNCTION std::uint32_t shared_address(const void* at) {
-  using Shared = const __attribute__((address_space(3))) void*;
-  return static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>((Shared)at));
-}
-
-// The block's shared memory beyond what the kernel declares; as much as the launch says.
-struct alignas(128) DynamicShared {
-  std::uint8_t bytes[128];
-};
-extern SHUNT_SHARED DynamicShared dynamic_shared_memory[];
-SHUNT_FUNCTION std::uint8_t* dynamic_shared() { return dynamic_shared_memory[0].bytes; }
 
 SHUNT_FUNCTION void start_barrier(Barrier* barrier, std::uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
