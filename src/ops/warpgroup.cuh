@@ -127,7 +127,7 @@ SHUNT_FUNCTION void give_registers() {
 #define SHUNT_NAMES_32 SHUNT_NAMES_16 ", %16, %17, %18, %19, " SHUNT_TEN_NAMES(2) ", %30, %31"
 #define SHUNT_NAMES_64 \
   SHUNT_NAMES_32       \
-      ", %32, %33, %34, %35, %36, %37, %38, %39, " SHUNT_TEN_NAMES(4) ", " SHUNT_TEN_NAMES(5) ", %60, %61, %62, %63"
+  ", %32, %33, %34, %35, %36, %37, %38, %39, " SHUNT_TEN_NAMES(4) ", " SHUNT_TEN_NAMES(5) ", %60, %61, %62, %63"
 #define SHUNT_NAMES_128                                                                                              \
   SHUNT_NAMES_64 ", %64, %65, %66, %67, %68, %69, " SHUNT_TEN_NAMES(7) ", " SHUNT_TEN_NAMES(8) ", " SHUNT_TEN_NAMES( \
       9) ", " SHUNT_TEN_NAMES(10) ", " SHUNT_TEN_NAMES(11) ", %120, %121, %122, %123, %124, %125, %126, %127"

@@ -21,11 +21,8 @@ constexpr ShaderKernel kShaders[] = {
     {.groups = groups, .specialization = specialization, .rounds = rounds},
 };
 
-constexpr CudaKernel kMoreCuda[] = {
-    {.name = "experts", .blocks = blocks, .variant = for_strips, .weights = Layout::strips}};
-
 }  // namespace
 
-extern const GpuKernels experts_gpu{.shaders = kShaders, .cuda = {.blocks = blocks}, .more_cuda = kMoreCuda};
+extern const GpuKernels experts_gpu{.shaders = kShaders, .cuda = {.blocks = blocks}};
 
 }  // namespace shunt
