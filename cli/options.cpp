@@ -96,8 +96,15 @@ void parse_devices(const std::string& list, RuntimeOptions& runtime) {
   runtime.devices = list;
 }
 
-void add_strategy(CommandLine& line, Strategy& strategy, std::optional<double>& margin, RuntimeOptions& runtime,
-                  bool with_layers) {
+Numerics parse_numerics(const std::string& text) {
+  const auto known = numerics_from_name(text);
+  if (!known) refuse(fmt::format("--numerics: {}", known.error().message));
+  return *known;
+}
+
+template <class Options>
+void add_placing(CommandLine& line, Options& options, RuntimeOptions& runtime, bool with_layers) {
+  Strategy& strategy = options.strategy;
   line.option(
           "--strategy",
           [&strategy, &runtime, with_layers](const std::string& text) {
@@ -107,11 +114,15 @@ void add_strategy(CommandLine& line, Strategy& strategy, std::optional<double>& 
                       describe_strategies(with_layers), name_of(strategy)))
       .value_name("NAME");
   add_decimal(
-      line, "--margin", [&margin](double part) { margin = part; },
+      line, "--margin", [&options](double part) { options.margin = part; },
       "How much faster other devices must be than the first one, as a share of their own time [0.05, or 1 while "
       "devices are not measured]",
       0, 1e6)
       .value_name("SHARE");
+  line.option(
+          "--numerics", [&options](const std::string& text) { options.numerics = parse_numerics(text); },
+          fmt::format("How exactly products are computed. {} [{}]", describe_numerics(), name_of(options.numerics)))
+      .value_name("NAME");
 }
 
 }  // namespace
@@ -217,11 +228,11 @@ void add_session(CommandLine& line, SessionOptions& options, RuntimeOptions& run
 }
 
 void add_strategy(CommandLine& line, SessionOptions& options, RuntimeOptions& runtime) {
-  add_strategy(line, options.strategy, options.margin, runtime, true);
+  add_placing(line, options, runtime, true);
 }
 
 void add_strategy(CommandLine& line, ComputationOptions& options, RuntimeOptions& runtime) {
-  add_strategy(line, options.strategy, options.margin, runtime, false);
+  add_placing(line, options, runtime, false);
 }
 
 std::string_view context_origin(const SessionOptions& asked, const models::ModelConfig& config, std::uint32_t context) {

@@ -71,9 +71,9 @@ void add_runtime(CommandLine& line, RuntimeOptions& options, bool only_plans = f
 [[nodiscard]] Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options,
                                                             std::string_view option = "--devices");
 
-// Adds -c, --cache-type, --strategy and --margin.
+// Adds -c, --cache-type, --strategy, --margin and --numerics.
 void add_session(CommandLine& line, SessionOptions& options, RuntimeOptions& runtime);
-// Adds --strategy, which may also name the devices of the runtime, and --margin.
+// Adds --strategy, which may also name the devices of the runtime, --margin and --numerics.
 void add_strategy(CommandLine& line, SessionOptions& options, RuntimeOptions& runtime);
 void add_strategy(CommandLine& line, ComputationOptions& options, RuntimeOptions& runtime);
 // Says where a session's context comes from: "-c", "the model's", "the default" or "what fits in memory".

@@ -36,6 +36,7 @@ void visit_fields(field_json::FieldsOf<Origin> auto& origin, const auto& visit) 
   visit("fuse", origin.fuse);
   visit("cache_type", origin.cache_type);
   visit("strategy", origin.strategy);
+  visit("numerics", origin.numerics);
   visit("margin", origin.margin);
 }
 
@@ -93,6 +94,7 @@ Origin common_of(std::string_view command, const std::string& model, const Runti
 Result<SessionOptions> Origin::session() const {
   SessionOptions options{.context = context, .max_sequences = sequences, .max_batch_tokens = batch, .fuse = fuse};
   SHUNT_TRY_ASSIGN(options.strategy, strategy_from_name(strategy));
+  SHUNT_TRY_ASSIGN(options.numerics, numerics_from_name(numerics));
   if (!is_graph()) {
     SHUNT_TRY_ASSIGN(options.cache_dtype, dtype_from_name(cache_type));
   }
@@ -116,6 +118,7 @@ Origin origin_of(std::string_view command, const std::string& model, const model
   origin.fuse = asked.fuse;
   origin.cache_type = name_of(asked.cache_dtype);
   origin.strategy = name_of(asked.strategy);
+  origin.numerics = name_of(asked.numerics);
   if (asked.margin) origin.margin.push_back(*asked.margin);
   return origin;
 }
@@ -128,6 +131,7 @@ Origin origin_of(std::string_view command, const std::string& model, const std::
     for (std::uint32_t axis = 0; axis < shape.rank(); ++axis) extents.push_back(shape[axis]);
   }
   origin.strategy = name_of(asked.strategy);
+  origin.numerics = name_of(asked.numerics);
   if (asked.margin) origin.margin.push_back(*asked.margin);
   return origin;
 }

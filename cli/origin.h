@@ -37,10 +37,11 @@ struct Origin {
   bool fuse = true;
   std::string cache_type;
   std::string strategy;
+  std::string numerics;
   std::vector<double> margin;  // one or none
 
   [[nodiscard]] bool is_graph() const { return command == "run-graph"; }
-  // For a graph only the strategy and the margin. Errors: invalid for unknown names.
+  // For a graph only the strategy, numerics and the margin. Errors: invalid for unknown names.
   [[nodiscard]] Result<SessionOptions> session() const;
   [[nodiscard]] RuntimeOptions runtime() const;
 };

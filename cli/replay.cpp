@@ -31,6 +31,7 @@ struct Options {
   SessionOptions session;
   RuntimeOptions runtime;
   std::optional<Option> strategy;
+  std::optional<Option> numerics;
   bool json = false;
 };
 
@@ -84,6 +85,7 @@ RuntimeOptions runtime_of(const Options& options, const Origin& origin) {
 Result<SessionOptions> session_of(const Options& options, const Origin& origin) {
   SHUNT_TRY_ASSIGN(SessionOptions session, origin.session());
   if (options.strategy->was_given()) session.strategy = options.session.strategy;
+  if (options.numerics->was_given()) session.numerics = options.session.numerics;
   if (options.session.margin) session.margin = options.session.margin;
   return session;
 }
@@ -140,7 +142,8 @@ Result<std::vector<Replayed>> plan_graphs(std::vector<PlanRegret> plans, const O
     SHUNT_TRY_ASSIGN(const Shape shape, onnx::shape_from(extents));
     shapes.emplace(name, shape);
   }
-  SHUNT_TRY_ASSIGN(const onnx::Imported imported, import_graph(*model, path, shapes));
+  SHUNT_TRY_ASSIGN(onnx::Imported imported, import_graph(*model, path, shapes));
+  imported.graph.set_numerics(session.numerics);
   SHUNT_TRY_ASSIGN(const PlannedGraph planned, plan_graph(imported.graph, runtime, session.strategy, session.margin));
   std::vector<Replayed> steps;
   for (PlanRegret& plan : plans) steps.push_back(compare(std::move(plan), planned.graph, planned.plan));
@@ -210,6 +213,7 @@ Action replay(CommandLine& line) {
   add_runtime(line, options->runtime, true);
   add_json(line, options->json);
   options->strategy = line.find("--strategy");
+  options->numerics = line.find("--numerics");
   return [options] { return execute(*options); };
 }
 

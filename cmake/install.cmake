@@ -11,7 +11,7 @@ endforeach()
 
 install(DIRECTORY include/shunt DESTINATION ${shunt_headers_dir})
 install(FILES src/ops/args.h src/ops/expand.h src/ops/parameters.h src/ops/attributes.def src/ops/dtypes.def
-              src/ops/layouts.def src/ops/ops.def
+              src/ops/ops.def
         DESTINATION ${shunt_headers_dir}/ops)
 install(TARGETS shunt_c shunt shunt_packages EXPORT shunt_targets)
 if(SHUNT_BUILD_CLI)

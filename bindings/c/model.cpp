@@ -116,6 +116,9 @@ Result<shunt::SessionOptions> options_of(const shunt_session_options& from) {
   if (from.strategy != nullptr) {
     SHUNT_TRY_ASSIGN(options.strategy, shunt::strategy_from_name(from.strategy));
   }
+  if (from.numerics != nullptr) {
+    SHUNT_TRY_ASSIGN(options.numerics, shunt::numerics_from_name(from.numerics));
+  }
   return options;
 }
 
@@ -285,6 +288,7 @@ shunt_session_options shunt_session_defaults(void) {
           .max_batch_tokens = defaults.max_batch_tokens,
           .cache_dtype = static_cast<shunt_dtype>(defaults.cache_dtype),
           .strategy = nullptr,
+          .numerics = nullptr,
           .margin = -1,
           .profile = 0};
 }

@@ -120,6 +120,9 @@ Status create(const shunt_runtime* runtime, const shunt_computation_options* fro
   if (from != nullptr && from->strategy != nullptr) {
     SHUNT_TRY_ASSIGN(options.strategy, shunt::strategy_from_name(from->strategy));
   }
+  if (from != nullptr && from->numerics != nullptr) {
+    SHUNT_TRY_ASSIGN(options.numerics, shunt::numerics_from_name(from->numerics));
+  }
   if (made.graph->error) return std::unexpected(*made.graph->error);
   SHUNT_TRY_ASSIGN(shunt::Graph graph, std::move(made.graph->builder).finish());
   SHUNT_TRY_ASSIGN(made.computation,

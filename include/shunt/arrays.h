@@ -18,6 +18,7 @@
 #include <string>
 #include <string_view>
 
+#include "shunt/numerics.h"
 #include "shunt/runtime.h"
 
 namespace shunt {
@@ -30,6 +31,8 @@ struct ArraysOptions {
   double exploring_share = 0.05;
   // The largest number of programs that stay prepared. Beyond it the least recently used one is dropped.
   std::size_t most_prepared = 64;
+  // How exactly products must be computed.
+  Numerics numerics = Numerics::exact;
   // The clock for measurements and timeouts. Null: the machine's monotonic clock.
   std::function<std::chrono::nanoseconds()> now;
 };

@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "shunt/graph.h"
+#include "shunt/numerics.h"
 #include "shunt/runtime.h"
 #include "shunt/strategy.h"
 #include "shunt/weights.h"
@@ -23,6 +24,7 @@ namespace shunt {
 
 struct ComputationOptions {
   Strategy strategy = Strategy::automatic;  // not `layers`, which is for models
+  Numerics numerics = Numerics::exact;
   // Another choice replaces the first device only if that one would take more than 1 + margin times as long. Empty:
   // 0.05, or 1 while any device's rates are priors.
   std::optional<double> margin = std::nullopt;

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "ops/expand.h"
+#include "shunt/numerics.h"
 #include "shunt/op.h"
 
 namespace shunt {
@@ -54,12 +55,16 @@ class Graph {
   [[nodiscard]] std::optional<TensorId> find(std::string_view name) const;
   // The version of a state that a tensor shows: the tensor itself, or the one it is a view of.
   [[nodiscard]] TensorId version_of(TensorId id) const;
+  // How exactly its products must be computed; exact unless set.
+  [[nodiscard]] Numerics numerics() const { return numerics_; }
+  void set_numerics(Numerics numerics) { numerics_ = numerics; }
 
  private:
   friend class GraphBuilder;
   std::vector<TensorInfo> tensors_;
   std::vector<Node> nodes_;
   std::vector<TensorId> outputs_;
+  Numerics numerics_ = Numerics::exact;
 };
 
 // The tensors of a graph may take at most 2^56 bytes together, so no sum of sizes, offsets and copies overflows.

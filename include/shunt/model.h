@@ -17,6 +17,7 @@
 #include <string_view>
 #include <vector>
 
+#include "shunt/numerics.h"
 #include "shunt/runtime.h"
 #include "shunt/strategy.h"
 #include "shunt/tensor.h"
@@ -68,6 +69,7 @@ struct SessionOptions {
   std::uint32_t max_batch_tokens = 512;  // in one step
   bool fuse = true;                      // let devices claim fused ops
   Strategy strategy = Strategy::automatic;
+  Numerics numerics = Numerics::automatic;
   // Another choice replaces the first device only if that one would take more than 1 + margin times as long. Empty:
   // 0.05, or 1 while any device's rates are priors.
   std::optional<double> margin = std::nullopt;

@@ -30,12 +30,6 @@ enum class Attr : std::uint8_t {
 #include "ops/attributes.def"
 };
 
-enum class Layout : std::uint8_t {
-#define SHUNT_LAYOUT(name, meaning) name,
-#include "ops/layouts.def"
-};
-[[nodiscard]] std::string_view name_of(Layout layout);
-
 using AttributeValue =
     std::variant<float, std::uint32_t, DType, Shape, std::shared_ptr<const UserKernel>, std::vector<std::byte>>;
 
@@ -77,7 +71,6 @@ class Attributes {
 // One operand of a concrete op: everything about a tensor except its data.
 struct Operand {
   DType dtype = DType::F32;
-  Layout layout = Layout::rows;
   TensorKind kind = TensorKind::value;
   Extent extent = Extent::fixed;  // what counts the valid entries of axis 0
   Shape shape;

@@ -290,6 +290,7 @@ SHUNT_API shunt_shape shunt_shape_of(const shunt_graph* graph, shunt_tensor tens
 /* Initialize to all zeros. */
 typedef struct shunt_computation_options {
   const char* strategy; /* as for a session, except "layers" */
+  const char* numerics; /* as for a session; NULL: "exact" */
   int profile;          /* 1: with a trace, record the time of each op in a sample of the runs */
 } shunt_computation_options;
 
@@ -427,6 +428,7 @@ typedef struct shunt_session_options {
   /* NULL or "auto": by predicted time; "gpu" or "cpu": the first GPU, or the CPU, except for ops it cannot run;
    * "layers": layers in turn on the devices. To use a single device, open the runtime with that device only. */
   const char* strategy;
+  const char* numerics; /* how exactly products are computed: "exact", "auto" or "fast"; NULL: "auto" */
   double margin; /* replace the first device if it takes over 1 + margin times as long; < 0: 0.05, or 1 for priors */
   int profile;   /* 1: with a trace, record the time of each op in a sample of the steps */
 } shunt_session_options;

@@ -318,7 +318,8 @@ void Arrays::Parts::set_back(std::size_t index, const Attempt& attempt, const Er
 
 Result<ArrayRun> Arrays::Parts::run(const Result<Task>& wanted, const ArrayCall& call) {
   if (!wanted) return std::unexpected(wanted.error());
-  const Task& work = *wanted;
+  Task work = *wanted;
+  work.numerics = options.numerics;
   SHUNT_TRY_ASSIGN(const std::vector<std::size_t> chain, named(call.devices));
   if (fill_if_empty(work)) return ArrayRun{};
   ++calls;

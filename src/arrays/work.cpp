@@ -166,7 +166,9 @@ Result<Graph> graph_for(const Bucket& bucket) {
     const Tensor b = has_b ? graph.input("b rest", DType::F32, {1, bucket.columns}) : Tensor{};
     graph.output(apply(graph, bucket.function, a, b));
   }
-  return std::move(graph).finish();
+  SHUNT_TRY_ASSIGN(Graph finished, std::move(graph).finish());
+  finished.set_numerics(bucket.numerics);
+  return finished;
 }
 
 void commit(const Task& work, std::span<const float> results) {

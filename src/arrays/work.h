@@ -41,6 +41,7 @@ struct Bucket {
   std::uint32_t rows = 0;     // capacity; 0 for sums of less than a row
   std::uint32_t columns = 0;  // of a row of the first input
   std::uint32_t outputs = 0;  // columns of the product; matmul only
+  Numerics numerics = Numerics::exact;
   friend bool operator==(const Bucket&, const Bucket&) = default;
 };
 
@@ -55,8 +56,11 @@ struct Task {
   std::uint32_t rows = 0;     // computed together; for sums, the whole rows
   std::uint32_t columns = 0;  // as in Bucket
   std::uint32_t outputs = 0;
+  Numerics numerics = Numerics::exact;
 
-  [[nodiscard]] Bucket bucket() const { return {function, rows == 0 ? 0 : std::bit_ceil(rows), columns, outputs}; }
+  [[nodiscard]] Bucket bucket() const {
+    return {function, rows == 0 ? 0 : std::bit_ceil(rows), columns, outputs, numerics};
+  }
   // The size that its time depends on, among calls of one function: elements, or products of a matmul.
   [[nodiscard]] std::uint64_t units() const;
   [[nodiscard]] std::uint64_t bytes() const { return (a.size() + b.size() + out.size()) * sizeof(float); }

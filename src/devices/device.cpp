@@ -8,6 +8,8 @@ namespace shunt {
 
 std::uint64_t Device::now_ns() const { return trace::now_ns(); }
 
+Layout Device::layout_for(const OpCall&, std::size_t) const { return Layout::rows; }
+
 Result<std::unique_ptr<Buffer>> Device::import_host(std::span<const std::byte>, std::shared_ptr<const void>) {
   return fail(Code::unsupported, fmt::format("{} has no way to use the host's memory", info().id));
 }

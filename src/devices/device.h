@@ -26,6 +26,8 @@
 #include <vector>
 
 #include "devices/event.h"
+#include "ops/arithmetic.h"
+#include "ops/layout.h"
 #include "ops/op.h"
 #include "shunt/devices.h"
 
@@ -35,8 +37,9 @@ namespace shunt {
 inline constexpr std::string_view kHostPool = "host";
 
 struct Support {
-  std::string reason;               // empty: supported
-  std::uint64_t scratch_bytes = 0;  // upper bound on what a program of these ops needs besides its bindings
+  std::string reason;                       // empty: supported
+  std::uint64_t scratch_bytes = 0;          // upper bound on what a program of these ops needs besides its bindings
+  Arithmetic arithmetic = Arithmetic::f32;  // of products: the least exact that it uses, and the calls' numerics allow
   explicit operator bool() const { return reason.empty(); }
 };
 
@@ -56,6 +59,7 @@ struct Binding {
   Buffer* buffer = nullptr;  // null: an optional input that is absent
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
+  Layout layout = Layout::rows;  // of a weight
 };
 
 struct ProgramOp {
@@ -116,6 +120,9 @@ class Device {
   // Free memory of the pool now, in bytes; nullopt if unknown.
   [[nodiscard]] virtual std::optional<std::uint64_t> memory_available() const = 0;
   [[nodiscard]] virtual Support supports(std::span<const OpCall> run) const = 0;
+  // Returns the layout in which the device reads a weight fastest that is an input of the call. Its programs take that
+  // one and rows, but all weights of a call in the same. REQUIRES: supports() accepted the call.
+  [[nodiscard]] virtual Layout layout_for(const OpCall& call, std::size_t input) const;
 
   // State buffers start zeroed and, if the API allows, take real memory only where they are touched.
   [[nodiscard]] virtual Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) = 0;

@@ -64,6 +64,10 @@ class FaultyDevice final : public Device {
   [[nodiscard]] std::optional<std::uint64_t> memory_available() const override { return real_->memory_available(); }
   [[nodiscard]] Support supports(std::span<const OpCall> run) const override { return real_->supports(run); }
 
+  [[nodiscard]] Layout layout_for(const OpCall& call, std::size_t input) const override {
+    return real_->layout_for(call, input);
+  }
+
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) override {
     SHUNT_TRY(begin(faults_->allocation()));
     return real_->allocate(bytes, use);

@@ -113,7 +113,7 @@ std::vector<Unit> find_fusions(const Graph& graph, Op fused) {
 }
 
 UnitCall::UnitCall(const Graph& graph, const Unit& source)
-    : unit(&source), output(&graph.tensor(source.output).operand) {
+    : unit(&source), output(&graph.tensor(source.output).operand), numerics(graph.numerics()) {
   for (const TensorId input : source.inputs) inputs.push_back(input == kNone ? nullptr : &graph.tensor(input).operand);
 }
 

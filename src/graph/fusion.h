@@ -32,8 +32,9 @@ struct UnitCall {
   std::vector<const Operand*> inputs;
   const Unit* unit;
   const Operand* output;
+  Numerics numerics;
   [[nodiscard]] OpCall call() const {
-    return {.op = unit->op, .attributes = &unit->attributes, .inputs = inputs, .output = output};
+    return {.op = unit->op, .attributes = &unit->attributes, .inputs = inputs, .output = output, .numerics = numerics};
   }
 };
 

@@ -31,7 +31,9 @@ class Splitter {
     }
     for (const Node& node : graph_.nodes()) SHUNT_TRY(add(node));
     for (const TensorId output : graph_.outputs()) builder_.output(whole(output));
-    return std::move(builder_).finish();
+    SHUNT_TRY_ASSIGN(Graph split, std::move(builder_).finish());
+    split.set_numerics(graph_.numerics());
+    return split;
   }
 
  private:

@@ -101,6 +101,7 @@ Result<Graph> StepPlanner::graph_of(std::uint32_t tokens, std::uint32_t outputs)
                                             .pages = pages,
                                             .page_tokens = kPageTokens,
                                             .cache_dtype = options_.cache_dtype}));
+  graph.set_numerics(options_.numerics);
   return splits_.empty() ? std::move(graph) : split_rows(graph, splits_);
 }
 

@@ -12,10 +12,10 @@
 
 namespace shunt {
 
-#define SHUNT_CUDA_MODULE(name, source, family, weight) \
-  extern const std::byte name##_ptx[];                  \
-  extern const std::size_t name##_ptx_bytes;            \
-  extern const std::byte source##_code_object[];        \
+#define SHUNT_CUDA_MODULE(name, source, family, weight, capability, is_for_one) \
+  extern const std::byte name##_ptx[];                                          \
+  extern const std::size_t name##_ptx_bytes;                                    \
+  extern const std::byte source##_code_object[];                                \
   extern const std::size_t source##_code_object_bytes;
 #include "cuda_modules.def"
 #undef SHUNT_CUDA_MODULE
@@ -24,16 +24,14 @@ namespace {
 
 constexpr std::uint64_t kMostBlocks = std::numeric_limits<std::int32_t>::max();  // along the first axis of a grid
 
-std::string layout_refusal(const OpCall& call, std::string_view name, const Operand& operand) {
-  if (operand.layout == Layout::rows) return {};
-  return fmt::format("{}: {} is in layout {}, must be in layout rows", name_of(call.op), name, name_of(operand.layout));
-}
-
-// Returns what the host knows about a source.
-const CudaKernel& kernel_of(std::string_view family, std::string_view source) {
+// Returns what the host knows about the kernels of a source.
+std::vector<const CudaKernel*> kernels_of(std::string_view family, std::string_view source) {
   const GpuKernels& kernels = gpu_kernels(family);
-  const auto named = std::ranges::find(kernels.more_cuda, source, &CudaKernel::name);
-  return named == kernels.more_cuda.end() ? kernels.cuda : *named;
+  std::vector<const CudaKernel*> found;
+  if (source == family) found.push_back(&kernels.cuda);
+  for (const CudaKernel& kernel : kernels.more_cuda)
+    if (kernel.name == source) found.push_back(&kernel);
+  return found;
 }
 
 // Returns why no kernel of the family can run the call, or an empty string.
@@ -41,33 +39,44 @@ std::string family_refusal(const OpCall& call) {
   const OpInfo& row = info_of(call.op);
   if (call.inputs.size() > kMaxCudaInputs)
     return fmt::format("{}: {} inputs, and the kernel takes at most {}", row.name, call.inputs.size(), kMaxCudaInputs);
-  for (std::size_t i = 0; i < call.inputs.size(); ++i)
-    if (call.has_input(i))
-      if (std::string reason = layout_refusal(call, row.inputs[i], call.input(i)); !reason.empty()) return reason;
   // Refuses what the arguments cannot describe.
   return cpu_family(row.family).scalar->supports(call);
 }
 
-std::string refusal_of(const OpCall& call, const CudaModule& module) {
-  const std::string_view op = name_of(call.op);
-  if (!module.weight.empty() && name_of(call.input(kCudaWeight).dtype) != module.weight)
-    return fmt::format("{}: compiled for weights of {}", op, module.weight);
-  if (std::string reason = module.kernel->supports(call); !reason.empty()) return reason;
-  if (const std::uint64_t blocks = module.kernel->blocks(call); blocks > kMostBlocks)
-    return fmt::format("{}: takes {} blocks, and a grid has at most {}", op, blocks, kMostBlocks);
+bool runs_on(const CudaModule& module, const CudaGpu& gpu) {
+  return module.is_for_one ? gpu.capability == module.capability : gpu.capability >= module.capability;
+}
+
+std::string refusal_of(const OpCall& call, const CudaKernel& kernel, const CudaGpu& gpu) {
+  if (std::string reason = kernel.supports(call); !reason.empty()) return reason;
+  if (const std::uint64_t blocks = blocks_of(kernel, call, gpu); blocks > kMostBlocks)
+    return fmt::format("{}: takes {} blocks, and a grid has at most {}", name_of(call.op), blocks, kMostBlocks);
   return {};
+}
+
+CudaEntry entry_of(const CudaModule& module, const CudaKernel& kernel, const OpCall& call) {
+  const std::string variant = kernel.variant != nullptr ? kernel.variant(call) : std::string();
+  return {&module, &kernel, fmt::format("shunt_{}{}", module.name, variant)};
+}
+
+// REQUIRES: a module of that name is built wherever the one of the kernel that needs it is.
+CudaEntry entry_before(const CudaKernel& kernel, const OpCall& call) {
+  if (kernel.before == nullptr) return {};
+  return entry_of(*std::ranges::find(cuda_modules(), kernel.before->name, &CudaModule::name), *kernel.before, call);
 }
 
 }  // namespace
 
 std::span<const CudaModule> cuda_modules() {
   static const std::vector<CudaModule> kModules = {
-#define SHUNT_CUDA_MODULE(name, source, family, weight) \
-  {#name,                                               \
-   #family,                                             \
-   #weight,                                             \
-   &kernel_of(#family, #source),                        \
-   {name##_ptx, name##_ptx_bytes},                      \
+#define SHUNT_CUDA_MODULE(name, source, family, weight, capability, is_for_one) \
+  {#name,                                                                       \
+   #family,                                                                     \
+   #weight,                                                                     \
+   capability,                                                                  \
+   is_for_one,                                                                  \
+   kernels_of(#family, #source),                                                \
+   {name##_ptx, name##_ptx_bytes},                                              \
    {source##_code_object, source##_code_object_bytes}},
 #include "cuda_modules.def"
 #undef SHUNT_CUDA_MODULE
@@ -75,33 +84,47 @@ std::span<const CudaModule> cuda_modules() {
   return kModules;
 }
 
-CudaChoice choose_cuda(const OpCall& call) {
-  const OpInfo& row = info_of(call.op);
-  CudaChoice choice{.refusal = fmt::format("{}: there is no CUDA kernel for it", row.name)};
-  for (const CudaModule& module : cuda_modules()) {
-    if (module.family != row.family) continue;
-    if (choice.module != nullptr && choice.module->kernel->rank >= module.kernel->rank) continue;
-    std::string refusal = family_refusal(call);
-    if (refusal.empty()) refusal = refusal_of(call, module);
-    if (refusal.empty())
-      choice.module = &module;
-    else if (module.kernel->rank == 0)
-      choice.refusal = std::move(refusal);
-  }
-  if (choice.module == nullptr) return choice;
-  const CudaKernel& kernel = *choice.module->kernel;
-  const std::string variant = kernel.variant != nullptr ? kernel.variant(call) : std::string();
-  return {choice.module, fmt::format("shunt_{}{}", choice.module->name, variant), {}};
+std::uint64_t blocks_of(const CudaKernel& kernel, const OpCall& call, const CudaGpu& gpu) {
+  const std::uint64_t blocks = kernel.blocks(call);
+  if (kernel.most_blocks == 0) return blocks;
+  return std::min(blocks, std::uint64_t{kernel.most_blocks} * gpu.multiprocessors);
 }
 
-CudaBlock cuda_block(const OpCall& call, const CudaModule& module) {
+CudaChoice choose_cuda(const OpCall& call, const CudaGpu& gpu, Layout weights) {
+  const OpInfo& row = info_of(call.op);
+  CudaChoice choice{.refusal = fmt::format("{}: there is no CUDA kernel for it", row.name)};
+  if (std::ranges::find(cuda_modules(), row.family, &CudaModule::family) == cuda_modules().end()) return choice;
+  if (std::string refusal = family_refusal(call); !refusal.empty()) {
+    choice.refusal = std::move(refusal);
+    return choice;
+  }
+  for (const CudaModule& module : cuda_modules()) {
+    if (module.family != row.family || !runs_on(module, gpu)) continue;
+    if (!module.weight.empty() && name_of(call.input(kCudaWeight).dtype) != module.weight) continue;
+    for (const CudaKernel* const kernel : module.kernels) {
+      if (kernel->weights != weights || !allows(call, kernel->arithmetic)) continue;
+      if (choice.main.module != nullptr && choice.main.kernel->rank >= kernel->rank) continue;
+      if (std::string refusal = refusal_of(call, *kernel, gpu); refusal.empty())
+        choice.main = entry_of(module, *kernel, call);
+      else if (kernel->rank == 0)
+        choice.refusal = std::move(refusal);
+    }
+  }
+  if (choice.main.module == nullptr) return choice;
+  choice.before = entry_before(*choice.main.kernel, call);
+  choice.refusal.clear();
+  return choice;
+}
+
+CudaBlock cuda_block(const OpCall& call, const CudaEntry& entry) {
   alignas(16) std::array<std::byte, kMaxArgumentBytes> arguments{};
-  cpu_family(module.family).scalar->write_arguments(call, arguments);
+  cpu_family(entry.module->family).scalar->write_arguments(call, arguments);
+  static_assert(kCudaArgumentBytes == kMaxArgumentBytes);
   CudaBlock block;
   block.bytes.resize(sizeof(CudaCall) + arguments.size());
   std::ranges::copy(arguments, block.bytes.begin() + sizeof(CudaCall));
-  if (module.kernel->constants == nullptr) return block;
-  const std::vector<std::uint32_t> constants = module.kernel->constants(call);
+  if (entry.kernel->constants == nullptr) return block;
+  const std::vector<std::uint32_t> constants = entry.kernel->constants(call);
   if (constants.empty()) return block;
   block.constants_at = block.bytes.size();
   const std::size_t bytes = constants.size() * sizeof(std::uint32_t);

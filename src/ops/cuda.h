@@ -3,6 +3,9 @@
 // A family folder may hold one or several kernels, each with any name x:
 //   x.cu           one source for CUDA and HIP; ops/kernel.cuh says what it sees of a call
 //   x.weights.cu   the same, compiled to PTX once for each dtype of weights (ops/each_weight.cuh)
+//   x.sm_90.cu     (or x.sm_90.weights.cu) the same for NVIDIA GPUs of compute capability 9.0 and newer alone; sm_90a:
+//   for
+//                  9.0 only, with instructions that no other has
 //   FAMILY_gpu.cpp what the host knows about them, if the defaults of CudaKernel do not fit (ops/gpu_kernels.h)
 // The build compiles x.cu to PTX, which NVIDIA drivers assemble for their own GPUs, and to a code object for AMD GPUs,
 // and embeds both. A build without clang has no PTX, one without hipcc no code objects. Plain values; any thread.
@@ -15,7 +18,9 @@
 #include <string_view>
 #include <vector>
 
+#include "ops/arithmetic.h"
 #include "ops/cuda_call.h"
+#include "ops/layout.h"
 #include "ops/shader.h"
 
 namespace shunt {
@@ -38,15 +43,38 @@ struct CudaKernel {
   int rank = 0;
   // Returns numbers that the kernel reads through CudaCall::constants; null: none.
   std::vector<std::uint32_t> (*constants)(const OpCall& call) = nullptr;
+  // The layout in which it reads weights that have one other than rows (ops/strips.h).
+  Layout weights = Layout::rows;
+  // How it computes products; it runs only calls whose numerics allow that.
+  Arithmetic arithmetic = Arithmetic::f32;
+  // If not 0, a grid has at most so many blocks per multiprocessor, which share all the work.
+  std::uint32_t most_blocks = 0;
+  // It may start before the kernel ahead of it has ended, and itself waits for that one's results.
+  bool starts_early = false;
+  // Returns the shared memory that a launch gives each block besides what the kernel declares; null: none.
+  std::uint32_t (*shared_bytes)(const OpCall& call) = nullptr;
+  // Returns the bytes at CudaCall::scratch, which keep their values from the kernel before to this one; null: none.
+  std::uint64_t (*scratch_bytes)(const OpCall& call) = nullptr;
+  // Runs before it on the same call, and leaves in scratch what it makes of input 0 alone: ops in a row with the same
+  // input 0 share that. Null: none.
+  const CudaKernel* before = nullptr;
+};
+
+// What the choice of a kernel depends on, of a GPU.
+struct CudaGpu {
+  std::uint32_t capability = 0;  // of NVIDIA's, ten times the compute capability
+  std::uint32_t multiprocessors = 1;
 };
 
 // A compiled source, in which the kernels are named shunt_NAME and variants; a form that was not built is empty.
 struct CudaModule {
   std::string_view name;
   std::string_view family;
-  std::string_view weight;  // name of the dtype of input kCudaWeight that it is for; empty: any
-  const CudaKernel* kernel;
-  std::span<const std::byte> ptx;  // ends with a zero
+  std::string_view weight;                 // name of the dtype of input kCudaWeight that it is for; empty: any
+  std::uint32_t capability;                // the least of a GPU that runs it
+  bool is_for_one;                         // only GPUs of that very capability do
+  std::vector<const CudaKernel*> kernels;  // what the host knows about those in it
+  std::span<const std::byte> ptx;          // ends with a zero
   std::span<const std::byte> code_object;
 };
 // The input that a source compiled for each dtype of weights is compiled for.
@@ -55,20 +83,31 @@ inline constexpr std::size_t kCudaWeight = 1;
 // All modules of this build, sorted by source.
 [[nodiscard]] std::span<const CudaModule> cuda_modules();
 
-// The kernel that runs the call, by the name that it has in its module, or why there is none.
-struct CudaChoice {
+// A kernel by the name that it has in its module.
+struct CudaEntry {
   const CudaModule* module = nullptr;
-  std::string entry;
+  const CudaKernel* kernel = nullptr;
+  std::string name;
+};
+
+// The kernels that run a call, or why there are none.
+struct CudaChoice {
+  CudaEntry main;
+  CudaEntry before;  // without a module: none
   std::string refusal;
 };
-[[nodiscard]] CudaChoice choose_cuda(const OpCall& call);
+// `weights` is the layout of those weights of the call that have one other than rows.
+[[nodiscard]] CudaChoice choose_cuda(const OpCall& call, const CudaGpu& gpu, Layout weights = Layout::rows);
+
+// The blocks of a launch.
+[[nodiscard]] std::uint64_t blocks_of(const CudaKernel& kernel, const OpCall& call, const CudaGpu& gpu);
 
 // The memory block that describes a call, without addresses: a CudaCall, the family's arguments, then the constants,
-// aligned to 16 bytes. REQUIRES: choose_cuda() found a module.
+// aligned to 16 bytes. REQUIRES: choose_cuda() chose the kernel.
 struct CudaBlock {
   std::vector<std::byte> bytes;
   std::uint64_t constants_at = 0;  // 0: none
 };
-[[nodiscard]] CudaBlock cuda_block(const OpCall& call, const CudaModule& module);
+[[nodiscard]] CudaBlock cuda_block(const OpCall& call, const CudaEntry& entry);
 
 }  // namespace shunt

@@ -10,6 +10,10 @@ namespace shunt {
 
 inline constexpr std::uint32_t kCudaGroupSize = 64;  // threads per block, unless a kernel wants another number
 inline constexpr std::uint32_t kMaxCudaInputs = 8;
+// The bytes of a call's arguments, after which its constants begin.
+inline constexpr std::uint32_t kCudaArgumentBytes = 256;
+// The bytes before CudaCall::scratch: counters, which are zero when a kernel begins and when it has ended.
+inline constexpr std::uint32_t kCudaCounterBytes = 512;
 
 // Device addresses; 0: none.
 struct CudaCall {
@@ -17,7 +21,7 @@ struct CudaCall {
   std::uint64_t output = 0;
   std::uint64_t inputs[kMaxCudaInputs]{};
   std::uint64_t constants = 0;
-  std::uint64_t scratch = 0;  // memory that only this call's kernels use
+  std::uint64_t scratch = 0;
 };
 static_assert(sizeof(CudaCall) == 96 && sizeof(CudaCall) % 16 == 0);
 

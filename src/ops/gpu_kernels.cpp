@@ -52,6 +52,8 @@ std::uint64_t groups_for_words(const Operand& written) {
 
 std::uint64_t blocks_for_elements(std::uint64_t elements) { return (elements + kCudaGroupSize - 1) / kCudaGroupSize; }
 
+std::string for_strips(const OpCall&) { return "_strips"; }
+
 std::uint64_t whole_rows(const OpCall& call) { return groups_for_rows(*call.output); }
 std::uint64_t one_per_row(const OpCall& call) { return call.output->shape.rows(); }
 std::uint64_t one_per_input_row(const OpCall& call) { return call.input(0).shape.rows(); }

@@ -34,6 +34,9 @@ struct GpuKernels {
 // The number of blocks if each thread writes one element.
 [[nodiscard]] std::uint64_t blocks_for_elements(std::uint64_t elements);
 
+// CudaKernel::variant: "_strips", of a kernel that has a second form for weights in strips.
+[[nodiscard]] std::string for_strips(const OpCall& call);
+
 // ShaderKernel::groups for kernels that write whole rows of the result.
 [[nodiscard]] std::uint64_t whole_rows(const OpCall& call);
 // ShaderKernel::groups or CudaKernel::blocks: one for each row of the result, or of input 0.

@@ -6,12 +6,11 @@
 // capacity needs, and tails are masked.
 // This file hides the differences between the compilers:
 //   SHUNT_GLOBAL, SHUNT_FUNCTION, SHUNT_SHARED  mark a kernel, a device function, a variable shared by a block
-//   lane(), group()                             the thread's number in its block, the block's number
+//   lane(), group(), groups()              the thread's number in its block, the block's number, the blocks
 //   sync()                                      waits for the whole block
 //   sync_warp()                                 waits for 32 threads
 //   from_lane(value, mask)                      the value of the thread of these 32 whose number differs in `mask`
 //   SHUNT_UNROLL                                unrolls a loop of constant length; its arrays stay in registers
-// All warps of a block must call sync_warp() and from_lane() equally often, since the host makes the whole block wait.
 #pragma once
 
 #include <cstdint>
@@ -56,12 +55,15 @@ namespace shunt {
 #if defined(SHUNT_KERNELS_ON_HOST)
 std::uint32_t lane();
 std::uint64_t group();
+std::uint64_t groups();
 void sync();
-SHUNT_FUNCTION void sync_warp() { sync(); }
+void sync_warp();
+void let_others_run();
 float from_lane(float value, std::uint32_t mask);
 #elif defined(__HIP__)
 SHUNT_FUNCTION std::uint32_t lane() { return __builtin_amdgcn_workitem_id_x(); }
 SHUNT_FUNCTION std::uint64_t group() { return __builtin_amdgcn_workgroup_id_x(); }
+SHUNT_FUNCTION std::uint64_t groups() { return __builtin_amdgcn_grid_size_x() / __builtin_amdgcn_workgroup_size_x(); }
 SHUNT_FUNCTION void sync() {
   __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
   __builtin_amdgcn_s_barrier();
@@ -79,6 +81,7 @@ SHUNT_FUNCTION float from_lane(float value, std::uint32_t mask) {
 #elif defined(__clang__)
 SHUNT_FUNCTION std::uint32_t lane() { return static_cast<std::uint32_t>(__nvvm_read_ptx_sreg_tid_x()); }
 SHUNT_FUNCTION std::uint64_t group() { return static_cast<std::uint32_t>(__nvvm_read_ptx_sreg_ctaid_x()); }
+SHUNT_FUNCTION std::uint64_t groups() { return static_cast<std::uint32_t>(__nvvm_read_ptx_sreg_nctaid_x()); }
 SHUNT_FUNCTION void sync() { __syncthreads(); }
 SHUNT_FUNCTION void sync_warp() { __nvvm_bar_warp_sync(~0U); }
 SHUNT_FUNCTION float from_lane(float value, std::uint32_t mask) {
@@ -87,6 +90,7 @@ SHUNT_FUNCTION float from_lane(float value, std::uint32_t mask) {
 #else
 SHUNT_FUNCTION std::uint32_t lane() { return threadIdx.x; }
 SHUNT_FUNCTION std::uint64_t group() { return blockIdx.x; }
+SHUNT_FUNCTION std::uint64_t groups() { return gridDim.x; }
 SHUNT_FUNCTION void sync() { __syncthreads(); }
 SHUNT_FUNCTION void sync_warp() { __syncwarp(); }
 SHUNT_FUNCTION float from_lane(float value, std::uint32_t mask) { return __shfl_xor_sync(~0U, value, mask); }
@@ -98,6 +102,12 @@ SHUNT_FUNCTION std::uint64_t thread_index() { return group() * kGroup + lane(); 
 template <class T>
 SHUNT_FUNCTION const T& arguments_of(const CudaCall* call) {
   return *reinterpret_cast<const T*>(call + 1);
+}
+// Returns what is at CudaCall::constants, without a read of that address: it follows the arguments.
+template <class T>
+SHUNT_FUNCTION const T& constants_of(const CudaCall* call) {
+  static_assert(alignof(T) <= 16);
+  return *reinterpret_cast<const T*>(reinterpret_cast<const std::uint8_t*>(call + 1) + kCudaArgumentBytes);
 }
 SHUNT_FUNCTION const Parameters& parameters_of(const CudaCall* call) {
   return *reinterpret_cast<const Parameters*>(call->parameters);
@@ -243,6 +253,21 @@ SHUNT_FUNCTION FourFloats read_four(const float* x, bool in_sixteens) {
   if (in_sixteens) return __builtin_bit_cast(FourFloats, load_four(x));
   return {{x[0], x[1], x[2], x[3]}};
 }
+struct alignas(8) TwoFloats {
+  float values[2];
+};
+// Reads two floats, with one access if they begin at a multiple of 8 bytes.
+SHUNT_FUNCTION TwoFloats read_two(const float* x, bool in_eights) {
+#if defined(__clang__) && defined(__NVPTX__)
+  if (in_eights) {
+    TwoFloats two;
+    asm volatile("ld.v2.f32 {%0, %1}, [%2];" : "=f"(two.values[0]), "=f"(two.values[1]) : "l"(x));
+    return two;
+  }
+#endif
+  static_cast<void>(in_eights);
+  return {{x[0], x[1]}};
+}
 // The same as load_four for what is needed only once: past the first-level cache.
 SHUNT_FUNCTION FourWords load_once(const void* from) {
 #if defined(__clang__) && defined(__NVPTX__)
@@ -277,6 +302,17 @@ SHUNT_FUNCTION std::uint32_t byte_permute(std::uint32_t low, std::uint32_t high,
   for (std::uint32_t i = 0; i < 4; ++i)
     bytes |= static_cast<std::uint32_t>(both >> (selector >> 4U * i & 7U) * 8U & 255U) << 8U * i;
   return bytes;
+#endif
+}
+
+// Returns (word & mask) | other, as one instruction.
+SHUNT_FUNCTION std::uint32_t masked_or(std::uint32_t word, std::uint32_t mask, std::uint32_t other) {
+#if defined(__clang__) && defined(__NVPTX__)
+  std::uint32_t bits;
+  asm("lop3.b32 %0, %1, %2, %3, 0xEA;" : "=r"(bits) : "r"(word), "r"(mask), "r"(other));
+  return bits;
+#else
+  return (word & mask) | other;
 #endif
 }
 

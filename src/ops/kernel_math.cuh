@@ -15,6 +15,8 @@ SHUNT_FUNCTION float abs(float x) { return float_of(bits_of(x) & 0x7FFFFFFFU); }
 // NaN if either argument is NaN.
 SHUNT_FUNCTION float min(float a, float b) { return b < a || b != b ? b : a; }
 SHUNT_FUNCTION float max(float a, float b) { return a < b || b != b ? b : a; }
+// The other argument if one is NaN.
+SHUNT_FUNCTION float larger(float a, float b) { return __builtin_fmaxf(a, b); }
 SHUNT_FUNCTION float select(float condition, float chosen, float other) { return condition > 0.0F ? chosen : other; }
 
 SHUNT_FUNCTION float sqrt(float x) {
@@ -48,6 +50,28 @@ SHUNT_FUNCTION float exp(float x) {
   sum = (sum * r) * r + r + 1.0F;
   const std::int32_t half = n / 2;  // 2^n itself may not be a normal number
   return sum * power_of_two(half) * power_of_two(n - half);
+}
+
+// 2^x. Results below the smallest normal number are zero.
+SHUNT_FUNCTION float exp2(float x) {
+#if defined(__clang__) && defined(__NVPTX__)
+  return __nvvm_ex2_approx_ftz_f(x);
+#else
+  if (x != x) return x;
+  if (x >= 128.0F) return float_of(0x7F800000U);
+  if (x < -126.0F) return 0.0F;
+  const std::int32_t n = static_cast<std::int32_t>(x + (x < 0.0F ? -0.5F : 0.5F));
+  const std::int32_t half = n / 2;
+  return exp((x - static_cast<float>(n)) * 0.693147181F) * power_of_two(half) * power_of_two(n - half);
+#endif
+}
+
+SHUNT_FUNCTION float reciprocal(float x) {
+#if defined(__clang__) && defined(__NVPTX__)
+  return __nvvm_rcp_approx_ftz_f(x);
+#else
+  return 1.0F / x;
+#endif
 }
 
 // For x = 2^n m with m between sqrt(1/2) and sqrt(2), log m = 2 artanh s with s = (m - 1) / (m + 1).

@@ -61,11 +61,6 @@ constexpr OpInfo kOps[] = {
 #include "ops/ops.def"
 };
 
-constexpr std::string_view kLayouts[] = {
-#define SHUNT_LAYOUT(name, meaning) #name,
-#include "ops/layouts.def"
-};
-
 constexpr std::size_t kAttributeCount = 0
 #define SHUNT_ATTRIBUTE(name, type, default_value, meaning) +1
 #include "ops/attributes.def"
@@ -105,7 +100,6 @@ Status check_operands(const OpInfo& info, InputOperands inputs, const Attributes
 
 }  // namespace
 
-std::string_view name_of(Layout layout) { return kLayouts[static_cast<std::size_t>(layout)]; }
 const AttributeInfo& info_of(Attr attr) {
   using f32 = float;
   using u32 = std::uint32_t;
@@ -139,12 +133,7 @@ const AttributeValue& Attributes::get(Attr attr) const {
 }
 
 Operand Operand::contiguous(DType dtype, const Shape& shape, TensorKind kind, Extent extent) {
-  return {.dtype = dtype,
-          .layout = Layout::rows,
-          .kind = kind,
-          .extent = extent,
-          .shape = shape,
-          .strides = contiguous_strides(shape)};
+  return {.dtype = dtype, .kind = kind, .extent = extent, .shape = shape, .strides = contiguous_strides(shape)};
 }
 
 std::uint64_t Operand::span_bytes() const {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "shunt/numerics.h"
 #include "shunt/op.h"
 
 namespace shunt {
@@ -18,6 +19,7 @@ struct OpCall {
   const Attributes* attributes = nullptr;
   std::span<const Operand* const> inputs;
   const Operand* output = nullptr;
+  Numerics numerics = Numerics::exact;
 
   [[nodiscard]] const Operand& input(std::size_t index) const { return *inputs[index]; }
   [[nodiscard]] bool has_input(std::size_t index) const { return index < inputs.size() && inputs[index] != nullptr; }

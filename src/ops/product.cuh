@@ -63,8 +63,64 @@ SHUNT_FUNCTION std::uint32_t narrow_pair_bf16(float low, float high) {
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
   return pair;
 }
+SHUNT_FUNCTION float low_half(std::uint32_t pair) {
+  float value;
+  asm("{\n.reg .b16 low, high;\nmov.b32 {low, high}, %1;\ncvt.f32.f16 %0, low;\n}" : "=f"(value) : "r"(pair));
+  return value;
+}
+SHUNT_FUNCTION float high_half(std::uint32_t pair) {
+  float value;
+  asm("{\n.reg .b16 low, high;\nmov.b32 {low, high}, %1;\ncvt.f32.f16 %0, high;\n}" : "=f"(value) : "r"(pair));
+  return value;
+}
 
 #else
+
+#if defined(SHUNT_KERNELS_ON_HOST)
+// What the threads of a block hold of the operands.
+struct HeldOperands {
+  std::uint32_t a[4];
+  std::uint32_t b[2];
+};
+SHUNT_FUNCTION HeldOperands& held_operands(std::uint32_t thread) {
+  static HeldOperands held[1024];
+  return held[thread];
+}
+
+// The product of A with `columns` columns, whose elements widen(16 bits) returns.
+template <std::uint32_t columns, class Widen>
+SHUNT_FUNCTION Product multiply_held(const HeldOperands& mine, const Product& sums, Widen widen) {
+  const std::uint32_t warp = lane() / 32U * 32U;
+  const auto element = [widen](std::uint32_t pair, std::uint32_t i) {
+    return static_cast<double>(widen(i % 2U == 0 ? pair & 0xFFFFU : pair >> 16U));
+  };
+  held_operands(lane()) = mine;
+  sync_warp();
+  Product d;
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    const std::uint32_t row = lane() % 32U / 4U;
+    const std::uint32_t column = lane() % 4U * 2U + i % 2U;
+    double sum = static_cast<double>(sums.sums[i]);
+    for (std::uint32_t k = 0; k < columns; ++k)
+      sum += element(held_operands(warp + row * 4U + k % 8U / 2U).a[k / 8U * 2U + i / 2U], k) *
+             element(held_operands(warp + column * 4U + k % 8U / 2U).b[k / 8U], k);
+    d.sums[i] = static_cast<float>(sum);
+  }
+  sync_warp();
+  return d;
+}
+SHUNT_FUNCTION Product multiply_halves(const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
+                                       const Product& sums) {
+  return multiply_held<16>({{a[0], a[1], a[2], a[3]}, {b0, b1}}, sums, widen_f16);
+}
+SHUNT_FUNCTION Product multiply_bf16(const std::uint32_t (&a)[4], std::uint32_t b0, std::uint32_t b1,
+                                     const Product& sums) {
+  return multiply_held<16>({{a[0], a[1], a[2], a[3]}, {b0, b1}}, sums, widen_bf16);
+}
+SHUNT_FUNCTION Product multiply_eight_halves(std::uint32_t a0, std::uint32_t a1, std::uint32_t b) {
+  return multiply_held<8>({{a0, a1, 0, 0}, {b, 0}}, Product{}, widen_f16);
+}
+#endif
 
 SHUNT_FUNCTION std::uint32_t narrow_pair(float low, float high) {
   return narrow_f16(low) | static_cast<std::uint32_t>(narrow_f16(high)) << 16U;
@@ -75,10 +131,9 @@ SHUNT_FUNCTION std::uint32_t narrow_pair_bf16(float low, float high) {
 SHUNT_FUNCTION std::uint32_t add_halves(std::uint32_t a, std::uint32_t b) {
   return narrow_pair(widen_f16(a & 0xFFFFU) + widen_f16(b & 0xFFFFU), widen_f16(a >> 16U) + widen_f16(b >> 16U));
 }
-
-#endif
-
 SHUNT_FUNCTION float low_half(std::uint32_t pair) { return widen_f16(pair & 0xFFFFU); }
 SHUNT_FUNCTION float high_half(std::uint32_t pair) { return widen_f16(pair >> 16U); }
+
+#endif
 
 }  // namespace shunt

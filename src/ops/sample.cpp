@@ -125,8 +125,11 @@ Shape SampleBuilder::pick_shape(const Entries& entries, std::uint32_t columns) {
 std::uint32_t SampleBuilder::pick_columns(DType dtype) {
   const std::uint32_t block = info_of(dtype).block_elements;
   const bool plain = block == 1;
-  const std::uint32_t picked =
-      pick({plain ? 64U : 2 * block, plain ? 1U : block, plain ? 3U : 3 * block, plain ? 257U : 5 * block});
+  const bool is_small = block < 256;  // several of these blocks are a chunk of a strip (strips.h)
+  const std::uint32_t picked = pick({plain ? 192U : 2 * block, plain ? 1U : block, plain ? 3U : 3 * block,
+                                     plain      ? 257U
+                                     : is_small ? 12 * block
+                                                : 5 * block});
   return sizes_.columns == 0 ? picked : (sizes_.columns + block - 1) / block * block;
 }
 

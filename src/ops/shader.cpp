@@ -35,9 +35,6 @@ std::string operand_refusal(const OpCall& call, std::string_view name, const Ope
   const std::uint64_t bytes = operand.span_bytes();
   const std::uint64_t most = std::min(largest_binding_bytes, kMaxOperandBytes - 1);
   if (bytes > most) return fmt::format("{}: {} has {} bytes, and {} can be bound", name_of(call.op), name, bytes, most);
-  if (operand.layout != Layout::rows)
-    return fmt::format("{}: {} is in layout {}, must be in layout rows", name_of(call.op), name,
-                       name_of(operand.layout));
   return {};
 }
 

@@ -41,16 +41,17 @@ struct StripTraits {
 inline constexpr float kHalfOne = 0x1p-24F;
 inline constexpr float kPerHalfOne = 0x1p24F;
 
-// Pairs of integers below 1024 as halves, less `bias`.
+// 1024 as a pair of halves. Their last bits count ones, so a pair of integers below 1024 may be put there.
+inline constexpr std::uint32_t kHalves1024 = 0x64006400U;
+// Returns the integers of such a pair, less `bias`, as halves.
 template <std::uint32_t bias>
-SHUNT_FUNCTION std::uint32_t biased_halves(std::uint32_t integers) {
-  // 0x6400 is 1024, whose last bits count ones; 0xE400 is -1024.
-  return add_halves(integers | 0x64006400U, 0xE400E400U + bias * 0x00010001U);
+SHUNT_FUNCTION std::uint32_t less_bias(std::uint32_t integers) {
+  return add_halves(integers, 0xE400E400U + bias * 0x00010001U);  // 0xE400 is -1024
 }
 // The same for bytes 0 and 1, or 2 and 3, of a word, less 128.
 SHUNT_FUNCTION StepHalves bytes_as_halves(std::uint32_t bytes) {
-  return {add_halves(byte_permute(bytes, 0x64646464U, 0x4140U), 0xE480E480U),
-          add_halves(byte_permute(bytes, 0x64646464U, 0x4342U), 0xE480E480U)};
+  return {less_bias<128>(byte_permute(bytes, 0x64646464U, 0x4140U)),
+          less_bias<128>(byte_permute(bytes, 0x64646464U, 0x4342U))};
 }
 SHUNT_FUNCTION std::uint32_t rotated(std::uint32_t word, std::uint32_t shift) { return bits_from(word, word, shift); }
 
@@ -88,25 +89,26 @@ struct NibbleSteps {
     low.read(chunk, thread);
     if constexpr (high_bits != 0) high.read(chunk + groups * 128U, thread);
   }
-  SHUNT_FUNCTION StepHalves integers(std::uint32_t step) const {
+  // Returns the integers, put into `into`: zero, or kHalves1024.
+  SHUNT_FUNCTION StepHalves integers(std::uint32_t step, std::uint32_t into) const {
     const std::uint32_t group = step / 2U;
     const std::uint32_t mask = step % 2U == 0 ? 0x000F000FU : 0x00F000F0U;
-    StepHalves halves{low.words[group] & mask, low.words[group] >> 8U & mask};
+    StepHalves halves{masked_or(low.words[group], mask, into), masked_or(low.words[group] >> 8U, mask, into)};
     if constexpr (high_bits != 0) {
       constexpr std::uint32_t kGroups = 4 / high_bits;  // of a word
       const std::uint32_t word = high.words[group / kGroups];
       const std::uint32_t shift = high_bits * (group % kGroups);
       const std::uint32_t high_mask = (high_bits == 1 ? 0x00100010U : 0x00300030U) << (step % 2U == 0 ? 0U : 4U);
-      halves.low |= rotated(word, shift) & high_mask;
-      halves.high |= rotated(word, shift + 8U) & high_mask;
+      halves.low = masked_or(rotated(word, shift), high_mask, halves.low);
+      halves.high = masked_or(rotated(word, shift + 8U), high_mask, halves.high);
     }
     return halves;
   }
   template <std::uint32_t bias>
   SHUNT_FUNCTION StepHalves biased(std::uint32_t step) const {
-    const StepHalves halves = integers(step);
-    if (step % 2U == 0) return {biased_halves<bias>(halves.low), biased_halves<bias>(halves.high)};
-    return {biased_halves<bias * 16>(halves.low), biased_halves<bias * 16>(halves.high)};
+    const StepHalves halves = integers(step, kHalves1024);
+    if (step % 2U == 0) return {less_bias<bias>(halves.low), less_bias<bias>(halves.high)};
+    return {less_bias<bias * 16>(halves.low), less_bias<bias * 16>(halves.high)};
   }
 };
 
@@ -120,15 +122,17 @@ struct PairSteps {
     low.read(chunk, thread);
     if constexpr (has_third) third.read(chunk + 512, thread);
   }
-  SHUNT_FUNCTION StepHalves integers(std::uint32_t step) const {
+  // Returns the integers, put into `into`: zero, or kHalves1024.
+  SHUNT_FUNCTION StepHalves integers(std::uint32_t step, std::uint32_t into) const {
     const std::uint32_t group = step / 2U;
     const std::uint32_t mask = step % 2U == 0 ? 0x00030003U : 0x00300030U;
-    const std::uint32_t word = low.words[group / 2U] >> group % 2U * 2U;
-    StepHalves halves{word & mask, word >> 8U & mask};
+    const std::uint32_t word = low.words[group / 2U];
+    const std::uint32_t shift = group % 2U * 2U;
+    StepHalves halves{masked_or(word >> shift, mask, into), masked_or(word >> (shift + 8U), mask, into)};
     if constexpr (has_third) {
       const std::uint32_t high_mask = step % 2U == 0 ? 0x00040004U : 0x00400040U;
-      halves.low |= rotated(third.words[group / 4U], group % 4U) & high_mask;
-      halves.high |= rotated(third.words[group / 4U], group % 4U + 8U) & high_mask;
+      halves.low = masked_or(rotated(third.words[group / 4U], group % 4U), high_mask, halves.low);
+      halves.high = masked_or(rotated(third.words[group / 4U], group % 4U + 8U), high_mask, halves.high);
     }
     return halves;
   }
@@ -284,6 +288,8 @@ struct OffsetHalves {
 
 template <std::uint32_t of>
 struct Strip;
+template <std::uint32_t of>
+inline constexpr bool kHasStrips = of != dtype::F32;
 
 struct FloatStrip : StripTraits<64, 1024, 0> {
   StripWords<8> numbers;
@@ -343,7 +349,7 @@ struct ShiftedNibbles : StripTraits<128, bytes, 32> {
     quants.read(chunk, thread);
     header.read(chunk + bytes - 128, thread / 4U);
   }
-  SHUNT_FUNCTION StepHalves step(std::uint32_t i) const { return quants.integers(i); }
+  SHUNT_FUNCTION StepHalves step(std::uint32_t i) const { return quants.integers(i, 0); }
   SHUNT_FUNCTION float scale(std::uint32_t group) const { return header.scale(group); }
   SHUNT_FUNCTION float offset(std::uint32_t group) const { return header.offset(group); }
   // There are four groups; the others' minima are zero.
@@ -372,7 +378,7 @@ struct SuperblockStrip : StripTraits<256, bytes, 32> {
     quants.read(chunk, thread);
     header.read(chunk + bytes - 128, thread / 4U);
   }
-  SHUNT_FUNCTION StepHalves step(std::uint32_t i) const { return quants.integers(i); }
+  SHUNT_FUNCTION StepHalves step(std::uint32_t i) const { return quants.integers(i, 0); }
   SHUNT_FUNCTION float scale(std::uint32_t group) const {
     const std::uint32_t pair = header.scales(group / 2U);
     return group % 2U == 0 ? low_half(pair) : high_half(pair);
@@ -403,7 +409,7 @@ struct Strip<dtype::Q2_K> : StripTraits<256, 672, 16> {
     quants.read(chunk, thread);
     header.read(chunk + 512, thread / 4U);
   }
-  SHUNT_FUNCTION StepHalves step(std::uint32_t i) const { return quants.integers(i); }
+  SHUNT_FUNCTION StepHalves step(std::uint32_t i) const { return quants.integers(i, 0); }
   SHUNT_FUNCTION float scale(std::uint32_t group) const {
     const std::uint32_t pair = header.scales(group / 2U);
     return group % 2U == 0 ? low_half(pair) : high_half(pair);
@@ -424,7 +430,7 @@ struct SignedScales : StripTraits<256, bytes, group_columns> {
   Header header;
 
   SHUNT_FUNCTION float scale(std::uint32_t group) const {
-    const std::uint32_t pair = biased_halves<scale_bias>(header.scales(group / 2U));
+    const std::uint32_t pair = less_bias<scale_bias>(header.scales(group / 2U) | kHalves1024);
     return group % 2U == 0 ? low_half(pair) : high_half(pair);
   }
   SHUNT_FUNCTION float outer() const { return header.scale(); }
@@ -452,9 +458,9 @@ struct Strip<dtype::Q3_K> : SignedScales<880, 16, 32, Q3Header> {
     header.read(chunk + 768, thread / 4U);
   }
   SHUNT_FUNCTION StepHalves step(std::uint32_t i) const {
-    const StepHalves halves = quants.integers(i);
-    if (i % 2U == 0) return {biased_halves<4>(halves.low), biased_halves<4>(halves.high)};
-    return {biased_halves<64>(halves.low), biased_halves<64>(halves.high)};
+    const StepHalves halves = quants.integers(i, kHalves1024);
+    if (i % 2U == 0) return {less_bias<4>(halves.low), less_bias<4>(halves.high)};
+    return {less_bias<64>(halves.low), less_bias<64>(halves.high)};
   }
 };
 
@@ -547,9 +553,9 @@ struct StripPlace {
 template <std::uint32_t of>
 SHUNT_FUNCTION StripPlace strip_place(const std::uint8_t* matrix, std::uint32_t columns, std::uint64_t row,
                                       std::uint32_t column) {
-  using Layout = Strip<of>;
-  const std::uint64_t chunk = row / 8U * (columns / Layout::kColumns) + column / Layout::kColumns;
-  return {matrix + chunk * Layout::kBytes, static_cast<std::uint32_t>(row % 8U), column % Layout::kColumns};
+  using Form = Strip<of>;
+  const std::uint64_t chunk = row / 8U * (columns / Form::kColumns) + column / Form::kColumns;
+  return {matrix + chunk * Form::kBytes, static_cast<std::uint32_t>(row % 8U), column % Form::kColumns};
 }
 
 // Reads a row's header and returns the number of an element's group: unsigned, as it is stored.
@@ -560,25 +566,42 @@ SHUNT_FUNCTION Header header_at(const StripPlace& place, std::uint32_t at) {
   return header;
 }
 
+// Returns get(index), calling it with constants only, so that headers stay in registers.
+template <std::uint32_t count, class Get>
+SHUNT_FUNCTION auto chosen(std::uint32_t index, Get get) {
+  auto found = get(0U);
+  SHUNT_UNROLL
+  for (std::uint32_t i = 1; i < count; ++i)
+    if (i == index) found = get(i);
+  return found;
+}
+
 // Returns the quant of an element times the scale of its block of 32, where quants are `bias` too large.
 SHUNT_FUNCTION float scaled_element(const StripPlace& at, std::uint32_t headers, float quant) {
   return at.half(headers + at.row * 8U + at.column / 32U * 2U) * quant;
 }
 SHUNT_FUNCTION float shifted_element(const StripPlace& at, std::uint32_t headers, float quant) {
   const FourMinima header = header_at<FourMinima>(at, headers);
-  return header.scale(at.column / 32U) * quant + header.offset(at.column / 32U);
+  const std::uint32_t group = at.column / 32U;
+  return chosen<4>(group, [&](std::uint32_t i) { return header.scale(i); }) * quant +
+         chosen<4>(group, [&](std::uint32_t i) { return header.offset(i); });
 }
-template <class Header>
-SHUNT_FUNCTION float superblock_element(const StripPlace& at, std::uint32_t headers, std::uint32_t group, float quant) {
+// Of types with `groups` groups in a chunk.
+template <class Header, std::uint32_t groups>
+SHUNT_FUNCTION float superblock_element(const StripPlace& at, std::uint32_t headers, float quant) {
   const Header header = header_at<Header>(at, headers);
-  return header.scale() * static_cast<float>(GroupPairs::of_group(header.scales(group / 2U), group)) * quant -
-         header.min() * static_cast<float>(GroupPairs::of_group(header.minima(group / 2U), group));
+  const std::uint32_t group = at.column / (256U / groups);
+  const std::uint32_t scales = chosen<groups / 2>(group / 2U, [&](std::uint32_t i) { return header.scales(i); });
+  const std::uint32_t minima = chosen<groups / 2>(group / 2U, [&](std::uint32_t i) { return header.minima(i); });
+  return header.scale() * static_cast<float>(GroupPairs::of_group(scales, group)) * quant -
+         header.min() * static_cast<float>(GroupPairs::of_group(minima, group));
 }
-template <class Header>
-SHUNT_FUNCTION float signed_element(const StripPlace& at, std::uint32_t headers, std::uint32_t group, float bias,
-                                    float quant) {
+template <class Header, std::uint32_t groups>
+SHUNT_FUNCTION float signed_element(const StripPlace& at, std::uint32_t headers, float bias, float quant) {
   const Header header = header_at<Header>(at, headers);
-  return header.scale() * (static_cast<float>(GroupPairs::of_group(header.scales(group / 2U), group)) - bias) * quant;
+  const std::uint32_t group = at.column / (256U / groups);
+  const std::uint32_t scales = chosen<groups / 2>(group / 2U, [&](std::uint32_t i) { return header.scales(i); });
+  return header.scale() * (static_cast<float>(GroupPairs::of_group(scales, group)) - bias) * quant;
 }
 
 // Returns the element of a matrix in strips, the same as weight_at() of one in rows.
@@ -602,17 +625,14 @@ SHUNT_FUNCTION float strip_element(const std::uint8_t* matrix, std::uint32_t col
   if constexpr (of == dtype::MXFP4)
     return mx_value(quant(4)) * header_at<ExponentHeader>(at, 512).scale(at.column / 32U);
   if constexpr (of == dtype::Q4_K)
-    return superblock_element<SuperblockHeader>(at, 1024, at.column / 32U, static_cast<float>(quant(4)));
-  if constexpr (of == dtype::Q5_K)
-    return superblock_element<SuperblockHeader>(at, 1280, at.column / 32U, with(quant(4), 1024, 1, 4));
-  if constexpr (of == dtype::Q2_K)
-    return superblock_element<Q2Header>(at, 512, at.column / 16U, static_cast<float>(quant(2)));
+    return superblock_element<SuperblockHeader, 8>(at, 1024, static_cast<float>(quant(4)));
+  if constexpr (of == dtype::Q5_K) return superblock_element<SuperblockHeader, 8>(at, 1280, with(quant(4), 1024, 1, 4));
+  if constexpr (of == dtype::Q2_K) return superblock_element<Q2Header, 16>(at, 512, static_cast<float>(quant(2)));
   if constexpr (of == dtype::Q3_K)
-    return signed_element<Q3Header>(at, 768, at.column / 16U, 32.0F, with(quant(2), 512, 1, 2) - 4.0F);
+    return signed_element<Q3Header, 16>(at, 768, 32.0F, with(quant(2), 512, 1, 2) - 4.0F);
   if constexpr (of == dtype::Q6_K)
-    return signed_element<Q6Header>(at, 1536, at.column / 16U, 128.0F, with(quant(4), 1024, 2, 4) - 32.0F);
-  if constexpr (of == dtype::IQ4_XS)
-    return signed_element<Iq4XsHeader>(at, 1024, at.column / 32U, 32.0F, codebook_level(quant(4)));
+    return signed_element<Q6Header, 16>(at, 1536, 128.0F, with(quant(4), 1024, 2, 4) - 32.0F);
+  if constexpr (of == dtype::IQ4_XS) return signed_element<Iq4XsHeader, 8>(at, 1024, 32.0F, codebook_level(quant(4)));
   return 0.0F;
 }
 SHUNT_FUNCTION float strip_element(std::uint32_t of, const std::uint8_t* matrix, std::uint32_t columns,

@@ -116,7 +116,7 @@ struct StripHalves {
   // The factors of quants, and the offsets, of groups 2 i and 2 i + 1.
   SHUNT_FUNCTION std::uint32_t factors(std::uint32_t i) const {
     if constexpr (Layout::kHasOuter) {
-      return product_of_halves(biased_halves<kFormat.scale_bias>(strip.header.scales(i)), used[0]);
+      return product_of_halves(less_bias<kFormat.scale_bias>(strip.header.scales(i) | kHalves1024), used[0]);
     } else {
       return used[i];
     }
@@ -125,7 +125,7 @@ struct StripHalves {
   SHUNT_FUNCTION std::uint32_t offsets(std::uint32_t i) const {
     if constexpr (Layout::kHasOuter) {
       constexpr std::uint32_t kMedium = (1U << kFormat.bits) / 2U * 0x00010001U;  // times 2^-24
-      const std::uint32_t scales = biased_halves<kFormat.scale_bias>(strip.header.scales(i));
+      const std::uint32_t scales = less_bias<kFormat.scale_bias>(strip.header.scales(i) | kHalves1024);
       const std::uint32_t lost = fused_halves(scales, used[0], factors(i) ^ 0x80008000U);
       return fused_halves(lost, kMedium, product_of_halves(strip.header.minima(i), used[1]));
     } else {
@@ -142,7 +142,7 @@ struct StripHalves {
     } else {
       constexpr std::uint32_t kSixteenth = 0x2C002C00U;
       constexpr std::uint32_t kMinusBias = 0x80008000U | kFormat.bias * 0x00010001U;  // times 2^-24
-      const StepHalves quants = strip.quants.integers(step);
+      const StepHalves quants = strip.quants.integers(step, 0);
       const std::uint32_t of_step = step % 2U == 0 ? factor : product_of_halves(factor, kSixteenth);
       std::uint32_t offset = 0;
       if constexpr (Layout::kHasOffsets) {

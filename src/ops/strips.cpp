@@ -28,13 +28,13 @@ struct Plane {
   Word lower = 0;  // bits of an element in the plane before
 };
 
-struct Layout {
+struct ChunkForm {
   StripChunk chunk;
   std::array<Plane, 2> planes{};
   Word headers = 0;  // offset of what follows the planes
 };
 
-constexpr Layout layout_of(DType dtype) {
+constexpr ChunkForm form_of(DType dtype) {
   switch (dtype) {
     case DType::F16:
     case DType::BF16:
@@ -69,10 +69,10 @@ constexpr Layout layout_of(DType dtype) {
   }
 }
 
-#define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind)                                  \
-  static_assert(layout_of(DType::name).chunk.bytes ==                                                  \
-                layout_of(DType::name).chunk.columns / (block_elements) * (block_bytes) * kStripRows); \
-  static_assert(layout_of(DType::name).chunk.bytes % 16 == 0, "copies of whole chunks are in units of 16 bytes");
+#define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind)                                \
+  static_assert(form_of(DType::name).chunk.bytes ==                                                  \
+                form_of(DType::name).chunk.columns / (block_elements) * (block_bytes) * kStripRows); \
+  static_assert(form_of(DType::name).chunk.bytes % 16 == 0, "copies of whole chunks are in units of 16 bytes");
 #include "ops/dtypes.def"
 
 // ---- A row of blocks, to and from its part of a chunk.
@@ -299,16 +299,16 @@ struct ChunkRow {
   }
 };
 
-void put_quants(const Layout& layout, const RowPart& part, const ChunkRow& to) {
-  for (const Plane& plane : layout.planes)
-    for (Word c = 0; plane.bits != 0 && c < layout.chunk.columns; ++c)
-      to.set_bits(plane, layout.chunk.columns, c, Word{part.quants[c]} >> plane.lower);
+void put_quants(const ChunkForm& form, const RowPart& part, const ChunkRow& to) {
+  for (const Plane& plane : form.planes)
+    for (Word c = 0; plane.bits != 0 && c < form.chunk.columns; ++c)
+      to.set_bits(plane, form.chunk.columns, c, Word{part.quants[c]} >> plane.lower);
 }
-void get_quants(const Layout& layout, const ChunkRow& from, RowPart& part) {
-  for (Word c = 0; c < layout.chunk.columns; ++c) {
+void get_quants(const ChunkForm& form, const ChunkRow& from, RowPart& part) {
+  for (Word c = 0; c < form.chunk.columns; ++c) {
     Word value = 0;
-    for (const Plane& plane : layout.planes)
-      if (plane.bits != 0) value |= from.bits(plane, layout.chunk.columns, c) << plane.lower;
+    for (const Plane& plane : form.planes)
+      if (plane.bits != 0) value |= from.bits(plane, form.chunk.columns, c) << plane.lower;
     part.quants[c] = static_cast<Half>(value);
   }
 }
@@ -400,16 +400,16 @@ void each_header(DType dtype, Word headers, Word row, Part& part, Visit visit) {
   }
 }
 
-void put_part(DType dtype, const Layout& layout, const RowPart& part, const ChunkRow& to) {
-  put_quants(layout, part, to);
-  each_header(dtype, layout.headers, to.row, part, [&](const auto& value, Field field, Word shift) {
+void put_part(DType dtype, const ChunkForm& form, const RowPart& part, const ChunkRow& to) {
+  put_quants(form, part, to);
+  each_header(dtype, form.headers, to.row, part, [&](const auto& value, Field field, Word shift) {
     const Word mask = ((1U << field.bits) - 1U) << field.bit;
     to.set_word(field.at, (to.word(field.at) & ~mask) | (Word{value} >> shift << field.bit & mask));
   });
 }
-void get_part(DType dtype, const Layout& layout, const ChunkRow& from, RowPart& part) {
-  get_quants(layout, from, part);
-  each_header(dtype, layout.headers, from.row, part, [&](auto& value, Field field, Word shift) {
+void get_part(DType dtype, const ChunkForm& form, const ChunkRow& from, RowPart& part) {
+  get_quants(form, from, part);
+  each_header(dtype, form.headers, from.row, part, [&](auto& value, Field field, Word shift) {
     const Word bits = from.word(field.at) >> field.bit & ((1U << field.bits) - 1U);
     value = static_cast<std::remove_reference_t<decltype(value)>>(value | bits << shift);
   });
@@ -464,19 +464,19 @@ RowAccess row_access(DType dtype) {
 
 // Calls visit(row, first byte of its part of a chunk among rows, chunk among strips) for each row and chunk.
 template <class Visit>
-void each_part(const Layout& layout, std::uint64_t columns, std::uint64_t bytes, Visit visit) {
-  const std::uint64_t chunks = columns / layout.chunk.columns;
-  const std::uint64_t part_bytes = layout.chunk.bytes / kStripRows;
+void each_part(const ChunkForm& form, std::uint64_t columns, std::uint64_t bytes, Visit visit) {
+  const std::uint64_t chunks = columns / form.chunk.columns;
+  const std::uint64_t part_bytes = form.chunk.bytes / kStripRows;
   for (std::uint64_t at = 0; at < bytes; at += part_bytes) {
     const std::uint64_t row = at / part_bytes / chunks;
     const std::uint64_t chunk = row / kStripRows * chunks + at / part_bytes % chunks;
-    visit(static_cast<Word>(row % kStripRows), at, chunk * layout.chunk.bytes);
+    visit(static_cast<Word>(row % kStripRows), at, chunk * form.chunk.bytes);
   }
 }
 
 }  // namespace
 
-StripChunk strip_chunk(DType dtype) { return layout_of(dtype).chunk; }
+StripChunk strip_chunk(DType dtype) { return form_of(dtype).chunk; }
 
 bool has_strips(DType dtype, std::uint64_t rows, std::uint64_t columns) {
   const StripChunk chunk = strip_chunk(dtype);
@@ -484,24 +484,24 @@ bool has_strips(DType dtype, std::uint64_t rows, std::uint64_t columns) {
 }
 
 void rows_to_strips(DType dtype, std::uint64_t columns, std::span<const std::byte> rows, std::span<std::byte> strips) {
-  const Layout layout = layout_of(dtype);
-  const Word blocks = layout.chunk.columns / info_of(dtype).block_elements;
+  const ChunkForm form = form_of(dtype);
+  const Word blocks = form.chunk.columns / info_of(dtype).block_elements;
   const RowAccess access = row_access(dtype);
-  each_part(layout, columns, rows.size(), [&](Word row, std::uint64_t at, std::uint64_t chunk) {
+  each_part(form, columns, rows.size(), [&](Word row, std::uint64_t at, std::uint64_t chunk) {
     RowPart part;
     access.read(rows.data() + at, blocks, part);
-    put_part(dtype, layout, part, {strips.data() + chunk, row});
+    put_part(dtype, form, part, {strips.data() + chunk, row});
   });
 }
 
 void strips_to_rows(DType dtype, std::uint64_t columns, std::span<const std::byte> strips, std::span<std::byte> rows) {
-  const Layout layout = layout_of(dtype);
-  const Word blocks = layout.chunk.columns / info_of(dtype).block_elements;
+  const ChunkForm form = form_of(dtype);
+  const Word blocks = form.chunk.columns / info_of(dtype).block_elements;
   const RowAccess access = row_access(dtype);
-  each_part(layout, columns, rows.size(), [&](Word row, std::uint64_t at, std::uint64_t chunk) {
+  each_part(form, columns, rows.size(), [&](Word row, std::uint64_t at, std::uint64_t chunk) {
     RowPart part;
     // ChunkRow also writes, but not here.
-    get_part(dtype, layout, {const_cast<std::byte*>(strips.data() + chunk), row}, part);
+    get_part(dtype, form, {const_cast<std::byte*>(strips.data() + chunk), row}, part);
     access.write(part, blocks, rows.data() + at);
   });
 }

@@ -92,6 +92,7 @@ class Placer {
       return candidate;
     }
     candidate.reason = Reason::higher_cost;
+    candidate.arithmetic = cost.support.arithmetic;
     candidate.compute_us = cost.compute.us;
     candidate.uncertainty_us = cost.compute.uncertainty_us;
     return candidate;

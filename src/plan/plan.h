@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "graph/fusion.h"
+#include "ops/arithmetic.h"
 #include "shunt/graph.h"
 
 namespace shunt {
@@ -46,7 +47,8 @@ struct Candidate {
   std::string detail;     // what it lacks, which operand is too large, or how much memory there is
   double compute_us = 0;  // of the op alone; 0: it cannot run
   double uncertainty_us = 0;
-  bool measured = false;  // the prediction rests on measurements of the device, not on priors
+  bool measured = false;                    // the prediction rests on measurements of the device, not on priors
+  Arithmetic arithmetic = Arithmetic::f32;  // of its products here
   // Time added to the whole plan if this op and its group ran here and all else stayed; 0 for the chosen device. Empty
   // before explain(), and if the move is impossible.
   std::optional<double> added_us;

@@ -20,6 +20,11 @@ std::string describe(const Plan& plan, const Graph& graph, const Step& step) {
   return fmt::format("{} ops on {}", step.unit_count, plan.devices[step.device].id);
 }
 
+// Returns " in halves"; nothing for F32.
+std::string words_of(Arithmetic arithmetic) {
+  return arithmetic == Arithmetic::f32 ? "" : fmt::format(" in {}", info_of(arithmetic).name);
+}
+
 CandidateRecord record_of(const Plan& plan, const Candidate& candidate) {
   return {.device = plan.devices[candidate.device].id,
           .reason = std::string(name_of(candidate.reason)),
@@ -27,6 +32,7 @@ CandidateRecord record_of(const Plan& plan, const Candidate& candidate) {
           .compute_us = candidate.compute_us,
           .uncertainty_us = candidate.uncertainty_us,
           .measured = candidate.measured,
+          .arithmetic = std::string(info_of(candidate.arithmetic).name),
           .added_us = candidate.added_us};
 }
 
@@ -120,9 +126,9 @@ std::string to_text(const Plan& plan, const Graph& graph, bool explain) {
     for (std::uint32_t index = step.first_unit; index < step.first_unit + step.unit_count; ++index) {
       const Unit& unit = plan.units[index];
       const Decision& decision = plan.decisions[index];
-      text += fmt::format("  {:<28} {} on {}: {}\n", graph.nodes()[unit.nodes.back()].name,
+      text += fmt::format("  {:<28} {} on {}{}: {}\n", graph.nodes()[unit.nodes.back()].name,
                           to_string(UnitCall(graph, unit).call()), plan.devices[decision.device].id,
-                          name_of(decision.reason));
+                          words_of(decision.candidates[decision.device].arithmetic), name_of(decision.reason));
       if (!explain) continue;
       for (const CandidateRecord& candidate : record_of(plan, graph, index).candidates)
         text += fmt::format("    {}\n", describe(candidate));
@@ -133,6 +139,7 @@ std::string to_text(const Plan& plan, const Graph& graph, bool explain) {
 
 std::string to_json(const Plan& plan, const Graph& graph) {
   Json json = field_json::json_of(record_of(plan, graph));
+  json["numerics"] = name_of(graph.numerics());
   json["bound_us"] = plan.bound_us;
   json["memory_wait_us"] = plan.memory_wait_us;
   for (const char* list : {"devices", "memory", "residences", "steps"}) json[list] = Json::array();

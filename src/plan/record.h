@@ -18,6 +18,7 @@ struct CandidateRecord {
   double compute_us = 0;  // of the op alone; 0: it could not run
   double uncertainty_us = 0;
   bool measured = true;            // the prediction rests on measurements of the device
+  std::string arithmetic = "f32";  // of its products (arithmetics.def)
   std::optional<double> added_us;  // time that it was predicted to add to the whole
 };
 
@@ -60,6 +61,7 @@ void visit_fields(field_json::FieldsOf<CandidateRecord> auto& candidate, const a
   visit("compute_us", candidate.compute_us);
   visit("uncertainty_us", candidate.uncertainty_us);
   visit("measured", candidate.measured);
+  visit("arithmetic", candidate.arithmetic);
   visit("added_us", candidate.added_us);
 }
 

@@ -38,22 +38,65 @@ Executable::Executable(Graph graph, Plan plan, const ExecutableContext& context)
 Result<std::unique_ptr<Executable>> Executable::create(Graph graph, Plan plan, const ExecutableContext& context) {
   std::unique_ptr<Executable> executable(new Executable(std::move(graph), std::move(plan), context));
   SHUNT_TRY(check(executable->plan_, executable->graph_));
+  executable->choose_layouts();
   SHUNT_TRY(executable->bind_storage());
   executable->name_events();
   SHUNT_TRY(executable->prepare_programs());
   return executable;
 }
 
-Result<Binding> Executable::bind_weight(const Residence& residence, Progress& progress) {
+std::vector<Executable::WantedLayout> Executable::wanted_layouts(std::uint32_t position) const {
+  const Unit& unit = plan_.units[position];
+  const std::uint32_t device = plan_.decisions[position].device;
+  const UnitCall call(graph_, unit);
+  std::vector<WantedLayout> wanted;
+  for (std::size_t input = 0; input < unit.inputs.size(); ++input) {
+    if (unit.inputs[input] == kNone) continue;
+    const TensorId base = graph_.tensor(unit.inputs[input]).base;
+    if (graph_.tensor(base).operand.kind != TensorKind::weight) continue;
+    const Residence* const residence = plan_.find(base, device);
+    const bool is_whole = base == unit.inputs[input] && residence->device == device;
+    wanted.push_back({static_cast<std::size_t>(residence - plan_.residences.data()),
+                      is_whole ? devices_[device]->layout_for(call.call(), input) : Layout::rows});
+  }
+  return wanted;
+}
+
+void Executable::choose_layouts() {
+  std::vector<std::vector<WantedLayout>> units;
+  std::vector<bool> is_wanted_in_rows(plan_.residences.size(), false);
+  layouts_.assign(plan_.residences.size(), Layout::rows);
+  for (std::uint32_t position = 0; position < plan_.units.size(); ++position) {
+    units.push_back(wanted_layouts(position));
+    for (const auto& [residence, layout] : units.back()) {
+      if (layout == Layout::rows) is_wanted_in_rows[residence] = true;
+      layouts_[residence] = is_wanted_in_rows[residence] ? Layout::rows : layout;
+    }
+  }
+  // A unit reads all its weights in one layout; those that have no other than rows do not count.
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (const std::vector<WantedLayout>& wanted : units) {
+      const auto is_as_wanted = [&](const WantedLayout& each) { return layouts_[each.residence] == each.layout; };
+      if (std::ranges::all_of(wanted, is_as_wanted)) continue;
+      for (const WantedLayout& each : wanted)
+        if (std::exchange(layouts_[each.residence], Layout::rows) != Layout::rows) changed = true;
+    }
+  }
+}
+
+Result<Binding> Executable::bind_weight(std::size_t number, Progress& progress) {
+  const Residence& residence = plan_.residences[number];
   Device& device = *devices_[residence.device];
   if (context_.watch != nullptr) SHUNT_TRY(context_.watch->check("copying weights"));
-  SHUNT_TRY_ASSIGN(WeightStore::Weight weight,
-                   on_device(device, context_.weights->acquire(graph_.tensor(residence.tensor), device)));
+  SHUNT_TRY_ASSIGN(
+      WeightStore::Weight weight,
+      on_device(device, context_.weights->acquire(graph_.tensor(residence.tensor), device, layouts_[number])));
   progress.done += residence.bytes;
   if (context_.watch != nullptr && weight.was_copied)
     context_.watch->report(progress.kind, progress.done, progress.total);
   weights_.push_back(std::move(weight.buffer));
-  return Binding{.buffer = weights_.back().get(), .offset = 0, .bytes = weight.bytes};
+  return Binding{.buffer = weights_.back().get(), .offset = 0, .bytes = weight.bytes, .layout = layouts_[number]};
 }
 
 Status Executable::bind_storage() {
@@ -61,7 +104,8 @@ Status Executable::bind_storage() {
   Progress progress{.kind = ProgressKind::copying_weights};
   for (const Residence& residence : plan_.residences)
     if (residence.kind == StorageKind::weight) progress.total += residence.bytes;
-  for (const Residence& residence : plan_.residences) {
+  for (std::size_t number = 0; number < plan_.residences.size(); ++number) {
+    const Residence& residence = plan_.residences[number];
     const TensorInfo& tensor = graph_.tensor(residence.tensor);
     Device& device = *devices_[residence.device];
     switch (residence.kind) {
@@ -76,7 +120,7 @@ Status Executable::bind_storage() {
         break;
       }
       case StorageKind::weight: {
-        SHUNT_TRY_ASSIGN(const Binding weight, bind_weight(residence, progress));
+        SHUNT_TRY_ASSIGN(const Binding weight, bind_weight(number, progress));
         storage_.push_back(weight);
         break;
       }
@@ -265,7 +309,10 @@ Status Executable::run_audited(const Step& step, std::uint32_t position, const S
   const Device& device = *devices_[step.device];
   const std::uint64_t start_ns = device.now_ns();
   SHUNT_TRY(run_part(step, step.first_unit, position, submission));
-  AuditedOp op{.call = call.call(), .parameters = submission.parameters};
+  const Decision& decision = plan_.decisions[position];
+  AuditedOp op{.call = call.call(),
+               .arithmetic = decision.candidates[decision.device].arithmetic,
+               .parameters = submission.parameters};
   for (const TensorId input : unit.inputs) {
     op.inputs.emplace_back();
     if (input == kNone) continue;

@@ -79,8 +79,17 @@ class Executable {
   Executable(Graph graph, Plan plan, const ExecutableContext& context);
 
   [[nodiscard]] Status bind_storage();
+  // Finds the layout of each weight: the one in which all uses of it there read it fastest, or rows.
+  void choose_layouts();
+  // Returns the layouts in which a unit reads its inputs fastest, each with the number of its residence. Inputs that
+  // are not weights are left out.
+  struct WantedLayout {
+    std::size_t residence;
+    Layout layout;
+  };
+  [[nodiscard]] std::vector<WantedLayout> wanted_layouts(std::uint32_t position) const;
   // Returns a weight, copied to its device if needed. `progress` counts the bytes of the plan's weights.
-  [[nodiscard]] Result<Binding> bind_weight(const Residence& residence, Progress& progress);
+  [[nodiscard]] Result<Binding> bind_weight(std::size_t residence, Progress& progress);
   [[nodiscard]] Status prepare_programs();
   // A compute step, or a part of one, prepared on its device.
   struct Prepared {
@@ -119,6 +128,7 @@ class Executable {
   ExecutableContext context_;
   std::vector<Device*> devices_;
   std::vector<std::shared_ptr<Buffer>> arenas_;        // one per device, null if empty
+  std::vector<Layout> layouts_;                        // one per residence
   std::vector<Binding> storage_;                       // one per residence
   std::vector<std::shared_ptr<Buffer>> weights_;       // those in storage_
   std::vector<Prepared> programs_;                     // one per step, empty for transfers

@@ -20,6 +20,11 @@ bool fills(const Graph& graph, const Parameters& parameters) {
   });
 }
 
+Graph with_numerics(Graph graph, Numerics numerics) {
+  graph.set_numerics(numerics);
+  return graph;
+}
+
 bool is_state(const TensorInfo& tensor) { return tensor.operand.kind == TensorKind::state; }
 
 // Plans the single bucket, once.
@@ -52,7 +57,7 @@ class Planner final : public BucketPlanner {
 
 GraphClient::GraphClient(Graph graph, const Runtime& runtime, WeightSource* weights, const ComputationOptions& options)
     : runtime_(runtime.share()),
-      graph_(std::move(graph)),
+      graph_(with_numerics(std::move(graph), options.numerics)),
       options_(options),
       has_state_(std::ranges::any_of(graph_.tensors(), [](const TensorInfo& tensor) { return is_state(tensor); })),
       writes_state_(std::ranges::any_of(graph_.nodes(),

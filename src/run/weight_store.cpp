@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "ops/strips.h"
+
 namespace shunt {
 namespace {
 
@@ -34,22 +36,24 @@ Result<WeightStore::Part> WeightStore::find(const TensorInfo& weight) const {
                             weight.rows_of.empty() ? "" : fmt::format(" from row {} on", weight.first_row)));
   SHUNT_TRY_ASSIGN(const std::uint64_t bytes, bytes_of(info.dtype, shape));
   SHUNT_TRY_ASSIGN(const std::uint64_t row_bytes, bytes_of(info.dtype, {shape.columns()}));
-  return Part{.index = place->second, .offset = row_bytes * weight.first_row, .bytes = bytes};
+  return Part{.index = place->second,
+              .offset = row_bytes * weight.first_row,
+              .bytes = bytes,
+              .dtype = info.dtype,
+              .columns = shape.columns(),
+              .row_bytes = row_bytes};
 }
 
-Result<WeightStore::Weight> WeightStore::acquire(const TensorInfo& weight, Device& device) {
+Result<WeightStore::Weight> WeightStore::acquire(const TensorInfo& weight, Device& device, Layout layout) {
   SHUNT_TRY_ASSIGN(const Part part, find(weight));
-  if (weight.operand.layout != Layout::rows)
-    return fail(Code::unsupported, fmt::format("weight \"{}\" cannot be loaded in layout {}; only rows are supported",
-                                               weight.name, static_cast<unsigned>(weight.operand.layout)));
-  const Key key{weight.name, device.info().memory_pool, weight.operand.layout};
+  const Key key{weight.name, device.info().memory_pool, layout};
   if (const auto copy = copies_.find(key); copy != copies_.end()) {
     std::shared_ptr<Buffer> buffer = copy->second.buffer.lock();
     // Others may still hold a buffer that was lost with its device.
     if (buffer != nullptr && copy->second.device->health().status)
       return Weight{.buffer = std::move(buffer), .bytes = part.bytes};
   }
-  auto loaded = load(part, device);
+  auto loaded = load(part, device, layout);
   if (!loaded)
     return fail_at(fmt::format("weight \"{}\" on {}", weight.name, device.info().id), std::move(loaded).error());
   copies_.insert_or_assign(
@@ -69,16 +73,35 @@ std::uint64_t WeightStore::copied_bytes() const {
   return bytes;
 }
 
-Result<WeightStore::Weight> WeightStore::load(const Part& part, Device& device) {
-  if (const auto mapped = source_->mapped(part.index); !mapped.empty())
+void WeightStore::lay_out(const Part& part, std::span<const std::byte> rows, std::span<std::byte> strips) {
+  if (!threads_) threads_.emplace(usable_cores(), std::span<const std::uint32_t>());
+  const std::uint64_t strip_bytes = kStripRows * part.row_bytes;
+  const std::uint64_t count = rows.size() / strip_bytes;
+  threads_->run([&](std::uint32_t thread) {
+    const std::uint64_t begin = count * thread / threads_->threads() * strip_bytes;
+    const std::uint64_t bytes = count * (thread + 1) / threads_->threads() * strip_bytes - begin;
+    if (bytes != 0) rows_to_strips(part.dtype, part.columns, rows.subspan(begin, bytes), strips.subspan(begin, bytes));
+  });
+}
+
+Result<WeightStore::Weight> WeightStore::load(const Part& part, Device& device, Layout layout) {
+  if (const auto mapped = source_->mapped(part.index); !mapped.empty() && layout == Layout::rows)
     if (auto imported = device.import_host(mapped.subspan(part.offset, part.bytes), source_->owner(part.index)))
       return Weight{.buffer = std::move(*imported), .bytes = part.bytes};
   SHUNT_TRY_ASSIGN(std::unique_ptr<Buffer> buffer, device.allocate(part.bytes, BufferUse::weights));
-  std::vector<std::byte> chunk(std::min(part.bytes, kChunkBytes));
+  const std::uint64_t whole = layout == Layout::strips ? kStripRows * part.row_bytes : 1;  // what is laid out at a time
+  std::vector<std::byte> chunk(std::min(part.bytes, std::max(kChunkBytes / whole, std::uint64_t{1}) * whole));
+  std::vector<std::byte> strips(layout == Layout::strips ? chunk.size() : 0);
   for (std::uint64_t done = 0; done < part.bytes; done += chunk.size()) {
     const std::span<std::byte> piece(chunk.data(), std::min<std::uint64_t>(chunk.size(), part.bytes - done));
     SHUNT_TRY(source_->read(part.index, part.offset + done, piece));
-    SHUNT_TRY(device.write({.buffer = buffer.get(), .offset = done, .bytes = piece.size()}, piece).wait());
+    std::span<const std::byte> content = piece;
+    if (layout == Layout::strips) {
+      const std::span<std::byte> laid_out = std::span(strips).first(piece.size());
+      lay_out(part, piece, laid_out);
+      content = laid_out;
+    }
+    SHUNT_TRY(device.write({.buffer = buffer.get(), .offset = done, .bytes = content.size()}, content).wait());
     source_->release(part.index, part.offset + done, piece.size());
   }
   return Weight{.buffer = std::move(buffer), .bytes = part.bytes, .was_copied = true};

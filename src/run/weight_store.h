@@ -7,8 +7,11 @@
 
 #include <map>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
 
+#include "base/system/thread_pool.h"
 #include "devices/device.h"
 #include "shunt/graph.h"
 #include "shunt/weights.h"
@@ -25,9 +28,9 @@ class WeightStore {
     std::uint64_t bytes = 0;
     bool was_copied = false;  // by this call
   };
-  // Acquires a weight, or rows of one. Errors: invalid if the source has no such tensor or another dtype or shape;
-  // unsupported for another layout than the source's rows; io; out_of_memory.
-  [[nodiscard]] Result<Weight> acquire(const TensorInfo& weight, Device& device);
+  // Acquires a weight, or rows of one. Errors: invalid if the source has no such tensor or another dtype or shape; io;
+  // out_of_memory. REQUIRES: the weight can have the layout.
+  [[nodiscard]] Result<Weight> acquire(const TensorInfo& weight, Device& device, Layout layout = Layout::rows);
 
   // Reads bytes of a weight, or of rows of one, from its source. Errors: invalid as for acquire(); io.
   [[nodiscard]] Status read(const TensorInfo& weight, std::uint64_t offset, std::span<std::byte> to) const;
@@ -55,14 +58,20 @@ class WeightStore {
     std::size_t index = 0;  // of the source's tensor
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;
+    DType dtype = DType::F32;
+    std::uint32_t columns = 0;
+    std::uint64_t row_bytes = 0;
   };
 
   [[nodiscard]] Result<Part> find(const TensorInfo& weight) const;
-  [[nodiscard]] Result<Weight> load(const Part& part, Device& device);
+  [[nodiscard]] Result<Weight> load(const Part& part, Device& device, Layout layout);
+  // Lays out whole strips of rows, with all cores.
+  void lay_out(const Part& part, std::span<const std::byte> rows, std::span<std::byte> strips);
 
   WeightSource* source_;
   std::map<std::string, std::size_t, std::less<>> index_of_;
   std::map<Key, Copy> copies_;
+  std::optional<ThreadPool> threads_;  // once weights are laid out
 };
 
 }  // namespace shunt

@@ -44,6 +44,19 @@ TEST(KernelMath, ExpIsAccurate) {
   EXPECT_TRUE(std::isnan(kernel_math::exp(std::nanf(""))));
 }
 
+TEST(KernelMath, Exp2IsAccurate) {
+  const Exact exact = [](double x) { return std::exp2(x); };
+  EXPECT_LE(largest_distance(kernel_math::exp2, exact, -126, 127.9F), 4);
+  EXPECT_LE(largest_distance(kernel_math::exp2, exact, -1, 1), 4);
+  EXPECT_EQ(kernel_math::exp2(0), 1);
+  EXPECT_EQ(kernel_math::exp2(-20), 0x1p-20F);
+  EXPECT_EQ(kernel_math::exp2(kInfinity), kInfinity);
+  EXPECT_EQ(kernel_math::exp2(128), kInfinity);
+  EXPECT_EQ(kernel_math::exp2(-kInfinity), 0);
+  EXPECT_EQ(kernel_math::exp2(-127), 0) << "subnormal results";
+  EXPECT_TRUE(std::isnan(kernel_math::exp2(std::nanf(""))));
+}
+
 TEST(KernelMath, TanhIsAccurate) {
   const Exact exact = [](double x) { return std::tanh(x); };
   EXPECT_LE(largest_distance(kernel_math::tanh, exact, -25, 25), 4);
@@ -99,6 +112,10 @@ TEST(KernelMath, TheRestIsExact) {
     EXPECT_TRUE(std::isnan(function(std::nanf(""), 1)));
     EXPECT_TRUE(std::isnan(function(1, std::nanf(""))));
   }
+  EXPECT_EQ(kernel_math::larger(1, 2), 2);
+  EXPECT_EQ(kernel_math::larger(std::nanf(""), 2), 2);
+  EXPECT_EQ(kernel_math::larger(2, std::nanf("")), 2);
+  EXPECT_EQ(kernel_math::reciprocal(4), 0.25F);
   EXPECT_EQ(kernel_math::select(0, 1, 2), 2);
   EXPECT_EQ(kernel_math::select(0.5F, 1, 2), 1);
 }

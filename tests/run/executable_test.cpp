@@ -344,18 +344,6 @@ TEST(WeightStore, MissingOrOtherTensorsAreErrorsThatNameThem) {
   }
 }
 
-TEST(WeightStore, RefusesALayoutThatItCannotMake) {
-  CopiedWeights source(numbers(16, 4));
-  SeparateDevices machine(1);
-  Stores stores(&source);
-  TensorInfo weight{.name = "w", .operand = Operand::contiguous(DType::F32, {16}, TensorKind::weight)};
-  weight.operand.layout = static_cast<Layout>(1);
-  const auto binding = stores.weights.acquire(weight, *machine.devices[0]);
-  ASSERT_FALSE(binding.has_value());
-  EXPECT_EQ(binding.error().code, Code::unsupported);
-  EXPECT_NE(binding.error().message.find("\"w\""), std::string::npos) << binding.error().message;
-}
-
 TEST(ArenaStore, CountsTheArenasThatSomebodyHolds) {
   SeparateDevices machine(2);
   ArenaStore arenas;

@@ -12,11 +12,25 @@ namespace simulated {
 namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{64} << 10U;
+constexpr std::uint32_t kWarp = 32;
 
 struct Lane {
   Place place;
   std::vector<char> stack;
   bool running = false;
+};
+
+// Threads that wait for each other.
+struct Meeting {
+  std::uint32_t members = 0;  // that still run
+  std::uint32_t waiting = 0;
+  std::uint64_t number = 0;
+
+  void end_if_complete() {
+    if (waiting != members) return;
+    waiting = 0;
+    ++number;
+  }
 };
 
 class Block {
@@ -29,7 +43,12 @@ class Block {
       current_ = started_;
       start(lanes_[started_]);
     }
-    for (std::uint32_t lane = 0; lane < threads; ++lane) lanes_[lane].running = true;
+    block_ = {.members = threads};
+    warps_ = {};
+    for (std::uint32_t lane = 0; lane < threads; ++lane) {
+      lanes_[lane].running = true;
+      ++warps_[lane / kWarp].members;
+    }
     for (bool left = true; left;) {
       left = false;
       for (std::uint32_t place = 0; place < threads; ++place) {
@@ -42,8 +61,12 @@ class Block {
   }
 
   void leave() { turn(lanes_[current_].place, scheduler_); }
+  void meet_block() { meet(block_); }
+  void meet_warp() { meet(warps_[current_ / kWarp]); }
   [[nodiscard]] std::uint32_t lane() const { return current_; }
   [[nodiscard]] std::uint64_t group() const { return group_; }
+  [[nodiscard]] std::uint64_t groups() const { return groups_; }
+  void set_groups(std::uint64_t count) { groups_ = count; }
 
   static Block& instance() {
     static Block block;
@@ -71,24 +94,42 @@ class Block {
     while (true) {
       block.leave();
       (*block.kernel_)();
-      block.lanes_[block.current_].running = false;
+      block.end();
     }
+  }
+  // Threads that have ended are not waited for.
+  void end() {
+    lanes_[current_].running = false;
+    for (Meeting* const meeting : {&block_, &warps_[current_ / kWarp]}) {
+      --meeting->members;
+      if (meeting->members != 0) meeting->end_if_complete();
+    }
+  }
+  void meet(Meeting& meeting) {
+    const std::uint64_t number = meeting.number;
+    ++meeting.waiting;
+    meeting.end_if_complete();
+    while (meeting.number == number) leave();
   }
 
   inline static Block* being_made = nullptr;
   std::array<Lane, kMostBlockThreads> lanes_;
+  Meeting block_;
+  std::array<Meeting, kMostBlockThreads / kWarp> warps_;
   std::uint32_t started_ = 0;
   Place scheduler_;
   ucontext_t home_{};
   ucontext_t begin_{};
   const std::function<void()>* kernel_ = nullptr;
   std::uint64_t group_ = 0;
+  std::uint64_t groups_ = 0;
   std::uint32_t current_ = 0;
 };
 
 }  // namespace
 
 void run_blocks(const std::function<void()>& kernel, std::uint64_t blocks, std::uint32_t threads) {
+  Block::instance().set_groups(blocks);
   for (std::uint64_t group = 0; group < blocks; ++group) Block::instance().run(kernel, group, threads);
 }
 
@@ -96,13 +137,16 @@ void run_blocks(const std::function<void()>& kernel, std::uint64_t blocks, std::
 
 std::uint32_t lane() { return simulated::Block::instance().lane(); }
 std::uint64_t group() { return simulated::Block::instance().group(); }
-void sync() { simulated::Block::instance().leave(); }
+std::uint64_t groups() { return simulated::Block::instance().groups(); }
+void sync() { simulated::Block::instance().meet_block(); }
+void sync_warp() { simulated::Block::instance().meet_warp(); }
+void let_others_run() { simulated::Block::instance().leave(); }
 float from_lane(float value, std::uint32_t mask) {
   static float values[simulated::kMostBlockThreads];
   values[lane()] = value;
-  sync();
+  sync_warp();
   const float other = values[lane() ^ mask];
-  sync();
+  sync_warp();
   return other;
 }
 

@@ -1,5 +1,5 @@
-// Runs a GPU kernel on the CPU: the threads of a block take turns on separate stacks, and the whole block waits at
-// sync(). One block at a time, on one thread of the process at a time.
+// Runs a GPU kernel on the CPU: the threads of a block take turns on separate stacks; the whole block waits at sync(),
+// 32 threads at sync_warp(). One block at a time, on one thread of the process at a time.
 #pragma once
 
 #include <cstdint>
@@ -7,10 +7,14 @@
 
 namespace shunt {
 
-// For the running kernel: its thread within the block, its block, the barrier, and another thread's value.
+// For the running kernel: its thread within the block, its block and how many there are, the barriers, a turn for the
+// other threads, and another thread's value.
 std::uint32_t lane();
 std::uint64_t group();
+std::uint64_t groups();
 void sync();
+void sync_warp();
+void let_others_run();
 float from_lane(float value, std::uint32_t mask);
 
 namespace simulated {

@@ -14,6 +14,7 @@
 #include <memory>
 #include <mutex>
 #include <set>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -258,8 +259,15 @@ int simulated_device_memory(std::size_t* bytes, int) {
   *bytes = kMemoryBytes;
   return kOk;
 }
-int simulated_device_attribute(int* value, int, int) {
-  *value = 1;
+// Numbers of CUDA's and HIP's attributes: a GPU of compute capability 9.0 with few multiprocessors.
+int simulated_device_attribute(int* value, int attribute, int) {
+  constexpr int kMultiprocessors[] = {16, 63};
+  constexpr int kCapabilityMajor[] = {75, 23};
+  constexpr int kCapabilityMinor[] = {76, 61};
+  const auto is_one_of = [attribute](std::span<const int> numbers) {
+    return std::ranges::find(numbers, attribute) != numbers.end();
+  };
+  *value = is_one_of(kMultiprocessors) ? 3 : is_one_of(kCapabilityMajor) ? 9 : is_one_of(kCapabilityMinor) ? 0 : 1;
   return kOk;
 }
 int simulated_context_retain(ContextHandle* context, int) {
@@ -446,6 +454,9 @@ int simulated_module_function(FunctionHandle* function, ModuleHandle module, con
   *function = reinterpret_cast<FunctionHandle>(kernel_named(name));
   return *function == nullptr ? kNotFound : kOk;
 }
+int simulated_function_attribute(FunctionHandle function, int, int) {
+  return function == nullptr ? kInvalidHandle : kOk;
+}
 int simulated_launch(FunctionHandle function, unsigned blocks, unsigned blocks_y, unsigned blocks_z, unsigned threads,
                      unsigned threads_y, unsigned threads_z, unsigned, StreamHandle stream, void** arguments,
                      void** extra) {
@@ -462,6 +473,12 @@ int simulated_launch(FunctionHandle function, unsigned blocks, unsigned blocks_y
                                 .bytes = blocks,
                                 .threads = threads,
                                 .kernel = reinterpret_cast<KernelFunction>(function)});
+}
+
+int simulated_launch_with(const LaunchConfig* config, FunctionHandle function, void** arguments, void** extra) {
+  if (config->attribute_count != 1 || config->attributes->id != kStartsEarly) return kInvalidValue;
+  return simulated_launch(function, config->blocks, config->blocks_y, config->blocks_z, config->threads,
+                          config->threads_y, config->threads_z, config->shared_bytes, config->stream, arguments, extra);
 }
 
 int simulated_event_create(EventHandle* event, unsigned) {

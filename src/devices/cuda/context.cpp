@@ -17,6 +17,13 @@ Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const Driver> d
   const DriverFunctions& call = context->call();
   SHUNT_TRY(check(call.device(&context->device_, ordinal), fmt::format("device {}", ordinal)));
   SHUNT_TRY(check(call.context_retain(&context->context_, context->device_), "its context"));
+  const AttributeNumbers& numbers = context->driver().api().attributes;
+  const auto number = [&](int attribute) {
+    return static_cast<std::uint32_t>(std::max(0, context->attribute(attribute)));
+  };
+  context->gpu_.multiprocessors = number(numbers.compute_units);
+  if (context->driver().takes_ptx())
+    context->gpu_.capability = number(numbers.capability_major) * 10 + number(numbers.capability_minor);
   context->enter();
   SHUNT_TRY(check(call.stream_create(&context->stream_, kStreamNonBlocking), "its stream"));
   return context;

@@ -11,6 +11,7 @@
 
 #include "devices/cuda/driver.h"
 #include "devices/device.h"
+#include "ops/cuda.h"
 
 namespace shunt::cuda {
 
@@ -27,6 +28,8 @@ class Context {
   [[nodiscard]] StreamHandle stream() const { return stream_; }
   // Returns 0 if the device does not answer.
   [[nodiscard]] int attribute(int number) const;
+  // What the choice of its kernels depends on.
+  [[nodiscard]] const CudaGpu& gpu() const { return gpu_; }
   // Binds the calling thread to the context.
   void enter() const { static_cast<void>(call().context_enter(context_)); }
 
@@ -41,6 +44,7 @@ class Context {
 
   std::shared_ptr<const Driver> driver_;
   int device_ = 0;
+  CudaGpu gpu_;
   ContextHandle context_ = nullptr;
   StreamHandle stream_ = nullptr;
   bool trusted_ = true;

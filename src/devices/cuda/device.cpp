@@ -12,6 +12,7 @@
 #include "devices/health.h"
 #include "devices/identity.h"
 #include "devices/waiting.h"
+#include "ops/strips.h"
 
 namespace shunt::cuda {
 namespace {
@@ -61,7 +62,7 @@ void describe_limits(const Context& context, DeviceInfo& info) {
   // (docs/measurements/2026-11-26-generation-on-cuda.md).
   constexpr double kReached = 0.3;
   constexpr double kBytesPerS = 700e9;
-  info.compute_units = number(numbers.compute_units);
+  info.compute_units = context.gpu().multiprocessors;
   info.clock_mhz = number(numbers.clock_khz) / 1000;
   info.shared_memory_bytes = number(numbers.shared_memory_bytes);
   info.largest_workgroup = number(numbers.largest_workgroup);
@@ -69,11 +70,10 @@ void describe_limits(const Context& context, DeviceInfo& info) {
   info.features = {DeviceFeature::fp16,          DeviceFeature::fp64,      DeviceFeature::atomics,
                    DeviceFeature::shared_memory, DeviceFeature::subgroups, DeviceFeature::timestamps};
   // https://docs.nvidia.com/cuda/cuda-c-programming-guide/#features-and-technical-specifications
-  const std::uint32_t capability = number(numbers.capability_major) * 10 + number(numbers.capability_minor);
-  const bool is_nvidia = context.driver().takes_ptx();
-  info.features.insert(DeviceFeature::int8, !is_nvidia || capability >= 61);
-  info.features.insert(DeviceFeature::cooperative_matrix, is_nvidia && capability >= 70);
-  info.features.insert(DeviceFeature::bf16, is_nvidia && capability >= 80);
+  const std::uint32_t capability = context.gpu().capability;
+  info.features.insert(DeviceFeature::int8, !context.driver().takes_ptx() || capability >= 61);
+  info.features.insert(DeviceFeature::cooperative_matrix, capability >= 70);
+  info.features.insert(DeviceFeature::bf16, capability >= 80);
   info.features.insert(DeviceFeature::async_transfers, number(numbers.copy_engines) > 0);
   info.features.insert(DeviceFeature::unified_memory, number(numbers.integrated) != 0);
   const double rate = info.compute_units * (info.clock_mhz * 1e6) * kFlopsPerCycle * kReached;
@@ -121,6 +121,12 @@ DeviceInfo describe(const Context& context, int ordinal, const OpenOptions& opti
   return info;
 }
 
+bool can_be_strips(const Operand& weight) {
+  if (weight.kind != TensorKind::weight || weight.shape.rank() < 2 || !weight.is_contiguous()) return false;
+  const std::uint32_t columns = weight.shape.columns();
+  return columns != 0 && has_strips(weight.dtype, weight.shape.elements() / columns, columns);
+}
+
 class CudaDevice final : public Device {
  public:
   CudaDevice(std::shared_ptr<Context> context, DeviceInfo info)
@@ -140,12 +146,23 @@ class CudaDevice final : public Device {
 
   [[nodiscard]] Support supports(std::span<const OpCall> run) const override {
     Support support{.scratch_bytes = sizeof(Parameters)};
+    std::uint64_t scratch = 0;
     for (const OpCall& call : run) {
-      CudaChoice choice = choose_cuda(call);
-      if (choice.module == nullptr) return {.reason = std::move(choice.refusal)};
-      support.scratch_bytes += cuda_block(call, *choice.module).bytes.size();
+      const CudaChoice choice = choose_cuda(call, context_->gpu());
+      if (choice.main.module == nullptr) return {.reason = choice.refusal};
+      support.scratch_bytes += 2 * cuda_block(call, choice.main).bytes.size();
+      for (const CudaChoice& each : {choice, in_strips(call)}) {
+        if (each.main.module == nullptr) continue;
+        scratch = std::max(scratch, scratch_of(each, call));
+        support.arithmetic = least_exact(support.arithmetic, each.main.kernel->arithmetic);
+      }
     }
+    support.scratch_bytes += scratch;
     return support;
+  }
+  [[nodiscard]] Layout layout_for(const OpCall& call, std::size_t input) const override {
+    const bool is_taken = can_be_strips(call.input(input)) && in_strips(call).main.module != nullptr;
+    return is_taken ? Layout::strips : Layout::rows;
   }
 
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {
@@ -200,6 +217,10 @@ class CudaDevice final : public Device {
   [[nodiscard]] Health health() const override { return health_.get(); }
 
  private:
+  [[nodiscard]] CudaChoice in_strips(const OpCall& call) const {
+    return choose_cuda(call, context_->gpu(), Layout::strips);
+  }
+
   // A submission or a read, in stream order.
   struct Pending {
     Event event;

@@ -124,6 +124,8 @@ Status Driver::load() {
   functions_.member = library.find<int(*) parameters>(api_->functions[next]); \
   if (functions_.member == nullptr) missing = api_->functions[next];          \
   ++next;
+#define SHUNT_OPTIONAL_DRIVER_CALL(member, cuda, hip, parameters, arguments) \
+  functions_.member = library.find<int(*) parameters>(api_->functions[next++]);
 #include "devices/cuda/calls.def"
   simulated_ = library.find<void (*)()>("shunt_driver_is_simulated") != nullptr;
   takes_ptx_ = api_ == &cuda_api() || library.find<void (*)()>("shunt_driver_takes_ptx") != nullptr;

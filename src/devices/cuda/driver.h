@@ -24,7 +24,9 @@ inline constexpr int kSuccess = 0;
 inline constexpr int kNotReady = 600;
 inline constexpr unsigned kStreamNonBlocking = 1;
 inline constexpr unsigned kEventWithoutTime = 2;
-inline constexpr int kCaptureRelaxed = 2;  // lets a driver load kernels during capture
+inline constexpr int kStartsEarly = 6;      // an attribute of launches
+inline constexpr int kMostSharedBytes = 8;  // an attribute of functions
+inline constexpr int kCaptureRelaxed = 2;   // lets a driver load kernels during capture
 
 // The numbers of the device attributes in use, which differ between the APIs.
 struct AttributeNumbers {

@@ -1,4 +1,5 @@
-// The handles of the driver API of CUDA and HIP, each with a type of its own, and addresses of device memory.
+// The types of the driver API of CUDA and HIP: handles, each with a type of its own, addresses of device memory, and
+// how a kernel is launched.
 #pragma once
 
 #include <cstdint>
@@ -13,5 +14,22 @@ using ExecutableHandle = struct ExecutableObject*;
 using ModuleHandle = struct ModuleObject*;
 using FunctionHandle = struct FunctionObject*;
 using Address = std::uint64_t;
+
+// CUlaunchAttribute and CUlaunchConfig.
+struct LaunchAttribute {
+  int id;
+  int reserved = 0;
+  int value;
+  int rest[15] = {};
+};
+struct LaunchConfig {
+  unsigned blocks, blocks_y, blocks_z;
+  unsigned threads, threads_y, threads_z;
+  unsigned shared_bytes;
+  StreamHandle stream;
+  LaunchAttribute* attributes;
+  unsigned attribute_count;
+};
+static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
 
 }  // namespace shunt::cuda

@@ -14,6 +14,15 @@ Address address_of(const Binding& binding) {
   return static_cast<CudaBuffer*>(binding.buffer)->address() + binding.offset;
 }
 
+// Dynamic shared memory of a block; capability 9.0 has 227 KiB, with what a kernel declares.
+constexpr int kMostSharedOfABlock = 224 * 1024;
+
+// Returns the layout of the weights that have another than rows.
+Layout layout_of(const ProgramOp& op) {
+  const auto in_strips = [](const Binding& input) { return input.layout == Layout::strips; };
+  return std::ranges::any_of(op.inputs, in_strips) ? Layout::strips : Layout::rows;
+}
+
 // Returns what an op reads and writes.
 Hazards accesses_of(const ProgramOp& op) {
   Hazards accesses;
@@ -98,9 +107,9 @@ Kernels::~Kernels() {
       context_->end([module](const DriverFunctions& call) { static_cast<void>(call.module_unload(module)); });
 }
 
-Result<FunctionHandle> Kernels::of(const CudaChoice& choice) {
-  if (const auto found = functions_.find(choice.entry); found != functions_.end()) return found->second;
-  const CudaModule& row = *choice.module;
+Result<FunctionHandle> Kernels::of(const CudaEntry& entry) {
+  if (const auto found = functions_.find(entry.name); found != functions_.end()) return found->second;
+  const CudaModule& row = *entry.module;
   const std::span<const std::byte> image = image_for(context_->driver(), row);
   if (image.empty())
     return fail(Code::unsupported,
@@ -110,9 +119,16 @@ Result<FunctionHandle> Kernels::of(const CudaChoice& choice) {
   if (module == nullptr)
     SHUNT_TRY(check(call.module_load(&module, image.data()), fmt::format("loading kernel {}", row.name)));
   FunctionHandle function = nullptr;
-  SHUNT_TRY(check(call.module_function(&function, module, choice.entry.c_str()), choice.entry));
-  functions_.emplace(choice.entry, function);
+  SHUNT_TRY(check(call.module_function(&function, module, entry.name.c_str()), entry.name));
+  if (entry.kernel->shared_bytes != nullptr)
+    SHUNT_TRY(check(call.function_attribute(function, kMostSharedBytes, kMostSharedOfABlock), entry.name));
+  functions_.emplace(entry.name, function);
   return function;
+}
+
+std::uint64_t scratch_of(const CudaChoice& choice, const OpCall& call) {
+  if (choice.main.module == nullptr || choice.main.kernel->scratch_bytes == nullptr) return 0;
+  return choice.main.kernel->scratch_bytes(call);
 }
 
 Result<std::unique_ptr<CudaProgram>> CudaProgram::create(std::shared_ptr<Context> context, Kernels& kernels,
@@ -121,7 +137,16 @@ Result<std::unique_ptr<CudaProgram>> CudaProgram::create(std::shared_ptr<Context
   program->context_->enter();
   program->name_ = request.name;
   program->content_.resize(sizeof(Parameters));
-  for (std::uint32_t op = 0; op < request.ops.size(); ++op) SHUNT_TRY(program->plan(request.ops[op], op, kernels));
+  std::vector<CudaChoice> choices;
+  std::uint64_t scratch_bytes = 0;
+  for (const ProgramOp& op : request.ops) {
+    choices.push_back(choose_cuda(op.call, program->context_->gpu(), layout_of(op)));
+    if (choices.back().main.module == nullptr) return fail(Code::unsupported, choices.back().refusal);
+    scratch_bytes = std::max(scratch_bytes, scratch_of(choices.back(), op.call));
+  }
+  SHUNT_TRY(program->make_scratch(scratch_bytes));
+  for (std::uint32_t op = 0; op < request.ops.size(); ++op)
+    SHUNT_TRY(program->plan(request.ops[op], op, choices[op], kernels));
   SHUNT_TRY(program->upload());
   SHUNT_TRY(program->capture());
   return program;
@@ -134,27 +159,66 @@ CudaProgram::~CudaProgram() {
   });
 }
 
-Status CudaProgram::plan(const ProgramOp& op, std::uint32_t number, Kernels& kernels) {
-  const CudaChoice choice = choose_cuda(op.call);
-  if (choice.module == nullptr) return fail(Code::unsupported, choice.refusal);
-  const std::uint64_t blocks = choice.module->kernel->blocks(op.call);
+Status CudaProgram::make_scratch(std::uint64_t bytes) {
+  if (bytes == 0) return {};
+  SHUNT_TRY_ASSIGN(scratch_, CudaBuffer::create(context_, bytes));
+  return {};
+}
+
+bool CudaProgram::Left::serves(const CudaEntry& before, const ProgramOp& op) const {
+  if (of == nullptr || by != before.name) return false;
+  const Binding& mine = of->inputs[0];
+  const Binding& wanted = op.inputs[0];
+  const Operand& x = of->call.input(0);
+  const Operand& other = op.call.input(0);
+  return mine.buffer == wanted.buffer && mine.offset == wanted.offset && x.dtype == other.dtype &&
+         x.extent == other.extent && x.shape == other.shape && x.strides == other.strides;
+}
+
+Status CudaProgram::plan(const ProgramOp& op, std::uint32_t number, const CudaChoice& choice, Kernels& kernels) {
+  const Binding scratch{.buffer = scratch_.get(), .bytes = scratch_ == nullptr ? 0 : scratch_->bytes()};
+  if (choice.before.module != nullptr && !left_.serves(choice.before, op)) {
+    Hazards accesses;
+    accesses.note(Access::read(op.inputs[0]));
+    accesses.note(Access::write(scratch));
+    SHUNT_TRY(add(choice.before, op, number, accesses, kernels));
+    left_ = {.by = choice.before.name, .of = &op};
+  }
+  Hazards accesses = accesses_of(op);
+  if (choice.before.module != nullptr) {
+    accesses.note(Access::read(scratch));
+  } else if (scratch_of(choice, op.call) != 0) {
+    accesses.note(Access::write(scratch));
+    left_ = {};
+  }
+  if (left_.of != nullptr && accesses.has(Access::read(left_.of->inputs[0]))) left_ = {};
+  return add(choice.main, op, number, accesses, kernels);
+}
+
+Status CudaProgram::add(const CudaEntry& entry, const ProgramOp& op, std::uint32_t number, const Hazards& accesses,
+                        Kernels& kernels) {
+  const CudaKernel& kernel = *entry.kernel;
+  const std::uint64_t blocks = blocks_of(kernel, op.call, context_->gpu());
   if (blocks == 0) return {};
-  SHUNT_TRY_ASSIGN(const FunctionHandle function, kernels.of(choice));
-  CudaBlock block = cuda_block(op.call, *choice.module);
+  SHUNT_TRY_ASSIGN(const FunctionHandle function, kernels.of(entry));
+  CudaBlock block = cuda_block(op.call, entry);
   // Offsets are within blocks_ until its address is known; operands are addresses already.
-  CudaCall call{.output = address_of(op.output), .constants = block.constants_at};
+  CudaCall call{.output = address_of(op.output),
+                .constants = block.constants_at,
+                .scratch = scratch_ == nullptr ? 0 : scratch_->address()};
   for (std::size_t i = 0; i < op.inputs.size(); ++i) call.inputs[i] = address_of(op.inputs[i]);
   std::memcpy(block.bytes.data(), &call, sizeof(call));
-  const Hazards accesses = accesses_of(op);
   const bool waits = launches_.empty() || hazards_.has(accesses);
   if (waits) hazards_.clear();
   hazards_.note(accesses);
   launches_.push_back({.function = function,
                        .blocks = static_cast<unsigned>(blocks),
-                       .threads = choice.module->kernel->threads(op.call),
+                       .threads = kernel.threads(op.call),
+                       .shared_bytes = kernel.shared_bytes == nullptr ? 0 : kernel.shared_bytes(op.call),
                        .call = content_.size(),
                        .op = number,
-                       .waits = waits});
+                       .waits = waits,
+                       .starts_early = kernel.starts_early});
   content_.insert(content_.end(), block.bytes.begin(), block.bytes.end());
   return {};
 }
@@ -192,22 +256,40 @@ Status CudaProgram::capture() {
 }
 
 Status CudaProgram::record(SideStreams& sides) {
+  bool follows_one = false;  // the last group was a single launch
   for (std::size_t first = 0; first < launches_.size();) {
     std::size_t end = first + 1;
     while (end < launches_.size() && !launches_[end].waits) ++end;
+    const bool is_one = end == first + 1;
     SHUNT_TRY(sides.fork(end - first - 1));
-    SHUNT_TRY(launch(launches_[first], context_->stream()));
+    SHUNT_TRY(launch(launches_[first], context_->stream(), is_one && follows_one));
     for (std::size_t i = first + 1; i < end; ++i) SHUNT_TRY(launch(launches_[i], sides.stream(i - first - 1)));
     SHUNT_TRY(sides.join());
+    follows_one = is_one;
     first = end;
   }
   return {};
 }
 
-Status CudaProgram::launch(Launch& each, StreamHandle stream) {
+Status CudaProgram::launch(Launch& each, StreamHandle stream, bool early) {
   void* arguments[] = {&each.call};
+  const DriverFunctions& call = context_->call();
+  if (early && each.starts_early && call.launch_with != nullptr) {
+    LaunchAttribute attribute{.id = kStartsEarly, .value = 1};
+    const LaunchConfig config{.blocks = each.blocks,
+                              .blocks_y = 1,
+                              .blocks_z = 1,
+                              .threads = each.threads,
+                              .threads_y = 1,
+                              .threads_z = 1,
+                              .shared_bytes = each.shared_bytes,
+                              .stream = stream,
+                              .attributes = &attribute,
+                              .attribute_count = 1};
+    return check(call.launch_with(&config, each.function, arguments, nullptr), "starting a kernel");
+  }
   return check(
-      context_->call().launch(each.function, each.blocks, 1, 1, each.threads, 1, 1, 0, stream, arguments, nullptr),
+      call.launch(each.function, each.blocks, 1, 1, each.threads, 1, 1, each.shared_bytes, stream, arguments, nullptr),
       "starting a kernel");
 }
 

@@ -20,9 +20,8 @@ class Kernels {
   Kernels(const Kernels&) = delete;
   Kernels& operator=(const Kernels&) = delete;
 
-  // Returns the chosen function. Errors: unsupported if its module has no form that the driver takes.
-  // REQUIRES: choice.module is not null.
-  [[nodiscard]] Result<FunctionHandle> of(const CudaChoice& choice);
+  // Returns the function. Errors: unsupported if its module has no form that the driver takes.
+  [[nodiscard]] Result<FunctionHandle> of(const CudaEntry& entry);
 
  private:
   std::shared_ptr<Context> context_;
@@ -32,6 +31,9 @@ class Kernels {
 
 // Returns the form of a kernel that a driver takes; empty if this build has none.
 [[nodiscard]] std::span<const std::byte> image_for(const Driver& driver, const CudaModule& module);
+
+// Returns the scratch memory that the kernels of a call need, 0 if none were chosen.
+[[nodiscard]] std::uint64_t scratch_of(const CudaChoice& choice, const OpCall& call);
 
 class SideStreams;
 
@@ -44,7 +46,9 @@ class CudaProgram final : public Program {
   CudaProgram(const CudaProgram&) = delete;
   CudaProgram& operator=(const CudaProgram&) = delete;
 
-  [[nodiscard]] std::uint64_t scratch_bytes() const override { return blocks_->bytes(); }
+  [[nodiscard]] std::uint64_t scratch_bytes() const override {
+    return blocks_->bytes() + (scratch_ == nullptr ? 0 : scratch_->bytes());
+  }
   [[nodiscard]] const std::string& name() const { return name_; }
   // Copies the parameters and starts the graph, or one op's kernels. REQUIRES: no submission of it is in flight.
   [[nodiscard]] Status submit(const Submission& submission);
@@ -55,26 +59,40 @@ class CudaProgram final : public Program {
   struct Launch {
     FunctionHandle function = nullptr;
     unsigned blocks = 0;
-    unsigned threads = 0;  // of a block
-    Address call = 0;      // initially an offset into blocks_
+    unsigned threads = 0;       // of a block
+    unsigned shared_bytes = 0;  // of a block, besides what the kernel declares
+    Address call = 0;           // initially an offset into blocks_
     std::uint32_t op = 0;
-    bool waits = false;  // for all before it; otherwise it may run at the same time as the last of these
+    bool waits = false;         // for all before it; otherwise it may run at the same time as the last of these
+    bool starts_early = false;  // it may be launched before the one ahead of it has ended
+  };
+  // What a kernel that ran before another has left in scratch memory, for ops in a row with the same input 0.
+  struct Left {
+    std::string by;
+    const ProgramOp* of = nullptr;  // while the program is planned
+    [[nodiscard]] bool serves(const CudaEntry& before, const ProgramOp& op) const;
   };
   explicit CudaProgram(std::shared_ptr<Context> context) : context_(std::move(context)) {}
-  [[nodiscard]] Status plan(const ProgramOp& op, std::uint32_t number, Kernels& kernels);
+  [[nodiscard]] Status make_scratch(std::uint64_t bytes);
+  [[nodiscard]] Status plan(const ProgramOp& op, std::uint32_t number, const CudaChoice& choice, Kernels& kernels);
+  [[nodiscard]] Status add(const CudaEntry& entry, const ProgramOp& op, std::uint32_t number, const Hazards& accesses,
+                           Kernels& kernels);
   [[nodiscard]] Status upload();
   [[nodiscard]] Status capture();
   // Gives the stream, which is being captured, all kernels; those that need not wait for each other run side by side.
   [[nodiscard]] Status record(SideStreams& sides);
-  [[nodiscard]] Status launch(Launch& each, StreamHandle stream);
+  // `early`: if its kernel can, it starts before the kernel ahead of it in the stream has ended.
+  [[nodiscard]] Status launch(Launch& each, StreamHandle stream, bool early = false);
 
   std::shared_ptr<Context> context_;
   std::string name_;
   std::vector<Launch> launches_;
   Hazards hazards_;  // of the last launches that do not wait for each other, while the program is planned
-  std::vector<std::byte> content_;      // of blocks_, until it is uploaded
-  std::unique_ptr<CudaBuffer> blocks_;  // parameters, then the call of each kernel
-  std::unique_ptr<Pinned> upload_;      // the source of uploads: first all of blocks_, then only the parameters
+  Left left_;
+  std::vector<std::byte> content_;       // of blocks_, until it is uploaded
+  std::unique_ptr<CudaBuffer> blocks_;   // parameters, then the call of each kernel
+  std::unique_ptr<CudaBuffer> scratch_;  // null: none
+  std::unique_ptr<Pinned> upload_;       // the source of uploads: first all of blocks_, then only the parameters
   ExecutableHandle executable_ = nullptr;
 };
 

@@ -7,5 +7,7 @@
 SHUNT_ARGS(ArgmaxArgs) { StridedTensor x; };
 SHUNT_ARGS_BYTES(ArgmaxArgs, 48)
 
-// Threads per block of the CUDA kernel.
+// Threads per block of the CUDA kernel, and for rows of no more columns than kArgmaxShort.
 SHUNT_ARGS_CONSTANT(kArgmaxThreads, 512)
+SHUNT_ARGS_CONSTANT(kArgmaxThreadsOfShort, 32)
+SHUNT_ARGS_CONSTANT(kArgmaxShort, 256)

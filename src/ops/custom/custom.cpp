@@ -108,7 +108,7 @@ Status check_inputs(const UserKernel& kernel, InputOperands inputs, const Attrib
     return fail(Code::invalid, fmt::format("takes {} inputs, got {}", description.inputs, inputs.size()));
   for (std::size_t index = 0; index < inputs.size(); ++index) {
     if (inputs[index] == nullptr) return fail(Code::invalid, fmt::format("input {} is missing", index));
-    if (inputs[index]->layout != Layout::rows || !inputs[index]->is_contiguous())
+    if (!inputs[index]->is_contiguous())
       return fail(Code::invalid, fmt::format("input {} is a view that is not contiguous; copy it first", index));
   }
   const std::size_t bytes = attributes.bytes(Attr::arguments).size();
@@ -118,7 +118,7 @@ Status check_inputs(const UserKernel& kernel, InputOperands inputs, const Attrib
 }
 
 Status check_result(const Operand& result) {
-  if (result.kind != TensorKind::value || result.layout != Layout::rows || !result.is_contiguous())
+  if (result.kind != TensorKind::value || !result.is_contiguous())
     return fail(Code::invalid, "its shape rule answers a result that is no contiguous value");
   SHUNT_TRY(bytes_of(result.dtype, result.shape));
   return {};

@@ -1,10 +1,13 @@
 // A block multiplies one row of an expert's matrix by one row of x.
 #include "ops/experts/experts_args.h"
 
-#include "ops/weight.cuh"
+#include "ops/matrix.cuh"
 
-SHUNT_KERNEL(experts) {
-  using namespace shunt;
+namespace shunt {
+namespace {
+
+template <bool in_strips>
+SHUNT_FUNCTION void multiply(const CudaCall* call) {
   const auto& args = arguments_of<ExpertsArgs>(call);
   const std::uint64_t use = group() / args.m;
   const std::uint64_t row = group() % args.m;
@@ -15,13 +18,19 @@ SHUNT_KERNEL(experts) {
   float sum = 0.0F;
   if (slot != kNoExpert) {
     const float* const x = input_of<float>(call, 0) + expert_x_offset(args, token, use % args.used);
-    const std::uint8_t* const weight =
-        input_of<std::uint8_t>(call, 1) + expert_weight_offset(args, slot) + row * args.weight_row_bytes;
+    const Matrix<in_strips> weight{input_of<std::uint8_t>(call, 1) + expert_weight_offset(args, slot),
+                                   args.weight_dtype, args.k, args.weight_row_bytes};
     sum = sum_of_columns(args.k, [&](std::uint64_t column) {
-      return x[column * args.x_strides[2]] * weight_at(args.weight_dtype, weight, static_cast<std::uint32_t>(column));
+      return x[column * args.x_strides[2]] * weight.at(row, static_cast<std::uint32_t>(column));
     });
     if (args.has_bias != 0)
       sum += input_of<float>(call, 4)[std::uint64_t{slot} * args.bias_strides[0] + row * args.bias_strides[1]];
   }
   if (lane() == 0) output_of<float>(call)[group()] = sum;
 }
+
+}  // namespace
+}  // namespace shunt
+
+SHUNT_KERNEL(experts) { shunt::multiply<false>(call); }
+SHUNT_KERNEL(experts_strips) { shunt::multiply<true>(call); }

@@ -21,8 +21,11 @@ constexpr ShaderKernel kShaders[] = {
     {.groups = groups, .specialization = specialization, .rounds = rounds},
 };
 
+constexpr CudaKernel kMoreCuda[] = {
+    {.name = "experts", .blocks = blocks, .variant = for_strips, .weights = Layout::strips}};
+
 }  // namespace
 
-extern const GpuKernels experts_gpu{.shaders = kShaders, .cuda = {.blocks = blocks}};
+extern const GpuKernels experts_gpu{.shaders = kShaders, .cuda = {.blocks = blocks}, .more_cuda = kMoreCuda};
 
 }  // namespace shunt

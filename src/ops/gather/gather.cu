@@ -1,18 +1,27 @@
 // A thread widens one element. For an id outside x, the row of the result is left unchanged.
 #include "ops/gather/gather_args.h"
 
-#include "ops/weight.cuh"
+#include "ops/matrix.cuh"
 
-SHUNT_KERNEL(gather) {
-  using namespace shunt;
+namespace shunt {
+namespace {
+
+template <bool in_strips>
+SHUNT_FUNCTION void gather(const CudaCall* call) {
   const auto& args = arguments_of<GatherArgs>(call);
   const std::uint64_t index = thread_index();
   const std::uint64_t row = index / args.columns;
   if (row >= valid_rows(args.ids, static_cast<Extent>(args.extent), parameters_of(call))) return;
   const std::int32_t id = input_of<std::int32_t>(call, 1)[row * args.id_stride];
   if (id < 0 || static_cast<std::uint32_t>(id) >= args.rows) return;
+  const Matrix<in_strips> x{input_of<std::uint8_t>(call, 0), args.dtype, args.columns,
+                            row_bytes(args.dtype, args.strides[0])};
   const auto column = static_cast<std::uint32_t>(index % args.columns);
-  const std::uint8_t* from = input_of<std::uint8_t>(call, 0) +
-                             row_bytes(args.dtype, std::uint64_t{static_cast<std::uint32_t>(id)} * args.strides[0]);
-  output_of<float>(call)[index] = weight_at(args.dtype, from, column * args.strides[1]);
+  output_of<float>(call)[index] = x.at(static_cast<std::uint32_t>(id), column * args.strides[1]);
 }
+
+}  // namespace
+}  // namespace shunt
+
+SHUNT_KERNEL(gather) { shunt::gather<false>(call); }
+SHUNT_KERNEL(gather_strips) { shunt::gather<true>(call); }

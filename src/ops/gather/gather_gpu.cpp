@@ -9,8 +9,10 @@ constexpr ShaderKernel kShaders[] = {
     {.specialization = specialization},
 };
 
+constexpr CudaKernel kMoreCuda[] = {{.name = "gather", .variant = for_strips, .weights = Layout::strips}};
+
 }  // namespace
 
-extern const GpuKernels gather_gpu{.shaders = kShaders};
+extern const GpuKernels gather_gpu{.shaders = kShaders, .more_cuda = kMoreCuda};
 
 }  // namespace shunt

@@ -40,7 +40,7 @@ void make_sample(SampleBuilder& sample) {
   const std::uint32_t columns = sample.pick_columns(weight);
   const DType dtype = sample.pick_floating();
   const Entries entries = sample.pick_entries();
-  const std::uint32_t rows = sample.pick_weight_rows({5U, 1U, 16U, 131U});
+  const std::uint32_t rows = sample.pick_weight_rows({5U, 1U, 48U, 131U});
   const View view = sample.pick_view();
   const bool has_middle_axis = sample.pick({false, false, true});
   Shape x{entries.count, columns};
@@ -79,7 +79,7 @@ void make_norm_linear_sample(SampleBuilder& sample) {
   const DType weight = sample.pick_weight();
   const std::uint32_t columns = sample.pick_columns(weight);
   const Entries entries = sample.pick_entries();
-  const std::uint32_t rows = sample.pick_weight_rows({5U, 1U, 16U, 131U});
+  const std::uint32_t rows = sample.pick_weight_rows({5U, 1U, 48U, 131U});
   const View view = sample.pick_view();
   sample.set(Attr::epsilon, sample.pick({1e-5F, 0.5F}));
   sample.add({.shape = {entries.count, columns}, .extent = entries.extent, .view = view});
@@ -125,8 +125,6 @@ std::string weight_refusal(const OpCall& call, const Operand& weight) {
   const std::string_view op = name_of(call.op);
   const DTypeInfo& info = info_of(weight.dtype);
   if (info.kind == DTypeKind::integer) return fmt::format("{}: weight must not be {}", op, info.name);
-  if (weight.layout != Layout::rows)
-    return fmt::format("{}: weight is in layout {}, must be in layout rows", op, name_of(weight.layout));
   if (std::string reason = rows_refusal(call, "weight", weight); !reason.empty()) return reason;
   if (weight.shape[1] % info.block_elements != 0 || weight.strides[0] % info.block_elements != 0)
     return fmt::format("{}: rows of weight {} {} are not whole blocks of {}", op, info.name, to_string(weight.shape),

@@ -1,10 +1,13 @@
 // A block multiplies one weight row by up to four rows of x.
 #include "ops/linear/linear_args.h"
 
-#include "ops/weight.cuh"
+#include "ops/matrix.cuh"
 
-SHUNT_KERNEL(linear) {
-  using namespace shunt;
+namespace shunt {
+namespace {
+
+template <bool in_strips>
+SHUNT_FUNCTION void multiply(const CudaCall* call) {
   const auto& args = arguments_of<LinearArgs>(call);
   const std::uint64_t r = group() % args.m;
   const std::uint64_t first = group() / args.m * kLinearGroupRows;
@@ -18,9 +21,9 @@ SHUNT_KERNEL(linear) {
     begins[i] = row_offset(args.extents, args.x_strides, first + (i < rows ? i : 0));
     sums[i] = 0.0F;
   }
-  const std::uint8_t* weight = input_of<std::uint8_t>(call, 1) + r * args.weight_row_bytes;
+  const Matrix<in_strips> weight{input_of<std::uint8_t>(call, 1), args.weight_dtype, args.k, args.weight_row_bytes};
   for (std::uint32_t column = lane(); column < args.k; column += kGroup) {
-    const float w = weight_at(args.weight_dtype, weight, column);
+    const float w = weight.at(r, column);
     for (std::uint32_t i = 0; i < kLinearGroupRows; ++i)
       if (i < rows)
         sums[i] +=
@@ -35,3 +38,9 @@ SHUNT_KERNEL(linear) {
     output_of<float>(call)[row_offset(args.extents, args.out_strides, first + i) + r] = sum;
   }
 }
+
+}  // namespace
+}  // namespace shunt
+
+SHUNT_KERNEL(linear) { shunt::multiply<false>(call); }
+SHUNT_KERNEL(linear_strips) { shunt::multiply<true>(call); }

@@ -44,6 +44,14 @@ SHUNT_ARGS_CONSTANT(kLinearTileRows, 64)
 // The CUDA kernel for many rows: rows of the weight per block, and its threads.
 SHUNT_ARGS_CONSTANT(kLinearTileWeights, 128)
 SHUNT_ARGS_CONSTANT(kLinearTileThreads, 256)
+// The CUDA kernel for weights in strips: its threads, pairs of strips whose sums a block keeps for one row of x, the
+// most bytes of its ring, and the bytes of a block's shared memory, at least (more than half of what a multiprocessor
+// has, so that each has one block) and at most.
+SHUNT_ARGS_CONSTANT(kLinearStripThreads, 512)
+SHUNT_ARGS_CONSTANT(kLinearStripPairs, 16)
+SHUNT_ARGS_CONSTANT(kLinearStripRing, 114688)
+SHUNT_ARGS_CONSTANT(kLinearStripLeast, 118784)
+SHUNT_ARGS_CONSTANT(kLinearStripMost, 232448)
 // The CUDA kernel for many rows and weights in strips: rows of the weight per tile, and its threads.
 SHUNT_ARGS_CONSTANT(kLinearProductWeights, 128)
 SHUNT_ARGS_CONSTANT(kLinearProductThreads, 384)
@@ -116,10 +124,79 @@ constexpr std::uint64_t linear_row_blocks(const LinearArgs& args) {
   return (linear_row_pairs(args) + each - 1) / each;
 }
 
-// The CUDA kernels for many rows and weights in strips: linear_x_tiles writes x as halves, linear_product multiplies.
-// The tiles consist of pieces of 8 rows by 64 columns, and hold 1 or 2 (exact) halves per element: [k / 64][halves]
-// [rows / 8][columns / 8][8 rows][8 columns]. Within 16 columns the order is 4 t, 4 t + 1 for t = 0 to 3, then 4 t + 2,
-// 4 t + 3. The factors of the rows follow, as floats.
+// ---- The CUDA kernel for weights in strips. A block multiplies pairs of strips: of its own stretch of the matrix, or
+// of gate and up.
+
+// What its shared memory depends on, of the weight's dtype.
+struct LinearStripShape {
+  std::uint32_t chunk_columns = 0;
+  std::uint32_t chunk_bytes = 0;
+  std::uint32_t x_column_bytes = 0;  // of a column of x, for one row
+  std::uint32_t sum_columns = 0;     // of a sum of x; 0: there are no sums
+};
+
+inline constexpr std::uint32_t kLinearStripWarps = kLinearStripThreads / 32;
+inline constexpr std::uint32_t kLinearStripHead = 1024;  // bytes of barriers and small things
+inline constexpr std::uint32_t kLinearStripMostStages = 8;
+
+// How a block uses its shared memory: the kernel's constants. Offsets are in bytes; sums follow the head.
+struct alignas(16) LinearStripPlan {
+  std::uint32_t chunks = 0;    // of a strip
+  std::uint32_t segment = 0;   // chunks of x in shared memory at a time
+  std::uint32_t segments = 0;  // how often
+  std::uint32_t batch = 0;     // pairs whose sums a block keeps at a time, twice
+  std::uint32_t stages = 0;    // of the ring
+  std::uint32_t x_at = 0;
+  std::uint32_t x_sums_at = 0;
+  std::uint32_t ring_at = 0;
+  std::uint32_t shared_bytes = 0;
+  std::uint32_t reserved[3]{};
+};
+static_assert(sizeof(LinearStripPlan) == 48);
+
+// Returns how many strips the weight, or each of gate and up, has.
+constexpr std::uint32_t linear_strip_count(const LinearArgs& args) { return args.m / 8; }
+
+// Returns the bytes of the sums of a pair: 16 rows of the weight for each warp.
+constexpr std::uint32_t linear_strip_sum_bytes(std::uint32_t x_rows) { return 16 * 4 * kLinearStripWarps * x_rows; }
+
+// Returns the plan for x with `k` columns. All of x is in shared memory if there is room, if need be at the cost of
+// sums, which then are stored more often; otherwise one segment after the other.
+constexpr LinearStripPlan linear_strip_plan(std::uint32_t k, const LinearStripShape& shape, std::uint32_t x_rows) {
+  constexpr std::uint32_t kAlignment = 128;
+  const std::uint32_t stage_bytes = 2 * kLinearStripWarps * shape.chunk_bytes;
+  const std::uint32_t x_bytes = shape.chunk_columns * shape.x_column_bytes * x_rows;  // of a chunk
+  // Sums of x are pairs of halves.
+  const std::uint32_t x_sum_bytes = shape.sum_columns == 0 ? 0 : shape.chunk_columns / shape.sum_columns * 4 * x_rows;
+  const std::uint32_t sum_bytes = 2 * linear_strip_sum_bytes(x_rows);
+  const std::uint32_t room = kLinearStripMost - kLinearStripHead - 2 * stage_bytes - kAlignment;
+  LinearStripPlan plan{.chunks = k / shape.chunk_columns, .batch = kLinearStripPairs / x_rows};
+  const std::uint64_t all_of_x = std::uint64_t{plan.chunks} * (x_bytes + x_sum_bytes);
+  while (plan.batch > 1 && all_of_x + plan.batch * sum_bytes > room) plan.batch /= 2;
+  plan.segment = plan.chunks;
+  if (all_of_x + plan.batch * sum_bytes > room) {
+    plan.batch = kLinearStripPairs / x_rows;
+    plan.segment = (room - plan.batch * sum_bytes) / (x_bytes + x_sum_bytes);
+  }
+  plan.segments = plan.segment == 0 ? 0 : (plan.chunks + plan.segment - 1) / plan.segment;
+  plan.x_at = kLinearStripHead + plan.batch * sum_bytes;
+  plan.x_sums_at = plan.x_at + plan.segment * x_bytes;
+  plan.ring_at = (plan.x_sums_at + plan.segment * x_sum_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  const std::uint32_t left = kLinearStripMost - plan.ring_at;
+  plan.stages = (left < kLinearStripRing ? left : kLinearStripRing) / stage_bytes;
+  if (plan.stages < 2) plan.stages = 2;
+  if (plan.stages > kLinearStripMostStages) plan.stages = kLinearStripMostStages;
+  const std::uint32_t needed = plan.ring_at + plan.stages * stage_bytes;
+  plan.shared_bytes = needed < kLinearStripLeast ? kLinearStripLeast : needed;
+  return plan;
+}
+
+// ---- The CUDA kernels for many rows and weights in strips: linear_x_tiles writes x as halves, linear_product
+// multiplies.
+
+// Pieces of 8 rows of x by 64 columns have 1 half, or 2 (exact), for each element, in the order [k / 64][halves]
+// [rows / 8][columns / 8][8 rows][8 columns]. The order of 16 columns is 4 t and 4 t + 1 for t = 0 to 3, then 4 t + 2
+// and 4 t + 3. The factors of the rows follow, as floats.
 inline constexpr std::uint32_t kLinearPieceRows = 8;
 inline constexpr std::uint32_t kLinearPieceColumns = 64;
 inline constexpr std::uint32_t kLinearPieceBytes = kLinearPieceRows * kLinearPieceColumns * 2;
@@ -179,9 +256,10 @@ constexpr std::uint32_t linear_product_x_rows(const LinearArgs& args, bool exact
   return chosen;
 }
 
-// Its rings in shared memory: a stage of weights is a chunk of columns of 16 strips, one of x 64 columns of a tile's
-// rows. All that a multiprocessor of compute capability 9.0 gives to a block, less 1 KiB for barriers, is used.
-inline constexpr std::uint32_t kLinearProductShared = 226U << 10U;
+// Its rings in shared memory, behind their barriers: a stage of weights is a chunk of columns of 16 strips, one of x 64
+// columns of a tile's rows. All that a multiprocessor of compute capability 9.0 gives to a block is used.
+inline constexpr std::uint32_t kLinearProductHead = 1024;
+inline constexpr std::uint32_t kLinearProductShared = (227U << 10U) - kLinearProductHead;
 constexpr std::uint32_t linear_product_weight_stages(std::uint32_t chunk_bytes) {
   const std::uint32_t stages = (64U << 10U) / (16 * chunk_bytes);
   return stages < 3 ? 3 : stages > 6 ? 6 : stages;
@@ -194,7 +272,7 @@ constexpr std::uint32_t linear_product_x_stages(std::uint32_t chunk_bytes, std::
 }
 // Returns the bytes of dynamic shared memory. `chunk_bytes` are those of a chunk of a strip (ops/strips.h).
 constexpr std::uint32_t linear_product_shared(std::uint32_t chunk_bytes, std::uint32_t x_rows, std::uint32_t halves) {
-  return linear_product_weight_stages(chunk_bytes) * 16 * chunk_bytes +
+  return kLinearProductHead + linear_product_weight_stages(chunk_bytes) * 16 * chunk_bytes +
          linear_product_x_stages(chunk_bytes, x_rows, halves) * (x_rows / kLinearPieceRows) * halves *
              kLinearPieceBytes;
 }

@@ -1,8 +1,13 @@
 #include <fmt/format.h>
+
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <vector>
 
 #include "ops/gpu_kernels.h"
 #include "ops/linear/linear.h"
+#include "ops/strips.h"
 
 namespace shunt {
 namespace {
@@ -178,7 +183,44 @@ std::uint32_t cuda_tile_threads(const OpCall&) { return kLinearTileThreads; }
 
 std::string cuda_row_variant(const OpCall& call) { return fmt::format("_{}", linear_row_x_rows(linear_args(call))); }
 
+// Returns what Strip<dtype> of ops/strip.cuh says.
+LinearStripShape strip_shape(DType dtype) {
+  const StripChunk chunk = strip_chunk(dtype);
+  LinearStripShape shape{
+      .chunk_columns = chunk.columns, .chunk_bytes = chunk.bytes, .x_column_bytes = dtype == DType::BF16 ? 6U : 4U};
+  if (dtype == DType::Q2_K) shape.sum_columns = 16;
+  for (const DType with_min : {DType::Q4_1, DType::Q5_1, DType::Q4_K, DType::Q5_K})
+    if (dtype == with_min) shape.sum_columns = 32;
+  return shape;
+}
+
+LinearStripPlan strips_plan(const OpCall& call) {
+  const LinearArgs args = linear_args(call);
+  return linear_strip_plan(args.k, strip_shape(call.input(1).dtype), linear_row_x_rows(args));
+}
+
+std::string cuda_strips_supports(const OpCall& call) {
+  const LinearArgs args = linear_args(call);
+  if (!has_strips(call.input(1).dtype, args.m, args.k)) return "linear: the weight cannot be in strips";
+  return few_rows_refusal(args);
+}
+
+std::uint64_t cuda_strips_blocks(const OpCall& call) { return linear_strip_count(linear_args(call)); }
+std::uint32_t cuda_strips_threads(const OpCall&) { return kLinearStripThreads; }
+
+std::uint32_t cuda_strips_shared_bytes(const OpCall& call) { return strips_plan(call).shared_bytes; }
+
+std::vector<std::uint32_t> cuda_strips_constants(const OpCall& call) {
+  const auto words = std::bit_cast<std::array<std::uint32_t, sizeof(LinearStripPlan) / 4>>(strips_plan(call));
+  return {words.begin(), words.end()};
+}
+
 constexpr CudaKernel kMoreCuda[] = {
+    {.name = "linear",
+     .supports = normalizes_refusal,
+     .blocks = groups,
+     .variant = for_strips,
+     .weights = Layout::strips},
     {.name = "linear_row",
      .supports = cuda_row_supports,
      .blocks = cuda_row_blocks,
@@ -190,6 +232,17 @@ constexpr CudaKernel kMoreCuda[] = {
      .blocks = cuda_tile_blocks,
      .threads = cuda_tile_threads,
      .rank = 1},
+    {.name = "linear_strips",
+     .supports = cuda_strips_supports,
+     .blocks = cuda_strips_blocks,
+     .threads = cuda_strips_threads,
+     .variant = cuda_row_variant,
+     .rank = 2,
+     .constants = cuda_strips_constants,
+     .weights = Layout::strips,
+     .most_blocks = 1,
+     .starts_early = true,
+     .shared_bytes = cuda_strips_shared_bytes},
 };
 
 }  // namespace

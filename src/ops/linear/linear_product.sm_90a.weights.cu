@@ -10,7 +10,7 @@
 // Strips that the last tile has too many are not read, and their sums not stored; so are rows of x.
 #include "ops/linear/linear_args.h"
 
-#include "ops/ring.cuh"
+#include "ops/shared_ring.cuh"
 #include "ops/strip_halves.cuh"
 #include "ops/warpgroup.cuh"
 
@@ -46,16 +46,18 @@ struct Shape {
   static_assert(kPieceStages >= 2);
 };
 
+// What is in dynamic shared memory: barriers, then the stages of both rings.
 template <class S>
 struct Rings {
   RingBarriers<S::kChunkStages> chunks;
   RingBarriers<S::kPieceStages> pieces;
 
+  SHUNT_FUNCTION static Rings& instance() { return *reinterpret_cast<Rings*>(dynamic_shared()); }
   SHUNT_FUNCTION static std::uint8_t* chunk_at(std::uint32_t stage) {
-    return dynamic_shared() + stage * S::kChunkBytes;
+    return dynamic_shared() + kLinearProductHead + stage * S::kChunkBytes;
   }
   SHUNT_FUNCTION static std::uint8_t* piece_at(std::uint32_t stage) {
-    return dynamic_shared() + S::kChunkStages * S::kChunkBytes + stage * S::kPieceBytes;
+    return chunk_at(S::kChunkStages) + stage * S::kPieceBytes;
   }
 };
 
@@ -110,11 +112,10 @@ SHUNT_FUNCTION void copy_chunks(const Work& work, Rings<S>& rings) {
     const std::uint32_t count = left < kStrips ? left : kStrips;
     const std::uint8_t* from = work.strip_at(thread < count ? first + thread : 0);
     for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-      Barrier* const full = &rings.chunks.full[place.stage];
+      RingBarrier& full = rings.chunks.full[place.stage];
       rings.chunks.await_empty(place);
-      if (thread == 0) expect_bytes(full, count * Layout::kBytes);
-      if (thread < count)
-        copy_bulk(Rings<S>::chunk_at(place.stage) + thread * Layout::kBytes, from, Layout::kBytes, full);
+      if (thread == 0) full.expect(count * Layout::kBytes);
+      if (thread < count) full.copy(Rings<S>::chunk_at(place.stage) + thread * Layout::kBytes, from, Layout::kBytes);
       from += Layout::kBytes;
       place.advance();
     }
@@ -138,16 +139,16 @@ SHUNT_FUNCTION void copy_pieces(const Work& work, Rings<S>& rings) {
     const auto* from =
         reinterpret_cast<const std::uint8_t*>(work.call->scratch) + std::uint64_t{first + before} * kLinearPieceBytes;
     for (std::uint32_t piece = 0; piece < pieces; ++piece) {
-      Barrier* const full = &rings.pieces.full[place.stage];
+      RingBarrier& full = rings.pieces.full[place.stage];
       std::uint8_t* const to = Rings<S>::piece_at(place.stage) + before * kLinearPieceBytes;
       rings.pieces.await_empty(place);
-      expect_bytes(full, S::kHalves * count * kLinearPieceBytes);
+      full.expect(S::kHalves * count * kLinearPieceBytes);
       SHUNT_UNROLL
       for (std::uint32_t half = 0; half < S::kHalves; ++half) {
         if (work.blocks == 1) {
-          copy_bulk(to + half * S::kHalfBytes, from, own, full);
+          full.copy(to + half * S::kHalfBytes, from, own);
         } else if (own != 0) {
-          copy_bulk_to_cluster(to + half * S::kHalfBytes, from, own, full);
+          full.copy_to_cluster(to + half * S::kHalfBytes, from, own);
         }
         from += std::uint64_t{eights} * kLinearPieceBytes;
       }
@@ -240,15 +241,15 @@ struct Outputs {
   SHUNT_FUNCTION static constexpr std::uint32_t place(std::uint32_t i) { return i / 2U * 8U + i % 2U; }
 
   SHUNT_FUNCTION void multiply(float (&results)[2], std::uint32_t i) const {
-    const float factor = place(i) < rows ? x_factors[place(i)] : 0.0F;
+    const float factor = place(i) < rows ? fresh_float(x_factors + place(i)) : 0.0F;
     results[0] *= factor;
     results[1] *= factor;
   }
   SHUNT_FUNCTION void add_residual(float (&results)[2], std::uint32_t i) const {
     if (place(i) >= rows) return;
     const float* const at = residual + std::uint64_t{residual_distance} * place(i);
-    results[0] += at[0];
-    results[1] += at[kStripRows];
+    results[0] += fresh_float(at);
+    results[1] += fresh_float(at + kStripRows);
   }
   SHUNT_FUNCTION void store(const float (&results)[2], std::uint32_t i) const {
     if (place(i) >= rows) return;
@@ -321,11 +322,11 @@ SHUNT_FUNCTION void multiply_tiles(const Work& work, Rings<S>& rings) {
     float sums[S::kSums];
     float totals[S::kExact ? S::kSums : 1]{};
     bool adds = false;
-    Barrier* unread = nullptr;  // of the stage whose products may not be over
+    std::uint32_t unread = S::kPieceStages;  // the stage whose products may not be over, if there is one
     for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
       rings.chunks.await_full(chunk_place);
       weights.read(Rings<S>::chunk_at(chunk_place.stage) + lane() / 32U * 2U * Layout::kBytes);
-      leave(&rings.chunks.empty[chunk_place.stage]);
+      rings.chunks.leave(chunk_place.stage);
       chunk_place.advance();
       weights.choose(!adds, sums);
       SHUNT_UNROLL
@@ -347,9 +348,9 @@ SHUNT_FUNCTION void multiply_tiles(const Work& work, Rings<S>& rings) {
         }
         end_products();
         await_products<1>();
-        if (step % kStepsOfPiece == 0 && unread != nullptr) leave_in_cluster(unread);
+        if (step % kStepsOfPiece == 0 && unread != S::kPieceStages) rings.pieces.leave_in_cluster(unread);
         if ((step + S::kSteps) % kStepsOfPiece != 0) continue;
-        unread = &rings.pieces.empty[piece_place.stage];
+        unread = piece_place.stage;
         piece_place.advance();
       }
       if constexpr (S::kExact) {
@@ -362,7 +363,7 @@ SHUNT_FUNCTION void multiply_tiles(const Work& work, Rings<S>& rings) {
       }
     }
     await_products<0>();
-    leave_in_cluster(unread);
+    rings.pieces.leave_in_cluster(unread);
     if constexpr (S::kExact) {
       store_tile<S>(work, tile, totals, {1.0F, 1.0F});
     } else {
@@ -373,7 +374,8 @@ SHUNT_FUNCTION void multiply_tiles(const Work& work, Rings<S>& rings) {
 
 template <class S>
 SHUNT_FUNCTION void multiply_weights(const CudaCall* call) {
-  SHUNT_SHARED Rings<S> rings;
+  auto& rings = Rings<S>::instance();
+  static_assert(sizeof(Rings<S>) <= kLinearProductHead);
   const Work work(call, S::kXRows);
   if (lane() == 0) {
     rings.chunks.start(kReaders);
@@ -386,21 +388,21 @@ SHUNT_FUNCTION void multiply_weights(const CudaCall* call) {
     give_registers<40>();
     if (warp == kReaders) copy_chunks<S>(work, rings);
     if (lane() != (kReaders + 1U) * 32U) return;
-    await_previous_kernel();
+    wait_for_earlier_kernels();
     copy_pieces<S>(work, rings);
-    start_next_kernel();
+    let_next_kernel_begin();
   } else {
     take_registers<232>();
-    await_previous_kernel();
+    wait_for_earlier_kernels();
     multiply_tiles<S>(work, rings);
-    leave_cluster();
+    sync_cluster();  // others may still arrive at barriers of this block
   }
 }
 
-// F32 has no strips.
+// The module of a dtype without strips has empty kernels.
 template <std::uint32_t of, std::uint32_t x_rows, bool is_exact>
 SHUNT_FUNCTION void multiply_if_in_strips(const CudaCall* call) {
-  if constexpr (of != dtype::F32) multiply_weights<Shape<of, x_rows, is_exact>>(call);
+  if constexpr (kHasStrips<of>) multiply_weights<Shape<of, x_rows, is_exact>>(call);
 }
 
 }  // namespace

@@ -10,9 +10,8 @@ namespace {
 void append(std::vector<std::uint64_t>& key, const Operand* operand) {
   key.push_back(operand != nullptr ? 1 : 0);
   if (operand == nullptr) return;
-  key.insert(key.end(), {static_cast<std::uint64_t>(operand->dtype), static_cast<std::uint64_t>(operand->layout),
-                         static_cast<std::uint64_t>(operand->kind), static_cast<std::uint64_t>(operand->extent),
-                         operand->shape.rank()});
+  key.insert(key.end(), {static_cast<std::uint64_t>(operand->dtype), static_cast<std::uint64_t>(operand->kind),
+                         static_cast<std::uint64_t>(operand->extent), operand->shape.rank()});
   for (std::uint32_t axis = 0; axis < operand->shape.rank(); ++axis)
     key.insert(key.end(), {operand->shape[axis], operand->strides[axis]});
 }
@@ -26,7 +25,7 @@ std::size_t CostCache::HashOfKey::operator()(const Key& key) const {
 }
 
 const OpCost& CostCache::of(const OpCall& call, std::uint32_t device) {
-  key_.assign({static_cast<std::uint64_t>(call.op), device});
+  key_.assign({static_cast<std::uint64_t>(call.op), device, static_cast<std::uint64_t>(call.numerics)});
   append(key_, call.output);
   for (const Operand* input : call.inputs) append(key_, input);
   std::vector<std::unique_ptr<Entry>>& alike = entries_[key_];

@@ -117,6 +117,7 @@ Status OpBench::bind(BenchMemory* shared) {
   const std::uint64_t first_written = shares ? shared->read_bytes_ : read;
   for (std::size_t index = 0; index < inputs_.size(); ++index) {
     if (use_.inputs[index].is_absent) continue;
+    inputs_[index].layout = device_.layout_for(operands_.call(), index);
     inputs_[index].buffer = buffer;
     inputs_[index].offset += is_written(index) ? first_written : first_read;
     if (!shares || is_written(index)) SHUNT_TRY(fill(index));

@@ -107,7 +107,7 @@ Status audit(const AuditedOp& op, std::uint32_t turn) {
   const HostTensor actual = part_of(output, op.output, op, rows);
   SHUNT_TRY_ASSIGN(const HostTensor expected, compute(op, inputs));
 
-  const double tolerance = kRoom * tolerance_of(op.call.op, op.call.inputs, output);
+  const double tolerance = kRoom * tolerance_of(op.call, op.arithmetic);
   const double negligible = tolerance == 0 ? kTiny : std::max(kTiny, kNegligible * largest_of(inputs));
   const auto difference = [&](const HostTensor& result) {
     return compare(output.dtype, output.shape.columns(), expected.bytes, result.bytes, negligible);

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/op.h"
+#include "ops/arithmetic.h"
 
 namespace shunt {
 
@@ -26,6 +26,7 @@ struct Audits {
 // One op of a run. Its bytes are those of its operands, from the first element on.
 struct AuditedOp {
   OpCall call;
+  Arithmetic arithmetic = Arithmetic::f32;  // of the device
   Parameters parameters;
   std::vector<std::vector<std::byte>> inputs;  // one per call.inputs, as they were before it ran
   std::vector<std::byte> output;

@@ -89,14 +89,15 @@ Comparison compare(DType dtype, std::uint32_t columns, std::span<const std::byte
   return comparison;
 }
 
-double tolerance_of(Op op, std::span<const Operand* const> inputs, const Operand& output) {
-  const OpInfo& row = info_of(op);
+double tolerance_of(const OpCall& call, Arithmetic arithmetic) {
+  const OpInfo& row = info_of(call.op);
   double inner = 0;
   if (row.is_fused())
-    for (const Operand* input : inputs)
+    for (const Operand* input : call.inputs)
       if (input != nullptr && input->kind == TensorKind::value) inner = std::max(inner, rounding_of(input->dtype));
-  const double rounding = 2 * rounding_of(output.dtype) + inner;
-  return std::max(row.tolerance, rounding * rounding);
+  const double rounding = 2 * rounding_of(call.output->dtype) + inner;
+  const double products = arithmetic == Arithmetic::f32 ? 0 : info_of(arithmetic).error;
+  return std::max({row.tolerance, rounding * rounding, products});
 }
 
 }  // namespace shunt

@@ -5,7 +5,7 @@
 #include <span>
 #include <string>
 
-#include "shunt/op.h"
+#include "ops/arithmetic.h"
 
 namespace shunt {
 
@@ -29,9 +29,10 @@ inline constexpr double kTiny = 1e-30;
 [[nodiscard]] Comparison compare(DType dtype, std::uint32_t columns, std::span<const std::byte> expected,
                                  std::span<const std::byte> actual, double negligible = kTiny);
 
-// The largest error that is right for a use of an op: the tolerance of its row. Results in a 16-bit dtype may differ by
+// The largest error that is right for a use of an op: the tolerance of its row, or the error of the arithmetic of its
+// products if that is more. Results in a 16-bit dtype may differ by
 // the distance of neighbours, if that is more, since two right results may round to either. The reference of a fused op
 // also rounds inner results, which take the dtype of the inputs.
-[[nodiscard]] double tolerance_of(Op op, std::span<const Operand* const> inputs, const Operand& output);
+[[nodiscard]] double tolerance_of(const OpCall& call, Arithmetic arithmetic);
 
 }  // namespace shunt

@@ -10,6 +10,7 @@
 
 #include "ops/reference.h"
 #include "ops/sample.h"
+#include "ops/strips.h"
 #include "run/verify/comparison.h"
 
 namespace shunt {
@@ -130,10 +131,11 @@ class Guarded {
   std::vector<std::byte> content_;
 };
 
-// One case on one device.
+// One case on one device, with weights in rows or in the layout that the device reads fastest.
 class Trial {
  public:
-  Trial(Device& device, const Case& tried) : device_(device), case_(tried) {}
+  Trial(Device& device, const Case& tried, Arithmetic arithmetic, bool in_rows)
+      : device_(device), case_(tried), arithmetic_(arithmetic), in_rows_(in_rows) {}
 
   // Returns the error relative to the reference. Errors: anything that is wrong.
   Result<double> run() {
@@ -149,18 +151,31 @@ class Trial {
   [[nodiscard]] const Guarded& result() const { return changes_state() ? *inputs_.front() : *output_; }
 
   Status allocate() {
-    for (const auto& input : case_.sample.inputs) {
+    for (std::size_t index = 0; index < case_.sample.inputs.size(); ++index) {
+      const auto& input = case_.sample.inputs[index];
       inputs_.emplace_back();
       if (!input) continue;
       const BufferUse use = input->operand.kind == TensorKind::weight  ? BufferUse::weights
                             : input->operand.kind == TensorKind::state ? BufferUse::state
                                                                        : BufferUse::values;
-      SHUNT_TRY_ASSIGN(inputs_.back(), Guarded::create(device_, input->storage, use));
+      SHUNT_TRY_ASSIGN(inputs_.back(), Guarded::create(device_, content_of(index), use));
     }
     if (changes_state()) return {};
     SHUNT_TRY_ASSIGN(const std::uint64_t bytes, bytes_of(case_.output.dtype, case_.output.shape));
     SHUNT_TRY_ASSIGN(output_, Guarded::create(device_, std::vector<std::byte>(bytes, kCanary), BufferUse::values));
     return {};
+  }
+
+  [[nodiscard]] Layout layout_of(std::size_t index) const {
+    return in_rows_ ? Layout::rows : device_.layout_for(case_.call, index);
+  }
+
+  [[nodiscard]] std::vector<std::byte> content_of(std::size_t index) const {
+    const SampleTensor& tensor = *case_.sample.inputs[index];
+    if (layout_of(index) == Layout::rows) return tensor.storage;
+    std::vector<std::byte> strips(tensor.storage.size());
+    rows_to_strips(tensor.operand.dtype, tensor.operand.shape.columns(), tensor.storage, strips);
+    return strips;
   }
 
   Status submit() {
@@ -170,6 +185,7 @@ class Trial {
       if (!inputs_[index]) continue;
       const SampleTensor& tensor = *case_.sample.inputs[index];
       op.inputs.back() = inputs_[index]->at(bytes_before(tensor.operand, tensor.offset), tensor.operand.span_bytes());
+      op.inputs.back().layout = layout_of(index);
     }
     op.output = result().at(0, result().content().size());
     const ProgramRequest request{.name = op.name, .ops = std::span(&op, 1)};
@@ -194,7 +210,7 @@ class Trial {
     const Comparison comparison =
         compare(case_.output.dtype, case_.output.shape.columns(), case_.expected.bytes, bytes.first(valid));
     if (!comparison.mismatch.empty()) return fail(Code::internal, comparison.mismatch);
-    const double tolerance = tolerance_of(case_.call.op, case_.operands, case_.output);
+    const double tolerance = tolerance_of(case_.call, arithmetic_);
     if (!(comparison.error <= tolerance))
       return fail(Code::internal,
                   fmt::format("normalized mean square error {:.3g} is above {:.3g}", comparison.error, tolerance));
@@ -203,6 +219,8 @@ class Trial {
 
   Device& device_;
   const Case& case_;
+  const Arithmetic arithmetic_;
+  const bool in_rows_;
   std::vector<std::optional<Guarded>> inputs_;
   std::optional<Guarded> output_;
 };
@@ -278,27 +296,35 @@ class Conformance {
     if (!options_.dtypes.empty() && made.different_dtypes() != options_.dtypes) return {};
     if (which.sizes != Sizes::awkward && !is_soon_computed(made)) return {};
     SHUNT_TRY(compute_expected(made));
-    for (std::size_t number = 0; number < devices_.size(); ++number) try_on(number, made, which);
+    for (std::size_t number = 0; number < devices_.size(); ++number) {
+      made.call.numerics = Numerics::exact;
+      const Arithmetic exact = try_on(number, made, which);
+      made.call.numerics = Numerics::fast;
+      if (devices_[number]->supports(std::span(&made.call, 1)).arithmetic != exact) try_on(number, made, which);
+    }
     return {};
   }
 
-  void try_on(std::size_t number, const Case& made, const SampleCase& which) {
+  // Returns the arithmetic of the device.
+  Arithmetic try_on(std::size_t number, const Case& made, const SampleCase& which) {
     Device& device = *devices_[number];
     const Op op = made.sample.op;
-    Trial trial(device, made);
-    ConformanceTally& tally = tallies_[{op, which.sizes, number, made.dtypes()}];
+    const Support support = device.supports(std::span(&made.call, 1));
+    std::string dtypes = made.dtypes();
+    if (support.arithmetic != Arithmetic::f32) dtypes += fmt::format(" in {}", info_of(support.arithmetic).name);
+    ConformanceTally& tally = tallies_[{op, which.sizes, number, dtypes}];
     tally.device = device.info().id;
     tally.op = op;
     tally.sizes = which.sizes;
-    tally.dtypes = made.dtypes();
+    tally.dtypes = std::move(dtypes);
     tally.different_dtypes = made.different_dtypes();
-    if (const Support support = device.supports(std::span(&made.call, 1)); !support) {
+    if (!support) {
       if (tally.declined++ == 0) tally.reason = support.reason;
       if (device.info().id == "cpu:scalar")
         add_failure(device, made, which, "the reference declines: " + support.reason);
-      return;
+      return support.arithmetic;
     }
-    const Result<double> error = trial.run();
+    const Result<double> error = try_layouts(device, made, support.arithmetic);
     const bool known = note_known(device, made, !error);
     if (error) {
       ++tally.passed;
@@ -307,6 +333,19 @@ class Conformance {
       ++tally.failed;
       if (!known) add_failure(device, made, which, error.error().message);
     }
+    return support.arithmetic;
+  }
+
+  // Returns the larger error of weights in rows, and in the layout that the device reads fastest if it is another.
+  static Result<double> try_layouts(Device& device, const Case& made, Arithmetic arithmetic) {
+    SHUNT_TRY_ASSIGN(double error, Trial(device, made, arithmetic, true).run());
+    for (std::size_t index = 0; index < made.operands.size(); ++index) {
+      if (made.operands[index] == nullptr || device.layout_for(made.call, index) == Layout::rows) continue;
+      auto laid_out = Trial(device, made, arithmetic, false).run();
+      if (!laid_out) return fail_at("with weights in strips", std::move(laid_out).error());
+      return std::max(error, *laid_out);
+    }
+    return error;
   }
 
   void add_failure(const Device& device, const Case& made, const SampleCase& which, std::string words) {

@@ -4,7 +4,9 @@
 // tolerance_of(), nothing was written outside the valid part of the result, and the inputs are unchanged. The reference
 // sees neither views nor buckets: it gets plain copies of the valid parts. A device may decline a case with a reason;
 // cpu:scalar may not. After the awkward operands come those of each other row of sample_sizes.def, if the reference
-// computes them fast. These run for the first op of each family, or for all. One thread; nothing is kept.
+// computes them fast. These run for the first op of each family, or for all. Weights lie in rows, and then in the
+// layout that the device reads fastest. Numerics are exact, and then fast if the device has another arithmetic for
+// that. One thread; nothing is kept.
 #pragma once
 
 #include <functional>
@@ -46,7 +48,7 @@ struct ConformanceTally {
   std::string device;
   Op op{};
   Sizes sizes{};
-  std::string dtypes;                   // "F32 Q4_0 -> F32"
+  std::string dtypes;                   // "F32 Q4_0 -> F32", or with " in halves" behind it
   std::vector<DType> different_dtypes;  // those of `dtypes`, each once
   std::uint64_t passed = 0;
   std::uint64_t declined = 0;

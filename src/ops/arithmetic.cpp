@@ -1,0 +1,63 @@
+#include "ops/arithmetic.h"
+
+#include <algorithm>
+
+namespace shunt {
+namespace {
+
+constexpr ArithmeticInfo kArithmetics[] = {
+#define SHUNT_ARITHMETIC(name, error, meaning) {#name, error, meaning},
+#include "ops/arithmetics.def"
+};
+
+// Returns the largest error that is small beside what a format has made of the numbers that were stored in it.
+double error_beside(DType dtype) {
+  switch (dtype) {
+    case DType::F32:
+      return info_of(Arithmetic::f32).error;
+    case DType::F16:
+    case DType::BF16:
+      return info_of(Arithmetic::halves).error;
+    case DType::Q8_0:
+      return info_of(Arithmetic::bf16).error;
+    default:
+      return info_of(Arithmetic::bytes).error;
+  }
+}
+
+bool is_stored(const Operand* input) {
+  return input != nullptr && input->shape.rank() > 1 &&
+         (input->kind == TensorKind::weight || input->kind == TensorKind::state);
+}
+
+// Returns the largest error that automatic numerics allow: that of the best format among weights and caches.
+double automatic_error(const OpCall& call) {
+  double most = info_of(Arithmetic::bytes).error;
+  bool reads_stored = false;
+  for (const Operand* const input : call.inputs) {
+    if (!is_stored(input)) continue;
+    reads_stored = true;
+    most = std::min(most, error_beside(input->dtype));
+  }
+  return reads_stored ? most : info_of(Arithmetic::f32).error;
+}
+
+}  // namespace
+
+const ArithmeticInfo& info_of(Arithmetic arithmetic) { return kArithmetics[static_cast<std::size_t>(arithmetic)]; }
+
+Arithmetic least_exact(Arithmetic a, Arithmetic b) { return info_of(a).error < info_of(b).error ? b : a; }
+
+bool allows(const OpCall& call, Arithmetic arithmetic) {
+  switch (call.numerics) {
+    case Numerics::exact:
+      return info_of(arithmetic).error <= info_of(Arithmetic::f32).error;
+    case Numerics::automatic:
+      return info_of(arithmetic).error <= automatic_error(call);
+    case Numerics::fast:
+      return true;
+  }
+  return false;
+}
+
+}  // namespace shunt

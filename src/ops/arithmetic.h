@@ -1,0 +1,29 @@
+// Which arithmetics the products of a call may use (arithmetics.def). Pure functions; any thread.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "ops/op.h"
+
+namespace shunt {
+
+enum class Arithmetic : std::uint8_t {
+#define SHUNT_ARITHMETIC(name, error, meaning) name,
+#include "ops/arithmetics.def"
+};
+
+struct ArithmeticInfo {
+  std::string_view name;
+  double error;
+  std::string_view meaning;
+};
+[[nodiscard]] const ArithmeticInfo& info_of(Arithmetic arithmetic);
+
+[[nodiscard]] Arithmetic least_exact(Arithmetic a, Arithmetic b);
+
+// Returns whether a call may be computed so. With automatic numerics, rounding activations may not add more error than
+// the format of the weights, or of the cache, has made already.
+[[nodiscard]] bool allows(const OpCall& call, Arithmetic arithmetic);
+
+}  // namespace shunt
