@@ -1,8 +1,9 @@
 # Each src/ops/FAMILY/x.cu is compiled to PTX by clang, which needs no CUDA toolkit for it, and to a code object for AMD
-# GPUs by hipcc; both are embedded. x.weights.cu becomes one PTX for each dtype of weights, since drivers compile it when
-# it is first used, and only few dtypes are. Without clang there is no PTX, and without hipcc no code object; `shunt
-# devices` says so. x.sm_90.cu and x.sm_90.weights.cu are for GPUs of that compute capability and newer (sm_90a: that one
-# alone), and have PTX only. Each PTX is of the oldest version that knows its instructions, so old drivers accept it too.
+# GPUs by hipcc; both are embedded. x.weights.cu becomes one PTX for each dtype of weights, and x.heads.cu for each size
+# of heads, since drivers compile it when it is first used, and only few are. Without clang there is no PTX, and without
+# hipcc no code object; `shunt devices` says so. x.sm_90.cu is for GPUs of that compute capability and newer (sm_90a: that
+# one alone), and has PTX only. Each PTX is of the oldest version that knows its instructions, so old drivers accept it
+# too.
 find_program(SHUNT_CUDA_CLANG NAMES clang++-19 clang++-20 clang++-18)
 find_program(SHUNT_HIPCC hipcc)
 set(SHUNT_CUDA_ARCHITECTURE sm_75 CACHE STRING "Oldest NVIDIA GPU that the PTX is for")
@@ -40,8 +41,11 @@ function(shunt_embed_kernel name form text)
   set(shunt_cuda_sources ${shunt_cuda_sources} ${base}.cpp PARENT_SCOPE)
 endfunction()
 
-file(STRINGS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/dtypes.def shunt_weight_dtypes REGEX "^SHUNT_DTYPE.*(floating|quantized)")
-list(TRANSFORM shunt_weight_dtypes REPLACE "SHUNT_DTYPE\\(([^,]*),.*" "\\1")
+file(STRINGS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/dtypes.def shunt_WEIGHT_parts REGEX "^SHUNT_DTYPE.*(floating|quantized)")
+list(TRANSFORM shunt_WEIGHT_parts REPLACE "SHUNT_DTYPE\\(([^,]*),.*" "\\1")
+
+file(STRINGS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/each_head.cuh shunt_HEAD_parts REGEX "^SHUNT_EXPANDED.[0-9]+.$")
+list(TRANSFORM shunt_HEAD_parts REPLACE "[^0-9]" "")
 
 set(shunt_ptx_compile "")
 if(SHUNT_CUDA_CLANG)
@@ -74,10 +78,11 @@ if(shunt_ptx_compile OR shunt_code_object_compile)
       set(for_hip "")
     endif()
     shunt_embed_kernel(${name} code_object OFF ${for_hip})
-    if(shunt_cuda_source MATCHES "\\.weights\\.cu$")
-      foreach(weight IN LISTS shunt_weight_dtypes)
-        shunt_embed_kernel(${name}_${weight} ptx ON ${shunt_ptx_compile} ${target} -DSHUNT_WEIGHT=${weight})
-        string(APPEND shunt_cuda_rows "SHUNT_CUDA_MODULE(${name}_${weight}, ${name}, ${family}, ${weight}, ${needs})\n")
+    if(shunt_cuda_source MATCHES "\\.(weight|head)s\\.cu$")
+      string(TOUPPER ${CMAKE_MATCH_1} kind)
+      foreach(part IN LISTS shunt_${kind}_parts)
+        shunt_embed_kernel(${name}_${part} ptx ON ${shunt_ptx_compile} ${target} -DSHUNT_${kind}=${part})
+        string(APPEND shunt_cuda_rows "SHUNT_CUDA_MODULE(${name}_${part}, ${name}, ${family}, ${part}, ${needs})\n")
       endforeach()
     else()
       shunt_embed_kernel(${name} ptx ON ${shunt_ptx_compile} ${target})

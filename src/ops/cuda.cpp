@@ -12,10 +12,10 @@
 
 namespace shunt {
 
-#define SHUNT_CUDA_MODULE(name, source, family, weight, capability, is_for_one) \
-  extern const std::byte name##_ptx[];                                          \
-  extern const std::size_t name##_ptx_bytes;                                    \
-  extern const std::byte source##_code_object[];                                \
+#define SHUNT_CUDA_MODULE(name, source, family, part, capability, is_for_one) \
+  extern const std::byte name##_ptx[];                                        \
+  extern const std::size_t name##_ptx_bytes;                                  \
+  extern const std::byte source##_code_object[];                              \
   extern const std::size_t source##_code_object_bytes;
 #include "cuda_modules.def"
 #undef SHUNT_CUDA_MODULE
@@ -49,6 +49,9 @@ bool runs_on(const CudaModule& module, const CudaGpu& gpu) {
 
 std::string refusal_of(const OpCall& call, const CudaKernel& kernel, const CudaGpu& gpu) {
   if (std::string reason = kernel.supports(call); !reason.empty()) return reason;
+  if (kernel.shared_bytes != nullptr && kernel.shared_bytes(call) > gpu.shared_bytes)
+    return fmt::format("{}: takes {} bytes of shared memory, and a block has at most {}", name_of(call.op),
+                       kernel.shared_bytes(call), gpu.shared_bytes);
   if (const std::uint64_t blocks = blocks_of(kernel, call, gpu); blocks > kMostBlocks)
     return fmt::format("{}: takes {} blocks, and a grid has at most {}", name_of(call.op), blocks, kMostBlocks);
   return {};
@@ -69,14 +72,14 @@ CudaEntry entry_before(const CudaKernel& kernel, const OpCall& call) {
 
 std::span<const CudaModule> cuda_modules() {
   static const std::vector<CudaModule> kModules = {
-#define SHUNT_CUDA_MODULE(name, source, family, weight, capability, is_for_one) \
-  {#name,                                                                       \
-   #family,                                                                     \
-   #weight,                                                                     \
-   capability,                                                                  \
-   is_for_one,                                                                  \
-   kernels_of(#family, #source),                                                \
-   {name##_ptx, name##_ptx_bytes},                                              \
+#define SHUNT_CUDA_MODULE(name, source, family, part, capability, is_for_one) \
+  {#name,                                                                     \
+   #family,                                                                   \
+   #part,                                                                     \
+   capability,                                                                \
+   is_for_one,                                                                \
+   kernels_of(#family, #source),                                              \
+   {name##_ptx, name##_ptx_bytes},                                            \
    {source##_code_object, source##_code_object_bytes}},
 #include "cuda_modules.def"
 #undef SHUNT_CUDA_MODULE
@@ -100,9 +103,9 @@ CudaChoice choose_cuda(const OpCall& call, const CudaGpu& gpu, Layout weights) {
   }
   for (const CudaModule& module : cuda_modules()) {
     if (module.family != row.family || !runs_on(module, gpu)) continue;
-    if (!module.weight.empty() && name_of(call.input(kCudaWeight).dtype) != module.weight) continue;
     for (const CudaKernel* const kernel : module.kernels) {
       if (kernel->weights != weights || !allows(call, kernel->arithmetic)) continue;
+      if (!module.part.empty() && kernel->part(call) != module.part) continue;
       if (choice.main.module != nullptr && choice.main.kernel->rank >= kernel->rank) continue;
       if (std::string refusal = refusal_of(call, *kernel, gpu); refusal.empty())
         choice.main = entry_of(module, *kernel, call);

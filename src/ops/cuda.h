@@ -2,7 +2,9 @@
 //
 // A family folder may hold one or several kernels, each with any name x:
 //   x.cu           one source for CUDA and HIP; ops/kernel.cuh says what it sees of a call
-//   x.weights.cu   the same, compiled to PTX once for each dtype of weights (ops/each_weight.cuh)
+//   x.weights.cu   the same, compiled to PTX once for each dtype of weights (ops/each_weight.cuh); drivers compile what
+//                  is used only
+//   x.heads.cu     the same for each size of attention's heads (ops/each_head.cuh)
 //   x.sm_90.cu     (or x.sm_90.weights.cu) the same for NVIDIA GPUs of compute capability 9.0 and newer alone; sm_90a:
 //   for
 //                  9.0 only, with instructions that no other has
@@ -26,6 +28,7 @@
 namespace shunt {
 
 [[nodiscard]] std::uint32_t small_blocks(const OpCall& call);
+[[nodiscard]] std::string dtype_of_weight(const OpCall& call);
 
 struct CudaKernel {
   std::string_view name;  // of its source; empty: the family's
@@ -39,6 +42,8 @@ struct CudaKernel {
   // Returns which of the source's kernels runs the call: what its name has after shunt_ and the module's name. Null: it
   // has one.
   std::string (*variant)(const OpCall& call) = nullptr;
+  // Returns which of the source's modules runs the call, if it was compiled to several.
+  std::string (*part)(const OpCall& call) = dtype_of_weight;
   // Among a family's kernels that can run a call, the one with the highest rank is chosen.
   int rank = 0;
   // Returns numbers that the kernel reads through CudaCall::constants; null: none.
@@ -64,13 +69,14 @@ struct CudaKernel {
 struct CudaGpu {
   std::uint32_t capability = 0;  // of NVIDIA's, ten times the compute capability
   std::uint32_t multiprocessors = 1;
+  std::uint32_t shared_bytes = 0;  // of a block, at most
 };
 
 // A compiled source, in which the kernels are named shunt_NAME and variants; a form that was not built is empty.
 struct CudaModule {
   std::string_view name;
   std::string_view family;
-  std::string_view weight;                 // name of the dtype of input kCudaWeight that it is for; empty: any
+  std::string_view part;                   // the weights or heads that it is for; empty: any
   std::uint32_t capability;                // the least of a GPU that runs it
   bool is_for_one;                         // only GPUs of that very capability do
   std::vector<const CudaKernel*> kernels;  // what the host knows about those in it

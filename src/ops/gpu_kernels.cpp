@@ -22,6 +22,7 @@ std::uint32_t elements_per_word(DType dtype) {
 
 std::string no_refusal(const OpCall&) { return {}; }
 std::uint32_t small_blocks(const OpCall&) { return kCudaGroupSize; }
+std::string dtype_of_weight(const OpCall& call) { return std::string(name_of(call.input(kCudaWeight).dtype)); }
 std::uint64_t result_words(const OpCall& call) { return groups_for_words(*call.output); }
 std::uint64_t result_elements(const OpCall& call) { return blocks_for_elements(call.output->shape.elements()); }
 

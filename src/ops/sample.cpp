@@ -58,8 +58,8 @@ std::uint64_t element_at(const Operand& operand, std::uint64_t index) {
 
 std::span<const SizesInfo> sample_sizes() {
   static constexpr SizesInfo kRows[] = {
-#define SHUNT_SAMPLE_SIZES(name, columns, entries, weight_rows, context) \
-  {#name, columns, entries, weight_rows, context},
+#define SHUNT_SAMPLE_SIZES(name, columns, entries, weight_rows, context, cases) \
+  {#name, columns, entries, weight_rows, context, SizeCases::cases},
 #include "ops/sample_sizes.def"
   };
   return kRows;

@@ -37,12 +37,14 @@ enum class Values : std::uint8_t {
 
 // The rows of sample_sizes.def.
 enum class Sizes : std::uint8_t {
-#define SHUNT_SAMPLE_SIZES(name, columns, entries, weight_rows, context) name,
+#define SHUNT_SAMPLE_SIZES(name, columns, entries, weight_rows, context, cases) name,
 #include "ops/sample_sizes.def"
 };
+enum class SizeCases : std::uint8_t { two, each };
 struct SizesInfo {
   std::string_view name;
   std::uint32_t columns, entries, weight_rows, context;
+  SizeCases cases;
 };
 [[nodiscard]] std::span<const SizesInfo> sample_sizes();
 

@@ -264,10 +264,15 @@ int simulated_device_attribute(int* value, int attribute, int) {
   constexpr int kMultiprocessors[] = {16, 63};
   constexpr int kCapabilityMajor[] = {75, 23};
   constexpr int kCapabilityMinor[] = {76, 61};
+  constexpr int kMostSharedBytes[] = {97, 74};
   const auto is_one_of = [attribute](std::span<const int> numbers) {
     return std::ranges::find(numbers, attribute) != numbers.end();
   };
-  *value = is_one_of(kMultiprocessors) ? 3 : is_one_of(kCapabilityMajor) ? 9 : is_one_of(kCapabilityMinor) ? 0 : 1;
+  *value = is_one_of(kMostSharedBytes)   ? 227 * 1024
+           : is_one_of(kMultiprocessors) ? 3
+           : is_one_of(kCapabilityMajor) ? 9
+           : is_one_of(kCapabilityMinor) ? 0
+                                         : 1;
   return kOk;
 }
 int simulated_context_retain(ContextHandle* context, int) {

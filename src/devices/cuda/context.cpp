@@ -22,6 +22,7 @@ Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const Driver> d
     return static_cast<std::uint32_t>(std::max(0, context->attribute(attribute)));
   };
   context->gpu_.multiprocessors = number(numbers.compute_units);
+  context->gpu_.shared_bytes = number(numbers.most_shared_memory_bytes);
   if (context->driver().takes_ptx())
     context->gpu_.capability = number(numbers.capability_major) * 10 + number(numbers.capability_minor);
   context->enter();

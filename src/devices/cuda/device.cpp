@@ -145,7 +145,7 @@ class CudaDevice final : public Device {
   }
 
   [[nodiscard]] Support supports(std::span<const OpCall> run) const override {
-    Support support{.scratch_bytes = sizeof(Parameters)};
+    Support support{.scratch_bytes = sizeof(Parameters) + kCudaCounterBytes};
     std::uint64_t scratch = 0;
     for (const OpCall& call : run) {
       const CudaChoice choice = choose_cuda(call, context_->gpu());

@@ -42,6 +42,7 @@ struct AttributeNumbers {
   int shared_memory_bytes;
   int subgroup_size;
   int copy_engines;
+  int most_shared_memory_bytes;  // of a block, if asked for
 };
 
 // CUDA or HIP.

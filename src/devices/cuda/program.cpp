@@ -14,8 +14,8 @@ Address address_of(const Binding& binding) {
   return static_cast<CudaBuffer*>(binding.buffer)->address() + binding.offset;
 }
 
-// Dynamic shared memory of a block; capability 9.0 has 227 KiB, with what a kernel declares.
-constexpr int kMostSharedOfABlock = 224 * 1024;
+// A launch may give a block so much shared memory without asking.
+constexpr std::uint32_t kUsualSharedBytes = 48U << 10U;
 
 // Returns the layout of the weights that have another than rows.
 Layout layout_of(const ProgramOp& op) {
@@ -107,8 +107,19 @@ Kernels::~Kernels() {
       context_->end([module](const DriverFunctions& call) { static_cast<void>(call.module_unload(module)); });
 }
 
-Result<FunctionHandle> Kernels::of(const CudaEntry& entry) {
-  if (const auto found = functions_.find(entry.name); found != functions_.end()) return found->second;
+Result<FunctionHandle> Kernels::of(const CudaEntry& entry, std::uint32_t shared_bytes) {
+  SHUNT_TRY_ASSIGN(Function * function, find(entry));
+  if (shared_bytes > kUsualSharedBytes && shared_bytes > function->shared_bytes) {
+    SHUNT_TRY(
+        check(context_->call().function_attribute(function->handle, kMostSharedBytes, static_cast<int>(shared_bytes)),
+              entry.name));
+    function->shared_bytes = shared_bytes;
+  }
+  return function->handle;
+}
+
+Result<Kernels::Function*> Kernels::find(const CudaEntry& entry) {
+  if (const auto found = functions_.find(entry.name); found != functions_.end()) return &found->second;
   const CudaModule& row = *entry.module;
   const std::span<const std::byte> image = image_for(context_->driver(), row);
   if (image.empty())
@@ -120,10 +131,7 @@ Result<FunctionHandle> Kernels::of(const CudaEntry& entry) {
     SHUNT_TRY(check(call.module_load(&module, image.data()), fmt::format("loading kernel {}", row.name)));
   FunctionHandle function = nullptr;
   SHUNT_TRY(check(call.module_function(&function, module, entry.name.c_str()), entry.name));
-  if (entry.kernel->shared_bytes != nullptr)
-    SHUNT_TRY(check(call.function_attribute(function, kMostSharedBytes, kMostSharedOfABlock), entry.name));
-  functions_.emplace(entry.name, function);
-  return function;
+  return &functions_.emplace(entry.name, Function{function}).first->second;
 }
 
 std::uint64_t scratch_of(const CudaChoice& choice, const OpCall& call) {
@@ -161,7 +169,7 @@ CudaProgram::~CudaProgram() {
 
 Status CudaProgram::make_scratch(std::uint64_t bytes) {
   if (bytes == 0) return {};
-  SHUNT_TRY_ASSIGN(scratch_, CudaBuffer::create(context_, bytes));
+  SHUNT_TRY_ASSIGN(scratch_, CudaBuffer::create(context_, kCudaCounterBytes + bytes));
   return {};
 }
 
@@ -200,24 +208,28 @@ Status CudaProgram::add(const CudaEntry& entry, const ProgramOp& op, std::uint32
   const CudaKernel& kernel = *entry.kernel;
   const std::uint64_t blocks = blocks_of(kernel, op.call, context_->gpu());
   if (blocks == 0) return {};
-  SHUNT_TRY_ASSIGN(const FunctionHandle function, kernels.of(entry));
+  const std::uint32_t shared_bytes = kernel.shared_bytes == nullptr ? 0 : kernel.shared_bytes(op.call);
+  SHUNT_TRY_ASSIGN(const FunctionHandle function, kernels.of(entry, shared_bytes));
   CudaBlock block = cuda_block(op.call, entry);
   // Offsets are within blocks_ until its address is known; operands are addresses already.
   CudaCall call{.output = address_of(op.output),
                 .constants = block.constants_at,
-                .scratch = scratch_ == nullptr ? 0 : scratch_->address()};
+                .scratch = scratch_ == nullptr ? 0 : scratch_->address() + kCudaCounterBytes};
   for (std::size_t i = 0; i < op.inputs.size(); ++i) call.inputs[i] = address_of(op.inputs[i]);
   std::memcpy(block.bytes.data(), &call, sizeof(call));
-  const bool waits = launches_.empty() || hazards_.has(accesses);
+  // Kernels that fill the GPU gain nothing from others beside them.
+  const bool fills = kernel.most_blocks != 0;
+  const bool waits = launches_.empty() || fills || launches_.back().fills || hazards_.has(accesses);
   if (waits) hazards_.clear();
   hazards_.note(accesses);
   launches_.push_back({.function = function,
                        .blocks = static_cast<unsigned>(blocks),
                        .threads = kernel.threads(op.call),
-                       .shared_bytes = kernel.shared_bytes == nullptr ? 0 : kernel.shared_bytes(op.call),
+                       .shared_bytes = shared_bytes,
                        .call = content_.size(),
                        .op = number,
                        .waits = waits,
+                       .fills = fills,
                        .starts_early = kernel.starts_early});
   content_.insert(content_.end(), block.bytes.begin(), block.bytes.end());
   return {};

@@ -20,13 +20,20 @@ class Kernels {
   Kernels(const Kernels&) = delete;
   Kernels& operator=(const Kernels&) = delete;
 
-  // Returns the function. Errors: unsupported if its module has no form that the driver takes.
-  [[nodiscard]] Result<FunctionHandle> of(const CudaEntry& entry);
+  // Returns the function, for blocks with so much shared memory besides what it declares. Errors: unsupported if its
+  // module has no form that the driver takes.
+  [[nodiscard]] Result<FunctionHandle> of(const CudaEntry& entry, std::uint32_t shared_bytes);
 
  private:
+  struct Function {
+    FunctionHandle handle = nullptr;
+    std::uint32_t shared_bytes = 0;  // that were asked for
+  };
+  [[nodiscard]] Result<Function*> find(const CudaEntry& entry);
+
   std::shared_ptr<Context> context_;
   std::vector<ModuleHandle> modules_;  // one per entry of cuda_modules()
-  std::map<std::string, FunctionHandle, std::less<>> functions_;
+  std::map<std::string, Function, std::less<>> functions_;
 };
 
 // Returns the form of a kernel that a driver takes; empty if this build has none.
@@ -64,6 +71,7 @@ class CudaProgram final : public Program {
     Address call = 0;           // initially an offset into blocks_
     std::uint32_t op = 0;
     bool waits = false;         // for all before it; otherwise it may run at the same time as the last of these
+    bool fills = false;         // it has a block for each multiprocessor
     bool starts_early = false;  // it may be launched before the one ahead of it has ended
   };
   // What a kernel that ran before another has left in scratch memory, for ops in a row with the same input 0.

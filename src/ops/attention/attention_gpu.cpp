@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ops/attention/attention.h"
 #include "ops/gpu_kernels.h"
 
@@ -55,6 +57,78 @@ std::string cuda_row_variant(const OpCall& call) {
   return fmt::format("_{}_{}", name_of(static_cast<DType>(args.state_dtype)), threads);
 }
 
+// Returns why tensor cores cannot compute the call, or an empty string.
+std::string tensor_core_refusal(const AttentionArgs& args) {
+  constexpr std::uint32_t kHeadDims[] = {64, 80, 96, 112, 128, 192, 256};
+  const auto dtype = static_cast<DType>(args.state_dtype);
+  if (args.query.extents[2] == 0) return "attention: there are no heads";
+  if (dtype != DType::F16 && dtype != DType::BF16) return "attention: its cache does not have 16 bits an element";
+  if (std::ranges::find(kHeadDims, args.query.extents[3]) == std::end(kHeadDims))
+    return fmt::format("attention: there is no kernel on tensor cores for heads of {}", args.query.extents[3]);
+  if (static_cast<DType>(args.query.dtype) != DType::F32 || args.query.strides[3] != 1)
+    return "attention: the elements of a query are not F32 neighbours";
+  if (std::uint64_t{args.table.pages} * args.table.page_tokens >= ~std::uint32_t{0})
+    return "attention: its cache has too many slots for this kernel";
+  return {};
+}
+
+std::string head_size(const OpCall& call) { return fmt::format("{}", attention_arguments(call).query.extents[3]); }
+
+std::string cache_variant(const OpCall& call) {
+  return fmt::format("_{}", name_of(static_cast<DType>(attention_arguments(call).state_dtype)));
+}
+
+// Few tokens, or no more than there are sequences, which rarely share keys.
+std::string split_supports(const OpCall& call) {
+  constexpr std::uint32_t kFewTokens = 64;
+  const AttentionArgs args = attention_arguments(call);
+  if (args.query.extents[1] > std::max(kFewTokens, args.table.sequences))
+    return "attention: there are too many tokens for this kernel";
+  return tensor_core_refusal(args);
+}
+std::uint64_t split_blocks(const OpCall& call) {
+  const AttentionSplit split = attention_split(attention_arguments(call));
+  return std::uint64_t{split.tiles} * split.splits;
+}
+std::uint32_t split_threads(const OpCall&) { return kAttentionSplitThreads; }
+std::uint64_t split_scratch_bytes(const OpCall& call) {
+  return attention_split_scratch_bytes(attention_arguments(call));
+}
+
+// The 16-bit numbers whose sum a query is. One BF16 number would have too few bits even where rounding is allowed.
+template <bool exact>
+std::uint32_t tile_parts(const AttentionArgs& args) {
+  return (static_cast<DType>(args.state_dtype) == DType::BF16 ? 2U : 1U) + (exact ? 1U : 0U);
+}
+template <bool exact>
+std::string tile_supports(const OpCall& call) {
+  const AttentionArgs args = attention_arguments(call);
+  if (std::string reason = tensor_core_refusal(args); !reason.empty()) return reason;
+  const std::uint32_t heads = args.query.extents[2] / args.kv_heads;
+  if (heads > attention_tile(args.query.extents[3], tile_parts<exact>(args)).rows())
+    return "attention: too many heads share a key head";
+  return {};
+}
+template <bool exact>
+std::uint64_t tile_blocks(const OpCall& call) {
+  const AttentionArgs args = attention_arguments(call);
+  return attention_tile_blocks(args, tile_parts<exact>(args));
+}
+template <bool exact>
+std::uint32_t tile_threads(const OpCall& call) {
+  const AttentionArgs args = attention_arguments(call);
+  return attention_tile(args.query.extents[3], tile_parts<exact>(args)).threads();
+}
+template <bool exact>
+std::string tile_variant(const OpCall& call) {
+  return cache_variant(call) + (exact ? "_exact" : "_halves");
+}
+template <bool exact>
+std::uint32_t tile_shared_bytes(const OpCall& call) {
+  const AttentionArgs args = attention_arguments(call);
+  return attention_tile_shared_bytes(args.query.extents[3], tile_parts<exact>(args));
+}
+
 constexpr CudaKernel kMoreCuda[] = {
     {.name = "attention_row",
      .supports = cuda_row_supports,
@@ -62,6 +136,31 @@ constexpr CudaKernel kMoreCuda[] = {
      .threads = cuda_row_threads,
      .variant = cuda_row_variant,
      .rank = 1},
+    {.name = "attention_tile",
+     .supports = tile_supports<true>,
+     .blocks = tile_blocks<true>,
+     .threads = tile_threads<true>,
+     .variant = tile_variant<true>,
+     .part = head_size,
+     .rank = 2,
+     .shared_bytes = tile_shared_bytes<true>},
+    {.name = "attention_tile",
+     .supports = tile_supports<false>,
+     .blocks = tile_blocks<false>,
+     .threads = tile_threads<false>,
+     .variant = tile_variant<false>,
+     .part = head_size,
+     .rank = 3,
+     .arithmetic = Arithmetic::halves,
+     .shared_bytes = tile_shared_bytes<false>},
+    {.name = "attention_split",
+     .supports = split_supports,
+     .blocks = split_blocks,
+     .threads = split_threads,
+     .variant = cache_variant,
+     .part = head_size,
+     .rank = 4,
+     .scratch_bytes = split_scratch_bytes},
 };
 
 Specialization row_specialization(const OpCall& call) { return {call.input(0).shape.columns(), 0, 0, kNeeds.group}; }

@@ -274,14 +274,22 @@ class Conformance {
     return {};
   }
 
-  // Runs every other size twice: with the first option of every pick, and with the second.
+  // Runs every other size.
   Status run_sizes(Op op) {
     if (!options_.sizes || (!options_.full && !is_first_of_its_family(op))) return {};
-    const std::size_t picks = make_sample(op, {}, options_.seed).options.size();
-    const std::uint64_t count = 2 * (sample_sizes().size() - 1);
-    for (std::uint32_t number = 0; number < count; ++number) {
-      if (!goes_on(op, number, count)) return {};
-      SHUNT_TRY(run_case(op, {.sizes = static_cast<Sizes>(1 + number / 2), .choices = Combination(picks, number % 2)}));
+    const std::vector<std::uint32_t> options = make_sample(op, {}, options_.seed).options;
+    std::vector<SampleCase> cases;
+    for (std::size_t sizes = 1; sizes < sample_sizes().size(); ++sizes) {
+      const bool each = sample_sizes()[sizes].cases == SizeCases::each && !options.empty();
+      for (std::uint32_t number = 0; number < (each ? options[0] : 2U); ++number) {
+        cases.push_back(
+            {.sizes = static_cast<Sizes>(sizes), .choices = Combination(options.size(), each ? 0 : number)});
+        if (each) cases.back().choices[0] = number;
+      }
+    }
+    for (std::size_t number = 0; number < cases.size(); ++number) {
+      if (!goes_on(op, number, cases.size())) return {};
+      SHUNT_TRY(run_case(op, cases[number]));
     }
     return {};
   }

@@ -460,7 +460,7 @@ SHUNT_FUNCTION void attend(const CudaCall* call) {
 }  // namespace shunt
 
 #define SHUNT_TILE(of, dim, arithmetic, query_parts, weight_parts)                                                    \
-  SHUNT_BOUNDED_KERNEL(attention_tile_##of##_##dim##_##arithmetic, shunt::attention_tile(dim, query_parts).threads(), \
+  SHUNT_BOUNDED_KERNEL(attention_tile_##dim##_##of##_##arithmetic, shunt::attention_tile(dim, query_parts).threads(), \
                        1) {                                                                                           \
     shunt::attend<shunt::Form<shunt::dtype::of, dim, query_parts, weight_parts>>(call);                               \
   }
@@ -470,10 +470,4 @@ SHUNT_FUNCTION void attend(const CudaCall* call) {
   SHUNT_TILE(F16, dim, exact, 2, 2)   \
   SHUNT_TILE(BF16, dim, halves, 2, 2) \
   SHUNT_TILE(BF16, dim, exact, 3, 2)
-SHUNT_FOR_HEAD(64)
-SHUNT_FOR_HEAD(80)
-SHUNT_FOR_HEAD(96)
-SHUNT_FOR_HEAD(112)
-SHUNT_FOR_HEAD(128)
-SHUNT_FOR_HEAD(192)
-SHUNT_FOR_HEAD(256)
+#include "ops/each_head.cuh"

@@ -629,21 +629,11 @@ SHUNT_FUNCTION void attend(const CudaCall* call) {
 }  // namespace
 }  // namespace shunt
 
-#define SHUNT_FOR_HEAD(of, dim)                                                          \
-  SHUNT_BOUNDED_KERNEL(attention_split_##of##_##dim, shunt::kAttentionSplitThreads, 1) { \
+#define SHUNT_SPLIT(of, dim)                                                             \
+  SHUNT_BOUNDED_KERNEL(attention_split_##dim##_##of, shunt::kAttentionSplitThreads, 1) { \
     shunt::attend<shunt::dtype::of, dim>(call);                                          \
   }
-SHUNT_FOR_HEAD(F16, 64)
-SHUNT_FOR_HEAD(F16, 80)
-SHUNT_FOR_HEAD(F16, 96)
-SHUNT_FOR_HEAD(F16, 112)
-SHUNT_FOR_HEAD(F16, 128)
-SHUNT_FOR_HEAD(F16, 192)
-SHUNT_FOR_HEAD(F16, 256)
-SHUNT_FOR_HEAD(BF16, 64)
-SHUNT_FOR_HEAD(BF16, 80)
-SHUNT_FOR_HEAD(BF16, 96)
-SHUNT_FOR_HEAD(BF16, 112)
-SHUNT_FOR_HEAD(BF16, 128)
-SHUNT_FOR_HEAD(BF16, 192)
-SHUNT_FOR_HEAD(BF16, 256)
+#define SHUNT_FOR_HEAD(dim) \
+  SHUNT_SPLIT(F16, dim)     \
+  SHUNT_SPLIT(BF16, dim)
+#include "ops/each_head.cuh"
