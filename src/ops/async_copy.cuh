@@ -11,14 +11,17 @@
 namespace shunt {
 
 #if defined(SHUNT_KERNELS_ON_HOST)
-// Returns the block's shared memory of CudaKernel::shared_bytes, at a multiple of 16 bytes.
+// Returns the block's shared memory of CudaKernel::shared_bytes, at a multiple of 128 bytes.
 SHUNT_FUNCTION unsigned char* dynamic_shared() {
-  alignas(16) static unsigned char memory[227U << 10U];
+  alignas(128) static unsigned char memory[227U << 10U];
   return memory;
 }
 #else
-extern SHUNT_SHARED FourWords shunt_dynamic_shared[];
-SHUNT_FUNCTION unsigned char* dynamic_shared() { return reinterpret_cast<unsigned char*>(shunt_dynamic_shared); }
+struct alignas(128) DynamicShared {
+  unsigned char bytes[128];
+};
+extern SHUNT_SHARED DynamicShared shunt_dynamic_shared[];
+SHUNT_FUNCTION unsigned char* dynamic_shared() { return shunt_dynamic_shared[0].bytes; }
 #endif
 
 // Starts to copy 16 bytes, or writes 16 zeros if the source does not exist. Both addresses are multiples of 16.

@@ -11,7 +11,6 @@
 #pragma once
 
 #include "ops/product.cuh"
-#include "ops/warp_product.cuh"
 
 namespace shunt {
 
@@ -30,6 +29,21 @@ struct ProductTiles {
 };
 SHUNT_FUNCTION ProductTiles product_tiles(const std::uint8_t* at) { return {at}; }
 
+// Waits until all threads of the warp are here. They may have waited for different things before, so counting sync()
+// would not do.
+inline void meet_warp() {
+  static std::uint32_t here[32];
+  static std::uint32_t rounds[32];
+  const std::uint32_t warp = lane() / 32U;
+  const std::uint32_t round = rounds[warp];
+  if (++here[warp] == 32U) {
+    here[warp] = 0;
+    ++rounds[warp];
+    return;
+  }
+  while (rounds[warp] == round) sync();
+}
+
 SHUNT_FUNCTION void begin_products() {}
 SHUNT_FUNCTION void end_products() {}
 template <std::uint32_t unfinished>
@@ -43,7 +57,7 @@ template <std::uint32_t count>
 SHUNT_FUNCTION void multiply(float (&sums)[count], const std::uint32_t (&a)[4], ProductTiles b, bool adds) {
   static std::uint32_t left[1024][4];
   for (std::uint32_t i = 0; i < 4; ++i) left[lane()][i] = a[i];
-  sync_warp();
+  meet_warp();
   const std::uint32_t quad = lane() & ~3U;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t token = i / 4U * 8U + lane() % 4U * 2U + i % 2U;
@@ -56,7 +70,7 @@ SHUNT_FUNCTION void multiply(float (&sums)[count], const std::uint32_t (&a)[4], 
     }
     sums[i] = sum;
   }
-  sync_warp();
+  meet_warp();
 }
 
 SHUNT_FUNCTION bool any_of_warp(bool value) { return value; }
@@ -64,10 +78,10 @@ SHUNT_FUNCTION bool any_of_warp(bool value) { return value; }
 SHUNT_FUNCTION std::uint32_t largest_of_quad(std::uint32_t value) {
   static std::uint32_t left[1024];
   left[lane()] = value;
-  sync_warp();
+  meet_warp();
   const std::uint32_t quad = lane() & ~3U;
   for (std::uint32_t i = 0; i < 4; ++i) value = left[quad + i] > value ? left[quad + i] : value;
-  sync_warp();
+  meet_warp();
   return value;
 }
 
@@ -81,7 +95,9 @@ struct ProductTiles {
   SHUNT_FUNCTION ProductTiles after(std::uint32_t bytes) const { return {low + bytes / 16U}; }
 };
 SHUNT_FUNCTION ProductTiles product_tiles(const std::uint8_t* at) {
-  return {shared_address(at) / 16U | kBytesOfTile / 16U << 16U};
+  using Shared = const __attribute__((address_space(3))) std::uint8_t*;
+  const auto address = static_cast<std::uint32_t>(reinterpret_cast<std::uintptr_t>((Shared)at));
+  return {address / 16U | kBytesOfTile / 16U << 16U};
 }
 static_assert(kBytesOfEight / 16 == 64, "the upper word, in the instructions below");
 
@@ -111,7 +127,7 @@ SHUNT_FUNCTION void give_registers() {
 #define SHUNT_NAMES_32 SHUNT_NAMES_16 ", %16, %17, %18, %19, " SHUNT_TEN_NAMES(2) ", %30, %31"
 #define SHUNT_NAMES_64 \
   SHUNT_NAMES_32       \
-  ", %32, %33, %34, %35, %36, %37, %38, %39, " SHUNT_TEN_NAMES(4) ", " SHUNT_TEN_NAMES(5) ", %60, %61, %62, %63"
+      ", %32, %33, %34, %35, %36, %37, %38, %39, " SHUNT_TEN_NAMES(4) ", " SHUNT_TEN_NAMES(5) ", %60, %61, %62, %63"
 #define SHUNT_NAMES_128                                                                                              \
   SHUNT_NAMES_64 ", %64, %65, %66, %67, %68, %69, " SHUNT_TEN_NAMES(7) ", " SHUNT_TEN_NAMES(8) ", " SHUNT_TEN_NAMES( \
       9) ", " SHUNT_TEN_NAMES(10) ", " SHUNT_TEN_NAMES(11) ", %120, %121, %122, %123, %124, %125, %126, %127"

@@ -52,7 +52,7 @@ class WantsStrips final : public Device {
   std::map<std::string, std::vector<Binding>> bound_;
 };
 
-std::vector<std::byte> numbers(std::size_t bytes, std::uint32_t seed) {
+std::vector<std::byte> random_halves(std::size_t bytes, std::uint32_t seed) {
   std::mt19937 random(seed);
   std::vector<std::byte> made(bytes);
   for (std::size_t i = 0; i < bytes; i += 2) {
@@ -66,7 +66,8 @@ class Layouts : public testing::Test {
  protected:
   Layouts() {
     for (const char* name : {"a", "b"}) {
-      contents_.push_back(numbers(std::size_t{kRows} * kColumns * 2, static_cast<std::uint32_t>(contents_.size())));
+      contents_.push_back(
+          random_halves(std::size_t{kRows} * kColumns * 2, static_cast<std::uint32_t>(contents_.size())));
       EXPECT_TRUE(source_.add(name, DType::F16, {kRows, kColumns}, contents_.back()).has_value());
     }
     contents_.push_back(std::vector<std::byte>(kColumns * sizeof(float)));

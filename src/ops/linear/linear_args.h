@@ -191,12 +191,10 @@ constexpr LinearStripPlan linear_strip_plan(std::uint32_t k, const LinearStripSh
   return plan;
 }
 
-// ---- The CUDA kernels for many rows and weights in strips: linear_x_tiles writes x as halves, linear_product
-// multiplies.
-
-// Pieces of 8 rows of x by 64 columns have 1 half, or 2 (exact), for each element, in the order [k / 64][halves]
-// [rows / 8][columns / 8][8 rows][8 columns]. The order of 16 columns is 4 t and 4 t + 1 for t = 0 to 3, then 4 t + 2
-// and 4 t + 3. The factors of the rows follow, as floats.
+// The CUDA kernels for many rows and weights in strips: linear_x_tiles writes x as halves, linear_product multiplies.
+// The tiles consist of pieces of 8 rows by 64 columns, and hold 1 or 2 (exact) halves per element: [k / 64][halves]
+// [rows / 8][columns / 8][8 rows][8 columns]. Within 16 columns the order is 4 t, 4 t + 1 for t = 0 to 3, then 4 t + 2,
+// 4 t + 3. The factors of the rows follow, as floats.
 inline constexpr std::uint32_t kLinearPieceRows = 8;
 inline constexpr std::uint32_t kLinearPieceColumns = 64;
 inline constexpr std::uint32_t kLinearPieceBytes = kLinearPieceRows * kLinearPieceColumns * 2;
@@ -226,40 +224,32 @@ constexpr std::uint64_t linear_x_tiles_blocks(const LinearArgs& args) {
   return linear_tiles(linear_capacity(args), kLinearPieceRows) * (kLinearPieceRows / kLinearXTilesRows);
 }
 
-// Returns how many tiles there are for a cluster of so many blocks, with `x_rows` rows of x in each. With gate and up,
-// a tile has rows of both.
-constexpr std::uint64_t linear_product_tiles(const LinearArgs& args, std::uint32_t x_rows, std::uint32_t cluster) {
-  return linear_tiles(std::uint64_t{args.m} * (1 + args.has_up), kLinearProductWeights * cluster) *
+// Returns how many tiles there are with `x_rows` rows of x in each. With gate and up, a tile has rows of both.
+constexpr std::uint64_t linear_product_tiles(const LinearArgs& args, std::uint32_t x_rows) {
+  return linear_tiles(std::uint64_t{args.m} * (1 + args.has_up), kLinearProductWeights) *
          linear_tiles(linear_capacity(args), x_rows);
-}
-// Returns the blocks: as many as run at the same time, or as there are tiles.
-constexpr std::uint64_t linear_product_blocks(const LinearArgs& args, std::uint32_t x_rows, std::uint32_t cluster,
-                                              std::uint32_t multiprocessors) {
-  const std::uint64_t tiles = linear_product_tiles(args, x_rows, cluster);
-  return (tiles < multiprocessors / cluster ? tiles : multiprocessors / cluster) * cluster;
 }
 
 // Returns the rows of x in a tile: 16, 32, 64, 128 or, not for exact products, 256. Chosen is what takes the shortest
 // time if each multiprocessor computes a tile at a time; the times of tiles were measured on an H200.
-constexpr std::uint32_t linear_product_x_rows(const LinearArgs& args, bool exact, std::uint32_t cluster,
-                                              std::uint32_t multiprocessors) {
+constexpr std::uint32_t linear_product_x_rows(const LinearArgs& args, bool exact) {
   constexpr std::uint32_t kTimes[] = {24, 25, 28, 31, 45};
+  constexpr std::uint32_t kMultiprocessors = 132;
   std::uint32_t chosen = 16;
   std::uint64_t shortest = ~std::uint64_t{0};
   for (std::uint32_t i = 0; i < (exact ? 4U : 5U); ++i) {
     const std::uint32_t x_rows = 16U << i;
-    const std::uint64_t tiles = linear_product_tiles(args, x_rows, cluster);
-    const std::uint64_t time = (tiles * cluster + multiprocessors - 1) / multiprocessors * kTimes[i];
+    const std::uint64_t tiles = linear_product_tiles(args, x_rows);
+    const std::uint64_t time = (tiles + kMultiprocessors - 1) / kMultiprocessors * kTimes[i];
     if (time < shortest) chosen = x_rows;
     if (time < shortest) shortest = time;
   }
   return chosen;
 }
 
-// Its rings in shared memory, behind their barriers: a stage of weights is a chunk of columns of 16 strips, one of x 64
-// columns of a tile's rows. All that a multiprocessor of compute capability 9.0 gives to a block is used.
-inline constexpr std::uint32_t kLinearProductHead = 1024;
-inline constexpr std::uint32_t kLinearProductShared = (227U << 10U) - kLinearProductHead;
+// Its rings in shared memory: a stage of weights is a chunk of columns of 16 strips, one of x 64 columns of a tile's
+// rows. All that a multiprocessor of compute capability 9.0 gives to a block, less 1 KiB for barriers, is used.
+inline constexpr std::uint32_t kLinearProductShared = 226U << 10U;
 constexpr std::uint32_t linear_product_weight_stages(std::uint32_t chunk_bytes) {
   const std::uint32_t stages = (64U << 10U) / (16 * chunk_bytes);
   return stages < 3 ? 3 : stages > 6 ? 6 : stages;
@@ -272,7 +262,7 @@ constexpr std::uint32_t linear_product_x_stages(std::uint32_t chunk_bytes, std::
 }
 // Returns the bytes of dynamic shared memory. `chunk_bytes` are those of a chunk of a strip (ops/strips.h).
 constexpr std::uint32_t linear_product_shared(std::uint32_t chunk_bytes, std::uint32_t x_rows, std::uint32_t halves) {
-  return kLinearProductHead + linear_product_weight_stages(chunk_bytes) * 16 * chunk_bytes +
+  return linear_product_weight_stages(chunk_bytes) * 16 * chunk_bytes +
          linear_product_x_stages(chunk_bytes, x_rows, halves) * (x_rows / kLinearPieceRows) * halves *
              kLinearPieceBytes;
 }

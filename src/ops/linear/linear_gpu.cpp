@@ -215,7 +215,68 @@ std::vector<std::uint32_t> cuda_strips_constants(const OpCall& call) {
   return {words.begin(), words.end()};
 }
 
+// Many rows. How many halves an element of x is, and in how many rows of x a tile, are variants.
+template <bool exact>
+constexpr std::uint32_t kHalves = exact ? 2 : 1;
+
+std::string cuda_product_supports(const OpCall& call) {
+  const LinearArgs args = linear_args(call);
+  if (std::string reason = tile_supports(call); !reason.empty()) return reason;
+  if (!has_strips(call.input(1).dtype, args.m, args.k)) return "linear: the weight cannot be in strips";
+  if (!linear_rows_are_even(args, args.out_strides) || !linear_rows_are_even(args, args.residual_strides))
+    return "linear: rows of the result or of the residual lie at different distances";
+  return {};
+}
+template <bool exact>
+std::uint64_t cuda_product_blocks(const OpCall& call) {
+  const LinearArgs args = linear_args(call);
+  return linear_product_tiles(args, linear_product_x_rows(args, exact));
+}
+std::uint32_t cuda_product_threads(const OpCall&) { return kLinearProductThreads; }
+template <bool exact>
+std::string cuda_product_variant(const OpCall& call) {
+  return fmt::format("_{}_{}", exact ? "exact" : "halves", linear_product_x_rows(linear_args(call), exact));
+}
+template <bool exact>
+std::uint32_t cuda_product_shared_bytes(const OpCall& call) {
+  return linear_product_shared(strip_chunk(call.input(1).dtype).bytes, linear_product_x_rows(linear_args(call), exact),
+                               kHalves<exact>);
+}
+template <bool exact>
+std::uint64_t cuda_product_scratch_bytes(const OpCall& call) {
+  return linear_product_scratch(linear_args(call), kHalves<exact>);
+}
+
+std::uint64_t cuda_x_tiles_blocks(const OpCall& call) { return linear_x_tiles_blocks(linear_args(call)); }
+std::uint32_t cuda_x_tiles_threads(const OpCall&) { return kLinearXTilesThreads; }
+template <bool exact>
+std::string cuda_x_tiles_variant(const OpCall&) {
+  return exact ? "_exact" : "_halves";
+}
+template <bool exact>
+constexpr CudaKernel kXTiles{.name = "linear_x_tiles",
+                             .blocks = cuda_x_tiles_blocks,
+                             .threads = cuda_x_tiles_threads,
+                             .variant = cuda_x_tiles_variant<exact>,
+                             .starts_early = true};
+template <bool exact>
+constexpr CudaKernel kProduct{.name = "linear_product",
+                              .supports = cuda_product_supports,
+                              .blocks = cuda_product_blocks<exact>,
+                              .threads = cuda_product_threads,
+                              .variant = cuda_product_variant<exact>,
+                              .rank = exact ? 2 : 3,
+                              .weights = Layout::strips,
+                              .arithmetic = exact ? Arithmetic::f32 : Arithmetic::halves,
+                              .most_blocks = 1,
+                              .starts_early = true,
+                              .shared_bytes = cuda_product_shared_bytes<exact>,
+                              .scratch_bytes = cuda_product_scratch_bytes<exact>,
+                              .before = &kXTiles<exact>};
+
 constexpr CudaKernel kMoreCuda[] = {
+    kProduct<true>,
+    kProduct<false>,
     {.name = "linear",
      .supports = normalizes_refusal,
      .blocks = groups,

@@ -10,7 +10,7 @@
 // Strips that the last tile has too many are not read, and their sums not stored; so are rows of x.
 #include "ops/linear/linear_args.h"
 
-#include "ops/shared_ring.cuh"
+#include "ops/ring.cuh"
 #include "ops/strip_halves.cuh"
 #include "ops/warpgroup.cuh"
 
@@ -46,52 +46,43 @@ struct Shape {
   static_assert(kPieceStages >= 2);
 };
 
-// What is in dynamic shared memory: barriers, then the stages of both rings.
 template <class S>
 struct Rings {
   RingBarriers<S::kChunkStages> chunks;
   RingBarriers<S::kPieceStages> pieces;
 
-  SHUNT_FUNCTION static Rings& instance() { return *reinterpret_cast<Rings*>(dynamic_shared()); }
   SHUNT_FUNCTION static std::uint8_t* chunk_at(std::uint32_t stage) {
-    return dynamic_shared() + kLinearProductHead + stage * S::kChunkBytes;
+    return dynamic_shared() + stage * S::kChunkBytes;
   }
   SHUNT_FUNCTION static std::uint8_t* piece_at(std::uint32_t stage) {
-    return chunk_at(S::kChunkStages) + stage * S::kPieceBytes;
+    return dynamic_shared() + S::kChunkStages * S::kChunkBytes + stage * S::kPieceBytes;
   }
 };
 
-// The work of this submission: tiles of the same rows of the weight follow each other. The blocks of a cluster compute
-// tiles of the same rows of x side by side, and each copies a part of them for all.
+// The work of this submission: tiles of the same rows of the weight follow each other.
 struct Work {
   const CudaCall* call;
   std::uint32_t rows;    // of x
   std::uint32_t strips;  // of both matrices, those of gate and up in turn
   std::uint32_t x_tiles;
-  std::uint32_t tiles;  // of a cluster
-  std::uint32_t blocks;
+  std::uint32_t tiles;
 
   SHUNT_FUNCTION Work(const CudaCall* of, std::uint32_t x_rows)
       : call(of),
         rows(static_cast<std::uint32_t>(linear_rows(args(), parameters_of(of)))),
         strips(args().m / kStripRows * (1U + args().has_up)),
         x_tiles((rows + x_rows - 1U) / x_rows),
-        blocks(cluster_blocks()) {
-    tiles = (strips + blocks * kStrips - 1U) / (blocks * kStrips) * x_tiles;
-  }
+        tiles((strips + kStrips - 1U) / kStrips * x_tiles) {}
 
-  // The tiles of this cluster.
-  SHUNT_FUNCTION std::uint32_t first_tile() const { return static_cast<std::uint32_t>(group()) / blocks; }
-  SHUNT_FUNCTION std::uint32_t tile_distance() const { return static_cast<std::uint32_t>(groups()) / blocks; }
+  // The tiles of this block.
+  SHUNT_FUNCTION static std::uint32_t first_tile() { return static_cast<std::uint32_t>(group()); }
+  SHUNT_FUNCTION static std::uint32_t tile_distance() { return static_cast<std::uint32_t>(groups()); }
 
   SHUNT_FUNCTION const LinearArgs& args() const { return arguments_of<LinearArgs>(call); }
   SHUNT_FUNCTION const float* x_factors(std::uint32_t halves_of_element) const {
     return reinterpret_cast<const float*>(call->scratch + linear_x_tiles_bytes(rows, args().k, halves_of_element));
   }
-  // May be behind the last strip.
-  SHUNT_FUNCTION std::uint32_t first_strip(std::uint32_t tile) const {
-    return (tile / x_tiles * blocks + cluster_rank()) * kStrips;
-  }
+  SHUNT_FUNCTION std::uint32_t first_strip(std::uint32_t tile) const { return tile / x_tiles * kStrips; }
   SHUNT_FUNCTION const std::uint8_t* strip_at(std::uint32_t strip) const {
     const std::uint32_t of_matrix = args().has_up != 0 ? strip / 2U : strip;
     return input_of<std::uint8_t>(call, args().has_up != 0 && strip % 2U == 1 ? 3 : 1) +
@@ -106,50 +97,41 @@ SHUNT_FUNCTION void copy_chunks(const Work& work, Rings<S>& rings) {
   RingPlace<S::kChunkStages> place;
   const std::uint32_t thread = lane() % 32U;
   const std::uint32_t chunks = work.args().k / Layout::kColumns;
-  for (std::uint32_t tile = work.first_tile(); tile < work.tiles; tile += work.tile_distance()) {
+  for (std::uint32_t tile = Work::first_tile(); tile < work.tiles; tile += Work::tile_distance()) {
     const std::uint32_t first = work.first_strip(tile);
-    const std::uint32_t left = first < work.strips ? work.strips - first : 0;
-    const std::uint32_t count = left < kStrips ? left : kStrips;
-    const std::uint8_t* from = work.strip_at(thread < count ? first + thread : 0);
+    const std::uint32_t count = work.strips - first < kStrips ? work.strips - first : kStrips;
+    const std::uint8_t* from = work.strip_at(first + (thread < count ? thread : 0));
     for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-      RingBarrier& full = rings.chunks.full[place.stage];
+      Barrier* const full = &rings.chunks.full[place.stage];
       rings.chunks.await_empty(place);
-      if (thread == 0) full.expect(count * Layout::kBytes);
-      if (thread < count) full.copy(Rings<S>::chunk_at(place.stage) + thread * Layout::kBytes, from, Layout::kBytes);
+      if (thread == 0) expect_bytes(full, count * Layout::kBytes);
+      if (thread < count)
+        copy_bulk(Rings<S>::chunk_at(place.stage) + thread * Layout::kBytes, from, Layout::kBytes, full);
       from += Layout::kBytes;
       place.advance();
     }
   }
 }
 
-// For one thread: copies the pieces of x for all tiles; with others of its cluster, its share of them, to all blocks.
+// For one thread: copies the pieces of x for all tiles.
 template <class S>
 SHUNT_FUNCTION void copy_pieces(const Work& work, Rings<S>& rings) {
   RingPlace<S::kPieceStages> place;
   constexpr std::uint32_t kEights = S::kXRows / kLinearPieceRows;
   const std::uint32_t eights = (work.rows + kLinearPieceRows - 1U) / kLinearPieceRows;
   const std::uint32_t pieces = work.args().k / kLinearPieceColumns;
-  const std::uint32_t share = kEights / work.blocks;
-  const std::uint32_t before = share * cluster_rank();
-  for (std::uint32_t tile = work.first_tile(); tile < work.tiles; tile += work.tile_distance()) {
+  for (std::uint32_t tile = Work::first_tile(); tile < work.tiles; tile += Work::tile_distance()) {
     const std::uint32_t first = tile % work.x_tiles * kEights;
     const std::uint32_t count = eights - first < kEights ? eights - first : kEights;
-    const std::uint32_t left = before < count ? count - before : 0;
-    const std::uint32_t own = (left < share ? left : share) * kLinearPieceBytes;
     const auto* from =
-        reinterpret_cast<const std::uint8_t*>(work.call->scratch) + std::uint64_t{first + before} * kLinearPieceBytes;
+        reinterpret_cast<const std::uint8_t*>(work.call->scratch) + std::uint64_t{first} * kLinearPieceBytes;
     for (std::uint32_t piece = 0; piece < pieces; ++piece) {
-      RingBarrier& full = rings.pieces.full[place.stage];
-      std::uint8_t* const to = Rings<S>::piece_at(place.stage) + before * kLinearPieceBytes;
+      Barrier* const full = &rings.pieces.full[place.stage];
       rings.pieces.await_empty(place);
-      full.expect(S::kHalves * count * kLinearPieceBytes);
+      expect_bytes(full, S::kHalves * count * kLinearPieceBytes);
       SHUNT_UNROLL
       for (std::uint32_t half = 0; half < S::kHalves; ++half) {
-        if (work.blocks == 1) {
-          full.copy(to + half * S::kHalfBytes, from, own);
-        } else if (own != 0) {
-          full.copy_to_cluster(to + half * S::kHalfBytes, from, own);
-        }
+        copy_bulk(Rings<S>::piece_at(place.stage) + half * S::kHalfBytes, from, count * kLinearPieceBytes, full);
         from += std::uint64_t{eights} * kLinearPieceBytes;
       }
       place.advance();
@@ -241,15 +223,15 @@ struct Outputs {
   SHUNT_FUNCTION static constexpr std::uint32_t place(std::uint32_t i) { return i / 2U * 8U + i % 2U; }
 
   SHUNT_FUNCTION void multiply(float (&results)[2], std::uint32_t i) const {
-    const float factor = place(i) < rows ? fresh_float(x_factors + place(i)) : 0.0F;
+    const float factor = place(i) < rows ? x_factors[place(i)] : 0.0F;
     results[0] *= factor;
     results[1] *= factor;
   }
   SHUNT_FUNCTION void add_residual(float (&results)[2], std::uint32_t i) const {
     if (place(i) >= rows) return;
     const float* const at = residual + std::uint64_t{residual_distance} * place(i);
-    results[0] += fresh_float(at);
-    results[1] += fresh_float(at + kStripRows);
+    results[0] += at[0];
+    results[1] += at[kStripRows];
   }
   SHUNT_FUNCTION void store(const float (&results)[2], std::uint32_t i) const {
     if (place(i) >= rows) return;
@@ -317,16 +299,16 @@ SHUNT_FUNCTION void multiply_tiles(const Work& work, Rings<S>& rings) {
   RingPlace<S::kChunkStages> chunk_place;
   RingPlace<S::kPieceStages> piece_place;
   const std::uint32_t chunks = work.args().k / Layout::kColumns;
-  for (std::uint32_t tile = work.first_tile(); tile < work.tiles; tile += work.tile_distance()) {
+  for (std::uint32_t tile = Work::first_tile(); tile < work.tiles; tile += Work::tile_distance()) {
     Weights<S> weights;
     float sums[S::kSums];
     float totals[S::kExact ? S::kSums : 1]{};
     bool adds = false;
-    std::uint32_t unread = S::kPieceStages;  // the stage whose products may not be over, if there is one
+    Barrier* unread = nullptr;  // of the stage whose products may not be over
     for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
       rings.chunks.await_full(chunk_place);
       weights.read(Rings<S>::chunk_at(chunk_place.stage) + lane() / 32U * 2U * Layout::kBytes);
-      rings.chunks.leave(chunk_place.stage);
+      leave(&rings.chunks.empty[chunk_place.stage]);
       chunk_place.advance();
       weights.choose(!adds, sums);
       SHUNT_UNROLL
@@ -348,9 +330,9 @@ SHUNT_FUNCTION void multiply_tiles(const Work& work, Rings<S>& rings) {
         }
         end_products();
         await_products<1>();
-        if (step % kStepsOfPiece == 0 && unread != S::kPieceStages) rings.pieces.leave_in_cluster(unread);
+        if (step % kStepsOfPiece == 0 && unread != nullptr) leave(unread);
         if ((step + S::kSteps) % kStepsOfPiece != 0) continue;
-        unread = piece_place.stage;
+        unread = &rings.pieces.empty[piece_place.stage];
         piece_place.advance();
       }
       if constexpr (S::kExact) {
@@ -363,7 +345,7 @@ SHUNT_FUNCTION void multiply_tiles(const Work& work, Rings<S>& rings) {
       }
     }
     await_products<0>();
-    rings.pieces.leave_in_cluster(unread);
+    leave(unread);
     if constexpr (S::kExact) {
       store_tile<S>(work, tile, totals, {1.0F, 1.0F});
     } else {
@@ -374,35 +356,33 @@ SHUNT_FUNCTION void multiply_tiles(const Work& work, Rings<S>& rings) {
 
 template <class S>
 SHUNT_FUNCTION void multiply_weights(const CudaCall* call) {
-  auto& rings = Rings<S>::instance();
-  static_assert(sizeof(Rings<S>) <= kLinearProductHead);
+  SHUNT_SHARED Rings<S> rings;
   const Work work(call, S::kXRows);
   if (lane() == 0) {
     rings.chunks.start(kReaders);
-    rings.pieces.start(kReaders * work.blocks);
+    rings.pieces.start(kReaders);
     publish_barriers();
   }
-  sync_cluster();
+  sync();
   const std::uint32_t warp = lane() / 32U;
   if (warp >= kReaders) {
     give_registers<40>();
     if (warp == kReaders) copy_chunks<S>(work, rings);
     if (lane() != (kReaders + 1U) * 32U) return;
-    wait_for_earlier_kernels();
+    await_previous_kernel();
     copy_pieces<S>(work, rings);
-    let_next_kernel_begin();
+    start_next_kernel();
   } else {
     take_registers<232>();
-    wait_for_earlier_kernels();
+    await_previous_kernel();
     multiply_tiles<S>(work, rings);
-    sync_cluster();  // others may still arrive at barriers of this block
   }
 }
 
-// The module of a dtype without strips has empty kernels.
+// F32 has no strips.
 template <std::uint32_t of, std::uint32_t x_rows, bool is_exact>
 SHUNT_FUNCTION void multiply_if_in_strips(const CudaCall* call) {
-  if constexpr (kHasStrips<of>) multiply_weights<Shape<of, x_rows, is_exact>>(call);
+  if constexpr (of != dtype::F32) multiply_weights<Shape<of, x_rows, is_exact>>(call);
 }
 
 }  // namespace
