@@ -1,24 +1,25 @@
 # cmake -DNAME=x -DFILE=x.bin -DOUT=x.cpp [-DTEXT=ON] -P embed_bytes.cmake: embeds a file as an array of bytes; text is
-# zero-terminated. Without FILE the array is empty (its one byte does not count).
-set(bytes "")
+# zero-terminated. Without FILE the array is empty (its one byte does not count). The assembler includes the file: as a
+# list of numbers, the compiler would need half a minute for some.
 if(FILE)
-  file(READ ${FILE} hex HEX)
-  string(REGEX REPLACE "(..)" "std::byte{0x\\1}," bytes "${hex}")
+  file(SIZE ${FILE} count)
+  set(end "")
   if(TEXT)
-    string(APPEND bytes "std::byte{0}")
+    math(EXPR count "${count} + 1")
+    set(end "\\n.byte 0")
   endif()
-endif()
-if(bytes)
-  set(count "sizeof(${NAME})")
+  string(LENGTH ${NAME} length)
+  set(symbol _ZN5shunt${length}${NAME}E)  # shunt::NAME
+  set(array "asm(\".section .rodata\\n.balign 16\\n.hidden ${symbol}\\n.globl ${symbol}\\n${symbol}:\\n.incbin \\\"${FILE}\\\"${end}\\n.previous\");")
 else()
-  set(bytes "std::byte{0}")
-  set(count "0")
+  set(count 0)
+  set(array "namespace shunt {\nalignas(16) const std::byte ${NAME}[] = {std::byte{0}};\n}")
 endif()
 file(WRITE ${OUT} "#include <cstddef>
 namespace shunt {
 extern const std::byte ${NAME}[];
 extern const std::size_t ${NAME}_bytes;
-alignas(16) const std::byte ${NAME}[] = {${bytes}};
 const std::size_t ${NAME}_bytes = ${count};
 }
+${array}
 ")

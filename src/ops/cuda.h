@@ -70,6 +70,9 @@ struct CudaGpu {
   std::uint32_t capability = 0;  // of NVIDIA's, ten times the compute capability
   std::uint32_t multiprocessors = 1;
   std::uint32_t shared_bytes = 0;  // of a block, at most
+
+  // Kernels for many rows of x by weights in strips are for this capability alone.
+  [[nodiscard]] bool reads_strips() const { return capability == 90; }
 };
 
 // A compiled source, in which the kernels are named shunt_NAME and variants; a form that was not built is empty.

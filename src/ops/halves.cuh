@@ -27,13 +27,6 @@ SHUNT_FUNCTION float silu(float x) {
   return x * quotient;
 }
 
-// Returns the word in another register.
-SHUNT_FUNCTION std::uint32_t fresh(std::uint32_t word) {
-  std::uint32_t copy;
-  asm volatile("mov.b32 %0, %1;" : "=r"(copy) : "r"(word));
-  return copy;
-}
-
 #else
 
 SHUNT_FUNCTION float silu(float x) { return x / (1.0F + kernel_math::exp(-x)); }
@@ -50,8 +43,6 @@ SHUNT_FUNCTION std::uint32_t fused_halves(std::uint32_t a, std::uint32_t b, std:
     return static_cast<float>(static_cast<double>(x) * static_cast<double>(y) + static_cast<double>(z));
   });
 }
-
-SHUNT_FUNCTION std::uint32_t fresh(std::uint32_t word) { return word; }
 
 #endif
 

@@ -173,11 +173,7 @@ struct StripHalves<dtype::F16> {
   Strip<dtype::F16> strip;
 
   SHUNT_FUNCTION void read(const std::uint8_t* chunk, std::uint32_t thread) { strip.read(chunk, thread); }
-  // Products run while the next chunk is read, so they take copies.
-  SHUNT_FUNCTION StepHalves halves(std::uint32_t step) const {
-    const StepHalves pairs = strip.step(step);
-    return {fresh(pairs.low), fresh(pairs.high)};
-  }
+  SHUNT_FUNCTION StepHalves halves(std::uint32_t step) const { return strip.step(step); }
 };
 
 // Of a row's chunk, only values below 2^-31 times the largest lose bits.

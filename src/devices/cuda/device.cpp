@@ -161,7 +161,8 @@ class CudaDevice final : public Device {
     return support;
   }
   [[nodiscard]] Layout layout_for(const OpCall& call, std::size_t input) const override {
-    const bool is_taken = can_be_strips(call.input(input)) && in_strips(call).main.module != nullptr;
+    const bool is_taken =
+        context_->gpu().reads_strips() && can_be_strips(call.input(input)) && in_strips(call).main.module != nullptr;
     return is_taken ? Layout::strips : Layout::rows;
   }
 

@@ -307,6 +307,8 @@ SHUNT_FUNCTION void multiply_tiles(const Work& work, Rings<S>& rings) {
     Barrier* unread = nullptr;  // of the stage whose products may not be over
     for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
       rings.chunks.await_full(chunk_place);
+      // Products may still read these very registers.
+      if constexpr (S::Row::kIsFixed) await_products<0>();
       weights.read(Rings<S>::chunk_at(chunk_place.stage) + lane() / 32U * 2U * Layout::kBytes);
       leave(&rings.chunks.empty[chunk_place.stage]);
       chunk_place.advance();

@@ -1,4 +1,5 @@
 // The CUDA kernels, compiled for the host, and the flow of calls around them, simulated, against the scalar reference.
+#include <algorithm>
 #include <string_view>
 
 #include "ops/cuda.h"
@@ -51,28 +52,66 @@ TEST(CudaModules, AreWholeAndForOldDriversToo) {
     ASSERT_FALSE(module.ptx.empty()) << module.name;
     EXPECT_EQ(module.ptx.back(), std::byte{0}) << module.name;
     const std::string_view text(reinterpret_cast<const char*>(module.ptx.data()));
-    EXPECT_NE(text.find(".version 6.3\n"), std::string_view::npos) << module.name;
-    EXPECT_NE(text.find(".target sm_75\n"), std::string_view::npos) << module.name;
+    struct Form {
+      std::uint32_t capability;
+      std::string_view version;
+      std::string_view target;
+    };
+    constexpr Form kForms[] = {{0, ".version 6.3\n", ".target sm_75\n"},
+                               {80, ".version 7.0\n", ".target sm_80\n"},
+                               {90, ".version 8.0\n", ".target sm_90"}};
+    const auto* const form = std::ranges::find(kForms, module.capability, &Form::capability);
+    ASSERT_NE(form, std::end(kForms)) << module.name;
+    EXPECT_NE(text.find(form->version), std::string_view::npos) << module.name;
+    EXPECT_NE(text.find(form->target), std::string_view::npos) << module.name;
+    EXPECT_EQ(text.find(".target sm_90a") != std::string_view::npos, module.is_for_one) << module.name;
     EXPECT_EQ(text.find(".extern"), std::string_view::npos) << module.name << " calls what nobody defines";
     EXPECT_EQ(text.find(".local"), std::string_view::npos) << module.name << " keeps an array in slow memory";
   }
 }
 
-// Returns the name of the kernel for `rows` of x by a weight of Q4_K.
-std::string kernel_for(std::uint32_t rows) {
+// Returns the kernels for `rows` of x by a weight of Q4_K.
+CudaChoice kernels_for(std::uint32_t rows, const CudaGpu& gpu, Layout layout, Numerics numerics = Numerics::exact) {
   const Operand x = Operand::contiguous(DType::F32, {rows, 256});
   const Operand weight = Operand::contiguous(DType::Q4_K, {16, 256}, TensorKind::weight);
   const Operand result = Operand::contiguous(DType::F32, {rows, 16});
   const Operand* const inputs[] = {&x, &weight};
   const Attributes none;
-  return choose_cuda({.op = Op::linear, .attributes = &none, .inputs = inputs, .output = &result}).entry;
+  return choose_cuda({.op = Op::linear, .attributes = &none, .inputs = inputs, .output = &result, .numerics = numerics},
+                     gpu, layout);
 }
 
+constexpr CudaGpu kHopper{.capability = 90, .multiprocessors = 132, .shared_bytes = 227U << 10U};
+
 TEST(CudaModules, TheBestKernelOfAFamilyIsChosen) {
-  EXPECT_EQ(kernel_for(1), "shunt_linear_row_Q4_K_1");
-  EXPECT_EQ(kernel_for(3), "shunt_linear_row_Q4_K_4");
-  EXPECT_EQ(kernel_for(8), "shunt_linear_row_Q4_K_8");
-  EXPECT_EQ(kernel_for(9), "shunt_linear_tile_Q4_K");
+  for (const CudaGpu& gpu : {CudaGpu{}, kHopper}) {
+    EXPECT_EQ(kernels_for(1, gpu, Layout::rows).main.name, "shunt_linear_row_Q4_K_1");
+    EXPECT_EQ(kernels_for(3, gpu, Layout::rows).main.name, "shunt_linear_row_Q4_K_4");
+    EXPECT_EQ(kernels_for(8, gpu, Layout::rows).main.name, "shunt_linear_row_Q4_K_8");
+    EXPECT_EQ(kernels_for(9, gpu, Layout::rows).main.name, "shunt_linear_tile_Q4_K");
+  }
+}
+
+TEST(CudaModules, StripsHaveKernelsOfTheirOwnWhereTheGpuRunsThem) {
+  EXPECT_EQ(kernels_for(1, kHopper, Layout::strips).main.name, "shunt_linear_strips_Q4_K_1");
+  EXPECT_EQ(kernels_for(9, kHopper, Layout::strips).main.name, "shunt_linear_product_Q4_K_exact_16");
+  EXPECT_EQ(kernels_for(9, kHopper, Layout::strips).before.name, "shunt_linear_x_tiles_exact");
+  CudaGpu next = kHopper;
+  next.capability = 100;
+  EXPECT_EQ(kernels_for(1, next, Layout::strips).main.name, "shunt_linear_strips_Q4_K_1");
+  EXPECT_EQ(kernels_for(9, next, Layout::strips).main.name, "shunt_linear_strips") << "wgmma is of 9.0 alone";
+  CudaGpu small = kHopper;
+  small.shared_bytes = 100U << 10U;
+  EXPECT_EQ(kernels_for(1, small, Layout::strips).main.name, "shunt_linear_strips");
+}
+
+TEST(CudaModules, NumericsAllowKernelsThatRound) {
+  for (const Numerics numerics : {Numerics::automatic, Numerics::fast}) {
+    const CudaChoice choice = kernels_for(9, kHopper, Layout::strips, numerics);
+    EXPECT_EQ(choice.main.name, "shunt_linear_product_Q4_K_halves_16");
+    EXPECT_EQ(choice.before.name, "shunt_linear_x_tiles_halves");
+    EXPECT_EQ(choice.main.kernel->arithmetic, Arithmetic::halves);
+  }
 }
 
 }  // namespace
