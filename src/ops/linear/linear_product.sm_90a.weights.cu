@@ -226,15 +226,15 @@ struct Outputs {
   SHUNT_FUNCTION static constexpr std::uint32_t place(std::uint32_t i) { return i / 2U * 8U + i % 2U; }
 
   SHUNT_FUNCTION void multiply(float (&results)[2], std::uint32_t i) const {
-    const float factor = place(i) < rows ? x_factors[place(i)] : 0.0F;
+    const float factor = place(i) < rows ? fresh_float(x_factors + place(i)) : 0.0F;
     results[0] *= factor;
     results[1] *= factor;
   }
   SHUNT_FUNCTION void add_residual(float (&results)[2], std::uint32_t i) const {
     if (place(i) >= rows) return;
     const float* const at = residual + std::uint64_t{residual_distance} * place(i);
-    results[0] += at[0];
-    results[1] += at[kStripRows];
+    results[0] += fresh_float(at);
+    results[1] += fresh_float(at + kStripRows);
   }
   SHUNT_FUNCTION void store(const float (&results)[2], std::uint32_t i) const {
     if (place(i) >= rows) return;
@@ -380,12 +380,12 @@ SHUNT_FUNCTION void multiply_weights(const CudaCall* call) {
     give_registers<40>();
     if (warp == kReaders) copy_chunks<S>(work, rings);
     if (lane() != (kReaders + 1U) * 32U) return;
-    await_previous_kernel();
+    wait_for_earlier_kernels();
     copy_pieces<S>(work, rings);
-    start_next_kernel();
+    let_next_kernel_begin();
   } else {
     take_registers<232>();
-    await_previous_kernel();
+    wait_for_earlier_kernels();
     multiply_tiles<S>(work, rings);
   }
 }
