@@ -1,13 +1,13 @@
-// Shared memory that bulk copies fill while a block computes: barriers that count bytes, the copies, and the order of
-// kernels in a stream. For GPUs of compute capability 9.0 and later.
+// Rings in shared memory that one warp fills with bulk copies and others read. For GPUs of compute capability 9.0 and
+// later.
 //
 // A ring has stages; each has two barriers. The warp that copies waits until `empty` says that all reading warps have
 // left the stage, announces its bytes at `full`, and copies; readers wait for `full`. A barrier alternates between two
 // phases, whose number's lowest bit is the parity that RingPlace keeps.
-// On the host copies take place at once, and a thread that waits lets the others run (sync()).
+// On the host copies take place at once.
 #pragma once
 
-#include "ops/async_copy.cuh"
+#include "ops/bulk_copy.cuh"
 
 namespace shunt {
 
@@ -24,7 +24,6 @@ struct Barrier {
 };
 
 SHUNT_FUNCTION void start_barrier(Barrier* barrier, std::uint32_t arrivals) { *barrier = {arrivals, arrivals, 0, 0}; }
-SHUNT_FUNCTION void publish_barriers() {}
 SHUNT_FUNCTION void complete_phase(Barrier* barrier) {
   if (barrier->missing != 0 || barrier->bytes != 0) return;
   barrier->parity ^= 1U;
@@ -45,12 +44,10 @@ SHUNT_FUNCTION void copy_bulk(void* to, const void* from, std::uint32_t bytes, B
 }
 SHUNT_FUNCTION bool is_over(const Barrier* barrier, std::uint32_t parity) {
   const bool over = barrier->parity != parity;
-  if (!over) sync();
+  if (!over) let_others_run();
   return over;
 }
 SHUNT_FUNCTION void leave(Barrier* empty) { arrive(empty); }
-SHUNT_FUNCTION void await_previous_kernel() {}
-SHUNT_FUNCTION void start_next_kernel() {}
 
 #else
 
@@ -62,10 +59,6 @@ struct Barrier {
 
 SHUNT_FUNCTION void start_barrier(Barrier* barrier, std::uint32_t arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
-}
-// Makes new barriers known to the engine that copies. Call it before sync().
-SHUNT_FUNCTION void publish_barriers() {
-  asm volatile("fence.mbarrier_init.release.cluster;\n\tfence.proxy.async.shared::cta;" ::: "memory");
 }
 SHUNT_FUNCTION void arrive(Barrier* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
@@ -99,10 +92,6 @@ SHUNT_FUNCTION void leave(Barrier* empty) {
   sync_warp();
   if (lane() % 32U == 0) arrive(empty);
 }
-// Waits until the results of earlier kernels are visible, if the launch may overlap with them.
-SHUNT_FUNCTION void await_previous_kernel() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-// Lets the next kernel's blocks begin as soon as there is room for them.
-SHUNT_FUNCTION void start_next_kernel() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
 
 #endif
 

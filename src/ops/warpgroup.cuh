@@ -29,21 +29,6 @@ struct ProductTiles {
 };
 SHUNT_FUNCTION ProductTiles product_tiles(const std::uint8_t* at) { return {at}; }
 
-// Waits until all threads of the warp are here. They may have waited for different things before, so counting sync()
-// would not do.
-inline void meet_warp() {
-  static std::uint32_t here[32];
-  static std::uint32_t rounds[32];
-  const std::uint32_t warp = lane() / 32U;
-  const std::uint32_t round = rounds[warp];
-  if (++here[warp] == 32U) {
-    here[warp] = 0;
-    ++rounds[warp];
-    return;
-  }
-  while (rounds[warp] == round) sync();
-}
-
 SHUNT_FUNCTION void begin_products() {}
 SHUNT_FUNCTION void end_products() {}
 template <std::uint32_t unfinished>
@@ -57,7 +42,7 @@ template <std::uint32_t count>
 SHUNT_FUNCTION void multiply(float (&sums)[count], const std::uint32_t (&a)[4], ProductTiles b, bool adds) {
   static std::uint32_t left[1024][4];
   for (std::uint32_t i = 0; i < 4; ++i) left[lane()][i] = a[i];
-  meet_warp();
+  sync_warp();
   const std::uint32_t quad = lane() & ~3U;
   for (std::uint32_t i = 0; i < count; ++i) {
     const std::uint32_t token = i / 4U * 8U + lane() % 4U * 2U + i % 2U;
@@ -70,7 +55,7 @@ SHUNT_FUNCTION void multiply(float (&sums)[count], const std::uint32_t (&a)[4], 
     }
     sums[i] = sum;
   }
-  meet_warp();
+  sync_warp();
 }
 
 SHUNT_FUNCTION bool any_of_warp(bool value) { return value; }
@@ -78,10 +63,10 @@ SHUNT_FUNCTION bool any_of_warp(bool value) { return value; }
 SHUNT_FUNCTION std::uint32_t largest_of_quad(std::uint32_t value) {
   static std::uint32_t left[1024];
   left[lane()] = value;
-  meet_warp();
+  sync_warp();
   const std::uint32_t quad = lane() & ~3U;
   for (std::uint32_t i = 0; i < 4; ++i) value = left[quad + i] > value ? left[quad + i] : value;
-  meet_warp();
+  sync_warp();
   return value;
 }
 

@@ -139,29 +139,31 @@ SHUNT_FUNCTION void copy_pieces(const Work& work, Rings<S>& rings) {
   }
 }
 
-// The two strips of a warp: the thread's rows g and 8 + g, and the powers of two by which they are multiplied.
+// The two strips of a warp: the thread's rows g and 8 + g, and the powers of two by which they are multiplied. Products
+// read registers while the next chunk is read and decoded. If a chunk is few products, it so takes others than the
+// chunk before.
 template <class S>
 struct Weights {
   using Row = typename S::Row;
-  using Layout = typename S::Layout;
-  Row strips[2];
+  static constexpr std::uint32_t kSets = S::Layout::kColumns <= 64 ? 2 : 1;
+  Row strips[kSets][2];
   std::int32_t exponents[2] = {0, 0};
 
-  SHUNT_FUNCTION void read(const std::uint8_t* chunk) {
+  SHUNT_FUNCTION void read(std::uint32_t set, const std::uint8_t* chunk) {
     SHUNT_UNROLL
-    for (std::uint32_t i = 0; i < 2; ++i) strips[i].read(chunk + i * Layout::kBytes, lane() % 32U);
+    for (std::uint32_t i = 0; i < 2; ++i) strips[set][i].read(chunk + i * S::Layout::kBytes, lane() % 32U);
   }
   SHUNT_FUNCTION float unit(std::uint32_t i) const { return kernel_math::power_of_two(exponents[i]); }
   SHUNT_FUNCTION float inverse(std::uint32_t i) const { return kernel_math::power_of_two(-exponents[i]); }
 
   // Chooses the powers of two for a chunk; those of `sums` stay if they can, except at the beginning of new sums.
-  SHUNT_FUNCTION void choose(bool begins, float (&sums)[S::kSums]) {
+  SHUNT_FUNCTION void choose(std::uint32_t set, bool begins, float (&sums)[S::kSums]) {
     if constexpr (!Row::kIsFixed) {
       constexpr std::int32_t kRoom = S::kSplitsWeights ? 15 : Row::kRoom;
       std::int32_t most[2];
       SHUNT_UNROLL
       for (std::uint32_t i = 0; i < 2; ++i) {
-        const std::int32_t room = kRoom - strips[i].size();
+        const std::int32_t room = kRoom - strips[set][i].size();
         most[i] = room < kMostExponent ? room : kMostExponent;
       }
       if (begins) {
@@ -174,7 +176,7 @@ struct Weights {
       }
       if constexpr (!S::kSplitsWeights) {
         SHUNT_UNROLL
-        for (std::uint32_t i = 0; i < 2; ++i) strips[i].use(unit(i));
+        for (std::uint32_t i = 0; i < 2; ++i) strips[set][i].use(unit(i));
       }
     }
   }
@@ -191,18 +193,19 @@ struct Weights {
   }
 
   // Decodes 16 columns as the tensor core takes them, and what halves leave over.
-  SHUNT_FUNCTION void decode(std::uint32_t step, std::uint32_t (&high)[4], std::uint32_t (&low)[4]) const {
+  SHUNT_FUNCTION void decode(std::uint32_t set, std::uint32_t step, std::uint32_t (&high)[4],
+                             std::uint32_t (&low)[4]) const {
     SHUNT_UNROLL
     for (std::uint32_t i = 0; i < 2; ++i) {
       StepHalves pairs;
       if constexpr (S::kSplitsWeights) {
         float values[4];
-        strips[i].floats(step, unit(i), values);
+        strips[set][i].floats(step, unit(i), values);
         pairs = {narrow_pair(values[0], values[1]), narrow_pair(values[2], values[3])};
         low[i] = narrow_pair(values[0] - low_half(pairs.low), values[1] - high_half(pairs.low));
         low[2U + i] = narrow_pair(values[2] - low_half(pairs.high), values[3] - high_half(pairs.high));
       } else {
-        pairs = strips[i].halves(step);
+        pairs = strips[set][i].halves(step);
       }
       high[i] = pairs.low;
       high[2U + i] = pairs.high;
@@ -223,15 +226,15 @@ struct Outputs {
   SHUNT_FUNCTION static constexpr std::uint32_t place(std::uint32_t i) { return i / 2U * 8U + i % 2U; }
 
   SHUNT_FUNCTION void multiply(float (&results)[2], std::uint32_t i) const {
-    const float factor = place(i) < rows ? x_factors[place(i)] : 0.0F;
+    const float factor = place(i) < rows ? fresh_float(x_factors + place(i)) : 0.0F;
     results[0] *= factor;
     results[1] *= factor;
   }
   SHUNT_FUNCTION void add_residual(float (&results)[2], std::uint32_t i) const {
     if (place(i) >= rows) return;
     const float* const at = residual + std::uint64_t{residual_distance} * place(i);
-    results[0] += at[0];
-    results[1] += at[kStripRows];
+    results[0] += fresh_float(at);
+    results[1] += fresh_float(at + kStripRows);
   }
   SHUNT_FUNCTION void store(const float (&results)[2], std::uint32_t i) const {
     if (place(i) >= rows) return;
@@ -298,6 +301,7 @@ SHUNT_FUNCTION void multiply_tiles(const Work& work, Rings<S>& rings) {
   using Layout = typename S::Layout;
   RingPlace<S::kChunkStages> chunk_place;
   RingPlace<S::kPieceStages> piece_place;
+  const ProductTiles first_piece = product_tiles(Rings<S>::piece_at(0));
   const std::uint32_t chunks = work.args().k / Layout::kColumns;
   for (std::uint32_t tile = Work::first_tile(); tile < work.tiles; tile += Work::tile_distance()) {
     Weights<S> weights;
@@ -305,22 +309,20 @@ SHUNT_FUNCTION void multiply_tiles(const Work& work, Rings<S>& rings) {
     float totals[S::kExact ? S::kSums : 1]{};
     bool adds = false;
     Barrier* unread = nullptr;  // of the stage whose products may not be over
-    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+    const auto take = [&](std::uint32_t chunk, std::uint32_t set) __attribute__((always_inline)) {
       rings.chunks.await_full(chunk_place);
-      // Products may still read these very registers.
-      if constexpr (S::Row::kIsFixed) await_products<0>();
-      weights.read(Rings<S>::chunk_at(chunk_place.stage) + lane() / 32U * 2U * Layout::kBytes);
+      weights.read(set, Rings<S>::chunk_at(chunk_place.stage) + lane() / 32U * 2U * Layout::kBytes);
       leave(&rings.chunks.empty[chunk_place.stage]);
       chunk_place.advance();
-      weights.choose(!adds, sums);
+      weights.choose(set, !adds, sums);
       SHUNT_UNROLL
       for (std::uint32_t step = 0; step < Layout::kColumns / kProductColumns; step += S::kSteps) {
         if (step % kStepsOfPiece == 0) rings.pieces.await_full(piece_place);
-        const ProductTiles x = product_tiles(Rings<S>::piece_at(piece_place.stage));
+        const ProductTiles x = first_piece.after(piece_place.stage * S::kPieceBytes);
         std::uint32_t high[S::kSteps][4];
         std::uint32_t low[S::kSteps][4];
         SHUNT_UNROLL
-        for (std::uint32_t i = 0; i < S::kSteps; ++i) weights.decode(step + i, high[i], low[i]);
+        for (std::uint32_t i = 0; i < S::kSteps; ++i) weights.decode(set, step + i, high[i], low[i]);
         begin_products();
         SHUNT_UNROLL
         for (std::uint32_t i = 0; i < S::kSteps; ++i) {
@@ -338,14 +340,21 @@ SHUNT_FUNCTION void multiply_tiles(const Work& work, Rings<S>& rings) {
         piece_place.advance();
       }
       if constexpr (S::kExact) {
-        if ((chunk + 1) % S::kChunksOfSum != 0 && chunk + 1 < chunks) continue;
+        if ((chunk + 1) % S::kChunksOfSum != 0 && chunk + 1 < chunks) return;
         await_products<0>();
         const float inverse[2] = {weights.inverse(0), weights.inverse(1)};
         SHUNT_UNROLL
         for (std::uint32_t i = 0; i < S::kSums; ++i) totals[i] += sums[i] * inverse[i / 2U % 2U];
         adds = false;
       }
+    };
+    std::uint32_t chunk = 0;
+    for (; chunk + Weights<S>::kSets <= chunks; chunk += Weights<S>::kSets) {
+      SHUNT_UNROLL
+      for (std::uint32_t set = 0; set < Weights<S>::kSets; ++set) take(chunk + set, set);
     }
+    if constexpr (Weights<S>::kSets > 1)
+      if (chunk < chunks) take(chunk, 0);
     await_products<0>();
     leave(unread);
     if constexpr (S::kExact) {
@@ -371,12 +380,12 @@ SHUNT_FUNCTION void multiply_weights(const CudaCall* call) {
     give_registers<40>();
     if (warp == kReaders) copy_chunks<S>(work, rings);
     if (lane() != (kReaders + 1U) * 32U) return;
-    await_previous_kernel();
+    wait_for_earlier_kernels();
     copy_pieces<S>(work, rings);
-    start_next_kernel();
+    let_next_kernel_begin();
   } else {
     take_registers<232>();
-    await_previous_kernel();
+    wait_for_earlier_kernels();
     multiply_tiles<S>(work, rings);
   }
 }

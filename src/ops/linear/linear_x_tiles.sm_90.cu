@@ -5,8 +5,8 @@
 // the factor has the mean square. Rows that fill up the last eight are zeros.
 #include "ops/linear/linear_args.h"
 
+#include "ops/bulk_copy.cuh"
 #include "ops/halves.cuh"
-#include "ops/ring.cuh"
 
 namespace shunt {
 namespace {
@@ -32,7 +32,8 @@ struct XRow {
     Sixteen sixteen;
     if (!is_valid) return sixteen;
     SHUNT_UNROLL
-    for (std::uint32_t i = 0; i < 4; ++i) sixteen.fours[i] = read_four(x + column + std::uint64_t{i} * 4U, in_sixteens);
+    for (std::uint32_t i = 0; i < 4; ++i)
+      sixteen.fours[i] = fresh_four(x + column + std::uint64_t{i} * 4U, in_sixteens);
     if (norm == nullptr) return sixteen;
     SHUNT_UNROLL
     for (std::uint32_t i = 0; i < 4; ++i) {
@@ -90,8 +91,8 @@ template <std::uint32_t halves>
 SHUNT_FUNCTION void write_tiles(const CudaCall* call) {
   SHUNT_SHARED float parts[2][kWarps][kLinearXTilesRows];
   const auto& args = arguments_of<LinearArgs>(call);
-  await_previous_kernel();
-  start_next_kernel();
+  wait_for_earlier_kernels();
+  let_next_kernel_begin();
   const std::uint64_t rows = linear_rows(args, parameters_of(call));
   const std::uint64_t row = group() * kLinearXTilesRows + lane() % kLinearXTilesRows;
   const std::uint64_t eights = linear_tiles(rows, kLinearPieceRows);
