@@ -87,7 +87,7 @@ struct NibbleSteps {
 
   SHUNT_FUNCTION void read(const std::uint8_t* chunk, std::uint32_t thread) {
     low.read(chunk, thread);
-    if constexpr (high_bits != 0) high.read(chunk + groups * 128U, thread);
+    if constexpr (high_bits != 0) high.read(chunk + std::uint64_t{groups} * 128U, thread);
   }
   // Returns the integers, put into `into`: zero, or kHalves1024.
   SHUNT_FUNCTION StepHalves integers(std::uint32_t step, std::uint32_t into) const {
@@ -295,7 +295,9 @@ struct FloatStrip : StripTraits<64, 1024, 0> {
   StripWords<8> numbers;
 
   SHUNT_FUNCTION void read(const std::uint8_t* chunk, std::uint32_t thread) { numbers.read(chunk, thread); }
-  SHUNT_FUNCTION StepHalves step(std::uint32_t i) const { return {numbers.words[2U * i], numbers.words[2U * i + 1U]}; }
+  SHUNT_FUNCTION StepHalves step(std::uint32_t i) const {
+    return {numbers.words[std::uint64_t{2} * i], numbers.words[std::uint64_t{2} * i + 1U]};
+  }
   SHUNT_FUNCTION float scale(std::uint32_t) const { return 1.0F; }
 };
 template <>
@@ -414,11 +416,13 @@ struct Strip<dtype::Q2_K> : StripTraits<256, 672, 16> {
     const std::uint32_t pair = header.scales(group / 2U);
     return group % 2U == 0 ? low_half(pair) : high_half(pair);
   }
+  // NOLINTBEGIN(bugprone-derived-method-shadowing-base-method): what the base has is for types without them
   SHUNT_FUNCTION float outer() const { return header.scale() * kPerHalfOne; }
   SHUNT_FUNCTION float offset(std::uint32_t group) const {
     const std::uint32_t pair = header.minima(group / 2U);
     return header.min() * -kPerHalfOne * (group % 2U == 0 ? low_half(pair) : high_half(pair));
   }
+  // NOLINTEND(bugprone-derived-method-shadowing-base-method)
   SHUNT_FUNCTION OffsetHalves minima(std::uint32_t t) const { return {header.minima(t), header.minima(t + 4U)}; }
   SHUNT_FUNCTION float offset_factor() const { return -header.min(); }
 };

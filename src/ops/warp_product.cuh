@@ -146,7 +146,8 @@ SHUNT_FUNCTION FourWords load_transposed_matrices(SharedAddress row) {
   rows[lane()] = row;
   sync_warp();
   for (std::uint32_t i = 0; i < 4; ++i) {
-    const SharedAddress* const matrix = rows + lane() / 32U * 32U + i * 8U + lane() % 4U * 2U;
+    const SharedAddress* const matrix =
+        rows + std::uint64_t{lane() / 32U} * 32U + std::uint64_t{i} * 8U + std::uint64_t{lane() % 4U} * 2U;
     const std::uint32_t column = lane() % 32U / 4U;
     four.words[i] = reinterpret_cast<const std::uint16_t*>(matrix[0])[column] |
                     static_cast<std::uint32_t>(reinterpret_cast<const std::uint16_t*>(matrix[1])[column]) << 16U;

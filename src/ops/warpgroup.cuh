@@ -49,7 +49,8 @@ SHUNT_FUNCTION void multiply(float (&sums)[count], const std::uint32_t (&a)[4], 
     float sum = adds ? sums[i] : 0.0F;
     for (std::uint32_t k = 0; k < kProductColumns; ++k) {
       const std::uint32_t pair = left[quad + k % 8U / 2U][k / 8U * 2U + i % 4U / 2U];
-      const std::uint8_t* const row = b.at + token / 8U * kBytesOfEight + k / 8U * kBytesOfTile + token % 8U * 16U;
+      const std::uint8_t* const row = b.at + std::uint64_t{token / 8U} * kBytesOfEight +
+                                      std::uint64_t{k / 8U} * kBytesOfTile + std::uint64_t{token % 8U} * 16U;
       const std::uint32_t other = reinterpret_cast<const std::uint16_t*>(row)[k % 8U];
       sum += widen_f16(pair >> k % 2U * 16U & 0xFFFFU) * widen_f16(other);
     }

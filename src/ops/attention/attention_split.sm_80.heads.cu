@@ -196,8 +196,10 @@ struct Keys {
       if (slots.keys[i] == kNone) continue;
       const std::uint16_t* const key = head + slots.keys[i] * slot_elements;
       SHUNT_UNROLL
-      for (std::uint32_t j = 0; j < dim / 32; ++j) read_words<4>(key + j * 32U + t * 8U, &words[i][j * 4]);
-      if constexpr (dim % 32 != 0) read_words<2>(key + dim / 32 * 32U + t * 4U, &words[i][dim / 32 * 4]);
+      for (std::uint32_t j = 0; j < dim / 32; ++j)
+        read_words<4>(key + std::uint64_t{j} * 32U + std::uint64_t{t} * 8U, &words[i][j * 4]);
+      if constexpr (dim % 32 != 0)
+        read_words<2>(key + std::uint64_t{dim / 32} * 32U + std::uint64_t{t} * 4U, &words[i][dim / 32 * 4]);
     }
   }
 };
@@ -221,9 +223,11 @@ struct Values {
       if (slots.values[i] == kNone) continue;
       const std::uint16_t* const value = head + slots.values[i] * slot_elements;
       SHUNT_UNROLL
-      for (std::uint32_t j = 0; j < kWide / 4; ++j) read_words<4>(value + j * 64U + g * 8U, &words[i][j * 4]);
-      if constexpr (kRest >= 32) read_words<2>(value + kWide * 16U + g * 4U, &words[i][kWide]);
-      if constexpr (kRest % 32 != 0) read_words<1>(value + (dim - 16U) + g * 2U, &words[i][kWords - 1]);
+      for (std::uint32_t j = 0; j < kWide / 4; ++j)
+        read_words<4>(value + std::uint64_t{j} * 64U + std::uint64_t{g} * 8U, &words[i][j * 4]);
+      if constexpr (kRest >= 32)
+        read_words<2>(value + std::uint64_t{kWide} * 16U + std::uint64_t{g} * 4U, &words[i][kWide]);
+      if constexpr (kRest % 32 != 0) read_words<1>(value + (dim - 16U) + std::uint64_t{g} * 2U, &words[i][kWords - 1]);
     }
   }
 };
@@ -273,11 +277,11 @@ struct Queries {
     float query[8]{};
     if (tile.has_row(row) && chunk < dim / 8) {
       const float* const from = input_of<float>(call, 0) + std::uint64_t{tile.token(row)} * args.query.strides[1] +
-                                std::uint64_t{tile.head(row)} * args.query.strides[2] + chunk * 8U;
+                                std::uint64_t{tile.head(row)} * args.query.strides[2] + std::uint64_t{chunk} * 8U;
       const bool in_sixteens = is_in_sixteens(from);
       SHUNT_UNROLL
       for (std::uint32_t i = 0; i < 2; ++i) {
-        const FourFloats four = read_four(from + i * 4U, in_sixteens);
+        const FourFloats four = read_four(from + std::uint64_t{i} * 4U, in_sixteens);
         SHUNT_UNROLL
         for (std::uint32_t e = 0; e < 4; ++e) query[i * 4 + e] = four.values[e];
       }
@@ -297,7 +301,8 @@ struct Queries {
   SHUNT_FUNCTION void put(std::uint32_t row, std::uint32_t chunk, const float (&query)[8], float scale) {
     Pairs<of, kParts> pairs[4];
     SHUNT_UNROLL
-    for (std::uint32_t i = 0; i < 4; ++i) pairs[i].set(query[i * 2] * scale, query[i * 2 + 1] * scale);
+    for (std::uint32_t i = 0; i < 4; ++i)
+      pairs[i].set(query[std::uint64_t{i} * 2U] * scale, query[std::uint64_t{i} * 2U + 1U] * scale);
     SHUNT_UNROLL
     for (std::uint32_t part = 0; part < kParts; ++part) {
       SHUNT_UNROLL

@@ -153,7 +153,7 @@ struct Queries {
   SHUNT_FUNCTION void read_row(const CudaCall* call, const AttentionArgs& args, const Place& place, std::uint32_t row,
                                std::uint32_t i, float (&query)[F::kColumns][8]) {
     const bool has_row = place.has_row(row);
-    const float* from = input_of<float>(call, 0) + lane() % 4U * 2U;
+    const float* from = input_of<float>(call, 0) + std::uint64_t{lane() % 4U} * 2U;
     if (has_row)
       from += std::uint64_t{place.token(row)} * args.query.strides[1] +
               std::uint64_t{place.head(row)} * args.query.strides[2];
@@ -162,7 +162,7 @@ struct Queries {
     SHUNT_UNROLL
     for (std::uint32_t pair = 0; pair < F::kColumns * 2; ++pair) {
       TwoFloats two{};
-      if (has_row) two = read_two(from + pair * 8U, in_eights);
+      if (has_row) two = read_two(from + std::uint64_t{pair} * 8U, in_eights);
       SHUNT_UNROLL
       for (std::uint32_t e = 0; e < 2; ++e) {
         query[pair / 2][pair % 2U * 4U + i * 2U + e] = two.values[e];
@@ -233,7 +233,7 @@ struct Cache {
       const std::uint32_t piece = number % kPieces;
       const std::uint32_t slot = slots[step % kRing][place];
       const bool exists = slot != kNone;
-      const std::uint64_t element = std::uint64_t{exists ? slot : 0} * slot_elements + piece * 8U;
+      const std::uint64_t element = std::uint64_t{exists ? slot : 0} * slot_elements + std::uint64_t{piece} * 8U;
       const std::uint32_t to = place * F::kPitch + piece * 16U;
       copy_sixteen(keys_of(step) + to, keys + element, exists);
       copy_sixteen(values_of(step) + to, values + element, exists);
@@ -314,7 +314,7 @@ struct Sums {
       for (std::uint32_t c = 0; c < F::kDim / 8; ++c) {
         TwoFloats two{};
         if (totals[i] != 0.0F) two = {{sums[c][i * 2] * by, sums[c][i * 2 + 1] * by}};
-        *reinterpret_cast<TwoFloats*>(out + c * 8U) = two;
+        *reinterpret_cast<TwoFloats*>(out + std::uint64_t{c} * 8U) = two;
       }
     }
   }

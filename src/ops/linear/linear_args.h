@@ -172,9 +172,9 @@ constexpr LinearStripPlan linear_strip_plan(std::uint32_t k, const LinearStripSh
   const std::uint32_t room = kLinearStripMost - kLinearStripHead - 2 * stage_bytes - kAlignment;
   LinearStripPlan plan{.chunks = k / shape.chunk_columns, .batch = kLinearStripPairs / x_rows};
   const std::uint64_t all_of_x = std::uint64_t{plan.chunks} * (x_bytes + x_sum_bytes);
-  while (plan.batch > 1 && all_of_x + plan.batch * sum_bytes > room) plan.batch /= 2;
+  while (plan.batch > 1 && all_of_x + std::uint64_t{plan.batch} * sum_bytes > room) plan.batch /= 2;
   plan.segment = plan.chunks;
-  if (all_of_x + plan.batch * sum_bytes > room) {
+  if (all_of_x + std::uint64_t{plan.batch} * sum_bytes > room) {
     plan.batch = kLinearStripPairs / x_rows;
     plan.segment = (room - plan.batch * sum_bytes) / (x_bytes + x_sum_bytes);
   }

@@ -17,8 +17,7 @@
 namespace shunt {
 namespace {
 
-constexpr bool halves = false;  // the arithmetics
-constexpr bool exact = true;
+enum ProductArithmetic : bool { halves, exact };
 constexpr std::uint32_t kReaders = 8;            // warps that multiply
 constexpr std::uint32_t kStrips = 2 * kReaders;  // of a tile
 constexpr std::uint32_t kStripRows = 8;

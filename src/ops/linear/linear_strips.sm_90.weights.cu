@@ -100,7 +100,7 @@ static_assert(sizeof(Head) <= kLinearStripHead);
 
 template <std::uint32_t chunk_bytes>
 SHUNT_FUNCTION std::uint8_t* stage_at(std::uint32_t ring_at, std::uint32_t slot) {
-  return dynamic_shared() + ring_at + slot * (2 * kWarps * chunk_bytes);
+  return dynamic_shared() + ring_at + std::uint64_t{slot} * 2U * kWarps * chunk_bytes;
 }
 
 // Starts to fill a stage with the items of a round. One thread calls it. Items are neighbours in memory as long as they
@@ -124,13 +124,14 @@ SHUNT_FUNCTION void fill(const Stream& stream, std::uint32_t round, std::uint32_
     const std::uint32_t pair_end = whole ? end : (pair + 1U) * chunks;
     const std::uint32_t next = pair_end < end ? pair_end : end;
     const std::uint32_t second_end = second_items < next ? second_items : next;
-    const std::uint64_t from =
-        (std::uint64_t{first_pair + pair} * stream.chunks + segment * stream.segment + (item - pair * chunks)) *
-        chunk_bytes;
+    const std::uint64_t from = (std::uint64_t{first_pair + pair} * stream.chunks +
+                                std::uint64_t{segment} * stream.segment + (item - pair * chunks)) *
+                               chunk_bytes;
     std::uint8_t* const to = stage_at<chunk_bytes>(stream.ring_at, slot) + (item - first) * chunk_bytes;
     copy_bytes(to, stream.weights[0] + from, (next - item) * chunk_bytes, full);
     if (second_end > item)
-      copy_bytes(to + kWarps * chunk_bytes, stream.weights[1] + from, (second_end - item) * chunk_bytes, full);
+      copy_bytes(to + std::uint64_t{kWarps} * chunk_bytes, stream.weights[1] + from, (second_end - item) * chunk_bytes,
+                 full);
     item = next;
   }
   arrive(full);
@@ -189,8 +190,8 @@ struct XParts {
     SHUNT_UNROLL
     for (std::uint32_t i = 0; i < 4; ++i) {
       constexpr float kOdd = 1.0F / static_cast<float>(Weights::kOddFactor);
-      const float first = values[2U * i] * (i < 2 ? 1.0F : kOdd);
-      const float second = values[2U * i + 1U] * (i < 2 ? 1.0F : kOdd);
+      const float first = values[std::uint64_t{2} * i] * (i < 2 ? 1.0F : kOdd);
+      const float second = values[std::uint64_t{2} * i + 1U] * (i < 2 ? 1.0F : kOdd);
       if constexpr (kHasThird) {
         high.words[i] = narrow_pair_bf16(first, second);
         const float first_rest = first - widen_bf16(high.words[i] & 0xFFFFU);
@@ -205,9 +206,11 @@ struct XParts {
       }
     }
     if (stored) {
-      *reinterpret_cast<FourWords*>(parts + part_place(group, 2U * n) + t * 16U) = high;
-      *reinterpret_cast<FourWords*>(parts + part_place(group, 2U * n + 1U) + t * 16U) = low;
-      if constexpr (kHasThird) *reinterpret_cast<FourWords*>(thirds + (group * x_rows + n) * kPlace + t * 16U) = third;
+      *reinterpret_cast<FourWords*>(parts + part_place(group, 2U * n) + std::uint64_t{t} * 16U) = high;
+      *reinterpret_cast<FourWords*>(parts + part_place(group, 2U * n + 1U) + std::uint64_t{t} * 16U) = low;
+      if constexpr (kHasThird)
+        *reinterpret_cast<FourWords*>(thirds + std::uint64_t{group * x_rows + n} * kPlace + std::uint64_t{t} * 16U) =
+            third;
     }
     if constexpr (kSums != 0) put_sums(n, group, values, stored && t == 0);
   }
@@ -230,7 +233,7 @@ struct XParts {
       to[0] = high;
       to[kSums / 2U] = low;
     } else {
-      auto* const to = reinterpret_cast<std::uint16_t*>(sums) + column * kSums + group % kGroups;
+      auto* const to = reinterpret_cast<std::uint16_t*>(sums) + std::uint64_t{column} * kSums + group % kGroups;
       to[0] = static_cast<std::uint16_t>(high);
       to[kSums] = static_cast<std::uint16_t>(low);
     }
@@ -482,7 +485,8 @@ SHUNT_FUNCTION void multiply_group(const Strip<of>& first, const Strip<of>& seco
     Product product = kScaled == 0 ? sums[tile] : Product{};
     SHUNT_UNROLL
     for (std::uint32_t s = 0; s < 2; ++s) {
-      product = multiply_step<of>(a[s], b[s], parts.words[2U * s], parts.words[2U * s + 1U], product);
+      product = multiply_step<of>(a[s], b[s], parts.words[std::uint64_t{2} * s], parts.words[std::uint64_t{2} * s + 1U],
+                                  product);
       if constexpr (kScaled == 16) {
         add_scaled(sums[tile], product, first.scale(2U * group + s), second.scale(2U * group + s));
         product = Product{};
@@ -797,7 +801,7 @@ struct StripKernel {
     for (std::uint32_t left = head().stream.phase_rounds; left != 0; --left) {
       wait(&head().full[place.slot], place.parity);
       const std::uint8_t* const at = ring + place.slot * (2 * kWarps * kChunkBytes);
-      if (pair < pairs) multiply_item(at, at + kWarps * kChunkBytes, x, chunk, products);
+      if (pair < pairs) multiply_item(at, at + std::uint64_t{kWarps} * kChunkBytes, x, chunk, products);
       leave(place, rounds, stages);
       const std::uint32_t done = pair;
       for (chunk += kWarps; chunk >= chunks; chunk -= chunks) ++pair;
@@ -812,7 +816,7 @@ struct StripKernel {
     Place place{0, 0, 0};
     for (std::uint32_t first_pair = 0, batch = 0; first_pair < stream.pairs; first_pair += stream.batch, ++batch) {
       const std::uint32_t pairs = stream.pairs_of(batch);
-      float* const sums = all_sums() + batch % 2U * (head().arguments.plan.batch * kSumFloats);
+      float* const sums = all_sums() + std::uint64_t{batch % 2U} * head().arguments.plan.batch * kSumFloats;
       for (std::uint32_t segment = 0; segment < stream.segments; ++segment) {
         if (!begun.has_segment) {
           sync();

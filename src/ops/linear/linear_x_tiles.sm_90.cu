@@ -74,8 +74,8 @@ SHUNT_FUNCTION void put(std::uint8_t* at, std::uint64_t part_bytes, const Sixtee
     FourWords words[2];
     SHUNT_UNROLL
     for (std::uint32_t i = 0; i < 4; ++i) {
-      const float low = sixteen.fours[i].values[half * 2U] * scale;
-      const float high = sixteen.fours[i].values[half * 2U + 1U] * scale;
+      const float low = sixteen.fours[i].values[std::uint64_t{half} * 2U] * scale;
+      const float high = sixteen.fours[i].values[std::uint64_t{half} * 2U + 1U] * scale;
       words[0].words[i] = narrow_pair(low, high);
       if constexpr (halves == 2)
         words[1].words[i] = narrow_pair(low - low_half(words[0].words[i]), high - high_half(words[0].words[i]));
@@ -136,7 +136,7 @@ SHUNT_FUNCTION void write_tiles(const CudaCall* call) {
   auto* const tiles = reinterpret_cast<std::uint8_t*>(call->scratch);
   const std::uint64_t part_bytes = eights * kLinearPieceBytes;
   const auto put_at = [&](std::uint32_t column, const Sixteen& sixteen) {
-    const std::uint64_t piece = column / kLinearPieceColumns * halves * eights + row / kLinearPieceRows;
+    const std::uint64_t piece = std::uint64_t{column / kLinearPieceColumns} * halves * eights + row / kLinearPieceRows;
     put<halves>(tiles + piece * kLinearPieceBytes +
                     column % kLinearPieceColumns * std::uint64_t{kLinearPieceRows} * 2U + row % kLinearPieceRows * 16U,
                 part_bytes, sixteen, scale);
