@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <map>
+#include <optional>
 
 #include "ops/strips.h"
 #include "run/graphs.h"
@@ -72,6 +73,7 @@ class Layouts : public testing::Test {
     }
     contents_.push_back(std::vector<std::byte>(kColumns * sizeof(float)));
     EXPECT_TRUE(source_.add("norm", DType::F32, {kColumns}, contents_.back()).has_value());
+    weights_.emplace(&source_);
     x_ = builder_.input("x", DType::F32, {2, kColumns});
     a_ = builder_.weight("a", DType::F16, {kRows, kColumns});
     b_ = builder_.weight("b", DType::F16, {kRows, kColumns});
@@ -91,7 +93,7 @@ class Layouts : public testing::Test {
       auto plan = make_plan({.graph = &*graph, .devices = devices});
       EXPECT_TRUE(plan.has_value()) << plan.error().message;
       auto made = Executable::create(std::move(*graph), std::move(*plan),
-                                     {.devices = devices, .weights = &weights_, .state = &state_, .arenas = &arenas_});
+                                     {.devices = devices, .weights = &*weights_, .state = &state_, .arenas = &arenas_});
       EXPECT_TRUE(made.has_value()) << made.error().message;
       executable_ = std::move(*made);
     }
@@ -109,7 +111,7 @@ class Layouts : public testing::Test {
   WantsStrips device_{*machine_.devices[0]};
   std::vector<std::vector<std::byte>> contents_;
   MemoryWeights source_;
-  WeightStore weights_{&source_};
+  std::optional<WeightStore> weights_;  // of what the source has by then
   StateStore state_;
   ArenaStore arenas_;
   GraphBuilder builder_;
