@@ -153,7 +153,8 @@ TEST(Strips, AreDecodedByWarps) {
     const StripChunk chunk = strip_chunk(of);
     for (std::uint32_t i = 0; i < 4; ++i) {
       const std::uint8_t* at = data_of(strips) + std::size_t{i} * chunk.bytes;
-      const float* of_chunk = elements.data() + i / 2 * 8 * matrix.columns + i % 2 * chunk.columns;
+      const float* of_chunk =
+          elements.data() + std::size_t{i / 2} * 8 * matrix.columns + std::size_t{i % 2} * chunk.columns;
 #define SHUNT_EXPECT(name) \
   if (of == DType::name) expect_decoded<dtype::name>(at, of_chunk, matrix.columns);
       SHUNT_EXPECT(F16)

@@ -55,7 +55,7 @@ has_device() {
 
 # shellcheck disable=SC2317 # called through check
 same_text() { # FILE
-  local text=("Once upon a time, there was a little girl named" -n 24 --greedy -c 128) mine exact
+  local text=("Once upon a time, there was a little girl named" -n 24 --greedy -c 128 --numerics exact) mine exact
   mine=$("$program" run "$1" "${text[@]}" --devices "$device") || return 1
   exact=$("$program" run "$1" "${text[@]}" --devices cpu:scalar) || return 1
   printf 'cpu:scalar: %s\n%s: %s\n' "$exact" "$device" "$mine"
