@@ -58,10 +58,11 @@ void describe_limits(const Context& context, DeviceInfo& info) {
     return static_cast<std::uint32_t>(std::max(0, context.attribute(attribute)));
   };
   constexpr double kFlopsPerCycle = 256;  // of a multiprocessor: 128 lanes that multiply and add
-  // The share of that, and the memory bandwidth, that whole models reach on an H200
-  // (docs/measurements/2026-11-26-generation-on-cuda.md).
-  constexpr double kReached = 0.3;
-  constexpr double kBytesPerS = 700e9;
+  // What whole models reach on an H200: as a share of that, more where tensor cores multiply, and of memory
+  // (docs/measurements/2026-11-26-generation-on-cuda.md, 2026-11-26-tensor-cores.md).
+  const bool has_tensor_cores = context.gpu().reads_strips();
+  const double reached = has_tensor_cores ? 4 : 0.3;
+  const double bytes_per_s = has_tensor_cores ? 1.6e12 : 700e9;
   info.compute_units = context.gpu().multiprocessors;
   info.clock_mhz = number(numbers.clock_khz) / 1000;
   info.shared_memory_bytes = number(numbers.shared_memory_bytes);
@@ -76,11 +77,11 @@ void describe_limits(const Context& context, DeviceInfo& info) {
   info.features.insert(DeviceFeature::bf16, capability >= 80);
   info.features.insert(DeviceFeature::async_transfers, number(numbers.copy_engines) > 0);
   info.features.insert(DeviceFeature::unified_memory, number(numbers.integrated) != 0);
-  const double rate = info.compute_units * (info.clock_mhz * 1e6) * kFlopsPerCycle * kReached;
+  const double rate = info.compute_units * (info.clock_mhz * 1e6) * kFlopsPerCycle * reached;
   info.prior = {.launch_us = 15,
                 .op_us = 3,
                 .flops_per_s = rate > 0 ? rate : 1e12,
-                .bytes_per_s = kBytesPerS,
+                .bytes_per_s = bytes_per_s,
                 .uncertainty = 0.9};
 }
 
