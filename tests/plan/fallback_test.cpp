@@ -6,6 +6,7 @@
 #include <random>
 
 #include "devices/cpu/device.h"
+#include "devices/wrapped_device.h"
 #include "ops/op.h"
 #include "plan/planner.h"
 #include "run/executable.h"
@@ -14,49 +15,28 @@ namespace shunt {
 namespace {
 
 // A device with the abilities of another, except for one op and for operands larger than a limit.
-class Lacking final : public Device {
+class Lacking final : public test::WrappedDevice {
  public:
-  Lacking(std::unique_ptr<Device> inner, std::optional<Op> op, std::uint64_t largest_binding_bytes = kNoLimit)
-      : inner_(std::move(inner)), info_(inner_->info()), op_(op) {
+  Lacking(std::unique_ptr<Device> real, std::optional<Op> op, std::uint64_t largest_binding_bytes = kNoLimit)
+      : WrappedDevice(std::move(real)), info_(inner().info()), op_(op) {
     info_.largest_binding_bytes = largest_binding_bytes;
   }
   static constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
-  [[nodiscard]] std::optional<std::uint64_t> memory_available() const override { return inner_->memory_available(); }
   [[nodiscard]] Support supports(std::span<const OpCall> run) const override {
     for (const OpCall& call : run)
       if (call.op == op_) return {.reason = reason()};
-    return inner_->supports(run);
-  }
-  [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) override {
-    return inner_->allocate(bytes, use);
-  }
-  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory,
-                                                            std::shared_ptr<const void> owner) override {
-    return inner_->import_host(memory, std::move(owner));
-  }
-  [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
-    return inner_->write(to, from);
-  }
-  [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override { return inner_->read(from, to); }
-  [[nodiscard]] Event copy_from_peer(Device& peer, const Binding& from, const Binding& to) override {
-    return inner_->copy_from_peer(peer, from, to);
+    return inner().supports(run);
   }
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
     for (const ProgramOp& op : request.ops) EXPECT_NE(op.call.op, op_) << "was given what it lacks";
-    return inner_->prepare(request);
+    return inner().prepare(request);
   }
-  [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
-    return inner_->submit(program, submission);
-  }
-  bool advance(std::chrono::nanoseconds patience) override { return inner_->advance(patience); }
-  [[nodiscard]] Health health() const override { return inner_->health(); }
 
   [[nodiscard]] std::string reason() const { return std::string(name_of(*op_)) + ": this test took the kernel away"; }
 
  private:
-  std::unique_ptr<Device> inner_;
   DeviceInfo info_;
   std::optional<Op> op_;
 };

@@ -7,6 +7,7 @@
 #include <optional>
 #include <random>
 
+#include "devices/wrapped_device.h"
 #include "run/graphs.h"
 
 namespace shunt {
@@ -81,34 +82,18 @@ TEST(Executable, AnyPlacementGivesTheSameNumbers) {
 }
 
 // Computes asynchronously, as a GPU does: advance() waits for it. Notes how many events others had recorded by then.
-class WorksByItself final : public Device {
+class WorksByItself final : public test::WrappedDevice {
  public:
   WorksByItself(Device& inner, const trace::Recorder& recorder)
-      : inner_(inner), recorder_(recorder), info_(inner.info()) {
+      : WrappedDevice(inner), recorder_(recorder), info_(inner.info()) {
     info_.type = DeviceType::discrete;
   }
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
-  [[nodiscard]] std::optional<std::uint64_t> memory_available() const override { return inner_.memory_available(); }
-  [[nodiscard]] Support supports(std::span<const OpCall> run) const override { return inner_.supports(run); }
-  [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) override {
-    return inner_.allocate(bytes, use);
-  }
-  [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
-    return inner_.write(to, from);
-  }
-  [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override { return inner_.read(from, to); }
-  [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
-    return inner_.prepare(request);
-  }
-  [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
-    return inner_.submit(program, submission);
-  }
   bool advance(std::chrono::nanoseconds patience) override {
     if (!events_before_) events_before_ = recorder_.snapshot().size();
     patience_.push_back(patience);
-    return inner_.advance(patience);
+    return inner().advance(patience);
   }
-  [[nodiscard]] Health health() const override { return inner_.health(); }
 
   void forget() {
     events_before_.reset();
@@ -118,7 +103,6 @@ class WorksByItself final : public Device {
   [[nodiscard]] std::optional<std::size_t> events_before() const { return events_before_; }
 
  private:
-  Device& inner_;
   const trace::Recorder& recorder_;
   DeviceInfo info_;
   std::optional<std::size_t> events_before_;

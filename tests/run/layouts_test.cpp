@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 
+#include "devices/wrapped_device.h"
 #include "ops/strips.h"
 #include "run/graphs.h"
 
@@ -17,39 +18,26 @@ constexpr std::uint32_t kRows = 32;
 constexpr std::uint32_t kColumns = 64;
 
 // Wants the weights of linear and rms_norm_swiglu in strips, and notes how it gets them. It only prepares programs.
-class WantsStrips final : public Device {
+class WantsStrips final : public test::WrappedDevice {
  public:
-  explicit WantsStrips(Device& inner) : inner_(inner) {}
-  [[nodiscard]] const DeviceInfo& info() const override { return inner_.info(); }
-  [[nodiscard]] std::optional<std::uint64_t> memory_available() const override { return inner_.memory_available(); }
-  [[nodiscard]] Support supports(std::span<const OpCall> run) const override { return inner_.supports(run); }
+  using WrappedDevice::WrappedDevice;
+
   [[nodiscard]] Layout layout_for(const OpCall& call, std::size_t input) const override {
     const bool is_matrix = call.input(input).kind == TensorKind::weight && call.input(input).shape.rank() == 2;
     return is_matrix && info_of(call.op).family == "linear" ? Layout::strips : Layout::rows;
   }
-  [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) override {
-    return inner_.allocate(bytes, use);
-  }
-  [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
-    return inner_.write(to, from);
-  }
-  [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override { return inner_.read(from, to); }
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
     for (const ProgramOp& op : request.ops)
       for (std::size_t input = 0; input < op.inputs.size(); ++input)
         if (op.call.has_input(input) && op.call.input(input).kind == TensorKind::weight)
           bound_[op.name].push_back(op.inputs[input]);
-    return inner_.prepare(request);
+    return inner().prepare(request);
   }
-  [[nodiscard]] Event submit(Program&, const Submission&) override { return Event(Status{}); }
-  bool advance(std::chrono::nanoseconds) override { return false; }
-  [[nodiscard]] Health health() const override { return inner_.health(); }
 
   // The weights of a node.
   [[nodiscard]] const std::vector<Binding>& bound(const std::string& node) { return bound_[node]; }
 
  private:
-  Device& inner_;
   std::map<std::string, std::vector<Binding>> bound_;
 };
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <set>
 
+#include "devices/wrapped_device.h"
 #include "run/verify/cpu_devices.h"
 #include "run/verify/support_check.h"
 #include "sanitized.h"
@@ -45,42 +46,22 @@ INSTANTIATE_TEST_SUITE_P(Conformance, EveryRow, testing::ValuesIn(test::running_
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
 // A device that misbehaves after each program.
-class Faulty final : public Device {
+class Faulty final : public test::WrappedDevice {
  public:
   using Fault = void (*)(const ProgramOp& op);
-  Faulty(Device& device, Fault fault) : device_(device), fault_(fault) {}
+  Faulty(Device& device, Fault fault) : WrappedDevice(device), fault_(fault) {}
 
-  [[nodiscard]] const DeviceInfo& info() const override { return device_.info(); }
-  [[nodiscard]] std::optional<std::uint64_t> memory_available() const override { return device_.memory_available(); }
-  [[nodiscard]] Support supports(std::span<const OpCall> run) const override { return device_.supports(run); }
-  [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) override {
-    return device_.allocate(bytes, use);
-  }
-  [[nodiscard]] Result<std::unique_ptr<Buffer>> import_host(std::span<const std::byte> memory,
-                                                            std::shared_ptr<const void> owner) override {
-    return device_.import_host(memory, std::move(owner));
-  }
-  [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
-    return device_.write(to, from);
-  }
-  [[nodiscard]] Event read(const Binding& from, std::span<std::byte> to) override { return device_.read(from, to); }
-  [[nodiscard]] Event copy_from_peer(Device& peer, const Binding& from, const Binding& to) override {
-    return device_.copy_from_peer(peer, from, to);
-  }
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
     op_ = request.ops.front();
-    return device_.prepare(request);
+    return inner().prepare(request);
   }
   [[nodiscard]] Event submit(Program& program, const Submission& submission) override {
-    const Status done = device_.submit(program, submission).wait();
+    const Status done = inner().submit(program, submission).wait();
     if (done && op_.output.bytes > 0) fault_(op_);
     return Event(done);
   }
-  bool advance(std::chrono::nanoseconds patience) override { return device_.advance(patience); }
-  [[nodiscard]] Health health() const override { return device_.health(); }
 
  private:
-  Device& device_;
   Fault fault_;
   ProgramOp op_;
 };
