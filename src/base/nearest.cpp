@@ -1,5 +1,8 @@
 #include "base/nearest.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <cstddef>
 
@@ -56,6 +59,14 @@ std::optional<std::string_view> nearest(std::string_view text, std::span<const s
     fewest = changes;
   }
   return best;
+}
+
+Result<std::size_t> place_of_name(std::string_view kind, std::string_view name,
+                                  std::span<const std::string_view> names) {
+  const auto found = std::ranges::find(names, name);
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  return fail(Code::invalid, fmt::format("unknown {} \"{}\"{}; choose from: {}", kind, name, did_you_mean(name, names),
+                                         fmt::join(names, " ")));
 }
 
 }  // namespace shunt

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "shunt/status.h"
+
 namespace shunt {
 
 // Returns whether they differ at most in the case of ASCII letters.
@@ -25,5 +27,9 @@ template <class Names>
   const auto found = nearest(text, views);
   return found ? " (did you mean " + std::string(*found) + "?)" : std::string();
 }
+
+// Returns the place of `name` among the names of a kind of thing. Errors: invalid, with a list of the names.
+[[nodiscard]] Result<std::size_t> place_of_name(std::string_view kind, std::string_view name,
+                                                std::span<const std::string_view> names);
 
 }  // namespace shunt

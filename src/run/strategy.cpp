@@ -10,40 +10,33 @@
 namespace shunt {
 namespace {
 
-struct Row {
-  std::string_view name;
-  std::string_view meaning;
+constexpr std::string_view kNames[] = {
+#define SHUNT_NAME(strategy, name, meaning) name,
+    SHUNT_STRATEGIES(SHUNT_NAME)
+#undef SHUNT_NAME
 };
-
-constexpr Row kStrategies[] = {
-#define SHUNT_STRATEGY(strategy, name, meaning) {name, meaning},
-    SHUNT_STRATEGIES(SHUNT_STRATEGY)
-#undef SHUNT_STRATEGY
+constexpr std::string_view kMeanings[] = {
+#define SHUNT_MEANING(strategy, name, meaning) meaning,
+    SHUNT_STRATEGIES(SHUNT_MEANING)
+#undef SHUNT_MEANING
 };
 
 bool prefers_a_kind(Strategy strategy) { return strategy == Strategy::gpu || strategy == Strategy::cpu; }
 
 }  // namespace
 
-std::string_view name_of(Strategy strategy) { return kStrategies[static_cast<std::size_t>(strategy)].name; }
+std::string_view name_of(Strategy strategy) { return kNames[static_cast<std::size_t>(strategy)]; }
 
 Result<Strategy> strategy_from_name(std::string_view name) {
-  std::string known;
-  std::vector<std::string_view> names;
-  for (std::size_t index = 0; index < std::size(kStrategies); ++index) {
-    if (kStrategies[index].name == name) return static_cast<Strategy>(index);
-    known += fmt::format(" {}", kStrategies[index].name);
-    names.push_back(kStrategies[index].name);
-  }
-  return fail(Code::invalid,
-              fmt::format("unknown strategy \"{}\"{}; choose from:{}", name, did_you_mean(name, names), known));
+  SHUNT_TRY_ASSIGN(const std::size_t place, place_of_name("strategy", name, kNames));
+  return static_cast<Strategy>(place);
 }
 
 std::string describe_strategies(bool with_layers) {
   std::string text;
-  for (const Row& row : kStrategies)
-    if (with_layers || row.name != name_of(Strategy::layers))
-      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", row.name, row.meaning);
+  for (std::size_t i = 0; i < std::size(kNames); ++i)
+    if (with_layers || kNames[i] != name_of(Strategy::layers))
+      text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", kNames[i], kMeanings[i]);
   return text;
 }
 

@@ -85,6 +85,7 @@ class Usage(CommandLine):
         self.refused(1, "the text is not UTF-8: byte 0xFF at offset 1", "tokenize", MODEL, b"x\xff")
         self.refused(2, "unknown device \"gpu\"", "run", MODEL, "x", "--devices", "gpu")
         self.refused(2, "unknown strategy \"fast\"; choose from: auto gpu cpu layers", "run", MODEL, "x", "--strategy", "fast")
+        self.refused(2, "unknown numerics \"exakt\" (did you mean exact?)", "run", MODEL, "x", "--numerics", "exakt")
         self.refused(1, "device \"sim:x\" is absent", "run", MODEL, "x", "--devices", "cpu,sim:x")
         self.refused(2, "rms_norm", "bench", "ops", "nonsense")
         self.refused(2, "reshape", "bench", "ops", "reshape")
