@@ -58,8 +58,8 @@ void describe_limits(const Context& context, DeviceInfo& info) {
     return static_cast<std::uint32_t>(std::max(0, context.attribute(attribute)));
   };
   constexpr double kFlopsPerCycle = 256;  // of a multiprocessor: 128 lanes that multiply and add
-  // What whole models reach on an H200: as a share of that, more where tensor cores multiply, and of memory
-  // (docs/measurements/2026-11-26-generation-on-cuda.md, 2026-11-26-tensor-cores.md).
+  // The rates that whole models reach on an H200: of arithmetic as a share of that, more where tensor cores multiply,
+  // and of memory (docs/measurements/2026-11-26-generation-on-cuda.md, 2026-11-26-tensor-cores.md).
   const bool has_tensor_cores = context.gpu().reads_strips();
   const double reached = has_tensor_cores ? 4 : 0.3;
   const double bytes_per_s = has_tensor_cores ? 1.6e12 : 700e9;
@@ -152,18 +152,18 @@ class CudaDevice final : public Device {
       const CudaChoice choice = choose_cuda(call, context_->gpu());
       if (choice.main.module == nullptr) return {.reason = choice.refusal};
       support.scratch_bytes += 2 * cuda_block(call, choice.main).bytes.size();
-      for (const CudaChoice& each : {choice, in_strips(call)}) {
-        if (each.main.module == nullptr) continue;
-        scratch = std::max(scratch, scratch_of(each, call));
-        support.arithmetic = least_exact(support.arithmetic, each.main.kernel->arithmetic);
+      const CudaChoice laid_out = in_strips(call);
+      for (const CudaChoice* const each : {&choice, &laid_out}) {
+        if (each->main.module == nullptr) continue;
+        scratch = std::max(scratch, scratch_of(*each, call));
+        support.arithmetic = least_exact(support.arithmetic, each->main.kernel->arithmetic);
       }
     }
     support.scratch_bytes += scratch;
     return support;
   }
   [[nodiscard]] Layout layout_for(const OpCall& call, std::size_t input) const override {
-    const bool is_taken =
-        context_->gpu().reads_strips() && can_be_strips(call.input(input)) && in_strips(call).main.module != nullptr;
+    const bool is_taken = can_be_strips(call.input(input)) && in_strips(call).main.module != nullptr;
     return is_taken ? Layout::strips : Layout::rows;
   }
 
@@ -219,8 +219,9 @@ class CudaDevice final : public Device {
   [[nodiscard]] Health health() const override { return health_.get(); }
 
  private:
+  // Returns the kernels for weights in strips, or none.
   [[nodiscard]] CudaChoice in_strips(const OpCall& call) const {
-    return choose_cuda(call, context_->gpu(), Layout::strips);
+    return context_->gpu().reads_strips() ? choose_cuda(call, context_->gpu(), Layout::strips) : CudaChoice{};
   }
 
   // A submission or a read, in stream order.

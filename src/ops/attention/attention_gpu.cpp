@@ -59,7 +59,10 @@ std::string cuda_row_variant(const OpCall& call) {
 
 // Returns why tensor cores cannot compute the call, or an empty string.
 std::string tensor_core_refusal(const AttentionArgs& args) {
-  constexpr std::uint32_t kHeadDims[] = {64, 80, 96, 112, 128, 192, 256};
+  constexpr std::uint32_t kHeadDims[] = {
+#define SHUNT_FOR_HEAD(size) size,
+#include "ops/each_head.cuh"
+  };
   const auto dtype = static_cast<DType>(args.state_dtype);
   if (args.query.extents[2] == 0) return "attention: there are no heads";
   if (dtype != DType::F16 && dtype != DType::BF16) return "attention: its cache does not have 16 bits an element";

@@ -348,9 +348,11 @@ class Conformance {
   static Result<double> try_layouts(Device& device, const Case& made, Arithmetic arithmetic) {
     SHUNT_TRY_ASSIGN(double error, Trial(device, made, arithmetic, true).run());
     for (std::size_t index = 0; index < made.operands.size(); ++index) {
-      if (made.operands[index] == nullptr || device.layout_for(made.call, index) == Layout::rows) continue;
+      if (made.operands[index] == nullptr) continue;
+      const Layout layout = device.layout_for(made.call, index);
+      if (layout == Layout::rows) continue;
       auto laid_out = Trial(device, made, arithmetic, false).run();
-      if (!laid_out) return fail_at("with weights in strips", std::move(laid_out).error());
+      if (!laid_out) return fail_at(fmt::format("with weights in {}", name_of(layout)), std::move(laid_out).error());
       return std::max(error, *laid_out);
     }
     return error;
