@@ -1,4 +1,4 @@
-// What the threads of a warp, a block or a grid tell each other, beyond ops/kernel.cuh. For CUDA GPUs of compute
+// Communication among the threads of a warp, a block or a grid, beyond ops/kernel.cuh. For CUDA GPUs of compute
 // capability 8.0 and later, and for the host.
 //
 // All threads of a warp must call the functions of a warp together, and on the host all warps of a block equally often.

@@ -65,7 +65,7 @@ struct CudaKernel {
   const CudaKernel* before = nullptr;
 };
 
-// What the choice of a kernel depends on, of a GPU.
+// The properties of a GPU by which a kernel is chosen.
 struct CudaGpu {
   std::uint32_t capability = 0;  // of NVIDIA's, ten times the compute capability
   std::uint32_t multiprocessors = 1;

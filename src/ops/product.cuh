@@ -77,7 +77,7 @@ SHUNT_FUNCTION float high_half(std::uint32_t pair) {
 #else
 
 #if defined(SHUNT_KERNELS_ON_HOST)
-// What the threads of a block hold of the operands.
+// The operands in the registers of a block's threads.
 struct HeldOperands {
   std::uint32_t a[4];
   std::uint32_t b[2];

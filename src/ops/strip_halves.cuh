@@ -27,7 +27,8 @@ SHUNT_FUNCTION std::int32_t size_of(float value) {
   return static_cast<std::int32_t>(kernel_math::bits_of(value) >> 23U & 255U) - 126;
 }
 
-// What Strip<dtype> does not say of quantized formats. Values are (quant - bias) * scale, or quant * scale + offset.
+// The properties of quantized formats that Strip<dtype> lacks. Values are (quant - bias) * scale, or quant * scale +
+// offset.
 struct QuantFormat {
   std::uint32_t bits = 0;  // |quant - bias| <= 2^bits
   std::uint32_t bias = 0;
@@ -121,7 +122,7 @@ struct StripHalves {
       return used[i];
     }
   }
-  // What a factor lost by rounding, times a medium quant, is part of the offset.
+  // Includes the rounding error of the factor, times a medium quant.
   SHUNT_FUNCTION std::uint32_t offsets(std::uint32_t i) const {
     if constexpr (Layout::kHasOuter) {
       constexpr std::uint32_t kMedium = (1U << kFormat.bits) / 2U * 0x00010001U;  // times 2^-24

@@ -13,7 +13,7 @@ using Byte = std::uint8_t;
 using Half = std::uint16_t;
 using Word = std::uint32_t;
 
-// What a row has in a chunk, whatever its order.
+// The content of a row in a chunk, whatever its order.
 struct RowPart {
   std::array<Half, 256> quants{};  // unsigned; of Q8_0 128 too large
   std::array<Half, 4> scales{};    // of each block; MXFP4: exponents

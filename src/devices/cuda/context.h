@@ -28,7 +28,7 @@ class Context {
   [[nodiscard]] StreamHandle stream() const { return stream_; }
   // Returns 0 if the device does not answer.
   [[nodiscard]] int attribute(int number) const;
-  // What the choice of its kernels depends on.
+  // The properties by which its kernels are chosen.
   [[nodiscard]] const CudaGpu& gpu() const { return gpu_; }
   // Binds the calling thread to the context.
   void enter() const { static_cast<void>(call().context_enter(context_)); }

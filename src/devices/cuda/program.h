@@ -74,7 +74,7 @@ class CudaProgram final : public Program {
     bool fills = false;         // it has a block for each multiprocessor
     bool starts_early = false;  // it may be launched before the one ahead of it has ended
   };
-  // What a kernel that ran before another has left in scratch memory, for ops in a row with the same input 0.
+  // The content of scratch memory, if a kernel made it of input 0 for the ops that follow with the same one.
   struct Left {
     std::string by;
     const ProgramOp* of = nullptr;  // while the program is planned

@@ -83,7 +83,7 @@ struct Run {
   std::uint32_t units_before;  // in other runs
 };
 
-// What a block knows of its tile's tokens.
+// The tokens of a block's tile.
 struct Tokens {
   Visible visible[kRows];
   std::int32_t sequences[kRows];
@@ -390,7 +390,7 @@ SHUNT_FUNCTION void weigh(Sums<dim>& sums, const float (&scores)[4], const bool 
   }
 }
 
-// What the last block reads of what all blocks of a tile found.
+// The results of all blocks of a tile, as the last block reads them.
 struct Found {
   float largest[kAttentionMostSplits][kRows];
   float totals[kAttentionMostSplits][kRows];

@@ -365,7 +365,7 @@ SHUNT_FUNCTION void add_values(Sums<F>& sums, SharedAddress values, const float 
   }
 }
 
-// What a thread's two rows see of a run's positions.
+// The positions of a run that a thread's two rows see.
 struct Rows {
   Visible visible[2];
 

@@ -127,7 +127,7 @@ constexpr std::uint64_t linear_row_blocks(const LinearArgs& args) {
 // ---- The CUDA kernel for weights in strips. A block multiplies pairs of strips: of its own stretch of the matrix, or
 // of gate and up.
 
-// What its shared memory depends on, of the weight's dtype.
+// The properties of the weight's dtype on which its shared memory depends.
 struct LinearStripShape {
   std::uint32_t chunk_columns = 0;
   std::uint32_t chunk_bytes = 0;

@@ -32,7 +32,7 @@ SHUNT_FUNCTION std::uint64_t offset_of(const LinearArgs& args, const std::uint32
   return row_offset(args.extents, strides, n);
 }
 
-// ---- What a block knows, for which its threads need no registers.
+// ---- Data of a block in shared memory, for which its threads need no registers.
 
 // The block's rows of the weight.
 struct WeightRowsOfBlock {
@@ -240,7 +240,7 @@ struct XParts {
   }
 };
 
-// What a thread holds of x: with a norm two pieces of eight columns and their weights in the norm, without four pieces.
+// The part of x in a thread's registers: four pieces of eight columns, or two and their weights in the norm.
 struct HeldX {
   static constexpr std::uint32_t kFours = 8;
   FourFloats fours[kFours];
@@ -415,7 +415,7 @@ struct XPreparation {
 
 // ---- Products.
 
-// What a thread needs to find its columns of x.
+// The places of a thread's columns of x.
 template <std::uint32_t of, std::uint32_t x_rows>
 struct XColumns {
   using Parts = XParts<of, x_rows>;
@@ -690,7 +690,7 @@ struct StripKernel {
       reinterpret_cast<FourFloats*>(all_sums())[i] = {{0.0F, 0.0F, 0.0F, 0.0F}};
   }
 
-  // What a thread takes along from the beginning.
+  // The results of begin(), for the rest of the kernel.
   struct Begun {
     bool has_segment;  // the first segment of x is in shared memory
     float residual;    // of the thread's first output
