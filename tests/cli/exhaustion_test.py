@@ -18,7 +18,7 @@ MODEL = DATA / "tiny-llama-f16.gguf"
 CPU = ("--devices", "cpu", "--threads", "2")
 SECONDS = 60
 FIRST = 16  # every N up to here; then N grows by a share
-SHARE = 0.25
+SHARE = 0.5
 KINDS = ("allocation", "thread", "open", "write", "sync", "close", "rename")
 
 # The arguments of each command; OUT is the file it writes, TRACE the trace of a run. Commands in SAME always print the
