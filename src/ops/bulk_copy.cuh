@@ -29,6 +29,10 @@ SHUNT_FUNCTION std::uint32_t count_up(std::uint32_t* counter) { return (*counter
 SHUNT_FUNCTION void wait_for_earlier_kernels() {}
 SHUNT_FUNCTION void let_next_kernel_begin() {}
 SHUNT_FUNCTION float fresh_float(const float* x) { return *x; }
+template <class Word>
+SHUNT_FUNCTION std::uint32_t fresh_word(const Word* x) {
+  return static_cast<std::uint32_t>(*x);
+}
 SHUNT_FUNCTION FourFloats fresh_four(const float* x, bool in_sixteens) { return read_four(x, in_sixteens); }
 
 #elif defined(__clang__) && defined(__NVPTX__)
@@ -85,6 +89,13 @@ SHUNT_FUNCTION void let_next_kernel_begin() { asm volatile("griddepcontrol.launc
 SHUNT_FUNCTION float fresh_float(const float* x) {
   float value;
   asm volatile("ld.global.cg.f32 %0, [%1];" : "=f"(value) : "l"(x));
+  return value;
+}
+// Of 32 bits.
+template <class Word>
+SHUNT_FUNCTION std::uint32_t fresh_word(const Word* x) {
+  std::uint32_t value;
+  asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(value) : "l"(x));
   return value;
 }
 // With one access if they begin at a multiple of 16 bytes.

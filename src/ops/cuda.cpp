@@ -62,10 +62,13 @@ CudaEntry entry_of(const CudaModule& module, const CudaKernel& kernel, const OpC
   return {&module, &kernel, fmt::format("shunt_{}{}", module.name, variant)};
 }
 
-// REQUIRES: a module of that name is built wherever the one of the kernel that needs it is.
-CudaEntry entry_before(const CudaKernel& kernel, const OpCall& call) {
+// REQUIRES: modules of their names are built wherever the one of the kernel that needs them is.
+std::vector<CudaEntry> entries_before(const CudaKernel& kernel, const OpCall& call) {
   if (kernel.before == nullptr) return {};
-  return entry_of(*std::ranges::find(cuda_modules(), kernel.before->name, &CudaModule::name), *kernel.before, call);
+  std::vector<CudaEntry> entries = entries_before(*kernel.before, call);
+  const auto module = std::ranges::find(cuda_modules(), kernel.before->name, &CudaModule::name);
+  entries.push_back(entry_of(*module, *kernel.before, call));
+  return entries;
 }
 
 }  // namespace
@@ -114,7 +117,7 @@ CudaChoice choose_cuda(const OpCall& call, const CudaGpu& gpu, Layout weights) {
     }
   }
   if (choice.main.module == nullptr) return choice;
-  choice.before = entry_before(*choice.main.kernel, call);
+  choice.before = entries_before(*choice.main.kernel, call);
   choice.refusal.clear();
   return choice;
 }

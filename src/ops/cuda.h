@@ -6,8 +6,7 @@
 //                  is used only
 //   x.heads.cu     the same for each size of attention's heads (ops/each_head.cuh)
 //   x.sm_90.cu     (or x.sm_90.weights.cu) the same for NVIDIA GPUs of compute capability 9.0 and newer alone; sm_90a:
-//   for
-//                  9.0 only, with instructions that no other has
+//                  for 9.0 only, with instructions that no other has
 //   FAMILY_gpu.cpp what the host knows about them, if the defaults of CudaKernel do not fit (ops/gpu_kernels.h)
 // The build compiles x.cu to PTX, which NVIDIA drivers assemble for their own GPUs, and to a code object for AMD GPUs,
 // and embeds both. A build without clang has no PTX, one without hipcc no code objects. Plain values; any thread.
@@ -60,9 +59,10 @@ struct CudaKernel {
   std::uint32_t (*shared_bytes)(const OpCall& call) = nullptr;
   // Returns the bytes at CudaCall::scratch, which keep their values from the kernel before to this one; null: none.
   std::uint64_t (*scratch_bytes)(const OpCall& call) = nullptr;
-  // Runs before it on the same call, and leaves in scratch what it makes of input 0 alone: ops in a row with the same
-  // input 0 share that. Null: none.
+  // Runs before it on the same call, itself after its own one before, and leaves in scratch what they make of the
+  // inputs in `read_before` (bits): ops in a row with the same ones share that. Null: none.
   const CudaKernel* before = nullptr;
+  std::uint32_t read_before = 1U << 0U;
 };
 
 // The properties of a GPU by which a kernel is chosen.
@@ -102,7 +102,7 @@ struct CudaEntry {
 // The kernels that run a call, or why there are none.
 struct CudaChoice {
   CudaEntry main;
-  CudaEntry before;  // without a module: none
+  std::vector<CudaEntry> before;  // in the order in which they run
   std::string refusal;
 };
 // `weights` is the layout of those weights of the call that have one other than rows.

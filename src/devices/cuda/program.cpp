@@ -31,6 +31,22 @@ Hazards accesses_of(const ProgramOp& op) {
   return accesses;
 }
 
+// Returns the reads of some inputs, which are bits of a mask.
+Hazards reads_of(const ProgramOp& op, std::uint32_t mask) {
+  Hazards reads;
+  for (std::uint32_t i = 0; i < op.inputs.size(); ++i)
+    if ((mask >> i & 1U) != 0) reads.note(Access::read(op.inputs[i]));
+  return reads;
+}
+
+bool is_same_input(const ProgramOp& a, const ProgramOp& b, std::uint32_t input) {
+  if (!a.call.has_input(input) || !b.call.has_input(input)) return a.call.has_input(input) == b.call.has_input(input);
+  const Operand& x = a.call.input(input);
+  const Operand& other = b.call.input(input);
+  return a.inputs[input].buffer == b.inputs[input].buffer && a.inputs[input].offset == b.inputs[input].offset &&
+         x.dtype == other.dtype && x.extent == other.extent && x.shape == other.shape && x.strides == other.strides;
+}
+
 }  // namespace
 
 // Streams beside the device's own, while a graph is captured: what they are given between fork() and join() runs beside
@@ -173,33 +189,35 @@ Status CudaProgram::make_scratch(std::uint64_t bytes) {
   return {};
 }
 
-bool CudaProgram::Left::serves(const CudaEntry& before, const ProgramOp& op) const {
-  if (of == nullptr || by != before.name) return false;
-  const Binding& mine = of->inputs[0];
-  const Binding& wanted = op.inputs[0];
-  const Operand& x = of->call.input(0);
-  const Operand& other = op.call.input(0);
-  return mine.buffer == wanted.buffer && mine.offset == wanted.offset && x.dtype == other.dtype &&
-         x.extent == other.extent && x.shape == other.shape && x.strides == other.strides;
+bool CudaProgram::Left::serves(const CudaChoice& choice, const ProgramOp& op) const {
+  if (of == nullptr || by != choice.before.back().name) return false;
+  for (std::uint32_t i = 0; i < kMaxCudaInputs; ++i)
+    if ((read >> i & 1U) != 0 && !is_same_input(*of, op, i)) return false;
+  return true;
+}
+
+bool CudaProgram::Left::ends_with(const Hazards& accesses) const {
+  return of != nullptr && accesses.has(reads_of(*of, read));
 }
 
 Status CudaProgram::plan(const ProgramOp& op, std::uint32_t number, const CudaChoice& choice, Kernels& kernels) {
   const Binding scratch{.buffer = scratch_.get(), .bytes = scratch_ == nullptr ? 0 : scratch_->bytes()};
-  if (choice.before.module != nullptr && !left_.serves(choice.before, op)) {
-    Hazards accesses;
-    accesses.note(Access::read(op.inputs[0]));
+  const bool has_before = !choice.before.empty();
+  if (has_before && !left_.serves(choice, op)) {
+    const std::uint32_t read = choice.main.kernel->read_before;
+    Hazards accesses = reads_of(op, read);
     accesses.note(Access::write(scratch));
-    SHUNT_TRY(add(choice.before, op, number, accesses, kernels));
-    left_ = {.by = choice.before.name, .of = &op};
+    for (const CudaEntry& before : choice.before) SHUNT_TRY(add(before, op, number, accesses, kernels));
+    left_ = {.by = choice.before.back().name, .read = read, .of = &op};
   }
   Hazards accesses = accesses_of(op);
-  if (choice.before.module != nullptr) {
+  if (has_before) {
     accesses.note(Access::read(scratch));
   } else if (scratch_of(choice, op.call) != 0) {
     accesses.note(Access::write(scratch));
     left_ = {};
   }
-  if (left_.of != nullptr && accesses.has(Access::read(left_.of->inputs[0]))) left_ = {};
+  if (left_.ends_with(accesses)) left_ = {};
   return add(choice.main, op, number, accesses, kernels);
 }
 

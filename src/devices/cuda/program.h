@@ -74,11 +74,13 @@ class CudaProgram final : public Program {
     bool fills = false;         // it has a block for each multiprocessor
     bool starts_early = false;  // it may be launched before the one ahead of it has ended
   };
-  // The content of scratch memory, if a kernel made it of input 0 for the ops that follow with the same one.
+  // The content of scratch memory, if kernels made it of inputs for the ops that follow with the same ones.
   struct Left {
     std::string by;
+    std::uint32_t read = 0;         // bits: inputs
     const ProgramOp* of = nullptr;  // while the program is planned
-    [[nodiscard]] bool serves(const CudaEntry& before, const ProgramOp& op) const;
+    [[nodiscard]] bool serves(const CudaChoice& choice, const ProgramOp& op) const;
+    [[nodiscard]] bool ends_with(const Hazards& accesses) const;
   };
   explicit CudaProgram(std::shared_ptr<Context> context) : context_(std::move(context)) {}
   [[nodiscard]] Status make_scratch(std::uint64_t bytes);

@@ -16,5 +16,7 @@ namespace shunt {
 [[nodiscard]] std::string normalizes_refusal(const OpCall& call);
 // REQUIRES: linear_refusal(call) is empty.
 [[nodiscard]] LinearArgs linear_args(const OpCall& call);
+// Returns the properties of weights in strips that kernels for few rows must know. REQUIRES: the dtype has strips.
+[[nodiscard]] LinearStripShape strip_shape(DType dtype);
 
 }  // namespace shunt

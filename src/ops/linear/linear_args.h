@@ -44,6 +44,10 @@ SHUNT_ARGS_CONSTANT(kLinearTileRows, 64)
 // The CUDA kernel for many rows: rows of the weight per block, and its threads.
 SHUNT_ARGS_CONSTANT(kLinearTileWeights, 128)
 SHUNT_ARGS_CONSTANT(kLinearTileThreads, 256)
+// The CUDA kernel for few rows of a weight of F32: its threads, and the rows of x and of the weight per warp.
+SHUNT_ARGS_CONSTANT(kLinearWarpsThreads, 128)
+SHUNT_ARGS_CONSTANT(kLinearWarpsRows, 4)
+SHUNT_ARGS_CONSTANT(kLinearWarpsWeights, 8)
 // The CUDA kernel for weights in strips: its threads, pairs of strips whose sums a block keeps for one row of x, the
 // most bytes of its ring, and the bytes of a block's shared memory, at least (more than half of what a multiprocessor
 // has, so that each has one block) and at most.

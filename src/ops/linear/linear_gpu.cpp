@@ -181,18 +181,22 @@ std::uint64_t cuda_tile_blocks(const OpCall& call) {
 }
 std::uint32_t cuda_tile_threads(const OpCall&) { return kLinearTileThreads; }
 
-std::string cuda_row_variant(const OpCall& call) { return fmt::format("_{}", linear_row_x_rows(linear_args(call))); }
-
-// Returns what Strip<dtype> of ops/strip.cuh says.
-LinearStripShape strip_shape(DType dtype) {
-  const StripChunk chunk = strip_chunk(dtype);
-  LinearStripShape shape{
-      .chunk_columns = chunk.columns, .chunk_bytes = chunk.bytes, .x_column_bytes = dtype == DType::BF16 ? 6U : 4U};
-  if (dtype == DType::Q2_K) shape.sum_columns = 16;
-  for (const DType with_min : {DType::Q4_1, DType::Q5_1, DType::Q4_K, DType::Q5_K})
-    if (dtype == with_min) shape.sum_columns = 32;
-  return shape;
+// Few rows of a weight of F32: linear_tile would leave most of a large GPU's multiprocessors without a tile.
+std::string cuda_warps_supports(const OpCall& call) {
+  constexpr std::uint64_t kEnoughTiles = 64;
+  if (call.input(1).dtype != DType::F32) return "linear: this kernel is for weights of F32";
+  if (std::string reason = cuda_tile_supports(call); !reason.empty()) return reason;
+  if (cuda_tile_blocks(call) < kEnoughTiles) return {};
+  return "linear: the weight has too many rows for this kernel";
 }
+std::uint64_t cuda_warps_blocks(const OpCall& call) {
+  const LinearArgs args = linear_args(call);
+  return linear_tiles(linear_tiles(linear_capacity(args), kLinearWarpsRows) * linear_tiles(args.m, kLinearWarpsWeights),
+                      kLinearWarpsThreads / 32);
+}
+std::uint32_t cuda_warps_threads(const OpCall&) { return kLinearWarpsThreads; }
+
+std::string cuda_row_variant(const OpCall& call) { return fmt::format("_{}", linear_row_x_rows(linear_args(call))); }
 
 LinearStripPlan strips_plan(const OpCall& call) {
   const LinearArgs args = linear_args(call);
@@ -293,6 +297,11 @@ constexpr CudaKernel kMoreCuda[] = {
      .blocks = cuda_tile_blocks,
      .threads = cuda_tile_threads,
      .rank = 1},
+    {.name = "linear_warps",
+     .supports = cuda_warps_supports,
+     .blocks = cuda_warps_blocks,
+     .threads = cuda_warps_threads,
+     .rank = 2},
     {.name = "linear_strips",
      .supports = cuda_strips_supports,
      .blocks = cuda_strips_blocks,
@@ -307,6 +316,17 @@ constexpr CudaKernel kMoreCuda[] = {
 };
 
 }  // namespace
+
+// Returns what Strip<dtype> of ops/strip.cuh says.
+LinearStripShape strip_shape(DType dtype) {
+  const StripChunk chunk = strip_chunk(dtype);
+  LinearStripShape shape{
+      .chunk_columns = chunk.columns, .chunk_bytes = chunk.bytes, .x_column_bytes = dtype == DType::BF16 ? 6U : 4U};
+  if (dtype == DType::Q2_K) shape.sum_columns = 16;
+  for (const DType with_min : {DType::Q4_1, DType::Q5_1, DType::Q4_K, DType::Q5_K})
+    if (dtype == with_min) shape.sum_columns = 32;
+  return shape;
+}
 
 extern const GpuKernels linear_gpu{
     .shaders = kShaders, .cuda = {.supports = normalizes_refusal, .blocks = groups}, .more_cuda = kMoreCuda};

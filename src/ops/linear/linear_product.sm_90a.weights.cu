@@ -1,216 +1,8 @@
-// Many rows of x times a weight in strips, by tensor cores: the transposed result, W times x.
-//
-// A block takes tiles of 128 rows of the weight (with gate and up, 64 of each) and up to 256 rows of x. Eight warps
-// multiply, 16 rows of the weight each: they decode their rows into registers, and the tensor core reads x, which
-// linear_x_tiles has written as tiles of halves, from shared memory. Two more warps copy: chunks of the strips into one
-// ring, pieces of x into another. While a group of products is computed, the next is decoded.
-// In `halves` a weight and an element of x are one half each, and sums stay in the tensor core, whose F32 sums are cut
-// off, not rounded. `exact` takes two halves of both, except for their lower halves' product, and adds the sums of each
-// chunk in F32.
-// Strips that the last tile has too many are not read, and their sums not stored; so are rows of x.
-#include "ops/linear/linear_args.h"
-
-#include "ops/ring.cuh"
-#include "ops/strip_halves.cuh"
-#include "ops/warpgroup.cuh"
+// Many rows of x times a weight in strips, or times gate and up.
+#include "ops/linear/strip_product.cuh"
 
 namespace shunt {
 namespace {
-
-enum ProductArithmetic : bool { halves, exact };
-constexpr std::uint32_t kReaders = 8;            // warps that multiply
-constexpr std::uint32_t kStrips = 2 * kReaders;  // of a tile
-constexpr std::uint32_t kStripRows = 8;
-constexpr std::uint32_t kStepsOfPiece = kLinearPieceColumns / kProductColumns;
-constexpr std::int32_t kHeadroom = 2;  // by which a tile's first scale is lower than it could be
-constexpr std::int32_t kMostExponent = 100;
-static_assert(kStrips * kStripRows == kLinearProductWeights && kLinearPieceBytes == kBytesOfEight);
-
-template <std::uint32_t of, std::uint32_t x_rows, bool is_exact>
-struct Shape {
-  using Row = StripHalves<of>;
-  using Layout = Strip<of>;
-  static constexpr std::uint32_t kXRows = x_rows;
-  static constexpr bool kExact = is_exact;
-  static constexpr bool kSplitsWeights = is_exact && !Row::kIsExact;
-  static constexpr std::uint32_t kHalves = is_exact ? 2 : 1;                        // of an element of x
-  static constexpr std::uint32_t kSums = x_rows / 2;                                // of a thread
-  static constexpr std::uint32_t kSteps = x_rows < 256 && !kSplitsWeights ? 4 : 2;  // products in flight
-  static constexpr std::uint32_t kChunkStages = linear_product_weight_stages(Layout::kBytes);
-  static constexpr std::uint32_t kPieceStages = linear_product_x_stages(Layout::kBytes, x_rows, kHalves);
-  static constexpr std::uint32_t kChunkBytes = kStrips * Layout::kBytes;
-  static constexpr std::uint32_t kHalfBytes = x_rows / kLinearPieceRows * kLinearPieceBytes;
-  static constexpr std::uint32_t kPieceBytes = kHalves * kHalfBytes;
-  static constexpr std::uint32_t kChunksOfSum = is_exact && Row::kIsFixed ? 256 / Layout::kColumns : 1;
-  static_assert(kPieceStages >= 2);
-};
-
-template <class S>
-struct Rings {
-  RingBarriers<S::kChunkStages> chunks;
-  RingBarriers<S::kPieceStages> pieces;
-
-  SHUNT_FUNCTION static std::uint8_t* chunk_at(std::uint32_t stage) {
-    return dynamic_shared() + stage * S::kChunkBytes;
-  }
-  SHUNT_FUNCTION static std::uint8_t* piece_at(std::uint32_t stage) {
-    return dynamic_shared() + S::kChunkStages * S::kChunkBytes + stage * S::kPieceBytes;
-  }
-};
-
-// The work of this submission: tiles of the same rows of the weight follow each other.
-struct Work {
-  const CudaCall* call;
-  std::uint32_t rows;    // of x
-  std::uint32_t strips;  // of both matrices, those of gate and up in turn
-  std::uint32_t x_tiles;
-  std::uint32_t tiles;
-
-  SHUNT_FUNCTION Work(const CudaCall* of, std::uint32_t x_rows)
-      : call(of),
-        rows(static_cast<std::uint32_t>(linear_rows(args(), parameters_of(of)))),
-        strips(args().m / kStripRows * (1U + args().has_up)),
-        x_tiles((rows + x_rows - 1U) / x_rows),
-        tiles((strips + kStrips - 1U) / kStrips * x_tiles) {}
-
-  // The tiles of this block.
-  SHUNT_FUNCTION static std::uint32_t first_tile() { return static_cast<std::uint32_t>(group()); }
-  SHUNT_FUNCTION static std::uint32_t tile_distance() { return static_cast<std::uint32_t>(groups()); }
-
-  SHUNT_FUNCTION const LinearArgs& args() const { return arguments_of<LinearArgs>(call); }
-  SHUNT_FUNCTION const float* x_factors(std::uint32_t halves_of_element) const {
-    return reinterpret_cast<const float*>(call->scratch + linear_x_tiles_bytes(rows, args().k, halves_of_element));
-  }
-  SHUNT_FUNCTION std::uint32_t first_strip(std::uint32_t tile) const { return tile / x_tiles * kStrips; }
-  SHUNT_FUNCTION const std::uint8_t* strip_at(std::uint32_t strip) const {
-    const std::uint32_t of_matrix = args().has_up != 0 ? strip / 2U : strip;
-    return input_of<std::uint8_t>(call, args().has_up != 0 && strip % 2U == 1 ? 3 : 1) +
-           std::uint64_t{of_matrix} * kStripRows * args().weight_row_bytes;
-  }
-};
-
-// For one warp: copies the chunks of all tiles, a strip a lane.
-template <class S>
-SHUNT_FUNCTION void copy_chunks(const Work& work, Rings<S>& rings) {
-  using Layout = typename S::Layout;
-  RingPlace<S::kChunkStages> place;
-  const std::uint32_t thread = lane() % 32U;
-  const std::uint32_t chunks = work.args().k / Layout::kColumns;
-  for (std::uint32_t tile = Work::first_tile(); tile < work.tiles; tile += Work::tile_distance()) {
-    const std::uint32_t first = work.first_strip(tile);
-    const std::uint32_t count = work.strips - first < kStrips ? work.strips - first : kStrips;
-    const std::uint8_t* from = work.strip_at(first + (thread < count ? thread : 0));
-    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-      Barrier* const full = &rings.chunks.full[place.stage];
-      rings.chunks.await_empty(place);
-      if (thread == 0) expect_bytes(full, count * Layout::kBytes);
-      if (thread < count)
-        copy_bulk(Rings<S>::chunk_at(place.stage) + thread * Layout::kBytes, from, Layout::kBytes, full);
-      from += Layout::kBytes;
-      place.advance();
-    }
-  }
-}
-
-// For one thread: copies the pieces of x for all tiles.
-template <class S>
-SHUNT_FUNCTION void copy_pieces(const Work& work, Rings<S>& rings) {
-  RingPlace<S::kPieceStages> place;
-  constexpr std::uint32_t kEights = S::kXRows / kLinearPieceRows;
-  const std::uint32_t eights = (work.rows + kLinearPieceRows - 1U) / kLinearPieceRows;
-  const std::uint32_t pieces = work.args().k / kLinearPieceColumns;
-  for (std::uint32_t tile = Work::first_tile(); tile < work.tiles; tile += Work::tile_distance()) {
-    const std::uint32_t first = tile % work.x_tiles * kEights;
-    const std::uint32_t count = eights - first < kEights ? eights - first : kEights;
-    const auto* from =
-        reinterpret_cast<const std::uint8_t*>(work.call->scratch) + std::uint64_t{first} * kLinearPieceBytes;
-    for (std::uint32_t piece = 0; piece < pieces; ++piece) {
-      Barrier* const full = &rings.pieces.full[place.stage];
-      rings.pieces.await_empty(place);
-      expect_bytes(full, S::kHalves * count * kLinearPieceBytes);
-      SHUNT_UNROLL
-      for (std::uint32_t half = 0; half < S::kHalves; ++half) {
-        copy_bulk(Rings<S>::piece_at(place.stage) + half * S::kHalfBytes, from, count * kLinearPieceBytes, full);
-        from += std::uint64_t{eights} * kLinearPieceBytes;
-      }
-      place.advance();
-    }
-  }
-}
-
-// The two strips of a warp: the thread's rows g and 8 + g, and the powers of two by which they are multiplied. Products
-// read registers while the next chunk is read and decoded. If a chunk is few products, it so takes others than the
-// chunk before.
-template <class S>
-struct Weights {
-  using Row = typename S::Row;
-  static constexpr std::uint32_t kSets = S::Layout::kColumns <= 64 ? 2 : 1;
-  Row strips[kSets][2];
-  std::int32_t exponents[2] = {0, 0};
-
-  SHUNT_FUNCTION void read(std::uint32_t set, const std::uint8_t* chunk) {
-    SHUNT_UNROLL
-    for (std::uint32_t i = 0; i < 2; ++i) strips[set][i].read(chunk + i * S::Layout::kBytes, lane() % 32U);
-  }
-  SHUNT_FUNCTION float unit(std::uint32_t i) const { return kernel_math::power_of_two(exponents[i]); }
-  SHUNT_FUNCTION float inverse(std::uint32_t i) const { return kernel_math::power_of_two(-exponents[i]); }
-
-  // Chooses the powers of two for a chunk; those of `sums` stay if they can, except at the beginning of new sums.
-  SHUNT_FUNCTION void choose(std::uint32_t set, bool begins, float (&sums)[S::kSums]) {
-    if constexpr (!Row::kIsFixed) {
-      constexpr std::int32_t kRoom = S::kSplitsWeights ? 15 : Row::kRoom;
-      std::int32_t most[2];
-      SHUNT_UNROLL
-      for (std::uint32_t i = 0; i < 2; ++i) {
-        const std::int32_t room = kRoom - strips[set][i].size();
-        most[i] = room < kMostExponent ? room : kMostExponent;
-      }
-      if (begins) {
-        SHUNT_UNROLL
-        for (std::uint32_t i = 0; i < 2; ++i) exponents[i] = S::kExact ? most[i] : most[i] - kHeadroom;
-      } else if (any_of_warp(most[0] < exponents[0] || most[1] < exponents[1])) {
-        await_products<0>();
-        SHUNT_UNROLL
-        for (std::uint32_t i = 0; i < 2; ++i) shrink(i, most[i], sums);
-      }
-      if constexpr (!S::kSplitsWeights) {
-        SHUNT_UNROLL
-        for (std::uint32_t i = 0; i < 2; ++i) strips[set][i].use(unit(i));
-      }
-    }
-  }
-  SHUNT_FUNCTION void shrink(std::uint32_t i, std::int32_t most, float (&sums)[S::kSums]) {
-    if (most >= exponents[i]) return;
-    const std::int32_t change = most - exponents[i] > -126 ? most - exponents[i] : -126;
-    const float factor = kernel_math::power_of_two(change);
-    SHUNT_UNROLL
-    for (std::uint32_t j = 0; j < S::kSums; j += 4) {
-      sums[j + i * 2U] *= factor;
-      sums[j + i * 2U + 1U] *= factor;
-    }
-    exponents[i] = most;
-  }
-
-  // Decodes 16 columns as the tensor core takes them, and what halves leave over.
-  SHUNT_FUNCTION void decode(std::uint32_t set, std::uint32_t step, std::uint32_t (&high)[4],
-                             std::uint32_t (&low)[4]) const {
-    SHUNT_UNROLL
-    for (std::uint32_t i = 0; i < 2; ++i) {
-      StepHalves pairs;
-      if constexpr (S::kSplitsWeights) {
-        float values[4];
-        strips[set][i].floats(step, unit(i), values);
-        pairs = {narrow_pair(values[0], values[1]), narrow_pair(values[2], values[3])};
-        low[i] = narrow_pair(values[0] - low_half(pairs.low), values[1] - high_half(pairs.low));
-        low[2U + i] = narrow_pair(values[2] - low_half(pairs.high), values[3] - high_half(pairs.high));
-      } else {
-        pairs = strips[set][i].halves(step);
-      }
-      high[i] = pairs.low;
-      high[2U + i] = pairs.high;
-    }
-  }
-};
 
 // Where a thread's sums of a tile go: two rows of the weight, and of each 8 rows of x two that follow each other.
 struct Outputs {
@@ -220,179 +12,116 @@ struct Outputs {
   const float* residual;
   std::uint32_t residual_distance;
   const float* x_factors;
-
-  // Returns which of the rows of x sum `i` is of.
-  SHUNT_FUNCTION static constexpr std::uint32_t place(std::uint32_t i) { return i / 2U * 8U + i % 2U; }
+  bool has_up;
+  bool has_residual;
 
   SHUNT_FUNCTION void multiply(float (&results)[2], std::uint32_t i) const {
-    const float factor = place(i) < rows ? fresh_float(x_factors + place(i)) : 0.0F;
+    const float factor = place_of_sum(i) < rows ? fresh_float(x_factors + place_of_sum(i)) : 0.0F;
     results[0] *= factor;
     results[1] *= factor;
   }
   SHUNT_FUNCTION void add_residual(float (&results)[2], std::uint32_t i) const {
-    if (place(i) >= rows) return;
-    const float* const at = residual + std::uint64_t{residual_distance} * place(i);
+    if (place_of_sum(i) >= rows) return;
+    const float* const at = residual + std::uint64_t{residual_distance} * place_of_sum(i);
     results[0] += fresh_float(at);
     results[1] += fresh_float(at + kStripRows);
   }
-  SHUNT_FUNCTION void store(const float (&results)[2], std::uint32_t i) const {
-    if (place(i) >= rows) return;
-    float* const at = out + std::uint64_t{out_distance} * place(i);
+  SHUNT_FUNCTION void store_plain(const float (&results)[2], std::uint32_t i) const {
+    if (place_of_sum(i) >= rows) return;
+    float* const at = out + std::uint64_t{out_distance} * place_of_sum(i);
     at[0] = results[0];
     at[kStripRows] = results[1];
   }
   // For gate and up.
   SHUNT_FUNCTION void store_swiglu(const float (&results)[2], std::uint32_t i) const {
-    if (place(i) >= rows) return;
-    out[std::uint64_t{out_distance} * place(i)] = silu(results[0]) * results[1];
+    if (place_of_sum(i) >= rows) return;
+    out[std::uint64_t{out_distance} * place_of_sum(i)] = silu(results[0]) * results[1];
+  }
+  template <std::uint32_t count>
+  SHUNT_FUNCTION void store(float (&results)[count][2], std::uint32_t first) const {
+    if (has_up) {
+      SHUNT_UNROLL
+      for (std::uint32_t i = 0; i < count; ++i) store_swiglu(results[i], first + i);
+      return;
+    }
+    if (has_residual) {
+      SHUNT_UNROLL
+      for (std::uint32_t i = 0; i < count; ++i) add_residual(results[i], first + i);
+    }
+    SHUNT_UNROLL
+    for (std::uint32_t i = 0; i < count; ++i) store_plain(results[i], first + i);
   }
 };
-template <class S>
-SHUNT_FUNCTION Outputs outputs_of(const Work& work, std::uint32_t tile) {
-  Outputs outputs;
-  const LinearArgs& args = work.args();
-  const std::uint32_t strip = work.first_strip(tile) + lane() / 32U * 2U;
-  const std::uint32_t first = tile % work.x_tiles * S::kXRows + lane() % 4U * 2U;
-  if (strip >= work.strips || first >= work.rows) return outputs;
-  outputs.rows = work.rows - first;
-  const std::uint32_t column = strip / (1U + args.has_up) * kStripRows + lane() % 32U / 4U;
-  outputs.out_distance = linear_row_distance(args, args.out_strides);
-  outputs.out = output_of<float>(work.call) + std::uint64_t{first} * outputs.out_distance + column;
-  outputs.residual_distance = linear_row_distance(args, args.residual_strides);
-  outputs.residual = input_of<float>(work.call, 2) + std::uint64_t{first} * outputs.residual_distance + column;
-  outputs.x_factors = work.x_factors(S::kHalves) + first;
-  return outputs;
-}
 
-// Stores the thread's sums of a tile, times the factors of its two rows of the weight and of the rows of x. Stores may
-// alias the loads, so loads are made for many rows of x at a time.
+// The work of this submission: tiles of the same rows of the weight follow each other.
 template <class S>
-SHUNT_FUNCTION void store_tile(const Work& work, std::uint32_t tile, const float (&sums)[S::kSums],
-                               const float (&factors)[2]) {
-  constexpr std::uint32_t kTogether = S::kSums / 2 < 16 ? S::kSums / 2 : 16;  // rows of x
-  const Outputs outputs = outputs_of<S>(work, tile);
-  if (outputs.rows == 0) return;
-  SHUNT_UNROLL
-  for (std::uint32_t first = 0; first < S::kSums / 2; first += kTogether) {
-    float results[kTogether][2];
-    SHUNT_UNROLL
-    for (std::uint32_t i = 0; i < kTogether; ++i) {
-      SHUNT_UNROLL
-      for (std::uint32_t r = 0; r < 2; ++r) results[i][r] = sums[(first + i) / 2U * 4U + i % 2U + r * 2U] * factors[r];
-      outputs.multiply(results[i], first + i);
-    }
-    if (work.args().has_up != 0) {
-      SHUNT_UNROLL
-      for (std::uint32_t i = 0; i < kTogether; ++i) outputs.store_swiglu(results[i], first + i);
-      continue;
-    }
-    if (work.args().has_residual != 0) {
-      SHUNT_UNROLL
-      for (std::uint32_t i = 0; i < kTogether; ++i) outputs.add_residual(results[i], first + i);
-    }
-    SHUNT_UNROLL
-    for (std::uint32_t i = 0; i < kTogether; ++i) outputs.store(results[i], first + i);
-  }
-}
+struct Work {
+  const CudaCall* call;
+  std::uint32_t rows;    // of x
+  std::uint32_t strips;  // of both matrices, those of gate and up in turn
+  std::uint32_t x_tiles;
+  std::uint32_t tiles;
 
-template <class S>
-SHUNT_FUNCTION void multiply_tiles(const Work& work, Rings<S>& rings) {
-  using Layout = typename S::Layout;
-  RingPlace<S::kChunkStages> chunk_place;
-  RingPlace<S::kPieceStages> piece_place;
-  const ProductTiles first_piece = product_tiles(Rings<S>::piece_at(0));
-  const std::uint32_t chunks = work.args().k / Layout::kColumns;
-  for (std::uint32_t tile = Work::first_tile(); tile < work.tiles; tile += Work::tile_distance()) {
-    Weights<S> weights;
-    float sums[S::kSums];
-    float totals[S::kExact ? S::kSums : 1]{};
-    bool adds = false;
-    Barrier* unread = nullptr;  // of the stage whose products may not be over
-    const auto take = [&](std::uint32_t chunk, std::uint32_t set) __attribute__((always_inline)) {
-      rings.chunks.await_full(chunk_place);
-      weights.read(set, Rings<S>::chunk_at(chunk_place.stage) + lane() / 32U * 2U * Layout::kBytes);
-      leave(&rings.chunks.empty[chunk_place.stage]);
-      chunk_place.advance();
-      weights.choose(set, !adds, sums);
-      SHUNT_UNROLL
-      for (std::uint32_t step = 0; step < Layout::kColumns / kProductColumns; step += S::kSteps) {
-        if (step % kStepsOfPiece == 0) rings.pieces.await_full(piece_place);
-        const ProductTiles x = first_piece.after(piece_place.stage * S::kPieceBytes);
-        std::uint32_t high[S::kSteps][4];
-        std::uint32_t low[S::kSteps][4];
-        SHUNT_UNROLL
-        for (std::uint32_t i = 0; i < S::kSteps; ++i) weights.decode(set, step + i, high[i], low[i]);
-        begin_products();
-        SHUNT_UNROLL
-        for (std::uint32_t i = 0; i < S::kSteps; ++i) {
-          const ProductTiles columns = x.after((step + i) % kStepsOfPiece * kBytesOfProduct);
-          multiply(sums, high[i], columns, adds);
-          adds = true;
-          if constexpr (S::kSplitsWeights) multiply(sums, low[i], columns, true);
-          if constexpr (S::kExact) multiply(sums, high[i], columns.after(S::kHalfBytes), true);
-        }
-        end_products();
-        await_products<1>();
-        if (step % kStepsOfPiece == 0 && unread != nullptr) leave(unread);
-        if ((step + S::kSteps) % kStepsOfPiece != 0) continue;
-        unread = &rings.pieces.empty[piece_place.stage];
-        piece_place.advance();
-      }
-      if constexpr (S::kExact) {
-        if ((chunk + 1) % S::kChunksOfSum != 0 && chunk + 1 < chunks) return;
-        await_products<0>();
-        const float inverse[2] = {weights.inverse(0), weights.inverse(1)};
-        SHUNT_UNROLL
-        for (std::uint32_t i = 0; i < S::kSums; ++i) totals[i] += sums[i] * inverse[i / 2U % 2U];
-        adds = false;
-      }
-    };
-    std::uint32_t chunk = 0;
-    for (; chunk + Weights<S>::kSets <= chunks; chunk += Weights<S>::kSets) {
-      SHUNT_UNROLL
-      for (std::uint32_t set = 0; set < Weights<S>::kSets; ++set) take(chunk + set, set);
-    }
-    if constexpr (Weights<S>::kSets > 1)
-      if (chunk < chunks) take(chunk, 0);
-    await_products<0>();
-    leave(unread);
-    if constexpr (S::kExact) {
-      store_tile<S>(work, tile, totals, {1.0F, 1.0F});
-    } else {
-      store_tile<S>(work, tile, sums, {weights.inverse(0), weights.inverse(1)});
-    }
-  }
-}
+  SHUNT_FUNCTION explicit Work(const CudaCall* of)
+      : call(of),
+        rows(static_cast<std::uint32_t>(linear_rows(args(), parameters_of(of)))),
+        strips(args().m / kStripRows * (1U + args().has_up)),
+        x_tiles((rows + S::kXRows - 1U) / S::kXRows),
+        tiles((strips + kStrips - 1U) / kStrips * x_tiles) {}
 
-template <class S>
-SHUNT_FUNCTION void multiply_weights(const CudaCall* call) {
-  SHUNT_SHARED Rings<S> rings;
-  const Work work(call, S::kXRows);
-  if (lane() == 0) {
-    rings.chunks.start(kReaders);
-    rings.pieces.start(kReaders);
-    publish_barriers();
+  SHUNT_FUNCTION const LinearArgs& args() const { return arguments_of<LinearArgs>(call); }
+  SHUNT_FUNCTION std::uint32_t k() const { return args().k; }
+  SHUNT_FUNCTION std::uint32_t eights() const { return (rows + kLinearPieceRows - 1U) / kLinearPieceRows; }
+  SHUNT_FUNCTION Pieces pieces_of(std::uint32_t tile) const {
+    constexpr std::uint32_t kEights = S::kXRows / kLinearPieceRows;
+    const std::uint32_t first = tile % x_tiles * kEights;
+    return {first, eights() - first < kEights ? eights() - first : kEights};
   }
-  sync();
-  const std::uint32_t warp = lane() / 32U;
-  if (warp >= kReaders) {
-    give_registers<40>();
-    if (warp == kReaders) copy_chunks<S>(work, rings);
-    if (lane() != (kReaders + 1U) * 32U) return;
-    wait_for_earlier_kernels();
-    copy_pieces<S>(work, rings);
-    let_next_kernel_begin();
-  } else {
-    take_registers<232>();
-    wait_for_earlier_kernels();
-    multiply_tiles<S>(work, rings);
+
+  struct TileStrips {
+    const Work* work;
+    std::uint32_t first;
+    std::uint32_t count;
+
+    SHUNT_FUNCTION const std::uint8_t* at(std::uint32_t i) const {
+      const LinearArgs& args = work->args();
+      const std::uint32_t strip = first + i;
+      const std::uint32_t of_matrix = args.has_up != 0 ? strip / 2U : strip;
+      return input_of<std::uint8_t>(work->call, args.has_up != 0 && strip % 2U == 1 ? 3 : 1) +
+             std::uint64_t{of_matrix} * kStripRows * args.weight_row_bytes;
+    }
+  };
+  SHUNT_FUNCTION std::uint32_t first_strip(std::uint32_t tile) const { return tile / x_tiles * kStrips; }
+  SHUNT_FUNCTION TileStrips strips_of(std::uint32_t tile) const {
+    const std::uint32_t first = first_strip(tile);
+    return {this, first, strips - first < kStrips ? strips - first : kStrips};
   }
-}
+
+  SHUNT_FUNCTION Outputs outputs(std::uint32_t tile) const {
+    Outputs to;
+    const std::uint32_t strip = first_strip(tile) + lane() / 32U * 2U;
+    const std::uint32_t first = tile % x_tiles * S::kXRows + lane() % 4U * 2U;
+    if (strip >= strips || first >= rows) return to;
+    to.rows = rows - first;
+    to.has_up = args().has_up != 0;
+    to.has_residual = args().has_residual != 0;
+    const std::uint32_t column = strip / (1U + args().has_up) * kStripRows + lane() % 32U / 4U;
+    to.out_distance = linear_row_distance(args(), args().out_strides);
+    to.out = output_of<float>(call) + std::uint64_t{first} * to.out_distance + column;
+    to.residual_distance = linear_row_distance(args(), args().residual_strides);
+    to.residual = input_of<float>(call, 2) + std::uint64_t{first} * to.residual_distance + column;
+    to.x_factors =
+        reinterpret_cast<const float*>(call->scratch + linear_x_tiles_bytes(rows, args().k, S::kHalves)) + first;
+    return to;
+  }
+  SHUNT_FUNCTION static void finish() {}
+};
 
 // F32 has no strips.
 template <std::uint32_t of, std::uint32_t x_rows, bool is_exact>
 SHUNT_FUNCTION void multiply_if_in_strips(const CudaCall* call) {
-  if constexpr (of != dtype::F32) multiply_weights<Shape<of, x_rows, is_exact>>(call);
+  using S = Shape<of, x_rows, is_exact>;
+  if constexpr (of != dtype::F32) multiply_weights<S>(Work<S>(call));
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ TEST(CudaModules, TheBestKernelOfAFamilyIsChosen) {
 TEST(CudaModules, StripsHaveKernelsOfTheirOwnWhereTheGpuRunsThem) {
   EXPECT_EQ(kernels_for(1, kHopper, Layout::strips).main.name, "shunt_linear_strips_Q4_K_1");
   EXPECT_EQ(kernels_for(9, kHopper, Layout::strips).main.name, "shunt_linear_product_Q4_K_exact_16");
-  EXPECT_EQ(kernels_for(9, kHopper, Layout::strips).before.name, "shunt_linear_x_tiles_exact");
+  EXPECT_EQ(kernels_for(9, kHopper, Layout::strips).before.back().name, "shunt_linear_x_tiles_exact");
   CudaGpu next = kHopper;
   next.capability = 100;
   EXPECT_EQ(kernels_for(1, next, Layout::strips).main.name, "shunt_linear_strips_Q4_K_1");
@@ -106,11 +106,41 @@ TEST(CudaModules, StripsHaveKernelsOfTheirOwnWhereTheGpuRunsThem) {
   EXPECT_EQ(kernels_for(1, small, Layout::strips).main.name, "shunt_linear_strips");
 }
 
+// Returns the kernels for two of eight experts for each of so many tokens.
+CudaChoice experts_for(std::uint32_t tokens, const CudaGpu& gpu, Layout layout) {
+  const Operand x = Operand::contiguous(DType::F32, {tokens, 1, 256});
+  const Operand weight = Operand::contiguous(DType::Q4_K, {8, 32, 256}, TensorKind::weight);
+  const Operand ids = Operand::contiguous(DType::I32, {tokens, 2});
+  const Operand result = Operand::contiguous(DType::F32, {tokens, 2, 32});
+  const Operand* const inputs[] = {&x, &weight, &ids};
+  const Attributes none;
+  return choose_cuda({.op = Op::linear_experts,
+                      .attributes = &none,
+                      .inputs = inputs,
+                      .output = &result,
+                      .numerics = Numerics::automatic},
+                     gpu, layout);
+}
+
+TEST(CudaModules, ManyUsesOfExpertsAreSortedBeforeTheyAreMultiplied) {
+  EXPECT_EQ(experts_for(8, kHopper, Layout::rows).main.name, "shunt_experts");
+  EXPECT_EQ(experts_for(8, kHopper, Layout::strips).main.name, "shunt_experts_strips_Q4_K");
+  EXPECT_EQ(experts_for(9, kHopper, Layout::strips).main.name, "shunt_experts_product_Q4_K_halves_32");
+  const CudaChoice many = experts_for(512, kHopper, Layout::strips);
+  EXPECT_EQ(many.main.name, "shunt_experts_product_Q4_K_halves_128");
+  ASSERT_EQ(many.before.size(), 2U);
+  EXPECT_EQ(many.before[0].name, "shunt_experts_sort_halves");
+  EXPECT_EQ(many.before[1].name, "shunt_experts_x_tiles_halves");
+  CudaGpu next = kHopper;
+  next.capability = 100;
+  EXPECT_EQ(experts_for(512, next, Layout::strips).main.name, "shunt_experts_strips_Q4_K");
+}
+
 TEST(CudaModules, NumericsAllowKernelsThatRound) {
   for (const Numerics numerics : {Numerics::automatic, Numerics::fast}) {
     const CudaChoice choice = kernels_for(9, kHopper, Layout::strips, numerics);
     EXPECT_EQ(choice.main.name, "shunt_linear_product_Q4_K_halves_16");
-    EXPECT_EQ(choice.before.name, "shunt_linear_x_tiles_halves");
+    EXPECT_EQ(choice.before.back().name, "shunt_linear_x_tiles_halves");
     EXPECT_EQ(choice.main.kernel->arithmetic, Arithmetic::halves);
   }
 }

@@ -1,0 +1,68 @@
+// Few uses of experts whose matrices are in strips: the product of a matrix and one row of x for each use.
+//
+// The blocks of a grid share the uses evenly, and those of a use its matrix, which they multiply as linear_strips does.
+// Which matrix that is only the kernels before this one know, so nothing is read before they have ended.
+#include "ops/experts/experts_groups.cuh"
+#include "ops/linear/strip_kernel.cuh"
+
+namespace shunt {
+namespace {
+
+// Returns the arguments of the product of one use.
+[[maybe_unused]] SHUNT_FUNCTION Arguments product_of(const CudaCall* call, std::uint64_t use, std::uint32_t slot) {
+  const auto& args = arguments_of<ExpertsArgs>(call);
+  Arguments product{*call, {}, constants_of<LinearStripPlan>(call)};
+  product.args.k = args.k;
+  product.args.m = args.m;
+  for (std::uint32_t& extent : product.args.extents) extent = 1;
+  product.args.extent = static_cast<std::uint32_t>(Extent::fixed);
+  product.args.has_residual = args.has_bias;
+  product.call.output += use * args.m * sizeof(float);
+  product.call.inputs[0] += expert_x_offset(args, use / args.used, use % args.used) * sizeof(float);
+  product.call.inputs[1] += expert_weight_offset(args, slot);
+  product.call.inputs[2] = call->inputs[4] + std::uint64_t{slot} * args.bias_strides[0] * sizeof(float);
+  return product;
+}
+
+// The blocks of a use compute its product, whose arguments one thread has stored.
+struct UseOfExpert {
+  Share of_use;
+
+  SHUNT_FUNCTION static Arguments arguments() { return head().arguments; }
+  SHUNT_FUNCTION static void copy_to_head() {}
+  SHUNT_FUNCTION const Share& share() const { return of_use; }
+};
+
+template <std::uint32_t of>
+SHUNT_FUNCTION void multiply_use(const CudaCall* call) {
+  const auto& args = arguments_of<ExpertsArgs>(call);
+  const std::uint32_t blocks = static_cast<std::uint32_t>(groups()) / experts_uses(args);  // of a use
+  const std::uint32_t use = static_cast<std::uint32_t>(group()) / blocks;
+  const Share share{static_cast<std::uint32_t>(group()) % blocks, blocks};
+  wait_for_earlier_kernels();
+  if (use >= valid_uses(call)) return;
+  const std::uint32_t slot = slot_of_use(call, use);
+  if (slot == kNoExpert) {
+    float* const out = output_of<float>(call) + std::uint64_t{use} * args.m;
+    for (std::uint32_t i = share.number * kThreads + lane(); i < args.m; i += blocks * kThreads) out[i] = 0.0F;
+    return;
+  }
+  if (lane() == 0) head().arguments = product_of(call, use, slot);
+  sync();
+  StripKernel<of, 1>::run(UseOfExpert{share});
+}
+
+template <std::uint32_t of>
+SHUNT_FUNCTION void multiply_if_in_strips(const CudaCall* call) {
+  if constexpr (kHasStrips<of>) multiply_use<of>(call);
+}
+
+}  // namespace
+}  // namespace shunt
+
+#define SHUNT_FOR_WEIGHT(weight)                                            \
+  SHUNT_BOUNDED_KERNEL(experts_strips_##weight, shunt::kLinearStripThreads, \
+                       shunt::blocks_of(shunt::dtype::weight, 1)) {         \
+    shunt::multiply_if_in_strips<shunt::dtype::weight>(call);               \
+  }
+#include "ops/each_weight.cuh"
