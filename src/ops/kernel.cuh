@@ -244,6 +244,11 @@ SHUNT_FUNCTION FourWords load_four(const void* from) {
                : "=r"(four.words[0]), "=r"(four.words[1]), "=r"(four.words[2]), "=r"(four.words[3])
                : "l"(from));
   return four;
+#elif defined(SHUNT_KERNELS_ON_HOST)
+  // GCC 12 merges an aligned read with reads of the same bytes by another path, and calls all of them aligned.
+  FourWords four;
+  __builtin_memcpy(&four, from, sizeof(four));
+  return four;
 #else
   return *static_cast<const FourWords*>(from);
 #endif
@@ -252,6 +257,17 @@ SHUNT_FUNCTION FourWords load_four(const void* from) {
 SHUNT_FUNCTION FourFloats read_four(const float* x, bool in_sixteens) {
   if (in_sixteens) return __builtin_bit_cast(FourFloats, load_four(x));
   return {{x[0], x[1], x[2], x[3]}};
+}
+// Writes four floats, likewise.
+SHUNT_FUNCTION void write_four(float* to, const FourFloats& four) {
+#if !defined(SHUNT_KERNELS_ON_HOST)
+  if (is_in_sixteens(to)) {
+    *reinterpret_cast<FourFloats*>(to) = four;
+    return;
+  }
+#endif
+  SHUNT_UNROLL
+  for (std::uint32_t i = 0; i < 4; ++i) to[i] = four.values[i];
 }
 struct alignas(8) TwoFloats {
   float values[2];

@@ -15,3 +15,6 @@ SHUNT_ARGS(ElementwiseArgs) {
   SHUNT_F32S(8, attributes);  // in the order of the row
 };
 SHUNT_ARGS_BYTES(ElementwiseArgs, 256)
+
+// The CUDA kernel for contiguous operands of F32: the threads of a block.
+SHUNT_ARGS_CONSTANT(kElementwiseFoursThreads, 256)

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "ops/elementwise/elementwise.h"
 #include "ops/gpu_kernels.h"
 
@@ -18,8 +20,31 @@ constexpr ShaderKernel kShaders[] = {
     {.supports = supports},
 };
 
+std::string fours_supports(const OpCall& call) {
+  const Operand& result = *call.output;
+  const auto is_alike = [&](const Operand* input) {
+    return input != nullptr && input->dtype == DType::F32 && input->shape == result.shape && input->is_contiguous();
+  };
+  if (result.dtype == DType::F32 && result.shape.columns() % 4 == 0 && std::ranges::all_of(call.inputs, is_alike))
+    return {};
+  return fmt::format("{}: operands are not F32 and contiguous, in rows of a multiple of 4 elements", name_of(call.op));
+}
+std::uint64_t fours_blocks(const OpCall& call) {
+  constexpr std::uint32_t kElements = 4 * kElementwiseFoursThreads;
+  return (call.output->shape.elements() + kElements - 1) / kElements;
+}
+std::uint32_t fours_threads(const OpCall&) { return kElementwiseFoursThreads; }
+
+constexpr CudaKernel kMoreCuda[] = {
+    {.name = "elementwise_fours",
+     .supports = fours_supports,
+     .blocks = fours_blocks,
+     .threads = fours_threads,
+     .rank = 1},
+};
+
 }  // namespace
 
-extern const GpuKernels elementwise_gpu{.shaders = kShaders};
+extern const GpuKernels elementwise_gpu{.shaders = kShaders, .more_cuda = kMoreCuda};
 
 }  // namespace shunt

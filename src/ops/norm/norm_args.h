@@ -16,3 +16,5 @@ SHUNT_ARGS_BYTES(NormArgs, 80)
 
 // The most groups of four elements that an invocation of the Vulkan kernel keeps.
 SHUNT_ARGS_CONSTANT(kNormRowFours, 16)
+// The CUDA kernel for rows of F32: the threads of a block.
+SHUNT_ARGS_CONSTANT(kNormRowThreads, 256)

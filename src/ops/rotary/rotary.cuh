@@ -36,8 +36,16 @@ SHUNT_FUNCTION Rotation rotation(double turns) {
   }
 }
 
-// Returns element i of the head of x that begins at `begin`, rotated for `position`. `turns` are the call's constants;
-// `factors` may be null.
+// Returns how pair `number` turns at a position. `turns` are the call's constants; `factors` may be null.
+SHUNT_FUNCTION Rotation rotation_of_pair(const RotaryArgs& args, std::uint32_t number, std::int32_t position,
+                                         const std::uint32_t* turns, const float* factors) {
+  const std::uint64_t at = std::uint64_t{number} * 2;
+  double turn = (static_cast<double>(turns[at]) + static_cast<double>(turns[at + 1]) * 0x1p-32) * 0x1p-32;
+  if (factors != nullptr) turn /= static_cast<double>(factors[std::uint64_t{number} * args.factor_stride]);
+  return rotation(turn * static_cast<double>(position));
+}
+
+// Returns element i of the head of x that begins at `begin`, rotated for `position`.
 SHUNT_FUNCTION float rotated(const RotaryArgs& args, const void* x, std::uint64_t begin, std::uint32_t i,
                              std::int32_t position, const std::uint32_t* turns, const float* factors) {
   const auto element = [&](std::uint32_t at) {
@@ -47,10 +55,7 @@ SHUNT_FUNCTION float rotated(const RotaryArgs& args, const void* x, std::uint64_
   const std::uint32_t half = args.dims / 2U;
   const std::uint32_t number = args.halves != 0 ? i % half : i / 2U;
   const RotaryPair pair = rotary_pair(args, number);
-  const std::uint64_t at = std::uint64_t{number} * 2;
-  double turn = (static_cast<double>(turns[at]) + static_cast<double>(turns[at + 1]) * 0x1p-32) * 0x1p-32;
-  if (factors != nullptr) turn /= static_cast<double>(factors[std::uint64_t{number} * args.factor_stride]);
-  const Rotation by = rotation(turn * static_cast<double>(position));
+  const Rotation by = rotation_of_pair(args, number, position, turns, factors);
   const float first = element(pair.first);
   const float second = element(pair.second);
   return i == pair.first ? first * by.cosine - second * by.sine : first * by.sine + second * by.cosine;

@@ -16,6 +16,10 @@ SHUNT_ARGS(RotaryArgs) {
 };
 SHUNT_ARGS_BYTES(RotaryArgs, 80)
 
+// The CUDA kernel for F32: heads of a token whose pairs a thread rotates, and the threads of a block.
+SHUNT_ARGS_CONSTANT(kRotaryHeads, 4)
+SHUNT_ARGS_CONSTANT(kRotaryThreads, 128)
+
 #ifndef SHUNT_GLSL
 namespace shunt {
 
@@ -27,6 +31,11 @@ struct RotaryPair {
 constexpr RotaryPair rotary_pair(const RotaryArgs& args, std::uint32_t i) {
   if (args.halves != 0) return {i, i + args.dims / 2};
   return {2 * i, 2 * i + 1};
+}
+
+// Returns how many groups of heads a token has.
+constexpr std::uint32_t rotary_head_groups(const RotaryArgs& args) {
+  return (args.x.extents[2] + kRotaryHeads - 1) / kRotaryHeads;
 }
 
 }  // namespace shunt

@@ -11,8 +11,29 @@ constexpr ShaderKernel kShaders[] = {
     {.constants = constants},
 };
 
+std::string pairs_supports(const OpCall& call) {
+  if (call.input(0).dtype == DType::F32 && call.input(0).shape.columns() % 2 == 0) return {};
+  return "rotary: x is not F32, or has heads of an odd number of elements";
+}
+std::uint64_t pairs_blocks(const OpCall& call) {
+  const RotaryArgs args = rotary_arguments(call);
+  const std::uint64_t tokens = std::uint64_t{args.x.extents[0]} * args.x.extents[1];
+  const std::uint64_t pairs = tokens * rotary_head_groups(args) * (args.x.extents[3] / 2);
+  return (pairs + kRotaryThreads - 1) / kRotaryThreads;
+}
+std::uint32_t pairs_threads(const OpCall&) { return kRotaryThreads; }
+
+constexpr CudaKernel kMoreCuda[] = {
+    {.name = "rotary_pairs",
+     .supports = pairs_supports,
+     .blocks = pairs_blocks,
+     .threads = pairs_threads,
+     .rank = 1,
+     .constants = constants},
+};
+
 }  // namespace
 
-extern const GpuKernels rotary_gpu{.shaders = kShaders, .cuda = {.constants = constants}};
+extern const GpuKernels rotary_gpu{.shaders = kShaders, .cuda = {.constants = constants}, .more_cuda = kMoreCuda};
 
 }  // namespace shunt

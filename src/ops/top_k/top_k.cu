@@ -1,29 +1,10 @@
 // A block finds the places of one row: it searches for the least key that is among the first k, bit by bit, and sorts
 // the columns from there on.
-#include "ops/top_k/top_k_args.h"
-
 #include "ops/sort.cuh"
+#include "ops/top_k/top_k.cuh"
 
 namespace shunt {
 namespace {
-
-struct Row {
-  const void* x;
-  std::uint64_t begin;
-  std::uint64_t stride;
-  std::uint32_t dtype;
-  std::uint32_t columns;
-  std::uint32_t index_bits;  // of a key
-};
-
-// Returns a number that is greater for the column that comes first: greater values, then lower indices, NaN last.
-SHUNT_FUNCTION std::uint64_t key_of(const Row& row, std::uint32_t column) {
-  const float value = load(row.dtype, row.x, row.begin + column * row.stride);
-  const std::uint32_t bits = kernel_math::bits_of(value == 0.0F ? 0.0F : value);
-  std::uint32_t order = (bits & 0x80000000U) != 0U ? ~bits : bits | 0x80000000U;
-  if (value != value) order = 0;  // no other value has this
-  return (std::uint64_t{order} << row.index_bits) + (row.columns - 1 - column);
-}
 
 // Returns how many columns of this thread have at least this key.
 SHUNT_FUNCTION std::uint32_t columns_from(const Row& row, std::uint64_t key) {
@@ -66,11 +47,7 @@ SHUNT_KERNEL(top_k) {
   const auto& args = arguments_of<TopKArgs>(call);
   const std::uint64_t number = group();
   if (number >= valid_row_count(args.x, parameters_of(call))) return;
-  const std::uint32_t columns = args.x.extents[3];
-  std::uint32_t index_bits = 0;
-  while (std::uint64_t{1} << index_bits < columns) ++index_bits;
-  const Row row{
-      input_of<void>(call, 0), row_offset(args.x, number), args.x.strides[3], args.x.dtype, columns, index_bits};
+  const Row row = row_of(call, number);
   std::int32_t* const ids = output_of<std::int32_t>(call) + number * args.k;
   collect(row, least_key(row, args.k), ids);
   sort_ids(ids, args.k, [&](std::int32_t a, std::int32_t b) {

@@ -14,3 +14,7 @@ SHUNT_ARGS_BYTES(TopKArgs, 64)
 
 // Columns that an invocation of top_k_rank.comp compares per round.
 SHUNT_ARGS_CONSTANT(kTopKAtOnce, 4)
+// The CUDA kernel for short rows: the threads of a block, and the most columns of a row and places to find.
+SHUNT_ARGS_CONSTANT(kTopKShortThreads, 128)
+SHUNT_ARGS_CONSTANT(kTopKShortColumns, 256)
+SHUNT_ARGS_CONSTANT(kTopKShortPlaces, 32)

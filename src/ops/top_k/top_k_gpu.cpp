@@ -46,8 +46,23 @@ constexpr ShaderKernel kShaders[] = {
     {.name = "top_k_rank", .supports = rank_supports, .groups = rank_groups, .rank = 1, .rounds = rank_rounds},
 };
 
+std::string short_supports(const OpCall& call) {
+  if (call.input(0).shape.columns() <= kTopKShortColumns && call.attributes->u32(Attr::k) <= kTopKShortPlaces)
+    return {};
+  return "top_k: rows are too long, or k too large, for this kernel";
+}
+std::uint64_t short_blocks(const OpCall& call) {
+  constexpr std::uint32_t kRows = kTopKShortThreads / 32;  // of a block
+  return (call.input(0).shape.rows() + kRows - 1) / kRows;
+}
+std::uint32_t short_threads(const OpCall&) { return kTopKShortThreads; }
+
+constexpr CudaKernel kMoreCuda[] = {
+    {.name = "top_k_short", .supports = short_supports, .blocks = short_blocks, .threads = short_threads, .rank = 1},
+};
+
 }  // namespace
 
-extern const GpuKernels top_k_gpu{.shaders = kShaders, .cuda = {.blocks = one_per_input_row}};
+extern const GpuKernels top_k_gpu{.shaders = kShaders, .cuda = {.blocks = one_per_input_row}, .more_cuda = kMoreCuda};
 
 }  // namespace shunt

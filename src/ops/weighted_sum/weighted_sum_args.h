@@ -12,3 +12,6 @@ SHUNT_ARGS(WeightedSumArgs) {
   SHUNT_U32(reserved);
 };
 SHUNT_ARGS_BYTES(WeightedSumArgs, 80)
+
+// The CUDA kernel for rows of F32: the threads of a block.
+SHUNT_ARGS_CONSTANT(kWeightedSumFoursThreads, 128)

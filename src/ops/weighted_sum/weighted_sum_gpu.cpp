@@ -1,4 +1,5 @@
 #include "ops/gpu_kernels.h"
+#include "ops/weighted_sum/weighted_sum_args.h"
 
 namespace shunt {
 namespace {
@@ -13,8 +14,29 @@ constexpr ShaderKernel kShaders[] = {
     {.rounds = rounds},
 };
 
+std::string fours_supports(const OpCall& call) {
+  const Operand& x = call.input(0);
+  if (x.dtype == DType::F32 && call.input(1).dtype == DType::F32 && x.has_contiguous_rows() &&
+      x.shape.columns() % 4 == 0)
+    return {};
+  return "weighted_sum: x and weights are not F32, in rows of a multiple of 4 elements";
+}
+std::uint64_t fours_blocks(const OpCall& call) {
+  constexpr std::uint32_t kElements = 4 * kWeightedSumFoursThreads;
+  return (call.output->shape.elements() + kElements - 1) / kElements;
+}
+std::uint32_t fours_threads(const OpCall&) { return kWeightedSumFoursThreads; }
+
+constexpr CudaKernel kMoreCuda[] = {
+    {.name = "weighted_sum_fours",
+     .supports = fours_supports,
+     .blocks = fours_blocks,
+     .threads = fours_threads,
+     .rank = 1},
+};
+
 }  // namespace
 
-extern const GpuKernels weighted_sum_gpu{.shaders = kShaders};
+extern const GpuKernels weighted_sum_gpu{.shaders = kShaders, .more_cuda = kMoreCuda};
 
 }  // namespace shunt
