@@ -91,7 +91,7 @@ SHUNT_FUNCTION float fresh_float(const float* x) {
   asm volatile("ld.global.cg.f32 %0, [%1];" : "=f"(value) : "l"(x));
   return value;
 }
-// Of 32 bits.
+// REQUIRES: a Word has 32 bits.
 template <class Word>
 SHUNT_FUNCTION std::uint32_t fresh_word(const Word* x) {
   std::uint32_t value;

@@ -63,6 +63,8 @@ struct CudaKernel {
   // inputs in `read_before` (bits): ops in a row with the same ones share that. Null: none.
   const CudaKernel* before = nullptr;
   std::uint32_t read_before = 1U << 0U;
+  // Returns a number on which that depends too; null: on nothing else.
+  std::uint64_t (*before_depends_on)(const OpCall& call) = nullptr;
 };
 
 // The properties of a GPU by which a kernel is chosen.

@@ -51,7 +51,9 @@ std::uint64_t groups_for_words(const Operand& written) {
   return (written.shape.elements() + each - 1) / each;
 }
 
-std::uint64_t blocks_for_elements(std::uint64_t elements) { return (elements + kCudaGroupSize - 1) / kCudaGroupSize; }
+std::uint64_t blocks_for_elements(std::uint64_t elements, std::uint32_t of_block) {
+  return (elements + of_block - 1) / of_block;
+}
 
 std::string for_strips(const OpCall&) { return "_strips"; }
 

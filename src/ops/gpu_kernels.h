@@ -31,8 +31,13 @@ struct GpuKernels {
 [[nodiscard]] std::uint64_t groups_for_words(const Operand& written);
 // The number of workgroups that write whole rows (ops/row_groups.glsl).
 [[nodiscard]] std::uint64_t groups_for_rows(const Operand& written);
-// The number of blocks if each thread writes one element.
-[[nodiscard]] std::uint64_t blocks_for_elements(std::uint64_t elements);
+// The number of blocks if each thread writes one element, or each block `of_block` elements.
+[[nodiscard]] std::uint64_t blocks_for_elements(std::uint64_t elements, std::uint32_t of_block = kCudaGroupSize);
+// CudaKernel::threads of kernels whose blocks are all alike.
+template <std::uint32_t threads>
+[[nodiscard]] std::uint32_t threads_of_block(const OpCall&) {
+  return threads;
+}
 
 // CudaKernel::variant: "_strips", of a kernel that has a second form for weights in strips.
 [[nodiscard]] std::string for_strips(const OpCall& call);

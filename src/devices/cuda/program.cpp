@@ -39,6 +39,11 @@ Hazards reads_of(const ProgramOp& op, std::uint32_t mask) {
   return reads;
 }
 
+std::uint64_t number_before(const CudaChoice& choice, const OpCall& call) {
+  const auto depends_on = choice.main.kernel->before_depends_on;
+  return depends_on == nullptr ? 0 : depends_on(call);
+}
+
 bool is_same_input(const ProgramOp& a, const ProgramOp& b, std::uint32_t input) {
   if (!a.call.has_input(input) || !b.call.has_input(input)) return a.call.has_input(input) == b.call.has_input(input);
   const Operand& x = a.call.input(input);
@@ -190,7 +195,7 @@ Status CudaProgram::make_scratch(std::uint64_t bytes) {
 }
 
 bool CudaProgram::Left::serves(const CudaChoice& choice, const ProgramOp& op) const {
-  if (of == nullptr || by != choice.before.back().name) return false;
+  if (of == nullptr || by != choice.before.back().name || number != number_before(choice, op.call)) return false;
   for (std::uint32_t i = 0; i < kMaxCudaInputs; ++i)
     if ((read >> i & 1U) != 0 && !is_same_input(*of, op, i)) return false;
   return true;
@@ -208,7 +213,7 @@ Status CudaProgram::plan(const ProgramOp& op, std::uint32_t number, const CudaCh
     Hazards accesses = reads_of(op, read);
     accesses.note(Access::write(scratch));
     for (const CudaEntry& before : choice.before) SHUNT_TRY(add(before, op, number, accesses, kernels));
-    left_ = {.by = choice.before.back().name, .read = read, .of = &op};
+    left_ = {.by = choice.before.back().name, .read = read, .number = number_before(choice, op.call), .of = &op};
   }
   Hazards accesses = accesses_of(op);
   if (has_before) {

@@ -74,10 +74,11 @@ class CudaProgram final : public Program {
     bool fills = false;         // it has a block for each multiprocessor
     bool starts_early = false;  // it may be launched before the one ahead of it has ended
   };
-  // The content of scratch memory, if kernels made it of inputs for the ops that follow with the same ones.
+  // What the kernels before an op's own have left in scratch memory, for the ops that follow with the same inputs.
   struct Left {
     std::string by;
-    std::uint32_t read = 0;         // bits: inputs
+    std::uint32_t read = 0;         // CudaKernel::read_before
+    std::uint64_t number = 0;       // CudaKernel::before_depends_on
     const ProgramOp* of = nullptr;  // while the program is planned
     [[nodiscard]] bool serves(const CudaChoice& choice, const ProgramOp& op) const;
     [[nodiscard]] bool ends_with(const Hazards& accesses) const;

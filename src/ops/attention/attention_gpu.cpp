@@ -47,8 +47,6 @@ std::string cuda_row_supports(const OpCall& call) {
   return "attention: its heads are not of 16 bits in eights";
 }
 
-std::uint32_t cuda_row_threads(const OpCall&) { return kAttentionRowThreads; }
-
 // Names the dtype, and how many threads read a head in eights.
 std::string cuda_row_variant(const OpCall& call) {
   const AttentionArgs args = attention_arguments(call);
@@ -93,7 +91,6 @@ std::uint64_t split_blocks(const OpCall& call) {
   const AttentionSplit split = attention_split(attention_arguments(call));
   return std::uint64_t{split.tiles} * split.splits;
 }
-std::uint32_t split_threads(const OpCall&) { return kAttentionSplitThreads; }
 std::uint64_t split_scratch_bytes(const OpCall& call) {
   return attention_split_scratch_bytes(attention_arguments(call));
 }
@@ -136,7 +133,7 @@ constexpr CudaKernel kMoreCuda[] = {
     {.name = "attention_row",
      .supports = cuda_row_supports,
      .blocks = one_per_row,
-     .threads = cuda_row_threads,
+     .threads = threads_of_block<kAttentionRowThreads>,
      .variant = cuda_row_variant,
      .rank = 1},
     {.name = "attention_tile",
@@ -159,7 +156,7 @@ constexpr CudaKernel kMoreCuda[] = {
     {.name = "attention_split",
      .supports = split_supports,
      .blocks = split_blocks,
-     .threads = split_threads,
+     .threads = threads_of_block<kAttentionSplitThreads>,
      .variant = cache_variant,
      .part = head_size,
      .rank = 4,

@@ -30,16 +30,14 @@ std::string fours_supports(const OpCall& call) {
   return fmt::format("{}: operands are not F32 and contiguous, in rows of a multiple of 4 elements", name_of(call.op));
 }
 std::uint64_t fours_blocks(const OpCall& call) {
-  constexpr std::uint32_t kElements = 4 * kElementwiseFoursThreads;
-  return (call.output->shape.elements() + kElements - 1) / kElements;
+  return blocks_for_elements(call.output->shape.elements(), 4 * kElementwiseFoursThreads);
 }
-std::uint32_t fours_threads(const OpCall&) { return kElementwiseFoursThreads; }
 
 constexpr CudaKernel kMoreCuda[] = {
     {.name = "elementwise_fours",
      .supports = fours_supports,
      .blocks = fours_blocks,
-     .threads = fours_threads,
+     .threads = threads_of_block<kElementwiseFoursThreads>,
      .rank = 1},
 };
 

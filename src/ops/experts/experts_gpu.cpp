@@ -51,7 +51,6 @@ std::uint64_t strips_blocks(const OpCall& call) {
   if (uses == 0) return 0;
   return uses * std::clamp<std::uint64_t>(kMultiprocessors / uses, 1, std::max(args.m / kStripRowsTogether, 1U));
 }
-std::uint32_t strips_threads(const OpCall&) { return kLinearStripThreads; }
 LinearStripPlan plan_of(const OpCall& call) {
   return linear_strip_plan(experts_arguments(call).k, strip_shape(call.input(1).dtype), 1);
 }
@@ -80,16 +79,13 @@ std::string for_arithmetic(const OpCall&) {
   return exact ? "_exact" : "_halves";
 }
 std::uint64_t one_block(const OpCall&) { return 1; }
-std::uint32_t sort_threads(const OpCall&) { return kExpertsSortThreads; }
 std::uint64_t x_tiles_blocks(const OpCall& call) {
   return experts_most_rows(experts_arguments(call)) / kLinearXTilesRows;
 }
-std::uint32_t x_tiles_threads(const OpCall&) { return kLinearXTilesThreads; }
 std::uint64_t product_blocks(const OpCall& call) {
   const ExpertsArgs args = experts_arguments(call);
   return linear_tiles(args.m, kLinearProductWeights) * experts_most_tiles(args);
 }
-std::uint32_t product_threads(const OpCall&) { return kLinearProductThreads; }
 template <bool exact>
 std::string product_variant(const OpCall& call) {
   return fmt::format("{}_{}", for_arithmetic<exact>(call), experts_tile_rows(experts_arguments(call)));
@@ -100,18 +96,20 @@ std::uint32_t product_shared_bytes(const OpCall& call) {
                                kHalves<exact>);
 }
 
-// What both make of x and ids does not depend on the weight: gate and up share it.
+// The sorted uses and the tiles of x depend on x, ids and slots, and on how many matrices there are, so gate and up
+// share them.
 constexpr std::uint32_t kReadBefore = 1U << 0U | 1U << 2U | 1U << 3U;
+std::uint64_t held(const OpCall& call) { return experts_arguments(call).held; }
 template <bool exact>
 constexpr CudaKernel kSort{.name = "experts_sort",
                            .blocks = one_block,
-                           .threads = sort_threads,
+                           .threads = threads_of_block<kExpertsSortThreads>,
                            .variant = for_arithmetic<exact>,
                            .starts_early = true};
 template <bool exact>
 constexpr CudaKernel kXTiles{.name = "experts_x_tiles",
                              .blocks = x_tiles_blocks,
-                             .threads = x_tiles_threads,
+                             .threads = threads_of_block<kLinearXTilesThreads>,
                              .variant = for_arithmetic<exact>,
                              .starts_early = true,
                              .before = &kSort<exact>};
@@ -119,7 +117,7 @@ template <bool exact>
 constexpr CudaKernel kProduct{.name = "experts_product",
                               .supports = product_refusal,
                               .blocks = product_blocks,
-                              .threads = product_threads,
+                              .threads = threads_of_block<kLinearProductThreads>,
                               .variant = product_variant<exact>,
                               .rank = exact ? 2 : 3,
                               .weights = Layout::strips,
@@ -129,7 +127,8 @@ constexpr CudaKernel kProduct{.name = "experts_product",
                               .shared_bytes = product_shared_bytes<exact>,
                               .scratch_bytes = scratch_bytes<exact>,
                               .before = &kXTiles<exact>,
-                              .read_before = kReadBefore};
+                              .read_before = kReadBefore,
+                              .before_depends_on = held};
 
 constexpr CudaKernel kMoreCuda[] = {
     kProduct<true>,
@@ -137,7 +136,7 @@ constexpr CudaKernel kMoreCuda[] = {
     {.name = "experts_strips",
      .supports = strips_refusal,
      .blocks = strips_blocks,
-     .threads = strips_threads,
+     .threads = threads_of_block<kLinearStripThreads>,
      .rank = 1,
      .constants = strips_constants,
      .weights = Layout::strips,

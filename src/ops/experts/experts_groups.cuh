@@ -10,6 +10,8 @@
 namespace shunt {
 namespace {
 
+static_assert(kExpertsEight == kLinearPieceRows);
+
 // Returns the matrix of a use, or kNoExpert. REQUIRES: wait_for_earlier_kernels() was called.
 SHUNT_FUNCTION std::uint32_t slot_of_use(const CudaCall* call, std::uint32_t use) {
   const auto& args = arguments_of<ExpertsArgs>(call);

@@ -179,7 +179,6 @@ std::uint64_t cuda_tile_blocks(const OpCall& call) {
   const LinearArgs args = linear_args(call);
   return linear_tiles(args.m, kLinearTileWeights) * linear_tiles(linear_capacity(args), kLinearTileRows);
 }
-std::uint32_t cuda_tile_threads(const OpCall&) { return kLinearTileThreads; }
 
 // Few rows of a weight of F32: linear_tile would leave most of a large GPU's multiprocessors without a tile.
 std::string cuda_warps_supports(const OpCall& call) {
@@ -194,7 +193,6 @@ std::uint64_t cuda_warps_blocks(const OpCall& call) {
   return linear_tiles(linear_tiles(linear_capacity(args), kLinearWarpsRows) * linear_tiles(args.m, kLinearWarpsWeights),
                       kLinearWarpsThreads / 32);
 }
-std::uint32_t cuda_warps_threads(const OpCall&) { return kLinearWarpsThreads; }
 
 std::string cuda_row_variant(const OpCall& call) { return fmt::format("_{}", linear_row_x_rows(linear_args(call))); }
 
@@ -210,7 +208,6 @@ std::string cuda_strips_supports(const OpCall& call) {
 }
 
 std::uint64_t cuda_strips_blocks(const OpCall& call) { return linear_strip_count(linear_args(call)); }
-std::uint32_t cuda_strips_threads(const OpCall&) { return kLinearStripThreads; }
 
 std::uint32_t cuda_strips_shared_bytes(const OpCall& call) { return strips_plan(call).shared_bytes; }
 
@@ -236,7 +233,6 @@ std::uint64_t cuda_product_blocks(const OpCall& call) {
   const LinearArgs args = linear_args(call);
   return linear_product_tiles(args, linear_product_x_rows(args, exact));
 }
-std::uint32_t cuda_product_threads(const OpCall&) { return kLinearProductThreads; }
 template <bool exact>
 std::string cuda_product_variant(const OpCall& call) {
   return fmt::format("_{}_{}", exact ? "exact" : "halves", linear_product_x_rows(linear_args(call), exact));
@@ -252,7 +248,6 @@ std::uint64_t cuda_product_scratch_bytes(const OpCall& call) {
 }
 
 std::uint64_t cuda_x_tiles_blocks(const OpCall& call) { return linear_x_tiles_blocks(linear_args(call)); }
-std::uint32_t cuda_x_tiles_threads(const OpCall&) { return kLinearXTilesThreads; }
 template <bool exact>
 std::string cuda_x_tiles_variant(const OpCall&) {
   return exact ? "_exact" : "_halves";
@@ -260,14 +255,14 @@ std::string cuda_x_tiles_variant(const OpCall&) {
 template <bool exact>
 constexpr CudaKernel kXTiles{.name = "linear_x_tiles",
                              .blocks = cuda_x_tiles_blocks,
-                             .threads = cuda_x_tiles_threads,
+                             .threads = threads_of_block<kLinearXTilesThreads>,
                              .variant = cuda_x_tiles_variant<exact>,
                              .starts_early = true};
 template <bool exact>
 constexpr CudaKernel kProduct{.name = "linear_product",
                               .supports = cuda_product_supports,
                               .blocks = cuda_product_blocks<exact>,
-                              .threads = cuda_product_threads,
+                              .threads = threads_of_block<kLinearProductThreads>,
                               .variant = cuda_product_variant<exact>,
                               .rank = exact ? 2 : 3,
                               .weights = Layout::strips,
@@ -295,17 +290,17 @@ constexpr CudaKernel kMoreCuda[] = {
     {.name = "linear_tile",
      .supports = cuda_tile_supports,
      .blocks = cuda_tile_blocks,
-     .threads = cuda_tile_threads,
+     .threads = threads_of_block<kLinearTileThreads>,
      .rank = 1},
     {.name = "linear_warps",
      .supports = cuda_warps_supports,
      .blocks = cuda_warps_blocks,
-     .threads = cuda_warps_threads,
+     .threads = threads_of_block<kLinearWarpsThreads>,
      .rank = 2},
     {.name = "linear_strips",
      .supports = cuda_strips_supports,
      .blocks = cuda_strips_blocks,
-     .threads = cuda_strips_threads,
+     .threads = threads_of_block<kLinearStripThreads>,
      .variant = cuda_row_variant,
      .rank = 2,
      .constants = cuda_strips_constants,

@@ -68,10 +68,8 @@ std::string cuda_row_supports(const OpCall& call) {
   return fours_refusal(call);
 }
 std::uint64_t cuda_row_blocks(const OpCall& call) {
-  const std::uint32_t rows = kNormRowThreads / row_share(call).threads;  // of a block
-  return (one_per_row(call) + rows - 1) / rows;
+  return blocks_for_elements(one_per_row(call), kNormRowThreads / row_share(call).threads);
 }
-std::uint32_t cuda_row_threads(const OpCall&) { return kNormRowThreads; }
 std::string cuda_row_variant(const OpCall& call) {
   const auto [threads, fours] = row_share(call);
   return fmt::format("_{}_{}", threads, fours);
@@ -81,7 +79,7 @@ constexpr CudaKernel kMoreCuda[] = {
     {.name = "norm_row",
      .supports = cuda_row_supports,
      .blocks = cuda_row_blocks,
-     .threads = cuda_row_threads,
+     .threads = threads_of_block<kNormRowThreads>,
      .variant = cuda_row_variant,
      .rank = 1},
 };

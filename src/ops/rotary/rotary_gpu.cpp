@@ -18,16 +18,14 @@ std::string pairs_supports(const OpCall& call) {
 std::uint64_t pairs_blocks(const OpCall& call) {
   const RotaryArgs args = rotary_arguments(call);
   const std::uint64_t tokens = std::uint64_t{args.x.extents[0]} * args.x.extents[1];
-  const std::uint64_t pairs = tokens * rotary_head_groups(args) * (args.x.extents[3] / 2);
-  return (pairs + kRotaryThreads - 1) / kRotaryThreads;
+  return blocks_for_elements(tokens * rotary_head_groups(args) * (args.x.extents[3] / 2), kRotaryThreads);
 }
-std::uint32_t pairs_threads(const OpCall&) { return kRotaryThreads; }
 
 constexpr CudaKernel kMoreCuda[] = {
     {.name = "rotary_pairs",
      .supports = pairs_supports,
      .blocks = pairs_blocks,
-     .threads = pairs_threads,
+     .threads = threads_of_block<kRotaryThreads>,
      .rank = 1,
      .constants = constants},
 };

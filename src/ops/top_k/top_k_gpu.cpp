@@ -52,13 +52,15 @@ std::string short_supports(const OpCall& call) {
   return "top_k: rows are too long, or k too large, for this kernel";
 }
 std::uint64_t short_blocks(const OpCall& call) {
-  constexpr std::uint32_t kRows = kTopKShortThreads / 32;  // of a block
-  return (call.input(0).shape.rows() + kRows - 1) / kRows;
+  return blocks_for_elements(call.input(0).shape.rows(), kTopKShortThreads / 32);  // a warp for each row
 }
-std::uint32_t short_threads(const OpCall&) { return kTopKShortThreads; }
 
 constexpr CudaKernel kMoreCuda[] = {
-    {.name = "top_k_short", .supports = short_supports, .blocks = short_blocks, .threads = short_threads, .rank = 1},
+    {.name = "top_k_short",
+     .supports = short_supports,
+     .blocks = short_blocks,
+     .threads = threads_of_block<kTopKShortThreads>,
+     .rank = 1},
 };
 
 }  // namespace

@@ -22,16 +22,14 @@ std::string fours_supports(const OpCall& call) {
   return "weighted_sum: x and weights are not F32, in rows of a multiple of 4 elements";
 }
 std::uint64_t fours_blocks(const OpCall& call) {
-  constexpr std::uint32_t kElements = 4 * kWeightedSumFoursThreads;
-  return (call.output->shape.elements() + kElements - 1) / kElements;
+  return blocks_for_elements(call.output->shape.elements(), 4 * kWeightedSumFoursThreads);
 }
-std::uint32_t fours_threads(const OpCall&) { return kWeightedSumFoursThreads; }
 
 constexpr CudaKernel kMoreCuda[] = {
     {.name = "weighted_sum_fours",
      .supports = fours_supports,
      .blocks = fours_blocks,
-     .threads = fours_threads,
+     .threads = threads_of_block<kWeightedSumFoursThreads>,
      .rank = 1},
 };
 
