@@ -22,7 +22,7 @@ class Calibrate(CommandLine):
         with tempfile.TemporaryDirectory() as folder:
             cls.shown = shunt("calibrate", MODEL, *QUICK, env={"SHUNT_CACHE_DIR": folder})
             cls.kept = (pathlib.Path(folder) / "calibration.json").read_text()
-            cls.said_file = str(pathlib.Path(folder) / "calibration.json")
+            cls.first_file = str(pathlib.Path(folder) / "calibration.json")
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -40,7 +40,7 @@ class Calibrate(CommandLine):
         believed = self.generation()
         self.file.write_text(self.kept)
         self.assertRegex(self.shown.stdout, r"\ncpu:simd +\d+\.\d\d +\d+\.\d\d +\d+\.\d\d +- +- +\d+\.\d\d +\d+\.\d\d +\d+ +\d+\nfew, many: ")
-        self.assertIn(self.said_file, self.shown.stdout)
+        self.assertIn(self.first_file, self.shown.stdout)
         measured = self.generation()
         self.assertNotEqual(measured["predicted_us"], believed["predicted_us"])
         self.assertEqual(measured, self.generation())
