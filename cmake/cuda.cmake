@@ -9,12 +9,6 @@ find_program(SHUNT_HIPCC hipcc)
 set(SHUNT_CUDA_ARCHITECTURE sm_75 CACHE STRING "Oldest NVIDIA GPU that the PTX is for")
 set(SHUNT_HIP_ARCHITECTURES gfx90a gfx1030 CACHE STRING "AMD GPUs that code objects are for")
 file(GLOB shunt_cuda_kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*/*.cu)
-file(GLOB_RECURSE shunt_cuda_headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.cuh
-                                                       ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*_args.h
-                                                       ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.def)
-foreach(name args.h cuda_call.h parameters.h expand.h elementwise/expressions.h)
-  list(APPEND shunt_cuda_headers ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/${name})
-endforeach()
 set(shunt_cuda_flags -std=c++20 -O3 -Wall -Wextra -Werror -I${CMAKE_CURRENT_SOURCE_DIR}/src)
 set(shunt_ptx_of_80 70)  # versions of PTX, by compute capability
 set(shunt_ptx_of_90 80)
@@ -27,7 +21,8 @@ function(shunt_embed_kernel name form text)
   set(file "")
   if(ARGN AND shunt_${form}_compile)
     set(file ${base}.bin)
-    set(compile COMMAND ${ARGN} ${shunt_cuda_flags} ${shunt_cuda_source} -o ${file})
+    set(compile COMMAND ${ARGN} ${shunt_cuda_flags} -MD -MF ${base}.d -MT ${base}.cpp ${shunt_cuda_source} -o ${file}
+                DEPFILE ${base}.d)
   endif()
   add_custom_command(
     OUTPUT ${base}.cpp
@@ -35,7 +30,7 @@ function(shunt_embed_kernel name form text)
     ${compile}
     COMMAND ${CMAKE_COMMAND} -DNAME=${name}_${form} -DFILE=${file} -DOUT=${base}.cpp -DTEXT=${text}
             -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_bytes.cmake
-    DEPENDS ${shunt_cuda_source} ${shunt_cuda_headers} ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_bytes.cmake
+    DEPENDS ${shunt_cuda_source} ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_bytes.cmake
     COMMENT "Compiling kernel ${name} (${form})"
     VERBATIM)
   set(shunt_cuda_sources ${shunt_cuda_sources} ${base}.cpp PARENT_SCOPE)
@@ -50,13 +45,19 @@ list(TRANSFORM shunt_HEAD_parts REPLACE "[^0-9]" "")
 set(shunt_ptx_compile "")
 if(SHUNT_CUDA_CLANG)
   # Products and sums are fused unless a pragma says otherwise, as hipcc does by default.
-  set(shunt_ptx_compile ${SHUNT_CUDA_CLANG} -x cuda -nocudainc -nocudalib --cuda-device-only
+  set(shunt_ptx_compile ${CMAKE_CXX_COMPILER_LAUNCHER} ${SHUNT_CUDA_CLANG} -x cuda -nocudainc -nocudalib --cuda-device-only
       -Wno-unknown-cuda-version -ffp-contract=fast-honor-pragmas -S)
 endif()
 set(shunt_code_object_compile "")
 if(SHUNT_HIPCC)
-  # hipcc queries this machine's GPUs although it is told which to compile for.
-  set(shunt_code_object_compile ${CMAKE_COMMAND} -E env HIP_PLATFORM=amd HCC_AMDGPU_TARGET=gfx90a ${SHUNT_HIPCC} --genco -x hip)
+  # hipcc queries this machine's GPUs although it is told which to compile for, and leaves temporary folders behind. It is
+  # a script, so ccache is told which compiler it calls; ccache could not preprocess for several GPUs in one call.
+  execute_process(COMMAND ${SHUNT_HIPCC} --version OUTPUT_VARIABLE version)
+  string(SHA256 version "${version}")
+  set(shunt_code_object_compile
+      ${CMAKE_COMMAND} -E env HIP_PLATFORM=amd HCC_AMDGPU_TARGET=gfx90a TMPDIR=${shunt_generated_dir}/cuda
+      CCACHE_COMPILERTYPE=clang CCACHE_COMPILERCHECK=string:${version} CCACHE_DEPEND=1
+      ${CMAKE_CXX_COMPILER_LAUNCHER} ${SHUNT_HIPCC} --cuda-device-only -c -x hip)
   foreach(architecture IN LISTS SHUNT_HIP_ARCHITECTURES)
     list(APPEND shunt_code_object_compile --offload-arch=${architecture})
   endforeach()
