@@ -1,15 +1,12 @@
-// Bulk copies to shared memory with the barriers that tell when they have arrived, and how a kernel overlaps with the
-// one before it. Needs GPUs of compute capability 9.0.
+// Bulk copies to shared memory with the barriers that tell when they have arrived. Needs GPUs of compute
+// capability 9.0.
 //
 // A barrier is 8 bytes of shared memory. Here each of its phases has one arrival: a thread says how many bytes to
 // expect, starts the copies and arrives; the phase ends when all bytes are there. Phases have parity 0, 1, 0, ...
-//
-// A kernel that was launched programmatically may begin before the one before it ends. It calls
-// wait_for_earlier_kernels() before it reads what they wrote, and reads that by functions named fresh, since it may
-// share a multiprocessor, and so a first-level cache, with its predecessor. On other launches the calls do nothing.
 #pragma once
 
 #include "ops/async_copy.cuh"
+#include "ops/early.cuh"
 
 namespace shunt {
 
@@ -26,14 +23,6 @@ SHUNT_FUNCTION void wait(std::uint64_t* barrier, std::uint32_t parity) {
   while (*static_cast<volatile std::uint64_t*>(barrier) % 2 == parity) let_others_run();
 }
 SHUNT_FUNCTION std::uint32_t count_up(std::uint32_t* counter) { return (*counter)++; }
-SHUNT_FUNCTION void wait_for_earlier_kernels() {}
-SHUNT_FUNCTION void let_next_kernel_begin() {}
-SHUNT_FUNCTION float fresh_float(const float* x) { return *x; }
-template <class Word>
-SHUNT_FUNCTION std::uint32_t fresh_word(const Word* x) {
-  return static_cast<std::uint32_t>(*x);
-}
-SHUNT_FUNCTION FourFloats fresh_four(const float* x, bool in_sixteens) { return read_four(x, in_sixteens); }
 
 #elif defined(__clang__) && defined(__NVPTX__)
 
@@ -82,30 +71,6 @@ SHUNT_FUNCTION std::uint32_t count_up(std::uint32_t* counter) {
                : "r"(shared_address(counter))
                : "memory");
   return before;
-}
-SHUNT_FUNCTION void wait_for_earlier_kernels() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
-SHUNT_FUNCTION void let_next_kernel_begin() { asm volatile("griddepcontrol.launch_dependents;" ::: "memory"); }
-
-SHUNT_FUNCTION float fresh_float(const float* x) {
-  float value;
-  asm volatile("ld.global.cg.f32 %0, [%1];" : "=f"(value) : "l"(x));
-  return value;
-}
-// REQUIRES: a Word has 32 bits.
-template <class Word>
-SHUNT_FUNCTION std::uint32_t fresh_word(const Word* x) {
-  std::uint32_t value;
-  asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(value) : "l"(x));
-  return value;
-}
-// With one access if they begin at a multiple of 16 bytes.
-SHUNT_FUNCTION FourFloats fresh_four(const float* x, bool in_sixteens) {
-  if (!in_sixteens) return {{fresh_float(x), fresh_float(x + 1), fresh_float(x + 2), fresh_float(x + 3)}};
-  FourFloats four;
-  asm volatile("ld.global.cg.v4.f32 {%0, %1, %2, %3}, [%4];"
-               : "=f"(four.values[0]), "=f"(four.values[1]), "=f"(four.values[2]), "=f"(four.values[3])
-               : "l"(x));
-  return four;
 }
 
 #endif

@@ -6,16 +6,17 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 #include "ops/gpu_kernels.h"
 #include "ops/kernel.h"
 
 namespace shunt {
 
-#define SHUNT_CUDA_MODULE(name, source, family, part, capability, is_for_one) \
-  extern const std::byte name##_ptx[];                                        \
-  extern const std::size_t name##_ptx_bytes;                                  \
-  extern const std::byte source##_code_object[];                              \
+#define SHUNT_CUDA_MODULE(symbol, name, source, family, part, capability, is_for_one) \
+  extern const std::byte symbol##_ptx[];                                              \
+  extern const std::size_t symbol##_ptx_bytes;                                        \
+  extern const std::byte source##_code_object[];                                      \
   extern const std::size_t source##_code_object_bytes;
 #include "cuda_modules.def"
 #undef SHUNT_CUDA_MODULE
@@ -43,6 +44,14 @@ std::string family_refusal(const OpCall& call) {
   return cpu_family(row.family).scalar->supports(call);
 }
 
+bool is_of_family(const CudaKernel& kernel, const CudaModule& module, std::string_view family) {
+  return (kernel.family.empty() ? module.family : kernel.family) == family;
+}
+
+bool is_better(const CudaModule& module, const CudaKernel& kernel, const CudaEntry& than) {
+  return std::pair(kernel.rank, module.capability) > std::pair(than.kernel->rank, than.module->capability);
+}
+
 bool runs_on(const CudaModule& module, const CudaGpu& gpu) {
   return module.is_for_one ? gpu.capability == module.capability : gpu.capability >= module.capability;
 }
@@ -52,7 +61,7 @@ std::string refusal_of(const OpCall& call, const CudaKernel& kernel, const CudaG
   if (kernel.shared_bytes != nullptr && kernel.shared_bytes(call) > gpu.shared_bytes)
     return fmt::format("{}: takes {} bytes of shared memory, and a block has at most {}", name_of(call.op),
                        kernel.shared_bytes(call), gpu.shared_bytes);
-  if (const std::uint64_t blocks = blocks_of(kernel, call, gpu); blocks > kMostBlocks)
+  if (const std::uint64_t blocks = kernel.blocks(call); kernel.most_blocks == 0 && blocks > kMostBlocks)
     return fmt::format("{}: takes {} blocks, and a grid has at most {}", name_of(call.op), blocks, kMostBlocks);
   return {};
 }
@@ -75,14 +84,14 @@ std::vector<CudaEntry> entries_before(const CudaKernel& kernel, const OpCall& ca
 
 std::span<const CudaModule> cuda_modules() {
   static const std::vector<CudaModule> kModules = {
-#define SHUNT_CUDA_MODULE(name, source, family, part, capability, is_for_one) \
-  {#name,                                                                     \
-   #family,                                                                   \
-   #part,                                                                     \
-   capability,                                                                \
-   is_for_one,                                                                \
-   kernels_of(#family, #source),                                              \
-   {name##_ptx, name##_ptx_bytes},                                            \
+#define SHUNT_CUDA_MODULE(symbol, name, source, family, part, capability, is_for_one) \
+  {#name,                                                                             \
+   #family,                                                                           \
+   #part,                                                                             \
+   capability,                                                                        \
+   is_for_one,                                                                        \
+   kernels_of(#family, #source),                                                      \
+   {symbol##_ptx, symbol##_ptx_bytes},                                                \
    {source##_code_object, source##_code_object_bytes}},
 #include "cuda_modules.def"
 #undef SHUNT_CUDA_MODULE
@@ -90,10 +99,8 @@ std::span<const CudaModule> cuda_modules() {
   return kModules;
 }
 
-std::uint64_t blocks_of(const CudaKernel& kernel, const OpCall& call, const CudaGpu& gpu) {
-  const std::uint64_t blocks = kernel.blocks(call);
-  if (kernel.most_blocks == 0) return blocks;
-  return std::min(blocks, std::uint64_t{kernel.most_blocks} * gpu.multiprocessors);
+std::uint64_t most_blocks_of(const CudaKernel& kernel, const CudaGpu& gpu) {
+  return kernel.most_blocks == 0 ? kMostBlocks : std::uint64_t{kernel.most_blocks} * gpu.multiprocessors;
 }
 
 CudaChoice choose_cuda(const OpCall& call, const CudaGpu& gpu, Layout weights) {
@@ -105,11 +112,12 @@ CudaChoice choose_cuda(const OpCall& call, const CudaGpu& gpu, Layout weights) {
     return choice;
   }
   for (const CudaModule& module : cuda_modules()) {
-    if (module.family != row.family || !runs_on(module, gpu)) continue;
+    if (!runs_on(module, gpu)) continue;
     for (const CudaKernel* const kernel : module.kernels) {
+      if (!is_of_family(*kernel, module, row.family)) continue;
       if (kernel->weights != weights || !allows(call, kernel->arithmetic)) continue;
       if (!module.part.empty() && kernel->part(call) != module.part) continue;
-      if (choice.main.module != nullptr && choice.main.kernel->rank >= kernel->rank) continue;
+      if (choice.main.module != nullptr && !is_better(module, *kernel, choice.main)) continue;
       if (std::string refusal = refusal_of(call, *kernel, gpu); refusal.empty())
         choice.main = entry_of(module, *kernel, call);
       else if (kernel->rank == 0)

@@ -6,7 +6,8 @@
 //                  is used only
 //   x.heads.cu     the same for each size of attention's heads (ops/each_head.cuh)
 //   x.sm_90.cu     (or x.sm_90.weights.cu) the same for NVIDIA GPUs of compute capability 9.0 and newer alone; sm_90a:
-//                  for 9.0 only, with instructions that no other has
+//                  for 9.0 only, with instructions that no other has. Its kernels may start early (ops/early.cuh)
+//   x.early.cu     compiled as x.cu, and once more as x.sm_90.cu
 //   FAMILY_gpu.cpp what the host knows about them, if the defaults of CudaKernel do not fit (ops/gpu_kernels.h)
 // The build compiles x.cu to PTX, which NVIDIA drivers assemble for their own GPUs, and to a code object for AMD GPUs,
 // and embeds both. A build without clang has no PTX, one without hipcc no code objects. Plain values; any thread.
@@ -30,7 +31,8 @@ namespace shunt {
 [[nodiscard]] std::string dtype_of_weight(const OpCall& call);
 
 struct CudaKernel {
-  std::string_view name;  // of its source; empty: the family's
+  std::string_view name;    // of its source; empty: the family's
+  std::string_view family;  // of the ops that it runs; empty: that of its source
   // Returns an empty string if this kernel can run the op, otherwise the reason why not.
   std::string (*supports)(const OpCall& call) = no_refusal;
   // REQUIRES (here and below): supports(call) is empty.
@@ -53,8 +55,10 @@ struct CudaKernel {
   Arithmetic arithmetic = Arithmetic::f32;
   // If not 0, a grid has at most so many blocks per multiprocessor, which share all the work.
   std::uint32_t most_blocks = 0;
-  // It may start before the kernel ahead of it has ended, and itself waits for that one's results.
-  bool starts_early = false;
+  // Neighbours that do not need each other's results may share a launch, each with some of its blocks (CudaShares), but
+  // no fewer than least_blocks() says; null: one.
+  bool shares_launch = false;
+  std::uint64_t (*least_blocks)(const OpCall& call) = nullptr;
   // Returns the shared memory that a launch gives each block besides what the kernel declares; null: none.
   std::uint32_t (*shared_bytes)(const OpCall& call) = nullptr;
   // Returns the bytes at CudaCall::scratch, which keep their values from the kernel before to this one; null: none.
@@ -79,7 +83,7 @@ struct CudaGpu {
 
 // A compiled source, in which the kernels are named shunt_NAME and variants; a form that was not built is empty.
 struct CudaModule {
-  std::string_view name;
+  std::string_view name;  // not always the only module of that name
   std::string_view family;
   std::string_view part;                   // the weights or heads that it is for; empty: any
   std::uint32_t capability;                // the least of a GPU that runs it
@@ -99,6 +103,9 @@ struct CudaEntry {
   const CudaModule* module = nullptr;
   const CudaKernel* kernel = nullptr;
   std::string name;
+
+  // Whether it may start before the kernel ahead of it has ended, and itself waits for that one's results.
+  [[nodiscard]] bool starts_early() const { return module->capability >= 90; }
 };
 
 // The kernels that run a call, or why there are none.
@@ -110,8 +117,8 @@ struct CudaChoice {
 // `weights` is the layout of those weights of the call that have one other than rows.
 [[nodiscard]] CudaChoice choose_cuda(const OpCall& call, const CudaGpu& gpu, Layout weights = Layout::rows);
 
-// The blocks of a launch.
-[[nodiscard]] std::uint64_t blocks_of(const CudaKernel& kernel, const OpCall& call, const CudaGpu& gpu);
+// The most blocks of a launch.
+[[nodiscard]] std::uint64_t most_blocks_of(const CudaKernel& kernel, const CudaGpu& gpu);
 
 // The memory block that describes a call, without addresses: a CudaCall, the family's arguments, then the constants,
 // aligned to 16 bytes. REQUIRES: choose_cuda() chose the kernel.

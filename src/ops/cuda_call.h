@@ -22,7 +22,17 @@ struct CudaCall {
   std::uint64_t inputs[kMaxCudaInputs]{};
   std::uint64_t constants = 0;
   std::uint64_t scratch = 0;
+  std::uint32_t unwritten = 0;  // bits: inputs that no kernel before it in the program writes
+  std::uint32_t reserved[3]{};
 };
-static_assert(sizeof(CudaCall) == 96 && sizeof(CudaCall) % 16 == 0);
+static_assert(sizeof(CudaCall) == 112 && sizeof(CudaCall) % 16 == 0);
+
+inline constexpr std::uint32_t kMostSharedCalls = 4;
+
+// How the calls of one launch share its blocks: those after the first call.
+struct CudaShares {
+  std::uint32_t begins[kMostSharedCalls - 1]{~0U, ~0U, ~0U};  // their first blocks, ascending; ~0: no such call
+  std::uint32_t offsets[kMostSharedCalls - 1]{};              // of their CudaCall, in bytes from the first one
+};
 
 }  // namespace shunt

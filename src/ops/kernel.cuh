@@ -34,18 +34,18 @@
 #define SHUNT_UNROLL _Pragma("GCC unroll 64")
 #endif
 
-#define SHUNT_KERNEL(family) extern "C" SHUNT_GLOBAL void shunt_##family(const shunt::CudaCall* call)
+#define SHUNT_KERNEL_PARAMETERS const shunt::CudaCall *call, [[maybe_unused]] shunt::CudaShares launch_shares
+#define SHUNT_KERNEL(family) extern "C" SHUNT_GLOBAL void shunt_##family(SHUNT_KERNEL_PARAMETERS)
 
 // The same for a kernel with blocks of `threads` threads, of which a multiprocessor of CUDA is to hold `blocks`.
 #if defined(SHUNT_KERNELS_ON_HOST)
 #define SHUNT_BOUNDED_KERNEL(family, threads, blocks) SHUNT_KERNEL(family)
 #elif defined(__HIP__)
 #define SHUNT_BOUNDED_KERNEL(family, threads, blocks) \
-  extern "C" SHUNT_GLOBAL __attribute__((launch_bounds(threads))) void shunt_##family(const shunt::CudaCall* call)
+  extern "C" SHUNT_GLOBAL __attribute__((launch_bounds(threads))) void shunt_##family(SHUNT_KERNEL_PARAMETERS)
 #else
 #define SHUNT_BOUNDED_KERNEL(family, threads, blocks) \
-  extern "C" SHUNT_GLOBAL                             \
-      __attribute__((launch_bounds(threads, blocks))) void shunt_##family(const shunt::CudaCall* call)
+  extern "C" SHUNT_GLOBAL __attribute__((launch_bounds(threads, blocks))) void shunt_##family(SHUNT_KERNEL_PARAMETERS)
 #endif
 
 #include "ops/kernel_math.cuh"
@@ -102,6 +102,30 @@ SHUNT_FUNCTION std::uint64_t thread_index() { return group() * kGroup + lane(); 
 template <class T>
 SHUNT_FUNCTION const T& arguments_of(const CudaCall* call) {
   return *reinterpret_cast<const T*>(call + 1);
+}
+
+// The block's call of those that share the launch, and its place among that call's blocks.
+struct CallOfBlock {
+  const CudaCall* call;
+  std::uint32_t block;
+  std::uint32_t blocks;
+};
+SHUNT_FUNCTION CallOfBlock call_of_block(const CudaCall* first, const CudaShares& shares) {
+  const auto block = static_cast<std::uint32_t>(group());
+  std::uint32_t begin = 0;
+  auto end = static_cast<std::uint32_t>(groups());
+  std::uint32_t offset = 0;
+  SHUNT_UNROLL
+  for (std::uint32_t i = 0; i < kMostSharedCalls - 1; ++i) {
+    if (block >= shares.begins[i]) {
+      begin = shares.begins[i];
+      offset = shares.offsets[i];
+    } else if (shares.begins[i] < end) {
+      end = shares.begins[i];
+    }
+  }
+  const auto* const at = reinterpret_cast<const std::uint8_t*>(first) + offset;
+  return {reinterpret_cast<const CudaCall*>(at), block - begin, end - begin};
 }
 // Returns what is at CudaCall::constants, without a read of that address: it follows the arguments.
 template <class T>

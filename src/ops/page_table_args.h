@@ -30,7 +30,9 @@ constexpr std::uint64_t sequence_capacity(const PageTable& table, std::int32_t s
 
 // Returns slot page * page_tokens + offset of a position, or kNoSlot if sequence, position or page is out of range.
 // REQUIRES: `position` fits 32 bits.
-constexpr std::uint64_t state_slot(const PageTable& table, const std::int32_t* pages, std::int32_t sequence,
+// `pages` has the table's numbers by index.
+template <class Pages>
+constexpr std::uint64_t state_slot(const PageTable& table, const Pages& pages, std::int32_t sequence,
                                    std::int64_t position) {
   if (position < 0 || static_cast<std::uint64_t>(position) >= sequence_capacity(table, sequence)) return kNoSlot;
   const auto at = static_cast<std::uint32_t>(position);  // GPUs divide 64 bits slowly

@@ -18,9 +18,10 @@ struct Control {
   void (*set_fault)(Fault fault);
   // Allocations, streams, events, graphs, modules and contexts that were created and not destroyed.
   std::uint64_t (*live_objects)();
-  // Graphs launched, and graphs instantiated.
+  // Graphs launched, graphs instantiated, and kernels run.
   std::uint64_t (*launches)();
   std::uint64_t (*graphs)();
+  std::uint64_t (*kernels)();
 };
 
 // The name of the exported `const Control* (*)()`.

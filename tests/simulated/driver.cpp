@@ -25,7 +25,7 @@
 namespace shunt::simulated {
 namespace {
 
-using KernelFunction = void (*)(const CudaCall* call);
+using KernelFunction = void (*)(const CudaCall* call, CudaShares shares);
 
 using namespace cuda;  // handles and addresses
 
@@ -52,6 +52,7 @@ struct Work {
   unsigned char value = 0;
   std::uint32_t threads = 0;  // of a block
   KernelFunction kernel = nullptr;
+  CudaShares shares;
 };
 struct Graph {
   std::vector<Work> work;
@@ -89,6 +90,7 @@ class Driver {
   std::uint64_t contexts = 0;
   std::uint64_t launches = 0;
   std::uint64_t graphs_made = 0;
+  std::uint64_t kernels = 0;
   std::map<Address, std::vector<std::byte>> memory;
   std::map<Handle, std::unique_ptr<Stream>> streams;
   std::map<Handle, std::unique_ptr<Recorded>> events;
@@ -154,7 +156,8 @@ class Driver {
           broken = kIllegalAddress;
           return;
         }
-        run_blocks([&work] { work.kernel(pointer<const CudaCall>(work.from)); }, work.bytes, work.threads);
+        ++kernels;
+        run_blocks([&work] { work.kernel(pointer<const CudaCall>(work.from), work.shares); }, work.bytes, work.threads);
     }
   }
 };
@@ -227,6 +230,10 @@ const Control* shunt_simulated_control() {
                                        [] {
                                          const Call call;
                                          return driver().graphs_made;
+                                       },
+                                       [] {
+                                         const Call call;
+                                         return driver().kernels;
                                        }};
   return &kControl;
 }
@@ -473,11 +480,14 @@ int simulated_launch(FunctionHandle function, unsigned blocks, unsigned blocks_y
   if (blocks == 0 || blocks > 0x7FFFFFFFU || blocks_y * blocks_z != 1) return kInvalidValue;
   Address block = 0;
   std::memcpy(&block, arguments[0], sizeof(block));
+  CudaShares shares;
+  std::memcpy(&shares, arguments[1], sizeof(shares));
   return driver().give(*found, {.kind = Work::Kind::kernel,
                                 .from = block,
                                 .bytes = blocks,
                                 .threads = threads,
-                                .kernel = reinterpret_cast<KernelFunction>(function)});
+                                .kernel = reinterpret_cast<KernelFunction>(function),
+                                .shares = shares});
 }
 
 int simulated_launch_with(const LaunchConfig* config, FunctionHandle function, void** arguments, void** extra) {

@@ -223,14 +223,15 @@ Status CudaProgram::plan(const ProgramOp& op, std::uint32_t number, const CudaCh
     left_ = {};
   }
   if (left_.ends_with(accesses)) left_ = {};
-  return add(choice.main, op, number, accesses, kernels);
+  SHUNT_TRY(add(choice.main, op, number, accesses, kernels));
+  written_.note(Access::write(op.output));
+  return {};
 }
 
 Status CudaProgram::add(const CudaEntry& entry, const ProgramOp& op, std::uint32_t number, const Hazards& accesses,
                         Kernels& kernels) {
   const CudaKernel& kernel = *entry.kernel;
-  const std::uint64_t blocks = blocks_of(kernel, op.call, context_->gpu());
-  if (blocks == 0) return {};
+  if (kernel.blocks(op.call) == 0) return {};
   const std::uint32_t shared_bytes = kernel.shared_bytes == nullptr ? 0 : kernel.shared_bytes(op.call);
   SHUNT_TRY_ASSIGN(const FunctionHandle function, kernels.of(entry, shared_bytes));
   CudaBlock block = cuda_block(op.call, entry);
@@ -238,37 +239,65 @@ Status CudaProgram::add(const CudaEntry& entry, const ProgramOp& op, std::uint32
   CudaCall call{.output = address_of(op.output),
                 .constants = block.constants_at,
                 .scratch = scratch_ == nullptr ? 0 : scratch_->address() + kCudaCounterBytes};
-  for (std::size_t i = 0; i < op.inputs.size(); ++i) call.inputs[i] = address_of(op.inputs[i]);
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    call.inputs[i] = address_of(op.inputs[i]);
+    if (!written_.has(Access::read(op.inputs[i]))) call.unwritten |= 1U << i;
+  }
   std::memcpy(block.bytes.data(), &call, sizeof(call));
-  // Kernels that fill the GPU gain nothing from others beside them.
-  const bool fills = kernel.most_blocks != 0;
-  const bool waits = launches_.empty() || fills || launches_.back().fills || hazards_.has(accesses);
-  if (waits) hazards_.clear();
-  hazards_.note(accesses);
-  launches_.push_back({.function = function,
-                       .blocks = static_cast<unsigned>(blocks),
-                       .threads = kernel.threads(op.call),
-                       .shared_bytes = shared_bytes,
-                       .call = content_.size(),
-                       .op = number,
-                       .waits = waits,
-                       .fills = fills,
-                       .starts_early = kernel.starts_early});
+  const Call placed{.at = content_.size(),
+                    .op = number,
+                    .blocks = kernel.blocks(op.call),
+                    .least = kernel.least_blocks == nullptr ? 1 : kernel.least_blocks(op.call)};
   content_.insert(content_.end(), block.bytes.begin(), block.bytes.end());
+  Launch launch{.function = function,
+                .calls = {placed},
+                .most_blocks = most_blocks_of(kernel, context_->gpu()),
+                .threads = kernel.threads(op.call),
+                .shared_bytes = shared_bytes,
+                .fills = kernel.most_blocks != 0,
+                .starts_early = entry.starts_early()};
+  if (joins_last(kernel, launch, accesses)) {
+    launches_.back().calls.push_back(placed);
+  } else {
+    // Kernels that fill the GPU gain nothing from others beside them.
+    launch.waits = launches_.empty() || launch.fills || launches_.back().fills || hazards_.has(accesses);
+    if (launch.waits) hazards_.clear();
+    launches_.push_back(std::move(launch));
+  }
+  hazards_.note(accesses);
   return {};
+}
+
+std::uint64_t CudaProgram::sum_of(std::span<const Call> calls, std::uint64_t Call::* member) {
+  std::uint64_t sum = 0;
+  for (const Call& call : calls) sum += call.*member;
+  return sum;
+}
+
+bool CudaProgram::joins_last(const CudaKernel& kernel, const Launch& alone, const Hazards& accesses) const {
+  if (!kernel.shares_launch || launches_.empty() || hazards_.has(accesses)) return false;
+  const Launch& last = launches_.back();
+  if (last.function != alone.function || last.threads != alone.threads || last.shared_bytes != alone.shared_bytes ||
+      last.calls.size() == kMostSharedCalls)
+    return false;
+  const Call& next = alone.calls.front();
+  const std::uint64_t needed = sum_of(last.calls, last.fills ? &Call::least : &Call::blocks);
+  return needed + (last.fills ? next.least : next.blocks) <= last.most_blocks;
 }
 
 Status CudaProgram::upload() {
   SHUNT_TRY_ASSIGN(blocks_, CudaBuffer::create(context_, content_.size()));
   SHUNT_TRY_ASSIGN(upload_, Pinned::create(context_, content_.size()));
   for (Launch& launch : launches_) {
-    CudaCall call;
-    std::byte* const at = content_.data() + launch.call;
-    launch.call += blocks_->address();
-    std::memcpy(&call, at, sizeof(call));
-    call.parameters = blocks_->address();
-    if (call.constants != 0) call.constants += launch.call;
-    std::memcpy(at, &call, sizeof(call));
+    for (Call& placed : launch.calls) {
+      CudaCall call;
+      std::byte* const at = content_.data() + placed.at;
+      placed.at += blocks_->address();
+      std::memcpy(&call, at, sizeof(call));
+      call.parameters = blocks_->address();
+      if (call.constants != 0) call.constants += placed.at;
+      std::memcpy(at, &call, sizeof(call));
+    }
   }
   const DriverFunctions& call = context_->call();
   std::ranges::copy(content_, upload_->memory().begin());
@@ -297,8 +326,9 @@ Status CudaProgram::record(SideStreams& sides) {
     while (end < launches_.size() && !launches_[end].waits) ++end;
     const bool is_one = end == first + 1;
     SHUNT_TRY(sides.fork(end - first - 1));
-    SHUNT_TRY(launch(launches_[first], context_->stream(), is_one && follows_one));
-    for (std::size_t i = first + 1; i < end; ++i) SHUNT_TRY(launch(launches_[i], sides.stream(i - first - 1)));
+    SHUNT_TRY(launch(launches_[first], launches_[first].calls, context_->stream(), is_one && follows_one));
+    for (std::size_t i = first + 1; i < end; ++i)
+      SHUNT_TRY(launch(launches_[i], launches_[i].calls, sides.stream(i - first - 1)));
     SHUNT_TRY(sides.join());
     follows_one = is_one;
     first = end;
@@ -306,12 +336,33 @@ Status CudaProgram::record(SideStreams& sides) {
   return {};
 }
 
-Status CudaProgram::launch(Launch& each, StreamHandle stream, bool early) {
-  void* arguments[] = {&each.call};
+CudaShares CudaProgram::share(std::span<const Call> calls, std::uint64_t blocks) {
+  CudaShares shares;
+  const std::uint64_t all = sum_of(calls, &Call::blocks);
+  std::uint64_t wanted = 0;
+  std::uint64_t least = 0;
+  std::uint64_t left = sum_of(calls, &Call::least);
+  for (std::size_t i = 0; i + 1 < calls.size(); ++i) {
+    wanted += calls[i].blocks;
+    left -= calls[i].least;
+    const std::uint64_t begin = std::clamp(wanted * blocks / all, least + calls[i].least, blocks - left);
+    shares.begins[i] = static_cast<std::uint32_t>(begin);
+    shares.offsets[i] = static_cast<std::uint32_t>(calls[i + 1].at - calls[0].at);
+    least = begin;
+  }
+  return shares;
+}
+
+Status CudaProgram::launch(const Launch& each, std::span<const Call> calls, StreamHandle stream, bool early) {
+  const std::uint64_t wanted = std::min(sum_of(calls, &Call::blocks), each.most_blocks);
+  const auto blocks = static_cast<unsigned>(std::max(wanted, sum_of(calls, &Call::least)));
+  CudaShares shares = share(calls, blocks);
+  Address first = calls.front().at;
+  void* arguments[] = {&first, &shares};
   const DriverFunctions& call = context_->call();
   if (early && each.starts_early && call.launch_with != nullptr) {
     LaunchAttribute attribute{.id = kStartsEarly, .value = 1};
-    const LaunchConfig config{.blocks = each.blocks,
+    const LaunchConfig config{.blocks = blocks,
                               .blocks_y = 1,
                               .blocks_z = 1,
                               .threads = each.threads,
@@ -324,7 +375,7 @@ Status CudaProgram::launch(Launch& each, StreamHandle stream, bool early) {
     return check(call.launch_with(&config, each.function, arguments, nullptr), "starting a kernel");
   }
   return check(
-      call.launch(each.function, each.blocks, 1, 1, each.threads, 1, 1, each.shared_bytes, stream, arguments, nullptr),
+      call.launch(each.function, blocks, 1, 1, each.threads, 1, 1, each.shared_bytes, stream, arguments, nullptr),
       "starting a kernel");
 }
 
@@ -336,8 +387,9 @@ Status CudaProgram::submit(const Submission& submission) {
       check(call.copy_to_device(blocks_->address(), upload_->memory().data(), sizeof(parameters), context_->stream()),
             "copying parameters"));
   if (submission.op) {
-    for (Launch& each : launches_)
-      if (submission.includes(each.op)) SHUNT_TRY(launch(each, context_->stream()));
+    for (const Launch& each : launches_)
+      for (const Call& of : each.calls)
+        if (submission.includes(of.op)) SHUNT_TRY(launch(each, {&of, 1}, context_->stream()));
   } else if (executable_ != nullptr) {
     SHUNT_TRY(check(call.graph_launch(executable_, context_->stream()), "starting kernels"));
   }

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -63,13 +64,18 @@ class CudaProgram final : public Program {
   [[nodiscard]] int query() const { return upload_->query(); }
 
  private:
+  struct Call {
+    Address at = 0;  // initially an offset into blocks_
+    std::uint32_t op = 0;
+    std::uint64_t blocks = 0;  // CudaKernel::blocks
+    std::uint64_t least = 0;   // CudaKernel::least_blocks
+  };
   struct Launch {
     FunctionHandle function = nullptr;
-    unsigned blocks = 0;
+    std::vector<Call> calls;  // they share its blocks (CudaShares)
+    std::uint64_t most_blocks = 0;
     unsigned threads = 0;       // of a block
     unsigned shared_bytes = 0;  // of a block, besides what the kernel declares
-    Address call = 0;           // initially an offset into blocks_
-    std::uint32_t op = 0;
     bool waits = false;         // for all before it; otherwise it may run at the same time as the last of these
     bool fills = false;         // it has a block for each multiprocessor
     bool starts_early = false;  // it may be launched before the one ahead of it has ended
@@ -88,17 +94,24 @@ class CudaProgram final : public Program {
   [[nodiscard]] Status plan(const ProgramOp& op, std::uint32_t number, const CudaChoice& choice, Kernels& kernels);
   [[nodiscard]] Status add(const CudaEntry& entry, const ProgramOp& op, std::uint32_t number, const Hazards& accesses,
                            Kernels& kernels);
+  [[nodiscard]] static std::uint64_t sum_of(std::span<const Call> calls, std::uint64_t Call::* member);
+  // Returns whether a call of that kernel may share the last launch.
+  [[nodiscard]] bool joins_last(const CudaKernel& kernel, const Launch& alone, const Hazards& accesses) const;
   [[nodiscard]] Status upload();
   [[nodiscard]] Status capture();
   // Gives the stream, which is being captured, all kernels; those that need not wait for each other run side by side.
   [[nodiscard]] Status record(SideStreams& sides);
-  // `early`: if its kernel can, it starts before the kernel ahead of it in the stream has ended.
-  [[nodiscard]] Status launch(Launch& each, StreamHandle stream, bool early = false);
+  // Starts a launch for some of its calls, which follow each other. `early`: if its kernel can, it starts before the
+  // kernel ahead of it in the stream has ended.
+  [[nodiscard]] Status launch(const Launch& each, std::span<const Call> calls, StreamHandle stream, bool early = false);
+  // Shares blocks by what the calls would have alone. REQUIRES: there are enough for the least that each needs.
+  [[nodiscard]] static CudaShares share(std::span<const Call> calls, std::uint64_t blocks);
 
   std::shared_ptr<Context> context_;
   std::string name_;
   std::vector<Launch> launches_;
   Hazards hazards_;  // of the last launches that do not wait for each other, while the program is planned
+  Hazards written_;  // while the program is planned
   Left left_;
   std::vector<std::byte> content_;       // of blocks_, until it is uploaded
   std::unique_ptr<CudaBuffer> blocks_;   // parameters, then the call of each kernel

@@ -85,6 +85,15 @@ int run(const CpuCall& call) {
 
 CacheArgs cache_arguments(const OpCall& call) {
   CacheArgs args;
+  if (call.op == Op::rotary) {
+    args.rotary = rotary_arguments(call);
+    args.rotates = 1;
+    args.table.position_stride = args.rotary.position_stride;
+    args.state_dtype = static_cast<std::uint32_t>(call.output->dtype);
+    return args;
+  }
+  args.x_input = 1;
+  args.writes_state = 1;
   args.rotates = call.op == Op::rotary_cache_write ? 1 : 0;
   if (args.rotates != 0)
     args.rotary = rotary_arguments(call, call.input(1), call.input(2), nullptr);

@@ -7,6 +7,7 @@
 
 namespace shunt {
 
+// REQUIRES: a call of the family, or of rotary.
 [[nodiscard]] CacheArgs cache_arguments(const OpCall& call);
 
 }  // namespace shunt

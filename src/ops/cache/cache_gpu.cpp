@@ -25,12 +25,32 @@ std::vector<std::uint32_t> cuda_constants(const OpCall& call) {
   return args.rotates != 0 ? fixed_point_turns(args.rotary) : std::vector<std::uint32_t>();
 }
 
+std::string pairs_supports(const OpCall& call) {
+  const StridedTensor x = cache_arguments(call).rotary.x;
+  if (static_cast<DType>(x.dtype) == DType::F32 && x.extents[3] % 2 == 0) return {};
+  return "cache: x is not F32, or has heads of an odd number of elements";
+}
+std::uint64_t pairs_blocks(const OpCall& call) { return rotary_pairs_blocks(cache_arguments(call).rotary); }
+
+constexpr CudaKernel pairs_for(std::string_view family) {
+  return {.name = "cache_pairs",
+          .family = family,
+          .supports = pairs_supports,
+          .blocks = pairs_blocks,
+          .threads = threads_of_block<kRotaryThreads>,
+          .rank = 2,
+          .constants = cuda_constants,
+          .shares_launch = true};
+}
+constexpr CudaKernel kMoreCuda[] = {pairs_for("cache"), pairs_for("rotary")};
+
 constexpr ShaderKernel kShaders[] = {
     {.supports = supports, .groups = groups, .constants = constants},
 };
 
 }  // namespace
 
-extern const GpuKernels cache_gpu{.shaders = kShaders, .cuda = {.blocks = blocks, .constants = cuda_constants}};
+extern const GpuKernels cache_gpu{
+    .shaders = kShaders, .cuda = {.blocks = blocks, .constants = cuda_constants}, .more_cuda = kMoreCuda};
 
 }  // namespace shunt

@@ -47,10 +47,11 @@ std::string strips_refusal(const OpCall& call) {
 std::uint64_t strips_blocks(const OpCall& call) {
   constexpr std::uint64_t kMultiprocessors = 132;
   const ExpertsArgs args = experts_arguments(call);
-  const std::uint64_t uses = experts_uses(args);
-  if (uses == 0) return 0;
-  return uses * std::clamp<std::uint64_t>(kMultiprocessors / uses, 1, std::max(args.m / kStripRowsTogether, 1U));
+  const std::uint64_t all = experts_uses(args);
+  if (all == 0) return 0;
+  return all * std::clamp<std::uint64_t>(kMultiprocessors / all, 1, std::max(args.m / kStripRowsTogether, 1U));
 }
+std::uint64_t uses(const OpCall& call) { return experts_uses(experts_arguments(call)); }
 LinearStripPlan plan_of(const OpCall& call) {
   return linear_strip_plan(experts_arguments(call).k, strip_shape(call.input(1).dtype), 1);
 }
@@ -104,14 +105,12 @@ template <bool exact>
 constexpr CudaKernel kSort{.name = "experts_sort",
                            .blocks = one_block,
                            .threads = threads_of_block<kExpertsSortThreads>,
-                           .variant = for_arithmetic<exact>,
-                           .starts_early = true};
+                           .variant = for_arithmetic<exact>};
 template <bool exact>
 constexpr CudaKernel kXTiles{.name = "experts_x_tiles",
                              .blocks = x_tiles_blocks,
                              .threads = threads_of_block<kLinearXTilesThreads>,
                              .variant = for_arithmetic<exact>,
-                             .starts_early = true,
                              .before = &kSort<exact>};
 template <bool exact>
 constexpr CudaKernel kProduct{.name = "experts_product",
@@ -123,7 +122,6 @@ constexpr CudaKernel kProduct{.name = "experts_product",
                               .weights = Layout::strips,
                               .arithmetic = exact ? Arithmetic::f32 : Arithmetic::halves,
                               .most_blocks = 1,
-                              .starts_early = true,
                               .shared_bytes = product_shared_bytes<exact>,
                               .scratch_bytes = scratch_bytes<exact>,
                               .before = &kXTiles<exact>,
@@ -140,8 +138,9 @@ constexpr CudaKernel kMoreCuda[] = {
      .rank = 1,
      .constants = strips_constants,
      .weights = Layout::strips,
-     .most_blocks = ~0U,  // it fills the GPU, but a use's blocks cannot take another's work
-     .starts_early = true,
+     .most_blocks = 1,
+     .shares_launch = true,
+     .least_blocks = uses,
      .shared_bytes = strips_shared_bytes},
 };
 

@@ -34,11 +34,12 @@ struct UseOfExpert {
 };
 
 template <std::uint32_t of>
-SHUNT_FUNCTION void multiply_use(const CudaCall* call) {
+SHUNT_FUNCTION void multiply_use(const CallOfBlock& of_block) {
+  const CudaCall* const call = of_block.call;
   const auto& args = arguments_of<ExpertsArgs>(call);
-  const std::uint32_t blocks = static_cast<std::uint32_t>(groups()) / experts_uses(args);  // of a use
-  const std::uint32_t use = static_cast<std::uint32_t>(group()) / blocks;
-  const Share share{static_cast<std::uint32_t>(group()) % blocks, blocks};
+  const std::uint32_t blocks = of_block.blocks / experts_uses(args);  // of a use
+  const std::uint32_t use = of_block.block / blocks;
+  const Share share{of_block.block % blocks, blocks};
   wait_for_earlier_kernels();
   if (use >= valid_uses(call)) return;
   const std::uint32_t slot = slot_of_use(call, use);
@@ -53,16 +54,16 @@ SHUNT_FUNCTION void multiply_use(const CudaCall* call) {
 }
 
 template <std::uint32_t of>
-SHUNT_FUNCTION void multiply_if_in_strips(const CudaCall* call) {
-  if constexpr (kHasStrips<of>) multiply_use<of>(call);
+SHUNT_FUNCTION void multiply_if_in_strips(const CallOfBlock& of_block) {
+  if constexpr (kHasStrips<of>) multiply_use<of>(of_block);
 }
 
 }  // namespace
 }  // namespace shunt
 
-#define SHUNT_FOR_WEIGHT(weight)                                            \
-  SHUNT_BOUNDED_KERNEL(experts_strips_##weight, shunt::kLinearStripThreads, \
-                       shunt::blocks_of(shunt::dtype::weight, 1)) {         \
-    shunt::multiply_if_in_strips<shunt::dtype::weight>(call);               \
+#define SHUNT_FOR_WEIGHT(weight)                                                                   \
+  SHUNT_BOUNDED_KERNEL(experts_strips_##weight, shunt::kLinearStripThreads,                        \
+                       shunt::blocks_of(shunt::dtype::weight, 1)) {                                \
+    shunt::multiply_if_in_strips<shunt::dtype::weight>(shunt::call_of_block(call, launch_shares)); \
   }
 #include "ops/each_weight.cuh"

@@ -256,8 +256,7 @@ template <bool exact>
 constexpr CudaKernel kXTiles{.name = "linear_x_tiles",
                              .blocks = cuda_x_tiles_blocks,
                              .threads = threads_of_block<kLinearXTilesThreads>,
-                             .variant = cuda_x_tiles_variant<exact>,
-                             .starts_early = true};
+                             .variant = cuda_x_tiles_variant<exact>};
 template <bool exact>
 constexpr CudaKernel kProduct{.name = "linear_product",
                               .supports = cuda_product_supports,
@@ -268,7 +267,6 @@ constexpr CudaKernel kProduct{.name = "linear_product",
                               .weights = Layout::strips,
                               .arithmetic = exact ? Arithmetic::f32 : Arithmetic::halves,
                               .most_blocks = 1,
-                              .starts_early = true,
                               .shared_bytes = cuda_product_shared_bytes<exact>,
                               .scratch_bytes = cuda_product_scratch_bytes<exact>,
                               .before = &kXTiles<exact>};
@@ -306,7 +304,7 @@ constexpr CudaKernel kMoreCuda[] = {
      .constants = cuda_strips_constants,
      .weights = Layout::strips,
      .most_blocks = 1,
-     .starts_early = true,
+     .shares_launch = true,
      .shared_bytes = cuda_strips_shared_bytes},
 };
 

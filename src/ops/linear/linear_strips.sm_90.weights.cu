@@ -4,16 +4,17 @@
 namespace shunt {
 namespace {
 
-// The whole grid computes one product.
-struct WholeCall {
+// A product of those that share the launch.
+struct SharedCall {
   const CudaCall* call;
+  Share of_call;
+
+  SHUNT_FUNCTION explicit SharedCall(const CallOfBlock& of) : call(of.call), of_call{of.block, of.blocks} {}
 
   SHUNT_FUNCTION Arguments arguments() const {
     return {*call, arguments_of<LinearArgs>(call), constants_of<LinearStripPlan>(call)};
   }
-  SHUNT_FUNCTION static Share share() {
-    return {static_cast<std::uint32_t>(group()), static_cast<std::uint32_t>(groups())};
-  }
+  SHUNT_FUNCTION const Share& share() const { return of_call; }
   // Copies words, so that the arguments need no registers later on.
   SHUNT_FUNCTION void copy_to_head() const {
     constexpr std::uint32_t kPlan = (sizeof(CudaCall) + sizeof(LinearArgs)) / 16;
@@ -26,8 +27,8 @@ struct WholeCall {
 };
 
 template <std::uint32_t of, std::uint32_t x_rows>
-SHUNT_FUNCTION void multiply_strips(const CudaCall* call) {
-  if constexpr (kHasStrips<of>) StripKernel<of, x_rows>::run(WholeCall{call});
+SHUNT_FUNCTION void multiply_strips(const CudaCall* call, const CudaShares& shares) {
+  if constexpr (kHasStrips<of>) StripKernel<of, x_rows>::run(SharedCall(call_of_block(call, shares)));
 }
 
 }  // namespace
@@ -36,7 +37,7 @@ SHUNT_FUNCTION void multiply_strips(const CudaCall* call) {
 #define SHUNT_LINEAR_STRIPS(weight, x_rows)                                           \
   SHUNT_BOUNDED_KERNEL(linear_strips_##weight##_##x_rows, shunt::kLinearStripThreads, \
                        shunt::blocks_of(shunt::dtype::weight, x_rows)) {              \
-    shunt::multiply_strips<shunt::dtype::weight, x_rows>(call);                       \
+    shunt::multiply_strips<shunt::dtype::weight, x_rows>(call, launch_shares);        \
   }
 #define SHUNT_FOR_WEIGHT(weight) \
   SHUNT_LINEAR_STRIPS(weight, 1) \

@@ -81,7 +81,8 @@ constexpr CudaKernel kMoreCuda[] = {
      .blocks = cuda_row_blocks,
      .threads = threads_of_block<kNormRowThreads>,
      .variant = cuda_row_variant,
-     .rank = 1},
+     .rank = 1,
+     .shares_launch = true},
 };
 
 }  // namespace

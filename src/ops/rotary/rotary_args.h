@@ -38,5 +38,11 @@ constexpr std::uint32_t rotary_head_groups(const RotaryArgs& args) {
   return (args.x.extents[2] + kRotaryHeads - 1) / kRotaryHeads;
 }
 
+// Returns the blocks with a thread for each pair of such a group.
+constexpr std::uint64_t rotary_pairs_blocks(const RotaryArgs& args) {
+  const std::uint64_t tokens = std::uint64_t{args.x.extents[0]} * args.x.extents[1];
+  return (tokens * rotary_head_groups(args) * (args.x.extents[3] / 2) + kRotaryThreads - 1) / kRotaryThreads;
+}
+
 }  // namespace shunt
 #endif

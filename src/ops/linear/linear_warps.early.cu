@@ -2,7 +2,7 @@
 // warp multiplies some rows of both, and its threads share the columns.
 #include "ops/linear/linear_args.h"
 
-#include "ops/kernel.cuh"
+#include "ops/early.cuh"
 
 namespace shunt {
 namespace {
@@ -24,6 +24,7 @@ SHUNT_FUNCTION float dot(const FourFloats& a, const FourFloats& b, float sum) {
 
 SHUNT_BOUNDED_KERNEL(linear_warps, shunt::kLinearWarpsThreads, 3) {
   using namespace shunt;
+  take_turn();
   const auto& args = arguments_of<LinearArgs>(call);
   const std::uint64_t rows = linear_rows(args, parameters_of(call));
   const std::uint64_t number = group() * (kLinearWarpsThreads / 32) + lane() / 32U;

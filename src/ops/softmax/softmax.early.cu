@@ -1,10 +1,11 @@
 // A block turns the scores of one row into shares.
 #include "ops/softmax/softmax_args.h"
 
-#include "ops/kernel.cuh"
+#include "ops/early.cuh"
 
 SHUNT_KERNEL(softmax) {
   using namespace shunt;
+  take_turn();
   const auto& args = arguments_of<SoftmaxArgs>(call);
   const std::uint64_t row = group();
   if (row >= valid_row_count(args.x, parameters_of(call))) return;

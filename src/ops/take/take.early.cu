@@ -1,10 +1,11 @@
 // A thread copies one element.
 #include "ops/take/take_args.h"
 
-#include "ops/kernel.cuh"
+#include "ops/early.cuh"
 
 SHUNT_KERNEL(take) {
   using namespace shunt;
+  take_turn();
   const auto& args = arguments_of<TakeArgs>(call);
   const std::uint64_t index = thread_index();
   const std::uint64_t row = index / args.count;

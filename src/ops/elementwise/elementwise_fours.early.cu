@@ -1,8 +1,10 @@
 // Elementwise rows whose operands are all contiguous and F32. A thread computes four elements of the result.
+#include "ops/early.cuh"
 #include "ops/elementwise/value_of.cuh"
 
 SHUNT_BOUNDED_KERNEL(elementwise_fours, shunt::kElementwiseFoursThreads, 4) {
   using namespace shunt;
+  take_turn();
   const auto& args = arguments_of<ElementwiseArgs>(call);
   const std::uint64_t first = (group() * kElementwiseFoursThreads + lane()) * 4U;
   if (first >= valid_row_count(args.x, parameters_of(call)) * args.x.extents[3]) return;

@@ -1,10 +1,11 @@
 // Rows of F32. A thread computes four elements of a row of the result.
 #include "ops/weighted_sum/weighted_sum_args.h"
 
-#include "ops/kernel.cuh"
+#include "ops/early.cuh"
 
 SHUNT_BOUNDED_KERNEL(weighted_sum_fours, shunt::kWeightedSumFoursThreads, 4) {
   using namespace shunt;
+  take_turn();
   constexpr std::uint32_t kStretch = 64;  // products summed before they are added to the rest, for precision
   constexpr std::uint32_t kTogether = 8;  // rows of x read before they are used
   const auto& args = arguments_of<WeightedSumArgs>(call);

@@ -1,7 +1,7 @@
 // A warp, or the whole block, normalizes a row of F32 numbers, which its threads keep in groups of four.
 #include "ops/norm/norm_args.h"
 
-#include "ops/kernel.cuh"
+#include "ops/early.cuh"
 
 namespace shunt {
 namespace {
@@ -22,9 +22,11 @@ SHUNT_FUNCTION float sum_of_row(float value) {
 }
 
 template <std::uint32_t threads, std::uint32_t fours>
-SHUNT_FUNCTION void normalize(const CudaCall* call) {
+SHUNT_FUNCTION void normalize(const CallOfBlock& of) {
+  const CudaCall* const call = of.call;
   const auto& args = arguments_of<NormArgs>(call);
-  const std::uint64_t row = group() * (kNormRowThreads / threads) + lane() / threads;
+  const std::uint64_t row = std::uint64_t{of.block} * (kNormRowThreads / threads) + lane() / threads;
+  take_turn();
   if (row >= valid_row_count(args.x, parameters_of(call))) return;
   const std::uint32_t columns = args.x.extents[3];
   const float* const x = input_of<float>(call, 0) + row_offset(args.x, row);
@@ -60,7 +62,7 @@ SHUNT_FUNCTION void normalize(const CudaCall* call) {
 
 #define SHUNT_NORM_ROW(threads, fours)                                            \
   SHUNT_BOUNDED_KERNEL(norm_row_##threads##_##fours, shunt::kNormRowThreads, 2) { \
-    shunt::normalize<threads, fours>(call);                                       \
+    shunt::normalize<threads, fours>(shunt::call_of_block(call, launch_shares));  \
   }
 SHUNT_NORM_ROW(32, 1)
 SHUNT_NORM_ROW(32, 2)

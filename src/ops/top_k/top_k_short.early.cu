@@ -1,4 +1,5 @@
 // Short rows and few places: a warp finds a row's places one after the other.
+#include "ops/early.cuh"
 #include "ops/top_k/top_k.cuh"
 
 namespace shunt {
@@ -22,6 +23,7 @@ SHUNT_FUNCTION std::uint64_t largest_of_warp(std::uint64_t key) {
 
 SHUNT_BOUNDED_KERNEL(top_k_short, shunt::kTopKShortThreads, 4) {
   using namespace shunt;
+  take_turn();
   constexpr std::uint32_t kHeld = kTopKShortColumns / 32;
   const auto& args = arguments_of<TopKArgs>(call);
   const std::uint64_t number = group() * (kTopKShortThreads / 32) + lane() / 32U;

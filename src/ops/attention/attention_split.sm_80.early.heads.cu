@@ -8,6 +8,7 @@
 // adds up their sums, in the order of their numbers.
 #include "ops/attention/score.cuh"
 #include "ops/collective.cuh"
+#include "ops/early.cuh"
 
 namespace shunt {
 namespace {
@@ -20,6 +21,7 @@ constexpr std::uint32_t kRows = kAttentionSplitRows;
 constexpr std::uint32_t kUnit = 16;                                      // positions that a warp takes at once
 constexpr std::uint32_t kLeastUnits = kAttentionSplitPositions / kUnit;  // of a block, if others take the rest
 constexpr std::uint32_t kNone = ~0U;                                     // no slot
+constexpr std::uint32_t kPlaces = 1U << 3U | 1U << 4U | 1U << 5U;        // the inputs that say where tokens are
 constexpr std::uint32_t kItems = 8;                                      // sums that warps put together at once
 static_assert(kAttentionSplitEnough / 2 * sizeof(std::uint32_t) <= kCudaCounterBytes);
 static_assert(kWarps == kRows);  // a warp prepares each row
@@ -523,10 +525,11 @@ SHUNT_FUNCTION void merge_blocks(const CudaCall* call, const AttentionArgs& args
   }
 }
 
-// Takes in the units from `first` to `end` - 1, a warp every eighth.
+// Prepares the queries, and takes in the units from `first` to `end` - 1, a warp every eighth. Waits for earlier
+// kernels.
 template <std::uint32_t of, std::uint32_t dim>
-SHUNT_FUNCTION void take_in(const CudaCall* call, const AttentionArgs& args, const Tile& tile,
-                            const Shared<of, dim>& shared, std::uint32_t first, std::uint32_t end, Sums<dim>& sums) {
+SHUNT_FUNCTION void take_in(const CudaCall* call, const AttentionArgs& args, const Tile& tile, Shared<of, dim>& shared,
+                            std::uint32_t first, std::uint32_t end, Sums<dim>& sums) {
   constexpr bool kReadsAhead = dim <= 192;  // otherwise there are too few registers
   const PageTable table = args.table;
   const std::int32_t* const pages = input_of<std::int32_t>(call, 5);
@@ -539,18 +542,21 @@ SHUNT_FUNCTION void take_in(const CudaCall* call, const AttentionArgs& args, con
   const std::uint32_t token = has_row ? row / tile.heads : 0;
   const Visible visible = has_row ? shared.tokens.visible[token] : Visible{0, 0};
   const std::uint32_t run = shared.tokens.runs_of[token];
-  const float factors[2] = {shared.queries.factors[row], shared.queries.factors[row]};
 
   std::uint32_t number = first + lane() / kWarp;
   Unit unit(shared.tokens, number, number < end);
   Slots slots;
   slots.share(Slots::find(table, pages, unit));
+  wait_for_earlier_kernels();
   Keys<dim> keys;
   Values<dim> values;
   if constexpr (kReadsAhead) {
     keys.read(keys_at, slot_elements, slots);
     values.read(values_at, slot_elements, slots);
   }
+  shared.queries.prepare(call, args, tile);
+  sync();
+  const float factors[2] = {shared.queries.factors[row], shared.queries.factors[row]};
   // All warps go round equally often; some find nothing in the last round.
   for (std::uint32_t round = first; round < end; round += kWarps) {
     number += kWarps;
@@ -599,8 +605,8 @@ struct Shares {
 template <std::uint32_t of, std::uint32_t dim>
 SHUNT_FUNCTION std::uint32_t attend_share(const CudaCall* call, const AttentionArgs& args, const Tile& tile,
                                           Shared<of, dim>& shared) {
+  wait_to_read(call, kPlaces);
   const Token token(call, args, tile);
-  shared.queries.prepare(call, args, tile);
   shared.tokens.put(args, tile, token);
   sync();
   const std::uint32_t units = shared.tokens.units;
@@ -618,8 +624,9 @@ template <std::uint32_t of, std::uint32_t dim>
 SHUNT_FUNCTION void attend(const CudaCall* call) {
   SHUNT_SHARED Shared<of, dim> shared;
   const auto& args = arguments_of<AttentionArgs>(call);
+  let_next_kernel_begin();
   const Tile tile(call, args);
-  if (tile.tokens == 0) return;
+  if (tile.tokens == 0) return wait_for_earlier_kernels();
   const std::uint32_t blocks = attend_share<of, dim>(call, args, tile, shared);
   if (blocks == 0) return;
   if (lane() == 0) {

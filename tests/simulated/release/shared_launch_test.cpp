@@ -1,0 +1,104 @@
+// Calls that do not need each other's results and share a launch.
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "shunt/computation.h"
+#include "simulated/simulated.h"
+
+namespace shunt::simulated {
+namespace {
+
+constexpr std::uint32_t kInner = 256;
+
+// Products of small integers, which every device computes exactly.
+class Products {
+ public:
+  explicit Products(std::uint32_t tokens) : tokens_(tokens) { x = builder_.input("x", DType::F32, {tokens, kInner}); }
+
+  // Returns the product with a matrix of that many rows.
+  Tensor times(Tensor of, std::uint32_t rows) {
+    const std::string name = std::to_string(count_++);
+    std::vector<std::uint16_t>& halves = matrices_.emplace_back(std::size_t{rows} * kInner);
+    for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = (i + count_) % 5 == 0 ? 0x3C00 : 0;  // 1
+    EXPECT_TRUE(weights_.add(name, DType::F16, {rows, kInner}, std::as_bytes(std::span(halves))));
+    return builder_.linear(of, builder_.weight(name, DType::F16, {rows, kInner}));
+  }
+  void put_out(Tensor result, std::uint32_t rows) {
+    builder_.output(result);
+    sizes_.push_back(std::size_t{tokens_} * rows);
+  }
+
+  std::vector<std::vector<float>> on(const char* device) && {
+    const auto runtime = Runtime::create({.threads = 1, .devices = device, .calibrated = false});
+    const auto computation = Computation::create(*std::move(builder_).finish(), **runtime, &weights_,
+                                                 {.strategy = Strategy::gpu, .numerics = Numerics::exact});
+    EXPECT_TRUE(computation.has_value()) << computation.error().message;
+    std::vector<float> values(std::size_t{tokens_} * kInner);
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 7);
+    EXPECT_TRUE((*computation)->write("x", std::as_bytes(std::span(values))));
+    EXPECT_TRUE((*computation)->run());
+    std::vector<std::vector<float>> results;
+    for (std::uint32_t i = 0; i < sizes_.size(); ++i) {
+      results.emplace_back(sizes_[i]);
+      EXPECT_TRUE((*computation)->read(i, 0, std::as_writable_bytes(std::span(results.back()))));
+    }
+    return results;
+  }
+
+  Tensor x;
+
+ private:
+  GraphBuilder builder_;
+  std::deque<std::vector<std::uint16_t>> matrices_;  // weights_ refers to them
+  MemoryWeights weights_;
+  std::uint32_t tokens_;
+  std::uint32_t count_ = 0;
+  std::vector<std::size_t> sizes_;
+};
+
+// Compares CUDA with the reference. Returns how many kernels ran.
+std::uint64_t kernels_of(const std::function<void(Products&)>& add, std::uint32_t tokens = 1) {
+  const Simulation simulation;
+  Products products(tokens);
+  add(products);
+  const std::uint64_t before = Simulation::control().kernels();
+  const auto results = std::move(products).on("cuda:0");
+  const std::uint64_t kernels = Simulation::control().kernels() - before;
+  Products again(tokens);
+  add(again);
+  EXPECT_EQ(results, std::move(again).on("cpu:scalar"));
+  return kernels;
+}
+
+TEST(SharedLaunch, IsOfProductsOfOneX) {
+  for (const std::uint32_t tokens : {1U, 3U})
+    EXPECT_EQ(kernels_of(
+                  [](Products& products) {
+                    for (const std::uint32_t rows : {1024U, 16U, 256U})
+                      products.put_out(products.times(products.x, rows), rows);
+                  },
+                  tokens),
+              1U);
+}
+
+TEST(SharedLaunch, IsOfFourAtMost) {
+  EXPECT_EQ(kernels_of([](Products& products) {
+              for (std::uint32_t i = 0; i < 6; ++i) products.put_out(products.times(products.x, 32), 32);
+            }),
+            2U);
+}
+
+TEST(SharedLaunch, IsNotOfAProductThatNeedsTheOther) {
+  EXPECT_EQ(kernels_of([](Products& products) {
+              const Tensor first = products.times(products.x, kInner);
+              products.put_out(products.times(first, kInner), kInner);
+            }),
+            2U);
+}
+
+}  // namespace
+}  // namespace shunt::simulated
