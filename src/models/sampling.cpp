@@ -53,45 +53,69 @@ Result<Sampler> Sampler::create(const SamplingOptions& options) {
 }
 
 Result<std::int32_t> Sampler::sample(std::span<const float> logits, std::span<const std::int32_t> history) {
-  collect(logits, history);
   const bool greedy = options_.greedy || options_.temperature == 0;
+  const std::size_t top_k = options_.top_k == 0 ? std::numeric_limits<std::size_t>::max() : options_.top_k;
+  collect(logits, history, greedy ? 1 : top_k);
   const double unit = greedy ? 0 : random_.next_unit();
   if (candidates_.empty())
     return fail(Code::invalid, fmt::format("sampling: none of the {} logits is a number", logits.size()));
   const Candidate best = *std::ranges::min_element(candidates_, kBetter);
   if (greedy || best.logit == -std::numeric_limits<float>::infinity()) return best.token;
-  keep_top_k();
   keep_probable(best.logit);
   return draw(unit);
 }
 
-void Sampler::collect(std::span<const float> logits, std::span<const std::int32_t> history) {
+void Sampler::collect(std::span<const float> logits, std::span<const std::int32_t> history, std::size_t most) {
   recent_.clear();
   if (options_.repeat_penalty != 1) {
     const auto last = history.last(std::min<std::size_t>(history.size(), options_.repeat_last_n));
     recent_.assign(last.begin(), last.end());
     std::ranges::sort(recent_);
+    const auto twice = std::ranges::unique(recent_);
+    recent_.erase(twice.begin(), twice.end());
   }
   candidates_.clear();
-  candidates_.reserve(logits.size());
-  auto next_recent = std::ranges::lower_bound(recent_, 0);
-  for (std::size_t index = 0; index < logits.size(); ++index) {
-    const auto token = static_cast<std::int32_t>(index);
-    float logit = logits[index];
-    if (next_recent != recent_.end() && *next_recent == token) {
-      logit = logit > 0 ? logit / options_.repeat_penalty : logit * options_.repeat_penalty;
-      while (next_recent != recent_.end() && *next_recent == token) ++next_recent;
+  candidates_.reserve(std::min(most, logits.size()));
+  std::size_t begin = 0;
+  for (const std::int32_t token : recent_) {
+    if (token < 0 || static_cast<std::size_t>(token) >= logits.size()) continue;
+    const auto at = static_cast<std::size_t>(token);
+    collect_from(logits, begin, at, most);
+    const float logit = logits[at];
+    consider(logit > 0 ? logit / options_.repeat_penalty : logit * options_.repeat_penalty, token, most);
+    begin = at + 1;
+  }
+  collect_from(logits, begin, logits.size(), most);
+  // So that sums over the candidates round the same on every platform.
+  if (candidates_.size() == most) std::ranges::sort(candidates_, kBetter);
+}
+
+void Sampler::collect_from(std::span<const float> logits, std::size_t begin, std::size_t end, std::size_t most) {
+  // Few logits are among the best so far, so most stretches are only compared, many at once.
+  constexpr std::size_t kStretch = 64;
+  while (begin < end) {
+    const std::size_t stretch_end = std::min(end, begin + kStretch);
+    unsigned some = candidates_.size() < most ? 1 : 0;
+    if (some == 0) {
+      const float worst = candidates_.front().logit;
+      for (std::size_t i = begin; i < stretch_end; ++i) some |= logits[i] > worst ? 1U : 0U;
     }
-    if (!std::isnan(logit)) candidates_.push_back({.logit = logit, .token = token, .weight = 0});
+    for (; some != 0 && begin < stretch_end; ++begin) consider(logits[begin], static_cast<std::int32_t>(begin), most);
+    begin = stretch_end;
   }
 }
 
-void Sampler::keep_top_k() {
-  if (options_.top_k == 0 || options_.top_k >= candidates_.size()) return;
-  // Sorted rather than partitioned, so that sums over the candidates round the same on every platform.
-  const auto end = candidates_.begin() + static_cast<std::ptrdiff_t>(options_.top_k);
-  std::ranges::partial_sort(candidates_, end, kBetter);
-  candidates_.erase(end, candidates_.end());
+void Sampler::consider(float logit, std::int32_t token, std::size_t most) {
+  if (std::isnan(logit)) return;
+  const Candidate candidate{.logit = logit, .token = token, .weight = 0};
+  if (candidates_.size() < most) {
+    candidates_.push_back(candidate);
+    if (candidates_.size() == most) std::ranges::make_heap(candidates_, kBetter);
+  } else if (kBetter(candidate, candidates_.front())) {
+    std::ranges::pop_heap(candidates_, kBetter);
+    candidates_.back() = candidate;
+    std::ranges::push_heap(candidates_, kBetter);
+  }
 }
 
 // Top-p and min-p each keep some of the best candidates, so their order makes no difference. Min-p goes first because

@@ -47,8 +47,12 @@ class Sampler {
   };
 
   explicit Sampler(const SamplingOptions& options) : options_(options), random_(options.seed) {}
-  void collect(std::span<const float> logits, std::span<const std::int32_t> history);
-  void keep_top_k();
+  // Sets the candidates to the best `most` logits, best first, or to all in their order.
+  void collect(std::span<const float> logits, std::span<const std::int32_t> history, std::size_t most);
+  // Considers those from `begin` to `end` - 1. Once there are `most` candidates, they are a heap with the worst in
+  // front.
+  void collect_from(std::span<const float> logits, std::size_t begin, std::size_t end, std::size_t most);
+  void consider(float logit, std::int32_t token, std::size_t most);
   void keep_probable(float best);
   [[nodiscard]] std::int32_t draw(double unit);
 

@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <string_view>
 #include <utility>
 
 #include "models/context.h"
 #include "models/step_planner.h"
+#include "run/finite.h"
 #include "run/strategy.h"
 
 namespace shunt::models {
@@ -180,7 +180,7 @@ Status Session::run_once(std::span<const BatchToken> batch) {
   SHUNT_TRY(runner_.run(*executable, submission, true));
   logits_.resize(std::size_t{parameters.outputs} * model_.config().vocabulary);
   SHUNT_TRY(executable->read_output(0, 0, std::as_writable_bytes(std::span(logits_))));
-  if (!std::ranges::all_of(logits_, [](float logit) { return std::isfinite(logit); })) {
+  if (!are_finite(logits_)) {
     // suspect() blames a device that may have made them, or returns nothing if no other device is left to try.
     if (auto error = runner_.device_pool().suspect("the logits", executable->plan()))
       return std::unexpected(std::move(*error));

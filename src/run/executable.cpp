@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "ops/op.h"
@@ -271,7 +270,7 @@ Result<bool> Executable::is_finite_weight(TensorId weight, std::uint32_t device)
   SHUNT_TRY_ASSIGN(const std::uint64_t row_bytes, bytes_of(operand.dtype, {operand.shape.columns()}));
   for (std::uint64_t at = 0; at + row_bytes <= bytes.size() && row_bytes != 0; at += row_bytes) {
     decode_row(operand.dtype, bytes.data() + at, row.size(), row.data());
-    if (!std::ranges::all_of(row, [](float element) { return std::isfinite(element); })) return false;
+    if (!are_finite(row)) return false;
   }
   return true;
 }

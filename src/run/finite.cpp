@@ -1,6 +1,7 @@
 #include "run/finite.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 
 #include "ops/elements.h"
@@ -19,6 +20,12 @@ bool are_finite(const Operand& operand, const Parameters& parameters, std::uint6
   for (; at + dtype.block_bytes <= last; at += dtype.block_bytes)
     if (!std::isfinite(load_element(operand.dtype, bytes.data() + (at - offset), 0))) return false;
   return true;
+}
+
+bool are_finite(std::span<const float> numbers) {
+  std::uint32_t infinite = 0;  // without an early end, so that many are checked at once
+  for (const float number : numbers) infinite |= (std::bit_cast<std::uint32_t>(number) << 1U) >= 0xFF000000U ? 1U : 0U;
+  return infinite == 0;
 }
 
 }  // namespace shunt

@@ -13,4 +13,6 @@ namespace shunt {
 [[nodiscard]] bool are_finite(const Operand& operand, const Parameters& parameters, std::uint64_t offset,
                               std::span<const std::byte> bytes);
 
+[[nodiscard]] bool are_finite(std::span<const float> numbers);
+
 }  // namespace shunt
