@@ -19,12 +19,6 @@ SHUNT_FUNCTION void wait_for_earlier_kernels() {}
 SHUNT_FUNCTION void let_next_kernel_begin() {}
 #endif
 
-// For kernels that do nothing before.
-SHUNT_FUNCTION void take_turn() {
-  let_next_kernel_begin();
-  wait_for_earlier_kernels();
-}
-
 // Waits before reading some inputs (bits of a mask), unless no earlier kernel writes them.
 SHUNT_FUNCTION void wait_to_read(const CudaCall* call, std::uint32_t inputs) {
   if ((call->unwritten & inputs) != inputs) wait_for_earlier_kernels();

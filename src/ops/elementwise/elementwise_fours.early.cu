@@ -4,10 +4,12 @@
 
 SHUNT_BOUNDED_KERNEL(elementwise_fours, shunt::kElementwiseFoursThreads, 4) {
   using namespace shunt;
-  take_turn();
+  let_next_kernel_begin();
   const auto& args = arguments_of<ElementwiseArgs>(call);
   const std::uint64_t first = (group() * kElementwiseFoursThreads + lane()) * 4U;
-  if (first >= valid_row_count(args.x, parameters_of(call)) * args.x.extents[3]) return;
+  const bool exists = first < valid_row_count(args.x, parameters_of(call)) * args.x.extents[3];
+  wait_for_earlier_kernels();
+  if (!exists) return;
   FourFloats operands[kMaxElementwiseOperands];
   SHUNT_UNROLL
   for (std::uint32_t k = 0; k < kMaxElementwiseOperands; ++k) {

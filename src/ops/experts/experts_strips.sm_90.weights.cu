@@ -8,8 +8,8 @@
 namespace shunt {
 namespace {
 
-// Returns the arguments of the product of one use.
-[[maybe_unused]] SHUNT_FUNCTION Arguments product_of(const CudaCall* call, std::uint64_t use, std::uint32_t slot) {
+// Returns the arguments of the product of one use with matrix 0.
+[[maybe_unused]] SHUNT_FUNCTION Arguments product_of(const CudaCall* call, std::uint64_t use) {
   const auto& args = arguments_of<ExpertsArgs>(call);
   Arguments product{*call, {}, constants_of<LinearStripPlan>(call)};
   product.args.k = args.k;
@@ -19,8 +19,7 @@ namespace {
   product.args.has_residual = args.has_bias;
   product.call.output += use * args.m * sizeof(float);
   product.call.inputs[0] += expert_x_offset(args, use / args.used, use % args.used) * sizeof(float);
-  product.call.inputs[1] += expert_weight_offset(args, slot);
-  product.call.inputs[2] = call->inputs[4] + std::uint64_t{slot} * args.bias_strides[0] * sizeof(float);
+  product.call.inputs[2] = call->inputs[4];
   return product;
 }
 
@@ -40,15 +39,21 @@ SHUNT_FUNCTION void multiply_use(const CallOfBlock& of_block) {
   const std::uint32_t blocks = of_block.blocks / experts_uses(args);  // of a use
   const std::uint32_t use = of_block.block / blocks;
   const Share share{of_block.block % blocks, blocks};
+  const bool exists = use < valid_uses(call);
+  if (exists && lane() == 0) head().arguments = product_of(call, use);
   wait_for_earlier_kernels();
-  if (use >= valid_uses(call)) return;
+  if (!exists) return;
   const std::uint32_t slot = slot_of_use(call, use);
   if (slot == kNoExpert) {
     float* const out = output_of<float>(call) + std::uint64_t{use} * args.m;
     for (std::uint32_t i = share.number * kThreads + lane(); i < args.m; i += blocks * kThreads) out[i] = 0.0F;
     return;
   }
-  if (lane() == 0) head().arguments = product_of(call, use, slot);
+  if (lane() == 0) {
+    CudaCall& product = head().arguments.call;
+    product.inputs[1] += expert_weight_offset(args, slot);
+    product.inputs[2] += std::uint64_t{slot} * args.bias_strides[0] * sizeof(float);
+  }
   sync();
   StripKernel<of, 1>::run(UseOfExpert{share});
 }

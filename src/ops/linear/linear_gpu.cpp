@@ -194,6 +194,20 @@ std::uint64_t cuda_warps_blocks(const OpCall& call) {
                       kLinearWarpsThreads / 32);
 }
 
+// A weight of more rows is read too often.
+std::string cuda_dots_supports(const OpCall& call) {
+  constexpr std::uint32_t kMostRows = 512;
+  const LinearArgs args = linear_args(call);
+  if (call.input(1).dtype != DType::F32) return "linear: this kernel is for weights of F32";
+  if (args.has_norm != 0) return normalizes_refusal(call);
+  if (std::string reason = cuda_row_supports(call); !reason.empty()) return reason;
+  return args.m <= kMostRows ? std::string() : "linear: the weight has too many rows for this kernel";
+}
+std::uint64_t cuda_dots_blocks(const OpCall& call) {
+  const LinearArgs args = linear_args(call);
+  return linear_tiles(linear_capacity(args) * args.m, kLinearWarpsThreads / 32);
+}
+
 std::string cuda_row_variant(const OpCall& call) { return fmt::format("_{}", linear_row_x_rows(linear_args(call))); }
 
 LinearStripPlan strips_plan(const OpCall& call) {
@@ -293,6 +307,11 @@ constexpr CudaKernel kMoreCuda[] = {
     {.name = "linear_warps",
      .supports = cuda_warps_supports,
      .blocks = cuda_warps_blocks,
+     .threads = threads_of_block<kLinearWarpsThreads>,
+     .rank = 2},
+    {.name = "linear_dots",
+     .supports = cuda_dots_supports,
+     .blocks = cuda_dots_blocks,
      .threads = threads_of_block<kLinearWarpsThreads>,
      .rank = 2},
     {.name = "linear_strips",

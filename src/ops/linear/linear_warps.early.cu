@@ -24,13 +24,14 @@ SHUNT_FUNCTION float dot(const FourFloats& a, const FourFloats& b, float sum) {
 
 SHUNT_BOUNDED_KERNEL(linear_warps, shunt::kLinearWarpsThreads, 3) {
   using namespace shunt;
-  take_turn();
+  let_next_kernel_begin();
   const auto& args = arguments_of<LinearArgs>(call);
   const std::uint64_t rows = linear_rows(args, parameters_of(call));
   const std::uint64_t number = group() * (kLinearWarpsThreads / 32) + lane() / 32U;
   const std::uint64_t weight_tiles = linear_tiles(args.m, kLinearWarpsWeights);
   const std::uint64_t first_x = number / weight_tiles * kLinearWarpsRows;
   const std::uint64_t first_weight = number % weight_tiles * kLinearWarpsWeights;
+  wait_for_earlier_kernels();
   if (first_x >= rows) return;
   // Past the last row, the last one is read again; its sums are not stored.
   const float* x[kLinearWarpsRows];

@@ -737,6 +737,7 @@ struct StripKernel {
       head().stream = stream;
     }
     clear_sums(from.plan.batch);
+    const Parameters parameters = parameters_of(&from.call);
 
     wait_for_earlier_kernels();
     if (has_norm) {
@@ -744,7 +745,6 @@ struct StripKernel {
     } else {
       Plain::read_x(reader, 0, groups, held);
     }
-    const Parameters parameters = parameters_of(&from.call);
     Begun begun{false, 0.0F};
     if (lane() < Output<x_rows>::count(from.args, stream.batch))
       begun.residual = residual_of(from, weight, Output<x_rows>(from.args, lane()), 0);

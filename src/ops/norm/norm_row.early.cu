@@ -21,15 +21,35 @@ SHUNT_FUNCTION float sum_of_row(float value) {
   return value;
 }
 
+// Reads the factors of the thread's elements, which are 1 without a weight or a row.
+template <std::uint32_t threads, std::uint32_t fours>
+SHUNT_FUNCTION void read_weights(const CudaCall* call, std::uint64_t row, bool exists, FourFloats (&weights)[fours]) {
+  const auto& args = arguments_of<NormArgs>(call);
+  const float* const weight = input_of<float>(call, 1) + row_offset(args.x.extents, args.weight_strides, row);
+  const bool in_sixteens = is_in_sixteens(weight);
+  SHUNT_UNROLL
+  for (std::uint32_t i = 0; i < fours; ++i) {
+    const std::uint32_t column = (lane() % threads + i * threads) * 4U;
+    weights[i] = {{1.0F, 1.0F, 1.0F, 1.0F}};
+    if (exists && args.has_weight != 0 && column < args.x.extents[3])
+      weights[i] = read_four(weight + column, in_sixteens);
+  }
+}
+
 template <std::uint32_t threads, std::uint32_t fours>
 SHUNT_FUNCTION void normalize(const CallOfBlock& of) {
   const CudaCall* const call = of.call;
   const auto& args = arguments_of<NormArgs>(call);
   const std::uint64_t row = std::uint64_t{of.block} * (kNormRowThreads / threads) + lane() / threads;
-  take_turn();
-  if (row >= valid_row_count(args.x, parameters_of(call))) return;
+  let_next_kernel_begin();
+  const bool exists = row < valid_row_count(args.x, parameters_of(call));
   const std::uint32_t columns = args.x.extents[3];
   const float* const x = input_of<float>(call, 0) + row_offset(args.x, row);
+  wait_to_read(call, 1U << 1U);
+  FourFloats weights[fours];
+  read_weights<threads, fours>(call, row, exists, weights);
+  wait_for_earlier_kernels();
+  if (!exists) return;
   const bool x_in_sixteens = is_in_sixteens(x);
   FourFloats held[fours];
   float sum = 0.0F;
@@ -42,17 +62,13 @@ SHUNT_FUNCTION void normalize(const CallOfBlock& of) {
     for (const float value : held[i].values) sum += value * value;
   }
   const float factor = 1.0F / kernel_math::sqrt(sum_of_row<threads>(sum) / static_cast<float>(columns) + args.epsilon);
-  const float* const weight = input_of<float>(call, 1) + row_offset(args.x.extents, args.weight_strides, row);
-  const bool weight_in_sixteens = is_in_sixteens(weight);
   float* const out = output_of<float>(call) + row * columns;
   SHUNT_UNROLL
   for (std::uint32_t i = 0; i < fours; ++i) {
     const std::uint32_t column = (lane() % threads + i * threads) * 4U;
     if (column >= columns) continue;
-    FourFloats weights{{1.0F, 1.0F, 1.0F, 1.0F}};
-    if (args.has_weight != 0) weights = read_four(weight + column, weight_in_sixteens);
     SHUNT_UNROLL
-    for (std::uint32_t e = 0; e < 4; ++e) held[i].values[e] *= factor * weights.values[e];
+    for (std::uint32_t e = 0; e < 4; ++e) held[i].values[e] *= factor * weights[i].values[e];
     write_four(out + column, held[i]);
   }
 }

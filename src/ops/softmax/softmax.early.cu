@@ -5,13 +5,15 @@
 
 SHUNT_KERNEL(softmax) {
   using namespace shunt;
-  take_turn();
+  let_next_kernel_begin();
   const auto& args = arguments_of<SoftmaxArgs>(call);
   const std::uint64_t row = group();
-  if (row >= valid_row_count(args.x, parameters_of(call))) return;
+  const bool exists = row < valid_row_count(args.x, parameters_of(call));
   const std::uint32_t columns = args.x.extents[3];
   const std::uint64_t begin = row_offset(args.x, row);
   const std::uint64_t mask_begin = row_offset(args.x.extents, args.mask_strides, row);
+  wait_for_earlier_kernels();
+  if (!exists) return;
   const auto score = [&](std::uint64_t column) {
     const float value = args.scale * load(args.x.dtype, input_of<void>(call, 0), begin + column * args.x.strides[3]);
     if (args.has_mask == 0) return value;

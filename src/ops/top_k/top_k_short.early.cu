@@ -23,12 +23,14 @@ SHUNT_FUNCTION std::uint64_t largest_of_warp(std::uint64_t key) {
 
 SHUNT_BOUNDED_KERNEL(top_k_short, shunt::kTopKShortThreads, 4) {
   using namespace shunt;
-  take_turn();
+  let_next_kernel_begin();
   constexpr std::uint32_t kHeld = kTopKShortColumns / 32;
   const auto& args = arguments_of<TopKArgs>(call);
   const std::uint64_t number = group() * (kTopKShortThreads / 32) + lane() / 32U;
-  if (number >= valid_row_count(args.x, parameters_of(call))) return;
+  const bool exists = number < valid_row_count(args.x, parameters_of(call));
   const Row row = row_of(call, number);
+  wait_for_earlier_kernels();
+  if (!exists) return;
   std::uint64_t keys[kHeld];  // plus one: 0 is no column
   SHUNT_UNROLL
   for (std::uint32_t i = 0; i < kHeld; ++i) {

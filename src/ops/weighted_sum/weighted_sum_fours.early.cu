@@ -5,13 +5,15 @@
 
 SHUNT_BOUNDED_KERNEL(weighted_sum_fours, shunt::kWeightedSumFoursThreads, 4) {
   using namespace shunt;
-  take_turn();
+  let_next_kernel_begin();
   constexpr std::uint32_t kStretch = 64;  // products summed before they are added to the rest, for precision
   constexpr std::uint32_t kTogether = 8;  // rows of x read before they are used
   const auto& args = arguments_of<WeightedSumArgs>(call);
   const std::uint64_t first = (group() * kWeightedSumFoursThreads + lane()) * 4U;
   const std::uint64_t row = first / args.columns;
-  if (row >= valid_row_count(args.weights, parameters_of(call))) return;
+  const bool exists = row < valid_row_count(args.weights, parameters_of(call));
+  wait_for_earlier_kernels();
+  if (!exists) return;
   const float* const weights = input_of<float>(call, 1) + row_offset(args.weights, row);
   const float* const x =
       input_of<float>(call, 0) + row_offset(args.weights.extents, args.x_strides, row) + first % args.columns;

@@ -1,6 +1,7 @@
 // A thread widens one element. For an id outside x, the row of the result is left unchanged.
 #include "ops/gather/gather_args.h"
 
+#include "ops/early.cuh"
 #include "ops/matrix.cuh"
 
 namespace shunt {
@@ -8,10 +9,13 @@ namespace {
 
 template <bool in_strips>
 SHUNT_FUNCTION void gather(const CudaCall* call) {
+  let_next_kernel_begin();
   const auto& args = arguments_of<GatherArgs>(call);
   const std::uint64_t index = thread_index();
   const std::uint64_t row = index / args.columns;
-  if (row >= valid_rows(args.ids, static_cast<Extent>(args.extent), parameters_of(call))) return;
+  const bool exists = row < valid_rows(args.ids, static_cast<Extent>(args.extent), parameters_of(call));
+  wait_for_earlier_kernels();
+  if (!exists) return;
   const std::int32_t id = input_of<std::int32_t>(call, 1)[row * args.id_stride];
   if (id < 0 || static_cast<std::uint32_t>(id) >= args.rows) return;
   const Matrix<in_strips> x{input_of<std::uint8_t>(call, 0), args.dtype, args.columns,
