@@ -1,6 +1,7 @@
 // Interposes the C library and operator new, and makes the Nth call of one kind fail. Link it, or preload it with
 //   SHUNT_TEST_EXHAUSTION=KIND:N    KIND as in kNames; "N+": that call and all later ones
 //   SHUNT_TEST_EXHAUSTED=FILE       created once a call has failed
+//   SHUNT_TEST_EXHAUSTION_COUNTS=FILE  gets a line with the calls of each kind, in the order of kNames, when main() ends
 // Calls count from the beginning of main() to its end.
 #include "exhaustion.h"
 
@@ -29,9 +30,11 @@ std::atomic<long> left{0};
 std::atomic<bool> stays{false};
 std::atomic<bool> has_failed{false};
 std::atomic<long> live{0};
+std::atomic<long> counts[EXHAUSTION_KINDS];
 const char* marker = nullptr;
 
 bool fails(exhaustion_kind kind) {
+  counts[kind].fetch_add(1, std::memory_order_relaxed);
   if (armed.load() != kind) return false;
   const long now = left.fetch_sub(1);
   if (now > 1 || (now < 1 && !stays.load())) return false;
@@ -69,7 +72,21 @@ void release(void* memory) {
 using Main = int(int, char**, char**);
 Main* program = nullptr;
 
+// One write, since processes may end at the same time.
+void append_counts(const char* path) {
+  char line[EXHAUSTION_KINDS * 24] = "";
+  int bytes = 0;
+  for (const std::atomic<long>& count : counts)
+    bytes += std::snprintf(line + bytes, sizeof line - static_cast<std::size_t>(bytes), "%ld ", count.load());
+  line[bytes - 1] = '\n';
+  const long file = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND, 0600);
+  if (file < 0) return;
+  syscall(SYS_write, file, line, bytes);
+  syscall(SYS_close, file);
+}
+
 int counted_main(int argc, char** argv, char** environment) {
+  for (std::atomic<long>& count : counts) count.store(0);
   if (const char* wish = std::getenv("SHUNT_TEST_EXHAUSTION"); wish != nullptr) {
     marker = std::getenv("SHUNT_TEST_EXHAUSTED");
     const char* const colon = std::strchr(wish, ':');
@@ -80,6 +97,7 @@ int counted_main(int argc, char** argv, char** environment) {
   }
   const int code = program(argc, argv, environment);
   exhaustion_disarm();
+  if (const char* path = std::getenv("SHUNT_TEST_EXHAUSTION_COUNTS"); path != nullptr) append_counts(path);
   return code;
 }
 
