@@ -1,7 +1,8 @@
 // Interposes the C library and operator new, and makes the Nth call of one kind fail. Link it, or preload it with
 //   SHUNT_TEST_EXHAUSTION=KIND:N    KIND as in kNames; "N+": that call and all later ones
 //   SHUNT_TEST_EXHAUSTED=FILE       created once a call has failed
-//   SHUNT_TEST_EXHAUSTION_COUNTS=FILE  gets a line with the calls of each kind, in the order of kNames, when main() ends
+//   SHUNT_TEST_EXHAUSTION_COUNTS=FILE  gets a line with the calls of each kind, in the order of kNames, when main()
+//   ends
 // Calls count from the beginning of main() to its end.
 #include "exhaustion.h"
 
