@@ -51,13 +51,16 @@ if(SHUNT_CUDA_CLANG)
 endif()
 set(shunt_code_object_compile "")
 if(SHUNT_HIPCC)
-  # hipcc queries this machine's GPUs although it is told which to compile for, and leaves temporary folders behind. It is
+  # hipcc queries this machine's GPUs although it is told which to compile for, and leaves temporary folders behind, which go when cmake runs again. It is
   # a script, so ccache is told which compiler it calls; ccache could not preprocess for several GPUs in one call.
-  execute_process(COMMAND ${SHUNT_HIPCC} --version OUTPUT_VARIABLE version)
-  string(SHA256 version "${version}")
+  set(shunt_hip_temporary ${shunt_generated_dir}/hip)
+  file(REMOVE_RECURSE ${shunt_hip_temporary})
+  file(MAKE_DIRECTORY ${shunt_hip_temporary})
+  execute_process(COMMAND ${SHUNT_HIPCC} --version OUTPUT_VARIABLE shunt_hipcc_version)
+  string(SHA256 shunt_hipcc_version "${shunt_hipcc_version}")
   set(shunt_code_object_compile
-      ${CMAKE_COMMAND} -E env HIP_PLATFORM=amd HCC_AMDGPU_TARGET=gfx90a TMPDIR=${shunt_generated_dir}/cuda
-      CCACHE_COMPILERTYPE=clang CCACHE_COMPILERCHECK=string:${version} CCACHE_DEPEND=1
+      ${CMAKE_COMMAND} -E env HIP_PLATFORM=amd HCC_AMDGPU_TARGET=gfx90a TMPDIR=${shunt_hip_temporary}
+      CCACHE_COMPILERTYPE=clang CCACHE_COMPILERCHECK=string:${shunt_hipcc_version} CCACHE_DEPEND=1
       ${CMAKE_CXX_COMPILER_LAUNCHER} ${SHUNT_HIPCC} --cuda-device-only -c -x hip)
   foreach(architecture IN LISTS SHUNT_HIP_ARCHITECTURES)
     list(APPEND shunt_code_object_compile --offload-arch=${architecture})

@@ -1,6 +1,7 @@
 # cmake -DSOURCES=src -DCOMPILER=x -DOUT=kernel_hashes.def -P hash_kernels.cmake: hashes, for each kernel family, the
 # sources of its kernels in each language. They are the files of its folder in that language (vectors (*-inl.h), shaders
-# or CUDA), what these include from kernel folders, and the tables that kernels expand. Files that every family includes
+# or CUDA), what these include from kernel folders, and the tables that kernels expand; and in CUDA, those of other
+# folders with kernels for the family (CudaKernel::family). Files that every family includes
 # (ops/op.h and the like) are left out: they describe calls and do not compute.
 cmake_policy(VERSION 3.25)
 set(shunt_kernels_cpu "\\.cpp$" "_gpu\\.cpp$")
@@ -43,6 +44,18 @@ foreach(folder IN LISTS folders)
     file(GLOB files RELATIVE ${SOURCES} ${folder}/*)
     list(FILTER files INCLUDE REGEX "${wanted}")
     list(FILTER files EXCLUDE REGEX "${unwanted}")
+    foreach(other IN LISTS folders)
+      get_filename_component(name ${other} NAME)
+      if(NOT language STREQUAL "cuda" OR name STREQUAL family OR NOT EXISTS ${other}/${name}_gpu.cpp)
+        continue()
+      endif()
+      file(STRINGS ${other}/${name}_gpu.cpp lines REGEX "\"${family}\"")
+      if(lines)
+        file(GLOB others RELATIVE ${SOURCES} ${other}/*)
+        list(FILTER others INCLUDE REGEX "${wanted}")
+        list(APPEND files ${others})
+      endif()
+    endforeach()
     shunt_closure("${files}" files)
     set(text "${COMPILER}\n")
     foreach(file IN LISTS files)

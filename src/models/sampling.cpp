@@ -76,6 +76,7 @@ void Sampler::collect(std::span<const float> logits, std::span<const std::int32_
   }
   candidates_.clear();
   candidates_.reserve(std::min(most, logits.size()));
+  has_dropped_ = false;
   std::size_t begin = 0;
   for (const std::int32_t token : recent_) {
     if (token < 0 || static_cast<std::size_t>(token) >= logits.size()) continue;
@@ -86,8 +87,8 @@ void Sampler::collect(std::span<const float> logits, std::span<const std::int32_
     begin = at + 1;
   }
   collect_from(logits, begin, logits.size(), most);
-  // So that sums over the candidates round the same on every platform.
-  if (candidates_.size() == most) std::ranges::sort(candidates_, kBetter);
+  // A heap's order depends on the platform, and with it how sums over the candidates round.
+  if (has_dropped_) std::ranges::sort(candidates_, kBetter);
 }
 
 void Sampler::collect_from(std::span<const float> logits, std::size_t begin, std::size_t end, std::size_t most) {
@@ -95,8 +96,8 @@ void Sampler::collect_from(std::span<const float> logits, std::size_t begin, std
   constexpr std::size_t kStretch = 64;
   while (begin < end) {
     const std::size_t stretch_end = std::min(end, begin + kStretch);
-    unsigned some = candidates_.size() < most ? 1 : 0;
-    if (some == 0) {
+    unsigned some = has_dropped_ ? 0 : 1;
+    if (has_dropped_) {
       const float worst = candidates_.front().logit;
       for (std::size_t i = begin; i < stretch_end; ++i) some |= logits[i] > worst ? 1U : 0U;
     }
@@ -108,14 +109,13 @@ void Sampler::collect_from(std::span<const float> logits, std::size_t begin, std
 void Sampler::consider(float logit, std::int32_t token, std::size_t most) {
   if (std::isnan(logit)) return;
   const Candidate candidate{.logit = logit, .token = token, .weight = 0};
-  if (candidates_.size() < most) {
-    candidates_.push_back(candidate);
-    if (candidates_.size() == most) std::ranges::make_heap(candidates_, kBetter);
-  } else if (kBetter(candidate, candidates_.front())) {
-    std::ranges::pop_heap(candidates_, kBetter);
-    candidates_.back() = candidate;
-    std::ranges::push_heap(candidates_, kBetter);
-  }
+  if (candidates_.size() < most) return candidates_.push_back(candidate);
+  if (!has_dropped_) std::ranges::make_heap(candidates_, kBetter);
+  has_dropped_ = true;
+  if (!kBetter(candidate, candidates_.front())) return;
+  std::ranges::pop_heap(candidates_, kBetter);
+  candidates_.back() = candidate;
+  std::ranges::push_heap(candidates_, kBetter);
 }
 
 // Top-p and min-p each keep some of the best candidates, so their order makes no difference. Min-p goes first because

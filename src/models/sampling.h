@@ -49,8 +49,7 @@ class Sampler {
   explicit Sampler(const SamplingOptions& options) : options_(options), random_(options.seed) {}
   // Sets the candidates to the best `most` logits, best first, or to all in their order.
   void collect(std::span<const float> logits, std::span<const std::int32_t> history, std::size_t most);
-  // Considers those from `begin` to `end` - 1. Once there are `most` candidates, they are a heap with the worst in
-  // front.
+  // Considers those from `begin` to `end` - 1. Once one was dropped, the candidates are a heap, the worst in front.
   void collect_from(std::span<const float> logits, std::size_t begin, std::size_t end, std::size_t most);
   void consider(float logit, std::int32_t token, std::size_t most);
   void keep_probable(float best);
@@ -58,7 +57,8 @@ class Sampler {
 
   SamplingOptions options_;
   SplitMix64 random_;
-  std::vector<Candidate> candidates_;  // scratch memory, as is recent_
+  std::vector<Candidate> candidates_;  // scratch memory, as are the others
+  bool has_dropped_ = false;
   std::vector<std::int32_t> recent_;
 };
 

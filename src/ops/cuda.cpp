@@ -61,7 +61,8 @@ std::string refusal_of(const OpCall& call, const CudaKernel& kernel, const CudaG
   if (kernel.shared_bytes != nullptr && kernel.shared_bytes(call) > gpu.shared_bytes)
     return fmt::format("{}: takes {} bytes of shared memory, and a block has at most {}", name_of(call.op),
                        kernel.shared_bytes(call), gpu.shared_bytes);
-  if (const std::uint64_t blocks = kernel.blocks(call); kernel.most_blocks == 0 && blocks > kMostBlocks)
+  const auto needed = kernel.most_blocks == 0 ? kernel.blocks : kernel.least_blocks;
+  if (const std::uint64_t blocks = needed == nullptr ? 1 : needed(call); blocks > kMostBlocks)
     return fmt::format("{}: takes {} blocks, and a grid has at most {}", name_of(call.op), blocks, kMostBlocks);
   return {};
 }
@@ -72,11 +73,15 @@ CudaEntry entry_of(const CudaModule& module, const CudaKernel& kernel, const OpC
 }
 
 // REQUIRES: modules of their names are built wherever the one of the kernel that needs them is.
-std::vector<CudaEntry> entries_before(const CudaKernel& kernel, const OpCall& call) {
+std::vector<CudaEntry> entries_before(const CudaKernel& kernel, const OpCall& call, const CudaGpu& gpu) {
   if (kernel.before == nullptr) return {};
-  std::vector<CudaEntry> entries = entries_before(*kernel.before, call);
-  const auto module = std::ranges::find(cuda_modules(), kernel.before->name, &CudaModule::name);
-  entries.push_back(entry_of(*module, *kernel.before, call));
+  std::vector<CudaEntry> entries = entries_before(*kernel.before, call, gpu);
+  CudaEntry entry;
+  for (const CudaModule& module : cuda_modules())
+    if (module.name == kernel.before->name && runs_on(module, gpu) &&
+        (entry.module == nullptr || is_better(module, *kernel.before, entry)))
+      entry = entry_of(module, *kernel.before, call);
+  entries.push_back(std::move(entry));
   return entries;
 }
 
@@ -125,7 +130,7 @@ CudaChoice choose_cuda(const OpCall& call, const CudaGpu& gpu, Layout weights) {
     }
   }
   if (choice.main.module == nullptr) return choice;
-  choice.before = entries_before(*choice.main.kernel, call);
+  choice.before = entries_before(*choice.main.kernel, call, gpu);
   choice.refusal.clear();
   return choice;
 }

@@ -53,10 +53,10 @@ struct CudaKernel {
   Layout weights = Layout::rows;
   // How it computes products; it runs only calls whose numerics allow that.
   Arithmetic arithmetic = Arithmetic::f32;
-  // If not 0, a grid has at most so many blocks per multiprocessor, which share all the work.
+  // If not 0, a grid has at most so many blocks per multiprocessor, which share all the work, or least_blocks().
   std::uint32_t most_blocks = 0;
-  // Neighbours that do not need each other's results may share a launch, each with some of its blocks (CudaShares), but
-  // no fewer than least_blocks() says; null: one.
+  // Neighbours that do not need each other's results may share a launch, each with some of its blocks, but no fewer
+  // than least_blocks() says; null: one. The kernel takes its call and block from call_of_block() alone.
   bool shares_launch = false;
   std::uint64_t (*least_blocks)(const OpCall& call) = nullptr;
   // Returns the shared memory that a launch gives each block besides what the kernel declares; null: none.
@@ -117,7 +117,7 @@ struct CudaChoice {
 // `weights` is the layout of those weights of the call that have one other than rows.
 [[nodiscard]] CudaChoice choose_cuda(const OpCall& call, const CudaGpu& gpu, Layout weights = Layout::rows);
 
-// The most blocks of a launch.
+// The most blocks of a launch whose calls do not need more.
 [[nodiscard]] std::uint64_t most_blocks_of(const CudaKernel& kernel, const CudaGpu& gpu);
 
 // The memory block that describes a call, without addresses: a CudaCall, the family's arguments, then the constants,

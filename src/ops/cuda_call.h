@@ -29,9 +29,9 @@ static_assert(sizeof(CudaCall) == 112 && sizeof(CudaCall) % 16 == 0);
 
 inline constexpr std::uint32_t kMostSharedCalls = 4;
 
-// How the calls of one launch share its blocks: those after the first call.
+// How calls share the blocks of a launch, whose parameter is the first call: where each of the others begins.
 struct CudaShares {
-  std::uint32_t begins[kMostSharedCalls - 1]{~0U, ~0U, ~0U};  // their first blocks, ascending; ~0: no such call
+  std::uint32_t begins[kMostSharedCalls - 1]{~0U, ~0U, ~0U};  // first blocks, ascending; ~0: there is no such call
   std::uint32_t offsets[kMostSharedCalls - 1]{};              // of their CudaCall, in bytes from the first one
 };
 

@@ -1,10 +1,9 @@
 // How a kernel overlaps with the one before it in the stream, on GPUs of compute capability 9.0 and newer.
 //
 // A kernel that was launched programmatically may begin before the one before it ends. It calls
-// wait_for_earlier_kernels() before it reads what they wrote or writes what they read, and reads what they wrote by
-// functions named fresh, since it may share a multiprocessor, and so a first-level cache, with its predecessor. At
-// least one block must call it, even if there is nothing to do: the kernel after it waits for this one alone. On other
-// launches and GPUs the calls do nothing.
+// wait_for_earlier_kernels() before it reads what they wrote or writes what they read; afterwards it sees all that they
+// wrote. At least one block must call it, even if there is nothing to do: the kernel after it waits for this one alone.
+// On other launches and GPUs the calls do nothing.
 #pragma once
 
 #include "ops/kernel.cuh"
@@ -24,6 +23,7 @@ SHUNT_FUNCTION void wait_to_read(const CudaCall* call, std::uint32_t inputs) {
   if ((call->unwritten & inputs) != inputs) wait_for_earlier_kernels();
 }
 
+// Reads past the first-level cache, for what a block reads once.
 #if defined(__clang__) && defined(__NVPTX__)
 SHUNT_FUNCTION float fresh_float(const float* x) {
   float value;

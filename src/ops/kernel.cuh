@@ -10,6 +10,7 @@
 //   sync()                                      waits for the whole block
 //   sync_warp()                                 waits for 32 threads
 //   from_lane(value, mask)                      the value of the thread of these 32 whose number differs in `mask`
+//   call_of_block(call, launch_shares)          the block's call where calls share a launch (CudaKernel::shares_launch)
 //   SHUNT_UNROLL                                unrolls a loop of constant length; its arrays stay in registers
 #pragma once
 

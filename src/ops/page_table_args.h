@@ -29,8 +29,7 @@ constexpr std::uint64_t sequence_capacity(const PageTable& table, std::int32_t s
 }
 
 // Returns slot page * page_tokens + offset of a position, or kNoSlot if sequence, position or page is out of range.
-// REQUIRES: `position` fits 32 bits.
-// `pages` has the table's numbers by index.
+// `pages` has the table's numbers by index. REQUIRES: `position` fits 32 bits.
 template <class Pages>
 constexpr std::uint64_t state_slot(const PageTable& table, const Pages& pages, std::int32_t sequence,
                                    std::int64_t position) {

@@ -13,6 +13,7 @@ namespace shunt {
 [[nodiscard]] bool are_finite(const Operand& operand, const Parameters& parameters, std::uint64_t offset,
                               std::span<const std::byte> bytes);
 
+// The same of plain numbers.
 [[nodiscard]] bool are_finite(std::span<const float> numbers);
 
 }  // namespace shunt

@@ -76,9 +76,9 @@ Main* program = nullptr;
 // One write, since processes may end at the same time.
 void append_counts(const char* path) {
   char line[EXHAUSTION_KINDS * 24] = "";
-  int bytes = 0;
+  std::size_t bytes = 0;
   for (const std::atomic<long>& count : counts)
-    bytes += std::snprintf(line + bytes, sizeof line - static_cast<std::size_t>(bytes), "%ld ", count.load());
+    bytes += static_cast<std::size_t>(std::snprintf(line + bytes, sizeof line - bytes, "%ld ", count.load()));
   line[bytes - 1] = '\n';
   const long file = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_APPEND, 0600);
   if (file < 0) return;

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <limits>
 #include <set>
+#include <utility>
+#include <vector>
 
 namespace shunt::models {
 namespace {
@@ -171,6 +174,31 @@ TEST(SplitMix64, GivesThePublishedNumbers) {
     const double unit = random.next_unit();
     EXPECT_TRUE(unit >= 0 && unit < 1);
   }
+}
+
+TEST(Sampler, FindsTheBestOfManyLogits) {
+  std::vector<float> logits(1000);
+  SplitMix64 random(3);
+  for (float& logit : logits) logit = std::floor(static_cast<float>(random.next_unit()) * 300);  // some are equal
+  for (std::size_t index = 0; index < logits.size(); index += 9) logits[index] = kNan;
+  for (std::size_t index = 4; index < logits.size(); index += 101) logits[index] = -kInfinity;
+  const std::vector<std::int32_t> history = {700, 3, 700, 5000, -1, 64, 127, 999};
+  std::vector<std::pair<float, std::int32_t>> best;  // the negated logit and the token
+  for (std::int32_t token = 0; token < 1000; ++token) {
+    float logit = logits[static_cast<std::size_t>(token)];
+    if (std::ranges::find(history, token) != history.end()) logit /= 4;
+    if (!std::isnan(logit)) best.emplace_back(-logit, token);
+  }
+  std::ranges::sort(best);
+  for (const std::uint32_t top_k : {1U, 5U, 40U, 70U}) {
+    const SamplingOptions options =
+        open([&](auto& o) { o.top_k = top_k, o.temperature = 1e6F, o.repeat_penalty = 4, o.repeat_last_n = 8; });
+    std::set<std::int32_t> expected;
+    for (std::size_t place = 0; place < top_k; ++place) expected.insert(best[place].second);
+    EXPECT_EQ(reachable(options, logits, history), expected) << top_k;
+  }
+  const SamplingOptions greedy = open([](auto& o) { o.greedy = true, o.repeat_penalty = 4, o.repeat_last_n = 8; });
+  EXPECT_EQ(make(greedy).sample(logits, history).value(), best[0].second);
 }
 
 TEST(SamplingOptions, ValuesOutOfRangeAreErrorsThatNameThem) {

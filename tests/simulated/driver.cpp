@@ -276,7 +276,7 @@ int simulated_device_attribute(int* value, int attribute, int) {
     return std::ranges::find(numbers, attribute) != numbers.end();
   };
   *value = is_one_of(kMostSharedBytes)   ? 227 * 1024
-           : is_one_of(kMultiprocessors) ? 3
+           : is_one_of(kMultiprocessors) ? 5
            : is_one_of(kCapabilityMajor) ? 9
            : is_one_of(kCapabilityMinor) ? 0
                                          : 1;

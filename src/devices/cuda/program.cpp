@@ -140,7 +140,8 @@ Result<FunctionHandle> Kernels::of(const CudaEntry& entry, std::uint32_t shared_
 }
 
 Result<Kernels::Function*> Kernels::find(const CudaEntry& entry) {
-  if (const auto found = functions_.find(entry.name); found != functions_.end()) return &found->second;
+  const std::pair key(entry.module, entry.name);
+  if (const auto found = functions_.find(key); found != functions_.end()) return &found->second;
   const CudaModule& row = *entry.module;
   const std::span<const std::byte> image = image_for(context_->driver(), row);
   if (image.empty())
@@ -152,7 +153,7 @@ Result<Kernels::Function*> Kernels::find(const CudaEntry& entry) {
     SHUNT_TRY(check(call.module_load(&module, image.data()), fmt::format("loading kernel {}", row.name)));
   FunctionHandle function = nullptr;
   SHUNT_TRY(check(call.module_function(&function, module, entry.name.c_str()), entry.name));
-  return &functions_.emplace(entry.name, Function{function}).first->second;
+  return &functions_.emplace(key, Function{function}).first->second;
 }
 
 std::uint64_t scratch_of(const CudaChoice& choice, const OpCall& call) {
@@ -340,15 +341,15 @@ CudaShares CudaProgram::share(std::span<const Call> calls, std::uint64_t blocks)
   CudaShares shares;
   const std::uint64_t all = sum_of(calls, &Call::blocks);
   std::uint64_t wanted = 0;
-  std::uint64_t least = 0;
+  std::uint64_t last = 0;  // the beginning of the call
   std::uint64_t left = sum_of(calls, &Call::least);
   for (std::size_t i = 0; i + 1 < calls.size(); ++i) {
     wanted += calls[i].blocks;
     left -= calls[i].least;
-    const std::uint64_t begin = std::clamp(wanted * blocks / all, least + calls[i].least, blocks - left);
+    const std::uint64_t begin = std::clamp(wanted * blocks / all, last + calls[i].least, blocks - left);
     shares.begins[i] = static_cast<std::uint32_t>(begin);
     shares.offsets[i] = static_cast<std::uint32_t>(calls[i + 1].at - calls[0].at);
-    least = begin;
+    last = begin;
   }
   return shares;
 }

@@ -34,7 +34,7 @@ class Kernels {
 
   std::shared_ptr<Context> context_;
   std::vector<ModuleHandle> modules_;  // one per entry of cuda_modules()
-  std::map<std::string, Function, std::less<>> functions_;
+  std::map<std::pair<const CudaModule*, std::string>, Function> functions_;
 };
 
 // Returns the form of a kernel that a driver takes; empty if this build has none.
@@ -64,6 +64,7 @@ class CudaProgram final : public Program {
   [[nodiscard]] int query() const { return upload_->query(); }
 
  private:
+  // One use of a kernel.
   struct Call {
     Address at = 0;  // initially an offset into blocks_
     std::uint32_t op = 0;

@@ -38,7 +38,7 @@ constexpr CudaKernel pairs_for(std::string_view family) {
           .supports = pairs_supports,
           .blocks = pairs_blocks,
           .threads = threads_of_block<kRotaryThreads>,
-          .rank = 2,
+          .rank = 1,
           .constants = cuda_constants,
           .shares_launch = true};
 }

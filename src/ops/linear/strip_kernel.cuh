@@ -730,7 +730,10 @@ struct StripKernel {
     const bool has_norm = from.args.has_norm != 0;
     const std::uint32_t groups = from.args.k / 32U;
     HeldX held;
-    if (has_norm) WithNorm::read_norm(reader, 0, groups, held);
+    if (has_norm) {
+      wait_to_read(&from.call, 1U << 2U);
+      WithNorm::read_norm(reader, 0, groups, held);
+    }
     source.copy_to_head();
     if (lane() == 0) {
       head().weight = weight;

@@ -16,7 +16,8 @@ SHUNT_ARGS(RotaryArgs) {
 };
 SHUNT_ARGS_BYTES(RotaryArgs, 80)
 
-// The CUDA kernel for F32: heads of a token whose pairs a thread rotates, and the threads of a block.
+// The CUDA kernel for F32 (cache/cache_pairs.early.cu): heads of a token whose pairs a thread rotates, and the threads
+// of a block.
 SHUNT_ARGS_CONSTANT(kRotaryHeads, 4)
 SHUNT_ARGS_CONSTANT(kRotaryThreads, 128)
 

@@ -86,10 +86,45 @@ TEST(SharedLaunch, IsOfProductsOfOneX) {
 }
 
 TEST(SharedLaunch, IsOfFourAtMost) {
-  EXPECT_EQ(kernels_of([](Products& products) {
-              for (std::uint32_t i = 0; i < 6; ++i) products.put_out(products.times(products.x, 32), 32);
-            }),
-            2U);
+  const auto kernels = [](std::uint32_t count) {
+    return kernels_of([count](Products& products) {
+      for (std::uint32_t i = 0; i < count; ++i) products.put_out(products.times(products.x, 32), 32);
+    });
+  };
+  EXPECT_EQ(kernels(4), 1U);
+  EXPECT_EQ(kernels(8), 2U);
+  EXPECT_EQ(kernels(9), 3U);
+}
+
+// A block computes several rows, and the last block of each call only some.
+TEST(SharedLaunch, IsOfNormsToo) {
+  const Simulation simulation;
+  constexpr std::uint32_t kRows = 21;
+  std::vector<float> x(std::size_t{kRows} * kInner);
+  for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 13) - 5;
+  const auto norms_on = [&](const char* device) {
+    GraphBuilder builder;
+    const Tensor in = builder.input("x", DType::F32, {kRows, kInner});
+    for (const float epsilon : {1e-6F, 1.0F, 10.0F}) builder.output(builder.rms_norm(in, {{Attr::epsilon, epsilon}}));
+    const auto runtime = Runtime::create({.threads = 1, .devices = device, .calibrated = false});
+    const auto computation = Computation::create(*std::move(builder).finish(), **runtime, nullptr,
+                                                 {.strategy = Strategy::gpu, .numerics = Numerics::exact});
+    EXPECT_TRUE(computation.has_value()) << computation.error().message;
+    EXPECT_TRUE((*computation)->write("x", std::as_bytes(std::span(x))));
+    EXPECT_TRUE((*computation)->run());
+    std::vector<float> all;
+    for (std::uint32_t i = 0; i < 3; ++i) {
+      std::vector<float> norm(x.size());
+      EXPECT_TRUE((*computation)->read(i, 0, std::as_writable_bytes(std::span(norm))));
+      all.insert(all.end(), norm.begin(), norm.end());
+    }
+    return all;
+  };
+  const std::uint64_t before = Simulation::control().kernels();
+  const std::vector<float> norms = norms_on("cuda:0");
+  EXPECT_EQ(Simulation::control().kernels() - before, 1U);
+  const std::vector<float> expected = norms_on("cpu:scalar");
+  for (std::size_t i = 0; i < norms.size(); ++i) ASSERT_NEAR(norms[i], expected[i], 1e-5F) << i;
 }
 
 TEST(SharedLaunch, IsNotOfAProductThatNeedsTheOther) {
