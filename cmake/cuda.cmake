@@ -51,8 +51,9 @@ if(SHUNT_CUDA_CLANG)
 endif()
 set(shunt_code_object_compile "")
 if(SHUNT_HIPCC)
-  # hipcc queries this machine's GPUs although it is told which to compile for, and leaves temporary folders behind, which go when cmake runs again. It is
-  # a script, so ccache is told which compiler it calls; ccache could not preprocess for several GPUs in one call.
+  # hipcc queries this machine's GPUs although it is told which to compile for, and leaves temporary folders behind, which
+  # go when cmake runs again. It is a script, so ccache is told which compiler it calls; ccache could not preprocess for
+  # several GPUs in one call.
   set(shunt_hip_temporary ${shunt_generated_dir}/hip)
   file(REMOVE_RECURSE ${shunt_hip_temporary})
   file(MAKE_DIRECTORY ${shunt_hip_temporary})

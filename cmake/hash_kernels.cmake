@@ -1,8 +1,8 @@
 # cmake -DSOURCES=src -DCOMPILER=x -DOUT=kernel_hashes.def -P hash_kernels.cmake: hashes, for each kernel family, the
 # sources of its kernels in each language. They are the files of its folder in that language (vectors (*-inl.h), shaders
 # or CUDA), what these include from kernel folders, and the tables that kernels expand; and in CUDA, those of other
-# folders with kernels for the family (CudaKernel::family). Files that every family includes
-# (ops/op.h and the like) are left out: they describe calls and do not compute.
+# folders with kernels for the family (CudaKernel::family). Files that every family includes (ops/op.h and the like) are
+# left out: they describe calls and do not compute.
 cmake_policy(VERSION 3.25)
 set(shunt_kernels_cpu "\\.cpp$" "_gpu\\.cpp$")
 set(shunt_kernels_shader "(\\.comp|\\.frag|\\.vert|_gpu\\.cpp)$" "^$")

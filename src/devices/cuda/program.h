@@ -81,7 +81,7 @@ class CudaProgram final : public Program {
     bool fills = false;         // it has a block for each multiprocessor
     bool starts_early = false;  // it may be launched before the one ahead of it has ended
   };
-  // What the kernels before an op's own have left in scratch memory, for the ops that follow with the same inputs.
+  // Scratch memory as the kernels before an op's own left it, for later ops with the same inputs.
   struct Left {
     std::string by;
     std::uint32_t read = 0;         // CudaKernel::read_before
