@@ -35,7 +35,7 @@ using Deadline = std::optional<std::chrono::steady_clock::time_point>;
 }
 
 // Polls `is_over`, for APIs that can be polled but not waited for, until it returns true or patience ends: at first
-// continuously, then with naps in between. A nap of 50 us may take 100, so they begin when that is 2 % of the wait.
+// continuously, then with naps in between, once they are short beside the wait.
 template <class IsOver>
 void poll_patiently(std::chrono::nanoseconds patience, const IsOver& is_over) {
   constexpr std::chrono::milliseconds kEagerness{5};
