@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <unordered_map>
 
@@ -49,8 +50,8 @@ class Reader {
                          .from = intern(text(*args, "from")),
                          .reason = intern(text(*args, "reason")),
                          .kind = *kind,
-                         .step = static_cast<std::uint32_t>(number(*args, "step")),
-                         .plan = static_cast<std::uint32_t>(number(*args, "plan")),
+                         .step = number32(*args, "step"),
+                         .plan = number32(*args, "plan"),
                          .predicted_us = static_cast<float>(number(*args, "predicted_us")),
                          .bytes = static_cast<std::uint64_t>(number(*args, "bytes"))};
     const std::string outcome = text(*args, "outcome");
@@ -90,6 +91,12 @@ class Reader {
   static double number(const Json& json, const char* key) {
     const auto found = json.find(key);
     return found != json.end() && found->is_number() ? std::clamp(found->get<double>(), 0.0, kMostUs) : 0;
+  }
+
+  // Returns a number, clamped to what 32 bits can hold; 0 if there is none.
+  static std::uint32_t number32(const Json& json, const char* key) {
+    constexpr double kMost = std::numeric_limits<std::uint32_t>::max();
+    return static_cast<std::uint32_t>(std::min(number(json, key), kMost));
   }
 
   static std::uint64_t ns(const Json& json, const char* key) {

@@ -142,13 +142,15 @@ TEST(ChromeTrace, WhatIsNoTraceOfOursIsRefused) {
 
 TEST(ChromeTrace, ValuesOutOfRangeAreNoTrap) {
   const auto recording = from_chrome_json(
-      R"({"traceEvents":[{"ph":"X","cat":"op","name":"a","ts":-5,"dur":1e300,"args":{"step":-1,"bytes":1e99}}],
+      R"({"traceEvents":[{"ph":"X","cat":"op","name":"a","ts":-5,"dur":1e300,
+            "args":{"step":-1,"plan":1e15,"bytes":1e99}}],
           "otherData":{"events_recorded":-3}})",
       "odd");
   ASSERT_TRUE(recording.has_value()) << recording.error().message;
   ASSERT_EQ(recording->events.size(), 1U);
   EXPECT_EQ(recording->events[0].start_ns, 0U);
   EXPECT_EQ(recording->events[0].step, 0U);
+  EXPECT_EQ(recording->events[0].plan, ~0U);
 }
 
 TEST(JsonLines, AreOneObjectPerEvent) {
