@@ -104,12 +104,12 @@ bool is_special(const Tokenizer& tokenizer, Token token) {
 }
 
 // Where unigram models put the space before a text: behind special tokens that begin it. Of two tokens of one text, of
-// which one is special, `of_text` takes both for it.
+// which one is special, `of_text` takes both for it, but not the space that was put there.
 std::string with_prefix(const Tokenizer& tokenizer, std::span<const Token> tokens, std::string text, bool of_text) {
   std::size_t at = 0;
   for (std::size_t i = !tokens.empty() && tokens[0] == tokenizer.bos() ? 1 : 0; i < tokens.size(); ++i) {
     const std::string_view piece = tokenizer.piece(tokens[i], true);
-    if (!is_special(tokenizer, tokens[i]) && !(of_text && tokenizer.special(piece))) break;
+    if (!is_special(tokenizer, tokens[i]) && !(of_text && piece != " " && tokenizer.special(piece))) break;
     at += piece.size();
   }
   return at < text.size() ? text.insert(at, 1, ' ') : text;
