@@ -68,7 +68,7 @@ class Dev(unittest.TestCase):
         for name, text in fakes.items():
             self.fake(name, text)
         for name in ("bash env id readlink dirname basename grep cut cat sed mkdir touch rm ln nproc xargs find "
-                     "chmod printf").split():
+                     "chmod printf tail tee").split():
             (self.tools / name).symlink_to(shutil.which(name))
 
     def fake(self, name, text):
@@ -278,11 +278,12 @@ class Dev(unittest.TestCase):
 
     def test_a_stage_that_fails_hides_no_other_and_the_first_failure_counts(self):
         self.fake("python3", "#!/bin/bash\nexit 3\n")
-        self.fake("ninja", "#!/bin/bash\nexit 4\n")
+        self.fake("ninja", "#!/bin/bash\necho no build >&2\nexit 4\n")
         done = self.dev("test", "script", "unit", "script")
         self.assertEqual(done.returncode, 3)
         self.assertEqual(len(re.findall(r"(?m)^  script +FAILED +\d+ s$", done.stdout)), 2, done.stdout)
         self.assertRegex(done.stdout, r"(?m)^  unit +FAILED +\d+ s$")
+        self.assertIn("\n=== the end of unit:\nno build\n", done.stdout)
         self.assertRegex(done.stdout, r"(?m)^  total +\d+ s$")
 
 
