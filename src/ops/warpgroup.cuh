@@ -43,18 +43,23 @@ SHUNT_FUNCTION void multiply(float (&sums)[count], const std::uint32_t (&a)[4], 
   static std::uint32_t left[1024][4];
   for (std::uint32_t i = 0; i < 4; ++i) left[lane()][i] = a[i];
   sync_warp();
-  const std::uint32_t quad = lane() & ~3U;
-  for (std::uint32_t i = 0; i < count; ++i) {
+  float rows[2][kProductColumns];
+  for (std::uint32_t k = 0; k < kProductColumns; ++k)
+    for (std::uint32_t row = 0; row < 2; ++row)
+      rows[row][k] = widen_f16(left[(lane() & ~3U) + k % 8U / 2U][k / 8U * 2U + row] >> k % 2U * 16U & 0xFFFFU);
+  for (std::uint32_t i = 0; i < count; i += i % 2U == 0 ? 1 : 3) {
     const std::uint32_t token = i / 4U * 8U + lane() % 4U * 2U + i % 2U;
-    float sum = adds ? sums[i] : 0.0F;
-    for (std::uint32_t k = 0; k < kProductColumns; ++k) {
-      const std::uint32_t pair = left[quad + k % 8U / 2U][k / 8U * 2U + i % 4U / 2U];
-      const std::uint8_t* const row = b.at + std::uint64_t{token / 8U} * kBytesOfEight +
-                                      std::uint64_t{k / 8U} * kBytesOfTile + std::uint64_t{token % 8U} * 16U;
-      const std::uint32_t other = reinterpret_cast<const std::uint16_t*>(row)[k % 8U];
-      sum += widen_f16(pair >> k % 2U * 16U & 0xFFFFU) * widen_f16(other);
+    const std::uint8_t* const column =
+        b.at + std::uint64_t{token / 8U} * kBytesOfEight + std::uint64_t{token % 8U} * 16U;
+    float of_column[kProductColumns];
+    for (std::uint32_t k = 0; k < kProductColumns; ++k)
+      of_column[k] =
+          widen_f16(reinterpret_cast<const std::uint16_t*>(column + std::uint64_t{k / 8U} * kBytesOfTile)[k % 8U]);
+    for (std::uint32_t row = 0; row < 2; ++row) {
+      float& sum = sums[i + 2U * row];
+      if (!adds) sum = 0.0F;
+      for (std::uint32_t k = 0; k < kProductColumns; ++k) sum += rows[row][k] * of_column[k];
     }
-    sums[i] = sum;
   }
   sync_warp();
 }

@@ -12,13 +12,9 @@ namespace simulated {
 namespace {
 
 constexpr std::size_t kStackBytes = std::size_t{64} << 10U;
+constexpr std::uint32_t kColors = 64;
+constexpr std::size_t kColorBytes = 320;
 constexpr std::uint32_t kWarp = 32;
-
-struct Lane {
-  Place place;
-  std::vector<char> stack;
-  bool running = false;
-};
 
 // Threads that wait for each other.
 struct Meeting {
@@ -31,6 +27,16 @@ struct Meeting {
     waiting = 0;
     ++number;
   }
+};
+
+struct Lane {
+  Place place;
+  std::vector<char> stack;
+  bool running = false;
+  const Meeting* awaited = nullptr;  // until its number is another
+  std::uint64_t number = 0;
+
+  [[nodiscard]] bool waits() const { return awaited != nullptr && awaited->number == number; }
 };
 
 class Block {
@@ -54,7 +60,7 @@ class Block {
       for (std::uint32_t place = 0; place < threads; ++place) {
         current_ = group % 2 == 0 ? place : threads - 1 - place;
         if (!lanes_[current_].running) continue;
-        turn(scheduler_, lanes_[current_].place);
+        if (!lanes_[current_].waits()) turn(scheduler_, lanes_[current_].place);
         left = left || lanes_[current_].running;
       }
     }
@@ -79,7 +85,8 @@ class Block {
     lane.stack.resize(kStackBytes);
     if (getcontext(&begin_) != 0) __builtin_trap();
     begin_.uc_stack.ss_sp = lane.stack.data();
-    begin_.uc_stack.ss_size = lane.stack.size();
+    // Ends of stacks at distances of a power of two would share few lines of the cache.
+    begin_.uc_stack.ss_size = lane.stack.size() - current_ % kColors * kColorBytes;
     makecontext(&begin_, &Block::enter, 0);
     being_made = this;
     leap();
@@ -106,10 +113,13 @@ class Block {
     }
   }
   void meet(Meeting& meeting) {
-    const std::uint64_t number = meeting.number;
+    Lane& lane = lanes_[current_];
+    lane.awaited = &meeting;
+    lane.number = meeting.number;
     ++meeting.waiting;
     meeting.end_if_complete();
-    while (meeting.number == number) leave();
+    if (lane.waits()) leave();
+    lane.awaited = nullptr;
   }
 
   inline static Block* being_made = nullptr;

@@ -17,9 +17,9 @@
 
 namespace shunt::simulated {
 
-#define SHUNT_SHADER(name, family) extern const MslKernel name##_msl_kernel;
-#include "shaders.def"
-#undef SHUNT_SHADER
+#define SHUNT_MSL_KERNEL(name) extern const MslKernel name##_msl_kernel;
+#include "msl_kernels.def"
+#undef SHUNT_MSL_KERNEL
 
 namespace {
 
@@ -40,9 +40,9 @@ constexpr std::int64_t kDeviceRemoved = 11;
 // Returns the kernel with this source, or null.
 const MslKernel* kernel_of(std::string_view source) {
   static const std::vector<const MslKernel*> kKernels = {
-#define SHUNT_SHADER(name, family) &name##_msl_kernel,
-#include "shaders.def"
-#undef SHUNT_SHADER
+#define SHUNT_MSL_KERNEL(name) &name##_msl_kernel,
+#include "msl_kernels.def"
+#undef SHUNT_MSL_KERNEL
   };
   const auto found = std::ranges::find(kKernels, source, [](const MslKernel* kernel) { return kernel->source; });
   return found == kKernels.end() ? nullptr : *found;
