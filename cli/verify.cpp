@@ -22,9 +22,10 @@
 namespace shunt::cli {
 namespace {
 
-struct Options {
+struct VerifyOptions {
   std::vector<std::string> ops;
   bool full = false;
+  bool quick = false;
   std::uint64_t seed = 1;
   std::string only;
   RuntimeOptions runtime;
@@ -63,8 +64,9 @@ void check_case(Op op, const SampleCase& which) {
                      options.size(), fmt::join(ranges, ", ")));
 }
 
-ConformanceOptions to_conformance(const Options& options) {
-  ConformanceOptions chosen{.ops = chosen_ops(options.ops), .full = options.full, .seed = options.seed};
+ConformanceOptions to_conformance(const VerifyOptions& options) {
+  ConformanceOptions chosen{
+      .ops = chosen_ops(options.ops), .full = options.full, .sizes = !options.quick, .seed = options.seed};
   if (options.only.empty()) return chosen;
   if (options.ops.size() != 1) refuse("--case: name exactly one op, whose case it is");
   chosen.only = parse_case(options.only);
@@ -122,7 +124,7 @@ std::string to_text(const SupportRecord& record, const ConformanceReport& report
   return text;
 }
 
-std::string to_text(const ConformanceReport& report, const Options& options, std::span<Device* const> devices) {
+std::string to_text(const ConformanceReport& report, const VerifyOptions& options, std::span<Device* const> devices) {
   std::string text;
   for (const Device* device : devices) {
     const SupportRecord record = support_record(report, *device);
@@ -140,7 +142,7 @@ std::string to_text(const ConformanceReport& report, const Options& options, std
   return text;
 }
 
-Status verdict(const ConformanceReport& report, const Options& options) {
+Status verdict(const ConformanceReport& report, const VerifyOptions& options) {
   CaseCounts all;
   for (const ConformanceTally& tally : report.tallies) all.add(tally);
   if (!report.ok())
@@ -151,7 +153,7 @@ Status verdict(const ConformanceReport& report, const Options& options) {
   return {};
 }
 
-Status execute(const Options& options) {
+Status execute(const VerifyOptions& options) {
   ConformanceOptions conformance = to_conformance(options);
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
   const std::atomic<bool>& interrupted = catch_interrupts();
@@ -162,7 +164,7 @@ Status execute(const Options& options) {
   };
   SHUNT_TRY_ASSIGN(const ConformanceReport report, check_conformance(opened(*runtime).handles(), conformance));
   progress.clear();
-  SHUNT_TRY(options.json ? print_json(to_json(report, conformance, opened(*runtime).handles()))
+  SHUNT_TRY(options.json ? print_json(cli::to_json(report, conformance, opened(*runtime).handles()))
                          : print(to_text(report, options, opened(*runtime).handles())));
   return verdict(report, options);
 }
@@ -170,11 +172,12 @@ Status execute(const Options& options) {
 }  // namespace
 
 Action verify(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<VerifyOptions>();
   add_ops(line, options->ops, "Ops to check");
-  line.flag(
+  const Option full = line.flag(
       "--full", options->full,
       "Check every combination of dtypes, shapes and views and all large sizes of each op, instead of every pair");
+  line.flag("--quick", options->quick, "Check small operands only").excludes(full);
   add_number(line, "--seed", options->seed, "Seed of the random inputs [1]", std::uint64_t{0},
              std::numeric_limits<std::uint64_t>::max());
   line.option("--case", options->only, "Check only this case of the op, as a failure prints it").value_name("CASE");

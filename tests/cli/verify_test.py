@@ -25,6 +25,13 @@ class Verify(CommandLine):
                 self.assertEqual(counts.get("Q4_0", [0, 0, 0]), [of_q4, 0, 0])
                 self.assertEqual(of_q4 > 0, op == "dequantize")
 
+    def test_large_operands_are_left_out_where_that_is_asked_for(self):
+        for options, has_large in (((), True), (("--quick",), False)):
+            tallies = self.data("verify", "add", "--devices", "cpu:simd", *options, *ALONE)["tallies"]
+            sizes = {tally["sizes"] for tally in tallies}
+            self.assertIn("awkward", sizes)
+            self.assertEqual(len(sizes) > 1, has_large)
+
     def test_the_table_has_a_block_for_each_device(self):
         text = shunt("verify", "add", "argmax", "linear", "dequantize", "--devices", "cpu:simd,cpu:scalar", *ALONE).stdout
         simd, scalar = text.split("\n\ncpu:scalar, ")

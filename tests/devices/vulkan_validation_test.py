@@ -57,12 +57,13 @@ class Validation(unittest.TestCase):
         return ",".join(others or names)
 
     def test_every_op(self) -> None:
-        self.expect_silence(SHUNT, "verify", "--devices", self.devices())
+        self.expect_silence(SHUNT, "verify", "--quick", "--devices", self.devices())
 
     def test_kernels_that_only_gpus_run(self) -> None:
         ops = ("rms_norm_linear", "rms_norm_swiglu")
         pretended = {"SHUNT_VULKAN_LIBRARY": FAULTY_LIBRARY, "SHUNT_VULKAN_PRETENDS": "discrete"}
-        done = self.expect_silence(SHUNT, "verify", *ops, "--devices", self.devices(**pretended), "--json", **pretended)
+        done = self.expect_silence(SHUNT, "verify", *ops, "--quick", "--devices", self.devices(**pretended), "--json",
+                                   **pretended)
         devices = json.loads(done.stdout)["devices"]
         for op in ops:
             self.assertGreater(max(device["ops"][op]["cases"][0] for device in devices), 20, f"{op}: {devices}")
