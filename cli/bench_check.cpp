@@ -24,7 +24,7 @@
 namespace shunt::cli {
 namespace {
 
-struct Options {
+struct BenchCheckOptions {
   std::vector<std::string> ops;
   BenchShape shape;
   std::uint32_t repetitions = 15;
@@ -32,7 +32,7 @@ struct Options {
   bool json = false;
 };
 
-struct Verdict {
+struct GateResult {
   Gate gate;
   Samples values;
   [[nodiscard]] bool passed() const { return gate.passes(values.median()); }
@@ -40,7 +40,7 @@ struct Verdict {
 
 class Checker {
  public:
-  Checker(const Options& options, const Runtime& runtime, cpu::Limits& limits)
+  Checker(const BenchCheckOptions& options, const Runtime& runtime, cpu::Limits& limits)
       : sizes_(sizes_of(options.shape)), runtime_(runtime), limits_(limits) {}
 
   Result<Round> round_of(const Gate& gate) {
@@ -159,66 +159,66 @@ Status repeat(const Round& round, std::uint32_t times, Samples& values) {
   return {};
 }
 
-Result<std::vector<Verdict>> check_all(const Options& options, std::span<const Gate> gates) {
+Result<std::vector<GateResult>> check_all(const BenchCheckOptions& options, std::span<const Gate> gates) {
   SHUNT_TRY_ASSIGN(const auto runtime, Runtime::create({.threads = options.threads}));
   SHUNT_TRY_ASSIGN(const auto limits, cpu::Limits::create(options.threads));
   Checker checker(options, *runtime, *limits);
   ProgressLine line;
-  std::vector<Verdict> verdicts;
+  std::vector<GateResult> results;
   for (const Gate& gate : gates) {
-    line.show(fmt::format("gate {} of {}: {}", verdicts.size() + 1, gates.size(), name_of(gate)));
+    line.show(fmt::format("gate {} of {}: {}", results.size() + 1, gates.size(), name_of(gate)));
     SHUNT_TRY_ASSIGN(const Round round, checker.round_of(gate));
-    verdicts.push_back({.gate = gate});
-    SHUNT_TRY(repeat(round, options.repetitions, verdicts.back().values));
+    results.push_back({.gate = gate});
+    SHUNT_TRY(repeat(round, options.repetitions, results.back().values));
     // A busy moment is more likely than a slow build: measures three times as often before a gate fails.
-    if (!verdicts.back().passed()) SHUNT_TRY(repeat(round, 2 * options.repetitions, verdicts.back().values));
+    if (!results.back().passed()) SHUNT_TRY(repeat(round, 2 * options.repetitions, results.back().values));
   }
-  return verdicts;
+  return results;
 }
 
-Json to_json(std::span<const Verdict> verdicts, const Options& options) {
+Json to_json(std::span<const GateResult> results, const BenchCheckOptions& options) {
   Json json = {{"shape", options.shape.name}, {"repetitions", options.repetitions}, {"gates", Json::array()}};
-  for (const Verdict& verdict : verdicts) {
-    const Gate& gate = verdict.gate;
+  for (const GateResult& result : results) {
+    const Gate& gate = result.gate;
     Json entry = {{"measure", gate.measure_name}};
     if (gate.op)
       entry.update(Json{{"op", name_of(*gate.op)},
                         {"dtype", name_of(gate.dtype)},
                         {"rows", gate.rows == GateRows::one ? 1 : options.shape.prompt}});
     entry[gate.is_upper_bound() ? "at_most" : "at_least"] = gate.limit;
-    entry["value"] = json_of(verdict.values);
-    entry["passed"] = verdict.passed();
+    entry["value"] = json_of(result.values);
+    entry["passed"] = result.passed();
     json["gates"].push_back(std::move(entry));
   }
-  json["passed"] = std::ranges::all_of(verdicts, &Verdict::passed);
+  json["passed"] = std::ranges::all_of(results, &GateResult::passed);
   return json;
 }
 
-std::string to_text(std::span<const Verdict> verdicts) {
+std::string to_text(std::span<const GateResult> results) {
   std::string text = fmt::format("{:<42} {:>8}  {:>16}  limit\n", "gate", "median", "least .. most");
-  for (const Verdict& verdict : verdicts) {
-    const Gate& gate = verdict.gate;
-    text += fmt::format("{:<42} {:>8.2f}  {:>16}  {:<8} {:>4.2f}  {}\n", name_of(gate), verdict.values.median(),
-                        fmt::format("{:.2f} .. {:.2f}", verdict.values.least(), verdict.values.most()),
-                        gate.is_upper_bound() ? "at most" : "at least", gate.limit, verdict.passed() ? "ok" : "FAILED");
+  for (const GateResult& result : results) {
+    const Gate& gate = result.gate;
+    text += fmt::format("{:<42} {:>8.2f}  {:>16}  {:<8} {:>4.2f}  {}\n", name_of(gate), result.values.median(),
+                        fmt::format("{:.2f} .. {:.2f}", result.values.least(), result.values.most()),
+                        gate.is_upper_bound() ? "at most" : "at least", gate.limit, result.passed() ? "ok" : "FAILED");
   }
   return text;
 }
 
-Status execute(const Options& options) {
+Status execute(const BenchCheckOptions& options) {
   const std::vector<Gate> gates = chosen_gates(options.ops);
-  SHUNT_TRY_ASSIGN(const std::vector<Verdict> verdicts, check_all(options, gates));
-  SHUNT_TRY(options.json ? print_json(to_json(verdicts, options)) : print(to_text(verdicts)));
-  const auto failed = std::ranges::count_if(verdicts, [](const Verdict& verdict) { return !verdict.passed(); });
+  SHUNT_TRY_ASSIGN(const std::vector<GateResult> results, check_all(options, gates));
+  SHUNT_TRY(options.json ? print_json(to_json(results, options)) : print(to_text(results)));
+  const auto failed = std::ranges::count_if(results, [](const GateResult& result) { return !result.passed(); });
   if (failed == 0) return {};
   return fail(Code::internal,
-              fmt::format("{} of {} speed gates failed; repeat the check on an idle machine", failed, verdicts.size()));
+              fmt::format("{} of {} speed gates failed; repeat the check on an idle machine", failed, results.size()));
 }
 
 }  // namespace
 
 Action bench_check(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchCheckOptions>();
   line.option("OP", options->ops, "Ops whose gates to check [all gates]");
   add_shape(line, options->shape);
   add_repetitions(line, options->repetitions);

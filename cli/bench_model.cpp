@@ -21,7 +21,7 @@ namespace {
 
 using models::Session;
 
-struct Options {
+struct BenchModelOptions {
   std::string model;
   std::uint32_t prompt = 512;
   std::uint32_t generate = 64;
@@ -66,7 +66,7 @@ Result<double> time_tokens(Session& session, std::span<const Token> tokens, bool
 }
 
 // Does all measurements in each repetition, so that a slow moment of the machine affects them alike.
-Result<Measured> measure(Session& session, const Options& options) {
+Result<Measured> measure(Session& session, const BenchModelOptions& options) {
   const std::uint32_t vocabulary = session.model().config().vocabulary;
   const std::vector<Token> prompt = random_tokens(options.prompt, vocabulary);
   const std::vector<Token> generated = random_tokens(options.generate, vocabulary);
@@ -90,7 +90,8 @@ Result<Measured> measure(Session& session, const Options& options) {
 }
 
 // Predicts the tokens per second of generation.
-Result<double> predict_generation(const models::Model& model, const Runtime& runtime, const Options& options) {
+Result<double> predict_generation(const models::Model& model, const Runtime& runtime,
+                                  const BenchModelOptions& options) {
   models::StepPlanner planner(model, runtime, options.session, options.generate);
   SHUNT_TRY_ASSIGN(const PlannedGraph step, planner.plan(1, 1));
   return 1e6 / step.plan.predicted_us;
@@ -101,7 +102,7 @@ std::string line_of(std::string_view what, const Samples& samples, std::string_v
                      samples.least() / scale, samples.most() / scale);
 }
 
-Status execute(Options& options) {
+Status execute(BenchModelOptions& options) {
   SHUNT_TRY(prepare_trace(options.trace, options.runtime, options.session.profile));
   if (options.session.context == 0) options.session.context = std::max(options.prompt, options.generate);
   if (options.session.context < std::max(options.prompt, options.generate))
@@ -148,15 +149,15 @@ Status execute(Options& options) {
   text += fmt::format("predicted      {:>9.2f} tokens/s for the prompt, {:.2f} for generation\n", predicted_prompt,
                       predicted_generate);
   text += line_of("memory read", measured.bandwidth, "GB/s    ", 1e9);
-  text += fmt::format("generation reads {} of weights per token: {:.0f} % of the memory bandwidth\n", in_units(bytes),
-                      100 * share);
+  text += fmt::format("generation reads {} of weights per token: {} of the memory bandwidth\n", in_units(bytes),
+                      in_percent(share));
   return print(text);
 }
 
 }  // namespace
 
 Action bench_model(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchModelOptions>();
   add_model(line, options->model);
   const auto count = [&](const char* name, std::uint32_t& value, const char* meaning) {
     add_number(line, name, value, fmt::format("{} [{}]", meaning, value), 1U, 1U << 20U);

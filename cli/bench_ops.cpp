@@ -19,9 +19,9 @@ namespace shunt::cli {
 namespace {
 
 // An op is not measured again after this time.
-constexpr double kPatienceSeconds = 2;
+constexpr double kMostSecondsPerOp = 2;
 
-struct Options {
+struct BenchOpsOptions {
   std::vector<std::string> ops;
   BenchShape shape;
   std::uint32_t repetitions = 7;
@@ -39,7 +39,7 @@ struct Row {
   std::string refusal;  // why the device cannot run it; nothing was measured then
 };
 
-struct Report {
+struct OpsReport {
   std::string shape;
   std::uint32_t threads = 0;
   LimitTimes limits;
@@ -58,7 +58,7 @@ Result<Row> measure(BenchCase use, Device& device, cpu::Limits& limits, std::uin
   row.cost = (*bench)->cost();
   row.reads_memory = (*bench)->reads_memory();
   double spent = 0;
-  for (std::uint32_t done = 0; done < repetitions && (done == 0 || spent < kPatienceSeconds); ++done) {
+  for (std::uint32_t done = 0; done < repetitions && (done == 0 || spent < kMostSecondsPerOp); ++done) {
     if (ending.load()) return fail(Code::interrupted, "interrupted");
     const Stopwatch watch;
     SHUNT_TRY(measure_beside(limits, **bench, row.times, times));
@@ -67,9 +67,10 @@ Result<Row> measure(BenchCase use, Device& device, cpu::Limits& limits, std::uin
   return row;
 }
 
-Result<Report> measure_all(const Options& options, std::span<const Op> chosen, std::span<Device* const> devices) {
+Result<OpsReport> measure_all(const BenchOpsOptions& options, std::span<const Op> chosen,
+                              std::span<Device* const> devices) {
   SHUNT_TRY_ASSIGN(const auto limits, cpu::Limits::create(options.runtime.threads));
-  Report report{.shape = options.shape.name, .threads = limits->threads()};
+  OpsReport report{.shape = options.shape.name, .threads = limits->threads()};
   ProgressLine line;
   for (const Op op : chosen) {
     SHUNT_TRY_ASSIGN(const std::vector<BenchCase> cases, bench_cases(op, sizes_of(options.shape)));
@@ -102,7 +103,7 @@ Json to_json(const Row& row) {
   return json;
 }
 
-Json to_json(const Report& report) {
+Json to_json(const OpsReport& report) {
   Json json = {{"shape", report.shape}, {"threads", report.threads}};
   if (const LimitTimes& limits = report.limits; !limits.read_bytes_per_s.empty())
     json.update({{"read_bytes_per_s", json_of(limits.read_bytes_per_s)},
@@ -114,7 +115,7 @@ Json to_json(const Report& report) {
   return json;
 }
 
-std::string head_of(const Report& report) {
+std::string head_of(const OpsReport& report) {
   std::string text = fmt::format("sizes of {}; threads: {}; medians\n", report.shape, report.threads);
   const LimitTimes& limits = report.limits;
   if (limits.read_bytes_per_s.empty()) return text;
@@ -137,7 +138,7 @@ std::string line_of(const Row& row) {
                      100 * times.share_of_peak.median(), row.reads_memory ? "memory" : "reused");
 }
 
-std::string to_text(const Report& report) {
+std::string to_text(const OpsReport& report) {
   std::string text = head_of(report);
   text += fmt::format("{:<18} {:<5} {:>5}  {:<11} {:>10} {:>9} {:>12} {:>8} {:>7} {:>9} {:>7}  {}\n", "op", "dtype",
                       "rows", "device", "moves", "MFLOP", "us", "GB/s", "of read", "GFLOP/s", "of peak", "from");
@@ -150,21 +151,21 @@ std::string to_text(const Report& report) {
   return text;
 }
 
-Status execute(const Options& options) {
+Status execute(const BenchOpsOptions& options) {
   const std::vector<Op> chosen = chosen_ops(options.ops);
   if (options.curve && !options.ops.empty()) refuse("--curve measures devices, not ops; leave out OP");
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
   std::span<Device* const> devices = opened(*runtime).handles();
   if (options.runtime.devices.empty()) devices = devices.first(1);
   if (options.curve) return bench_rates(devices, options.runtime.threads, options.repetitions, options.json);
-  SHUNT_TRY_ASSIGN(const Report report, measure_all(options, chosen, devices));
+  SHUNT_TRY_ASSIGN(const OpsReport report, measure_all(options, chosen, devices));
   return options.json ? print_json(to_json(report)) : print(to_text(report));
 }
 
 }  // namespace
 
 Action bench_ops(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<BenchOpsOptions>();
   add_ops(line, options->ops, "Ops to measure");
   add_shape(line, options->shape);
   add_repetitions(line, options->repetitions);

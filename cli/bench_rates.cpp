@@ -16,7 +16,7 @@ namespace shunt::cli {
 namespace {
 
 // A size is not measured again after this time.
-constexpr double kPatienceSeconds = 1;
+constexpr double kMostSecondsPerSize = 1;
 // If a copy takes longer, larger ones are not measured.
 constexpr double kLongCopyUs = 1e5;
 
@@ -37,7 +37,7 @@ struct DeviceRates {
   std::string end;  // why there are no larger sizes, or no sizes at all
 };
 
-struct Report {
+struct RatesReport {
   std::uint32_t threads = 0;
   Samples read_bytes_per_s;
   std::vector<DeviceRates> devices;
@@ -64,7 +64,7 @@ Result<Point> measure_point(Device& device, std::uint64_t bytes, const LaunchCos
   Point point{.bytes = bytes};
   const Stopwatch watch;
   SHUNT_TRY_ASSIGN(const auto bench, CopyBench::create(device, bytes, launch));
-  for (std::uint32_t done = 0; done < repetitions && (done == 0 || watch.seconds() < kPatienceSeconds); ++done) {
+  for (std::uint32_t done = 0; done < repetitions && (done == 0 || watch.seconds() < kMostSecondsPerSize); ++done) {
     SHUNT_TRY(not_interrupted());
     const double limit = limits.read_bytes_per_s();
     SHUNT_TRY_ASSIGN(const double us, bench->measure_us());
@@ -104,7 +104,7 @@ Result<DeviceRates> measure_device(Device& device, cpu::Limits& limits, std::uin
   return rates;
 }
 
-Json to_json(const Report& report) {
+Json to_json(const RatesReport& report) {
   Json json = {{"threads", report.threads},
                {"read_bytes_per_s", report.read_bytes_per_s.empty() ? Json() : json_of(report.read_bytes_per_s)},
                {"devices", Json::array()}};
@@ -141,7 +141,7 @@ std::string to_text(const DeviceRates& rates) {
   return text;
 }
 
-std::string to_text(const Report& report) {
+std::string to_text(const RatesReport& report) {
   std::string text = fmt::format("copies of F32, one after another; threads: {}; medians\n", report.threads);
   if (!report.read_bytes_per_s.empty())
     text += fmt::format("memory read {:.1f} GB/s\n", report.read_bytes_per_s.median() / 1e9);
@@ -157,7 +157,7 @@ std::string to_text(const Report& report) {
 
 Status bench_rates(std::span<Device* const> devices, std::uint32_t threads, std::uint32_t repetitions, bool json) {
   SHUNT_TRY_ASSIGN(const auto limits, cpu::Limits::create(threads));
-  Report report{.threads = limits->threads()};
+  RatesReport report{.threads = limits->threads()};
   for (Device* device : devices) {
     SHUNT_TRY_ASSIGN(DeviceRates rates, measure_device(*device, *limits, repetitions, report.read_bytes_per_s));
     report.devices.push_back(std::move(rates));

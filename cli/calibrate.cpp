@@ -25,7 +25,7 @@
 namespace shunt::cli {
 namespace {
 
-struct Options {
+struct CalibrateOptions {
   std::string model;
   bool quick = false;
   bool check = false;
@@ -63,7 +63,7 @@ Result<std::vector<BenchCase>> cases_of_model(const models::Model& model, const 
 }
 
 // The cases of the model if there is one, else typical ones.
-Result<std::vector<BenchCase>> cases_for(const Options& options, const Runtime& runtime, Device& device,
+Result<std::vector<BenchCase>> cases_for(const CalibrateOptions& options, const Runtime& runtime, Device& device,
                                          const models::Model* model) {
   if (model != nullptr)
     return cases_of_model(*model, runtime, device,
@@ -73,7 +73,7 @@ Result<std::vector<BenchCase>> cases_for(const Options& options, const Runtime& 
   return cases;
 }
 
-std::string in_words(const LinkRates& link) {
+std::string rates_in_words(const LinkRates& link) {
   return link.bytes_per_s == 0 ? "-" : fmt::format("{:.1f} us + {:.1f} GB/s", link.us, link.bytes_per_s / 1e9);
 }
 
@@ -85,8 +85,8 @@ std::string to_text(const Profile& profile, const std::filesystem::path& path) {
     std::size_t shapes = 0;
     for (const auto& [kind, points] : device.ops) shapes += points.size();
     text += fmt::format("{:<12} {:>9.2f} {:>8.2f} {:>8.2f} {:>22} {:>22} {:>6.2f} {:>6.2f} {:>7} {:>7}\n", device.id,
-                        device.launch_us, device.wake_us, device.op_us, in_words(device.to_device),
-                        in_words(device.from_device), device.few_tokens_ratio, device.many_tokens_ratio,
+                        device.launch_us, device.wake_us, device.op_us, rates_in_words(device.to_device),
+                        rates_in_words(device.from_device), device.few_tokens_ratio, device.many_tokens_ratio,
                         device.ops.size(), shapes);
     for (const auto& [op, why] : device.refused) text += fmt::format("  {} is not used on this device: {}\n", op, why);
   }
@@ -220,7 +220,7 @@ struct Results {
     kept.set(found);
     return {};
   }
-  [[nodiscard]] Status show(const Options& options, double seconds) const {
+  [[nodiscard]] Status show(const CalibrateOptions& options, double seconds) const {
     if (checks.empty() && measured.devices.empty()) return {};
     note(fmt::format("{:.1f} s", seconds));
     if (options.check) return print_checks(checks, options.json);
@@ -236,8 +236,8 @@ struct Results {
 };
 
 // Measures or checks one device. Errors: only those that would stop every other device too.
-Status add_device(Device& device, const Options& options, std::span<const BenchCase> cases, const models::Model* steps,
-                  Results& results) {
+Status add_device(Device& device, const CalibrateOptions& options, std::span<const BenchCase> cases,
+                  const models::Model* steps, Results& results) {
   const DeviceProfile* const before = results.kept.find(device.info());
   if (options.check) {
     auto checked = check(device, cases, before, options.quick);
@@ -262,7 +262,7 @@ Status add_device(Device& device, const Options& options, std::span<const BenchC
   return {};
 }
 
-Status execute(Options& options) {
+Status execute(CalibrateOptions& options) {
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
   Results results;
   SHUNT_TRY_ASSIGN(results.path, profile_path());
@@ -293,7 +293,7 @@ Status execute(Options& options) {
 }  // namespace
 
 Action calibrate(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CalibrateOptions>();
   add_model_file(line, "MODEL", options->model, "GGUF file whose shapes to measure [shapes of common models]");
   line.flag("--check", options->check,
             "Keep the measurements, and compare predictions with times measured now, for seen and unseen shapes");

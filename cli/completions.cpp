@@ -126,12 +126,12 @@ struct Shell {
 };
 constexpr Shell kShells[] = {{"bash", bash}, {"zsh", zsh}, {"fish", fish}};
 
-struct Options {
+struct CompletionsOptions {
   std::string shell;
   bool json = false;
 };
 
-Status execute(const Options& options) {
+Status execute(const CompletionsOptions& options) {
   for (const Shell& shell : kShells) {
     if (shell.name != options.shell) continue;
     return options.json ? print_json({{"shell", shell.name}, {"script", shell.script()}}) : print(shell.script());
@@ -142,7 +142,7 @@ Status execute(const Options& options) {
 }  // namespace
 
 Action completions(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<CompletionsOptions>();
   line.option("SHELL", options->shell, "bash, zsh or fish").required();
   add_json(line, options->json);
   return [options] { return execute(*options); };

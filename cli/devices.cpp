@@ -93,13 +93,13 @@ Result<std::vector<ApiReport>> find(const FindOptions& options, const std::strin
 }  // namespace
 
 Action devices(CommandLine& line) {
-  struct Options {
+  struct DevicesOptions {
     FindOptions find;
     std::string machine;
     bool features = false;
     bool json = false;
   };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<DevicesOptions>();
   add_threads(line, options->find.threads);
   line.flag("--features", options->features, "Show limits and features instead of memory and drivers");
   line.flag("--again", options->find.again,

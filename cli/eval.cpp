@@ -19,7 +19,7 @@ using models::Agreement;
 using models::Evaluation;
 using models::Session;
 
-struct Options {
+struct EvalOptions {
   std::string model;
   std::optional<std::string> text;
   std::optional<std::string> tokens;
@@ -46,7 +46,7 @@ std::vector<Token> parse_ids(const std::string& list) {
   return tokens;
 }
 
-std::string to_text(const Evaluation& evaluation, const Options& options, const models::Tokenizer& tokenizer) {
+std::string to_text(const Evaluation& evaluation, const EvalOptions& options, const models::Tokenizer& tokenizer) {
   const std::size_t count = evaluation.tokens.size();
   std::string text;
   for (std::size_t index = 0; index < evaluation.tops.size(); ++index) {
@@ -64,7 +64,7 @@ std::string to_text(const Evaluation& evaluation, const Options& options, const 
 }
 
 // Evaluates with a progress line; Ctrl-C ends it.
-Result<Evaluation> evaluate(Session& session, const std::vector<Token>& tokens, const Options& options) {
+Result<Evaluation> evaluate(Session& session, const std::vector<Token>& tokens, const EvalOptions& options) {
   const std::atomic<bool>& ending = catch_interrupts();
   ProgressLine line;
   return models::evaluate(
@@ -85,7 +85,8 @@ std::string to_text(const Agreement& agreement, const std::string& against) {
 }
 
 // Compares the session with one on the devices of --against. Errors: internal if their logits differ.
-Status compare(const models::Model& model, Session& session, const std::vector<Token>& tokens, const Options& options) {
+Status compare(const models::Model& model, Session& session, const std::vector<Token>& tokens,
+               const EvalOptions& options) {
   RuntimeOptions others = options.runtime;
   others.devices = options.against;
   others.trace = false;
@@ -99,14 +100,14 @@ Status compare(const models::Model& model, Session& session, const std::vector<T
                                      return !ending.load();
                                    }}));
   line.clear();
-  SHUNT_TRY(options.json ? print_json(to_json(agreement)) : print(to_text(agreement, options.against)));
+  SHUNT_TRY(options.json ? print_json(cli::to_json(agreement)) : print(to_text(agreement, options.against)));
   if (agreement.ok()) return {};
   return fail(
       Code::internal,
       fmt::format("the logits differ from those of {}; run shunt verify to see which ops differ", options.against));
 }
 
-Status execute(Options& options) {
+Status execute(EvalOptions& options) {
   if (!options.against.empty() && (options.every || options.perplexity))
     refuse("--against excludes --every and --perplexity; leave them out");
   if (options.text.has_value() == options.tokens.has_value()) refuse("give either --text or --tokens");
@@ -130,14 +131,14 @@ Status execute(Options& options) {
   }
   SHUNT_TRY_ASSIGN(const Evaluation evaluation, evaluate(*session, tokens, options));
   SHUNT_TRY(write_trace(*runtime, options.trace, origin));
-  return options.json ? print_json(to_json(evaluation, options.every))
+  return options.json ? print_json(cli::to_json(evaluation, options.every))
                       : print(to_text(evaluation, options, model->tokenizer()));
 }
 
 }  // namespace
 
 Action eval(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<EvalOptions>();
   add_model(line, options->model);
   line.option("--text", options->text, "Evaluate this text; special tokens are parsed, and BOS is added");
   line.option("--tokens", options->tokens, "Evaluate these tokens, such as \"1 2 3\"; nothing is added")

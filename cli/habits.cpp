@@ -11,20 +11,20 @@
 namespace shunt::cli {
 namespace {
 
-enum class Kind { same, with_value, needless, absent };
+enum class HabitKind { same, with_value, needless, absent };
 
 struct Habit {
-  Kind kind;
+  HabitKind kind;
   std::string_view spellings;
   std::string_view takes;
   std::string_view words;  // what replaces it, or the sentence
 };
 
 constexpr Habit kHabits[] = {
-#define SHUNT_HABIT(spellings, becomes) {Kind::same, spellings, "", becomes},
-#define SHUNT_HABIT_VALUE(spellings, value, words) {Kind::with_value, spellings, value, words},
-#define SHUNT_HABIT_NEEDLESS(spellings, takes, sentence) {Kind::needless, spellings, takes, sentence},
-#define SHUNT_HABIT_ABSENT(spellings, takes, sentence) {Kind::absent, spellings, takes, sentence},
+#define SHUNT_HABIT(spellings, becomes) {HabitKind::same, spellings, "", becomes},
+#define SHUNT_HABIT_VALUE(spellings, value, words) {HabitKind::with_value, spellings, value, words},
+#define SHUNT_HABIT_NEEDLESS(spellings, takes, sentence) {HabitKind::needless, spellings, takes, sentence},
+#define SHUNT_HABIT_ABSENT(spellings, takes, sentence) {HabitKind::absent, spellings, takes, sentence},
 #include "habits.def"
 };
 
@@ -87,8 +87,8 @@ class Translation {
   }
 
   bool apply(const Habit& habit, const std::string& name, std::optional<std::string>& value) {
-    if (habit.kind == Kind::same) return rename(habit, value);
-    if (habit.kind == Kind::with_value) {
+    if (habit.kind == HabitKind::same) return rename(habit, value);
+    if (habit.kind == HabitKind::with_value) {
       const bool follows = !value && !rest_.empty() && rest_.front() == habit.takes;
       const std::vector<std::string> words = split(habit.words);
       if ((!follows && value != habit.takes) || !own(words.front())) return false;
@@ -100,7 +100,7 @@ class Translation {
     const bool one = habit.takes == "N";
     if (!value && !rest_.empty() && (one || lists(habit.takes, rest_.front()))) take();
     const std::string text = fmt::format("{}: {}", name, habit.words);
-    if (habit.kind == Kind::absent) refuse(text);
+    if (habit.kind == HabitKind::absent) refuse(text);
     note(text + ".");
     return true;
   }

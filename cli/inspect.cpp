@@ -109,12 +109,12 @@ std::string to_text(const ModelSummary& summary, bool tensors) {
 }  // namespace
 
 Action inspect(CommandLine& line) {
-  struct Options {
+  struct InspectOptions {
     std::string model;
     bool tensors = false;
     bool json = false;
   };
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<InspectOptions>();
   add_model(line, options->model);
   line.flag("--tensors", options->tensors, "List the tensors too (JSON always has them)");
   add_json(line, options->json);

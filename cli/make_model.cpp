@@ -19,7 +19,7 @@
 namespace shunt::cli {
 namespace {
 
-struct Options {
+struct MakeModelOptions {
   std::string shape;
   std::string type;
   std::string out;
@@ -33,7 +33,7 @@ std::string shape_names() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-Status execute(Options& options) {
+Status execute(MakeModelOptions& options) {
   if (std::ranges::find(models::model_shapes(), options.shape, &models::ModelShape::name) ==
       models::model_shapes().end())
     refuse(fmt::format(
@@ -62,7 +62,7 @@ Status execute(Options& options) {
 }  // namespace
 
 Action make_model(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<MakeModelOptions>();
   line.option("SHAPE", options->shape, "Shape of the model: " + shape_names()).required();
   line.option("TYPE", options->type, with_types("Type of the weights:")).required();
   line.output("OUT", options->out, "GGUF file to write; an existing file is replaced").required();

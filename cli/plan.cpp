@@ -19,7 +19,7 @@
 namespace shunt::cli {
 namespace {
 
-struct Options {
+struct PlanOptions {
   std::string model;
   bool explain = false;
   std::uint32_t prompt = 512;
@@ -70,7 +70,7 @@ Json to_json(const PeakMemory& peak) {
           {"scratch_bytes", peak.scratch}, {"logits_bytes", peak.logits}, {"process_bytes", peak.process}};
 }
 
-Status execute(Options& options) {
+Status execute(PlanOptions& options) {
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
   SHUNT_TRY_ASSIGN(const auto model, models::Model::load(options.model));
   SHUNT_TRY_ASSIGN(const std::uint32_t context, models::choose_context(*model, *runtime, options.session));
@@ -109,7 +109,7 @@ Status execute(Options& options) {
 }  // namespace
 
 Action plan(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<PlanOptions>();
   add_model(line, options->model);
   line.flag("--explain", options->explain, "Show each op with all candidates, and why each was chosen or not");
   add_number(line, "--tokens", options->prompt, fmt::format("Tokens of the prompt [{}]", options->prompt), 1U,

@@ -126,8 +126,6 @@ std::string describe(const Work& work) {
   return words.empty() ? "nothing" : fmt::format("{}", fmt::join(words, "; "));
 }
 
-std::string percent(double part) { return fmt::format("{:.0f} %", part * 100); }
-
 // The peak bytes of each memory pool over the two steps. Their scratch memory adds up.
 std::map<std::string_view, std::uint64_t> memory_of(const PlannedSteps& steps) {
   std::map<std::string_view, std::uint64_t> bytes;
@@ -165,8 +163,8 @@ std::string devices_table(const PlannedSteps& steps) {
     const auto [place, is_first] = first_of.emplace(one.pool, one.id);
     const auto bytes = memory.find(one.pool);
     rows.push_back(
-        {one.id, percent(part_of(generation[device], plan.predicted_us)),
-         percent(part_of(prompt[device], steps.prompt.plan.predicted_us)),
+        {one.id, in_percent(part_of(generation[device], plan.predicted_us)),
+         in_percent(part_of(prompt[device], steps.prompt.plan.predicted_us)),
          is_first ? in_units(bytes == memory.end() ? 0 : bytes->second) : fmt::format("with {}", place->second),
          describe(work[device])});
   }
@@ -188,10 +186,11 @@ std::string summary_of(const PlannedSteps& steps) {
   const Plan& plan = steps.generation.plan;
   const Bottleneck bottleneck = bottleneck_of(plan);
   std::string text = speed_line("prompt", steps.prompt_tokens, steps.prompt.plan) + speed_line("generation", 1, plan);
-  text += fmt::format("bottleneck  {}, busy for {} of a token's time{}\n", bottleneck.name, percent(bottleneck.share),
-                      bottleneck.largest.empty() ? ""
-                                                 : fmt::format("; {} takes {} of that", bottleneck.largest,
-                                                               percent(bottleneck.largest_share)));
+  text +=
+      fmt::format("bottleneck  {}, busy for {} of a token's time{}\n", bottleneck.name, in_percent(bottleneck.share),
+                  bottleneck.largest.empty()
+                      ? ""
+                      : fmt::format("; {} takes {} of that", bottleneck.largest, in_percent(bottleneck.largest_share)));
   for (const Quarantined& device : plan.quarantined)
     text += fmt::format("quarantined {}, after a failure: {}\n", device.id, device.why);
   return fmt::format("{}\n{}", text, devices_table(steps));

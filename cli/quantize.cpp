@@ -16,7 +16,7 @@
 namespace shunt::cli {
 namespace {
 
-struct Options {
+struct QuantizeOptions {
   std::string in;
   std::string out;
   std::string type;
@@ -24,7 +24,7 @@ struct Options {
   bool json = false;
 };
 
-Status execute(Options& options) {
+Status execute(QuantizeOptions& options) {
   options.type = or_refuse(models::mixture_from_name(options.type)).name;
   const Stopwatch watch;
   ProgressLine line;
@@ -64,7 +64,7 @@ Status execute(Options& options) {
 }  // namespace
 
 Action quantize(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<QuantizeOptions>();
   add_model_file(line, "IN", options->in, "GGUF file, preferably with weights in F32, F16 or BF16").required();
   line.output("OUT", options->out, "GGUF file to write; an existing file is replaced").required();
   line.option("TYPE", options->type, with_types("Type of the weights:")).required();

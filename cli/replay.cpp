@@ -25,7 +25,7 @@
 namespace shunt::cli {
 namespace {
 
-struct Options {
+struct ReplayOptions {
   std::string trace;
   std::string model;  // empty: the path in the trace
   SessionOptions session;
@@ -63,7 +63,7 @@ Total total_of(std::span<const Replayed> steps) {
 }
 
 // The options of the trace, overridden by those of the user. Devices and budgets do not carry over to another machine.
-RuntimeOptions runtime_of(const Options& options, const Origin& origin) {
+RuntimeOptions runtime_of(const ReplayOptions& options, const Origin& origin) {
   RuntimeOptions runtime = origin.runtime();
   const RuntimeOptions& asked = options.runtime;
   runtime.strict = asked.strict;
@@ -82,7 +82,7 @@ RuntimeOptions runtime_of(const Options& options, const Origin& origin) {
   return runtime;
 }
 
-Result<SessionOptions> session_of(const Options& options, const Origin& origin) {
+Result<SessionOptions> session_of(const ReplayOptions& options, const Origin& origin) {
   SHUNT_TRY_ASSIGN(SessionOptions session, origin.session());
   if (options.strategy->was_given()) session.strategy = options.session.strategy;
   if (options.numerics->was_given()) session.numerics = options.session.numerics;
@@ -106,14 +106,14 @@ Replayed compare(PlanRegret before, const Graph& graph, const Plan& after) {
 }
 
 // Suggests --model, since the user may have moved the file.
-Error with_hint(Error error, const Options& options) {
+Error with_hint(Error error, const ReplayOptions& options) {
   if (options.model.empty() && error.code == Code::io)
     error.message += "; if it was moved, name its new place with --model";
   return error;
 }
 
-Result<std::vector<Replayed>> plan_steps(std::vector<PlanRegret> plans, const Options& options, const Origin& origin,
-                                         const SessionOptions& session, const Runtime& runtime) {
+Result<std::vector<Replayed>> plan_steps(std::vector<PlanRegret> plans, const ReplayOptions& options,
+                                         const Origin& origin, const SessionOptions& session, const Runtime& runtime) {
   auto model = models::Model::load(options.model.empty() ? origin.model : options.model);
   if (!model) return std::unexpected(with_hint(std::move(model).error(), options));
   models::StepPlanner planner(**model, runtime, session, origin.context);
@@ -130,8 +130,8 @@ Result<std::vector<Replayed>> plan_steps(std::vector<PlanRegret> plans, const Op
   return steps;
 }
 
-Result<std::vector<Replayed>> plan_graphs(std::vector<PlanRegret> plans, const Options& options, const Origin& origin,
-                                          const SessionOptions& session, const Runtime& runtime) {
+Result<std::vector<Replayed>> plan_graphs(std::vector<PlanRegret> plans, const ReplayOptions& options,
+                                          const Origin& origin, const SessionOptions& session, const Runtime& runtime) {
   const std::string& path = options.model.empty() ? origin.model : options.model;
   auto file = MappedFile::open(path);
   if (!file) return std::unexpected(with_hint(std::move(file).error(), options));
@@ -185,7 +185,7 @@ std::string to_text(std::span<const Replayed> steps, const SessionOptions& sessi
   return text;
 }
 
-Status execute(const Options& options) {
+Status execute(const ReplayOptions& options) {
   SHUNT_TRY_ASSIGN(const trace::Recording recording, trace::read_chrome_trace(options.trace));
   auto found = origin_in(recording);
   if (!found) return fail_at(options.trace, std::move(found).error());
@@ -205,7 +205,7 @@ Status execute(const Options& options) {
 }  // namespace
 
 Action replay(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReplayOptions>();
   line.input("TRACE", options->trace, "File written by --trace of run, eval, bench model or run-graph").required();
   add_model_file(line, "--model", options->model, "The model, if it was moved since the trace was recorded")
       .value_name("FILE");

@@ -19,7 +19,7 @@
 namespace shunt::cli {
 namespace {
 
-struct Options {
+struct ReportOptions {
   std::string trace;
   std::string page;
   bool explain = false;
@@ -27,7 +27,7 @@ struct Options {
   bool json = false;
 };
 
-Json facts_of(const Options& options, const trace::Recording& recording, const trace::ExecutionSummary& summary,
+Json facts_of(const ReportOptions& options, const trace::Recording& recording, const trace::ExecutionSummary& summary,
               const Verdict& verdict, const std::vector<PlanRegret>& plans) {
   const auto parse = [](const std::string& text) { return parse_json(text); };
   Json facts = {{"trace", options.trace}, {"verdict", to_json(verdict)},        {"origin", nullptr},
@@ -44,10 +44,10 @@ std::string explain(const std::vector<PlanRegret>& plans) {
   return text;
 }
 
-bool is_text(const Options& options) { return !options.lines && !options.explain && !options.json; }
+bool is_text(const ReportOptions& options) { return !options.lines && !options.explain && !options.json; }
 
 // The path of the page; empty if none is written.
-std::string path_of_page(const Options& options) {
+std::string path_of_page(const ReportOptions& options) {
   if (!options.page.empty() || !is_text(options)) return options.page;
   return std::filesystem::path(options.trace).replace_extension(".html").string();
 }
@@ -59,7 +59,7 @@ Status write_page(const std::string& path, Json facts, const trace::Recording& r
   return {};
 }
 
-Status execute(const Options& options) {
+Status execute(const ReportOptions& options) {
   const std::string page = path_of_page(options);
   SHUNT_TRY_ASSIGN(const trace::Recording recording, trace::read_chrome_trace(options.trace));
   const auto origin = origin_in(recording);
@@ -77,7 +77,7 @@ Status execute(const Options& options) {
 }  // namespace
 
 Action report(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<ReportOptions>();
   line.input("TRACE", options->trace, "File written by --trace of run, run-graph, eval or bench model").required();
   line.option("-o,--output", options->page,
               "File of the page [beside the trace, as .html; no page with any other option]")

@@ -21,8 +21,6 @@ using trace::Tally;
 
 constexpr std::string_view kTokens = "tokens";
 
-std::string percent(double part) { return fmt::format("{:.0f} %", 100 * part); }
-
 // "96 % of the work ran on gpu:0, 4 % on cpu"
 std::string what_ran_where(const trace::ExecutionSummary& summary) {
   double all = 0;
@@ -30,7 +28,7 @@ std::string what_ran_where(const trace::ExecutionSummary& summary) {
   if (all <= 0) return "nothing ran";
   std::vector<std::string> shares;
   for (const Tally& device : summary.devices)
-    shares.push_back(fmt::format("{}{} on {}", percent(device.actual_us / all),
+    shares.push_back(fmt::format("{}{} on {}", in_percent(device.actual_us / all),
                                  shares.empty() ? " of the work ran" : "", device.name));
   return fmt::format("{}", fmt::join(shares, ", "));
 }
@@ -73,7 +71,7 @@ std::string what_would_be_better(const trace::ExecutionSummary& summary, const s
   const double whole = summary.runs.actual_us;
   if (whole <= 0 || regret < kWorth * whole) return "no other placement is predicted to be much faster" + advice;
   const std::string most = largest_regret(plans);
-  return fmt::format("other devices were predicted to save {} ({}), {}{}", in_time(regret), percent(regret / whole),
+  return fmt::format("other devices were predicted to save {} ({}), {}{}", in_time(regret), in_percent(regret / whole),
                      most.empty() ? "with --strategy auto" : most, advice);
 }
 

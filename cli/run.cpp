@@ -24,7 +24,7 @@ namespace {
 using models::ChatTemplate;
 using models::Session;
 
-struct Options {
+struct RunOptions {
   std::string model;
   std::optional<std::string> prompt;
   std::string prompt_file;
@@ -50,7 +50,7 @@ std::string speed(std::size_t count, double seconds) {
 class Run {
  public:
   // REQUIRES: the options outlive it; notices of their runtime go through it.
-  explicit Run(Options& options) : options_(options) {
+  explicit Run(RunOptions& options) : options_(options) {
     options.runtime.on_notice = [this](const std::string& text) {
       begin_line();
       note(text);
@@ -152,11 +152,11 @@ class Run {
     if (!options_.chat) echo = *options_.prompt;
     SHUNT_TRY_ASSIGN(const Generation generation, generate(tokens, echo));
     if (options_.json) {
-      SHUNT_TRY(print_json(to_json(generation, {.prompt = tokens,
-                                                .seed = options_.generate.sampling.seed,
-                                                .context = session_->context(),
-                                                .load_s = load_s_,
-                                                .devices = devices()})));
+      SHUNT_TRY(print_json(cli::to_json(generation, {.prompt = tokens,
+                                                     .seed = options_.generate.sampling.seed,
+                                                     .context = session_->context(),
+                                                     .load_s = load_s_,
+                                                     .devices = devices()})));
     } else {
       SHUNT_TRY(end_text());
     }
@@ -227,7 +227,7 @@ class Run {
     return {};
   }
 
-  const Options& options_;
+  const RunOptions& options_;
   ProgressLine line_;
   bool is_within_line_ = false;  // whether the text on stdout is in the middle of a line
   std::unique_ptr<Runtime> runtime_;
@@ -244,7 +244,7 @@ std::string check_template(const std::string& name) {
   return fmt::format("\"{}\"{} is not one of {}", name, did_you_mean(name, names), fmt::join(names, ", "));
 }
 
-Status execute(Options& options) {
+Status execute(RunOptions& options) {
   options.generate.sampling = sampling_options(options.sampling);
   if (!options.prompt_file.empty()) {
     SHUNT_TRY_ASSIGN(options.prompt, read_text_file(options.prompt_file));
@@ -273,7 +273,7 @@ Status execute(Options& options) {
 }  // namespace
 
 Action run(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunOptions>();
   add_model(line, options->model);
   const Option prompt = line.option("PROMPT", options->prompt, "Text to continue [a chat on a terminal, else stdin]");
   line.input("-f,--file", options->prompt_file, "Read the prompt from this file").excludes(prompt);

@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::uint64_t kShownElements = 8;
 
-struct Options {
+struct RunGraphOptions {
   std::string model;
   std::vector<std::string> inputs;   // [NAME=]FILE
   std::vector<std::string> outputs;  // [NAME=]FILE
@@ -111,7 +111,7 @@ Json in_json(const onnx::Port& port, const Array& array) {
   return {{"name", port.name}, {"type", onnx::name_of(port.type)}, {"shape", shape}, {"elements", elements}};
 }
 
-Result<std::map<std::string, Array>> read_inputs(const Options& options, const onnx::Model& model) {
+Result<std::map<std::string, Array>> read_inputs(const RunGraphOptions& options, const onnx::Model& model) {
   std::map<std::string, Array> arrays;
   const std::vector<std::string> names = input_names(model);
   for (const std::string& text : options.inputs) {
@@ -146,7 +146,7 @@ Result<std::vector<Array>> compute(const onnx::Imported& imported, Computation& 
   return results;
 }
 
-Status write_outputs(const Options& options, const onnx::Imported& imported, const std::vector<Array>& results,
+Status write_outputs(const RunGraphOptions& options, const onnx::Imported& imported, const std::vector<Array>& results,
                      std::span<const std::string> names) {
   for (const std::string& text : options.outputs) {
     const auto [name, file] = name_and_file(text, names, "output");
@@ -157,7 +157,7 @@ Status write_outputs(const Options& options, const onnx::Imported& imported, con
   return {};
 }
 
-Status show(const Options& options, const onnx::Imported& imported, const std::vector<Array>& results) {
+Status show(const RunGraphOptions& options, const onnx::Imported& imported, const std::vector<Array>& results) {
   Json json = Json::array();
   Rows rows = {{"output", "type", "shape", "elements"}};
   for (std::size_t i = 0; i < results.size(); ++i) {
@@ -168,7 +168,7 @@ Status show(const Options& options, const onnx::Imported& imported, const std::v
   return options.json ? print_json({{"outputs", json}}) : print(in_columns(rows));
 }
 
-Status execute(Options& options, Files& files) {
+Status execute(RunGraphOptions& options, Files& files) {
   SHUNT_TRY(prepare_trace(options.trace, options.runtime, options.computation.profile));
   SHUNT_TRY_ASSIGN(const auto file, MappedFile::open(options.model));
   const auto model = onnx::parse_model(file->bytes());
@@ -194,7 +194,7 @@ Status execute(Options& options, Files& files) {
 }  // namespace
 
 Action run_graph(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<RunGraphOptions>();
   line.input("MODEL", options->model, "ONNX file").required();
   line.option("--input", options->inputs,
               "Read an input from a NumPy array; NAME= may be left out if there is only one")

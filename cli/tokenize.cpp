@@ -11,7 +11,7 @@
 namespace shunt::cli {
 namespace {
 
-struct Options {
+struct TokenizeOptions {
   std::string model;
   std::optional<std::string> text;
   bool json = false;
@@ -24,7 +24,7 @@ std::string text_of(const models::Tokenizer& tokenizer, Token token) {
   return begin + characters.flush();
 }
 
-Status execute(const Options& options) {
+Status execute(const TokenizeOptions& options) {
   SHUNT_TRY_ASSIGN(const auto file, models::GgufFile::open(options.model));
   auto tokenizer = models::Tokenizer::create(file->metadata());
   if (!tokenizer) return fail_at(options.model, std::move(tokenizer).error());
@@ -48,7 +48,7 @@ Status execute(const Options& options) {
 }  // namespace
 
 Action tokenize(CommandLine& line) {
-  auto options = std::make_shared<Options>();
+  auto options = std::make_shared<TokenizeOptions>();
   add_model(line, options->model);
   line.option("TEXT", options->text, "The text, in which special tokens are parsed [stdin]");
   add_json(line, options->json);

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Runs clang-tidy over a compilation database, on all cores: tidy.py BUILD_FOLDER.
 
-A clean file is checked again only when it, a header of this repository that it includes, its compiler flags,
-.clang-tidy or clang-tidy itself changes: a hash of all these is stored in ~/.cache/shunt-tidy, which also serves other
-clones. The first call installs the clang-tidy of tidy_requirements.txt there, with pip.
+Files are checked in the groups of the unity build. A clean group is checked again only when one of its files, a header
+of this repository that they include, their compiler flags, .clang-tidy or clang-tidy itself changes: a hash of all
+these is stored in ~/.cache/shunt-tidy, which also serves other clones. The first call installs the clang-tidy of
+tidy_requirements.txt there, with pip.
 """
 
 import concurrent.futures
@@ -20,8 +21,9 @@ import time
 
 import check_includes
 
-# One pass over a SIMD source instead of one per instruction set.
-EXTRA = ["--extra-arg=-DHWY_COMPILE_ONLY_STATIC", "--extra-arg=-Wno-unknown-warning-option"]
+# One pass over a SIMD source instead of one per instruction set. Unity sources include other sources.
+EXTRA = ["--extra-arg=-DHWY_COMPILE_ONLY_STATIC", "--extra-arg=-Wno-unknown-warning-option",
+         "--checks=-bugprone-suspicious-include"]
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 REQUIREMENTS = ROOT / "tools/tidy_requirements.txt"
 KEPT_DAYS = 60
@@ -69,8 +71,22 @@ def key_of(entry, version):
     for text in (version, " ".join(EXTRA), flags, (ROOT / ".clang-tidy").read_text(encoding="utf-8")):
         digest.update(text.encode() + b"\0")
     for path in sorted(seen):
-        digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + path.read_bytes() + b"\0")
+        # A unity source, which cmake writes, includes its files by absolute paths.
+        text = path.read_bytes().replace(str(ROOT).encode(), b"")
+        digest.update(str(path.relative_to(ROOT)).encode() + b"\0" + text + b"\0")
     return digest.hexdigest()
+
+
+def is_group(entry):
+    return "/Unity/" in entry["file"]
+
+
+def sources_of(entry):
+    """Returns the sources of an entry of the database: of a unity source, those that it includes."""
+    path = pathlib.Path(entry["file"])
+    if not is_group(entry):
+        return [path]
+    return [pathlib.Path(included) for _, included in check_includes.includes_of(path)]
 
 
 def judge(program, entry, folder):
@@ -90,7 +106,8 @@ def main():
     program = installed(cache, version)
     entries = json.loads((pathlib.Path(folder) / "compile_commands.json").read_text(encoding="utf-8"))
     generated = str(pathlib.Path(folder).resolve()) + "/"
-    entries = [entry for entry in entries if not os.path.abspath(entry["file"]).startswith(generated)]
+    entries = [entry for entry in entries
+               if is_group(entry) or not os.path.abspath(entry["file"]).startswith(generated)]
     keys = {entry["file"]: key_of(entry, version) for entry in entries}
     waiting = []
     for entry in entries:
@@ -100,7 +117,7 @@ def main():
         else:
             waiting.append(entry)
     # Long ones first, so that no core waits for the last one.
-    waiting.sort(key=lambda entry: -os.path.getsize(entry["file"]))
+    waiting.sort(key=lambda entry: -sum(path.stat().st_size for path in sources_of(entry)))
     failed = 0
     jobs = int(os.environ.get("JOBS") or os.cpu_count() or 1)
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
@@ -115,7 +132,8 @@ def main():
     for old in cache.iterdir():
         if old.is_file() and time.time() - old.stat().st_mtime > KEPT_DAYS * 86400:
             old.unlink(missing_ok=True)
-    print(f"clang-tidy: {len(entries)} files, {len(waiting)} new or changed, {failed} with findings")
+    files = sum(len(sources_of(entry)) for entry in entries)
+    print(f"clang-tidy: {files} files in {len(entries)} groups, {len(waiting)} new or changed, {failed} with findings")
     return 1 if failed else 0
 
 

@@ -24,6 +24,8 @@ std::string in_time(double us) {
   return fmt::format("{:.2f} s", us / 1e6);
 }
 
+std::string in_percent(double share) { return fmt::format("{:.0f} %", 100 * share); }
+
 std::string_view first_characters(std::string_view text, std::size_t most_bytes) {
   if (text.size() <= most_bytes) return text;
   std::size_t end = most_bytes;

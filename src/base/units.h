@@ -1,4 +1,4 @@
-// Formats sizes, times and names for messages and tables. Pure functions; any thread.
+// Formats sizes, times, shares and names for messages and tables. Pure functions; any thread.
 #pragma once
 
 #include <cstddef>
@@ -12,6 +12,8 @@ namespace shunt {
 [[nodiscard]] std::string in_units(std::uint64_t bytes);
 // Returns "1.5 us", "1.5 ms", "1.50 s".
 [[nodiscard]] std::string in_time(double us);
+// Returns "50 %" of 0.5.
+[[nodiscard]] std::string in_percent(double share);
 
 // Columns are padded to at most this many bytes, so that one long name in a file does not widen every line.
 inline constexpr std::size_t kMostColumnBytes = 64;

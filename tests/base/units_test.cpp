@@ -21,6 +21,8 @@ TEST(Units, AreThoseThatPeopleRead) {
   EXPECT_EQ(in_time(999.96), "1.0 ms");
   EXPECT_EQ(in_time(-1500), "-1.5 ms");
   EXPECT_EQ(in_time(2.5e6), "2.50 s");
+  EXPECT_EQ(in_percent(0.996), "100 %");
+  EXPECT_EQ(in_percent(0.5), "50 %");
 }
 
 TEST(Units, LongNamesAreCutBetweenCharacters) {

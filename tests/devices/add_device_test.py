@@ -25,7 +25,7 @@ class AddDevice(walk_through.WalkThrough):
         self.assertEqual(self.follow("adding-a-device.md"), [TABLE, "src/devices/pretend/device.cpp"])
         self.assertEqual(self.lines_added(TABLE), 1)
         (self.copy / "list.cpp").write_text(PROGRAM)
-        program = self.program(["list.cpp", REGISTRY, "src/devices/pretend/device.cpp"], like=REGISTRY)
+        program = self.program(["list.cpp", REGISTRY, "src/devices/pretend/device.cpp"])
         self.assertEqual(walk_through.run([program], self.copy).split(), ["cpu:simd", "cpu:scalar", "pretend:0"])
 
 

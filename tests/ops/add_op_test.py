@@ -38,7 +38,7 @@ class AddOp(walk_through.WalkThrough):
         (self.copy / "generated").mkdir()
         (self.copy / "generated/families.def").write_text(made.replace("#undef SHUNT_FAMILY\n", rows + "#undef SHUNT_FAMILY\n"))
         (self.copy / "verify.cpp").write_text(PROGRAM)
-        program = self.program(["verify.cpp", *SOURCES], like=SOURCES[0])
+        program = self.program(["verify.cpp", *SOURCES])
         self.assertEqual(walk_through.run([program], self.copy), "right\n")
 
 

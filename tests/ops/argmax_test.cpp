@@ -3,7 +3,7 @@
 #include "ops/each_target.h"
 #include "ops/kernel_case.h"
 
-namespace shunt::test {
+namespace shunt::test::argmax_tests {
 namespace {
 
 const CpuKernel& scalar() { return *cpu_family("argmax").scalar; }
@@ -79,4 +79,4 @@ TEST(Argmax, RowsPastTheValidOnesAreLeftAlone) {
 }
 
 }  // namespace
-}  // namespace shunt::test
+}  // namespace shunt::test::argmax_tests

@@ -5,7 +5,7 @@
 #include "ops/each_target.h"
 #include "ops/kernel_case.h"
 
-namespace shunt::test {
+namespace shunt::test::argsort_tests {
 namespace {
 
 std::vector<double> formula(const Tensor& x) {
@@ -59,4 +59,4 @@ TEST(Argsort, OfEqualsTheLowerIndexIsFirstAndNanIsLast) {
 }
 
 }  // namespace
-}  // namespace shunt::test
+}  // namespace shunt::test::argsort_tests

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-namespace shunt {
+namespace shunt::arithmetic_tests {
 namespace {
 
 // Returns whether x times a weight of `dtype` may be computed in this arithmetic.
@@ -78,4 +78,4 @@ TEST(Numerics, HaveNames) {
 }
 
 }  // namespace
-}  // namespace shunt
+}  // namespace shunt::arithmetic_tests

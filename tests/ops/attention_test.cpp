@@ -7,7 +7,7 @@
 #include "ops/kernel_case.h"
 #include "sanitized.h"
 
-namespace shunt::test {
+namespace shunt::test::attention_tests {
 namespace {
 
 const CpuKernel& scalar() { return *cpu_family("attention").scalar; }
@@ -326,4 +326,4 @@ TEST(Attention, StridedStateIsDeclined) {
 }
 
 }  // namespace
-}  // namespace shunt::test
+}  // namespace shunt::test::attention_tests

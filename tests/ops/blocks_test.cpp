@@ -7,7 +7,7 @@
 #include <limits>
 #include <vector>
 
-namespace shunt {
+namespace shunt::blocks_tests {
 namespace {
 
 constexpr std::uint16_t kOne = 0x3C00;   // F16
@@ -307,4 +307,4 @@ TEST(Blocks, RowsOfSeveralBlocksFollowEachOther) {
 }
 
 }  // namespace
-}  // namespace shunt
+}  // namespace shunt::blocks_tests

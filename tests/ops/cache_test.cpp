@@ -4,7 +4,7 @@
 #include "ops/each_target.h"
 #include "ops/kernel_case.h"
 
-namespace shunt::test {
+namespace shunt::test::cache_tests {
 namespace {
 
 const CpuKernel& scalar() { return *cpu_family("cache").scalar; }
@@ -132,4 +132,4 @@ TEST(Cache, TokensPastTheValidOnesAreIgnored) {
 }
 
 }  // namespace
-}  // namespace shunt::test
+}  // namespace shunt::test::cache_tests

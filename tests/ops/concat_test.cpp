@@ -1,6 +1,6 @@
 #include "ops/kernel_case.h"
 
-namespace shunt::test {
+namespace shunt::test::concat_tests {
 namespace {
 
 const CpuKernel& scalar() { return *cpu_family("concat").scalar; }
@@ -86,4 +86,4 @@ TEST(Concat, WhatDoesNotFitIsAnError) {
 }
 
 }  // namespace
-}  // namespace shunt::test
+}  // namespace shunt::test::concat_tests

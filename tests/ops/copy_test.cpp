@@ -3,7 +3,7 @@
 #include "ops/each_target.h"
 #include "ops/kernel_case.h"
 
-namespace shunt::test {
+namespace shunt::test::copy_tests {
 namespace {
 
 const CpuKernel& scalar() { return *cpu_family("copy").scalar; }
@@ -92,4 +92,4 @@ TEST(Copy, QuantizedOperandsAreDeclined) {
 }
 
 }  // namespace
-}  // namespace shunt::test
+}  // namespace shunt::test::copy_tests

@@ -5,7 +5,7 @@
 #include "ops/kernel_case.h"
 #include "sanitized.h"
 
-namespace shunt::test {
+namespace shunt::test::elementwise_tests {
 namespace {
 
 const CpuKernel& scalar() { return *cpu_family("elementwise").scalar; }
@@ -325,4 +325,4 @@ TEST(Elementwise, ResultThatIsNotContiguousIsDeclined) {
 }
 
 }  // namespace
-}  // namespace shunt::test
+}  // namespace shunt::test::elementwise_tests

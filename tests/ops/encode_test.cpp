@@ -10,7 +10,7 @@
 #include "models/gguf/gguf.h"
 #include "ops/quantize/blocks.h"
 
-namespace shunt {
+namespace shunt::encode_tests {
 namespace {
 
 std::vector<DType> encodable() {
@@ -226,4 +226,4 @@ TEST(Encode, WhatIsNotFiniteGivesSomeBlock) {
 }
 
 }  // namespace
-}  // namespace shunt
+}  // namespace shunt::encode_tests

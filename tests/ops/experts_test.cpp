@@ -7,7 +7,7 @@
 #include "ops/kernel_case.h"
 #include "ops/quantize/encode.h"
 
-namespace shunt::test {
+namespace shunt::test::experts_tests {
 namespace {
 
 const CpuKernel& scalar() { return *cpu_family("experts").scalar; }
@@ -215,4 +215,4 @@ TEST(Experts, OperandsThatDoNotFitAreErrors) {
 }
 
 }  // namespace
-}  // namespace shunt::test
+}  // namespace shunt::test::experts_tests

@@ -5,7 +5,7 @@
 #include "ops/each_target.h"
 #include "ops/kernel_case.h"
 
-namespace shunt::test {
+namespace shunt::test::gather_tests {
 namespace {
 
 const CpuKernel& scalar() { return *cpu_family("gather").scalar; }
@@ -108,4 +108,4 @@ TEST(Gather, IdsPastTheValidOnesAreNotLookedAt) {
 }
 
 }  // namespace
-}  // namespace shunt::test
+}  // namespace shunt::test::gather_tests

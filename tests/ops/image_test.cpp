@@ -5,7 +5,7 @@
 #include "ops/each_target.h"
 #include "ops/kernel_case.h"
 
-namespace shunt::test {
+namespace shunt::test::image_tests {
 namespace {
 
 const CpuKernel& scalar(std::string_view family) { return *cpu_family(family).scalar; }
@@ -274,4 +274,4 @@ TEST(Resize, AnyRatioIsTheFormula) {
 }
 
 }  // namespace
-}  // namespace shunt::test
+}  // namespace shunt::test::image_tests

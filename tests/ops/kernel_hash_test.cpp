@@ -7,7 +7,7 @@
 
 #include "ops/op.h"
 
-namespace shunt {
+namespace shunt::kernel_hash_tests {
 namespace {
 
 TEST(KernelHash, IsThereForEveryFamilyAndTellsThemApart) {
@@ -27,4 +27,4 @@ TEST(KernelHash, IsThereForEveryFamilyAndTellsThemApart) {
 }
 
 }  // namespace
-}  // namespace shunt
+}  // namespace shunt::kernel_hash_tests

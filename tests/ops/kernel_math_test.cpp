@@ -9,7 +9,7 @@
 #define SHUNT_FUNCTION inline
 #include "ops/kernel_math.cuh"
 
-namespace shunt {
+namespace shunt::kernel_math_tests {
 namespace {
 
 using Function = float (*)(float);
@@ -121,4 +121,4 @@ TEST(KernelMath, TheRestIsExact) {
 }
 
 }  // namespace
-}  // namespace shunt
+}  // namespace shunt::kernel_math_tests

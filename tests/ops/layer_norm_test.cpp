@@ -3,7 +3,7 @@
 #include "ops/each_target.h"
 #include "ops/kernel_case.h"
 
-namespace shunt::test {
+namespace shunt::test::layer_norm_tests {
 namespace {
 
 const CpuKernel& scalar() { return *cpu_family("layer_norm").scalar; }
@@ -57,4 +57,4 @@ TEST(LayerNorm, RowsPastTheValidOnesAreLeftAloneAndNanSpreadsOverItsRow) {
 }
 
 }  // namespace
-}  // namespace shunt::test
+}  // namespace shunt::test::layer_norm_tests

@@ -17,7 +17,7 @@
 #include "ops/kernel.h"
 #include "ops/quantize/blocks.h"
 
-namespace shunt {
+namespace shunt::linear_tests {
 namespace {
 
 constexpr float kCanary = -12345.0F;
@@ -403,4 +403,4 @@ TEST(Linear, SaysWhyItCannotRun) {
 }
 
 }  // namespace
-}  // namespace shunt
+}  // namespace shunt::linear_tests

@@ -3,7 +3,7 @@
 #include "ops/each_target.h"
 #include "ops/kernel_case.h"
 
-namespace shunt::test {
+namespace shunt::test::norm_tests {
 namespace {
 
 const CpuKernel& scalar() { return *cpu_family("norm").scalar; }
@@ -105,4 +105,4 @@ TEST(Norm, BucketOfSingleElementsIsDeclined) {
 }
 
 }  // namespace
-}  // namespace shunt::test
+}  // namespace shunt::test::norm_tests

@@ -4,7 +4,7 @@
 #include "ops/kernel_case.h"
 #include "ops/quantize/encode.h"
 
-namespace shunt::test {
+namespace shunt::test::quantize_tests {
 namespace {
 
 const CpuFamily& family() { return cpu_family("quantize"); }
@@ -123,4 +123,4 @@ TEST(ConversionRules, RowsMustHoldWholeBlocks) {
 }
 
 }  // namespace
-}  // namespace shunt::test
+}  // namespace shunt::test::quantize_tests

@@ -4,7 +4,7 @@
 #include "ops/each_target.h"
 #include "ops/kernel_case.h"
 
-namespace shunt::test {
+namespace shunt::test::reduce_tests {
 namespace {
 
 const CpuKernel& scalar() { return *cpu_family("reduce").scalar; }
@@ -102,4 +102,4 @@ TEST(Reduce, RowsPastTheValidOnesAreLeftAlone) {
 }
 
 }  // namespace
-}  // namespace shunt::test
+}  // namespace shunt::test::reduce_tests

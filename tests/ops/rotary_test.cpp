@@ -3,7 +3,7 @@
 #include "ops/each_target.h"
 #include "ops/kernel_case.h"
 
-namespace shunt::test {
+namespace shunt::test::rotary_tests {
 namespace {
 
 const CpuKernel& scalar() { return *cpu_family("rotary").scalar; }
@@ -109,4 +109,4 @@ TEST(Rotary, TokensPastTheValidOnesAreLeftAlone) {
 }
 
 }  // namespace
-}  // namespace shunt::test
+}  // namespace shunt::test::rotary_tests

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace shunt {
+namespace shunt::shader_tests {
 namespace {
 
 constexpr std::uint32_t kWord[] = {0};
@@ -88,4 +88,4 @@ TEST(Specialization, FollowsTheVersionOfAText) {
 }
 
 }  // namespace
-}  // namespace shunt
+}  // namespace shunt::shader_tests

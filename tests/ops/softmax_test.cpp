@@ -3,7 +3,7 @@
 #include "ops/each_target.h"
 #include "ops/kernel_case.h"
 
-namespace shunt::test {
+namespace shunt::test::softmax_tests {
 namespace {
 
 const CpuKernel& scalar() { return *cpu_family("softmax").scalar; }
@@ -127,4 +127,4 @@ TEST(Softmax, NanSpreadsOverItsRow) {
 }
 
 }  // namespace
-}  // namespace shunt::test
+}  // namespace shunt::test::softmax_tests

@@ -13,7 +13,7 @@
 #define SHUNT_KERNELS_ON_HOST
 #include "ops/strip.cuh"
 
-namespace shunt {
+namespace shunt::strips_tests {
 namespace {
 
 std::vector<DType> dtypes_with_strips() {
@@ -173,4 +173,4 @@ TEST(Strips, AreDecodedByWarps) {
 }
 
 }  // namespace
-}  // namespace shunt
+}  // namespace shunt::strips_tests

@@ -2,7 +2,7 @@
 
 #include "ops/op.h"
 
-namespace shunt {
+namespace shunt::table_tests {
 namespace {
 
 TEST(OpTable, EveryRowIsFoundByItsName) {
@@ -45,4 +45,4 @@ TEST(Shapes, LinearNeedsEqualColumns) {
 }
 
 }  // namespace
-}  // namespace shunt
+}  // namespace shunt::table_tests

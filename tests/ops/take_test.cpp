@@ -1,6 +1,6 @@
 #include "ops/kernel_case.h"
 
-namespace shunt::test {
+namespace shunt::test::take_tests {
 namespace {
 
 const CpuKernel& scalar() { return *cpu_family("take").scalar; }
@@ -69,4 +69,4 @@ TEST(Take, OtherRowsAreAnError) {
 }
 
 }  // namespace
-}  // namespace shunt::test
+}  // namespace shunt::test::take_tests

@@ -5,7 +5,7 @@
 #include "ops/each_target.h"
 #include "ops/kernel_case.h"
 
-namespace shunt::test {
+namespace shunt::test::top_k_tests {
 namespace {
 
 const CpuKernel& scalar() { return *cpu_family("top_k").scalar; }
@@ -92,4 +92,4 @@ TEST(TopK, MoreThanThereAreIsAnError) {
 }
 
 }  // namespace
-}  // namespace shunt::test
+}  // namespace shunt::test::top_k_tests

@@ -1,7 +1,7 @@
 #include "ops/each_target.h"
 #include "ops/kernel_case.h"
 
-namespace shunt::test {
+namespace shunt::test::weighted_sum_tests {
 namespace {
 
 const CpuKernel& scalar() { return *cpu_family("weighted_sum").scalar; }
@@ -87,4 +87,4 @@ TEST(WeightedSum, ABucketIsNotSummedOver) {
 }
 
 }  // namespace
-}  // namespace shunt::test
+}  // namespace shunt::test::weighted_sum_tests

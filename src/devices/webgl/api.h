@@ -21,7 +21,7 @@ using GLsizei = int;
 using GLuint = unsigned;
 using GLintptr = std::intptr_t;
 using GLsizeiptr = std::intptr_t;
-using GLsync = struct SyncObject*;  // a number in a browser
+using GLsync = struct WebGlSync*;  // a number in a browser
 
 // X(result, name, parameters). The last two are not in OpenGL ES:
 //   IsContextLost  as in WebGL
