@@ -20,10 +20,10 @@ std::uint64_t groups(const OpCall& call) {
 }
 
 // Each column is compared with all others, four per round of the outer loop. A fragment goes over the row once for each
-// bit of a value, and twice more.
+// four bits of a value, and twice more.
 std::uint64_t rounds(const OpCall& call, const ShaderLimits& limits) {
   const std::uint64_t columns = call.input(0).shape.columns();
-  return limits.language == ShaderLanguage::essl300 ? 34 * columns + 32 : (columns / 4 + 1) * 5;
+  return limits.language == ShaderLanguage::essl300 ? 10 * columns + 8 : (columns / 4 + 1) * 5;
 }
 
 constexpr ShaderKernel kShaders[] = {{.supports = supports, .groups = groups, .rounds = rounds}};
