@@ -18,7 +18,7 @@ function keptOps(label) {
   return ops;
 }
 
-// Awkward sizes only: the larger ones, which take minutes on SwiftShader, run without a browser (DeviceConformance).
+// Awkward sizes only: the larger ones, which take minutes on SwiftShader, run without a browser (DevicesPastEveryBorder).
 async function verify(device) {
   const { Shunt } = await import('./shunt.mjs');
   window.shunt ??= await Shunt.load();

@@ -55,7 +55,9 @@ TEST_P(DeviceConformance, GivesTheReferencesResult) {
 constexpr Op kLoopsOverRows[] = {Op::layer_norm, Op::softmax, Op::linear_experts,
                                  Op::argmax,     Op::top_k,   Op::reduce_sum};
 
-TEST_P(DeviceConformance, GivesTheReferencesResultPastEveryBorder) {
+class DevicesPastEveryBorder : public test::EachApi {};
+
+TEST_P(DevicesPastEveryBorder, GiveTheReferencesResult) {
   const auto is_slow = [](const Device* device) {
     return device->info().name.find("SwiftShader") != std::string::npos;
   };
@@ -74,6 +76,14 @@ TEST_P(DeviceConformance, GivesTheReferencesResultPastEveryBorder) {
 }
 
 SHUNT_FOR_EACH_API(DeviceConformance);
+
+// OpenGL ES has the kernels of OpenGL, and here their driver.
+std::vector<std::string> apis_with_kernels_of_their_own() {
+  std::vector<std::string> apis = test::apis_beside_the_cpu();
+  std::erase(apis, "gles");
+  return apis;
+}
+SHUNT_FOR_APIS(DevicesPastEveryBorder, apis_with_kernels_of_their_own());
 
 }  // namespace
 }  // namespace shunt
