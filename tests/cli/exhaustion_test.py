@@ -17,8 +17,7 @@ DATA = pathlib.Path(__file__).resolve().parents[1] / "data"
 MODEL = DATA / "tiny-llama-f16.gguf"
 CPU = ("--devices", "cpu", "--threads", "2")
 SECONDS = 60
-FIRST = 16  # every N up to here; then N grows by a share
-SHARE = 0.5
+FIRST = 16  # every N up to here; then N doubles
 KINDS = ("allocation", "thread", "open", "write", "sync", "close", "rename")
 
 # The arguments of each command; OUT is the file it writes, TRACE the trace of a run. Commands in SAME always print the
@@ -103,7 +102,7 @@ class Exhaustion(unittest.TestCase):
         while nth <= whole.counts[kind] and not (name in SLOW and runs == SLOW_TIMES):
             met += self.expect(name, f"{kind}:{nth}{'+' if runs % 4 == 3 else ''}", whole)
             runs += 1
-            nth += nth * 7 if name in SLOW else 1 if nth < FIRST else int(nth * SHARE)
+            nth += nth * 7 if name in SLOW else 1 if nth < FIRST else nth
         return met
 
     def test_each_command_ends_with_a_result_or_a_message(self):
