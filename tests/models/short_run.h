@@ -45,8 +45,8 @@ inline std::vector<float> logits_along(Session& session, const std::vector<std::
   return logits;
 }
 
-// Expects the same logits except for rounding.
-inline void expect_like(std::span<const float> logits, std::span<const float> expected) {
+// Expects the same logits, except for a normalized mean square error of at most `most`: that of rounding, unless told.
+inline void expect_like(std::span<const float> logits, std::span<const float> expected, double most = 1e-6) {
   ASSERT_EQ(logits.size(), expected.size());
   double error = 0;
   double power = 0;
@@ -54,7 +54,7 @@ inline void expect_like(std::span<const float> logits, std::span<const float> ex
     error += std::pow(double{logits[i]} - expected[i], 2);
     power += std::pow(double{expected[i]}, 2);
   }
-  EXPECT_LE(error / power, 1e-6);
+  EXPECT_LE(error / power, most);
 }
 
 // Expects the text of cpu:scalar and, along it, the same logits except for rounding.
