@@ -13,6 +13,7 @@ file(GLOB shunt_cuda_kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/o
 set(shunt_cuda_flags -std=c++20 -O3 -Wall -Wextra -Werror -I${CMAKE_CURRENT_SOURCE_DIR}/src)
 set(shunt_ptx_of_80 70)  # versions of PTX, by compute capability
 set(shunt_ptx_of_90 80)
+file(MAKE_DIRECTORY ${shunt_generated_dir}/cuda)
 set(shunt_cuda_rows "")
 set(shunt_cuda_sources "")
 
@@ -27,7 +28,6 @@ function(shunt_embed_kernel name form text)
   endif()
   add_custom_command(
     OUTPUT ${base}.cpp
-    COMMAND ${CMAKE_COMMAND} -E make_directory ${shunt_generated_dir}/cuda
     ${compile}
     COMMAND ${CMAKE_COMMAND} -DNAME=${name}_${form} -DFILE=${file} -DOUT=${base}.cpp -DTEXT=${text}
             -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_bytes.cmake

@@ -1,12 +1,13 @@
 # Each src/ops/FAMILY/NAME.comp is preprocessed (kernels expand the op tables), compiled to SPIR-V, checked and
 # embedded. Without glslc there are no shaders, and shaders.def is empty. The SPIR-V is also translated to each of
-# shunt_shader_texts by `shunt_to_TEXT x.spv --output x.TEXT`; a text is empty if its translator is missing. Files next
-# to it with the suffixes of shunt_webgl_texts are translated only to WebGL2's language, with their names, by which
-# everything is bound. NAME.vulkan.comp is not translated.
+# shunt_shader_texts by `shunt_to_TEXT x.spv --output x.TEXT`, and all of it to WGSL at once, since that translator takes
+# longer to start than to translate. A text is empty if its translator is missing. Files next to it with the suffixes of
+# shunt_webgl_texts are translated only to WebGL2's language, with their names, by which everything is bound.
+# NAME.vulkan.comp is not translated.
 find_program(SHUNT_GLSLC glslc)
 find_program(SHUNT_SPIRV_VAL spirv-val)
 find_program(SHUNT_SPIRV_CROSS spirv-cross)
-set(shunt_shader_texts glsl430 essl310 wgsl msl)
+set(shunt_shader_texts glsl430 essl310 msl)
 if(SHUNT_SPIRV_CROSS)
   set(shunt_to_glsl430 ${SHUNT_SPIRV_CROSS} --version 430 --no-es)
   set(shunt_to_essl310 ${SHUNT_SPIRV_CROSS} --version 310 --es)
@@ -36,15 +37,21 @@ file(GLOB_RECURSE shunt_kernel_headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_
 foreach(name args.h parameters.h expand.h)
   list(APPEND shunt_kernel_headers ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/${name})
 endforeach()
+set(shunt_shader_dir ${shunt_generated_dir}/shaders)
+file(MAKE_DIRECTORY ${shunt_shader_dir})
+set(shunt_embed_shader ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_shader.cmake)
 set(shunt_shader_rows "")
 set(shunt_shader_sources "")
+set(shunt_shader_names "")
+set(shunt_wgsl_inputs "")
+set(shunt_wgsl_source "")
 if(SHUNT_GLSLC AND SHUNT_SPIRV_VAL)
   foreach(source IN LISTS shunt_kernel_sources)
     get_filename_component(name ${source} NAME_WE)
     get_filename_component(folder ${source} DIRECTORY)
     get_filename_component(family ${folder} NAME)
     string(REGEX MATCH "\\.vulkan\\.comp$" is_for_vulkan_alone ${source})
-    set(base ${shunt_generated_dir}/shaders/${name})
+    set(base ${shunt_shader_dir}/${name})
     set(preprocess ${CMAKE_CXX_COMPILER} -E -P -x c++ -std=c++20 -DSHUNT_GLSL -I${CMAKE_CURRENT_SOURCE_DIR}/src)
     set(translations "")
     foreach(text IN LISTS shunt_shader_texts)
@@ -74,20 +81,38 @@ if(SHUNT_GLSLC AND SHUNT_SPIRV_VAL)
     endforeach()
     add_custom_command(
       OUTPUT ${base}.cpp
-      COMMAND ${CMAKE_COMMAND} -E make_directory ${shunt_generated_dir}/shaders
+      BYPRODUCTS ${base}.spv
       COMMAND ${preprocess} ${source} -o ${base}.glsl
       COMMAND ${SHUNT_GLSLC} -std=450core -fshader-stage=compute --target-env=vulkan1.1 -O ${base}.glsl -o ${base}.spv
       COMMAND ${SHUNT_SPIRV_VAL} --target-env vulkan1.1 ${base}.spv
       ${translations}
-      COMMAND ${CMAKE_COMMAND} -DNAME=${name} -DBASE=${base} "-DTEXTS=${shunt_shader_texts};${shunt_webgl_texts}"
-              -P ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_shader.cmake
-      DEPENDS ${source} ${webgl_sources} ${shunt_kernel_headers} ${CMAKE_CURRENT_SOURCE_DIR}/cmake/embed_shader.cmake
-              ${CMAKE_CURRENT_SOURCE_DIR}/tools/wgsl.mjs
+      COMMAND ${CMAKE_COMMAND} -DOUT=${base}.cpp -DDIR=${shunt_shader_dir} -DSPIRV=ON -DNAMES=${name}
+              "-DTEXTS=${shunt_shader_texts};${shunt_webgl_texts}" -P ${shunt_embed_shader}
+      DEPENDS ${source} ${webgl_sources} ${shunt_kernel_headers} ${shunt_embed_shader}
       COMMENT "Compiling kernel ${name}"
       VERBATIM)
     list(APPEND shunt_shader_sources ${base}.cpp)
+    list(APPEND shunt_shader_names ${name})
+    if(NOT is_for_vulkan_alone)
+      list(APPEND shunt_wgsl_inputs ${base}.spv)
+    endif()
     string(APPEND shunt_shader_rows "SHUNT_SHADER(${name}, ${family})\n")
   endforeach()
+  if(shunt_to_wgsl)
+    set(translate ${shunt_to_wgsl} ${shunt_wgsl_inputs})
+  else()
+    list(TRANSFORM shunt_wgsl_inputs REPLACE "spv$" "wgsl" OUTPUT_VARIABLE stale)
+    set(translate ${CMAKE_COMMAND} -E rm -f ${stale})
+  endif()
+  set(shunt_wgsl_source ${shunt_shader_dir}/all_wgsl.cpp)
+  add_custom_command(
+    OUTPUT ${shunt_wgsl_source}
+    COMMAND ${translate}
+    COMMAND ${CMAKE_COMMAND} -DOUT=${shunt_wgsl_source} -DDIR=${shunt_shader_dir}
+            "-DNAMES=${shunt_shader_names}" -DTEXTS=wgsl -P ${shunt_embed_shader}
+    DEPENDS ${shunt_wgsl_inputs} ${shunt_embed_shader} ${CMAKE_CURRENT_SOURCE_DIR}/tools/wgsl.mjs
+    COMMENT "Translating all kernels to WGSL"
+    VERBATIM)
 else()
   message(WARNING "glslc or spirv-val is missing: this build has no shaders, so no Vulkan")
 endif()
