@@ -255,42 +255,45 @@ class FaultyVulkan {
   decltype(&release_vulkan_submissions) release_ = nullptr;
 };
 
+// Through C alone, which calls the C++ interface: opening Vulkan takes a second.
+class LifetimesOnVulkan : public Lifetimes<ThroughC> {};
+
 #define SHUNT_SKIP_WITHOUT_VULKAN()                                       \
   if (!FaultyVulkan::is_there()) {                                        \
     if (shunt::test::is_expected("vulkan")) FAIL() << "vulkan is absent"; \
     GTEST_SKIP() << "vulkan is absent";                                   \
   }
 
-TYPED_TEST(Lifetimes, OnVulkanTheOrdersWillDo) {
+TEST_F(LifetimesOnVulkan, TheOrdersWillDo) {
   // Makes Mesa's driver vulkan:0, which compiles kernels fastest. It leaks nothing here, as each submission ends.
   setenv("VK_LOADER_DISABLE_SELECT", "1", 1);
   FaultyVulkan vulkan;
   SHUNT_SKIP_WITHOUT_VULKAN();
-  for (const Order& order : main_orders()) this->close_while_used({.devices = "vulkan:0"}, order);
+  for (const Order& order : main_orders()) close_while_used({.devices = "vulkan:0"}, order);
   unsetenv("VK_LOADER_DISABLE_SELECT");
 }
 
 // The submission outlives its deadline, the step ends on another device, and the submission starts during the closes.
-TYPED_TEST(Lifetimes, ADelayedSubmissionMayBeInFlight) {
+TEST_F(LifetimesOnVulkan, ADelayedSubmissionMayBeInFlight) {
   FaultyVulkan vulkan;
   SHUNT_SKIP_WITHOUT_VULKAN();
   for (const Order& order : main_orders()) {
     const Setting setting{.devices = "vulkan:0,cpu:simd", .timeout_ms = 500, .before_step = [&] {
                             vulkan.set("delay 700ms from submission 0");
                           }};
-    this->close_after_step(setting, order);
+    close_after_step(setting, order);
     vulkan.release();
   }
 }
 
 // The submission starts after everything has been closed.
-TYPED_TEST(Lifetimes, ASubmissionMayOutliveAll) {
+TEST_F(LifetimesOnVulkan, ASubmissionMayOutliveAll) {
   FaultyVulkan vulkan;
   SHUNT_SKIP_WITHOUT_VULKAN();
   for (const Order& order : few_orders()) {
     const Setting setting{
         .devices = "vulkan:0,cpu:simd", .timeout_ms = 500, .before_step = [&] { vulkan.set("hang at submission 0"); }};
-    this->close_after_step(setting, order);
+    close_after_step(setting, order);
     vulkan.release();
   }
 }

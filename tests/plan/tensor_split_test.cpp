@@ -14,8 +14,8 @@ namespace {
 using test::chain_of_linears;
 using test::SimulatedMachine;
 
-constexpr std::uint32_t kWeightRows = 4096;
-constexpr std::uint64_t kWeightBytes = std::uint64_t{kWeightRows} * kWeightRows * sizeof(float);
+constexpr std::uint32_t kMatrixRows = 4096;
+constexpr std::uint64_t kMatrixBytes = std::uint64_t{kMatrixRows} * kMatrixRows * sizeof(float);
 
 sim::Spec device(double bytes_per_s, double link_bytes_per_s = 1e10) {
   return {.computes = false,
@@ -63,31 +63,31 @@ double us_of_whole(const Graph& graph, SimulatedMachine& machine, std::vector<st
 
 TEST(TensorSplit, EqualDevicesGetEqualPartsAndWorkAtOnce) {
   SimulatedMachine machine({device(1e10), device(1e10)});
-  const Graph graph = chain_of_linears(4, kWeightRows);
+  const Graph graph = chain_of_linears(4, kMatrixRows);
   const Chosen chosen = choose(graph, machine);
   ASSERT_EQ(chosen.splits.size(), 4U);
   for (const RowSplit& split : chosen.splits) {
     ASSERT_EQ(split.rows.size(), 2U);
-    EXPECT_NEAR(split.rows[0], kWeightRows / 2, 64);
-    EXPECT_EQ(split.rows[0] + split.rows[1], kWeightRows);
+    EXPECT_NEAR(split.rows[0], kMatrixRows / 2, 64);
+    EXPECT_EQ(split.rows[0] + split.rows[1], kMatrixRows);
   }
   EXPECT_LT(chosen.plan.predicted_us, 0.55 * us_of_whole(graph, machine));
 }
 
 TEST(TensorSplit, FasterDevicesGetMore) {
   SimulatedMachine machine({device(1e10), device(3e10)});
-  const Graph graph = chain_of_linears(4, kWeightRows);
+  const Graph graph = chain_of_linears(4, kMatrixRows);
   const Chosen chosen = choose(graph, machine);
   ASSERT_FALSE(chosen.splits.empty());
   const RowSplit& split = chosen.splits.front();
   EXPECT_EQ(split.devices.front(), 1U) << "where all of it was";
-  EXPECT_NEAR(split.rows.front(), kWeightRows * 3 / 4, 128);
+  EXPECT_NEAR(split.rows.front(), kMatrixRows * 3 / 4, 128);
   EXPECT_LT(chosen.plan.predicted_us, 0.85 * us_of_whole(graph, machine));
 }
 
 TEST(TensorSplit, ThreeDevicesShareToo) {
   SimulatedMachine machine({device(1e10), device(1e10), device(1e10)});
-  const Graph graph = chain_of_linears(4, kWeightRows);
+  const Graph graph = chain_of_linears(4, kMatrixRows);
   const Chosen chosen = choose(graph, machine);
   ASSERT_FALSE(chosen.splits.empty());
   EXPECT_EQ(chosen.splits.front().rows.size(), 3U);
@@ -96,17 +96,17 @@ TEST(TensorSplit, ThreeDevicesShareToo) {
 
 TEST(TensorSplit, NothingIsSplitWhereCopiesTakeLonger) {
   SimulatedMachine slow_link({device(1e10), device(1e10, 1e6)});
-  EXPECT_TRUE(choose(chain_of_linears(4, kWeightRows), slow_link).splits.empty());
+  EXPECT_TRUE(choose(chain_of_linears(4, kMatrixRows), slow_link).splits.empty());
   SimulatedMachine slow_device({device(1e10), device(1e8)});
-  EXPECT_TRUE(choose(chain_of_linears(4, kWeightRows), slow_device).splits.empty());
+  EXPECT_TRUE(choose(chain_of_linears(4, kMatrixRows), slow_device).splits.empty());
 }
 
 // The second device is as fast as the first and has memory for two of eight matrices: a quarter of each is better than
 // two whole ones.
 TEST(TensorSplit, MemoryThatHoldsAPartOfThemHoldsAPartOfEach) {
   SimulatedMachine machine({device(1e10), device(1e10)});
-  const Graph graph = chain_of_linears(8, kWeightRows);
-  const std::vector<std::uint64_t> budgets = {kNoBudget, 2 * kWeightBytes + (1U << 20U)};
+  const Graph graph = chain_of_linears(8, kMatrixRows);
+  const std::vector<std::uint64_t> budgets = {kNoBudget, 2 * kMatrixBytes + (1U << 20U)};
   const Chosen chosen = choose(graph, machine, budgets);
   ASSERT_FALSE(chosen.splits.empty());
   for (const MemoryUse& use : chosen.plan.memory)
@@ -119,16 +119,16 @@ TEST(TensorSplit, MemoryThatHoldsAPartOfThemHoldsAPartOfEach) {
 
 TEST(TensorSplit, WhatOneCannotBindItGetsInPartsThatItCan) {
   sim::Spec fast = device(1e12);
-  fast.largest_binding_bytes = kWeightBytes / 3;
+  fast.largest_binding_bytes = kMatrixBytes / 3;
   SimulatedMachine machine({device(1e10), fast});
-  const Graph graph = chain_of_linears(2, kWeightRows);
+  const Graph graph = chain_of_linears(2, kMatrixRows);
   const Chosen chosen = choose(graph, machine);
   ASSERT_EQ(chosen.splits.size(), 2U);
   for (const RowSplit& split : chosen.splits) {
-    EXPECT_EQ(std::accumulate(split.rows.begin(), split.rows.end(), 0U), kWeightRows);
+    EXPECT_EQ(std::accumulate(split.rows.begin(), split.rows.end(), 0U), kMatrixRows);
     EXPECT_GE(split.rows.size(), 3U);
     for (const std::uint32_t rows : split.rows)
-      EXPECT_LE(std::uint64_t{rows} * kWeightRows * 4, fast.largest_binding_bytes);
+      EXPECT_LE(std::uint64_t{rows} * kMatrixRows * 4, fast.largest_binding_bytes);
   }
   for (const Decision& decision : chosen.plan.decisions) EXPECT_EQ(decision.device, 1U);
   EXPECT_LT(chosen.plan.predicted_us, 0.1 * us_of_whole(graph, machine));
@@ -136,9 +136,9 @@ TEST(TensorSplit, WhatOneCannotBindItGetsInPartsThatItCan) {
 
 TEST(TensorSplit, WhatNobodyCanBindRunsAllTheSame) {
   sim::Spec only = device(1e10);
-  only.largest_binding_bytes = kWeightBytes / 2;
+  only.largest_binding_bytes = kMatrixBytes / 2;
   SimulatedMachine machine({only});
-  const Graph graph = chain_of_linears(1, kWeightRows);
+  const Graph graph = chain_of_linears(1, kMatrixRows);
   EXPECT_FALSE(make_plan({.graph = &graph, .devices = machine.devices}).has_value());
   EXPECT_EQ(choose(graph, machine).splits.front().rows.size(), 2U);
 }

@@ -3,8 +3,6 @@
 
 #include <cmath>
 
-#include "sanitized.h"
-
 namespace shunt::models {
 namespace {
 
@@ -16,9 +14,6 @@ struct Setup {
 
 class TrainedModel : public testing::TestWithParam<Setup> {
  protected:
-  // The scalar kernels take minutes under a sanitizer, and the tests of ops and tiny models run the same code.
-  [[nodiscard]] static bool is_slow_here() { return test::kSanitized && GetParam().cache == DType::F32; }
-
   Loaded loaded_{kTrainedModel, GetParam().devices, {.context = 1024, .cache_dtype = GetParam().cache}};
 };
 
@@ -35,7 +30,6 @@ TEST_P(TrainedModel, GivesTheReferencesLogits) {
 }
 
 TEST_P(TrainedModel, AgreesWithTheReferencesGreedyTokens) {
-  if (is_slow_here()) GTEST_SKIP() << "scalar kernels under a sanitizer";
   // Another choice is right only if the two best logits of the scalar F32 path are closer than this.
   constexpr float kMargin = 1e-2F;
   Loaded exact(kTrainedModel, "cpu:scalar", {.context = 1024, .cache_dtype = DType::F32});
@@ -63,7 +57,6 @@ TEST_P(TrainedModel, AgreesWithTheReferencesGreedyTokens) {
 }
 
 TEST_P(TrainedModel, HasTheReferencesPerplexity) {
-  if (is_slow_here()) GTEST_SKIP() << "scalar kernels under a sanitizer";
   const auto ids = reference()["perplexity"]["ids"].get<std::vector<Token>>();
   const auto rows = last_logits(*loaded_.session, ids, ids.size());
   const std::size_t vocabulary = loaded_.model->config().vocabulary;

@@ -9,7 +9,6 @@
 #include <random>
 
 #include "plan/bound.h"
-#include "sanitized.h"
 
 namespace shunt {
 namespace {
@@ -73,7 +72,7 @@ Score brute_force(const SearchProblem& problem) {
 }
 
 TEST(Search, ComesCloseToTheBestOfAllPlacements) {
-  constexpr std::uint32_t kProblems = test::kSanitized ? 20 : 500;
+  constexpr std::uint32_t kProblems = 500;
   std::vector<double> ratios;
   for (std::uint32_t seed = 0; seed < kProblems; ++seed) {
     const SearchProblem problem = random_problem(seed);
@@ -130,7 +129,7 @@ std::string quantiles(std::vector<double> values) {
 }
 
 TEST(Bound, IsNoHigherThanTheBestOfAllPlacements) {
-  constexpr std::uint32_t kProblems = test::kSanitized ? 60 : 500;
+  constexpr std::uint32_t kProblems = 500;
   std::vector<double> gaps;
   for (std::uint32_t seed = 0; seed < kProblems; ++seed) {
     const SearchProblem problem = random_problem(seed);
