@@ -52,7 +52,7 @@ bool is_unexplained(const Task& work, std::span<const float> results) {
 }
 
 // When a call must have ended; empty: never.
-using Deadline = std::optional<Nanoseconds>;
+using CallDeadline = std::optional<Nanoseconds>;
 
 Status late(const Task& work, Nanoseconds timeout) {
   return fail(Code::timed_out, fmt::format("{} did not end in the {:g} us it was given", work.text(), us_of(timeout)));
@@ -109,7 +109,7 @@ struct Arrays::Parts {
     Nanoseconds start;
     std::vector<Contender> left;  // to be tried, in chain order
 
-    [[nodiscard]] Deadline deadline() const {
+    [[nodiscard]] CallDeadline deadline() const {
       if (!timeout) return std::nullopt;
       return *timeout > Nanoseconds::max() - start ? Nanoseconds::max() : start + *timeout;
     }

@@ -17,8 +17,8 @@ namespace shunt {
 namespace {
 
 constexpr std::uint32_t kTokens = 3;
-constexpr std::uint32_t kColumns = 64;
-constexpr std::uint32_t kRows = 256;
+constexpr std::uint32_t kSplitColumns = 64;
+constexpr std::uint32_t kSplitRows = 256;
 
 std::vector<std::byte> random_rows(DType dtype, std::uint32_t rows, std::uint32_t columns) {
   std::mt19937 random(rows + columns);
@@ -37,8 +37,9 @@ std::vector<std::byte> random_rows(DType dtype, std::uint32_t rows, std::uint32_
 class SplitRows : public testing::TestWithParam<DType> {
  protected:
   void SetUp() override {
-    for (const auto& [name, rows, columns] :
-         {std::tuple("gate", kRows, kColumns), {"up", kRows, kColumns}, {"down", kColumns, kRows}}) {
+    for (const auto& [name, rows, columns] : {std::tuple("gate", kSplitRows, kSplitColumns),
+                                              {"up", kSplitRows, kSplitColumns},
+                                              {"down", kSplitColumns, kSplitRows}}) {
       bytes_.push_back(random_rows(GetParam(), rows, columns));
       ASSERT_TRUE(source_.add(name, GetParam(), {rows, columns}, bytes_.back()).has_value());
     }
@@ -47,17 +48,18 @@ class SplitRows : public testing::TestWithParam<DType> {
   // x + down(silu(gate(norm(x))) * up(norm(x)))
   [[nodiscard]] static Graph block() {
     GraphBuilder builder;
-    const Tensor x = builder.input("x", DType::F32, {kTokens, kColumns});
+    const Tensor x = builder.input("x", DType::F32, {kTokens, kSplitColumns});
     const Tensor normalized = builder.rms_norm(x);
-    const Tensor gate = builder.linear(normalized, builder.weight("gate", GetParam(), {kRows, kColumns}));
-    const Tensor up = builder.linear(normalized, builder.weight("up", GetParam(), {kRows, kColumns}));
+    const Tensor gate = builder.linear(normalized, builder.weight("gate", GetParam(), {kSplitRows, kSplitColumns}));
+    const Tensor up = builder.linear(normalized, builder.weight("up", GetParam(), {kSplitRows, kSplitColumns}));
     const Tensor inner = builder.mul(builder.silu(gate), up);
-    builder.output(builder.add(x, builder.linear(inner, builder.weight("down", GetParam(), {kColumns, kRows}))));
+    builder.output(
+        builder.add(x, builder.linear(inner, builder.weight("down", GetParam(), {kSplitColumns, kSplitRows}))));
     return *std::move(builder).finish();
   }
 
   [[nodiscard]] static std::vector<float> input() {
-    std::vector<float> x(std::size_t{kTokens} * kColumns);
+    std::vector<float> x(std::size_t{kTokens} * kSplitColumns);
     for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 17) / 8 - 1;
     return x;
   }
@@ -111,9 +113,9 @@ INSTANTIATE_TEST_SUITE_P(Weights, SplitRows, testing::Values(DType::F32, DType::
 // Two equally fast, slow devices: the computation is planned, split and done in half the time.
 TEST(Computation, SplitsWeightsAmongDevicesWhereThatPays) {
   constexpr std::uint32_t kMany = 2048;
-  const std::vector<std::byte> rows = random_rows(DType::F32, kMany, kColumns);
+  const std::vector<std::byte> rows = random_rows(DType::F32, kMany, kSplitColumns);
   MemoryWeights source;
-  ASSERT_TRUE(source.add("w", DType::F32, {kMany, kColumns}, rows).has_value());
+  ASSERT_TRUE(source.add("w", DType::F32, {kMany, kSplitColumns}, rows).has_value());
   std::vector<float> y[2];
   for (const std::size_t count : {1U, 2U}) {
     const auto clock = std::make_shared<sim::VirtualClock>();
@@ -127,11 +129,11 @@ TEST(Computation, SplitsWeightsAmongDevicesWhereThatPays) {
     registry.backends.push_back(std::move(report));
     const auto runtime = runtime_over(std::move(registry), std::make_unique<trace::Recorder>());
     GraphBuilder builder;
-    const Tensor x = builder.input("x", DType::F32, {kTokens, kColumns});
-    builder.output(builder.linear(x, builder.weight("w", DType::F32, {kMany, kColumns})));
+    const Tensor x = builder.input("x", DType::F32, {kTokens, kSplitColumns});
+    builder.output(builder.linear(x, builder.weight("w", DType::F32, {kMany, kSplitColumns})));
     auto computation = Computation::create(*std::move(builder).finish(), *runtime, &source);
     ASSERT_TRUE(computation.has_value()) << computation.error().message;
-    std::vector<float> values(std::size_t{kTokens} * kColumns);
+    std::vector<float> values(std::size_t{kTokens} * kSplitColumns);
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 17) / 8 - 1;
     ASSERT_TRUE((*computation)->write("x", std::as_bytes(std::span(values))).has_value());
     const std::uint64_t begin_ns = opened(*runtime).handles()[0]->now_ns();
