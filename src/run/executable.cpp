@@ -16,6 +16,9 @@ namespace {
 // The most bytes of results that a device is asked to bring along; copying more takes longer than another request.
 constexpr std::uint64_t kMostResultBytes = std::uint64_t{1} << 20U;
 
+// The most bytes of an input that are kept to compare them with the next ones.
+constexpr std::uint64_t kMostKeptBytes = std::uint64_t{1} << 20U;
+
 // Timing ops one by one makes a GPU's run half as long again, and more if each op is waited for.
 constexpr std::uint32_t kRunsPerProfile = 32;
 
@@ -355,9 +358,19 @@ void Executable::name_events() {
                                                     plan_.devices[step.transfer.from].id)));
 }
 
+void Executable::claim_arenas() {
+  if (!context_.arenas->claim(this)) written_.clear();
+}
+
 Status Executable::write_input(TensorId input, std::span<const std::byte> bytes) {
   if (input >= graph_.tensors().size() || graph_.tensor(input).operand.kind != TensorKind::input)
     return fail(Code::invalid, fmt::format("tensor {} is not an input of the graph", input));
+  claim_arenas();
+  std::vector<std::byte>& written = written_[input];
+  if (!bytes.empty() && written.size() >= bytes.size() &&
+      std::ranges::equal(bytes, std::span(written).first(bytes.size())))
+    return {};
+  written.clear();
   for (std::size_t index = 0; index < plan_.residences.size(); ++index) {
     const Residence& residence = plan_.residences[index];
     if (residence.tensor != input) continue;
@@ -367,6 +380,7 @@ Status Executable::write_input(TensorId input, std::span<const std::byte> bytes)
     Device& device = *devices_[residence.device];
     SHUNT_TRY(on_device(device, device.write(storage_[index], bytes).wait()));
   }
+  if (bytes.size() <= kMostKeptBytes) written.assign(bytes.begin(), bytes.end());
   return {};
 }
 
@@ -376,6 +390,7 @@ Status Executable::run(const Submission& submission) {
   sampled.profile = submission.profile && (runs_ == 1 || runs_ % kRunsPerProfile == 0);
   const std::optional<std::uint32_t> audited = next_audit();
   ++runs_;
+  claim_arenas();
   Execution execution(*this, sampled, audited);
   const Status status = execution.wait();
   const bool in_ops =

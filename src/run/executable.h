@@ -4,6 +4,7 @@
 // the same time. One thread at a time.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -47,8 +48,8 @@ class Executable {
   [[nodiscard]] static Result<std::unique_ptr<Executable>> create(Graph graph, Plan plan,
                                                                   const ExecutableContext& context);
 
-  // Writes the first bytes of an input on every device that reads it. Errors: invalid for another kind of tensor or too
-  // many bytes.
+  // Writes the first bytes of an input on every device that reads it, unless they are there. Errors: invalid for
+  // another kind of tensor or too many bytes.
   [[nodiscard]] Status write_input(TensorId input, std::span<const std::byte> bytes);
   // Runs the plan once and waits. The submission's timeout holds for each of its programs. After an error no output may
   // be read.
@@ -91,6 +92,8 @@ class Executable {
   // Returns a weight, copied to its device if needed. `progress` counts the bytes of the plan's weights.
   [[nodiscard]] Result<Binding> bind_weight(std::size_t residence, Progress& progress);
   [[nodiscard]] Status prepare_programs();
+  // Forgets what it wrote if others have used the arenas since.
+  void claim_arenas();
   // A compute step, or a part of one, prepared on its device.
   struct Prepared {
     std::unique_ptr<Program> program;
@@ -139,6 +142,8 @@ class Executable {
   std::optional<bool> inspected_;                      // in a run that inspects a unit: whether its result was finite
   trace::Label run_label_ = 0;
   std::uint32_t plan_number_ = 0;  // among the plans attached to the recorder
+  // The first bytes of small inputs, as the arenas have them.
+  std::map<TensorId, std::vector<std::byte>> written_;
 };
 
 }  // namespace shunt

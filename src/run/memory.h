@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "devices/device.h"
@@ -31,12 +32,15 @@ class StateStore {
 class ArenaStore {
  public:
   [[nodiscard]] Result<std::shared_ptr<Buffer>> acquire(std::uint64_t bytes, Device& device);
+  // Returns whether `user` was the last to call this, so that the arenas hold what it left there.
+  [[nodiscard]] bool claim(const void* user) { return std::exchange(user_, user) == user; }
   // The bytes of all live arenas, including replaced ones that are still held.
   [[nodiscard]] std::uint64_t bytes() const;
 
  private:
   std::map<std::string, std::shared_ptr<Buffer>, std::less<>> arenas_;
   std::vector<std::weak_ptr<Buffer>> all_;
+  const void* user_ = nullptr;
 };
 
 }  // namespace shunt

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <optional>
 #include <random>
+#include <utility>
 
 #include "devices/wrapped_device.h"
 #include "run/graphs.h"
@@ -267,6 +268,42 @@ TEST(Executable, AFailedStepIsTheErrorOfTheRunAndTheNextRunIsRight) {
   ASSERT_FALSE(late.has_value());
   EXPECT_EQ(late.error().code, Code::timed_out);
   EXPECT_EQ(run(*executable, x, 2), expected);
+}
+
+class CountsWrites final : public test::WrappedDevice {
+ public:
+  using test::WrappedDevice::WrappedDevice;
+  [[nodiscard]] Event write(const Binding& to, std::span<const std::byte> from) override {
+    ++writes_;
+    return inner().write(to, from);
+  }
+  [[nodiscard]] std::uint32_t take_writes() { return std::exchange(writes_, 0); }
+
+ private:
+  std::uint32_t writes_ = 0;
+};
+
+TEST(Executable, WritesAnInputOnlyIfItIsNotThere) {
+  const Graph graph = branching_graph(4, 2);
+  SeparateDevices machine(1);
+  CountsWrites device(*machine.devices[0]);
+  machine.devices = {&device};
+  Stores stores;
+  const auto executable = compile(graph, machine, stores, Search{});
+  const auto other = compile(graph, machine, stores, Search{});
+  const std::vector<float> x = numbers(64, 3);
+  const std::vector<float> expected = run(*executable, x, 4);
+  EXPECT_EQ(device.take_writes(), 1U);
+  EXPECT_EQ(run(*executable, x, 4), expected);
+  EXPECT_EQ(device.take_writes(), 0U);
+  EXPECT_NE(run(*executable, numbers(64, 4), 4), expected);
+  EXPECT_EQ(device.take_writes(), 1U);
+  EXPECT_EQ(run(*other, x, 4), expected);
+  EXPECT_EQ(device.take_writes(), 1U);
+  EXPECT_EQ(run(*other, x, 4), expected);
+  EXPECT_EQ(device.take_writes(), 0U);
+  EXPECT_EQ(run(*executable, numbers(64, 4), 4), run(*other, numbers(64, 4), 4)) << "it used the same arena";
+  EXPECT_EQ(device.take_writes(), 2U);
 }
 
 TEST(Executable, ChecksWhatIsWrittenAndRead) {
