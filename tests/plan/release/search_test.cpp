@@ -13,6 +13,8 @@
 namespace shunt {
 namespace {
 
+constexpr std::uint32_t kProblems = 500;  // by seed
+
 // A problem of up to 12 groups on two or three devices: a chain with branches, weights, budgets that may bind, and
 // devices that cannot run everything.
 SearchProblem random_problem(std::uint32_t seed) {
@@ -72,7 +74,6 @@ Score brute_force(const SearchProblem& problem) {
 }
 
 TEST(Search, ComesCloseToTheBestOfAllPlacements) {
-  constexpr std::uint32_t kProblems = 500;
   std::vector<double> ratios;
   for (std::uint32_t seed = 0; seed < kProblems; ++seed) {
     const SearchProblem problem = random_problem(seed);
@@ -129,7 +130,6 @@ std::string quantiles(std::vector<double> values) {
 }
 
 TEST(Bound, IsNoHigherThanTheBestOfAllPlacements) {
-  constexpr std::uint32_t kProblems = 500;
   std::vector<double> gaps;
   for (std::uint32_t seed = 0; seed < kProblems; ++seed) {
     const SearchProblem problem = random_problem(seed);
