@@ -27,7 +27,6 @@ namespace {
 struct UseOfExpert {
   Share of_use;
 
-  SHUNT_FUNCTION static Arguments arguments() { return head().arguments; }
   SHUNT_FUNCTION static void copy_to_head() {}
   SHUNT_FUNCTION const Share& share() const { return of_use; }
 };

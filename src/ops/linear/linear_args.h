@@ -152,9 +152,10 @@ struct alignas(16) LinearStripPlan {
   std::uint32_t stages = 0;    // of the ring
   std::uint32_t x_at = 0;
   std::uint32_t x_sums_at = 0;
+  std::uint32_t x_sizes_at = 0;
   std::uint32_t ring_at = 0;
   std::uint32_t shared_bytes = 0;
-  std::uint32_t reserved[3]{};
+  std::uint32_t reserved[2]{};
 };
 static_assert(sizeof(LinearStripPlan) == 48);
 
@@ -172,20 +173,23 @@ constexpr LinearStripPlan linear_strip_plan(std::uint32_t k, const LinearStripSh
   const std::uint32_t x_bytes = shape.chunk_columns * shape.x_column_bytes * x_rows;  // of a chunk
   // Sums of x are pairs of halves.
   const std::uint32_t x_sum_bytes = shape.sum_columns == 0 ? 0 : shape.chunk_columns / shape.sum_columns * 4 * x_rows;
+  const std::uint32_t x_size_bytes = 4 * x_rows;
+  const std::uint32_t chunk_bytes = x_bytes + x_sum_bytes + x_size_bytes;
   const std::uint32_t sum_bytes = 2 * linear_strip_sum_bytes(x_rows);
   const std::uint32_t room = kLinearStripMost - kLinearStripHead - 2 * stage_bytes - kAlignment;
   LinearStripPlan plan{.chunks = k / shape.chunk_columns, .batch = kLinearStripPairs / x_rows};
-  const std::uint64_t all_of_x = std::uint64_t{plan.chunks} * (x_bytes + x_sum_bytes);
+  const std::uint64_t all_of_x = std::uint64_t{plan.chunks} * chunk_bytes;
   while (plan.batch > 1 && all_of_x + std::uint64_t{plan.batch} * sum_bytes > room) plan.batch /= 2;
   plan.segment = plan.chunks;
   if (all_of_x + std::uint64_t{plan.batch} * sum_bytes > room) {
     plan.batch = kLinearStripPairs / x_rows;
-    plan.segment = (room - plan.batch * sum_bytes) / (x_bytes + x_sum_bytes);
+    plan.segment = (room - plan.batch * sum_bytes) / chunk_bytes;
   }
   plan.segments = plan.segment == 0 ? 0 : (plan.chunks + plan.segment - 1) / plan.segment;
   plan.x_at = kLinearStripHead + plan.batch * sum_bytes;
   plan.x_sums_at = plan.x_at + plan.segment * x_bytes;
-  plan.ring_at = (plan.x_sums_at + plan.segment * x_sum_bytes + kAlignment - 1) / kAlignment * kAlignment;
+  plan.x_sizes_at = plan.x_sums_at + plan.segment * x_sum_bytes;
+  plan.ring_at = (plan.x_sizes_at + plan.segment * x_size_bytes + kAlignment - 1) / kAlignment * kAlignment;
   const std::uint32_t left = kLinearStripMost - plan.ring_at;
   plan.stages = (left < kLinearStripRing ? left : kLinearStripRing) / stage_bytes;
   if (plan.stages < 2) plan.stages = 2;

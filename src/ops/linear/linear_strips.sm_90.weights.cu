@@ -11,9 +11,6 @@ struct SharedCall {
 
   SHUNT_FUNCTION explicit SharedCall(const CallOfBlock& of) : call(of.call), of_call{of.block, of.blocks} {}
 
-  SHUNT_FUNCTION Arguments arguments() const {
-    return {*call, arguments_of<LinearArgs>(call), constants_of<LinearStripPlan>(call)};
-  }
   SHUNT_FUNCTION const Share& share() const { return of_call; }
   // Copies words, so that the arguments need no registers later on.
   SHUNT_FUNCTION void copy_to_head() const {

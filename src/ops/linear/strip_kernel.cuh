@@ -3,22 +3,23 @@
 // A block multiplies two streams of strips together: the two halves of its stretch of the weight, or the same rows of
 // gate and up. It brings them to shared memory through a ring, a chunk of both for each warp, and begins before the
 // kernel ends that writes x. x is there as pairs of halves, x = high + low / 2^11, which are neighbouring columns of
-// the product (BF16: three parts). The weights' integers are halves as well, and are scaled after the product. Each row
-// of x is multiplied by a power of two so that its largest element is between 1 and 2.
+// the product (BF16: three parts). The weights' integers are halves as well, and are scaled after the product. Of each
+// row of x, the columns that a warp reads together are divided by a power of two, their size, so that the largest is
+// between 1 and 2; the product of a chunk is multiplied by it. Dividing a row by its norm is left to the end.
 //
 // Item i of a phase, chunk i % chunks of pair i / chunks, is for warp i % 16. A warp adds what it has of a pair to its
 // own place of the pair's sums, so nobody waits for others but at the end of a batch of pairs, and all sums have a
 // fixed order. A phase is a batch with one segment of x, of which there is one if all of x fits in shared memory.
 //
 // A kernel says by a Source what to multiply:
-//   arguments()      of the product, the same for all its blocks
-//   copy_to_head()   stores them there
+//   copy_to_head()   stores the product's arguments there
 //   share()          the block's share of the product
 #pragma once
 
 #include "ops/linear/linear_args.h"
 
 #include "ops/bulk_copy.cuh"
+#include "ops/collective.cuh"
 #include "ops/strip.cuh"
 
 namespace shunt {
@@ -98,11 +99,8 @@ struct Head {
   Arguments arguments;
   std::uint64_t full[kStages];  // barriers of the ring's stages
   std::uint32_t left[kStages];  // warps that have left a stage
-  float squares[kWarps];        // sums of a warp
-  float largest[kWarps];
-  float factors[kLinearRowXRows];    // of the elements of a row of x
-  float too_small[kLinearRowXRows];  // by what sums are too small
-  std::uint64_t rows;                // of x that are valid
+  float squares[kWarps];        // sums of a warp's elements of x, if there is a norm
+  std::uint64_t rows;           // of x that are valid
   WeightRowsOfBlock weight;
   Stream stream;
 };
@@ -179,18 +177,26 @@ struct XParts {
   static constexpr std::uint32_t kAllTiles = kHasThird ? 2 * kTiles : kTiles;
   static constexpr std::uint32_t kSums = Weights::kHasOffsets ? Weights::kColumns / Weights::kGroupColumns : 0;
   static constexpr std::uint32_t kPlace = 64;  // bytes of a group and column
+  static constexpr std::uint32_t kChunkGroups = Weights::kColumns / 32;
   std::uint8_t* parts;
   std::uint8_t* thirds;
   std::uint8_t* sums;  // of each chunk and column, the sums of its groups
+  float* sizes;        // of each chunk and row
 
   SHUNT_FUNCTION explicit XParts(const LinearStripPlan& plan)
       : parts(dynamic_shared() + plan.x_at),
-        thirds(parts + plan.segment * (Weights::kColumns / 32U * kColumns * kPlace)),
-        sums(dynamic_shared() + plan.x_sums_at) {}
+        thirds(parts + std::uint64_t{plan.segment} * kChunkGroups * kColumns * kPlace),
+        sums(dynamic_shared() + plan.x_sums_at),
+        sizes(reinterpret_cast<float*>(dynamic_shared() + plan.x_sizes_at)) {}
 
   // The columns of every other group are swapped, so that threads that store two groups use different banks.
   SHUNT_FUNCTION static std::uint32_t part_place(std::uint32_t group, std::uint32_t column) {
     return (group * kColumns + (column ^ (group & 1U))) * kPlace;
+  }
+
+  // Stores the size of a group's columns, by one thread of each chunk.
+  SHUNT_FUNCTION void put_size(std::uint32_t n, std::uint32_t group, float size) const {
+    if (group % kChunkGroups == 0 && lane() % 4U == 0) sizes[group / kChunkGroups * x_rows + n] = size;
   }
 
   // Stores a thread's columns of a group: four of an even step and four of an odd one. REQUIRES: all threads of the
@@ -237,16 +243,15 @@ struct XParts {
       if constexpr (Weights::kGroupColumns == 16) odd += from_lane(odd, mask);
     }
     if (!stored) return;
-    constexpr std::uint32_t kGroups = Weights::kColumns / 32;
-    const std::uint32_t column = group / kGroups * kColumns + 2U * n;
+    const std::uint32_t column = group / kChunkGroups * kColumns + 2U * n;
     const std::uint32_t high = narrow_pair(even, odd);
     const std::uint32_t low = narrow_pair((even - low_half(high)) * 2048.0F, (odd - high_half(high)) * 2048.0F);
     if constexpr (Weights::kGroupColumns == 16) {
-      auto* const to = reinterpret_cast<std::uint32_t*>(sums) + column * kSums / 2U + group % kGroups;
+      auto* const to = reinterpret_cast<std::uint32_t*>(sums) + column * kSums / 2U + group % kChunkGroups;
       to[0] = high;
       to[kSums / 2U] = low;
     } else {
-      auto* const to = reinterpret_cast<std::uint16_t*>(sums) + std::uint64_t{column} * kSums + group % kGroups;
+      auto* const to = reinterpret_cast<std::uint16_t*>(sums) + std::uint64_t{column} * kSums + group % kChunkGroups;
       to[0] = static_cast<std::uint16_t>(high);
       to[kSums] = static_cast<std::uint16_t>(low);
     }
@@ -291,47 +296,11 @@ struct XReader {
   }
 };
 
-// Returns the larger of a and |b|, a if b is NaN.
-[[maybe_unused]] SHUNT_FUNCTION float larger(float a, float b) { return __builtin_fmaxf(a, __builtin_fabsf(b)); }
-
-// Returns n for 2^n <= size < 2^(n + 1), but not so large or small that 2^n or 2^-n would be no normal number.
-[[maybe_unused]] SHUNT_FUNCTION std::int32_t exponent_of(float size) {
-  const std::int32_t exponent = static_cast<std::int32_t>(kernel_math::bits_of(size) >> 23U & 255U) - 127;
+// Returns n for 2^n <= size < 2^(n + 1), but not so large or small that 2^n or 2^-n would be no normal number. `bits`
+// are those of a positive size.
+[[maybe_unused]] SHUNT_FUNCTION std::int32_t exponent_of(std::uint32_t bits) {
+  const std::int32_t exponent = static_cast<std::int32_t>(bits >> 23U) - 127;
   return exponent > 126 ? 126 : exponent < -126 ? -126 : exponent;
-}
-
-// Returns the factor for the elements of the thread's row from the sums of squares and the largest elements of the
-// warps, and stores by what sums will be too small.
-template <bool has_norm, std::uint32_t x_rows>
-SHUNT_FUNCTION float row_factor(const LinearArgs& args, float squares, float largest) {
-  SHUNT_UNROLL
-  for (std::uint32_t mask = kWarp / 2; mask != 0; mask /= 2) {
-    if constexpr (has_norm) squares += from_lane(squares, mask);
-    largest = larger(largest, from_lane(largest, mask));
-  }
-  if (lane() % kWarp == 0) {
-    head().squares[lane() / kWarp] = squares;
-    head().largest[lane() / kWarp] = largest;
-  }
-  sync();
-  constexpr std::uint32_t kRowWarps = kWarps / x_rows;
-  const std::uint32_t first = XReader<x_rows>::row() * kRowWarps;
-  float sum = 0.0F;
-  float most = 0.0F;
-  SHUNT_UNROLL
-  for (std::uint32_t i = 0; i < kRowWarps; ++i) {
-    if constexpr (has_norm) sum += head().squares[first + i];
-    most = larger(most, head().largest[first + i]);
-  }
-  float factor = 1.0F;
-  if constexpr (has_norm) factor = 1.0F / kernel_math::sqrt(sum / static_cast<float>(args.k) + args.epsilon);
-  const std::int32_t exponent = exponent_of(most * factor);
-  factor *= kernel_math::power_of_two(-exponent);
-  if (lane() % (kThreads / x_rows) == 0) {
-    head().factors[XReader<x_rows>::row()] = factor;
-    head().too_small[XReader<x_rows>::row()] = kernel_math::power_of_two(exponent);
-  }
-  return factor;
 }
 
 // Brings x to shared memory.
@@ -371,60 +340,64 @@ struct XPreparation {
       read(first, end, held.fours, 0, [&](std::uint32_t at) { return fresh_four(reader.x + at, false); });
     }
   }
-  SHUNT_FUNCTION static void measure(const HeldX& held, std::uint32_t first, std::uint32_t groups, float& squares,
-                                     float& largest) {
-    SHUNT_UNROLL
-    for (std::uint32_t i = 0; i < kPieces; ++i) {
-      if (!Reader::has_turn(first, i, groups)) break;
-      SHUNT_UNROLL
-      for (std::uint32_t e = 0; e < 8; ++e) {
-        const float x = held.fours[2U * i + e / 4U].values[e % 4U];
-        if constexpr (has_norm) squares += x * x;
-        const float value = has_norm ? x * held.fours[kPieces * 2 + 2U * i + e / 4U].values[e % 4U] : x;
-        largest = larger(largest, value);
-      }
-    }
-  }
-  // Returns the factor of the thread's row. `held` has what the thread reads first.
-  SHUNT_FUNCTION static float factor(const LinearArgs& args, const Reader& reader, HeldX& held) {
+  // Stores what the thread holds of groups from `first` on, of those before `end`, in a segment that begins with group
+  // `from`. Returns the sum of the squares of x.
+  SHUNT_FUNCTION static float put(const XParts<of, x_rows>& parts, const Reader& reader, const HeldX& held,
+                                  std::uint32_t first, std::uint32_t from, std::uint32_t end) {
     float squares = 0.0F;
-    float largest = 0.0F;
-    const std::uint32_t groups = args.k / 32U;
-    measure(held, 0, groups, squares, largest);
-    for (std::uint32_t first = kStep; first < groups; first += kStep) {
-      read_norm(reader, first, groups, held);
-      read_x(reader, first, groups, held);
-      measure(held, first, groups, squares, largest);
-    }
-    return row_factor<has_norm, x_rows>(args, squares, largest);
-  }
-  // Stores groups from `first` on, of those before `end`, in a segment that begins with group `from`.
-  SHUNT_FUNCTION static void put(const XParts<of, x_rows>& parts, const Reader& reader, const HeldX& held, float factor,
-                                 std::uint32_t first, std::uint32_t from, std::uint32_t end) {
     SHUNT_UNROLL
     for (std::uint32_t i = 0; i < kPieces; ++i) {
       if (!Reader::has_turn(first, i, end)) break;
       float values[8];
+      std::uint32_t largest = 0;
       SHUNT_UNROLL
       for (std::uint32_t e = 0; e < 8; ++e) {
-        values[e] = held.fours[2U * i + e / 4U].values[e % 4U] * factor;
-        if constexpr (has_norm) values[e] *= held.fours[kPieces * 2 + 2U * i + e / 4U].values[e % 4U];
+        values[e] = held.fours[2U * i + e / 4U].values[e % 4U];
+        if constexpr (has_norm) {
+          squares += values[e] * values[e];
+          values[e] *= held.fours[kPieces * 2 + 2U * i + e / 4U].values[e % 4U];
+        }
+        const std::uint32_t bits = kernel_math::bits_of(values[e]) & 0x7FFFFFFFU;
+        largest = largest < bits ? bits : largest;
       }
+      const std::int32_t exponent = exponent_of(largest_of_warp(largest));
+      SHUNT_UNROLL
+      for (std::uint32_t e = 0; e < 8; ++e) values[e] *= kernel_math::power_of_two(-exponent);
       const std::uint32_t group = Reader::group(first, i);
-      parts.put(Reader::row(), group - from, values, reader.has_row && group < end);
+      const bool exists = group < end;
+      if (exists) parts.put_size(Reader::row(), group - from, kernel_math::power_of_two(exponent));
+      parts.put(Reader::row(), group - from, values, reader.has_row && exists);
     }
+    return squares;
   }
-  // Reads the groups of a segment again and stores them.
-  SHUNT_FUNCTION static void put_segment(const XParts<of, x_rows>& parts, const Reader& reader, float factor,
-                                         std::uint32_t from, std::uint32_t end) {
-    for (std::uint32_t first = from; first < end; first += kStep) {
-      HeldX held;
+  // Stores a segment of groups, of which `held` has what the thread reads first. If `first_time`, the sums of squares
+  // are added up as well.
+  SHUNT_FUNCTION static void put_segment(const XParts<of, x_rows>& parts, const Reader& reader, HeldX& held,
+                                         std::uint32_t from, std::uint32_t end, bool first_time) {
+    float squares = put(parts, reader, held, from, from, end);
+    for (std::uint32_t first = from + kStep; first < end; first += kStep) {
       read_norm(reader, first, end, held);
       read_x(reader, first, end, held);
-      put(parts, reader, held, factor, first, from, end);
+      squares += put(parts, reader, held, first, from, end);
     }
+    if (!has_norm || !first_time) return;
+    SHUNT_UNROLL
+    for (std::uint32_t mask = kWarp / 2; mask != 0; mask /= 2) squares += from_lane(squares, mask);
+    if (lane() % kWarp == 0)
+      head().squares[lane() / kWarp] = from == 0 ? squares : head().squares[lane() / kWarp] + squares;
   }
 };
+
+// Returns the factor that divides a row of x by its norm, or 1.
+template <std::uint32_t x_rows>
+SHUNT_FUNCTION float norm_factor(const LinearArgs& args, std::uint32_t n) {
+  if (args.has_norm == 0) return 1.0F;
+  constexpr std::uint32_t kRowWarps = kWarps / x_rows;
+  float sum = 0.0F;
+  SHUNT_UNROLL
+  for (std::uint32_t i = 0; i < kRowWarps; ++i) sum += head().squares[n * kRowWarps + i];
+  return 1.0F / kernel_math::sqrt(sum / static_cast<float>(args.k) + args.epsilon);
+}
 
 // ---- Products.
 
@@ -437,6 +410,7 @@ struct XColumns {
   const std::uint8_t* odd;
   const std::uint8_t* thirds;
   const std::uint8_t* sums;
+  const float* sizes;
 
   SHUNT_FUNCTION explicit XColumns(const Parts& parts) {
     const std::uint32_t t = lane() % 4U;
@@ -445,6 +419,7 @@ struct XColumns {
     odd = parts.parts + (column ^ 1U) * Parts::kPlace + t * 16U;
     thirds = parts.thirds + column / 2U * Parts::kPlace + t * 16U;
     sums = parts.sums;
+    sizes = parts.sizes + t % x_rows;
     if constexpr (Parts::kSums != 0) sums += column * (Parts::kSums * 2U) + t % (Parts::kSums / 2U) * 4U;
   }
   // Returns what tile `tile` multiplies of group `group`: the operands of an even and of an odd step.
@@ -454,6 +429,10 @@ struct XColumns {
       return *reinterpret_cast<const FourWords*>(thirds + (at * x_rows + (tile - Parts::kTiles) * 4U) * Parts::kPlace);
     const std::uint8_t* const base = group % 2U == 0 ? even : odd;
     return *reinterpret_cast<const FourWords*>(base + (at * Parts::kColumns + tile * 8U) * Parts::kPlace);
+  }
+  // Returns the size of the row of x whose parts are the thread's columns of the product.
+  SHUNT_FUNCTION float size_of(std::uint32_t chunk, std::uint32_t tile) const {
+    return sizes[chunk * x_rows + tile % Parts::kTiles * (x_rows == 8 ? 4U : 0U)];
   }
   SHUNT_FUNCTION std::uint32_t sums_of(std::uint32_t chunk, std::uint32_t tile, std::uint32_t word) const {
     return *reinterpret_cast<const std::uint32_t*>(sums + (chunk * Parts::kColumns + tile * 8U) * (Parts::kSums * 2U) +
@@ -525,7 +504,8 @@ SHUNT_FUNCTION void multiply_minima(const Strip<of>& first, const Strip<of>& sec
     } else {
       product = multiply_eight_halves(a.low, b.low, x.sums_of(chunk, tile, 0));
     }
-    add_scaled(sums[tile], product, first.offset_factor(), second.offset_factor());
+    const float size = x.size_of(chunk, tile);
+    add_scaled(sums[tile], product, first.offset_factor() * size, second.offset_factor() * size);
   }
 }
 
@@ -539,18 +519,17 @@ SHUNT_FUNCTION void multiply_item(const std::uint8_t* first_chunk, const std::ui
   first.read(first_chunk, lane() % kWarp);
   second.read(second_chunk, lane() % kWarp);
   if constexpr (Weights::kHasOffsets) multiply_minima(first, second, x, chunk, sums);
-  if constexpr (Weights::kHasOuter) {
-    Product inner[tiles]{};
-    SHUNT_UNROLL
-    for (std::uint32_t group = 0; group < Weights::kColumns / 32U; ++group)
-      multiply_group(first, second, x, chunk, group, inner);
-    SHUNT_UNROLL
-    for (std::uint32_t tile = 0; tile < tiles; ++tile)
-      add_scaled(sums[tile], inner[tile], first.outer(), second.outer());
-  } else {
-    SHUNT_UNROLL
-    for (std::uint32_t group = 0; group < Weights::kColumns / 32U; ++group)
-      multiply_group(first, second, x, chunk, group, sums);
+  Product inner[tiles]{};
+  SHUNT_UNROLL
+  for (std::uint32_t group = 0; group < Weights::kColumns / 32U; ++group)
+    multiply_group(first, second, x, chunk, group, inner);
+  SHUNT_UNROLL
+  for (std::uint32_t tile = 0; tile < tiles; ++tile) {
+    const float size = x.size_of(chunk, tile);
+    if constexpr (Weights::kHasOuter)
+      add_scaled(sums[tile], inner[tile], first.outer() * size, second.outer() * size);
+    else
+      add_scaled(sums[tile], inner[tile], size, size);
   }
 }
 
@@ -630,15 +609,13 @@ SHUNT_FUNCTION float residual_of(const Arguments& from, const WeightRowsOfBlock&
 // Stores the outputs of a batch of `pairs` pairs. `early` is the residual of the thread's first one in the first batch.
 template <std::uint32_t of, std::uint32_t x_rows>
 SHUNT_FUNCTION void finish(float* sums, std::uint32_t first_pair, std::uint32_t pairs, float early) {
-  constexpr float kPerOne = 1.0F / Strip<of>::kOne;
   const auto& [call, args, plan] = head().arguments;
   const WeightRowsOfBlock& weight = head().weight;
   const bool has_up = args.has_up != 0;
   for (std::uint32_t i = lane(); i < Output<x_rows>::count(args, pairs); i += kThreads) {
     const Output<x_rows> output(args, i);
-    const auto total = [&](std::uint32_t row) {
-      return take_sum<x_rows>(sums, output.pair, output.n, row) * kPerOne * head().too_small[output.n];
-    };
+    const float factor = norm_factor<x_rows>(args, output.n) / Strip<of>::kOne;
+    const auto total = [&](std::uint32_t row) { return take_sum<x_rows>(sums, output.pair, output.n, row) * factor; };
     float sum = total(output.row);
     if (has_up) sum = sum / (1.0F + kernel_math::exp(-sum)) * total(output.row + 8U);
     if (output.n >= head().rows || !weight.has_row(first_pair + output.pair, output.row)) continue;
@@ -701,40 +678,24 @@ struct StripKernel {
       reinterpret_cast<FourFloats*>(all_sums())[i] = {{0.0F, 0.0F, 0.0F, 0.0F}};
   }
 
-  // The results of begin(), for the rest of the kernel.
-  struct Begun {
-    bool has_segment;  // the first segment of x is in shared memory
-    float residual;    // of the thread's first output
-  };
-
-  // Measures x. If a thread can hold all that it has read, stores the first segment and returns true.
-  template <class Preparation>
-  SHUNT_FUNCTION static bool prepare(const Arguments& from, const XReader<x_rows>& reader, HeldX& held) {
-    const std::uint32_t groups = from.args.k / 32U;
-    const std::uint32_t end = from.plan.segment * kChunkGroups;
-    const float factor = Preparation::factor(from.args, reader, held);
-    if (groups > Preparation::kStep) return false;
-    Preparation::put(Parts(from.plan), reader, held, factor, 0, 0, end);
-    return true;
-  }
-
-  // Starts the ring, waits for x, and prepares it.
+  // Starts the ring, waits for x, and stores its first segment. Returns the residual of the thread's first output.
   template <class Source>
-  SHUNT_FUNCTION static Begun begin(const Source& source) {
-    const Arguments from = source.arguments();
+  SHUNT_FUNCTION static float begin(const Source& source) {
+    source.copy_to_head();
     start_barriers();
+    sync();
+    const Arguments& from = head().arguments;
     const WeightRowsOfBlock weight = rows_of(source.share(), from.args);
     const Stream stream = stream_of(from, weight);
     fill_stages<kChunkBytes>(stream, 0, kStagesBeforeX);
     const XReader<x_rows> reader(&from.call, from.args);
     const bool has_norm = from.args.has_norm != 0;
-    const std::uint32_t groups = from.args.k / 32U;
+    const std::uint32_t end = from.plan.segment * kChunkGroups;
     HeldX held;
     if (has_norm) {
       wait_to_read(&from.call, 1U << 2U);
-      WithNorm::read_norm(reader, 0, groups, held);
+      WithNorm::read_norm(reader, 0, end, held);
     }
-    source.copy_to_head();
     if (lane() == 0) {
       head().weight = weight;
       head().stream = stream;
@@ -744,31 +705,38 @@ struct StripKernel {
 
     wait_for_earlier_kernels();
     if (has_norm) {
-      WithNorm::read_x(reader, 0, groups, held);
+      WithNorm::read_x(reader, 0, end, held);
     } else {
-      Plain::read_x(reader, 0, groups, held);
+      Plain::read_x(reader, 0, end, held);
     }
-    Begun begun{false, 0.0F};
+    float residual = 0.0F;
     if (lane() < Output<x_rows>::count(from.args, stream.batch))
-      begun.residual = residual_of(from, weight, Output<x_rows>(from.args, lane()), 0);
+      residual = residual_of(from, weight, Output<x_rows>(from.args, lane()), 0);
     fill_stages<kChunkBytes>(stream, kStagesBeforeX, kStages);
-    begun.has_segment = has_norm ? prepare<WithNorm>(from, reader, held) : prepare<Plain>(from, reader, held);
+    if (has_norm) {
+      WithNorm::put_segment(Parts(from.plan), reader, held, 0, end, true);
+    } else {
+      Plain::put_segment(Parts(from.plan), reader, held, 0, end, true);
+    }
     if (lane() == 0) head().rows = linear_rows(from.args, parameters);
-    return begun;
+    return residual;
   }
 
-  // Reads a segment of x again and stores it.
-  SHUNT_FUNCTION static void put_segment(std::uint32_t segment) {
+  // Reads a segment of x and stores it.
+  SHUNT_FUNCTION static void put_segment(std::uint32_t segment, bool first_time) {
     const auto& [call, args, plan] = head().arguments;
     const XReader<x_rows> reader(&call, args);
     const Parts parts(plan);
-    const float factor = head().factors[XReader<x_rows>::row()];
     const std::uint32_t from = segment * plan.segment * kChunkGroups;
     const std::uint32_t end = from + head().stream.chunks_of(segment) * kChunkGroups;
+    HeldX held;
     if (args.has_norm != 0) {
-      WithNorm::put_segment(parts, reader, factor, from, end);
+      WithNorm::read_norm(reader, from, end, held);
+      WithNorm::read_x(reader, from, end, held);
+      WithNorm::put_segment(parts, reader, held, from, end, first_time);
     } else {
-      Plain::put_segment(parts, reader, factor, from, end);
+      Plain::read_x(reader, from, end, held);
+      Plain::put_segment(parts, reader, held, from, end, first_time);
     }
   }
 
@@ -817,7 +785,8 @@ struct StripKernel {
 
   template <class Source>
   SHUNT_FUNCTION static void run(const Source& source) {
-    Begun begun = begin(source);
+    const float residual = begin(source);
+    bool has_segment = true;
     sync();
     const Stream& stream = head().stream;
     Place place{0, 0, 0};
@@ -825,16 +794,16 @@ struct StripKernel {
       const std::uint32_t pairs = stream.pairs_of(batch);
       float* const sums = all_sums() + std::uint64_t{batch % 2U} * head().arguments.plan.batch * kSumFloats;
       for (std::uint32_t segment = 0; segment < stream.segments; ++segment) {
-        if (!begun.has_segment) {
+        if (!has_segment) {
           sync();
-          put_segment(segment);
+          put_segment(segment, batch == 0);
           sync();
         }
-        begun.has_segment = stream.segments == 1;
+        has_segment = stream.segments == 1;
         multiply_phase(place, pairs, stream.chunks_of(segment), sums);
       }
       sync();
-      finish<of, x_rows>(sums, first_pair, pairs, begun.residual);
+      finish<of, x_rows>(sums, first_pair, pairs, residual);
     }
   }
 };
