@@ -236,6 +236,37 @@ TEST(Fusion, AnInnerResultMayHaveOtherReaders) {
   EXPECT_EQ(find_fusions(*graph, Op::swiglu).size(), 1U);
 }
 
+// As models say it (models/decoder/feed_forward_block.cpp).
+TEST(Fusion, FindsTheExpertsOfALayer) {
+  GraphBuilder builder;
+  const Tensor input = builder.input("x", DType::F32, {2, 8});
+  const Tensor x = builder.rms_norm_mul(input, builder.weight("norm", DType::F32, {8}));
+  const Tensor scores = builder.input("scores", DType::F32, {2, 4});
+  const Tensor residual = builder.input("residual", DType::F32, {2, 8});
+  const Tensor ids = builder.top_k(scores, {{Attr::k, 2U}});
+  const Tensor weights = builder.softmax(builder.take(scores, ids), {});
+  const Tensor gate = builder.linear_experts(x, builder.weight("gate", DType::F32, {4, 6, 8}), ids, {}, {});
+  const Tensor up = builder.linear_experts(x, builder.weight("up", DType::F32, {4, 6, 8}), ids, {}, {});
+  const Tensor hidden = builder.swiglu(gate, up);
+  const Tensor down = builder.linear_experts(hidden, builder.weight("down", DType::F32, {4, 8, 6}), ids, {}, {});
+  const Tensor result = builder.add(builder.weighted_sum(down, weights), residual);
+  builder.output(result);
+  const auto graph = std::move(builder).finish();
+  ASSERT_TRUE(graph.has_value());
+  const auto gated = find_fusions(*graph, Op::experts_swiglu);
+  ASSERT_EQ(gated.size(), 1U);
+  EXPECT_EQ(gated[0].output, hidden.id);
+  EXPECT_EQ(gated[0].nodes.size(), 4U);
+  const auto normalized = find_fusions(*graph, Op::rms_norm_experts_swiglu);
+  ASSERT_EQ(normalized.size(), 1U);
+  EXPECT_EQ(normalized[0].inputs[0], input.id);
+  EXPECT_EQ(normalized[0].nodes.size(), 6U);
+  const auto sums = find_fusions(*graph, Op::experts_sum);
+  ASSERT_EQ(sums.size(), 1U);
+  EXPECT_EQ(sums[0].output, result.id);
+  EXPECT_EQ(sums[0].inputs, (std::vector<TensorId>{down.id, scores.id, ids.id, residual.id}));
+}
+
 TEST(Fusion, WhatAnExpansionSaysTwiceIsOneNodeOrTwo) {
   for (const bool twice : {false, true}) {
     GraphBuilder builder;

@@ -86,7 +86,8 @@ std::vector<double> formula(const Inputs& inputs) {
   std::vector<double> result;
   for (std::size_t use = 0; use < ids.size(); ++use) {
     const auto slot = ids[use] < 0 ? -1 : inputs.has_slots ? slots[static_cast<std::size_t>(ids[use])] : ids[use];
-    const std::size_t row_of_x = inputs.x.operand.shape[1] == 1 ? use / used : use;
+    const Shape& x_shape = inputs.x.operand.shape;
+    const std::size_t row_of_x = x_shape.rank() == 2 || x_shape[1] == 1 ? use / used : use;
     for (std::size_t row = 0; row < shape[1]; ++row) {
       double sum = 0;
       const std::size_t matrix_row = static_cast<std::size_t>(std::max(slot, 0.0)) * shape[1] + row;
@@ -138,6 +139,64 @@ TEST(Experts, SimdIsTheFormulaOnEveryTarget) {
         }
       }
   });
+}
+
+// Divides each row by the root of its mean square and multiplies it by `norm`.
+Tensor normalized(const Tensor& x, const std::vector<double>& norm, double epsilon) {
+  std::vector<double> values = values_of(x);
+  const std::size_t columns = norm.size();
+  for (std::size_t row = 0; row < values.size(); row += columns) {
+    double squares = 0;
+    for (std::size_t i = 0; i < columns; ++i) squares += values[row + i] * values[row + i];
+    const double root = std::sqrt(squares / static_cast<double>(columns) + epsilon);
+    for (std::size_t i = 0; i < columns; ++i) values[row + i] *= norm[i] / root;
+  }
+  return tensor_of(DType::F32, x.operand.shape, values);
+}
+
+TEST(Experts, SwigluGatesTheProductWithUp) {
+  for (Setting setting : settings()) {
+    if (setting.slots || setting.bias || setting.columns % 32 != 0) continue;
+    for (const DType weight : {DType::F32, DType::Q8_0})
+      for (const bool has_norm : {false, true}) {
+        setting.weight = weight;
+        Inputs gate = inputs_of(setting, 5);
+        const Tensor x = gate.x;
+        const Tensor norm = random_tensor(DType::F32, {setting.columns}, 12);
+        if (has_norm) gate.x = normalized(x, values_of(norm), 0.5);
+        Inputs up = gate;
+        up.weight = random_weight(weight, gate.weight.operand.shape, 11);
+        std::vector<double> expected = formula(gate);
+        const std::vector<double> second = formula(up);
+        for (std::size_t i = 0; i < expected.size(); ++i) expected[i] *= second[i] / (1 + std::exp(-expected[i]));
+        KernelCase use{Op::experts_swiglu, {&x, &gate.weight, &gate.ids, &up.weight}};
+        if (has_norm) {
+          use.op = Op::rms_norm_experts_swiglu;
+          use.inputs.push_back(&norm);
+          use.attributes.set(Attr::epsilon, 0.5F);
+        }
+        const KernelResult result = run_kernel(scalar(), use, 3);
+        ASSERT_EQ(result.declined, "");
+        EXPECT_LE(nmse(values_of(result.output), expected), 1e-13) << use.text();
+        EXPECT_EQ(run_kernel(simd(), use).declined,
+                  std::string(name_of(use.op)) +
+                      ": the kernel only multiplies by one weight; linear_experts and swiglu do that one by one");
+      }
+  }
+}
+
+TEST(Experts, RowsOfXNeedNoAxisForExperts) {
+  Inputs inputs = inputs_of({.tokens = 7, .used = 2}, 13);
+  const std::vector<std::byte> expected = run_kernel(scalar(), inputs.use()).output.bytes;
+  inputs.x = tensor_of(DType::F32, {7, 64}, values_of(inputs.x));
+  for_each_simd_target([&] {
+    for (const CpuKernel* kernel : {&scalar(), &simd()}) {
+      const KernelResult result = run_kernel(*kernel, inputs.use());
+      ASSERT_EQ(result.declined, "");
+      EXPECT_LE(nmse(values_of(result.output), formula(inputs)), 1e-10);
+    }
+  });
+  EXPECT_EQ(run_kernel(scalar(), inputs.use()).output.bytes, expected);
 }
 
 TEST(Experts, UnknownExpertsGiveZeros) {

@@ -46,10 +46,8 @@ Tensor StepBuilder::mixture_of_experts(Tensor x) {
   // The softmax over the chosen scores equals the softmax over all, renormalized to sum to one.
   const Tensor weights =
       experts.normalized ? graph_.softmax(graph_.take(scores, ids), {}) : graph_.take(graph_.softmax(scores, {}), ids);
-  const auto rows = static_cast<std::uint32_t>(graph_.shape_of(x).rows());
-  const Tensor each = graph_.reshape(x, {{Attr::dims, Shape{rows, 1, config_.embedding}}});
-  const Tensor gate = apply_experts(each, "ffn_gate_exps", ids, experts.feed_forward, config_.embedding);
-  const Tensor up = apply_experts(each, "ffn_up_exps", ids, experts.feed_forward, config_.embedding);
+  const Tensor gate = apply_experts(x, "ffn_gate_exps", ids, experts.feed_forward, config_.embedding);
+  const Tensor up = apply_experts(x, "ffn_up_exps", ids, experts.feed_forward, config_.embedding);
   const Tensor down = apply_experts(activated(gate, up), "ffn_down_exps", ids, config_.embedding, experts.feed_forward);
   const Tensor sum = graph_.weighted_sum(down, weights);
   return experts.shared_feed_forward == 0 ? sum : graph_.add(sum, shared_expert(x));

@@ -1,5 +1,6 @@
 // Arguments of linear_experts: out[t, j] = weight[slot of ids[t, j]] x[t, 0 or j] (+ bias), or zeros if the expert has
-// no matrix here.
+// no matrix here. experts_swiglu: silu(gate x) * (up x), with the matrices of the same slot. rms_norm_experts_swiglu:
+// the same of x * norm / sqrt(mean of x^2 + epsilon).
 #pragma once
 
 #include "ops/strided_args.h"
@@ -21,8 +22,9 @@ SHUNT_ARGS(ExpertsArgs) {
   SHUNT_U32(weight_dtype);
   SHUNT_U32(weight_row_bytes);
   SHUNT_U32(weight_rows);  // from one matrix to the next
-  SHUNT_U32(reserved);
-  SHUNT_U32S(2, reserved_too);
+  SHUNT_U32(has_up);       // multiplies by up as well; gives silu(product with gate) * product with up
+  SHUNT_U32(has_norm);
+  SHUNT_F32(epsilon);
 };
 SHUNT_ARGS_BYTES(ExpertsArgs, 96)
 

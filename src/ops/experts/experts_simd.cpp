@@ -194,6 +194,7 @@ HWY_EXPORT(pack);
 HWY_EXPORT(multiply);
 
 std::string supports(const OpCall& call) {
+  if (std::string reason = up_refusal(call); !reason.empty()) return reason;
   if (!call.input(0).has_contiguous_rows()) return "linear_experts: the elements of a row of x must be neighbours";
   if (call.has_input(4) && !call.input(4).has_contiguous_rows())
     return "linear_experts: the elements of a row of bias must be neighbours";

@@ -17,6 +17,9 @@ namespace {
   for (std::uint32_t& extent : product.args.extents) extent = 1;
   product.args.extent = static_cast<std::uint32_t>(Extent::fixed);
   product.args.has_residual = args.has_bias;
+  product.args.has_up = args.has_up;
+  product.args.has_norm = args.has_norm;
+  product.args.epsilon = args.epsilon;
   product.call.output += use * args.m * sizeof(float);
   product.call.inputs[0] += expert_x_offset(args, use / args.used, use % args.used) * sizeof(float);
   product.call.inputs[2] = call->inputs[4];
@@ -51,6 +54,7 @@ SHUNT_FUNCTION void multiply_use(const CallOfBlock& of_block) {
   if (lane() == 0) {
     CudaCall& product = head().arguments.call;
     product.inputs[1] += expert_weight_offset(args, slot);
+    if (args.has_up != 0) product.inputs[3] += expert_weight_offset(args, slot);
     product.inputs[2] += std::uint64_t{slot} * args.bias_strides[0] * sizeof(float);
   }
   sync();

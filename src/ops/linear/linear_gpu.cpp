@@ -199,7 +199,7 @@ std::string cuda_dots_supports(const OpCall& call) {
   constexpr std::uint32_t kMostRows = 512;
   const LinearArgs args = linear_args(call);
   if (call.input(1).dtype != DType::F32) return "linear: this kernel is for weights of F32";
-  if (args.has_norm != 0) return normalizes_refusal(call);
+  if (args.has_up != 0) return "linear: this kernel is for one weight";
   if (std::string reason = cuda_row_supports(call); !reason.empty()) return reason;
   return args.m <= kMostRows ? std::string() : "linear: the weight has too many rows for this kernel";
 }
