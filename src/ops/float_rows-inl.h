@@ -109,6 +109,31 @@ inline const float* floats_of(DType dtype, const std::byte* data, std::uint64_t 
   return buffer;
 }
 
+// Adds factor * x to sum.
+inline void add_scaled_row(const float* x, float factor, std::size_t elements, float* sum) {
+  const Floats d;
+  const auto factors = hn::Set(d, factor);
+  std::size_t i = 0;
+  for (; i < whole_vectors(elements); i += hn::Lanes(d))
+    hn::StoreU(hn::MulAdd(hn::LoadU(d, x + i), factors, hn::LoadU(d, sum + i)), d, sum + i);
+  for (; i < elements; ++i) sum[i] = x[i] * factor + sum[i];
+}
+
+// Calls compute(row, columns) for the thread's share of `rows` rows, at most `most` columns at a time. Threads share
+// elements, because one row is enough work for several.
+template <class Compute>
+void for_each_piece(const CpuCall& call, std::uint64_t rows, std::uint64_t columns, std::uint64_t most,
+                    Compute compute) {
+  const Range share = share_of(rows * columns, call.thread, call.threads, 64);
+  for (std::uint64_t i = share.begin; i < share.end;) {
+    const std::uint64_t row = i / columns;
+    const std::uint64_t begin = i - row * columns;
+    const std::uint64_t end = begin + HWY_MIN(HWY_MIN(columns - begin, most), share.end - i);
+    compute(row, Range{begin, end});
+    i += end - begin;
+  }
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace shunt
 HWY_AFTER_NAMESPACE();

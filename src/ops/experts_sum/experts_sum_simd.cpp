@@ -1,4 +1,3 @@
-// Threads share elements, because one row is enough work for several.
 #include <algorithm>
 
 #include "ops/elements.h"
@@ -27,16 +26,6 @@ namespace shunt {
 namespace HWY_NAMESPACE {
 namespace {
 
-// sum += share * x
-void add_share(const float* x, float share, std::size_t elements, float* sum) {
-  const Floats d;
-  const auto shares = hn::Set(d, share);
-  std::size_t i = 0;
-  for (; i < whole_vectors(elements); i += hn::Lanes(d))
-    hn::StoreU(hn::MulAdd(hn::LoadU(d, x + i), shares, hn::LoadU(d, sum + i)), d, sum + i);
-  for (; i < elements; ++i) sum[i] += share * x[i];
-}
-
 // Computes columns of one token, at most kExpertsSumPiece of them.
 void sum_piece(const ExpertsSumArgs& args, const CpuCall& call, std::uint64_t token, Range columns) {
   const std::span<double> shares(reinterpret_cast<double*>(call.thread_scratch), args.used);
@@ -51,22 +40,15 @@ void sum_piece(const ExpertsSumArgs& args, const CpuCall& call, std::uint64_t to
   for (std::uint64_t j = 0; j < shares.size(); ++j) {
     const std::uint64_t begin = token * args.x_strides[0] + j * args.x_strides[1] + columns.begin * args.x_strides[2];
     const float* const x = floats_of(DType::F32, call.inputs[0], begin, args.x_strides[2], elements, buffer);
-    add_share(x, static_cast<float>(shares[j]), elements, sum);
+    add_scaled_row(x, static_cast<float>(shares[j]), elements, sum);
   }
 }
 
 int run(const CpuCall& call) {
   const auto& args = call.args<ExpertsSumArgs>();
-  const std::uint64_t columns = args.columns;
   const std::uint64_t tokens = valid_rows(args.tokens, static_cast<Extent>(args.extent), *call.parameters);
-  const Range share = share_of(tokens * columns, call.thread, call.threads, 64);
-  for (std::uint64_t i = share.begin; i < share.end;) {
-    const std::uint64_t token = i / columns;
-    const std::uint64_t begin = i - token * columns;
-    const std::uint64_t end = std::min({columns, begin + std::uint64_t{kExpertsSumPiece}, begin + (share.end - i)});
-    sum_piece(args, call, token, {begin, end});
-    i += end - begin;
-  }
+  for_each_piece(call, tokens, args.columns, kExpertsSumPiece,
+                 [&](std::uint64_t token, Range columns) { sum_piece(args, call, token, columns); });
   return 0;
 }
 

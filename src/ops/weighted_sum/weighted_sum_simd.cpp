@@ -25,16 +25,13 @@ namespace shunt {
 namespace HWY_NAMESPACE {
 namespace {
 
-// sum (+)= weight * x
-void add_row(const float* x, float weight, bool first, std::size_t elements, float* sum) {
+// sum = weight * x
+void set_row(const float* x, float weight, std::size_t elements, float* sum) {
   const Floats d;
   const auto weights = hn::Set(d, weight);
   std::size_t i = 0;
-  for (; i < whole_vectors(elements); i += hn::Lanes(d)) {
-    const auto value = hn::LoadU(d, x + i);
-    hn::StoreU(first ? hn::Mul(value, weights) : hn::MulAdd(value, weights, hn::LoadU(d, sum + i)), d, sum + i);
-  }
-  for (; i < elements; ++i) sum[i] = first ? x[i] * weight : x[i] * weight + sum[i];
+  for (; i < whole_vectors(elements); i += hn::Lanes(d)) hn::StoreU(hn::Mul(hn::LoadU(d, x + i), weights), d, sum + i);
+  for (; i < elements; ++i) sum[i] = x[i] * weight;
 }
 
 // Sums columns of one row, at most kWeightedSumPiece of them.
@@ -52,24 +49,18 @@ void sum_piece(const WeightedSumArgs& args, const CpuCall& call, std::uint64_t r
         load_element(static_cast<DType>(args.weights.dtype), call.inputs[1], weights + j * args.weights.strides[3]);
     const float* x =
         floats_of(dtype, call.inputs[0], begin + j * args.x_strides[3], args.column_stride, elements, buffer);
-    add_row(x, static_cast<float>(weight), j == 0, elements, sum);
+    if (j == 0)
+      set_row(x, static_cast<float>(weight), elements, sum);
+    else
+      add_scaled_row(x, static_cast<float>(weight), elements, sum);
   }
   narrow_row(dtype, sum, elements, call.output + (row * args.columns + columns.begin) * info_of(dtype).block_bytes);
 }
 
-// Threads share elements, because one row is enough work for several.
 int run(const CpuCall& call) {
   const auto& args = call.args<WeightedSumArgs>();
-  const std::uint64_t columns = args.columns;
-  const std::uint64_t rows = valid_row_count(args.weights, *call.parameters);
-  const Range share = share_of(rows * columns, call.thread, call.threads, 64);
-  for (std::uint64_t i = share.begin; i < share.end;) {
-    const std::uint64_t row = i / columns;
-    const std::uint64_t begin = i - row * columns;
-    const std::uint64_t end = std::min({columns, begin + std::uint64_t{kWeightedSumPiece}, begin + (share.end - i)});
-    sum_piece(args, call, row, {begin, end});
-    i += end - begin;
-  }
+  for_each_piece(call, valid_row_count(args.weights, *call.parameters), args.columns, kWeightedSumPiece,
+                 [&](std::uint64_t row, Range columns) { sum_piece(args, call, row, columns); });
   return 0;
 }
 
