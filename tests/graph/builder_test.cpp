@@ -236,7 +236,7 @@ TEST(Fusion, AnInnerResultMayHaveOtherReaders) {
   EXPECT_EQ(find_fusions(*graph, Op::swiglu).size(), 1U);
 }
 
-// As models say it (models/decoder/feed_forward_block.cpp).
+// The experts of a layer as models/decoder/feed_forward_block.cpp builds them.
 TEST(Fusion, FindsTheExpertsOfALayer) {
   GraphBuilder builder;
   const Tensor input = builder.input("x", DType::F32, {2, 8});

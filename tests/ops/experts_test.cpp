@@ -178,9 +178,10 @@ TEST(Experts, SwigluGatesTheProductWithUp) {
         const KernelResult result = run_kernel(scalar(), use, 3);
         ASSERT_EQ(result.declined, "");
         EXPECT_LE(nmse(values_of(result.output), expected), 1e-13) << use.text();
-        EXPECT_EQ(run_kernel(simd(), use).declined,
-                  std::string(name_of(use.op)) +
-                      ": the kernel only multiplies by one weight; linear_experts and swiglu do that one by one");
+        EXPECT_EQ(
+            run_kernel(simd(), use).declined,
+            std::string(name_of(use.op)) +
+                ": the kernel multiplies by one weight only; linear_experts and swiglu do that one after the other");
       }
   }
 }

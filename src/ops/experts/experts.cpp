@@ -218,8 +218,9 @@ bool normalizes(const OpCall& call) { return info_of(call.op).inputs.back() == "
 
 std::string up_refusal(const OpCall& call) {
   if (!has_up(call)) return {};
-  return fmt::format("{}: the kernel only multiplies by one weight; linear_experts and swiglu do that one by one",
-                     name_of(call.op));
+  return fmt::format(
+      "{}: the kernel multiplies by one weight only; linear_experts and swiglu do that one after the other",
+      name_of(call.op));
 }
 
 std::string experts_refusal(const OpCall& call) {
