@@ -8,7 +8,7 @@
 #include <functional>
 #include <mutex>
 #include <thread>
-#include <tuple>
+#include <utility>
 #include <vector>
 
 namespace shunt::vulkan {
@@ -17,62 +17,21 @@ namespace {
 // The time that closing waits for submitted work; the end of the process waits as long again.
 constexpr std::chrono::seconds kClosingPatience{2};
 
-Result<bool> have_reached(Queue& compute, Queue* transfer, const Moment& moment) {
-  SHUNT_TRY_ASSIGN(const bool computed, compute.has_reached(moment.compute));
-  if (!computed || transfer == nullptr) return computed;
-  return transfer->has_reached(moment.transfer);
-}
-
-// Returns whether it is over by `end`. A failure counts as over.
-template <class IsOver>
-bool is_over_by(std::chrono::steady_clock::time_point end, const IsOver& is_over) {
-  while (true) {
-    const Result<bool> over = is_over();
-    if (!over || *over) return true;
-    if (std::chrono::steady_clock::now() >= end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-}
-
-// Work that never ended, with everything it may still touch: driver objects, and host memory that it reads.
+// Devices that were closed before their work had ended, with everything that it may still touch.
 struct Abandoned {
-  std::function<Result<bool>()> is_over;
-  std::shared_ptr<const void> kept;
-};
-
-struct AllAbandoned {
   std::mutex mutex;
-  std::vector<Abandoned> works;
+  std::vector<std::unique_ptr<Context>> contexts;
 };
 
-AllAbandoned& all_abandoned() {
-  static auto& all = *new AllAbandoned;  // NOLINT(cppcoreguidelines-owning-memory): never freed
+Abandoned& abandoned() {
+  static auto& all = *new Abandoned;  // NOLINT(cppcoreguidelines-owning-memory): never freed
   return all;
-}
-
-// Waits at the end of the process, when drivers take away what their own threads use.
-void wait_for_abandoned() {
-  AllAbandoned& all = all_abandoned();
-  const std::scoped_lock lock(all.mutex);
-  const auto end = std::chrono::steady_clock::now() + kClosingPatience;
-  for (const Abandoned& work : all.works) is_over_by(end, work.is_over);
-}
-
-// Keeps the objects for the rest of the process.
-template <class... Kept>
-void abandon(std::function<Result<bool>()> is_over, Kept... kept) {
-  // Registered after the drivers were loaded, so it runs before their exit handlers.
-  static const int is_registered = std::atexit(wait_for_abandoned);
-  static_cast<void>(is_registered);
-  AllAbandoned& all = all_abandoned();
-  const std::scoped_lock lock(all.mutex);
-  all.works.push_back({std::move(is_over), std::make_shared<const std::tuple<Kept...>>(std::move(kept)...)});
 }
 
 }  // namespace
 
 Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<Instance> instance, VkPhysicalDevice physical) {
-  std::shared_ptr<Context> context(new Context);
+  std::shared_ptr<Context> context(new Context, close);
   context->instance_ = std::move(instance);
   context->physical_ = physical;
   SHUNT_TRY(context->start());
@@ -164,20 +123,29 @@ Status Context::make_device(const FeatureChain& chain, std::span<const QueuePlac
 
 Context::~Context() {
   if (device_ == VK_NULL_HANDLE) return;
-  if (!ends_within(kClosingPatience)) {
-    const auto is_over = [&queue = *compute_, transfer = transfer_.get(), all = submitted()] {
-      return have_reached(queue, transfer, all);
-    };
-    abandon(is_over, std::move(instance_), std::move(functions_), std::move(memory_), std::move(clock_),
-            std::move(compute_), std::move(transfer_), std::move(to_free_));
-    return;
-  }
   static_cast<void>(functions_->DeviceWaitIdle(device_));
   for (const Release& each : to_free_) each.free();
   transfer_.reset();
   compute_.reset();
   memory_.reset();
   functions_->DestroyDevice(device_, nullptr);
+}
+
+void Context::close(Context* context) {
+  std::unique_ptr<Context> closed(context);
+  if (closed->ends_by(std::chrono::steady_clock::now() + kClosingPatience)) return;
+  // Registered after the drivers were loaded, so it runs before their exit handlers, which take away what their own
+  // threads use.
+  static const int is_registered = std::atexit(close_abandoned);
+  static_cast<void>(is_registered);
+  const std::scoped_lock lock(abandoned().mutex);
+  abandoned().contexts.push_back(std::move(closed));
+}
+
+void Context::close_abandoned() {
+  const std::scoped_lock lock(abandoned().mutex);
+  const auto end = std::chrono::steady_clock::now() + kClosingPatience;
+  std::erase_if(abandoned().contexts, [end](const std::unique_ptr<Context>& each) { return each->ends_by(end); });
 }
 
 void Context::describe(DeviceInfo& info) {
@@ -190,16 +158,25 @@ void Context::describe(DeviceInfo& info) {
 
 Moment Context::submitted() { return {compute().submitted(), transfer_ == nullptr ? 0 : transfer_->submitted()}; }
 
-Result<bool> Context::has_reached(const Moment& moment) { return have_reached(*compute_, transfer_.get(), moment); }
+Result<bool> Context::has_reached(const Moment& moment) {
+  SHUNT_TRY_ASSIGN(const bool computed, compute_->has_reached(moment.compute));
+  if (!computed || transfer_ == nullptr) return computed;
+  return transfer_->has_reached(moment.transfer);
+}
 
 void Context::release(std::function<void()> free) {
   to_free_.push_back({compute_ == nullptr ? Moment{} : submitted(), std::move(free)});
   collect();
 }
 
-bool Context::ends_within(std::chrono::nanoseconds patience) {
+bool Context::ends_by(std::chrono::steady_clock::time_point end) {
   if (compute_ == nullptr) return true;
-  return is_over_by(std::chrono::steady_clock::now() + patience, [&, all = submitted()] { return has_reached(all); });
+  while (true) {
+    const Result<bool> is_over = has_reached(submitted());
+    if (!is_over || *is_over) return true;
+    if (std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 void Context::collect() {

@@ -79,8 +79,11 @@ class Context {
   };
 
   Context() = default;
+  // Deletes it, unless its work does not end within seconds: then the end of the process tries once more.
+  static void close(Context* context);
+  static void close_abandoned();
   // Returns whether all submitted work ends in time; also true if the device is lost.
-  [[nodiscard]] bool ends_within(std::chrono::nanoseconds patience);
+  [[nodiscard]] bool ends_by(std::chrono::steady_clock::time_point end);
   [[nodiscard]] Status start();
   // The queue for computing, then the one for copying if there is a separate one.
   [[nodiscard]] Result<std::vector<QueuePlace>> choose_queues() const;
