@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "ops/elements.h"
@@ -30,6 +31,9 @@ std::uint64_t mixed(Op op, std::span<const std::uint32_t> choices, std::uint64_t
 
 // Fills what no kernel may read: NaN in floating dtypes and scales, and -1 as an index.
 constexpr std::byte kGarbage{0xFF};
+
+// The rest of an operand's blocks are copies of these, chosen at random: encoding takes longer than most kernels.
+constexpr std::size_t kMostEncodedBlocks = 64;
 
 // Returns the shape of the storage that a view of `shape` is cut from.
 Shape storage_shape(View view, Shape shape) {
@@ -168,8 +172,9 @@ double SampleBuilder::number(Values values, std::uint64_t index, std::uint32_t c
   static constexpr std::array kSpecial{0.0,        -0.0,  8e37, -8e37, kInfinity,
                                        -kInfinity, 2e-38, 90.0, -90.0, std::numeric_limits<double>::quiet_NaN()};
   constexpr double kHuge = 8e37;
-  std::uniform_real_distribution<double> magnitude(0.25, 2);
-  const bool negative = random_() % 4 == 0;
+  const std::uint64_t bits = random_();
+  const bool negative = bits % 4 == 0;
+  const double magnitude = 0.25 + 1.75 * 0x1p-53 * static_cast<double>(bits >> 11U);
   switch (values) {
     case Values::special:
     case Values::extreme:
@@ -185,7 +190,7 @@ double SampleBuilder::number(Values values, std::uint64_t index, std::uint32_t c
     case Values::ordinary:
       break;
   }
-  return negative ? -magnitude(random_) : magnitude(random_);
+  return negative ? -magnitude : magnitude;
 }
 
 void SampleBuilder::fill(SampleTensor& tensor, Values values) {
@@ -195,8 +200,10 @@ void SampleBuilder::fill(SampleTensor& tensor, Values values) {
   const std::uint64_t valid =
       operand.shape.elements() / entries * valid_rows(entries, operand.extent, sample_.parameters);
   const double factor = info_of(operand.dtype).kind == DTypeKind::integer ? 1000 : 1;
+  const bool is_contiguous = operand.is_contiguous();
   for (std::uint64_t index = 0; index < valid; ++index)
-    store_element(operand.dtype, tensor.storage.data(), tensor.offset + element_at(operand, index),
+    store_element(operand.dtype, tensor.storage.data(),
+                  tensor.offset + (is_contiguous ? index : element_at(operand, index)),
                   factor * number(values, index, operand.shape.columns()));
 }
 
@@ -207,12 +214,20 @@ void SampleBuilder::fill_blocks(SampleTensor& tensor) {
   const std::uint32_t columns = operand.shape.columns();
   const std::uint32_t entries = operand.shape[0];
   const std::uint64_t valid = operand.shape.rows() / entries * valid_rows(entries, operand.extent, sample_.parameters);
-  std::vector<float> values(columns);
+  std::vector<float> values(info.block_elements);
+  std::vector<const std::byte*> encoded;
   for (std::uint64_t row = 0; row < valid; ++row) {
-    for (float& value : values) value = static_cast<float>(number(Values::ordinary, 0, columns));
-    const std::uint64_t at = tensor.offset + element_at(operand, row * columns);
-    encode_row(operand.dtype, values.data(), columns,
-               tensor.storage.data() + at / info.block_elements * info.block_bytes);
+    const std::uint64_t at = (tensor.offset + element_at(operand, row * columns)) / info.block_elements;
+    for (std::uint64_t block = at; block < at + columns / info.block_elements; ++block) {
+      std::byte* const out = tensor.storage.data() + block * info.block_bytes;
+      if (encoded.size() == kMostEncodedBlocks) {
+        std::memcpy(out, encoded[random_() % encoded.size()], info.block_bytes);
+        continue;
+      }
+      for (float& value : values) value = static_cast<float>(number(Values::ordinary, 0, columns));
+      encode_row(operand.dtype, values.data(), values.size(), out);
+      encoded.push_back(out);
+    }
   }
 }
 
