@@ -297,7 +297,7 @@ Action calibrate(CommandLine& line) {
   add_model_file(line, "MODEL", options->model, "GGUF file whose shapes to measure [shapes of common models]");
   line.flag("--check", options->check,
             "Keep the measurements, and compare predictions with times measured now, for seen and unseen shapes");
-  line.flag("--quick", options->quick, "Measure fewer sizes and dtypes, and less exactly");
+  line.flag("--quick", options->quick, "Measure fewer sizes and dtypes, less exactly, and check small operands only");
   line.files.add_output("the file of measurements", [] {
     const auto path = profile_path();
     return std::vector{path ? path->string() : std::string()};

@@ -459,7 +459,7 @@ class Calibration {
     for (const Op op : wanted) {
       SHUNT_TRY(say(fmt::format("whether {} is right", name_of(op)), 0));
       profile_.refused.erase(std::string(name_of(op)));
-      SHUNT_TRY(is_right_on({.ops = {op}}));
+      SHUNT_TRY(is_right_on({.ops = {op}, .sizes = !options_.quick}));
     }
     return {};
   }
