@@ -41,7 +41,7 @@ SHUNT_ARGS_CONSTANT(kLinearRowPiece, 1024)
 SHUNT_ARGS_CONSTANT(kLinearRowEnough, 3168)
 // Rows of the weight, and of x, per workgroup of the kernel for many rows.
 SHUNT_ARGS_CONSTANT(kLinearTileRows, 64)
-// The CUDA kernel for many rows: rows of the weight per block, and its threads.
+// The CUDA kernel for many rows: rows of the weight, or of gate and up, per block, and its threads.
 SHUNT_ARGS_CONSTANT(kLinearTileWeights, 128)
 SHUNT_ARGS_CONSTANT(kLinearTileThreads, 256)
 // The CUDA kernel for few rows of a weight of F32: its threads, and the rows of x and of the weight per warp.

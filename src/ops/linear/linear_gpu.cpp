@@ -99,11 +99,14 @@ Specialization row_specialization(const OpCall& call) {
   return {args.weight_dtype, static_cast<std::uint32_t>(linear_capacity(args)), 1 + args.has_up, kRowNeeds.group};
 }
 
-std::string tile_supports(const OpCall& call) {
-  const LinearArgs args = linear_args(call);
-  if (args.has_norm != 0) return normalizes_refusal(call);
+std::string many_rows_refusal(const LinearArgs& args) {
   if (linear_capacity(args) <= kLinearRowXRows) return "linear: x has too few rows for this kernel";
   return fours_refusal(args);
+}
+
+std::string tile_supports(const OpCall& call) {
+  if (std::string reason = normalizes_refusal(call); !reason.empty()) return reason;
+  return many_rows_refusal(linear_args(call));
 }
 
 std::uint64_t tile_groups(const OpCall& call) {
@@ -168,8 +171,9 @@ std::string cuda_row_supports(const OpCall& call) {
 }
 
 std::string cuda_tile_supports(const OpCall& call) {
-  if (std::string reason = cuda_units_refusal(linear_args(call)); !reason.empty()) return reason;
-  return tile_supports(call);
+  const LinearArgs args = linear_args(call);
+  if (std::string reason = cuda_units_refusal(args); !reason.empty()) return reason;
+  return many_rows_refusal(args);
 }
 
 std::uint64_t cuda_row_blocks(const OpCall& call) { return linear_row_blocks(linear_args(call)); }
@@ -177,13 +181,15 @@ std::uint32_t cuda_row_threads(const OpCall& call) { return linear_row_threads(l
 
 std::uint64_t cuda_tile_blocks(const OpCall& call) {
   const LinearArgs args = linear_args(call);
-  return linear_tiles(args.m, kLinearTileWeights) * linear_tiles(linear_capacity(args), kLinearTileRows);
+  return linear_tiles(args.m, kLinearTileWeights / (1 + args.has_up)) *
+         linear_tiles(linear_capacity(args), kLinearTileRows);
 }
 
 // Few rows of a weight of F32: linear_tile would leave most of a large GPU's multiprocessors without a tile.
 std::string cuda_warps_supports(const OpCall& call) {
   constexpr std::uint64_t kEnoughTiles = 64;
   if (call.input(1).dtype != DType::F32) return "linear: this kernel is for weights of F32";
+  if (std::string reason = normalizes_refusal(call); !reason.empty()) return reason;
   if (std::string reason = cuda_tile_supports(call); !reason.empty()) return reason;
   if (cuda_tile_blocks(call) < kEnoughTiles) return {};
   return "linear: the weight has too many rows for this kernel";
@@ -236,7 +242,7 @@ constexpr std::uint32_t kHalves = exact ? 2 : 1;
 
 std::string cuda_product_supports(const OpCall& call) {
   const LinearArgs args = linear_args(call);
-  if (std::string reason = tile_supports(call); !reason.empty()) return reason;
+  if (std::string reason = many_rows_refusal(args); !reason.empty()) return reason;
   if (!has_strips(call.input(1).dtype, args.m, args.k)) return "linear: the weight cannot be in strips";
   if (!linear_rows_are_even(args, args.out_strides) || !linear_rows_are_even(args, args.residual_strides))
     return "linear: rows of the result or of the residual lie at different distances";
@@ -266,6 +272,12 @@ template <bool exact>
 std::string cuda_x_tiles_variant(const OpCall&) {
   return exact ? "_exact" : "_halves";
 }
+// The tiles of x depend on its norm too, which is where other ops have a residual.
+constexpr std::uint32_t kReadBefore = 1U << 0U | 1U << 2U;
+std::uint64_t norm_epsilon(const OpCall& call) {
+  const LinearArgs args = linear_args(call);
+  return args.has_norm == 0 ? 0 : std::uint64_t{1} << 32U | std::bit_cast<std::uint32_t>(args.epsilon);
+}
 template <bool exact>
 constexpr CudaKernel kXTiles{.name = "linear_x_tiles",
                              .blocks = cuda_x_tiles_blocks,
@@ -283,7 +295,9 @@ constexpr CudaKernel kProduct{.name = "linear_product",
                               .most_blocks = 1,
                               .shared_bytes = cuda_product_shared_bytes<exact>,
                               .scratch_bytes = cuda_product_scratch_bytes<exact>,
-                              .before = &kXTiles<exact>};
+                              .before = &kXTiles<exact>,
+                              .read_before = kReadBefore,
+                              .before_depends_on = norm_epsilon};
 
 constexpr CudaKernel kMoreCuda[] = {
     kProduct<true>,
