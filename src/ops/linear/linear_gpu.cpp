@@ -211,7 +211,7 @@ std::string cuda_dots_supports(const OpCall& call) {
 }
 std::uint64_t cuda_dots_blocks(const OpCall& call) {
   const LinearArgs args = linear_args(call);
-  return linear_tiles(linear_capacity(args) * args.m, kLinearWarpsThreads / 32);
+  return linear_capacity(args) * args.m;
 }
 
 std::string cuda_row_variant(const OpCall& call) { return fmt::format("_{}", linear_row_x_rows(linear_args(call))); }

@@ -18,12 +18,14 @@ struct Row {
 };
 
 // Returns a number that is greater for the column that comes first: greater values, then lower indices, NaN last.
-SHUNT_FUNCTION std::uint64_t key_of(const Row& row, std::uint32_t column) {
-  const float value = load(row.dtype, row.x, row.begin + column * row.stride);
+SHUNT_FUNCTION std::uint64_t key_of(const Row& row, std::uint32_t column, float value) {
   const std::uint32_t bits = kernel_math::bits_of(value == 0.0F ? 0.0F : value);
   std::uint32_t order = (bits & 0x80000000U) != 0U ? ~bits : bits | 0x80000000U;
   if (value != value) order = 0;  // no other value has this
   return (std::uint64_t{order} << row.index_bits) + (row.columns - 1 - column);
+}
+SHUNT_FUNCTION std::uint64_t key_of(const Row& row, std::uint32_t column) {
+  return key_of(row, column, load(row.dtype, row.x, row.begin + column * row.stride));
 }
 SHUNT_FUNCTION Row row_of(const CudaCall* call, std::uint64_t number) {
   const auto& args = arguments_of<TopKArgs>(call);
