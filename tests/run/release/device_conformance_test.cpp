@@ -56,7 +56,7 @@ constexpr Op kLoopsOverRows[] = {Op::layer_norm, Op::softmax, Op::linear_experts
                                  Op::argmax,     Op::top_k,   Op::reduce_sum};
 
 // OpenGL and WebGPU have the kernels of Vulkan, so these show only how they divide work that exceeds their limits.
-constexpr Op kDivided[] = {Op::add, Op::copy, Op::linear};
+constexpr Op kDivided[] = {Op::add, Op::copy};
 
 class DevicesPastEveryBorder : public test::EachApi {};
 
