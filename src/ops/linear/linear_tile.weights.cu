@@ -79,7 +79,7 @@ struct Step {
 // Returns the row of the weight, or of gate or up, that is row `place` of a tile.
 SHUNT_FUNCTION std::uint64_t weight_row_of(const LinearArgs& args, std::uint64_t tile, std::uint32_t place) {
   if (args.has_up == 0) return tile * kLinearTileWeights + place;
-  return tile * (kLinearTileWeights / 2U) + place / 8U * 4U + place % 4U;
+  return tile * (kLinearTileWeights / 2U) + place / 8U * std::uint64_t{4} + place % 4U;
 }
 
 // Reads a row of the weight, 32 columns a step, and puts them into the tile.
