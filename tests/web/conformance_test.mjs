@@ -18,7 +18,8 @@ function keptOps(label) {
   return ops;
 }
 
-// Awkward sizes only: the larger ones, which take minutes on SwiftShader, run without a browser (DevicesPastEveryBorder).
+// Awkward sizes only: the larger ones take minutes on SwiftShader. Vulkan and a WebGL2 without a browser, which have the
+// same kernels, run them (DevicesPastEveryBorder).
 async function verify(device) {
   const { Shunt } = await import('./shunt.mjs');
   window.shunt ??= await Shunt.load();
