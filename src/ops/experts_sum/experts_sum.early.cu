@@ -37,8 +37,8 @@ SHUNT_FUNCTION float power(float score, float largest) {
   return score == kMinusInfinity ? 0.0F : kernel_math::exp(score - largest);
 }
 
-// Computes four columns of a token, of which `count` exist. What is read for several experts is not read under a
-// condition, so that all reads are on their way at once.
+// Computes four columns of a token, of which `count` exist. Loads for several experts are unconditional, so that all
+// are in flight before the first is used.
 template <bool in_sixteens>
 SHUNT_FUNCTION void add_experts(const CudaCall* call, std::uint64_t token, std::uint32_t first) {
   const auto& args = arguments_of<ExpertsSumArgs>(call);

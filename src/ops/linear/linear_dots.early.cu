@@ -12,7 +12,7 @@ constexpr std::uint32_t kWarps = kLinearWarpsThreads / 32;
 constexpr std::uint32_t kColumns = 4 * kLinearWarpsThreads;  // that a block takes at once
 constexpr std::uint32_t kAhead = 4;                          // so many times
 
-// What a thread takes of a row at once. Nothing is read under a condition, so that all reads are on their way at once.
+// A thread's part of a row. Its loads are unconditional, so that all are in flight before the first is used.
 struct Part {
   FourFloats fours[kAhead];
 

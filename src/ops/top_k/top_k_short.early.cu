@@ -18,7 +18,8 @@ SHUNT_FUNCTION std::uint64_t largest_of_warp(std::uint64_t key) {
   return key;
 }
 
-// Reads every 32nd column, from the thread's on. Not under a condition, so that all reads are on their way at once.
+// Reads every 32nd column, from the thread's on. The loads are unconditional, so that all are in flight before the
+// first is used.
 template <std::uint32_t count, class Read>
 SHUNT_FUNCTION void read_values(const Row& row, float (&values)[count], Read read) {
   SHUNT_UNROLL
