@@ -217,7 +217,8 @@ class LanguageSession {
   // Appends tokens to one sequence in as many steps as needed. logits(0) belong to the last token. Errors: as decode();
   // if the tokens do not all fit the context, before the first step. Steps before the error keep their tokens.
   [[nodiscard]] Status prefill(std::uint32_t sequence, std::span<const Token> tokens);
-  // F32 [vocabulary], valid until the next step; empty if no token wanted these logits.
+  // F32 [vocabulary], valid until the next step; empty if no token wanted these logits. After generate() they may be
+  // empty, too, since it reads all logits only if the sampling options need more than the 64 best.
   [[nodiscard]] std::span<const float> logits(std::size_t index) const;
 
   // Drops the tokens from position `length` on. Errors: invalid for an unknown sequence.

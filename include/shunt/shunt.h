@@ -455,7 +455,7 @@ SHUNT_API shunt_code shunt_session_decode(shunt_session* session, const shunt_ba
 SHUNT_API shunt_code shunt_session_prefill(shunt_session* session, uint32_t sequence, const int32_t* tokens,
                                            size_t count, shunt_error* error);
 /* The logits [vocabulary] of the `index`-th token that wanted them, valid until the session's next call; NULL past the
- * last. */
+ * last, and after shunt_generate() if the last token was chosen from the best logits only. */
 SHUNT_API const float* shunt_session_logits(const shunt_session* session, size_t index);
 /* Drops the tokens from position `length` on. */
 SHUNT_API shunt_code shunt_session_truncate(shunt_session* session, uint32_t sequence, size_t length,

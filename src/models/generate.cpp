@@ -84,8 +84,11 @@ Result<Generation> generate(Session& session, std::span<const Token> prompt, con
                       callbacks.interrupted);
 
   const Stopwatch prompt_watch;
+  const std::uint32_t needed = sampler.needed(session.model().config().vocabulary);
+  const bool needs_all = needed == 0 || needed > session.candidate_count();
+  const auto results = needs_all ? Session::Results::logits : Session::Results::candidates;
   const auto append = [&](std::span<const Token> tokens, const Session::AfterStep& after_step) -> Status {
-    Status status = session.prefill(sequence, tokens, after_step);
+    Status status = session.prefill(sequence, tokens, after_step, results);
     if (status || status.error().code != Code::interrupted) return status;
     stopped = true;
     return {};
@@ -103,7 +106,8 @@ Result<Generation> generate(Session& session, std::span<const Token> prompt, con
       result.stop = StopReason::interrupted;
       break;
     }
-    SHUNT_TRY_ASSIGN(const Token token, sampler.sample(session.logits(0), history));
+    SHUNT_TRY_ASSIGN(const Token token, needs_all ? sampler.sample(session.logits(0), history)
+                                                  : sampler.sample(session.candidates(0), history));
     if (tokenizer.is_end(token) && !options.ignore_end) {
       result.stop = StopReason::end_token;
       break;

@@ -53,27 +53,61 @@ Result<Sampler> Sampler::create(const SamplingOptions& options) {
 }
 
 Result<std::int32_t> Sampler::sample(std::span<const float> logits, std::span<const std::int32_t> history) {
-  const bool greedy = options_.greedy || options_.temperature == 0;
-  const std::size_t top_k = options_.top_k == 0 ? std::numeric_limits<std::size_t>::max() : options_.top_k;
-  collect(logits, history, greedy ? 1 : top_k);
-  const double unit = greedy ? 0 : random_.next_unit();
+  collect(logits, history, most());
+  return choose(logits.size());
+}
+
+Result<std::int32_t> Sampler::sample(std::span<const ScoredToken> best, std::span<const std::int32_t> history) {
+  note_recent(history);
+  candidates_.clear();
+  for (const ScoredToken& scored : best) {
+    const bool is_recent = std::ranges::binary_search(recent_, scored.token);
+    const float logit = is_recent ? penalized(scored.logit) : scored.logit;
+    candidates_.push_back({.logit = logit, .token = scored.token, .weight = 0});
+  }
+  std::ranges::sort(candidates_, kBetter);
+  candidates_.resize(std::min(candidates_.size(), most()));
+  return choose(best.size());
+}
+
+std::size_t Sampler::most() const {
+  if (is_greedy()) return 1;
+  return options_.top_k == 0 ? std::numeric_limits<std::size_t>::max() : options_.top_k;
+}
+
+std::uint32_t Sampler::needed(std::uint32_t vocabulary) const {
+  if (most() >= vocabulary || options_.repeat_penalty < 1) return 0;
+  // A penalty may move recent tokens down, each by any number of places.
+  const std::size_t needed = most() + (options_.repeat_penalty > 1 ? options_.repeat_last_n : 0);
+  return needed < vocabulary ? static_cast<std::uint32_t>(needed) : 0;
+}
+
+Result<std::int32_t> Sampler::choose(std::size_t logits) {
+  const double unit = is_greedy() ? 0 : random_.next_unit();
   if (candidates_.empty())
-    return fail(Code::invalid, fmt::format("sampling: none of the {} logits is a number", logits.size()));
+    return fail(Code::invalid, fmt::format("sampling: none of the {} logits is a number", logits));
   const Candidate best = *std::ranges::min_element(candidates_, kBetter);
-  if (greedy || best.logit == -std::numeric_limits<float>::infinity()) return best.token;
+  if (is_greedy() || best.logit == -std::numeric_limits<float>::infinity()) return best.token;
   keep_probable(best.logit);
   return draw(unit);
 }
 
-void Sampler::collect(std::span<const float> logits, std::span<const std::int32_t> history, std::size_t most) {
+void Sampler::note_recent(std::span<const std::int32_t> history) {
   recent_.clear();
-  if (options_.repeat_penalty != 1) {
-    const auto last = history.last(std::min<std::size_t>(history.size(), options_.repeat_last_n));
-    recent_.assign(last.begin(), last.end());
-    std::ranges::sort(recent_);
-    const auto twice = std::ranges::unique(recent_);
-    recent_.erase(twice.begin(), twice.end());
-  }
+  if (options_.repeat_penalty == 1) return;
+  const auto last = history.last(std::min<std::size_t>(history.size(), options_.repeat_last_n));
+  recent_.assign(last.begin(), last.end());
+  std::ranges::sort(recent_);
+  const auto twice = std::ranges::unique(recent_);
+  recent_.erase(twice.begin(), twice.end());
+}
+
+float Sampler::penalized(float logit) const {
+  return logit > 0 ? logit / options_.repeat_penalty : logit * options_.repeat_penalty;
+}
+
+void Sampler::collect(std::span<const float> logits, std::span<const std::int32_t> history, std::size_t most) {
+  note_recent(history);
   candidates_.clear();
   candidates_.reserve(std::min(most, logits.size()));
   has_dropped_ = false;
@@ -82,8 +116,7 @@ void Sampler::collect(std::span<const float> logits, std::span<const std::int32_
     if (token < 0 || static_cast<std::size_t>(token) >= logits.size()) continue;
     const auto at = static_cast<std::size_t>(token);
     collect_from(logits, begin, at, most);
-    const float logit = logits[at];
-    consider(logit > 0 ? logit / options_.repeat_penalty : logit * options_.repeat_penalty, token, most);
+    consider(penalized(logits[at]), token, most);
     begin = at + 1;
   }
   collect_from(logits, begin, logits.size(), most);

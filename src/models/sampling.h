@@ -28,14 +28,24 @@ class SplitMix64 {
   std::uint64_t state_;
 };
 
+struct ScoredToken {
+  Token token = 0;
+  float logit = 0;
+};
+
 class Sampler {
  public:
   [[nodiscard]] static Result<Sampler> create(const SamplingOptions& options);
+
+  // Returns how many of the best of `vocabulary` tokens are enough to choose one; 0: all are needed.
+  [[nodiscard]] std::uint32_t needed(std::uint32_t vocabulary) const;
 
   // Returns the next token, an index into `logits`. `history` holds all tokens so far, oldest first. Of equal logits
   // the first wins. NaN never wins; if every logit is NaN or -infinity, the first -infinity wins. Each call that is not
   // greedy draws exactly one random number. Errors: invalid if no logit is a number.
   [[nodiscard]] Result<std::int32_t> sample(std::span<const float> logits, std::span<const std::int32_t> history);
+  // The same, of the tokens with the best logits, best first. REQUIRES: they are needed() or more, and none is NaN.
+  [[nodiscard]] Result<std::int32_t> sample(std::span<const ScoredToken> best, std::span<const std::int32_t> history);
 
   [[nodiscard]] const SamplingOptions& options() const { return options_; }
 
@@ -47,6 +57,12 @@ class Sampler {
   };
 
   explicit Sampler(const SamplingOptions& options) : options_(options), random_(options.seed) {}
+  [[nodiscard]] bool is_greedy() const { return options_.greedy || options_.temperature == 0; }
+  [[nodiscard]] std::size_t most() const;
+  // Chooses among the candidates. `logits`: how many there were.
+  [[nodiscard]] Result<std::int32_t> choose(std::size_t logits);
+  void note_recent(std::span<const std::int32_t> history);
+  [[nodiscard]] float penalized(float logit) const;
   // Sets the candidates to the best `most` logits, best first, or to all in their order.
   void collect(std::span<const float> logits, std::span<const std::int32_t> history, std::size_t most);
   // Considers those from `begin` to `end` - 1. Once one was dropped, the candidates are a heap, the worst in front.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
@@ -112,8 +113,9 @@ Status Session::check(std::span<const BatchToken> batch) const {
   return {};
 }
 
-Status Session::decode(std::span<const BatchToken> batch) {
+Status Session::decode(std::span<const BatchToken> batch, Results results) {
   SHUNT_TRY(check(batch));
+  results_ = results;
   sequences_.reserve(batch);
   SHUNT_TRY(runner_.attempt([&] { return run_once(batch); }));
   sequences_.append(batch);
@@ -178,9 +180,8 @@ Status Session::run_once(std::span<const BatchToken> batch) {
   SHUNT_TRY(write_inputs(*executable, batch, positions));
   const Submission submission = runner_.next_submission(*executable, parameters);
   SHUNT_TRY(runner_.run(*executable, submission, true));
-  logits_.resize(std::size_t{parameters.outputs} * model_.config().vocabulary);
-  SHUNT_TRY(executable->read_output(0, 0, std::as_writable_bytes(std::span(logits_))));
-  if (!are_finite(logits_)) {
+  SHUNT_TRY(read_results(*executable, parameters.outputs));
+  if (!are_results_finite()) {
     // suspect() blames a device that may have made them, or returns nothing if no other device is left to try.
     if (auto error = runner_.device_pool().suspect("the logits", executable->plan()))
       return std::unexpected(std::move(*error));
@@ -189,6 +190,31 @@ Status Session::run_once(std::span<const BatchToken> batch) {
   SHUNT_TRY(runner_.device_pool().judge("the logits", true, executable->plan()));
   sequences_.add_computed(batch);
   return {};
+}
+
+Status Session::read_results(const Executable& executable, std::uint32_t outputs) {
+  logits_.clear();
+  candidates_.clear();
+  if (results_ == Results::logits) {
+    logits_.resize(std::size_t{outputs} * model_.config().vocabulary);
+    return executable.read_output(0, 0, std::as_writable_bytes(std::span(logits_)));
+  }
+  std::vector<float> pairs(std::size_t{2} * outputs * candidate_count());
+  SHUNT_TRY(executable.read_output(1, 0, std::as_writable_bytes(std::span(pairs))));
+  const auto vocabulary = static_cast<float>(model_.config().vocabulary);
+  for (std::size_t i = 0; i < pairs.size(); i += 2) {
+    const bool exists = pairs[i + 1] >= 0 && pairs[i + 1] < vocabulary;
+    candidates_.push_back({.token = exists ? static_cast<Token>(pairs[i + 1]) : -1, .logit = pairs[i]});
+  }
+  return {};
+}
+
+// Candidates begin with what is not a number, if there is any among the logits. What is no token is -1.
+bool Session::are_results_finite() const {
+  const auto is_possible = [](const ScoredToken& candidate) {
+    return std::isfinite(candidate.logit) && candidate.token >= 0;
+  };
+  return are_finite(logits_) && std::ranges::all_of(candidates_, is_possible);
 }
 
 // Tries once more with a rebuilt cache: steps whose logits nobody read may have corrupted it.
@@ -216,7 +242,13 @@ std::span<const float> Session::logits(std::size_t index) const {
   return std::span(logits_).subspan(index * columns, columns);
 }
 
-Status Session::prefill(std::uint32_t sequence, std::span<const Token> tokens, const AfterStep& after_step) {
+std::span<const ScoredToken> Session::candidates(std::size_t index) const {
+  if (index >= candidates_.size() / candidate_count()) return {};
+  return std::span(candidates_).subspan(index * candidate_count(), candidate_count());
+}
+
+Status Session::prefill(std::uint32_t sequence, std::span<const Token> tokens, const AfterStep& after_step,
+                        Results results) {
   if (sequence < sequences_.count() && tokens.size() > context_ - sequences_.tokens(sequence).size())
     return invalid(
         "{} tokens do not fit: the context holds {}, {} are taken; start with a larger one (option context, -c)",
@@ -226,7 +258,7 @@ Status Session::prefill(std::uint32_t sequence, std::span<const Token> tokens, c
     std::vector<BatchToken> batch;
     for (std::size_t i = done; i < done + count; ++i)
       batch.push_back({.sequence = sequence, .token = tokens[i], .wants_logits = i + 1 == tokens.size()});
-    SHUNT_TRY(decode(batch));
+    SHUNT_TRY(decode(batch, results));
     done += count;
     if (tokens.size() > 1) watch_.report(ProgressKind::reading_prompt, done, tokens.size());
     if (after_step && !after_step(done)) break;

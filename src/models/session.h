@@ -4,13 +4,16 @@
 // steps. The model and the runtime must outlive it. One thread at a time.
 #pragma once
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "models/decoder/architecture.h"
 #include "models/model.h"
+#include "models/sampling.h"
 #include "models/sequences.h"
 #include "run/runner.h"
 #include "shunt/model.h"
@@ -32,19 +35,26 @@ class Session final : private RunClient {
   // Announces the work before the first step. Measures devices that have not been measured yet, if that can pay off.
   void prepare_for(const ExpectedTokens& work, const std::atomic<bool>* interrupted);
 
-  // Appends tokens to their sequences in one step. Afterwards logits(i) belongs to the i-th token that wanted logits. A
-  // device that fails is quarantined, and what it held is recomputed elsewhere. Errors: invalid for a bad token,
-  // sequence or batch size, or a full context; the device's error if no other device is left; interrupted. On error the
-  // sequences are unchanged.
-  [[nodiscard]] Status decode(std::span<const BatchToken> batch);
+  // What a step leaves of the tokens that want logits: these, or the best kCandidates only, which takes less time.
+  enum class Results : std::uint8_t { logits, candidates };
+
+  // Appends tokens to their sequences in one step. Afterwards logits(i) or candidates(i) belong to the i-th token that
+  // wanted logits. A device that fails is quarantined, and what it held is recomputed elsewhere. Errors: invalid for a
+  // bad token, sequence or batch size, or a full context; the device's error if no other device is left; interrupted.
+  // On error the sequences are unchanged.
+  [[nodiscard]] Status decode(std::span<const BatchToken> batch, Results results = Results::logits);
   // F32 [vocabulary], valid until the next decode; empty if none were wanted.
   [[nodiscard]] std::span<const float> logits(std::size_t index) const;
+  // Best first, as many as candidate_count(), valid until the next decode; empty if none were wanted.
+  [[nodiscard]] std::span<const ScoredToken> candidates(std::size_t index) const;
+  [[nodiscard]] std::uint32_t candidate_count() const { return std::min(kCandidates, model_.config().vocabulary); }
 
-  // Appends tokens to one sequence in as many steps as needed; logits(0) then belongs to the last token.
+  // Appends tokens to one sequence in as many steps as needed; what is at index 0 then belongs to the last token.
   // `after_step(tokens done)` may return false to stop early. Errors: as decode(), but before the first step if not all
   // of the tokens fit the context.
   using AfterStep = std::function<bool(std::size_t done)>;
-  [[nodiscard]] Status prefill(std::uint32_t sequence, std::span<const Token> tokens, const AfterStep& after_step = {});
+  [[nodiscard]] Status prefill(std::uint32_t sequence, std::span<const Token> tokens, const AfterStep& after_step = {},
+                               Results results = Results::logits);
   // Appends one token even if the runtime's watch is interrupted.
   [[nodiscard]] Status prefill_despite_interruption(std::uint32_t sequence, Token token);
 
@@ -80,6 +90,8 @@ class Session final : private RunClient {
   [[nodiscard]] std::uint32_t prompt_step(std::uint64_t most) const;
   [[nodiscard]] Status check(std::span<const BatchToken> batch) const;
   [[nodiscard]] Status run_once(std::span<const BatchToken> batch);
+  [[nodiscard]] Status read_results(const Executable& executable, std::uint32_t outputs);
+  [[nodiscard]] bool are_results_finite() const;
   [[nodiscard]] Status write_inputs(Executable& executable, std::span<const BatchToken> batch,
                                     std::span<const std::int32_t> positions) const;
   [[nodiscard]] Status compute_again(std::span<const BatchToken> batch);
@@ -91,7 +103,9 @@ class Session final : private RunClient {
   const std::uint32_t context_;
   Sequences sequences_;
   std::optional<ExpectedTokens> work_;  // set while devices may be measured for it
+  Results results_ = Results::logits;   // of the step that runs
   std::vector<float> logits_;
+  std::vector<ScoredToken> candidates_;
   bool computes_again_ = false;  // recomputing because logits were not finite
   Runner runner_;
 };

@@ -42,7 +42,7 @@ class StepBench {
       if (!progress_(done_++, kSteps)) return interrupted();
       SHUNT_TRY(go_to(before));
       const std::uint64_t start_ns = device_.now_ns();
-      SHUNT_TRY(session_.prefill(0, appended));
+      SHUNT_TRY(session_.prefill(0, appended, {}, Session::Results::candidates));
       if (us != nullptr) us->add(static_cast<double>(device_.now_ns() - start_ns) / 1e3);
     }
     return {};

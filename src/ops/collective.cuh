@@ -39,6 +39,18 @@ SHUNT_FUNCTION std::uint32_t smallest_of_warp(std::uint32_t value) {
 }
 SHUNT_FUNCTION std::uint32_t largest_of_warp(std::uint32_t value) { return ~smallest_of_warp(~value); }
 
+SHUNT_FUNCTION std::uint32_t sum_of_warp(std::uint32_t value) {
+#if defined(SHUNT_KERNELS_ON_HOST)
+  std::uint32_t sum = 0;
+  for (std::uint32_t i = 0; i < 32; ++i) sum += value_of_lane(value, i);
+  return sum;
+#else
+  std::uint32_t sum = 0;
+  asm volatile("redux.sync.add.u32 %0, %1, 0xffffffff;" : "=r"(sum) : "r"(value));
+  return sum;
+#endif
+}
+
 // Waits for the whole block; returns whether `value` was true in any thread.
 SHUNT_FUNCTION bool sync_any(bool value) {
 #if defined(SHUNT_KERNELS_ON_HOST)
@@ -52,6 +64,18 @@ SHUNT_FUNCTION bool sync_any(bool value) {
   return any;
 #else
   return __nvvm_bar0_or(value ? 1 : 0) != 0;
+#endif
+}
+
+// Counts a thread that reached this place and returns how many of the block did before. The counter is shared by the
+// block.
+SHUNT_FUNCTION std::uint32_t count_thread(std::uint32_t* counter) {
+#if defined(SHUNT_KERNELS_ON_HOST)
+  return (*counter)++;
+#else
+  std::uint32_t before = 0;
+  asm volatile("atom.relaxed.cta.add.u32 %0, [%1], 1;" : "=r"(before) : "l"(counter) : "memory");
+  return before;
 #endif
 }
 

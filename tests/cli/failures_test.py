@@ -26,8 +26,10 @@ class Failures(CommandLine):
             self.assertRegex(result.stderr, "(sim:0|cpu:scalar)( failed, .*going on with |.*less to do)")
 
     def test_audits_find_a_device_that_is_wrong(self):
-        whole = shunt(*RUN, "--devices", "cpu:scalar")
-        wrong = ("sim:0 wrong after 0 ops", "--devices", "sim:0,cpu:scalar", "--strategy", "gpu")
+        # This penalty needs all logits. Wrong candidates are noticed, because they are not tokens.
+        penalty = ("--repeat-penalty", "1.1")
+        whole = shunt(*RUN, *penalty, "--devices", "cpu:scalar")
+        wrong = ("sim:0 wrong after 0 ops", *penalty, "--devices", "sim:0,cpu:scalar", "--strategy", "gpu")
         self.assertNotEqual(self.faulty(*wrong).stdout, whole.stdout)
         with tempfile.TemporaryDirectory() as folder:
             trace = os.path.join(folder, "t.json")

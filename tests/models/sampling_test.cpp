@@ -201,6 +201,57 @@ TEST(Sampler, FindsTheBestOfManyLogits) {
   EXPECT_EQ(make(greedy).sample(logits, history).value(), best[0].second);
 }
 
+std::vector<ScoredToken> best_tokens(std::span<const float> logits, std::size_t count) {
+  std::vector<ScoredToken> all;
+  for (const float logit : logits) all.push_back({.token = static_cast<Token>(all.size()), .logit = logit});
+  std::ranges::stable_sort(all, [](const ScoredToken& a, const ScoredToken& b) { return a.logit > b.logit; });
+  all.resize(count);
+  return all;
+}
+
+TEST(Sampler, ChoosesTheSameFromTheBestAsFromAllLogits) {
+  SplitMix64 random(11);
+  const std::vector<std::int32_t> history = {3, 77, 3, 500, -1, 64, 127, 999, 5000};
+  for (const std::uint32_t top_k : {1U, 7U, 40U})
+    for (const float penalty : {1.0F, 1.1F, 30.0F})
+      for (const bool greedy : {false, true}) {
+        const SamplingOptions options{.temperature = 2,
+                                      .top_k = top_k,
+                                      .top_p = 0.98F,
+                                      .min_p = 0.01F,
+                                      .repeat_penalty = penalty,
+                                      .repeat_last_n = 6,
+                                      .seed = 5,
+                                      .greedy = greedy};
+        Sampler of_all = make(options);
+        Sampler of_best = make(options);
+        const std::uint32_t needed = of_best.needed(1000);
+        EXPECT_EQ(needed, (greedy ? 1 : top_k) + (penalty == 1 ? 0U : 6U));
+        for (int draw = 0; draw < 100; ++draw) {
+          std::vector<float> logits(1000);
+          for (float& logit : logits) logit = std::floor(static_cast<float>(random.next_unit()) * 60) / 4 - 5;
+          for (const std::int32_t token : {500, 64, 999}) logits[static_cast<std::size_t>(token)] += 6;
+          EXPECT_EQ(of_best.sample(best_tokens(logits, needed), history).value(),
+                    of_all.sample(logits, history).value());
+        }
+      }
+}
+
+TEST(Sampler, NeedsAllLogitsWhereTheBestAreNotEnough) {
+  const auto needed = [](auto change) {
+    SamplingOptions options;
+    change(options);
+    return make(options).needed(100);
+  };
+  EXPECT_EQ(needed([](auto&) {}), 40U);
+  EXPECT_EQ(needed([](auto& o) { o.temperature = 0; }), 1U);
+  EXPECT_EQ(needed([](auto& o) { o.top_k = 0; }), 0U);
+  EXPECT_EQ(needed([](auto& o) { o.top_k = 100; }), 0U);
+  EXPECT_EQ(needed([](auto& o) { o.repeat_penalty = 0.9F; }), 0U);  // moves tokens up
+  EXPECT_EQ(needed([](auto& o) { o.repeat_penalty = 1.1F; }), 0U);  // any of 64 may have been among the 40 best
+  EXPECT_EQ(needed([](auto& o) { o.repeat_penalty = 1.1F, o.repeat_last_n = 8; }), 48U);
+}
+
 TEST(SamplingOptions, ValuesOutOfRangeAreErrorsThatNameThem) {
   const auto message = [](auto change) {
     const Status status = validate(open(change));

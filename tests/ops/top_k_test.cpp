@@ -81,6 +81,84 @@ TEST(TopK, RowsPastTheValidOnesAreLeftAlone) {
   });
 }
 
+// Pairs of the k largest elements of each row and their indices.
+std::vector<double> formula_of_values(const Tensor& x, std::uint32_t k) {
+  const std::vector<double> values = values_of(x);
+  const std::size_t columns = x.operand.shape.columns();
+  std::vector<double> result;
+  for (std::size_t row = 0; row < x.operand.shape.rows(); ++row) {
+    std::vector<std::size_t> order(columns);
+    std::iota(order.begin(), order.end(), 0U);
+    std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+      const double first = values[row * columns + a];
+      const double second = values[row * columns + b];
+      return first > second || (std::isnan(first) && !std::isnan(second));
+    });
+    for (std::uint32_t j = 0; j < k; ++j) {
+      result.push_back(values[row * columns + order[j]]);
+      result.push_back(static_cast<double>(order[j]));
+    }
+  }
+  return result;
+}
+
+bool are_same(std::span<const double> a, std::span<const double> b) {
+  return std::ranges::equal(a, b, [](double x, double y) { return x == y || (std::isnan(x) && std::isnan(y)); });
+}
+
+void expect_values(const Tensor& x, std::uint32_t k) {
+  for (const CpuKernel* kernel : {&scalar(), &simd()})
+    for (const std::uint32_t threads : {1U, 3U}) {
+      const KernelCase use{Op::top_values, {&x}, {{Attr::k, k}}};
+      const KernelResult result = run_kernel(*kernel, use, threads);
+      ASSERT_EQ(result.declined, "") << use.text();
+      EXPECT_TRUE(are_same(values_of(result.output), formula_of_values(x, k)))
+          << use.text() << " k " << k << " threads " << threads;
+    }
+}
+
+TEST(TopValues, AreElementsAndTheirIndices) {
+  for_each_simd_target([] {
+    for (const DType dtype : {DType::F32, DType::F16, DType::BF16}) {
+      for (const Shape& shape : {Shape{1}, Shape{40}, Shape{4, 33}, Shape{2, 3, 128}, Shape{0, 3}})
+        for (const std::uint32_t k : {1U, 8U, 1000U})
+          expect_values(random_tensor(dtype, shape, k), std::min(k, shape.columns()));
+      expect_values(permuted(random_tensor(dtype, {50, 4}, 4), {1, 0}), 6);
+    }
+  });
+}
+
+TEST(TopValues, OfLongRowsAreFoundByAllThreads) {
+  for_each_simd_target([] {
+    for (const DType dtype : {DType::F32, DType::F16})
+      for (const std::uint32_t k : {1U, 40U, 64U}) expect_values(random_tensor(dtype, {2, 9001}, k), k);
+  });
+}
+
+TEST(TopValues, BeginWithNan) {
+  std::vector<double> values(700, 1);
+  values[699] = kNan;
+  values[500] = -kInfinity;
+  values[300] = kNan;
+  values[0] = 2;
+  values[640] = kInfinity;
+  values[650] = -0.0;
+  for_each_simd_target([&] {
+    for (const std::uint32_t k : {1U, 2U, 3U, 5U, 700U}) expect_values(tensor_of(DType::F32, {700}, values), k);
+    expect_values(tensor_of(DType::F32, {700}, std::vector<double>(700, kNan)), 70);
+    expect_values(tensor_of(DType::F32, {700}, std::vector<double>(700, -kInfinity)), 70);
+  });
+}
+
+TEST(TopValues, OfRowsWhoseIndicesF32LacksAreAnError) {
+  const Operand x = Operand::contiguous(DType::F16, Shape{1, (1U << 24U) + 1});
+  const Operand* inputs[] = {&x};
+  const auto result = infer(Op::top_values, inputs, {{Attr::k, 1U}});
+  ASSERT_FALSE(result.has_value());
+  EXPECT_EQ(result.error().message,
+            "top_values: F16[1, 16777217] has more than 16777216 columns, and F32 not all of their indices");
+}
+
 TEST(TopK, MoreThanThereAreIsAnError) {
   const Operand x = Operand::contiguous(DType::F32, Shape{2, 4});
   const Operand* inputs[] = {&x};

@@ -85,6 +85,9 @@ inline constexpr std::string_view kMadeRotaryFactors = "rotary_factors.made";
 // does not use; invalid for keys or tensors that are missing or contradict each other.
 [[nodiscard]] Result<ModelConfig> read_config(const Metadata& metadata, const WeightSource& weights);
 
+// How many of the likeliest tokens a step finds, so that a session need not read all logits to choose one.
+inline constexpr std::uint32_t kCandidates = 64;
+
 // The capacities that a step's graph is built for.
 struct StepShape {
   std::uint32_t tokens = 1;              // bucket of tokens
@@ -100,8 +103,8 @@ struct StepShape {
 // The session writes these tensors of the graph before each step:
 //   "tokens" I32 [tokens], "positions" I32 [tokens], "sequences" I32 [tokens]: row in the page table,
 //   "pages" I32 [sequences, pages_per_sequence], "output_rows" I32 [outputs]: which tokens want logits.
-// Output 0 is F32 [outputs, vocabulary]. The state is "cache.N.keys" and "cache.N.values", [pages, page_tokens,
-// kv_heads, head_dim].
+// Output 0 is F32 [outputs, vocabulary], output 1 the best kCandidates of each row, as top_values finds them. The state
+// is "cache.N.keys" and "cache.N.values", [pages, page_tokens, kv_heads, head_dim].
 [[nodiscard]] Result<Graph> build_step(const ModelConfig& config, const WeightSource& weights, const StepShape& shape);
 
 // Bytes of one page of `page_tokens` tokens in the caches of all layers.

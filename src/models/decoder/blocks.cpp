@@ -28,9 +28,12 @@ Tensor StepBuilder::decoder() {
   return logits(x);
 }
 
-Result<Graph> StepBuilder::finish(Tensor output) && {
+Result<Graph> StepBuilder::finish(Tensor logits) && {
   if (error_) return std::unexpected(std::move(*error_));
-  graph_.output(output);
+  graph_.output(logits);
+  const Tensor candidates = graph_.top_values(logits, {{Attr::k, std::min(kCandidates, config_.vocabulary)}});
+  graph_.name(candidates, "candidates");
+  graph_.output(candidates);
   return std::move(graph_).finish();
 }
 

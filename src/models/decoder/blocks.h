@@ -21,8 +21,8 @@ class StepBuilder {
   Tensor decoder();
   // Names of the weights that the graph uses or, with another context, would use.
   [[nodiscard]] const std::set<std::string, std::less<>>& used() const { return used_; }
-  // Errors: invalid for the weights, and those of GraphBuilder.
-  [[nodiscard]] Result<Graph> finish(Tensor output) &&;
+  // The outputs are the logits and their best. Errors: invalid for the weights, and those of GraphBuilder.
+  [[nodiscard]] Result<Graph> finish(Tensor logits) &&;
 
  private:
   struct Heads {

@@ -16,12 +16,24 @@ shared uint places[kGroup];
 shared uint found_orders[2];
 shared uint found_places[2];
 
+// Writes place `number` of the result, which is `column` of the row that begins there.
+void put_place(uint number, uint begin, uint column) {
+  uint word = (byte_offset(0u) >> 2u) + number * (1u + args.with_values);
+  if (args.with_values == 0u) {
+    put_word(word, column);
+    return;
+  }
+  float value = x_element(args.x.dtype, byte_offset(1u), begin + column * args.x.strides.w);
+  put_word(word, floatBitsToUint(value));
+  put_word(word + 1u, floatBitsToUint(float(column)));
+}
+
 void main() {
   uint row = group_index();
   bool live = row < valid_row_count(args.x);
   uint lane = gl_LocalInvocationID.x;
   uint begin = row_offset(args.x.extents, args.x.strides, row);
-  uint last = kNotANumber;  // an order that no column has
+  uint last = 0u;
   uint last_place = 0u;
   uint best = 0u;
   uint place = kNone;
@@ -33,7 +45,8 @@ void main() {
     }
     for (uint column = lane; live && used && column < args.x.extents.w; column += kGroup) {
       uint order = rank_of(x_element(args.x.dtype, byte_offset(1u), begin + column * args.x.strides.w));
-      if (!precedes(last, last_place, order, column) || !precedes(order, column, best, place)) continue;
+      if (j > 0u && !precedes(last, last_place, order, column)) continue;
+      if (!precedes(order, column, best, place)) continue;
       best = order;
       place = column;
     }
@@ -54,6 +67,6 @@ void main() {
     barrier();
     last = found_orders[j & 1u];
     last_place = found_places[j & 1u];
-    if (live && lane == 0u) put_word((byte_offset(0u) >> 2u) + row * args.k + j, last_place);
+    if (live && lane == 0u) put_place(row * args.k + j, begin, last_place);
   }
 }

@@ -39,6 +39,22 @@ SHUNT_FUNCTION void collect(const Row& row, std::uint64_t key, std::int32_t* ids
   sync();
 }
 
+// Replaces k ids, which are the second half of `pairs`, by pairs of a value and its index. Pairs that are written cover
+// ids that were read.
+SHUNT_FUNCTION void write_pairs(const Row& row, std::uint32_t k, float* pairs) {
+  const auto* const ids = reinterpret_cast<const std::int32_t*>(pairs) + k;
+  for (std::uint64_t first = 0; first < k; first += kGroup) {
+    const std::uint64_t place = first + lane();
+    const auto column = place < k ? static_cast<std::uint32_t>(ids[place]) : 0U;
+    sync();
+    if (place < k) {
+      pairs[2 * place] = value_at(row, column);
+      pairs[2 * place + 1] = static_cast<float>(column);
+    }
+    sync();
+  }
+}
+
 }  // namespace
 }  // namespace shunt
 
@@ -48,9 +64,11 @@ SHUNT_KERNEL(top_k) {
   const std::uint64_t number = group();
   if (number >= valid_row_count(args.x, parameters_of(call))) return;
   const Row row = row_of(call, number);
-  std::int32_t* const ids = output_of<std::int32_t>(call) + number * args.k;
+  const bool with_values = args.with_values != 0;
+  std::int32_t* const ids = output_of<std::int32_t>(call) + (with_values ? 2 * number + 1 : number) * args.k;
   collect(row, least_key(row, args.k), ids);
   sort_ids(ids, args.k, [&](std::int32_t a, std::int32_t b) {
     return key_of(row, static_cast<std::uint32_t>(a)) > key_of(row, static_cast<std::uint32_t>(b));
   });
+  if (with_values) write_pairs(row, args.k, output_of<float>(call) + 2 * number * args.k);
 }

@@ -1,5 +1,5 @@
 // Arguments of top_k: the indices of the k largest elements of each row of x, as I32. Of equals the lower index comes
-// first; NaN is last.
+// first; NaN is last. And of top_values: the same elements, each followed by its index, as F32; NaN is first.
 #pragma once
 
 #include "ops/strided_args.h"
@@ -7,7 +7,7 @@
 SHUNT_ARGS(TopKArgs) {
   StridedTensor x;
   SHUNT_U32(k);
-  SHUNT_U32(reserved);
+  SHUNT_U32(with_values);  // 1: of top_values
   SHUNT_U32S(2, reserved_too);
 };
 SHUNT_ARGS_BYTES(TopKArgs, 64)

@@ -2,6 +2,7 @@
 
 #include "ops/gpu_kernels.h"
 #include "ops/top_k/top_k_args.h"
+#include "ops/top_k/top_k_split.h"
 
 namespace shunt {
 namespace {
@@ -13,12 +14,14 @@ std::string supports(const OpCall& call) {
   const std::uint64_t k = call.attributes->u32(Attr::k);
   const std::uint64_t columns = call.input(0).shape.columns();
   if (k * columns <= kMostLooks) return {};
-  return fmt::format("top_k: {} of {} columns, and the shader looks at no more than {} elements for a row", k, columns,
-                     kMostLooks);
+  return fmt::format("{}: {} of {} columns, and the shader looks at no more than {} elements for a row",
+                     info_of(call.op).name, k, columns, kMostLooks);
 }
 
-// Each place found makes one invocation look for its next best column.
-std::uint64_t rounds(const OpCall& call, const ShaderLimits&) {
+// Each place found makes one invocation look for its next best column. A fragment goes over the row once for each four
+// bits of a value, and twice more.
+std::uint64_t rounds(const OpCall& call, const ShaderLimits& limits) {
+  if (limits.language == ShaderLanguage::essl300) return 10 * std::uint64_t{call.input(0).shape.columns()} + 8;
   const std::uint64_t looks = rounds_over(call.input(0).shape.columns());
   return looks + call.attributes->u32(Attr::k) * (1 + looks + kRoundsOfAGroup);
 }
@@ -27,6 +30,7 @@ std::uint64_t rounds(const OpCall& call, const ShaderLimits&) {
 constexpr std::uint32_t kFew = 16;
 
 std::string rank_supports(const OpCall& call) {
+  if (call.op == Op::top_values) return "top_values: this kernel finds places only";
   const std::uint64_t columns = call.input(0).shape.columns();
   if (call.attributes->u32(Attr::k) <= kFew) return "top_k: k is too small for this kernel";
   if (columns * columns <= kMostLooks) return {};
@@ -47,6 +51,7 @@ constexpr ShaderKernel kShaders[] = {
 };
 
 std::string short_supports(const OpCall& call) {
+  if (call.op == Op::top_values) return "top_values: this kernel finds places only";
   if (call.input(0).shape.columns() <= kTopKShortColumns && call.attributes->u32(Attr::k) <= kTopKShortPlaces)
     return {};
   return "top_k: rows are too long, or k too large, for this kernel";
@@ -55,12 +60,33 @@ std::uint64_t short_blocks(const OpCall& call) {
   return blocks_for_elements(call.input(0).shape.rows(), kTopKShortThreads / 32);  // a warp for each row
 }
 
+std::string split_supports(const OpCall& call) {
+  const std::uint32_t columns = call.input(0).shape.columns();
+  if (columns > kTopKSplitColumns || call.attributes->u32(Attr::k) > kTopKSplitPlaces)
+    return "top_k: rows are too long, or k too large, for this kernel";
+  return {};
+}
+std::uint64_t split_blocks(const OpCall& call) {
+  const std::uint64_t rows = call.input(0).shape.rows();
+  return rows * top_k_splits(rows);
+}
+std::uint64_t split_scratch_bytes(const OpCall& call) {
+  const Shape& shape = call.input(0).shape;
+  return shape.rows() * top_k_split_groups(shape.columns()) * sizeof(std::uint32_t);
+}
+
 constexpr CudaKernel kMoreCuda[] = {
+    {.name = "top_k_split",
+     .supports = split_supports,
+     .blocks = split_blocks,
+     .threads = threads_of_block<kTopKSplitThreads>,
+     .rank = 1,
+     .scratch_bytes = split_scratch_bytes},
     {.name = "top_k_short",
      .supports = short_supports,
      .blocks = short_blocks,
      .threads = threads_of_block<kTopKShortThreads>,
-     .rank = 1},
+     .rank = 2},
 };
 
 }  // namespace

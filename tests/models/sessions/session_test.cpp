@@ -1,6 +1,9 @@
 // Sessions: several sequences in one cache, full caches, and mistakes.
 #include "models/session.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "models/reference.h"
 
 namespace shunt::models {
@@ -36,6 +39,35 @@ TEST(Session, TwoInterleavedSequencesGiveTheTokensOfEachAlone) {
   }
   for (std::uint32_t sequence = 0; sequence < 2; ++sequence)
     EXPECT_EQ(tokens[sequence], alone(prompt_ids(sequence), kCount));
+}
+
+TEST(Session, CandidatesAreTheBestLogits) {
+  for (const char* devices : {"cpu", "sim:0"}) {
+    Loaded all(kTrainedModel, devices, {.context = 128});
+    Loaded few(kTrainedModel, devices, {.context = 128});
+    std::vector<BatchToken> batch;
+    for (const Token token : prompt_ids(0)) batch.push_back({.token = token, .wants_logits = batch.size() % 2 == 0});
+    ASSERT_TRUE(all.session->decode(batch).has_value());
+    ASSERT_TRUE(few.session->decode(batch, Session::Results::candidates).has_value());
+    EXPECT_TRUE(all.session->candidates(0).empty());
+    EXPECT_TRUE(few.session->logits(0).empty());
+    std::size_t row = 0;
+    for (; !all.session->logits(row).empty(); ++row) {
+      const std::span<const float> logits = all.session->logits(row);
+      std::vector<Token> order(logits.size());
+      std::iota(order.begin(), order.end(), 0);
+      const auto logit = [&](Token token) { return logits[static_cast<std::size_t>(token)]; };
+      std::ranges::stable_sort(order, [&](Token a, Token b) { return logit(a) > logit(b); });
+      const std::span<const ScoredToken> candidates = few.session->candidates(row);
+      ASSERT_EQ(candidates.size(), few.session->candidate_count());
+      for (std::size_t place = 0; place < candidates.size(); ++place) {
+        EXPECT_EQ(candidates[place].token, order[place]) << devices << " row " << row << " place " << place;
+        EXPECT_EQ(candidates[place].logit, logit(order[place]));
+      }
+    }
+    EXPECT_EQ(row, (batch.size() + 1) / 2);
+    EXPECT_TRUE(few.session->candidates(row).empty());
+  }
 }
 
 TEST(Session, TruncatedSequencesGoOnAsIfNothingHadFollowed) {

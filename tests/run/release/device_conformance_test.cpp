@@ -52,8 +52,8 @@ TEST_P(DeviceConformance, GivesTheReferencesResult) {
 
 // Like rms_norm, these loop over rows of four million columns, which is slow on SwiftShader. An op that is missing here
 // costs time, but no check.
-constexpr Op kLoopsOverRows[] = {Op::layer_norm, Op::softmax, Op::linear_experts,
-                                 Op::argmax,     Op::top_k,   Op::reduce_sum};
+constexpr Op kLoopsOverRows[] = {Op::layer_norm, Op::softmax,    Op::linear_experts, Op::argmax,
+                                 Op::top_k,      Op::top_values, Op::reduce_sum};
 
 // OpenGL and WebGPU have the kernels of Vulkan, so these show only how they divide work that exceeds their limits.
 constexpr Op kDivided[] = {Op::add, Op::copy};
