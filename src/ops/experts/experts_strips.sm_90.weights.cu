@@ -70,8 +70,7 @@ SHUNT_FUNCTION void multiply_if_in_strips(const CallOfBlock& of_block) {
 }  // namespace shunt
 
 #define SHUNT_FOR_WEIGHT(weight)                                                                   \
-  SHUNT_BOUNDED_KERNEL(experts_strips_##weight, shunt::kLinearStripThreads,                        \
-                       shunt::blocks_of(shunt::dtype::weight, 1)) {                                \
+  SHUNT_BOUNDED_KERNEL(experts_strips_##weight, shunt::kLinearStripThreads, 1) {                   \
     shunt::multiply_if_in_strips<shunt::dtype::weight>(shunt::call_of_block(call, launch_shares)); \
   }
 #include "ops/each_weight.cuh"

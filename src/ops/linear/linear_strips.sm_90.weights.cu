@@ -31,10 +31,10 @@ SHUNT_FUNCTION void multiply_strips(const CudaCall* call, const CudaShares& shar
 }  // namespace
 }  // namespace shunt
 
-#define SHUNT_LINEAR_STRIPS(weight, x_rows)                                           \
-  SHUNT_BOUNDED_KERNEL(linear_strips_##weight##_##x_rows, shunt::kLinearStripThreads, \
-                       shunt::blocks_of(shunt::dtype::weight, x_rows)) {              \
-    shunt::multiply_strips<shunt::dtype::weight, x_rows>(call, launch_shares);        \
+// A block has a multiprocessor's shared memory for itself, and so its registers.
+#define SHUNT_LINEAR_STRIPS(weight, x_rows)                                                \
+  SHUNT_BOUNDED_KERNEL(linear_strips_##weight##_##x_rows, shunt::kLinearStripThreads, 1) { \
+    shunt::multiply_strips<shunt::dtype::weight, x_rows>(call, launch_shares);             \
   }
 #define SHUNT_FOR_WEIGHT(weight) \
   SHUNT_LINEAR_STRIPS(weight, 1) \

@@ -100,6 +100,7 @@ struct Head {
   std::uint64_t full[kStages];  // barriers of the ring's stages
   std::uint32_t left[kStages];  // warps that have left a stage
   float squares[kWarps];        // sums of a warp's elements of x, if there is a norm
+  float factors[8];             // that divide each row of x by its norm, or 1
   std::uint64_t rows;           // of x that are valid
   WeightRowsOfBlock weight;
   Stream stream;
@@ -388,15 +389,17 @@ struct XPreparation {
   }
 };
 
-// Returns the factor that divides a row of x by its norm, or 1.
+// Stores the factors that divide rows of x by their norms, by the last threads: the first warps also fill stages.
 template <std::uint32_t x_rows>
-SHUNT_FUNCTION float norm_factor(const LinearArgs& args, std::uint32_t n) {
-  if (args.has_norm == 0) return 1.0F;
+SHUNT_FUNCTION void put_norm_factors(const LinearArgs& args) {
+  if (lane() < kThreads - x_rows) return;
+  const std::uint32_t n = kThreads - 1U - lane();
   constexpr std::uint32_t kRowWarps = kWarps / x_rows;
   float sum = 0.0F;
   SHUNT_UNROLL
   for (std::uint32_t i = 0; i < kRowWarps; ++i) sum += head().squares[n * kRowWarps + i];
-  return 1.0F / kernel_math::sqrt(sum / static_cast<float>(args.k) + args.epsilon);
+  head().factors[n] =
+      args.has_norm == 0 ? 1.0F : 1.0F / kernel_math::sqrt(sum / static_cast<float>(args.k) + args.epsilon);
 }
 
 // ---- Products.
@@ -562,18 +565,21 @@ SHUNT_FUNCTION void add_to_pair(float* sums, std::uint32_t pair, Product (&produ
 
 // ---- The end of a batch.
 
-// Returns the sum of a row over the warps, and clears it for the next batch.
+// Returns the sum of a row over the warps, and clears it if there is another batch. Neighbours begin with different
+// fours, which are in different banks; the sum has the same terms in each order.
 template <std::uint32_t x_rows>
-SHUNT_FUNCTION float take_sum(float* sums, std::uint32_t pair, std::uint32_t n, std::uint32_t row) {
+SHUNT_FUNCTION float take_sum(float* sums, std::uint32_t pair, std::uint32_t n, std::uint32_t row, bool clears) {
+  static_assert(kWarps == 16);
   auto* const fours = reinterpret_cast<FourFloats*>(sums + sum_place<x_rows>(pair, n, row));
-  float sum = 0.0F;
+  float parts[4];
   SHUNT_UNROLL
-  for (std::uint32_t i = 0; i < kWarps / 4U; ++i) {
-    const FourFloats four = fours[i];
-    fours[i] = {{0.0F, 0.0F, 0.0F, 0.0F}};
-    sum += (four.values[0] + four.values[1]) + (four.values[2] + four.values[3]);
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    const std::uint32_t place = i ^ (lane() / 2U % 4U);
+    const FourFloats four = fours[place];
+    if (clears) fours[place] = {{0.0F, 0.0F, 0.0F, 0.0F}};
+    parts[i] = (four.values[0] + four.values[1]) + (four.values[2] + four.values[3]);
   }
-  return sum;
+  return (parts[0] + parts[1]) + (parts[2] + parts[3]);
 }
 
 // An output of a batch.
@@ -584,10 +590,11 @@ struct Output {
   std::uint32_t row;  // of the pair
 
   SHUNT_FUNCTION Output(const LinearArgs& args, std::uint32_t index) {
-    const std::uint32_t each = args.has_up != 0 ? 8U : kPairRows;  // of a pair and row of x
-    row = index % each;
-    n = index / each % x_rows;
-    pair = index / each / x_rows;
+    static_assert(kPairRows == 16);
+    const std::uint32_t bits = args.has_up != 0 ? 3U : 4U;  // of a row of a pair
+    row = index & ((1U << bits) - 1U);
+    n = (index >> bits) % x_rows;
+    pair = (index >> bits) / x_rows;
   }
   SHUNT_FUNCTION static std::uint32_t count(const LinearArgs& args, std::uint32_t pairs) {
     return pairs * x_rows * (args.has_up != 0 ? 8U : kPairRows);
@@ -612,10 +619,13 @@ SHUNT_FUNCTION void finish(float* sums, std::uint32_t first_pair, std::uint32_t 
   const auto& [call, args, plan] = head().arguments;
   const WeightRowsOfBlock& weight = head().weight;
   const bool has_up = args.has_up != 0;
+  const bool clears = head().stream.pairs > head().stream.batch;
   for (std::uint32_t i = lane(); i < Output<x_rows>::count(args, pairs); i += kThreads) {
     const Output<x_rows> output(args, i);
-    const float factor = norm_factor<x_rows>(args, output.n) / Strip<of>::kOne;
-    const auto total = [&](std::uint32_t row) { return take_sum<x_rows>(sums, output.pair, output.n, row) * factor; };
+    const float factor = head().factors[output.n] / Strip<of>::kOne;
+    const auto total = [&](std::uint32_t row) {
+      return take_sum<x_rows>(sums, output.pair, output.n, row, clears) * factor;
+    };
     float sum = total(output.row);
     if (has_up) sum = sum / (1.0F + kernel_math::exp(-sum)) * total(output.row + 8U);
     if (output.n >= head().rows || !weight.has_row(first_pair + output.pair, output.row)) continue;
@@ -800,6 +810,7 @@ struct StripKernel {
           sync();
         }
         has_segment = stream.segments == 1;
+        if (batch == 0 && segment + 1 == stream.segments) put_norm_factors<x_rows>(head().arguments.args);
         multiply_phase(place, pairs, stream.chunks_of(segment), sums);
       }
       sync();
@@ -807,11 +818,6 @@ struct StripKernel {
     }
   }
 };
-
-// Returns how many blocks a multiprocessor is to hold, the next kernel's among them.
-[[maybe_unused]] constexpr std::uint32_t blocks_of(std::uint32_t of, std::uint32_t x_rows) {
-  return x_rows == 8 || (x_rows == 4 && of == dtype::BF16) ? 1 : 2;
-}
 
 }  // namespace
 }  // namespace shunt
