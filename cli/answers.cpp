@@ -12,9 +12,9 @@
 namespace shunt::cli {
 namespace {
 
-Json to_json(std::span<const models::Scored> top) {
+Json to_json(std::span<const models::ScoredToken> top) {
   Json json = Json::array();
-  for (const models::Scored& entry : top) json.push_back({{"id", entry.id}, {"logit", entry.logit}});
+  for (const models::ScoredToken& entry : top) json.push_back({{"id", entry.token}, {"logit", entry.logit}});
   return json;
 }
 
@@ -98,7 +98,7 @@ Json to_json(const models::Agreement& agreement) {
 Json to_json(const models::Evaluation& evaluation, bool every) {
   Json json = {{"tokens", evaluation.tokens}, {"top", Json::array()}, {"mean_nll", nullptr}, {"perplexity", nullptr}};
   if (every)
-    for (const std::vector<models::Scored>& top : evaluation.tops) json["top"].push_back(to_json(top));
+    for (const std::vector<models::ScoredToken>& top : evaluation.tops) json["top"].push_back(to_json(top));
   else
     json["top"] = to_json(evaluation.tops.back());
   if (evaluation.mean_nll) {

@@ -54,8 +54,9 @@ std::string to_text(const Evaluation& evaluation, const EvalOptions& options, co
     const Token after = evaluation.tokens[position];
     text += fmt::format("after token {} of {}, {} {}:\n", position + 1, count, after,
                         in_quotes(tokenizer.piece(after, true)));
-    for (const models::Scored& entry : evaluation.tops[index])
-      text += fmt::format("{:>8}  {:>10.5f}  {}\n", entry.id, entry.logit, in_quotes(tokenizer.piece(entry.id, true)));
+    for (const models::ScoredToken& entry : evaluation.tops[index])
+      text += fmt::format("{:>8}  {:>10.5f}  {}\n", entry.token, entry.logit,
+                          in_quotes(tokenizer.piece(entry.token, true)));
   }
   if (evaluation.mean_nll)
     text += fmt::format("perplexity {:.5f}, mean negative log likelihood {:.6f}, over {} tokens\n",

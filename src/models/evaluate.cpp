@@ -9,7 +9,7 @@
 namespace shunt::models {
 namespace {
 
-std::vector<Scored> best_of(std::span<const float> logits, std::size_t count) {
+std::vector<ScoredToken> best_of(std::span<const float> logits, std::size_t count) {
   std::vector<Token> order(logits.size());
   std::iota(order.begin(), order.end(), 0);
   const auto logit = [&](Token id) { return logits[static_cast<std::size_t>(id)]; };
@@ -20,8 +20,8 @@ std::vector<Scored> best_of(std::span<const float> logits, std::size_t count) {
   };
   const auto end = order.begin() + static_cast<std::ptrdiff_t>(std::min(count, order.size()));
   std::ranges::partial_sort(order, end, better);
-  std::vector<Scored> top;
-  std::transform(order.begin(), end, std::back_inserter(top), [&](Token id) { return Scored{id, logit(id)}; });
+  std::vector<ScoredToken> top;
+  std::transform(order.begin(), end, std::back_inserter(top), [&](Token id) { return ScoredToken{id, logit(id)}; });
   return top;
 }
 
@@ -82,10 +82,10 @@ struct Sums {
 };
 
 void compare_best(std::span<const float> logits, std::span<const float> exact, Agreement& agreement) {
-  const std::vector<Scored> best = best_of(exact, 2);
+  const std::vector<ScoredToken> best = best_of(exact, 2);
   if (best.size() == 2 && !(best[0].logit - best[1].logit > Agreement::kDecidedMargin)) return;
   ++agreement.decided;
-  if (best_of(logits, 1).front().id == best.front().id) ++agreement.same;
+  if (best_of(logits, 1).front().token == best.front().token) ++agreement.same;
 }
 
 // Runs one step in both sessions and compares the logits of each token.

@@ -11,11 +11,6 @@
 
 namespace shunt::models {
 
-struct Scored {
-  Token id = 0;
-  float logit = 0;
-};
-
 struct EvaluateOptions {
   std::size_t top = 10;     // how many next tokens to report
   bool every = false;       // for every token, not only for the last
@@ -26,7 +21,7 @@ struct EvaluateOptions {
 
 struct Evaluation {
   std::vector<Token> tokens;
-  std::vector<std::vector<Scored>> tops;  // best first; for each token, or only for the last
+  std::vector<std::vector<ScoredToken>> tops;  // best first; for each token, or only for the last
   // Mean negative log likelihood of all tokens but the first; its exponential is the perplexity.
   std::optional<double> mean_nll;
 };

@@ -35,7 +35,8 @@ class Session final : private RunClient {
   // Announces the work before the first step. Measures devices that have not been measured yet, if that can pay off.
   void prepare_for(const ExpectedTokens& work, const std::atomic<bool>* interrupted);
 
-  // What a step leaves of the tokens that want logits: these, or the best kCandidates only, which takes less time.
+  // Selects what a step reads for tokens that want logits: all of them, or only the best kCandidates, which takes less
+  // time.
   enum class Results : std::uint8_t { logits, candidates };
 
   // Appends tokens to their sequences in one step. Afterwards logits(i) or candidates(i) belong to the i-th token that

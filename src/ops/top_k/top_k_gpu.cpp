@@ -10,6 +10,10 @@ namespace {
 // The most elements that a workgroup looks at for one row: about a second's work. Drivers abort longer kernels.
 constexpr std::uint64_t kMostLooks = std::uint64_t{1} << 28U;
 
+std::string values_refusal(const OpCall& call) {
+  return call.op == Op::top_values ? "top_values: this kernel finds places only" : "";
+}
+
 std::string supports(const OpCall& call) {
   const std::uint64_t k = call.attributes->u32(Attr::k);
   const std::uint64_t columns = call.input(0).shape.columns();
@@ -30,7 +34,7 @@ std::uint64_t rounds(const OpCall& call, const ShaderLimits& limits) {
 constexpr std::uint32_t kFew = 16;
 
 std::string rank_supports(const OpCall& call) {
-  if (call.op == Op::top_values) return "top_values: this kernel finds places only";
+  if (std::string reason = values_refusal(call); !reason.empty()) return reason;
   const std::uint64_t columns = call.input(0).shape.columns();
   if (call.attributes->u32(Attr::k) <= kFew) return "top_k: k is too small for this kernel";
   if (columns * columns <= kMostLooks) return {};
@@ -51,7 +55,7 @@ constexpr ShaderKernel kShaders[] = {
 };
 
 std::string short_supports(const OpCall& call) {
-  if (call.op == Op::top_values) return "top_values: this kernel finds places only";
+  if (std::string reason = values_refusal(call); !reason.empty()) return reason;
   if (call.input(0).shape.columns() <= kTopKShortColumns && call.attributes->u32(Attr::k) <= kTopKShortPlaces)
     return {};
   return "top_k: rows are too long, or k too large, for this kernel";
