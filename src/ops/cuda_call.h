@@ -13,7 +13,7 @@ inline constexpr std::uint32_t kMaxCudaInputs = 8;
 // The bytes of a call's arguments, after which its constants begin.
 inline constexpr std::uint32_t kCudaArgumentBytes = 256;
 // The bytes before CudaCall::scratch: counters, which are zero when a kernel begins and when it has ended.
-inline constexpr std::uint32_t kCudaCounterBytes = 512;
+inline constexpr std::uint32_t kCudaCounterBytes = 4096;
 
 // Device addresses; 0: none.
 struct CudaCall {

@@ -103,8 +103,9 @@ std::string product_variant(const OpCall& call) {
 }
 template <bool exact>
 std::uint32_t product_shared_bytes(const OpCall& call) {
-  return linear_product_shared(strip_chunk(call.input(1).dtype).bytes, experts_tile_rows(experts_arguments(call)),
-                               kHalves<exact>);
+  const StripChunk chunk = strip_chunk(call.input(1).dtype);
+  return linear_product_shared(linear_product_strip_bytes(chunk.columns, chunk.bytes),
+                               experts_tile_rows(experts_arguments(call)), kHalves<exact>);
 }
 
 // The sorted uses and the tiles of x depend on x, ids and slots, and on how many matrices there are, so gate and up

@@ -56,6 +56,8 @@ struct UsesWork {
         tiles(fresh_word(&sorted.counts()->tiles) * matrix_tiles) {}
 
   SHUNT_FUNCTION std::uint32_t k() const { return sorted.args().k; }
+  SHUNT_FUNCTION static constexpr std::uint32_t splits() { return 1; }
+  SHUNT_FUNCTION static float* split_sums() { return nullptr; }
   SHUNT_FUNCTION std::uint32_t eights() const { return sorted.eights(); }
   SHUNT_FUNCTION ExpertsTile rows_of(std::uint32_t tile) const {
     const ExpertsTile* const from = sorted.tile(tile / matrix_tiles);
@@ -109,7 +111,7 @@ struct UsesWork {
   SHUNT_FUNCTION void finish() const {
     const std::uint32_t idle = fresh_word(&sorted.counts()->idle);
     const std::uint32_t columns = sorted.args().m;
-    for (std::uint32_t i = first_tile(); i < idle; i += tile_distance()) {
+    for (auto i = static_cast<std::uint32_t>(group()); i < idle; i += static_cast<std::uint32_t>(groups())) {
       float* const out = output_of<float>(call) + std::uint64_t{fresh_word(sorted.idle(i))} * columns;
       for (std::uint32_t column = lane(); column < columns; column += kReaders * 32U) out[column] = 0.0F;
     }

@@ -210,10 +210,14 @@ inline constexpr std::uint32_t kLinearPieceBytes = kLinearPieceRows * kLinearPie
 constexpr std::uint64_t linear_x_tiles_bytes(std::uint64_t rows, std::uint32_t k, std::uint32_t halves) {
   return linear_tiles(rows, kLinearPieceRows) * (k / kLinearPieceColumns) * halves * kLinearPieceBytes;
 }
-// Returns the bytes of scratch memory that hold tiles and factors.
-constexpr std::uint64_t linear_product_scratch(const LinearArgs& args, std::uint32_t halves) {
-  const std::uint64_t rows = linear_capacity(args);
-  return linear_x_tiles_bytes(rows, args.k, halves) + linear_tiles(rows, kLinearPieceRows) * kLinearPieceRows * 4;
+// Returns the bytes of scratch memory that hold tiles and factors; sums of tiles whose columns are split come after
+// them.
+constexpr std::uint64_t linear_x_scratch(std::uint64_t rows, std::uint32_t k, std::uint32_t halves) {
+  return linear_x_tiles_bytes(rows, k, halves) + linear_tiles(rows, kLinearPieceRows) * kLinearPieceRows * 4;
+}
+// Returns the bytes of the sums of a tile.
+constexpr std::uint64_t linear_product_sum_bytes(std::uint32_t x_rows) {
+  return std::uint64_t{kLinearProductWeights} * x_rows * 4;
 }
 
 // Returns whether all rows of a tensor with these strides lie at equal distances, which linear_product requires of the
@@ -238,40 +242,28 @@ constexpr std::uint64_t linear_product_tiles(const LinearArgs& args, std::uint32
          linear_tiles(linear_capacity(args), x_rows);
 }
 
-// Returns the rows of x in a tile: 16, 32, 64, 128 or, not for exact products, 256. Chosen is what takes the shortest
-// time if each multiprocessor computes a tile at a time; the times of tiles were measured on an H200.
-constexpr std::uint32_t linear_product_x_rows(const LinearArgs& args, bool exact) {
-  constexpr std::uint32_t kTimes[] = {24, 25, 28, 31, 45};
-  constexpr std::uint32_t kMultiprocessors = 132;
-  std::uint32_t chosen = 16;
-  std::uint64_t shortest = ~std::uint64_t{0};
-  for (std::uint32_t i = 0; i < (exact ? 4U : 5U); ++i) {
-    const std::uint32_t x_rows = 16U << i;
-    const std::uint64_t tiles = linear_product_tiles(args, x_rows);
-    const std::uint64_t time = (tiles + kMultiprocessors - 1) / kMultiprocessors * kTimes[i];
-    if (time < shortest) chosen = x_rows;
-    if (time < shortest) shortest = time;
-  }
-  return chosen;
-}
-
-// Its rings in shared memory: a stage of weights is a chunk of columns of 16 strips, one of x 64 columns of a tile's
-// rows. All that a multiprocessor of compute capability 9.0 gives to a block, less 1 KiB for barriers, is used.
+// Its rings in shared memory: a stage of weights is 16 strips of one or two chunks of columns, one of x 64 columns of a
+// tile's rows. All that a multiprocessor of compute capability 9.0 gives to a block, less 1 KiB for barriers, is used.
 inline constexpr std::uint32_t kLinearProductShared = 226U << 10U;
-constexpr std::uint32_t linear_product_weight_stages(std::uint32_t chunk_bytes) {
-  const std::uint32_t stages = (64U << 10U) / (16 * chunk_bytes);
+// Returns the bytes of a strip in a stage; `columns` and `bytes` are those of a chunk (ops/strips.h). They are one
+// copy, and a multiprocessor of an H200 starts one in 60 clocks.
+constexpr std::uint32_t linear_product_strip_bytes(std::uint32_t columns, std::uint32_t bytes) {
+  return columns < 256 ? 2 * bytes : bytes;
+}
+constexpr std::uint32_t linear_product_weight_stages(std::uint32_t strip_bytes) {
+  const std::uint32_t stages = (64U << 10U) / (16 * strip_bytes);
   return stages < 3 ? 3 : stages > 6 ? 6 : stages;
 }
-constexpr std::uint32_t linear_product_x_stages(std::uint32_t chunk_bytes, std::uint32_t x_rows, std::uint32_t halves) {
-  const std::uint32_t weights = linear_product_weight_stages(chunk_bytes) * 16 * chunk_bytes;
+constexpr std::uint32_t linear_product_x_stages(std::uint32_t strip_bytes, std::uint32_t x_rows, std::uint32_t halves) {
+  const std::uint32_t weights = linear_product_weight_stages(strip_bytes) * 16 * strip_bytes;
   const std::uint32_t stages =
       (kLinearProductShared - weights) / (x_rows / kLinearPieceRows * halves * kLinearPieceBytes);
   return stages > 8 ? 8 : stages;
 }
-// Returns the bytes of dynamic shared memory. `chunk_bytes` are those of a chunk of a strip (ops/strips.h).
-constexpr std::uint32_t linear_product_shared(std::uint32_t chunk_bytes, std::uint32_t x_rows, std::uint32_t halves) {
-  return linear_product_weight_stages(chunk_bytes) * 16 * chunk_bytes +
-         linear_product_x_stages(chunk_bytes, x_rows, halves) * (x_rows / kLinearPieceRows) * halves *
+// Returns the bytes of dynamic shared memory.
+constexpr std::uint32_t linear_product_shared(std::uint32_t strip_bytes, std::uint32_t x_rows, std::uint32_t halves) {
+  return linear_product_weight_stages(strip_bytes) * 16 * strip_bytes +
+         linear_product_x_stages(strip_bytes, x_rows, halves) * (x_rows / kLinearPieceRows) * halves *
              kLinearPieceBytes;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <limits>
 #include <vector>
 
 #include "ops/gpu_kernels.h"
@@ -240,6 +241,59 @@ std::vector<std::uint32_t> cuda_strips_constants(const OpCall& call) {
 template <bool exact>
 constexpr std::uint32_t kHalves = exact ? 2 : 1;
 
+// The rows of x in a tile, and by how many blocks its columns are split.
+struct ProductPlan {
+  std::uint32_t x_rows = 16;
+  std::uint32_t splits = 1;
+};
+
+std::uint32_t product_strip_bytes(const OpCall& call) {
+  const StripChunk chunk = strip_chunk(call.input(1).dtype);
+  return linear_product_strip_bytes(chunk.columns, chunk.bytes);
+}
+
+// Returns the clocks of 64 columns of a tile, by a model that was fitted to products on an H200: its tensor cores
+// multiply, or bytes come to shared memory and each copy takes a while to begin.
+double product_step_clocks(const OpCall& call, std::uint32_t x_rows, std::uint32_t halves) {
+  constexpr double kBytesPerClock = 34;
+  constexpr double kCopy = 45;
+  const StripChunk chunk = strip_chunk(call.input(1).dtype);
+  const std::uint32_t strip_bytes = chunk.bytes * kLinearPieceColumns / chunk.columns;
+  const double copies = 16.0 * strip_bytes / product_strip_bytes(call) + halves;
+  const double bytes = 16.0 * strip_bytes + 128.0 * halves * x_rows;
+  return std::max(4.0 * (2 * halves - 1) * x_rows, bytes / kBytesPerClock + kCopy * copies) + 70;
+}
+
+// Returns the plan that takes the shortest time if each multiprocessor computes a part of a tile at a time. Blocks of
+// a tile write their sums, and the last one reads those of the others.
+ProductPlan product_plan(const OpCall& call, std::uint32_t halves) {
+  constexpr std::uint32_t kMultiprocessors = 132;
+  constexpr std::uint32_t kMostSplits = 8;
+  constexpr std::uint32_t kLeastSteps = 4;  // of a part
+  constexpr double kPart = 1500;            // clocks, beside its products
+  constexpr double kStore = 30;             // clocks for a row of x
+  constexpr double kMerge = 30;             // clocks for a row of x and a part
+  static_assert(kMultiprocessors / 2 * 8 * 4 <= kCudaCounterBytes, "a counter for each warp");
+  const LinearArgs args = linear_args(call);
+  const std::uint32_t steps = args.k / kLinearPieceColumns;
+  ProductPlan chosen;
+  double shortest = std::numeric_limits<double>::infinity();
+  for (std::uint32_t x_rows = 16; x_rows <= 256 / halves; x_rows *= 2) {
+    const std::uint64_t tiles = linear_product_tiles(args, x_rows);
+    for (std::uint32_t splits = 1; splits <= kMostSplits; ++splits) {
+      if (splits > 1 && (tiles * splits > kMultiprocessors || steps < splits * kLeastSteps)) break;
+      const std::uint64_t rounds = (tiles * splits + kMultiprocessors - 1) / kMultiprocessors;
+      const double part =
+          kPart + kStore * x_rows + (steps + splits - 1) / splits * product_step_clocks(call, x_rows, halves);
+      const double time = static_cast<double>(rounds) * part + (splits == 1 ? 0 : kMerge * x_rows * splits);
+      if (time >= shortest) continue;
+      shortest = time;
+      chosen = {x_rows, splits};
+    }
+  }
+  return chosen;
+}
+
 std::string cuda_product_supports(const OpCall& call) {
   const LinearArgs args = linear_args(call);
   if (std::string reason = many_rows_refusal(args); !reason.empty()) return reason;
@@ -250,21 +304,28 @@ std::string cuda_product_supports(const OpCall& call) {
 }
 template <bool exact>
 std::uint64_t cuda_product_blocks(const OpCall& call) {
-  const LinearArgs args = linear_args(call);
-  return linear_product_tiles(args, linear_product_x_rows(args, exact));
+  const ProductPlan plan = product_plan(call, kHalves<exact>);
+  return linear_product_tiles(linear_args(call), plan.x_rows) * plan.splits;
 }
 template <bool exact>
 std::string cuda_product_variant(const OpCall& call) {
-  return fmt::format("_{}_{}", exact ? "exact" : "halves", linear_product_x_rows(linear_args(call), exact));
+  return fmt::format("_{}_{}", exact ? "exact" : "halves", product_plan(call, kHalves<exact>).x_rows);
 }
 template <bool exact>
 std::uint32_t cuda_product_shared_bytes(const OpCall& call) {
-  return linear_product_shared(strip_chunk(call.input(1).dtype).bytes, linear_product_x_rows(linear_args(call), exact),
-                               kHalves<exact>);
+  return linear_product_shared(product_strip_bytes(call), product_plan(call, kHalves<exact>).x_rows, kHalves<exact>);
+}
+template <bool exact>
+std::vector<std::uint32_t> cuda_product_constants(const OpCall& call) {
+  return {product_plan(call, kHalves<exact>).splits};
 }
 template <bool exact>
 std::uint64_t cuda_product_scratch_bytes(const OpCall& call) {
-  return linear_product_scratch(linear_args(call), kHalves<exact>);
+  const LinearArgs args = linear_args(call);
+  const ProductPlan plan = product_plan(call, kHalves<exact>);
+  const std::uint64_t x_bytes = linear_x_scratch(linear_capacity(args), args.k, kHalves<exact>);
+  if (plan.splits == 1) return x_bytes;
+  return x_bytes + linear_product_tiles(args, plan.x_rows) * plan.splits * linear_product_sum_bytes(plan.x_rows);
 }
 
 std::uint64_t cuda_x_tiles_blocks(const OpCall& call) { return linear_x_tiles_blocks(linear_args(call)); }
@@ -290,6 +351,7 @@ constexpr CudaKernel kProduct{.name = "linear_product",
                               .threads = threads_of_block<kLinearProductThreads>,
                               .variant = cuda_product_variant<exact>,
                               .rank = exact ? 2 : 3,
+                              .constants = cuda_product_constants<exact>,
                               .weights = Layout::strips,
                               .arithmetic = exact ? Arithmetic::f32 : Arithmetic::halves,
                               .most_blocks = 1,

@@ -71,6 +71,10 @@ struct Work {
 
   SHUNT_FUNCTION const LinearArgs& args() const { return arguments_of<LinearArgs>(call); }
   SHUNT_FUNCTION std::uint32_t k() const { return args().k; }
+  SHUNT_FUNCTION std::uint32_t splits() const { return constants_of<std::uint32_t>(call); }
+  SHUNT_FUNCTION float* split_sums() const {
+    return reinterpret_cast<float*>(call->scratch + linear_x_scratch(rows, args().k, S::kHalves));
+  }
   SHUNT_FUNCTION std::uint32_t eights() const { return (rows + kLinearPieceRows - 1U) / kLinearPieceRows; }
   SHUNT_FUNCTION Pieces pieces_of(std::uint32_t tile) const {
     constexpr std::uint32_t kEights = S::kXRows / kLinearPieceRows;

@@ -2,16 +2,20 @@
 //
 // A block takes tiles of 128 rows of the weight (with gate and up, 64 of each) and up to 256 rows of x. Eight warps
 // multiply, 16 rows of the weight each: they decode their rows into registers, and the tensor core reads x, which
-// linear_x_tiles has written as tiles of halves, from shared memory. Two more warps copy: chunks of the strips into one
-// ring, pieces of x into another. While a group of products is computed, the next is decoded.
-// In `halves` a weight and an element of x are one half each, and sums stay in the tensor core, whose F32 sums are cut
-// off, not rounded. `exact` takes two halves of both, except for their lower halves' product, and adds the sums of each
-// chunk in F32.
-// Strips that the last tile has too many are not read, and their sums not stored; so are rows of x.
+// linear_x_tiles has written as tiles of halves, from shared memory. More warps copy: chunks of the strips into one
+// ring, pieces of x into another. While a group of products is computed, the next is decoded. In `halves` a weight and
+// an element of x are one half each, and sums stay in the tensor core, whose F32 sums are cut off, not rounded. `exact`
+// takes two halves of both, except for their lower halves' product, and adds the sums of each chunk in F32. Strips that
+// the last tile has too many are not read, and their sums not stored; so are rows of x.
+//
+// Where tiles are few, several blocks compute one, each some of the columns; the sums of each warp are added by the
+// last of those that have them.
 //
 // A kernel says by a Work what to multiply and where the products go:
 //   k()              the columns
 //   tiles            how many there are
+//   splits()         by how many blocks the columns of a tile are split
+//   split_sums()     where blocks then put their sums
 //   strips_of(tile)  TileStrips, which tell the strips of a tile
 //   pieces_of(tile)  the pieces of x that it multiplies
 //   eights()         the distance between pieces of neighbouring columns of x, in pieces
@@ -21,6 +25,7 @@
 
 #include "ops/linear/linear_args.h"
 
+#include "ops/collective.cuh"
 #include "ops/ring.cuh"
 #include "ops/strip_halves.cuh"
 #include "ops/warpgroup.cuh"
@@ -30,6 +35,7 @@ namespace {
 
 enum ProductArithmetic : bool { halves, exact };
 constexpr std::uint32_t kReaders = 8;            // warps that multiply
+constexpr std::uint32_t kCopiers = 2;            // warps that copy strips
 constexpr std::uint32_t kStrips = 2 * kReaders;  // of a tile
 constexpr std::uint32_t kStripRows = 8;
 constexpr std::uint32_t kStepsOfPiece = kLinearPieceColumns / kProductColumns;
@@ -47,9 +53,11 @@ struct Shape {
   static constexpr std::uint32_t kHalves = is_exact ? 2 : 1;                        // of an element of x
   static constexpr std::uint32_t kSums = x_rows / 2;                                // of a thread
   static constexpr std::uint32_t kSteps = x_rows < 256 && !kSplitsWeights ? 4 : 2;  // products in flight
-  static constexpr std::uint32_t kChunkStages = linear_product_weight_stages(Layout::kBytes);
-  static constexpr std::uint32_t kPieceStages = linear_product_x_stages(Layout::kBytes, x_rows, kHalves);
-  static constexpr std::uint32_t kChunkBytes = kStrips * Layout::kBytes;
+  static constexpr std::uint32_t kStripBytes = linear_product_strip_bytes(Layout::kColumns, Layout::kBytes);
+  static constexpr std::uint32_t kStageChunks = kStripBytes / Layout::kBytes;
+  static constexpr std::uint32_t kWeightStages = linear_product_weight_stages(kStripBytes);
+  static constexpr std::uint32_t kWeightBytes = kStrips * kStripBytes;
+  static constexpr std::uint32_t kPieceStages = linear_product_x_stages(kStripBytes, x_rows, kHalves);
   static constexpr std::uint32_t kHalfBytes = x_rows / kLinearPieceRows * kLinearPieceBytes;
   static constexpr std::uint32_t kPieceBytes = kHalves * kHalfBytes;
   static constexpr std::uint32_t kChunksOfSum = is_exact && Row::kIsFixed ? 256 / Layout::kColumns : 1;
@@ -58,20 +66,45 @@ struct Shape {
 
 template <class S>
 struct Rings {
-  RingBarriers<S::kChunkStages> chunks;
+  RingBarriers<S::kWeightStages> weights;
   RingBarriers<S::kPieceStages> pieces;
 
-  SHUNT_FUNCTION static std::uint8_t* chunk_at(std::uint32_t stage) {
-    return dynamic_shared() + stage * S::kChunkBytes;
+  SHUNT_FUNCTION static std::uint8_t* strip_at(std::uint32_t stage, std::uint32_t strip) {
+    return dynamic_shared() + stage * S::kWeightBytes + strip * S::kStripBytes;
   }
   SHUNT_FUNCTION static std::uint8_t* piece_at(std::uint32_t stage) {
-    return dynamic_shared() + S::kChunkStages * S::kChunkBytes + stage * S::kPieceBytes;
+    return dynamic_shared() + S::kWeightStages * S::kWeightBytes + stage * S::kPieceBytes;
   }
 };
 
-// The tiles of this block.
-SHUNT_FUNCTION std::uint32_t first_tile() { return static_cast<std::uint32_t>(group()); }
-SHUNT_FUNCTION std::uint32_t tile_distance() { return static_cast<std::uint32_t>(groups()); }
+// A tile, or the part of its columns that a block computes.
+template <class S>
+struct Part {
+  std::uint32_t tile;
+  std::uint32_t number;
+  std::uint32_t first_chunk;
+  std::uint32_t chunks;
+
+  template <class Work>
+  SHUNT_FUNCTION Part(const Work& work, std::uint32_t item)
+      : tile(item / work.splits()), number(item - tile * work.splits()) {
+    const std::uint32_t all = work.k() / S::Layout::kColumns;
+    const std::uint32_t stages = (all + S::kStageChunks - 1U) / S::kStageChunks;
+    const auto begin = [&](std::uint32_t part) {
+      const std::uint32_t chunk = stages * part / work.splits() * S::kStageChunks;
+      return chunk < all ? chunk : all;
+    };
+    first_chunk = begin(number);
+    chunks = begin(number + 1U) - first_chunk;
+  }
+};
+
+// Calls of(part) for the parts of this block.
+template <class S, class Work, class Of>
+SHUNT_FUNCTION void each_part(const Work& work, Of of) {
+  for (std::uint64_t item = group(); item < work.tiles * work.splits(); item += groups())
+    of(Part<S>(work, static_cast<std::uint32_t>(item)));
+}
 
 // Pieces of 8 rows of x that follow each other.
 struct Pieces {
@@ -79,51 +112,55 @@ struct Pieces {
   std::uint32_t count;
 };
 
-// For one warp: copies the chunks of all tiles, a strip a lane.
+// For kCopiers warps: copies the strips of all tiles, each warp its share of a tile's, a strip a lane.
 template <class S, class Work>
-SHUNT_FUNCTION void copy_chunks(const Work& work, Rings<S>& rings) {
+SHUNT_FUNCTION void copy_strips(const Work& work, Rings<S>& rings, std::uint32_t copier) {
   using Layout = typename S::Layout;
-  RingPlace<S::kChunkStages> place;
+  constexpr std::uint32_t kShare = kStrips / kCopiers;
+  RingPlace<S::kWeightStages> place;
   const std::uint32_t thread = lane() % 32U;
-  const std::uint32_t chunks = work.k() / Layout::kColumns;
-  for (std::uint32_t tile = first_tile(); tile < work.tiles; tile += tile_distance()) {
-    const auto strips = work.strips_of(tile);
+  const std::uint32_t strip = copier * kShare + thread;
+  each_part<S>(work, [&](const Part<S>& part) __attribute__((always_inline)) {
+    const auto strips = work.strips_of(part.tile);
     const std::uint32_t count = strips.count;
-    const std::uint8_t* from = strips.at(thread < count ? thread : 0);
-    for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-      Barrier* const full = &rings.chunks.full[place.stage];
-      rings.chunks.await_empty(place);
-      if (thread == 0) expect_bytes(full, count * Layout::kBytes);
-      if (thread < count)
-        copy_bulk(Rings<S>::chunk_at(place.stage) + thread * Layout::kBytes, from, Layout::kBytes, full);
-      from += Layout::kBytes;
+    const bool copies = thread < kShare && strip < count;
+    const std::uint8_t* from = strips.at(copies ? strip : 0) + std::uint64_t{part.first_chunk} * Layout::kBytes;
+    for (std::uint32_t left = part.chunks * Layout::kBytes; left != 0;) {
+      const std::uint32_t bytes = left < S::kStripBytes ? left : S::kStripBytes;
+      Barrier* const full = &rings.weights.full[place.stage];
+      rings.weights.await_empty(place);
+      if (strip == 0) expect_bytes(full, count * bytes);
+      if (copies) copy_bulk(Rings<S>::strip_at(place.stage, strip), from, bytes, full);
+      from += bytes;
+      left -= bytes;
       place.advance();
     }
-  }
+  });
 }
 
 // For one thread: copies the pieces of x for all tiles.
 template <class S, class Work>
 SHUNT_FUNCTION void copy_pieces(const Work& work, Rings<S>& rings) {
+  constexpr std::uint32_t kPieces = S::Layout::kColumns / kLinearPieceColumns;  // of a chunk
   RingPlace<S::kPieceStages> place;
-  const std::uint32_t eights = work.eights();
-  const std::uint32_t pieces = work.k() / kLinearPieceColumns;
-  for (std::uint32_t tile = first_tile(); tile < work.tiles; tile += tile_distance()) {
-    const auto [first, count] = work.pieces_of(tile);
-    const auto* from =
-        reinterpret_cast<const std::uint8_t*>(work.call->scratch) + std::uint64_t{first} * kLinearPieceBytes;
-    for (std::uint32_t piece = 0; piece < pieces; ++piece) {
+  const std::uint64_t distance = std::uint64_t{work.eights()} * kLinearPieceBytes;
+  each_part<S>(work, [&](const Part<S>& part) __attribute__((always_inline)) {
+    const auto [first, count] = work.pieces_of(part.tile);
+    const std::uint32_t first_piece = part.first_chunk * kPieces;
+    const auto* from = reinterpret_cast<const std::uint8_t*>(work.call->scratch) +
+                       std::uint64_t{first} * kLinearPieceBytes + S::kHalves * first_piece * distance;
+    for (std::uint32_t piece = 0; piece < part.chunks * kPieces; ++piece) {
       Barrier* const full = &rings.pieces.full[place.stage];
       rings.pieces.await_empty(place);
       expect_bytes(full, S::kHalves * count * kLinearPieceBytes);
       SHUNT_UNROLL
       for (std::uint32_t half = 0; half < S::kHalves; ++half) {
         copy_bulk(Rings<S>::piece_at(place.stage) + half * S::kHalfBytes, from, count * kLinearPieceBytes, full);
-        from += std::uint64_t{eights} * kLinearPieceBytes;
+        from += distance;
       }
       place.advance();
     }
-  }
+  });
 }
 
 // The two strips of a warp: the thread's rows g and 8 + g, and the powers of two by which they are multiplied. Products
@@ -138,7 +175,7 @@ struct Weights {
 
   SHUNT_FUNCTION void read(std::uint32_t set, const std::uint8_t* chunk) {
     SHUNT_UNROLL
-    for (std::uint32_t i = 0; i < 2; ++i) strips[set][i].read(chunk + i * S::Layout::kBytes, lane() % 32U);
+    for (std::uint32_t i = 0; i < 2; ++i) strips[set][i].read(chunk + i * S::kStripBytes, lane() % 32U);
   }
   SHUNT_FUNCTION float unit(std::uint32_t i) const { return kernel_math::power_of_two(exponents[i]); }
   SHUNT_FUNCTION float inverse(std::uint32_t i) const { return kernel_math::power_of_two(-exponents[i]); }
@@ -203,11 +240,10 @@ struct Weights {
 // Returns which of the rows of x, from the thread's first on, its sums `i` of both rows of the weight are of.
 SHUNT_FUNCTION constexpr std::uint32_t place_of_sum(std::uint32_t i) { return i / 2U * 8U + i % 2U; }
 
-// Stores the thread's sums of a tile, times the factors of its two rows of the weight and of the rows of x. Stores may
-// alias the loads, so loads are made for many rows of x at a time.
+// Stores the thread's sums of a tile, times the factors of the rows of x. Stores may alias the loads, so loads are made
+// for many rows of x at a time.
 template <class S, class Work>
-SHUNT_FUNCTION void store_tile(const Work& work, std::uint32_t tile, const float (&sums)[S::kSums],
-                               const float (&factors)[2]) {
+SHUNT_FUNCTION void store_tile(const Work& work, std::uint32_t tile, const float (&sums)[S::kSums]) {
   constexpr std::uint32_t kTogether = S::kSums / 2 < 16 ? S::kSums / 2 : 16;  // rows of x
   const auto outputs = work.outputs(tile);
   if (outputs.rows == 0) return;
@@ -217,31 +253,77 @@ SHUNT_FUNCTION void store_tile(const Work& work, std::uint32_t tile, const float
     SHUNT_UNROLL
     for (std::uint32_t i = 0; i < kTogether; ++i) {
       SHUNT_UNROLL
-      for (std::uint32_t r = 0; r < 2; ++r) results[i][r] = sums[(first + i) / 2U * 4U + i % 2U + r * 2U] * factors[r];
+      for (std::uint32_t r = 0; r < 2; ++r) results[i][r] = sums[(first + i) / 2U * 4U + i % 2U + r * 2U];
       outputs.multiply(results[i], first + i);
     }
     outputs.store(results, first);
   }
 }
 
+// Leaves the warp's sums of a part for the block that computes the tile's last part. In that block, adds all parts, in
+// an order that does not depend on which is last, and returns true.
+template <class S, class Work>
+SHUNT_FUNCTION bool add_parts(const Work& work, const Part<S>& part, float (&sums)[S::kSums]) {
+  constexpr std::uint32_t kFours = S::kSums / 4;
+  constexpr std::uint32_t kTogether = kFours < 8 ? kFours : 8;
+  const std::uint32_t splits = work.splits();
+  const std::uint32_t place = part.tile * kReaders + lane() / 32U;
+  const auto four_at = [&](std::uint32_t number, std::uint32_t four) {
+    return work.split_sums() + ((std::uint64_t{place} * splits + number) * kFours + four) * 128U + lane() % 32U * 4U;
+  };
+  SHUNT_UNROLL
+  for (std::uint32_t i = 0; i < S::kSums; i += 4)
+    *reinterpret_cast<FourFloats*>(four_at(part.number, i / 4U)) = {{sums[i], sums[i + 1], sums[i + 2], sums[i + 3]}};
+  sync_warp();
+  std::uint32_t before = 0;
+  if (lane() % 32U == 0) {
+    auto* const counter = reinterpret_cast<std::uint32_t*>(work.call->scratch - kCudaCounterBytes) + place;
+    before = count_block(counter);
+    if (before + 1U == splits) *counter = 0;
+  }
+  if (value_of_lane(before, 0) + 1U != splits) return false;
+  SHUNT_UNROLL
+  for (std::uint32_t first = 0; first < kFours; first += kTogether) {
+    float totals[4 * kTogether]{};
+    for (std::uint32_t number = 0; number < splits; ++number) {
+      FourFloats fours[kTogether];
+      SHUNT_UNROLL
+      for (std::uint32_t i = 0; i < kTogether; ++i) fours[i] = fresh_four(four_at(number, first + i), true);
+      SHUNT_UNROLL
+      for (std::uint32_t i = 0; i < 4 * kTogether; ++i) totals[i] += fours[i / 4U].values[i % 4U];
+    }
+    SHUNT_UNROLL
+    for (std::uint32_t i = 0; i < 4 * kTogether; ++i) sums[4U * first + i] = totals[i];
+  }
+  return true;
+}
+
+template <class S, class Work>
+SHUNT_FUNCTION void store_part(const Work& work, const Part<S>& part, float (&sums)[S::kSums]) {
+  if (work.splits() == 1 || add_parts(work, part, sums)) store_tile<S>(work, part.tile, sums);
+}
+
 template <class S, class Work>
 SHUNT_FUNCTION void multiply_tiles(const Work& work, Rings<S>& rings) {
   using Layout = typename S::Layout;
-  RingPlace<S::kChunkStages> chunk_place;
+  RingPlace<S::kWeightStages> weights_place;
   RingPlace<S::kPieceStages> piece_place;
   const ProductTiles first_piece = product_tiles(Rings<S>::piece_at(0));
-  const std::uint32_t chunks = work.k() / Layout::kColumns;
-  for (std::uint32_t tile = first_tile(); tile < work.tiles; tile += tile_distance()) {
+  each_part<S>(work, [&](const Part<S>& part) __attribute__((always_inline)) {
+    const std::uint32_t chunks = part.chunks;
     Weights<S> weights;
     float sums[S::kSums];
     float totals[S::kExact ? S::kSums : 1]{};
     bool adds = false;
     Barrier* unread = nullptr;  // of the stage whose products may not be over
     const auto take = [&](std::uint32_t chunk, std::uint32_t set) __attribute__((always_inline)) {
-      rings.chunks.await_full(chunk_place);
-      weights.read(set, Rings<S>::chunk_at(chunk_place.stage) + lane() / 32U * 2U * Layout::kBytes);
-      leave(&rings.chunks.empty[chunk_place.stage]);
-      chunk_place.advance();
+      const std::uint32_t of_stage = chunk % S::kStageChunks;
+      if (of_stage == 0) rings.weights.await_full(weights_place);
+      weights.read(set, Rings<S>::strip_at(weights_place.stage, lane() / 32U * 2U) + of_stage * Layout::kBytes);
+      if (of_stage + 1U == S::kStageChunks || chunk + 1U == chunks) {
+        leave(&rings.weights.empty[weights_place.stage]);
+        weights_place.advance();
+      }
       weights.choose(set, !adds, sums);
       SHUNT_UNROLL
       for (std::uint32_t step = 0; step < Layout::kColumns / kProductColumns; step += S::kSteps) {
@@ -285,19 +367,24 @@ SHUNT_FUNCTION void multiply_tiles(const Work& work, Rings<S>& rings) {
       if (chunk < chunks) take(chunk, 0);
     await_products<0>();
     leave(unread);
-    if constexpr (S::kExact) {
-      store_tile<S>(work, tile, totals, {1.0F, 1.0F});
-    } else {
-      store_tile<S>(work, tile, sums, {weights.inverse(0), weights.inverse(1)});
+    if constexpr (!S::kExact) {
+      const float inverse[2] = {weights.inverse(0), weights.inverse(1)};
+      SHUNT_UNROLL
+      for (std::uint32_t i = 0; i < S::kSums; ++i) sums[i] *= inverse[i / 2U % 2U];
     }
-  }
+    if constexpr (S::kExact) {
+      store_part(work, part, totals);
+    } else {
+      store_part(work, part, sums);
+    }
+  });
 }
 
 template <class S, class Work>
 SHUNT_FUNCTION void multiply_weights(const Work& work) {
   SHUNT_SHARED Rings<S> rings;
   if (lane() == 0) {
-    rings.chunks.start(kReaders);
+    rings.weights.start(kReaders);
     rings.pieces.start(kReaders);
     publish_barriers();
   }
@@ -305,8 +392,8 @@ SHUNT_FUNCTION void multiply_weights(const Work& work) {
   const std::uint32_t warp = lane() / 32U;
   if (warp >= kReaders) {
     give_registers<40>();
-    if (warp == kReaders) copy_chunks<S>(work, rings);
-    if (lane() != (kReaders + 1U) * 32U) return;
+    if (warp < kReaders + kCopiers) copy_strips<S>(work, rings, warp - kReaders);
+    if (lane() != (kReaders + kCopiers) * 32U) return;
     wait_for_earlier_kernels();
     copy_pieces<S>(work, rings);
     let_next_kernel_begin();
