@@ -53,6 +53,9 @@ template <std::uint32_t threads>
 // The same for kernels whose workgroups compute one or two rows (ops/row_groups.glsl). They make `times` passes over
 // the columns of the input, which has as many as `written`.
 [[nodiscard]] std::uint64_t rounds_over_rows(const Operand& written, std::uint32_t times);
+// The same for fragments that look for a place in a sorted row (ops/place_search.glsl): over its columns at most once
+// for each four bits of a value, each time over 16 counts, and over the columns once more.
+constexpr std::uint64_t rounds_of_place_search(std::uint64_t columns) { return 8 * (columns + 17) + columns; }
 // Iterations of a sum or a maximum over a workgroup; each is half as wide as the one before.
 inline constexpr std::uint64_t kRoundsOfAGroup = 6;
 

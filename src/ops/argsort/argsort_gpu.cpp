@@ -19,11 +19,10 @@ std::uint64_t groups(const OpCall& call) {
   return call.input(0).shape.rows() * rounds_over(call.input(0).shape.columns());
 }
 
-// Each column is compared with all others, four per round of the outer loop. A fragment goes over the row once for each
-// four bits of a value, and twice more.
+// Each column is compared with all others, four per round of the outer loop.
 std::uint64_t rounds(const OpCall& call, const ShaderLimits& limits) {
   const std::uint64_t columns = call.input(0).shape.columns();
-  return limits.language == ShaderLanguage::essl300 ? 10 * columns + 8 : (columns / 4 + 1) * 5;
+  return limits.language == ShaderLanguage::essl300 ? rounds_of_place_search(columns) : (columns / 4 + 1) * 5;
 }
 
 constexpr ShaderKernel kShaders[] = {{.supports = supports, .groups = groups, .rounds = rounds}};

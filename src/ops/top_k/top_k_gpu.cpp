@@ -22,11 +22,11 @@ std::string supports(const OpCall& call) {
                      info_of(call.op).name, k, columns, kMostLooks);
 }
 
-// Each place found makes one invocation look for its next best column. A fragment goes over the row once for each four
-// bits of a value, and twice more.
+// Each place found makes one invocation look for its next best column.
 std::uint64_t rounds(const OpCall& call, const ShaderLimits& limits) {
-  if (limits.language == ShaderLanguage::essl300) return 10 * std::uint64_t{call.input(0).shape.columns()} + 8;
-  const std::uint64_t looks = rounds_over(call.input(0).shape.columns());
+  const std::uint64_t columns = call.input(0).shape.columns();
+  if (limits.language == ShaderLanguage::essl300) return rounds_of_place_search(columns);
+  const std::uint64_t looks = rounds_over(columns);
   return looks + call.attributes->u32(Attr::k) * (1 + looks + kRoundsOfAGroup);
 }
 
