@@ -22,14 +22,23 @@ SHUNT_FUNCTION std::uint32_t value_of_lane(std::uint32_t value, std::uint32_t fr
 #endif
 }
 
+#if defined(SHUNT_KERNELS_ON_HOST)
+// Calls take() with the value of each thread of the warp.
+template <class Take>
+SHUNT_FUNCTION void each_of_warp(std::uint32_t value, Take take) {
+  static std::uint32_t values[512];
+  values[lane()] = value;
+  sync_warp();
+  for (std::uint32_t i = 0; i < 32; ++i) take(values[lane() / 32U * 32U + i]);
+  sync_warp();
+}
+#endif
+
 // Returns the smallest, or the largest, value of the warp's threads.
 SHUNT_FUNCTION std::uint32_t smallest_of_warp(std::uint32_t value) {
 #if defined(SHUNT_KERNELS_ON_HOST)
   std::uint32_t smallest = value;
-  for (std::uint32_t i = 0; i < 32; ++i) {
-    const std::uint32_t other = value_of_lane(value, i);
-    smallest = other < smallest ? other : smallest;
-  }
+  each_of_warp(value, [&](std::uint32_t other) { smallest = other < smallest ? other : smallest; });
   return smallest;
 #else
   std::uint32_t smallest = 0;
@@ -42,7 +51,7 @@ SHUNT_FUNCTION std::uint32_t largest_of_warp(std::uint32_t value) { return ~smal
 SHUNT_FUNCTION std::uint32_t sum_of_warp(std::uint32_t value) {
 #if defined(SHUNT_KERNELS_ON_HOST)
   std::uint32_t sum = 0;
-  for (std::uint32_t i = 0; i < 32; ++i) sum += value_of_lane(value, i);
+  each_of_warp(value, [&](std::uint32_t other) { sum += other; });
   return sum;
 #else
   std::uint32_t sum = 0;
