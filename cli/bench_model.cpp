@@ -119,12 +119,11 @@ Status execute(BenchModelOptions& options) {
                                .prompt_tokens_per_s = measured.prompt.median(),
                                .generated_tokens = options.generate,
                                .generated_tokens_per_s = measured.generate.median()}));
-  SHUNT_TRY_ASSIGN(const Plan* prompt,
-                   session->plan_for(std::min(options.prompt, options.session.max_batch_tokens), 1));
+  const std::uint32_t step = session->prompt_step(options.prompt);
+  SHUNT_TRY_ASSIGN(const Plan* prompt, session->plan_for(step, 1));
   SHUNT_TRY_ASSIGN(const Plan* generation, session->plan_for(1, 1));
   const Plan* plans[] = {prompt, generation};
-  const double predicted_prompt =
-      std::min(options.prompt, options.session.max_batch_tokens) / prompt->predicted_us * 1e6;
+  const double predicted_prompt = step / prompt->predicted_us * 1e6;
   SHUNT_TRY_ASSIGN(const double predicted_generate, predict_generation(*model, *runtime, options));
   const std::uint64_t bytes = bytes_per_token(*model);
   const double share = static_cast<double>(bytes) * measured.generate.median() / measured.bandwidth.median();

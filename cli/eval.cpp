@@ -71,7 +71,7 @@ Result<Evaluation> evaluate(Session& session, const std::vector<Token>& tokens, 
   return models::evaluate(
       session, tokens,
       {.top = options.top, .every = options.every, .perplexity = options.perplexity, .progress = [&](std::size_t done) {
-         if (tokens.size() > session.options().max_batch_tokens)
+         if (tokens.size() > models::usual_step(session.options()))
            line.show(fmt::format("{} of {} tokens", done, tokens.size()));
          return !ending.load();
        }});

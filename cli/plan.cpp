@@ -74,9 +74,9 @@ Status execute(PlanOptions& options) {
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
   SHUNT_TRY_ASSIGN(const auto model, models::Model::load(options.model));
   SHUNT_TRY_ASSIGN(const std::uint32_t context, models::choose_context(*model, *runtime, options.session));
-  const std::uint32_t tokens = std::min({options.prompt, options.session.max_batch_tokens, context});
   SHUNT_TRY(check_strategy(options.session.strategy, DevicePool(*runtime)));
   models::StepPlanner planner(*model, *runtime, options.session, context);
+  const std::uint32_t tokens = planner.prompt_step(options.prompt);
   SHUNT_TRY_ASSIGN(PlannedGraph prompt, planner.plan(tokens, 1));
   SHUNT_TRY_ASSIGN(PlannedGraph generation, planner.plan(1, 1));
   if (options.explain || options.json) {

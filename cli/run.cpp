@@ -106,7 +106,7 @@ class Run {
       if (!written) end_soon();
     };
     const auto on_prompt = [&](std::size_t done, std::size_t total) {
-      if (total > session_->options().max_batch_tokens) line_.show(fmt::format("prompt: {} of {} tokens", done, total));
+      if (total > session_->prompt_step(total)) line_.show(fmt::format("prompt: {} of {} tokens", done, total));
       if (done == total && echo) show(*echo);
     };
     const auto on_text = [&](std::string_view text) {

@@ -65,9 +65,11 @@ struct SessionOptions {
   // Tokens that each sequence can hold. 0: the model's own context length, at most kDefaultContext and what fits.
   std::uint32_t context = 0;
   std::uint32_t max_sequences = 1;
-  DType cache_dtype = DType::F16;        // F16, BF16 or F32
-  std::uint32_t max_batch_tokens = 512;  // in one step
-  bool fuse = true;                      // let devices claim fused ops
+  DType cache_dtype = DType::F16;  // F16, BF16 or F32
+  // Tokens in one step. 0: at most 2048; a prompt is read in steps of 512, or of more where that is predicted to be
+  // faster.
+  std::uint32_t max_batch_tokens = 0;
+  bool fuse = true;  // let devices claim fused ops
   Strategy strategy = Strategy::automatic;
   Numerics numerics = Numerics::automatic;
   // Another choice replaces the first device only if that one would take more than 1 + margin times as long. Empty:

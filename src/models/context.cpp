@@ -16,8 +16,6 @@
 namespace shunt::models {
 namespace {
 
-constexpr std::uint32_t kLargestBatch = 512;
-
 // The share of free memory that the cache may take.
 constexpr double kCacheShare = 0.8;
 
@@ -62,9 +60,10 @@ Status check_options(const SessionOptions& options) {
   if (options.max_sequences == 0 || options.max_sequences > 1024)
     return fail(Code::invalid,
                 fmt::format("{} sequences are asked for; 1 to 1024 are possible", options.max_sequences));
-  if (options.max_batch_tokens == 0 || options.max_batch_tokens > kLargestBatch)
-    return fail(Code::invalid, fmt::format("a batch of {} tokens is asked for; 1 to {} are possible",
-                                           options.max_batch_tokens, kLargestBatch));
+  if (options.max_batch_tokens > kMostStepTokens)
+    return fail(Code::invalid,
+                fmt::format("a batch of {} tokens is asked for; 1 to {} are possible, or 0 to let Shunt choose",
+                            options.max_batch_tokens, kMostStepTokens));
   if (info_of(options.cache_dtype).kind != DTypeKind::floating)
     return fail(Code::invalid,
                 fmt::format("the KV cache cannot be {}; choose F32, F16 or BF16", name_of(options.cache_dtype)));

@@ -112,7 +112,7 @@ Result<Agreement> compare(Session& session, Session& exact, std::span<const Toke
     return fail(Code::invalid, fmt::format("a model with {} tokens cannot be compared with one that has {}", vocabulary,
                                            exact.model().config().vocabulary));
   const std::size_t prompt = tokens.size() - std::min(options.alone, tokens.size());
-  const std::size_t batch = std::min(session.options().max_batch_tokens, exact.options().max_batch_tokens);
+  const std::size_t batch = std::min(usual_step(session.options()), usual_step(exact.options()));
   Agreement agreement;
   Sums sums;
   while (agreement.tokens < tokens.size()) {
@@ -129,9 +129,9 @@ Result<Evaluation> evaluate(Session& session, std::span<const Token> tokens, con
   SHUNT_TRY(check_count(session, tokens.size(), options.perplexity ? 2 : 1));
   Evaluation evaluation{.tokens = {tokens.begin(), tokens.end()}};
   double nll_sum = 0;
-  for (std::size_t begin = 0; begin < tokens.size(); begin += session.options().max_batch_tokens) {
+  for (std::size_t begin = 0; begin < tokens.size(); begin += usual_step(session.options())) {
     if (options.progress && !options.progress(begin)) return interrupted(begin);
-    const std::size_t end = std::min<std::size_t>(tokens.size(), begin + session.options().max_batch_tokens);
+    const std::size_t end = std::min<std::size_t>(tokens.size(), begin + usual_step(session.options()));
     SHUNT_TRY(step(session, begin, end, options, evaluation, nll_sum));
   }
   if (options.perplexity) evaluation.mean_nll = nll_sum / static_cast<double>(tokens.size() - 1);

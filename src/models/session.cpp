@@ -25,6 +25,7 @@ class Planner final : public BucketPlanner {
   Planner(const Model& model, const DeviceSet& set, const SessionOptions& options, std::uint32_t context)
       : steps_(model, set, options, context) {}
 
+  std::uint32_t prompt_step(std::uint64_t left) { return steps_.prompt_step(left); }
   Result<PlannedGraph> plan(Bucket bucket) override { return steps_.plan(bucket.tokens, bucket.outputs); }
   void explain(PlannedGraph& planned) override { steps_.explain(planned); }
   Result<Plan> estimate(const BucketPlanner& other) override {
@@ -71,14 +72,14 @@ void Session::prepare_for(const ExpectedTokens& work, const std::atomic<bool>* i
   work_ = std::nullopt;
 }
 
-std::uint32_t Session::prompt_step(std::uint64_t most) const {
-  return static_cast<std::uint32_t>(std::min<std::uint64_t>({work_->prompt_tokens, options_.max_batch_tokens, most}));
+std::uint32_t Session::expected_step(std::uint64_t most) const {
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>({work_->prompt_tokens, usual_step(options_), most}));
 }
 
 std::vector<RunClient::Expected> Session::expected() const {
   if (!work_) return {};
   std::vector<Expected> runs{{.bucket = kRepeated, .times = static_cast<double>(work_->generated_tokens)}};
-  if (const std::uint32_t tokens = prompt_step(context_); tokens != 0)
+  if (const std::uint32_t tokens = expected_step(context_); tokens != 0)
     runs.push_back({.bucket = {.tokens = tokens}, .times = static_cast<double>(work_->prompt_tokens) / tokens});
   return runs;
 }
@@ -88,7 +89,7 @@ Result<std::vector<RunClient::Sample>> Session::samples() const {
   constexpr std::uint64_t kPromptTokens = 64;
   constexpr std::uint32_t kContext = 1024;
   const StepPlanner steps(model_, {}, options_, std::min(context_, kContext));
-  const std::uint32_t tokens = std::max(prompt_step(kPromptTokens), 1U);
+  const std::uint32_t tokens = std::max(expected_step(kPromptTokens), 1U);
   std::vector<Sample> samples(2);
   SHUNT_TRY_ASSIGN(samples[0].graph, steps.graph_of(1, 1));
   samples[0].times = static_cast<double>(work_->generated_tokens);
@@ -98,8 +99,9 @@ Result<std::vector<RunClient::Sample>> Session::samples() const {
 }
 
 Status Session::check(std::span<const BatchToken> batch) const {
-  if (batch.empty() || batch.size() > options_.max_batch_tokens)
-    return invalid("a step has {} tokens; it must have 1 to {}", batch.size(), options_.max_batch_tokens);
+  const std::uint32_t most = options_.max_batch_tokens != 0 ? options_.max_batch_tokens : kMostStepTokens;
+  if (batch.empty() || batch.size() > most)
+    return invalid("a step has {} tokens; it must have 1 to {}", batch.size(), most);
   std::vector<std::uint64_t> length;
   for (std::size_t index = 0; index < sequences_.count(); ++index) length.push_back(sequences_.tokens(index).size());
   for (const BatchToken& entry : batch) {
@@ -130,7 +132,7 @@ Status Session::rebuild() {
     while (sequences_.computed(index) < tokens.size()) {
       const std::span<const Token> lost = tokens.subspan(sequences_.computed(index));
       std::vector<BatchToken> batch;
-      for (const Token token : lost.first(std::min<std::size_t>(options_.max_batch_tokens, lost.size())))
+      for (const Token token : lost.first(std::min<std::size_t>(usual_step(options_), lost.size())))
         batch.push_back({.sequence = index, .token = token});
       SHUNT_TRY(run_once(batch));
     }
@@ -139,7 +141,7 @@ Status Session::rebuild() {
 }
 
 std::optional<double> Session::rebuild_us(BucketPlanner& planner) const {
-  const std::uint32_t batch = std::min(options_.max_batch_tokens, context_);
+  const std::uint32_t batch = std::min(usual_step(options_), context_);
   const auto prompt = planner.plan({.tokens = batch});
   if (!prompt) return std::nullopt;
   double us = 0;
@@ -254,7 +256,7 @@ Status Session::prefill(std::uint32_t sequence, std::span<const Token> tokens, c
         "{} tokens do not fit: the context holds {}, {} are taken; start with a larger one (option context, -c)",
         tokens.size(), context_, sequences_.tokens(sequence).size());
   for (std::size_t done = 0; done < tokens.size();) {
-    const std::size_t count = std::min<std::size_t>(options_.max_batch_tokens, tokens.size() - done);
+    const std::size_t count = prompt_step(tokens.size() - done);
     std::vector<BatchToken> batch;
     for (std::size_t i = done; i < done + count; ++i)
       batch.push_back({.sequence = sequence, .token = tokens[i], .wants_logits = i + 1 == tokens.size()});
@@ -271,6 +273,10 @@ Status Session::prefill_despite_interruption(std::uint32_t sequence, Token token
   Status status = prefill(sequence, std::span(&token, 1));
   watch_.interrupted = interrupted;
   return status;
+}
+
+std::uint32_t Session::prompt_step(std::uint64_t left) {
+  return static_cast<Planner&>(runner_.planner()).prompt_step(left);
 }
 
 Result<const Plan*> Session::plan_for(std::uint32_t tokens, std::uint32_t outputs) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "models/context.h"
 #include "models/decoder/architecture.h"
 #include "models/model.h"
 #include "models/sampling.h"
@@ -72,6 +73,8 @@ class Session final : private RunClient {
 
   // The devices that have run steps, in the order of their first step.
   [[nodiscard]] std::span<const std::string> used_devices() const { return runner_.used_devices(); }
+  // Returns how many of the next `left` tokens of a prompt prefill() reads in one step.
+  [[nodiscard]] std::uint32_t prompt_step(std::uint64_t left);
   // Returns the plan for a step of that many tokens and rows of logits, and makes it if needed.
   [[nodiscard]] Result<const Plan*> plan_for(std::uint32_t tokens, std::uint32_t outputs);
   [[nodiscard]] Runner::Memory memory() const { return runner_.memory(); }
@@ -88,7 +91,7 @@ class Session final : private RunClient {
   [[nodiscard]] std::optional<double> rebuild_us(BucketPlanner& planner) const override;
 
   // Tokens per step of the expected prompt, at most `most`; 0 if no work is expected.
-  [[nodiscard]] std::uint32_t prompt_step(std::uint64_t most) const;
+  [[nodiscard]] std::uint32_t expected_step(std::uint64_t most) const;
   [[nodiscard]] Status check(std::span<const BatchToken> batch) const;
   [[nodiscard]] Status run_once(std::span<const BatchToken> batch);
   [[nodiscard]] Status read_results(const Executable& executable, std::uint32_t outputs);

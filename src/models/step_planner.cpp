@@ -27,6 +27,10 @@ constexpr double kAnswer = 0.25;
 constexpr double kRooms[] = {0.125, 0.1875, 0.25, 0.3125, 0.375};
 // The gain, relative to a step's time, that justifies copying weights in each step.
 constexpr double kLeastGain = 0.1;
+// A step has twice as many tokens if that saves this share of their time, and takes no longer than
+// kLongestPromptStepUs, for the sake of progress.
+constexpr double kLeastSaved = 0.005;
+constexpr double kLongestPromptStepUs = 4e6;
 
 // Returns the device of each node, for Strategy::layers. The nodes of layer N are named "blk.N.*". Nodes before the
 // first layer go with it, and nodes after the last layer go with that. REQUIRES: devices > 0.
@@ -70,6 +74,33 @@ Result<PlannedGraph> StepPlanner::plan(std::uint32_t tokens, std::uint32_t outpu
   if (one_token_ && tokens == 1 && outputs <= 1) return *one_token_;
   SHUNT_TRY_ASSIGN(Graph graph, graph_of(tokens, outputs));
   return one_token_ ? with_weights_of(*one_token_, std::move(graph)) : finish(std::move(graph), nullptr);
+}
+
+std::uint32_t StepPlanner::prompt_step(std::uint64_t left) {
+  std::uint32_t most = usual_step(options_);
+  if (options_.max_batch_tokens == 0 && left > most) {
+    if (fastest_step_ == 0) fastest_step_ = fastest_step();
+    most = fastest_step_;
+  }
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>({left, most, context_}));
+}
+
+std::uint32_t StepPlanner::fastest_step() {
+  std::uint32_t tokens = kUsualStepTokens;
+  std::optional<double> us = step_us(tokens);
+  while (us && tokens < kMostStepTokens && tokens < context_) {
+    const std::optional<double> twice_us = step_us(2 * tokens);
+    if (!twice_us || *twice_us > kLongestPromptStepUs || *twice_us > 2 * *us * (1 - kLeastSaved)) break;
+    tokens *= 2;
+    us = twice_us;
+  }
+  return tokens;
+}
+
+// Predicts the time of a step, or returns nothing if it cannot be planned.
+std::optional<double> StepPlanner::step_us(std::uint32_t tokens) {
+  const Result<PlannedGraph> step = plan(tokens, 1);
+  return step ? std::optional(step->plan.predicted_us) : std::nullopt;
 }
 
 Result<Plan> StepPlanner::one_token_as(const StepPlanner& other) {
@@ -171,7 +202,7 @@ Result<PlannedGraph> StepPlanner::within_memory(PlannedGraph one) {
   const bool is_bounded = std::ranges::any_of(set_.budgets, [](std::uint64_t bytes) { return bytes != kNoBudget; });
   double too_much = 1;
   if (!is_bounded) return one;
-  SHUNT_TRY_ASSIGN(const Graph largest, graph_of(std::min(options_.max_batch_tokens, context_), 1));
+  SHUNT_TRY_ASSIGN(const Graph largest, graph_of(std::min(usual_step(options_), context_), 1));
   const auto leaves_room = [&](const PlannedGraph& planned) {
     const auto beside = finish(largest, &planned);
     return beside || beside.error().code != Code::out_of_memory;
@@ -193,7 +224,7 @@ Result<PlannedGraph> StepPlanner::within_memory(PlannedGraph one) {
 
 // Predicts the time to read a prompt and generate an answer with the weights placed as in `one`.
 Result<double> StepPlanner::predicted_us(const PlannedGraph& one) {
-  const std::uint32_t batch = std::min(options_.max_batch_tokens, context_);
+  const std::uint32_t batch = std::min(usual_step(options_), context_);
   SHUNT_TRY_ASSIGN(Graph graph, graph_of(batch, 1));
   SHUNT_TRY_ASSIGN(const PlannedGraph prompt, with_weights_of(one, std::move(graph)));
   return prompt.plan.predicted_us + kAnswer * batch * one.plan.predicted_us;

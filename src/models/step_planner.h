@@ -8,6 +8,7 @@
 #include <optional>
 #include <vector>
 
+#include "models/context.h"
 #include "models/model.h"
 #include "plan/planner.h"
 #include "plan/tensor_split.h"
@@ -42,6 +43,9 @@ class StepPlanner {
 
   // Plans a step of up to `tokens` tokens and `outputs` rows of logits; loads nothing. Errors: those of make_plan().
   [[nodiscard]] Result<PlannedGraph> plan(std::uint32_t tokens, std::uint32_t outputs);
+  // Returns how many of the next `left` tokens of a prompt to read in one step: usual_step(), or more if the options
+  // allow it, there is memory for it beside the weights, and a token is predicted to take less time.
+  [[nodiscard]] std::uint32_t prompt_step(std::uint64_t left);
   // Plans a step of one token with the row splits and the share of memory that `other` found best. Errors: as plan().
   [[nodiscard]] Result<Plan> one_token_as(const StepPlanner& other);
   // Explains a step planned here, as shunt::explain() does.
@@ -53,6 +57,8 @@ class StepPlanner {
   [[nodiscard]] PlanRequest request_for(const Graph& graph, std::vector<std::uint32_t> homes = {});
   [[nodiscard]] Result<PlannedGraph> finish(Graph graph, const PlannedGraph* other);
   [[nodiscard]] Result<PlannedGraph> with_weights_of(const PlannedGraph& one, Graph graph);
+  [[nodiscard]] std::uint32_t fastest_step();
+  [[nodiscard]] std::optional<double> step_us(std::uint32_t tokens);
   [[nodiscard]] Result<PlannedGraph> plan_one_token(double share);
   [[nodiscard]] Result<PlannedGraph> plan_one_token();
   [[nodiscard]] Result<PlannedGraph> within_memory(PlannedGraph one);
@@ -68,6 +74,7 @@ class StepPlanner {
   std::optional<PlannedGraph> one_token_;
   double share_ = 1;  // share of the devices' budgets that one_token_ was planned with
   std::vector<RowSplit> splits_;
+  std::uint32_t fastest_step_ = 0;  // 0: not known yet
 };
 
 }  // namespace shunt::models

@@ -121,6 +121,8 @@ class Runner {
   // Returns what runs for kRepeated, with its plan explained. REQUIRES: find(kRepeated) is not null. That bucket is
   // planned by itself.
   [[nodiscard]] PlannedGraph explained();
+  // Returns the client's planner for the current devices, valid until the runner starts over.
+  [[nodiscard]] BucketPlanner& planner();
   // Returns the executable prepared for a bucket, or null.
   [[nodiscard]] Executable* find(Bucket bucket) const;
   [[nodiscard]] DevicePool& device_pool() { return device_pool_; }
@@ -140,7 +142,6 @@ class Runner {
  private:
   void change_plans();
   [[nodiscard]] Status rebuild();
-  [[nodiscard]] BucketPlanner& planner();
   [[nodiscard]] bool has_measured();
   [[nodiscard]] bool knows_better_plan();
   void start_over_with(std::unique_ptr<BucketPlanner> planner);

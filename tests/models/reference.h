@@ -65,8 +65,8 @@ inline void expect_says(const std::string& message, std::string_view part) {
 inline std::vector<float> last_logits(Session& session, const std::vector<Token>& tokens, std::size_t count) {
   session.truncate(0, 0);
   std::vector<float> all;
-  for (std::size_t begin = 0; begin < tokens.size(); begin += session.options().max_batch_tokens) {
-    const std::size_t end = std::min<std::size_t>(tokens.size(), begin + session.options().max_batch_tokens);
+  for (std::size_t begin = 0; begin < tokens.size(); begin += usual_step(session.options())) {
+    const std::size_t end = std::min<std::size_t>(tokens.size(), begin + usual_step(session.options()));
     std::vector<BatchToken> batch;
     std::size_t wanted = 0;
     for (std::size_t i = begin; i < end; ++i) {
