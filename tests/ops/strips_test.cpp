@@ -3,12 +3,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstring>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "ops/quantize/blocks.h"
+#include "ops/strips/strip_moves.h"
 
 #define SHUNT_KERNELS_ON_HOST
 #include "ops/strip.cuh"
@@ -63,6 +67,31 @@ TEST(Strips, HaveTheBytesOfTheRowsInAnotherOrder) {
     std::vector<std::byte> rows(matrix.bytes.size());
     strips_to_rows(dtype, matrix.columns, strips, rows);
     EXPECT_EQ(rows, matrix.bytes);
+  }
+}
+
+// Makes a chunk as the kernel does.
+std::vector<std::byte> moved_chunk(const StripMoves& moves, std::span<const std::byte> rows) {
+  const std::uint32_t stride = (moves.part_bytes + 3) / 4;
+  std::vector<std::uint32_t> source(std::size_t{kStripRows} * stride);
+  EXPECT_LE(source.size(), kMostStripSourceWords);
+  for (std::size_t row = 0; row < kStripRows; ++row)
+    std::memcpy(source.data() + row * stride, rows.data() + row * moves.part_bytes, moves.part_bytes);
+  std::vector<std::uint32_t> chunk(moves.table.begin(), moves.table.begin() + moves.words);
+  for (std::uint32_t word = 0; word < moves.words; ++word)
+    for (std::uint32_t i = 0; i < moves.table[moves.words + word]; ++i) {
+      const std::size_t at = (2 + std::size_t{2} * i) * moves.words + std::size_t{2} * word;
+      const std::uint32_t from = moves.table[at + 1];
+      chunk[word] ^= std::rotr(source[from & 0xFFFFU], static_cast<int>(from >> 16U)) & moves.table[at];
+    }
+  const auto bytes = std::as_bytes(std::span(chunk));
+  return {bytes.begin(), bytes.end()};
+}
+
+TEST(Strips, AreMovedBits) {
+  for (const DType dtype : dtypes_with_strips()) {
+    const Matrix matrix = random_matrix(dtype, 8, 1);
+    EXPECT_EQ(moved_chunk(strip_moves(dtype), matrix.bytes), strips_of(dtype, matrix)) << name_of(dtype);
   }
 }
 
