@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "devices/upload.h"
 #include "trace/recorder.h"
 
 namespace shunt {
@@ -13,6 +14,8 @@ Layout Device::layout_for(const OpCall&, std::size_t) const { return Layout::row
 Result<std::unique_ptr<Buffer>> Device::import_host(std::span<const std::byte>, std::shared_ptr<const void>) {
   return fail(Code::unsupported, fmt::format("{} has no way to use the host's memory", info().id));
 }
+
+Result<std::unique_ptr<Upload>> Device::upload() { return upload_by_writing(*this); }
 
 Event Device::copy_from_peer(Device&, const Binding& from, const Binding& to) {
   const std::span<const std::byte> source = from.buffer->host();

@@ -4,6 +4,7 @@
 //   info       identity, compute resource, memory pool and limits
 //   supports   whether it can run these ops on these operands, or the reason why not
 //   allocate   makes a Buffer of its memory; write, read and copy move bytes and return an Event
+//   upload     moves weights there, piece by piece, while the caller reads the next ones (upload.h)
 //   prepare    turns a run of ops with bound buffers into a Program: fuses, records, captures, compiles
 //   submit     starts a Program with one small parameter block; at most one submission of a Program at a time
 //   advance    lends the caller's thread to a device that has none of its own
@@ -112,6 +113,8 @@ struct Health {
 // The time that advance() waits for work elsewhere before it returns the thread.
 inline constexpr std::chrono::nanoseconds kPatience = std::chrono::milliseconds(50);
 
+class Upload;
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -137,6 +140,9 @@ class Device {
   // Copies from a buffer of another device. The default copies what the host can address. Errors: unsupported; copy
   // through the host instead.
   [[nodiscard]] virtual Event copy_from_peer(Device& peer, const Binding& from, const Binding& to);
+
+  // Begins to move weights to the device. The default writes each piece.
+  [[nodiscard]] virtual Result<std::unique_ptr<Upload>> upload();
 
   [[nodiscard]] virtual Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) = 0;
   [[nodiscard]] virtual Event submit(Program& program, const Submission& submission) = 0;

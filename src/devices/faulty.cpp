@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "devices/health.h"
+#include "devices/upload.h"
 #include "devices/waiting.h"
 
 namespace shunt {
@@ -89,6 +90,12 @@ class FaultyDevice final : public Device {
     return transfer([&] { return real_->copy_from_peer(faulty == nullptr ? peer : *faulty->real_, from, to); });
   }
 
+  [[nodiscard]] Result<std::unique_ptr<Upload>> upload() override {
+    SHUNT_TRY(health().status);
+    SHUNT_TRY_ASSIGN(std::unique_ptr<Upload> real, real_->upload());
+    return std::make_unique<FaultyUpload>(*this, std::move(real));
+  }
+
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
     SHUNT_TRY(begin(faults_->program()));
     SHUNT_TRY_ASSIGN(std::unique_ptr<Program> real, real_->prepare(request));
@@ -133,6 +140,28 @@ class FaultyDevice final : public Device {
   }
 
  private:
+  // Counts each piece that is sent as a transfer.
+  class FaultyUpload final : public Upload {
+   public:
+    FaultyUpload(FaultyDevice& device, std::unique_ptr<Upload> real) : device_(device), real_(std::move(real)) {}
+
+    [[nodiscard]] Result<std::span<std::byte>> take(std::uint64_t bytes, std::uint64_t unit) override {
+      SHUNT_TRY(device_.health().status);
+      return real_->take(bytes, unit);
+    }
+    [[nodiscard]] Status send(const Binding& to, const MatrixRows& rows) override {
+      return device_.transfer([&] { return Event(real_->send(to, rows)); }).wait();
+    }
+    [[nodiscard]] Status finish() override {
+      SHUNT_TRY(device_.health().status);
+      return real_->finish();
+    }
+
+   private:
+    FaultyDevice& device_;
+    std::unique_ptr<Upload> real_;
+  };
+
   struct Hung {
     Event event;
     Deadline deadline;

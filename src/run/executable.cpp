@@ -102,6 +102,12 @@ Result<Binding> Executable::bind_weight(std::size_t number, Progress& progress) 
 }
 
 Status Executable::bind_storage() {
+  Status bound = bind_residences();
+  Status arrived = context_.weights->finish();
+  return bound ? std::move(arrived) : std::move(bound);
+}
+
+Status Executable::bind_residences() {
   arenas_.resize(devices_.size());
   Progress progress{.kind = ProgressKind::copying_weights};
   for (const Residence& residence : plan_.residences)

@@ -15,20 +15,13 @@
 #include "devices/program_trace.h"
 #include "plan/plan.h"
 #include "run/memory.h"
+#include "run/on_device.h"
 #include "run/verify/audit.h"
 #include "run/weight_store.h"
 #include "shunt/watch.h"
 #include "trace/recorder.h"
 
 namespace shunt {
-
-// Returns the same outcome. Its error is the device's failure, unless it is one of the input or of a file.
-template <class Outcome>
-[[nodiscard]] Outcome on_device(const Device& device, Outcome outcome) {
-  if (!outcome && outcome.error().code != Code::invalid && outcome.error().code != Code::io)
-    outcome.error().device = device.info().id;
-  return outcome;
-}
 
 // Errors of an executable name the device that failed, if one did.
 struct ExecutableContext {
@@ -80,6 +73,7 @@ class Executable {
   Executable(Graph graph, Plan plan, const ExecutableContext& context);
 
   [[nodiscard]] Status bind_storage();
+  [[nodiscard]] Status bind_residences();
   // Finds the layout of each weight: the one in which all uses of it there read it fastest, or rows.
   void choose_layouts();
   // Returns the layouts in which a unit reads its inputs fastest, each with the number of its residence. Inputs that

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <optional>
 #include <random>
@@ -180,7 +181,7 @@ class CopiedWeights final : public WeightSource {
   [[nodiscard]] Status health() const override { return reported; }
 
   std::uint64_t released = 0;
-  int reads = 0;
+  std::atomic<int> reads = 0;  // several threads may read
   Status reported;
 
  private:

@@ -1,8 +1,8 @@
 // A simulated driver of CUDA and HIP: memory is the host's, and kernels run on the CPU, one after the other.
 //
-// It keeps the essentials of the real ones. Streams advance later than asked (here: on the second query), and graphs
-// are recorded and launched. Kernel faults show up late, and then in every call. Handles must be destroyed, and copies
-// must stay within allocations.
+// It keeps the essentials of the real ones. Streams advance later than asked (here: on the second query) and wait for
+// each other, and graphs are recorded and launched. Kernel faults show up late, and then in every call. Handles must be
+// destroyed, and copies must stay within allocations.
 #include "devices/cuda/driver.h"
 
 #include <dlfcn.h>
@@ -45,7 +45,7 @@ constexpr int kUnjoined = 904;
 constexpr std::uint64_t kMemoryBytes = std::uint64_t{2} << 30U;
 
 struct Work {
-  enum class Kind : std::uint8_t { copy, fill, kernel } kind;
+  enum class Kind : std::uint8_t { copy, fill, kernel, wait } kind;
   Address to = 0;
   Address from = 0;
   std::uint64_t bytes = 0;
@@ -53,6 +53,8 @@ struct Work {
   std::uint32_t threads = 0;  // of a block
   KernelFunction kernel = nullptr;
   CudaShares shares;
+  Handle stream = nullptr;     // to wait for
+  std::uint64_t position = 0;  // in that stream
 };
 struct Graph {
   std::vector<Work> work;
@@ -132,16 +134,19 @@ class Driver {
       stream.asked = true;
       return kNotReady;
     }
-    while (!stream.waiting.empty() && broken == kOk) {
+    run_to(stream, stream.given);
+    return broken;
+  }
+
+ private:
+  void run_to(Stream& stream, std::uint64_t position) {
+    while (stream.done < position && broken == kOk) {
       const Work work = stream.waiting.front();
       stream.waiting.pop_front();
       run(work);
       ++stream.done;
     }
-    return broken;
   }
-
- private:
   void run(const Work& work) {
     switch (work.kind) {
       case Work::Kind::fill:
@@ -149,6 +154,9 @@ class Driver {
         return;
       case Work::Kind::copy:
         std::memcpy(pointer<void>(work.to), pointer<const void>(work.from), work.bytes);
+        return;
+      case Work::Kind::wait:
+        if (const auto other = streams.find(work.stream); other != streams.end()) run_to(*other->second, work.position);
         return;
       case Work::Kind::kernel:
         if (fault == Fault::illegal_address || !holds(work.from, sizeof(CudaCall))) {
@@ -361,6 +369,14 @@ int simulated_copy_to_host(void* to, Address from, std::size_t bytes, StreamHand
   return driver().give(*found, {.kind = Work::Kind::copy, .to = address(to), .from = from, .bytes = bytes});
 }
 
+int simulated_copy_within(Address to, Address from, std::size_t bytes, StreamHandle stream) {
+  const Call call;
+  Stream* const found = find(driver().streams, stream);
+  if (call.state() != kOk) return call.state();
+  if (found == nullptr || !driver().holds(from, bytes) || !driver().holds(to, bytes)) return kInvalidValue;
+  return driver().give(*found, {.kind = Work::Kind::copy, .to = to, .from = from, .bytes = bytes});
+}
+
 int simulated_stream_create(StreamHandle* stream, unsigned) {
   const Call call;
   *stream = static_cast<StreamHandle>(keep(driver().streams, std::make_unique<Stream>()));
@@ -382,7 +398,9 @@ int simulated_stream_wait(StreamHandle stream, EventHandle event, unsigned) {
   const Recorded* const recorded = find(driver().events, event);
   if (call.state() != kOk) return call.state();
   if (found == nullptr || recorded == nullptr) return kInvalidHandle;
-  if (recorded->recording == nullptr) return kOk;  // work runs in the order in which it was given
+  if (recorded->recording == nullptr)
+    return driver().give(*found,
+                         {.kind = Work::Kind::wait, .stream = recorded->stream, .position = recorded->position});
   if (found->recording == nullptr) {
     found->recording = recorded->recording;
     found->recorded = 0;

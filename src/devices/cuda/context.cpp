@@ -27,6 +27,8 @@ Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const Driver> d
     context->gpu_.capability = number(numbers.capability_major) * 10 + number(numbers.capability_minor);
   context->enter();
   SHUNT_TRY(check(call.stream_create(&context->stream_, kStreamNonBlocking), "its stream"));
+  SHUNT_TRY(check(call.stream_create(&context->upload_stream_, kStreamNonBlocking), "its stream of uploads"));
+  SHUNT_TRY(check(call.event_create(&context->uploaded_, kEventWithoutTime), "an event of uploads"));
   return context;
 }
 
@@ -37,6 +39,8 @@ Context::~Context() {
     // Work that still runs keeps its memory until the process ends.
     if (!is_idle()) return;
     for (const auto& destroy : kept_) destroy(call());
+    if (uploaded_ != nullptr) static_cast<void>(call().event_destroy(uploaded_));
+    if (upload_stream_ != nullptr) static_cast<void>(call().stream_destroy(upload_stream_));
     static_cast<void>(call().stream_destroy(stream_));
   }
   static_cast<void>(call().context_release(device_));
@@ -45,6 +49,17 @@ Context::~Context() {
 int Context::attribute(int number) const {
   int value = 0;
   return call().device_attribute(&value, number, device_) == kSuccess ? value : 0;
+}
+
+bool Context::is_idle() const {
+  if (trusted_) return true;
+  const auto is_done = [this](StreamHandle stream) { return call().stream_query(stream) != kNotReady; };
+  return is_done(stream_) && (upload_stream_ == nullptr || is_done(upload_stream_));
+}
+
+Status Context::wait_for_uploads() {
+  SHUNT_TRY(check(call().event_record(uploaded_, upload_stream_), "recording an event of uploads"));
+  return check(call().stream_wait(stream_, uploaded_, 0), "waiting for uploads");
 }
 
 void Context::end(std::function<void(const DriverFunctions&)> destroy) {
@@ -88,6 +103,10 @@ Pinned::~Pinned() {
     if (event != nullptr) static_cast<void>(call.event_destroy(event));
     static_cast<void>(call.host_free(memory));
   });
+}
+
+Status Pinned::delay_uploads() const {
+  return check(context_->call().stream_wait(context_->upload_stream(), event_, 0), "delaying uploads");
 }
 
 Status Pinned::mark() { return check(context_->call().event_record(event_, context_->stream()), "recording an event"); }

@@ -1,7 +1,8 @@
-// One device behind a driver: its context, its stream and its memory.
+// One device behind a driver: its context, its streams and its memory.
 //
 // Buffers, kernels and programs share it, so that handles live as long as what was made with them. All work goes
-// through one stream, in order. One thread at a time, which enter() binds to the context.
+// through one stream, in order; only uploads arrive on another one beside it. One thread at a time, which enter() binds
+// to the context.
 #pragma once
 
 #include <functional>
@@ -26,6 +27,9 @@ class Context {
   [[nodiscard]] const DriverFunctions& call() const { return driver_->call(); }
   [[nodiscard]] int device() const { return device_; }
   [[nodiscard]] StreamHandle stream() const { return stream_; }
+  [[nodiscard]] StreamHandle upload_stream() const { return upload_stream_; }
+  // Makes the stream wait for what the upload stream was given so far.
+  [[nodiscard]] Status wait_for_uploads();
   // Returns 0 if the device does not answer.
   [[nodiscard]] int attribute(int number) const;
   // The properties by which its kernels are chosen.
@@ -40,13 +44,15 @@ class Context {
 
  private:
   Context() = default;
-  [[nodiscard]] bool is_idle() const { return trusted_ || call().stream_query(stream_) != kNotReady; }
+  [[nodiscard]] bool is_idle() const;
 
   std::shared_ptr<const Driver> driver_;
   int device_ = 0;
   CudaGpu gpu_;
   ContextHandle context_ = nullptr;
   StreamHandle stream_ = nullptr;
+  StreamHandle upload_stream_ = nullptr;
+  EventHandle uploaded_ = nullptr;
   bool trusted_ = true;
   std::vector<std::function<void(const DriverFunctions&)>> kept_;
 };
@@ -84,6 +90,8 @@ class Pinned {
   [[nodiscard]] std::span<std::byte> memory() const { return memory_; }
   // Records the event after everything the stream was given so far.
   [[nodiscard]] Status mark();
+  // Makes the upload stream wait for that. REQUIRES: mark() was called.
+  [[nodiscard]] Status delay_uploads() const;
   // Returns kSuccess, kNotReady or an error of the device. REQUIRES: mark() was called.
   [[nodiscard]] int query() const { return context_->call().event_query(event_); }
 

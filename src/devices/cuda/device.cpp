@@ -9,6 +9,7 @@
 
 #include "devices/cuda/program.h"
 #include "devices/cuda/transfer.h"
+#include "devices/cuda/upload_ring.h"
 #include "devices/health.h"
 #include "devices/identity.h"
 #include "devices/waiting.h"
@@ -190,6 +191,11 @@ class CudaDevice final : public Device {
     return event;
   }
 
+  [[nodiscard]] Result<std::unique_ptr<Upload>> upload() override {
+    SHUNT_TRY(health_.get().status);
+    return std::make_unique<CudaUpload>(*this);
+  }
+
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
     SHUNT_TRY(health_.get().status);
     auto program = CudaProgram::create(context_, kernels_, request);
@@ -219,6 +225,38 @@ class CudaDevice final : public Device {
   [[nodiscard]] Health health() const override { return health_.get(); }
 
  private:
+  // A failed call of it is one of the device.
+  class CudaUpload final : public Upload {
+   public:
+    explicit CudaUpload(CudaDevice& device) : device_(device), ring_(device.context_, device.kernels_) {}
+
+    [[nodiscard]] Result<std::span<std::byte>> take(std::uint64_t bytes, std::uint64_t unit) override {
+      SHUNT_TRY(device_.health_.get().status);
+      device_.context_->enter();
+      auto piece = ring_.take(bytes, unit, device_.settle());
+      if (!piece) return std::unexpected(device_.lose("memory for uploads", std::move(piece).error()).error());
+      return piece;
+    }
+    [[nodiscard]] Status send(const Binding& to, const MatrixRows& rows) override {
+      return run([&] { return ring_.send(address_of(to), to.bytes, to.layout, rows); });
+    }
+    [[nodiscard]] Status finish() override {
+      return run([&] { return ring_.finish(device_.settle()); });
+    }
+
+   private:
+    template <class Call>
+    Status run(const Call& call) {
+      SHUNT_TRY(device_.health_.get().status);
+      device_.context_->enter();
+      Status done = call();
+      return done ? std::move(done) : device_.lose("uploading", std::move(done).error());
+    }
+
+    CudaDevice& device_;
+    UploadRing ring_;
+  };
+
   // Returns the kernels for weights in strips, or none.
   [[nodiscard]] CudaChoice in_strips(const OpCall& call) const {
     return context_->gpu().reads_strips() ? choose_cuda(call, context_->gpu(), Layout::strips) : CudaChoice{};

@@ -32,7 +32,11 @@ class Products {
     sizes_.push_back(std::size_t{tokens_} * rows);
   }
 
-  std::vector<std::vector<float>> on(const char* device) && {
+  struct Ran {
+    std::vector<std::vector<float>> results;
+    std::uint64_t kernels = 0;  // of a run, once weights are loaded
+  };
+  Ran on(const char* device) && {
     const auto runtime = Runtime::create({.threads = 1, .devices = device, .calibrated = false});
     const auto computation = Computation::create(*std::move(builder_).finish(), **runtime, &weights_,
                                                  {.strategy = Strategy::gpu, .numerics = Numerics::exact});
@@ -41,12 +45,14 @@ class Products {
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i % 7);
     EXPECT_TRUE((*computation)->write("x", std::as_bytes(std::span(values))));
     EXPECT_TRUE((*computation)->run());
-    std::vector<std::vector<float>> results;
+    const std::uint64_t before = Simulation::control().kernels();
+    EXPECT_TRUE((*computation)->run());
+    Ran ran{.kernels = Simulation::control().kernels() - before};
     for (std::uint32_t i = 0; i < sizes_.size(); ++i) {
-      results.emplace_back(sizes_[i]);
-      EXPECT_TRUE((*computation)->read(i, 0, std::as_writable_bytes(std::span(results.back()))));
+      ran.results.emplace_back(sizes_[i]);
+      EXPECT_TRUE((*computation)->read(i, 0, std::as_writable_bytes(std::span(ran.results.back()))));
     }
-    return results;
+    return ran;
   }
 
   Tensor x;
@@ -60,18 +66,16 @@ class Products {
   std::vector<std::size_t> sizes_;
 };
 
-// Compares CUDA with the reference. Returns how many kernels ran.
+// Compares CUDA with the reference. Returns how many kernels a run takes.
 std::uint64_t kernels_of(const std::function<void(Products&)>& add, std::uint32_t tokens = 1) {
   const Simulation simulation;
   Products products(tokens);
   add(products);
-  const std::uint64_t before = Simulation::control().kernels();
-  const auto results = std::move(products).on("cuda:0");
-  const std::uint64_t kernels = Simulation::control().kernels() - before;
+  const Products::Ran ran = std::move(products).on("cuda:0");
   Products again(tokens);
   add(again);
-  EXPECT_EQ(results, std::move(again).on("cpu:scalar"));
-  return kernels;
+  EXPECT_EQ(ran.results, std::move(again).on("cpu:scalar").results);
+  return ran.kernels;
 }
 
 TEST(SharedLaunch, IsOfProductsOfOneX) {

@@ -1,0 +1,58 @@
+// The ring of pieces through which weights reach the device: pinned memory that the host fills, each piece with memory
+// of the device where it arrives.
+//
+// Pieces arrive on the upload stream, so that the bus is busy while the device computes and the host fills other
+// pieces. The device's stream moves each to its place, in rows or laid out as strips; so all that uses the place is in
+// order there. Owned by an upload; one thread at a time.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "devices/cuda/program.h"
+#include "devices/cuda/transfer.h"
+#include "devices/upload.h"
+
+namespace shunt::cuda {
+
+class UploadRing {
+ public:
+  // `kernels` must outlive it.
+  UploadRing(std::shared_ptr<Context> context, Kernels& kernels) : context_(std::move(context)), kernels_(kernels) {}
+
+  // Like Upload's calls.
+  [[nodiscard]] Result<std::span<std::byte>> take(std::uint64_t bytes, std::uint64_t unit, const Settle& settle);
+  [[nodiscard]] Status send(Address to, std::uint64_t bytes, Layout layout, const MatrixRows& rows);
+  [[nodiscard]] Status finish(const Settle& settle);
+
+ private:
+  struct Piece {
+    std::unique_ptr<Pinned> pinned;       // the call that lays it out, then its bytes
+    std::unique_ptr<CudaBuffer> arrived;  // the same
+    bool was_sent = false;
+  };
+  // The StripMoves of a dtype, on their way to the device.
+  struct Moves {
+    std::unique_ptr<Pinned> source;
+    std::unique_ptr<CudaBuffer> table;
+    std::uint32_t part_bytes = 0;
+    std::uint32_t words = 0;
+  };
+  // Chooses the next piece: a new one while there are few and the next one's bytes have not been moved yet.
+  [[nodiscard]] Status turn(const Settle& settle);
+  [[nodiscard]] Result<Piece> make_piece(std::uint64_t bytes);
+  [[nodiscard]] Result<const Moves*> moves_of(DType dtype);
+  // Lays out what has arrived in the piece, by the call at its beginning.
+  [[nodiscard]] Status lay_out(const Piece& piece, std::uint64_t bytes, const Moves& moves,
+                               FunctionHandle kernel) const;
+
+  std::shared_ptr<Context> context_;
+  Kernels& kernels_;
+  std::vector<Piece> pieces_;
+  std::size_t current_ = 0;
+  std::map<DType, Moves> moves_;
+};
+
+}  // namespace shunt::cuda

@@ -1,0 +1,48 @@
+// Weights on their way from the host to a device, piece by piece: the caller fills one while earlier ones travel.
+//
+// A piece is memory that take() lends until send(); any threads may fill it. The calls are calls to the device, so one
+// at a time, and others to it may come between. It ends before the device, and may end before finish() after an error.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "devices/device.h"
+
+namespace shunt {
+
+// The most bytes of one piece, unless its unit is larger.
+inline constexpr std::uint64_t kUploadPieceBytes = std::uint64_t{8} << 20U;
+
+// Returns the bytes of the next piece of `bytes`: as many units as fit, at least one. REQUIRES: whole units.
+[[nodiscard]] constexpr std::uint64_t piece_bytes(std::uint64_t bytes, std::uint64_t unit) {
+  const std::uint64_t most = std::max(kUploadPieceBytes / unit * unit, unit);
+  return std::min(bytes, most);
+}
+
+// The matrix whose rows a piece has.
+struct MatrixRows {
+  DType dtype = DType::F32;
+  std::uint32_t columns = 0;
+};
+
+class Upload {
+ public:
+  virtual ~Upload() = default;
+
+  // Lends memory for the next piece of `bytes`, of piece_bytes(bytes, unit). Waits until the device has taken what was
+  // there before. Errors: out_of_memory; those of earlier pieces. REQUIRES: bytes is a multiple of unit.
+  [[nodiscard]] virtual Result<std::span<std::byte>> take(std::uint64_t bytes, std::uint64_t unit) = 0;
+  // Sends the piece that take() lent. It has rows of the file, in whole strips if they are to be laid out as such.
+  // Programs submitted later find it there. REQUIRES: to.bytes are those of the piece.
+  [[nodiscard]] virtual Status send(const Binding& to, const MatrixRows& rows) = 0;
+  // Waits until all pieces have arrived, and frees their memory.
+  [[nodiscard]] virtual Status finish() = 0;
+};
+
+// An upload by Device::write(), from two pieces in plain memory. Rows are laid out by the caller's thread.
+[[nodiscard]] std::unique_ptr<Upload> upload_by_writing(Device& device);
+
+}  // namespace shunt

@@ -1,0 +1,115 @@
+// Uploads to the simulated CUDA device: pieces arrive beside each other in bounded memory, and errors end them.
+#include "devices/upload.h"
+
+#include <chrono>
+
+#include "simulated/doubling.h"
+#include "simulated/simulated.h"
+
+namespace shunt::simulated {
+namespace {
+
+constexpr std::uint64_t kMostPieces = 4;
+constexpr std::uint64_t kObjectsOfAPiece = 3;  // pinned memory, an event, and memory of the device
+
+class SimulatedUploads : public Doubling {
+ protected:
+  void SetUp() override {
+    open(Simulation::open("cuda"));
+    auto made = device().allocate(kMany, BufferUse::weights);
+    ASSERT_TRUE(made.has_value());
+    weights_ = std::move(*made);
+    begun_ = Simulation::control().live_objects();
+    auto upload = device().upload();
+    ASSERT_TRUE(upload.has_value());
+    upload_ = std::move(*upload);
+  }
+  void TearDown() override {
+    Simulation::control().set_fault(Fault::none);
+    upload_.reset();
+    weights_.reset();
+    close();
+    EXPECT_EQ(Simulation::control().live_objects(), before_);
+  }
+
+  // Sends the next piece of `bytes`, from offset `done` on. Returns its size.
+  Result<std::uint64_t> send(std::uint64_t done) {
+    SHUNT_TRY_ASSIGN(const std::span<std::byte> piece, upload_->take(kMany - done, 1));
+    for (std::uint64_t i = 0; i < piece.size(); ++i) piece[i] = content(done + i);
+    SHUNT_TRY(upload_->send({.buffer = weights_.get(), .offset = done, .bytes = piece.size()}, {}));
+    return piece.size();
+  }
+  static std::byte content(std::uint64_t at) { return static_cast<std::byte>(at ^ at >> 8U ^ at >> 16U); }
+  static std::uint64_t objects() { return Simulation::control().live_objects(); }
+
+  // Six whole pieces and a remainder.
+  static constexpr std::uint64_t kMany = 6 * kUploadPieceBytes + 4321;
+  Simulation simulation_;
+  std::uint64_t before_ = objects();
+  std::uint64_t begun_ = 0;
+  std::unique_ptr<Buffer> weights_;
+  std::unique_ptr<Upload> upload_;
+};
+
+TEST_F(SimulatedUploads, ArriveWholeAndGiveTheirMemoryBack) {
+  for (std::uint64_t done = 0; done < kMany;) {
+    const auto sent = send(done);
+    ASSERT_TRUE(sent.has_value()) << sent.error().message;
+    done += *sent;
+    EXPECT_LE(objects(), begun_ + kMostPieces * kObjectsOfAPiece);
+  }
+  ASSERT_TRUE(upload_->finish().has_value());
+  EXPECT_EQ(objects(), begun_);
+  std::vector<std::byte> came(kMany);
+  ASSERT_TRUE(device().read({weights_.get(), 0, kMany}, came).wait().has_value());
+  for (std::uint64_t at = 0; at < kMany; ++at) ASSERT_EQ(came[at], content(at)) << at;
+}
+
+TEST_F(SimulatedUploads, SeveralPiecesTravelAtATime) {
+  Simulation::control().set_fault(Fault::never_done);
+  for (std::uint64_t piece = 0; piece < kMostPieces; ++piece)
+    ASSERT_TRUE(send(piece * kUploadPieceBytes).has_value()) << "none has arrived, and piece " << piece << " is filled";
+  EXPECT_EQ(objects(), begun_ + kMostPieces * kObjectsOfAPiece);
+}
+
+TEST_F(SimulatedUploads, ThoseBehindWhatNeverEndsAreTimedOut) {
+  Simulation::control().set_fault(Fault::never_done);
+  Event event = submit(std::chrono::nanoseconds(0));
+  for (std::uint64_t piece = 0; piece < kMostPieces; ++piece) ASSERT_TRUE(send(piece * kUploadPieceBytes).has_value());
+  const auto late = send(kMostPieces * kUploadPieceBytes);
+  ASSERT_FALSE(late.has_value());
+  EXPECT_EQ(late.error().code, Code::timed_out);
+  EXPECT_EQ(event.wait().error().code, Code::timed_out);
+  EXPECT_EQ(upload_->finish().error().code, Code::timed_out);
+  const std::uint64_t held = objects();
+  upload_.reset();
+  weights_.reset();
+  EXPECT_EQ(objects(), held) << "the device may still copy";
+  EXPECT_EQ(device().upload().error().code, Code::timed_out);
+}
+
+TEST_F(SimulatedUploads, AProgramThatFailsMeanwhileEndsThem) {
+  Simulation::control().set_fault(Fault::illegal_address);
+  Event event = submit();
+  ASSERT_TRUE(send(0).has_value()) << "the driver does not know yet";
+  const Status lost = upload_->finish();
+  ASSERT_FALSE(lost.has_value());
+  EXPECT_EQ(lost.error().code, Code::device_lost);
+  EXPECT_NE(lost.error().message.find("cuda:0"), std::string::npos) << lost.error().message;
+  EXPECT_EQ(event.wait().error().code, Code::device_lost);
+}
+
+TEST_F(SimulatedUploads, RunOutOfMemoryOnlyAtTheFirstPiece) {
+  ASSERT_TRUE(send(0).has_value());
+  Simulation::control().set_fault(Fault::out_of_memory);
+  for (std::uint64_t piece = 1; piece < 4; ++piece) ASSERT_TRUE(send(piece * kUploadPieceBytes).has_value());
+  EXPECT_EQ(objects(), begun_ + kObjectsOfAPiece) << "they share one";
+  ASSERT_TRUE(upload_->finish().has_value());
+  const auto none = upload_->take(1, 1);
+  ASSERT_FALSE(none.has_value());
+  EXPECT_EQ(none.error().code, Code::out_of_memory);
+  EXPECT_TRUE(device().health().status.has_value());
+}
+
+}  // namespace
+}  // namespace shunt::simulated
