@@ -125,6 +125,8 @@ Status execute(BenchModelOptions& options) {
   const Plan* plans[] = {prompt, generation};
   const double predicted_prompt = step / prompt->predicted_us * 1e6;
   SHUNT_TRY_ASSIGN(const double predicted_generate, predict_generation(*model, *runtime, options));
+  const WeightLoader::Loaded& loaded = session->loaded_weights();
+  const double load_rate = loaded.bytes == 0 ? 0 : static_cast<double>(loaded.bytes) / loaded.seconds;
   const std::uint64_t bytes = bytes_per_token(*model);
   const double share = static_cast<double>(bytes) * measured.generate.median() / measured.bandwidth.median();
   if (options.json)
@@ -139,6 +141,9 @@ Status execute(BenchModelOptions& options) {
                        {"predicted_prompt_tokens_per_s", predicted_prompt},
                        {"predicted_generate_tokens_per_s", predicted_generate},
                        {"read_bytes_per_s", json_of(measured.bandwidth)},
+                       {"loaded_bytes", loaded.bytes},
+                       {"load_s", loaded.seconds},
+                       {"load_bytes_per_s", load_rate},
                        {"bytes_per_token", bytes},
                        {"share_of_bandwidth", share}});
   std::string text =
@@ -148,6 +153,9 @@ Status execute(BenchModelOptions& options) {
   text += line_of(fmt::format("generate {}", options.generate), measured.generate, "tokens/s", 1);
   text += fmt::format("predicted      {:>9.2f} tokens/s for the prompt, {:.2f} for generation\n", predicted_prompt,
                       predicted_generate);
+  if (loaded.bytes != 0)
+    text += fmt::format("{:<14} {:>9.2f} GB/s      ({} copied to devices in {})\n", "weights", load_rate / 1e9,
+                        in_units(loaded.bytes), in_time(loaded.seconds * 1e6));
   text += line_of("memory read", measured.bandwidth, "GB/s    ", 1e9);
   text += fmt::format("generation reads {} of weights per token: {} of the memory bandwidth\n", in_units(bytes),
                       in_percent(share));

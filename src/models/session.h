@@ -78,6 +78,7 @@ class Session final : private RunClient {
   // Returns the plan for a step of that many tokens and rows of logits, and makes it if needed.
   [[nodiscard]] Result<const Plan*> plan_for(std::uint32_t tokens, std::uint32_t outputs);
   [[nodiscard]] Runner::Memory memory() const { return runner_.memory(); }
+  [[nodiscard]] const WeightLoader::Loaded& loaded_weights() const { return runner_.loaded_weights(); }
 
  private:
   Session(const Model& model, const Runtime& runtime, const SessionOptions& options, std::uint32_t context);

@@ -138,6 +138,8 @@ class Runner {
     std::uint64_t programs = 0;
   };
   [[nodiscard]] Memory memory() const;
+  // The weights that were copied to devices so far, by all that share them, and the time that took.
+  [[nodiscard]] const WeightLoader::Loaded& loaded_weights() const { return weights_->loaded(); }
 
  private:
   void change_plans();

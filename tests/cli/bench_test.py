@@ -24,6 +24,11 @@ class Bench(CommandLine):
                 self.assertGreater(result[what]["min"], 0)
             self.assertEqual(result["threads"], 2)
             self.assertGreater(result["share_of_bandwidth"], 0)
+            self.assertEqual((result["loaded_bytes"], result["load_s"], result["load_bytes_per_s"]), (0, 0, 0))
+            copied = self.data("bench", "model", path, "--prompt", "8", "--generate", "4", "--repetitions", "1",
+                               "--devices", "sim:0", *ALONE)
+            self.assertGreater(copied["loaded_bytes"], 0)
+            self.assertAlmostEqual(copied["load_bytes_per_s"] * copied["load_s"] / copied["loaded_bytes"], 1)
 
     def test_bench_of_ops_has_rates_and_shares(self):
         quick = ("--shape", "micro", "--prompt", "3", "--repetitions", "2", "--threads", "2")
