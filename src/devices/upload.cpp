@@ -16,6 +16,7 @@ class WritingUpload final : public Upload {
   WritingUpload(const WritingUpload&) = delete;
   WritingUpload& operator=(const WritingUpload&) = delete;
 
+  [[nodiscard]] std::size_t most_lent() const override { return 1; }
   [[nodiscard]] Result<std::span<std::byte>> take(std::uint64_t bytes, std::uint64_t unit) override {
     Piece& piece = pieces_[next_];
     SHUNT_TRY(piece.written.wait());

@@ -1,7 +1,8 @@
 // Weights on their way from the host to a device, piece by piece: the caller fills one while earlier ones travel.
 //
-// A piece is memory that take() lends until send(); any threads may fill it. The calls are calls to the device, so one
-// at a time, and others to it may come between. It ends before the device, and may end before finish() after an error.
+// A piece is memory that take() lends until send(); any threads may fill it. Several may be lent at a time, and are
+// sent in the order in which they were taken. The calls are calls to the device, so one at a time, and others to it may
+// come between. It ends before the device, and may end before finish() after an error.
 #pragma once
 
 #include <algorithm>
@@ -32,13 +33,16 @@ class Upload {
  public:
   virtual ~Upload() = default;
 
+  // The most pieces that are lent at a time: few enough that others keep the device busy.
+  [[nodiscard]] virtual std::size_t most_lent() const = 0;
   // Lends memory for the next piece of `bytes`, of piece_bytes(bytes, unit). Waits until the device has taken what was
-  // there before. Errors: out_of_memory; those of earlier pieces. REQUIRES: bytes is a multiple of unit.
+  // there before. Errors: out_of_memory; those of earlier pieces. REQUIRES: bytes is a multiple of unit, and fewer than
+  // most_lent() are lent.
   [[nodiscard]] virtual Result<std::span<std::byte>> take(std::uint64_t bytes, std::uint64_t unit) = 0;
-  // Sends the piece that take() lent. It has rows of the file, in whole strips if they are to be laid out as such.
+  // Sends the first piece that is lent. It has rows of the file, in whole strips if they are to be laid out as such.
   // Programs submitted later find it there. REQUIRES: to.bytes are those of the piece.
   [[nodiscard]] virtual Status send(const Binding& to, const MatrixRows& rows) = 0;
-  // Waits until all pieces have arrived, and frees their memory.
+  // Waits until all pieces that were sent have arrived, and frees the memory of all.
   [[nodiscard]] virtual Status finish() = 0;
 };
 

@@ -28,6 +28,15 @@ std::uint64_t byte_offset(DType dtype, std::uint64_t elements) {
   return elements / info.block_elements * info.block_bytes;
 }
 
+// At its end no device writes weights any more, also if memory runs out on the way there.
+struct NothingOnItsWay {
+  WeightStore& weights;
+  explicit NothingOnItsWay(WeightStore& of) : weights(of) {}
+  ~NothingOnItsWay() { weights.abandon(); }
+  NothingOnItsWay(const NothingOnItsWay&) = delete;
+  NothingOnItsWay& operator=(const NothingOnItsWay&) = delete;
+};
+
 }  // namespace
 
 Executable::Executable(Graph graph, Plan plan, const ExecutableContext& context)
@@ -102,6 +111,7 @@ Result<Binding> Executable::bind_weight(std::size_t number, Progress& progress) 
 }
 
 Status Executable::bind_storage() {
+  const NothingOnItsWay after(*context_.weights);
   Status bound = bind_residences();
   Status arrived = context_.weights->finish();
   return bound ? std::move(arrived) : std::move(bound);

@@ -1,9 +1,12 @@
 #include "run/weight_loader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
-#include <vector>
 
+#include "base/out_of_memory.h"
+#include "base/system/thread_pool.h"
 #include "ops/strips.h"
 #include "run/on_device.h"
 
@@ -12,76 +15,128 @@ namespace {
 
 // More threads than this read no more bytes per second.
 constexpr std::uint32_t kMostReaders = 16;
-// Reading fewer takes no longer than waking another thread.
-constexpr std::uint64_t kLeastShareBytes = std::uint64_t{256} << 10U;
-constexpr std::uint64_t kShareAlignment = 4096;
+// What a thread reads at a time: so much that taking the next share costs little beside it.
+constexpr std::uint64_t kShareBytes = std::uint64_t{512} << 10U;
+
+std::string name_of(std::string_view weight, const Device& device) {
+  return fmt::format("weight \"{}\" on {}", weight, device.info().id);
+}
 
 }  // namespace
 
-Status WeightLoader::copy(const WeightPart& part, Device& device, const Binding& to) {
+struct WeightLoader::Reading {
+  Copy copy;
+  std::uint64_t offset;  // in the part
+  std::span<std::byte> piece;
+  Binding to;
+  std::vector<Status> shares;  // the outcome of each
+  TaskQueue::Batch batch;
+
+  Reading(WeightSource& source, Copy of, std::uint64_t from, std::span<std::byte> lent, const Binding& place)
+      : copy(std::move(of)),
+        offset(from),
+        piece(lent),
+        to(place),
+        shares((piece.size() + kShareBytes - 1) / kShareBytes),
+        batch(shares.size(), [this, &source](std::size_t share) {
+          const std::uint64_t begin = share * kShareBytes;
+          const std::uint64_t bytes = std::min<std::uint64_t>(kShareBytes, piece.size() - begin);
+          const WeightPart& part = copy.part;
+          shares[share] = source.read(part.index, part.offset + offset + begin, piece.subspan(begin, bytes));
+        }) {}
+};
+
+WeightLoader::WeightLoader(WeightSource* source) : source_(source) {}
+
+WeightLoader::~WeightLoader() = default;
+
+Status WeightLoader::copy(const std::string& name, const WeightPart& part, Device& device, const Binding& to) {
   if (!since_) since_.emplace();
-  Status sent = send(part, device, to);
-  // The first error is the one to report.
-  if (!sent) static_cast<void>(finish());
-  return sent;
+  const auto begin = [&]() -> Status {
+    auto upload = upload_to(device);
+    if (!upload) return fail_at(name_of(name, device), on_device(device, std::move(upload)).error());
+    return read({.name = name, .part = part, .device = &device, .upload = *upload}, to);
+  };
+  Status begun = begin();
+  if (begun)
+    loaded_.bytes += part.bytes;
+  else
+    abandon();  // the first error is the one to report
+  return begun;
 }
 
-Status WeightLoader::send(const WeightPart& part, Device& device, const Binding& to) {
-  SHUNT_TRY_ASSIGN(Upload* const upload, upload_to(device));
-  const std::uint64_t unit = to.layout == Layout::strips ? kStripRows * part.row_bytes : 1;
-  for (std::uint64_t done = 0; done < part.bytes;) {
-    SHUNT_TRY_ASSIGN(const std::span<std::byte> piece, upload->take(part.bytes - done, unit));
-    SHUNT_TRY(read(part.index, part.offset + done, piece));
-    const Binding place{.buffer = to.buffer, .offset = to.offset + done, .bytes = piece.size(), .layout = to.layout};
-    SHUNT_TRY(upload->send(place, part.rows));
-    source_->release(part.index, part.offset + done, piece.size());
-    done += piece.size();
+Status WeightLoader::read(const Copy& copy, const Binding& to) {
+  const std::uint64_t unit = to.layout == Layout::strips ? kStripRows * copy.part.row_bytes : 1;
+  for (std::uint64_t done = 0; done < copy.part.bytes;) {
+    SHUNT_TRY(make_room(*copy.upload));
+    auto piece = on_device(*copy.device, copy.upload->take(copy.part.bytes - done, unit));
+    if (!piece) return fail_at(name_of(copy.name, *copy.device), std::move(piece).error());
+    const Binding place{.buffer = to.buffer, .offset = to.offset + done, .bytes = piece->size(), .layout = to.layout};
+    readers_->start(reading_.emplace_back(*source_, copy, done, *piece, place).batch);
+    done += piece->size();
   }
-  loaded_.bytes += part.bytes;
+  return {};
+}
+
+Status WeightLoader::make_room(const Upload& upload) {
+  const auto lent = [&] {
+    return std::ranges::count(reading_, &upload, [](const Reading& each) { return each.copy.upload; });
+  };
+  while (std::cmp_greater_equal(lent(), upload.most_lent()) ||
+         (!reading_.empty() && readers_->has_ended(reading_.front().batch)))
+    SHUNT_TRY(send_first());
+  return {};
+}
+
+Status WeightLoader::send_first() {
+  Reading& first = reading_.front();
+  readers_->wait(first.batch);
+  const Copy& copy = first.copy;
+  Status sent;
+  for (Status& share : first.shares)
+    if (sent) sent = std::move(share);
+  if (sent) {
+    source_->release(copy.part.index, copy.part.offset + first.offset, first.piece.size());
+    sent = on_device(*copy.device, copy.upload->send(first.to, copy.part.rows));
+  }
+  if (!sent) return fail_at(name_of(copy.name, *copy.device), std::move(sent).error());
+  reading_.pop_front();
+  return {};
+}
+
+Status WeightLoader::send_all() {
+  while (!reading_.empty()) SHUNT_TRY(send_first());
   return {};
 }
 
 Status WeightLoader::finish() {
+  Status sent = send_all();
+  Status ended = end();
+  return sent ? std::move(ended) : std::move(sent);
+}
+
+void WeightLoader::abandon() noexcept {
+  guarded([this] { static_cast<void>(end()); }, [] {});
+}
+
+Status WeightLoader::end() {
+  readers_.reset();
+  reading_.clear();
   Status all;
   for (const auto& [device, upload] : uploads_)
     if (Status arrived = on_device(*device, upload->finish()); all) all = std::move(arrived);
   uploads_.clear();
-  threads_.reset();
   if (since_) loaded_.seconds += since_->seconds();
   since_.reset();
   return all;
 }
 
 Result<Upload*> WeightLoader::upload_to(Device& device) {
-  std::unique_ptr<Upload>& upload = uploads_[&device];
-  if (upload == nullptr) {
-    auto begun = device.upload();
-    if (!begun) {
-      uploads_.erase(&device);
-      return std::unexpected(std::move(begun).error());
-    }
-    upload = std::move(*begun);
-  }
-  return upload.get();
-}
-
-Status WeightLoader::read(std::size_t index, std::uint64_t offset, std::span<std::byte> to) {
-  const std::uint64_t worth = to.size() / kLeastShareBytes;
-  if (worth > 1 && !threads_)
-    threads_.emplace(std::min(usable_cores(), kMostReaders), std::span<const std::uint32_t>());
-  const std::uint64_t shares = worth > 1 ? std::min<std::uint64_t>(worth, threads_->threads()) : 1;
-  if (shares == 1) return source_->read(index, offset, to);
-  const auto begin_of = [&](std::uint64_t share) {
-    return share == shares ? to.size() : to.size() * share / shares / kShareAlignment * kShareAlignment;
-  };
-  std::vector<Status> read(shares);
-  threads_->run([&](std::uint32_t share) {
-    if (share >= shares) return;
-    const std::uint64_t begin = begin_of(share);
-    read[share] = source_->read(index, offset + begin, to.subspan(begin, begin_of(share + 1) - begin));
-  });
-  for (Status& each : read) SHUNT_TRY(std::move(each));
-  return {};
+  if (!readers_) readers_.emplace(std::min(usable_cores(), kMostReaders) - 1);
+  const auto found = uploads_.find(&device);
+  if (found != uploads_.end()) return found->second.get();
+  SHUNT_TRY_ASSIGN(std::unique_ptr<Upload> upload, device.upload());
+  return uploads_.emplace(&device, std::move(upload)).first->second.get();
 }
 
 }  // namespace shunt

@@ -1,16 +1,19 @@
-// Copies weights from their source to devices: threads read one piece into the device's memory for uploads while
+// Copies weights from their source to devices: threads read some pieces into the device's memory for uploads while
 // earlier ones travel (devices/upload.h), whichever weights they belong to.
 //
 // Between the first copy() and finish() it holds that memory and the threads. One thread at a time.
 #pragma once
 
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <span>
+#include <string>
+#include <vector>
 
 #include "base/stopwatch.h"
-#include "base/system/thread_pool.h"
+#include "base/system/task_queue.h"
 #include "devices/upload.h"
 #include "shunt/weights.h"
 
@@ -28,13 +31,18 @@ struct WeightPart {
 class WeightLoader {
  public:
   // `source` must outlive it; null: there is nothing to copy.
-  explicit WeightLoader(WeightSource* source) : source_(source) {}
+  explicit WeightLoader(WeightSource* source);
+  ~WeightLoader();
+  WeightLoader(const WeightLoader&) = delete;
+  WeightLoader& operator=(const WeightLoader&) = delete;
 
-  // Reads the weight and sends it to a buffer of the device. Its source may then release it, but the bytes may still be
-  // on their way; after an error, none are. Errors: of the source, of the device.
-  [[nodiscard]] Status copy(const WeightPart& part, Device& device, const Binding& to);
-  // Waits until all bytes have arrived. Its error names the device.
+  // Begins to copy a weight to a buffer of the device. Its name is for messages. Errors: of the source or a device,
+  // also of a weight before it, which they name; nothing is on its way then.
+  [[nodiscard]] Status copy(const std::string& name, const WeightPart& part, Device& device, const Binding& to);
+  // Waits until all bytes have arrived. Errors: the same.
   [[nodiscard]] Status finish();
+  // Ends what was begun and not finished, whose buffers may then be freed. Does nothing after finish().
+  void abandon() noexcept;
 
   // What was copied so far, and the time from each first copy() until its finish().
   struct Loaded {
@@ -44,15 +52,31 @@ class WeightLoader {
   [[nodiscard]] const Loaded& loaded() const { return loaded_; }
 
  private:
-  [[nodiscard]] Status send(const WeightPart& part, Device& device, const Binding& to);
+  // A weight on its way to a device.
+  struct Copy {
+    std::string name;
+    WeightPart part;
+    Device* device;
+    Upload* upload;
+  };
+  // A piece that threads read into the memory that the upload has lent.
+  struct Reading;
+
+  [[nodiscard]] Status read(const Copy& copy, const Binding& to);
   [[nodiscard]] Result<Upload*> upload_to(Device& device);
-  // Reads with as many threads as that is worth.
-  [[nodiscard]] Status read(std::size_t index, std::uint64_t offset, std::span<std::byte> to);
+  // Waits until the first piece is read, and sends it.
+  [[nodiscard]] Status send_first();
+  // Sends pieces that are read, and others until the upload can lend one.
+  [[nodiscard]] Status make_room(const Upload& upload);
+  [[nodiscard]] Status send_all();
+  // Waits for what was sent, and frees what was held meanwhile.
+  [[nodiscard]] Status end();
 
   WeightSource* source_;
   std::map<Device*, std::unique_ptr<Upload>> uploads_;
-  std::optional<ThreadPool> threads_;
-  std::optional<Stopwatch> since_;  // the first copy()
+  std::list<Reading> reading_;
+  std::optional<TaskQueue> readers_;  // ends before what they read into
+  std::optional<Stopwatch> since_;    // the first copy()
   Loaded loaded_;
 };
 

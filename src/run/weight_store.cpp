@@ -42,11 +42,9 @@ Result<WeightStore::Weight> WeightStore::acquire(const TensorInfo& weight, Devic
     if (buffer != nullptr && copy->second.device->health().status)
       return Weight{.buffer = std::move(buffer), .bytes = part.bytes};
   }
-  auto loaded = load(part, device, layout);
-  if (!loaded)
-    return fail_at(fmt::format("weight \"{}\" on {}", weight.name, device.info().id), std::move(loaded).error());
+  SHUNT_TRY_ASSIGN(Weight loaded, load(weight.name, part, device, layout));
   copies_.insert_or_assign(
-      key, Copy{.buffer = loaded->buffer, .device = &device, .copied_bytes = loaded->was_copied ? part.bytes : 0});
+      key, Copy{.buffer = loaded.buffer, .device = &device, .copied_bytes = loaded.was_copied ? part.bytes : 0});
   return loaded;
 }
 
@@ -62,13 +60,15 @@ std::uint64_t WeightStore::copied_bytes() const {
   return bytes;
 }
 
-Result<WeightStore::Weight> WeightStore::load(const WeightPart& part, Device& device, Layout layout) {
+Result<WeightStore::Weight> WeightStore::load(const std::string& name, const WeightPart& part, Device& device,
+                                              Layout layout) {
   if (const auto mapped = source_->mapped(part.index); !mapped.empty() && layout == Layout::rows)
     if (auto imported = device.import_host(mapped.subspan(part.offset, part.bytes), source_->owner(part.index)))
       return Weight{.buffer = std::move(*imported), .bytes = part.bytes};
-  SHUNT_TRY_ASSIGN(std::unique_ptr<Buffer> buffer, device.allocate(part.bytes, BufferUse::weights));
-  SHUNT_TRY(loader_.copy(part, device, {.buffer = buffer.get(), .bytes = part.bytes, .layout = layout}));
-  return Weight{.buffer = std::move(buffer), .bytes = part.bytes, .was_copied = true};
+  auto buffer = device.allocate(part.bytes, BufferUse::weights);
+  if (!buffer) return fail_at(fmt::format("weight \"{}\" on {}", name, device.info().id), std::move(buffer).error());
+  SHUNT_TRY(loader_.copy(name, part, device, {.buffer = buffer->get(), .bytes = part.bytes, .layout = layout}));
+  return Weight{.buffer = std::move(*buffer), .bytes = part.bytes, .was_copied = true};
 }
 
 }  // namespace shunt

@@ -33,6 +33,7 @@ class WeightStore {
 
   // Waits until all copies have arrived. After an error, weights acquired since the last call must not be used.
   [[nodiscard]] Status finish() { return loader_.finish(); }
+  void abandon() noexcept { loader_.abandon(); }
 
   // Reads bytes of a weight, or of rows of one, from its source. Errors: invalid as for acquire(); io.
   [[nodiscard]] Status read(const TensorInfo& weight, std::uint64_t offset, std::span<std::byte> to) const;
@@ -59,7 +60,7 @@ class WeightStore {
   };
 
   [[nodiscard]] Result<WeightPart> find(const TensorInfo& weight) const;
-  [[nodiscard]] Result<Weight> load(const WeightPart& part, Device& device, Layout layout);
+  [[nodiscard]] Result<Weight> load(const std::string& name, const WeightPart& part, Device& device, Layout layout);
 
   WeightSource* source_;
   std::map<std::string, std::size_t, std::less<>> index_of_;

@@ -1,7 +1,9 @@
 // Uploads to the simulated CUDA device: pieces arrive beside each other in bounded memory, and errors end them.
 #include "devices/upload.h"
 
+#include <algorithm>
 #include <chrono>
+#include <vector>
 
 #include "simulated/doubling.h"
 #include "simulated/simulated.h"
@@ -63,6 +65,22 @@ TEST_F(SimulatedUploads, ArriveWholeAndGiveTheirMemoryBack) {
   std::vector<std::byte> came(kMany);
   ASSERT_TRUE(device().read({weights_.get(), 0, kMany}, came).wait().has_value());
   for (std::uint64_t at = 0; at < kMany; ++at) ASSERT_EQ(came[at], content(at)) << at;
+}
+
+TEST_F(SimulatedUploads, PiecesThatAreLentTogetherAreSentInThatOrder) {
+  ASSERT_EQ(upload_->most_lent(), 2U);
+  const auto first = upload_->take(100, 1);
+  const auto second = upload_->take(50, 1);
+  ASSERT_TRUE(first.has_value() && second.has_value());
+  std::ranges::fill(*second, std::byte{2});
+  std::ranges::fill(*first, std::byte{1});
+  ASSERT_TRUE(upload_->send({.buffer = weights_.get(), .offset = 0, .bytes = 100}, {}).has_value());
+  ASSERT_TRUE(upload_->send({.buffer = weights_.get(), .offset = 100, .bytes = 50}, {}).has_value());
+  ASSERT_TRUE(upload_->finish().has_value());
+  std::vector<std::byte> came(150);
+  ASSERT_TRUE(device().read({weights_.get(), 0, 150}, came).wait().has_value());
+  EXPECT_EQ(std::ranges::count(came, std::byte{1}), 100);
+  EXPECT_EQ(std::ranges::count(std::span(came).subspan(100), std::byte{2}), 50);
 }
 
 TEST_F(SimulatedUploads, SeveralPiecesTravelAtATime) {

@@ -230,6 +230,7 @@ class CudaDevice final : public Device {
    public:
     explicit CudaUpload(CudaDevice& device) : device_(device), ring_(device.context_, device.kernels_) {}
 
+    [[nodiscard]] std::size_t most_lent() const override { return UploadRing::kMostLent; }
     [[nodiscard]] Result<std::span<std::byte>> take(std::uint64_t bytes, std::uint64_t unit) override {
       SHUNT_TRY(device_.health_.get().status);
       device_.context_->enter();

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <utility>
 
 #include "ops/strips.h"
@@ -31,29 +30,24 @@ Result<CudaEntry> rows_to_strips_entry() {
 }  // namespace
 
 Result<std::span<std::byte>> UploadRing::take(std::uint64_t bytes, std::uint64_t unit, const Settle& settle) {
-  SHUNT_TRY(turn(settle));
-  Piece& piece = pieces_[current_];
   const std::uint64_t wanted = piece_bytes(bytes, unit);
-  if (piece.pinned->memory().size() < kCallBytes + wanted) {
-    SHUNT_TRY_ASSIGN(piece, make_piece(wanted));
-  }
-  return piece.pinned->memory().subspan(kCallBytes, wanted);
+  SHUNT_TRY_ASSIGN(Piece piece, next_piece(wanted, settle));
+  lent_.push_back(std::move(piece));
+  return lent_.back().pinned->memory().subspan(kCallBytes, wanted);
 }
 
-Status UploadRing::turn(const Settle& settle) {
-  const std::size_t next = pieces_.empty() ? 0 : (current_ + 1) % pieces_.size();
-  const bool is_free = !pieces_.empty() && (!pieces_[next].was_sent || pieces_[next].pinned->query() != kNotReady);
-  if (!is_free && pieces_.size() < kMostPieces) {
-    auto made = make_piece(kUploadPieceBytes);
-    if (made) {
-      current_ = pieces_.empty() ? 0 : current_ + 1;  // the piece after it is still the oldest
-      pieces_.insert(std::next(pieces_.begin(), static_cast<std::ptrdiff_t>(current_)), std::move(*made));
-      return {};
-    }
-    if (pieces_.empty() || made.error().code != Code::out_of_memory) return std::unexpected(std::move(made).error());
+Result<UploadRing::Piece> UploadRing::next_piece(std::uint64_t bytes, const Settle& settle) {
+  const std::uint64_t new_bytes = std::max(bytes, kUploadPieceBytes);
+  const bool is_ready = !idle_.empty() && idle_.front().pinned->query() != kNotReady;
+  if (!is_ready && idle_.size() + lent_.size() < kMostPieces) {
+    auto made = make_piece(new_bytes);
+    if (made || idle_.empty() || made.error().code != Code::out_of_memory) return made;
   }
-  current_ = next;
-  return std::exchange(pieces_[current_].was_sent, false) ? settle(*pieces_[current_].pinned) : Status();
+  SHUNT_TRY(settle(*idle_.front().pinned));
+  Piece piece = std::move(idle_.front());
+  idle_.pop_front();
+  if (piece.pinned->memory().size() < kCallBytes + bytes) return make_piece(new_bytes);
+  return piece;
 }
 
 Result<UploadRing::Piece> UploadRing::make_piece(std::uint64_t bytes) {
@@ -65,41 +59,43 @@ Result<UploadRing::Piece> UploadRing::make_piece(std::uint64_t bytes) {
 }
 
 Status UploadRing::send(Address to, std::uint64_t bytes, Layout layout, const MatrixRows& rows) {
-  Piece& piece = pieces_[current_];
+  idle_.push_back(std::move(lent_.front()));
+  lent_.pop_front();
+  Piece& piece = idle_.back();
   const DriverFunctions& call = context_->call();
-  const Moves* moves = nullptr;
-  FunctionHandle kernel = nullptr;
-  if (layout == Layout::strips) {
-    SHUNT_TRY_ASSIGN(moves, moves_of(rows.dtype));
-    SHUNT_TRY_ASSIGN(const CudaEntry entry, rows_to_strips_entry());
-    SHUNT_TRY_ASSIGN(kernel, kernels_.of(entry, 0));
-    const LayOut made{
-        .call = {.output = to, .inputs = {piece.arrived->address() + kCallBytes}, .constants = moves->table->address()},
-        .args = {.part_bytes = moves->part_bytes,
-                 .chunks = rows.columns / strip_chunk(rows.dtype).columns,
-                 .words = moves->words}};
-    std::memcpy(piece.pinned->memory().data(), &made, sizeof(made));
-  }
+  if (layout == Layout::strips) SHUNT_TRY(write_call(piece, to, rows));
   SHUNT_TRY(piece.pinned->delay_uploads());
   SHUNT_TRY(check(call.copy_to_device(piece.arrived->address(), piece.pinned->memory().data(), kCallBytes + bytes,
                                       context_->upload_stream()),
                   "uploading weights"));
   SHUNT_TRY(context_->wait_for_uploads());
-  piece.was_sent = true;
-  SHUNT_TRY(moves == nullptr
-                ? check(call.copy_within(to, piece.arrived->address() + kCallBytes, bytes, context_->stream()),
-                        "moving weights to their place")
-                : lay_out(piece, bytes, *moves, kernel));
+  if (layout == Layout::strips)
+    SHUNT_TRY(lay_out(piece, bytes / strip_chunk(rows.dtype).bytes));
+  else
+    SHUNT_TRY(check(call.copy_within(to, piece.arrived->address() + kCallBytes, bytes, context_->stream()),
+                    "moving weights to their place"));
   return piece.pinned->mark();
 }
 
-Status UploadRing::lay_out(const Piece& piece, std::uint64_t bytes, const Moves& moves, FunctionHandle kernel) const {
+Status UploadRing::write_call(const Piece& piece, Address to, const MatrixRows& rows) {
+  SHUNT_TRY_ASSIGN(const Moves* const moves, moves_of(rows.dtype));
+  const StripChunk chunk = strip_chunk(rows.dtype);
+  const LayOut made{
+      .call = {.output = to, .inputs = {piece.arrived->address() + kCallBytes}, .constants = moves->table->address()},
+      .args = {
+          .part_bytes = chunk.bytes / kStripRows, .chunks = rows.columns / chunk.columns, .words = chunk.bytes / 4}};
+  std::memcpy(piece.pinned->memory().data(), &made, sizeof(made));
+  return {};
+}
+
+Status UploadRing::lay_out(const Piece& piece, std::uint64_t chunks) {
+  SHUNT_TRY_ASSIGN(const CudaEntry entry, rows_to_strips_entry());
+  SHUNT_TRY_ASSIGN(const FunctionHandle kernel, kernels_.of(entry, 0));
   Address call = piece.arrived->address();
   CudaShares shares;
   void* arguments[] = {&call, &shares};
-  const auto chunks = static_cast<unsigned>(bytes / (std::uint64_t{moves.words} * 4));
-  return check(context_->call().launch(kernel, chunks, 1, 1, kRowsToStripsThreads, 1, 1, 0, context_->stream(),
-                                       arguments, nullptr),
+  return check(context_->call().launch(kernel, static_cast<unsigned>(chunks), 1, 1, kRowsToStripsThreads, 1, 1, 0,
+                                       context_->stream(), arguments, nullptr),
                "laying out weights");
 }
 
@@ -107,7 +103,7 @@ Result<const UploadRing::Moves*> UploadRing::moves_of(DType dtype) {
   if (const auto found = moves_.find(dtype); found != moves_.end()) return &found->second;
   const StripMoves of = strip_moves(dtype);
   const std::uint64_t bytes = of.table.size() * sizeof(of.table.front());
-  Moves made{.part_bytes = of.part_bytes, .words = of.words};
+  Moves made;
   SHUNT_TRY_ASSIGN(made.source, Pinned::create(context_, bytes));
   SHUNT_TRY_ASSIGN(made.table, CudaBuffer::create(context_, bytes));
   std::ranges::copy(std::as_bytes(std::span(of.table)), made.source->memory().begin());
@@ -118,9 +114,10 @@ Result<const UploadRing::Moves*> UploadRing::moves_of(DType dtype) {
 }
 
 Status UploadRing::finish(const Settle& settle) {
-  for (Piece& piece : pieces_)
-    if (std::exchange(piece.was_sent, false)) SHUNT_TRY(settle(*piece.pinned));
-  pieces_.clear();
+  for (const std::deque<Piece>* const pieces : {&idle_, &lent_})
+    for (const Piece& piece : *pieces) SHUNT_TRY(settle(*piece.pinned));
+  idle_.clear();
+  lent_.clear();
   moves_.clear();
   return {};
 }

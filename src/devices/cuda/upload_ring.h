@@ -6,10 +6,10 @@
 // order there. Owned by an upload; one thread at a time.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <span>
-#include <vector>
 
 #include "devices/cuda/program.h"
 #include "devices/cuda/transfer.h"
@@ -19,6 +19,8 @@ namespace shunt::cuda {
 
 class UploadRing {
  public:
+  static constexpr std::size_t kMostLent = 2;
+
   // `kernels` must outlive it.
   UploadRing(std::shared_ptr<Context> context, Kernels& kernels) : context_(std::move(context)), kernels_(kernels) {}
 
@@ -29,29 +31,27 @@ class UploadRing {
 
  private:
   struct Piece {
-    std::unique_ptr<Pinned> pinned;       // the call that lays it out, then its bytes
+    std::unique_ptr<Pinned> pinned;       // the call that lays it out, then its bytes; marked where it was moved last
     std::unique_ptr<CudaBuffer> arrived;  // the same
-    bool was_sent = false;
   };
   // The StripMoves of a dtype, on their way to the device.
   struct Moves {
     std::unique_ptr<Pinned> source;
     std::unique_ptr<CudaBuffer> table;
-    std::uint32_t part_bytes = 0;
-    std::uint32_t words = 0;
   };
-  // Chooses the next piece: a new one while there are few and the next one's bytes have not been moved yet.
-  [[nodiscard]] Status turn(const Settle& settle);
+  // Returns the next piece to lend: a new one while there are few and the oldest one's bytes have not been moved yet.
+  [[nodiscard]] Result<Piece> next_piece(std::uint64_t bytes, const Settle& settle);
   [[nodiscard]] Result<Piece> make_piece(std::uint64_t bytes);
   [[nodiscard]] Result<const Moves*> moves_of(DType dtype);
-  // Lays out what has arrived in the piece, by the call at its beginning.
-  [[nodiscard]] Status lay_out(const Piece& piece, std::uint64_t bytes, const Moves& moves,
-                               FunctionHandle kernel) const;
+  // Writes the call that lays out rows at the beginning of their piece.
+  [[nodiscard]] Status write_call(const Piece& piece, Address to, const MatrixRows& rows);
+  // Makes the device's stream run it once it has arrived.
+  [[nodiscard]] Status lay_out(const Piece& piece, std::uint64_t chunks);
 
   std::shared_ptr<Context> context_;
   Kernels& kernels_;
-  std::vector<Piece> pieces_;
-  std::size_t current_ = 0;
+  std::deque<Piece> idle_;  // sent, the oldest first
+  std::deque<Piece> lent_;
   std::map<DType, Moves> moves_;
 };
 
