@@ -12,7 +12,10 @@ namespace {
 class WritingUpload final : public Upload {
  public:
   explicit WritingUpload(Device& device) : device_(device) {}
-  ~WritingUpload() override { static_cast<void>(finish()); }  // the device may still read the pieces
+  ~WritingUpload() override {
+    // The device may still read the pieces. Whoever wants to know how that ends has called finish().
+    [[maybe_unused]] const Status ended = finish();
+  }
   WritingUpload(const WritingUpload&) = delete;
   WritingUpload& operator=(const WritingUpload&) = delete;
 

@@ -10,7 +10,7 @@ TaskQueue::TaskQueue(std::uint32_t threads) {
     threads_.reserve(threads);
     while (threads_.size() < threads) threads_.emplace_back([this] { work(); });
   } catch (const std::system_error&) {
-    // Fewer threads take longer.
+    return;  // with fewer threads, which only takes longer
   } catch (...) {
     stop();
     throw;
