@@ -90,6 +90,9 @@ class Program {
   // Returns whether the program traces its own submissions and ops (program_trace.h), because it knows their times
   // better than its caller.
   [[nodiscard]] virtual bool records() const { return false; }
+  // The time that the op of the last submission took by the device's own clock; nullopt if it does not tell. REQUIRES:
+  // that submission was of one op (Submission::op) and has ended well.
+  [[nodiscard]] virtual std::optional<std::uint64_t> op_ns() const { return std::nullopt; }
 };
 
 struct Submission {

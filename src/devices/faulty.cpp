@@ -35,6 +35,7 @@ class FaultyProgram final : public Program {
 
   [[nodiscard]] std::uint64_t scratch_bytes() const override { return real_->scratch_bytes(); }
   [[nodiscard]] bool records() const override { return real_->records(); }
+  [[nodiscard]] std::optional<std::uint64_t> op_ns() const override { return real_->op_ns(); }
   [[nodiscard]] Program& real() { return *real_; }
   [[nodiscard]] const std::string& name() const { return name_; }
   // The number of ops submitted.

@@ -247,7 +247,9 @@ Status Executable::run_in_ops(std::uint32_t number, const Submission& submission
     one.op = op;
     const std::uint64_t start_ns = device.now_ns();
     SHUNT_TRY(device.submit(*prepared.program, one).wait());
-    prepared.trace->record_op(op, start_ns, device.now_ns(), submission.step);
+    const std::uint64_t end_ns = device.now_ns();
+    const std::uint64_t took_ns = std::min(prepared.program->op_ns().value_or(~std::uint64_t{0}), end_ns - start_ns);
+    prepared.trace->record_op(op, end_ns - took_ns, end_ns, submission.step);
   }
   return {};
 }

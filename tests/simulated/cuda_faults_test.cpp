@@ -32,6 +32,15 @@ TEST_F(SimulatedFaults, OneGraphServesEveryStep) {
   EXPECT_EQ(Simulation::control().launches(), launches + 2);
 }
 
+TEST_F(SimulatedFaults, AnOpAloneIsTimedByTheDevice) {
+  EXPECT_FALSE(program_->op_ns().has_value());
+  for (int run = 0; run < 2; ++run) {
+    ASSERT_TRUE(device().submit(*program_, {.parameters = {.tokens = kElements}, .op = 0}).wait().has_value());
+    EXPECT_NEAR(static_cast<double>(program_->op_ns().value_or(0)), 1000, 1) << "one kernel";
+  }
+  EXPECT_EQ(sum_of_result(), 2.0F * kElements);
+}
+
 TEST_F(SimulatedFaults, AnEventIsPendingUntilTheDeviceIsAsked) {
   Event event = submit();
   EXPECT_FALSE(event.poll());

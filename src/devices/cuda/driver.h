@@ -23,6 +23,7 @@ struct DriverFunctions {
 inline constexpr int kSuccess = 0;
 inline constexpr int kNotReady = 600;
 inline constexpr unsigned kStreamNonBlocking = 1;
+inline constexpr unsigned kEventWithTime = 0;
 inline constexpr unsigned kEventWithoutTime = 2;
 inline constexpr int kStartsEarly = 6;      // an attribute of launches
 inline constexpr int kMostSharedBytes = 8;  // an attribute of functions

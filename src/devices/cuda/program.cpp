@@ -183,6 +183,9 @@ Result<std::unique_ptr<CudaProgram>> CudaProgram::create(std::shared_ptr<Context
 }
 
 CudaProgram::~CudaProgram() {
+  for (const EventHandle event : {op_begins_, op_ends_})
+    if (event != nullptr)
+      context_->end([event](const DriverFunctions& call) { static_cast<void>(call.event_destroy(event)); });
   if (executable_ == nullptr) return;
   context_->end([executable = executable_](const DriverFunctions& call) {
     static_cast<void>(call.executable_destroy(executable));
@@ -388,13 +391,30 @@ Status CudaProgram::submit(const Submission& submission) {
       check(call.copy_to_device(blocks_->address(), upload_->memory().data(), sizeof(parameters), context_->stream()),
             "copying parameters"));
   if (submission.op) {
-    for (const Launch& each : launches_)
-      for (const Call& of : each.calls)
-        if (submission.includes(of.op)) SHUNT_TRY(launch(each, {&of, 1}, context_->stream()));
+    SHUNT_TRY(launch_op(submission));
   } else if (executable_ != nullptr) {
     SHUNT_TRY(check(call.graph_launch(executable_, context_->stream()), "starting kernels"));
   }
   return upload_->mark();
+}
+
+Status CudaProgram::launch_op(const Submission& submission) {
+  const DriverFunctions& call = context_->call();
+  for (EventHandle* const event : {&op_begins_, &op_ends_})
+    if (*event == nullptr) SHUNT_TRY(check(call.event_create(event, kEventWithTime), "an event with its time"));
+  SHUNT_TRY(check(call.event_record(op_begins_, context_->stream()), "recording when an op begins"));
+  for (const Launch& each : launches_)
+    for (const Call& of : each.calls)
+      if (submission.includes(of.op)) SHUNT_TRY(launch(each, {&of, 1}, context_->stream()));
+  return check(call.event_record(op_ends_, context_->stream()), "recording when an op ends");
+}
+
+std::optional<std::uint64_t> CudaProgram::op_ns() const {
+  float milliseconds = 0;
+  context_->enter();
+  if (op_ends_ == nullptr || context_->call().event_elapsed(&milliseconds, op_begins_, op_ends_) != kSuccess)
+    return std::nullopt;
+  return static_cast<std::uint64_t>(static_cast<double>(milliseconds) * 1e6);
 }
 
 }  // namespace shunt::cuda

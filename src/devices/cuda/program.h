@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -57,6 +58,7 @@ class CudaProgram final : public Program {
   [[nodiscard]] std::uint64_t scratch_bytes() const override {
     return blocks_->bytes() + (scratch_ == nullptr ? 0 : scratch_->bytes());
   }
+  [[nodiscard]] std::optional<std::uint64_t> op_ns() const override;
   [[nodiscard]] const std::string& name() const { return name_; }
   // Copies the parameters and starts the graph, or one op's kernels. REQUIRES: no submission of it is in flight.
   [[nodiscard]] Status submit(const Submission& submission);
@@ -105,6 +107,8 @@ class CudaProgram final : public Program {
   // Starts a launch for some of its calls, which follow each other. `early`: if its kernel can, it starts before the
   // kernel ahead of it in the stream has ended.
   [[nodiscard]] Status launch(const Launch& each, std::span<const Call> calls, StreamHandle stream, bool early = false);
+  // Starts the kernels of one op, between two events with the time.
+  [[nodiscard]] Status launch_op(const Submission& submission);
   // Shares blocks by what the calls would have alone. REQUIRES: there are enough for the least that each needs.
   [[nodiscard]] static CudaShares share(std::span<const Call> calls, std::uint64_t blocks);
 
@@ -119,6 +123,8 @@ class CudaProgram final : public Program {
   std::unique_ptr<CudaBuffer> scratch_;  // null: none
   std::unique_ptr<Pinned> upload_;       // the source of uploads: first all of blocks_, then only the parameters
   ExecutableHandle executable_ = nullptr;
+  EventHandle op_begins_ = nullptr;  // once an op was submitted alone
+  EventHandle op_ends_ = nullptr;
 };
 
 }  // namespace shunt::cuda
