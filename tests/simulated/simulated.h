@@ -50,4 +50,17 @@ class Simulation {
   static constexpr const char* kVariables[] = {"SHUNT_CUDA_LIBRARY", "SHUNT_HIP_LIBRARY"};
 };
 
+// Has devices run kernels of an earlier compute capability for its own lifetime; empty: of their own.
+class Target {
+ public:
+  explicit Target(const std::string& target) {
+    if (!target.empty()) {
+      EXPECT_EQ(setenv("SHUNT_CUDA_TARGET", target.c_str(), 1), 0);
+    }
+  }
+  ~Target() { EXPECT_EQ(unsetenv("SHUNT_CUDA_TARGET"), 0); }
+  Target(const Target&) = delete;
+  Target& operator=(const Target&) = delete;
+};
+
 }  // namespace shunt::simulated

@@ -3,11 +3,21 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace shunt::cuda {
 namespace {
 
 constexpr std::uint64_t kLeastBytes = 16;  // allocating zero bytes is an error
+
+// Returns ten times the compute capability whose kernels a GPU runs: its own, or an earlier one that the environment
+// names, so that a new GPU can try kernels of older ones.
+std::uint32_t capability_of(std::uint32_t own) {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment is set before threads are
+  const char* const text = std::getenv("SHUNT_CUDA_TARGET");
+  const auto named = text == nullptr ? 0 : static_cast<std::uint32_t>(std::strtoul(text, nullptr, 10));
+  return named == 0 ? own : std::min(own, named);
+}
 
 }  // namespace
 
@@ -24,7 +34,7 @@ Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const Driver> d
   context->gpu_.multiprocessors = number(numbers.compute_units);
   context->gpu_.shared_bytes = number(numbers.most_shared_memory_bytes);
   if (context->driver().takes_ptx())
-    context->gpu_.capability = number(numbers.capability_major) * 10 + number(numbers.capability_minor);
+    context->gpu_.capability = capability_of(number(numbers.capability_major) * 10 + number(numbers.capability_minor));
   context->enter();
   SHUNT_TRY(check(call.stream_create(&context->stream_, kStreamNonBlocking), "its stream"));
   SHUNT_TRY(check(call.stream_create(&context->upload_stream_, kStreamNonBlocking), "its stream of uploads"));
