@@ -44,6 +44,9 @@ SHUNT_ARGS_CONSTANT(kLinearTileRows, 64)
 // The CUDA kernel for many rows: rows of the weight, or of gate and up, per block, and its threads.
 SHUNT_ARGS_CONSTANT(kLinearTileWeights, 128)
 SHUNT_ARGS_CONSTANT(kLinearTileThreads, 256)
+// The same by matrix instructions.
+SHUNT_ARGS_CONSTANT(kLinearHalvesWeights, 128)
+SHUNT_ARGS_CONSTANT(kLinearHalvesThreads, 256)
 // The CUDA kernel for few rows of a weight of F32: its threads, and the rows of x and of the weight per warp.
 SHUNT_ARGS_CONSTANT(kLinearWarpsThreads, 128)
 SHUNT_ARGS_CONSTANT(kLinearWarpsRows, 4)
@@ -265,6 +268,20 @@ constexpr std::uint32_t linear_product_shared(std::uint32_t strip_bytes, std::ui
   return linear_product_weight_stages(strip_bytes) * 16 * strip_bytes +
          linear_product_x_stages(strip_bytes, x_rows, halves) * (x_rows / kLinearPieceRows) * halves *
              kLinearPieceBytes;
+}
+
+// The CUDA kernel for many rows and weights in rows by matrix instructions, which reads tiles of x as linear_product
+// does. Bytes of the weight come to shared memory for so many columns at a time: at least a block, and 64.
+constexpr std::uint32_t linear_halves_columns(std::uint32_t block_elements) {
+  return block_elements == 1 ? 64 : block_elements < 128 ? 128 : block_elements;
+}
+// Returns the distance of rows there. Copies are of 16 bytes and rows begin anywhere; an odd number of sixteens spreads
+// rows over the banks.
+constexpr std::uint32_t linear_halves_pitch(std::uint32_t chunk_bytes) { return ((chunk_bytes + 30) / 16 | 1) * 16; }
+// Returns the bytes of dynamic shared memory: those bytes, their halves, and x of two steps.
+constexpr std::uint32_t linear_halves_shared(std::uint32_t chunk_bytes, std::uint32_t x_rows) {
+  return kLinearHalvesWeights * (linear_halves_pitch(chunk_bytes) + kLinearPieceColumns * 2) +
+         2 * x_rows * kLinearPieceColumns * 2;
 }
 
 }  // namespace shunt

@@ -186,6 +186,44 @@ std::uint64_t cuda_tile_blocks(const OpCall& call) {
          linear_tiles(linear_capacity(args), kLinearTileRows);
 }
 
+// Many rows of a weight in rows, by matrix instructions.
+std::uint32_t halves_chunk_bytes(const OpCall& call) {
+  const DTypeInfo& dtype = info_of(call.input(1).dtype);
+  return linear_halves_columns(dtype.block_elements) / dtype.block_elements * dtype.block_bytes;
+}
+
+std::uint64_t halves_blocks(const LinearArgs& args, std::uint32_t x_rows) {
+  return linear_tiles(args.m, kLinearHalvesWeights / (1 + args.has_up)) * linear_tiles(linear_capacity(args), x_rows);
+}
+
+// Returns the rows of x in a tile that take the shortest time if a large GPU computes two tiles on each multiprocessor.
+// Decoding the weight takes as long as multiplying it by so many rows.
+std::uint32_t halves_x_rows(const OpCall& call) {
+  constexpr std::uint32_t kAtOnce = 2 * 132;
+  constexpr std::uint32_t kDecoding = 48;
+  const LinearArgs args = linear_args(call);
+  const auto time = [&](std::uint32_t x_rows) {
+    return linear_tiles(halves_blocks(args, x_rows), kAtOnce) * (x_rows + kDecoding);
+  };
+  return std::ranges::min(std::array<std::uint32_t, 3>{128, 64, 32}, {}, time);
+}
+
+std::string cuda_halves_supports(const OpCall& call) {
+  const LinearArgs args = linear_args(call);
+  if (std::string reason = cuda_tile_supports(call); !reason.empty()) return reason;
+  if (args.k % kLinearPieceColumns != 0) return "linear: x has no whole pieces of 64 columns";
+  return {};
+}
+std::uint64_t cuda_halves_blocks(const OpCall& call) { return halves_blocks(linear_args(call), halves_x_rows(call)); }
+std::string cuda_halves_variant(const OpCall& call) { return fmt::format("_{}", halves_x_rows(call)); }
+std::uint32_t cuda_halves_shared_bytes(const OpCall& call) {
+  return linear_halves_shared(halves_chunk_bytes(call), halves_x_rows(call));
+}
+std::uint64_t cuda_halves_scratch_bytes(const OpCall& call) {
+  const LinearArgs args = linear_args(call);
+  return linear_x_scratch(linear_capacity(args), args.k, 1);
+}
+
 // Few rows of a weight of F32: linear_tile would leave most of a large GPU's multiprocessors without a tile.
 std::string cuda_warps_supports(const OpCall& call) {
   constexpr std::uint64_t kEnoughTiles = 64;
@@ -380,6 +418,18 @@ constexpr CudaKernel kMoreCuda[] = {
      .blocks = cuda_tile_blocks,
      .threads = threads_of_block<kLinearTileThreads>,
      .rank = 1},
+    {.name = "linear_halves",
+     .supports = cuda_halves_supports,
+     .blocks = cuda_halves_blocks,
+     .threads = threads_of_block<kLinearHalvesThreads>,
+     .variant = cuda_halves_variant,
+     .rank = 3,
+     .arithmetic = Arithmetic::halves,
+     .shared_bytes = cuda_halves_shared_bytes,
+     .scratch_bytes = cuda_halves_scratch_bytes,
+     .before = &kXTiles<false>,
+     .read_before = kReadBefore,
+     .before_depends_on = norm_epsilon},
     {.name = "linear_warps",
      .supports = cuda_warps_supports,
      .blocks = cuda_warps_blocks,

@@ -15,7 +15,7 @@
 
 #include "ops/linear/linear_args.h"
 
-#include "ops/bulk_copy.cuh"
+#include "ops/early.cuh"
 #include "ops/halves.cuh"
 
 namespace shunt {

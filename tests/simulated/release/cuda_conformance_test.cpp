@@ -13,6 +13,7 @@ namespace {
 struct Use {
   std::string api;
   Op op{};
+  std::string target = {};  // the compute capability whose kernels run; empty: the device's own
 };
 
 std::vector<Use> uses() {
@@ -20,6 +21,8 @@ std::vector<Use> uses() {
   for (const char* api : {"cuda", "hip"})
     for (std::size_t index = 0; index < ops().size(); ++index)
       if (ops()[index].can_be_sampled()) found.push_back({api, static_cast<Op>(index)});
+  for (std::size_t index = 0; index < ops().size(); ++index)
+    if (ops()[index].family == "linear") found.push_back({"cuda", static_cast<Op>(index), "80"});
   return found;
 }
 
@@ -40,6 +43,7 @@ class SimulatedCuda : public testing::TestWithParam<Use> {};
 
 TEST_P(SimulatedCuda, GivesTheReferencesResult) {
   const Simulation simulation;
+  const Target target(GetParam().target);
   const std::uint64_t before = Simulation::control().live_objects();
   {
     const BackendReport report = Simulation::open(GetParam().api);
@@ -50,15 +54,16 @@ TEST_P(SimulatedCuda, GivesTheReferencesResult) {
     const auto result = check_conformance(devices, {.ops = {GetParam().op}, .sizes = !is_like_cuda});
     ASSERT_TRUE(result.has_value()) << result.error().message;
     for (const ConformanceFailure& failure : result->failures) ADD_FAILURE() << failure.call << ": " << failure.words;
-    test::expect_as_recorded(*result, *devices[0], true);
+    if (GetParam().target.empty()) test::expect_as_recorded(*result, *devices[0], true);
     for (const ConformanceTally& tally : result->tallies)
       EXPECT_TRUE(tally.declined == 0 || test::is_left_to_its_parts(tally)) << tally.dtypes << ": " << tally.reason;
   }
   EXPECT_EQ(Simulation::control().live_objects(), before);
 }
 
-INSTANTIATE_TEST_SUITE_P(Conformance, SimulatedCuda, testing::ValuesIn(uses()),
-                         [](const auto& test) { return test.param.api + "_" + std::string(name_of(test.param.op)); });
+INSTANTIATE_TEST_SUITE_P(Conformance, SimulatedCuda, testing::ValuesIn(uses()), [](const auto& test) {
+  return test.param.api + test.param.target + "_" + std::string(name_of(test.param.op));
+});
 
 TEST(CudaModules, AreWholeAndForOldDriversToo) {
   ASSERT_FALSE(cuda_modules().empty());
@@ -105,6 +110,19 @@ TEST(CudaModules, TheBestKernelOfAFamilyIsChosen) {
     EXPECT_EQ(kernels_for(8, gpu, Layout::rows).main.name, "shunt_linear_row_Q4_K_8");
     EXPECT_EQ(kernels_for(9, gpu, Layout::rows).main.name, "shunt_linear_tile_Q4_K");
   }
+}
+
+TEST(CudaModules, ManyRowsAreHalvesFrom80OnWhereNumericsAllow) {
+  CudaGpu gpu = kHopper;
+  for (const std::uint32_t capability : {80U, 86U, 89U, 90U, 100U, 120U}) {
+    gpu.capability = capability;
+    const CudaChoice choice = kernels_for(9, gpu, Layout::rows, Numerics::automatic);
+    EXPECT_EQ(choice.main.name, "shunt_linear_halves_Q4_K_32");
+    EXPECT_EQ(choice.before.back().name, "shunt_linear_x_tiles_halves");
+    EXPECT_EQ(kernels_for(9, gpu, Layout::rows).main.name, "shunt_linear_tile_Q4_K");
+  }
+  gpu.capability = 75;
+  EXPECT_EQ(kernels_for(9, gpu, Layout::rows, Numerics::automatic).main.name, "shunt_linear_tile_Q4_K");
 }
 
 TEST(CudaModules, StripsHaveKernelsOfTheirOwnWhereTheGpuRunsThem) {
