@@ -1,10 +1,11 @@
-# Each src/ops/FAMILY/x.cu is compiled to PTX by clang, which needs no CUDA toolkit for it, and to a code object for AMD
-# GPUs by hipcc; both are embedded. x.weights.cu becomes one PTX for each dtype of weights, and x.heads.cu for each size
-# of heads, since drivers compile it when it is first used, and only few are. Without clang there is no PTX, and without
-# hipcc no code object; `shunt devices` says so. x.sm_90.cu is for GPUs of that compute capability and newer (sm_90a: that
-# one alone), and has PTX only. x.early.cu is compiled as x.cu and as x.sm_90.cu, whose kernels may start before the
-# kernel ahead of them has ended. Each PTX is of the oldest version that knows its instructions, so old drivers accept
-# it too.
+# Each src/ops/FAMILY/x.cu is compiled to PTX by clang, which needs no CUDA toolkit for it, and to a code object for
+# AMD GPUs by hipcc; both are embedded. x.weights.cu becomes one PTX for each dtype of weights, and x.heads.cu for
+# each size of heads, since drivers compile it when it is first used, and only few are. Without clang there is no PTX,
+# and without hipcc no code object; `shunt devices` says so. x.sm_90.cu is for GPUs of that compute capability and
+# newer (sm_90a: that one alone), and has PTX only; x.matrix.cu is for those of 8.0 and newer, and for AMD GPUs that
+# have matrix instructions for halves. x.early.cu is compiled as x.cu and as x.sm_90.cu, whose kernels may start
+# before the kernel ahead of them has ended. Each PTX is of the oldest version that knows its instructions, so old
+# drivers accept it too.
 find_program(SHUNT_CUDA_CLANG NAMES clang++-19 clang++-20 clang++-18)
 find_program(SHUNT_HIPCC hipcc)
 set(SHUNT_CUDA_ARCHITECTURE sm_75 CACHE STRING "Oldest NVIDIA GPU that the PTX is for")
@@ -63,9 +64,10 @@ if(SHUNT_HIPCC)
       ${CMAKE_COMMAND} -E env HIP_PLATFORM=amd HCC_AMDGPU_TARGET=gfx90a TMPDIR=${shunt_hip_temporary}
       CCACHE_COMPILERTYPE=clang CCACHE_COMPILERCHECK=string:${shunt_hipcc_version} CCACHE_DEPEND=1
       ${CMAKE_CXX_COMPILER_LAUNCHER} ${SHUNT_HIPCC} --cuda-device-only -c -x hip)
-  foreach(architecture IN LISTS SHUNT_HIP_ARCHITECTURES)
-    list(APPEND shunt_code_object_compile --offload-arch=${architecture})
-  endforeach()
+  set(shunt_hip_targets ${SHUNT_HIP_ARCHITECTURES})
+  list(TRANSFORM shunt_hip_targets PREPEND --offload-arch=)
+  set(shunt_hip_matrix_targets ${shunt_hip_targets})
+  list(FILTER shunt_hip_matrix_targets INCLUDE REGEX "gfx(908|90a|94|11)")
 endif()
 
 # Embeds the PTX of a source for one architecture, one for each of its parts, and appends their rows.
@@ -106,11 +108,18 @@ if(shunt_ptx_compile OR shunt_code_object_compile)
     get_filename_component(name ${shunt_cuda_source} NAME_WE)
     get_filename_component(family ${shunt_cuda_source} DIRECTORY)
     get_filename_component(family ${family} NAME)
-    set(for_hip ${shunt_code_object_compile})
+    set(hip_targets ${shunt_hip_targets})
     set(architecture "")
     if(shunt_cuda_source MATCHES "\\.sm_([0-9]+a?)\\.")
       set(architecture ${CMAKE_MATCH_1})
-      set(for_hip "")
+      set(hip_targets "")
+    elseif(shunt_cuda_source MATCHES "\\.matrix\\.")
+      set(architecture 80)
+      set(hip_targets ${shunt_hip_matrix_targets})
+    endif()
+    set(for_hip "")
+    if(hip_targets)
+      set(for_hip ${shunt_code_object_compile} ${hip_targets})
     endif()
     shunt_embed_kernel(${name} code_object OFF ${for_hip})
     shunt_embed_ptx("" "${architecture}")

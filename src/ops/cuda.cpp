@@ -53,6 +53,7 @@ bool is_better(const CudaModule& module, const CudaKernel& kernel, const CudaEnt
 }
 
 bool runs_on(const CudaModule& module, const CudaGpu& gpu) {
+  if (!gpu.takes_ptx && module.code_object.empty()) return false;
   return module.is_for_one ? gpu.capability == module.capability : gpu.capability >= module.capability;
 }
 

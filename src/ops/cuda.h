@@ -7,6 +7,7 @@
 //   x.heads.cu     the same for each size of attention's heads (ops/each_head.cuh)
 //   x.sm_90.cu     (or x.sm_90.weights.cu) the same for NVIDIA GPUs of compute capability 9.0 and newer alone; sm_90a:
 //                  for 9.0 only, with instructions that no other has. Its kernels may start early (ops/early.cuh)
+//   x.matrix.cu    (or x.matrix.weights.cu) the same from 8.0 on, and for AMD GPUs with matrix instructions
 //   x.early.cu     compiled as x.cu, and once more as x.sm_90.cu
 //   FAMILY_gpu.cpp what the host knows about them, if the defaults of CudaKernel do not fit (ops/gpu_kernels.h)
 // The build compiles x.cu to PTX, which NVIDIA drivers assemble for their own GPUs, and to a code object for AMD GPUs,
@@ -73,9 +74,11 @@ struct CudaKernel {
 
 // The properties of a GPU by which a kernel is chosen.
 struct CudaGpu {
-  std::uint32_t capability = 0;  // of NVIDIA's, ten times the compute capability
+  // Ten times the compute capability. AMD's count as 8.0 if they have matrix instructions for halves, else as 0.
+  std::uint32_t capability = 0;
   std::uint32_t multiprocessors = 1;
   std::uint32_t shared_bytes = 0;  // of a block, at most
+  bool takes_ptx = true;           // and no code objects
 
   // Kernels for many rows of x by weights in strips are for this capability alone.
   [[nodiscard]] bool reads_strips() const { return capability == 90; }

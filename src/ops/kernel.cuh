@@ -37,13 +37,13 @@
 
 #define SHUNT_KERNEL_PARAMETERS const shunt::CudaCall *call, [[maybe_unused]] shunt::CudaShares launch_shares
 #define SHUNT_KERNEL(family) extern "C" SHUNT_GLOBAL void shunt_##family(SHUNT_KERNEL_PARAMETERS)
-
 // The same for a kernel with blocks of `threads` threads, of which a multiprocessor of CUDA is to hold `blocks`.
 #if defined(SHUNT_KERNELS_ON_HOST)
 #define SHUNT_BOUNDED_KERNEL(family, threads, blocks) SHUNT_KERNEL(family)
 #elif defined(__HIP__)
 #define SHUNT_BOUNDED_KERNEL(family, threads, blocks) \
-  extern "C" SHUNT_GLOBAL __attribute__((launch_bounds(threads))) void shunt_##family(SHUNT_KERNEL_PARAMETERS)
+  extern "C" SHUNT_GLOBAL                             \
+      __attribute__((amdgpu_flat_work_group_size(1, threads))) void shunt_##family(SHUNT_KERNEL_PARAMETERS)
 #else
 #define SHUNT_BOUNDED_KERNEL(family, threads, blocks) \
   extern "C" SHUNT_GLOBAL __attribute__((launch_bounds(threads, blocks))) void shunt_##family(SHUNT_KERNEL_PARAMETERS)

@@ -123,7 +123,12 @@ SHUNT_FUNCTION Product multiply_eight_halves(std::uint32_t a0, std::uint32_t a1,
 #endif
 
 SHUNT_FUNCTION std::uint32_t narrow_pair(float low, float high) {
+#if defined(__HIP__)
+  using Pair = _Float16 __attribute__((ext_vector_type(2)));
+  return __builtin_bit_cast(std::uint32_t, Pair{static_cast<_Float16>(low), static_cast<_Float16>(high)});
+#else
   return narrow_f16(low) | static_cast<std::uint32_t>(narrow_f16(high)) << 16U;
+#endif
 }
 SHUNT_FUNCTION std::uint32_t narrow_pair_bf16(float low, float high) {
   return narrow_bf16(low) | static_cast<std::uint32_t>(narrow_bf16(high)) << 16U;

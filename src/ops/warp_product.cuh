@@ -8,36 +8,9 @@
 // All threads of a warp must call these functions together, and on the host all warps of a block equally often.
 #pragma once
 
-#include "ops/kernel.cuh"
+#include "ops/shared_memory.cuh"
 
 namespace shunt {
-
-// The address of a byte of shared memory.
-#if defined(SHUNT_KERNELS_ON_HOST)
-using SharedAddress = std::uintptr_t;
-SHUNT_FUNCTION SharedAddress shared_address(const void* at) { return reinterpret_cast<SharedAddress>(at); }
-#else
-using SharedAddress = std::uint32_t;
-SHUNT_FUNCTION SharedAddress shared_address(const void* at) {
-  std::uint64_t address = 0;
-  asm("cvta.to.shared.u64 %0, %1;" : "=l"(address) : "l"(at));
-  return static_cast<SharedAddress>(address);
-}
-#endif
-
-// Reads 16 bytes of shared memory each time, so that a compiler does not keep them in registers over a loop.
-// REQUIRES: the address is a multiple of 16.
-SHUNT_FUNCTION FourWords load_shared(SharedAddress from) {
-#if defined(SHUNT_KERNELS_ON_HOST)
-  return *reinterpret_cast<const FourWords*>(from);
-#else
-  FourWords four;
-  asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-               : "=r"(four.words[0]), "=r"(four.words[1]), "=r"(four.words[2]), "=r"(four.words[3])
-               : "r"(from));
-  return four;
-#endif
-}
 
 // Rounds two numbers to F16 or BF16. Halves above 65504 become infinite.
 template <std::uint32_t of>

@@ -6,7 +6,8 @@
 # Checks that the device exists; every op against the reference (with Python 3; FOLDER/support.json gets the record for
 # docs/support.json of a clone); that the trained model gives the text of cpu:scalar; and, with the CUDA toolkit's
 # compute-sanitizer (in PATH, in /usr/local/cuda or named by COMPUTE_SANITIZER), that kernels stay within their memory
-# and do not race. Ends with 0 if all checks passed, 1 if one failed, 2 if one could not be made.
+# and do not race. With SHUNT_CUDA_TARGET=80 in the environment, a newer GPU checks the kernels of older ones. Ends with
+# 0 if all checks passed, 1 if one failed, 2 if one could not be made.
 set -uo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 program=${1:?the program shunt}

@@ -10,14 +10,18 @@ namespace {
 
 constexpr std::uint64_t kLeastBytes = 16;  // allocating zero bytes is an error
 
-// Returns ten times the compute capability whose kernels a GPU runs: its own, or an earlier one that the environment
-// names, so that a new GPU can try kernels of older ones.
-std::uint32_t capability_of(std::uint32_t own) {
+// Returns CudaGpu::capability of an NVIDIA GPU: its own, or an earlier one that the environment names, so that a new
+// GPU can try kernels of older ones.
+std::uint32_t nvidia_capability(std::uint32_t own) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment is set before threads are
   const char* const text = std::getenv("SHUNT_CUDA_TARGET");
   const auto named = text == nullptr ? 0 : static_cast<std::uint32_t>(std::strtoul(text, nullptr, 10));
   return named == 0 ? own : std::min(own, named);
 }
+
+// The same of AMD's, by the first digits of their gfx numbers: gfx9 that there are code objects for have MFMA, and
+// gfx11 have WMMA.
+std::uint32_t amd_capability(std::uint32_t gfx) { return gfx == 9 || gfx == 11 ? 80 : 0; }
 
 }  // namespace
 
@@ -33,8 +37,10 @@ Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const Driver> d
   };
   context->gpu_.multiprocessors = number(numbers.compute_units);
   context->gpu_.shared_bytes = number(numbers.most_shared_memory_bytes);
-  if (context->driver().takes_ptx())
-    context->gpu_.capability = capability_of(number(numbers.capability_major) * 10 + number(numbers.capability_minor));
+  context->gpu_.takes_ptx = context->driver().takes_ptx();
+  const std::uint32_t major = number(numbers.capability_major);
+  context->gpu_.capability = context->gpu_.takes_ptx ? nvidia_capability(major * 10 + number(numbers.capability_minor))
+                                                     : amd_capability(major);
   context->enter();
   SHUNT_TRY(check(call.stream_create(&context->stream_, kStreamNonBlocking), "its stream"));
   SHUNT_TRY(check(call.stream_create(&context->upload_stream_, kStreamNonBlocking), "its stream of uploads"));

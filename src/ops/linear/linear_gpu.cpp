@@ -197,7 +197,8 @@ std::uint64_t halves_blocks(const LinearArgs& args, std::uint32_t x_rows) {
 }
 
 // Returns the rows of x in a tile that take the shortest time if a large GPU computes two tiles on each multiprocessor.
-// Decoding the weight takes as long as multiplying it by so many rows.
+// Decoding the weight takes as long as multiplying it by so many rows. Not all GPUs have room for tiles of 128 rows.
+template <std::uint32_t most>
 std::uint32_t halves_x_rows(const OpCall& call) {
   constexpr std::uint32_t kAtOnce = 2 * 132;
   constexpr std::uint32_t kDecoding = 48;
@@ -205,7 +206,7 @@ std::uint32_t halves_x_rows(const OpCall& call) {
   const auto time = [&](std::uint32_t x_rows) {
     return linear_tiles(halves_blocks(args, x_rows), kAtOnce) * (x_rows + kDecoding);
   };
-  return std::ranges::min(std::array<std::uint32_t, 3>{128, 64, 32}, {}, time);
+  return std::ranges::min(std::array<std::uint32_t, 3>{most, 64, 32}, {}, time);
 }
 
 std::string cuda_halves_supports(const OpCall& call) {
@@ -214,10 +215,17 @@ std::string cuda_halves_supports(const OpCall& call) {
   if (args.k % kLinearPieceColumns != 0) return "linear: x has no whole pieces of 64 columns";
   return {};
 }
-std::uint64_t cuda_halves_blocks(const OpCall& call) { return halves_blocks(linear_args(call), halves_x_rows(call)); }
-std::string cuda_halves_variant(const OpCall& call) { return fmt::format("_{}", halves_x_rows(call)); }
+template <std::uint32_t most>
+std::uint64_t cuda_halves_blocks(const OpCall& call) {
+  return halves_blocks(linear_args(call), halves_x_rows<most>(call));
+}
+template <std::uint32_t most>
+std::string cuda_halves_variant(const OpCall& call) {
+  return fmt::format("_{}", halves_x_rows<most>(call));
+}
+template <std::uint32_t most>
 std::uint32_t cuda_halves_shared_bytes(const OpCall& call) {
-  return linear_halves_shared(halves_chunk_bytes(call), halves_x_rows(call));
+  return linear_halves_shared(halves_chunk_bytes(call), halves_x_rows<most>(call));
 }
 std::uint64_t cuda_halves_scratch_bytes(const OpCall& call) {
   const LinearArgs args = linear_args(call);
@@ -399,6 +407,22 @@ constexpr CudaKernel kProduct{.name = "linear_product",
                               .read_before = kReadBefore,
                               .before_depends_on = norm_epsilon};
 
+template <std::uint32_t most>
+constexpr CudaKernel kLinearHalves{.name = "linear_halves",
+                                   .supports = cuda_halves_supports,
+                                   .blocks = cuda_halves_blocks<most>,
+                                   .threads = threads_of_block<kLinearHalvesThreads>,
+                                   .variant = cuda_halves_variant<most>,
+                                   .rank = most == 256   ? 5
+                                           : most == 128 ? 4
+                                                         : 3,
+                                   .arithmetic = Arithmetic::halves,
+                                   .shared_bytes = cuda_halves_shared_bytes<most>,
+                                   .scratch_bytes = cuda_halves_scratch_bytes,
+                                   .before = &kXTiles<false>,
+                                   .read_before = kReadBefore,
+                                   .before_depends_on = norm_epsilon};
+
 constexpr CudaKernel kMoreCuda[] = {
     kProduct<true>,
     kProduct<false>,
@@ -418,18 +442,8 @@ constexpr CudaKernel kMoreCuda[] = {
      .blocks = cuda_tile_blocks,
      .threads = threads_of_block<kLinearTileThreads>,
      .rank = 1},
-    {.name = "linear_halves",
-     .supports = cuda_halves_supports,
-     .blocks = cuda_halves_blocks,
-     .threads = threads_of_block<kLinearHalvesThreads>,
-     .variant = cuda_halves_variant,
-     .rank = 3,
-     .arithmetic = Arithmetic::halves,
-     .shared_bytes = cuda_halves_shared_bytes,
-     .scratch_bytes = cuda_halves_scratch_bytes,
-     .before = &kXTiles<false>,
-     .read_before = kReadBefore,
-     .before_depends_on = norm_epsilon},
+    kLinearHalves<128>,
+    kLinearHalves<64>,
     {.name = "linear_warps",
      .supports = cuda_warps_supports,
      .blocks = cuda_warps_blocks,

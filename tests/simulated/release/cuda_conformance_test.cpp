@@ -29,8 +29,9 @@ std::vector<Use> uses() {
 // Returns whether HIP runs an op by kernels that CUDA would not choose for weights in rows.
 bool has_hip_kernels(Op op) {
   const auto is_of_cuda_alone = [](const CudaModule& module) {
-    return std::ranges::none_of(
-        cuda_modules(), [&](const CudaModule& other) { return other.name == module.name && other.capability == 0; });
+    return module.code_object.empty() && std::ranges::none_of(cuda_modules(), [&](const CudaModule& other) {
+             return other.name == module.name && other.capability == 0;
+           });
   };
   return std::ranges::any_of(cuda_modules(), [&](const CudaModule& module) {
     return module.family == info_of(op).family && is_of_cuda_alone(module) &&
@@ -123,6 +124,34 @@ TEST(CudaModules, ManyRowsAreHalvesFrom80OnWhereNumericsAllow) {
   }
   gpu.capability = 75;
   EXPECT_EQ(kernels_for(9, gpu, Layout::rows, Numerics::automatic).main.name, "shunt_linear_tile_Q4_K");
+}
+
+TEST(CudaModules, TilesAreSmallerWhereSharedMemoryIs) {
+  const Operand x = Operand::contiguous(DType::F32, {512, 4096});
+  const Operand weight = Operand::contiguous(DType::Q6_K, {14336, 4096}, TensorKind::weight);
+  const Operand result = Operand::contiguous(DType::F32, {512, 14336});
+  const Operand* const inputs[] = {&x, &weight};
+  const Attributes none;
+  const OpCall call{
+      .op = Op::linear, .attributes = &none, .inputs = inputs, .output = &result, .numerics = Numerics::automatic};
+  CudaGpu gpu{.capability = 80, .multiprocessors = 108, .shared_bytes = 99U << 10U};
+  EXPECT_EQ(choose_cuda(call, gpu).main.name, "shunt_linear_halves_Q6_K_128");
+  gpu.shared_bytes = 64U << 10U;
+  EXPECT_EQ(choose_cuda(call, gpu).main.name, "shunt_linear_halves_Q6_K_64");
+}
+
+TEST(CudaModules, AmdGpusRunCodeObjects) {
+  const CudaGpu gpu{.capability = 80, .multiprocessors = 104, .shared_bytes = 64U << 10U, .takes_ptx = false};
+  const CudaChoice choice = kernels_for(9, gpu, Layout::rows, Numerics::automatic);
+  if (cuda_modules().front().code_object.empty()) GTEST_SKIP() << "this build has no code objects";
+  EXPECT_EQ(choice.main.name, "shunt_linear_halves_Q4_K_32");
+  for (const CudaEntry* const entry : {&choice.main, &choice.before.front()}) {
+    EXPECT_FALSE(entry->module->code_object.empty());
+    EXPECT_FALSE(entry->starts_early());
+  }
+  CudaGpu without = gpu;
+  without.capability = 0;
+  EXPECT_EQ(kernels_for(9, without, Layout::rows, Numerics::automatic).main.name, "shunt_linear_tile_Q4_K");
 }
 
 TEST(CudaModules, StripsHaveKernelsOfTheirOwnWhereTheGpuRunsThem) {

@@ -205,7 +205,7 @@ struct Sums {
       for (std::uint32_t e = 0; e < kSumsOfThread; ++e) {
         const float change = exponents.change(step, first_weight + i * kTile + TileSums::row_of(e));
         SHUNT_UNROLL
-        for (std::uint32_t j = 0; j < S::kTilesAlongX; ++j) tiles[i][j].at(e) *= change;
+        for (std::uint32_t j = 0; j < S::kTilesAlongX; ++j) tiles[i][j].multiply(e, change);
       }
     }
   }
