@@ -278,10 +278,13 @@ constexpr std::uint32_t linear_halves_columns(std::uint32_t block_elements) {
 // Returns the distance of rows there. Copies are of 16 bytes and rows begin anywhere; an odd number of sixteens spreads
 // rows over the banks.
 constexpr std::uint32_t linear_halves_pitch(std::uint32_t chunk_bytes) { return ((chunk_bytes + 30) / 16 | 1) * 16; }
-// Returns the bytes of dynamic shared memory: those bytes, their halves, and x of two steps.
+// With tiles of so many rows of x, the columns of the next step are decoded while those of one are multiplied.
+constexpr bool linear_halves_decodes_ahead(std::uint32_t x_rows) { return x_rows > 128; }
+// Returns the bytes of dynamic shared memory: those bytes and their halves, for one step or two, and x for two.
 constexpr std::uint32_t linear_halves_shared(std::uint32_t chunk_bytes, std::uint32_t x_rows) {
-  return kLinearHalvesWeights * (linear_halves_pitch(chunk_bytes) + kLinearPieceColumns * 2) +
-         2 * x_rows * kLinearPieceColumns * 2;
+  const std::uint32_t weight_bytes =
+      kLinearHalvesWeights * (linear_halves_pitch(chunk_bytes) + kLinearPieceColumns * 2);
+  return weight_bytes * (linear_halves_decodes_ahead(x_rows) ? 2 : 1) + 2 * x_rows * kLinearPieceColumns * 2;
 }
 
 }  // namespace shunt

@@ -186,7 +186,12 @@ std::uint64_t cuda_tile_blocks(const OpCall& call) {
          linear_tiles(linear_capacity(args), kLinearTileRows);
 }
 
-// Many rows of a weight in rows, by matrix instructions.
+std::string uneven_rows_refusal(const LinearArgs& args) {
+  if (linear_rows_are_even(args, args.out_strides) && linear_rows_are_even(args, args.residual_strides)) return {};
+  return "linear: rows of the result or of the residual lie at different distances";
+}
+
+// Many rows of a weight in rows, by matrix instructions. Not all GPUs have shared memory for large tiles.
 std::uint32_t halves_chunk_bytes(const OpCall& call) {
   const DTypeInfo& dtype = info_of(call.input(1).dtype);
   return linear_halves_columns(dtype.block_elements) / dtype.block_elements * dtype.block_bytes;
@@ -196,24 +201,38 @@ std::uint64_t halves_blocks(const LinearArgs& args, std::uint32_t x_rows) {
   return linear_tiles(args.m, kLinearHalvesWeights / (1 + args.has_up)) * linear_tiles(linear_capacity(args), x_rows);
 }
 
-// Returns the rows of x in a tile that take the shortest time if a large GPU computes two tiles on each multiprocessor.
-// Decoding the weight takes as long as multiplying it by so many rows. Not all GPUs have room for tiles of 128 rows.
+// A tile of x, and an estimate of the clocks of 64 columns on a multiprocessor that computes one such tile, or as many
+// as it has room for.
+struct HalvesTile {
+  std::uint32_t x_rows;
+  std::uint32_t together;
+  double clocks_alone;
+  double clocks_together;
+};
+constexpr HalvesTile kHalvesTiles[] = {
+    {32, 2, 700, 1120}, {64, 2, 1000, 1700}, {128, 2, 1600, 2580}, {256, 1, 2200, 2200}};
+
+// Returns the rows of x in a tile, of those that are no more than `most`, that take the shortest time on a large GPU.
 template <std::uint32_t most>
 std::uint32_t halves_x_rows(const OpCall& call) {
-  constexpr std::uint32_t kAtOnce = 2 * 132;
-  constexpr std::uint32_t kDecoding = 48;
+  constexpr std::uint64_t kMultiprocessors = 132;
   const LinearArgs args = linear_args(call);
-  const auto time = [&](std::uint32_t x_rows) {
-    return linear_tiles(halves_blocks(args, x_rows), kAtOnce) * (x_rows + kDecoding);
+  const auto time = [&](const HalvesTile& tile) {
+    if (tile.x_rows > most) return std::numeric_limits<double>::infinity();
+    const std::uint64_t at_once = kMultiprocessors * tile.together;
+    const std::uint64_t blocks = halves_blocks(args, tile.x_rows);
+    const std::uint64_t rest = blocks % at_once;
+    const double last = rest == 0 ? 0 : rest <= kMultiprocessors ? tile.clocks_alone : tile.clocks_together;
+    return static_cast<double>(blocks / at_once) * tile.clocks_together + last;
   };
-  return std::ranges::min(std::array<std::uint32_t, 3>{most, 64, 32}, {}, time);
+  return std::ranges::min(kHalvesTiles, {}, time).x_rows;
 }
 
 std::string cuda_halves_supports(const OpCall& call) {
   const LinearArgs args = linear_args(call);
   if (std::string reason = cuda_tile_supports(call); !reason.empty()) return reason;
   if (args.k % kLinearPieceColumns != 0) return "linear: x has no whole pieces of 64 columns";
-  return {};
+  return uneven_rows_refusal(args);
 }
 template <std::uint32_t most>
 std::uint64_t cuda_halves_blocks(const OpCall& call) {
@@ -344,9 +363,7 @@ std::string cuda_product_supports(const OpCall& call) {
   const LinearArgs args = linear_args(call);
   if (std::string reason = many_rows_refusal(args); !reason.empty()) return reason;
   if (!has_strips(call.input(1).dtype, args.m, args.k)) return "linear: the weight cannot be in strips";
-  if (!linear_rows_are_even(args, args.out_strides) || !linear_rows_are_even(args, args.residual_strides))
-    return "linear: rows of the result or of the residual lie at different distances";
-  return {};
+  return uneven_rows_refusal(args);
 }
 template <bool exact>
 std::uint64_t cuda_product_blocks(const OpCall& call) {
@@ -442,6 +459,7 @@ constexpr CudaKernel kMoreCuda[] = {
      .blocks = cuda_tile_blocks,
      .threads = threads_of_block<kLinearTileThreads>,
      .rank = 1},
+    kLinearHalves<256>,
     kLinearHalves<128>,
     kLinearHalves<64>,
     {.name = "linear_warps",

@@ -12,20 +12,20 @@
 namespace shunt::simulated {
 namespace {
 
-constexpr std::uint32_t kXRows = 120;
 constexpr std::uint32_t kXColumns = 192;
 
 struct TileCase {
+  std::uint32_t tokens;
   std::uint32_t rows;  // of the weight
   bool gated;          // there are gate and up
   std::string x_rows;  // of a tile
 };
 
 // Returns the kernel for a weight of so many rows.
-std::string halves_kernel_for(std::uint32_t rows) {
-  const Operand x = Operand::contiguous(DType::F32, {kXRows, kXColumns});
+std::string halves_kernel_for(std::uint32_t tokens, std::uint32_t rows) {
+  const Operand x = Operand::contiguous(DType::F32, {tokens, kXColumns});
   const Operand weight = Operand::contiguous(DType::BF16, {rows, kXColumns}, TensorKind::weight);
-  const Operand result = Operand::contiguous(DType::F32, {kXRows, rows});
+  const Operand result = Operand::contiguous(DType::F32, {tokens, rows});
   const Operand* const inputs[] = {&x, &weight};
   const Attributes none;
   return choose_cuda({.op = Op::linear,
@@ -52,14 +52,15 @@ std::vector<std::uint16_t> weights_of(std::uint32_t rows) {
 }
 
 // Returns x W, or silu(x W) * x W of normalized x.
-std::vector<float> halves_products_on(const char* device, std::uint32_t rows, bool gated) {
+std::vector<float> halves_products_on(const char* device, const TileCase& of) {
+  const auto& [tokens, rows, gated, x_rows] = of;
   const std::vector<std::uint16_t> numbers = weights_of(rows);
-  std::vector<float> x(std::size_t{kXRows} * kXColumns);
+  std::vector<float> x(std::size_t{tokens} * kXColumns);
   for (std::size_t i = 0; i < x.size(); ++i) x[i] = static_cast<float>(i % 23) * 0x1p-20F;
   const std::vector<float> ones(kXColumns, 1.0F);
   MemoryWeights weights;
   GraphBuilder builder;
-  Tensor in = builder.input("x", DType::F32, {kXRows, kXColumns});
+  Tensor in = builder.input("x", DType::F32, {tokens, kXColumns});
   EXPECT_TRUE(weights.add("w", DType::BF16, {rows, kXColumns}, std::as_bytes(std::span(numbers))));
   EXPECT_TRUE(weights.add("n", DType::F32, {kXColumns}, std::as_bytes(std::span(ones))));
   if (gated) in = builder.rms_norm_mul(in, builder.weight("n", DType::F32, {kXColumns}));
@@ -73,7 +74,7 @@ std::vector<float> halves_products_on(const char* device, std::uint32_t rows, bo
   EXPECT_TRUE(computation.has_value()) << computation.error().message;
   EXPECT_TRUE((*computation)->write("x", std::as_bytes(std::span(x))));
   EXPECT_TRUE((*computation)->run());
-  std::vector<float> products(std::size_t{kXRows} * rows);
+  std::vector<float> products(std::size_t{tokens} * rows);
   EXPECT_TRUE((*computation)->read(0, 0, std::as_writable_bytes(std::span(products))));
   return products;
 }
@@ -95,17 +96,17 @@ void expect_close(const std::vector<float>& actual, const std::vector<float>& ex
 class HalvesTiles : public testing::TestWithParam<TileCase> {};
 
 TEST_P(HalvesTiles, HoldRowsOfAllMagnitudes) {
-  const auto& [rows, gated, x_rows] = GetParam();
-  ASSERT_EQ(halves_kernel_for(gated ? 2 * rows : rows), "shunt_linear_halves_BF16_" + x_rows);
+  const auto& [tokens, rows, gated, x_rows] = GetParam();
+  ASSERT_EQ(halves_kernel_for(tokens, gated ? 2 * rows : rows), "shunt_linear_halves_BF16_" + x_rows);
   const Simulation simulation;
   const Target target("80");
-  expect_close(halves_products_on("cuda:0", rows, gated), halves_products_on("cpu:scalar", rows, gated), rows);
+  expect_close(halves_products_on("cuda:0", GetParam()), halves_products_on("cpu:scalar", GetParam()), rows);
 }
 
 INSTANTIATE_TEST_SUITE_P(Tiles, HalvesTiles,
-                         testing::Values(TileCase{300, false, "32"}, TileCase{8570, false, "64"},
-                                         TileCase{17146, false, "128"}, TileCase{150, true, "32"},
-                                         TileCase{8570, true, "128"}),
+                         testing::Values(TileCase{120, 300, false, "32"}, TileCase{120, 8440, false, "64"},
+                                         TileCase{120, 17146, false, "128"}, TileCase{250, 16890, false, "256"},
+                                         TileCase{120, 150, true, "32"}, TileCase{250, 8440, true, "256"}),
                          [](const auto& test) { return "Of" + test.param.x_rows + (test.param.gated ? "Gated" : ""); });
 
 }  // namespace
