@@ -54,4 +54,9 @@ SHUNT_FUNCTION float half_of(std::uint32_t pair, std::uint32_t which) {
   return which == 0 ? low_half(pair) : high_half(pair);
 }
 
+// Returns an e with |value| < 2^e.
+SHUNT_FUNCTION std::int32_t size_of(float value) {
+  return static_cast<std::int32_t>(kernel_math::bits_of(value) >> 23U & 255U) - 126;
+}
+
 }  // namespace shunt

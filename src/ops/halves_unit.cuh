@@ -3,13 +3,14 @@
 // So that these neither overflow nor become too small, a caller multiplies them by a power of two, 2^u, which it
 // chooses by size(). HalvesUnit<dtype> has:
 //   kIsFixed            values are halves already, and there are no size() and use()
-//   read(row, number)   reads unit `number` of the row
+//   read(row, number)   reads unit `number` of a row in shared memory
 //   size()              an e with |value| < 2^e for all values, though it may be some bits larger than that takes
 //   use(unit)           sets 2^u
 //   four(i)             elements 4 i to 4 i + 3, times 2^u
 #pragma once
 
 #include "ops/halves.cuh"
+#include "ops/shared_memory.cuh"
 #include "ops/tile_unit.cuh"
 
 namespace shunt {
@@ -19,11 +20,6 @@ struct TwoPairs {
   std::uint32_t low;
   std::uint32_t high;
 };
-
-// Returns an e with |value| < 2^e.
-SHUNT_FUNCTION std::int32_t exponent_above(float value) {
-  return static_cast<std::int32_t>(kernel_math::bits_of(value) >> 23U & 255U) - 126;
-}
 
 template <std::uint32_t of>
 struct HalvesUnit {
@@ -42,7 +38,7 @@ struct HalvesUnit {
       if constexpr (WeightUnit<of>::kHasOffset) value += kernel_math::abs(tile.unit.offset[i]);
       largest = kernel_math::larger(largest, value);
     }
-    return exponent_above(largest);
+    return size_of(largest);
   }
   SHUNT_FUNCTION void use(float unit) {
     SHUNT_UNROLL
@@ -57,6 +53,16 @@ struct HalvesUnit {
   }
 };
 
+// Reads a unit of a row of floats. They are 16 bytes at a time wherever the row begins at a multiple of that.
+template <std::uint32_t of, std::uint32_t bytes>
+SHUNT_FUNCTION void read_floats(TileUnit<of>& tile, const std::uint8_t* row, std::uint32_t number) {
+  SHUNT_UNROLL
+  for (std::uint32_t i = 0; i < kUnitElements * bytes / 16U; ++i) {
+    const std::uint8_t* const at = row + std::uint64_t{number} * kUnitElements * bytes + std::uint64_t{i} * 16U;
+    tile.loaded[i] = is_in_sixteens(at) ? load_shared(shared_address(at)) : load_once_at_even(at);
+  }
+}
+
 template <std::uint32_t of, std::uint32_t bytes>
 struct FloatHalvesUnit {
   static constexpr bool kIsFixed = false;
@@ -65,7 +71,7 @@ struct FloatHalvesUnit {
   TileUnit<of> tile;
   float factor;
 
-  SHUNT_FUNCTION void read(const std::uint8_t* row, std::uint32_t number) { tile.read(row, number); }
+  SHUNT_FUNCTION void read(const std::uint8_t* row, std::uint32_t number) { read_floats<of, bytes>(tile, row, number); }
   SHUNT_FUNCTION std::int32_t size() const {
     float largest = 0.0F;
     SHUNT_UNROLL
@@ -74,7 +80,7 @@ struct FloatHalvesUnit {
       SHUNT_UNROLL
       for (std::uint32_t e = 0; e < 4; ++e) largest = kernel_math::larger(largest, kernel_math::abs(values.values[e]));
     }
-    return exponent_above(largest);
+    return size_of(largest);
   }
   SHUNT_FUNCTION void use(float unit) { factor = unit; }
   SHUNT_FUNCTION TwoPairs four(std::uint32_t i) const {
@@ -95,10 +101,12 @@ struct HalvesUnit<dtype::F16> {
   static constexpr std::uint32_t kBlockBytes = 2;
   TileUnit<dtype::F16> tile;
 
-  SHUNT_FUNCTION void read(const std::uint8_t* row, std::uint32_t number) { tile.read(row, number); }
+  SHUNT_FUNCTION void read(const std::uint8_t* row, std::uint32_t number) {
+    read_floats<dtype::F16, 2>(tile, row, number);
+  }
   SHUNT_FUNCTION TwoPairs four(std::uint32_t i) const {
     const FourWords& eight = tile.loaded[i / 2U];
-    return {eight.words[i % 2U * 2U], eight.words[i % 2U * 2U + 1U]};
+    return i % 2U == 0 ? TwoPairs{eight.words[0], eight.words[1]} : TwoPairs{eight.words[2], eight.words[3]};
   }
 };
 

@@ -22,11 +22,6 @@ namespace shunt {
 SHUNT_FUNCTION std::uint32_t larger(std::uint32_t a, std::uint32_t b) { return a < b ? b : a; }
 SHUNT_FUNCTION std::int32_t larger(std::int32_t a, std::int32_t b) { return a < b ? b : a; }
 
-// Returns an e with |value| < 2^e.
-SHUNT_FUNCTION std::int32_t size_of(float value) {
-  return static_cast<std::int32_t>(kernel_math::bits_of(value) >> 23U & 255U) - 126;
-}
-
 // The properties of quantized formats that Strip<dtype> lacks. Values are (quant - bias) * scale, or quant * scale +
 // offset.
 struct QuantFormat {

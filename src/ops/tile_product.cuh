@@ -100,7 +100,8 @@ using TileOperand = FourWords;
 
 SHUNT_FUNCTION TileOperand load_tile(SharedAddress at, std::uint32_t below) {
   const std::uint32_t block = lane() % 32U / 8U;
-  return load_matrices(at + block % 2U * below + block / 2U * kBlockOfHalves + lane() % 8U * 16U);
+  const std::uint32_t row = block % 2U * below + block / 2U * kBlockOfHalves + lane() % 8U * 16U;
+  return load_matrices(at + row);
 }
 SHUNT_FUNCTION void add_tile_product(TileSums& sums, const TileOperand& left, const TileOperand& right) {
   add_product<dtype::F16>(sums.halves[0], left, right.words[0], right.words[2]);

@@ -161,7 +161,7 @@ struct Decoder {
     std::uint8_t* const at =
         Memory<S>::weights(step) + place / 8U * kBelow + part * (4U * kBlockOfHalves) + place % 8U * 16U;
     SHUNT_UNROLL
-    for (std::uint32_t i = 0; i < kUnitElements / kTile; ++i) put(unit, i, at + i * (2U * kBlockOfHalves));
+    for (std::uint32_t i = 0; i < kUnitElements / kTile; ++i) put(unit, i, at + std::uint64_t{i} * 2U * kBlockOfHalves);
   }
   SHUNT_FUNCTION void choose(typename S::Unit& unit, std::uint32_t step, Exponents& exponents) {
     const auto mine = static_cast<float>(unit.size());
@@ -184,7 +184,8 @@ struct Decoder {
       blocks[1].words[t] = four.high;
     }
     SHUNT_UNROLL
-    for (std::uint32_t i = 0; i < 2; ++i) *reinterpret_cast<FourWords*>(at + i * kBlockOfHalves) = blocks[i];
+    for (std::uint32_t i = 0; i < 2; ++i)
+      *reinterpret_cast<FourWords*>(at + std::uint64_t{i} * kBlockOfHalves) = blocks[i];
   }
 };
 
