@@ -72,15 +72,22 @@ struct FloatHalvesUnit {
   float factor;
 
   SHUNT_FUNCTION void read(const std::uint8_t* row, std::uint32_t number) { read_floats<of, bytes>(tile, row, number); }
+  // Compares bits: floats that have been widened for this would take registers until they are rounded.
   SHUNT_FUNCTION std::int32_t size() const {
-    float largest = 0.0F;
+    std::uint32_t largest = 0;
+    const auto take = [&](std::uint32_t bits) {
+      const std::uint32_t size = bits & 0x7FFFFFFFU;
+      largest = size > largest ? size : largest;
+    };
     SHUNT_UNROLL
-    for (std::uint32_t i = 0; i < kUnitElements / 4; ++i) {
-      const FourFloats values = tile.four(i);
+    for (const FourWords& four : tile.loaded) {
       SHUNT_UNROLL
-      for (std::uint32_t e = 0; e < 4; ++e) largest = kernel_math::larger(largest, kernel_math::abs(values.values[e]));
+      for (const std::uint32_t word : four.words) {
+        take(word);
+        if constexpr (bytes == 2) take(word << 16U);
+      }
     }
-    return size_of(largest);
+    return size_of(kernel_math::float_of(largest));
   }
   SHUNT_FUNCTION void use(float unit) { factor = unit; }
   SHUNT_FUNCTION TwoPairs four(std::uint32_t i) const {

@@ -29,9 +29,10 @@ inline constexpr std::uint32_t kSumsOfThread = kTile * kTile / kWaveThreads;
 //   at(i)         its sum i
 //   row_of(i)     the row of the sum, and column_of(i) its column
 struct TileSums;
-// Reads a matrix; `below` is the distance from its upper blocks to its lower ones. Other threads wrote it before a
+// Reads an operand; `below` is the distance from its upper blocks to its lower ones. Other threads wrote it before a
 // sync().
-//   TileOperand load_tile(SharedAddress at, std::uint32_t below)
+//   TileOperand load_left(SharedAddress at, std::uint32_t below)
+//   TileOperand load_right(SharedAddress at, std::uint32_t below)
 // Adds a product.
 //   void add_tile_product(TileSums& sums, const TileOperand& left, const TileOperand& right)
 
@@ -56,7 +57,7 @@ struct TileSums {
 // Of row `lane() % 16`, four neighbours.
 using TileOperand = _Float16 __attribute__((ext_vector_type(4)));
 
-SHUNT_FUNCTION TileOperand load_tile(SharedAddress at, std::uint32_t below) {
+SHUNT_FUNCTION TileOperand load_either(SharedAddress at, std::uint32_t below) {
   const std::uint32_t row = lane() % kTile;
   const std::uint32_t four = lane() % 64U / kTile;
   return *reinterpret_cast<InShared<const TileOperand>*>(at + row / 8U * below + row % 8U * 16U +
@@ -71,7 +72,7 @@ SHUNT_FUNCTION void add_tile_product(TileSums& sums, const TileOperand& left, co
 // Row `lane() % 16`.
 using TileOperand = _Float16 __attribute__((ext_vector_type(16)));
 
-SHUNT_FUNCTION TileOperand load_tile(SharedAddress at, std::uint32_t below) {
+SHUNT_FUNCTION TileOperand load_either(SharedAddress at, std::uint32_t below) {
   using Eight = _Float16 __attribute__((ext_vector_type(8)));
   const std::uint32_t row = lane() % kTile;
   const auto* const eights = reinterpret_cast<InShared<const Eight>*>(at + row / 8U * below + row % 8U * 16U);
@@ -83,6 +84,9 @@ SHUNT_FUNCTION void add_tile_product(TileSums& sums, const TileOperand& left, co
 }
 
 #endif
+
+SHUNT_FUNCTION TileOperand load_left(SharedAddress at, std::uint32_t below) { return load_either(at, below); }
+SHUNT_FUNCTION TileOperand load_right(SharedAddress at, std::uint32_t below) { return load_either(at, below); }
 
 #else
 
@@ -98,14 +102,20 @@ struct TileSums {
 
 using TileOperand = FourWords;
 
-SHUNT_FUNCTION TileOperand load_tile(SharedAddress at, std::uint32_t below) {
+// The instruction takes upper blocks and lower ones in turn from the left, and from the right those beside each other.
+SHUNT_FUNCTION TileOperand load_left(SharedAddress at, std::uint32_t below) {
   const std::uint32_t block = lane() % 32U / 8U;
   const std::uint32_t row = block % 2U * below + block / 2U * kBlockOfHalves + lane() % 8U * 16U;
   return load_matrices(at + row);
 }
+SHUNT_FUNCTION TileOperand load_right(SharedAddress at, std::uint32_t below) {
+  const std::uint32_t block = lane() % 32U / 8U;
+  const std::uint32_t row = block / 2U * below + block % 2U * kBlockOfHalves + lane() % 8U * 16U;
+  return load_matrices(at + row);
+}
 SHUNT_FUNCTION void add_tile_product(TileSums& sums, const TileOperand& left, const TileOperand& right) {
-  add_product<dtype::F16>(sums.halves[0], left, right.words[0], right.words[2]);
-  add_product<dtype::F16>(sums.halves[1], left, right.words[1], right.words[3]);
+  add_product<dtype::F16>(sums.halves[0], left, right.words[0], right.words[1]);
+  add_product<dtype::F16>(sums.halves[1], left, right.words[2], right.words[3]);
 }
 
 #endif

@@ -38,6 +38,7 @@ struct Shape {
   static constexpr std::uint32_t kXBytes = x_rows * kStepColumns * 2;
   static constexpr std::uint32_t kAhead = linear_halves_decodes_ahead(x_rows) ? 1 : 0;  // steps
   static constexpr std::uint32_t kPlaces = 1 + kAhead;                                  // of chunks and halves
+  static constexpr std::uint32_t kBlocks = kAhead != 0 || of == dtype::F32 ? 1 : 2;     // that registers suffice for
   static constexpr std::uint32_t kWavesAlongX = x_rows > 64U ? kWaves / 2U : 2U;
   static constexpr std::uint32_t kWavesAlongWeights = kWaves / kWavesAlongX;
   static constexpr std::uint32_t kTilesAlongX = x_rows / kTile / kWavesAlongX;
@@ -204,10 +205,10 @@ struct Sums {
       TileOperand rights[S::kTilesAlongX];
       SHUNT_UNROLL
       for (std::uint32_t j = 0; j < S::kTilesAlongX; ++j)
-        rights[j] = load_tile(x + (2U * j * kBelow + k * 2U * kBlockOfHalves), kBelow);
+        rights[j] = load_right(x + (2U * j * kBelow + k * 2U * kBlockOfHalves), kBelow);
       SHUNT_UNROLL
       for (std::uint32_t i = 0; i < S::kTilesAlongWeights; ++i) {
-        const TileOperand left = load_tile(weights + (2U * i * kBelow + k * 2U * kBlockOfHalves), kBelow);
+        const TileOperand left = load_left(weights + (2U * i * kBelow + k * 2U * kBlockOfHalves), kBelow);
         SHUNT_UNROLL
         for (std::uint32_t j = 0; j < S::kTilesAlongX; ++j) add_tile_product(tiles[i][j], left, rights[j]);
       }
@@ -360,17 +361,18 @@ SHUNT_FUNCTION void multiply_halves_tile(const CudaCall* call) {
 }  // namespace
 }  // namespace shunt
 
-#define SHUNT_LINEAR_HALVES(weight, x_rows, blocks)                                              \
-  SHUNT_BOUNDED_KERNEL(linear_halves_##weight##_##x_rows, shunt::kLinearHalvesThreads, blocks) { \
-    shunt::multiply_halves_tile<shunt::dtype::weight, x_rows>(call);                             \
+#define SHUNT_LINEAR_HALVES(weight, x_rows)                                            \
+  SHUNT_BOUNDED_KERNEL(linear_halves_##weight##_##x_rows, shunt::kLinearHalvesThreads, \
+                       (shunt::Shape<shunt::dtype::weight, x_rows>::kBlocks)) {        \
+    shunt::multiply_halves_tile<shunt::dtype::weight, x_rows>(call);                   \
   }
 #define SHUNT_SMALL_LINEAR_HALVES(weight) \
-  SHUNT_LINEAR_HALVES(weight, 32, 2)      \
-  SHUNT_LINEAR_HALVES(weight, 64, 2)      \
-  SHUNT_LINEAR_HALVES(weight, 128, 2)
+  SHUNT_LINEAR_HALVES(weight, 32)         \
+  SHUNT_LINEAR_HALVES(weight, 64)         \
+  SHUNT_LINEAR_HALVES(weight, 128)
 #if defined(__HIP__)  // no GPU has shared memory for more
 #define SHUNT_FOR_WEIGHT(weight) SHUNT_SMALL_LINEAR_HALVES(weight)
 #else
-#define SHUNT_FOR_WEIGHT(weight) SHUNT_SMALL_LINEAR_HALVES(weight) SHUNT_LINEAR_HALVES(weight, 256, 1)
+#define SHUNT_FOR_WEIGHT(weight) SHUNT_SMALL_LINEAR_HALVES(weight) SHUNT_LINEAR_HALVES(weight, 256)
 #endif
 #include "ops/each_weight.cuh"
