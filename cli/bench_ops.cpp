@@ -25,6 +25,7 @@ struct BenchOpsOptions {
   std::vector<std::string> ops;
   BenchShape shape;
   std::uint32_t repetitions = 7;
+  Numerics numerics = Numerics::exact;
   RuntimeOptions runtime;
   bool curve = false;
   bool json = false;
@@ -46,10 +47,11 @@ struct OpsReport {
   std::vector<Row> rows;
 };
 
-Result<Row> measure(BenchCase use, Device& device, cpu::Limits& limits, std::uint32_t repetitions, LimitTimes& times) {
+Result<Row> measure(BenchCase use, Device& device, cpu::Limits& limits, const BenchOpsOptions& options,
+                    LimitTimes& times) {
   const std::atomic<bool>& ending = catch_interrupts();
   Row row{.device = device.info().id, .use = use};
-  auto bench = OpBench::create(std::move(use), device, cpu::beyond_cache_bytes());
+  auto bench = OpBench::create(std::move(use), device, cpu::beyond_cache_bytes(), nullptr, options.numerics);
   if (!bench && bench.error().code == Code::unsupported) {
     row.refusal = bench.error().message;
     return row;
@@ -58,7 +60,7 @@ Result<Row> measure(BenchCase use, Device& device, cpu::Limits& limits, std::uin
   row.cost = (*bench)->cost();
   row.reads_memory = (*bench)->reads_memory();
   double spent = 0;
-  for (std::uint32_t done = 0; done < repetitions && (done == 0 || spent < kMostSecondsPerOp); ++done) {
+  for (std::uint32_t done = 0; done < options.repetitions && (done == 0 || spent < kMostSecondsPerOp); ++done) {
     if (ending.load()) return fail(Code::interrupted, "interrupted");
     const Stopwatch watch;
     SHUNT_TRY(measure_beside(limits, **bench, row.times, times));
@@ -77,7 +79,7 @@ Result<OpsReport> measure_all(const BenchOpsOptions& options, std::span<const Op
     for (const BenchCase& use : cases)
       for (Device* device : devices) {
         line.show(fmt::format("{}: {} {} with {} rows", device->info().id, name_of(op), name_of(use.dtype), use.rows));
-        SHUNT_TRY_ASSIGN(Row row, measure(use, *device, *limits, options.repetitions, report.limits));
+        SHUNT_TRY_ASSIGN(Row row, measure(use, *device, *limits, options, report.limits));
         report.rows.push_back(std::move(row));
       }
   }
@@ -169,6 +171,7 @@ Action bench_ops(CommandLine& line) {
   add_ops(line, options->ops, "Ops to measure");
   add_shape(line, options->shape);
   add_repetitions(line, options->repetitions);
+  add_numerics(line, options->numerics);
   add_threads(line, options->runtime.threads);
   line.option("--devices", options->runtime.devices,
               "Devices to measure, such as cpu:simd,cpu:scalar [the first one that a run would use]")

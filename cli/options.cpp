@@ -119,13 +119,17 @@ void add_placing(CommandLine& line, Options& options, RuntimeOptions& runtime, b
       "devices are not measured]",
       0, 1e6)
       .value_name("SHARE");
-  line.option(
-          "--numerics", [&options](const std::string& text) { options.numerics = parse_numerics(text); },
-          fmt::format("How exactly products are computed. {} [{}]", describe_numerics(), name_of(options.numerics)))
-      .value_name("NAME");
+  add_numerics(line, options.numerics);
 }
 
 }  // namespace
+
+void add_numerics(CommandLine& line, Numerics& numerics) {
+  line.option(
+          "--numerics", [&numerics](const std::string& text) { numerics = parse_numerics(text); },
+          fmt::format("How exactly products are computed. {} [{}]", describe_numerics(), name_of(numerics)))
+      .value_name("NAME");
+}
 
 Option add_model_file(CommandLine& line, const std::string& name, std::string& path, const std::string& meaning) {
   line.files.add_input(name, [&path] { return models::files_of_model(path); });

@@ -71,6 +71,8 @@ void add_runtime(CommandLine& line, RuntimeOptions& options, bool only_plans = f
 [[nodiscard]] Result<std::unique_ptr<Runtime>> open_runtime(const RuntimeOptions& options,
                                                             std::string_view option = "--devices");
 
+// Adds --numerics.
+void add_numerics(CommandLine& line, Numerics& numerics);
 // Adds -c, --cache-type, --strategy, --margin and --numerics.
 void add_session(CommandLine& line, SessionOptions& options, RuntimeOptions& runtime);
 // Adds --strategy, which may also name the devices of the runtime, --margin and --numerics.
