@@ -136,6 +136,14 @@ CudaChoice choose_cuda(const OpCall& call, const CudaGpu& gpu, Layout weights) {
   return choice;
 }
 
+CudaEntry joint_entry(const CudaKernel& kernel, const OpCall& first, const OpCall& next, const CudaGpu& gpu) {
+  std::string name = kernel.joint == nullptr ? std::string() : kernel.joint(first, next);
+  if (name.empty()) return {};
+  for (const CudaModule& module : cuda_modules())
+    if (module.name == kernel.joint_source && runs_on(module, gpu)) return {&module, &kernel, std::move(name)};
+  return {};
+}
+
 CudaBlock cuda_block(const OpCall& call, const CudaEntry& entry) {
   alignas(16) std::array<std::byte, kMaxArgumentBytes> arguments{};
   cpu_family(entry.module->family).scalar->write_arguments(call, arguments);

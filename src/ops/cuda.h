@@ -60,6 +60,10 @@ struct CudaKernel {
   // than least_blocks() says; null: one. The kernel takes its call and block from call_of_block() alone.
   bool shares_launch = false;
   std::uint64_t (*least_blocks)(const OpCall& call) = nullptr;
+  // Returns the kernel of another source, by its full name, that runs calls of two different kernels of this one in a
+  // launch; empty: there is none. Null: for no calls.
+  std::string (*joint)(const OpCall& first, const OpCall& next) = nullptr;
+  std::string_view joint_source;
   // Returns the shared memory that a launch gives each block besides what the kernel declares; null: none.
   std::uint32_t (*shared_bytes)(const OpCall& call) = nullptr;
   // Returns the bytes at CudaCall::scratch, which keep their values from the kernel before to this one; null: none.
@@ -119,6 +123,11 @@ struct CudaChoice {
 };
 // `weights` is the layout of those weights of the call that have one other than rows.
 [[nodiscard]] CudaChoice choose_cuda(const OpCall& call, const CudaGpu& gpu, Layout weights = Layout::rows);
+
+// Returns the kernel that runs `next` and a call before it in one launch. Its module is null if there is none.
+// REQUIRES: `kernel` was chosen for both.
+[[nodiscard]] CudaEntry joint_entry(const CudaKernel& kernel, const OpCall& first, const OpCall& next,
+                                    const CudaGpu& gpu);
 
 // The most blocks of a launch whose calls do not need more.
 [[nodiscard]] std::uint64_t most_blocks_of(const CudaKernel& kernel, const CudaGpu& gpu);

@@ -259,9 +259,11 @@ Status CudaProgram::add(const CudaEntry& entry, const ProgramOp& op, std::uint32
                 .threads = kernel.threads(op.call),
                 .shared_bytes = shared_bytes,
                 .fills = kernel.most_blocks != 0,
-                .starts_early = entry.starts_early()};
-  if (joins_last(kernel, launch, accesses)) {
-    launches_.back().calls.push_back(placed);
+                .starts_early = entry.starts_early(),
+                .first = &op.call};
+  SHUNT_TRY_ASSIGN(std::optional<Launch> joined, join_last(kernel, launch, accesses, kernels));
+  if (joined) {
+    launches_.back() = std::move(*joined);
   } else {
     // Kernels that fill the GPU gain nothing from others beside them.
     launch.waits = launches_.empty() || launch.fills || launches_.back().fills || hazards_.has(accesses);
@@ -278,15 +280,23 @@ std::uint64_t CudaProgram::sum_of(std::span<const Call> calls, std::uint64_t Cal
   return sum;
 }
 
-bool CudaProgram::joins_last(const CudaKernel& kernel, const Launch& alone, const Hazards& accesses) const {
-  if (!kernel.shares_launch || launches_.empty() || hazards_.has(accesses)) return false;
-  const Launch& last = launches_.back();
-  if (last.function != alone.function || last.threads != alone.threads || last.shared_bytes != alone.shared_bytes ||
-      last.calls.size() == kMostSharedCalls)
-    return false;
+Result<std::optional<CudaProgram::Launch>> CudaProgram::join_last(const CudaKernel& kernel, const Launch& alone,
+                                                                  const Hazards& accesses, Kernels& kernels) const {
+  if (!kernel.shares_launch || launches_.empty() || hazards_.has(accesses)) return std::nullopt;
+  Launch joined = launches_.back();
   const Call& next = alone.calls.front();
-  const std::uint64_t needed = sum_of(last.calls, last.fills ? &Call::least : &Call::blocks);
-  return needed + (last.fills ? next.least : next.blocks) <= last.most_blocks;
+  const std::uint64_t needed = sum_of(joined.calls, joined.fills ? &Call::least : &Call::blocks);
+  if (joined.threads != alone.threads || joined.calls.size() == kMostSharedCalls ||
+      needed + (joined.fills ? next.least : next.blocks) > joined.most_blocks)
+    return std::nullopt;
+  if (joined.function != alone.function || joined.shared_bytes != alone.shared_bytes) {
+    const CudaEntry entry = joint_entry(kernel, *joined.first, *alone.first, context_->gpu());
+    if (entry.module == nullptr) return std::nullopt;
+    joined.shared_bytes = std::max(joined.shared_bytes, alone.shared_bytes);
+    SHUNT_TRY_ASSIGN(joined.function, kernels.of(entry, joined.shared_bytes));
+  }
+  joined.calls.push_back(next);
+  return joined;
 }
 
 Status CudaProgram::upload() {

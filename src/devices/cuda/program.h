@@ -77,11 +77,12 @@ class CudaProgram final : public Program {
     FunctionHandle function = nullptr;
     std::vector<Call> calls;  // they share its blocks (CudaShares)
     std::uint64_t most_blocks = 0;
-    unsigned threads = 0;       // of a block
-    unsigned shared_bytes = 0;  // of a block, besides what the kernel declares
-    bool waits = false;         // for all before it; otherwise it may run at the same time as the last of these
-    bool fills = false;         // it has a block for each multiprocessor
-    bool starts_early = false;  // it may be launched before the one ahead of it has ended
+    unsigned threads = 0;           // of a block
+    unsigned shared_bytes = 0;      // of a block, besides what the kernel declares
+    bool waits = false;             // for all before it; otherwise it may run at the same time as the last of these
+    bool fills = false;             // it has a block for each multiprocessor
+    bool starts_early = false;      // it may be launched before the one ahead of it has ended
+    const OpCall* first = nullptr;  // of the calls, while the program is planned
   };
   // Scratch memory as the kernels before an op's own left it, for later ops with the same inputs.
   struct Left {
@@ -98,8 +99,9 @@ class CudaProgram final : public Program {
   [[nodiscard]] Status add(const CudaEntry& entry, const ProgramOp& op, std::uint32_t number, const Hazards& accesses,
                            Kernels& kernels);
   [[nodiscard]] static std::uint64_t sum_of(std::span<const Call> calls, std::uint64_t Call::* member);
-  // Returns whether a call of that kernel may share the last launch.
-  [[nodiscard]] bool joins_last(const CudaKernel& kernel, const Launch& alone, const Hazards& accesses) const;
+  // Returns the launch that a call of that kernel shares with the last one, or nothing if it must be alone.
+  [[nodiscard]] Result<std::optional<Launch>> join_last(const CudaKernel& kernel, const Launch& alone,
+                                                        const Hazards& accesses, Kernels& kernels) const;
   [[nodiscard]] Status upload();
   [[nodiscard]] Status capture();
   // Gives the stream, which is being captured, all kernels; those that need not wait for each other run side by side.

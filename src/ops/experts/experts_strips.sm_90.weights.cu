@@ -26,14 +26,6 @@ namespace {
   return product;
 }
 
-// The blocks of a use compute its product, whose arguments one thread has stored.
-struct UseOfExpert {
-  Share of_use;
-
-  SHUNT_FUNCTION static void copy_to_head() {}
-  SHUNT_FUNCTION const Share& share() const { return of_use; }
-};
-
 template <std::uint32_t of>
 SHUNT_FUNCTION void multiply_use(const CallOfBlock& of_block) {
   const CudaCall* const call = of_block.call;
@@ -57,8 +49,8 @@ SHUNT_FUNCTION void multiply_use(const CallOfBlock& of_block) {
     if (args.has_up != 0) product.inputs[3] += expert_weight_offset(args, slot);
     product.inputs[2] += std::uint64_t{slot} * args.bias_strides[0] * sizeof(float);
   }
-  sync();
-  StripKernel<of, 1>::run(UseOfExpert{share});
+  begin_block();
+  StripKernel<of, 1>::run(share);
 }
 
 template <std::uint32_t of>

@@ -312,6 +312,16 @@ struct ProductPlan {
   std::uint32_t splits = 1;
 };
 
+std::string cuda_strips_joint(const OpCall& first, const OpCall& next) {
+  const auto is_one_row = [](const OpCall& call) { return linear_row_x_rows(linear_args(call)) == 1; };
+  if (!is_one_row(first) || !is_one_row(next)) return {};
+#define SHUNT_JOINT_STRIPS(a, b)                                           \
+  if (first.input(1).dtype == DType::a && next.input(1).dtype == DType::b) \
+    return "shunt_linear_strips_joint_" #a "_" #b;
+#include "ops/linear/joint_strips.def"
+  return {};
+}
+
 std::uint32_t product_strip_bytes(const OpCall& call) {
   const StripChunk chunk = strip_chunk(call.input(1).dtype);
   return linear_product_strip_bytes(chunk.columns, chunk.bytes);
@@ -482,6 +492,8 @@ constexpr CudaKernel kMoreCuda[] = {
      .weights = Layout::strips,
      .most_blocks = 1,
      .shares_launch = true,
+     .joint = cuda_strips_joint,
+     .joint_source = "linear_strips_joint",
      .shared_bytes = cuda_strips_shared_bytes},
 };
 

@@ -11,9 +11,7 @@
 // own place of the pair's sums, so nobody waits for others but at the end of a batch of pairs, and all sums have a
 // fixed order. A phase is a batch with one segment of x, of which there is one if all of x fits in shared memory.
 //
-// A kernel says by a Source what to multiply:
-//   copy_to_head()   stores the product's arguments there
-//   share()          the block's share of the product
+// A kernel stores a product's arguments in the head, calls begin_block(), then StripKernel::run().
 #pragma once
 
 #include "ops/linear/linear_args.h"
@@ -637,6 +635,12 @@ SHUNT_FUNCTION void finish(float* sums, std::uint32_t first_pair, std::uint32_t 
 
 // ---- The kernel.
 
+// Makes the ring's barriers, and shows them and the arguments in the head to all threads.
+[[maybe_unused]] SHUNT_FUNCTION void begin_block() {
+  start_barriers();
+  sync();
+}
+
 template <std::uint32_t of, std::uint32_t x_rows>
 struct StripKernel {
   using Parts = XParts<of, x_rows>;
@@ -689,13 +693,9 @@ struct StripKernel {
   }
 
   // Starts the ring, waits for x, and stores its first segment. Returns the residual of the thread's first output.
-  template <class Source>
-  SHUNT_FUNCTION static float begin(const Source& source) {
-    source.copy_to_head();
-    start_barriers();
-    sync();
+  SHUNT_FUNCTION static float begin(const Share& share) {
     const Arguments& from = head().arguments;
-    const WeightRowsOfBlock weight = rows_of(source.share(), from.args);
+    const WeightRowsOfBlock weight = rows_of(share, from.args);
     const Stream stream = stream_of(from, weight);
     fill_stages<kChunkBytes>(stream, 0, kStagesBeforeX);
     const XReader<x_rows> reader(&from.call, from.args);
@@ -793,9 +793,9 @@ struct StripKernel {
     }
   }
 
-  template <class Source>
-  SHUNT_FUNCTION static void run(const Source& source) {
-    const float residual = begin(source);
+  // Does the block's share of the product whose arguments are in the head. REQUIRES: begin_block() was called.
+  SHUNT_FUNCTION static void run(const Share& share) {
+    const float residual = begin(share);
     bool has_segment = true;
     sync();
     const Stream& stream = head().stream;

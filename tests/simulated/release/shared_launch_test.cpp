@@ -1,8 +1,10 @@
 // Calls that do not need each other's results and share a launch.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <deque>
 #include <functional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -19,13 +21,23 @@ class Products {
  public:
   explicit Products(std::uint32_t tokens) : tokens_(tokens) { x = builder_.input("x", DType::F32, {tokens, kInner}); }
 
-  // Returns the product with a matrix of that many rows.
-  Tensor times(Tensor of, std::uint32_t rows) {
+  // Returns the product with a matrix of that many rows: F16, Q4_K or Q6_K.
+  Tensor times(Tensor of, std::uint32_t rows, DType dtype = DType::F16) {
     const std::string name = std::to_string(count_++);
-    std::vector<std::uint16_t>& halves = matrices_.emplace_back(std::size_t{rows} * kInner);
-    for (std::size_t i = 0; i < halves.size(); ++i) halves[i] = (i + count_) % 5 == 0 ? 0x3C00 : 0;  // 1
-    EXPECT_TRUE(weights_.add(name, DType::F16, {rows, kInner}, std::as_bytes(std::span(halves))));
-    return builder_.linear(of, builder_.weight(name, DType::F16, {rows, kInner}));
+    std::vector<std::byte>& bytes = matrices_.emplace_back(*bytes_of(dtype, {rows, kInner}));
+    const std::size_t row_bytes = bytes.size() / rows;
+    for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<std::byte>((i * 37 + count_) % 251);
+    for (std::size_t at = 0; at < bytes.size(); at += row_bytes) {
+      if (dtype == DType::F16)
+        for (std::size_t i = 0; i < kInner; ++i) put_half(bytes, at + 2 * i, (at + i + count_) % 5 == 0 ? 0x3C00 : 0);
+      if (dtype == DType::Q4_K) {  // a row is a superblock: d, dmin, scales, integers
+        put_half(bytes, at, 0x3C00);
+        put_half(bytes, at + 2, 0);
+      }
+      if (dtype == DType::Q6_K) put_half(bytes, at + row_bytes - 2, 0x3C00);
+    }
+    EXPECT_TRUE(weights_.add(name, dtype, {rows, kInner}, bytes));
+    return builder_.linear(of, builder_.weight(name, dtype, {rows, kInner}));
   }
   void put_out(Tensor result, std::uint32_t rows) {
     builder_.output(result);
@@ -58,8 +70,13 @@ class Products {
   Tensor x;
 
  private:
+  // 0x3C00 is 1.
+  static void put_half(std::span<std::byte> bytes, std::size_t at, std::uint16_t half) {
+    std::memcpy(&bytes[at], &half, sizeof(half));
+  }
+
   GraphBuilder builder_;
-  std::deque<std::vector<std::uint16_t>> matrices_;  // weights_ refers to them
+  std::deque<std::vector<std::byte>> matrices_;  // weights_ refers to them
   MemoryWeights weights_;
   std::uint32_t tokens_;
   std::uint32_t count_ = 0;
@@ -98,6 +115,22 @@ TEST(SharedLaunch, IsOfFourAtMost) {
   EXPECT_EQ(kernels(4), 1U);
   EXPECT_EQ(kernels(8), 2U);
   EXPECT_EQ(kernels(9), 3U);
+}
+
+// Files of mixed types have values of another type than queries and keys.
+TEST(SharedLaunch, IsOfWeightsOfTwoTypes) {
+  const auto kernels = [](std::vector<DType> dtypes, std::uint32_t tokens) {
+    return kernels_of(
+        [&](Products& products) {
+          for (const DType dtype : dtypes) products.put_out(products.times(products.x, 48, dtype), 48);
+        },
+        tokens);
+  };
+  using enum DType;
+  EXPECT_EQ(kernels({Q4_K, Q4_K, Q6_K}, 1), 1U);
+  EXPECT_EQ(kernels({Q4_K, Q4_K, Q6_K}, 2), 2U) << "there is no such kernel for more rows of x";
+  EXPECT_EQ(kernels({Q4_K, Q6_K, Q6_K, F16}, 1), 2U);
+  EXPECT_EQ(kernels({Q6_K, Q4_K}, 1), 2U) << "nor for this order";
 }
 
 // A block computes several rows, and the last block of each call only some.
