@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "base/out_of_memory.h"
@@ -29,7 +30,8 @@ struct WeightLoader::Reading {
   std::uint64_t offset;  // in the part
   std::span<std::byte> piece;
   Binding to;
-  std::vector<Status> shares;  // the outcome of each
+  std::vector<Status> shares;     // the outcome of each
+  std::atomic<std::size_t> left;  // shares
   TaskQueue::Batch batch;
 
   Reading(WeightSource& source, Copy of, std::uint64_t from, std::span<std::byte> lent, const Binding& place)
@@ -38,11 +40,15 @@ struct WeightLoader::Reading {
         piece(lent),
         to(place),
         shares((piece.size() + kShareBytes - 1) / kShareBytes),
+        left(shares.size()),
         batch(shares.size(), [this, &source](std::size_t share) {
           const std::uint64_t begin = share * kShareBytes;
           const std::uint64_t bytes = std::min<std::uint64_t>(kShareBytes, piece.size() - begin);
           const WeightPart& part = copy.part;
           shares[share] = source.read(part.index, part.offset + offset + begin, piece.subspan(begin, bytes));
+          const bool is_last = --left == 0;
+          if (is_last && std::ranges::all_of(shares, &Status::has_value))
+            source.release(part.index, part.offset + offset, piece.size());
         }) {}
 };
 
@@ -95,10 +101,7 @@ Status WeightLoader::send_first() {
   Status sent;
   for (Status& share : first.shares)
     if (sent) sent = std::move(share);
-  if (sent) {
-    source_->release(copy.part.index, copy.part.offset + first.offset, first.piece.size());
-    sent = on_device(*copy.device, copy.upload->send(first.to, copy.part.rows));
-  }
+  if (sent) sent = on_device(*copy.device, copy.upload->send(first.to, copy.part.rows));
   if (!sent) return fail_at(name_of(copy.name, *copy.device), std::move(sent).error());
   reading_.pop_front();
   return {};

@@ -51,7 +51,7 @@ class NotedSource final : public WeightSource {
   std::uint64_t ends_at = ~std::uint64_t{0};
   std::atomic<std::uint64_t> read_bytes{0};
   std::atomic<int> reads{0};
-  std::uint64_t released = 0;
+  std::atomic<std::uint64_t> released = 0;  // by any thread
 
  private:
   std::vector<std::byte> bytes_;

@@ -10,8 +10,8 @@
 namespace shunt::cuda {
 namespace {
 
-// Enough that the bus is busy while the host fills one piece and another is moved to its place.
-constexpr std::size_t kMostPieces = 4;
+// Enough that the bus is busy while the host fills those that are lent and another is moved to its place.
+constexpr std::size_t kMostPieces = 7;
 
 // What rows_to_strips is given, at the beginning of a piece.
 struct LayOut {

@@ -19,7 +19,7 @@ namespace shunt::cuda {
 
 class UploadRing {
  public:
-  static constexpr std::size_t kMostLent = 2;
+  static constexpr std::size_t kMostLent = 4;
 
   // `kernels` must outlive it.
   UploadRing(std::shared_ptr<Context> context, Kernels& kernels) : context_(std::move(context)), kernels_(kernels) {}
