@@ -76,6 +76,11 @@ Status WeightLoader::read(const Copy& copy, const Binding& to) {
   for (std::uint64_t done = 0; done < copy.part.bytes;) {
     SHUNT_TRY(make_room(*copy.upload));
     auto piece = on_device(*copy.device, copy.upload->take(copy.part.bytes - done, unit));
+    // Without memory for another piece, those that there are do.
+    while (!piece && piece.error().code == Code::out_of_memory && lent_by(*copy.upload) != 0) {
+      SHUNT_TRY(send_first());
+      piece = on_device(*copy.device, copy.upload->take(copy.part.bytes - done, unit));
+    }
     if (!piece) return fail_at(name_of(copy.name, *copy.device), std::move(piece).error());
     const Binding place{.buffer = to.buffer, .offset = to.offset + done, .bytes = piece->size(), .layout = to.layout};
     readers_->start(reading_.emplace_back(*source_, copy, done, *piece, place).batch);
@@ -84,12 +89,13 @@ Status WeightLoader::read(const Copy& copy, const Binding& to) {
   return {};
 }
 
+std::size_t WeightLoader::lent_by(const Upload& upload) const {
+  const auto lent = std::ranges::count(reading_, &upload, [](const Reading& each) { return each.copy.upload; });
+  return static_cast<std::size_t>(lent);
+}
+
 Status WeightLoader::make_room(const Upload& upload) {
-  const auto lent = [&] {
-    return std::ranges::count(reading_, &upload, [](const Reading& each) { return each.copy.upload; });
-  };
-  while (std::cmp_greater_equal(lent(), upload.most_lent()) ||
-         (!reading_.empty() && readers_->has_ended(reading_.front().batch)))
+  while (lent_by(upload) >= upload.most_lent() || (!reading_.empty() && readers_->has_ended(reading_.front().batch)))
     SHUNT_TRY(send_first());
   return {};
 }

@@ -64,6 +64,8 @@ class WeightLoader {
 
   [[nodiscard]] Status read(const Copy& copy, const Binding& to);
   [[nodiscard]] Result<Upload*> upload_to(Device& device);
+  // Returns how many pieces it has lent.
+  [[nodiscard]] std::size_t lent_by(const Upload& upload) const;
   // Waits until the first piece is read, and sends it.
   [[nodiscard]] Status send_first();
   // Sends pieces that are read, and others until the upload can lend one.

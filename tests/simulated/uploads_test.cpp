@@ -5,6 +5,7 @@
 #include <chrono>
 #include <vector>
 
+#include "run/weight_loader.h"
 #include "simulated/doubling.h"
 #include "simulated/simulated.h"
 
@@ -127,6 +128,41 @@ TEST_F(SimulatedUploads, RunOutOfMemoryOnlyAtTheFirstPiece) {
   ASSERT_FALSE(none.has_value());
   EXPECT_EQ(none.error().code, Code::out_of_memory);
   EXPECT_TRUE(device().health().status.has_value());
+}
+
+// A tensor during whose reading the device runs out of memory.
+class Exhausting final : public WeightSource {
+ public:
+  Exhausting(std::uint64_t bytes, std::byte (*content)(std::uint64_t)) : content_(content) {
+    infos_.push_back({.name = "w", .dtype = DType::F32, .bytes = bytes});
+  }
+  [[nodiscard]] std::span<const WeightInfo> weights() const override { return infos_; }
+  [[nodiscard]] Status read(std::size_t, std::uint64_t offset, std::span<std::byte> out) override {
+    Simulation::control().set_fault(Fault::out_of_memory);
+    for (std::uint64_t i = 0; i < out.size(); ++i) out[i] = content_(offset + i);
+    return {};
+  }
+  [[nodiscard]] std::span<const std::byte> mapped(std::size_t) override { return {}; }
+  void release(std::size_t, std::uint64_t, std::uint64_t) override {}
+  [[nodiscard]] Status health() const override { return {}; }
+
+ private:
+  std::byte (*content_)(std::uint64_t);
+  std::vector<WeightInfo> infos_;
+};
+
+TEST_F(SimulatedUploads, DoWithThePiecesThatThereIsMemoryFor) {
+  Exhausting source(kMany, content);
+  WeightLoader loader(&source);
+  const Status copied =
+      loader.copy("w", {.bytes = kMany, .row_bytes = kMany}, device(), {.buffer = weights_.get(), .bytes = kMany});
+  ASSERT_TRUE(copied.has_value()) << copied.error().message;
+  const Status finished = loader.finish();
+  ASSERT_TRUE(finished.has_value()) << finished.error().message;
+  Simulation::control().set_fault(Fault::none);
+  std::vector<std::byte> came(kMany);
+  ASSERT_TRUE(device().read({weights_.get(), 0, kMany}, came).wait().has_value());
+  for (std::uint64_t at = 0; at < kMany; ++at) ASSERT_EQ(came[at], content(at)) << at;
 }
 
 }  // namespace
