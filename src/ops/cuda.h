@@ -88,6 +88,9 @@ struct CudaGpu {
   [[nodiscard]] bool reads_strips() const { return capability == 90; }
 };
 
+// Those of an H100 and an H200, for which kernels choose the shapes of their blocks.
+inline constexpr std::uint64_t kMultiprocessors = 132;
+
 // A compiled source, in which the kernels are named shunt_NAME and variants; a form that was not built is empty.
 struct CudaModule {
   std::string_view name;  // not always the only module of that name

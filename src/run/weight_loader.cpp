@@ -14,9 +14,9 @@
 namespace shunt {
 namespace {
 
-// More threads than this read no more bytes per second.
+// The most threads that read, the caller's own among them.
 constexpr std::uint32_t kMostReaders = 16;
-// What a thread reads at a time: so much that taking the next share costs little beside it.
+// The bytes that a thread reads at a time, enough that the cost of taking the next share is small.
 constexpr std::uint64_t kShareBytes = std::uint64_t{512} << 10U;
 
 std::string name_of(std::string_view weight, const Device& device) {

@@ -44,7 +44,7 @@ class WeightLoader {
   // Ends what was begun and not finished, whose buffers may then be freed. Does nothing after finish().
   void abandon() noexcept;
 
-  // What was copied so far, and the time from each first copy() until its finish().
+  // Bytes copied so far, and the time that took, each from the first copy() to finish().
   struct Loaded {
     std::uint64_t bytes = 0;
     double seconds = 0;

@@ -40,7 +40,7 @@ class WeightStore {
 
   // The bytes of all held copies; weights read from the source's own memory do not count.
   [[nodiscard]] std::uint64_t copied_bytes() const;
-  // What was copied to devices so far, whether still held or not.
+  // Bytes copied to devices so far and the time that took, of weights freed since as well.
   [[nodiscard]] const WeightLoader::Loaded& loaded() const { return loader_.loaded(); }
   // Errors: io once the source has lost bytes that programs read.
   [[nodiscard]] Status health() const { return source_ == nullptr ? Status{} : source_->health(); }

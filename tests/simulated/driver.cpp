@@ -538,7 +538,7 @@ int simulated_event_query(EventHandle event) {
   if (found == nullptr) return kInvalidHandle;
   return found->stream == nullptr ? call.state() : driver().query(*found->stream, found->position);
 }
-// As if each piece of work took a microsecond.
+// Counts a microsecond for each piece of work between the events.
 int simulated_event_elapsed(float* milliseconds, EventHandle begin, EventHandle end) {
   const Call call;
   const Recorded* const from = find(driver().events, begin);

@@ -13,7 +13,7 @@ namespace {
 // Enough that the bus is busy while the host fills those that are lent and another is moved to its place.
 constexpr std::size_t kMostPieces = 7;
 
-// What rows_to_strips is given, at the beginning of a piece.
+// The call of rows_to_strips, at the beginning of a piece.
 struct LayOut {
   CudaCall call;
   RowsToStripsArgs args;

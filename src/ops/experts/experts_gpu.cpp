@@ -50,7 +50,6 @@ std::string strips_refusal(const OpCall& call) {
 
 // A grid has at least as many blocks as a large GPU has multiprocessors.
 std::uint64_t strips_blocks(const OpCall& call) {
-  constexpr std::uint64_t kMultiprocessors = 132;
   const ExpertsArgs args = experts_arguments(call);
   const std::uint64_t all = experts_uses(args);
   if (all == 0) return 0;

@@ -215,7 +215,6 @@ constexpr HalvesTile kHalvesTiles[] = {
 // Returns the rows of x in a tile, of those that are no more than `most`, that take the shortest time on a large GPU.
 template <std::uint32_t most>
 std::uint32_t halves_x_rows(const OpCall& call) {
-  constexpr std::uint64_t kMultiprocessors = 132;
   const LinearArgs args = linear_args(call);
   const auto time = [&](const HalvesTile& tile) {
     if (tile.x_rows > most) return std::numeric_limits<double>::infinity();
@@ -342,7 +341,6 @@ double product_step_clocks(const OpCall& call, std::uint32_t x_rows, std::uint32
 // Returns the plan that takes the shortest time if each multiprocessor computes a part of a tile at a time. Blocks of
 // a tile write their sums, and the last one reads those of the others.
 ProductPlan product_plan(const OpCall& call, std::uint32_t halves) {
-  constexpr std::uint32_t kMultiprocessors = 132;
   constexpr std::uint32_t kMostSplits = 8;
   constexpr std::uint32_t kLeastSteps = 4;  // of a part
   constexpr double kPart = 1500;            // clocks, beside its products

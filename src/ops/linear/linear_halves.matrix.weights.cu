@@ -46,7 +46,7 @@ struct Shape {
   static_assert(kTilesAlongWeights % 2 == 0, "a wave has the gate of what it has of up");
 };
 
-// What the host gives a block of shared memory: bytes of the weight, its halves, and x for two steps.
+// A block's dynamic shared memory: bytes of the weight, the halves they decode to, and x for two steps.
 template <class S>
 struct Memory {
   static constexpr std::uint32_t kHalvesBytes = kWeights * kStepColumns * 2;
