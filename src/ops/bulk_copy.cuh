@@ -18,7 +18,11 @@ SHUNT_FUNCTION void publish_barriers() {}
 SHUNT_FUNCTION void copy_bytes(void* to, const void* from, std::uint32_t bytes, std::uint64_t*) {
   __builtin_memcpy(to, from, bytes);
 }
+SHUNT_FUNCTION void copy_expected(void* to, const void* from, std::uint32_t bytes, std::uint64_t* barrier) {
+  copy_bytes(to, from, bytes, barrier);
+}
 SHUNT_FUNCTION void arrive(std::uint64_t* barrier) { ++*barrier; }
+SHUNT_FUNCTION void arrive_expecting(std::uint64_t* barrier, std::uint32_t) { arrive(barrier); }
 SHUNT_FUNCTION void wait(std::uint64_t* barrier, std::uint32_t parity) {
   while (*static_cast<volatile std::uint64_t*>(barrier) % 2 == parity) let_others_run();
 }
@@ -34,21 +38,29 @@ SHUNT_FUNCTION void publish_barriers() {
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
-// Starts to copy memory that is read once, in units of 16 bytes, and adds its bytes to what the barrier's phase
-// expects.
-SHUNT_FUNCTION void copy_bytes(void* to, const void* from, std::uint32_t bytes, std::uint64_t* barrier) {
+// Starts to copy memory that is read once, in units of 16 bytes. The barrier's phase expects its bytes already.
+SHUNT_FUNCTION void copy_expected(void* to, const void* from, std::uint32_t bytes, std::uint64_t* barrier) {
   std::uint64_t policy;
   asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
-               : "memory");
   asm volatile(
       "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.L2::cache_hint [%0], [%1], %2, [%3], %4;" ::
           "r"(shared_address(to)),
       "l"(from), "r"(bytes), "r"(shared_address(barrier)), "l"(policy)
       : "memory");
 }
+// The same, and adds its bytes to what the phase expects.
+SHUNT_FUNCTION void copy_bytes(void* to, const void* from, std::uint32_t bytes, std::uint64_t* barrier) {
+  asm volatile("mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
+               : "memory");
+  copy_expected(to, from, bytes, barrier);
+}
 SHUNT_FUNCTION void arrive(std::uint64_t* barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
+}
+// Arrives at a phase that expects so many bytes, before their copies start.
+SHUNT_FUNCTION void arrive_expecting(std::uint64_t* barrier, std::uint32_t bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
+               : "memory");
 }
 // Waits for the end of the phase with this parity, or returns if the phase after it has begun.
 SHUNT_FUNCTION void wait(std::uint64_t* barrier, std::uint32_t parity) {

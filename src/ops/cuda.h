@@ -57,7 +57,7 @@ struct CudaKernel {
   // If not 0, a grid has at most so many blocks per multiprocessor, which share all the work, or least_blocks().
   std::uint32_t most_blocks = 0;
   // Neighbours that do not need each other's results may share a launch, each with some of its blocks, but no fewer
-  // than least_blocks() says; null: one. The kernel takes its call and block from call_of_block() alone.
+  // than least_blocks() says; null: one. The kernel takes its call and block from call_of_block() or call_in() alone.
   bool shares_launch = false;
   std::uint64_t (*least_blocks)(const OpCall& call) = nullptr;
   // Returns the kernel of another source, by its full name, that runs calls of two different kernels of this one in a

@@ -1,7 +1,7 @@
 // How a CUDA-style kernel finds its call: plain data, written by the host and read by the kernels of FAMILY.cu.
 //
 // A call is a block of device memory: CudaCall, then the family's arguments. It is constant for a program; `parameters`
-// points to what changes between submissions.
+// points to what changes between submissions. A kernel's parameters are the address of its call and a copy of it.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,15 @@ struct CudaCall {
 static_assert(sizeof(CudaCall) == 112 && sizeof(CudaCall) % 16 == 0);
 
 inline constexpr std::uint32_t kMostSharedCalls = 4;
+inline constexpr std::uint32_t kCudaCopiedConstants = 48;  // bytes
+
+// Copies of a launch's calls, with the first of their constants.
+struct alignas(16) CudaCopy {
+  std::uint8_t bytes[sizeof(CudaCall) + kCudaArgumentBytes + kCudaCopiedConstants];
+};
+struct CudaCopies {
+  CudaCopy calls[kMostSharedCalls];
+};
 
 // How calls share the blocks of a launch, whose parameter is the first call: where each of the others begins.
 struct CudaShares {

@@ -11,6 +11,7 @@
 //   sync_warp()                                 waits for 32 threads
 //   from_lane(value, mask)                      the value of the thread of these 32 whose number differs in `mask`
 //   call_of_block(call, launch_shares)          the block's call where calls share a launch (CudaKernel::shares_launch)
+//   call_in(launch_copies, launch_shares)       the same, by copies that can be read sooner
 //   SHUNT_UNROLL                                unrolls a loop of constant length; its arrays stay in registers
 #pragma once
 
@@ -35,7 +36,9 @@
 #define SHUNT_UNROLL _Pragma("GCC unroll 64")
 #endif
 
-#define SHUNT_KERNEL_PARAMETERS const shunt::CudaCall *call, [[maybe_unused]] shunt::CudaShares launch_shares
+#define SHUNT_KERNEL_PARAMETERS                                                                   \
+  [[maybe_unused]] const shunt::CudaCall *call, [[maybe_unused]] shunt::CudaShares launch_shares, \
+      [[maybe_unused]] shunt::CudaCopies launch_copies
 #define SHUNT_KERNEL(family) extern "C" SHUNT_GLOBAL void shunt_##family(SHUNT_KERNEL_PARAMETERS)
 // The same for a kernel with blocks of `threads` threads, of which a multiprocessor of CUDA is to hold `blocks`.
 #if defined(SHUNT_KERNELS_ON_HOST)
@@ -111,27 +114,44 @@ struct CallOfBlock {
   std::uint32_t block;
   std::uint32_t blocks;
 };
-SHUNT_FUNCTION CallOfBlock call_of_block(const CudaCall* first, const CudaShares& shares) {
-  const auto block = static_cast<std::uint32_t>(group());
-  std::uint32_t begin = 0;
-  auto end = static_cast<std::uint32_t>(groups());
-  std::uint32_t offset = 0;
-  SHUNT_UNROLL
-  for (std::uint32_t i = 0; i < kMostSharedCalls - 1; ++i) {
-    if (block >= shares.begins[i]) {
-      begin = shares.begins[i];
-      offset = shares.offsets[i];
-    } else if (shares.begins[i] < end) {
-      end = shares.begins[i];
+// Which call that is, and its blocks.
+struct ShareOfBlock {
+  std::uint32_t number = 0;
+  std::uint32_t offset = 0;  // of the call
+  std::uint32_t begin = 0;   // its first block
+  std::uint32_t end = static_cast<std::uint32_t>(groups());
+
+  SHUNT_FUNCTION explicit ShareOfBlock(const CudaShares& shares) {
+    SHUNT_UNROLL
+    for (std::uint32_t i = 0; i < kMostSharedCalls - 1; ++i) {
+      if (block() >= shares.begins[i]) {
+        number = i + 1U;
+        begin = shares.begins[i];
+        offset = shares.offsets[i];
+      } else if (shares.begins[i] < end) {
+        end = shares.begins[i];
+      }
     }
   }
-  const auto* const at = reinterpret_cast<const std::uint8_t*>(first) + offset;
-  return {reinterpret_cast<const CudaCall*>(at), block - begin, end - begin};
+  SHUNT_FUNCTION CallOfBlock of(const void* call) const {
+    return {static_cast<const CudaCall*>(call), block() - begin, end - begin};
+  }
+  SHUNT_FUNCTION static std::uint32_t block() { return static_cast<std::uint32_t>(group()); }
+};
+SHUNT_FUNCTION CallOfBlock call_of_block(const CudaCall* first, const CudaShares& shares) {
+  const ShareOfBlock share(shares);
+  return share.of(reinterpret_cast<const std::uint8_t*>(first) + share.offset);
+}
+// The same by the copies among the kernel's parameters, which can be read sooner. A kernel may only load them:
+// otherwise the compiler copies all to local memory.
+SHUNT_FUNCTION CallOfBlock call_in(const CudaCopies& copies, const CudaShares& shares) {
+  const ShareOfBlock share(shares);
+  return share.of(copies.calls[share.number].bytes);
 }
 // Returns what is at CudaCall::constants, without a read of that address: it follows the arguments.
 template <class T>
 SHUNT_FUNCTION const T& constants_of(const CudaCall* call) {
-  static_assert(alignof(T) <= 16);
+  static_assert(alignof(T) <= 16 && sizeof(T) <= kCudaCopiedConstants);
   return *reinterpret_cast<const T*>(reinterpret_cast<const std::uint8_t*>(call + 1) + kCudaArgumentBytes);
 }
 SHUNT_FUNCTION const Parameters& parameters_of(const CudaCall* call) {

@@ -25,7 +25,7 @@
 namespace shunt::simulated {
 namespace {
 
-using KernelFunction = void (*)(const CudaCall* call, CudaShares shares);
+using KernelFunction = void (*)(const CudaCall* call, CudaShares shares, CudaCopies copies);
 
 using namespace cuda;  // handles and addresses
 
@@ -53,6 +53,7 @@ struct Work {
   std::uint32_t threads = 0;  // of a block
   KernelFunction kernel = nullptr;
   CudaShares shares;
+  CudaCopies copies;
   Handle stream = nullptr;     // to wait for
   std::uint64_t position = 0;  // in that stream
 };
@@ -165,7 +166,8 @@ class Driver {
           return;
         }
         ++kernels;
-        run_blocks([&work] { work.kernel(pointer<const CudaCall>(work.from), work.shares); }, work.bytes, work.threads);
+        run_blocks([&work] { work.kernel(pointer<const CudaCall>(work.from), work.shares, work.copies); }, work.bytes,
+                   work.threads);
     }
   }
 };
@@ -500,12 +502,15 @@ int simulated_launch(FunctionHandle function, unsigned blocks, unsigned blocks_y
   std::memcpy(&block, arguments[0], sizeof(block));
   CudaShares shares;
   std::memcpy(&shares, arguments[1], sizeof(shares));
+  CudaCopies copies;
+  std::memcpy(&copies, arguments[2], sizeof(copies));
   return driver().give(*found, {.kind = Work::Kind::kernel,
                                 .from = block,
                                 .bytes = blocks,
                                 .threads = threads,
                                 .kernel = reinterpret_cast<KernelFunction>(function),
-                                .shares = shares});
+                                .shares = shares,
+                                .copies = copies});
 }
 
 int simulated_launch_with(const LaunchConfig* config, FunctionHandle function, void** arguments, void** extra) {

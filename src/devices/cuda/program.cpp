@@ -249,6 +249,7 @@ Status CudaProgram::add(const CudaEntry& entry, const ProgramOp& op, std::uint32
   }
   std::memcpy(block.bytes.data(), &call, sizeof(call));
   const Call placed{.at = content_.size(),
+                    .bytes = block.bytes.size(),
                     .op = number,
                     .blocks = kernel.blocks(op.call),
                     .least = kernel.least_blocks == nullptr ? 1 : kernel.least_blocks(op.call)};
@@ -372,7 +373,13 @@ Status CudaProgram::launch(const Launch& each, std::span<const Call> calls, Stre
   const auto blocks = static_cast<unsigned>(std::max(wanted, sum_of(calls, &Call::least)));
   CudaShares shares = share(calls, blocks);
   Address first = calls.front().at;
-  void* arguments[] = {&first, &shares};
+  CudaCopies copies{};
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    const std::span bytes = std::span(content_).subspan(calls[i].at - blocks_->address(), calls[i].bytes);
+    std::ranges::copy(bytes.first(std::min(bytes.size(), sizeof(CudaCopy))),
+                      std::as_writable_bytes(std::span(copies.calls[i].bytes)).begin());
+  }
+  void* arguments[] = {&first, &shares, &copies};
   const DriverFunctions& call = context_->call();
   if (early && each.starts_early && call.launch_with != nullptr) {
     LaunchAttribute attribute{.id = kStartsEarly, .value = 1};

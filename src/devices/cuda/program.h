@@ -69,6 +69,7 @@ class CudaProgram final : public Program {
   // One use of a kernel.
   struct Call {
     Address at = 0;  // initially an offset into blocks_
+    std::uint64_t bytes = 0;
     std::uint32_t op = 0;
     std::uint64_t blocks = 0;  // CudaKernel::blocks
     std::uint64_t least = 0;   // CudaKernel::least_blocks
@@ -120,7 +121,7 @@ class CudaProgram final : public Program {
   Hazards hazards_;  // of the last launches that do not wait for each other, while the program is planned
   Hazards written_;  // while the program is planned
   Left left_;
-  std::vector<std::byte> content_;       // of blocks_, until it is uploaded
+  std::vector<std::byte> content_;       // of blocks_
   std::unique_ptr<CudaBuffer> blocks_;   // parameters, then the call of each kernel
   std::unique_ptr<CudaBuffer> scratch_;  // null: none
   std::unique_ptr<Pinned> upload_;       // the source of uploads: first all of blocks_, then only the parameters

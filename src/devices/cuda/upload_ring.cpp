@@ -93,7 +93,8 @@ Status UploadRing::lay_out(const Piece& piece, std::uint64_t chunks) {
   SHUNT_TRY_ASSIGN(const FunctionHandle kernel, kernels_.of(entry, 0));
   Address call = piece.arrived->address();
   CudaShares shares;
-  void* arguments[] = {&call, &shares};
+  CudaCopies copies{};  // which that kernel does not read
+  void* arguments[] = {&call, &shares, &copies};
   return check(context_->call().launch(kernel, static_cast<unsigned>(chunks), 1, 1, kRowsToStripsThreads, 1, 1, 0,
                                        context_->stream(), arguments, nullptr),
                "laying out weights");

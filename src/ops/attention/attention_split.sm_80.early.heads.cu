@@ -641,9 +641,9 @@ SHUNT_FUNCTION void attend(const CudaCall* call) {
 }  // namespace
 }  // namespace shunt
 
-#define SHUNT_SPLIT(of, dim)                                                             \
-  SHUNT_BOUNDED_KERNEL(attention_split_##dim##_##of, shunt::kAttentionSplitThreads, 1) { \
-    shunt::attend<shunt::dtype::of, dim>(call);                                          \
+#define SHUNT_SPLIT(of, dim)                                                                 \
+  SHUNT_BOUNDED_KERNEL(attention_split_##dim##_##of, shunt::kAttentionSplitThreads, 1) {     \
+    shunt::attend<shunt::dtype::of, dim>(shunt::call_in(launch_copies, launch_shares).call); \
   }
 #define SHUNT_FOR_HEAD(dim) \
   SHUNT_SPLIT(F16, dim)     \

@@ -33,7 +33,7 @@ SHUNT_FUNCTION std::uint64_t place_of_token(const CudaCall* call, const CacheArg
 
 SHUNT_BOUNDED_KERNEL(cache_pairs, shunt::kRotaryThreads, 4) {
   using namespace shunt;
-  const CallOfBlock of = call_of_block(call, launch_shares);
+  const CallOfBlock of = call_in(launch_copies, launch_shares);
   const auto& args = arguments_of<CacheArgs>(of.call);
   const RotaryArgs& rotary = args.rotary;
   const std::uint32_t columns = rotary.x.extents[3];
@@ -56,16 +56,19 @@ SHUNT_BOUNDED_KERNEL(cache_pairs, shunt::kRotaryThreads, 4) {
   if (rotates)
     by = rotation_of_pair(rotary, number, position, reinterpret_cast<const std::uint32_t*>(of.call->constants),
                           rotary.has_factors != 0 ? input_of<float>(of.call, args.x_input + 2U) : nullptr);
-  wait_for_earlier_kernels();
   const float* const x = input_of<float>(of.call, args.x_input) + row_offset(rotary.x, token * heads);
+  const std::uint64_t head_stride = rotary.x.strides[2];
+  const std::uint64_t first_column = std::uint64_t{pair.first} * rotary.x.strides[3];
+  const std::uint64_t second_column = std::uint64_t{pair.second} * rotary.x.strides[3];
+  wait_for_earlier_kernels();
   float first[kRotaryHeads];
   float second[kRotaryHeads];
   SHUNT_UNROLL
   for (std::uint32_t i = 0; i < kRotaryHeads; ++i) {
     const std::uint32_t head = first_head + i < heads ? first_head + i : first_head;
-    const float* const of_head = x + std::uint64_t{head} * rotary.x.strides[2];
-    first[i] = fresh_float(of_head + std::uint64_t{pair.first} * rotary.x.strides[3]);
-    second[i] = fresh_float(of_head + std::uint64_t{pair.second} * rotary.x.strides[3]);
+    const float* const of_head = x + head * head_stride;
+    first[i] = fresh_float(of_head + first_column);
+    second[i] = fresh_float(of_head + second_column);
   }
   SHUNT_UNROLL
   for (std::uint32_t i = 0; i < kRotaryHeads; ++i) {

@@ -55,14 +55,15 @@ std::uint64_t strips_blocks(const OpCall& call) {
   if (all == 0) return 0;
   return all * std::clamp<std::uint64_t>(kMultiprocessors / all, 1, std::max(args.m / kStripRowsTogether, 1U));
 }
-std::string few_strips_refusal(const OpCall& call) {
-  if (std::string reason = rows_refusal(call); !reason.empty()) return reason;
-  return strips_refusal(call);
-}
-std::uint64_t uses(const OpCall& call) { return experts_uses(experts_arguments(call)); }
 LinearStripPlan plan_of(const OpCall& call) {
   return linear_strip_plan(experts_arguments(call).k, strip_shape(call.input(1).dtype), 1);
 }
+std::string few_strips_refusal(const OpCall& call) {
+  if (std::string reason = rows_refusal(call); !reason.empty()) return reason;
+  if (std::string reason = strips_refusal(call); !reason.empty()) return reason;
+  return plan_of(call).is_for_row() ? std::string() : "linear_experts: x has too many columns for this kernel";
+}
+std::uint64_t uses(const OpCall& call) { return experts_uses(experts_arguments(call)); }
 std::uint32_t strips_shared_bytes(const OpCall& call) { return plan_of(call).shared_bytes; }
 std::vector<std::uint32_t> strips_constants(const OpCall& call) {
   const auto words = std::bit_cast<std::array<std::uint32_t, sizeof(LinearStripPlan) / 4>>(plan_of(call));

@@ -3,7 +3,7 @@
 // The blocks of a grid share the uses evenly, and those of a use its matrix, which they multiply as linear_strips does.
 // Which matrix that is only the kernels before this one know, so nothing is read before they have ended.
 #include "ops/experts/experts_groups.cuh"
-#include "ops/linear/strip_kernel.cuh"
+#include "ops/linear/strip_row_kernel.cuh"
 
 namespace shunt {
 namespace {
@@ -49,8 +49,9 @@ SHUNT_FUNCTION void multiply_use(const CallOfBlock& of_block) {
     if (args.has_up != 0) product.inputs[3] += expert_weight_offset(args, slot);
     product.inputs[2] += std::uint64_t{slot} * args.bias_strides[0] * sizeof(float);
   }
-  begin_block();
-  StripKernel<of, 1>::run(share);
+  sync();
+  const auto& [product, product_args, plan] = head().arguments;
+  StripRowKernel<of>::run(product, product_args, plan, share);
 }
 
 template <std::uint32_t of>
@@ -61,8 +62,8 @@ SHUNT_FUNCTION void multiply_if_in_strips(const CallOfBlock& of_block) {
 }  // namespace
 }  // namespace shunt
 
-#define SHUNT_FOR_WEIGHT(weight)                                                                   \
-  SHUNT_BOUNDED_KERNEL(experts_strips_##weight, shunt::kLinearStripThreads, 1) {                   \
-    shunt::multiply_if_in_strips<shunt::dtype::weight>(shunt::call_of_block(call, launch_shares)); \
+#define SHUNT_FOR_WEIGHT(weight)                                                                      \
+  SHUNT_BOUNDED_KERNEL(experts_strips_##weight, shunt::kLinearStripThreads, 1) {                      \
+    shunt::multiply_if_in_strips<shunt::dtype::weight>(shunt::call_in(launch_copies, launch_shares)); \
   }
 #include "ops/each_weight.cuh"

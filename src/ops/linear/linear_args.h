@@ -159,6 +159,10 @@ struct alignas(16) LinearStripPlan {
   std::uint32_t ring_at = 0;
   std::uint32_t shared_bytes = 0;
   std::uint32_t reserved[2]{};
+
+  // Returns whether the kernel for one row can follow the plan: all of x is in shared memory, and as many sums as may
+  // be.
+  [[nodiscard]] constexpr bool is_for_row() const { return segments == 1 && batch == kLinearStripPairs; }
 };
 static_assert(sizeof(LinearStripPlan) == 48);
 

@@ -281,9 +281,17 @@ std::uint64_t cuda_dots_blocks(const OpCall& call) {
 
 std::string cuda_row_variant(const OpCall& call) { return fmt::format("_{}", linear_row_x_rows(linear_args(call))); }
 
-LinearStripPlan strips_plan(const OpCall& call) {
+// A row of x that is too long for the kernel of one row takes that of two.
+std::uint32_t strips_x_rows(const OpCall& call) {
   const LinearArgs args = linear_args(call);
-  return linear_strip_plan(args.k, strip_shape(call.input(1).dtype), linear_row_x_rows(args));
+  const std::uint32_t rows = linear_row_x_rows(args);
+  if (rows > 1 || linear_strip_plan(args.k, strip_shape(call.input(1).dtype), 1).is_for_row()) return rows;
+  return 2;
+}
+std::string cuda_strips_variant(const OpCall& call) { return fmt::format("_{}", strips_x_rows(call)); }
+
+LinearStripPlan strips_plan(const OpCall& call) {
+  return linear_strip_plan(linear_args(call).k, strip_shape(call.input(1).dtype), strips_x_rows(call));
 }
 
 std::string cuda_strips_supports(const OpCall& call) {
@@ -312,7 +320,7 @@ struct ProductPlan {
 };
 
 std::string cuda_strips_joint(const OpCall& first, const OpCall& next) {
-  const auto is_one_row = [](const OpCall& call) { return linear_row_x_rows(linear_args(call)) == 1; };
+  const auto is_one_row = [](const OpCall& call) { return strips_x_rows(call) == 1; };
   if (!is_one_row(first) || !is_one_row(next)) return {};
 #define SHUNT_JOINT_STRIPS(a, b)                                           \
   if (first.input(1).dtype == DType::a && next.input(1).dtype == DType::b) \
@@ -484,7 +492,7 @@ constexpr CudaKernel kMoreCuda[] = {
      .supports = cuda_strips_supports,
      .blocks = cuda_strips_blocks,
      .threads = threads_of_block<kLinearStripThreads>,
-     .variant = cuda_row_variant,
+     .variant = cuda_strips_variant,
      .rank = 2,
      .constants = cuda_strips_constants,
      .weights = Layout::strips,

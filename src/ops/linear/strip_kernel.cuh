@@ -92,6 +92,18 @@ struct Share {
   std::uint32_t count;
 };
 
+// Returns the strips of a share. The first shares have one more than the others.
+[[maybe_unused]] SHUNT_FUNCTION WeightRowsOfBlock strip_rows_of(const Share& share, const LinearArgs& args) {
+  const std::uint32_t strips = linear_strip_count(args);
+  const std::uint32_t each = strips / share.count;
+  const std::uint32_t more = strips - each * share.count;
+  const std::uint32_t first = share.number * each + (share.number < more ? share.number : more);
+  const std::uint32_t count = each + (share.number < more ? 1U : 0U);
+  const bool has_up = args.has_up != 0;
+  const std::uint32_t pairs = has_up ? count : (count + 1U) / 2U;
+  return {{first * 8U, (has_up ? first : first + pairs) * 8U}, pairs, has_up ? count : count / 2U};
+}
+
 // The beginning of shared memory.
 struct Head {
   Arguments arguments;
@@ -561,6 +573,55 @@ SHUNT_FUNCTION void add_to_pair(float* sums, std::uint32_t pair, Product (&produ
   for (std::uint32_t tile = 0; tile < tiles; ++tile) products[tile] = Product{};
 }
 
+// ---- The products of a phase.
+
+// A warp's place in the ring.
+struct Place {
+  std::uint32_t round = 0;
+  std::uint32_t slot = 0;
+  std::uint32_t parity = 0;
+};
+
+// Leaves the stage that the warp has read. The last warp fills it again. A Ring has the numbers of its rounds and of
+// its stages, and fill(round, slot).
+template <class Ring>
+SHUNT_FUNCTION void leave(Place& place, const Ring& ring) {
+  sync_warp();
+  if (lane() % kWarp == 0 && place.round + ring.stages < ring.rounds &&
+      count_up(&head().left[place.slot]) == kWarps - 1) {
+    head().left[place.slot] = 0;
+    ring.fill(place.round + ring.stages, place.slot);
+  }
+  ++place.round;
+  if (++place.slot == ring.stages) {
+    place.slot = 0;
+    place.parity ^= 1U;
+  }
+}
+
+// Multiplies the items of a phase of `phase_rounds` rounds: `chunks` chunks of `pairs` pairs.
+template <std::uint32_t of, std::uint32_t x_rows, class Ring>
+SHUNT_FUNCTION void multiply_phase(Place& place, const Ring& ring, const XColumns<of, x_rows>& x,
+                                   std::uint32_t phase_rounds, std::uint32_t pairs, std::uint32_t chunks, float* sums) {
+  constexpr std::uint32_t kBytes = Strip<of>::kBytes;
+  constexpr std::uint64_t kStageBytes = std::uint64_t{2} * kWarps * kBytes;
+  const std::uint32_t warp = lane() / kWarp;
+  const std::uint8_t* const stages = stage_at<kBytes>(ring.at, 0) + warp * kBytes;
+  Product products[XParts<of, x_rows>::kAllTiles]{};
+  std::uint32_t chunk = warp;
+  std::uint32_t pair = 0;
+  for (; chunk >= chunks; chunk -= chunks) ++pair;
+  for (std::uint32_t left = phase_rounds; left != 0; --left) {
+    wait(&head().full[place.slot], place.parity);
+    const std::uint8_t* const at = stages + place.slot * kStageBytes;
+    if (pair < pairs) multiply_item(at, at + std::uint64_t{kWarps} * kBytes, x, chunk, products);
+    leave(place, ring);
+    const std::uint32_t done = pair;
+    for (chunk += kWarps; chunk >= chunks; chunk -= chunks) ++pair;
+    if (pair != done && done < pairs) add_to_pair<of, x_rows>(sums, done, products);
+  }
+}
+
 // ---- The end of a batch.
 
 // Returns the sum of a row over the warps, and clears it if there is another batch. Neighbours begin with different
@@ -601,23 +662,20 @@ struct Output {
 
 // Returns the residual of an output, if its row of x exists.
 template <std::uint32_t x_rows>
-SHUNT_FUNCTION float residual_of(const Arguments& from, const WeightRowsOfBlock& weight, const Output<x_rows>& output,
-                                 std::uint32_t first_pair) {
+SHUNT_FUNCTION float residual_of(const CudaCall& call, const LinearArgs& args, const WeightRowsOfBlock& weight,
+                                 const Output<x_rows>& output, std::uint32_t first_pair) {
   const std::uint32_t pair = first_pair + output.pair;
-  const bool exists = (x_rows == 1 || output.n < linear_capacity(from.args)) && weight.has_row(pair, output.row);
-  if (from.args.has_residual == 0 || !exists) return 0.0F;
-  return fresh_float(input_of<float>(&from.call, 2) +
-                     offset_of<x_rows>(from.args, from.args.residual_strides, output.n) +
+  const bool exists = (x_rows == 1 || output.n < linear_capacity(args)) && weight.has_row(pair, output.row);
+  if (args.has_residual == 0 || !exists) return 0.0F;
+  return fresh_float(input_of<float>(&call, 2) + offset_of<x_rows>(args, args.residual_strides, output.n) +
                      weight.row_of(pair, output.row));
 }
 
 // Stores the outputs of a batch of `pairs` pairs. `early` is the residual of the thread's first one in the first batch.
 template <std::uint32_t of, std::uint32_t x_rows>
-SHUNT_FUNCTION void finish(float* sums, std::uint32_t first_pair, std::uint32_t pairs, float early) {
-  const auto& [call, args, plan] = head().arguments;
-  const WeightRowsOfBlock& weight = head().weight;
+SHUNT_FUNCTION void finish(const CudaCall& call, const LinearArgs& args, const WeightRowsOfBlock& weight, float* sums,
+                           std::uint32_t first_pair, std::uint32_t pairs, bool clears, float early) {
   const bool has_up = args.has_up != 0;
-  const bool clears = head().stream.pairs > head().stream.batch;
   for (std::uint32_t i = lane(); i < Output<x_rows>::count(args, pairs); i += kThreads) {
     const Output<x_rows> output(args, i);
     const float factor = head().factors[output.n] / Strip<of>::kOne;
@@ -627,7 +685,7 @@ SHUNT_FUNCTION void finish(float* sums, std::uint32_t first_pair, std::uint32_t 
     float sum = total(output.row);
     if (has_up) sum = sum / (1.0F + kernel_math::exp(-sum)) * total(output.row + 8U);
     if (output.n >= head().rows || !weight.has_row(first_pair + output.pair, output.row)) continue;
-    sum += first_pair == 0 && i == lane() ? early : residual_of(head().arguments, weight, output, first_pair);
+    sum += first_pair == 0 && i == lane() ? early : residual_of(call, args, weight, output, first_pair);
     output_of<float>(&call)[offset_of<x_rows>(args, args.out_strides, output.n) +
                             weight.row_of(first_pair + output.pair, output.row)] = sum;
   }
@@ -651,18 +709,6 @@ struct StripKernel {
   static constexpr std::uint32_t kSumFloats = linear_strip_sum_bytes(x_rows) / 4;  // of a pair
 
   SHUNT_FUNCTION static float* all_sums() { return reinterpret_cast<float*>(dynamic_shared() + kLinearStripHead); }
-
-  // Returns the strips of a share. The first shares have one more than the others.
-  SHUNT_FUNCTION static WeightRowsOfBlock rows_of(const Share& share, const LinearArgs& args) {
-    const std::uint32_t strips = linear_strip_count(args);
-    const std::uint32_t each = strips / share.count;
-    const std::uint32_t more = strips - each * share.count;
-    const std::uint32_t first = share.number * each + (share.number < more ? share.number : more);
-    const std::uint32_t count = each + (share.number < more ? 1U : 0U);
-    const bool has_up = args.has_up != 0;
-    const std::uint32_t pairs = has_up ? count : (count + 1U) / 2U;
-    return {{first * 8U, (has_up ? first : first + pairs) * 8U}, pairs, has_up ? count : count / 2U};
-  }
 
   SHUNT_FUNCTION static Stream stream_of(const Arguments& from, const WeightRowsOfBlock& weight) {
     const LinearStripPlan& plan = from.plan;
@@ -695,7 +741,7 @@ struct StripKernel {
   // Starts the ring, waits for x, and stores its first segment. Returns the residual of the thread's first output.
   SHUNT_FUNCTION static float begin(const Share& share) {
     const Arguments& from = head().arguments;
-    const WeightRowsOfBlock weight = rows_of(share, from.args);
+    const WeightRowsOfBlock weight = strip_rows_of(share, from.args);
     const Stream stream = stream_of(from, weight);
     fill_stages<kChunkBytes>(stream, 0, kStagesBeforeX);
     const XReader<x_rows> reader(&from.call, from.args);
@@ -721,7 +767,7 @@ struct StripKernel {
     }
     float residual = 0.0F;
     if (lane() < Output<x_rows>::count(from.args, stream.batch))
-      residual = residual_of(from, weight, Output<x_rows>(from.args, lane()), 0);
+      residual = residual_of(from.call, from.args, weight, Output<x_rows>(from.args, lane()), 0);
     fill_stages<kChunkBytes>(stream, kStagesBeforeX, kStages);
     if (has_norm) {
       WithNorm::put_segment(Parts(from.plan), reader, held, 0, end, true);
@@ -750,48 +796,15 @@ struct StripKernel {
     }
   }
 
-  // A warp's place in the ring.
-  struct Place {
-    std::uint32_t round;
-    std::uint32_t slot;
-    std::uint32_t parity;
+  // The ring, as the head describes it.
+  struct Ring {
+    std::uint32_t rounds = head().stream.rounds;
+    std::uint32_t stages = head().stream.stages;
+    std::uint32_t at = head().stream.ring_at;
+    SHUNT_FUNCTION void fill(std::uint32_t round, std::uint32_t slot) const {
+      shunt::fill<kChunkBytes>(head().stream, round, slot);
+    }
   };
-
-  // Leaves the stage that the warp has read. The last warp fills it again.
-  SHUNT_FUNCTION static void leave(Place& place, std::uint32_t rounds, std::uint32_t stages) {
-    sync_warp();
-    if (lane() % kWarp == 0 && place.round + stages < rounds && count_up(&head().left[place.slot]) == kWarps - 1) {
-      head().left[place.slot] = 0;
-      fill<kChunkBytes>(head().stream, place.round + stages, place.slot);
-    }
-    ++place.round;
-    if (++place.slot == stages) {
-      place.slot = 0;
-      place.parity ^= 1U;
-    }
-  }
-
-  // Multiplies the items of a phase: `chunks` chunks of `pairs` pairs.
-  SHUNT_FUNCTION static void multiply_phase(Place& place, std::uint32_t pairs, std::uint32_t chunks, float* sums) {
-    const XColumns<of, x_rows> x{Parts(head().arguments.plan)};
-    const std::uint32_t warp = lane() / kWarp;
-    const std::uint32_t rounds = head().stream.rounds;
-    const std::uint32_t stages = head().stream.stages;
-    const std::uint8_t* const ring = stage_at<kChunkBytes>(head().stream.ring_at, 0) + warp * kChunkBytes;
-    Product products[Parts::kAllTiles]{};
-    std::uint32_t chunk = warp;
-    std::uint32_t pair = 0;
-    for (; chunk >= chunks; chunk -= chunks) ++pair;
-    for (std::uint32_t left = head().stream.phase_rounds; left != 0; --left) {
-      wait(&head().full[place.slot], place.parity);
-      const std::uint8_t* const at = ring + place.slot * (2 * kWarps * kChunkBytes);
-      if (pair < pairs) multiply_item(at, at + std::uint64_t{kWarps} * kChunkBytes, x, chunk, products);
-      leave(place, rounds, stages);
-      const std::uint32_t done = pair;
-      for (chunk += kWarps; chunk >= chunks; chunk -= chunks) ++pair;
-      if (pair != done && done < pairs) add_to_pair<of, x_rows>(sums, done, products);
-    }
-  }
 
   // Does the block's share of the product whose arguments are in the head. REQUIRES: begin_block() was called.
   SHUNT_FUNCTION static void run(const Share& share) {
@@ -799,7 +812,9 @@ struct StripKernel {
     bool has_segment = true;
     sync();
     const Stream& stream = head().stream;
-    Place place{0, 0, 0};
+    const Ring ring;
+    const XColumns<of, x_rows> x{Parts(head().arguments.plan)};
+    Place place;
     for (std::uint32_t first_pair = 0, batch = 0; first_pair < stream.pairs; first_pair += stream.batch, ++batch) {
       const std::uint32_t pairs = stream.pairs_of(batch);
       float* const sums = all_sums() + std::uint64_t{batch % 2U} * head().arguments.plan.batch * kSumFloats;
@@ -811,10 +826,11 @@ struct StripKernel {
         }
         has_segment = stream.segments == 1;
         if (batch == 0 && segment + 1 == stream.segments) put_norm_factors<x_rows>(head().arguments.args);
-        multiply_phase(place, pairs, stream.chunks_of(segment), sums);
+        multiply_phase(place, ring, x, stream.phase_rounds, pairs, stream.chunks_of(segment), sums);
       }
       sync();
-      finish<of, x_rows>(sums, first_pair, pairs, residual);
+      const auto& [call, args, plan] = head().arguments;
+      finish<of, x_rows>(call, args, head().weight, sums, first_pair, pairs, stream.pairs > stream.batch, residual);
     }
   }
 };

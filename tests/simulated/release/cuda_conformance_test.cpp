@@ -167,6 +167,21 @@ TEST(CudaModules, StripsHaveKernelsOfTheirOwnWhereTheGpuRunsThem) {
   EXPECT_EQ(kernels_for(1, small, Layout::strips).main.name, "shunt_linear_strips");
 }
 
+TEST(CudaModules, ARowTooLongForSharedMemoryTakesTheKernelOfTwo) {
+  const auto kernel_for = [](std::uint32_t columns) {
+    const Operand x = Operand::contiguous(DType::F32, {1, columns});
+    const Operand weight = Operand::contiguous(DType::Q4_K, {64, columns}, TensorKind::weight);
+    const Operand result = Operand::contiguous(DType::F32, {1, 64});
+    const Operand* const inputs[] = {&x, &weight};
+    const Attributes none;
+    return choose_cuda({.op = Op::linear, .attributes = &none, .inputs = inputs, .output = &result}, kHopper,
+                       Layout::strips)
+        .main.name;
+  };
+  EXPECT_EQ(kernel_for(28672), "shunt_linear_strips_Q4_K_1");
+  EXPECT_EQ(kernel_for(65536), "shunt_linear_strips_Q4_K_2");
+}
+
 // Returns the kernels for two of eight experts for each of so many tokens.
 CudaChoice experts_for(std::uint32_t tokens, const CudaGpu& gpu, Layout layout) {
   const Operand x = Operand::contiguous(DType::F32, {tokens, 1, 256});
