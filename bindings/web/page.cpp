@@ -186,6 +186,7 @@ Result<Json> Page::verify(const Json& request) {
   ConformanceOptions options;
   SHUNT_TRY_ASSIGN(options.ops, ops_of(request));
   SHUNT_TRY(take(request, "sizes", options.sizes));
+  SHUNT_TRY(take(request, "families", options.families));
   options.progress = [&](Op, std::uint64_t, std::uint64_t) { return !interrupted_; };
   SHUNT_TRY_ASSIGN(Runtime * runtime, runtime_of(request));
   SHUNT_TRY_ASSIGN(const ConformanceReport report, check_conformance(opened(*runtime).handles(), options));

@@ -167,7 +167,8 @@ export class Shunt {
     return this.#inTurn(() => this.#answerTo({ ...request, do: 'eval' }));
   }
 
-  // `request`: {device, ops, sizes}; without `sizes: false`, large operands follow the awkward ones.
+  // `request`: {device, ops, families, sizes}; with `families`, only the first op of each kernel family runs; without
+  // `sizes: false`, large operands follow the awkward ones.
   verify(request) {
     return this.#inTurn(() => this.#answerTo({ ...request, do: 'verify' }));
   }

@@ -235,6 +235,7 @@ class Conformance {
       const Op op = static_cast<Op>(index);
       const bool chosen = options_.ops.empty() || std::ranges::find(options_.ops, op) != options_.ops.end();
       if (!chosen || !info_of(op).can_be_sampled()) continue;
+      if (options_.families && !is_first_of_its_family(op)) continue;
       if (auto done = run_op(op); !done) return fail_at(name_of(op), std::move(done).error());
     }
     for (auto& [key, tally] : tallies_) report_.tallies.push_back(std::move(tally));

@@ -34,6 +34,7 @@ struct ConformanceOptions {
   std::vector<Op> ops;             // empty: all that run somewhere
   std::vector<DType> dtypes;       // only cases of exactly these, apart from I32, in the enum's order; empty: all
   bool full = false;               // all combinations instead of all pairs, and all sizes of all ops
+  bool families = false;           // only the first op of each kernel family
   bool awkward = true;             // awkward sizes
   bool sizes = true;               // the other sizes
   std::uint64_t seed = 1;          // of the elements
