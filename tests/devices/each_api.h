@@ -36,6 +36,16 @@ inline bool is_expected(const std::string& api) {
   return false;
 }
 
+// SwiftShader compiles kernels many times as slowly as other drivers.
+inline bool is_swiftshader(const Device& device) { return device.info().name.contains("SwiftShader"); }
+
+// Returns the devices without SwiftShader, or all if there is no other.
+inline std::vector<Device*> quick_ones(const std::vector<Device*>& devices) {
+  std::vector<Device*> quick = devices;
+  std::erase_if(quick, [](const Device* device) { return is_swiftshader(*device); });
+  return quick.empty() ? devices : quick;
+}
+
 class EachApi : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {

@@ -8,7 +8,7 @@
 namespace shunt::models {
 namespace {
 
-// Faults on each device of an API, audits on the first.
+// Faults and audits on one device of an API: the library injects them, whatever the driver is.
 class DeviceFailures : public test::EachApi {};
 
 double error_of(std::span<const float> logits, std::span<const float> expected) {
@@ -25,36 +25,35 @@ TEST_P(DeviceFailures, LeaveTheLogitsAsTheyAre) {
   const Loaded exact(kQuantizedModel, "cpu:scalar", {.context = 128, .max_sequences = 2});
   const std::vector<std::vector<Token>> tokens = short_run(*exact.session);
   const std::vector<float> expected = logits_along(*exact.session, tokens);
-  for (const Device* device : devices_) {
-    const std::string& id = device->info().id;
-    std::size_t struck = 0;
-    for (std::uint32_t seed = 0; seed < 20; ++seed) {
-      std::mt19937 random(seed);
-      const Work work{.prompt = 60, .token = 20};
-      const std::string fault = fmt::format("{} {}", id, fault_in(kPhases[seed % std::size(kPhases)], work, random));
-      SCOPED_TRACE(fmt::format("{}, {}", device->info().name, fault));
-      bool noticed = false;
-      const Loaded loaded(
-          kQuantizedModel,
-          Loaded::take(Runtime::create({.threads = 2,
-                                        .devices = id + ",cpu:simd",
-                                        .calibrated = false,
-                                        .timeout = std::chrono::seconds(5),
-                                        .faults = fault,
-                                        .on_notice = [&](const std::string&) { noticed = true; }})),
-          {.context = 128, .max_sequences = 2, .strategy = seed % 2 == 0 ? Strategy::gpu : Strategy::layers});
-      const std::vector<float> logits = logits_along(*loaded.session, tokens);
-      if (noticed) ++struck;
-      ASSERT_EQ(logits.size(), expected.size());
-      EXPECT_LE(error_of(logits, expected), 1e-6);
-    }
-    EXPECT_GE(struck, 12U) << device->info().name;
+  const DeviceInfo& device = test::quick_ones(devices_).front()->info();
+  std::size_t struck = 0;
+  for (std::uint32_t seed = 0; seed < 20; ++seed) {
+    std::mt19937 random(seed);
+    const Work work{.prompt = 60, .token = 20};
+    const std::string fault =
+        fmt::format("{} {}", device.id, fault_in(kPhases[seed % std::size(kPhases)], work, random));
+    SCOPED_TRACE(fmt::format("{}, {}", device.name, fault));
+    bool noticed = false;
+    const Loaded loaded(
+        kQuantizedModel,
+        Loaded::take(Runtime::create({.threads = 2,
+                                      .devices = device.id + ",cpu:simd",
+                                      .calibrated = false,
+                                      .timeout = std::chrono::seconds(5),
+                                      .faults = fault,
+                                      .on_notice = [&](const std::string&) { noticed = true; }})),
+        {.context = 128, .max_sequences = 2, .strategy = seed % 2 == 0 ? Strategy::gpu : Strategy::layers});
+    const std::vector<float> logits = logits_along(*loaded.session, tokens);
+    if (noticed) ++struck;
+    ASSERT_EQ(logits.size(), expected.size());
+    EXPECT_LE(error_of(logits, expected), 1e-6);
   }
+  EXPECT_GE(struck, 12U) << device.name;
 }
 
 TEST_P(DeviceFailures, AreFoundByAuditsWhereADeviceIsWrongAndNowhereElse) {
   const Loaded exact(kQuantizedModel, "cpu:scalar", {.context = 128});
-  const std::string id = devices_.front()->info().id;
+  const std::string id = test::quick_ones(devices_).front()->info().id;
   for (const std::string fault : {"", " wrong after 0 ops"}) {
     SCOPED_TRACE(fault);
     std::vector<std::string> notices;
