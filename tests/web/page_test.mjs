@@ -89,7 +89,11 @@ async function modelsSayWhatTheySayNatively(page, address) {
     await chooser.uploadFile(file);
     await page.waitForFunction(isReady);
     console.log(`  ${await textOf(page, '#model')}`);
-    for (const device of kDevices) for (const prompt of prompts) await saysWhatItSaysNatively(page, device, prompt);
+    for (const device of kDevices) {
+      // One prompt of the second file on SwiftShader: that another prompt follows, the first file shows.
+      const isBrief = file !== kModels[0].file && !device.startsWith('cpu:');
+      for (const prompt of isBrief ? prompts.slice(0, 1) : prompts) await saysWhatItSaysNatively(page, device, prompt);
+    }
   }
 }
 
