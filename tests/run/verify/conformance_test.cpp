@@ -18,9 +18,7 @@ namespace {
 class EveryRow : public testing::TestWithParam<Op> {};
 
 TEST_P(EveryRow, GivesTheReferencesResultOnEveryDevice) {
-  const auto conforms = [] {
-    test::CpuDevices cpu;
-    Device* const devices[] = {cpu.simd.get(), cpu.scalar.get()};
+  const auto conform = [](std::span<Device* const> devices) {
     const ConformanceOptions options{.ops = {GetParam()}, .sizes = false};
     const auto report = check_conformance(devices, options);
     ASSERT_TRUE(report.has_value()) << report.error().message;
@@ -32,14 +30,21 @@ TEST_P(EveryRow, GivesTheReferencesResultOnEveryDevice) {
       if (tally.passed > 0) that_ran.insert(tally.device);
     for (const ConformanceTally& tally : report->tallies)
       if (tally.device == "cpu:simd" && test::is_left_to_its_parts(tally)) that_ran.insert(tally.device);
-    EXPECT_EQ(that_ran, (std::set<std::string>{"cpu:scalar", "cpu:simd"}));
+    EXPECT_EQ(that_ran.size(), devices.size());
     for (const Device* device : devices) test::expect_as_recorded(*report, *device, true);
   };
-  // The tests of ops run each instruction set under sanitizers.
-  if (test::kSanitized)
-    conforms();
-  else
-    test::for_each_simd_target(conforms);
+  {
+    test::CpuDevices cpu;
+    Device* const devices[] = {cpu.simd.get(), cpu.scalar.get()};
+    conform(devices);
+  }
+  if (test::kSanitized) return;  // the tests of ops run each instruction set
+  // How threads share an op is the same for each instruction set, and the best one has shown it.
+  test::for_each_simd_target([&] {
+    test::CpuDevices cpu(1);
+    Device* const devices[] = {cpu.simd.get()};
+    conform(devices);
+  });
 }
 
 INSTANTIATE_TEST_SUITE_P(Conformance, EveryRow, testing::ValuesIn(test::running_ops()),

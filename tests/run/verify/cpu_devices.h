@@ -11,7 +11,10 @@ namespace shunt::test {
 
 // Three threads, so that work is split unevenly.
 struct CpuDevices {
-  std::shared_ptr<cpu::Engine> engine = std::make_shared<cpu::Engine>(3, std::span<const std::uint32_t>());
+  explicit CpuDevices(std::uint32_t threads = 3)
+      : engine(std::make_shared<cpu::Engine>(threads, std::span<const std::uint32_t>())) {}
+
+  std::shared_ptr<cpu::Engine> engine;
   std::unique_ptr<Device> simd = cpu::make_cpu_device({.kernels = cpu::KernelSet::simd, .engine = engine});
   std::unique_ptr<Device> scalar = cpu::make_cpu_device({.kernels = cpu::KernelSet::scalar, .engine = engine});
 };
