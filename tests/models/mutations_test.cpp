@@ -3,11 +3,12 @@
 
 #include "models/model.h"
 #include "mutations.h"
+#include "sanitized.h"
 
 namespace shunt::models {
 namespace {
 
-constexpr int kMutations = 5000;
+constexpr int kMutations = test::kSanitized ? 1000 : 5000;  // sanitizers also fuzz model files
 
 class MutatedModel : public testing::TestWithParam<const char*> {};
 

@@ -69,8 +69,11 @@ TEST_P(SweptGguf, EachFieldOfTheHeaderIsRefusedOrRuns) {
     std::ranges::sort(numbers);
     const auto doubles = std::ranges::unique(numbers);
     numbers.erase(doubles.begin(), doubles.end());
-    for (const std::uint64_t number : numbers) {
+    for (std::size_t at = 0; at < numbers.size(); ++at) {
+      const std::uint64_t number = numbers[at];
       if (number == number_at(whole_, field)) continue;
+      // Under sanitizers, every other number, not the same for neighbours.
+      if (test::kSanitized && (at + static_cast<std::size_t>(&field - fields.data())) % 2 != 0) continue;
       std::vector<std::byte> bytes = whole_;
       put_number(bytes, field, number);
       SCOPED_TRACE(fmt::format("{} for the {} bytes at {}", number, field.bytes, field.at));
