@@ -137,10 +137,10 @@ TEST(DamagedGguf, CutAtEveryByteIsAnError) {
     ASSERT_EQ(use(std::span(whole).first(size), *runtime, {}), Outcome::ran) << "cut at byte " << size;
 }
 
-// 20,000 files in four parts, so that they can run in parallel; 1,000 under sanitizers, where the fuzzers have more.
+// 6,000 files in four parts, so that they can run in parallel; 1,000 under sanitizers, where the fuzzers have more.
 class FlippedBits : public testing::TestWithParam<unsigned> {};
 constexpr unsigned kParts = 4;
-constexpr unsigned kFilesOfPart = test::kSanitized ? 250 : 5000;
+constexpr unsigned kFilesOfPart = test::kSanitized ? 250 : 1500;
 
 TEST_P(FlippedBits, GiveAnErrorOrACompletedRun) {
   const std::vector<std::byte> whole = nano();
