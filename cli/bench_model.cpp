@@ -25,6 +25,8 @@ struct BenchModelOptions {
   std::string model;
   std::uint32_t prompt = 512;
   std::uint32_t generate = 64;
+  std::uint32_t depth = 0;  // tokens in each sequence before those that are generated
+  std::uint32_t sequences = 1;
   std::uint32_t repetitions = 5;
   SessionOptions session;
   RuntimeOptions runtime;
@@ -38,8 +40,8 @@ struct Measured {
   std::uint32_t threads = 0;  // those that read memory
 };
 
-// The bytes of weights that a generated token reads: all but an embedding, of which it reads one row.
-std::uint64_t bytes_per_token(const models::Model& model) {
+// The bytes of weights that a step of generation reads: all but an embedding, of which it reads few rows.
+std::uint64_t bytes_per_step(const models::Model& model) {
   std::uint64_t bytes = 0;
   for (const WeightInfo& weight : model.weights().weights())
     if (model.config().tied_output || weight.name != "token_embd.weight") bytes += weight.bytes;
@@ -53,23 +55,37 @@ std::vector<Token> random_tokens(std::uint32_t count, std::uint32_t vocabulary) 
   return tokens;
 }
 
-// Measures the tokens per second of `tokens` from an empty context, in one step or one by one. Reads what choosing a
-// next token takes.
-Result<double> time_tokens(Session& session, std::span<const Token> tokens, bool one_by_one) {
+// Measures the tokens per second of a prompt in an empty context. Reads what choosing a next token takes.
+Result<double> time_prompt(Session& session, std::span<const Token> prompt) {
   session.truncate(0, 0);
   const Stopwatch watch;
-  for (std::size_t done = 0; done < tokens.size();) {
-    const std::size_t count = one_by_one ? 1 : tokens.size();
-    SHUNT_TRY(session.prefill(0, tokens.subspan(done, count), {}, Session::Results::candidates));
-    done += count;
+  SHUNT_TRY(session.prefill(0, prompt, {}, Session::Results::candidates));
+  return static_cast<double>(prompt.size()) / watch.seconds();
+}
+
+// Makes a sequence have the first `depth` tokens of a text of which it has some.
+Status set_depth(Session& session, std::uint32_t sequence, std::span<const Token> text, std::uint32_t depth) {
+  session.truncate(sequence, depth);
+  const std::size_t has = session.tokens(sequence).size();
+  if (has == depth) return {};
+  return session.prefill(sequence, text.first(depth).subspan(has), {}, Session::Results::candidates);
+}
+
+// Measures the tokens per second that all sequences together get one by one. Reads what choosing the next ones takes.
+Result<double> time_generation(Session& session, std::span<const Token> tokens, std::uint32_t sequences) {
+  std::vector<BatchToken> batch(sequences);
+  const Stopwatch watch;
+  for (const Token token : tokens) {
+    for (std::uint32_t i = 0; i < sequences; ++i) batch[i] = {.sequence = i, .token = token, .wants_logits = true};
+    SHUNT_TRY(session.decode(batch, Session::Results::candidates));
   }
-  return static_cast<double>(tokens.size()) / watch.seconds();
+  return static_cast<double>(tokens.size()) * sequences / watch.seconds();
 }
 
 // Does all measurements in each repetition, so that a slow moment of the machine affects them alike.
 Result<Measured> measure(Session& session, const BenchModelOptions& options) {
   const std::uint32_t vocabulary = session.model().config().vocabulary;
-  const std::vector<Token> prompt = random_tokens(options.prompt, vocabulary);
+  const std::vector<Token> text = random_tokens(std::max(options.prompt, options.depth), vocabulary);
   const std::vector<Token> generated = random_tokens(options.generate, vocabulary);
   SHUNT_TRY_ASSIGN(const auto limits, cpu::Limits::create(options.runtime.threads));
   const std::atomic<bool>& ending = catch_interrupts();
@@ -80,8 +96,9 @@ Result<Measured> measure(Session& session, const BenchModelOptions& options) {
     if (ending.load()) return fail(Code::interrupted, "interrupted");
     line.show(repetition == 0 ? "warming up" : fmt::format("repetition {} of {}", repetition, options.repetitions));
     const double bytes_per_s = limits->read_bytes_per_s();
-    SHUNT_TRY_ASSIGN(const double prompt_rate, time_tokens(session, prompt, false));
-    SHUNT_TRY_ASSIGN(const double generate_rate, time_tokens(session, generated, true));
+    SHUNT_TRY_ASSIGN(const double prompt_rate, time_prompt(session, std::span(text).first(options.prompt)));
+    for (std::uint32_t i = 0; i < options.sequences; ++i) SHUNT_TRY(set_depth(session, i, text, options.depth));
+    SHUNT_TRY_ASSIGN(const double generate_rate, time_generation(session, generated, options.sequences));
     if (repetition == 0) continue;
     measured.bandwidth.add(bytes_per_s);
     measured.prompt.add(prompt_rate);
@@ -93,22 +110,26 @@ Result<Measured> measure(Session& session, const BenchModelOptions& options) {
 // Predicts the tokens per second of generation.
 Result<double> predict_generation(const models::Model& model, const Runtime& runtime,
                                   const BenchModelOptions& options) {
-  models::StepPlanner planner(model, runtime, options.session, options.generate);
-  SHUNT_TRY_ASSIGN(const PlannedGraph step, planner.plan(1, 1));
-  return 1e6 / step.plan.predicted_us;
+  models::StepPlanner planner(model, runtime, options.session, options.depth + options.generate);
+  SHUNT_TRY_ASSIGN(const PlannedGraph step, planner.plan(options.sequences, options.sequences));
+  return options.sequences * 1e6 / step.plan.predicted_us;
 }
 
 std::string line_of(std::string_view what, const Samples& samples, std::string_view unit, double scale) {
-  return fmt::format("{:<14} {:>9.2f} {}  ({:.2f} .. {:.2f})\n", what, samples.median() / scale, unit,
+  return fmt::format("{:<15} {:>9.2f} {}  ({:.2f} .. {:.2f})\n", what, samples.median() / scale, unit,
                      samples.least() / scale, samples.most() / scale);
 }
 
 Status execute(BenchModelOptions& options) {
   SHUNT_TRY(prepare_trace(options.trace, options.runtime, options.session.profile));
-  if (options.session.context == 0) options.session.context = std::max(options.prompt, options.generate);
-  if (options.session.context < std::max(options.prompt, options.generate))
-    refuse(fmt::format("-c {} is less than --prompt {} or --generate {}; choose a larger context, or fewer tokens",
-                       options.session.context, options.prompt, options.generate));
+  options.session.max_sequences = options.sequences;
+  const std::uint32_t needed = std::max(options.prompt, options.depth + options.generate);
+  if (options.session.context == 0) options.session.context = needed;
+  if (options.session.context < needed)
+    refuse(
+        fmt::format("-c {} is less than --prompt {} or --depth {} and --generate {}; choose a larger context, or "
+                    "fewer tokens",
+                    options.session.context, options.prompt, options.depth, options.generate));
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
   SHUNT_TRY_ASSIGN(const auto model, load_model(options.model));
   SHUNT_TRY_ASSIGN(const auto session, Session::create(*model, *runtime, options.session));
@@ -121,13 +142,13 @@ Status execute(BenchModelOptions& options) {
                                .generated_tokens_per_s = measured.generate.median()}));
   const std::uint32_t step = session->prompt_step(options.prompt);
   SHUNT_TRY_ASSIGN(const Plan* prompt, session->plan_for(step, 1));
-  SHUNT_TRY_ASSIGN(const Plan* generation, session->plan_for(1, 1));
+  SHUNT_TRY_ASSIGN(const Plan* generation, session->plan_for(options.sequences, options.sequences));
   const Plan* plans[] = {prompt, generation};
   const double predicted_prompt = step / prompt->predicted_us * 1e6;
   SHUNT_TRY_ASSIGN(const double predicted_generate, predict_generation(*model, *runtime, options));
   const WeightLoader::Loaded& loaded = session->loaded_weights();
   const double load_rate = loaded.bytes == 0 ? 0 : static_cast<double>(loaded.bytes) / loaded.seconds;
-  const std::uint64_t bytes = bytes_per_token(*model);
+  const std::uint64_t bytes = bytes_per_step(*model) / options.sequences;
   const double share = static_cast<double>(bytes) * measured.generate.median() / measured.bandwidth.median();
   if (options.json)
     return print_json({{"model", options.model},
@@ -135,6 +156,8 @@ Status execute(BenchModelOptions& options) {
                        {"threads", measured.threads},
                        {"prompt_tokens", options.prompt},
                        {"generate_tokens", options.generate},
+                       {"depth", options.depth},
+                       {"sequences", options.sequences},
                        {"repetitions", options.repetitions},
                        {"prompt_tokens_per_s", json_of(measured.prompt)},
                        {"generate_tokens_per_s", json_of(measured.generate)},
@@ -150,11 +173,12 @@ Status execute(BenchModelOptions& options) {
       fmt::format("{}, {} with {}, median of {} (least .. most)\n", options.model,
                   fmt::join(working_devices(plans), ", "), in_words(measured.threads, "thread"), options.repetitions);
   text += line_of(fmt::format("prompt {}", options.prompt), measured.prompt, "tokens/s", 1);
-  text += line_of(fmt::format("generate {}", options.generate), measured.generate, "tokens/s", 1);
-  text += fmt::format("predicted      {:>9.2f} tokens/s for the prompt, {:.2f} for generation\n", predicted_prompt,
+  const std::string each = options.sequences == 1 ? "" : fmt::format("{}x", options.sequences);
+  text += line_of(fmt::format("generate {}{}", each, options.generate), measured.generate, "tokens/s", 1);
+  text += fmt::format("predicted       {:>9.2f} tokens/s for the prompt, {:.2f} for generation\n", predicted_prompt,
                       predicted_generate);
   if (loaded.bytes != 0)
-    text += fmt::format("{:<14} {:>9.2f} GB/s      ({} copied to devices in {})\n", "weights", load_rate / 1e9,
+    text += fmt::format("{:<15} {:>9.2f} GB/s      ({} copied to devices in {})\n", "weights", load_rate / 1e9,
                         in_units(loaded.bytes), in_time(loaded.seconds * 1e6));
   text += line_of("memory read", measured.bandwidth, "GB/s    ", 1e9);
   text += fmt::format("generation reads {} of weights per token: {} of the memory bandwidth\n", in_units(bytes),
@@ -167,11 +191,13 @@ Status execute(BenchModelOptions& options) {
 Action bench_model(CommandLine& line) {
   auto options = std::make_shared<BenchModelOptions>();
   add_model(line, options->model);
-  const auto count = [&](const char* name, std::uint32_t& value, const char* meaning) {
-    add_number(line, name, value, fmt::format("{} [{}]", meaning, value), 1U, 1U << 20U);
+  const auto count = [&](const char* name, std::uint32_t& value, const char* meaning, std::uint32_t least = 1) {
+    add_number(line, name, value, fmt::format("{} [{}]", meaning, value), least, 1U << 20U);
   };
   count("--prompt", options->prompt, "Tokens in the prompt");
-  count("--generate", options->generate, "Tokens to generate from an empty context");
+  count("--generate", options->generate, "Tokens to generate for each sequence");
+  count("--depth", options->depth, "Tokens in each sequence before those that are generated", 0);
+  count("--sequences", options->sequences, "Sequences to generate at once");
   count("--repetitions", options->repetitions, "Number of times to measure each, in turn");
   add_session(line, options->session, options->runtime);
   add_runtime(line, options->runtime);

@@ -8,7 +8,7 @@ import os
 import tempfile
 import unittest
 
-from program import ALONE, CommandLine, shunt
+from program import ALONE, MODEL, CommandLine, shunt
 
 
 class Bench(CommandLine):
@@ -29,6 +29,15 @@ class Bench(CommandLine):
                                "--devices", "sim:0", *ALONE)
             self.assertGreater(copied["loaded_bytes"], 0)
             self.assertAlmostEqual(copied["load_bytes_per_s"] * copied["load_s"] / copied["loaded_bytes"], 1)
+
+    def test_bench_of_several_sequences_at_a_depth(self):
+        def bench(*arguments):
+            return self.data("bench", "model", MODEL, "--prompt", "8", "--generate", "4", "--repetitions", "1", *arguments)
+        one, several = bench(), bench("--sequences", "4", "--depth", "20")
+        self.assertEqual([(result["sequences"], result["depth"]) for result in (one, several)], [(1, 0), (4, 20)])
+        self.assertEqual(several["bytes_per_token"], one["bytes_per_token"] // 4)
+        self.refused(2, "-c 20 is less than --prompt 8 or --depth 20 and --generate 4", "bench", "model", MODEL, "-c", "20",
+                     "--prompt", "8", "--generate", "4", "--depth", "20")
 
     def test_bench_of_ops_has_rates_and_shares(self):
         quick = ("--shape", "micro", "--prompt", "3", "--repetitions", "2", "--threads")
