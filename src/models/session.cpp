@@ -3,13 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <string_view>
 #include <utility>
 
-#include "models/context.h"
 #include "models/step_planner.h"
-#include "run/finite.h"
 #include "run/strategy.h"
 
 namespace shunt::models {
@@ -44,6 +41,7 @@ Session::Session(const Model& model, const Runtime& runtime, const SessionOption
       watch_(runtime.options().watch),
       context_(context),
       sequences_(options.max_sequences, pages_of(context)),
+      results_(model.config().vocabulary),
       runner_(runtime, *this,
               {.weights = &model.weights(),
                .margin = options.margin,
@@ -117,7 +115,7 @@ Status Session::check(std::span<const BatchToken> batch) const {
 
 Status Session::decode(std::span<const BatchToken> batch, Results results) {
   SHUNT_TRY(check(batch));
-  results_ = results;
+  wanted_ = results;
   sequences_.reserve(batch);
   SHUNT_TRY(runner_.attempt([&] { return run_once(batch); }));
   sequences_.append(batch);
@@ -182,8 +180,8 @@ Status Session::run_once(std::span<const BatchToken> batch) {
   SHUNT_TRY(write_inputs(*executable, batch, positions));
   const Submission submission = runner_.next_submission(*executable, parameters);
   SHUNT_TRY(runner_.run(*executable, submission, true));
-  SHUNT_TRY(read_results(*executable, parameters.outputs));
-  if (!are_results_finite()) {
+  SHUNT_TRY(results_.read(*executable, parameters.outputs, wanted_));
+  if (!results_.are_finite()) {
     // suspect() blames a device that may have made them, or returns nothing if no other device is left to try.
     if (auto error = runner_.device_pool().suspect("the logits", executable->plan()))
       return std::unexpected(std::move(*error));
@@ -192,31 +190,6 @@ Status Session::run_once(std::span<const BatchToken> batch) {
   SHUNT_TRY(runner_.device_pool().judge("the logits", true, executable->plan()));
   sequences_.add_computed(batch);
   return {};
-}
-
-Status Session::read_results(const Executable& executable, std::uint32_t outputs) {
-  logits_.clear();
-  candidates_.clear();
-  if (results_ == Results::logits) {
-    logits_.resize(std::size_t{outputs} * model_.config().vocabulary);
-    return executable.read_output(0, 0, std::as_writable_bytes(std::span(logits_)));
-  }
-  std::vector<float> pairs(std::size_t{2} * outputs * candidate_count());
-  SHUNT_TRY(executable.read_output(1, 0, std::as_writable_bytes(std::span(pairs))));
-  const auto vocabulary = static_cast<float>(model_.config().vocabulary);
-  for (std::size_t i = 0; i < pairs.size(); i += 2) {
-    const bool exists = pairs[i + 1] >= 0 && pairs[i + 1] < vocabulary;
-    candidates_.push_back({.token = exists ? static_cast<Token>(pairs[i + 1]) : -1, .logit = pairs[i]});
-  }
-  return {};
-}
-
-// Candidates begin with what is not a number, if there is any among the logits. What is no token is -1.
-bool Session::are_results_finite() const {
-  const auto is_possible = [](const ScoredToken& candidate) {
-    return std::isfinite(candidate.logit) && candidate.token >= 0;
-  };
-  return are_finite(logits_) && std::ranges::all_of(candidates_, is_possible);
 }
 
 // Tries once more with a rebuilt cache: steps whose logits nobody read may have corrupted it.
@@ -236,17 +209,6 @@ Status Session::give_up(Executable& executable, const Submission& submission) {
   runner_.start_over();
   return fail(Code::internal, fmt::format("the logits are not finite, even when computed again on every device: {}",
                                           found ? *found : found.error().message));
-}
-
-std::span<const float> Session::logits(std::size_t index) const {
-  const std::size_t columns = model_.config().vocabulary;
-  if (index >= logits_.size() / columns) return {};
-  return std::span(logits_).subspan(index * columns, columns);
-}
-
-std::span<const ScoredToken> Session::candidates(std::size_t index) const {
-  if (index >= candidates_.size() / candidate_count()) return {};
-  return std::span(candidates_).subspan(index * candidate_count(), candidate_count());
 }
 
 Status Session::prefill(std::uint32_t sequence, std::span<const Token> tokens, const AfterStep& after_step,

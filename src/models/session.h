@@ -4,7 +4,6 @@
 // steps. The model and the runtime must outlive it. One thread at a time.
 #pragma once
 
-#include <algorithm>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,8 +13,8 @@
 #include "models/context.h"
 #include "models/decoder/architecture.h"
 #include "models/model.h"
-#include "models/sampling.h"
 #include "models/sequences.h"
+#include "models/step_results.h"
 #include "run/runner.h"
 #include "shunt/model.h"
 
@@ -38,7 +37,7 @@ class Session final : private RunClient {
 
   // Selects what a step reads for tokens that want logits: all of them, or only the best kCandidates, which takes less
   // time.
-  enum class Results : std::uint8_t { logits, candidates };
+  using Results = StepResults::Kind;
 
   // Appends tokens to their sequences in one step. Afterwards logits(i) or candidates(i) belong to the i-th token that
   // wanted logits. A device that fails is quarantined, and what it held is recomputed elsewhere. Errors: invalid for a
@@ -46,10 +45,10 @@ class Session final : private RunClient {
   // On error the sequences are unchanged.
   [[nodiscard]] Status decode(std::span<const BatchToken> batch, Results results = Results::logits);
   // F32 [vocabulary], valid until the next decode; empty if none were wanted.
-  [[nodiscard]] std::span<const float> logits(std::size_t index) const;
+  [[nodiscard]] std::span<const float> logits(std::size_t index) const { return results_.logits(index); }
   // Best first, as many as candidate_count(), valid until the next decode; empty if none were wanted.
-  [[nodiscard]] std::span<const ScoredToken> candidates(std::size_t index) const;
-  [[nodiscard]] std::uint32_t candidate_count() const { return std::min(kCandidates, model_.config().vocabulary); }
+  [[nodiscard]] std::span<const ScoredToken> candidates(std::size_t index) const { return results_.candidates(index); }
+  [[nodiscard]] std::uint32_t candidate_count() const { return results_.candidate_count(); }
 
   // Appends tokens to one sequence in as many steps as needed; what is at index 0 then belongs to the last token.
   // `after_step(tokens done)` may return false to stop early. Errors: as decode(), but before the first step if not all
@@ -95,8 +94,6 @@ class Session final : private RunClient {
   [[nodiscard]] std::uint32_t expected_step(std::uint64_t most) const;
   [[nodiscard]] Status check(std::span<const BatchToken> batch) const;
   [[nodiscard]] Status run_once(std::span<const BatchToken> batch);
-  [[nodiscard]] Status read_results(const Executable& executable, std::uint32_t outputs);
-  [[nodiscard]] bool are_results_finite() const;
   [[nodiscard]] Status write_inputs(Executable& executable, std::span<const BatchToken> batch,
                                     std::span<const std::int32_t> positions) const;
   [[nodiscard]] Status compute_again(std::span<const BatchToken> batch);
@@ -108,9 +105,8 @@ class Session final : private RunClient {
   const std::uint32_t context_;
   Sequences sequences_;
   std::optional<ExpectedTokens> work_;  // set while devices may be measured for it
-  Results results_ = Results::logits;   // of the step that runs
-  std::vector<float> logits_;
-  std::vector<ScoredToken> candidates_;
+  Results wanted_ = Results::logits;    // of the step that runs
+  StepResults results_;
   bool computes_again_ = false;  // recomputing because logits were not finite
   Runner runner_;
 };
