@@ -1,4 +1,4 @@
-// What a step gives for the tokens that want logits: all of their logits, or only the best, which takes less time.
+// The results of a step for the tokens that want logits: all logits, or only the best ones, which takes less time.
 //
 // One thread at a time.
 #pragma once
@@ -20,7 +20,7 @@ class StepResults {
 
   explicit StepResults(std::uint32_t vocabulary) : vocabulary_(vocabulary) {}
 
-  // Reads those of a step with so many rows of results. Errors: the device's.
+  // Reads the results of a step that has `outputs` rows of them. Errors: the device's.
   [[nodiscard]] Status read(const Executable& executable, std::uint32_t outputs, Kind kind);
   [[nodiscard]] bool are_finite() const;
 

@@ -160,8 +160,8 @@ struct alignas(16) LinearStripPlan {
   std::uint32_t shared_bytes = 0;
   std::uint32_t reserved[2]{};
 
-  // Returns whether the kernel for one row can follow the plan: all of x is in shared memory, and as many sums as may
-  // be.
+  // Returns whether the kernel for one row can follow the plan: shared memory holds all of x, and the sums of
+  // kLinearStripPairs pairs.
   [[nodiscard]] constexpr bool is_for_row() const { return segments == 1 && batch == kLinearStripPairs; }
 };
 static_assert(sizeof(LinearStripPlan) == 48);
