@@ -336,6 +336,18 @@ int simulated_memory_free(Address memory) {
   if (call.state() != kOk) return call.state();
   return driver().memory.erase(memory) == 1 ? kOk : kInvalidValue;
 }
+int simulated_pool_allocate(Address* memory, std::size_t bytes, StreamHandle) {
+  return simulated_memory_allocate(memory, bytes);
+}
+int simulated_host_register(void* memory, std::size_t, unsigned) {
+  const Call call;
+  if (call.state() != kOk) return call.state();
+  return driver().pinned.try_emplace(address(memory)).second ? kOk : kInvalidValue;
+}
+int simulated_host_unregister(void* memory) {
+  const Call call;
+  return driver().pinned.erase(address(memory)) == 1 ? kOk : kInvalidValue;
+}
 int simulated_host_allocate(void** memory, std::size_t bytes, unsigned) {
   const Call call;
   if (call.state() != kOk) return call.state();

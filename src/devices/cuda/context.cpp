@@ -1,14 +1,24 @@
 #include "devices/cuda/context.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include <algorithm>
 #include <cstdlib>
+#include <new>
+
+#include "devices/waiting.h"
 
 namespace shunt::cuda {
 namespace {
 
 constexpr std::uint64_t kLeastBytes = 16;  // allocating zero bytes is an error
+// From this size on, pinned memory is registered in huge pages, which takes a quarter of the time of allocating it by
+// the driver (docs/measurements/2026-11-28-loading.md).
+constexpr std::uint64_t kHugePageBytes = std::uint64_t{2} << 20U;
+constexpr std::align_val_t kHugePage{kHugePageBytes};
+// To wait for work that uses what is kept, and should end by itself.
+constexpr std::chrono::seconds kKeptPatience{1};
 
 // Returns CudaGpu::capability of an NVIDIA GPU: its own, or an earlier one that the environment names, so that a new
 // GPU can try kernels of older ones.
@@ -45,6 +55,10 @@ Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const Driver> d
   SHUNT_TRY(check(call.stream_create(&context->stream_, kStreamNonBlocking), "its stream"));
   SHUNT_TRY(check(call.stream_create(&context->upload_stream_, kStreamNonBlocking), "its stream of uploads"));
   SHUNT_TRY(check(call.event_create(&context->uploaded_, kEventWithoutTime), "an event of uploads"));
+  context->has_pool_ = call.pool_allocate != nullptr && context->attribute(numbers.memory_pools) > 0;
+  // The driver takes long to set its pool up, 12 ms on one H200, and would while weights are loaded.
+  SHUNT_TRY_ASSIGN(const Address first, context->allocate(kLeastBytes));
+  context->free(first);
   return context;
 }
 
@@ -52,9 +66,10 @@ Context::~Context() {
   if (context_ == nullptr) return;
   enter();
   if (stream_ != nullptr) {
+    if (!kept_.empty()) poll_patiently(kKeptPatience, [this] { return is_idle(); });
+    destroy_kept();
     // Work that still runs keeps its memory until the process ends.
-    if (!is_idle()) return;
-    for (const auto& destroy : kept_) destroy(call());
+    if (!trusted_ && !is_idle()) return;
     if (uploaded_ != nullptr) static_cast<void>(call().event_destroy(uploaded_));
     if (upload_stream_ != nullptr) static_cast<void>(call().stream_destroy(upload_stream_));
     static_cast<void>(call().stream_destroy(stream_));
@@ -68,7 +83,6 @@ int Context::attribute(int number) const {
 }
 
 bool Context::is_idle() const {
-  if (trusted_) return true;
   const auto is_done = [this](StreamHandle stream) { return call().stream_query(stream) != kNotReady; };
   return is_done(stream_) && (upload_stream_ == nullptr || is_done(upload_stream_));
 }
@@ -78,9 +92,45 @@ Status Context::wait_for_uploads() {
   return check(call().stream_wait(stream_, uploaded_, 0), "waiting for uploads");
 }
 
-void Context::end(std::function<void(const DriverFunctions&)> destroy) {
+std::optional<std::uint64_t> Context::memory_available() {
+  std::size_t available = 0;
+  std::size_t total = 0;
   enter();
-  if (is_idle())
+  destroy_kept();
+  if (call().memory_info(&available, &total) != kSuccess) return std::nullopt;
+  return available;
+}
+
+Result<Address> Context::allocate(std::uint64_t bytes) {
+  const auto try_to = [&]() -> Result<Address> {
+    Address memory = 0;
+    SHUNT_TRY(check(has_pool_ ? call().pool_allocate(&memory, bytes, stream_) : call().memory_allocate(&memory, bytes),
+                    "memory"));
+    return memory;
+  };
+  enter();
+  auto memory = try_to();
+  if (memory || memory.error().code != Code::out_of_memory || kept_.empty()) return memory;
+  poll_patiently(kKeptPatience, [this] { return is_idle(); });
+  destroy_kept();
+  return try_to();
+}
+
+void Context::free(Address memory) {
+  const auto destroy = [memory](const DriverFunctions& call) { static_cast<void>(call.memory_free(memory)); };
+  end(destroy, !has_pool_);
+}
+
+void Context::destroy_kept() {
+  if (kept_.empty() || !is_idle()) return;
+  for (const auto& destroy : kept_) destroy(call());
+  kept_.clear();
+}
+
+void Context::end(std::function<void(const DriverFunctions&)> destroy, bool waits) {
+  enter();
+  destroy_kept();
+  if ((waits && trusted_) || is_idle())
     destroy(call());
   else
     kept_.push_back(std::move(destroy));
@@ -88,37 +138,68 @@ void Context::end(std::function<void(const DriverFunctions&)> destroy) {
 
 Result<std::unique_ptr<CudaBuffer>> CudaBuffer::create(std::shared_ptr<Context> context, std::uint64_t bytes) {
   std::unique_ptr<CudaBuffer> buffer(new CudaBuffer(std::move(context), bytes));
-  const Context& owner = *buffer->context_;
-  owner.enter();
+  Context& owner = *buffer->context_;
   // Kernels read words of 16 bytes whole.
   const std::uint64_t real_bytes = std::max(kLeastBytes, (bytes + 15) / 16 * 16);
-  SHUNT_TRY(check(owner.call().memory_allocate(&buffer->address_, real_bytes), "memory"));
+  SHUNT_TRY_ASSIGN(buffer->address_, owner.allocate(real_bytes));
   SHUNT_TRY(check(owner.call().fill(buffer->address_, 0, real_bytes, owner.stream()), "clearing memory"));
   return buffer;
 }
 
 CudaBuffer::~CudaBuffer() {
-  if (address_ == 0) return;
-  context_->end([address = address_](const DriverFunctions& call) { static_cast<void>(call.memory_free(address)); });
+  if (address_ != 0) context_->free(address_);
+}
+
+Result<std::shared_ptr<PinnedMemory>> PinnedMemory::create(std::shared_ptr<Context> context, std::uint64_t bytes) {
+  std::shared_ptr<PinnedMemory> pinned(new PinnedMemory(std::move(context)));
+  const Context& owner = *pinned->context_;
+  owner.enter();
+  const std::string what = fmt::format("{} bytes of pinned memory", bytes);
+  void* memory = nullptr;
+  if (bytes < kHugePageBytes) {
+    SHUNT_TRY(check(owner.call().host_allocate(&memory, bytes, 0), what));
+  } else {
+    memory = ::operator new(bytes, kHugePage, std::nothrow);
+    if (memory == nullptr) return fail(Code::out_of_memory, fmt::format("{}: the system refused them", what));
+    static_cast<void>(madvise(memory, bytes, MADV_HUGEPAGE));
+    if (Status registered = check(owner.call().host_register(memory, bytes, 0), what); !registered) {
+      ::operator delete(memory, kHugePage);
+      return std::unexpected(std::move(registered).error());
+    }
+  }
+  pinned->bytes_ = {static_cast<std::byte*>(memory), bytes};
+  return pinned;
+}
+
+PinnedMemory::~PinnedMemory() {
+  if (bytes_.empty()) return;
+  if (bytes_.size() < kHugePageBytes) {
+    context_->end([memory = bytes_.data()](const DriverFunctions& call) { static_cast<void>(call.host_free(memory)); });
+    return;
+  }
+  const auto destroy = [memory = bytes_.data()](const DriverFunctions& call) {
+    static_cast<void>(call.host_unregister(memory));
+    ::operator delete(memory, kHugePage);
+  };
+  context_->end(destroy, false);
 }
 
 Result<std::unique_ptr<Pinned>> Pinned::create(std::shared_ptr<Context> context, std::uint64_t bytes) {
-  std::unique_ptr<Pinned> pinned(new Pinned(std::move(context)));
-  const Context& owner = *pinned->context_;
-  owner.enter();
-  void* memory = nullptr;
-  SHUNT_TRY(check(owner.call().host_allocate(&memory, bytes, 0), fmt::format("{} bytes of pinned memory", bytes)));
-  pinned->memory_ = {static_cast<std::byte*>(memory), bytes};
-  SHUNT_TRY(check(owner.call().event_create(&pinned->event_, kEventWithoutTime), "an event"));
+  SHUNT_TRY_ASSIGN(std::shared_ptr<PinnedMemory> memory, PinnedMemory::create(context, bytes));
+  const std::span<std::byte> all = memory->bytes();
+  return create(std::move(context), std::move(memory), all);
+}
+
+Result<std::unique_ptr<Pinned>> Pinned::create(std::shared_ptr<Context> context, std::shared_ptr<PinnedMemory> all,
+                                               std::span<std::byte> part) {
+  std::unique_ptr<Pinned> pinned(new Pinned(std::move(context), std::move(all), part));
+  SHUNT_TRY(check(pinned->context_->call().event_create(&pinned->event_, kEventWithoutTime), "an event"));
   return pinned;
 }
 
 Pinned::~Pinned() {
-  if (memory_.empty()) return;
-  context_->end([memory = memory_.data(), event = event_](const DriverFunctions& call) {
-    if (event != nullptr) static_cast<void>(call.event_destroy(event));
-    static_cast<void>(call.host_free(memory));
-  });
+  if (event_ == nullptr) return;
+  context_->end([event = event_](const DriverFunctions& call) { static_cast<void>(call.event_destroy(event)); });
 }
 
 Status Pinned::delay_uploads() const {

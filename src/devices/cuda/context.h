@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -34,17 +35,28 @@ class Context {
   [[nodiscard]] int attribute(int number) const;
   // The properties by which its kernels are chosen.
   [[nodiscard]] const CudaGpu& gpu() const { return gpu_; }
+
+  // Bytes of the device's memory that are free; nullopt if the driver does not tell.
+  [[nodiscard]] std::optional<std::uint64_t> memory_available();
+  // Allocates memory for work on the stream: packed, where the driver has a pool. Errors: out_of_memory.
+  [[nodiscard]] Result<Address> allocate(std::uint64_t bytes);
+  // Frees it when the device can no longer be using it.
+  void free(Address memory);
+
   // Binds the calling thread to the context.
   void enter() const { static_cast<void>(call().context_enter(context_)); }
 
   // Call when the stream may run forever: from now on, nothing is freed before its work has ended.
   void distrust() { trusted_ = false; }
-  // Runs `destroy` when the device can no longer be using the object: now, at the end, or never.
-  void end(std::function<void(const DriverFunctions&)> destroy);
+  // Runs `destroy` when the device can no longer be using the object: now, later, or never. Says whether the call that
+  // it makes waits for the device itself.
+  void end(std::function<void(const DriverFunctions&)> destroy, bool waits = true);
 
  private:
   Context() = default;
   [[nodiscard]] bool is_idle() const;
+  // Destroys what was kept, if the device is idle.
+  void destroy_kept();
 
   std::shared_ptr<const Driver> driver_;
   int device_ = 0;
@@ -53,6 +65,7 @@ class Context {
   StreamHandle stream_ = nullptr;
   StreamHandle upload_stream_ = nullptr;
   EventHandle uploaded_ = nullptr;
+  bool has_pool_ = false;
   bool trusted_ = true;
   std::vector<std::function<void(const DriverFunctions&)>> kept_;
 };
@@ -79,10 +92,32 @@ class CudaBuffer final : public Buffer {
   Address address_ = 0;
 };
 
-// Pinned host memory that the device copies from and to by itself, and an event for when it has done so.
+// Host memory that the device copies from and to by itself.
+class PinnedMemory {
+ public:
+  [[nodiscard]] static Result<std::shared_ptr<PinnedMemory>> create(std::shared_ptr<Context> context,
+                                                                    std::uint64_t bytes);
+  ~PinnedMemory();
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
+
+  [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  explicit PinnedMemory(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+
+  std::shared_ptr<Context> context_;
+  std::span<std::byte> bytes_;
+};
+
+// Pinned memory, and an event for when the device has done with it.
 class Pinned {
  public:
   [[nodiscard]] static Result<std::unique_ptr<Pinned>> create(std::shared_ptr<Context> context, std::uint64_t bytes);
+  // The same with a part of memory that there is.
+  [[nodiscard]] static Result<std::unique_ptr<Pinned>> create(std::shared_ptr<Context> context,
+                                                              std::shared_ptr<PinnedMemory> all,
+                                                              std::span<std::byte> part);
   ~Pinned();
   Pinned(const Pinned&) = delete;
   Pinned& operator=(const Pinned&) = delete;
@@ -96,9 +131,11 @@ class Pinned {
   [[nodiscard]] int query() const { return context_->call().event_query(event_); }
 
  private:
-  explicit Pinned(std::shared_ptr<Context> context) : context_(std::move(context)) {}
+  Pinned(std::shared_ptr<Context> context, std::shared_ptr<PinnedMemory> all, std::span<std::byte> part)
+      : context_(std::move(context)), all_(std::move(all)), memory_(part) {}
 
   std::shared_ptr<Context> context_;
+  std::shared_ptr<PinnedMemory> all_;
   std::span<std::byte> memory_;
   EventHandle event_ = nullptr;
 };

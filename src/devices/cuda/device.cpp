@@ -138,13 +138,7 @@ class CudaDevice final : public Device {
   CudaDevice& operator=(const CudaDevice&) = delete;
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
-  [[nodiscard]] std::optional<std::uint64_t> memory_available() const override {
-    std::size_t available = 0;
-    std::size_t total = 0;
-    context_->enter();
-    if (context_->call().memory_info(&available, &total) != kSuccess) return std::nullopt;
-    return available;
-  }
+  [[nodiscard]] std::optional<std::uint64_t> memory_available() const override { return context_->memory_available(); }
 
   [[nodiscard]] Support supports(std::span<const OpCall> run) const override {
     Support support{.scratch_bytes = sizeof(Parameters) + kCudaCounterBytes};

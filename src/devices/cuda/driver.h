@@ -44,6 +44,7 @@ struct AttributeNumbers {
   int subgroup_size;
   int copy_engines;
   int most_shared_memory_bytes;  // of a block, if asked for
+  int memory_pools;              // whether there are any; -1: they are not used
 };
 
 // CUDA or HIP.

@@ -52,10 +52,21 @@ Result<UploadRing::Piece> UploadRing::next_piece(std::uint64_t bytes, const Sett
 
 Result<UploadRing::Piece> UploadRing::make_piece(std::uint64_t bytes) {
   Piece piece;
-  SHUNT_TRY_ASSIGN(piece.pinned, Pinned::create(context_, kCallBytes + bytes));
   SHUNT_TRY_ASSIGN(piece.arrived, CudaBuffer::create(context_, kCallBytes + bytes));
+  SHUNT_TRY_ASSIGN(piece.pinned, pin(kCallBytes + bytes));
   SHUNT_TRY(piece.pinned->mark());
   return piece;
+}
+
+Result<std::unique_ptr<Pinned>> UploadRing::pin(std::uint64_t bytes) {
+  if (block_ == nullptr || block_->bytes().size() - block_used_ < bytes) {
+    const std::size_t made = idle_.size() + lent_.size();
+    SHUNT_TRY_ASSIGN(block_, PinnedMemory::create(context_, made == 0 ? bytes : (kMostPieces - made) * bytes));
+    block_used_ = 0;
+  }
+  const std::span<std::byte> part = block_->bytes().subspan(block_used_, bytes);
+  block_used_ += bytes;
+  return Pinned::create(context_, block_, part);
 }
 
 Status UploadRing::send(Address to, std::uint64_t bytes, Layout layout, const MatrixRows& rows) {
@@ -120,6 +131,7 @@ Status UploadRing::finish(const Settle& settle) {
   idle_.clear();
   lent_.clear();
   moves_.clear();
+  block_.reset();
   return {};
 }
 

@@ -42,6 +42,8 @@ class UploadRing {
   // Returns the next piece to lend: a new one while there are few and the oldest one's bytes have not been moved yet.
   [[nodiscard]] Result<Piece> next_piece(std::uint64_t bytes, const Settle& settle);
   [[nodiscard]] Result<Piece> make_piece(std::uint64_t bytes);
+  // Pins the first piece alone, so that little is pinned for few bytes, and the others at once, which takes less time.
+  [[nodiscard]] Result<std::unique_ptr<Pinned>> pin(std::uint64_t bytes);
   [[nodiscard]] Result<const Moves*> moves_of(DType dtype);
   // Writes the call that lays out rows at the beginning of their piece.
   [[nodiscard]] Status write_call(const Piece& piece, Address to, const MatrixRows& rows);
@@ -53,6 +55,8 @@ class UploadRing {
   std::deque<Piece> idle_;  // sent, the oldest first
   std::deque<Piece> lent_;
   std::map<DType, Moves> moves_;
+  std::shared_ptr<PinnedMemory> block_;  // of which the next pieces are made
+  std::uint64_t block_used_ = 0;         // bytes of it
 };
 
 }  // namespace shunt::cuda
