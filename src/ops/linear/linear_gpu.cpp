@@ -375,9 +375,20 @@ ProductPlan product_plan(const OpCall& call, std::uint32_t halves) {
   return chosen;
 }
 
+// Returns the fewest rows of x that tensor cores multiply in tiles of 16 in less time than strips do without: fewer
+// where one half of x is enough and the weight is large (docs/measurements/2026-11-28-several-sequences.md).
+std::uint32_t least_product_rows(const LinearArgs& args, bool exact) {
+  constexpr std::uint32_t kManyColumns = 4096;
+  constexpr std::uint64_t kManyElements = std::uint64_t{1} << 23U;
+  const bool is_large = args.k >= kManyColumns || std::uint64_t{args.m} * (1 + args.has_up) * args.k >= kManyElements;
+  return is_large && !exact ? 5 : kLinearRowXRows + 1;
+}
+
+template <bool exact>
 std::string cuda_product_supports(const OpCall& call) {
   const LinearArgs args = linear_args(call);
-  if (std::string reason = many_rows_refusal(args); !reason.empty()) return reason;
+  if (linear_capacity(args) < least_product_rows(args, exact)) return "linear: x has too few rows for this kernel";
+  if (std::string reason = fours_refusal(args); !reason.empty()) return reason;
   if (!has_strips(call.input(1).dtype, args.m, args.k)) return "linear: the weight cannot be in strips";
   return uneven_rows_refusal(args);
 }
@@ -425,7 +436,7 @@ constexpr CudaKernel kXTiles{.name = "linear_x_tiles",
                              .variant = cuda_x_tiles_variant<exact>};
 template <bool exact>
 constexpr CudaKernel kProduct{.name = "linear_product",
-                              .supports = cuda_product_supports,
+                              .supports = cuda_product_supports<exact>,
                               .blocks = cuda_product_blocks<exact>,
                               .threads = threads_of_block<kLinearProductThreads>,
                               .variant = cuda_product_variant<exact>,
