@@ -1,57 +1,115 @@
 #!/usr/bin/env python3
-"""Measures how fast models of random weights run on a GPU; prints a table in Markdown.
+"""Measures how fast models of random weights run on a GPU, and llama.cpp beside it; prints a table in Markdown.
 
-speed.py SHUNT [--devices vulkan:0,cuda:0] [--models 1b:Q8_0,1b:Q4_0,8b:Q8_0] [--prompt 512] [--generate 128]
-[--repetitions 5] [--folder FOLDER]
+speed.py SHUNT [--rival FOLDER] [--devices cuda:0,vulkan:0] [--models 1b:Q8_0,1b:Q4_0,8b:Q8_0] [--prompt 512]
+[--generate 128] [--depths 4096] [--sequences 8,32] [--rounds 3] [--folder FOLDER]
 
-Needs only Python 3 and the program: a bundle, or a clone after ./dev build. Models are made in FOLDER, which must have
-room for them, and stay there. Devices take turns on each model; figures are medians.
+Needs only Python 3 and the program: a bundle, or a clone after ./dev build. FOLDER of --rival has llama-bench and
+llama-batched-bench of llama.cpp; they use all GPUs that they find, with flash attention. Models are made in FOLDER of
+--folder, which must have room for them, and stay there. In each round the devices and the rival take turns, and measure
+three times; figures are medians over the rounds. Several sequences generate after a prompt of --generate tokens each.
 """
 import argparse
 import json
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
 
 
-def answer(*command: str) -> dict:
-    done = subprocess.run([*command, "--json"], capture_output=True, text=True, check=False)
+def run(*command: str) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"speed.py: {' '.join(command)}: {done.stderr.strip()}")
-    return json.loads(done.stdout)
+    return done.stdout
 
 
-def model_file(shunt: str, model: str, folder: pathlib.Path) -> pathlib.Path:
+def model_file(shunt: str, model: str, folder: pathlib.Path) -> str:
     shape, _, dtype = model.partition(":")
     path = folder / f"{shape}-{dtype}.gguf"
     if not path.exists():
-        answer(shunt, "make-model", shape, dtype, str(path))
-    return path
+        run(shunt, "make-model", shape, dtype, str(path), "--json")
+    return str(path)
+
+
+class Work:
+    """A prompt and tokens generated after it, of one sequence or of several."""
+
+    def __init__(self, prompt: int, generate: int, depth: int = 0, sequences: int = 1) -> None:
+        self.prompt, self.generate, self.depth, self.sequences = prompt, generate, depth, sequences
+
+    def by_shunt(self, shunt: str, file: str, device: str) -> dict:
+        """Returns tokens per second by phase."""
+        result = json.loads(run(shunt, "bench", "model", file, "--devices", device, "--numerics", "auto", "--prompt",
+                                str(self.prompt), "--generate", str(self.generate), "--depth", str(self.depth),
+                                "--sequences", str(self.sequences), "--repetitions", "3", "--json"))
+        return {self.name(phase): result[f"{phase}_tokens_per_s"]["median"] for phase in self.phases()}
+
+    def by_rival(self, folder: pathlib.Path, file: str) -> dict:
+        options = ["-m", file, "-ngl", "99", "-fa", "1"]
+        if self.sequences > 1:
+            context = self.sequences * (self.depth + self.generate)
+            lines = run(str(folder / "llama-batched-bench"), *options, "-c", str(context), "-npp", str(self.depth),
+                        "-ntg", str(self.generate), "-npl", str(self.sequences), "--output-format", "jsonl")
+            result = json.loads(next(line for line in lines.splitlines() if line.startswith("{")))
+            return {self.name("generate"): result["speed_tg"]}
+        shape = ["-p", str(self.prompt), "-n", str(self.generate)] if self.depth == 0 else ["-p", "0", "-n", str(self.generate)]
+        rows = json.loads(run(str(folder / "llama-bench"), *options, *shape, "-d", str(self.depth), "-r", "3", "-o", "json"))
+        return {self.name("prompt" if row["n_gen"] == 0 else "generate"): row["avg_ts"] for row in rows}
+
+    def phases(self) -> tuple:
+        return ("prompt", "generate") if self.depth == 0 else ("generate",)
+
+    def name(self, phase: str) -> str:
+        if phase == "prompt":
+            return f"prompt {self.prompt}"
+        if self.sequences > 1:
+            return f"generate {self.sequences} x {self.generate}"
+        return f"generate {self.generate}" + (f" at depth {self.depth}" if self.depth else "")
+
+
+def numbers(text: str) -> list:
+    return [int(word) for word in text.split(",") if word]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("shunt")
-    parser.add_argument("--devices", default="vulkan:0")
+    parser.add_argument("--rival", type=pathlib.Path)
+    parser.add_argument("--devices", default="cuda:0")
     parser.add_argument("--models", default="1b:Q8_0,1b:Q4_0,8b:Q8_0")
-    parser.add_argument("--prompt", default="512")
-    parser.add_argument("--generate", default="128")
-    parser.add_argument("--repetitions", default="5")
+    parser.add_argument("--prompt", type=int, default=512)
+    parser.add_argument("--generate", type=int, default=128)
+    parser.add_argument("--depths", type=numbers, default=[])
+    parser.add_argument("--sequences", type=numbers, default=[])
+    parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--folder", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()))
     options = parser.parse_args()
-    names = {row["id"]: row["name"] for row in answer(options.shunt, "devices")["devices"]}
-    print(f"| model | device | name | prompt {options.prompt}, tokens/s | generate {options.generate}, tokens/s | GB/s of weights |")
-    print("|---|---|---|---|---|---|")
+    works = [Work(options.prompt, options.generate),
+             *(Work(1, options.generate, depth) for depth in options.depths),
+             *(Work(1, options.generate, options.generate, count) for count in options.sequences)]
+    devices = options.devices.split(",")
+    rival = ["llama.cpp", *(f"{device} / llama.cpp" for device in devices)] if options.rival else []
+    print("| model | tokens/s of | " + " | ".join([*devices, *rival]) + " |")
+    print("|---" * (2 + len(devices) + len(rival)) + "|")
     for model in options.models.split(","):
         file = model_file(options.shunt, model, options.folder)
-        for device in options.devices.split(","):
-            result = answer(options.shunt, "bench", "model", str(file), "--devices", device, "--prompt", options.prompt,
-                            "--generate", options.generate, "--repetitions", options.repetitions)
-            prompt, generate = (result[f"{phase}_tokens_per_s"]["median"] for phase in ("prompt", "generate"))
-            weights = generate * result["bytes_per_token"] / 1e9
-            print(f"| {model} | {device} | {names.get(device, 'absent')} | {prompt:.0f} | {generate:.0f} | {weights:.0f} |",
-                  flush=True)
+        for work in works:
+            rates = {}
+            for _ in range(options.rounds):
+                turns = {device: work.by_shunt(options.shunt, file, device) for device in devices}
+                if options.rival:
+                    turns["llama.cpp"] = work.by_rival(options.rival, file)
+                for who, measured in turns.items():
+                    for what, rate in measured.items():
+                        rates.setdefault(what, {}).setdefault(who, []).append(rate)
+            for what, all_of_it in rates.items():
+                row = {who: statistics.median(each) for who, each in all_of_it.items()}
+                cells = [f"{rate:.0f}" for rate in row.values()]
+                if options.rival:
+                    cells += [f"{row[device] / row['llama.cpp']:.2f}" for device in devices]
+                print(f"| {model} | {what} | " + " | ".join(cells) + " |", flush=True)
 
 
 if __name__ == "__main__":
