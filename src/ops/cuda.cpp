@@ -53,7 +53,10 @@ bool is_better(const CudaModule& module, const CudaKernel& kernel, const CudaEnt
 }
 
 bool runs_on(const CudaModule& module, const CudaGpu& gpu) {
-  if (!gpu.takes_ptx && module.code_object.empty()) return false;
+  // All forms of a source have its code object, also the one whose kernels start early, which AMD's never do.
+  if (!gpu.gfx.empty())
+    return !CudaEntry{&module, nullptr, {}}.starts_early() &&
+           std::ranges::find(module.code_object_for, gpu.gfx) != module.code_object_for.end();
   return module.is_for_one ? gpu.capability == module.capability : gpu.capability >= module.capability;
 }
 
@@ -98,11 +101,43 @@ std::span<const CudaModule> cuda_modules() {
    is_for_one,                                                                        \
    kernels_of(#family, #source),                                                      \
    {symbol##_ptx, symbol##_ptx_bytes},                                                \
-   {source##_code_object, source##_code_object_bytes}},
+   {source##_code_object, source##_code_object_bytes},                                \
+   gpus_of_code_object({source##_code_object, source##_code_object_bytes})},
 #include "cuda_modules.def"
 #undef SHUNT_CUDA_MODULE
   };
   return kModules;
+}
+
+// The form is that of https://clang.llvm.org/docs/ClangOffloadBundler.html: a count, then for each form its offset, its
+// bytes, and what it is for, "hipv4-amdgcn-amd-amdhsa--gfx90a".
+std::vector<std::string_view> gpus_of_code_object(std::span<const std::byte> code_object) {
+  constexpr std::string_view kMagic = "__CLANG_OFFLOAD_BUNDLE__";
+  const std::string_view text(reinterpret_cast<const char*>(code_object.data()), code_object.size());
+  std::vector<std::string_view> gpus;
+  std::size_t at = kMagic.size();
+  const auto number = [&]() -> std::uint64_t {
+    std::uint64_t value = 0;
+    if (text.size() < sizeof(value) || at > text.size() - sizeof(value)) return 0;
+    std::memcpy(&value, text.data() + at, sizeof(value));
+    at += sizeof(value);
+    return value;
+  };
+  if (!text.starts_with(kMagic)) return gpus;
+  for (std::uint64_t left = number(); left != 0; --left) {
+    at += 2 * sizeof(std::uint64_t);
+    const std::uint64_t characters = number();
+    if (characters == 0 || at > text.size() || characters > text.size() - at) return gpus;
+    const std::string_view target = text.substr(at, characters);
+    if (const std::size_t gfx = target.rfind("gfx"); gfx != std::string_view::npos) gpus.push_back(target.substr(gfx));
+    at += characters;
+  }
+  return gpus;
+}
+
+bool has_matrix_kernels(const CudaGpu& gpu) {
+  return std::ranges::any_of(cuda_modules(),
+                             [&](const CudaModule& module) { return module.capability != 0 && runs_on(module, gpu); });
 }
 
 std::uint64_t most_blocks_of(const CudaKernel& kernel, const CudaGpu& gpu) {

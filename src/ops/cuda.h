@@ -78,11 +78,10 @@ struct CudaKernel {
 
 // The properties of a GPU by which a kernel is chosen.
 struct CudaGpu {
-  // Ten times the compute capability. AMD's count as 8.0 if they have matrix instructions for halves, else as 0.
-  std::uint32_t capability = 0;
+  std::uint32_t capability = 0;  // ten times the compute capability; AMD's have none
   std::uint32_t multiprocessors = 1;
   std::uint32_t shared_bytes = 0;  // of a block, at most
-  bool takes_ptx = true;           // and no code objects
+  std::string gfx = {};            // AMD's name of its instructions, "gfx90a"; empty: the GPU takes PTX
 
   // Kernels for many rows of x by weights in strips are for this capability alone.
   [[nodiscard]] bool reads_strips() const { return capability == 90; }
@@ -101,12 +100,17 @@ struct CudaModule {
   std::vector<const CudaKernel*> kernels;  // what the host knows about those in it
   std::span<const std::byte> ptx;          // ends with a zero
   std::span<const std::byte> code_object;
+  std::vector<std::string_view> code_object_for;  // CudaGpu::gfx of the GPUs that it has instructions of
 };
 // The input that a source compiled for each dtype of weights is compiled for.
 inline constexpr std::size_t kCudaWeight = 1;
 
 // All modules of this build, sorted by source.
 [[nodiscard]] std::span<const CudaModule> cuda_modules();
+// Returns the GPUs that a code object has instructions of: none if it is no bundle of clang's.
+[[nodiscard]] std::vector<std::string_view> gpus_of_code_object(std::span<const std::byte> code_object);
+// Returns whether this build has kernels for a GPU that others cannot run: AMD's have matrix instructions then.
+[[nodiscard]] bool has_matrix_kernels(const CudaGpu& gpu);
 
 // A kernel by the name that it has in its module.
 struct CudaEntry {

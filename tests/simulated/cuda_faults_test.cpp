@@ -167,6 +167,56 @@ TEST(SimulatedAbsence, SaysAtWhichStageItStopped) {
   EXPECT_NE(Simulation::open("hip").absent_because.find("hipInit: no device"), std::string::npos);
 }
 
+TEST(SimulatedAbsence, ATargetThatTheGpuCannotRunIsRefused) {
+  const Simulation simulation;
+  struct Case {
+    const char* target;
+    const char* words;
+  };
+  for (const Case& each : {Case{"abc", "SHUNT_CUDA_TARGET is \"abc\", which is no compute capability"},
+                           Case{"8.0", "set it to a number such as 80, for 8.0, or unset it"}, Case{"9", "is \"9\""}}) {
+    const Target target(each.target);
+    const BackendReport report = Simulation::open("cuda");
+    EXPECT_TRUE(report.devices.empty()) << each.target;
+    EXPECT_EQ(report.stage, StartStage::lacks) << each.target;
+    EXPECT_NE(report.absent_because.find(each.words), std::string::npos) << report.absent_because;
+  }
+  for (const char* const name : {"75", "90", "100"}) {
+    const Target target(name);
+    EXPECT_EQ(Simulation::open("cuda").devices.size(), 1U) << name;
+  }
+}
+
+// Returns what a GPU of AMD's with that name is opened as.
+BackendReport open_amd(const char* gfx) {
+  const Simulation simulation(SHUNT_SIMULATED_AMD_DRIVER);
+  const Variable name("SHUNT_SIMULATED_GFX", gfx);
+  return Simulation::open("hip");
+}
+
+TEST(SimulatedAmd, ItsGpusAreToldApartByTheirGfxNumbers) {
+  const BackendReport with = open_amd("gfx90a:sramecc+:xnack-");
+  if (with.stage == StartStage::not_built) GTEST_SKIP() << "this build has no code objects";
+  ASSERT_EQ(with.devices.size(), 1U) << with.absent_because;
+  const DeviceInfo& info = with.devices[0]->info();
+  EXPECT_EQ(info.details.front(), "gfx90a");
+  EXPECT_TRUE(info.features.contains(DeviceFeature::cooperative_matrix));
+  const BackendReport plain = open_amd("gfx1030");
+  ASSERT_EQ(plain.devices.size(), 1U) << plain.absent_because;
+  EXPECT_FALSE(plain.devices[0]->info().features.contains(DeviceFeature::cooperative_matrix));
+}
+
+TEST(SimulatedAmd, AGpuWithoutCodeObjectsIsRefused) {
+  const BackendReport without = open_amd("gfx601");
+  if (without.stage == StartStage::not_built) GTEST_SKIP() << "this build has no code objects";
+  EXPECT_TRUE(without.devices.empty());
+  EXPECT_EQ(without.stage, StartStage::lacks);
+  EXPECT_NE(without.absent_because.find("not for gfx601; build one with -DSHUNT_HIP_ARCHITECTURES=gfx601"),
+            std::string::npos)
+      << without.absent_because;
+  EXPECT_NE(open_amd("Vega").absent_because.find("the GPU is a \"Vega\", which has no gfx number"), std::string::npos);
+}
+
 TEST(SimulatedAbsence, SimulatedDevicesAreNeverTakenForGpus) {
   const Simulation simulation;
   const auto registry = open_devices({.devices = "cpu,cuda,hip", .threads = 1, .pin_to_cpus = {}, .known = {}});

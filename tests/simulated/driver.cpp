@@ -1,5 +1,6 @@
 // A simulated driver of CUDA and HIP: memory is the host's, and kernels run on the CPU, one after the other.
 //
+// As libsimulated_amd.so it has no kernels, and its GPU is the one of AMD's that SHUNT_SIMULATED_GFX names.
 // It keeps the essentials of the real ones. Streams advance later than asked (here: on the second query) and wait for
 // each other, and graphs are recorded and launched. Kernel faults show up late, and then in every call. Handles must be
 // destroyed, and copies must stay within allocations.
@@ -8,6 +9,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -225,7 +227,9 @@ std::uint64_t live_objects() {
 extern "C" {
 
 void shunt_driver_is_simulated() {}
+#if !defined(SHUNT_SIMULATED_AMD)
 void shunt_driver_takes_ptx() {}
+#endif
 
 const Control* shunt_simulated_control() {
   static constexpr Control kControl = {[](Fault fault) {
@@ -290,6 +294,13 @@ int simulated_device_attribute(int* value, int attribute, int) {
            : is_one_of(kCapabilityMajor) ? 9
            : is_one_of(kCapabilityMinor) ? 0
                                          : 1;
+  return kOk;
+}
+int simulated_properties(void* properties, int) {
+  const char* const gfx = std::getenv("SHUNT_SIMULATED_GFX");
+  if (gfx == nullptr) return kNotFound;
+  auto& known = *static_cast<HipProperties*>(properties);
+  std::strncpy(known.gfx, gfx, sizeof(known.gfx) - 1);
   return kOk;
 }
 int simulated_context_retain(ContextHandle* context, int) {

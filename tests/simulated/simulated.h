@@ -50,17 +50,26 @@ class Simulation {
   static constexpr const char* kVariables[] = {"SHUNT_CUDA_LIBRARY", "SHUNT_HIP_LIBRARY"};
 };
 
-// Has devices run kernels of an earlier compute capability for its own lifetime; empty: of their own.
-class Target {
+// Sets a variable of the environment for its own lifetime; empty: leaves it unset.
+class Variable {
  public:
-  explicit Target(const std::string& target) {
-    if (!target.empty()) {
-      EXPECT_EQ(setenv("SHUNT_CUDA_TARGET", target.c_str(), 1), 0);
+  Variable(const char* name, const std::string& value) : name_(name) {
+    if (!value.empty()) {
+      EXPECT_EQ(setenv(name, value.c_str(), 1), 0);
     }
   }
-  ~Target() { EXPECT_EQ(unsetenv("SHUNT_CUDA_TARGET"), 0); }
-  Target(const Target&) = delete;
-  Target& operator=(const Target&) = delete;
+  ~Variable() { EXPECT_EQ(unsetenv(name_), 0); }
+  Variable(const Variable&) = delete;
+  Variable& operator=(const Variable&) = delete;
+
+ private:
+  const char* name_;
+};
+
+// Has devices run kernels of another compute capability.
+class Target : public Variable {
+ public:
+  explicit Target(const std::string& target) : Variable("SHUNT_CUDA_TARGET", target) {}
 };
 
 }  // namespace shunt::simulated

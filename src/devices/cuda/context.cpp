@@ -4,7 +4,6 @@
 #include <sys/mman.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <new>
 
 #include "devices/waiting.h"
@@ -20,19 +19,6 @@ constexpr std::align_val_t kHugePage{kHugePageBytes};
 // To wait for work that uses what is kept, and should end by itself.
 constexpr std::chrono::seconds kKeptPatience{1};
 
-// Returns CudaGpu::capability of an NVIDIA GPU: its own, or an earlier one that the environment names, so that a new
-// GPU can try kernels of older ones.
-std::uint32_t nvidia_capability(std::uint32_t own) {
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment is set before threads are
-  const char* const text = std::getenv("SHUNT_CUDA_TARGET");
-  const auto named = text == nullptr ? 0 : static_cast<std::uint32_t>(std::strtoul(text, nullptr, 10));
-  return named == 0 ? own : std::min(own, named);
-}
-
-// The same of AMD's, by the first digits of their gfx numbers: gfx9 that there are code objects for have MFMA, and
-// gfx11 have WMMA.
-std::uint32_t amd_capability(std::uint32_t gfx) { return gfx == 9 || gfx == 11 ? 80 : 0; }
-
 }  // namespace
 
 Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const Driver> driver, int ordinal) {
@@ -40,22 +26,14 @@ Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const Driver> d
   context->driver_ = std::move(driver);
   const DriverFunctions& call = context->call();
   SHUNT_TRY(check(call.device(&context->device_, ordinal), fmt::format("device {}", ordinal)));
+  SHUNT_TRY_ASSIGN(context->gpu_, gpu_of(context->driver(), context->device_));
   SHUNT_TRY(check(call.context_retain(&context->context_, context->device_), "its context"));
-  const AttributeNumbers& numbers = context->driver().api().attributes;
-  const auto number = [&](int attribute) {
-    return static_cast<std::uint32_t>(std::max(0, context->attribute(attribute)));
-  };
-  context->gpu_.multiprocessors = number(numbers.compute_units);
-  context->gpu_.shared_bytes = number(numbers.most_shared_memory_bytes);
-  context->gpu_.takes_ptx = context->driver().takes_ptx();
-  const std::uint32_t major = number(numbers.capability_major);
-  context->gpu_.capability = context->gpu_.takes_ptx ? nvidia_capability(major * 10 + number(numbers.capability_minor))
-                                                     : amd_capability(major);
   context->enter();
   SHUNT_TRY(check(call.stream_create(&context->stream_, kStreamNonBlocking), "its stream"));
   SHUNT_TRY(check(call.stream_create(&context->upload_stream_, kStreamNonBlocking), "its stream of uploads"));
   SHUNT_TRY(check(call.event_create(&context->uploaded_, kEventWithoutTime), "an event of uploads"));
-  context->has_pool_ = call.pool_allocate != nullptr && context->attribute(numbers.memory_pools) > 0;
+  context->has_pool_ =
+      call.pool_allocate != nullptr && context->attribute(context->driver().api().attributes.memory_pools) > 0;
   // The driver takes long to set its pool up, 12 ms on one H200, and would while weights are loaded.
   SHUNT_TRY_ASSIGN(const Address first, context->allocate(kLeastBytes));
   context->free(first);
@@ -75,11 +53,6 @@ Context::~Context() {
     static_cast<void>(call().stream_destroy(stream_));
   }
   static_cast<void>(call().context_release(device_));
-}
-
-int Context::attribute(int number) const {
-  int value = 0;
-  return call().device_attribute(&value, number, device_) == kSuccess ? value : 0;
 }
 
 bool Context::is_idle() const {

@@ -11,9 +11,8 @@
 #include <span>
 #include <vector>
 
-#include "devices/cuda/driver.h"
+#include "devices/cuda/gpu.h"
 #include "devices/device.h"
-#include "ops/cuda.h"
 
 namespace shunt::cuda {
 
@@ -32,7 +31,7 @@ class Context {
   // Makes the stream wait for what the upload stream was given so far.
   [[nodiscard]] Status wait_for_uploads();
   // Returns 0 if the device does not answer.
-  [[nodiscard]] int attribute(int number) const;
+  [[nodiscard]] int attribute(int number) const { return attribute_of(driver(), device_, number); }
   // The properties by which its kernels are chosen.
   [[nodiscard]] const CudaGpu& gpu() const { return gpu_; }
 

@@ -74,8 +74,9 @@ void describe_limits(const Context& context, DeviceInfo& info) {
   // https://docs.nvidia.com/cuda/cuda-c-programming-guide/#features-and-technical-specifications
   const std::uint32_t capability = context.gpu().capability;
   info.features.insert(DeviceFeature::int8, !context.driver().takes_ptx() || capability >= 61);
-  info.features.insert(DeviceFeature::cooperative_matrix, capability >= 70);
-  info.features.insert(DeviceFeature::bf16, capability >= 80);
+  const bool is_amd_with_matrices = !context.gpu().gfx.empty() && has_matrix_kernels(context.gpu());
+  info.features.insert(DeviceFeature::cooperative_matrix, capability >= 70 || is_amd_with_matrices);
+  info.features.insert(DeviceFeature::bf16, capability >= 80 || is_amd_with_matrices);
   info.features.insert(DeviceFeature::async_transfers, number(numbers.copy_engines) > 0);
   info.features.insert(DeviceFeature::unified_memory, number(numbers.integrated) != 0);
   const double rate = info.compute_units * (info.clock_mhz * 1e6) * kFlopsPerCycle * reached;
@@ -106,8 +107,10 @@ DeviceInfo describe(const Context& context, int ordinal, const OpenOptions& opti
   if (!info.driver.empty()) info.driver = fmt::format("{} {}", info.vendor, info.driver);
   info.memory_bytes = bytes;
   info.alignment_bytes = 256;
-  info.details = {fmt::format("compute {}.{}", context.attribute(numbers.capability_major),
-                              context.attribute(numbers.capability_minor))};
+  info.details = {context.gpu().gfx};
+  if (driver.takes_ptx())
+    info.details = {fmt::format("compute {}.{}", context.attribute(numbers.capability_major),
+                                context.attribute(numbers.capability_minor))};
   describe_limits(context, info);
   if (driver.simulated()) {
     info.emulated = true;

@@ -1,5 +1,5 @@
-// The types of the driver API of CUDA and HIP: handles, each with a type of its own, addresses of device memory, and
-// how a kernel is launched.
+// The types of the driver API of CUDA and HIP: handles, each with a type of its own, addresses of device memory, how a
+// kernel is launched, and what AMD's GPUs are.
 #pragma once
 
 #include <cstdint>
@@ -31,5 +31,12 @@ struct LaunchConfig {
   unsigned attribute_count;
 };
 static_assert(sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56);
+
+// hipDeviceProp_t of HIP 5, which hipGetDeviceProperties of later libraries still writes; theirs has another name.
+struct HipProperties {
+  char before[396];
+  char gfx[256];  // "gfx90a:sramecc+:xnack-"
+  char after[1024];
+};
 
 }  // namespace shunt::cuda

@@ -40,13 +40,7 @@ BackendReport open(const DriverApi& api, const OpenOptions& options) {
     return report;
   }
   report.stop(StartStage::no_device, fmt::format("{}'s driver finds no device", api.vendor));
-  for (int ordinal = 0; ordinal < count; ++ordinal) {
-    auto device = make_cuda_device(*driver, ordinal, options);
-    if (device)
-      report.devices.push_back(std::move(*device));
-    else
-      report.stop(StartStage::lacks, device.error().message);
-  }
+  for (int ordinal = 0; ordinal < count; ++ordinal) report.add(make_cuda_device(*driver, ordinal, options));
   return report;
 }
 

@@ -102,7 +102,7 @@ CudaChoice kernels_for(std::uint32_t rows, const CudaGpu& gpu, Layout layout, Nu
                      gpu, layout);
 }
 
-constexpr CudaGpu kHopper{.capability = 90, .multiprocessors = 132, .shared_bytes = 227U << 10U};
+const CudaGpu kHopper{.capability = 90, .multiprocessors = 132, .shared_bytes = 227U << 10U};
 
 TEST(CudaModules, TheBestKernelOfAFamilyIsChosen) {
   for (const CudaGpu& gpu : {CudaGpu{}, kHopper}) {
@@ -141,17 +141,40 @@ TEST(CudaModules, TilesAreSmallerWhereSharedMemoryIs) {
 }
 
 TEST(CudaModules, AmdGpusRunCodeObjects) {
-  const CudaGpu gpu{.capability = 80, .multiprocessors = 104, .shared_bytes = 64U << 10U, .takes_ptx = false};
-  const CudaChoice choice = kernels_for(9, gpu, Layout::rows, Numerics::automatic);
+  CudaGpu gpu{.multiprocessors = 104, .shared_bytes = 64U << 10U, .gfx = "gfx90a"};
   if (cuda_modules().front().code_object.empty()) GTEST_SKIP() << "this build has no code objects";
+  const CudaChoice choice = kernels_for(9, gpu, Layout::rows, Numerics::automatic);
   EXPECT_EQ(choice.main.name, "shunt_linear_halves_Q4_K_32");
+  EXPECT_TRUE(has_matrix_kernels(gpu));
   for (const CudaEntry* const entry : {&choice.main, &choice.before.front()}) {
     EXPECT_FALSE(entry->module->code_object.empty());
     EXPECT_FALSE(entry->starts_early());
   }
-  CudaGpu without = gpu;
-  without.capability = 0;
-  EXPECT_EQ(kernels_for(9, without, Layout::rows, Numerics::automatic).main.name, "shunt_linear_tile_Q4_K");
+  gpu.gfx = "gfx1030";
+  EXPECT_EQ(kernels_for(9, gpu, Layout::rows, Numerics::automatic).main.name, "shunt_linear_tile_Q4_K");
+  EXPECT_FALSE(has_matrix_kernels(gpu));
+  gpu.gfx = "gfx601";
+  EXPECT_EQ(kernels_for(9, gpu, Layout::rows, Numerics::automatic).main.module, nullptr);
+}
+
+TEST(CudaModules, ACodeObjectThatIsCutOffIsForTheGpusThatItStillNames) {
+  std::string bundle = "__CLANG_OFFLOAD_BUNDLE__";
+  const auto add = [&](std::uint64_t number) { bundle.append(reinterpret_cast<const char*>(&number), sizeof(number)); };
+  add(3);
+  for (const std::string target :
+       {"host-x86_64-unknown-linux", "hipv4-amdgcn-amd-amdhsa--gfx900", "hipv4-amdgcn-amd-amdhsa--gfx90a"}) {
+    add(4096);
+    add(64);
+    add(target.size());
+    bundle += target;
+  }
+  const auto gpus_of = [](std::string_view text) { return gpus_of_code_object(std::as_bytes(std::span(text))); };
+  EXPECT_EQ(gpus_of(bundle), (std::vector<std::string_view>{"gfx900", "gfx90a"}));
+  for (std::size_t bytes = 0; bytes < bundle.size(); ++bytes)
+    EXPECT_LE(gpus_of(std::string_view(bundle).substr(0, bytes)).size(), 1U) << bytes;
+  EXPECT_TRUE(gpus_of("\x7f"
+                      "ELF")
+                  .empty());
 }
 
 TEST(CudaModules, StripsHaveKernelsOfTheirOwnWhereTheGpuRunsThem) {
