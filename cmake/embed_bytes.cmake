@@ -1,7 +1,14 @@
-# cmake -DNAME=x -DFILE=x.bin -DOUT=x.cpp [-DTEXT=ON] -P embed_bytes.cmake: embeds a file as an array of bytes; text is
-# zero-terminated. Without FILE the array is empty (its one byte does not count). The assembler includes the file: as a
-# list of numbers, the compiler would need half a minute for some.
+# cmake -DNAME=x -DFILE=x.bin -DOUT=x.cpp [-DTEXT=ON] -P embed_bytes.cmake: embeds a file as an array of bytes. Text is
+# PTX: it loses its comments and indentation, a quarter of it, and ends with a zero. Without FILE the array is empty (its
+# one byte does not count). The assembler includes the file: as a list of numbers, the compiler would need half a minute
+# for some.
 if(FILE)
+  if(TEXT)
+    file(READ ${FILE} text)
+    string(REGEX REPLACE "\n[ \t]*//[^\n]*" "" text "${text}")
+    string(REGEX REPLACE "\n[ \t]+" "\n" text "${text}")
+    file(WRITE ${FILE} "${text}")
+  endif()
   file(SIZE ${FILE} count)
   set(end "")
   if(TEXT)
