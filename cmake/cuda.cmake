@@ -52,6 +52,7 @@ if(SHUNT_CUDA_CLANG)
 endif()
 set(shunt_code_object_compile "")
 if(SHUNT_HIPCC)
+  # Kernels need no header or library of AMD's, which Debian does not have for gfx11.
   # hipcc queries this machine's GPUs although it is told which to compile for, and leaves temporary folders behind, which
   # go when cmake runs again. It is a script, so ccache is told which compiler it calls; ccache could not preprocess for
   # several GPUs in one call.
@@ -63,7 +64,7 @@ if(SHUNT_HIPCC)
   set(shunt_code_object_compile
       ${CMAKE_COMMAND} -E env HIP_PLATFORM=amd HCC_AMDGPU_TARGET=gfx90a TMPDIR=${shunt_hip_temporary}
       CCACHE_COMPILERTYPE=clang CCACHE_COMPILERCHECK=string:${shunt_hipcc_version} CCACHE_DEPEND=1
-      ${CMAKE_CXX_COMPILER_LAUNCHER} ${SHUNT_HIPCC} --cuda-device-only -c -x hip)
+      ${CMAKE_CXX_COMPILER_LAUNCHER} ${SHUNT_HIPCC} --cuda-device-only -nogpulib -nogpuinc -c -x hip)
   set(shunt_hip_targets ${SHUNT_HIP_ARCHITECTURES})
   list(TRANSFORM shunt_hip_targets PREPEND --offload-arch=)
   set(shunt_hip_matrix_targets ${shunt_hip_targets})

@@ -23,6 +23,18 @@ SHUNT_FUNCTION void wait_to_read(const CudaCall* call, std::uint32_t inputs) {
   if ((call->unwritten & inputs) != inputs) wait_for_earlier_kernels();
 }
 
+// Returns the block's call, by the copies among the kernel's parameters where these need not be copied to local memory
+// first, as hipcc does with those that a kernel chooses among.
+SHUNT_FUNCTION CallOfBlock call_of(const CudaCall* call, const CudaCopies& copies, const CudaShares& shares) {
+#if defined(__HIP__)
+  static_cast<void>(copies);
+  return call_of_block(call, shares);
+#else
+  static_cast<void>(call);
+  return call_in(copies, shares);
+#endif
+}
+
 // Reads past the first-level cache, for what a block reads once.
 #if defined(__clang__) && defined(__NVPTX__)
 SHUNT_FUNCTION float fresh_float(const float* x) {

@@ -10,9 +10,10 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 SOURCE = ROOT / "src/ops/linear/linear_halves.matrix.weights.cu"
-TARGETS = {"gfx90a": "v_mfma_f32_16x16x16", "gfx942": "v_mfma_f32_16x16x16", "gfx1100": "v_wmma_f32_16x16x16_f16",
-           "gfx1151": "v_wmma_f32_16x16x16_f16"}
-WAVES = {"gfx90a": 4, "gfx942": 4, "gfx1100": 8, "gfx1151": 8}  # of a block of 256 threads
+MFMA = "v_mfma_f32_16x16x16"
+WMMA = "v_wmma_f32_16x16x16_f16"
+TARGETS = {"gfx908": MFMA, "gfx90a": MFMA, "gfx942": MFMA, "gfx1100": WMMA, "gfx1102": WMMA, "gfx1151": WMMA}
+WAVES = {MFMA: 4, WMMA: 8}  # of a block of 256 threads
 WEIGHT_TILES = 128 // 16
 STEPS = 64 // 16
 
@@ -34,7 +35,7 @@ class MatrixInstructions(unittest.TestCase):
         self.assertGreater(len(kernels), 2)
         for x_rows, body in kernels:
             with self.subTest(target=target, x_rows=x_rows):
-                products = WEIGHT_TILES * (int(x_rows) // 16) * STEPS // WAVES[target]
+                products = WEIGHT_TILES * (int(x_rows) // 16) * STEPS // WAVES[TARGETS[target]]
                 self.assertEqual(body.count(TARGETS[target]), products)
                 self.assertEqual(len(re.findall(r"^\s(scratch_|buffer_(load|store))", body, re.MULTILINE)), 0)
         for count in ("private_segment_fixed_size", "vgpr_spill_count", "sgpr_spill_count"):

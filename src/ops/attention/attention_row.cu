@@ -170,9 +170,19 @@ SHUNT_FUNCTION void attend(const CudaCall* call) {
 }  // namespace
 }  // namespace shunt
 
-SHUNT_KERNEL(attention_row_F16_8) { shunt::attend<shunt::dtype::F16, 8>(call); }
-SHUNT_KERNEL(attention_row_F16_16) { shunt::attend<shunt::dtype::F16, 16>(call); }
-SHUNT_KERNEL(attention_row_F16_32) { shunt::attend<shunt::dtype::F16, 32>(call); }
-SHUNT_KERNEL(attention_row_BF16_8) { shunt::attend<shunt::dtype::BF16, 8>(call); }
-SHUNT_KERNEL(attention_row_BF16_16) { shunt::attend<shunt::dtype::BF16, 16>(call); }
-SHUNT_KERNEL(attention_row_BF16_32) { shunt::attend<shunt::dtype::BF16, 32>(call); }
+SHUNT_BOUNDED_KERNEL(attention_row_F16_8, shunt::kAttentionRowThreads, 1) { shunt::attend<shunt::dtype::F16, 8>(call); }
+SHUNT_BOUNDED_KERNEL(attention_row_F16_16, shunt::kAttentionRowThreads, 1) {
+  shunt::attend<shunt::dtype::F16, 16>(call);
+}
+SHUNT_BOUNDED_KERNEL(attention_row_F16_32, shunt::kAttentionRowThreads, 1) {
+  shunt::attend<shunt::dtype::F16, 32>(call);
+}
+SHUNT_BOUNDED_KERNEL(attention_row_BF16_8, shunt::kAttentionRowThreads, 1) {
+  shunt::attend<shunt::dtype::BF16, 8>(call);
+}
+SHUNT_BOUNDED_KERNEL(attention_row_BF16_16, shunt::kAttentionRowThreads, 1) {
+  shunt::attend<shunt::dtype::BF16, 16>(call);
+}
+SHUNT_BOUNDED_KERNEL(attention_row_BF16_32, shunt::kAttentionRowThreads, 1) {
+  shunt::attend<shunt::dtype::BF16, 32>(call);
+}

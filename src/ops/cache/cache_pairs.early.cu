@@ -33,7 +33,7 @@ SHUNT_FUNCTION std::uint64_t place_of_token(const CudaCall* call, const CacheArg
 
 SHUNT_BOUNDED_KERNEL(cache_pairs, shunt::kRotaryThreads, 4) {
   using namespace shunt;
-  const CallOfBlock of = call_in(launch_copies, launch_shares);
+  const CallOfBlock of = call_of(call, launch_copies, launch_shares);
   const auto& args = arguments_of<CacheArgs>(of.call);
   const RotaryArgs& rotary = args.rotary;
   const std::uint32_t columns = rotary.x.extents[3];

@@ -103,7 +103,7 @@ SHUNT_FUNCTION void add_experts(const CudaCall* call, std::uint64_t token, std::
 }  // namespace
 }  // namespace shunt
 
-SHUNT_KERNEL(experts_sum) {
+SHUNT_BOUNDED_KERNEL(experts_sum, shunt::kCudaGroupSize, 1) {
   using namespace shunt;
   let_next_kernel_begin();
   const auto& args = arguments_of<ExpertsSumArgs>(call);

@@ -76,9 +76,9 @@ SHUNT_FUNCTION void normalize(const CallOfBlock& of) {
 }  // namespace
 }  // namespace shunt
 
-#define SHUNT_NORM_ROW(threads, fours)                                              \
-  SHUNT_BOUNDED_KERNEL(norm_row_##threads##_##fours, shunt::kNormRowThreads, 2) {   \
-    shunt::normalize<threads, fours>(shunt::call_in(launch_copies, launch_shares)); \
+#define SHUNT_NORM_ROW(threads, fours)                                                    \
+  SHUNT_BOUNDED_KERNEL(norm_row_##threads##_##fours, shunt::kNormRowThreads, 2) {         \
+    shunt::normalize<threads, fours>(shunt::call_of(call, launch_copies, launch_shares)); \
   }
 SHUNT_NORM_ROW(32, 1)
 SHUNT_NORM_ROW(32, 2)
