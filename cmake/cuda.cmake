@@ -2,17 +2,18 @@
 # AMD GPUs by hipcc; both are embedded. x.weights.cu becomes one PTX for each dtype of weights, and x.heads.cu for
 # each size of heads, since drivers compile it when it is first used, and only few are. Without clang there is no PTX,
 # and without hipcc no code object; `shunt devices` says so. x.sm_90.cu is for GPUs of that compute capability and
-# newer (sm_90a: that one alone), and has PTX only; x.matrix.cu is for those of 8.0 and newer, and for AMD GPUs that
-# have matrix instructions for halves. x.early.cu is compiled as x.cu and as x.sm_90.cu, whose kernels may start
-# before the kernel ahead of them has ended. Each PTX is of the oldest version that knows its instructions, so old
-# drivers accept it too.
+# newer (sm_90a: that one alone), and has PTX only. x.matrix.cu is compiled for
+# those of 7.5 and newer, and once more for those of 8.0 and newer, and for AMD GPUs that have matrix instructions for
+# halves. x.early.cu is compiled as x.cu and as x.sm_90.cu, whose kernels may start before the kernel ahead of them has
+# ended. Each PTX is of the oldest version that knows its instructions, so old drivers accept it too.
 find_program(SHUNT_CUDA_CLANG NAMES clang++-19 clang++-20 clang++-18)
 find_program(SHUNT_HIPCC hipcc)
 set(SHUNT_CUDA_ARCHITECTURE sm_75 CACHE STRING "Oldest NVIDIA GPU that the PTX is for")
 set(SHUNT_HIP_ARCHITECTURES gfx90a gfx1030 CACHE STRING "AMD GPUs that code objects are for")
 file(GLOB shunt_cuda_kernels CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*/*.cu)
 set(shunt_cuda_flags -std=c++20 -O3 -Wall -Wextra -Werror -I${CMAKE_CURRENT_SOURCE_DIR}/src)
-set(shunt_ptx_of_80 70)  # versions of PTX, by compute capability
+set(shunt_ptx_of_75 65)  # versions of PTX, by compute capability
+set(shunt_ptx_of_80 70)
 set(shunt_ptx_of_90 80)
 file(MAKE_DIRECTORY ${shunt_generated_dir}/cuda)
 set(shunt_cuda_rows "")
@@ -72,7 +73,7 @@ if(SHUNT_HIPCC)
 endif()
 
 # Embeds the PTX of a source for one architecture, one for each of its parts, and appends their rows.
-function(shunt_embed_ptx suffix architecture)
+function(shunt_embed_ptx architecture)
   set(needs "0, false")
   set(target --cuda-gpu-arch=${SHUNT_CUDA_ARCHITECTURE} --cuda-feature=+ptx63)
   if(architecture MATCHES "^([0-9]+)(a?)$")
@@ -96,9 +97,9 @@ function(shunt_embed_ptx suffix architecture)
       set(kernels ${name}_${part})
       set(define -DSHUNT_${kind}=${part})
     endif()
-    shunt_embed_kernel(${kernels}${suffix} ptx ON ${shunt_ptx_compile} ${target} ${define})
+    shunt_embed_kernel(${kernels}_${architecture} ptx ON ${shunt_ptx_compile} ${target} ${define})
     string(APPEND shunt_cuda_rows
-           "SHUNT_CUDA_MODULE(${kernels}${suffix}, ${kernels}, ${name}, ${family}, ${part}, ${needs})\n")
+           "SHUNT_CUDA_MODULE(${kernels}_${architecture}, ${kernels}, ${name}, ${family}, ${part}, ${needs})\n")
   endforeach()
   set(shunt_cuda_rows ${shunt_cuda_rows} PARENT_SCOPE)
   set(shunt_cuda_sources ${shunt_cuda_sources} PARENT_SCOPE)
@@ -110,23 +111,25 @@ if(shunt_ptx_compile OR shunt_code_object_compile)
     get_filename_component(family ${shunt_cuda_source} DIRECTORY)
     get_filename_component(family ${family} NAME)
     set(hip_targets ${shunt_hip_targets})
-    set(architecture "")
+    set(architectures oldest)
     if(shunt_cuda_source MATCHES "\\.sm_([0-9]+a?)\\.")
-      set(architecture ${CMAKE_MATCH_1})
+      set(architectures ${CMAKE_MATCH_1})
       set(hip_targets "")
     elseif(shunt_cuda_source MATCHES "\\.matrix\\.")
-      set(architecture 80)
+      set(architectures 75 80)
       set(hip_targets ${shunt_hip_matrix_targets})
+    endif()
+    if(shunt_cuda_source MATCHES "\\.early\\.")
+      list(APPEND architectures 90)
     endif()
     set(for_hip "")
     if(hip_targets)
       set(for_hip ${shunt_code_object_compile} ${hip_targets})
     endif()
     shunt_embed_kernel(${name} code_object OFF ${for_hip})
-    shunt_embed_ptx("" "${architecture}")
-    if(shunt_cuda_source MATCHES "\\.early\\.")
-      shunt_embed_ptx(_early 90)
-    endif()
+    foreach(architecture IN LISTS architectures)
+      shunt_embed_ptx(${architecture})
+    endforeach()
   endforeach()
 endif()
 if(NOT shunt_ptx_compile)

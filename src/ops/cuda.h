@@ -7,7 +7,8 @@
 //   x.heads.cu     the same for each size of attention's heads (ops/each_head.cuh)
 //   x.sm_90.cu     (or x.sm_90.weights.cu) the same for NVIDIA GPUs of compute capability 9.0 and newer alone; sm_90a:
 //                  for 9.0 only, with instructions that no other has. Its kernels may start early (ops/early.cuh)
-//   x.matrix.cu    (or x.matrix.weights.cu) the same from 8.0 on, and for AMD GPUs with matrix instructions
+//   x.matrix.cu    (or x.matrix.weights.cu) the same from 7.5 on, once more for 8.0 and newer, and for AMD GPUs with
+//                  matrix instructions
 //   x.early.cu     compiled as x.cu, and once more as x.sm_90.cu
 //   FAMILY_gpu.cpp what the host knows about them, if the defaults of CudaKernel do not fit (ops/gpu_kernels.h)
 // The build compiles x.cu to PTX, which NVIDIA drivers assemble for their own GPUs, and to a code object for AMD GPUs,

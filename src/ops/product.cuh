@@ -55,7 +55,13 @@ SHUNT_FUNCTION std::uint32_t add_halves(std::uint32_t a, std::uint32_t b) {
 // Rounds to nearest, ties to even.
 SHUNT_FUNCTION std::uint32_t narrow_pair(float low, float high) {
   std::uint32_t pair;
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  asm("{\n.reg .b16 low, high;\ncvt.rn.f16.f32 low, %1;\ncvt.rn.f16.f32 high, %2;\nmov.b32 %0, {low, high};\n}"
+      : "=r"(pair)
+      : "f"(low), "f"(high));
+#else
   asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+#endif
   return pair;
 }
 SHUNT_FUNCTION std::uint32_t narrow_pair_bf16(float low, float high) {

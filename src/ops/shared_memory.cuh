@@ -55,6 +55,11 @@ SHUNT_FUNCTION FourWords load_shared(SharedAddress from) {
                : "r"(from));
   return four;
 }
+SHUNT_FUNCTION void store_shared(SharedAddress to, const FourWords& four) {
+  asm volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(four.words[0]), "r"(four.words[1]),
+               "r"(four.words[2]), "r"(four.words[3])
+               : "memory");
+}
 
 #endif
 

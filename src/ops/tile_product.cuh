@@ -4,7 +4,7 @@
 // other follow each other, those below at a distance. Both operands lie with the columns of the sum along k:
 //   sum[row][column] += sum over k of left[row][k] * right[column][k]
 // Only this file knows how the threads of a wave hold operands and sums. All threads of a wave call these functions
-// together. For CUDA GPUs of compute capability 8.0 and later (mma), AMD GPUs gfx90a and gfx94 (MFMA) and gfx11 (WMMA),
+// together. For CUDA GPUs of compute capability 7.5 and later (mma), AMD GPUs gfx90a and gfx94 (MFMA) and gfx11 (WMMA),
 // and the host. AMD's instructions give a thread sums of one column, so operands change sides there.
 #pragma once
 

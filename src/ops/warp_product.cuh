@@ -1,5 +1,5 @@
 // Products of small matrices of 16-bit numbers by the 32 threads of a warp, and how their operands leave shared memory.
-// For CUDA GPUs of compute capability 8.0 and later, and for the host.
+// For CUDA GPUs of compute capability 8.0 and later, products of halves for those of 7.5 too, and for the host.
 //
 // Thread 4g + t of a warp holds pairs of neighbours, the first in the lower half of a word:
 //   left (16 x 16):  row g, columns 2t and 2t+1; row g+8, the same; row g, columns 2t+8 and 2t+9; row g+8, the same
@@ -75,6 +75,13 @@ SHUNT_FUNCTION void add_product(float (&sums)[4], const FourWords& left, std::ui
     sums[i] = static_cast<float>(sum);
   }
   sync_warp();
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800
+  static_assert(of == dtype::F16);
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%8}, {%0, %1, %2, %3};\n\t"
+      "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%6, %7}, {%9}, {%0, %1, %2, %3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(left.words[0]), "r"(left.words[1]), "r"(left.words[2]), "r"(left.words[3]), "r"(right_low),
+        "r"(right_high));
 #else
   if constexpr (of == dtype::F16)
     asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "

@@ -370,7 +370,7 @@ SHUNT_FUNCTION void multiply_halves_tile(const CudaCall* call) {
   SHUNT_LINEAR_HALVES(weight, 32)         \
   SHUNT_LINEAR_HALVES(weight, 64)         \
   SHUNT_LINEAR_HALVES(weight, 128)
-#if defined(__HIP__)  // no GPU has shared memory for more
+#if defined(__HIP__) || (defined(__CUDA_ARCH__) && __CUDA_ARCH__ < 800)  // no GPU has shared memory for more
 #define SHUNT_FOR_WEIGHT(weight) SHUNT_SMALL_LINEAR_HALVES(weight)
 #else
 #define SHUNT_FOR_WEIGHT(weight) SHUNT_SMALL_LINEAR_HALVES(weight) SHUNT_LINEAR_HALVES(weight, 256)

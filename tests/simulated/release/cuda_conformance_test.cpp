@@ -78,6 +78,7 @@ TEST(CudaModules, AreWholeAndForOldDriversToo) {
       std::string_view target;
     };
     constexpr Form kForms[] = {{0, ".version 6.3\n", ".target sm_75\n"},
+                               {75, ".version 6.5\n", ".target sm_75\n"},
                                {80, ".version 7.0\n", ".target sm_80\n"},
                                {90, ".version 8.0\n", ".target sm_90"}};
     const auto* const form = std::ranges::find(kForms, module.capability, &Form::capability);
@@ -113,16 +114,16 @@ TEST(CudaModules, TheBestKernelOfAFamilyIsChosen) {
   }
 }
 
-TEST(CudaModules, ManyRowsAreHalvesFrom80OnWhereNumericsAllow) {
+TEST(CudaModules, ManyRowsAreHalvesFrom75OnWhereNumericsAllow) {
   CudaGpu gpu = kHopper;
-  for (const std::uint32_t capability : {80U, 86U, 89U, 90U, 100U, 120U}) {
+  for (const std::uint32_t capability : {75U, 80U, 86U, 89U, 90U, 100U, 120U}) {
     gpu.capability = capability;
     const CudaChoice choice = kernels_for(9, gpu, Layout::rows, Numerics::automatic);
     EXPECT_EQ(choice.main.name, "shunt_linear_halves_Q4_K_32");
     EXPECT_EQ(choice.before.back().name, "shunt_linear_x_tiles_halves");
     EXPECT_EQ(kernels_for(9, gpu, Layout::rows).main.name, "shunt_linear_tile_Q4_K");
   }
-  gpu.capability = 75;
+  gpu.capability = 70;
   EXPECT_EQ(kernels_for(9, gpu, Layout::rows, Numerics::automatic).main.name, "shunt_linear_tile_Q4_K");
 }
 
