@@ -2,7 +2,7 @@
 # AMD GPUs by hipcc; both are embedded. x.weights.cu becomes one PTX for each dtype of weights, and x.heads.cu for
 # each size of heads, since drivers compile it when it is first used, and only few are. Without clang there is no PTX,
 # and without hipcc no code object; `shunt devices` says so. x.sm_90.cu is for GPUs of that compute capability and
-# newer (sm_90a: that one alone), and has PTX only. x.matrix.cu is compiled for
+# newer, and has PTX only; x.sm_90a.cu is compiled so too, and once more for that one alone. x.matrix.cu is compiled for
 # those of 7.5 and newer, and once more for those of 8.0 and newer, and for AMD GPUs that have matrix instructions for
 # halves. x.early.cu is compiled as x.cu and as x.sm_90.cu, whose kernels may start before the kernel ahead of them has
 # ended. Each PTX is of the oldest version that knows its instructions, so old drivers accept it too.
@@ -112,8 +112,11 @@ if(shunt_ptx_compile OR shunt_code_object_compile)
     get_filename_component(family ${family} NAME)
     set(hip_targets ${shunt_hip_targets})
     set(architectures oldest)
-    if(shunt_cuda_source MATCHES "\\.sm_([0-9]+a?)\\.")
+    if(shunt_cuda_source MATCHES "\\.sm_([0-9]+)(a?)\\.")
       set(architectures ${CMAKE_MATCH_1})
+      if(CMAKE_MATCH_2)
+        list(APPEND architectures ${CMAKE_MATCH_1}a)
+      endif()
       set(hip_targets "")
     elseif(shunt_cuda_source MATCHES "\\.matrix\\.")
       set(architectures 75 80)

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstring>
 #include <limits>
+#include <tuple>
 #include <utility>
 
 #include "ops/gpu_kernels.h"
@@ -49,7 +50,10 @@ bool is_of_family(const CudaKernel& kernel, const CudaModule& module, std::strin
 }
 
 bool is_better(const CudaModule& module, const CudaKernel& kernel, const CudaEntry& than) {
-  return std::pair(kernel.rank, module.capability) > std::pair(than.kernel->rank, than.module->capability);
+  const auto rank = [](const CudaModule& of, int of_kernel) {
+    return std::tuple(of_kernel, of.capability, of.is_for_one);
+  };
+  return rank(module, kernel.rank) > rank(*than.module, than.kernel->rank);
 }
 
 bool runs_on(const CudaModule& module, const CudaGpu& gpu) {
@@ -155,7 +159,7 @@ CudaChoice choose_cuda(const OpCall& call, const CudaGpu& gpu, Layout weights) {
   for (const CudaModule& module : cuda_modules()) {
     if (!runs_on(module, gpu)) continue;
     for (const CudaKernel* const kernel : module.kernels) {
-      if (!is_of_family(*kernel, module, row.family)) continue;
+      if (!is_of_family(*kernel, module, row.family) || (kernel->is_for_one && !module.is_for_one)) continue;
       if (kernel->weights != weights || !allows(call, kernel->arithmetic)) continue;
       if (!module.part.empty() && kernel->part(call) != module.part) continue;
       if (choice.main.module != nullptr && !is_better(module, *kernel, choice.main)) continue;

@@ -5,8 +5,9 @@
 //   x.weights.cu   the same, compiled to PTX once for each dtype of weights (ops/each_weight.cuh); drivers compile what
 //                  is used only
 //   x.heads.cu     the same for each size of attention's heads (ops/each_head.cuh)
-//   x.sm_90.cu     (or x.sm_90.weights.cu) the same for NVIDIA GPUs of compute capability 9.0 and newer alone; sm_90a:
-//                  for 9.0 only, with instructions that no other has. Its kernels may start early (ops/early.cuh)
+//   x.sm_90.cu     (or x.sm_90.weights.cu) the same for NVIDIA GPUs of compute capability 9.0 and newer alone. Its
+//                  kernels may start early (ops/early.cuh)
+//   x.sm_90a.cu    compiled as x.sm_90.cu, and once more for 9.0 alone, with instructions that no other has
 //   x.matrix.cu    (or x.matrix.weights.cu) the same from 7.5 on, once more for 8.0 and newer, and for AMD GPUs with
 //                  matrix instructions
 //   x.early.cu     compiled as x.cu, and once more as x.sm_90.cu
@@ -49,6 +50,8 @@ struct CudaKernel {
   std::string (*part)(const OpCall& call) = dtype_of_weight;
   // Among a family's kernels that can run a call, the one with the highest rank is chosen.
   int rank = 0;
+  // It is only in modules for one capability (CudaModule::is_for_one), not in those of the same source for newer GPUs.
+  bool is_for_one = false;
   // Returns numbers that the kernel reads through CudaCall::constants; null: none.
   std::vector<std::uint32_t> (*constants)(const OpCall& call) = nullptr;
   // The layout in which it reads weights that have one other than rows (ops/strips.h).
@@ -77,6 +80,8 @@ struct CudaKernel {
   std::uint64_t (*before_depends_on)(const OpCall& call) = nullptr;
 };
 
+inline constexpr std::uint32_t kStripsSharedBytes = 227U << 10U;
+
 // The properties of a GPU by which a kernel is chosen.
 struct CudaGpu {
   std::uint32_t capability = 0;  // ten times the compute capability; AMD's have none
@@ -84,8 +89,8 @@ struct CudaGpu {
   std::uint32_t shared_bytes = 0;  // of a block, at most
   std::string gfx = {};            // AMD's name of its instructions, "gfx90a"; empty: the GPU takes PTX
 
-  // Kernels for many rows of x by weights in strips are for this capability alone.
-  [[nodiscard]] bool reads_strips() const { return capability == 90; }
+  // Kernels for weights in strips keep much in shared memory: GPUs of 12.x have too little.
+  [[nodiscard]] bool reads_strips() const { return capability >= 90 && shared_bytes >= kStripsSharedBytes; }
 };
 
 // Those of an H100 and an H200, for which kernels choose the shapes of their blocks.

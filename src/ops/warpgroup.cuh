@@ -1,5 +1,6 @@
-// Products of four warps together by `wgmma`, for GPUs of compute capability 9.0 (sm_90a). Warp 0 of the four has a
-// number that is a multiple of four. REQUIRES: all threads of the four warps call them.
+// Products of four warps together by `wgmma`, for GPUs of compute capability 9.0 (sm_90a), and the same by `mma`, a
+// warp on its own, for newer ones (sm_90). Warp 0 of the four has a number that is a multiple of four. REQUIRES: all
+// threads of the four warps call them.
 //
 // A has 64 rows and 16 columns; warp w has its rows from 16 w on in registers, as in ops/product.cuh. B has 16 to 256
 // columns ("tokens") and lies in shared memory: tiles of 8 tokens, 16 bytes each, of 8 rows of B. The tiles of 64 rows
@@ -7,10 +8,15 @@
 //
 // Products are asynchronous. Write A, call begin_products(), products with the same sums, then end_products(): a group.
 // Neither A nor the sums may be touched until await_products<n>(), which leaves at most the last n groups unfinished.
-// On the host a product is computed at once.
+// By `mma` and on the host a product is computed at once.
 #pragma once
 
 #include "ops/product.cuh"
+#include "ops/warp_product.cuh"
+
+#if defined(SHUNT_KERNELS_ON_HOST) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+#define SHUNT_HAS_WGMMA
+#endif
 
 namespace shunt {
 
@@ -74,6 +80,57 @@ SHUNT_FUNCTION std::uint32_t largest_of_quad(std::uint32_t value) {
   for (std::uint32_t i = 0; i < 4; ++i) value = left[quad + i] > value ? left[quad + i] : value;
   sync_warp();
   return value;
+}
+
+#else
+
+SHUNT_FUNCTION bool any_of_warp(bool value) { return __nvvm_vote_any_sync(~0U, value); }
+SHUNT_FUNCTION std::uint32_t largest_of_quad(std::uint32_t value) {
+  SHUNT_UNROLL
+  for (std::uint32_t mask = 1; mask < 4; mask *= 2) {
+    const auto other =
+        static_cast<std::uint32_t>(__nvvm_shfl_sync_bfly_i32(~0, static_cast<int>(value), static_cast<int>(mask), 31));
+    value = other > value ? other : value;
+  }
+  return value;
+}
+
+#if !defined(SHUNT_HAS_WGMMA)
+
+struct ProductTiles {
+  SharedAddress at;
+
+  SHUNT_FUNCTION ProductTiles after(std::uint32_t bytes) const { return {at + bytes}; }
+};
+SHUNT_FUNCTION ProductTiles product_tiles(const std::uint8_t* at) { return {shared_address(at)}; }
+
+SHUNT_FUNCTION void begin_products() {}
+SHUNT_FUNCTION void end_products() {}
+template <std::uint32_t unfinished>
+SHUNT_FUNCTION void await_products() {}
+template <std::uint32_t registers>
+SHUNT_FUNCTION void take_registers() {}
+template <std::uint32_t registers>
+SHUNT_FUNCTION void give_registers() {}
+
+template <std::uint32_t count>
+SHUNT_FUNCTION void multiply(float (&sums)[count], const std::uint32_t (&a)[4], ProductTiles b, bool adds) {
+  if (!adds) {
+    SHUNT_UNROLL
+    for (float& sum : sums) sum = 0.0F;
+  }
+  const std::uint32_t tile = lane() % 32U / 8U;
+  const SharedAddress row = b.at + tile / 2U * kBytesOfEight + tile % 2U * kBytesOfTile + lane() % 8U * 16U;
+  SHUNT_UNROLL
+  for (std::uint32_t i = 0; i < count; i += 8) {
+    const FourWords sixteen = load_matrices(row + i / 4U * kBytesOfEight);  // tokens
+    SHUNT_UNROLL
+    for (std::uint32_t half = 0; half < 2; ++half) {
+      float(&four)[4] = *reinterpret_cast<float(*)[4]>(&sums[i + half * 4U]);
+      add_product<dtype::F16>(four, FourWords{{a[0], a[1], a[2], a[3]}}, sixteen.words[half * 2U],
+                              sixteen.words[half * 2U + 1U]);
+    }
+  }
 }
 
 #else
@@ -146,17 +203,7 @@ SHUNT_PRODUCT(64, 32, "%32, %33, %34, %35", "36", "37")
 SHUNT_PRODUCT(128, 64, "%64, %65, %66, %67", "68", "69")
 SHUNT_PRODUCT(256, 128, "%128, %129, %130, %131", "132", "133")
 
-SHUNT_FUNCTION bool any_of_warp(bool value) { return __nvvm_vote_any_sync(~0U, value); }
-SHUNT_FUNCTION std::uint32_t largest_of_quad(std::uint32_t value) {
-  SHUNT_UNROLL
-  for (std::uint32_t mask = 1; mask < 4; mask *= 2) {
-    const auto other =
-        static_cast<std::uint32_t>(__nvvm_shfl_sync_bfly_i32(~0, static_cast<int>(value), static_cast<int>(mask), 31));
-    value = other > value ? other : value;
-  }
-  return value;
-}
-
+#endif
 #endif
 
 }  // namespace shunt

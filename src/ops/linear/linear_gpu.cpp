@@ -347,8 +347,8 @@ double product_step_clocks(const OpCall& call, std::uint32_t x_rows, std::uint32
 }
 
 // Returns the plan that takes the shortest time if each multiprocessor computes a part of a tile at a time. Blocks of
-// a tile write their sums, and the last one reads those of the others.
-ProductPlan product_plan(const OpCall& call, std::uint32_t halves) {
+// a tile write their sums, and the last one reads those of the others. A tile has `most` halves of x in a column.
+ProductPlan product_plan(const OpCall& call, std::uint32_t halves, std::uint32_t most) {
   constexpr std::uint32_t kMostSplits = 8;
   constexpr std::uint32_t kLeastSteps = 4;  // of a part
   constexpr double kPart = 1500;            // clocks, beside its products
@@ -359,7 +359,7 @@ ProductPlan product_plan(const OpCall& call, std::uint32_t halves) {
   const std::uint32_t steps = args.k / kLinearPieceColumns;
   ProductPlan chosen;
   double shortest = std::numeric_limits<double>::infinity();
-  for (std::uint32_t x_rows = 16; x_rows <= 256 / halves; x_rows *= 2) {
+  for (std::uint32_t x_rows = 16; x_rows <= most / halves; x_rows *= 2) {
     const std::uint64_t tiles = linear_product_tiles(args, x_rows);
     for (std::uint32_t splits = 1; splits <= kMostSplits; ++splits) {
       if (splits > 1 && (tiles * splits > kMultiprocessors || steps < splits * kLeastSteps)) break;
@@ -392,27 +392,28 @@ std::string cuda_product_supports(const OpCall& call) {
   if (!has_strips(call.input(1).dtype, args.m, args.k)) return "linear: the weight cannot be in strips";
   return uneven_rows_refusal(args);
 }
-template <bool exact>
+template <bool exact, std::uint32_t most>
 std::uint64_t cuda_product_blocks(const OpCall& call) {
-  const ProductPlan plan = product_plan(call, kHalves<exact>);
+  const ProductPlan plan = product_plan(call, kHalves<exact>, most);
   return linear_product_tiles(linear_args(call), plan.x_rows) * plan.splits;
 }
-template <bool exact>
+template <bool exact, std::uint32_t most>
 std::string cuda_product_variant(const OpCall& call) {
-  return fmt::format("_{}_{}", exact ? "exact" : "halves", product_plan(call, kHalves<exact>).x_rows);
+  return fmt::format("_{}_{}", exact ? "exact" : "halves", product_plan(call, kHalves<exact>, most).x_rows);
 }
-template <bool exact>
+template <bool exact, std::uint32_t most>
 std::uint32_t cuda_product_shared_bytes(const OpCall& call) {
-  return linear_product_shared(product_strip_bytes(call), product_plan(call, kHalves<exact>).x_rows, kHalves<exact>);
+  return linear_product_shared(product_strip_bytes(call), product_plan(call, kHalves<exact>, most).x_rows,
+                               kHalves<exact>);
 }
-template <bool exact>
+template <bool exact, std::uint32_t most>
 std::vector<std::uint32_t> cuda_product_constants(const OpCall& call) {
-  return {product_plan(call, kHalves<exact>).splits};
+  return {product_plan(call, kHalves<exact>, most).splits};
 }
-template <bool exact>
+template <bool exact, std::uint32_t most>
 std::uint64_t cuda_product_scratch_bytes(const OpCall& call) {
   const LinearArgs args = linear_args(call);
-  const ProductPlan plan = product_plan(call, kHalves<exact>);
+  const ProductPlan plan = product_plan(call, kHalves<exact>, most);
   const std::uint64_t x_bytes = linear_x_scratch(linear_capacity(args), args.k, kHalves<exact>);
   if (plan.splits == 1) return x_bytes;
   return x_bytes + linear_product_tiles(args, plan.x_rows) * plan.splits * linear_product_sum_bytes(plan.x_rows);
@@ -434,19 +435,21 @@ constexpr CudaKernel kXTiles{.name = "linear_x_tiles",
                              .blocks = cuda_x_tiles_blocks,
                              .threads = threads_of_block<kLinearXTilesThreads>,
                              .variant = cuda_x_tiles_variant<exact>};
-template <bool exact>
+// Only threads that take registers from others have enough for the largest tiles.
+template <bool exact, std::uint32_t most>
 constexpr CudaKernel kProduct{.name = "linear_product",
                               .supports = cuda_product_supports<exact>,
-                              .blocks = cuda_product_blocks<exact>,
+                              .blocks = cuda_product_blocks<exact, most>,
                               .threads = threads_of_block<kLinearProductThreads>,
-                              .variant = cuda_product_variant<exact>,
-                              .rank = exact ? 2 : 3,
-                              .constants = cuda_product_constants<exact>,
+                              .variant = cuda_product_variant<exact, most>,
+                              .rank = (exact ? 2 : 4) + (most == 256 ? 1 : 0),
+                              .is_for_one = most == 256,
+                              .constants = cuda_product_constants<exact, most>,
                               .weights = Layout::strips,
                               .arithmetic = exact ? Arithmetic::f32 : Arithmetic::halves,
                               .most_blocks = 1,
-                              .shared_bytes = cuda_product_shared_bytes<exact>,
-                              .scratch_bytes = cuda_product_scratch_bytes<exact>,
+                              .shared_bytes = cuda_product_shared_bytes<exact, most>,
+                              .scratch_bytes = cuda_product_scratch_bytes<exact, most>,
                               .before = &kXTiles<exact>,
                               .read_before = kReadBefore,
                               .before_depends_on = norm_epsilon};
@@ -468,8 +471,10 @@ constexpr CudaKernel kLinearHalves{.name = "linear_halves",
                                    .before_depends_on = norm_epsilon};
 
 constexpr CudaKernel kMoreCuda[] = {
-    kProduct<true>,
-    kProduct<false>,
+    kProduct<true, 256>,
+    kProduct<true, 128>,
+    kProduct<false, 256>,
+    kProduct<false, 128>,
     {.name = "linear",
      .supports = normalizes_refusal,
      .blocks = groups,

@@ -135,14 +135,20 @@ SHUNT_FUNCTION void multiply_if_in_strips(const CudaCall* call) {
   SHUNT_BOUNDED_KERNEL(linear_product_##weight##_##arithmetic##_##x_rows, shunt::kLinearProductThreads, 1) { \
     shunt::multiply_if_in_strips<shunt::dtype::weight, x_rows, shunt::arithmetic>(call);                     \
   }
-#define SHUNT_FOR_WEIGHT(weight)            \
+#define SHUNT_SMALL_LINEAR_PRODUCTS(weight) \
   SHUNT_LINEAR_PRODUCT(weight, halves, 16)  \
   SHUNT_LINEAR_PRODUCT(weight, halves, 32)  \
   SHUNT_LINEAR_PRODUCT(weight, halves, 64)  \
   SHUNT_LINEAR_PRODUCT(weight, halves, 128) \
-  SHUNT_LINEAR_PRODUCT(weight, halves, 256) \
   SHUNT_LINEAR_PRODUCT(weight, exact, 16)   \
   SHUNT_LINEAR_PRODUCT(weight, exact, 32)   \
-  SHUNT_LINEAR_PRODUCT(weight, exact, 64)   \
+  SHUNT_LINEAR_PRODUCT(weight, exact, 64)
+#if defined(SHUNT_HAS_WGMMA)
+#define SHUNT_FOR_WEIGHT(weight)            \
+  SHUNT_SMALL_LINEAR_PRODUCTS(weight)       \
+  SHUNT_LINEAR_PRODUCT(weight, halves, 256) \
   SHUNT_LINEAR_PRODUCT(weight, exact, 128)
+#else  // threads have too few registers for more
+#define SHUNT_FOR_WEIGHT(weight) SHUNT_SMALL_LINEAR_PRODUCTS(weight)
+#endif
 #include "ops/each_weight.cuh"

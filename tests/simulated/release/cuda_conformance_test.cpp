@@ -127,6 +127,37 @@ TEST(CudaModules, ManyRowsAreHalvesFrom75OnWhereNumericsAllow) {
   EXPECT_EQ(kernels_for(9, gpu, Layout::rows, Numerics::automatic).main.name, "shunt_linear_tile_Q4_K");
 }
 
+// Returns how often an instruction is in the PTX of a kernel for a capability.
+std::ptrdiff_t count_in_ptx(std::string_view instruction, const CudaEntry& entry) {
+  const std::string_view text(reinterpret_cast<const char*>(entry.module->ptx.data()), entry.module->ptx.size());
+  const std::size_t begin = text.find(".entry " + entry.name + "(");
+  std::string_view body = text.substr(begin, text.find(".entry ", begin + 1) - begin);
+  std::ptrdiff_t count = 0;
+  for (std::size_t at = body.find(instruction); at != std::string_view::npos; at = body.find(instruction, at + 1))
+    ++count;
+  return count;
+}
+
+TEST(CudaModules, EachGenerationHasItsOwnMatrixInstructions) {
+  constexpr std::ptrdiff_t kProducts = 8 * 2 * 4 * 2 / 8;  // of a warp: 128 x 32 sums, 64 columns, 16 x 8 x 16 each
+  CudaGpu gpu = kHopper;
+  for (const std::uint32_t capability : {75U, 80U}) {
+    gpu.capability = capability;
+    const CudaEntry entry = kernels_for(9, gpu, Layout::rows, Numerics::automatic).main;
+    EXPECT_EQ(entry.module->capability, capability);
+    EXPECT_EQ(count_in_ptx("mma.sync.aligned.m16n8k8.", entry), capability == 75 ? 2 * kProducts : 0);
+    EXPECT_EQ(count_in_ptx("mma.sync.aligned.m16n8k16.", entry), capability == 75 ? 0 : kProducts);
+    EXPECT_EQ(count_in_ptx("cp.async.cg.", entry) == 0, capability == 75);
+  }
+  for (const std::uint32_t capability : {90U, 100U, 103U}) {
+    gpu.capability = capability;
+    const CudaEntry entry = kernels_for(9, gpu, Layout::strips, Numerics::automatic).main;
+    EXPECT_EQ(entry.module->is_for_one, capability == 90);
+    EXPECT_EQ(count_in_ptx("wgmma.mma_async.", entry) == 0, capability != 90);
+    EXPECT_EQ(count_in_ptx("mma.sync.aligned.m16n8k16.", entry) == 0, capability == 90);
+  }
+}
+
 TEST(CudaModules, TilesAreSmallerWhereSharedMemoryIs) {
   const Operand x = Operand::contiguous(DType::F32, {512, 4096});
   const Operand weight = Operand::contiguous(DType::Q6_K, {14336, 4096}, TensorKind::weight);
@@ -184,11 +215,33 @@ TEST(CudaModules, StripsHaveKernelsOfTheirOwnWhereTheGpuRunsThem) {
   EXPECT_EQ(kernels_for(9, kHopper, Layout::strips).before.back().name, "shunt_linear_x_tiles_exact");
   CudaGpu next = kHopper;
   next.capability = 100;
+  EXPECT_TRUE(next.reads_strips());
   EXPECT_EQ(kernels_for(1, next, Layout::strips).main.name, "shunt_linear_strips_Q4_K_1");
-  EXPECT_EQ(kernels_for(9, next, Layout::strips).main.name, "shunt_linear_strips") << "wgmma is of 9.0 alone";
+  EXPECT_EQ(kernels_for(9, next, Layout::strips).main.name, "shunt_linear_product_Q4_K_exact_16");
   CudaGpu small = kHopper;
-  small.shared_bytes = 100U << 10U;
+  small.shared_bytes = 99U << 10U;
+  EXPECT_FALSE(small.reads_strips());
   EXPECT_EQ(kernels_for(1, small, Layout::strips).main.name, "shunt_linear_strips");
+}
+
+TEST(CudaModules, ProductsOfStripsWithoutWgmmaHaveSmallerTiles) {
+  const Operand x = Operand::contiguous(DType::F32, {2048, 4096});
+  const Operand weight = Operand::contiguous(DType::Q4_K, {14336, 4096}, TensorKind::weight);
+  const Operand result = Operand::contiguous(DType::F32, {2048, 14336});
+  const Operand* const inputs[] = {&x, &weight};
+  const Attributes none;
+  for (const bool exact : {false, true}) {
+    const OpCall call{.op = Op::linear,
+                      .attributes = &none,
+                      .inputs = inputs,
+                      .output = &result,
+                      .numerics = exact ? Numerics::exact : Numerics::automatic};
+    const std::string name = exact ? "shunt_linear_product_Q4_K_exact_" : "shunt_linear_product_Q4_K_halves_";
+    CudaGpu gpu = kHopper;
+    EXPECT_EQ(choose_cuda(call, gpu, Layout::strips).main.name, name + (exact ? "128" : "256"));
+    gpu.capability = 100;
+    EXPECT_EQ(choose_cuda(call, gpu, Layout::strips).main.name, name + (exact ? "64" : "128"));
+  }
 }
 
 TEST(CudaModules, ARowTooLongForSharedMemoryTakesTheKernelOfTwo) {
@@ -233,7 +286,8 @@ TEST(CudaModules, ManyUsesOfExpertsAreSortedBeforeTheyAreMultiplied) {
   EXPECT_EQ(many.before[1].name, "shunt_experts_x_tiles_halves");
   CudaGpu next = kHopper;
   next.capability = 100;
-  EXPECT_EQ(experts_for(512, next, Layout::strips).main.name, "shunt_experts_strips_Q4_K");
+  EXPECT_EQ(experts_for(512, next, Layout::strips).main.name, "shunt_experts_product_Q4_K_halves_128");
+  EXPECT_FALSE(experts_for(512, next, Layout::strips).main.module->is_for_one);
 }
 
 TEST(CudaModules, NumericsAllowKernelsThatRound) {
