@@ -50,8 +50,9 @@ struct OpsReport {
 Result<Row> measure(BenchCase use, Device& device, cpu::Limits& limits, const BenchOpsOptions& options,
                     LimitTimes& times) {
   const std::atomic<bool>& ending = catch_interrupts();
+  use.numerics = options.numerics;
   Row row{.device = device.info().id, .use = use};
-  auto bench = OpBench::create(std::move(use), device, cpu::beyond_cache_bytes(), nullptr, options.numerics);
+  auto bench = OpBench::create(std::move(use), device, cpu::beyond_cache_bytes());
   if (!bench && bench.error().code == Code::unsupported) {
     row.refusal = bench.error().message;
     return row;

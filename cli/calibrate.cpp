@@ -29,6 +29,7 @@ struct CalibrateOptions {
   std::string model;
   bool quick = false;
   bool check = false;
+  Numerics numerics = Numerics::automatic;
   RuntimeOptions runtime;
   bool json = false;
 };
@@ -45,14 +46,14 @@ constexpr std::array kContexts = {128U, 1024U};
 
 // The distinct op cases in steps of these numbers of tokens.
 Result<std::vector<BenchCase>> cases_of_model(const models::Model& model, const Runtime& runtime, Device& device,
-                                              std::span<const std::uint32_t> tokens) {
-  SHUNT_TRY_ASSIGN(const std::uint32_t longest, models::choose_context(model, runtime, {}));
+                                              const SessionOptions& session, std::span<const std::uint32_t> tokens) {
+  SHUNT_TRY_ASSIGN(const std::uint32_t longest, models::choose_context(model, runtime, session));
   std::set<std::uint32_t> contexts = {longest};
   for (const std::uint32_t context : kContexts) contexts.insert(std::min(context, longest));
   std::vector<BenchCase> cases;
   std::set<std::string> calls;
   for (const std::uint32_t context : contexts) {
-    const models::StepPlanner planner(model, runtime, {}, context);
+    const models::StepPlanner planner(model, runtime, session, context);
     for (const std::uint32_t count : tokens) {
       SHUNT_TRY_ASSIGN(const Graph graph, planner.graph_of(std::min(count, context), 1));
       for (BenchCase& use : cases_of(graph, device))
@@ -66,10 +67,10 @@ Result<std::vector<BenchCase>> cases_of_model(const models::Model& model, const 
 Result<std::vector<BenchCase>> cases_for(const CalibrateOptions& options, const Runtime& runtime, Device& device,
                                          const models::Model* model) {
   if (model != nullptr)
-    return cases_of_model(*model, runtime, device,
+    return cases_of_model(*model, runtime, device, {.numerics = options.numerics},
                           options.check ? std::span<const std::uint32_t>(kCheckedTokens) : kMeasuredTokens);
-  std::vector<BenchCase> cases = calibration_cases(options.quick || options.check);
-  if (options.check) std::ranges::move(unseen_cases(), std::back_inserter(cases));
+  std::vector<BenchCase> cases = calibration_cases(options.quick || options.check, options.numerics);
+  if (options.check) std::ranges::move(unseen_cases(options.numerics), std::back_inserter(cases));
   return cases;
 }
 
@@ -190,11 +191,11 @@ Result<DeviceProfile> measure(Device& device, std::span<const BenchCase> cases, 
 }
 
 // Measures whole steps, planned with the profile as it is kept.
-Result<DeviceProfile> measure_steps(const Device& device, const models::Model& model, std::uint32_t threads,
+Result<DeviceProfile> measure_steps(const Device& device, const models::Model& model, const CalibrateOptions& options,
                                     const DeviceProfile& profile) {
-  SHUNT_TRY_ASSIGN(const auto alone, Runtime::create({.threads = threads, .devices = profile.id}));
+  SHUNT_TRY_ASSIGN(const auto alone, Runtime::create({.threads = options.runtime.threads, .devices = profile.id}));
   return with_progress(device, [&](const Progress& progress) {
-    return models::measure_steps(model, *alone, profile, [&](std::size_t done, std::size_t count) {
+    return models::measure_steps(model, *alone, options.numerics, profile, [&](std::size_t done, std::size_t count) {
       return progress("whole steps", done, count);
     });
   });
@@ -253,7 +254,7 @@ Status add_device(Device& device, const CalibrateOptions& options, std::span<con
   if (steps != nullptr) found->few_tokens_ratio = found->many_tokens_ratio = 1;
   SHUNT_TRY(results.keep(*found));
   if (steps == nullptr) return {};
-  found = measure_steps(device, *steps, options.runtime.threads, *found);
+  found = measure_steps(device, *steps, options, *found);
   if (found) return results.keep(*found);
   if (was_interrupted())
     results.failures.push_back(std::move(found).error());
@@ -302,6 +303,7 @@ Action calibrate(CommandLine& line) {
     const auto path = profile_path();
     return std::vector{path ? path->string() : std::string()};
   });
+  add_numerics(line, options->numerics);
   add_threads(line, options->runtime.threads);
   line.option("--devices", options->runtime.devices,
               fmt::format("Devices to measure, such as cpu:simd,vulkan:0 [{}]", kAllDevices))

@@ -173,11 +173,12 @@ std::string devices_table(const PlannedSteps& steps) {
 
 double tokens_per_s(std::uint32_t tokens, const Plan& plan) { return part_of(tokens * 1e6, plan.predicted_us); }
 
-std::string speed_line(std::string_view what, std::uint32_t tokens, const Plan& plan) {
+std::string speed_line(std::string_view what, std::uint32_t tokens, const PlannedGraph& step) {
+  const Plan& plan = step.plan;
   return fmt::format("{:<11} {:.1f} tokens/s, {} in {}{}{}\n", what, tokens_per_s(tokens, plan),
                      in_words(tokens, "token"), in_time(plan.predicted_us),
                      plan.bound_us > 0 ? fmt::format(", at least {} in any placement", in_time(plan.bound_us)) : "",
-                     plan.is_measured ? "" : " (from priors; run shunt calibrate to measure)");
+                     doubt_in_words(plan, step.graph));
 }
 
 }  // namespace
@@ -185,7 +186,8 @@ std::string speed_line(std::string_view what, std::uint32_t tokens, const Plan& 
 std::string summary_of(const PlannedSteps& steps) {
   const Plan& plan = steps.generation.plan;
   const Bottleneck bottleneck = bottleneck_of(plan);
-  std::string text = speed_line("prompt", steps.prompt_tokens, steps.prompt.plan) + speed_line("generation", 1, plan);
+  std::string text =
+      speed_line("prompt", steps.prompt_tokens, steps.prompt) + speed_line("generation", 1, steps.generation);
   text +=
       fmt::format("bottleneck  {}, busy for {} of a token's time{}\n", bottleneck.name, in_percent(bottleneck.share),
                   bottleneck.largest.empty()

@@ -69,11 +69,11 @@ class StepBench {
 
 }  // namespace
 
-Result<DeviceProfile> measure_steps(const Model& model, const Runtime& runtime, DeviceProfile profile,
-                                    const StepProgress& progress) {
+Result<DeviceProfile> measure_steps(const Model& model, const Runtime& runtime, Numerics numerics,
+                                    DeviceProfile profile, const StepProgress& progress) {
   const Device& device = *opened(runtime).handles()[0];
   const DeviceCost& cost = opened(runtime).costs()[0];
-  SessionOptions options = {.context = kContext};
+  SessionOptions options = {.context = kContext, .numerics = numerics};
   SHUNT_TRY_ASSIGN(options.context, choose_context(model, runtime, options));
   StepPlanner planner(model, runtime, options, options.context);
   for (options.max_batch_tokens = std::min(kMostTokens, options.context / 2);; options.max_batch_tokens /= 2) {

@@ -19,7 +19,7 @@ using StepProgress = std::function<bool(std::size_t done, std::size_t count)>;
 // Times come from the device's own clock. REQUIRES: the runtime has one device, `profile` is that device's, and the
 // runtime plans with it at ratios of 1. Errors: interrupted if `progress` returned false; unsupported if 32 tokens are
 // predicted to take more than a second; those of the device, such as out_of_memory if the model does not fit there.
-[[nodiscard]] Result<DeviceProfile> measure_steps(const Model& model, const Runtime& runtime, DeviceProfile profile,
-                                                  const StepProgress& progress);
+[[nodiscard]] Result<DeviceProfile> measure_steps(const Model& model, const Runtime& runtime, Numerics numerics,
+                                                  DeviceProfile profile, const StepProgress& progress);
 
 }  // namespace shunt::models

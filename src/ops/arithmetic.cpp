@@ -1,5 +1,7 @@
 #include "ops/arithmetic.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 namespace shunt {
@@ -45,6 +47,11 @@ double automatic_error(const OpCall& call) {
 }  // namespace
 
 const ArithmeticInfo& info_of(Arithmetic arithmetic) { return kArithmetics[static_cast<std::size_t>(arithmetic)]; }
+std::span<const ArithmeticInfo> arithmetics() { return kArithmetics; }
+
+std::string words_of(Arithmetic arithmetic) {
+  return arithmetic == Arithmetic::f32 ? "" : fmt::format(" in {}", info_of(arithmetic).name);
+}
 
 Arithmetic least_exact(Arithmetic a, Arithmetic b) { return info_of(a).error < info_of(b).error ? b : a; }
 

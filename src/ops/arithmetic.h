@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <string_view>
 
 #include "ops/op.h"
@@ -19,6 +21,10 @@ struct ArithmeticInfo {
   std::string_view meaning;
 };
 [[nodiscard]] const ArithmeticInfo& info_of(Arithmetic arithmetic);
+// One row per Arithmetic, in the order of the enum.
+[[nodiscard]] std::span<const ArithmeticInfo> arithmetics();
+// Returns " in halves"; nothing for F32.
+[[nodiscard]] std::string words_of(Arithmetic arithmetic);
 
 [[nodiscard]] Arithmetic least_exact(Arithmetic a, Arithmetic b);
 

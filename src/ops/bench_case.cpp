@@ -59,7 +59,11 @@ BenchOperands::BenchOperands(const BenchCase& use) : use_(use) {
 }
 
 BenchCase bench_case_of(const OpCall& call) {
-  BenchCase use{.op = call.op, .dtype = call.output->dtype, .attributes = *call.attributes, .output = *call.output};
+  BenchCase use{.op = call.op,
+                .dtype = call.output->dtype,
+                .attributes = *call.attributes,
+                .output = *call.output,
+                .numerics = call.numerics};
   use.rows = call.output->shape[0];
   use.output.extent = Extent::fixed;
   for (const Operand* operand : call.inputs) {

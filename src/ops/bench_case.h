@@ -46,6 +46,7 @@ struct BenchCase {
   Attributes attributes;
   std::vector<BenchInput> inputs;
   Operand output;
+  Numerics numerics = Numerics::exact;
 
   [[nodiscard]] const Shape& shape(std::size_t input) const { return inputs[input].operand.shape; }
 };
@@ -55,7 +56,11 @@ class BenchOperands {
  public:
   explicit BenchOperands(const BenchCase& use);
   [[nodiscard]] OpCall call() const {
-    return {.op = use_.op, .attributes = &use_.attributes, .inputs = inputs_, .output = &use_.output};
+    return {.op = use_.op,
+            .attributes = &use_.attributes,
+            .inputs = inputs_,
+            .output = &use_.output,
+            .numerics = use_.numerics};
   }
 
  private:
@@ -103,8 +108,8 @@ class BenchBuilder {
   BenchCase use_;
 };
 
-// Returns a use of the op on operands like those of `call`, with all entries of buckets valid. Indices spread over all
-// that they can address, and tokens see half of the context.
+// Returns a use of the op on operands like those of `call`, in its numerics, with all entries of buckets valid. Indices
+// spread over all that they can address, and tokens see half of the context.
 [[nodiscard]] BenchCase bench_case_of(const OpCall& call);
 
 // Returns cases with every weight dtype for linear and a typical one for other ops. Each has a case with one row and

@@ -93,8 +93,7 @@ class Placer {
     }
     candidate.reason = Reason::higher_cost;
     candidate.arithmetic = cost.support.arithmetic;
-    candidate.compute_us = cost.compute.us;
-    candidate.uncertainty_us = cost.compute.uncertainty_us;
+    take(cost.compute, candidate);
     return candidate;
   }
 
@@ -113,8 +112,13 @@ class Placer {
     }
     candidate.reason = Reason::higher_cost;
     candidate.detail = fmt::format("as {} ops", unit.nodes.size());
-    candidate.compute_us = all.us;
-    candidate.uncertainty_us = all.uncertainty_us;
+    take(all, candidate);
+  }
+
+  void take(const Prediction& prediction, Candidate& candidate) const {
+    candidate.compute_us = prediction.us;
+    candidate.uncertainty_us = prediction.uncertainty_us;
+    candidate.measured = problem_.costs[candidate.device].rests_on_measurements(prediction);
   }
 
   Result<Decision> decide(const Unit& unit) const {

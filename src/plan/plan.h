@@ -47,7 +47,7 @@ struct Candidate {
   std::string detail;     // what it lacks, which operand is too large, or how much memory there is
   double compute_us = 0;  // of the op alone; 0: it cannot run
   double uncertainty_us = 0;
-  bool measured = false;                    // the prediction rests on measurements of the device, not on priors
+  bool measured = false;                    // the prediction rests on measurements of alike ops on the device
   Arithmetic arithmetic = Arithmetic::f32;  // of its products here
   // Time added to the whole plan if this op and its group ran here and all else stayed; 0 for the chosen device. Empty
   // before explain(), and if the move is impossible.
@@ -155,6 +155,8 @@ struct Plan {
 // have ended. Errors: internal.
 [[nodiscard]] Status check(const Plan& plan, const Graph& graph);
 
+// Returns what the predicted time does not rest on, and the remedy, in parentheses; nothing if all was measured.
+[[nodiscard]] std::string doubt_in_words(const Plan& plan, const Graph& graph);
 // Describes devices, memory, steps and, if asked, each decision with its candidates.
 [[nodiscard]] std::string to_text(const Plan& plan, const Graph& graph, bool explain);
 [[nodiscard]] std::string to_json(const Plan& plan, const Graph& graph);

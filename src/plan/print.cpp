@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 #include <string_view>
 
@@ -18,11 +19,6 @@ std::string describe(const Plan& plan, const Graph& graph, const Step& step) {
                        in_units(step.transfer.bytes), plan.devices[step.transfer.from].id,
                        plan.devices[step.transfer.to].id);
   return fmt::format("{} ops on {}", step.unit_count, plan.devices[step.device].id);
-}
-
-// Returns " in halves"; nothing for F32.
-std::string words_of(Arithmetic arithmetic) {
-  return arithmetic == Arithmetic::f32 ? "" : fmt::format(" in {}", info_of(arithmetic).name);
 }
 
 CandidateRecord record_of(const Plan& plan, const Candidate& candidate) {
@@ -101,13 +97,21 @@ Json step_to_json(const Plan& plan, const Graph& graph, const Step& step) {
 
 }  // namespace
 
+std::string doubt_in_words(const Plan& plan, const Graph& graph) {
+  if (!plan.is_measured) return " (from priors; run shunt calibrate to measure)";
+  const auto is_measured = [](const Decision& decision) { return decision.candidates[decision.device].measured; };
+  if (std::ranges::all_of(plan.decisions, is_measured)) return "";
+  return fmt::format(" (some ops are unlike those measured; run shunt calibrate MODEL --numerics {} to measure them)",
+                     name_of(graph.numerics()));
+}
+
 std::string to_text(const Plan& plan, const Graph& graph, bool explain) {
   std::string text = fmt::format(
       "predicted: {}{}{}{}\n", in_time(plan.predicted_us),
       plan.memory_wait_us > 0 ? fmt::format(", {} of that waiting for memory in use", in_time(plan.memory_wait_us))
                               : "",
       plan.bound_us > 0 ? fmt::format(", at least {} in any placement", in_time(plan.bound_us)) : "",
-      plan.is_measured ? "" : " (from priors; run shunt calibrate to measure)");
+      doubt_in_words(plan, graph));
   for (const Quarantined& device : plan.quarantined)
     text += fmt::format("{} is quarantined after a failure: {}\n", device.id, device.why);
   std::set<std::string_view> split;

@@ -28,6 +28,7 @@ std::string describe(const CandidateRecord& candidate) {
   if (candidate.compute_us > 0)
     text += fmt::format("; the op alone {} +- {}", in_time(candidate.compute_us), in_time(candidate.uncertainty_us));
   if (candidate.arithmetic != "f32") text += fmt::format(", in {}", candidate.arithmetic);
+  if (candidate.compute_us > 0 && !candidate.measured) text += ", not measured";
   return text;
 }
 

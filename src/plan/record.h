@@ -17,7 +17,7 @@ struct CandidateRecord {
   std::string detail;     // why it could not run the op
   double compute_us = 0;  // of the op alone; 0: it could not run
   double uncertainty_us = 0;
-  bool measured = true;            // the prediction rests on measurements of the device
+  bool measured = true;            // the prediction rests on measurements of alike ops on the device
   std::string arithmetic = "f32";  // of its products (arithmetics.def)
   std::optional<double> added_us;  // time that it was predicted to add to the whole
 };

@@ -40,12 +40,13 @@ TEST(StepRatios, AreWhatStepsTakeInPlaceOfWhatWasPredicted) {
     DeviceProfile before = unmeasured(opened(*runtime).handles()[0]->info());
     before.few_tokens_ratio = 7;
     std::size_t steps = 0;
-    const auto after = measure_steps(*model, *runtime, before, [&](std::size_t done, std::size_t count) {
-      EXPECT_TRUE(done == steps || done == steps + 1) << done;
-      steps = done;
-      EXPECT_LE(done, count);
-      return true;
-    });
+    const auto after =
+        measure_steps(*model, *runtime, Numerics::automatic, before, [&](std::size_t done, std::size_t count) {
+          EXPECT_TRUE(done == steps || done == steps + 1) << done;
+          steps = done;
+          EXPECT_LE(done, count);
+          return true;
+        });
     ASSERT_TRUE(after.has_value()) << after.error().message;
     EXPECT_NEAR(after->few_tokens_ratio, slower, 0.02 * slower);
     EXPECT_NEAR(after->many_tokens_ratio, slower, 0.02 * slower);
@@ -59,8 +60,9 @@ TEST(StepRatios, EndWhereOneSaysSo) {
   const auto runtime = machine(1);
   for (const std::size_t least : {1U, 3U}) {  // while filling the context, or later
     std::size_t last = 0;
-    const auto ended = measure_steps(*model, *runtime, unmeasured(opened(*runtime).handles()[0]->info()),
-                                     [&](std::size_t done, std::size_t) { return (last = done) < least; });
+    const auto ended =
+        measure_steps(*model, *runtime, Numerics::automatic, unmeasured(opened(*runtime).handles()[0]->info()),
+                      [&](std::size_t done, std::size_t) { return (last = done) < least; });
     ASSERT_FALSE(ended.has_value());
     EXPECT_EQ(ended.error().code, Code::interrupted);
     EXPECT_EQ(last, least);
@@ -72,8 +74,9 @@ TEST(StepRatios, AreNotMeasuredWhereThatTakesTooLong) {
   ASSERT_TRUE(make_model("nano", "F16", folder.file("m")).has_value());
   const auto model = Loaded::take(Model::load(folder.file("m")));
   const auto runtime = machine(1, 1e5);
-  const auto refused = measure_steps(*model, *runtime, unmeasured(opened(*runtime).handles()[0]->info()),
-                                     [](std::size_t, std::size_t) { return true; });
+  const auto refused =
+      measure_steps(*model, *runtime, Numerics::automatic, unmeasured(opened(*runtime).handles()[0]->info()),
+                    [](std::size_t, std::size_t) { return true; });
   ASSERT_FALSE(refused.has_value());
   EXPECT_EQ(refused.error().code, Code::unsupported);
   EXPECT_NE(refused.error().message.find("a step of 32 tokens is predicted to take"), std::string::npos)

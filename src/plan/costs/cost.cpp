@@ -1,5 +1,7 @@
 #include "plan/costs/cost.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -9,6 +11,8 @@ namespace {
 
 // The relative difference between an unmeasured device and its priors.
 constexpr double kBelieved = 0.5;
+// The same between kernels that compute products in different ways.
+constexpr double kOtherArithmetic = 1;
 
 // Expected deviation of times from the roofline, as a logarithm, before anything nearby is known.
 constexpr double kDeviation = 0.7;
@@ -181,8 +185,12 @@ std::string_view DeviceCost::refusal(Op op) const {
   return found == refused_.end() ? std::string_view() : found->second;
 }
 
-Prediction DeviceCost::compute(const OpCall& call) const {
-  Prediction prediction = alone(call);
+bool DeviceCost::rests_on_measurements(const Prediction& prediction) const {
+  return is_measured_ && prediction.uncertainty_us <= kBelieved * prediction.us;
+}
+
+Prediction DeviceCost::compute(const OpCall& call, std::optional<Arithmetic> arithmetic) const {
+  Prediction prediction = alone(call, arithmetic);
   double factor = correction_;
   if (const auto tokens = tokens_of(call)) factor *= *tokens <= kFewTokens ? few_tokens_ratio_ : many_tokens_ratio_;
   prediction.us *= factor;
@@ -190,18 +198,42 @@ Prediction DeviceCost::compute(const OpCall& call) const {
   return prediction;
 }
 
-Prediction DeviceCost::alone(const OpCall& call) const {
-  const Cost cost = info_of(call.op).rule->cost(call);
-  if (!curves_.empty()) {
-    const std::string kind = kind_of(call);
-    if (const auto curve = curves_.find(kind); curve != curves_.end()) return curve->second.predict(cost);
-    // The same op on other dtypes says more than other ops do.
-    const std::string_view op = std::string_view(kind).substr(0, kind.find(' ') + 1);
-    if (const auto near = curves_.lower_bound(op); near != curves_.end() && near->first.starts_with(op)) {
-      const Prediction prediction = near->second.predict(cost);
-      return {.us = prediction.us, .uncertainty_us = std::max(prediction.uncertainty_us, prediction.us * kBelieved)};
-    }
+// Of kinds that differ only in how products are computed, takes the one with the nearest shape.
+std::optional<Prediction> DeviceCost::from_nearest(const OpCall& call, const Cost& cost) const {
+  std::optional<Prediction> nearest;
+  for (std::size_t index = 0; index < arithmetics().size(); ++index) {
+    const auto curve = curves_.find(kind_of(call, static_cast<Arithmetic>(index)));
+    if (curve == curves_.end()) continue;
+    const Prediction prediction = curve->second.predict(cost);
+    if (!nearest || prediction.uncertainty_us * nearest->us < nearest->uncertainty_us * prediction.us)
+      nearest = prediction;
   }
+  return nearest;
+}
+
+// Takes the first kind of the op with that arithmetic, or any if there is none.
+std::optional<Prediction> DeviceCost::from_other_dtypes(const OpCall& call, const Cost& cost,
+                                                        std::optional<Arithmetic> arithmetic) const {
+  const std::string op = fmt::format("{} ", name_of(call.op));
+  for (auto near = curves_.lower_bound(op); near != curves_.end() && near->first.starts_with(op); ++near)
+    if (!arithmetic || arithmetic_of(near->first) == *arithmetic) return near->second.predict(cost);
+  return std::nullopt;
+}
+
+Prediction DeviceCost::alone(const OpCall& call, std::optional<Arithmetic> arithmetic) const {
+  const Cost cost = info_of(call.op).rule->cost(call);
+  const auto uncertain = [](Prediction prediction, double least) -> Prediction {
+    return {.us = prediction.us, .uncertainty_us = std::max(prediction.uncertainty_us, least * prediction.us)};
+  };
+  if (arithmetic)
+    if (const auto curve = curves_.find(kind_of(call, *arithmetic)); curve != curves_.end())
+      return curve->second.predict(cost);
+  const auto nearest = from_nearest(call, cost);
+  if (nearest && !arithmetic) return *nearest;
+  // The same op says more than other ops do, and kernels of the same arithmetic more than those of the same dtypes.
+  if (const auto other = from_other_dtypes(call, cost, arithmetic)) return uncertain(*other, kBelieved);
+  if (nearest) return uncertain(*nearest, kOtherArithmetic);
+  if (const auto other = from_other_dtypes(call, cost, {})) return uncertain(*other, kOtherArithmetic);
   const auto family = prior_.families.find(info_of(call.op).family);
   const ComputeRates rates = family != prior_.families.end()
                                  ? family->second

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -56,8 +57,10 @@ class DeviceCost {
 
   // Returns how the device was seen to compute an op wrongly; empty: it was not.
   [[nodiscard]] std::string_view refusal(Op op) const;
-  // Predicts an op within a program.
-  [[nodiscard]] Prediction compute(const OpCall& call) const;
+  // Predicts an op within a program that computes its products so; nullopt: as in the nearest shape that was measured.
+  [[nodiscard]] Prediction compute(const OpCall& call, std::optional<Arithmetic> arithmetic = {}) const;
+  // Returns whether a prediction rests on measurements of alike ops, if on any.
+  [[nodiscard]] bool rests_on_measurements(const Prediction& prediction) const;
   // The time to start a program, and the extra time if the device was idle before.
   [[nodiscard]] double launch_us() const { return launch_us_ * correction_; }
   [[nodiscard]] double wake_us() const { return wake_us_ * correction_; }
@@ -82,7 +85,10 @@ class DeviceCost {
 
  private:
   void use(const DeviceInfo& device, const UsableProfile& measured);
-  [[nodiscard]] Prediction alone(const OpCall& call) const;
+  [[nodiscard]] Prediction alone(const OpCall& call, std::optional<Arithmetic> arithmetic) const;
+  [[nodiscard]] std::optional<Prediction> from_nearest(const OpCall& call, const Cost& cost) const;
+  [[nodiscard]] std::optional<Prediction> from_other_dtypes(const OpCall& call, const Cost& cost,
+                                                            std::optional<Arithmetic> arithmetic) const;
 
   PriorRates prior_;
   double launch_us_;
@@ -99,7 +105,7 @@ class DeviceCost {
   double many_tokens_ratio_ = 1;
   double correction_ = 1;
   std::map<std::string, std::string, std::less<>> refused_;
-  std::map<std::string, TimeCurve, std::less<>> curves_;  // by kind
+  std::map<std::string, TimeCurve, std::less<>> curves_;  // by kind (kind_of())
 };
 
 // Predicts a typical language-model workload, to compare devices before a model is known: the matrix products of

@@ -40,7 +40,7 @@ OpCost CostCache::ask(const OpCall& call, std::uint32_t device) const {
     return {.support = {.reason = fmt::format("{}: it was wrong when it was measured: {}", name_of(call.op), wrong)},
             .compute = {}};
   OpCost cost{.support = devices_[device]->supports(std::span(&call, 1)), .compute = {}};
-  if (cost.support) cost.compute = costs_[device].compute(call);
+  if (cost.support) cost.compute = costs_[device].compute(call, cost.support.arithmetic);
   return cost;
 }
 

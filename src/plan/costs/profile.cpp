@@ -15,7 +15,9 @@
 namespace shunt {
 namespace {
 
-constexpr std::string_view kFormat = "shunt calibration 1";
+constexpr std::string_view kFormat = "shunt calibration 2";
+// In this one, ops were measured with exact numerics, and whole steps with automatic ones.
+constexpr std::string_view kFirstFormat = "shunt calibration 1";
 
 std::map<std::string, std::string, std::less<>> kernels_of(std::string_view device) {
   const auto api = std::ranges::find(api_rows(), api_of(device), &ApiRow::name);
@@ -40,6 +42,14 @@ void keep_measured_kernels(DeviceProfile& device) {
   std::erase_if(device.refused, is_other);
   if (std::erase_if(device.ops, is_other) != 0) device.few_tokens_ratio = device.many_tokens_ratio = 1;
   device.kernels = now;
+}
+
+// Steps that other kernels computed than its ops say nothing about them. Processors have the same ones for all
+// numerics.
+void doubt_steps(DeviceProfile& device) {
+  if (device.threads != 0) return;
+  device.few_tokens_ratio = device.many_tokens_ratio = 1;
+  device.checked_s = 0;
 }
 
 bool is_time(double us) { return std::isfinite(us) && us >= 0; }
@@ -101,7 +111,7 @@ void visit_fields(field_json::FieldsOf<DeviceProfile> auto& device, const auto& 
   visit("refused", device.refused);
 }
 
-std::string kind_of(const OpCall& call) {
+std::string kind_of(const OpCall& call, Arithmetic arithmetic) {
   std::string kind(name_of(call.op));
   std::span<const Operand* const> inputs = call.inputs;
   while (!inputs.empty() && inputs.back() == nullptr) inputs = inputs.first(inputs.size() - 1);
@@ -111,7 +121,15 @@ std::string kind_of(const OpCall& call) {
   }
   kind += " -> ";
   kind += name_of(call.output->dtype);
-  return kind;
+  return kind + words_of(arithmetic);
+}
+
+Arithmetic arithmetic_of(std::string_view kind) {
+  for (std::size_t index = 0; index < arithmetics().size(); ++index) {
+    const auto arithmetic = static_cast<Arithmetic>(index);
+    if (const std::string words = words_of(arithmetic); !words.empty() && kind.ends_with(words)) return arithmetic;
+  }
+  return Arithmetic::f32;
 }
 
 double unix_seconds() {
@@ -150,7 +168,8 @@ std::string to_json(const Profile& profile) {
 
 Result<Profile> profile_from_json(std::string_view text) {
   auto json = parse_json(text);
-  if (!json.is_object() || !json.contains("format") || json["format"] != kFormat || !json.contains("devices"))
+  const auto has_format = [&](std::string_view format) { return json.contains("format") && json["format"] == format; };
+  if (!json.is_object() || !(has_format(kFormat) || has_format(kFirstFormat)) || !json.contains("devices"))
     return fail(Code::invalid, fmt::format("its format is not \"{}\"", kFormat));
   // What does not say so was not measured in a hurry, nor after a pause, nor in whole steps, and nobody knows when and
   // with which kernels.
@@ -169,6 +188,7 @@ Result<Profile> profile_from_json(std::string_view text) {
   for (DeviceProfile& device : profile.devices) {
     if (!is_sound(device)) return fail(Code::invalid, fmt::format("{} has invalid times", device.id));
     keep_measured_kernels(device);
+    if (has_format(kFirstFormat)) doubt_steps(device);
   }
   return profile;
 }

@@ -11,14 +11,17 @@
 #include <string>
 #include <vector>
 
+#include "ops/arithmetic.h"
 #include "ops/op.h"
 #include "shunt/devices.h"
 #include "shunt/status.h"
 
 namespace shunt {
 
-// Names the op and the dtypes of its operands: "linear F32 Q8_0 -> F32". Times are compared within one kind.
-[[nodiscard]] std::string kind_of(const OpCall& call);
+// Names the op, the dtypes of its operands and how the device computes its products: "linear F32 Q8_0 -> F32 in
+// halves". Times are compared within one kind.
+[[nodiscard]] std::string kind_of(const OpCall& call, Arithmetic arithmetic);
+[[nodiscard]] Arithmetic arithmetic_of(std::string_view kind);
 
 // One shape of an op.
 struct MeasuredOp {

@@ -181,7 +181,7 @@ class Calibration {
     // repetitions do not show.
     for (int visit = 0; visit < kMostTries; ++visit)
       for (const BenchCase& use : ordered) {
-        SHUNT_TRY(say(kind_of(BenchOperands(use).call())));
+        SHUNT_TRY(say(kind_on(device_, BenchOperands(use).call())));
         SHUNT_TRY(measure(use));
       }
     SHUNT_TRY(measure_impossible_again(ordered));
@@ -202,7 +202,7 @@ class Calibration {
     memory_ =
         memory_for(device_, kBeyondCachesBriefly + std::min(static_cast<std::uint64_t>(most_read), kMostReadBytes));
     for (const BenchCase& use : cases) {
-      SHUNT_TRY(say(kind_of(BenchOperands(use).call())));
+      SHUNT_TRY(say(kind_on(device_, BenchOperands(use).call())));
       SHUNT_TRY(measure_in_time(use));
     }
     return finished();
@@ -300,7 +300,7 @@ class Calibration {
 
   Status measure(const BenchCase& use) {
     const BenchOperands operands(use);
-    const std::string kind = kind_of(operands.call());
+    const std::string kind = kind_on(device_, operands.call());
     const Cost cost = cost_of(operands.call());
     const double expected = expected_s(kind, cost);
     if (profile_.refused.contains(name_of(use.op)) ||
@@ -336,7 +336,7 @@ class Calibration {
     profile_ = std::move(usable.profile);
     for (const BenchCase& use : cases) {
       const BenchOperands operands(use);
-      const std::string kind = kind_of(operands.call());
+      const std::string kind = kind_on(device_, operands.call());
       const Cost cost = cost_of(operands.call());
       const auto points = profile_.ops.find(kind);
       if (points != profile_.ops.end() &&
@@ -369,7 +369,7 @@ class Calibration {
     const double run_s = std::max({expected_s, sweep_s > kLongSweepSeconds ? 0 : sweep_s, kLeastRunSeconds});
     const double needed_s = kBriefRuns * run_s + timing.most_waking_s;
     if (needed_s > seconds_left()) return {};
-    const std::string kind = kind_of(call);
+    const std::string kind = kind_on(device_, call);
     if (!recorded_.contains(kind)) {
       SHUNT_TRY_ASSIGN(const bool is_right, is_right_in_time(call, needed_s));
       if (!is_right) return {};
@@ -392,7 +392,7 @@ class Calibration {
   // A record to be checked may be far too slow, and would then never be timed.
   [[nodiscard]] double most_expected_us(const OpCall& call) const {
     const DeviceCost measured(device_.info(), &profile_);
-    const Prediction expected = measured.compute(call);
+    const Prediction expected = measured.compute(call, arithmetic_of(kind_on(device_, call)));
     if (!is_checking_) return expected.us + expected.uncertainty_us;
     const double believed_us = DeviceCost(device_.info(), nullptr).compute(call).us;
     return std::min({expected.us, kFarSlower * believed_us, kFarSlower * best_us(cost_of(call))});
@@ -500,11 +500,11 @@ Result<std::vector<CheckedOp>> check_predictions(Device& device, std::span<const
   std::size_t done = 0;
   for (const BenchCase& use : cases) {
     const BenchOperands operands(use);
-    const std::string kind = kind_of(operands.call());
+    const std::string kind = kind_on(device, operands.call());
     if (options.progress && !options.progress(kind, done++, cases.size()))
       return fail(Code::interrupted, "interrupted");
     const auto points = profile.ops.find(kind);
-    const Prediction predicted = cost.compute(operands.call());
+    const Prediction predicted = cost.compute(operands.call(), arithmetic_of(kind));
     if (points == profile.ops.end() || predicted.us > kLongUseSeconds * 1e6) continue;
     SHUNT_TRY_ASSIGN(const auto timed,
                      time_of(use, device, predicted.us / 1e6,

@@ -65,7 +65,7 @@ std::vector<BenchCase> cases_by_time(std::span<const Workload> work, Device& dev
       const OpCall call = unit_call.call();
       const OpCost& cost = cost_cache.of(call, 0);
       if (!cost.support) continue;
-      Kind& kind = by_name[kind_of(call)];
+      Kind& kind = by_name[kind_of(call, cost.support.arithmetic)];
       kind.us += step.times * cost.compute.us;
       kind.cases.emplace(to_string(call), bench_case_of(call));
     }
@@ -82,7 +82,7 @@ std::vector<BenchCase> cases_by_time(std::span<const Workload> work, Device& dev
   return cases;
 }
 
-std::vector<BenchCase> calibration_cases(bool quick) {
+std::vector<BenchCase> calibration_cases(bool quick, Numerics numerics) {
   std::vector<BenchCase> cases;
   std::set<std::pair<std::string, std::vector<double>>> seen;
   // From a small model to one of a billion parameters.
@@ -101,12 +101,14 @@ std::vector<BenchCase> calibration_cases(bool quick) {
           const Cost cost = cost_of(operands.call());
           if (use.rows > 1 && use.rows < 16 && (is_middle || !has_kernels_for_few(use))) continue;
           if (!is_usual(use.dtype) && (quick || is_middle || prompt == 2 || prompt == 8 || prompt == 16)) continue;
-          if (seen.emplace(kind_of(operands.call()), std::vector{cost.flops, cost.bytes_read, cost.bytes_written})
+          if (seen.emplace(kind_of(operands.call(), Arithmetic::f32),
+                           std::vector{cost.flops, cost.bytes_read, cost.bytes_written})
                   .second)
             cases.push_back(use);
         }
       }
     }
+  for (BenchCase& use : cases) use.numerics = numerics;
   return cases;
 }
 
@@ -127,13 +129,18 @@ std::vector<BenchCase> cases_of(const Graph& graph, Device& device) {
   return cases;
 }
 
-std::vector<BenchCase> unseen_cases() {
+std::vector<BenchCase> unseen_cases(Numerics numerics) {
   OpSizes between = sizes_of(1280, 3584, 24000, 1024);
   between.prompt = 200;
   std::vector<BenchCase> cases;
   for (std::size_t op = 0; op < ops().size(); ++op)
     if (auto uses = bench_cases(static_cast<Op>(op), between)) std::ranges::move(*uses, std::back_inserter(cases));
+  for (BenchCase& use : cases) use.numerics = numerics;
   return cases;
+}
+
+std::string kind_on(const Device& device, const OpCall& call) {
+  return kind_of(call, device.supports(std::span(&call, 1)).arithmetic);
 }
 
 }  // namespace shunt

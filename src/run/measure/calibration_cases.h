@@ -15,12 +15,15 @@ namespace shunt {
 // The numbers of tokens of the steps in which ops are measured.
 inline constexpr std::array kMeasuredTokens = {1U, 2U, 4U, 8U, 16U, 128U, 512U};
 // Returns the shapes that models have, of the ops and dtypes that they use; `quick`: fewer of each.
-[[nodiscard]] std::vector<BenchCase> calibration_cases(bool quick);
+[[nodiscard]] std::vector<BenchCase> calibration_cases(bool quick, Numerics numerics);
 // Returns each different shape that a device would compute of a graph, if it were alone.
 [[nodiscard]] std::vector<BenchCase> cases_of(const Graph& graph, Device& device);
 
 // Returns shapes between those of calibration_cases().
-[[nodiscard]] std::vector<BenchCase> unseen_cases();
+[[nodiscard]] std::vector<BenchCase> unseen_cases(Numerics numerics);
+
+// Names the kind of a case as the device computes it (kind_of()).
+[[nodiscard]] std::string kind_on(const Device& device, const OpCall& call);
 
 // A step that is to run `times` times.
 struct Workload {

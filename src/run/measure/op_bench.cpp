@@ -47,9 +47,9 @@ Result<std::unique_ptr<BenchMemory>> BenchMemory::create(Device& device, std::ui
 }
 
 Result<std::unique_ptr<OpBench>> OpBench::create(BenchCase use, Device& device, std::uint64_t memory_bytes,
-                                                 BenchMemory* shared, Numerics numerics) {
-  std::unique_ptr<OpBench> bench(new OpBench(std::move(use), device, numerics));
-  const OpCall calls[] = {bench->call()};
+                                                 BenchMemory* shared) {
+  std::unique_ptr<OpBench> bench(new OpBench(std::move(use), device));
+  const OpCall calls[] = {bench->operands_.call()};
   if (Support support = device.supports(calls); !support) return fail(Code::unsupported, std::move(support.reason));
   bench->cost_ = info_of(bench->use_.op).rule->cost(calls[0]);
   bench->choose_copies(memory_bytes);
@@ -117,7 +117,7 @@ Status OpBench::bind(BenchMemory* shared) {
   const std::uint64_t first_written = shares ? shared->read_bytes_ : read;
   for (std::size_t index = 0; index < inputs_.size(); ++index) {
     if (use_.inputs[index].is_absent) continue;
-    inputs_[index].layout = device_.layout_for(call(), index);
+    inputs_[index].layout = device_.layout_for(operands_.call(), index);
     inputs_[index].buffer = buffer;
     inputs_[index].offset += is_written(index) ? first_written : first_read;
     if (!shares || is_written(index)) SHUNT_TRY(fill(index));
@@ -126,12 +126,6 @@ Status OpBench::bind(BenchMemory* shared) {
   output_.offset += first_written;
   if (changes_state) output_ = inputs_[0];
   return {};
-}
-
-OpCall OpBench::call() const {
-  OpCall call = operands_.call();
-  call.numerics = numerics_;
-  return call;
 }
 
 Status OpBench::fill(std::size_t index) {
@@ -158,7 +152,7 @@ Status OpBench::prepare(std::uint32_t uses) {
   const std::uint64_t alignment = device_.info().alignment_bytes;
   std::vector<ProgramOp> ops;
   for (std::uint32_t i = 0; i < uses; ++i) {
-    ProgramOp op{.call = call(), .inputs = inputs_, .output = output_, .name = fmt::format("use {}", i)};
+    ProgramOp op{.call = operands_.call(), .inputs = inputs_, .output = output_, .name = fmt::format("use {}", i)};
     const std::uint32_t copy = i % copies_;
     for (std::size_t input = 0; input < op.inputs.size(); ++input)
       if (rotates(use_.inputs[input])) op.inputs[input].offset += copy * aligned(op.inputs[input].bytes, alignment);

@@ -38,8 +38,7 @@ class OpBench {
   // is allocated. Errors: unsupported with the device's reason; out_of_memory; those of a run.
   [[nodiscard]] static Result<std::unique_ptr<OpBench>> create(BenchCase use, Device& device,
                                                                std::uint64_t memory_bytes,
-                                                               BenchMemory* shared = nullptr,
-                                                               Numerics numerics = Numerics::exact);
+                                                               BenchMemory* shared = nullptr);
 
   // Seconds per use, by the device's clock.
   [[nodiscard]] Result<double> measure();
@@ -56,9 +55,7 @@ class OpBench {
   [[nodiscard]] bool reads_memory() const { return reads_memory_; }
 
  private:
-  OpBench(BenchCase use, Device& device, Numerics numerics)
-      : use_(std::move(use)), operands_(use_), numerics_(numerics), device_(device) {}
-  [[nodiscard]] OpCall call() const;
+  OpBench(BenchCase use, Device& device) : use_(std::move(use)), operands_(use_), device_(device) {}
   [[nodiscard]] bool rotates(const BenchInput& input) const;
   void choose_copies(std::uint64_t memory_bytes);
   [[nodiscard]] Status bind(BenchMemory* shared);
@@ -68,7 +65,6 @@ class OpBench {
 
   BenchCase use_;
   BenchOperands operands_;
-  Numerics numerics_;
   Device& device_;
   Cost cost_;
   bool reads_memory_ = false;

@@ -319,8 +319,7 @@ class Conformance {
     Device& device = *devices_[number];
     const Op op = made.sample.op;
     const Support support = device.supports(std::span(&made.call, 1));
-    std::string dtypes = made.dtypes();
-    if (support.arithmetic != Arithmetic::f32) dtypes += fmt::format(" in {}", info_of(support.arithmetic).name);
+    std::string dtypes = made.dtypes() + words_of(support.arithmetic);
     ConformanceTally& tally = tallies_[{op, which.sizes, number, dtypes}];
     tally.device = device.info().id;
     tally.op = op;

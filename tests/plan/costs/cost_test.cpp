@@ -76,6 +76,27 @@ TEST_F(ProfileFile, OfADeviceWhoseNameIsNoUtf8IsWrittenAndReadAgain) {
   EXPECT_EQ(loaded->devices[0].name, "\xEF\xBF\xBD accelerator");
 }
 
+// Its steps ran with other numerics than its ops; on processors both have the same kernels.
+TEST_F(ProfileFile, OfTheFirstFormatKeepsAllButTheStepsOfOtherDevices) {
+  Profile profile = some_profile();
+  profile.devices.push_back(profile.devices[0]);
+  profile.devices[1].id = "cuda:0";
+  profile.devices[1].threads = 0;
+  profile.devices[1].ops.clear();  // of other kernels
+  std::string text = to_json(profile);
+  text.replace(text.find("calibration 2"), 13, "calibration 1");
+  write(text);
+  std::string warning;
+  const auto loaded = load_profile(path, warning);
+  ASSERT_TRUE(loaded.has_value());
+  EXPECT_EQ(warning, "");
+  ASSERT_EQ(loaded->devices.size(), 2U);
+  EXPECT_EQ(to_json({.devices = {loaded->devices[0]}}), to_json(some_profile()));
+  EXPECT_EQ(loaded->devices[1].few_tokens_ratio, 1);
+  EXPECT_EQ(loaded->devices[1].checked_s, 0) << "it is to be checked";
+  EXPECT_EQ(loaded->devices[1].launch_us, 3);
+}
+
 TEST_F(ProfileFile, ThatIsBrokenIsSetAside) {
   const std::string good = to_json(some_profile());
   const auto with = [&](std::string_view from, std::string_view to) {
@@ -84,7 +105,7 @@ TEST_F(ProfileFile, ThatIsBrokenIsSetAside) {
     return text;
   };
   for (const std::string& text :
-       {std::string(), std::string("{"), good.substr(0, good.size() / 2), with("calibration 1", "calibration 0"),
+       {std::string(), std::string("{"), good.substr(0, good.size() / 2), with("calibration 2", "calibration 0"),
         with("\"launch_us\"", "\"lunch_us\""), with("\"us\": 2.5", "\"us\": -2.5"), with("\"us\": 2.5", "\"us\": 0"),
         with("\"us\": 2.5", "\"us\": \"2.5\""), with("\"us\": 2.5", "\"us\": 1e999"),
         with("\"flops\": 1000.0", "\"flops\": -1"), with("\"few_tokens_ratio\": 0.75", "\"few_tokens_ratio\": 0")}) {
@@ -285,7 +306,7 @@ TEST(DeviceCost, OfOtherDtypesIsThatOfTheSameOp) {
   const Operand* const inputs[] = {&x, &weight};
   const Attributes none;
   const OpCall call{.op = Op::linear, .attributes = &none, .inputs = inputs, .output = &y};
-  EXPECT_EQ(kind_of(call), "linear F32 Q4_0 -> F32");
+  EXPECT_EQ(kind_of(call, Arithmetic::f32), "linear F32 Q4_0 -> F32");
   DeviceInfo info = processor();
   info.prior = {.launch_us = 1, .op_us = 1, .flops_per_s = 1e6, .bytes_per_s = 1e6};
   DeviceProfile profile = unmeasured(info);
@@ -294,6 +315,36 @@ TEST(DeviceCost, OfOtherDtypesIsThatOfTheSameOp) {
   const Prediction prediction = DeviceCost(info, &profile).compute(call);
   EXPECT_NEAR(prediction.us, 7, 0.2);
   EXPECT_GE(prediction.uncertainty_us, 3);
+}
+
+TEST(DeviceCost, OfAnotherArithmeticIsAGuess) {
+  const Operand x = Operand::contiguous(DType::F32, {4, 64});
+  const Operand weight = Operand::contiguous(DType::Q4_0, {32, 64}, TensorKind::weight);
+  const Operand y = Operand::contiguous(DType::F32, {4, 32});
+  const Operand* const inputs[] = {&x, &weight};
+  const Attributes none;
+  const OpCall call{.op = Op::linear, .attributes = &none, .inputs = inputs, .output = &y};
+  EXPECT_EQ(kind_of(call, Arithmetic::halves), "linear F32 Q4_0 -> F32 in halves");
+  EXPECT_EQ(arithmetic_of("linear F32 Q4_0 -> F32 in halves"), Arithmetic::halves);
+  EXPECT_EQ(arithmetic_of("linear F32 Q4_0 -> F32"), Arithmetic::f32);
+  const DeviceInfo info = processor();
+  DeviceProfile profile = unmeasured(info);
+  const auto record = [&](const std::string& kind, double us) {
+    profile.ops[kind] = {{.cost = info_of(Op::linear).rule->cost(call), .us = us, .spread = 0.01}};
+  };
+  record("linear F32 Q4_0 -> F32 in halves", 7);
+  const DeviceCost halves(info, &profile);
+  EXPECT_NEAR(halves.compute(call, Arithmetic::halves).us, 7, 0.2);
+  EXPECT_TRUE(halves.rests_on_measurements(halves.compute(call, Arithmetic::halves)));
+  EXPECT_NEAR(halves.compute(call).us, 7, 0.2) << "how it is computed is not known";
+  EXPECT_GE(halves.compute(call, Arithmetic::f32).uncertainty_us, 6.8);
+  EXPECT_FALSE(halves.rests_on_measurements(halves.compute(call, Arithmetic::f32)));
+  record("linear F32 Q8_0 -> F32", 16);
+  EXPECT_NEAR(DeviceCost(info, &profile).compute(call, Arithmetic::f32).us, 16, 0.4) << "other dtypes are nearer";
+  record("linear F32 Q4_0 -> F32", 14);
+  const DeviceCost both(info, &profile);
+  EXPECT_NEAR(both.compute(call, Arithmetic::f32).us, 14, 0.4);
+  EXPECT_NEAR(both.compute(call, Arithmetic::halves).us, 7, 0.2);
 }
 
 }  // namespace

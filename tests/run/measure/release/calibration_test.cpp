@@ -67,7 +67,7 @@ TEST(Calibration, FindsWhatASimulatedDeviceIsTold) {
     const BenchOperands operands(use);
     const Prediction measured = cost.compute(operands.call());
     const Prediction believed = DeviceCost(device->info(), nullptr).compute(operands.call());  // the simulated rates
-    EXPECT_NEAR(measured.us, believed.us, 0.05 * believed.us) << kind_of(operands.call());
+    EXPECT_NEAR(measured.us, believed.us, 0.05 * believed.us) << kind_on(*device, operands.call());
     EXPECT_LE(measured.uncertainty_us, 0.05 * measured.us);
   }
 }
@@ -175,6 +175,51 @@ class DisturbedDevice : public Device {
   std::int64_t late_ns_ = 0;
   std::uint64_t stands_at_ns_ = 0;  // 0: the clock runs
 };
+
+// Rounds what its numerics allow, by its word.
+class RoundingDevice : public DisturbedDevice {
+ public:
+  RoundingDevice() : DisturbedDevice(told(), {}) {}
+  [[nodiscard]] Support supports(std::span<const OpCall> run) const override {
+    Support support = DisturbedDevice::supports(run);
+    for (const OpCall& call : run)
+      if (allows(call, Arithmetic::halves)) support.arithmetic = Arithmetic::halves;
+    return support;
+  }
+};
+
+TEST(Calibration, MeasuresEachArithmeticOnItsOwn) {
+  RoundingDevice device;
+  std::vector<BenchCase> cases = cases_with(8, {Op::linear});
+  std::erase_if(cases, [](const BenchCase& use) { return use.dtype != DType::Q8_0; });
+  for (BenchCase& use : cases) use.numerics = Numerics::automatic;
+  const DeviceProfile automatic = calibrated(device, cases);
+  EXPECT_TRUE(automatic.ops.contains("linear F32 Q8_0 -> F32 in halves"));
+  EXPECT_EQ(automatic.ops.size(), 1U);
+
+  GraphBuilder builder;
+  builder.output(builder.linear(builder.input("x", DType::F32, {8, 32}), builder.weight("w", DType::Q8_0, {64, 32})));
+  Graph graph = *std::move(builder).finish();
+  Device* const devices[] = {&device};
+  const auto plan_with = [&](const DeviceProfile& profile, Numerics numerics) {
+    graph.set_numerics(numerics);
+    const std::vector<DeviceCost> costs = {DeviceCost(device.info(), &profile)};
+    return *make_plan({.graph = &graph, .devices = devices, .costs = costs});
+  };
+  EXPECT_TRUE(plan_with(automatic, Numerics::automatic).decisions[0].candidates[0].measured);
+  EXPECT_EQ(doubt_in_words(plan_with(automatic, Numerics::automatic), graph), "");
+  const Plan guessed = plan_with(automatic, Numerics::exact);
+  EXPECT_FALSE(guessed.decisions[0].candidates[0].measured);
+  EXPECT_NE(doubt_in_words(guessed, graph).find("--numerics exact"), std::string::npos);
+  EXPECT_NE(to_text(guessed, graph, true).find("not measured"), std::string::npos);
+
+  for (BenchCase& use : cases) use.numerics = Numerics::exact;
+  const auto both = calibrate(device, cases, automatic, {});
+  ASSERT_TRUE(both.has_value());
+  EXPECT_EQ(both->ops.size(), 2U);
+  EXPECT_TRUE(plan_with(*both, Numerics::exact).decisions[0].candidates[0].measured);
+  EXPECT_TRUE(plan_with(*both, Numerics::automatic).decisions[0].candidates[0].measured);
+}
 
 void expect_no_record_beats(const DeviceProfile& profile, const sim::Spec& spec) {
   std::size_t count = 0;
@@ -318,7 +363,7 @@ TEST(BriefCalibration, PredictsWhatItReachedAndKeepsWhatIsBelievedOfTheRest) {
     for (const BenchCase& use : cases_of(weighty_graph(tokens), *device)) {
       const BenchOperands operands(use);
       const double us = DeviceCost(truth->info(), nullptr).compute(operands.call()).us;
-      EXPECT_NEAR(measured.compute(operands.call()).us, us, 0.1 * us) << kind_of(operands.call());
+      EXPECT_NEAR(measured.compute(operands.call()).us, us, 0.1 * us) << kind_on(*device, operands.call());
       EXPECT_LT(believed.compute(operands.call()).us, us);
     }
   const DeviceProfile unreached = measured_within(*device, 0.001).profile;
@@ -347,7 +392,7 @@ TEST(Calibration, CasesOfAGraphAreWhatItsDeviceWouldCompute) {
   const auto device = sim::make_sim_device(told(), std::make_shared<sim::VirtualClock>());
   const std::vector<BenchCase> cases = cases_of(graph, *device);
   std::set<std::string> kinds;
-  for (const BenchCase& use : cases) kinds.insert(kind_of(BenchOperands(use).call()));
+  for (const BenchCase& use : cases) kinds.insert(kind_on(*device, BenchOperands(use).call()));
   EXPECT_EQ(kinds, (std::set<std::string>{"gather F32 I32 -> F32", "rms_norm_mul F32 F32 -> F32", "rms_norm F32 -> F32",
                                           "mul F32 F32 -> F32"}));
   EXPECT_EQ(calibrated(*device, cases).ops.size(), 4U);
