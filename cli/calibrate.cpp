@@ -180,11 +180,12 @@ Result<Checked> check(Device& device, std::span<const BenchCase> cases, const De
 }
 
 Result<DeviceProfile> measure(Device& device, std::span<const BenchCase> cases, const DeviceProfile* before,
-                              bool quick) {
+                              const CalibrateOptions& options) {
   const bool goes_on = before != nullptr && !before->is_brief;
   auto found = with_progress(device, [&](const Progress& progress) {
-    return calibrate(device, cases, goes_on ? *before : unmeasured(device.info()),
-                     {.quick = quick, .progress = progress});
+    return calibrate(
+        device, cases, goes_on ? *before : unmeasured(device.info()),
+        {.quick = options.quick, .checks_all = options.model.empty() && !options.quick, .progress = progress});
   });
   if (!found) return fail_at(device.info().id, std::move(found).error());
   return found;
@@ -246,7 +247,7 @@ Status add_device(Device& device, const CalibrateOptions& options, std::span<con
     if (!checked) results.failures.push_back(std::move(checked).error());
     return {};
   }
-  auto found = measure(device, cases, before, options.quick);
+  auto found = measure(device, cases, before, options);
   if (!found) {
     results.failures.push_back(std::move(found).error());
     return {};

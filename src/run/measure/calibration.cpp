@@ -27,7 +27,9 @@ constexpr std::uint64_t kLinkSizes[] = {4U << 10U, 64U << 10U, 1U << 20U, 16U <<
 // If one use takes longer, larger shapes of its kind are not measured.
 constexpr double kLongUseSeconds = 0.4;
 constexpr double kLongUseSecondsQuick = 0.05;
-// Before it is timed, a GPU works until it has not got faster by this factor for this long.
+// Before it is timed, a GPU that had nothing to do for so long works until it has not got faster by this factor for a
+// while.
+constexpr double kAsleepSeconds = 0.1;
 constexpr double kWakingSeconds = 0.03;
 constexpr double kFaster = 0.97;
 constexpr double kMostWakingSeconds = 0.5;
@@ -80,6 +82,7 @@ struct Timing {
   BenchMemory* memory = nullptr;
   std::uint64_t beyond_caches = cpu::beyond_cache_bytes();
   double most_waking_s = kMostWakingSeconds;
+  double worked_s = -std::numeric_limits<double>::infinity();  // when the device last worked, by its clock
   SteadyOptions steadiness;
 
   // Seconds until uses of `use_s` each have read more than any cache holds; 0 if they read nothing.
@@ -125,7 +128,9 @@ Result<std::optional<Timed>> time_of(const BenchCase& use, Device& device, doubl
     SHUNT_TRY_ASSIGN(const double seconds, (*bench)->measure());
     return seconds * 1e6;
   };
-  if (!device.info().is_host_cpu()) SHUNT_TRY(wake(**bench, timing.most_waking_s, timing.steadiness));
+  const bool can_sleep = !device.info().emulated && !device.info().is_host_cpu();
+  if (can_sleep && timing.steadiness.now_s() - timing.worked_s > kAsleepSeconds)
+    SHUNT_TRY(wake(**bench, timing.most_waking_s, timing.steadiness));
   SHUNT_TRY_ASSIGN(const Steady time, measure_steadily(us, timing.steadiness));
   return Timed{.use = time, .uses = (*bench)->uses()};
 }
@@ -228,9 +233,9 @@ class Calibration {
 
   [[nodiscard]] SteadyOptions steadiness() const { return steadiness_of(device_, options_.quick); }
 
-  Status say(const std::string& what, std::size_t things = 1) {
+  Status say(const std::string& what) {
     const bool goes_on = !options_.progress || options_.progress(what, done_, count_);
-    done_ += things;
+    ++done_;
     if (!goes_on) return fail(Code::interrupted, "interrupted");
     return {};
   }
@@ -308,8 +313,11 @@ class Calibration {
       return {};
     std::vector<Steady>& visited = visits_[{kind, {cost.flops, cost.bytes_read, cost.bytes_written}}];
     if (!needs_visit(visited)) return {};
-    SHUNT_TRY_ASSIGN(const auto time, timed(use, expected, {.memory = memory_.get(), .steadiness = steadiness()}));
+    SHUNT_TRY_ASSIGN(
+        const auto time,
+        timed(use, expected, {.memory = memory_.get(), .worked_s = worked_s_, .steadiness = steadiness()}));
     if (!time) return {};
+    worked_s_ = now_s();
     visited.push_back(*time);
     std::vector<MeasuredOp>& points = profile_.ops[kind];
     std::erase_if(points, [&](const MeasuredOp& point) { return is_same(point.cost, cost); });
@@ -412,11 +420,16 @@ class Calibration {
     return profile_.op_us + std::max(bytes_us, best.flops_per_s > 0 ? cost.flops / best.flops_per_s * 1e6 : 0);
   }
 
-  // Returns whether the op was correct on such dtypes, and that was known with `needed_s` left.
-  Result<bool> is_right_in_time(const OpCall& call, double needed_s) {
+  static std::set<DType> dtypes_of(const OpCall& call) {
     std::set<DType> dtypes{call.output->dtype};
     for (const Operand* input : call.inputs)
       if (input != nullptr && input->dtype != DType::I32) dtypes.insert(input->dtype);
+    return dtypes;
+  }
+
+  // Returns whether the op was correct on such dtypes, and that was known with `needed_s` left.
+  Result<bool> is_right_in_time(const OpCall& call, double needed_s) {
+    const std::set<DType> dtypes = dtypes_of(call);
     const auto [found, is_new] = right_.try_emplace({call.op, dtypes}, false);
     if (!is_new) return found->second;
     const auto is_in_time = [&] { return seconds_left() > needed_s; };
@@ -454,12 +467,22 @@ class Calibration {
 
   // Checks that the device computes each op as the reference does.
   Status check_ops(std::span<const BenchCase> cases) {
-    std::set<Op> wanted;
-    for (const BenchCase& use : cases) wanted.insert(use.op);
-    for (const Op op : wanted) {
-      SHUNT_TRY(say(fmt::format("whether {} is right", name_of(op)), 0));
-      profile_.refused.erase(std::string(name_of(op)));
-      SHUNT_TRY(is_right_on({.ops = {op}, .sizes = !options_.quick}));
+    std::set<std::pair<Op, std::set<DType>>> wanted;  // dtypes: none for all
+    for (const BenchCase& use : cases) {
+      profile_.refused.erase(std::string(name_of(use.op)));
+      wanted.emplace(use.op, options_.checks_all ? std::set<DType>() : dtypes_of(BenchOperands(use).call()));
+    }
+    count_ += wanted.size();
+    for (const auto& [op, dtypes] : wanted) {
+      if (profile_.refused.contains(name_of(op))) continue;
+      SHUNT_TRY(say(fmt::format("whether {} is right", name_of(op))));
+      SHUNT_TRY_ASSIGN(const bool is_right, is_right_on({.ops = {op},
+                                                         .dtypes = {dtypes.begin(), dtypes.end()},
+                                                         .sizes = options_.checks_all,
+                                                         .many = !options_.checks_all}));
+      // If there are no samples of exactly these dtypes, those of others must do.
+      if (!is_right && !options_.checks_all && !profile_.refused.contains(name_of(op)))
+        SHUNT_TRY(is_right_on({.ops = {op}, .sizes = false}));
     }
     return {};
   }
@@ -485,6 +508,7 @@ class Calibration {
   std::set<std::string, std::less<>> recorded_;  // kinds to check: they were correct when they were measured
   std::set<std::string, std::less<>> checked_;   // kinds measured now
   bool is_checking_ = false;
+  double worked_s_ = -std::numeric_limits<double>::infinity();  // when the last timing ended
   double end_s_ = std::numeric_limits<double>::infinity();
   std::size_t done_ = 0;
   std::size_t count_ = 0;

@@ -18,6 +18,8 @@ namespace shunt {
 
 struct CalibrationOptions {
   bool quick = false;
+  // Checks all ops in question on all dtypes and sizes, not only on the dtypes of the cases, in small sizes.
+  bool checks_all = true;
   // Called before each measurement; false ends the calibration with an error.
   std::function<bool(const std::string& what, std::size_t done, std::size_t count)> progress;
 };

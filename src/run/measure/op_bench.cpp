@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/stopwatch.h"
+
 namespace shunt {
 namespace {
 
@@ -55,10 +57,13 @@ Result<std::unique_ptr<OpBench>> OpBench::create(BenchCase use, Device& device, 
   bench->choose_copies(memory_bytes);
   SHUNT_TRY(bench->bind(shared));
   SHUNT_TRY(bench->prepare(bench->copies_));
+  const Stopwatch first_watch;
   SHUNT_TRY_ASSIGN(const double first, bench->measure());
-  if (bench->reads_memory_ || first >= kProgramSeconds) return bench;
-  // The first run also got pages from the system.
-  SHUNT_TRY_ASSIGN(const double seconds, bench->measure());
+  if (bench->reads_memory_ || std::max(first, first_watch.seconds()) >= kProgramSeconds) return bench;
+  // The first run also got pages from the system. A simulated device may take longer than its own clock says.
+  const Stopwatch watch;
+  SHUNT_TRY_ASSIGN(const double by_device, bench->measure());
+  const double seconds = std::max(by_device, watch.seconds());
   const double wanted = std::min(kProgramSeconds / std::max(seconds, 1e-9), double{kMostUses});
   SHUNT_TRY(bench->prepare(std::max(static_cast<std::uint32_t>(wanted), 1U)));
   SHUNT_TRY(bench->measure());

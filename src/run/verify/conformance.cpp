@@ -275,12 +275,17 @@ class Conformance {
     return {};
   }
 
-  // Runs every other size.
+  [[nodiscard]] bool wants(Op op, Sizes sizes) const {
+    if (options_.many) return sizes == Sizes::many;
+    return options_.sizes && (options_.full || is_first_of_its_family(op));
+  }
+
+  // Runs the other sizes.
   Status run_sizes(Op op) {
-    if (!options_.sizes || (!options_.full && !is_first_of_its_family(op))) return {};
     const std::vector<std::uint32_t> options = make_sample(op, {}, options_.seed).options;
     std::vector<SampleCase> cases;
     for (std::size_t sizes = 1; sizes < sample_sizes().size(); ++sizes) {
+      if (!wants(op, static_cast<Sizes>(sizes))) continue;
       const bool each = sample_sizes()[sizes].cases == SizeCases::each && !options.empty();
       for (std::uint32_t number = 0; number < (each ? options[0] : 2U); ++number) {
         cases.push_back(

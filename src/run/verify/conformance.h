@@ -37,6 +37,7 @@ struct ConformanceOptions {
   bool families = false;           // only the first op of each kernel family
   bool awkward = true;             // awkward sizes
   bool sizes = true;               // the other sizes
+  bool many = false;               // of these, only the one past the tiles of kernels, but of every op
   std::uint64_t seed = 1;          // of the elements
   std::optional<SampleCase> only;  // only this case of each op
   std::span<const KnownFailure> known = known_failures();

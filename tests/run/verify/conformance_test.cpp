@@ -109,6 +109,15 @@ TEST(Conformance, FindsWhatIsWrittenBesideTheResult) {
   EXPECT_TRUE(says(report_on(input, {.ops = {Op::linear}, .sizes = false}), "changed its input x"));
 }
 
+TEST(Conformance, FindsWhatIsWrongPastTheTilesOfKernels) {
+  test::CpuDevices cpu;
+  Faulty device(*cpu.simd, [](const ProgramOp& op) {
+    if (op.call.output->shape[0] > 100) byte_of(op.output, 3) ^= std::byte{0x40};
+  });
+  for (const bool many : {false, true})
+    EXPECT_EQ(report_on(device, {.ops = {Op::mul}, .dtypes = {DType::F32}, .sizes = false, .many = many}).ok(), !many);
+}
+
 TEST(Conformance, FindsStateThatIsWrong) {
   test::CpuDevices cpu;
   Faulty device(*cpu.simd, [](const ProgramOp& op) { byte_of(op.output, op.output.bytes - 1) ^= std::byte{0x40}; });

@@ -122,6 +122,27 @@ TEST(Calibration, DoesNotTimeWhatADeviceComputesWronglyAndPlansDoNotUseIt) {
   EXPECT_NE(plan->decisions[0].candidates[0].detail.find("it was wrong when it was measured"), std::string::npos);
 }
 
+TEST(Calibration, ChecksWhatItTimesEvenIfItDoesNotCheckAll) {
+  std::vector<BenchCase> cases = cases_with(4, {Op::linear});
+  std::erase_if(cases, [](const BenchCase& use) { return use.dtype != DType::Q8_0 && use.dtype != DType::F16; });
+  sim::Spec spec = told();
+  for (const bool is_right : {true, false}) {
+    spec.computes = is_right;  // else its results are zeros
+    const auto device = sim::make_sim_device(spec, std::make_shared<sim::VirtualClock>());
+    std::size_t checks = 0;
+    const auto count = [&](const std::string& what, std::size_t, std::size_t) {
+      if (what == "whether linear is right") ++checks;
+      return true;
+    };
+    const auto profile =
+        calibrate(*device, cases, unmeasured(device->info()), {.checks_all = false, .progress = count});
+    ASSERT_TRUE(profile.has_value());
+    EXPECT_EQ(profile->ops.size(), is_right ? 2U : 0U);
+    EXPECT_EQ(profile->refused.contains("linear"), !is_right);
+    EXPECT_EQ(checks, is_right ? 2U : 1U) << "one for each type of weights";
+  }
+}
+
 // A device on a busy machine: each of the first `times` runs of programs whose name starts with `program` takes `us`
 // longer. If `us` is negative, they appear to take a nanosecond.
 struct Disturbance {
