@@ -7,10 +7,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "base/stopwatch.h"
 #include "command.h"
+#include "devices/cpu/device.h"
 #include "files.h"
 #include "interrupt.h"
 #include "loading.h"
@@ -41,6 +43,16 @@ constexpr std::string_view kStepType = "Q8_0";
 
 constexpr std::array kCheckedTokens = {1U, 4U, 64U, 256U, 512U};
 
+// The shapes of a model are visited again only if one visit took less.
+constexpr double kEnoughSeconds = 10;
+
+// The reference runs only what no other device can. Unless it is named, it is enough to know its ops for one token.
+constexpr std::array kTokensOfReference = {1U};
+
+bool is_unnamed_reference(const Device& device, const CalibrateOptions& options) {
+  return device.info().id == cpu::kScalarId && options.runtime.devices.empty() && !options.check;
+}
+
 // Attention is also measured in contexts shorter than the model's.
 constexpr std::array kContexts = {128U, 1024U};
 
@@ -66,9 +78,12 @@ Result<std::vector<BenchCase>> cases_of_model(const models::Model& model, const 
 // The cases of the model if there is one, else typical ones.
 Result<std::vector<BenchCase>> cases_for(const CalibrateOptions& options, const Runtime& runtime, Device& device,
                                          const models::Model* model) {
-  if (model != nullptr)
-    return cases_of_model(*model, runtime, device, {.numerics = options.numerics},
-                          options.check ? std::span<const std::uint32_t>(kCheckedTokens) : kMeasuredTokens);
+  if (model != nullptr) {
+    std::span<const std::uint32_t> tokens = kMeasuredTokens;
+    if (options.check) tokens = kCheckedTokens;
+    if (is_unnamed_reference(device, options)) tokens = kTokensOfReference;
+    return cases_of_model(*model, runtime, device, {.numerics = options.numerics}, tokens);
+  }
   std::vector<BenchCase> cases = calibration_cases(options.quick || options.check, options.numerics);
   if (options.check) std::ranges::move(unseen_cases(options.numerics), std::back_inserter(cases));
   return cases;
@@ -185,7 +200,10 @@ Result<DeviceProfile> measure(Device& device, std::span<const BenchCase> cases, 
   auto found = with_progress(device, [&](const Progress& progress) {
     return calibrate(
         device, cases, goes_on ? *before : unmeasured(device.info()),
-        {.quick = options.quick, .checks_all = options.model.empty() && !options.quick, .progress = progress});
+        {.quick = options.quick || is_unnamed_reference(device, options),
+         .checks_all = options.model.empty() && !options.quick,
+         .enough_seconds = options.model.empty() ? std::numeric_limits<double>::infinity() : kEnoughSeconds,
+         .progress = progress});
   });
   if (!found) return fail_at(device.info().id, std::move(found).error());
   return found;
@@ -285,7 +303,8 @@ Status execute(CalibrateOptions& options) {
   const Stopwatch watch;
   for (Device* device : opened(*runtime).handles()) {
     SHUNT_TRY_ASSIGN(const std::vector<BenchCase> cases, cases_for(options, *runtime, *device, model.get()));
-    SHUNT_TRY(add_device(*device, options, cases, made ? made.get() : model.get(), results));
+    const models::Model* const steps = made ? made.get() : model.get();
+    SHUNT_TRY(add_device(*device, options, cases, is_unnamed_reference(*device, options) ? nullptr : steps, results));
     if (was_interrupted()) break;
   }
   SHUNT_TRY(results.show(options, watch.seconds()));

@@ -20,6 +20,9 @@ constexpr std::uint32_t kContext = 1024;
 // Alternates steps of both kinds, because a shared machine can be slow for seconds. The first round is a warm-up that
 // prepares programs and wakes threads.
 constexpr std::size_t kRounds = 6;
+// After this time, two rounds after the warm-up are enough.
+constexpr double kEnoughSeconds = 5;
+constexpr std::size_t kLeastRounds = 3;
 constexpr std::size_t kPromptSteps = 1;  // per round
 constexpr std::size_t kTokenSteps = 10;
 constexpr std::size_t kSteps = kRounds * (kPromptSteps + kTokenSteps);
@@ -88,7 +91,9 @@ Result<DeviceProfile> measure_steps(const Model& model, const Runtime& runtime, 
   StepBench bench(*session, device, progress);
   Samples prompt_us;
   Samples token_us;
+  const std::uint64_t begin_ns = device.now_ns();
   for (std::size_t round = 0; round < kRounds; ++round) {
+    if (round >= kLeastRounds && static_cast<double>(device.now_ns() - begin_ns) / 1e9 > kEnoughSeconds) break;
     SHUNT_TRY(bench.run(options.max_batch_tokens, kPromptSteps, round == 0 ? nullptr : &prompt_us));
     SHUNT_TRY(bench.run(1, kTokenSteps, round == 0 ? nullptr : &token_us));
   }

@@ -8,6 +8,7 @@
 
 #include "base/parse_json.h"
 #include "base/units.h"
+#include "devices/cpu/device.h"
 #include "devices/discovery/registry.h"
 
 namespace shunt {
@@ -20,15 +21,12 @@ std::string name_of(const DecisionRecord& decision) {
   return fmt::format("{} {}", decision.op, decision.nodes.empty() ? "" : decision.nodes.back());
 }
 
-// The scalar reference stands in for ops that no other CPU kernels have. Nothing else runs on it unless the user names
-// it.
-constexpr std::string_view kReference = "cpu:scalar";
-
 // Returns whether the device would have been used, and its speed is not just a guess.
 bool counts(const CandidateRecord& other, std::string_view named) {
   if (!other.added_us || !other.measured) return false;
   const std::vector<std::string_view> names = names_in(named);
-  return other.device != kReference || std::ranges::find(names, kReference) != names.end();
+  // Nothing that another device could run as well runs on the reference unless the user names it.
+  return other.device != cpu::kScalarId || std::ranges::find(names, cpu::kScalarId) != names.end();
 }
 
 void judge(DecisionRegret& judged, std::string_view named) {

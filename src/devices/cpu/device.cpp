@@ -87,7 +87,7 @@ class CpuDevice final : public Device {
       : kernels_(options.kernels), engine_(std::move(options.engine)), recorder_(options.recorder) {
     const bool simd = kernels_ == KernelSet::simd;
     const double threads = engine_->threads();
-    info_.id = !options.id.empty() ? options.id : simd ? "cpu:simd" : "cpu:scalar";
+    info_.id = !options.id.empty() ? options.id : simd ? "cpu:simd" : kScalarId;
     info_.name = processor_says({"model name"});
     if (info_.name.empty()) info_.name = "CPU";
     info_.vendor = "host";

@@ -10,6 +10,9 @@
 
 namespace shunt::cpu {
 
+// The reference stands in for ops that no other CPU kernels have.
+inline constexpr std::string_view kScalarId = "cpu:scalar";
+
 enum class KernelSet : std::uint8_t { simd, scalar };
 
 struct CpuDeviceOptions {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,8 @@ struct CalibrationOptions {
   bool quick = false;
   // Checks all ops in question on all dtypes and sizes, not only on the dtypes of the cases, in small sizes.
   bool checks_all = true;
+  // Shapes are not visited again after this time, by the device's clock.
+  double enough_seconds = std::numeric_limits<double>::infinity();
   // Called before each measurement; false ends the calibration with an error.
   std::function<bool(const std::string& what, std::size_t done, std::size_t count)> progress;
 };

@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "devices/cpu/device.h"
 #include "ops/reference.h"
 #include "ops/sample.h"
 #include "ops/strips.h"
@@ -333,7 +334,7 @@ class Conformance {
     tally.different_dtypes = made.different_dtypes();
     if (!support) {
       if (tally.declined++ == 0) tally.reason = support.reason;
-      if (device.info().id == "cpu:scalar")
+      if (device.info().id == cpu::kScalarId)
         add_failure(device, made, which, "the reference declines: " + support.reason);
       return support.arithmetic;
     }

@@ -143,6 +143,23 @@ TEST(Calibration, ChecksWhatItTimesEvenIfItDoesNotCheckAll) {
   }
 }
 
+TEST(Calibration, VisitsNoShapeAgainAfterEnoughTime) {
+  const std::vector<BenchCase> cases = cases_with(4, {Op::add});
+  for (const double enough_seconds : {0.0, 1e9}) {
+    const auto device = sim::make_sim_device(told(), std::make_shared<sim::VirtualClock>());
+    std::size_t visits = 0;
+    const auto count = [&](const std::string& what, std::size_t, std::size_t) {
+      if (what == "add F32 F32 -> F32") ++visits;
+      return true;
+    };
+    const auto profile =
+        calibrate(*device, cases, unmeasured(device->info()), {.enough_seconds = enough_seconds, .progress = count});
+    ASSERT_TRUE(profile.has_value());
+    EXPECT_EQ(profile->ops.at("add F32 F32 -> F32").size(), cases.size());
+    EXPECT_EQ(visits, cases.size() * (enough_seconds == 0 ? 1 : 3)) << "the last visit is of shapes that differ";
+  }
+}
+
 // A device on a busy machine: each of the first `times` runs of programs whose name starts with `program` takes `us`
 // longer. If `us` is negative, they appear to take a nanosecond.
 struct Disturbance {
