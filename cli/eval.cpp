@@ -7,6 +7,7 @@
 
 #include "answers.h"
 #include "command.h"
+#include "input.h"
 #include "interrupt.h"
 #include "loading.h"
 #include "options.h"
@@ -22,6 +23,7 @@ using models::Session;
 struct EvalOptions {
   std::string model;
   std::optional<std::string> text;
+  std::string text_file;
   std::optional<std::string> tokens;
   std::uint32_t top = 10;
   bool every = false;
@@ -111,7 +113,10 @@ Status compare(const models::Model& model, Session& session, const std::vector<T
 Status execute(EvalOptions& options) {
   if (!options.against.empty() && (options.every || options.perplexity))
     refuse("--against excludes --every and --perplexity; leave them out");
-  if (options.text.has_value() == options.tokens.has_value()) refuse("give either --text or --tokens");
+  if (!options.text_file.empty()) {
+    SHUNT_TRY_ASSIGN(options.text, read_text(options.text_file));
+  }
+  if (!options.text && !options.tokens) refuse("there is nothing to evaluate; give --text, --file or --tokens");
   std::vector<Token> tokens;
   if (options.tokens) tokens = parse_ids(*options.tokens);
   SHUNT_TRY(prepare_trace(options.trace, options.runtime, options.session.profile));
@@ -120,7 +125,8 @@ Status execute(EvalOptions& options) {
   if (options.text) {
     SHUNT_TRY_ASSIGN(tokens, encode_raw(model->tokenizer(), *options.text));
   }
-  if (tokens.empty()) refuse("there is nothing to evaluate: no tokens are given; name some with --tokens or --text");
+  if (tokens.empty())
+    refuse("there is nothing to evaluate: no tokens are given; name some with --tokens, --text or --file");
   if (options.perplexity && tokens.size() < 2) refuse("--perplexity needs at least two tokens; give a longer text");
   if (options.every || options.perplexity || !options.against.empty())
     options.session.max_batch_tokens = models::kEvaluatedRowsPerStep;
@@ -141,9 +147,14 @@ Status execute(EvalOptions& options) {
 Action eval(CommandLine& line) {
   auto options = std::make_shared<EvalOptions>();
   add_model(line, options->model);
-  line.option("--text", options->text, "Evaluate this text; special tokens are parsed, and BOS is added");
+  const Option text =
+      line.option("--text", options->text, "Evaluate this text; special tokens are parsed, and BOS is added");
+  const Option file =
+      line.input("-f,--file", options->text_file, "Evaluate the text in this file, as --text does").excludes(text);
   line.option("--tokens", options->tokens, "Evaluate these tokens, such as \"1 2 3\"; nothing is added")
-      .value_name("IDS");
+      .value_name("IDS")
+      .excludes(text)
+      .excludes(file);
   add_number(line, "--top", options->top, fmt::format("Number of most likely next tokens to show [{}]", options->top),
              1U, 1U << 30U);
   line.flag("--every", options->every, "Show them after every token, instead of after the last one only");

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/system/text_file.h"
 #include "interrupt.h"
 
 namespace shunt::cli {
@@ -37,6 +38,13 @@ Result<std::string> read_stdin() {
     if (count == 0) break;
   }
   if (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+Result<std::string> read_text(const std::string& path) {
+  SHUNT_TRY_ASSIGN(std::string text, read_text_file(path));
+  if (text.ends_with('\n')) text.pop_back();
+  if (text.empty()) return fail(Code::invalid, fmt::format("{} is empty; write some text into it", path));
   return text;
 }
 

@@ -1,4 +1,4 @@
-// Reads stdin. One thread.
+// Reads texts from stdin and files. One thread.
 #pragma once
 
 #include <optional>
@@ -10,6 +10,8 @@ namespace shunt::cli {
 
 // Reads all of stdin, without the final newline. Errors: io.
 [[nodiscard]] Result<std::string> read_stdin();
+// Reads a text file, without the final newline. Errors: io; invalid if nothing is in it.
+[[nodiscard]] Result<std::string> read_text(const std::string& path);
 
 // Reads stdin line by line. Unlike a stream, it stops waiting on Ctrl-C.
 class LineReader {

@@ -9,7 +9,6 @@
 #include "answers.h"
 #include "base/nearest.h"
 #include "base/stopwatch.h"
-#include "base/system/text_file.h"
 #include "command.h"
 #include "files.h"
 #include "input.h"
@@ -247,11 +246,7 @@ std::string check_template(const std::string& name) {
 Status execute(RunOptions& options) {
   options.generate.sampling = sampling_options(options.sampling);
   if (!options.prompt_file.empty()) {
-    SHUNT_TRY_ASSIGN(options.prompt, read_text_file(options.prompt_file));
-    if (options.prompt->ends_with('\n')) options.prompt->pop_back();  // as for stdin
-    if (options.prompt->empty())
-      return fail(Code::invalid,
-                  fmt::format("the prompt in {} is empty; write some text into it", options.prompt_file));
+    SHUNT_TRY_ASSIGN(options.prompt, read_text(options.prompt_file));
   }
   SHUNT_TRY(prepare_trace(options.trace, options.runtime, options.session.profile));
   if (options.converses()) {

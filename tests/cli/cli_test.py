@@ -192,6 +192,19 @@ class Tokens(CommandLine):
         words = shunt("eval", MODEL, "--text", STORY, "--devices", "cpu:simd", "--against", "cpu:scalar", *ALONE).stdout
         self.assertRegex(words, r"^against cpu:scalar: NMSE of the logits \S+ over \d+ tokens, at most 1e-04 allowed; ")
 
+    def test_eval_reads_its_text_from_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "text.txt")
+            pathlib.Path(path).write_text(STORY + "\n")
+            for option in ("-f", "--file"):
+                self.assertEqual(self.data("eval", MODEL, option, path), self.data("eval", MODEL, "--text", STORY))
+            self.refused(2, "--file", "eval", MODEL, "-f", path, "--text", "x")
+            self.refused(2, "--file", "eval", MODEL, "-f", path, "--tokens", "1")
+            pathlib.Path(path).write_text("\n")
+            self.refused(1, "text.txt is empty", "eval", MODEL, "-f", path)
+            self.refused(1, "text.txt is empty", "run", MODEL, "-f", path)
+        self.refused(1, "nothing.txt", "eval", MODEL, "-f", "nothing.txt")
+
     def test_eval_refuses_what_does_not_fit(self):
         self.refused(1, "do not fit the context of 4", "eval", MODEL, "--tokens", "1 2 3 4 5", "-c", "4")
 

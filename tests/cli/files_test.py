@@ -20,7 +20,7 @@ CPU = ("--devices", "cpu", "--threads", "1")
 COMMANDS = [
     (("run", "model.gguf", "-f", "prompt.txt", "-n", "1", *CPU, "--trace", "OUT"), ("model.gguf", "prompt.txt")),
     (("run", "model.gguf", "Once", "-n", "1", "--machine", "machine.json", "--trace", "OUT"), ("machine.json",)),
-    (("eval", "model.gguf", "--text", "Once", *CPU, "--trace", "OUT"), ("model.gguf",)),
+    (("eval", "model.gguf", "-f", "prompt.txt", *CPU, "--trace", "OUT"), ("model.gguf", "prompt.txt")),
     (("bench", "model", "model.gguf", *CPU, "--trace", "OUT"), ("model.gguf",)),
     (("quantize", "model.gguf", "OUT", "Q8_0"), ("model.gguf",)),
     (("quantize", "split-00001-of-00002.gguf", "OUT", "Q8_0"), ("split-00001-of-00002.gguf", "split-00002-of-00002.gguf")),
