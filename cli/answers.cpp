@@ -25,6 +25,9 @@ Json to_json(std::span<const KnownFailure> rows) {
   return json;
 }
 
+// Null without a likelihood.
+Json perplexity_of(std::optional<double> mean_nll) { return mean_nll ? Json(std::exp(*mean_nll)) : Json(); }
+
 }  // namespace
 
 std::vector<DeviceInfo> devices_of(std::span<const ApiReport> found) {
@@ -88,23 +91,29 @@ std::vector<std::string> working_devices(std::span<const Plan* const> plans) {
 }
 
 Json to_json(const models::Agreement& agreement) {
-  return {{"tokens", agreement.tokens},
+  return {{"numerics", name_of(agreement.numerics)},
+          {"tokens", agreement.tokens},
           {"nmse", agreement.nmse},
+          {"mean_kl", agreement.mean_kl},
+          {"largest_kl", agreement.largest_kl},
+          {"perplexity", perplexity_of(agreement.mean_nll)},
+          {"exact_perplexity", perplexity_of(agreement.exact_mean_nll)},
+          {"same_best", agreement.same_best},
           {"decided", agreement.decided},
           {"same", agreement.same},
           {"ok", agreement.ok()}};
 }
 
 Json to_json(const models::Evaluation& evaluation, bool every) {
-  Json json = {{"tokens", evaluation.tokens}, {"top", Json::array()}, {"mean_nll", nullptr}, {"perplexity", nullptr}};
+  Json json = {{"tokens", evaluation.tokens},
+               {"top", Json::array()},
+               {"mean_nll", nullptr},
+               {"perplexity", perplexity_of(evaluation.mean_nll)}};
   if (every)
     for (const std::vector<models::ScoredToken>& top : evaluation.tops) json["top"].push_back(to_json(top));
   else
     json["top"] = to_json(evaluation.tops.back());
-  if (evaluation.mean_nll) {
-    json["mean_nll"] = *evaluation.mean_nll;
-    json["perplexity"] = std::exp(*evaluation.mean_nll);
-  }
+  if (evaluation.mean_nll) json["mean_nll"] = *evaluation.mean_nll;
   return json;
 }
 

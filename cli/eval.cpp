@@ -1,4 +1,4 @@
-// shunt eval: shows the most likely next tokens of a text or its perplexity, or compares the logits of devices.
+// shunt eval: shows the most likely next tokens of a text or its perplexity, or compares the results with exact ones.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -10,6 +10,7 @@
 #include "input.h"
 #include "interrupt.h"
 #include "loading.h"
+#include "ops/arithmetic.h"
 #include "options.h"
 #include "output.h"
 
@@ -20,6 +21,9 @@ using models::Agreement;
 using models::Evaluation;
 using models::Session;
 
+// The value of --against that names no device.
+constexpr std::string_view kSameDevices = "exact";
+
 struct EvalOptions {
   std::string model;
   std::optional<std::string> text;
@@ -28,7 +32,7 @@ struct EvalOptions {
   std::uint32_t top = 10;
   bool every = false;
   bool perplexity = false;
-  std::string against;
+  std::string against;  // devices, or kSameDevices
   SessionOptions session;
   RuntimeOptions runtime;
   std::string trace;
@@ -79,22 +83,39 @@ Result<Evaluation> evaluate(Session& session, const std::vector<Token>& tokens, 
        }});
 }
 
+std::string allowed(double most) { return std::isinf(most) ? std::string() : fmt::format(" (allowed: {})", most); }
+
 std::string to_text(const Agreement& agreement, const std::string& against) {
-  return fmt::format(
-      "against {}: NMSE of the logits {:.2g} over {} tokens, at most {:.0e} allowed; same best next token after {} of "
-      "the {} tokens whose two best logits are more than {} apart\n",
-      against, agreement.nmse, agreement.tokens, Agreement::kMostNmse, agreement.same, agreement.decided,
-      Agreement::kDecidedMargin);
+  const NumericsBounds& most = bounds_of(agreement.numerics);
+  std::string text =
+      fmt::format("{} numerics against exact ones of {}, {}:\n", name_of(agreement.numerics),
+                  against == kSameDevices ? "the same devices" : against, in_words(agreement.tokens, "token"));
+  text += fmt::format("  mean KL divergence  {:.2g} nats{}; largest {:.2g}\n", agreement.mean_kl, allowed(most.mean_kl),
+                      agreement.largest_kl);
+  if (agreement.mean_nll)
+    text += fmt::format("  perplexity          {:.5f}, exact {:.5f}; relative change {:.2g}{}\n",
+                        std::exp(*agreement.mean_nll), std::exp(*agreement.exact_mean_nll),
+                        agreement.perplexity_change(), allowed(most.perplexity));
+  text +=
+      fmt::format("  same best token     {} of {}; {} of the {} whose two best logits are more than {} apart\n",
+                  agreement.same_best, agreement.tokens, agreement.same, agreement.decided, Agreement::kDecidedMargin);
+  return text + fmt::format("  NMSE of the logits  {:.2g}{}\n", agreement.nmse, allowed(most.nmse));
 }
 
-// Compares the session with one on the devices of --against. Errors: internal if their logits differ.
-Status compare(const models::Model& model, Session& session, const std::vector<Token>& tokens,
+// Compares the session with an exact one on the devices of --against. Errors: internal if they differ by more than the
+// session's numerics may.
+Status compare(const models::Model& model, const Runtime& same, Session& session, const std::vector<Token>& tokens,
                const EvalOptions& options) {
-  RuntimeOptions others = options.runtime;
-  others.devices = options.against;
-  others.trace = false;
-  SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(others, "--against"));
-  SHUNT_TRY_ASSIGN(const auto exact, Session::create(model, *runtime, options.session));
+  std::unique_ptr<Runtime> others;
+  if (options.against != kSameDevices) {
+    RuntimeOptions chosen = options.runtime;
+    chosen.devices = options.against;
+    chosen.trace = false;
+    SHUNT_TRY_ASSIGN(others, open_runtime(chosen, "--against"));
+  }
+  SessionOptions exactly = options.session;
+  exactly.numerics = Numerics::exact;
+  SHUNT_TRY_ASSIGN(const auto exact, Session::create(model, others ? *others : same, exactly));
   const std::atomic<bool>& ending = catch_interrupts();
   ProgressLine line;
   SHUNT_TRY_ASSIGN(const Agreement agreement,
@@ -105,9 +126,10 @@ Status compare(const models::Model& model, Session& session, const std::vector<T
   line.clear();
   SHUNT_TRY(options.json ? print_json(cli::to_json(agreement)) : print(to_text(agreement, options.against)));
   if (agreement.ok()) return {};
-  return fail(
-      Code::internal,
-      fmt::format("the logits differ from those of {}; run shunt verify to see which ops differ", options.against));
+  return fail(Code::internal,
+              fmt::format("the results differ from exact ones by more than {} numerics may (docs/numerics.md); run "
+                          "shunt verify to see which ops differ",
+                          name_of(agreement.numerics)));
 }
 
 Status execute(EvalOptions& options) {
@@ -133,7 +155,7 @@ Status execute(EvalOptions& options) {
   SHUNT_TRY_ASSIGN(const auto session, Session::create(*model, *runtime, options.session));
   const Origin origin = origin_of("eval", options.model, *session, *runtime, options.runtime);
   if (!options.against.empty()) {
-    SHUNT_TRY(compare(*model, *session, tokens, options));
+    SHUNT_TRY(compare(*model, *runtime, *session, tokens, options));
     return write_trace(*runtime, options.trace, origin);
   }
   SHUNT_TRY_ASSIGN(const Evaluation evaluation, evaluate(*session, tokens, options));
@@ -159,8 +181,11 @@ Action eval(CommandLine& line) {
              1U, 1U << 30U);
   line.flag("--every", options->every, "Show them after every token, instead of after the last one only");
   line.flag("--perplexity", options->perplexity, "Show the mean negative log likelihood and the perplexity");
-  line.option("--against", options->against,
-              "Compare the logits with those of these devices instead, such as cpu:scalar; exit with 1 if they differ")
+  line.option(
+          "--against", options->against,
+          fmt::format("Compare the results with exact ones of these devices, such as cpu:scalar, or, given \"{}\", of "
+                      "the same ones; exit with 1 if they differ by more than --numerics may",
+                      kSameDevices))
       .value_name("DEVICES");
   add_session(line, options->session, options->runtime);
   add_runtime(line, options->runtime);

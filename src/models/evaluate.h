@@ -36,16 +36,29 @@ inline constexpr std::uint32_t kEvaluatedRowsPerStep = 64;
 [[nodiscard]] Result<Evaluation> evaluate(Session& session, std::span<const Token> tokens,
                                           const EvaluateOptions& options);
 
-// How close a session's logits are to those of a reference session on the same tokens.
-struct Agreement {
-  std::size_t tokens = 0;
-  double nmse = 0;          // sum of squared differences of all logits, divided by the sum of the reference's squares
-  std::size_t decided = 0;  // tokens whose two best next tokens differ by more than kDecidedMargin in the reference
-  std::size_t same = 0;     // of these, those with the same best next token in both
-  // True if two devices that both compute the model correctly may differ this much.
-  [[nodiscard]] bool ok() const { return nmse <= kMostNmse && same == decided; }
+// Returns the KL divergence, in nats, of the distribution that softmax makes of `logits` from the one that it makes of
+// `exact`: the sum of p log(p / q), where p is exact. NaN for logits that are not finite. REQUIRES: as many of both.
+[[nodiscard]] double kl_divergence(std::span<const float> exact, std::span<const float> logits);
 
-  static constexpr double kMostNmse = 1e-4;
+// How close a session's results are to those of a reference session on the same tokens.
+struct Agreement {
+  Numerics numerics = Numerics::exact;  // of the session
+  std::size_t tokens = 0;
+  double nmse = 0;            // sum of squared differences of all logits, divided by the sum of the reference's squares
+  double mean_kl = 0;         // of the next token from the reference's, as kl_divergence()
+  double largest_kl = 0;      // the same, of one token
+  std::size_t same_best = 0;  // tokens with the same best next token in both
+  std::size_t decided = 0;    // tokens whose two best next tokens differ by more than kDecidedMargin in the reference
+  std::size_t same = 0;       // of these, those with the same best next token in both
+  // As Evaluation::mean_nll; empty for a single token.
+  std::optional<double> mean_nll;
+  std::optional<double> exact_mean_nll;
+
+  // Returns by which share the perplexity differs from the reference's.
+  [[nodiscard]] double perplexity_change() const;
+  // True if the session's numerics allow all this: bounds_of(), and for exact ones the same best token where decided.
+  [[nodiscard]] bool ok() const;
+
   static constexpr float kDecidedMargin = 0.2F;
 };
 
@@ -54,8 +67,8 @@ struct CompareOptions {
   std::function<bool(std::size_t done)> progress;  // as in EvaluateOptions
 };
 
-// Runs the tokens through sequence 0 of both sessions, which must be empty. `exact` is the reference. Errors: invalid
-// if the models' vocabularies differ in size; those of evaluate().
+// Runs the tokens through sequence 0 of both sessions, which must be empty. `exact` is the reference, and should have
+// exact numerics. Errors: invalid if the models' vocabularies differ in size; those of evaluate().
 [[nodiscard]] Result<Agreement> compare(Session& session, Session& exact, std::span<const Token> tokens,
                                         const CompareOptions& options);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 
 namespace shunt {
 namespace {
@@ -10,6 +11,13 @@ namespace {
 constexpr ArithmeticInfo kArithmetics[] = {
 #define SHUNT_ARITHMETIC(name, error, meaning) {#name, error, meaning},
 #include "ops/arithmetics.def"
+};
+
+constexpr double kUnbounded = std::numeric_limits<double>::infinity();
+constexpr NumericsBounds kBounds[] = {
+    /* exact */ {.nmse = 1e-4, .mean_kl = 1.5e-4, .perplexity = kUnbounded},
+    /* automatic */ {.nmse = kUnbounded, .mean_kl = 1.5e-4, .perplexity = kUnbounded},
+    /* fast */ {.nmse = kUnbounded, .mean_kl = 1e-3, .perplexity = 3e-3},
 };
 
 // Returns the largest error that is small beside what a format has made of the numbers that were stored in it.
@@ -66,5 +74,7 @@ bool allows(const OpCall& call, Arithmetic arithmetic) {
   }
   return false;
 }
+
+const NumericsBounds& bounds_of(Numerics numerics) { return kBounds[static_cast<std::size_t>(numerics)]; }
 
 }  // namespace shunt

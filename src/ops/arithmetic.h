@@ -32,4 +32,12 @@ struct ArithmeticInfo {
 // the format of the weights, or of the cache, has made already.
 [[nodiscard]] bool allows(const OpCall& call, Arithmetic arithmetic);
 
+// How far a model's results may be from exact ones along a text (docs/numerics.md). Infinity: no bound.
+struct NumericsBounds {
+  double nmse;        // normalized mean square error of all logits
+  double mean_kl;     // KL divergence of the next token from the exact one, in nats
+  double perplexity;  // relative change
+};
+[[nodiscard]] const NumericsBounds& bounds_of(Numerics numerics);
+
 }  // namespace shunt

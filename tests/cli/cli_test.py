@@ -189,8 +189,28 @@ class Tokens(CommandLine):
             self.assertEqual(result["same"], result["decided"])
             self.assertGreater(result["decided"], 0)
             self.assertEqual(result["nmse"] == 0, devices == "cpu:scalar")
+            self.assertEqual(result["largest_kl"] == 0, devices == "cpu:scalar")
+            self.assertLess(result["mean_kl"], 1e-6)
+            self.assertAlmostEqual(result["perplexity"], result["exact_perplexity"], delta=1e-3)
         words = shunt("eval", MODEL, "--text", STORY, "--devices", "cpu:simd", "--against", "cpu:scalar", *ALONE).stdout
-        self.assertRegex(words, r"^against cpu:scalar: NMSE of the logits \S+ over \d+ tokens, at most 1e-04 allowed; ")
+        self.assertRegex(words, r"^auto numerics against exact ones of cpu:scalar, 10 tokens:\n"
+                                r"  mean KL divergence  \S+ nats \(allowed: 0.00015\); largest \S+\n"
+                                r"  perplexity          \S+, exact \S+; relative change \S+\n"
+                                r"  same best token     10 of 10; (\d+) of the \1 whose two best logits are more than 0.2 apart\n"
+                                r"  NMSE of the logits  \S+\n$")
+
+    def test_eval_holds_numerics_against_exact_ones(self):
+        for numerics in ("exact", "auto", "fast"):
+            call = ("eval", MODEL, "--text", STORY, "--devices", "cpu:simd", "--numerics", numerics, "--against", "exact", *ALONE)
+            result = self.data(*call)
+            self.assertEqual((result["numerics"], result["ok"], result["same_best"]), (numerics, True, 10))
+            words = shunt(*call).stdout
+            self.assertIn(f"{numerics} numerics against exact ones of the same devices", words)
+            self.assertEqual("NMSE of the logits  0 (allowed: 0.0001)" in words, numerics == "exact")
+            self.assertEqual("(allowed: 0.003)" in words, numerics == "fast")
+        one = self.data("eval", MODEL, "--tokens", "1", "--against", "exact", *ALONE)
+        self.assertEqual((one["perplexity"], one["exact_perplexity"], one["ok"]), (None, None, True))
+        self.assertNotIn("perplexity", shunt("eval", MODEL, "--tokens", "1", "--against", "exact", *ALONE).stdout)
 
     def test_eval_reads_its_text_from_a_file(self):
         with tempfile.TemporaryDirectory() as folder:

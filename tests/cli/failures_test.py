@@ -112,6 +112,14 @@ class Failures(CommandLine):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("sim:0 failed, device_lost", result.stderr)
 
+    def test_results_that_differ_by_more_than_numerics_may_end_with_1(self):
+        for numerics, allowed in (("exact", "0.00015"), ("auto", "0.00015"), ("fast", "0.001")):
+            result = shunt("eval", MODEL, "--text", "Once upon a time", "--devices", "sim:0,cpu:scalar", "--strategy", "gpu",
+                           "--against", "cpu:scalar", "--numerics", numerics, env={"SHUNT_FAULTS": "sim:0 wrong after 0 ops"})
+            self.assertEqual(result.returncode, 1, result.stdout)
+            self.assertRegex(result.stdout, rf"mean KL divergence  [\d.]+ nats \(allowed: {allowed}\)")
+            self.assertIn(f"by more than {numerics} numerics may", result.stderr)
+
     def test_a_kind_of_device_that_there_is_not_is_done_without_unless_that_is_strict(self):
         call = (*RUN, "--devices", "cpu:scalar", "--strategy", "gpu")
         missing = "strategy gpu: no such device is among those in use: cpu:scalar"

@@ -68,6 +68,16 @@ TEST(Arithmetic, TheLeastExactHasTheLargestError) {
   EXPECT_EQ(least_exact(Arithmetic::f32, Arithmetic::bf16x3), Arithmetic::f32);
 }
 
+TEST(Numerics, ThatMayRoundMoreMayDifferMore) {
+  const NumericsBounds& exact = bounds_of(Numerics::exact);
+  const NumericsBounds& automatic = bounds_of(Numerics::automatic);
+  const NumericsBounds& fast = bounds_of(Numerics::fast);
+  EXPECT_LT(exact.nmse, automatic.nmse);
+  EXPECT_LE(exact.mean_kl, automatic.mean_kl);
+  EXPECT_LT(automatic.mean_kl, fast.mean_kl);
+  EXPECT_LT(fast.perplexity, 1) << "it is a share";
+}
+
 TEST(Numerics, HaveNames) {
   for (const Numerics each : {Numerics::exact, Numerics::automatic, Numerics::fast})
     EXPECT_EQ(numerics_from_name(name_of(each)), each);

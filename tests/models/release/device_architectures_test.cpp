@@ -10,6 +10,7 @@
 #include "models/evaluate.h"
 #include "models/quantize/quantizer.h"
 #include "models/reference.h"
+#include "ops/arithmetic.h"
 
 namespace shunt::models {
 namespace {
@@ -57,7 +58,7 @@ std::vector<Token> tokens_for(const Model& model) {
 }
 
 Agreement agreement_of(const Model& model, const Model& exact_model, const std::string& device) {
-  const SessionOptions options{.context = 32};
+  const SessionOptions options{.context = 32, .numerics = Numerics::exact};
   const auto runtime = Loaded::take(Runtime::create({.threads = 2, .devices = device}));
   const auto exact_runtime = Loaded::take(Runtime::create({.threads = 2, .devices = "cpu:scalar"}));
   const auto session = Loaded::take(Session::create(model, *runtime, options));
@@ -79,8 +80,8 @@ TEST_P(DeviceArchitectures, AgreeWithTheScalarCpu) {
   const auto model = Loaded::take(Model::load(file.path()));
   for (const std::string& device : devices) {
     const Agreement found = agreement_of(*model, *model, device);
-    std::printf("%s %s on %s: NMSE %.1e, %zu of %zu\n", GetParam().model, GetParam().type, device.c_str(), found.nmse,
-                found.same, found.decided);
+    std::printf("%s %s on %s: NMSE %.1e, mean KL %.1e, %zu of %zu\n", GetParam().model, GetParam().type, device.c_str(),
+                found.nmse, found.mean_kl, found.same, found.decided);
     EXPECT_EQ(found.tokens, kTokens);
     EXPECT_TRUE(found.ok()) << device;
     EXPECT_GT(found.decided, kTokens / 4) << "tokens that say something";
@@ -100,11 +101,14 @@ TEST(Agreement, IsNotThereWhereAModelLacksAPart) {
   const auto model = Loaded::take(Model::load(path));
   const Agreement same = agreement_of(*model, *model, "cpu:scalar");
   EXPECT_EQ(same.nmse, 0);
+  EXPECT_EQ(same.largest_kl, 0);
+  EXPECT_EQ(same.mean_nll, same.exact_mean_nll);
   EXPECT_EQ(same.same, same.decided);
+  EXPECT_EQ(same.same_best, same.tokens);
   EXPECT_TRUE(same.ok());
   const auto other = Loaded::take(Model::load(path, [](ModelConfig& config) { config.window = 0; }));
   const Agreement found = agreement_of(*other, *model, "cpu:scalar");
-  EXPECT_GT(found.nmse, Agreement::kMostNmse);
+  EXPECT_GT(found.nmse, bounds_of(Numerics::exact).nmse);
   EXPECT_FALSE(found.ok());
   EXPECT_LT(found.nmse, 1) << "only what is beyond the window differs";
 }
