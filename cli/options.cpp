@@ -49,18 +49,16 @@ Option add_decimal(CommandLine& line, const char* name, const std::function<void
   return line.option(name, [take](const std::string& text) { take(decimal(text).value_or(0)); }, meaning).check(check);
 }
 
-// The dtypes that a KV cache can have.
-std::vector<std::string_view> cache_dtypes() {
+std::vector<std::string_view> names_of_cache_dtypes() {
   std::vector<std::string_view> names;
-  for (const auto& dtype : dtypes())
-    if (dtype.kind == DTypeKind::floating) names.push_back(dtype.name);
+  for (const DType dtype : cache_dtypes()) names.push_back(name_of(dtype));
   return names;
 }
 
 DType parse_cache_dtype(std::string text) {
   std::ranges::transform(text, text.begin(),
                          [](unsigned char letter) { return static_cast<char>(std::toupper(letter)); });
-  const std::vector<std::string_view> names = cache_dtypes();
+  const std::vector<std::string_view> names = names_of_cache_dtypes();
   const auto dtype = dtype_from_name(text);
   if (dtype && std::ranges::find(names, text) != names.end()) return *dtype;
   refuse(
@@ -226,7 +224,8 @@ void add_session(CommandLine& line, SessionOptions& options, RuntimeOptions& run
              1U, 1U << 24U);
   line.option(
           "--cache-type", [&options](const std::string& text) { options.cache_dtype = parse_cache_dtype(text); },
-          fmt::format("Dtype of the KV cache: {} [{}]", fmt::join(cache_dtypes(), ", "), name_of(options.cache_dtype)))
+          fmt::format("Dtype of the KV cache: {} [{}]", fmt::join(names_of_cache_dtypes(), ", "),
+                      name_of(options.cache_dtype)))
       .value_name("TYPE");
   add_strategy(line, options, runtime);
 }

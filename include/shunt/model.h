@@ -65,7 +65,7 @@ struct SessionOptions {
   // Tokens that each sequence can hold. 0: the model's own context length, at most kDefaultContext and what fits.
   std::uint32_t context = 0;
   std::uint32_t max_sequences = 1;
-  DType cache_dtype = DType::F16;  // F16, BF16 or F32
+  DType cache_dtype = DType::F16;  // one of cache_dtypes(); Q8_0 for heads of a multiple of 32 elements
   // Tokens in one step. 0: at most 2048; a prompt is read in steps of 512, or of more where that is predicted to be
   // faster.
   std::uint32_t max_batch_tokens = 0;

@@ -38,6 +38,8 @@ struct DTypeInfo {
 [[nodiscard]] Result<DType> dtype_from_name(std::string_view name);
 // Errors: unsupported, with a list of the supported types.
 [[nodiscard]] Result<DType> dtype_from_gguf_id(std::uint32_t id);
+// Returns the dtypes that a KV cache may have. A row of a quantized one, a head, is a whole number of blocks.
+[[nodiscard]] std::span<const DType> cache_dtypes();
 
 inline constexpr std::size_t kMaxRank = 4;
 

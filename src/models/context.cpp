@@ -1,12 +1,15 @@
 #include "models/context.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <limits>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/checked.h"
 #include "devices/device.h"
@@ -56,7 +59,30 @@ std::string count_of_sequences(std::uint32_t count) {
   return count == 1 ? "1 sequence" : fmt::format("{} sequences", count);
 }
 
-Status check_options(const SessionOptions& options) {
+// Returns the names of the cache dtypes that heads of this size can have.
+std::string cache_dtypes_for(std::uint32_t head_dim) {
+  std::vector<std::string_view> names;
+  for (const DType dtype : cache_dtypes())
+    if (head_dim % info_of(dtype).block_elements == 0) names.push_back(name_of(dtype));
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+Status check_cache_dtype(const Model& model, DType dtype) {
+  const ModelConfig& config = model.config();
+  const auto found = std::ranges::find(cache_dtypes(), dtype);
+  if (found == cache_dtypes().end())
+    return fail(Code::invalid, fmt::format("the KV cache cannot be {}; choose one of {}", name_of(dtype),
+                                           cache_dtypes_for(config.head_dim)));
+  if (config.head_dim % info_of(dtype).block_elements == 0) return {};
+  const std::string_view name = model.metadata().string_or("general.name", "").value_or("");
+  return fail(Code::invalid,
+              fmt::format("the KV cache of model \"{}\" cannot be {}: its heads have {} elements, which is not a whole "
+                          "number of blocks of {}; choose one of {}",
+                          name.empty() ? config.architecture : name, name_of(dtype), config.head_dim,
+                          info_of(dtype).block_elements, cache_dtypes_for(config.head_dim)));
+}
+
+Status check_options(const Model& model, const SessionOptions& options) {
   if (options.max_sequences == 0 || options.max_sequences > 1024)
     return fail(Code::invalid,
                 fmt::format("{} sequences are asked for; 1 to 1024 are possible", options.max_sequences));
@@ -64,16 +90,13 @@ Status check_options(const SessionOptions& options) {
     return fail(Code::invalid,
                 fmt::format("a batch of {} tokens is asked for; 1 to {} are possible, or 0 to let Shunt choose",
                             options.max_batch_tokens, kMostStepTokens));
-  if (info_of(options.cache_dtype).kind != DTypeKind::floating)
-    return fail(Code::invalid,
-                fmt::format("the KV cache cannot be {}; choose F32, F16 or BF16", name_of(options.cache_dtype)));
-  return {};
+  return check_cache_dtype(model, options.cache_dtype);
 }
 
 }  // namespace
 
 Result<std::uint32_t> choose_context(const Model& model, const Runtime& runtime, const SessionOptions& options) {
-  SHUNT_TRY(check_options(options));
+  SHUNT_TRY(check_options(model, options));
   SHUNT_TRY(cache_pages(options.context, options.max_sequences));
   // Counts the memory of all devices only if the first one is too small.
   auto fits = context_that_fits(model, options, memory_of(runtime, 0));

@@ -46,6 +46,11 @@ std::string whole_words_refusal(const OpCall& call, const Operand& written) {
                      name_of(written.dtype));
 }
 
+std::string blocks_refusal(const OpCall& call, const Operand& cache) {
+  if (info_of(cache.dtype).kind != DTypeKind::quantized) return {};
+  return fmt::format("{}: the shader knows no caches of {}", name_of(call.op), name_of(cache.dtype));
+}
+
 std::uint64_t groups_for_words(const Operand& written) {
   const std::uint32_t each = elements_per_word(written.dtype) * kShaderGroupSize;
   return (written.shape.elements() + each - 1) / each;

@@ -27,6 +27,9 @@ struct GpuKernels {
 // Returns an empty string, or the refusal if rows of `written`, which the kernel writes, share 32-bit words.
 [[nodiscard]] std::string whole_words_refusal(const OpCall& call, const Operand& written);
 
+// The same if `cache` is in blocks, which only some kernels read and write.
+[[nodiscard]] std::string blocks_refusal(const OpCall& call, const Operand& cache);
+
 // The number of workgroups if each invocation writes one word (ops/words.glsl, ops/bits.glsl).
 [[nodiscard]] std::uint64_t groups_for_words(const Operand& written);
 // The number of workgroups that write whole rows (ops/row_groups.glsl).

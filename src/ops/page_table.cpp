@@ -4,6 +4,11 @@
 
 namespace shunt {
 
+std::uint64_t cached_head_bytes(DType dtype, std::uint32_t head_dim) {
+  const DTypeInfo& info = info_of(dtype);
+  return std::uint64_t{head_dim} / info.block_elements * info.block_bytes;
+}
+
 PageTable page_table(const Operand& state, const Operand& positions, const Operand& sequences, const Operand& pages) {
   PageTable table;
   table.pages = state.shape[0];

@@ -1,6 +1,7 @@
 #include "ops/rules.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <numeric>
@@ -109,6 +110,15 @@ bool is_floating(const Operand& operand) { return info_of(operand.dtype).kind ==
 Status need_floating(std::string_view name, const Operand& operand) {
   if (!is_floating(operand))
     return invalid(fmt::format("{} must be of a floating dtype, is {}", name, text_of(operand)));
+  return {};
+}
+
+Status need_cache(std::string_view name, const Operand& operand) {
+  std::vector<std::string_view> names;
+  for (const DType dtype : cache_dtypes()) names.push_back(name_of(dtype));
+  if (operand.kind != TensorKind::state || std::ranges::find(cache_dtypes(), operand.dtype) == cache_dtypes().end())
+    return invalid(
+        fmt::format("{} must be a state tensor of {}, is {}", name, fmt::join(names, ", "), text_of(operand)));
   return {};
 }
 
@@ -237,6 +247,11 @@ void add_paging(SampleBuilder& sample, const Paging& paging) {
   sample.add_indices({count}, paging.tokens.extent, positions);
   sample.add_indices({count}, paging.tokens.extent, sequences);
   sample.add_indices({kSequences, paging.sequence_pages}, Extent::fixed, pages);
+}
+
+std::uint32_t whole_blocks(DType dtype, std::uint32_t elements) {
+  const std::uint32_t block = info_of(dtype).block_elements;
+  return (elements + block - 1) / block * block;
 }
 
 void bench_rows(BenchBuilder& bench) { bench.fill_up(BenchBuilder::values({bench.rows(), bench.sizes().embedding})); }

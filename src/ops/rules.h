@@ -17,6 +17,8 @@ namespace shunt {
 [[nodiscard]] std::string text_of(const Operand& operand);
 [[nodiscard]] bool is_floating(const Operand& operand);
 [[nodiscard]] Status need_floating(std::string_view name, const Operand& operand);
+// Checks that the operand is state whose dtype is one of cache_dtypes().
+[[nodiscard]] Status need_cache(std::string_view name, const Operand& operand);
 [[nodiscard]] Status need_rank(std::string_view name, const Operand& operand, std::uint32_t rank);
 [[nodiscard]] Status need(std::string_view name, const Operand& operand, DType dtype, const Shape& shape);
 // Checks that the operand has rows and that they are contiguous, because blocks consist of neighbouring elements.
@@ -53,6 +55,9 @@ struct Paging {
 [[nodiscard]] Paging pick_paging(SampleBuilder& sample);
 // Adds positions, sequences and pages; no two tokens share a slot.
 void add_paging(SampleBuilder& sample, const Paging& paging);
+
+// Returns the least number of elements, at least `elements`, that is a whole number of blocks.
+[[nodiscard]] std::uint32_t whole_blocks(DType dtype, std::uint32_t elements);
 
 // Adds F32 [rows, embedding] for every required input.
 void bench_rows(BenchBuilder& bench);

@@ -42,6 +42,11 @@ Result<DType> dtype_from_gguf_id(std::uint32_t id) {
   return fail(Code::unsupported, fmt::format("tensor type id {}; supported: {}", id, supported_names()));
 }
 
+std::span<const DType> cache_dtypes() {
+  static constexpr DType kCaches[] = {DType::F32, DType::F16, DType::BF16, DType::Q8_0};
+  return kCaches;
+}
+
 std::string to_string(const Shape& shape) {
   std::string text = "[";
   for (std::size_t axis = 0; axis < shape.rank(); ++axis)

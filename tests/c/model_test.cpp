@@ -258,8 +258,11 @@ TEST_F(CModel, MistakesAreNamed) {
   EXPECT_NE(Session(shunt_session_open(model_.get(), runtime_.get(), &options, &error_), &shunt_session_close),
             nullptr);
   options.cache_dtype = SHUNT_DTYPE_Q8_0;
+  EXPECT_NE(Session(shunt_session_open(model_.get(), runtime_.get(), &options, &error_), &shunt_session_close),
+            nullptr);
+  options.cache_dtype = SHUNT_DTYPE_Q4_0;
   EXPECT_EQ(shunt_session_open(model_.get(), runtime_.get(), &options, &error_), nullptr);
-  expect_error(error_.code, SHUNT_INVALID, "the KV cache cannot be Q8_0");
+  expect_error(error_.code, SHUNT_INVALID, "the KV cache cannot be Q4_0; choose one of F32, F16, BF16, Q8_0");
 
   const Session session = open(16);
   EXPECT_EQ(shunt_session_context(session.get()), 16U);

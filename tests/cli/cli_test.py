@@ -37,7 +37,7 @@ class Usage(CommandLine):
         page = shunt("run", "--help").stdout
         self.assertIn("Usage: shunt run MODEL [PROMPT] [OPTIONS]\n", page)
         self.assertIn("\n  -n, --tokens N ", page)
-        self.assertIn("Dtype of the KV cache: F32, F16, BF16 [F16]\n", page)
+        self.assertIn("Dtype of the KV cache: F32, F16, BF16, Q8_0 [F16]\n", page)
 
     def test_help_before_a_command_shows_its_page(self):
         for command in COMMANDS:
@@ -73,7 +73,7 @@ class Usage(CommandLine):
         self.refused(2, "unexpected argument \"-n\"", "run", MODEL, "--", "-x", "-n", "3")
         self.refused(2, "--seed: \"-1\" is not a number", "run", MODEL, "x", "--seed", "-1")
         self.refused(2, "--seed: \"x\" is not a number", "make-model", "nano", "F16", "/nonexistent/x", "--seed", "x")
-        self.refused(2, "\"Q3\" is not one of F32, F16, BF16", "run", MODEL, "x", "--cache-type", "Q3")
+        self.refused(2, "\"Q3\" is not one of F32, F16, BF16, Q8_0", "run", MODEL, "x", "--cache-type", "Q3")
         self.refused(2, "--top: \"0\" is not a number from 1", "eval", MODEL, "--text", "x", "--top", "0")
         self.refused(2, "stop text", "run", MODEL, "x", "--stop", "")
         self.refused(2, "--raw", "run", MODEL, "x", "--chat", "--raw")
@@ -155,7 +155,7 @@ class Tokens(CommandLine):
 
     def test_eval_gives_the_references_logits(self):
         for prompt in REFERENCE["prompts"]:
-            for devices, cache, tolerance in (("cpu:scalar", "F32", 1e-4), ("cpu", "F16", 1e-2)):
+            for devices, cache, tolerance in (("cpu:scalar", "F32", 1e-4), ("cpu", "F16", 1e-2), ("cpu", "q8_0", 1e-1)):
                 result = self.data("eval", MODEL, "--text", prompt["text"], "--top", "20", "--devices", devices,
                                    "--cache-type", cache)
                 self.assertEqual(result["tokens"], prompt["ids"])

@@ -17,7 +17,7 @@ namespace {
 
 void expect_simd_only(const Model& model, const Runtime& runtime) {
   for (const std::uint32_t tokens : {1U, 2U, 64U, 512U})
-    for (const DType cache : {DType::F16, DType::F32, DType::BF16})
+    for (const DType cache : cache_dtypes())
       for (const bool fuse : {true, false}) {
         const SessionOptions options{.max_sequences = 2, .cache_dtype = cache, .fuse = fuse};
         const PlannedGraph step = Loaded::take(StepPlanner(model, runtime, options, 512).plan(tokens, 2));

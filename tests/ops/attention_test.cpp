@@ -215,10 +215,18 @@ TEST(Attention, ASinkAloneGivesZeros) {
   });
 }
 
+// Makes the cache of another dtype, and its heads whole blocks.
+void set_cache(Setting& setting, DType state) {
+  const std::uint32_t block = info_of(state).block_elements;
+  setting.state = state;
+  setting.head_dim = (setting.head_dim + block - 1) / block * block;
+}
+
 TEST(Attention, ScalarIsTheFormula) {
-  for (Setting setting : settings())
-    for (const DType state : {DType::F32, DType::F16, DType::BF16}) {
-      setting.state = state;
+  for (const Setting& plain : settings())
+    for (const DType state : cache_dtypes()) {
+      Setting setting = plain;
+      set_cache(setting, state);
       const Step step = step_of(setting, 7);
       const KernelResult result = run_kernel(scalar(), step.use(), 2);
       ASSERT_EQ(result.declined, "");
@@ -228,10 +236,13 @@ TEST(Attention, ScalarIsTheFormula) {
 
 TEST(Attention, SimdAgreesWithScalarOnEveryTarget) {
   for_each_simd_target([] {
-    for (Setting setting : settings())
-      for (const auto& [state, query] :
-           {std::pair{DType::F32, DType::F32}, {DType::F16, DType::F32}, {DType::BF16, DType::F16}}) {
-        setting.state = state;
+    for (const Setting& plain : settings())
+      for (const auto& [state, query] : {std::pair{DType::F32, DType::F32},
+                                         {DType::F16, DType::F32},
+                                         {DType::BF16, DType::F16},
+                                         {DType::Q8_0, DType::F32}}) {
+        Setting setting = plain;
+        set_cache(setting, state);
         setting.query = query;
         const Step step = step_of(setting, 11);
         const std::vector<double> reference = values_of(run_kernel(scalar(), step.use()).output);

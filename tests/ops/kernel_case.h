@@ -16,6 +16,7 @@
 
 #include "ops/elements.h"
 #include "ops/kernel.h"
+#include "ops/quantize/encode.h"
 
 namespace shunt::test {
 
@@ -62,20 +63,25 @@ inline Tensor tensor_of(DType dtype, const Shape& shape, TensorKind kind = Tenso
   return tensor;
 }
 
-// REQUIRES: a plain dtype; one value for each element.
+// REQUIRES: one value for each element, and whole blocks.
 inline Tensor tensor_of(DType dtype, const Shape& shape, const std::vector<double>& values) {
   Tensor tensor = tensor_of(dtype, shape);
+  if (info_of(dtype).kind == DTypeKind::quantized) {
+    const std::vector<float> floats(values.begin(), values.end());
+    encode_row(dtype, floats.data(), floats.size(), tensor.bytes.data());
+    return tensor;
+  }
   for (std::size_t i = 0; i < values.size(); ++i) store_element(dtype, tensor.bytes.data(), i, values[i]);
   return tensor;
 }
 
-// Random numbers between `low` and `high`. REQUIRES: a plain dtype.
+// Random numbers between `low` and `high`. REQUIRES: whole blocks.
 inline Tensor random_tensor(DType dtype, const Shape& shape, std::uint64_t seed, double low = -2, double high = 2) {
   std::mt19937_64 random(seed);
   std::uniform_real_distribution<double> number(low, high);
-  Tensor tensor = tensor_of(dtype, shape);
-  for (std::uint64_t i = 0; i < shape.elements(); ++i) store_element(dtype, tensor.bytes.data(), i, number(random));
-  return tensor;
+  std::vector<double> values(shape.elements());
+  for (double& value : values) value = number(random);
+  return tensor_of(dtype, shape, values);
 }
 
 // Applies a layout op to the same bytes.
@@ -101,10 +107,15 @@ inline Tensor bucket(Tensor tensor, Extent extent = Extent::tokens) {
   return tensor;
 }
 
-// Returns all elements in contiguous order. REQUIRES: a plain dtype.
+// Returns all elements in contiguous order. REQUIRES: a plain dtype, or a contiguous tensor.
 inline std::vector<double> values_of(const Tensor& tensor) {
   std::vector<double> values;
   const Shape& shape = tensor.operand.shape;
+  if (info_of(tensor.operand.dtype).kind == DTypeKind::quantized) {
+    std::vector<float> floats(shape.elements());
+    decode_row(tensor.operand.dtype, tensor.bytes.data(), floats.size(), floats.data());
+    return {floats.begin(), floats.end()};
+  }
   values.reserve(shape.elements());
   for (std::uint64_t i = 0; i < shape.elements(); ++i) {
     std::uint64_t at = 0;

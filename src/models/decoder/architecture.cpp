@@ -126,8 +126,9 @@ Result<Graph> build_step(const ModelConfig& config, const WeightSource& weights,
 }
 
 std::uint64_t cache_page_bytes(const ModelConfig& config, std::uint32_t page_tokens, DType dtype) {
-  return std::uint64_t{2} * config.layers * page_tokens * config.kv_heads * config.head_dim *
-         info_of(dtype).block_bytes;
+  const DTypeInfo& info = info_of(dtype);
+  return std::uint64_t{2} * config.layers * page_tokens * config.kv_heads * config.head_dim / info.block_elements *
+         info.block_bytes;
 }
 
 }  // namespace shunt::models

@@ -20,9 +20,8 @@ Result<ResultShape> result_shape(InputOperands inputs, const Attributes& attribu
   SHUNT_TRY(need_floating("query", query));
   SHUNT_TRY(need_rank("query", query, 3));
   SHUNT_TRY(need_rank("keys", keys, 4));
-  SHUNT_TRY(need_floating("keys", keys));
-  if (values.dtype != keys.dtype || values.shape != keys.shape || keys.kind != TensorKind::state ||
-      values.kind != TensorKind::state)
+  SHUNT_TRY(need_cache("keys", keys));
+  if (values.dtype != keys.dtype || values.shape != keys.shape || values.kind != TensorKind::state)
     return invalid(fmt::format("keys {} and values {} must be state tensors alike", text_of(keys), text_of(values)));
   if (keys.shape[1] == 0 || keys.shape[2] == 0 || query.shape[1] % keys.shape[2] != 0 ||
       query.shape[2] != keys.shape[3])
@@ -42,7 +41,8 @@ Cost cost_of(const OpCall& call) {
   const std::uint32_t window = call.attributes->u32(Attr::window);
   double positions = std::max(static_cast<double>(call.input(5).shape[1]) * keys.shape[1] / 2, 1.0);
   if (window != 0) positions = std::min<double>(positions, window);
-  const double row = static_cast<double>(keys.shape[2]) * keys.shape[3] * info_of(keys.dtype).block_bytes;
+  const double row =
+      static_cast<double>(keys.shape[2]) * static_cast<double>(cached_head_bytes(keys.dtype, keys.shape[3]));
   return {.flops = 4.0 * static_cast<double>(query.shape.elements()) * positions,
           .bytes_read = bytes_of(query) + 2.0 * positions * row,
           .bytes_written = bytes_of(*call.output)};
@@ -53,11 +53,11 @@ void make_sample(SampleBuilder& sample) {
     std::uint32_t of_query;
     std::uint32_t of_state;
   };
-  const DType state = sample.pick_floating();
+  const DType state = sample.pick(cache_dtypes());
   const DType dtype = sample.pick_floating();
   const Paging paging = pick_paging(sample);
   const Heads heads = sample.pick({Heads{4, 2}, Heads{1, 1}, Heads{6, 1}, Heads{3, 3}});
-  const std::uint32_t head_dim = sample.pick({64U, 16U, 40U, 7U, 260U});
+  const std::uint32_t head_dim = whole_blocks(state, sample.pick({64U, 16U, 40U, 7U, 260U}));
   const View view = sample.pick_view();
   sample.set(Attr::scale, sample.pick({0.125F, 1.0F}));
   sample.add({.dtype = dtype,
@@ -148,7 +148,10 @@ class Row {
 
  private:
   [[nodiscard]] double state(std::size_t input, std::uint64_t index) const {
-    return load_element(static_cast<DType>(args_.state_dtype), call_.inputs[input], index);
+    const DType dtype = static_cast<DType>(args_.state_dtype);
+    if (dtype != DType::Q8_0) return load_element(dtype, call_.inputs[input], index);
+    const auto block = load_as<Q8_0Block>(call_.inputs[input], index / 32);
+    return static_cast<double>(f16_to_f32(block.scale)) * block.quants[index % 32];
   }
 
   const AttentionArgs& args_;

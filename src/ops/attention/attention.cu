@@ -1,8 +1,7 @@
 // A block computes one head of one token: online softmax over tiles of 64 positions, one score per thread. Then each
 // thread sums up to four elements of the result. Larger heads take several passes.
 #include "ops/attention/attention_args.h"
-
-#include "ops/kernel.cuh"
+#include "ops/attention/cached.cuh"
 
 SHUNT_KERNEL(attention) {
   using namespace shunt;
@@ -45,7 +44,7 @@ SHUNT_KERNEL(attention) {
         score = 0.0F;
         for (std::uint32_t i = 0; i < head_dim; ++i)
           score += load(args.query.dtype, input_of<void>(call, 0), query + std::uint64_t{i} * args.query.strides[3]) *
-                   load(args.state_dtype, input_of<void>(call, 1), begin + i);
+                   cached(args.state_dtype, input_of<void>(call, 1), begin, i);
         score *= args.scale;
         if (args.soft_cap > 0.0F) score = args.soft_cap * kernel_math::tanh(score / args.soft_cap);
       }
@@ -62,12 +61,12 @@ SHUNT_KERNEL(attention) {
       const auto count = static_cast<std::uint32_t>(visible - tile < kGroup ? visible - tile : kGroup);
       for (std::uint32_t seen = 0; seen < count; ++seen) {
         if (slots[seen] == kNoSlot) continue;
-        const std::uint64_t begin = (slots[seen] * args.kv_heads + kv_head) * head_dim + part;
+        const std::uint64_t begin = (slots[seen] * args.kv_heads + kv_head) * head_dim;
         tile_total += weights[seen];
         for (std::uint32_t i = 0; i < kElements; ++i) {
           const std::uint32_t d = lane() + i * kGroup;
           if (part + d < head_dim)
-            tile_sums[i] += weights[seen] * load(args.state_dtype, input_of<void>(call, 2), begin + d);
+            tile_sums[i] += weights[seen] * cached(args.state_dtype, input_of<void>(call, 2), begin, part + d);
         }
       }
       total = total * shrink + tile_total;

@@ -28,6 +28,8 @@ std::uint64_t rounds(const OpCall& call, const ShaderLimits& limits) {
   return (head_dim + kHeadPart - 1) / kHeadPart * (1 + rounds_over(positions) * of_tile + 2 * kElements);
 }
 
+std::string supports(const OpCall& call) { return blocks_refusal(call, call.input(1)); }
+
 constexpr GroupNeeds kNeeds = {.group = 128, .smallest_subgroup = 4};
 
 std::string row_supports(const OpCall& call) {
@@ -42,9 +44,8 @@ std::string cuda_row_supports(const OpCall& call) {
   const AttentionArgs args = attention_arguments(call);
   const std::uint32_t head_dim = args.query.extents[3];
   const auto dtype = static_cast<DType>(args.state_dtype);
-  if ((dtype == DType::F16 || dtype == DType::BF16) && head_dim % 8 == 0 && head_dim <= kHeadPart && head_dim != 0)
-    return {};
-  return "attention: its heads are not of 16 bits in eights";
+  if (dtype != DType::F32 && head_dim % 8 == 0 && head_dim <= kHeadPart && head_dim != 0) return {};
+  return "attention: its heads are not of 16 or 8 bits in eights";
 }
 
 // Names the dtype, and how many threads read a head in eights.
@@ -174,7 +175,7 @@ std::uint64_t row_rounds(const OpCall& call, const ShaderLimits&) {
 }
 
 constexpr ShaderKernel kShaders[] = {
-    {.groups = one_per_row, .first_pass_words = first_pass_words, .rounds = rounds},
+    {.supports = supports, .groups = one_per_row, .first_pass_words = first_pass_words, .rounds = rounds},
     {.name = "attention_row",
      .supports = row_supports,
      .groups = one_per_row,

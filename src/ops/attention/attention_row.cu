@@ -1,9 +1,8 @@
-// A block computes one head of one token, for keys and values of 16 bits. Its warps take tiles of positions in turn:
-// each thread reads eight elements of a key, and of a value, with one load, and 8, 16 or 32 threads cover a position.
-// A warp keeps its own maximum and sums; the block puts them together at the end, in fixed order.
+// A block computes one head of one token, for keys and values of 16 bits, or of Q8_0. Its warps take tiles of positions
+// in turn: each thread reads eight elements of a key, and of a value, with one load, and 8, 16 or 32 threads cover a
+// position. A warp keeps its own maximum and sums; the block puts them together at the end, in fixed order.
 #include "ops/attention/attention_args.h"
-
-#include "ops/kernel.cuh"
+#include "ops/attention/cached.cuh"
 
 namespace shunt {
 namespace {
@@ -13,12 +12,6 @@ constexpr std::uint32_t kWarps = kAttentionRowThreads / kWarp;
 constexpr std::uint32_t kLoads = 8;     // of keys, per thread and tile
 constexpr std::uint32_t kElements = 8;  // of a load
 constexpr float kLeast = -3.4028234e38F;
-
-template <std::uint32_t of>
-SHUNT_FUNCTION float element(const FourWords& four, std::uint32_t i) {
-  const std::uint32_t sixteen = four.words[i / 2U] >> i % 2U * 16U & 0xFFFFU;
-  return of == dtype::F16 ? widen_f16(sixteen) : widen_bf16(sixteen);
-}
 
 // The running softmax of a thread over its positions: weights are relative to exp(largest).
 struct Seen {
@@ -60,8 +53,8 @@ template <std::uint32_t of, std::uint32_t threads>
 SHUNT_FUNCTION void take_in(const CudaCall* call, const Row& row, std::uint64_t tile, const float (&query)[kElements],
                             Seen& seen) {
   const AttentionArgs& args = row.args;
-  FourWords keys[kLoads];
-  FourWords values[kLoads];
+  Eight<of> keys[kLoads];
+  Eight<of> values[kLoads];
   bool is_seen[kLoads];
   SHUNT_UNROLL
   for (std::uint32_t i = 0; i < kLoads; ++i) {
@@ -70,13 +63,11 @@ SHUNT_FUNCTION void take_in(const CudaCall* call, const Row& row, std::uint64_t 
                                                              static_cast<std::int64_t>(at))
                                                 : kNoSlot;
     is_seen[i] = slot != kNoSlot;
-    keys[i] = {};
-    values[i] = {};
     if (!is_seen[i] || !row.has_chunk) continue;
     const std::uint64_t begin =
         (slot * args.kv_heads + row.kv_head) * args.query.extents[3] + std::uint64_t{row.chunk} * kElements;
-    keys[i] = load_four(input_of<std::uint16_t>(call, 1) + begin);
-    values[i] = load_four(input_of<std::uint16_t>(call, 2) + begin);
+    keys[i].read(input_of<void>(call, 1), begin);
+    values[i].read(input_of<void>(call, 2), begin);
   }
   float scores[kLoads];
   float top = seen.largest;
@@ -84,7 +75,7 @@ SHUNT_FUNCTION void take_in(const CudaCall* call, const Row& row, std::uint64_t 
   for (std::uint32_t i = 0; i < kLoads; ++i) {
     float product = 0.0F;
     SHUNT_UNROLL
-    for (std::uint32_t e = 0; e < kElements; ++e) product += query[e] * element<of>(keys[i], e);
+    for (std::uint32_t e = 0; e < kElements; ++e) product += query[e] * keys[i][e];
     SHUNT_UNROLL
     for (std::uint32_t mask = 1; mask < threads; mask *= 2) product += from_lane(product, mask);
     scores[i] = is_seen[i] ? score_of(args, product) : kLeast;
@@ -96,7 +87,7 @@ SHUNT_FUNCTION void take_in(const CudaCall* call, const Row& row, std::uint64_t 
     const float weight = is_seen[i] ? kernel_math::exp(scores[i] - top) : 0.0F;
     seen.total += weight;
     SHUNT_UNROLL
-    for (std::uint32_t e = 0; e < kElements; ++e) seen.sums[e] += weight * element<of>(values[i], e);
+    for (std::uint32_t e = 0; e < kElements; ++e) seen.sums[e] += weight * values[i][e];
   }
 }
 
@@ -170,19 +161,16 @@ SHUNT_FUNCTION void attend(const CudaCall* call) {
 }  // namespace
 }  // namespace shunt
 
-SHUNT_BOUNDED_KERNEL(attention_row_F16_8, shunt::kAttentionRowThreads, 1) { shunt::attend<shunt::dtype::F16, 8>(call); }
-SHUNT_BOUNDED_KERNEL(attention_row_F16_16, shunt::kAttentionRowThreads, 1) {
-  shunt::attend<shunt::dtype::F16, 16>(call);
-}
-SHUNT_BOUNDED_KERNEL(attention_row_F16_32, shunt::kAttentionRowThreads, 1) {
-  shunt::attend<shunt::dtype::F16, 32>(call);
-}
-SHUNT_BOUNDED_KERNEL(attention_row_BF16_8, shunt::kAttentionRowThreads, 1) {
-  shunt::attend<shunt::dtype::BF16, 8>(call);
-}
-SHUNT_BOUNDED_KERNEL(attention_row_BF16_16, shunt::kAttentionRowThreads, 1) {
-  shunt::attend<shunt::dtype::BF16, 16>(call);
-}
-SHUNT_BOUNDED_KERNEL(attention_row_BF16_32, shunt::kAttentionRowThreads, 1) {
-  shunt::attend<shunt::dtype::BF16, 32>(call);
-}
+#define SHUNT_ATTENTION_ROW(of, lanes)                                                 \
+  SHUNT_BOUNDED_KERNEL(attention_row_##of##_##lanes, shunt::kAttentionRowThreads, 1) { \
+    shunt::attend<shunt::dtype::of, lanes>(call);                                      \
+  }
+SHUNT_ATTENTION_ROW(F16, 8)
+SHUNT_ATTENTION_ROW(F16, 16)
+SHUNT_ATTENTION_ROW(F16, 32)
+SHUNT_ATTENTION_ROW(BF16, 8)
+SHUNT_ATTENTION_ROW(BF16, 16)
+SHUNT_ATTENTION_ROW(BF16, 32)
+SHUNT_ATTENTION_ROW(Q8_0, 8)
+SHUNT_ATTENTION_ROW(Q8_0, 16)
+SHUNT_ATTENTION_ROW(Q8_0, 32)

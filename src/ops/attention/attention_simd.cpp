@@ -28,6 +28,7 @@ class Attention {
         args_(call.args<AttentionArgs>()),
         step_{call.in<std::int32_t>(3), call.in<std::int32_t>(4), call.in<std::int32_t>(5)},
         head_dim_(args_.query.extents[3]),
+        head_bytes_(cached_head_bytes(static_cast<DType>(args_.state_dtype), args_.query.extents[3])),
         width_(padded_width(head_dim_)),
         heads_per_key_(args_.query.extents[2] / args_.kv_heads),
         scratch_(scratch_at(call.thread_scratch, width_)) {}
@@ -114,6 +115,7 @@ class Attention {
     if (head_dim_ % hn::Lanes(Floats()) == 0) {
       if (dtype == DType::F32) return see_rows<kDot, LoadF32>(padded, heads, count, rows, head_dim_);
       if (dtype == DType::BF16) return see_rows<kDot, LoadBF16>(padded, heads, count, rows, head_dim_);
+      if (dtype == DType::Q8_0) return see_rows<kDot, LoadQ8_0>(padded, heads, count, rows, head_dim_);
 #if SHUNT_HAS_F16_VECTORS
       return see_rows<kDot, LoadF16>(padded, heads, count, rows, head_dim_);
 #endif
@@ -181,14 +183,12 @@ class Attention {
 
   // Returns the bytes from the start of a position's row to the key head of a group.
   [[nodiscard]] std::size_t head_offset(std::uint32_t group) const {
-    const std::size_t head = std::size_t{group} * groups_.heads / heads_per_key_;
-    return head * head_dim_ * info_of(static_cast<DType>(args_.state_dtype)).block_bytes;
+    return std::size_t{group} * groups_.heads / heads_per_key_ * head_bytes_;
   }
 
   // Finds the next tile: positions from `next` on that have a page. Returns false if there are none.
   bool find_tile(const Block& block, std::uint64_t& next) {
-    const std::uint64_t row_bytes =
-        head_dim_ * args_.kv_heads * info_of(static_cast<DType>(args_.state_dtype)).block_bytes;
+    const std::uint64_t row_bytes = args_.kv_heads * head_bytes_;
     count_ = 0;
     while (next < block.visible && count_ < kTileKeys) {
       const std::uint64_t page_tokens = args_.table.page_tokens;
@@ -214,7 +214,10 @@ class Attention {
     const std::size_t offset = head_offset(group);
     for (std::size_t j = 0; j < count_; ++j) {
       float* const out = scratch_.rows + j * width_;
-      widen_row(dtype, rows[j] + offset, head_dim_, out);
+      if (dtype == DType::Q8_0)
+        store_row<DType::Q8_0>(rows[j] + offset, head_dim_, out);
+      else
+        widen_row(dtype, rows[j] + offset, head_dim_, out);
       std::fill(out + head_dim_, out + width_, 0.0F);
     }
   }
@@ -252,6 +255,7 @@ class Attention {
   const AttentionArgs& args_;
   StepIndices step_;
   std::size_t head_dim_;
+  std::size_t head_bytes_;  // in the cache
   std::size_t width_;
   std::uint32_t heads_per_key_;
   Scratch scratch_;

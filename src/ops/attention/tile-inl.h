@@ -12,6 +12,7 @@
 #include "ops/attention/tile.h"
 #include "ops/float_rows-inl.h"
 #include "ops/math_simd-inl.h"
+#include "ops/quantize/blocks_simd-inl.h"
 
 HWY_BEFORE_NAMESPACE();
 namespace shunt {
@@ -91,26 +92,41 @@ inline void transpose(const float* HWY_RESTRICT in, std::size_t in_stride, std::
 #endif
 }
 
-// Loads a vector of state elements as F32.
+// Loads a vector of a head in the state as F32, from element i on.
 struct LoadF32 {
-  using Element = float;
-  HWY_INLINE hn::Vec<Floats> operator()(const float* from) const { return hn::LoadU(Floats(), from); }
+  HWY_INLINE hn::Vec<Floats> operator()(const std::byte* head, std::size_t i) const {
+    return hn::LoadU(Floats(), reinterpret_cast<const float*>(head) + i);
+  }
 };
 struct LoadBF16 {
-  using Element = std::uint16_t;
-  HWY_INLINE hn::Vec<Floats> operator()(const std::uint16_t* from) const {
+  HWY_INLINE hn::Vec<Floats> operator()(const std::byte* head, std::size_t i) const {
     const hn::Rebind<std::uint32_t, Floats> du;
     const hn::Rebind<std::uint16_t, Floats> dh;
-    return hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::PromoteTo(du, hn::LoadU(dh, from))));
+    const auto bits = hn::LoadU(dh, reinterpret_cast<const std::uint16_t*>(head) + i);
+    return hn::BitCast(Floats(), hn::ShiftLeft<16>(hn::PromoteTo(du, bits)));
+  }
+};
+// REQUIRES: a block consists of whole vectors.
+struct LoadQ8_0 {
+  HWY_INLINE hn::Vec<Floats> operator()(const std::byte* head, std::size_t i) const {
+    const Floats d;
+    const std::byte* const block = head + i / 32 * sizeof(Q8_0Block);
+    const auto quants = load_bytes<std::int8_t>(d, block + offsetof(Q8_0Block, quants) + i % 32);
+    return hn::Mul(hn::ConvertTo(d, quants), hn::Set(d, scale_of(block)));
+  }
+
+ private:
+  static HWY_INLINE float scale_of(const std::byte* block) {
+    return hn::GetLane(load_f16(hn::FixedTag<float, 4>(), block));
   }
 };
 #if SHUNT_HAS_F16_VECTORS
 struct LoadF16 {
-  using Element = std::uint16_t;
-  HWY_INLINE hn::Vec<Floats> operator()(const std::uint16_t* from) const {
+  HWY_INLINE hn::Vec<Floats> operator()(const std::byte* head, std::size_t i) const {
     const hn::Rebind<hwy::float16_t, Floats> dh;
     const hn::Rebind<std::uint16_t, Floats> du;
-    return hn::PromoteTo(Floats(), hn::BitCast(dh, hn::LoadU(du, from)));
+    const auto bits = hn::LoadU(du, reinterpret_cast<const std::uint16_t*>(head) + i);
+    return hn::PromoteTo(Floats(), hn::BitCast(dh, bits));
   }
 };
 #endif
@@ -122,14 +138,14 @@ HWY_INLINE void dot_keys(const float* HWY_RESTRICT query, std::size_t width, con
                          std::size_t offset, std::size_t elements, float* HWY_RESTRICT scores) {
   const Floats d;
   const Load load;
-  const typename Load::Element* from[kKeys];
-  for (std::size_t k = 0; k < kKeys; ++k) from[k] = reinterpret_cast<const typename Load::Element*>(keys[k] + offset);
+  const std::byte* from[kKeys];
+  for (std::size_t k = 0; k < kKeys; ++k) from[k] = keys[k] + offset;
   hn::Vec<Floats> sums[kRows][kKeys];
   for (std::size_t r = 0; r < kRows; ++r)
     for (std::size_t k = 0; k < kKeys; ++k) sums[r][k] = hn::Zero(d);
   for (std::size_t i = 0; i < elements; i += hn::Lanes(d)) {
     hn::Vec<Floats> key[kKeys];
-    for (std::size_t k = 0; k < kKeys; ++k) key[k] = load(from[k] + i);
+    for (std::size_t k = 0; k < kKeys; ++k) key[k] = load(from[k], i);
     for (std::size_t r = 0; r < kRows; ++r) {
       const auto q = hn::Load(d, query + r * width + i);
       for (std::size_t k = 0; k < kKeys; ++k) sums[r][k] = hn::MulAdd(q, key[k], sums[r][k]);
@@ -146,14 +162,14 @@ HWY_INLINE void add_values(const float* HWY_RESTRICT weights, const std::byte* c
                            std::size_t elements, std::size_t width, float* HWY_RESTRICT sums) {
   const Floats d;
   const Load load;
-  const typename Load::Element* from[kKeys];
-  for (std::size_t k = 0; k < kKeys; ++k) from[k] = reinterpret_cast<const typename Load::Element*>(values[k] + offset);
+  const std::byte* from[kKeys];
+  for (std::size_t k = 0; k < kKeys; ++k) from[k] = values[k] + offset;
   hn::Vec<Floats> weight[kRows][kKeys];
   for (std::size_t r = 0; r < kRows; ++r)
     for (std::size_t k = 0; k < kKeys; ++k) weight[r][k] = hn::Set(d, weights[r * kTileKeys + k]);
   for (std::size_t i = 0; i < elements; i += hn::Lanes(d)) {
     hn::Vec<Floats> value[kKeys];
-    for (std::size_t k = 0; k < kKeys; ++k) value[k] = load(from[k] + i);
+    for (std::size_t k = 0; k < kKeys; ++k) value[k] = load(from[k], i);
     for (std::size_t r = 0; r < kRows; ++r) {
       // Several keys are summed before they are added, so that long sums stay precise.
       auto sum = hn::Mul(weight[r][0], value[0]);

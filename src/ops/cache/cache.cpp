@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ops/kernel_arguments.h"
+#include "ops/quantize/encode.h"
 #include "ops/rotary/reference.h"
 #include "ops/rules.h"
 
@@ -14,8 +15,8 @@ Result<ResultShape> result_shape(InputOperands inputs, const Attributes& attribu
   const Operand& x = *inputs[1];
   SHUNT_TRY(need_rank("state", state, 4));
   SHUNT_TRY(need_rotary(x, attributes));
-  if (state.kind != TensorKind::state || !is_floating(state) || !state.is_contiguous())
-    return invalid(fmt::format("state must be a floating state tensor, is {}", text_of(state)));
+  SHUNT_TRY(need_cache("state", state));
+  if (!state.is_contiguous()) return invalid(fmt::format("state {} is a strided view", text_of(state)));
   if (state.shape[1] == 0 || state.shape[2] != x.shape[1] || state.shape[3] != x.shape[2])
     return invalid(fmt::format("state {} does not hold heads of x {}", text_of(state), text_of(x)));
   SHUNT_TRY(need_page_table(inputs, 2, x.shape[0]));
@@ -29,11 +30,11 @@ Cost cost_of(const OpCall& call) {
 }
 
 void make_sample(SampleBuilder& sample) {
-  const DType state = sample.pick_floating();
+  const DType state = sample.pick(cache_dtypes());
   const DType dtype = sample.pick_floating();
   const Paging paging = pick_paging(sample);
   const std::uint32_t heads = sample.pick({3U, 1U});
-  const std::uint32_t head_dim = sample.pick({64U, 2U, 34U});
+  const std::uint32_t head_dim = whole_blocks(state, sample.pick({64U, 2U, 34U, 192U}));
   const View view = sample.pick_view();
   if (sample.takes(Attr::rotary_halves)) set_rotary_attributes(sample, head_dim);
   sample.add({.dtype = state, .shape = {paging.pages, paging.page_tokens, heads, head_dim}, .kind = TensorKind::state});
@@ -55,7 +56,11 @@ BenchIndices bench_indices(const BenchCase& use, std::size_t index) {
   return index == 4 ? BenchIndices{.step = 1, .modulus = cache[0]} : BenchIndices{};
 }
 
-CpuWork work(const OpCall&, std::uint32_t) { return {}; }
+CpuWork work(const OpCall& call, std::uint32_t) {
+  return {.phases = 1,
+          .shared_scratch_bytes = 0,
+          .thread_scratch_bytes = std::uint64_t{call.input(1).shape.columns()} * sizeof(float)};
+}
 
 void write_row(const CacheArgs& args, const CpuCall& call, std::uint64_t row) {
   const StridedTensor& x = args.rotary.x;
@@ -65,13 +70,17 @@ void write_row(const CacheArgs& args, const CpuCall& call, std::uint64_t row) {
   const std::int32_t sequence = call.in<std::int32_t>(3)[token * args.table.sequence_stride];
   const std::uint64_t slot = state_slot(args.table, call.in<std::int32_t>(4), sequence, position);
   if (slot == kNoSlot) return;
-  const std::uint64_t target = (slot * heads + row % heads) * x.extents[3];
   const DType from = static_cast<DType>(x.dtype);
   const DType to = static_cast<DType>(args.state_dtype);
-  const auto put = [&](std::uint32_t i, double value) { store_element(to, call.output, target + i, value); };
-  if (args.rotates != 0) return rotate_head(args.rotary, call.inputs[1], row_offset(x, row), position, nullptr, put);
-  for (std::uint32_t i = 0; i < x.extents[3]; ++i)
-    put(i, load_element(from, call.inputs[1], row_offset(x, row) + std::uint64_t{i} * x.strides[3]));
+  auto* const values = reinterpret_cast<float*>(call.thread_scratch);
+  const auto put = [&](std::uint32_t i, double value) { values[i] = static_cast<float>(value); };
+  if (args.rotates != 0)
+    rotate_head(args.rotary, call.inputs[1], row_offset(x, row), position, nullptr, put);
+  else
+    for (std::uint32_t i = 0; i < x.extents[3]; ++i)
+      put(i, load_element(from, call.inputs[1], row_offset(x, row) + std::uint64_t{i} * x.strides[3]));
+  encode_row(to, values, x.extents[3],
+             call.output + (slot * heads + row % heads) * cached_head_bytes(to, x.extents[3]));
 }
 
 int run(const CpuCall& call) {

@@ -1,6 +1,6 @@
-// A thread writes one element of the state, which is the output.
+// A thread writes one element of the state, which is the output. A block of Q8_0 is that of 32 neighbouring threads.
 #include "ops/cache/cache_args.h"
-
+#include "ops/cache/cached_block.cuh"
 #include "ops/rotary/rotary.cuh"
 
 SHUNT_KERNEL(cache) {
@@ -23,5 +23,7 @@ SHUNT_KERNEL(cache) {
   const float value = args.rotates != 0 ? rotated(args.rotary, from, begin, i, position,
                                                   reinterpret_cast<const std::uint32_t*>(call->constants), nullptr)
                                         : load(x.dtype, from, begin + std::uint64_t{i} * x.strides[3]);
-  store(args.state_dtype, output_of<void>(call), (slot * heads + row % heads) * head_dim + i, value);
+  const std::uint64_t target = (slot * heads + row % heads) * head_dim + i;
+  if (args.state_dtype != dtype::Q8_0) return store(args.state_dtype, output_of<void>(call), target, value);
+  store_in_block(output_of<void>(call), target, value, largest_of_neighbours(kernel_math::abs(value), 5));
 }

@@ -5,7 +5,10 @@
 namespace shunt {
 namespace {
 
-std::string supports(const OpCall& call) { return whole_words_refusal(call, call.input(0)); }
+std::string supports(const OpCall& call) {
+  if (std::string refusal = blocks_refusal(call, call.input(0)); !refusal.empty()) return refusal;
+  return whole_words_refusal(call, call.input(0));
+}
 
 std::uint64_t groups(const OpCall& call) {
   Operand written = call.input(1);
@@ -25,10 +28,18 @@ std::vector<std::uint32_t> cuda_constants(const OpCall& call) {
   return args.rotates != 0 ? fixed_point_turns(args.rotary) : std::vector<std::uint32_t>();
 }
 
+// Of a cache in blocks, the threads of a warp have pairs of one head, which are all neighbours or all not.
 std::string pairs_supports(const OpCall& call) {
-  const StridedTensor x = cache_arguments(call).rotary.x;
-  if (static_cast<DType>(x.dtype) == DType::F32 && x.extents[3] % 2 == 0) return {};
-  return "cache: x is not F32, or has heads of an odd number of elements";
+  constexpr std::uint32_t kPairsOfWarp = 32;
+  const CacheArgs args = cache_arguments(call);
+  const StridedTensor& x = args.rotary.x;
+  if (static_cast<DType>(x.dtype) != DType::F32 || x.extents[3] % 2 != 0)
+    return "cache: x is not F32, or has heads of an odd number of elements";
+  if (info_of(static_cast<DType>(args.state_dtype)).kind != DTypeKind::quantized) return {};
+  const bool are_apart = args.rotates != 0 && args.rotary.halves != 0;
+  if (x.extents[3] % (2 * kPairsOfWarp) != 0 || (are_apart && args.rotary.dims % (2 * kPairsOfWarp) != 0))
+    return "cache: blocks are spread over warps";
+  return {};
 }
 std::uint64_t pairs_blocks(const OpCall& call) { return rotary_pairs_blocks(cache_arguments(call).rotary); }
 

@@ -1,6 +1,8 @@
 // F32 heads for rotary, cache_write and rotary_cache_write, by one kernel so that they share a launch. A thread takes
-// one pair of a few heads of a token, and rotates all by the same angle. Pairs that are not rotated are neighbours.
+// one pair of a few heads of a token, and rotates all by the same angle. Pairs that are not rotated are neighbours. A
+// block of Q8_0 is that of 16 threads with neighbours, or of the 32 of a warp.
 #include "ops/cache/cache_args.h"
+#include "ops/cache/cached_block.cuh"
 #include "ops/early.cuh"
 #include "ops/rotary/rotary.cuh"
 
@@ -26,6 +28,19 @@ SHUNT_FUNCTION std::uint64_t place_of_token(const CudaCall* call, const CacheArg
   const std::int32_t sequence = FreshNumbers{input_of<std::int32_t>(call, 3)}[token * args.table.sequence_stride];
   const std::uint64_t slot = state_slot(args.table, FreshNumbers{input_of<std::int32_t>(call, 4)}, sequence, position);
   return slot == kNoSlot ? kNoSlot : slot * token_elements;
+}
+
+// Stores a pair of the head that begins at element `head` of the state. REQUIRES: the warp calls it, for pairs of one
+// head that are all neighbours or all not.
+SHUNT_FUNCTION void store_in_blocks(void* state, std::uint64_t head, const RotaryPair& pair, float first,
+                                    float second) {
+  const bool are_neighbours = pair.first + 1U == pair.second;
+  float of_first = kernel_math::abs(first);
+  float of_second = kernel_math::abs(second);
+  if (are_neighbours) of_first = of_second = kernel_math::max(of_first, of_second);
+  const std::uint32_t steps = are_neighbours ? 4 : 5;
+  store_in_block(state, head + pair.first, first, largest_of_neighbours(of_first, steps));
+  store_in_block(state, head + pair.second, second, largest_of_neighbours(of_second, steps));
 }
 
 }  // namespace
@@ -74,9 +89,13 @@ SHUNT_BOUNDED_KERNEL(cache_pairs, shunt::kRotaryThreads, 4) {
   for (std::uint32_t i = 0; i < kRotaryHeads; ++i) {
     if (first_head + i >= heads) break;
     const std::uint64_t of_head = place + std::uint64_t{first_head + i} * columns;
-    store(args.state_dtype, output_of<void>(of.call), of_head + pair.first,
-          rotates ? first[i] * by.cosine - second[i] * by.sine : first[i]);
-    store(args.state_dtype, output_of<void>(of.call), of_head + pair.second,
-          rotates ? first[i] * by.sine + second[i] * by.cosine : second[i]);
+    const float turned_first = rotates ? first[i] * by.cosine - second[i] * by.sine : first[i];
+    const float turned_second = rotates ? first[i] * by.sine + second[i] * by.cosine : second[i];
+    if (args.state_dtype == dtype::Q8_0) {
+      store_in_blocks(output_of<void>(of.call), of_head, pair, turned_first, turned_second);
+      continue;
+    }
+    store(args.state_dtype, output_of<void>(of.call), of_head + pair.first, turned_first);
+    store(args.state_dtype, output_of<void>(of.call), of_head + pair.second, turned_second);
   }
 }

@@ -4,6 +4,7 @@
 #include "ops/cache/cache.h"
 #include "ops/elements.h"
 #include "ops/kernel_arguments.h"
+#include "ops/quantize/encode.h"
 #include "ops/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -33,7 +34,7 @@ int run(const CpuCall& call) {
   const std::uint64_t head_dim = x.extents[3];
   const DType from = static_cast<DType>(x.dtype);
   const DType to = static_cast<DType>(args.state_dtype);
-  const std::uint64_t element_bytes = info_of(to).block_bytes;
+  const std::uint64_t head_bytes = cached_head_bytes(to, x.extents[3]);
   const Range share = share_of(valid_row_count(x, *call.parameters), call.thread, call.threads);
   if (share.begin == share.end) return 0;
   Rotation rotation(args.rotary, nullptr, call.thread_scratch);
@@ -46,13 +47,16 @@ int run(const CpuCall& call) {
       if (args.rotates != 0) rotation.set_position(call.in<std::int32_t>(2)[token * args.table.position_stride]);
     }
     if (target == kNoSlot) continue;
-    std::byte* const out = call.output + (target + row % heads) * head_dim * element_bytes;
+    std::byte* const out = call.output + (target + row % heads) * head_bytes;
     const float* values = floats_of(from, call.inputs[1], row_offset(x, row), x.strides[3], head_dim, buffer);
     if (args.rotates != 0) {
       rotation.apply(values, buffer);
       values = buffer;
     }
-    narrow_row(to, values, head_dim, out);
+    if (info_of(to).kind == DTypeKind::quantized)
+      encode_row(to, values, head_dim, out);
+    else
+      narrow_row(to, values, head_dim, out);
   }
   return 0;
 }

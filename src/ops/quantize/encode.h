@@ -2,7 +2,8 @@
 //
 // The 16-bit types round to nearest even. Q8_0 scales by the largest element. The other types search for the scales
 // (and minima) that give the least squared error; in 256-element blocks larger elements weigh more. Block formats:
-// blocks.h. Non-finite elements give an unspecified block, never a fault.
+// blocks.h. Non-finite elements give an unspecified block, never a fault; the scale of one of Q8_0 is NaN then, so that
+// they show in what is computed from a cache.
 // Pure functions of their arguments; safe from any thread.
 #pragma once
 

@@ -56,13 +56,15 @@ void pack_high_bits(const std::array<std::uint8_t, kElements>& quants, std::uint
 
 void encode(const float* x, Q8_0Block& block) {
   Lanes extremes = all(0);
+  Lanes zeros = all(0);  // NaN if an element is not finite
   for (std::size_t j = 0; j < 32; j += kLanes) {
     const Lanes value = load(x + j);
     const Lanes magnitude = value < all(0) ? -value : value;
     extremes = extremes > magnitude ? extremes : magnitude;
+    zeros += value * 0.0F;
   }
   const float largest = std::max(std::max(extremes[0], extremes[1]), std::max(extremes[2], extremes[3]));
-  block.scale = f16_scale(largest / 127.0F);
+  block.scale = f16_scale(largest / 127.0F + ((zeros[0] + zeros[1]) + (zeros[2] + zeros[3])));
   const float factor = inverse(f16_to_f32(block.scale));
   for (std::size_t j = 0; j < 32; j += kLanes) {
     const Lanes quants = nearest(load(x + j) * factor, -127.0F, 127.0F);

@@ -39,13 +39,16 @@ bool are_alike(double expected, double actual) {
   return std::isnan(expected) ? std::isnan(actual) : expected == actual;
 }
 
-// The largest relative error of rounding to a 16-bit dtype; for other dtypes it is part of each row's tolerance.
-double rounding_of(DType dtype) {
+// The largest error of rounding to a 16-bit dtype, relative to the number, or of rounding computed numbers to a cache's
+// blocks, relative to the largest of a block. For other dtypes it is part of each row's tolerance.
+double rounding_of(DType dtype, bool is_computed) {
   switch (dtype) {
     case DType::F16:
       return 0x1p-11;
     case DType::BF16:
       return 0x1p-8;
+    case DType::Q8_0:
+      return is_computed ? 1.0 / 254 : 0;
     default:
       return 0;
   }
@@ -94,8 +97,9 @@ double tolerance_of(const OpCall& call, Arithmetic arithmetic) {
   double inner = 0;
   if (row.is_fused())
     for (const Operand* input : call.inputs)
-      if (input != nullptr && input->kind == TensorKind::value) inner = std::max(inner, rounding_of(input->dtype));
-  const double rounding = 2 * rounding_of(call.output->dtype) + inner;
+      if (input != nullptr && input->kind == TensorKind::value)
+        inner = std::max(inner, rounding_of(input->dtype, true));
+  const double rounding = 2 * rounding_of(call.output->dtype, row.is_fused()) + inner;
   const double products = arithmetic == Arithmetic::f32 ? 0 : info_of(arithmetic).error;
   return std::max({row.tolerance, rounding * rounding, products});
 }

@@ -31,8 +31,8 @@ inline constexpr double kTiny = 1e-30;
 
 // The largest error that is right for a use of an op: the tolerance of its row, or the error of the arithmetic of its
 // products if that is more. Results in a 16-bit dtype may differ by
-// the distance of neighbours, if that is more, since two right results may round to either. The reference of a fused op
-// also rounds inner results, which take the dtype of the inputs.
+// the distance of neighbours, if that is more, since two right results may round to either; so may those of a fused op
+// in a cache's blocks. The reference of a fused op also rounds inner results, which take the dtype of the inputs.
 [[nodiscard]] double tolerance_of(const OpCall& call, Arithmetic arithmetic);
 
 }  // namespace shunt

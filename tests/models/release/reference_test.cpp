@@ -78,8 +78,11 @@ TEST_P(TrainedModel, HasTheReferencesPerplexity) {
 
 INSTANTIATE_TEST_SUITE_P(Devices, TrainedModel,
                          testing::Values(Setup{kExact, DType::F32, 1e-4},
-                                         Setup{"cpu:simd,cpu:scalar", DType::F16, 1e-2}),
-                         [](const auto& setup) { return setup.index == 0 ? "Scalar" : "Simd"; });
+                                         Setup{"cpu:simd,cpu:scalar", DType::F16, 1e-2},
+                                         Setup{"cpu:simd,cpu:scalar", DType::Q8_0, 1e-1}),
+                         [](const auto& setup) {
+                           return setup.index == 0 ? "Scalar" : "Simd" + std::string(name_of(setup.param.cache));
+                         });
 
 }  // namespace
 }  // namespace shunt::models

@@ -4,13 +4,16 @@
 #include <algorithm>
 #include <numeric>
 
+#include "models/gguf/gguf_bytes.h"
+#include "models/random/random_model.h"
 #include "models/reference.h"
+#include "models/step_planner.h"
 
 namespace shunt::models {
 namespace {
 
-std::vector<Token> alone(const std::vector<Token>& prompt, std::size_t count) {
-  Loaded loaded(kTrainedModel, "cpu", {.context = 128});
+std::vector<Token> alone(const std::vector<Token>& prompt, std::size_t count, DType cache) {
+  Loaded loaded(kTrainedModel, "cpu", {.context = 128, .cache_dtype = cache});
   std::vector<Token> tokens;
   EXPECT_TRUE(loaded.session->prefill(0, prompt).has_value());
   while (tokens.size() < count) {
@@ -20,9 +23,11 @@ std::vector<Token> alone(const std::vector<Token>& prompt, std::size_t count) {
   return tokens;
 }
 
-TEST(Session, TwoInterleavedSequencesGiveTheTokensOfEachAlone) {
+class SessionCache : public testing::TestWithParam<DType> {};
+
+TEST_P(SessionCache, OfTwoInterleavedSequencesGivesTheTokensOfEachAlone) {
   constexpr std::size_t kCount = 24;
-  Loaded loaded(kTrainedModel, "cpu", {.context = 128, .max_sequences = 2});
+  Loaded loaded(kTrainedModel, "cpu", {.context = 128, .max_sequences = 2, .cache_dtype = GetParam()});
   Session& session = *loaded.session;
   std::vector<Token> next(2);
   std::vector<std::vector<Token>> tokens(2);
@@ -38,7 +43,7 @@ TEST(Session, TwoInterleavedSequencesGiveTheTokensOfEachAlone) {
     for (std::uint32_t sequence = 0; sequence < 2; ++sequence) next[sequence] = best_of(session.logits(sequence));
   }
   for (std::uint32_t sequence = 0; sequence < 2; ++sequence)
-    EXPECT_EQ(tokens[sequence], alone(prompt_ids(sequence), kCount));
+    EXPECT_EQ(tokens[sequence], alone(prompt_ids(sequence), kCount, GetParam()));
 }
 
 TEST(Session, CandidatesAreTheBestLogits) {
@@ -70,8 +75,8 @@ TEST(Session, CandidatesAreTheBestLogits) {
   }
 }
 
-TEST(Session, TruncatedSequencesGoOnAsIfNothingHadFollowed) {
-  Loaded loaded(kTrainedModel, "cpu", {.context = 128});
+TEST_P(SessionCache, OfATruncatedSequenceIsAsIfNothingHadFollowed) {
+  Loaded loaded(kTrainedModel, "cpu", {.context = 128, .cache_dtype = GetParam()});
   Session& session = *loaded.session;
   const std::vector<Token> prompt = prompt_ids(0);
   ASSERT_TRUE(session.prefill(0, prompt).has_value());
@@ -100,11 +105,12 @@ TEST(Session, TwoOfOneModelShareItsWeightsOnADevice) {
   EXPECT_EQ(third->memory().copied_weights, copied);
 }
 
-TEST(Session, TwoOfOneModelSurviveTheirDevice) {
+TEST_P(SessionCache, OfTwoOfOneModelSurvivesTheirDevice) {
   RuntimeOptions options{.threads = 2, .devices = "sim:0,sim:1"};
-  Loaded whole(kTrainedModel, Loaded::take(Runtime::create(options)), {.context = 128, .strategy = Strategy::layers});
+  const SessionOptions layers{.context = 128, .cache_dtype = GetParam(), .strategy = Strategy::layers};
+  Loaded whole(kTrainedModel, Loaded::take(Runtime::create(options)), layers);
   options.faults = "sim:0 lost at op 300";
-  Loaded loaded(kTrainedModel, Loaded::take(Runtime::create(options)), {.context = 128, .strategy = Strategy::layers});
+  Loaded loaded(kTrainedModel, Loaded::take(Runtime::create(options)), layers);
   const auto other = Loaded::take(Session::create(*loaded.model, *loaded.runtime, loaded.session->options()));
   const std::vector<Token> prompt = prompt_ids(0);
   ASSERT_TRUE(whole.session->prefill(0, prompt).has_value());
@@ -120,6 +126,36 @@ TEST(Session, TwoOfOneModelSurviveTheirDevice) {
       EXPECT_TRUE(std::ranges::equal(session->logits(0), whole.session->logits(0))) << step;
     }
   }
+}
+
+INSTANTIATE_TEST_SUITE_P(DTypes, SessionCache, testing::Values(DType::F16, DType::Q8_0),
+                         [](const auto& test) { return std::string(name_of(test.param)); });
+
+TEST(Session, ACacheInBlocksTakes34BytesFor32Elements) {
+  const auto model = Loaded::take(Model::load(kTrainedModel));
+  const auto runtime = Loaded::take(Runtime::create({.threads = 2}));
+  const auto state_bytes = [&](DType cache) {
+    const SessionOptions options{.cache_dtype = cache};
+    const PlannedGraph step = Loaded::take(StepPlanner(*model, *runtime, options, 512).plan(1, 1));
+    std::uint64_t bytes = 0;
+    for (const MemoryUse& use : step.plan.memory) bytes += use.state_bytes;
+    return bytes;
+  };
+  EXPECT_EQ(state_bytes(DType::Q8_0) * 64, state_bytes(DType::F16) * 34);
+  EXPECT_EQ(state_bytes(DType::Q8_0), cache_page_bytes(model->config(), 512, DType::Q8_0));
+}
+
+TEST(Session, ACacheInBlocksNeedsHeadsOfWholeBlocks) {
+  TestFolder folder;
+  ASSERT_TRUE(make_model("nano", "F16", folder.file("nano")).has_value());
+  const auto model = Loaded::take(Model::load(folder.file("nano")));
+  const auto runtime = Loaded::take(Runtime::create({.threads = 2}));
+  const auto session = Session::create(*model, *runtime, {.cache_dtype = DType::Q8_0});
+  ASSERT_FALSE(session.has_value());
+  EXPECT_EQ(session.error().code, Code::invalid);
+  EXPECT_EQ(session.error().message,
+            "the KV cache of model \"random nano\" cannot be Q8_0: its heads have 16 elements, which is not a whole "
+            "number of blocks of 32; choose one of F32, F16, BF16");
 }
 
 TEST(Session, MemoryCountsEveryArenaThatIsKept) {
@@ -163,7 +199,7 @@ TEST(Session, BadBatchesAndOptionsAreErrors) {
     EXPECT_EQ(session.decode(batch).error().code, Code::invalid);
   const std::vector<BatchToken> long_batch(5, BatchToken{.token = 1});
   EXPECT_EQ(session.decode(long_batch).error().code, Code::invalid);
-  for (const SessionOptions& options : {SessionOptions{.max_sequences = 0}, SessionOptions{.cache_dtype = DType::Q8_0},
+  for (const SessionOptions& options : {SessionOptions{.max_sequences = 0}, SessionOptions{.cache_dtype = DType::Q4_0},
                                         SessionOptions{.max_batch_tokens = 2049}})
     EXPECT_EQ(Session::create(*loaded.model, *loaded.runtime, options).error().code, Code::invalid);
   const auto too_long = Session::create(*loaded.model, *loaded.runtime, {.context = 0xFFFFFF00U});
