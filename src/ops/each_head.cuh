@@ -2,6 +2,15 @@
 // defines kernels shunt_x_SIZE..., for the size SHUNT_HEAD, or for all sizes if there is none: on the host. The build
 // reads the sizes from here.
 #define SHUNT_EXPANDED(size) SHUNT_FOR_HEAD(size)
+// Expands what is for heads of whole blocks of 32 elements.
+#define SHUNT_IN_BLOCKS(size, ...) SHUNT_IN_BLOCKS_##size(__VA_ARGS__)
+#define SHUNT_IN_BLOCKS_64(...) __VA_ARGS__
+#define SHUNT_IN_BLOCKS_80(...)
+#define SHUNT_IN_BLOCKS_96(...) __VA_ARGS__
+#define SHUNT_IN_BLOCKS_112(...)
+#define SHUNT_IN_BLOCKS_128(...) __VA_ARGS__
+#define SHUNT_IN_BLOCKS_192(...) __VA_ARGS__
+#define SHUNT_IN_BLOCKS_256(...) __VA_ARGS__
 #ifdef SHUNT_HEAD
 SHUNT_EXPANDED(SHUNT_HEAD)
 #else

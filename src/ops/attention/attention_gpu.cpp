@@ -64,7 +64,7 @@ std::string tensor_core_refusal(const AttentionArgs& args) {
   };
   const auto dtype = static_cast<DType>(args.state_dtype);
   if (args.query.extents[2] == 0) return "attention: there are no heads";
-  if (dtype != DType::F16 && dtype != DType::BF16) return "attention: its cache does not have 16 bits an element";
+  if (dtype == DType::F32) return "attention: its cache has 32 bits an element";
   if (std::ranges::find(kHeadDims, args.query.extents[3]) == std::end(kHeadDims))
     return fmt::format("attention: there is no kernel on tensor cores for heads of {}", args.query.extents[3]);
   if (static_cast<DType>(args.query.dtype) != DType::F32 || args.query.strides[3] != 1)
@@ -104,6 +104,8 @@ std::uint32_t tile_parts(const AttentionArgs& args) {
 template <bool exact>
 std::string tile_supports(const OpCall& call) {
   const AttentionArgs args = attention_arguments(call);
+  if (exact && static_cast<DType>(args.state_dtype) == DType::Q8_0)
+    return "attention: blocks become halves in this kernel";
   if (std::string reason = tensor_core_refusal(args); !reason.empty()) return reason;
   const std::uint32_t heads = args.query.extents[2] / args.kv_heads;
   if (heads > attention_tile(args.query.extents[3], tile_parts<exact>(args)).rows())

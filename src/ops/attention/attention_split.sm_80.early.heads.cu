@@ -6,6 +6,10 @@
 // within a product is free, so each thread takes 16 bytes at once, and the scores of a product are where the
 // product with the values wants its weights. Several blocks share the positions of a tile; the block that ends last
 // adds up their sums, in the order of their numbers.
+//
+// Of a cache in blocks, quants are multiplied. Scales of keys are those of the columns of a product, which they
+// multiply afterwards; those of values multiply the weights before.
+#include "ops/attention/quants.cuh"
 #include "ops/attention/score.cuh"
 #include "ops/collective.cuh"
 #include "ops/early.cuh"
@@ -25,6 +29,12 @@ constexpr std::uint32_t kPlaces = 1U << 3U | 1U << 4U | 1U << 5U;        // the 
 constexpr std::uint32_t kItems = 8;                                      // sums that warps put together at once
 static_assert(kAttentionSplitEnough / 2 * sizeof(std::uint32_t) <= kCudaCounterBytes);
 static_assert(kWarps == kRows);  // a warp prepares each row
+
+// The 16-bit numbers that keys, and values, are as operands. Weights times scales need the range of BF16.
+template <std::uint32_t of>
+inline constexpr std::uint32_t kKeysAs = of == dtype::Q8_0 ? std::uint32_t{dtype::F16} : of;
+template <std::uint32_t of>
+inline constexpr std::uint32_t kValuesAs = of == dtype::Q8_0 ? std::uint32_t{dtype::BF16} : of;
 
 // The 16-bit numbers whose sum an element of a query, or a weight, is.
 template <std::uint32_t of>
@@ -184,19 +194,19 @@ SHUNT_FUNCTION void read_words(const std::uint16_t* from, std::uint32_t* to) {
 // Keys of a unit: column g of the right operand is position g, then position g + 8. Thread 4g + t has elements 8t to
 // 8t + 7 of each 32, which are rows 2t, 2t + 1, 2t + 8 and 2t + 9 of two products, and elements 4t to 4t + 3 of the
 // last 16.
-template <std::uint32_t dim>
+template <std::uint32_t of, std::uint32_t dim>
 struct Keys {
   static constexpr std::uint32_t kWords = dim / 8;
   std::uint32_t words[2][kWords];
 
-  SHUNT_FUNCTION void read(const std::uint16_t* head, std::uint64_t slot_elements, const Slots& slots) {
+  SHUNT_FUNCTION void read(const std::uint8_t* head, std::uint64_t slot_bytes, const Slots& slots) {
     const std::uint32_t t = lane() % 4U;
     SHUNT_UNROLL
     for (std::uint32_t i = 0; i < 2; ++i) {
       SHUNT_UNROLL
       for (std::uint32_t w = 0; w < kWords; ++w) words[i][w] = 0;
       if (slots.keys[i] == kNone) continue;
-      const std::uint16_t* const key = head + slots.keys[i] * slot_elements;
+      const auto* const key = reinterpret_cast<const std::uint16_t*>(head + slots.keys[i] * slot_bytes);
       SHUNT_UNROLL
       for (std::uint32_t j = 0; j < dim / 32; ++j)
         read_words<4>(key + std::uint64_t{j} * 32U + std::uint64_t{t} * 8U, &words[i][j * 4]);
@@ -206,24 +216,50 @@ struct Keys {
   }
 };
 
+// Of blocks, the thread has the same elements, and the scales of the four positions whose scores it gets.
+template <std::uint32_t dim>
+struct Keys<dtype::Q8_0, dim> {
+  static constexpr std::uint32_t kBlocks = dim / kBlock;
+  std::uint32_t fours[2][kBlocks * 2];
+  BlockScales<kBlocks> scales[4];
+
+  SHUNT_FUNCTION void read(const std::uint8_t* head, std::uint64_t slot_bytes, const Slots& slots) {
+    SHUNT_UNROLL
+    for (std::uint32_t i = 0; i < 2; ++i) {
+      SHUNT_UNROLL
+      for (std::uint32_t w = 0; w < kBlocks * 2; ++w) fours[i][w] = 0;
+      if (slots.keys[i] == kNone) continue;
+      const std::uint8_t* const key = head + slots.keys[i] * slot_bytes + std::uint64_t{lane() % 4U} * 8U + 2U;
+      SHUNT_UNROLL
+      for (std::uint32_t j = 0; j < kBlocks; ++j)
+        read_quants<2>(key + std::uint64_t{j} * kBlockBytes, has_quants_in_fours(dim, j), &fours[i][j * 2]);
+    }
+    SHUNT_UNROLL
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      scales[i] = {};
+      if (slots.values[i] != kNone) scales[i].read(head + slots.values[i] * slot_bytes);
+    }
+  }
+};
+
 // Values of a unit: positions are the rows of the right operand, of which a thread has four. Its columns are the
 // head's elements: thread 4g + t has elements 8g to 8g + 7 of each 64, of a rest of 32 those from 4g, of 16 those
 // from 2g.
-template <std::uint32_t dim>
+template <std::uint32_t of, std::uint32_t dim>
 struct Values {
   static constexpr std::uint32_t kWords = dim / 16;
   static constexpr std::uint32_t kWide = dim / 64 * 4;  // words in stretches of 64 elements
   static constexpr std::uint32_t kRest = dim % 64;
   std::uint32_t words[4][kWords];
 
-  SHUNT_FUNCTION void read(const std::uint16_t* head, std::uint64_t slot_elements, const Slots& slots) {
+  SHUNT_FUNCTION void read(const std::uint8_t* head, std::uint64_t slot_bytes, const Slots& slots) {
     const std::uint32_t g = lane() % kWarp / 4U;
     SHUNT_UNROLL
     for (std::uint32_t i = 0; i < 4; ++i) {
       SHUNT_UNROLL
       for (std::uint32_t w = 0; w < kWords; ++w) words[i][w] = 0;
       if (slots.values[i] == kNone) continue;
-      const std::uint16_t* const value = head + slots.values[i] * slot_elements;
+      const auto* const value = reinterpret_cast<const std::uint16_t*>(head + slots.values[i] * slot_bytes);
       SHUNT_UNROLL
       for (std::uint32_t j = 0; j < kWide / 4; ++j)
         read_words<4>(value + std::uint64_t{j} * 64U + std::uint64_t{g} * 8U, &words[i][j * 4]);
@@ -234,11 +270,36 @@ struct Values {
   }
 };
 
-// The running softmax of a warp: each thread's sums of row g, and of the same row's lower parts.
+// Of blocks, elements 4g to 4g + 3 of each, so that the columns of a product have one scale.
 template <std::uint32_t dim>
+struct Values<dtype::Q8_0, dim> {
+  static constexpr std::uint32_t kBlocks = dim / kBlock;
+  std::uint32_t fours[4][kBlocks];
+  BlockScales<kBlocks> scales[4];
+
+  SHUNT_FUNCTION void read(const std::uint8_t* head, std::uint64_t slot_bytes, const Slots& slots) {
+    SHUNT_UNROLL
+    for (std::uint32_t i = 0; i < 4; ++i) {
+      SHUNT_UNROLL
+      for (std::uint32_t j = 0; j < kBlocks; ++j) fours[i][j] = 0;
+      scales[i] = {};
+      if (slots.values[i] == kNone) continue;
+      const std::uint8_t* const value = head + slots.values[i] * slot_bytes;
+      scales[i].read(value);
+      SHUNT_UNROLL
+      for (std::uint32_t j = 0; j < kBlocks; ++j)
+        read_quants<1>(value + std::uint64_t{j} * kBlockBytes + std::uint64_t{lane() % kWarp / 4U} * 4U + 2U,
+                       has_quants_in_fours(dim, j), &fours[i][j]);
+    }
+  }
+};
+
+// The running softmax of a warp: each thread's sums of row g, and of the same row's lower parts.
+template <std::uint32_t of, std::uint32_t dim>
 struct Sums {
   static constexpr std::uint32_t kItemsOfHead = dim / 16;
-  static constexpr std::uint32_t kRest = dim % 64;
+  static constexpr std::uint32_t kWide = of == dtype::Q8_0 ? 0 : dim / 64;  // stretches of 64 elements
+  static constexpr std::uint32_t kRest = of == dtype::Q8_0 ? 0 : dim % 64;
   float sums[dim / 8][4]{};
   float largest = kLeast;
   float total = 0.0F;
@@ -247,8 +308,8 @@ struct Sums {
   SHUNT_FUNCTION FourFloats item(std::uint32_t i) const {
     FourFloats four;
     const bool is_last = kRest % 32 != 0 && i + 1 == kItemsOfHead;
-    const std::uint32_t parity = i < dim / 64 * 4 ? i % 4U / 2U : i % 2U;
-    const std::uint32_t first = i < dim / 64 * 4 ? i / 4U * 8U + i % 2U * 4U : dim / 64 * 8;
+    const std::uint32_t parity = i < kWide * 4 ? i % 4U / 2U : i % 2U;
+    const std::uint32_t first = i < kWide * 4 ? i / 4U * 8U + i % 2U * 4U : kWide * 8 + (i - kWide * 4) / 2U * 4U;
     SHUNT_UNROLL
     for (std::uint32_t e = 0; e < 4; ++e) {
       const std::uint32_t product = is_last ? dim / 8 - 2 + e % 2U : first + e;
@@ -259,9 +320,9 @@ struct Sums {
   }
   // Returns the first element of item `i` of thread 4g + t.
   SHUNT_FUNCTION static std::uint32_t element_of(std::uint32_t i, std::uint32_t t) {
-    if (i < dim / 64 * 4) return i / 4U * 64U + (2U * t + i % 4U / 2U) * 8U + i % 2U * 4U;
+    if (i < kWide * 4) return i / 4U * 64U + (2U * t + i % 4U / 2U) * 8U + i % 2U * 4U;
     if (kRest % 32 != 0 && i + 1 == kItemsOfHead) return dim - 16U + 4U * t;
-    return dim / 64 * 64 + (2U * t + i % 2U) * 4U;
+    return kWide * 64 + (i - kWide * 4) / 2U * 32U + (2U * t + i % 2U) * 4U;
   }
 };
 
@@ -328,8 +389,9 @@ SHUNT_FUNCTION void add_scores(float (&scores)[4], const std::uint32_t (&low)[kQ
 
 // Products of row g with the thread's four positions of a unit.
 template <std::uint32_t of, std::uint32_t dim>
-SHUNT_FUNCTION void multiply_keys(const Queries<of, dim>& queries, const Keys<dim>& keys, float (&products)[1][4]) {
-  constexpr std::uint32_t kParts = kQueryParts<of>;
+SHUNT_FUNCTION void multiply_keys(const Queries<kKeysAs<of>, dim>& queries, const Keys<of, dim>& keys,
+                                  float (&products)[1][4]) {
+  constexpr std::uint32_t kParts = kQueryParts<kKeysAs<of>>;
   float sums[2][4]{};
   SHUNT_UNROLL
   for (std::uint32_t j = 0; j < (dim + 31) / 32; ++j) {
@@ -342,24 +404,41 @@ SHUNT_FUNCTION void multiply_keys(const Queries<of, dim>& queries, const Keys<di
     }
     SHUNT_UNROLL
     for (std::uint32_t i = 0; i < 2; ++i) {
-      const std::uint32_t* const key = &keys.words[i][j * 4];
-      add_scores<of>(sums[i], words[0], words[1], key[0], key[1]);
-      if (j < dim / 32) add_scores<of>(sums[i], words[2], words[3], key[2], key[3]);
+      if constexpr (of == dtype::Q8_0) {
+        const std::uint32_t* const fours = &keys.fours[i][j * 2];
+        float of_block[4]{};
+        SHUNT_UNROLL
+        for (std::uint32_t w = 0; w < 2; ++w)
+          add_scores<dtype::F16>(of_block, words[w * 2], words[w * 2 + 1], quants_as_halves(fours[w], 0),
+                                 quants_as_halves(fours[w], 1));
+        SHUNT_UNROLL
+        for (std::uint32_t e = 0; e < 4; ++e) sums[i][e] += of_block[e] * keys.scales[i * 2 + e % 2][j];
+      } else {
+        const std::uint32_t* const key = &keys.words[i][j * 4];
+        add_scores<of>(sums[i], words[0], words[1], key[0], key[1]);
+        if (j < dim / 32) add_scores<of>(sums[i], words[2], words[3], key[2], key[3]);
+      }
     }
   }
   SHUNT_UNROLL
   for (std::uint32_t i = 0; i < 4; ++i) products[0][i] = sums[i / 2][i % 2] + sums[i / 2][i % 2 + 2];
 }
 
-// Adds the values of a unit with these weights of row g.
-template <std::uint32_t of, std::uint32_t dim>
-SHUNT_FUNCTION void add_values(Sums<dim>& sums, const Values<dim>& values, const float (&weights)[4]) {
+// Returns four weights of row g as a left operand.
+template <std::uint32_t of>
+SHUNT_FUNCTION FourWords weights_as_left(const float (&weights)[4]) {
   Pairs<of, kWeightParts> pairs[2];
   pairs[0].set(weights[0], weights[1]);
   pairs[1].set(weights[2], weights[3]);
-  const FourWords left{pairs[0].words[0], pairs[0].words[1], pairs[1].words[0], pairs[1].words[1]};
+  return {pairs[0].words[0], pairs[0].words[1], pairs[1].words[0], pairs[1].words[1]};
+}
+
+// Adds the values of a unit with these weights of row g.
+template <std::uint32_t of, std::uint32_t dim>
+SHUNT_FUNCTION void add_values(Sums<of, dim>& sums, const Values<of, dim>& values, const float (&weights)[4]) {
+  const FourWords left = weights_as_left<of>(weights);
   SHUNT_UNROLL
-  for (std::uint32_t w = 0; w < Values<dim>::kWords; ++w) {
+  for (std::uint32_t w = 0; w < Values<of, dim>::kWords; ++w) {
     SHUNT_UNROLL
     for (std::uint32_t half = 0; half < 2; ++half) {
       const std::uint32_t selector = half == 0 ? 0x5410U : 0x7632U;
@@ -369,9 +448,26 @@ SHUNT_FUNCTION void add_values(Sums<dim>& sums, const Values<dim>& values, const
   }
 }
 
-// Takes in the scores of a unit and returns their weights. `seen` says which of the four positions row g sees.
 template <std::uint32_t dim>
-SHUNT_FUNCTION void weigh(Sums<dim>& sums, const float (&scores)[4], const bool (&seen)[4], float (&weights)[4]) {
+SHUNT_FUNCTION void add_values(Sums<dtype::Q8_0, dim>& sums, const Values<dtype::Q8_0, dim>& values,
+                               const float (&weights)[4]) {
+  constexpr std::uint32_t kAs = kValuesAs<dtype::Q8_0>;
+  SHUNT_UNROLL
+  for (std::uint32_t j = 0; j < dim / kBlock; ++j) {
+    float scaled[4];
+    SHUNT_UNROLL
+    for (std::uint32_t i = 0; i < 4; ++i) scaled[i] = weights[i] * values.scales[i][j];
+    const FourWords left = weights_as_left<kAs>(scaled);
+    SHUNT_UNROLL
+    for (std::uint32_t n = 0; n < 4; ++n)
+      add_product<kAs>(sums.sums[j * 4 + n], left, quants_as_bf16(values.fours[0][j], values.fours[1][j], n),
+                       quants_as_bf16(values.fours[2][j], values.fours[3][j], n));
+  }
+}
+
+// Takes in the scores of a unit and returns their weights. `seen` says which of the four positions row g sees.
+template <std::uint32_t of, std::uint32_t dim>
+SHUNT_FUNCTION void weigh(Sums<of, dim>& sums, const float (&scores)[4], const bool (&seen)[4], float (&weights)[4]) {
   float best = sums.largest;
   SHUNT_UNROLL
   for (std::uint32_t i = 0; i < 4; ++i) best = kernel_math::larger(best, seen[i] ? scores[i] : kLeast);
@@ -401,7 +497,7 @@ struct Found {
 template <std::uint32_t of, std::uint32_t dim>
 struct Shared {
   Tokens tokens;
-  Queries<of, dim> queries;
+  Queries<kKeysAs<of>, dim> queries;
   float largest[kWarps][kRows];
   float totals[kWarps][kRows];
   std::uint32_t order;
@@ -438,7 +534,7 @@ SHUNT_FUNCTION void store_result(const CudaCall* call, const AttentionArgs& args
 // Adds what the block's warps found and stores it: the result if no other block has a share of the tile.
 template <std::uint32_t of, std::uint32_t dim>
 SHUNT_FUNCTION void merge_warps(const CudaCall* call, const AttentionArgs& args, const Tile& tile, bool is_alone,
-                                Shared<of, dim>& shared, Sums<dim>& sums) {
+                                Shared<of, dim>& shared, Sums<of, dim>& sums) {
   const std::uint32_t warp = lane() / kWarp;
   const std::uint32_t row_of_thread = lane() % kWarp / 4U;
   SHUNT_UNROLL
@@ -468,7 +564,7 @@ SHUNT_FUNCTION void merge_warps(const CudaCall* call, const AttentionArgs& args,
         SHUNT_UNROLL
         for (std::uint32_t e = 0; e < 4; ++e) sum.values[e] += part.values[e] * factor;
       }
-      const std::uint32_t element = Sums<dim>::element_of(first + warp, lane() % 4U);
+      const std::uint32_t element = Sums<of, dim>::element_of(first + warp, lane() % 4U);
       if (is_alone) {
         store_result(call, args, tile, row, element, sum, largest, total);
       } else {
@@ -529,14 +625,14 @@ SHUNT_FUNCTION void merge_blocks(const CudaCall* call, const AttentionArgs& args
 // kernels.
 template <std::uint32_t of, std::uint32_t dim>
 SHUNT_FUNCTION void take_in(const CudaCall* call, const AttentionArgs& args, const Tile& tile, Shared<of, dim>& shared,
-                            std::uint32_t first, std::uint32_t end, Sums<dim>& sums) {
+                            std::uint32_t first, std::uint32_t end, Sums<of, dim>& sums) {
   constexpr bool kReadsAhead = dim <= 192;  // otherwise there are too few registers
   const PageTable table = args.table;
   const std::int32_t* const pages = input_of<std::int32_t>(call, 5);
   const Scoring scoring(args);
-  const std::uint64_t slot_elements = std::uint64_t{args.kv_heads} * dim;
-  const std::uint16_t* const keys_at = input_of<std::uint16_t>(call, 1) + std::uint64_t{tile.kv_head} * dim;
-  const std::uint16_t* const values_at = input_of<std::uint16_t>(call, 2) + std::uint64_t{tile.kv_head} * dim;
+  const std::uint64_t slot_bytes = args.kv_heads * row_bytes(of, dim);
+  const std::uint8_t* const keys_at = input_of<std::uint8_t>(call, 1) + tile.kv_head * row_bytes(of, dim);
+  const std::uint8_t* const values_at = input_of<std::uint8_t>(call, 2) + tile.kv_head * row_bytes(of, dim);
   const std::uint32_t row = lane() % kWarp / 4U;
   const bool has_row = tile.has_row(row);
   const std::uint32_t token = has_row ? row / tile.heads : 0;
@@ -548,11 +644,11 @@ SHUNT_FUNCTION void take_in(const CudaCall* call, const AttentionArgs& args, con
   Slots slots;
   slots.share(Slots::find(table, pages, unit));
   wait_for_earlier_kernels();
-  Keys<dim> keys;
-  Values<dim> values;
+  Keys<of, dim> keys;
+  Values<of, dim> values;
   if constexpr (kReadsAhead) {
-    keys.read(keys_at, slot_elements, slots);
-    values.read(values_at, slot_elements, slots);
+    keys.read(keys_at, slot_bytes, slots);
+    values.read(values_at, slot_bytes, slots);
   }
   shared.queries.prepare(call, args, tile);
   sync();
@@ -562,16 +658,16 @@ SHUNT_FUNCTION void take_in(const CudaCall* call, const AttentionArgs& args, con
     number += kWarps;
     const Unit next_unit(shared.tokens, number, number < end);
     const std::uint32_t found = Slots::find(table, pages, next_unit);
-    if constexpr (!kReadsAhead) keys.read(keys_at, slot_elements, slots);
+    if constexpr (!kReadsAhead) keys.read(keys_at, slot_bytes, slots);
     float scores[1][4];
     multiply_keys<of, dim>(shared.queries, keys, scores);
     scoring.set(scores, factors);
     Slots next_slots;
     next_slots.share(found);
     if constexpr (kReadsAhead)
-      keys.read(keys_at, slot_elements, next_slots);
+      keys.read(keys_at, slot_bytes, next_slots);
     else
-      values.read(values_at, slot_elements, slots);
+      values.read(values_at, slot_bytes, slots);
     bool seen[4];
     SHUNT_UNROLL
     for (std::uint32_t i = 0; i < 4; ++i) {
@@ -580,8 +676,8 @@ SHUNT_FUNCTION void take_in(const CudaCall* call, const AttentionArgs& args, con
     }
     float weights[4];
     weigh(sums, scores[0], seen, weights);
-    add_values<of, dim>(sums, values, weights);
-    if constexpr (kReadsAhead) values.read(values_at, slot_elements, next_slots);
+    add_values(sums, values, weights);
+    if constexpr (kReadsAhead) values.read(values_at, slot_bytes, next_slots);
     unit = next_unit;
     slots = next_slots;
   }
@@ -614,7 +710,7 @@ SHUNT_FUNCTION std::uint32_t attend_share(const CudaCall* call, const AttentionA
   if (tile.share >= shares.blocks) return 0;
   const std::uint32_t first = tile.share * shares.of_block;
   const std::uint32_t end = first + shares.of_block < units ? first + shares.of_block : units;
-  Sums<dim> sums;
+  Sums<of, dim> sums;
   take_in<of, dim>(call, args, tile, shared, first, end, sums);
   merge_warps<of, dim>(call, args, tile, shares.blocks == 1, shared, sums);
   return shares.blocks == 1 ? 0 : shares.blocks;
@@ -647,5 +743,6 @@ SHUNT_FUNCTION void attend(const CudaCall* call) {
   }
 #define SHUNT_FOR_HEAD(dim) \
   SHUNT_SPLIT(F16, dim)     \
-  SHUNT_SPLIT(BF16, dim)
+  SHUNT_SPLIT(BF16, dim)    \
+  SHUNT_IN_BLOCKS(dim, SHUNT_SPLIT(Q8_0, dim))
 #include "ops/each_head.cuh"

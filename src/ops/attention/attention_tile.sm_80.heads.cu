@@ -3,9 +3,10 @@
 // with an online softmax in base 2; copies of the next positions run meanwhile.
 //
 // Queries and weights are sums of one 16-bit number each (arithmetic `halves`) or of several (`exact`), which take as
-// many products. Cached numbers are taken as they are. Neighbouring tokens of one sequence form a run; a tile with
-// several runs takes them one after the other.
+// many products. Cached numbers of 16 bits are taken as they are; blocks become halves on their way, for `halves`
+// alone. Neighbouring tokens of one sequence form a run; a tile with several runs takes them one after the other.
 #include "ops/async_copy.cuh"
+#include "ops/attention/quants.cuh"
 #include "ops/attention/score.cuh"
 #include "ops/collective.cuh"
 
@@ -22,7 +23,9 @@ constexpr std::uint32_t kRing = 4;    // steps whose slots are remembered
 template <std::uint32_t of_, std::uint32_t dim, std::uint32_t query_parts, std::uint32_t weight_parts>
 struct Form {
   static constexpr AttentionTile kTile = attention_tile(dim, query_parts);
-  static constexpr std::uint32_t kOf = of_;
+  static constexpr bool kInBlocks = of_ == dtype::Q8_0;
+  static constexpr std::uint32_t kCached = of_;
+  static constexpr std::uint32_t kOf = kInBlocks ? std::uint32_t{dtype::F16} : of_;  // of the products
   static constexpr std::uint32_t kDim = dim;
   static constexpr std::uint32_t kQueryParts = query_parts;
   static constexpr std::uint32_t kWeightParts = weight_parts;
@@ -182,29 +185,123 @@ struct Queries {
   }
 };
 
+// Copies of keys and values of 16 bits to shared memory, which run while the block computes.
+template <class F, bool in_blocks = F::kInBlocks>
+struct Copies {
+  const std::uint16_t* keys;
+  const std::uint16_t* values;
+  std::uint32_t slot_elements;
+
+  SHUNT_FUNCTION Copies(const CudaCall* call, const AttentionArgs& args, std::uint32_t kv_head)
+      : keys(input_of<std::uint16_t>(call, 1) + std::uint64_t{kv_head} * F::kDim),
+        values(input_of<std::uint16_t>(call, 2) + std::uint64_t{kv_head} * F::kDim),
+        slot_elements(args.kv_heads * F::kDim) {}
+
+  // Starts to copy the keys and values at these slots; zeros stand for positions without one.
+  SHUNT_FUNCTION void begin(const std::uint32_t (&slots)[F::kPositions], SharedAddress keys_to,
+                            SharedAddress values_to) {
+    constexpr std::uint32_t kPieces = F::kDim / 8;  // of 16 bytes in a head
+    constexpr std::uint32_t kAll = F::kPositions * kPieces;
+    SHUNT_UNROLL
+    for (std::uint32_t first = 0; first < kAll; first += F::kThreads) {
+      const std::uint32_t number = first + lane();
+      if (kAll % F::kThreads != 0 && number >= kAll) continue;
+      const std::uint32_t place = number / kPieces;
+      const std::uint32_t piece = number % kPieces;
+      const std::uint32_t slot = slots[place];
+      const bool exists = slot != kNone;
+      const std::uint64_t element = std::uint64_t{exists ? slot : 0} * slot_elements + std::uint64_t{piece} * 8U;
+      const std::uint32_t to = place * F::kPitch + piece * 16U;
+      copy_sixteen(keys_to + to, keys + element, exists);
+      copy_sixteen(values_to + to, values + element, exists);
+    }
+    commit_copies();
+  }
+  SHUNT_FUNCTION void end(unsigned char*) {}
+};
+
+// The same of blocks: they are in registers while the block computes, and become halves at the end.
+template <class F>
+struct Copies<F, true> {
+  static constexpr std::uint32_t kPieces = F::kDim / 8;  // of eight quants
+  static constexpr std::uint32_t kAll = F::kPositions * kPieces;
+  static constexpr std::uint32_t kOfThread = (kAll + F::kThreads - 1) / F::kThreads;
+  // Eight quants and their scale.
+  struct Piece {
+    std::uint32_t fours[2];
+    std::uint32_t scale;
+
+    SHUNT_FUNCTION void read(const std::uint8_t* head, std::uint32_t piece) {
+      const std::uint8_t* const block = head + std::uint64_t{piece / 4U} * kBlockBytes;
+      scale = *reinterpret_cast<const std::uint16_t*>(block);
+      read_quants<2>(block + 2U + std::uint64_t{piece % 4U} * 8U, false, fours);
+    }
+    SHUNT_FUNCTION FourWords halves() const {
+      const std::uint32_t scales = twice_half(scale, 0);
+      FourWords four;
+      SHUNT_UNROLL
+      for (std::uint32_t i = 0; i < 4; ++i)
+        four.words[i] = product_of_halves(quants_as_halves(fours[i / 2U], i % 2U), scales);
+      return four;
+    }
+  };
+
+  const std::uint8_t* keys;
+  const std::uint8_t* values;
+  std::uint64_t slot_bytes;
+  Piece of_keys[kOfThread];
+  Piece of_values[kOfThread];
+
+  SHUNT_FUNCTION Copies(const CudaCall* call, const AttentionArgs& args, std::uint32_t kv_head)
+      : keys(input_of<std::uint8_t>(call, 1) + kv_head * row_bytes(F::kCached, F::kDim)),
+        values(input_of<std::uint8_t>(call, 2) + kv_head * row_bytes(F::kCached, F::kDim)),
+        slot_bytes(args.kv_heads * row_bytes(F::kCached, F::kDim)) {}
+
+  SHUNT_FUNCTION void begin(const std::uint32_t (&slots)[F::kPositions], SharedAddress, SharedAddress) {
+    SHUNT_UNROLL
+    for (std::uint32_t i = 0; i < kOfThread; ++i) {
+      const std::uint32_t number = i * F::kThreads + lane();
+      of_keys[i] = {};
+      of_values[i] = {};
+      if (kAll % F::kThreads != 0 && number >= kAll) continue;
+      const std::uint32_t slot = slots[number / kPieces];
+      if (slot == kNone) continue;
+      of_keys[i].read(keys + slot * slot_bytes, number % kPieces);
+      of_values[i].read(values + slot * slot_bytes, number % kPieces);
+    }
+  }
+  SHUNT_FUNCTION void end(unsigned char* step) {
+    SHUNT_UNROLL
+    for (std::uint32_t i = 0; i < kOfThread; ++i) {
+      const std::uint32_t number = i * F::kThreads + lane();
+      if (kAll % F::kThreads != 0 && number >= kAll) continue;
+      const std::uint32_t to = number / kPieces * F::kPitch + number % kPieces * 16U;
+      *reinterpret_cast<FourWords*>(step + to) = of_keys[i].halves();
+      *reinterpret_cast<FourWords*>(step + F::kStepBytes + to) = of_values[i].halves();
+    }
+  }
+};
+
 // The cached keys and values of a key head, the slots of the positions of a few steps, and the way of steps to shared
 // memory.
 template <class F>
 struct Cache {
-  const std::uint16_t* keys;
-  const std::uint16_t* values;
+  Copies<F> copies;
   const std::int32_t* pages;
   PageTable table;
-  std::uint32_t slot_elements;
   std::uint32_t (&slots)[kRing][F::kPositions];
   SharedAddress memory;  // [2 steps, keys and values, positions, pitch]
 
   SHUNT_FUNCTION Cache(const CudaCall* call, const AttentionArgs& args, std::uint32_t kv_head,
                        std::uint32_t (&of_steps)[kRing][F::kPositions])
-      : keys(input_of<std::uint16_t>(call, 1) + std::uint64_t{kv_head} * F::kDim),
-        values(input_of<std::uint16_t>(call, 2) + std::uint64_t{kv_head} * F::kDim),
+      : copies(call, args, kv_head),
         pages(input_of<std::int32_t>(call, 5)),
         table(args.table),
-        slot_elements(args.kv_heads * F::kDim),
         slots(of_steps),
         memory(shared_address(dynamic_shared())) {}
 
-  SHUNT_FUNCTION SharedAddress keys_of(std::uint32_t step) const { return memory + step % 2U * 2U * F::kStepBytes; }
+  SHUNT_FUNCTION static std::uint32_t offset_of(std::uint32_t step) { return step % 2U * 2U * F::kStepBytes; }
+  SHUNT_FUNCTION SharedAddress keys_of(std::uint32_t step) const { return memory + offset_of(step); }
   SHUNT_FUNCTION SharedAddress values_of(std::uint32_t step) const { return keys_of(step) + F::kStepBytes; }
 
   // Returns the slot of the thread's position of a step.
@@ -221,32 +318,19 @@ struct Cache {
   }
   SHUNT_FUNCTION bool has(std::uint32_t step, std::uint32_t place) const { return slots[step % kRing][place] != kNone; }
 
-  // Starts to copy the keys and values of a step; zeros stand for positions without a slot.
-  SHUNT_FUNCTION void copy(std::uint32_t step) const {
-    constexpr std::uint32_t kPieces = F::kDim / 8;  // of 16 bytes in a head
-    constexpr std::uint32_t kAll = F::kPositions * kPieces;
-    SHUNT_UNROLL
-    for (std::uint32_t first = 0; first < kAll; first += F::kThreads) {
-      const std::uint32_t number = first + lane();
-      if (kAll % F::kThreads != 0 && number >= kAll) continue;
-      const std::uint32_t place = number / kPieces;
-      const std::uint32_t piece = number % kPieces;
-      const std::uint32_t slot = slots[step % kRing][place];
-      const bool exists = slot != kNone;
-      const std::uint64_t element = std::uint64_t{exists ? slot : 0} * slot_elements + std::uint64_t{piece} * 8U;
-      const std::uint32_t to = place * F::kPitch + piece * 16U;
-      copy_sixteen(keys_of(step) + to, keys + element, exists);
-      copy_sixteen(values_of(step) + to, values + element, exists);
-    }
-    commit_copies();
+  // Bring the keys and values of a step to shared memory, while the block computes in between.
+  SHUNT_FUNCTION void begin_copy(std::uint32_t step) {
+    copies.begin(slots[step % kRing], keys_of(step), values_of(step));
   }
+  SHUNT_FUNCTION void end_copy(std::uint32_t step) { copies.end(dynamic_shared() + offset_of(step)); }
 
-  // Starts with a run: copies its first step and finds the slots of the second. Returns whether a position of the first
+  // Starts with a run: brings its first step and finds the slots of the second. Returns whether a position of the first
   // has no slot.
-  SHUNT_FUNCTION bool start(const Run& run, bool& second_has_hole) const {
+  SHUNT_FUNCTION bool start(const Run& run, bool& second_has_hole) {
     const bool has_holes = sync_any(remember(run, 0, find(run, 0)));
-    copy(0);
+    begin_copy(0);
     second_has_hole = remember(run, 1, find(run, 1));
+    end_copy(0);
     return has_holes;
   }
 };
@@ -401,13 +485,13 @@ SHUNT_FUNCTION void hide_unseen(const Cache<F>& cache, const Run& run, const Row
 
 // Takes in the positions of a run with which the cache was started.
 template <class F>
-SHUNT_FUNCTION void take_in(const Cache<F>& cache, const Queries<F>& queries, const Scoring& scoring, const Run& run,
+SHUNT_FUNCTION void take_in(Cache<F>& cache, const Queries<F>& queries, const Scoring& scoring, const Run& run,
                             const Rows& rows, bool has_holes, bool next_has_hole, Sums<F>& sums) {
   const std::uint32_t steps = (run.end - run.first + F::kPositions - 1) / F::kPositions;
   for (std::uint32_t step = 0; step < steps; ++step) {
     await_copies<0>();
     const bool next_has_holes = sync_any(next_has_hole);
-    if (step + 1 < steps) cache.copy(step + 1);
+    if (step + 1 < steps) cache.begin_copy(step + 1);
     const std::uint32_t slot = cache.find(run, step + 2);
 
     float scores[F::kPositions / 8][4]{};
@@ -419,6 +503,7 @@ SHUNT_FUNCTION void take_in(const Cache<F>& cache, const Queries<F>& queries, co
     sums.weigh(scores);
     add_values<F>(sums, cache.values_of(step), scores);
 
+    if (step + 1 < steps) cache.end_copy(step + 1);
     next_has_hole = cache.remember(run, step + 2, slot);
     has_holes = next_has_holes;
   }
@@ -433,7 +518,7 @@ SHUNT_FUNCTION void attend(const CudaCall* call) {
   const Place place(call, args, F::kRows);
   if (place.tokens == 0) return;
   tokens.read(call, args, place);
-  const Cache<F> cache(call, args, place.kv_head, slots);
+  Cache<F> cache(call, args, place.kv_head, slots);
   const Scoring scoring(args);
   Sums<F> sums;
   sums.begin(call, args, place);
@@ -469,5 +554,6 @@ SHUNT_FUNCTION void attend(const CudaCall* call) {
   SHUNT_TILE(F16, dim, halves, 1, 1)  \
   SHUNT_TILE(F16, dim, exact, 2, 2)   \
   SHUNT_TILE(BF16, dim, halves, 2, 2) \
-  SHUNT_TILE(BF16, dim, exact, 3, 2)
+  SHUNT_TILE(BF16, dim, exact, 3, 2)  \
+  SHUNT_IN_BLOCKS(dim, SHUNT_TILE(Q8_0, dim, halves, 1, 1))
 #include "ops/each_head.cuh"
