@@ -41,6 +41,17 @@ Result<std::uint32_t> nvidia_capability(std::uint32_t own) {
   return named;
 }
 
+// Returns the most bytes of shared memory that a block has on NVIDIA's GPUs of that capability and, of those that are
+// not listed, on older ones: https://docs.nvidia.com/cuda/cuda-c-programming-guide/#compute-capabilities.
+std::uint32_t shared_bytes_of(std::uint32_t capability) {
+  struct Row {
+    std::uint32_t from;  // capability
+    std::uint32_t kib;
+  };
+  constexpr Row kRows[] = {{120, 99}, {90, 227}, {89, 99}, {87, 163}, {86, 99}, {80, 163}, {75, 64}, {0, 48}};
+  return std::ranges::find_if(kRows, [&](const Row& row) { return capability >= row.from; })->kib * 1024;
+}
+
 // Returns "gfx90a" of "gfx90a:sramecc+:xnack-".
 Result<std::string> amd_gfx(const Driver& driver, int device) {
   constexpr std::string_view kCall = "hipGetDeviceProperties";
@@ -84,6 +95,7 @@ Result<CudaGpu> gpu_of(const Driver& driver, int device) {
   if (driver.takes_ptx()) {
     SHUNT_TRY_ASSIGN(gpu.capability,
                      nvidia_capability(number(numbers.capability_major) * 10 + number(numbers.capability_minor)));
+    gpu.shared_bytes = std::min(gpu.shared_bytes, shared_bytes_of(gpu.capability));
   } else {
     SHUNT_TRY_ASSIGN(gpu.gfx, amd_gfx(driver, device));
     SHUNT_TRY(refuse_without_code_objects(gpu.gfx));
