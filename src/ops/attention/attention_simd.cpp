@@ -115,7 +115,7 @@ class Attention {
     if (head_dim_ % hn::Lanes(Floats()) == 0) {
       if (dtype == DType::F32) return see_rows<kDot, LoadF32>(padded, heads, count, rows, head_dim_);
       if (dtype == DType::BF16) return see_rows<kDot, LoadBF16>(padded, heads, count, rows, head_dim_);
-      if (dtype == DType::Q8_0) return see_rows<kDot, LoadQ8_0>(padded, heads, count, rows, head_dim_);
+      if (dtype == DType::Q8_0) return see_rows<kDot, LoadBlocks>(padded, heads, count, rows, head_dim_);
 #if SHUNT_HAS_F16_VECTORS
       return see_rows<kDot, LoadF16>(padded, heads, count, rows, head_dim_);
 #endif

@@ -47,7 +47,7 @@ struct BlockScales {
   SHUNT_FUNCTION void read(const std::uint8_t* head) {
     SHUNT_UNROLL
     for (std::uint32_t j = 0; j < blocks; ++j)
-      pairs[j / 2U] |= static_cast<std::uint32_t>(*reinterpret_cast<const std::uint16_t*>(head + j * kBlockBytes))
+      pairs[j / 2U] |= std::uint32_t{*reinterpret_cast<const std::uint16_t*>(head + std::uint64_t{j} * kBlockBytes)}
                        << j % 2U * 16U;
   }
   SHUNT_FUNCTION float operator[](std::uint32_t j) const { return widen_f16(pairs[j / 2U] >> j % 2U * 16U & 0xFFFFU); }

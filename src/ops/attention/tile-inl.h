@@ -107,7 +107,7 @@ struct LoadBF16 {
   }
 };
 // REQUIRES: a block consists of whole vectors.
-struct LoadQ8_0 {
+struct LoadBlocks {
   HWY_INLINE hn::Vec<Floats> operator()(const std::byte* head, std::size_t i) const {
     const Floats d;
     const std::byte* const block = head + i / 32 * sizeof(Q8_0Block);

@@ -15,8 +15,9 @@ SHUNT_FUNCTION float largest_of_neighbours(float value, std::uint32_t steps) {
 // Stores element `index` of the state, whose block has elements of up to this magnitude.
 SHUNT_FUNCTION void store_in_block(void* state, std::uint64_t index, float value, float largest) {
   std::uint8_t* const block = static_cast<std::uint8_t*>(state) + row_bytes(dtype::Q8_0, index / 32U * 32U);
-  // The difference is NaN if an element is infinite; a scale of NaN then shows it.
-  const std::uint32_t scale = encoding::f16_scale(largest / 127.0F + (largest - largest));
+  // A scale of NaN shows that an element is infinite.
+  const float not_finite = largest - largest;  // NOLINT(misc-redundant-expression): NaN of an infinity
+  const std::uint32_t scale = encoding::f16_scale(largest / 127.0F + not_finite);
   const auto at = static_cast<std::uint32_t>(index % 32U);
   if (at == 0) *reinterpret_cast<std::uint16_t*>(block) = static_cast<std::uint16_t>(scale);
   const float quant = encoding::nearest(value * encoding::inverse(widen_f16(scale)), -127.0F, 127.0F);
