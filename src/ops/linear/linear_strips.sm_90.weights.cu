@@ -1,4 +1,5 @@
 // Up to eight rows of x times a weight in strips.
+#include "ops/linear/strip_kernel.cuh"
 #include "ops/linear/strip_row_kernel.cuh"
 
 namespace shunt {

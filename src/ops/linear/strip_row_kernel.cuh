@@ -2,7 +2,7 @@
 // for the same: most products of a generated token have a few rounds each, and take longer before and after these.
 #pragma once
 
-#include "ops/linear/strip_kernel.cuh"
+#include "ops/linear/strip_phase.cuh"
 
 namespace shunt {
 namespace {
@@ -61,14 +61,6 @@ struct StripRowKernel {
     }
   };
 
-  SHUNT_FUNCTION static float* all_sums() { return reinterpret_cast<float*>(dynamic_shared() + kLinearStripHead); }
-
-  SHUNT_FUNCTION static void clear_sums(std::uint32_t pairs) {
-    const std::uint32_t fours = (pairs < 2 * kBatch ? pairs : 2 * kBatch) * (kSumFloats / 4);
-    for (std::uint32_t i = lane(); i < fours; i += kThreads)
-      reinterpret_cast<FourFloats*>(all_sums())[i] = {{0.0F, 0.0F, 0.0F, 0.0F}};
-  }
-
   // Brings x to shared memory while the ring fills. Returns the residual of the thread's output in the first batch.
   SHUNT_FUNCTION static float begin(const CudaCall& call, const LinearArgs& args, const LinearStripPlan& plan,
                                     const WeightRowsOfBlock& weight, const Ring& ring) {
@@ -80,7 +72,7 @@ struct StripRowKernel {
       wait_to_read(&call, 1U << 2U);
       WithNorm::read_norm(reader, 0, end, held);
     }
-    clear_sums(weight.pairs);
+    clear_sums((weight.pairs < 2 * kBatch ? weight.pairs : 2 * kBatch) * (kSumFloats / 4));
     const bool is_last = lane() == kThreads - 1U;
     std::uint64_t rows = 0;
 
