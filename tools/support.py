@@ -335,7 +335,7 @@ def make(models_test: str, check: bool) -> None:
     reference = next(found for found in records if found["label"] == REFERENCE)
     ops = [op for op in ops_in_order() if op in reference["ops"]]
     before = {path: path.read_text(encoding="utf-8") for path in (FILE, README)}
-    bounds = Bounds(before[FILE] if check else "")
+    bounds = Bounds(before[FILE])
     names = ", ".join(f"*{KIND_NAMES[kind]}*: {' '.join(names)}" for kind, names in dtypes_by_kind().items())
     made = {
         FILE: (INTRODUCTION + ARCHITECTURES + architectures_table(architectures, bounds) + TOKENIZERS +
