@@ -12,6 +12,7 @@ enum class Fault : std::uint32_t {
   illegal_address,  // the next kernel fails, noticed when its completion is queried; every later call fails too
   never_done,       // nothing completes any more
   bad_image,        // no kernel loads
+  cannot_register,  // memory of the host is not registered
 };
 
 struct Control {

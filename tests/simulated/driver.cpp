@@ -43,6 +43,7 @@ constexpr int kInvalidHandle = 400;
 constexpr int kNotFound = 500;
 constexpr int kNotReady = 600;
 constexpr int kIllegalAddress = 700;
+constexpr int kNotSupported = 801;
 constexpr int kUnjoined = 904;
 constexpr std::uint64_t kMemoryBytes = std::uint64_t{2} << 30U;
 
@@ -353,6 +354,7 @@ int simulated_pool_allocate(Address* memory, std::size_t bytes, StreamHandle) {
 int simulated_host_register(void* memory, std::size_t, unsigned) {
   const Call call;
   if (call.state() != kOk) return call.state();
+  if (driver().fault == Fault::cannot_register) return kNotSupported;
   return driver().pinned.try_emplace(address(memory)).second ? kOk : kInvalidValue;
 }
 int simulated_host_unregister(void* memory) {

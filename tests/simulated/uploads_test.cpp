@@ -69,6 +69,20 @@ TEST_F(SimulatedUploads, ArriveWholeAndGiveTheirMemoryBack) {
   for (std::uint64_t at = 0; at < kMany; ++at) ASSERT_EQ(came[at], content(at)) << at;
 }
 
+TEST_F(SimulatedUploads, ArriveThroughTheDriversMemoryWhereNoneCanBeRegistered) {
+  Simulation::control().set_fault(Fault::cannot_register);
+  for (std::uint64_t done = 0; done < kMany;) {
+    const auto sent = send(done);
+    ASSERT_TRUE(sent.has_value()) << sent.error().message;
+    done += *sent;
+  }
+  ASSERT_TRUE(upload_->finish().has_value());
+  EXPECT_EQ(objects(), begun_);
+  std::vector<std::byte> came(kMany);
+  ASSERT_TRUE(device().read({weights_.get(), 0, kMany}, came).wait().has_value());
+  for (std::uint64_t at = 0; at < kMany; ++at) ASSERT_EQ(came[at], content(at)) << at;
+}
+
 TEST_F(SimulatedUploads, PiecesThatAreLentTogetherAreSentInThatOrder) {
   ASSERT_EQ(upload_->most_lent(), 4U);
   const auto first = upload_->take(100, 1);

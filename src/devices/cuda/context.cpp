@@ -12,12 +12,22 @@ namespace shunt::cuda {
 namespace {
 
 constexpr std::uint64_t kLeastBytes = 16;  // allocating zero bytes is an error
-// From this size on, pinned memory is registered in huge pages, which takes a quarter of the time of allocating it by
-// the driver (docs/measurements/2026-11-28-loading.md).
+// From this size on, pinned memory is our own, in huge pages: registering it takes less time than the driver takes to
+// allocate some.
 constexpr std::uint64_t kHugePageBytes = std::uint64_t{2} << 20U;
 constexpr std::align_val_t kHugePage{kHugePageBytes};
 // To wait for work that uses what is kept, and should end by itself.
 constexpr std::chrono::seconds kKeptPatience{1};
+
+// Returns null if the system or the driver refuses.
+void* register_huge_pages(const Context& owner, std::uint64_t bytes) {
+  void* const memory = ::operator new(bytes, kHugePage, std::nothrow);
+  if (memory == nullptr) return nullptr;
+  static_cast<void>(madvise(memory, bytes, MADV_HUGEPAGE));
+  if (owner.call().host_register(memory, bytes, 0) == kSuccess) return memory;
+  ::operator delete(memory, kHugePage);
+  return nullptr;
+}
 
 }  // namespace
 
@@ -127,34 +137,25 @@ Result<std::shared_ptr<PinnedMemory>> PinnedMemory::create(std::shared_ptr<Conte
   std::shared_ptr<PinnedMemory> pinned(new PinnedMemory(std::move(context)));
   const Context& owner = *pinned->context_;
   owner.enter();
-  const std::string what = fmt::format("{} bytes of pinned memory", bytes);
-  void* memory = nullptr;
-  if (bytes < kHugePageBytes) {
-    SHUNT_TRY(check(owner.call().host_allocate(&memory, bytes, 0), what));
-  } else {
-    memory = ::operator new(bytes, kHugePage, std::nothrow);
-    if (memory == nullptr) return fail(Code::out_of_memory, fmt::format("{}: the system refused them", what));
-    static_cast<void>(madvise(memory, bytes, MADV_HUGEPAGE));
-    if (Status registered = check(owner.call().host_register(memory, bytes, 0), what); !registered) {
-      ::operator delete(memory, kHugePage);
-      return std::unexpected(std::move(registered).error());
-    }
-  }
+  void* memory = bytes < kHugePageBytes ? nullptr : register_huge_pages(owner, bytes);
+  pinned->is_registered_ = memory != nullptr;
+  if (memory == nullptr)
+    SHUNT_TRY(check(owner.call().host_allocate(&memory, bytes, 0), fmt::format("{} bytes of pinned memory", bytes)));
   pinned->bytes_ = {static_cast<std::byte*>(memory), bytes};
   return pinned;
 }
 
 PinnedMemory::~PinnedMemory() {
   if (bytes_.empty()) return;
-  if (bytes_.size() < kHugePageBytes) {
-    context_->end([memory = bytes_.data()](const DriverFunctions& call) { static_cast<void>(call.host_free(memory)); });
-    return;
-  }
-  const auto destroy = [memory = bytes_.data()](const DriverFunctions& call) {
-    static_cast<void>(call.host_unregister(memory));
-    ::operator delete(memory, kHugePage);
+  const auto destroy = [memory = bytes_.data(), is_registered = is_registered_](const DriverFunctions& call) {
+    if (is_registered) {
+      static_cast<void>(call.host_unregister(memory));
+      ::operator delete(memory, kHugePage);
+    } else {
+      static_cast<void>(call.host_free(memory));
+    }
   };
-  context_->end(destroy, false);
+  context_->end(destroy, !is_registered_);
 }
 
 Result<std::unique_ptr<Pinned>> Pinned::create(std::shared_ptr<Context> context, std::uint64_t bytes) {

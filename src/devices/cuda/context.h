@@ -107,6 +107,7 @@ class PinnedMemory {
 
   std::shared_ptr<Context> context_;
   std::span<std::byte> bytes_;
+  bool is_registered_ = false;  // memory of our own, otherwise the driver's
 };
 
 // Pinned memory, and an event for when the device has done with it.
