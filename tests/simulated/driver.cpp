@@ -129,6 +129,12 @@ class Driver {
     return kOk;
   }
 
+  // Runs what all streams were given, as freeing memory does.
+  void finish() {
+    if (fault == Fault::never_done) return;
+    for (const auto& [handle, stream] : streams) run_to(*stream, stream->given);
+  }
+
   // Returns whether the stream has passed a position; runs it up to there if it was queried before.
   int query(Stream& stream, std::uint64_t position) {
     if (broken != kOk) return broken;
@@ -346,6 +352,7 @@ int simulated_memory_allocate(Address* memory, std::size_t bytes) {
 int simulated_memory_free(Address memory) {
   const Call call;
   if (call.state() != kOk) return call.state();
+  driver().finish();
   return driver().memory.erase(memory) == 1 ? kOk : kInvalidValue;
 }
 int simulated_pool_allocate(Address* memory, std::size_t bytes, StreamHandle) {
@@ -371,6 +378,7 @@ int simulated_host_allocate(void** memory, std::size_t bytes, unsigned) {
 }
 int simulated_host_free(void* memory) {
   const Call call;
+  driver().finish();
   return driver().pinned.erase(address(memory)) == 1 ? kOk : kInvalidValue;
 }
 
