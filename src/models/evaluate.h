@@ -50,7 +50,7 @@ struct Agreement {
   std::size_t same_best = 0;  // tokens with the same best next token in both
   std::size_t decided = 0;    // tokens whose two best next tokens differ by more than kDecidedMargin in the reference
   std::size_t same = 0;       // of these, those with the same best next token in both
-  // As Evaluation::mean_nll; empty for a single token.
+  // Mean negative log likelihoods, in nats; empty for a single token.
   std::optional<double> mean_nll;
   std::optional<double> exact_mean_nll;
 

@@ -25,7 +25,7 @@ std::string name_of(const DecisionRecord& decision) {
 bool counts(const CandidateRecord& other, std::string_view named) {
   if (!other.added_us || !other.measured) return false;
   const std::vector<std::string_view> names = names_in(named);
-  // Nothing that another device could run as well runs on the reference unless the user names it.
+  // The reference runs nothing that another device could run as well, unless the user names it.
   return other.device != cpu::kScalarId || std::ranges::find(names, cpu::kScalarId) != names.end();
 }
 

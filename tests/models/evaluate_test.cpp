@@ -1,4 +1,4 @@
-// What comparing two sessions measures, and what counts as agreement, on logits and numbers made by hand.
+// Compares sessions on logits made by hand: KL divergence, perplexity, and the bounds of agreement.
 // models/release/device_architectures_test.cpp compares whole models.
 #include "models/evaluate.h"
 
@@ -43,7 +43,7 @@ TEST(KlDivergence, CountsTokensThatTheOtherRulesOut) {
 }
 
 TEST(KlDivergence, IsSmallWhereDifferencesAre) {
-  // Of order e^2 / 2 for differences e, far below what sums of floats keep.
+  // The divergence is of order e^2 / 2 for differences e, far below what sums of floats keep.
   const std::vector<float> exact(1000, 1.0F);
   std::vector<float> other = exact;
   for (std::size_t token = 0; token < other.size(); token += 2) other[token] += 0x1p-10F;

@@ -1,6 +1,6 @@
 // A simulated driver of CUDA and HIP: memory is the host's, and kernels run on the CPU, one after the other.
 //
-// As libsimulated_amd.so it has no kernels, and its GPU is the one of AMD's that SHUNT_SIMULATED_GFX names.
+// Built as libsimulated_amd.so, it has no kernels, and its GPU is the one of AMD's that SHUNT_SIMULATED_GFX names.
 // It keeps the essentials of the real ones. Streams advance later than asked (here: on the second query) and wait for
 // each other, and graphs are recorded and launched. Kernel faults show up late, and then in every call. Handles must be
 // destroyed, and copies must stay within allocations.

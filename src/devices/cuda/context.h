@@ -47,8 +47,8 @@ class Context {
 
   // Call when the stream may run forever: from now on, nothing is freed before its work has ended.
   void distrust() { trusted_ = false; }
-  // Runs `destroy` when the device can no longer be using the object: now, later, or never. Says whether the call that
-  // it makes waits for the device itself.
+  // Runs `destroy` when the device can no longer be using the object: now, later, or never. With `waits`, the driver
+  // call that it makes waits for the device by itself.
   void end(std::function<void(const DriverFunctions&)> destroy, bool waits = true);
 
  private:

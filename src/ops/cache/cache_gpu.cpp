@@ -28,7 +28,7 @@ std::vector<std::uint32_t> cuda_constants(const OpCall& call) {
   return args.rotates != 0 ? fixed_point_turns(args.rotary) : std::vector<std::uint32_t>();
 }
 
-// Of a cache in blocks, the threads of a warp have pairs of one head, which are all neighbours or all not.
+// Blocks of a cache need the threads of a warp to have pairs of one head, which are all neighbours or all not.
 std::string pairs_supports(const OpCall& call) {
   constexpr std::uint32_t kPairsOfWarp = 32;
   const CacheArgs args = cache_arguments(call);

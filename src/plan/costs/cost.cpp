@@ -198,7 +198,7 @@ Prediction DeviceCost::compute(const OpCall& call, std::optional<Arithmetic> ari
   return prediction;
 }
 
-// Of kinds that differ only in how products are computed, takes the one with the nearest shape.
+// Takes the kind with the nearest shape, of those that differ only in how products are computed.
 std::optional<Prediction> DeviceCost::from_nearest(const OpCall& call, const Cost& cost) const {
   std::optional<Prediction> nearest;
   for (std::size_t index = 0; index < arithmetics().size(); ++index) {

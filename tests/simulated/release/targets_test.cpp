@@ -1,4 +1,4 @@
-// What a GPU is taken for by SHUNT_CUDA_TARGET, on the simulated driver.
+// Runs the simulated GPU as others, which SHUNT_CUDA_TARGET names.
 #include <gtest/gtest.h>
 
 #include "simulated/simulated.h"
