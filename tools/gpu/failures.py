@@ -11,6 +11,7 @@ import os
 import random
 import re
 import subprocess
+import sys
 
 OP_FAULTS = ("lost at op {}", "hang at op {}", "error at op {}", "nonfinite at op {}")
 # Faults by phase, with the highest numbers they take.
@@ -39,7 +40,10 @@ def main() -> None:
              "--timeout", "5", *more],
             env={**os.environ, "SHUNT_FAULTS": faults}, capture_output=True, text=True, timeout=120, check=False)
 
-    text = run("cpu:scalar").stdout
+    exact = run("cpu:scalar")
+    if exact.returncode != 0 or not exact.stdout.strip():
+        sys.exit(f"failures.py: cpu:scalar gives no text to compare with: {exact.stderr.strip()}")
+    text = exact.stdout
     print("| device | phase | cases | failed as told | text of cpu:scalar |")
     print("|---|---|---|---|---|")
     for device in options.devices.split(","):
