@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -26,6 +28,8 @@ namespace {
 
 constexpr int kFormat = 2;                 // grows when the meaning of a description changes
 constexpr std::size_t kMostEntries = 256;  // the oldest entries are dropped beyond this
+// A driver that did not start in time may have waited for others that started with it.
+constexpr std::int64_t kTimedOutSeconds = 600;
 
 // Prefixes of the variables that change what loaders and drivers find.
 constexpr std::string_view kVariables[] = {
@@ -117,7 +121,14 @@ std::vector<std::string> places() {
   return found;
 }
 
+std::int64_t now_s() {
+  using std::chrono::system_clock;
+  return std::chrono::duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch()).count();
+}
+
 bool holds(const Json& entry) {
+  if (const auto until = entry.find("until"); until != entry.end())
+    if (!until->is_number_integer() || until->get<std::int64_t>() <= now_s()) return false;
   const auto states = entry.find("states");
   if (states == entry.end() || !states->is_object()) return false;
   return std::ranges::all_of(states->items(), [](const auto& item) {
@@ -165,6 +176,7 @@ Status KnownApis::keep(std::span<const ProbedApi> found) const {
     states.update(of_places);
     entries.erase(key);
     entries[key] = json_object({{"report", to_json(each.report)}, {"states", states}});
+    if (each.report.stage == StartStage::timed_out) entries[key]["until"] = now_s() + kTimedOutSeconds;
   }
   while (entries.size() > kMostEntries) entries.erase(entries.begin());
   const std::string text =

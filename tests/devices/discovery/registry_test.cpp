@@ -139,6 +139,21 @@ TEST_F(KnownApis, NoLongerHoldWhenADriverChanges) {
   EXPECT_FALSE(known().has_value());
 }
 
+TEST_F(KnownApis, AreForgottenSoonIfTheDriverWasLate) {
+  ProbedApi late = some_report(driver_);
+  late.report.stage = StartStage::timed_out;
+  const ProbedApi found[] = {late};
+  ASSERT_TRUE(::shunt::KnownApis().keep(found).has_value());
+  EXPECT_TRUE(known().has_value());
+  std::ostringstream whole;
+  whole << std::ifstream(file()).rdbuf();
+  const std::string text = whole.str();
+  const std::size_t number = text.find("\"until\": ");
+  ASSERT_NE(number, std::string::npos);
+  std::ofstream(file()) << text.substr(0, number) << "\"until\": 1" << text.substr(text.find_first_of(",\n}", number));
+  EXPECT_FALSE(known().has_value());
+}
+
 TEST_F(KnownApis, BelongToAnEnvironment) {
   keep();
   {
