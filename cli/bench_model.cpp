@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 
 #include "answers.h"
 #include "base/stopwatch.h"
@@ -14,6 +15,7 @@
 #include "models/step_planner.h"
 #include "options.h"
 #include "output.h"
+#include "run/opened_devices.h"
 #include "samples.h"
 
 namespace shunt::cli {
@@ -115,6 +117,17 @@ Result<double> predict_generation(const models::Model& model, const Runtime& run
   return options.sequences * 1e6 / step.plan.predicted_us;
 }
 
+// Returns the bytes per second that the memory of a plan's only device gives: of the processor those that it read
+// beside, of others what their drivers tell. 0: unknown, or there are several devices.
+double bandwidth_of(const Plan& plan, const Runtime& runtime, double read_bytes_per_s) {
+  const std::vector<std::string> devices = working_devices(std::array{&plan});
+  if (devices.size() != 1) return 0;
+  for (const Device* device : opened(runtime).handles())
+    if (device->info().id == devices.front())
+      return device->info().type == DeviceType::cpu ? read_bytes_per_s : device->peak().bytes_per_s;
+  return 0;
+}
+
 std::string line_of(std::string_view what, const Samples& samples, std::string_view unit, double scale) {
   return fmt::format("{:<15} {:>9.2f} {}  ({:.2f} .. {:.2f})\n", what, samples.median() / scale, unit,
                      samples.least() / scale, samples.most() / scale);
@@ -149,9 +162,10 @@ Status execute(BenchModelOptions& options) {
   const WeightLoader::Loaded& loaded = session->loaded_weights();
   const double load_rate = loaded.bytes == 0 ? 0 : static_cast<double>(loaded.bytes) / loaded.seconds;
   const std::uint64_t bytes = bytes_per_step(*model) / options.sequences;
-  const double share = static_cast<double>(bytes) * measured.generate.median() / measured.bandwidth.median();
-  if (options.json)
-    return print_json({{"model", options.model},
+  const double bandwidth = bandwidth_of(*generation, *runtime, measured.bandwidth.median());
+  const double share = bandwidth > 0 ? static_cast<double>(bytes) * measured.generate.median() / bandwidth : 0;
+  if (options.json) {
+    Json json = {{"model", options.model},
                        {"devices", working_devices(plans)},
                        {"threads", measured.threads},
                        {"prompt_tokens", options.prompt},
@@ -167,8 +181,10 @@ Status execute(BenchModelOptions& options) {
                        {"loaded_bytes", loaded.bytes},
                        {"load_s", loaded.seconds},
                        {"load_bytes_per_s", load_rate},
-                       {"bytes_per_token", bytes},
-                       {"share_of_bandwidth", share}});
+                       {"bytes_per_token", bytes}};
+    if (share > 0) json["share_of_bandwidth"] = share;
+    return print_json(json);
+  }
   std::string text =
       fmt::format("{}, {} with {}, median of {} (least .. most)\n", options.model,
                   fmt::join(working_devices(plans), ", "), in_words(measured.threads, "thread"), options.repetitions);
@@ -181,8 +197,8 @@ Status execute(BenchModelOptions& options) {
     text += fmt::format("{:<15} {:>9.2f} GB/s      ({} copied to devices in {})\n", "weights", load_rate / 1e9,
                         in_units(loaded.bytes), in_time(loaded.seconds * 1e6));
   text += line_of("memory read", measured.bandwidth, "GB/s    ", 1e9);
-  text += fmt::format("generation reads {} of weights per token: {} of the memory bandwidth\n", in_units(bytes),
-                      in_percent(share));
+  text += fmt::format("generation reads {} of weights per token", in_units(bytes));
+  text += share > 0 ? fmt::format(": {} of {:.2f} GB/s\n", in_percent(share), bandwidth / 1e9) : "\n";
   return print(text);
 }
 

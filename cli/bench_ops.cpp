@@ -100,9 +100,9 @@ Json to_json(const Row& row) {
                {"repetitions", row.times.seconds.count()},
                {"seconds", json_of(row.times.seconds)},
                {"bytes_per_s", json_of(row.times.bytes_per_s)},
-               {"flops_per_s", json_of(row.times.flops_per_s)},
-               {"share_of_bandwidth", json_of(row.times.share_of_bandwidth)},
-               {"share_of_peak", json_of(row.times.share_of_peak)}});
+               {"flops_per_s", json_of(row.times.flops_per_s)}});
+  if (!row.times.share_of_bandwidth.empty()) json["share_of_bandwidth"] = json_of(row.times.share_of_bandwidth);
+  if (!row.times.share_of_peak.empty()) json["share_of_peak"] = json_of(row.times.share_of_peak);
   return json;
 }
 
@@ -129,16 +129,20 @@ std::string head_of(const OpsReport& report) {
   return text;
 }
 
+std::string percent_of(const Samples& share) {
+  return share.empty() ? "-  " : fmt::format("{:.0f} %", 100 * share.median());
+}
+
 std::string line_of(const Row& row) {
   const std::string start =
       fmt::format("{:<18} {:<5} {:>5}  {:<11}", name_of(row.use.op), name_of(row.use.dtype), row.use.rows, row.device);
   if (!row.refusal.empty()) return fmt::format("{} unsupported: {}\n", start, row.refusal);
   const OpTimes& times = row.times;
-  return fmt::format("{} {:>10} {:>9.2f} {:>12.2f} {:>8.1f} {:>5.0f} % {:>9.1f} {:>5.0f} %  {}\n", start,
+  return fmt::format("{} {:>10} {:>9.2f} {:>12.2f} {:>8.1f} {:>7} {:>9.1f} {:>7}  {}\n", start,
                      in_units(static_cast<std::uint64_t>(row.cost.bytes())), row.cost.flops / 1e6,
                      times.seconds.median() * 1e6, times.bytes_per_s.median() / 1e9,
-                     100 * times.share_of_bandwidth.median(), times.flops_per_s.median() / 1e9,
-                     100 * times.share_of_peak.median(), row.reads_memory ? "memory" : "reused");
+                     percent_of(times.share_of_bandwidth), times.flops_per_s.median() / 1e9,
+                     percent_of(times.share_of_peak), row.reads_memory ? "memory" : "reused");
 }
 
 std::string to_text(const OpsReport& report) {
@@ -147,8 +151,9 @@ std::string to_text(const OpsReport& report) {
                       "rows", "device", "moves", "MFLOP", "us", "GB/s", "of read", "GFLOP/s", "of peak", "from");
   for (const Row& row : report.rows) text += line_of(row);
   text +=
-      "\nmoves, MFLOP: per use, by the op's cost rule. of read, of peak: share of the machine's read and multiply "
-      "rates.\n"
+      "\nmoves, MFLOP: per use, by the op's cost rule. of read, of peak: share of what the processor reads and "
+      "multiplies,\n"
+      "or of a GPU's peak as its driver tells it: memory, and products of F16 numbers on tensor cores.\n"
       "from memory: each use reads different weights (or another KV cache), together more than the caches hold.\n"
       "reused: all uses share their operands, so cached data may arrive faster than memory can be read.\n";
   return text;

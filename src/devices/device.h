@@ -108,6 +108,12 @@ struct Submission {
   [[nodiscard]] bool includes(std::uint32_t number) const { return !op || *op == number; }
 };
 
+// What the hardware could do at most, by what its driver tells. 0: it does not tell.
+struct PeakRates {
+  double bytes_per_s = 0;  // of memory
+  double flops_per_s = 0;  // of dense products of F16 numbers with F32 sums, where it multiplies matrices, else of F32
+};
+
 struct Health {
   Status status;            // device_lost or timed_out after a failure
   std::uint32_t epoch = 0;  // grows when earlier handles become invalid
@@ -125,6 +131,7 @@ class Device {
   [[nodiscard]] virtual const DeviceInfo& info() const = 0;
   // Free memory of the pool now, in bytes; nullopt if unknown.
   [[nodiscard]] virtual std::optional<std::uint64_t> memory_available() const = 0;
+  [[nodiscard]] virtual PeakRates peak() const { return {}; }
   [[nodiscard]] virtual Support supports(std::span<const OpCall> run) const = 0;
   // Returns the layout in which the device reads a weight fastest that is an input of the call. Its programs take that
   // one and rows, but all weights of a call in the same. REQUIRES: supports() accepted the call.

@@ -64,6 +64,7 @@ class FaultyDevice final : public Device {
 
   [[nodiscard]] const DeviceInfo& info() const override { return real_->info(); }
   [[nodiscard]] std::optional<std::uint64_t> memory_available() const override { return real_->memory_available(); }
+  [[nodiscard]] PeakRates peak() const override { return real_->peak(); }
   [[nodiscard]] Support supports(std::span<const OpCall> run) const override { return real_->supports(run); }
 
   [[nodiscard]] Layout layout_for(const OpCall& call, std::size_t input) const override {

@@ -52,13 +52,41 @@ std::string hardware_of(const std::string& pci_address) {
   return fmt::format("{}:{}", vendor.substr(2), device.substr(2));
 }
 
+constexpr double kFlopsPerCycle = 256;  // of a multiprocessor: 128 lanes that multiply and add
+
+// Returns the operations of a multiprocessor in a cycle: of its tensor cores, in products of F16 with F32 sums, as far
+// as NVIDIA's descriptions of the architectures A100, GA102, AD102 and H100 tell.
+double most_flops_per_cycle(const CudaGpu& gpu) {
+  switch (gpu.capability) {
+    case 80:
+      return 2048;
+    case 86:
+    case 89:
+      return 512;
+    case 90:
+      return 4096;
+    default:
+      return kFlopsPerCycle;
+  }
+}
+
+// The memory transfers twice in a cycle of its clock.
+PeakRates peak_of(const Context& context, const DeviceInfo& info) {
+  const AttributeNumbers& numbers = context.driver().api().attributes;
+  const double memory_hz = std::max(0, context.attribute(numbers.memory_clock_khz)) * 1e3;
+  const double bus_bytes = std::max(0, context.attribute(numbers.memory_bus_bits)) / 8.0;
+  const bool is_known = context.gpu().gfx.empty();  // multiprocessors of AMD's multiply in ways of their own
+  return {.bytes_per_s = 2 * memory_hz * bus_bytes,
+          .flops_per_s =
+              is_known ? info.compute_units * (info.clock_mhz * 1e6) * most_flops_per_cycle(context.gpu()) : 0};
+}
+
 // Fills in what the two APIs report under attribute numbers of their own.
 void describe_limits(const Context& context, DeviceInfo& info) {
   const AttributeNumbers& numbers = context.driver().api().attributes;
   const auto number = [&](int attribute) {
     return static_cast<std::uint32_t>(std::max(0, context.attribute(attribute)));
   };
-  constexpr double kFlopsPerCycle = 256;  // of a multiprocessor: 128 lanes that multiply and add
   // The rates that whole models reach on an H200: of arithmetic as a share of that, more where tensor cores multiply,
   // and of memory (docs/measurements/2026-11-26-generation-on-cuda.md, 2026-11-26-tensor-cores.md).
   const bool has_tensor_cores = context.gpu().reads_strips();
@@ -142,6 +170,7 @@ class CudaDevice final : public Device {
 
   [[nodiscard]] const DeviceInfo& info() const override { return info_; }
   [[nodiscard]] std::optional<std::uint64_t> memory_available() const override { return context_->memory_available(); }
+  [[nodiscard]] PeakRates peak() const override { return peak_of(*context_, info_); }
 
   [[nodiscard]] Support supports(std::span<const OpCall> run) const override {
     Support support{.scratch_bytes = sizeof(Parameters) + kCudaCounterBytes};

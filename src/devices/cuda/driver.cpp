@@ -84,7 +84,7 @@ const DriverApi& cuda_api() {
                                      .libraries = kCudaLibraries,
                                      .library_variable = "SHUNT_CUDA_LIBRARY",
                                      .install = "install NVIDIA's driver",
-                                     .attributes = {16, 75, 76, 18, 13, 33, 34, 50, 1, 8, 10, 40, 97, 115}};
+                                     .attributes = {16, 75, 76, 18, 13, 33, 34, 50, 1, 8, 10, 40, 97, 115, 36, 37}};
   return kApi;
 }
 
@@ -96,7 +96,7 @@ const DriverApi& hip_api() {
                                      .libraries = kHipLibraries,
                                      .library_variable = "SHUNT_HIP_LIBRARY",
                                      .install = "on Debian and Ubuntu install libamdhip64-5, or AMD's ROCm",
-                                     .attributes = {63, 23, 61, 16, 5, 67, 68, 69, 56, 74, 87, 2, 74, -1}};
+                                     .attributes = {63, 23, 61, 16, 5, 67, 68, 69, 56, 74, 87, 2, 74, -1, 60, 59}};
   return kApi;
 }
 

@@ -45,6 +45,8 @@ struct AttributeNumbers {
   int copy_engines;
   int most_shared_memory_bytes;  // of a block, if asked for
   int memory_pools;              // whether there are any; -1: they are not used
+  int memory_clock_khz;
+  int memory_bus_bits;
 };
 
 // CUDA or HIP.

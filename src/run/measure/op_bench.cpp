@@ -186,8 +186,10 @@ Status measure_beside(cpu::Limits& limits, OpBench& bench, OpTimes& times, Limit
   times.seconds.add(seconds);
   times.bytes_per_s.add(bench.bytes() / seconds);
   times.flops_per_s.add(bench.cost().flops / seconds);
-  times.share_of_bandwidth.add(bench.bytes() / seconds / read_bytes_per_s);
-  times.share_of_peak.add(bench.cost().flops / seconds / flops_per_s);
+  const bool runs_on_processor = bench.device().info().type == DeviceType::cpu;
+  const PeakRates peak = runs_on_processor ? PeakRates{read_bytes_per_s, flops_per_s} : bench.device().peak();
+  if (peak.bytes_per_s > 0) times.share_of_bandwidth.add(bench.bytes() / seconds / peak.bytes_per_s);
+  if (peak.flops_per_s > 0) times.share_of_peak.add(bench.cost().flops / seconds / peak.flops_per_s);
   return {};
 }
 

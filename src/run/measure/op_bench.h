@@ -76,13 +76,14 @@ class OpBench {
   std::unique_ptr<Program> program_;
 };
 
-// An op's times next to the machine's limits, measured in turn.
+// An op's times. Shares are of what the processor read and multiplied just before, all threads, or of the peak of a
+// GPU; there are none where that is unknown.
 struct OpTimes {
-  Samples seconds;             // of one use
-  Samples bytes_per_s;         // by the cost rule
-  Samples flops_per_s;         // by the cost rule
-  Samples share_of_bandwidth;  // of the bytes read per second just before
-  Samples share_of_peak;       // of the multiply-adds per second just before, all threads
+  Samples seconds;      // of one use
+  Samples bytes_per_s;  // by the cost rule
+  Samples flops_per_s;  // by the cost rule
+  Samples share_of_bandwidth;
+  Samples share_of_peak;
 };
 
 struct LimitTimes {

@@ -100,6 +100,22 @@ TEST(OpBench, IsMeasuredBesideTheLimits) {
   }
 }
 
+// Returns how often the shares of a device's peak were measured.
+std::pair<std::size_t, std::size_t> counts_of_shares(const std::string& device) {
+  const Registry registry = *open_devices({.devices = device, .threads = 1});
+  auto limits = cpu::Limits::create(1);
+  auto bench = OpBench::create(cases_of(Op::linear)[0], *registry.devices()[0], 1U << 20);
+  OpTimes times;
+  LimitTimes limit_times;
+  EXPECT_TRUE(measure_beside(**limits, **bench, times, limit_times).has_value());
+  return {times.share_of_bandwidth.count(), times.share_of_peak.count()};
+}
+
+TEST(OpBench, HasNoSharesOfAPeakThatTheDeviceDoesNotTell) {
+  EXPECT_EQ(counts_of_shares("cpu:simd"), std::pair(std::size_t{1}, std::size_t{1}));
+  EXPECT_EQ(counts_of_shares("sim:0"), std::pair(std::size_t{0}, std::size_t{0}));
+}
+
 TEST(Samples, GiveMedianAndRange) {
   Samples samples;
   EXPECT_TRUE(samples.empty());
