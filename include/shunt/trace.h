@@ -16,8 +16,9 @@ namespace shunt::trace {
 
 // A run is one execution of a plan; it contains programs and transfers, and programs contain ops. A notice is a message
 // to the user, such as a device failure. An audit is the comparison of an op with the reference, and includes the
-// ops before it in its step. It failed if the result was wrong.
-#define SHUNT_TRACE_KINDS(X) X(program) X(op) X(transfer) X(run) X(notice) X(audit)
+// ops before it in its step. It failed if the result was wrong. A load is a stage of copying weights to a device;
+// stages contain others.
+#define SHUNT_TRACE_KINDS(X) X(program) X(op) X(transfer) X(run) X(notice) X(audit) X(load)
 
 enum class Kind : std::uint8_t {
 #define SHUNT_TRACE_KIND(name) name,
@@ -42,7 +43,7 @@ struct ExecutionEvent {
   std::uint32_t step = 0;      // submission number
   std::uint32_t plan = 0;      // number of its plan among those attached, from 1; 0: unknown
   float predicted_us = 0;      // 0: no prediction
-  std::uint64_t bytes = 0;     // moved by a transfer
+  std::uint64_t bytes = 0;     // moved by a transfer or a load
 };
 
 // Lists of JSON texts by key.
@@ -102,6 +103,7 @@ struct ExecutionSummary {
   std::vector<Tally> ops_by_device;      // "linear on cpu:simd"
   std::vector<Tally> audits;             // by device; a failed audit means that the device was wrong
   std::vector<Tally> links;              // "cpu:simd -> vulkan:0"
+  std::vector<Tally> loads;              // stages of copying weights, "reading for cuda:0"; some contain others
   std::vector<Overlap> overlaps;         // only those that are not zero
   std::uint64_t events_recorded = 0;     // including overwritten ones
   std::uint64_t events_overwritten = 0;  // missing from this summary

@@ -221,6 +221,7 @@ ExecutionSummary summarize(const Recording& recording) {
   Table ops_by_device;
   Table audits;
   Table links;
+  Table loads;
   for (const ExecutionEvent& event : recording.events) {
     const std::string& device = recording.text_of(event.device);
     switch (event.kind) {
@@ -243,6 +244,9 @@ ExecutionSummary summarize(const Recording& recording) {
       case Kind::transfer:
         links.add(fmt::format("{} -> {}", recording.text_of(event.from), device), event);
         break;
+      case Kind::load:
+        loads.add(fmt::format("{} for {}", recording.text_of(event.what), device), event);
+        break;
     }
   }
   summary.devices = std::move(devices).by_time();
@@ -250,6 +254,7 @@ ExecutionSummary summarize(const Recording& recording) {
   summary.ops_by_device = std::move(ops_by_device).by_time();
   summary.audits = std::move(audits).by_time();
   summary.links = std::move(links).by_time();
+  summary.loads = std::move(loads).by_time();
   summary.overlaps = overlaps_of(recording);
   return summary;
 }
@@ -266,6 +271,7 @@ std::string to_text(const ExecutionSummary& summary) {
   text += to_text("programs on", summary.devices);
   text += to_text("audits of", summary.audits);
   text += to_text("copies over", summary.links);
+  text += to_text("loading weights", summary.loads);
   text += to_text(summary.overlaps);
   const bool is_sample = summary.runs_with_ops < summary.runs.events;
   text += to_text(is_sample ? fmt::format("ops ({} of {} runs)", summary.runs_with_ops, summary.runs.events) : "ops",
@@ -284,6 +290,7 @@ std::string to_json(const ExecutionSummary& summary) {
                                  {"devices", to_json(summary.devices)},
                                  {"audits", to_json(summary.audits)},
                                  {"links", to_json(summary.links)},
+                                 {"loads", to_json(summary.loads)},
                                  {"overlaps", to_json(summary.overlaps)},
                                  {"runs_with_ops", summary.runs_with_ops},
                                  {"ops", to_json(summary.ops)},

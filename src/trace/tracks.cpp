@@ -32,6 +32,7 @@ Place place_of(Kind kind) {
     case Kind::program:
     case Kind::op:
     case Kind::audit:
+    case Kind::load:
       break;
   }
   return Place::device;
@@ -50,6 +51,8 @@ std::string row_of(const Recording& recording, const ExecutionEvent& event) {
       return fmt::format("{} ops", device);
     case Kind::audit:
       return fmt::format("{} audits", device);
+    case Kind::load:
+      return fmt::format("{} weights", device);
     case Kind::program:
       break;
   }

@@ -100,7 +100,7 @@ TEST(ChromeTrace, CanBeReadAgain) {
   recorder.set_enabled(true);
   recorder.attach(kPlans, R"({"predicted_us":1.5,"units":[{"op":"add"}]})");
   recorder.attach("command", R"({"model":"m.gguf"})");
-  for (std::size_t kind = 0; kind <= static_cast<std::size_t>(Kind::audit); ++kind)
+  for (std::size_t kind = 0; kind <= static_cast<std::size_t>(Kind::load); ++kind)
     recorder.record({.start_ns = 1234567 + 1001 * kind,
                      .duration_ns = 1000 + kind,
                      .what = recorder.intern("linear blk.0"),

@@ -1,8 +1,10 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "trace/sample_recording.h"
+#include "trace/span.h"
 
 namespace shunt::trace {
 namespace {
@@ -119,6 +121,27 @@ TEST(Summary, CountsAudits) {
   EXPECT_TRUE(summary.devices.empty() && summary.ops.empty());
   EXPECT_NE(to_text(summary).find("audits of"), std::string::npos) << to_text(summary);
   EXPECT_EQ(nlohmann::json::parse(to_json(summary), nullptr, false)["audits"][0]["failed"], 1);
+}
+
+TEST(Summary, SumsStagesOfLoading) {
+  SampleRecorder sample;
+  {
+    const Span reading(&sample.recorder(), Kind::load, "reading", "gpu", 70);
+    const Span pinning(&sample.recorder(), Kind::load, "pinning", "gpu");
+  }
+  {
+    const Span reading(&sample.recorder(), Kind::load, "reading", "gpu", 30);
+  }
+  const Span nowhere(nullptr, Kind::load, "reading", "gpu", 30);
+  const ExecutionSummary summary = summarize(recording_of(sample.recorder()));
+  ASSERT_EQ(summary.loads.size(), 2U);
+  const auto reading = std::ranges::find(summary.loads, "reading for gpu", &Tally::name);
+  ASSERT_NE(reading, summary.loads.end());
+  EXPECT_EQ(reading->events, 2U);
+  EXPECT_EQ(reading->bytes, 100U);
+  EXPECT_TRUE(summary.devices.empty() && summary.links.empty());
+  EXPECT_NE(to_text(summary).find("loading weights"), std::string::npos) << to_text(summary);
+  EXPECT_EQ(nlohmann::json::parse(to_json(summary), nullptr, false)["loads"].size(), 2U);
 }
 
 // Predictions are compared only with the time of events that had one.
