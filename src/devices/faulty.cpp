@@ -147,7 +147,6 @@ class FaultyDevice final : public Device {
    public:
     FaultyUpload(FaultyDevice& device, std::unique_ptr<Upload> real) : device_(device), real_(std::move(real)) {}
 
-    [[nodiscard]] std::size_t most_lent() const override { return real_->most_lent(); }
     [[nodiscard]] Result<std::span<std::byte>> take(std::uint64_t bytes, std::uint64_t unit) override {
       SHUNT_TRY(device_.health().status);
       return real_->take(bytes, unit);

@@ -19,17 +19,19 @@ class WritingUpload final : public Upload {
   WritingUpload(const WritingUpload&) = delete;
   WritingUpload& operator=(const WritingUpload&) = delete;
 
-  [[nodiscard]] std::size_t most_lent() const override { return 1; }
   [[nodiscard]] Result<std::span<std::byte>> take(std::uint64_t bytes, std::uint64_t unit) override {
+    if (is_lent_) return std::span<std::byte>();
     Piece& piece = pieces_[next_];
     SHUNT_TRY(piece.written.wait());
     piece.content.resize(piece_bytes(bytes, unit));
+    is_lent_ = true;
     return piece.content;
   }
 
   [[nodiscard]] Status send(const Binding& to, const MatrixRows& rows) override {
     Piece& piece = pieces_[next_];
     next_ = (next_ + 1) % pieces_.size();
+    is_lent_ = false;
     if (to.layout == Layout::strips) {
       piece.rows.resize(piece.content.size());
       std::swap(piece.rows, piece.content);
@@ -57,6 +59,7 @@ class WritingUpload final : public Upload {
   Device& device_;
   std::array<Piece, 2> pieces_;
   std::size_t next_ = 0;
+  bool is_lent_ = false;  // the next one
 };
 
 }  // namespace

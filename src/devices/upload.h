@@ -33,11 +33,9 @@ class Upload {
  public:
   virtual ~Upload() = default;
 
-  // The most pieces that are lent at a time: few enough that others keep the device busy.
-  [[nodiscard]] virtual std::size_t most_lent() const = 0;
-  // Lends memory for the next piece of `bytes`, of piece_bytes(bytes, unit). Waits until the device has taken what was
-  // there before. Errors: out_of_memory; those of earlier pieces. REQUIRES: bytes is a multiple of unit, and fewer than
-  // most_lent() are lent.
+  // Lends memory for the next piece of `bytes`, of piece_bytes(bytes, unit), or none while so much is lent that some
+  // must be sent first. Waits until the device has taken what was there before. Errors: out_of_memory; those of earlier
+  // pieces. REQUIRES: bytes is a multiple of unit, and not 0.
   [[nodiscard]] virtual Result<std::span<std::byte>> take(std::uint64_t bytes, std::uint64_t unit) = 0;
   // Sends the first piece that is lent. It has rows of the file, in whole strips if they are to be laid out as such.
   // Programs submitted later find it there. REQUIRES: to.bytes are those of the piece.

@@ -154,7 +154,7 @@ std::shared_ptr<WeightStore> OpenedDevices::weights_of(WeightSource* source) {
     const auto kept = its->weights_.find(source);
     if (kept != its->weights_.end() && kept->second.expired()) its->weights_.erase(kept);
   };
-  auto made = std::make_unique<WeightStore>(source);
+  auto made = std::make_unique<WeightStore>(source, recorder_.get());
   std::shared_ptr<WeightStore> store(made.release(), end);
   const std::scoped_lock lock(mutex_);
   std::weak_ptr<WeightStore>& kept = weights_[source];

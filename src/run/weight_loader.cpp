@@ -30,11 +30,13 @@ struct WeightLoader::Reading {
   std::uint64_t offset;  // in the part
   std::span<std::byte> piece;
   Binding to;
+  std::optional<trace::Span> span;
   std::vector<Status> shares;     // the outcome of each
   std::atomic<std::size_t> left;  // shares
   TaskQueue::Batch batch;
 
-  Reading(WeightSource& source, Copy of, std::uint64_t from, std::span<std::byte> lent, const Binding& place)
+  Reading(WeightSource& source, trace::Recorder* recorder, Copy of, std::uint64_t from, std::span<std::byte> lent,
+          const Binding& place)
       : copy(std::move(of)),
         offset(from),
         piece(lent),
@@ -49,10 +51,13 @@ struct WeightLoader::Reading {
           const bool is_last = --left == 0;
           if (is_last && std::ranges::all_of(shares, &Status::has_value))
             source.release(part.index, part.offset + offset, piece.size());
-        }) {}
+          if (is_last) span.reset();
+        }) {
+    span.emplace(recorder, trace::Kind::load, "reading", copy.device->info().id, piece.size());
+  }
 };
 
-WeightLoader::WeightLoader(WeightSource* source) : source_(source) {}
+WeightLoader::WeightLoader(WeightSource* source, trace::Recorder* recorder) : source_(source), recorder_(recorder) {}
 
 WeightLoader::~WeightLoader() = default;
 
@@ -74,36 +79,35 @@ Status WeightLoader::copy(const std::string& name, const WeightPart& part, Devic
 Status WeightLoader::read(const Copy& copy, const Binding& to) {
   const std::uint64_t unit = to.layout == Layout::strips ? kStripRows * copy.part.row_bytes : 1;
   for (std::uint64_t done = 0; done < copy.part.bytes;) {
-    SHUNT_TRY(make_room(*copy.upload));
-    auto piece = on_device(*copy.device, copy.upload->take(copy.part.bytes - done, unit));
-    // Without memory for another piece, those that there are do.
-    while (!piece && piece.error().code == Code::out_of_memory && lent_by(*copy.upload) != 0) {
-      SHUNT_TRY(send_first());
-      piece = on_device(*copy.device, copy.upload->take(copy.part.bytes - done, unit));
-    }
-    if (!piece) return fail_at(name_of(copy.name, *copy.device), std::move(piece).error());
-    const Binding place{.buffer = to.buffer, .offset = to.offset + done, .bytes = piece->size(), .layout = to.layout};
-    readers_->start(reading_.emplace_back(*source_, copy, done, *piece, place).batch);
-    done += piece->size();
+    SHUNT_TRY_ASSIGN(const std::span<std::byte> piece, take(copy, copy.part.bytes - done, unit));
+    const Binding place{.buffer = to.buffer, .offset = to.offset + done, .bytes = piece.size(), .layout = to.layout};
+    readers_->start(reading_.emplace_back(*source_, recorder_, copy, done, piece, place).batch);
+    done += piece.size();
   }
   return {};
 }
 
-std::size_t WeightLoader::lent_by(const Upload& upload) const {
-  const auto lent = std::ranges::count(reading_, &upload, [](const Reading& each) { return each.copy.upload; });
-  return static_cast<std::size_t>(lent);
-}
-
-Status WeightLoader::make_room(const Upload& upload) {
-  while (lent_by(upload) >= upload.most_lent() || (!reading_.empty() && readers_->has_ended(reading_.front().batch)))
+Result<std::span<std::byte>> WeightLoader::take(const Copy& copy, std::uint64_t bytes, std::uint64_t unit) {
+  while (true) {
+    while (!reading_.empty() && readers_->has_ended(reading_.front().batch)) SHUNT_TRY(send_first());
+    auto piece = [&] {
+      const trace::Span lending = stage("lending", *copy.device);
+      return on_device(*copy.device, copy.upload->take(bytes, unit));
+    }();
+    if (!piece) return fail_at(name_of(copy.name, *copy.device), std::move(piece).error());
+    if (!piece->empty()) return piece;
     SHUNT_TRY(send_first());
-  return {};
+  }
 }
 
 Status WeightLoader::send_first() {
   Reading& first = reading_.front();
-  readers_->wait(first.batch);
   const Copy& copy = first.copy;
+  {
+    const trace::Span waiting = stage("waiting for a piece", *copy.device);
+    readers_->wait(first.batch);
+  }
+  const trace::Span sending = stage("sending", *copy.device, first.piece.size());
   Status sent;
   for (Status& share : first.shares)
     if (sent) sent = std::move(share);
@@ -133,8 +137,10 @@ Status WeightLoader::end() {
   readers_.reset();
   reading_.clear();
   Status all;
-  for (const auto& [device, upload] : uploads_)
+  for (const auto& [device, upload] : uploads_) {
+    const trace::Span finishing = stage("finishing", *device);
     if (Status arrived = on_device(*device, upload->finish()); all) all = std::move(arrived);
+  }
   uploads_.clear();
   if (since_) loaded_.seconds += since_->seconds();
   since_.reset();

@@ -16,6 +16,7 @@
 #include "base/system/task_queue.h"
 #include "devices/upload.h"
 #include "shunt/weights.h"
+#include "trace/span.h"
 
 namespace shunt {
 
@@ -30,8 +31,8 @@ struct WeightPart {
 
 class WeightLoader {
  public:
-  // `source` must outlive it; null: there is nothing to copy.
-  explicit WeightLoader(WeightSource* source);
+  // `source` must outlive it; null: there is nothing to copy. So must `recorder`, which may be null.
+  explicit WeightLoader(WeightSource* source, trace::Recorder* recorder = nullptr);
   ~WeightLoader();
   WeightLoader(const WeightLoader&) = delete;
   WeightLoader& operator=(const WeightLoader&) = delete;
@@ -64,17 +65,20 @@ class WeightLoader {
 
   [[nodiscard]] Status read(const Copy& copy, const Binding& to);
   [[nodiscard]] Result<Upload*> upload_to(Device& device);
-  // Returns how many pieces it has lent.
-  [[nodiscard]] std::size_t lent_by(const Upload& upload) const;
+  // Lends the next piece of `bytes`. Sends pieces that are read, and others until the upload has room for one.
+  [[nodiscard]] Result<std::span<std::byte>> take(const Copy& copy, std::uint64_t bytes, std::uint64_t unit);
   // Waits until the first piece is read, and sends it.
   [[nodiscard]] Status send_first();
-  // Sends pieces that are read, and others until the upload can lend one.
-  [[nodiscard]] Status make_room(const Upload& upload);
   [[nodiscard]] Status send_all();
   // Waits for what was sent, and frees what was held meanwhile.
   [[nodiscard]] Status end();
 
+  [[nodiscard]] trace::Span stage(std::string_view what, const Device& device, std::uint64_t bytes = 0) const {
+    return {recorder_, trace::Kind::load, what, device.info().id, bytes};
+  }
+
   WeightSource* source_;
+  trace::Recorder* recorder_;
   std::map<Device*, std::unique_ptr<Upload>> uploads_;
   std::list<Reading> reading_;
   std::optional<TaskQueue> readers_;  // ends before what they read into

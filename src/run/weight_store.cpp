@@ -4,7 +4,8 @@
 
 namespace shunt {
 
-WeightStore::WeightStore(WeightSource* source) : source_(source), loader_(source) {
+WeightStore::WeightStore(WeightSource* source, trace::Recorder* recorder)
+    : source_(source), recorder_(recorder), loader_(source, recorder) {
   if (source_ == nullptr) return;
   for (std::size_t index = 0; index < source_->weights().size(); ++index)
     index_of_.emplace(source_->weights()[index].name, index);
@@ -65,7 +66,10 @@ Result<WeightStore::Weight> WeightStore::load(const std::string& name, const Wei
   if (const auto mapped = source_->mapped(part.index); !mapped.empty() && layout == Layout::rows)
     if (auto imported = device.import_host(mapped.subspan(part.offset, part.bytes), source_->owner(part.index)))
       return Weight{.buffer = std::move(*imported), .bytes = part.bytes};
-  auto buffer = device.allocate(part.bytes, BufferUse::weights);
+  auto buffer = [&] {
+    const trace::Span allocating(recorder_, trace::Kind::load, "allocating", device.info().id, part.bytes);
+    return device.allocate(part.bytes, BufferUse::weights);
+  }();
   if (!buffer) return fail_at(fmt::format("weight \"{}\" on {}", name, device.info().id), std::move(buffer).error());
   SHUNT_TRY(loader_.copy(name, part, device, {.buffer = buffer->get(), .bytes = part.bytes, .layout = layout}));
   return Weight{.buffer = std::move(*buffer), .bytes = part.bytes, .was_copied = true};

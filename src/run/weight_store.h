@@ -19,8 +19,8 @@ namespace shunt {
 
 class WeightStore {
  public:
-  // `source` may be null for graphs without weights.
-  explicit WeightStore(WeightSource* source);
+  // `source` may be null for graphs without weights, and `recorder` too; it must outlive the store.
+  explicit WeightStore(WeightSource* source, trace::Recorder* recorder = nullptr);
 
   struct Weight {
     std::shared_ptr<Buffer> buffer;
@@ -63,6 +63,7 @@ class WeightStore {
   [[nodiscard]] Result<Weight> load(const std::string& name, const WeightPart& part, Device& device, Layout layout);
 
   WeightSource* source_;
+  trace::Recorder* recorder_;
   std::map<std::string, std::size_t, std::less<>> index_of_;
   std::map<Key, Copy> copies_;
   WeightLoader loader_;

@@ -6,15 +6,16 @@
 #include <vector>
 
 #include "run/weight_loader.h"
+#include "shunt/weights.h"
 #include "simulated/doubling.h"
 #include "simulated/simulated.h"
 
 namespace shunt::simulated {
 namespace {
 
-constexpr std::uint64_t kMostPieces = 7;
-constexpr std::uint64_t kObjectsOfAPiece = 2;  // an event, and memory of the device
-constexpr std::uint64_t kBlocks = 2;           // of pinned memory: the first piece, and all others
+constexpr std::uint64_t kMostPieces = 7;  // whole ones; each has an event
+constexpr std::uint64_t kMostLent = 4;
+constexpr std::uint64_t kObjectsOfABlock = 2;  // pinned memory, and as much of the device
 
 class SimulatedUploads : public Doubling {
  protected:
@@ -36,9 +37,9 @@ class SimulatedUploads : public Doubling {
     EXPECT_EQ(Simulation::control().live_objects(), before_);
   }
 
-  // Sends the next piece of `bytes`, from offset `done` on. Returns its size.
-  Result<std::uint64_t> send(std::uint64_t done) {
-    SHUNT_TRY_ASSIGN(const std::span<std::byte> piece, upload_->take(kMany - done, 1));
+  // Sends the next piece of the weights, or of `bytes` of them, from offset `done` on. Returns its size.
+  Result<std::uint64_t> send(std::uint64_t done, std::uint64_t bytes = kMany) {
+    SHUNT_TRY_ASSIGN(const std::span<std::byte> piece, upload_->take(std::min(bytes, kMany - done), 1));
     for (std::uint64_t i = 0; i < piece.size(); ++i) piece[i] = content(done + i);
     SHUNT_TRY(upload_->send({.buffer = weights_.get(), .offset = done, .bytes = piece.size()}, {}));
     return piece.size();
@@ -60,7 +61,7 @@ TEST_F(SimulatedUploads, ArriveWholeAndGiveTheirMemoryBack) {
     const auto sent = send(done);
     ASSERT_TRUE(sent.has_value()) << sent.error().message;
     done += *sent;
-    EXPECT_LE(objects(), begun_ + kBlocks + kMostPieces * kObjectsOfAPiece);
+    EXPECT_LE(objects(), begun_ + kObjectsOfABlock + kMostPieces);
   }
   ASSERT_TRUE(upload_->finish().has_value());
   EXPECT_EQ(objects(), begun_);
@@ -84,7 +85,6 @@ TEST_F(SimulatedUploads, ArriveThroughTheDriversMemoryWhereNoneCanBeRegistered) 
 }
 
 TEST_F(SimulatedUploads, PiecesThatAreLentTogetherAreSentInThatOrder) {
-  ASSERT_EQ(upload_->most_lent(), 4U);
   const auto first = upload_->take(100, 1);
   const auto second = upload_->take(50, 1);
   ASSERT_TRUE(first.has_value() && second.has_value());
@@ -103,7 +103,44 @@ TEST_F(SimulatedUploads, SeveralPiecesTravelAtATime) {
   Simulation::control().set_fault(Fault::never_done);
   for (std::uint64_t piece = 0; piece < kMostPieces; ++piece)
     ASSERT_TRUE(send(piece * kUploadPieceBytes).has_value()) << "none has arrived, and piece " << piece << " is filled";
-  EXPECT_EQ(objects(), begun_ + kBlocks + kMostPieces * kObjectsOfAPiece);
+  EXPECT_EQ(objects(), begun_ + kObjectsOfABlock + kMostPieces);
+}
+
+TEST_F(SimulatedUploads, AsManyBytesTravelInSmallPieces) {
+  Simulation::control().set_fault(Fault::never_done);
+  constexpr std::uint64_t kSmall = 100'000;
+  constexpr std::uint64_t kPieces = (kMostPieces - 1) * kUploadPieceBytes / kSmall;
+  for (std::uint64_t piece = 0; piece < kPieces; ++piece)
+    ASSERT_TRUE(send(piece * kSmall, kSmall).has_value()) << "none has arrived, and piece " << piece << " is filled";
+  EXPECT_EQ(objects(), begun_ + 2 * kObjectsOfABlock + kPieces) << "a little block comes first";
+}
+
+TEST_F(SimulatedUploads, PiecesOfAllSizesFollowEachOtherInTheRing) {
+  std::uint64_t size = 1;
+  for (std::uint64_t done = 0; done < kMany; size = size * 7 % 3'000'017) {
+    const auto sent = send(done, size);
+    ASSERT_TRUE(sent.has_value()) << sent.error().message;
+    done += *sent;
+  }
+  ASSERT_TRUE(upload_->finish().has_value());
+  std::vector<std::byte> came(kMany);
+  ASSERT_TRUE(device().read({weights_.get(), 0, kMany}, came).wait().has_value());
+  for (std::uint64_t at = 0; at < kMany; ++at) ASSERT_EQ(came[at], content(at)) << at;
+}
+
+TEST_F(SimulatedUploads, LendNoMoreUntilSomeAreSent) {
+  for (std::uint64_t piece = 0; piece < kMostLent; ++piece) {
+    const auto lent = upload_->take(kUploadPieceBytes, 1);
+    ASSERT_TRUE(lent.has_value());
+    ASSERT_EQ(lent->size(), kUploadPieceBytes);
+  }
+  const auto none = upload_->take(1, 1);
+  ASSERT_TRUE(none.has_value());
+  EXPECT_TRUE(none->empty());
+  ASSERT_TRUE(upload_->send({.buffer = weights_.get(), .offset = 0, .bytes = kUploadPieceBytes}, {}).has_value());
+  const auto some = upload_->take(1, 1);
+  ASSERT_TRUE(some.has_value());
+  EXPECT_EQ(some->size(), 1U);
 }
 
 TEST_F(SimulatedUploads, ThoseBehindWhatNeverEndsAreTimedOut) {
@@ -133,11 +170,14 @@ TEST_F(SimulatedUploads, AProgramThatFailsMeanwhileEndsThem) {
   EXPECT_EQ(event.wait().error().code, Code::device_lost);
 }
 
-TEST_F(SimulatedUploads, RunOutOfMemoryOnlyAtTheFirstPiece) {
-  ASSERT_TRUE(send(0).has_value());
+TEST_F(SimulatedUploads, RunOutOfMemoryOnlyWherePiecesDoNotFit) {
+  constexpr std::uint64_t kSmall = 400'000;
+  ASSERT_TRUE(send(0, kSmall).has_value());
   Simulation::control().set_fault(Fault::out_of_memory);
-  for (std::uint64_t piece = 1; piece < 4; ++piece) ASSERT_TRUE(send(piece * kUploadPieceBytes).has_value());
-  EXPECT_EQ(objects(), begun_ + 1 + kObjectsOfAPiece) << "they share one";
+  for (std::uint64_t piece = 1; piece < 9; ++piece) ASSERT_TRUE(send(piece * kSmall, kSmall).has_value());
+  EXPECT_LE(objects(), begun_ + kObjectsOfABlock + 2) << "they share a little block";
+  EXPECT_EQ(send(0).error().code, Code::out_of_memory);
+  EXPECT_TRUE(device().health().status.has_value());
   ASSERT_TRUE(upload_->finish().has_value());
   const auto none = upload_->take(1, 1);
   ASSERT_FALSE(none.has_value());
@@ -145,39 +185,26 @@ TEST_F(SimulatedUploads, RunOutOfMemoryOnlyAtTheFirstPiece) {
   EXPECT_TRUE(device().health().status.has_value());
 }
 
-// A tensor during whose reading the device runs out of memory.
-class Exhausting final : public WeightSource {
- public:
-  Exhausting(std::uint64_t bytes, std::byte (*content)(std::uint64_t)) : content_(content) {
-    infos_.push_back({.name = "w", .dtype = DType::F32, .bytes = bytes});
-  }
-  [[nodiscard]] std::span<const WeightInfo> weights() const override { return infos_; }
-  [[nodiscard]] Status read(std::size_t, std::uint64_t offset, std::span<std::byte> out) override {
-    Simulation::control().set_fault(Fault::out_of_memory);
-    for (std::uint64_t i = 0; i < out.size(); ++i) out[i] = content_(offset + i);
-    return {};
-  }
-  [[nodiscard]] std::span<const std::byte> mapped(std::size_t) override { return {}; }
-  void release(std::size_t, std::uint64_t, std::uint64_t) override {}
-  [[nodiscard]] Status health() const override { return {}; }
-
- private:
-  std::byte (*content_)(std::uint64_t);
-  std::vector<WeightInfo> infos_;
-};
-
-TEST_F(SimulatedUploads, DoWithThePiecesThatThereIsMemoryFor) {
-  Exhausting source(kMany, content);
+TEST_F(SimulatedUploads, DoWithTheMemoryThatThereIs) {
+  std::vector<std::byte> bytes(kMany);
+  for (std::uint64_t at = 0; at < kMany; ++at) bytes[at] = content(at);
+  MemoryWeights source;
+  ASSERT_TRUE(source.add("w", DType::I8, {static_cast<std::uint32_t>(kMany)}, bytes).has_value());
   WeightLoader loader(&source);
-  const Status copied =
-      loader.copy("w", {.bytes = kMany, .row_bytes = kMany}, device(), {.buffer = weights_.get(), .bytes = kMany});
-  ASSERT_TRUE(copied.has_value()) << copied.error().message;
+  constexpr std::uint64_t kSmall = 1'000'000;  // little memory holds one of these
+  for (std::uint64_t done = 0; done < kMany; done += kSmall) {
+    const std::uint64_t part = std::min(kSmall, kMany - done);
+    const Status copied = loader.copy("w", {.offset = done, .bytes = part, .row_bytes = part}, device(),
+                                      {.buffer = weights_.get(), .offset = done, .bytes = part});
+    ASSERT_TRUE(copied.has_value()) << copied.error().message;
+    Simulation::control().set_fault(Fault::out_of_memory);
+  }
   const Status finished = loader.finish();
   ASSERT_TRUE(finished.has_value()) << finished.error().message;
   Simulation::control().set_fault(Fault::none);
   std::vector<std::byte> came(kMany);
   ASSERT_TRUE(device().read({weights_.get(), 0, kMany}, came).wait().has_value());
-  for (std::uint64_t at = 0; at < kMany; ++at) ASSERT_EQ(came[at], content(at)) << at;
+  EXPECT_EQ(came, bytes);
 }
 
 }  // namespace

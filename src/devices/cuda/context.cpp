@@ -21,12 +21,12 @@ constexpr std::chrono::seconds kKeptPatience{1};
 
 // Returns null if the system or the driver refuses.
 void* register_huge_pages(const Context& owner, std::uint64_t bytes) {
-  void* const memory = ::operator new(bytes, kHugePage, std::nothrow);
+  const auto free = [](void* memory) { ::operator delete(memory, kHugePage); };
+  std::unique_ptr<void, decltype(free)> memory(::operator new(bytes, kHugePage, std::nothrow), free);
   if (memory == nullptr) return nullptr;
-  static_cast<void>(madvise(memory, bytes, MADV_HUGEPAGE));
-  if (owner.call().host_register(memory, bytes, 0) == kSuccess) return memory;
-  ::operator delete(memory, kHugePage);
-  return nullptr;
+  static_cast<void>(madvise(memory.get(), bytes, MADV_HUGEPAGE));
+  const bool is_registered = owner.call().host_register(memory.get(), bytes, 0) == kSuccess;
+  return is_registered ? memory.release() : nullptr;
 }
 
 }  // namespace
@@ -41,7 +41,7 @@ Result<std::shared_ptr<Context>> Context::create(std::shared_ptr<const Driver> d
   context->enter();
   SHUNT_TRY(check(call.stream_create(&context->stream_, kStreamNonBlocking), "its stream"));
   SHUNT_TRY(check(call.stream_create(&context->upload_stream_, kStreamNonBlocking), "its stream of uploads"));
-  SHUNT_TRY(check(call.event_create(&context->uploaded_, kEventWithoutTime), "an event of uploads"));
+  SHUNT_TRY(check(call.event_create(&context->ordered_, kEventWithoutTime), "an event of uploads"));
   context->has_pool_ =
       call.pool_allocate != nullptr && context->attribute(context->driver().api().attributes.memory_pools) > 0;
   // The driver takes long to set its pool up, 12 ms on one H200, and would while weights are loaded.
@@ -58,7 +58,7 @@ Context::~Context() {
     destroy_kept();
     // Work that still runs keeps its memory until the process ends.
     if (!trusted_ && !is_idle()) return;
-    if (uploaded_ != nullptr) static_cast<void>(call().event_destroy(uploaded_));
+    if (ordered_ != nullptr) static_cast<void>(call().event_destroy(ordered_));
     if (upload_stream_ != nullptr) static_cast<void>(call().stream_destroy(upload_stream_));
     static_cast<void>(call().stream_destroy(stream_));
   }
@@ -70,9 +70,9 @@ bool Context::is_idle() const {
   return is_done(stream_) && (upload_stream_ == nullptr || is_done(upload_stream_));
 }
 
-Status Context::wait_for_uploads() {
-  SHUNT_TRY(check(call().event_record(uploaded_, upload_stream_), "recording an event of uploads"));
-  return check(call().stream_wait(stream_, uploaded_, 0), "waiting for uploads");
+Status Context::order(StreamHandle first, StreamHandle second) {
+  SHUNT_TRY(check(call().event_record(ordered_, first), "recording an event of uploads"));
+  return check(call().stream_wait(second, ordered_, 0), "waiting beside uploads");
 }
 
 std::optional<std::uint64_t> Context::memory_available() {
@@ -174,10 +174,6 @@ Result<std::unique_ptr<Pinned>> Pinned::create(std::shared_ptr<Context> context,
 Pinned::~Pinned() {
   if (event_ == nullptr) return;
   context_->end([event = event_](const DriverFunctions& call) { static_cast<void>(call.event_destroy(event)); });
-}
-
-Status Pinned::delay_uploads() const {
-  return check(context_->call().stream_wait(context_->upload_stream(), event_, 0), "delaying uploads");
 }
 
 Status Pinned::mark() { return check(context_->call().event_record(event_, context_->stream()), "recording an event"); }

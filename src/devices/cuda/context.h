@@ -29,7 +29,9 @@ class Context {
   [[nodiscard]] StreamHandle stream() const { return stream_; }
   [[nodiscard]] StreamHandle upload_stream() const { return upload_stream_; }
   // Makes the stream wait for what the upload stream was given so far.
-  [[nodiscard]] Status wait_for_uploads();
+  [[nodiscard]] Status wait_for_uploads() { return order(upload_stream_, stream_); }
+  // Makes the upload stream wait for what the stream was given so far.
+  [[nodiscard]] Status delay_uploads() { return order(stream_, upload_stream_); }
   // Returns 0 if the device does not answer.
   [[nodiscard]] int attribute(int number) const { return attribute_of(driver(), device_, number); }
   // The properties by which its kernels are chosen.
@@ -53,6 +55,8 @@ class Context {
 
  private:
   Context() = default;
+  // Makes the second stream wait for what the first one was given so far.
+  [[nodiscard]] Status order(StreamHandle first, StreamHandle second);
   [[nodiscard]] bool is_idle() const;
   // Destroys what was kept, if the device is idle.
   void destroy_kept();
@@ -63,7 +67,7 @@ class Context {
   ContextHandle context_ = nullptr;
   StreamHandle stream_ = nullptr;
   StreamHandle upload_stream_ = nullptr;
-  EventHandle uploaded_ = nullptr;
+  EventHandle ordered_ = nullptr;  // of the last order()
   bool has_pool_ = false;
   bool trusted_ = true;
   std::vector<std::function<void(const DriverFunctions&)>> kept_;
@@ -125,8 +129,6 @@ class Pinned {
   [[nodiscard]] std::span<std::byte> memory() const { return memory_; }
   // Records the event after everything the stream was given so far.
   [[nodiscard]] Status mark();
-  // Makes the upload stream wait for that. REQUIRES: mark() was called.
-  [[nodiscard]] Status delay_uploads() const;
   // Returns kSuccess, kNotReady or an error of the device. REQUIRES: mark() was called.
   [[nodiscard]] int query() const { return context_->call().event_query(event_); }
 

@@ -162,8 +162,12 @@ bool can_be_strips(const Operand& weight) {
 
 class CudaDevice final : public Device {
  public:
-  CudaDevice(std::shared_ptr<Context> context, DeviceInfo info)
-      : context_(std::move(context)), info_(std::move(info)), kernels_(context_), transfer_(context_) {}
+  CudaDevice(std::shared_ptr<Context> context, DeviceInfo info, trace::Recorder* recorder)
+      : context_(std::move(context)),
+        info_(std::move(info)),
+        recorder_(recorder),
+        kernels_(context_),
+        transfer_(context_) {}
   ~CudaDevice() override = default;
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
@@ -254,13 +258,19 @@ class CudaDevice final : public Device {
   // A failed call of it is one of the device.
   class CudaUpload final : public Upload {
    public:
-    explicit CudaUpload(CudaDevice& device) : device_(device), ring_(device.context_, device.kernels_) {}
+    explicit CudaUpload(CudaDevice& device)
+        : device_(device),
+          ring_({.context = device.context_,
+                 .kernels = device.kernels_,
+                 .transfer = device.transfer_,
+                 .settle = device.settle(),
+                 .recorder = device.recorder_,
+                 .device = device.info_.id}) {}
 
-    [[nodiscard]] std::size_t most_lent() const override { return UploadRing::kMostLent; }
     [[nodiscard]] Result<std::span<std::byte>> take(std::uint64_t bytes, std::uint64_t unit) override {
       SHUNT_TRY(device_.health_.get().status);
       device_.context_->enter();
-      auto piece = ring_.take(bytes, unit, device_.settle());
+      auto piece = ring_.take(bytes, unit);
       if (!piece) return std::unexpected(device_.lose("memory for uploads", std::move(piece).error()).error());
       return piece;
     }
@@ -268,7 +278,7 @@ class CudaDevice final : public Device {
       return run([&] { return ring_.send(address_of(to), to.bytes, to.layout, rows); });
     }
     [[nodiscard]] Status finish() override {
-      return run([&] { return ring_.finish(device_.settle()); });
+      return run([&] { return ring_.finish(); });
     }
 
    private:
@@ -358,6 +368,7 @@ class CudaDevice final : public Device {
 
   std::shared_ptr<Context> context_;
   DeviceInfo info_;
+  trace::Recorder* const recorder_;  // may be null
   Kernels kernels_;
   Transfer transfer_;
   std::deque<Pending> pending_;
@@ -370,7 +381,7 @@ Result<std::unique_ptr<Device>> make_cuda_device(std::shared_ptr<const Driver> d
                                                  const OpenOptions& options) {
   SHUNT_TRY_ASSIGN(std::shared_ptr<Context> context, Context::create(std::move(driver), ordinal));
   DeviceInfo info = describe(*context, ordinal, options);
-  return std::make_unique<CudaDevice>(std::move(context), std::move(info));
+  return std::make_unique<CudaDevice>(std::move(context), std::move(info), options.recorder);
 }
 
 }  // namespace shunt::cuda

@@ -10,9 +10,6 @@
 namespace shunt::cuda {
 namespace {
 
-// Enough that the bus is busy while the host fills those that are lent and another is moved to its place.
-constexpr std::size_t kMostPieces = 7;
-
 // The call of rows_to_strips, at the beginning of a piece.
 struct LayOut {
   CudaCall call;
@@ -20,6 +17,17 @@ struct LayOut {
 };
 constexpr std::uint64_t kCallBytes = 256;  // keeps what follows aligned for the bus
 static_assert(sizeof(LayOut) <= kCallBytes);
+
+// Enough that the bus is busy while the host fills what is lent and another piece is moved to its place.
+constexpr std::uint64_t kRingBytes = 7 * (kCallBytes + kUploadPieceBytes);
+constexpr std::uint64_t kMostLent = kRingBytes / 7 * 4;
+// So that little is pinned for few bytes.
+constexpr std::uint64_t kLittleBytes = std::uint64_t{1} << 20U;
+
+// Returns the bytes of the ring that a piece with so many takes.
+constexpr std::uint64_t room_for(std::uint64_t bytes) {
+  return (kCallBytes + bytes + kCallBytes - 1) / kCallBytes * kCallBytes;
+}
 
 Result<CudaEntry> rows_to_strips_entry() {
   const auto module = std::ranges::find(cuda_modules(), "rows_to_strips", &CudaModule::name);
@@ -29,109 +37,134 @@ Result<CudaEntry> rows_to_strips_entry() {
 
 }  // namespace
 
-Result<std::span<std::byte>> UploadRing::take(std::uint64_t bytes, std::uint64_t unit, const Settle& settle) {
-  const std::uint64_t wanted = piece_bytes(bytes, unit);
-  SHUNT_TRY_ASSIGN(Piece piece, next_piece(wanted, settle));
+Result<std::span<std::byte>> UploadRing::take(std::uint64_t bytes, std::uint64_t unit) {
+  const std::uint64_t content = piece_bytes(bytes, unit);
+  const std::uint64_t wanted = room_for(content);
+  if (!lent_.empty() && lent_bytes_ + wanted > kMostLent) return std::span<std::byte>();
+  SHUNT_TRY_ASSIGN(const std::optional<std::uint64_t> place, make_room(wanted));
+  if (!place) return std::span<std::byte>();
+  const Block& block = blocks_.back();
+  Piece piece{.block = &block, .begin = *place, .pinned = nullptr};
+  SHUNT_TRY_ASSIGN(piece.pinned, Pinned::create(parts_.context, block.pinned,
+                                                block.pinned->bytes().subspan(*place, kCallBytes + content)));
+  end_ = *place + wanted;
+  lent_bytes_ += wanted;
   lent_.push_back(std::move(piece));
-  return lent_.back().pinned->memory().subspan(kCallBytes, wanted);
+  return lent_.back().pinned->memory().subspan(kCallBytes);
 }
 
-Result<UploadRing::Piece> UploadRing::next_piece(std::uint64_t bytes, const Settle& settle) {
-  const std::uint64_t new_bytes = std::max(bytes, kUploadPieceBytes);
-  const bool is_ready = !idle_.empty() && idle_.front().pinned->query() != kNotReady;
-  if (!is_ready && idle_.size() + lent_.size() < kMostPieces) {
-    auto made = make_piece(new_bytes);
-    if (made || idle_.empty() || made.error().code != Code::out_of_memory) return made;
+Result<std::optional<std::uint64_t>> UploadRing::make_room(std::uint64_t bytes) {
+  std::optional<std::uint64_t> place = free_place(bytes);
+  const bool is_too_small = blocks_.empty() || blocks_.back().pinned->bytes().size() < bytes;
+  if (!place && (is_too_small || is_little_)) {
+    is_little_ = blocks_.empty() && bytes <= kLittleBytes;
+    Status added = add_block(is_little_ ? kLittleBytes : std::max(bytes, kRingBytes));
+    // Without memory for a ring, one of a single piece does, or the little one that there is.
+    if (!added && added.error().code == Code::out_of_memory) added = is_too_small ? add_block(bytes) : Status();
+    SHUNT_TRY(std::move(added));
+    place = free_place(bytes);
   }
-  SHUNT_TRY(settle(*idle_.front().pinned));
-  Piece piece = std::move(idle_.front());
-  idle_.pop_front();
-  if (piece.pinned->memory().size() < kCallBytes + bytes) return make_piece(new_bytes);
-  return piece;
-}
-
-Result<UploadRing::Piece> UploadRing::make_piece(std::uint64_t bytes) {
-  Piece piece;
-  SHUNT_TRY_ASSIGN(piece.arrived, CudaBuffer::create(context_, kCallBytes + bytes));
-  SHUNT_TRY_ASSIGN(piece.pinned, pin(kCallBytes + bytes));
-  SHUNT_TRY(piece.pinned->mark());
-  return piece;
-}
-
-Result<std::unique_ptr<Pinned>> UploadRing::pin(std::uint64_t bytes) {
-  if (block_ == nullptr || block_->bytes().size() - block_used_ < bytes) {
-    const std::size_t made = idle_.size() + lent_.size();
-    SHUNT_TRY_ASSIGN(block_, PinnedMemory::create(context_, made == 0 ? bytes : (kMostPieces - made) * bytes));
-    block_used_ = 0;
+  while (!place && !sent_.empty()) {
+    const trace::Span waiting = stage("waiting for the device");
+    SHUNT_TRY(parts_.settle(*sent_.front().pinned));
+    sent_.pop_front();
+    place = free_place(bytes);
   }
-  const std::span<std::byte> part = block_->bytes().subspan(block_used_, bytes);
-  block_used_ += bytes;
-  return Pinned::create(context_, block_, part);
+  return place;
+}
+
+Status UploadRing::add_block(std::uint64_t bytes) {
+  const trace::Span pinning = stage("pinning", bytes);
+  Block block;
+  SHUNT_TRY_ASSIGN(block.arrived, CudaBuffer::create(parts_.context, bytes));
+  SHUNT_TRY_ASSIGN(block.pinned, PinnedMemory::create(parts_.context, bytes));
+  SHUNT_TRY(parts_.context->delay_uploads());
+  blocks_.push_back(std::move(block));
+  end_ = 0;
+  return {};
+}
+
+std::optional<std::uint64_t> UploadRing::free_place(std::uint64_t bytes) const {
+  if (blocks_.empty()) return std::nullopt;
+  const Block* const block = &blocks_.back();
+  const std::uint64_t block_bytes = block->pinned->bytes().size();
+  std::optional<std::uint64_t> first;  // where the oldest piece of the block begins
+  for (const std::deque<Piece>* const pieces : {&sent_, &lent_}) {
+    const auto piece = std::ranges::find(*pieces, block, &Piece::block);
+    if (!first && piece != pieces->end()) first = piece->begin;
+  }
+  const auto if_before = [&](std::uint64_t begin, std::uint64_t end) {
+    return bytes <= end - begin ? std::optional(begin) : std::nullopt;
+  };
+  if (!first) return if_before(0, block_bytes);
+  if (end_ <= *first) return if_before(end_, *first);
+  const auto behind = if_before(end_, block_bytes);
+  return behind ? behind : if_before(0, *first);
 }
 
 Status UploadRing::send(Address to, std::uint64_t bytes, Layout layout, const MatrixRows& rows) {
-  idle_.push_back(std::move(lent_.front()));
+  sent_.push_back(std::move(lent_.front()));
   lent_.pop_front();
-  Piece& piece = idle_.back();
-  const DriverFunctions& call = context_->call();
-  if (layout == Layout::strips) SHUNT_TRY(write_call(piece, to, rows));
-  SHUNT_TRY(piece.pinned->delay_uploads());
-  SHUNT_TRY(check(call.copy_to_device(piece.arrived->address(), piece.pinned->memory().data(), kCallBytes + bytes,
-                                      context_->upload_stream()),
+  lent_bytes_ -= room_for(bytes);
+  const Piece& piece = sent_.back();
+  const Strips* strips = nullptr;
+  if (layout == Layout::strips) {
+    SHUNT_TRY_ASSIGN(strips, strips_of(rows.dtype));
+    write_call(piece, to, rows, *strips);
+  }
+  Context& context = *parts_.context;
+  const std::span<const std::byte> memory = piece.pinned->memory();
+  SHUNT_TRY(check(call().copy_to_device(piece.arrived(), memory.data(), memory.size(), context.upload_stream()),
                   "uploading weights"));
-  SHUNT_TRY(context_->wait_for_uploads());
-  if (layout == Layout::strips)
-    SHUNT_TRY(lay_out(piece, bytes / strip_chunk(rows.dtype).bytes));
+  SHUNT_TRY(context.wait_for_uploads());
+  if (strips != nullptr)
+    SHUNT_TRY(lay_out(piece, bytes / strip_chunk(rows.dtype).bytes, *strips));
   else
-    SHUNT_TRY(check(call.copy_within(to, piece.arrived->address() + kCallBytes, bytes, context_->stream()),
+    SHUNT_TRY(check(call().copy_within(to, piece.arrived() + kCallBytes, bytes, context.stream()),
                     "moving weights to their place"));
   return piece.pinned->mark();
 }
 
-Status UploadRing::write_call(const Piece& piece, Address to, const MatrixRows& rows) {
-  SHUNT_TRY_ASSIGN(const Moves* const moves, moves_of(rows.dtype));
+void UploadRing::write_call(const Piece& piece, Address to, const MatrixRows& rows, const Strips& strips) {
   const StripChunk chunk = strip_chunk(rows.dtype);
   const LayOut made{
-      .call = {.output = to, .inputs = {piece.arrived->address() + kCallBytes}, .constants = moves->table->address()},
+      .call = {.output = to, .inputs = {piece.arrived() + kCallBytes}, .constants = strips.moves->address()},
       .args = {
           .part_bytes = chunk.bytes / kStripRows, .chunks = rows.columns / chunk.columns, .words = chunk.bytes / 4}};
   std::memcpy(piece.pinned->memory().data(), &made, sizeof(made));
-  return {};
 }
 
-Status UploadRing::lay_out(const Piece& piece, std::uint64_t chunks) {
-  SHUNT_TRY_ASSIGN(const CudaEntry entry, rows_to_strips_entry());
-  SHUNT_TRY_ASSIGN(const FunctionHandle kernel, kernels_.of(entry, 0));
-  Address call = piece.arrived->address();
+Status UploadRing::lay_out(const Piece& piece, std::uint64_t chunks, const Strips& strips) {
+  Address written = piece.arrived();
   CudaShares shares;
   CudaCopies copies{};  // which that kernel does not read
-  void* arguments[] = {&call, &shares, &copies};
-  return check(context_->call().launch(kernel, static_cast<unsigned>(chunks), 1, 1, kRowsToStripsThreads, 1, 1, 0,
-                                       context_->stream(), arguments, nullptr),
+  void* arguments[] = {&written, &shares, &copies};
+  return check(call().launch(strips.kernel, static_cast<unsigned>(chunks), 1, 1, kRowsToStripsThreads, 1, 1, 0,
+                             parts_.context->stream(), arguments, nullptr),
                "laying out weights");
 }
 
-Result<const UploadRing::Moves*> UploadRing::moves_of(DType dtype) {
-  if (const auto found = moves_.find(dtype); found != moves_.end()) return &found->second;
-  const StripMoves of = strip_moves(dtype);
-  const std::uint64_t bytes = of.table.size() * sizeof(of.table.front());
-  Moves made;
-  SHUNT_TRY_ASSIGN(made.source, Pinned::create(context_, bytes));
-  SHUNT_TRY_ASSIGN(made.table, CudaBuffer::create(context_, bytes));
-  std::ranges::copy(std::as_bytes(std::span(of.table)), made.source->memory().begin());
-  SHUNT_TRY(check(
-      context_->call().copy_to_device(made.table->address(), made.source->memory().data(), bytes, context_->stream()),
-      "copying a layout"));
-  return &moves_.emplace(dtype, std::move(made)).first->second;
+Result<const UploadRing::Strips*> UploadRing::strips_of(DType dtype) {
+  if (const auto found = strips_.find(dtype); found != strips_.end()) return &found->second;
+  const trace::Span preparing = stage("preparing strips");
+  const StripMoves moves = strip_moves(dtype);
+  const std::span<const std::byte> table = std::as_bytes(std::span(moves.table));
+  Strips made;
+  SHUNT_TRY_ASSIGN(const CudaEntry entry, rows_to_strips_entry());
+  SHUNT_TRY_ASSIGN(made.kernel, parts_.kernels.of(entry, 0));
+  SHUNT_TRY_ASSIGN(made.moves, CudaBuffer::create(parts_.context, table.size()));
+  SHUNT_TRY(parts_.transfer.write(made.moves->address(), table, parts_.settle));
+  return &strips_.emplace(dtype, std::move(made)).first->second;
 }
 
-Status UploadRing::finish(const Settle& settle) {
-  for (const std::deque<Piece>* const pieces : {&idle_, &lent_})
-    for (const Piece& piece : *pieces) SHUNT_TRY(settle(*piece.pinned));
-  idle_.clear();
+Status UploadRing::finish() {
+  for (const Piece& piece : sent_) SHUNT_TRY(parts_.settle(*piece.pinned));
+  const trace::Span freeing = stage("freeing");
+  sent_.clear();
   lent_.clear();
-  moves_.clear();
-  block_.reset();
+  lent_bytes_ = 0;
+  strips_.clear();
+  blocks_.clear();
   return {};
 }
 

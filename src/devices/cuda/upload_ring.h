@@ -1,62 +1,87 @@
-// The ring of pieces through which weights reach the device: pinned memory that the host fills, each piece with memory
-// of the device where it arrives.
+// The ring through which weights reach the device: pinned memory that the host fills, and as much memory of the device
+// where it arrives.
 //
-// Pieces arrive on the upload stream, so that the bus is busy while the device computes and the host fills other
-// pieces. The device's stream moves each to its place, in rows or laid out as strips; so all that uses the place is in
-// order there. Owned by an upload; one thread at a time.
+// Pieces of any size follow each other in it, so that as many bytes travel whether weights are large or small. They
+// arrive on the upload stream, so that the bus is busy while the device computes and the host fills other pieces. The
+// device's stream moves each to its place, in rows or laid out as strips; so all that uses the place is in order there.
+// Owned by an upload; one thread at a time.
 #pragma once
 
 #include <deque>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
+#include <string>
 
 #include "devices/cuda/program.h"
 #include "devices/cuda/transfer.h"
 #include "devices/upload.h"
+#include "trace/span.h"
 
 namespace shunt::cuda {
 
 class UploadRing {
  public:
-  static constexpr std::size_t kMostLent = 4;
-
-  // `kernels` must outlive it.
-  UploadRing(std::shared_ptr<Context> context, Kernels& kernels) : context_(std::move(context)), kernels_(kernels) {}
+  // What it shares with its device, which outlives it. `recorder` may be null.
+  struct Parts {
+    std::shared_ptr<Context> context;
+    Kernels& kernels;
+    Transfer& transfer;
+    Settle settle;
+    trace::Recorder* recorder;
+    const std::string& device;  // its id
+  };
+  explicit UploadRing(Parts parts) : parts_(std::move(parts)) {}
 
   // Like Upload's calls.
-  [[nodiscard]] Result<std::span<std::byte>> take(std::uint64_t bytes, std::uint64_t unit, const Settle& settle);
+  [[nodiscard]] Result<std::span<std::byte>> take(std::uint64_t bytes, std::uint64_t unit);
   [[nodiscard]] Status send(Address to, std::uint64_t bytes, Layout layout, const MatrixRows& rows);
-  [[nodiscard]] Status finish(const Settle& settle);
+  [[nodiscard]] Status finish();
 
  private:
+  // The memory of both sides.
+  struct Block {
+    std::shared_ptr<PinnedMemory> pinned;
+    std::unique_ptr<CudaBuffer> arrived;
+  };
+  // A part of it: the call that lays the piece out, then the piece.
   struct Piece {
-    std::unique_ptr<Pinned> pinned;       // the call that lays it out, then its bytes; marked where it was moved last
-    std::unique_ptr<CudaBuffer> arrived;  // the same
+    const Block* block = nullptr;
+    std::uint64_t begin = 0;
+    std::unique_ptr<Pinned> pinned;  // marked where the piece was moved to its place
+    [[nodiscard]] Address arrived() const { return block->arrived->address() + begin; }
   };
-  // The StripMoves of a dtype, on their way to the device.
-  struct Moves {
-    std::unique_ptr<Pinned> source;
-    std::unique_ptr<CudaBuffer> table;
+  // What lays out rows of a dtype: the kernel, and its StripMoves on their way to the device.
+  struct Strips {
+    FunctionHandle kernel = nullptr;
+    std::unique_ptr<CudaBuffer> moves;
   };
-  // Returns the next piece to lend: a new one while there are few and the oldest one's bytes have not been moved yet.
-  [[nodiscard]] Result<Piece> next_piece(std::uint64_t bytes, const Settle& settle);
-  [[nodiscard]] Result<Piece> make_piece(std::uint64_t bytes);
-  // Pins the first piece alone, so that little is pinned for few bytes, and the others at once, which takes less time.
-  [[nodiscard]] Result<std::unique_ptr<Pinned>> pin(std::uint64_t bytes);
-  [[nodiscard]] Result<const Moves*> moves_of(DType dtype);
-  // Writes the call that lays out rows at the beginning of their piece.
-  [[nodiscard]] Status write_call(const Piece& piece, Address to, const MatrixRows& rows);
-  // Makes the device's stream run it once it has arrived.
-  [[nodiscard]] Status lay_out(const Piece& piece, std::uint64_t chunks);
 
-  std::shared_ptr<Context> context_;
-  Kernels& kernels_;
-  std::deque<Piece> idle_;  // sent, the oldest first
-  std::deque<Piece> lent_;
-  std::map<DType, Moves> moves_;
-  std::shared_ptr<PinnedMemory> block_;  // of which the next pieces are made
-  std::uint64_t block_used_ = 0;         // bytes of it
+  [[nodiscard]] trace::Span stage(std::string_view what, std::uint64_t bytes = 0) const {
+    return {parts_.recorder, trace::Kind::load, what, parts_.device, bytes};
+  }
+  [[nodiscard]] const DriverFunctions& call() const { return parts_.context->call(); }
+  // Makes a block for the next pieces.
+  [[nodiscard]] Status add_block(std::uint64_t bytes);
+  // Returns where so many bytes of the last block are free behind the last piece; nullopt: nowhere.
+  [[nodiscard]] std::optional<std::uint64_t> free_place(std::uint64_t bytes) const;
+  // Waits until they are; nullopt: pieces that are lent must be sent first.
+  [[nodiscard]] Result<std::optional<std::uint64_t>> make_room(std::uint64_t bytes);
+  [[nodiscard]] Result<const Strips*> strips_of(DType dtype);
+  // Writes the call that lays out rows at the beginning of their piece.
+  static void write_call(const Piece& piece, Address to, const MatrixRows& rows, const Strips& strips);
+  // Makes the device's stream run it once it has arrived.
+  [[nodiscard]] Status lay_out(const Piece& piece, std::uint64_t chunks, const Strips& strips);
+
+  const Parts parts_;
+  std::deque<Block> blocks_;  // the last one is that of the next pieces
+  bool is_little_ = false;    // that one, so there is more memory to be had
+  std::uint64_t end_ = 0;     // of the last piece in it
+  std::deque<Piece> sent_;    // the oldest first
+  std::deque<Piece> lent_;    // those after them
+  std::uint64_t lent_bytes_ = 0;
+  std::map<DType, Strips> strips_;
 };
 
 }  // namespace shunt::cuda
