@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <new>
 
+#include "base/system/task_queue.h"
+#include "base/system/thread_pool.h"
 #include "devices/waiting.h"
 
 namespace shunt::cuda {
@@ -19,12 +21,26 @@ constexpr std::align_val_t kHugePage{kHugePageBytes};
 // To wait for work that uses what is kept, and should end by itself.
 constexpr std::chrono::seconds kKeptPatience{1};
 
+// Writes to each page, so that the system provides it now: by several threads, because it clears pages slowly.
+void touch(std::span<std::byte> memory) {
+  constexpr std::size_t kPageBytes = 4096;  // where the system has no huge pages to give
+  const std::size_t shares = (memory.size() + kHugePageBytes - 1) / kHugePageBytes;
+  TaskQueue::Batch touches(shares, [memory](std::size_t share) {
+    const std::size_t end = std::min(memory.size(), (share + 1) * kHugePageBytes);
+    for (std::size_t at = share * kHugePageBytes; at < end; at += kPageBytes) memory[at] = {};
+  });
+  TaskQueue queue(static_cast<std::uint32_t>(std::min<std::size_t>(shares, usable_cores()) - 1));
+  queue.start(touches);
+  queue.wait(touches);
+}
+
 // Returns null if the system or the driver refuses.
 void* register_huge_pages(const Context& owner, std::uint64_t bytes) {
   const auto free = [](void* memory) { ::operator delete(memory, kHugePage); };
   std::unique_ptr<void, decltype(free)> memory(::operator new(bytes, kHugePage, std::nothrow), free);
   if (memory == nullptr) return nullptr;
   static_cast<void>(madvise(memory.get(), bytes, MADV_HUGEPAGE));
+  touch({static_cast<std::byte*>(memory.get()), bytes});
   const bool is_registered = owner.call().host_register(memory.get(), bytes, 0) == kSuccess;
   return is_registered ? memory.release() : nullptr;
 }
