@@ -59,7 +59,7 @@ class Run {
   Status execute() {
     const Stopwatch watch;
     SHUNT_TRY_ASSIGN(runtime_, open_runtime(options_.runtime));
-    SHUNT_TRY_ASSIGN(model_, load_model(options_.model));
+    SHUNT_TRY_ASSIGN(model_, load_model(options_.model, *runtime_));
     if (!options_.chat_template.empty())
       chosen_.emplace(ChatTemplate::named(options_.chat_template, model_->tokenizer()));
     if (options_.chat && !chat()) return std::unexpected(chat().error());
