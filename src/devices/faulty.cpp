@@ -147,6 +147,7 @@ class FaultyDevice final : public Device {
    public:
     FaultyUpload(FaultyDevice& device, std::unique_ptr<Upload> real) : device_(device), real_(std::move(real)) {}
 
+    void expect(std::uint64_t bytes) override { real_->expect(bytes); }
     [[nodiscard]] Result<std::span<std::byte>> take(std::uint64_t bytes, std::uint64_t unit) override {
       SHUNT_TRY(device_.health().status);
       return real_->take(bytes, unit);

@@ -33,6 +33,8 @@ class Upload {
  public:
   virtual ~Upload() = default;
 
+  // Tells how many bytes of weights will be allocated and sent, so that the device can prepare for all of them.
+  virtual void expect(std::uint64_t) {}
   // Lends memory for the next piece of `bytes`, of piece_bytes(bytes, unit), or none while so much is lent that some
   // must be sent first. Waits until the device has taken what was there before. Errors: out_of_memory; those of earlier
   // pieces. REQUIRES: bytes is a multiple of unit, and not 0.

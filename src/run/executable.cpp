@@ -120,8 +120,12 @@ Status Executable::bind_storage() {
 Status Executable::bind_residences() {
   arenas_.resize(devices_.size());
   Progress progress{.kind = ProgressKind::copying_weights};
-  for (const Residence& residence : plan_.residences)
-    if (residence.kind == StorageKind::weight) progress.total += residence.bytes;
+  for (std::size_t number = 0; number < plan_.residences.size(); ++number) {
+    const Residence& residence = plan_.residences[number];
+    if (residence.kind != StorageKind::weight) continue;
+    progress.total += residence.bytes;
+    context_.weights->expect(graph_.tensor(residence.tensor), *devices_[residence.device], layouts_[number]);
+  }
   for (std::size_t number = 0; number < plan_.residences.size(); ++number) {
     const Residence& residence = plan_.residences[number];
     const TensorInfo& tensor = graph_.tensor(residence.tensor);

@@ -61,6 +61,12 @@ WeightLoader::WeightLoader(WeightSource* source, trace::Recorder* recorder) : so
 
 WeightLoader::~WeightLoader() = default;
 
+void WeightLoader::expect(Device& device, std::uint64_t bytes) {
+  if (!since_) since_.emplace();
+  // An error comes again when the first weight is copied.
+  if (const auto upload = upload_to(device)) (*upload)->expect(bytes);
+}
+
 Status WeightLoader::copy(const std::string& name, const WeightPart& part, Device& device, const Binding& to) {
   if (!since_) since_.emplace();
   const auto begin = [&]() -> Status {

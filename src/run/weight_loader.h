@@ -1,7 +1,7 @@
 // Copies weights from their source to devices: threads read some pieces into the device's memory for uploads while
 // earlier ones travel (devices/upload.h), whichever weights they belong to.
 //
-// Between the first copy() and finish() it holds that memory and the threads. One thread at a time.
+// Between the first call and finish() it holds that memory and the threads. One thread at a time.
 #pragma once
 
 #include <list>
@@ -37,6 +37,8 @@ class WeightLoader {
   WeightLoader(const WeightLoader&) = delete;
   WeightLoader& operator=(const WeightLoader&) = delete;
 
+  // Prepares a device for copies of so many bytes in all, before their memory is allocated.
+  void expect(Device& device, std::uint64_t bytes);
   // Begins to copy a weight to a buffer of the device. Its name is for messages. Errors: of the source or a device,
   // also of a weight before it, which they name; nothing is on its way then.
   [[nodiscard]] Status copy(const std::string& name, const WeightPart& part, Device& device, const Binding& to);
@@ -45,7 +47,7 @@ class WeightLoader {
   // Ends what was begun and not finished, whose buffers may then be freed. Does nothing after finish().
   void abandon() noexcept;
 
-  // Bytes copied so far, and the time that took, each from the first copy() to finish().
+  // Bytes copied so far, and the time that took, each from the first call to finish().
   struct Loaded {
     std::uint64_t bytes = 0;
     double seconds = 0;
@@ -82,7 +84,7 @@ class WeightLoader {
   std::map<Device*, std::unique_ptr<Upload>> uploads_;
   std::list<Reading> reading_;
   std::optional<TaskQueue> readers_;  // ends before what they read into
-  std::optional<Stopwatch> since_;    // the first copy()
+  std::optional<Stopwatch> since_;    // the first call
   Loaded loaded_;
 };
 

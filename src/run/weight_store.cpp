@@ -34,15 +34,32 @@ Result<WeightPart> WeightStore::find(const TensorInfo& weight) const {
                     .row_bytes = row_bytes};
 }
 
+std::shared_ptr<Buffer> WeightStore::held(const Key& key) const {
+  const auto copy = copies_.find(key);
+  // Others may still hold a buffer that was lost with its device.
+  if (copy == copies_.end() || !copy->second.device->health().status) return nullptr;
+  return copy->second.buffer.lock();
+}
+
+void WeightStore::expect(const TensorInfo& weight, const Device& device, Layout layout) {
+  const auto part = find(weight);
+  if (part && held({weight.name, device.info().memory_pool, layout}) == nullptr) expected_[&device] += part->bytes;
+}
+
+Status WeightStore::finish() {
+  expected_.clear();
+  return loader_.finish();
+}
+
+void WeightStore::abandon() noexcept {
+  expected_.clear();
+  loader_.abandon();
+}
+
 Result<WeightStore::Weight> WeightStore::acquire(const TensorInfo& weight, Device& device, Layout layout) {
   SHUNT_TRY_ASSIGN(const WeightPart part, find(weight));
   const Key key{weight.name, device.info().memory_pool, layout};
-  if (const auto copy = copies_.find(key); copy != copies_.end()) {
-    std::shared_ptr<Buffer> buffer = copy->second.buffer.lock();
-    // Others may still hold a buffer that was lost with its device.
-    if (buffer != nullptr && copy->second.device->health().status)
-      return Weight{.buffer = std::move(buffer), .bytes = part.bytes};
-  }
+  if (std::shared_ptr<Buffer> buffer = held(key)) return Weight{.buffer = std::move(buffer), .bytes = part.bytes};
   SHUNT_TRY_ASSIGN(Weight loaded, load(weight.name, part, device, layout));
   copies_.insert_or_assign(
       key, Copy{.buffer = loaded.buffer, .device = &device, .copied_bytes = loaded.was_copied ? part.bytes : 0});
@@ -66,6 +83,7 @@ Result<WeightStore::Weight> WeightStore::load(const std::string& name, const Wei
   if (const auto mapped = source_->mapped(part.index); !mapped.empty() && layout == Layout::rows)
     if (auto imported = device.import_host(mapped.subspan(part.offset, part.bytes), source_->owner(part.index)))
       return Weight{.buffer = std::move(*imported), .bytes = part.bytes};
+  if (const auto expected = expected_.extract(&device)) loader_.expect(device, expected.mapped());
   auto buffer = [&] {
     const trace::Span allocating(recorder_, trace::Kind::load, "allocating", device.info().id, part.bytes);
     return device.allocate(part.bytes, BufferUse::weights);

@@ -27,13 +27,15 @@ class WeightStore {
     std::uint64_t bytes = 0;
     bool was_copied = false;  // by this call
   };
+  // Tells that a weight will be acquired, so that the device can prepare for all that it will copy.
+  void expect(const TensorInfo& weight, const Device& device, Layout layout);
   // Acquires a weight, or rows of one. Call finish() before programs use it. Errors: invalid if the source has no such
   // tensor or another dtype or shape; io; out_of_memory. REQUIRES: the weight can have the layout.
   [[nodiscard]] Result<Weight> acquire(const TensorInfo& weight, Device& device, Layout layout = Layout::rows);
 
   // Waits until all copies have arrived. After an error, weights acquired since the last call must not be used.
-  [[nodiscard]] Status finish() { return loader_.finish(); }
-  void abandon() noexcept { loader_.abandon(); }
+  [[nodiscard]] Status finish();
+  void abandon() noexcept;
 
   // Reads bytes of a weight, or of rows of one, from its source. Errors: invalid as for acquire(); io.
   [[nodiscard]] Status read(const TensorInfo& weight, std::uint64_t offset, std::span<std::byte> to) const;
@@ -60,12 +62,15 @@ class WeightStore {
   };
 
   [[nodiscard]] Result<WeightPart> find(const TensorInfo& weight) const;
+  // Returns the copy that is held; null: there is none that works.
+  [[nodiscard]] std::shared_ptr<Buffer> held(const Key& key) const;
   [[nodiscard]] Result<Weight> load(const std::string& name, const WeightPart& part, Device& device, Layout layout);
 
   WeightSource* source_;
   trace::Recorder* recorder_;
   std::map<std::string, std::size_t, std::less<>> index_of_;
   std::map<Key, Copy> copies_;
+  std::map<const Device*, std::uint64_t> expected_;  // bytes of which it does not know yet
   WeightLoader loader_;
 };
 

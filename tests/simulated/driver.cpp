@@ -358,6 +358,11 @@ int simulated_memory_free(Address memory) {
 int simulated_pool_allocate(Address* memory, std::size_t bytes, StreamHandle) {
   return simulated_memory_allocate(memory, bytes);
 }
+int simulated_pool_free(Address memory, StreamHandle) {
+  const Call call;
+  if (call.state() != kOk) return call.state();
+  return driver().memory.erase(memory) == 1 ? kOk : kInvalidValue;
+}
 int simulated_host_register(void* memory, std::size_t, unsigned) {
   const Call call;
   if (call.state() != kOk) return call.state();

@@ -70,6 +70,14 @@ TEST_F(SimulatedUploads, ArriveWholeAndGiveTheirMemoryBack) {
   for (std::uint64_t at = 0; at < kMany; ++at) ASSERT_EQ(came[at], content(at)) << at;
 }
 
+TEST_F(SimulatedUploads, ReserveOnlyWhatThereIs) {
+  upload_->expect(kMany);
+  EXPECT_EQ(objects(), begun_) << "all is free again";
+  upload_->expect(std::uint64_t{1} << 50U);
+  EXPECT_TRUE(device().health().status.has_value());
+  EXPECT_TRUE(send(0).has_value());
+}
+
 TEST_F(SimulatedUploads, ArriveThroughTheDriversMemoryWhereNoneCanBeRegistered) {
   Simulation::control().set_fault(Fault::cannot_register);
   for (std::uint64_t done = 0; done < kMany;) {

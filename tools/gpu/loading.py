@@ -22,7 +22,7 @@ import time
 
 PIECE = 8 << 20
 # The stages of the thread that calls the device, each with those that are part of it.
-STAGES = {"allocating": [], "lending": ["pinning", "waiting for the device"], "waiting for a piece": [],
+STAGES = {"reserving": [], "allocating": [], "lending": ["pinning", "waiting for the device"], "waiting for a piece": [],
           "sending": ["preparing strips"], "finishing": ["freeing"]}
 
 

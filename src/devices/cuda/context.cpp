@@ -115,6 +115,14 @@ Result<Address> Context::allocate(std::uint64_t bytes) {
   return try_to();
 }
 
+void Context::reserve(std::uint64_t bytes) {
+  if (!has_pool_ || call().pool_free == nullptr) return;
+  enter();
+  // The pool keeps what is freed in the order of the stream until the host waits for it.
+  Address memory = 0;
+  if (call().pool_allocate(&memory, bytes, stream_) == kSuccess) static_cast<void>(call().pool_free(memory, stream_));
+}
+
 void Context::free(Address memory) {
   const auto destroy = [memory](const DriverFunctions& call) { static_cast<void>(call.memory_free(memory)); };
   end(destroy, !has_pool_);

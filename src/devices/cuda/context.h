@@ -41,6 +41,9 @@ class Context {
   [[nodiscard]] std::optional<std::uint64_t> memory_available();
   // Allocates memory for work on the stream: packed, where the driver has a pool. Errors: out_of_memory.
   [[nodiscard]] Result<Address> allocate(std::uint64_t bytes);
+  // Has the pool get memory for allocations of so many bytes at once, which takes less time than for each. Does nothing
+  // without a pool, or where there is not as much.
+  void reserve(std::uint64_t bytes);
   // Frees it when the device can no longer be using it.
   void free(Address memory);
 

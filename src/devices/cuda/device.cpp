@@ -267,6 +267,11 @@ class CudaDevice final : public Device {
                  .recorder = device.recorder_,
                  .device = device.info_.id}) {}
 
+    void expect(std::uint64_t bytes) override {
+      if (!device_.health_.get().status) return;
+      const trace::Span reserving(device_.recorder_, trace::Kind::load, "reserving", device_.info_.id, bytes);
+      device_.context_->reserve(bytes);
+    }
     [[nodiscard]] Result<std::span<std::byte>> take(std::uint64_t bytes, std::uint64_t unit) override {
       SHUNT_TRY(device_.health_.get().status);
       device_.context_->enter();
