@@ -3,7 +3,7 @@
 #include "ops/attention/attention_args.h"
 #include "ops/attention/cached.cuh"
 
-SHUNT_KERNEL(attention) {
+SHUNT_BOUNDED_KERNEL(attention, shunt::kCudaGroupSize, 1) {
   using namespace shunt;
   constexpr std::uint32_t kElements = kHeadPart / kGroup;  // of the result, per thread
   constexpr float kLeast = -3.4028234e38F;
