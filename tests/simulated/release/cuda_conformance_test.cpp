@@ -182,6 +182,9 @@ TEST(CudaModules, AmdGpusRunCodeObjects) {
     EXPECT_FALSE(entry->module->code_object.empty());
     EXPECT_FALSE(entry->starts_early());
   }
+  gpu.gfx = "gfx1100";
+  EXPECT_EQ(kernels_for(9, gpu, Layout::rows, Numerics::automatic).main.name, "shunt_linear_halves_Q4_K_32");
+  EXPECT_TRUE(has_matrix_kernels(gpu));
   gpu.gfx = "gfx1030";
   EXPECT_EQ(kernels_for(9, gpu, Layout::rows, Numerics::automatic).main.name, "shunt_linear_tile_Q4_K");
   EXPECT_FALSE(has_matrix_kernels(gpu));
