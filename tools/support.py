@@ -61,6 +61,10 @@ gave the reference's result, that the device declined with a reason, and that we
 against the reference fail where one of them counts otherwise than the record of its kind, or has none.
 `tools/support.py --record SHUNT --devices DEVICE` makes a record, on other machines too.
 
+Every row is of the hardware that it names. No GPU of AMD's or Apple's has run Shunt: the records of hip and metal are of
+calls passed on to NVIDIA's driver and of simulations. [gpu-checks.md](gpu-checks.md) has what else ran on GPUs, and
+[architecture.md](architecture.md) how the code for AMD's is checked without one.
+
 """
 OPS = """
 ## Ops and dtypes
