@@ -293,10 +293,12 @@ int simulated_device_attribute(int* value, int attribute, int) {
   constexpr int kCapabilityMajor[] = {75, 23};
   constexpr int kCapabilityMinor[] = {76, 61};
   constexpr int kMostSharedBytes[] = {97, 74};
+  constexpr int kSharedBytes[] = {8};
   const auto is_one_of = [attribute](std::span<const int> numbers) {
     return std::ranges::find(numbers, attribute) != numbers.end();
   };
   *value = is_one_of(kMostSharedBytes)   ? 227 * 1024
+           : is_one_of(kSharedBytes)     ? 48 * 1024
            : is_one_of(kMultiprocessors) ? 5
            : is_one_of(kCapabilityMajor) ? 9
            : is_one_of(kCapabilityMinor) ? 0

@@ -18,36 +18,12 @@ Function find(const char* name) {
   return kLibrary == nullptr ? nullptr : reinterpret_cast<Function>(dlsym(kLibrary, name));
 }
 
-// HIP numbers attributes differently; these are compute units, both parts of the capability, and integrated.
+// HIP numbers attributes differently. Of those that it does not tell apart, CUDA's first is meant.
 int cuda_attribute(int hip_attribute) {
-  switch (hip_attribute) {
-    case 63:
-      return 16;
-    case 23:
-      return 75;
-    case 61:
-      return 76;
-    case 16:
-      return 18;
-    case 5:
-      return 13;
-    case 67:
-      return 33;
-    case 68:
-      return 34;
-    case 69:
-      return 50;
-    case 56:
-      return 1;
-    case 74:
-      return 8;
-    case 87:
-      return 10;
-    case 2:
-      return 40;
-    default:
-      return 0;
-  }
+#define SHUNT_DRIVER_ATTRIBUTE(member, cuda, hip) \
+  if (hip_attribute == (hip)) return cuda;
+#include "devices/cuda/calls.def"
+  return 0;
 }
 
 }  // namespace

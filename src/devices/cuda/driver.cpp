@@ -71,6 +71,14 @@ constexpr const char* kHipFunctions[] = {
 #define SHUNT_DRIVER_CALL(member, cuda, hip, parameters, arguments) #hip,
 #include "devices/cuda/calls.def"
 };
+constexpr AttributeNumbers kCudaAttributes = {
+#define SHUNT_DRIVER_ATTRIBUTE(member, cuda, hip) .member = cuda,
+#include "devices/cuda/calls.def"
+};
+constexpr AttributeNumbers kHipAttributes = {
+#define SHUNT_DRIVER_ATTRIBUTE(member, cuda, hip) .member = hip,
+#include "devices/cuda/calls.def"
+};
 constexpr const char* kCudaLibraries[] = {"libcuda.so.1"};
 constexpr const char* kHipLibraries[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
 
@@ -84,7 +92,7 @@ const DriverApi& cuda_api() {
                                      .libraries = kCudaLibraries,
                                      .library_variable = "SHUNT_CUDA_LIBRARY",
                                      .install = "install NVIDIA's driver",
-                                     .attributes = {16, 75, 76, 18, 13, 33, 34, 50, 1, 8, 10, 40, 97, 115, 36, 37}};
+                                     .attributes = kCudaAttributes};
   return kApi;
 }
 
@@ -96,7 +104,7 @@ const DriverApi& hip_api() {
                                      .libraries = kHipLibraries,
                                      .library_variable = "SHUNT_HIP_LIBRARY",
                                      .install = "on Debian and Ubuntu install libamdhip64-5, or AMD's ROCm",
-                                     .attributes = {63, 23, 61, 16, 5, 67, 68, 69, 56, 74, 87, 2, 74, -1, 60, 59}};
+                                     .attributes = kHipAttributes};
   return kApi;
 }
 

@@ -31,22 +31,8 @@ inline constexpr int kCaptureRelaxed = 2;   // lets a driver load kernels during
 
 // The numbers of the device attributes in use, which differ between the APIs.
 struct AttributeNumbers {
-  int compute_units;
-  int capability_major;
-  int capability_minor;
-  int integrated;
-  int clock_khz;
-  int pci_bus;
-  int pci_device;
-  int pci_domain;
-  int largest_workgroup;
-  int shared_memory_bytes;
-  int subgroup_size;
-  int copy_engines;
-  int most_shared_memory_bytes;  // of a block, if asked for
-  int memory_pools;              // whether there are any; -1: they are not used
-  int memory_clock_khz;
-  int memory_bus_bits;
+#define SHUNT_DRIVER_ATTRIBUTE(member, cuda, hip) int member;
+#include "devices/cuda/calls.def"
 };
 
 // CUDA or HIP.
