@@ -11,6 +11,9 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 
+ROWS = (ROOT / "dev").read_text().split("<<'TABLE'\n")[1].split("\nTABLE\n")[0].splitlines()
+PACKAGES = [row.split(" ")[1] for row in ROWS]
+
 RECORD = '#!/bin/bash\necho "$(basename "$0") $*" >>"$CALLS"\n'
 # The files of a configured and built tree.
 CMAKE = RECORD + """
@@ -127,8 +130,7 @@ class Dev(unittest.TestCase):
 
     def test_what_is_missing_is_named_with_its_reason_and_installed(self):
         self.be_user(0)
-        rows = (ROOT / "dev").read_text().split("<<'TABLE'\n")[1].split("\nTABLE\n")[0].splitlines()
-        present = [row.split(" ")[1] for row in rows if row.startswith("build ")]
+        present = [row.split(" ")[1] for row in ROWS if row.startswith("build ")]
         present = [package for package in present if package not in ("ninja-build", "libcli11-dev")]
         self.installed.write_text("\n".join(present) + "\n")
         done = self.dev("build")
@@ -262,19 +264,72 @@ class Dev(unittest.TestCase):
             self.dev("build")
             self.assertIn("cmake", self.names_called())
 
-    def test_what_is_missing_for_the_gpus_of_the_machine_is_said_in_a_line(self):
-        for file, tool, package in (("nvidiactl", "clang++-19", "clang-19"), ("kfd", "hipcc", "hipcc")):
-            shutil.rmtree(self.tree / "build", ignore_errors=True)
-            self.assertNotIn(package, self.dev("build").stderr)
+    # The file that shows a GPU, the compiler of its kernels, and the packages that have it.
+    GPUS = (("nvidiactl", "clang++-19", ["clang-19"]),
+            ("kfd", "hipcc", ["hipcc", "libamdhip64-dev", "rocm-device-libs"]))
+
+    def without(self, packages):
+        self.installed.write_text("\n".join(package for package in PACKAGES if package not in packages) + "\n")
+        shutil.rmtree(self.tree / "build", ignore_errors=True)
+
+    def test_the_compiler_for_the_gpus_of_the_machine_is_installed(self):
+        self.be_user(0)
+        for file, tool, packages in self.GPUS:
+            self.without(packages)
+            self.assertNotIn(packages[0], self.dev("build").stderr)
             (self.gpu_files / file).touch()
-            shutil.rmtree(self.tree / "build")
-            lines = [line for line in self.dev("build").stderr.splitlines() if package in line]
-            self.assertEqual(len(lines), 1)
-            self.assertIn("this machine has", lines[0])
-            self.fake(tool, "#!/bin/bash\n")
-            self.assertNotIn(package, self.dev("build").stderr)
+            self.without(packages)
+            # Like apt-get: the package brings its compiler.
+            self.fake("apt-get", APT_GET + f"[[ $* != *install* ]] || {{ touch '{self.tools}/{tool}'; chmod +x '{self.tools}/{tool}'; }}\n")
+            done = self.dev("build")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("this machine has an", done.stderr)
+            installs = [line for line in self.called if line.startswith("apt-get") and " install " in line]
+            self.assertEqual(len(installs), 1)
+            self.assertTrue(installs[0].endswith(" " + " ".join(packages)), installs[0])
+            self.assertLess(self.names_called().index("apt-get"), self.names_called().index("cmake"))
+            done = self.dev("build")
+            self.assertNotIn("this machine has an", done.stderr)
+            self.assertEqual(self.names_called(), ["dpkg-query", "ninja"])
             (self.gpu_files / file).unlink()
             (self.tools / tool).unlink()
+
+    def test_another_compiler_for_the_gpu_will_do(self):
+        for file, tool, packages in (("nvidiactl", "clang++-20", ["clang-19"]), ("kfd", "hipcc", ["hipcc", "rocm-device-libs"])):
+            self.without(packages)
+            (self.gpu_files / file).touch()
+            self.fake(tool, "#!/bin/bash\n")
+            self.assertNotIn("this machine has an", self.dev("build").stderr)
+            self.assertNotIn("apt-get", self.names_called())
+
+    def test_a_build_goes_on_without_a_compiler_for_the_gpu_and_says_once_how_to_get_it(self):
+        def breaks_apt():
+            self.be_user(0)
+            self.broken_apt.touch()
+
+        def removes_sudo():
+            self.broken_apt.unlink()
+            self.be_user(1000)
+            (self.tools / "sudo").unlink()
+
+        def removes_apt():
+            (self.tools / "dpkg-query").unlink()
+            for tool in "g++ cmake pkg-config ccache".split():
+                if not (self.tools / tool).exists():
+                    self.fake(tool, RECORD)
+
+        for change in (breaks_apt, removes_sudo, removes_apt):
+            change()
+            for file, _, packages in self.GPUS:
+                self.without(packages)
+                (self.gpu_files / file).touch()
+                done = self.dev("build")
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn("cmake", self.names_called())
+                self.assertTrue(self.called[-1].startswith("ninja"), self.called)
+                self.assertEqual(done.stderr.count(f"to get them: apt-get install {' '.join(packages)}, then ./dev build"), 1)
+                self.assertNotIn("to get them", self.dev("build").stderr)
+                (self.gpu_files / file).unlink()
 
     def test_a_stage_that_fails_hides_no_other_and_the_first_failure_counts(self):
         self.fake("python3", "#!/bin/bash\nexit 3\n")
@@ -289,13 +344,11 @@ class Dev(unittest.TestCase):
 
 class Packages(unittest.TestCase):
     def test_every_row_has_a_purpose_a_package_and_a_reason(self):
-        text = (ROOT / "dev").read_text()
-        rows = text.split("<<'TABLE'\n")[1].split("\nTABLE\n")[0].splitlines()
-        self.assertGreater(len(rows), 10)
+        self.assertGreater(len(ROWS), 10)
         seen = set()
-        for row in rows:
+        for row in ROWS:
             purpose, package, reason = row.split(" ", 2)
-            self.assertIn(purpose, ("build", "test"), row)
+            self.assertIn(purpose, ("build", "nvidia", "amd", "test"), row)
             self.assertRegex(package, r"^[a-z0-9][a-z0-9+.-]+$")
             self.assertTrue(reason.strip(), row)
             self.assertNotIn(package, seen)

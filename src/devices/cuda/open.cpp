@@ -18,8 +18,10 @@ bool is_built(std::span<const std::byte> CudaModule::* form) {
 }
 
 std::string not_built(const DriverApi& api) {
-  return fmt::format("built without {}: {} was missing, which compiles its kernels", api.title,
-                     &api == &cuda_api() ? "clang++-19" : "hipcc");
+  const bool is_cuda = &api == &cuda_api();
+  return fmt::format("built without {}: {} was missing, which compiles its kernels; install {} and build again",
+                     api.title, is_cuda ? "clang++-19" : "hipcc",
+                     is_cuda ? "clang-19" : "hipcc, libamdhip64-dev and rocm-device-libs");
 }
 
 BackendReport open(const DriverApi& api, const OpenOptions& options) {
