@@ -112,8 +112,10 @@ Result<Measured> measure(Session& session, const BenchModelOptions& options) {
 // Predicts the tokens per second of generation.
 Result<double> predict_generation(const models::Model& model, const Runtime& runtime,
                                   const BenchModelOptions& options) {
-  models::StepPlanner planner(model, runtime, options.session, options.depth + options.generate);
-  SHUNT_TRY_ASSIGN(const PlannedGraph step, planner.plan(options.sequences, options.sequences));
+  DevicePool device_pool(runtime);
+  const auto planner =
+      models::StepPlanner::choosing_apis(model, device_pool, options.session, options.depth + options.generate);
+  SHUNT_TRY_ASSIGN(const PlannedGraph step, planner->plan(options.sequences, options.sequences));
   return options.sequences * 1e6 / step.plan.predicted_us;
 }
 

@@ -61,7 +61,7 @@ void add_ops(CommandLine& line, std::vector<std::string>& names, std::string_vie
 
 // The default of --devices.
 inline constexpr std::string_view kAllDevices =
-    "all but emulated ones, which must be named by id; each GPU through the API predicted to be fastest";
+    "all but emulated ones, which must be named by id; each GPU through the API or APIs predicted to be fastest";
 // Adds --machine.
 void add_machine(CommandLine& line, std::string& path);
 // Adds --threads, --devices, --budget, --strict, --machine and, unless `only_plans`, --timeout and --audit. Notices go

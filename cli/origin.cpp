@@ -1,11 +1,9 @@
 #include "origin.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <ranges>
 
 #include "base/field_json.h"
 #include "base/parse_json.h"
@@ -102,11 +100,7 @@ Result<SessionOptions> Origin::session() const {
   return options;
 }
 
-RuntimeOptions Origin::runtime() const {
-  const auto ids = devices | std::views::transform(&DeviceName::id);
-  return {
-      .threads = threads, .devices = fmt::format("{}", fmt::join(ids, ",")), .machine = machine, .budgets = budgets};
-}
+RuntimeOptions Origin::runtime() const { return {.threads = threads, .machine = machine, .budgets = budgets}; }
 
 Origin origin_of(std::string_view command, const std::string& model, const models::Session& session,
                  const Runtime& runtime, const RuntimeOptions& options) {

@@ -43,6 +43,7 @@ struct Origin {
   [[nodiscard]] bool is_graph() const { return command == "run-graph"; }
   // For a graph only the strategy, numerics and the margin. Errors: invalid for unknown names.
   [[nodiscard]] Result<SessionOptions> session() const;
+  // Without devices.
   [[nodiscard]] RuntimeOptions runtime() const;
 };
 

@@ -74,14 +74,15 @@ Status execute(PlanOptions& options) {
   SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(options.runtime));
   SHUNT_TRY_ASSIGN(const auto model, models::Model::load(options.model));
   SHUNT_TRY_ASSIGN(const std::uint32_t context, models::choose_context(*model, *runtime, options.session));
-  SHUNT_TRY(check_strategy(options.session.strategy, DevicePool(*runtime)));
-  models::StepPlanner planner(*model, *runtime, options.session, context);
-  const std::uint32_t tokens = planner.prompt_step(options.prompt);
-  SHUNT_TRY_ASSIGN(PlannedGraph prompt, planner.plan(tokens, 1));
-  SHUNT_TRY_ASSIGN(PlannedGraph generation, planner.plan(1, 1));
-  if (options.explain || options.json) {
-    planner.explain(prompt);
-    planner.explain(generation);
+  DevicePool device_pool(*runtime);
+  SHUNT_TRY(check_strategy(options.session.strategy, device_pool));
+  const auto planner = models::StepPlanner::choosing_apis(*model, device_pool, options.session, context);
+  const std::uint32_t tokens = planner->prompt_step(options.prompt);
+  SHUNT_TRY_ASSIGN(PlannedGraph prompt, planner->plan(tokens, 1));
+  SHUNT_TRY_ASSIGN(PlannedGraph generation, planner->plan(1, 1));
+  for (PlannedGraph* step : {&prompt, &generation}) {
+    step->plan.other_apis = device_pool.other_apis();
+    if (options.explain || options.json) planner->explain(*step);
   }
   const PeakMemory peak = predict_memory(prompt, generation, model->config().vocabulary);
   const PlannedSteps steps{.prompt = prompt, .generation = generation, .prompt_tokens = tokens};

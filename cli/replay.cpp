@@ -5,6 +5,7 @@
 
 #include <array>
 #include <map>
+#include <set>
 #include <span>
 
 #include "answers.h"
@@ -62,9 +63,23 @@ Total total_of(std::span<const Replayed> steps) {
   return total;
 }
 
+// Uses those of the trace's devices that its plans could use: of each GPU those of the API that was chosen.
+void use_devices_of(std::span<const PlanRegret> plans, const Origin& origin, RuntimeOptions& runtime) {
+  std::set<std::string_view> planned;
+  for (const PlanRegret& plan : plans)
+    for (const DecisionRegret& judged : plan.decisions)
+      for (const CandidateRecord& candidate : judged.decision.candidates) planned.insert(candidate.device);
+  std::vector<std::string_view> devices;
+  for (const Origin::DeviceName& device : origin.devices)
+    if (planned.contains(device.id)) devices.push_back(device.id);
+  runtime.devices = fmt::format("{}", fmt::join(devices, ","));
+  std::erase_if(runtime.budgets, [&](const auto& budget) { return !planned.contains(budget.first); });
+}
+
 // The options of the trace, overridden by those of the user. Devices and budgets do not carry over to another machine.
-RuntimeOptions runtime_of(const ReplayOptions& options, const Origin& origin) {
+RuntimeOptions runtime_of(const ReplayOptions& options, const Origin& origin, std::span<const PlanRegret> plans) {
   RuntimeOptions runtime = origin.runtime();
+  use_devices_of(plans, origin, runtime);
   const RuntimeOptions& asked = options.runtime;
   runtime.strict = asked.strict;
   runtime.on_notice = asked.on_notice;
@@ -192,7 +207,7 @@ Status execute(const ReplayOptions& options) {
   const Origin& origin = *found;
   SHUNT_TRY_ASSIGN(std::vector<PlanRegret> plans, regrets_of(recording));
   SHUNT_TRY_ASSIGN(const SessionOptions session, session_of(options, origin));
-  SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(runtime_of(options, origin)));
+  SHUNT_TRY_ASSIGN(const auto runtime, open_runtime(runtime_of(options, origin, plans)));
   SHUNT_TRY(check_strategy(session.strategy, DevicePool(*runtime)));
   const auto plan_again = origin.is_graph() ? plan_graphs : plan_steps;
   SHUNT_TRY_ASSIGN(const std::vector<Replayed> steps, plan_again(std::move(plans), options, origin, session, *runtime));

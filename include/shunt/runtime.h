@@ -33,7 +33,7 @@ struct RuntimeOptions {
   // The processor that each thread is pinned to; entry 0 is the caller's, which is not pinned. Empty: no pinning.
   std::vector<std::uint32_t> pin_to_cpus;
   // Comma-separated device ids or API names (without emulated devices) in order of preference. Empty: the environment
-  // variable SHUNT_DEVICES; without it the CPU and each GPU, through the API predicted to be fastest.
+  // variable SHUNT_DEVICES; without it the CPU and each GPU, through the API predicted fastest for each model or graph.
   std::string devices;
   // A file that describes a machine to simulate (docs/machines.md). Its devices replace those of this machine and have
   // the ids that the file gives them. Empty: this machine.
@@ -81,7 +81,7 @@ class Runtime {
   [[nodiscard]] std::unique_ptr<const Runtime> share() const;
 
   [[nodiscard]] const RuntimeOptions& options() const;
-  // The devices in use, in order of preference, as described when they were opened.
+  // The devices in use as they were opened, in order of preference; then GPUs that may be used through other APIs.
   [[nodiscard]] std::span<const DeviceInfo> devices() const;
   // Bytes of each device's memory that plans may use; kNoBudget: no limit.
   [[nodiscard]] std::span<const std::uint64_t> budgets() const;

@@ -203,7 +203,8 @@ SHUNT_API const char* shunt_code_name(shunt_code code);
 /* Finds and starts the devices; `options` may be NULL. */
 SHUNT_API shunt_runtime* shunt_runtime_open(const shunt_runtime_options* options, shunt_error* error);
 SHUNT_API void shunt_runtime_close(shunt_runtime* runtime);
-/* The devices in use, in order of preference; NULL for an index past the last. */
+/* The devices in use, in order of preference, then GPUs that may be used through other APIs; NULL for an index past the
+   last. */
 SHUNT_API size_t shunt_device_count(const shunt_runtime* runtime);
 SHUNT_API const char* shunt_device_id(const shunt_runtime* runtime, size_t index);
 SHUNT_API const char* shunt_device_name(const shunt_runtime* runtime, size_t index);

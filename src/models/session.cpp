@@ -17,22 +17,6 @@ std::unexpected<Error> invalid(fmt::format_string<Arguments...> text, Arguments&
   return fail(Code::invalid, fmt::format(text, std::forward<Arguments>(arguments)...));
 }
 
-class Planner final : public BucketPlanner {
- public:
-  Planner(const Model& model, const DeviceSet& set, const SessionOptions& options, std::uint32_t context)
-      : steps_(model, set, options, context) {}
-
-  std::uint32_t prompt_step(std::uint64_t left) { return steps_.prompt_step(left); }
-  Result<PlannedGraph> plan(Bucket bucket) override { return steps_.plan(bucket.tokens, bucket.outputs); }
-  void explain(PlannedGraph& planned) override { steps_.explain(planned); }
-  Result<Plan> estimate(const BucketPlanner& other) override {
-    return steps_.one_token_as(static_cast<const Planner&>(other).steps_);
-  }
-
- private:
-  StepPlanner steps_;
-};
-
 }  // namespace
 
 Session::Session(const Model& model, const Runtime& runtime, const SessionOptions& options, std::uint32_t context)
@@ -60,7 +44,7 @@ Result<std::unique_ptr<Session>> Session::create(const Model& model, const Runti
 std::unique_ptr<BucketPlanner> Session::planner_for(const DeviceSet& set, std::optional<double> margin) const {
   SessionOptions options = options_;
   options.margin = margin;
-  return std::make_unique<Planner>(model_, set, options, context_);
+  return std::make_unique<StepPlanner>(model_, set, options, context_);
 }
 
 void Session::prepare_for(const ExpectedTokens& work, const std::atomic<bool>* interrupted) {
@@ -238,7 +222,7 @@ Status Session::prefill_despite_interruption(std::uint32_t sequence, Token token
 }
 
 std::uint32_t Session::prompt_step(std::uint64_t left) {
-  return static_cast<Planner&>(runner_.planner()).prompt_step(left);
+  return static_cast<StepPlanner&>(runner_.planner()).prompt_step(left);
 }
 
 Result<const Plan*> Session::plan_for(std::uint32_t tokens, std::uint32_t outputs) {

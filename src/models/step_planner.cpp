@@ -11,6 +11,7 @@
 #include "base/checked.h"
 #include "devices/device.h"
 #include "models/gguf/gguf_parse.h"
+#include "run/choose_apis.h"
 #include "run/strategy.h"
 
 namespace shunt::models {
@@ -67,6 +68,14 @@ Result<std::uint32_t> cache_pages(std::uint32_t context, std::uint32_t sequences
   return *pages;
 }
 
+std::unique_ptr<StepPlanner> StepPlanner::choosing_apis(const Model& model, DevicePool& device_pool,
+                                                        const SessionOptions& options, std::uint32_t context) {
+  auto chosen = choose_apis(device_pool, options.margin, [&](const DeviceSet& set) {
+    return std::make_unique<StepPlanner>(model, set, options, context);
+  });
+  return std::unique_ptr<StepPlanner>(static_cast<StepPlanner*>(chosen.release()));
+}
+
 Result<PlannedGraph> StepPlanner::plan(std::uint32_t tokens, std::uint32_t outputs) {
   if (!one_token_ && options_.strategy != Strategy::layers && set_.devices.size() != 1) {
     SHUNT_TRY_ASSIGN(one_token_, plan_one_token());
@@ -103,10 +112,20 @@ std::optional<double> StepPlanner::step_us(std::uint32_t tokens) {
   return step ? std::optional(step->plan.predicted_us) : std::nullopt;
 }
 
-Result<Plan> StepPlanner::one_token_as(const StepPlanner& other) {
-  splits_ = other.splits_;
-  SHUNT_TRY_ASSIGN(PlannedGraph one, plan_one_token(other.share_));
+Result<Plan> StepPlanner::estimate(const BucketPlanner& other) {
+  const auto& its = static_cast<const StepPlanner&>(other);
+  splits_ = its.splits_;
+  SHUNT_TRY_ASSIGN(PlannedGraph one, plan_one_token(its.share_));
   return std::move(one.plan);
+}
+
+Result<PredictedWork> StepPlanner::predicted_work() {
+  const std::uint32_t prompt = std::min(usual_step(options_), context_);
+  const double answer = kAnswer * prompt;
+  SHUNT_TRY_ASSIGN(const PlannedGraph one, plan(1, 1));
+  SHUNT_TRY_ASSIGN(const PlannedGraph many, plan(prompt, 1));
+  return PredictedWork{.us = many.plan.predicted_us + answer * one.plan.predicted_us,
+                       .what = fmt::format("a prompt of {} tokens and an answer of {:g}", prompt, answer)};
 }
 
 // Plans a step that holds its weights and state as `one` does. Units run where their weights are, unless copying

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -12,7 +13,7 @@
 #include "models/model.h"
 #include "plan/planner.h"
 #include "plan/tensor_split.h"
-#include "run/plan_graph.h"
+#include "run/bucket_planner.h"
 #include "run/pool/device_pool.h"
 #include "shunt/model.h"
 
@@ -28,7 +29,7 @@ inline constexpr std::uint32_t kPageTokens = 32;
 // Pages of the whole cache. Errors: invalid for more pages than 32-bit numbers can tell apart.
 [[nodiscard]] Result<std::uint32_t> cache_pages(std::uint32_t context, std::uint32_t sequences);
 
-class StepPlanner {
+class StepPlanner final : public BucketPlanner {
  public:
   // Plans for these devices, which must outlive the planner, at their current costs and budgets.
   StepPlanner(const Model& model, const DeviceSet& set, const SessionOptions& options, std::uint32_t context)
@@ -38,18 +39,21 @@ class StepPlanner {
         cost_cache_(set_.devices, set_.costs),
         options_(options),
         context_(context) {}
-  StepPlanner(const StepPlanner&) = delete;
-  StepPlanner& operator=(const StepPlanner&) = delete;
+  // Plans for the devices of a pool, and chooses the APIs of its GPUs (choose_apis()).
+  [[nodiscard]] static std::unique_ptr<StepPlanner> choosing_apis(const Model& model, DevicePool& device_pool,
+                                                                  const SessionOptions& options, std::uint32_t context);
 
   // Plans a step of up to `tokens` tokens and `outputs` rows of logits; loads nothing. Errors: those of make_plan().
   [[nodiscard]] Result<PlannedGraph> plan(std::uint32_t tokens, std::uint32_t outputs);
+  [[nodiscard]] Result<PlannedGraph> plan(Bucket bucket) override { return plan(bucket.tokens, bucket.outputs); }
   // Returns how many of the next `left` tokens of a prompt to read in one step: usual_step(), or more if the options
   // allow it, there is memory for it beside the weights, and a token is predicted to take less time.
   [[nodiscard]] std::uint32_t prompt_step(std::uint64_t left);
-  // Plans a step of one token with the row splits and the share of memory that `other` found best. Errors: as plan().
-  [[nodiscard]] Result<Plan> one_token_as(const StepPlanner& other);
-  // Explains a step planned here, as shunt::explain() does.
-  void explain(PlannedGraph& step);
+  // Predicts a prompt of one usual step, and an answer of a quarter of its length.
+  [[nodiscard]] Result<PredictedWork> predicted_work() override;
+  // Plans a step of one token with the row splits and the share of memory that `other`, a StepPlanner, found best.
+  [[nodiscard]] Result<Plan> estimate(const BucketPlanner& other) override;
+  void explain(PlannedGraph& step) override;
   // Builds only the graph of a step. Errors: those of build_step().
   [[nodiscard]] Result<Graph> graph_of(std::uint32_t tokens, std::uint32_t outputs) const;
 

@@ -62,6 +62,19 @@ struct Quarantined {
   friend bool operator==(const Quarantined&, const Quarantined&) = default;
 };
 
+// Another API of a GPU, which was not chosen for the work that a plan is part of.
+struct OtherApi {
+  std::string used;   // ids of the devices in use, through the chosen API
+  std::string other;  // ids of the same GPUs through this one
+  std::string work;   // what was compared: "a run"
+  double used_us = 0;
+  double other_us = 0;  // 0: it cannot do the work
+  std::string why;      // why it cannot
+  friend bool operator==(const OtherApi&, const OtherApi&) = default;
+};
+// "cuda:0 rather than vulkan:0: predicted 1.8 ms instead of 9.1 ms for a run"
+[[nodiscard]] std::string to_text(const OtherApi& api);
+
 struct Decision {
   std::uint32_t device = 0;
   Reason reason = Reason::only_candidate;
@@ -131,6 +144,7 @@ struct Plan {
   };
   std::vector<PlannedDevice> devices;
   std::vector<Quarantined> quarantined;  // devices that may not be used for now
+  std::vector<OtherApi> other_apis;      // of its GPUs
   std::vector<Unit> units;
   std::vector<Decision> decisions;  // one per unit
   std::vector<Residence> residences;

@@ -105,6 +105,15 @@ std::string doubt_in_words(const Plan& plan, const Graph& graph) {
                      name_of(graph.numerics()));
 }
 
+std::string to_text(const OtherApi& api) {
+  const std::string what = fmt::format("{} rather than {}", api.used, api.other);
+  if (api.other_us == 0) return fmt::format("{}, which cannot do it: {}", what, api.why);
+  const std::string times =
+      fmt::format("{}: predicted {} instead of {} for {}", what, in_time(api.used_us), in_time(api.other_us), api.work);
+  if (api.other_us >= api.used_us) return times;
+  return fmt::format("{}, but {} was not measured, and priors must promise half the time", times, api.other);
+}
+
 std::string to_text(const Plan& plan, const Graph& graph, bool explain) {
   std::string text = fmt::format(
       "predicted: {}{}{}{}\n", in_time(plan.predicted_us),
@@ -114,6 +123,7 @@ std::string to_text(const Plan& plan, const Graph& graph, bool explain) {
       doubt_in_words(plan, graph));
   for (const Quarantined& device : plan.quarantined)
     text += fmt::format("{} is quarantined after a failure: {}\n", device.id, device.why);
+  for (const OtherApi& api : plan.other_apis) text += to_text(api) + '\n';
   std::set<std::string_view> split;
   for (const TensorInfo& tensor : graph.tensors())
     if (!tensor.rows_of.empty()) split.insert(tensor.rows_of);
@@ -146,7 +156,14 @@ std::string to_json(const Plan& plan, const Graph& graph) {
   json["numerics"] = name_of(graph.numerics());
   json["bound_us"] = plan.bound_us;
   json["memory_wait_us"] = plan.memory_wait_us;
-  for (const char* list : {"devices", "memory", "residences", "steps"}) json[list] = Json::array();
+  for (const char* list : {"other_apis", "devices", "memory", "residences", "steps"}) json[list] = Json::array();
+  for (const OtherApi& api : plan.other_apis)
+    json["other_apis"].push_back(json_object({{"used", api.used},
+                                              {"other", api.other},
+                                              {"work", api.work},
+                                              {"used_us", api.used_us},
+                                              {"other_us", api.other_us},
+                                              {"why", api.why}}));
   for (const Plan::PlannedDevice& device : plan.devices)
     json["devices"].push_back(json_object({{"id", device.id},
                                            {"memory_pool", device.pool},

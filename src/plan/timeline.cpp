@@ -1,6 +1,7 @@
 #include "plan/timeline.h"
 
 #include <algorithm>
+#include <map>
 #include <string_view>
 
 namespace shunt {
@@ -52,6 +53,16 @@ std::size_t memories_of(std::span<const Lane> lanes) {
 
 std::string_view memory_of(const DeviceInfo& device) {
   return device.memory_resource == kHostPool ? device.memory_pool : device.memory_resource;
+}
+
+void share_least_budgets(std::span<Device* const> devices, std::span<std::uint64_t> budget_bytes) {
+  std::map<std::string_view, std::uint64_t> least;
+  for (std::size_t device = 0; device < devices.size(); ++device) {
+    const auto [its, is_new] = least.try_emplace(memory_of(devices[device]->info()), budget_bytes[device]);
+    its->second = std::min(its->second, budget_bytes[device]);
+  }
+  for (std::size_t device = 0; device < devices.size(); ++device)
+    budget_bytes[device] = least.at(memory_of(devices[device]->info()));
 }
 
 bool goes_through_host(const Lane& from, const Lane& to) { return !from.links_to_peers || !to.links_to_peers; }

@@ -34,6 +34,8 @@ struct Lane {
 [[nodiscard]] std::size_t memories_of(std::span<const Lane> lanes);
 // The id that Lane::memory numbers. Host memory has no bound: there each pool is a memory of its own.
 [[nodiscard]] std::string_view memory_of(const DeviceInfo& device);
+// Reduces the budget of each device to the least of those with the same memory.
+void share_least_budgets(std::span<Device* const> devices, std::span<std::uint64_t> budget_bytes);
 
 // Returns whether a copy between two pools goes by way of the host's memory.
 [[nodiscard]] bool goes_through_host(const Lane& from, const Lane& to);

@@ -40,6 +40,10 @@ class Planner final : public BucketPlanner {
     return *planned_;
   }
   void explain(PlannedGraph& planned) override { explain_graph(planned, devices_.set(), strategy_, margin_); }
+  Result<PredictedWork> predicted_work() override {
+    SHUNT_TRY_ASSIGN(const PlannedGraph planned, plan(kRepeated));
+    return PredictedWork{.us = planned.plan.predicted_us, .what = "a run"};
+  }
   Result<Plan> estimate(const BucketPlanner&) override {
     SHUNT_TRY_ASSIGN(PlannedGraph planned, plan(kRepeated));
     return std::move(planned.plan);

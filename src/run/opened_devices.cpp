@@ -8,6 +8,7 @@
 #include "base/system/thread_pool.h"
 #include "devices/discovery/rejections.h"
 #include "plan/planner.h"
+#include "plan/timeline.h"
 #include "trace/recorder.h"
 
 namespace shunt {
@@ -32,6 +33,7 @@ std::vector<std::uint64_t> budgets_of(std::span<Device* const> devices,
     else
       budgets.push_back(kNoBudget);
   }
+  share_least_budgets(devices, budgets);
   return budgets;
 }
 
@@ -70,8 +72,10 @@ OpenOptions OpenedDevices::open_options() const {
           .faults = faults_};
 }
 
-void OpenedDevices::use(std::vector<Device*> chosen) {
+void OpenedDevices::use(std::vector<Device*> chosen, std::span<Device* const> spares) {
   handles_ = std::move(chosen);
+  handles_.insert(handles_.end(), spares.begin(), spares.end());
+  spares_ = spares.size();
   for (const Device* device : handles_) infos_.push_back(device->info());
   current_ = handles_;
 }
@@ -88,13 +92,18 @@ Status OpenedDevices::open(const Profile& profile) {
     if (!selector.score) selector.score = [&](const DeviceInfo& device) { return -open.predicted_us(device); };
     SHUNT_TRY_ASSIGN(Selected selected, open_selected(selector, open));
     registry_ = std::make_unique<Registry>(std::move(selected.registry));
-    use(std::move(selected.devices));
+    use(std::move(selected.devices), {});
     rejections_ = std::move(selected.rejections);
   } else {
-    SHUNT_TRY_ASSIGN(Registry opened, open_devices(open));
+    const IsMeasured is_measured = [&](const DeviceInfo& device) {
+      return DeviceCost(device, profile.find(device)).is_measured();
+    };
+    SHUNT_TRY_ASSIGN(Registry opened, open_devices(open, is_measured));
     registry_ = std::make_unique<Registry>(std::move(opened));
     SHUNT_TRY_ASSIGN(std::vector<Device*> chosen, select_devices(*registry_, options_.devices, open.predicted_us));
-    use(std::move(chosen));
+    std::vector<Device*> spares;
+    if (options_.devices.empty()) spares = spare_devices(*registry_, open.predicted_us, is_measured);
+    use(std::move(chosen), spares);
     rejections_ = rejections_of(registry_->reports(), infos_);
   }
   costs_ = costs_of(handles_, profile);
@@ -129,11 +138,13 @@ Result<std::shared_ptr<OpenedDevices>> OpenedDevices::create(const RuntimeOption
 }
 
 std::unique_ptr<Runtime> OpenedDevices::runtime(Registry registry, std::unique_ptr<trace::Recorder> recorder,
-                                                const RuntimeOptions& options) {
+                                                const RuntimeOptions& options, std::size_t spares) {
   std::shared_ptr<OpenedDevices> made(new OpenedDevices(options));
   made->recorder_ = std::move(recorder);
   made->registry_ = std::make_unique<Registry>(std::move(registry));
-  made->use(made->registry_->devices());
+  const std::vector<Device*> all = made->registry_->devices();
+  const std::size_t in_use = all.size() - spares;
+  made->use({all.begin(), all.begin() + static_cast<std::ptrdiff_t>(in_use)}, std::span(all).subspan(in_use));
   made->budgets_ = budgets_of(made->handles_, {});
   made->costs_ = costs_of(made->handles_, profile_for(options, made->warnings_));
   return std::unique_ptr<Runtime>(new Runtime(std::move(made)));

@@ -22,10 +22,10 @@ class OpenedDevices : public std::enable_shared_from_this<OpenedDevices> {
  public:
   // Errors: those of Runtime::create().
   [[nodiscard]] static Result<std::shared_ptr<OpenedDevices>> create(const RuntimeOptions& options);
-  // A runtime over devices that the caller has opened, all of them chosen. `options` contribute how things are run and
-  // whether measured costs count.
+  // A runtime over devices that the caller has opened, all of them chosen; the last `spares` are spare. `options`
+  // contribute how things are run and whether measured costs count.
   [[nodiscard]] static std::unique_ptr<Runtime> runtime(Registry registry, std::unique_ptr<trace::Recorder> recorder,
-                                                        const RuntimeOptions& options);
+                                                        const RuntimeOptions& options, std::size_t spares);
   // What a runtime has opened.
   [[nodiscard]] static OpenedDevices& of(const Runtime& runtime) { return *runtime.opened_; }
 
@@ -36,6 +36,9 @@ class OpenedDevices : public std::enable_shared_from_this<OpenedDevices> {
   [[nodiscard]] std::span<const DeviceRejection> rejections() const { return rejections_; }
   // The devices themselves, in the order of infos().
   [[nodiscard]] std::span<Device* const> handles() const { return handles_; }
+  // How many of them, the last ones, are spare: GPUs in use, through other APIs. A device pool uses a GPU through one
+  // API at a time.
+  [[nodiscard]] std::size_t spares() const { return spares_; }
   // The costs of each device, as measured by `shunt calibrate`, else its prior.
   [[nodiscard]] std::span<const DeviceCost> costs() const { return costs_; }
   // Every API, with its devices or the reason it has none.
@@ -53,7 +56,7 @@ class OpenedDevices : public std::enable_shared_from_this<OpenedDevices> {
   explicit OpenedDevices(const RuntimeOptions& options) : options_(options) {}
   [[nodiscard]] OpenOptions open_options() const;
   [[nodiscard]] Status open(const Profile& profile);
-  void use(std::vector<Device*> chosen);
+  void use(std::vector<Device*> chosen, std::span<Device* const> spares);
   [[nodiscard]] Status set_budgets();
 
   RuntimeOptions options_;
@@ -61,6 +64,7 @@ class OpenedDevices : public std::enable_shared_from_this<OpenedDevices> {
   std::unique_ptr<trace::Recorder> recorder_;
   std::unique_ptr<Registry> registry_;
   std::vector<Device*> handles_;
+  std::size_t spares_ = 0;
   std::vector<DeviceInfo> infos_;  // one per device, like the vectors below
   std::vector<std::uint64_t> budgets_;
   std::vector<DeviceCost> costs_;
@@ -76,8 +80,9 @@ class OpenedDevices : public std::enable_shared_from_this<OpenedDevices> {
 
 [[nodiscard]] inline OpenedDevices& opened(const Runtime& runtime) { return OpenedDevices::of(runtime); }
 [[nodiscard]] inline std::unique_ptr<Runtime> runtime_over(Registry registry, std::unique_ptr<trace::Recorder> recorder,
-                                                           const RuntimeOptions& options = {.calibrated = false}) {
-  return OpenedDevices::runtime(std::move(registry), std::move(recorder), options);
+                                                           const RuntimeOptions& options = {.calibrated = false},
+                                                           std::size_t spares = 0) {
+  return OpenedDevices::runtime(std::move(registry), std::move(recorder), options, spares);
 }
 
 }  // namespace shunt

@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "devices/device.h"
 #include "plan/planner.h"
+#include "run/choose_apis.h"
 #include "run/measure/brief_calibration.h"
 #include "run/opened_devices.h"
 
@@ -62,7 +63,9 @@ void Runner::start_over_with(std::unique_ptr<BucketPlanner> planner) {
 }
 
 BucketPlanner& Runner::planner() {
-  if (planner_ == nullptr) planner_ = client_.planner_for(device_pool_.devices(), options_.margin);
+  if (planner_ == nullptr)
+    planner_ = choose_apis(device_pool_, options_.margin,
+                           [&](const DeviceSet& set) { return client_.planner_for(set, options_.margin); });
   return *planner_;
 }
 
@@ -72,6 +75,7 @@ Result<Executable*> Runner::executable_for(Bucket bucket) {
   std::unique_ptr<Executable>& executable = executables_[rounded];
   if (executable != nullptr) return executable.get();
   SHUNT_TRY_ASSIGN(PlannedGraph planned, planner().plan(rounded));
+  planned.plan.other_apis = device_pool_.other_apis();
   device_pool_.note(planned.plan);
   if (opened(runtime_).recorder().enabled()) planner().explain(planned);
   SHUNT_TRY_ASSIGN(executable, Executable::create(std::move(planned.graph), std::move(planned.plan),

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "run/bucket_planner.h"
 #include "run/executable.h"
 #include "run/plan_graph.h"
 #include "run/plan_review.h"
@@ -23,30 +24,6 @@
 #include "shunt/runtime.h"
 
 namespace shunt {
-
-// The sizes of a step. Executables are made for powers of two.
-struct Bucket {
-  std::uint32_t tokens = 1;
-  std::uint32_t outputs = 1;  // result rows that are wanted
-  auto operator<=>(const Bucket&) const = default;
-};
-// The bucket of most runs: one token of a session, and the only bucket of a computation.
-inline constexpr Bucket kRepeated{};
-
-// Plans the buckets of a client for one set of devices, so that they share weights and state.
-class BucketPlanner {
- public:
-  BucketPlanner() = default;
-  BucketPlanner(const BucketPlanner&) = delete;
-  BucketPlanner& operator=(const BucketPlanner&) = delete;
-  virtual ~BucketPlanner() = default;
-  // Errors: those of make_plan().
-  [[nodiscard]] virtual Result<PlannedGraph> plan(Bucket bucket) = 0;
-  // Explains a plan made by plan(), as shunt::explain().
-  virtual void explain(PlannedGraph& planned) = 0;
-  // Estimates plan(kRepeated) in less time, based on what `other`, a planner of the same client, did.
-  [[nodiscard]] virtual Result<Plan> estimate(const BucketPlanner& other) = 0;
-};
 
 // The interface between a runner and its client.
 class RunClient {
@@ -121,7 +98,8 @@ class Runner {
   // Returns what runs for kRepeated, with its plan explained. REQUIRES: find(kRepeated) is not null. That bucket is
   // planned by itself.
   [[nodiscard]] PlannedGraph explained();
-  // Returns the client's planner for the current devices, valid until the runner starts over.
+  // Returns the client's planner for the current devices, valid until the runner starts over. Making it chooses the
+  // APIs of GPUs (choose_apis()).
   [[nodiscard]] BucketPlanner& planner();
   // Returns the executable prepared for a bucket, or null.
   [[nodiscard]] Executable* find(Bucket bucket) const;

@@ -26,9 +26,11 @@ class Machines(CommandLine):
         return path
 
     def test_there_are_plans_for_every_example(self):
-        self.assertEqual(len(EXAMPLES), 8)
+        self.assertEqual(len(EXAMPLES), 9)
         for path in EXAMPLES:
             ids = [device["id"] for device in json.loads(path.read_text())["devices"]]
+            if path.name == "two-apis.json":
+                ids.remove("vulkan:0")
             plan = self.data("plan", MODEL, "--machine", str(path))
             for phase in PHASES:
                 self.assertEqual([device["id"] for device in plan[phase]["devices"]], ids, path.name)
@@ -118,6 +120,31 @@ class Machines(CommandLine):
         self.refused(2, "--devices: unknown device \"gpu\"; choose from: cpu", "plan", MODEL, "--devices", "gpu",
                      "--machine", str(EXAMPLES[0]))
 
+
+    def test_each_model_uses_the_api_predicted_faster_for_it(self):
+        """Also when it runs, and when its trace is planned again."""
+        path = str(next(path for path in EXAMPLES if path.name == "two-apis.json"))
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        experts, trace = (os.path.join(folder.name, name) for name in ("moe.gguf", "trace.json"))
+        shunt("make-model", "micro-moe", "Q8_0", experts)
+        for model, used, other in ((MODEL, "cuda:0", "vulkan:0"), (experts, "vulkan:0", "cuda:0")):
+            machine = (model, "--machine", path)
+            plan = self.data("plan", *machine)
+            for phase in PHASES:
+                self.assertEqual([device["id"] for device in plan[phase]["devices"]], ["cpu", used])
+                self.assertEqual([(api["used"], api["other"]) for api in plan[phase]["other_apis"]], [(used, other)])
+                self.assertLess(plan[phase]["other_apis"][0]["used_us"], plan[phase]["other_apis"][0]["other_us"])
+            text = shunt("plan", *machine, "--explain").stdout
+            self.assertRegex(text, rf"(?m)^{used} rather than {other}: predicted \S+ .s instead of \S+ .s for a prompt of")
+            run = self.data("run", *machine, "-n", "4", "--greedy", "--trace", trace, STORY)
+            self.assertIn(used, run["devices"])
+            self.assertNotIn(other, run["devices"])
+            for step in self.data("replay", trace)["steps"]:
+                self.assertEqual(step["moved_nodes"], 0)
+            both = self.data("plan", *machine, "--devices", "cpu,cuda:0,vulkan:0")
+            self.assertEqual(len(both["generation"]["devices"]), 3)
+            self.assertEqual(both["generation"]["other_apis"], [])
 
     def test_budgets_hold_and_change_no_text(self):
         path = str(next(path for path in EXAMPLES if path.name == "tiny-memory.json"))

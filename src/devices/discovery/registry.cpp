@@ -40,24 +40,33 @@ std::vector<const ApiRow*> apis_in(std::string_view list) {
   return apis;
 }
 
+// An API that was not measured may serve a GPU as a spare if it should take at most so many times the least time.
+constexpr double kSpareTimes = 2;
+
 // The devices that an empty list means: the processor's, and for each GPU those of the API predicted to be fastest
 // there. Emulated devices must be named.
 class Unnamed {
  public:
   // `reports`: in the table's order; the first wins among equals.
-  Unnamed(std::span<const ApiReport> reports, const PredictedUs& predicted_us) {
+  Unnamed(std::span<const ApiReport> reports, const PredictedUs& predicted_us) : predicted_us_(predicted_us) {
     for (const ApiReport& report : reports)
       for (const DeviceInfo& device : report.devices) {
         if (device.emulated) continue;
         const double us = predicted_us && !device.is_host_cpu() ? predicted_us(device) : 0;
-        const auto [owner, is_new] = owners_.try_emplace(device.compute_resource, Owner{report.api, us});
-        if (!is_new && us < owner->second.us) owner->second = {report.api, us};
+        const Owner its{std::string(api_of(device.id)), us};
+        const auto [owner, is_new] = owners_.try_emplace(device.compute_resource, its);
+        if (!is_new && us < owner->second.us) owner->second = its;
       }
   }
 
-  [[nodiscard]] bool takes(std::string_view api, const DeviceInfo& device) const {
+  [[nodiscard]] bool takes(const DeviceInfo& device) const {
     const auto owner = owners_.find(device.compute_resource);
-    return !device.emulated && owner != owners_.end() && owner->second.api == api;
+    return !device.emulated && owner != owners_.end() && owner->second.api == api_of(device.id);
+  }
+  // Returns whether the device is a GPU that is taken through another API, and may do some work faster.
+  [[nodiscard]] bool spares(const DeviceInfo& device, const IsMeasured& is_measured) const {
+    if (!is_measured || device.emulated || device.is_host_cpu() || takes(device)) return false;
+    return is_measured(device) || predicted_us_(device) <= kSpareTimes * owners_.at(device.compute_resource).us;
   }
 
  private:
@@ -65,16 +74,18 @@ class Unnamed {
     std::string api;
     double us;
   };
+  const PredictedUs& predicted_us_;
   std::map<std::string, Owner> owners_;  // by compute resource
 };
 
-// Returns the APIs whose devices an empty list means.
-std::set<std::string, std::less<>> unnamed_apis(std::span<const ApiReport> reports, const PredictedUs& predicted_us) {
+// Returns the APIs whose devices an empty list means, and those of spare devices.
+std::set<std::string, std::less<>> unnamed_apis(std::span<const ApiReport> reports, const PredictedUs& predicted_us,
+                                                const IsMeasured& is_measured) {
   std::set<std::string, std::less<>> apis;
   const Unnamed unnamed(reports, predicted_us);
   for (const ApiReport& report : reports)
     for (const DeviceInfo& device : report.devices)
-      if (unnamed.takes(report.api, device)) apis.insert(report.api);
+      if (unnamed.takes(device) || unnamed.spares(device, is_measured)) apis.insert(report.api);
   return apis;
 }
 
@@ -194,7 +205,7 @@ std::unexpected<Error> unknown_device(std::string_view name, std::span<const std
                                          fmt::join(ids, " ")));
 }
 
-Result<Registry> open_devices(const OpenOptions& options) {
+Result<Registry> open_devices(const OpenOptions& options, const IsMeasured& is_measured) {
   if (!options.machine.empty()) return open_machine(options);
   SHUNT_TRY(check_names(options.devices));
   const std::vector<const ApiRow*> wanted = apis_in(options.devices);
@@ -203,7 +214,7 @@ Result<Registry> open_devices(const OpenOptions& options) {
   for (const ApiRow* api : wanted)
     if (!api->library.empty()) apart.push_back(api);
   const std::vector<ApiReport> reports = reports_of(apart, {});
-  const std::set<std::string, std::less<>> unnamed = unnamed_apis(reports, options.predicted_us);
+  const std::set<std::string, std::less<>> unnamed = unnamed_apis(reports, options.predicted_us, is_measured);
 
   Registry registry;
   for (const ApiRow& api : api_rows()) {
@@ -255,13 +266,22 @@ Result<std::vector<Device*>> select_devices(const Registry& registry, std::strin
   };
   if (list.empty()) {
     const Unnamed unnamed(registry.reports(), predicted_us);
-    choose_all([&](std::string_view api, const DeviceInfo& device) { return unnamed.takes(api, device); });
+    choose_all([&](std::string_view, const DeviceInfo& device) { return unnamed.takes(device); });
     return chosen;
   }
   for (const std::string_view name : names_in(list))
     if (!choose_all([&](std::string_view api, const DeviceInfo& device) { return is_meant(device, api, name); }))
       return nothing_named(registry, name);
   return chosen;
+}
+
+std::vector<Device*> spare_devices(const Registry& registry, const PredictedUs& predicted_us,
+                                   const IsMeasured& is_measured) {
+  const Unnamed unnamed(registry.reports(), predicted_us);
+  std::vector<Device*> spares;
+  for (Device* device : registry.devices())
+    if (unnamed.spares(device->info(), is_measured)) spares.push_back(device);
+  return spares;
 }
 
 }  // namespace shunt

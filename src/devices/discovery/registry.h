@@ -4,6 +4,7 @@
 // The registry is a plain value owned by a Runtime; devices end with it.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -42,9 +43,13 @@ struct Registry {
   [[nodiscard]] std::vector<ApiReport> reports() const;
 };
 
-// Errors: those of an API whose options cannot be fulfilled here; invalid for pin_to_cpus, and for a name that begins
-// with no API's name; those of the machine's file.
-[[nodiscard]] Result<Registry> open_devices(const OpenOptions& options);
+// Returns whether the times predicted for a device rest on measurements.
+using IsMeasured = std::function<bool(const DeviceInfo&)>;
+
+// With `is_measured`, an empty list opens the APIs of spare devices, too. Errors: those of an API whose options cannot
+// be fulfilled here; invalid for pin_to_cpus, and for a name that begins with no API's name; those of the machine's
+// file.
+[[nodiscard]] Result<Registry> open_devices(const OpenOptions& options, const IsMeasured& is_measured = {});
 
 // Opens a replacement for a lost device, which stays as it is. Errors: why the device is gone.
 [[nodiscard]] Result<std::unique_ptr<Device>> reopen_device(const ApiRow& api, const Device& lost,
@@ -69,6 +74,10 @@ struct Selected {
 // are all emulated, with their ids.
 [[nodiscard]] Result<std::vector<Device*>> select_devices(const Registry& registry, std::string_view list,
                                                           const PredictedUs& predicted_us = {});
+// Returns spare devices: the GPUs of an empty list through other APIs, if measured or predicted to take at most twice
+// the least time.
+[[nodiscard]] std::vector<Device*> spare_devices(const Registry& registry, const PredictedUs& predicted_us,
+                                                 const IsMeasured& is_measured);
 
 // Returns whether `name`, an id or an API, means the device; emulated devices are meant only by their ids.
 [[nodiscard]] bool is_meant(const DeviceInfo& device, std::string_view api, std::string_view name);

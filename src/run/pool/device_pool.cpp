@@ -34,11 +34,91 @@ std::string ids_of(std::span<Device* const> devices) {
 }  // namespace
 
 DevicePool::DevicePool(const Runtime& runtime) : runtime_(runtime), audits_{.each = runtime.options().audit} {
-  for (std::size_t index = 0; index < opened(runtime).handles().size(); ++index)
-    members_.push_back({.device = opened(runtime).current(index),
-                        .cost = opened(runtime).costs()[index],
-                        .budget = runtime.budgets()[index]});
+  const OpenedDevices& its = opened(runtime);
+  const auto gpu_of = [&](std::size_t index) { return its.infos()[index].compute_resource; };
+  std::map<std::string, std::size_t, std::less<>> first_of_gpu;  // those with spares
+  const std::size_t in_use = its.handles().size() - its.spares();
+  for (std::size_t index = in_use; index < its.handles().size(); ++index) first_of_gpu.emplace(gpu_of(index), in_use);
+  for (std::size_t index = 0; index < its.handles().size(); ++index) {
+    const auto shared = first_of_gpu.find(gpu_of(index));
+    members_.push_back({.index = index,
+                        .device = opened(runtime).current(index),
+                        .cost = its.costs()[index],
+                        .budget = runtime.budgets()[index],
+                        .gpu = shared == first_of_gpu.end() ? std::string() : shared->first});
+    if (shared == first_of_gpu.end()) continue;
+    shared->second = std::min(shared->second, index);
+    chosen_apis_.try_emplace(shared->first, api_of(its.infos()[index].id));
+  }
+  std::ranges::stable_sort(members_, {}, [&](const Member& member) {
+    return member.gpu.empty() ? member.index : first_of_gpu.at(member.gpu);
+  });
   update();
+}
+
+// A device that is lost or hangs may still hold its GPU's memory, and numbers that are not finite may come from the GPU
+// itself.
+void DevicePool::quarantine(Member& member, const Error& why) {
+  member.is_quarantined = true;
+  member.rules_out_gpu = why.code == Code::device_lost || why.code == Code::timed_out ||
+                         std::ranges::find(suspects_, member.device->info().id) != suspects_.end();
+  member.backoff.add(why, steps_);
+  update();
+}
+
+// Returns the API through which a GPU is used, if at all: the chosen one or, after it failed, another one.
+std::string_view DevicePool::api_for(std::string_view gpu) const {
+  const std::string_view chosen = chosen_apis_.find(gpu)->second;
+  std::string_view other = chosen;
+  for (const Member& member : members_) {
+    if (member.gpu != gpu) continue;
+    const std::string_view api = api_of(member.device->info().id);
+    if ((member.is_quarantined && member.rules_out_gpu) || (api == chosen && !member.is_quarantined)) return chosen;
+    if (other == chosen && !member.is_quarantined) other = api;
+  }
+  return other;
+}
+
+bool DevicePool::is_in_use(const Member& member) const {
+  return !member.is_quarantined && (member.gpu.empty() || api_for(member.gpu) == api_of(member.device->info().id));
+}
+
+std::vector<SharedGpus> DevicePool::shared_gpus() const {
+  std::vector<SharedGpus> all;
+  for (const auto& [gpu, chosen] : chosen_apis_) {
+    std::vector<std::string> apis;
+    for (const bool in_use : {true, false})
+      for (const Member& member : members_) {
+        std::string api(api_of(member.device->info().id));
+        if (member.gpu != gpu || member.is_quarantined || is_in_use(member) != in_use) continue;
+        if (std::ranges::find(apis, api) == apis.end()) apis.push_back(std::move(api));
+      }
+    const bool is_out =
+        std::ranges::none_of(members_, [&](const Member& member) { return member.gpu == gpu && is_in_use(member); });
+    if (is_out || apis.size() < 2) continue;
+    const auto same = std::ranges::find(all, apis, &SharedGpus::apis);
+    if (same == all.end())
+      all.push_back({.gpus = {gpu}, .apis = std::move(apis)});
+    else
+      same->gpus.push_back(gpu);
+  }
+  return all;
+}
+
+void DevicePool::use_api(const SharedGpus& gpus, std::string_view api) {
+  for (const std::string& gpu : gpus.gpus) chosen_apis_[gpu] = api;
+  update();
+}
+
+DevicePool::Offered DevicePool::offered(const SharedGpus& gpus, std::string_view api) const {
+  Offered offered;
+  for (const Member& member : members_) {
+    const std::string& id = member.device->info().id;
+    if (api_of(id) != api || std::ranges::find(gpus.gpus, member.gpu) == gpus.gpus.end()) continue;
+    offered.ids += (offered.ids.empty() ? "" : ", ") + id;
+    offered.are_measured = offered.are_measured && member.cost.is_measured();
+  }
+  return offered;
 }
 
 DeviceSet DevicePool::devices() const {
@@ -61,8 +141,7 @@ Status DevicePool::recover(Error error) {
   // A plan may not fit the reduced budget of a device that ran out of memory.
   const bool is_of_a_plan = error.code == Code::out_of_memory && error.device.empty();
   const auto failed = std::ranges::find_if(members_, [&](const Member& member) {
-    return !member.is_quarantined &&
-           (member.device->info().id == error.device || (is_of_a_plan && member.shortages != 0));
+    return is_in_use(member) && (member.device->info().id == error.device || (is_of_a_plan && member.shortages != 0));
   });
   if (failed == members_.end() || runtime_.options().strict) return std::unexpected(std::move(error));
   const std::string id = failed->device->info().id;
@@ -71,7 +150,11 @@ Status DevicePool::recover(Error error) {
     tell(fmt::format("{}: {}; it gets less to do", id, error.message));
     return {};
   }
-  if (devices_.size() == 1) {
+  const Member before = *failed;
+  quarantine(*failed, error);
+  if (devices_.empty()) {
+    *failed = before;
+    update();
     std::string others;
     for (const Member& member : members_)
       if (member.is_quarantined)
@@ -79,9 +162,6 @@ Status DevicePool::recover(Error error) {
     error.message += others;
     return std::unexpected(std::move(error));
   }
-  failed->is_quarantined = true;
-  failed->backoff.add(error, steps_);
-  update();
   tell(fmt::format("{} failed, {}: {}; going on with {}", id, name_of(error.code), error.message, ids_of(devices_)));
   return {};
 }
@@ -141,20 +221,18 @@ bool DevicePool::count_step() {
     pardon(suspects_.back());
     suspects_.clear();
   }
-  for (std::size_t index = 0; index < members_.size(); ++index) {
-    Member& member = members_[index];
+  for (Member& member : members_) {
     const bool is_wrong = std::ranges::find(audits_.wrong, member.device->info().id) != audits_.wrong.end();
-    if (member.is_quarantined && !is_wrong && !member.backoff.holds(steps_)) changed = take_back(index) || changed;
+    if (member.is_quarantined && !is_wrong && !member.backoff.holds(steps_)) changed = take_back(member) || changed;
     if (!member.is_quarantined && member.backoff.is_over(steps_)) member.backoff.end();
   }
   if (changed) update();
   return changed;
 }
 
-bool DevicePool::take_back(std::size_t index) {
-  Member& member = members_[index];
+bool DevicePool::take_back(Member& member) {
   const std::string& id = member.device->info().id;
-  auto revived = opened(runtime_).revive(index);
+  auto revived = opened(runtime_).revive(member.index);
   if (!revived) {
     member.backoff.add(std::move(revived).error(), steps_);
     tell(fmt::format("{} cannot be used again yet: {}", id, member.backoff.why().message));
@@ -163,7 +241,7 @@ bool DevicePool::take_back(std::size_t index) {
   member.device = *revived;
   member.is_quarantined = false;
   member.shortages = 0;
-  member.budget = runtime_.budgets()[index];
+  member.budget = runtime_.budgets()[member.index];
   tell(fmt::format("{} is used again", id));
   return true;
 }
@@ -178,11 +256,20 @@ void DevicePool::update() {
       quarantined_.push_back({.id = member.device->info().id, .why = member.backoff.why().message});
       continue;
     }
+    if (!is_in_use(member)) continue;
     devices_.push_back(member.device);
     costs_.push_back(member.cost);
     costs_.back().correct(member.factor);
-    budgets_.push_back(member.budget);
+    budgets_.push_back(budget_of(member));
   }
+}
+
+// What one API found too much of a GPU's memory is too much for another.
+std::uint64_t DevicePool::budget_of(const Member& member) const {
+  std::uint64_t least = member.budget;
+  for (const Member& other : members_)
+    if (!member.gpu.empty() && other.gpu == member.gpu) least = std::min(least, other.budget);
+  return least;
 }
 
 // Takes one sample per device and run: many short programs say no more about it than the long one next to them. A
@@ -239,7 +326,7 @@ std::vector<std::string> DevicePool::doubt_contradicted() {
 void DevicePool::set_costs(std::span<const DeviceCost> costs) {
   std::size_t next = 0;
   for (Member& member : members_) {
-    if (member.is_quarantined) continue;
+    if (!is_in_use(member)) continue;
     member.cost = costs[next++];
     member.ratio = {};
     member.factor = 1;

@@ -1,12 +1,15 @@
 // The devices of a runtime that a session or a computation runs on: all except those that failed.
 //
-// A device that failed is quarantined for a number of steps, which doubles with each failure, and reopened if it was
-// lost. A device that ran out of memory first gets a smaller budget a few times. The runtime must outlive it. One
-// thread at a time.
+// Of a GPU that several APIs offer (OpenedDevices::spares()), it uses one at a time: the chosen one, or if that failed,
+// another one. A device that failed is quarantined for a number of steps, which doubles with each failure, and reopened
+// if it was lost. A device that ran out of memory first gets a smaller budget a few times. The runtime must outlive it.
+// One thread at a time.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,11 +27,11 @@ namespace shunt {
 
 // The devices that plans are made for. The spans are in the same order.
 struct DeviceSet {
-  // All devices of a runtime.
+  // All devices of a runtime except the spare ones.
   DeviceSet(const Runtime& runtime)  // NOLINT(google-explicit-constructor): it is what a runtime has
-      : devices(opened(runtime).handles()),
-        costs(opened(runtime).costs()),
-        budgets(runtime.budgets()),
+      : devices(opened(runtime).handles().first(opened(runtime).handles().size() - opened(runtime).spares())),
+        costs(opened(runtime).costs().first(devices.size())),
+        budgets(runtime.budgets().first(devices.size())),
         strict(runtime.options().strict) {}
   DeviceSet() = default;
 
@@ -68,12 +71,32 @@ class DeviceSnapshot {
   bool strict_;
 };
 
+// GPUs that the same APIs offer.
+struct SharedGpus {
+  std::vector<std::string> gpus;  // their compute resources
+  std::vector<std::string> apis;  // those that work; the one in use is the first
+};
+
 class DevicePool {
  public:
   explicit DevicePool(const Runtime& runtime);
 
   // Valid until a non-const call below.
   [[nodiscard]] DeviceSet devices() const;
+
+  // Returns the GPUs of which an API may be chosen.
+  [[nodiscard]] std::vector<SharedGpus> shared_gpus() const;
+  // Uses the GPUs through the API from now on, as long as it works.
+  void use_api(const SharedGpus& gpus, std::string_view api);
+  struct Offered {
+    std::string ids;
+    bool are_measured = true;
+  };
+  // Describes the devices through which an API offers the GPUs.
+  [[nodiscard]] Offered offered(const SharedGpus& gpus, std::string_view api) const;
+  // The APIs that were not chosen, for plans to report.
+  [[nodiscard]] const std::vector<OtherApi>& other_apis() const { return other_apis_; }
+  void set_other_apis(std::vector<OtherApi> others) { other_apis_ = std::move(others); }
 
   // Notes a plan that is about to run.
   void note(const Plan& plan);
@@ -113,12 +136,15 @@ class DevicePool {
 
  private:
   struct Member {
+    std::size_t index;  // among the runtime's devices
     Device* device;
     DeviceCost cost;
     std::uint64_t budget;
+    std::string gpu;            // the compute resource that it shares with devices of other APIs; empty: none
     std::uint64_t planned = 0;  // most bytes of its memory that a plan used
     int shortages = 0;          // out-of-memory failures since it was last opened
     bool is_quarantined = false;
+    bool rules_out_gpu = false;  // while quarantined: nor may another API use its GPU
     Backoff backoff = {};
     RunningMedian ratio = {};  // actual over predicted time of its part of a run, before correction
     double factor = 1;         // the correction of its costs
@@ -127,11 +153,17 @@ class DevicePool {
   // Takes a device back at once, because it was not to blame.
   void pardon(std::string_view device);
   [[nodiscard]] bool shrink(Member& member);
-  [[nodiscard]] bool take_back(std::size_t index);
+  void quarantine(Member& member, const Error& why);
+  [[nodiscard]] bool take_back(Member& member);
+  [[nodiscard]] bool is_in_use(const Member& member) const;
+  [[nodiscard]] std::string_view api_for(std::string_view gpu) const;
+  [[nodiscard]] std::uint64_t budget_of(const Member& member) const;
   void update();
 
   const Runtime& runtime_;
-  std::vector<Member> members_;  // one per device of the runtime
+  std::vector<Member> members_;  // one per device of the runtime, with spares next to the devices that they may replace
+  std::map<std::string, std::string, std::less<>> chosen_apis_;  // by GPU
+  std::vector<OtherApi> other_apis_;
   std::uint64_t steps_ = 0;
   Audits audits_;
   std::vector<std::string> suspects_;  // devices left out because of numbers that are not finite

@@ -188,6 +188,26 @@ TEST(Lists, OfTwoApisOfOneGpuTheOnePredictedFasterIsUsed) {
   EXPECT_EQ(listed(offer(1, 8), "cuda,vulkan:0"), "cuda:0,vulkan:0") << "a list is what it says";
 }
 
+TEST(Lists, OtherApisOfAGpuAreSpareIfTheyMayBeFasterForSomeWork) {
+  const auto spares = [](double gigabytes_per_s, bool is_measured, bool is_emulated = false) {
+    const Registry registry = registry_of(
+        {{.id = "cpu:simd", .resource = "cpu", .gigabytes_per_s = 9},
+         {.id = "cuda:0", .resource = "gpu:a", .gigabytes_per_s = 8},
+         {.id = "vulkan:0", .emulated = is_emulated, .resource = "gpu:a", .gigabytes_per_s = gigabytes_per_s},
+         {.id = "vulkan:1", .resource = "gpu:b", .gigabytes_per_s = 1}});
+    std::string ids;
+    const PredictedUs by_prior = [](const DeviceInfo& info) { return typical_us(DeviceCost(info, nullptr)); };
+    for (const Device* each : spare_devices(registry, by_prior, [&](const DeviceInfo&) { return is_measured; }))
+      ids += each->info().id + " ";
+    return ids;
+  };
+  EXPECT_EQ(spares(5, false), "vulkan:0 ");
+  EXPECT_EQ(spares(3, false), "");
+  EXPECT_EQ(spares(3, true), "vulkan:0 ");
+  EXPECT_EQ(spares(3, true, true), "") << "emulated";
+  EXPECT_EQ(spares(9, false), "cuda:0 ");
+}
+
 TEST(Lists, WhatWasMeasuredDecidesOverWhatIsBelieved) {
   const Registry registry = registry_of({{.id = "cuda:0", .resource = "gpu:a", .gigabytes_per_s = 1},
                                          {.id = "vulkan:0", .resource = "gpu:a", .gigabytes_per_s = 8}});
