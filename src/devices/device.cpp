@@ -11,6 +11,17 @@ std::uint64_t Device::now_ns() const { return trace::now_ns(); }
 
 Layout Device::layout_for(const OpCall&, std::size_t) const { return Layout::rows; }
 
+std::vector<KernelCandidate> Device::kernels_for(const OpCall&, Layout) const { return {}; }
+
+void Device::choose_kernels(KernelChoices) {}
+
+Layout weights_layout(const Device& device, const OpCall& call) {
+  for (std::size_t input = 0; input < call.inputs.size(); ++input)
+    if (call.has_input(input))
+      if (const Layout layout = device.layout_for(call, input); layout != Layout::rows) return layout;
+  return Layout::rows;
+}
+
 Result<std::unique_ptr<Buffer>> Device::import_host(std::span<const std::byte>, std::shared_ptr<const void>) {
   return fail(Code::unsupported, fmt::format("{} has no way to use the host's memory", info().id));
 }

@@ -3,6 +3,8 @@
 // A device computes and has memory. Its calls, in the usual order:
 //   info       identity, compute resource, memory pool and limits
 //   supports   whether it can run these ops on these operands, or the reason why not
+//   kernels_for, choose_kernels
+//              which kernels could run an op, if there are several, and which of them measurements prefer
 //   allocate   makes a Buffer of its memory; write, read and copy move bytes and return an Event
 //   upload     moves weights there, piece by piece, while the caller reads the next ones (upload.h)
 //   prepare    turns a run of ops with bound buffers into a Program: fuses, records, captures, compiles
@@ -12,8 +14,8 @@
 // The core checks all input first: a backend may assume valid operands, offsets inside buffers, and buffers of its own.
 // Errors that a caller cannot foresee are out_of_memory, device_lost, timed_out and internal; those of a submission may
 // surface in its Event instead. Numbers are IEEE 754, rounded to nearest; subnormals may be read and written as zero.
-// Threads: info, supports and health are safe from any thread. All else, including destructors and Event::wait(), is
-// one call at a time per device.
+// Threads: info, supports, layout_for, kernels_for and health are safe from any thread, but not beside choose_kernels.
+// All else, including destructors and Event::wait(), is one call at a time per device.
 #pragma once
 
 #include <chrono>
@@ -28,6 +30,7 @@
 
 #include "devices/event.h"
 #include "ops/arithmetic.h"
+#include "ops/kernel_choice.h"
 #include "ops/layout.h"
 #include "ops/op.h"
 #include "shunt/devices.h"
@@ -41,6 +44,7 @@ struct Support {
   std::string reason;                       // empty: supported
   std::uint64_t scratch_bytes = 0;          // upper bound on what a program of these ops needs besides its bindings
   Arithmetic arithmetic = Arithmetic::f32;  // of products: the least exact that it uses, and the calls' numerics allow
+  ChosenKernel kernel = {};                 // that runs the last of the ops, in the layout of layout_for()
   explicit operator bool() const { return reason.empty(); }
 };
 
@@ -67,9 +71,10 @@ struct ProgramOp {
   OpCall call;
   std::vector<Binding> inputs;  // one per call.inputs
   Binding output;
-  std::string name;         // of the node, for traces and messages
-  std::string_view reason;  // why it runs here, for traces; empty: unknown
-  double predicted_us = 0;  // 0: unknown
+  std::string name;              // of the node, for traces and messages
+  std::string_view reason;       // why it runs here, for traces; empty: unknown
+  double predicted_us = 0;       // 0: unknown
+  std::string_view kernel = {};  // one of Device::kernels_for(); empty: the device's choice
 };
 
 // A run of ops to prepare. prepare() copies operands and bindings.
@@ -136,6 +141,12 @@ class Device {
   // Returns the layout in which the device reads a weight fastest that is an input of the call. Its programs take that
   // one and rows, but all weights of a call in the same. REQUIRES: supports() accepted the call.
   [[nodiscard]] virtual Layout layout_for(const OpCall& call, std::size_t input) const;
+  // Returns the kernels that could run the call with its weights in that layout, the one that the device takes by its
+  // own rule first. The default is none, as for a device with one kernel for the call. REQUIRES: as layout_for().
+  [[nodiscard]] virtual std::vector<KernelCandidate> kernels_for(const OpCall& call, Layout weights) const;
+  // Has supports() and programs prepared from now on take these kernels where they can run a call. The default does
+  // nothing.
+  virtual void choose_kernels(KernelChoices choices);
 
   // State buffers start zeroed and, if the API allows, take real memory only where they are touched.
   [[nodiscard]] virtual Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) = 0;
@@ -165,5 +176,9 @@ class Device {
   [[nodiscard]] virtual std::uint64_t now_ns() const;
   [[nodiscard]] virtual Health health() const = 0;
 };
+
+// Returns the layout of those weights of a call that the device reads fastest in another than rows. REQUIRES:
+// supports() accepted the call.
+[[nodiscard]] Layout weights_layout(const Device& device, const OpCall& call);
 
 }  // namespace shunt

@@ -70,6 +70,10 @@ class FaultyDevice final : public Device {
   [[nodiscard]] Layout layout_for(const OpCall& call, std::size_t input) const override {
     return real_->layout_for(call, input);
   }
+  [[nodiscard]] std::vector<KernelCandidate> kernels_for(const OpCall& call, Layout weights) const override {
+    return real_->kernels_for(call, weights);
+  }
+  void choose_kernels(KernelChoices choices) override { real_->choose_kernels(std::move(choices)); }
 
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) override {
     SHUNT_TRY(begin(faults_->allocation()));

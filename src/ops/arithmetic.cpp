@@ -63,6 +63,27 @@ std::string words_of(Arithmetic arithmetic) {
 
 Arithmetic least_exact(Arithmetic a, Arithmetic b) { return info_of(a).error < info_of(b).error ? b : a; }
 
+std::string kind_of(const OpCall& call, Arithmetic arithmetic) {
+  std::string kind(name_of(call.op));
+  std::span<const Operand* const> inputs = call.inputs;
+  while (!inputs.empty() && inputs.back() == nullptr) inputs = inputs.first(inputs.size() - 1);
+  for (const Operand* input : inputs) {
+    kind += ' ';
+    kind += input == nullptr ? "-" : name_of(input->dtype);
+  }
+  kind += " -> ";
+  kind += name_of(call.output->dtype);
+  return kind + words_of(arithmetic);
+}
+
+Arithmetic arithmetic_of(std::string_view kind) {
+  for (std::size_t index = 0; index < arithmetics().size(); ++index) {
+    const auto arithmetic = static_cast<Arithmetic>(index);
+    if (const std::string words = words_of(arithmetic); !words.empty() && kind.ends_with(words)) return arithmetic;
+  }
+  return Arithmetic::f32;
+}
+
 bool allows(const OpCall& call, Arithmetic arithmetic) {
   switch (call.numerics) {
     case Numerics::exact:

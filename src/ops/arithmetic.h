@@ -28,6 +28,11 @@ struct ArithmeticInfo {
 
 [[nodiscard]] Arithmetic least_exact(Arithmetic a, Arithmetic b);
 
+// Names the op, the dtypes of its operands and how the device computes its products: "linear F32 Q8_0 -> F32 in
+// halves". Times are compared within one kind.
+[[nodiscard]] std::string kind_of(const OpCall& call, Arithmetic arithmetic);
+[[nodiscard]] Arithmetic arithmetic_of(std::string_view kind);
+
 // Returns whether a call may be computed so. With automatic numerics, rounding activations may not add more error than
 // the format of the weights, or of the cache, has made already.
 [[nodiscard]] bool allows(const OpCall& call, Arithmetic arithmetic);

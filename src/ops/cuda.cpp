@@ -49,11 +49,12 @@ bool is_of_family(const CudaKernel& kernel, const CudaModule& module, std::strin
   return (kernel.family.empty() ? module.family : kernel.family) == family;
 }
 
-bool is_better(const CudaModule& module, const CudaKernel& kernel, const CudaEntry& than) {
-  const auto rank = [](const CudaModule& of, int of_kernel) {
-    return std::tuple(of_kernel, of.capability, of.is_for_one);
+bool is_better(const OpCall& call, const CudaModule& module, const CudaKernel& kernel, const CudaEntry& than) {
+  const auto rank = [&](const CudaModule& of, const CudaKernel& its) {
+    const bool yields = its.yields != nullptr && its.yields(call);
+    return std::tuple(its.rank > 0, !yields, its.rank, of.capability, of.is_for_one);
   };
-  return rank(module, kernel.rank) > rank(*than.module, than.kernel->rank);
+  return rank(module, kernel) > rank(*than.module, *than.kernel);
 }
 
 bool runs_on(const CudaModule& module, const CudaGpu& gpu) {
@@ -87,10 +88,58 @@ std::vector<CudaEntry> entries_before(const CudaKernel& kernel, const OpCall& ca
   CudaEntry entry;
   for (const CudaModule& module : cuda_modules())
     if (module.name == kernel.before->name && runs_on(module, gpu) &&
-        (entry.module == nullptr || is_better(module, *kernel.before, entry)))
+        (entry.module == nullptr || is_better(call, module, *kernel.before, entry)))
       entry = entry_of(module, *kernel.before, call);
   entries.push_back(std::move(entry));
   return entries;
+}
+
+// The best kernel of each source that can run a call, in the order of the rule.
+struct Feasible {
+  std::vector<CudaEntry> entries;
+  std::string refusal;  // if there are none
+
+  void add(const OpCall& call, const CudaModule& module, const CudaKernel& kernel) {
+    CudaEntry entry = entry_of(module, kernel, call);
+    const auto same = std::ranges::find(entries, entry.source(), &CudaEntry::source);
+    if (same == entries.end())
+      entries.push_back(std::move(entry));
+    else if (is_better(call, module, kernel, *same))
+      *same = std::move(entry);
+  }
+  // Returns those that may compete: what runs any call is no match for kernels that were made for it.
+  [[nodiscard]] std::vector<KernelCandidate> candidates() const {
+    std::vector<KernelCandidate> found;
+    for (const CudaEntry& entry : entries)
+      if (entry.kernel->rank > 0) found.push_back({entry.source(), entry.kernel->arithmetic});
+    return found.size() > 1 ? found : std::vector<KernelCandidate>();
+  }
+};
+
+Feasible feasible_kernels(const OpCall& call, const CudaGpu& gpu, Layout weights) {
+  const OpInfo& row = info_of(call.op);
+  Feasible found{.entries = {}, .refusal = fmt::format("{}: there is no CUDA kernel for it", row.name)};
+  if (std::ranges::find(cuda_modules(), row.family, &CudaModule::family) == cuda_modules().end()) return found;
+  if (std::string refusal = family_refusal(call); !refusal.empty()) {
+    found.refusal = std::move(refusal);
+    return found;
+  }
+  for (const CudaModule& module : cuda_modules()) {
+    if (!runs_on(module, gpu)) continue;
+    for (const CudaKernel* const kernel : module.kernels) {
+      if (!is_of_family(*kernel, module, row.family) || (kernel->is_for_one && !module.is_for_one)) continue;
+      if (kernel->weights != weights || !allows(call, kernel->arithmetic)) continue;
+      if (!module.part.empty() && kernel->part(call) != module.part) continue;
+      if (std::string refusal = refusal_of(call, *kernel, gpu); refusal.empty())
+        found.add(call, module, *kernel);
+      else if (kernel->rank == 0)
+        found.refusal = std::move(refusal);
+    }
+  }
+  std::ranges::stable_sort(found.entries, [&](const CudaEntry& one, const CudaEntry& other) {
+    return is_better(call, *one.module, *one.kernel, other);
+  });
+  return found;
 }
 
 }  // namespace
@@ -148,30 +197,25 @@ std::uint64_t most_blocks_of(const CudaKernel& kernel, const CudaGpu& gpu) {
   return kernel.most_blocks == 0 ? kMostBlocks : std::uint64_t{kernel.most_blocks} * gpu.multiprocessors;
 }
 
-CudaChoice choose_cuda(const OpCall& call, const CudaGpu& gpu, Layout weights) {
-  const OpInfo& row = info_of(call.op);
-  CudaChoice choice{.refusal = fmt::format("{}: there is no CUDA kernel for it", row.name)};
-  if (std::ranges::find(cuda_modules(), row.family, &CudaModule::family) == cuda_modules().end()) return choice;
-  if (std::string refusal = family_refusal(call); !refusal.empty()) {
-    choice.refusal = std::move(refusal);
-    return choice;
+std::vector<KernelCandidate> cuda_candidates(const OpCall& call, const CudaGpu& gpu, Layout weights) {
+  return feasible_kernels(call, gpu, weights).candidates();
+}
+
+CudaChoice choose_cuda(const OpCall& call, const CudaGpu& gpu, Layout weights, const CudaPreference& preference) {
+  Feasible found = feasible_kernels(call, gpu, weights);
+  if (found.entries.empty()) return {.main = {}, .before = {}, .refusal = std::move(found.refusal), .use = {}};
+  CudaChoice choice{.main = found.entries.front(), .before = {}, .refusal = {}, .use = {}};
+  if (const std::vector<KernelCandidate> candidates = found.candidates(); !candidates.empty()) {
+    const auto named = std::ranges::find(candidates, preference.named, &KernelCandidate::name);
+    std::optional<std::size_t> chosen;
+    if (named != candidates.end())
+      chosen = static_cast<std::size_t>(named - candidates.begin());
+    else if (preference.measured != nullptr)
+      chosen = measured_choice(*preference.measured, call, candidates);
+    choice.use = {.name = candidates[chosen.value_or(0)].name, .is_measured = chosen.has_value()};
+    choice.main = *std::ranges::find(found.entries, choice.use.name, &CudaEntry::source);
   }
-  for (const CudaModule& module : cuda_modules()) {
-    if (!runs_on(module, gpu)) continue;
-    for (const CudaKernel* const kernel : module.kernels) {
-      if (!is_of_family(*kernel, module, row.family) || (kernel->is_for_one && !module.is_for_one)) continue;
-      if (kernel->weights != weights || !allows(call, kernel->arithmetic)) continue;
-      if (!module.part.empty() && kernel->part(call) != module.part) continue;
-      if (choice.main.module != nullptr && !is_better(module, *kernel, choice.main)) continue;
-      if (std::string refusal = refusal_of(call, *kernel, gpu); refusal.empty())
-        choice.main = entry_of(module, *kernel, call);
-      else if (kernel->rank == 0)
-        choice.refusal = std::move(refusal);
-    }
-  }
-  if (choice.main.module == nullptr) return choice;
   choice.before = entries_before(*choice.main.kernel, call, gpu);
-  choice.refusal.clear();
   return choice;
 }
 

@@ -25,6 +25,7 @@
 
 #include "ops/arithmetic.h"
 #include "ops/cuda_call.h"
+#include "ops/kernel_choice.h"
 #include "ops/layout.h"
 #include "ops/shader.h"
 
@@ -48,8 +49,11 @@ struct CudaKernel {
   std::string (*variant)(const OpCall& call) = nullptr;
   // Returns which of the source's modules runs the call, if it was compiled to several.
   std::string (*part)(const OpCall& call) = dtype_of_weight;
-  // Among a family's kernels that can run a call, the one with the highest rank is chosen.
+  // Among a family's kernels that can run a call, the rule takes the one with the highest rank. Those of rank 0 run
+  // what no other can.
   int rank = 0;
+  // Returns whether the rule leaves the call to others with a rank, if one of them can run it. Null: it never does.
+  bool (*yields)(const OpCall& call) = nullptr;
   // It is only in modules for one capability (CudaModule::is_for_one), not in those of the same source for newer GPUs.
   bool is_for_one = false;
   // Returns numbers that the kernel reads through CudaCall::constants; null: none.
@@ -126,6 +130,18 @@ struct CudaEntry {
 
   // Whether it may start before the kernel ahead of it has ended, and itself waits for that one's results.
   [[nodiscard]] bool starts_early() const { return module->capability >= 90; }
+  // The name of its source.
+  [[nodiscard]] std::string_view source() const { return kernel->name.empty() ? module->family : kernel->name; }
+};
+
+// Returns the kernels of different sources that can run a call, the one that the rule takes first; empty if there are
+// not several. `weights` is the layout of those weights of the call that have one other than rows.
+[[nodiscard]] std::vector<KernelCandidate> cuda_candidates(const OpCall& call, const CudaGpu& gpu, Layout weights);
+
+// What decides among several kernels, before the rule does.
+struct CudaPreference {
+  const KernelChoices* measured = nullptr;
+  std::string_view named = {};  // one of cuda_candidates(); empty: the one that was measured
 };
 
 // The kernels that run a call, or why there are none.
@@ -133,9 +149,10 @@ struct CudaChoice {
   CudaEntry main;
   std::vector<CudaEntry> before;  // in the order in which they run
   std::string refusal;
+  ChosenKernel use;
 };
-// `weights` is the layout of those weights of the call that have one other than rows.
-[[nodiscard]] CudaChoice choose_cuda(const OpCall& call, const CudaGpu& gpu, Layout weights = Layout::rows);
+[[nodiscard]] CudaChoice choose_cuda(const OpCall& call, const CudaGpu& gpu, Layout weights = Layout::rows,
+                                     const CudaPreference& preference = {});
 
 // Returns the kernel that runs `next` and a call before it in one launch. Its module is null if there is none.
 // REQUIRES: `kernel` was chosen for both.

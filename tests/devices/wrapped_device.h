@@ -20,6 +20,10 @@ class WrappedDevice : public Device {
   [[nodiscard]] Layout layout_for(const OpCall& call, std::size_t input) const override {
     return inner_.layout_for(call, input);
   }
+  [[nodiscard]] std::vector<KernelCandidate> kernels_for(const OpCall& call, Layout weights) const override {
+    return inner_.kernels_for(call, weights);
+  }
+  void choose_kernels(KernelChoices choices) override { inner_.choose_kernels(std::move(choices)); }
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse use) override {
     return inner_.allocate(bytes, use);
   }

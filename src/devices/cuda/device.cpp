@@ -160,6 +160,11 @@ bool can_be_strips(const Operand& weight) {
   return columns != 0 && has_strips(weight.dtype, weight.shape.elements() / columns, columns);
 }
 
+bool has_weight_for_strips(const OpCall& call) {
+  return std::ranges::any_of(call.inputs,
+                             [](const Operand* input) { return input != nullptr && can_be_strips(*input); });
+}
+
 class CudaDevice final : public Device {
  public:
   CudaDevice(std::shared_ptr<Context> context, DeviceInfo info, trace::Recorder* recorder)
@@ -180,7 +185,7 @@ class CudaDevice final : public Device {
     Support support{.scratch_bytes = sizeof(Parameters) + kCudaCounterBytes};
     std::uint64_t scratch = 0;
     for (const OpCall& call : run) {
-      const CudaChoice choice = choose_cuda(call, context_->gpu());
+      const CudaChoice choice = choose(call, Layout::rows);
       if (choice.main.module == nullptr) return {.reason = choice.refusal};
       support.scratch_bytes += 2 * cuda_block(call, choice.main).bytes.size();
       const CudaChoice laid_out = in_strips(call);
@@ -189,6 +194,8 @@ class CudaDevice final : public Device {
         scratch = std::max(scratch, scratch_of(*each, call));
         support.arithmetic = least_exact(support.arithmetic, each->main.kernel->arithmetic);
       }
+      const bool is_laid_out = laid_out.main.module != nullptr && has_weight_for_strips(call);
+      support.kernel = (is_laid_out ? laid_out : choice).use;
     }
     support.scratch_bytes += scratch;
     return support;
@@ -197,6 +204,11 @@ class CudaDevice final : public Device {
     const bool is_taken = can_be_strips(call.input(input)) && in_strips(call).main.module != nullptr;
     return is_taken ? Layout::strips : Layout::rows;
   }
+
+  [[nodiscard]] std::vector<KernelCandidate> kernels_for(const OpCall& call, Layout weights) const override {
+    return cuda_candidates(call, context_->gpu(), weights);
+  }
+  void choose_kernels(KernelChoices choices) override { choices_ = std::move(choices); }
 
   [[nodiscard]] Result<std::unique_ptr<Buffer>> allocate(std::uint64_t bytes, BufferUse) override {
     SHUNT_TRY(health_.get().status);
@@ -228,7 +240,7 @@ class CudaDevice final : public Device {
 
   [[nodiscard]] Result<std::unique_ptr<Program>> prepare(const ProgramRequest& request) override {
     SHUNT_TRY(health_.get().status);
-    auto program = CudaProgram::create(context_, kernels_, request);
+    auto program = CudaProgram::create(context_, kernels_, request, choices_);
     if (!program)
       return std::unexpected(lose(fmt::format("program \"{}\"", request.name), std::move(program).error()).error());
     return std::move(*program);
@@ -299,9 +311,12 @@ class CudaDevice final : public Device {
     UploadRing ring_;
   };
 
+  [[nodiscard]] CudaChoice choose(const OpCall& call, Layout weights) const {
+    return choose_cuda(call, context_->gpu(), weights, {.measured = &choices_});
+  }
   // Returns the kernels for weights in strips, or none.
   [[nodiscard]] CudaChoice in_strips(const OpCall& call) const {
-    return context_->gpu().reads_strips() ? choose_cuda(call, context_->gpu(), Layout::strips) : CudaChoice{};
+    return context_->gpu().reads_strips() ? choose(call, Layout::strips) : CudaChoice{};
   }
 
   // A submission or a read, in stream order.
@@ -377,6 +392,7 @@ class CudaDevice final : public Device {
   Kernels kernels_;
   Transfer transfer_;
   std::deque<Pending> pending_;
+  KernelChoices choices_;
   HealthRecord health_{info_.id};
 };
 

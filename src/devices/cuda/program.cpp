@@ -162,21 +162,22 @@ std::uint64_t scratch_of(const CudaChoice& choice, const OpCall& call) {
 }
 
 Result<std::unique_ptr<CudaProgram>> CudaProgram::create(std::shared_ptr<Context> context, Kernels& kernels,
-                                                         const ProgramRequest& request) {
+                                                         const ProgramRequest& request, const KernelChoices& choices) {
   std::unique_ptr<CudaProgram> program(new CudaProgram(std::move(context)));
   program->context_->enter();
   program->name_ = request.name;
   program->content_.resize(sizeof(Parameters));
-  std::vector<CudaChoice> choices;
+  std::vector<CudaChoice> chosen;
   std::uint64_t scratch_bytes = 0;
   for (const ProgramOp& op : request.ops) {
-    choices.push_back(choose_cuda(op.call, program->context_->gpu(), layout_of(op)));
-    if (choices.back().main.module == nullptr) return fail(Code::unsupported, choices.back().refusal);
-    scratch_bytes = std::max(scratch_bytes, scratch_of(choices.back(), op.call));
+    chosen.push_back(
+        choose_cuda(op.call, program->context_->gpu(), layout_of(op), {.measured = &choices, .named = op.kernel}));
+    if (chosen.back().main.module == nullptr) return fail(Code::unsupported, chosen.back().refusal);
+    scratch_bytes = std::max(scratch_bytes, scratch_of(chosen.back(), op.call));
   }
   SHUNT_TRY(program->make_scratch(scratch_bytes));
   for (std::uint32_t op = 0; op < request.ops.size(); ++op)
-    SHUNT_TRY(program->plan(request.ops[op], op, choices[op], kernels));
+    SHUNT_TRY(program->plan(request.ops[op], op, chosen[op], kernels));
   SHUNT_TRY(program->upload());
   SHUNT_TRY(program->capture());
   return program;

@@ -48,9 +48,11 @@ class SideStreams;
 
 class CudaProgram final : public Program {
  public:
-  // The buffers and `kernels` must outlive it. Errors: unsupported if an op has no kernel, out_of_memory.
+  // The buffers and `kernels` must outlive it. Ops that name no kernel take those of `choices`. Errors: unsupported if
+  // an op has no kernel, out_of_memory.
   [[nodiscard]] static Result<std::unique_ptr<CudaProgram>> create(std::shared_ptr<Context> context, Kernels& kernels,
-                                                                   const ProgramRequest& request);
+                                                                   const ProgramRequest& request,
+                                                                   const KernelChoices& choices);
   ~CudaProgram() override;
   CudaProgram(const CudaProgram&) = delete;
   CudaProgram& operator=(const CudaProgram&) = delete;

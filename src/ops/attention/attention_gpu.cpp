@@ -80,13 +80,12 @@ std::string cache_variant(const OpCall& call) {
   return fmt::format("_{}", name_of(static_cast<DType>(attention_arguments(call).state_dtype)));
 }
 
-// Few tokens, or no more than there are sequences, which rarely share keys.
-std::string split_supports(const OpCall& call) {
+std::string split_supports(const OpCall& call) { return tensor_core_refusal(attention_arguments(call)); }
+// It is for few tokens, or for no more than there are sequences, which rarely share keys.
+bool has_many_tokens(const OpCall& call) {
   constexpr std::uint32_t kFewTokens = 64;
   const AttentionArgs args = attention_arguments(call);
-  if (args.query.extents[1] > std::max(kFewTokens, args.table.sequences))
-    return "attention: there are too many tokens for this kernel";
-  return tensor_core_refusal(args);
+  return args.query.extents[1] > std::max(kFewTokens, args.table.sequences);
 }
 std::uint64_t split_blocks(const OpCall& call) {
   const AttentionSplit split = attention_split(attention_arguments(call));
@@ -163,6 +162,7 @@ constexpr CudaKernel kMoreCuda[] = {
      .variant = cache_variant,
      .part = head_size,
      .rank = 4,
+     .yields = has_many_tokens,
      .scratch_bytes = split_scratch_bytes},
 };
 

@@ -74,10 +74,11 @@ std::string product_refusal(const OpCall& call) {
   if (std::string reason = up_refusal(call); !reason.empty()) return reason;
   if (std::string reason = strips_refusal(call); !reason.empty()) return reason;
   const ExpertsArgs args = experts_arguments(call);
-  if (args.tokens <= kLinearRowXRows) return "linear_experts: x has too few rows for this kernel";
+  if (args.tokens <= kLinearRowXRows / 2) return "linear_experts: x has too few rows for this kernel";
   if (args.held > kExpertsMostHeld) return "linear_experts: there are too many matrices for this kernel";
   return {};
 }
+bool has_few_rows(const OpCall& call) { return experts_arguments(call).tokens <= kLinearRowXRows; }
 template <bool exact>
 constexpr std::uint32_t kHalves = exact ? 2 : 1;
 template <bool exact>
@@ -130,6 +131,7 @@ constexpr CudaKernel kProduct{.name = "experts_product",
                               .threads = threads_of_block<kLinearProductThreads>,
                               .variant = product_variant<exact>,
                               .rank = exact ? 2 : 3,
+                              .yields = has_few_rows,
                               .weights = Layout::strips,
                               .arithmetic = exact ? Arithmetic::f32 : Arithmetic::halves,
                               .most_blocks = 1,

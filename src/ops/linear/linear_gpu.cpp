@@ -227,9 +227,18 @@ std::uint32_t halves_x_rows(const OpCall& call) {
   return std::ranges::min(kHalvesTiles, {}, time).x_rows;
 }
 
+// A tile of so few rows of x would be padding, mostly; strips and row kernels are always faster.
+constexpr std::uint32_t kLeastTileRows = kLinearRowXRows / 2 + 1;
+std::string tiny_tile_refusal(const LinearArgs& args) {
+  return linear_capacity(args) < kLeastTileRows ? "linear: x has too few rows for this kernel" : std::string();
+}
+bool has_few_rows(const OpCall& call) { return linear_capacity(linear_args(call)) <= kLinearRowXRows; }
+
 std::string cuda_halves_supports(const OpCall& call) {
   const LinearArgs args = linear_args(call);
-  if (std::string reason = cuda_tile_supports(call); !reason.empty()) return reason;
+  if (std::string reason = cuda_units_refusal(args); !reason.empty()) return reason;
+  if (std::string reason = tiny_tile_refusal(args); !reason.empty()) return reason;
+  if (std::string reason = fours_refusal(args); !reason.empty()) return reason;
   if (args.k % kLinearPieceColumns != 0) return "linear: x has no whole pieces of 64 columns";
   return uneven_rows_refusal(args);
 }
@@ -252,12 +261,13 @@ std::uint64_t cuda_halves_scratch_bytes(const OpCall& call) {
 
 // Few rows of a weight of F32: linear_tile would leave most of a large GPU's multiprocessors without a tile.
 std::string cuda_warps_supports(const OpCall& call) {
-  constexpr std::uint64_t kEnoughTiles = 64;
   if (call.input(1).dtype != DType::F32) return "linear: this kernel is for weights of F32";
   if (std::string reason = normalizes_refusal(call); !reason.empty()) return reason;
-  if (std::string reason = cuda_tile_supports(call); !reason.empty()) return reason;
-  if (cuda_tile_blocks(call) < kEnoughTiles) return {};
-  return "linear: the weight has too many rows for this kernel";
+  return cuda_tile_supports(call);
+}
+bool has_tiles_for_all(const OpCall& call) {
+  constexpr std::uint64_t kEnoughTiles = 64;
+  return cuda_tile_blocks(call) >= kEnoughTiles;
 }
 std::uint64_t cuda_warps_blocks(const OpCall& call) {
   const LinearArgs args = linear_args(call);
@@ -265,14 +275,15 @@ std::uint64_t cuda_warps_blocks(const OpCall& call) {
                       kLinearWarpsThreads / 32);
 }
 
-// A weight of more rows is read too often.
 std::string cuda_dots_supports(const OpCall& call) {
-  constexpr std::uint32_t kMostRows = 512;
-  const LinearArgs args = linear_args(call);
   if (call.input(1).dtype != DType::F32) return "linear: this kernel is for weights of F32";
-  if (args.has_up != 0) return "linear: this kernel is for one weight";
-  if (std::string reason = cuda_row_supports(call); !reason.empty()) return reason;
-  return args.m <= kMostRows ? std::string() : "linear: the weight has too many rows for this kernel";
+  if (linear_args(call).has_up != 0) return "linear: this kernel is for one weight";
+  return cuda_row_supports(call);
+}
+// Each row of x reads all of the weight.
+bool is_read_too_often(const OpCall& call) {
+  constexpr std::uint32_t kMostRows = 512;
+  return linear_args(call).m > kMostRows;
 }
 std::uint64_t cuda_dots_blocks(const OpCall& call) {
   const LinearArgs args = linear_args(call);
@@ -381,13 +392,17 @@ std::uint32_t least_product_rows(const LinearArgs& args, bool exact) {
   constexpr std::uint32_t kManyColumns = 4096;
   constexpr std::uint64_t kManyElements = std::uint64_t{1} << 23U;
   const bool is_large = args.k >= kManyColumns || std::uint64_t{args.m} * (1 + args.has_up) * args.k >= kManyElements;
-  return is_large && !exact ? 5 : kLinearRowXRows + 1;
+  return is_large && !exact ? kLeastTileRows : kLinearRowXRows + 1;
+}
+template <bool exact>
+bool is_for_strips(const OpCall& call) {
+  const LinearArgs args = linear_args(call);
+  return linear_capacity(args) < least_product_rows(args, exact);
 }
 
-template <bool exact>
 std::string cuda_product_supports(const OpCall& call) {
   const LinearArgs args = linear_args(call);
-  if (linear_capacity(args) < least_product_rows(args, exact)) return "linear: x has too few rows for this kernel";
+  if (std::string reason = tiny_tile_refusal(args); !reason.empty()) return reason;
   if (std::string reason = fours_refusal(args); !reason.empty()) return reason;
   if (!has_strips(call.input(1).dtype, args.m, args.k)) return "linear: the weight cannot be in strips";
   return uneven_rows_refusal(args);
@@ -438,11 +453,12 @@ constexpr CudaKernel kXTiles{.name = "linear_x_tiles",
 // Only threads that take registers from others have enough for the largest tiles.
 template <bool exact, std::uint32_t most>
 constexpr CudaKernel kProduct{.name = "linear_product",
-                              .supports = cuda_product_supports<exact>,
+                              .supports = cuda_product_supports,
                               .blocks = cuda_product_blocks<exact, most>,
                               .threads = threads_of_block<kLinearProductThreads>,
                               .variant = cuda_product_variant<exact, most>,
                               .rank = (exact ? 2 : 4) + (most == 256 ? 1 : 0),
+                              .yields = is_for_strips<exact>,
                               .is_for_one = most == 256,
                               .constants = cuda_product_constants<exact, most>,
                               .weights = Layout::strips,
@@ -463,6 +479,7 @@ constexpr CudaKernel kLinearHalves{.name = "linear_halves",
                                    .rank = most == 256   ? 5
                                            : most == 128 ? 4
                                                          : 3,
+                                   .yields = has_few_rows,
                                    .arithmetic = Arithmetic::halves,
                                    .shared_bytes = cuda_halves_shared_bytes<most>,
                                    .scratch_bytes = cuda_halves_scratch_bytes,
@@ -498,12 +515,14 @@ constexpr CudaKernel kMoreCuda[] = {
      .supports = cuda_warps_supports,
      .blocks = cuda_warps_blocks,
      .threads = threads_of_block<kLinearWarpsThreads>,
-     .rank = 2},
+     .rank = 2,
+     .yields = has_tiles_for_all},
     {.name = "linear_dots",
      .supports = cuda_dots_supports,
      .blocks = cuda_dots_blocks,
      .threads = threads_of_block<kLinearWarpsThreads>,
-     .rank = 2},
+     .rank = 2,
+     .yields = is_read_too_often},
     {.name = "linear_strips",
      .supports = cuda_strips_supports,
      .blocks = cuda_strips_blocks,

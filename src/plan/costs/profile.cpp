@@ -40,6 +40,7 @@ void keep_measured_kernels(DeviceProfile& device) {
     return before == device.kernels.end() || after == now.end() || before->second != after->second;
   };
   std::erase_if(device.refused, is_other);
+  std::erase_if(device.choices, is_other);
   if (std::erase_if(device.ops, is_other) != 0) device.few_tokens_ratio = device.many_tokens_ratio = 1;
   device.kernels = now;
 }
@@ -59,15 +60,21 @@ bool is_sound(const DeviceProfile& device) {
   const auto is_link = [](const LinkRates& link) {
     return is_time(link.us) && is_time(link.bytes_per_s) && is_time(link.spread);
   };
-  const auto is_point = [](const MeasuredOp& point) {
-    return is_time(point.us) && point.us > 0 && is_time(point.spread) && is_time(point.cost.flops) &&
-           is_time(point.cost.bytes_read) && is_time(point.cost.bytes_written);
+  const auto is_work = [](const Cost& cost) {
+    return is_time(cost.flops) && is_time(cost.bytes_read) && is_time(cost.bytes_written);
   };
+  const auto is_point = [&](const MeasuredOp& point) {
+    return is_time(point.us) && point.us > 0 && is_time(point.spread) && is_work(point.cost);
+  };
+  const auto is_choice = [&](const KernelChoice& choice) { return is_work(choice.cost); };
   const auto is_ratio = [](double ratio) { return std::isfinite(ratio) && ratio > 0; };
   return is_ratio(device.few_tokens_ratio) && is_ratio(device.many_tokens_ratio) && is_time(device.launch_us) &&
          is_time(device.wake_us) && is_time(device.op_us) && is_time(device.checked_s) && is_link(device.to_device) &&
          is_link(device.from_device) && is_link(device.both_ways) &&
-         std::ranges::all_of(device.ops, [&](const auto& kind) { return std::ranges::all_of(kind.second, is_point); });
+         std::ranges::all_of(device.ops,
+                             [&](const auto& kind) { return std::ranges::all_of(kind.second, is_point); }) &&
+         std::ranges::all_of(device.choices,
+                             [&](const auto& kind) { return std::ranges::all_of(kind.second, is_choice); });
 }
 
 }  // namespace
@@ -83,6 +90,11 @@ void visit_fields(field_json::FieldsOf<MeasuredOp> auto& point, const auto& visi
   visit_fields(point.cost, visit);
   visit("us", point.us);
   visit("spread", point.spread);
+}
+
+void visit_fields(field_json::FieldsOf<KernelChoice> auto& choice, const auto& visit) {
+  visit_fields(choice.cost, visit);
+  visit("kernel", choice.kernel);
 }
 
 void visit_fields(field_json::FieldsOf<LinkRates> auto& link, const auto& visit) {
@@ -108,28 +120,8 @@ void visit_fields(field_json::FieldsOf<DeviceProfile> auto& device, const auto& 
   visit("from_device", device.from_device);
   visit("both_ways", device.both_ways);
   visit("ops", device.ops);
+  visit("choices", device.choices);
   visit("refused", device.refused);
-}
-
-std::string kind_of(const OpCall& call, Arithmetic arithmetic) {
-  std::string kind(name_of(call.op));
-  std::span<const Operand* const> inputs = call.inputs;
-  while (!inputs.empty() && inputs.back() == nullptr) inputs = inputs.first(inputs.size() - 1);
-  for (const Operand* input : inputs) {
-    kind += ' ';
-    kind += input == nullptr ? "-" : name_of(input->dtype);
-  }
-  kind += " -> ";
-  kind += name_of(call.output->dtype);
-  return kind + words_of(arithmetic);
-}
-
-Arithmetic arithmetic_of(std::string_view kind) {
-  for (std::size_t index = 0; index < arithmetics().size(); ++index) {
-    const auto arithmetic = static_cast<Arithmetic>(index);
-    if (const std::string words = words_of(arithmetic); !words.empty() && kind.ends_with(words)) return arithmetic;
-  }
-  return Arithmetic::f32;
 }
 
 double unix_seconds() {
@@ -171,8 +163,8 @@ Result<Profile> profile_from_json(std::string_view text) {
   const auto has_format = [&](std::string_view format) { return json.contains("format") && json["format"] == format; };
   if (!json.is_object() || !(has_format(kFormat) || has_format(kFirstFormat)) || !json.contains("devices"))
     return fail(Code::invalid, fmt::format("its format is not \"{}\"", kFormat));
-  // What does not say so was not measured in a hurry, nor after a pause, nor in whole steps, and nobody knows when and
-  // with which kernels.
+  // What does not say so was not measured in a hurry, nor after a pause, nor in whole steps, nor with several kernels
+  // for an op, and nobody knows when and with which kernels.
   for (Json& device : json["devices"])
     if (device.is_object()) {
       device.emplace("kernels", Json::object());
@@ -181,6 +173,7 @@ Result<Profile> profile_from_json(std::string_view text) {
       device.emplace("wake_us", 0.0);
       device.emplace("few_tokens_ratio", 1.0);
       device.emplace("many_tokens_ratio", 1.0);
+      device.emplace("choices", Json::object());
     }
   Profile profile;
   if (!field_json::from_json(json["devices"], profile.devices))

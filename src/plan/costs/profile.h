@@ -12,16 +12,12 @@
 #include <vector>
 
 #include "ops/arithmetic.h"
+#include "ops/kernel_choice.h"
 #include "ops/op.h"
 #include "shunt/devices.h"
 #include "shunt/status.h"
 
 namespace shunt {
-
-// Names the op, the dtypes of its operands and how the device computes its products: "linear F32 Q8_0 -> F32 in
-// halves". Times are compared within one kind.
-[[nodiscard]] std::string kind_of(const OpCall& call, Arithmetic arithmetic);
-[[nodiscard]] Arithmetic arithmetic_of(std::string_view kind);
 
 // One shape of an op.
 struct MeasuredOp {
@@ -60,7 +56,8 @@ struct DeviceProfile {
   LinkRates from_device;
   LinkRates both_ways;  // of equal bytes in both directions at once, until both have arrived
   std::map<std::string, std::vector<MeasuredOp>, std::less<>> ops;  // by kind
-  std::map<std::string, std::string, std::less<>> refused;          // why an op is not to be timed, by op
+  KernelChoices choices;  // the fastest kernels of ops that have several; `ops` are times of these
+  std::map<std::string, std::string, std::less<>> refused;  // why an op is not to be timed, by op
 };
 
 // Seconds since 1970, by the system's clock.

@@ -135,8 +135,8 @@ class Guarded {
 // One case on one device, with weights in rows or in the layout that the device reads fastest.
 class Trial {
  public:
-  Trial(Device& device, const Case& tried, Arithmetic arithmetic, bool in_rows)
-      : device_(device), case_(tried), arithmetic_(arithmetic), in_rows_(in_rows) {}
+  Trial(Device& device, const Case& tried, KernelCandidate kernel, bool in_rows)
+      : device_(device), case_(tried), kernel_(kernel), in_rows_(in_rows) {}
 
   // Returns the error relative to the reference. Errors: anything that is wrong.
   Result<double> run() {
@@ -180,7 +180,7 @@ class Trial {
   }
 
   Status submit() {
-    ProgramOp op{.call = case_.call, .name = std::string(name_of(case_.call.op))};
+    ProgramOp op{.call = case_.call, .name = std::string(name_of(case_.call.op)), .kernel = kernel_.name};
     for (std::size_t index = 0; index < inputs_.size(); ++index) {
       op.inputs.emplace_back();
       if (!inputs_[index]) continue;
@@ -211,7 +211,7 @@ class Trial {
     const Comparison comparison =
         compare(case_.output.dtype, case_.output.shape.columns(), case_.expected.bytes, bytes.first(valid));
     if (!comparison.mismatch.empty()) return fail(Code::internal, comparison.mismatch);
-    const double tolerance = tolerance_of(case_.call, arithmetic_);
+    const double tolerance = tolerance_of(case_.call, kernel_.arithmetic);
     if (!(comparison.error <= tolerance))
       return fail(Code::internal,
                   fmt::format("normalized mean square error {:.3g} is above {:.3g}", comparison.error, tolerance));
@@ -220,7 +220,7 @@ class Trial {
 
   Device& device_;
   const Case& case_;
-  const Arithmetic arithmetic_;
+  const KernelCandidate kernel_;  // without a name: the device's choice
   const bool in_rows_;
   std::vector<std::optional<Guarded>> inputs_;
   std::optional<Guarded> output_;
@@ -315,9 +315,46 @@ class Conformance {
       made.call.numerics = Numerics::exact;
       const Arithmetic exact = try_on(number, made, which);
       made.call.numerics = Numerics::fast;
-      if (devices_[number]->supports(std::span(&made.call, 1)).arithmetic != exact) try_on(number, made, which);
+      const Support fast = devices_[number]->supports(std::span(&made.call, 1));
+      if (fast.arithmetic != exact)
+        try_on(number, made, which);
+      else if (fast)
+        try_kernels_that_round(*devices_[number], made, which, exact);
     }
     return {};
+  }
+
+  // Returns the kernels to try with weights in rows or in the fastest layout; one without a name if the device has
+  // just one.
+  [[nodiscard]] std::vector<KernelCandidate> kernels_for(const Device& device, const Case& made, const Support& support,
+                                                         bool in_rows) const {
+    const Layout layout = in_rows ? Layout::rows : weights_layout(device, made.call);
+    std::vector<KernelCandidate> all = device.kernels_for(made.call, layout);
+    if (options_.kernel && !options_.kernel->empty())
+      std::erase_if(all, [&](const KernelCandidate& kernel) { return kernel.name != *options_.kernel; });
+    else if (all.empty() || options_.kernel)
+      all.assign(1, {.name = {}, .arithmetic = support.arithmetic});
+    return all;
+  }
+  // The trials of a case: with weights in rows, and in the layout that the device reads fastest if it is another.
+  static std::vector<bool> layouts_for(const Device& device, const Case& made) {
+    return weights_layout(device, made.call) == Layout::rows ? std::vector{true} : std::vector{true, false};
+  }
+
+  [[nodiscard]] bool has_kernel(const Device& device, const Case& made, const Support& support) const {
+    return std::ranges::any_of(layouts_for(device, made),
+                               [&](bool in_rows) { return !kernels_for(device, made, support, in_rows).empty(); });
+  }
+
+  // Tries kernels with another arithmetic than `own`, which the device takes by itself.
+  void try_kernels_that_round(Device& device, const Case& made, const SampleCase& which, Arithmetic own) {
+    const Support support{.arithmetic = own};
+    for (const bool in_rows : layouts_for(device, made))
+      for (const KernelCandidate& kernel : kernels_for(device, made, support, in_rows)) {
+        if (kernel.arithmetic == own) continue;
+        if (auto error = try_kernel(device, made, kernel, in_rows); !error && !note_known(device, made, true))
+          add_failure(device, made, which, error.error().message);
+      }
   }
 
   // Returns the arithmetic of the device.
@@ -325,6 +362,7 @@ class Conformance {
     Device& device = *devices_[number];
     const Op op = made.sample.op;
     const Support support = device.supports(std::span(&made.call, 1));
+    if (support && !has_kernel(device, made, support)) return support.arithmetic;
     std::string dtypes = made.dtypes() + words_of(support.arithmetic);
     ConformanceTally& tally = tallies_[{op, which.sizes, number, dtypes}];
     tally.device = device.info().id;
@@ -338,7 +376,7 @@ class Conformance {
         add_failure(device, made, which, "the reference declines: " + support.reason);
       return support.arithmetic;
     }
-    const Result<double> error = try_layouts(device, made, support.arithmetic);
+    const Result<double> error = try_kernels(device, made, support);
     const bool known = note_known(device, made, !error);
     if (error) {
       ++tally.passed;
@@ -350,18 +388,29 @@ class Conformance {
     return support.arithmetic;
   }
 
-  // Returns the larger error of weights in rows, and in the layout that the device reads fastest if it is another.
-  static Result<double> try_layouts(Device& device, const Case& made, Arithmetic arithmetic) {
-    SHUNT_TRY_ASSIGN(double error, Trial(device, made, arithmetic, true).run());
-    for (std::size_t index = 0; index < made.operands.size(); ++index) {
-      if (made.operands[index] == nullptr) continue;
-      const Layout layout = device.layout_for(made.call, index);
-      if (layout == Layout::rows) continue;
-      auto laid_out = Trial(device, made, arithmetic, false).run();
-      if (!laid_out) return fail_at(fmt::format("with weights in {}", name_of(layout)), std::move(laid_out).error());
-      return std::max(error, *laid_out);
+  // Returns the largest error of the kernel that the device takes. Errors: also those of its other ones.
+  Result<double> try_kernels(Device& device, const Case& made, const Support& support) {
+    double largest = 0;
+    for (const bool in_rows : layouts_for(device, made)) {
+      const std::vector<KernelCandidate> kernels = kernels_for(device, made, support, in_rows);
+      for (const KernelCandidate& kernel : kernels) {
+        SHUNT_TRY_ASSIGN(const double error, try_kernel(device, made, kernel, in_rows));
+        const bool is_own = kernel.name == (in_rows ? kernels.front().name : support.kernel.name);
+        if (is_own) largest = std::max(largest, error);
+      }
     }
-    return error;
+    return largest;
+  }
+
+  static Result<double> try_kernel(Device& device, const Case& made, const KernelCandidate& kernel, bool in_rows) {
+    auto error = Trial(device, made, kernel, in_rows).run();
+    if (error) return error;
+    std::string where;
+    if (!kernel.name.empty()) where = fmt::format("by {}", kernel.name);
+    if (!in_rows)
+      where +=
+          fmt::format("{}with weights in {}", where.empty() ? "" : " ", name_of(weights_layout(device, made.call)));
+    return where.empty() ? std::move(error) : fail_at(where, std::move(error).error());
   }
 
   void add_failure(const Device& device, const Case& made, const SampleCase& which, std::string words) {

@@ -6,7 +6,7 @@
 // cpu:scalar may not. After the awkward operands come those of each other row of sample_sizes.def, if the reference
 // computes them fast. These run for the first op of each family, or for all. Weights lie in rows, and then in the
 // layout that the device reads fastest. Numerics are exact, and then fast if the device has another arithmetic for
-// that. One thread; nothing is kept.
+// that. If it has several kernels for a call, each of them must be right. One thread; nothing is kept.
 #pragma once
 
 #include <functional>
@@ -40,6 +40,8 @@ struct ConformanceOptions {
   bool many = false;               // of these, only the one past the tiles of kernels, but of every op
   std::uint64_t seed = 1;          // of the elements
   std::optional<SampleCase> only;  // only this case of each op
+  // Only what this kernel of several could run; empty: each case by the kernel that the device takes. Otherwise by all.
+  std::optional<std::string> kernel;
   std::span<const KnownFailure> known = known_failures();
   // Called before each case with the op, the number of the case and how many there are; false ends the run.
   std::function<bool(Op op, std::uint64_t number, std::uint64_t count)> progress;

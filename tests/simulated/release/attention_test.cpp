@@ -90,8 +90,11 @@ double error_of(const std::vector<float>& result, const std::vector<float>& expe
   return error / power;
 }
 
-// Returns the kernel that an H100 would take.
-std::string kernel_of(const HeadUse& use) {
+constexpr CudaGpu kGpuOf90{.capability = 90, .multiprocessors = 132, .shared_bytes = 227U << 10U};
+
+// Returns what `get` says of the call.
+template <class Get>
+auto of_call(const HeadUse& use, const Get& get) {
   const Operand query = Operand::contiguous(DType::F32, {use.tokens, kHeads, use.head_dim});
   const Operand cache =
       Operand::contiguous(use.cache, {kPages, kPageTokens, kKvHeads, use.head_dim}, TensorKind::state);
@@ -99,13 +102,22 @@ std::string kernel_of(const HeadUse& use) {
   const Operand pages = Operand::contiguous(DType::I32, {1, kPages});
   const Operand* const inputs[] = {&query, &cache, &cache, &places, &places, &pages};
   const Attributes attributes{{Attr::scale, 0.125F}};
-  return choose_cuda({.op = Op::attention,
-                      .attributes = &attributes,
-                      .inputs = inputs,
-                      .output = &query,
-                      .numerics = use.numerics},
-                     {.capability = 90, .multiprocessors = 132, .shared_bytes = 227U << 10U})
-      .main.name;
+  return get(OpCall{
+      .op = Op::attention, .attributes = &attributes, .inputs = inputs, .output = &query, .numerics = use.numerics});
+}
+
+// Returns the kernel that an H100 takes by rule.
+std::string kernel_of(const HeadUse& use) {
+  return of_call(use, [](const OpCall& call) { return choose_cuda(call, kGpuOf90).main.name; });
+}
+
+// Returns the kernels that it could take.
+std::vector<std::string_view> candidates_of(const HeadUse& use) {
+  return of_call(use, [](const OpCall& call) {
+    std::vector<std::string_view> names;
+    for (const KernelCandidate& each : cuda_candidates(call, kGpuOf90, Layout::rows)) names.push_back(each.name);
+    return names;
+  });
 }
 
 class TensorCoreAttention : public testing::TestWithParam<std::uint32_t> {};
@@ -135,6 +147,17 @@ TEST(TensorCoreAttention, OfBlocksWithExactNumericsIsLeftToOtherKernels) {
   EXPECT_EQ(kernel_of({128, DType::Q8_0, 70, Numerics::exact}), "shunt_attention_row_Q8_0_16");
   EXPECT_EQ(kernel_of({160, DType::Q8_0, 5, Numerics::exact}), "shunt_attention_row_Q8_0_32");
   EXPECT_EQ(kernel_of({288, DType::Q8_0, 5, Numerics::exact}), "shunt_attention");
+}
+
+TEST(TensorCoreAttention, HasSeveralKernelsForAnyNumberOfTokens) {
+  using Names = std::vector<std::string_view>;
+  for (const std::uint32_t tokens : {1U, 16U, 64U})
+    EXPECT_EQ(candidates_of({128, DType::F16, tokens, Numerics::automatic}),
+              (Names{"attention_split", "attention_tile", "attention_row"}));
+  EXPECT_EQ(candidates_of({128, DType::F16, 70, Numerics::automatic}),
+            (Names{"attention_tile", "attention_row", "attention_split"}));
+  EXPECT_EQ(candidates_of({128, DType::Q8_0, 70, Numerics::exact}), (Names{"attention_row", "attention_split"}));
+  EXPECT_EQ(candidates_of({288, DType::F16, 16, Numerics::automatic}), Names());
 }
 
 }  // namespace

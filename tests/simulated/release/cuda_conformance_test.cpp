@@ -1,4 +1,6 @@
 // The CUDA kernels, compiled for the host, and the flow of calls around them, simulated, against the scalar reference.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string_view>
 
@@ -291,6 +293,89 @@ TEST(CudaModules, ManyUsesOfExpertsAreSortedBeforeTheyAreMultiplied) {
   next.capability = 100;
   EXPECT_EQ(experts_for(512, next, Layout::strips).main.name, "shunt_experts_product_Q4_K_halves_128");
   EXPECT_FALSE(experts_for(512, next, Layout::strips).main.module->is_for_one);
+}
+
+// A product of `rows` rows of x by a weight in 14336 rows of 4096 columns.
+struct Product {
+  Product(std::uint32_t rows, DType dtype, Numerics numerics)
+      : x(Operand::contiguous(DType::F32, {rows, 4096})),
+        weight(Operand::contiguous(dtype, {14336, 4096}, TensorKind::weight)),
+        result(Operand::contiguous(DType::F32, {rows, 14336})),
+        call{.op = Op::linear, .attributes = &none, .inputs = inputs, .output = &result, .numerics = numerics} {}
+  Product(const Product&) = delete;
+  Product& operator=(const Product&) = delete;
+
+  [[nodiscard]] std::vector<std::string_view> kernels(Layout layout) const {
+    std::vector<std::string_view> names;
+    for (const KernelCandidate& each : cuda_candidates(call, kHopper, layout)) names.push_back(each.name);
+    return names;
+  }
+
+  Attributes none;
+  Operand x;
+  Operand weight;
+  Operand result;
+  const Operand* inputs[2] = {&x, &weight};
+  OpCall call;
+};
+
+using Names = std::vector<std::string_view>;
+
+TEST(CudaCandidates, AreKernelsOfDifferentSourcesThatNumericsAllowTheRulesFirst) {
+  EXPECT_EQ(Product(1, DType::Q4_K, Numerics::automatic).kernels(Layout::strips), Names());
+  EXPECT_EQ(Product(4, DType::Q4_K, Numerics::automatic).kernels(Layout::strips), Names());
+  EXPECT_EQ(Product(8, DType::Q4_K, Numerics::automatic).kernels(Layout::strips),
+            (Names{"linear_product", "linear_strips"}));
+  EXPECT_EQ(Product(8, DType::Q4_K, Numerics::exact).kernels(Layout::strips),
+            (Names{"linear_strips", "linear_product"}));
+  EXPECT_EQ(Product(16, DType::Q4_K, Numerics::automatic).kernels(Layout::strips), Names());
+  EXPECT_EQ(Product(8, DType::Q4_K, Numerics::automatic).kernels(Layout::rows), (Names{"linear_row", "linear_halves"}));
+  EXPECT_EQ(Product(8, DType::Q4_K, Numerics::exact).kernels(Layout::rows), Names());
+  EXPECT_EQ(Product(16, DType::Q4_K, Numerics::automatic).kernels(Layout::rows),
+            (Names{"linear_halves", "linear_tile"}));
+  EXPECT_EQ(Product(8, DType::F32, Numerics::automatic).kernels(Layout::rows), (Names{"linear_row", "linear_dots"}));
+  EXPECT_EQ(Product(16, DType::F32, Numerics::automatic).kernels(Layout::rows), (Names{"linear_tile", "linear_warps"}));
+}
+
+TEST(CudaCandidates, RunWhereTheyAreNamedOrWereMeasured) {
+  const Product product(8, DType::Q4_K, Numerics::automatic);
+  const auto main_with = [&](const CudaPreference& preference) {
+    const CudaChoice choice = choose_cuda(product.call, kHopper, Layout::strips, preference);
+    return fmt::format("{} {}", choice.main.name, choice.use.is_measured);
+  };
+  const std::string by_rule = "shunt_linear_product_Q4_K_halves_16 false";
+  const std::string other = "shunt_linear_strips_Q4_K_8 true";
+  EXPECT_EQ(main_with({}), by_rule);
+  EXPECT_EQ(main_with({.named = "linear_strips"}), other);
+  EXPECT_EQ(main_with({.named = "linear_row"}), by_rule) << "it reads another layout";
+  const auto candidates = cuda_candidates(product.call, kHopper, Layout::strips);
+  const auto measured = [&](std::string kernel) -> KernelChoices {
+    return {{choice_kind(product.call, candidates),
+             {{.cost = info_of(Op::linear).rule->cost(product.call), .kernel = std::move(kernel)}}}};
+  };
+  KernelChoices choices = measured("linear_strips");
+  EXPECT_EQ(main_with({.measured = &choices}), other);
+  EXPECT_TRUE(choose_cuda(product.call, kHopper, Layout::strips, {.measured = &choices}).before.empty());
+  choices = measured("of another build");
+  EXPECT_EQ(main_with({.measured = &choices}), by_rule);
+}
+
+TEST(CudaCandidates, ADeviceTakesThoseThatWereMeasured) {
+  const Simulation simulation;
+  const BackendReport report = Simulation::open("cuda");
+  ASSERT_EQ(report.devices.size(), 1U) << report.absent_because;
+  Device& device = *report.devices[0];
+  const Product product(8, DType::Q4_K, Numerics::automatic);
+  const auto support = [&] { return device.supports(std::span(&product.call, 1)); };
+  EXPECT_EQ(support().kernel.name, "linear_product");
+  EXPECT_FALSE(support().kernel.is_measured);
+  EXPECT_EQ(support().arithmetic, Arithmetic::halves);
+  const auto candidates = device.kernels_for(product.call, weights_layout(device, product.call));
+  device.choose_kernels({{choice_kind(product.call, candidates),
+                          {{.cost = info_of(Op::linear).rule->cost(product.call), .kernel = "linear_strips"}}}});
+  EXPECT_EQ(support().kernel.name, "linear_strips");
+  EXPECT_TRUE(support().kernel.is_measured);
+  EXPECT_EQ(support().arithmetic, Arithmetic::f32);
 }
 
 TEST(CudaModules, NumericsAllowKernelsThatRound) {
