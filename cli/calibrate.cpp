@@ -8,6 +8,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <map>
 #include <set>
 
 #include "base/stopwatch.h"
@@ -17,6 +18,7 @@
 #include "interrupt.h"
 #include "loading.h"
 #include "models/context.h"
+#include "models/kernel_steps.h"
 #include "models/step_planner.h"
 #include "models/step_ratios.h"
 #include "options.h"
@@ -82,7 +84,9 @@ Result<std::vector<BenchCase>> cases_for(const CalibrateOptions& options, const 
     std::span<const std::uint32_t> tokens = kMeasuredTokens;
     if (options.check) tokens = kCheckedTokens;
     if (is_unnamed_reference(device, options)) tokens = kTokensOfReference;
-    return cases_of_model(*model, runtime, device, {.numerics = options.numerics}, tokens);
+    SHUNT_TRY_ASSIGN(auto found, cases_of_model(*model, runtime, device, {.numerics = options.numerics}, tokens));
+    if (!options.check) std::erase_if(found, [](const BenchCase& use) { return !is_measured(use); });
+    return found;
   }
   std::vector<BenchCase> cases = calibration_cases(options.quick || options.check, options.numerics);
   if (options.check) std::ranges::move(unseen_cases(options.numerics), std::back_inserter(cases));
@@ -91,6 +95,12 @@ Result<std::vector<BenchCase>> cases_for(const CalibrateOptions& options, const 
 
 std::string rates_in_words(const LinkRates& link) {
   return link.bytes_per_s == 0 ? "-" : fmt::format("{:.1f} us + {:.1f} GB/s", link.us, link.bytes_per_s / 1e9);
+}
+
+std::map<std::string, std::size_t> shapes_by_kernel(std::span<const KernelChoice> choices) {
+  std::map<std::string, std::size_t> counts;
+  for (const KernelChoice& choice : choices) ++counts[choice.kernel];
+  return counts;
 }
 
 std::string to_text(const Profile& profile, const std::filesystem::path& path) {
@@ -104,6 +114,9 @@ std::string to_text(const Profile& profile, const std::filesystem::path& path) {
                         device.launch_us, device.wake_us, device.op_us, rates_in_words(device.to_device),
                         rates_in_words(device.from_device), device.few_tokens_ratio, device.many_tokens_ratio,
                         device.ops.size(), shapes);
+    for (const auto& [kind, choices] : device.choices)
+      for (const auto& [kernel, count] : shapes_by_kernel(choices))
+        text += fmt::format("  {} by {}: {} shapes\n", kind, kernel, count);
     for (const auto& [op, why] : device.refused) text += fmt::format("  {} is not used on this device: {}\n", op, why);
   }
   return text + fmt::format(
@@ -194,8 +207,46 @@ Result<Checked> check(Device& device, std::span<const BenchCase> cases, const De
   return Checked{id, std::move(*checked)};
 }
 
+void note_that_steps_are_not_measured(std::string_view where, const Error& error) {
+  note(fmt::format("{}: whole steps were not measured: {}", where, error.message));
+}
+
+// Runs whole steps of the model with kernels that won alone. Without a model, or if it does not run there, nothing is
+// confirmed, and only choices of typical shapes count.
+Result<std::vector<KernelComparison>> confirm(const Device& device, std::vector<KernelComparison> comparisons,
+                                              const models::Model* model, const CalibrateOptions& options,
+                                              const Progress& progress) {
+  const std::string& id = device.info().id;
+  std::string_view why = "steps take longer so";
+  std::vector<KernelComparison> confirmed = comparisons;
+  if (model != nullptr) {
+    const auto run = [&]() -> Result<std::vector<KernelComparison>> {
+      SHUNT_TRY_ASSIGN(const auto alone, Runtime::create({.threads = options.runtime.threads, .devices = id}));
+      return models::confirm_kernels(
+          *model, *alone, options.numerics, comparisons,
+          [&](std::size_t done, std::size_t count) { return progress("steps with other kernels", done, count); });
+    };
+    auto found = run();
+    if (found) {
+      confirmed = std::move(*found);
+    } else if (found.error().code == Code::interrupted) {
+      return found;
+    } else {
+      why = "steps were not measured";
+      note_that_steps_are_not_measured(id, found.error());
+      for (KernelComparison& each : confirmed) each.choice.kernel = each.by_rule();
+    }
+  }
+  for (std::size_t number = 0; number < comparisons.size(); ++number) {
+    const bool is_kept = confirmed[number].choice.kernel == comparisons[number].choice.kernel;
+    note(fmt::format("{}: {}: {} {}", id, to_text(comparisons[number]), comparisons[number].choice.kernel,
+                     is_kept ? "from now on" : fmt::format("not taken, {}", why)));
+  }
+  return confirmed;
+}
+
 Result<DeviceProfile> measure(Device& device, std::span<const BenchCase> cases, const DeviceProfile* before,
-                              const CalibrateOptions& options) {
+                              const models::Model* model, const CalibrateOptions& options) {
   const bool goes_on = before != nullptr && !before->is_brief;
   auto found = with_progress(device, [&](const Progress& progress) {
     return calibrate(
@@ -203,6 +254,10 @@ Result<DeviceProfile> measure(Device& device, std::span<const BenchCase> cases, 
         {.quick = options.quick || is_unnamed_reference(device, options),
          .checks_all = options.model.empty() && !options.quick,
          .enough_seconds = options.model.empty() ? std::numeric_limits<double>::infinity() : kEnoughSeconds,
+         .confirm =
+             [&](std::vector<KernelComparison> comparisons) {
+               return confirm(device, std::move(comparisons), model, options, progress);
+             },
          .progress = progress});
   });
   if (!found) return fail_at(device.info().id, std::move(found).error());
@@ -218,10 +273,6 @@ Result<DeviceProfile> measure_steps(const Device& device, const models::Model& m
       return progress("whole steps", done, count);
     });
   });
-}
-
-void note_that_steps_are_not_measured(std::string_view where, const Error& error) {
-  note(fmt::format("{}: whole steps were not measured: {}", where, error.message));
 }
 
 // The results of all devices.
@@ -256,8 +307,9 @@ struct Results {
 };
 
 // Measures or checks one device. Errors: only those that would stop every other device too.
+// `model`: the one whose shapes these are, or null.
 Status add_device(Device& device, const CalibrateOptions& options, std::span<const BenchCase> cases,
-                  const models::Model* steps, Results& results) {
+                  const models::Model* model, const models::Model* steps, Results& results) {
   const DeviceProfile* const before = results.kept.find(device.info());
   if (options.check) {
     auto checked = check(device, cases, before, options.quick);
@@ -265,7 +317,7 @@ Status add_device(Device& device, const CalibrateOptions& options, std::span<con
     if (!checked) results.failures.push_back(std::move(checked).error());
     return {};
   }
-  auto found = measure(device, cases, before, options);
+  auto found = measure(device, cases, before, model, options);
   if (!found) {
     results.failures.push_back(std::move(found).error());
     return {};
@@ -304,7 +356,8 @@ Status execute(CalibrateOptions& options) {
   for (Device* device : opened(*runtime).handles()) {
     SHUNT_TRY_ASSIGN(const std::vector<BenchCase> cases, cases_for(options, *runtime, *device, model.get()));
     const models::Model* const steps = made ? made.get() : model.get();
-    SHUNT_TRY(add_device(*device, options, cases, is_unnamed_reference(*device, options) ? nullptr : steps, results));
+    SHUNT_TRY(add_device(*device, options, cases, model.get(), is_unnamed_reference(*device, options) ? nullptr : steps,
+                         results));
     if (was_interrupted()) break;
   }
   SHUNT_TRY(results.show(options, watch.seconds()));

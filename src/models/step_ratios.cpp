@@ -8,6 +8,7 @@
 #include "devices/device.h"
 #include "models/context.h"
 #include "models/session.h"
+#include "models/step_bench.h"
 #include "models/step_planner.h"
 #include "run/measure/samples.h"
 #include "run/opened_devices.h"
@@ -15,8 +16,6 @@
 namespace shunt::models {
 namespace {
 
-// Steps are measured at the middle of the context, which is where plans predict attention.
-constexpr std::uint32_t kContext = 1024;
 // Alternates steps of both kinds, because a shared machine can be slow for seconds. The first round is a warm-up that
 // prepares programs and wakes threads.
 constexpr std::size_t kRounds = 6;
@@ -32,51 +31,13 @@ constexpr double kLongestStepUs = 1e6;
 // Ratios farther from 1 have another cause.
 constexpr double kMostOff = 4;
 
-class StepBench {
- public:
-  StepBench(Session& session, const Device& device, const StepProgress& progress)
-      : session_(session), device_(device), progress_(progress) {}
-
-  // Runs `times` steps of `tokens` tokens and adds their times to `us`, unless it is null.
-  Status run(std::uint32_t tokens, std::size_t times, Samples* us) {
-    const std::vector<Token> appended(tokens, 1);
-    const std::uint32_t before = (session_.context() - tokens) / 2;
-    for (std::size_t time = 0; time < times; ++time) {
-      if (!progress_(done_++, kSteps)) return interrupted();
-      SHUNT_TRY(go_to(before));
-      const std::uint64_t start_ns = device_.now_ns();
-      SHUNT_TRY(session_.prefill(0, appended, {}, Session::Results::candidates));
-      if (us != nullptr) us->add(static_cast<double>(device_.now_ns() - start_ns) / 1e3);
-    }
-    return {};
-  }
-
- private:
-  static Status interrupted() { return fail(Code::interrupted, "interrupted"); }
-
-  // Brings the context to exactly `tokens` tokens.
-  Status go_to(std::uint32_t tokens) {
-    const std::size_t present = session_.tokens(0).size();
-    session_.truncate(0, tokens);
-    if (present >= tokens) return {};
-    const auto goes_on = [&](std::size_t) { return progress_(done_, kSteps); };
-    SHUNT_TRY(session_.prefill(0, std::vector<Token>(tokens - present, 1), goes_on));
-    return session_.tokens(0).size() < tokens ? interrupted() : Status();
-  }
-
-  Session& session_;
-  const Device& device_;
-  const StepProgress& progress_;
-  std::size_t done_ = 0;
-};
-
 }  // namespace
 
 Result<DeviceProfile> measure_steps(const Model& model, const Runtime& runtime, Numerics numerics,
                                     DeviceProfile profile, const StepProgress& progress) {
   const Device& device = *opened(runtime).handles()[0];
   const DeviceCost& cost = opened(runtime).costs()[0];
-  SessionOptions options = {.context = kContext, .numerics = numerics};
+  SessionOptions options = {.context = kStepContext, .numerics = numerics};
   SHUNT_TRY_ASSIGN(options.context, choose_context(model, runtime, options));
   StepPlanner planner(model, runtime, options, options.context);
   for (options.max_batch_tokens = std::min(kMostTokens, options.context / 2);; options.max_batch_tokens /= 2) {
@@ -88,14 +49,21 @@ Result<DeviceProfile> measure_steps(const Model& model, const Runtime& runtime, 
                               options.max_batch_tokens, step.plan.predicted_us / 1e6, kLongestStepUs / 1e6));
   }
   SHUNT_TRY_ASSIGN(const auto session, Session::create(model, runtime, options));
-  StepBench bench(*session, device, progress);
+  StepBench bench(*session, device, progress, kSteps);
   Samples prompt_us;
   Samples token_us;
+  const auto run = [&](std::uint32_t tokens, std::size_t times, Samples* us) -> Status {
+    for (std::size_t time = 0; time < times; ++time) {
+      SHUNT_TRY_ASSIGN(const double took_us, bench.measure_us(tokens));
+      if (us != nullptr) us->add(took_us);
+    }
+    return {};
+  };
   const std::uint64_t begin_ns = device.now_ns();
   for (std::size_t round = 0; round < kRounds; ++round) {
     if (round >= kLeastRounds && static_cast<double>(device.now_ns() - begin_ns) / 1e9 > kEnoughSeconds) break;
-    SHUNT_TRY(bench.run(options.max_batch_tokens, kPromptSteps, round == 0 ? nullptr : &prompt_us));
-    SHUNT_TRY(bench.run(1, kTokenSteps, round == 0 ? nullptr : &token_us));
+    SHUNT_TRY(run(options.max_batch_tokens, kPromptSteps, round == 0 ? nullptr : &prompt_us));
+    SHUNT_TRY(run(1, kTokenSteps, round == 0 ? nullptr : &token_us));
   }
   // The launch overhead is no part of the ops' time.
   const auto ratio = [&](std::uint32_t tokens, double us) -> Result<double> {

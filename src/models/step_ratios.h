@@ -4,16 +4,11 @@
 // plain function; one thread.
 #pragma once
 
-#include <functional>
-
 #include "models/model.h"
+#include "models/step_bench.h"
 #include "plan/costs/profile.h"
 
 namespace shunt::models {
-
-// Called before each step and while the context is filled, with the steps done and their total; returning false ends
-// it.
-using StepProgress = std::function<bool(std::size_t done, std::size_t count)>;
 
 // Runs steps of one token and steps of as many tokens as take at most a second. Returns `profile` with their ratios.
 // Times come from the device's own clock. REQUIRES: the runtime has one device, `profile` is that device's, and the

@@ -93,6 +93,8 @@ class Placer {
     }
     candidate.reason = Reason::higher_cost;
     candidate.arithmetic = cost.support.arithmetic;
+    candidate.kernel = cost.support.kernel.name;
+    candidate.kernel_measured = cost.support.kernel.is_measured;
     take(cost.compute, candidate);
     return candidate;
   }

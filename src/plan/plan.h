@@ -49,6 +49,8 @@ struct Candidate {
   double uncertainty_us = 0;
   bool measured = false;                    // the prediction rests on measurements of alike ops on the device
   Arithmetic arithmetic = Arithmetic::f32;  // of its products here
+  std::string kernel;                       // that runs it here, if the device has several for it
+  bool kernel_measured = false;             // it was measured to be the fastest; otherwise the device's rule took it
   // Time added to the whole plan if this op and its group ran here and all else stayed; 0 for the chosen device. Empty
   // before explain(), and if the move is impossible.
   std::optional<double> added_us;

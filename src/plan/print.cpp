@@ -29,6 +29,8 @@ CandidateRecord record_of(const Plan& plan, const Candidate& candidate) {
           .uncertainty_us = candidate.uncertainty_us,
           .measured = candidate.measured,
           .arithmetic = std::string(info_of(candidate.arithmetic).name),
+          .kernel = candidate.kernel,
+          .kernel_measured = candidate.kernel_measured,
           .added_us = candidate.added_us};
 }
 
@@ -140,9 +142,11 @@ std::string to_text(const Plan& plan, const Graph& graph, bool explain) {
     for (std::uint32_t index = step.first_unit; index < step.first_unit + step.unit_count; ++index) {
       const Unit& unit = plan.units[index];
       const Decision& decision = plan.decisions[index];
-      text += fmt::format("  {:<28} {} on {}{}: {}\n", graph.nodes()[unit.nodes.back()].name,
+      const Candidate& chosen = decision.candidates[decision.device];
+      text += fmt::format("  {:<28} {} on {}{}{}: {}\n", graph.nodes()[unit.nodes.back()].name,
                           to_string(UnitCall(graph, unit).call()), plan.devices[decision.device].id,
-                          words_of(decision.candidates[decision.device].arithmetic), name_of(decision.reason));
+                          words_of(chosen.arithmetic), kernel_in_words(chosen.kernel, chosen.kernel_measured),
+                          name_of(decision.reason));
       if (!explain) continue;
       for (const CandidateRecord& candidate : record_of(plan, graph, index).candidates)
         text += fmt::format("    {}\n", describe(candidate));

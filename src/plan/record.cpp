@@ -19,6 +19,10 @@ std::uint32_t PlanRecord::rows_of(std::string_view input) const {
   return found == inputs.end() || found->shape.empty() ? 0 : found->shape.front();
 }
 
+std::string kernel_in_words(const std::string& kernel, bool is_measured) {
+  return kernel.empty() ? "" : fmt::format(" by {} ({})", kernel, is_measured ? "measured" : "by rule");
+}
+
 std::string describe(const CandidateRecord& candidate) {
   std::string text = fmt::format("{}: {}", candidate.device, candidate.reason);
   if (!candidate.detail.empty()) text += fmt::format(" ({})", candidate.detail);
@@ -28,6 +32,7 @@ std::string describe(const CandidateRecord& candidate) {
   if (candidate.compute_us > 0)
     text += fmt::format("; the op alone {} +- {}", in_time(candidate.compute_us), in_time(candidate.uncertainty_us));
   if (candidate.arithmetic != "f32") text += fmt::format(", in {}", candidate.arithmetic);
+  if (!candidate.kernel.empty()) text += "," + kernel_in_words(candidate.kernel, candidate.kernel_measured);
   if (candidate.compute_us > 0 && !candidate.measured) text += ", not measured";
   return text;
 }

@@ -19,6 +19,8 @@ struct CandidateRecord {
   double uncertainty_us = 0;
   bool measured = true;            // the prediction rests on measurements of alike ops on the device
   std::string arithmetic = "f32";  // of its products (arithmetics.def)
+  std::string kernel;              // that would run it, if the device has several for it
+  bool kernel_measured = false;    // it was measured to be the fastest; otherwise the device's rule takes it
   std::optional<double> added_us;  // time that it was predicted to add to the whole
 };
 
@@ -51,6 +53,9 @@ struct PlanRecord {
   [[nodiscard]] std::uint32_t rows_of(std::string_view input) const;
 };
 
+// " by attention_tile (measured)", or nothing if the device has one kernel for the op.
+[[nodiscard]] std::string kernel_in_words(const std::string& kernel, bool is_measured);
+
 // "cpu:simd: higher predicted cost: the whole would take 2.3 us longer; the op alone 12.0 us +- 1.2 us"
 [[nodiscard]] std::string describe(const CandidateRecord& candidate);
 
@@ -62,6 +67,8 @@ void visit_fields(field_json::FieldsOf<CandidateRecord> auto& candidate, const a
   visit("uncertainty_us", candidate.uncertainty_us);
   visit("measured", candidate.measured);
   visit("arithmetic", candidate.arithmetic);
+  visit("kernel", candidate.kernel);
+  visit("kernel_measured", candidate.kernel_measured);
   visit("added_us", candidate.added_us);
 }
 

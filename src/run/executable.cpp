@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "ops/op.h"
 #include "ops/quantize/blocks.h"
+#include "plan/record.h"
 #include "run/execution.h"
 #include "run/finite.h"
 
@@ -194,15 +196,19 @@ Result<Executable::Prepared> Executable::prepare(const Step& step, std::string_v
   std::vector<UnitCall> calls;
   calls.reserve(step.unit_count);
   std::vector<ProgramOp> program_ops;
+  std::deque<std::string> reasons;  // which do not move
   for (std::uint32_t position = step.first_unit; position < step.first_unit + step.unit_count; ++position) {
     const Unit& unit = plan_.units[position];
     const Decision& decision = plan_.decisions[position];
+    const Candidate& chosen = decision.candidates[decision.device];
     calls.emplace_back(graph_, unit);
+    reasons.push_back(
+        fmt::format("{}{}", name_of(decision.reason), kernel_in_words(chosen.kernel, chosen.kernel_measured)));
     ProgramOp op{.call = calls.back().call(),
                  .output = binding_of(unit.output, step.device),
                  .name = graph_.nodes()[unit.nodes.back()].name,
-                 .reason = name_of(decision.reason),
-                 .predicted_us = decision.candidates[decision.device].compute_us};
+                 .reason = reasons.back(),
+                 .predicted_us = chosen.compute_us};
     for (const TensorId input : unit.inputs) op.inputs.push_back(binding_of(input, step.device));
     program_ops.push_back(std::move(op));
   }

@@ -48,12 +48,6 @@ Profile profile_for(const RuntimeOptions& options, std::vector<std::string>& war
   return loaded ? std::move(*loaded) : Profile{};
 }
 
-std::vector<DeviceCost> costs_of(std::span<Device* const> devices, const Profile& profile) {
-  std::vector<DeviceCost> costs;
-  for (const Device* device : devices) costs.emplace_back(device->info(), profile.find(device->info()));
-  return costs;
-}
-
 std::string from_the_environment(const char* name) {
   // NOLINTNEXTLINE(concurrency-mt-unsafe): the environment is set before threads are
   const char* const text = std::getenv(name);
@@ -78,6 +72,15 @@ void OpenedDevices::use(std::vector<Device*> chosen, std::span<Device* const> sp
   spares_ = spares.size();
   for (const Device* device : handles_) infos_.push_back(device->info());
   current_ = handles_;
+}
+
+void OpenedDevices::use_measurements(const Profile& profile) {
+  for (Device* device : handles_) {
+    const DeviceProfile* const measured = profile.find(device->info());
+    costs_.emplace_back(device->info(), measured);
+    choices_.push_back(measured == nullptr ? KernelChoices() : measured->choices);
+    device->choose_kernels(choices_.back());
+  }
 }
 
 Status OpenedDevices::open(const Profile& profile) {
@@ -106,7 +109,7 @@ Status OpenedDevices::open(const Profile& profile) {
     use(std::move(chosen), spares);
     rejections_ = rejections_of(registry_->reports(), infos_);
   }
-  costs_ = costs_of(handles_, profile);
+  use_measurements(profile);
   return {};
 }
 
@@ -146,7 +149,7 @@ std::unique_ptr<Runtime> OpenedDevices::runtime(Registry registry, std::unique_p
   const std::size_t in_use = all.size() - spares;
   made->use({all.begin(), all.begin() + static_cast<std::ptrdiff_t>(in_use)}, std::span(all).subspan(in_use));
   made->budgets_ = budgets_of(made->handles_, {});
-  made->costs_ = costs_of(made->handles_, profile_for(options, made->warnings_));
+  made->use_measurements(profile_for(options, made->warnings_));
   return std::unique_ptr<Runtime>(new Runtime(std::move(made)));
 }
 
@@ -183,6 +186,7 @@ Result<Device*> OpenedDevices::revive(std::size_t device) {
       if (opened.get() != handles_[device]) continue;
       const auto api = std::ranges::find(api_rows(), backend.api, &ApiRow::name);
       SHUNT_TRY_ASSIGN(std::unique_ptr<Device> reopened, reopen_device(*api, *current, open_options()));
+      reopened->choose_kernels(choices_[device]);
       revived_.push_back(std::move(reopened));
       return current = revived_.back().get();
     }

@@ -57,6 +57,8 @@ class OpenedDevices : public std::enable_shared_from_this<OpenedDevices> {
   [[nodiscard]] OpenOptions open_options() const;
   [[nodiscard]] Status open(const Profile& profile);
   void use(std::vector<Device*> chosen, std::span<Device* const> spares);
+  // Predicts by what was measured of the devices, and has them take the kernels that were fastest.
+  void use_measurements(const Profile& profile);
   [[nodiscard]] Status set_budgets();
 
   RuntimeOptions options_;
@@ -68,6 +70,7 @@ class OpenedDevices : public std::enable_shared_from_this<OpenedDevices> {
   std::vector<DeviceInfo> infos_;  // one per device, like the vectors below
   std::vector<std::uint64_t> budgets_;
   std::vector<DeviceCost> costs_;
+  std::vector<KernelChoices> choices_;
   std::vector<std::string> warnings_;
   std::vector<DeviceRejection> rejections_;
 

@@ -16,23 +16,33 @@ bool are_of_one_device(const DeviceProfile& one, const DeviceProfile& other) {
   return one.id == other.id && one.name == other.name && one.driver == other.driver && one.threads == other.threads;
 }
 
-bool has_point(const DeviceProfile& profile, const std::string& kind, const Cost& cost) {
-  const auto points = profile.ops.find(kind);
-  return points != profile.ops.end() && std::ranges::any_of(points->second, [&](const MeasuredOp& point) {
-           return point.cost.flops == cost.flops && point.cost.bytes_read == cost.bytes_read &&
-                  point.cost.bytes_written == cost.bytes_written;
-         });
+// What was measured of shapes is a list for each kind.
+template <class Shape>
+using Kinds = std::map<std::string, std::vector<Shape>, std::less<>>;
+
+template <class Shape>
+bool has_shape(const Kinds<Shape>& kinds, const std::string& kind, const Cost& cost) {
+  const auto shapes = kinds.find(kind);
+  return shapes != kinds.end() &&
+         std::ranges::any_of(shapes->second, [&](const Shape& shape) { return is_same_shape(shape.cost, cost); });
 }
 
-// Returns `found` with the points that `now` has and neither `found` nor `before` has.
+// Adds to `found` what `now` has and neither `found` nor `before`, which may be null, has.
+template <class Shape>
+void add_shapes(const Kinds<Shape>& now, const Kinds<Shape>* before, Kinds<Shape>& found) {
+  for (const auto& [kind, shapes] : now)
+    for (const Shape& shape : shapes)
+      if (!has_shape(found, kind, shape.cost) && !(before != nullptr && has_shape(*before, kind, shape.cost)))
+        found[kind].push_back(shape);
+}
+
+// Returns `found` with the shapes that `now` has and neither `found` nor `before` has.
 DeviceProfile merged(const DeviceProfile& now, DeviceProfile found, const DeviceProfile* before) {
   if (!are_of_one_device(now, found) || (now.is_brief && !found.is_brief)) return found;
   if (found.is_brief && !now.is_brief) return now;
   const bool goes_on = before != nullptr && are_of_one_device(*before, found);
-  for (const auto& [kind, points] : now.ops)
-    for (const MeasuredOp& point : points)
-      if (!has_point(found, kind, point.cost) && !(goes_on && has_point(*before, kind, point.cost)))
-        found.ops[kind].push_back(point);
+  add_shapes(now.ops, goes_on ? &before->ops : nullptr, found.ops);
+  add_shapes(now.choices, goes_on ? &before->choices : nullptr, found.choices);
   for (const auto& [op, why] : now.refused)
     if (!(goes_on && before->refused.contains(op))) found.refused.emplace(op, why);
   return found;

@@ -11,6 +11,7 @@
 #include <optional>
 #include <ranges>
 #include <set>
+#include <tuple>
 
 #include "devices/cpu/limits.h"
 #include "plan/costs/profile_limits.h"
@@ -58,10 +59,6 @@ constexpr double kFarSlower = 8;
 constexpr std::uint64_t kComparedBytes[] = {64U << 10U, 16U << 20U};
 // If reading more than caches hold takes longer, ops read from the caches.
 constexpr double kLongSweepSeconds = 0.2;
-
-bool is_same(const Cost& one, const Cost& other) {
-  return one.flops == other.flops && one.bytes_read == other.bytes_read && one.bytes_written == other.bytes_written;
-}
 
 double longer_of(const Cost& cost, const Cost& than) {
   const double flops = than.flops > 0 ? cost.flops / than.flops : 1;
@@ -180,8 +177,10 @@ class Calibration {
     SHUNT_TRY(measure_launches());
     SHUNT_TRY(say("copies from and to the host"));
     if (device_.info().memory_pool != kHostPool) SHUNT_TRY(measure_links());
-    memory_ = memory_for(device_, cpu::beyond_cache_bytes() + kMostReadBytes);
     const std::vector<BenchCase> ordered = in_order(cases);
+    if (!options_.quick) SHUNT_TRY(choose_kernels(ordered));
+    device_.choose_kernels(profile_.choices);
+    memory_ = memory_for(device_, cpu::beyond_cache_bytes() + kMostReadBytes);
     // Visit each case several times: other memory addresses, or other conditions, may change times in ways that
     // repetitions do not show.
     const double begin_s = now_s();
@@ -291,6 +290,57 @@ class Calibration {
     return {};
   }
 
+  // Finds the fastest kernels. The memory that they share is free again before whole steps confirm them.
+  Status choose_kernels(std::span<const BenchCase> cases) {
+    const DeviceCost prior(device_.info(), &profile_);
+    const auto has_several = [&](const BenchCase& use) {
+      const BenchOperands operands(use);
+      const OpCall call = operands.call();
+      return device_.supports(std::span(&call, 1)) && !profile_.refused.contains(name_of(use.op)) &&
+             !device_.kernels_for(call, weights_layout(device_, call)).empty() &&
+             prior.compute(call).us < kLongUseSeconds * 1e6;
+    };
+    std::vector<const BenchCase*> chosen;
+    for (const BenchCase& use : cases)
+      if (has_several(use)) chosen.push_back(&use);
+    if (chosen.empty()) return {};
+    count_ += chosen.size();
+    memory_ = memory_for(device_, cpu::beyond_cache_bytes() + kMostReadBytes);
+    std::vector<KernelComparison> by_rule;
+    std::vector<KernelComparison> others;
+    for (const BenchCase* use : chosen) {
+      SHUNT_TRY(say(fmt::format("the kernels of {}", name_of(use->op))));
+      SHUNT_TRY_ASSIGN(auto found,
+                       compare_kernels(*use, device_, cpu::beyond_cache_bytes(), memory_.get(), steadiness()));
+      if (!found) continue;
+      if (!found->is_by_rule()) {
+        SHUNT_TRY_ASSIGN(const bool is_right, is_kernel_right(*use, found->choice.kernel));
+        if (!is_right) found->choice.kernel = found->by_rule();
+      }
+      (found->is_by_rule() ? by_rule : others).push_back(std::move(*found));
+    }
+    memory_.reset();
+    if (options_.confirm && !others.empty()) {
+      SHUNT_TRY_ASSIGN(others, options_.confirm(std::move(others)));
+    }
+    add_choices(by_rule, profile_.choices);
+    add_choices(others, profile_.choices);
+    return {};
+  }
+
+  // Checks a kernel that the device would not take by itself.
+  Result<bool> is_kernel_right(const BenchCase& use, const std::string& kernel) {
+    const std::set<DType> dtypes = dtypes_of(BenchOperands(use).call());
+    const auto [known, is_new] = right_kernels_.try_emplace({use.op, dtypes, kernel}, false);
+    if (!is_new) return known->second;
+    Device* const devices[] = {&device_};
+    SHUNT_TRY_ASSIGN(
+        const ConformanceReport report,
+        check_conformance(
+            devices, {.ops = {use.op}, .dtypes = {dtypes.begin(), dtypes.end()}, .sizes = false, .kernel = kernel}));
+    return known->second = report.failures.empty();
+  }
+
   // Orders each kind by work, least first, so that it predicts the time of larger ones.
   static std::vector<BenchCase> in_order(std::span<const BenchCase> cases) {
     std::vector<BenchCase> ordered(cases.begin(), cases.end());
@@ -323,7 +373,7 @@ class Calibration {
     worked_s_ = now_s();
     visited.push_back(*time);
     std::vector<MeasuredOp>& points = profile_.ops[kind];
-    std::erase_if(points, [&](const MeasuredOp& point) { return is_same(point.cost, cost); });
+    std::erase_if(points, [&](const MeasuredOp& point) { return is_same_shape(point.cost, cost); });
     points.push_back(of_visits(cost, visited));
     return {};
   }
@@ -351,7 +401,7 @@ class Calibration {
       const Cost cost = cost_of(operands.call());
       const auto points = profile_.ops.find(kind);
       if (points != profile_.ops.end() &&
-          std::ranges::any_of(points->second, [&](const MeasuredOp& point) { return is_same(point.cost, cost); }))
+          std::ranges::any_of(points->second, [&](const MeasuredOp& point) { return is_same_shape(point.cost, cost); }))
         continue;
       visits_.erase({kind, {cost.flops, cost.bytes_read, cost.bytes_written}});
       SHUNT_TRY(measure(use));
@@ -439,6 +489,7 @@ class Calibration {
     const ConformanceOptions options{.ops = {call.op},
                                      .dtypes = {dtypes.begin(), dtypes.end()},
                                      .sizes = false,
+                                     .kernel = "",
                                      .progress = [&](Op, std::uint64_t, std::uint64_t) { return is_in_time(); }};
     SHUNT_TRY_ASSIGN(const bool is_right, is_right_on(options));
     return found->second = is_right && is_in_time();
@@ -482,10 +533,11 @@ class Calibration {
       SHUNT_TRY_ASSIGN(const bool is_right, is_right_on({.ops = {op},
                                                          .dtypes = {dtypes.begin(), dtypes.end()},
                                                          .sizes = options_.checks_all,
-                                                         .many = !options_.checks_all}));
+                                                         .many = !options_.checks_all,
+                                                         .kernel = ""}));
       // If there are no samples of exactly these dtypes, those of others must do.
       if (!is_right && !options_.checks_all && !profile_.refused.contains(name_of(op)))
-        SHUNT_TRY(is_right_on({.ops = {op}, .sizes = false}));
+        SHUNT_TRY(is_right_on({.ops = {op}, .sizes = false, .kernel = ""}));
     }
     return {};
   }
@@ -507,6 +559,7 @@ class Calibration {
   std::unique_ptr<BenchMemory> memory_;
   std::map<std::pair<std::string, std::array<double, 3>>, std::vector<Steady>> visits_;  // by kind and cost
   std::map<std::pair<Op, std::set<DType>>, bool> right_;
+  std::map<std::tuple<Op, std::set<DType>, std::string>, bool> right_kernels_;
   Steady launch_;                                // of a program, in microseconds
   std::set<std::string, std::less<>> recorded_;  // kinds to check: they were correct when they were measured
   std::set<std::string, std::less<>> checked_;   // kinds measured now
@@ -539,8 +592,8 @@ Result<std::vector<CheckedOp>> check_predictions(Device& device, std::span<const
     const auto time = timed ? timed->without_launch({.median = profile.launch_us}) : std::nullopt;
     if (!time) continue;
     const Cost its_cost = cost_of(operands.call());
-    const bool is_seen =
-        std::ranges::any_of(points->second, [&](const MeasuredOp& point) { return is_same(point.cost, its_cost); });
+    const bool is_seen = std::ranges::any_of(
+        points->second, [&](const MeasuredOp& point) { return is_same_shape(point.cost, its_cost); });
     checked.push_back({.kind = kind, .is_seen = is_seen, .cost = its_cost, .predicted = predicted, .us = time->median});
   }
   return checked;

@@ -14,6 +14,7 @@
 #include "plan/costs/cost.h"
 #include "plan/costs/profile.h"
 #include "run/measure/calibration_cases.h"
+#include "run/measure/kernel_comparison.h"
 
 namespace shunt {
 
@@ -23,13 +24,15 @@ struct CalibrationOptions {
   bool checks_all = true;
   // Shapes are not visited again after this time, by the device's clock.
   double enough_seconds = std::numeric_limits<double>::infinity();
+  ConfirmKernels confirm;  // called with what won over kernels by rule; empty: all of that counts
   // Called before each measurement; false ends the calibration with an error.
   std::function<bool(const std::string& what, std::size_t done, std::size_t count)> progress;
 };
 
 // Measures launches, links and `cases`, and adds them to `before`, whose measurements of other shapes stay. Leaves out
-// what the device declines; puts what it computes wrongly in `refused`. Errors: interrupted if progress ended it; those
-// of the device.
+// what the device declines; puts what it computes wrongly in `refused`. Where the device has several kernels for a
+// case, they are compared first, unless it is to be quick; the device then takes those that were chosen. Errors:
+// interrupted if progress ended it; those of the device.
 [[nodiscard]] Result<DeviceProfile> calibrate(Device& device, std::span<const BenchCase> cases, DeviceProfile before,
                                               const CalibrationOptions& options);
 

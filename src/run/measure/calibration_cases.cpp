@@ -41,6 +41,12 @@ bool has_kernels_for_few(const BenchCase& use) {
 
 }  // namespace
 
+bool is_measured(const BenchCase& use) {
+  const auto is_cache = [](const BenchInput& input) { return input.operand.kind == TensorKind::state; };
+  const bool reads_cache = use.output.kind != TensorKind::state && std::ranges::any_of(use.inputs, is_cache);
+  return reads_cache || (use.rows != 32 && use.rows != 64);
+}
+
 Cost cost_of(const OpCall& call) { return info_of(call.op).rule->cost(call); }
 
 double work_of(const BenchCase& use) {
@@ -99,6 +105,7 @@ std::vector<BenchCase> calibration_cases(bool quick, Numerics numerics) {
         for (const BenchCase& use : *uses) {
           const BenchOperands operands(use);
           const Cost cost = cost_of(operands.call());
+          if (!is_measured(use)) continue;
           if (use.rows > 1 && use.rows < 16 && (is_middle || !has_kernels_for_few(use))) continue;
           if (!is_usual(use.dtype) && (quick || is_middle || prompt == 2 || prompt == 8 || prompt == 16)) continue;
           if (seen.emplace(kind_of(operands.call(), Arithmetic::f32),

@@ -13,7 +13,10 @@
 namespace shunt {
 
 // The numbers of tokens of the steps in which ops are measured.
-inline constexpr std::array kMeasuredTokens = {1U, 2U, 4U, 8U, 16U, 128U, 512U};
+inline constexpr std::array kMeasuredTokens = {1U, 2U, 4U, 8U, 16U, 32U, 64U, 128U, 512U};
+// Returns whether a case of a step is measured: with 32 and 64 tokens only ops that read a cache are, which have
+// kernels for few and for many tokens there.
+[[nodiscard]] bool is_measured(const BenchCase& use);
 // Returns the shapes that models have, of the ops and dtypes that they use; `quick`: fewer of each.
 [[nodiscard]] std::vector<BenchCase> calibration_cases(bool quick, Numerics numerics);
 // Returns each different shape that a device would compute of a graph, if it were alone.

@@ -49,8 +49,8 @@ Result<std::unique_ptr<BenchMemory>> BenchMemory::create(Device& device, std::ui
 }
 
 Result<std::unique_ptr<OpBench>> OpBench::create(BenchCase use, Device& device, std::uint64_t memory_bytes,
-                                                 BenchMemory* shared) {
-  std::unique_ptr<OpBench> bench(new OpBench(std::move(use), device));
+                                                 BenchMemory* shared, std::string_view kernel) {
+  std::unique_ptr<OpBench> bench(new OpBench(std::move(use), device, kernel));
   const OpCall calls[] = {bench->operands_.call()};
   if (Support support = device.supports(calls); !support) return fail(Code::unsupported, std::move(support.reason));
   bench->cost_ = info_of(bench->use_.op).rule->cost(calls[0]);
@@ -157,7 +157,11 @@ Status OpBench::prepare(std::uint32_t uses) {
   const std::uint64_t alignment = device_.info().alignment_bytes;
   std::vector<ProgramOp> ops;
   for (std::uint32_t i = 0; i < uses; ++i) {
-    ProgramOp op{.call = operands_.call(), .inputs = inputs_, .output = output_, .name = fmt::format("use {}", i)};
+    ProgramOp op{.call = operands_.call(),
+                 .inputs = inputs_,
+                 .output = output_,
+                 .name = fmt::format("use {}", i),
+                 .kernel = kernel_};
     const std::uint32_t copy = i % copies_;
     for (std::size_t input = 0; input < op.inputs.size(); ++input)
       if (rotates(use_.inputs[input])) op.inputs[input].offset += copy * aligned(op.inputs[input].bytes, alignment);

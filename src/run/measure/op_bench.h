@@ -35,10 +35,12 @@ class OpBench {
  public:
   // `memory_bytes` is more than a cache holds, see cpu::beyond_cache_bytes(); 0: no memory is measured. The first run,
   // which wakes threads and touches memory, is over when it returns. If `shared` has room for everything, nothing else
-  // is allocated. Errors: unsupported with the device's reason; out_of_memory; those of a run.
+  // is allocated. `kernel` is one of Device::kernels_for(), or empty for the device's choice. Errors: unsupported with
+  // the device's reason; out_of_memory; those of a run.
   [[nodiscard]] static Result<std::unique_ptr<OpBench>> create(BenchCase use, Device& device,
                                                                std::uint64_t memory_bytes,
-                                                               BenchMemory* shared = nullptr);
+                                                               BenchMemory* shared = nullptr,
+                                                               std::string_view kernel = {});
 
   // Seconds per use, by the device's clock.
   [[nodiscard]] Result<double> measure();
@@ -55,7 +57,8 @@ class OpBench {
   [[nodiscard]] bool reads_memory() const { return reads_memory_; }
 
  private:
-  OpBench(BenchCase use, Device& device) : use_(std::move(use)), operands_(use_), device_(device) {}
+  OpBench(BenchCase use, Device& device, std::string_view kernel)
+      : use_(std::move(use)), operands_(use_), device_(device), kernel_(kernel) {}
   [[nodiscard]] bool rotates(const BenchInput& input) const;
   void choose_copies(std::uint64_t memory_bytes);
   [[nodiscard]] Status bind(BenchMemory* shared);
@@ -66,6 +69,7 @@ class OpBench {
   BenchCase use_;
   BenchOperands operands_;
   Device& device_;
+  std::string_view kernel_;
   Cost cost_;
   bool reads_memory_ = false;
   std::uint32_t copies_ = 1;        // of operands that rotate

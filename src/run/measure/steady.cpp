@@ -31,6 +31,15 @@ double error_of(std::span<const double> values, double median) {
   return 1.2533 * 1.4826 * median_of(distances) / std::sqrt(static_cast<double>(values.size()));
 }
 
+Steady steady_of(std::span<const double> values, const SteadyOptions& options) {
+  const double median = median_of(values);
+  const double spread = median > 0 ? error_of(values, median) / median : 0;
+  return {.median = median,
+          .spread = spread,
+          .count = values.size(),
+          .is_known = values.size() >= options.least && spread <= options.relative};
+}
+
 bool has_changed(std::span<const double> values) {
   if (values.size() < 2 * kHalf) return false;
   const auto early = values.first(values.size() / 2);
@@ -54,12 +63,37 @@ Result<Steady> measure_steadily(const std::function<Result<double>()>& measure, 
       values.erase(values.begin(), values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2));
       ++changes;
     }
-    const double median = median_of(values);
-    const double spread = median > 0 ? error_of(values, median) / median : 0;
-    const bool is_known = values.size() >= options.least && spread <= options.relative;
-    if (is_known || values.size() >= options.most || options.now_s() - begin >= options.most_seconds)
-      return Steady{.median = median, .spread = spread, .count = values.size(), .is_known = is_known};
+    const Steady steady = steady_of(values, options);
+    if (steady.is_known || values.size() >= options.most || options.now_s() - begin >= options.most_seconds)
+      return steady;
   }
+}
+
+Result<std::vector<Steady>> measure_in_turns(std::span<const std::function<Result<double>()>> measures,
+                                             const SteadyOptions& options) {
+  constexpr double kHopeless = 2;
+  std::vector<std::vector<double>> values(measures.size());
+  const double begin = options.now_s();
+  const auto is_hopeless = [&](std::size_t number) { return values[number][0] > kHopeless * values[0][0]; };
+  for (std::size_t turn = 0;; ++turn) {
+    // Every second turn goes backwards, so that nothing always follows the same.
+    for (std::size_t i = 0; i < measures.size(); ++i) {
+      const std::size_t number = turn % 2 == 0 ? i : measures.size() - 1 - i;
+      if (turn != 0 && is_hopeless(number)) continue;
+      SHUNT_TRY_ASSIGN(values[number].emplace_back(), measures[number]());
+    }
+    std::vector<Steady> steady;
+    bool is_known = true;
+    for (std::size_t number = 0; number < measures.size(); ++number) {
+      steady.push_back(steady_of(values[number], options));
+      is_known = is_known && (steady.back().is_known || is_hopeless(number));
+    }
+    if (is_known || turn + 1 >= options.most || options.now_s() - begin >= options.most_seconds) return steady;
+  }
+}
+
+bool is_clearly_less(const Steady& one, const Steady& other, double margin) {
+  return one.median * (1 + one.spread) < other.median * (1 - other.spread - margin);
 }
 
 Result<Steady> measure_calmly(const std::function<Result<double>()>& measure, const SteadyOptions& options, int most) {

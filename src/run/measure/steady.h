@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "shunt/status.h"
 
@@ -34,6 +36,15 @@ struct Steady {
 // most `most` results.
 [[nodiscard]] Result<Steady> measure_calmly(const std::function<Result<double>()>& measure,
                                             const SteadyOptions& options, int most);
+
+// Measures several things in turns, so that all meet the same conditions, until each is known as well as asked. Returns
+// their medians in order. What takes more than twice as long as the first one in the first turn is not measured again.
+// Errors: those of a measurement.
+[[nodiscard]] Result<std::vector<Steady>> measure_in_turns(std::span<const std::function<Result<double>()>> measures,
+                                                           const SteadyOptions& options);
+
+// Returns whether `one` is less than `other` by more than `margin`, a share of `other`, and both uncertainties.
+[[nodiscard]] bool is_clearly_less(const Steady& one, const Steady& other, double margin);
 
 // Returns `whole` less `part`, with the uncertainty of both. Nothing if the difference is not clearly more than its
 // uncertainty: conditions then changed between the two.

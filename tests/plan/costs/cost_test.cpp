@@ -33,6 +33,7 @@ Profile some_profile() {
   device.checked_s = 1e9;
   device.to_device = {.us = 10, .bytes_per_s = 5e9, .spread = 0.1};
   device.ops["add F32 F32 -> F32"] = {{.cost = {1000, 8000, 4000}, .us = 2.5, .spread = 0.01}};
+  device.choices["add F32 F32 -> F32"] = {{.cost = {1000, 8000, 4000}, .kernel = "add_quick"}};
   device.refused["silu"] = "it was \"wrong\"";
   return {.devices = {device}};
 }
@@ -62,6 +63,9 @@ TEST_F(ProfileFile, IsReadAsItWasWritten) {
   EXPECT_EQ(to_json(*loaded), to_json(some_profile()));
   ASSERT_NE(loaded->find(processor()), nullptr);
   EXPECT_EQ(loaded->find(processor())->ops.at("add F32 F32 -> F32")[0].us, 2.5);
+  const KernelChoice& choice = loaded->find(processor())->choices.at("add F32 F32 -> F32")[0];
+  EXPECT_EQ(choice.kernel, "add_quick");
+  EXPECT_EQ(choice.cost.bytes_written, 4000);
 }
 
 TEST_F(ProfileFile, OfADeviceWhoseNameIsNoUtf8IsWrittenAndReadAgain) {
@@ -74,6 +78,21 @@ TEST_F(ProfileFile, OfADeviceWhoseNameIsNoUtf8IsWrittenAndReadAgain) {
   EXPECT_EQ(warning, "");
   ASSERT_EQ(loaded->devices.size(), 1U);
   EXPECT_EQ(loaded->devices[0].name, "\xEF\xBF\xBD accelerator");
+}
+
+TEST_F(ProfileFile, WithoutChoicesOfKernelsIsRead) {
+  Profile profile = some_profile();
+  profile.devices[0].choices.clear();
+  std::string text = to_json(profile);
+  const std::string_view none = "\"choices\": {},";
+  ASSERT_NE(text.find(none), std::string::npos);
+  text.erase(text.find(none), none.size());
+  write(text);
+  std::string warning;
+  const auto loaded = load_profile(path, warning);
+  ASSERT_TRUE(loaded.has_value());
+  EXPECT_EQ(warning, "");
+  EXPECT_EQ(to_json(*loaded), to_json(profile));
 }
 
 // Its steps ran with other numerics than its ops; on processors both have the same kernels.
@@ -106,8 +125,8 @@ TEST_F(ProfileFile, ThatIsBrokenIsSetAside) {
   };
   for (const std::string& text :
        {std::string(), std::string("{"), good.substr(0, good.size() / 2), with("calibration 2", "calibration 0"),
-        with("\"launch_us\"", "\"lunch_us\""), with("\"us\": 2.5", "\"us\": -2.5"), with("\"us\": 2.5", "\"us\": 0"),
-        with("\"us\": 2.5", "\"us\": \"2.5\""), with("\"us\": 2.5", "\"us\": 1e999"),
+        with("\"launch_us\"", "\"lunch_us\""), with("\"kernel\"", "\"colonel\""), with("\"us\": 2.5", "\"us\": -2.5"),
+        with("\"us\": 2.5", "\"us\": 0"), with("\"us\": 2.5", "\"us\": \"2.5\""), with("\"us\": 2.5", "\"us\": 1e999"),
         with("\"flops\": 1000.0", "\"flops\": -1"), with("\"few_tokens_ratio\": 0.75", "\"few_tokens_ratio\": 0")}) {
     write(text);
     std::string warning;
@@ -143,6 +162,7 @@ TEST(Profile, KeepsOnlyOpsWhoseKernelsAreStillTheSame) {
   device.ops["linear F32 F32 -> F32"] = {{.cost = {1000, 8000, 4000}, .us = 2.5, .spread = 0.01}};
   device.ops["removed F32 -> F32"] = device.ops["linear F32 F32 -> F32"];
   device.refused["linear"] = "it was wrong";
+  device.choices["linear F32 F32 -> F32"] = {{.cost = {1000, 8000, 4000}, .kernel = "linear_row"}};
   ASSERT_TRUE(device.kernels.contains("elementwise"));
   device.kernels["elementwise"] += '!';
   const auto read = profile_from_json(to_json(profile));
@@ -153,6 +173,8 @@ TEST(Profile, KeepsOnlyOpsWhoseKernelsAreStillTheSame) {
   EXPECT_EQ(kept->ops.size(), 1U);
   EXPECT_TRUE(kept->ops.contains("linear F32 F32 -> F32"));
   EXPECT_EQ(kept->refused.size(), 1U);
+  EXPECT_EQ(kept->choices.size(), 1U);
+  EXPECT_TRUE(kept->choices.contains("linear F32 F32 -> F32"));
   EXPECT_EQ(kept->few_tokens_ratio, 1) << "whole steps ran with other kernels";
   EXPECT_EQ(kept->kernels, unmeasured(processor()).kernels);
 }
