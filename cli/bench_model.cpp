@@ -168,22 +168,22 @@ Status execute(BenchModelOptions& options) {
   const double share = bandwidth > 0 ? static_cast<double>(bytes) * measured.generate.median() / bandwidth : 0;
   if (options.json) {
     Json json = {{"model", options.model},
-                       {"devices", working_devices(plans)},
-                       {"threads", measured.threads},
-                       {"prompt_tokens", options.prompt},
-                       {"generate_tokens", options.generate},
-                       {"depth", options.depth},
-                       {"sequences", options.sequences},
-                       {"repetitions", options.repetitions},
-                       {"prompt_tokens_per_s", json_of(measured.prompt)},
-                       {"generate_tokens_per_s", json_of(measured.generate)},
-                       {"predicted_prompt_tokens_per_s", predicted_prompt},
-                       {"predicted_generate_tokens_per_s", predicted_generate},
-                       {"read_bytes_per_s", json_of(measured.bandwidth)},
-                       {"loaded_bytes", loaded.bytes},
-                       {"load_s", loaded.seconds},
-                       {"load_bytes_per_s", load_rate},
-                       {"bytes_per_token", bytes}};
+                 {"devices", working_devices(plans)},
+                 {"threads", measured.threads},
+                 {"prompt_tokens", options.prompt},
+                 {"generate_tokens", options.generate},
+                 {"depth", options.depth},
+                 {"sequences", options.sequences},
+                 {"repetitions", options.repetitions},
+                 {"prompt_tokens_per_s", json_of(measured.prompt)},
+                 {"generate_tokens_per_s", json_of(measured.generate)},
+                 {"predicted_prompt_tokens_per_s", predicted_prompt},
+                 {"predicted_generate_tokens_per_s", predicted_generate},
+                 {"read_bytes_per_s", json_of(measured.bandwidth)},
+                 {"loaded_bytes", loaded.bytes},
+                 {"load_s", loaded.seconds},
+                 {"load_bytes_per_s", load_rate},
+                 {"bytes_per_token", bytes}};
     if (share > 0) json["share_of_bandwidth"] = share;
     return print_json(json);
   }

@@ -76,9 +76,9 @@ PeakRates peak_of(const Context& context, const DeviceInfo& info) {
   const double memory_hz = std::max(0, context.attribute(numbers.memory_clock_khz)) * 1e3;
   const double bus_bytes = std::max(0, context.attribute(numbers.memory_bus_bits)) / 8.0;
   const bool is_known = context.gpu().gfx.empty();  // multiprocessors of AMD's multiply in ways of their own
-  return {.bytes_per_s = 2 * memory_hz * bus_bytes,
-          .flops_per_s =
-              is_known ? info.compute_units * (info.clock_mhz * 1e6) * most_flops_per_cycle(context.gpu()) : 0};
+  return {
+      .bytes_per_s = 2 * memory_hz * bus_bytes,
+      .flops_per_s = is_known ? info.compute_units * (info.clock_mhz * 1e6) * most_flops_per_cycle(context.gpu()) : 0};
 }
 
 // Fills in what the two APIs report under attribute numbers of their own.

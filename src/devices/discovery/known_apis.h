@@ -2,7 +2,8 @@
 //
 // An entry belongs to an API and to the environment variables that drivers read. It is valid until the next boot, while
 // these are unchanged: the files the API was loaded from, and the places where drivers are announced, including places
-// named by those variables; if the API did not start in time, for ten minutes at most. A damaged file, or one of another version, is ignored. One thread.
+// named by those variables; if the API did not start in time, for ten minutes at most. A damaged file, or one of
+// another version, is ignored. One thread.
 #pragma once
 
 #include <optional>
