@@ -110,7 +110,7 @@ std::string doubt_in_words(const Plan& plan, const Graph& graph) {
 std::string to_text(const OtherApi& api) {
   const std::string what = fmt::format("{} rather than {}", api.used, api.other);
   if (api.other_us == 0) return fmt::format("{}, which cannot do it: {}", what, api.why);
-  const std::string times =
+  std::string times =
       fmt::format("{}: predicted {} instead of {} for {}", what, in_time(api.used_us), in_time(api.other_us), api.work);
   if (api.other_us >= api.used_us) return times;
   return fmt::format("{}, but {} was not measured, and priors must promise half the time", times, api.other);
