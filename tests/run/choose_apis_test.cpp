@@ -125,7 +125,7 @@ TEST_F(Apis, TwoGraphsOfOneRuntimeMayUseDifferentOnes) {
   EXPECT_EQ(runtime->devices().size(), 3U);
   const auto first = compute(products(), *runtime);
   const auto second = compute(softmaxes(), *runtime);
-  const std::vector<float> x(256 * 256, 1);
+  const std::vector<float> x(std::size_t{256} * 256, 1);
   for (const auto* computation : {&first, &second}) {
     const std::size_t elements = computation == &first ? 64 * 64 : 256 * 256;
     ASSERT_TRUE((*computation)->write("x", std::as_bytes(std::span(x).first(elements))).has_value());
@@ -199,7 +199,7 @@ class FailingApis : public Apis {
     return notices_;
   }
   void run() {
-    const std::vector<float> x(64 * 64, 1);
+    const std::vector<float> x(std::size_t{64} * 64, 1);
     ASSERT_TRUE(computation_->write("x", std::as_bytes(std::span(x))).has_value());
     ASSERT_TRUE(computation_->run().has_value());
     std::vector<float> y(x.size());

@@ -25,7 +25,7 @@ std::unique_ptr<TwoKernels> device_with(TimesOfKernels times) {
 }
 
 // Products of one row and of eight.
-std::vector<BenchCase> products() {
+std::vector<BenchCase> product_cases() {
   constexpr OpSizes kSizes{.embedding = 32,
                            .feed_forward = 64,
                            .heads = 4,
@@ -46,7 +46,7 @@ struct Found {
   Support support;
 };
 Found found_on(TwoKernels& device, const CalibrationOptions& options = {.checks_all = false}) {
-  const std::vector<BenchCase> cases = products();
+  const std::vector<BenchCase> cases = product_cases();
   auto profile = calibrate(device, cases, unmeasured(device.info()), options);
   EXPECT_TRUE(profile.has_value()) << profile.error().message;
   const BenchOperands operands(cases.back());
