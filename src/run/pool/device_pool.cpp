@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <utility>
 
 #include "devices/device.h"
 #include "run/opened_devices.h"
@@ -150,10 +151,10 @@ Status DevicePool::recover(Error error) {
     tell(fmt::format("{}: {}; it gets less to do", id, error.message));
     return {};
   }
-  const Member before = *failed;
+  Member before = *failed;
   quarantine(*failed, error);
   if (devices_.empty()) {
-    *failed = before;
+    *failed = std::move(before);
     update();
     std::string others;
     for (const Member& member : members_)
