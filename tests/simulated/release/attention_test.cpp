@@ -90,7 +90,7 @@ double error_of(const std::vector<float>& result, const std::vector<float>& expe
   return error / power;
 }
 
-constexpr CudaGpu kGpuOf90{.capability = 90, .multiprocessors = 132, .shared_bytes = 227U << 10U};
+const CudaGpu kGpuOf90{.capability = 90, .multiprocessors = 132, .shared_bytes = 227U << 10U};
 
 // Returns what `get` says of the call.
 template <class Get>
