@@ -113,7 +113,7 @@ struct Submission {
   [[nodiscard]] bool includes(std::uint32_t number) const { return !op || *op == number; }
 };
 
-// What the hardware could do at most, by what its driver tells. 0: it does not tell.
+// Peak rates of the hardware as its driver reports them. 0: not reported.
 struct PeakRates {
   double bytes_per_s = 0;  // of memory
   double flops_per_s = 0;  // of dense products of F16 numbers with F32 sums, where it multiplies matrices, else of F32

@@ -138,7 +138,7 @@ struct CudaEntry {
 // not several. `weights` is the layout of those weights of the call that have one other than rows.
 [[nodiscard]] std::vector<KernelCandidate> cuda_candidates(const OpCall& call, const CudaGpu& gpu, Layout weights);
 
-// What decides among several kernels, before the rule does.
+// Overrides of the rule that chooses among several kernels.
 struct CudaPreference {
   const KernelChoices* measured = nullptr;
   std::string_view named = {};  // one of cuda_candidates(); empty: the one that was measured

@@ -23,7 +23,7 @@ namespace shunt::cuda {
 
 class UploadRing {
  public:
-  // What it shares with its device, which outlives it. `recorder` may be null.
+  // Borrowed from the device, which outlives the ring. `recorder` may be null.
   struct Parts {
     std::shared_ptr<Context> context;
     Kernels& kernels;
@@ -52,7 +52,7 @@ class UploadRing {
     std::unique_ptr<Pinned> pinned;  // marked where the piece was moved to its place
     [[nodiscard]] Address arrived() const { return block->arrived->address() + begin; }
   };
-  // What lays out rows of a dtype: the kernel, and its StripMoves on their way to the device.
+  // The kernel that lays out rows of a dtype, and its StripMoves in memory of the device.
   struct Strips {
     FunctionHandle kernel = nullptr;
     std::unique_ptr<CudaBuffer> moves;

@@ -163,8 +163,8 @@ Result<Profile> profile_from_json(std::string_view text) {
   const auto has_format = [&](std::string_view format) { return json.contains("format") && json["format"] == format; };
   if (!json.is_object() || !(has_format(kFormat) || has_format(kFirstFormat)) || !json.contains("devices"))
     return fail(Code::invalid, fmt::format("its format is not \"{}\"", kFormat));
-  // What does not say so was not measured in a hurry, nor after a pause, nor in whole steps, nor with several kernels
-  // for an op, and nobody knows when and with which kernels.
+  // Fields missing in older files get defaults: not brief, no launch after a pause, no factors of whole steps, no
+  // choices of kernels, and an unknown time and build.
   for (Json& device : json["devices"])
     if (device.is_object()) {
       device.emplace("kernels", Json::object());

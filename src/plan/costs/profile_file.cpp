@@ -16,7 +16,7 @@ bool are_of_one_device(const DeviceProfile& one, const DeviceProfile& other) {
   return one.id == other.id && one.name == other.name && one.driver == other.driver && one.threads == other.threads;
 }
 
-// What was measured of shapes is a list for each kind.
+// Shapes are stored as a list for each kind.
 template <class Shape>
 using Kinds = std::map<std::string, std::vector<Shape>, std::less<>>;
 

@@ -23,7 +23,7 @@ struct KernelTime {
   Steady us;  // of one use
 };
 
-// What was found for a shape.
+// The result for one shape.
 struct KernelComparison {
   std::string kind;  // choice_kind()
   KernelChoice choice;

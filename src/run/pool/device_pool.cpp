@@ -265,7 +265,7 @@ void DevicePool::update() {
   }
 }
 
-// What one API found too much of a GPU's memory is too much for another.
+// APIs of one GPU share its memory: after one ran out, all have the smaller budget.
 std::uint64_t DevicePool::budget_of(const Member& member) const {
   std::uint64_t least = member.budget;
   for (const Member& other : members_)

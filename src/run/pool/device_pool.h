@@ -1,9 +1,9 @@
 // The devices of a runtime that a session or a computation runs on: all except those that failed.
 //
-// Of a GPU that several APIs offer (OpenedDevices::spares()), it uses one at a time: the chosen one, or if that failed,
-// another one. A device that failed is quarantined for a number of steps, which doubles with each failure, and reopened
-// if it was lost. A device that ran out of memory first gets a smaller budget a few times. The runtime must outlive it.
-// One thread at a time.
+// A GPU that several APIs offer (OpenedDevices::spares()) is used through one of them: the chosen one, or another one
+// if that failed. A device that failed is quarantined for a number of steps, which doubles with each failure, and
+// reopened if it was lost. A device that ran out of memory first gets a smaller budget a few times. The runtime must
+// outlive it. One thread at a time.
 #pragma once
 
 #include <chrono>
