@@ -21,9 +21,9 @@ import tempfile
 import time
 
 PIECE = 8 << 20
-# The stages of the thread that calls the device, each with those that are part of it.
-STAGES = {"reserving": [], "allocating": [], "lending": ["pinning", "waiting for the device"], "waiting for a piece": [],
-          "sending": ["preparing strips"], "finishing": ["freeing"]}
+# The stages of the thread that calls the device, each with those that are part of it (preparing: side by side).
+STAGES = {"preparing": ["reserving", "pinning"], "allocating": [], "lending": ["waiting for the device"],
+          "waiting for a piece": [], "sending": ["preparing strips"], "finishing": ["freeing"]}
 
 
 def bus_rate(ordinal: int, repetitions: int, size: int = 256 << 20) -> float:

@@ -280,9 +280,7 @@ class CudaDevice final : public Device {
                  .device = device.info_.id}) {}
 
     void expect(std::uint64_t bytes) override {
-      if (!device_.health_.get().status) return;
-      const trace::Span reserving(device_.recorder_, trace::Kind::load, "reserving", device_.info_.id, bytes);
-      device_.context_->reserve(bytes);
+      if (device_.health_.get().status) ring_.expect(bytes);
     }
     [[nodiscard]] Result<std::span<std::byte>> take(std::uint64_t bytes, std::uint64_t unit) override {
       SHUNT_TRY(device_.health_.get().status);

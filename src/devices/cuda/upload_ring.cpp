@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "ops/strips.h"
@@ -37,6 +38,17 @@ Result<CudaEntry> rows_to_strips_entry() {
 
 }  // namespace
 
+void UploadRing::expect(std::uint64_t bytes) {
+  const trace::Span preparing = stage("preparing", bytes);
+  const std::jthread reserving([this, bytes] {
+    const trace::Span span = stage("reserving", bytes);
+    parts_.context->reserve(bytes);
+  });
+  if (pinned_ != nullptr || !blocks_.empty() || bytes <= kLittleBytes) return;
+  // An error comes again when the first piece is taken.
+  if (auto pinned = pin(kRingBytes)) pinned_ = std::move(*pinned);
+}
+
 Result<std::span<std::byte>> UploadRing::take(std::uint64_t bytes, std::uint64_t unit) {
   const std::uint64_t content = piece_bytes(bytes, unit);
   const std::uint64_t wanted = room_for(content);
@@ -57,7 +69,7 @@ Result<std::optional<std::uint64_t>> UploadRing::make_room(std::uint64_t bytes) 
   std::optional<std::uint64_t> place = free_place(bytes);
   const bool is_too_small = blocks_.empty() || blocks_.back().pinned->bytes().size() < bytes;
   if (!place && (is_too_small || is_little_)) {
-    is_little_ = blocks_.empty() && bytes <= kLittleBytes;
+    is_little_ = blocks_.empty() && pinned_ == nullptr && bytes <= kLittleBytes;
     Status added = add_block(is_little_ ? kLittleBytes : std::max(bytes, kRingBytes));
     // Without memory for a ring, one of a single piece does, or the little one that there is.
     if (!added && added.error().code == Code::out_of_memory) added = is_too_small ? add_block(bytes) : Status();
@@ -73,11 +85,18 @@ Result<std::optional<std::uint64_t>> UploadRing::make_room(std::uint64_t bytes) 
   return place;
 }
 
-Status UploadRing::add_block(std::uint64_t bytes) {
+Result<std::shared_ptr<PinnedMemory>> UploadRing::pin(std::uint64_t bytes) {
   const trace::Span pinning = stage("pinning", bytes);
+  return PinnedMemory::create(parts_.context, bytes);
+}
+
+Status UploadRing::add_block(std::uint64_t bytes) {
   Block block;
   SHUNT_TRY_ASSIGN(block.arrived, CudaBuffer::create(parts_.context, bytes));
-  SHUNT_TRY_ASSIGN(block.pinned, PinnedMemory::create(parts_.context, bytes));
+  if (pinned_ == nullptr || pinned_->bytes().size() != bytes) {
+    SHUNT_TRY_ASSIGN(pinned_, pin(bytes));
+  }
+  block.pinned = std::move(pinned_);
   SHUNT_TRY(parts_.context->delay_uploads());
   blocks_.push_back(std::move(block));
   end_ = 0;
@@ -164,6 +183,7 @@ Status UploadRing::finish() {
   lent_.clear();
   lent_bytes_ = 0;
   strips_.clear();
+  pinned_.reset();
   blocks_.clear();
   return {};
 }

@@ -34,7 +34,8 @@ class UploadRing {
   };
   explicit UploadRing(Parts parts) : parts_(std::move(parts)) {}
 
-  // Like Upload's calls.
+  // Like Upload's calls. Memory of the device is reserved while that of the host is pinned.
+  void expect(std::uint64_t bytes);
   [[nodiscard]] Result<std::span<std::byte>> take(std::uint64_t bytes, std::uint64_t unit);
   [[nodiscard]] Status send(Address to, std::uint64_t bytes, Layout layout, const MatrixRows& rows);
   [[nodiscard]] Status finish();
@@ -62,6 +63,7 @@ class UploadRing {
     return {parts_.recorder, trace::Kind::load, what, parts_.device, bytes};
   }
   [[nodiscard]] const DriverFunctions& call() const { return parts_.context->call(); }
+  [[nodiscard]] Result<std::shared_ptr<PinnedMemory>> pin(std::uint64_t bytes);
   // Makes a block for the next pieces.
   [[nodiscard]] Status add_block(std::uint64_t bytes);
   // Returns where so many bytes of the last block are free behind the last piece; nullopt: nowhere.
@@ -75,11 +77,12 @@ class UploadRing {
   [[nodiscard]] Status lay_out(const Piece& piece, std::uint64_t chunks, const Strips& strips);
 
   const Parts parts_;
-  std::deque<Block> blocks_;  // the last one is that of the next pieces
-  bool is_little_ = false;    // that one, so there is more memory to be had
-  std::uint64_t end_ = 0;     // of the last piece in it
-  std::deque<Piece> sent_;    // the oldest first
-  std::deque<Piece> lent_;    // those after them
+  std::shared_ptr<PinnedMemory> pinned_;  // for the first block
+  std::deque<Block> blocks_;              // the last one is that of the next pieces
+  bool is_little_ = false;                // that one, so there is more memory to be had
+  std::uint64_t end_ = 0;                 // of the last piece in it
+  std::deque<Piece> sent_;                // the oldest first
+  std::deque<Piece> lent_;                // those after them
   std::uint64_t lent_bytes_ = 0;
   std::map<DType, Strips> strips_;
 };
