@@ -58,6 +58,10 @@ class Checker {
         SHUNT_TRY_ASSIGN(const auto other, bench(gate, DType::F16, "cpu:simd"));
         return in_turn(other, mine);
       }
+      case Measure::speed_in_bytes: {
+        SHUNT_TRY_ASSIGN(const auto other, bench(gate, gate.dtype, "cpu:simd", Numerics::automatic));
+        return in_turn(mine, other);
+      }
       case Measure::share_of_read:
         return [this, mine]() -> Result<double> {
           const double limit = limits_.read_bytes_per_s();
@@ -81,19 +85,22 @@ class Checker {
  private:
   using Bench = std::shared_ptr<OpBench>;
 
-  Result<Bench> bench(const Gate& gate, DType dtype, std::string_view device) const {
+  Result<Bench> bench(const Gate& gate, DType dtype, std::string_view device,
+                      Numerics numerics = Numerics::exact) const {
     SHUNT_TRY_ASSIGN(const std::vector<BenchCase> cases, bench_cases(*gate.op, sizes_));
     const std::uint32_t rows = gate.rows == GateRows::one ? 1 : sizes_.prompt;
-    const auto use = std::ranges::find_if(
+    const auto found = std::ranges::find_if(
         cases, [&](const BenchCase& candidate) { return candidate.dtype == dtype && candidate.rows == rows; });
-    if (use == cases.end())
+    if (found == cases.end())
       return fail(Code::unsupported, fmt::format("{} with {} has no case for this shape; choose another --shape",
                                                  name_of(*gate.op), name_of(dtype)));
     const auto place = std::ranges::find_if(opened(runtime_).handles(),
                                             [&](const Device* known) { return known->info().id == device; });
     if (place == opened(runtime_).handles().end())
       return fail(Code::unsupported, fmt::format("device {} is absent", device));
-    SHUNT_TRY_ASSIGN(Bench made, OpBench::create(*use, **place, cpu::beyond_cache_bytes()));
+    BenchCase use = *found;
+    use.numerics = numerics;
+    SHUNT_TRY_ASSIGN(Bench made, OpBench::create(use, **place, cpu::beyond_cache_bytes()));
     return made;
   }
 

@@ -20,14 +20,16 @@ void ScratchSize::add(const CpuWork& work) {
 Support KernelRun::supports(std::span<const OpCall> run, Choose choose, std::uint32_t threads,
                             std::string_view device) {
   ScratchSize scratch;
+  Arithmetic arithmetic = Arithmetic::f32;
   for (const OpCall& call : run) {
     const CpuKernel* kernel = choose(call);
     if (kernel == nullptr)
       return {.reason = fmt::format("{}: {} has no kernel of the family", name_of(call.op), device)};
     if (std::string reason = kernel->supports(call); !reason.empty()) return {.reason = std::move(reason)};
     scratch.add(kernel->work(call, threads));
+    if (kernel->arithmetic != nullptr) arithmetic = least_exact(arithmetic, kernel->arithmetic(call));
   }
-  return {.scratch_bytes = scratch.total(threads)};
+  return {.scratch_bytes = scratch.total(threads), .arithmetic = arithmetic};
 }
 
 KernelRun::KernelRun(std::span<const ProgramOp> ops, Choose choose, Address address, std::uint32_t threads) {

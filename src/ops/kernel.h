@@ -15,6 +15,7 @@
 #include <span>
 #include <string>
 
+#include "ops/arithmetic.h"
 #include "ops/op.h"
 #include "ops/parameters.h"
 
@@ -67,6 +68,8 @@ struct CpuKernel {
   int (*run)(const CpuCall& call);
   // Makes what a run needs besides the arguments, kept as long as the program; null: nothing.
   std::shared_ptr<const void> (*context)(const OpCall& call) = nullptr;
+  // Returns how products are computed, which the call's numerics allow; null: in F32.
+  Arithmetic (*arithmetic)(const OpCall& call) = nullptr;
 };
 
 // A half-open range of work items.

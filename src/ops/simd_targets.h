@@ -2,7 +2,8 @@
 //
 // x86: the baseline, SSE4, AVX2 and AVX3 (AVX-512); Arm: NEON. One of them is chosen at run time. SSSE3 is left out,
 // because no processor of interest stops there. Targets whose vector length is unknown at compile time (SVE, RVV) are
-// left out, because the kernels keep arrays of vectors in registers.
+// left out, because the kernels keep arrays of vectors in registers. So are those that later versions of Highway prefer
+// to AVX3 (lower bits), because kernels ask for AVX3 by name.
 #pragma once
 
 #if defined(HIGHWAY_HWY_DETECT_TARGETS_H_)
@@ -20,4 +21,4 @@
 #define SHUNT_DISABLED_IF_SANITIZED 0
 #endif
 #define HWY_DISABLED_TARGETS \
-  (HWY_SSSE3 | HWY_SVE | HWY_SVE_256 | HWY_SVE2 | HWY_SVE2_128 | HWY_RVV | SHUNT_DISABLED_IF_SANITIZED)
+  (HWY_SSSE3 | (HWY_AVX3 - 1) | HWY_SVE | HWY_SVE_256 | HWY_SVE2 | HWY_SVE2_128 | HWY_RVV | SHUNT_DISABLED_IF_SANITIZED)

@@ -6,6 +6,7 @@ Run by ctest as: python3 cli_test.py PROGRAM
 import json
 import os
 import pathlib
+import platform
 import re
 import shutil
 import signal
@@ -211,6 +212,18 @@ class Tokens(CommandLine):
         one = self.data("eval", MODEL, "--tokens", "1", "--against", "exact", *ALONE)
         self.assertEqual((one["perplexity"], one["exact_perplexity"], one["ok"]), (None, None, True))
         self.assertNotIn("perplexity", shunt("eval", MODEL, "--tokens", "1", "--against", "exact", *ALONE).stdout)
+
+    def test_products_of_bytes_change_results_little(self):
+        ids = " ".join(map(str, REFERENCE["perplexity"]["ids"]))
+        with tempfile.TemporaryDirectory() as folder:
+            for dtype in ("Q4_0", "Q4_K_M"):
+                path = os.path.join(folder, f"{dtype}.gguf")
+                shunt("quantize", MODEL, path, dtype)
+                result = self.data("eval", path, "--tokens", ids, "-c", "1100", "--devices", "cpu:simd", "--against", "exact",
+                                   *ALONE)
+                self.assertTrue(result["ok"], result)
+                self.assertLess(result["mean_kl"], 1.5e-4)
+                self.assertEqual(result["nmse"] > 0, platform.machine() == "x86_64", "F32 products elsewhere")
 
     def test_eval_reads_its_text_from_a_file(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -3,18 +3,22 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <new>
 #include <random>
+#include <span>
 #include <vector>
 
 #include "ops/simd_targets.h"
 // Must follow simd_targets.h:
 #include "hwy/targets.h"
 #include "ops/kernel.h"
+#include "ops/linear/byte_blocking.h"
 #include "ops/quantize/blocks.h"
 
 namespace shunt::linear_tests {
@@ -33,10 +37,12 @@ struct Case {
   std::uint32_t padding = 0;          // elements between neighbouring rows of x, out and residual
   std::uint32_t valid = 0xFFFFFFFFU;  // Parameters::tokens; all rows if larger than `rows`
   std::uint32_t seed = 1;
+  Numerics numerics = Numerics::exact;
 
   [[nodiscard]] std::string text() const {
-    return fmt::format("weight {} x {} rows {} k {} m {} threads {} residual {} padding {} valid {} seed {}",
-                       name_of(weight), name_of(x), rows, k, m, threads, residual, padding, valid, seed);
+    return fmt::format("weight {} x {} rows {} k {} m {} threads {} residual {} padding {} valid {} seed {} {}",
+                       name_of(weight), name_of(x), rows, k, m, threads, residual, padding, valid, seed,
+                       name_of(numerics));
   }
 };
 
@@ -128,6 +134,26 @@ void run_phases(const CpuKernel& kernel, const OpCall& op, CpuCall call, std::ui
     }
 }
 
+// Rounds 32 neighbours to integers of 8 bits times their scale.
+void round_to_bytes(std::span<float> x) {
+  float largest = 0;
+  for (const float v : x) largest = std::max(largest, std::abs(v));
+  const float inverse = largest > 0 ? 127 / largest : 0;
+  for (float& v : x) v = std::nearbyint(v * inverse) * (largest / 127);
+}
+
+// Rounds the rows of x that are multiplied in bytes: those of a batch with more than a few valid ones.
+void round_rows(std::vector<float>& xs, const Case& c) {
+  const std::uint32_t valid = std::min(c.rows, c.valid);
+  for (std::uint32_t begin = 0; begin < valid; begin += kBatchRows) {
+    const std::uint32_t end = std::min<std::uint32_t>(valid, begin + kBatchRows);
+    if (end - begin <= kDotRowsBesideBytes) continue;
+    for (std::uint32_t t = begin; t < end; ++t)
+      for (std::uint32_t i = 0; i < c.k; i += 32)
+        round_to_bytes(std::span(xs).subspan(std::size_t{t} * (c.k + c.padding) + i, 32));
+  }
+}
+
 // Runs a case and compares every element of the result's storage with plain sums in double.
 void check(const CpuKernel& kernel, const Case& c, double tolerance) {
   std::mt19937 random(c.seed);
@@ -152,7 +178,8 @@ void check(const CpuKernel& kernel, const Case& c, double tolerance) {
   const OpCall op{.op = c.residual ? Op::linear_add : Op::linear,
                   .attributes = &none,
                   .inputs = std::span(operands).first(c.residual ? 3 : 2),
-                  .output = &result};
+                  .output = &result,
+                  .numerics = c.numerics};
   ASSERT_EQ(kernel.supports(op), "");
   const std::byte* inputs[] = {x_bytes.data(), weight_bytes.data(), residual_bytes.data()};
   const Parameters parameters{.tokens = c.valid};
@@ -162,7 +189,8 @@ void check(const CpuKernel& kernel, const Case& c, double tolerance) {
   call.parameters = &parameters;
   run_phases(kernel, op, call, c.threads);
 
-  const std::vector<float> xs = decoded(c.x, x_bytes, c.rows * x_pitch);
+  std::vector<float> xs = decoded(c.x, x_bytes, c.rows * x_pitch);
+  if (kernel.arithmetic != nullptr && kernel.arithmetic(op) == Arithmetic::bytes) round_rows(xs, c);
   const std::vector<float> ws = decoded(c.weight, weight_bytes, std::uint64_t{c.m} * c.k);
   const std::vector<float> residuals = decoded(DType::F32, residual_bytes, c.rows * out_pitch);
   double error = 0;
@@ -284,19 +312,46 @@ TEST_P(LinearOf, VeryLongRows) {
   });
 }
 
+TEST_P(LinearOf, InBytesRoundsOnlyX) {
+  if (GetParam() == DType::F32 || GetParam() == DType::F16 || GetParam() == DType::BF16) return;
+  std::uint32_t seed = 1;
+  for (const std::uint32_t k : columns_of(GetParam()))
+    for (const std::uint32_t rows : {1U, 8U, 9U, 16U, 23U, 40U})
+      for (const std::uint32_t m : {6U, 37U, 130U}) {
+        check_everywhere({.weight = GetParam(),
+                          .x = seed % 3 == 0 ? DType::F16 : DType::F32,
+                          .rows = rows,
+                          .k = k,
+                          .m = m,
+                          .threads = 1 + seed % 3,
+                          .residual = seed % 2 == 0,
+                          .padding = seed % 5,
+                          .seed = seed,
+                          .numerics = GetParam() == DType::Q8_0 ? Numerics::fast : Numerics::automatic});
+        ++seed;
+      }
+  const Case many{.weight = GetParam(), .rows = 523, .k = 256, .m = 30, .threads = 2, .numerics = Numerics::automatic};
+  check_everywhere(many);
+  for (const std::uint32_t valid : {0U, 3U, 8U, 9U, 15U, 515U}) {
+    Case some = many;
+    some.valid = valid;
+    check_everywhere(some);
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Weights, LinearOf, ::testing::ValuesIn(kWeights),
                          [](const auto& test) { return std::string(name_of(test.param)); });
 
 // The product of a [rows, k] and a [m, k], both packed.
 std::vector<float> product(const CpuKernel& kernel, DType weight_dtype, const Bytes& weight_bytes, std::uint32_t m,
-                           const std::vector<float>& xs, std::uint32_t k) {
+                           const std::vector<float>& xs, std::uint32_t k, Numerics numerics = Numerics::exact) {
   const auto rows = static_cast<std::uint32_t>(xs.size() / k);
   const Operand x = Operand::contiguous(DType::F32, Shape{rows, k});
   const Operand weight = Operand::contiguous(weight_dtype, Shape{m, k}, TensorKind::weight);
   const Operand result = Operand::contiguous(DType::F32, Shape{rows, m});
   const Operand* operands[] = {&x, &weight};
   const Attributes none;
-  const OpCall op{.op = Op::linear, .attributes = &none, .inputs = operands, .output = &result};
+  const OpCall op{.op = Op::linear, .attributes = &none, .inputs = operands, .output = &result, .numerics = numerics};
   const std::byte* inputs[] = {reinterpret_cast<const std::byte*>(xs.data()), weight_bytes.data()};
   const Parameters parameters;
   std::vector<float> out(std::size_t{rows} * m, kCanary);
@@ -345,6 +400,33 @@ TEST(Linear, EveryF16WeightIsWidenedExactly) {
   });
 }
 
+TEST(Linear, InBytesWhatIsNoNumberMakesItsRowSo) {
+  constexpr std::uint32_t k = 256;
+  constexpr std::uint32_t m = 20;
+  constexpr std::uint32_t rows = 12;
+  std::mt19937 random(3);
+  for_each_kernel([&](const CpuKernel& kernel, const std::string& name) {
+    for (const DType dtype : {DType::Q4_K, DType::Q4_0}) {
+      const Bytes bytes = random_elements(dtype, std::uint64_t{m} * k, random);
+      const auto rounded = [&](const std::vector<float>& xs) {
+        return product(kernel, dtype, bytes, m, xs, k, Numerics::automatic);
+      };
+      for (const float odd : {std::numeric_limits<float>::infinity(), -std::numeric_limits<float>::infinity(),
+                              std::numeric_limits<float>::quiet_NaN()}) {
+        std::vector<float> xs(std::size_t{rows} * k, 1.0F);
+        xs[5 * k + 77] = odd;
+        const std::vector<float> out = rounded(xs);
+        for (std::uint32_t t = 0; t < rows; ++t)
+          for (std::uint32_t r = 0; r < m; ++r)
+            EXPECT_EQ(std::isfinite(out[t * m + r]), t != 5) << name << " " << odd << " row " << t;
+      }
+      for (const float little : {0.0F, 1e-45F, 1e-38F, 1e-31F})
+        for (const float v : rounded(std::vector<float>(std::size_t{rows} * k, little)))
+          EXPECT_LE(std::abs(v), 1e-26F) << name << " " << little;
+    }
+  });
+}
+
 TEST(Linear, LeadingAxesAreRowsWithStridesOfTheirOwn) {
   // x [2, 3, 2, 4] as a permuted view: axes 0 and 2 of the storage [2, 3, 2, 4] are exchanged.
   const Shape shape{2, 3, 2, 4};
@@ -385,6 +467,8 @@ TEST(Linear, NoColumnsGiveTheResidual) {
   check_everywhere({.rows = 3, .k = 0, .m = 5, .residual = true});
   check_everywhere({.rows = 20, .k = 0, .m = 5, .residual = true});
   check_everywhere({.rows = 2, .k = 8, .m = 0});
+  check_everywhere(
+      {.weight = DType::Q4_0, .rows = 20, .k = 0, .m = 5, .residual = true, .numerics = Numerics::automatic});
 }
 
 TEST(Linear, SaysWhyItCannotRun) {

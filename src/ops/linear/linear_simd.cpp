@@ -1,6 +1,7 @@
-// The SIMD linear. The valid rows of a submission decide: few token rows go to the dot kernel, many to the tile kernel.
-// Token rows are taken in batches of kBatchRows. A program prepared for few F32 rows has one phase. Any other has two
-// per batch, the first of which widens or packs x into the shared scratch.
+// The SIMD linear. The valid rows of a submission decide: few token rows go to the dot kernel, many to a tile kernel:
+// in bytes if the numerics allow it and the processor has it, otherwise in F32. Token rows are taken in batches of
+// kBatchRows. A program prepared for few F32 rows has one phase. Any other has two per batch, the first of which
+// widens, packs or rounds x into the shared scratch.
 #include "ops/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -8,6 +9,7 @@
 #include "hwy/foreach_target.h"
 // Must follow foreach_target.h.
 #include "hwy/highway.h"
+#include "ops/linear/byte_tile-inl.h"
 #include "ops/linear/linear_dot-inl.h"
 #include "ops/linear/linear_tile-inl.h"
 
@@ -15,10 +17,16 @@
 #define SHUNT_OPS_MATMUL_SIMD_ONCE
 namespace shunt {
 
+struct LinearSimdArgs {
+  LinearArgs linear;
+  bool has_bytes;  // many rows are multiplied in bytes
+};
+
 // One batch of a call's token rows.
 struct LinearBatch {
   const CpuCall& call;
   const LinearArgs& args;
+  bool has_bytes;
   std::uint64_t begin;
   std::size_t rows;
 
@@ -33,6 +41,8 @@ struct LinearBatch {
   [[nodiscard]] float* out(std::size_t row) const {
     return call.out<float>() + row_offset(args.extents, args.out_strides, begin + row);
   }
+  [[nodiscard]] bool is_few() const { return rows <= (has_bytes ? kDotRowsBesideBytes : kDotRows); }
+  [[nodiscard]] RoundedX rounded() const { return rounded_x(call.shared_scratch, rows, args.k); }
   [[nodiscard]] float* shared() const { return reinterpret_cast<float*>(call.shared_scratch); }
   [[nodiscard]] float* scratch() const { return reinterpret_cast<float*>(call.thread_scratch); }
   [[nodiscard]] Range share(std::uint64_t total, std::uint64_t grain) const {
@@ -56,8 +66,44 @@ void widen(const LinearBatch& batch) {
     decode_row_simd(dtype, batch.x(t), batch.args.k, batch.shared() + t * batch.args.k);
 }
 
+// Returns whether this instruction set, on this processor, multiplies a dtype's weights in bytes.
+bool has_byte_tiles(DType dtype) {
+#if SHUNT_HAS_BYTE_DOT
+  return with_byte_dot([&]<class Dot>() { return for_bytes_of<Dot>(dtype, []<DType>() {}); });
+#else
+  static_cast<void>(dtype);
+  return false;
+#endif
+}
+
+#if SHUNT_HAS_BYTE_DOT
+void round_x(const LinearBatch& batch) {
+  const auto dtype = static_cast<DType>(batch.args.x_dtype);
+  ByteGroups groups;
+  for_bytes_of<FoursDot>(static_cast<DType>(batch.args.weight_dtype), [&]<DType kDType>() {
+    groups = {.elements = BlockBytes<kDType>::kGroup, .centre = BlockBytes<kDType>::kCentre};
+  });
+  const RoundedX rounded = batch.rounded();
+  const std::size_t blocks = byte_blocks(batch.args.k);
+  const Range range = batch.share(batch.rows * blocks, 1);
+  for (std::uint64_t item = range.begin; item < range.end; ++item) {
+    const std::size_t row = item / blocks;
+    const std::size_t block = item % blocks;
+    const std::size_t elements = HWY_MIN(batch.args.k - block * kByteElements, kByteElements);
+    const std::byte* const x = batch.x(row) + block * kByteElements * info_of(dtype).block_bytes;
+    alignas(64) float widened[kByteElements];
+    if (dtype != DType::F32) decode_row_simd(dtype, x, elements, widened);
+    round_block(dtype == DType::F32 ? reinterpret_cast<const float*>(x) : widened, elements, groups, rounded, row,
+                block);
+  }
+}
+#endif
+
 void pack(const LinearBatch& batch) {
-  if (batch.rows <= kDotRows) return widen(batch);
+  if (batch.is_few()) return widen(batch);
+#if SHUNT_HAS_BYTE_DOT
+  if (batch.has_bytes) return round_x(batch);
+#endif
   const std::uint64_t k = batch.args.k;
   const std::uint64_t panels = (batch.rows + kPanelRows - 1) / kPanelRows;
   const std::uint64_t strips = (k + kTileElements - 1) / kTileElements;
@@ -90,13 +136,25 @@ void multiply_few(const LinearBatch& batch) {
 }
 
 void multiply(const LinearBatch& batch) {
-  if (batch.rows <= kDotRows) return multiply_few(batch);
+  if (batch.is_few()) return multiply_few(batch);
   const float* residual[kBatchRows];
   float* out[kBatchRows];
   for (std::size_t t = 0; t < batch.rows; ++t) {
     residual[t] = batch.residual(t);
     out[t] = batch.out(t);
   }
+#if SHUNT_HAS_BYTE_DOT
+  if (batch.has_bytes) {
+    const auto dtype = static_cast<DType>(batch.args.weight_dtype);
+    with_byte_dot([&]<class Dot>() {
+      for_bytes_of<Dot>(dtype, [&]<DType kDType>() {
+        multiply_bytes<Dot, kDType>(batch.args, batch.call.inputs[1], {batch.rounded(), residual, out},
+                                    batch.share(batch.args.m, kByteStripRows), batch.call.thread_scratch);
+      });
+    });
+    return;
+  }
+#endif
   tile_rows(batch.args, batch.call.inputs[1], {batch.shared(), batch.rows, residual, out},
             batch.share(batch.args.m, kTileRows), batch.scratch());
 }
@@ -113,6 +171,7 @@ HWY_AFTER_NAMESPACE();
 
 namespace shunt {
 
+HWY_EXPORT(has_byte_tiles);
 HWY_EXPORT(pack);
 HWY_EXPORT(multiply);
 
@@ -127,35 +186,50 @@ std::string supports(const OpCall& call) {
 
 bool has_pack_phase(std::uint64_t capacity, DType x_dtype) { return capacity > kDotRows || x_dtype != DType::F32; }
 
+bool has_bytes(const OpCall& call) {
+  const LinearArgs args = linear_args(call);
+  return allows(call, Arithmetic::bytes) && args.k != 0 && linear_capacity(args) > kDotRowsBesideBytes &&
+         HWY_DYNAMIC_DISPATCH(has_byte_tiles)(call.input(1).dtype);
+}
+
+Arithmetic arithmetic_of(const OpCall& call) { return has_bytes(call) ? Arithmetic::bytes : Arithmetic::f32; }
+
 CpuWork work(const OpCall& call, std::uint32_t) {
   const LinearArgs args = linear_args(call);
+  const bool in_bytes = has_bytes(call);
   const std::uint64_t capacity = linear_capacity(args);
   const std::uint64_t batches = std::max<std::uint64_t>(1, (capacity + kBatchRows - 1) / kBatchRows);
   CpuWork work;
   // Room for four strips, or for the sums of the groups of x.
   const std::uint64_t few_bytes = std::max<std::uint64_t>(4 * kStripElements, args.k / kGroupElements) * sizeof(float);
   work.thread_scratch_bytes = few_bytes;
-  if (!has_pack_phase(capacity, static_cast<DType>(args.x_dtype))) return work;
+  if (!in_bytes && !has_pack_phase(capacity, static_cast<DType>(args.x_dtype))) return work;
   const std::uint64_t panels = (std::min<std::uint64_t>(capacity, kBatchRows) + kPanelRows - 1) / kPanelRows;
   work.phases = static_cast<std::uint32_t>(2 * batches);
   work.shared_scratch_bytes = panels * kPanelRows * args.k * sizeof(float);
   const std::uint64_t block_bytes = kBlockRows * (kTileElements + kSumPitch) * sizeof(float);
   if (capacity > kDotRows) work.thread_scratch_bytes = std::max(few_bytes, block_bytes);
+  if (!in_bytes) return work;
+  const std::uint64_t rows = std::min<std::uint64_t>(capacity, kBatchRows);
+  // Few rows are widened.
+  const std::uint64_t widened_bytes = std::min<std::uint64_t>(rows, kDotRowsBesideBytes) * args.k * sizeof(float);
+  work.shared_scratch_bytes = std::max<std::uint64_t>(rounded_bytes(rows, args.k), widened_bytes);
+  work.thread_scratch_bytes = std::max<std::uint64_t>(few_bytes, byte_scratch(rows));
   return work;
 }
 
 void write_arguments(const OpCall& call, std::span<std::byte, kMaxArgumentBytes> out) {
-  const LinearArgs args = linear_args(call);
+  const LinearSimdArgs args{.linear = linear_args(call), .has_bytes = has_bytes(call)};
   std::memcpy(out.data(), &args, sizeof(args));
 }
 
 int run(const CpuCall& call) {
-  const auto& args = call.args<LinearArgs>();
-  const bool packs = has_pack_phase(linear_capacity(args), static_cast<DType>(args.x_dtype));
+  const auto& [args, in_bytes] = call.args<LinearSimdArgs>();
+  const bool packs = in_bytes || has_pack_phase(linear_capacity(args), static_cast<DType>(args.x_dtype));
   const std::uint64_t begin = std::uint64_t{packs ? call.phase / 2 : 0} * kBatchRows;
   const std::uint64_t valid = linear_rows(args, *call.parameters);
   if (begin >= valid || args.m == 0) return 0;
-  const LinearBatch batch{call, args, begin,
+  const LinearBatch batch{call, args, in_bytes, begin,
                           static_cast<std::size_t>(std::min<std::uint64_t>(valid - begin, kBatchRows))};
   if (packs && call.phase % 2 == 0) {
     HWY_DYNAMIC_DISPATCH(pack)(batch);
@@ -168,7 +242,7 @@ int run(const CpuCall& call) {
 }  // namespace
 
 extern const CpuKernel linear_simd;
-const CpuKernel linear_simd{supports, work, write_arguments, run};
+const CpuKernel linear_simd{supports, work, write_arguments, run, nullptr, arithmetic_of};
 
 }  // namespace shunt
 #endif  // HWY_ONCE

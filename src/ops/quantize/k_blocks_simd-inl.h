@@ -135,12 +135,10 @@ struct Loader<DType::Q6_K> {
     alignas(64) float scales[16];
     for (std::size_t i = 0; i < elements; i += 256, row += sizeof(Q6_KBlock)) {
       prefetch(row, sizeof(Q6_KBlock));
-      const auto scale = hn::Set(d, f16_to_f32(read_as<std::uint16_t>(row + offsetof(Q6_KBlock, scale))));
-      const std::byte* const groups = row + offsetof(Q6_KBlock, group_scales);
-      for (std::size_t g = 0; g < 16; g += kBlockLanes)
-        hn::Store(hn::Mul(hn::ConvertTo(d, load_bytes<std::int8_t>(d, groups + g)), scale), d, scales + g);
+      read_scales(d, row, scales);
       forget_memory(scales);
-      for (std::size_t half = 0; half < 2; ++half) join(row + 64 * half, row + 128 + 32 * half, quants + 128 * half);
+      for (std::size_t half = 0; half < 2; ++half)
+        join<32>(row + 64 * half, row + 128 + 32 * half, reinterpret_cast<std::uint8_t*>(quants) + 128 * half);
       forget_memory(quants);
       for (std::size_t g = 0; g < 16; g += 4) {
         vectors<0>(d, quants + 16 * g, scales[g], i + 16 * g, sink);
@@ -151,22 +149,21 @@ struct Loader<DType::Q6_K> {
     }
   }
 
- private:
-  template <int kSlot, class Sink>
-  static HWY_INLINE void vectors(BlockTag d, const std::int8_t* quants, float scale, std::size_t i, Sink& sink) {
-    const auto factor = hn::Set(d, scale);
-    for (std::size_t j = 0; j < 16; j += kBlockLanes)
-      sink.template put<kSlot>(i + j, hn::Mul(hn::ConvertTo(d, load_bytes<std::int8_t>(d, quants + j)), factor));
+  static HWY_INLINE void read_scales(BlockTag d, const std::byte* block, float* scales) {
+    const auto scale = hn::Set(d, f16_to_f32(read_as<std::uint16_t>(block + offsetof(Q6_KBlock, scale))));
+    const std::byte* const groups = block + offsetof(Q6_KBlock, group_scales);
+    for (std::size_t g = 0; g < 16; g += kBlockLanes)
+      hn::Store(hn::Mul(hn::ConvertTo(d, load_bytes<std::int8_t>(d, groups + g)), scale), d, scales + g);
   }
 
-  // Unpacks half a block, 128 elements, to signed bytes q - 32.
-  static HWY_INLINE void join(const std::byte* low_bits, const std::byte* high_bits, std::int8_t* quants) {
+  // Unpacks half a block, 128 elements, to bytes q - kMiddle.
+  template <std::uint8_t kMiddle>
+  static HWY_INLINE void join(const std::byte* low_bits, const std::byte* high_bits, std::uint8_t* quants) {
     const ByteTag d8;
     const hn::Repartition<std::uint16_t, ByteTag> d16;
-    const hn::RebindToSigned<ByteTag> di8;
     const auto nibble = hn::Set(d8, 15);
     const auto pair = hn::Set(d8, 0x30);
-    const auto middle = hn::Set(di8, 32);
+    const auto middle = hn::Set(d8, kMiddle);
     for (std::size_t l = 0; l < 32; l += hn::MaxLanes(d8)) {
       const auto* low = reinterpret_cast<const std::uint8_t*>(low_bits) + l;
       const auto first = hn::LoadU(d8, low);
@@ -180,8 +177,16 @@ struct Loader<DType::Q6_K> {
           hn::Or(first_upper, hn::And(hn::BitCast(d8, high), pair)),
           hn::Or(second_upper, hn::And(hn::BitCast(d8, hn::ShiftRight<2>(high)), pair))};
       for (std::size_t part = 0; part < 4; ++part)
-        hn::Store(hn::Sub(hn::BitCast(di8, joined[part]), middle), di8, quants + 32 * part + l);
+        hn::StoreU(hn::Sub(joined[part], middle), d8, quants + 32 * part + l);
     }
+  }
+
+ private:
+  template <int kSlot, class Sink>
+  static HWY_INLINE void vectors(BlockTag d, const std::int8_t* quants, float scale, std::size_t i, Sink& sink) {
+    const auto factor = hn::Set(d, scale);
+    for (std::size_t j = 0; j < 16; j += kBlockLanes)
+      sink.template put<kSlot>(i + j, hn::Mul(hn::ConvertTo(d, load_bytes<std::int8_t>(d, quants + j)), factor));
   }
 };
 

@@ -78,7 +78,6 @@ struct Loader<DType::IQ4_XS> {
     }
   }
 
- private:
   static HWY_INLINE void group_scales(const std::byte* block, float* scales) {
     const hn::CappedTag<float, 8> d;
     const auto scale = hn::Set(d, f16_to_f32(read_as<std::uint16_t>(block)));

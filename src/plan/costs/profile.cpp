@@ -45,7 +45,7 @@ void keep_measured_kernels(DeviceProfile& device) {
   device.kernels = now;
 }
 
-// Steps that other kernels computed than its ops say nothing about them. Processors have the same ones for all
+// Steps that other kernels computed than its ops say nothing about them. Processors had the same ones for all
 // numerics.
 void doubt_steps(DeviceProfile& device) {
   if (device.threads != 0) return;

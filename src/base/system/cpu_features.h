@@ -1,0 +1,14 @@
+// Instructions of this processor that no instruction set of the SIMD kernels includes (ops/simd_targets.h).
+#pragma once
+
+namespace shunt {
+
+struct CpuFeatures {
+  bool avx_vnni = false;
+  bool avx512_vnni = false;
+};
+
+// What the processor and the system have, asked once. Any thread.
+[[nodiscard]] const CpuFeatures& cpu_features();
+
+}  // namespace shunt

@@ -1,0 +1,295 @@
+// linear in bytes, for many token rows: quants of the weight, and x rounded to integers of 8 bits with a scale for each
+// 32 of them. Included by linear_simd.cpp, once per instruction set.
+//
+// Phase 1 rounds x. In phase 2 each thread unpacks a strip of weight rows, 256 elements of k at a time, with rows side
+// by side in a vector, and multiplies it by all token rows. Products of bytes are summed exactly; each group's sum
+// becomes F32.
+#if defined(SHUNT_OPS_BYTE_TILE_INL_H_) == defined(HWY_TARGET_TOGGLE)
+#ifdef SHUNT_OPS_BYTE_TILE_INL_H_
+#undef SHUNT_OPS_BYTE_TILE_INL_H_
+#else
+#define SHUNT_OPS_BYTE_TILE_INL_H_
+#endif
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+#include "ops/kernel.h"
+#include "ops/linear/byte_blocking.h"
+#include "ops/linear/byte_dot-inl.h"
+#include "ops/linear/linear.h"
+#include "ops/quantize/block_bytes-inl.h"
+
+#if SHUNT_HAS_BYTE_DOT
+HWY_BEFORE_NAMESPACE();
+namespace shunt {
+namespace HWY_NAMESPACE {
+
+inline constexpr std::size_t kByteStripRows = 2 * kBlockLanes;
+static_assert(kByteBlockRows % kByteStripRows == 0);
+
+// Weight rows side by side.
+struct ByteStrip {
+  alignas(64) std::uint8_t bytes[kByteElements / 4][kByteStripRows][4];
+  alignas(64) float scales[kByteElements / 16][kByteStripRows];
+  alignas(64) float offsets[kByteElements / 16][kByteStripRows];
+};
+
+// ---- x
+
+// Rounds up to 256 elements of a token row. An element that is not finite makes all products of the row NaN. A group
+// whose scale could not be inverted in F32 counts as zeros.
+static HWY_NOINLINE void round_block(const float* x, std::size_t elements, const ByteGroups& groups, const RoundedX& to,
+                                     std::size_t row, std::size_t block) {
+  const BlockTag d;
+  const hn::RebindToSigned<BlockTag> di;
+  const hn::Rebind<std::int8_t, BlockTag> d8;
+  constexpr float kLeast = 0x1p-100F;
+  std::int8_t* const bytes = to.block(block, row);
+  for (std::size_t i = 0; i < elements; i += kByteXGroup) {
+    auto most = hn::Zero(d);
+    auto zero = hn::Zero(d);
+    for (std::size_t j = 0; j < kByteXGroup; j += kBlockLanes) {
+      const auto v = hn::LoadU(d, x + i + j);
+      most = hn::Max(most, hn::Abs(v));
+      zero = hn::MulAdd(v, hn::Zero(d), zero);
+    }
+    const float largest = hn::GetLane(hn::MaxOfLanes(d, most));
+    const bool is_zero = largest < kLeast;
+    const float scale = (is_zero ? 0 : largest / 127) + hn::GetLane(hn::SumOfLanes(d, zero));
+    to.scale(block * (kByteElements / kByteXGroup) + i / kByteXGroup, row) = scale;
+    const auto inverse = hn::Set(d, is_zero ? 0 : 127 / largest);
+    for (std::size_t g = i; g < i + kByteXGroup; g += groups.elements) {
+      auto sum = hn::Zero(di);
+      for (std::size_t j = 0; j < groups.elements; j += kBlockLanes) {
+        const auto nearest = hn::NearestInt(hn::Mul(hn::LoadU(d, x + g + j), inverse));
+        const auto q = hn::Max(hn::Min(nearest, hn::Set(di, 127)), hn::Set(di, -127));
+        sum = hn::Add(sum, q);
+        hn::StoreU(hn::DemoteTo(d8, q), d8, bytes + g + j);
+      }
+      const std::int32_t total = hn::GetLane(hn::SumOfLanes(di, sum));
+      to.sum(block * (kByteElements / groups.elements) + g / groups.elements, row) =
+          groups.centre == 0 ? GroupSum{.times_scale = scale * static_cast<float>(total)}
+                             : GroupSum{.below_centre = -groups.centre * total};
+    }
+  }
+}
+
+// ---- The weight
+
+using RowBytes = hn::Vec<hn::Repartition<std::uint32_t, BlockTag>>;
+// Returns a vector whose blocks of 16 bytes come from every fourth row, from element `k` on.
+HWY_INLINE RowBytes every_fourth_row(const std::uint8_t (*bytes)[kByteElements], std::size_t k) {
+  const hn::FixedTag<std::uint32_t, 4> d4;
+  const auto at = [&](std::size_t row) {
+    return hn::LoadU(d4, reinterpret_cast<const std::uint32_t*>(bytes[row] + k));
+  };
+#if HWY_TARGET == HWY_AVX3
+  const hn::FixedTag<std::uint32_t, 8> d8;
+  const hn::FixedTag<std::uint32_t, 16> d16;
+  return hn::Combine(d16, hn::Combine(d8, at(12), at(8)), hn::Combine(d8, at(4), at(0)));
+#elif HWY_TARGET == HWY_AVX2
+  const hn::FixedTag<std::uint32_t, 8> d8;
+  return hn::Combine(d8, at(4), at(0));
+#else
+  return at(0);
+#endif
+}
+
+// Writes kBlockLanes unpacked rows into columns `first` and following of the strip, four bytes of each row together.
+HWY_INLINE void put_side_by_side(const std::uint8_t (*rows)[kByteElements], std::size_t elements, std::size_t first,
+                                 ByteStrip& strip) {
+  const hn::Repartition<std::uint32_t, BlockTag> d;
+  const hn::Repartition<std::uint64_t, BlockTag> wide;
+  const hn::Repartition<std::uint8_t, BlockTag> d8;
+  for (std::size_t k = 0; k < elements; k += 16) {
+    RowBytes r[4];
+    for (std::size_t j = 0; j < 4; ++j) r[j] = every_fourth_row(rows + j, k);
+    const auto ab_low = hn::BitCast(wide, hn::InterleaveLower(d, r[0], r[1]));
+    const auto ab_high = hn::BitCast(wide, hn::InterleaveUpper(d, r[0], r[1]));
+    const auto cd_low = hn::BitCast(wide, hn::InterleaveLower(d, r[2], r[3]));
+    const auto cd_high = hn::BitCast(wide, hn::InterleaveUpper(d, r[2], r[3]));
+    const auto store = [&](std::size_t word, hn::Vec<decltype(wide)> v) {
+      hn::Store(hn::BitCast(d8, v), d8, strip.bytes[k / 4 + word][first]);
+    };
+    store(0, hn::InterleaveLower(wide, ab_low, cd_low));
+    store(1, hn::InterleaveUpper(wide, ab_low, cd_low));
+    store(2, hn::InterleaveLower(wide, ab_high, cd_high));
+    store(3, hn::InterleaveUpper(wide, ab_high, cd_high));
+  }
+}
+
+// Unpacks `elements` of `count` rows, kByteStripRows at most, at `weight`. Columns of rows that are not there repeat
+// the last one.
+template <class Bytes>
+HWY_NOINLINE void load_strip(const std::byte* weight, std::size_t row_bytes, std::size_t block_bytes, std::size_t count,
+                             std::size_t elements, ByteStrip& strip) {
+  alignas(64) std::uint8_t rows[kBlockLanes][kByteElements];
+  for (std::size_t first = 0; first < kByteStripRows; first += kBlockLanes) {
+    for (std::size_t r = 0; r < kBlockLanes; ++r) {
+      alignas(64) float scales[kByteElements / 16];
+      alignas(64) float offsets[kByteElements / 16];
+      constexpr std::size_t kGroups = Bytes::kElements / Bytes::kGroup;
+      const std::byte* block = weight + std::min(first + r, count - 1) * row_bytes;
+      for (std::size_t i = 0; i < elements; i += Bytes::kElements, block += block_bytes)
+        Bytes::read(block, rows[r] + i, scales + i / Bytes::kGroup, offsets + i / Bytes::kGroup);
+      for (std::size_t g = 0; g < elements / Bytes::kElements * kGroups; ++g) {
+        strip.scales[g][first + r] = scales[g];
+        if constexpr (Bytes::kCentre == 0) strip.offsets[g][first + r] = offsets[g];
+      }
+    }
+    put_side_by_side(rows, elements, first, strip);
+  }
+}
+
+// ---- Products
+
+// sums[t][r] (+)= strip[r][..] * x[t][..] for kTokens token rows, from `row` on. kSteps is how often a sum of the dot
+// takes four bytes before it must be widened.
+template <class Dot, std::size_t kGroup, std::size_t kSteps, bool kHasOffsets, std::size_t kTokens>
+HWY_NOINLINE void byte_tile(const ByteStrip& strip, const RoundedX& x, std::size_t row, std::size_t block,
+                            std::size_t elements, float* HWY_RESTRICT sums) {
+  const BlockTag d;
+  const hn::RebindToSigned<BlockTag> di;
+  constexpr std::size_t kFours = kGroup / 4;
+  static_assert(kFours % kSteps == 0);
+  const std::int8_t* const bytes = x.block(block, row);
+  BlockVec totals[kTokens][2];
+  HWY_UNROLL(6) for (std::size_t t = 0; t < kTokens; ++t) {
+    HWY_UNROLL(2) for (std::size_t v = 0; v < 2; ++v) {
+      const float* const sum = sums + t * kByteBlockRows + v * kBlockLanes;
+      totals[t][v] = block == 0 ? hn::Zero(d) : hn::Load(d, sum);
+    }
+  }
+  for (std::size_t g = 0; g < elements / kGroup; ++g) {
+    const float* const x_scales = &x.scale(block * (kByteElements / kByteXGroup) + g * kGroup / kByteXGroup, row);
+    const GroupSum* const x_sums = &x.sum(block * (kByteElements / kGroup) + g, row);
+    const BlockVec scales[2] = {hn::Load(d, strip.scales[g]), hn::Load(d, strip.scales[g] + kBlockLanes)};
+    for (std::size_t begin = 0; begin < kFours; begin += kSteps) {
+      typename Dot::Sum products[kTokens][2];
+      HWY_UNROLL(6) for (std::size_t t = 0; t < kTokens; ++t) {
+        const std::int32_t start = kHasOffsets || begin != 0 ? 0 : x_sums[t].below_centre;
+        HWY_UNROLL(2) for (std::size_t v = 0; v < 2; ++v) products[t][v] = Dot::begin(start);
+      }
+      const auto* const w = strip.bytes + g * kFours + begin;
+      const std::int8_t* const from = bytes + g * kGroup + begin * 4;
+      HWY_UNROLL(8) for (std::size_t k = 0; k < kSteps; ++k) {
+        const auto low = Dot::weights(w[k][0]);
+        const auto high = Dot::weights(w[k][kBlockLanes]);
+        HWY_UNROLL(6) for (std::size_t t = 0; t < kTokens; ++t) {
+          std::int32_t four;
+          std::memcpy(&four, from + t * kByteElements + 4 * k, sizeof(four));
+          const auto tokens = hn::Set(di, four);
+          products[t][0] = Dot::add(products[t][0], low, tokens);
+          products[t][1] = Dot::add(products[t][1], high, tokens);
+        }
+      }
+      HWY_UNROLL(6) for (std::size_t t = 0; t < kTokens; ++t) {
+        const std::int32_t start = kHasOffsets || begin != 0 ? 0 : x_sums[t].below_centre;
+        const auto scale = hn::Set(d, x_scales[t]);
+        HWY_UNROLL(2) for (std::size_t v = 0; v < 2; ++v) {
+          const auto sum = hn::ConvertTo(d, Dot::template end<kHasOffsets>(products[t][v], start));
+          totals[t][v] = hn::MulAdd(sum, hn::Mul(scale, scales[v]), totals[t][v]);
+        }
+      }
+    }
+    if constexpr (kHasOffsets) {
+      const BlockVec offsets[2] = {hn::Load(d, strip.offsets[g]), hn::Load(d, strip.offsets[g] + kBlockLanes)};
+      HWY_UNROLL(6) for (std::size_t t = 0; t < kTokens; ++t) {
+        const auto sum = hn::Set(d, x_sums[t].times_scale);
+        HWY_UNROLL(2) for (std::size_t v = 0; v < 2; ++v) totals[t][v] = hn::MulAdd(sum, offsets[v], totals[t][v]);
+      }
+    }
+  }
+  HWY_UNROLL(6) for (std::size_t t = 0; t < kTokens; ++t) {
+    HWY_UNROLL(2)
+    for (std::size_t v = 0; v < 2; ++v) hn::Store(totals[t][v], d, sums + t * kByteBlockRows + v * kBlockLanes);
+  }
+}
+
+// Multiplies a strip by all token rows.
+template <class Dot, std::size_t kGroup, std::size_t kSteps, bool kHasOffsets>
+HWY_INLINE void multiply_strip(const ByteStrip& strip, const RoundedX& x, std::size_t block, std::size_t elements,
+                               float* sums) {
+  std::size_t t = 0;
+  const auto take = [&]<std::size_t kTokens>() {
+    for (; t + kTokens <= x.rows; t += kTokens)
+      byte_tile<Dot, kGroup, kSteps, kHasOffsets, kTokens>(strip, x, t, block, elements, sums + t * kByteBlockRows);
+  };
+  take.template operator()<kByteTokens>();
+  take.template operator()<3>();
+  take.template operator()<1>();
+}
+
+struct ByteBatch {
+  const RoundedX& x;
+  const float* const* residual;  // per token row; null if there is none
+  float* const* out;             // per token row
+};
+
+// Computes the weight rows of `range`.
+template <class Dot, DType kDType>
+HWY_NOINLINE void multiply_bytes(const LinearArgs& args, const std::byte* weight, const ByteBatch& batch, Range range,
+                                 std::byte* scratch) {
+  using Bytes = BlockBytes<kDType>;
+  constexpr std::size_t kSteps = Dot::template steps<Bytes::kMost, Bytes::kGroup>();
+  const DTypeInfo& info = info_of(kDType);
+  auto& strip = *reinterpret_cast<ByteStrip*>(scratch);
+  auto* const sums = reinterpret_cast<float*>(scratch + kByteStripBytes);
+  static_assert(sizeof(ByteStrip) <= kByteStripBytes);
+  for (std::uint64_t r = range.begin; r < range.end; r += kByteBlockRows) {
+    const std::size_t count = std::min<std::uint64_t>(range.end - r, kByteBlockRows);
+    for (std::size_t begin = 0; begin < args.k; begin += kByteElements) {
+      const std::size_t elements = std::min(args.k - begin, kByteElements);
+      const std::byte* const from = weight + r * args.weight_row_bytes + begin / info.block_elements * info.block_bytes;
+      for (std::size_t i = 0; i < count; i += kByteStripRows) {
+        load_strip<Bytes>(from + i * args.weight_row_bytes, args.weight_row_bytes, info.block_bytes,
+                          std::min(count - i, kByteStripRows), elements, strip);
+        multiply_strip<Dot, Bytes::kGroup, kSteps, Bytes::kCentre == 0>(strip, batch.x, begin / kByteElements, elements,
+                                                                        sums + i);
+      }
+    }
+    for (std::size_t t = 0; t < batch.x.rows; ++t) {
+      const float* const sum = sums + t * kByteBlockRows;
+      float* const out = batch.out[t] + r;
+      const float* const residual = batch.residual[t];
+      for (std::size_t i = 0; i < count; ++i) out[i] = sum[i] + (residual == nullptr ? 0 : residual[r + i]);
+    }
+  }
+}
+
+// Calls use<dtype>() and returns true if the dot can multiply the dtype's bytes.
+template <class Dot, class Use>
+HWY_INLINE bool for_bytes_of(DType dtype, const Use& use) {
+  const auto call = [&]<DType kDType>() {
+    if constexpr (BlockBytes<kDType>::kElements != 0) {
+      if constexpr (Dot::template steps<BlockBytes<kDType>::kMost, BlockBytes<kDType>::kGroup>() != 0) {
+        use.template operator()<kDType>();
+        return true;
+      }
+    }
+    return false;
+  };
+  switch (dtype) {
+#define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) \
+  case DType::name:                                                   \
+    return call.template operator()<DType::name>();
+#include "ops/dtypes.def"
+#undef SHUNT_DTYPE
+  }
+  return false;
+}
+
+// Calls use<Dot>() with the dot of this processor.
+template <class Use>
+HWY_INLINE auto with_byte_dot(const Use& use) {
+  return multiplies_fours() ? use.template operator()<FoursDot>() : use.template operator()<PairsDot>();
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace shunt
+HWY_AFTER_NAMESPACE();
+#endif  // SHUNT_HAS_BYTE_DOT
+
+#endif  // per-target include guard
