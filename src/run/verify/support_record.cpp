@@ -4,8 +4,15 @@
 
 #include <algorithm>
 
+#include "ops/arithmetic.h"
+
 namespace shunt {
 namespace {
+
+// Returns whether only processors with some instruction set have these cases, which one record of all does not count.
+bool depends_on_instructions(const ConformanceTally& tally, const DeviceInfo& device) {
+  return device.is_host_cpu() && arithmetic_of(tally.dtypes) != Arithmetic::f32;
+}
 
 std::string label_of(const DeviceInfo& device) {
   if (device.is_host_cpu()) return device.id;
@@ -26,6 +33,7 @@ SupportRecord support_record(const ConformanceReport& report, const Device& devi
   SupportRecord record{.device = info.id, .label = label_of(info), .emulated = info.emulated};
   for (const ConformanceTally& tally : report.tallies) {
     if (tally.device != info.id || tally.sizes != Sizes::awkward) continue;
+    if (tally.failed == 0 && depends_on_instructions(tally, info)) continue;
     OpRecord& op = record.ops[tally.op];
     op.all.add(tally);
     for (const DType dtype : tally.different_dtypes) op.of_dtype[dtype].add(tally);

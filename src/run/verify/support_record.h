@@ -37,7 +37,7 @@ struct SupportRecord {
   std::map<Op, OpRecord> ops;
 };
 
-// Summarizes what the report says about a device.
+// Summarizes what the report says about a device; of a processor what it computes in F32, and whatever failed.
 [[nodiscard]] SupportRecord support_record(const ConformanceReport& report, const Device& device);
 
 // {"device", "label", "emulated", "ops": {OP: {"cases": [passed, declined, failed], DTYPE: the same of each}}}
