@@ -19,6 +19,7 @@
 #include "hwy/targets.h"
 #include "ops/kernel.h"
 #include "ops/linear/byte_blocking.h"
+#include "ops/linear/linear_blocking.h"
 #include "ops/quantize/blocks.h"
 
 namespace shunt::linear_tests {

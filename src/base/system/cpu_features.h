@@ -8,7 +8,7 @@ struct CpuFeatures {
   bool avx512_vnni = false;
 };
 
-// What the processor and the system have, asked once. Any thread.
+// Returns the features that both the processor and the system have. Asks once; any thread.
 [[nodiscard]] const CpuFeatures& cpu_features();
 
 }  // namespace shunt

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 #include <utility>
 
+#include "base/system/task_queue.h"
 #include "ops/strips.h"
 #include "ops/strips/strip_moves.h"
 
@@ -40,13 +40,16 @@ Result<CudaEntry> rows_to_strips_entry() {
 
 void UploadRing::expect(std::uint64_t bytes) {
   const trace::Span preparing = stage("preparing", bytes);
-  const std::jthread reserving([this, bytes] {
+  TaskQueue::Batch reserving(1, [this, bytes](std::size_t) {
     const trace::Span span = stage("reserving", bytes);
     parts_.context->reserve(bytes);
   });
-  if (pinned_ != nullptr || !blocks_.empty() || bytes <= kLittleBytes) return;
+  TaskQueue thread(1);
+  thread.start(reserving);
   // An error comes again when the first piece is taken.
-  if (auto pinned = pin(kRingBytes)) pinned_ = std::move(*pinned);
+  if (pinned_ == nullptr && blocks_.empty() && bytes > kLittleBytes)
+    if (auto pinned = pin(kRingBytes)) pinned_ = std::move(*pinned);
+  thread.wait(reserving);
 }
 
 Result<std::span<std::byte>> UploadRing::take(std::uint64_t bytes, std::uint64_t unit) {

@@ -5,8 +5,6 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/linear/linear_blocking.h"
-
 namespace shunt {
 
 // Up to this many token rows use the dot kernel where more are multiplied in bytes.
@@ -31,7 +29,7 @@ struct ByteGroups {
   std::int32_t centre = 0;
 };
 
-// What a group of x adds to a product for all rows of the weight alike.
+// The part of a product that a group of x adds for all rows of the weight alike.
 union GroupSum {
   std::int32_t below_centre;  // minus the centre times the sum of the rounded elements
   float times_scale;          // their sum times their scale
