@@ -224,26 +224,37 @@ TYPED_TEST(Lifetimes, OnASimulatedDeviceTheOrdersWillDo) {
   for (const Order& order : main_orders()) this->close_while_used({.devices = "sim:0"}, order);
 }
 
-// A Vulkan library that holds submissions back, with a device that uses the host's memory in place.
+// A Vulkan library that holds submissions back, with a device that uses the host's memory in place. vulkan:0 is
+// Mesa's driver, which compiles kernels in the least time.
 class FaultyVulkan {
  public:
   FaultyVulkan() {
+    setenv("VK_LOADER_DISABLE_SELECT", "1", 1);
     setenv("SHUNT_VULKAN_LIBRARY", SHUNT_FAULTY_VULKAN, 1);
     setenv("SHUNT_VULKAN_PRETENDS", "integrated", 1);
     library_ = dlopen(SHUNT_FAULTY_VULKAN, RTLD_NOW);
     set_faults_ = reinterpret_cast<decltype(&set_vulkan_faults)>(dlsym(library_, "set_vulkan_faults"));
     release_ = reinterpret_cast<decltype(&release_vulkan_submissions)>(dlsym(library_, "release_vulkan_submissions"));
+    submissions_ = reinterpret_cast<decltype(&vulkan_submissions)>(dlsym(library_, "vulkan_submissions"));
   }
   ~FaultyVulkan() {
     release_();
+    unsetenv("VK_LOADER_DISABLE_SELECT");
     unsetenv("SHUNT_VULKAN_LIBRARY");
     unsetenv("SHUNT_VULKAN_PRETENDS");
   }
   FaultyVulkan(const FaultyVulkan&) = delete;
   FaultyVulkan& operator=(const FaultyVulkan&) = delete;
 
-  void set(const char* faults) { EXPECT_TRUE(set_faults_(faults)); }
-  void release() { release_(); }
+  void set(const char* faults) {
+    EXPECT_TRUE(set_faults_(faults));
+    submissions_before_ = submissions_();
+  }
+  // Starts what is held. The fault must have met a submission.
+  void release() {
+    EXPECT_GT(submissions_(), submissions_before_);
+    release_();
+  }
   // If false, the test is skipped, or fails if Vulkan is expected.
   [[nodiscard]] static bool is_there() {
     return shunt::Runtime::create({.threads = 1, .devices = "vulkan:0"}).has_value();
@@ -253,7 +264,12 @@ class FaultyVulkan {
   void* library_ = nullptr;
   decltype(&set_vulkan_faults) set_faults_ = nullptr;
   decltype(&release_vulkan_submissions) release_ = nullptr;
+  decltype(&vulkan_submissions) submissions_ = nullptr;
+  int submissions_before_ = 0;
 };
+
+// Longer than a submission takes that also compiles its kernels, on a busy machine.
+constexpr std::uint32_t kTimeoutMs = 5000;
 
 // Through C alone, which calls the C++ interface: opening Vulkan takes a second.
 class LifetimesOnVulkan : public Lifetimes<ThroughC> {};
@@ -265,21 +281,18 @@ class LifetimesOnVulkan : public Lifetimes<ThroughC> {};
   }
 
 TEST_F(LifetimesOnVulkan, TheOrdersWillDo) {
-  // Makes Mesa's driver vulkan:0, which compiles kernels fastest. It leaks nothing here, as each submission ends.
-  setenv("VK_LOADER_DISABLE_SELECT", "1", 1);
   FaultyVulkan vulkan;
   SHUNT_SKIP_WITHOUT_VULKAN();
   for (const Order& order : main_orders()) close_while_used({.devices = "vulkan:0"}, order);
-  unsetenv("VK_LOADER_DISABLE_SELECT");
 }
 
 // The submission outlives its deadline, the step ends on another device, and the submission starts during the closes.
 TEST_F(LifetimesOnVulkan, ADelayedSubmissionMayBeInFlight) {
   FaultyVulkan vulkan;
   SHUNT_SKIP_WITHOUT_VULKAN();
-  for (const Order& order : main_orders()) {
-    const Setting setting{.devices = "vulkan:0,cpu:simd", .timeout_ms = 500, .before_step = [&] {
-                            vulkan.set("delay 700ms from submission 0");
+  for (const Order& order : few_orders()) {
+    const Setting setting{.devices = "vulkan:0,cpu:simd", .timeout_ms = kTimeoutMs, .before_step = [&] {
+                            vulkan.set("delay 5500ms from submission 0");
                           }};
     close_after_step(setting, order);
     vulkan.release();
@@ -291,8 +304,9 @@ TEST_F(LifetimesOnVulkan, ASubmissionMayOutliveAll) {
   FaultyVulkan vulkan;
   SHUNT_SKIP_WITHOUT_VULKAN();
   for (const Order& order : few_orders()) {
-    const Setting setting{
-        .devices = "vulkan:0,cpu:simd", .timeout_ms = 500, .before_step = [&] { vulkan.set("hang at submission 0"); }};
+    const Setting setting{.devices = "vulkan:0,cpu:simd", .timeout_ms = kTimeoutMs, .before_step = [&] {
+                            vulkan.set("hang at submission 0");
+                          }};
     close_after_step(setting, order);
     vulkan.release();
   }
