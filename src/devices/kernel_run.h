@@ -41,12 +41,14 @@ class KernelRun {
   KernelRun(std::span<const ProgramOp> ops, Choose choose, Address address, std::uint32_t threads);
 
   [[nodiscard]] std::size_t size() const { return steps_.size(); }
-  // Returns the phases of an op, at whose ends all threads meet.
+  // Returns the phases of an op, each of which begins when the one before has ended.
   [[nodiscard]] std::uint32_t phases(std::size_t op) const { return steps_[op].phases; }
+  // Returns into how many shares each phase of an op is cut.
+  [[nodiscard]] std::uint32_t shares(std::size_t op) const { return steps_[op].shares; }
   [[nodiscard]] const ScratchSize& scratch() const { return scratch_; }
 
-  // Runs one thread's share of a phase of an op and returns the kernel's result. The caller fills in phase, thread,
-  // threads, parameters and scratch.
+  // Runs one share of a phase of an op and returns the kernel's result. The caller fills in phase, share, parameters
+  // and scratch.
   [[nodiscard]] int run(std::size_t op, CpuCall& call) const;
 
  private:
@@ -59,6 +61,7 @@ class KernelRun {
     std::vector<const std::byte*> inputs;
     std::byte* output = nullptr;
     std::uint32_t phases = 1;
+    std::uint32_t shares = 1;
     std::shared_ptr<const void> context;
   };
 

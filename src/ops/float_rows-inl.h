@@ -119,12 +119,12 @@ inline void add_scaled_row(const float* x, float factor, std::size_t elements, f
   for (; i < elements; ++i) sum[i] = x[i] * factor + sum[i];
 }
 
-// Calls compute(row, columns) for the thread's share of `rows` rows, at most `most` columns at a time. Threads share
-// elements, because one row is enough work for several.
+// Calls compute(row, columns) for the call's share of `rows` rows, at most `most` columns at a time. Elements are
+// shared, because one row is enough work for several.
 template <class Compute>
 void for_each_piece(const CpuCall& call, std::uint64_t rows, std::uint64_t columns, std::uint64_t most,
                     Compute compute) {
-  const Range share = share_of(rows * columns, call.thread, call.threads, 64);
+  const Range share = share_of(rows * columns, call.share, call.shares, 64);
   for (std::uint64_t i = share.begin; i < share.end;) {
     const std::uint64_t row = i / columns;
     const std::uint64_t begin = i - row * columns;

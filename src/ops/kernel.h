@@ -5,8 +5,8 @@
 //   x.h         the function that derives them from an OpCall, for every backend
 //   x.cpp       `const CpuKernel x_scalar`: the reference. Accumulates in double. Supports every dtype of the op.
 //   x_simd.cpp  `const CpuKernel x_simd`: optional; Highway, one source for several instruction sets
-// Each thread of the pool calls a kernel once per phase, with a barrier between phases; `thread` of `threads`
-// selects the thread's share of the work. A running kernel allocates nothing.
+// A kernel is called once for each share of each phase, from several threads at once; a phase begins when the one
+// before has ended. A running kernel allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ inline constexpr std::size_t kMaxArgumentBytes = 256;
 // The phases and scratch memory of one use of an op.
 struct CpuWork {
   std::uint32_t phases = 1;
-  std::uint64_t shared_scratch_bytes = 0;  // one block for all threads, aligned to 64 bytes
+  std::uint64_t shared_scratch_bytes = 0;  // one block for all shares, aligned to 64 bytes
   std::uint64_t thread_scratch_bytes = 0;  // one block for each thread, aligned to 64 bytes
 };
 
@@ -36,12 +36,12 @@ struct CpuCall {
   std::byte* output = nullptr;
   const Parameters* parameters = nullptr;
   std::uint32_t phase = 0;
-  std::uint32_t thread = 0;
-  std::uint32_t threads = 1;
+  std::uint32_t share = 0;  // of `shares`: the part of the work to be done
+  std::uint32_t shares = 1;
   std::byte* shared_scratch = nullptr;
-  std::byte* thread_scratch = nullptr;
-  const void* context = nullptr;  // the result of CpuKernel::context()
-  Status* failure = nullptr;      // where this thread reports an error; null: nobody reads it
+  std::byte* thread_scratch = nullptr;  // holds anything when a call begins
+  const void* context = nullptr;        // the result of CpuKernel::context()
+  Status* failure = nullptr;            // where the call reports an error; null: nobody reads it
 
   template <class T>
   [[nodiscard]] const T& args() const {
@@ -61,7 +61,7 @@ struct CpuKernel {
   // Returns an empty string if this kernel can run the op, otherwise the reason why not.
   std::string (*supports)(const OpCall& call);
   // REQUIRES (here and below): supports(call) is empty.
-  CpuWork (*work)(const OpCall& call, std::uint32_t threads);
+  CpuWork (*work)(const OpCall& call, std::uint32_t shares);
   // Writes the family's arguments into `out`, aligned to 16 bytes.
   void (*write_arguments)(const OpCall& call, std::span<std::byte, kMaxArgumentBytes> out);
   // Returns 0, or a number that the caller reports as an internal error together with `failure`.
@@ -70,6 +70,8 @@ struct CpuKernel {
   std::shared_ptr<const void> (*context)(const OpCall& call) = nullptr;
   // Returns how products are computed, which the call's numerics allow; null: in F32.
   Arithmetic (*arithmetic)(const OpCall& call) = nullptr;
+  // Returns into how many shares the work can be cut at no cost; null: at most one per thread.
+  std::uint64_t (*most_shares)(const OpCall& call) = nullptr;
 };
 
 // A half-open range of work items.
@@ -78,11 +80,11 @@ struct Range {
   std::uint64_t end = 0;
 };
 
-// Returns one thread's share of `total` items, in whole multiples of `grain` except for the last.
-inline Range share_of(std::uint64_t total, std::uint32_t thread, std::uint32_t threads, std::uint64_t grain = 1) {
+// Returns one share of `total` items, in whole multiples of `grain` except for the last.
+inline Range share_of(std::uint64_t total, std::uint32_t share, std::uint32_t shares, std::uint64_t grain = 1) {
   const std::uint64_t grains = (total + grain - 1) / grain;
-  const std::uint64_t begin = grains * thread / threads * grain;
-  const std::uint64_t end = grains * (thread + 1) / threads * grain;
+  const std::uint64_t begin = grains * share / shares * grain;
+  const std::uint64_t end = grains * (share + 1) / shares * grain;
   return {begin < total ? begin : total, end < total ? end : total};
 }
 

@@ -6,39 +6,87 @@
 #include <sched.h>
 #endif
 
+#include <atomic>
 #include <new>
+#include <thread>
+#include <utility>
 #include <vector>
 
 namespace shunt {
 namespace {
 
-TEST(ThreadPool, RunsAJobOnceOnEveryThread) {
+TEST(ThreadPool, RunsEveryShareOnce) {
   for (const std::uint32_t threads : {1U, 2U, 5U}) {
     ThreadPool pool(threads, {});
     ASSERT_EQ(pool.threads(), threads);
     for (int repeat = 0; repeat < 200; ++repeat) {
       std::vector<int> calls(threads, 0);
-      pool.run([&](std::uint32_t thread) { ++calls[thread]; });
+      pool.run([&](std::uint32_t share) { ++calls[share]; });
       EXPECT_EQ(calls, std::vector<int>(threads, 1));
     }
   }
 }
 
-TEST(ThreadPool, NobodyPassesABarrierBeforeAllHaveCome) {
-  ThreadPool pool(3, {});
-  for (int repeat = 0; repeat < 50; ++repeat) {
-    std::vector<int> step(3, 0);
-    std::vector<int> mistakes(3, 0);
-    pool.run([&](std::uint32_t thread) {
-      for (int i = 1; i <= 20; ++i) {
-        step[thread] = i;
-        pool.barrier();
-        for (const int other : step)
-          if (other != i) ++mistakes[thread];
-        pool.barrier();
-      }
-    });
-    EXPECT_EQ(mistakes, std::vector<int>(3, 0));
+// Steps of given numbers of shares, which note what they meet.
+class Steps final : public ThreadPool::Job {
+ public:
+  explicit Steps(std::vector<std::uint32_t> shares) : shares_(std::move(shares)) {}
+
+  std::uint32_t next_step() override {
+    if (step_ > 0 && ended_.exchange(0) != shares_[step_ - 1]) ++mistakes;
+    return step_ < shares_.size() ? shares_[step_++] : 0;
+  }
+  void run(std::uint32_t share, std::uint32_t) override {
+    if (share >= shares_[step_ - 1]) ++mistakes;
+    ++ended_;
+  }
+
+  std::atomic<int> mistakes = 0;
+
+ private:
+  std::vector<std::uint32_t> shares_;
+  std::size_t step_ = 0;
+  std::atomic<std::uint32_t> ended_ = 0;
+};
+
+TEST(ThreadPool, AStepBeginsWhenAllSharesOfTheOneBeforeHaveEnded) {
+  for (const std::uint32_t threads : {1U, 2U, 3U, 7U}) {
+    ThreadPool pool(threads, {});
+    for (int repeat = 0; repeat < 50; ++repeat) {
+      Steps steps({3, 1, 1, 2, 7, 1, 64, 3, 12, 1});
+      pool.run(steps);
+      EXPECT_EQ(steps.mistakes, 0);
+    }
+  }
+}
+
+TEST(ThreadPool, AJobWithoutStepsEndsAtOnce) {
+  ThreadPool pool(2, {});
+  Steps none({});
+  pool.run(none);
+  EXPECT_EQ(none.mistakes, 0);
+}
+
+// One thread is held up in its first share until all other shares have ended, which only the other thread can run.
+TEST(ThreadPool, TheSharesOfALateThreadAreTakenByOthers) {
+  constexpr std::uint32_t kShares = 8;
+  class Late final : public ThreadPool::Job {
+   public:
+    std::uint32_t next_step() override { return std::exchange(shares_, 0); }
+    void run(std::uint32_t share, std::uint32_t) override {
+      if (share == kShares / 2)
+        while (ended_ < kShares - 1) std::this_thread::yield();
+      ++ended_;
+    }
+
+   private:
+    std::uint32_t shares_ = kShares;
+    std::atomic<std::uint32_t> ended_ = 0;
+  };
+  ThreadPool pool(2, {});
+  for (int repeat = 0; repeat < 20; ++repeat) {
+    Late late;
+    pool.run(late);
   }
 }
 
@@ -54,6 +102,29 @@ TEST(ThreadPool, WhatAJobThrowsIsThrownToItsCaller) {
     EXPECT_EQ(calls, std::vector<int>(4, 1)) << "others go on to the end";
   }
   pool.run([](std::uint32_t) {});
+}
+
+TEST(ThreadPool, AnExceptionEndsTheJobAfterItsStep) {
+  class Throws final : public ThreadPool::Job {
+   public:
+    std::uint32_t next_step() override { return ++steps <= 5 ? 4 : 0; }
+    void run(std::uint32_t share, std::uint32_t) override {
+      if (steps == 3 && share == 2) throw std::bad_alloc();
+    }
+    int steps = 0;
+  } job;
+  ThreadPool pool(3, {});
+  EXPECT_THROW(pool.run(job), std::bad_alloc);
+  EXPECT_EQ(job.steps, 3);
+
+  class CannotGoOn final : public ThreadPool::Job {
+   public:
+    std::uint32_t next_step() override { return ++steps < 3 ? 6 : throw std::bad_alloc(); }
+    void run(std::uint32_t, std::uint32_t) override {}
+    int steps = 0;
+  } other;
+  EXPECT_THROW(pool.run(other), std::bad_alloc);
+  EXPECT_EQ(other.steps, 3);
 }
 
 #if defined(__linux__)
@@ -72,10 +143,25 @@ TEST(ThreadPool, ThreadsStayWhereTheyArePinned) {
     ASSERT_TRUE(pool.status().has_value()) << pool.status().error().message;
     std::vector<cpu_set_t> sets(3);
     std::vector<int> running(3, -1);
-    pool.run([&](std::uint32_t thread) {
-      sets[thread] = processors_of_this_thread();
-      running[thread] = sched_getcpu();
-    });
+    // No thread takes a second share, as each waits for the others.
+    class Meeting final : public ThreadPool::Job {
+     public:
+      Meeting(std::vector<cpu_set_t>& sets, std::vector<int>& running) : sets_(sets), running_(running) {}
+      std::uint32_t next_step() override { return std::exchange(shares_, 0); }
+      void run(std::uint32_t, std::uint32_t thread) override {
+        sets_[thread] = processors_of_this_thread();
+        running_[thread] = sched_getcpu();
+        ++here_;
+        while (here_ < 3) std::this_thread::yield();
+      }
+
+     private:
+      std::vector<cpu_set_t>& sets_;
+      std::vector<int>& running_;
+      std::uint32_t shares_ = 3;
+      std::atomic<int> here_ = 0;
+    } meeting(sets, running);
+    pool.run(meeting);
     EXPECT_TRUE(CPU_EQUAL(&sets[0], &allowed)) << "the caller's thread was pinned";
     for (const std::size_t worker : {1U, 2U}) {
       EXPECT_EQ(CPU_COUNT(&sets[worker]), 1);

@@ -185,9 +185,9 @@ class BoundCase {
   OpCall call_;
 };
 
-// Runs `kernel` as `threads` threads would. State (input 0 if the op's result is state) is copied into the result
-// first, and updated there in place.
-inline KernelResult run_kernel(const CpuKernel& kernel, const KernelCase& use, std::uint32_t threads = 1) {
+// Runs `kernel` in `shares` shares, each in the scratch of another thread in each phase. State (input 0 if the op's
+// result is state) is copied into the result first, and updated there in place.
+inline KernelResult run_kernel(const CpuKernel& kernel, const KernelCase& use, std::uint32_t shares = 1) {
   const BoundCase bound(use);
   const OpCall& call = bound.call();
   KernelResult result{.declined = kernel.supports(call)};
@@ -195,11 +195,11 @@ inline KernelResult run_kernel(const CpuKernel& kernel, const KernelCase& use, s
 
   alignas(16) std::array<std::byte, kMaxArgumentBytes> arguments{};
   kernel.write_arguments(call, arguments);
-  const CpuWork work = kernel.work(call, threads);
+  const CpuWork work = kernel.work(call, shares);
   GuardedBytes output(bytes_of(bound.output().dtype, bound.output().shape).value_or(0));
   GuardedBytes shared(work.shared_scratch_bytes);
   std::vector<GuardedBytes> scratch;
-  for (std::uint32_t thread = 0; thread < threads; ++thread) scratch.emplace_back(work.thread_scratch_bytes);
+  for (std::uint32_t share = 0; share < shares; ++share) scratch.emplace_back(work.thread_scratch_bytes);
   std::vector<const std::byte*> inputs;
   for (const Tensor* input : use.inputs) inputs.push_back(input == nullptr ? nullptr : input->data());
   if (bound.output().kind == TensorKind::state) {
@@ -207,16 +207,16 @@ inline KernelResult run_kernel(const CpuKernel& kernel, const KernelCase& use, s
     inputs[0] = output.data();
   }
   for (std::uint32_t phase = 0; phase < work.phases; ++phase)
-    for (std::uint32_t thread = 0; thread < threads; ++thread)
+    for (std::uint32_t share = 0; share < shares; ++share)
       result.code |= kernel.run({.arguments = arguments.data(),
                                  .inputs = inputs,
                                  .output = output.data(),
                                  .parameters = &use.parameters,
                                  .phase = phase,
-                                 .thread = thread,
-                                 .threads = threads,
+                                 .share = share,
+                                 .shares = shares,
                                  .shared_scratch = shared.data(),
-                                 .thread_scratch = scratch[thread].data()});
+                                 .thread_scratch = scratch[(share + phase) % shares].data()});
   EXPECT_TRUE(output.guards_are_intact()) << "wrote outside the result of " << use.text();
   EXPECT_TRUE(shared.guards_are_intact()) << "wrote outside the shared scratch of " << use.text();
   for (const GuardedBytes& own : scratch)

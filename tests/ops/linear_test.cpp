@@ -117,7 +117,7 @@ Scratch make_scratch(std::uint64_t bytes) {
   return scratch;
 }
 
-// Runs the phases of one call, one thread after the other.
+// Runs the phases of one call, one share after the other, in the scratch of another thread in each phase.
 void run_phases(const CpuKernel& kernel, const OpCall& op, CpuCall call, std::uint32_t threads) {
   const CpuWork work = kernel.work(op, threads);
   alignas(16) std::array<std::byte, kMaxArgumentBytes> arguments;
@@ -126,11 +126,11 @@ void run_phases(const CpuKernel& kernel, const OpCall& op, CpuCall call, std::ui
   std::vector<Scratch> scratch;
   for (std::uint32_t t = 0; t < threads; ++t) scratch.push_back(make_scratch(work.thread_scratch_bytes));
   call.arguments = arguments.data();
-  call.threads = threads;
+  call.shares = threads;
   call.shared_scratch = shared.get();
   for (call.phase = 0; call.phase < work.phases; ++call.phase)
-    for (call.thread = 0; call.thread < threads; ++call.thread) {
-      call.thread_scratch = scratch[call.thread].get();
+    for (call.share = 0; call.share < threads; ++call.share) {
+      call.thread_scratch = scratch[(call.share + call.phase) % threads].get();
       ASSERT_EQ(kernel.run(call), 0);
     }
 }

@@ -32,6 +32,10 @@ void pause() {
 #endif
 }
 
+// A microsecond: what a thread that has no share left waits before it takes others'. Threads that are as fast as usual
+// end by then, and their shares, like what those read, stay in their own caches.
+constexpr int kSpinsBeforeHelping = 30;
+
 // The time that threads wait within a job before they sleep. Waking a dozen threads takes longer than most ops: once
 // all sleep because one was late, only that one is awake for the next op, and the others sleep again before it arrives.
 constexpr std::chrono::milliseconds kPatienceWithinJob{5};
@@ -39,7 +43,7 @@ constexpr std::chrono::milliseconds kPatienceWithinJob{5};
 // The spins between yields of the processor meanwhile: pauses alone yield it only to the thread that shares the core.
 constexpr int kSpinsBetweenYields = 200;
 
-bool changes_within(int spins, const std::atomic<std::uint32_t>& value, std::uint32_t old) {
+bool changes_within(int spins, const std::atomic<std::uint64_t>& value, std::uint64_t old) {
   for (int spin = 0; spin < spins; ++spin) {
     if (value.load(std::memory_order_acquire) != old) return true;
     pause();
@@ -48,12 +52,12 @@ bool changes_within(int spins, const std::atomic<std::uint32_t>& value, std::uin
 }
 
 // Waits until `value` is no longer `old`; the next job may come soon or never.
-void wait_for_job(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
+void wait_for_job(const std::atomic<std::uint64_t>& value, std::uint64_t old) {
   if (!changes_within(kSpins, value, old)) value.wait(old, std::memory_order_acquire);
 }
 
 // Does the same, for what another thread is about to do.
-void wait_within_job(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
+void wait_within_job(const std::atomic<std::uint64_t>& value, std::uint64_t old) {
   if (changes_within(kSpins, value, old)) return;
   const auto begin = std::chrono::steady_clock::now();
   while (std::chrono::steady_clock::now() - begin < kPatienceWithinJob) {
@@ -103,7 +107,8 @@ std::uint32_t usable_cores() {
   return std::min(cores, cgroup_cores().value_or(cores));
 }
 
-ThreadPool::ThreadPool(std::uint32_t threads, std::span<const std::uint32_t> pin_to_cpus) {
+ThreadPool::ThreadPool(std::uint32_t threads, std::span<const std::uint32_t> pin_to_cpus)
+    : own_(std::max(threads, 1U)) {
   try {
     start(std::max(threads, 1U) - 1, pin_to_cpus);
   } catch (...) {
@@ -131,57 +136,101 @@ void ThreadPool::start(std::uint32_t workers, std::span<const std::uint32_t> pin
 
 void ThreadPool::stop() {
   stop_.store(true, std::memory_order_relaxed);
-  job_.fetch_add(1, std::memory_order_release);
-  job_.notify_all();
+  step_.fetch_add(kMostShares + 1, std::memory_order_release);
+  step_.notify_all();
   for (std::thread& worker : workers_) worker.join();
 }
 
 void ThreadPool::work(std::uint32_t thread) {
-  for (std::uint32_t seen = 0;; ++seen) {
-    wait_for_job(job_, seen);
+  for (;;) {
+    const Step step{step_.load(std::memory_order_acquire)};
     if (stop_.load(std::memory_order_relaxed)) return;
-    call(function_, context_, thread);
-    if (running_.fetch_sub(1, std::memory_order_acq_rel) == 1) running_.notify_one();
+    if (step.shares() == 0) {
+      wait_for_job(step_, step.word);
+    } else {
+      take_shares(step, thread);
+      wait_within_job(step_, step.word);
+    }
   }
 }
 
-void ThreadPool::call(Function function, const void* context, std::uint32_t thread) noexcept {
-  try {
-    function(context, thread);
-  } catch (...) {
-    const std::scoped_lock lock(mutex_);
-    if (!thrown_) thrown_ = std::current_exception();
+void ThreadPool::run(Job& job) {
+  job_ = &job;
+  begin_step(0);
+  for (Step step{step_.load(std::memory_order_acquire)}; step.shares() != 0;
+       step.word = step_.load(std::memory_order_acquire)) {
+    take_shares(step, 0);
+    wait_within_job(step_, step.word);
   }
-}
-
-void ThreadPool::run_erased(Function function, const void* context) {
-  if (workers_.empty()) {
-    function(context, 0);
-    return;
-  }
-  function_ = function;
-  context_ = context;
-  running_.store(static_cast<std::uint32_t>(workers_.size()), std::memory_order_relaxed);
-  job_.fetch_add(1, std::memory_order_release);
-  job_.notify_all();
-  call(function, context, 0);
-  for (std::uint32_t left = running_.load(std::memory_order_acquire); left != 0;
-       left = running_.load(std::memory_order_acquire))
-    wait_within_job(running_, left);
-  // No other thread is left that could set it.
   if (thrown_) std::rethrow_exception(std::exchange(thrown_, nullptr));
 }
 
-void ThreadPool::barrier() {
-  if (workers_.empty()) return;
-  const std::uint32_t passed = passed_.load(std::memory_order_relaxed);
-  if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == threads()) {
-    arrived_.store(0, std::memory_order_relaxed);
-    passed_.store(passed + 1, std::memory_order_release);
-    passed_.notify_all();
-    return;
+// Only one thread is here at a time: the one that ended the last share of a step, or the caller of run().
+void ThreadPool::begin_step(std::uint32_t thread) {
+  std::uint32_t shares = next_step();
+  for (; shares == 1; shares = next_step()) run_share(0, thread);
+  const Step before{step_.load(std::memory_order_relaxed)};
+  if (shares == 0 && before.shares() == 0) return;
+  ended_.store(0, std::memory_order_relaxed);
+  step_.store(((before.number() + 1) << kShareBits) | shares, std::memory_order_release);
+  // The end of a job concerns its caller alone.
+  if (shares != 0 || thread != 0) step_.notify_all();
+}
+
+void ThreadPool::take_shares(Step step, std::uint32_t thread) {
+  std::uint32_t taken = take_shares_of(thread, step, thread);
+  // Whoever ends the last share begins the next step.
+  const auto all_ended = [&] {
+    return taken != 0 && ended_.fetch_add(taken, std::memory_order_acq_rel) + taken == step.shares();
+  };
+  if (all_ended()) return begin_step(thread);
+  if (changes_within(kSpinsBeforeHelping, step_, step.word)) return;
+  taken = 0;
+  for (std::uint32_t i = 1; i < threads(); ++i) taken += take_shares_of((thread + i) % threads(), step, thread);
+  if (all_ended()) begin_step(thread);
+}
+
+// Returns how many shares of `owner` were left. Once all are taken, none of a step that has ended can be.
+std::uint32_t ThreadPool::take_shares_of(std::uint32_t owner, Step step, std::uint32_t thread) {
+  // Rounded up, so that the caller of run(), which is awake, has a share of every step.
+  const auto begin_of = [&](std::uint32_t one) { return (step.shares() * one + threads() - 1) / threads(); };
+  const std::uint32_t begin = begin_of(owner);
+  const std::uint32_t size = begin_of(owner + 1) - begin;
+  std::atomic<std::uint64_t>& taken = own_[owner].taken;
+  std::uint32_t count = 0;
+  for (std::uint64_t seen = taken.load(std::memory_order_relaxed);;) {
+    const Step last{seen};
+    if (last.number() > step.number()) return count;
+    const std::uint32_t next = last.number() == step.number() ? last.shares() : 0;
+    if (next >= size) return count;
+    const std::uint64_t mine = (step.number() << kShareBits) | (next + 1);
+    if (!taken.compare_exchange_weak(seen, mine, std::memory_order_acq_rel, std::memory_order_relaxed)) continue;
+    run_share(begin + next, thread);
+    ++count;
+    seen = mine;
   }
-  wait_within_job(passed_, passed);
+}
+
+std::uint32_t ThreadPool::next_step() noexcept {
+  try {
+    return thrown_ ? 0 : job_->next_step();
+  } catch (...) {
+    note_exception();
+    return 0;
+  }
+}
+
+void ThreadPool::run_share(std::uint32_t share, std::uint32_t thread) noexcept {
+  try {
+    job_->run(share, thread);
+  } catch (...) {
+    note_exception();
+  }
+}
+
+void ThreadPool::note_exception() {
+  const std::scoped_lock lock(mutex_);
+  if (!thrown_) thrown_ = std::current_exception();
 }
 
 }  // namespace shunt

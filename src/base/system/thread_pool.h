@@ -1,16 +1,19 @@
-// Threads that run one job together: fork and join take a microsecond or two, with barriers in between.
+// Threads that run one job together, a step at a time: a step begins a microsecond or two after the one before.
 //
-// The pool owns threads() - 1 threads; the caller of run() is thread 0. One run() at a time. Waiting threads spin for a
-// moment (the next job usually comes soon) and then sleep, so an idle pool costs nothing; within a job they wait
-// longer first.
+// The pool owns threads() - 1 threads; the caller of run() is thread 0. One run() at a time. A step is cut into shares,
+// and a share belongs to the thread that takes it: each thread takes its own first, the same in every step, then those
+// of threads that are late. So no step waits for a thread that has not begun. Threads without a job spin for a moment
+// (the next usually comes soon) and then sleep, so an idle pool costs nothing; within a job they wait longer first.
 #pragma once
 
 #include <atomic>
+#include <concepts>
 #include <cstdint>
 #include <exception>
 #include <mutex>
 #include <span>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "shunt/status.h"
@@ -19,6 +22,9 @@ namespace shunt {
 
 class ThreadPool {
  public:
+  static constexpr std::uint32_t kShareBits = 16;
+  static constexpr std::uint32_t kMostShares = (1U << kShareBits) - 1;
+
   // `pin_to_cpus[t]` is the processor of thread t; empty: the system decides. The caller's own thread is never pinned.
   // status() reports failures; the pool works either way, with the threads it has.
   ThreadPool(std::uint32_t threads, std::span<const std::uint32_t> pin_to_cpus);
@@ -32,35 +38,63 @@ class ThreadPool {
   // process may not use; internal.
   [[nodiscard]] const Status& status() const { return status_; }
 
-  // Calls job(thread) once on every thread and returns when all have returned. Rethrows here what one of them throws.
-  // REQUIRES: a job with barriers throws nothing, because others would wait forever.
-  template <class Job>
-  void run(const Job& job) {
-    run_erased([](const void* context, std::uint32_t thread) { (*static_cast<const Job*>(context))(thread); }, &job);
+  class Job {
+   public:
+    virtual ~Job() = default;
+    // Returns the number of shares of the next step, at most kMostShares; 0: the job has ended. Called by one thread at
+    // a time, when all shares of the step before have ended. A step of one share runs on the thread that begins it.
+    [[nodiscard]] virtual std::uint32_t next_step() = 0;
+    // Runs a share of the step on one of the pool's threads.
+    virtual void run(std::uint32_t share, std::uint32_t thread) = 0;
+  };
+
+  // Returns when the job has ended. What a share throws is rethrown here after its step, which is then the last.
+  void run(Job& job);
+
+  // Calls work(share) for threads() shares, one on each thread unless threads are late.
+  template <std::invocable<std::uint32_t> Work>
+  void run(const Work& work) {
+    struct OneStep final : Job {
+      OneStep(const Work& its_work, std::uint32_t its_shares) : work(its_work), shares(its_shares) {}
+      std::uint32_t next_step() override { return std::exchange(shares, 0); }
+      void run(std::uint32_t share, std::uint32_t) override { work(share); }
+      const Work& work;
+      std::uint32_t shares;
+    } job(work, threads());
+    run(static_cast<Job&>(job));
   }
 
-  // Waits until every thread has arrived. REQUIRES: called inside a job, by all threads alike.
-  void barrier();
-
  private:
-  using Function = void (*)(const void* context, std::uint32_t thread);
-  void run_erased(Function function, const void* context);
+  // The number of a step, counted over all jobs, and its shares; no shares between jobs.
+  struct Step {
+    std::uint64_t word = 0;
+    [[nodiscard]] std::uint64_t number() const { return word >> kShareBits; }
+    [[nodiscard]] std::uint32_t shares() const { return static_cast<std::uint32_t>(word & kMostShares); }
+  };
+  // One thread's shares of a step: how many of them have been taken, with the number of the step.
+  struct alignas(64) Own {
+    std::atomic<std::uint64_t> taken{0};
+  };
+
   void start(std::uint32_t workers, std::span<const std::uint32_t> pin_to_cpus);
   void stop();
   void work(std::uint32_t thread);
-  void call(Function function, const void* context, std::uint32_t thread) noexcept;
+  void begin_step(std::uint32_t thread);
+  void take_shares(Step step, std::uint32_t thread);
+  std::uint32_t take_shares_of(std::uint32_t owner, Step step, std::uint32_t thread);
+  std::uint32_t next_step() noexcept;
+  void run_share(std::uint32_t share, std::uint32_t thread) noexcept;
+  void note_exception();
 
   std::vector<std::thread> workers_;
   Status status_;
-  std::mutex mutex_;
-  std::exception_ptr thrown_;  // the job's first exception; guarded by mutex_
-  Function function_ = nullptr;
-  const void* context_ = nullptr;
-  alignas(64) std::atomic<std::uint32_t> job_{0};      // number of jobs so far
-  alignas(64) std::atomic<std::uint32_t> running_{0};  // workers that have not finished the job
-  alignas(64) std::atomic<std::uint32_t> arrived_{0};  // at the barrier
-  alignas(64) std::atomic<std::uint32_t> passed_{0};   // barriers so far
   std::atomic<bool> stop_{false};
+  std::mutex mutex_;
+  std::exception_ptr thrown_;  // the job's first exception; guarded by mutex_ during a step
+  Job* job_ = nullptr;         // read by threads that hold a share, which keeps the job from ending
+  std::vector<Own> own_;
+  alignas(64) std::atomic<std::uint64_t> step_{0};   // a Step
+  alignas(64) std::atomic<std::uint32_t> ended_{0};  // shares of the step that have ended
 };
 
 // More threads than any machine has cores are a mistake.

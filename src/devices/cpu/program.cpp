@@ -20,23 +20,82 @@ std::byte* address_of(const Binding& binding) {
 
 }  // namespace
 
-// The end of a run, written by the thread that met the first failure of the first failing step.
-struct CpuProgram::Outcome {
-  static constexpr std::uint32_t kNever = 0xFFFFFFFFU;
-  std::atomic<std::uint32_t> failed_step{kNever};
-  std::atomic<int> kernel_error{0};
-  std::atomic<bool> timed_out{false};
-  std::mutex mutex;
-  Status failure;  // the kernel's message; guarded by mutex
+class CpuProgram::Run final : public ThreadPool::Job {
+ public:
+  Run(CpuProgram& program, const Submission& submission, const Deadline& deadline)
+      : program_(program),
+        submission_(submission),
+        deadline_(deadline),
+        profile_(program.trace_.wants_ops(submission)),
+        op_start_(profile_ ? trace::now_ns() : 0) {}
 
-  void note(const Status& why) {
-    const std::scoped_lock lock(mutex);
-    if (failure) failure = why;
+  std::uint32_t next_step() override {
+    const KernelRun& kernels = program_.kernels_;
+    if (began_ && !end_phase()) return 0;
+    began_ = true;
+    return op_ < kernels.size() ? kernels.shares(op_) : 0;
   }
-  void fail_at(std::uint32_t step) { failed_step.store(step, std::memory_order_release); }
-  [[nodiscard]] bool ends_after(std::uint32_t step) const {
-    return failed_step.load(std::memory_order_acquire) <= step;
+
+  void run(std::uint32_t share, std::uint32_t thread) override {
+    std::byte* const scratch = program_.scratch_->host().data();
+    const ScratchSize& size = program_.kernels_.scratch();
+    Status failure;
+    CpuCall call{.parameters = &submission_.parameters,
+                 .phase = phase_,
+                 .share = share,
+                 .shared_scratch = scratch,
+                 .thread_scratch = scratch + size.shared_bytes() + thread * size.thread_bytes(),
+                 .failure = &failure};
+    // A kernel throws only for lack of memory.
+    const int error = guarded([&] { return program_.kernels_.run(op_, call); }, [] { return kNoMemory; });
+    if (error == 0) return;
+    const std::scoped_lock lock(mutex_);
+    if (kernel_error_ == 0) kernel_error_ = error;
+    if (failure_) failure_ = failure;
   }
+
+  [[nodiscard]] Status status() const {
+    if (kernel_error_ == 0 && !timed_out_) return {};
+    const std::string& op = program_.op_names_[op_];
+    if (!failure_)
+      return fail_at(fmt::format("program \"{}\": kernel of \"{}\"", program_.name_, op), failure_.error());
+    if (kernel_error_ == kNoMemory)
+      return fail(Code::out_of_memory,
+                  fmt::format("program \"{}\": no memory for the kernel of \"{}\"", program_.name_, op));
+    if (kernel_error_ != 0)
+      return fail(Code::internal,
+                  fmt::format("program \"{}\": kernel of \"{}\" failed with {}", program_.name_, op, kernel_error_));
+    return fail(Code::timed_out, fmt::format("program \"{}\" ran past its deadline at \"{}\"", program_.name_, op));
+  }
+
+ private:
+  // Returns whether the run goes on.
+  bool end_phase() {
+    timed_out_ = has_passed(deadline_);
+    const bool goes_on = kernel_error_ == 0 && !timed_out_;
+    if (goes_on && ++phase_ < program_.kernels_.phases(op_)) return true;
+    if (profile_) {
+      const std::uint64_t end = trace::now_ns();
+      program_.trace_.record_op(op_, std::exchange(op_start_, end), end, submission_.step);
+    }
+    if (!goes_on) return false;
+    phase_ = 0;
+    ++op_;
+    return true;
+  }
+
+  CpuProgram& program_;
+  const Submission& submission_;
+  const Deadline& deadline_;
+  const bool profile_;
+  std::uint64_t op_start_;
+  bool began_ = false;
+  std::uint32_t op_ = 0;
+  std::uint32_t phase_ = 0;
+  bool timed_out_ = false;
+  std::mutex mutex_;
+  int kernel_error_ = 0;  // the first one; guarded by mutex_ during a step, like the next
+  Status failure_;        // the kernel's message
 };
 
 Result<std::unique_ptr<CpuProgram>> CpuProgram::create(const ProgramRequest& request, KernelRun::Choose choose,
@@ -51,63 +110,12 @@ Result<std::unique_ptr<CpuProgram>> CpuProgram::create(const ProgramRequest& req
 }
 
 Status CpuProgram::run(ThreadPool& pool, const Submission& submission, const Deadline& deadline) {
-  Outcome outcome;
   const std::uint64_t start = trace::now_ns();
-  pool.run([&](std::uint32_t thread) { run_thread(pool, submission, deadline, thread, outcome); });
-  Status status = status_of(outcome);
+  Run run(*this, submission, deadline);
+  pool.run(run);
+  Status status = run.status();
   trace_.record_program(start, trace::now_ns(), submission.step, status);
   return status;
-}
-
-void CpuProgram::run_thread(ThreadPool& pool, const Submission& submission, const Deadline& deadline,
-                            std::uint32_t thread, Outcome& outcome) {
-  std::byte* const scratch = scratch_->host().data();
-  const ScratchSize& size = kernels_.scratch();
-  Status failure;
-  CpuCall call{.parameters = &submission.parameters,
-               .thread = thread,
-               .threads = pool.threads(),
-               .shared_scratch = scratch,
-               .thread_scratch = scratch + size.shared_bytes() + thread * size.thread_bytes(),
-               .failure = &failure};
-  const bool profile = thread == 0 && trace_.wants_ops(submission);
-  std::uint64_t start = profile ? trace::now_ns() : 0;
-  for (std::uint32_t index = 0; index < kernels_.size(); ++index) {
-    for (call.phase = 0; call.phase < kernels_.phases(index); ++call.phase) {
-      // A kernel throws only for lack of memory. No thread may be left at the barrier.
-      const int error = guarded([&] { return kernels_.run(index, call); }, [] { return kNoMemory; });
-      if (error != 0) {
-        outcome.kernel_error.store(error, std::memory_order_relaxed);
-        outcome.note(failure);
-        outcome.fail_at(index);
-      }
-      if (thread == 0 && has_passed(deadline)) {
-        outcome.timed_out.store(true, std::memory_order_relaxed);
-        outcome.fail_at(index);
-      }
-      pool.barrier();
-    }
-    if (profile) {
-      const std::uint64_t end = trace::now_ns();
-      trace_.record_op(index, std::exchange(start, end), end, submission.step);
-    }
-    // Every thread sees the same answer: its cause came before the barrier, and a thread that is ahead can only fail a
-    // later step.
-    if (outcome.ends_after(index)) return;
-  }
-}
-
-Status CpuProgram::status_of(const Outcome& outcome) const {
-  const std::uint32_t failed = outcome.failed_step.load();
-  if (failed == Outcome::kNever) return {};
-  const std::string& op = op_names_[failed];
-  if (!outcome.failure)
-    return fail_at(fmt::format("program \"{}\": kernel of \"{}\"", name_, op), outcome.failure.error());
-  if (outcome.kernel_error.load() == kNoMemory)
-    return fail(Code::out_of_memory, fmt::format("program \"{}\": no memory for the kernel of \"{}\"", name_, op));
-  if (const int error = outcome.kernel_error.load(); error != 0)
-    return fail(Code::internal, fmt::format("program \"{}\": kernel of \"{}\" failed with {}", name_, op, error));
-  return fail(Code::timed_out, fmt::format("program \"{}\" ran past its deadline at \"{}\"", name_, op));
 }
 
 }  // namespace shunt::cpu

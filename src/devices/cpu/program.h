@@ -1,7 +1,6 @@
-// A prepared run of ops on the CPU, executed by all threads of the pool.
+// A prepared run of ops on the CPU: a job of the pool, with a step for each phase of each op.
 #pragma once
 
-#include <atomic>
 #include <vector>
 
 #include "base/system/thread_pool.h"
@@ -26,11 +25,7 @@ class CpuProgram final : public Program {
   [[nodiscard]] Status run(ThreadPool& pool, const Submission& submission, const Deadline& deadline);
 
  private:
-  struct Outcome;
-
-  void run_thread(ThreadPool& pool, const Submission& submission, const Deadline& deadline, std::uint32_t thread,
-                  Outcome& outcome);
-  [[nodiscard]] Status status_of(const Outcome& outcome) const;
+  class Run;
 
   CpuProgram(KernelRun kernels, ProgramTrace trace) : kernels_(std::move(kernels)), trace_(std::move(trace)) {}
 

@@ -26,9 +26,9 @@ struct Largest {
   }
 };
 
-// If there are few rows, each thread takes some columns of each, and the second phase joins the parts.
-bool cuts_columns(std::uint64_t rows, std::uint64_t columns, std::uint32_t threads) {
-  return rows < threads && columns >= 4096;
+// If there are few rows, each share has some columns of each, and the second phase joins the parts.
+bool cuts_columns(std::uint64_t rows, std::uint64_t columns, std::uint32_t shares) {
+  return rows < shares && columns >= 4096;
 }
 
 }  // namespace
@@ -91,8 +91,8 @@ int run(const CpuCall& call) {
   const auto& args = call.args<ArgmaxArgs>();
   const std::uint64_t columns = args.x.extents[3];
   const std::uint64_t valid = valid_row_count(args.x, *call.parameters);
-  if (!cuts_columns(row_count(args.x), columns, call.threads)) {
-    const Range rows = share_of(valid, call.thread, call.threads);
+  if (!cuts_columns(row_count(args.x), columns, call.shares)) {
+    const Range rows = share_of(valid, call.share, call.shares);
     for (std::uint64_t row = rows.begin; row < rows.end; ++row)
       call.out<std::uint32_t>()[row] = largest_of(args, call, row, {0, columns}).place;
     return 0;
@@ -100,11 +100,11 @@ int run(const CpuCall& call) {
   auto* const parts = reinterpret_cast<Largest*>(call.shared_scratch);
   for (std::uint64_t row = 0; row < valid; ++row) {
     if (call.phase == 0) {
-      parts[row * call.threads + call.thread] =
-          largest_of(args, call, row, share_of(columns, call.thread, call.threads, 64));
-    } else if (call.thread == 0) {
+      parts[row * call.shares + call.share] =
+          largest_of(args, call, row, share_of(columns, call.share, call.shares, 64));
+    } else if (call.share == 0) {
       Largest whole;
-      for (std::uint32_t i = 0; i < call.threads; ++i) whole.join(parts[row * call.threads + i]);
+      for (std::uint32_t i = 0; i < call.shares; ++i) whole.join(parts[row * call.shares + i]);
       call.out<std::uint32_t>()[row] = whole.place;
     }
   }
@@ -122,12 +122,12 @@ namespace {
 
 HWY_EXPORT(run);
 
-CpuWork work(const OpCall& call, std::uint32_t threads) {
+CpuWork work(const OpCall& call, std::uint32_t shares) {
   const Shape& shape = call.input(0).shape;
   CpuWork work{.phases = 1, .shared_scratch_bytes = 0, .thread_scratch_bytes = kPiece * sizeof(float)};
-  if (cuts_columns(shape.rows(), shape.columns(), threads)) {
+  if (cuts_columns(shape.rows(), shape.columns(), shares)) {
     work.phases = 2;
-    work.shared_scratch_bytes = shape.rows() * threads * sizeof(Largest);
+    work.shared_scratch_bytes = shape.rows() * shares * sizeof(Largest);
   }
   return work;
 }

@@ -53,7 +53,7 @@ void sort_row(const ArgsortArgs& args, const CpuCall& call, std::uint64_t row) {
 
 int run(const CpuCall& call) {
   const auto& args = call.args<ArgsortArgs>();
-  const Range share = share_of(valid_row_count(args.x, *call.parameters), call.thread, call.threads);
+  const Range share = share_of(valid_row_count(args.x, *call.parameters), call.share, call.shares);
   for (std::uint64_t row = share.begin; row < share.end; ++row) sort_row(args, call, row);
   return 0;
 }

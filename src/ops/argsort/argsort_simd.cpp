@@ -51,7 +51,7 @@ void sort_row(const ArgsortArgs& args, const CpuCall& call, std::uint64_t row) {
 
 int run(const CpuCall& call) {
   const auto& args = call.args<ArgsortArgs>();
-  const Range rows = share_of(valid_row_count(args.x, *call.parameters), call.thread, call.threads);
+  const Range rows = share_of(valid_row_count(args.x, *call.parameters), call.share, call.shares);
   for (std::uint64_t row = rows.begin; row < rows.end; ++row) sort_row(args, call, row);
   return 0;
 }

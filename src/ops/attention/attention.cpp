@@ -167,7 +167,7 @@ int run(const CpuCall& call) {
   const auto& args = call.args<AttentionArgs>();
   const std::uint64_t heads = args.query.extents[2];
   const std::uint64_t head_dim = args.query.extents[3];
-  const Range share = share_of(valid_row_count(args.query, *call.parameters), call.thread, call.threads);
+  const Range share = share_of(valid_row_count(args.query, *call.parameters), call.share, call.shares);
   for (std::uint64_t row = share.begin; row < share.end; ++row) {
     const std::uint64_t token = row / heads;
     const std::uint64_t kv_head = row % heads / (heads / args.kv_heads);

@@ -36,7 +36,7 @@ class Attention {
   void run() {
     const std::uint64_t tokens =
         valid_rows(args_.query.entries, static_cast<Extent>(args_.query.extent), *call_.parameters);
-    groups_ = groups_of(args_, tokens, call_.threads);
+    groups_ = groups_of(args_, tokens, call_.shares);
     std::uint64_t whole = 0;
     for (std::uint64_t token = 0; token < tokens;) {
       const Block block = block_at(args_, step_, groups_, token, tokens);
@@ -46,7 +46,7 @@ class Attention {
     std::uint64_t before = 0;
     for (std::uint64_t token = 0; token < tokens;) {
       const Block block = block_at(args_, step_, groups_, token, tokens);
-      run_block(block, share_of_block(before, block, groups_.count, whole, call_.thread, call_.threads));
+      run_block(block, share_of_block(before, block, groups_.count, whole, call_.share, call_.shares));
       before += block.cost * groups_.count;
       token += block.tokens;
     }

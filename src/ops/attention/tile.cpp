@@ -4,7 +4,7 @@
 
 namespace shunt::attention {
 
-Groups groups_of(const AttentionArgs& args, std::uint64_t tokens, std::uint32_t threads) {
+Groups groups_of(const AttentionArgs& args, std::uint64_t tokens, std::uint32_t shares) {
   const std::uint32_t heads = args.query.extents[2] / args.kv_heads;
   Groups groups;
   for (std::uint32_t parts = 1; parts <= heads; ++parts) {
@@ -13,7 +13,7 @@ Groups groups_of(const AttentionArgs& args, std::uint64_t tokens, std::uint32_t 
     groups.count = args.kv_heads * parts;
     groups.block_tokens = std::max<std::uint32_t>(1, static_cast<std::uint32_t>(kBlockRows) / groups.heads);
     const std::uint64_t blocks = (tokens + groups.block_tokens - 1) / groups.block_tokens;
-    if (groups.heads <= kBlockRows && blocks * groups.count >= threads) break;
+    if (groups.heads <= kBlockRows && blocks * groups.count >= shares) break;
   }
   return groups;
 }
@@ -36,7 +36,7 @@ Block block_at(const AttentionArgs& args, const StepIndices& step, const Groups&
 }
 
 GroupRange share_of_block(std::uint64_t cost_before, const Block& block, std::uint32_t groups, std::uint64_t whole_cost,
-                          std::uint32_t thread, std::uint32_t threads) {
+                          std::uint32_t share, std::uint32_t shares) {
   // The middle of group g is at cost_before + (g + 1/2) cost; everything is doubled to stay in whole numbers.
   const auto first_from = [&](std::uint64_t boundary) {
     const std::uint64_t start = 2 * cost_before + block.cost;
@@ -45,8 +45,8 @@ GroupRange share_of_block(std::uint64_t cost_before, const Block& block, std::ui
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(groups, (2 * boundary - start + step - 1) / step));
   };
   GroupRange range;
-  range.begin = first_from(whole_cost * thread / threads);
-  range.end = thread + 1 == threads ? groups : first_from(whole_cost * (thread + 1) / threads);
+  range.begin = first_from(whole_cost * share / shares);
+  range.end = share + 1 == shares ? groups : first_from(whole_cost * (share + 1) / shares);
   return range;
 }
 

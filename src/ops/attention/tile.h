@@ -26,13 +26,13 @@ struct RowState {
   float total = 0;
 };
 
-// How heads are grouped. Groups get smaller if there would otherwise be fewer of them than threads.
+// How heads are grouped. Groups get smaller if there would otherwise be fewer of them than shares.
 struct Groups {
   std::uint32_t count = 1;         // over all key heads
   std::uint32_t heads = 1;         // query heads of each
   std::uint32_t block_tokens = 1;  // at most, per block
 };
-[[nodiscard]] Groups groups_of(const AttentionArgs& args, std::uint64_t tokens, std::uint32_t threads);
+[[nodiscard]] Groups groups_of(const AttentionArgs& args, std::uint64_t tokens, std::uint32_t shares);
 
 struct Block {
   std::uint64_t first = 0;  // first token
@@ -67,14 +67,14 @@ struct StepIndices {
 [[nodiscard]] Block block_at(const AttentionArgs& args, const StepIndices& step, const Groups& groups,
                              std::uint64_t first, std::uint64_t tokens);
 
-// Each thread's share when blocks follow each other and each is `groups` items of equal cost. An item belongs to the
-// thread in whose share of the whole cost its middle falls.
+// The items of one share when blocks follow each other and each is `groups` items of equal cost. An item belongs to the
+// share in whose part of the whole cost its middle falls.
 struct GroupRange {
   std::uint32_t begin = 0;
   std::uint32_t end = 0;
 };
 [[nodiscard]] GroupRange share_of_block(std::uint64_t cost_before, const Block& block, std::uint32_t groups,
-                                        std::uint64_t whole_cost, std::uint32_t thread, std::uint32_t threads);
+                                        std::uint64_t whole_cost, std::uint32_t share, std::uint32_t shares);
 
 inline std::size_t padded_width(std::size_t head_dim) { return (head_dim + 15) / 16 * 16; }
 

@@ -85,7 +85,7 @@ void write_row(const CacheArgs& args, const CpuCall& call, std::uint64_t row) {
 
 int run(const CpuCall& call) {
   const auto& args = call.args<CacheArgs>();
-  const Range share = share_of(valid_row_count(args.rotary.x, *call.parameters), call.thread, call.threads);
+  const Range share = share_of(valid_row_count(args.rotary.x, *call.parameters), call.share, call.shares);
   for (std::uint64_t row = share.begin; row < share.end; ++row) write_row(args, call, row);
   return 0;
 }

@@ -35,7 +35,7 @@ int run(const CpuCall& call) {
   const DType from = static_cast<DType>(x.dtype);
   const DType to = static_cast<DType>(args.state_dtype);
   const std::uint64_t head_bytes = cached_head_bytes(to, x.extents[3]);
-  const Range share = share_of(valid_row_count(x, *call.parameters), call.thread, call.threads);
+  const Range share = share_of(valid_row_count(x, *call.parameters), call.share, call.shares);
   if (share.begin == share.end) return 0;
   Rotation rotation(args.rotary, nullptr, call.thread_scratch);
   float* const buffer = reinterpret_cast<float*>(call.thread_scratch + rotation_scratch_bytes(x.extents[3]));

@@ -54,7 +54,7 @@ CpuWork work(const OpCall&, std::uint32_t) { return {}; }
 void copy_rows(const ConcatArgs& args, const CpuCall& call, bool of_b) {
   const StridedTensor& from = of_b ? args.b : args.a;
   const DType dtype = static_cast<DType>(from.dtype);
-  const Range rows = share_of(valid_row_count(from, *call.parameters), call.thread, call.threads);
+  const Range rows = share_of(valid_row_count(from, *call.parameters), call.share, call.shares);
   for (std::uint64_t row = rows.begin; row < rows.end; ++row)
     for (std::uint64_t column = 0; column < from.extents[3]; ++column)
       store_element(dtype, call.output, concat_target(args, of_b, row) + column,

@@ -13,7 +13,7 @@ template <class Word>
 void copy_rows(const ConcatArgs& args, const CpuCall& call, bool of_b) {
   const StridedTensor& from = of_b ? args.b : args.a;
   const std::uint64_t columns = from.extents[3];
-  const Range rows = share_of(valid_row_count(from, *call.parameters), call.thread, call.threads);
+  const Range rows = share_of(valid_row_count(from, *call.parameters), call.share, call.shares);
   for (std::uint64_t row = rows.begin; row < rows.end; ++row) {
     const Word* const x = call.in<Word>(of_b ? 1 : 0) + row_offset(from, row);
     Word* const out = call.out<Word>() + concat_target(args, of_b, row);

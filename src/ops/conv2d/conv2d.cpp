@@ -100,7 +100,7 @@ int run(const CpuCall& call) {
   const std::uint64_t images = valid_rows(args.x.entries, static_cast<Extent>(args.x.extent), *call.parameters);
   const std::uint64_t height = args.places[0];
   const std::uint64_t width = args.places[1];
-  const Range rows = share_of(images * args.filters * height, call.thread, call.threads);
+  const Range rows = share_of(images * args.filters * height, call.share, call.shares);
   for (std::uint64_t row = rows.begin; row < rows.end; ++row)
     for (std::uint64_t x = 0; x < width; ++x)
       store_element(static_cast<DType>(args.x.dtype), call.output, row * width + x,

@@ -42,7 +42,7 @@ class RowConvolution {
     const CpuCall& call = operands_.call;
     const std::uint64_t images = valid_rows(args_.x.entries, static_cast<Extent>(args_.x.extent), *call.parameters);
     const std::uint64_t blocks = (args_.places[0] + cut_.rows - 1) / cut_.rows;
-    const Range units = share_of(images * args_.filters * blocks, call.thread, call.threads);
+    const Range units = share_of(images * args_.filters * blocks, call.share, call.shares);
     for (std::uint64_t unit = units.begin; unit < units.end; ++unit) {
       const std::uint64_t y = unit % blocks * cut_.rows;
       const std::uint64_t filter = unit / blocks % args_.filters;

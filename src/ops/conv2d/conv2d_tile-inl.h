@@ -43,7 +43,7 @@ class TiledConvolution {
     const std::uint64_t filters = args_.filters / args_.groups;
     const std::uint64_t tiles = (filters + kTileRows - 1) / kTileRows;
     const std::uint64_t batches = (pixels_ + batch_ - 1) / batch_;
-    const Range units = share_of(images * args_.groups * batches * tiles, call.thread, call.threads);
+    const Range units = share_of(images * args_.groups * batches * tiles, call.share, call.shares);
     for (std::uint64_t unit = units.begin; unit < units.end;) {
       const std::uint64_t place = unit / tiles;
       const std::uint64_t begin = unit % tiles;

@@ -41,7 +41,7 @@ int run(const CpuCall& call) {
   const DType to = static_cast<DType>(args.to);
   const std::uint64_t bytes = info_of(from).block_bytes;
   const std::uint64_t columns = args.x.extents[3];
-  const Range share = share_of(valid_row_count(args.x, *call.parameters) * columns, call.thread, call.threads);
+  const Range share = share_of(valid_row_count(args.x, *call.parameters) * columns, call.share, call.shares);
   for (std::uint64_t i = share.begin; i < share.end; ++i) {
     const std::uint64_t at = row_offset(args.x, i / columns) + i % columns * args.x.strides[3];
     if (from == to)

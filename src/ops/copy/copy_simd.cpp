@@ -63,7 +63,7 @@ int run(const CpuCall& call) {
   const DType from = static_cast<DType>(args.x.dtype);
   const DType to = static_cast<DType>(args.to);
   const std::uint64_t columns = args.x.extents[3];
-  const Range share = share_of(valid_row_count(args.x, *call.parameters) * columns, call.thread, call.threads, 64);
+  const Range share = share_of(valid_row_count(args.x, *call.parameters) * columns, call.share, call.shares, 64);
   for (std::uint64_t i = share.begin; i < share.end;) {
     const std::uint64_t column = i % columns;
     const std::size_t elements = std::min({columns - column, share.end - i, std::uint64_t{kPiece}});

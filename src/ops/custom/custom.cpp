@@ -78,8 +78,8 @@ std::shared_ptr<const void> context(const OpCall& call) { return std::make_share
 int run(const CpuCall& call) {
   const Use& use = *static_cast<const Use*>(call.context);
   const std::uint64_t items = valid_items(call.args<CustomArgs>(), *call.parameters);
-  const std::uint64_t grain = items >= kItemsTogether * call.threads ? kItemsTogether : 1;
-  const Range share = share_of(items, call.thread, call.threads, grain);
+  const std::uint64_t grain = items >= kItemsTogether * call.shares ? kItemsTogether : 1;
+  const Range share = share_of(items, call.share, call.shares, grain);
   if (share.begin == share.end) return 0;
   Status status = use.kernel->description().cpu({.use = use.get(),
                                                  .result = use.result,

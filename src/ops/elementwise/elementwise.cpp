@@ -89,7 +89,7 @@ int run(const CpuCall& call) {
   std::array<Real, kMaxElementwiseOperands> values;
   const std::uint64_t columns = args.x.extents[3];
   const std::uint64_t valid = valid_row_count(args.x, *call.parameters) * columns;
-  const Range share = share_of(valid, call.thread, call.threads);
+  const Range share = share_of(valid, call.share, call.shares);
   for (std::uint64_t i = share.begin; i < share.end; ++i) {
     for (std::uint32_t k = 0; k < args.operands; ++k) {
       const std::uint64_t at =

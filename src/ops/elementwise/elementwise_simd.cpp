@@ -86,7 +86,7 @@ int run(const CpuCall& call) {
   const DType dtype = static_cast<DType>(args.x.dtype);
   float* const buffers = reinterpret_cast<float*>(call.thread_scratch);
   const float* operands[kMaxElementwiseOperands];
-  const Range share = share_of(valid_row_count(args.x, *call.parameters) * columns, call.thread, call.threads, 64);
+  const Range share = share_of(valid_row_count(args.x, *call.parameters) * columns, call.share, call.shares, 64);
   for (std::uint64_t i = share.begin; i < share.end;) {
     const std::uint64_t row = i / columns;
     const std::uint64_t column = i % columns;

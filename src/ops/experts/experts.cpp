@@ -200,7 +200,7 @@ struct Use {
 int run(const CpuCall& call) {
   const auto& args = call.args<ExpertsArgs>();
   const std::uint64_t tokens = valid_rows(args.tokens, static_cast<Extent>(args.extent), *call.parameters);
-  const Range rows = share_of(args.m, call.thread, call.threads);
+  const Range rows = share_of(args.m, call.share, call.shares);
   for (std::uint64_t number = 0; number < tokens * args.used; ++number) {
     const Use use{args, call, number / args.used, number % args.used};
     const std::uint32_t slot = use.slot();

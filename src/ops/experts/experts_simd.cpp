@@ -59,7 +59,7 @@ struct ExpertsRun {
   [[nodiscard]] const float* bias(std::uint32_t slot) const {
     return args.has_bias == 0 ? nullptr : call.in<float>(4) + std::uint64_t{slot} * args.bias_strides[0];
   }
-  [[nodiscard]] Range share(std::uint64_t grain) const { return share_of(args.m, call.thread, call.threads, grain); }
+  [[nodiscard]] Range share(std::uint64_t grain) const { return share_of(args.m, call.share, call.shares, grain); }
   [[nodiscard]] float* scratch() const { return reinterpret_cast<float*>(call.thread_scratch); }
   // Returns the arguments of linear's kernels for one matrix.
   [[nodiscard]] LinearArgs matrix() const {
@@ -123,7 +123,7 @@ void pack(const ExpertsRun& run) {
       for (std::size_t t = 0; t < count; ++t)
         rows[t] = reinterpret_cast<const std::byte*>(run.x(order.uses[first + t]));
       for (std::uint64_t strip = 0; strip < strips; ++strip) {
-        if (number++ % run.call.threads != run.call.thread) continue;
+        if (number++ % run.call.shares != run.call.share) continue;
         const std::uint64_t begin = strip * kTileElements;
         pack_panel(DType::F32, rows, count, {begin, HWY_MIN(begin + kTileElements, k)},
                    order.packed + panel * k * kPanelRows);
@@ -244,7 +244,7 @@ int run(const CpuCall& call) {
   if (run.args.tokens <= 1) {
     HWY_DYNAMIC_DISPATCH(multiply_uses)(run);
   } else if (call.phase == 0) {
-    if (call.thread == 0) put_in_order(run);
+    if (call.share == 0) put_in_order(run);
   } else if (call.phase == 1) {
     HWY_DYNAMIC_DISPATCH(pack)(run);
   } else {

@@ -70,7 +70,7 @@ CpuWork work(const OpCall& call, std::uint32_t) {
 int run(const CpuCall& call) {
   const auto& args = call.args<ExpertsSumArgs>();
   const std::uint64_t tokens = valid_rows(args.tokens, static_cast<Extent>(args.extent), *call.parameters);
-  const Range range = share_of(tokens, call.thread, call.threads);
+  const Range range = share_of(tokens, call.share, call.shares);
   const std::span<double> shares(reinterpret_cast<double*>(call.thread_scratch), args.used);
   for (std::uint64_t token = range.begin; token < range.end; ++token) {
     write_shares(args, call, token, shares);

@@ -66,7 +66,7 @@ void widen_row(const GatherArgs& args, const CpuCall& call, std::uint64_t from, 
 int run(const CpuCall& call) {
   const auto& args = call.args<GatherArgs>();
   const std::uint32_t valid = valid_rows(args.ids, static_cast<Extent>(args.extent), *call.parameters);
-  const Range share = share_of(valid, call.thread, call.threads);
+  const Range share = share_of(valid, call.share, call.shares);
   int code = 0;
   for (std::uint64_t i = share.begin; i < share.end; ++i) {
     const std::int32_t id = call.in<std::int32_t>(1)[i * args.id_stride];

@@ -37,7 +37,7 @@ int run(const CpuCall& call) {
   const auto& args = call.args<GatherArgs>();
   const std::uint64_t columns = args.columns;
   const std::uint64_t valid = valid_rows(args.ids, static_cast<Extent>(args.extent), *call.parameters);
-  const Range share = share_of(valid * columns, call.thread, call.threads, kGrain);
+  const Range share = share_of(valid * columns, call.share, call.shares, kGrain);
   int code = 0;
   for (std::uint64_t i = share.begin; i < share.end;) {
     const std::uint64_t row = i / columns;

@@ -179,7 +179,7 @@ void widen_row(const CpuCall& call, std::uint64_t row, float* to) {
 
 void normalize_rows(const CpuCall& call, std::uint64_t rows) {
   const auto& args = call.args<LinearArgs>();
-  const Range range = share_of(rows, call.thread, call.threads);
+  const Range range = share_of(rows, call.share, call.shares);
   for (std::uint64_t row = range.begin; row < range.end; ++row) {
     float* const x = reinterpret_cast<float*>(call.shared_scratch) + row * args.k;
     widen_row(call, row, x);
@@ -215,7 +215,7 @@ int run(const CpuCall& call) {
     normalize_rows(call, rows);
     return 0;
   }
-  const Range range = share_of(args.m, call.thread, call.threads);
+  const Range range = share_of(args.m, call.share, call.shares);
   const auto out = [&](std::uint64_t row, std::uint64_t r) -> float& {
     return call.out<float>()[row_offset(args.extents, args.out_strides, row) + r];
   };

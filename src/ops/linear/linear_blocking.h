@@ -12,6 +12,9 @@ namespace shunt {
 // `shunt bench ops linear --threads 1 --prompt ROWS` times the kernel that is chosen.
 inline constexpr std::size_t kDotRows = 24;
 
+// The least weight rows of a share of the dot kernel that are worth fetching x and its sums again.
+inline constexpr std::size_t kDotBlockRows = 16;
+
 // Elements of a weight row decoded at a time. Four such strips fit the first-level cache together with the same part of
 // eight token rows. A multiple of every block size.
 inline constexpr std::size_t kStripElements = 1024;

@@ -46,7 +46,7 @@ struct LinearBatch {
   [[nodiscard]] float* shared() const { return reinterpret_cast<float*>(call.shared_scratch); }
   [[nodiscard]] float* scratch() const { return reinterpret_cast<float*>(call.thread_scratch); }
   [[nodiscard]] Range share(std::uint64_t total, std::uint64_t grain) const {
-    return share_of(total, call.thread, call.threads, grain);
+    return share_of(total, call.share, call.shares, grain);
   }
 };
 
@@ -218,6 +218,11 @@ CpuWork work(const OpCall& call, std::uint32_t) {
   return work;
 }
 
+std::uint64_t most_shares(const OpCall& call) {
+  const LinearArgs args = linear_args(call);
+  return args.m / (linear_capacity(args) > kDotRows ? kBlockRows : kDotBlockRows);
+}
+
 void write_arguments(const OpCall& call, std::span<std::byte, kMaxArgumentBytes> out) {
   const LinearSimdArgs args{.linear = linear_args(call), .has_bytes = has_bytes(call)};
   std::memcpy(out.data(), &args, sizeof(args));
@@ -242,7 +247,7 @@ int run(const CpuCall& call) {
 }  // namespace
 
 extern const CpuKernel linear_simd;
-const CpuKernel linear_simd{supports, work, write_arguments, run, nullptr, arithmetic_of};
+const CpuKernel linear_simd{supports, work, write_arguments, run, nullptr, arithmetic_of, most_shares};
 
 }  // namespace shunt
 #endif  // HWY_ONCE

@@ -31,7 +31,7 @@ void normalize_row(const NormArgs& args, const CpuCall& call, std::uint64_t row)
 
 int run(const CpuCall& call) {
   const auto& args = call.args<NormArgs>();
-  const Range share = share_of(valid_row_count(args.x, *call.parameters), call.thread, call.threads);
+  const Range share = share_of(valid_row_count(args.x, *call.parameters), call.share, call.shares);
   for (std::uint64_t row = share.begin; row < share.end; ++row) normalize_row(args, call, row);
   return 0;
 }

@@ -75,14 +75,14 @@ void normalize_row(const NormArgs& args, const CpuCall& call, std::uint64_t row,
   narrow_row(dtype, row_buffer, elements, call.output + target * sizeof(std::uint16_t));
 }
 
-// Threads share rows. With fewer rows than threads, each thread sums whole rows and writes some columns.
+// Shares are rows. With fewer rows than shares, each sums whole rows and writes some columns.
 int run(const CpuCall& call) {
   const auto& args = call.args<NormArgs>();
   const std::uint64_t columns = args.x.extents[3];
   const std::uint64_t valid = valid_row_count(args.x, *call.parameters);
-  const bool by_rows = valid >= call.threads;
-  const Range rows = by_rows ? share_of(valid, call.thread, call.threads) : Range{0, valid};
-  const Range part = by_rows ? Range{0, columns} : share_of(columns, call.thread, call.threads, 64);
+  const bool by_rows = valid >= call.shares;
+  const Range rows = by_rows ? share_of(valid, call.share, call.shares) : Range{0, valid};
+  const Range part = by_rows ? Range{0, columns} : share_of(columns, call.share, call.shares, 64);
   if (part.begin == part.end) return 0;
   for (std::uint64_t row = rows.begin; row < rows.end; ++row) normalize_row(args, call, row, part);
   return 0;

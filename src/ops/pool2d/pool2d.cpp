@@ -70,7 +70,7 @@ int run(const CpuCall& call) {
   const auto& args = call.args<Pool2dArgs>();
   const std::uint64_t channels = args.x.extents[1];
   const std::uint64_t images = valid_rows(args.x.entries, static_cast<Extent>(args.x.extent), *call.parameters);
-  const Range rows = share_of(images * channels * args.places[0], call.thread, call.threads);
+  const Range rows = share_of(images * channels * args.places[0], call.share, call.shares);
   for (std::uint64_t row = rows.begin; row < rows.end; ++row) {
     const std::uint64_t plane = row / args.places[0];
     const std::uint64_t begin = plane / channels * args.x.strides[0] + plane % channels * args.x.strides[1];

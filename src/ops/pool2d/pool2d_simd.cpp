@@ -69,7 +69,7 @@ void pool_row(const Pool2dArgs& args, const CpuCall& call, std::uint64_t row) {
 int run(const CpuCall& call) {
   const auto& args = call.args<Pool2dArgs>();
   const std::uint64_t images = valid_rows(args.x.entries, static_cast<Extent>(args.x.extent), *call.parameters);
-  const Range rows = share_of(images * args.x.extents[1] * args.places[0], call.thread, call.threads);
+  const Range rows = share_of(images * args.x.extents[1] * args.places[0], call.share, call.shares);
   for (std::uint64_t row = rows.begin; row < rows.end; ++row) pool_row(args, call, row);
   return 0;
 }

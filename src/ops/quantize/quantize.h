@@ -1,4 +1,4 @@
-// Builds the arguments of the quantize kernels (quantize_args.h) from a call, and computes a CPU thread's share of it.
+// Builds the arguments of the quantize kernels (quantize_args.h) from a call, and computes a share of it on the CPU.
 // Pure functions; host only.
 #pragma once
 
@@ -17,12 +17,12 @@ namespace shunt {
 [[nodiscard]] QuantizeArgs quantize_arguments(const OpCall& call);
 // Returns why the arguments cannot describe the call, or an empty string.
 [[nodiscard]] std::string fits_quantize_arguments(const OpCall& call);
-[[nodiscard]] CpuWork quantize_work(const OpCall& call, std::uint32_t threads);
+[[nodiscard]] CpuWork quantize_work(const OpCall& call, std::uint32_t shares);
 
 // Elements that a thread converts at a time: whole blocks of every dtype.
 inline constexpr std::uint64_t kQuantizePiece = 1024;
 
-// Computes one thread's share. `decode(dtype, row, elements, out)` widens to F32.
+// Computes one share. `decode(dtype, row, elements, out)` widens to F32.
 template <class Decode>
 void quantize_share(const CpuCall& call, Decode decode) {
   const auto& args = call.args<QuantizeArgs>();
@@ -32,7 +32,7 @@ void quantize_share(const CpuCall& call, Decode decode) {
   const DTypeInfo& out = info_of(to);
   const std::uint64_t columns = args.x.extents[3];
   const std::uint64_t pieces = (columns + kQuantizePiece - 1) / kQuantizePiece;  // of a row
-  const Range share = share_of(valid_row_count(args.x, *call.parameters) * pieces, call.thread, call.threads);
+  const Range share = share_of(valid_row_count(args.x, *call.parameters) * pieces, call.share, call.shares);
   for (std::uint64_t i = share.begin; i < share.end; ++i) {
     const std::uint64_t row = i / pieces;
     const std::uint64_t begin = i % pieces * kQuantizePiece;

@@ -68,7 +68,7 @@ double reduced(const ReduceArgs& args, const CpuCall& call, std::uint64_t row) {
 
 int run(const CpuCall& call) {
   const auto& args = call.args<ReduceArgs>();
-  const Range rows = share_of(valid_row_count(args.x, *call.parameters), call.thread, call.threads);
+  const Range rows = share_of(valid_row_count(args.x, *call.parameters), call.share, call.shares);
   for (std::uint64_t row = rows.begin; row < rows.end; ++row)
     store_element(static_cast<DType>(args.x.dtype), call.output, row, reduced(args, call, row));
   return 0;

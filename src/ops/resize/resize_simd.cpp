@@ -31,7 +31,7 @@ int run(const CpuCall& call) {
   const DType dtype = static_cast<DType>(args.x.dtype);
   const std::uint64_t channels = args.x.extents[1];
   const std::uint64_t images = valid_rows(args.x.entries, static_cast<Extent>(args.x.extent), *call.parameters);
-  const Range rows = share_of(images * channels * args.size[0], call.thread, call.threads);
+  const Range rows = share_of(images * channels * args.size[0], call.share, call.shares);
   auto* const line = reinterpret_cast<float*>(call.thread_scratch);
   for (std::uint64_t row = rows.begin; row < rows.end; ++row) {
     const std::uint64_t plane = row / args.size[0];

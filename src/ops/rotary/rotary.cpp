@@ -50,7 +50,7 @@ int run(const CpuCall& call) {
   const auto& args = call.args<RotaryArgs>();
   const std::uint64_t head_dim = args.x.extents[3];
   const std::byte* factors = args.has_factors != 0 ? call.inputs[2] : nullptr;
-  const Range share = share_of(valid_row_count(args.x, *call.parameters), call.thread, call.threads);
+  const Range share = share_of(valid_row_count(args.x, *call.parameters), call.share, call.shares);
   for (std::uint64_t row = share.begin; row < share.end; ++row) {
     const std::uint64_t token = row / args.x.extents[2];
     const double position = load_element(DType::I32, call.inputs[1], token * args.position_stride);

@@ -23,7 +23,7 @@ int run(const CpuCall& call) {
   const DType dtype = static_cast<DType>(args.x.dtype);
   const std::uint64_t heads = args.x.extents[2];
   const std::uint64_t head_dim = args.x.extents[3];
-  const Range share = share_of(valid_row_count(args.x, *call.parameters), call.thread, call.threads);
+  const Range share = share_of(valid_row_count(args.x, *call.parameters), call.share, call.shares);
   if (share.begin == share.end) return 0;
   Rotation rotation(args, args.has_factors != 0 ? call.inputs[2] : nullptr, call.thread_scratch);
   float* const buffer = reinterpret_cast<float*>(call.thread_scratch + rotation_scratch_bytes(args.x.extents[3]));

@@ -12,16 +12,16 @@
 namespace shunt {
 namespace {
 
-// One thread's result for its columns of one row; the sum is of exp(score - largest).
+// One share's result for its columns of one row; the sum is of exp(score - largest).
 struct SoftmaxPart {
   double sum = 0;
   float largest = -std::numeric_limits<float>::infinity();
   std::uint32_t reserved = 0;
 };
 
-// If there are few rows, each thread takes some columns of each, and the second phase joins the parts.
-bool cuts_columns(std::uint64_t rows, std::uint64_t columns, std::uint32_t threads) {
-  return rows < threads && columns >= 2048;
+// If there are few rows, each share has some columns of each, and the second phase joins the parts.
+bool cuts_columns(std::uint64_t rows, std::uint64_t columns, std::uint32_t shares) {
+  return rows < shares && columns >= 2048;
 }
 
 }  // namespace
@@ -120,7 +120,7 @@ SoftmaxPart exp_part(const SoftmaxArgs& args, const CpuCall& call, std::uint64_t
 void run_rows(const SoftmaxArgs& args, const CpuCall& call) {
   const DType dtype = static_cast<DType>(args.x.dtype);
   const std::uint64_t columns = args.x.extents[3];
-  const Range rows = share_of(valid_row_count(args.x, *call.parameters), call.thread, call.threads);
+  const Range rows = share_of(valid_row_count(args.x, *call.parameters), call.share, call.shares);
   for (std::uint64_t row = rows.begin; row < rows.end; ++row) {
     float* const out = dtype == DType::F32 ? call.out<float>() + row * columns
                                            : reinterpret_cast<float*>(call.thread_scratch) + 2 * columns;
@@ -135,23 +135,23 @@ void run_columns(const SoftmaxArgs& args, const CpuCall& call) {
   const DType dtype = static_cast<DType>(args.x.dtype);
   const std::uint64_t columns = args.x.extents[3];
   const std::uint64_t rows = valid_row_count(args.x, *call.parameters);
-  const Range part = share_of(columns, call.thread, call.threads, 64);
+  const Range part = share_of(columns, call.share, call.shares, 64);
   auto* const parts = reinterpret_cast<SoftmaxPart*>(call.shared_scratch);
-  auto* const values = reinterpret_cast<float*>(parts + row_count(args.x) * call.threads);
+  auto* const values = reinterpret_cast<float*>(parts + row_count(args.x) * call.shares);
   for (std::uint64_t row = 0; row < rows; ++row) {
     float* const own = values + row * columns + part.begin;
-    SoftmaxPart* const found = parts + row * call.threads;
+    SoftmaxPart* const found = parts + row * call.shares;
     if (call.phase == 0) {
-      found[call.thread] = exp_part(args, call, row, part, own);
+      found[call.share] = exp_part(args, call, row, part, own);
       continue;
     }
     float largest = kLowest;
-    for (std::uint32_t i = 0; i < call.threads; ++i) largest = std::max(largest, found[i].largest);
+    for (std::uint32_t i = 0; i < call.shares; ++i) largest = std::max(largest, found[i].largest);
     double sum = 0;
-    for (std::uint32_t i = 0; i < call.threads; ++i)
+    for (std::uint32_t i = 0; i < call.shares; ++i)
       sum += found[i].sum *
              std::exp(static_cast<double>(shift_of(found[i].largest)) - static_cast<double>(shift_of(largest)));
-    const float rescale = std::exp(shift_of(found[call.thread].largest) - shift_of(largest));
+    const float rescale = std::exp(shift_of(found[call.share].largest) - shift_of(largest));
     multiply_row(factor_of(sum) * rescale, part.end - part.begin, own);
     narrow_row(
         dtype, own, part.end - part.begin,
@@ -161,7 +161,7 @@ void run_columns(const SoftmaxArgs& args, const CpuCall& call) {
 
 int run(const CpuCall& call) {
   const auto& args = call.args<SoftmaxArgs>();
-  if (cuts_columns(row_count(args.x), args.x.extents[3], call.threads))
+  if (cuts_columns(row_count(args.x), args.x.extents[3], call.shares))
     run_columns(args, call);
   else
     run_rows(args, call);
@@ -179,13 +179,13 @@ namespace {
 
 HWY_EXPORT(run);
 
-CpuWork work(const OpCall& call, std::uint32_t threads) {
+CpuWork work(const OpCall& call, std::uint32_t shares) {
   const Shape& shape = call.input(0).shape;
   const std::uint64_t row_bytes = shape.columns() * sizeof(float);
   CpuWork work{.phases = 1, .shared_scratch_bytes = 0, .thread_scratch_bytes = 3 * row_bytes};
-  if (cuts_columns(shape.rows(), shape.columns(), threads)) {
+  if (cuts_columns(shape.rows(), shape.columns(), shares)) {
     work.phases = 2;
-    work.shared_scratch_bytes = shape.rows() * (threads * sizeof(SoftmaxPart) + row_bytes);
+    work.shared_scratch_bytes = shape.rows() * (shares * sizeof(SoftmaxPart) + row_bytes);
   }
   return work;
 }

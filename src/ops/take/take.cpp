@@ -54,7 +54,7 @@ CpuWork work(const OpCall&, std::uint32_t) { return {}; }
 int run(const CpuCall& call) {
   const auto& args = call.args<TakeArgs>();
   const DType dtype = static_cast<DType>(args.x.dtype);
-  const Range share = share_of(valid_row_count(args.x, *call.parameters), call.thread, call.threads);
+  const Range share = share_of(valid_row_count(args.x, *call.parameters), call.share, call.shares);
   for (std::uint64_t row = share.begin; row < share.end; ++row) {
     const std::uint64_t begin = row_offset(args.x, row);
     const std::int32_t* const ids = call.in<std::int32_t>(1) + row_offset(args.x.extents, args.id_strides, row);

@@ -26,7 +26,7 @@ void take_rows(const TakeArgs& args, const CpuCall& call, Range rows) {
 
 int run(const CpuCall& call) {
   const auto& args = call.args<TakeArgs>();
-  const Range rows = share_of(valid_row_count(args.x, *call.parameters), call.thread, call.threads);
+  const Range rows = share_of(valid_row_count(args.x, *call.parameters), call.share, call.shares);
   if (info_of(static_cast<DType>(args.x.dtype)).block_bytes == sizeof(std::uint32_t))
     take_rows<std::uint32_t>(args, call, rows);
   else

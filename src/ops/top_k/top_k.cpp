@@ -113,7 +113,7 @@ void find_row(const TopKArgs& args, const CpuCall& call, std::uint64_t row) {
 
 int run(const CpuCall& call) {
   const auto& args = call.args<TopKArgs>();
-  const Range share = share_of(valid_row_count(args.x, *call.parameters), call.thread, call.threads);
+  const Range share = share_of(valid_row_count(args.x, *call.parameters), call.share, call.shares);
   for (std::uint64_t row = share.begin; row < share.end; ++row) find_row(args, call, row);
   return 0;
 }

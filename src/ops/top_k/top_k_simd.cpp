@@ -61,9 +61,9 @@ class Greatest {
   std::size_t size_ = 0;
 };
 
-// If there are few rows, each thread takes some columns of each, and the second phase joins what they found.
-bool cuts_columns(std::uint64_t rows, std::uint64_t columns, std::uint64_t k, std::uint32_t threads) {
-  return rows < threads && k * threads * 16 <= columns;
+// If there are few rows, each share has some columns of each, and the second phase joins what they found.
+bool cuts_columns(std::uint64_t rows, std::uint64_t columns, std::uint64_t k, std::uint32_t shares) {
+  return rows < shares && k * shares * 16 <= columns;
 }
 
 }  // namespace
@@ -140,8 +140,8 @@ int run(const CpuCall& call) {
   const std::uint64_t columns = args.x.extents[3];
   const std::uint64_t valid = valid_row_count(args.x, *call.parameters);
   auto* const mine = reinterpret_cast<Key*>(call.thread_scratch + kPiece * sizeof(float));
-  if (!cuts_columns(row_count(args.x), columns, args.k, call.threads)) {
-    const Range rows = share_of(valid, call.thread, call.threads);
+  if (!cuts_columns(row_count(args.x), columns, args.k, call.shares)) {
+    const Range rows = share_of(valid, call.share, call.shares);
     for (std::uint64_t row = rows.begin; row < rows.end; ++row) {
       Greatest greatest(mine, args.k);
       add_columns(args, call, row, {0, columns}, greatest);
@@ -149,16 +149,16 @@ int run(const CpuCall& call) {
     }
     return 0;
   }
-  auto* const parts = reinterpret_cast<Key*>(call.shared_scratch);  // [rows, threads, k]
+  auto* const parts = reinterpret_cast<Key*>(call.shared_scratch);  // [rows, shares, k]
   for (std::uint64_t row = 0; row < valid; ++row) {
-    Key* const of_row = parts + row * call.threads * args.k;
+    Key* const of_row = parts + row * call.shares * args.k;
     if (call.phase == 0) {
-      Greatest greatest(of_row + std::uint64_t{call.thread} * args.k, args.k);
-      add_columns(args, call, row, share_of(columns, call.thread, call.threads, kStretch), greatest);
+      Greatest greatest(of_row + std::uint64_t{call.share} * args.k, args.k);
+      add_columns(args, call, row, share_of(columns, call.share, call.shares, kStretch), greatest);
       std::ranges::fill(greatest.missing(), Key{0});
-    } else if (call.thread == 0) {
+    } else if (call.share == 0) {
       Greatest greatest(mine, args.k);
-      for (std::uint64_t i = 0; i < std::uint64_t{call.threads} * args.k; ++i) greatest.add(of_row[i]);
+      for (std::uint64_t i = 0; i < std::uint64_t{call.shares} * args.k; ++i) greatest.add(of_row[i]);
       write_row(args, call, row, greatest.keys());
     }
   }
@@ -176,14 +176,14 @@ namespace {
 
 HWY_EXPORT(run);
 
-CpuWork work(const OpCall& call, std::uint32_t threads) {
+CpuWork work(const OpCall& call, std::uint32_t shares) {
   const Shape& shape = call.input(0).shape;
   const std::uint64_t k = call.attributes->u32(Attr::k);
   CpuWork work{
       .phases = 1, .shared_scratch_bytes = 0, .thread_scratch_bytes = kPiece * sizeof(float) + k * sizeof(Key)};
-  if (cuts_columns(shape.rows(), shape.columns(), k, threads)) {
+  if (cuts_columns(shape.rows(), shape.columns(), k, shares)) {
     work.phases = 2;
-    work.shared_scratch_bytes = shape.rows() * threads * k * sizeof(Key);
+    work.shared_scratch_bytes = shape.rows() * shares * k * sizeof(Key);
   }
   return work;
 }

@@ -66,7 +66,7 @@ void sum_row(const WeightedSumArgs& args, const CpuCall& call, std::uint64_t row
 
 int run(const CpuCall& call) {
   const auto& args = call.args<WeightedSumArgs>();
-  const Range share = share_of(valid_row_count(args.weights, *call.parameters), call.thread, call.threads);
+  const Range share = share_of(valid_row_count(args.weights, *call.parameters), call.share, call.shares);
   for (std::uint64_t row = share.begin; row < share.end; ++row) sum_row(args, call, row);
   return 0;
 }

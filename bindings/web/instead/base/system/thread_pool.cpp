@@ -12,8 +12,9 @@ ThreadPool::ThreadPool(std::uint32_t threads, std::span<const std::uint32_t> pin
 
 ThreadPool::~ThreadPool() = default;
 
-void ThreadPool::barrier() {}
-
-void ThreadPool::run_erased(Function function, const void* context) { function(context, 0); }
+void ThreadPool::run(Job& job) {
+  while (const std::uint32_t shares = job.next_step())
+    for (std::uint32_t share = 0; share < shares; ++share) job.run(share, 0);
+}
 
 }  // namespace shunt
