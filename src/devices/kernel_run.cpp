@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint64_t kLine = 64;
 
-// The least work that is worth another thread, in bytes that one thread reads in 1.6 us, and a share of larger work.
+// The least work of a share, in bytes that one thread reads in 1.6 us, and of one of several shares of a thread.
 constexpr double kShareBytes = 16 << 10;
 constexpr double kPieceBytes = 64 << 10;
 // Flops of a product that one thread does while it reads a byte.

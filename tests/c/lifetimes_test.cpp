@@ -290,7 +290,7 @@ TEST_F(LifetimesOnVulkan, TheOrdersWillDo) {
 TEST_F(LifetimesOnVulkan, ADelayedSubmissionMayBeInFlight) {
   FaultyVulkan vulkan;
   SHUNT_SKIP_WITHOUT_VULKAN();
-  for (const Order& order : few_orders()) {
+  for (const Order& order : main_orders()) {
     const Setting setting{.devices = "vulkan:0,cpu:simd", .timeout_ms = kTimeoutMs, .before_step = [&] {
                             vulkan.set("delay 5500ms from submission 0");
                           }};

@@ -104,9 +104,9 @@ double Limits::read_bytes_per_s() {
   const auto* values = reinterpret_cast<const float*>(buffer_->host().data());
   const std::uint64_t count = buffer_->bytes() / sizeof(float);
   const double seconds = seconds_of([&] {
-    pool_.run([&](std::uint32_t thread) {
-      const Range range = share_of(count, thread, threads(), 1024);
-      results_[thread * kLineFloats] = HWY_DYNAMIC_DISPATCH(read_all)(values + range.begin, range.end - range.begin);
+    pool_.run([&](std::uint32_t share) {
+      const Range range = share_of(count, share, threads(), 1024);
+      results_[share * kLineFloats] = HWY_DYNAMIC_DISPATCH(read_all)(values + range.begin, range.end - range.begin);
     });
   });
   return static_cast<double>(count * sizeof(float)) / seconds;
@@ -114,8 +114,8 @@ double Limits::read_bytes_per_s() {
 
 double Limits::flops_per_s(std::uint32_t threads) {
   const double seconds = seconds_of([&] {
-    pool_.run([&](std::uint32_t thread) {
-      if (thread < threads) results_[thread * kLineFloats] = HWY_DYNAMIC_DISPATCH(multiply_add)(kMultiplyRounds);
+    pool_.run([&](std::uint32_t share) {
+      if (share < threads) results_[share * kLineFloats] = HWY_DYNAMIC_DISPATCH(multiply_add)(kMultiplyRounds);
     });
   });
   return static_cast<double>(threads * kMultiplyRounds * HWY_DYNAMIC_DISPATCH(round_flops)()) / seconds;
