@@ -108,7 +108,7 @@ std::uint32_t usable_cores() {
 }
 
 ThreadPool::ThreadPool(std::uint32_t threads, std::span<const std::uint32_t> pin_to_cpus)
-    : own_(std::max(threads, 1U)) {
+    : own_(std::max(threads, 1U)), groups_((own_.size() + kGroupThreads - 1) / kGroupThreads) {
   try {
     start(std::max(threads, 1U) - 1, pin_to_cpus);
   } catch (...) {
@@ -178,24 +178,38 @@ void ThreadPool::begin_step(std::uint32_t thread) {
 }
 
 void ThreadPool::take_shares(Step step, std::uint32_t thread) {
-  std::uint32_t taken = take_shares_of(thread, step, thread);
   // Whoever ends the last share begins the next step.
-  const auto all_ended = [&] {
-    return taken != 0 && ended_.fetch_add(taken, std::memory_order_acq_rel) + taken == step.shares();
+  const auto ends_step = [&](std::uint32_t owner) {
+    return end_shares_of(owner, step, take_shares_of(owner, step, thread));
   };
-  if (all_ended()) return begin_step(thread);
+  if (ends_step(thread)) return begin_step(thread);
   if (changes_within(kSpinsBeforeHelping, step_, step.word)) return;
-  taken = 0;
-  for (std::uint32_t i = 1; i < threads(); ++i) taken += take_shares_of((thread + i) % threads(), step, thread);
-  if (all_ended()) begin_step(thread);
+  for (std::uint32_t i = 1; i < threads(); ++i)
+    if (ends_step((thread + i) % threads())) return begin_step(thread);
+}
+
+// Rounded up, so that the caller of run(), which is awake, has a share of every step.
+std::uint32_t ThreadPool::first_share_of(std::uint32_t owner, Step step) const {
+  return (step.shares() * owner + threads() - 1) / threads();
+}
+
+// Returns whether all shares of the step have ended.
+bool ThreadPool::end_shares_of(std::uint32_t owner, Step step, std::uint32_t count) {
+  if (count == 0) return false;
+  const std::uint32_t group = owner / kGroupThreads;
+  const std::uint32_t first_thread = group * kGroupThreads;
+  const std::uint32_t end_thread = std::min(first_thread + kGroupThreads, threads());
+  const std::uint32_t shares = first_share_of(end_thread, step) - first_share_of(first_thread, step);
+  std::atomic<std::uint32_t>& ended = groups_[group].ended;
+  if (ended.fetch_add(count, std::memory_order_acq_rel) + count != shares) return false;
+  ended.store(0, std::memory_order_relaxed);  // for the next step
+  return ended_.fetch_add(shares, std::memory_order_acq_rel) + shares == step.shares();
 }
 
 // Returns how many shares of `owner` were left. Once all are taken, none of a step that has ended can be.
 std::uint32_t ThreadPool::take_shares_of(std::uint32_t owner, Step step, std::uint32_t thread) {
-  // Rounded up, so that the caller of run(), which is awake, has a share of every step.
-  const auto begin_of = [&](std::uint32_t one) { return (step.shares() * one + threads() - 1) / threads(); };
-  const std::uint32_t begin = begin_of(owner);
-  const std::uint32_t size = begin_of(owner + 1) - begin;
+  const std::uint32_t begin = first_share_of(owner, step);
+  const std::uint32_t size = first_share_of(owner + 1, step) - begin;
   std::atomic<std::uint64_t>& taken = own_[owner].taken;
   std::uint32_t count = 0;
   for (std::uint64_t seen = taken.load(std::memory_order_relaxed);;) {

@@ -75,6 +75,11 @@ class ThreadPool {
   struct alignas(64) Own {
     std::atomic<std::uint64_t> taken{0};
   };
+  // Neighbouring threads, whose shares are counted together: counting all in one place would take many threads longer.
+  static constexpr std::uint32_t kGroupThreads = 4;
+  struct alignas(64) Group {
+    std::atomic<std::uint32_t> ended{0};  // of the shares of the group's threads
+  };
 
   void start(std::uint32_t workers, std::span<const std::uint32_t> pin_to_cpus);
   void stop();
@@ -82,6 +87,8 @@ class ThreadPool {
   void begin_step(std::uint32_t thread);
   void take_shares(Step step, std::uint32_t thread);
   std::uint32_t take_shares_of(std::uint32_t owner, Step step, std::uint32_t thread);
+  bool end_shares_of(std::uint32_t owner, Step step, std::uint32_t count);
+  std::uint32_t first_share_of(std::uint32_t owner, Step step) const;
   std::uint32_t next_step() noexcept;
   void run_share(std::uint32_t share, std::uint32_t thread) noexcept;
   void note_exception();
@@ -93,8 +100,9 @@ class ThreadPool {
   std::exception_ptr thrown_;  // the job's first exception; guarded by mutex_ during a step
   Job* job_ = nullptr;         // read by threads that hold a share, which keeps the job from ending
   std::vector<Own> own_;
+  std::vector<Group> groups_;
   alignas(64) std::atomic<std::uint64_t> step_{0};   // a Step
-  alignas(64) std::atomic<std::uint32_t> ended_{0};  // shares of the step that have ended
+  alignas(64) std::atomic<std::uint32_t> ended_{0};  // shares of the groups that have ended the step
 };
 
 // More threads than any machine has cores are a mistake.
