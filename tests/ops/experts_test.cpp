@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/arithmetic.h"
+#include "ops/byte_rounding.h"
 #include "ops/each_target.h"
 #include "ops/kernel_case.h"
+#include "ops/linear/byte_blocking.h"
+#include "ops/linear/linear_blocking.h"
 #include "ops/quantize/encode.h"
 
 namespace shunt::test::experts_tests {
@@ -74,30 +78,59 @@ Inputs inputs_of(const Setting& setting, std::uint64_t seed) {
           .has_bias = setting.bias};
 }
 
-std::vector<double> formula(const Inputs& inputs) {
-  const Shape& shape = inputs.weight.operand.shape;
-  const std::uint32_t used = inputs.ids.operand.shape[1];
-  const std::vector<double> x = values_of(inputs.x);
-  const std::vector<double> ids = values_of(inputs.ids);
+// Returns the matrix of each use; -1: none.
+std::vector<int> slots_of(const Inputs& inputs) {
   const std::vector<double> slots = values_of(inputs.slots);
+  std::vector<int> result;
+  for (const double id : values_of(inputs.ids))
+    result.push_back(static_cast<int>(id < 0 || !inputs.has_slots ? id : slots[static_cast<std::size_t>(id)]));
+  return result;
+}
+
+struct Element {
+  double sum = 0;
+  double magnitude = 0;  // of the summands: the sum itself may cancel
+};
+
+// Returns the result, with x rounded to bytes for some of the uses.
+std::vector<Element> elements_of(const Inputs& inputs, const std::vector<bool>& is_rounded) {
+  const Shape& shape = inputs.weight.operand.shape;
+  const std::uint32_t columns = shape[2];
+  const std::vector<double> x = values_of(inputs.x);
   const std::vector<double> bias = values_of(inputs.bias);
+  const std::vector<int> slots = slots_of(inputs);
   std::vector<float> weight(shape.elements());
   decode_row(inputs.weight.operand.dtype, inputs.weight.bytes.data(), shape.elements(), weight.data());
-  std::vector<double> result;
-  for (std::size_t use = 0; use < ids.size(); ++use) {
-    const auto slot = ids[use] < 0 ? -1 : inputs.has_slots ? slots[static_cast<std::size_t>(ids[use])] : ids[use];
-    const Shape& x_shape = inputs.x.operand.shape;
-    const std::size_t row_of_x = x_shape.rank() == 2 || x_shape[1] == 1 ? use / used : use;
-    for (std::size_t row = 0; row < shape[1]; ++row) {
-      double sum = 0;
-      const std::size_t matrix_row = static_cast<std::size_t>(std::max(slot, 0.0)) * shape[1] + row;
-      for (std::size_t column = 0; column < shape[2]; ++column)
-        sum += static_cast<double>(weight[matrix_row * shape[2] + column]) * x[row_of_x * shape[2] + column];
-      if (inputs.has_bias) sum += bias[matrix_row];
-      result.push_back(slot < 0 ? 0 : sum);
+  const Shape& x_shape = inputs.x.operand.shape;
+  const bool has_row_for_each = x_shape.rank() == 3 && x_shape[1] != 1;
+  std::vector<Element> result(slots.size() * shape[1]);
+  for (std::size_t use = 0; use < slots.size(); ++use) {
+    if (slots[use] < 0) continue;
+    const auto from =
+        x.begin() + static_cast<std::ptrdiff_t>((has_row_for_each ? use : use / inputs.ids.operand.shape[1]) * columns);
+    std::vector<float> row(from, from + columns);
+    for (std::size_t i = 0; is_rounded[use] && i < columns; i += 32) round_to_bytes(std::span(row).subspan(i, 32));
+    for (std::size_t i = 0; i < shape[1]; ++i) {
+      const std::size_t matrix_row = static_cast<std::size_t>(slots[use]) * shape[1] + i;
+      const double added = inputs.has_bias ? bias[matrix_row] : 0;
+      Element element{added, std::abs(added)};
+      for (std::size_t column = 0; column < columns; ++column) {
+        const double product =
+            static_cast<double>(weight[matrix_row * columns + column]) * static_cast<double>(row[column]);
+        element.sum += product;
+        element.magnitude += std::abs(product);
+      }
+      result[use * shape[1] + i] = element;
     }
   }
   return result;
+}
+
+std::vector<double> formula(const Inputs& inputs) {
+  std::vector<double> sums;
+  for (const Element& element : elements_of(inputs, std::vector<bool>(inputs.ids.operand.shape.elements())))
+    sums.push_back(element.sum);
+  return sums;
 }
 
 std::vector<Setting> settings() {
@@ -198,6 +231,155 @@ TEST(Experts, RowsOfXNeedNoAxisForExperts) {
     }
   });
   EXPECT_EQ(run_kernel(scalar(), inputs.use()).output.bytes, expected);
+}
+
+constexpr DType kQuantized[] = {
+#define SHUNT_IF_floating(name)
+#define SHUNT_IF_quantized(name) DType::name,
+#define SHUNT_IF_integer(name)
+#define SHUNT_DTYPE(name, gguf_id, block_elements, block_bytes, kind) SHUNT_IF_##kind(name)
+#include "ops/dtypes.def"
+};
+
+// Returns a case with numerics that allow bytes.
+KernelCase in_bytes(const Inputs& inputs) {
+  KernelCase use = inputs.use();
+  use.numerics = Numerics::fast;
+  return use;
+}
+
+bool multiplies_in_bytes(const KernelCase& use) {
+  return simd().arithmetic(BoundCase(use).call()) == Arithmetic::bytes;
+}
+
+// Five of six experts are held. One of them has as many uses as the dot kernel takes beside bytes, one has one more,
+// one has none, one has one, and one has all others but those of unknown experts and of the one that is not held.
+Inputs uneven_inputs(const Setting& setting, std::uint64_t seed) {
+  Inputs inputs = inputs_of(setting, seed);
+  constexpr std::uint32_t kExperts = 6;
+  const std::uint32_t uses = setting.tokens * setting.used;
+  std::vector<double> ids(kDotRowsBesideBytes, 0);
+  ids.insert(ids.end(), kDotRowsBesideBytes + 1, 1);
+  ids.insert(ids.end(), {3, 5, 5, -1});
+  ids.resize(uses, 4);
+  std::shuffle(ids.begin(), ids.end(), std::mt19937_64(seed));
+  inputs.ids = tensor_of(DType::I32, {setting.tokens, setting.used}, ids);
+  inputs.weight = random_weight(setting.weight, {kExperts - 1, setting.rows, setting.columns}, seed + 2);
+  inputs.bias = random_tensor(DType::F32, {kExperts - 1, setting.rows}, seed + 3);
+  inputs.slots = tensor_of(DType::I32, {kExperts}, {3, 0, 2, 4, 1, -1});
+  inputs.has_slots = true;
+  return inputs;
+}
+
+// Returns which uses are multiplied in bytes: those of tokens before `valid` of matrices with many such uses.
+std::vector<bool> rounded_uses(const Inputs& inputs, std::uint32_t valid) {
+  const std::vector<int> slots = slots_of(inputs);
+  const auto end = slots.begin() + static_cast<std::ptrdiff_t>(valid * inputs.ids.operand.shape[1]);
+  std::vector<bool> result;
+  for (const int slot : slots)
+    result.push_back(std::count(slots.begin(), end, slot) > static_cast<std::ptrdiff_t>(kDotRowsBesideBytes));
+  return result;
+}
+
+void expect_elements(const KernelResult& result, const std::vector<Element>& expected) {
+  const std::vector<double> actual = values_of(result.output);
+  ASSERT_EQ(actual.size(), expected.size());
+  for (std::size_t i = 0; i < actual.size(); ++i)
+    ASSERT_NEAR(actual[i], expected[i].sum, 1e-6 * expected[i].magnitude) << "element " << i;
+}
+
+// Compares every element with double sums, and the results of all numbers of threads with each other.
+void check_in_bytes(const Inputs& inputs) {
+  const KernelCase use = in_bytes(inputs);
+  const std::uint32_t tokens = inputs.ids.operand.shape[0];
+  const std::vector<Element> rounded = elements_of(inputs, rounded_uses(inputs, tokens));
+  const std::vector<Element> exact = elements_of(inputs, rounded_uses(inputs, 0));
+  for_each_simd_target([&] {
+    SCOPED_TRACE(use.text());
+    const KernelResult result = run_kernel(simd(), use);
+    ASSERT_EQ(result.declined, "");
+    expect_elements(result, multiplies_in_bytes(use) ? rounded : exact);
+    for (const std::uint32_t threads : {3U, 17U})
+      EXPECT_EQ(run_kernel(simd(), use, threads).output.bytes, result.output.bytes) << threads << " threads";
+  });
+}
+
+TEST(Experts, InBytesRoundOnlyXOfManyUses) {
+  std::uint64_t seed = 20;
+  for (const DType weight : kQuantized)
+    for (const bool row_for_each : {false, true}) {
+      const std::uint32_t columns = info_of(weight).block_elements == 32 ? 288 : 512;
+      const Setting setting{.weight = weight, .used = 2, .columns = columns, .row_for_each = row_for_each};
+      Setting few = setting;
+      few.tokens = 30;
+      few.rows = 101;
+      few.bias = row_for_each;
+      check_in_bytes(uneven_inputs(few, ++seed));
+      Setting many = setting;  // more uses of one expert than a batch
+      many.tokens = 280;
+      many.rows = 7;
+      check_in_bytes(uneven_inputs(many, ++seed));
+    }
+}
+
+TEST(Experts, InBytesTakeAllUsesOfOneExpert) {
+  for (const std::uint32_t tokens : {8U, 9U, 10U})
+    check_in_bytes(
+        inputs_of({.weight = DType::Q4_0, .tokens = tokens, .used = 1, .experts = 1, .rows = 40, .columns = 32}, 31));
+}
+
+TEST(Experts, InBytesOnlyValidTokensCount) {
+  Inputs inputs = uneven_inputs({.weight = DType::Q4_1, .tokens = 40, .used = 2, .rows = 9, .columns = 64}, 32);
+  inputs.x = bucket(inputs.x);
+  KernelCase use = in_bytes(inputs);
+  for_each_simd_target([&] {
+    for (const std::uint32_t valid : {0U, 1U, 5U, 12U, 40U}) {
+      use.parameters.tokens = valid;
+      SCOPED_TRACE(use.text());
+      std::vector<Element> expected = elements_of(inputs, rounded_uses(inputs, multiplies_in_bytes(use) ? valid : 0));
+      expected.resize(std::size_t{valid} * 2 * 9);
+      const KernelResult result = run_kernel(simd(), use, 3);
+      EXPECT_TRUE(rows_are_untouched(result.output, valid));
+      const std::vector<double> actual = leading_values(result.output, valid);
+      for (std::size_t i = 0; i < expected.size(); ++i)
+        ASSERT_NEAR(actual[i], expected[i].sum, 1e-6 * expected[i].magnitude) << "element " << i;
+    }
+  });
+}
+
+TEST(Experts, InBytesWhatIsNoNumberMakesTheRowsOfItsTokenSo) {
+  const Inputs inputs =
+      inputs_of({.weight = DType::Q4_K, .tokens = 40, .used = 2, .experts = 3, .rows = 20, .columns = 256}, 33);
+  for (const double odd : {kInfinity, -kInfinity, kNan}) {
+    Inputs changed = inputs;
+    std::vector<double> x = values_of(inputs.x);
+    x[7 * 256 + 100] = odd;
+    changed.x = tensor_of(DType::F32, inputs.x.operand.shape, x);
+    for_each_simd_target([&] {
+      const std::vector<double> result = values_of(run_kernel(simd(), in_bytes(changed), 2).output);
+      for (std::size_t i = 0; i < result.size(); ++i)
+        EXPECT_EQ(std::isfinite(result[i]), i / (2 * 20) != 7) << odd << " element " << i;
+    });
+  }
+}
+
+TEST(Experts, MultiplyInBytesWhereLinearDoes) {
+  for_each_simd_target([] {
+    for (const DType weight : kQuantized)
+      for (const Numerics numerics : {Numerics::exact, Numerics::automatic, Numerics::fast})
+        for (const std::uint32_t tokens : {1U, 8U, 9U, 40U}) {
+          Inputs inputs = inputs_of({.weight = weight, .tokens = tokens, .columns = 256}, 34);
+          inputs.weight.operand.kind = TensorKind::weight;
+          KernelCase use = inputs.use();
+          use.numerics = numerics;
+          const Tensor x = tensor_of(DType::F32, {tokens, 256});
+          const Tensor matrix = tensor_of(weight, {5, 256}, TensorKind::weight);
+          const KernelCase product{.op = Op::linear, .inputs = {&x, &matrix}, .numerics = numerics};
+          EXPECT_EQ(simd().arithmetic(BoundCase(use).call()),
+                    cpu_family("linear").simd->arithmetic(BoundCase(product).call()))
+              << use.text();
+        }
+  });
 }
 
 TEST(Experts, UnknownExpertsGiveZeros) {

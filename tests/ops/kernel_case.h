@@ -147,13 +147,15 @@ struct KernelCase {
   std::vector<const Tensor*> inputs;
   Attributes attributes{};
   Parameters parameters{};
+  Numerics numerics = Numerics::exact;
 
   [[nodiscard]] std::string text() const {
     std::string text = std::string(name_of(op)) + "(";
     for (const Tensor* input : inputs)
       text += (text.back() == '(' ? "" : ", ") +
               (input == nullptr ? "-" : std::string(name_of(input->operand.dtype)) + to_string(input->operand.shape));
-    return text + ") tokens " + std::to_string(parameters.tokens) + " outputs " + std::to_string(parameters.outputs);
+    return text + ") tokens " + std::to_string(parameters.tokens) + " outputs " + std::to_string(parameters.outputs) +
+           " " + std::string(name_of(numerics));
   }
 };
 
@@ -171,7 +173,7 @@ class BoundCase {
     auto result = infer(use.op, inputs_, attributes_);
     EXPECT_TRUE(result.has_value()) << (result ? "" : result.error().message);
     if (result) output_ = result->operand;
-    call_ = {.op = use.op, .attributes = &attributes_, .inputs = inputs_, .output = &output_};
+    call_ = {.op = use.op, .attributes = &attributes_, .inputs = inputs_, .output = &output_, .numerics = use.numerics};
   }
   BoundCase(const BoundCase&) = delete;
   BoundCase& operator=(const BoundCase&) = delete;

@@ -17,6 +17,7 @@
 #include "ops/simd_targets.h"
 // Must follow simd_targets.h:
 #include "hwy/targets.h"
+#include "ops/byte_rounding.h"
 #include "ops/kernel.h"
 #include "ops/linear/byte_blocking.h"
 #include "ops/linear/linear_blocking.h"
@@ -135,14 +136,6 @@ void run_phases(const CpuKernel& kernel, const OpCall& op, CpuCall call, std::ui
     }
 }
 
-// Rounds 32 neighbours to integers of 8 bits times their scale.
-void round_to_bytes(std::span<float> x) {
-  float largest = 0;
-  for (const float v : x) largest = std::max(largest, std::abs(v));
-  const float inverse = largest > 0 ? 127 / largest : 0;
-  for (float& v : x) v = std::nearbyint(v * inverse) * (largest / 127);
-}
-
 // Rounds the rows of x that are multiplied in bytes: those of a batch with more than a few valid ones.
 void round_rows(std::vector<float>& xs, const Case& c) {
   const std::uint32_t valid = std::min(c.rows, c.valid);
@@ -151,7 +144,7 @@ void round_rows(std::vector<float>& xs, const Case& c) {
     if (end - begin <= kDotRowsBesideBytes) continue;
     for (std::uint32_t t = begin; t < end; ++t)
       for (std::uint32_t i = 0; i < c.k; i += 32)
-        round_to_bytes(std::span(xs).subspan(std::size_t{t} * (c.k + c.padding) + i, 32));
+        test::round_to_bytes(std::span(xs).subspan(std::size_t{t} * (c.k + c.padding) + i, 32));
   }
 }
 

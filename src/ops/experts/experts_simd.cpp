@@ -1,6 +1,7 @@
 // The SIMD linear over selected experts. Uses (a token and one of its experts) are sorted by matrix. Each matrix is
-// multiplied by its uses: few of them with linear's dot kernel, many with its tiles. Threads share the rows of every
-// matrix. A program for one token has one phase. Others have three: sorting, packing x for the tiles, products.
+// multiplied by its uses: few of them with linear's dot kernel, many with its tiles, in bytes if the numerics allow it
+// and the processor has it. A program for one token has one phase, without sorting. Others sort, pack or round x of the
+// matrices with many uses, if there can be any, and multiply.
 #include "ops/simd_targets.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -8,6 +9,7 @@
 #include "hwy/foreach_target.h"
 // Must follow foreach_target.h.
 #include "hwy/highway.h"
+#include "ops/linear/byte_tile-inl.h"
 #include "ops/linear/linear_dot-inl.h"
 #include "ops/linear/linear_tile-inl.h"
 
@@ -16,15 +18,38 @@
 #include <algorithm>
 
 #include "ops/experts/experts.h"
+#include "ops/experts/experts_parts.h"
 
 namespace shunt {
+
+struct alignas(16) ExpertsSimdArgs {
+  ExpertsArgs experts;
+  bool has_bytes;  // matrices with many uses are multiplied in bytes
+
+  // The most uses of a matrix that are left to the dot kernel.
+  [[nodiscard]] std::uint32_t few() const { return has_bytes ? kDotRowsBesideBytes : kDotRows; }
+  // Returns whether a matrix may have more.
+  [[nodiscard]] bool packs() const { return std::uint64_t{experts.tokens} * experts.used > few(); }
+};
+
+// What unpacking a row of a matrix takes, in products of it with one use.
+inline constexpr std::uint64_t kUnpackingWork = 8;
 
 // Uses sorted by matrix, in the shared scratch. Those of experts that are not held come last.
 struct ExpertOrder {
   std::uint32_t* begins = nullptr;  // [held + 2], of the uses of each matrix, then of those without one
-  std::uint32_t* panels = nullptr;  // [held], first panel of each matrix with more than kDotRows uses
+  std::uint32_t* panels = nullptr;  // [held], first panel of each matrix with many uses
   std::uint32_t* uses = nullptr;    // [tokens * used]
-  float* packed = nullptr;          // panels [k][kPanelRows]
+  std::byte* packed = nullptr;      // panels [k][kPanelRows] of F32, or rounded rows in the order of uses
+
+  [[nodiscard]] std::uint32_t count(std::uint32_t slot) const { return begins[slot + 1] - begins[slot]; }
+};
+
+// Uses of one matrix that are multiplied together.
+struct ExpertBatch {
+  std::uint32_t slot;
+  std::uint32_t first;  // of the order
+  std::uint32_t count;  // <= kBatchRows
 };
 
 inline std::uint64_t expert_order_bytes(std::uint64_t held, std::uint64_t uses) {
@@ -40,7 +65,8 @@ inline std::uint64_t expert_panels(std::uint64_t uses) {
 // One submission of one call.
 struct ExpertsRun {
   const CpuCall& call;
-  const ExpertsArgs& args;
+  const ExpertsSimdArgs& choice;
+  const ExpertsArgs& args = choice.experts;
 
   [[nodiscard]] std::uint64_t uses() const {
     return std::uint64_t{valid_rows(args.tokens, static_cast<Extent>(args.extent), *call.parameters)} * args.used;
@@ -59,7 +85,7 @@ struct ExpertsRun {
   [[nodiscard]] const float* bias(std::uint32_t slot) const {
     return args.has_bias == 0 ? nullptr : call.in<float>(4) + std::uint64_t{slot} * args.bias_strides[0];
   }
-  [[nodiscard]] Range share(std::uint64_t grain) const { return share_of(args.m, call.share, call.shares, grain); }
+  [[nodiscard]] DType dtype() const { return static_cast<DType>(args.weight_dtype); }
   [[nodiscard]] float* scratch() const { return reinterpret_cast<float*>(call.thread_scratch); }
   // Returns the arguments of linear's kernels for one matrix.
   [[nodiscard]] LinearArgs matrix() const {
@@ -76,12 +102,24 @@ struct ExpertsRun {
     order.panels = order.begins + args.held + 2;
     order.uses = order.panels + args.held;
     const std::uint64_t bytes = expert_order_bytes(args.held, std::uint64_t{args.tokens} * args.used);
-    order.packed = reinterpret_cast<float*>(call.shared_scratch + bytes);
+    order.packed = call.shared_scratch + bytes;
     return order;
+  }
+  [[nodiscard]] float* panel(const ExpertOrder& order, std::uint64_t number) const {
+    return reinterpret_cast<float*>(order.packed) + number * args.k * kPanelRows;
+  }
+  [[nodiscard]] RoundedX rounded(const ExpertOrder& order, const ExpertBatch& batch) const {
+    return rounded_x(order.packed + rounded_bytes(batch.first, args.k), batch.count, args.k);
+  }
+  template <class Use>
+  void for_each_batch(const ExpertOrder& order, std::uint32_t slot, const Use& use) const {
+    const std::uint32_t end = order.begins[slot + 1];
+    for (std::uint32_t first = order.begins[slot]; first < end; first += kBatchRows)
+      use(ExpertBatch{slot, first, std::min(end - first, static_cast<std::uint32_t>(kBatchRows))});
   }
 
   void zero(std::uint64_t use) const {
-    const Range rows = share(4);
+    const Range rows = share_of(args.m, call.share, call.shares);
     std::fill(out(use) + rows.begin, out(use) + rows.end, 0.0F);
   }
 };
@@ -94,28 +132,60 @@ namespace shunt {
 namespace HWY_NAMESPACE {
 namespace {
 
+// Matrices are cut into shares at multiples of so many rows: whole tiles of the dot kernel, and of both F32 kernels.
+inline constexpr std::uint64_t kDotGrain = 4;
+inline constexpr std::uint64_t kFloatGrain = 12;
+static_assert(kFloatGrain % kDotGrain == 0 && kFloatGrain % kTileRows == 0);
+
 // Multiplies each use separately.
 void multiply_uses(const ExpertsRun& run) {
   const LinearArgs matrix = run.matrix();
-  const Range rows = run.share(4);
-  for (std::uint64_t use = 0; use < run.uses(); ++use) {
-    const std::uint32_t slot = run.slot(use);
-    if (slot == kNoExpert)
-      run.zero(use);
-    else
-      dot_one_row(matrix, run.weight(slot), run.x(use), run.bias(slot), run.out(use), rows, run.scratch());
+  const auto uses = static_cast<std::uint32_t>(run.uses());
+  for (std::uint32_t use = 0; use < uses; ++use)
+    if (run.slot(use) == kNoExpert) run.zero(use);
+  for_each_part(
+      uses, run.args.m, kDotGrain, run.call.share, run.call.shares,
+      [&](std::uint32_t use) { return std::uint64_t{run.slot(use) != kNoExpert}; },
+      [&](std::uint32_t use, Range rows) {
+        const std::uint32_t slot = run.slot(use);
+        dot_one_row(matrix, run.weight(slot), run.x(use), run.bias(slot), run.out(use), rows, run.scratch());
+      });
+}
+
+#if SHUNT_HAS_BYTE_DOT
+void round_row(const float* x, std::size_t k, const ByteGroups& groups, const RoundedX& rounded, std::size_t row) {
+  for (std::size_t block = 0; block < byte_blocks(k); ++block) {
+    const std::size_t begin = block * kByteElements;
+    round_block(x + begin, HWY_MIN(k - begin, kByteElements), groups, rounded, row, block);
   }
 }
 
+// Rounds x of the uses of matrices with many.
+void round_x(const ExpertsRun& run) {
+  const ExpertOrder order = run.order();
+  const ByteGroups groups = byte_groups(run.dtype());
+  const Range mine = share_of(order.begins[run.args.held], run.call.share, run.call.shares);
+  for (std::uint32_t slot = 0; slot < run.args.held; ++slot) {
+    if (order.count(slot) <= run.choice.few()) continue;
+    run.for_each_batch(order, slot, [&](const ExpertBatch& batch) {
+      const RoundedX rounded = run.rounded(order, batch);
+      const std::uint64_t end = HWY_MIN(mine.end, std::uint64_t{batch.first} + batch.count);
+      for (std::uint64_t i = HWY_MAX(mine.begin, std::uint64_t{batch.first}); i < end; ++i)
+        round_row(run.x(order.uses[i]), run.args.k, groups, rounded, i - batch.first);
+    });
+  }
+}
+#endif
+
 // Packs the panels of matrices with many uses, a strip of a panel at a time.
-void pack(const ExpertsRun& run) {
+void pack_panels(const ExpertsRun& run) {
   const ExpertOrder order = run.order();
   const std::uint64_t k = run.args.k;
   const std::uint64_t strips = (k + kTileElements - 1) / kTileElements;
   std::uint64_t number = 0;
   for (std::uint32_t slot = 0; slot < run.args.held; ++slot) {
     const std::uint32_t end = order.begins[slot + 1];
-    if (end - order.begins[slot] <= kDotRows) continue;
+    if (order.count(slot) <= run.choice.few()) continue;
     std::uint64_t panel = order.panels[slot];
     for (std::uint32_t first = order.begins[slot]; first < end; first += kPanelRows, ++panel) {
       const std::size_t count = HWY_MIN(std::size_t{end - first}, kPanelRows);
@@ -125,57 +195,82 @@ void pack(const ExpertsRun& run) {
       for (std::uint64_t strip = 0; strip < strips; ++strip) {
         if (number++ % run.call.shares != run.call.share) continue;
         const std::uint64_t begin = strip * kTileElements;
-        pack_panel(DType::F32, rows, count, {begin, HWY_MIN(begin + kTileElements, k)},
-                   order.packed + panel * k * kPanelRows);
+        pack_panel(DType::F32, rows, count, {begin, HWY_MIN(begin + kTileElements, k)}, run.panel(order, panel));
       }
     }
   }
 }
 
-// Multiplies uses [first, first + count) of the order. REQUIRES: count <= kDotRows.
-void multiply_few(const ExpertsRun& run, const ExpertOrder& order, std::uint32_t slot, std::uint32_t first,
-                  std::uint32_t count) {
+void pack(const ExpertsRun& run) {
+#if SHUNT_HAS_BYTE_DOT
+  if (run.choice.has_bytes) return round_x(run);
+#endif
+  pack_panels(run);
+}
+
+// REQUIRES: count <= kDotRows.
+void multiply_few(const ExpertsRun& run, const ExpertOrder& order, const ExpertBatch& batch, Range rows) {
   const float* x[kDotRows];
   const float* bias[kDotRows];
   float* out[kDotRows];
-  for (std::uint32_t t = 0; t < count; ++t) {
-    x[t] = run.x(order.uses[first + t]);
-    bias[t] = run.bias(slot);
-    out[t] = run.out(order.uses[first + t]);
+  for (std::uint32_t t = 0; t < batch.count; ++t) {
+    x[t] = run.x(order.uses[batch.first + t]);
+    bias[t] = run.bias(batch.slot);
+    out[t] = run.out(order.uses[batch.first + t]);
   }
-  if (count == 1)
-    return dot_one_row(run.matrix(), run.weight(slot), x[0], bias[0], out[0], run.share(4), run.scratch());
-  dot_rows(run.matrix(), run.weight(slot), x, bias, out, count, run.share(4), run.scratch());
+  if (batch.count == 1)
+    return dot_one_row(run.matrix(), run.weight(batch.slot), x[0], bias[0], out[0], rows, run.scratch());
+  dot_rows(run.matrix(), run.weight(batch.slot), x, bias, out, batch.count, rows, run.scratch());
 }
 
-// Does the same from panels. REQUIRES: count <= kBatchRows.
-void multiply_many(const ExpertsRun& run, const ExpertOrder& order, std::uint32_t slot, std::uint32_t first,
-                   std::uint32_t count) {
+// Does the same with x that is packed or rounded.
+void multiply_many(const ExpertsRun& run, const ExpertOrder& order, const ExpertBatch& batch, Range rows) {
   const float* bias[kBatchRows];
   float* out[kBatchRows];
-  for (std::uint32_t t = 0; t < count; ++t) {
-    bias[t] = run.bias(slot);
-    out[t] = run.out(order.uses[first + t]);
+  for (std::uint32_t t = 0; t < batch.count; ++t) {
+    bias[t] = run.bias(batch.slot);
+    out[t] = run.out(order.uses[batch.first + t]);
   }
-  const std::uint64_t panel = order.panels[slot] + (first - order.begins[slot]) / kPanelRows;
-  tile_rows(run.matrix(), run.weight(slot), {order.packed + panel * run.args.k * kPanelRows, count, bias, out},
-            run.share(kTileRows), run.scratch());
+  const LinearArgs matrix = run.matrix();
+#if SHUNT_HAS_BYTE_DOT
+  if (run.choice.has_bytes) {
+    with_byte_dot([&]<class Dot>() {
+      for_bytes_of<Dot>(run.dtype(), [&]<DType kDType>() {
+        multiply_bytes<Dot, kDType>(matrix, run.weight(batch.slot), {run.rounded(order, batch), bias, out}, rows,
+                                    run.call.thread_scratch);
+      });
+    });
+    return;
+  }
+#endif
+  const std::uint64_t panel = order.panels[batch.slot] + (batch.first - order.begins[batch.slot]) / kPanelRows;
+  tile_rows(matrix, run.weight(batch.slot), {run.panel(order, panel), batch.count, bias, out}, rows, run.scratch());
+}
+
+// Returns the weight rows at which matrices may be cut.
+std::uint64_t grain_of(const ExpertsRun& run) {
+#if SHUNT_HAS_BYTE_DOT
+  if (run.choice.has_bytes) return kByteStripRows;
+#endif
+  return run.choice.packs() ? kFloatGrain : kDotGrain;
 }
 
 void multiply(const ExpertsRun& run) {
   const ExpertOrder order = run.order();
-  for (std::uint32_t slot = 0; slot < run.args.held; ++slot) {
-    const std::uint32_t end = order.begins[slot + 1];
-    const std::uint32_t count = end - order.begins[slot];
-    if (count == 0) continue;
-    if (count <= kDotRows) {
-      multiply_few(run, order, slot, order.begins[slot], count);
-      continue;
-    }
-    for (std::uint32_t first = order.begins[slot]; first < end; first += kBatchRows)
-      multiply_many(run, order, slot, first, HWY_MIN(end - first, static_cast<std::uint32_t>(kBatchRows)));
-  }
-  for (std::uint32_t i = order.begins[run.args.held]; i < order.begins[run.args.held + 1]; ++i) run.zero(order.uses[i]);
+  const std::uint32_t held = run.args.held;
+  for_each_part(
+      held, run.args.m, grain_of(run), run.call.share, run.call.shares,
+      [&](std::uint32_t slot) { return order.count(slot) == 0 ? 0 : order.count(slot) + kUnpackingWork; },
+      [&](std::uint32_t slot, Range rows) {
+        const bool is_few = order.count(slot) <= run.choice.few();
+        run.for_each_batch(order, slot, [&](const ExpertBatch& batch) {
+          if (is_few)
+            multiply_few(run, order, batch, rows);
+          else
+            multiply_many(run, order, batch, rows);
+        });
+      });
+  for (std::uint32_t i = order.begins[held]; i < order.begins[held + 1]; ++i) run.zero(order.uses[i]);
 }
 
 }  // namespace
@@ -189,6 +284,7 @@ HWY_AFTER_NAMESPACE();
 namespace shunt {
 namespace {
 
+HWY_EXPORT(has_byte_tiles);
 HWY_EXPORT(multiply_uses);
 HWY_EXPORT(pack);
 HWY_EXPORT(multiply);
@@ -201,20 +297,43 @@ std::string supports(const OpCall& call) {
   return experts_refusal(call);
 }
 
+ExpertsSimdArgs simd_arguments(const OpCall& call) {
+  ExpertsSimdArgs args{.experts = experts_arguments(call), .has_bytes = false};
+  // Experts of one token differ, as a rule, so that few tokens give none of them many uses.
+  args.has_bytes = allows(call, Arithmetic::bytes) && args.experts.k != 0 &&
+                   args.experts.tokens > kDotRowsBesideBytes &&
+                   HWY_DYNAMIC_DISPATCH(has_byte_tiles)(call.input(1).dtype);
+  return args;
+}
+
+Arithmetic arithmetic_of(const OpCall& call) {
+  return simd_arguments(call).has_bytes ? Arithmetic::bytes : Arithmetic::f32;
+}
+
 CpuWork work(const OpCall& call, std::uint32_t) {
-  const ExpertsArgs args = experts_arguments(call);
+  const ExpertsSimdArgs simd_args = simd_arguments(call);
+  const ExpertsArgs& args = simd_args.experts;
   CpuWork work;
   // Room for four strips, or for the sums of the groups of x.
-  work.thread_scratch_bytes = std::max<std::uint64_t>(4 * kStripElements, args.k / kGroupElements) * sizeof(float);
+  const std::uint64_t few_bytes = std::max<std::uint64_t>(4 * kStripElements, args.k / kGroupElements) * sizeof(float);
+  work.thread_scratch_bytes = few_bytes;
   if (args.tokens <= 1) return work;
   const std::uint64_t uses = std::uint64_t{args.tokens} * args.used;
-  work.phases = 3;
-  work.shared_scratch_bytes =
-      expert_order_bytes(args.held, uses) + expert_panels(uses) * kPanelRows * args.k * sizeof(float);
-  if (uses > kDotRows)
-    work.thread_scratch_bytes =
-        std::max<std::uint64_t>(work.thread_scratch_bytes, kBlockRows * (kTileElements + kSumPitch) * sizeof(float));
+  work.phases = simd_args.packs() ? 3 : 2;
+  work.shared_scratch_bytes = expert_order_bytes(args.held, uses);
+  if (!simd_args.packs()) return work;
+  const std::uint64_t panel_bytes = expert_panels(uses) * kPanelRows * args.k * sizeof(float);
+  const std::uint64_t block_bytes = kBlockRows * (kTileElements + kSumPitch) * sizeof(float);
+  work.shared_scratch_bytes += simd_args.has_bytes ? rounded_bytes(uses, args.k) : panel_bytes;
+  work.thread_scratch_bytes = std::max<std::uint64_t>(
+      few_bytes, simd_args.has_bytes ? byte_scratch(std::min<std::uint64_t>(uses, kBatchRows)) : block_bytes);
   return work;
+}
+
+std::uint64_t most_shares(const OpCall& call) {
+  const ExpertsArgs args = experts_arguments(call);
+  const std::uint64_t matrices = std::min<std::uint64_t>(args.held, std::uint64_t{args.tokens} * args.used);
+  return matrices * args.m / (args.tokens > kDotRows ? kBlockRows : kDotBlockRows);
 }
 
 // A counting sort: counts the uses of each matrix, then places each use after the earlier ones of its matrix.
@@ -229,7 +348,7 @@ void put_in_order(const ExpertsRun& run) {
   for (std::uint32_t slot = 0; slot < held; ++slot) {
     const std::uint32_t count = order.begins[slot + 1];
     order.panels[slot] = panels;
-    if (count > kDotRows) panels += static_cast<std::uint32_t>((count + kPanelRows - 1) / kPanelRows);
+    if (count > run.choice.few()) panels += static_cast<std::uint32_t>((count + kPanelRows - 1) / kPanelRows);
   }
   for (std::uint32_t group = 0; group <= held; ++group) order.begins[group + 1] += order.begins[group];
   // Placing moves each begin to its end, which is the next begin; then all move back by one place.
@@ -239,13 +358,13 @@ void put_in_order(const ExpertsRun& run) {
 }
 
 int run(const CpuCall& call) {
-  const ExpertsRun run{call, call.args<ExpertsArgs>()};
+  const ExpertsRun run{call, call.args<ExpertsSimdArgs>()};
   if (run.uses() == 0 || run.args.m == 0) return 0;
   if (run.args.tokens <= 1) {
     HWY_DYNAMIC_DISPATCH(multiply_uses)(run);
   } else if (call.phase == 0) {
     if (call.share == 0) put_in_order(run);
-  } else if (call.phase == 1) {
+  } else if (call.phase == 1 && run.choice.packs()) {
     HWY_DYNAMIC_DISPATCH(pack)(run);
   } else {
     HWY_DYNAMIC_DISPATCH(multiply)(run);
@@ -256,7 +375,7 @@ int run(const CpuCall& call) {
 }  // namespace
 
 extern const CpuKernel experts_simd;
-const CpuKernel experts_simd{supports, work, write_arguments<experts_arguments>, run};
+const CpuKernel experts_simd{supports, work, write_arguments<simd_arguments>, run, nullptr, arithmetic_of, most_shares};
 
 }  // namespace shunt
 #endif  // HWY_ONCE

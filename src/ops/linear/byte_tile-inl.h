@@ -1,5 +1,5 @@
 // linear in bytes, for many token rows: quants of the weight, and x rounded to integers of 8 bits with a scale for each
-// 32 of them. Included by linear_simd.cpp, once per instruction set.
+// 32 of them. Included by linear_simd.cpp and experts_simd.cpp, once per instruction set.
 //
 // Phase 1 rounds x. In phase 2 each thread unpacks a strip of weight rows, 256 elements of k at a time, with rows side
 // by side in a vector, and multiplies it by all token rows. Products of bytes are summed exactly; each group's sum
@@ -287,9 +287,36 @@ HWY_INLINE auto with_byte_dot(const Use& use) {
   return multiplies_fours() ? use.template operator()<FoursDot>() : use.template operator()<PairsDot>();
 }
 
+// Returns how the bytes of a dtype's weights are grouped. REQUIRES: FoursDot can multiply them.
+HWY_INLINE ByteGroups byte_groups(DType dtype) {
+  ByteGroups groups;
+  for_bytes_of<FoursDot>(dtype, [&]<DType kDType>() {
+    groups = {.elements = BlockBytes<kDType>::kGroup, .centre = BlockBytes<kDType>::kCentre};
+  });
+  return groups;
+}
+
 }  // namespace HWY_NAMESPACE
 }  // namespace shunt
 HWY_AFTER_NAMESPACE();
 #endif  // SHUNT_HAS_BYTE_DOT
+
+HWY_BEFORE_NAMESPACE();
+namespace shunt {
+namespace HWY_NAMESPACE {
+
+// Returns whether this instruction set, on this processor, multiplies a dtype's weights in bytes.
+inline bool has_byte_tiles(DType dtype) {
+#if SHUNT_HAS_BYTE_DOT
+  return with_byte_dot([&]<class Dot>() { return for_bytes_of<Dot>(dtype, []<DType>() {}); });
+#else
+  static_cast<void>(dtype);
+  return false;
+#endif
+}
+
+}  // namespace HWY_NAMESPACE
+}  // namespace shunt
+HWY_AFTER_NAMESPACE();
 
 #endif  // per-target include guard

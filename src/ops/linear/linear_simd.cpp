@@ -66,23 +66,10 @@ void widen(const LinearBatch& batch) {
     decode_row_simd(dtype, batch.x(t), batch.args.k, batch.shared() + t * batch.args.k);
 }
 
-// Returns whether this instruction set, on this processor, multiplies a dtype's weights in bytes.
-bool has_byte_tiles(DType dtype) {
-#if SHUNT_HAS_BYTE_DOT
-  return with_byte_dot([&]<class Dot>() { return for_bytes_of<Dot>(dtype, []<DType>() {}); });
-#else
-  static_cast<void>(dtype);
-  return false;
-#endif
-}
-
 #if SHUNT_HAS_BYTE_DOT
 void round_x(const LinearBatch& batch) {
   const auto dtype = static_cast<DType>(batch.args.x_dtype);
-  ByteGroups groups;
-  for_bytes_of<FoursDot>(static_cast<DType>(batch.args.weight_dtype), [&]<DType kDType>() {
-    groups = {.elements = BlockBytes<kDType>::kGroup, .centre = BlockBytes<kDType>::kCentre};
-  });
+  const ByteGroups groups = byte_groups(static_cast<DType>(batch.args.weight_dtype));
   const RoundedX rounded = batch.rounded();
   const std::size_t blocks = byte_blocks(batch.args.k);
   const Range range = batch.share(batch.rows * blocks, 1);
