@@ -28,12 +28,11 @@ struct alignas(16) ExpertsSimdArgs {
 
   // The most uses of a matrix that are left to the dot kernel.
   [[nodiscard]] std::uint32_t few() const { return has_bytes ? kDotRowsBesideBytes : kDotRows; }
-  // Returns whether a matrix may have more.
+  // What unpacking a row of a matrix takes, in products of it with one use, as measured with AVX2 and Q4_K.
+  [[nodiscard]] std::uint64_t unpacking() const { return has_bytes ? 20 : 5; }
+  // Returns whether a matrix may have more than few uses.
   [[nodiscard]] bool packs() const { return std::uint64_t{experts.tokens} * experts.used > few(); }
 };
-
-// What unpacking a row of a matrix takes, in products of it with one use.
-inline constexpr std::uint64_t kUnpackingWork = 8;
 
 // Uses sorted by matrix, in the shared scratch. Those of experts that are not held come last.
 struct ExpertOrder {
@@ -260,7 +259,7 @@ void multiply(const ExpertsRun& run) {
   const std::uint32_t held = run.args.held;
   for_each_part(
       held, run.args.m, grain_of(run), run.call.share, run.call.shares,
-      [&](std::uint32_t slot) { return order.count(slot) == 0 ? 0 : order.count(slot) + kUnpackingWork; },
+      [&](std::uint32_t slot) { return order.count(slot) == 0 ? 0 : order.count(slot) + run.choice.unpacking(); },
       [&](std::uint32_t slot, Range rows) {
         const bool is_few = order.count(slot) <= run.choice.few();
         run.for_each_batch(order, slot, [&](const ExpertBatch& batch) {
