@@ -6,9 +6,11 @@ namespace shunt {
 struct CpuFeatures {
   bool avx_vnni = false;
   bool avx512_vnni = false;
+  bool amx_bf16 = false;  // matrix tiles of BF16, and AVX-512's conversions to it
 };
 
-// Returns the features that both the processor and the system have. Asks once; any thread.
+// Returns the features that both the processor and the system have. Asks once, and with that gets the system's
+// permission to use AMX, for all threads of the process; any thread.
 [[nodiscard]] const CpuFeatures& cpu_features();
 
 }  // namespace shunt
