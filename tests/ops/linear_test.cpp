@@ -19,12 +19,21 @@
 #include "hwy/targets.h"
 #include "ops/byte_rounding.h"
 #include "ops/kernel.h"
+#include "ops/linear/bf16_blocking.h"
 #include "ops/linear/byte_blocking.h"
 #include "ops/linear/linear_blocking.h"
 #include "ops/quantize/blocks.h"
+#include "ops/random_elements.h"
+#include "ops/rounded_factors.h"
 
 namespace shunt::linear_tests {
 namespace {
+
+using test::Bytes;
+using test::decoded;
+using test::make_scratch;
+using test::random_elements;
+using test::Scratch;
 
 constexpr float kCanary = -12345.0F;
 
@@ -48,76 +57,6 @@ struct Case {
   }
 };
 
-using Bytes = std::vector<std::byte>;
-
-// The offsets of a block's F16 scales and minima.
-std::vector<std::size_t> halves_of(DType dtype) {
-  switch (dtype) {
-    case DType::Q4_1:
-      return {offsetof(Q4_1Block, scale), offsetof(Q4_1Block, min)};
-    case DType::Q5_1:
-      return {offsetof(Q5_1Block, scale), offsetof(Q5_1Block, min)};
-    case DType::Q2_K:
-      return {offsetof(Q2_KBlock, scale), offsetof(Q2_KBlock, min)};
-    case DType::Q3_K:
-      return {offsetof(Q3_KBlock, scale)};
-    case DType::Q4_K:
-      return {offsetof(Q4_KBlock, scale), offsetof(Q4_KBlock, min)};
-    case DType::Q5_K:
-      return {offsetof(Q5_KBlock, scale), offsetof(Q5_KBlock, min)};
-    case DType::Q6_K:
-      return {offsetof(Q6_KBlock, scale)};
-    case DType::MXFP4:
-      return {};
-    default:
-      return {0};
-  }
-}
-
-// Every element type in its real range; quantized rows are random bytes with finite scales.
-Bytes random_elements(DType dtype, std::uint64_t elements, std::mt19937& random) {
-  const DTypeInfo& info = info_of(dtype);
-  Bytes bytes(elements / info.block_elements * info.block_bytes);
-  std::normal_distribution<float> normal;
-  if (info.kind == DTypeKind::floating) {
-    for (std::uint64_t i = 0; i < elements; ++i) {
-      const float value = normal(random);
-      const std::uint16_t half = dtype == DType::F16 ? f32_to_f16(value) : f32_to_bf16(value);
-      if (dtype == DType::F32) std::memcpy(bytes.data() + 4 * i, &value, 4);
-      if (dtype != DType::F32) std::memcpy(bytes.data() + 2 * i, &half, 2);
-    }
-    return bytes;
-  }
-  for (std::byte& byte : bytes) byte = static_cast<std::byte>(random());
-  const std::vector<std::size_t> halves = halves_of(dtype);
-  for (std::size_t block = 0; block < bytes.size(); block += info.block_bytes) {
-    for (const std::size_t at : halves) {
-      const std::uint16_t scale = f32_to_f16(normal(random) * 0.01F);
-      std::memcpy(bytes.data() + block + at, &scale, 2);
-    }
-    if (dtype == DType::MXFP4) bytes[block] = static_cast<std::byte>(118 + random() % 4);
-  }
-  return bytes;
-}
-
-std::vector<float> decoded(DType dtype, const Bytes& bytes, std::uint64_t elements) {
-  std::vector<float> values(elements);
-  decode_row(dtype, bytes.data(), elements, values.data());
-  return values;
-}
-
-struct AlignedDelete {
-  void operator()(std::byte* p) const { ::operator delete(p, std::align_val_t{64}); }
-};
-using Scratch = std::unique_ptr<std::byte, AlignedDelete>;
-
-// Exactly as large as requested, so that a sanitizer sees any access outside; filled with NaN.
-Scratch make_scratch(std::uint64_t bytes) {
-  Scratch scratch(static_cast<std::byte*>(::operator new(bytes, std::align_val_t{64})));
-  std::memset(scratch.get(), 0xFF, bytes);
-  return scratch;
-}
-
 // Runs the phases of one call, one share after the other, in the scratch of another thread in each phase.
 void run_phases(const CpuKernel& kernel, const OpCall& op, CpuCall call, std::uint32_t threads) {
   const CpuWork work = kernel.work(op, threads);
@@ -136,15 +75,23 @@ void run_phases(const CpuKernel& kernel, const OpCall& op, CpuCall call, std::ui
     }
 }
 
-// Rounds the rows of x that are multiplied in bytes: those of a batch with more than a few valid ones.
+// Returns in which arithmetic a token row is multiplied: the call's if it is in a batch with more than a few valid
+// rows.
+Arithmetic arithmetic_of_row(const Case& c, std::uint32_t row, Arithmetic many) {
+  const std::size_t begin = row / kBatchRows * kBatchRows;
+  const std::size_t rows = std::min<std::size_t>(std::min(c.rows, c.valid) - begin, kBatchRows);
+  const bool is_few = (many == Arithmetic::bytes && rows <= kDotRowsBesideBytes) ||
+                      (many == Arithmetic::bf16 && rows <= kDotRowsBesideBf16) ||
+                      (many == Arithmetic::bf16x3 && rows <= kDotRowsBesideBf16x3);
+  return is_few ? Arithmetic::f32 : many;
+}
+
+// Rounds the rows of x that are multiplied in bytes.
 void round_rows(std::vector<float>& xs, const Case& c) {
-  const std::uint32_t valid = std::min(c.rows, c.valid);
-  for (std::uint32_t begin = 0; begin < valid; begin += kBatchRows) {
-    const std::uint32_t end = std::min<std::uint32_t>(valid, begin + kBatchRows);
-    if (end - begin <= kDotRowsBesideBytes) continue;
-    for (std::uint32_t t = begin; t < end; ++t)
-      for (std::uint32_t i = 0; i < c.k; i += 32)
-        test::round_to_bytes(std::span(xs).subspan(std::size_t{t} * (c.k + c.padding) + i, 32));
+  for (std::uint32_t t = 0; t < std::min(c.rows, c.valid); ++t) {
+    if (arithmetic_of_row(c, t, Arithmetic::bytes) == Arithmetic::f32) continue;
+    for (std::uint32_t i = 0; i < c.k; i += 32)
+      test::round_to_bytes(std::span(xs).subspan(std::size_t{t} * (c.k + c.padding) + i, 32));
   }
 }
 
@@ -184,12 +131,19 @@ void check(const CpuKernel& kernel, const Case& c, double tolerance) {
   run_phases(kernel, op, call, c.threads);
 
   std::vector<float> xs = decoded(c.x, x_bytes, c.rows * x_pitch);
-  if (kernel.arithmetic != nullptr && kernel.arithmetic(op) == Arithmetic::bytes) round_rows(xs, c);
+  const Arithmetic many = kernel.arithmetic == nullptr ? Arithmetic::f32 : kernel.arithmetic(op);
+  if (many == Arithmetic::bytes) round_rows(xs, c);
   const std::vector<float> ws = decoded(c.weight, weight_bytes, std::uint64_t{c.m} * c.k);
+  // Of few rows, and of many.
+  const test::Factors x_factors[] = {test::factors_of(xs, Arithmetic::f32), test::factors_of(xs, many)};
+  const test::Factors w_factors[] = {test::factors_of(ws, Arithmetic::f32), test::factors_of(ws, many)};
   const std::vector<float> residuals = decoded(DType::F32, residual_bytes, c.rows * out_pitch);
   double error = 0;
   double power = 0;  // of the summands: the sums themselves may cancel
-  for (std::uint64_t t = 0; t < c.rows; ++t) {
+  for (std::uint32_t t = 0; t < c.rows; ++t) {
+    const bool is_rounded = t < c.valid && arithmetic_of_row(c, t, many) != Arithmetic::f32;
+    const test::Factors& w = w_factors[is_rounded ? 1 : 0];
+    const test::Factors& x_row = x_factors[is_rounded ? 1 : 0];
     for (std::uint64_t r = 0; r < out_pitch; ++r) {
       const float actual = out[t * out_pitch + r];
       if (r >= c.m || t >= c.valid) {
@@ -199,7 +153,7 @@ void check(const CpuKernel& kernel, const Case& c, double tolerance) {
       double expected = c.residual ? static_cast<double>(residuals[t * out_pitch + r]) : 0;
       double magnitude = std::abs(expected);
       for (std::uint64_t i = 0; i < c.k; ++i) {
-        const double product = static_cast<double>(ws[r * c.k + i]) * static_cast<double>(xs[t * x_pitch + i]);
+        const double product = test::product(w, r * c.k + i, x_row, t * x_pitch + i);
         expected += product;
         magnitude += std::abs(product);
         power += product * product;
@@ -306,11 +260,12 @@ TEST_P(LinearOf, VeryLongRows) {
   });
 }
 
-TEST_P(LinearOf, InBytesRoundsOnlyX) {
-  if (GetParam() == DType::F32 || GetParam() == DType::F16 || GetParam() == DType::BF16) return;
+// In bytes that is x; in BF16 both.
+TEST_P(LinearOf, RoundsWhatItsArithmeticRounds) {
+  const Numerics numerics = GetParam() == DType::Q8_0 ? Numerics::fast : Numerics::automatic;
   std::uint32_t seed = 1;
   for (const std::uint32_t k : columns_of(GetParam()))
-    for (const std::uint32_t rows : {1U, 8U, 9U, 16U, 23U, 40U})
+    for (const std::uint32_t rows : {1U, 8U, 9U, 16U, 17U, 23U, 40U})
       for (const std::uint32_t m : {6U, 37U, 130U}) {
         check_everywhere({.weight = GetParam(),
                           .x = seed % 3 == 0 ? DType::F16 : DType::F32,
@@ -321,12 +276,12 @@ TEST_P(LinearOf, InBytesRoundsOnlyX) {
                           .residual = seed % 2 == 0,
                           .padding = seed % 5,
                           .seed = seed,
-                          .numerics = GetParam() == DType::Q8_0 ? Numerics::fast : Numerics::automatic});
+                          .numerics = numerics});
         ++seed;
       }
   const Case many{.weight = GetParam(), .rows = 523, .k = 256, .m = 30, .threads = 2, .numerics = Numerics::automatic};
   check_everywhere(many);
-  for (const std::uint32_t valid : {0U, 3U, 8U, 9U, 15U, 515U}) {
+  for (const std::uint32_t valid : {0U, 3U, 8U, 9U, 15U, 17U, 515U}) {
     Case some = many;
     some.valid = valid;
     check_everywhere(some);
@@ -394,7 +349,7 @@ TEST(Linear, EveryF16WeightIsWidenedExactly) {
   });
 }
 
-TEST(Linear, InBytesWhatIsNoNumberMakesItsRowSo) {
+TEST(Linear, RoundedWhatIsNoNumberMakesItsRowSo) {
   constexpr std::uint32_t k = 256;
   constexpr std::uint32_t m = 20;
   constexpr std::uint32_t rows = 12;

@@ -63,8 +63,8 @@ HWY_INLINE void pack4(const std::byte* const* rows, std::size_t count, Range ele
 }
 
 // Packs the elements of one panel. `rows` holds the starts of its `count` <= kPanelRows token rows.
-static HWY_NOINLINE void pack_panel(DType dtype, const std::byte* const* rows, std::size_t count, Range elements,
-                                    float* panel) {
+static HWY_NOINLINE HWY_MAYBE_UNUSED void pack_panel(DType dtype, const std::byte* const* rows, std::size_t count,
+                                                     Range elements, float* panel) {
   for (std::size_t t = 0; t < kPanelRows; t += 4) {
     const std::size_t there = t < count ? HWY_MIN(count - t, std::size_t{4}) : 0;
     if (dtype == DType::F16) pack4<DType::F16>(rows + t, there, elements, panel + t);
@@ -107,8 +107,8 @@ static HWY_NOINLINE void store_sums(const TileBatch& batch, const float* sums, s
 }
 
 // Computes the weight rows of `range`. `scratch` holds kBlockRows strips of weights and kBlockRows rows of sums.
-static HWY_NOINLINE void tile_rows(const LinearArgs& args, const std::byte* weight, const TileBatch& batch, Range range,
-                                   float* scratch) {
+static HWY_NOINLINE HWY_MAYBE_UNUSED void tile_rows(const LinearArgs& args, const std::byte* weight,
+                                                    const TileBatch& batch, Range range, float* scratch) {
   const auto dtype = static_cast<DType>(args.weight_dtype);
   const DTypeInfo& info = info_of(dtype);
   float* const sums = scratch + kBlockRows * kTileElements;

@@ -1,0 +1,37 @@
+// The factors of products as each arithmetic takes them, and the products in double.
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <vector>
+
+#include "ops/arithmetic.h"
+#include "ops/quantize/blocks.h"
+
+namespace shunt::test {
+
+// Numbers in one part, or in two with bf16x3. The second is 0 otherwise.
+struct Factors {
+  std::vector<float> high;
+  std::vector<float> low;
+};
+
+// Rounds to BF16 if the arithmetic does; leaves the numbers as they are if not.
+inline Factors factors_of(std::span<const float> values, Arithmetic arithmetic) {
+  const auto round = [](float v) { return bf16_to_f32(f32_to_bf16(v)); };
+  Factors factors{.high = {values.begin(), values.end()}, .low = std::vector<float>(values.size())};
+  if (arithmetic != Arithmetic::bf16 && arithmetic != Arithmetic::bf16x3) return factors;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    factors.high[i] = round(values[i]);
+    if (arithmetic == Arithmetic::bf16x3) factors.low[i] = round(values[i] - factors.high[i]);
+  }
+  return factors;
+}
+
+inline double product(const Factors& a, std::size_t i, const Factors& b, std::size_t j) {
+  const double high = static_cast<double>(a.high[i]) * static_cast<double>(b.high[j]);
+  return high + static_cast<double>(a.high[i]) * static_cast<double>(b.low[j]) +
+         static_cast<double>(a.low[i]) * static_cast<double>(b.high[j]);
+}
+
+}  // namespace shunt::test
